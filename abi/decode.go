@@ -1,0 +1,160 @@
+package abi
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/vmihailenco/msgpack/v5"
+)
+
+// DecodeResult decodes what reconcile, finalize or error_policy returned. An
+// empty message awaits a change.
+func DecodeResult(b []byte) (Result, error) {
+	var res Result
+	if len(b) == 0 {
+		return res, nil
+	}
+	if len(b) > MaxBytes {
+		return res, ErrTooLarge
+	}
+	r := reader{b: b}
+	var action string
+	var err error
+	res.Unknown, err = r.eachKey(func(key string) (bool, error) {
+		switch key {
+		case keyAction:
+			return r.string(&action)
+		case keyAfterMS:
+			return r.millis(&res.Action.After)
+		case keyError:
+			res.Error = &ResultError{}
+			return true, r.resultError(res.Error)
+		}
+		return false, nil
+	})
+	if err == nil {
+		err = r.end()
+	}
+	if err != nil {
+		return Result{}, fmt.Errorf("result: %w", err)
+	}
+	return res, res.setAction(action)
+}
+
+func (res *Result) setAction(action string) error {
+	switch {
+	case res.Error != nil: // an error beats a requeue (rule 18)
+		res.Action = Action{}
+	case action == actionRequeue:
+		res.Action.Requeue = true
+	case action == actionAwait || action == "":
+		res.Action = Action{}
+	default:
+		*res = Result{}
+		return fmt.Errorf("result: %w: action %q is neither %q nor %q", ErrType, action, actionAwait, actionRequeue)
+	}
+	return nil
+}
+
+func (r *reader) resultError(e *ResultError) error {
+	var class string
+	_, err := r.eachKey(func(key string) (bool, error) {
+		switch key {
+		case keyClass:
+			return r.string(&class)
+		case keyMessage:
+			return r.string(&e.Message)
+		case keyReason:
+			return r.string(&e.Reason)
+		case keyAfterMS:
+			return r.millis(&e.After)
+		}
+		return false, nil
+	})
+	switch e.Class = ErrorClass(class); e.Class {
+	case ErrorPermanent, ErrorConflict:
+	default:
+		e.Class = ErrorTransient
+	}
+	return err
+}
+
+// DecodeManifest decodes and validates a manifest. Unknown names its keys that
+// this host does not know, which were ignored.
+func DecodeManifest(b []byte) (m *Manifest, unknown []string, err error) {
+	m = &Manifest{}
+	if unknown, err = decodeInto(b, m); err != nil {
+		return nil, nil, fmt.Errorf("manifest: %w", err)
+	}
+	if err = m.Validate(); err != nil {
+		return nil, nil, fmt.Errorf("manifest: %w", err)
+	}
+	return m, unknown, nil
+}
+
+// EncodeManifest is the inverse of DecodeManifest. Equal manifests give equal
+// bytes.
+func EncodeManifest(m *Manifest) ([]byte, error) { return encode(m) }
+
+// DecodeAPIRequest decodes the request of an api_* operation.
+func DecodeAPIRequest(b []byte) (req APIRequest, unknown []string, err error) {
+	unknown, err = decodeInto(b, &req)
+	return req, unknown, err
+}
+
+// DecodeConfigRequest decodes the request of config_get.
+func DecodeConfigRequest(b []byte) (req ConfigRequest, unknown []string, err error) {
+	unknown, err = decodeInto(b, &req)
+	return req, unknown, err
+}
+
+// EncodeStatusBody encodes the body of a negative status.
+func EncodeStatusBody(s *StatusBody) []byte {
+	b, err := encode(s)
+	if err != nil {
+		panic("BUG: status body: " + err.Error()) // it has no type that msgpack lacks
+	}
+	return b
+}
+
+func encode(v any) ([]byte, error) {
+	var buf strings.Builder
+	enc := msgpack.NewEncoder(&buf)
+	enc.SetSortMapKeys(true)
+	enc.UseCompactInts(true)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return []byte(buf.String()), nil
+}
+
+// decodeInto checks b and decodes it into the struct that v points to.
+func decodeInto(b []byte, v any) (unknown []string, err error) {
+	if err := Check(b); err != nil {
+		return nil, err
+	}
+	r := reader{b: b}
+	known := fields(reflect.TypeOf(v).Elem())
+	unknown, err = r.eachKey(func(key string) (bool, error) {
+		if !slices.Contains(known, key) {
+			return false, nil
+		}
+		return true, r.skip(1)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return unknown, msgpack.Unmarshal(b, v)
+}
+
+// fields lists the msgpack keys of a struct.
+func fields(t reflect.Type) []string {
+	keys := make([]string, 0, t.NumField())
+	for f := range t.Fields() {
+		key, _, _ := strings.Cut(f.Tag.Get("msgpack"), ",")
+		keys = append(keys, key)
+	}
+	return keys
+}

@@ -1,0 +1,31 @@
+package abi
+
+import (
+	"context"
+	"errors"
+)
+
+// ErrNoErrorPolicy is returned by Guest.ErrorPolicy where the module does not
+// export error_policy: the host's back-off decides.
+var ErrNoErrorPolicy = errors.New("module does not export " + ExportErrorPolicy)
+
+// Guest is one guest of one generation, acquired for one reconcile. It is used
+// by one goroutine at a time.
+//
+// An error is a *CallError where the guest trapped, ran out of time or memory,
+// or returned something that cannot be read; anything else is a fault of the
+// host or the end of ctx. An error that the guest itself reports stands in
+// Result.Error.
+type Guest interface {
+	// Generation is the number of the module generation that this guest
+	// belongs to, counted from 1.
+	Generation() uint64
+	// Reconcile runs one reconcile. The caller sets ID, Controller, Reason,
+	// Attempt, Key, Object and Stale of the request; the guest's host fills in
+	// the rest.
+	Reconcile(ctx context.Context, req *Request) (Result, error)
+	// ErrorPolicy asks what to do after a failed run. After a trap or a
+	// timeout it runs on a fresh instance of the same generation. It returns
+	// ErrNoErrorPolicy where the module has none.
+	ErrorPolicy(ctx context.Context, f *Failure) (Result, error)
+}

@@ -1,0 +1,129 @@
+package abi
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Manifest is what a module says of itself. It is read from ManifestSection,
+// or from describe where there is no section.
+type Manifest struct {
+	Name    string `msgpack:"name,omitempty" json:"name,omitempty"`
+	Version string `msgpack:"version,omitempty" json:"version,omitempty"`
+	// ABI is the major version; 0 is read as Version.
+	ABI int `msgpack:"abi,omitempty" json:"abi,omitempty"`
+	// SDK names the SDK and its version, for example "go/0.1.0".
+	SDK string `msgpack:"sdk,omitempty" json:"sdk,omitempty"`
+
+	For     *Watch  `msgpack:"for,omitempty" json:"for,omitempty"`
+	Owns    []Watch `msgpack:"owns,omitempty" json:"owns,omitempty"`
+	Watches []Watch `msgpack:"watches,omitempty" json:"watches,omitempty"`
+
+	Capabilities []Capability `msgpack:"capabilities,omitempty" json:"capabilities,omitempty"`
+	Limits       *Limits      `msgpack:"limits,omitempty" json:"limits,omitempty"`
+	Finalizer    string       `msgpack:"finalizer,omitempty" json:"finalizer,omitempty"`
+	// Concurrency is the number of objects reconciled at a time; 0 leaves it to
+	// the host.
+	Concurrency int `msgpack:"concurrency,omitempty" json:"concurrency,omitempty"`
+	// Config holds the settings' defaults.
+	Config map[string]string `msgpack:"config,omitempty" json:"config,omitempty"`
+
+	// Requires names host capabilities without which the module does not load;
+	// Wants names those it can do without.
+	Requires []string `msgpack:"requires,omitempty" json:"requires,omitempty"`
+	Wants    []string `msgpack:"wants,omitempty" json:"wants,omitempty"`
+	// Hooks names the optional exports that are real, for an SDK that always
+	// exports all of them. Nil means that each export is real.
+	Hooks []string `msgpack:"hooks,omitempty" json:"hooks,omitempty"`
+}
+
+// Watch is a kind that a module reconciles, owns or watches.
+type Watch struct {
+	Group   string `msgpack:"group" json:"group"`
+	Version string `msgpack:"version,omitempty" json:"version,omitempty"`
+	Kind    string `msgpack:"kind" json:"kind"`
+
+	Namespaces    []string `msgpack:"namespaces,omitempty" json:"namespaces,omitempty"`
+	LabelSelector string   `msgpack:"labelSelector,omitempty" json:"labelSelector,omitempty"`
+	FieldSelector string   `msgpack:"fieldSelector,omitempty" json:"fieldSelector,omitempty"`
+	Predicates    []string `msgpack:"predicates,omitempty" json:"predicates,omitempty"`
+	// Deletes asks to be called, without an object, after an object is gone.
+	// Only read in Manifest.For.
+	Deletes bool `msgpack:"deletes,omitempty" json:"deletes,omitempty"`
+	// Map says which objects an event concerns: "owner", "label:KEY",
+	// "annotation:KEY" or "func". Only read in Manifest.Watches.
+	Map string `msgpack:"map,omitempty" json:"map,omitempty"`
+	// Optional lets reconciling start before this watch has synced.
+	Optional bool `msgpack:"optional,omitempty" json:"optional,omitempty"`
+}
+
+// Capability is a right to use the API, as an RBAC rule of one resource. Empty
+// lists of namespaces and names mean all.
+type Capability struct {
+	Group    string `msgpack:"group" json:"group"`
+	Resource string `msgpack:"resource" json:"resource"`
+	// Subresources, where given, are what the rule is about, and not the
+	// resource itself.
+	Subresources []string `msgpack:"subresources,omitempty" json:"subresources,omitempty"`
+	// Verbs are those of RBAC: get, list, watch, create, update, patch (which
+	// apply needs), delete, or "*".
+	Verbs      []string `msgpack:"verbs" json:"verbs"`
+	Namespaces []string `msgpack:"namespaces,omitempty" json:"namespaces,omitempty"`
+	Names      []string `msgpack:"names,omitempty" json:"names,omitempty"`
+}
+
+// Limits bounds what one module may use. Zero leaves a limit to the host.
+type Limits struct {
+	// Memory is the linear memory of one instance, in bytes.
+	Memory int64 `msgpack:"memory,omitempty" json:"memory,omitempty"`
+	// Timeout is the wall-clock time of one call, in milliseconds.
+	Timeout int64 `msgpack:"timeout,omitempty" json:"timeout,omitempty"`
+	// HostCalls is the number of host calls of one call.
+	HostCalls int64 `msgpack:"host_calls,omitempty" json:"host_calls,omitempty"`
+}
+
+// Hook reports whether an optional export is real; exported says whether the
+// module has an export of that name.
+func (m *Manifest) Hook(name string, exported bool) bool {
+	if m == nil || m.Hooks == nil {
+		return exported
+	}
+	return exported && slices.Contains(m.Hooks, name)
+}
+
+// Validate returns every reason why the manifest cannot be used, joined.
+func (m *Manifest) Validate() error {
+	var errs []error
+	if m.ABI != 0 && m.ABI != Version {
+		errs = append(errs, fmt.Errorf("abi: version %d is not %d, the one this host has", m.ABI, Version))
+	}
+	if m.For != nil {
+		errs = append(errs, m.For.validate("for"))
+	}
+	for i := range m.Owns {
+		errs = append(errs, m.Owns[i].validate(fmt.Sprintf("owns[%d]", i)))
+	}
+	for i := range m.Watches {
+		errs = append(errs, m.Watches[i].validate(fmt.Sprintf("watches[%d]", i)))
+	}
+	for i, c := range m.Capabilities {
+		if c.Resource == "" || len(c.Verbs) == 0 {
+			errs = append(errs, fmt.Errorf("capabilities[%d]: resource and verbs are needed", i))
+		}
+	}
+	if m.Limits != nil && (m.Limits.Memory < 0 || m.Limits.Timeout < 0 || m.Limits.HostCalls < 0) {
+		errs = append(errs, errors.New("limits: negative"))
+	}
+	if m.Concurrency < 0 {
+		errs = append(errs, errors.New("concurrency: negative"))
+	}
+	return errors.Join(errs...)
+}
+
+func (w *Watch) validate(where string) error {
+	if w.Kind == "" {
+		return fmt.Errorf("%s: kind is needed", where)
+	}
+	return nil
+}

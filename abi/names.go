@@ -1,0 +1,133 @@
+// Package abi says exactly what crosses the sandbox wall between the host and
+// a guest module: names, versions, message types and their encoding. ABI.md in
+// this folder is the normative text; this package is its Go form.
+//
+// The package knows nothing of wazero and nothing of Kubernetes clients, so
+// that both halves of the host can share it.
+package abi
+
+import "strings"
+
+// Version is the major version of the ABI that this package describes. It is
+// the number in the name of the marker export and of the import module.
+const Version = 1
+
+// Names that are read from the binary without running it.
+const (
+	// MarkerPrefix, followed by the major version, is the name of an export of
+	// type () -> () that is never called: it declares the module's ABI.
+	MarkerPrefix = "reconciler_abi_"
+	// ExportMarker is the marker of this version.
+	ExportMarker = MarkerPrefix + "1"
+	// ImportModule is the name of the module that host functions are imported
+	// from. Another major version has another name and can live beside it.
+	ImportModule = "reconciler_v1"
+	// ManifestSection is the custom section that holds the Manifest.
+	ManifestSection = "reconciler.manifest"
+	// ExportMemory is the name of the guest's one memory.
+	ExportMemory = "memory"
+	// ExportInitialize is WASI's reactor entry, called once per instance where
+	// it is exported.
+	ExportInitialize = "_initialize"
+)
+
+// Names of the functions a guest exports.
+const (
+	ExportBuffer      = "buffer"
+	ExportReconcile   = "reconcile"
+	ExportErrorPolicy = "error_policy"
+	ExportFinalize    = "finalize"
+	ExportMap         = "map"
+	ExportFilter      = "filter"
+	ExportConfigure   = "configure"
+	ExportDescribe    = "describe"
+)
+
+// ValType is a WebAssembly number type, in the encoding of the binary format.
+type ValType byte
+
+// The number types that cross the wall.
+const (
+	I32 ValType = 0x7f
+	I64 ValType = 0x7e
+	F32 ValType = 0x7d
+	F64 ValType = 0x7c
+)
+
+// String returns the type's name in the text format.
+func (t ValType) String() string {
+	switch t {
+	case I32:
+		return "i32"
+	case I64:
+		return "i64"
+	case F32:
+		return "f32"
+	case F64:
+		return "f64"
+	}
+	return "unknown"
+}
+
+// FuncType is the type of a function that crosses the wall.
+type FuncType struct {
+	Params, Results []ValType
+}
+
+// String returns the type as it is written in ABI.md, for example
+// "(i32, i32) -> (i64)".
+func (f FuncType) String() string {
+	return "(" + joinTypes(f.Params) + ") -> (" + joinTypes(f.Results) + ")"
+}
+
+func joinTypes(ts []ValType) string {
+	names := make([]string, len(ts))
+	for i, t := range ts {
+		names[i] = t.String()
+	}
+	return strings.Join(names, ", ")
+}
+
+// Equal reports whether both types have the same parameters and results.
+func (f FuncType) Equal(g FuncType) bool {
+	return string(typeBytes(f.Params)) == string(typeBytes(g.Params)) &&
+		string(typeBytes(f.Results)) == string(typeBytes(g.Results))
+}
+
+func typeBytes(ts []ValType) []byte {
+	b := make([]byte, len(ts))
+	for i, t := range ts {
+		b[i] = byte(t)
+	}
+	return b
+}
+
+// Export is a function that a guest exports to the host.
+type Export struct {
+	Name     string
+	Type     FuncType
+	Required bool
+}
+
+var (
+	typeMarker = FuncType{}
+	typeBuffer = FuncType{Params: []ValType{I32}, Results: []ValType{I32}}
+	typeEntry  = FuncType{Params: []ValType{I32, I32}, Results: []ValType{I64}}
+	typeFilter = FuncType{Params: []ValType{I32, I32}, Results: []ValType{I32}}
+	typeGet64  = FuncType{Results: []ValType{I64}}
+	typeGet32  = FuncType{Results: []ValType{I32}}
+)
+
+// Exports lists the functions of a guest, required ones first.
+var Exports = []Export{
+	{ExportMarker, typeMarker, true},
+	{ExportBuffer, typeBuffer, true},
+	{ExportReconcile, typeEntry, true},
+	{ExportErrorPolicy, typeEntry, false},
+	{ExportFinalize, typeEntry, false},
+	{ExportMap, typeEntry, false},
+	{ExportFilter, typeFilter, false},
+	{ExportConfigure, typeEntry, false},
+	{ExportDescribe, typeGet64, false},
+	{ExportInitialize, typeMarker, false},
+}

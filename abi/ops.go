@@ -1,0 +1,139 @@
+package abi
+
+import "github.com/vmihailenco/msgpack/v5"
+
+// Op is the name of a host function that takes a request and returns data.
+type Op string
+
+// The operations of ABI v1. Each is imported by its name with the type OpType,
+// or called by number through FuncCall.
+const (
+	OpAPIGet      Op = "api_get"
+	OpAPIList     Op = "api_list"
+	OpAPICreate   Op = "api_create"
+	OpAPIUpdate   Op = "api_update"
+	OpAPIPatch    Op = "api_patch"
+	OpAPIApply    Op = "api_apply"
+	OpAPIDelete   Op = "api_delete"
+	OpCacheGet    Op = "cache_get"
+	OpCacheList   Op = "cache_list"
+	OpEventRecord Op = "event_record"
+	OpConfigGet   Op = "config_get"
+)
+
+// Ops maps the number that FuncCall takes to its operation. Numbers are never
+// given to another operation.
+var Ops = map[int32]Op{
+	1: OpAPIGet, 2: OpAPIList, 3: OpAPICreate, 4: OpAPIUpdate, 5: OpAPIPatch, 6: OpAPIApply, 7: OpAPIDelete,
+	8: OpCacheGet, 9: OpCacheList, 10: OpEventRecord, 11: OpConfigGet,
+}
+
+// Names of the host functions that are not an Op.
+const (
+	FuncTake      = "take"
+	FuncCall      = "call"
+	FuncLog       = "log"
+	FuncLogLevel  = "log_level"
+	FuncMetric    = "metric"
+	FuncNowMS     = "now_ms"
+	FuncMonoNS    = "mono_ns"
+	FuncRandom    = "random"
+	FuncCancelled = "cancelled"
+	FuncBudget    = "budget"
+)
+
+// OpType is the type of every host function that returns data:
+// (req_ptr, req_len, dst_ptr, dst_cap) -> status<<32 | length. An import of
+// ImportModule that has this type and a name the host does not know is linked
+// to a stub that answers StatusUnsupported.
+var OpType = FuncType{Params: []ValType{I32, I32, I32, I32}, Results: []ValType{I64}}
+
+// HostFuncs maps the name of each host function to its type.
+var HostFuncs = map[string]FuncType{
+	FuncTake:      {Params: []ValType{I32, I32, I32}, Results: []ValType{I32}},
+	FuncCall:      {Params: []ValType{I32, I32, I32, I32, I32}, Results: []ValType{I64}},
+	FuncLog:       {Params: []ValType{I32, I32, I32}},
+	FuncLogLevel:  typeGet32,
+	FuncMetric:    {Params: []ValType{I32, I32, I32, F64}, Results: []ValType{I32}},
+	FuncNowMS:     typeGet64,
+	FuncMonoNS:    typeGet64,
+	FuncRandom:    {Params: []ValType{I32, I32}, Results: []ValType{I32}},
+	FuncCancelled: typeGet32,
+	FuncBudget:    {Params: []ValType{I32}, Results: []ValType{I64}},
+}
+
+func init() {
+	for _, op := range Ops {
+		HostFuncs[string(op)] = OpType
+	}
+}
+
+// Levels of the log and log_level host functions: those of log/slog.
+const (
+	LevelDebug int32 = -4
+	LevelInfo  int32 = 0
+	LevelWarn  int32 = 4
+	LevelError int32 = 8
+)
+
+// Kinds of the budget host function. The answer is what is left, or -1 where
+// it is not bounded.
+const (
+	BudgetMilliseconds int32 = 0
+	BudgetHostCalls    int32 = 1
+	BudgetFuel         int32 = 2
+)
+
+// PatchType names the three ways to patch an object.
+type PatchType string
+
+// The patch types of the Kubernetes API. Apply is an Op of its own.
+const (
+	PatchJSON      PatchType = "json"
+	PatchMerge     PatchType = "merge"
+	PatchStrategic PatchType = "strategic"
+)
+
+// APIRequest is the request of every api_* operation. Keys mirror the names of
+// the Kubernetes API; which operation reads which key stands in ABI.md.
+type APIRequest struct {
+	APIVersion string `msgpack:"apiVersion,omitempty"`
+	Kind       string `msgpack:"kind,omitempty"`
+	Namespace  string `msgpack:"namespace,omitempty"`
+	Name       string `msgpack:"name,omitempty"`
+	// Subresource is, for example, "status" or "scale"; empty is the object.
+	Subresource string `msgpack:"subresource,omitempty"`
+
+	// Object is the body of create, update and apply.
+	Object    msgpack.RawMessage `msgpack:"object,omitempty"`
+	Patch     msgpack.RawMessage `msgpack:"patch,omitempty"`
+	PatchType PatchType          `msgpack:"patchType,omitempty"`
+
+	DryRun          bool   `msgpack:"dryRun,omitempty"`
+	FieldManager    string `msgpack:"fieldManager,omitempty"`
+	Force           bool   `msgpack:"force,omitempty"`
+	FieldValidation string `msgpack:"fieldValidation,omitempty"`
+
+	Preconditions      *Preconditions `msgpack:"preconditions,omitempty"`
+	PropagationPolicy  string         `msgpack:"propagationPolicy,omitempty"`
+	GracePeriodSeconds *int64         `msgpack:"gracePeriodSeconds,omitempty"`
+
+	LabelSelector        string `msgpack:"labelSelector,omitempty"`
+	FieldSelector        string `msgpack:"fieldSelector,omitempty"`
+	Limit                int64  `msgpack:"limit,omitempty"`
+	Continue             string `msgpack:"continue,omitempty"`
+	ResourceVersion      string `msgpack:"resourceVersion,omitempty"`
+	ResourceVersionMatch string `msgpack:"resourceVersionMatch,omitempty"`
+}
+
+// Preconditions must hold for a write to happen; else the status is 409.
+type Preconditions struct {
+	UID             string `msgpack:"uid,omitempty"`
+	ResourceVersion string `msgpack:"resourceVersion,omitempty"`
+}
+
+// ConfigRequest is the request of config_get. The answer is the value of Key
+// (nil where it is not set), or a map of all settings where Key is empty.
+type ConfigRequest struct {
+	Key string `msgpack:"key,omitempty"`
+}

@@ -1,0 +1,296 @@
+package abi
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"unicode/utf8"
+)
+
+// Limits of what is decoded. They bound what a hostile guest can make the host
+// build, and keep Kubernetes' DeepCopyJSON from ever seeing a value that it
+// panics on.
+const (
+	// MaxDepth is how deep maps and arrays may nest.
+	MaxDepth = 128
+	// MaxBytes is how long one message may be: the API server's own limit on a
+	// request (3 MiB) and room for the rest of the message.
+	MaxBytes = 4 << 20
+)
+
+// Errors of decoding; match them with errors.Is.
+var (
+	// ErrTruncated says that the message ends in the middle of a value.
+	ErrTruncated = errors.New("msgpack ends too early")
+	// ErrTrailing says that bytes follow the value.
+	ErrTrailing = errors.New("bytes after the msgpack value")
+	// ErrTooDeep says that maps and arrays nest deeper than MaxDepth.
+	ErrTooDeep = fmt.Errorf("msgpack nests deeper than %d", MaxDepth)
+	// ErrTooLarge says that the message is longer than MaxBytes.
+	ErrTooLarge = fmt.Errorf("message is longer than %d bytes", MaxBytes)
+	// ErrType says that a value is of a type that does not cross the wall, or
+	// not of the type that belongs in its place.
+	ErrType = errors.New("msgpack type is not allowed here")
+)
+
+// reader reads msgpack front to back. Its methods return errors for whatever a
+// guest may have written; they never panic and never allocate by a length that
+// the bytes do not back.
+type reader struct {
+	b   []byte
+	pos int
+}
+
+// kind is the type of the next value, as far as this ABI tells types apart.
+type kind byte
+
+const (
+	kindInvalid kind = iota // never valid: 0xc1, binary, extension
+	kindNil
+	kindBool
+	kindInt
+	kindFloat
+	kindString
+	kindArray
+	kindMap
+)
+
+func (r *reader) peek() (kind, error) {
+	if r.pos >= len(r.b) {
+		return kindInvalid, ErrTruncated
+	}
+	switch c := r.b[r.pos]; {
+	case c <= 0x7f, c >= 0xe0, c >= 0xcc && c <= 0xd3:
+		return kindInt, nil
+	case c <= 0x8f, c == 0xde, c == 0xdf:
+		return kindMap, nil
+	case c <= 0x9f, c == 0xdc, c == 0xdd:
+		return kindArray, nil
+	case c <= 0xbf, c >= 0xd9 && c <= 0xdb:
+		return kindString, nil
+	case c == 0xc0:
+		return kindNil, nil
+	case c == 0xc2, c == 0xc3:
+		return kindBool, nil
+	case c == 0xca, c == 0xcb:
+		return kindFloat, nil
+	}
+	return kindInvalid, fmt.Errorf("%w: byte %#x (binary and extension types do not cross the wall)", ErrType, r.b[r.pos])
+}
+
+func (r *reader) expect(k kind, what string) error {
+	got, err := r.peek()
+	if err != nil {
+		return err
+	}
+	if got != k {
+		return fmt.Errorf("%w: want %s", ErrType, what)
+	}
+	return nil
+}
+
+// take returns the next n bytes.
+func (r *reader) take(n int) ([]byte, error) {
+	if n < 0 || n > len(r.b)-r.pos {
+		return nil, ErrTruncated
+	}
+	b := r.b[r.pos : r.pos+n]
+	r.pos += n
+	return b, nil
+}
+
+// uint reads an n byte big-endian number.
+func (r *reader) uint(n int) (uint64, error) {
+	b, err := r.take(n)
+	if err != nil {
+		return 0, err
+	}
+	switch n {
+	case 1:
+		return uint64(b[0]), nil
+	case 2:
+		return uint64(binary.BigEndian.Uint16(b)), nil
+	case 4:
+		return uint64(binary.BigEndian.Uint32(b)), nil
+	}
+	return binary.BigEndian.Uint64(b), nil
+}
+
+// length reads the head of a string, array or map: a fixed form whose low bits
+// (mask) are the length, or a form of 8, 16 or 32 bits from code first on.
+// Each element takes at least min bytes, so a larger length is a lie.
+func (r *reader) length(mask, first byte, minBytes int) (int, error) {
+	c := r.b[r.pos]
+	r.pos++
+	n := uint64(c & mask)
+	if c >= 0xc0 {
+		width := 1 << (c - first)
+		if first != 0xd9 {
+			width = 2 << (c - first)
+		}
+		var err error
+		if n, err = r.uint(width); err != nil {
+			return 0, err
+		}
+	}
+	if n*uint64(minBytes) > uint64(len(r.b)-r.pos) {
+		return 0, ErrTruncated
+	}
+	return int(n), nil
+}
+
+func (r *reader) mapLen() (int, error) {
+	if err := r.expect(kindMap, "a map"); err != nil {
+		return 0, err
+	}
+	return r.length(0x0f, 0xde, 2)
+}
+
+func (r *reader) arrayLen() (int, error) {
+	if err := r.expect(kindArray, "an array"); err != nil {
+		return 0, err
+	}
+	return r.length(0x0f, 0xdc, 1)
+}
+
+// str reads a string as a view of the message.
+func (r *reader) str() ([]byte, error) {
+	if err := r.expect(kindString, "a string"); err != nil {
+		return nil, err
+	}
+	n, err := r.length(0x1f, 0xd9, 1)
+	if err != nil {
+		return nil, err
+	}
+	b, err := r.take(n)
+	if err == nil && !utf8.Valid(b) {
+		return nil, fmt.Errorf("%w: string is not UTF-8", ErrType)
+	}
+	return b, err
+}
+
+func (r *reader) bool() (bool, error) {
+	if err := r.expect(kindBool, "a bool"); err != nil {
+		return false, err
+	}
+	c := r.b[r.pos]
+	r.pos++
+	return c == 0xc3, nil
+}
+
+// int reads an integer of any width; a uint64 over the largest int64 is an
+// error.
+func (r *reader) int() (int64, error) {
+	if err := r.expect(kindInt, "an integer"); err != nil {
+		return 0, err
+	}
+	c := r.b[r.pos]
+	r.pos++
+	switch {
+	case c <= 0x7f:
+		return int64(c), nil
+	case c >= 0xe0:
+		return int64(int8(c)), nil //nolint:gosec // the sign bit is wanted
+	case c <= 0xcf: // uint8 .. uint64
+		v, err := r.uint(1 << (c - 0xcc))
+		if err == nil && v > math.MaxInt64 {
+			return 0, fmt.Errorf("%w: integer %d is larger than an int64", ErrType, v)
+		}
+		return int64(v), err //nolint:gosec // checked
+	}
+	width := 1 << (c - 0xd0)
+	v, err := r.uint(width)
+	shift := 64 - 8*width
+	return int64(v<<shift) >> shift, err //nolint:gosec // sign extension
+}
+
+// float reads a float of either width. NaN and infinities are refused: JSON
+// cannot carry them to the API server.
+func (r *reader) float() (float64, error) {
+	if err := r.expect(kindFloat, "a float"); err != nil {
+		return 0, err
+	}
+	c := r.b[r.pos]
+	r.pos++
+	var f float64
+	if c == 0xca {
+		v, err := r.uint(4)
+		if err != nil {
+			return 0, err
+		}
+		f = float64(math.Float32frombits(uint32(v))) //nolint:gosec // 4 bytes were read
+	} else {
+		v, err := r.uint(8)
+		if err != nil {
+			return 0, err
+		}
+		f = math.Float64frombits(v)
+	}
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return 0, fmt.Errorf("%w: float is not a finite number", ErrType)
+	}
+	return f, nil
+}
+
+// skip reads over one value, checking all of it.
+func (r *reader) skip(depth int) error {
+	k, err := r.peek()
+	if err != nil {
+		return err
+	}
+	switch k {
+	case kindNil:
+		r.pos++
+	case kindBool:
+		_, err = r.bool()
+	case kindInt:
+		_, err = r.int()
+	case kindFloat:
+		_, err = r.float()
+	case kindString:
+		_, err = r.str()
+	case kindArray, kindMap:
+		err = r.skipNested(k, depth)
+	}
+	return err
+}
+
+func (r *reader) skipNested(k kind, depth int) error {
+	if depth >= MaxDepth {
+		return ErrTooDeep
+	}
+	var n int
+	var err error
+	if k == kindMap {
+		n, err = r.mapLen()
+	} else {
+		n, err = r.arrayLen()
+	}
+	for i := 0; i < n && err == nil; i++ {
+		if k == kindMap {
+			if _, err = r.str(); err != nil {
+				return err
+			}
+		}
+		err = r.skip(depth + 1)
+	}
+	return err
+}
+
+// raw reads over one value and returns its bytes as a view.
+func (r *reader) raw() ([]byte, error) {
+	start := r.pos
+	if err := r.skip(0); err != nil {
+		return nil, err
+	}
+	return r.b[start:r.pos], nil
+}
+
+// end returns ErrTrailing where something follows.
+func (r *reader) end() error {
+	if r.pos != len(r.b) {
+		return ErrTrailing
+	}
+	return nil
+}
