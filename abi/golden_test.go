@@ -1,0 +1,222 @@
+package abi
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write the golden messages of testdata again")
+
+// golden is one message of testdata.
+type golden struct {
+	name string
+	msg  []byte
+	// why says for a bad-* message why it is refused.
+	why string
+}
+
+func mustValue(v any) []byte {
+	b, err := AppendValue(nil, v)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+var testObject = map[string]any{
+	"apiVersion": "examples.wasmctl.dev/v1", "kind": "ConfigMapGenerator",
+	"metadata": map[string]any{
+		"name": "hello", "namespace": "default", "generation": int64(3), "resourceVersion": "4711",
+		"uid": "5c2f1f3e-8f0c-4b0e-9a43-0f1f6f2d7c11", "labels": map[string]any{"app": "demo", "größe": "klein"},
+	},
+	"spec": map[string]any{
+		"content": "hello, world", "list": []any{int64(1), int64(-1), int64(1 << 40), 1.5, true, nil}, "empty": map[string]any{},
+	},
+}
+
+var testTime = time.UnixMilli(1767225600123)
+
+func goldenMessages() []golden {
+	obj := mustValue(testObject)
+	key := Key{Namespace: "default", Name: "hello"}
+	ownError := ResultError{Class: ErrorConflict, Message: "configmap is not ours", Reason: "NotOwned", After: 5 * time.Second}
+	req := func(r Request) []byte { return AppendRequest(nil, &r) }
+	fail := func(f Failure) []byte { return AppendFailure(nil, &f) }
+	res := func(r Result) []byte { return AppendResult(nil, &r) }
+	body := func(s StatusBody) []byte { return EncodeStatusBody(&s) }
+	list := []golden{
+		{name: "request-minimal", msg: req(Request{ID: "r1", Controller: "c", Reason: Reason{Type: ReasonListed}, Attempt: 1, Key: Key{Name: "cluster-scoped"}, ConfigGen: 1})},
+		{name: "request-full", msg: req(Request{
+			ID: "8f3a-42", Controller: "configmapgenerator", Attempt: 3, Key: key, Object: obj, Stale: true, ConfigGen: 2, Deadline: testTime, DryRun: true,
+			Reason: Reason{Type: ReasonRelated, Resource: "configmaps", Ref: Key{Namespace: "default", Name: "hello-content"}}, Caps: []string{"api_get", "api_apply", "config_get"},
+		})},
+		{name: "failure-error", msg: fail(Failure{ID: "8f3a-42", Key: key, Object: obj, Error: ownError, Kind: FailureError, Attempt: 2, FirstFailed: testTime})},
+		{name: "failure-trap", msg: fail(Failure{ID: "8f3a-43", Key: key, Error: ResultError{Class: ErrorTransient, Message: "unreachable"}, Kind: FailureTrap, Attempt: 1, FirstFailed: testTime})},
+		{name: "result-await", msg: res(Result{})},
+		{name: "result-requeue", msg: res(Result{Action: Action{Requeue: true, After: 300 * time.Second}})},
+		{name: "result-error", msg: res(Result{Error: &ownError})},
+		{name: "status-denied", msg: body(StatusBody{
+			Code: StatusDenied, Reason: "Denied", Message: "the module may not delete secrets in namespace default",
+			Rule: &Capability{Resource: "secrets", Verbs: []string{"delete"}, Namespaces: []string{"default"}},
+		})},
+		{name: "status-unsupported", msg: body(StatusBody{Code: StatusUnsupported, Reason: "Unsupported", Message: "this host does not serve cache_get"})},
+		{name: "manifest-full", msg: mustManifest()},
+	}
+	return append(append(list, goldenOps()...), goldenBad()...)
+}
+
+func mustManifest() []byte {
+	b, err := EncodeManifest(&Manifest{
+		Name: "configmapgenerator", Version: "0.1.0", ABI: 1, SDK: "go/0.1.0", Concurrency: 8,
+		For:  &Watch{Group: "examples.wasmctl.dev", Version: "v1", Kind: "ConfigMapGenerator", LabelSelector: "app=demo"},
+		Owns: []Watch{{Version: "v1", Kind: "ConfigMap"}},
+		Capabilities: []Capability{
+			{Resource: "configmaps", Verbs: []string{"get", "create", "patch"}},
+			{Group: "examples.wasmctl.dev", Resource: "configmapgenerators", Subresources: []string{"status"}, Verbs: []string{"patch"}},
+		},
+		Limits: &Limits{Memory: 64 << 20, Timeout: 10_000}, Config: map[string]string{"suffix": "-content"},
+		Requires: []string{"api_apply"}, Hooks: []string{"error_policy"},
+	})
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+func goldenOps() []golden {
+	op := func(r APIRequest) []byte {
+		b, err := encode(&r)
+		if err != nil {
+			panic(err)
+		}
+		return b
+	}
+	cm := APIRequest{APIVersion: "v1", Kind: "ConfigMap", Namespace: "default", Name: "hello-content"}
+	get, patch, apply, del, list := cm, cm, cm, cm, cm
+	patch.Subresource, patch.PatchType, patch.Patch = "status", PatchJSON, mustValue([]any{map[string]any{"op": "remove", "path": "/data/a"}})
+	apply.Object, apply.Force, apply.FieldManager, apply.DryRun = mustValue(testObject), true, "demo", true
+	apply.APIVersion, apply.Kind, apply.Name, apply.Namespace = "", "", "", ""
+	grace := int64(0)
+	del.PropagationPolicy, del.GracePeriodSeconds = "Foreground", &grace
+	del.Preconditions = &Preconditions{UID: "5c2f1f3e-8f0c-4b0e-9a43-0f1f6f2d7c11", ResourceVersion: "4711"}
+	list.Name, list.LabelSelector, list.Limit, list.Continue = "", "app=demo", 500, "abc"
+	return []golden{
+		{name: "api-get", msg: op(get)},
+		{name: "api-list", msg: op(list)},
+		{name: "api-patch", msg: op(patch)},
+		{name: "api-apply", msg: op(apply)},
+		{name: "api-delete", msg: op(del)},
+	}
+}
+
+// goldenBad lists messages that must be refused where a Result, an operation's
+// request or an object is read.
+func goldenBad() []golden {
+	nest := func(n int) []byte {
+		return append(bytes.Repeat([]byte{0x81, 0xa1, 'a'}, n), 0xc0)
+	}
+	return []golden{
+		{"bad-truncated", []byte{0x82, 0xa1, 'a', 0x01}, "the map says two keys and has one"},
+		{"bad-trailing", []byte{0x80, 0xc0}, "a byte follows the value"},
+		{"bad-binary", []byte{0x81, 0xa1, 'a', 0xc4, 0x01, 0x00}, "binary does not cross the wall"},
+		{"bad-extension", []byte{0x81, 0xa1, 'a', 0xd4, 0x01, 0x00}, "an extension type does not cross the wall"},
+		{"bad-key", []byte{0x81, 0x01, 0xc0}, "a key that is not a string"},
+		{"bad-uint64", []byte{0x81, 0xa1, 'a', 0xcf, 0x80, 0, 0, 0, 0, 0, 0, 0}, "9223372036854775808 is not an int64"},
+		{"bad-nan", []byte{0x81, 0xa1, 'a', 0xcb, 0x7f, 0xf8, 0, 0, 0, 0, 0, 0}, "not a finite number"},
+		{"bad-utf8", []byte{0x81, 0xa1, 'a', 0xa1, 0xff}, "a string that is not UTF-8"},
+		{"bad-length", []byte{0xdf, 0xff, 0xff, 0xff, 0xff}, "the map says 4294967295 keys"},
+		{"bad-depth", nest(MaxDepth + 1), "nests deeper than 128"},
+		{"bad-array", []byte{0x90}, "not a map"},
+		{"bad-never-used", []byte{0x81, 0xa1, 'a', 0xc1}, "0xc1 is not msgpack"},
+	}
+}
+
+// TestGolden_FilesAreCurrent compares testdata with what this package writes;
+// `go test ./abi -update` writes it again.
+func TestGolden_FilesAreCurrent(t *testing.T) {
+	for _, g := range goldenMessages() {
+		t.Run(g.name, func(t *testing.T) {
+			file := filepath.Join("testdata", g.name)
+			if *update {
+				writeGolden(t, file, &g)
+			}
+			got, err := os.ReadFile(file + ".msgpack")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(got, g.msg) {
+				t.Errorf("%s.msgpack differs from what the package writes: %x, want %x", file, got, g.msg)
+			}
+		})
+	}
+}
+
+func writeGolden(t *testing.T, file string, g *golden) {
+	t.Helper()
+	show := any(map[string]any{"refused": g.why, "hex": fmt.Sprintf("%x", g.msg)})
+	if g.why == "" {
+		var err error
+		if show, err = DecodeValue(g.msg); err != nil {
+			t.Fatal(err)
+		}
+	}
+	js, err := json.MarshalIndent(show, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ext, b := range map[string][]byte{".msgpack": g.msg, ".json": append(js, '\n')} {
+		if err := os.WriteFile(file+ext, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestGolden_JSONShowsTheSameValue reads every file of testdata, so that a file
+// nobody writes any more is noticed too.
+func TestGolden_JSONShowsTheSameValue(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.msgpack")
+	if err != nil || len(files) < len(goldenMessages()) {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	for _, file := range files {
+		msg, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasPrefix(filepath.Base(file), "bad-") {
+			if _, err := DecodeObject(msg); err == nil {
+				t.Errorf("%s: was not refused", file)
+			}
+			continue
+		}
+		v, err := DecodeValue(msg)
+		if err != nil {
+			t.Errorf("%s: %v", file, err)
+			continue
+		}
+		js, err := os.ReadFile(strings.TrimSuffix(file, ".msgpack") + ".json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want, got any
+		viaJSON, _ := json.Marshal(v)
+		if err := json.Unmarshal(viaJSON, &got); err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(js, &want); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: .json and .msgpack differ (-json +msgpack):\n%s", file, diff)
+		}
+	}
+}
