@@ -1,0 +1,77 @@
+package abi
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+
+	"github.com/vmihailenco/msgpack/v5"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+func seed(f *testing.F) {
+	f.Helper()
+	for _, g := range goldenMessages() {
+		f.Add(g.msg)
+	}
+}
+
+// FuzzDecodeValue: what is accepted is safe for DeepCopyJSON and for JSON, is
+// accepted by Check and by the library, and encodes to something that decodes
+// to the same bytes.
+func FuzzDecodeValue(f *testing.F) {
+	seed(f)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		v, err := DecodeValue(b)
+		if err != nil {
+			return
+		}
+		if err := Check(b); err != nil {
+			t.Errorf("decoded, but Check says %v", err)
+		}
+		runtime.DeepCopyJSONValue(v)
+		if _, err := json.Marshal(v); err != nil {
+			t.Error(err)
+		}
+		var lib any
+		if err := msgpack.Unmarshal(b, &lib); err != nil {
+			t.Errorf("the library refuses it: %v", err)
+		}
+		once, err := AppendValue(nil, v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := DecodeValue(once)
+		if err != nil {
+			t.Fatal(err)
+		}
+		twice, err := AppendValue(nil, w)
+		if err != nil || !bytes.Equal(once, twice) {
+			t.Errorf("not stable: %x, %x, %v", once, twice, err)
+		}
+	})
+}
+
+// FuzzDecodeMessages: no message of a guest makes a decoder panic, and what is
+// accepted can be written again.
+func FuzzDecodeMessages(f *testing.F) {
+	seed(f)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if r, err := DecodeResult(b); err == nil {
+			if _, err := DecodeResult(AppendResult(nil, &r)); err != nil {
+				t.Errorf("result: %v", err)
+			}
+		}
+		if m, _, err := DecodeManifest(b); err == nil {
+			if again, err := EncodeManifest(m); err != nil || Check(again) != nil {
+				t.Errorf("manifest: %v", err)
+			}
+		}
+		if req, _, err := DecodeAPIRequest(b); err == nil && req.Object != nil {
+			if _, err := DecodeValue(req.Object); err != nil && Check(req.Object) != nil {
+				t.Errorf("object of an accepted request: %v", err)
+			}
+		}
+		_, _, _ = DecodeConfigRequest(b)
+	})
+}
