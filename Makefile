@@ -1,0 +1,112 @@
+# Needs Go, make, git and the network. `make` lists the targets.
+
+GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+
+BIN      := $(CURDIR)/bin
+LINT     := $(BIN)/tools/golangci-lint-$(lastword $(subst @, ,$(GOLANGCI_LINT)))
+# The Go modules of this repository; the root module is first.
+MODULES  := . guest-sdk/go examples bench devcluster/server
+# Modules that lint, vet and tests look at. devcluster/server has targets of its
+# own: analysing Kubernetes itself takes minutes.
+OURS     := . guest-sdk/go examples bench
+EXAMPLES := configmapgenerator
+GUESTS   := $(EXAMPLES:%=$(BIN)/examples/%.wasm)
+
+GUEST_FLAGS  := -buildmode=c-shared -trimpath -ldflags="-s -w"
+TINYGO_FLAGS := -target=wasip1 -buildmode=c-shared -gc=precise -scheduler=none -no-debug -opt=2 -ldflags="-extldflags '-z stack-size=524288'"
+
+export WASMCTL_DEVCLUSTER := $(BIN)/devcluster
+TEST_FLAGS ?=
+FUZZTIME   ?= 30s
+BENCH      ?= .
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## List the targets
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z.-]+:.*## / {printf "  \033[1m%-12s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build bin/wasmctl
+	go build -trimpath -ldflags="-s -w" -o $(BIN)/wasmctl ./cmd/wasmctl
+
+DEVCLUSTER_SOURCES := $(shell find devcluster/server -name '*.go' -not -name '*_test.go' -o -name go.mod -path 'devcluster/server/*' -o -name build.sh)
+
+$(BIN)/devcluster: $(DEVCLUSTER_SOURCES)
+	@echo "building the control plane (kube-apiserver and etcd): some minutes the first time, seconds afterwards"
+	devcluster/server/build.sh $@
+
+.PHONY: devcluster
+devcluster: $(BIN)/devcluster ## Build bin/devcluster, a real kube-apiserver and etcd
+
+.PHONY: guests
+guests: build ## Build the examples to bin/examples/*.wasm, manifest included
+	@mkdir -p $(BIN)/examples
+	@for e in $(EXAMPLES); do \
+		echo "building $$e.wasm"; \
+		(cd examples/$$e && GOOS=wasip1 GOARCH=wasm go build $(GUEST_FLAGS) -o $(BIN)/examples/$$e.wasm .) && \
+		$(BIN)/wasmctl annotate $(BIN)/examples/$$e.wasm || exit 1; \
+		if command -v tinygo >/dev/null; then \
+			(cd examples/$$e && tinygo build $(TINYGO_FLAGS) -o $(BIN)/examples/$$e.tinygo.wasm .) && \
+			$(BIN)/wasmctl annotate $(BIN)/examples/$$e.tinygo.wasm || exit 1; \
+		else echo "SKIPPED: tinygo is not on PATH: $$e.tinygo.wasm is not built"; fi; \
+	done
+
+.PHONY: demo
+demo: build guests $(BIN)/devcluster ## Run the example on a local control plane, from nothing to garbage collection
+	go run ./examples-demo
+
+.PHONY: test
+test: build guests $(BIN)/devcluster ## Run all tests on one real control plane
+	$(BIN)/devcluster --unsafe-no-fsync -- go test $(TEST_FLAGS) ./...
+	cd guest-sdk/go && go test $(TEST_FLAGS) ./...
+	cd examples && go test $(TEST_FLAGS) ./...
+	cd devcluster/server && CGO_ENABLED=0 go test -trimpath -vet=off $(TEST_FLAGS) ./...
+
+.PHONY: race
+race: build guests $(BIN)/devcluster ## Run the tests of everything with a lock or a goroutine under the race detector
+	$(BIN)/devcluster --unsafe-no-fsync -- go test -race $(TEST_FLAGS) ./abi/... ./host/... ./runtime/... ./devcluster/...
+
+.PHONY: fuzz
+fuzz: ## Run each fuzz target for FUZZTIME
+	@for m in . guest-sdk/go; do (cd $$m && go list ./... | while read -r pkg; do \
+		for f in $$(go test -list '^Fuzz' $$pkg | grep ^Fuzz); do \
+			echo "$$pkg $$f"; go test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; \
+		done; done) || exit 1; done
+
+.PHONY: bench
+bench: build guests $(BIN)/devcluster ## Run the benchmarks named by BENCH, and the comparison with native peers
+	go test -run '^$$' -bench '$(BENCH)' -benchmem ./abi/... ./host/... ./runtime/...
+	cd bench && $(BIN)/devcluster --unsafe-no-fsync -- go test -run '^$$' -bench '$(BENCH)' -benchtime 1x -timeout 30m ./...
+
+$(LINT):
+	@echo "building golangci-lint: minutes the first time"
+	GOBIN=$(BIN)/tools go install $(GOLANGCI_LINT)
+	mv $(BIN)/tools/golangci-lint $@
+
+.PHONY: lint
+lint: $(LINT) ## Run the linter
+	@for m in $(OURS); do echo "lint $$m"; (cd $$m && $(LINT) run --config $(CURDIR)/.golangci.yml ./...) || exit 1; done
+
+.PHONY: fmt
+fmt: $(LINT) ## Format all Go files
+	@for m in $(MODULES); do (cd $$m && $(LINT) fmt --config $(CURDIR)/.golangci.yml) || exit 1; done
+
+.PHONY: tidy
+tidy:
+	@for m in $(MODULES); do (cd $$m && go mod tidy) || exit 1; done
+
+.PHONY: wat
+wat: ## Rebuild testdata/wasm/*.wasm from *.wat (needs wat2wasm: Debian package wabt)
+	testdata/wasm/build.sh
+
+.PHONY: check
+check: tidy fmt ## Tidy, format, vet and lint, then fail on any difference to what is committed
+	@for m in $(OURS); do echo "vet $$m"; (cd $$m && go vet ./...) || exit 1; done
+	@$(MAKE) --no-print-directory lint
+	@if command -v wat2wasm >/dev/null; then $(MAKE) --no-print-directory wat; else echo "SKIPPED: wat2wasm is not on PATH: testdata/wasm is not compared with its sources"; fi
+	@git diff --exit-code || { echo "check: the tree differs from what is committed (see above)"; exit 1; }
+
+.PHONY: clean
+clean: ## Remove everything that was built
+	rm -rf $(BIN)
