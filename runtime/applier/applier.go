@@ -170,8 +170,11 @@ func (a *Applier) fail(ctx context.Context, out *Outcome, guest abi.Guest, failu
 	if errors.As(err, &call) {
 		failure.Kind = call.Kind
 	}
+	if failure.Error.Message == "" {
+		failure.Error.Message = err.Error()
+	}
 	if failure.Error.Class == "" {
-		failure.Error = abi.ResultError{Class: abi.ErrorTransient, Message: err.Error()}
+		failure.Error.Class = abi.ErrorTransient
 	}
 	failure.ID, failure.Key, failure.Attempt = out.ID, out.Key, out.Attempt
 	failure.FirstFailed = a.failures.record(out.Key, time.Now())
