@@ -54,7 +54,7 @@ guests: build ## Build the examples to bin/examples/*.wasm, manifest included
 
 .PHONY: demo
 demo: build guests $(BIN)/devcluster ## Run the example on a local control plane, from nothing to garbage collection
-	go run ./examples-demo
+	go run ./cmd/demo
 
 .PHONY: test
 test: build guests $(BIN)/devcluster ## Run all tests on one real control plane

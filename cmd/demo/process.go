@@ -1,0 +1,97 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+)
+
+// process is a child whose output is shown, and can be waited for.
+type process struct {
+	cmd  *exec.Cmd
+	done chan struct{} // closed when the child has ended and err is set
+	err  error         // of the child; valid after done
+
+	mu      sync.Mutex
+	lines   []string      // what it wrote; guarded by mu
+	changed chan struct{} // closed and replaced at each line; guarded by mu
+}
+
+// start starts a program and shows what it writes.
+func start(path string, args ...string) (*process, error) {
+	p := &process{cmd: exec.Command(path, args...), done: make(chan struct{}), changed: make(chan struct{})}
+	r, w := io.Pipe()
+	p.cmd.Stdout, p.cmd.Stderr = w, w
+	fmt.Printf("    $ %s %s\n", path, strings.Join(args, " "))
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	shown := make(chan struct{})
+	go func() {
+		defer close(shown)
+		p.show(r)
+	}()
+	go func() {
+		p.err = p.cmd.Wait()
+		_ = w.Close()
+		<-shown
+		close(p.done)
+	}()
+	return p, nil
+}
+
+func (p *process) show(r io.Reader) {
+	for s := bufio.NewScanner(r); s.Scan(); {
+		fmt.Println("    |", s.Text())
+		p.mu.Lock()
+		p.lines = append(p.lines, s.Text())
+		close(p.changed)
+		p.changed = make(chan struct{})
+		p.mu.Unlock()
+	}
+}
+
+// waitForLine waits until the process has written a line that contains part.
+func (p *process) waitForLine(ctx context.Context, part string) error {
+	for {
+		p.mu.Lock()
+		changed := p.changed
+		for _, line := range p.lines {
+			if strings.Contains(line, part) {
+				p.mu.Unlock()
+				return nil
+			}
+		}
+		p.mu.Unlock()
+		select {
+		case <-changed:
+		case <-p.done:
+			return fmt.Errorf("%s ended: %w", p.cmd.Path, p.err)
+		case <-ctx.Done():
+			return fmt.Errorf("%s did not say %q: %w", p.cmd.Path, part, ctx.Err())
+		}
+	}
+}
+
+func (p *process) terminate() error { return p.cmd.Process.Signal(syscall.SIGTERM) }
+
+// wait waits for the end of the process; its error is that of the process.
+func (p *process) wait(ctx context.Context) error {
+	select {
+	case <-p.done:
+		return p.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// kill ends the process, if it still runs, and waits for its end.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill()
+	<-p.done
+}
