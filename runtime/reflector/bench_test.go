@@ -1,0 +1,137 @@
+package reflector_test
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	goruntime "runtime"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/wasmctl/wasmctl/runtime/reflector"
+)
+
+// podTemplate is a running pod of a Deployment as an API server returns it:
+// 4.4 KB of JSON, a quarter of it managedFields.
+//
+//go:embed testdata/pod.json
+var podTemplate string
+
+// pod returns the JSON of the i-th of many pods, compact as on the wire: names,
+// uid, IPs and resourceVersion differ, the rest repeats.
+func pod(tb testing.TB, i int) []byte {
+	tb.Helper()
+	text := strings.NewReplacer(
+		"NUMBER", fmt.Sprintf("%05d", i),
+		"UID", fmt.Sprintf("7c3e9a10-%04x-4b1f-9d2e-0123456789ab", i),
+		"RESOURCEVERSION", fmt.Sprint(100000+i),
+		"REPLICASET", fmt.Sprintf("%03d", i/10),
+	).Replace(podTemplate)
+	var v any
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		tb.Fatal(err)
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return b
+}
+
+func decodePod(tb testing.TB, i int) *unstructured.Unstructured {
+	tb.Helper()
+	u := &unstructured.Unstructured{}
+	if err := u.UnmarshalJSON(pod(tb, i)); err != nil {
+		tb.Fatal(err)
+	}
+	return u
+}
+
+func heap() uint64 {
+	goruntime.GC()
+	goruntime.GC()
+	var m goruntime.MemStats
+	goruntime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+func fillStore(tb testing.TB, n int) *reflector.Writer {
+	tb.Helper()
+	w := reflector.NewWriter()
+	for i := range n {
+		o, err := reflector.Pack(decodePod(tb, i).Object, reflector.Options{})
+		if err != nil {
+			tb.Fatal(err)
+		}
+		w.Apply(o, func(reflector.Event) {})
+	}
+	return w
+}
+
+// heapPerPod returns the heap that n pods take in a store, everything counted,
+// in bytes a pod, and the mean length of a pod's JSON and msgpack.
+func heapPerPod(tb testing.TB, n int) (perPod, jsonBytes, msgpackBytes float64) {
+	tb.Helper()
+	before := heap()
+	w := fillStore(tb, n)
+	perPod = float64(heap()-before) / float64(n)
+	msgpackBytes = float64(w.Store().Bytes()) / float64(n)
+	return perPod, float64(len(pod(tb, 0))), msgpackBytes
+}
+
+// The goal of the cache: a pod of 4 KiB JSON takes at most 4 KiB of heap.
+func TestStore_PodOf4KiBTakesAtMost4KiB(t *testing.T) {
+	perPod, jsonBytes, msgpackBytes := heapPerPod(t, 2000)
+	if jsonBytes < 4096 {
+		t.Fatalf("the pod has %.0f B of JSON: too small for this test", jsonBytes)
+	}
+	if perPod > 4096 {
+		t.Errorf("%.0f B of heap a pod (JSON %.0f B, msgpack %.0f B), want at most 4096", perPod, jsonBytes, msgpackBytes)
+	}
+}
+
+func BenchmarkStore_BytesPerPod(b *testing.B) {
+	for b.Loop() {
+		perPod, jsonBytes, msgpackBytes := heapPerPod(b, 10_000)
+		b.ReportMetric(perPod, "B/object")
+		b.ReportMetric(jsonBytes, "json-B/object")
+		b.ReportMetric(msgpackBytes, "msgpack-B/object")
+	}
+}
+
+func BenchmarkPack_Pod(b *testing.B) {
+	content := decodePod(b, 1).Object
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := reflector.Pack(content, reflector.Options{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkStore_Get(b *testing.B) {
+	s := fillStore(b, 1000).Store()
+	ref := s.List()[0].Ref()
+	b.ReportAllocs()
+	for b.Loop() {
+		if s.Get(ref) == nil {
+			b.Fatal("missing")
+		}
+	}
+}
+
+// BenchmarkWriter_Replace is a relist of 10,000 objects that shows nothing new.
+func BenchmarkWriter_Replace(b *testing.B) {
+	w := reflector.NewWriter()
+	list := make([]*reflector.Object, 10_000)
+	for i := range list {
+		list[i] = state(b, name(fmt.Sprint("n", i)), i, 1)
+	}
+	w.Replace(list, func(reflector.Event) {})
+	b.ReportAllocs()
+	for b.Loop() {
+		w.Replace(list, func(e reflector.Event) { b.Fatal(show(e)) })
+	}
+}

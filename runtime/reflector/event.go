@@ -1,0 +1,49 @@
+package reflector
+
+// EventType says how a state of an object became known.
+type EventType uint8
+
+const (
+	// Listed: the object was there when the subscriber joined the watch. New is
+	// set.
+	Listed EventType = iota + 1
+	// Relisted: a later list, made because the watch had a gap, shows an object
+	// that is new or has changed. New is set, and Old where the object was known.
+	Relisted
+	// Applied: the watch says that the object was created or has changed. New is
+	// set, and Old where the object was known.
+	Applied
+	// Deleted: the object is gone. Old is the last state that was in the store.
+	// New is the final state that came with the deletion; it is nil where a list
+	// or a new uid shows that the object went away unseen.
+	Deleted
+)
+
+// String returns the type's name.
+func (t EventType) String() string {
+	switch t {
+	case Listed:
+		return "Listed"
+	case Relisted:
+		return "Relisted"
+	case Applied:
+		return "Applied"
+	case Deleted:
+		return "Deleted"
+	}
+	return "Unknown"
+}
+
+// Event is one change of a store.
+type Event struct {
+	Type     EventType
+	Old, New *Object
+}
+
+// Ref returns the object that the event is about.
+func (e Event) Ref() ObjectRef {
+	if e.New != nil {
+		return e.New.ref
+	}
+	return e.Old.ref
+}

@@ -1,0 +1,35 @@
+package reflector
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// With these methods client-go's list and watch machinery carries packed
+// objects where it expects decoded ones.
+var (
+	_ k8sruntime.Object         = (*Object)(nil)
+	_ metav1.ObjectMetaAccessor = (*Object)(nil)
+)
+
+// GetObjectKind implements runtime.Object. The kind stays in the msgpack bytes;
+// nothing on the way asks for it.
+func (o *Object) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+// DeepCopyObject implements runtime.Object. An Object never changes, so it is
+// its own copy.
+func (o *Object) DeepCopyObject() k8sruntime.Object { return o }
+
+// GetObjectMeta implements metav1.ObjectMetaAccessor with what identifies the
+// object and its state; the other fields of the result are empty.
+func (o *Object) GetObjectMeta() metav1.Object {
+	return &metav1.ObjectMeta{
+		Name:            o.ref.Name,
+		Namespace:       o.ref.Namespace,
+		UID:             types.UID(o.uid),
+		ResourceVersion: o.resourceVersion,
+		Generation:      o.generation,
+	}
+}

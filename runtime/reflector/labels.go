@@ -1,0 +1,80 @@
+package reflector
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"slices"
+	"unique"
+)
+
+// Labels are the labels of an Object. The zero value has none. It implements
+// labels.Labels of apimachinery, so a labels.Selector can be matched against it.
+//
+// Keys repeat over all objects of a resource and are shared between them;
+// values often do not (a pod's own name, a hash), and sharing a string that
+// stands once costs more than it saves.
+type Labels struct {
+	pairs []label // sorted by key
+}
+
+type label struct {
+	key   unique.Handle[string]
+	value string
+}
+
+// Lookup returns the value of a label and whether it is there.
+func (l Labels) Lookup(key string) (value string, exists bool) {
+	for _, p := range l.pairs {
+		if p.key.Value() == key {
+			return p.value, true
+		}
+	}
+	return "", false
+}
+
+// Has reports whether a label is there.
+func (l Labels) Has(key string) bool {
+	_, ok := l.Lookup(key)
+	return ok
+}
+
+// Get returns the value of a label, or "" where it is not there.
+func (l Labels) Get(key string) string {
+	v, _ := l.Lookup(key)
+	return v
+}
+
+// Len returns how many labels there are.
+func (l Labels) Len() int { return len(l.pairs) }
+
+// All yields the labels, sorted by key.
+func (l Labels) All() iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		for _, p := range l.pairs {
+			if !yield(p.key.Value(), p.value) {
+				return
+			}
+		}
+	}
+}
+
+func packLabels(v any) (Labels, error) {
+	m, ok := v.(map[string]any)
+	if !ok && v != nil {
+		return Labels{}, fmt.Errorf("labels: want a map, got %T", v)
+	}
+	if len(m) == 0 {
+		return Labels{}, nil
+	}
+	pairs := make([]label, 0, len(m))
+	for k, v := range m {
+		s, ok := v.(string)
+		if !ok {
+			return Labels{}, fmt.Errorf("labels[%s]: want a string, got %T", k, v)
+		}
+		pairs = append(pairs, label{unique.Make(k), s})
+	}
+	slices.SortFunc(pairs, func(a, b label) int { return cmp.Compare(a.key.Value(), b.key.Value()) })
+	return Labels{pairs}, nil
+}
