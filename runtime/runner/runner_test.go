@@ -151,6 +151,21 @@ func TestRunner_EndOfInputDropsTimersAndRequeues(t *testing.T) {
 	})
 }
 
+// rule 10: the end of the input before readiness loses nothing.
+func TestRunner_EndOfInputBeforeReadinessLosesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, config{}, sleepJob(time.Second))
+		f.send("a", "b")
+		close(f.requests)
+		if f.hasEnded() {
+			t.Fatal("Run returned before it was ready")
+		}
+		close(f.ready)
+		<-f.ended
+		f.wantStats(runner.Stats{Started: 2, Received: 2})
+	})
+}
+
 // rule 25: requeue time counts from the end of the run, over 24 hours: a job of 10 s that requeues after 50 s runs once a minute.
 func TestRunner_RequeueCountsFromTheEndOfTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -168,6 +183,32 @@ func TestRunner_RequeueCountsFromTheEndOfTheRun(t *testing.T) {
 			if at != time.Duration(i)*time.Minute {
 				t.Fatalf("run %d started at %v", i, at)
 			}
+		}
+	})
+}
+
+// rule 25: the end of the run counts even if the loop is late to read it. The Merge function runs in the loop and keeps it busy here.
+func TestRunner_RequeueCountsFromTheEndEvenIfTheLoopIsLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		cfg := config{Scheduler: scheduler.Config[string]{Merge: func(pending, _ string) string {
+			time.Sleep(30 * time.Second)
+			return pending
+		}}}
+		var starts []time.Duration
+		f := newReady(t, cfg, func(context.Context, item) outcome {
+			starts = append(starts, time.Since(begin))
+			time.Sleep(time.Second)
+			return outcome{Requeue: true, After: time.Minute}
+		})
+		f.send("a")
+		synctest.Wait()
+		later := request{Key: "b", At: begin.Add(time.Hour)}
+		f.sendBatch(later, later)
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if diff := cmp.Diff([]time.Duration{0, 61 * time.Second}, starts); diff != "" {
+			t.Fatalf("starts (-want +got):\n%s", diff)
 		}
 	})
 }
@@ -327,7 +368,7 @@ func TestConfig_ValidateNamesTheField(t *testing.T) {
 	}
 }
 
-// A sorted copy helps the tests that compare sets.
+// sorted returns a sorted copy, for tests that compare sets.
 func sorted(keys []string) []string {
 	keys = slices.Clone(keys)
 	slices.Sort(keys)

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/wasmctl/wasmctl/runtime/runner"
+	"github.com/wasmctl/wasmctl/runtime/scheduler"
 )
 
 // causes collects why jobs were interrupted; the bubble's goroutines take turns with it through a channel.
@@ -217,23 +218,48 @@ func TestRunner_StopWhileHandingOut(t *testing.T) {
 	}
 }
 
-// rule 9: once the context has ended no job starts, even if the end comes together with requests and free slots.
+// rule 9: once a stop has come no job starts, even if requests and free slots came with it. The Merge function runs in the loop, so the stop
+// comes exactly between the requests and the start of what they ask for.
 func TestRunner_NothingStartsAfterTheStop(t *testing.T) {
-	for range 200 {
+	for _, forced := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			f := newFixture(t, config{}, sleepJob(0))
-			f.send("a", "b", "c")
+			var f *fixture
+			cfg := config{Scheduler: scheduler.Config[string]{Merge: func(pending, _ string) string {
+				if forced {
+					f.force()
+				} else {
+					f.stop(errTestStop)
+				}
+				return pending
+			}}}
+			f = newReady(t, cfg, sleepJob(0))
 			synctest.Wait()
-			f.stop(errTestStop)
-			close(f.ready) // the loop may see either first
-			if !f.hasEnded() {
-				t.Fatal("Run has not returned")
+			f.send("a", "b", "a")
+			if !f.hasEnded() || f.err != nil {
+				t.Fatalf("forced %v: ended %v, error %v", forced, f.hasEnded(), f.err)
 			}
-			if n := f.Stats().Started; n != 0 {
-				t.Fatalf("%d jobs started after the stop", n)
-			}
+			f.wantStats(runner.Stats{Ready: 2, Received: 3})
 		})
 	}
+}
+
+// rule 9: during a stop no request is taken, and the end of the input does not start what is still ready.
+func TestRunner_NothingIsTakenInDuringAStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newReady(t, config{Concurrency: 2}, sleepJob(10*time.Second))
+		f.send("a", "b", "never")
+		time.Sleep(time.Second)
+		f.stop(errTestStop)
+		synctest.Wait()
+		select {
+		case f.requests <- []request{{Key: "late"}}:
+			t.Fatal("a request was taken after the stop")
+		case <-time.After(time.Second):
+		}
+		close(f.requests)
+		<-f.ended
+		f.wantStats(runner.Stats{Ready: 1, Started: 2, Received: 3})
+	})
 }
 
 // The context of a job carries the values of Run's, and is not cancelled with it.

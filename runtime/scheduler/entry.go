@@ -34,12 +34,6 @@ type entry[K comparable, M any] struct {
 	prev, next *entry[K, M]
 }
 
-// clearRequest takes the pending request away, and with it what its message refers to.
-func (e *entry[K, M]) clearRequest() {
-	var none M
-	e.phase, e.msg = idle, none
-}
-
 // entry returns the entry of a key; a new idle one if the key is unknown.
 func (s *Scheduler[K, M]) entry(key K) *entry[K, M] {
 	if e, known := s.entries[key]; known {

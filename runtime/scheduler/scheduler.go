@@ -59,14 +59,17 @@ const priorities = int(Normal-Low) + 1
 
 // String returns the priority as a lower-case word.
 func (p Priority) String() string {
-	if p.class() == Low.class() {
+	if p.clamp() == Low {
 		return "low"
 	}
 	return "normal"
 }
 
-// class returns the index of the priority among the ready lists.
-func (p Priority) class() int { return int(min(max(p, Low), Normal) - Low) }
+// clamp returns the nearest priority that exists.
+func (p Priority) clamp() Priority { return min(max(p, Low), Normal) }
+
+// class returns the index of a clamped priority among the ready queues.
+func (p Priority) class() int { return int(p - Low) }
 
 // Request asks for one run of a key.
 type Request[K comparable, M any] struct {
@@ -123,6 +126,7 @@ func New[K comparable, M any](cfg Config[M]) *Scheduler[K, M] {
 // It advances the scheduler to now.
 func (s *Scheduler[K, M]) Schedule(now time.Time, req Request[K, M]) {
 	s.Advance(now)
+	req.Priority = req.Priority.clamp()
 	at := req.At
 	if limit := now.Add(MaxDelay); at.After(limit) {
 		at = limit
@@ -155,10 +159,12 @@ func (s *Scheduler[K, M]) merge(e *entry[K, M], req Request[K, M], at time.Time)
 	if req.Priority <= e.priority {
 		return
 	}
-	from := e.priority
+	queued := e.phase == ready && !e.running
+	if queued {
+		s.ready[e.priority.class()].remove(e)
+	}
 	e.priority = req.Priority
-	if e.phase == ready && !e.running && from.class() != e.priority.class() {
-		s.ready[from.class()].remove(e)
+	if queued {
 		s.ready[e.priority.class()].push(e)
 	}
 }
@@ -201,8 +207,7 @@ func (s *Scheduler[K, M]) Pop(now time.Time) (Item[K, M], bool) {
 	e := s.ready[class].head
 	s.ready[class].remove(e)
 	item := Item[K, M]{Key: e.key, Msg: e.msg, Priority: e.priority, ReadyAt: e.at}
-	e.clearRequest()
-	e.running = true
+	e.phase, e.running = idle, true
 	s.running.push(e)
 	return item, true
 }
@@ -266,7 +271,7 @@ func (s *Scheduler[K, M]) Forget(key K) {
 	case e.phase == ready:
 		s.ready[e.priority.class()].remove(e)
 	}
-	e.clearRequest()
+	e.phase = idle
 	if !e.running {
 		s.release(e)
 	}
