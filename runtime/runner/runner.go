@@ -22,10 +22,12 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/scheduler"
 )
 
-// Defaults of Config.
+// Defaults and limits of Config.
 const (
 	DefaultConcurrency  = 4
 	DefaultDrainTimeout = 30 * time.Second
+	// MaxConcurrency is far above what an API server bears from one controller; it keeps a slip of the finger from being "unbounded".
+	MaxConcurrency = 10_000
 )
 
 // Why running jobs were interrupted: the cause (context.Cause) of their context, and wrapped in the error of Run.
@@ -56,7 +58,7 @@ type Outcome[M any] struct {
 
 // Config says how a Runner runs. The zero value works.
 type Config[M any] struct {
-	// Concurrency is how many jobs run at once; zero is DefaultConcurrency. There is no way to say "unbounded" (rule 5).
+	// Concurrency is how many jobs run at once; zero is DefaultConcurrency, and MaxConcurrency is the most (rule 5).
 	Concurrency int
 	// DrainTimeout is how long running jobs may go on after a stop before they are interrupted (rule 9); zero is DefaultDrainTimeout.
 	// To interrupt at once, close Input.Force.
@@ -69,8 +71,8 @@ type Config[M any] struct {
 
 // Validate returns an error that names the first field with a value that cannot be used.
 func (c Config[M]) Validate() error {
-	if c.Concurrency < 0 {
-		return fmt.Errorf("runner: concurrency %d: must be 1 or more; 0 is the default of %d", c.Concurrency, DefaultConcurrency)
+	if c.Concurrency < 0 || c.Concurrency > MaxConcurrency {
+		return fmt.Errorf("runner: concurrency %d: must be 1 to %d; 0 is the default of %d", c.Concurrency, MaxConcurrency, DefaultConcurrency)
 	}
 	if c.DrainTimeout < 0 {
 		return fmt.Errorf("runner: drain timeout %v: must be positive; 0 is the default of %v", c.DrainTimeout, DefaultDrainTimeout)

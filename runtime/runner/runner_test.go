@@ -357,6 +357,7 @@ func TestRunner_RunsOnce(t *testing.T) {
 func TestConfig_ValidateNamesTheField(t *testing.T) {
 	for want, cfg := range map[string]config{
 		"concurrency -1":   {Concurrency: -1},
+		"must be 1 to 100": {Concurrency: runner.MaxConcurrency + 1},
 		"drain timeout -1": {DrainTimeout: -1},
 	} {
 		if _, err := runner.New(cfg, sleepJob(0)); err == nil || !strings.Contains(err.Error(), want) {
