@@ -1,0 +1,132 @@
+package cluster
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	_ "unsafe" // for go:linkname
+
+	"go.uber.org/zap"
+	"google.golang.org/grpc/grpclog"
+	"k8s.io/klog/v2"
+)
+
+// Bounds of the servers' log.
+const (
+	logKeep = 1 << 20  // a log of this many bytes is started afresh
+	logMax  = 16 << 20 // one run writes no more than this
+	logTail = 2 << 10  // this much of it goes into an error
+)
+
+// etcdClientLogger is the log of the etcd client inside kube-apiserver. It prints
+// a page of warnings to stderr when a control plane is stopped while it starts.
+// Neither a flag nor its environment variable (ETCD_CLIENT_DEBUG, whose level is
+// not taken) changes that. Should the variable move, linking fails.
+//
+//go:linkname etcdClientLogger k8s.io/apiserver/pkg/storage/storagebackend/factory.etcd3ClientLogger
+var etcdClientLogger *zap.Logger
+
+// serverLog is where kube-apiserver's and the controllers' errors go. They log
+// errors that are none at every start ("kube-system" not found, an empty
+// manifest), which would only frighten a user.
+type serverLog struct {
+	file    *os.File // nil where klog writes to stderr
+	start   int64    // where this run's lines begin
+	written int64    // bytes of this run; klog's own lock guards it
+}
+
+// openServerLog directs klog to stderr or to DataDir/server.log. klog is one
+// per process: the last call decides.
+func openServerLog(cfg Config) (*serverLog, error) {
+	setUpLoggers(cfg.Verbosity)
+	if cfg.Verbosity > 0 {
+		return &serverLog{}, nil
+	}
+	path := filepath.Join(cfg.DataDir, "server.log")
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("server log[%s]: %w", path, err)
+	}
+	if info, err := f.Stat(); err == nil && info.Size() > logKeep {
+		_ = f.Truncate(0) // too long a log is no reason not to start
+	}
+	l := &serverLog{file: f}
+	if info, err := f.Stat(); err == nil {
+		l.start = info.Size()
+	}
+	setOutput(l)
+	return l, nil
+}
+
+// setUpLoggers sets klog's flags and the other loggers, once per process, since
+// nothing guards them.
+var setUpLoggers = func() func(int) {
+	var once sync.Once
+	return func(verbosity int) {
+		once.Do(func() {
+			flags := flag.NewFlagSet("klog", flag.ContinueOnError)
+			klog.InitFlags(flags)
+			values := map[string]string{"logtostderr": "true", "v": strconv.Itoa(verbosity)}
+			if verbosity == 0 {
+				values = map[string]string{"logtostderr": "false", "stderrthreshold": "FATAL"}
+				etcdClientLogger = zap.NewNop()
+			}
+			for name, value := range values {
+				if err := flags.Set(name, value); err != nil {
+					panic("BUG: klog flag: " + err.Error())
+				}
+			}
+			grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, io.Discard))
+		})
+	}
+}()
+
+// setOutput sends klog's errors to w and drops the rest. Every severity needs
+// an output: for one without, klog makes log files in the temporary directory.
+func setOutput(w io.Writer) {
+	klog.SetOutputBySeverity("INFO", io.Discard)
+	klog.SetOutputBySeverity("WARNING", io.Discard)
+	klog.SetOutputBySeverity("ERROR", w)
+	klog.SetOutputBySeverity("FATAL", io.Discard) // stderr has it
+}
+
+// Write appends to the log up to its bound, and drops the rest: an error that
+// repeats for days must not fill the disk.
+func (l *serverLog) Write(p []byte) (int, error) {
+	if l.written < logMax {
+		l.written += int64(len(p))
+		return l.file.Write(p)
+	}
+	return len(p), nil
+}
+
+// explain adds to err what the servers logged in this run, at most logTail bytes of it.
+func (l *serverLog) explain(err error) error {
+	var inUse *InUseError
+	if l.file == nil || errors.As(err, &inUse) {
+		return err
+	}
+	info, statErr := l.file.Stat()
+	if statErr != nil {
+		return err
+	}
+	from := max(l.start, info.Size()-logTail)
+	tail, readErr := io.ReadAll(io.NewSectionReader(l.file, from, info.Size()-from))
+	if text := strings.TrimSpace(string(tail)); readErr == nil && text != "" {
+		return fmt.Errorf("%w\nthe servers logged:\n%s", err, text)
+	}
+	return err
+}
+
+func (l *serverLog) close() {
+	if l.file != nil {
+		setOutput(io.Discard)
+		l.file.Close()
+	}
+}
