@@ -1,0 +1,150 @@
+package watcher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/wasmctl/wasmctl/runtime/reflector"
+)
+
+// listWatcher makes the requests of one watch for client-go's reflector. It
+// packs each object as soon as the client has decoded it, waits out the
+// back-off, and reports to status what becomes of each request: the reflector
+// keeps some failures to itself.
+type listWatcher struct {
+	source  Source
+	client  dynamic.ResourceInterface
+	store   *reflector.Store
+	status  *status
+	backoff *backoff
+	log     *slog.Logger
+
+	mu      sync.Mutex
+	stopped bool           // guarded by mu
+	running sync.WaitGroup // requests and streams; added to under mu, while not stopped
+}
+
+var errStopped = errors.New("the watch was stopped")
+
+// enter counts a request or stream, unless close was called.
+func (lw *listWatcher) enter() bool {
+	lw.mu.Lock()
+	defer lw.mu.Unlock()
+	if lw.stopped {
+		return false
+	}
+	lw.running.Add(1)
+	return true
+}
+
+// close returns when all requests and streams have ended. Their context must
+// have ended before. (The reflector does not wait for its own list requests.)
+func (lw *listWatcher) close() {
+	lw.mu.Lock()
+	lw.stopped = true
+	lw.mu.Unlock()
+	lw.running.Wait()
+}
+
+// list requests one page, or the whole.
+func (lw *listWatcher) list(ctx context.Context, opts metav1.ListOptions) (k8sruntime.Object, error) {
+	if !lw.enter() {
+		return nil, errStopped
+	}
+	defer lw.running.Done()
+	if err := lw.backoff.wait(ctx, true); err != nil {
+		return nil, err
+	}
+	opts.LabelSelector, opts.FieldSelector = lw.source.LabelSelector, lw.source.FieldSelector
+	page, err := lw.client.List(ctx, opts)
+	if err != nil {
+		// An expired resourceVersion is asked for once more without one, at once.
+		lw.failed(ctx, err, false, !isExpired(err))
+		return nil, err
+	}
+	lw.status.progressed()
+	if opts.Continue == "" {
+		lw.status.arrived.Store(0)
+	}
+	return lw.packList(page), nil
+}
+
+func (lw *listWatcher) packList(page *unstructured.UnstructuredList) k8sruntime.Object {
+	list := &metainternalversion.List{Items: make([]k8sruntime.Object, 0, len(page.Items))}
+	list.ResourceVersion = page.GetResourceVersion()
+	list.Continue = page.GetContinue()
+	for i := range page.Items {
+		if o := lw.pack(&page.Items[i]); o != nil {
+			list.Items = append(list.Items, o)
+		}
+		page.Items[i].Object = nil // the decoded form can go before the page is through
+	}
+	lw.status.arrived.Add(int64(len(list.Items)))
+	return list
+}
+
+// pack returns the packed object. A state that the store already has is not
+// encoded again, so that a relist costs no second copy. An object that cannot
+// be packed is left out, with a warning: it must not stop the others.
+func (lw *listWatcher) pack(u *unstructured.Unstructured) *reflector.Object {
+	ref := reflector.ObjectRef{Namespace: u.GetNamespace(), Name: u.GetName()}
+	known := lw.store.Get(ref)
+	if rv := u.GetResourceVersion(); known != nil && rv != "" && known.ResourceVersion() == rv && known.UID() == string(u.GetUID()) {
+		return known
+	}
+	o, err := reflector.Pack(u.Object, reflector.Options{ManagedFields: lw.source.ManagedFields})
+	if err != nil {
+		lw.log.Warn("object left out: it cannot be packed", "watch", lw.source.String(), "object", ref.String(), "error", err)
+		return nil
+	}
+	return o
+}
+
+// watch requests a watch; with SendInitialEvents the list comes first in it.
+func (lw *listWatcher) watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+	if !lw.enter() {
+		return nil, errStopped
+	}
+	if err := lw.backoff.wait(ctx, false); err != nil {
+		lw.running.Done()
+		return nil, err
+	}
+	streaming := opts.SendInitialEvents != nil && *opts.SendInitialEvents
+	opts.LabelSelector, opts.FieldSelector = lw.source.LabelSelector, lw.source.FieldSelector
+	w, err := lw.client.Watch(ctx, opts)
+	if err != nil {
+		lw.running.Done()
+		lw.failed(ctx, err, streaming, true)
+		return nil, err
+	}
+	lw.status.opened(streaming)
+	s := newStream(lw, w, streaming)
+	go func() {
+		defer lw.running.Done()
+		s.run(ctx)
+	}()
+	return s, nil
+}
+
+// failed reports a failure, unless it is only that the watch is being stopped.
+// With delay, the next request waits.
+func (lw *listWatcher) failed(ctx context.Context, err error, streaming, delay bool) {
+	if ctx.Err() != nil {
+		return
+	}
+	phase := lw.status.failed(err, streaming)
+	lw.log.Debug("watch request failed", "watch", lw.source.String(), "error", fmt.Sprint(err))
+	if delay {
+		lw.backoff.failed(err, phase == Denied || phase == Absent, streaming)
+	}
+}

@@ -1,0 +1,172 @@
+// Package watcher turns LIST and WATCH into events that heal themselves: a
+// watch resumes where it was, lists again when it must, and then passes on only
+// what has changed. It stands on client-go's reflector, which streams lists
+// where the API server can, follows bookmarks and answers 410 with a new list.
+//
+// Watches are shared: a Set has one per Source, however many subscribe.
+//
+//	set := watcher.NewSet(client, watcher.Config{Log: log})
+//	sub := set.Acquire(watcher.Source{Resource: configMaps}, handler)
+//	go sub.Run(ctx)      // events go to handler until ctx ends
+//	<-sub.Synced()       // the objects that were there have been handled
+//	sub.Store().Get(ref) // the last seen state of each object
+package watcher
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"k8s.io/client-go/dynamic"
+
+	"github.com/wasmctl/wasmctl/runtime/reflector"
+)
+
+// Handler is given the events of a subscription: first Listed for each object
+// that is there, then the changes, in order, one call at a time (rule 12).
+//
+// It runs on the goroutine of the watch. It may block, for back-pressure: the
+// watch then reads no further, and other subscribers of the same Source wait
+// too; other watches do not. It must return soon after ctx ends.
+type Handler func(ctx context.Context, ev reflector.Event)
+
+// Config is how a Set reports. The zero value reports nothing.
+type Config struct {
+	// Log is told when the phase of a watch changes: Info when it is ready, Warn
+	// when it is denied, absent or failing.
+	Log *slog.Logger
+	// OnChange is called after the phase of a watch has changed, in the order of
+	// the changes. It must not block or call the Set.
+	OnChange func(Source, State)
+}
+
+// Set shares watches between subscriptions. It is safe for concurrent use.
+type Set struct {
+	client dynamic.Interface
+	cfg    Config
+
+	mu      sync.Mutex
+	watches map[Source]*sharedWatch // guarded by mu; those with a reference
+}
+
+// NewSet returns a Set without watches. The client should have no rate limit of
+// its own: each watch backs off by itself.
+func NewSet(client dynamic.Interface, cfg Config) *Set {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Set{client: client, cfg: cfg, watches: map[Source]*sharedWatch{}}
+}
+
+// Acquire takes a reference to the watch of source, for one subscription. The
+// watch starts when the first of its subscriptions is run, and stops when the
+// last reference is given back (rule 15): at the end of Run, or by Release.
+func (s *Set) Acquire(source Source, handler Handler) *Subscription {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w := s.watches[source]
+	if w == nil {
+		w = newSharedWatch(source, s.client, s.cfg)
+		s.watches[source] = w
+	}
+	w.refs++
+	return &Subscription{set: s, watch: w, handler: handler, synced: make(chan struct{})}
+}
+
+// States returns the state of each watch that has a reference.
+func (s *Set) States() map[Source]State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	states := make(map[Source]State, len(s.watches))
+	for source, w := range s.watches {
+		states[source] = w.status.get()
+	}
+	return states
+}
+
+// start starts the watch unless it runs. It outlives ctx, whose values it
+// keeps: other subscriptions may share it.
+func (s *Set) start(ctx context.Context, w *sharedWatch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w.cancel != nil {
+		return
+	}
+	ctx, w.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	w.status.begin()
+	go w.run(ctx)
+}
+
+// release gives back one reference and, if it was the last, returns when all
+// goroutines of the watch have ended.
+func (s *Set) release(w *sharedWatch) {
+	s.mu.Lock()
+	w.refs--
+	last, cancel := w.refs == 0, w.cancel
+	if last {
+		delete(s.watches, w.source)
+	}
+	s.mu.Unlock()
+	if last && cancel != nil {
+		cancel()
+		<-w.exited
+	}
+}
+
+// Subscription is one user's share of a watch.
+type Subscription struct {
+	set     *Set
+	watch   *sharedWatch
+	handler Handler
+	synced  chan struct{}
+	started atomic.Bool // by Run or Release, whichever comes first
+}
+
+// Run hands events to the handler until ctx ends, and then gives back the
+// reference. The handler is not called again after Run has returned, and if
+// this was the last reference, nothing of the watch runs any more. A
+// subscription can be run once; the error is about that alone.
+func (s *Subscription) Run(ctx context.Context) error {
+	if !s.started.CompareAndSwap(false, true) {
+		return fmt.Errorf("subscription[%s]: was run or released before: acquire another", s.watch.source)
+	}
+	defer s.set.release(s.watch)
+	s.set.start(ctx, s.watch)
+	m := &member{
+		handle: func(ev reflector.Event) { s.handler(ctx, ev) },
+		done:   ctx.Done(),
+		synced: s.synced,
+	}
+	select {
+	case s.watch.join <- m:
+	case <-ctx.Done():
+		return nil
+	}
+	<-ctx.Done()
+	s.watch.leave <- m // the loop runs: this subscription holds a reference
+	return nil
+}
+
+// Release gives back the reference of a subscription that is not going to be
+// run. During and after Run it does nothing.
+func (s *Subscription) Release() {
+	if s.started.CompareAndSwap(false, true) {
+		s.set.release(s.watch)
+	}
+}
+
+// Synced returns a channel that is closed when the handler has returned from
+// the last of the objects that were there (rule 10).
+func (s *Subscription) Synced() <-chan struct{} { return s.synced }
+
+// Store returns the store of the watch. It can be read at any time; it is empty
+// before the first list and keeps its content after the watch has stopped.
+func (s *Subscription) Store() *reflector.Store { return s.watch.writer.Store() }
+
+// State returns the state of the watch. It never blocks.
+func (s *Subscription) State() State { return s.watch.status.get() }
+
+// Source returns what is watched.
+func (s *Subscription) Source() Source { return s.watch.source }

@@ -1,0 +1,67 @@
+package watcher
+
+import (
+	"fmt"
+
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/wasmctl/wasmctl/runtime/reflector"
+)
+
+// sink is the store that client-go's reflector writes to: it hands each call to
+// the loop of the watch and returns when the loop has taken it.
+type sink struct {
+	ops  chan<- op
+	done <-chan struct{}
+}
+
+var _ cache.ReflectorStore = (*sink)(nil)
+
+// Add implements cache.ReflectorStore.
+func (s *sink) Add(obj any) error { return s.send(opApply, obj) }
+
+// Update implements cache.ReflectorStore.
+func (s *sink) Update(obj any) error { return s.send(opApply, obj) }
+
+// Delete implements cache.ReflectorStore.
+func (s *sink) Delete(obj any) error { return s.send(opDelete, obj) }
+
+// Replace implements cache.ReflectorStore.
+func (s *sink) Replace(items []any, _ string) error {
+	list := make([]*reflector.Object, len(items))
+	for i, item := range items {
+		var err error
+		if list[i], err = packed(item); err != nil {
+			return err
+		}
+	}
+	s.put(op{kind: opReplace, list: list})
+	return nil
+}
+
+// Resync implements cache.ReflectorStore. The reflector is built without a
+// resync period, so it is never called.
+func (s *sink) Resync() error { return nil }
+
+func (s *sink) send(kind opKind, obj any) error {
+	o, err := packed(obj)
+	if err == nil {
+		s.put(op{kind: kind, obj: o})
+	}
+	return err
+}
+
+func (s *sink) put(op op) {
+	select {
+	case s.ops <- op:
+	case <-s.done:
+	}
+}
+
+func packed(obj any) (*reflector.Object, error) {
+	o, ok := obj.(*reflector.Object)
+	if !ok {
+		return nil, fmt.Errorf("BUG: the reflector stores a %T", obj)
+	}
+	return o, nil
+}

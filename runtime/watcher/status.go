@@ -1,0 +1,146 @@
+package watcher
+
+import (
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/wasmctl/wasmctl/runtime/reflector"
+)
+
+// status keeps the State of one watch and tells of its changes. Requests,
+// streams and the loop of the watch report to it; anyone may read.
+type status struct {
+	source   Source
+	store    *reflector.Store
+	log      *slog.Logger
+	onChange func(Source, State)
+
+	current  atomic.Pointer[State] // Objects and LastProgress are filled in by get
+	progress atomic.Int64          // time of the last progress, Unix nanoseconds; 0: never
+	arrived  atomic.Int64          // objects received of the list that is being read
+
+	mu       sync.Mutex
+	complete bool      // guarded by mu; the last list is in the store and handed over
+	open     bool      // guarded by mu; a watch request is being answered
+	outage   time.Time // guarded by mu; when the watch last stopped being ready
+}
+
+func newStatus(source Source, store *reflector.Store, cfg Config) *status {
+	s := &status{source: source, store: store, log: cfg.Log, onChange: cfg.OnChange}
+	s.begin()
+	return s
+}
+
+// begin notes that the watch starts now.
+func (s *status) begin() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.outage = time.Now()
+	s.current.Store(&State{Phase: Syncing, Since: s.outage})
+}
+
+// get returns the state; it never blocks on the watch.
+func (s *status) get() State {
+	st := *s.current.Load()
+	st.Objects = s.store.Len()
+	if st.Phase == Syncing {
+		st.Objects = max(st.Objects, int(s.arrived.Load()))
+	}
+	if t := s.progress.Load(); t != 0 {
+		st.LastProgress = time.Unix(0, t)
+	}
+	return st
+}
+
+// progressed notes that the API server has sent something.
+func (s *status) progressed() { s.progress.Store(time.Now().UnixNano()) }
+
+// opened notes that a watch request was answered. With streaming, a new list
+// comes first.
+func (s *status) opened(streaming bool) {
+	s.progressed()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open = true
+	if streaming {
+		s.complete = false
+		s.arrived.Store(0)
+	}
+	s.settle()
+}
+
+// listed notes that a list is in the store and was handed to all subscribers.
+func (s *status) listed() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.complete = true
+	s.settle()
+}
+
+// closed notes that the watch request has ended.
+func (s *status) closed() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open = false
+}
+
+// settle moves to Ready, or from a failure that is over to Syncing. The caller
+// holds mu.
+func (s *status) settle() {
+	before := s.current.Load()
+	switch {
+	case !s.open:
+	case s.complete && before.Phase != Ready:
+		s.move(State{Phase: Ready})
+	case !s.complete && before.Phase != Ready && before.Phase != Syncing:
+		s.move(State{Phase: Syncing, Err: before.Err, Failures: before.Failures})
+	}
+}
+
+// failed notes a failed request and returns the phase it leads to.
+func (s *status) failed(err error, streaming bool) Phase {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.current.Load()
+	phase, message, ok := phaseOf(s.source, err, streaming)
+	if !ok {
+		return before.Phase
+	}
+	s.move(State{Phase: phase, Err: err, Failures: before.Failures + 1, Message: message})
+	return phase
+}
+
+// move publishes the next state and, where the phase is another, tells of it.
+// The caller holds mu.
+func (s *status) move(next State) {
+	before := s.current.Load()
+	next.Since = before.Since
+	if next.Phase == before.Phase {
+		s.current.Store(&next)
+		return
+	}
+	now := time.Now()
+	next.Since = now
+	if before.Phase == Ready {
+		s.outage = now
+	}
+	s.current.Store(&next)
+	s.tell(now)
+}
+
+func (s *status) tell(now time.Time) {
+	st := s.get()
+	switch st.Phase {
+	case Syncing:
+		s.log.Debug("watch syncing", "watch", s.source.String())
+	case Ready:
+		s.log.Info("watch ready", "watch", s.source.String(), "objects", st.Objects, "took", now.Sub(s.outage))
+	default:
+		s.log.Warn("watch "+st.Phase.String(), "watch", s.source.String(), "reason", st.Message)
+	}
+	if s.onChange != nil {
+		s.onChange(s.source, st)
+	}
+}

@@ -1,0 +1,128 @@
+package watcher
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// stream is the answer to one watch request with its objects packed. Bookmarks
+// and errors go through as they are.
+type stream struct {
+	lw        *listWatcher
+	source    watch.Interface
+	streaming bool // the list comes first, up to a marked bookmark
+	result    chan watch.Event
+	stopped   chan struct{}
+	stop      sync.Once
+}
+
+func newStream(lw *listWatcher, source watch.Interface, streaming bool) *stream {
+	return &stream{
+		lw: lw, source: source, streaming: streaming,
+		result:  make(chan watch.Event),
+		stopped: make(chan struct{}),
+	}
+}
+
+// ResultChan implements watch.Interface.
+func (s *stream) ResultChan() <-chan watch.Event { return s.result }
+
+// Stop implements watch.Interface. It may be called more than once.
+func (s *stream) Stop() {
+	s.stop.Do(func() {
+		close(s.stopped)
+		s.source.Stop()
+	})
+}
+
+// run hands events on until the source ends or Stop is called.
+func (s *stream) run(ctx context.Context) {
+	defer close(s.result)
+	defer s.lw.status.closed()
+	defer s.source.Stop()
+	opened := time.Now()
+	var end streamEnd
+	for {
+		select {
+		case <-s.stopped:
+			return
+		case ev, ok := <-s.source.ResultChan():
+			if !ok {
+				end.report(ctx, s, time.Since(opened))
+				return
+			}
+			end.see(ctx, s, ev)
+			if ev, ok = s.packed(ev); !ok {
+				continue
+			}
+			select {
+			case s.result <- ev:
+			case <-s.stopped:
+				return
+			}
+		}
+	}
+}
+
+// packed returns the event with its object packed; false where that cannot be
+// done.
+func (s *stream) packed(ev watch.Event) (watch.Event, bool) {
+	if ev.Type == watch.Bookmark || ev.Type == watch.Error {
+		return ev, true
+	}
+	u, ok := ev.Object.(*unstructured.Unstructured)
+	if !ok {
+		return ev, false
+	}
+	o := s.lw.pack(u)
+	if o == nil {
+		return ev, false
+	}
+	ev.Object = o
+	return ev, true
+}
+
+// streamEnd gathers from the events of a stream whether its end is a failure.
+type streamEnd struct {
+	events   int
+	complete bool // the list is through
+	failed   bool // it was reported
+}
+
+func (e *streamEnd) see(ctx context.Context, s *stream, ev watch.Event) {
+	if ev.Type == watch.Error {
+		e.failed = true
+		s.lw.failed(ctx, apierrors.FromObject(ev.Object), s.streaming && !e.complete, true)
+		return
+	}
+	s.lw.status.progressed()
+	e.events++
+	switch {
+	case ev.Type == watch.Bookmark:
+		u, ok := ev.Object.(*unstructured.Unstructured)
+		e.complete = e.complete || ok && u.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true"
+	case s.streaming && !e.complete:
+		s.lw.status.arrived.Add(1)
+	}
+}
+
+// report reports a stream that ended without an error of its own, but too soon.
+// A watch that the API server ends in good order, after some minutes, is none:
+// the reflector resumes it at once.
+func (e *streamEnd) report(ctx context.Context, s *stream, lived time.Duration) {
+	switch {
+	case e.failed || ctx.Err() != nil:
+	case s.streaming && !e.complete:
+		s.lw.failed(ctx, errCutList, true, true)
+	case lived < shortWatch && e.events == 0:
+		s.lw.failed(ctx, errShortWatch, false, true)
+	case lived < shortWatch:
+		s.lw.backoff.failed(errShortWatch, false, false)
+	}
+}

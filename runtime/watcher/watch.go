@@ -1,0 +1,171 @@
+package watcher
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/wasmctl/wasmctl/runtime/reflector"
+)
+
+// sharedWatch is one watch and those who share it. Its loop goroutine owns the writer and the
+// members: it applies what client-go's reflector hands over and passes the
+// events on, one at a time.
+type sharedWatch struct {
+	source Source
+	writer *reflector.Writer
+	status *status
+	client dynamic.Interface
+	cfg    Config
+
+	ops    chan op      // from the reflector, unbuffered: a slow member slows the watch down
+	join   chan *member // from Subscription.Run
+	leave  chan *member // from Subscription.Run
+	exited chan struct{}
+
+	refs    int                // guarded by Set.mu
+	cancel  context.CancelFunc // guarded by Set.mu; nil before the watch is started
+	members []*member          // owned by loop
+	listed  bool               // owned by loop; the first list is in the store
+}
+
+// member is a subscription as the loop sees it.
+type member struct {
+	handle func(reflector.Event)
+	done   <-chan struct{} // the member wants no more events
+	synced chan struct{}   // closed by the loop after the first list was handed over
+	listed bool            // owned by loop; it was given the content of the store
+}
+
+// op is one call of the reflector.
+type op struct {
+	kind opKind
+	obj  *reflector.Object
+	list []*reflector.Object
+}
+
+type opKind uint8
+
+const (
+	opApply opKind = iota
+	opDelete
+	opReplace
+)
+
+func newSharedWatch(source Source, client dynamic.Interface, cfg Config) *sharedWatch {
+	writer := reflector.NewWriter()
+	return &sharedWatch{
+		source: source, writer: writer, client: client, cfg: cfg,
+		status: newStatus(source, writer.Store(), cfg),
+		ops:    make(chan op), join: make(chan *member), leave: make(chan *member),
+		exited: make(chan struct{}),
+	}
+}
+
+// run watches until ctx ends, and returns when all it started has ended.
+func (w *sharedWatch) run(ctx context.Context) {
+	defer close(w.exited)
+	var reflecting sync.WaitGroup
+	reflecting.Go(func() { w.reflect(ctx) })
+	w.loop(ctx)
+	reflecting.Wait()
+}
+
+// reflect runs client-go's reflector, which calls w.ops through a sink.
+func (w *sharedWatch) reflect(ctx context.Context) {
+	resource := w.client.Resource(w.source.Resource)
+	lw := &listWatcher{
+		source: w.source, client: resource, store: w.writer.Store(),
+		status: w.status, backoff: newBackoff(), log: w.cfg.Log,
+	}
+	if w.source.Namespace != "" {
+		lw.client = resource.Namespace(w.source.Namespace)
+	}
+	defer lw.close()
+	// What the reflector would log, status tells in the user's terms.
+	silent := klog.Logger{}
+	r := cache.NewReflectorWithOptions(
+		cache.ToListWatcherWithWatchListSemantics(
+			&cache.ListWatch{ListWithContextFunc: lw.list, WatchFuncWithContext: lw.watch}, w.client),
+		nil, &sink{ops: w.ops, done: ctx.Done()},
+		cache.ReflectorOptions{
+			Name: w.source.String(), TypeDescription: w.source.Name(), Logger: &silent,
+			Backoff: &wait.Backoff{Duration: time.Millisecond}, // see type backoff
+		})
+	r.RunWithContext(klog.NewContext(ctx, silent))
+}
+
+func (w *sharedWatch) loop(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case op := <-w.ops:
+			w.apply(op)
+		case m := <-w.join:
+			w.members = append(w.members, m)
+			if w.listed {
+				w.handOver(m)
+			}
+		case m := <-w.leave:
+			w.members = slices.DeleteFunc(w.members, func(n *member) bool { return n == m })
+		}
+	}
+}
+
+func (w *sharedWatch) apply(op op) {
+	switch op.kind {
+	case opApply:
+		w.writer.Apply(op.obj, w.emit)
+	case opDelete:
+		w.writer.Delete(op.obj, w.emit)
+	case opReplace:
+		w.writer.Replace(op.list, w.emit)
+		w.listed = true
+		for _, m := range w.members {
+			if !m.listed {
+				w.handOver(m)
+			}
+		}
+		w.status.listed()
+	}
+}
+
+// emit passes an event to the members that know the content before it.
+func (w *sharedWatch) emit(ev reflector.Event) {
+	for _, m := range w.members {
+		if m.listed && !m.gone() {
+			m.handle(ev)
+		}
+	}
+}
+
+// handOver gives a new member the content of the store. The loop does nothing
+// else meanwhile, so that what it passes on next is the change after it.
+func (w *sharedWatch) handOver(m *member) {
+	m.listed = true
+	for _, o := range w.writer.Store().List() {
+		if m.gone() {
+			return
+		}
+		m.handle(reflector.Event{Type: reflector.Listed, New: o})
+	}
+	if !m.gone() {
+		close(m.synced)
+	}
+}
+
+func (m *member) gone() bool {
+	select {
+	case <-m.done:
+		return true
+	default:
+		return false
+	}
+}
