@@ -1,0 +1,128 @@
+package kubeapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+// Reasons of the host's own statuses, for programs.
+var reasons = map[abi.Status]string{
+	abi.StatusUnsupported: "Unsupported", abi.StatusDenied: "Denied", abi.StatusBadRequest: "BadRequest",
+	abi.StatusTooLarge: "TooLarge", abi.StatusCancelled: "Cancelled", abi.StatusUnavailable: "Unavailable",
+	abi.StatusInternal: "Internal",
+}
+
+// refuse returns an answer of the host's own.
+func refuse(status abi.Status, message string) abi.Response {
+	return abi.Response{Status: status, Body: abi.EncodeStatusBody(&abi.StatusBody{
+		Code: status, Reason: reasons[status], Message: message,
+	})}
+}
+
+// deny returns the answer for a request that no rule of the policy allows.
+func deny(p *Policy, a *Attributes) abi.Response {
+	rule := p.Missing(*a)
+	return abi.Response{Status: abi.StatusDenied, Body: abi.EncodeStatusBody(&abi.StatusBody{
+		Code: abi.StatusDenied, Reason: reasons[abi.StatusDenied], Message: deniedMessage(a, &rule), Rule: &rule,
+	})}
+}
+
+// unknownKind returns the answer for a kind that the API server does not have:
+// what it would have said itself, had there been a URL to ask.
+func unknownKind(err *UnknownKindError) abi.Response {
+	status := apierrors.NewGenericServerResponse(http.StatusNotFound, "", schema.GroupResource{}, "", "", 0, false).Status()
+	status.Message = err.Error()
+	return fromStatus(&status)
+}
+
+// fromStatus returns the API server's own refusal.
+func fromStatus(s *metav1.Status) abi.Response {
+	s.Kind, s.APIVersion = "Status", "v1"
+	code := s.Code
+	if code <= 0 {
+		code = http.StatusInternalServerError
+	}
+	js, err := json.Marshal(s)
+	if err != nil {
+		return refuse(abi.StatusInternal, "status of the API server: "+err.Error())
+	}
+	answer := transcode(js)
+	if answer.Status == abi.StatusOK {
+		answer.Status = abi.Status(code)
+	}
+	return answer
+}
+
+// transcode turns the JSON of an answer into msgpack.
+func transcode(js []byte) abi.Response {
+	var value map[string]any
+	if err := utiljson.Unmarshal(js, &value); err != nil {
+		return refuse(abi.StatusInternal, "answer of the API server: "+err.Error())
+	}
+	body, err := abi.AppendValue(make([]byte, 0, len(js)), value)
+	switch {
+	case errors.Is(err, abi.ErrTooDeep):
+		return refuse(abi.StatusTooLarge, "answer of the API server: "+err.Error())
+	case err != nil:
+		return refuse(abi.StatusInternal, "answer of the API server: "+err.Error())
+	case len(body) > abi.MaxBytes:
+		return tooLarge(fmt.Sprintf("the answer has %d bytes, and at most %d may be passed", len(body), abi.MaxBytes))
+	}
+	return abi.Response{Body: body}
+}
+
+func tooLarge(what string) abi.Response {
+	return refuse(abi.StatusTooLarge, what+": list with limit and continue, or fewer objects with a selector")
+}
+
+// fromError returns the answer for a request that did not succeed.
+func fromError(ctx context.Context, err error) abi.Response {
+	var status apierrors.APIStatus
+	switch {
+	case ctx.Err() != nil && isContextError(err):
+		return refuse(abi.StatusCancelled, context.Cause(ctx).Error())
+	case errors.Is(err, errAnswerTooLarge):
+		return tooLarge(errAnswerTooLarge.Error())
+	case errors.As(err, &status):
+		s := status.Status()
+		return fromStatus(&s)
+	}
+	return refuse(abi.StatusUnavailable, "the API server cannot be reached, try again later (a write may have been carried out): "+err.Error())
+}
+
+// fromResolve returns the answer for a kind that could not be resolved.
+func fromResolve(ctx context.Context, err error) abi.Response {
+	var unknown *UnknownKindError
+	if errors.As(err, &unknown) {
+		return unknownKind(unknown)
+	}
+	if ctx.Err() != nil {
+		return refuse(abi.StatusCancelled, context.Cause(ctx).Error())
+	}
+	var status apierrors.APIStatus
+	if errors.As(err, &status) && !errors.Is(err, ErrUnavailable) {
+		s := status.Status()
+		return fromStatus(&s)
+	}
+	return refuse(abi.StatusUnavailable, "the API server cannot be reached, try again later: "+err.Error())
+}
+
+// isNoSuchResource reports whether the API server knows the whole URL as little
+// as the object: then our idea of its kinds is out of date.
+func isNoSuchResource(err error) bool {
+	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}
+
+func isContextError(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}

@@ -1,0 +1,148 @@
+// Package kubeapi is the Kubernetes side of the host functions: it serves the
+// api_* operations of abi/ABI.md under a policy, knows the kinds that the API
+// server has, and tells which rights are missing.
+//
+//	client, err := kubeapi.NewClient(restConfig)
+//	resolver := kubeapi.NewResolver(client, logger)
+//	kind, err := resolver.Resolve(ctx, "configmapgenerators.examples.wasmctl.dev")
+//	api, err := kubeapi.New(kubeapi.Config{
+//		Client: client, Resolver: resolver, Controller: "configmapgenerator", Logger: logger,
+//		Policy: kubeapi.NewModulePolicy(kind, nil, manifest.Capabilities),
+//	})
+//	response := api.Call(ctx, abi.OpAPIGet, request)
+//
+// A request of a guest goes through four steps, and is answered at the first
+// that it does not pass: its keys (decode, BAD_REQUEST), its kind (Resolver, 404),
+// its scope and identity (locate, BAD_REQUEST), the policy (DENIED). Only then
+// is anything sent.
+package kubeapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+// maxManager is the API server's limit on the name of a field manager, in
+// bytes.
+const maxManager = 128
+
+// Config says what an API is made of. Client, Resolver and Controller are
+// needed.
+type Config struct {
+	Client   *Client
+	Resolver *Resolver
+	// Controller is the controller's name; the field manager of its writes is
+	// "wasmctl/" and this name, unless a request says another.
+	Controller string
+	// Policy is what the module may do; nil denies everything.
+	Policy *Policy
+	// Logger gets the API server's warnings and keys of requests that are not
+	// known, each once; nil is slog's default.
+	Logger *slog.Logger
+}
+
+// API serves the api_* operations for one controller. It is safe for concurrent
+// use, keeps nothing between calls but what it has logged, and starts no
+// goroutine.
+type API struct {
+	client   *Client
+	resolver *Resolver
+	policy   *Policy
+	manager  string
+	log      *slog.Logger
+
+	unknownKeys atomic.Uint64
+	logged      once
+}
+
+// New returns the operations for one controller. It sends nothing yet.
+func New(c Config) (*API, error) {
+	if c.Client == nil || c.Resolver == nil || c.Controller == "" {
+		return nil, errors.New("kubeapi: client, resolver and controller are needed")
+	}
+	manager := "wasmctl/" + c.Controller
+	if len(manager) > maxManager {
+		return nil, fmt.Errorf("controller[%s]: name has %d bytes: at most %d fit into the field manager %q",
+			c.Controller, len(c.Controller), maxManager-len("wasmctl/"), "wasmctl/NAME")
+	}
+	if c.Policy == nil {
+		c.Policy = NewPolicy(nil)
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return &API{
+		client: c.Client, resolver: c.Resolver, policy: c.Policy, manager: manager,
+		log: c.Logger.With("controller", c.Controller),
+	}, nil
+}
+
+// Call runs one operation: the request and the answer are those of ABI.md
+// sections 6 and 7. It answers whatever bytes it is given, does not keep req,
+// and returns soon after ctx ends, with StatusCancelled. An operation other
+// than api_* is StatusUnsupported.
+//
+// A request that the API server puts off (429, or 5xx with Retry-After) is sent
+// again when it says, up to ten times. No other write is ever sent twice.
+func (a *API) Call(ctx context.Context, op abi.Op, req []byte) abi.Response {
+	if _, ok := verbs[op]; !ok {
+		return refuse(abi.StatusUnsupported, fmt.Sprintf("this host does not serve %s here", op))
+	}
+	if len(req) > abi.MaxBytes {
+		return refuse(abi.StatusTooLarge, fmt.Sprintf("request of %s: %d bytes, and at most %d may be passed", op, len(req), abi.MaxBytes))
+	}
+	r, unknown, err := decode(op, req)
+	if err != nil {
+		return refuse(abi.StatusBadRequest, err.Error())
+	}
+	a.report(op, unknown)
+	gvk, err := r.gvk()
+	if err != nil {
+		return refuse(abi.StatusBadRequest, err.Error())
+	}
+	kind, err := a.resolver.ResolveGVK(ctx, gvk)
+	if err != nil {
+		return fromResolve(ctx, err)
+	}
+	if err := r.locate(kind); err != nil {
+		return refuse(abi.StatusBadRequest, err.Error())
+	}
+	if attributes := r.attributes(); !a.policy.Allows(attributes) {
+		return deny(a.policy, &attributes)
+	}
+	return a.send(ctx, r)
+}
+
+// UnknownKeys returns how many keys of requests were not known, and ignored,
+// until now.
+func (a *API) UnknownKeys() uint64 { return a.unknownKeys.Load() }
+
+// report counts the keys of a request that this host does not know and logs
+// each of them once.
+func (a *API) report(op abi.Op, unknown []string) {
+	a.unknownKeys.Add(uint64(len(unknown)))
+	for _, key := range unknown {
+		if key = shorten(key); a.logged.first(string(op) + "\x00" + key) {
+			a.log.Warn("the module's request has a key that this host does not know; it was ignored", "op", string(op), "key", key)
+		}
+	}
+}
+
+// warnings logs the warnings of the API server, each text once.
+type warnings struct{ *API }
+
+// HandleWarningHeaderWithContext implements rest.WarningHandlerWithContext.
+func (w warnings) HandleWarningHeaderWithContext(_ context.Context, code int, _, text string) {
+	const warning = 299 // RFC 7234: miscellaneous persistent warning, the only code that Kubernetes uses
+	if code != warning || text == "" {
+		return
+	}
+	if text = shorten(text); w.logged.first(text) {
+		w.log.Warn("the API server warns", "warning", text)
+	}
+}

@@ -1,0 +1,103 @@
+package kubeapi
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+// String returns the policy as one line: "get, patch configmaps in all
+// namespaces; ...", or "nothing".
+func (p *Policy) String() string {
+	if len(p.rules) == 0 {
+		return "nothing"
+	}
+	return strings.Join(p.Describe(), "; ")
+}
+
+// Describe returns one line for people per rule, to be read after "may:", for
+// example "get, patch configmaps in all namespaces" or "update
+// deployments.apps/scale named web in namespaces a, b". A policy cannot tell a
+// cluster-scoped resource: it too is "in all namespaces".
+func (p *Policy) Describe() []string {
+	lines := make([]string, len(p.rules))
+	for i := range p.rules {
+		lines[i] = describeRule(&p.rules[i])
+	}
+	return lines
+}
+
+func describeRule(r *abi.Capability) string {
+	var b strings.Builder
+	for i, v := range r.Verbs {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		if v == verbAll {
+			v = "do anything with"
+		}
+		b.WriteString(v)
+	}
+	b.WriteByte(' ')
+	b.WriteString(strings.Join(resourceNames(r), ", "))
+	if len(r.Names) > 0 {
+		b.WriteString(" named " + strings.Join(r.Names, ", "))
+	}
+	switch len(r.Namespaces) {
+	case 0:
+		b.WriteString(" in all namespaces")
+	case 1:
+		b.WriteString(" in namespace " + r.Namespaces[0])
+	default:
+		b.WriteString(" in namespaces " + strings.Join(r.Namespaces, ", "))
+	}
+	return b.String()
+}
+
+// resourceNames lists what a rule is about: "deployments.apps/scale".
+func resourceNames(r *abi.Capability) []string {
+	name := groupResource(r.Group, r.Resource)
+	if len(r.Subresources) == 0 {
+		return []string{name}
+	}
+	names := make([]string, len(r.Subresources))
+	for i, sub := range r.Subresources {
+		names[i] = name + "/" + sub
+	}
+	return names
+}
+
+// groupResource returns "deployments.apps", or "configmaps" for the core group.
+func groupResource(group, resource string) string {
+	if group == "" {
+		return resource
+	}
+	return resource + "." + group
+}
+
+// pasteRule writes a rule as it stands in a manifest. JSON is YAML too.
+func pasteRule(c *abi.Capability) string {
+	b, err := json.Marshal(c)
+	if err != nil {
+		panic("BUG: capability: " + err.Error()) // strings and lists of strings
+	}
+	return string(b)
+}
+
+// deniedMessage says what the module may not do and what would allow it.
+func deniedMessage(a *Attributes, rule *abi.Capability) string {
+	what := groupResource(a.Group, a.Resource)
+	if a.Subresource != "" {
+		what += "/" + a.Subresource
+	}
+	where := ""
+	switch {
+	case a.Namespace != "":
+		where = " in namespace " + a.Namespace
+	case a.Verb == VerbList:
+		where = " in all namespaces"
+	}
+	return "the module may not " + a.Verb + " " + what + where +
+		"; to allow it, add this to the capabilities of its manifest: " + pasteRule(rule)
+}

@@ -1,0 +1,143 @@
+package kubeapi
+
+import (
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+// locateObject makes the object and the rest of the request say the same: what
+// one of them leaves out comes from the other.
+func (r *request) locateObject() error {
+	if err := r.checkObjectKind(); err != nil {
+		return err
+	}
+	meta, err := metadata(r.object, "object")
+	if err != nil {
+		return err
+	}
+	for _, f := range []struct {
+		key   string
+		value *string
+	}{{"name", &r.key.Name}, {"namespace", &r.key.Namespace}} {
+		inObject, err := stringAt(meta, f.key, "object.metadata")
+		if err != nil {
+			return err
+		}
+		if *f.value, err = agree(f.key, *f.value, inObject); err != nil {
+			return err
+		}
+		if *f.value != "" {
+			meta[f.key] = *f.value
+		}
+	}
+	r.object["metadata"] = meta
+	return nil
+}
+
+// checkObjectKind checks that the object is of the request's kind, or of the
+// kind of the subresource, and fills in what it leaves out.
+func (r *request) checkObjectKind() error {
+	gvk := r.kind.GVK()
+	if sub, ok := r.kind.subresources[r.Subresource]; ok && r.Subresource != "" && r.object["kind"] != gvk.Kind {
+		gvk = sub
+	}
+	apiVersion, kind := gvk.ToAPIVersionAndKind()
+	for _, f := range [][2]string{{"apiVersion", apiVersion}, {"kind", kind}} {
+		inObject, err := stringAt(r.object, f[0], "object")
+		if err != nil {
+			return err
+		}
+		if _, err := agree(f[0], f[1], inObject); err != nil {
+			return err
+		}
+		r.object[f[0]] = f[1]
+	}
+	return nil
+}
+
+// addPreconditions writes the preconditions of update, patch and apply into
+// what is sent (those of delete go into its options).
+func (r *request) addPreconditions() error {
+	conditions := preconditions(r.Preconditions)
+	if len(conditions) == 0 || r.op == abi.OpAPIDelete {
+		return nil
+	}
+	if ops, ok := r.patch.([]any); ok {
+		// At the end, so that no operation of the guest comes after them.
+		for _, key := range []string{"uid", "resourceVersion"} {
+			if value, ok := conditions[key]; ok {
+				ops = append(ops, map[string]any{"op": "add", "path": "/metadata/" + key, "value": value})
+			}
+		}
+		r.patch = ops
+		return nil
+	}
+	target, where := r.object, "object"
+	if m, ok := r.patch.(map[string]any); ok {
+		target, where = m, "patch"
+	}
+	meta, err := metadata(target, where)
+	if err != nil {
+		return err
+	}
+	for key, value := range conditions {
+		inObject, err := stringAt(meta, key, where+".metadata")
+		if err != nil {
+			return err
+		}
+		if inObject != "" && inObject != value {
+			return badf("preconditions.%s: %q disagrees with %q in the %s's metadata", key, shorten(value), shorten(inObject), where)
+		}
+		meta[key] = value
+	}
+	target["metadata"] = meta
+	return nil
+}
+
+// preconditions returns those that are given, by their key.
+func preconditions(p *abi.Preconditions) map[string]string {
+	if p == nil {
+		return nil
+	}
+	given := map[string]string{}
+	if p.UID != "" {
+		given["uid"] = p.UID
+	}
+	if p.ResourceVersion != "" {
+		given["resourceVersion"] = p.ResourceVersion
+	}
+	return given
+}
+
+// metadata returns the metadata of an object, an empty map where it has none.
+func metadata(object map[string]any, where string) (map[string]any, error) {
+	switch m := object["metadata"].(type) {
+	case nil:
+		return map[string]any{}, nil
+	case map[string]any:
+		return m, nil
+	}
+	return nil, badf("%s.metadata: must be a map", where)
+}
+
+// stringAt returns the string at a key, empty where there is none.
+func stringAt(m map[string]any, key, where string) (string, error) {
+	switch s := m[key].(type) {
+	case nil:
+		return "", nil
+	case string:
+		return s, nil
+	}
+	return "", badf("%s.%s: must be a string", where, key)
+}
+
+// agree returns the one value that two places give, of which either may be
+// empty.
+func agree(key, given, inObject string) (string, error) {
+	switch {
+	case given == "":
+		return inObject, nil
+	case inObject == "" || inObject == given:
+		return given, nil
+	}
+	return "", badf("%s: the request says %q, its object says %q: make them agree, or leave one out", key, shorten(given), shorten(inObject))
+}

@@ -1,0 +1,116 @@
+package kubeapi
+
+import (
+	"slices"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+// Verbs of a policy: those of RBAC. An apply is a patch.
+const (
+	VerbGet    = "get"
+	VerbList   = "list"
+	VerbWatch  = "watch"
+	VerbCreate = "create"
+	VerbUpdate = "update"
+	VerbPatch  = "patch"
+	VerbDelete = "delete"
+
+	// verbAll in a rule is every verb; it has no meaning in Attributes.
+	verbAll = "*"
+)
+
+// Attributes says what a request wants to do, in the words of RBAC.
+type Attributes struct {
+	Verb string
+	// Group is empty for the core group; Resource is the plural.
+	Group, Resource string
+	// Subresource is empty for the object itself.
+	Subresource string
+	// Namespace is empty for a cluster-scoped resource, and for a list over all
+	// namespaces.
+	Namespace string
+	// Name is empty where no single object is meant: a list, and a create whose
+	// name the API server makes up.
+	Name string
+}
+
+// Policy says what a module may do. It denies whatever no rule allows, and it
+// never changes, so that any number of goroutines may ask it.
+//
+// A rule is read as ABI.md section 8 says, which is as RBAC reads it, but for
+// two differences:
+//
+//   - "*" stands for every verb. It is not special in groups, resources and
+//     subresources: a rule names what it is about.
+//   - A rule with names allows the creation of objects of these names. RBAC
+//     cannot, since it does not know the name when it decides; we do. A create
+//     that leaves the name to the API server (generateName) needs a rule
+//     without names.
+//
+// As in RBAC, a rule with names allows a list only where its field selector
+// asks for one of these names (metadata.name=x), and a rule with namespaces
+// allows neither a list over all namespaces nor a cluster-scoped resource.
+type Policy struct {
+	rules []abi.Capability
+}
+
+// NewPolicy returns a policy of these rules and no other.
+func NewPolicy(rules []abi.Capability) *Policy {
+	return &Policy{rules: slices.Clone(rules)}
+}
+
+// NewModulePolicy returns the rights of a module that reconciles a kind:
+// get, list and watch of the kind, and get, update and patch of its status, in the
+// namespaces that are watched (none: all); and the capabilities of its
+// manifest.
+func NewModulePolicy(reconciled Kind, namespaces []string, capabilities []abi.Capability) *Policy {
+	own := abi.Capability{
+		Group: reconciled.Group, Resource: reconciled.Resource, Verbs: []string{VerbGet, VerbList, VerbWatch},
+	}
+	if reconciled.Namespaced {
+		own.Namespaces = slices.Clone(namespaces)
+	}
+	status := own
+	status.Subresources, status.Verbs = []string{"status"}, []string{VerbGet, VerbUpdate, VerbPatch}
+	return &Policy{rules: append([]abi.Capability{own, status}, capabilities...)}
+}
+
+// Allows reports whether a rule allows what a wants to do.
+func (p *Policy) Allows(a Attributes) bool {
+	return slices.ContainsFunc(p.rules, func(r abi.Capability) bool { return allows(&r, &a) })
+}
+
+// Missing returns the smallest rule of a manifest that would allow what a
+// wants to do in its namespace. It leaves out the name: a controller seldom
+// knows the names of its objects beforehand.
+func (p *Policy) Missing(a Attributes) abi.Capability {
+	c := abi.Capability{Group: a.Group, Resource: a.Resource, Verbs: []string{a.Verb}}
+	if a.Subresource != "" {
+		c.Subresources = []string{a.Subresource}
+	}
+	if a.Namespace != "" {
+		c.Namespaces = []string{a.Namespace}
+	}
+	return c
+}
+
+func allows(r *abi.Capability, a *Attributes) bool {
+	switch {
+	case r.Group != a.Group || r.Resource != a.Resource:
+		return false
+	case !slices.Contains(r.Verbs, a.Verb) && !slices.Contains(r.Verbs, verbAll):
+		return false
+	case a.Subresource == "" && len(r.Subresources) > 0:
+		return false
+	case a.Subresource != "" && !slices.Contains(r.Subresources, a.Subresource):
+		return false
+	}
+	return covers(r.Namespaces, a.Namespace) && covers(r.Names, a.Name)
+}
+
+// covers reports whether a list of a rule allows a value: an empty list allows
+// any, another one only what stands in it, which "no value" never does.
+func covers(list []string, value string) bool {
+	return len(list) == 0 || value != "" && slices.Contains(list, value)
+}

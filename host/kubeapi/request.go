@@ -1,0 +1,192 @@
+package kubeapi
+
+import (
+	"encoding/json"
+
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+// request is the request of one operation on its way: decode fills in the
+// first part, locate the second.
+type request struct {
+	op abi.Op
+	abi.APIRequest
+	// object is the body of create, update and apply; patch that of patch: a
+	// map or an array.
+	object map[string]any
+	patch  any
+
+	kind Kind
+	key  abi.Key
+}
+
+// decode reads a request and checks what can be checked without the API
+// server: types, and which keys the operation takes. Errors are a badRequest.
+func decode(op abi.Op, b []byte) (req *request, unknown []string, err error) {
+	req = &request{op: op}
+	if req.APIRequest, unknown, err = abi.DecodeAPIRequest(b); err != nil {
+		return nil, nil, badf("request of %s: %v", op, err)
+	}
+	if isNil(req.Object) {
+		req.Object = nil
+	}
+	if isNil(req.Patch) {
+		req.Patch = nil
+	}
+	if err := checkKeys(op, &req.APIRequest); err != nil {
+		return nil, nil, err
+	}
+	if req.Object != nil {
+		if req.object, err = abi.DecodeObject(req.Object); err != nil {
+			return nil, nil, badf("object: %v", err)
+		}
+	}
+	if req.Patch != nil {
+		if err := req.decodePatch(); err != nil {
+			return nil, nil, err
+		}
+	}
+	return req, unknown, nil
+}
+
+func (r *request) decodePatch() error {
+	var err error
+	if r.patch, err = abi.DecodeValue(r.Patch); err != nil {
+		return badf("patch: %v", err)
+	}
+	switch r.PatchType {
+	case abi.PatchJSON:
+		if _, ok := r.patch.([]any); !ok {
+			return badf("patch: must be an array of operations for patchType json")
+		}
+	case abi.PatchMerge, abi.PatchStrategic:
+		if _, ok := r.patch.(map[string]any); !ok {
+			return badf("patch: must be a map for patchType %s", r.PatchType)
+		}
+	default:
+		return badf("patchType: %q is neither json, merge nor strategic", shorten(string(r.PatchType)))
+	}
+	return nil
+}
+
+// gvk returns the kind that the request is about. Where there is a subresource
+// the object may be of another kind (a Scale, an Eviction), so that the
+// request's own words come first there.
+func (r *request) gvk() (schema.GroupVersionKind, error) {
+	apiVersion, err := r.wordOf("apiVersion", r.APIVersion)
+	if err != nil {
+		return schema.GroupVersionKind{}, err
+	}
+	kind, err := r.wordOf("kind", r.Kind)
+	if err != nil {
+		return schema.GroupVersionKind{}, err
+	}
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil || gv.Version == "" {
+		return schema.GroupVersionKind{}, badf("apiVersion: %q is not a version such as v1 or apps/v1", shorten(apiVersion))
+	}
+	return gv.WithKind(kind), nil
+}
+
+func (r *request) wordOf(key, given string) (string, error) {
+	inObject, err := stringAt(r.object, key, "object")
+	if err != nil {
+		return "", err
+	}
+	if r.Subresource != "" && given != "" {
+		return given, nil
+	}
+	word, err := agree(key, given, inObject)
+	if err == nil && word == "" {
+		err = badf("%s is needed by %s", key, r.op)
+	}
+	return word, err
+}
+
+// locate fills in the kind and the key of the object, checks them against the
+// object, and writes them into it. Errors are a badRequest.
+func (r *request) locate(kind Kind) error {
+	r.kind = kind
+	r.key = abi.Key{Namespace: r.Namespace, Name: r.Name}
+	if r.object != nil {
+		if err := r.locateObject(); err != nil {
+			return err
+		}
+	}
+	if err := r.checkScope(); err != nil {
+		return err
+	}
+	for _, segment := range [][2]string{{"namespace", r.key.Namespace}, {"name", r.key.Name}, {"subresource", r.Subresource}} {
+		if msgs := rest.IsValidPathSegmentName(segment[1]); segment[1] != "" && len(msgs) > 0 {
+			return badf("%s: %q %s", segment[0], shorten(segment[1]), msgs[0])
+		}
+	}
+	return r.addPreconditions()
+}
+
+// checkScope checks that a namespace and a name are there where they must be.
+func (r *request) checkScope() error {
+	switch {
+	case !r.kind.Namespaced && r.key.Namespace != "":
+		return badf("namespace: %s is cluster-scoped: leave the namespace out", r.kind.Kind)
+	case r.kind.Namespaced && r.key.Namespace == "" && r.op != abi.OpAPIList:
+		return badf("namespace: is needed by %s: %s is namespaced, and there is no default namespace", r.op, r.kind.Kind)
+	case r.key.Name == "" && r.op != abi.OpAPIList && (r.op != abi.OpAPICreate || r.Subresource != ""):
+		return badf("name is needed by %s", r.op)
+	}
+	return nil
+}
+
+// attributes returns what the policy is asked.
+func (r *request) attributes() Attributes {
+	a := Attributes{
+		Verb: verbs[r.op], Group: r.kind.Group, Resource: r.kind.Resource, Subresource: r.Subresource,
+		Namespace: r.key.Namespace, Name: r.key.Name,
+	}
+	if r.op == abi.OpAPIList && r.FieldSelector != "" {
+		if selector, err := fields.ParseSelector(r.FieldSelector); err == nil {
+			a.Name, _ = selector.RequiresExactMatch("metadata.name")
+		}
+	}
+	return a
+}
+
+// verbs maps the operations that this package serves to their verb.
+var verbs = map[abi.Op]string{
+	abi.OpAPIGet: VerbGet, abi.OpAPIList: VerbList, abi.OpAPICreate: VerbCreate, abi.OpAPIUpdate: VerbUpdate,
+	abi.OpAPIPatch: VerbPatch, abi.OpAPIApply: VerbPatch, abi.OpAPIDelete: VerbDelete,
+}
+
+// body returns the body of the HTTP request, nil where there is none.
+func (r *request) body() ([]byte, error) {
+	switch {
+	case r.object != nil:
+		return json.Marshal(r.object)
+	case r.patch != nil:
+		return json.Marshal(r.patch)
+	case r.op == abi.OpAPIDelete:
+		return json.Marshal(r.deleteOptions())
+	}
+	return nil, nil
+}
+
+func (r *request) deleteOptions() map[string]any {
+	options := map[string]any{"apiVersion": "v1", "kind": "DeleteOptions"}
+	if r.DryRun {
+		options["dryRun"] = []string{"All"}
+	}
+	if r.PropagationPolicy != "" {
+		options["propagationPolicy"] = r.PropagationPolicy
+	}
+	if r.GracePeriodSeconds != nil {
+		options["gracePeriodSeconds"] = *r.GracePeriodSeconds
+	}
+	if p := preconditions(r.Preconditions); len(p) > 0 {
+		options["preconditions"] = p
+	}
+	return options
+}

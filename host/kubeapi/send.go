@@ -1,0 +1,118 @@
+package kubeapi
+
+import (
+	"context"
+	"fmt"
+	"mime"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+var patchTypes = map[abi.PatchType]types.PatchType{
+	abi.PatchJSON: types.JSONPatchType, abi.PatchMerge: types.MergePatchType, abi.PatchStrategic: types.StrategicMergePatchType,
+}
+
+// send carries out a request that has been checked and allowed.
+func (a *API) send(ctx context.Context, r *request) abi.Response {
+	body, err := r.body()
+	if err != nil {
+		return refuse(abi.StatusInternal, fmt.Sprintf("request of %s: %v", r.op, err))
+	}
+	h := a.newRequest(r).AbsPath(r.path()...).WarningHandlerWithContext(warnings{a})
+	if body != nil {
+		h = h.Body(body)
+	}
+	a.setParams(h, r)
+	var contentType string
+	result := h.Do(quiet(ctx)).ContentType(&contentType)
+	if err := result.Error(); err != nil {
+		if isNoSuchResource(err) {
+			a.resolver.expire()
+		}
+		return fromError(ctx, err)
+	}
+	js, err := result.Raw()
+	if err != nil {
+		return fromError(ctx, err)
+	}
+	if mediaType, _, err := mime.ParseMediaType(contentType); err != nil || mediaType != "application/json" {
+		return refuse(abi.StatusBadRequest, fmt.Sprintf("subresource: %s of %s answers with %q, and %s can only pass on objects",
+			r.Subresource, r.kind.Kind, contentType, r.op))
+	}
+	return transcode(js)
+}
+
+func (a *API) newRequest(r *request) *rest.Request {
+	client := a.client.rest
+	switch r.op {
+	case abi.OpAPICreate:
+		return client.Post().SetHeader("Content-Type", "application/json")
+	case abi.OpAPIUpdate:
+		return client.Put().SetHeader("Content-Type", "application/json")
+	case abi.OpAPIPatch:
+		return client.Patch(patchTypes[r.PatchType])
+	case abi.OpAPIApply:
+		return client.Patch(types.ApplyYAMLPatchType) // JSON is YAML too
+	case abi.OpAPIDelete:
+		return client.Delete().SetHeader("Content-Type", "application/json")
+	default:
+		return client.Get()
+	}
+}
+
+// path returns the segments of the URL's path. Each has been checked to be one
+// segment.
+func (r *request) path() []string {
+	path := []string{"apis", r.kind.Group, r.kind.Version}
+	if r.kind.Group == "" {
+		path = []string{"api", r.kind.Version}
+	}
+	if r.key.Namespace != "" {
+		path = append(path, "namespaces", r.key.Namespace)
+	}
+	path = append(path, r.kind.Resource)
+	if r.key.Name != "" && (r.op != abi.OpAPICreate || r.Subresource != "") {
+		path = append(path, r.key.Name)
+	}
+	if r.Subresource != "" {
+		path = append(path, r.Subresource)
+	}
+	return path
+}
+
+// setParams sets the query. checkKeys has made sure that only those are set
+// that belong to the operation.
+func (a *API) setParams(h *rest.Request, r *request) {
+	set := func(key, value string) {
+		if value != "" {
+			h.Param(key, value)
+		}
+	}
+	set("labelSelector", r.LabelSelector)
+	set("fieldSelector", r.FieldSelector)
+	set("continue", r.Continue)
+	set("resourceVersion", r.ResourceVersion)
+	set("resourceVersionMatch", r.ResourceVersionMatch)
+	set("fieldValidation", r.FieldValidation)
+	if r.Limit != 0 {
+		set("limit", strconv.FormatInt(r.Limit, 10))
+	}
+	if r.DryRun && r.op != abi.OpAPIDelete { // delete has it in its body
+		set("dryRun", "All")
+	}
+	switch r.op {
+	case abi.OpAPICreate, abi.OpAPIUpdate, abi.OpAPIPatch, abi.OpAPIApply:
+		manager := r.FieldManager
+		if manager == "" {
+			manager = a.manager
+		}
+		set("fieldManager", manager)
+	}
+	if r.op == abi.OpAPIApply {
+		set("force", strconv.FormatBool(r.Force))
+	}
+}
