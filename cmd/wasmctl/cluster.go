@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/wasmctl/wasmctl/devcluster"
+)
+
+// errNoCluster says how to name a cluster.
+var errNoCluster = errors.New(`no cluster is configured: name a kubeconfig with --kubeconfig or $KUBECONFIG (~/.kube/config is read too), ` +
+	`run inside a cluster, or try a local control plane with --dev`)
+
+// loadConfig finds the cluster as kubectl does, and the pod's service account
+// where there is no kubeconfig.
+func loadConfig(kubeconfig, kubecontext string) (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = kubeconfig
+	rules.WarnIfAllMissing = false
+	config := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: kubecontext})
+	rc, err := config.ClientConfig()
+	switch {
+	case clientcmd.IsEmptyConfig(err):
+		return nil, errNoCluster
+	case clientcmd.IsContextNotFound(err):
+		return nil, fmt.Errorf("--context: %w", err)
+	case err != nil:
+		return nil, fmt.Errorf("kubeconfig: %w", err)
+	}
+	return rc, nil
+}
+
+// startDev starts the local control plane, or uses the one that runs.
+func (s *session) startDev(ctx context.Context) error {
+	data := s.opts.devData
+	if data == "" {
+		cache, err := os.UserCacheDir()
+		if err != nil {
+			return fmt.Errorf("--dev: %w; name a directory with --dev-data-dir", err)
+		}
+		data = filepath.Join(cache, "wasmctl", "dev")
+	}
+	s.log.Info("starting a local control plane", "data", data)
+	cluster, err := devcluster.StartOrReuse(ctx, devcluster.Config{DataDir: data})
+	if err != nil {
+		return fmt.Errorf("--dev: %w", err)
+	}
+	s.dev, s.restConfig = cluster, cluster.RESTConfig()
+	msg := "local control plane started; it stops with this process"
+	if cluster.Reused() {
+		msg = "local control plane is running already; it stops with the process that started it"
+	}
+	s.log.Info(msg, "url", cluster.URL())
+	_, err = fmt.Fprintf(s.opts.streams.err, "\nFor another terminal:\n\n    export KUBECONFIG=%s\n\n", cluster.Kubeconfig())
+	return err
+}

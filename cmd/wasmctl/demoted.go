@@ -1,0 +1,24 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+)
+
+// demoted is a handler that passes everything on at the debug level.
+type demoted struct{ next slog.Handler }
+
+func (d *demoted) Enabled(ctx context.Context, _ slog.Level) bool {
+	return d.next.Enabled(ctx, slog.LevelDebug)
+}
+
+func (d *demoted) Handle(ctx context.Context, r slog.Record) error {
+	r.Level = slog.LevelDebug
+	return d.next.Handle(ctx, r)
+}
+
+func (d *demoted) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &demoted{d.next.WithAttrs(attrs)}
+}
+
+func (d *demoted) WithGroup(name string) slog.Handler { return &demoted{d.next.WithGroup(name)} }

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+)
+
+// logFormats are the values of --log-format.
+var logFormats = []string{"text", "json"}
+
+// newLogger returns a logger that writes lines for a terminal or for a
+// collector.
+func newLogger(w io.Writer, format string, verbosity int) (*slog.Logger, error) {
+	opts := &slog.HandlerOptions{Level: slog.LevelInfo}
+	if verbosity > 0 {
+		opts.Level = slog.LevelDebug
+	}
+	switch format {
+	case "text":
+		opts.ReplaceAttr = shortTime
+		return slog.New(slog.NewTextHandler(w, opts)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(w, opts)), nil
+	}
+	return nil, fmt.Errorf("--log-format %q: want one of %v", format, logFormats)
+}
+
+// shortTime leaves the date out: a person reads along.
+func shortTime(groups []string, a slog.Attr) slog.Attr {
+	if len(groups) == 0 && a.Key == slog.TimeKey {
+		return slog.String(slog.TimeKey, a.Value.Time().Format("15:04:05.000"))
+	}
+	if a.Value.Kind() == slog.KindDuration {
+		return slog.String(a.Key, a.Value.Duration().Round(10*time.Microsecond).String())
+	}
+	return a
+}
+
+// quietLibraries sends what client-go logs to the debug level: what a user
+// needs to know of it, the watches say themselves.
+func quietLibraries(logger *slog.Logger) {
+	klog.LogToStderr(false)
+	klog.SetOutput(io.Discard)
+	klog.SetSlogLogger(slog.New(&demoted{logger.Handler()}))
+	rest.SetDefaultWarningHandler(rest.NoWarnings{})
+}

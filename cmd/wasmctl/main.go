@@ -1,0 +1,19 @@
+// Command wasmctl runs Kubernetes controllers whose reconcile logic is a
+// WebAssembly module.
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+)
+
+// streams are what a command reads and writes.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+func main() {
+	os.Exit(execute(context.Background(), os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}))
+}

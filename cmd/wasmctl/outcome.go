@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+
+	"github.com/wasmctl/wasmctl/runtime/applier"
+)
+
+// logOutcome writes one line per reconcile.
+func (s *session) logOutcome(out applier.Outcome) {
+	ctx := context.Background()
+	level, msg := slog.LevelInfo, "reconciled"
+	switch {
+	case errors.Is(out.Err, applier.ErrObjectNotFound):
+		level, msg = slog.LevelDebug, "object is gone"
+	case errors.Is(out.Err, applier.ErrInterrupted):
+		level, msg = slog.LevelWarn, "reconcile interrupted"
+	case out.Failed():
+		level, msg = slog.LevelWarn, "reconcile failed"
+	}
+	if !s.log.Enabled(ctx, level) {
+		return
+	}
+	attrs := []slog.Attr{
+		slog.String("controller", s.name), slog.String("object", out.Key.String()), slog.String("reason", out.Reason.String()),
+		slog.String("action", out.Action.String()), slog.Duration("duration", out.Duration),
+	}
+	if out.Attempt > 1 || out.Failed() {
+		attrs = append(attrs, slog.Int("attempt", out.Attempt))
+	}
+	if out.Failed() {
+		attrs = append(attrs, slog.String("decided_by", string(out.DecidedBy)), slog.String("error", strings.TrimSpace(out.Err.Error())))
+	}
+	if out.ID != "" {
+		attrs = append(attrs, slog.String("reconcile_id", out.ID), slog.Uint64("generation", out.Generation))
+	}
+	s.log.LogAttrs(ctx, level, msg, attrs...)
+}
+
+// announce says what is watched and what the module may do.
+func (s *session) announce() {
+	info, limits := s.module.Info(), s.module.Limits()
+	s.log.Info("module loaded", "module", s.opts.module, "digest", shortDigest(info.Digest), "size", info.Size, "toolchain", info.Toolchain,
+		"memory", limits.Memory, "timeout", limits.Timeout, "concurrency", s.module.Concurrency())
+	scope := "all namespaces"
+	if ns := s.namespaces(); len(ns) > 0 {
+		scope = "namespace " + ns[0]
+	}
+	if !s.kind.Namespaced {
+		scope = "cluster"
+	}
+	s.log.Info("reconciles", "controller", s.name, "kind", s.kind.Name(), "version", s.kind.Version, "scope", scope,
+		"selector", s.watch.LabelSelector, "field_selector", s.watch.FieldSelector)
+	for _, k := range s.owns {
+		s.log.Info("watches owned", "controller", s.name, "kind", k.Name(), "version", k.Version)
+	}
+	for _, right := range s.policy.Describe() {
+		s.log.Info("module may", "controller", s.name, "right", right)
+	}
+}
+
+// shortDigest is enough of a digest to tell modules apart.
+func shortDigest(d string) string {
+	if len(d) > len("sha256:")+12 {
+		return d[:len("sha256:")+12]
+	}
+	return d
+}

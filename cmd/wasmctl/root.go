@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+// execute runs one command line and returns the exit code.
+func execute(ctx context.Context, args []string, s streams) int {
+	cmd := newCmdRoot(s)
+	cmd.SetArgs(args)
+	err := cmd.ExecuteContext(ctx)
+	if err != nil {
+		fmt.Fprintln(s.err, "wasmctl:", err)
+	}
+	return exitCode(err)
+}
+
+func newCmdRoot(s streams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "wasmctl",
+		Short: "Run Kubernetes controllers whose logic is a WebAssembly module",
+		Long: `wasmctl owns what every controller needs: watches, cache, queue, timers, retries and API access.
+The reconcile logic is a sandboxed WebAssembly module, written in Go or another language with an SDK.
+
+Exit codes:
+` + exitTable(),
+		Example: `  # Try an example on a local control plane
+  wasmctl run bin/examples/configmapgenerator.wasm --dev
+
+  # Look at a module without running any of it
+  wasmctl inspect module.wasm`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.SetIn(s.in)
+	cmd.SetOut(s.out)
+	cmd.SetErr(s.err)
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usageError(cmd, err)
+	})
+	cmd.AddCommand(newCmdRun(s, runRun), newCmdInspect(s, runInspect), newCmdAnnotate(s, runAnnotate), newCmdVersion(s))
+	return cmd
+}
+
+// usageError says where the help is.
+func usageError(cmd *cobra.Command, err error) error {
+	return withCode(exitUsage, fmt.Errorf("%w\nSee '%s --help'", err, cmd.CommandPath()))
+}
+
+// exactArgs wants the named arguments, each once.
+func exactArgs(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < len(names):
+			return usageError(cmd, fmt.Errorf("%s is missing", names[len(args)]))
+		case len(args) > len(names):
+			return usageError(cmd, fmt.Errorf("unexpected argument %q", args[len(names)]))
+		}
+		return nil
+	}
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wasmctl/wasmctl/runtime/runner"
+)
+
+func newCmdRun(s streams, runF func(context.Context, *runOptions) error) *cobra.Command {
+	o := &runOptions{streams: s}
+	cmd := &cobra.Command{
+		Use:   "run MODULE",
+		Short: "Run a module as a controller",
+		Long: `Runs a module as a controller until SIGINT or SIGTERM. Then no new reconcile starts, and running ones may finish; a second
+signal interrupts them. What the module's manifest says (the kind it is for, the kinds it owns, concurrency, limits) is
+overridden by flags.
+
+KIND is whatever kubectl takes: cm, configmaps, ConfigMap, deployments.apps, deployments.v1.apps, apps/v1/Deployment.
+A kind of a custom resource whose CRD is not there yet is waited for, if it is named with its group.
+
+The module may do what its manifest asks for, and read the objects that it reconciles and write their status.
+
+Exit codes:
+` + exitTable(),
+		Example: `  # On the cluster that kubectl uses, for what the module's manifest says
+  wasmctl run module.wasm
+
+  # On a local control plane, which is started if it does not run
+  wasmctl run module.wasm --dev
+
+  # Another kind, one namespace, selected objects
+  wasmctl run module.wasm --for deployments.apps --owns cm -n shop -l tier=web`,
+		Args: exactArgs("MODULE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.module = args[0]
+			if err := o.validate(); err != nil {
+				return usageError(cmd, err)
+			}
+			return runF(cmd.Context(), o)
+		},
+	}
+	o.bind(cmd)
+	return cmd
+}
+
+// runRun runs a module until it is told to stop. A stop that comes while it
+// still waits for the cluster is an orderly one.
+func runRun(ctx context.Context, o *runOptions) error {
+	log, err := newLogger(o.streams.err, o.logFormat, o.verbosity)
+	if err != nil {
+		return withCode(exitUsage, err)
+	}
+	quietLibraries(log)
+	ctx, force, release := stopOnSignals(ctx, log)
+	defer release()
+	err = runSession(ctx, o, log, force)
+	switch {
+	case errors.Is(err, runner.ErrForced), errors.Is(err, runner.ErrDrainTimeout):
+		return withCode(exitForced, err)
+	case err != nil && ctx.Err() != nil && errors.Is(err, context.Canceled):
+		return nil
+	}
+	return err
+}
+
+func runSession(ctx context.Context, o *runOptions, log *slog.Logger, force <-chan struct{}) (err error) {
+	s := &session{opts: o, log: log}
+	defer func() { err = errors.Join(err, s.close()) }()
+	wasm, err := readModule(o.module)
+	if err != nil {
+		return err
+	}
+	if err := s.connect(ctx); err != nil {
+		return err
+	}
+	if err := s.load(ctx, wasm); err != nil {
+		return err
+	}
+	if err := s.checkAccess(ctx); err != nil {
+		return err
+	}
+	c, err := s.controller()
+	if err != nil {
+		return err
+	}
+	s.announce()
+	stop := context.AfterFunc(ctx, s.module.Drain) // tells guests, through cancelled()
+	defer stop()
+	if err := c.Run(ctx, force); err != nil {
+		return err
+	}
+	log.Info("stopped", "controller", s.name, "reconciles", fmt.Sprint(c.Stats().Started))
+	return nil
+}
