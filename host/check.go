@@ -1,0 +1,222 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/experimental"
+	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+// problems returns every reason in a module's sections why it cannot be
+// loaded, in the order of ABI.md: the marker, memory, exports, imports.
+func (m *binaryModule) problems(limit int64) []string {
+	marker, known := m.checkMarker()
+	if !known && marker != "" {
+		return []string{marker} // of another ABI: nothing else here holds for it
+	}
+	var out []string
+	if marker != "" {
+		out = append(out, marker)
+	}
+	out = append(out, m.checkMemory(limit)...)
+	out = append(out, m.checkExports()...)
+	out = append(out, m.checkImports()...)
+	if n := len(m.manifestSections()); n > 1 {
+		out = append(out, fmt.Sprintf("section[%s]: found %d, expected one at most", abi.ManifestSection, n))
+	}
+	return out
+}
+
+// checkMarker returns what is wrong with the ABI marker, and whether the
+// module is for this host's ABI nevertheless.
+func (m *binaryModule) checkMarker() (problem string, known bool) {
+	versions := m.abiVersions()
+	switch {
+	case slices.Contains(versions, abi.Version):
+		return "", true // its type is checked with the other exports
+	case len(versions) == 0:
+		return fmt.Sprintf("export[%s]: missing: not a reconciler module, or built without an SDK", abi.ExportMarker), true
+	case versions[0] > abi.Version:
+		return fmt.Sprintf("module wants reconciler ABI %d, this host has %d: upgrade wasmctl", versions[0], abi.Version), false
+	}
+	return fmt.Sprintf("module wants reconciler ABI %d, this host has %d: build it with a newer SDK", versions[0], abi.Version), false
+}
+
+// abiVersions are the major versions that a module declares, newest first.
+func (m *binaryModule) abiVersions() []int {
+	var out []int
+	for _, e := range m.exports {
+		if digits, ok := strings.CutPrefix(e.name, abi.MarkerPrefix); ok {
+			if v, err := strconv.Atoi(digits); err == nil && v >= 0 {
+				out = append(out, v)
+			}
+		}
+	}
+	slices.Sort(out)
+	slices.Reverse(out)
+	return out
+}
+
+func (m *binaryModule) checkMemory(limit int64) []string {
+	var out []string
+	e, ok := m.export(abi.ExportMemory)
+	switch {
+	case !ok:
+		out = append(out, fmt.Sprintf("export[%s]: missing, expected a memory", abi.ExportMemory))
+	case e.kind != kindMemory:
+		out = append(out, fmt.Sprintf("export[%s]: found a %s, expected a memory", abi.ExportMemory, kindNames[e.kind]))
+	}
+	if len(m.memories) > 1 {
+		out = append(out, fmt.Sprintf("memory: found %d, expected one", len(m.memories)))
+	}
+	if len(m.memories) > 0 && int64(m.memories[0].min)*pageSize > limit {
+		out = append(out, fmt.Sprintf("memory: needs %d bytes to start, the limit is %d: raise the memory limit",
+			int64(m.memories[0].min)*pageSize, limit))
+	}
+	var entries int64
+	for _, t := range m.tables {
+		entries += int64(t.min)
+	}
+	if entries > maxTableEntries || len(m.tables) > maxTables {
+		out = append(out, fmt.Sprintf("table: %d entries in %d tables, the limit is %d in %d", entries, len(m.tables), maxTableEntries, maxTables))
+	}
+	return out
+}
+
+func (m *binaryModule) checkExports() []string {
+	var out []string
+	for _, want := range abi.Exports {
+		e, ok := m.export(want.Name)
+		switch {
+		case !ok && want.Required && want.Name != abi.ExportMarker: // the marker is checkMarker's
+			out = append(out, fmt.Sprintf("export[%s]: missing, expected %s", want.Name, want.Type))
+		case ok && e.kind != kindFunc:
+			out = append(out, fmt.Sprintf("export[%s]: found a %s, expected %s", want.Name, kindNames[e.kind], want.Type))
+		case ok && !e.typ.Equal(want.Type):
+			out = append(out, fmt.Sprintf("export[%s]: found %s, expected %s", want.Name, e.typ, want.Type))
+		}
+	}
+	return out
+}
+
+func (m *binaryModule) checkImports() []string {
+	var out []string
+	for _, imp := range m.imports {
+		if p := imp.problem(); p != "" {
+			out = append(out, fmt.Sprintf("import[%s.%s]: %s", imp.module, imp.name, p))
+		}
+	}
+	return out
+}
+
+func (imp *wasmImport) problem() string {
+	if imp.kind != kindFunc {
+		return "found a " + kindNames[imp.kind] + ", expected a function"
+	}
+	var want abi.FuncType
+	var known bool
+	switch imp.module {
+	case abi.ImportModule:
+		if want, known = abi.HostFuncs[imp.name]; !known {
+			if imp.typ.Equal(abi.OpType) {
+				return "" // linked to a stub that answers UNSUPPORTED (ABI.md, 9)
+			}
+			return fmt.Sprintf("this host does not have it, and %s is not the type of an operation: upgrade wasmctl", imp.typ)
+		}
+	case wasi_snapshot_preview1.ModuleName:
+		if want, known = wasiFuncs()[imp.name]; !known {
+			return "WASI preview 1 does not have it"
+		}
+	default:
+		return fmt.Sprintf("this host has no module %q: only %s and %s can be imported from", imp.module, abi.ImportModule, wasi_snapshot_preview1.ModuleName)
+	}
+	if !imp.typ.Equal(want) {
+		return fmt.Sprintf("found %s, expected %s", imp.typ, want)
+	}
+	return ""
+}
+
+// wasiFuncs are the functions of WASI preview 1 that wazero has.
+var wasiFuncs = sync.OnceValue(func() map[string]abi.FuncType {
+	ctx := context.Background()
+	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter())
+	defer func() { _ = r.Close(ctx) }()
+	c, err := wasi_snapshot_preview1.NewBuilder(r).Compile(ctx)
+	if err != nil {
+		panic("BUG: wasi: " + err.Error())
+	}
+	out := map[string]abi.FuncType{}
+	for name, def := range c.ExportedFunctions() {
+		out[name] = abi.FuncType{Params: valTypes(def.ParamTypes()), Results: valTypes(def.ResultTypes())}
+	}
+	return out
+})
+
+// checkRequires returns what the manifest requires and this host lacks.
+func checkRequires(m *abi.Manifest, caps []string) []string {
+	var out []string
+	for _, name := range m.Requires {
+		if !slices.Contains(caps, name) {
+			out = append(out, fmt.Sprintf("manifest: requires %q, which this host does not have: upgrade wasmctl", name))
+		}
+	}
+	return out
+}
+
+// capNames names the operations that are served, by number; api says whether
+// those of the API are.
+func capNames(api bool) []string {
+	var out []string
+	for n := int32(1); int(n) <= len(abi.Ops); n++ {
+		if op := abi.Ops[n]; op == abi.OpConfigGet || api && isAPI(op) {
+			out = append(out, string(op))
+		}
+	}
+	return out
+}
+
+// isAPI reports whether an operation is served by Config.API.
+func isAPI(op abi.Op) bool {
+	switch op {
+	case abi.OpAPIGet, abi.OpAPIList, abi.OpAPICreate, abi.OpAPIUpdate, abi.OpAPIPatch, abi.OpAPIApply, abi.OpAPIDelete:
+		return true
+	}
+	return false
+}
+
+// validate checks a module's code without compiling it: with a context that
+// has ended, wazero decodes and validates and stops before it compiles.
+func validate(ctx context.Context, wasm []byte) error {
+	r := wazero.NewRuntime(ctx)
+	defer func() { _ = r.Close(ctx) }()
+	stopped, stop := context.WithCancel(experimental.WithCompilationWorkers(ctx, compilationWorkers))
+	stop()
+	_, err := compileSafely(stopped, r, wasm)
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// compileSafely is CompileModule for bytes of anybody: a panic of the decoder
+// or the compiler is an error.
+func compileSafely(ctx context.Context, r wazero.Runtime, wasm []byte) (c wazero.CompiledModule, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("cannot be compiled: %v", p)
+		}
+	}()
+	if c, err = r.CompileModule(ctx, wasm); err != nil {
+		return nil, fmt.Errorf("cannot be compiled: %w", err)
+	}
+	return c, nil
+}

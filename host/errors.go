@@ -1,0 +1,45 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+var (
+	// ErrInvalidModule matches every error that is the module's own fault: the
+	// bytes are not a module, break the contract of ABI.md, need what this host
+	// does not have, or fail when they are instantiated.
+	ErrInvalidModule = errors.New("invalid module")
+	// ErrClosed is returned by Acquire after Close.
+	ErrClosed = errors.New("module is closed")
+)
+
+// InvalidError is the error of a module that cannot be loaded. It matches
+// ErrInvalidModule.
+type InvalidError struct {
+	// Name is the module's name.
+	Name string
+	// Problems holds every reason, each a line for people.
+	Problems []string
+	// Err is what the guest did, where it was its start code that failed.
+	Err error
+}
+
+// Error implements error.
+func (e *InvalidError) Error() string {
+	if len(e.Problems) == 1 {
+		return fmt.Sprintf("module[%s]: %s", e.Name, e.Problems[0])
+	}
+	return fmt.Sprintf("module[%s]: %d problems:\n  - %s", e.Name, len(e.Problems), strings.Join(e.Problems, "\n  - "))
+}
+
+// Is reports whether target is ErrInvalidModule.
+func (e *InvalidError) Is(target error) bool { return target == ErrInvalidModule }
+
+// Unwrap returns what the guest did, or nil.
+func (e *InvalidError) Unwrap() error { return e.Err }
+
+func invalid(name string, err error) *InvalidError {
+	return &InvalidError{Name: name, Problems: []string{err.Error()}, Err: err}
+}

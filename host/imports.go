@@ -1,0 +1,163 @@
+package host
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/tetratelabs/wazero/api"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+// maxRandom is how many bytes random fills at most (ABI.md, 5).
+const maxRandom = 64 << 10
+
+// unbounded is what budget answers for what is not bounded or not known.
+const unbounded = -1
+
+// hostFuncs are the host functions that are no operations. Each reads its
+// parameters from the stack and leaves its result there.
+var hostFuncs = map[string]func(in *instance, stack []uint64){
+	abi.FuncCall:      (*instance).hostCall,
+	abi.FuncTake:      (*instance).hostTake,
+	abi.FuncLog:       (*instance).hostLog,
+	abi.FuncLogLevel:  (*instance).hostLogLevel,
+	abi.FuncMetric:    (*instance).hostMetric,
+	abi.FuncNowMS:     (*instance).hostNowMS,
+	abi.FuncMonoNS:    (*instance).hostMonoNS,
+	abi.FuncRandom:    (*instance).hostRandom,
+	abi.FuncCancelled: (*instance).hostCancelled,
+	abi.FuncBudget:    (*instance).hostBudget,
+}
+
+// hostFunc makes the Go side of an import. A name that is none of hostFuncs is
+// an operation, known or not.
+func hostFunc(name string) api.GoModuleFunc {
+	f := hostFuncs[name]
+	if f == nil {
+		op := abi.Op(name)
+		f = func(in *instance, stack []uint64) {
+			stack[0] = in.operation(op, opArgs{u32(stack[0]), u32(stack[1]), u32(stack[2]), u32(stack[3])})
+		}
+	}
+	return func(ctx context.Context, mod api.Module, stack []uint64) {
+		in := ctx.Value(instanceKey{}).(*instance)
+		if in.memory == nil { // in a start function the instance is not complete
+			in.memory = mod.Memory()
+		}
+		f(in, stack)
+	}
+}
+
+// u32 is the i32 parameter in a stack slot.
+func u32(v uint64) uint32 { return uint32(v) } //nolint:gosec // the upper half is not ours
+
+// i32 is the stack slot of an i32 result.
+func i32(v int32) uint64 { return api.EncodeI32(v) }
+
+func (in *instance) hostCall(stack []uint64) {
+	op, ok := abi.Ops[int32(u32(stack[0]))] //nolint:gosec // the bits of an i32
+	if !ok {
+		op = "call"
+	}
+	stack[0] = in.operation(op, opArgs{u32(stack[1]), u32(stack[2]), u32(stack[3]), u32(stack[4])})
+}
+
+// hostTake copies from the answer of the last operation.
+func (in *instance) hostTake(stack []uint64) {
+	dst, off, length := u32(stack[0]), u32(stack[1]), u32(stack[2])
+	switch {
+	case !in.run.entered:
+		stack[0] = i32(int32(abi.StatusUnavailable))
+	case !in.run.holding || !inside(in.memory, dst, length):
+		stack[0] = i32(int32(abi.StatusBadRequest))
+	default:
+		rest := in.run.held[min(uint64(off), uint64(len(in.run.held))):]
+		rest = rest[:min(uint64(length), uint64(len(rest)))]
+		in.memory.Write(dst, rest)
+		stack[0] = i32(int32(len(rest))) //nolint:gosec // at most MaxBytes
+	}
+}
+
+func (in *instance) hostLog(stack []uint64) {
+	level := slog.Level(int32(u32(stack[0]))) //nolint:gosec // the bits of an i32
+	ptr, length := u32(stack[1]), u32(stack[2])
+	if !in.gen.log.Enabled(in.run.parent, level) {
+		return
+	}
+	b, ok := in.memory.Read(ptr, length)
+	if !ok {
+		in.output.log(slog.LevelWarn, "log: "+blockText("message", ptr, length), nil)
+		return
+	}
+	in.output.message(level, b)
+}
+
+// hostLogLevel answers the lowest level that is kept.
+func (in *instance) hostLogLevel(stack []uint64) {
+	level := abi.LevelDebug
+	for level <= abi.LevelError && !in.gen.log.Enabled(in.run.parent, slog.Level(level)) {
+		level += abi.LevelInfo - abi.LevelDebug
+	}
+	stack[0] = i32(level)
+}
+
+func (in *instance) hostMetric(stack []uint64) {
+	switch {
+	case !in.run.entered:
+		stack[0] = i32(int32(abi.StatusUnavailable))
+	case !inside(in.memory, u32(stack[1]), u32(stack[2])):
+		stack[0] = i32(int32(abi.StatusBadRequest))
+	default:
+		stack[0] = i32(int32(abi.StatusUnsupported))
+	}
+}
+
+func (in *instance) hostNowMS(stack []uint64) {
+	stack[0] = api.EncodeI64(in.gen.cfg.Now().UnixMilli())
+}
+
+func (in *instance) hostMonoNS(stack []uint64) {
+	stack[0] = api.EncodeI64(in.gen.cfg.Mono())
+}
+
+func (in *instance) hostRandom(stack []uint64) {
+	ptr, length := u32(stack[0]), u32(stack[1])
+	status := abi.StatusOK
+	if length > maxRandom {
+		status = abi.StatusTooLarge
+	} else if b, ok := in.memory.Read(ptr, length); !ok {
+		status = abi.StatusBadRequest
+	} else if _, err := io.ReadFull(in.gen.cfg.Random, b); err != nil {
+		in.gen.log.Error("random: the source of randomness cannot be read", "error", err)
+		status = abi.StatusInternal
+	}
+	stack[0] = i32(int32(status))
+}
+
+func (in *instance) hostCancelled(stack []uint64) {
+	switch {
+	case !in.run.entered:
+		stack[0] = i32(int32(abi.StatusUnavailable))
+	case in.gen.shared.draining.Load():
+		stack[0] = 1
+	default:
+		stack[0] = 0
+	}
+}
+
+// hostBudget answers what is left of what the kind names.
+func (in *instance) hostBudget(stack []uint64) {
+	left := int64(unbounded)
+	switch kind := int32(u32(stack[0])); { //nolint:gosec // the bits of an i32
+	case !in.run.entered:
+		left = int64(abi.StatusUnavailable)
+	case kind == abi.BudgetMilliseconds:
+		left = max(0, time.Until(in.run.deadline).Milliseconds())
+	case kind == abi.BudgetHostCalls && in.gen.limits.HostCalls > 0:
+		left = max(0, in.gen.limits.HostCalls-in.run.calls)
+	}
+	stack[0] = api.EncodeI64(left)
+}

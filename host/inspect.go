@@ -1,0 +1,181 @@
+package host
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+// Info is what a module's bytes say of it, without running any of it.
+type Info struct {
+	// Digest is "sha256:" and the hash of the bytes in hexadecimal.
+	Digest string `json:"digest"`
+	// Size is the number of bytes.
+	Size int64 `json:"size"`
+	// ABI is the newest major version of the reconciler ABI that the module
+	// declares; 0 is none.
+	ABI int `json:"abi"`
+	// Toolchain is what built the module, as far as it says or shows; may be
+	// empty.
+	Toolchain string `json:"toolchain,omitempty"`
+	// Exports and Imports are in the order of the module.
+	Exports []Export `json:"exports"`
+	Imports []Import `json:"imports"`
+	// Memory is nil where the module has none.
+	Memory *Memory `json:"memory,omitempty"`
+	// Manifest is that of the manifest section; nil where there is none, or
+	// none that can be read.
+	Manifest *abi.Manifest `json:"manifest,omitempty"`
+	// UnknownKeys are keys of the manifest that this host does not know.
+	UnknownKeys []string  `json:"unknownKeys,omitempty"`
+	Sections    []Section `json:"sections"`
+	// Problems holds every reason found why Load would refuse the module.
+	Problems []string `json:"problems,omitempty"`
+}
+
+// Export is one thing that a module exports.
+type Export struct {
+	Name string `json:"name"`
+	// Kind is function, table, memory, global or tag.
+	Kind string `json:"kind"`
+	// Type is, for a function, for example "(i32, i32) -> (i64)".
+	Type string `json:"type,omitempty"`
+}
+
+// Import is one thing that a module imports; see Export.
+type Import struct {
+	Module string `json:"module"`
+	Name   string `json:"name"`
+	Kind   string `json:"kind"`
+	Type   string `json:"type,omitempty"`
+}
+
+// Memory is the size of a module's linear memory, in bytes. Max is 0 where the
+// module sets none.
+type Memory struct {
+	Min int64 `json:"min"`
+	Max int64 `json:"max,omitempty"`
+}
+
+// Section is one section of a module; Size is that of its content, in bytes.
+type Section struct {
+	Name string `json:"name"`
+	Size int64  `json:"size"`
+}
+
+// Inspect describes a module and says in Info.Problems why it could not be
+// loaded with the limits that it asks for. It runs nothing of the module, and
+// never fails: bytes that are no module at all have a problem and little else.
+func Inspect(ctx context.Context, wasm []byte) *Info {
+	bin, err := parseModule(wasm)
+	info := newInfo(wasm, bin)
+	if err != nil {
+		info.Problems = append(info.Problems, err.Error())
+		return info
+	}
+	info.Problems = bin.problems(Config{}.limits(info.Manifest).Memory)
+	if _, _, err := bin.manifest(); err != nil {
+		info.Problems = append(info.Problems, err.Error())
+	}
+	if info.Manifest != nil {
+		info.Problems = append(info.Problems, checkRequires(info.Manifest, capNames(true))...)
+	}
+	if err := validate(ctx, wasm); err != nil {
+		info.Problems = append(info.Problems, err.Error())
+	}
+	return info
+}
+
+func newInfo(wasm []byte, bin *binaryModule) *Info {
+	sum := sha256.Sum256(wasm)
+	info := &Info{
+		Digest:    "sha256:" + hex.EncodeToString(sum[:]),
+		Size:      int64(len(wasm)),
+		Toolchain: bin.toolchain(),
+		Exports:   make([]Export, 0, len(bin.exports)),
+		Imports:   make([]Import, 0, len(bin.imports)),
+		Sections:  make([]Section, 0, len(bin.sections)),
+	}
+	if v := bin.abiVersions(); len(v) > 0 {
+		info.ABI = v[0]
+	}
+	for _, e := range bin.exports {
+		info.Exports = append(info.Exports, Export{Name: e.name, Kind: kindNames[e.kind], Type: typeText(e.kind, e.typ)})
+	}
+	for _, i := range bin.imports {
+		info.Imports = append(info.Imports, Import{Module: i.module, Name: i.name, Kind: kindNames[i.kind], Type: typeText(i.kind, i.typ)})
+	}
+	if len(bin.memories) > 0 {
+		info.Memory = &Memory{Min: int64(bin.memories[0].min) * pageSize, Max: int64(bin.memories[0].max) * pageSize}
+	}
+	for _, s := range bin.sections {
+		info.Sections = append(info.Sections, Section{Name: s.String(), Size: int64(len(s.payload))})
+	}
+	info.Manifest, info.UnknownKeys, _ = bin.manifest()
+	return info
+}
+
+func typeText(kind byte, t abi.FuncType) string {
+	if kind != kindFunc {
+		return ""
+	}
+	return t.String()
+}
+
+// manifest decodes the manifest section; without one it returns nil.
+func (m *binaryModule) manifest() (*abi.Manifest, []string, error) {
+	payloads := m.manifestSections()
+	if len(payloads) == 0 {
+		return nil, nil, nil
+	}
+	man, unknown, err := abi.DecodeManifest(payloads[0])
+	if err != nil {
+		return nil, nil, fmt.Errorf("section[%s]: %w", abi.ManifestSection, err)
+	}
+	return man, unknown, nil
+}
+
+// toolchain reads the producers section, a convention of tools: fields
+// (language, processed-by, sdk) of names and versions.
+func (m *binaryModule) toolchain() string {
+	for _, s := range m.sections {
+		if s.id == sectionCustom && s.name == "producers" {
+			if t := producers(s.payload); t != "" {
+				return t
+			}
+		}
+	}
+	for _, s := range m.sections {
+		if s.id == sectionCustom && s.name == "go:buildid" {
+			return "Go"
+		}
+	}
+	return ""
+}
+
+func producers(payload []byte) string {
+	var names []string
+	r := &wasmReader{b: payload}
+	err := r.each(func(r *wasmReader) error {
+		if _, err := r.name(); err != nil { // language, processed-by or sdk
+			return err
+		}
+		return r.each(func(r *wasmReader) error {
+			name, err := r.name()
+			if err != nil {
+				return err
+			}
+			version, err := r.name()
+			names = append(names, strings.TrimSpace(name+" "+version))
+			return err
+		})
+	})
+	if err != nil {
+		return ""
+	}
+	return strings.Join(names, ", ")
+}

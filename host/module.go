@@ -1,0 +1,120 @@
+// Package host runs reconciler modules on wazero: it loads and checks them,
+// keeps a bounded pool of instances, bounds each call in time and memory,
+// serves the host functions of ABI.md, and turns whatever a guest does wrong
+// into an error of that one call.
+//
+//	m, err := host.Load(ctx, wasm, host.Config{Name: "hello"})
+//	if err != nil {
+//		return err
+//	}
+//	defer m.Close(context.WithoutCancel(ctx))
+//	guest, release, err := m.Acquire(ctx)
+//	if err != nil {
+//		return err
+//	}
+//	defer release()
+//	res, err := guest.Reconcile(ctx, &abi.Request{ID: "1", Key: abi.Key{Name: "x"}, Object: object})
+//
+// # Limits
+//
+// An instance has the linear memory and an entry call the wall-clock time of
+// Limits. Not bounded yet, or only by wazero: the call stack of a guest that
+// recurses (up to about 130 MB of Go heap, freed with the instance), and the
+// processor time within the timeout.
+package host
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+// Module is the handle of a loaded module that everything else holds. All of
+// its methods are safe for concurrent use.
+type Module struct {
+	name   string
+	info   *Info
+	shared *shared
+	// current is nil once the module is closed.
+	current atomic.Pointer[generation]
+	// last is the newest generation: the one that Close waits for.
+	last *generation
+}
+
+// Acquire returns one guest for one reconcile; the caller must call release,
+// once the guest is not used any more. It waits while as many guests as the
+// concurrency allows are in use. The error is ErrClosed after Close, the cause
+// of ctx's end, or a *abi.CallError where a new instance was needed and its
+// start code failed.
+func (m *Module) Acquire(ctx context.Context) (guest abi.Guest, release func(), err error) {
+	g := m.retain()
+	if g == nil {
+		return nil, nil, fmt.Errorf("module[%s]: acquire: %w", m.name, ErrClosed)
+	}
+	in, err := g.get(ctx)
+	if err != nil {
+		g.release()
+		return nil, nil, fmt.Errorf("module[%s]: acquire: %w", m.name, err)
+	}
+	l := &lease{gen: g, in: in}
+	return l, l.release, nil
+}
+
+// retain returns the current generation with a reference on it, or nil once
+// the module is closed.
+func (m *Module) retain() *generation {
+	for {
+		g := m.current.Load()
+		if g == nil || g.retain() {
+			return g
+		}
+	}
+}
+
+// Manifest returns what the module says of itself, from its section or from
+// describe; a module with neither has an empty one. It must not be changed.
+func (m *Module) Manifest() *abi.Manifest { return m.last.manifest }
+
+// Digest returns "sha256:" and the hash of the module's bytes in hexadecimal.
+func (m *Module) Digest() string { return m.last.digest }
+
+// Info returns what Inspect would, without problems. It must not be changed.
+func (m *Module) Info() *Info { return m.info }
+
+// Limits returns the limits in force.
+func (m *Module) Limits() Limits { return m.last.limits }
+
+// Concurrency returns how many guests can be acquired at once.
+func (m *Module) Concurrency() int { return cap(m.last.slots) }
+
+// UnknownKeys returns how many keys of results this host did not know. They
+// were ignored; the first are in the log.
+func (m *Module) UnknownKeys() uint64 { return m.shared.unknownKeys.Load() }
+
+// Drain tells guests, through the host function cancelled, that the host is
+// stopping. Nothing is refused or interrupted.
+func (m *Module) Drain() { m.shared.draining.Store(true) }
+
+// Close refuses new guests, waits until every acquired one is released, and
+// returns all memory and compiled code. Where ctx ends first it returns ctx's
+// error, and the last release does the rest: interrupting calls is up to who
+// made them, through their contexts. More calls of Close wait the same way.
+func (m *Module) Close(ctx context.Context) error {
+	m.Drain()
+	if g := m.current.Swap(nil); g != nil {
+		g.retire()
+	}
+	select {
+	case <-m.last.closed:
+		return m.last.closeErr
+	default:
+	}
+	select {
+	case <-m.last.closed:
+		return m.last.closeErr
+	case <-ctx.Done():
+		return fmt.Errorf("module[%s]: close: guests are still in use: %w", m.name, context.Cause(ctx))
+	}
+}

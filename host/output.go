@@ -1,0 +1,185 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+// Bounds of what a guest can write to the host's log.
+const (
+	maxLine   = 8 << 10   // bytes of one line; a longer one is split
+	maxTail   = 4 << 10   // bytes of output kept for the error of a trap
+	maxOutput = 256 << 10 // bytes of one entry call; the rest is counted
+	maxFields = 64 << 10  // bytes of a log message with attributes
+	// lineOverhead is what a line counts beside its text, so that empty lines
+	// are bounded too.
+	lineOverhead = 64
+)
+
+// ownKeys are the attributes by which the host says where a line comes from. A
+// guest's attributes of these names are renamed.
+var ownKeys = []string{"controller", "module", "generation", "object", "reason", "reconcile_id", "time", "level", "msg", "source"}
+
+// output takes what one instance prints and logs. It is used by the goroutine
+// that runs the guest.
+type output struct {
+	in *instance
+	// out and err hold the last, unfinished line of each stream.
+	out, err []byte
+	// tail holds the end of both streams.
+	tail []byte
+	// logged counts the bytes of this call, dropped those of them that did not
+	// reach the log.
+	logged, dropped int
+}
+
+// stream is stdout or stderr of an instance.
+type stream struct {
+	o     *output
+	line  *[]byte
+	level slog.Level
+}
+
+func (o *output) stdout() io.Writer { return &stream{o, &o.out, slog.LevelInfo} }
+func (o *output) stderr() io.Writer { return &stream{o, &o.err, slog.LevelWarn} }
+
+// Write implements io.Writer: each full line becomes a log line.
+func (s *stream) Write(p []byte) (int, error) {
+	s.o.keepTail(p)
+	for rest := p; len(rest) > 0; {
+		n := bytes.IndexByte(rest, '\n')
+		end := n >= 0
+		if !end {
+			n = len(rest)
+		}
+		n = min(n, maxLine-len(*s.line))
+		*s.line = append(*s.line, rest[:n]...)
+		rest = rest[n:]
+		switch {
+		case len(rest) > 0 && rest[0] == '\n':
+			rest = rest[1:]
+			s.flush()
+		case len(*s.line) >= maxLine:
+			s.flush()
+		}
+	}
+	return len(p), nil
+}
+
+func (s *stream) flush() {
+	if line := bytes.TrimRight(*s.line, "\r"); len(line) > 0 {
+		s.o.text(s.level, line)
+	}
+	*s.line = (*s.line)[:0]
+}
+
+func (o *output) keepTail(p []byte) {
+	if len(p) > maxTail {
+		p = p[len(p)-maxTail:]
+	}
+	if over := len(o.tail) + len(p) - maxTail; over > 0 {
+		o.tail = append(o.tail[:0], o.tail[over:]...)
+	}
+	o.tail = append(o.tail, p...)
+}
+
+// tailText is the tail for an error message.
+func (o *output) tailText() string {
+	return strings.TrimSpace(strings.ToValidUTF8(string(o.tail), "\uFFFD"))
+}
+
+// reset starts a call.
+func (o *output) reset() { o.tail, o.logged, o.dropped = o.tail[:0], 0, 0 }
+
+// flush ends a call: unfinished lines are logged, and what was dropped is told.
+func (o *output) flush() {
+	if len(o.out) > 0 {
+		(&stream{o, &o.out, slog.LevelInfo}).flush()
+	}
+	if len(o.err) > 0 {
+		(&stream{o, &o.err, slog.LevelWarn}).flush()
+	}
+	if o.dropped > 0 {
+		o.write(slog.LevelWarn, "guest wrote more than is logged of one call", []slog.Attr{slog.Int("dropped_bytes", o.dropped)})
+	}
+}
+
+// message logs what a guest passed to log: text, or a map of msg and
+// attributes.
+func (o *output) message(level slog.Level, b []byte) {
+	if len(b) > 0 && len(b) <= maxFields && isMap(b[0]) {
+		if m, err := abi.DecodeObject(b); err == nil {
+			msg, attrs := attributes(m)
+			if o.allow(len(b)) {
+				o.write(level, msg, attrs)
+			}
+			return
+		}
+	}
+	o.text(level, b[:min(len(b), maxLine)])
+}
+
+// isMap reports whether a msgpack value that starts with c is a map; no text
+// in UTF-8 starts so.
+func isMap(c byte) bool { return c&0xf0 == 0x80 || c == 0xde || c == 0xdf }
+
+func attributes(m map[string]any) (msg string, attrs []slog.Attr) {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	for _, k := range keys {
+		if text, ok := m[k].(string); ok && k == "msg" {
+			msg = text
+			continue
+		}
+		name := k
+		if slices.Contains(ownKeys, k) {
+			name = "guest_" + k
+		}
+		attrs = append(attrs, slog.Any(name, m[k]))
+	}
+	return msg, attrs
+}
+
+func (o *output) text(level slog.Level, b []byte) {
+	o.log(level, strings.ToValidUTF8(string(b), "\uFFFD"), nil)
+}
+
+// log writes one line, unless this call has written too much.
+func (o *output) log(level slog.Level, msg string, attrs []slog.Attr) {
+	if o.allow(len(msg)) {
+		o.write(level, msg, attrs)
+	}
+}
+
+func (o *output) allow(n int) bool {
+	if o.logged+n > maxOutput {
+		o.dropped += n
+		return false
+	}
+	o.logged += n + lineOverhead
+	return true
+}
+
+func (o *output) write(level slog.Level, msg string, attrs []slog.Attr) {
+	run := &o.in.run
+	ctx := run.parent
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	if run.key.Name != "" {
+		attrs = append(attrs, slog.String("object", run.key.String()))
+	}
+	if run.id != "" {
+		attrs = append(attrs, slog.String("reconcile_id", run.id))
+	}
+	o.in.gen.log.LogAttrs(ctx, level, msg, attrs...)
+}
