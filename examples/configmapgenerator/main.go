@@ -1,0 +1,25 @@
+// The configmapgenerator module keeps a ConfigMap for each ConfigMapGenerator:
+// the example of kube-rs' Controller, as a module for wasmctl.
+package main
+
+import wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
+
+// reconciler is what this module does; the tests run it too.
+var reconciler = wasmctl.Reconciler{
+	Manifest: wasmctl.Manifest{
+		Name: "configmapgenerator", Version: "0.1.0",
+		For:  &wasmctl.Watch{Group: "examples.wasmctl.dev", Version: "v1", Kind: "ConfigMapGenerator"},
+		Owns: []wasmctl.Watch{{Version: "v1", Kind: "ConfigMap"}},
+		Capabilities: []wasmctl.Capability{
+			{Resource: "configmaps", Verbs: []string{"get", "create", "patch"}},
+			{Group: "examples.wasmctl.dev", Resource: "configmapgenerators", Subresources: []string{"status"}, Verbs: []string{"patch"}},
+		},
+	},
+	Reconcile:   reconcile,
+	ErrorPolicy: errorPolicy,
+}
+
+func init() { wasmctl.Register(reconciler) }
+
+// main is not run in a module; the linker wants it.
+func main() {}

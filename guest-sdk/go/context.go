@@ -1,0 +1,104 @@
+package wasmctl
+
+import (
+	"time"
+
+	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
+)
+
+// Context is one run of one object. It is good until the run ends.
+type Context struct {
+	g      *guest
+	in     input
+	client Client
+	log    Logger
+}
+
+// ReasonType says what made an object be reconciled.
+type ReasonType string
+
+// The reasons that this SDK knows; a host may send others.
+const (
+	ReasonListed        ReasonType = "Listed"        // the object was there when its watch started, or was found by a relist
+	ReasonObjectUpdated ReasonType = "ObjectUpdated" // the object was created or changed
+	ReasonObjectDeleted ReasonType = "ObjectDeleted" // the object was deleted
+	ReasonRelated       ReasonType = "Related"       // an object that it owns or refers to changed
+	ReasonRequeue       ReasonType = "Requeue"       // its last run asked for it
+	ReasonRetry         ReasonType = "Retry"         // its last run failed
+	ReasonModuleSwapped ReasonType = "ModuleSwapped" // the module was replaced
+	ReasonTriggered     ReasonType = "Triggered"     // a user or a timer asked for it
+)
+
+// Reason is the trigger of a run. Resource ("deployments.apps") and Ref name
+// the related object for ReasonRelated.
+type Reason struct {
+	Type     ReasonType
+	Resource string
+	Ref      ObjectKey
+}
+
+// ID returns the run's unique id, which stands in the host's logs too.
+func (c *Context) ID() string { return Value{c.in.id}.String() }
+
+// Controller returns the controller's name. It is empty in ErrorPolicy.
+func (c *Context) Controller() string { return Value{c.in.controller}.String() }
+
+// Key returns the name of the object that is reconciled.
+func (c *Context) Key() ObjectKey { return objectKey(c.in.key) }
+
+// Reason returns what triggered the run. It is for people: triggers are merged,
+// and a reconciler must not decide by it what to do. It is empty in ErrorPolicy.
+func (c *Context) Reason() Reason {
+	v := Value{c.in.reason}
+	return Reason{Type: ReasonType(v.String("type")), Resource: v.String("resource"), Ref: objectKey(v.At("ref").view)}
+}
+
+// Attempt returns 1, and one more after each failed run of this object. In
+// ErrorPolicy it is that of the failed run.
+func (c *Context) Attempt() int { return int(c.in.attempt) }
+
+// Deadline returns when the run is interrupted; false if it is not.
+func (c *Context) Deadline() (time.Time, bool) {
+	return time.UnixMilli(c.in.deadlineMS), c.in.deadlineMS != 0
+}
+
+// DryRun reports whether writes are not carried out.
+func (c *Context) DryRun() bool { return c.in.dryRun }
+
+// Stale reports that the host's cache did not reach the writes of this object's
+// previous run in time: the object may be older than they are.
+func (c *Context) Stale() bool { return c.in.stale }
+
+// ConfigGeneration counts changes of the settings, from 1.
+func (c *Context) ConfigGeneration() int64 { return c.in.configGen }
+
+// HostHas reports whether the host has an ability that is younger than the
+// first one, "cache_get" for example.
+func (c *Context) HostHas(capability string) bool {
+	for it := wire.Walk(c.in.caps); it.Next(); {
+		if s, ok := wire.StringBytes(it.Value); ok && string(s) == capability {
+			return true
+		}
+	}
+	return false
+}
+
+// Cancelled reports whether the host is stopping: finish soon, or return
+// Requeue.
+func (c *Context) Cancelled() bool { return c.g.host.Cancelled() }
+
+// Now returns the host's time, to the millisecond. It is the clock to use: a
+// test sets it, and there is one on every target.
+func (c *Context) Now() time.Time { return time.UnixMilli(c.g.host.NowMS()) }
+
+// Client returns the way to the cluster.
+func (c *Context) Client() *Client { return &c.client }
+
+// Log returns the logger. The host adds the controller, the object and the
+// run's id to each line.
+func (c *Context) Log() *Logger { return &c.log }
+
+func objectKey(view []byte) ObjectKey {
+	v := Value{view}
+	return ObjectKey{Namespace: v.String("namespace"), Name: v.String("name")}
+}

@@ -1,0 +1,241 @@
+package wasmctl
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/imports"
+	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
+)
+
+// Statuses of the host (abi/ABI.md, section 7). A positive status is the API
+// server's HTTP code.
+const (
+	StatusUnsupported = -1 // the host does not have this operation
+	StatusDenied      = -2 // no capability; Error.Rule is what is missing
+	StatusBadRequest  = -3 // the request cannot be understood
+	StatusTooLarge    = -4 // request or answer is over a limit
+	StatusBudget      = -5 // the call has used up what it may use
+	StatusCancelled   = -6 // the host is stopping, or the run's time is over
+	StatusUnavailable = -7 // the API server cannot be reached; try again later
+	StatusNotSynced   = -8 // the cache is not filled yet
+	StatusInternal    = -9 // a fault of the host
+)
+
+// Error is the answer of a call to the host that did not succeed.
+type Error struct {
+	// Op is the operation, "api_get".
+	Op string
+	// Ref names the object, as far as the call did.
+	Ref ObjectRef
+	// Status is the API server's HTTP code, or below 0 the host's own.
+	Status int
+	// Reason is a CamelCase word for programs, "NotFound"; may be empty.
+	Reason string
+	// Message is for people.
+	Message string
+	// Rule is, where Status is StatusDenied, the capability that the module's
+	// manifest, or the grant of whoever runs it, is missing.
+	Rule *Capability
+}
+
+// Error implements error: "api_get ConfigMap[default/a]: NotFound: ...".
+func (e *Error) Error() string {
+	s := e.Op
+	if e.Ref.Kind != "" {
+		s += " " + e.Ref.String()
+	}
+	if e.Reason != "" {
+		s += ": " + e.Reason
+	} else {
+		s += ": status " + strconv.Itoa(e.Status)
+	}
+	if e.Message != "" {
+		s += ": " + e.Message
+	}
+	return s
+}
+
+// newError reads the body of a status: {code, reason, message, rule?} of the
+// host or a metav1.Status. Either may be empty or new to this SDK.
+func newError(op *imports.Op, status int32, body []byte) *Error {
+	v := Value{body}
+	e := &Error{Op: op.Name, Status: int(status), Reason: v.String("reason"), Message: v.String("message")}
+	if v.Exists("rule") {
+		e.Rule = &Capability{}
+		if err := v.Decode(e.Rule, "rule"); err != nil {
+			e.Rule = nil
+		}
+	}
+	return e
+}
+
+func hasStatus(err error, status int) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Status == status
+}
+
+// IsNotFound reports whether the object, or its kind, does not exist.
+func IsNotFound(err error) bool { return hasStatus(err, 404) }
+
+// IsConflict reports whether somebody else wrote first: a resourceVersion or a
+// precondition that does not hold, or fields that another manager owns. It is
+// not true for IsAlreadyExists.
+func IsConflict(err error) bool { return hasStatus(err, 409) && !IsAlreadyExists(err) }
+
+// IsAlreadyExists reports whether an object of that name is there already.
+func IsAlreadyExists(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Status == 409 && e.Reason == "AlreadyExists"
+}
+
+// IsInvalid reports whether the API server found the object to be wrong.
+func IsInvalid(err error) bool { return hasStatus(err, 422) }
+
+// IsForbidden reports whether the API server's own rules (RBAC, admission) do
+// not let the host do this; see IsDenied for the host's.
+func IsForbidden(err error) bool { return hasStatus(err, 403) }
+
+// IsDenied reports whether the module has no capability for this; Error.Rule is
+// the one that is missing.
+func IsDenied(err error) bool { return hasStatus(err, StatusDenied) }
+
+// IsUnsupported reports whether the host does not have this operation.
+func IsUnsupported(err error) bool { return hasStatus(err, StatusUnsupported) }
+
+// IsUnavailable reports whether the API server cannot be reached now, or asks
+// to be left alone for a while.
+func IsUnavailable(err error) bool {
+	return hasStatus(err, StatusUnavailable) || hasStatus(err, 503) || hasStatus(err, 429)
+}
+
+// IsCancelled reports whether the host is stopping or the run's time is over.
+func IsCancelled(err error) bool { return hasStatus(err, StatusCancelled) }
+
+// ErrorClass says how an error of Reconcile is retried.
+type ErrorClass string
+
+// The classes of errors.
+const (
+	ErrorTransient ErrorClass = "transient" // try again after the back-off; what a plain error is
+	ErrorPermanent ErrorClass = "permanent" // wait for a change
+	ErrorConflict  ErrorClass = "conflict"  // somebody else wrote first; what a 409 of the Client is
+)
+
+// FailureKind says how a run failed.
+type FailureKind string
+
+// The kinds of failure.
+const (
+	FailureError   FailureKind = "error"   // Reconcile returned an error
+	FailureTrap    FailureKind = "trap"    // Reconcile panicked or exited
+	FailureTimeout FailureKind = "timeout" // the run took longer than it may
+	FailureMemory  FailureKind = "memory"  // the run needed more memory than it may have
+	FailureOutput  FailureKind = "output"  // what the module returned cannot be read
+)
+
+// Failure is a failed run, as ErrorPolicy is given it.
+type Failure struct {
+	Kind  FailureKind
+	Class ErrorClass
+	// Message and Reason are those of the error that Reconcile returned, or what
+	// the host says.
+	Message, Reason string
+	// After is the time of RetryAfter, or 0.
+	After time.Duration
+	// Attempt counts the failed runs in a row, from 1.
+	Attempt int
+	// FirstFailed is when the first of them ended.
+	FirstFailed time.Time
+}
+
+// qualified is an error with what the host is to know of it.
+type qualified struct {
+	err    error
+	class  ErrorClass
+	reason string
+	after  time.Duration
+}
+
+func (q *qualified) Error() string { return q.err.Error() }
+
+func (q *qualified) Unwrap() error { return q.err }
+
+// Permanent marks err as one that trying again does not help: the object waits
+// for a change. It returns nil for nil.
+func Permanent(err error) error { return qualify(qualified{err: err, class: ErrorPermanent}) }
+
+// RetryAfter marks err as one to be retried after d, where there is no
+// ErrorPolicy that says otherwise. It returns nil for nil.
+func RetryAfter(err error, d time.Duration) error { return qualify(qualified{err: err, after: d}) }
+
+// WithReason gives err a CamelCase word, which logs, metrics and
+// Failure.Reason have. It returns nil for nil.
+func WithReason(err error, reason string) error { return qualify(qualified{err: err, reason: reason}) }
+
+func qualify(q qualified) error {
+	if q.err == nil {
+		return nil
+	}
+	return &q
+}
+
+var (
+	errMessage       = errors.New("request[]: cannot be understood")
+	errNotRegistered = errors.New("module: no reconciler; call wasmctl.Register in an init function")
+	errNoErrorPolicy = errors.New("module: no ErrorPolicy")
+)
+
+// maxMessage bounds the message of an error, in bytes: it goes into logs.
+const maxMessage = 32 << 10
+
+// appendFailed writes a Result with an error (abi/ABI.md, section 4).
+func appendFailed(dst []byte, err error) []byte {
+	q := classify(err)
+	e := wire.NewBuilder(wire.AppendString(wire.AppendMap(dst, 1), "error"))
+	e.String("class", string(q.class))
+	e.Text("message", clip(err.Error()))
+	e.String("reason", clip(q.reason))
+	e.Int("after_ms", millis(q.after))
+	return e.End()
+}
+
+// clip makes a text one that may cross the wall: bounded, and UTF-8.
+func clip(s string) string {
+	if len(s) > maxMessage {
+		s = s[:maxMessage]
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
+}
+
+// classify gathers what the layers of err say; the outermost wins.
+func classify(err error) qualified {
+	all := qualified{err: err}
+	var q *qualified
+	for e := err; errors.As(e, &q); e = q.err {
+		if all.class == "" {
+			all.class = q.class
+		}
+		if all.reason == "" {
+			all.reason = q.reason
+		}
+		if all.after == 0 {
+			all.after = q.after
+		}
+	}
+	var api *Error
+	if errors.As(err, &api) {
+		if all.reason == "" {
+			all.reason = api.Reason
+		}
+		if all.class == "" && api.Status == 409 {
+			all.class = ErrorConflict
+		}
+	}
+	if all.class == "" {
+		all.class = ErrorTransient
+	}
+	return all
+}

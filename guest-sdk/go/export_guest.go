@@ -1,0 +1,53 @@
+//go:build wasip1 || tinygo.wasm
+
+package wasmctl
+
+import (
+	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/entry"
+	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/imports"
+	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/mem"
+)
+
+// This file is not called export_wasm.go: that name would keep it out of
+// TinyGo's wasm-unknown target, whose GOARCH is not wasm.
+//
+// Nothing here recovers from a panic. TinyGo cannot, and a reconciler that
+// panicked leaves memory that nobody should go on with: the panic ends the call
+// as a trap, with its message on stderr for the host to show, and the host
+// throws the instance away.
+
+// instance is the one guest of this module. What the host reads and writes is
+// reachable from here.
+var instance = guest{host: imports.Default}
+
+//go:wasmexport reconciler_abi_1
+func exportABI() {}
+
+//go:wasmexport buffer
+func exportBuffer(size uint32) uint32 { return mem.Address(instance.reserve(size)) }
+
+//go:wasmexport reconcile
+func exportReconcile(ptr, size uint32) uint64 { return mem.Pack(enter(entry.Reconcile, ptr, size)) }
+
+//go:wasmexport error_policy
+func exportErrorPolicy(ptr, size uint32) uint64 { return mem.Pack(enter(entry.ErrorPolicy, ptr, size)) }
+
+//go:wasmexport describe
+func exportDescribe() uint64 {
+	if registered == nil {
+		panic("wasmctl: " + errNotRegistered.Error())
+	}
+	instance.result = describe(registered)
+	return mem.Pack(instance.result)
+}
+
+// enter finds the message, which the host has written to the block that buffer
+// gave it, and carries out the call.
+func enter(name string, ptr, size uint32) []byte {
+	instance.reconciler = registered
+	block := instance.block.Grow(instance.block.Cap())
+	if len(block) == 0 || ptr != mem.Address(block) || int(size) > len(block) {
+		return instance.call(name, nil)
+	}
+	return instance.call(name, block[:size])
+}

@@ -1,0 +1,261 @@
+package guesttest
+
+import (
+	"strings"
+	"time"
+
+	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
+	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
+)
+
+// ops are the operations that this host serves.
+var ops = []string{
+	"api_get", "api_list", "api_create", "api_update", "api_patch", "api_apply", "api_delete", "config_get",
+}
+
+// request is a request of an api_* operation, after the rules of abi/ABI.md,
+// section 6.
+type request struct {
+	op     string
+	id     id
+	ref    wasmctl.ObjectRef
+	sub    string
+	object map[string]any
+	msg    map[string]any
+}
+
+func (r *request) bool(key string) bool { b, _ := r.msg[key].(bool); return b }
+
+// call carries out an operation and returns its status and body.
+func (h *Host) call(op string, msg []byte) (int32, []byte) {
+	c := Call{Op: op}
+	body, err := h.dispatch(op, msg, &c)
+	var b []byte
+	if err != nil {
+		c.Status = err.Status
+		body = err.body()
+	}
+	h.calls = append(h.calls, c)
+	b, encodeErr := wire.Append(nil, body)
+	if encodeErr != nil {
+		h.t.Errorf("guesttest: %s: answer %v: %v", op, body, encodeErr)
+	}
+	return int32(c.Status), b
+}
+
+func (h *Host) dispatch(op string, msg []byte, c *Call) (any, *failure) {
+	val, err := wire.Decode(msg)
+	m, ok := val.(map[string]any)
+	if err != nil || !ok {
+		return nil, badRequest("the request is no map that may cross the wall")
+	}
+	if op == "config_get" {
+		return h.setting(str(m, "key")), nil
+	}
+	r, fail := h.parse(op, m)
+	if r != nil {
+		c.Ref, c.Subresource = r.ref, r.sub
+	}
+	if fail != nil {
+		return nil, fail
+	}
+	if faults := h.faults[op]; len(faults) > 0 {
+		h.faults[op] = faults[1:]
+		return nil, &failure{Error: faults[0]}
+	}
+	if fail := h.allowed(r); fail != nil {
+		return nil, fail
+	}
+	before := h.store.version
+	count := len(h.store.objects)
+	body, fail := h.carryOut(r)
+	c.Changed = h.store.version != before || len(h.store.objects) != count
+	return body, fail
+}
+
+func (h *Host) carryOut(r *request) (any, *failure) {
+	switch r.op {
+	case "api_get":
+		return h.get(r)
+	case "api_list":
+		return h.list(r)
+	case "api_create":
+		return h.create(r)
+	case "api_update":
+		return h.update(r)
+	case "api_patch":
+		return h.patch(r)
+	case "api_apply":
+		return h.apply(r)
+	case "api_delete":
+		return h.delete(r)
+	}
+	return nil, &failure{wasmctl.Error{Status: wasmctl.StatusUnsupported, Reason: "Unsupported", Message: "guesttest does not serve " + r.op}}
+}
+
+// setting returns one setting, or all.
+func (h *Host) setting(key string) any {
+	all := map[string]any{}
+	for k, v := range h.manifest.Config {
+		all[k] = v
+	}
+	for k, v := range h.config {
+		all[k] = v
+	}
+	if key == "" {
+		return all
+	}
+	return all[key]
+}
+
+// parse reads what the request is about: from its keys, else from its object;
+// where both say it they must agree.
+func (h *Host) parse(op string, m map[string]any) (*request, *failure) {
+	r := &request{op: op, msg: m, sub: str(m, "subresource")}
+	r.object, _ = m["object"].(map[string]any)
+	var fail *failure
+	field := func(key string, path ...string) string {
+		said, inside := str(m, key), str(r.object, path...)
+		if said != "" && inside != "" && said != inside && fail == nil {
+			fail = badRequest(key + " of the request and of its object differ")
+		}
+		if said == "" {
+			return inside
+		}
+		return said
+	}
+	r.ref = wasmctl.ObjectRef{
+		APIVersion: field("apiVersion", "apiVersion"), Kind: field("kind", "kind"),
+		Namespace: field("namespace", "metadata", "namespace"), Name: field("name", "metadata", "name"),
+	}
+	r.id = idOfRef(r.ref)
+	if fail == nil {
+		fail = h.complete(r)
+	}
+	return r, fail
+}
+
+// complete checks that nothing is missing.
+func (h *Host) complete(r *request) *failure {
+	writesObject := r.op == "api_create" || r.op == "api_update" || r.op == "api_apply"
+	switch {
+	case r.ref.APIVersion == "" || r.ref.Kind == "":
+		return badRequest("apiVersion and kind are needed")
+	case writesObject && r.object == nil:
+		return badRequest("object is needed")
+	case r.op != "api_list" && r.ref.Name == "":
+		return badRequest("name is needed")
+	case h.store.clusterScoped[r.ref.Kind] && r.ref.Namespace != "":
+		return badRequest(r.ref.Kind + " is cluster-scoped: it has no namespace")
+	case !h.store.clusterScoped[r.ref.Kind] && r.ref.Namespace == "" && r.op != "api_list":
+		return badRequest(r.ref.Kind + " is namespaced and there is no default namespace (Host.ClusterScoped says that a kind is not)")
+	case r.sub != "" && r.sub != "status":
+		return notServed("the subresource " + r.sub)
+	}
+	if r.object != nil { // what was said outside stands inside from here on
+		r.object["apiVersion"], r.object["kind"] = r.ref.APIVersion, r.ref.Kind
+		metadata(r.object)["name"] = r.ref.Name
+		if r.ref.Namespace != "" {
+			metadata(r.object)["namespace"] = r.ref.Namespace
+		}
+	}
+	return nil
+}
+
+func (h *Host) get(r *request) (any, *failure) {
+	obj, ok := h.store.objects[r.id]
+	if !ok {
+		return nil, h.notFound(r)
+	}
+	return obj, nil
+}
+
+func (h *Host) create(r *request) (any, *failure) {
+	if _, ok := h.store.objects[r.id]; ok {
+		return nil, apiFailure(409, "AlreadyExists", h.named(r)+" already exists")
+	}
+	if str(r.object, "metadata", "resourceVersion") != "" {
+		return nil, apiFailure(400, "BadRequest", "resourceVersion should not be set on objects to be created")
+	}
+	obj := clone(r.object)
+	delete(obj, "status")
+	for _, k := range []string{"uid", "generation", "creationTimestamp", "deletionTimestamp", "managedFields"} {
+		delete(metadata(obj), k)
+	}
+	return h.insert(r, obj)
+}
+
+// insert is the end of create, and of an apply that creates.
+func (h *Host) insert(r *request, obj map[string]any) (any, *failure) {
+	if fail := h.valid(r, obj); fail != nil {
+		return nil, fail
+	}
+	if h.dry(r) {
+		return obj, nil
+	}
+	return h.store.put(r.id, obj, h.now), nil
+}
+
+func (h *Host) update(r *request) (any, *failure) {
+	old, ok := h.store.objects[r.id]
+	if !ok {
+		return nil, h.notFound(r)
+	}
+	custom := strings.Contains(r.id.group, ".") && !strings.HasSuffix(r.id.group, ".k8s.io")
+	if custom && str(r.object, "metadata", "resourceVersion") == "" && str(r.msg, "preconditions", "resourceVersion") == "" {
+		return nil, apiFailure(422, "Invalid", h.named(r)+" is invalid: metadata.resourceVersion: must be specified for an update")
+	}
+	return h.overwrite(r, old, clone(r.object))
+}
+
+// overwrite is the end of every write of an object that is there.
+func (h *Host) overwrite(r *request, old, obj map[string]any) (any, *failure) {
+	if fail := h.holds(r, old, obj); fail != nil {
+		return nil, fail
+	}
+	if r.sub == "status" {
+		status := obj["status"]
+		obj = clone(old)
+		obj["status"] = status
+	} else {
+		obj["status"] = cloneAny(old["status"])
+	}
+	if obj["status"] == nil {
+		delete(obj, "status")
+	}
+	delete(metadata(obj), "managedFields")
+	if fail := h.valid(r, obj); fail != nil {
+		return nil, fail
+	}
+	if h.dry(r) {
+		return obj, nil
+	}
+	obj, _ = h.store.replace(r.id, old, obj, h.now)
+	return obj, nil
+}
+
+func (h *Host) delete(r *request) (any, *failure) {
+	old, ok := h.store.objects[r.id]
+	if !ok {
+		return nil, h.notFound(r)
+	}
+	if fail := h.holds(r, old, nil); fail != nil {
+		return nil, fail
+	}
+	if h.dry(r) {
+		return old, nil
+	}
+	if len(finalizers(old)) > 0 {
+		if str(old, "metadata", "deletionTimestamp") == "" {
+			obj := clone(old)
+			metadata(obj)["deletionTimestamp"] = h.now.UTC().Format(time.RFC3339)
+			old = h.store.put(r.id, obj, h.now)
+		}
+		return old, nil
+	}
+	delete(h.store.objects, r.id)
+	delete(h.store.applied, r.id)
+	return map[string]any{"apiVersion": "v1", "kind": "Status", "metadata": map[string]any{}, "status": "Success"}, nil
+}
+
+func (h *Host) dry(r *request) bool { return h.DryRun || r.bool("dryRun") }

@@ -1,0 +1,134 @@
+package guesttest
+
+import (
+	"slices"
+	"strings"
+
+	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
+)
+
+// failure is an answer that is not OK.
+type failure struct{ wasmctl.Error }
+
+// body is what a host sends along: its own, or the API server's Status.
+func (f *failure) body() any {
+	if f.Status > 0 {
+		return map[string]any{
+			"apiVersion": "v1", "kind": "Status", "metadata": map[string]any{}, "status": "Failure",
+			"code": f.Status, "reason": f.Reason, "message": f.Message,
+		}
+	}
+	body := map[string]any{"code": f.Status, "reason": f.Reason, "message": f.Message}
+	if f.Rule != nil {
+		body["rule"] = f.Rule
+	}
+	return body
+}
+
+func apiFailure(code int, reason, message string) *failure {
+	return &failure{wasmctl.Error{Status: code, Reason: reason, Message: message}}
+}
+
+func badRequest(message string) *failure {
+	return &failure{wasmctl.Error{Status: wasmctl.StatusBadRequest, Reason: "BadRequest", Message: message}}
+}
+
+// notServed is for what this host does not do; a test that comes here needs a
+// real cluster.
+func notServed(what string) *failure {
+	return &failure{wasmctl.Error{Status: wasmctl.StatusUnsupported, Reason: "Unsupported", Message: "guesttest does not serve " + what}}
+}
+
+func (h *Host) notFound(r *request) *failure {
+	return apiFailure(404, "NotFound", h.named(r)+" not found")
+}
+
+// named is how the API server names an object: configmaps "a".
+func (h *Host) named(r *request) string {
+	s := h.plural(r.ref.Kind)
+	if r.id.group != "" {
+		s += "." + r.id.group
+	}
+	return s + " \"" + r.ref.Name + "\""
+}
+
+// holds checks what must be true of old before it is written.
+func (h *Host) holds(r *request, old, obj map[string]any) *failure {
+	for _, field := range []string{"uid", "resourceVersion"} {
+		have := str(old, "metadata", field)
+		for _, want := range []string{str(r.msg, "preconditions", field), str(obj, "metadata", field)} {
+			if want != "" && want != have {
+				return apiFailure(409, "Conflict", "Operation cannot be fulfilled on "+h.named(r)+
+					": "+field+" is "+have+", not "+want+"; please apply your changes to the latest version and try again")
+			}
+		}
+	}
+	return nil
+}
+
+// valid checks what the API server checks of every object.
+func (h *Host) valid(r *request, obj map[string]any) *failure {
+	controllers := 0
+	refs, _ := metadata(obj)["ownerReferences"].([]any)
+	for _, ref := range refs {
+		m, _ := ref.(map[string]any)
+		if m["controller"] == true {
+			controllers++
+		}
+		if str(m, "apiVersion") == "" || str(m, "kind") == "" || str(m, "name") == "" || str(m, "uid") == "" {
+			return apiFailure(422, "Invalid", h.named(r)+" is invalid: metadata.ownerReferences: apiVersion, kind, name and uid are required")
+		}
+	}
+	if controllers > 1 {
+		return apiFailure(422, "Invalid", h.named(r)+" is invalid: metadata.ownerReferences: Only one reference can have Controller set to true")
+	}
+	return nil
+}
+
+var verbs = map[string]string{
+	"api_get": "get", "api_list": "list", "api_create": "create", "api_update": "update", "api_patch": "patch",
+	"api_apply": "patch", "api_delete": "delete",
+}
+
+// allowed checks the request against the manifest's capabilities.
+func (h *Host) allowed(r *request) *failure {
+	need := wasmctl.Capability{Group: r.id.group, Resource: h.plural(r.ref.Kind), Verbs: []string{verbs[r.op]}}
+	if r.sub != "" {
+		need.Subresources = []string{r.sub}
+	}
+	may := func(c wasmctl.Capability) bool { return allows(&c, r, &need) }
+	if slices.ContainsFunc(h.manifest.Capabilities, may) {
+		return nil
+	}
+	if r.ref.Namespace != "" {
+		need.Namespaces = []string{r.ref.Namespace}
+	}
+	what := strings.Join(append([]string{need.Resource}, need.Subresources...), "/")
+	return &failure{wasmctl.Error{
+		Status: wasmctl.StatusDenied, Reason: "Denied", Rule: &need,
+		Message: "the manifest has no capability to " + need.Verbs[0] + " " + what,
+	}}
+}
+
+func allows(c *wasmctl.Capability, r *request, need *wasmctl.Capability) bool {
+	in := func(list []string, s string) bool { return len(list) == 0 || slices.Contains(list, s) }
+	return c.Group == need.Group && c.Resource == need.Resource &&
+		(slices.Contains(c.Verbs, need.Verbs[0]) || slices.Contains(c.Verbs, "*")) &&
+		(r.sub == "" && len(c.Subresources) == 0 || slices.Contains(c.Subresources, r.sub)) &&
+		in(c.Namespaces, r.ref.Namespace) && in(c.Names, r.ref.Name)
+}
+
+// plural guesses the resource of a kind.
+func (h *Host) plural(kind string) string {
+	if p, ok := h.store.plurals[kind]; ok {
+		return p
+	}
+	switch s := strings.ToLower(kind); {
+	case strings.HasSuffix(s, "s"), strings.HasSuffix(s, "x"), strings.HasSuffix(s, "ch"), strings.HasSuffix(s, "sh"):
+		return s + "es"
+	case strings.HasSuffix(s, "y") && !strings.HasSuffix(s, "ay") && !strings.HasSuffix(s, "ey"):
+		return s[:len(s)-1] + "ies"
+	default:
+		return s + "s"
+	}
+}

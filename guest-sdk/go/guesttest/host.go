@@ -1,0 +1,192 @@
+package guesttest
+
+import (
+	"testing"
+	"time"
+
+	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
+	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/imports"
+	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
+)
+
+// Host is a host and a cluster in memory. Each test makes its own; one
+// goroutine uses it at a time.
+type Host struct {
+	// DryRun makes runs dry: no write is carried out.
+	DryRun bool
+	// Cancelled is what Context.Cancelled says.
+	Cancelled bool
+	// LogLevel is the lowest level that is kept; LevelInfo as it is made.
+	LogLevel wasmctl.Level
+
+	t      testing.TB
+	store  store
+	now    time.Time
+	config map[string]string
+	calls  []Call
+	lines  []Line
+	faults map[string][]wasmctl.Error
+	failed map[wasmctl.ObjectRef]*series
+
+	manifest wasmctl.Manifest // of the current run
+	held     []byte           // for Take
+}
+
+// Call is a call of an operation.
+type Call struct {
+	// Op is "api_apply", for example.
+	Op string
+	// Ref and Subresource name what it was about.
+	Ref         wasmctl.ObjectRef
+	Subresource string
+	// Status is 0, an HTTP code or a negative status of the host.
+	Status int
+	// Changed reports whether the cluster is another one since.
+	Changed bool
+}
+
+// Line is a line of the log.
+type Line struct {
+	Level   wasmctl.Level
+	Message string
+	Attrs   map[string]any
+}
+
+// New returns a host whose cluster has the objects; see Add. Its clock stands at
+// the start of the year 2026 until SetTime.
+func New(t testing.TB, objects ...any) *Host {
+	t.Helper()
+	h := &Host{
+		t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), config: map[string]string{},
+		faults: map[string][]wasmctl.Error{}, failed: map[wasmctl.ObjectRef]*series{},
+	}
+	h.store.init()
+	h.Add(objects...)
+	return h
+}
+
+// Add puts objects into the cluster as they are: a wasmctl.Map, an Object or a
+// struct each. What the API server would have set and they do not have is
+// filled in. An object of the same name is replaced.
+func (h *Host) Add(objects ...any) {
+	h.t.Helper()
+	for _, o := range objects {
+		obj, err := toMap(o)
+		if err != nil {
+			h.t.Fatalf("guesttest: object %v: %v", o, err)
+		}
+		if str(obj, "apiVersion") == "" || str(obj, "kind") == "" || str(obj, "metadata", "name") == "" {
+			h.t.Fatalf("guesttest: object %v: needs apiVersion, kind and metadata.name", o)
+		}
+		h.store.put(idOf(obj), obj, h.now)
+	}
+}
+
+// Remove takes an object out of the cluster at once.
+func (h *Host) Remove(ref wasmctl.ObjectRef) { delete(h.store.objects, idOfRef(ref)) }
+
+// Get returns an object of the cluster; it does not exist (see Value.Exists) if
+// there is none.
+func (h *Host) Get(ref wasmctl.ObjectRef) wasmctl.Object {
+	h.t.Helper()
+	obj, ok := h.store.objects[idOfRef(ref)]
+	if !ok {
+		return wasmctl.Object{}
+	}
+	return h.object(obj)
+}
+
+func (h *Host) object(obj map[string]any) wasmctl.Object {
+	h.t.Helper()
+	o, err := wasmctl.NewObject(obj)
+	if err != nil {
+		h.t.Fatalf("guesttest: object %v: %v", obj, err)
+	}
+	return o
+}
+
+// SetConfig sets a setting, over the default of the manifest.
+func (h *Host) SetConfig(key, value string) { h.config[key] = value }
+
+// SetTime sets the clock.
+func (h *Host) SetTime(now time.Time) { h.now = now }
+
+// Advance moves the clock on.
+func (h *Host) Advance(d time.Duration) { h.now = h.now.Add(d) }
+
+// ClusterScoped says that a kind has no namespaces, where guesttest does not
+// know: it knows those of Kubernetes.
+func (h *Host) ClusterScoped(kind string) { h.store.clusterScoped[kind] = true }
+
+// Plural says what the resource of a kind is called, where the guess is wrong.
+func (h *Host) Plural(kind, resource string) { h.store.plurals[kind] = resource }
+
+// FailNext makes the next call of an operation, "api_apply" for example, answer
+// err and do nothing else. Several wait in line.
+func (h *Host) FailNext(op string, err wasmctl.Error) { h.faults[op] = append(h.faults[op], err) }
+
+// Calls returns the calls of operations so far.
+func (h *Host) Calls() []Call { return h.calls }
+
+// Changes returns the calls so far that changed the cluster.
+func (h *Host) Changes() []Call {
+	var list []Call
+	for _, c := range h.calls {
+		if c.Changed {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// Log returns the lines logged so far.
+func (h *Host) Log() []Line { return h.lines }
+
+// functions is the Host as the reconciler sees it.
+type functions struct{ h *Host }
+
+var _ imports.Host = functions{}
+
+func (f functions) Call(op *imports.Op, req, dst []byte) (status int32, length int) {
+	status, f.h.held = f.h.call(op.Name, req)
+	if len(f.h.held) <= len(dst) {
+		copy(dst, f.h.held)
+	}
+	return status, len(f.h.held)
+}
+
+func (f functions) Take(dst []byte, off int) int32 {
+	if off < 0 || off > len(f.h.held) {
+		return wasmctl.StatusBadRequest
+	}
+	return int32(copy(dst, f.h.held[off:]))
+}
+
+func (f functions) Log(level int32, msg []byte) {
+	f.h.t.Helper()
+	line := Line{Level: wasmctl.Level(level)}
+	v, err := wire.Decode(msg)
+	attrs, ok := v.(map[string]any)
+	if err != nil || !ok {
+		f.h.t.Errorf("guesttest: log: line %x cannot be read: %v", msg, err)
+		return
+	}
+	line.Message = str(attrs, "msg")
+	delete(attrs, "msg")
+	line.Attrs = attrs
+	f.h.lines = append(f.h.lines, line)
+}
+
+func (f functions) LogLevel() int32                     { return int32(f.h.LogLevel) }
+func (f functions) Metric(int32, string, float64) int32 { return wasmctl.StatusUnsupported }
+func (f functions) NowMS() int64                        { return f.h.now.UnixMilli() }
+func (f functions) MonoNS() int64                       { return f.h.now.UnixNano() }
+func (f functions) Cancelled() bool                     { return f.h.Cancelled }
+func (f functions) Budget(int32) int64                  { return -1 }
+
+func (f functions) Random(dst []byte) int32 {
+	for i := range dst {
+		dst[i] = byte(i) // the same in each run of a test
+	}
+	return 0
+}

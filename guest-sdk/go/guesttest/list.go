@@ -1,0 +1,86 @@
+package guesttest
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+func (h *Host) list(r *request) (any, *failure) {
+	var found []id
+	for at, obj := range h.store.objects {
+		if at.group != r.id.group || at.kind != r.id.kind || r.id.namespace != "" && at.namespace != r.id.namespace {
+			continue
+		}
+		ok, fail := selected(r, obj)
+		if fail != nil {
+			return nil, fail
+		}
+		if ok {
+			found = append(found, at)
+		}
+	}
+	slices.SortFunc(found, func(a, b id) int {
+		return strings.Compare(a.namespace+"/"+a.name, b.namespace+"/"+b.name)
+	})
+	meta := map[string]any{"resourceVersion": strconv.FormatInt(h.store.version, 10)}
+	found = page(r, found, meta)
+	items := make([]any, 0, len(found))
+	for _, at := range found {
+		items = append(items, h.store.objects[at])
+	}
+	return map[string]any{"apiVersion": r.ref.APIVersion, "kind": r.ref.Kind + "List", "metadata": meta, "items": items}, nil
+}
+
+// page cuts out what limit and continue ask for, and says how to go on.
+func page(r *request, found []id, meta map[string]any) []id {
+	start, _ := strconv.Atoi(str(r.msg, "continue"))
+	found = found[min(max(start, 0), len(found)):]
+	limit, _ := r.msg["limit"].(int64)
+	if limit <= 0 || int64(len(found)) <= limit {
+		return found
+	}
+	meta["continue"] = strconv.Itoa(start + int(limit))
+	meta["remainingItemCount"] = len(found) - int(limit)
+	return found[:limit]
+}
+
+// selected evaluates the selectors of a list: of labels a, !a, a=b, a==b and
+// a!=b, joined by commas; of fields metadata.name and metadata.namespace.
+func selected(r *request, obj map[string]any) (bool, *failure) {
+	labels, _ := metadata(obj)["labels"].(map[string]any)
+	for _, term := range terms(r, "labelSelector") {
+		if strings.ContainsAny(term, "()") {
+			return false, notServed("the label selector " + term)
+		}
+		if !matches(term, func(key string) (string, bool) { v, ok := labels[key].(string); return v, ok }) {
+			return false, nil
+		}
+	}
+	for _, term := range terms(r, "fieldSelector") {
+		if !strings.HasPrefix(term, "metadata.name=") && !strings.HasPrefix(term, "metadata.namespace=") {
+			return false, notServed("the field selector " + term)
+		}
+		if !matches(term, func(key string) (string, bool) { return str(obj, strings.Split(key, ".")...), true }) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+func terms(r *request, key string) []string {
+	return strings.FieldsFunc(str(r.msg, key), func(c rune) bool { return c == ',' })
+}
+
+func matches(term string, get func(key string) (string, bool)) bool {
+	key, want, hasValue := strings.Cut(term, "=")
+	if !hasValue {
+		name := strings.TrimPrefix(strings.TrimSpace(term), "!")
+		_, ok := get(name)
+		return ok != strings.HasPrefix(strings.TrimSpace(term), "!")
+	}
+	unequal := strings.HasSuffix(key, "!")
+	have, ok := get(strings.TrimSpace(strings.TrimSuffix(key, "!")))
+	equal := ok && have == strings.TrimSpace(strings.TrimPrefix(want, "="))
+	return equal != unequal
+}

@@ -1,0 +1,180 @@
+package guesttest
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
+	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
+)
+
+// id names a stored object. Versions of a kind are one kind.
+type id struct {
+	group, kind, namespace, name string
+}
+
+// store is the objects of the cluster and what is known of their kinds.
+type store struct {
+	objects map[id]map[string]any
+	// applied is which fields each manager applied.
+	applied       map[id]map[string]fieldSet
+	version       int64
+	uids          int
+	clusterScoped map[string]bool
+	plurals       map[string]string
+}
+
+func (s *store) init() {
+	s.objects = map[id]map[string]any{}
+	s.applied = map[id]map[string]fieldSet{}
+	s.version = 1000
+	s.plurals = map[string]string{"Endpoints": "endpoints"}
+	s.clusterScoped = map[string]bool{}
+	for _, k := range []string{
+		"Namespace", "Node", "PersistentVolume", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "StorageClass",
+		"PriorityClass", "IngressClass", "RuntimeClass", "APIService", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration",
+		"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "CSIDriver", "CSINode", "VolumeAttachment", "CertificateSigningRequest",
+	} {
+		s.clusterScoped[k] = true
+	}
+}
+
+// put stores obj as it is, with what the API server would have set.
+func (s *store) put(at id, obj map[string]any, now time.Time) map[string]any {
+	meta := metadata(obj)
+	if meta["uid"] == nil {
+		s.uids++
+		meta["uid"] = fmt.Sprintf("00000000-0000-4000-8000-%012d", s.uids)
+	}
+	if meta["generation"] == nil {
+		meta["generation"] = int64(1)
+	}
+	if meta["creationTimestamp"] == nil {
+		meta["creationTimestamp"] = now.UTC().Format(time.RFC3339)
+	}
+	s.version++
+	meta["resourceVersion"] = strconv.FormatInt(s.version, 10)
+	s.objects[at] = obj
+	return obj
+}
+
+// replace stores obj over old, and reports whether anything changed. As in the
+// API server, equal objects are not written and the generation counts changes
+// outside of metadata and status.
+func (s *store) replace(at id, old, obj map[string]any, now time.Time) (map[string]any, bool) {
+	oldMeta, meta := metadata(old), metadata(obj)
+	for _, k := range []string{"uid", "generation", "creationTimestamp", "resourceVersion", "deletionTimestamp"} {
+		if v, ok := oldMeta[k]; ok {
+			meta[k] = v
+		} else {
+			delete(meta, k)
+		}
+	}
+	if reflect.DeepEqual(old, obj) {
+		return old, false
+	}
+	if !reflect.DeepEqual(desired(old), desired(obj)) {
+		g, _ := meta["generation"].(int64)
+		meta["generation"] = g + 1
+	}
+	if meta["deletionTimestamp"] != nil && len(finalizers(obj)) == 0 {
+		delete(s.objects, at)
+		delete(s.applied, at)
+		return obj, true
+	}
+	return s.put(at, obj, now), true
+}
+
+// desired is the part of an object that the generation counts.
+func desired(obj map[string]any) map[string]any {
+	d := map[string]any{}
+	for k, v := range obj {
+		if k != "metadata" && k != "status" && k != "apiVersion" {
+			d[k] = v
+		}
+	}
+	return d
+}
+
+func finalizers(obj map[string]any) []any {
+	list, _ := metadata(obj)["finalizers"].([]any)
+	return list
+}
+
+// metadata returns the object's metadata, which it makes if there is none.
+func metadata(obj map[string]any) map[string]any {
+	m, ok := obj["metadata"].(map[string]any)
+	if !ok {
+		m = map[string]any{}
+		obj["metadata"] = m
+	}
+	return m
+}
+
+// str returns the string at the path, or "".
+func str(v any, path ...string) string {
+	for _, k := range path {
+		m, _ := v.(map[string]any)
+		v = m[k]
+	}
+	s, _ := v.(string)
+	return s
+}
+
+func idOf(obj map[string]any) id {
+	group, _, found := strings.Cut(str(obj, "apiVersion"), "/")
+	if !found {
+		group = ""
+	}
+	return id{group, str(obj, "kind"), str(obj, "metadata", "namespace"), str(obj, "metadata", "name")}
+}
+
+func idOfRef(r wasmctl.ObjectRef) id {
+	group, _, found := strings.Cut(r.APIVersion, "/")
+	if !found {
+		group = ""
+	}
+	return id{group, r.Kind, r.Namespace, r.Name}
+}
+
+// toMap returns v, which may be anything that can be sent, as the Go types of
+// JSON, sharing nothing with v.
+func toMap(v any) (map[string]any, error) {
+	b, err := wire.Append(nil, v)
+	if err != nil {
+		return nil, err
+	}
+	val, err := wire.Decode(b)
+	if err != nil {
+		return nil, err
+	}
+	m, ok := val.(map[string]any)
+	if !ok {
+		return nil, wire.ErrType
+	}
+	return m, nil
+}
+
+// clone copies a value of the Go types of JSON.
+func clone[T any](v T) T { return cloneAny(v).(T) } //nolint:forcetypeassert // it is a copy of v
+
+func cloneAny(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		m := make(map[string]any, len(v))
+		for k, e := range v {
+			m[k] = cloneAny(e)
+		}
+		return m
+	case []any:
+		list := make([]any, len(v))
+		for i, e := range v {
+			list[i] = cloneAny(e)
+		}
+		return list
+	}
+	return v
+}

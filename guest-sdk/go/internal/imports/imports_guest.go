@@ -1,0 +1,112 @@
+//go:build wasip1 || tinygo.wasm
+
+package imports
+
+import (
+	"unsafe"
+
+	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/mem"
+)
+
+// This file is not called imports_wasm.go: that name would keep it out of
+// TinyGo's wasm-unknown target, whose GOARCH is not wasm.
+
+type opFunc func(req unsafe.Pointer, reqLen uint32, dst unsafe.Pointer, dstCap uint32) uint64
+
+// The operations of ABI v1. The function literals are there for TinyGo, which
+// has no values of imported functions.
+var (
+	APIGet    = Op{"api_get", func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return apiGet(r, n, d, c) }}
+	APIList   = Op{"api_list", func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return apiList(r, n, d, c) }}
+	APICreate = Op{"api_create", func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return apiCreate(r, n, d, c) }}
+	APIUpdate = Op{"api_update", func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return apiUpdate(r, n, d, c) }}
+	APIPatch  = Op{"api_patch", func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return apiPatch(r, n, d, c) }}
+	APIApply  = Op{"api_apply", func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return apiApply(r, n, d, c) }}
+	APIDelete = Op{"api_delete", func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return apiDelete(r, n, d, c) }}
+	ConfigGet = Op{"config_get", func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return configGet(r, n, d, c) }}
+)
+
+//go:wasmimport reconciler_v1 api_get
+func apiGet(req unsafe.Pointer, reqLen uint32, dst unsafe.Pointer, dstCap uint32) uint64
+
+//go:wasmimport reconciler_v1 api_list
+func apiList(req unsafe.Pointer, reqLen uint32, dst unsafe.Pointer, dstCap uint32) uint64
+
+//go:wasmimport reconciler_v1 api_create
+func apiCreate(req unsafe.Pointer, reqLen uint32, dst unsafe.Pointer, dstCap uint32) uint64
+
+//go:wasmimport reconciler_v1 api_update
+func apiUpdate(req unsafe.Pointer, reqLen uint32, dst unsafe.Pointer, dstCap uint32) uint64
+
+//go:wasmimport reconciler_v1 api_patch
+func apiPatch(req unsafe.Pointer, reqLen uint32, dst unsafe.Pointer, dstCap uint32) uint64
+
+//go:wasmimport reconciler_v1 api_apply
+func apiApply(req unsafe.Pointer, reqLen uint32, dst unsafe.Pointer, dstCap uint32) uint64
+
+//go:wasmimport reconciler_v1 api_delete
+func apiDelete(req unsafe.Pointer, reqLen uint32, dst unsafe.Pointer, dstCap uint32) uint64
+
+//go:wasmimport reconciler_v1 config_get
+func configGet(req unsafe.Pointer, reqLen uint32, dst unsafe.Pointer, dstCap uint32) uint64
+
+//go:wasmimport reconciler_v1 take
+func take(dst unsafe.Pointer, off, dstCap uint32) int32
+
+//go:wasmimport reconciler_v1 log
+func log(level int32, msg unsafe.Pointer, msgLen uint32)
+
+//go:wasmimport reconciler_v1 log_level
+func logLevel() int32
+
+//go:wasmimport reconciler_v1 metric
+func metric(kind int32, name unsafe.Pointer, nameLen uint32, value float64) int32
+
+//go:wasmimport reconciler_v1 now_ms
+func nowMS() int64
+
+//go:wasmimport reconciler_v1 mono_ns
+func monoNS() int64
+
+//go:wasmimport reconciler_v1 random
+func random(dst unsafe.Pointer, dstLen uint32) int32
+
+//go:wasmimport reconciler_v1 cancelled
+func cancelled() int32
+
+//go:wasmimport reconciler_v1 budget
+func budget(kind int32) int64
+
+// Default is the host that this module runs in.
+var Default Host = wasmHost{}
+
+type wasmHost struct{}
+
+// The slices are alive during each call: the caller holds them.
+
+func (wasmHost) Call(op *Op, req, dst []byte) (status int32, length int) {
+	return Unpack(op.call(mem.Pointer(req), uint32(len(req)), mem.Pointer(dst), uint32(len(dst))))
+}
+
+func (wasmHost) Take(dst []byte, off int) int32 {
+	return take(mem.Pointer(dst), uint32(off), uint32(len(dst)))
+}
+
+func (wasmHost) Log(level int32, msg []byte) { log(level, mem.Pointer(msg), uint32(len(msg))) }
+
+func (wasmHost) LogLevel() int32 { return logLevel() }
+
+func (wasmHost) Metric(kind int32, name string, value float64) int32 {
+	b := []byte(name)
+	return metric(kind, mem.Pointer(b), uint32(len(b)), value)
+}
+
+func (wasmHost) NowMS() int64 { return nowMS() }
+
+func (wasmHost) MonoNS() int64 { return monoNS() }
+
+func (wasmHost) Random(dst []byte) int32 { return random(mem.Pointer(dst), uint32(len(dst))) }
+
+func (wasmHost) Cancelled() bool { return cancelled() != 0 }
+
+func (wasmHost) Budget(kind int32) int64 { return budget(kind) }

@@ -1,0 +1,36 @@
+//go:build !wasip1 && !tinygo.wasm
+
+package imports
+
+// Statuses that the stub answers (abi/ABI.md, section 7).
+const statusUnavailable = -7
+
+type opFunc struct{}
+
+// The operations of ABI v1.
+var (
+	APIGet    = Op{Name: "api_get"}
+	APIList   = Op{Name: "api_list"}
+	APICreate = Op{Name: "api_create"}
+	APIUpdate = Op{Name: "api_update"}
+	APIPatch  = Op{Name: "api_patch"}
+	APIApply  = Op{Name: "api_apply"}
+	APIDelete = Op{Name: "api_delete"}
+	ConfigGet = Op{Name: "config_get"}
+)
+
+// Default is the host of a native build: there is none, and it says so.
+var Default Host = stub{}
+
+type stub struct{}
+
+func (stub) Call(*Op, []byte, []byte) (int32, int) { return statusUnavailable, 0 }
+func (stub) Take([]byte, int) int32                { return statusUnavailable }
+func (stub) Log(int32, []byte)                     {}
+func (stub) LogLevel() int32                       { return 1 << 30 }
+func (stub) Metric(int32, string, float64) int32   { return statusUnavailable }
+func (stub) NowMS() int64                          { return 0 }
+func (stub) MonoNS() int64                         { return 0 }
+func (stub) Random([]byte) int32                   { return statusUnavailable }
+func (stub) Cancelled() bool                       { return false }
+func (stub) Budget(int32) int64                    { return -1 }

@@ -1,0 +1,247 @@
+package wire
+
+import (
+	"encoding/base64"
+	"errors"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"time"
+	"unicode/utf8"
+)
+
+// Appender is a type that writes itself: one whole msgpack value.
+type Appender interface {
+	AppendMsgpack(dst []byte) ([]byte, error)
+}
+
+// Append appends any value that has a form in msgpack: nil, booleans, numbers,
+// strings, time.Time (RFC 3339 in UTC, to the second), slices, maps with string
+// keys, structs by their msgpack or json tags, pointers to these, and any
+// Appender. A []byte is written in base64, as JSON has it. The
+// keys of a map are sorted, so equal values give equal bytes. A value that
+// Check would refuse is an error; dst is then lost.
+func Append(dst []byte, v any) ([]byte, error) { return appendAny(dst, v, 0) }
+
+func appendAny(dst []byte, v any, depth int) ([]byte, error) {
+	if depth > MaxDepth {
+		return nil, ErrTooDeep
+	}
+	switch v := v.(type) {
+	case nil:
+		return AppendNil(dst), nil
+	case string:
+		return appendUTF8(dst, v)
+	case bool:
+		return AppendBool(dst, v), nil
+	case int:
+		return AppendInt(dst, int64(v)), nil
+	case int32:
+		return AppendInt(dst, int64(v)), nil
+	case int64:
+		return AppendInt(dst, v), nil
+	case float64:
+		return appendFinite(dst, v)
+	case time.Time:
+		return AppendString(dst, v.UTC().Format(time.RFC3339)), nil
+	case map[string]any:
+		return appendMapAny(dst, v, depth)
+	case map[string]string:
+		return appendMapString(dst, v)
+	case []any:
+		return appendSlice(dst, v, depth)
+	case []string:
+		return appendStrings(dst, v)
+	case Appender:
+		if p := reflect.ValueOf(v); p.Kind() == reflect.Pointer && p.IsNil() {
+			return AppendNil(dst), nil
+		}
+		return v.AppendMsgpack(dst)
+	}
+	return appendReflect(dst, reflect.ValueOf(v), depth)
+}
+
+func appendUTF8(dst []byte, s string) ([]byte, error) {
+	if !utf8.ValidString(s) {
+		return nil, ErrUTF8
+	}
+	return AppendString(dst, s), nil
+}
+
+func appendFinite(dst []byte, f float64) ([]byte, error) {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return nil, ErrNumber
+	}
+	return AppendFloat(dst, f), nil
+}
+
+func appendMapAny(dst []byte, m map[string]any, depth int) ([]byte, error) {
+	dst = AppendMap(dst, len(m))
+	for _, k := range sortedKeys(m) {
+		var err error
+		if dst, err = appendUTF8(dst, k); err == nil {
+			dst, err = appendAny(dst, m[k], depth+1)
+		}
+		if err != nil {
+			return nil, within(k, err)
+		}
+	}
+	return dst, nil
+}
+
+func appendMapString(dst []byte, m map[string]string) ([]byte, error) {
+	dst = AppendMap(dst, len(m))
+	for _, k := range sortedKeys(m) {
+		var err error
+		if dst, err = appendUTF8(dst, k); err == nil {
+			dst, err = appendUTF8(dst, m[k])
+		}
+		if err != nil {
+			return nil, within(k, err)
+		}
+	}
+	return dst, nil
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func appendSlice(dst []byte, a []any, depth int) ([]byte, error) {
+	dst = AppendArray(dst, len(a))
+	for i, e := range a {
+		var err error
+		if dst, err = appendAny(dst, e, depth+1); err != nil {
+			return nil, within(strconv.Itoa(i), err)
+		}
+	}
+	return dst, nil
+}
+
+func appendStrings(dst []byte, a []string) ([]byte, error) {
+	dst = AppendArray(dst, len(a))
+	for i, s := range a {
+		var err error
+		if dst, err = appendUTF8(dst, s); err != nil {
+			return nil, within(strconv.Itoa(i), err)
+		}
+	}
+	return dst, nil
+}
+
+// appendReflect is appendAny for the types that it does not name.
+func appendReflect(dst []byte, v reflect.Value, depth int) ([]byte, error) {
+	switch v.Kind() {
+	case reflect.Bool:
+		return AppendBool(dst, v.Bool()), nil
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return AppendInt(dst, v.Int()), nil
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		if v.Uint() > math.MaxInt64 {
+			return nil, ErrNumber
+		}
+		return AppendInt(dst, int64(v.Uint())), nil
+	case reflect.Float32, reflect.Float64:
+		return appendFinite(dst, v.Float())
+	case reflect.String:
+		return appendUTF8(dst, v.String())
+	case reflect.Pointer, reflect.Interface:
+		if v.IsNil() {
+			return AppendNil(dst), nil
+		}
+		return appendAny(dst, v.Elem().Interface(), depth+1)
+	case reflect.Slice, reflect.Array:
+		return appendList(dst, v, depth)
+	case reflect.Map:
+		return appendMapReflect(dst, v, depth)
+	case reflect.Struct:
+		return appendStruct(dst, v, depth)
+	}
+	return nil, errors.New("Go type " + v.Type().String() + " has no form in msgpack")
+}
+
+func appendList(dst []byte, v reflect.Value, depth int) ([]byte, error) {
+	if v.Kind() == reflect.Slice {
+		if v.IsNil() {
+			return AppendNil(dst), nil
+		}
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			return AppendString(dst, base64.StdEncoding.EncodeToString(v.Bytes())), nil
+		}
+	}
+	dst = AppendArray(dst, v.Len())
+	for i := 0; i < v.Len(); i++ {
+		var err error
+		if dst, err = appendAny(dst, v.Index(i).Interface(), depth+1); err != nil {
+			return nil, within(strconv.Itoa(i), err)
+		}
+	}
+	return dst, nil
+}
+
+func appendMapReflect(dst []byte, v reflect.Value, depth int) ([]byte, error) {
+	if v.IsNil() {
+		return AppendNil(dst), nil
+	}
+	if v.Type().Key().Kind() != reflect.String {
+		return nil, errors.New("Go type " + v.Type().String() + " has keys that are not strings")
+	}
+	m := make(map[string]any, v.Len())
+	for it := v.MapRange(); it.Next(); {
+		m[it.Key().String()] = it.Value().Interface()
+	}
+	return appendMapAny(dst, m, depth)
+}
+
+func appendStruct(dst []byte, v reflect.Value, depth int) ([]byte, error) {
+	b := NewBuilder(dst)
+	for _, f := range fieldsOf(v.Type()) {
+		fv, ok := f.get(v)
+		if !ok || f.omitEmpty && isEmpty(fv) {
+			continue
+		}
+		b.key(f.name)
+		var err error
+		if b.b, err = appendAny(b.b, fv.Interface(), depth+1); err != nil {
+			return nil, within(f.name, err)
+		}
+	}
+	return b.End(), nil
+}
+
+func isEmpty(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Slice, reflect.Map, reflect.String, reflect.Array:
+		return v.Len() == 0
+	case reflect.Struct:
+		return v.Type() == timeType && v.Interface().(time.Time).IsZero()
+	}
+	return v.IsZero()
+}
+
+// PathError says where in a value an error is.
+type PathError struct {
+	// Path is the way from the root, with dots between.
+	Path string
+	Err  error
+}
+
+// Error implements error.
+func (e *PathError) Error() string { return e.Path + ": " + e.Err.Error() }
+
+// Unwrap returns what is wrong there.
+func (e *PathError) Unwrap() error { return e.Err }
+
+// within puts a step before the path of err.
+func within(step string, err error) error {
+	if p, ok := err.(*PathError); ok { //nolint:errorlint // only the outermost has the path
+		return &PathError{Path: step + "." + p.Path, Err: p.Err}
+	}
+	return &PathError{Path: step, Err: err}
+}

@@ -1,0 +1,236 @@
+// Package wire reads and writes the msgpack of the reconciler ABI (abi/ABI.md,
+// section 3) in place: reading a field of a message builds no map and copies
+// nothing but the field.
+//
+// A view is a []byte that starts with a value; bytes may follow it. Functions
+// that read a view answer for whatever bytes there are: they never panic and
+// never trust a length that the bytes do not back.
+package wire
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+// Limits of a message (abi/ABI.md, section 3).
+const (
+	// MaxBytes is how long one message may be.
+	MaxBytes = 4 << 20
+	// MaxDepth is how deep maps and arrays may nest.
+	MaxDepth = 128
+)
+
+// Type is the type of a value, as far as the ABI tells types apart.
+type Type uint8
+
+// The types that cross the wall. Invalid is what cannot be read: a truncated
+// message, a binary or an extension value.
+const (
+	Invalid Type = iota
+	Nil
+	Bool
+	Int
+	Float
+	String
+	Array
+	Map
+)
+
+// TypeOf returns the type of the value that v starts with.
+func TypeOf(v []byte) Type {
+	if len(v) == 0 {
+		return Invalid
+	}
+	switch c := v[0]; {
+	case c <= 0x7f, c >= 0xe0, c >= 0xcc && c <= 0xd3:
+		return Int
+	case c <= 0x8f, c == 0xde, c == 0xdf:
+		return Map
+	case c <= 0x9f, c == 0xdc, c == 0xdd:
+		return Array
+	case c <= 0xbf, c >= 0xd9 && c <= 0xdb:
+		return String
+	case c == 0xc0:
+		return Nil
+	case c == 0xc2, c == 0xc3:
+		return Bool
+	case c == 0xca, c == 0xcb:
+		return Float
+	}
+	return Invalid
+}
+
+// head reads the head of the value at pos: how many bytes the head takes, how
+// many bytes of payload follow it, and how many values follow it (two per key
+// of a map). ok is false if it is truncated or no type that crosses the wall.
+func head(b []byte, pos int) (size, payload, values int, ok bool) {
+	if pos >= len(b) {
+		return 0, 0, 0, false
+	}
+	switch c := b[pos]; {
+	case c <= 0x7f, c >= 0xe0, c == 0xc0, c == 0xc2, c == 0xc3:
+		return 1, 0, 0, true
+	case c <= 0x8f:
+		return 1, 0, 2 * int(c&0x0f), true
+	case c <= 0x9f:
+		return 1, 0, int(c & 0x0f), true
+	case c <= 0xbf:
+		return 1, int(c & 0x1f), 0, true
+	default:
+		return wideHead(b, pos, c)
+	}
+}
+
+// wideHead is head for the forms whose first byte does not say it all.
+func wideHead(b []byte, pos int, c byte) (size, payload, values int, ok bool) {
+	left := len(b) - pos - 1
+	switch c {
+	case 0xcc, 0xd0:
+		return 1, 1, 0, true
+	case 0xcd, 0xd1:
+		return 1, 2, 0, true
+	case 0xca, 0xce, 0xd2:
+		return 1, 4, 0, true
+	case 0xcb, 0xcf, 0xd3:
+		return 1, 8, 0, true
+	case 0xd9:
+		if left >= 1 {
+			return 2, int(b[pos+1]), 0, true
+		}
+	case 0xda, 0xdc, 0xde:
+		if left >= 2 {
+			return counted(c, 3, uint64(binary.BigEndian.Uint16(b[pos+1:])), left)
+		}
+	case 0xdb, 0xdd, 0xdf:
+		if left >= 4 {
+			return counted(c, 5, uint64(binary.BigEndian.Uint32(b[pos+1:])), left)
+		}
+	}
+	return 0, 0, 0, false
+}
+
+// counted is the end of wideHead: n is a count of bytes (0xda, 0xdb), of
+// elements or of keys. Each takes at least a byte, so a count beyond what is
+// left is a lie; refusing it here keeps every sum within an int.
+func counted(c byte, size int, n uint64, left int) (_, payload, values int, ok bool) {
+	if n > uint64(left) {
+		return 0, 0, 0, false
+	}
+	switch c {
+	case 0xda, 0xdb:
+		return size, int(n), 0, true
+	case 0xde, 0xdf:
+		return size, 0, 2 * int(n), true
+	}
+	return size, 0, int(n), true
+}
+
+// Skip returns the position after the value at pos, or -1 if it is not there
+// in full. It does not recurse and does not look into strings.
+func Skip(b []byte, pos int) int {
+	for need := 1; need > 0; need-- {
+		size, payload, values, ok := head(b, pos)
+		if !ok || payload > len(b)-pos-size {
+			return -1
+		}
+		pos += size + payload
+		// Every value that is still to come takes a byte.
+		if need += values; need-1 > len(b)-pos {
+			return -1
+		}
+	}
+	return pos
+}
+
+// Trim cuts off what follows the value that v starts with; nil if there is no
+// whole value.
+func Trim(v []byte) []byte {
+	end := Skip(v, 0)
+	if end < 0 {
+		return nil
+	}
+	return v[:end:end]
+}
+
+// Len returns the number of elements of an array or of keys of a map, and the
+// position of the first; -1 if v is neither.
+func Len(v []byte) (n, pos int) {
+	t := TypeOf(v)
+	size, _, values, ok := head(v, 0)
+	switch {
+	case !ok || t != Array && t != Map:
+		return -1, 0
+	case t == Map:
+		return values / 2, size
+	}
+	return values, size
+}
+
+// StringBytes returns the string that v starts with as a view, or nil and
+// false if it is no string.
+func StringBytes(v []byte) ([]byte, bool) {
+	if TypeOf(v) != String {
+		return nil, false
+	}
+	size, payload, _, ok := head(v, 0)
+	if !ok || payload > len(v)-size {
+		return nil, false
+	}
+	return v[size : size+payload], true
+}
+
+// ReadBool returns the bool that v starts with.
+func ReadBool(v []byte) (val, ok bool) {
+	return len(v) > 0 && v[0] == 0xc3, TypeOf(v) == Bool
+}
+
+// ReadInt returns the integer that v starts with. A float that is a whole
+// number counts: JSON does not tell 1 from 1.0.
+func ReadInt(v []byte) (int64, bool) {
+	switch TypeOf(v) {
+	case Int:
+		return readInt(v)
+	case Float:
+		f, ok := ReadFloat(v)
+		// 2^63 is a float64, the largest int64 is not.
+		if !ok || f != math.Trunc(f) || f < math.MinInt64 || f >= math.MaxInt64 {
+			return 0, false
+		}
+		return int64(f), true
+	}
+	return 0, false
+}
+
+func readInt(v []byte) (int64, bool) {
+	c := v[0]
+	if c <= 0x7f || c >= 0xe0 {
+		return int64(int8(c)), true
+	}
+	width := 1 << (c & 3) // 0xcc.. and 0xd0.. are both multiples of four
+	if len(v) <= width {
+		return 0, false
+	}
+	var u uint64
+	for _, b := range v[1 : 1+width] {
+		u = u<<8 | uint64(b)
+	}
+	if c <= 0xcf {
+		return int64(u), u <= math.MaxInt64
+	}
+	shift := 64 - 8*width
+	return int64(u<<shift) >> shift, true
+}
+
+// ReadFloat returns the number that v starts with; integers count.
+func ReadFloat(v []byte) (float64, bool) {
+	switch {
+	case TypeOf(v) == Int:
+		i, ok := readInt(v)
+		return float64(i), ok
+	case len(v) >= 5 && v[0] == 0xca:
+		return float64(math.Float32frombits(binary.BigEndian.Uint32(v[1:]))), true
+	case len(v) >= 9 && v[0] == 0xcb:
+		return math.Float64frombits(binary.BigEndian.Uint64(v[1:])), true
+	}
+	return 0, false
+}

@@ -1,0 +1,195 @@
+package wasmctl
+
+import (
+	"errors"
+
+	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/imports"
+	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
+)
+
+// Client calls the Kubernetes API through the host, within the capabilities of
+// the module's manifest. What it returns are copies that stay good.
+//
+// Every error of a call is an *Error; see IsNotFound and the others. An object
+// that cannot be written as msgpack is another error, and no call is made.
+//
+// A namespaced object without a namespace is an error of the host: there is no
+// default namespace.
+type Client struct {
+	g *guest
+}
+
+// Get reads an object from the API server.
+func (c *Client) Get(ref ObjectRef, opts GetOptions) (Object, error) {
+	b := c.begin(ref)
+	b.String("subresource", opts.Subresource)
+	b.String("resourceVersion", opts.ResourceVersion)
+	return c.object(&imports.APIGet, b.End(), ref)
+}
+
+// List reads the objects of ref's kind in ref's namespace, or in all where it
+// has none: one page of them where opts.Limit is set. ref has no name.
+func (c *Client) List(ref ObjectRef, opts ListOptions) (List, error) {
+	if ref.Name != "" {
+		return List{}, errors.New("api_list " + ref.String() + ": a list has no name; use Get or a field selector")
+	}
+	b := c.begin(ref)
+	b.String("labelSelector", opts.LabelSelector)
+	b.String("fieldSelector", opts.FieldSelector)
+	b.Int("limit", opts.Limit)
+	b.String("continue", opts.Continue)
+	b.String("resourceVersion", opts.ResourceVersion)
+	b.String("resourceVersionMatch", opts.ResourceVersionMatch)
+	o, err := c.object(&imports.APIList, b.End(), ref)
+	return List{o.Value}, err
+}
+
+// Create creates object and returns it as stored.
+func (c *Client) Create(object any, opts WriteOptions) (Object, error) {
+	return c.write(&imports.APICreate, object, opts, false)
+}
+
+// Update replaces object and returns it as stored. With a resourceVersion in
+// its metadata it answers a conflict if somebody wrote since that was read.
+// Most controllers want Apply or Patch.
+func (c *Client) Update(object any, opts WriteOptions) (Object, error) {
+	return c.write(&imports.APIUpdate, object, opts, false)
+}
+
+// UpdateStatus is Update of the status subresource.
+func (c *Client) UpdateStatus(object any, opts WriteOptions) (Object, error) {
+	opts.Subresource = "status"
+	return c.Update(object, opts)
+}
+
+// Apply makes the fields of object what they are there, by server-side apply,
+// and returns the object as stored. It creates an object that is missing,
+// leaves alone the fields that object does not have, and removes those that
+// this manager applied before and are not there any more.
+func (c *Client) Apply(object any, opts ApplyOptions) (Object, error) {
+	return c.write(&imports.APIApply, object, opts.WriteOptions, opts.Force)
+}
+
+// ApplyStatus is Apply of the status subresource. object has apiVersion, kind,
+// metadata with name and namespace, and status.
+func (c *Client) ApplyStatus(object any, opts ApplyOptions) (Object, error) {
+	opts.Subresource = "status"
+	return c.Apply(object, opts)
+}
+
+// Patch changes an object and returns it as stored.
+func (c *Client) Patch(ref ObjectRef, patch Patch, opts WriteOptions) (Object, error) {
+	b := c.begin(ref)
+	b.String("patchType", patch.kind)
+	if err := b.Value("patch", patch.body); err != nil {
+		return Object{}, badValue(&imports.APIPatch, ref, err)
+	}
+	opts.append(&b)
+	return c.object(&imports.APIPatch, b.End(), ref)
+}
+
+// PatchStatus is Patch of the status subresource.
+func (c *Client) PatchStatus(ref ObjectRef, patch Patch, opts WriteOptions) (Object, error) {
+	opts.Subresource = "status"
+	return c.Patch(ref, patch, opts)
+}
+
+// Delete asks for an object to be deleted. Finalizers may hold it after that.
+// An object that is gone already answers an error for which IsNotFound is true.
+func (c *Client) Delete(ref ObjectRef, opts DeleteOptions) error {
+	b := c.begin(ref)
+	b.Bool("dryRun", opts.DryRun)
+	b.String("propagationPolicy", opts.PropagationPolicy)
+	if opts.GracePeriodSeconds != nil {
+		b.Raw("gracePeriodSeconds", wire.AppendInt(nil, *opts.GracePeriodSeconds))
+	}
+	opts.Preconditions.append(&b)
+	c.g.request = b.End()
+	_, err := c.g.do(&imports.APIDelete, c.g.request)
+	return at(err, ref)
+}
+
+// begin starts a request in the memory of the last one.
+func (c *Client) begin(ref ObjectRef) wire.Builder {
+	b := wire.NewBuilder(c.g.request[:0])
+	b.String("apiVersion", ref.APIVersion)
+	b.String("kind", ref.Kind)
+	b.String("namespace", ref.Namespace)
+	b.String("name", ref.Name)
+	return b
+}
+
+func (c *Client) write(op *imports.Op, object any, opts WriteOptions, force bool) (Object, error) {
+	b := wire.NewBuilder(c.g.request[:0])
+	if err := b.Value("object", object); err != nil {
+		return Object{}, badValue(op, ObjectRef{}, err)
+	}
+	opts.append(&b)
+	b.Bool("force", force)
+	req := b.End()
+	o, err := c.object(op, req, ObjectRef{})
+	if err != nil {
+		return o, at(err, Object{Value{req}.At("object")}.Ref())
+	}
+	return o, nil
+}
+
+// object carries out an operation that answers an object, and copies it out of
+// the memory that the next operation uses again.
+func (c *Client) object(op *imports.Op, req []byte, ref ObjectRef) (Object, error) {
+	c.g.request = req
+	body, err := c.g.do(op, req)
+	if err != nil {
+		return Object{}, at(err, ref)
+	}
+	return Object{Value{body}.Clone()}, nil
+}
+
+// at puts the object's name into an *Error.
+func at(err error, ref ObjectRef) error {
+	var e *Error
+	if errors.As(err, &e) {
+		e.Ref = ref
+	}
+	return err
+}
+
+func badValue(op *imports.Op, ref ObjectRef, err error) error {
+	what := op.Name
+	if ref.Kind != "" {
+		what += " " + ref.String()
+	}
+	return &encodeError{what, err}
+}
+
+// encodeError says which value of a request cannot be sent.
+type encodeError struct {
+	what string
+	err  error
+}
+
+func (e *encodeError) Error() string { return e.what + ": encode: " + e.err.Error() }
+
+func (e *encodeError) Unwrap() error { return e.err }
+
+// minAnswer is the size of the first answer's memory, in bytes; it grows.
+const minAnswer = 8 << 10
+
+// do carries out an operation. The answer is good until the next one.
+func (g *guest) do(op *imports.Op, req []byte) ([]byte, error) {
+	dst := g.answer.Grow(max(g.answer.Cap(), minAnswer))
+	status, n := g.host.Call(op, req, dst)
+	if n > len(dst) {
+		if n > wire.MaxBytes {
+			return nil, &Error{Op: op.Name, Status: StatusTooLarge, Reason: "TooLarge", Message: "the answer is longer than a message may be"}
+		}
+		dst = g.answer.Grow(n)
+		if got := g.host.Take(dst, 0); int(got) != n {
+			return nil, &Error{Op: op.Name, Status: StatusInternal, Reason: "Internal", Message: "the host did not hold its answer"}
+		}
+	}
+	if status != 0 {
+		return nil, newError(op, status, dst[:n])
+	}
+	return dst[:n], nil
+}

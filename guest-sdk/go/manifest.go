@@ -1,0 +1,113 @@
+package wasmctl
+
+import "github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
+
+// Version of this SDK.
+const Version = "0.1.0"
+
+// abiVersion is the major version of the ABI that this SDK speaks.
+const abiVersion = 1
+
+// Manifest is what a module says of itself (abi/ABI.md, section 8). Whoever runs
+// the module can override it, and grants its capabilities or not.
+type Manifest struct {
+	// Name and Version are for people.
+	Name    string `json:"name,omitempty"`
+	Version string `json:"version,omitempty"`
+
+	// For is the kind that is reconciled.
+	For *Watch `json:"for,omitempty"`
+	// Owns are the kinds whose controlling owner is reconciled when they change.
+	Owns []Watch `json:"owns,omitempty"`
+	// Watches are kinds whose objects concern others; see Watch.Map.
+	Watches []Watch `json:"watches,omitempty"`
+
+	// Capabilities are the rights that the Client needs. Watching needs none.
+	Capabilities []Capability `json:"capabilities,omitempty"`
+	// Limits bounds what one instance may use.
+	Limits *Limits `json:"limits,omitempty"`
+	// Concurrency is the number of objects reconciled at a time; 0 leaves it to
+	// the host.
+	Concurrency int `json:"concurrency,omitempty"`
+	// Config holds the settings' defaults; see Context.Config.
+	Config map[string]string `json:"config,omitempty"`
+
+	// Requires names abilities of the host without which the module is not
+	// loaded; Wants those it can do without (see Context.HostHas).
+	Requires []string `json:"requires,omitempty"`
+	Wants    []string `json:"wants,omitempty"`
+}
+
+// Watch is a kind that a module reconciles, owns or watches.
+type Watch struct {
+	// Group is empty for the core kinds.
+	Group string `json:"group"`
+	// Version is, if empty, the one that the API server prefers.
+	Version string `json:"version,omitempty"`
+	Kind    string `json:"kind"`
+
+	// Namespaces and the selectors narrow it; empty is everything.
+	Namespaces    []string `json:"namespaces,omitempty"`
+	LabelSelector string   `json:"labelSelector,omitempty"`
+	FieldSelector string   `json:"fieldSelector,omitempty"`
+	// Predicates name what hides an event.
+	Predicates []string `json:"predicates,omitempty"`
+	// Deletes asks for Reconcile, without an object, after an object is gone.
+	// Only read in Manifest.For.
+	Deletes bool `json:"deletes,omitempty"`
+	// Map says which objects an event concerns: "owner", "label:KEY" or
+	// "annotation:KEY". Only read in Manifest.Watches.
+	Map string `json:"map,omitempty"`
+	// Optional lets reconciling start before this watch has synced.
+	Optional bool `json:"optional,omitempty"`
+}
+
+// Capability is a right to use the API, as an RBAC rule of one resource.
+type Capability struct {
+	// Group is empty for the core resources.
+	Group string `json:"group"`
+	// Resource is the plural, "configmaps".
+	Resource string `json:"resource"`
+	// Subresources, where given, are what the rule is about, and not the
+	// resource itself.
+	Subresources []string `json:"subresources,omitempty"`
+	// Verbs are get, list, create, update, patch, delete, or "*" for all. Apply
+	// needs patch; the API server also wants create from whoever creates by it.
+	Verbs []string `json:"verbs"`
+	// Namespaces and Names narrow it; empty is all.
+	Namespaces []string `json:"namespaces,omitempty"`
+	Names      []string `json:"names,omitempty"`
+}
+
+// Limits bounds what one instance may use. Zero leaves a limit to the host.
+type Limits struct {
+	// Memory of one instance, in bytes.
+	Memory int64 `json:"memory,omitempty"`
+	// Timeout of one call, in milliseconds.
+	Timeout int64 `json:"timeout,omitempty"`
+	// HostCalls is the number of host calls of one call.
+	HostCalls int64 `json:"host_calls,omitempty"`
+}
+
+// described is a Manifest with what the SDK itself knows.
+type described struct {
+	Manifest
+	ABI int    `json:"abi"`
+	SDK string `json:"sdk"`
+	// Hooks names the optional exports that are real. This SDK exports all that
+	// it has, used or not, so it is never nil.
+	Hooks []string `json:"hooks"`
+}
+
+// describe returns the manifest of r in msgpack.
+func describe(r *Reconciler) []byte {
+	d := described{Manifest: r.Manifest, ABI: abiVersion, SDK: "go/" + Version, Hooks: []string{}}
+	if r.ErrorPolicy != nil {
+		d.Hooks = append(d.Hooks, "error_policy")
+	}
+	b, err := wire.Append(nil, d)
+	if err != nil {
+		panic("wasmctl.Register: manifest: " + err.Error())
+	}
+	return b
+}

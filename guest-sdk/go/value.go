@@ -1,0 +1,213 @@
+package wasmctl
+
+import (
+	"time"
+
+	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
+)
+
+// Type is the type of a Value.
+type Type uint8
+
+// The types of a Value.
+const (
+	TypeAbsent Type = iota // there is nothing at the path
+	TypeNil
+	TypeBool
+	TypeInt
+	TypeFloat
+	TypeString
+	TypeArray
+	TypeMap
+)
+
+// Value is a view of one value in a message: nothing is decoded until it is
+// asked for, and then only that. Each method takes a path of map keys from the
+// value on; without one it is about the value itself. What is absent, nil, or of
+// another type than the one asked for is read as the zero value. The zero Value
+// is absent.
+//
+// The object that Reconcile is given, and every Value got from it, is good until
+// Reconcile returns: the memory is used again. What the Client returns, and all
+// strings and decoded values, are copies and stay good.
+type Value struct {
+	// view starts with the value; bytes may follow it.
+	view []byte
+}
+
+// At returns the value at the path.
+func (v Value) At(path ...string) Value { return Value{wire.At(v.view, path)} }
+
+// Type returns the type of the value at the path.
+func (v Value) Type(path ...string) Type {
+	at := wire.At(v.view, path)
+	if len(at) == 0 {
+		return TypeAbsent
+	}
+	return Type(wire.TypeOf(at))
+}
+
+// Exists reports whether there is a value at the path, other than nil.
+func (v Value) Exists(path ...string) bool { return v.Type(path...) > TypeNil }
+
+// String returns the string at the path.
+func (v Value) String(path ...string) string {
+	s, _ := wire.StringBytes(wire.At(v.view, path))
+	return string(s)
+}
+
+// Int returns the integer at the path. A float that is a whole number counts.
+func (v Value) Int(path ...string) int64 {
+	i, _ := wire.ReadInt(wire.At(v.view, path))
+	return i
+}
+
+// Float returns the number at the path; integers count.
+func (v Value) Float(path ...string) float64 {
+	f, _ := wire.ReadFloat(wire.At(v.view, path))
+	return f
+}
+
+// Bool returns the bool at the path.
+func (v Value) Bool(path ...string) bool {
+	b, ok := wire.ReadBool(wire.At(v.view, path))
+	return b && ok
+}
+
+// Time returns the time at the path, which Kubernetes has as a string of RFC
+// 3339; the zero time if there is none.
+func (v Value) Time(path ...string) time.Time {
+	s, ok := wire.StringBytes(wire.At(v.view, path))
+	if !ok {
+		return time.Time{}
+	}
+	t, err := time.Parse(time.RFC3339, string(s))
+	if err != nil {
+		return time.Time{}
+	}
+	return t
+}
+
+// Len returns the number of elements of the array, or of keys of the map, at
+// the path.
+func (v Value) Len(path ...string) int {
+	n, _ := wire.Len(wire.At(v.view, path))
+	return max(n, 0)
+}
+
+// Entries walks the map at the path: for key, value := range v.Entries("data").
+func (v Value) Entries(path ...string) func(yield func(key string, value Value) bool) {
+	at := wire.At(v.view, path)
+	return func(yield func(string, Value) bool) {
+		if wire.TypeOf(at) != wire.Map {
+			return
+		}
+		for it := wire.Walk(at); it.Next(); {
+			if !yield(string(it.Key), Value{it.Value}) {
+				return
+			}
+		}
+	}
+}
+
+// Elements walks the array at the path: for i, e := range v.Elements("spec",
+// "containers").
+func (v Value) Elements(path ...string) func(yield func(i int, element Value) bool) {
+	at := wire.At(v.view, path)
+	return func(yield func(int, Value) bool) {
+		if wire.TypeOf(at) != wire.Array {
+			return
+		}
+		for it := wire.Walk(at); it.Next(); {
+			if !yield(it.Index, Value{it.Value}) {
+				return
+			}
+		}
+	}
+}
+
+// Strings returns the strings of the array at the path; elements of another
+// type are left out.
+func (v Value) Strings(path ...string) []string {
+	at := wire.At(v.view, path)
+	if wire.TypeOf(at) != wire.Array {
+		return nil
+	}
+	var list []string
+	for it := wire.Walk(at); it.Next(); {
+		if s, ok := wire.StringBytes(it.Value); ok {
+			list = append(list, string(s))
+		}
+	}
+	return list
+}
+
+// StringMap returns the map at the path; entries of another type than string
+// are left out. It is nil if there is no map.
+func (v Value) StringMap(path ...string) map[string]string {
+	at := wire.At(v.view, path)
+	if wire.TypeOf(at) != wire.Map {
+		return nil
+	}
+	m := map[string]string{}
+	for it := wire.Walk(at); it.Next(); {
+		if s, ok := wire.StringBytes(it.Value); ok {
+			m[string(it.Key)] = string(s)
+		}
+	}
+	return m
+}
+
+// Decode decodes the value at the path into what into points to: structs by
+// their msgpack or json tags, slices, maps with string keys, pointers, strings,
+// numbers, bools, time.Time, []byte (base64, as in a Secret), any. What is not
+// there leaves it as it is; keys that a struct does not have are ignored; a
+// value that does not fit is an error that names its path. It costs a hundred
+// times what reading a field costs: decode the part that you need.
+func (v Value) Decode(into any, path ...string) error {
+	at := wire.At(v.view, path)
+	if len(at) == 0 {
+		return nil
+	}
+	return wire.DecodeInto(at, into)
+}
+
+// Raw returns the msgpack of the value, or nil if it is absent. It must not be
+// changed, and stays good as long as v does.
+func (v Value) Raw() []byte { return wire.Trim(v.view) }
+
+// Clone returns a copy that stays good after the run.
+func (v Value) Clone() Value { return Value{append([]byte(nil), v.Raw()...)} }
+
+// AppendMsgpack lets a Value stand wherever a value to send is asked for.
+func (v Value) AppendMsgpack(dst []byte) ([]byte, error) {
+	raw := v.Raw()
+	if raw == nil {
+		return wire.AppendNil(dst), nil
+	}
+	return append(dst, raw...), nil
+}
+
+// DecodeMsgpack lets a Value stand in a struct that is decoded into, for a part
+// that is to stay as it is.
+func (v *Value) DecodeMsgpack(b []byte) error {
+	*v = Value{b}.Clone()
+	return nil
+}
+
+// NewValue returns a view of what v is in msgpack; see Map for what v may be.
+func NewValue(v any) (Value, error) {
+	b, err := wire.Append(nil, v)
+	if err != nil {
+		return Value{}, err
+	}
+	return Value{b}, wire.Check(b)
+}
+
+// Map is a value to send, an object for example, as it would be written in
+// YAML. Its values, and what else is sent, may be nil, bools, numbers, strings,
+// time.Time, []byte (sent in base64), slices, maps with string keys, structs by
+// their msgpack or json tags (embedded ones are flattened, omitempty counts),
+// pointers to these, and any Value or Object. Numbers must be finite and within
+// an int64; anything else is an error of the call that sends it.
+type Map = map[string]any
