@@ -1,0 +1,281 @@
+package watcher_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"syscall"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+)
+
+var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+
+// fakeAPI is a small API server in memory: one numbered history per resource,
+// watches that start anywhere in it, streamed lists, compaction, and faults on
+// request. It plays the moves that a real server cannot be made to play at a
+// given moment; the real one is in real_test.go.
+type fakeAPI struct {
+	dynamic.Interface
+
+	mu        sync.Mutex
+	resources map[string]*fakeResource // guarded by mu
+}
+
+func newFakeAPI() *fakeAPI { return &fakeAPI{resources: map[string]*fakeResource{}} }
+
+// Resource implements dynamic.Interface.
+func (f *fakeAPI) Resource(gvr schema.GroupVersionResource) dynamic.NamespaceableResourceInterface {
+	return f.of(gvr)
+}
+
+func (f *fakeAPI) of(gvr schema.GroupVersionResource) *fakeResource {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r := f.resources[gvr.Resource]
+	if r == nil {
+		r = &fakeResource{objects: map[string]*unstructured.Unstructured{}, gvr: gvr, rv: 10}
+		f.resources[gvr.Resource] = r
+	}
+	return r
+}
+
+type fakeResource struct {
+	dynamic.NamespaceableResourceInterface
+	gvr schema.GroupVersionResource
+
+	mu        sync.Mutex
+	rv        int
+	uids      int
+	objects   map[string]*unstructured.Unstructured
+	history   []change
+	compacted int // changes up to this one are forgotten
+	streams   []*fakeStream
+	requests  []string
+	// fault, if set, decides about each request: "list", "watch" or "stream".
+	fault func(verb string) error
+	// closeAtOnce ends each watch as soon as it is opened.
+	closeAtOnce bool
+}
+
+type change struct {
+	rv int
+	ev watch.Event
+}
+
+type fakeStream struct {
+	r      *fakeResource
+	result chan watch.Event
+	closed bool // guarded by r.mu
+}
+
+func (s *fakeStream) ResultChan() <-chan watch.Event { return s.result }
+
+func (s *fakeStream) Stop() {
+	s.r.mu.Lock()
+	defer s.r.mu.Unlock()
+	s.r.end(s)
+}
+
+// end closes a stream. The caller holds mu.
+func (r *fakeResource) end(s *fakeStream) {
+	if !s.closed {
+		s.closed = true
+		close(s.result)
+		r.streams = slices.DeleteFunc(r.streams, func(t *fakeStream) bool { return t == s })
+	}
+}
+
+// Namespace implements dynamic.NamespaceableResourceInterface.
+func (r *fakeResource) Namespace(string) dynamic.ResourceInterface { return r }
+
+// List implements dynamic.ResourceInterface.
+func (r *fakeResource) List(ctx context.Context, opts metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.begin(ctx, "list", opts.ResourceVersion); err != nil {
+		return nil, err
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetResourceVersion(strconv.Itoa(r.rv))
+	for _, o := range r.objects {
+		list.Items = append(list.Items, *o.DeepCopy())
+	}
+	return list, nil
+}
+
+// Watch implements dynamic.ResourceInterface.
+func (r *fakeResource) Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	streaming := opts.SendInitialEvents != nil && *opts.SendInitialEvents
+	verb := "watch"
+	if streaming {
+		verb = "stream"
+	}
+	if err := r.begin(ctx, verb, opts.ResourceVersion); err != nil {
+		return nil, err
+	}
+	s := &fakeStream{r: r, result: make(chan watch.Event, 10_000)}
+	r.streams = append(r.streams, s)
+	from, _ := strconv.Atoi(opts.ResourceVersion)
+	switch {
+	case streaming:
+		for _, o := range r.objects {
+			s.result <- watch.Event{Type: watch.Added, Object: o.DeepCopy()}
+		}
+		s.result <- r.bookmark(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
+	case from < r.compacted:
+		s.result <- watch.Event{Type: watch.Error, Object: expired()}
+		r.end(s)
+	default:
+		for _, c := range r.history {
+			if c.rv > from {
+				s.result <- c.ev
+			}
+		}
+	}
+	if r.closeAtOnce {
+		r.end(s)
+	}
+	return s, nil
+}
+
+func expired() *metav1.Status {
+	st := apierrors.NewResourceExpired("too old resource version").Status()
+	return &st
+}
+
+// begin notes a request and plays the fault. The caller holds mu.
+func (r *fakeResource) begin(ctx context.Context, verb, rv string) error {
+	r.requests = append(r.requests, verb+" "+rv)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if r.fault != nil {
+		return r.fault(verb)
+	}
+	return nil
+}
+
+func (r *fakeResource) bookmark(annotations map[string]string) watch.Event {
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "X"}}
+	u.SetResourceVersion(strconv.Itoa(r.rv))
+	u.SetAnnotations(annotations)
+	return watch.Event{Type: watch.Bookmark, Object: u}
+}
+
+// set creates or changes an object; remove deletes one.
+func (r *fakeResource) set(name string, data any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.rv++
+	t := watch.Modified
+	o := r.objects[name]
+	if o == nil {
+		t = watch.Added
+		r.uids++
+		o = &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "X", "metadata": map[string]any{
+			"name": name, "namespace": "ns", "uid": fmt.Sprint("u", r.uids),
+		}}}
+	}
+	if n, ok := data.(int); ok {
+		data = int64(n)
+	}
+	o = o.DeepCopy()
+	o.Object["data"] = data
+	o.SetResourceVersion(strconv.Itoa(r.rv))
+	r.objects[name] = o
+	r.send(watch.Event{Type: t, Object: o})
+}
+
+func (r *fakeResource) remove(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.rv++
+	o := r.objects[name].DeepCopy()
+	o.SetResourceVersion(strconv.Itoa(r.rv))
+	delete(r.objects, name)
+	r.send(watch.Event{Type: watch.Deleted, Object: o})
+}
+
+// send records an event and passes it to the open watches. The caller holds mu.
+func (r *fakeResource) send(ev watch.Event) {
+	r.history = append(r.history, change{r.rv, ev})
+	for _, s := range r.streams {
+		s.result <- watch.Event{Type: ev.Type, Object: ev.Object.DeepCopyObject()}
+	}
+}
+
+// cut ends all open watches as the API server does in good order.
+func (r *fakeResource) cut() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for len(r.streams) > 0 {
+		r.end(r.streams[0])
+	}
+}
+
+// compact makes the server forget its history.
+func (r *fakeResource) compact() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.rv++
+	r.compacted, r.history = r.rv, nil
+}
+
+// sendBookmark sends a bookmark to all open watches.
+func (r *fakeResource) sendBookmark() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range r.streams {
+		s.result <- r.bookmark(nil)
+	}
+}
+
+// failWith makes every request of the verbs (all, if none is given) fail with
+// err; nil ends the fault. Open watches go on.
+func (r *fakeResource) failWith(err error, verbs ...string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.fault = func(verb string) error {
+		if len(verbs) == 0 || slices.Contains(verbs, verb) {
+			return err
+		}
+		return nil
+	}
+}
+
+// took returns the requests since the last call.
+func (r *fakeResource) took() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	requests := r.requests
+	r.requests = nil
+	return requests
+}
+
+// open returns how many watches are open.
+func (r *fakeResource) open() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.streams)
+}
+
+// Faults.
+var (
+	errRefused   = fmt.Errorf("dial tcp 127.0.0.1:6443: %w", syscall.ECONNREFUSED)
+	errBusy      = apierrors.NewGenericServerResponse(http.StatusTooManyRequests, "watch", schema.GroupResource{}, "", "slow down", 0, true)
+	errNotFound  = apierrors.NewGenericServerResponse(http.StatusNotFound, "list", schema.GroupResource{Resource: "widgets"}, "", "", 0, true)
+	errInternal  = apierrors.NewInternalError(fmt.Errorf("etcd is gone"))
+	errNoStreams = apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil)
+	errForbidden = apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "", fmt.Errorf("User \"u\" cannot list"))
+)

@@ -1,0 +1,264 @@
+package watcher_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/runtime/watcher"
+)
+
+// Rule 12: changes come in their order, after the list.
+func TestWatch_ListsThenFollows(t *testing.T) {
+	bubble(t, func(t *testing.T, b *bed) {
+		b.cm.set("c", 1)
+		b.u.expect("Applied ns/c")
+		b.cm.set("a", 2)
+		b.u.expect("Applied ns/a")
+		b.cm.remove("b")
+		b.u.expect("Deleted ns/b")
+		if got := b.cm.took(); len(got) != 0 {
+			t.Errorf("requests for changes: %v", got)
+		}
+	})
+}
+
+// An API server that does not stream lists is asked for a plain one at once.
+func TestWatch_FallsBackToListWithoutDelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newFakeAPI()
+		cm := api.of(configMaps)
+		cm.set("a", 1)
+		cm.failWith(errNoStreams, "stream")
+		start := time.Now()
+		u := subscribe(t, watcher.NewSet(api, watcher.Config{}), watcher.Source{Resource: configMaps})
+		<-u.sub.Synced()
+		u.expect("Listed ns/a")
+		u.phase(watcher.Ready)
+		if d := time.Since(start); d > 0 {
+			t.Errorf("synced after %s", d)
+		}
+		if diff := cmp.Diff([]string{"stream ", "list 0", "watch 11"}, cm.took()); diff != "" {
+			t.Error(diff)
+		}
+		cm.set("a", 2)
+		u.expect("Applied ns/a")
+		u.agrees(cm)
+	})
+}
+
+// Rule 12: a watch that ends is resumed where it was, at once; what happened
+// meanwhile is not lost, nothing is listed, and the user is told nothing.
+func TestWatch_ResumesAtLastResourceVersion(t *testing.T) {
+	bubble(t, func(t *testing.T, b *bed) {
+		after(5 * time.Minute)
+		b.cm.set("c", 1) // 13
+		synctest.Wait()
+		b.cm.cut()
+		b.cm.set("d", 1)
+		b.u.expect("Applied ns/c", "Applied ns/d")
+		if diff := cmp.Diff([]string{"watch 13"}, b.cm.took()); diff != "" {
+			t.Error(diff)
+		}
+		b.u.phase(watcher.Ready)
+	})
+}
+
+// Rule 12: a bookmark moves the place to resume at.
+func TestWatch_ResumesAtBookmark(t *testing.T) {
+	bubble(t, func(t *testing.T, b *bed) {
+		b.cm.mu.Lock()
+		b.cm.rv = 99 // other resources moved the counter
+		b.cm.mu.Unlock()
+		b.cm.sendBookmark()
+		after(time.Minute)
+		b.cm.cut()
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"watch 99"}, b.cm.took()); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// Rules 11 and 12: 410 leads to a new list, of which only the differences are
+// events.
+func TestWatch_ExpiredRelistsAndEmitsDifferences(t *testing.T) {
+	bubble(t, func(t *testing.T, b *bed) {
+		after(time.Minute)
+		b.cm.set("c", 1)
+		b.u.expect("Applied ns/c")
+		b.cm.failWith(errRefused)
+		b.cm.cut()
+		b.cm.set("a", 2)
+		b.cm.remove("b")
+		b.cm.remove("c")
+		b.cm.set("c", 1) // another uid
+		b.cm.set("d", 1)
+		b.cm.compact()
+		b.cm.failWith(nil)
+		after(10 * time.Second)
+		b.u.expect("Relisted ns/a", "Deleted ns/b", "Deleted ns/c", "Relisted ns/c", "Relisted ns/d")
+		b.u.phase(watcher.Ready)
+	})
+}
+
+// Rule 11: a relist that shows nothing new triggers nothing, and unchanged
+// objects stay the ones that are there.
+func TestWatch_RelistOfUnchangedTriggersNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, b *bed) {
+		before := b.u.sub.Store().List()
+		for range 5 {
+			after(time.Minute)
+			b.cm.compact()
+			b.cm.cut()
+			after(10 * time.Second)
+		}
+		b.u.expect()
+		relists := 0
+		for _, r := range b.cm.took() {
+			if strings.HasPrefix(r, "stream") {
+				relists++
+			}
+		}
+		if relists != 5 {
+			t.Errorf("%d relists, want 5", relists)
+		}
+		for _, o := range before {
+			if b.u.sub.Store().Get(o.Ref()) != o {
+				t.Errorf("%s was replaced by its copy", o.Ref())
+			}
+		}
+	})
+}
+
+// Rule 12: 429 waits and resumes; it does not relist.
+func TestWatch_TooManyRequestsDoesNotRelist(t *testing.T) { testNoRelist(t, errBusy) }
+
+// Rule 12: neither does an API server that is not there for a while.
+func TestWatch_ConnectionRefusedDoesNotRelist(t *testing.T) { testNoRelist(t, errRefused) }
+
+func testNoRelist(t *testing.T, fault error) {
+	t.Helper()
+	bubble(t, func(t *testing.T, b *bed) {
+		after(3 * time.Minute)
+		b.cm.failWith(fault)
+		b.cm.cut()
+		b.u.phase(watcher.Failing)
+		if st := b.u.sub.State(); st.Err == nil || st.Failures == 0 || !strings.Contains(st.String(), fault.Error()) {
+			t.Errorf("state: %+v", st)
+		}
+		b.cm.set("c", 1)
+		after(10 * time.Second)
+		b.cm.failWith(nil)
+		after(30 * time.Second)
+		b.u.expect("Applied ns/c")
+		b.u.phase(watcher.Ready)
+		requests := b.cm.took()
+		if slices.ContainsFunc(requests, func(r string) bool { return r != "watch 12" }) || len(requests) < 3 {
+			t.Errorf("requests: %v, want only resumed watches", requests)
+		}
+	})
+}
+
+// Rule 13: the back-off is that of client-go: 0.8 s, doubling to 30 s, plus as
+// much again at random, and from the start again every two minutes.
+func TestWatch_BacksOff(t *testing.T) {
+	bubble(t, func(t *testing.T, b *bed) {
+		for range 2 {
+			after(3 * time.Minute)
+			b.cm.failWith(errRefused)
+			b.cm.cut()
+			synctest.Wait()
+			b.cm.took()
+			after(1700 * time.Millisecond)
+			if n := len(b.cm.took()); n != 1 {
+				t.Errorf("%d requests in the first 1.7 s, want 1", n)
+			}
+			after(10 * time.Minute)
+			if n := len(b.cm.took()); n < 15 || n > 45 {
+				t.Errorf("%d requests in ten minutes of outage, want 15 to 45", n)
+			}
+			b.cm.failWith(nil)
+			after(time.Minute)
+			b.u.phase(watcher.Ready)
+		}
+	})
+}
+
+// An API server, or a proxy before it, that ends each watch at once is not
+// asked again in a tight loop.
+func TestWatch_ShortWatchesBackOff(t *testing.T) {
+	bubble(t, func(t *testing.T, b *bed) {
+		after(3 * time.Minute)
+		b.cm.mu.Lock()
+		b.cm.closeAtOnce = true
+		b.cm.mu.Unlock()
+		b.cm.cut()
+		after(10 * time.Minute)
+		if n := len(b.cm.took()); n > 80 {
+			t.Errorf("%d requests in ten minutes", n)
+		}
+		b.cm.mu.Lock()
+		b.cm.closeAtOnce = false
+		b.cm.mu.Unlock()
+		after(2 * time.Minute)
+		b.u.phase(watcher.Ready)
+		b.u.expect()
+	})
+}
+
+// An object that cannot be packed is left out; the others arrive.
+func TestWatch_LeavesOutObjectsThatCannotBePacked(t *testing.T) {
+	bubble(t, func(t *testing.T, b *bed) {
+		deep := any("x")
+		for range abi.MaxDepth + 1 {
+			deep = []any{deep}
+		}
+		b.cm.set("deep", deep)
+		b.cm.set("c", 1)
+		b.u.expect("Applied ns/c")
+		b.cm.remove("deep")
+		b.u.expect()
+	})
+}
+
+// Rule 13: one failing watch delays no other.
+func TestWatch_FailingWatchDelaysNoOther(t *testing.T) {
+	bubble(t, func(t *testing.T, b *bed) {
+		for i, fault := range []error{errRefused, errForbidden, errNotFound, errInternal} {
+			gvr := resource(fmt.Sprint("broken", i))
+			b.api.of(gvr).failWith(fault)
+			subscribe(t, b.set, watcher.Source{Resource: gvr})
+		}
+		for i := range 50 {
+			after(time.Second)
+			b.cm.set("a", i+2)
+			b.u.expect("Applied ns/a") // in the same virtual instant
+		}
+	})
+}
+
+// A stop does not wait for a back-off: also at the worst moment, before the
+// first list, with the API server down.
+func TestWatch_StopsAtOnceWhileBackingOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newFakeAPI()
+		api.of(configMaps).failWith(errRefused)
+		u := subscribe(t, watcher.NewSet(api, watcher.Config{}), watcher.Source{Resource: configMaps})
+		after(10 * time.Minute)
+		start := time.Now()
+		u.end()
+		if d := time.Since(start); d > 0 {
+			t.Errorf("stop took %s", d)
+		}
+		if u.synced() {
+			t.Error("synced without a list")
+		}
+	})
+}
