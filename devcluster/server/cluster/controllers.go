@@ -137,7 +137,9 @@ func (s *controllerSet) addGarbageCollector(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.run(func(ctx context.Context) { wait.UntilWithContext(ctx, func(context.Context) { s.mapper.Reset() }, 30*time.Second) })
+	s.run(func(ctx context.Context) {
+		wait.UntilWithContext(ctx, func(context.Context) { s.mapper.Reset() }, 30*time.Second)
+	})
 	s.run(func(ctx context.Context) { gc.Run(ctx, 5, 30*time.Second) })
 	s.run(func(ctx context.Context) { gc.Sync(ctx, s.client.Discovery(), gcSyncPeriod) })
 	return nil

@@ -55,7 +55,7 @@ func etcdConfig(cfg Config, sock, sockDir string) *embed.Config {
 	ec.UnsafeNoFsync = cfg.UnsafeNoFsync
 	ec.QuotaBackendBytes = 8 << 30
 	ec.AutoCompactionMode = "periodic"
-	ec.AutoCompactionRetention = "0" // the API server compacts every 5 minutes by itself
+	ec.AutoCompactionRetention = "0"   // the API server compacts every 5 minutes by itself
 	ec.TickMs, ec.ElectionMs = 50, 500 // the election of the only member is most of the start time
 	return ec
 }
