@@ -27,7 +27,12 @@ func (s *snapshot) lookup(name string) (Kind, error) {
 			return s.choose(name, want, found)
 		}
 	}
-	return Kind{}, s.unknown(name, likeliest(readings))
+	want := likeliest(readings)
+	show := func(k *Kind) string { return k.Name() }
+	if want.version != "" {
+		show = func(k *Kind) string { return k.String() } // the version may be what is wrong
+	}
+	return Kind{}, s.unknown(name, want, show)
 }
 
 // lookupGVK finds a kind by its exact name. An empty version is the preferred
@@ -45,7 +50,7 @@ func (s *snapshot) lookupGVK(gvk schema.GroupVersionKind) (Kind, error) {
 		}
 	}
 	want := kindName{name: gvk.Kind, version: gvk.Version, group: gvk.Group, exact: true}
-	return Kind{}, s.unknown(gvkName(gvk), want)
+	return Kind{}, s.unknown(gvkName(gvk), want, func(k *Kind) string { return gvkName(k.GVK()) })
 }
 
 // gvkName returns a kind as a user would write it.
@@ -107,8 +112,8 @@ func (s *snapshot) choose(name string, want kindName, found []int) (Kind, error)
 	return first, nil
 }
 
-func (s *snapshot) unknown(name string, want kindName) error {
-	return &UnknownKindError{Name: shorten(name), Near: s.nearKinds(want), MayArrive: s.mayArrive(want.group)}
+func (s *snapshot) unknown(name string, want kindName, show func(*Kind) string) error {
+	return &UnknownKindError{Name: shorten(name), Near: s.nearKinds(want, show), MayArrive: s.mayArrive(want.group)}
 }
 
 // isBuiltIn reports whether a group is one that comes with Kubernetes, or that

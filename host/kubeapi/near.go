@@ -9,28 +9,27 @@ import (
 // maxNear is how many near matches an error names.
 const maxNear = 3
 
-// nearKinds returns the names of the kinds that a user may have meant, the
-// likeliest first.
-func (s *snapshot) nearKinds(want kindName) []string {
+// nearKinds returns the kinds that a user may have meant, the likeliest first,
+// as show names them.
+func (s *snapshot) nearKinds(want kindName, show func(*Kind) string) []string {
 	type match struct {
-		name string
+		kind *Kind
 		far  int
 	}
 	var found []match
 	for i := range s.kinds {
-		k := &s.kinds[i]
-		name := k.Name()
-		if want.version != "" {
-			name = k.String() // the version may be what is wrong
-		}
-		if far, ok := farness(k, want); ok && !slices.ContainsFunc(found, func(m match) bool { return m.name == name }) {
-			found = append(found, match{name, far})
+		if far, ok := farness(&s.kinds[i], want); ok {
+			found = append(found, match{&s.kinds[i], far})
 		}
 	}
 	slices.SortStableFunc(found, func(a, b match) int { return cmp.Compare(a.far, b.far) })
-	names := make([]string, 0, maxNear)
-	for _, m := range found[:min(len(found), maxNear)] {
-		names = append(names, m.name)
+	var names []string
+	shown := map[string]bool{} // one version of each kind
+	for _, m := range found {
+		if !shown[m.kind.Name()] && len(names) < maxNear {
+			names = append(names, show(m.kind))
+		}
+		shown[m.kind.Name()] = true
 	}
 	return names
 }
@@ -47,6 +46,9 @@ func farness(k *Kind, want kindName) (far int, ok bool) {
 	}
 	if far > slips(name) {
 		return 0, false
+	}
+	if want.version != "" && want.version != k.Version {
+		far++
 	}
 	if want.group == "" || want.group == k.Group {
 		return far, true
