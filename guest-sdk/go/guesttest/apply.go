@@ -179,7 +179,7 @@ func (h *Host) ownedByOther(r *request, manager, at string) bool {
 
 // own notes what manager applied.
 func (h *Host) own(r *request, manager string, set fieldSet, fail *failure) {
-	if fail != nil || h.dry(r) {
+	if fail != nil || h.dry(r) || h.store.objects[r.id] == nil {
 		return
 	}
 	if h.store.applied[r.id] == nil {
