@@ -23,6 +23,9 @@ const (
 	missingCap = 2500 * time.Millisecond
 	// shortWatch is how long a watch must live not to count as failed.
 	shortWatch = time.Second
+	// healthyWatch is how long a watch must live to show that the outage before
+	// it is over, so that the next one starts from backoffFirst.
+	healthyWatch = 10 * time.Second
 )
 
 // backoff delays the request after a failed one. Each watch has its own (rule
@@ -45,11 +48,20 @@ type failure struct {
 }
 
 func newBackoff() *backoff {
+	b := &backoff{}
+	b.reset()
+	return b
+}
+
+// reset makes the next delays start from backoffFirst.
+func (b *backoff) reset() {
 	delay := func(longest time.Duration) wait.DelayFunc {
 		return wait.Backoff{Duration: backoffFirst, Cap: longest, Factor: 2, Jitter: 1, Steps: 100}.
 			DelayWithReset(clock.RealClock{}, backoffReset)
 	}
-	return &backoff{failing: delay(backoffCap), missing: delay(missingCap)}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.failing, b.missing = delay(backoffCap), delay(missingCap)
 }
 
 // failed notes that a request has failed with err.

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+
+	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 )
 
 // TestMain takes out apimachinery's global limit of one reported error per
@@ -11,5 +13,5 @@ import (
 // bubble lies 26 years ahead, and would sleep until then.
 func TestMain(m *testing.M) {
 	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1]
-	m.Run()
+	devclustertest.Main(m)
 }

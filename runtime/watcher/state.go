@@ -28,8 +28,8 @@ const (
 	// CustomResourceDefinition; asks again at least every 5 s.
 	Absent
 	// Failing: the API server cannot be reached or fails. Tries again after
-	// 0.8 s, doubling to 30 s, plus up to as much again at random; every two
-	// minutes it starts from 0.8 s again.
+	// 0.8 s, doubling to 30 s, plus up to as much again at random; it starts
+	// from 0.8 s again every two minutes and after a watch that lived for 10 s.
 	Failing
 )
 

@@ -46,15 +46,14 @@ func (s *stream) run(ctx context.Context) {
 	defer close(s.result)
 	defer s.lw.status.closed()
 	defer s.source.Stop()
-	opened := time.Now()
-	var end streamEnd
+	end := streamEnd{opened: time.Now()}
 	for {
 		select {
 		case <-s.stopped:
 			return
 		case ev, ok := <-s.source.ResultChan():
 			if !ok {
-				end.report(ctx, s, time.Since(opened))
+				end.report(ctx, s)
 				return
 			}
 			end.see(ctx, s, ev)
@@ -90,6 +89,7 @@ func (s *stream) packed(ev watch.Event) (watch.Event, bool) {
 
 // streamEnd gathers from the events of a stream whether its end is a failure.
 type streamEnd struct {
+	opened   time.Time
 	events   int
 	complete bool // the list is through
 	failed   bool // it was reported
@@ -98,6 +98,7 @@ type streamEnd struct {
 func (e *streamEnd) see(ctx context.Context, s *stream, ev watch.Event) {
 	if ev.Type == watch.Error {
 		e.failed = true
+		e.lived(s)
 		s.lw.failed(ctx, apierrors.FromObject(ev.Object), s.streaming && !e.complete, true)
 		return
 	}
@@ -115,7 +116,8 @@ func (e *streamEnd) see(ctx context.Context, s *stream, ev watch.Event) {
 // report reports a stream that ended without an error of its own, but too soon.
 // A watch that the API server ends in good order, after some minutes, is none:
 // the reflector resumes it at once.
-func (e *streamEnd) report(ctx context.Context, s *stream, lived time.Duration) {
+func (e *streamEnd) report(ctx context.Context, s *stream) {
+	lived := e.lived(s)
 	switch {
 	case e.failed || ctx.Err() != nil:
 	case s.streaming && !e.complete:
@@ -125,4 +127,14 @@ func (e *streamEnd) report(ctx context.Context, s *stream, lived time.Duration) 
 	case lived < shortWatch:
 		s.lw.backoff.failed(errShortWatch, false, false)
 	}
+}
+
+// lived returns for how long the stream has been open. After a healthy time the
+// failure that ends it is not one of a row.
+func (e *streamEnd) lived(s *stream) time.Duration {
+	d := time.Since(e.opened)
+	if d >= healthyWatch {
+		s.lw.backoff.reset()
+	}
+	return d
 }

@@ -167,11 +167,12 @@ func testNoRelist(t *testing.T, fault error) {
 }
 
 // Rule 13: the back-off is that of client-go: 0.8 s, doubling to 30 s, plus as
-// much again at random, and from the start again every two minutes.
+// much again at random, and from the start again every two minutes and after a
+// watch that lived for 10 s.
 func TestWatch_BacksOff(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bed) {
 		for range 2 {
-			after(3 * time.Minute)
+			after(15 * time.Second)
 			b.cm.failWith(errRefused)
 			b.cm.cut()
 			synctest.Wait()
@@ -185,8 +186,9 @@ func TestWatch_BacksOff(t *testing.T) {
 				t.Errorf("%d requests in ten minutes of outage, want 15 to 45", n)
 			}
 			b.cm.failWith(nil)
-			after(time.Minute)
-			b.u.phase(watcher.Ready)
+			for b.cm.open() == 0 {
+				after(time.Second)
+			}
 		}
 	})
 }
