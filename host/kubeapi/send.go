@@ -2,10 +2,12 @@ package kubeapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"mime"
 	"strconv"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
@@ -33,7 +35,7 @@ func (a *API) send(ctx context.Context, r *request) abi.Response {
 		if isNoSuchResource(err) {
 			a.resolver.expire()
 		}
-		return fromError(ctx, err)
+		return fromError(ctx, r.asConflict(err))
 	}
 	js, err := result.Raw()
 	if err != nil {
@@ -115,4 +117,24 @@ func (a *API) setParams(h *rest.Request, r *request) {
 	if r.op == abi.OpAPIApply {
 		set("force", strconv.FormatBool(r.Force))
 	}
+}
+
+// asConflict makes a conflict of a refusal that says that our uid is not the
+// object's. The API server has it so for updates and deletions, but calls it
+// an invalid change of an immutable field where it patches.
+func (r *request) asConflict(err error) error {
+	if r.Preconditions == nil || r.Preconditions.UID == "" || !apierrors.IsInvalid(err) {
+		return err
+	}
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return err
+	}
+	for _, cause := range status.Status().Details.Causes {
+		if cause.Field == "metadata.uid" {
+			return apierrors.NewConflict(r.kind.GVR().GroupResource(), r.key.Name,
+				fmt.Errorf("precondition failed: the object's uid is not %s", shorten(r.Preconditions.UID)))
+		}
+	}
+	return err
 }
