@@ -16,7 +16,7 @@ import (
 
 // ErrInUse is the error of Start where another process serves on the data dir.
 // The text names the directory and the process.
-var ErrInUse = errors.New("data dir in use")
+var ErrInUse = errors.New("devcluster: data dir in use")
 
 // Config says which control plane to start. The zero value is one on a free
 // port whose data vanishes when it stops.

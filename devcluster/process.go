@@ -57,11 +57,10 @@ func startProcess(ctx context.Context, cfg Config) (*process, announcement, erro
 		return nil, announcement{}, errors.Join(fmt.Errorf("devcluster: start: %w", context.Cause(ctx)), p.stop())
 	case <-p.done:
 	}
-	err = fmt.Errorf("devcluster: start: %w", p.failure())
 	if p.cmd.ProcessState.ExitCode() == codeInUse {
-		err = fmt.Errorf("%w (%w)", err, ErrInUse)
+		return nil, announcement{}, fmt.Errorf("%w: %w", ErrInUse, p.failure())
 	}
-	return nil, announcement{}, err
+	return nil, announcement{}, fmt.Errorf("devcluster: start: %w", p.failure())
 }
 
 func spawn(cfg Config) (*process, error) {

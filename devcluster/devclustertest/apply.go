@@ -1,0 +1,176 @@
+package devclustertest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/restmapper"
+	"sigs.k8s.io/yaml"
+
+	"github.com/wasmctl/wasmctl/devcluster"
+)
+
+// FieldManager owns the fields that Apply sets.
+const FieldManager = "devclustertest"
+
+// kindLimit bounds the wait for a kind to be known and served.
+const kindLimit = 30 * time.Second
+
+// Apply creates the objects of a YAML stream, or changes them to what it says,
+// by server-side apply, in its order; it returns them as the API server answered.
+// Objects of namespaced kinds that name no namespace go to "default": see ApplyIn.
+//
+// After a CustomResourceDefinition it waits until its kind is established, in
+// discovery, and can be listed. The API server holds a create (not an apply) of
+// such a kind for two more seconds. Nothing is deleted when the test ends:
+// what is in a Namespace goes with it, and a CRD may be in use by others.
+func Apply(t testing.TB, c *devcluster.Cluster, manifest []byte) []*unstructured.Unstructured {
+	t.Helper()
+	return ApplyIn(t, c, metav1.NamespaceDefault, manifest)
+}
+
+// ApplyFile is Apply for what a file holds.
+func ApplyFile(t testing.TB, c *devcluster.Cluster, path string) []*unstructured.Unstructured {
+	t.Helper()
+	manifest, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("apply: %v", err)
+	}
+	return Apply(t, c, manifest)
+}
+
+// ApplyIn is Apply with another namespace for objects that name none.
+func ApplyIn(t testing.TB, c *devcluster.Cluster, namespace string, manifest []byte) []*unstructured.Unstructured {
+	t.Helper()
+	objects, err := decode(manifest)
+	if err != nil {
+		t.Fatalf("apply: %v", err)
+	}
+	client, err := dynamic.NewForConfig(c.RESTConfig())
+	if err != nil {
+		t.Fatalf("apply: client: %v", err)
+	}
+	a := &applier{client: client, discovery: clientset(t, c.RESTConfig()).Discovery(), namespace: namespace}
+	applied := make([]*unstructured.Unstructured, 0, len(objects))
+	for _, obj := range objects {
+		got, err := a.apply(t.Context(), obj)
+		if err != nil {
+			t.Fatalf("apply: %s[%s]: %v", obj.GetKind(), obj.GetName(), err)
+		}
+		applied = append(applied, got)
+	}
+	return applied
+}
+
+// decode reads the objects of a YAML stream. Empty documents are left out, and
+// lists (kind List) opened.
+func decode(manifest []byte) ([]*unstructured.Unstructured, error) {
+	docs := utilyaml.NewDocumentDecoder(io.NopCloser(bytes.NewReader(manifest)))
+	defer docs.Close()
+	var objects []*unstructured.Unstructured
+	buf := make([]byte, len(manifest)+1) // holds any document whole
+	for n := 1; ; n++ {
+		size, err := docs.Read(buf)
+		if errors.Is(err, io.EOF) {
+			return objects, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("document %d: %w", n, err)
+		}
+		text, err := yaml.YAMLToJSON(buf[:size])
+		if err != nil {
+			return nil, fmt.Errorf("document %d: %w", n, err)
+		}
+		if string(text) == "null" {
+			continue
+		}
+		obj := &unstructured.Unstructured{}
+		if err := obj.UnmarshalJSON(text); err != nil {
+			return nil, fmt.Errorf("document %d: %w", n, err)
+		}
+		if !obj.IsList() {
+			objects = append(objects, obj)
+			continue
+		}
+		list, err := obj.ToList()
+		if err != nil {
+			return nil, fmt.Errorf("document %d: %w", n, err)
+		}
+		for i := range list.Items {
+			objects = append(objects, &list.Items[i])
+		}
+	}
+}
+
+// applier applies objects one after the other.
+type applier struct {
+	client    dynamic.Interface
+	discovery discovery.DiscoveryInterface
+	namespace string          // for objects that name none
+	mapper    meta.RESTMapper // nil: ask the API server which kinds it has
+}
+
+func (a *applier) apply(ctx context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if obj.GetName() == "" {
+		return nil, errors.New("no metadata.name")
+	}
+	mapping, err := a.mapping(ctx, obj)
+	if err != nil {
+		return nil, err
+	}
+	resources := a.client.Resource(mapping.Resource)
+	var in dynamic.ResourceInterface = resources
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		if obj.GetNamespace() == "" {
+			obj.SetNamespace(a.namespace)
+		}
+		in = resources.Namespace(obj.GetNamespace())
+	}
+	applied, err := in.Apply(ctx, obj.GetName(), obj, metav1.ApplyOptions{FieldManager: FieldManager, Force: true})
+	if err != nil {
+		return nil, err
+	}
+	if mapping.GroupVersionKind.Kind == "CustomResourceDefinition" {
+		a.mapper = nil // there is a kind more
+		return a.awaitServed(ctx, applied)
+	}
+	return applied, nil
+}
+
+// mapping finds the resource of the object's kind. Discovery may be behind for a
+// moment, so it asks again for a kind that it does not know.
+func (a *applier) mapping(ctx context.Context, obj *unstructured.Unstructured) (mapping *meta.RESTMapping, err error) {
+	gvk := obj.GroupVersionKind()
+	var last error
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, 5*time.Second, true, func(context.Context) (bool, error) {
+		if a.mapper == nil {
+			groups, err := restmapper.GetAPIGroupResources(a.discovery)
+			if err != nil {
+				last = err
+				return false, nil
+			}
+			a.mapper = restmapper.NewDiscoveryRESTMapper(groups)
+		}
+		if mapping, last = a.mapper.RESTMapping(gvk.GroupKind(), gvk.Version); last != nil {
+			a.mapper = nil
+		}
+		return last == nil, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%w: apply its CustomResourceDefinition first", errors.Join(last, err))
+	}
+	return mapping, nil
+}

@@ -1,0 +1,80 @@
+package devclustertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// awaitServed waits until every version of the CRD that is to be served is, and
+// returns the CRD as it is then.
+func (a *applier) awaitServed(ctx context.Context, crd *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	last := errors.New("not looked at")
+	name := crd.GetName()
+	crds := a.client.Resource(crd.GroupVersionKind().GroupVersion().WithResource("customresourcedefinitions"))
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, kindLimit, true, func(ctx context.Context) (bool, error) {
+		var err error
+		if crd, err = crds.Get(ctx, name, metav1.GetOptions{}); err == nil {
+			err = a.served(ctx, crd)
+		}
+		last = err
+		return err == nil, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("not served in %s: %w", kindLimit, last)
+	}
+	return crd, nil
+}
+
+// served says why a client cannot use the CRD's kind yet, or nil.
+func (a *applier) served(ctx context.Context, crd *unstructured.Unstructured) error {
+	conditions, _, err := unstructured.NestedSlice(crd.Object, "status", "conditions")
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(conditions, isEstablished) {
+		return fmt.Errorf("not established: %v", conditions)
+	}
+	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
+	plural, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "plural")
+	versions, _, err := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	if err != nil {
+		return err
+	}
+	for _, v := range versions {
+		version, ok := v.(map[string]any)
+		if !ok || version["served"] != true {
+			continue
+		}
+		name, _ := version["name"].(string)
+		if err := a.listed(ctx, schema.GroupVersionResource{Group: group, Version: name, Resource: plural}); err != nil {
+			return fmt.Errorf("version %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func isEstablished(condition any) bool {
+	c, ok := condition.(map[string]any)
+	return ok && c["type"] == "Established" && c["status"] == "True"
+}
+
+// listed says why the resource is not in discovery or cannot be listed, or nil.
+func (a *applier) listed(ctx context.Context, gvr schema.GroupVersionResource) error {
+	known, err := a.discovery.ServerResourcesForGroupVersion(gvr.GroupVersion().String())
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(known.APIResources, func(r metav1.APIResource) bool { return r.Name == gvr.Resource }) {
+		return fmt.Errorf("%s is not in discovery", gvr.Resource)
+	}
+	_, err = a.client.Resource(gvr).List(ctx, metav1.ListOptions{Limit: 1})
+	return err
+}
