@@ -27,10 +27,12 @@ type Mapper func(dst []Request, ev reflector.Event) []Request
 // with reason ObjectDeleted: whether a module is called for it is decided when
 // it runs (rule 20).
 func Self(dst []Request, ev reflector.Event) []Request {
-	reason := abi.ReasonObjectUpdated
+	var reason abi.ReasonType
 	switch ev.Type {
 	case reflector.Listed, reflector.Relisted:
 		reason = abi.ReasonListed
+	case reflector.Applied:
+		reason = abi.ReasonObjectUpdated
 	case reflector.Deleted:
 		reason = abi.ReasonObjectDeleted
 	}

@@ -4,16 +4,17 @@ package reflector
 type EventType uint8
 
 const (
-	// Listed: the object was there when the subscriber joined the watch. New is
-	// set.
+	// Listed says that the object was there when the subscriber joined the watch.
+	// New is set.
 	Listed EventType = iota + 1
-	// Relisted: a later list, made because the watch had a gap, shows an object
-	// that is new or has changed. New is set, and Old where the object was known.
+	// Relisted says that the object is new or has changed, as a later list shows
+	// that was made because the watch had a gap. New is set, and Old where the
+	// object was known.
 	Relisted
-	// Applied: the watch says that the object was created or has changed. New is
-	// set, and Old where the object was known.
+	// Applied says that the object was created or has changed, as the watch tells
+	// it. New is set, and Old where the object was known.
 	Applied
-	// Deleted: the object is gone. Old is the last state that was in the store.
+	// Deleted says that the object is gone. Old is the last state that was in the store.
 	// New is the final state that came with the deletion; it is nil where a list
 	// or a new uid shows that the object went away unseen.
 	Deleted

@@ -277,5 +277,5 @@ var (
 	errNotFound  = apierrors.NewGenericServerResponse(http.StatusNotFound, "list", schema.GroupResource{Resource: "widgets"}, "", "", 0, true)
 	errInternal  = apierrors.NewInternalError(fmt.Errorf("etcd is gone"))
 	errNoStreams = apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil)
-	errForbidden = apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "", fmt.Errorf("User \"u\" cannot list"))
+	errForbidden = apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "", fmt.Errorf("user \"u\" cannot list"))
 )

@@ -156,9 +156,14 @@ func bubble(t *testing.T, f func(t *testing.T, b *bed)) {
 	})
 }
 
-// after lets virtual time pass.
+// pass lets virtual time pass; it is only called in a bubble.
+func pass(d time.Duration) {
+	time.Sleep(d) //nolint:forbidigo // virtual time
+}
+
+// after lets virtual time pass and waits until all goroutines are idle.
 func after(d time.Duration) {
-	time.Sleep(d)
+	pass(d)
 	synctest.Wait()
 }
 

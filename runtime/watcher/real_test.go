@@ -1,213 +1,21 @@
 package watcher_test
 
 import (
-	"context"
 	"fmt"
-	"net/http"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
-	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 
-	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
-	"github.com/wasmctl/wasmctl/runtime/reflector"
 	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
 
-// These tests run on a real API server.
-
-const patience = 30 * time.Second
-
-// witness is a subscription to a real API server.
-type witness struct {
-	*testing.T
-	sub    *watcher.Subscription
-	events chan string
-	states chan watcher.State
-	stop   func()
-}
-
-// observe runs a subscription until the test ends.
-func observe(t *testing.T, cfg *rest.Config, source watcher.Source) *witness {
-	t.Helper()
-	w := &witness{T: t, events: make(chan string, 10_000), states: make(chan watcher.State, 100)}
-	client, err := dynamic.NewForConfig(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	set := watcher.NewSet(client, watcher.Config{OnChange: func(_ watcher.Source, st watcher.State) { w.states <- st }})
-	w.sub = set.Acquire(source, func(_ context.Context, ev reflector.Event) {
-		if ev.Ref().Name != "kube-root-ca.crt" { // every namespace gets one, at its own time
-			w.events <- ev.Type.String() + " " + ev.Ref().Name
-		}
-	})
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	var running sync.WaitGroup
-	running.Go(func() {
-		if err := w.sub.Run(ctx); err != nil {
-			t.Error(err)
-		}
-	})
-	w.stop = func() {
-		cancel()
-		running.Wait()
-	}
-	t.Cleanup(w.stop)
-	return w
-}
-
-// expect waits for exactly these events, in any order.
-func (w *witness) expect(want ...string) {
-	w.Helper()
-	var got []string
-	timeout := time.After(patience)
-	for len(got) < len(want) {
-		select {
-		case ev := <-w.events:
-			got = append(got, ev)
-		case <-timeout:
-			w.Fatalf("after %s: got %v, want %v; watch is %s", patience, got, want, w.sub.State())
-		}
-	}
-	slices.Sort(got)
-	slices.Sort(want)
-	if diff := cmp.Diff(want, got); diff != "" {
-		w.Fatalf("events: %s", diff)
-	}
-}
-
-func (w *witness) synced() {
-	w.Helper()
-	select {
-	case <-w.sub.Synced():
-	case <-time.After(patience):
-		w.Fatalf("not synced after %s: %s", patience, w.sub.State())
-	}
-}
-
-// phase waits for a phase and returns its state.
-func (w *witness) phase(want watcher.Phase) watcher.State {
-	w.Helper()
-	timeout := time.After(patience)
-	for {
-		select {
-		case st := <-w.states:
-			if st.Phase == want {
-				return st
-			}
-		case <-timeout:
-			w.Fatalf("not %s after %s: %s", want, patience, w.sub.State())
-		}
-	}
-}
-
-// things is a client for one resource in one namespace.
-type things struct {
-	testing.TB
-	dynamic.ResourceInterface
-	apiVersion, kind string
-}
-
-func configMapsIn(tb testing.TB, cfg *rest.Config, namespace string) things {
-	tb.Helper()
-	client, err := dynamic.NewForConfig(cfg)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return things{tb, client.Resource(configMaps).Namespace(namespace), "v1", "ConfigMap"}
-}
-
-func (c things) create(names ...string) {
-	c.Helper()
-	for _, name := range names {
-		c.make(&unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": c.apiVersion, "kind": c.kind, "metadata": map[string]any{"name": name},
-		}})
-	}
-}
-
-func (c things) make(u *unstructured.Unstructured) {
-	c.Helper()
-	if _, err := c.Create(c.Context(), u, metav1.CreateOptions{}); err != nil {
-		c.Fatal(err)
-	}
-}
-
-func (c things) label(name, value string) {
-	c.Helper()
-	patch := fmt.Appendf(nil, `{"metadata":{"labels":{"l":%q}}}`, value)
-	if _, err := c.Patch(c.Context(), name, "application/merge-patch+json", patch, metav1.PatchOptions{}); err != nil {
-		c.Fatal(err)
-	}
-}
-
-func (c things) remove(name string) {
-	c.Helper()
-	if err := c.Delete(c.Context(), name, metav1.DeleteOptions{}); err != nil {
-		c.Fatal(err)
-	}
-}
-
-// agrees checks the store, object by object, against a list.
-func (c things) agrees(s *reflector.Store) {
-	c.Helper()
-	list, err := c.List(c.Context(), metav1.ListOptions{})
-	if err != nil {
-		c.Fatal(err)
-	}
-	for _, u := range list.Items {
-		o := s.Get(reflector.ObjectRef{Namespace: u.GetNamespace(), Name: u.GetName()})
-		if o == nil {
-			c.Errorf("store has no %s", u.GetName())
-			continue
-		}
-		got, err := abi.DecodeObject(o.Msgpack())
-		if err != nil {
-			c.Fatal(err)
-		}
-		u.SetManagedFields(nil)
-		if diff := cmp.Diff(u.Object, got); diff != "" {
-			c.Errorf("%s: %s", u.GetName(), diff)
-		}
-	}
-	if s.Len() != len(list.Items) {
-		c.Errorf("store has %d objects, the API %d", s.Len(), len(list.Items))
-	}
-}
-
-// queries records the query of each GET that goes through cfg.
-func queries(cfg *rest.Config) func() []string {
-	var mu sync.Mutex
-	var seen []string
-	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(r *http.Request) (*http.Response, error) {
-			mu.Lock()
-			seen = append(seen, r.URL.RawQuery)
-			mu.Unlock()
-			return next.RoundTrip(r)
-		})
-	})
-	return func() []string {
-		mu.Lock()
-		defer mu.Unlock()
-		return slices.Clone(seen)
-	}
-}
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+// The tests of this file run on a real API server.
 
 // Rule 12, on the real server: one request streams the list and then the
 // changes; the store has what the API has, bit for bit.
@@ -291,27 +99,6 @@ func TestReal_KilledAPIServerLosesNothing(t *testing.T) {
 	w.expect("Deleted gone")
 }
 
-// before makes a change, waits for it, and returns the events that came before.
-func (w *witness) before(c things) []string {
-	w.Helper()
-	c.create("marker")
-	var got []string
-	timeout := time.After(patience)
-	for {
-		select {
-		case ev := <-w.events:
-			if strings.HasSuffix(ev, " marker") {
-				c.remove("marker")
-				w.expect("Deleted marker")
-				return got
-			}
-			got = append(got, ev)
-		case <-timeout:
-			w.Fatalf("no event for %s: %s", patience, w.sub.State())
-		}
-	}
-}
-
 // Rule 12: with the connection cut and nothing reachable for a while, nothing
 // is lost.
 func TestReal_CutConnectionLosesNothing(t *testing.T) {
@@ -390,47 +177,4 @@ func TestReal_DeniedUntilGranted(t *testing.T) {
 	grant(t, c.RESTConfig(), ns, userOf(t, limited))
 	w.phase(watcher.Ready)
 	w.expect("Listed a")
-}
-
-// userOf asks the API server whom it takes cfg for.
-func userOf(t *testing.T, cfg *rest.Config) string {
-	t.Helper()
-	client, err := dynamic.NewForConfig(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	gvr := schema.GroupVersionResource{Group: "authentication.k8s.io", Version: "v1", Resource: "selfsubjectreviews"}
-	review := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview", "metadata": map[string]any{"name": "self"},
-	}}
-	review, err = client.Resource(gvr).Create(t.Context(), review, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	name, _, _ := unstructured.NestedString(review.Object, "status", "userInfo", "username")
-	return name
-}
-
-// grant lets user list and watch configmaps in the namespace.
-func grant(t *testing.T, cfg *rest.Config, namespace, user string) {
-	t.Helper()
-	client, err := dynamic.NewForConfig(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for resource, object := range map[string]map[string]any{
-		"roles": {"kind": "Role", "rules": []any{map[string]any{
-			"apiGroups": []any{""}, "resources": []any{"configmaps"}, "verbs": []any{"list", "watch"},
-		}}},
-		"rolebindings": {
-			"kind":     "RoleBinding",
-			"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "watcher"},
-			"subjects": []any{map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}},
-		},
-	} {
-		object["apiVersion"] = "rbac.authorization.k8s.io/v1"
-		object["metadata"] = map[string]any{"name": "watcher"}
-		gvr := schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: resource}
-		things{TB: t, ResourceInterface: client.Resource(gvr).Namespace(namespace)}.make(&unstructured.Unstructured{Object: object})
-	}
 }

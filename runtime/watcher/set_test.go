@@ -126,7 +126,7 @@ func TestSubscription_SyncedAfterTheLastListedEvent(t *testing.T) {
 		handled := 0
 		sub := watcher.NewSet(api, watcher.Config{}).Acquire(watcher.Source{Resource: configMaps},
 			func(context.Context, reflector.Event) {
-				time.Sleep(time.Second)
+				pass(time.Second)
 				handled++
 			})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -192,7 +192,7 @@ func TestSet_NothingLostOrDoubledForUsersThatComeAndGo(t *testing.T) {
 				case 5:
 					b.cm.failWith([]error{errRefused, errInternal, errBusy, nil}[rnd.IntN(4)])
 				case 6:
-					time.Sleep(time.Duration(rnd.IntN(90)) * time.Second)
+					pass(time.Duration(rnd.IntN(90)) * time.Second)
 				default:
 					randomChange(b.cm, rnd)
 				}

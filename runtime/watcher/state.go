@@ -15,20 +15,20 @@ import (
 type Phase uint8
 
 const (
-	// Syncing: the list is being read. Goes on to Ready when it is in the store
-	// and the watch is open, or to one of the others.
+	// Syncing is while the list is being read. Goes on to Ready when it is in the
+	// store and the watch is open, or to one of the others.
 	Syncing Phase = iota
-	// Ready: the list is in the store and changes arrive. Stays here while the
-	// API server ends watches in good order, as it does every few minutes.
+	// Ready is when the list is in the store and changes arrive. Stays here while
+	// the API server ends watches in good order, as it does every few minutes.
 	Ready
-	// Denied: the API server answered 403. Waits for someone to grant the verbs;
+	// Denied is after the API server answered 403. Waits for someone to grant the verbs;
 	// asks again at least every 5 s.
 	Denied
-	// Absent: the API server does not have the resource (404). Waits for its
-	// CustomResourceDefinition; asks again at least every 5 s.
+	// Absent is while the API server does not have the resource (404). Waits for
+	// its CustomResourceDefinition; asks again at least every 5 s.
 	Absent
-	// Failing: the API server cannot be reached or fails. Tries again after
-	// 0.8 s, doubling to 30 s, plus up to as much again at random; it starts
+	// Failing is while the API server cannot be reached or fails. Tries again
+	// after 0.8 s, doubling to 30 s, plus up to as much again at random; it starts
 	// from 0.8 s again every two minutes and after a watch that lived for 10 s.
 	Failing
 )
