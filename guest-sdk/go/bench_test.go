@@ -1,0 +1,111 @@
+package wasmctl
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
+)
+
+// benchPod is a pod of about 4 KiB in msgpack, as the host writes it.
+func benchPod(tb testing.TB) []byte {
+	tb.Helper()
+	containers := make([]any, 5)
+	for i := range containers {
+		env := make([]any, 9)
+		for j := range env {
+			env[j] = Map{"name": "VARIABLE_" + strconv.Itoa(j), "value": "some value of a variable " + strconv.Itoa(i*j)}
+		}
+		containers[i] = Map{
+			"name": "container-" + strconv.Itoa(i), "image": "registry.example.com/team/app:v1.2." + strconv.Itoa(i), "env": env,
+			"ports":     []any{Map{"containerPort": 8080 + i, "name": "http", "protocol": "TCP"}},
+			"resources": Map{"limits": Map{"cpu": "500m", "memory": "512Mi"}, "requests": Map{"cpu": "100m", "memory": "128Mi"}},
+		}
+	}
+	labels := Map{}
+	for i := range 10 {
+		labels["app.kubernetes.io/label-"+strconv.Itoa(i)] = "value-" + strconv.Itoa(i)
+	}
+	return must(tb, Map{
+		"apiVersion": "v1", "kind": "Pod",
+		"metadata": Map{"name": "web-0", "namespace": "shop", "uid": "5c2f1f3e-8f0c-4b0e-9a43-0f1f6f2d7c11", "labels": labels, "generation": 4},
+		"spec":     Map{"containers": containers, "nodeName": "node-1", "restartPolicy": "Always"},
+		"status":   Map{"phase": "Running", "podIP": "10.0.0.1", "startTime": "2026-01-01T00:00:00Z"},
+	})
+}
+
+// BenchmarkRead3 reads one field each of metadata, spec and status: near the
+// start, behind the largest part, and at the end.
+func BenchmarkRead3(b *testing.B) {
+	pod := benchPod(b)
+	obj := Object{Value{pod}}
+	b.ReportMetric(float64(len(pod)), "object-bytes")
+	b.ReportAllocs()
+	for range b.N {
+		if obj.Name() == "" || obj.String("spec", "nodeName") == "" || obj.String("status", "phase") == "" {
+			b.Fatal("not read")
+		}
+	}
+}
+
+// BenchmarkDecodeAll is what BenchmarkRead3 saves: the whole object as maps.
+func BenchmarkDecodeAll(b *testing.B) {
+	pod := benchPod(b)
+	b.ReportAllocs()
+	for range b.N {
+		if _, err := wire.Decode(pod); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkDecodeStruct decodes a part into a struct.
+func BenchmarkDecodeStruct(b *testing.B) {
+	obj := Object{Value{benchPod(b)}}
+	b.ReportAllocs()
+	for range b.N {
+		var labels map[string]string
+		if err := obj.Decode(&labels, "metadata", "labels"); err != nil || len(labels) != 10 {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkRun is a whole run without host calls: request in, result out.
+func BenchmarkRun(b *testing.B) {
+	m := wire.NewBuilder(nil)
+	m.String("id", "8f3a-42")
+	m.Int("attempt", 1)
+	m.Raw("key", must(b, Map{"namespace": "shop", "name": "web-0"}))
+	m.Raw("object", benchPod(b))
+	msg := m.End()
+	g := &guest{host: &scriptHost{}, reconciler: &Reconciler{Reconcile: func(_ *Context, obj Object) (Action, error) {
+		if obj.Int("metadata", "generation") != 4 {
+			b.Fatal("not read")
+		}
+		return AwaitChange(), nil
+	}}}
+	b.ReportAllocs()
+	for range b.N {
+		g.call("reconcile", msg)
+	}
+}
+
+// BenchmarkApply writes and sends a small object and copies the answer.
+func BenchmarkApply(b *testing.B) {
+	host := &scriptHost{body: benchPod(b)}
+	obj := Object{Value{benchPod(b)}}
+	g := &guest{host: host}
+	g.begin(input{})
+	b.ReportAllocs()
+	for range b.N {
+		_, err := g.ctx.Client().Apply(Map{
+			"apiVersion": "v1", "kind": "ConfigMap",
+			"metadata": Map{"name": "a", "namespace": "b", "ownerReferences": []any{obj.ControllerRef()}},
+			"data":     Map{"content": "hello, world"},
+		}, ApplyOptions{Force: true})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+}
