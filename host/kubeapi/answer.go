@@ -102,8 +102,7 @@ func fromError(ctx context.Context, err error) abi.Response {
 
 // fromResolve returns the answer for a kind that could not be resolved.
 func fromResolve(ctx context.Context, err error) abi.Response {
-	var unknown *UnknownKindError
-	if errors.As(err, &unknown) {
+	if unknown, ok := errors.AsType[*UnknownKindError](err); ok {
 		return unknownKind(unknown)
 	}
 	if ctx.Err() != nil {

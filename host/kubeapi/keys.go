@@ -49,7 +49,8 @@ var requestKeys = []requestKey{
 	{"force", func(r *abi.APIRequest) bool { return r.Force }, []abi.Op{abi.OpAPIApply}, nil},
 	{
 		"preconditions", func(r *abi.APIRequest) bool { return r.Preconditions != nil && *r.Preconditions != abi.Preconditions{} },
-		[]abi.Op{abi.OpAPIUpdate, abi.OpAPIPatch, abi.OpAPIApply, abi.OpAPIDelete}, nil,
+		[]abi.Op{abi.OpAPIUpdate, abi.OpAPIPatch, abi.OpAPIApply, abi.OpAPIDelete},
+		nil,
 	},
 	{"propagationPolicy", func(r *abi.APIRequest) bool { return r.PropagationPolicy != "" }, opsDelete, nil},
 	{"gracePeriodSeconds", func(r *abi.APIRequest) bool { return r.GracePeriodSeconds != nil }, opsDelete, nil},

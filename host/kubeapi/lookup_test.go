@@ -201,8 +201,15 @@ func TestDistance_CountsSlips(t *testing.T) {
 		a, b string
 		want int
 	}{
-		{"", "", 0}, {"abc", "abc", 0}, {"", "abc", 3}, {"abc", "abd", 1}, {"abc", "acb", 1}, {"pods", "pod", 1}, {"kitten", "sitting", 3},
-		{"deploymnets", "deployments", 1}, {"ab", "ba", 1},
+		{"", "", 0},
+		{"abc", "abc", 0},
+		{"", "abc", 3},
+		{"abc", "abd", 1},
+		{"abc", "acb", 1},
+		{"pods", "pod", 1},
+		{"kitten", "sitting", 3},
+		{"deploymnets", "deployments", 1},
+		{"ab", "ba", 1},
 	}
 	for _, tt := range tests {
 		if got, back := distance(tt.a, tt.b), distance(tt.b, tt.a); got != tt.want || back != tt.want {

@@ -49,17 +49,20 @@ func TestPolicy_Allows(t *testing.T) {
 		{"another namespace", cm(func(c *abi.Capability) { c.Namespaces = []string{"b"} }), get, false},
 		{
 			"all namespaces with a rule of some", cm(func(c *abi.Capability) { c.Namespaces, c.Verbs = []string{"a"}, []string{"list"} }),
-			Attributes{Verb: "list", Resource: "configmaps"}, false,
+			Attributes{Verb: "list", Resource: "configmaps"},
+			false,
 		},
 		{
 			"all namespaces with a rule of all", cm(func(c *abi.Capability) { c.Verbs = []string{"list"} }),
-			Attributes{Verb: "list", Resource: "configmaps"}, true,
+			Attributes{Verb: "list", Resource: "configmaps"},
+			true,
 		},
 		{"its name", cm(func(c *abi.Capability) { c.Names = []string{"x"} }), get, true},
 		{"another name", cm(func(c *abi.Capability) { c.Names = []string{"y"} }), get, false},
 		{
 			"a list with a rule of names", cm(func(c *abi.Capability) { c.Names, c.Verbs = []string{"x"}, []string{"list"} }),
-			Attributes{Verb: "list", Resource: "configmaps", Namespace: "a"}, false,
+			Attributes{Verb: "list", Resource: "configmaps", Namespace: "a"},
+			false,
 		},
 		{
 			"a create of its name", cm(func(c *abi.Capability) { c.Names, c.Verbs = []string{"x"}, []string{"create"} }),

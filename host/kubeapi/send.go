@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"mime"
+	"slices"
 	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -106,8 +107,7 @@ func (a *API) setParams(h *rest.Request, r *request) {
 	if r.DryRun && r.op != abi.OpAPIDelete { // delete has it in its body
 		set("dryRun", "All")
 	}
-	switch r.op {
-	case abi.OpAPICreate, abi.OpAPIUpdate, abi.OpAPIPatch, abi.OpAPIApply:
+	if slices.Contains(opsWrite, r.op) {
 		manager := r.FieldManager
 		if manager == "" {
 			manager = a.manager
@@ -126,11 +126,11 @@ func (r *request) asConflict(err error) error {
 	if r.Preconditions == nil || r.Preconditions.UID == "" || !apierrors.IsInvalid(err) {
 		return err
 	}
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) || status.Status().Details == nil {
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	if !ok || status.ErrStatus.Details == nil {
 		return err
 	}
-	for _, cause := range status.Status().Details.Causes {
+	for _, cause := range status.ErrStatus.Details.Causes {
 		if cause.Field == "metadata.uid" {
 			return apierrors.NewConflict(r.kind.GVR().GroupResource(), r.key.Name,
 				fmt.Errorf("precondition failed: the object's uid is not %s", shorten(r.Preconditions.UID)))
