@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"time"
@@ -60,7 +61,7 @@ func i32(v int32) uint64 { return api.EncodeI32(v) }
 func (in *instance) hostCall(stack []uint64) {
 	op, ok := abi.Ops[int32(u32(stack[0]))] //nolint:gosec // the bits of an i32
 	if !ok {
-		op = "call"
+		op = abi.Op(fmt.Sprintf("operation %d", int32(u32(stack[0])))) //nolint:gosec // the bits of an i32
 	}
 	stack[0] = in.operation(op, opArgs{u32(stack[1]), u32(stack[2]), u32(stack[3]), u32(stack[4])})
 }

@@ -1,0 +1,73 @@
+package host
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/testdata/wasm"
+)
+
+// FuzzInspect: no bytes make Inspect panic, and bytes without a problem load.
+func FuzzInspect(f *testing.F) {
+	for _, seed := range [][]byte{
+		nil, wasm.Empty, wasm.Modes, wasm.Calls, wasm.WASI, wasm.BadExports, wasm.BadImports, wasm.ABI2, wasm.Describe, wasm.Tables, wasm.StartTrap,
+		withManifest(f, wasm.Empty, &abi.Manifest{Name: "n", Requires: []string{"api_get"}}),
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		info := Inspect(t.Context(), b)
+		if info.Size != int64(len(b)) {
+			t.Fatalf("size %d of %d", info.Size, len(b))
+		}
+		if len(info.Problems) > 0 {
+			return
+		}
+		m, err := Load(t.Context(), b, Config{API: apiOf(nil), Limits: Limits{Timeout: 50 * time.Millisecond}})
+		var ce *abi.CallError
+		if err != nil {
+			if !errors.As(err, &ce) { // start code may fail, and Inspect does not run it
+				t.Fatalf("no problems, but Load: %v", err)
+			}
+			return
+		}
+		g, release, err := m.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := g.Reconcile(t.Context(), request(0)); err != nil && !errors.As(err, &ce) {
+			t.Fatal(err)
+		}
+		release()
+		if err := m.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// FuzzHostFunctions: whatever a guest passes to a host function, it gets an
+// answer, and nothing traps.
+func FuzzHostFunctions(f *testing.F) {
+	api := &scriptedAPI{}
+	m := load(f, wasm.Calls, Config{API: apiOf(api)})
+	g := acquire(f, m)
+	f.Add([]byte("\x81\xa3key\xa4size"), program([]hostCall{{"api_get", [5]uint32{requestAt, 4, dstAt, 16}}, {"take", [5]uint32{dstAt, 2, 8}}}))
+	f.Add([]byte{0x80}, program([]hostCall{{"call", [5]uint32{11, requestAt, 1, outside - 1, 0xffffffff}}, {"log", [5]uint32{0, requestAt, 9}}}))
+	f.Add([]byte{0xc1}, program([]hostCall{{"random", [5]uint32{outside - 1, 1}}, {"metric", [5]uint32{0, 0xffffffff, 0xffffffff}}, {"budget", [5]uint32{9}}}))
+	f.Fuzz(func(t *testing.T, memory, calls []byte) {
+		records := min(len(calls)/24, 20)
+		object := binary.LittleEndian.AppendUint32(calls[:records*24:records*24], uint32(records))
+		api.f = func(context.Context, abi.Op, []byte) abi.Response { return abi.Response{Body: memory} }
+		poke(t, g, requestAt, memory[:min(len(memory), 4096)])
+		req := request(0)
+		req.Object = object
+		if _, err := g.Reconcile(t.Context(), req); err != nil {
+			t.Fatal(err)
+		}
+		api.calls = nil
+	})
+}

@@ -1,0 +1,329 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/testdata/wasm"
+)
+
+// withManifest is a module with a manifest that may be invalid.
+func withManifest(tb testing.TB, module []byte, m *abi.Manifest) []byte {
+	tb.Helper()
+	out, err := WithManifest(module, m)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return out
+}
+
+// withSection is a module with one more custom section.
+func withSection(module []byte, name string, payload []byte) []byte {
+	p := append([]byte{byte(len(name))}, name...)
+	return appendSection(bytes.Clone(module), sectionCustom, append(p, payload...))
+}
+
+type badModule struct {
+	name string
+	wasm []byte
+	want string
+}
+
+// badModules are modules whose bytes show that they cannot be loaded.
+func badModules(tb testing.TB) []badModule {
+	text := "module[m]: "
+	return []badModule{
+		{"empty", nil, text + "is empty"},
+		{"text format", []byte("(module)"), text + `is not WebAssembly: the first bytes are not \0asm (is it the .wasm file, and not source, text format or an archive?)`},
+		{"only the magic", []byte("\x00asm\x01"), text + "ends too early: the file is truncated or damaged"},
+		{
+			"component", []byte("\x00asm\x0d\x00\x01\x00"),
+			text + "is a component; wasmctl takes core modules: build for wasm32-wasip1 or wasm32-unknown-unknown without componentizing it",
+		},
+		{"version 2", []byte("\x00asm\x02\x00\x00\x00"), text + "is WebAssembly of version 2; wasmctl takes version 1"},
+		{"truncated", wasm.Modes[:len(wasm.Modes)/2], text + "section code at byte 126: ends too early: the file is truncated or damaged"},
+		{"unknown section", append(bytes.Clone(wasm.Empty), 99, 0), text + "section id 99 at byte 143 is unknown"},
+		{"no exports", []byte("\x00asm\x01\x00\x00\x00"), text + `4 problems:
+  - export[reconciler_abi_1]: missing: not a reconciler module, or built without an SDK
+  - export[memory]: missing, expected a memory
+  - export[buffer]: missing, expected (i32) -> (i32)
+  - export[reconcile]: missing, expected (i32, i32) -> (i64)`},
+		{"bad exports", wasm.BadExports, text + `5 problems:
+  - export[reconciler_abi_1]: missing: not a reconciler module, or built without an SDK
+  - export[buffer]: missing, expected (i32) -> (i32)
+  - export[reconcile]: found (i32) -> (i64), expected (i32, i32) -> (i64)
+  - export[map]: found a global, expected (i32, i32) -> (i64)
+  - export[filter]: found (i32, i32) -> (), expected (i32, i32) -> (i32)`},
+		{"bad imports", wasm.BadImports, text + `6 problems:
+  - import[reconciler_v1.teleport]: this host does not have it, and (i32) -> (i32) is not the type of an operation: upgrade wasmctl
+  - import[reconciler_v1.take]: found (i32) -> (i32), expected (i32, i32, i32) -> (i32)
+  - import[reconciler_v1.color]: found a global, expected a function
+  - import[env.abort]: this host has no module "env": only reconciler_v1 and wasi_snapshot_preview1 can be imported from
+  - import[wasi_snapshot_preview1.fd_teleport]: WASI preview 1 does not have it
+  - import[wasi_snapshot_preview1.proc_exit]: found () -> (), expected (i32) -> ()`},
+		{"ABI 2", wasm.ABI2, text + "module wants reconciler ABI 2, this host has 1: upgrade wasmctl"},
+		{
+			"manifest is not msgpack", withSection(wasm.Empty, abi.ManifestSection, []byte{0xc1}),
+			text + "section[reconciler.manifest]: manifest: msgpack type is not allowed here: byte 0xc1 (binary and extension types do not cross the wall)",
+		},
+		{
+			"two manifests", withSection(withSection(wasm.Empty, abi.ManifestSection, []byte{0x80}), abi.ManifestSection, []byte{0x80}),
+			text + "section[reconciler.manifest]: found 2, expected one at most",
+		},
+		{
+			"requires", withManifest(tb, wasm.Empty, &abi.Manifest{Requires: []string{"api_get", "cache_get"}}),
+			text + `manifest: requires "cache_get", which this host does not have: upgrade wasmctl`,
+		},
+		{
+			"memory over the manifest's limit", withManifest(tb, wasm.Calls, &abi.Manifest{Limits: &abi.Limits{Memory: 3 * pageSize}}),
+			text + "memory: needs 262144 bytes to start, the limit is 196608: raise the memory limit",
+		},
+	}
+}
+
+func TestLoad_BadModuleSaysEveryProblem(t *testing.T) {
+	for _, tc := range badModules(t) {
+		t.Run(tc.name, func(t *testing.T) {
+			_, err := Load(t.Context(), tc.wasm, Config{Name: "m", API: apiOf(nil)})
+			if !errors.Is(err, ErrInvalidModule) {
+				t.Fatalf("got %v, want an ErrInvalidModule", err)
+			}
+			if diff := cmp.Diff(tc.want, err.Error()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// What Inspect reports is what Load refuses for, word for word, and nothing for
+// a module that loads.
+func TestInspect_ProblemsAreThoseOfLoad(t *testing.T) {
+	for _, tc := range badModules(t) {
+		var invalid *InvalidError
+		if _, err := Load(t.Context(), tc.wasm, Config{API: apiOf(nil)}); !errors.As(err, &invalid) {
+			t.Fatalf("%s: got %v, want an InvalidError", tc.name, err)
+		}
+		if diff := cmp.Diff(invalid.Problems, Inspect(t.Context(), tc.wasm).Problems); diff != "" {
+			t.Errorf("%s: %s", tc.name, diff)
+		}
+	}
+	for _, good := range [][]byte{wasm.Empty, wasm.Modes, wasm.Calls, wasm.WASI, wasm.Init, wasm.Describe, wasm.ABI12} {
+		if p := Inspect(t.Context(), good).Problems; len(p) > 0 {
+			t.Errorf("a good module has problems: %v", p)
+		}
+		load(t, good, Config{API: apiOf(nil)})
+	}
+}
+
+// A body that does not validate is found by both without being run.
+func TestLoad_InvalidCodeIsRefused(t *testing.T) {
+	bad := bytes.Replace(wasm.Empty, []byte{0x42, 0x00, 0x0b}, []byte{0x41, 0x00, 0x0b}, 1) // i64.const becomes i32.const
+	_, err := Load(t.Context(), bad, Config{})
+	if !errors.Is(err, ErrInvalidModule) || !strings.Contains(err.Error(), "cannot be compiled: invalid function") {
+		t.Errorf("got %v", err)
+	}
+	if p := Inspect(t.Context(), bad).Problems; len(p) != 1 || !strings.Contains(p[0], "cannot be compiled: invalid function") {
+		t.Errorf("Inspect: got %v", p)
+	}
+}
+
+// Start code runs when a module is loaded, not when it is first needed.
+func TestLoad_FailsFastWhereStartCodeFails(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		wasm []byte
+		kind abi.FailureKind
+		want string
+	}{
+		{"start function", wasm.StartTrap, abi.FailureTrap, "wasm error: unreachable"},
+		{"exit", wasm.InitExit, abi.FailureTrap, "guest[_initialize]: trap: exited with code 0"},
+		{"spins", wasm.InitSpin, abi.FailureTimeout, "guest[_initialize]: timeout: ran longer than it may (timeout 20ms)"},
+		{"describe", wasm.DescribeBad, abi.FailureOutput, "guest[describe]: output: manifest: msgpack type is not allowed here: want a map"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			_, err := Load(t.Context(), tc.wasm, Config{Name: "m", Limits: Limits{Timeout: 20 * time.Millisecond}})
+			if !errors.Is(err, ErrInvalidModule) || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v, want an ErrInvalidModule with %q", err, tc.want)
+			}
+			if ce := callError(t, err); ce.Kind != tc.kind {
+				t.Errorf("got kind %q, want %q", ce.Kind, tc.kind)
+			}
+		})
+	}
+}
+
+func TestLoad_SizeCap(t *testing.T) {
+	_, err := Load(t.Context(), wasm.Empty, Config{Name: "m", MaxModuleSize: 100})
+	if want := "module[m]: is 143 bytes long, the limit is 100"; !errors.Is(err, ErrInvalidModule) || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+func TestLoad_ConfigIsChecked(t *testing.T) {
+	for _, cfg := range []Config{{Concurrency: -1}, {MaxModuleSize: -1}, {Limits: Limits{Memory: -1}}, {Limits: Limits{Memory: maxMemory + 1}}, {Limits: Limits{Timeout: -1}}} {
+		if _, err := Load(t.Context(), wasm.Empty, cfg); err == nil || errors.Is(err, ErrInvalidModule) {
+			t.Errorf("%+v: got %v, want an error that is not the module's", cfg, err)
+		}
+	}
+}
+
+func TestLoad_EndOfContextIsNotTheModulesFault(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Load(ctx, wasm.Empty, Config{}); !errors.Is(err, context.Canceled) || errors.Is(err, ErrInvalidModule) {
+		t.Errorf("got %v, want context.Canceled only", err)
+	}
+}
+
+// Limits: the config beats the manifest, which beats the default; each alone.
+func TestLoad_ConfigOverridesManifest(t *testing.T) {
+	man := &abi.Manifest{
+		Name: "n", Concurrency: 7, Limits: &abi.Limits{Memory: 10*pageSize + 5, Timeout: 1500, HostCalls: 3}, Config: map[string]string{"a": "1", "b": "2"},
+	}
+	m := load(t, withManifest(t, wasm.Empty, man), Config{})
+	if got, want := m.Limits(), (Limits{Memory: 10 * pageSize, Timeout: 1500 * time.Millisecond, HostCalls: 3}); got != want || m.Concurrency() != 7 {
+		t.Errorf("manifest: got %+v and %d, want %+v and 7", got, m.Concurrency(), want)
+	}
+	m = load(t, withManifest(t, wasm.Empty, man), Config{Concurrency: 2, Limits: Limits{Timeout: time.Second}})
+	if got, want := m.Limits(), (Limits{Memory: 10 * pageSize, Timeout: time.Second, HostCalls: 3}); got != want || m.Concurrency() != 2 {
+		t.Errorf("config: got %+v and %d, want %+v and 2", got, m.Concurrency(), want)
+	}
+	m = load(t, wasm.Empty, Config{})
+	if got, want := m.Limits(), (Limits{Memory: DefaultMemory, Timeout: DefaultTimeout}); got != want || m.Concurrency() != DefaultConcurrency {
+		t.Errorf("default: got %+v and %d, want %+v", got, m.Concurrency(), want)
+	}
+}
+
+func TestLoad_ManifestOfDescribe(t *testing.T) {
+	want := &abi.Manifest{
+		Name: "described", ABI: 1, Requires: []string{"config_get"}, Concurrency: 2, Config: map[string]string{"color": "blue"},
+	}
+	m := load(t, wasm.Describe, Config{})
+	if diff := cmp.Diff(want, m.Manifest()); diff != "" || m.Concurrency() != 2 {
+		t.Errorf("Load: %s, concurrency %d", diff, m.Concurrency())
+	}
+	got, err := Describe(t.Context(), wasm.Describe, Config{})
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("Describe: %v %s", err, diff)
+	}
+	if info := Inspect(t.Context(), wasm.Describe); info.Manifest != nil {
+		t.Error("Inspect ran describe")
+	}
+	if _, err := Describe(t.Context(), wasm.Empty, Config{Name: "m"}); !errors.Is(err, ErrInvalidModule) {
+		t.Errorf("without describe: got %v", err)
+	}
+}
+
+// A section beats describe, and API is asked with the manifest.
+func TestLoad_APIGetsTheManifest(t *testing.T) {
+	var got *abi.Manifest
+	cfg := Config{API: func(m *abi.Manifest) (API, error) { got = m; return &scriptedAPI{}, nil }}
+	load(t, withManifest(t, wasm.Describe, &abi.Manifest{Name: "section"}), cfg)
+	if got == nil || got.Name != "section" {
+		t.Errorf("API was called with %+v", got)
+	}
+	refused := errors.New("no such right")
+	cfg.API = func(*abi.Manifest) (API, error) { return nil, refused }
+	if _, err := Load(t.Context(), wasm.Empty, cfg); !errors.Is(err, refused) || errors.Is(err, ErrInvalidModule) {
+		t.Errorf("got %v, want the API's error", err)
+	}
+}
+
+func TestLoad_RequiresAPIOnlyWhereThereIsOne(t *testing.T) {
+	module := withManifest(t, wasm.Empty, &abi.Manifest{Requires: []string{"api_get"}})
+	if _, err := Load(t.Context(), module, Config{}); !errors.Is(err, ErrInvalidModule) {
+		t.Errorf("without an API: got %v", err)
+	}
+	load(t, module, Config{API: apiOf(nil)})
+}
+
+// A cache that cannot be used costs time and a warning, never the module.
+func TestLoad_CacheDirIsOptional(t *testing.T) {
+	dir := t.TempDir()
+	logged := func(t *testing.T, dir string) string {
+		t.Helper()
+		var log bytes.Buffer
+		m := load(t, wasm.Empty, Config{CacheDir: dir, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		if _, err := acquire(t, m).Reconcile(t.Context(), request(0)); err != nil {
+			t.Error(err)
+		}
+		return log.String()
+	}
+	if log := logged(t, dir); log != "" {
+		t.Errorf("first use: %s", log)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*", "*"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("cache holds %v (%v), want one file", files, err)
+	}
+	if log := logged(t, dir); log != "" {
+		t.Errorf("second use: %s", log)
+	}
+	for name, damage := range map[string][]byte{"garbage": []byte("garbage, and more of it than a header"), "empty": nil, "half": nil} {
+		if name == "half" {
+			whole, err := os.ReadFile(files[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			damage = whole[:len(whole)/2]
+		}
+		if err := os.WriteFile(files[0], damage, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if log := logged(t, dir); !strings.Contains(log, "compilation cache cannot be used") {
+			t.Errorf("%s: got log %q, want a warning", name, log)
+		}
+		if err := os.Remove(files[0]); err != nil {
+			t.Fatal(err)
+		}
+		logged(t, dir)
+	}
+	if log := logged(t, files[0]); !strings.Contains(log, "compilation cache cannot be used") { // a file, not a directory
+		t.Errorf("not a directory: got log %q, want a warning", log)
+	}
+}
+
+// A module for two ABIs is served by the newest that the host has.
+func TestLoad_TwoMarkers(t *testing.T) {
+	m := load(t, wasm.ABI12, Config{})
+	if m.Info().ABI != 2 {
+		t.Errorf("got ABI %d declared, want 2", m.Info().ABI)
+	}
+	if _, err := acquire(t, m).Reconcile(t.Context(), request(0)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWithManifest_ReplacesOnlyTheSection(t *testing.T) {
+	first := withManifest(t, wasm.Modes, &abi.Manifest{Name: "first"})
+	second := withManifest(t, first, &abi.Manifest{Name: "second", Version: "2"})
+	if !bytes.HasPrefix(second, wasm.Modes) {
+		t.Error("what was there is not the same byte for byte")
+	}
+	if again := withManifest(t, first, &abi.Manifest{Name: "second", Version: "2"}); !bytes.Equal(second, again) {
+		t.Error("same input, other bytes")
+	}
+	bin, err := parseModule(second)
+	if err != nil || len(bin.manifestSections()) != 1 {
+		t.Fatalf("%d sections, %v", len(bin.manifestSections()), err)
+	}
+	if m := load(t, second, Config{}); m.Manifest().Name != "second" {
+		t.Errorf("got %+v", m.Manifest())
+	}
+	if _, err := WithManifest([]byte("no wasm"), &abi.Manifest{}); !errors.Is(err, ErrInvalidModule) {
+		t.Errorf("no wasm: %v", err)
+	}
+	if _, err := WithManifest(wasm.Empty, &abi.Manifest{ABI: 9}); err == nil {
+		t.Error("an invalid manifest was written")
+	}
+}
