@@ -6,9 +6,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 )
+
+// checkTimeout bounds a CheckWatch: an API server that hangs must not hold up
+// the start.
+const checkTimeout = 10 * time.Second
 
 // WatchedKind is a kind and where it is watched.
 type WatchedKind struct {
@@ -62,8 +67,10 @@ func quoted(words []string) string {
 // CheckWatch asks the API server whether we may list and watch kinds, and
 // returns the rights that are missing, in the order of kinds. It is a service
 // to people at start: where the API server does not let us ask, or does not
-// answer, it says nothing is missing, and the watch itself will tell.
+// answer within ten seconds, it says nothing is missing, and the watch itself will tell.
 func (c *Client) CheckWatch(ctx context.Context, kinds ...WatchedKind) []MissingRight {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
 	var missing []MissingRight
 	for _, w := range kinds {
 		namespaces := w.Namespaces

@@ -88,7 +88,8 @@ func New(c Config) (*API, error) {
 // than api_* is StatusUnsupported.
 //
 // A request that the API server puts off (429, or 5xx with Retry-After) is sent
-// again when it says, up to ten times. No other write is ever sent twice.
+// again when it says, up to ten times, and so is a read whose connection
+// breaks, a second apart. No other write is ever sent twice.
 func (a *API) Call(ctx context.Context, op abi.Op, req []byte) abi.Response {
 	if _, ok := verbs[op]; !ok {
 		return refuse(abi.StatusUnsupported, fmt.Sprintf("this host does not serve %s here", op))

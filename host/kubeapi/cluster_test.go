@@ -160,7 +160,7 @@ func TestResolve_NonsenseOfGuestsDoesNotFloodDiscovery(t *testing.T) {
 	for g := range 8 {
 		wg.Go(func() {
 			for i := range 50 {
-				got := s.Call(t.Context(), abi.OpAPIGet, msg(t, map[string]any{"apiVersion": "v1", "kind": fmt.Sprintf("None%d%d", g, i), "namespace": "a", "name": "x"}))
+				got := s.Call(t.Context(), abi.OpAPIGet, msg(t, map[string]any{"apiVersion": "v1", "kind": fmt.Sprintf("None%d%d", g, i), "namespace": "a", "name": "x", "colour": "red"}))
 				if got.Status != 404 {
 					t.Errorf("%v: %s", got.Status, got.Body)
 				}
@@ -170,6 +170,9 @@ func TestResolve_NonsenseOfGuestsDoesNotFloodDiscovery(t *testing.T) {
 	wg.Wait()
 	if most := 1 + int64(time.Since(start)/minRefresh); count("/apis") > most {
 		t.Errorf("%d discoveries in %v, want at most %d", count("/apis"), time.Since(start), most)
+	}
+	if s.UnknownKeys() != 8*50 || strings.Count(s.log.String(), "key=colour") != 1 {
+		t.Errorf("%d unknown keys, log:\n%s", s.UnknownKeys(), s.log)
 	}
 }
 
