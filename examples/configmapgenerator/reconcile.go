@@ -33,8 +33,8 @@ func reconcile(ctx *wasmctl.Context, gen wasmctl.Object) (wasmctl.Action, error)
 	return wasmctl.Requeue(resync), failed
 }
 
-// errorPolicy tries again at a fixed time: nobody tells us when a ConfigMap
-// that belongs to somebody else is gone.
+// errorPolicy tries again after a fixed time. A permanent error waits for a
+// change all the same.
 func errorPolicy(_ *wasmctl.Context, _ wasmctl.Object, _ wasmctl.Failure) wasmctl.Action {
 	return wasmctl.Requeue(retry)
 }

@@ -123,7 +123,7 @@ func TestReconcile_LeavesAloneWhatOthersControl(t *testing.T) {
 		t.Errorf("content is %q", got)
 	}
 	f := result.Failure
-	if f == nil || f.Class != wasmctl.ErrorPermanent || f.Reason != "NotOwned" || result.Action != wasmctl.Requeue(60*time.Second) {
+	if f == nil || f.Class != wasmctl.ErrorPermanent || f.Reason != "NotOwned" || result.Action != wasmctl.AwaitChange() {
 		t.Errorf("run ended with %v, %+v", result.Action, f)
 	}
 	if got, again := ready(host); got != "False NotOwned" || !again.Equal(since) {

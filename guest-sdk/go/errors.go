@@ -164,7 +164,7 @@ func (q *qualified) Error() string { return q.err.Error() }
 func (q *qualified) Unwrap() error { return q.err }
 
 // Permanent marks err as one that trying again does not help: the object waits
-// for a change. It returns nil for nil.
+// for a change, whatever ErrorPolicy says. It returns nil for nil.
 func Permanent(err error) error { return qualify(qualified{err: err, class: ErrorPermanent}) }
 
 // RetryAfter marks err as one to be retried after d, where there is no

@@ -13,8 +13,9 @@ type Reconciler struct {
 	// asks for calls after the object is gone.
 	Reconcile func(ctx *Context, obj Object) (Action, error)
 	// ErrorPolicy says what to do after a failed run, also after one that
-	// panicked or took too long: then it runs in a fresh instance. Without one
-	// the host's back-off decides. Optional.
+	// panicked or took too long: then it runs in a fresh instance. It is called
+	// once for each, and what it says counts except after a permanent error.
+	// Without one the host's back-off decides. Optional.
 	ErrorPolicy func(ctx *Context, obj Object, failure Failure) Action
 }
 

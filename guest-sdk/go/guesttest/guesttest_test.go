@@ -1,6 +1,7 @@
 package guesttest_test
 
 import (
+	"errors"
 	"reflect"
 	"strings"
 	"testing"
@@ -378,8 +379,38 @@ func TestHost_FailedRunsAreCountedAndGivenToErrorPolicy(t *testing.T) {
 	host.Reconcile(r, ref)
 	equal(t, attempts, []int{1, 2, 3, 1})
 
-	r.ErrorPolicy = nil
-	equal(t, host.Reconcile(r, ref).BackOff, true)
+}
+
+// TestHost_DecidesAsTheHostDoes: rule 18 (a permanent error waits for a change)
+// and rule 19 (error_policy is asked once; without one the error's own time
+// counts, else the back-off).
+func TestHost_DecidesAsTheHostDoes(t *testing.T) {
+	boom := errors.New("boom")
+	hour := wasmctl.Requeue(time.Hour)
+	cases := []struct {
+		err    error
+		policy bool
+		want   wasmctl.Action
+		off    bool
+	}{
+		{boom, true, hour, false},
+		{boom, false, action, true},
+		{wasmctl.RetryAfter(boom, time.Second), true, hour, false},
+		{wasmctl.RetryAfter(boom, time.Second), false, wasmctl.Requeue(time.Second), false},
+		{wasmctl.Permanent(boom), true, action, false},
+		{wasmctl.Permanent(boom), false, action, false},
+	}
+	for _, c := range cases {
+		asked := 0
+		r := wasmctl.Reconciler{Reconcile: func(*wasmctl.Context, wasmctl.Object) (wasmctl.Action, error) { return action, c.err }}
+		if c.policy {
+			r.ErrorPolicy = func(*wasmctl.Context, wasmctl.Object, wasmctl.Failure) wasmctl.Action { asked++; return hour }
+		}
+		got := guesttest.New(t, greeting()).Reconcile(r, ref)
+		if got.Action != c.want || got.BackOff != c.off || c.policy != (asked == 1) {
+			t.Errorf("%v, policy %v: %+v, asked %d times", c.err, c.policy, got, asked)
+		}
+	}
 }
 
 func TestHost_FailNextFailsOnce(t *testing.T) {

@@ -12,12 +12,13 @@ import (
 
 // Result is how a run ended.
 type Result struct {
-	// Action is what the run asked for; of a failed run, what ErrorPolicy did.
+	// Action is what comes next: of a failed run what the host makes of the
+	// error and of ErrorPolicy's answer.
 	Action wasmctl.Action
 	// Failure is not nil if the run failed.
 	Failure *wasmctl.Failure
-	// BackOff reports that the run failed and there is no ErrorPolicy: the host
-	// decides when to try again.
+	// BackOff reports that the run failed and neither the error nor ErrorPolicy
+	// says when to try again: the host's back-off does.
 	BackOff bool
 }
 
@@ -51,14 +52,29 @@ func (h *Host) Reconcile(r wasmctl.Reconciler, ref wasmctl.ObjectRef) Result {
 		runs.since = h.now
 	}
 	failure.Attempt, failure.FirstFailed = runs.attempts, runs.since
-	if r.ErrorPolicy == nil {
-		return Result{Failure: failure, BackOff: true}
+	return h.decide(r, failure, h.failure(ref, obj, failure))
+}
+
+// decide says what follows a failed run, as the host does: ErrorPolicy is asked
+// once, but a permanent error waits for a change whatever it says; the error's
+// own time counts where there is no policy.
+func (h *Host) decide(r wasmctl.Reconciler, f *wasmctl.Failure, msg map[string]any) Result {
+	h.t.Helper()
+	result := Result{Failure: f, BackOff: r.ErrorPolicy == nil}
+	if r.ErrorPolicy != nil {
+		action, failed := h.enter(r, entry.ErrorPolicy, msg)
+		if failed != nil {
+			h.t.Fatalf("guesttest: error policy: %s", failed.Message)
+		}
+		result.Action = action
 	}
-	action, failed := h.enter(r, entry.ErrorPolicy, h.failure(ref, obj, failure))
-	if failed != nil {
-		h.t.Fatalf("guesttest: error policy: %s", failed.Message)
+	switch {
+	case f.Class == wasmctl.ErrorPermanent:
+		result.Action, result.BackOff = wasmctl.AwaitChange(), false
+	case result.BackOff && f.After > 0:
+		result.Action, result.BackOff = wasmctl.Requeue(f.After), false
 	}
-	return Result{Action: action, Failure: failure}
+	return result
 }
 
 // Manifest returns what the host reads of the reconciler: its manifest with what
