@@ -43,8 +43,8 @@ func (s *session) logOutcome(out applier.Outcome) {
 // announce says what is watched and what the module may do.
 func (s *session) announce() {
 	info, limits := s.module.Info(), s.module.Limits()
-	s.log.Info("module loaded", "module", s.opts.module, "digest", shortDigest(info.Digest), "size", info.Size, "toolchain", info.Toolchain,
-		"memory", limits.Memory, "timeout", limits.Timeout, "concurrency", s.module.Concurrency())
+	s.log.Info("module loaded", "module", s.opts.module, "digest", shortDigest(info.Digest), "size", info.Size,
+		"memory_limit", limits.Memory, "timeout", limits.Timeout, "concurrency", s.module.Concurrency())
 	scope := "all namespaces"
 	if ns := s.namespaces(); len(ns) > 0 {
 		scope = "namespace " + ns[0]
@@ -52,8 +52,14 @@ func (s *session) announce() {
 	if !s.kind.Namespaced {
 		scope = "cluster"
 	}
-	s.log.Info("reconciles", "controller", s.name, "kind", s.kind.Name(), "version", s.kind.Version, "scope", scope,
-		"selector", s.watch.LabelSelector, "field_selector", s.watch.FieldSelector)
+	attrs := []any{"controller", s.name, "kind", s.kind.Name(), "version", s.kind.Version, "scope", scope}
+	if s.watch.LabelSelector != "" {
+		attrs = append(attrs, "selector", s.watch.LabelSelector)
+	}
+	if s.watch.FieldSelector != "" {
+		attrs = append(attrs, "field_selector", s.watch.FieldSelector)
+	}
+	s.log.Info("reconciles", attrs...)
 	for _, k := range s.owns {
 		s.log.Info("watches owned", "controller", s.name, "kind", k.Name(), "version", k.Version)
 	}

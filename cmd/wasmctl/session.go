@@ -34,7 +34,8 @@ type session struct {
 	resolver   *kubeapi.Resolver
 
 	module *host.Module
-	watch  abi.Watch // what the manifest says of the kind, under the flags
+	guests applier.Module // what the controller acquires guests from: module
+	watch  abi.Watch      // what the manifest says of the kind, under the flags
 	kind   kubeapi.Kind
 	owns   []kubeapi.Kind
 	policy *kubeapi.Policy
@@ -73,6 +74,7 @@ func (s *session) load(ctx context.Context, wasm []byte) error {
 	if s.module, err = host.Load(ctx, wasm, cfg); err != nil {
 		return moduleError(err)
 	}
+	s.guests = s.module
 	return nil
 }
 
@@ -99,6 +101,9 @@ func (s *session) api(ctx context.Context, m *abi.Manifest) (host.API, error) {
 		if s.name = m.Name; s.name == "" {
 			s.name = moduleName(s.opts.module)
 		}
+	}
+	if err := checkManifest(m); err != nil {
+		return nil, err
 	}
 	if err := s.resolveKinds(ctx, m); err != nil {
 		return nil, err
@@ -196,7 +201,7 @@ func (s *session) controller() (*controller.Controller, error) {
 		return nil, withCode(exitCluster, err)
 	}
 	cfg := controller.Config{
-		Name: s.name, Module: s.module, Logger: s.log, Concurrency: s.module.Concurrency(), DrainTimeout: s.opts.drain,
+		Name: s.name, Module: s.guests, Logger: s.log, Concurrency: s.module.Concurrency(), DrainTimeout: s.opts.drain,
 		Watches: watcher.NewSet(client, watcher.Config{Log: s.log}), OnOutcome: s.logOutcome, Deletes: s.watch.Deletes,
 		For: kindWatch(s.kind, s.watch),
 	}
@@ -233,5 +238,3 @@ func (s *session) close() error {
 	}
 	return errors.Join(errs...)
 }
-
-var _ applier.Module = (*host.Module)(nil)

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestMain puts this test binary on PATH as "wasmctl", so that tests run the
+// command as users do: as a process.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"wasmctl": main})
+}
+
+// TestScripts runs testdata/script/*.txtar: what a user types and sees, where
+// no cluster is needed.
+func TestScripts(t *testing.T) {
+	guests, err := filepath.Abs("../../testdata/wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("GUESTS", guests)
+			env.Setenv("HOME", env.WorkDir)
+			env.Setenv("KUBECONFIG", filepath.Join(env.WorkDir, "no-kubeconfig"))
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+	})
+}
+
+// exits runs "exits CODE COMMAND ARGS...": the command must exit with CODE.
+func exits(ts *testscript.TestScript, _ bool, args []string) {
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	err = ts.Exec(args[1], args[2:]...)
+	got := 0
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		got = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if got != want {
+		ts.Fatalf("%v: exit code %d, want %d", args[1:], got, want)
+	}
+}
+
+// TestExitCodes_ReadmeHasTheTable keeps the documented table true.
+func TestExitCodes_ReadmeHasTheTable(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range exitCodes {
+		if line := "| " + strconv.Itoa(e.code) + " | " + e.text + " |"; !containsLine(string(readme), line) {
+			t.Errorf("README.md lacks %q", line)
+		}
+	}
+}
+
+func containsLine(text, line string) bool {
+	for l := range strings.Lines(text) {
+		if strings.TrimSpace(l) == line {
+			return true
+		}
+	}
+	return false
+}
