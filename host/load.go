@@ -100,18 +100,19 @@ func (g *generation) start(ctx context.Context, info *Info) error {
 	if len(unknown) > 0 {
 		g.log.Warn("manifest has keys that this host does not know; they are ignored", "keys", unknown)
 	}
-	if g.cfg.API != nil {
-		api, err := g.cfg.API(man)
-		if err != nil {
-			return fmt.Errorf("module[%s]: api: %w", g.name, err)
-		}
-		g.api = api
-	}
 	in, err := g.get(ctx)
 	if err != nil {
 		return g.startError(err)
 	}
 	g.put(in)
+	if g.cfg.API == nil {
+		return nil
+	}
+	// Last, because it may wait for a cluster: a module that does not start is
+	// refused without one.
+	if g.api, err = g.cfg.API(man); err != nil {
+		return fmt.Errorf("module[%s]: api: %w", g.name, err)
+	}
 	return nil
 }
 
