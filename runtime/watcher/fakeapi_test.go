@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"sync"
 	"syscall"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -64,6 +65,12 @@ type fakeResource struct {
 	fault func(verb string) error
 	// closeAtOnce ends each watch as soon as it is opened.
 	closeAtOnce bool
+	// cutLists ends streamed lists before the bookmark that completes them.
+	cutLists bool
+	// listsExpire refuses lists from a resourceVersion on.
+	listsExpire bool
+	// hang makes list requests take this long to notice that they are cancelled.
+	hang time.Duration
 }
 
 type change struct {
@@ -101,8 +108,15 @@ func (r *fakeResource) Namespace(string) dynamic.ResourceInterface { return r }
 func (r *fakeResource) List(ctx context.Context, opts metav1.ListOptions) (*unstructured.UnstructuredList, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.hang > 0 {
+		<-ctx.Done()
+		pass(r.hang)
+	}
 	if err := r.begin(ctx, "list", opts.ResourceVersion); err != nil {
 		return nil, err
+	}
+	if r.listsExpire && opts.ResourceVersion != "" && opts.ResourceVersion != "0" {
+		return nil, apierrors.NewResourceExpired("too old resource version")
 	}
 	list := &unstructured.UnstructuredList{}
 	list.SetResourceVersion(strconv.Itoa(r.rv))
@@ -131,6 +145,10 @@ func (r *fakeResource) Watch(ctx context.Context, opts metav1.ListOptions) (watc
 	case streaming:
 		for _, o := range r.objects {
 			s.result <- watch.Event{Type: watch.Added, Object: o.DeepCopy()}
+			if r.cutLists {
+				r.end(s)
+				return s, nil
+			}
 		}
 		s.result <- r.bookmark(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
 	case from < r.compacted:

@@ -127,8 +127,7 @@ func (lw *listWatcher) watch(ctx context.Context, opts metav1.ListOptions) (watc
 		lw.failed(ctx, err, streaming, true)
 		return nil, err
 	}
-	lw.status.opened(streaming)
-	s := newStream(lw, w, streaming)
+	s := newStream(lw, w, streaming, lw.status.opened(streaming))
 	go func() {
 		defer lw.running.Done()
 		s.run(ctx)

@@ -141,6 +141,24 @@ func TestSubscription_SyncedAfterTheLastListedEvent(t *testing.T) {
 	})
 }
 
+// The last Run returns only when the requests of the watch have ended, although
+// client-go's reflector does not wait for its lists.
+func TestSubscription_RunWaitsForItsRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newFakeAPI()
+		api.of(configMaps).failWith(errNoStreams, "stream")
+		api.of(configMaps).hang = time.Minute
+		u := subscribe(t, watcher.NewSet(api, watcher.Config{}), watcher.Source{Resource: configMaps})
+		synctest.Wait()
+		start := time.Now()
+		u.end()
+		if d := time.Since(start); d != time.Minute {
+			t.Errorf("stopped after %s, the list request ended after a minute", d)
+		}
+		u.phase(watcher.Syncing) // to be stopped is no failure
+	})
+}
+
 func TestSubscription_RunsOnceAndReleases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		set := watcher.NewSet(newFakeAPI(), watcher.Config{})

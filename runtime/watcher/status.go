@@ -23,7 +23,8 @@ type status struct {
 
 	mu       sync.Mutex
 	complete bool      // guarded by mu; the last list is in the store and handed over
-	open     bool      // guarded by mu; a watch request is being answered
+	opens    int       // guarded by mu; counts answered watch requests
+	open     int       // guarded by mu; which of them is open, or 0
 	outage   time.Time // guarded by mu; when the watch last stopped being ready
 }
 
@@ -57,18 +58,20 @@ func (s *status) get() State {
 // progressed notes that the API server has sent something.
 func (s *status) progressed() { s.progress.Store(time.Now().UnixNano()) }
 
-// opened notes that a watch request was answered. With streaming, a new list
-// comes first.
-func (s *status) opened(streaming bool) {
+// opened notes that a watch request was answered, and returns the number to
+// close it by. With streaming, a new list comes first.
+func (s *status) opened(streaming bool) int {
 	s.progressed()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.open = true
+	s.opens++
+	s.open = s.opens
 	if streaming {
 		s.complete = false
 		s.arrived.Store(0)
 	}
 	s.settle()
+	return s.opens
 }
 
 // listed notes that a list is in the store and was handed to all subscribers.
@@ -79,11 +82,15 @@ func (s *status) listed() {
 	s.settle()
 }
 
-// closed notes that the watch request has ended.
-func (s *status) closed() {
+// closed notes that a watch request has ended. The next one may have been
+// answered already: the reflector does not wait for the end of one it has given
+// up.
+func (s *status) closed(number int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.open = false
+	if s.open == number {
+		s.open = 0
+	}
 }
 
 // settle moves to Ready, or from a failure that is over to Syncing. The caller
@@ -91,7 +98,7 @@ func (s *status) closed() {
 func (s *status) settle() {
 	before := s.current.Load()
 	switch {
-	case !s.open:
+	case s.open == 0:
 	case s.complete && before.Phase != Ready:
 		s.move(State{Phase: Ready})
 	case !s.complete && before.Phase != Ready && before.Phase != Syncing:

@@ -17,14 +17,15 @@ type stream struct {
 	lw        *listWatcher
 	source    watch.Interface
 	streaming bool // the list comes first, up to a marked bookmark
+	number    int  // among the answered requests, for status
 	result    chan watch.Event
 	stopped   chan struct{}
 	stop      sync.Once
 }
 
-func newStream(lw *listWatcher, source watch.Interface, streaming bool) *stream {
+func newStream(lw *listWatcher, source watch.Interface, streaming bool, number int) *stream {
 	return &stream{
-		lw: lw, source: source, streaming: streaming,
+		lw: lw, source: source, streaming: streaming, number: number,
 		result:  make(chan watch.Event),
 		stopped: make(chan struct{}),
 	}
@@ -44,7 +45,7 @@ func (s *stream) Stop() {
 // run hands events on until the source ends or Stop is called.
 func (s *stream) run(ctx context.Context) {
 	defer close(s.result)
-	defer s.lw.status.closed()
+	defer s.lw.status.closed(s.number)
 	defer s.source.Stop()
 	end := streamEnd{opened: time.Now()}
 	for {

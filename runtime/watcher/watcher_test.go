@@ -108,6 +108,53 @@ func TestWatch_ExpiredRelistsAndEmitsDifferences(t *testing.T) {
 	})
 }
 
+// Rule 12: a list that is itself answered 410 is asked for without a
+// resourceVersion at once.
+func TestWatch_ExpiredListIsAskedForAgainAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, b *bed) {
+		after(time.Minute)
+		b.cm.failWith(errNoStreams, "stream")
+		b.cm.mu.Lock()
+		b.cm.listsExpire = true
+		b.cm.mu.Unlock()
+		b.cm.compact()
+		b.cm.cut()
+		synctest.Wait()
+		b.cm.set("c", 1)
+		after(1700 * time.Millisecond) // the one delay after the watch's own 410
+		b.u.expect("Relisted ns/c")
+		b.u.phase(watcher.Ready)
+	})
+}
+
+// Rule 11: a list that is cut off changes nothing; the objects that had not
+// arrived are not taken for deleted.
+func TestWatch_ListThatIsCutOffChangesNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, b *bed) {
+		after(time.Minute)
+		b.cm.mu.Lock()
+		b.cm.cutLists = true
+		b.cm.mu.Unlock()
+		b.cm.compact()
+		b.cm.cut()
+		after(20 * time.Second)
+		b.u.expect()
+		b.u.phase(watcher.Failing)
+		if n := b.u.sub.Store().Len(); n != 2 {
+			t.Errorf("store has %d objects, want the 2 from before", n)
+		}
+		if n := len(b.cm.took()); n < 3 || n > 10 {
+			t.Errorf("%d requests in 20 s, want 3 to 10", n)
+		}
+		b.cm.mu.Lock()
+		b.cm.cutLists = false
+		b.cm.mu.Unlock()
+		after(time.Minute)
+		b.u.expect()
+		b.u.phase(watcher.Ready)
+	})
+}
+
 // Rule 11: a relist that shows nothing new triggers nothing, and unchanged
 // objects stay the ones that are there.
 func TestWatch_RelistOfUnchangedTriggersNothing(t *testing.T) {
@@ -117,6 +164,7 @@ func TestWatch_RelistOfUnchangedTriggersNothing(t *testing.T) {
 			after(time.Minute)
 			b.cm.compact()
 			b.cm.cut()
+			b.u.phase(watcher.Ready) // 410 is no failure
 			after(10 * time.Second)
 		}
 		b.u.expect()
@@ -202,6 +250,7 @@ func TestWatch_ShortWatchesBackOff(t *testing.T) {
 		b.cm.closeAtOnce = true
 		b.cm.mu.Unlock()
 		b.cm.cut()
+		b.u.phase(watcher.Failing)
 		after(10 * time.Minute)
 		if n := len(b.cm.took()); n > 80 {
 			t.Errorf("%d requests in ten minutes", n)
