@@ -137,7 +137,7 @@ func TestCall_PatchAndItsPreconditions(t *testing.T) {
 	}
 	s.fails(404, "not found", abi.OpAPIPatch, with(s.ref("none"), "patchType", "merge", "patch", map[string]any{}))
 	s.fails(422, "unknown field", abi.OpAPIPatch, with(s.ref("a"), "patchType", "merge", "patch", map[string]any{"odd": 1}, "fieldValidation", "Strict"))
-	s.fails(415, "", abi.OpAPIPatch, with(s.widgetRef("none"), "patchType", "strategic", "patch", map[string]any{}))
+	s.fails(415, "", abi.OpAPIPatch, with(s.sprocketRef("none"), "patchType", "strategic", "patch", map[string]any{}))
 }
 
 func TestCall_ApplyAndItsConflicts(t *testing.T) {

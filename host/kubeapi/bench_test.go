@@ -3,10 +3,16 @@ package kubeapi
 import (
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 )
 
 // BenchmarkTranscode_4KiB is what an answer costs beside the request itself.
@@ -29,6 +35,45 @@ func BenchmarkTranscode_4KiB(b *testing.B) {
 			b.Fatal(got.Status)
 		}
 	}
+}
+
+// BenchmarkGet compares an api_get on a real API server with the dynamic client
+// on its own, which stops at the decoded map.
+func BenchmarkGet(b *testing.B) {
+	c := devclustertest.Shared(b)
+	ns := devclustertest.Namespace(b, c)
+	client, err := NewClient(c.RESTConfig())
+	if err != nil {
+		b.Fatal(err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	api, err := New(Config{Client: client, Resolver: NewResolver(client, log), Controller: "bench", Policy: everything(), Logger: log})
+	if err != nil {
+		b.Fatal(err)
+	}
+	ref := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "namespace": ns, "name": "a"}
+	object := with(ref, "object", map[string]any{"data": map[string]any{"text": strings.Repeat("x", 1000)}})
+	if got := api.Call(b.Context(), abi.OpAPICreate, msg(b, object)); got.Status != abi.StatusOK {
+		b.Fatal(got.Status)
+	}
+	b.Run("call", func(b *testing.B) {
+		req := msg(b, ref)
+		b.ReportAllocs()
+		for b.Loop() {
+			if got := api.Call(b.Context(), abi.OpAPIGet, req); got.Status != abi.StatusOK {
+				b.Fatal(got.Status)
+			}
+		}
+	})
+	b.Run("dynamic", func(b *testing.B) {
+		native := dynamic.NewForConfigOrDie(client.config).Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"})
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := native.Namespace(ns).Get(b.Context(), "a", metav1.GetOptions{}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 }
 
 // BenchmarkCall_Denied is the way of a request up to the policy.

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) { devclustertest.Main(m) }
 func sharedSession(t *testing.T) *session {
 	t.Helper()
 	c := devclustertest.Shared(t)
-	devclustertest.Apply(t, c, []byte(widgetCRD))
+	devclustertest.Apply(t, c, []byte(sprocketCRD))
 	return newSession(t, c.RESTConfig(), devclustertest.Namespace(t, c))
 }
 
@@ -97,7 +97,7 @@ func TestCheckWatch_NamesTheMissingRules(t *testing.T) {
 
 func TestResolve_OnTheRealServer(t *testing.T) {
 	c := devclustertest.Shared(t)
-	devclustertest.Apply(t, c, []byte(widgetCRD))
+	devclustertest.Apply(t, c, []byte(sprocketCRD))
 	r := newResolver(t, c.RESTConfig())
 	for name, want := range map[string]string{
 		"cm": "v1/configmaps", "ConfigMap": "v1/configmaps", "v1/ConfigMap": "v1/configmaps", "po": "v1/pods", "ns": "v1/namespaces",
@@ -105,14 +105,14 @@ func TestResolve_OnTheRealServer(t *testing.T) {
 		"Deployment.v1.apps": "apps/v1/deployments", "apps/v1/deployments": "apps/v1/deployments", "events": "v1/events",
 		"events.events.k8s.io": "events.k8s.io/v1/events", "sc.storage": "storage.k8s.io/v1/storageclasses", "hpa": "autoscaling/v2/horizontalpodautoscalers",
 		"hpa.v1.autoscaling": "autoscaling/v1/horizontalpodautoscalers", "crd": "apiextensions.k8s.io/v1/customresourcedefinitions",
-		"wdg": "kubeapi.wasmctl.dev/v1/widgets", "Widget": "kubeapi.wasmctl.dev/v1/widgets", "widgets.kubeapi": "kubeapi.wasmctl.dev/v1/widgets",
-		"kubeapi.wasmctl.dev/v1/Widget": "kubeapi.wasmctl.dev/v1/widgets", "widgets.v1.kubeapi.wasmctl.dev": "kubeapi.wasmctl.dev/v1/widgets",
+		"spr": "kubeapi.wasmctl.dev/v1/sprockets", "Sprocket": "kubeapi.wasmctl.dev/v1/sprockets", "sprockets.kubeapi": "kubeapi.wasmctl.dev/v1/sprockets",
+		"kubeapi.wasmctl.dev/v1/Sprocket": "kubeapi.wasmctl.dev/v1/sprockets", "sprockets.v1.kubeapi.wasmctl.dev": "kubeapi.wasmctl.dev/v1/sprockets",
 	} {
 		if got, err := r.Resolve(t.Context(), name); err != nil || got.String() != want {
 			t.Errorf("%s: got %v, %v, want %s", name, got, err, want)
 		}
 	}
-	for name, near := range map[string]string{"deploymnets": "deployments.apps", "widgetz.kubeapi.wasmctl.dev": "widgets.kubeapi.wasmctl.dev"} {
+	for name, near := range map[string]string{"deploymnets": "deployments.apps", "sprocketz.kubeapi.wasmctl.dev": "sprockets.kubeapi.wasmctl.dev"} {
 		var unknown *UnknownKindError
 		if _, err := r.Resolve(t.Context(), name); !errors.As(err, &unknown) || len(unknown.Near) == 0 || unknown.Near[0] != near {
 			t.Errorf("%s: %v", name, err)
@@ -193,6 +193,12 @@ func TestWait_TakesAKindThatArrivesLater(t *testing.T) {
 	suffix := strings.ReplaceAll(devclustertest.Namespace(t, c), "-", "")
 	plural, kind := "gadgets"+suffix, "Gadget"+suffix
 	r := newResolver(t, c.RESTConfig())
+	t.Cleanup(func() {
+		path := "apis/apiextensions.k8s.io/v1/customresourcedefinitions/" + plural + ".late.wasmctl.dev"
+		if err := r.client.rest.Delete().AbsPath(path).Do(context.WithoutCancel(t.Context())).Error(); err != nil {
+			t.Error(err)
+		}
+	})
 	said := make(chan error, 10)
 	type result struct {
 		kind Kind

@@ -55,7 +55,8 @@ type Policy struct {
 	rules []abi.Capability
 }
 
-// NewPolicy returns a policy of these rules and no other.
+// NewPolicy returns a policy of these rules and no other. It keeps the lists in
+// them: they must not be changed any more.
 func NewPolicy(rules []abi.Capability) *Policy {
 	return &Policy{rules: slices.Clone(rules)}
 }

@@ -33,7 +33,7 @@ func (a *API) send(ctx context.Context, r *request) abi.Response {
 	var contentType string
 	result := h.Do(quiet(ctx)).ContentType(&contentType)
 	if err := result.Error(); err != nil {
-		if isNoSuchResource(err) {
+		if r.Subresource == "" && isNoSuchResource(err) {
 			a.resolver.expire()
 		}
 		return fromError(ctx, r.asConflict(err))

@@ -18,7 +18,7 @@ func everything() *Policy {
 	var rules []abi.Capability
 	for _, gr := range []string{
 		"configmaps", "secrets", "pods", "namespaces", "serviceaccounts", "endpoints", "events", "deployments.apps", "clusterroles.rbac.authorization.k8s.io",
-		"widgets.kubeapi.wasmctl.dev", "poddisruptionbudgets.policy", "selfsubjectaccessreviews.authorization.k8s.io",
+		"sprockets.kubeapi.wasmctl.dev", "poddisruptionbudgets.policy", "selfsubjectaccessreviews.authorization.k8s.io",
 	} {
 		resource, group, _ := strings.Cut(gr, ".")
 		rules = append(rules, abi.Capability{Group: group, Resource: resource, Verbs: []string{"*"}},

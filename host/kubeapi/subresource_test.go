@@ -8,15 +8,15 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-const widgetCRD = `
+const sprocketCRD = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata:
-  name: widgets.kubeapi.wasmctl.dev
+  name: sprockets.kubeapi.wasmctl.dev
 spec:
   group: kubeapi.wasmctl.dev
   scope: Namespaced
-  names: {kind: Widget, plural: widgets, singular: widget, shortNames: [wdg], listKind: WidgetList}
+  names: {kind: Sprocket, plural: sprockets, singular: sprocket, shortNames: [spr], listKind: SprocketList}
   versions:
   - name: v1
     served: true
@@ -32,33 +32,33 @@ spec:
           status: {type: object, properties: {size: {type: integer}}}
 `
 
-func (s *session) widgetRef(name string) map[string]any {
-	return map[string]any{"apiVersion": "kubeapi.wasmctl.dev/v1", "kind": "Widget", "namespace": s.ns, "name": name}
+func (s *session) sprocketRef(name string) map[string]any {
+	return map[string]any{"apiVersion": "kubeapi.wasmctl.dev/v1", "kind": "Sprocket", "namespace": s.ns, "name": name}
 }
 
-func (s *session) widget(name string, kv ...any) map[string]any {
+func (s *session) sprocket(name string, kv ...any) map[string]any {
 	return with(map[string]any{
-		"apiVersion": "kubeapi.wasmctl.dev/v1", "kind": "Widget", "metadata": map[string]any{"name": name, "namespace": s.ns},
+		"apiVersion": "kubeapi.wasmctl.dev/v1", "kind": "Sprocket", "metadata": map[string]any{"name": name, "namespace": s.ns},
 	}, kv...)
 }
 
 func TestCall_StatusOfACustomResource(t *testing.T) {
 	s := sharedSession(t)
 	spec := map[string]any{"size": 1, "share": 0.5}
-	made := s.ok(abi.OpAPICreate, map[string]any{"object": s.widget("w", "spec", spec, "status", map[string]any{"size": 9})})
+	made := s.ok(abi.OpAPICreate, map[string]any{"object": s.sprocket("w", "spec", spec, "status", map[string]any{"size": 9})})
 	if made["status"] != nil || at(made, "spec", "share") != 0.5 || at(made, "spec", "size") != int64(1) {
 		t.Errorf("created: %v", made)
 	}
-	status := map[string]any{"object": s.widget("w", "spec", map[string]any{"size": 7}, "status", map[string]any{"size": 2}), "subresource": "status"}
+	status := map[string]any{"object": s.sprocket("w", "spec", map[string]any{"size": 7}, "status", map[string]any{"size": 2}), "subresource": "status"}
 	for name, got := range map[string]map[string]any{
 		"apply": s.ok(abi.OpAPIApply, with(status, "force", true)),
 		"update": s.ok(abi.OpAPIUpdate, with(status, "preconditions", map[string]any{
-			"resourceVersion": at(s.ok(abi.OpAPIGet, s.widgetRef("w")), "metadata", "resourceVersion"),
+			"resourceVersion": at(s.ok(abi.OpAPIGet, s.sprocketRef("w")), "metadata", "resourceVersion"),
 		})),
-		"patch": s.ok(abi.OpAPIPatch, with(s.widgetRef("w"), "subresource", "status", "patchType", "merge", "patch", map[string]any{
+		"patch": s.ok(abi.OpAPIPatch, with(s.sprocketRef("w"), "subresource", "status", "patchType", "merge", "patch", map[string]any{
 			"spec": map[string]any{"size": 7}, "status": map[string]any{"size": 2},
 		})),
-		"get": s.ok(abi.OpAPIGet, with(s.widgetRef("w"), "subresource", "status")),
+		"get": s.ok(abi.OpAPIGet, with(s.sprocketRef("w"), "subresource", "status")),
 	} {
 		if at(got, "status", "size") != int64(2) || at(got, "spec", "size") != int64(1) {
 			t.Errorf("%s of the status: spec %v, status %v", name, got["spec"], got["status"])
@@ -70,8 +70,8 @@ func TestCall_StatusOfACustomResource(t *testing.T) {
 // kind of its own.
 func TestCall_ScaleIsOfAnotherKind(t *testing.T) {
 	s := sharedSession(t)
-	s.ok(abi.OpAPICreate, map[string]any{"object": s.widget("w", "spec", map[string]any{"size": 1})})
-	ref := with(s.widgetRef("w"), "subresource", "scale")
+	s.ok(abi.OpAPICreate, map[string]any{"object": s.sprocket("w", "spec", map[string]any{"size": 1})})
+	ref := with(s.sprocketRef("w"), "subresource", "scale")
 	scale := s.ok(abi.OpAPIGet, ref)
 	if scale["kind"] != "Scale" || at(scale, "spec", "replicas") != int64(1) {
 		t.Fatalf("scale: %v", scale)
@@ -79,10 +79,10 @@ func TestCall_ScaleIsOfAnotherKind(t *testing.T) {
 	scale["spec"] = map[string]any{"replicas": 3}
 	s.ok(abi.OpAPIUpdate, with(ref, "object", scale))
 	s.ok(abi.OpAPIPatch, with(ref, "patchType", "merge", "patch", map[string]any{"spec": map[string]any{"replicas": 4}}))
-	if got := s.ok(abi.OpAPIGet, s.widgetRef("w")); at(got, "spec", "size") != int64(4) {
+	if got := s.ok(abi.OpAPIGet, s.sprocketRef("w")); at(got, "spec", "size") != int64(4) {
 		t.Errorf("spec after scaling: %v", got["spec"])
 	}
-	s.fails(404, "", abi.OpAPIGet, with(s.widgetRef("w"), "subresource", "nonsense"))
+	s.fails(404, "", abi.OpAPIGet, with(s.sprocketRef("w"), "subresource", "nonsense"))
 }
 
 func TestCall_CreateOfASubresource(t *testing.T) {
