@@ -37,7 +37,7 @@ func TestReconcile_Results(t *testing.T) {
 // of the one call, each of its kind; the instance is thrown away, and the next
 // call of the same lease, error_policy's, gets a fresh one.
 func TestReconcile_FailureKinds(t *testing.T) {
-	cfg := Config{Limits: Limits{Memory: 128 * pageSize, Timeout: 2 * time.Second}}
+	cfg := Config{Limits: Limits{Memory: 128 * pageSize}}
 	m := load(t, wasm.Modes, cfg)
 	other := acquire(t, m)
 	for _, tc := range []struct {

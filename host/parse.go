@@ -61,7 +61,11 @@ func parseModule(b []byte) (*binaryModule, error) {
 	for i := range m.sections {
 		s := &m.sections[i]
 		r := &wasmReader{b: s.payload}
-		if err := m.parseSection(s.id, r); err != nil {
+		err := m.parseSection(s.id, r)
+		if s.id == sectionCustom && s.name == "name" {
+			err = checkNames(r)
+		}
+		if err != nil {
 			return m, fmt.Errorf("section %s: %w", s, err)
 		}
 	}
@@ -92,7 +96,13 @@ func (m *binaryModule) parseSection(id byte, r *wasmReader) error {
 		return r.each(m.parseExport)
 	case sectionStart:
 		m.start = true
-	case sectionGlobal, sectionElement, sectionCode, sectionData:
+	case sectionCode:
+		return r.each(checkBody)
+	case sectionData:
+		return r.each(checkData)
+	case sectionElement:
+		return r.each(checkElement)
+	case sectionGlobal, sectionTag:
 		_, err := r.count() // the rest is wazero's to check
 		return err
 	}
