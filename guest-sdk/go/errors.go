@@ -72,9 +72,36 @@ func newError(op *imports.Op, status int32, body []byte) *Error {
 	return e
 }
 
+// AsError returns the *Error that err is or wraps. It is errors.As for it, which
+// older TinyGo does not have the reflection for.
+func AsError(err error) (*Error, bool) { return as[*Error](err) }
+
 func hasStatus(err error, status int) bool {
-	var e *Error
-	return errors.As(err, &e) && e.Status == status
+	e, ok := as[*Error](err)
+	return ok && e.Status == status
+}
+
+// as finds the first error of type T that err is or wraps.
+func as[T error](err error) (found T, ok bool) {
+	for err != nil {
+		if found, ok = err.(T); ok { //nolint:errorlint // this is the walk itself
+			return found, true
+		}
+		switch e := err.(type) { //nolint:errorlint // as above
+		case interface{ Unwrap() error }:
+			err = e.Unwrap()
+		case interface{ Unwrap() []error }:
+			for _, inner := range e.Unwrap() {
+				if found, ok = as[T](inner); ok {
+					return found, true
+				}
+			}
+			return found, false
+		default:
+			return found, false
+		}
+	}
+	return found, false
 }
 
 // IsNotFound reports whether the object, or its kind, does not exist.
@@ -87,8 +114,8 @@ func IsConflict(err error) bool { return hasStatus(err, 409) && !IsAlreadyExists
 
 // IsAlreadyExists reports whether an object of that name is there already.
 func IsAlreadyExists(err error) bool {
-	var e *Error
-	return errors.As(err, &e) && e.Status == 409 && e.Reason == "AlreadyExists"
+	e, ok := as[*Error](err)
+	return ok && e.Status == 409 && e.Reason == "AlreadyExists"
 }
 
 // IsInvalid reports whether the API server found the object to be wrong.
@@ -213,8 +240,7 @@ func clip(s string) string {
 // classify gathers what the layers of err say; the outermost wins.
 func classify(err error) qualified {
 	all := qualified{err: err}
-	var q *qualified
-	for e := err; errors.As(e, &q); e = q.err {
+	for q, ok := as[*qualified](err); ok; q, ok = as[*qualified](q.err) {
 		if all.class == "" {
 			all.class = q.class
 		}
@@ -225,8 +251,7 @@ func classify(err error) qualified {
 			all.after = q.after
 		}
 	}
-	var api *Error
-	if errors.As(err, &api) {
+	if api, ok := as[*Error](err); ok {
 		if all.reason == "" {
 			all.reason = api.Reason
 		}

@@ -192,6 +192,9 @@ func TestErrors_MessageOfAnyBytesMayCrossTheWall(t *testing.T) {
 }
 
 func TestErrors_PredicatesTellStatusesApart(t *testing.T) {
+	joined := fmt.Errorf("a: %w", errors.Join(errors.New("b"), fmt.Errorf("c: %w", &Error{Status: 404, Reason: "R"})))
+	e, ok := AsError(joined)
+	equal(t, []any{ok, e.Reason, IsNotFound(joined)}, []any{true, "R", true})
 	exists := fmt.Errorf("x: %w", &Error{Status: 409, Reason: "AlreadyExists"})
 	conflict := &Error{Status: 409, Reason: "Conflict"}
 	equal(t, []bool{IsAlreadyExists(exists), IsConflict(exists), IsAlreadyExists(conflict), IsConflict(conflict)}, []bool{true, false, false, true})

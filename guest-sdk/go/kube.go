@@ -147,8 +147,7 @@ func (c *Client) object(op *imports.Op, req []byte, ref ObjectRef) (Object, erro
 
 // at puts the object's name into an *Error.
 func at(err error, ref ObjectRef) error {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := as[*Error](err); ok {
 		e.Ref = ref
 	}
 	return err

@@ -82,21 +82,26 @@ func (h *Host) apply(r *request) (any, *failure) {
 	if manager == "" {
 		manager = "wasmctl/" + h.manifest.Name
 	}
+	set := mine(r.object, r.sub)
+	old, exists := h.store.objects[r.id]
 	if r.sub != "" {
 		manager += " " + r.sub // a manager has a set of its own for each subresource
 	}
-	set := mine(r.object, r.sub)
-	old, exists := h.store.objects[r.id]
-	if !exists {
-		if r.sub != "" {
-			return nil, h.notFound(r)
-		}
-		obj := clone(r.object)
-		delete(obj, "status")
-		body, fail := h.insert(r, obj)
-		h.own(r, manager, set, fail)
-		return body, fail
+	switch {
+	case exists:
+		return h.applyOver(r, manager, set, old)
+	case r.sub != "":
+		return nil, h.notFound(r)
 	}
+	obj := clone(r.object)
+	delete(obj, "status")
+	body, fail := h.insert(r, obj)
+	h.own(r, manager, set, fail)
+	return body, fail
+}
+
+// applyOver is apply to an object that is there.
+func (h *Host) applyOver(r *request, manager string, set fieldSet, old map[string]any) (any, *failure) {
 	taken := h.conflicts(r, manager, set, old)
 	if len(taken) > 0 && !r.bool("force") {
 		return nil, apiFailure(409, "Conflict", "Apply failed with conflicts: "+describe(taken))

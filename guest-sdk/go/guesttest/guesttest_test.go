@@ -378,7 +378,6 @@ func TestHost_FailedRunsAreCountedAndGivenToErrorPolicy(t *testing.T) {
 	fail = true
 	host.Reconcile(r, ref)
 	equal(t, attempts, []int{1, 2, 3, 1})
-
 }
 
 // TestHost_DecidesAsTheHostDoes: rule 18 (a permanent error waits for a change)
