@@ -1,0 +1,3 @@
+// Package bench compares wasmctl with native peers that do the same work on the
+// same control plane. `make bench` runs it.
+package bench

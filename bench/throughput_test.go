@@ -1,0 +1,154 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/wasmctl/wasmctl/devcluster"
+	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
+)
+
+const (
+	objects = 2000 // generators of one round
+	rounds  = 3    // of each controller, in turn
+	workers = 8    // of each controller
+)
+
+var generators = schema.GroupVersionResource{Group: "examples.wasmctl.dev", Version: "v1", Resource: "configmapgenerators"}
+
+func TestMain(m *testing.M) { devclustertest.Main(m) }
+
+// BenchmarkThroughput_WasmAgainstNative reconciles the same objects, two API
+// writes each, with the example module in wasmctl and with the same logic as a
+// native client-go controller, in turn, and reports objects per second from
+// the first to the last that was reconciled, and the ratio.
+func BenchmarkThroughput_WasmAgainstNative(b *testing.B) {
+	cluster := devclustertest.Shared(b)
+	devclustertest.ApplyFile(b, cluster, "../examples/configmapgenerator/crd.yaml")
+	nativeBinary := filepath.Join(b.TempDir(), "native")
+	if out, err := exec.Command("go", "build", "-o", nativeBinary, "./native").CombinedOutput(); err != nil {
+		b.Fatalf("build: %v\n%s", err, out)
+	}
+	for b.Loop() {
+		var native, wasm float64
+		for range rounds {
+			native += round(b, cluster, func(ns string) *exec.Cmd {
+				return exec.Command(nativeBinary, "--kubeconfig", cluster.Kubeconfig(), "--namespace", ns, "--workers", fmt.Sprint(workers))
+			})
+			wasm += round(b, cluster, func(ns string) *exec.Cmd {
+				return exec.Command("../bin/wasmctl", "run", "../bin/examples/configmapgenerator.wasm",
+					"--kubeconfig", cluster.Kubeconfig(), "-n", ns, "--concurrency", fmt.Sprint(workers))
+			})
+		}
+		b.ReportMetric(native/rounds, "native-objects/s")
+		b.ReportMetric(wasm/rounds, "wasm-objects/s")
+		b.ReportMetric(wasm/native, "wasm/native")
+	}
+}
+
+// round makes the objects of one round in a namespace of their own, starts a
+// controller, and returns how many it reconciled per second.
+func round(b *testing.B, cluster *devcluster.Cluster, command func(namespace string) *exec.Cmd) float64 {
+	b.Helper()
+	client, err := dynamic.NewForConfig(unlimited(cluster.RESTConfig()))
+	if err != nil {
+		b.Fatal(err)
+	}
+	ns := devclustertest.Namespace(b, cluster)
+	api := client.Resource(generators).Namespace(ns)
+	create(b, api)
+	ctx, cancel := context.WithTimeout(b.Context(), 5*time.Minute)
+	defer cancel()
+	list, err := api.List(ctx, metav1.ListOptions{})
+	if err != nil || len(list.Items) != objects {
+		b.Fatal(len(list.Items), err)
+	}
+	w, err := api.Watch(ctx, metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer w.Stop()
+	cmd := command(ns)
+	cmd.Stdout, cmd.Stderr = io.Discard, os.Stderr
+	if strings.Contains(cmd.Path, "wasmctl") {
+		cmd.Stderr = io.Discard // one line per object
+	}
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	rate := measure(b, w)
+	_ = cmd.Process.Signal(syscall.SIGTERM)
+	if err := cmd.Wait(); err != nil {
+		b.Errorf("%s: %v", cmd.Path, err)
+	}
+	return rate
+}
+
+// measure waits until each object has a status and returns objects per second.
+func measure(b *testing.B, w watch.Interface) float64 {
+	b.Helper()
+	var first time.Time
+	done := map[string]bool{}
+	for ev := range w.ResultChan() {
+		gen, ok := ev.Object.(*unstructured.Unstructured)
+		if !ok {
+			continue
+		}
+		if observed, _, _ := unstructured.NestedInt64(gen.Object, "status", "observedGeneration"); observed == 0 {
+			continue
+		}
+		if first.IsZero() {
+			first = time.Now()
+		}
+		if done[gen.GetName()] = true; len(done) == objects {
+			return (objects - 1) / time.Since(first).Seconds()
+		}
+	}
+	b.Fatalf("%d of %d objects were reconciled", len(done), objects)
+	return 0
+}
+
+func create(b *testing.B, api dynamic.ResourceInterface) {
+	b.Helper()
+	var wg sync.WaitGroup
+	numbers := make(chan int)
+	for range 16 {
+		wg.Go(func() {
+			for n := range numbers {
+				_, err := api.Create(b.Context(), &unstructured.Unstructured{Object: map[string]any{
+					"apiVersion": generators.GroupVersion().String(), "kind": "ConfigMapGenerator",
+					"metadata": map[string]any{"name": fmt.Sprintf("g%d", n)}, "spec": map[string]any{"content": fmt.Sprintf("content %d", n)},
+				}}, metav1.CreateOptions{})
+				if err != nil {
+					b.Error(err)
+				}
+			}
+		})
+	}
+	for n := range objects {
+		numbers <- n
+	}
+	close(numbers)
+	wg.Wait()
+}
+
+func unlimited(rc *rest.Config) *rest.Config {
+	rc.QPS = -1
+	return rc
+}
