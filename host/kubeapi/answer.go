@@ -46,13 +46,14 @@ func unknownKind(err *UnknownKindError) abi.Response {
 }
 
 // fromStatus returns the API server's own refusal.
-func fromStatus(s *metav1.Status) abi.Response {
+func fromStatus(status *metav1.Status) abi.Response {
+	s := *status
 	s.Kind, s.APIVersion = "Status", "v1"
 	code := s.Code
 	if code <= 0 {
 		code = http.StatusInternalServerError
 	}
-	js, err := json.Marshal(s)
+	js, err := json.Marshal(&s)
 	if err != nil {
 		return refuse(abi.StatusInternal, "status of the API server: "+err.Error())
 	}
@@ -86,18 +87,21 @@ func tooLarge(what string) abi.Response {
 }
 
 // fromError returns the answer for a request that did not succeed.
-func fromError(ctx context.Context, err error) abi.Response {
-	var status apierrors.APIStatus
-	switch {
-	case ctx.Err() != nil && isContextError(err):
-		return refuse(abi.StatusCancelled, context.Cause(ctx).Error())
-	case errors.Is(err, errAnswerTooLarge):
+func fromError(ctx context.Context, op abi.Op, err error) abi.Response {
+	if errors.Is(err, errAnswerTooLarge) {
 		return tooLarge(errAnswerTooLarge.Error())
-	case errors.As(err, &status):
-		s := status.Status()
-		return fromStatus(&s)
 	}
-	return refuse(abi.StatusUnavailable, "the API server cannot be reached, try again later (a write may have been carried out): "+err.Error())
+	if status, ok := errors.AsType[*apierrors.StatusError](err); ok {
+		return fromStatus(&status.ErrStatus)
+	}
+	if ctx.Err() != nil {
+		return refuse(abi.StatusCancelled, context.Cause(ctx).Error())
+	}
+	message := "the API server cannot be reached, try again later: " + err.Error()
+	if op != abi.OpAPIGet && op != abi.OpAPIList {
+		message += " (what was asked for may have been carried out)"
+	}
+	return refuse(abi.StatusUnavailable, message)
 }
 
 // fromResolve returns the answer for a kind that could not be resolved.
@@ -108,10 +112,8 @@ func fromResolve(ctx context.Context, err error) abi.Response {
 	if ctx.Err() != nil {
 		return refuse(abi.StatusCancelled, context.Cause(ctx).Error())
 	}
-	var status apierrors.APIStatus
-	if errors.As(err, &status) && !errors.Is(err, ErrUnavailable) {
-		s := status.Status()
-		return fromStatus(&s)
+	if status, ok := errors.AsType[*apierrors.StatusError](err); ok && !errors.Is(err, ErrUnavailable) {
+		return fromStatus(&status.ErrStatus)
 	}
 	return refuse(abi.StatusUnavailable, "the API server cannot be reached, try again later: "+err.Error())
 }
@@ -120,8 +122,4 @@ func fromResolve(ctx context.Context, err error) abi.Response {
 // as the object: then our idea of its kinds is out of date.
 func isNoSuchResource(err error) bool {
 	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
-}
-
-func isContextError(err error) bool {
-	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }

@@ -275,7 +275,7 @@ func TestServerDown_IsUnavailableAndHeals(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.fails(abi.StatusUnavailable, "try again later", abi.OpAPIGet, s.ref("a"))
-	s.fails(abi.StatusUnavailable, "may have been carried out", abi.OpAPIUpdate, map[string]any{"object": s.cm("a", nil)})
+	s.fails(abi.StatusUnavailable, "may have been carried out)", abi.OpAPIUpdate, map[string]any{"object": s.cm("a", nil)})
 	fresh := newSession(t, c.RESTConfig(), "default")
 	fresh.fails(abi.StatusUnavailable, "discovery", abi.OpAPIGet, s.ref("a"))
 	said := make(chan error, 10)

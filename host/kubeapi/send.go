@@ -36,11 +36,11 @@ func (a *API) send(ctx context.Context, r *request) abi.Response {
 		if r.Subresource == "" && isNoSuchResource(err) {
 			a.resolver.expire()
 		}
-		return fromError(ctx, r.asConflict(err))
+		return fromError(ctx, r.op, r.asConflict(err))
 	}
 	js, err := result.Raw()
 	if err != nil {
-		return fromError(ctx, err)
+		return fromError(ctx, r.op, err)
 	}
 	if mediaType, _, err := mime.ParseMediaType(contentType); err != nil || mediaType != "application/json" {
 		return refuse(abi.StatusBadRequest, fmt.Sprintf("subresource: %s of %s answers with %q, and %s can only pass on objects",
