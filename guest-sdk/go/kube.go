@@ -41,7 +41,7 @@ func (c *Client) List(ref ObjectRef, opts ListOptions) (List, error) {
 	b.String("resourceVersion", opts.ResourceVersion)
 	b.String("resourceVersionMatch", opts.ResourceVersionMatch)
 	o, err := c.object(&imports.APIList, b.End(), ref)
-	return List{o.Value}, err
+	return List(o), err
 }
 
 // Create creates object and returns it as stored.

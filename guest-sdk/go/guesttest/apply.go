@@ -163,8 +163,8 @@ func (h *Host) conflicts(r *request, manager string, set fieldSet, old map[strin
 			if _, both := set[at]; !both || other == manager {
 				continue
 			}
-			have, _ := find(old, path)
-			want, _ := find(r.object, path)
+			have := find(old, path)
+			want := find(r.object, path)
 			if !reflect.DeepEqual(have, want) {
 				taken = append(taken, claim{other, path})
 			}
@@ -193,27 +193,23 @@ func (h *Host) own(r *request, manager string, set fieldSet, fail *failure) {
 	h.store.applied[r.id][manager] = set
 }
 
-// find returns the value at the path.
-func find(v any, path []string) (any, bool) {
+// find returns the value at the path, or nil.
+func find(v any, path []string) any {
 	for _, step := range path {
 		switch c := v.(type) {
 		case map[string]any:
-			e, ok := c[step]
-			if !ok {
-				return nil, false
-			}
-			v = e
+			v = c[step]
 		case []any:
 			i := element(c, step)
 			if i < 0 {
-				return nil, false
+				return nil
 			}
 			v = c[i]
 		default:
-			return nil, false
+			return nil
 		}
 	}
-	return v, true
+	return v
 }
 
 // element returns the position of the element that a step key=value names, or

@@ -147,6 +147,7 @@ type functions struct{ h *Host }
 
 var _ imports.Host = functions{}
 
+// Call implements imports.Host.
 func (f functions) Call(op *imports.Op, req, dst []byte) (status int32, length int) {
 	status, f.h.held = f.h.call(op.Name, req)
 	if len(f.h.held) <= len(dst) {
@@ -155,6 +156,7 @@ func (f functions) Call(op *imports.Op, req, dst []byte) (status int32, length i
 	return status, len(f.h.held)
 }
 
+// Take implements imports.Host.
 func (f functions) Take(dst []byte, off int) int32 {
 	if off < 0 || off > len(f.h.held) {
 		return wasmctl.StatusBadRequest
@@ -162,6 +164,7 @@ func (f functions) Take(dst []byte, off int) int32 {
 	return int32(copy(dst, f.h.held[off:]))
 }
 
+// Log implements imports.Host.
 func (f functions) Log(level int32, msg []byte) {
 	f.h.t.Helper()
 	line := Line{Level: wasmctl.Level(level)}
@@ -177,13 +180,25 @@ func (f functions) Log(level int32, msg []byte) {
 	f.h.lines = append(f.h.lines, line)
 }
 
-func (f functions) LogLevel() int32                     { return int32(f.h.LogLevel) }
-func (f functions) Metric(int32, string, float64) int32 { return wasmctl.StatusUnsupported }
-func (f functions) NowMS() int64                        { return f.h.now.UnixMilli() }
-func (f functions) MonoNS() int64                       { return f.h.now.UnixNano() }
-func (f functions) Cancelled() bool                     { return f.h.Cancelled }
-func (f functions) Budget(int32) int64                  { return -1 }
+// LogLevel implements imports.Host.
+func (f functions) LogLevel() int32 { return int32(f.h.LogLevel) }
 
+// Metric implements imports.Host.
+func (f functions) Metric(int32, string, float64) int32 { return wasmctl.StatusUnsupported }
+
+// NowMS implements imports.Host.
+func (f functions) NowMS() int64 { return f.h.now.UnixMilli() }
+
+// MonoNS implements imports.Host.
+func (f functions) MonoNS() int64 { return f.h.now.UnixNano() }
+
+// Cancelled implements imports.Host.
+func (f functions) Cancelled() bool { return f.h.Cancelled }
+
+// Budget implements imports.Host.
+func (f functions) Budget(int32) int64 { return -1 }
+
+// Random implements imports.Host.
 func (f functions) Random(dst []byte) int32 {
 	for i := range dst {
 		dst[i] = byte(i) // the same in each run of a test

@@ -31,15 +31,6 @@ type Host interface {
 	Budget(kind int32) int64
 }
 
-// Op is an operation: a host function that takes a request and returns data.
-// Each is its own variable, so that a module imports those only that it uses.
-type Op struct {
-	// Name is the name of the import.
-	Name string
-	// call is the import itself; nil in a native build.
-	call opFunc
-}
-
 // Unpack splits what an operation returns into status and length.
 func Unpack(v uint64) (status int32, length int) {
 	return int32(uint32(v >> 32)), int(uint32(v))

@@ -11,6 +11,14 @@ import (
 // This file is not called imports_wasm.go: that name would keep it out of
 // TinyGo's wasm-unknown target, whose GOARCH is not wasm.
 
+// Op is an operation: a host function that takes a request and returns data.
+// Each is its own variable, so that a module imports those only that it uses.
+type Op struct {
+	// Name is the name of the import.
+	Name string
+	call opFunc
+}
+
 type opFunc func(req unsafe.Pointer, reqLen uint32, dst unsafe.Pointer, dstCap uint32) uint64
 
 // The operations of ABI v1. The function literals are there for TinyGo, which
@@ -84,29 +92,39 @@ type wasmHost struct{}
 
 // The slices are alive during each call: the caller holds them.
 
+// Call implements Host.
 func (wasmHost) Call(op *Op, req, dst []byte) (status int32, length int) {
 	return Unpack(op.call(mem.Pointer(req), uint32(len(req)), mem.Pointer(dst), uint32(len(dst))))
 }
 
+// Take implements Host.
 func (wasmHost) Take(dst []byte, off int) int32 {
 	return take(mem.Pointer(dst), uint32(off), uint32(len(dst)))
 }
 
+// Log implements Host.
 func (wasmHost) Log(level int32, msg []byte) { log(level, mem.Pointer(msg), uint32(len(msg))) }
 
+// LogLevel implements Host.
 func (wasmHost) LogLevel() int32 { return logLevel() }
 
+// Metric implements Host.
 func (wasmHost) Metric(kind int32, name string, value float64) int32 {
 	b := []byte(name)
 	return metric(kind, mem.Pointer(b), uint32(len(b)), value)
 }
 
+// NowMS implements Host.
 func (wasmHost) NowMS() int64 { return nowMS() }
 
+// MonoNS implements Host.
 func (wasmHost) MonoNS() int64 { return monoNS() }
 
+// Random implements Host.
 func (wasmHost) Random(dst []byte) int32 { return random(mem.Pointer(dst), uint32(len(dst))) }
 
+// Cancelled implements Host.
 func (wasmHost) Cancelled() bool { return cancelled() != 0 }
 
+// Budget implements Host.
 func (wasmHost) Budget(kind int32) int64 { return budget(kind) }

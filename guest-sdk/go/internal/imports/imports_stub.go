@@ -5,7 +5,11 @@ package imports
 // Statuses that the stub answers (abi/ABI.md, section 7).
 const statusUnavailable = -7
 
-type opFunc struct{}
+// Op is an operation; natively it is its name.
+type Op struct {
+	// Name is the name of the import.
+	Name string
+}
 
 // The operations of ABI v1.
 var (
@@ -24,13 +28,32 @@ var Default Host = stub{}
 
 type stub struct{}
 
+// Call implements Host.
 func (stub) Call(*Op, []byte, []byte) (int32, int) { return statusUnavailable, 0 }
-func (stub) Take([]byte, int) int32                { return statusUnavailable }
-func (stub) Log(int32, []byte)                     {}
-func (stub) LogLevel() int32                       { return 1 << 30 }
-func (stub) Metric(int32, string, float64) int32   { return statusUnavailable }
-func (stub) NowMS() int64                          { return 0 }
-func (stub) MonoNS() int64                         { return 0 }
-func (stub) Random([]byte) int32                   { return statusUnavailable }
-func (stub) Cancelled() bool                       { return false }
-func (stub) Budget(int32) int64                    { return -1 }
+
+// Take implements Host.
+func (stub) Take([]byte, int) int32 { return statusUnavailable }
+
+// Log implements Host.
+func (stub) Log(int32, []byte) {}
+
+// LogLevel implements Host.
+func (stub) LogLevel() int32 { return 1 << 30 }
+
+// Metric implements Host.
+func (stub) Metric(int32, string, float64) int32 { return statusUnavailable }
+
+// NowMS implements Host.
+func (stub) NowMS() int64 { return 0 }
+
+// MonoNS implements Host.
+func (stub) MonoNS() int64 { return 0 }
+
+// Random implements Host.
+func (stub) Random([]byte) int32 { return statusUnavailable }
+
+// Cancelled implements Host.
+func (stub) Cancelled() bool { return false }
+
+// Budget implements Host.
+func (stub) Budget(int32) int64 { return -1 }

@@ -56,7 +56,7 @@ func check(b []byte, pos, depth int) (int, error) {
 		return 0, err
 	}
 	pos += size + payload
-	for i := 0; i < values; i++ {
+	for i := range values {
 		if t == Map && i%2 == 0 && pos < len(b) && TypeOf(b[pos:]) != String {
 			return 0, ErrType
 		}
@@ -82,6 +82,7 @@ func checkScalar(t Type, v []byte) error {
 		if s, _ := StringBytes(v); !utf8.Valid(s) {
 			return ErrUTF8
 		}
+	default: // its head says it all
 	}
 	return nil
 }

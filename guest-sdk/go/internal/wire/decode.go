@@ -143,8 +143,9 @@ func decodeReflect(v []byte, into reflect.Value, depth int) error {
 			into.Set(reflect.ValueOf(e))
 		}
 		return err
+	default:
+		return decodeScalar(v, into)
 	}
-	return decodeScalar(v, into)
 }
 
 func decodeScalar(v []byte, into reflect.Value) error {
@@ -178,6 +179,7 @@ func decodeScalar(v []byte, into reflect.Value) error {
 		if s, ok = StringBytes(v); ok {
 			into.SetString(string(s))
 		}
+	default: // fits nowhere
 	}
 	if !ok {
 		return mismatch(v, into)

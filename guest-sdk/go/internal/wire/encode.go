@@ -162,8 +162,9 @@ func appendReflect(dst []byte, v reflect.Value, depth int) ([]byte, error) {
 		return appendMapReflect(dst, v, depth)
 	case reflect.Struct:
 		return appendStruct(dst, v, depth)
+	default:
+		return nil, errors.New("Go type " + v.Type().String() + " has no form in msgpack")
 	}
-	return nil, errors.New("Go type " + v.Type().String() + " has no form in msgpack")
 }
 
 func appendList(dst []byte, v reflect.Value, depth int) ([]byte, error) {
@@ -221,8 +222,9 @@ func isEmpty(v reflect.Value) bool {
 		return v.Len() == 0
 	case reflect.Struct:
 		return v.Type() == timeType && v.Interface().(time.Time).IsZero()
+	default:
+		return v.IsZero()
 	}
-	return v.IsZero()
 }
 
 // PathError says where in a value an error is.

@@ -2,11 +2,12 @@ package wire
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 )
 
-var timeType = reflect.TypeOf(time.Time{})
+var timeType = reflect.TypeOf(time.Time{}) //nolint:modernize // not every TinyGo has reflect.TypeFor
 
 // field is one key that a struct has in msgpack.
 type field struct {
@@ -27,7 +28,7 @@ func appendFields(list []field, t reflect.Type, outer []int) []field {
 			tag = sf.Tag.Get("json")
 		}
 		name, opts, _ := strings.Cut(tag, ",")
-		index := append(outer[:len(outer):len(outer)], i)
+		index := append(slices.Clip(outer), i)
 		switch {
 		case tag == "-":
 		case sf.Anonymous && name == "" && structOf(sf.Type) != nil:

@@ -148,7 +148,8 @@ func makeShapes() (shapes [256]uint16) {
 // made this twice as slow.
 func Skip(b []byte, pos int) int {
 	var shape uint16
-	need, values := 1, 0
+	var values int
+	need := 1
 	for {
 		if pos >= len(b) {
 			return -1
@@ -266,8 +267,9 @@ func ReadInt(v []byte) (int64, bool) {
 			return 0, false
 		}
 		return int64(f), true
+	default:
+		return 0, false
 	}
-	return 0, false
 }
 
 func readInt(v []byte) (int64, bool) {
