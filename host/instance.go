@@ -223,7 +223,7 @@ func (in *instance) verdict(ctx context.Context, fn string, err error) error {
 }
 
 func (in *instance) callError(kind abi.FailureKind, fn string, err error) error {
-	return &abi.CallError{Kind: kind, Func: fn, Err: err, Output: in.output.tailText()}
+	return &abi.CallError{Kind: kind, Func: fn, Err: err, Output: in.output.excerpt()}
 }
 
 // close returns what the instance holds. It must not be used afterwards.

@@ -3,6 +3,7 @@ package host
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"slices"
@@ -13,10 +14,11 @@ import (
 
 // Bounds of what a guest can write to the host's log.
 const (
-	maxLine   = 8 << 10   // bytes of one line; a longer one is split
-	maxTail   = 4 << 10   // bytes of output kept for the error of a trap
-	maxOutput = 256 << 10 // bytes of one entry call; the rest is counted
-	maxFields = 64 << 10  // bytes of a log message with attributes
+	maxLine   = 8 << 10  // bytes of one line; a longer one is split
+	maxHead   = 1 << 10  // bytes kept of the start of the output, for the error of a trap
+	maxTail   = 3 << 10  // and of its end
+	maxOutput = 64 << 10 // bytes of one entry call; the rest is counted
+	maxFields = 64 << 10 // bytes of a log message with attributes
 	// lineOverhead is what a line counts beside its text, so that empty lines
 	// are bounded too.
 	lineOverhead = 64
@@ -32,8 +34,10 @@ type output struct {
 	in *instance
 	// out and err hold the last, unfinished line of each stream.
 	out, err []byte
-	// tail holds the end of both streams.
-	tail []byte
+	// head and tail hold the start and the end of both streams, cut the bytes
+	// between. A panic names its reason first, and then each goroutine.
+	head, tail []byte
+	cut        int
 	// logged counts the bytes of this call, dropped those of them that did not
 	// reach the log.
 	logged, dropped int
@@ -51,7 +55,7 @@ func (o *output) stderr() io.Writer { return &stream{o, &o.err, slog.LevelWarn} 
 
 // Write implements io.Writer: each full line becomes a log line.
 func (s *stream) Write(p []byte) (int, error) {
-	s.o.keepTail(p)
+	s.o.keep(p)
 	for rest := p; len(rest) > 0; {
 		n := bytes.IndexByte(rest, '\n')
 		end := n >= 0
@@ -79,23 +83,35 @@ func (s *stream) flush() {
 	*s.line = (*s.line)[:0]
 }
 
-func (o *output) keepTail(p []byte) {
+// keep keeps output for the error of a trap.
+func (o *output) keep(p []byte) {
+	n := min(len(p), maxHead-len(o.head))
+	o.head = append(o.head, p[:n]...)
+	p = p[n:]
 	if len(p) > maxTail {
+		o.cut += len(p) - maxTail
 		p = p[len(p)-maxTail:]
 	}
 	if over := len(o.tail) + len(p) - maxTail; over > 0 {
+		o.cut += over
 		o.tail = append(o.tail[:0], o.tail[over:]...)
 	}
 	o.tail = append(o.tail, p...)
 }
 
-// tailText is the tail for an error message.
-func (o *output) tailText() string {
-	return strings.TrimSpace(strings.ToValidUTF8(string(o.tail), "\uFFFD"))
+// excerpt is what was kept, for an error message.
+func (o *output) excerpt() string {
+	text := string(o.head)
+	if o.cut > 0 {
+		text += fmt.Sprintf("\n[%d bytes left out]\n", o.cut)
+	}
+	return strings.TrimSpace(strings.ToValidUTF8(text+string(o.tail), "\uFFFD"))
 }
 
 // reset starts a call.
-func (o *output) reset() { o.tail, o.logged, o.dropped = o.tail[:0], 0, 0 }
+func (o *output) reset() {
+	o.head, o.tail, o.cut, o.logged, o.dropped = o.head[:0], o.tail[:0], 0, 0, 0
+}
 
 // flush ends a call: unfinished lines are logged, and what was dropped is told.
 func (o *output) flush() {

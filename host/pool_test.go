@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"runtime"
 	"strings"
 	"sync"
@@ -239,6 +241,27 @@ func TestWASI_OutputIsBounded(t *testing.T) {
 	}
 	if n := log.Len(); n > 2*maxOutput || !strings.Contains(log.String(), "dropped_bytes=") {
 		t.Errorf("%d bytes were logged of 800 KiB", n)
+	}
+}
+
+// The excerpt is the start and the end, whatever the sizes of the writes.
+func TestOutput_ExcerptKeepsBothEnds(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		var o output
+		var all []byte
+		for range rnd.IntN(12) {
+			p := bytes.Repeat([]byte{byte('a' + rnd.IntN(26))}, rnd.IntN(2*maxTail))
+			all = append(all, p...)
+			o.keep(p)
+		}
+		want := string(all)
+		if cut := len(all) - maxHead - maxTail; cut > 0 {
+			want = fmt.Sprintf("%s\n[%d bytes left out]\n%s", all[:maxHead], cut, all[len(all)-maxTail:])
+		}
+		if got := o.excerpt(); got != want {
+			t.Fatalf("of %d bytes: got %d, want %d", len(all), len(got), len(want))
+		}
 	}
 }
 
