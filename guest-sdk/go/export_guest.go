@@ -46,7 +46,7 @@ func exportDescribe() uint64 {
 func enter(name string, ptr, size uint32) []byte {
 	instance.reconciler = registered
 	block := instance.block.Grow(instance.block.Cap())
-	if len(block) == 0 || ptr != mem.Address(block) || int(size) > len(block) {
+	if len(block) == 0 || ptr != mem.Address(block) || uint64(size) > uint64(len(block)) {
 		return instance.call(name, nil)
 	}
 	return instance.call(name, block[:size])
