@@ -9,6 +9,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/imports"
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
 )
 
@@ -261,4 +262,24 @@ func TestRegister_PanicsOnWhatCannotRun(t *testing.T) {
 		return false
 	}
 	equal(t, []bool{panics(Reconciler{}), panics(Reconciler{Reconcile: f}), panics(Reconciler{Reconcile: f})}, []bool{true, false, true})
+}
+
+// lyingHost says that its answer is of any length.
+type lyingHost struct {
+	scriptHost
+	length int
+}
+
+func (l *lyingHost) Call(*imports.Op, []byte, []byte) (status int32, length int) { return 0, l.length }
+
+func TestAnswer_OfAnImpossibleLengthIsAnError(t *testing.T) {
+	for _, n := range []int{-1, wire.MaxBytes + 1, math.MaxInt32} {
+		run(t, &lyingHost{length: n}, golden(t, "request-minimal"), func(ctx *Context, _ Object) (Action, error) {
+			e, ok := AsError(ctx.Client().Delete(ObjectRef{APIVersion: "v1", Kind: "A", Name: "a"}, DeleteOptions{}))
+			if !ok || e.Status != StatusTooLarge {
+				t.Errorf("length %d: %v", n, e)
+			}
+			return AwaitChange(), nil
+		})
+	}
 }

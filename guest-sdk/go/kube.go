@@ -178,10 +178,10 @@ const minAnswer = 8 << 10
 func (g *guest) do(op *imports.Op, req []byte) ([]byte, error) {
 	dst := g.answer.Grow(max(g.answer.Cap(), minAnswer))
 	status, n := g.host.Call(op, req, dst)
-	if n < 0 || n > len(dst) { // below 0 where an int has 32 bits
-		if n < 0 || n > wire.MaxBytes {
-			return nil, &Error{Op: op.Name, Status: StatusTooLarge, Reason: "TooLarge", Message: "the answer is longer than a message may be"}
-		}
+	if n < 0 || n > wire.MaxBytes { // below 0 where an int has 32 bits
+		return nil, &Error{Op: op.Name, Status: StatusTooLarge, Reason: "TooLarge", Message: "the answer is longer than a message may be"}
+	}
+	if n > len(dst) {
 		dst = g.answer.Grow(n)
 		if got := g.host.Take(dst, 0); int(got) != n {
 			return nil, &Error{Op: op.Name, Status: StatusInternal, Reason: "Internal", Message: "the host did not hold its answer"}
