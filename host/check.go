@@ -78,10 +78,7 @@ func (m *binaryModule) checkMemory(limit int64) []string {
 	if len(m.memories) > 1 {
 		out = append(out, fmt.Sprintf("memory: found %d, expected one", len(m.memories)))
 	}
-	if len(m.memories) > 0 && int64(m.memories[0].min)*pageSize > limit {
-		out = append(out, fmt.Sprintf("memory: needs %d bytes to start, the limit is %d: raise the memory limit",
-			int64(m.memories[0].min)*pageSize, limit))
-	}
+	out = append(out, checkStartSize(m.memory(), limit)...)
 	var entries int64
 	for _, t := range m.tables {
 		entries += int64(t.min)
@@ -90,6 +87,24 @@ func (m *binaryModule) checkMemory(limit int64) []string {
 		out = append(out, fmt.Sprintf("table: %d entries in %d tables, the limit is %d in %d", entries, len(m.tables), maxTableEntries, maxTables))
 	}
 	return out
+}
+
+// checkStartSize says whether a module's memory is over the limit before it has
+// grown.
+func checkStartSize(mem *Memory, limit int64) []string {
+	if mem == nil || mem.Min <= limit {
+		return nil
+	}
+	return []string{fmt.Sprintf("memory: needs %d bytes to start, the limit is %d: raise the memory limit", mem.Min, limit)}
+}
+
+// memory is the size of the module's memory, or nil.
+func (m *binaryModule) memory() *Memory {
+	if len(m.memories) == 0 {
+		return nil
+	}
+	l := m.memories[0]
+	return &Memory{Min: int64(l.min) * pageSize, Max: int64(l.max) * pageSize}
 }
 
 func (m *binaryModule) checkExports() []string {

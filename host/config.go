@@ -24,7 +24,7 @@ const (
 // Config says how a module is hosted. The zero value works: a module without
 // access to the API, with the default limits, that logs nowhere.
 type Config struct {
-	// Name is the controller's name in logs, errors and requests' log lines.
+	// Name is the controller's name in logs and errors.
 	// Empty means the manifest's name, or "module".
 	Name string
 	// Concurrency is how many instances may be in use at once. Zero leaves it

@@ -91,26 +91,21 @@ func fill(tb testing.TB, g *lease) {
 	poke(tb, g, dstAt-64, bytes.Repeat([]byte("?"), 1024))
 }
 
-// The golden call log: what each host function answers and writes.
-func TestHostFunctions_OperationsAndTake(t *testing.T) {
-	body := mustEncode("the answer of the API")
+// answerCase is a program of operations and takes, what they return, and what
+// stands at dstAt afterwards.
+type answerCase struct {
+	name  string
+	calls []hostCall
+	want  string
+	wrote []byte
+}
+
+// answerCases are about one answer, body, of 22 bytes.
+func answerCases(body []byte) []answerCase {
 	n := uint32(len(body))
-	api := &scriptedAPI{f: func(_ context.Context, op abi.Op, _ []byte) abi.Response {
-		if op == abi.OpAPICreate {
-			return abi.Response{Status: 409, Body: body}
-		}
-		return abi.Response{Body: body}
-	}}
-	g := acquire(t, load(t, wasm.Calls, Config{API: apiOf(api)}))
-	poke(t, g, requestAt, []byte{0x81, 0xa1, 'k', 0x01})
 	get := func(cap uint32) hostCall { return hostCall{"api_get", [5]uint32{requestAt, 4, dstAt, cap}} }
 	take := func(dst, off, cap uint32) hostCall { return hostCall{"take", [5]uint32{dst, off, cap}} }
-	for _, tc := range []struct {
-		name  string
-		calls []hostCall
-		want  string
-		wrote []byte
-	}{
+	return []answerCase{
 		{"fits exactly", []hostCall{get(n)}, "OK 22", body},
 		{"HTTP status", []hostCall{{"api_create", [5]uint32{requestAt, 4, dstAt, 100}}}, "409 22", body},
 		{"one byte short", []hostCall{get(n - 1)}, "OK 22", nil},
@@ -123,7 +118,21 @@ func TestHostFunctions_OperationsAndTake(t *testing.T) {
 		{"take without an answer", []hostCall{take(dstAt, 0, 5)}, "-3", nil},
 		{"by number", []hostCall{{"call", [5]uint32{1, requestAt, 4, dstAt, 100}}}, "OK 22", body},
 		{"destination outside memory", []hostCall{{"api_get", [5]uint32{requestAt, 4, outside - 1, 2}}, take(dstAt, 0, 4)}, "BAD_REQUEST 0, -3", nil},
-	} {
+	}
+}
+
+// The golden call log: what each host function answers and writes.
+func TestHostFunctions_OperationsAndTake(t *testing.T) {
+	body := mustEncode("the answer of the API")
+	api := &scriptedAPI{f: func(_ context.Context, op abi.Op, _ []byte) abi.Response {
+		if op == abi.OpAPICreate {
+			return abi.Response{Status: 409, Body: body}
+		}
+		return abi.Response{Body: body}
+	}}
+	g := acquire(t, load(t, wasm.Calls, Config{API: apiOf(api)}))
+	poke(t, g, requestAt, []byte{0x81, 0xa1, 'k', 0x01})
+	for _, tc := range answerCases(body) {
 		fill(t, g)
 		api.calls = nil
 		results := play(t, g, tc.calls...)

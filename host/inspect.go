@@ -109,9 +109,7 @@ func newInfo(wasm []byte, bin *binaryModule) *Info {
 	for _, i := range bin.imports {
 		info.Imports = append(info.Imports, Import{Module: i.module, Name: i.name, Kind: kindNames[i.kind], Type: typeText(i.kind, i.typ)})
 	}
-	if len(bin.memories) > 0 {
-		info.Memory = &Memory{Min: int64(bin.memories[0].min) * pageSize, Max: int64(bin.memories[0].max) * pageSize}
-	}
+	info.Memory = bin.memory()
 	for _, s := range bin.sections {
 		info.Sections = append(info.Sections, Section{Name: s.String(), Size: int64(len(s.payload))})
 	}

@@ -88,7 +88,8 @@ func (g *generation) start(ctx context.Context, info *Info) error {
 		if man, unknown, err = g.describe(ctx); err != nil {
 			return err
 		}
-		if problems := checkRequires(man, g.caps); len(problems) > 0 {
+		problems := append(checkRequires(man, g.caps), checkStartSize(info.Memory, g.cfg.limits(man).Memory)...)
+		if len(problems) > 0 {
 			return &InvalidError{Name: g.cfg.name(man), Problems: problems}
 		}
 		info.Manifest, info.UnknownKeys = man, unknown

@@ -224,6 +224,20 @@ func TestLoad_ManifestOfDescribe(t *testing.T) {
 	}
 }
 
+// The limits that describe names are known only after the first instance; they
+// hold for the memory that a module starts with all the same.
+func TestLoad_DescribedLimitBelowTheStartSize(t *testing.T) {
+	described := bytes.Replace(wasm.Describe, []byte("\xabconcurrency\x02\xa6config\x81\xa5color\xa4blue"),
+		[]byte("\xa6limits\x81\xa6memory\xcd\x03\xe8\xa6config\x81\xa1c\xa3blu"), 1)
+	if bytes.Equal(described, wasm.Describe) || len(described) != len(wasm.Describe) {
+		t.Fatalf("%d bytes instead of %d", len(described), len(wasm.Describe))
+	}
+	_, err := Load(t.Context(), described, Config{})
+	if want := "module[described]: memory: needs 65536 bytes to start, the limit is 0: raise the memory limit"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
 // A section beats describe, and API is asked with the manifest.
 func TestLoad_APIGetsTheManifest(t *testing.T) {
 	var got *abi.Manifest
