@@ -3,6 +3,7 @@ package devclustertest
 import (
 	"context"
 	"errors"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -126,26 +127,22 @@ func TestLink_HammeredWorksInTheEnd(t *testing.T) {
 	c := Shared(t)
 	link := Proxy(t, c)
 	client := clientset(t, link.RESTConfig()).CoreV1().Namespaces()
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for ctx.Err() == nil {
-			short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
-			_, _ = client.Get(short, "default", metav1.GetOptions{}) // may fail, must return
-			cancel()
-		}
-	}()
-	for range 50 {
-		for _, f := range []func(){link.Stall, link.Cut, link.Refuse, link.Resume} {
-			go f()
-		}
-		link.Cut()
+	get := func(limit time.Duration) error {
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		defer cancel()
+		_, err := client.Get(ctx, "default", metav1.GetOptions{})
+		return err
 	}
-	cancel()
-	<-done
+	var calls sync.WaitGroup
+	for range 50 {
+		for _, f := range []func(){link.Stall, link.Cut, link.Refuse, link.Resume, link.Resume} {
+			calls.Go(f)
+		}
+		_ = get(20 * time.Millisecond) // may fail, must return
+	}
+	calls.Wait() // a Stall after the last Resume would hold up the check
 	link.Resume()
-	if _, err := client.Get(t.Context(), "default", metav1.GetOptions{}); err != nil {
+	if err := get(arrival); err != nil {
 		t.Error(err)
 	}
 }
