@@ -251,11 +251,11 @@ func awaitFile(t *testing.T, path string) {
 }
 
 func TestChild_StopsWhenItsParentIsKilled(t *testing.T) {
-	tmp, err := os.MkdirTemp("", "dc-")
+	tmp, err := os.MkdirTemp("", "dc-") //nolint:usetesting // t.TempDir's path has no room for a socket
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer os.RemoveAll(tmp)
+	t.Cleanup(func() { _ = os.RemoveAll(tmp) })
 	dir := filepath.Join(tmp, "data")
 	parent := exec.CommandContext(t.Context(), os.Args[0])
 	parent.Env = append(os.Environ(), asParent+"="+dir, devcluster.EnvBinary+"="+devclustertest.Binary(t), "TMPDIR="+tmp)

@@ -50,7 +50,7 @@ func TestFind_BesideTheExecutableComesBeforePath(t *testing.T) {
 		t.Fatal(err)
 	}
 	beside := script(t, filepath.Dir(self), "")
-	defer os.Remove(beside)
+	t.Cleanup(func() { _ = os.Remove(beside) })
 	t.Setenv(devcluster.EnvBinary, "")
 	t.Setenv("PATH", filepath.Dir(script(t, t.TempDir(), "")))
 	if got, err := devcluster.Find(); got != beside {

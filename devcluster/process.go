@@ -118,7 +118,7 @@ func (p *process) attend(stdout io.Reader) {
 // stop asks for an ordered stop and waits for it; past stopLimit it kills.
 func (p *process) stop() error {
 	p.asked.Store(true)
-	p.stdin.Close()
+	_ = p.stdin.Close() // closed already if the program has ended
 	limit := time.NewTimer(stopLimit)
 	defer limit.Stop()
 	select {

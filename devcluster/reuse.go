@@ -80,7 +80,7 @@ func attachHolder(ctx context.Context, dataDir string) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("data dir[%s]: %w", dataDir, err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // only read
 	// The first value only: a writer may be about to cut off an older text behind it.
 	var info announcement
 	if err := json.NewDecoder(f).Decode(&info); err != nil {

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/wait"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
@@ -26,8 +25,11 @@ import (
 // FieldManager owns the fields that Apply sets.
 const FieldManager = "devclustertest"
 
-// kindLimit bounds the wait for a kind to be known and served.
-const kindLimit = 30 * time.Second
+// How long to wait for a kind to be in discovery, and for a new one to be served.
+const (
+	mappingLimit = 5 * time.Second
+	servedLimit  = 30 * time.Second
+)
 
 // Apply creates the objects of a YAML stream, or changes them to what it says,
 // by server-side apply, in its order; it returns them as the API server answered.
@@ -79,7 +81,7 @@ func ApplyIn(t testing.TB, c *devcluster.Cluster, namespace string, manifest []b
 // lists (kind List) opened.
 func decode(manifest []byte) ([]*unstructured.Unstructured, error) {
 	docs := utilyaml.NewDocumentDecoder(io.NopCloser(bytes.NewReader(manifest)))
-	defer docs.Close()
+	defer func() { _ = docs.Close() }() // it reads from memory
 	var objects []*unstructured.Unstructured
 	buf := make([]byte, len(manifest)+1) // holds any document whole
 	for n := 1; ; n++ {
@@ -154,23 +156,22 @@ func (a *applier) apply(ctx context.Context, obj *unstructured.Unstructured) (*u
 // moment, so it asks again for a kind that it does not know.
 func (a *applier) mapping(ctx context.Context, obj *unstructured.Unstructured) (mapping *meta.RESTMapping, err error) {
 	gvk := obj.GroupVersionKind()
-	var last error
-	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, 5*time.Second, true, func(context.Context) (bool, error) {
+	err = poll(ctx, 100*time.Millisecond, mappingLimit, func(context.Context) error {
 		if a.mapper == nil {
 			groups, err := restmapper.GetAPIGroupResources(a.discovery)
 			if err != nil {
-				last = err
-				return false, nil
+				return err
 			}
 			a.mapper = restmapper.NewDiscoveryRESTMapper(groups)
 		}
-		if mapping, last = a.mapper.RESTMapping(gvk.GroupKind(), gvk.Version); last != nil {
+		var err error
+		if mapping, err = a.mapper.RESTMapping(gvk.GroupKind(), gvk.Version); err != nil {
 			a.mapper = nil
 		}
-		return last == nil, nil
+		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%w: apply its CustomResourceDefinition first", errors.Join(last, err))
+		return nil, fmt.Errorf("%w: apply its CustomResourceDefinition first", err)
 	}
 	return mapping, nil
 }

@@ -2,7 +2,6 @@ package devclustertest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -10,25 +9,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // awaitServed waits until every version of the CRD that is to be served is, and
 // returns the CRD as it is then.
 func (a *applier) awaitServed(ctx context.Context, crd *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	last := errors.New("not looked at")
 	name := crd.GetName()
 	crds := a.client.Resource(crd.GroupVersionKind().GroupVersion().WithResource("customresourcedefinitions"))
-	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, kindLimit, true, func(ctx context.Context) (bool, error) {
-		var err error
-		if crd, err = crds.Get(ctx, name, metav1.GetOptions{}); err == nil {
-			err = a.served(ctx, crd)
+	err := poll(ctx, 50*time.Millisecond, servedLimit, func(ctx context.Context) (err error) {
+		if crd, err = crds.Get(ctx, name, metav1.GetOptions{}); err != nil {
+			return err
 		}
-		last = err
-		return err == nil, nil
+		return a.served(ctx, crd)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("not served in %s: %w", kindLimit, last)
+		return nil, fmt.Errorf("not served: %w", err)
 	}
 	return crd, nil
 }

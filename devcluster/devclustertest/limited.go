@@ -12,12 +12,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/wasmctl/wasmctl/devcluster"
 )
+
+// ruleLimit bounds the wait for a new rule to be in force.
+const ruleLimit = 20 * time.Second
 
 // Limited returns a client configuration of a new service account that may do
 // what the rules say in the namespace, and nothing else, as RBAC enforces it.
@@ -105,21 +107,17 @@ func (a account) config(t testing.TB, c *devcluster.Cluster, namespace string, r
 
 // awaitAllowed returns when the client may do what the review asks.
 func awaitAllowed(ctx context.Context, client kubernetes.Interface, spec authorizationv1.SelfSubjectAccessReviewSpec) error {
-	last := "no answer"
-	err := wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, 20*time.Second, true, func(ctx context.Context) (bool, error) {
-		review, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx,
-			&authorizationv1.SelfSubjectAccessReview{Spec: spec}, metav1.CreateOptions{})
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: spec}
+	return poll(ctx, 10*time.Millisecond, ruleLimit, func(ctx context.Context) error {
+		answer, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 		if err != nil {
-			last = err.Error()
-			return false, nil
+			return err
 		}
-		last = "not allowed: " + review.Status.Reason
-		return review.Status.Allowed, nil
+		if !answer.Status.Allowed {
+			return fmt.Errorf("not in force: %s", answer.Status.Reason)
+		}
+		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("not in force: %w (last: %s)", err, last)
-	}
-	return nil
 }
 
 // reviewOf asks for the first thing that the rule allows. The rules of a role

@@ -1,6 +1,7 @@
 package devclustertest
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -53,7 +54,7 @@ func (p *linkPair) close(conn net.Conn) {
 	if tcp, ok := conn.(*net.TCPConn); ok && p.reset {
 		_ = tcp.SetLinger(0)
 	}
-	conn.Close()
+	_ = conn.Close() // its peer may be gone
 }
 
 // Proxy opens a Link to the control plane; it is closed when the test ends. It
@@ -108,7 +109,7 @@ func (l *Link) Refuse() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ln != nil {
-		l.ln.Close()
+		_ = l.ln.Close() // ends the accept loop, whatever it says
 		l.ln = nil
 	}
 }
@@ -188,7 +189,7 @@ func (l *Link) serve(ln net.Listener) {
 			}
 			l.mu.Unlock()
 			if !taken {
-				conn.Close()
+				_ = conn.Close()
 				return
 			}
 			l.wg.Go(func() { l.connect(p, conn) })
@@ -239,7 +240,7 @@ func (l *Link) pump(p *linkPair, to, from net.Conn) {
 			}
 		}
 		if err != nil {
-			p.end(err != io.EOF)
+			p.end(!errors.Is(err, io.EOF))
 			return
 		}
 	}
