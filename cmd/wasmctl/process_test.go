@@ -1,0 +1,160 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// child is a wasmctl process of a test. It is killed when the test ends.
+type child struct {
+	t    *testing.T
+	cmd  *exec.Cmd
+	done chan struct{} // closed when it has ended
+
+	mu      sync.Mutex
+	lines   []string      // of stderr; guarded by mu
+	changed chan struct{} // closed and replaced at each line; guarded by mu
+}
+
+// waitLimit bounds each wait for a process; a wait that is as long has failed.
+const waitLimit = 60 * time.Second
+
+// startWasmctl starts "wasmctl run" with JSON logs.
+func startWasmctl(t *testing.T, args ...string) *child {
+	t.Helper()
+	args = append([]string{"run", "--log-format", "json", "--cache-dir", "none"}, args...)
+	c := &child{t: t, cmd: exec.Command("wasmctl", args...), done: make(chan struct{}), changed: make(chan struct{})}
+	r, err := c.cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		c.read(r)
+		_ = c.cmd.Wait() // the exit code is asked for below
+		close(c.done)
+	}()
+	t.Cleanup(func() {
+		_ = c.cmd.Process.Kill()
+		<-c.done
+		if t.Failed() {
+			t.Logf("wasmctl %s\n%s", strings.Join(args, " "), c.text())
+		}
+	})
+	return c
+}
+
+func (c *child) read(r io.Reader) {
+	for s := bufio.NewScanner(r); s.Scan(); {
+		c.mu.Lock()
+		c.lines = append(c.lines, s.Text())
+		close(c.changed)
+		c.changed = make(chan struct{})
+		c.mu.Unlock()
+	}
+}
+
+// text returns what the process has written to stderr.
+func (c *child) text() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return strings.Join(c.lines, "\n")
+}
+
+// wantLine waits for a line that contains all parts, and returns it.
+func (c *child) wantLine(parts ...string) string {
+	c.t.Helper()
+	limit := time.After(waitLimit)
+	for {
+		c.mu.Lock()
+		changed := c.changed
+		for _, line := range c.lines {
+			if containsAll(line, parts) {
+				c.mu.Unlock()
+				return line
+			}
+		}
+		c.mu.Unlock()
+		select {
+		case <-changed:
+		case <-c.done:
+			c.t.Fatalf("ended without a line with %q", parts)
+		case <-limit:
+			c.t.Fatalf("no line with %q", parts)
+		}
+	}
+}
+
+func containsAll(line string, parts []string) bool {
+	for _, p := range parts {
+		if !strings.Contains(line, p) {
+			return false
+		}
+	}
+	return true
+}
+
+// wantExit waits for the end of the process and checks its exit code.
+func (c *child) wantExit(code int) {
+	c.t.Helper()
+	select {
+	case <-c.done:
+	case <-time.After(waitLimit):
+		c.t.Fatal("does not end")
+	}
+	if got := c.cmd.ProcessState.ExitCode(); got != code {
+		c.t.Errorf("exit code %d, want %d", got, code)
+	}
+}
+
+func (c *child) signal(sig syscall.Signal) {
+	c.t.Helper()
+	if err := c.cmd.Process.Signal(sig); err != nil && !errors.Is(err, syscall.ESRCH) {
+		c.t.Fatal(err)
+	}
+}
+
+// logLine is one line of the JSON log.
+type logLine struct {
+	Level, Msg, Object, Error, Action string
+	Attempt                           int
+}
+
+func parseLine(t *testing.T, line string) logLine {
+	t.Helper()
+	var l logLine
+	if err := json.Unmarshal([]byte(line), &l); err != nil {
+		t.Fatalf("%q: %v", line, err)
+	}
+	return l
+}
+
+// writeKubeconfig writes a client configuration as a kubeconfig file.
+func writeKubeconfig(t *testing.T, rc *rest.Config) string {
+	t.Helper()
+	c := clientcmdapi.NewConfig()
+	c.Clusters["c"] = &clientcmdapi.Cluster{Server: rc.Host, CertificateAuthorityData: rc.CAData}
+	c.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: rc.BearerToken, ClientCertificateData: rc.CertData, ClientKeyData: rc.KeyData}
+	c.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
+	c.CurrentContext = "x"
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*c, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
