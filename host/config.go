@@ -24,9 +24,9 @@ const (
 // Config says how a module is hosted. The zero value works: a module without
 // access to the API, with the default limits, that logs nowhere.
 type Config struct {
-	// Name is the controller's name in logs and errors.
-	// Empty means the manifest's name, or "module".
-	Name string
+	// Name is the controller's name in logs and errors. Empty means the
+	// manifest's name, then Fallback, then "module".
+	Name, Fallback string
 	// Concurrency is how many instances may be in use at once. Zero leaves it
 	// to the manifest, then to DefaultConcurrency.
 	Concurrency int
@@ -124,6 +124,8 @@ func (c Config) name(m *abi.Manifest) string {
 		return c.Name
 	case m != nil && m.Name != "":
 		return m.Name
+	case c.Fallback != "":
+		return c.Fallback
 	}
 	return "module"
 }

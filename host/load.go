@@ -111,10 +111,8 @@ func (g *generation) start(ctx context.Context, info *Info) error {
 	}
 	// Last, because it may wait for a cluster: a module that does not start is
 	// refused without one.
-	if g.api, err = g.cfg.API(man); err != nil {
-		return fmt.Errorf("module[%s]: api: %w", g.name, err)
-	}
-	return nil
+	g.api, err = g.cfg.API(man)
+	return err
 }
 
 // describe calls the guest's describe on an instance of its own, made before

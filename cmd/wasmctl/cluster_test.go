@@ -26,7 +26,7 @@ func TestRun_UnknownKindNamesNearMatches(t *testing.T) {
 	if !strings.Contains(c.text(), "did you mean deployments.apps") {
 		t.Errorf("no near match: %s", c.text())
 	}
-	c = startWasmctl(t, guests+"empty.wasm", "--for", "cm", "--owns", "daemonset.app", "--kubeconfig", kubeconfig)
+	c = startWasmctl(t, guests+"empty.wasm", "--for", "cm", "--owns", "daemonsets.nope", "--kubeconfig", kubeconfig)
 	c.wantExit(exitKind)
 	c = startWasmctl(t, guests+"empty.wasm", "--for", "namespaces", "-n", "default", "--kubeconfig", kubeconfig)
 	c.wantExit(exitUsage)
@@ -48,19 +48,20 @@ func TestRun_MissingRightsAreNamed(t *testing.T) {
 
 func TestRun_WaitsForACRDThatArrivesLater(t *testing.T) {
 	cluster := devclustertest.Shared(t)
-	c := startWasmctl(t, guests+"empty.wasm", "--for", "widgets.later.wasmctl.dev", "--kubeconfig", cluster.Kubeconfig())
-	c.wantLine("waiting for the cluster", "widgets.later.wasmctl.dev")
+	group := devclustertest.Namespace(t, cluster) + ".wasmctl.dev" // a new one for each run of the test
+	c := startWasmctl(t, guests+"empty.wasm", "--for", "widgets."+group, "--kubeconfig", cluster.Kubeconfig())
+	c.wantLine("waiting for the cluster", "widgets."+group)
 	devclustertest.Apply(t, cluster, []byte(`
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
-metadata: {name: widgets.later.wasmctl.dev}
+metadata: {name: widgets.`+group+`}
 spec:
-  group: later.wasmctl.dev
+  group: `+group+`
   scope: Cluster
   names: {plural: widgets, singular: widget, kind: Widget}
   versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
 ---
-apiVersion: later.wasmctl.dev/v1
+apiVersion: `+group+`/v1
 kind: Widget
 metadata: {name: first}
 `))
@@ -123,7 +124,7 @@ func TestRun_FailuresStayWithTheirObject(t *testing.T) {
 		{"garbage", "\x06", []string{"output", "msgpack"}},
 		{"deep", "\x07", []string{"output", "deep"}},
 		{"permanent", "\x08", []string{"NoLuck: no luck"}},
-		{"large", "\x0a", []string{"output"}},
+		{"large", "\x0a", []string{"memory"}},
 	}
 	for _, f := range failures {
 		createMode(t, client, ns, f.name, f.content)

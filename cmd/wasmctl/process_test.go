@@ -53,7 +53,7 @@ func startWasmctl(t *testing.T, args ...string) *child {
 		_ = c.cmd.Process.Kill()
 		<-c.done
 		if t.Failed() {
-			t.Logf("wasmctl %s\n%s", strings.Join(args, " "), c.text())
+			t.Logf("wasmctl %s\n%s", strings.Join(args, " "), c.tail())
 		}
 	})
 	return c
@@ -74,6 +74,13 @@ func (c *child) text() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return strings.Join(c.lines, "\n")
+}
+
+// tail returns the last lines of it.
+func (c *child) tail() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return strings.Join(c.lines[max(0, len(c.lines)-20):], "\n")
 }
 
 // wantLine waits for a line that contains all parts, and returns it.

@@ -66,7 +66,7 @@ func (s *session) connect(ctx context.Context) error {
 func (s *session) load(ctx context.Context, wasm []byte) error {
 	o := s.opts
 	cfg := host.Config{
-		Name: o.name, Concurrency: o.concurrency, Limits: host.Limits{Memory: o.memoryBytes, Timeout: o.timeout},
+		Name: o.name, Fallback: moduleName(o.module), Concurrency: o.concurrency, Limits: host.Limits{Memory: o.memoryBytes, Timeout: o.timeout},
 		CacheDir: s.cacheDir(), Logger: s.log, Settings: o.config,
 		API: func(m *abi.Manifest) (host.API, error) { return s.api(ctx, m) },
 	}

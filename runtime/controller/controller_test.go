@@ -203,8 +203,9 @@ func TestController_FollowsObjectsAndTheirChildren(t *testing.T) {
 
 // Rule 10: nothing is reconciled before every watch has synced.
 func TestController_WaitsForEveryWatch(t *testing.T) {
-	const group = "rule10.wasmctl.dev"
+	var group string
 	f := newFixture(t, ok, func(c *Config) {
+		group = c.For.Source.Namespace + ".wasmctl.dev" // a new one for each run of the test
 		c.Owns = append(c.Owns, Kind{
 			Source:    watcher.Source{Resource: schema.GroupVersionResource{Group: group, Version: "v1", Resource: "parts"}},
 			GroupKind: schema.GroupKind{Group: group, Kind: "Part"},
