@@ -33,7 +33,7 @@ func TestImports_ArrowsPointOneWay(t *testing.T) {
 			t.Fatalf("go list %s: %v", rule.from, err)
 		}
 		self := module + strings.TrimPrefix(strings.TrimSuffix(rule.from, "/..."), ".")
-		for _, dep := range strings.Fields(string(out)) {
+		for dep := range strings.FieldsSeq(string(out)) {
 			for _, to := range rule.to {
 				if strings.HasPrefix(dep, to) && dep != self && !strings.HasPrefix(dep, self+"/") {
 					t.Errorf("%s reaches %s", rule.from, dep)
@@ -50,7 +50,7 @@ func TestImports_RunnerKnowsOnlyTheScheduler(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, dep := range strings.Fields(string(out)) {
+	for dep := range strings.FieldsSeq(string(out)) {
 		if dep != module+"/runtime/runner" && dep != module+"/runtime/scheduler" {
 			t.Errorf("runner reaches %s", dep)
 		}

@@ -187,7 +187,8 @@ func TestDecodeResult(t *testing.T) {
 // TestResult_RoundTrips holds for every result a host can express.
 func TestResult_RoundTrips(t *testing.T) {
 	for _, r := range []Result{
-		{}, {Action: Action{Requeue: true, After: time.Hour}},
+		{},
+		{Action: Action{Requeue: true, After: time.Hour}},
 		{Error: &ResultError{Class: ErrorPermanent, Message: "m", Reason: "R", After: time.Second}},
 	} {
 		got, err := DecodeResult(AppendResult(nil, &r))

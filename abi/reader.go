@@ -250,7 +250,7 @@ func (r *reader) skip(depth int) error {
 		_, err = r.float()
 	case kindString:
 		_, err = r.str()
-	case kindArray, kindMap:
+	default: // an array or a map
 		err = r.skipNested(k, depth)
 	}
 	return err
@@ -276,15 +276,6 @@ func (r *reader) skipNested(k kind, depth int) error {
 		err = r.skip(depth + 1)
 	}
 	return err
-}
-
-// raw reads over one value and returns its bytes as a view.
-func (r *reader) raw() ([]byte, error) {
-	start := r.pos
-	if err := r.skip(0); err != nil {
-		return nil, err
-	}
-	return r.b[start:r.pos], nil
 }
 
 // end returns ErrTrailing where something follows.

@@ -65,9 +65,10 @@ func (r *reader) value(depth int) (any, error) {
 		return r.array(depth)
 	case kindMap:
 		return r.mapping(depth)
+	default: // nil
+		r.pos++
+		return nil, nil
 	}
-	r.pos++ // nil
-	return nil, nil
 }
 
 func (r *reader) array(depth int) (any, error) {

@@ -216,8 +216,7 @@ func (g *generation) countUnknown(fn string, keys []string) {
 
 // exitCode turns wazero's words for proc_exit into ours.
 func exitCode(err error) error {
-	var exit *sys.ExitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*sys.ExitError](err); ok {
 		return fmt.Errorf("exited with code %d", exit.ExitCode())
 	}
 	return err

@@ -204,8 +204,9 @@ func isAPI(op abi.Op) bool {
 	switch op {
 	case abi.OpAPIGet, abi.OpAPIList, abi.OpAPICreate, abi.OpAPIUpdate, abi.OpAPIPatch, abi.OpAPIApply, abi.OpAPIDelete:
 		return true
+	default:
+		return false
 	}
-	return false
 }
 
 // validate checks a module's code without compiling it: with a context that

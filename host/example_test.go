@@ -36,8 +36,7 @@ func ExampleLoad() {
 	_, err = guest.Reconcile(ctx, req)
 	fmt.Println(err)
 
-	var call *abi.CallError
-	if errors.As(err, &call) {
+	if call, ok := errors.AsType[*abi.CallError](err); ok {
 		res, err = guest.ErrorPolicy(ctx, &abi.Failure{ID: req.ID, Key: req.Key, Object: req.Object, Kind: call.Kind, Attempt: 1})
 		fmt.Println(res.Action, err)
 	}

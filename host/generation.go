@@ -105,7 +105,7 @@ func (g *generation) compileCached(ctx context.Context, wasm []byte) (err error)
 			g.warnCache(cacheErr)
 			return nil
 		}
-		g.closeRuntime(ctx)
+		_ = g.closeRuntime(ctx) // it has compiled nothing
 	}
 	g.newRuntime(ctx, nil)
 	if g.compiled, err = compileSafely(ctx, g.runtime, wasm); err == nil {

@@ -211,8 +211,7 @@ func (in *instance) verdict(ctx context.Context, fn string, err error) error {
 		return nil
 	}
 	kind := abi.FailureTrap
-	var out *outputError
-	if errors.As(err, &out) {
+	if _, ok := errors.AsType[*outputError](err); ok {
 		kind = abi.FailureOutput
 	}
 	if in.linear.refused {

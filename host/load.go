@@ -133,8 +133,7 @@ func (g *generation) describe(ctx context.Context) (*abi.Manifest, []string, err
 // startError tells a guest that fails in its start code from the host's own
 // troubles.
 func (g *generation) startError(err error) error {
-	var call *abi.CallError
-	if errors.As(err, &call) {
+	if _, ok := errors.AsType[*abi.CallError](err); ok {
 		return invalid(g.name, err)
 	}
 	return fmt.Errorf("module[%s]: start: %w", g.name, err)

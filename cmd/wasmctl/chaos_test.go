@@ -122,7 +122,7 @@ func TestRun_NothingIsLostWhenTheAPIServerDies(t *testing.T) {
 func runWitnessed(ctx context.Context, cluster *devcluster.Cluster, w *witness) error {
 	log := slog.New(slog.DiscardHandler)
 	s := &session{opts: &runOptions{module: exampleModule, concurrency: 8, kubeconfig: cluster.Kubeconfig()}, log: log}
-	defer s.close()
+	defer func() { _ = s.close() }() // there is no control plane of its own to stop
 	wasm, err := os.ReadFile(exampleModule)
 	if err != nil {
 		return fmt.Errorf("%w: run 'make guests'", err)

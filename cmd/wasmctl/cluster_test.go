@@ -76,7 +76,9 @@ func TestRun_WaitsForAnAPIServerThatIsDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	addr := l.Addr().String()
-	l.Close() // nobody listens there now
+	if err := l.Close(); err != nil { // nobody listens there now
+		t.Fatal(err)
+	}
 	kubeconfig := writeKubeconfig(t, &rest.Config{Host: "https://" + addr})
 	c := startWasmctl(t, guests+"empty.wasm", "--for", "cm", "--kubeconfig", kubeconfig)
 	c.wantLine("waiting for the cluster", addr, "refused")

@@ -93,7 +93,7 @@ func writeInfo(w io.Writer, format string, info *host.Info) error {
 func writeInfoText(w io.Writer, info *host.Info) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(name string, format string, args ...any) {
-		fmt.Fprintf(t, "%s\t%s\n", name, fmt.Sprintf(format, args...))
+		_, _ = fmt.Fprintf(t, "%s\t%s\n", name, fmt.Sprintf(format, args...)) // Flush returns the error
 	}
 	row("Digest:", "%s", info.Digest)
 	row("Size:", "%s", bytesText(info.Size))

@@ -14,7 +14,7 @@ func execute(ctx context.Context, args []string, s streams) int {
 	cmd.SetArgs(args)
 	err := cmd.ExecuteContext(ctx)
 	if err != nil {
-		fmt.Fprintln(s.err, "wasmctl:", err)
+		_, _ = fmt.Fprintln(s.err, "wasmctl:", err)
 	}
 	return exitCode(err)
 }

@@ -166,8 +166,7 @@ func (a *Applier) fail(ctx context.Context, out *Outcome, guest abi.Guest, failu
 		return
 	}
 	out.Err = err
-	var call *abi.CallError
-	if errors.As(err, &call) {
+	if call, ok := errors.AsType[*abi.CallError](err); ok {
 		failure.Kind = call.Kind
 	}
 	if failure.Error.Message == "" {
