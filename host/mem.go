@@ -28,9 +28,10 @@ func (l *linearMemory) Reallocate(size uint64) []byte {
 		l.buf = l.buf[:size]
 		return l.buf
 	}
-	// A quarter more than asked for, so that a guest that grows page by page
-	// does not copy its memory each time. Fresh memory reads as zero.
-	grown := make([]byte, size, min(size+uint64(len(l.buf))/4, l.limit))
+	// Room for as much again, so that a guest that grows page by page does not
+	// copy its memory each time. What it does not touch costs address space
+	// only, and fresh memory reads as zero.
+	grown := make([]byte, size, min(2*size, l.limit))
 	copy(grown, l.buf)
 	l.buf = grown
 	return l.buf

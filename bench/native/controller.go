@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +22,7 @@ type controller struct {
 	client  dynamic.Interface
 	factory dynamicinformer.DynamicSharedInformerFactory
 	queue   workqueue.TypedRateLimitingInterface[cache.ObjectName]
+	runs    atomic.Int64
 }
 
 func newController(client dynamic.Interface, namespace string) *controller {
@@ -57,6 +59,7 @@ func (c *controller) run(ctx context.Context, workers int) error {
 	<-ctx.Done()
 	c.queue.ShutDown()
 	wg.Wait()
+	fmt.Printf("stopped reconciles=%d\n", c.runs.Load())
 	return nil
 }
 
@@ -91,6 +94,7 @@ func (c *controller) process(ctx context.Context, key cache.ObjectName) {
 		err = errors.New("not an unstructured object")
 	}
 	if err == nil {
+		c.runs.Add(1)
 		after, reconcileErr := reconcile(ctx, c.client, gen)
 		if err = reconcileErr; err == nil {
 			c.queue.Forget(key)
