@@ -2,6 +2,7 @@ package abi
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -155,18 +156,23 @@ func appendError(dst []byte, e *ResultError) []byte {
 }
 
 // eachKey reads a map and calls f with each key; f reads the value, or returns
-// false where it does not know the key, which is then skipped and returned.
+// false where it does not know the key, which is then skipped and returned. A
+// key that stands twice is an error.
 func (r *reader) eachKey(f func(key string) (known bool, err error)) (unknown []string, err error) {
 	n, err := r.mapLen()
 	if err != nil {
 		return nil, err
 	}
+	var seen keySet
 	for range n {
 		k, err := r.str()
 		if err != nil {
 			return nil, err
 		}
 		key := string(k)
+		if !seen.add(key) {
+			return nil, fmt.Errorf("%w: key %q stands twice in one map", ErrType, key)
+		}
 		known, err := f(key)
 		if err == nil && !known {
 			unknown = append(unknown, key)
@@ -177,6 +183,32 @@ func (r *reader) eachKey(f func(key string) (known bool, err error)) (unknown []
 		}
 	}
 	return unknown, nil
+}
+
+// keySet is a set that allocates nothing while it is small, and stays fast
+// where a hostile message has a million keys.
+type keySet struct {
+	few  [8]string
+	n    int
+	many map[string]struct{}
+}
+
+// add reports whether the key was not in the set.
+func (s *keySet) add(key string) bool {
+	if slices.Contains(s.few[:s.n], key) {
+		return false
+	}
+	if s.n < len(s.few) {
+		s.few[s.n] = key
+		s.n++
+		return true
+	}
+	if s.many == nil {
+		s.many = make(map[string]struct{})
+	}
+	_, twice := s.many[key]
+	s.many[key] = struct{}{}
+	return !twice
 }
 
 func (r *reader) string(dst *string) (bool, error) {

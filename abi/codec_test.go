@@ -99,10 +99,26 @@ func TestDecodeValue_NormalisesNumbers(t *testing.T) {
 	}
 }
 
-func TestDecodeValue_RefusesAKeyTwice(t *testing.T) {
+func TestDecode_RefusesAKeyTwice(t *testing.T) {
 	_, err := DecodeValue([]byte{0x82, 0xa1, 'a', 1, 0xa1, 'a', 2})
 	if !errors.Is(err, ErrType) {
-		t.Errorf("got %v", err)
+		t.Errorf("value: %v", err)
+	}
+	for n := range 20 {
+		msg := appendMapHead(nil, n+2)
+		for i := range n + 1 {
+			msg = append(appendString(msg, strings.Repeat("k", i)), 0xc0)
+		}
+		if _, err := DecodeResult(msg[:1]); err == nil {
+			t.Errorf("%d keys: a map that ends too early was accepted", n)
+		}
+		msg = append(appendString(msg, strings.Repeat("k", n)), 0xc0)
+		if _, err := DecodeResult(msg); !errors.Is(err, ErrType) {
+			t.Errorf("result with %d keys: %v", n+2, err)
+		}
+		if _, _, err := DecodeAPIRequest(msg); !errors.Is(err, ErrType) {
+			t.Errorf("request with %d keys: %v", n+2, err)
+		}
 	}
 }
 

@@ -139,13 +139,9 @@ func (in *instance) hostRandom(stack []uint64) {
 }
 
 func (in *instance) hostCancelled(stack []uint64) {
-	switch {
-	case !in.run.entered:
-		stack[0] = i32(int32(abi.StatusUnavailable))
-	case in.gen.shared.draining.Load():
+	stack[0] = 0
+	if in.run.entered && in.gen.shared.draining.Load() {
 		stack[0] = 1
-	default:
-		stack[0] = 0
 	}
 }
 
@@ -153,8 +149,7 @@ func (in *instance) hostCancelled(stack []uint64) {
 func (in *instance) hostBudget(stack []uint64) {
 	left := int64(unbounded)
 	switch kind := int32(u32(stack[0])); { //nolint:gosec // the bits of an i32
-	case !in.run.entered:
-		left = int64(abi.StatusUnavailable)
+	case !in.run.entered: // no call, no bound
 	case kind == abi.BudgetMilliseconds:
 		left = max(0, time.Until(in.run.deadline).Milliseconds())
 	case kind == abi.BudgetHostCalls && in.gen.limits.HostCalls > 0:
