@@ -55,9 +55,10 @@ func AppendFloat(dst []byte, v float64) []byte {
 
 // AppendString appends a string. It must be UTF-8; Check refuses others.
 func AppendString(dst []byte, s string) []byte {
+	if len(s) <= 31 { // most are, keys above all
+		return append(append(dst, 0xa0|byte(len(s))), s...)
+	}
 	switch n := len(s); {
-	case n <= 31:
-		dst = append(dst, 0xa0|byte(n))
 	case n <= math.MaxUint8:
 		dst = append(dst, 0xd9, byte(n))
 	case n <= math.MaxUint16:

@@ -7,8 +7,8 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
-	"unicode/utf8"
 )
 
 // Appender is a type that writes itself: one whole msgpack value.
@@ -63,7 +63,7 @@ func appendAny(dst []byte, v any, depth int) ([]byte, error) {
 }
 
 func appendUTF8(dst []byte, s string) ([]byte, error) {
-	if !utf8.ValidString(s) {
+	if !validUTF8(s) {
 		return nil, ErrUTF8
 	}
 	return AppendString(dst, s), nil
@@ -78,13 +78,14 @@ func appendFinite(dst []byte, f float64) ([]byte, error) {
 
 func appendMapAny(dst []byte, m map[string]any, depth int) ([]byte, error) {
 	dst = AppendMap(dst, len(m))
-	for _, k := range sortedKeys(m) {
+	var few [smallMap]entry[any]
+	for _, e := range sortedEntries(few[:0], m) {
 		var err error
-		if dst, err = appendUTF8(dst, k); err == nil {
-			dst, err = appendAny(dst, m[k], depth+1)
+		if dst, err = appendUTF8(dst, e.key); err == nil {
+			dst, err = appendAny(dst, e.value, depth+1)
 		}
 		if err != nil {
-			return nil, within(k, err)
+			return nil, within(e.key, err)
 		}
 	}
 	return dst, nil
@@ -92,25 +93,52 @@ func appendMapAny(dst []byte, m map[string]any, depth int) ([]byte, error) {
 
 func appendMapString(dst []byte, m map[string]string) ([]byte, error) {
 	dst = AppendMap(dst, len(m))
-	for _, k := range sortedKeys(m) {
+	var few [smallMap]entry[string]
+	for _, e := range sortedEntries(few[:0], m) {
 		var err error
-		if dst, err = appendUTF8(dst, k); err == nil {
-			dst, err = appendUTF8(dst, m[k])
+		if dst, err = appendUTF8(dst, e.key); err == nil {
+			dst, err = appendUTF8(dst, e.value)
 		}
 		if err != nil {
-			return nil, within(k, err)
+			return nil, within(e.key, err)
 		}
 	}
 	return dst, nil
 }
 
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
+// smallMap is how many keys a map may have for its entries to be sorted on the
+// stack.
+const smallMap = 8
+
+type entry[V any] struct {
+	key   string
+	value V
+}
+
+// sortedEntries appends the entries of m to dst, which is empty, by their keys.
+// They come with their values: a second look-up of each costs more than that.
+func sortedEntries[V any](dst []entry[V], m map[string]V) []entry[V] {
+	for k, v := range m {
+		dst = append(dst, entry[V]{k, v})
 	}
-	slices.Sort(keys)
-	return keys
+	if len(dst) > smallMap {
+		slices.SortFunc(dst, func(a, b entry[V]) int { return strings.Compare(a.key, b.key) })
+		return dst
+	}
+	for i := 1; i < len(dst); i++ {
+		for j := i; j > 0 && less(dst[j].key, dst[j-1].key); j-- {
+			dst[j], dst[j-1] = dst[j-1], dst[j]
+		}
+	}
+	return dst
+}
+
+// less is a < b, which is a call, where the first bytes do not decide.
+func less(a, b string) bool {
+	if a == "" || b == "" || a[0] == b[0] {
+		return a < b
+	}
+	return a[0] < b[0]
 }
 
 func appendSlice(dst []byte, a []any, depth int) ([]byte, error) {
