@@ -38,7 +38,7 @@ func benchPod(tb testing.TB) []byte {
 // start, behind the largest part, and at the end.
 func BenchmarkRead3(b *testing.B) {
 	pod := benchPod(b)
-	obj := Object{Value{pod}}
+	obj := Object{Value: Value{pod}}
 	b.ReportMetric(float64(len(pod)), "object-bytes")
 	b.ReportAllocs()
 	for range b.N {
@@ -61,7 +61,7 @@ func BenchmarkDecodeAll(b *testing.B) {
 
 // BenchmarkDecodeStruct decodes a part into a struct.
 func BenchmarkDecodeStruct(b *testing.B) {
-	obj := Object{Value{benchPod(b)}}
+	obj := Object{Value: Value{benchPod(b)}}
 	b.ReportAllocs()
 	for range b.N {
 		var labels map[string]string
@@ -94,7 +94,7 @@ func BenchmarkRun(b *testing.B) {
 // BenchmarkApply writes and sends a small object and copies the answer.
 func BenchmarkApply(b *testing.B) {
 	host := &scriptHost{body: benchPod(b)}
-	obj := Object{Value{benchPod(b)}}
+	obj := Object{Value: Value{benchPod(b)}}
 	g := &guest{host: host}
 	g.begin(input{})
 	b.ReportAllocs()

@@ -20,6 +20,7 @@ type guest struct {
 	request []byte    // the request of the current operation
 	answer  mem.Block // the answer of the last operation
 	ctx     Context   // the current run
+	head    head      // of its object
 }
 
 // input is a Request or a Failure, read only as far as its top level.
@@ -97,11 +98,15 @@ func (g *guest) call(name string, msg []byte) []byte {
 }
 
 func (g *guest) begin(in input) {
+	g.head.read = false
 	g.ctx = Context{g: g, in: in, client: Client{g: g}, log: Logger{g: g}}
 }
 
+// object is the one of the current run.
+func (g *guest) object() Object { return Object{Value{g.ctx.in.object}, &g.head} }
+
 func (g *guest) reconcile(dst []byte) []byte {
-	action, err := g.reconciler.Reconcile(&g.ctx, Object{Value{g.ctx.in.object}})
+	action, err := g.reconciler.Reconcile(&g.ctx, g.object())
 	if err != nil {
 		return appendFailed(dst, err)
 	}
@@ -112,7 +117,7 @@ func (g *guest) errorPolicy(dst []byte) []byte {
 	if g.reconciler.ErrorPolicy == nil {
 		return appendFailed(dst, errNoErrorPolicy)
 	}
-	return appendAction(dst, g.reconciler.ErrorPolicy(&g.ctx, Object{Value{g.ctx.in.object}}, g.ctx.in.failed()))
+	return appendAction(dst, g.reconciler.ErrorPolicy(&g.ctx, g.object(), g.ctx.in.failed()))
 }
 
 // failed returns what ErrorPolicy is given.

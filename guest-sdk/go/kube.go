@@ -41,7 +41,7 @@ func (c *Client) List(ref ObjectRef, opts ListOptions) (List, error) {
 	b.String("resourceVersion", opts.ResourceVersion)
 	b.String("resourceVersionMatch", opts.ResourceVersionMatch)
 	o, err := c.object(&imports.APIList, b.End(), ref)
-	return List(o), err
+	return List{o.Value}, err
 }
 
 // Create creates object and returns it as stored.
@@ -129,7 +129,7 @@ func (c *Client) write(op *imports.Op, object any, opts WriteOptions, force bool
 	req := b.End()
 	o, err := c.object(op, req, ObjectRef{})
 	if err != nil {
-		return o, at(err, Object{Value{req}.At("object")}.Ref())
+		return o, at(err, Object{Value: Value{req}.At("object")}.Ref())
 	}
 	return o, nil
 }
@@ -142,7 +142,7 @@ func (c *Client) object(op *imports.Op, req []byte, ref ObjectRef) (Object, erro
 	if err != nil {
 		return Object{}, at(err, ref)
 	}
-	return Object{Value{body}.Clone()}, nil
+	return Object{Value: Value{body}.Clone()}, nil
 }
 
 // at puts the object's name into an *Error.

@@ -10,12 +10,22 @@ import (
 // how long it is good.
 type Object struct {
 	Value
+	// head is nil but for the object of a run.
+	head *head
+}
+
+// loaded returns the head of the object of a run, and nil for other objects.
+func (o Object) loaded() *head {
+	if o.head != nil && !o.head.read {
+		o.head.load(o.view)
+	}
+	return o.head
 }
 
 // NewObject returns the object that v describes: a Map or a struct.
 func NewObject(v any) (Object, error) {
 	val, err := NewValue(v)
-	return Object{val}, err
+	return Object{Value: val}, err
 }
 
 // ObjectKey names an object within its kind. Namespace is empty for a
@@ -48,36 +58,69 @@ func (r ObjectRef) String() string { return r.Kind + "[" + r.Key().String() + "]
 
 // Ref returns the object's name.
 func (o Object) Ref() ObjectRef {
-	m := o.At("metadata")
-	return ObjectRef{APIVersion: o.APIVersion(), Kind: o.Kind(), Namespace: m.String("namespace"), Name: m.String("name")}
+	k := o.Key()
+	return ObjectRef{APIVersion: o.APIVersion(), Kind: o.Kind(), Namespace: k.Namespace, Name: k.Name}
 }
 
 // Key returns the object's name within its kind.
 func (o Object) Key() ObjectKey {
+	if h := o.loaded(); h != nil {
+		return ObjectKey{Namespace: h.namespace, Name: h.name}
+	}
 	m := o.At("metadata")
 	return ObjectKey{Namespace: m.String("namespace"), Name: m.String("name")}
 }
 
 // APIVersion returns the group and version, "apps/v1" or "v1".
-func (o Object) APIVersion() string { return o.String("apiVersion") }
+func (o Object) APIVersion() string {
+	if h := o.loaded(); h != nil {
+		return h.apiVersion
+	}
+	return o.String("apiVersion")
+}
 
 // Kind returns the kind, "Deployment".
-func (o Object) Kind() string { return o.String("kind") }
+func (o Object) Kind() string {
+	if h := o.loaded(); h != nil {
+		return h.kind
+	}
+	return o.String("kind")
+}
 
 // Name returns metadata.name.
-func (o Object) Name() string { return o.String("metadata", "name") }
+func (o Object) Name() string {
+	if h := o.loaded(); h != nil {
+		return h.name
+	}
+	return o.String("metadata", "name")
+}
 
 // Namespace returns metadata.namespace, empty for a cluster-scoped object.
-func (o Object) Namespace() string { return o.String("metadata", "namespace") }
+func (o Object) Namespace() string {
+	if h := o.loaded(); h != nil {
+		return h.namespace
+	}
+	return o.String("metadata", "namespace")
+}
 
 // UID returns metadata.uid.
-func (o Object) UID() string { return o.String("metadata", "uid") }
+func (o Object) UID() string {
+	if h := o.loaded(); h != nil {
+		return h.uid
+	}
+	return o.String("metadata", "uid")
+}
 
 // ResourceVersion returns metadata.resourceVersion.
 func (o Object) ResourceVersion() string { return o.String("metadata", "resourceVersion") }
 
 // Generation returns metadata.generation, which counts changes of the spec.
-func (o Object) Generation() int64 { return o.Int("metadata", "generation") }
+func (o Object) Generation() int64 {
+	if h := o.loaded(); h != nil {
+		return h.generation
+	}
+	return o.Int("metadata", "generation")
+}
 
 // Label returns one label, or "".
 func (o Object) Label(key string) string { return o.String("metadata", "labels", key) }
@@ -100,7 +143,12 @@ func (o Object) DeletionTimestamp() time.Time { return o.Time("metadata", "delet
 
 // IsDeleting reports whether the object was asked to be deleted and is held by
 // finalizers or by its dependents.
-func (o Object) IsDeleting() bool { return o.Exists("metadata", "deletionTimestamp") }
+func (o Object) IsDeleting() bool {
+	if h := o.loaded(); h != nil {
+		return h.deleting
+	}
+	return o.Exists("metadata", "deletionTimestamp")
+}
 
 // OwnerReference is an entry of metadata.ownerReferences.
 type OwnerReference struct {

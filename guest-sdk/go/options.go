@@ -133,7 +133,7 @@ type List struct {
 // Items walks the objects: for i, o := range list.Items().
 func (l List) Items() func(yield func(i int, o Object) bool) {
 	return func(yield func(int, Object) bool) {
-		l.Elements("items")(func(i int, v Value) bool { return yield(i, Object{v}) })
+		l.Elements("items")(func(i int, v Value) bool { return yield(i, Object{Value: v}) })
 	}
 }
 

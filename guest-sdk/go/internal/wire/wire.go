@@ -41,23 +41,33 @@ func TypeOf(v []byte) Type {
 	if len(v) == 0 {
 		return Invalid
 	}
-	switch c := v[0]; {
-	case c <= 0x7f, c >= 0xe0, c >= 0xcc && c <= 0xd3:
-		return Int
-	case c <= 0x8f, c == 0xde, c == 0xdf:
-		return Map
-	case c <= 0x9f, c == 0xdc, c == 0xdd:
-		return Array
-	case c <= 0xbf, c >= 0xd9 && c <= 0xdb:
-		return String
-	case c == 0xc0:
-		return Nil
-	case c == 0xc2, c == 0xc3:
-		return Bool
-	case c == 0xca, c == 0xcb:
-		return Float
+	return types[v[0]]
+}
+
+// types says for each first byte of what type its value is: one lookup instead
+// of a decision tree, which is dear in a guest (see Skip).
+var types = makeTypes()
+
+func makeTypes() (types [256]Type) {
+	for c := range types {
+		switch {
+		case c <= 0x7f, c >= 0xe0, c >= 0xcc && c <= 0xd3:
+			types[c] = Int
+		case c <= 0x8f, c == 0xde, c == 0xdf:
+			types[c] = Map
+		case c <= 0x9f, c == 0xdc, c == 0xdd:
+			types[c] = Array
+		case c <= 0xbf, c >= 0xd9 && c <= 0xdb:
+			types[c] = String
+		case c == 0xc0:
+			types[c] = Nil
+		case c == 0xc2, c == 0xc3:
+			types[c] = Bool
+		case c == 0xca, c == 0xcb:
+			types[c] = Float
+		}
 	}
-	return Invalid
+	return types
 }
 
 // head reads the head of the value at pos: how many bytes the head takes, how
@@ -226,6 +236,9 @@ func Trim(v []byte) []byte {
 // position of the first; -1 if v is neither.
 func Len(v []byte) (n, pos int) {
 	t := TypeOf(v)
+	if t == Map && v[0] <= 0x8f { // most maps are small: their head is one byte
+		return int(v[0] & 0x0f), 1
+	}
 	size, _, values, ok := head(v, 0)
 	switch {
 	case !ok || t != Array && t != Map:
@@ -241,6 +254,10 @@ func Len(v []byte) (n, pos int) {
 func StringBytes(v []byte) ([]byte, bool) {
 	if TypeOf(v) != String {
 		return nil, false
+	}
+	// Most strings are short: their head is one byte.
+	if end := 1 + int(v[0]&0x1f); v[0] <= 0xbf && end <= len(v) {
+		return v[1:end], true
 	}
 	size, payload, _, ok := head(v, 0)
 	if !ok || payload > len(v)-size {
