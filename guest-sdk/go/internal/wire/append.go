@@ -55,10 +55,16 @@ func AppendFloat(dst []byte, v float64) []byte {
 
 // AppendString appends a string. It must be UTF-8; Check refuses others.
 func AppendString(dst []byte, s string) []byte {
-	if len(s) <= 31 { // most are, keys above all
-		return append(append(dst, 0xa0|byte(len(s))), s...)
+	n, end := len(s), len(dst)
+	if n <= 31 && n < cap(dst)-end { // most are, keys above all
+		dst = dst[:end+1+n]
+		dst[end] = 0xa0 | byte(n)
+		copy(dst[end+1:], s)
+		return dst
 	}
-	switch n := len(s); {
+	switch {
+	case n <= 31:
+		dst = append(dst, 0xa0|byte(n))
 	case n <= math.MaxUint8:
 		dst = append(dst, 0xd9, byte(n))
 	case n <= math.MaxUint16:
