@@ -26,7 +26,7 @@ func (s *session) checkAccess(ctx context.Context) error {
 		what[i] = m.String()
 	}
 	return withCode(exitDenied, fmt.Errorf("the API server does not let this user %s; give it these RBAC rules:\n\n%s",
-		strings.Join(what, ", "), kubeapi.RBACRules(missing)))
+		strings.Join(what, ", nor "), strings.TrimSpace(kubeapi.RBACRules(missing))))
 }
 
 // checkManifest refuses what this version does not do, rather than leaving it

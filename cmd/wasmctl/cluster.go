@@ -28,12 +28,19 @@ func loadConfig(kubeconfig, kubecontext string) (*rest.Config, error) {
 	switch {
 	case clientcmd.IsEmptyConfig(err):
 		return nil, errNoCluster
-	case clientcmd.IsContextNotFound(err):
-		return nil, fmt.Errorf("--context: %w", err)
+	case err != nil && kubecontext != "" && !hasContext(config, kubecontext):
+		return nil, fmt.Errorf("--context %q: the kubeconfig does not have it; kubectl config get-contexts lists those it has", kubecontext)
 	case err != nil:
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
 	return rc, nil
+}
+
+// hasContext says whether a kubeconfig that can be read has a context; of one
+// that cannot, another error speaks.
+func hasContext(config clientcmd.ClientConfig, name string) bool {
+	raw, err := config.RawConfig()
+	return err != nil || raw.Contexts[name] != nil
 }
 
 // startDev starts the local control plane, or uses the one that runs.

@@ -46,11 +46,23 @@ func TestRun_MissingRightsAreNamed(t *testing.T) {
 	}
 }
 
+// TestRun_WrongCredentialsAreSaid: waiting would not help, so it ends, and says
+// where to look.
+func TestRun_WrongCredentialsAreSaid(t *testing.T) {
+	rc := rest.CopyConfig(devclustertest.Shared(t).RESTConfig())
+	rc.CertData, rc.KeyData, rc.BearerToken = nil, nil, "nobody's"
+	c := startWasmctl(t, guests+"empty.wasm", "--for", "cm", "--kubeconfig", writeKubeconfig(t, rc))
+	c.wantExit(exitDenied)
+	if !strings.Contains(c.text(), "kubectl auth whoami") {
+		t.Errorf("no next step: %s", c.text())
+	}
+}
+
 func TestRun_WaitsForACRDThatArrivesLater(t *testing.T) {
 	cluster := devclustertest.Shared(t)
 	group := devclustertest.Namespace(t, cluster) + ".wasmctl.dev" // a new one for each run of the test
 	c := startWasmctl(t, guests+"empty.wasm", "--for", "widgets."+group, "--kubeconfig", cluster.Kubeconfig())
-	c.wantLine("waiting for the cluster", "widgets."+group)
+	c.wantLine("waiting for the cluster", "widgets."+group, "install its CustomResourceDefinition")
 	devclustertest.Apply(t, cluster, []byte(`
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition

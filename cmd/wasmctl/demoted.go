@@ -5,11 +5,13 @@ import (
 	"log/slog"
 )
 
-// demoted is a handler that passes everything on at the debug level.
+// demoted is a handler that passes everything on at the debug level, and
+// nothing that is more detailed than that: from klog's V(5) on, client-go logs
+// requests, and at V(8) their bodies, Secrets included.
 type demoted struct{ next slog.Handler }
 
-func (d *demoted) Enabled(ctx context.Context, _ slog.Level) bool {
-	return d.next.Enabled(ctx, slog.LevelDebug)
+func (d *demoted) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= slog.LevelDebug && d.next.Enabled(ctx, slog.LevelDebug)
 }
 
 func (d *demoted) Handle(ctx context.Context, r slog.Record) error {

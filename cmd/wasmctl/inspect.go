@@ -100,7 +100,7 @@ func writeInfoText(w io.Writer, info *host.Info) error {
 	row("ABI:", "%s", abiText(info.ABI))
 	row("Toolchain:", "%s", orNone(info.Toolchain))
 	if info.Memory != nil {
-		row("Memory:", "%s at start, %s at most", bytesText(info.Memory.Min), limitText(info.Memory.Max))
+		row("Memory:", "%s at start, at most %s", bytesText(info.Memory.Min), limitText(info.Memory.Max))
 	}
 	for i, e := range info.Exports {
 		row(head(i, "Exports:"), "%s", strings.TrimSpace(e.Name+" "+typeOrKind(e.Kind, e.Type)))
@@ -176,18 +176,7 @@ func orNone(s string) string {
 
 func limitText(n int64) string {
 	if n == 0 {
-		return "what the host allows"
+		return "what --memory allows"
 	}
 	return bytesText(n)
-}
-
-// bytesText writes a size as people read it, and exactly.
-func bytesText(n int64) string {
-	switch {
-	case n >= 1<<20:
-		return fmt.Sprintf("%.1f MiB (%d bytes)", float64(n)/(1<<20), n)
-	case n >= 1<<10:
-		return fmt.Sprintf("%.1f KiB (%d bytes)", float64(n)/(1<<10), n)
-	}
-	return fmt.Sprintf("%d bytes", n)
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"time"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -22,23 +21,11 @@ func newLogger(w io.Writer, format string, verbosity int) (*slog.Logger, error) 
 	}
 	switch format {
 	case "text":
-		opts.ReplaceAttr = shortTime
-		return slog.New(slog.NewTextHandler(w, opts)), nil
+		return slog.New(newConsole(w, opts.Level)), nil
 	case "json":
 		return slog.New(slog.NewJSONHandler(w, opts)), nil
 	}
 	return nil, fmt.Errorf("--log-format %q: want one of %v", format, logFormats)
-}
-
-// shortTime leaves the date out: a person reads along.
-func shortTime(groups []string, a slog.Attr) slog.Attr {
-	if len(groups) == 0 && a.Key == slog.TimeKey {
-		return slog.String(slog.TimeKey, a.Value.Time().Format("15:04:05.000"))
-	}
-	if a.Value.Kind() == slog.KindDuration {
-		return slog.String(a.Key, a.Value.Duration().Round(10*time.Microsecond).String())
-	}
-	return a
 }
 
 // quietLibraries sends what client-go logs to the debug level: what a user

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,17 +16,26 @@ func readModule(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
-		return nil, withCode(exitModule, fmt.Errorf("module: %w", err))
+		return nil, withCode(exitModule, fmt.Errorf("module[%s]: %w", path, withoutPath(err)))
 	case info.IsDir():
 		return nil, withCode(exitModule, fmt.Errorf("module[%s]: is a directory; name the .wasm file", path))
 	case info.Size() > host.DefaultMaxModuleSize:
-		return nil, withCode(exitModule, fmt.Errorf("module[%s]: %d bytes are more than a module may have (%d)", path, info.Size(), host.DefaultMaxModuleSize))
+		return nil, withCode(exitModule, fmt.Errorf("module[%s]: %s is more than a module may have (%s)", path, byteSize(info.Size()), byteSize(host.DefaultMaxModuleSize)))
 	}
 	wasm, err := os.ReadFile(path)
 	if err != nil {
-		return nil, withCode(exitModule, fmt.Errorf("module: %w", err))
+		return nil, withCode(exitModule, fmt.Errorf("module[%s]: %w", path, withoutPath(err)))
 	}
 	return wasm, nil
+}
+
+// withoutPath is an error of a file without the file's name, which stands before
+// it already.
+func withoutPath(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	return err
 }
 
 // moduleName is the name of a module that has no other: its file's, without

@@ -11,6 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/wasmctl/wasmctl/runtime/runner"
+)
+
+// What --memory may be: a page of WebAssembly, up to all that it can address.
+const (
+	minMemory = 64 << 10
+	maxMemory = 4 << 30
 )
 
 // runOptions are the flags of run. Where a flag was not given, its field is
@@ -81,8 +89,8 @@ func (o *runOptions) validate() error {
 	if o.dev && (o.kubeconfig != "" || o.context != "") {
 		bad("--dev brings its own cluster: leave --kubeconfig and --context out")
 	}
-	if o.concurrency < 0 {
-		bad("--concurrency %d: want 1 or more", o.concurrency)
+	if o.concurrency < 0 || o.concurrency > runner.MaxConcurrency {
+		bad("--concurrency %d: want 1 to %d", o.concurrency, runner.MaxConcurrency)
 	}
 	if o.timeout < 0 || o.drain < 0 {
 		bad("--timeout and --drain-timeout must not be negative")
@@ -98,8 +106,8 @@ func (o *runOptions) validate() error {
 	}
 	if o.memory != "" {
 		q, err := resource.ParseQuantity(o.memory)
-		if err != nil || q.Value() <= 0 {
-			bad("--memory %q: want a size such as 64Mi", o.memory)
+		if err != nil || q.Value() < minMemory || q.Value() > maxMemory {
+			bad("--memory %q: want a size from %s to %s, such as 64Mi", o.memory, byteSize(minMemory), byteSize(maxMemory))
 		}
 		o.memoryBytes = q.Value()
 	}

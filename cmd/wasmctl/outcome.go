@@ -5,7 +5,9 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"time"
 
+	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/runtime/applier"
 )
 
@@ -25,8 +27,8 @@ func (s *session) logOutcome(out applier.Outcome) {
 		return
 	}
 	attrs := []slog.Attr{
-		slog.String("controller", s.name), slog.String("object", out.Key.String()), slog.String("reason", out.Reason.String()),
-		slog.String("action", out.Action.String()), slog.Duration("duration", out.Duration),
+		slog.String("object", out.Key.String()), slog.String("reason", out.Reason.String()),
+		slog.String("action", actionText(out.Action)), slog.Duration("duration", out.Duration),
 	}
 	if out.Attempt > 1 || out.Failed() {
 		attrs = append(attrs, slog.Int("attempt", out.Attempt))
@@ -34,17 +36,28 @@ func (s *session) logOutcome(out applier.Outcome) {
 	if out.Failed() {
 		attrs = append(attrs, slog.String("decided_by", string(out.DecidedBy)), slog.String("error", strings.TrimSpace(out.Err.Error())))
 	}
+	attrs = append(attrs, slog.String("controller", s.name)) // what is the same in most lines comes last
 	if out.ID != "" {
 		attrs = append(attrs, slog.String("reconcile_id", out.ID), slog.Uint64("generation", out.Generation))
 	}
 	s.log.LogAttrs(ctx, level, msg, attrs...)
 }
 
+// actionText is the action without digits that nobody reads.
+func actionText(a abi.Action) string {
+	if a.After > time.Second {
+		a.After = a.After.Round(10 * time.Millisecond)
+	} else if a.After > time.Millisecond {
+		a.After = a.After.Round(time.Millisecond)
+	}
+	return a.String()
+}
+
 // announce says what is watched and what the module may do.
 func (s *session) announce() {
 	info, limits := s.module.Info(), s.module.Limits()
-	s.log.Info("module loaded", "module", s.opts.module, "digest", shortDigest(info.Digest), "size", info.Size,
-		"memory_limit", limits.Memory, "timeout", limits.Timeout, "concurrency", s.module.Concurrency())
+	s.log.Info("module loaded", "module", s.opts.module, "digest", shortDigest(info.Digest), "size", byteSize(info.Size),
+		"memory_limit", byteSize(limits.Memory), "timeout", limits.Timeout, "concurrency", s.module.Concurrency())
 	scope := "all namespaces"
 	if ns := s.namespaces(); len(ns) > 0 {
 		scope = "namespace " + ns[0]
@@ -52,7 +65,7 @@ func (s *session) announce() {
 	if !s.kind.Namespaced {
 		scope = "cluster"
 	}
-	attrs := []any{"controller", s.name, "kind", s.kind.Name(), "version", s.kind.Version, "scope", scope}
+	attrs := []any{"kind", s.kind.Name(), "version", s.kind.Version, "scope", scope, "controller", s.name}
 	if s.watch.LabelSelector != "" {
 		attrs = append(attrs, "selector", s.watch.LabelSelector)
 	}
@@ -61,10 +74,10 @@ func (s *session) announce() {
 	}
 	s.log.Info("reconciles", attrs...)
 	for _, k := range s.owns {
-		s.log.Info("watches owned", "controller", s.name, "kind", k.Name(), "version", k.Version)
+		s.log.Info("watches owned", "kind", k.Name(), "version", k.Version, "controller", s.name)
 	}
 	for _, right := range s.policy.Describe() {
-		s.log.Info("module may", "controller", s.name, "right", right)
+		s.log.Info("module may", "right", right, "controller", s.name)
 	}
 }
 

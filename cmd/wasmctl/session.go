@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
@@ -180,7 +181,11 @@ func (s *session) effectiveWatch(m *abi.Manifest) abi.Watch {
 func (s *session) namespaces() []string { return s.watch.Namespaces }
 
 func (s *session) sayWaiting(reason error) {
-	s.log.Warn("waiting for the cluster", "controller", s.name, "reason", reason.Error())
+	next := "start the API server, or name another cluster; until then this tries again by itself"
+	if errors.Is(reason, kubeapi.ErrUnknownKind) {
+		next = "install its CustomResourceDefinition; until then this tries again by itself"
+	}
+	s.log.Warn("waiting for the cluster", "reason", reason.Error(), "next", next, "controller", s.name)
 }
 
 // kindError gives errors of the resolver their exit code.
@@ -190,6 +195,8 @@ func kindError(err error) error {
 		return withCode(exitKind, err)
 	case errors.Is(err, kubeapi.ErrBadKindName):
 		return withCode(exitUsage, err)
+	case apierrors.IsUnauthorized(err), apierrors.IsForbidden(err):
+		return withCode(exitDenied, fmt.Errorf("%w; check the credentials of the kubeconfig: kubectl auth whoami", err))
 	}
 	return err
 }
