@@ -66,11 +66,11 @@ func fromStatus(status *metav1.Status) abi.Response {
 
 // transcode turns the JSON of an answer into msgpack.
 func transcode(js []byte) abi.Response {
-	var value map[string]any
-	if err := utiljson.Unmarshal(js, &value); err != nil {
-		return refuse(abi.StatusInternal, "answer of the API server: "+err.Error())
+	body, ok := transcodeDirect(js)
+	var err error
+	if !ok {
+		body, err = transcodeMap(js)
 	}
-	body, err := abi.AppendValue(make([]byte, 0, len(js)), value)
 	switch {
 	case errors.Is(err, abi.ErrTooDeep):
 		return refuse(abi.StatusTooLarge, "answer of the API server: "+err.Error())
@@ -80,6 +80,15 @@ func transcode(js []byte) abi.Response {
 		return tooLarge(fmt.Sprintf("the answer has %d bytes, and at most %d may be passed", len(body), abi.MaxBytes))
 	}
 	return abi.Response{Body: body}
+}
+
+// transcodeMap turns the JSON of any object into msgpack.
+func transcodeMap(js []byte) ([]byte, error) {
+	var value map[string]any
+	if err := utiljson.Unmarshal(js, &value); err != nil {
+		return nil, err
+	}
+	return abi.AppendValue(make([]byte, 0, len(js)), value)
 }
 
 func tooLarge(what string) abi.Response {
