@@ -48,11 +48,15 @@ type Config struct {
 
 // Kind is a kind and how it is watched.
 type Kind struct {
+	// Source is what is listed and watched.
 	Source watcher.Source
 	// GroupKind is what owner references name.
 	GroupKind schema.GroupKind
 	// ClusterScoped says that objects of the kind have no namespace.
 	ClusterScoped bool
+	// Optional lets reconciling start before the kind's watch has synced (rule
+	// 10). Only read in Config.Owns.
+	Optional bool
 }
 
 // Validate returns every reason why the config cannot be used, joined.

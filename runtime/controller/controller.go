@@ -122,14 +122,15 @@ func (c *Controller) Run(ctx context.Context, force <-chan struct{}) error {
 	return nil
 }
 
-// waitForWatches closes ready when every watch has synced and its first events
-// have been taken by the runner (rule 10).
+// waitForWatches closes ready when every watch that is not optional has synced
+// and its first events have been taken by the runner (rule 10).
 func (c *Controller) waitForWatches(ctx context.Context, ready chan<- struct{}) {
 	begin := time.Now()
 	tick := time.NewTicker(progressEvery)
 	defer tick.Stop()
-	for _, s := range c.subs {
-		for synced := false; !synced; {
+	for i, s := range c.subs {
+		optional := i > 0 && c.cfg.Owns[i-1].Optional // the first is that of Config.For
+		for synced := optional; !synced; {
 			select {
 			case <-s.Synced():
 				synced = true
@@ -172,8 +173,10 @@ type Stats struct {
 
 // WatchState is the state of one watch of a controller.
 type WatchState struct {
+	// Source is what is watched.
 	Source watcher.Source
-	State  watcher.State
+	// State is how that goes.
+	State watcher.State
 }
 
 // Stats returns the present figures. It may be called at any time and never

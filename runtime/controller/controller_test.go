@@ -233,6 +233,24 @@ spec:
 	f.wantStop(nil)
 }
 
+// Rule 10: a watch that is marked optional is not waited for.
+func TestController_OptionalWatchIsNotWaitedFor(t *testing.T) {
+	f := newFixture(t, ok, func(c *Config) {
+		group := c.For.Source.Namespace + ".wasmctl.dev" // nobody has this group
+		c.Owns = append(c.Owns, Kind{
+			Source:    watcher.Source{Resource: schema.GroupVersionResource{Group: group, Version: "v1", Resource: "parts"}},
+			GroupKind: schema.GroupKind{Group: group, Kind: "Part"},
+			Optional:  true,
+		})
+	})
+	f.create("early")
+	f.wantOutcome("early", func(o applier.Outcome) bool { return o.Key.Name == "early" })
+	if st := f.Stats(); st.Watches[2].State.Phase == watcher.Ready {
+		t.Error("the optional watch is ready, so that nothing was shown")
+	}
+	f.wantStop(nil)
+}
+
 // Rule 16: a guest that hangs holds up its object and a worker, not the watch
 // and not the others. Rule 2: what happens to its object meanwhile makes one
 // more run.
