@@ -44,8 +44,10 @@ type Lookup func(key abi.Key) (object []byte, ok bool)
 type Config struct {
 	// Controller is the controller's name, as guests and logs see it.
 	Controller string
-	Module     Module
-	Lookup     Lookup
+	// Module gives the guests.
+	Module Module
+	// Lookup gives the objects.
+	Lookup Lookup
 	// Deletes asks for a run without an object after an object is gone.
 	Deletes bool
 	// Backoff decides where neither the guest nor its error_policy does.
@@ -55,7 +57,8 @@ type Config struct {
 // Outcome is what one reconcile came to.
 type Outcome struct {
 	// ID is the run's id, as the guest saw it.
-	ID     string
+	ID string
+	// Key is the object that was reconciled, Reason why it was.
 	Key    abi.Key
 	Reason abi.Reason
 	// Attempt is 1 for a first run and one more after each failed run.

@@ -190,12 +190,15 @@ func TestApply_WhoDecidesAfterAFailure(t *testing.T) {
 		by     Decider
 		kind   abi.FailureKind
 	}{
-		"policy":                           {script{reconcile: failWith(abi.ResultError{}), policy: policySays(minute)}, minute, DecidedByErrorPolicy, abi.FailureError},
-		"no policy: the back-off":          {script{reconcile: failWith(abi.ResultError{})}, backoff, DecidedByBackoff, abi.FailureError},
-		"no policy: the error's own time":  {script{reconcile: failWith(abi.ResultError{After: time.Second})}, second, DecidedByError, abi.FailureError},
-		"a policy that fails":              {script{reconcile: failWith(abi.ResultError{}), policy: policyFails}, backoff, DecidedByBackoff, abi.FailureError},
-		"a policy that traps":              {script{reconcile: failWith(abi.ResultError{}), policy: policyTraps}, backoff, DecidedByBackoff, abi.FailureError},
-		"permanent waits for a change":     {script{reconcile: failWith(abi.ResultError{Class: abi.ErrorPermanent}), policy: policySays(minute)}, abi.Action{}, DecidedByError, abi.FailureError},
+		"policy":                          {script{reconcile: failWith(abi.ResultError{}), policy: policySays(minute)}, minute, DecidedByErrorPolicy, abi.FailureError},
+		"no policy: the back-off":         {script{reconcile: failWith(abi.ResultError{})}, backoff, DecidedByBackoff, abi.FailureError},
+		"no policy: the error's own time": {script{reconcile: failWith(abi.ResultError{After: time.Second})}, second, DecidedByError, abi.FailureError},
+		"a policy that fails":             {script{reconcile: failWith(abi.ResultError{}), policy: policyFails}, backoff, DecidedByBackoff, abi.FailureError},
+		"a policy that traps":             {script{reconcile: failWith(abi.ResultError{}), policy: policyTraps}, backoff, DecidedByBackoff, abi.FailureError},
+		"permanent waits for a change":    {script{reconcile: failWith(abi.ResultError{Class: abi.ErrorPermanent}), policy: policySays(minute)}, abi.Action{}, DecidedByError, abi.FailureError},
+		"an error beats a requeue": {script{reconcile: func(context.Context, *abi.Request) (abi.Result, error) {
+			return abi.Result{Action: second, Error: &abi.ResultError{Message: "no"}}, nil
+		}}, backoff, DecidedByBackoff, abi.FailureError},
 		"a trap is a failure like another": {script{reconcile: func(context.Context, *abi.Request) (abi.Result, error) { return abi.Result{}, trap }, policy: policySays(minute)}, minute, DecidedByErrorPolicy, abi.FailureTrap},
 	} {
 		t.Run(name, func(t *testing.T) {
