@@ -15,7 +15,10 @@ import (
 func (s *session) checkAccess(ctx context.Context) error {
 	watched := []kubeapi.WatchedKind{{Kind: s.kind, Namespaces: s.namespaces()}}
 	for _, k := range s.owns {
-		watched = append(watched, kubeapi.WatchedKind{Kind: k, Namespaces: s.ownedNamespaces(k)})
+		if k.watch.Optional {
+			continue // its watch says for itself that it is denied
+		}
+		watched = append(watched, kubeapi.WatchedKind{Kind: k.Kind, Namespaces: s.ownedNamespaces(k)})
 	}
 	missing := s.client.CheckWatch(ctx, watched...)
 	if len(missing) == 0 {

@@ -34,13 +34,21 @@ func (s *session) logOutcome(out applier.Outcome) {
 		attrs = append(attrs, slog.Int("attempt", out.Attempt))
 	}
 	if out.Failed() {
-		attrs = append(attrs, slog.String("decided_by", string(out.DecidedBy)), slog.String("error", strings.TrimSpace(out.Err.Error())))
+		attrs = append(attrs, slog.String("decided_by", string(out.DecidedBy)), slog.String("error", errorText(out.Err)))
 	}
 	attrs = append(attrs, slog.String("controller", s.name)) // what is the same in most lines comes last
 	if out.ID != "" {
 		attrs = append(attrs, slog.String("reconcile_id", out.ID), slog.Uint64("generation", out.Generation))
 	}
 	s.log.LogAttrs(ctx, level, msg, attrs...)
+}
+
+// errorText is the error, without a reason that its message says already.
+func errorText(err error) string {
+	if e, ok := err.(*abi.ResultError); ok && strings.Contains(e.Message, e.Reason) { //nolint:errorlint // wrapped, it has more to say
+		return strings.TrimSpace(e.Message)
+	}
+	return strings.TrimSpace(err.Error())
 }
 
 // actionText is the action without digits that nobody reads.

@@ -38,8 +38,15 @@ type session struct {
 	guests applier.Module // what the controller acquires guests from: module
 	watch  abi.Watch      // what the manifest says of the kind, under the flags
 	kind   kubeapi.Kind
-	owns   []kubeapi.Kind
+	owns   []ownedKind
 	policy *kubeapi.Policy
+}
+
+// ownedKind is an owned kind and what the manifest says of its watch.
+type ownedKind struct {
+	kubeapi.Kind
+
+	watch abi.Watch
 }
 
 // connect finds the cluster; it sends nothing to it yet.
@@ -135,23 +142,23 @@ func (s *session) resolveKinds(ctx context.Context, m *abi.Manifest) error {
 }
 
 func (s *session) resolveOwned(ctx context.Context, m *abi.Manifest) error {
-	add := func(k kubeapi.Kind, err error) error {
-		s.owns = append(s.owns, k)
-		return kindError(err)
-	}
 	if len(s.opts.owns) > 0 {
 		for _, name := range s.opts.owns {
-			if err := add(s.resolver.Wait(ctx, name, s.sayWaiting)); err != nil {
-				return err
+			k, err := s.resolver.Wait(ctx, name, s.sayWaiting)
+			if err != nil {
+				return kindError(err)
 			}
+			s.owns = append(s.owns, ownedKind{Kind: k})
 		}
 		return nil
 	}
 	for _, w := range m.Owns {
 		gvk := schema.GroupVersionKind{Group: w.Group, Version: w.Version, Kind: w.Kind}
-		if err := add(s.resolver.WaitGVK(ctx, gvk, s.sayWaiting)); err != nil {
-			return err
+		k, err := s.resolver.WaitGVK(ctx, gvk, s.sayWaiting)
+		if err != nil {
+			return kindError(err)
 		}
+		s.owns = append(s.owns, ownedKind{k, w})
 	}
 	return nil
 }
@@ -213,17 +220,24 @@ func (s *session) controller() (*controller.Controller, error) {
 		For: kindWatch(s.kind, s.watch),
 	}
 	for _, k := range s.owns {
-		cfg.Owns = append(cfg.Owns, kindWatch(k, abi.Watch{Namespaces: s.ownedNamespaces(k)}))
+		w := k.watch
+		w.Namespaces = s.ownedNamespaces(k)
+		cfg.Owns = append(cfg.Owns, kindWatch(k.Kind, w))
 	}
 	return controller.New(cfg)
 }
 
-// ownedNamespaces returns where an owned kind is watched: where its owners are.
-func (s *session) ownedNamespaces(k kubeapi.Kind) []string {
-	if !k.Namespaced {
+// ownedNamespaces returns where an owned kind is watched: where its owners are,
+// or, if they have no namespace or are in all, where the manifest says.
+func (s *session) ownedNamespaces(k ownedKind) []string {
+	switch ns := s.namespaces(); {
+	case !k.Namespaced:
 		return nil
+	case len(ns) == 0 && !s.opts.allNamespaces:
+		return k.watch.Namespaces
+	default:
+		return ns
 	}
-	return s.namespaces()
 }
 
 func kindWatch(k kubeapi.Kind, w abi.Watch) controller.Kind {
@@ -231,7 +245,7 @@ func kindWatch(k kubeapi.Kind, w abi.Watch) controller.Kind {
 	if len(w.Namespaces) > 0 {
 		source.Namespace = w.Namespaces[0]
 	}
-	return controller.Kind{Source: source, GroupKind: k.GVK().GroupKind(), ClusterScoped: !k.Namespaced}
+	return controller.Kind{Source: source, GroupKind: k.GVK().GroupKind(), ClusterScoped: !k.Namespaced, Optional: w.Optional}
 }
 
 // close stops what was started, in reverse.

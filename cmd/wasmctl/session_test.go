@@ -1,0 +1,71 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/kubeapi"
+)
+
+// TestSession_OwnedKindsAreWatchedWhereTheirOwnersAre: an owner reference does
+// not cross namespaces, so the namespace of the owners wins.
+func TestSession_OwnedKindsAreWatchedWhereTheirOwnersAre(t *testing.T) {
+	namespaced := kubeapi.Kind{Namespaced: true}
+	for name, c := range map[string]struct {
+		owners []string
+		all    bool
+		owned  ownedKind
+		want   []string
+	}{
+		"the owners' namespace":           {[]string{"a"}, false, ownedKind{Kind: namespaced}, []string{"a"}},
+		"it wins over the manifest's":     {[]string{"a"}, false, ownedKind{namespaced, abi.Watch{Namespaces: []string{"b"}}}, []string{"a"}},
+		"owners everywhere: the manifest": {nil, false, ownedKind{namespaced, abi.Watch{Namespaces: []string{"b"}}}, []string{"b"}},
+		"-A wins over the manifest":       {nil, true, ownedKind{namespaced, abi.Watch{Namespaces: []string{"b"}}}, nil},
+		"cluster-scoped: none":            {[]string{"a"}, false, ownedKind{}, nil},
+	} {
+		s := &session{opts: &runOptions{allNamespaces: c.all}, watch: abi.Watch{Namespaces: c.owners}}
+		if diff := cmp.Diff(c.want, s.ownedNamespaces(c.owned)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestKindWatch_TakesWhatTheManifestSays(t *testing.T) {
+	k := kindWatch(kubeapi.Kind{Namespaced: true}, abi.Watch{Namespaces: []string{"a"}, LabelSelector: "l=1", FieldSelector: "f=1", Optional: true})
+	if k.Source.Namespace != "a" || k.Source.LabelSelector != "l=1" || k.Source.FieldSelector != "f=1" || !k.Optional || k.ClusterScoped {
+		t.Errorf("%+v", k)
+	}
+}
+
+func TestErrorText_SaysAReasonOnce(t *testing.T) {
+	said := &abi.ResultError{Reason: "Unavailable", Message: "api_apply: Unavailable: down\n"}
+	for want, err := range map[string]error{
+		"api_apply: Unavailable: down": said,
+		"NoLuck: no luck":              &abi.ResultError{Reason: "NoLuck", Message: "no luck"},
+		"plain":                        &abi.ResultError{Message: "plain"},
+		"around: Unavailable: api_apply: Unavailable: down": fmt.Errorf("around: %w", said),
+		"else": errors.New(" else\n"),
+	} {
+		if got := errorText(err); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestActionText_RoundsForPeople(t *testing.T) {
+	for after, want := range map[time.Duration]string{
+		232193422: "requeue after 232ms", 1829577695: "requeue after 1.83s", 300 * time.Second: "requeue after 5m0s", 1500: "requeue after 1.5µs", 0: "requeue after 0s",
+	} {
+		if got := actionText(abi.Action{Requeue: true, After: after}); got != want {
+			t.Errorf("%d: %q, want %q", after, got, want)
+		}
+	}
+	if got := actionText(abi.Action{}); got != "await change" {
+		t.Error(got)
+	}
+}
