@@ -14,7 +14,7 @@ const (
 	exitModule  = 3 // the module cannot be loaded
 	exitCluster = 4 // no cluster is configured, or the local one does not start
 	exitKind    = 5 // a kind is not known to the API server
-	exitDenied  = 6 // the API server does not allow the watches
+	exitDenied  = 6 // the API server does not allow the watches, or does not accept the credentials
 	exitForced  = 7 // stopped by force: running reconciles were interrupted
 )
 
@@ -28,7 +28,7 @@ var exitCodes = []struct {
 	{exitModule, "the module cannot be loaded; wasmctl inspect says why"},
 	{exitCluster, "no cluster is configured, or the local one does not start"},
 	{exitKind, "a kind is not known to the API server, or its name is ambiguous"},
-	{exitDenied, "the API server does not allow the watches"},
+	{exitDenied, "the API server does not allow the watches, or does not accept the credentials"},
 	{exitForced, "stopped by force: reconciles were interrupted"},
 }
 
