@@ -36,36 +36,35 @@ type input struct {
 func parseInput(msg []byte) (in input, ok bool) {
 	it := wire.Walk(msg)
 	for it.Next() {
-		v := Value{it.Value}
 		switch string(it.Key) {
 		case "id":
-			in.id = v.view
+			in.id = it.Value
 		case "controller":
-			in.controller = v.view
+			in.controller = it.Value
 		case "reason":
-			in.reason = v.view
+			in.reason = it.Value
 		case "key":
-			in.key = v.view
+			in.key = it.Value
 		case "object":
-			in.object = v.view
+			in.object = it.Value
 		case "caps":
-			in.caps = v.view
+			in.caps = it.Value
 		case "error":
-			in.failure = v.view
+			in.failure = it.Value
 		case "kind":
-			in.kind = v.view
+			in.kind = it.Value
 		case "attempt":
-			in.attempt = v.Int()
+			in.attempt, _ = wire.ReadInt(it.Value)
 		case "config_gen":
-			in.configGen = v.Int()
+			in.configGen, _ = wire.ReadInt(it.Value)
 		case "deadline_ms":
-			in.deadlineMS = v.Int()
+			in.deadlineMS, _ = wire.ReadInt(it.Value)
 		case "first_failed_ms":
-			in.firstFailedMS = v.Int()
+			in.firstFailedMS, _ = wire.ReadInt(it.Value)
 		case "stale":
-			in.stale = v.Bool()
+			in.stale, _ = wire.ReadBool(it.Value)
 		case "dry_run":
-			in.dryRun = v.Bool()
+			in.dryRun, _ = wire.ReadBool(it.Value)
 		}
 	}
 	return in, wire.TypeOf(msg) == wire.Map && !it.Bad()

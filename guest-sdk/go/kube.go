@@ -142,7 +142,7 @@ func (c *Client) object(op *imports.Op, req []byte, ref ObjectRef) (Object, erro
 	if err != nil {
 		return Object{}, at(err, ref)
 	}
-	return Object{Value: Value{body}.Clone()}, nil
+	return Object{Value: Value{append([]byte(nil), body...)}}, nil
 }
 
 // at puts the object's name into an *Error.
