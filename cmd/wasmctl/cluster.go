@@ -17,6 +17,10 @@ import (
 var errNoCluster = errors.New(`no cluster is configured: name a kubeconfig with --kubeconfig or $KUBECONFIG (~/.kube/config is read too), ` +
 	`run inside a cluster, or try a local control plane with --dev`)
 
+// errDevEnded says that the control plane of --dev ended before we did. Nobody
+// starts it again, so waiting for it would be in vain.
+var errDevEnded = errors.New("the local control plane has ended by itself; the next run with --dev goes on with its data")
+
 // loadConfig finds the cluster as kubectl does, and the pod's service account
 // where there is no kubeconfig.
 func loadConfig(kubeconfig, kubecontext string) (*rest.Config, error) {
@@ -66,4 +70,28 @@ func (s *session) startDev(ctx context.Context) error {
 	s.log.Info(msg, "url", cluster.URL())
 	_, err = fmt.Fprintf(s.opts.streams.err, "\nFor another terminal:\n\n    export KUBECONFIG=%s\n\n", cluster.Kubeconfig())
 	return err
+}
+
+// watchDev returns a context that ends when the control plane that we started
+// ends by itself; errDevEnded is its cause then. release must be called.
+func (s *session) watchDev(parent context.Context) (ctx context.Context, release func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	if s.dev == nil {
+		return ctx, func() { cancel(nil) }
+	}
+	done, ended := s.dev.Done(), make(chan struct{})
+	go func() {
+		defer close(ended)
+		select {
+		case <-done:
+			err := fmt.Errorf("--dev: %w (%w)", errDevEnded, s.dev.Err())
+			s.log.Error("stopping: the local control plane has ended by itself")
+			cancel(err)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		cancel(nil)
+		<-ended
+	}
 }

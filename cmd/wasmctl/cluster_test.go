@@ -1,8 +1,11 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -208,4 +211,27 @@ func TestRun_DevIsReused(t *testing.T) {
 	third.wantLine(`"msg":"reconciled"`)
 	third.signal(syscall.SIGTERM)
 	third.wantExit(exitOK)
+}
+
+// TestRun_EndsWithTheControlPlaneThatItStarted: nobody would start it again.
+func TestRun_EndsWithTheControlPlaneThatItStarted(t *testing.T) {
+	t.Setenv("WASMCTL_DEVCLUSTER", devclustertest.Binary(t))
+	data := t.TempDir()
+	c := startWasmctl(t, guests+"empty.wasm", "--for", "cm", "--dev", "--dev-data-dir", data)
+	c.wantLine(`"msg":"reconciled"`)
+	lock, err := os.ReadFile(filepath.Join(data, "lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var holder struct{ PID int }
+	if err := json.Unmarshal(lock, &holder); err != nil || holder.PID <= 1 {
+		t.Fatalf("%s: %v", lock, err)
+	}
+	if err := syscall.Kill(holder.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	c.wantExit(exitCluster)
+	if !strings.Contains(c.text(), "ended by itself") {
+		t.Errorf("does not say why: %s", c.tail())
+	}
 }

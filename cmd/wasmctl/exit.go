@@ -12,7 +12,7 @@ const (
 	exitError   = 1 // anything that has no code of its own
 	exitUsage   = 2 // a flag or an argument is wrong
 	exitModule  = 3 // the module cannot be loaded
-	exitCluster = 4 // no cluster is configured, or the local one does not start
+	exitCluster = 4 // no cluster is configured, or the local one does not start or ends by itself
 	exitKind    = 5 // a kind is not known to the API server
 	exitDenied  = 6 // the API server does not allow the watches, or does not accept the credentials
 	exitForced  = 7 // stopped by force: running reconciles were interrupted
@@ -26,7 +26,7 @@ var exitCodes = []struct {
 	{exitError, "an error that has no code of its own"},
 	{exitUsage, "a flag or an argument is wrong"},
 	{exitModule, "the module cannot be loaded; wasmctl inspect says why"},
-	{exitCluster, "no cluster is configured, or the local one does not start"},
+	{exitCluster, "no cluster is configured, or the local one does not start or ends by itself"},
 	{exitKind, "a kind is not known to the API server, or its name is ambiguous"},
 	{exitDenied, "the API server does not allow the watches, or does not accept the credentials"},
 	{exitForced, "stopped by force: reconciles were interrupted"},

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 
 	"github.com/spf13/cobra"
@@ -78,6 +77,17 @@ func runSession(ctx context.Context, o *runOptions, log *slog.Logger, force <-ch
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
+	ctx, release := s.watchDev(ctx)
+	defer release()
+	err = s.run(ctx, wasm, force)
+	if cause := context.Cause(ctx); errors.Is(cause, errDevEnded) {
+		return withCode(exitCluster, cause) // whatever failed, failed by that
+	}
+	return err
+}
+
+// run loads the module and reconciles until ctx ends.
+func (s *session) run(ctx context.Context, wasm []byte, force <-chan struct{}) error {
 	if err := s.load(ctx, wasm); err != nil {
 		return err
 	}
@@ -94,6 +104,6 @@ func runSession(ctx context.Context, o *runOptions, log *slog.Logger, force <-ch
 	if err := c.Run(ctx, force); err != nil {
 		return err
 	}
-	log.Info("stopped", "controller", s.name, "reconciles", fmt.Sprint(c.Stats().Started))
+	s.log.Info("stopped", "controller", s.name, "reconciles", c.Stats().Started)
 	return nil
 }
