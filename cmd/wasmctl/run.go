@@ -104,6 +104,11 @@ func (s *session) run(ctx context.Context, wasm []byte, force <-chan struct{}) e
 	if err := c.Run(ctx, force); err != nil {
 		return err
 	}
-	s.log.Info("stopped", "controller", s.name, "reconciles", c.Stats().Started)
+	stats := c.Stats()
+	var failed uint64
+	for _, n := range stats.Failures {
+		failed += n
+	}
+	s.log.Info("stopped", "controller", s.name, "reconciles", stats.Started, "failed", failed)
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -102,6 +103,20 @@ type Applier struct {
 	failures failures
 	idPrefix string
 	runs     atomic.Uint64
+	byKind   [5]atomic.Uint64 // failed runs, in the order of kinds
+}
+
+// kinds is every kind of failure.
+var kinds = [...]abi.FailureKind{abi.FailureError, abi.FailureTrap, abi.FailureTimeout, abi.FailureMemory, abi.FailureOutput}
+
+// Failures returns how many runs have failed until now, by kind (rule 17). A
+// fault of the host counts as an error.
+func (a *Applier) Failures() map[abi.FailureKind]uint64 {
+	counts := make(map[abi.FailureKind]uint64, len(kinds))
+	for i, kind := range kinds {
+		counts[kind] = a.byKind[i].Load()
+	}
+	return counts
 }
 
 // New returns an Applier.
@@ -172,6 +187,7 @@ func (a *Applier) fail(ctx context.Context, out *Outcome, guest abi.Guest, failu
 	if call, ok := errors.AsType[*abi.CallError](err); ok {
 		failure.Kind = call.Kind
 	}
+	a.byKind[max(0, slices.Index(kinds[:], failure.Kind))].Add(1) // a kind without a place counts as an error
 	if failure.Error.Message == "" {
 		failure.Error.Message = err.Error()
 	}

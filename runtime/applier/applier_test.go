@@ -213,6 +213,28 @@ func TestApply_WhoDecidesAfterAFailure(t *testing.T) {
 	}
 }
 
+// Rule 17: failed runs are counted by kind; a run that succeeds, an object that
+// is gone and an interrupted run are not.
+func TestApply_FailuresAreCountedByKind(t *testing.T) {
+	next := abi.FailureError
+	s := &script{reconcile: func(context.Context, *abi.Request) (abi.Result, error) {
+		return abi.Result{}, &abi.CallError{Kind: next, Err: errors.New("no")}
+	}}
+	a := newApplier(t, s)
+	want := map[abi.FailureKind]uint64{}
+	for i, kind := range kinds {
+		next, want[kind] = kind, uint64(i)
+		for range i {
+			a.Apply(t.Context(), testKey, testReason)
+		}
+	}
+	s.reconcile = await
+	a.Apply(t.Context(), testKey, testReason)
+	if diff := cmp.Diff(want, a.Failures()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestApply_NoGuestIsAFailureWithBackoff(t *testing.T) {
 	s := &script{acquire: errors.New("out of memory")}
 	a := newApplier(t, s)

@@ -167,6 +167,8 @@ func (c *Controller) lookup(key abi.Key) ([]byte, bool) {
 // Stats is what a controller has to do and did.
 type Stats struct {
 	runner.Stats
+	// Failures counts failed runs by kind (rule 17).
+	Failures map[abi.FailureKind]uint64
 	// Watches has the state of each watch; the first is that of Config.For.
 	Watches []WatchState
 }
@@ -182,7 +184,7 @@ type WatchState struct {
 // Stats returns the present figures. It may be called at any time and never
 // blocks.
 func (c *Controller) Stats() Stats {
-	st := Stats{Stats: c.runner.Stats()}
+	st := Stats{Stats: c.runner.Stats(), Failures: c.applier.Failures()}
 	for _, s := range c.subs {
 		st.Watches = append(st.Watches, WatchState{s.Source(), s.State()})
 	}
