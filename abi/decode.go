@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/vmihailenco/msgpack/v5"
 )
@@ -149,12 +150,19 @@ func decodeInto(b []byte, v any) (unknown []string, err error) {
 	return unknown, msgpack.Unmarshal(b, v)
 }
 
+// fieldsOf has the answers of fields, by type.
+var fieldsOf sync.Map
+
 // fields lists the msgpack keys of a struct.
 func fields(t reflect.Type) []string {
+	if keys, ok := fieldsOf.Load(t); ok {
+		return keys.([]string)
+	}
 	keys := make([]string, 0, t.NumField())
 	for f := range t.Fields() {
 		key, _, _ := strings.Cut(f.Tag.Get("msgpack"), ",")
 		keys = append(keys, key)
 	}
+	fieldsOf.Store(t, keys)
 	return keys
 }
