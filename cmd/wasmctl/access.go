@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host/kubeapi"
 )
@@ -30,6 +33,31 @@ func (s *session) checkAccess(ctx context.Context) error {
 	}
 	return withCode(exitDenied, fmt.Errorf("the API server does not let this user %s; give it these RBAC rules:\n\n%s",
 		strings.Join(what, ", nor "), strings.TrimSpace(kubeapi.RBACRules(missing))))
+}
+
+// checkSelectors asks the API server for one object of each selected watch, so
+// that a selector that it does not take is said at once: a field selector is
+// checked by nobody else, and its watch would fail for ever.
+func (s *session) checkSelectors(ctx context.Context) error {
+	check := func(k kubeapi.Kind, w abi.Watch) error {
+		if w.LabelSelector == "" && w.FieldSelector == "" {
+			return nil
+		}
+		_, err := s.dynamic.Resource(k.GVR()).List(ctx, metav1.ListOptions{LabelSelector: w.LabelSelector, FieldSelector: w.FieldSelector, Limit: 1})
+		if apierrors.IsBadRequest(err) {
+			return withCode(exitUsage, fmt.Errorf("selector of %s: %w", k.Name(), err))
+		}
+		return nil // whatever else is wrong, the watch will say, and wait
+	}
+	if err := check(s.kind, s.watch); err != nil {
+		return err
+	}
+	for _, k := range s.owns {
+		if err := check(k.Kind, k.watch); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // checkManifest refuses what this version does not do, rather than leaving it

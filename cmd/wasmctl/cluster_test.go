@@ -35,6 +35,15 @@ func TestRun_UnknownKindNamesNearMatches(t *testing.T) {
 	c.wantExit(exitUsage)
 }
 
+func TestRun_SelectorThatTheServerRefusesIsAnError(t *testing.T) {
+	kubeconfig := devclustertest.Shared(t).Kubeconfig()
+	c := startWasmctl(t, guests+"empty.wasm", "--for", "cm", "--field-selector", "data.nope=1", "--kubeconfig", kubeconfig)
+	c.wantExit(exitUsage)
+	if !strings.Contains(c.text(), "selector of configmaps") || !strings.Contains(c.text(), "data.nope") {
+		t.Errorf("does not name the selector: %s", c.text())
+	}
+}
+
 func TestRun_MissingRightsAreNamed(t *testing.T) {
 	cluster := devclustertest.Shared(t)
 	ns := devclustertest.Namespace(t, cluster)

@@ -94,6 +94,9 @@ func (s *session) run(ctx context.Context, wasm []byte, force <-chan struct{}) e
 	if err := s.checkAccess(ctx); err != nil {
 		return err
 	}
+	if err := s.checkSelectors(ctx); err != nil {
+		return err
+	}
 	c, err := s.controller()
 	if err != nil {
 		return err

@@ -23,7 +23,7 @@ import (
 )
 
 // session is one run of one module: it joins host and runtime. Its steps are
-// connect, load, checkAccess, controller; close undoes what was done.
+// connect, load, checkAccess, checkSelectors, controller; close undoes what was done.
 type session struct {
 	opts *runOptions
 	log  *slog.Logger
@@ -32,6 +32,7 @@ type session struct {
 	dev        *devcluster.Cluster // nil unless --dev
 	restConfig *rest.Config
 	client     *kubeapi.Client
+	dynamic    dynamic.Interface // for the watches
 	resolver   *kubeapi.Resolver
 
 	module *host.Module
@@ -63,6 +64,9 @@ func (s *session) connect(ctx context.Context) error {
 	s.restConfig.QPS = -1 // the API server's priority and fairness decides
 	s.restConfig.UserAgent = "wasmctl/" + version
 	if s.client, err = kubeapi.NewClient(s.restConfig); err != nil {
+		return withCode(exitCluster, err)
+	}
+	if s.dynamic, err = dynamic.NewForConfig(s.restConfig); err != nil {
 		return withCode(exitCluster, err)
 	}
 	s.resolver = kubeapi.NewResolver(s.client, s.log)
@@ -210,13 +214,9 @@ func kindError(err error) error {
 
 // controller builds the controller and its watches.
 func (s *session) controller() (*controller.Controller, error) {
-	client, err := dynamic.NewForConfig(s.restConfig)
-	if err != nil {
-		return nil, withCode(exitCluster, err)
-	}
 	cfg := controller.Config{
 		Name: s.name, Module: s.guests, Logger: s.log, Concurrency: s.module.Concurrency(), DrainTimeout: s.opts.drain,
-		Watches: watcher.NewSet(client, watcher.Config{Log: s.log}), OnOutcome: s.logOutcome, Deletes: s.watch.Deletes,
+		Watches: watcher.NewSet(s.dynamic, watcher.Config{Log: s.log}), OnOutcome: s.logOutcome, Deletes: s.watch.Deletes,
 		For: kindWatch(s.kind, s.watch),
 	}
 	for _, k := range s.owns {
