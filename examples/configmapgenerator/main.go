@@ -12,7 +12,6 @@ var reconciler = wasmctl.Reconciler{
 		Owns: []wasmctl.Watch{{Version: "v1", Kind: "ConfigMap"}},
 		Capabilities: []wasmctl.Capability{
 			{Resource: "configmaps", Verbs: []string{"get", "create", "patch"}},
-			{Group: "examples.wasmctl.dev", Resource: "configmapgenerators", Subresources: []string{"status"}, Verbs: []string{"patch"}},
 		},
 	},
 	Reconcile:   reconcile,

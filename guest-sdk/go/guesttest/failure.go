@@ -90,14 +90,15 @@ var verbs = map[string]string{
 	"api_apply": "patch", "api_delete": "delete",
 }
 
-// allowed checks the request against the manifest's capabilities.
+// allowed checks the request against what the host gives every module, and the
+// manifest's capabilities.
 func (h *Host) allowed(r *request) *failure {
 	need := wasmctl.Capability{Group: r.id.group, Resource: h.plural(r.ref.Kind), Verbs: []string{verbs[r.op]}}
 	if r.sub != "" {
 		need.Subresources = []string{r.sub}
 	}
 	may := func(c wasmctl.Capability) bool { return allows(&c, r, &need) }
-	if slices.ContainsFunc(h.manifest.Capabilities, may) {
+	if slices.ContainsFunc(h.ownRights(), may) || slices.ContainsFunc(h.manifest.Capabilities, may) {
 		return nil
 	}
 	if r.ref.Namespace != "" {
@@ -108,6 +109,19 @@ func (h *Host) allowed(r *request) *failure {
 		Status: wasmctl.StatusDenied, Reason: "Denied", Rule: &need,
 		Message: "the manifest has no capability to " + need.Verbs[0] + " " + what,
 	}}
+}
+
+// ownRights are those of every module: it reads the objects that it reconciles
+// and writes their status (abi/ABI.md, section 8).
+func (h *Host) ownRights() []wasmctl.Capability {
+	w := h.manifest.For
+	if w == nil {
+		return nil
+	}
+	read := wasmctl.Capability{Group: w.Group, Resource: h.plural(w.Kind), Verbs: []string{"get", "list", "watch"}, Namespaces: w.Namespaces}
+	status := read
+	status.Subresources, status.Verbs = []string{"status"}, []string{"get", "update", "patch"}
+	return []wasmctl.Capability{read, status}
 }
 
 func allows(c *wasmctl.Capability, r *request, need *wasmctl.Capability) bool {

@@ -126,3 +126,20 @@ func TestManifest_IsWhatDescribeSays(t *testing.T) {
 	m, err := guesttest.Manifest(wasmctl.Reconciler{Manifest: wasmctl.Manifest{Name: "x"}})
 	equal(t, []any{m.String("name"), m.Int("abi"), m.String("sdk"), err}, []any{"x", int64(1), "go/" + wasmctl.Version, nil})
 }
+
+func TestHost_EveryModuleMayReadItsKindAndWriteItsStatus(t *testing.T) {
+	var got []int
+	r := wasmctl.Reconciler{
+		Manifest: wasmctl.Manifest{For: &wasmctl.Watch{Group: "example.com", Kind: "Greeting"}},
+		Reconcile: func(ctx *wasmctl.Context, _ wasmctl.Object) (wasmctl.Action, error) {
+			_, get := ctx.Client().Get(ref, wasmctl.GetOptions{})
+			_, mark := ctx.Client().PatchStatus(ref, wasmctl.MergePatch(wasmctl.Map{"status": wasmctl.Map{"n": 1}}), wasmctl.WriteOptions{})
+			_, change := ctx.Client().Patch(ref, wasmctl.MergePatch(wasmctl.Map{"spec": wasmctl.Map{"text": "no"}}), wasmctl.WriteOptions{})
+			_, other := ctx.Client().Get(cmRef, wasmctl.GetOptions{})
+			got = []int{status(get), status(mark), status(change), status(other)}
+			return action, nil
+		},
+	}
+	guesttest.New(t, greeting()).Reconcile(r, ref)
+	equal(t, got, []int{0, 0, int(wasmctl.StatusDenied), int(wasmctl.StatusDenied)})
+}
