@@ -111,6 +111,9 @@ func DecodeConfigRequest(b []byte) (req ConfigRequest, unknown []string, err err
 	return req, unknown, err
 }
 
+// Refuse returns an answer of the host's own: a negative status with its body.
+func Refuse(s *StatusBody) Response { return Response{Status: s.Code, Body: EncodeStatusBody(s)} }
+
 // EncodeStatusBody encodes the body of a negative status.
 func EncodeStatusBody(s *StatusBody) []byte {
 	b, err := encode(s)

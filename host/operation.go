@@ -115,5 +115,5 @@ func (s *settings) get(b []byte) abi.Response {
 
 // refuse is an answer of the host's own.
 func refuse(status abi.Status, reason, message string) abi.Response {
-	return abi.Response{Status: status, Body: abi.EncodeStatusBody(&abi.StatusBody{Code: status, Reason: reason, Message: message})}
+	return abi.Refuse(&abi.StatusBody{Code: status, Reason: reason, Message: message})
 }

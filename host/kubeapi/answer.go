@@ -24,17 +24,15 @@ var reasons = map[abi.Status]string{
 
 // refuse returns an answer of the host's own.
 func refuse(status abi.Status, message string) abi.Response {
-	return abi.Response{Status: status, Body: abi.EncodeStatusBody(&abi.StatusBody{
-		Code: status, Reason: reasons[status], Message: message,
-	})}
+	return abi.Refuse(&abi.StatusBody{Code: status, Reason: reasons[status], Message: message})
 }
 
 // deny returns the answer for a request that no rule of the policy allows.
 func deny(p *Policy, a *Attributes) abi.Response {
 	rule := p.Missing(*a)
-	return abi.Response{Status: abi.StatusDenied, Body: abi.EncodeStatusBody(&abi.StatusBody{
+	return abi.Refuse(&abi.StatusBody{
 		Code: abi.StatusDenied, Reason: reasons[abi.StatusDenied], Message: deniedMessage(a, &rule), Rule: &rule,
-	})}
+	})
 }
 
 // unknownKind returns the answer for a kind that the API server does not have:
