@@ -88,11 +88,11 @@ const (
 func (c Config) validate() error {
 	switch {
 	case c.Concurrency < 0:
-		return fmt.Errorf("module[%s]: concurrency %d is negative", c.name(nil), c.Concurrency)
+		return fmt.Errorf("module[%s]: concurrency %d is negative", c.NameFor(nil), c.Concurrency)
 	case c.Limits.Memory < 0 || c.Limits.Memory > maxMemory:
-		return fmt.Errorf("module[%s]: memory limit of %d bytes is not between 0 and 4 GiB", c.name(nil), c.Limits.Memory)
+		return fmt.Errorf("module[%s]: memory limit of %d bytes is not between 0 and 4 GiB", c.NameFor(nil), c.Limits.Memory)
 	case c.Limits.Timeout < 0 || c.Limits.HostCalls < 0 || c.MaxModuleSize < 0:
-		return fmt.Errorf("module[%s]: a limit is negative", c.name(nil))
+		return fmt.Errorf("module[%s]: a limit is negative", c.NameFor(nil))
 	}
 	return nil
 }
@@ -118,7 +118,9 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-func (c Config) name(m *abi.Manifest) string {
+// NameFor returns the name of a module with this manifest, which may be nil:
+// the first there is of Name, the manifest's, Fallback and "module".
+func (c Config) NameFor(m *abi.Manifest) string {
 	switch {
 	case c.Name != "":
 		return c.Name

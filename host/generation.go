@@ -63,7 +63,7 @@ type shared struct {
 // manifest yet, and one reference.
 func compile(ctx context.Context, wasm []byte, bin *binaryModule, cfg Config) (*generation, error) {
 	g := &generation{
-		number: 1, cfg: cfg, name: cfg.name(nil), shared: &shared{},
+		number: 1, cfg: cfg, name: cfg.NameFor(nil), shared: &shared{},
 		hooks: map[string]bool{}, retired: make(chan struct{}), closed: make(chan struct{}),
 	}
 	g.refs.Store(1)
@@ -169,7 +169,7 @@ func valueTypes(ts []abi.ValType) []byte {
 // known. No guest may be acquired yet.
 func (g *generation) configure(m *abi.Manifest) {
 	g.manifest = m
-	g.name = g.cfg.name(m)
+	g.name = g.cfg.NameFor(m)
 	g.limits = g.cfg.limits(m)
 	g.settings = newSettings(g.cfg.settings(m))
 	g.caps = capNames(g.cfg.API != nil)

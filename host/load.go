@@ -42,7 +42,7 @@ func Describe(ctx context.Context, wasm []byte, cfg Config) (*abi.Manifest, erro
 		return nil, err
 	}
 	if !bin.exportsFunc(abi.ExportDescribe) {
-		return nil, invalid(cfg.name(nil), fmt.Errorf("export[%s]: missing: the module does not say what it is", abi.ExportDescribe))
+		return nil, invalid(cfg.NameFor(nil), fmt.Errorf("export[%s]: missing: the module does not say what it is", abi.ExportDescribe))
 	}
 	g, err := compile(ctx, wasm, bin, cfg)
 	if err != nil {
@@ -60,11 +60,11 @@ func prepare(wasm []byte, cfg Config) (Config, *binaryModule, error) {
 		return cfg, nil, err
 	}
 	if size := int64(len(wasm)); size > cfg.MaxModuleSize {
-		return cfg, nil, invalid(cfg.name(nil), fmt.Errorf("is %d bytes long, the limit is %d", size, cfg.MaxModuleSize))
+		return cfg, nil, invalid(cfg.NameFor(nil), fmt.Errorf("is %d bytes long, the limit is %d", size, cfg.MaxModuleSize))
 	}
 	bin, err := parseModule(wasm)
 	if err != nil {
-		return cfg, nil, invalid(cfg.name(nil), err)
+		return cfg, nil, invalid(cfg.NameFor(nil), err)
 	}
 	man, _, err := bin.manifest()
 	problems := bin.problems(cfg.limits(man).Memory)
@@ -75,7 +75,7 @@ func prepare(wasm []byte, cfg Config) (Config, *binaryModule, error) {
 		problems = append(problems, checkRequires(man, capNames(cfg.API != nil))...)
 	}
 	if len(problems) > 0 {
-		return cfg, nil, &InvalidError{Name: cfg.name(man), Problems: problems}
+		return cfg, nil, &InvalidError{Name: cfg.NameFor(man), Problems: problems}
 	}
 	return cfg, bin, nil
 }
@@ -90,7 +90,7 @@ func (g *generation) start(ctx context.Context, info *Info) error {
 		}
 		problems := append(checkRequires(man, g.caps), checkStartSize(info.Memory, g.cfg.limits(man).Memory)...)
 		if len(problems) > 0 {
-			return &InvalidError{Name: g.cfg.name(man), Problems: problems}
+			return &InvalidError{Name: g.cfg.NameFor(man), Problems: problems}
 		}
 		info.Manifest, info.UnknownKeys = man, unknown
 	}

@@ -80,7 +80,10 @@ func (s *session) load(ctx context.Context, wasm []byte) error {
 	cfg := host.Config{
 		Name: o.name, Fallback: moduleName(o.module), Concurrency: o.concurrency, Limits: host.Limits{Memory: o.memoryBytes, Timeout: o.timeout},
 		CacheDir: s.cacheDir(), Logger: s.log, Settings: o.config,
-		API: func(m *abi.Manifest) (host.API, error) { return s.api(ctx, m) },
+	}
+	cfg.API = func(m *abi.Manifest) (host.API, error) {
+		s.name = cfg.NameFor(m)
+		return s.api(ctx, m)
 	}
 	var err error
 	if s.module, err = host.Load(ctx, wasm, cfg); err != nil {
@@ -109,11 +112,6 @@ func (s *session) cacheDir() string {
 // api resolves the kinds of manifest and flags and builds the module's view of
 // the cluster.
 func (s *session) api(ctx context.Context, m *abi.Manifest) (host.API, error) {
-	if s.name = s.opts.name; s.name == "" {
-		if s.name = m.Name; s.name == "" {
-			s.name = moduleName(s.opts.module)
-		}
-	}
 	if err := checkManifest(m); err != nil {
 		return nil, err
 	}
