@@ -1,8 +1,6 @@
 package bench
 
 import (
-	"bytes"
-	"context"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -18,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 
 	"github.com/wasmctl/wasmctl/devcluster"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
@@ -96,44 +93,21 @@ func compare(b *testing.B, c comparison) {
 	}
 }
 
-// round starts a controller in a namespace of its own, creates the objects
-// there, and returns how many it reconciled per second.
+// round starts a controller, creates the objects, and returns how many it
+// reconciled per second.
 func round(b *testing.B, cluster *devcluster.Cluster, objects int, command func(namespace string) *exec.Cmd) float64 {
 	b.Helper()
-	client, err := dynamic.NewForConfig(unlimited(cluster.RESTConfig()))
-	if err != nil {
-		b.Fatal(err)
-	}
-	ns := devclustertest.Namespace(b, cluster)
-	api := client.Resource(generators).Namespace(ns)
-	ctx, cancel := context.WithTimeout(b.Context(), 5*time.Minute)
-	defer cancel()
-	w, err := api.Watch(ctx, metav1.ListOptions{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer w.Stop()
-	cmd := command(ns)
-	var log bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &log, &log
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
-	// The first object shows that the controller is up, and is not counted.
-	create(b, api, "first", 1)
-	measure(b, w, "first", 1)
-	signal(b, cmd, syscall.SIGSTOP)
-	create(b, api, "g", objects)
-	signal(b, cmd, syscall.SIGCONT)
-	rate := measure(b, w, "g", objects)
-	signal(b, cmd, syscall.SIGTERM)
-	if err := cmd.Wait(); err != nil {
-		b.Errorf("%s: %v\n%s", cmd.Path, err, log.String())
-	}
-	_, runs, _ := strings.Cut(log.String(), "reconciles=")
+	r := start(b, cluster, command)
+	signal(b, r.cmd, syscall.SIGSTOP)
+	create(b, r.api, "g", objects)
+	signal(b, r.cmd, syscall.SIGCONT)
+	rate := measure(b, r.watch, "g", objects)
+	r.stop(b)
+	_, runs, _ := strings.Cut(r.log.String(), "reconciles=")
 	runs, _, _ = strings.Cut(strings.TrimSpace(runs), " ")
-	b.Logf("%-10s %6.1f objects/s, %s reconciles, user %.2fs, sys %.2fs, peak %d MiB", filepath.Base(cmd.Path), rate, runs,
-		cmd.ProcessState.UserTime().Seconds(), cmd.ProcessState.SystemTime().Seconds(), cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss>>10)
+	state := r.cmd.ProcessState
+	b.Logf("%-10s %6.1f objects/s, %s reconciles, user %.2fs, sys %.2fs, peak %d MiB", filepath.Base(r.cmd.Path), rate, runs,
+		state.UserTime().Seconds(), state.SystemTime().Seconds(), state.SysUsage().(*syscall.Rusage).Maxrss>>10)
 	return rate
 }
 
@@ -191,9 +165,4 @@ func create(b *testing.B, api dynamic.ResourceInterface, prefix string, n int) {
 	}
 	close(numbers)
 	wg.Wait()
-}
-
-func unlimited(rc *rest.Config) *rest.Config {
-	rc.QPS = -1
-	return rc
 }
