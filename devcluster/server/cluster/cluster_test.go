@@ -131,7 +131,7 @@ func TestRun_TwoSideBySide(t *testing.T) {
 	}
 }
 
-func TestRun_StopBeforeReadyIsInTime(t *testing.T) {
+func TestRun_StopBeforeReadyIsAnError(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	err := Run(ctx, Config{NoControllers: true}, func(Info) { t.Error("ready, though it was stopped before") })
