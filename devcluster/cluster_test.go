@@ -165,6 +165,7 @@ func TestCluster_EndByItselfIsSeen(t *testing.T) {
 func TestStart_InUseIsRefusedAndReused(t *testing.T) {
 	dir := t.TempDir()
 	first := start(t, config(t, dir))
+	create(t, first, "kept")
 	_, err := devcluster.Start(limited(t), config(t, dir))
 	if !errors.Is(err, devcluster.ErrInUse) || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), "pid ") {
 		t.Errorf("start on a data dir in use: %v, want ErrInUse with the dir and the pid", err)
@@ -181,7 +182,7 @@ func TestStart_InUseIsRefusedAndReused(t *testing.T) {
 		t.Error("another process's control plane could be killed or restarted")
 	}
 	stop(t, second)
-	if err := get(t, first, "kube-root-ca.crt"); err != nil {
+	if err := get(t, first, "kept"); err != nil {
 		t.Errorf("after Stop of the reused one: %v", err)
 	}
 }
