@@ -24,6 +24,9 @@ type Guest interface {
 	// Attempt, Key, Object and Stale of the request; the guest's host fills in
 	// the rest.
 	Reconcile(ctx context.Context, req *Request) (Result, error)
+	// Finalize is Reconcile for an object that is being deleted and has the
+	// module's finalizer. It is called only where the module exports it.
+	Finalize(ctx context.Context, req *Request) (Result, error)
 	// ErrorPolicy asks what to do after a failed run. After a trap or a
 	// timeout it runs on a fresh instance of the same generation. It returns
 	// ErrNoErrorPolicy where the module has none.

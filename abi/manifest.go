@@ -54,6 +54,12 @@ type Watch struct {
 	// Map says which objects an event concerns: "owner", "label:KEY",
 	// "annotation:KEY" or "func". Only read in Manifest.Watches.
 	Map string `msgpack:"map,omitempty" json:"map,omitempty"`
+	// MetadataOnly keeps nothing but apiVersion, kind and metadata of the objects.
+	// Not read in Manifest.For.
+	MetadataOnly bool `msgpack:"metadataOnly,omitempty" json:"metadataOnly,omitempty"`
+	// ControllerOnly passes over owners that are not the object's controller.
+	// Only read in Manifest.Owns, and in Manifest.Watches with Map "owner".
+	ControllerOnly bool `msgpack:"controllerOnly,omitempty" json:"controllerOnly,omitempty"`
 	// Optional lets reconciling start before this watch has synced.
 	Optional bool `msgpack:"optional,omitempty" json:"optional,omitempty"`
 }

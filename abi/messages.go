@@ -35,7 +35,9 @@ const (
 	ReasonRequeue       ReasonType = "Requeue"       // its last run asked for it
 	ReasonRetry         ReasonType = "Retry"         // its last run failed
 	ReasonModuleSwapped ReasonType = "ModuleSwapped" // the module was replaced
-	ReasonTriggered     ReasonType = "Triggered"     // a user or a timer asked for it
+	ReasonTriggered     ReasonType = "Triggered"     // a user or a program asked for it
+	ReasonResync        ReasonType = "Resync"        // a period or a schedule asked for all objects
+	ReasonConfigChanged ReasonType = "ConfigChanged" // the settings were changed
 )
 
 // Reason is the trigger of a run. Resource ("deployments.apps") and Ref name
@@ -55,12 +57,18 @@ func (r Reason) String() string {
 	return string(r.Type) + " " + r.Resource + " " + r.Ref.String()
 }
 
-// Request is the input of reconcile.
+// Request is the input of reconcile and finalize.
 type Request struct {
 	// ID is unique per run and stands in logs and traces.
 	ID         string
 	Controller string
-	Reason     Reason
+	// Reason is the first of the triggers that led to this run.
+	Reason Reason
+	// More are the other triggers that were merged into this run, without
+	// repetitions, in their order. The list is bounded; Dropped counts those that
+	// had no room in it.
+	More    []Reason
+	Dropped int
 	// Attempt is 1 for the first run and one more after each failed run.
 	Attempt int
 	Key     Key
@@ -123,9 +131,28 @@ func (e *ResultError) Error() string {
 	return e.Reason + ": " + e.Message
 }
 
-// Result is the output of reconcile and error_policy.
+// Declared is what a result wants to be true of the cluster. The host makes it
+// so after the run: children first, in their order, then pruning, then status.
+type Declared struct {
+	// Apply holds one msgpack map per child, to be applied with server-side
+	// apply. The host makes the reconciled object their controller.
+	Apply [][]byte
+	// Prune deletes the children of owned kinds that the reconciled object
+	// controls and that Apply does not list.
+	Prune bool
+	// Force takes fields over that another field manager owns.
+	Force bool
+	// Status is the msgpack of the status to be applied to the reconciled object,
+	// or nil.
+	Status []byte
+}
+
+// Result is the output of reconcile, finalize and error_policy.
 type Result struct {
 	Action Action
+	// Declared is not nil where the result has apply, prune, force or status. With
+	// an Error there may be a Status and nothing else.
+	Declared *Declared
 	// Error is not nil where the run failed.
 	Error *ResultError
 	// Unknown lists keys of the message that this host does not know. They were

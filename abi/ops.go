@@ -137,3 +137,28 @@ type Preconditions struct {
 type ConfigRequest struct {
 	Key string `msgpack:"key,omitempty"`
 }
+
+// EventRequest is the request of event_record.
+type EventRequest struct {
+	// Type is "Normal" or "Warning"; empty is Normal.
+	Type string `msgpack:"type,omitempty"`
+	// Reason is why: a CamelCase word, at most 128 bytes. It is needed.
+	Reason string `msgpack:"reason"`
+	// Action is what was done or failed: a CamelCase word; empty is Reconcile.
+	Action string `msgpack:"action,omitempty"`
+	// Note is for people, at most 1024 bytes; a longer one is cut.
+	Note string `msgpack:"note,omitempty"`
+	// Regarding is what the event is about; nil is the object that is reconciled.
+	Regarding *EventObject `msgpack:"regarding,omitempty"`
+	// Related is a second object, or nil.
+	Related *EventObject `msgpack:"related,omitempty"`
+}
+
+// EventObject names an object of an event.
+type EventObject struct {
+	APIVersion string `msgpack:"apiVersion"`
+	Kind       string `msgpack:"kind"`
+	Namespace  string `msgpack:"namespace,omitempty"`
+	Name       string `msgpack:"name"`
+	UID        string `msgpack:"uid,omitempty"`
+}

@@ -32,16 +32,30 @@ func (l *lease) Generation() uint64 { return l.gen.number }
 
 // Reconcile implements abi.Guest.
 func (l *lease) Reconcile(ctx context.Context, req *abi.Request) (abi.Result, error) {
-	in, err := l.instance(ctx, abi.ExportReconcile)
+	return l.run(ctx, abi.ExportReconcile, req)
+}
+
+// Finalize implements abi.Guest.
+func (l *lease) Finalize(ctx context.Context, req *abi.Request) (abi.Result, error) {
+	return l.run(ctx, abi.ExportFinalize, req)
+}
+
+// run calls one of the two entries that take a request.
+func (l *lease) run(ctx context.Context, fn string, req *abi.Request) (abi.Result, error) {
+	in, err := l.instance(ctx, fn)
 	if err != nil {
 		return abi.Result{}, err
+	}
+	e := entry{fn, in.reconcile}
+	if fn == abi.ExportFinalize {
+		e.fn = in.finalize
 	}
 	r := *req
 	r.ConfigGen, r.DryRun, r.Caps = configGen, false, l.gen.caps
 	r.Deadline = l.gen.deadline(ctx)
 	in.run.id, in.run.key = r.ID, r.Key
 	in.scratch = abi.AppendRequestHead(in.scratch[:0], &r)
-	return l.call(ctx, entry{abi.ExportReconcile, in.reconcile}, r.Object)
+	return l.call(ctx, e, r.Object)
 }
 
 // ErrorPolicy implements abi.Guest.

@@ -28,9 +28,9 @@ type instance struct {
 
 	// Functions are looked up once (a look-up costs microseconds), and called
 	// with one stack (which costs no allocation).
-	buffer, reconcile, errorPolicy api.Function
-	stack                          [2]uint64
-	scratch                        []byte // the head of a request
+	buffer, reconcile, finalize, errorPolicy api.Function
+	stack                                    [2]uint64
+	scratch                                  []byte // the head of a request
 
 	run    run
 	output output
@@ -127,6 +127,9 @@ func (g *generation) newInstance(ctx context.Context) (*instance, error) {
 	in.memory = in.module.Memory()
 	in.buffer = in.module.ExportedFunction(abi.ExportBuffer)
 	in.reconcile = in.module.ExportedFunction(abi.ExportReconcile)
+	if g.hook(abi.ExportFinalize) {
+		in.finalize = in.module.ExportedFunction(abi.ExportFinalize)
+	}
 	if g.hook(abi.ExportErrorPolicy) {
 		in.errorPolicy = in.module.ExportedFunction(abi.ExportErrorPolicy)
 	}

@@ -40,6 +40,10 @@ func (s *script) Reconcile(ctx context.Context, req *abi.Request) (abi.Result, e
 	return s.reconcile(ctx, req)
 }
 
+func (s *script) Finalize(ctx context.Context, req *abi.Request) (abi.Result, error) {
+	return s.Reconcile(ctx, req)
+}
+
 func (s *script) ErrorPolicy(_ context.Context, f *abi.Failure) (abi.Result, error) {
 	s.failures = append(s.failures, *f)
 	if s.policy == nil {

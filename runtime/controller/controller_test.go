@@ -36,6 +36,10 @@ func (f native) Reconcile(ctx context.Context, req *abi.Request) (abi.Result, er
 	return f(ctx, req)
 }
 
+func (f native) Finalize(ctx context.Context, req *abi.Request) (abi.Result, error) {
+	return f(ctx, req)
+}
+
 func (f native) ErrorPolicy(context.Context, *abi.Failure) (abi.Result, error) {
 	return abi.Result{}, abi.ErrNoErrorPolicy
 }

@@ -1,0 +1,48 @@
+package abi
+
+import "context"
+
+// Run is what both sides of the host functions know of the reconcile that is
+// under way. It travels in the context that the runtime gives to Guest, and
+// that comes back to whoever serves the guest's operations.
+type Run struct {
+	ID  string
+	Key Key
+	// Object is the msgpack of the object as the run sees it, or nil.
+	Object []byte
+	// Wrote, if not nil, is called after each write that the API server has
+	// accepted, by the goroutine of the run, before the answer is given.
+	Wrote func(Write)
+}
+
+// Write is one write that the API server has accepted. A dry run is none.
+type Write struct {
+	Op                       Op
+	Group, Version, Resource string
+	Subresource              string
+	Key                      Key
+	// UID, ResourceVersion and Labels are those of the answer. They are empty
+	// where a deletion answers with a Status.
+	UID, ResourceVersion string
+	Labels               map[string]string
+	// Deleted says that the object is gone or waits for its finalizers.
+	Deleted bool
+	// FieldManager is the name that the write was sent under.
+	FieldManager string
+	// Body is the answer as the API server sent it: JSON, metadata.managedFields
+	// included. It is valid during the call only.
+	Body []byte
+}
+
+type runKey struct{}
+
+// WithRun returns a context that carries run.
+func WithRun(ctx context.Context, run *Run) context.Context {
+	return context.WithValue(ctx, runKey{}, run)
+}
+
+// RunFrom returns the run that ctx carries, or nil.
+func RunFrom(ctx context.Context) *Run {
+	run, _ := ctx.Value(runKey{}).(*Run)
+	return run
+}
