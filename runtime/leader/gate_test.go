@@ -1,0 +1,61 @@
+package leader
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+func TestGate_ClosesWhenTheLeaseIsNotRenewed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate(9 * time.Second)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if closed(g.Open()) || closed(g.Done()) || g.Err() != nil {
+			t.Fatal("a standby has lost something")
+		}
+		g.renewed(time.Now())
+		time.Sleep(8 * time.Second)
+		g.renewed(time.Now().Add(-2 * time.Second)) // it counts from when the request was sent
+		if !closed(g.Open()) || g.Err() != nil {
+			t.Fatal("the leader may not write")
+		}
+		time.Sleep(7*time.Second - 1)
+		synctest.Wait()
+		if closed(g.Done()) || g.Err() != nil {
+			t.Fatal("closed too early")
+		}
+		time.Sleep(1)
+		if !errors.Is(g.Err(), ErrLost) { // the clock says so, whether or not the timer has run
+			t.Errorf("Err is %v", g.Err())
+		}
+		synctest.Wait()
+		if !closed(g.Done()) {
+			t.Error("requests in flight go on")
+		}
+		g.renewed(time.Now())
+		if !errors.Is(g.Err(), ErrLost) {
+			t.Error("a closed gate opened again")
+		}
+	})
+}
+
+func TestGate_FirstReasonStays(t *testing.T) {
+	g := newGate(time.Hour)
+	g.renewed(time.Now())
+	g.close(errReleased)
+	g.close(ErrLost)
+	if !errors.Is(g.Err(), errReleased) || !closed(g.Done()) {
+		t.Errorf("Err is %v", g.Err())
+	}
+}

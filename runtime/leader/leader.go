@@ -1,0 +1,143 @@
+// Package leader elects one of several replicas of a process to write.
+//
+// The election is client-go's, on a Lease. What this package adds is that
+// writes end before the lease does: they stop when the process lets go of the
+// lease, and when it could not renew it in time, whatever else is stuck.
+package leader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// Defaults of Config: those of Kubernetes' own components.
+const (
+	DefaultLeaseDuration = 15 * time.Second
+	DefaultRenewDeadline = 10 * time.Second
+	DefaultRetryPeriod   = 2 * time.Second
+)
+
+// ErrLost is why writes are refused, and what Run returns, after the lease
+// could not be renewed in time or somebody else took it.
+var ErrLost = errors.New("the lease was lost: another replica may be the leader now")
+
+// errReleased is why writes are refused after an orderly stop.
+var errReleased = errors.New("the lease was given up")
+
+// Config says what is elected. RESTConfig, Namespace, Name and Identity are
+// needed; the rest has defaults.
+type Config struct {
+	// RESTConfig reaches the API server.
+	RESTConfig *rest.Config
+	// Namespace and Name are those of the Lease. It is created if it is not there.
+	Namespace, Name string
+	// Identity tells this replica from all others, those before it included.
+	Identity string
+	// LeaseDuration is how long the others wait for a leader that is silent.
+	LeaseDuration time.Duration
+	// RenewDeadline is how long the leader tries to renew before it gives up. It
+	// must be less than LeaseDuration.
+	RenewDeadline time.Duration
+	// RetryPeriod is how often the lease is renewed or asked for.
+	RetryPeriod time.Duration
+	// Logger is told who leads; nil drops it.
+	Logger *slog.Logger
+}
+
+func (c Config) withDefaults() Config {
+	if c.LeaseDuration == 0 {
+		c.LeaseDuration = DefaultLeaseDuration
+	}
+	if c.RenewDeadline == 0 {
+		c.RenewDeadline = DefaultRenewDeadline
+	}
+	if c.RetryPeriod == 0 {
+		c.RetryPeriod = DefaultRetryPeriod
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// Elector takes part in one election.
+type Elector struct {
+	cfg     Config
+	gate    *Gate
+	elector *leaderelection.LeaderElector
+}
+
+// New returns an Elector. It sends nothing; Run does.
+func New(cfg Config) (*Elector, error) {
+	cfg = cfg.withDefaults()
+	if cfg.RESTConfig == nil || cfg.Namespace == "" || cfg.Name == "" || cfg.Identity == "" {
+		return nil, errors.New("leader: rest config, namespace, name and identity are needed")
+	}
+	rc := rest.CopyConfig(cfg.RESTConfig)
+	rc.Timeout = cfg.RenewDeadline / 2 // a request that hangs leaves time for another
+	client, err := kubernetes.NewForConfig(rc)
+	if err != nil {
+		return nil, fmt.Errorf("leader[%s/%s]: %w", cfg.Namespace, cfg.Name, err)
+	}
+	e := &Elector{cfg: cfg, gate: newGate(cfg.LeaseDuration * 9 / 10)}
+	e.elector, err = leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Name:          cfg.Name,
+		LeaseDuration: cfg.LeaseDuration, RenewDeadline: cfg.RenewDeadline, RetryPeriod: cfg.RetryPeriod,
+		// The lease is given up in Run's order: see lock.Update.
+		ReleaseOnCancel: true,
+		Lock: &lock{gate: e.gate, Interface: &resourcelock.LeaseLock{
+			LeaseMeta:  metav1.ObjectMeta{Namespace: cfg.Namespace, Name: cfg.Name},
+			Client:     client.CoordinationV1(),
+			LockConfig: resourcelock.ResourceLockConfig{Identity: cfg.Identity},
+		}},
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(context.Context) {}, // the gate opens with the write of the lease
+			OnStoppedLeading: func() {},
+			OnNewLeader:      e.newLeader,
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("leader[%s/%s]: %w", cfg.Namespace, cfg.Name, err)
+	}
+	return e, nil
+}
+
+func (e *Elector) newLeader(identity string) {
+	if identity == e.cfg.Identity {
+		e.cfg.Logger.Info("this replica leads", "lease", e.cfg.Namespace+"/"+e.cfg.Name, "identity", identity)
+		return
+	}
+	e.cfg.Logger.Info("another replica leads; this one stands by", "lease", e.cfg.Namespace+"/"+e.cfg.Name, "leader", identity)
+}
+
+// Gate says when this replica may write.
+func (e *Elector) Gate() *Gate { return e.gate }
+
+// Leader returns the identity of the leader as this replica sees it; empty
+// where it has not seen one.
+func (e *Elector) Leader() string { return e.elector.GetLeader() }
+
+// Run takes part in the election until ctx ends, and then gives the lease up if
+// this replica holds it: everything that writes must have ended before. The
+// error is ErrLost if the lease was lost while ctx went on. It runs once.
+func (e *Elector) Run(ctx context.Context) error {
+	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(e.gate, cancel)() // a lease that ran out is not asked for again
+	defer context.AfterFunc(ctx, func() { e.gate.close(errReleased) })()
+	e.elector.Run(running)
+	e.gate.close(ErrLost) // unless it is closed: by ctx, or for the same reason
+	if errors.Is(e.gate.Err(), errReleased) {
+		return nil
+	}
+	return fmt.Errorf("leader[%s/%s]: %w", e.cfg.Namespace, e.cfg.Name, ErrLost)
+}

@@ -1,0 +1,139 @@
+package leader_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
+	"github.com/wasmctl/wasmctl/runtime/leader"
+)
+
+func TestMain(m *testing.M) { devclustertest.Main(m) }
+
+// replica is an Elector that runs.
+type replica struct {
+	*leader.Elector
+	stop  context.CancelFunc
+	ended chan error
+}
+
+// start starts a replica with a lease that lasts long enough for a slow
+// machine, and is asked for often.
+func start(t *testing.T, rc *rest.Config, ns, id string, lease time.Duration) *replica {
+	t.Helper()
+	e, err := leader.New(leader.Config{
+		RESTConfig: rc, Namespace: ns, Name: "test", Identity: id,
+		LeaseDuration: lease, RenewDeadline: lease * 2 / 3, RetryPeriod: 100 * time.Millisecond,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	r := &replica{Elector: e, stop: cancel, ended: make(chan error, 1)}
+	go func() { r.ended <- e.Run(ctx) }()
+	return r
+}
+
+func (r *replica) wait(t *testing.T, what string, c <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-c:
+	case err := <-r.ended:
+		t.Fatalf("%s: ended with %v", what, err)
+	case <-time.After(time.Minute):
+		t.Fatalf("%s: not within a minute", what)
+	}
+}
+
+func TestElector_OneLeadsAndHandsOver(t *testing.T) {
+	cluster := devclustertest.Shared(t)
+	ns := devclustertest.Namespace(t, cluster)
+	rc := cluster.RESTConfig()
+	first := start(t, rc, ns, "first", time.Minute)
+	first.wait(t, "first", first.Gate().Open())
+	second := start(t, rc, ns, "second", time.Minute)
+	for second.Leader() != "first" { // it has seen the lease
+		<-time.After(10 * time.Millisecond)
+	}
+	if first.Gate().Err() != nil || isOpen(second) {
+		t.Fatal("two leaders, or none")
+	}
+	first.stop()
+	if err := <-first.ended; err != nil || first.Gate().Err() == nil {
+		t.Errorf("first ended with %v, and may write: %t", err, first.Gate().Err() == nil)
+	}
+	second.wait(t, "second, long before a minute is over", second.Gate().Open())
+	second.stop()
+	if err := <-second.ended; err != nil {
+		t.Error(err)
+	}
+}
+
+func isOpen(r *replica) bool {
+	select {
+	case <-r.Gate().Open():
+		return true
+	default:
+		return false
+	}
+}
+
+// TestElector_WritesStopBeforeTheLeaseEnds: a leader that cannot reach the API
+// server any more must have stopped writing when another takes over.
+func TestElector_WritesStopBeforeTheLeaseEnds(t *testing.T) {
+	cluster := devclustertest.Shared(t)
+	ns := devclustertest.Namespace(t, cluster)
+	link := devclustertest.Proxy(t, cluster)
+	first := start(t, link.RESTConfig(), ns, "first", 3*time.Second)
+	first.wait(t, "first", first.Gate().Open())
+	second := start(t, cluster.RESTConfig(), ns, "second", 3*time.Second)
+	link.Stall()
+	select {
+	case <-second.Gate().Open():
+	case <-time.After(time.Minute):
+		t.Fatal("nobody took over")
+	}
+	if !errors.Is(first.Gate().Err(), leader.ErrLost) {
+		t.Errorf("the second leads, and the first may still write: %v", first.Gate().Err())
+	}
+	if err := <-first.ended; !errors.Is(err, leader.ErrLost) {
+		t.Errorf("first ended with %v, want ErrLost", err)
+	}
+	second.stop()
+	if err := <-second.ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestElector_StolenLeaseIsLost: somebody who edits the lease by hand wins.
+func TestElector_StolenLeaseIsLost(t *testing.T) {
+	cluster := devclustertest.Shared(t)
+	ns := devclustertest.Namespace(t, cluster)
+	r := start(t, cluster.RESTConfig(), ns, "first", 6*time.Second)
+	r.wait(t, "first", r.Gate().Open())
+	client, err := kubernetes.NewForConfig(cluster.RESTConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	leases := client.CoordinationV1().Leases(ns)
+	for {
+		lease, err := leases.Get(t.Context(), "test", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		thief, now := "thief", metav1.NowMicro()
+		lease.Spec.HolderIdentity, lease.Spec.RenewTime = &thief, &now
+		if _, err = leases.Update(t.Context(), lease, metav1.UpdateOptions{}); err == nil {
+			break // else the leader has renewed it in between
+		}
+	}
+	if err := <-r.ended; !errors.Is(err, leader.ErrLost) || !errors.Is(r.Gate().Err(), leader.ErrLost) {
+		t.Errorf("ended with %v, gate %v, want ErrLost", err, r.Gate().Err())
+	}
+}
