@@ -1,0 +1,163 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+// process is a Service with one controller.
+type process struct {
+	triggered []abi.Key
+	paused    bool
+}
+
+func (p *process) Status() Status {
+	return Status{Version: "v1", PID: 7, Controllers: []Controller{{Name: "web", Paused: p.paused, Failures: map[string]uint64{"trap": 2}}}}
+}
+
+func (p *process) Trigger(_ context.Context, controller string, objects []abi.Key) (int, error) {
+	if controller != "web" {
+		return 0, fmt.Errorf("controller[%s]: %w", controller, ErrUnknown)
+	}
+	p.triggered = objects
+	return max(len(objects), 100*(1-min(1, len(objects)))), nil
+}
+
+func (p *process) Pause(controller string, paused bool) error {
+	p.paused = paused
+	return nil
+}
+
+// serve runs a Server in a short path: a socket's has at most 107 bytes.
+func serve(t *testing.T, service Service) (*Client, string) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "admin-") //nolint:usetesting // t.TempDir's path can be too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("XDG_RUNTIME_DIR", dir)
+	path := DefaultPath(1)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- New(path, service, slog.New(slog.DiscardHandler)).Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("the socket is left behind: %v", err)
+		}
+		_ = os.RemoveAll(dir)
+	})
+	for range 1000 {
+		if answers(t.Context(), path) {
+			return NewClient(path), path
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+	t.Fatal("the socket does not answer")
+	return nil, ""
+}
+
+func TestAdmin_ClientAndServerAgree(t *testing.T) {
+	p := &process{}
+	c, path := serve(t, p)
+	if found, err := Find(t.Context()); err != nil || found != path {
+		t.Errorf("found %q (%v), want %q", found, err, path)
+	}
+	want := []abi.Key{{Namespace: "shop", Name: "a"}, {Name: "b"}}
+	if n, err := c.Trigger(t.Context(), "web", want); err != nil || n != 2 {
+		t.Errorf("triggered %d (%v)", n, err)
+	}
+	if diff := cmp.Diff(want, p.triggered); diff != "" {
+		t.Errorf("objects (-want +got):\n%s", diff)
+	}
+	if n, err := c.Trigger(t.Context(), "web", nil); err != nil || n != 100 || len(p.triggered) != 0 {
+		t.Errorf("all: triggered %d (%v), objects %v", n, err, p.triggered)
+	}
+	if _, err := c.Trigger(t.Context(), "none", nil); !errors.Is(err, ErrUnknown) {
+		t.Errorf("unknown controller: %v", err)
+	}
+	if err := c.Pause(t.Context(), "web", true); err != nil {
+		t.Error(err)
+	}
+	got, err := c.Status(t.Context())
+	if diff := cmp.Diff(p.Status(), got); diff != "" || err != nil || !got.Controllers[0].Paused {
+		t.Errorf("status: %v (-want +got):\n%s", err, diff)
+	}
+	if err := c.Pause(t.Context(), "web", false); err != nil || p.paused {
+		t.Errorf("resume: %v", err)
+	}
+}
+
+func TestAdmin_OnlyTheOwnerGetsIn(t *testing.T) {
+	_, path := serve(t, &process{})
+	for name, want := range map[string]os.FileMode{path: 0o600, filepath.Dir(path): 0o700} {
+		info, err := os.Stat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := info.Mode().Perm(); got != want {
+			t.Errorf("%s: mode %o, want %o", name, got, want)
+		}
+	}
+}
+
+func TestAdmin_SocketInUseIsRefusedAndALeftOneReplaced(t *testing.T) {
+	_, path := serve(t, &process{})
+	err := New(path, &process{}, slog.New(slog.DiscardHandler)).Run(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "--socket") {
+		t.Errorf("a second process: %v", err)
+	}
+	left := filepath.Join(filepath.Dir(path), "left.sock")
+	if err := os.WriteFile(left, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- New(left, &process{}, slog.New(slog.DiscardHandler)).Run(ctx) }()
+	for !answers(t.Context(), left) {
+		<-time.After(10 * time.Millisecond)
+	}
+	if _, err := Find(t.Context()); err == nil || !strings.Contains(err.Error(), "2 processes run here") {
+		t.Errorf("found one of two: %v", err)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestHandler_BadRequestsAreAnswered(t *testing.T) {
+	h := New("", &process{}, slog.New(slog.DiscardHandler)).Handler()
+	for body, want := range map[string]int{
+		"":                              http.StatusBadRequest,
+		"[]":                            http.StatusBadRequest,
+		`{"objects": ["a/b/c"]}`:        http.StatusBadRequest,
+		`{"objects": ["a/"]}`:           http.StatusBadRequest,
+		`{"objects": [""]}`:             http.StatusBadRequest,
+		`{"objects": ["a/b"]}`:          http.StatusOK,
+		strings.Repeat(" ", maxBody+1):  http.StatusBadRequest,
+		`{"objects": ["a/b"], "x": {}}`: http.StatusOK,
+	} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/controllers/web/trigger", strings.NewReader(body)))
+		if w.Code != want {
+			t.Errorf("%.40q: %d %s, want %d", body, w.Code, w.Body, want)
+		}
+	}
+}

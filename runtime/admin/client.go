@@ -1,0 +1,125 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+// ErrNotFound is wrapped by Find's error where no process serves a socket.
+var ErrNotFound = errors.New("no wasmctl runs here")
+
+// Dir returns the folder where the processes of this user have their sockets.
+func Dir() string {
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
+		return filepath.Join(dir, "wasmctl")
+	}
+	return filepath.Join(os.TempDir(), "wasmctl-"+strconv.Itoa(os.Getuid()))
+}
+
+// DefaultPath returns the socket of the process with a pid.
+func DefaultPath(pid int) string { return filepath.Join(Dir(), strconv.Itoa(pid)+".sock") }
+
+// Find returns the socket of the one process of this user that serves one.
+func Find(ctx context.Context) (string, error) {
+	paths, err := filepath.Glob(filepath.Join(Dir(), "*.sock"))
+	if err != nil {
+		return "", err
+	}
+	var alive []string
+	for _, path := range paths {
+		if answers(ctx, path) {
+			alive = append(alive, path)
+		}
+	}
+	switch len(alive) {
+	case 0:
+		return "", fmt.Errorf("%w: name the socket of one with --socket", ErrNotFound)
+	case 1:
+		return alive[0], nil
+	}
+	return "", fmt.Errorf("%d processes run here: name the socket of one with --socket: %s", len(alive), strings.Join(alive, ", "))
+}
+
+// Client asks and steers a process. It implements Service but for the context
+// that everything takes.
+type Client struct {
+	path string
+	http *http.Client
+}
+
+// NewClient returns a Client of the socket at path. It connects when it is
+// used.
+func NewClient(path string) *Client {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", path)
+	}
+	return &Client{path: path, http: &http.Client{Transport: &http.Transport{DialContext: dial}}}
+}
+
+// Status asks how the process does.
+func (c *Client) Status(ctx context.Context) (Status, error) {
+	var st Status
+	return st, c.do(ctx, http.MethodGet, "status", nil, &st)
+}
+
+// Trigger is Service.Trigger.
+func (c *Client) Trigger(ctx context.Context, controller string, objects []abi.Key) (int, error) {
+	var req triggerRequest
+	for _, key := range objects {
+		req.Objects = append(req.Objects, key.String())
+	}
+	var res triggerResponse
+	err := c.do(ctx, http.MethodPost, "controllers/"+url.PathEscape(controller)+"/trigger", req, &res)
+	return res.Triggered, err
+}
+
+// Pause is Service.Pause.
+func (c *Client) Pause(ctx context.Context, controller string, paused bool) error {
+	verb := "resume"
+	if paused {
+		verb = "pause"
+	}
+	return c.do(ctx, http.MethodPost, "controllers/"+url.PathEscape(controller)+"/"+verb, struct{}{}, &struct{}{})
+}
+
+func (c *Client) do(ctx context.Context, method, path string, body, result any) error {
+	b, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, method, "http://wasmctl/v1/"+path, bytes.NewReader(b))
+	if err != nil {
+		return err
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		return fmt.Errorf("admin socket[%s]: %w", c.path, err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	if res.StatusCode == http.StatusOK {
+		if err := json.NewDecoder(res.Body).Decode(result); err != nil {
+			return fmt.Errorf("admin socket[%s]: answer: %w", c.path, err)
+		}
+		return nil
+	}
+	var e errorResponse
+	if err := json.NewDecoder(res.Body).Decode(&e); err != nil || e.Error == "" {
+		return fmt.Errorf("admin socket[%s]: %s", c.path, res.Status)
+	}
+	if res.StatusCode == http.StatusNotFound {
+		return fmt.Errorf("%w (%s)", ErrUnknown, e.Error)
+	}
+	return errors.New(e.Error)
+}

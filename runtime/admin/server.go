@@ -1,0 +1,134 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+// maxBody bounds what a request may hold: some hundred thousand names.
+const maxBody = 16 << 20
+
+// Server serves a Service on a socket.
+type Server struct {
+	path    string
+	service Service
+	log     *slog.Logger
+}
+
+// New returns a Server. It opens nothing; Run does.
+func New(path string, service Service, log *slog.Logger) *Server {
+	return &Server{path: path, service: service, log: log}
+}
+
+// Run serves until ctx ends, and removes the socket. A file of a process that
+// is gone is replaced; the socket of one that runs is an error.
+func (s *Server) Run(ctx context.Context) error {
+	l, err := listen(ctx, s.path)
+	if err != nil {
+		return fmt.Errorf("admin socket[%s]: %w", s.path, err)
+	}
+	srv := &http.Server{Handler: s.Handler(), ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)}
+	stop := context.AfterFunc(ctx, func() { _ = srv.Close() })
+	defer stop()
+	if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("admin socket[%s]: %w", s.path, err)
+	}
+	return nil
+}
+
+// listen opens the socket for its owner alone.
+func listen(ctx context.Context, path string) (net.Listener, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
+	}
+	if answers(ctx, path) {
+		return nil, errors.New("another process serves it: choose another with --socket")
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	// Between listen and chmod others could connect if the folder let them in;
+	// the one that is made above does not.
+	l, err := (&net.ListenConfig{}).Listen(ctx, "unix", path)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		_ = l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// answers reports whether a process listens on the socket.
+func answers(ctx context.Context, path string) bool {
+	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "unix", path)
+	if err != nil {
+		return false
+	}
+	_ = conn.Close()
+	return true
+}
+
+// Handler returns the endpoint as it is served.
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) { answer(w, s.service.Status(), nil) })
+	mux.HandleFunc("POST /v1/controllers/{name}/trigger", s.trigger)
+	mux.HandleFunc("POST /v1/controllers/{name}/pause", s.pause(true))
+	mux.HandleFunc("POST /v1/controllers/{name}/resume", s.pause(false))
+	return mux
+}
+
+func (s *Server) trigger(w http.ResponseWriter, r *http.Request) {
+	var req triggerRequest
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&req); err != nil {
+		answer(w, nil, fmt.Errorf("body: %w", err))
+		return
+	}
+	keys := make([]abi.Key, len(req.Objects))
+	for i, name := range req.Objects {
+		namespace, rest, ok := strings.Cut(name, "/")
+		if !ok {
+			namespace, rest = "", name
+		}
+		if rest == "" || strings.Contains(rest, "/") {
+			answer(w, nil, fmt.Errorf("object %q: want namespace/name, or name for a cluster-scoped kind", name))
+			return
+		}
+		keys[i] = abi.Key{Namespace: namespace, Name: rest}
+	}
+	n, err := s.service.Trigger(r.Context(), r.PathValue("name"), keys)
+	answer(w, triggerResponse{n}, err)
+}
+
+func (s *Server) pause(paused bool) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		answer(w, struct{}{}, s.service.Pause(r.PathValue("name"), paused))
+	}
+}
+
+// answer writes v, or err with its code.
+func answer(w http.ResponseWriter, v any, err error) {
+	code := http.StatusOK
+	if err != nil {
+		v, code = errorResponse{err.Error()}, http.StatusBadRequest
+		if errors.Is(err, ErrUnknown) {
+			code = http.StatusNotFound
+		}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(v) // whoever asked is gone
+}
