@@ -1,10 +1,6 @@
 package abi
 
-import (
-	"fmt"
-	"slices"
-	"time"
-)
+import "time"
 
 // Keys of the messages. The order of writing is fixed; the order of reading is
 // not.
@@ -13,6 +9,8 @@ const (
 	keyID          = "id"
 	keyController  = "controller"
 	keyReason      = "reason"
+	keyReasons     = "reasons"
+	keyDropped     = "reasons_dropped"
 	keyType        = "type"
 	keyResource    = "resource"
 	keyRef         = "ref"
@@ -33,6 +31,17 @@ const (
 	keyMessage     = "message"
 	keyKind        = "kind"
 	keyFirstFailed = "first_failed_ms"
+	keyApply       = "apply"
+	keyPrune       = "prune"
+	keyForce       = "force"
+	keyStatus      = "status"
+	keyKeys        = "keys"
+	keyWatch       = "watch"
+	keyGroup       = "group"
+	keyVersion     = "version"
+	keyOld         = "old"
+	keyNew         = "new"
+	keyConfig      = "config"
 
 	actionAwait   = "await"
 	actionRequeue = "requeue"
@@ -44,11 +53,13 @@ const (
 func AppendRequestHead(dst []byte, r *Request) []byte {
 	n := 8
 	n += count(r.Stale) + count(r.DryRun) + count(len(r.Caps) > 0) + count(r.Object != nil)
+	n += count(len(r.More) > 0) + count(r.Dropped > 0)
 	dst = appendMapHead(dst, n)
 	dst = appendInt(appendString(dst, keyV), Version)
 	dst = appendString(appendString(dst, keyID), r.ID)
 	dst = appendString(appendString(dst, keyController), r.Controller)
 	dst = appendReason(appendString(dst, keyReason), &r.Reason)
+	dst = appendReasons(dst, r.More, r.Dropped)
 	dst = appendInt(appendString(dst, keyAttempt), int64(r.Attempt))
 	dst = appendKey(appendString(dst, keyKey), r.Key)
 	dst = appendInt(appendString(dst, keyConfigGen), r.ConfigGen)
@@ -100,14 +111,17 @@ func AppendFailure(dst []byte, f *Failure) []byte {
 // AppendResult appends the message that a guest would return. Hosts do not
 // need it; tests and tools do.
 func AppendResult(dst []byte, r *Result) []byte {
-	if r.Error != nil {
-		return appendError(appendString(appendMapHead(dst, 1), keyError), r.Error)
+	n := 1 + r.Declared.fields()
+	switch {
+	case r.Error != nil:
+		dst = appendError(appendString(appendMapHead(dst, n), keyError), r.Error)
+	case r.Action.Requeue:
+		dst = appendString(appendString(appendMapHead(dst, n+1), keyAction), actionRequeue)
+		dst = appendInt(appendString(dst, keyAfterMS), r.Action.After.Milliseconds())
+	default:
+		dst = appendString(appendString(appendMapHead(dst, n), keyAction), actionAwait)
 	}
-	if !r.Action.Requeue {
-		return appendString(appendString(appendMapHead(dst, 1), keyAction), actionAwait)
-	}
-	dst = appendString(appendString(appendMapHead(dst, 2), keyAction), actionRequeue)
-	return appendInt(appendString(dst, keyAfterMS), r.Action.After.Milliseconds())
+	return appendDeclared(dst, r.Declared)
 }
 
 func count(b bool) int {
@@ -142,6 +156,19 @@ func appendReason(dst []byte, r *Reason) []byte {
 	return dst
 }
 
+func appendReasons(dst []byte, more []Reason, dropped int) []byte {
+	if len(more) > 0 {
+		dst = appendArrayHead(appendString(dst, keyReasons), len(more))
+		for i := range more {
+			dst = appendReason(dst, &more[i])
+		}
+	}
+	if dropped > 0 {
+		dst = appendInt(appendString(dst, keyDropped), int64(dropped))
+	}
+	return dst
+}
+
 func appendError(dst []byte, e *ResultError) []byte {
 	dst = appendMapHead(dst, 2+count(e.Reason != "")+count(e.After > 0))
 	dst = appendString(appendString(dst, keyClass), string(e.Class))
@@ -153,81 +180,4 @@ func appendError(dst []byte, e *ResultError) []byte {
 		dst = appendInt(appendString(dst, keyAfterMS), e.After.Milliseconds())
 	}
 	return dst
-}
-
-// eachKey reads a map and calls f with each key; f reads the value, or returns
-// false where it does not know the key, which is then skipped and returned. A
-// key that stands twice is an error.
-func (r *reader) eachKey(f func(key string) (known bool, err error)) (unknown []string, err error) {
-	n, err := r.mapLen()
-	if err != nil {
-		return nil, err
-	}
-	var seen keySet
-	for range n {
-		k, err := r.str()
-		if err != nil {
-			return nil, err
-		}
-		key := string(k)
-		if !seen.add(key) {
-			return nil, fmt.Errorf("%w: key %q stands twice in one map", ErrType, key)
-		}
-		known, err := f(key)
-		if err == nil && !known {
-			unknown = append(unknown, key)
-			err = r.skip(1)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", key, err)
-		}
-	}
-	return unknown, nil
-}
-
-// keySet is a set that allocates nothing while it is small, and stays fast
-// where a hostile message has a million keys.
-type keySet struct {
-	few  [8]string
-	n    int
-	many map[string]struct{}
-}
-
-// add reports whether the key was not in the set.
-func (s *keySet) add(key string) bool {
-	if slices.Contains(s.few[:s.n], key) {
-		return false
-	}
-	if s.n < len(s.few) {
-		s.few[s.n] = key
-		s.n++
-		return true
-	}
-	if s.many == nil {
-		s.many = make(map[string]struct{})
-	}
-	_, twice := s.many[key]
-	s.many[key] = struct{}{}
-	return !twice
-}
-
-func (r *reader) string(dst *string) (bool, error) {
-	s, err := r.str()
-	*dst = string(s)
-	return true, err
-}
-
-// millis reads a duration in milliseconds, which must not be negative; one
-// that is too long for a time.Duration is clamped.
-func (r *reader) millis(dst *time.Duration) (bool, error) {
-	ms, err := r.int()
-	if err != nil {
-		return true, err
-	}
-	if ms < 0 {
-		return true, fmt.Errorf("%w: %d ms is negative", ErrType, ms)
-	}
-	const limit = int64(1<<63-1) / int64(time.Millisecond)
-	*dst = time.Duration(min(ms, limit)) * time.Millisecond
-	return true, nil
 }

@@ -22,6 +22,7 @@ func DecodeResult(b []byte) (Result, error) {
 	}
 	r := reader{b: b}
 	var action string
+	var d Declared
 	var err error
 	res.Unknown, err = r.eachKey(func(key string) (bool, error) {
 		switch key {
@@ -30,13 +31,15 @@ func DecodeResult(b []byte) (Result, error) {
 		case keyAfterMS:
 			return r.millis(&res.Action.After)
 		case keyError:
-			res.Error = &ResultError{}
-			return true, r.resultError(res.Error)
+			return r.resultError(&res.Error)
 		}
-		return false, nil
+		return r.declaredKey(key, &d)
 	})
 	if err == nil {
 		err = r.end()
+	}
+	if err == nil {
+		err = res.setDeclared(&d)
 	}
 	if err != nil {
 		return Result{}, fmt.Errorf("result: %w", err)
@@ -59,7 +62,12 @@ func (res *Result) setAction(action string) error {
 	return nil
 }
 
-func (r *reader) resultError(e *ResultError) error {
+func (r *reader) resultError(dst **ResultError) (bool, error) {
+	if r.null() {
+		return true, nil
+	}
+	e := &ResultError{}
+	*dst = e
 	var class string
 	_, err := r.eachKey(func(key string) (bool, error) {
 		switch key {
@@ -79,7 +87,7 @@ func (r *reader) resultError(e *ResultError) error {
 	default:
 		e.Class = ErrorTransient
 	}
-	return err
+	return true, err
 }
 
 // DecodeManifest decodes and validates a manifest. Unknown names its keys that
@@ -107,6 +115,13 @@ func DecodeAPIRequest(b []byte) (req APIRequest, unknown []string, err error) {
 
 // DecodeConfigRequest decodes the request of config_get.
 func DecodeConfigRequest(b []byte) (req ConfigRequest, unknown []string, err error) {
+	unknown, err = decodeInto(b, &req)
+	return req, unknown, err
+}
+
+// DecodeEventRequest decodes the request of event_record. What is needed in it
+// and how long its texts may be is up to who serves it.
+func DecodeEventRequest(b []byte) (req EventRequest, unknown []string, err error) {
 	unknown, err = decodeInto(b, &req)
 	return req, unknown, err
 }

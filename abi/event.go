@@ -1,5 +1,7 @@
 package abi
 
+import "fmt"
+
 // EventType says what happened to a watched object.
 type EventType string
 
@@ -23,9 +25,113 @@ type Event struct {
 	Old, New []byte
 }
 
-// Settings is the input of configure.
-type Settings struct {
-	// Generation counts changes of the settings, from 1.
-	Generation int64
-	Values     map[string]string
+// AppendEventHead appends everything of an event but the bytes of its objects.
+// The message is head[:split], Old, head[split:], New, so that packed objects
+// go from the store into guest memory with one copy.
+func AppendEventHead(dst []byte, e *Event) (head []byte, split int) {
+	dst = appendMapHead(dst, 5+count(e.Old != nil)+count(e.New != nil))
+	dst = appendInt(appendString(dst, keyV), Version)
+	dst = appendString(appendString(dst, keyController), e.Controller)
+	dst = appendMapHead(appendString(dst, keyWatch), 3)
+	dst = appendString(appendString(dst, keyGroup), e.Group)
+	dst = appendString(appendString(dst, keyVersion), e.Version)
+	dst = appendString(appendString(dst, keyKind), e.Kind)
+	dst = appendString(appendString(dst, keyType), string(e.Type))
+	dst = appendKey(appendString(dst, keyKey), e.Key)
+	if e.Old != nil {
+		dst = appendString(dst, keyOld)
+	}
+	split = len(dst)
+	if e.New != nil {
+		dst = appendString(dst, keyNew)
+	}
+	return dst, split
+}
+
+// AppendEvent appends the whole message.
+func AppendEvent(dst []byte, e *Event) []byte {
+	head, split := AppendEventHead(dst, e)
+	rest := string(head[split:])
+	return append(append(append(head[:split], e.Old...), rest...), e.New...)
+}
+
+// MapResult is the output of map.
+type MapResult struct {
+	// Keys are the objects that the event concerns, at most MaxItems.
+	Keys []Key
+	// Error is not nil where the guest could not tell.
+	Error *ResultError
+	// Unknown lists keys of the message that this host does not know.
+	Unknown []string
+}
+
+// maxName is the longest name that Kubernetes gives to an object, in bytes.
+const maxName = 253
+
+// DecodeMapResult decodes what map returned. An empty message is no keys.
+func DecodeMapResult(b []byte) (MapResult, error) {
+	var res MapResult
+	if len(b) == 0 {
+		return res, nil
+	}
+	if len(b) > MaxBytes {
+		return res, ErrTooLarge
+	}
+	r := reader{b: b}
+	var err error
+	res.Unknown, err = r.eachKey(func(key string) (bool, error) {
+		switch key {
+		case keyKeys:
+			return r.list(func() error {
+				k, err := r.key()
+				res.Keys = append(res.Keys, k)
+				return err
+			})
+		case keyError:
+			return r.resultError(&res.Error)
+		}
+		return false, nil
+	})
+	if err == nil {
+		err = r.end()
+	}
+	if err != nil {
+		return MapResult{}, fmt.Errorf("keys: %w", err)
+	}
+	if res.Error != nil {
+		res.Keys = nil
+	}
+	return res, nil
+}
+
+// AppendMapResult appends the message that a guest would return. Hosts do not
+// need it; tests and tools do.
+func AppendMapResult(dst []byte, res *MapResult) []byte {
+	if res.Error != nil {
+		return appendError(appendString(appendMapHead(dst, 1), keyError), res.Error)
+	}
+	dst = appendArrayHead(appendString(appendMapHead(dst, 1), keyKeys), len(res.Keys))
+	for _, k := range res.Keys {
+		dst = appendKey(dst, k)
+	}
+	return dst
+}
+
+// key reads the key of an object.
+func (r *reader) key() (k Key, err error) {
+	if _, err = r.eachKey(func(key string) (bool, error) {
+		switch key {
+		case keyNamespace:
+			return r.string(&k.Namespace)
+		case keyName:
+			return r.string(&k.Name)
+		}
+		return false, nil
+	}); err != nil {
+		return Key{}, err
+	}
+	if k.Name == "" || len(k.Name) > maxName || len(k.Namespace) > maxName {
+		return Key{}, fmt.Errorf("%w: a key needs a name, and name and namespace have at most %d bytes", ErrType, maxName)
+	}
+	return k, nil
 }

@@ -61,6 +61,13 @@ func FuzzDecodeMessages(f *testing.F) {
 			if _, err := DecodeResult(AppendResult(nil, &r)); err != nil {
 				t.Errorf("result: %v", err)
 			}
+			if d := r.Declared; d != nil {
+				for _, part := range append(d.Apply, d.Status) {
+					if part != nil && Check(part) != nil {
+						t.Errorf("declared: %v", Check(part))
+					}
+				}
+			}
 		}
 		if m, _, err := DecodeManifest(b); err == nil {
 			if again, err := EncodeManifest(m); err != nil || Check(again) != nil {
@@ -72,6 +79,13 @@ func FuzzDecodeMessages(f *testing.F) {
 				t.Errorf("object of an accepted request: %v", err)
 			}
 		}
+		if r, err := DecodeMapResult(b); err == nil {
+			if _, err := DecodeMapResult(AppendMapResult(nil, &r)); err != nil || len(r.Keys) > MaxItems {
+				t.Errorf("keys: %v", err)
+			}
+		}
+		_, _, _ = DecodeConfigureResult(b)
 		_, _, _ = DecodeConfigRequest(b)
+		_, _, _ = DecodeEventRequest(b)
 	})
 }

@@ -53,17 +53,28 @@ func goldenMessages() []golden {
 	fail := func(f Failure) []byte { return AppendFailure(nil, &f) }
 	res := func(r Result) []byte { return AppendResult(nil, &r) }
 	body := func(s StatusBody) []byte { return EncodeStatusBody(&s) }
+	child := mustValue(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "hello-content"}, "data": map[string]any{"content": "hello, world"}})
+	status := mustValue(map[string]any{"observedGeneration": int64(3), "ready": true})
 	list := []golden{
 		{name: "request-minimal", msg: req(Request{ID: "r1", Controller: "c", Reason: Reason{Type: ReasonListed}, Attempt: 1, Key: Key{Name: "cluster-scoped"}, ConfigGen: 1})},
 		{name: "request-full", msg: req(Request{
 			ID: "8f3a-42", Controller: "configmapgenerator", Attempt: 3, Key: key, Object: obj, Stale: true, ConfigGen: 2, Deadline: testTime, DryRun: true,
 			Reason: Reason{Type: ReasonRelated, Resource: "configmaps", Ref: Key{Namespace: "default", Name: "hello-content"}}, Caps: []string{"api_get", "api_apply", "config_get"},
 		})},
+		{name: "request-merged", msg: req(Request{
+			ID: "8f3a-44", Controller: "configmapgenerator", Attempt: 1, Key: key, Object: obj, ConfigGen: 1, Deadline: testTime, Reason: Reason{Type: ReasonResync},
+			More:    []Reason{{Type: ReasonRelated, Resource: "deployments.apps", Ref: Key{Namespace: "default", Name: "web"}}, {Type: ReasonConfigChanged}},
+			Dropped: 3, Caps: []string{"api_get", "cache_get", "declare", "finalize"},
+		})},
 		{name: "failure-error", msg: fail(Failure{ID: "8f3a-42", Key: key, Object: obj, Error: ownError, Kind: FailureError, Attempt: 2, FirstFailed: testTime})},
 		{name: "failure-trap", msg: fail(Failure{ID: "8f3a-43", Key: key, Error: ResultError{Class: ErrorTransient, Message: "unreachable"}, Kind: FailureTrap, Attempt: 1, FirstFailed: testTime})},
 		{name: "result-await", msg: res(Result{})},
 		{name: "result-requeue", msg: res(Result{Action: Action{Requeue: true, After: 300 * time.Second}})},
 		{name: "result-error", msg: res(Result{Error: &ownError})},
+		{name: "result-declared", msg: res(Result{Declared: &Declared{Apply: [][]byte{child, mustValue(testObject)}, Prune: true, Status: status}})},
+		{name: "result-declared-requeue", msg: res(Result{Action: Action{Requeue: true, After: time.Minute}, Declared: &Declared{Apply: [][]byte{child}, Force: true}})},
+		{name: "result-prune", msg: res(Result{Declared: &Declared{Prune: true}})},
+		{name: "result-error-status", msg: res(Result{Error: &ownError, Declared: &Declared{Status: status}})},
 		{name: "status-denied", msg: body(StatusBody{
 			Code: StatusDenied, Reason: "Denied", Message: "the module may not delete secrets in namespace default",
 			Rule: &Capability{Resource: "secrets", Verbs: []string{"delete"}, Namespaces: []string{"default"}},
@@ -71,20 +82,53 @@ func goldenMessages() []golden {
 		{name: "status-unsupported", msg: body(StatusBody{Code: StatusUnsupported, Reason: "Unsupported", Message: "this host does not serve cache_get"})},
 		{name: "manifest-full", msg: mustManifest()},
 	}
+	list = append(append(list, goldenEvents(obj, key)...), goldenSettings()...)
 	return append(append(list, goldenOps()...), goldenBad()...)
+}
+
+// goldenEvents are the input and output of map and filter.
+func goldenEvents(obj []byte, key Key) []golden {
+	ev := Event{Controller: "configmapgenerator", Version: "v1", Kind: "ConfigMap", Type: EventUpdated, Key: key, Old: mustValue(map[string]any{"old": true}), New: obj}
+	listed, deleted := ev, ev
+	listed.Type, listed.Old = EventListed, nil
+	deleted.Type, deleted.New = EventDeleted, nil
+	deleted.Group, deleted.Version, deleted.Kind, deleted.Key = "example.com", "v1beta1", "Color", Key{Name: "blue"}
+	keys := func(r MapResult) []byte { return AppendMapResult(nil, &r) }
+	return []golden{
+		{name: "event-updated", msg: AppendEvent(nil, &ev)},
+		{name: "event-listed", msg: AppendEvent(nil, &listed)},
+		{name: "event-deleted", msg: AppendEvent(nil, &deleted)},
+		{name: "keys-none", msg: keys(MapResult{})},
+		{name: "keys-two", msg: keys(MapResult{Keys: []Key{key, {Name: "blue"}}})},
+		{name: "keys-error", msg: keys(MapResult{Error: &ResultError{Class: ErrorTransient, Message: "the cache has no namespace yet", Reason: "NotSynced"}})},
+	}
+}
+
+// goldenSettings are the input of configure. Its output is that of keys-error,
+// or an empty map.
+func goldenSettings() []golden {
+	return []golden{
+		{name: "settings-none", msg: AppendSettings(nil, &Settings{Generation: 1})},
+		{name: "settings-two", msg: AppendSettings(nil, &Settings{Generation: 7, Values: map[string]string{"suffix": "-content", "größe": "klein"}})},
+	}
 }
 
 func mustManifest() []byte {
 	b, err := EncodeManifest(&Manifest{
 		Name: "configmapgenerator", Version: "0.1.0", ABI: 1, SDK: "go/0.1.0", Concurrency: 8,
 		For:  &Watch{Group: "examples.wasmctl.dev", Version: "v1", Kind: "ConfigMapGenerator", LabelSelector: "app=demo"},
-		Owns: []Watch{{Version: "v1", Kind: "ConfigMap"}},
+		Owns: []Watch{{Version: "v1", Kind: "ConfigMap", ControllerOnly: true}},
+		Watches: []Watch{
+			{Version: "v1", Kind: "Secret", Map: MapAnnotation + "examples.wasmctl.dev/for", MetadataOnly: true, Optional: true},
+			{Version: "v1", Kind: "Namespace", Map: MapFunc, Predicates: []string{"labels"}},
+		},
+		Finalizer: "examples.wasmctl.dev/configmapgenerator",
 		Capabilities: []Capability{
 			{Resource: "configmaps", Verbs: []string{"get", "create", "patch"}},
 			{Group: "examples.wasmctl.dev", Resource: "configmapgenerators", Subresources: []string{"status"}, Verbs: []string{"patch"}},
 		},
 		Limits: &Limits{Memory: 64 << 20, Timeout: 10_000}, Config: map[string]string{"suffix": "-content"},
-		Requires: []string{"api_apply"}, Hooks: []string{"error_policy"},
+		Requires: []string{"api_apply"}, Wants: []string{"cache_list"}, Hooks: []string{"error_policy", "finalize", "map"},
 	})
 	if err != nil {
 		panic(err)
@@ -93,13 +137,14 @@ func mustManifest() []byte {
 }
 
 func goldenOps() []golden {
-	op := func(r APIRequest) []byte {
-		b, err := encode(&r)
+	must := func(b []byte, err error) []byte {
 		if err != nil {
 			panic(err)
 		}
 		return b
 	}
+	op := func(r APIRequest) []byte { return must(encode(&r)) }
+	event := func(r EventRequest) []byte { return must(encode(&r)) }
 	cm := APIRequest{APIVersion: "v1", Kind: "ConfigMap", Namespace: "default", Name: "hello-content"}
 	get, patch, apply, del, list := cm, cm, cm, cm, cm
 	patch.Subresource, patch.PatchType, patch.Patch = "status", PatchJSON, mustValue([]any{map[string]any{"op": "remove", "path": "/data/a"}})
@@ -115,6 +160,14 @@ func goldenOps() []golden {
 		{name: "api-patch", msg: op(patch)},
 		{name: "api-apply", msg: op(apply)},
 		{name: "api-delete", msg: op(del)},
+		{name: "cache-get", msg: op(get)},
+		{name: "cache-list", msg: op(list)},
+		{name: "record-minimal", msg: event(EventRequest{Reason: "Created"})},
+		{name: "record-full", msg: event(EventRequest{
+			Type: "Warning", Reason: "NotOwned", Action: "Apply", Note: "the ConfigMap hello-content belongs to somebody else",
+			Regarding: &EventObject{APIVersion: "v1", Kind: "ConfigMap", Namespace: "default", Name: "hello-content", UID: "5c2f1f3e-8f0c-4b0e-9a43-0f1f6f2d7c11"},
+			Related:   &EventObject{APIVersion: "example.com/v1", Kind: "Color", Name: "blue"},
+		})},
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Manifest is what a module says of itself. It is read from ManifestSection,
@@ -22,7 +23,9 @@ type Manifest struct {
 
 	Capabilities []Capability `msgpack:"capabilities,omitempty" json:"capabilities,omitempty"`
 	Limits       *Limits      `msgpack:"limits,omitempty" json:"limits,omitempty"`
-	Finalizer    string       `msgpack:"finalizer,omitempty" json:"finalizer,omitempty"`
+	// Finalizer is the name, "domain/name", of the finalizer that the host keeps on
+	// the objects of For until the export finalize has succeeded for them.
+	Finalizer string `msgpack:"finalizer,omitempty" json:"finalizer,omitempty"`
 	// Concurrency is the number of objects reconciled at a time; 0 leaves it to
 	// the host.
 	Concurrency int `msgpack:"concurrency,omitempty" json:"concurrency,omitempty"`
@@ -51,8 +54,9 @@ type Watch struct {
 	// Deletes asks to be called, without an object, after an object is gone.
 	// Only read in Manifest.For.
 	Deletes bool `msgpack:"deletes,omitempty" json:"deletes,omitempty"`
-	// Map says which objects an event concerns: "owner", "label:KEY",
-	// "annotation:KEY" or "func". Only read in Manifest.Watches.
+	// Map says which objects an event concerns: MapOwner, MapFunc, or MapLabel or
+	// MapAnnotation followed by a key. Needed in Manifest.Watches, and only read
+	// there.
 	Map string `msgpack:"map,omitempty" json:"map,omitempty"`
 	// MetadataOnly keeps nothing but apiVersion, kind and metadata of the objects.
 	// Not read in Manifest.For.
@@ -111,7 +115,8 @@ func (m *Manifest) Validate() error {
 		errs = append(errs, m.Owns[i].validate(fmt.Sprintf("owns[%d]", i)))
 	}
 	for i := range m.Watches {
-		errs = append(errs, m.Watches[i].validate(fmt.Sprintf("watches[%d]", i)))
+		where := fmt.Sprintf("watches[%d]", i)
+		errs = append(errs, m.Watches[i].validate(where), m.Watches[i].validateMap(where))
 	}
 	for i, c := range m.Capabilities {
 		if c.Resource == "" || len(c.Verbs) == 0 {
@@ -121,11 +126,43 @@ func (m *Manifest) Validate() error {
 	if m.Limits != nil && (m.Limits.Memory < 0 || m.Limits.Timeout < 0 || m.Limits.HostCalls < 0) {
 		errs = append(errs, errors.New("limits: negative"))
 	}
+	if m.Finalizer != "" && !isFinalizer(m.Finalizer) {
+		errs = append(errs, fmt.Errorf("finalizer: %q is not a finalizer's name: Kubernetes wants domain/name, for example example.com/cleanup", m.Finalizer))
+	}
 	if m.Concurrency < 0 {
 		errs = append(errs, errors.New("concurrency: negative"))
 	}
 	return errors.Join(errs...)
 }
+
+// Values of Watch.Map. MapLabel and MapAnnotation are followed by a key, whose
+// value names the object that is concerned.
+const (
+	MapOwner      = "owner"       // the owners of the watched object, by its ownerReferences
+	MapFunc       = "func"        // what the export map returns
+	MapLabel      = "label:"      // the object that the value of this label names
+	MapAnnotation = "annotation:" // the object that the value of this annotation names
+)
+
+func (w *Watch) validateMap(where string) error {
+	key, isLabel := strings.CutPrefix(w.Map, MapLabel)
+	if !isLabel {
+		key, _ = strings.CutPrefix(w.Map, MapAnnotation)
+	}
+	switch {
+	case w.Map == MapOwner, w.Map == MapFunc:
+		return nil
+	case w.Map == "":
+		return fmt.Errorf("%s: map is needed: %s", where, mapValues)
+	case key == w.Map:
+		return fmt.Errorf("%s: map %q is none of %s", where, w.Map, mapValues)
+	case !isQualifiedName(key):
+		return fmt.Errorf("%s: map %q: %q is not the key of a label or annotation", where, w.Map, key)
+	}
+	return nil
+}
+
+const mapValues = `"owner", "label:KEY", "annotation:KEY" and "func"`
 
 func (w *Watch) validate(where string) error {
 	if w.Kind == "" {

@@ -134,8 +134,8 @@ func (e *ResultError) Error() string {
 // Declared is what a result wants to be true of the cluster. The host makes it
 // so after the run: children first, in their order, then pruning, then status.
 type Declared struct {
-	// Apply holds one msgpack map per child, to be applied with server-side
-	// apply. The host makes the reconciled object their controller.
+	// Apply holds one msgpack map per child, at most MaxItems, to be applied with
+	// server-side apply. The host makes the reconciled object their controller.
 	Apply [][]byte
 	// Prune deletes the children of owned kinds that the reconciled object
 	// controls and that Apply does not list.
@@ -150,8 +150,8 @@ type Declared struct {
 // Result is the output of reconcile, finalize and error_policy.
 type Result struct {
 	Action Action
-	// Declared is not nil where the result has apply, prune, force or status. With
-	// an Error there may be a Status and nothing else.
+	// Declared is nil where the result has no child to apply, no prune and no
+	// status. Beside an Error it has a Status and nothing else.
 	Declared *Declared
 	// Error is not nil where the run failed.
 	Error *ResultError

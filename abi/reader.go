@@ -17,6 +17,9 @@ const (
 	// MaxBytes is how long one message may be: the API server's own limit on a
 	// request (3 MiB) and room for the rest of the message.
 	MaxBytes = 4 << 20
+	// MaxItems is how many children one result may apply, and how many keys one
+	// call of map may return.
+	MaxItems = 10_000
 )
 
 // Errors of decoding; match them with errors.Is.

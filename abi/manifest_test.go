@@ -1,0 +1,59 @@
+package abi
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// isQualifiedName agrees with apimachinery, on names at its edges and on random
+// ones.
+func TestQualifiedName_AgreesWithApimachinery(t *testing.T) {
+	x63, x253 := strings.Repeat("x", 63), strings.Repeat("x", 62)+strings.Repeat("."+strings.Repeat("x", 60), 3)+strings.Repeat("y", 8)
+	names := []string{"", "/", "a/", "/a", "a/b/c", "a.b/c", "A/b", "a/B", "a..b/c", "-a", "a-", "a/-b", "a_b.c-d", "a_b/c", ".a/b", "é", x63, x63 + "x", x63 + ".x/" + x63, x253 + "/n", x253 + "y/n"}
+	rnd := rand.New(rand.NewPCG(5, 6))
+	const letters = "aZ0-_./é"
+	for range 20_000 {
+		b := make([]byte, rnd.IntN(8))
+		for i := range b {
+			b[i] = letters[rnd.IntN(len(letters))]
+		}
+		names = append(names, string(b))
+	}
+	for _, name := range names {
+		if got, want := isQualifiedName(name), len(validation.IsQualifiedName(name)) == 0; got != want {
+			t.Fatalf("%q: got %v, apimachinery says %v", name, got, want)
+		}
+	}
+}
+
+func TestManifest_ValidatesMapsAndFinalizer(t *testing.T) {
+	for _, value := range []string{"owner", "func", "label:app", "annotation:example.com/for"} {
+		m := Manifest{Watches: []Watch{{Kind: "K", Map: value}}, Finalizer: "example.com/cleanup"}
+		if err := m.Validate(); err != nil {
+			t.Errorf("%s: %v", value, err)
+		}
+	}
+	for value, want := range map[string]string{
+		"":                   `watches[0]: map is needed`,
+		"owners":             `watches[0]: map "owners" is none of "owner"`,
+		"label":              `map "label" is none of`,
+		"label:":             `"" is not the key of a label or annotation`,
+		"annotation:a b":     `"a b" is not the key`,
+		"annotation:a/b/c":   `"a/b/c" is not the key`,
+		"label:annotation:x": `"annotation:x" is not the key`,
+	} {
+		m := Manifest{Watches: []Watch{{Kind: "K", Map: value}}}
+		if err := m.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want %s", value, err, want)
+		}
+	}
+	for _, name := range []string{"cleanup", "example.com/", "/cleanup", "Example.com/x", "foregroundDeletion"} {
+		m := Manifest{Finalizer: name}
+		if err := m.Validate(); err == nil || !strings.Contains(err.Error(), "domain/name") {
+			t.Errorf("finalizer %q: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,47 @@
+package abi
+
+import "fmt"
+
+// Settings is the input of configure.
+type Settings struct {
+	// Generation counts changes of the settings, from 1.
+	Generation int64
+	Values     map[string]string
+}
+
+// AppendSettings appends the message. Equal settings give equal bytes.
+func AppendSettings(dst []byte, s *Settings) []byte {
+	dst = appendMapHead(dst, 3)
+	dst = appendInt(appendString(dst, keyV), Version)
+	dst = appendInt(appendString(dst, keyConfigGen), s.Generation)
+	dst = appendMapHead(appendString(dst, keyConfig), len(s.Values))
+	for _, k := range sortedKeys(s.Values) {
+		dst = appendString(appendString(dst, k), s.Values[k])
+	}
+	return dst
+}
+
+// DecodeConfigureResult decodes what configure returned: refusal is nil where
+// the guest accepts the settings. An empty message accepts.
+func DecodeConfigureResult(b []byte) (refusal *ResultError, unknown []string, err error) {
+	if len(b) == 0 {
+		return nil, nil, nil
+	}
+	if len(b) > MaxBytes {
+		return nil, nil, ErrTooLarge
+	}
+	r := reader{b: b}
+	unknown, err = r.eachKey(func(key string) (bool, error) {
+		if key != keyError {
+			return false, nil
+		}
+		return r.resultError(&refusal)
+	})
+	if err == nil {
+		err = r.end()
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("configure: %w", err)
+	}
+	return refusal, unknown, nil
+}
