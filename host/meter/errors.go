@@ -1,0 +1,47 @@
+package meter
+
+import (
+	"errors"
+	"fmt"
+)
+
+// UnknownOpcodeError refuses a module with an instruction that Rewrite does
+// not know: it can neither say what the instruction costs nor where it ends.
+type UnknownOpcodeError struct {
+	// Name is the instruction's name, where it belongs to a known proposal.
+	Name string
+	// Prefix is the first byte of an opcode of two parts, or 0.
+	Prefix byte
+	// Opcode is the instruction's number, after the prefix.
+	Opcode uint32
+	// Func is the index of the function in the module, or -1 in a constant
+	// expression.
+	Func int
+	// Offset is where the opcode is, in bytes from the start of the module.
+	Offset int
+}
+
+// Error implements error.
+func (e *UnknownOpcodeError) Error() string {
+	code := fmt.Sprintf("%#02x", e.Opcode)
+	if e.Prefix != 0 {
+		code = fmt.Sprintf("%#02x %#02x", e.Prefix, e.Opcode)
+	}
+	what := "unknown instruction " + code
+	if e.Name != "" {
+		what = fmt.Sprintf("instruction %s (%s)", e.Name, code)
+	}
+	where := "constant expression"
+	if e.Func >= 0 {
+		where = fmt.Sprintf("function %d", e.Func)
+	}
+	return fmt.Sprintf("meter: %s in %s at byte %#x is not supported: build the module without it", what, where, e.Offset)
+}
+
+// errTruncated is returned where the bytes end too early.
+var errTruncated = errors.New("ends too early")
+
+// failf is an error at a byte of the module.
+func failf(at int, format string, args ...any) error {
+	return fmt.Errorf("meter: byte %#x: %w", at, fmt.Errorf(format, args...))
+}

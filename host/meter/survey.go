@@ -1,0 +1,204 @@
+package meter
+
+// body is one function that the module defines, and what the survey found out
+// about it.
+type body struct {
+	code    reader // locals and instructions
+	callees []uint32
+	// indirect is set if the function calls through a table.
+	indirect bool
+	// loops is set if the function has a loop or moves memory: its work is not
+	// bounded by its length.
+	loops bool
+	// locals counts parameters and locals, frame estimates the bytes of native
+	// stack that one call takes.
+	locals, frame int
+	// cost is what all instructions cost together, without what is charged to
+	// callees.
+	cost int64
+
+	leaf, flat verdict
+	// height is the most stack that a flat function and its callees take.
+	height int
+}
+
+// verdict is an answer that is worked out once.
+type verdict uint8
+
+const (
+	notAsked verdict = iota
+	asking           // being worked out: to ask again means to go in a circle
+	no
+	yes
+)
+
+func verdictOf(b bool) verdict {
+	if b {
+		return yes
+	}
+	return no
+}
+
+const (
+	// maxTiny is the most that a function costs that is charged to who calls
+	// it and is not instrumented at all.
+	maxTiny = 24
+	// maxFlat is the most stack, in bytes, that a function and all it calls
+	// take which is left out of the count, and maxFlatDepth how many calls deep
+	// the search for such functions goes.
+	maxFlat      = 16 << 10
+	maxFlatDepth = 32
+)
+
+// survey reads all code once, for what a function's metering needs to know of
+// the functions that it calls.
+func (m *module) survey(cfg *Config) error {
+	var code *section
+	for i := range m.sections {
+		if m.sections[i].id == secCode {
+			code = &m.sections[i]
+		}
+	}
+	defined := len(m.funcs) - m.imported
+	if code == nil {
+		if defined > 0 {
+			return failf(len(m.wasm), "%d functions have no code", defined)
+		}
+		return nil
+	}
+	r := code.body
+	if n := r.count(); n != defined {
+		return failf(code.start, "%d functions are declared, %d have code", defined, n)
+	}
+	m.bodies = make([]body, defined)
+	for i := range m.bodies {
+		if r.err != nil {
+			break
+		}
+		m.bodies[i].code = r.block()
+		m.surveyBody(i, &cfg.Costs)
+		if err := m.bodies[i].code.err; err != nil {
+			return err
+		}
+	}
+	return r.end()
+}
+
+func (m *module) signature(fn uint32) signature { return m.types[m.funcs[fn]] }
+
+func (m *module) surveyBody(i int, costs *Costs) {
+	b := &m.bodies[i]
+	fn := m.imported + i
+	sig := m.signature(uint32(fn)) //nolint:gosec // counts fit
+	r := b.code
+	locals := readLocals(&r)
+	b.locals = sig.params + locals.count
+	var in instr
+	var calls, sets int
+	for r.left() > 0 {
+		decode(&r, &in, fn)
+		b.cost += int64(costs.cost(in.class))
+		b.loops = b.loops || in.op == opLoop || in.class == classBulk || in.class == classBulkTable
+		switch in.imm {
+		case immLabels:
+			for n := int64(in.a) + 1; n > 0 && r.err == nil; n-- {
+				r.u32()
+			}
+		case immFunc:
+			m.checkFunc(&r, in.a)
+			if in.class == classCall && r.err == nil {
+				calls++
+				m.surveyCall(b, in.a, costs)
+			}
+		case immIndirect:
+			calls++
+			b.indirect = true
+		case immLocal:
+			if in.op != opLocalGet {
+				sets++
+			}
+		}
+	}
+	b.frame = frameBytes(sig, locals.bytes, calls, sets)
+	b.code.err = r.err
+}
+
+func (m *module) surveyCall(b *body, callee uint32, costs *Costs) {
+	if int64(callee) < int64(m.imported) {
+		b.cost += int64(costs.HostCall)
+		return
+	}
+	b.cost += int64(costs.Call)
+	if n := len(b.callees); n == 0 || b.callees[n-1] != callee {
+		b.callees = append(b.callees, callee)
+	}
+}
+
+// frameBytes estimates how much native stack a call takes: the fixed part, a
+// place for each parameter, result and local, and one for each value that has
+// to survive a call.
+func frameBytes(sig signature, locals, calls, sets int) int {
+	return 64 + sig.paramBytes + sig.resultBytes + locals + 8*min(calls, sets)
+}
+
+type localCount struct{ count, bytes int }
+
+// maxLocals bounds the locals of one function, as web browsers do.
+const maxLocals = 50_000
+
+// readLocals reads the declaration of locals.
+func readLocals(r *reader) (l localCount) {
+	for n := r.count(); n > 0 && r.err == nil; n-- {
+		c := r.u32()
+		if l.count += int(min(c, maxLocals+1)); l.count > maxLocals {
+			r.failf("function has more than %d locals", maxLocals)
+			return localCount{}
+		}
+		l.bytes += int(c) * slotBytes([]byte{r.byte()})
+	}
+	return l
+}
+
+func (m *module) body(fn uint32) *body { return &m.bodies[int(fn)-m.imported] }
+
+// isTiny reports whether a function is short, has no loops and calls nothing:
+// then it is charged to who calls it.
+func (b *body) isTiny() bool {
+	return !b.loops && !b.indirect && len(b.callees) == 0 && b.cost <= maxTiny
+}
+
+// isLeaf reports whether a function calls no function that is charged on its
+// own. Its work is bounded by its length and its own loops, so that it need not
+// look at the counter when it starts.
+func (m *module) isLeaf(b *body) bool {
+	if b.leaf == notAsked {
+		ok := !b.indirect
+		for _, c := range b.callees {
+			ok = ok && m.body(c).isTiny()
+		}
+		b.leaf = verdictOf(ok)
+	}
+	return b.leaf == yes
+}
+
+// isFlat reports whether a function cannot be part of a recursion and takes
+// little stack with all that it calls, so that its stack need not be counted.
+func (m *module) isFlat(b *body, depth int) bool {
+	if b.flat != notAsked {
+		return b.flat == yes
+	}
+	b.flat = asking
+	ok := !b.indirect && depth < maxFlatDepth
+	for _, c := range b.callees {
+		if !ok {
+			break
+		}
+		callee := m.body(c)
+		ok = m.isFlat(callee, depth+1)
+		b.height = max(b.height, callee.height)
+	}
+	b.height += b.frame
+	ok = ok && b.height <= maxFlat
+	b.flat = verdictOf(ok)
+	return ok
+}
