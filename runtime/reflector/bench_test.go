@@ -1,6 +1,7 @@
 package reflector_test
 
 import (
+	"context"
 	_ "embed"
 	"encoding/json"
 	"fmt"
@@ -122,6 +123,86 @@ func BenchmarkStore_Get(b *testing.B) {
 	}
 }
 
+// BenchmarkWriter_Apply is one changed object, in a store of 1,000: with nobody
+// who waits, in a store that is scanned, and with four waiters.
+func BenchmarkWriter_Apply(b *testing.B) {
+	for _, c := range []struct {
+		name    string
+		prepare func(*reflector.Store)
+	}{
+		{"plain", func(*reflector.Store) {}},
+		{"ordered", scan},
+		{"awaited", func(s *reflector.Store) {
+			ctx, cancel := context.WithCancel(b.Context())
+			b.Cleanup(cancel)
+			for range 4 {
+				go func() { _ = s.AwaitVersion(ctx, name("n1"), "999999999") }()
+			}
+		}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			w := reflector.NewWriter()
+			states := make([]*reflector.Object, 1000)
+			w.Replace(nil, "1", func(reflector.Event) {})
+			for i := range states {
+				states[i] = state(b, name(fmt.Sprint("n", i)), i, 1)
+				w.Apply(states[i], func(reflector.Event) {})
+				states[i] = state(b, name(fmt.Sprint("n", i)), i, 2)
+			}
+			c.prepare(w.Store())
+			ref := 0
+			b.ReportAllocs()
+			for b.Loop() {
+				// A deletion before it, or the state would be known.
+				w.Delete(states[ref], func(reflector.Event) {})
+				w.Apply(states[ref], func(reflector.Event) {})
+				ref = (ref + 1) % len(states)
+			}
+		})
+	}
+}
+
+// scan makes the store keep its order.
+func scan(s *reflector.Store) {
+	for range s.Scan("", reflector.ObjectRef{}) {
+		return
+	}
+}
+
+// BenchmarkStore_Scan is one page of 500 out of 100,000 objects.
+func BenchmarkStore_Scan(b *testing.B) {
+	w := reflector.NewWriter()
+	list := make([]*reflector.Object, 100_000)
+	for i := range list {
+		list[i] = state(b, reflector.ObjectRef{Namespace: fmt.Sprint("ns", i%100), Name: fmt.Sprint("n", i)}, i, 1)
+	}
+	w.Replace(list, "1", func(reflector.Event) {})
+	after := reflector.ObjectRef{Namespace: "ns50", Name: "n5"}
+	b.ReportAllocs()
+	for b.Loop() {
+		n := 0
+		for range w.Store().Scan("", after) {
+			if n++; n == 500 {
+				break
+			}
+		}
+	}
+}
+
+func BenchmarkObject_Annotation(b *testing.B) {
+	o, err := reflector.Pack(decodePod(b, 1).Object, reflector.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, ok := o.Annotation("kubernetes.io/config.source"); ok {
+		b.Fatal("the pod has the annotation")
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		o.Annotation("wasmctl.dev/paused")
+	}
+}
+
 // BenchmarkWriter_Replace is a relist of 10,000 objects that shows nothing new.
 func BenchmarkWriter_Replace(b *testing.B) {
 	w := reflector.NewWriter()
@@ -129,9 +210,9 @@ func BenchmarkWriter_Replace(b *testing.B) {
 	for i := range list {
 		list[i] = state(b, name(fmt.Sprint("n", i)), i, 1)
 	}
-	w.Replace(list, func(reflector.Event) {})
+	w.Replace(list, "1", func(reflector.Event) {})
 	b.ReportAllocs()
 	for b.Loop() {
-		w.Replace(list, func(e reflector.Event) { b.Fatal(show(e)) })
+		w.Replace(list, "1", func(e reflector.Event) { b.Fatal(show(e)) })
 	}
 }

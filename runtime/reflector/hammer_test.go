@@ -2,7 +2,10 @@ package reflector_test
 
 import (
 	"fmt"
+	"iter"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/wasmctl/wasmctl/runtime/reflector"
@@ -19,7 +22,7 @@ func TestStore_HammerReadersDuringReplace(t *testing.T) {
 		}
 	}
 	w := reflector.NewWriter()
-	w.Replace(generations[0], func(reflector.Event) {})
+	w.Replace(generations[0], "1", func(reflector.Event) {})
 	stop := make(chan struct{})
 	var readers sync.WaitGroup
 	for range 4 {
@@ -34,6 +37,10 @@ func TestStore_HammerReadersDuringReplace(t *testing.T) {
 					t.Error(err)
 					return
 				}
+				if err := ascends(w.Store().Scan("", reflector.ObjectRef{}), size); err != nil {
+					t.Error(err)
+					return
+				}
 				w.Store().Get(name("n3"))
 				w.Store().Len()
 				w.Store().Bytes()
@@ -41,7 +48,7 @@ func TestStore_HammerReadersDuringReplace(t *testing.T) {
 		})
 	}
 	for i := range 200 {
-		w.Replace(generations[i%len(generations)], func(reflector.Event) {})
+		w.Replace(generations[i%len(generations)], fmt.Sprint(i+1), func(reflector.Event) {})
 	}
 	close(stop)
 	readers.Wait()
@@ -57,4 +64,58 @@ func oneGeneration(list []*reflector.Object, size int) error {
 		return fmt.Errorf("snapshot has %d objects, want %d", len(list), size)
 	}
 	return nil
+}
+
+// ascends checks what a scan yields of a content of size objects that fits into
+// one page.
+func ascends(scan iter.Seq[*reflector.Object], size int) error {
+	last, n := "", 0
+	for o := range scan {
+		if n++; o.Ref().Name <= last {
+			return fmt.Errorf("scan: %s after %s", o.Ref().Name, last)
+		}
+		last = o.Ref().Name
+	}
+	if n != size {
+		return fmt.Errorf("scan of %d objects, want %d", n, size)
+	}
+	return nil
+}
+
+// Many waiters, under the race detector, while versions come by events, by
+// bookmarks and by lists: each wait ends, and never before its version is in.
+func TestStore_HammerAwaitVersion(t *testing.T) {
+	const last = 400
+	w := reflector.NewWriter()
+	states := make([]*reflector.Object, last+1)
+	for i := range states {
+		states[i] = state(t, name("a"), 1, i)
+	}
+	w.Replace(nil, "1", func(reflector.Event) {})
+	var version atomic.Int64 // what the writer is about to put in, at most
+	var waiters sync.WaitGroup
+	for g := range 8 {
+		waiters.Go(func() {
+			for i := 2 + g; i <= last; i += 1 + g%3 {
+				if err := w.Store().AwaitVersion(t.Context(), name("a"), strconv.Itoa(i)); err != nil {
+					t.Error(err)
+				}
+				if v := version.Load(); v < int64(i) {
+					t.Errorf("version %d was awaited, the store has %d at most", i, v)
+				}
+			}
+		})
+	}
+	for i := 2; i <= last; i++ {
+		version.Store(int64(i))
+		switch i % 4 {
+		case 0:
+			w.Replace([]*reflector.Object{states[i]}, strconv.Itoa(i), func(reflector.Event) {})
+		case 1:
+			w.Advance(strconv.Itoa(i))
+		default:
+			w.Apply(states[i], func(reflector.Event) {})
+		}
+	}
+	waiters.Wait()
 }

@@ -22,6 +22,8 @@ type Object struct {
 	resourceVersion string
 	generation      int64
 	deleting        bool
+	annotated       bool // there are annotations
+	finalized       bool // there are finalizers
 	labels          Labels
 	owners          []owner
 	msgpack         []byte

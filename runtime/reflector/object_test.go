@@ -166,6 +166,101 @@ func TestObject_SameNeedsUIDAndResourceVersion(t *testing.T) {
 	}
 }
 
+// Annotations, finalizers and the type are read from the bytes: they must be
+// what a decoder finds, whatever stands before them.
+func TestObject_ReadsFieldsFromItsBytes(t *testing.T) {
+	filler := strings.Repeat("x", 70_000)
+	for _, text := range []string{
+		`{"apiVersion":"apps/v1","kind":"K","metadata":{"name":"a","annotations":{"b":"2","a":"1","":""},"finalizers":["f/1","f/2"]}}`,
+		`{"aa":[1,-1,300,-300,70000,-70000,5000000000,-5000000000,1.5,null,true,{"x":"` + filler + `"}],"kind":"K",
+			"metadata":{"name":"a","annotations":{"k":"` + filler + `"},"finalizers":["` + filler[:300] + `"]}}`,
+		`{"kind":"K","metadata":{"name":"a","annotations":{},"finalizers":[]}}`,
+		`{"kind":"K","metadata":{"name":"a","annotations":null}}`,
+		`{"kind":"K","metadata":{"name":"a","annotations":{"a":1},"finalizers":[1,"f"]}}`,
+		`{"kind":"K","metadata":{"name":"a","annotations":["a"],"finalizers":{"f":1}}}`,
+	} {
+		o := pack(t, text)
+		u := &unstructured.Unstructured{Object: decode(t, text)}
+		comparePacked(t, o, u)
+	}
+}
+
+// comparePacked compares what o reads from its bytes with a decoder.
+func comparePacked(t *testing.T, o *reflector.Object, u *unstructured.Unstructured) {
+	t.Helper()
+	meta := u.Object["metadata"].(map[string]any)
+	want := map[string]string{}
+	annotations, _ := meta["annotations"].(map[string]any)
+	for k, v := range annotations {
+		want[k], _ = v.(string)
+		if got, ok := o.Annotation(k); !ok || got != want[k] {
+			t.Errorf("Annotation(%q) = %q, %t; want %q", k, got, ok, want[k])
+		}
+	}
+	if diff := cmp.Diff(want, maps.Collect(o.Annotations())); diff != "" {
+		t.Errorf("Annotations: %s", diff)
+	}
+	if _, ok := o.Annotation("wasmctl.dev/not-there"); ok || o.HasFinalizer("wasmctl.dev/not-there") {
+		t.Error("has what is not there")
+	}
+	var finalizers []string
+	list, _ := meta["finalizers"].([]any)
+	for _, f := range list {
+		name, _ := f.(string)
+		if finalizers = append(finalizers, name); !o.HasFinalizer(name) {
+			t.Errorf("HasFinalizer(%q) is false", name)
+		}
+	}
+	if diff := cmp.Diff(finalizers, slices.Collect(o.Finalizers())); diff != "" {
+		t.Errorf("Finalizers: %s", diff)
+	}
+	if apiVersion, _ := u.Object["apiVersion"].(string); o.APIVersion() != apiVersion || o.Kind() != u.GetKind() {
+		t.Errorf("type %q %q, want %q %q", o.APIVersion(), o.Kind(), apiVersion, u.GetKind())
+	}
+}
+
+// With Metadata, nothing else is kept, and the type is the one that is given.
+func TestPack_KeepsMetadataOnly(t *testing.T) {
+	content := decode(t, full)
+	opts := reflector.Options{Metadata: true, APIVersion: "v1", Kind: "Pod"}
+	o, err := reflector.Pack(content, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := decode(t, full)
+	unstructured.RemoveNestedField(want, "metadata", "managedFields")
+	want = map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": want["metadata"]}
+	got, err := abi.DecodeObject(o.Msgpack())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if o.Labels().Len() != 2 || !o.Deleting() || len(slices.Collect(o.Owners())) != 2 {
+		t.Error("labels, deletion or owners are missing")
+	}
+	if diff := cmp.Diff(decode(t, full), content); diff != "" {
+		t.Errorf("Pack changed its input: %s", diff)
+	}
+}
+
+func TestObject_MapsAlike(t *testing.T) {
+	base := `{"kind":"K","metadata":{"name":"a","labels":{"l":"1"},"annotations":{"a":"1"},
+		"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"n","uid":"u"}],"resourceVersion":"1"},"spec":1}`
+	for change, alike := range map[string]bool{
+		`"spec":1->"spec":2`: true, `"resourceVersion":"1"->"resourceVersion":"2"`: true,
+		`"l":"1"->"l":"2"`: false, `"l":"1"->`: false, `"a":"1"->"a":"2"`: false, `"a":"1"->`: false,
+		`"name":"n"->"name":"m"`: false, `"uid":"u"->"uid":"v"`: false,
+	} {
+		from, to, _ := strings.Cut(change, "->")
+		a, b := pack(t, base), pack(t, strings.Replace(base, from, to, 1))
+		if a.MapsAlike(b) != alike || b.MapsAlike(a) != alike {
+			t.Errorf("%s: alike is not %t", change, alike)
+		}
+	}
+}
+
 // FuzzPack: whatever JSON arrives, Pack returns an error or an object whose
 // bytes decode to what came in.
 func FuzzPack(f *testing.F) {
@@ -185,6 +280,7 @@ func FuzzPack(f *testing.F) {
 		if err != nil {
 			t.Fatalf("packed object does not decode: %v", err)
 		}
+		comparePacked(t, o, u)
 		// Compare through JSON: -0 and 0 are one number to msgpack's reader.
 		want, _ := json.Marshal(u.Object)
 		have, _ := json.Marshal(got)

@@ -16,6 +16,37 @@ type Options struct {
 	// ManagedFields keeps metadata.managedFields. They are dropped otherwise:
 	// they are a quarter or more of an object and hardly any controller reads them.
 	ManagedFields bool
+	// Metadata keeps nothing but metadata, apiVersion and kind.
+	Metadata bool
+	// APIVersion and Kind, where set, are put in place of the object's own: one
+	// that was asked for as PartialObjectMetadata says that it is of that kind.
+	APIVersion, Kind string
+}
+
+// of returns the part of content that is kept.
+func (opts Options) of(content, meta map[string]any) map[string]any {
+	_, managed := meta["managedFields"]
+	managed = managed && !opts.ManagedFields
+	if !managed && !opts.Metadata && opts.APIVersion == "" && opts.Kind == "" {
+		return content
+	}
+	if managed {
+		meta = maps.Clone(meta)
+		delete(meta, "managedFields")
+	}
+	kept := map[string]any{}
+	if !opts.Metadata {
+		maps.Copy(kept, content)
+	}
+	kept["metadata"] = meta
+	for name, value := range map[string]string{"apiVersion": opts.APIVersion, "kind": opts.Kind} {
+		if own, has := content[name]; value != "" {
+			kept[name] = value
+		} else if has {
+			kept[name] = own
+		}
+	}
+	return kept
 }
 
 // scratch holds buffers to encode into, so that the bytes that are kept can
@@ -36,13 +67,7 @@ func Pack(content map[string]any, opts Options) (*Object, error) {
 	if err := o.readMeta(meta); err != nil {
 		return nil, fmt.Errorf("object[%s]: metadata: %w", o.ref, err)
 	}
-	if _, has := meta["managedFields"]; has && !opts.ManagedFields {
-		meta = maps.Clone(meta)
-		delete(meta, "managedFields")
-		content = maps.Clone(content)
-		content["metadata"] = meta
-	}
-	if err := o.encode(content); err != nil {
+	if err := o.encode(opts.of(content, meta)); err != nil {
 		return nil, fmt.Errorf("object[%s]: encode: %w", o.ref, err)
 	}
 	return o, nil
@@ -91,6 +116,9 @@ func (o *Object) readMeta(meta map[string]any) error {
 		return fmt.Errorf("generation: want an integer, got %T", g)
 	}
 	o.deleting = meta["deletionTimestamp"] != nil
+	annotations, _ := meta["annotations"].(map[string]any)
+	finalizers, _ := meta["finalizers"].([]any)
+	o.annotated, o.finalized = len(annotations) > 0, len(finalizers) > 0
 	var err error
 	if o.labels, err = packLabels(meta["labels"]); err != nil {
 		return err

@@ -21,6 +21,9 @@ type Store struct {
 	mu      sync.RWMutex
 	objects map[ObjectRef]*Object // guarded by mu; only the Writer changes it
 	bytes   int64                 // guarded by mu; sum of len(Msgpack())
+	version string                // guarded by mu; the resourceVersion that the content includes; "" where unknown
+	order   *order                // guarded by mu; nil before the first Scan and after a Replace
+	waiters []*waiter             // guarded by mu; calls of AwaitVersion
 }
 
 // Get returns the object of ref, or nil where the store has none. A ref with a
@@ -29,6 +32,15 @@ func (s *Store) Get(ref ObjectRef) *Object {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.objects[ref]
+}
+
+// Version returns the resourceVersion that the content includes, by the last
+// list, event or bookmark; "" before the first list, and where the API does not
+// number its versions.
+func (s *Store) Version() string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.version
 }
 
 // Len returns how many objects the store has.

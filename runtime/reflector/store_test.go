@@ -86,21 +86,21 @@ func TestWriter_ReplaceEmitsOnlyDifferences(t *testing.T) {
 	w.Replace([]*reflector.Object{
 		state(t, name("same"), 1, 1), state(t, name("changed"), 2, 1),
 		state(t, name("gone"), 3, 1), state(t, name("recreated"), 4, 1),
-	}, got.emit)
+	}, "1", got.emit)
 	got.expect(t, "Relisted same - -> u1/1", "Relisted changed - -> u2/1", "Relisted gone - -> u3/1", "Relisted recreated - -> u4/1")
 	same := w.Store().Get(name("same"))
 
 	w.Replace([]*reflector.Object{
 		state(t, name("same"), 1, 1), state(t, name("changed"), 2, 5),
 		state(t, name("recreated"), 9, 6), state(t, name("new"), 5, 7),
-	}, got.emit)
+	}, "7", got.emit)
 	got.expect(t, "Relisted changed u2/1 -> u2/5", "Deleted gone u3/1 -> -",
 		"Deleted recreated u4/1 -> -", "Relisted recreated - -> u9/6", "Relisted new - -> u5/7")
 	if w.Store().Get(name("same")) != same {
 		t.Error("an unchanged object was replaced by its copy")
 	}
 
-	w.Replace(w.Store().List(), got.emit)
+	w.Replace(w.Store().List(), "8", got.emit)
 	got.expect(t)
 }
 
@@ -125,11 +125,30 @@ func TestWriter_KnownStateEmitsNothing(t *testing.T) {
 	got.expect(t)
 }
 
+// Rule 12: an older state, or the deletion of an object that has been created
+// anew, comes too late and changes nothing. Where versions are no numbers,
+// nobody can tell.
+func TestWriter_LateEventsChangeNothing(t *testing.T) {
+	w := reflector.NewWriter()
+	var got recorder
+	w.Apply(state(t, name("a"), 2, 7), func(reflector.Event) {})
+	w.Apply(state(t, name("a"), 2, 6), got.emit)
+	w.Apply(state(t, name("a"), 1, 5), got.emit)
+	w.Delete(state(t, name("a"), 1, 5), got.emit)
+	got.expect(t)
+	w.Delete(state(t, name("a"), 2, 6), got.emit) // some servers send the last state, not the deletion's
+	got.expect(t, "Deleted a u2/7 -> u2/6")
+
+	w.Apply(pack(t, `{"kind":"K","metadata":{"name":"b","uid":"u","resourceVersion":"7-x"}}`), func(reflector.Event) {})
+	w.Apply(pack(t, `{"kind":"K","metadata":{"name":"b","uid":"u","resourceVersion":"6-x"}}`), got.emit)
+	got.expect(t, "Applied b u/7-x -> u/6-x")
+}
+
 func TestWriter_ReplaceWithNothingClears(t *testing.T) {
 	w := reflector.NewWriter()
 	var got recorder
 	w.Apply(state(t, name("a"), 1, 1), func(reflector.Event) {})
-	w.Replace(nil, got.emit)
+	w.Replace(nil, "2", got.emit)
 	got.expect(t, "Deleted a u1/1 -> -")
 	if w.Store().Len() != 0 || w.Store().Bytes() != 0 {
 		t.Error("store is not empty")
@@ -158,7 +177,7 @@ func TestStore_ReplaceIsAtomicToReaders(t *testing.T) {
 	w := reflector.NewWriter()
 	w.Apply(state(t, name("old"), 1, 1), func(reflector.Event) {})
 	snapshot := w.Store().List()
-	w.Replace([]*reflector.Object{state(t, name("x"), 2, 2), state(t, name("y"), 3, 2)}, func(reflector.Event) {
+	w.Replace([]*reflector.Object{state(t, name("x"), 2, 2), state(t, name("y"), 3, 2)}, "2", func(reflector.Event) {
 		if w.Store().Len() != 2 || w.Store().Get(name("old")) != nil {
 			t.Error("event before the change was complete")
 		}
@@ -187,7 +206,7 @@ func TestWriter_AgreesWithModelOnRandomOperations(t *testing.T) {
 			}
 		}
 		random := func() *reflector.Object {
-			return state(t, name(fmt.Sprint("n", rnd.IntN(20))), rnd.IntN(3), rnd.IntN(6))
+			return state(t, name(fmt.Sprint("n", rnd.IntN(20))), rnd.IntN(3), 1+rnd.IntN(6))
 		}
 		for range 300 {
 			switch o := random(); rnd.IntN(10) {
@@ -199,18 +218,28 @@ func TestWriter_AgreesWithModelOnRandomOperations(t *testing.T) {
 					list = append(list, o)
 					model[o.Ref()] = o
 				}
-				w.Replace(list, replay)
+				w.Replace(list, "", replay)
 			case 1, 2, 3:
-				delete(model, o.Ref())
+				if m := model[o.Ref()]; m == nil || m.UID() == o.UID() || !before(o, m) {
+					delete(model, o.Ref())
+				}
 				w.Delete(o, replay)
 			default:
-				model[o.Ref()] = o
+				if m := model[o.Ref()]; m == nil || !before(o, m) {
+					model[o.Ref()] = o
+				}
 				w.Apply(o, replay)
+			}
+			if rnd.IntN(20) == 0 { // from here on the store keeps its order
+				scan(w.Store())
 			}
 			compareStore(t, w.Store(), model, mirror)
 		}
 	}
 }
+
+// before compares resourceVersions of one digit.
+func before(a, b *reflector.Object) bool { return a.ResourceVersion() < b.ResourceVersion() }
 
 func compareStore(t *testing.T, s *reflector.Store, model, mirror map[reflector.ObjectRef]*reflector.Object) {
 	t.Helper()
@@ -227,6 +256,14 @@ func compareStore(t *testing.T, s *reflector.Store, model, mirror map[reflector.
 	content := map[reflector.ObjectRef]*reflector.Object{}
 	for _, o := range s.List() {
 		content[o.Ref()] = o
+	}
+	order := slices.SortedFunc(maps.Keys(model), func(a, b reflector.ObjectRef) int { return strings.Compare(a.Name, b.Name) })
+	var scanned []reflector.ObjectRef
+	for o := range s.Scan("", reflector.ObjectRef{}) {
+		scanned = append(scanned, o.Ref())
+	}
+	if !slices.Equal(order, scanned) {
+		t.Fatalf("scan gives %v, want %v", scanned, order)
 	}
 	if !maps.Equal(content, mirror) {
 		t.Fatalf("replayed events give %d objects, the store has %d", len(mirror), len(content))

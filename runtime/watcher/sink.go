@@ -15,7 +15,10 @@ type sink struct {
 	done <-chan struct{}
 }
 
-var _ cache.ReflectorStore = (*sink)(nil)
+var (
+	_ cache.ReflectorStore         = (*sink)(nil)
+	_ cache.ReflectorBookmarkStore = (*sink)(nil)
+)
 
 // Add implements cache.ReflectorStore.
 func (s *sink) Add(obj any) error { return s.send(opApply, obj) }
@@ -27,7 +30,7 @@ func (s *sink) Update(obj any) error { return s.send(opApply, obj) }
 func (s *sink) Delete(obj any) error { return s.send(opDelete, obj) }
 
 // Replace implements cache.ReflectorStore.
-func (s *sink) Replace(items []any, _ string) error {
+func (s *sink) Replace(items []any, resourceVersion string) error {
 	list := make([]*reflector.Object, len(items))
 	for i, item := range items {
 		var err error
@@ -35,7 +38,13 @@ func (s *sink) Replace(items []any, _ string) error {
 			return err
 		}
 	}
-	s.put(op{kind: opReplace, list: list})
+	s.put(op{kind: opReplace, list: list, version: resourceVersion})
+	return nil
+}
+
+// Bookmark implements cache.ReflectorBookmarkStore.
+func (s *sink) Bookmark(resourceVersion string) error {
+	s.put(op{kind: opBookmark, version: resourceVersion})
 	return nil
 }
 

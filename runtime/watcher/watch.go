@@ -45,9 +45,10 @@ type member struct {
 
 // op is one call of the reflector.
 type op struct {
-	kind opKind
-	obj  *reflector.Object
-	list []*reflector.Object
+	kind    opKind
+	obj     *reflector.Object
+	list    []*reflector.Object
+	version string // of the list or the bookmark
 }
 
 type opKind uint8
@@ -56,6 +57,7 @@ const (
 	opApply opKind = iota
 	opDelete
 	opReplace
+	opBookmark
 )
 
 func newSharedWatch(source Source, client dynamic.Interface, cfg Config) *sharedWatch {
@@ -126,7 +128,7 @@ func (w *sharedWatch) apply(op op) {
 	case opDelete:
 		w.writer.Delete(op.obj, w.emit)
 	case opReplace:
-		w.writer.Replace(op.list, w.emit)
+		w.writer.Replace(op.list, op.version, w.emit)
 		w.listed = true
 		for _, m := range w.members {
 			if !m.listed {
@@ -134,6 +136,8 @@ func (w *sharedWatch) apply(op op) {
 			}
 		}
 		w.status.listed()
+	case opBookmark:
+		w.writer.Advance(op.version)
 	}
 }
 

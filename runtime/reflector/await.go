@@ -1,0 +1,107 @@
+package reflector
+
+import (
+	"context"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+)
+
+// waiter is one call of AwaitVersion that waits.
+type waiter struct {
+	ref     ObjectRef
+	version string
+	done    chan struct{} // closed, under Store.mu, when the store includes the version
+}
+
+// AwaitVersion waits until the store includes the write of ref that the API
+// server answered with resourceVersion, so that a run sees what the run before
+// it wrote (rule 22). It does where its object of ref has that version or a
+// later one, or where the watch has got as far: an event, a bookmark or a list
+// of a later version shows that the write is in, also where it deleted the
+// object or took it out of the watch's selection.
+//
+// It returns at once, with nil, for a resourceVersion that cannot be compared:
+// "", or that of an API that does not number its versions. The error is that of
+// ctx, which should have a deadline: a watch may be down.
+func (s *Store) AwaitVersion(ctx context.Context, ref ObjectRef, resourceVersion string) error {
+	s.mu.RLock()
+	included := s.includes(ref, resourceVersion)
+	s.mu.RUnlock()
+	if included {
+		return nil
+	}
+	w := &waiter{ref, resourceVersion, make(chan struct{})}
+	if s.await(w) {
+		return nil
+	}
+	select {
+	case <-w.done:
+		return nil
+	case <-ctx.Done():
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.waiters = slices.DeleteFunc(s.waiters, func(v *waiter) bool { return v == w })
+		return ctx.Err()
+	}
+}
+
+// await adds w to the waiters, or reports that it need not wait.
+func (s *Store) await(w *waiter) (included bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.includes(w.ref, w.version) {
+		return true
+	}
+	s.waiters = append(s.waiters, w)
+	return false
+}
+
+// includes reports whether a write is in the store. The caller holds mu.
+func (s *Store) includes(ref ObjectRef, version string) bool {
+	if _, err := resourceversion.CompareResourceVersion(version, version); err != nil {
+		return true
+	}
+	if atLeast(s.version, version) {
+		return true
+	}
+	o := s.objects[ref]
+	return o != nil && atLeast(o.resourceVersion, version)
+}
+
+// wake ends the waits that are over. The caller holds mu for writing.
+func (s *Store) wake() {
+	if len(s.waiters) == 0 {
+		return
+	}
+	s.waiters = slices.DeleteFunc(s.waiters, func(w *waiter) bool {
+		over := s.includes(w.ref, w.version)
+		if over {
+			close(w.done)
+		}
+		return over
+	})
+}
+
+// reached notes that the store includes version. Before the first list, or
+// where lists have no version, it does not count: what a watch then sends first
+// is in no order. The caller holds mu for writing.
+func (s *Store) reached(version string) {
+	if older(s.version, version) {
+		s.version = version
+	}
+}
+
+// atLeast reports whether version a is b or later; false where one cannot be
+// compared.
+func atLeast(a, b string) bool {
+	c, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && c >= 0
+}
+
+// older reports whether version a is before b; false where one cannot be
+// compared.
+func older(a, b string) bool {
+	c, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && c < 0
+}
