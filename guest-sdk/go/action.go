@@ -3,15 +3,15 @@ package wasmctl
 import (
 	"math"
 	"time"
-
-	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
 )
 
-// Action is what a run asks for next. The zero value is AwaitChange. Actions
-// can be compared with ==.
+// Action is what a run asks for next, and what it declares: the children and the
+// status that are to be. The zero value is AwaitChange. Actions that declare
+// nothing can be compared with ==.
 type Action struct {
-	requeue bool
-	after   time.Duration
+	requeue  bool
+	after    time.Duration
+	declared *declared
 }
 
 // AwaitChange waits until the object, or one that it owns, changes.
@@ -20,8 +20,13 @@ func AwaitChange() Action { return Action{} }
 // Requeue asks for another run after the given time from the end of this one;
 // 0 is at once. A change that comes first absorbs it. The time is rounded up to
 // milliseconds; a negative one is 0.
-func Requeue(after time.Duration) Action {
-	return Action{requeue: true, after: time.Duration(millis(after)) * time.Millisecond}
+func Requeue(after time.Duration) Action { return AwaitChange().Requeue(after) }
+
+// Requeue is the action with another run after the given time; see the function
+// of this name.
+func (a Action) Requeue(after time.Duration) Action {
+	a.requeue, a.after = true, time.Duration(millis(after))*time.Millisecond
+	return a
 }
 
 // Requeued returns the time until the next run, and whether there is one to be
@@ -46,13 +51,4 @@ func millis(d time.Duration) int64 {
 		ms++
 	}
 	return ms
-}
-
-// appendAction writes a Result without an error (abi/ABI.md, section 4).
-func appendAction(dst []byte, a Action) []byte {
-	if !a.requeue {
-		return wire.AppendString(wire.AppendString(wire.AppendMap(dst, 1), "action"), "await")
-	}
-	dst = wire.AppendString(wire.AppendString(wire.AppendMap(dst, 2), "action"), "requeue")
-	return wire.AppendInt(wire.AppendString(dst, "after_ms"), millis(a.after))
 }

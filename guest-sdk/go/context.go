@@ -6,11 +6,13 @@ import (
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
 )
 
-// Context is one run of one object. It is good until the run ends.
+// Context is one run of one object, or one call of a Mapper, a Filter or
+// Configure, which have no object. It is good until that ends.
 type Context struct {
 	g      *guest
 	in     input
 	client Client
+	cache  Cache
 	log    Logger
 }
 
@@ -26,7 +28,9 @@ const (
 	ReasonRequeue       ReasonType = "Requeue"       // its last run asked for it
 	ReasonRetry         ReasonType = "Retry"         // its last run failed
 	ReasonModuleSwapped ReasonType = "ModuleSwapped" // the module was replaced
-	ReasonTriggered     ReasonType = "Triggered"     // a user or a timer asked for it
+	ReasonTriggered     ReasonType = "Triggered"     // a user or a program asked for it
+	ReasonResync        ReasonType = "Resync"        // a period or a schedule asked for all objects
+	ReasonConfigChanged ReasonType = "ConfigChanged" // the settings were changed
 )
 
 // Reason is the trigger of a run. Resource ("deployments.apps") and Ref name
@@ -46,11 +50,34 @@ func (c *Context) Controller() string { return Value{c.in.controller}.String() }
 // Key returns the name of the object that is reconciled.
 func (c *Context) Key() ObjectKey { return objectKey(c.in.key) }
 
-// Reason returns what triggered the run. It is for people: triggers are merged,
-// and a reconciler must not decide by it what to do. It is empty in ErrorPolicy.
-func (c *Context) Reason() Reason {
-	v := Value{c.in.reason}
+// Reason returns what triggered the run, the first of several. It is for people:
+// a reconciler must not decide by it what to do, since triggers are merged and
+// get lost with a host. It is empty in ErrorPolicy.
+func (c *Context) Reason() Reason { return readReason(Value{c.in.reason}) }
+
+// Reasons returns all triggers of the run, the first one first, and how many
+// more there were that the host kept no note of.
+func (c *Context) Reasons() (reasons []Reason, dropped int) {
+	if first := c.Reason(); first.Type != "" {
+		reasons = append(reasons, first)
+	}
+	for _, v := range (Value{c.in.reasons}).Elements() {
+		reasons = append(reasons, readReason(v))
+	}
+	return reasons, int(c.in.reasonsDropped)
+}
+
+func readReason(v Value) Reason {
 	return Reason{Type: ReasonType(v.String("type")), Resource: v.String("resource"), Ref: objectKey(v.At("ref").view)}
+}
+
+// String returns the reason as it is logged: "Related deployments.apps
+// default/web".
+func (r Reason) String() string {
+	if r.Resource == "" {
+		return string(r.Type)
+	}
+	return string(r.Type) + " " + r.Resource + " " + r.Ref.String()
 }
 
 // Attempt returns 1, and one more after each failed run of this object. In
@@ -93,6 +120,9 @@ func (c *Context) Now() time.Time { return time.UnixMilli(c.g.host.NowMS()) }
 
 // Client returns the way to the cluster.
 func (c *Context) Client() *Client { return &c.client }
+
+// Cache returns the way to the host's own copies of the watched objects.
+func (c *Context) Cache() *Cache { return &c.cache }
 
 // Log returns the logger. The host adds the controller, the object and the
 // run's id to each line.

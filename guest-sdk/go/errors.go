@@ -138,6 +138,14 @@ func IsUnavailable(err error) bool {
 	return hasStatus(err, StatusUnavailable) || hasStatus(err, 503) || hasStatus(err, 429)
 }
 
+// IsNotSynced reports whether the host's cache is not filled yet; the run is
+// worth trying again soon.
+func IsNotSynced(err error) bool { return hasStatus(err, StatusNotSynced) }
+
+// IsGone reports whether the API server does not have that state any more, as
+// happens to the later pages of a list that takes minutes: list again.
+func IsGone(err error) bool { return hasStatus(err, 410) }
+
 // IsCancelled reports whether the host is stopping or the run's time is over.
 func IsCancelled(err error) bool { return hasStatus(err, StatusCancelled) }
 
@@ -194,6 +202,11 @@ func (q *qualified) Unwrap() error { return q.err }
 // for a change, whatever ErrorPolicy says. It returns nil for nil.
 func Permanent(err error) error { return qualify(qualified{err: err, class: ErrorPermanent}) }
 
+// Conflict marks err as one of somebody else having written first: the host tries
+// again at once, some times. What the Client answers with 409 is one without
+// it. It returns nil for nil.
+func Conflict(err error) error { return qualify(qualified{err: err, class: ErrorConflict}) }
+
 // RetryAfter marks err as one to be retried after d, where there is no
 // ErrorPolicy that says otherwise. It returns nil for nil.
 func RetryAfter(err error, d time.Duration) error { return qualify(qualified{err: err, after: d}) }
@@ -212,21 +225,36 @@ func qualify(q qualified) error {
 var (
 	errMessage       = errors.New("request[]: cannot be understood")
 	errNotRegistered = errors.New("module: no reconciler; call wasmctl.Register in an init function")
-	errNoErrorPolicy = errors.New("module: no ErrorPolicy")
+	errNoFunction    = errors.New("module: no function for this call; the manifest's hooks name those that there are")
+	errTooManyKeys   = errors.New("map: more than 10000 keys")
 )
+
+// maxKeys is how many objects one event may concern (abi/ABI.md).
+const maxKeys = 10_000
 
 // maxMessage bounds the message of an error, in bytes: it goes into logs.
 const maxMessage = 32 << 10
 
-// appendFailed writes a Result with an error (abi/ABI.md, section 4).
-func appendFailed(dst []byte, err error) []byte {
+// failed starts a Result with an error (abi/ABI.md, section 4).
+func failed(dst []byte, err error) wire.Builder {
+	b := wire.NewBuilder(dst)
+	b.Map("error", func(e *wire.Builder) { describeError(e, err) })
+	return b
+}
+
+// describeError writes what the host is to know of err.
+func describeError(e *wire.Builder, err error) {
 	q := classify(err)
-	e := wire.NewBuilder(wire.AppendString(wire.AppendMap(dst, 1), "error"))
 	e.String("class", string(q.class))
 	e.Text("message", clip(err.Error()))
 	e.String("reason", clip(q.reason))
 	e.Int("after_ms", millis(q.after))
-	return e.End()
+}
+
+// appendFailed writes a Result with an error and nothing else.
+func appendFailed(dst []byte, err error) []byte {
+	b := failed(dst, err)
+	return b.End()
 }
 
 // clip makes a text one that may cross the wall: bounded, and UTF-8.

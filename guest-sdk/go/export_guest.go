@@ -32,6 +32,24 @@ func exportReconcile(ptr, size uint32) uint64 { return mem.Pack(enter(entry.Reco
 //go:wasmexport error_policy
 func exportErrorPolicy(ptr, size uint32) uint64 { return mem.Pack(enter(entry.ErrorPolicy, ptr, size)) }
 
+//go:wasmexport finalize
+func exportFinalize(ptr, size uint32) uint64 { return mem.Pack(enter(entry.Finalize, ptr, size)) }
+
+//go:wasmexport map
+func exportMap(ptr, size uint32) uint64 { return mem.Pack(enter(entry.Map, ptr, size)) }
+
+//go:wasmexport configure
+func exportConfigure(ptr, size uint32) uint64 { return mem.Pack(enter(entry.Configure, ptr, size)) }
+
+//go:wasmexport filter
+func exportFilter(ptr, size uint32) uint32 {
+	instance.reconciler = registered
+	if instance.keep(message(ptr, size)) {
+		return 1
+	}
+	return 0
+}
+
 //go:wasmexport describe
 func exportDescribe() uint64 {
 	if registered == nil {
@@ -41,13 +59,18 @@ func exportDescribe() uint64 {
 	return mem.Pack(instance.result)
 }
 
-// enter finds the message, which the host has written to the block that buffer
-// gave it, and carries out the call.
+// enter carries out the call.
 func enter(name string, ptr, size uint32) []byte {
 	instance.reconciler = registered
+	return instance.call(name, message(ptr, size))
+}
+
+// message finds the message, which the host has written to the block that
+// buffer gave it; nil if it is not there.
+func message(ptr, size uint32) []byte {
 	block := instance.block.Grow(instance.block.Cap())
 	if len(block) == 0 || ptr != mem.Address(block) || uint64(size) > uint64(len(block)) {
-		return instance.call(name, nil)
+		return nil
 	}
-	return instance.call(name, block[:size])
+	return block[:size]
 }

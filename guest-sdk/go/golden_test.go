@@ -63,6 +63,100 @@ func TestGolden_RequestMinimalLeavesTheRestZero(t *testing.T) {
 	equal(t, called, true)
 }
 
+func TestGolden_RequestMergedHasAllReasons(t *testing.T) {
+	called := false
+	run(t, &scriptHost{}, golden(t, "request-merged"), func(ctx *Context, _ Object) (Action, error) {
+		called = true
+		reasons, dropped := ctx.Reasons()
+		equal(t, reasons, []Reason{
+			{Type: ReasonResync}, {ReasonRelated, "deployments.apps", ObjectKey{"default", "web"}}, {Type: ReasonConfigChanged},
+		})
+		equal(t, []any{dropped, ctx.Reason(), reasons[1].String()}, []any{3, reasons[0], "Related deployments.apps default/web"})
+		return AwaitChange(), nil
+	})
+	equal(t, called, true)
+}
+
+func TestGolden_EventsAreReadByMapperAndFilter(t *testing.T) {
+	colors := Watch{Group: "example.com", Kind: "Color"}
+	want := map[string]WatchEvent{
+		"event-listed":  {Type: WatchListed, Version: "v1", Kind: "ConfigMap", Key: ObjectKey{"default", "hello"}},
+		"event-updated": {Type: WatchUpdated, Version: "v1", Kind: "ConfigMap", Key: ObjectKey{"default", "hello"}},
+		"event-deleted": {Type: WatchDeleted, Group: "example.com", Version: "v1beta1", Kind: "Color", Key: ObjectKey{Name: "blue"}},
+	}
+	for name, want := range want {
+		var seen []WatchEvent
+		check := func(e WatchEvent) {
+			m := goldenValue(t, name)
+			equal(t, []bool{e.Old.Exists(), e.New.Exists(), e.Object().Exists()}, []bool{m["old"] != nil, m["new"] != nil, true})
+			e.Old, e.New = Object{}, Object{}
+			seen = append(seen, e)
+		}
+		w := Watch{
+			Kind: "ConfigMap",
+			Mapper: func(_ *Context, e WatchEvent) ([]ObjectKey, error) {
+				check(e)
+				return []ObjectKey{e.Key, {Name: "blue"}}, nil
+			},
+			Filter: func(_ *Context, e WatchEvent) bool { check(e); return false },
+		}
+		other := w
+		other.Group, other.Kind = colors.Group, colors.Kind
+		g := &guest{host: &scriptHost{}, reconciler: &Reconciler{Manifest: Manifest{Watches: []Watch{w, other}}}}
+		keys := Value{append([]byte(nil), g.call("map", golden(t, name))...)}
+		equal(t, g.keep(golden(t, name)), false)
+		equal(t, seen, []WatchEvent{want, want})
+		equal(t, []any{keys.Len("keys"), keys.Exists("error")}, []any{2, false})
+	}
+}
+
+func TestGolden_KeysAreWritten(t *testing.T) {
+	cases := map[string]Mapper{
+		"keys-two": func(*Context, WatchEvent) ([]ObjectKey, error) {
+			return []ObjectKey{{"default", "hello"}, {"", "blue"}}, nil
+		},
+		"keys-none": func(*Context, WatchEvent) ([]ObjectKey, error) { return []ObjectKey{}, nil },
+		"keys-error": func(*Context, WatchEvent) ([]ObjectKey, error) {
+			return nil, WithReason(errors.New("the cache has no namespace yet"), "NotSynced")
+		},
+	}
+	for name, mapper := range cases {
+		g := &guest{host: &scriptHost{}, reconciler: &Reconciler{Manifest: Manifest{Watches: []Watch{{Kind: "ConfigMap", Mapper: mapper}}}}}
+		got, err := wire.Decode(g.call("map", golden(t, "event-listed")))
+		equal(t, []any{got, err}, []any{any(goldenValue(t, name)), nil})
+	}
+}
+
+func TestGolden_SettingsAreGivenToConfigure(t *testing.T) {
+	cases := map[string]map[string]string{"settings-none": {}, "settings-two": {"größe": "klein", "suffix": "-content"}}
+	for name, want := range cases {
+		var got map[string]string
+		g := &guest{host: &scriptHost{}, reconciler: &Reconciler{Configure: func(ctx *Context, settings map[string]string) error {
+			got = settings
+			equal(t, ctx.ConfigGeneration(), map[bool]int64{true: 1, false: 7}[len(want) == 0])
+			return nil
+		}}}
+		equal(t, len(g.call("configure", golden(t, name))), 0)
+		equal(t, got, want)
+	}
+}
+
+func TestGolden_RecordsAreWritten(t *testing.T) {
+	full := Event{
+		Type: EventWarning, Reason: "NotOwned", Action: "Apply", Note: "the ConfigMap hello-content belongs to somebody else",
+		Regarding: &EventObject{ObjectRef{"v1", "ConfigMap", "default", "hello-content"}, "5c2f1f3e-8f0c-4b0e-9a43-0f1f6f2d7c11"},
+		Related:   &EventObject{ObjectRef: ObjectRef{APIVersion: "example.com/v1", Kind: "Color", Name: "blue"}},
+	}
+	for name, e := range map[string]Event{"record-full": full, "record-minimal": {Reason: "Created"}} {
+		host := &scriptHost{}
+		run(t, host, golden(t, "request-minimal"), func(ctx *Context, _ Object) (Action, error) {
+			equal(t, ctx.RecordEvent(e), nil)
+			return AwaitChange(), nil
+		})
+		equal(t, host.asked(t), any(goldenValue(t, name)))
+	}
+}
+
 func TestGolden_FailuresAreReadByErrorPolicy(t *testing.T) {
 	cases := map[string]Failure{
 		"failure-error": {
@@ -90,10 +184,21 @@ func TestGolden_FailuresAreReadByErrorPolicy(t *testing.T) {
 
 func TestGolden_ResultsAreWritten(t *testing.T) {
 	ours := WithReason(RetryAfter(&Error{Status: 409, Message: "x"}, 5*time.Second), "NotOwned")
+	declared := goldenValue(t, "result-declared")
+	children := declared["apply"].([]any) //nolint:forcetypeassert // it fails here
+	small, full, status := children[0], children[1], declared["status"]
 	cases := map[string]func() (Action, error){
-		"result-await":   func() (Action, error) { return AwaitChange(), nil },
-		"result-requeue": func() (Action, error) { return Requeue(300 * time.Second), nil },
-		"result-error":   func() (Action, error) { return Action{}, &renamed{ours, "configmap is not ours"} },
+		"result-await":    func() (Action, error) { return AwaitChange(), nil },
+		"result-requeue":  func() (Action, error) { return Requeue(300 * time.Second), nil },
+		"result-error":    func() (Action, error) { return Action{}, &renamed{ours, "configmap is not ours"} },
+		"result-declared": func() (Action, error) { return Apply(small, full).Prune().Status(status), nil },
+		"result-prune":    func() (Action, error) { return AwaitChange().Prune(), nil },
+		"result-error-status": func() (Action, error) {
+			return Apply(full).Prune().Status(status), &renamed{ours, "configmap is not ours"}
+		},
+		"result-declared-requeue": func() (Action, error) {
+			return Requeue(time.Minute).Apply(small).Force(), nil
+		},
 	}
 	for name, f := range cases {
 		got := run(t, &scriptHost{}, golden(t, "request-minimal"), func(*Context, Object) (Action, error) { return f() })
@@ -137,6 +242,11 @@ func TestGolden_OperationsAreWritten(t *testing.T) {
 	obj := goldenValue(t, "api-apply")["object"]
 	grace := int64(0)
 	cases := map[string]func(c *Client) error{
+		"cache-get": func(c *Client) error { _, err := (&Cache{c.g}).Get(cm); return err },
+		"cache-list": func(c *Client) error {
+			_, err := (&Cache{c.g}).List(all, CacheListOptions{LabelSelector: "app=demo", Limit: 500, Continue: "abc"})
+			return err
+		},
 		"api-get": func(c *Client) error { _, err := c.Get(cm, GetOptions{}); return err },
 		"api-list": func(c *Client) error {
 			_, err := c.List(all, ListOptions{LabelSelector: "app=demo", Limit: 500, Continue: "abc"})
@@ -173,24 +283,34 @@ func TestGolden_OperationsAreWritten(t *testing.T) {
 func TestGolden_ManifestIsWritten(t *testing.T) {
 	r := &Reconciler{
 		Manifest: Manifest{
-			Name: "configmapgenerator", Version: "0.1.0", Concurrency: 8,
+			Name: "configmapgenerator", Version: "0.1.0", Concurrency: 8, Finalizer: "examples.wasmctl.dev/configmapgenerator",
 			For:  &Watch{Group: "examples.wasmctl.dev", Version: "v1", Kind: "ConfigMapGenerator", LabelSelector: "app=demo"},
-			Owns: []Watch{{Version: "v1", Kind: "ConfigMap"}},
+			Owns: []Watch{{Version: "v1", Kind: "ConfigMap", ControllerOnly: true}},
+			Watches: []Watch{
+				{Version: "v1", Kind: "Secret", Map: "annotation:examples.wasmctl.dev/for", MetadataOnly: true, Optional: true},
+				{
+					Version: "v1", Kind: "Namespace", Predicates: []string{"labels"},
+					Mapper: func(*Context, WatchEvent) ([]ObjectKey, error) { return nil, nil },
+				},
+			},
 			Capabilities: []Capability{
 				{Resource: "configmaps", Verbs: []string{"get", "create", "patch"}},
 				{Group: "examples.wasmctl.dev", Resource: "configmapgenerators", Subresources: []string{"status"}, Verbs: []string{"patch"}},
 			},
 			Limits: &Limits{Memory: 64 << 20, Timeout: 10_000}, Config: map[string]string{"suffix": "-content"},
-			Requires: []string{"api_apply"},
+			Requires: []string{"api_apply"}, Wants: []string{"cache_list"},
 		},
+		Reconcile:   func(*Context, Object) (Action, error) { return Action{}, nil },
+		Finalize:    func(*Context, Object) (Action, error) { return Action{}, nil },
 		ErrorPolicy: func(*Context, Object, Failure) Action { return Action{} },
 	}
+	equal(t, r.problem(), "")
 	got, err := wire.Decode(describe(r))
 	equal(t, err, nil)
 	equal(t, got, any(goldenValue(t, "manifest-full")))
 
-	r.ErrorPolicy = nil
-	if v := (Value{describe(r)}); v.Type("hooks") != TypeArray || v.Len("hooks") != 0 {
-		t.Error("without an ErrorPolicy hooks must be there and empty: the export is there all the same")
+	plain := &Reconciler{Reconcile: r.Reconcile}
+	if v := (Value{describe(plain)}); v.Type("hooks") != TypeArray || v.Len("hooks") != 0 {
+		t.Error("without functions hooks must be there and empty: the exports are there all the same")
 	}
 }

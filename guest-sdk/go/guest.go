@@ -1,8 +1,6 @@
 package wasmctl
 
 import (
-	"time"
-
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/entry"
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/imports"
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/mem"
@@ -23,53 +21,6 @@ type guest struct {
 	head    head      // of its object
 }
 
-// input is a Request or a Failure, read only as far as its top level.
-type input struct {
-	id, controller, reason, key, object, caps, failure, kind []byte
-
-	attempt, configGen, deadlineMS, firstFailedMS int64
-	stale, dryRun                                 bool
-}
-
-// parseInput reads a message; false if it is no map. The host writes the object
-// last, so this does not walk through it.
-func parseInput(msg []byte) (in input, ok bool) {
-	it := wire.Walk(msg)
-	for it.Next() {
-		switch string(it.Key) {
-		case "id":
-			in.id = it.Value
-		case "controller":
-			in.controller = it.Value
-		case "reason":
-			in.reason = it.Value
-		case "key":
-			in.key = it.Value
-		case "object":
-			in.object = it.Value
-		case "caps":
-			in.caps = it.Value
-		case "error":
-			in.failure = it.Value
-		case "kind":
-			in.kind = it.Value
-		case "attempt":
-			in.attempt, _ = wire.ReadInt(it.Value)
-		case "config_gen":
-			in.configGen, _ = wire.ReadInt(it.Value)
-		case "deadline_ms":
-			in.deadlineMS, _ = wire.ReadInt(it.Value)
-		case "first_failed_ms":
-			in.firstFailedMS, _ = wire.ReadInt(it.Value)
-		case "stale":
-			in.stale, _ = wire.ReadBool(it.Value)
-		case "dry_run":
-			in.dryRun, _ = wire.ReadBool(it.Value)
-		}
-	}
-	return in, wire.TypeOf(msg) == wire.Map && !it.Bad()
-}
-
 // reserve is the export buffer: a block for a request of size bytes, or nil.
 func (g *guest) reserve(size uint32) []byte {
 	if size > wire.MaxBytes {
@@ -86,62 +37,103 @@ func (g *guest) call(name string, msg []byte) []byte {
 		g.result = appendFailed(g.result[:0], Permanent(errMessage))
 	case g.reconciler == nil:
 		g.result = appendFailed(g.result[:0], Permanent(errNotRegistered))
-	case name == entry.ErrorPolicy:
-		g.begin(in)
-		g.result = g.errorPolicy(g.result[:0])
 	default:
 		g.begin(in)
-		g.result = g.reconcile(g.result[:0])
+		g.result = g.enter(name, g.result[:0])
 	}
 	return g.result
 }
 
+// keep carries out the entry call filter. What cannot be read is kept: an event
+// too many does no harm.
+func (g *guest) keep(msg []byte) bool {
+	in, ok := parseInput(msg)
+	if !ok || g.reconciler == nil {
+		return true
+	}
+	g.begin(in)
+	return g.reconciler.Manifest.keeps(&g.ctx, g.ctx.in.watchEvent())
+}
+
 func (g *guest) begin(in input) {
 	g.head.read = false
-	g.ctx = Context{g: g, in: in, client: Client{g: g}, log: Logger{g: g}}
+	g.ctx = Context{g: g, in: in, client: Client{g: g}, cache: Cache{g: g}, log: Logger{g: g}}
+}
+
+func (g *guest) enter(name string, dst []byte) []byte {
+	switch name {
+	case entry.ErrorPolicy:
+		return g.errorPolicy(dst)
+	case entry.Map:
+		return g.mapEvent(dst)
+	case entry.Configure:
+		return g.configure(dst)
+	}
+	run := g.reconciler.Reconcile
+	if name == entry.Finalize {
+		run = g.reconciler.Finalize
+	}
+	if run == nil {
+		return appendFailed(dst, errNoFunction)
+	}
+	action, err := run(&g.ctx, g.object())
+	return appendResult(dst, action, err)
 }
 
 // object is the one of the current run.
 func (g *guest) object() Object { return Object{Value{g.ctx.in.object}, &g.head} }
 
-func (g *guest) reconcile(dst []byte) []byte {
-	action, err := g.reconciler.Reconcile(&g.ctx, g.object())
+func (g *guest) errorPolicy(dst []byte) []byte {
+	if g.reconciler.ErrorPolicy == nil {
+		return appendFailed(dst, errNoFunction)
+	}
+	return appendResult(dst, g.reconciler.ErrorPolicy(&g.ctx, g.object(), g.ctx.in.failed()), nil)
+}
+
+// mapEvent writes the keys that an event concerns: {keys} or {error}.
+func (g *guest) mapEvent(dst []byte) []byte {
+	e := g.ctx.in.watchEvent()
+	mapper := g.reconciler.Manifest.mapper(e.Group, e.Kind)
+	if mapper == nil {
+		return appendFailed(dst, errNoFunction)
+	}
+	keys, err := mapper(&g.ctx, e)
 	if err != nil {
 		return appendFailed(dst, err)
 	}
-	return appendAction(dst, action)
+	if len(keys) > maxKeys {
+		return appendFailed(dst, Permanent(errTooManyKeys))
+	}
+	b := wire.NewBuilder(dst)
+	if err := b.Value("keys", keys); err != nil {
+		return appendFailed(dst, Permanent(err))
+	}
+	return b.End()
 }
 
-func (g *guest) errorPolicy(dst []byte) []byte {
-	if g.reconciler.ErrorPolicy == nil {
-		return appendFailed(dst, errNoErrorPolicy)
+// configure gives the settings to Reconciler.Configure.
+func (g *guest) configure(dst []byte) []byte {
+	if g.reconciler.Configure == nil {
+		return dst
 	}
-	return appendAction(dst, g.reconciler.ErrorPolicy(&g.ctx, g.object(), g.ctx.in.failed()))
-}
-
-// failed returns what ErrorPolicy is given.
-func (in *input) failed() Failure {
-	e := Value{in.failure}
-	f := Failure{
-		Kind: FailureKind(Value{in.kind}.String()), Class: ErrorClass(e.String("class")),
-		Message: e.String("message"), Reason: e.String("reason"),
-		After:   time.Duration(e.Int("after_ms")) * time.Millisecond,
-		Attempt: int(in.attempt),
+	if err := g.reconciler.Configure(&g.ctx, Value{g.ctx.in.config}.StringMap()); err != nil {
+		return appendFailed(dst, err)
 	}
-	if in.firstFailedMS != 0 {
-		f.FirstFailed = time.UnixMilli(in.firstFailedMS)
-	}
-	return f
+	return dst
 }
 
 func init() {
 	entry.Call = func(host imports.Host, reconciler any, name string, msg []byte) []byte {
-		r := reconciler.(Reconciler) //nolint:forcetypeassert // guesttest's one caller passes it
-		g := &guest{host: host, reconciler: &r}
-		return g.call(name, msg)
+		return newGuest(host, reconciler).call(name, msg)
 	}
-	entry.Describe = func(reconciler any) []byte {
-		r := reconciler.(Reconciler) //nolint:forcetypeassert // guesttest's one caller passes it
-		return describe(&r)
+	entry.Keep = func(host imports.Host, reconciler any, msg []byte) bool {
+		return newGuest(host, reconciler).keep(msg)
 	}
+	entry.Describe = func(reconciler any) []byte { return describe(newGuest(nil, reconciler).reconciler) }
+	entry.Problem = func(reconciler any) string { return newGuest(nil, reconciler).reconciler.problem() }
+}
+
+func newGuest(host imports.Host, reconciler any) *guest {
+	r := reconciler.(Reconciler) //nolint:forcetypeassert // guesttest's one caller passes it
+	return &guest{host: host, reconciler: &r}
 }

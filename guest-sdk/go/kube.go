@@ -21,10 +21,10 @@ type Client struct {
 
 // Get reads an object from the API server.
 func (c *Client) Get(ref ObjectRef, opts GetOptions) (Object, error) {
-	b := c.begin(ref)
+	b := begin(c.g, ref)
 	b.String("subresource", opts.Subresource)
 	b.String("resourceVersion", opts.ResourceVersion)
-	return c.object(&imports.APIGet, b.End(), ref)
+	return object(c.g, &imports.APIGet, b.End(), ref)
 }
 
 // List reads the objects of ref's kind in ref's namespace, or in all where it
@@ -33,15 +33,30 @@ func (c *Client) List(ref ObjectRef, opts ListOptions) (List, error) {
 	if ref.Name != "" {
 		return List{}, errors.New("api_list " + ref.String() + ": a list has no name; use Get or a field selector")
 	}
-	b := c.begin(ref)
+	b := begin(c.g, ref)
 	b.String("labelSelector", opts.LabelSelector)
 	b.String("fieldSelector", opts.FieldSelector)
 	b.Int("limit", opts.Limit)
 	b.String("continue", opts.Continue)
 	b.String("resourceVersion", opts.ResourceVersion)
 	b.String("resourceVersionMatch", opts.ResourceVersionMatch)
-	o, err := c.object(&imports.APIList, b.End(), ref)
+	o, err := object(c.g, &imports.APIList, b.End(), ref)
 	return List{o.Value}, err
+}
+
+// All walks the objects that List returns, page by page: opts.Limit at a time,
+// 500 if it is not set. An error ends the walk; one for which IsGone is true
+// means that the walk took too long, and is to start again.
+//
+//	for obj, err := range ctx.Client().All(ref, wasmctl.ListOptions{}) {
+func (c *Client) All(ref ObjectRef, opts ListOptions) func(yield func(Object, error) bool) {
+	opts.Limit = pageSize(opts.Limit)
+	return pages(func(next string) (List, error) {
+		if next != "" { // the first page says for all of them which state it is
+			opts.Continue, opts.ResourceVersion, opts.ResourceVersionMatch = next, "", ""
+		}
+		return c.List(ref, opts)
+	})
 }
 
 // Create creates object and returns it as stored.
@@ -79,13 +94,13 @@ func (c *Client) ApplyStatus(object any, opts ApplyOptions) (Object, error) {
 
 // Patch changes an object and returns it as stored.
 func (c *Client) Patch(ref ObjectRef, patch Patch, opts WriteOptions) (Object, error) {
-	b := c.begin(ref)
+	b := begin(c.g, ref)
 	b.String("patchType", patch.kind)
 	if err := b.Value("patch", patch.body); err != nil {
 		return Object{}, badValue(&imports.APIPatch, ref, err)
 	}
 	opts.append(&b)
-	return c.object(&imports.APIPatch, b.End(), ref)
+	return object(c.g, &imports.APIPatch, b.End(), ref)
 }
 
 // PatchStatus is Patch of the status subresource.
@@ -97,7 +112,7 @@ func (c *Client) PatchStatus(ref ObjectRef, patch Patch, opts WriteOptions) (Obj
 // Delete asks for an object to be deleted. Finalizers may hold it after that.
 // An object that is gone already answers an error for which IsNotFound is true.
 func (c *Client) Delete(ref ObjectRef, opts DeleteOptions) error {
-	b := c.begin(ref)
+	b := begin(c.g, ref)
 	b.Bool("dryRun", opts.DryRun)
 	b.String("propagationPolicy", opts.PropagationPolicy)
 	if opts.GracePeriodSeconds != nil {
@@ -110,24 +125,28 @@ func (c *Client) Delete(ref ObjectRef, opts DeleteOptions) error {
 }
 
 // begin starts a request in the memory of the last one.
-func (c *Client) begin(ref ObjectRef) wire.Builder {
-	b := wire.NewBuilder(c.g.request[:0])
+func begin(g *guest, ref ObjectRef) wire.Builder {
+	b := wire.NewBuilder(g.request[:0])
+	appendRef(&b, ref)
+	return b
+}
+
+func appendRef(b *wire.Builder, ref ObjectRef) {
 	b.String("apiVersion", ref.APIVersion)
 	b.String("kind", ref.Kind)
 	b.String("namespace", ref.Namespace)
 	b.String("name", ref.Name)
-	return b
 }
 
-func (c *Client) write(op *imports.Op, object any, opts WriteOptions, force bool) (Object, error) {
+func (c *Client) write(op *imports.Op, body any, opts WriteOptions, force bool) (Object, error) {
 	b := wire.NewBuilder(c.g.request[:0])
-	if err := b.Value("object", object); err != nil {
+	if err := b.Value("object", body); err != nil {
 		return Object{}, badValue(op, ObjectRef{}, err)
 	}
 	opts.append(&b)
 	b.Bool("force", force)
 	req := b.End()
-	o, err := c.object(op, req, ObjectRef{})
+	o, err := object(c.g, op, req, ObjectRef{})
 	if err != nil {
 		return o, at(err, Object{Value: Value{req}.At("object")}.Ref())
 	}
@@ -136,9 +155,9 @@ func (c *Client) write(op *imports.Op, object any, opts WriteOptions, force bool
 
 // object carries out an operation that answers an object, and copies it out of
 // the memory that the next operation uses again.
-func (c *Client) object(op *imports.Op, req []byte, ref ObjectRef) (Object, error) {
-	c.g.request = req
-	body, err := c.g.do(op, req)
+func object(g *guest, op *imports.Op, req []byte, ref ObjectRef) (Object, error) {
+	g.request = req
+	body, err := g.do(op, req)
 	if err != nil {
 		return Object{}, at(err, ref)
 	}
@@ -170,25 +189,3 @@ type encodeError struct {
 func (e *encodeError) Error() string { return e.what + ": encode: " + e.err.Error() }
 
 func (e *encodeError) Unwrap() error { return e.err }
-
-// minAnswer is the size of the first answer's memory, in bytes; it grows.
-const minAnswer = 8 << 10
-
-// do carries out an operation. The answer is good until the next one.
-func (g *guest) do(op *imports.Op, req []byte) ([]byte, error) {
-	dst := g.answer.Grow(max(g.answer.Cap(), minAnswer))
-	status, n := g.host.Call(op, req, dst)
-	if n < 0 || n > wire.MaxBytes { // below 0 where an int has 32 bits
-		return nil, &Error{Op: op.Name, Status: StatusTooLarge, Reason: "TooLarge", Message: "the answer is longer than a message may be"}
-	}
-	if n > len(dst) {
-		dst = g.answer.Grow(n)
-		if got := g.host.Take(dst, 0); int(got) != n {
-			return nil, &Error{Op: op.Name, Status: StatusInternal, Reason: "Internal", Message: "the host did not hold its answer"}
-		}
-	}
-	if status != 0 {
-		return nil, newError(op, status, dst[:n])
-	}
-	return dst[:n], nil
-}

@@ -1,6 +1,9 @@
 package wasmctl
 
-import "github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
+import (
+	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/entry"
+	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
+)
 
 // Version of this SDK.
 const Version = "0.1.0"
@@ -24,6 +27,9 @@ type Manifest struct {
 
 	// Capabilities are the rights that the Client needs. Watching needs none.
 	Capabilities []Capability `json:"capabilities,omitempty"`
+	// Finalizer is the name under which Reconciler.Finalize holds the objects, as
+	// Kubernetes wants it: "example.com/cleanup".
+	Finalizer string `json:"finalizer,omitempty"`
 	// Limits bounds what one instance may use.
 	Limits *Limits `json:"limits,omitempty"`
 	// Concurrency is the number of objects reconciled at a time; 0 leaves it to
@@ -36,30 +42,6 @@ type Manifest struct {
 	// loaded; Wants those it can do without (see Context.HostHas).
 	Requires []string `json:"requires,omitempty"`
 	Wants    []string `json:"wants,omitempty"`
-}
-
-// Watch is a kind that a module reconciles, owns or watches.
-type Watch struct {
-	// Group is empty for the core kinds.
-	Group string `json:"group"`
-	// Version is, if empty, the one that the API server prefers.
-	Version string `json:"version,omitempty"`
-	Kind    string `json:"kind"`
-
-	// Namespaces and the selectors narrow it; empty is everything.
-	Namespaces    []string `json:"namespaces,omitempty"`
-	LabelSelector string   `json:"labelSelector,omitempty"`
-	FieldSelector string   `json:"fieldSelector,omitempty"`
-	// Predicates name what hides an event.
-	Predicates []string `json:"predicates,omitempty"`
-	// Deletes asks for Reconcile, without an object, after an object is gone.
-	// Only read in Manifest.For.
-	Deletes bool `json:"deletes,omitempty"`
-	// Map says which objects an event concerns: "owner", "label:KEY" or
-	// "annotation:KEY". Only read in Manifest.Watches.
-	Map string `json:"map,omitempty"`
-	// Optional lets reconciling start before this watch has synced.
-	Optional bool `json:"optional,omitempty"`
 }
 
 // Capability is a right to use the API, as an RBAC rule of one resource.
@@ -101,13 +83,35 @@ type described struct {
 
 // describe returns the manifest of r in msgpack.
 func describe(r *Reconciler) []byte {
-	d := described{Manifest: r.Manifest, ABI: abiVersion, SDK: "go/" + Version, Hooks: []string{}}
-	if r.ErrorPolicy != nil {
-		d.Hooks = append(d.Hooks, "error_policy")
+	d := described{Manifest: r.Manifest, ABI: abiVersion, SDK: "go/" + Version, Hooks: r.hooks()}
+	if d.For != nil {
+		w := d.For.described()
+		d.For = &w
 	}
+	d.Owns, d.Watches = describedAll(d.Owns), describedAll(d.Watches)
 	b, err := wire.Append(nil, d)
 	if err != nil {
 		panic("wasmctl.Register: manifest: " + err.Error())
 	}
 	return b
+}
+
+// hooks names the optional exports that r has a function for.
+func (r *Reconciler) hooks() []string {
+	hooks := []string{}
+	for _, h := range []struct {
+		name string
+		real bool
+	}{
+		{entry.ErrorPolicy, r.ErrorPolicy != nil},
+		{entry.Finalize, r.Finalize != nil},
+		{entry.Map, r.Manifest.hasMapper()},
+		{entry.Filter, r.Manifest.hasFilter()},
+		{entry.Configure, r.Configure != nil},
+	} {
+		if h.real {
+			hooks = append(hooks, h.name)
+		}
+	}
+	return hooks
 }

@@ -22,7 +22,19 @@ func (o Object) loaded() *head {
 	return o.head
 }
 
-// NewObject returns the object that v describes: a Map or a struct.
+// Set puts value at the path; see Value.Set.
+func (o *Object) Set(value any, path ...string) error {
+	o.head = nil // what was read once may not be so any more
+	return o.Value.Set(value, path...)
+}
+
+// Remove takes the value at the path out; see Value.Remove.
+func (o *Object) Remove(path ...string) {
+	o.head = nil
+	o.Value.Remove(path...)
+}
+
+// NewObject returns the object that v describes: a Map, a Builder or a struct.
 func NewObject(v any) (Object, error) {
 	val, err := NewValue(v)
 	return Object{Value: val}, err
@@ -32,6 +44,14 @@ func NewObject(v any) (Object, error) {
 // cluster-scoped kind.
 type ObjectKey struct {
 	Namespace, Name string
+}
+
+// AppendMsgpack writes the key as it stands in messages.
+func (k ObjectKey) AppendMsgpack(dst []byte) ([]byte, error) {
+	b := wire.NewBuilder(dst)
+	b.String("namespace", k.Namespace)
+	b.Text("name", k.Name)
+	return b.End(), nil
 }
 
 // String returns "namespace/name", or "name" where there is no namespace.
@@ -52,6 +72,11 @@ type ObjectRef struct {
 
 // Key returns the reference without its kind.
 func (r ObjectRef) Key() ObjectKey { return ObjectKey{r.Namespace, r.Name} }
+
+// Ref returns the object of that name and of the given kind.
+func (k ObjectKey) Ref(apiVersion, kind string) ObjectRef {
+	return ObjectRef{APIVersion: apiVersion, Kind: kind, Namespace: k.Namespace, Name: k.Name}
+}
 
 // String returns "Kind[namespace/name]".
 func (r ObjectRef) String() string { return r.Kind + "[" + r.Key().String() + "]" }
@@ -148,71 +173,4 @@ func (o Object) IsDeleting() bool {
 		return h.deleting
 	}
 	return o.Exists("metadata", "deletionTimestamp")
-}
-
-// OwnerReference is an entry of metadata.ownerReferences.
-type OwnerReference struct {
-	APIVersion         string `json:"apiVersion"`
-	Kind               string `json:"kind"`
-	Name               string `json:"name"`
-	UID                string `json:"uid"`
-	Controller         bool   `json:"controller,omitempty"`
-	BlockOwnerDeletion bool   `json:"blockOwnerDeletion,omitempty"`
-}
-
-// AppendMsgpack writes the reference as the API server has it.
-func (r OwnerReference) AppendMsgpack(dst []byte) ([]byte, error) {
-	b := wire.NewBuilder(dst)
-	b.String("apiVersion", r.APIVersion)
-	b.String("kind", r.Kind)
-	b.String("name", r.Name)
-	b.String("uid", r.UID)
-	b.Bool("controller", r.Controller)
-	b.Bool("blockOwnerDeletion", r.BlockOwnerDeletion)
-	return b.End(), nil
-}
-
-// ControllerRef returns the reference that makes o the controlling owner of an
-// object that has it in its ownerReferences: the garbage collector then deletes
-// that object with o, and a change of it reconciles o.
-func (o Object) ControllerRef() OwnerReference {
-	ref := o.Ref()
-	return OwnerReference{
-		APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name, UID: o.UID(),
-		Controller: true, BlockOwnerDeletion: true,
-	}
-}
-
-// OwnerReferences returns the owners of o.
-func (o Object) OwnerReferences() []OwnerReference {
-	var list []OwnerReference
-	for it := wire.Walk(wire.At(o.view, []string{"metadata", "ownerReferences"})); it.Next(); {
-		list = append(list, ownerReference(Value{it.Value}))
-	}
-	return list
-}
-
-func ownerReference(v Value) OwnerReference {
-	return OwnerReference{
-		APIVersion: v.String("apiVersion"), Kind: v.String("kind"), Name: v.String("name"), UID: v.String("uid"),
-		Controller: v.Bool("controller"), BlockOwnerDeletion: v.Bool("blockOwnerDeletion"),
-	}
-}
-
-// Controller returns the owner that controls o, and whether there is one.
-func (o Object) Controller() (OwnerReference, bool) {
-	for _, r := range o.OwnerReferences() {
-		if r.Controller {
-			return r, true
-		}
-	}
-	return OwnerReference{}, false
-}
-
-// IsControlledBy reports whether owner is the controlling owner of o. As in
-// client-go, the uid decides: an owner that was deleted and created again is
-// another one.
-func (o Object) IsControlledBy(owner Object) bool {
-	r, ok := o.Controller()
-	return ok && r.UID == owner.UID()
 }

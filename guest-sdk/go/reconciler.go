@@ -1,6 +1,6 @@
 package wasmctl
 
-// Reconciler is what a module does: two functions and what it says of itself.
+// Reconciler is what a module does: some functions, and what it says of itself.
 type Reconciler struct {
 	// Manifest says which kind is reconciled and what the module may do.
 	Manifest Manifest
@@ -12,26 +12,67 @@ type Reconciler struct {
 	// obj does not exist (obj.Exists() is false) only if Manifest.For.Deletes
 	// asks for calls after the object is gone.
 	Reconcile func(ctx *Context, obj Object) (Action, error)
+	// Finalize cleans up what the garbage collector does not know, in the place
+	// of Reconcile, once obj was asked to be deleted. The host puts
+	// Manifest.Finalizer on each object before its first Reconcile, and takes it
+	// off after the first Finalize without an error: until then the object
+	// stays. Like Reconcile it may be called again: what is gone already is no
+	// error. To wait for something, return an error with RetryAfter. Optional;
+	// it goes with Manifest.Finalizer.
+	Finalize func(ctx *Context, obj Object) (Action, error)
 	// ErrorPolicy says what to do after a failed run, also after one that
 	// panicked or took too long: then it runs in a fresh instance. It is called
 	// once for each, and what it says counts except after a permanent error.
 	// Without one the host's back-off decides. Optional.
 	ErrorPolicy func(ctx *Context, obj Object, failure Failure) Action
+	// Configure is given all settings when an instance of the module starts and
+	// when they change. An error refuses them: the module is not loaded, or goes
+	// on with those it had. What it keeps in variables is there in later runs of
+	// this instance. Optional; Context.Config works without it.
+	Configure func(ctx *Context, settings map[string]string) error
 }
 
 // registered is what Register was called with.
 var registered *Reconciler
 
 // Register makes r what this module does. Call it once, in an init function:
-// main is not run in a module. It panics if there is no r.Reconcile or it is
-// called twice; a module whose init panics is not loaded, and the host shows
-// the message.
+// main is not run in a module. It panics if there is no r.Reconcile, if the
+// parts of r do not fit together or if it is called twice; a module whose init
+// panics is not loaded, and the host shows the message.
 func Register(r Reconciler) {
-	switch {
-	case r.Reconcile == nil:
-		panic("wasmctl.Register: Reconciler.Reconcile is nil")
-	case registered != nil:
+	if registered != nil {
 		panic("wasmctl.Register: called twice; a module has one reconciler")
 	}
+	if problem := r.problem(); problem != "" {
+		panic("wasmctl.Register: " + problem)
+	}
 	registered = &r
+}
+
+// problem says why r cannot run; empty if it can.
+func (r *Reconciler) problem() string {
+	m := &r.Manifest
+	switch {
+	case r.Reconcile == nil:
+		return "Reconciler.Reconcile is nil"
+	case r.Finalize != nil && m.Finalizer == "":
+		return "Reconciler.Finalize needs a name in Manifest.Finalizer, \"example.com/cleanup\""
+	case r.Finalize == nil && m.Finalizer != "":
+		return "Manifest.Finalizer needs Reconciler.Finalize, or objects would never go"
+	}
+	for i := range m.Watches {
+		w := &m.Watches[i]
+		if w.Mapper != nil && w.Map != "" && w.Map != byFunc {
+			return "the watch of " + w.Kind + " has a Mapper and Map " + w.Map
+		}
+		if w.Mapper == nil && (w.Map == "" || w.Map == byFunc) {
+			return "the watch of " + w.Kind + " has neither a Mapper nor a Map"
+		}
+		for j := range m.Watches[:i] {
+			if v := &m.Watches[j]; w.Mapper != nil && v.Mapper != nil && v.of(w.Group, w.Kind) {
+				return "two watches of " + w.Kind + " have a Mapper; an event does not say which of them it is of"
+			}
+		}
+	}
+	return ""
 }

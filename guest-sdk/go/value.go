@@ -204,10 +204,47 @@ func NewValue(v any) (Value, error) {
 	return Value{b}, wire.Check(b)
 }
 
+// Set puts value at the path, in a copy that v is from then on: what v was got
+// from, and other copies of it, stay as they are. Maps that are missing on the
+// way are made, and everything that is not named stays, known to anybody or not.
+// A value that cannot be sent (see Map), and a step into something that is no
+// map, is an error; v is then as before.
+func (v *Value) Set(value any, path ...string) error {
+	val, err := wire.Append(nil, value)
+	if err != nil {
+		return err
+	}
+	b, err := wire.Set(make([]byte, 0, len(v.Raw())+len(val)+64), v.Raw(), path, val)
+	if err != nil {
+		return err
+	}
+	v.view = b
+	return nil
+}
+
+// Remove takes the value at the path out, in a copy that v is from then on. If
+// there is none, nothing happens.
+func (v *Value) Remove(path ...string) {
+	if len(v.At(path...).view) == 0 || len(path) == 0 {
+		return
+	}
+	if b, err := wire.Remove(nil, v.view, path); err == nil {
+		v.view = b
+	}
+}
+
+// Decode returns the value at the path as a T; see Value.Decode for what T may
+// be. What is not there is T's zero value.
+func Decode[T any](v Value, path ...string) (T, error) {
+	var t T
+	err := v.Decode(&t, path...)
+	return t, err
+}
+
 // Map is a value to send, an object for example, as it would be written in
 // YAML. Its values, and what else is sent, may be nil, bools, numbers, strings,
 // time.Time, []byte (sent in base64), slices, maps with string keys, structs by
 // their msgpack or json tags (embedded ones are flattened, omitempty counts),
-// pointers to these, and any Value or Object. Numbers must be finite and within
+// pointers to these, and any Value, Object or *Builder. Numbers must be finite and within
 // an int64; anything else is an error of the call that sends it.
 type Map = map[string]any

@@ -8,11 +8,22 @@ import "github.com/wasmctl/wasmctl/guest-sdk/go/internal/imports"
 const (
 	Reconcile   = "reconcile"
 	ErrorPolicy = "error_policy"
+	Finalize    = "finalize"
+	Map         = "map"
+	Filter      = "filter"
+	Configure   = "configure"
 )
 
 // Call carries out one entry call on a fresh guest that has host as its host.
 // reconciler is a wasmctl.Reconciler. Package wasmctl sets it.
 var Call func(host imports.Host, reconciler any, name string, msg []byte) (result []byte)
+
+// Keep is Call for the entry function filter.
+var Keep func(host imports.Host, reconciler any, msg []byte) bool
+
+// Problem says why a wasmctl.Reconciler cannot be registered; empty if it can.
+// Package wasmctl sets it.
+var Problem func(reconciler any) string
 
 // Describe returns the manifest of a wasmctl.Reconciler as describe does.
 // Package wasmctl sets it.

@@ -24,15 +24,23 @@ type opFunc func(req unsafe.Pointer, reqLen uint32, dst unsafe.Pointer, dstCap u
 // The operations of ABI v1. The function literals are there for TinyGo, which
 // has no values of imported functions.
 var (
-	APIGet    = Op{"api_get", func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return apiGet(r, n, d, c) }}
-	APIList   = Op{"api_list", func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return apiList(r, n, d, c) }}
-	APICreate = Op{"api_create", func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return apiCreate(r, n, d, c) }}
-	APIUpdate = Op{"api_update", func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return apiUpdate(r, n, d, c) }}
-	APIPatch  = Op{"api_patch", func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return apiPatch(r, n, d, c) }}
-	APIApply  = Op{"api_apply", func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return apiApply(r, n, d, c) }}
-	APIDelete = Op{"api_delete", func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return apiDelete(r, n, d, c) }}
-	ConfigGet = Op{"config_get", func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return configGet(r, n, d, c) }}
+	APIGet      = Op{"api_get", func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return apiGet(r, n, d, c) }}
+	APIList     = Op{"api_list", func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return apiList(r, n, d, c) }}
+	APICreate   = Op{"api_create", func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return apiCreate(r, n, d, c) }}
+	APIUpdate   = Op{"api_update", func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return apiUpdate(r, n, d, c) }}
+	APIPatch    = Op{"api_patch", func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return apiPatch(r, n, d, c) }}
+	APIApply    = Op{"api_apply", func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return apiApply(r, n, d, c) }}
+	APIDelete   = Op{"api_delete", func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return apiDelete(r, n, d, c) }}
+	CacheGet    = Op{"cache_get", func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return cacheGet(r, n, d, c) }}
+	CacheList   = Op{"cache_list", func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return cacheList(r, n, d, c) }}
+	EventRecord = Op{"event_record", func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return eventRecord(r, n, d, c) }}
+	ConfigGet   = Op{"config_get", func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return configGet(r, n, d, c) }}
 )
+
+// Numbered is the operation of that number, called by it.
+func Numbered(id int32) Op {
+	return Op{"call", func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return call(id, r, n, d, c) }}
+}
 
 //go:wasmimport reconciler_v1 api_get
 func apiGet(req unsafe.Pointer, reqLen uint32, dst unsafe.Pointer, dstCap uint32) uint64
@@ -54,6 +62,18 @@ func apiApply(req unsafe.Pointer, reqLen uint32, dst unsafe.Pointer, dstCap uint
 
 //go:wasmimport reconciler_v1 api_delete
 func apiDelete(req unsafe.Pointer, reqLen uint32, dst unsafe.Pointer, dstCap uint32) uint64
+
+//go:wasmimport reconciler_v1 cache_get
+func cacheGet(req unsafe.Pointer, reqLen uint32, dst unsafe.Pointer, dstCap uint32) uint64
+
+//go:wasmimport reconciler_v1 cache_list
+func cacheList(req unsafe.Pointer, reqLen uint32, dst unsafe.Pointer, dstCap uint32) uint64
+
+//go:wasmimport reconciler_v1 event_record
+func eventRecord(req unsafe.Pointer, reqLen uint32, dst unsafe.Pointer, dstCap uint32) uint64
+
+//go:wasmimport reconciler_v1 call
+func call(op int32, req unsafe.Pointer, reqLen uint32, dst unsafe.Pointer, dstCap uint32) uint64
 
 //go:wasmimport reconciler_v1 config_get
 func configGet(req unsafe.Pointer, reqLen uint32, dst unsafe.Pointer, dstCap uint32) uint64

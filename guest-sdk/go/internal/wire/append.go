@@ -160,6 +160,14 @@ func (m *Builder) Value(key string, v any) error {
 	return nil
 }
 
+// Map appends a key and a map that f writes.
+func (m *Builder) Map(key string, f func(inner *Builder)) {
+	m.key(key)
+	inner := NewBuilder(m.b)
+	f(&inner)
+	m.b = inner.End()
+}
+
 // End returns dst with the map behind it. A map has at most 65535 keys.
 func (m *Builder) End() []byte {
 	binary.BigEndian.PutUint16(m.b[m.start+1:], uint16(m.n))

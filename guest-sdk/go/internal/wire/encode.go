@@ -62,6 +62,10 @@ func appendAny(dst []byte, v any, depth int) ([]byte, error) {
 	return appendReflect(dst, reflect.ValueOf(v), depth)
 }
 
+// AppendText is AppendString for a string that may not be UTF-8: that is
+// ErrUTF8.
+func AppendText(dst []byte, s string) ([]byte, error) { return appendUTF8(dst, s) }
+
 func appendUTF8(dst []byte, s string) ([]byte, error) {
 	if !validUTF8(s) {
 		return nil, ErrUTF8

@@ -1,0 +1,28 @@
+package wasmctl
+
+import (
+	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/imports"
+	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
+)
+
+// minAnswer is the size of the first answer's memory, in bytes; it grows.
+const minAnswer = 8 << 10
+
+// do carries out an operation. The answer is good until the next one.
+func (g *guest) do(op *imports.Op, req []byte) ([]byte, error) {
+	dst := g.answer.Grow(max(g.answer.Cap(), minAnswer))
+	status, n := g.host.Call(op, req, dst)
+	if n < 0 || n > wire.MaxBytes { // below 0 where an int has 32 bits
+		return nil, &Error{Op: op.Name, Status: StatusTooLarge, Reason: "TooLarge", Message: "the answer is longer than a message may be"}
+	}
+	if n > len(dst) {
+		dst = g.answer.Grow(n)
+		if got := g.host.Take(dst, 0); int(got) != n {
+			return nil, &Error{Op: op.Name, Status: StatusInternal, Reason: "Internal", Message: "the host did not hold its answer"}
+		}
+	}
+	if status != 0 {
+		return nil, newError(op, status, dst[:n])
+	}
+	return dst[:n], nil
+}

@@ -1,0 +1,120 @@
+package wasmctl
+
+import (
+	"time"
+
+	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
+)
+
+// Values of Condition.Status.
+const (
+	ConditionTrue    = "True"
+	ConditionFalse   = "False"
+	ConditionUnknown = "Unknown"
+)
+
+// Condition is one thing that is so or not, in a status: meta/v1's Condition.
+type Condition struct {
+	// Type is a CamelCase word, "Ready".
+	Type string
+	// Status is ConditionTrue, ConditionFalse or ConditionUnknown.
+	Status string
+	// Reason is why: a CamelCase word. The API server wants one.
+	Reason string
+	// Message is for people.
+	Message string
+	// ObservedGeneration is the generation of the object that this is about.
+	ObservedGeneration int64
+	// LastTransitionTime is when Status became what it is. Conditions.Set does
+	// this.
+	LastTransitionTime time.Time
+}
+
+// AppendMsgpack writes the condition as Kubernetes has it.
+func (c Condition) AppendMsgpack(dst []byte) ([]byte, error) {
+	b := wire.NewBuilder(dst)
+	for _, f := range []struct{ key, text string }{
+		{"type", c.Type}, {"status", c.Status}, {"reason", c.Reason}, {"message", c.Message},
+	} {
+		if err := b.Value(f.key, f.text); err != nil {
+			return nil, err
+		}
+	}
+	b.Int("observedGeneration", c.ObservedGeneration)
+	b.Text("lastTransitionTime", c.LastTransitionTime.UTC().Format(time.RFC3339))
+	return b.End(), nil
+}
+
+// Conditions is the list of them, one of each type.
+type Conditions []Condition
+
+// Conditions returns status.conditions. The list is a copy.
+func (o Object) Conditions() Conditions {
+	var list Conditions
+	for _, c := range o.Elements("status", "conditions") {
+		list = append(list, Condition{
+			Type: c.String("type"), Status: c.String("status"), Reason: c.String("reason"), Message: c.String("message"),
+			ObservedGeneration: c.Int("observedGeneration"), LastTransitionTime: c.Time("lastTransitionTime"),
+		})
+	}
+	return list
+}
+
+// Get returns the condition of a type; the zero Condition and false if there is
+// none.
+func (c Conditions) Get(typ string) (Condition, bool) {
+	for _, cond := range c {
+		if cond.Type == typ {
+			return cond, true
+		}
+	}
+	return Condition{}, false
+}
+
+// IsTrue reports whether the condition of that type is there and true.
+func (c Conditions) IsTrue(typ string) bool {
+	cond, _ := c.Get(typ)
+	return cond.Status == ConditionTrue
+}
+
+// Set puts a condition in, in the place of the one of its type, and reports
+// whether that changed anything. As in meta/v1, LastTransitionTime moves only if
+// Status does: to now, if cond has none. A status that is written only if
+// something changed lets the object rest.
+func (c *Conditions) Set(cond Condition, now time.Time) (changed bool) {
+	if cond.LastTransitionTime.IsZero() {
+		cond.LastTransitionTime = now
+	}
+	// The API server keeps seconds: what is read back is to be equal.
+	cond.LastTransitionTime = cond.LastTransitionTime.UTC().Truncate(time.Second)
+	for i := range *c {
+		old := &(*c)[i]
+		if old.Type != cond.Type {
+			continue
+		}
+		if old.Status == cond.Status && !old.LastTransitionTime.IsZero() {
+			cond.LastTransitionTime = old.LastTransitionTime
+		}
+		changed = !old.equal(cond)
+		*old = cond
+		return changed
+	}
+	*c = append(*c, cond)
+	return true
+}
+
+func (c *Condition) equal(d Condition) bool {
+	return c.Type == d.Type && c.Status == d.Status && c.Reason == d.Reason && c.Message == d.Message &&
+		c.ObservedGeneration == d.ObservedGeneration && c.LastTransitionTime.Equal(d.LastTransitionTime)
+}
+
+// Remove takes the condition of a type out, and reports whether there was one.
+func (c *Conditions) Remove(typ string) bool {
+	for i := range *c {
+		if (*c)[i].Type == typ {
+			*c = append((*c)[:i:i], (*c)[i+1:]...)
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,75 @@
+package wasmctl
+
+import (
+	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/imports"
+	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
+)
+
+// EventType says how much an Event matters.
+type EventType string
+
+// The types of an Event.
+const (
+	EventNormal  EventType = "Normal"
+	EventWarning EventType = "Warning"
+)
+
+// Event is what `kubectl events` shows of an object: something that happened to
+// it. It is for people and is gone after an hour; what is to be kept belongs in
+// a condition. The host counts equal ones instead of writing each, and bounds
+// how many there are.
+type Event struct {
+	// Type is, if empty, EventNormal.
+	Type EventType
+	// Reason is why: a CamelCase word of at most 128 bytes. Required.
+	Reason string
+	// Action is what was done, or failed: a CamelCase word; "Reconcile" if empty.
+	Action string
+	// Note is for people: at most 1024 bytes; the rest is cut off.
+	Note string
+	// Regarding is what it is about: the object of the run if nil.
+	Regarding *EventObject
+	// Related is a second object, a child for example. Optional.
+	Related *EventObject
+}
+
+// EventObject names an object of an Event. UID may be empty.
+type EventObject struct {
+	ObjectRef
+	UID string
+}
+
+// EventObject returns o as an object of an Event.
+func (o Object) EventObject() *EventObject { return &EventObject{ObjectRef: o.Ref(), UID: o.UID()} }
+
+// Event records an event about the object of the run. If that fails it says so
+// in the log: an event is not worth a failed run. See RecordEvent for the rest.
+func (c *Context) Event(typ EventType, reason, note string) {
+	if err := c.RecordEvent(Event{Type: typ, Reason: reason, Note: note}); err != nil {
+		c.Log().Warn("event not recorded", "reason", reason, "error", err)
+	}
+}
+
+// RecordEvent records an event. The error is an *Error.
+func (c *Context) RecordEvent(e Event) error {
+	b := wire.NewBuilder(c.g.request[:0])
+	b.String("type", string(e.Type))
+	b.Text("reason", clip(e.Reason))
+	b.String("action", clip(e.Action))
+	b.String("note", clip(e.Note))
+	e.Regarding.append(&b, "regarding")
+	e.Related.append(&b, "related")
+	c.g.request = b.End()
+	_, err := c.g.do(&imports.EventRecord, c.g.request)
+	return err
+}
+
+func (o *EventObject) append(b *wire.Builder, key string) {
+	if o == nil {
+		return
+	}
+	b.Map(key, func(m *wire.Builder) {
+		appendRef(m, o.ObjectRef)
+		m.String("uid", o.UID)
+	})
+}

@@ -1,0 +1,62 @@
+package wasmctl
+
+import (
+	"time"
+
+	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/imports"
+	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
+)
+
+// Monotonic returns a clock that never goes back, from some start: for how long
+// something takes.
+func (c *Context) Monotonic() time.Duration { return time.Duration(c.g.host.MonoNS()) }
+
+// Random fills b with random bytes. The error is an *Error.
+func (c *Context) Random(b []byte) error {
+	const most = 65536 // at a time; abi/ABI.md, section 5
+	for len(b) > 0 {
+		n := min(len(b), most)
+		if status := c.g.host.Random(b[:n]); status != 0 {
+			return hostError("random", status)
+		}
+		b = b[n:]
+	}
+	return nil
+}
+
+// BudgetKind says what a Budget is of.
+type BudgetKind int32
+
+// The kinds of budget.
+const (
+	BudgetMilliseconds BudgetKind = 0 // time until the run is interrupted
+	BudgetHostCalls    BudgetKind = 1 // calls of the Client, the Cache and others
+	BudgetFuel         BudgetKind = 2 // instructions, in the host's own unit
+)
+
+// Budget returns how much of a kind this run has left, and whether there is a
+// bound that the host knows.
+func (c *Context) Budget(kind BudgetKind) (left int64, bounded bool) {
+	left = c.g.host.Budget(int32(kind))
+	return max(left, 0), left >= 0
+}
+
+// Call carries out an operation by its number (abi/ABI.md, section 6), for one
+// that is younger than this SDK; Context.HostHas says whether the host has it.
+// The answer is a copy. The error is an *Error, or says why request cannot be
+// sent.
+func (c *Context) Call(number int32, request any) (Value, error) {
+	req, err := wire.Append(c.g.request[:0], request)
+	if err != nil {
+		return Value{}, &encodeError{"call", err}
+	}
+	op := imports.Numbered(number)
+	o, err := object(c.g, &op, req, ObjectRef{})
+	return o.Value, err
+}
+
+// hostError is the error of a host function that answers a status and nothing
+// else.
+func hostError(function string, status int32) error {
+	return newError(&imports.Op{Name: function}, status, nil)
+}

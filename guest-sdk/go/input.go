@@ -1,0 +1,87 @@
+package wasmctl
+
+import (
+	"time"
+
+	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
+)
+
+// input is a Request, a Failure, an Event or Settings, read only as far as its top level.
+type input struct {
+	id, controller, reason, reasons, key, object, caps []byte
+
+	failure, kind              []byte // of a Failure
+	watch, eventType, old, new []byte // of an Event
+	config                     []byte // of Settings
+
+	attempt, reasonsDropped, configGen, deadlineMS, firstFailedMS int64
+	stale, dryRun                                                 bool
+}
+
+// parseInput reads a message; false if it is no map. The host writes the object
+// last, so this does not walk through it.
+func parseInput(msg []byte) (in input, ok bool) {
+	it := wire.Walk(msg)
+	for it.Next() {
+		switch string(it.Key) {
+		case "id":
+			in.id = it.Value
+		case "controller":
+			in.controller = it.Value
+		case "reason":
+			in.reason = it.Value
+		case "reasons":
+			in.reasons = it.Value
+		case "reasons_dropped":
+			in.reasonsDropped, _ = wire.ReadInt(it.Value)
+		case "key":
+			in.key = it.Value
+		case "object":
+			in.object = it.Value
+		case "caps":
+			in.caps = it.Value
+		case "error":
+			in.failure = it.Value
+		case "kind":
+			in.kind = it.Value
+		case "watch":
+			in.watch = it.Value
+		case "type":
+			in.eventType = it.Value
+		case "old":
+			in.old = it.Value
+		case "new":
+			in.new = it.Value
+		case "config":
+			in.config = it.Value
+		case "attempt":
+			in.attempt, _ = wire.ReadInt(it.Value)
+		case "config_gen":
+			in.configGen, _ = wire.ReadInt(it.Value)
+		case "deadline_ms":
+			in.deadlineMS, _ = wire.ReadInt(it.Value)
+		case "first_failed_ms":
+			in.firstFailedMS, _ = wire.ReadInt(it.Value)
+		case "stale":
+			in.stale, _ = wire.ReadBool(it.Value)
+		case "dry_run":
+			in.dryRun, _ = wire.ReadBool(it.Value)
+		}
+	}
+	return in, wire.TypeOf(msg) == wire.Map && !it.Bad()
+}
+
+// failed returns what ErrorPolicy is given.
+func (in *input) failed() Failure {
+	e := Value{in.failure}
+	f := Failure{
+		Kind: FailureKind(Value{in.kind}.String()), Class: ErrorClass(e.String("class")),
+		Message: e.String("message"), Reason: e.String("reason"),
+		After:   time.Duration(e.Int("after_ms")) * time.Millisecond,
+		Attempt: int(in.attempt),
+	}
+	if in.firstFailedMS != 0 {
+		f.FirstFailed = time.UnixMilli(in.firstFailedMS)
+	}
+	return f
+}

@@ -1,0 +1,110 @@
+package wasmctl
+
+import (
+	"errors"
+
+	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
+)
+
+// OwnerReference is an entry of metadata.ownerReferences.
+type OwnerReference struct {
+	APIVersion         string `json:"apiVersion"`
+	Kind               string `json:"kind"`
+	Name               string `json:"name"`
+	UID                string `json:"uid"`
+	Controller         bool   `json:"controller,omitempty"`
+	BlockOwnerDeletion bool   `json:"blockOwnerDeletion,omitempty"`
+}
+
+// AppendMsgpack writes the reference as the API server has it.
+func (r OwnerReference) AppendMsgpack(dst []byte) ([]byte, error) {
+	b := wire.NewBuilder(dst)
+	b.String("apiVersion", r.APIVersion)
+	b.String("kind", r.Kind)
+	b.String("name", r.Name)
+	b.String("uid", r.UID)
+	b.Bool("controller", r.Controller)
+	b.Bool("blockOwnerDeletion", r.BlockOwnerDeletion)
+	return b.End(), nil
+}
+
+// ControllerRef returns the reference that makes o the controlling owner of an
+// object that has it in its ownerReferences: the garbage collector then deletes
+// that object with o, and a change of it reconciles o.
+func (o Object) ControllerRef() OwnerReference {
+	r := o.OwnerRef()
+	r.Controller, r.BlockOwnerDeletion = true, true
+	return r
+}
+
+// OwnerRef returns the reference that makes o an owner beside others, for the
+// garbage collector only.
+func (o Object) OwnerRef() OwnerReference {
+	ref := o.Ref()
+	return OwnerReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name, UID: o.UID()}
+}
+
+// OwnerReferences returns the owners of o.
+func (o Object) OwnerReferences() []OwnerReference {
+	var list []OwnerReference
+	for it := wire.Walk(wire.At(o.view, []string{"metadata", "ownerReferences"})); it.Next(); {
+		list = append(list, ownerReference(Value{it.Value}))
+	}
+	return list
+}
+
+func ownerReference(v Value) OwnerReference {
+	return OwnerReference{
+		APIVersion: v.String("apiVersion"), Kind: v.String("kind"), Name: v.String("name"), UID: v.String("uid"),
+		Controller: v.Bool("controller"), BlockOwnerDeletion: v.Bool("blockOwnerDeletion"),
+	}
+}
+
+// Controller returns the owner that controls o, and whether there is one.
+func (o Object) Controller() (OwnerReference, bool) {
+	for _, r := range o.OwnerReferences() {
+		if r.Controller {
+			return r, true
+		}
+	}
+	return OwnerReference{}, false
+}
+
+// IsControlledBy reports whether owner is the controlling owner of o. As in
+// client-go, the uid decides: an owner that was deleted and created again is
+// another one.
+func (o Object) IsControlledBy(owner Object) bool {
+	r, ok := o.Controller()
+	return ok && r.UID == owner.UID()
+}
+
+// SetController makes owner the controlling owner of o; see ControllerRef. It is
+// a permanent error, and o stays as it is, if another object controls o (reason
+// "NotOwned"), or if owner has a namespace that o is not in (reason
+// "CrossNamespaceOwner"): the garbage collector would delete o at once.
+func (o *Object) SetController(owner Object) error {
+	if c, ok := o.Controller(); ok && c.UID != owner.UID() {
+		err := errors.New(o.Ref().String() + ": is controlled by " + c.Kind + " " + c.Name)
+		return WithReason(Permanent(err), "NotOwned")
+	}
+	return o.setOwner(owner, owner.ControllerRef())
+}
+
+// SetOwner makes owner an owner of o beside others; see OwnerRef. An owner in
+// another namespace is an error as in SetController.
+func (o *Object) SetOwner(owner Object) error { return o.setOwner(owner, owner.OwnerRef()) }
+
+func (o *Object) setOwner(owner Object, ref OwnerReference) error {
+	if ns := owner.Namespace(); ns != "" && ns != o.Namespace() {
+		err := errors.New(o.Ref().String() + ": cannot be owned by " + owner.Ref().String() + ", which is not in its namespace")
+		return WithReason(Permanent(err), "CrossNamespaceOwner")
+	}
+	refs := o.OwnerReferences()
+	for i := range refs {
+		if refs[i].UID == ref.UID {
+			refs[i] = ref
+			return o.Set(refs, "metadata", "ownerReferences")
+		}
+	}
+	return o.Set(append(refs, ref), "metadata", "ownerReferences")
+}
