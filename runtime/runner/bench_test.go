@@ -104,3 +104,29 @@ func BenchmarkRunner_Requeue(b *testing.B) {
 		}
 	})
 }
+
+// deep uses about 16 KiB of stack, as a job does that decodes, calls a guest and logs.
+//
+//go:noinline
+func deep(n int) byte {
+	var frame [1024]byte
+	frame[n] = byte(n)
+	if n == 0 {
+		return frame[0]
+	}
+	return frame[n] + deep(n-1)
+}
+
+// BenchmarkRunner_DeepStack is BenchmarkRunner_Single with a job that needs a stack.
+func BenchmarkRunner_DeepStack(b *testing.B) {
+	reqs := benchRequests()
+	job := func(context.Context, scheduler.Item[objectKey, string]) runner.Outcome[string] {
+		return runner.Outcome[string]{Requeue: deep(16) == 0}
+	}
+	runLoop(b, job, func(requests chan<- []scheduler.Request[objectKey, string]) {
+		for i := range b.N {
+			k := i % benchKeys
+			requests <- reqs[k : k+1]
+		}
+	})
+}

@@ -2,8 +2,6 @@ package runner
 
 import (
 	"context"
-	"fmt"
-	"sync"
 	"time"
 
 	"github.com/wasmctl/wasmctl/runtime/scheduler"
@@ -19,24 +17,19 @@ const (
 	interrupted              // the running jobs are cancelled; until they end
 )
 
-// result is the message of a job that has ended.
-type result[K comparable, M any] struct {
-	key     K
-	outcome Outcome[M]
-	ended   time.Time
-}
-
-// loop is one Run. All fields belong to the goroutine of Run; jobs only know done and jobs.
+// loop is one Run. All fields belong to the goroutine of Run.
 type loop[K comparable, M any] struct {
 	r         *Runner[K, M]
 	sched     *scheduler.Scheduler[K, M]
+	workers   workers[K, M]
 	state     state
 	open      bool // Input.Ready has been closed
 	in        Input[K, M]
-	done      chan result[K, M] // has room for every running job, so that no job waits for the loop
-	jobs      sync.WaitGroup    // the goroutines of jobs
 	interrupt context.CancelCauseFunc
 	err       error // of Run
+
+	member *member // of Config.Pool; nil without
+	asking bool    // the pool has been asked for a slot and has refused it
 
 	timer *time.Timer // the one timer: for the next request that is due or, in a stop, for stopAt
 	armed time.Time   // when timer fires; zero if it does not
@@ -48,9 +41,9 @@ func newLoop[K comparable, M any](r *Runner[K, M], in Input[K, M], interrupt con
 	l := &loop[K, M]{
 		r:         r,
 		sched:     scheduler.New[K, M](r.cfg.Scheduler),
+		workers:   newWorkers(r.cfg.Concurrency, r.call),
 		open:      in.Ready == nil,
 		in:        in,
-		done:      make(chan result[K, M], r.cfg.Concurrency),
 		interrupt: interrupt,
 		timer:     time.NewTimer(time.Hour),
 	}
@@ -63,41 +56,25 @@ func newLoop[K comparable, M any](r *Runner[K, M], in Input[K, M], interrupt con
 func (l *loop[K, M]) start(ctx, jobCtx context.Context) {
 	now := time.Now()
 	l.sched.Advance(now)
-	for l.open && l.state <= finishing && l.sched.Running() < l.r.cfg.Concurrency {
+	for l.mayStart() {
 		// A stop may have come together with what woke the loop up, and must win.
 		if l.checkStop(ctx); l.state > finishing {
+			break
+		}
+		if !l.takeSlot() {
 			return
 		}
-		item, ok := l.sched.Pop(now)
-		if !ok {
-			return
-		}
+		item, _ := l.sched.Pop(now)
 		l.r.started.Add(1)
-		l.jobs.Go(func() { l.run(jobCtx, item) })
+		l.r.cfg.OnStart(now.Sub(item.ReadyAt), item.Priority)
+		l.workers.start(jobCtx, item, now)
 	}
+	l.retract()
 }
 
-// run is the goroutine of one job.
-func (l *loop[K, M]) run(ctx context.Context, item scheduler.Item[K, M]) {
-	outcome := l.r.call(ctx, item)
-	l.done <- result[K, M]{key: item.Key, outcome: outcome, ended: time.Now()}
-}
-
-// call calls the job. If the job does not return, it panics with the key in the message; the stack below it is still that of the job.
-func (r *Runner[K, M]) call(ctx context.Context, item scheduler.Item[K, M]) Outcome[M] {
-	returned := false
-	defer func() {
-		if returned {
-			return
-		}
-		if v := recover(); v != nil {
-			panic(fmt.Sprintf("BUG: runner: job[%v]: panic: %v", item.Key, v))
-		}
-		panic(fmt.Sprintf("BUG: runner: job[%v]: called runtime.Goexit", item.Key))
-	}()
-	outcome := r.job(ctx, item)
-	returned = true
-	return outcome
+// mayStart says whether there is something to start and nothing but the pool against it.
+func (l *loop[K, M]) mayStart() bool {
+	return l.open && l.state <= finishing && l.sched.Running() < l.r.cfg.Concurrency && l.sched.Startable() > 0 && !l.r.paused.Load()
 }
 
 // wait sleeps until something happens, and takes it in.
@@ -109,11 +86,15 @@ func (l *loop[K, M]) wait(ctx context.Context) {
 	select {
 	case batch, ok := <-l.in.Requests:
 		l.accept(batch, ok)
-	case res := <-l.done:
-		l.finish(res)
+	case s := <-l.workers.done:
+		l.finish(s)
 	case <-l.timer.C:
 		l.armed = time.Time{}
 		l.alarm()
+	case note := <-l.r.notes:
+		if note != nil {
+			note(l)
+		}
 	case <-l.in.Ready:
 		l.open, l.in.Ready = true, nil
 	case <-stop:
@@ -136,17 +117,32 @@ func (l *loop[K, M]) accept(batch []scheduler.Request[K, M], ok bool) {
 	}
 }
 
-// finish frees the key of a job that has ended and schedules its requeue.
-func (l *loop[K, M]) finish(res result[K, M]) {
-	l.sched.Done(res.key)
-	if !res.outcome.Requeue || l.state != working {
+// finish frees the key and the slot of a job that has ended, and schedules its requeue.
+func (l *loop[K, M]) finish(s *slot[K, M]) {
+	key, out, ended := s.item.Key, s.outcome, s.ended
+	l.r.cfg.OnEnd(ended.Sub(s.started))
+	l.workers.finish(s)
+	if out.Hold > 0 {
+		l.sched.Hold(time.Now(), key, ended.Add(out.Hold))
+	}
+	l.sched.Done(key)
+	if out.Requeue {
+		l.requeue(key, out, ended)
+	}
+	l.releaseSlot()
+}
+
+// requeue schedules the requeue that a job has asked for.
+func (l *loop[K, M]) requeue(key K, out Outcome[M], ended time.Time) {
+	l.r.requeued.Add(1)
+	if l.state != working {
 		return
 	}
 	l.sched.Schedule(time.Now(), scheduler.Request[K, M]{
-		Key:      res.key,
-		Msg:      res.outcome.Msg,
-		At:       res.ended.Add(res.outcome.After), // rule 25: not from when the loop came to read it
-		Priority: res.outcome.Priority,
+		Key:      key,
+		Msg:      out.Msg,
+		At:       ended.Add(out.After), // rule 25: not from when the loop came to read it
+		Priority: out.Priority,
 	})
 }
 
@@ -175,9 +171,40 @@ func (l *loop[K, M]) arm() {
 	l.armed = at
 }
 
-// publish shows the figures of this turn to Stats.
-func (l *loop[K, M]) publish() {
-	l.r.ready.Store(int64(l.sched.Len()))
-	l.r.waiting.Store(int64(l.sched.Waiting()))
-	l.r.running.Store(int64(l.sched.Running()))
+// join makes the loop a member of its pool, if it has one.
+func (l *loop[K, M]) join() (err error) {
+	if pool := l.r.cfg.Pool; pool != nil {
+		l.member, err = pool.join(l.r.wake)
+	}
+	return err
+}
+
+func (l *loop[K, M]) leave() {
+	if l.member != nil {
+		l.r.cfg.Pool.leave(l.member)
+	}
+}
+
+// takeSlot takes a slot of the pool. If there is none now, the loop is woken once it has one.
+func (l *loop[K, M]) takeSlot() bool {
+	if l.member == nil {
+		return true
+	}
+	l.asking = !l.r.cfg.Pool.take(l.member)
+	return !l.asking
+}
+
+// retract tells the pool that there is no more use for the slot that it was asked for.
+func (l *loop[K, M]) retract() {
+	if l.asking {
+		l.r.cfg.Pool.retract(l.member)
+		l.asking = false
+	}
+}
+
+// releaseSlot gives the slot of a job that has ended back to the pool.
+func (l *loop[K, M]) releaseSlot() {
+	if l.member != nil {
+		l.r.cfg.Pool.release(l.member)
+	}
 }

@@ -1,11 +1,12 @@
 // Package runner runs jobs: at most N at once, one per key, each when package scheduler says so, until told to stop.
 //
-// One goroutine, the loop, owns all decisions: the scheduler, who is running, the timer, readiness and the state of a stop. Nothing of that
-// is shared, so nothing of it has a lock. Each busy key has one goroutine more, which runs the job and reports to the loop.
+// One goroutine, the loop, owns all decisions: the scheduler, who is running, the timer, readiness, pause and the state of a stop. Nothing
+// of that is shared, so nothing of it has a lock. Each running job has a goroutine of its own, a worker, which reports to the loop and is
+// used again for the next job.
 //
-//	requests --> loop --go--> job
-//	              ^            |
-//	              +---- done --+   key, outcome, and with it the requeue
+//	requests --> loop --slot--> worker: job
+//	              ^               |
+//	              +---- done -----+   key, outcome, and with it the requeue
 //
 // A requeue travels in the done message. There is no second channel between jobs and loop, and so none of the deadlocks that two
 // channels can have (kube-rs issue 926): the loop never waits for a job, and a job never waits for the loop.
@@ -14,20 +15,10 @@ package runner
 import (
 	"context"
 	"errors"
-	"fmt"
-	"log/slog"
 	"sync/atomic"
 	"time"
 
 	"github.com/wasmctl/wasmctl/runtime/scheduler"
-)
-
-// Defaults and limits of Config.
-const (
-	DefaultConcurrency  = 4
-	DefaultDrainTimeout = 30 * time.Second
-	// MaxConcurrency is far above what an API server bears from one controller; it keeps a slip of the finger from being "unbounded".
-	MaxConcurrency = 10_000
 )
 
 // Why running jobs were interrupted: the cause (context.Cause) of their context, and wrapped in the error of Run.
@@ -42,42 +33,21 @@ var (
 // passed or the stop is forced. Then the job must return soon: Run waits for it.
 //
 // A job that panics, or that ends its goroutine with runtime.Goexit, is a bug of this program and not of a guest: it ends the process,
-// with the key in the message.
+// with the key in the message. Jobs run by turns on the same goroutines, so one must leave nothing behind on its own, such as a locked thread.
 type Job[K comparable, M any] func(ctx context.Context, item scheduler.Item[K, M]) Outcome[M]
 
 // Outcome is what is to happen to a key after its job. The zero value awaits the next request.
 type Outcome[M any] struct {
 	// Requeue asks for another run of the key, no sooner than After from the end of this one (rule 25). A request that is due sooner
-	// absorbs it (rule 3). Zero or less is at once, behind what is ready.
+	// absorbs it (rule 3). Zero or less is at once, behind what is ready. A debounce does not delay it.
 	Requeue bool
 	After   time.Duration
 	// Msg and Priority are those of the requeue.
 	Msg      M
 	Priority scheduler.Priority
-}
-
-// Config says how a Runner runs. The zero value works.
-type Config[M any] struct {
-	// Concurrency is how many jobs run at once; zero is DefaultConcurrency, and MaxConcurrency is the most (rule 5).
-	Concurrency int
-	// DrainTimeout is how long running jobs may go on after a stop before they are interrupted (rule 9); zero is DefaultDrainTimeout.
-	// To interrupt at once, close Input.Force.
-	DrainTimeout time.Duration
-	// Scheduler configures the scheduler: how messages merge.
-	Scheduler scheduler.Config[M]
-	// Logger gets what happens during a stop, and which jobs do not end; nil drops it.
-	Logger *slog.Logger
-}
-
-// Validate returns an error that names the first field with a value that cannot be used.
-func (c Config[M]) Validate() error {
-	if c.Concurrency < 0 || c.Concurrency > MaxConcurrency {
-		return fmt.Errorf("runner: concurrency %d: must be 1 to %d; 0 is the default of %d", c.Concurrency, MaxConcurrency, DefaultConcurrency)
-	}
-	if c.DrainTimeout < 0 {
-		return fmt.Errorf("runner: drain timeout %v: must be positive; 0 is the default of %v", c.DrainTimeout, DefaultDrainTimeout)
-	}
-	return nil
+	// Hold keeps the key from starting again before this much time after the end of this run, whatever asks for it: requests and the
+	// requeue wait and are merged meanwhile. It is for keys that would otherwise run without end; zero or less does not hold.
+	Hold time.Duration
 }
 
 // Input is what a Runner listens to. It never closes any of these channels.
@@ -87,6 +57,7 @@ type Input[K comparable, M any] struct {
 	// sending. A sender has to give up when the context of Run ends: nobody receives then.
 	//
 	// Closing it says that no more requests will come: what is due is run, requeues and timers that are not due are dropped, Run returns.
+	// While the Runner is paused, Run waits.
 	Requests <-chan []scheduler.Request[K, M]
 	// Ready is closed when the first job may start (rule 10). Requests are taken and deduplicated before that. Nil is ready at once.
 	Ready <-chan struct{}
@@ -96,24 +67,15 @@ type Input[K comparable, M any] struct {
 	Force <-chan struct{}
 }
 
-// Stats counts what a Runner has and did. Each figure was true at the end of a recent turn of the loop; they need not be of the same turn.
-type Stats struct {
-	Ready    int    // requests that are due and not started, those of running keys included
-	Waiting  int    // requests that wait for their time
-	Running  int    // jobs that run
-	Started  uint64 // jobs started so far
-	Received uint64 // requests received so far, duplicates included; requeues are not requests
-}
-
 // Runner runs one Job for the keys that it is asked to run. Make one with New.
 type Runner[K comparable, M any] struct {
-	cfg   Config[M]
-	job   Job[K, M]
-	begun atomic.Bool // Run has been called
-
-	// Written by the loop, read by Stats.
-	ready, waiting, running atomic.Int64
-	started, received       atomic.Uint64
+	cfg    Config[M]
+	job    Job[K, M]
+	begun  atomic.Bool                 // Run has been called
+	ended  chan struct{}               // closed when the loop has ended
+	notes  chan func(loop *loop[K, M]) // asks the loop to take a turn, and nil or something to call on it first
+	paused atomic.Bool
+	figures
 }
 
 // New returns a Runner of a job. It starts nothing; the error is that of Config.Validate.
@@ -121,16 +83,11 @@ func New[K comparable, M any](cfg Config[M], job Job[K, M]) (*Runner[K, M], erro
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	if cfg.Concurrency == 0 {
-		cfg.Concurrency = DefaultConcurrency
-	}
-	if cfg.DrainTimeout == 0 {
-		cfg.DrainTimeout = DefaultDrainTimeout
-	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
-	return &Runner[K, M]{cfg: cfg, job: job}, nil
+	return &Runner[K, M]{
+		cfg: cfg.withDefaults(), job: job,
+		ended: make(chan struct{}), notes: make(chan func(*loop[K, M]), 1),
+		figures: figures{base: time.Now()},
+	}, nil
 }
 
 // Run runs jobs until ctx ends, Input.Force or Input.Requests is closed, and returns when every job has ended (rule 9). A Runner runs once.
@@ -142,15 +99,21 @@ func New[K comparable, M any](cfg Config[M], job Job[K, M]) (*Runner[K, M], erro
 // run by anyone else (rule 1). Run logs the keys of such jobs every ten seconds. The applier keeps its jobs to the rule: the calls into
 // a guest end when their context does.
 //
-// The error is nil if all jobs ended by themselves. It wraps ErrDrainTimeout or ErrForced if some were interrupted.
+// The error is nil if all jobs ended by themselves. It wraps ErrDrainTimeout or ErrForced if some were interrupted, and ErrPoolFull if
+// Config.Pool has no slot for one more Runner; then nothing was run.
 func (r *Runner[K, M]) Run(ctx context.Context, in Input[K, M]) error {
 	if r.begun.Swap(true) {
 		return errors.New("runner: already run: a runner runs once, make another with New")
 	}
+	defer close(r.ended)
 	jobCtx, interrupt := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer interrupt(nil)
 	l := newLoop(r, in, interrupt)
 	defer l.timer.Stop()
+	if err := l.join(); err != nil {
+		return err
+	}
+	defer l.leave()
 	for {
 		l.start(ctx, jobCtx)
 		l.publish()
@@ -160,17 +123,28 @@ func (r *Runner[K, M]) Run(ctx context.Context, in Input[K, M]) error {
 		l.arm()
 		l.wait(ctx)
 	}
-	l.jobs.Wait()
+	l.workers.close()
 	return l.err
 }
 
-// Stats returns the present figures. It may be called at any time by any goroutine and takes no lock.
-func (r *Runner[K, M]) Stats() Stats {
-	return Stats{
-		Ready:    int(r.ready.Load()),
-		Waiting:  int(r.waiting.Load()),
-		Running:  int(r.running.Load()),
-		Started:  r.started.Load(),
-		Received: r.received.Load(),
+// Pause keeps jobs from starting until Resume. Those that run go on; requests are taken and merged, and their timers go on. What is asked
+// for after Pause has returned does not start; a job that the loop was just starting may. A stop does not wait for Resume. It may be called
+// at any time, also before Run, and does not wait.
+func (r *Runner[K, M]) Pause() { r.paused.Store(true) }
+
+// Resume undoes Pause.
+func (r *Runner[K, M]) Resume() {
+	r.paused.Store(false)
+	r.wake()
+}
+
+// Paused says whether jobs are kept from starting by Pause.
+func (r *Runner[K, M]) Paused() bool { return r.paused.Load() }
+
+// wake makes the loop take a turn. It does not wait: if there is no room for the note, one is there that does the same.
+func (r *Runner[K, M]) wake() {
+	select {
+	case r.notes <- nil:
+	default:
 	}
 }

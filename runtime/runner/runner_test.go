@@ -147,7 +147,7 @@ func TestRunner_EndOfInputDropsTimersAndRequeues(t *testing.T) {
 		if !f.hasEnded() {
 			t.Fatal("Run has not returned")
 		}
-		f.wantStats(runner.Stats{Waiting: 1, Started: 1, Received: 2})
+		f.wantStats(runner.Stats{Waiting: 1, Started: 1, Received: 2, Requeued: 1})
 	})
 }
 
@@ -178,7 +178,7 @@ func TestRunner_RequeueCountsFromTheEndOfTheRun(t *testing.T) {
 		})
 		f.send("a")
 		time.Sleep(24*time.Hour - time.Second)
-		f.wantStats(runner.Stats{Waiting: 1, Started: 24 * 60, Received: 1})
+		f.wantStats(runner.Stats{Waiting: 1, Started: 24 * 60, Received: 1, Requeued: 24 * 60})
 		for i, at := range starts {
 			if at != time.Duration(i)*time.Minute {
 				t.Fatalf("run %d started at %v", i, at)
@@ -222,11 +222,11 @@ func TestRunner_TriggerAbsorbsRequeueTimer(t *testing.T) {
 		f.send("a")
 		time.Sleep(40 * time.Second)
 		f.send("a")
-		f.wantStats(runner.Stats{Waiting: 1, Started: 2, Received: 2})
+		f.wantStats(runner.Stats{Waiting: 1, Started: 2, Received: 2, Requeued: 2})
 		time.Sleep(59 * time.Second)
-		f.wantStats(runner.Stats{Waiting: 1, Started: 2, Received: 2})
+		f.wantStats(runner.Stats{Waiting: 1, Started: 2, Received: 2, Requeued: 2})
 		time.Sleep(time.Second)
-		f.wantStats(runner.Stats{Waiting: 1, Started: 3, Received: 2})
+		f.wantStats(runner.Stats{Waiting: 1, Started: 3, Received: 2, Requeued: 3})
 	})
 }
 
@@ -304,7 +304,7 @@ func TestRunner_ZeroRequeueOfManyKeysDoesNotDeadlock(t *testing.T) {
 			f.send(fmt.Sprint(i))
 		}
 		close(f.ready)
-		f.wantStats(runner.Stats{Started: keys * rounds, Received: keys})
+		f.wantStats(runner.Stats{Started: keys * rounds, Received: keys, Requeued: keys * (rounds - 1)})
 		f.stop(errTestStop)
 		if !f.hasEnded() || f.err != nil {
 			t.Fatalf("ended %v, error %v", f.hasEnded(), f.err)

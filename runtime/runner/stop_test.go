@@ -63,7 +63,7 @@ func TestRunner_StopLetsRunningJobsFinish(t *testing.T) {
 		if diff := cmp.Diff([]string{"a: done", "b: done"}, c.sorted()); diff != "" {
 			t.Fatalf("jobs (-want +got):\n%s", diff)
 		}
-		f.wantStats(runner.Stats{Ready: 1, Started: 2, Received: 3})
+		f.wantStats(runner.Stats{Ready: 1, Started: 2, Received: 3, Requeued: 2})
 	})
 }
 

@@ -1,37 +1,132 @@
 package scheduler
 
-import (
-	"container/heap"
-	"time"
-)
+import "time"
 
 // maxFree is how many spent entries are kept. More than that are only needed in bursts, and a burst should give its memory back.
 const maxFree = 1024
 
-// phase says where the pending request of an entry is.
+// instant is a time in nanoseconds since Scheduler.base: a third of the size of a time.Time, and cheaper to compare.
+type instant int64
+
+// noHold is the hold of a key that was never held; a hold that has passed means the same.
+const noHold instant = 0
+
+func (i instant) add(d time.Duration) instant { return i + instant(d) }
+
+// instant returns a time as an instant. The first time that it is given becomes instant 1, so that a time to come is never noHold.
+func (s *Scheduler[K, M]) instant(t time.Time) instant {
+	if s.base.IsZero() {
+		s.base = t.Add(-1)
+	}
+	return instant(t.Sub(s.base))
+}
+
+// time is the inverse of instant.
+func (s *Scheduler[K, M]) time(i instant) time.Time { return s.base.Add(time.Duration(i)) }
+
+// clamp returns a time as an instant that is neither in the past nor farther than MaxDelay.
+func (s *Scheduler[K, M]) clamp(t time.Time) instant {
+	if t.IsZero() {
+		return s.now
+	}
+	return min(max(s.instant(t), s.now), s.now.add(MaxDelay))
+}
+
+// phase says where an entry is.
 type phase uint8
 
 const (
-	idle    phase = iota // no request is pending: the entry is there because its key is running
-	waiting              // in timers, for its time
+	idle    phase = iota // in no list but running: no request is pending
+	parked               // in timers, until its hold has passed: no request is pending, and the key does not run
+	waiting              // in timers: its request is not due, or the key is held
 	ready                // in the list of its class, for Pop; or, if the key is running, in no list, for Done
 )
 
-// entry is all that the scheduler knows of one key. An entry is in Scheduler.entries as long as a request is pending or the key runs.
+// entry is all that the scheduler knows of one key. An entry is in Scheduler.entries as long as a request is pending or the key runs or is
+// held.
 type entry[K comparable, M any] struct {
 	key     K
+	phase   phase
 	running bool
+	pending bool    // a request is
+	hold    instant // not to be handed out before
+	started instant // when it was handed out; valid while running
 
-	// The pending request; not valid if phase is idle.
-	phase    phase
-	priority Priority
-	msg      M
-	at       time.Time // when the request is or was due
-	timerNo  uint64    // order among timers for the same time; valid while waiting
-	timerPos int       // index in timers; valid while waiting
+	// The pending request; of them msg and priority are those of the run while the key runs and nothing is pending.
+	debounced bool
+	priority  Priority
+	msg       M
+	at        instant // when the request is due, but for a hold
+	limit     instant // the latest that at may be postponed to; valid if debounced
+
+	timer    instant // when it leaves timers; valid while parked or waiting
+	timerNo  uint64  // order among timers for the same time; valid likewise
+	timerPos int     // index in timers; valid likewise
 
 	// Neighbours in the one list that the entry is in: running, the ready list of its class, or the free list.
 	prev, next *entry[K, M]
+}
+
+// due returns when the pending request is due.
+func (e *entry[K, M]) due() instant {
+	if e.hold == noHold {
+		return e.at
+	}
+	return max(e.at, e.hold)
+}
+
+// debounce takes a request in that is gathered; limit is when the pending request was due otherwise.
+func (e *entry[K, M]) debounce(now instant, d Debounce, limit instant) {
+	if !e.debounced {
+		e.debounced, e.limit = true, min(limit, now.add(d.Max))
+	}
+	e.at = min(now.add(d.Quiet), e.limit)
+}
+
+// held says whether an entry has a hold that has not passed.
+func (s *Scheduler[K, M]) held(e *entry[K, M]) bool { return e.hold != noHold && e.hold > s.now }
+
+// place puts an entry that is nowhere where it belongs at the time s.now.
+func (s *Scheduler[K, M]) place(e *entry[K, M]) {
+	switch {
+	case !e.pending && e.running:
+		e.phase = idle
+	case !e.pending && !s.held(e):
+		s.release(e)
+	case !e.pending:
+		s.parked++
+		s.setTimer(e, parked, e.hold)
+	case e.due() > s.now:
+		s.setTimer(e, waiting, e.due())
+	case e.running:
+		e.phase = ready
+		s.blocked++
+	default:
+		e.phase = ready
+		s.ready[e.priority.class()].push(e)
+	}
+}
+
+// unplace takes an entry out of where place has put it.
+func (s *Scheduler[K, M]) unplace(e *entry[K, M]) {
+	switch {
+	case e.phase == parked:
+		s.parked--
+		s.timers.remove(e)
+	case e.phase == waiting:
+		s.timers.remove(e)
+	case e.phase == ready && e.running:
+		s.blocked--
+	case e.phase == ready:
+		s.ready[e.priority.class()].remove(e)
+	}
+	e.phase = idle
+}
+
+func (s *Scheduler[K, M]) setTimer(e *entry[K, M], p phase, at instant) {
+	s.timerNo++
+	e.phase, e.timer, e.timerNo = p, at, s.timerNo
+	s.timers.push(e)
 }
 
 // entry returns the entry of a key; a new idle one if the key is unknown.
@@ -46,7 +141,7 @@ func (s *Scheduler[K, M]) entry(key K) *entry[K, M] {
 	return e
 }
 
-// release forgets a key that has no pending request and does not run.
+// release forgets a key that has no pending request, does not run and is not held.
 func (s *Scheduler[K, M]) release(e *entry[K, M]) {
 	delete(s.entries, e.key)
 	s.free.put(e)
@@ -54,110 +149,4 @@ func (s *Scheduler[K, M]) release(e *entry[K, M]) {
 		// Go's maps and slices never shrink by themselves: start afresh after a burst.
 		s.entries, s.timers, s.peak = make(map[K]*entry[K, M]), nil, 0
 	}
-}
-
-// list is a doubly linked list of entries, first in, first out.
-type list[K comparable, M any] struct {
-	head, tail *entry[K, M]
-	len        int
-}
-
-// push appends an entry.
-func (l *list[K, M]) push(e *entry[K, M]) {
-	e.prev, e.next = l.tail, nil
-	if l.tail == nil {
-		l.head = e
-	} else {
-		l.tail.next = e
-	}
-	l.tail = e
-	l.len++
-}
-
-// remove takes an entry out, wherever it is in the list.
-func (l *list[K, M]) remove(e *entry[K, M]) {
-	if e.prev == nil {
-		l.head = e.next
-	} else {
-		e.prev.next = e.next
-	}
-	if e.next == nil {
-		l.tail = e.prev
-	} else {
-		e.next.prev = e.prev
-	}
-	e.prev, e.next = nil, nil
-	l.len--
-}
-
-// queue holds the ready entries of one class.
-type queue[K comparable, M any] struct {
-	list[K, M]
-	passed int // how many entries of higher classes were handed out since this class was last served or empty
-}
-
-// freeList keeps up to maxFree spent entries for reuse.
-type freeList[K comparable, M any] struct {
-	head *entry[K, M]
-	len  int
-}
-
-// get returns an empty entry.
-func (f *freeList[K, M]) get() *entry[K, M] {
-	e := f.head
-	if e == nil {
-		return &entry[K, M]{}
-	}
-	f.head, e.next = e.next, nil
-	f.len--
-	return e
-}
-
-// put takes a spent entry that is in no list.
-func (f *freeList[K, M]) put(e *entry[K, M]) {
-	if f.len == maxFree {
-		return
-	}
-	*e = entry[K, M]{next: f.head}
-	f.head = e
-	f.len++
-}
-
-// timers is a heap of the waiting entries: the earliest time first, and of equal times the one that was set first.
-type timers[K comparable, M any] []*entry[K, M]
-
-func (t *timers[K, M]) push(e *entry[K, M])   { heap.Push(t, e) }
-func (t *timers[K, M]) remove(e *entry[K, M]) { heap.Remove(t, e.timerPos) }
-
-// Len implements heap.Interface.
-func (t timers[K, M]) Len() int { return len(t) }
-
-// Less implements heap.Interface.
-func (t timers[K, M]) Less(i, j int) bool {
-	if c := t[i].at.Compare(t[j].at); c != 0 {
-		return c < 0
-	}
-	return t[i].timerNo < t[j].timerNo
-}
-
-// Swap implements heap.Interface.
-func (t timers[K, M]) Swap(i, j int) {
-	t[i], t[j] = t[j], t[i]
-	t[i].timerPos, t[j].timerPos = i, j
-}
-
-// Push implements heap.Interface.
-func (t *timers[K, M]) Push(x any) {
-	e := x.(*entry[K, M])
-	e.timerPos = len(*t)
-	*t = append(*t, e)
-}
-
-// Pop implements heap.Interface.
-func (t *timers[K, M]) Pop() any {
-	last := len(*t) - 1
-	e := (*t)[last]
-	(*t)[last] = nil
-	*t = (*t)[:last]
-	return e
 }

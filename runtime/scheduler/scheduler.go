@@ -1,4 +1,4 @@
-// Package scheduler decides when a key is handed out: delay, deduplication, order, and never the same key twice at once.
+// Package scheduler decides when a key is handed out: delay, deduplication, debounce, order, and never the same key twice at once.
 //
 // A Scheduler is a pure data structure. It starts no goroutine, takes no lock, reads no clock and does no I/O: time comes in as an
 // argument, decisions come out as return values. One goroutine owns it (package runner has the loop that does).
@@ -15,145 +15,88 @@
 // A key that the scheduler knows has at most one pending request, and independently of that it runs or it does not:
 //
 //	(unknown) --Schedule, due later--> waiting: for its timer; goes on to ready when Advance is told a time that is not before it
-//	(unknown) --Schedule, due now----> ready:   for Pop; a key that runs is held back here, and nothing waits behind it
+//	(unknown) --Schedule, due now----> ready:   for Pop; a key that runs is blocked here, and nothing waits behind it
 //	ready     --Pop------------------> running: until Done; a request that comes meanwhile is pending as above
 //	running   --Done-----------------> unknown, or, with a request pending, where that request is
+//	any       --Hold-----------------> as it was, but a pending request waits until the hold has passed; Lookup says which
 //
 // # Order
 //
-// Requests are handed out first in, first out within a priority, in the order in which they became due; one that was held back because
+// Requests are handed out first in, first out within a priority, in the order in which they became due; one that was blocked because
 // its key was running joins the end when the key is done. The higher priority goes first, but a lower one is never starved:
 // see MaxPassedOver.
 package scheduler
 
 import "time"
 
-// MaxDelay is the longest delay: a request that asks for a later time is due MaxDelay after the time it was scheduled at (rule 8 of
-// ARCHITECTURE.md). kube-rs clamps to six months too; a run that comes early is harmless, a timer that overflows is not.
-const MaxDelay = 180 * 24 * time.Hour
-
-// MaxPassedOver is how many requests of higher priority are handed out in a row while a lower priority has one ready; the next one
-// is then the oldest of the lower priority (rule 4: waiting raises priority). Both sides of it are bounds:
-//
-//   - A Low request with n Low requests before it is handed out at the latest by the (n+1)*(MaxPassedOver+1)th Pop, even if Normal
-//     requests never run dry.
-//   - While Normal requests are ready, at least MaxPassedOver of any MaxPassedOver+1 pops are Normal, however long the Low ones have
-//     been waiting. A first listing of 100,000 objects therefore costs the objects that change one turn in nine, not their place.
-//
-// It counts turns, not seconds, because a bound in seconds would give the whole machine to an old listing once that bound has passed.
-const MaxPassedOver = 8
-
-// Priority is the class that a request competes in. The zero value is Normal; a value out of range counts as the nearest one.
-type Priority int8
-
-// The priorities, lowest first.
-const (
-	// Low is for what nobody waits for: the first listing and resyncs.
-	Low Priority = iota - 1
-	// Normal is for changes and requeues.
-	Normal
-)
-
-// priorities is the number of Priority values.
-const priorities = int(Normal-Low) + 1
-
-// String returns the priority as a lower-case word.
-func (p Priority) String() string {
-	if p.clamp() == Low {
-		return "low"
-	}
-	return "normal"
-}
-
-// clamp returns the nearest priority that exists.
-func (p Priority) clamp() Priority { return min(max(p, Low), Normal) }
-
-// class returns the index of a clamped priority among the ready queues.
-func (p Priority) class() int { return int(p - Low) }
-
-// Request asks for one run of a key.
-type Request[K comparable, M any] struct {
-	// Key is what is run; two requests with equal keys become one while neither has been handed out.
-	Key K
-	// Msg is handed out with the key; it takes no part in deduplication.
-	Msg M
-	// At is the earliest time of the run. The zero time, and any time in the past, is now; a far one is clamped to MaxDelay.
-	At time.Time
-	// Priority is the class that the request competes in.
-	Priority Priority
-}
-
-// Item is a key that is to be run now.
-type Item[K comparable, M any] struct {
-	Key      K
-	Msg      M
-	Priority Priority
-	// ReadyAt is the time from which the item was due; the time of the Pop minus ReadyAt is what it waited for its turn.
-	ReadyAt time.Time
-}
-
-// Config says how a Scheduler behaves. The zero value works.
-type Config[M any] struct {
-	// Merge returns the message of a pending request that another request for the same key has met; pending came first. It is called
-	// in the order of the Schedule calls, whichever of the two is due sooner. If nil, the message of the soonest request is kept and, of two
-	// for the same later time, the newer one (as in kube-rs).
-	Merge func(pending, next M) M
-}
-
 // Scheduler holds at most one pending request for each key and hands keys out when they are due and free. Make one with New.
 // It is not safe for use by several goroutines.
 type Scheduler[K comparable, M any] struct {
 	cfg     Config[M]
-	entries map[K]*entry[K, M]      // every key that is pending or running
-	timers  timers[K, M]            // pending and not due
+	base    time.Time               // instant 0: the first time that the scheduler was told
+	now     instant                 // the last time that it was told
+	entries map[K]*entry[K, M]      // every key that is pending, running or held
+	timers  timers[K, M]            // pending and not due, and what is held without being pending
+	parked  int                     // in timers, held, and not pending
 	ready   [priorities]queue[K, M] // pending, due and free, by class
+	blocked int                     // pending and due, but the key is running
 	running list[K, M]              // handed out and not done
-	held    int                     // pending and due, but the key is running
 	timerNo uint64                  // number of the last timer set; keeps timers for the same time in order
 	free    freeList[K, M]          // spent entries, so that a known key allocates nothing
 	peak    int                     // most entries since the scheduler was last empty
 }
 
-// New returns an empty Scheduler.
+// New returns an empty Scheduler. A Config that Validate refuses is used as if Debounce.Max were Debounce.Quiet.
 func New[K comparable, M any](cfg Config[M]) *Scheduler[K, M] {
+	cfg.Debounce = cfg.Debounce.withDefaults()
 	return &Scheduler[K, M]{cfg: cfg, entries: make(map[K]*entry[K, M])}
 }
 
 // Schedule adds a request, or merges it into the pending request of the same key: the earlier time wins, the higher priority wins, and
-// Config.Merge decides on the message (rules 2 and 3). A ready request whose priority rises goes to the end of the higher class.
+// Config.Merge decides on the message (rules 2 and 3). A ready request whose priority rises goes to the end of the higher class. A request
+// without a time is debounced: see Debounce.
 //
 // It is O(1) and does not allocate if the key is known, except where a timer is set or moved, which is O(log n) in the number of timers.
 // It advances the scheduler to now.
 func (s *Scheduler[K, M]) Schedule(now time.Time, req Request[K, M]) {
 	s.Advance(now)
 	req.Priority = req.Priority.clamp()
-	at := req.At
-	if limit := now.Add(MaxDelay); at.After(limit) {
-		at = limit
-	}
-	if at.Before(now) {
-		at = now
-	}
+	at := s.clamp(req.At)
+	debounced := req.At.IsZero() && s.cfg.Debounce.Quiet > 0
 	e := s.entry(req.Key)
-	if e.phase == idle {
+	if !e.pending {
+		s.unplace(e)
+		e.pending, e.debounced = true, false
 		e.msg, e.priority, e.at = req.Msg, req.Priority, at
-		s.place(e, now)
+		if debounced {
+			e.debounce(s.now, s.cfg.Debounce, s.now.add(MaxDelay))
+		}
+		s.place(e)
 		return
 	}
 	s.merge(e, req, at)
-	if e.phase == waiting && at.Before(e.at) {
-		s.timers.remove(e)
-		e.at = at
-		s.place(e, now)
+	if e.phase != waiting {
+		return
+	}
+	due := e.due()
+	switch {
+	case debounced:
+		e.debounce(s.now, s.cfg.Debounce, e.at)
+	default:
+		e.at, e.limit = min(e.at, at), min(e.limit, at)
+	}
+	if e.due() != due {
+		s.unplace(e)
+		s.place(e)
 	}
 }
 
-// merge takes the message and the priority of a request over into a pending one. at is the time that the request is due at.
-func (s *Scheduler[K, M]) merge(e *entry[K, M], req Request[K, M], at time.Time) {
+// merge takes the message and the priority of a request over into a pending one. at is the time of the request, without a debounce.
+func (s *Scheduler[K, M]) merge(e *entry[K, M], req Request[K, M], at instant) {
 	switch {
 	case s.cfg.Merge != nil:
 		e.msg = s.cfg.Merge(e.msg, req.Msg)
-	case e.phase == waiting && !at.After(e.at):
+	case e.phase == waiting && at <= e.at:
 		e.msg = req.Msg
 	}
 	if req.Priority <= e.priority {
@@ -169,35 +112,33 @@ func (s *Scheduler[K, M]) merge(e *entry[K, M], req Request[K, M], at time.Time)
 	}
 }
 
-// place puts an entry that has a request and no place where it belongs at the time now.
-func (s *Scheduler[K, M]) place(e *entry[K, M], now time.Time) {
-	if e.at.After(now) {
-		s.timerNo++
-		e.phase, e.timerNo = waiting, s.timerNo
-		s.timers.push(e)
-		return
+// Hold keeps a key from being handed out before a time, whatever is asked of it meanwhile; nothing that is asked is lost. A run that has
+// been handed out is not touched. A later Hold of the key replaces an earlier one; a time that has passed, or the zero time, lifts it. A
+// far time is clamped to MaxDelay. It is O(log n) in the number of timers, and advances the scheduler to now.
+func (s *Scheduler[K, M]) Hold(now time.Time, key K, until time.Time) {
+	s.Advance(now)
+	e := s.entry(key)
+	s.unplace(e)
+	if e.hold = s.clamp(until); e.hold == s.now {
+		e.hold = noHold
 	}
-	e.phase = ready
-	if e.running {
-		s.held++
-		return
-	}
-	s.ready[e.priority.class()].push(e)
+	s.place(e)
 }
 
 // Advance makes every request ready that is due at now, the earliest first. It costs O(log n) for each, and O(1) if there is none.
 // The owner calls it on every turn, also when nothing can be started: NextAt would otherwise stay in the past.
 func (s *Scheduler[K, M]) Advance(now time.Time) {
-	for len(s.timers) > 0 && !s.timers[0].at.After(now) {
+	s.now = s.instant(now)
+	for len(s.timers) > 0 && s.timers[0].timer <= s.now {
 		e := s.timers[0]
-		s.timers.remove(e)
-		s.place(e, now)
+		s.unplace(e)
+		s.place(e)
 	}
 }
 
 // Pop hands out the next ready key and marks it as running; false if there is none. The key is not handed out again before Done
 // (rule 1), and a request for it that comes meanwhile leads to exactly one later run (rule 2). It advances the scheduler to now and is
-// O(1) beyond that, however many keys are running or held back.
+// O(1) beyond that, however many keys are running or blocked.
 func (s *Scheduler[K, M]) Pop(now time.Time) (Item[K, M], bool) {
 	s.Advance(now)
 	class, ok := s.pick()
@@ -206,8 +147,9 @@ func (s *Scheduler[K, M]) Pop(now time.Time) (Item[K, M], bool) {
 	}
 	e := s.ready[class].head
 	s.ready[class].remove(e)
-	item := Item[K, M]{Key: e.key, Msg: e.msg, Priority: e.priority, ReadyAt: e.at}
-	e.phase, e.running = idle, true
+	item := Item[K, M]{Key: e.key, Msg: e.msg, Priority: e.priority, ReadyAt: s.time(e.due())}
+	e.phase, e.pending, e.debounced, e.hold = idle, false, false, noHold
+	e.running, e.started = true, s.now
 	s.running.push(e)
 	return item, true
 }
@@ -237,7 +179,7 @@ func (s *Scheduler[K, M]) pick() (class int, ok bool) {
 	return class, true
 }
 
-// Done says that the run of a key has ended. A request that is due and was held back by the run joins the end of its class.
+// Done says that the run of a key has ended. A request that is due and was blocked by the run joins the end of its class.
 // A key that is not running is ignored.
 func (s *Scheduler[K, M]) Done(key K) {
 	e, known := s.entries[key]
@@ -245,34 +187,23 @@ func (s *Scheduler[K, M]) Done(key K) {
 		return
 	}
 	s.running.remove(e)
-	e.running = false
-	switch e.phase {
-	case idle:
-		s.release(e)
-	case ready:
-		s.held--
-		s.ready[e.priority.class()].push(e)
-	case waiting: // its timer goes on
-	}
-}
-
-// Forget drops the pending request of a key, if it has one; a run that has been handed out is not touched. It is O(1), or O(log n) if
-// a timer is taken away.
-func (s *Scheduler[K, M]) Forget(key K) {
-	e, known := s.entries[key]
-	if !known {
+	if e.phase == waiting { // its timer goes on
+		e.running = false
 		return
 	}
-	switch {
-	case e.phase == waiting:
-		s.timers.remove(e)
-	case e.phase == ready && e.running:
-		s.held--
-	case e.phase == ready:
-		s.ready[e.priority.class()].remove(e)
+	s.unplace(e)
+	e.running = false
+	s.place(e)
+}
+
+// Forget drops the pending request of a key, if it has one; a run that has been handed out is not touched, nor is a hold. It is O(1), or
+// O(log n) where a timer is taken away.
+func (s *Scheduler[K, M]) Forget(key K) {
+	e, known := s.entries[key]
+	if !known || !e.pending {
+		return
 	}
-	e.phase = idle
-	if !e.running {
-		s.release(e)
-	}
+	s.unplace(e)
+	e.pending = false
+	s.place(e)
 }

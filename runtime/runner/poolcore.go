@@ -1,0 +1,104 @@
+package runner
+
+import "slices"
+
+// poolCore decides who gets a slot. It is a plain data structure; Pool has the lock.
+type poolCore struct {
+	limit   int
+	members []*member
+	taken   int    // slots that are taken or granted, over all members
+	shared  int    // of these, those beyond the first of each member
+	waiting int    // members that wait
+	asked   uint64 // number of the last wait
+}
+
+// member is one Runner's part in a Pool. All fields but wake are guarded by Pool.mu.
+type member struct {
+	wake    func()
+	taken   int    // slots that it has, the granted ones included
+	granted int    // slots that were granted and that it has not taken yet
+	waiting bool   // it was refused a slot and still wants one
+	asked   uint64 // order among those that wait
+}
+
+// take gives a member a slot, or lets it wait.
+func (c *poolCore) take(m *member) bool {
+	switch {
+	case m.granted > 0:
+		m.granted--
+		return true
+	case c.may(m) && (m.taken == 0 || c.waiting == 0): // what is free beyond the reserved slots belongs to those who wait
+		c.give(m)
+		return true
+	case !m.waiting:
+		c.asked++
+		m.waiting, m.asked = true, c.asked
+		c.waiting++
+	}
+	return false
+}
+
+// may says whether a member may have one more slot now: its first one is reserved, the others are not to touch what is reserved for others.
+// While a member that has just joined finds its slot in use, taken is what keeps the limit.
+func (c *poolCore) may(m *member) bool {
+	return c.taken < c.limit && (m.taken == 0 || c.shared < c.limit-len(c.members))
+}
+
+// give gives a slot to a member that may have it.
+func (c *poolCore) give(m *member) {
+	if m.taken > 0 {
+		c.shared++
+	}
+	m.taken++
+	c.taken++
+	c.stopWaiting(m)
+}
+
+// grant gives a free slot to the member whose turn it is and returns it; nil if nobody waits who may have one.
+func (c *poolCore) grant() *member {
+	if c.waiting == 0 {
+		return nil
+	}
+	var next *member
+	for _, m := range c.members {
+		if m.waiting && (next == nil || m.taken < next.taken || m.taken == next.taken && m.asked < next.asked) {
+			next = m
+		}
+	}
+	if !c.may(next) {
+		return nil
+	}
+	c.give(next)
+	next.granted++
+	return next
+}
+
+// release takes a slot from a member.
+func (c *poolCore) release(m *member) {
+	m.taken--
+	c.taken--
+	if m.taken > 0 {
+		c.shared--
+	}
+}
+
+func (c *poolCore) stopWaiting(m *member) {
+	if m.waiting {
+		m.waiting = false
+		c.waiting--
+	}
+}
+
+// retract forgets that a member wants a slot, and takes back what was granted to it meanwhile.
+func (c *poolCore) retract(m *member) {
+	c.stopWaiting(m)
+	for ; m.granted > 0; m.granted-- {
+		c.release(m)
+	}
+}
+
+// leave removes a member that has no slot but granted ones.
+func (c *poolCore) leave(m *member) {
+	c.retract(m)
+	c.members = slices.DeleteFunc(c.members, func(other *member) bool { return other == m })
+}

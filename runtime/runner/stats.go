@@ -1,0 +1,134 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/wasmctl/wasmctl/runtime/scheduler"
+)
+
+// ErrNotRunning is returned where a Runner is asked for what only its loop knows, before Run or after it.
+var ErrNotRunning = errors.New("runner: not running")
+
+// Stats counts what a Runner has and did. Each figure was true at the end of a recent turn of the loop; they need not be of the same turn.
+type Stats struct {
+	Ready    int    // requests that are due and not started, those of running keys included
+	ReadyLow int    // of these, requests of low priority whose key is free
+	Waiting  int    // requests that wait for their time
+	Running  int    // jobs that run
+	Started  uint64 // jobs started so far
+	Received uint64 // requests received so far, duplicates included; requeues are not requests
+	Requeued uint64 // requeues that jobs have asked for so far; a retry after an error is one
+
+	// OldestReady is how long the request has been due that is next in its class, and OldestRunning how long the job has been running that
+	// has been running longest; zero if there is none.
+	OldestReady, OldestRunning time.Duration
+}
+
+// figures is Stats as the loop keeps it for others.
+type figures struct {
+	base time.Time // the instant that the ages are counted from
+
+	// Written by the loop, read by Stats.
+	ready, readyLow, waiting, running atomic.Int64
+	started, received, requeued       atomic.Uint64
+	oldestReady, oldestRunning        atomic.Int64 // since when, in nanoseconds after base; none if there is none
+}
+
+// none is the age of what is not there.
+const none = -1 << 63
+
+// Stats returns the present figures. It may be called at any time by any goroutine and takes no lock.
+func (f *figures) Stats() Stats {
+	now := time.Since(f.base)
+	return Stats{
+		Ready:         int(f.ready.Load()),
+		ReadyLow:      int(f.readyLow.Load()),
+		Waiting:       int(f.waiting.Load()),
+		Running:       int(f.running.Load()),
+		Started:       f.started.Load(),
+		Received:      f.received.Load(),
+		Requeued:      f.requeued.Load(),
+		OldestReady:   age(now, f.oldestReady.Load()),
+		OldestRunning: age(now, f.oldestRunning.Load()),
+	}
+}
+
+func age(now time.Duration, since int64) time.Duration {
+	if since == none {
+		return 0
+	}
+	return max(0, now-time.Duration(since))
+}
+
+// publish shows the figures of this turn to Stats.
+func (l *loop[K, M]) publish() {
+	f := &l.r.figures
+	f.ready.Store(int64(l.sched.Len()))
+	f.readyLow.Store(int64(l.sched.StartableOf(scheduler.Low)))
+	f.waiting.Store(int64(l.sched.Waiting()))
+	f.running.Store(int64(l.sched.Running()))
+	f.oldestReady.Store(f.since(l.sched.OldestReady()))
+	f.oldestRunning.Store(f.since(l.sched.OldestRunning()))
+}
+
+func (f *figures) since(t time.Time, ok bool) int64 {
+	if !ok {
+		return none
+	}
+	return int64(t.Sub(f.base))
+}
+
+// Running is one job that runs.
+type Running[K comparable, M any] struct {
+	scheduler.Item[K, M]
+	Since time.Time // when it was started
+}
+
+// Running returns the jobs that run, the one that has been running longest first. It asks the loop, which answers within one turn;
+// the error is ErrNotRunning, or that of ctx.
+func (r *Runner[K, M]) Running(ctx context.Context) ([]Running[K, M], error) {
+	return ask(ctx, r, func(l *loop[K, M]) []Running[K, M] {
+		var jobs []Running[K, M]
+		for _, s := range l.workers.slots {
+			if s.busy {
+				jobs = append(jobs, Running[K, M]{Item: s.item, Since: s.started})
+			}
+		}
+		slices.SortStableFunc(jobs, func(a, b Running[K, M]) int { return a.Since.Compare(b.Since) })
+		return jobs
+	})
+}
+
+// Lookup returns what is known of a key: whether it runs, what is pending for it, and what that waits for. The zero View says that nothing
+// is. It asks the loop, which answers within one turn; the error is ErrNotRunning, or that of ctx.
+func (r *Runner[K, M]) Lookup(ctx context.Context, key K) (scheduler.View[M], error) {
+	return ask(ctx, r, func(l *loop[K, M]) scheduler.View[M] { return l.sched.Lookup(key) })
+}
+
+// ask calls a function in the loop and returns what it returns.
+func ask[T any, K comparable, M any](ctx context.Context, r *Runner[K, M], f func(*loop[K, M]) T) (T, error) {
+	var zero T
+	if !r.begun.Load() {
+		return zero, ErrNotRunning
+	}
+	answer := make(chan T, 1)
+	select {
+	case r.notes <- func(l *loop[K, M]) { answer <- f(l) }:
+	case <-r.ended:
+		return zero, ErrNotRunning
+	case <-ctx.Done():
+		return zero, context.Cause(ctx)
+	}
+	select {
+	case got := <-answer:
+		return got, nil
+	case <-r.ended:
+		return zero, ErrNotRunning
+	case <-ctx.Done():
+		return zero, context.Cause(ctx)
+	}
+}
