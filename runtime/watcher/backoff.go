@@ -21,6 +21,9 @@ const (
 	// missingCap bounds the wait for a resource or a right that is missing: a
 	// user has just applied it and looks at the screen. With its jitter it is 5 s.
 	missingCap = 2500 * time.Millisecond
+	// longestAsked bounds what the API server may ask for (Retry-After), so that a
+	// watch is never silent for longer than State.Stalled allows.
+	longestAsked = 2 * time.Minute
 	// shortWatch is how long a watch must live not to count as failed.
 	shortWatch = time.Second
 	// healthyWatch is how long a watch must live to show that the outage before
@@ -68,7 +71,7 @@ func (b *backoff) reset() {
 func (b *backoff) failed(err error, missing, streaming bool) {
 	f := &failure{at: time.Now(), missing: missing, streaming: streaming}
 	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
-		f.atLeast = time.Duration(seconds) * time.Second
+		f.atLeast = min(time.Duration(seconds)*time.Second, longestAsked)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()

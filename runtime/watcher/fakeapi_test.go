@@ -69,6 +69,9 @@ type fakeResource struct {
 	cutLists bool
 	// listsExpire refuses lists from a resourceVersion on.
 	listsExpire bool
+	// stall makes watches say nothing from now on, not even that they end; it
+	// closes nothing.
+	stall bool
 	// hang makes list requests take this long to notice that they are cancelled.
 	hang time.Duration
 }
@@ -81,7 +84,8 @@ type change struct {
 type fakeStream struct {
 	r      *fakeResource
 	result chan watch.Event
-	closed bool // guarded by r.mu
+	closed bool        // guarded by r.mu
+	end    *time.Timer // ends the watch in good order after the time that was asked for
 }
 
 func (s *fakeStream) ResultChan() <-chan watch.Event { return s.result }
@@ -92,10 +96,19 @@ func (s *fakeStream) Stop() {
 	s.r.end(s)
 }
 
+func (s *fakeStream) timeout() {
+	s.r.mu.Lock()
+	defer s.r.mu.Unlock()
+	if !s.r.stall {
+		s.r.end(s)
+	}
+}
+
 // end closes a stream. The caller holds mu.
 func (r *fakeResource) end(s *fakeStream) {
 	if !s.closed {
 		s.closed = true
+		s.end.Stop()
 		close(s.result)
 		r.streams = slices.DeleteFunc(r.streams, func(t *fakeStream) bool { return t == s })
 	}
@@ -139,6 +152,7 @@ func (r *fakeResource) Watch(ctx context.Context, opts metav1.ListOptions) (watc
 		return nil, err
 	}
 	s := &fakeStream{r: r, result: make(chan watch.Event, 10_000)}
+	s.end = time.AfterFunc(time.Duration(*opts.TimeoutSeconds)*time.Second, s.timeout)
 	r.streams = append(r.streams, s)
 	from, _ := strconv.Atoi(opts.ResourceVersion)
 	switch {
@@ -228,6 +242,9 @@ func (r *fakeResource) remove(name string) {
 // send records an event and passes it to the open watches. The caller holds mu.
 func (r *fakeResource) send(ev watch.Event) {
 	r.history = append(r.history, change{r.rv, ev})
+	if r.stall {
+		return
+	}
 	for _, s := range r.streams {
 		s.result <- watch.Event{Type: ev.Type, Object: ev.Object.DeepCopyObject()}
 	}
@@ -254,6 +271,9 @@ func (r *fakeResource) compact() {
 func (r *fakeResource) sendBookmark() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.stall {
+		return
+	}
 	for _, s := range r.streams {
 		s.result <- r.bookmark(nil)
 	}

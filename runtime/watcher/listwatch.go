@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,6 +36,21 @@ type listWatcher struct {
 }
 
 var errStopped = errors.New("the watch was stopped")
+
+// Bounds of requests, so that a connection on which nothing comes any more is
+// noticed (rule 14). client-go's own pings, where the connection is HTTP/2,
+// notice after 45 s that nobody is there; these also notice a proxy that answers
+// for a server that it has lost.
+const (
+	// listTimeout bounds one request of a list. kube-apiserver gives up after one
+	// minute; the rest is for slow lines.
+	listTimeout = 5 * time.Minute
+	// watchMargin is how much longer than the time that was asked for a watch may
+	// last. client-go asks for 5 to 10 minutes.
+	watchMargin = 30 * time.Second
+	// maxWatchTimeout is the longest time that client-go asks for.
+	maxWatchTimeout = 10 * time.Minute
+)
 
 // enter counts a request or stream, unless close was called.
 func (lw *listWatcher) enter() bool {
@@ -66,8 +82,12 @@ func (lw *listWatcher) list(ctx context.Context, opts metav1.ListOptions) (k8sru
 		return nil, err
 	}
 	opts.LabelSelector, opts.FieldSelector = lw.source.LabelSelector, lw.source.FieldSelector
-	page, err := lw.client.List(ctx, opts)
+	lw.status.attempted()
+	bounded, cancel := context.WithTimeoutCause(ctx, listTimeout, errNoAnswer)
+	defer cancel()
+	page, err := lw.client.List(bounded, opts)
 	if err != nil {
+		err = causeOf(bounded, err)
 		// An expired resourceVersion is asked for once more without one, at once.
 		lw.failed(ctx, err, false, !isExpired(err))
 		return nil, err
@@ -102,7 +122,7 @@ func (lw *listWatcher) pack(u *unstructured.Unstructured) *reflector.Object {
 	if rv := u.GetResourceVersion(); known != nil && rv != "" && known.ResourceVersion() == rv && known.UID() == string(u.GetUID()) {
 		return known
 	}
-	o, err := reflector.Pack(u.Object, reflector.Options{ManagedFields: lw.source.ManagedFields})
+	o, err := reflector.Pack(u.Object, lw.source.options())
 	if err != nil {
 		lw.log.Warn("object left out: it cannot be packed", "watch", lw.source.String(), "object", ref.String(), "error", err)
 		return nil
@@ -121,18 +141,40 @@ func (lw *listWatcher) watch(ctx context.Context, opts metav1.ListOptions) (watc
 	}
 	streaming := opts.SendInitialEvents != nil && *opts.SendInitialEvents
 	opts.LabelSelector, opts.FieldSelector = lw.source.LabelSelector, lw.source.FieldSelector
-	w, err := lw.client.Watch(ctx, opts)
+	lw.status.attempted()
+	bounded, cancel := context.WithTimeoutCause(ctx, watchTimeout(opts)+watchMargin, errNoAnswer)
+	w, err := lw.client.Watch(bounded, opts)
 	if err != nil {
+		cancel()
 		lw.running.Done()
+		err = causeOf(bounded, err)
 		lw.failed(ctx, err, streaming, true)
 		return nil, err
 	}
 	s := newStream(lw, w, streaming, lw.status.opened(streaming))
+	s.expired = bounded.Done()
 	go func() {
 		defer lw.running.Done()
+		defer cancel()
 		s.run(ctx)
 	}()
 	return s, nil
+}
+
+// watchTimeout returns how long the watch was asked to last.
+func watchTimeout(opts metav1.ListOptions) time.Duration {
+	if opts.TimeoutSeconds == nil {
+		return maxWatchTimeout
+	}
+	return time.Duration(*opts.TimeoutSeconds) * time.Second
+}
+
+// causeOf returns err, or why ctx ended where that is ours.
+func causeOf(ctx context.Context, err error) error {
+	if errors.Is(context.Cause(ctx), errNoAnswer) {
+		return errNoAnswer
+	}
+	return err
 }
 
 // failed reports a failure, unless it is only that the watch is being stopped.

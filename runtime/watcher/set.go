@@ -27,13 +27,21 @@ import (
 // Handler is given the events of a subscription: first Listed for each object
 // that is there, then the changes, in order, one call at a time (rule 12).
 //
-// It runs on the goroutine of the watch. It may block, for back-pressure: the
-// watch then reads no further, and other subscribers of the same Source wait
-// too; other watches do not. It must return soon after ctx ends.
+// It runs on the goroutine of Subscription.Run and may block: only its own
+// subscription waits (rule 16). Meanwhile events gather, and those of one object
+// become one: the oldest Old, the newest New. A state between two is left out
+// only where its labels, annotations and owner references are those of the state
+// before or after it, so that a mapper that goes by them requests the same; or
+// where eight states of the object wait already. Creations and deletions are
+// never left out. It must return soon after ctx ends.
 type Handler func(ctx context.Context, ev reflector.Event)
 
-// Config is how a Set reports. The zero value reports nothing.
+// Config is what a Set may be told. The zero value works and reports nothing.
 type Config struct {
+	// Metadata is used for the sources with Metadata; NewMetadataClient makes
+	// one. Nil uses the client of the others: that costs the way of the whole
+	// objects, but no more memory.
+	Metadata dynamic.Interface
 	// Log is told when the phase of a watch changes: Info when it is ready, Warn
 	// when it is denied, absent or failing.
 	Log *slog.Logger
@@ -57,6 +65,9 @@ func NewSet(client dynamic.Interface, cfg Config) *Set {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
+	if cfg.Metadata == nil {
+		cfg.Metadata = client
+	}
 	return &Set{client: client, cfg: cfg, watches: map[Source]*sharedWatch{}}
 }
 
@@ -64,15 +75,20 @@ func NewSet(client dynamic.Interface, cfg Config) *Set {
 // watch starts when the first of its subscriptions is run, and stops when the
 // last reference is given back (rule 15): at the end of Run, or by Release.
 func (s *Set) Acquire(source Source, handler Handler) *Subscription {
+	source = source.normal()
+	client := s.client
+	if source.Metadata {
+		client = s.cfg.Metadata
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w := s.watches[source]
 	if w == nil {
-		w = newSharedWatch(source, s.client, s.cfg)
+		w = newSharedWatch(source, client, s.cfg)
 		s.watches[source] = w
 	}
 	w.refs++
-	return &Subscription{set: s, watch: w, handler: handler, synced: make(chan struct{})}
+	return &Subscription{set: s, watch: w, handler: handler, inbox: newInbox()}
 }
 
 // States returns the state of each watch that has a reference.
@@ -120,7 +136,7 @@ type Subscription struct {
 	set     *Set
 	watch   *sharedWatch
 	handler Handler
-	synced  chan struct{}
+	inbox   *inbox
 	started atomic.Bool // by Run or Release, whichever comes first
 }
 
@@ -134,17 +150,13 @@ func (s *Subscription) Run(ctx context.Context) error {
 	}
 	defer s.set.release(s.watch)
 	s.set.start(ctx, s.watch)
-	m := &member{
-		handle: func(ev reflector.Event) { s.handler(ctx, ev) },
-		done:   ctx.Done(),
-		synced: s.synced,
-	}
+	m := &member{inbox: s.inbox}
 	select {
 	case s.watch.join <- m:
 	case <-ctx.Done():
 		return nil
 	}
-	<-ctx.Done()
+	s.inbox.deliver(ctx, s.handler)
 	s.watch.leave <- m // the loop runs: this subscription holds a reference
 	return nil
 }
@@ -159,7 +171,11 @@ func (s *Subscription) Release() {
 
 // Synced returns a channel that is closed when the handler has returned from
 // the last of the objects that were there (rule 10).
-func (s *Subscription) Synced() <-chan struct{} { return s.synced }
+func (s *Subscription) Synced() <-chan struct{} { return s.inbox.synced }
+
+// Waiting returns how many events the handler has not handled yet: how far this
+// subscription lags behind its store.
+func (s *Subscription) Waiting() int { return int(s.inbox.waiting.Load()) }
 
 // Store returns the store of the watch. It can be read at any time; it is empty
 // before the first list and keeps its content after the watch has stopped.

@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
 // Source says what is watched. Sources are compared with ==: users of equal
@@ -18,13 +20,37 @@ type Source struct {
 	LabelSelector, FieldSelector string
 	// ManagedFields keeps metadata.managedFields of the objects.
 	ManagedFields bool
+	// Metadata watches the objects without their content: the API server sends
+	// and the store keeps only metadata, whole, with apiVersion and Kind.
+	Metadata bool
+	// Kind is the kind of the resource. It is needed with Metadata, where the API
+	// server does not say it, and does not count otherwise.
+	Kind string
+}
+
+// normal returns the source with what does not count taken out.
+func (s Source) normal() Source {
+	if !s.Metadata {
+		s.Kind = ""
+	}
+	return s
+}
+
+// options returns what of the objects is kept.
+func (s Source) options() reflector.Options {
+	opts := reflector.Options{ManagedFields: s.ManagedFields, Metadata: s.Metadata}
+	if s.Metadata && s.Kind != "" {
+		opts.APIVersion, opts.Kind = s.Resource.GroupVersion().String(), s.Kind
+	}
+	return opts
 }
 
 // Name returns the resource as kubectl writes it: "configmaps",
 // "deployments.apps".
 func (s Source) Name() string { return s.Resource.GroupResource().String() }
 
-// String returns the source for a log line: "deployments.apps in shop (app=web)".
+// String returns the source for a log line: "deployments.apps in shop (app=web)",
+// "pods (metadata)".
 func (s Source) String() string {
 	var b strings.Builder
 	b.WriteString(s.Name())
@@ -35,6 +61,9 @@ func (s Source) String() string {
 		if selector != "" {
 			b.WriteString(" (" + selector + ")")
 		}
+	}
+	if s.Metadata {
+		b.WriteString(" (metadata)")
 	}
 	return b.String()
 }

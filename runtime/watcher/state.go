@@ -58,6 +58,9 @@ type State struct {
 	// LastProgress is when the API server last sent an event, a bookmark or a
 	// list; zero where it never did. Liveness is judged by it (rule 14).
 	LastProgress time.Time
+	// LastAttempt is when the last request was sent or failed; zero before the
+	// watch is started.
+	LastAttempt time.Time
 	// Objects is how many objects the store has or, before the first list is
 	// complete, how many of it have arrived.
 	Objects int
@@ -81,9 +84,30 @@ func (s State) String() string {
 	}
 }
 
+// stallAfter is longer than all that a watch waits for: the end of a watch
+// request in which nothing comes, and then the longest back-off.
+const stallAfter = maxWatchTimeout + watchMargin + 2*time.Minute
+
+// Stalled reports whether the watch itself has come to a stand: for longer than
+// anything it waits for, it has heard nothing from the API server and has not
+// asked either (rule 14). Only a new start of the process helps then, which is
+// what a liveness check is for. A watch that is denied, absent or failing is not
+// stalled: it goes on asking, and restarting would take nothing but its cache.
+// Whether a watch is of use is said by Phase; how old its news may be, by
+// LastProgress: a quiet API server sends a bookmark about every minute, and a
+// watch that is ready is renewed after ten minutes at most.
+func (s State) Stalled(now time.Time) bool {
+	last := s.LastAttempt
+	if s.LastProgress.After(last) {
+		last = s.LastProgress
+	}
+	return !s.LastAttempt.IsZero() && now.Sub(last) > stallAfter
+}
+
 // Failures of a stream that are no status of the API server.
 var (
 	errShortWatch = errors.New("the API server ends the watch at once")
+	errNoAnswer   = errors.New("the API server has not answered in time: the connection is dead, or a proxy on the way has lost the server")
 	errCutList    = fmt.Errorf("the list was cut off: %w", io.ErrUnexpectedEOF)
 )
 

@@ -17,8 +17,9 @@ type status struct {
 	log      *slog.Logger
 	onChange func(Source, State)
 
-	current  atomic.Pointer[State] // Objects and LastProgress are filled in by get
+	current  atomic.Pointer[State] // Objects and the times of progress are filled in by get
 	progress atomic.Int64          // time of the last progress, Unix nanoseconds; 0: never
+	attempt  atomic.Int64          // time of the last request or failure, Unix nanoseconds; 0: never
 	arrived  atomic.Int64          // objects received of the list that is being read
 
 	mu       sync.Mutex
@@ -52,8 +53,14 @@ func (s *status) get() State {
 	if t := s.progress.Load(); t != 0 {
 		st.LastProgress = time.Unix(0, t)
 	}
+	if t := s.attempt.Load(); t != 0 {
+		st.LastAttempt = time.Unix(0, t)
+	}
 	return st
 }
+
+// attempted notes that a request is sent, or has failed.
+func (s *status) attempted() { s.attempt.Store(time.Now().UnixNano()) }
 
 // progressed notes that the API server has sent something.
 func (s *status) progressed() { s.progress.Store(time.Now().UnixNano()) }
@@ -108,6 +115,7 @@ func (s *status) settle() {
 
 // failed notes a failed request and returns the phase it leads to.
 func (s *status) failed(err error, streaming bool) Phase {
+	s.attempted()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.current.Load()

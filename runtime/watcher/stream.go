@@ -20,6 +20,7 @@ type stream struct {
 	number    int  // among the answered requests, for status
 	result    chan watch.Event
 	stopped   chan struct{}
+	expired   <-chan struct{} // closed when the API server should have ended it
 	stop      sync.Once
 }
 
@@ -51,6 +52,9 @@ func (s *stream) run(ctx context.Context) {
 	for {
 		select {
 		case <-s.stopped:
+			return
+		case <-s.expired:
+			end.overdue(ctx, s)
 			return
 		case ev, ok := <-s.source.ResultChan():
 			if !ok {
@@ -91,6 +95,7 @@ func (s *stream) packed(ev watch.Event) (watch.Event, bool) {
 // streamEnd gathers from the events of a stream whether its end is a failure.
 type streamEnd struct {
 	opened   time.Time
+	last     time.Time // when the last event came
 	events   int
 	complete bool // the list is through
 	failed   bool // it was reported
@@ -104,6 +109,7 @@ func (e *streamEnd) see(ctx context.Context, s *stream, ev watch.Event) {
 		return
 	}
 	s.lw.status.progressed()
+	e.last = time.Now()
 	e.events++
 	switch {
 	case ev.Type == watch.Bookmark:
@@ -118,6 +124,12 @@ func (e *streamEnd) see(ctx context.Context, s *stream, ev watch.Event) {
 // A watch that the API server ends in good order, after some minutes, is none:
 // the reflector resumes it at once.
 func (e *streamEnd) report(ctx context.Context, s *stream) {
+	select {
+	case <-s.expired: // the client saw it first
+		e.overdue(ctx, s)
+		return
+	default:
+	}
 	lived := e.lived(s)
 	switch {
 	case e.failed || ctx.Err() != nil:
@@ -127,6 +139,16 @@ func (e *streamEnd) report(ctx context.Context, s *stream) {
 		s.lw.failed(ctx, errShortWatch, false, true)
 	case lived < shortWatch:
 		s.lw.backoff.failed(errShortWatch, false, false)
+	}
+}
+
+// overdue reports a stream that lasts longer than it should. Where events still
+// come, it is only that the server does not keep to the time; resuming does no
+// harm.
+func (e *streamEnd) overdue(ctx context.Context, s *stream) {
+	if ctx.Err() == nil && time.Since(e.last) > 2*watchMargin {
+		e.lived(s)
+		s.lw.failed(ctx, errNoAnswer, s.streaming && !e.complete, true)
 	}
 }
 

@@ -15,8 +15,8 @@ import (
 )
 
 // sharedWatch is one watch and those who share it. Its loop goroutine owns the writer and the
-// members: it applies what client-go's reflector hands over and passes the
-// events on, one at a time.
+// members: it applies what client-go's reflector hands over and puts the events
+// into the inbox of each member. It never waits for one.
 type sharedWatch struct {
 	source Source
 	writer *reflector.Writer
@@ -24,7 +24,7 @@ type sharedWatch struct {
 	client dynamic.Interface
 	cfg    Config
 
-	ops    chan op      // from the reflector, unbuffered: a slow member slows the watch down
+	ops    chan op      // from the reflector, unbuffered
 	join   chan *member // from Subscription.Run
 	leave  chan *member // from Subscription.Run
 	exited chan struct{}
@@ -37,10 +37,8 @@ type sharedWatch struct {
 
 // member is a subscription as the loop sees it.
 type member struct {
-	handle func(reflector.Event)
-	done   <-chan struct{} // the member wants no more events
-	synced chan struct{}   // closed by the loop after the first list was handed over
-	listed bool            // owned by loop; it was given the content of the store
+	inbox  *inbox
+	listed bool // owned by loop; it was given the content of the store
 }
 
 // op is one call of the reflector.
@@ -144,32 +142,15 @@ func (w *sharedWatch) apply(op op) {
 // emit passes an event to the members that know the content before it.
 func (w *sharedWatch) emit(ev reflector.Event) {
 	for _, m := range w.members {
-		if m.listed && !m.gone() {
-			m.handle(ev)
+		if m.listed {
+			m.inbox.put(ev)
 		}
 	}
 }
 
-// handOver gives a new member the content of the store. The loop does nothing
-// else meanwhile, so that what it passes on next is the change after it.
+// handOver gives a new member the content of the store. What it is passed next
+// is the change after it.
 func (w *sharedWatch) handOver(m *member) {
 	m.listed = true
-	for _, o := range w.writer.Store().List() {
-		if m.gone() {
-			return
-		}
-		m.handle(reflector.Event{Type: reflector.Listed, New: o})
-	}
-	if !m.gone() {
-		close(m.synced)
-	}
-}
-
-func (m *member) gone() bool {
-	select {
-	case <-m.done:
-		return true
-	default:
-		return false
-	}
+	m.inbox.join(w.writer.Store().List())
 }

@@ -1,0 +1,183 @@
+package watcher
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/wasmctl/wasmctl/runtime/reflector"
+)
+
+const (
+	// maxStates is how many states of one object an inbox keeps.
+	maxStates = 8
+	// keepInbox is up to what size an inbox keeps its memory for the next events.
+	keepInbox = 1024
+)
+
+// inbox has the events that a subscription has not handled yet. The loop of the
+// watch puts them in and never waits (rule 16); Subscription.Run takes them out.
+//
+// What waits is bounded by the objects, not by the events: a state that another
+// follows is left out, unless a mapper could have to be told of it.
+type inbox struct {
+	synced  chan struct{} // closed when the content of the store has been handled
+	wake    chan struct{} // has one element where there may be something to take
+	waiting atomic.Int64  // events not yet handled
+
+	mu     sync.Mutex
+	listed []*reflector.Object         // guarded by mu; the content of the store, which comes before all events
+	joined bool                        // guarded by mu; listed was put in
+	events []pending                   // guarded by mu; in the order of each object's first
+	index  map[reflector.ObjectRef]int // guarded by mu; where in events an object stands
+}
+
+// pending is what waits of one object: events that follow each other.
+type pending struct {
+	first reflector.Event
+	more  []reflector.Event
+}
+
+func newInbox() *inbox {
+	return &inbox{
+		synced: make(chan struct{}), wake: make(chan struct{}, 1),
+		index: map[reflector.ObjectRef]int{},
+	}
+}
+
+// join puts in the content of the store. Events come after it.
+func (b *inbox) join(content []*reflector.Object) {
+	b.mu.Lock()
+	b.listed, b.joined = content, true
+	b.mu.Unlock()
+	b.waiting.Add(int64(len(content)))
+	b.rouse()
+}
+
+// put puts in an event.
+func (b *inbox) put(ev reflector.Event) {
+	b.mu.Lock()
+	ref := ev.Ref()
+	i, known := b.index[ref]
+	if !known {
+		i = len(b.events)
+		b.index[ref] = i
+		b.events = append(b.events, pending{first: ev})
+	}
+	merged := known && b.events[i].add(ev)
+	b.mu.Unlock()
+	if !merged {
+		b.waiting.Add(1)
+		b.rouse()
+	}
+}
+
+func (b *inbox) rouse() {
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
+}
+
+// add appends an event or merges it with the last.
+func (p *pending) add(ev reflector.Event) (merged bool) {
+	last := &p.first
+	if len(p.more) > 0 {
+		last = &p.more[len(p.more)-1]
+	}
+	if follows(*last, ev) && (unseen(*last, ev) || len(p.more)+1 >= maxStates) {
+		last.Type, last.New = ev.Type, ev.New
+		return true
+	}
+	p.more = append(p.more, ev)
+	return false
+}
+
+// follows reports whether both are changes of one object, of one uid.
+func follows(a, b reflector.Event) bool {
+	return a.Type != reflector.Deleted && b.Type != reflector.Deleted && b.Old == a.New
+}
+
+// unseen reports whether the state between two changes may be left out: a
+// mapper would request what it requests for the state before or after it.
+func unseen(a, b reflector.Event) bool {
+	return a.New.MapsAlike(b.New) || a.Old != nil && a.New.MapsAlike(a.Old)
+}
+
+// take empties the inbox, into which spare, the batch of the call before, is
+// put for the next events.
+func (b *inbox) take(spare batch) batch {
+	clear(spare.events) // the objects may go
+	clear(spare.index)
+	if cap(spare.events) > keepInbox || spare.index == nil {
+		spare = batch{index: map[reflector.ObjectRef]int{}}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	taken := batch{b.listed, b.joined, b.events, b.index}
+	b.listed, b.joined, b.events, b.index = nil, false, spare.events[:0], spare.index
+	return taken
+}
+
+// batch is what take has taken.
+type batch struct {
+	listed []*reflector.Object
+	joined bool // the content of the store is in it, were it empty
+	events []pending
+	index  map[reflector.ObjectRef]int
+}
+
+// deliver hands everything that comes to handler until ctx ends.
+func (b *inbox) deliver(ctx context.Context, handler Handler) {
+	handle := func(ev reflector.Event) bool {
+		if ctx.Err() != nil {
+			return false
+		}
+		handler(ctx, ev)
+		b.waiting.Add(-1)
+		return true
+	}
+	for taken := (batch{}); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-b.wake:
+		}
+		taken = b.take(taken)
+		if !taken.each(handle) || ctx.Err() != nil {
+			return
+		}
+		if taken.joined {
+			close(b.synced)
+		}
+		if !taken.eachChange(handle) {
+			return
+		}
+	}
+}
+
+// each calls handle with the content of the store until it returns false.
+func (t *batch) each(handle func(reflector.Event) bool) bool {
+	for _, o := range t.listed {
+		if !handle(reflector.Event{Type: reflector.Listed, New: o}) {
+			return false
+		}
+	}
+	t.listed = nil
+	return true
+}
+
+// eachChange calls handle with the events until it returns false.
+func (t *batch) eachChange(handle func(reflector.Event) bool) bool {
+	for _, p := range t.events {
+		if !handle(p.first) {
+			return false
+		}
+		for _, ev := range p.more {
+			if !handle(ev) {
+				return false
+			}
+		}
+	}
+	return true
+}
