@@ -9,6 +9,8 @@ import (
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+
+	"github.com/wasmctl/wasmctl/abi"
 )
 
 // checkTimeout bounds a CheckWatch: an API server that hangs must not hold up
@@ -22,9 +24,59 @@ type WatchedKind struct {
 	Namespaces []string
 }
 
+// Access is what the host needs of the API server for one resource.
+type Access struct {
+	// Group is empty for the core group; Resource is the plural; Subresource is
+	// empty for the object itself.
+	Group, Resource, Subresource string
+	// Namespaces is empty for all, and for a cluster-scoped resource.
+	Namespaces []string
+	Verbs      []string
+}
+
+// WatchAccess is what the watch of a kind needs.
+func WatchAccess(w WatchedKind) Access {
+	return accessTo(w.Kind, w.Namespaces, VerbList, VerbWatch)
+}
+
+// FinalizerAccess is what adding and removing a finalizer needs.
+func FinalizerAccess(kind Kind, namespaces []string) Access {
+	return accessTo(kind, namespaces, VerbPatch)
+}
+
+// CapabilityAccess is what a capability of a manifest needs, so that what the
+// module may do is not refused by the API server: its verbs on its resource, or
+// on each of its subresources. It leaves out names, and "*" is every verb of a
+// Policy. It covers declared children (patch and create), their pruning
+// (delete) and events (create and patch events.events.k8s.io) too, since a
+// module needs capabilities for them.
+func CapabilityAccess(c *abi.Capability) []Access {
+	verbs := c.Verbs
+	if slices.Contains(verbs, verbAll) {
+		verbs = []string{VerbGet, VerbList, VerbWatch, VerbCreate, VerbUpdate, VerbPatch, VerbDelete}
+	}
+	subresources := c.Subresources
+	if len(subresources) == 0 {
+		subresources = []string{""}
+	}
+	needs := make([]Access, len(subresources))
+	for i, sub := range subresources {
+		needs[i] = Access{Group: c.Group, Resource: c.Resource, Subresource: sub, Namespaces: c.Namespaces, Verbs: verbs}
+	}
+	return needs
+}
+
+func accessTo(k Kind, namespaces []string, verbs ...string) Access {
+	if !k.Namespaced {
+		namespaces = nil
+	}
+	return Access{Group: k.Group, Resource: k.Resource, Namespaces: namespaces, Verbs: verbs}
+}
+
 // MissingRight is a right that the API server does not give us.
 type MissingRight struct {
-	Group, Resource string
+	// Subresource is empty for the object itself.
+	Group, Resource, Subresource string
 	// Namespace is empty for all namespaces.
 	Namespace string
 	Verbs     []string
@@ -34,6 +86,9 @@ type MissingRight struct {
 // namespace a".
 func (m MissingRight) String() string {
 	s := strings.Join(m.Verbs, ", ") + " " + groupResource(m.Group, m.Resource)
+	if m.Subresource != "" {
+		s += "/" + m.Subresource
+	}
 	if m.Namespace != "" {
 		s += " in namespace " + m.Namespace
 	}
@@ -51,7 +106,11 @@ func RBACRules(missing []MissingRight) string {
 		} else {
 			b.WriteString("# in a Role in namespace " + m.Namespace + "\n")
 		}
-		fmt.Fprintf(&b, "- apiGroups: [%q]\n  resources: [%q]\n  verbs: [%s]\n", m.Group, m.Resource, quoted(m.Verbs))
+		resource := m.Resource
+		if m.Subresource != "" {
+			resource += "/" + m.Subresource
+		}
+		fmt.Fprintf(&b, "- apiGroups: [%q]\n  resources: [%q]\n  verbs: [%s]\n", m.Group, resource, quoted(m.Verbs))
 	}
 	return b.String()
 }
@@ -64,39 +123,67 @@ func quoted(words []string) string {
 	return strings.Join(q, ", ")
 }
 
-// CheckWatch asks the API server whether we may list and watch kinds, and
-// returns the rights that are missing, in the order of kinds. It is a service
-// to people at start: where the API server does not let us ask, or does not
-// answer within ten seconds, it says nothing is missing, and the watch itself will tell.
+// CheckWatch is CheckAccess for watches.
 func (c *Client) CheckWatch(ctx context.Context, kinds ...WatchedKind) []MissingRight {
+	needs := make([]Access, len(kinds))
+	for i, k := range kinds {
+		needs[i] = WatchAccess(k)
+	}
+	return c.CheckAccess(ctx, needs...)
+}
+
+// CheckAccess asks the API server whether we may do what is needed, and returns
+// the rights that are missing, in the order of needs; those of one resource in
+// one namespace are one. It is a service to people at start: where the API
+// server does not let us ask, or does not answer within ten seconds, it says
+// nothing is missing, and the request itself will tell.
+func (c *Client) CheckAccess(ctx context.Context, needs ...Access) []MissingRight {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	var missing []MissingRight
-	for _, w := range kinds {
-		namespaces := w.Namespaces
-		if len(namespaces) == 0 || !w.Kind.Namespaced {
-			namespaces = []string{""}
-		}
-		for _, ns := range namespaces {
-			m := MissingRight{Group: w.Kind.Group, Resource: w.Kind.Resource, Namespace: ns}
-			for _, verb := range []string{VerbList, VerbWatch} {
-				allowed, err := c.mayI(ctx, &authorizationv1.ResourceAttributes{
-					Verb: verb, Group: w.Kind.Group, Version: w.Kind.Version, Resource: w.Kind.Resource, Namespace: ns,
-				})
-				if err == nil && !allowed {
-					m.Verbs = append(m.Verbs, verb)
-				}
+	asked := map[authorizationv1.ResourceAttributes]bool{}
+	for i := range needs {
+		for _, a := range needs[i].attributes() {
+			if asked[a] {
+				continue
 			}
-			if len(m.Verbs) > 0 && !slices.ContainsFunc(missing, m.equal) {
-				missing = append(missing, m)
+			asked[a] = true
+			if allowed, err := c.mayI(ctx, &a); err == nil && !allowed {
+				missing = addMissing(missing, &a)
 			}
 		}
 	}
 	return missing
 }
 
-func (m MissingRight) equal(other MissingRight) bool {
-	return m.Group == other.Group && m.Resource == other.Resource && m.Namespace == other.Namespace
+// attributes lists what is to be asked.
+func (n *Access) attributes() []authorizationv1.ResourceAttributes {
+	namespaces := n.Namespaces
+	if len(namespaces) == 0 {
+		namespaces = []string{""}
+	}
+	var list []authorizationv1.ResourceAttributes
+	for _, ns := range namespaces {
+		for _, verb := range n.Verbs {
+			list = append(list, authorizationv1.ResourceAttributes{
+				Verb: verb, Group: n.Group, Resource: n.Resource, Subresource: n.Subresource, Namespace: ns,
+			})
+		}
+	}
+	return list
+}
+
+func addMissing(missing []MissingRight, a *authorizationv1.ResourceAttributes) []MissingRight {
+	for i := range missing {
+		m := &missing[i]
+		if m.Group == a.Group && m.Resource == a.Resource && m.Subresource == a.Subresource && m.Namespace == a.Namespace {
+			m.Verbs = append(m.Verbs, a.Verb)
+			return missing
+		}
+	}
+	return append(missing, MissingRight{
+		Group: a.Group, Resource: a.Resource, Subresource: a.Subresource, Namespace: a.Namespace, Verbs: []string{a.Verb},
+	})
 }
 
 // mayI asks for one right of ours.

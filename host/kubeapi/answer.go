@@ -19,20 +19,30 @@ import (
 var reasons = map[abi.Status]string{
 	abi.StatusUnsupported: "Unsupported", abi.StatusDenied: "Denied", abi.StatusBadRequest: "BadRequest",
 	abi.StatusTooLarge: "TooLarge", abi.StatusCancelled: "Cancelled", abi.StatusUnavailable: "Unavailable",
-	abi.StatusInternal: "Internal",
+	abi.StatusNotSynced: "NotSynced", abi.StatusInternal: "Internal",
 }
+
+// carriedOut ends the message of a write whose answer did not arrive.
+const carriedOut = " (what was asked for may have been carried out)"
+
+// refusal is an error of the host's own, with its status.
+type refusal struct {
+	status  abi.Status
+	message string
+	rule    *abi.Capability // what is missing, for StatusDenied
+}
+
+// Error implements error.
+func (r *refusal) Error() string { return r.message }
 
 // refuse returns an answer of the host's own.
 func refuse(status abi.Status, message string) abi.Response {
-	return abi.Refuse(&abi.StatusBody{Code: status, Reason: reasons[status], Message: message})
+	return (&refusal{status: status, message: message}).response()
 }
 
-// deny returns the answer for a request that no rule of the policy allows.
-func deny(p *Policy, a *Attributes) abi.Response {
-	rule := p.Missing(*a)
-	return abi.Refuse(&abi.StatusBody{
-		Code: abi.StatusDenied, Reason: reasons[abi.StatusDenied], Message: deniedMessage(a, &rule), Rule: &rule,
-	})
+// response returns the refusal as an answer.
+func (r *refusal) response() abi.Response {
+	return abi.Refuse(&abi.StatusBody{Code: r.status, Reason: reasons[r.status], Message: r.message, Rule: r.rule})
 }
 
 // unknownKind returns the answer for a kind that the API server does not have:
@@ -95,6 +105,9 @@ func tooLarge(what string) abi.Response {
 
 // fromError returns the answer for a request that did not succeed.
 func fromError(ctx context.Context, op abi.Op, err error) abi.Response {
+	if own, ok := errors.AsType[*refusal](err); ok {
+		return own.response()
+	}
 	if errors.Is(err, errAnswerTooLarge) {
 		return tooLarge(errAnswerTooLarge.Error())
 	}
@@ -106,7 +119,7 @@ func fromError(ctx context.Context, op abi.Op, err error) abi.Response {
 	}
 	message := "the API server cannot be reached, try again later: " + err.Error()
 	if op != abi.OpAPIGet && op != abi.OpAPIList {
-		message += " (what was asked for may have been carried out)"
+		message += carriedOut
 	}
 	return refuse(abi.StatusUnavailable, message)
 }

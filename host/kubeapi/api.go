@@ -22,9 +22,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/kubeapi/events"
 )
 
 // maxManager is the API server's limit on the name of a field manager, in
@@ -41,6 +43,13 @@ type Config struct {
 	Controller string
 	// Policy is what the module may do; nil denies everything.
 	Policy *Policy
+	// Gate stops every write once it is closed; nil is always open.
+	Gate Gate
+	// Cache serves cache_get and cache_list; nil leaves them StatusUnsupported.
+	Cache Cache
+	// Children tells Declare what the cache knows of the children of an object;
+	// nil means nothing: then nothing is pruned, and every child is sent each time.
+	Children Children
 	// Logger gets the API server's warnings and keys of requests that are not
 	// known, each once; nil is slog's default.
 	Logger *slog.Logger
@@ -55,6 +64,11 @@ type API struct {
 	policy   *Policy
 	manager  string
 	log      *slog.Logger
+	gate     Gate
+	cache    Cache
+	children Children
+	events   *events.Recorder
+	memory   memory
 
 	unknownKeys atomic.Uint64
 	logged      once
@@ -76,9 +90,15 @@ func New(c Config) (*API, error) {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
+	sink, err := newEventSink(c.Client, c.Gate)
+	if err != nil {
+		return nil, err
+	}
 	return &API{
 		client: c.Client, resolver: c.Resolver, policy: c.Policy, manager: manager,
-		log: c.Logger.With("controller", c.Controller),
+		log:  c.Logger.With("controller", c.Controller),
+		gate: c.Gate, cache: c.Cache, children: c.Children,
+		events: events.New(events.Config{Sink: sink, Controller: c.Controller, Logger: c.Logger.With("controller", c.Controller)}),
 	}, nil
 }
 
@@ -91,11 +111,14 @@ func New(c Config) (*API, error) {
 // again when it says, up to ten times, and so is a read whose connection
 // breaks, a second apart. No other write is ever sent twice.
 func (a *API) Call(ctx context.Context, op abi.Op, req []byte) abi.Response {
-	if _, ok := verbs[op]; !ok {
+	if !a.serves(op) {
 		return refuse(abi.StatusUnsupported, fmt.Sprintf("this host does not serve %s here", op))
 	}
 	if len(req) > abi.MaxBytes {
 		return refuse(abi.StatusTooLarge, fmt.Sprintf("request of %s: %d bytes, and at most %d may be passed", op, len(req), abi.MaxBytes))
+	}
+	if op == abi.OpEventRecord {
+		return a.recordEvent(ctx, req)
 	}
 	r, unknown, err := decode(op, req)
 	if err != nil {
@@ -113,10 +136,24 @@ func (a *API) Call(ctx context.Context, op abi.Op, req []byte) abi.Response {
 	if err := r.locate(kind); err != nil {
 		return refuse(abi.StatusBadRequest, err.Error())
 	}
-	if attributes := r.attributes(); !a.policy.Allows(attributes) {
-		return deny(a.policy, &attributes)
+	if denied := a.policy.check(r.attributes(), verbs[op]); denied != nil {
+		return denied.response()
+	}
+	switch op {
+	case abi.OpCacheGet:
+		return a.cacheGet(r)
+	case abi.OpCacheList:
+		return a.cacheList(r)
 	}
 	return a.send(ctx, r)
+}
+
+// serves reports whether an operation is one of this package's.
+func (a *API) serves(op abi.Op) bool {
+	if slices.Contains(opsCache, op) {
+		return a.cache != nil
+	}
+	return verbs[op] != "" || op == abi.OpEventRecord
 }
 
 // UnknownKeys returns how many keys of requests were not known, and ignored,

@@ -98,6 +98,6 @@ func deniedMessage(a *Attributes, rule *abi.Capability) string {
 	case a.Verb == VerbList:
 		where = " in all namespaces"
 	}
-	return "the module may not " + a.Verb + " " + what + where +
+	return "the module may not " + strings.Join(rule.Verbs, ", ") + " " + what + where +
 		"; to allow it, add this to the capabilities of its manifest: " + pasteRule(rule)
 }

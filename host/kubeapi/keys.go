@@ -28,11 +28,12 @@ type requestKey struct {
 var (
 	opsObject = []abi.Op{abi.OpAPICreate, abi.OpAPIUpdate, abi.OpAPIApply}
 	opsWrite  = append([]abi.Op{abi.OpAPIPatch}, opsObject...)
-	opsNamed  = []abi.Op{abi.OpAPIGet, abi.OpAPIPatch, abi.OpAPIDelete}
+	opsNamed  = []abi.Op{abi.OpAPIGet, abi.OpCacheGet, abi.OpAPIPatch, abi.OpAPIDelete}
 	opsDelete = []abi.Op{abi.OpAPIDelete}
 	opsPatch  = []abi.Op{abi.OpAPIPatch}
-	opsList   = []abi.Op{abi.OpAPIList}
+	opsList   = []abi.Op{abi.OpAPIList, abi.OpCacheList}
 	opsRead   = []abi.Op{abi.OpAPIGet, abi.OpAPIList}
+	opsCache  = []abi.Op{abi.OpCacheGet, abi.OpCacheList}
 )
 
 // requestKeys leaves out apiVersion, kind and namespace: every operation takes
@@ -55,7 +56,7 @@ var requestKeys = []requestKey{
 	{"propagationPolicy", func(r *abi.APIRequest) bool { return r.PropagationPolicy != "" }, opsDelete, nil},
 	{"gracePeriodSeconds", func(r *abi.APIRequest) bool { return r.GracePeriodSeconds != nil }, opsDelete, nil},
 	{"labelSelector", func(r *abi.APIRequest) bool { return r.LabelSelector != "" }, opsList, nil},
-	{"fieldSelector", func(r *abi.APIRequest) bool { return r.FieldSelector != "" }, opsList, nil},
+	{"fieldSelector", func(r *abi.APIRequest) bool { return r.FieldSelector != "" }, []abi.Op{abi.OpAPIList}, nil},
 	{"limit", func(r *abi.APIRequest) bool { return r.Limit != 0 }, opsList, nil},
 	{"continue", func(r *abi.APIRequest) bool { return r.Continue != "" }, opsList, nil},
 	{"resourceVersion", func(r *abi.APIRequest) bool { return r.ResourceVersion != "" }, opsRead, nil},

@@ -96,6 +96,24 @@ func (p *Policy) Missing(a Attributes) abi.Capability {
 	return c
 }
 
+// check asks for each of the verbs. The refusal that it returns names those that
+// are missing in one rule; nil means that all are allowed.
+func (p *Policy) check(a Attributes, verbs ...string) *refusal {
+	var missing []string
+	for _, a.Verb = range verbs {
+		if !p.Allows(a) {
+			missing = append(missing, a.Verb)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	a.Verb = missing[0]
+	rule := p.Missing(a)
+	rule.Verbs = missing
+	return &refusal{abi.StatusDenied, deniedMessage(&a, &rule), &rule}
+}
+
 func allows(r *abi.Capability, a *Attributes) bool {
 	switch {
 	case r.Group != a.Group || r.Resource != a.Resource:

@@ -2,6 +2,7 @@ package kubeapi
 
 import (
 	"encoding/json"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,6 +20,8 @@ type request struct {
 	// map or an array.
 	object map[string]any
 	patch  any
+	// encoded is the JSON of the body where it is there already.
+	encoded []byte
 
 	kind Kind
 	key  abi.Key
@@ -133,9 +136,9 @@ func (r *request) checkScope() error {
 	switch {
 	case !r.kind.Namespaced && r.key.Namespace != "":
 		return badf("namespace: %s is cluster-scoped: leave the namespace out", r.kind.Kind)
-	case r.kind.Namespaced && r.key.Namespace == "" && r.op != abi.OpAPIList:
+	case r.kind.Namespaced && r.key.Namespace == "" && !r.lists():
 		return badf("namespace: is needed by %s: %s is namespaced, and there is no default namespace", r.op, r.kind.Kind)
-	case r.key.Name == "" && r.op != abi.OpAPIList && (r.op != abi.OpAPICreate || r.Subresource != ""):
+	case r.key.Name == "" && !r.lists() && (r.op != abi.OpAPICreate || r.Subresource != ""):
 		return badf("name is needed by %s", r.op)
 	}
 	return nil
@@ -159,11 +162,17 @@ func (r *request) attributes() Attributes {
 var verbs = map[abi.Op]string{
 	abi.OpAPIGet: VerbGet, abi.OpAPIList: VerbList, abi.OpAPICreate: VerbCreate, abi.OpAPIUpdate: VerbUpdate,
 	abi.OpAPIPatch: VerbPatch, abi.OpAPIApply: VerbPatch, abi.OpAPIDelete: VerbDelete,
+	abi.OpCacheGet: VerbGet, abi.OpCacheList: VerbList,
 }
+
+// lists reports whether the answer is a list.
+func (r *request) lists() bool { return slices.Contains(opsList, r.op) }
 
 // body returns the body of the HTTP request, nil where there is none.
 func (r *request) body() ([]byte, error) {
 	switch {
+	case r.encoded != nil:
+		return r.encoded, nil
 	case r.object != nil:
 		return json.Marshal(r.object)
 	case r.patch != nil:

@@ -21,9 +21,42 @@ var patchTypes = map[abi.PatchType]types.PatchType{
 
 // send carries out a request that has been checked and allowed.
 func (a *API) send(ctx context.Context, r *request) abi.Response {
+	js, err := a.exchange(ctx, r)
+	if err != nil {
+		return fromError(ctx, r.op, err)
+	}
+	return transcode(js)
+}
+
+// exchange sends a request and returns the JSON of the answer. A write waits
+// for nothing, is refused where the gate is closed, and is told to the run that
+// ctx carries once the API server has accepted it. Errors are *refusal,
+// *apierrors.StatusError, and what a connection that fails says.
+func (a *API) exchange(ctx context.Context, r *request) ([]byte, error) {
+	if r.reads() {
+		return a.roundTrip(ctx, r)
+	}
+	open, done, err := enter(ctx, a.gate)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	js, err := a.roundTrip(open, r)
+	if err == nil {
+		a.tell(ctx, r, js)
+		return js, nil
+	}
+	if _, answered := errors.AsType[*apierrors.StatusError](err); !answered && errors.Is(context.Cause(open), errGateClosed) {
+		return nil, &refusal{status: abi.StatusCancelled, message: errGateClosed.message + carriedOut}
+	}
+	return nil, err
+}
+
+// roundTrip sends a request once, and again as Call says.
+func (a *API) roundTrip(ctx context.Context, r *request) ([]byte, error) {
 	body, err := r.body()
 	if err != nil {
-		return refuse(abi.StatusInternal, fmt.Sprintf("request of %s: %v", r.op, err))
+		return nil, &refusal{status: abi.StatusInternal, message: fmt.Sprintf("request of %s: %v", r.op, err)}
 	}
 	h := a.newRequest(r).AbsPath(r.path()...).WarningHandlerWithContext(warnings{a})
 	if body != nil {
@@ -36,17 +69,17 @@ func (a *API) send(ctx context.Context, r *request) abi.Response {
 		if r.Subresource == "" && isNoSuchResource(err) {
 			a.resolver.expire()
 		}
-		return fromError(ctx, r.op, r.asConflict(err))
+		return nil, r.asConflict(err)
 	}
 	js, err := result.Raw()
 	if err != nil {
-		return fromError(ctx, r.op, err)
+		return nil, err
 	}
 	if mediaType, _, err := mime.ParseMediaType(contentType); err != nil || mediaType != "application/json" {
-		return refuse(abi.StatusBadRequest, fmt.Sprintf("subresource: %s of %s answers with %q, and %s can only pass on objects",
-			r.Subresource, r.kind.Kind, contentType, r.op))
+		return nil, &refusal{status: abi.StatusBadRequest, message: fmt.Sprintf("subresource: %s of %s answers with %q, and %s can only pass on objects",
+			r.Subresource, r.kind.Kind, contentType, r.op)}
 	}
-	return transcode(js)
+	return js, nil
 }
 
 func (a *API) newRequest(r *request) *rest.Request {
@@ -108,15 +141,22 @@ func (a *API) setParams(h *rest.Request, r *request) {
 		set("dryRun", "All")
 	}
 	if slices.Contains(opsWrite, r.op) {
-		manager := r.FieldManager
-		if manager == "" {
-			manager = a.manager
-		}
-		set("fieldManager", manager)
+		set("fieldManager", a.managerOf(r))
 	}
 	if r.op == abi.OpAPIApply {
 		set("force", strconv.FormatBool(r.Force))
 	}
+}
+
+// managerOf returns the field manager of a write, "" for a deletion.
+func (a *API) managerOf(r *request) string {
+	switch {
+	case !slices.Contains(opsWrite, r.op):
+		return ""
+	case r.FieldManager != "":
+		return r.FieldManager
+	}
+	return a.manager
 }
 
 // asConflict makes a conflict of a refusal that says that our uid is not the

@@ -1,0 +1,83 @@
+package kubeapi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+const subresourceStatus = "status"
+
+// applyStatus applies the declared status to the owner, unless that is what the
+// last apply did and the object has not changed since.
+func (a *API) applyStatus(ctx context.Context, o *owner, m *remembered, d *abi.Declared) error {
+	r := &request{
+		op: abi.OpAPIApply, kind: o.kind, key: o.key,
+		APIRequest: abi.APIRequest{Subresource: subresourceStatus, Force: d.Force, Preconditions: &abi.Preconditions{UID: o.uid}},
+	}
+	fail := func(err error) *WriteError { return a.writeError(ctx, StepStatus, r, err) }
+	var err error
+	if r.encoded, err = encodeStatus(o, d.Status); err != nil {
+		return fail(err)
+	}
+	dig := digestOf(r.encoded, d.Force)
+	if o.resourceVersion != "" && m.status == (appliedStatus{dig, o.resourceVersion}) {
+		return nil
+	}
+	if e := a.checkStatus(ctx, o.kind); e != nil {
+		e.Key = o.key
+		return e
+	}
+	if denied := a.policy.check(r.attributes(), VerbPatch); denied != nil {
+		return fail(denied)
+	}
+	m.status = appliedStatus{}
+	js, err := a.exchange(ctx, r)
+	if err != nil {
+		e := fail(err)
+		if e.Reason == "NotFound" {
+			e.Class = abi.ErrorConflict // it was deleted: the next run knows
+		}
+		return e
+	}
+	var body answered
+	if err := json.Unmarshal(js, &body); err != nil {
+		return fail(err)
+	}
+	m.status = appliedStatus{dig, body.Metadata.ResourceVersion}
+	return nil
+}
+
+// encodeStatus returns the body of the apply. Its uid is a precondition: the object may
+// have been deleted and made again.
+func encodeStatus(o *owner, packed []byte) ([]byte, error) {
+	status, err := abi.DecodeObject(packed)
+	if err != nil {
+		return nil, badf("%v", err)
+	}
+	apiVersion, kind := o.kind.GVK().ToAPIVersionAndKind()
+	meta := map[string]any{"name": o.key.Name, "uid": o.uid}
+	if o.key.Namespace != "" {
+		meta["namespace"] = o.key.Namespace
+	}
+	return json.Marshal(map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": meta, "status": status})
+}
+
+// checkStatus makes sure that the kind has a status subresource: else the API
+// server would drop the status of an ordinary apply without a word.
+func (a *API) checkStatus(ctx context.Context, kind Kind) *WriteError {
+	known, err := a.resolver.ResolveGVK(ctx, kind.GVK())
+	if err != nil {
+		return a.writeError(ctx, StepStatus, &request{kind: kind}, err)
+	}
+	if _, ok := known.subresources[subresourceStatus]; ok {
+		return nil
+	}
+	a.resolver.expire() // its CustomResourceDefinition may be given one
+	e := a.writeError(ctx, StepStatus, &request{kind: kind}, fmt.Errorf("%s has no status subresource, so that the result may not have a status: "+
+		"give its CustomResourceDefinition \"subresources: {status: {}}\"", kind))
+	e.Class, e.Reason = abi.ErrorPermanent, ReasonNoStatus
+	return e
+}

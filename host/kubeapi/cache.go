@@ -1,0 +1,193 @@
+package kubeapi
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/vmihailenco/msgpack/v5"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+// defaultPage is how many objects cache_list returns where no limit is given,
+// and how many are asked of the cache at a time.
+const defaultPage = 500
+
+// Cache is what the watches of a controller have brought. It may be asked by
+// any number of goroutines. Objects are msgpack and are not changed afterwards.
+//
+// An error that has a method Status() abi.Status says why there is no answer:
+// StatusNotSynced, if the watch has not listed yet, or StatusBadRequest, if the
+// controller does not watch the resource, or not there. Any other error is
+// StatusInternal.
+type Cache interface {
+	// Get returns an object, nil if it is not there.
+	Get(gvr schema.GroupVersionResource, key abi.Key) (object []byte, err error)
+	// List returns up to limit objects whose key comes after the given one, in the
+	// order of namespace and name, and the key of the last of them. An empty
+	// namespace means all. More says that there are further ones.
+	List(gvr schema.GroupVersionResource, namespace string, selector labels.Selector, after abi.Key, limit int) (
+		objects [][]byte, more bool, last abi.Key, err error)
+}
+
+// cacheGet serves cache_get, once it is allowed.
+func (a *API) cacheGet(r *request) abi.Response {
+	object, err := a.cache.Get(r.kind.GVR(), r.key)
+	if err != nil {
+		return r.fromCache(err)
+	}
+	if object == nil {
+		status := apierrors.NewNotFound(r.kind.GVR().GroupResource(), r.key.Name).Status()
+		return fromStatus(&status)
+	}
+	if len(object) > abi.MaxBytes {
+		return refuse(abi.StatusTooLarge, fmt.Sprintf("the object has %d bytes, and at most %d may be passed", len(object), abi.MaxBytes))
+	}
+	return abi.Response{Body: object}
+}
+
+// cacheList serves cache_list, once it is allowed. A page ends at the limit, or
+// before the object that would make it too large.
+func (a *API) cacheList(r *request) abi.Response {
+	selector, err := labels.Parse(r.LabelSelector)
+	if err != nil {
+		return refuse(abi.StatusBadRequest, "labelSelector: "+shorten(err.Error()))
+	}
+	after, err := parseContinue(r.Continue)
+	if err != nil {
+		return refuse(abi.StatusBadRequest, err.Error())
+	}
+	if r.Limit < 0 {
+		return refuse(abi.StatusBadRequest, fmt.Sprintf("limit: %d is negative", r.Limit))
+	}
+	p := page{last: after, more: true}
+	for left := cmp.Or(r.Limit, defaultPage); p.more && left > 0 && !p.full; left -= int64(p.fresh) {
+		objects, more, last, err := a.cache.List(r.kind.GVR(), r.key.Namespace, selector, p.last, int(min(left, defaultPage)))
+		if err != nil {
+			return r.fromCache(err)
+		}
+		if err := p.add(objects, last); err != nil {
+			return refuse(abi.StatusTooLarge, err.Error())
+		}
+		p.more = p.full || more && len(objects) > 0
+	}
+	return p.response(r.kind)
+}
+
+// fromCache returns the answer for an error of the cache.
+func (r *request) fromCache(err error) abi.Response {
+	var known interface{ Status() abi.Status }
+	if !errors.As(err, &known) {
+		return refuse(abi.StatusInternal, fmt.Sprintf("cache of %s: %v", r.kind.Name(), err))
+	}
+	message := fmt.Sprintf("cache of %s: %v", r.kind.Name(), err)
+	if known.Status() == abi.StatusBadRequest {
+		message += fmt.Sprintf("; add this to the watches of the module's manifest, with a map, or to owns: {%q:%q,%q:%q,%q:%q}",
+			"group", r.kind.Group, "version", r.kind.Version, "kind", r.kind.Kind)
+	}
+	return refuse(known.Status(), message)
+}
+
+// page is a list on its way.
+type page struct {
+	items []byte
+	n     int
+	// fresh is how many objects the last add took.
+	fresh      int
+	last       abi.Key
+	more, full bool
+}
+
+// pageRoom is left for what stands around the items of a list.
+const pageRoom = 4 << 10
+
+// add appends objects, of which the last has the key last, until the page is
+// full.
+func (p *page) add(objects [][]byte, last abi.Key) error {
+	p.fresh = 0
+	for i, object := range objects {
+		if len(p.items)+len(object) <= abi.MaxBytes-pageRoom {
+			p.items = append(p.items, object...)
+			p.n++
+			p.fresh++
+			continue
+		}
+		p.full = true
+		if p.n == 0 {
+			return fmt.Errorf("the first object has %d bytes, and at most %d may be passed", len(object), abi.MaxBytes-pageRoom)
+		}
+		if i == 0 {
+			return nil
+		}
+		before, err := unpack(objects[i-1])
+		if err != nil {
+			return err
+		}
+		p.last = before.key()
+		return nil
+	}
+	if len(objects) > 0 {
+		p.last = last
+	}
+	return nil
+}
+
+// response writes the page as a list of the API server's form, its keys in
+// order as abi.AppendValue has them.
+func (p *page) response(kind Kind) abi.Response {
+	apiVersion, name := kind.GVK().ToAPIVersionAndKind()
+	meta := map[string]any{}
+	if p.more {
+		meta["continue"] = formatContinue(p.last)
+	}
+	metadata, err := abi.AppendValue(nil, meta)
+	if err != nil {
+		return refuse(abi.StatusInternal, "cache_list: "+err.Error())
+	}
+	var b bytes.Buffer
+	b.Grow(len(p.items) + len(metadata) + 128)
+	e := msgpack.NewEncoder(&b)
+	err = errors.Join(e.EncodeMapLen(4),
+		e.EncodeString("apiVersion"), e.EncodeString(apiVersion),
+		e.EncodeString("items"), e.EncodeArrayLen(p.n), raw(&b, p.items),
+		e.EncodeString("kind"), e.EncodeString(name+"List"),
+		e.EncodeString("metadata"), raw(&b, metadata))
+	if err != nil {
+		return refuse(abi.StatusInternal, "cache_list: "+err.Error())
+	}
+	return abi.Response{Body: b.Bytes()}
+}
+
+func raw(b *bytes.Buffer, value []byte) error {
+	_, err := b.Write(value)
+	return err
+}
+
+// continueVersion starts every continue token, so that its form can change.
+const continueVersion = "1/"
+
+// formatContinue returns the token that continues a list after a key. It names
+// a place in the order of all keys, so that it stays good whatever changes.
+func formatContinue(after abi.Key) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(continueVersion + after.Namespace + "/" + after.Name))
+}
+
+func parseContinue(token string) (abi.Key, error) {
+	if token == "" {
+		return abi.Key{}, nil
+	}
+	text, err := base64.RawURLEncoding.DecodeString(token)
+	rest, ok := strings.CutPrefix(string(text), continueVersion)
+	namespace, name, found := strings.Cut(rest, "/")
+	if err != nil || !ok || !found || name == "" {
+		return abi.Key{}, badf("continue: %q is not from an answer of cache_list", shorten(token))
+	}
+	return abi.Key{Namespace: namespace, Name: name}, nil
+}

@@ -1,0 +1,155 @@
+package kubeapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+// Children is what the cache knows of the children of an object. It may be
+// asked by any number of goroutines.
+type Children interface {
+	// Children calls yield with each object in the cache whose controller owner
+	// has this uid, until yield returns false. Only kinds that the module owns
+	// are among them. The owner's key is given for caches that look up by it.
+	Children(owner abi.Key, uid string, yield func(gvr schema.GroupVersionResource, child abi.Key, uid, resourceVersion string) bool)
+}
+
+// cachedChild is a child as the cache knows it.
+type cachedChild struct {
+	gvr                  schema.GroupVersionResource
+	key                  abi.Key
+	uid, resourceVersion string
+}
+
+// Declare makes a declared result true of the cluster: it applies the children
+// in their order with server-side apply, then, if d.Prune, deletes what the
+// owner controls and d does not list, then applies the status. It stops at the
+// first error: what was applied stays, and nothing is pruned and no status is
+// written, since a status speaks of the whole.
+//
+// All children are checked before the first is sent: their keys, that none is
+// there twice, the policy (patch and create, which server-side apply needs). The
+// host makes the owner their controller; a child that has another one is left
+// alone, and is a conflict.
+//
+// A request that cannot change anything is not sent: one whose bytes are those
+// of the last that was accepted, while the object's resourceVersion in the cache
+// is still the one that it led to. If the object has changed since then, its
+// event is on its way, and causes another run.
+//
+// An error is a *WriteError, in which errors.As finds an *abi.ResultError.
+// Any number of goroutines may declare for different owners.
+func (a *API) Declare(ctx context.Context, of Owner, d *abi.Declared) error {
+	o, err := of.read()
+	if err != nil {
+		return fmt.Errorf("declared result of %s: %w", of.Kind.Name(), err)
+	}
+	children, err := a.prepare(ctx, o, d)
+	if err != nil {
+		return err
+	}
+	m := a.memory.take(o.key, o.uid)
+	defer a.memory.put(o.key, m)
+	cached := a.cachedChildren(o)
+	if err := a.applyAll(ctx, o, m, children, cached); err != nil {
+		return err
+	}
+	if d.Prune {
+		if err := a.prune(ctx, o, m, cached); err != nil {
+			return err
+		}
+	}
+	if d.Status == nil {
+		return nil
+	}
+	return a.applyStatus(ctx, o, m, d)
+}
+
+// Forget drops what Declare remembers of an object, which is gone.
+func (a *API) Forget(key abi.Key) { a.memory.forget(key) }
+
+func (a *API) cachedChildren(o *owner) []cachedChild {
+	var cached []cachedChild
+	if a.children == nil {
+		return nil
+	}
+	a.children.Children(o.key, o.uid, func(gvr schema.GroupVersionResource, key abi.Key, uid, resourceVersion string) bool {
+		cached = append(cached, cachedChild{gvr, key, uid, resourceVersion})
+		return true
+	})
+	return cached
+}
+
+// applyAll applies the children; after success, m knows these children and no
+// other.
+func (a *API) applyAll(ctx context.Context, o *owner, m *remembered, children []child, cached []cachedChild) error {
+	versions := make(map[string]string, len(cached))
+	for i := range cached {
+		versions[cached[i].uid] = cached[i].resourceVersion
+	}
+	listed := make(map[childRef]appliedChild, len(children))
+	for i := range children {
+		c := &children[i]
+		ref := c.ref()
+		last, known := m.children[ref]
+		if !known || last.digest != c.digest || last.resourceVersion == "" || versions[last.uid] != last.resourceVersion {
+			delete(m.children, ref) // whatever comes of it, the last request is no longer the last
+			js, err := a.exchange(ctx, c.request)
+			if err != nil {
+				return a.applyError(ctx, o, c.request, err).at(i)
+			}
+			var body answered
+			if err := json.Unmarshal(js, &body); err != nil {
+				return a.writeError(ctx, StepApply, c.request, err).at(i)
+			}
+			last = appliedChild{c.digest, body.Metadata.UID, body.Metadata.ResourceVersion}
+			m.children[ref] = last
+		}
+		listed[ref] = last
+	}
+	m.children = listed
+	return nil
+}
+
+// applyError is writeError for a child. The API server lets no object have two
+// controllers: where that is why it refused, the error names the other one.
+func (a *API) applyError(ctx context.Context, o *owner, r *request, err error) *WriteError {
+	e := a.writeError(ctx, StepApply, r, err)
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	if !ok || !apierrors.IsInvalid(err) || status.ErrStatus.Details == nil || !slices.ContainsFunc(status.ErrStatus.Details.Causes, aboutOwners) {
+		return e
+	}
+	live, getErr := a.read(ctx, r.kind, r.key)
+	if getErr != nil {
+		return e
+	}
+	if other := metav1.GetControllerOfNoCopy(live); other != nil && string(other.UID) != o.uid {
+		e.Class, e.Reason = abi.ErrorConflict, ReasonForeignController
+		e.Err = fmt.Errorf("it belongs to %s %s, its controller: delete it, or name the child differently: %w", other.Kind, other.Name, err)
+	}
+	return e
+}
+
+func aboutOwners(cause metav1.StatusCause) bool { return cause.Field == "metadata.ownerReferences" }
+
+// read reads the metadata of an object from the API server.
+func (a *API) read(ctx context.Context, kind Kind, key abi.Key) (*metav1.ObjectMeta, error) {
+	js, err := a.exchange(ctx, &request{op: abi.OpAPIGet, kind: kind, key: key})
+	if err != nil {
+		return nil, err
+	}
+	var object metav1.PartialObjectMetadata
+	if err := json.Unmarshal(js, &object); err != nil {
+		return nil, err
+	}
+	return &object.ObjectMeta, nil
+}

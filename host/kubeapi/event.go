@@ -1,0 +1,158 @@
+package kubeapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	typedeventsv1 "k8s.io/client-go/kubernetes/typed/events/v1"
+	"k8s.io/client-go/rest"
+	clientevents "k8s.io/client-go/tools/events"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/kubeapi/events"
+)
+
+// eventsKind is the kind of what event_record makes.
+var eventsKind = Kind{Group: eventsv1.GroupName, Version: "v1", Kind: "Event", Resource: "events", Namespaced: true}
+
+// defaultAction is the action of an event that names none.
+const defaultAction = "Reconcile"
+
+// nilValue is msgpack's nil, the answer of an operation that has none.
+var nilValue = []byte{0xc0}
+
+// Run records the events of event_record until ctx ends; without it they are
+// queued, and dropped beyond a bound. Nothing else of an API needs it. It is
+// called once.
+func (a *API) Run(ctx context.Context) error { return a.events.Run(ctx) }
+
+// EventCounts says what became of the events of event_record until now.
+func (a *API) EventCounts() events.Counts { return a.events.Counts() }
+
+// recordEvent serves event_record. That an event was dropped is no error of the
+// guest: it is counted.
+func (a *API) recordEvent(ctx context.Context, req []byte) abi.Response {
+	r, unknown, err := abi.DecodeEventRequest(req)
+	if err != nil {
+		return refuse(abi.StatusBadRequest, fmt.Sprintf("request of %s: %v", abi.OpEventRecord, err))
+	}
+	a.report(abi.OpEventRecord, unknown)
+	e, err := eventOf(ctx, &r)
+	if err != nil {
+		return refuse(abi.StatusBadRequest, err.Error())
+	}
+	namespace := e.Regarding.Namespace
+	if namespace == "" {
+		namespace = metav1.NamespaceDefault // where client-go puts events of cluster-scoped objects
+	}
+	where := Attributes{Group: eventsKind.Group, Resource: eventsKind.Resource, Namespace: namespace}
+	if denied := a.policy.check(where, VerbCreate, VerbPatch); denied != nil {
+		return denied.response()
+	}
+	a.events.Record(*e)
+	return abi.Response{Body: nilValue}
+}
+
+// eventOf checks a request. Errors are a badRequest.
+func eventOf(ctx context.Context, r *abi.EventRequest) (*events.Event, error) {
+	e := &events.Event{Type: r.Type, Reason: r.Reason, Action: r.Action, Note: r.Note}
+	if e.Type == "" {
+		e.Type = corev1.EventTypeNormal
+	}
+	if e.Action == "" {
+		e.Action = defaultAction
+	}
+	switch {
+	case e.Type != corev1.EventTypeNormal && e.Type != corev1.EventTypeWarning:
+		return nil, badf("type: %q is neither %s nor %s", shorten(e.Type), corev1.EventTypeNormal, corev1.EventTypeWarning)
+	case e.Reason == "":
+		return nil, badf("reason is needed by %s", abi.OpEventRecord)
+	case len(e.Reason) > events.MaxReason:
+		return nil, badf("reason: it has %d bytes, and at most %d are allowed", len(e.Reason), events.MaxReason)
+	case len(e.Action) > events.MaxAction:
+		return nil, badf("action: it has %d bytes, and at most %d are allowed", len(e.Action), events.MaxAction)
+	}
+	regarding, err := referenceOf(ctx, "regarding", r.Regarding)
+	if err != nil {
+		return nil, err
+	}
+	e.Regarding = *regarding
+	if r.Related != nil {
+		if e.Related, err = referenceOf(ctx, "related", r.Related); err != nil {
+			return nil, err
+		}
+	}
+	return e, nil
+}
+
+// referenceOf turns the object of a request into a reference; nil is the object
+// that is reconciled. It leaves out the resourceVersion, so that the events of
+// all versions of the object make one series.
+func referenceOf(ctx context.Context, key string, o *abi.EventObject) (*corev1.ObjectReference, error) {
+	if o == nil {
+		run := abi.RunFrom(ctx)
+		if run == nil || run.Object == nil {
+			return nil, badf("%s is needed: the object that is reconciled is gone", key)
+		}
+		p, err := unpack(run.Object)
+		if err != nil {
+			return nil, err
+		}
+		o = &abi.EventObject{APIVersion: p.APIVersion, Kind: p.Kind, Namespace: p.Metadata.Namespace, Name: p.Metadata.Name, UID: p.Metadata.UID}
+	}
+	gv, err := schema.ParseGroupVersion(o.APIVersion)
+	if err != nil || gv.Version == "" || o.Kind == "" || o.Name == "" {
+		return nil, badf("%s: apiVersion, kind and name are needed, and for a namespaced object its namespace", key)
+	}
+	for _, segment := range []string{o.Name, o.Namespace} {
+		if msgs := rest.IsValidPathSegmentName(segment); len(msgs) > 0 {
+			return nil, badf("%s: %q %s", key, shorten(segment), msgs[0])
+		}
+	}
+	return &corev1.ObjectReference{APIVersion: o.APIVersion, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, UID: types.UID(o.UID)}, nil
+}
+
+// eventSink sends events through a client of ours, while the gate is open.
+type eventSink struct {
+	clientevents.EventSinkImpl
+
+	gate Gate
+}
+
+func newEventSink(c *Client, gate Gate) (*eventSink, error) {
+	config := rest.CopyConfig(c.config)
+	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	typed, err := typedeventsv1.NewForConfigAndClient(config, c.rest.Client)
+	if err != nil {
+		return nil, fmt.Errorf("api server[%s]: events: %w", c.host, err)
+	}
+	return &eventSink{clientevents.EventSinkImpl{Interface: typed}, gate}, nil
+}
+
+// Create implements EventSink.
+func (s *eventSink) Create(ctx context.Context, e *eventsv1.Event) (*eventsv1.Event, error) {
+	return s.gated(ctx, func(ctx context.Context) (*eventsv1.Event, error) { return s.EventSinkImpl.Create(ctx, e) })
+}
+
+// Patch implements EventSink.
+func (s *eventSink) Patch(ctx context.Context, e *eventsv1.Event, data []byte) (*eventsv1.Event, error) {
+	return s.gated(ctx, func(ctx context.Context) (*eventsv1.Event, error) { return s.EventSinkImpl.Patch(ctx, e, data) })
+}
+
+func (s *eventSink) gated(ctx context.Context, do func(context.Context) (*eventsv1.Event, error)) (*eventsv1.Event, error) {
+	open, done, err := enter(ctx, s.gate)
+	if err != nil {
+		// As a status, so that client-go does not try again.
+		return nil, apierrors.NewGenericServerResponse(http.StatusServiceUnavailable, "", eventsKind.GVR().GroupResource(), "", err.Error(), 0, false)
+	}
+	defer done()
+	return do(open)
+}

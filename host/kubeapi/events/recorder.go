@@ -1,0 +1,201 @@
+// Package events records events (events.k8s.io/v1) for modules, with client-go's
+// recorder: events that differ in their note only become one with a series.
+//
+// What a guest records goes through a bounded queue and a limit for each object,
+// so that it never waits and cannot flood the API server:
+//
+//	recorder := events.New(events.Config{Sink: sink, Controller: "web", Logger: logger})
+//	go recorder.Run(ctx)
+//	recorder.Record(event)
+package events
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+	clientevents "k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
+)
+
+// Limits of what the API server takes, in bytes (validation of events.k8s.io/v1).
+const (
+	MaxReason = 128
+	MaxAction = 128
+	MaxNote   = 1024
+
+	maxInstance = 128
+)
+
+// queueSize is how many events wait for Run, as in client-go's broadcaster.
+const queueSize = 1000
+
+// Event is one event to be recorded.
+type Event struct {
+	// Type is corev1.EventTypeNormal or EventTypeWarning.
+	Type                 string
+	Reason, Action, Note string
+	Regarding            corev1.ObjectReference
+	// Related is nil where there is no second object.
+	Related *corev1.ObjectReference
+}
+
+// Counts says what became of the events that were given to Record.
+type Counts struct {
+	// Recorded are requests that the API server has accepted. Events of a series
+	// share them.
+	Recorded uint64
+	// Limited were dropped by the limit of their object, Dropped because the queue
+	// was full, or too many waited for the API server.
+	Limited, Dropped uint64
+	// Refused are those that the API server did not take.
+	Refused uint64
+}
+
+// Config says what a Recorder is made of. Sink and Controller are needed.
+type Config struct {
+	// Sink sends events to the API server.
+	Sink clientevents.EventSink
+	// Controller is the controller's name. Events name "wasmctl/" and this name as
+	// what reports them.
+	Controller string
+	// Logger gets what the API server refuses, each reason once; nil is slog's
+	// default.
+	Logger *slog.Logger
+}
+
+// Recorder records events. Record may be called by any number of goroutines, at
+// any time; nothing is sent unless Run runs.
+type Recorder struct {
+	config Config
+	queue  chan Event
+	limit  *limiter
+
+	recorded, limited, dropped, refused atomic.Uint64
+}
+
+// New returns a recorder. It starts nothing.
+func New(c Config) *Recorder {
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return &Recorder{config: c, queue: make(chan Event, queueSize), limit: newLimiter()}
+}
+
+// Record takes an event and reports whether it will be recorded, as far as is
+// known. It never waits. A note that is too long is cut.
+func (r *Recorder) Record(e Event) bool {
+	if len(e.Note) > MaxNote {
+		e.Note = strings.ToValidUTF8(e.Note[:MaxNote-len("...")], "") + "..."
+	}
+	if !r.limit.allows(&e) {
+		r.limited.Add(1)
+		return false
+	}
+	select {
+	case r.queue <- e:
+		return true
+	default:
+		r.dropped.Add(1)
+		return false
+	}
+}
+
+// Counts returns what has become of events until now.
+func (r *Recorder) Counts() Counts {
+	return Counts{Recorded: r.recorded.Load(), Limited: r.limited.Load(), Dropped: r.dropped.Load(), Refused: r.refused.Load()}
+}
+
+// Run records events until ctx ends, and returns when no request is under way
+// any more. Events that wait then are lost, as with every client of
+// Kubernetes: they are kept for people, and no program may rely on one. It is
+// called once.
+func (r *Recorder) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(klog.NewContext(ctx, klog.Logger{})) // our sink logs
+	defer cancel()
+	sink := &sink{Recorder: r, pending: map[string]int{}, logged: map[string]bool{}, slots: make(chan struct{}, maxAtOnce)}
+	broadcaster := clientevents.NewBroadcaster(sink)
+	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
+		broadcaster.Shutdown()
+		return fmt.Errorf("events: %w", err)
+	}
+	recorder := broadcaster.NewRecorder(scheme.Scheme, reportingController(r.config.Controller)).WithLogger(klog.Logger{})
+	for {
+		select {
+		case e := <-r.queue:
+			var related k8sruntime.Object
+			if e.Related != nil {
+				related = e.Related
+			}
+			recorder.Eventf(&e.Regarding, related, e.Type, e.Reason, e.Action, "%s", e.Note)
+		case <-ctx.Done():
+			cancel()
+			broadcaster.Shutdown()
+			sink.close()
+			return nil
+		}
+	}
+}
+
+// reportingController is the name under which events are reported: a qualified
+// name, whose second part has at most 63 bytes of letters, digits, "-", "_" and
+// ".", the first and last of them a letter or digit. ReportingInstance, which
+// has the host's name behind it, must fit too.
+func reportingController(controller string) string {
+	const limit = 50
+	name := strings.Map(func(c rune) rune {
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '_', c == '.':
+			return c
+		}
+		return '-'
+	}, controller)
+	name = strings.Trim(name[:min(len(name), limit)], "-_.")
+	if name == "" {
+		name = "controller"
+	}
+	return "wasmctl/" + name
+}
+
+// fit makes an event valid where client-go did not: the name of the host may be
+// long.
+func fit(e *eventsv1.Event) {
+	if len(e.ReportingInstance) > maxInstance {
+		e.ReportingInstance = e.ReportingInstance[:maxInstance]
+	}
+}
+
+// closable counts what is under way, and lets its owner wait for the end.
+type closable struct {
+	mu     sync.Mutex
+	closed bool           // guarded by mu
+	wg     sync.WaitGroup // Add with mu held and closed false
+}
+
+// begin reports whether something may start; if so, end must follow.
+func (c *closable) begin() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return false
+	}
+	c.wg.Add(1)
+	return true
+}
+
+func (c *closable) end() { c.wg.Done() }
+
+// close lets nothing start any more and waits for what is under way.
+func (c *closable) close() {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.wg.Wait()
+}

@@ -1,0 +1,122 @@
+package events
+
+import (
+	"context"
+	"net/http"
+	"sync"
+
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// maxAtOnce is how many requests are under way at a time.
+	maxAtOnce = 4
+	// maxPending is how many events wait for their turn or their next try. While
+	// the API server is down client-go tries each twelve times, ten seconds apart.
+	maxPending = 1000
+	maxTries   = 12
+	// maxReasons is how many different refusals are logged.
+	maxReasons = 64
+)
+
+// sink is the API server as client-go's broadcaster sees it: with bounds on
+// what waits, and with an end.
+type sink struct {
+	*Recorder
+	closable
+
+	slots chan struct{} // one token per request under way
+
+	pendingMu sync.Mutex
+	pending   map[string]int  // tries by name; guarded by pendingMu
+	logged    map[string]bool // reasons of refusals; guarded by pendingMu
+}
+
+// Create implements EventSink.
+func (s *sink) Create(ctx context.Context, e *eventsv1.Event) (*eventsv1.Event, error) {
+	fit(e)
+	return s.send(ctx, e, func(ctx context.Context) (*eventsv1.Event, error) { return s.config.Sink.Create(ctx, e) })
+}
+
+// Update implements EventSink.
+func (s *sink) Update(ctx context.Context, e *eventsv1.Event) (*eventsv1.Event, error) {
+	return s.send(ctx, e, func(ctx context.Context) (*eventsv1.Event, error) { return s.config.Sink.Update(ctx, e) })
+}
+
+// Patch implements EventSink.
+func (s *sink) Patch(ctx context.Context, e *eventsv1.Event, data []byte) (*eventsv1.Event, error) {
+	return s.send(ctx, e, func(ctx context.Context) (*eventsv1.Event, error) { return s.config.Sink.Patch(ctx, e, data) })
+}
+
+// givenUp is an error that client-go does not try again.
+func givenUp() error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusServiceUnavailable, Message: "event given up"}}
+}
+
+func (s *sink) send(ctx context.Context, e *eventsv1.Event, do func(context.Context) (*eventsv1.Event, error)) (*eventsv1.Event, error) {
+	if !s.begin() {
+		return nil, givenUp()
+	}
+	defer s.end()
+	name := e.Namespace + "/" + e.Name
+	if !s.enqueue(name) {
+		s.dropped.Add(1)
+		return nil, givenUp()
+	}
+	select {
+	case s.slots <- struct{}{}:
+	case <-ctx.Done():
+		return nil, givenUp()
+	}
+	made, err := do(ctx)
+	<-s.slots
+	return made, s.finish(name, err)
+}
+
+// enqueue counts a try, and reports whether there is room for it.
+func (s *sink) enqueue(name string) bool {
+	s.pendingMu.Lock()
+	defer s.pendingMu.Unlock()
+	if _, again := s.pending[name]; !again && len(s.pending) >= maxPending {
+		return false
+	}
+	s.pending[name]++
+	return true
+}
+
+// finish counts what became of a try. What client-go does next depends on the
+// error: it gives up after an answer of the API server (but makes an event whose
+// series is gone anew), and tries again after anything else.
+func (s *sink) finish(name string, err error) error {
+	s.pendingMu.Lock()
+	defer s.pendingMu.Unlock()
+	status, answered := err.(*apierrors.StatusError) //nolint:errorlint // client-go too looks at the error itself
+	switch {
+	case err == nil:
+		s.recorded.Add(1)
+	case answered && (apierrors.IsNotFound(status) || apierrors.IsAlreadyExists(status)):
+	case answered:
+		s.refused.Add(1)
+		s.log(status)
+	case s.pending[name] < maxTries:
+		return err
+	default:
+		s.dropped.Add(1)
+	}
+	delete(s.pending, name)
+	return err
+}
+
+// log says why the API server refused, once per reason. The caller holds
+// pendingMu.
+func (s *sink) log(status *apierrors.StatusError) {
+	reason := string(status.ErrStatus.Reason)
+	if s.logged[reason] || len(s.logged) >= maxReasons {
+		return
+	}
+	s.logged[reason] = true
+	s.config.Logger.Warn("the API server refuses an event; further ones that are refused with this reason are only counted",
+		"error", status.Error(), "reason", reason)
+}

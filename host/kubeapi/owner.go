@@ -1,0 +1,92 @@
+package kubeapi
+
+import (
+	"errors"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+// Owner is the object that a declared result is of: the controller of its
+// children, and whose status is applied.
+type Owner struct {
+	Kind Kind
+	// Object is the object's msgpack as the run saw it.
+	Object []byte
+}
+
+// owner is an Owner that has been read.
+type owner struct {
+	kind            Kind
+	key             abi.Key
+	uid             string
+	resourceVersion string
+}
+
+func (o Owner) read() (*owner, error) {
+	p, err := unpack(o.Object)
+	if err != nil {
+		return nil, err
+	}
+	if p.Metadata.Name == "" || p.Metadata.UID == "" {
+		return nil, errors.New("object: it has no name or no uid, and cannot own anything")
+	}
+	return &owner{kind: o.Kind, key: p.key(), uid: p.Metadata.UID, resourceVersion: p.Metadata.ResourceVersion}, nil
+}
+
+// reference is the owner reference that makes o the controller of an object. As
+// controller-runtime's SetControllerReference does, it blocks the owner's
+// deletion in the foreground.
+func (o *owner) reference() map[string]any {
+	apiVersion, kind := o.kind.GVK().ToAPIVersionAndKind()
+	return map[string]any{
+		"apiVersion": apiVersion, "kind": kind, "name": o.key.Name, "uid": o.uid, "controller": true, "blockOwnerDeletion": true,
+	}
+}
+
+// own makes o the controller of a child. Other owner references of the child
+// stay. Errors are a badRequest.
+func (o *owner) own(meta map[string]any) error {
+	references := []any{}
+	switch given := meta["ownerReferences"].(type) {
+	case nil:
+	case []any:
+		for _, r := range given {
+			reference, ok := r.(map[string]any)
+			if !ok {
+				return badf("metadata.ownerReferences: must be a list of maps")
+			}
+			if reference["uid"] == o.uid {
+				continue // ours says more
+			}
+			if reference["controller"] == true {
+				return badf("metadata.ownerReferences: %v is named as controller, but that is the reconciled object: leave controller out", reference["name"])
+			}
+			references = append(references, reference)
+		}
+	default:
+		return badf("metadata.ownerReferences: must be a list")
+	}
+	meta["ownerReferences"] = append(references, o.reference())
+	return nil
+}
+
+// place returns where a child lies. Errors are a badRequest: an owner reference
+// does not say a namespace, so it cannot leave that of the owner.
+func (o *owner) place(kind Kind, namespace string) (string, error) {
+	switch {
+	case !kind.Namespaced && o.kind.Namespaced:
+		return "", badf("%s is cluster-scoped, and the namespaced %s %s cannot own it: an owner reference names no namespace", kind.Kind, o.kind.Kind, o.key)
+	case !kind.Namespaced && namespace != "":
+		return "", badf("metadata.namespace: %s is cluster-scoped: leave the namespace out", kind.Kind)
+	case !kind.Namespaced:
+		return "", nil
+	case o.kind.Namespaced && namespace != "" && namespace != o.key.Namespace:
+		return "", badf("metadata.namespace: %q is not %q, the namespace of its owner, which an owner reference cannot leave: leave the namespace out",
+			shorten(namespace), o.key.Namespace)
+	case o.kind.Namespaced:
+		return o.key.Namespace, nil
+	case namespace == "":
+		return "", badf("metadata.namespace is needed: %s is namespaced and its owner %s is not", kind.Kind, o.kind.Kind)
+	}
+	return namespace, nil
+}

@@ -1,0 +1,96 @@
+package kubeapi
+
+import (
+	"context"
+	"errors"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+// pruneTries bounds how often a deletion is tried while the object changes
+// under it.
+const pruneTries = 3
+
+// prune deletes the cached children that are not in m, which has just been
+// applied. Objects that the cache does not know yet are left to a later run,
+// which their event causes.
+func (a *API) prune(ctx context.Context, o *owner, m *remembered, cached []cachedChild) error {
+	keep := make(map[string]bool, len(m.children)) // by uid: one object may be served under two groups
+	for _, c := range m.children {
+		keep[c.uid] = true
+	}
+	var doomed []*request
+	deleted := map[string]bool{}
+	for _, c := range cached {
+		_, listed := m.children[childRef{c.gvr.GroupResource(), c.key}]
+		switch {
+		case listed || keep[c.uid]:
+		case m.deleted[c.uid]:
+			deleted[c.uid] = true
+		default:
+			r := c.deletion()
+			if denied := a.policy.check(r.attributes(), VerbDelete); denied != nil {
+				return a.writeError(ctx, StepPrune, r, denied)
+			}
+			doomed = append(doomed, r)
+		}
+	}
+	m.deleted = deleted
+	for _, r := range doomed {
+		if err := a.pruneOne(ctx, o, r); err != nil {
+			return a.writeError(ctx, StepPrune, r, err)
+		}
+		deleted[r.Preconditions.UID] = true
+	}
+	return nil
+}
+
+// deletion is the request that deletes this child as the cache has it, and no
+// other object of its name.
+func (c *cachedChild) deletion() *request {
+	return &request{
+		op: abi.OpAPIDelete, key: c.key,
+		kind: Kind{Group: c.gvr.Group, Version: c.gvr.Version, Resource: c.gvr.Resource, Namespaced: c.key.Namespace != ""},
+		APIRequest: abi.APIRequest{
+			PropagationPolicy: string(metav1.DeletePropagationBackground),
+			Preconditions:     &abi.Preconditions{UID: c.uid, ResourceVersion: c.resourceVersion},
+		},
+	}
+}
+
+// pruneOne deletes a child. Where it has changed since the cache saw it, it is
+// looked at once more: it may have another controller by now.
+func (a *API) pruneOne(ctx context.Context, o *owner, r *request) error {
+	var err error
+	for range pruneTries {
+		_, err = a.exchange(ctx, r)
+		if err == nil || apierrors.IsNotFound(err) {
+			return nil
+		}
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+		live, getErr := a.read(ctx, r.kind, r.key)
+		switch status := (apierrors.APIStatus)(nil); {
+		case apierrors.IsNotFound(getErr):
+			return nil
+		case errors.As(getErr, &status):
+			return err // we may not read it: a later run knows more
+		case getErr != nil:
+			return getErr
+		case string(live.UID) != r.Preconditions.UID || !controls(o, live):
+			return nil
+		}
+		r.Preconditions.ResourceVersion = live.ResourceVersion
+	}
+	return err
+}
+
+// controls reports whether o is the controller of an object.
+func controls(o *owner, object *metav1.ObjectMeta) bool {
+	controller := metav1.GetControllerOfNoCopy(object)
+	return controller != nil && string(controller.UID) == o.uid
+}

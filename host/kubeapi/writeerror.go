@@ -1,0 +1,220 @@
+package kubeapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+// Step is a part of what the host writes for a module.
+type Step string
+
+// The steps of a declared result, and the host's own.
+const (
+	StepApply           Step = "apply"
+	StepPrune           Step = "prune"
+	StepStatus          Step = "status"
+	StepAddFinalizer    Step = "add finalizer"
+	StepRemoveFinalizer Step = "remove finalizer"
+	StepInspect         Step = "inspect"
+)
+
+// Reasons of a WriteError that the API server does not have.
+const (
+	ReasonFieldConflict     = "FieldConflict"     // another field manager owns a field
+	ReasonForeignController = "ForeignController" // the child has another controller
+	ReasonInvalidResult     = "InvalidResult"     // a child or the status cannot be applied as it was declared
+	ReasonNoStatus          = "NoStatus"          // the kind has no status subresource
+	ReasonLostRace          = "LostRace"          // somebody else changed the object in between
+)
+
+// FieldConflict is a field of a child that another field manager owns.
+type FieldConflict struct {
+	Manager string
+	// Field is a path as the API server writes it, for example ".spec.replicas".
+	Field string
+}
+
+// WriteError says why something that the host writes for a module could not be
+// written. errors.As finds an *abi.ResultError in it: what happened in a form
+// that error_policy gets.
+//
+// Its class is permanent where only another result, another manifest or another
+// kind would help; conflict where somebody else wrote first or owns a field, so
+// that a run with newer objects may succeed; transient for everything else:
+// what RBAC, a quota or an admission webhook refuses may be allowed tomorrow.
+type WriteError struct {
+	Step Step
+	// Kind and Key name the object; Kind has a group, a version and a name only
+	// where the API server does not have it.
+	Kind Kind
+	Key  abi.Key
+	// Index is the place in the list of a declared child, else -1.
+	Index  int
+	Class  abi.ErrorClass
+	Reason string
+	// After is when the API server wants to be asked again, or zero.
+	After time.Duration
+	// Conflicts are the fields that other field managers own, for FieldConflict.
+	Conflicts []FieldConflict
+	// Err is what happened.
+	Err error
+}
+
+// Error implements error.
+func (e *WriteError) Error() string {
+	kind := e.Kind.Kind
+	if kind == "" {
+		kind = e.Kind.Resource
+	}
+	what := strings.TrimSpace(kind + " " + e.Key.String())
+	if e.Index >= 0 {
+		what = strings.TrimSpace(fmt.Sprintf("%d %s", e.Index, what))
+		return fmt.Sprintf("child[%s]: %s: %v", what, e.Step, e.Err)
+	}
+	return fmt.Sprintf("object[%s]: %s: %v", what, e.Step, e.Err)
+}
+
+// Unwrap returns what happened.
+func (e *WriteError) Unwrap() error { return e.Err }
+
+// As lets errors.As find an *abi.ResultError.
+func (e *WriteError) As(target any) bool {
+	result, ok := target.(**abi.ResultError)
+	if ok {
+		*result = &abi.ResultError{Class: e.Class, Message: e.Error(), Reason: e.Reason, After: e.After}
+	}
+	return ok
+}
+
+// at says which declared child an error is about.
+func (e *WriteError) at(index int) *WriteError {
+	e.Index = index
+	return e
+}
+
+// writeError classes an error of a request, which may be nil.
+func (a *API) writeError(ctx context.Context, step Step, r *request, err error) *WriteError {
+	e := &WriteError{Step: step, Index: -1, Class: abi.ErrorTransient, Err: err}
+	if r != nil {
+		e.Kind, e.Key = r.kind, r.key
+	}
+	if status, ok := errors.AsType[*apierrors.StatusError](err); ok {
+		e.fromStatus(&status.ErrStatus)
+		return e
+	}
+	e.fromOther(ctx, err)
+	return e
+}
+
+// permanentCodes are refusals that the same request would meet again.
+var permanentCodes = []int32{
+	http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusRequestEntityTooLarge,
+	http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity,
+}
+
+func (e *WriteError) fromStatus(status *metav1.Status) {
+	e.Reason = string(status.Reason)
+	if seconds, ok := apierrors.SuggestsClientDelay(e.Err); ok {
+		e.After = time.Duration(seconds) * time.Second
+	}
+	switch e.Conflicts = fieldConflicts(status); {
+	case len(e.Conflicts) > 0:
+		e.Class, e.Reason = abi.ErrorConflict, ReasonFieldConflict
+		e.Err = conflictError(e.Conflicts, e.Err)
+	case status.Code == http.StatusConflict:
+		e.Class = abi.ErrorConflict
+	case slices.Contains(permanentCodes, status.Code):
+		e.Class = abi.ErrorPermanent
+	}
+}
+
+func (e *WriteError) fromOther(ctx context.Context, err error) {
+	if own, ok := errors.AsType[*refusal](err); ok {
+		e.Reason = reasons[own.status]
+		if own.status == abi.StatusDenied {
+			e.Class = abi.ErrorPermanent
+		}
+		return
+	}
+	if _, ok := errors.AsType[badRequest](err); ok {
+		e.Class, e.Reason = abi.ErrorPermanent, ReasonInvalidResult
+		return
+	}
+	if unknown, ok := errors.AsType[*UnknownKindError](err); ok {
+		e.Reason = "UnknownKind"
+		if !unknown.MayArrive {
+			e.Class = abi.ErrorPermanent
+		}
+		return
+	}
+	e.Reason = reasons[abi.StatusUnavailable]
+	if ctx.Err() != nil {
+		e.Reason, e.Err = reasons[abi.StatusCancelled], context.Cause(ctx)
+	}
+}
+
+// fieldConflicts reads the conflicts of a server-side apply.
+func fieldConflicts(status *metav1.Status) []FieldConflict {
+	if status.Details == nil {
+		return nil
+	}
+	var conflicts []FieldConflict
+	for _, cause := range status.Details.Causes {
+		if cause.Type == metav1.CauseTypeFieldManagerConflict {
+			conflicts = append(conflicts, FieldConflict{Manager: managerIn(cause.Message), Field: cause.Field})
+		}
+	}
+	return conflicts
+}
+
+// managerIn returns the manager that a cause names: `conflict with "kubectl"
+// using v1`. Where it does not, the whole text stands for it.
+func managerIn(message string) string {
+	_, rest, _ := strings.Cut(message, "conflict with ")
+	if quoted, err := strconv.QuotedPrefix(rest); err == nil {
+		if manager, err := strconv.Unquote(quoted); err == nil {
+			return manager
+		}
+	}
+	return message
+}
+
+// conflictError says who owns which fields, and what can be done.
+func conflictError(conflicts []FieldConflict, err error) error {
+	var managers []string
+	fields := map[string][]string{}
+	for _, c := range conflicts {
+		if fields[c.Manager] == nil {
+			managers = append(managers, c.Manager)
+		}
+		fields[c.Manager] = append(fields[c.Manager], c.Field)
+	}
+	who := make([]string, len(managers))
+	for i, m := range managers {
+		who[i] = fmt.Sprintf("%q owns %s", m, strings.Join(fields[m], ", "))
+	}
+	return &conflict{text: "field conflict: " + strings.Join(who, "; ") + ": leave these fields out, or take them over with force", err: err}
+}
+
+// conflict is the API server's error in words that fit all conflicts.
+type conflict struct {
+	text string
+	err  error
+}
+
+// Error implements error.
+func (c *conflict) Error() string { return c.text }
+
+// Unwrap returns the API server's error.
+func (c *conflict) Unwrap() error { return c.err }
