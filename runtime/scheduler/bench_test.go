@@ -105,3 +105,20 @@ func BenchmarkScheduler_PopWith10kHeld(b *testing.B) {
 		s.Done(free)
 	}
 }
+
+// BenchmarkScheduler_AddDebounced adds a key to those of 100,000 timers that is being gathered already: its timer moves.
+func BenchmarkScheduler_AddDebounced(b *testing.B) {
+	_, keys := newBench(100_000)
+	s := scheduler.New[objectKey, string](scheduler.Config[string]{Debounce: scheduler.Debounce{Quiet: time.Minute}})
+	now := epoch
+	for _, key := range keys {
+		s.Schedule(now, objectRequest{Key: key})
+	}
+	i := 0
+	b.ReportAllocs()
+	for b.Loop() {
+		now = now.Add(1)
+		s.Schedule(now, objectRequest{Key: keys[i%len(keys)], Msg: "changed"})
+		i++
+	}
+}

@@ -75,6 +75,12 @@ func (e *entry[K, M]) due() instant {
 	return max(e.at, e.hold)
 }
 
+// clear lets go of what no request and no run has a use for.
+func (e *entry[K, M]) clear() {
+	var none M
+	e.msg, e.priority = none, Normal
+}
+
 // debounce takes a request in that is gathered; limit is when the pending request was due otherwise.
 func (e *entry[K, M]) debounce(now instant, d Debounce, limit instant) {
 	if !e.debounced {
@@ -94,6 +100,7 @@ func (s *Scheduler[K, M]) place(e *entry[K, M]) {
 	case !e.pending && !s.held(e):
 		s.release(e)
 	case !e.pending:
+		e.clear()
 		s.parked++
 		s.setTimer(e, parked, e.hold)
 	case e.due() > s.now:

@@ -9,23 +9,60 @@ import (
 
 // model is what Scheduler has to do, written as slice scans and without care for speed.
 type model struct {
-	pending []*pending // in the order in which they were last placed
-	running []string
-	passed  int // Normal items handed out in a row while Low was ready
-	placed  int
+	debounce scheduler.Debounce
+	pending  []*pending // in the order in which they were last placed
+	running  []run
+	holds    map[string]time.Time // by key; the ones that have passed do no harm
+	passed   int                  // Normal items handed out in a row while Low was ready
+	placed   int
+}
+
+// run is a key that runs in the model, with the message and priority of what it runs for.
+type run struct {
+	key   string
+	since time.Time
+	msg   string
+	prio  scheduler.Priority
 }
 
 // pending is the request of one key in the model.
 type pending struct {
-	req   request
-	due   bool
-	held  bool // due, but the key runs
-	place int  // order among those that are due and not held, or that wait for the same time
+	key      string
+	msg      string
+	prio     scheduler.Priority
+	times    []time.Time // that were asked for
+	triggers []time.Time // when requests came that are debounced
+	due      bool
+	blocked  bool // due, but the key runs
+	place    int  // order among those that are due and not blocked, or that wait for the same time
+}
+
+// at returns when a request is due, but for a hold: straight from the words of Debounce and rule 3.
+func (m *model) at(p *pending) time.Time {
+	times := p.times
+	if len(p.triggers) > 0 {
+		first, last := p.triggers[0], p.triggers[len(p.triggers)-1]
+		times = append(slices.Clone(times), last.Add(m.debounce.Quiet), first.Add(m.debounce.Max))
+	}
+	return slices.MinFunc(times, time.Time.Compare)
+}
+
+// dueAt returns when a request is due.
+func (m *model) dueAt(p *pending) time.Time {
+	at := m.at(p)
+	if hold, ok := m.holds[p.key]; ok && hold.After(at) {
+		return hold
+	}
+	return at
+}
+
+func (m *model) runs(key string) int {
+	return slices.IndexFunc(m.running, func(r run) bool { return r.key == key })
 }
 
 func (m *model) find(key string) *pending {
 	for _, p := range m.pending {
-		if p.req.Key == key {
+		if p.key == key {
 			return p
 		}
 	}
@@ -36,32 +73,46 @@ func (m *model) drop(p *pending) {
 	m.pending = slices.DeleteFunc(m.pending, func(q *pending) bool { return p == q })
 }
 
-// put gives a request the last place; it is due or waits, and if it is due it is held or not.
+// put gives a request the last place; it is due or waits, and if it is due it is blocked or not.
 func (m *model) put(p *pending, now time.Time) {
 	m.placed++
 	p.place = m.placed
-	p.due = !p.req.At.After(now)
-	p.held = p.due && slices.Contains(m.running, p.req.Key)
+	p.due = !m.dueAt(p).After(now)
+	p.blocked = p.due && m.runs(p.key) >= 0
+}
+
+// clamp returns a time that is neither past nor farther than MaxDelay.
+func clamp(now, at time.Time) time.Time {
+	if at.Before(now) {
+		return now
+	}
+	if far := now.Add(scheduler.MaxDelay); at.After(far) {
+		return far
+	}
+	return at
 }
 
 func (m *model) schedule(now time.Time, req request) {
 	m.advance(now)
-	if req.At.Before(now) {
-		req.At = now
-	}
-	if far := now.Add(scheduler.MaxDelay); req.At.After(far) {
-		req.At = far
+	at := clamp(now, req.At)
+	ask := func(p *pending) {
+		if req.At.IsZero() && m.debounce.Quiet > 0 {
+			p.triggers = append(p.triggers, now)
+		} else {
+			p.times = append(p.times, at)
+		}
 	}
 	old := m.find(req.Key)
 	if old == nil {
-		p := &pending{req: req}
+		p := &pending{key: req.Key, msg: req.Msg, prio: req.Priority}
+		ask(p)
 		m.pending = append(m.pending, p)
 		m.put(p, now)
 		return
 	}
-	raised := req.Priority > old.req.Priority
+	raised := req.Priority > old.prio
 	if raised {
-		old.req.Priority = req.Priority
+		old.prio = req.Priority
 	}
 	if old.due {
 		if raised {
@@ -69,12 +120,29 @@ func (m *model) schedule(now time.Time, req request) {
 		}
 		return
 	}
-	if !req.At.After(old.req.At) {
-		old.req.Msg = req.Msg
+	if !at.After(m.at(old)) {
+		old.msg = req.Msg
 	}
-	if req.At.Before(old.req.At) {
-		old.req.At = req.At
+	before := m.dueAt(old)
+	ask(old)
+	if !m.dueAt(old).Equal(before) {
 		m.put(old, now)
+	}
+}
+
+func (m *model) hold(now time.Time, key string, until time.Time) {
+	m.advance(now)
+	until = clamp(now, until)
+	p := m.find(key)
+	if p != nil && p.due && !until.After(now) {
+		return
+	}
+	delete(m.holds, key)
+	if until.After(now) {
+		m.holds[key] = until
+	}
+	if p != nil {
+		m.put(p, now)
 	}
 }
 
@@ -82,10 +150,10 @@ func (m *model) advance(now time.Time) {
 	for {
 		var first *pending
 		for _, p := range m.pending {
-			if p.due || p.req.At.After(now) {
+			if p.due || m.dueAt(p).After(now) {
 				continue
 			}
-			if first == nil || p.req.At.Before(first.req.At) || p.req.At.Equal(first.req.At) && p.place < first.place {
+			if first == nil || m.dueAt(p).Before(m.dueAt(first)) || m.dueAt(p).Equal(m.dueAt(first)) && p.place < first.place {
 				first = p
 			}
 		}
@@ -96,11 +164,11 @@ func (m *model) advance(now time.Time) {
 	}
 }
 
-// oldest returns the oldest request of a priority that can be handed out.
+// oldest returns the request of a priority whose turn it is among those that can be handed out.
 func (m *model) oldest(prio scheduler.Priority) *pending {
 	var first *pending
 	for _, p := range m.pending {
-		if p.due && !p.held && p.req.Priority == prio && (first == nil || p.place < first.place) {
+		if p.due && !p.blocked && p.prio == prio && (first == nil || p.place < first.place) {
 			first = p
 		}
 	}
@@ -122,38 +190,53 @@ func (m *model) pop(now time.Time) (item, bool) {
 	if next == nil {
 		return item{}, false
 	}
+	readyAt := m.dueAt(next)
 	m.drop(next)
-	m.running = append(m.running, next.req.Key)
-	return item{Key: next.req.Key, Msg: next.req.Msg, Priority: next.req.Priority, ReadyAt: next.req.At}, true
+	delete(m.holds, next.key)
+	m.running = append(m.running, run{next.key, now, next.msg, next.prio})
+	return item{Key: next.key, Msg: next.msg, Priority: next.prio, ReadyAt: readyAt}, true
 }
 
 func (m *model) done(key string) {
-	i := slices.Index(m.running, key)
+	i := m.runs(key)
 	if i < 0 {
 		return
 	}
 	m.running = slices.Delete(m.running, i, i+1)
-	if p := m.find(key); p != nil && p.held {
+	if p := m.find(key); p != nil && p.blocked {
 		m.placed++
-		p.held, p.place = false, m.placed
+		p.blocked, p.place = false, m.placed
 	}
 }
 
 func (m *model) forget(key string) {
-	if p := m.find(key); p != nil {
-		m.drop(p)
+	p := m.find(key)
+	if p == nil {
+		return
+	}
+	m.drop(p)
+	if i := m.runs(key); i >= 0 {
+		m.running[i].msg, m.running[i].prio = "", scheduler.Normal
 	}
 }
 
-func (m *model) nextAt() (time.Time, bool) {
-	var next time.Time
-	found := false
+// nextAt returns when something leaves the timers: a request or, where none is pending, a hold.
+func (m *model) nextAt(now time.Time) (time.Time, bool) {
+	var times []time.Time
 	for _, p := range m.pending {
-		if !p.due && (!found || p.req.At.Before(next)) {
-			next, found = p.req.At, true
+		if !p.due {
+			times = append(times, m.dueAt(p))
 		}
 	}
-	return next, found
+	for key, hold := range m.holds {
+		if hold.After(now) && m.find(key) == nil && m.runs(key) < 0 {
+			times = append(times, hold)
+		}
+	}
+	if len(times) == 0 {
+		return time.Time{}, false
+	}
+	return slices.MinFunc(times, time.Time.Compare), true
 }
 
 func (m *model) counts() (ready, waiting, running int) {
@@ -165,4 +248,58 @@ func (m *model) counts() (ready, waiting, running int) {
 		}
 	}
 	return ready, waiting, len(m.running)
+}
+
+// startable returns how many requests of a priority can be handed out.
+func (m *model) startable(prio scheduler.Priority) int {
+	n := 0
+	for _, p := range m.pending {
+		if p.due && !p.blocked && p.prio == prio {
+			n++
+		}
+	}
+	return n
+}
+
+// oldestReady returns since when the older of the two requests is due that are next in their classes.
+func (m *model) oldestReady() (time.Time, bool) {
+	var times []time.Time
+	for _, prio := range []scheduler.Priority{scheduler.Low, scheduler.Normal} {
+		if p := m.oldest(prio); p != nil {
+			times = append(times, m.dueAt(p))
+		}
+	}
+	if len(times) == 0 {
+		return time.Time{}, false
+	}
+	return slices.MinFunc(times, time.Time.Compare), true
+}
+
+func (m *model) lookup(now time.Time, key string) scheduler.View[string] {
+	var v scheduler.View[string]
+	if hold, ok := m.holds[key]; ok && hold.After(now) {
+		v.HeldUntil = hold
+	}
+	if i := m.runs(key); i >= 0 {
+		r := m.running[i]
+		v.Running, v.Since, v.Msg, v.Priority = true, r.since, r.msg, r.prio
+	}
+	p := m.find(key)
+	if p == nil {
+		return v
+	}
+	v.Msg, v.Priority, v.At = p.msg, p.prio, m.dueAt(p)
+	switch {
+	case p.blocked:
+		v.State = scheduler.Blocked
+	case p.due:
+		v.State = scheduler.Ready
+	case v.At.After(m.at(p)):
+		v.State = scheduler.Held
+	case len(p.triggers) > 0:
+		v.State = scheduler.Debounced
+	default:
+		v.State = scheduler.Waiting
+	}
+	return v
 }

@@ -118,10 +118,15 @@ func (s *Scheduler[K, M]) merge(e *entry[K, M], req Request[K, M], at instant) {
 func (s *Scheduler[K, M]) Hold(now time.Time, key K, until time.Time) {
 	s.Advance(now)
 	e := s.entry(key)
-	s.unplace(e)
-	if e.hold = s.clamp(until); e.hold == s.now {
-		e.hold = noHold
+	hold := s.clamp(until)
+	if hold == s.now {
+		hold = noHold
 	}
+	if e.phase == ready && hold == noHold {
+		return // nothing keeps it, and it has its place
+	}
+	s.unplace(e)
+	e.hold = hold
 	s.place(e)
 }
 
@@ -205,5 +210,6 @@ func (s *Scheduler[K, M]) Forget(key K) {
 	}
 	s.unplace(e)
 	e.pending = false
+	e.clear()
 	s.place(e)
 }

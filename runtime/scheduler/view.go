@@ -29,7 +29,8 @@ type View[M any] struct {
 	State State
 	// At is until when the request waits (Waiting, Debounced, Held), or since when it is due (Blocked, Ready); zero if State is Absent.
 	At time.Time
-	// Msg and Priority are those of the pending request or, if State is Absent and the key runs, of the run.
+	// Msg and Priority are those of the pending request or, if State is Absent and the key runs, of the run; zero if that request was
+	// forgotten.
 	Msg      M
 	Priority Priority
 	// Running says that the key runs, and Since is since when; a request may be pending as well.
