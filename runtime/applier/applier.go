@@ -1,8 +1,13 @@
 // Package applier carries out one reconcile: object, guest, action; or error,
-// error_policy, action.
+// error_policy, action. Around that it keeps what a run may rely on: the cache
+// has the writes of the run before (rule 22), the finalizer is there before the
+// first reconcile and goes only after a finalize that succeeded (rule 21), what
+// a result declares is applied, a paused object is left alone, and one that
+// keeps triggering itself is held.
 //
 // An Applier owns no goroutine. The runner calls Apply from one goroutine per
-// busy object; what they share is the table of failures, and a module.
+// busy object; what they share is small tables, each with a lock of its own that
+// is never held while a guest runs or a request is under way.
 package applier
 
 import (
@@ -10,13 +15,14 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
-	"slices"
-	"strconv"
 	"sync/atomic"
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/runtime/applier/guard"
+	"github.com/wasmctl/wasmctl/runtime/queue"
 )
 
 // Module is what a reconcile needs of a guest module. It is the seam between
@@ -28,17 +34,50 @@ type Module interface {
 	Acquire(ctx context.Context) (guest abi.Guest, release func(), err error)
 }
 
-// ErrObjectNotFound is the outcome for an object that is gone: the module is
-// not called (rule 20, as in kube-rs). It is not a failure.
-var ErrObjectNotFound = errors.New("object not found")
+// Cluster is what a run asks of the API server on the guest's behalf. Objects
+// are msgpack, as Lookup gives them. An error that wraps an *abi.ResultError has
+// that one's class; any other is transient. Each write that is accepted is told
+// to abi.RunFrom(ctx).Wrote.
+type Cluster interface {
+	// Declare makes true what a result of a run of object declares: children,
+	// pruning, status. What was applied before an error stays.
+	Declare(ctx context.Context, object []byte, d *abi.Declared) error
+	// AddFinalizer adds the finalizer if nobody else has changed the object's
+	// finalizers, and returns the object as it is then.
+	AddFinalizer(ctx context.Context, object []byte, finalizer string) (updated []byte, err error)
+	// RemoveFinalizer removes the finalizer, and nobody else's. An object that is
+	// gone is no error.
+	RemoveFinalizer(ctx context.Context, object []byte, finalizer string) error
+	// Inspect reads the object that w wrote, as JSON with managedFields, from the
+	// API server.
+	Inspect(ctx context.Context, w abi.Write) ([]byte, error)
+}
 
-// ErrInterrupted is the outcome of a run that was cut short because the
-// process stops. It is not a failure of the object.
-var ErrInterrupted = errors.New("interrupted: the controller is stopping")
+// Cache is what a run asks of the controller's stores.
+type Cache interface {
+	// Version returns the resourceVersion of the object that w wrote, as it is in
+	// the cache now; "" where it is not there. watched is false where none of the
+	// controller's watches has such objects: then nobody waits for the write, and
+	// it triggers nothing.
+	Version(w *abi.Write) (resourceVersion string, watched bool)
+	// AwaitWrites waits until the cache has the writes, or ctx ends; then it
+	// returns true.
+	AwaitWrites(ctx context.Context, writes []abi.Write) (stale bool)
+}
 
 // Lookup returns the msgpack of the object with this key, and false where the
 // store has none.
 type Lookup func(key abi.Key) (object []byte, ok bool)
+
+// Defaults of Config.
+const (
+	// DefaultAwaitWrites is how long a run waits for the cache to have the writes
+	// of the run before.
+	DefaultAwaitWrites = 2 * time.Second
+	// DefaultClusterTimeout is how long each step on the API server may take that
+	// the guest does not do itself.
+	DefaultClusterTimeout = 30 * time.Second
+)
 
 // Config says how to reconcile. Controller, Module and Lookup are needed; the
 // rest has defaults.
@@ -51,66 +90,104 @@ type Config struct {
 	Lookup Lookup
 	// Deletes asks for a run without an object after an object is gone.
 	Deletes bool
+	// Finalizer is the name of the module's finalizer; empty where it has none.
+	// With one, Cluster is needed, and the module must export finalize.
+	Finalizer string
+	// Cluster does what results declare; nil: a result that declares something is
+	// a permanent error.
+	Cluster Cluster
+	// ClusterTimeout bounds each call of Cluster; zero is DefaultClusterTimeout.
+	ClusterTimeout time.Duration
+	// Cache says what the controller's stores have; nil: no run waits for the
+	// writes of the one before, and no object is held.
+	Cache Cache
+	// AwaitWrites is how long a run waits for the writes of the one before (rule
+	// 22); zero is DefaultAwaitWrites, negative does not wait.
+	AwaitWrites time.Duration
 	// Backoff decides where neither the guest nor its error_policy does.
 	Backoff Backoff
+	// Guard says when an object is in a hot loop.
+	Guard guard.Config
+	// Logger gets one line for each hot loop that is found, and one when it is
+	// over; nil drops them.
+	Logger *slog.Logger
 }
 
-// Outcome is what one reconcile came to.
-type Outcome struct {
-	// ID is the run's id, as the guest saw it.
-	ID string
-	// Key is the object that was reconciled, Reason why it was.
-	Key    abi.Key
-	Reason abi.Reason
-	// Attempt is 1 for a first run and one more after each failed run.
-	Attempt int
-	// Generation is the module generation that ran; 0 where none did.
-	Generation uint64
-	// Action is what happens next.
-	Action abi.Action
-	// DecidedBy says who chose Action.
-	DecidedBy Decider
-	// Err is nil for success, ErrObjectNotFound, ErrInterrupted, or what went
-	// wrong: an *abi.ResultError, an *abi.CallError, or a fault of the host.
-	Err error
-	// Unknown lists keys of the guest's result that this host does not know.
-	Unknown []string
-	// Duration is how long the run took, error_policy included.
-	Duration time.Duration
+// Validate returns an error that names the first field with a value that cannot
+// be used.
+func (c Config) Validate() error {
+	switch {
+	case c.Controller == "" || c.Module == nil || c.Lookup == nil:
+		return errors.New("controller, module and lookup are needed")
+	case c.Finalizer != "" && c.Cluster == nil:
+		return fmt.Errorf("finalizer %s: a cluster is needed to add and remove it", c.Finalizer)
+	case c.ClusterTimeout < 0:
+		return errors.New("cluster timeout must not be negative")
+	}
+	if err := c.Backoff.validate(); err != nil {
+		return err
+	}
+	return c.Guard.Validate()
 }
-
-// Failed reports whether the run counts as a failed one: it has an error, and
-// that error is not that the object is gone or that the controller stops.
-func (o *Outcome) Failed() bool {
-	return o.Err != nil && !errors.Is(o.Err, ErrObjectNotFound) && !errors.Is(o.Err, ErrInterrupted)
-}
-
-// Decider names who chose the action of an outcome.
-type Decider string
-
-// The deciders.
-const (
-	DecidedByReconcile   Decider = "reconcile"
-	DecidedByErrorPolicy Decider = "error_policy"
-	DecidedByError       Decider = "error"   // the error itself: permanent, or with a time to come back
-	DecidedByBackoff     Decider = "backoff" // the host's
-)
 
 // Applier reconciles the objects of one controller. It is safe for use by
 // several goroutines, as long as no key is applied twice at once.
 type Applier struct {
 	cfg      Config
 	failures failures
+	writes   writes
+	guard    *guard.Guard
+	version  func(w *abi.Write) string // Cache.Version, for the guard
 	idPrefix string
 	runs     atomic.Uint64
-	byKind   [5]atomic.Uint64 // failed runs, in the order of kinds
+	stale    atomic.Uint64
+	byKind   [len(kinds)]atomic.Uint64 // failed runs, in the order of kinds
+}
+
+// New returns an Applier. The error is that of Config.Validate.
+func New(cfg Config) (*Applier, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("applier: %w", err)
+	}
+	if cfg.AwaitWrites == 0 {
+		cfg.AwaitWrites = DefaultAwaitWrites
+	}
+	if cfg.ClusterTimeout == 0 {
+		cfg.ClusterTimeout = DefaultClusterTimeout
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	g, err := guard.New(cfg.Guard)
+	if err != nil {
+		return nil, fmt.Errorf("applier: %w", err)
+	}
+	var seed [4]byte
+	for i := range seed {
+		seed[i] = byte(rand.Uint32())
+	}
+	version := func(w *abi.Write) string {
+		version, _ := cfg.Cache.Version(w)
+		return version
+	}
+	return &Applier{cfg: cfg, guard: g, version: version, idPrefix: hex.EncodeToString(seed[:]) + "-"}, nil
+}
+
+// Apply runs one reconcile of key and says what happens next. It returns when
+// the guest has returned; ctx interrupts it.
+func (a *Applier) Apply(ctx context.Context, key abi.Key, reasons queue.Reasons) Outcome {
+	r := run{a: a, out: Outcome{Key: key, Reasons: reasons}, started: time.Now()}
+	r.apply(ctx)
+	r.out.Duration = time.Since(r.started)
+	return r.out
 }
 
 // kinds is every kind of failure.
 var kinds = [...]abi.FailureKind{abi.FailureError, abi.FailureTrap, abi.FailureTimeout, abi.FailureMemory, abi.FailureOutput}
 
 // Failures returns how many runs have failed until now, by kind (rule 17). A
-// fault of the host counts as an error.
+// fault of the host, and what the API server did not accept of a result, count
+// as errors.
 func (a *Applier) Failures() map[abi.FailureKind]uint64 {
 	counts := make(map[abi.FailureKind]uint64, len(kinds))
 	for i, kind := range kinds {
@@ -119,101 +196,45 @@ func (a *Applier) Failures() map[abi.FailureKind]uint64 {
 	return counts
 }
 
-// New returns an Applier.
-func New(cfg Config) (*Applier, error) {
-	if cfg.Controller == "" || cfg.Module == nil || cfg.Lookup == nil {
-		return nil, errors.New("applier: controller, module and lookup are needed")
-	}
-	if err := cfg.Backoff.validate(); err != nil {
-		return nil, fmt.Errorf("applier: %w", err)
-	}
-	var seed [4]byte
-	for i := range seed {
-		seed[i] = byte(rand.Uint32())
-	}
-	return &Applier{cfg: cfg, idPrefix: hex.EncodeToString(seed[:]) + "-"}, nil
+// Stats is what an Applier has and did.
+type Stats struct {
+	// Runs counts the runs that were given to a guest, Stale those of them for
+	// which the cache was late.
+	Runs, Stale uint64
+	// Failing is how many objects failed when they last ran.
+	Failing int
+	// Awaited is how many writes the next runs of their objects will wait for.
+	// Unawaited counts those that had no room in that table.
+	Awaited   int
+	Unawaited uint64
+	// Loops are the hot loops.
+	Loops guard.Stats
 }
 
-// Apply runs one reconcile of key and says what happens next. It returns when
-// the guest has returned; ctx interrupts it.
-func (a *Applier) Apply(ctx context.Context, key abi.Key, reason abi.Reason) Outcome {
-	start := time.Now()
-	out := Outcome{Key: key, Reason: reason}
-	a.apply(ctx, &out)
-	out.Duration = time.Since(start)
-	return out
+// Stats returns the present figures.
+func (a *Applier) Stats() Stats {
+	st := Stats{Runs: a.runs.Load(), Stale: a.stale.Load(), Failing: a.failures.len(), Loops: a.guard.Stats()}
+	st.Awaited, st.Unawaited = a.writes.count()
+	return st
 }
 
-func (a *Applier) apply(ctx context.Context, out *Outcome) {
-	object, found := a.cfg.Lookup(out.Key)
-	if !found && !a.cfg.Deletes {
-		a.failures.forget(out.Key)
-		out.Err = ErrObjectNotFound
-		return
-	}
-	out.ID = a.idPrefix + strconv.FormatUint(a.runs.Add(1), 10)
-	out.Attempt = a.failures.attempt(out.Key)
-	guest, release, err := a.cfg.Module.Acquire(ctx)
-	if err != nil {
-		a.fail(ctx, out, nil, &abi.Failure{Kind: abi.FailureError, Object: object}, fmt.Errorf("acquire a guest: %w", err))
-		return
-	}
-	defer release()
-	out.Generation = guest.Generation()
-	res, err := guest.Reconcile(ctx, &abi.Request{
-		ID: out.ID, Controller: a.cfg.Controller, Reason: out.Reason, Attempt: out.Attempt, Key: out.Key, Object: object,
-	})
-	out.Unknown = res.Unknown
-	if err == nil && res.Error == nil {
-		a.failures.forget(out.Key)
-		out.Action, out.DecidedBy = res.Action, DecidedByReconcile
-		return
-	}
-	failure := &abi.Failure{Kind: abi.FailureError, Object: object}
-	if err == nil {
-		failure.Error, err = *res.Error, res.Error
-	}
-	a.fail(ctx, out, guest, failure, err)
+// ObjectState is what is known of one object from its past runs.
+type ObjectState struct {
+	// FailedRuns counts the failed runs in a row, of which the first ended at
+	// FirstFailed. LastError is the beginning of the last one's error.
+	FailedRuns  int
+	FirstFailed time.Time
+	LastError   string
+	// Awaited is how many writes the next run will wait for.
+	Awaited int
+	// Hold is how long the object is held after its runs, because it is in a hot
+	// loop; else 0.
+	Hold time.Duration
 }
 
-// fail records a failed run and decides what happens next. guest is nil where
-// none could be had.
-func (a *Applier) fail(ctx context.Context, out *Outcome, guest abi.Guest, failure *abi.Failure, err error) {
-	if ctx.Err() != nil {
-		out.Err = fmt.Errorf("%w: %w", ErrInterrupted, err)
-		return
-	}
-	out.Err = err
-	if call, ok := errors.AsType[*abi.CallError](err); ok {
-		failure.Kind = call.Kind
-	}
-	a.byKind[max(0, slices.Index(kinds[:], failure.Kind))].Add(1) // a kind without a place counts as an error
-	if failure.Error.Message == "" {
-		failure.Error.Message = err.Error()
-	}
-	if failure.Error.Class == "" {
-		failure.Error.Class = abi.ErrorTransient
-	}
-	failure.ID, failure.Key, failure.Attempt = out.ID, out.Key, out.Attempt
-	failure.FirstFailed = a.failures.record(out.Key, time.Now())
-	out.Action, out.DecidedBy = a.decide(ctx, guest, failure)
-}
-
-// decide asks error_policy, once (rule 19). A permanent error waits for a
-// change whatever the policy says (rule 18).
-func (a *Applier) decide(ctx context.Context, guest abi.Guest, f *abi.Failure) (abi.Action, Decider) {
-	var policy abi.Result
-	err := abi.ErrNoErrorPolicy
-	if guest != nil {
-		policy, err = guest.ErrorPolicy(ctx, f)
-	}
-	switch {
-	case f.Error.Class == abi.ErrorPermanent:
-		return abi.Action{}, DecidedByError
-	case err == nil && policy.Error == nil:
-		return policy.Action, DecidedByErrorPolicy
-	case f.Error.After > 0:
-		return abi.Action{Requeue: true, After: f.Error.After}, DecidedByError
-	}
-	return abi.Action{Requeue: true, After: a.cfg.Backoff.Delay(f.Attempt, rand.Float64())}, DecidedByBackoff
+// Object returns what is known of the object; the zero value for one that is
+// well. It may be called at any time.
+func (a *Applier) Object(key abi.Key) ObjectState {
+	f := a.failures.get(key)
+	return ObjectState{FailedRuns: f.runs, FirstFailed: f.first, LastError: f.last, Awaited: a.writes.of(key), Hold: a.guard.Held(key)}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/runtime/queue"
 )
 
 // script is a module whose one guest answers from functions; it counts what is
@@ -21,6 +22,7 @@ type script struct {
 	acquire   error
 
 	acquired, released int
+	finalized          int
 	requests           []abi.Request
 	failures           []abi.Failure
 }
@@ -41,6 +43,7 @@ func (s *script) Reconcile(ctx context.Context, req *abi.Request) (abi.Result, e
 }
 
 func (s *script) Finalize(ctx context.Context, req *abi.Request) (abi.Result, error) {
+	s.finalized++
 	return s.Reconcile(ctx, req)
 }
 
@@ -54,7 +57,10 @@ func (s *script) ErrorPolicy(_ context.Context, f *abi.Failure) (abi.Result, err
 
 var (
 	testKey    = abi.Key{Namespace: "default", Name: "web"}
-	testReason = abi.Reason{Type: abi.ReasonObjectUpdated}
+	testReason = queue.Reasons{
+		First: abi.Reason{Type: abi.ReasonObjectUpdated}, Dropped: 2,
+		More: []abi.Reason{{Type: abi.ReasonRelated, Resource: "pods", Ref: abi.Key{Name: "a"}}},
+	}
 	await      = func(context.Context, *abi.Request) (abi.Result, error) { return abi.Result{}, nil }
 )
 
@@ -94,7 +100,10 @@ func TestApply_SuccessFollowsTheGuestsAction(t *testing.T) {
 	if out.Err != nil || out.Failed() || out.Action != requeue || out.DecidedBy != DecidedByReconcile || out.Generation != 7 || out.Attempt != 1 {
 		t.Errorf("%+v", out)
 	}
-	want := []abi.Request{{ID: out.ID, Controller: "test", Reason: testReason, Attempt: 1, Key: testKey, Object: []byte{0x80}}}
+	want := []abi.Request{{
+		ID: out.ID, Controller: "test", Attempt: 1, Key: testKey, Object: []byte{0x80},
+		Reason: testReason.First, More: testReason.More, Dropped: testReason.Dropped,
+	}}
 	if diff := cmp.Diff(want, s.requests); diff != "" {
 		t.Errorf("request (-want +got):\n%s", diff)
 	}
@@ -160,7 +169,7 @@ func TestApply_AttemptsCountFailedRunsInARow(t *testing.T) {
 func TestApply_ErrorPolicySeesTheFailedRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		want := abi.Action{Requeue: true, After: time.Minute}
-		s := &script{policy: policySays(want), reconcile: failWith(abi.ResultError{Class: abi.ErrorConflict, Message: "no", Reason: "Busy"})}
+		s := &script{policy: policySays(want), reconcile: failWith(abi.ResultError{Class: abi.ErrorTransient, Message: "no", Reason: "Busy"})}
 		a := newApplier(t, s)
 		first := time.Now()
 		a.Apply(t.Context(), testKey, testReason)
@@ -171,7 +180,7 @@ func TestApply_ErrorPolicySeesTheFailedRun(t *testing.T) {
 		}
 		failure := abi.Failure{
 			ID: out.ID, Key: testKey, Object: []byte{0x80}, Kind: abi.FailureError, Attempt: 2, FirstFailed: first,
-			Error: abi.ResultError{Class: abi.ErrorConflict, Message: "no", Reason: "Busy"},
+			Error: abi.ResultError{Class: abi.ErrorTransient, Message: "no", Reason: "Busy"},
 		}
 		if diff := cmp.Diff(failure, s.failures[1]); diff != "" || len(s.failures) != 2 {
 			t.Errorf("%d failures; the second (-want +got):\n%s", len(s.failures), diff)

@@ -1,10 +1,19 @@
 package applier
 
 import (
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
+)
+
+// Bounds of the table of failures: how many objects it has, and how much of an
+// error it keeps. Beyond the first, one object is forgotten for each new one: it
+// starts again with attempt 1.
+const (
+	maxFailing   = 1 << 17
+	maxLastError = 256
 )
 
 // failures counts failed runs in a row per object (rule 18: runs, not
@@ -15,32 +24,59 @@ type failures struct {
 }
 
 type failed struct {
-	runs  int
-	first time.Time
+	runs      int
+	conflicts int // of these the last ones, in a row, that were conflicts
+	first     time.Time
+	last      string
 }
 
-// attempt returns the number of the next run.
-func (f *failures) attempt(key abi.Key) int {
+// get returns the row of failures.
+func (f *failures) get(key abi.Key) failed {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.byKey[key].runs + 1
+	return f.byKey[key]
 }
 
-// record counts a run that failed at now and returns when the first of the
-// failed runs in a row ended.
-func (f *failures) record(key abi.Key, now time.Time) time.Time {
+func (f *failures) len() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.byKey)
+}
+
+// record counts a run that failed at now and returns the row of failures, of
+// which the first keeps its time.
+func (f *failures) record(key abi.Key, now time.Time, e *abi.ResultError) failed {
+	message := e.Error()
+	if len(message) > maxLastError {
+		message = strings.ToValidUTF8(strings.Clone(message[:maxLastError]), "")
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.byKey == nil {
 		f.byKey = make(map[abi.Key]failed)
 	}
-	e := f.byKey[key]
-	if e.runs == 0 {
-		e.first = now
+	row, known := f.byKey[key]
+	if !known {
+		f.makeRoom()
+		row.first = now
 	}
-	e.runs++
-	f.byKey[key] = e
-	return e.first
+	row.runs++
+	row.last = message
+	if row.conflicts++; e.Class != abi.ErrorConflict {
+		row.conflicts = 0
+	}
+	f.byKey[key] = row
+	return row
+}
+
+// makeRoom forgets an object if the table is full. The caller holds mu.
+func (f *failures) makeRoom() {
+	for key := range f.byKey {
+		if len(f.byKey) < maxFailing {
+			return
+		}
+		delete(f.byKey, key)
+	}
 }
 
 // forget ends the row of failures.

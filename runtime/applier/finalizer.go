@@ -1,0 +1,78 @@
+package applier
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+// step is what a run does first.
+type step uint8
+
+const (
+	stepNone         step = iota // nothing: no guest is needed
+	stepReconcile                // call reconcile
+	stepAddFinalizer             // add the finalizer, then reconcile
+	stepFinalize                 // call finalize, then remove the finalizer
+)
+
+// firstStep is the table of rule 21, that of kube-rs' finalizer(), but that the
+// run goes on after the finalizer was added: a predicate may hide the event that
+// this causes.
+//
+//	finalizer  being deleted
+//	absent     no             add it, then reconcile
+//	present    no             reconcile
+//	present    yes            finalize; after success remove it
+//	absent     yes            nothing
+//
+// A module without a finalizer reconciles in every case.
+func firstStep(finalizer string, h *head) step {
+	switch {
+	case finalizer == "":
+		return stepReconcile
+	case h.deleting && h.finalizer:
+		return stepFinalize
+	case h.deleting:
+		return stepNone
+	case h.finalizer:
+		return stepReconcile
+	}
+	return stepAddFinalizer
+}
+
+// prepare adds the finalizer where that is the first step, and returns what is
+// to be done with the object as it is then.
+func (r *run) prepare(ctx context.Context, s step) (step, error) {
+	if s != stepAddFinalizer {
+		return s, nil
+	}
+	name := r.a.cfg.Finalizer
+	ctx, cancel := context.WithTimeout(ctx, r.a.cfg.ClusterTimeout)
+	defer cancel()
+	object, err := r.a.cfg.Cluster.AddFinalizer(ctx, r.object, name)
+	if err != nil {
+		return s, fmt.Errorf("finalizer[%s]: add: %w", name, err)
+	}
+	h, err := readHead(object, name)
+	if err != nil {
+		return s, fmt.Errorf("finalizer[%s]: add: answer: %w", name, err)
+	}
+	if s = firstStep(name, &h); s == stepAddFinalizer {
+		return s, &abi.ResultError{Class: abi.ErrorConflict, Reason: "FinalizerLost", Message: "finalizer[" + name + "]: add: it was added, and is gone again"}
+	}
+	r.object, r.head, r.info.Object = object, h, object
+	return s, nil
+}
+
+// removeFinalizer lets the object go, after its clean-up.
+func (r *run) removeFinalizer(ctx context.Context) error {
+	name := r.a.cfg.Finalizer
+	ctx, cancel := context.WithTimeout(ctx, r.a.cfg.ClusterTimeout)
+	defer cancel()
+	if err := r.a.cfg.Cluster.RemoveFinalizer(ctx, r.object, name); err != nil {
+		return fmt.Errorf("finalizer[%s]: remove: %w", name, err)
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+package applier
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/runtime/applier/guard"
+	"github.com/wasmctl/wasmctl/runtime/queue"
+)
+
+// Outcomes that are neither success nor failure: match them with errors.Is. The
+// guest was not called, or its answer does not matter, and the object waits for
+// a change.
+var (
+	// ErrObjectNotFound is the outcome for an object that is gone: the module is
+	// not called (rule 20, as in kube-rs).
+	ErrObjectNotFound = errors.New("object not found")
+	// ErrPaused is the outcome for an object with PausedAnnotation. How often it
+	// has failed is kept.
+	ErrPaused = errors.New("object is paused: annotation " + PausedAnnotation)
+	// ErrDeleting is the outcome for an object that is being deleted and does not
+	// have the module's finalizer: its clean-up is done, or was never due (rule 21).
+	ErrDeleting = errors.New("object is being deleted, and nothing is left to clean up")
+	// ErrInterrupted is the outcome of a run that was cut short because the
+	// process stops. It is not a failure of the object.
+	ErrInterrupted = errors.New("interrupted: the controller is stopping")
+)
+
+var noFailure = []error{ErrObjectNotFound, ErrPaused, ErrDeleting, ErrInterrupted}
+
+// Outcome is what one run came to.
+type Outcome struct {
+	// ID is the run's id, as the guest saw it; empty where no guest was wanted.
+	ID string
+	// Key is the object that was reconciled, Reasons why it was.
+	Key     abi.Key
+	Reasons queue.Reasons
+	// Finalize says that the object is being deleted, and that the run was of
+	// finalize.
+	Finalize bool
+	// Attempt is 1 for a first run and one more after each failed run.
+	Attempt int
+	// FirstFailed is when the first of the failed runs in a row ended; zero for a
+	// run that did not fail.
+	FirstFailed time.Time
+	// Generation is the module generation that ran; 0 where none did.
+	Generation uint64
+	// Action is what happens next.
+	Action abi.Action
+	// DecidedBy says who chose Action; empty where nobody had to.
+	DecidedBy Decider
+	// Hold is how long the object must not run, whatever triggers it: it is in a
+	// hot loop. Loop is not nil at the run by which that was found.
+	Hold time.Duration
+	Loop *guard.Decision
+	// Err is nil for success, one of ErrObjectNotFound, ErrPaused, ErrDeleting and
+	// ErrInterrupted, or what went wrong: an *abi.ResultError of the guest or of
+	// Cluster, an *abi.CallError, or a fault of the host.
+	Err error
+	// Unknown lists keys of the guest's result that this host does not know.
+	Unknown []string
+	// Writes counts the writes of the run that the API server accepted, the
+	// guest's and those of what it declared.
+	Writes int
+	// Stale says that the cache did not reach the previous run's writes in time,
+	// Waited how long the run waited for it.
+	Stale  bool
+	Waited time.Duration
+	// Duration is how long the run took, Waited and error_policy included.
+	Duration time.Duration
+}
+
+// Failed reports whether the run counts as a failed one: it has an error, and
+// not one of those that are no failure.
+func (o *Outcome) Failed() bool {
+	return o.Err != nil && !slices.ContainsFunc(noFailure, func(e error) bool { return errors.Is(o.Err, e) })
+}
+
+// Decider names who chose the action of an outcome.
+type Decider string
+
+// The deciders.
+const (
+	DecidedByReconcile   Decider = "reconcile"
+	DecidedByFinalize    Decider = "finalize"
+	DecidedByErrorPolicy Decider = "error_policy"
+	DecidedByError       Decider = "error"   // the error itself: permanent, a conflict, or with a time to come back
+	DecidedByBackoff     Decider = "backoff" // the host's
+)

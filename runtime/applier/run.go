@@ -1,0 +1,251 @@
+package applier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+// run is one run of one object, and what it has come to so far. One goroutine
+// has it.
+type run struct {
+	a       *Applier
+	out     Outcome
+	started time.Time
+
+	object []byte // as the run sees it; nil where it is gone
+	head   head
+	guest  abi.Guest // nil before one is acquired
+	info   abi.Run
+
+	wrote awaited // what the next run has to wait for
+	watch watch
+}
+
+// apply is the whole run: what is to be waited for, whether the guest is to be
+// called at all, the guest, and what is left to remember.
+func (r *run) apply(ctx context.Context) {
+	r.awaitWrites(ctx)
+	defer r.remember()
+	step, err := r.look()
+	if step == stepNone {
+		return
+	}
+	r.out.ID = r.a.idPrefix + strconv.FormatUint(r.a.runs.Add(1), 10)
+	r.out.Attempt = r.a.failures.get(r.out.Key).runs + 1
+	r.info = abi.Run{ID: r.out.ID, Key: r.out.Key, Object: r.object, Wrote: r.write}
+	if err != nil {
+		r.fail(ctx, err)
+		return
+	}
+	guest, release, err := r.a.cfg.Module.Acquire(ctx)
+	if err != nil {
+		r.fail(ctx, fmt.Errorf("acquire a guest: %w", err))
+		return
+	}
+	defer release()
+	r.guest, r.out.Generation = guest, guest.Generation()
+	r.begin(ctx)
+	r.work(abi.WithRun(ctx, &r.info), step)
+	r.end()
+}
+
+// awaitWrites waits until the cache has the writes of the last run (rule 22).
+func (r *run) awaitWrites(ctx context.Context) {
+	if r.a.cfg.Cache == nil || r.a.cfg.AwaitWrites < 0 {
+		return
+	}
+	last := r.a.writes.take(r.out.Key)
+	if len(last.list) == 0 {
+		return
+	}
+	bounded, cancel := context.WithTimeout(ctx, r.a.cfg.AwaitWrites)
+	defer cancel()
+	r.out.Stale = r.a.cfg.Cache.AwaitWrites(bounded, last.list)
+	r.out.Waited = time.Since(r.started)
+	if r.out.Stale {
+		r.a.stale.Add(1)
+		if time.Since(last.since) < awaitedFor {
+			r.wrote = last // the run after this one has to know too
+		}
+	}
+}
+
+// look reads the object, now that the cache is as new as it has to be, and says
+// what the run begins with. An error is that the store has no object's bytes.
+func (r *run) look() (step, error) {
+	object, found := r.a.cfg.Lookup(r.out.Key)
+	if !found {
+		if r.a.cfg.Deletes {
+			return stepReconcile, nil
+		}
+		r.forget(ErrObjectNotFound)
+		return stepNone, nil
+	}
+	r.object = object
+	var err error
+	if r.head, err = readHead(object, r.a.cfg.Finalizer); err != nil {
+		return stepReconcile, fmt.Errorf("store: %w", err)
+	}
+	if r.head.paused {
+		r.out.Err = ErrPaused
+		return stepNone, nil
+	}
+	s := firstStep(r.a.cfg.Finalizer, &r.head)
+	if s == stepNone {
+		r.forget(ErrDeleting)
+	}
+	return s, nil
+}
+
+// forget ends a run for an object that needs none any more.
+func (r *run) forget(why error) {
+	r.out.Err = why
+	r.wrote = awaited{}
+	r.a.failures.forget(r.out.Key)
+	r.a.guard.Forget(r.out.Key)
+}
+
+// work calls the guest and does what its result asks for.
+func (r *run) work(ctx context.Context, s step) {
+	s, err := r.prepare(ctx, s)
+	if s == stepNone {
+		r.forget(ErrDeleting)
+		return
+	}
+	var res abi.Result
+	if err == nil {
+		res, err = r.call(ctx, s)
+	}
+	if err == nil && s == stepFinalize && !res.Action.Requeue {
+		err = r.removeFinalizer(ctx)
+	}
+	if err != nil {
+		r.fail(ctx, err)
+		return
+	}
+	r.a.failures.forget(r.out.Key)
+	r.out.Action, r.out.DecidedBy = res.Action, DecidedByReconcile
+	if s == stepFinalize {
+		r.out.DecidedBy = DecidedByFinalize
+	}
+}
+
+// call calls the entry of the step, and declares what its result declares. The
+// error is what the run failed with.
+func (r *run) call(ctx context.Context, s step) (abi.Result, error) {
+	req := &abi.Request{
+		ID: r.out.ID, Controller: r.a.cfg.Controller, Attempt: r.out.Attempt, Key: r.out.Key, Object: r.object, Stale: r.out.Stale,
+		Reason: r.out.Reasons.First, More: r.out.Reasons.More, Dropped: r.out.Reasons.Dropped,
+	}
+	entry := r.guest.Reconcile
+	if s == stepFinalize {
+		r.out.Finalize = true
+		entry = r.guest.Finalize
+	}
+	res, err := entry(ctx, req)
+	r.out.Unknown = res.Unknown
+	if err != nil {
+		return res, err
+	}
+	if res.Error == nil {
+		return res, r.declare(ctx, res.Declared)
+	}
+	// A run that failed may still say so in the object's status. Its own error
+	// counts: that of the status is only told.
+	if res.Declared != nil && res.Declared.Status != nil {
+		if err := r.declare(ctx, &abi.Declared{Status: res.Declared.Status}); err != nil {
+			return res, fmt.Errorf("%w (and: %s)", res.Error, err)
+		}
+	}
+	return res, res.Error
+}
+
+// declare makes true what a result declares.
+func (r *run) declare(ctx context.Context, d *abi.Declared) error {
+	switch {
+	case d == nil:
+		return nil
+	case r.a.cfg.Cluster == nil:
+		return permanent("Unsupported", "the result declares objects (apply, prune, status), and this controller has no cluster to apply them to")
+	case r.object == nil:
+		return permanent("ObjectNotFound", "the result declares objects (apply, prune, status), and the object that would own them is gone")
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.a.cfg.ClusterTimeout)
+	defer cancel()
+	if err := r.a.cfg.Cluster.Declare(ctx, r.object, d); err != nil {
+		return fmt.Errorf("declare: %w", err)
+	}
+	return nil
+}
+
+func permanent(reason, message string) error {
+	return &abi.ResultError{Class: abi.ErrorPermanent, Reason: reason, Message: message}
+}
+
+// fail records a failed run and decides what happens next.
+func (r *run) fail(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		r.out.Err = fmt.Errorf("%w: %w", ErrInterrupted, err)
+		return
+	}
+	r.out.Err = err
+	f := &abi.Failure{Kind: abi.FailureError}
+	if e, ok := errors.AsType[*abi.ResultError](err); ok {
+		f.Error = *e
+	}
+	if call, ok := errors.AsType[*abi.CallError](err); ok {
+		f.Kind = call.Kind
+	}
+	r.a.byKind[max(0, slices.Index(kinds[:], f.Kind))].Add(1) // a kind without a place counts as an error
+	if f.Error.Message == "" {
+		f.Error.Message = err.Error()
+	}
+	if f.Error.Class == "" {
+		f.Error.Class = abi.ErrorTransient
+	}
+	row := r.a.failures.record(r.out.Key, time.Now(), &f.Error)
+	f.ID, f.Key, f.Object, f.Attempt, f.FirstFailed = r.out.ID, r.out.Key, r.object, r.out.Attempt, row.first
+	r.out.FirstFailed = row.first
+	r.out.Action, r.out.DecidedBy = r.a.decide(ctx, r.guest, f, row.conflicts)
+	if r.object == nil && !r.out.Action.Requeue {
+		r.a.failures.forget(r.out.Key) // gone, and nobody will ask again
+	}
+}
+
+// Conflicts: how many in a row are retried at once, and what that means. The
+// delay is that of client-go's retry.DefaultRetry: whoever was first has to reach
+// the cache, or the retry would lose again.
+const (
+	MaxConflictRetries = 3
+	ConflictDelay      = 10 * time.Millisecond
+)
+
+// decide asks error_policy, once (rule 19), and decides. A permanent error waits
+// for a change whatever the policy says (rule 18), and the first conflicts in a
+// row are retried at once: who names the class says more than a policy that
+// treats all errors alike.
+func (a *Applier) decide(ctx context.Context, guest abi.Guest, f *abi.Failure, conflicts int) (abi.Action, Decider) {
+	var policy abi.Result
+	err := abi.ErrNoErrorPolicy
+	if guest != nil {
+		policy, err = guest.ErrorPolicy(ctx, f)
+	}
+	switch {
+	case f.Error.Class == abi.ErrorPermanent:
+		return abi.Action{}, DecidedByError
+	case f.Error.Class == abi.ErrorConflict && conflicts <= MaxConflictRetries && f.Error.After == 0:
+		return abi.Action{Requeue: true, After: ConflictDelay}, DecidedByError
+	case err == nil && policy.Error == nil:
+		return policy.Action, DecidedByErrorPolicy
+	case f.Error.After > 0:
+		return abi.Action{Requeue: true, After: f.Error.After}, DecidedByError
+	}
+	return abi.Action{Requeue: true, After: a.cfg.Backoff.Delay(f.Attempt, rand.Float64())}, DecidedByBackoff
+}

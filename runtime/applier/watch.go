@@ -1,0 +1,144 @@
+package applier
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/runtime/applier/guard"
+)
+
+// watch is what a run notes of its writes, for the guard.
+type watch struct {
+	on      bool
+	trial   guard.Trial
+	changes []abi.Write // writes that changed something, one per object
+	before  [][]byte    // of trial.Inspect, before the run
+	after   [][]byte    // the same, after the run's last write to it
+}
+
+// begin is called before the guest is.
+func (r *run) begin(ctx context.Context) {
+	if r.watch.on = r.a.cfg.Cache != nil && !r.a.guard.Off(); !r.watch.on {
+		return
+	}
+	w := &r.watch
+	w.trial = r.a.guard.Begin(r.out.Key, &guard.Start{
+		Time: r.started, First: r.out.Reasons.First, More: r.out.Reasons.More,
+		UID: r.head.uid, Generation: r.head.generation, Version: r.a.version,
+	})
+	if r.a.cfg.Cluster == nil || len(w.trial.Inspect) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.a.cfg.ClusterTimeout)
+	defer cancel()
+	w.before, w.after = make([][]byte, len(w.trial.Inspect)), make([][]byte, len(w.trial.Inspect))
+	for i := range w.trial.Inspect {
+		// An object that cannot be read now is one of which no fields are named.
+		w.before[i], _ = r.a.cfg.Cluster.Inspect(ctx, w.trial.Inspect[i])
+	}
+}
+
+// write is called after each write of the run (abi.Run.Wrote).
+func (r *run) write(w abi.Write) {
+	r.out.Writes++
+	if r.a.cfg.Cache == nil {
+		return
+	}
+	version, watched := r.a.cfg.Cache.Version(&w)
+	if !watched {
+		return
+	}
+	if r.a.cfg.AwaitWrites > 0 {
+		if len(r.wrote.list) == 0 {
+			r.wrote.since = time.Now()
+		}
+		r.wrote.list = addWrite(r.wrote.list, &w)
+	}
+	if r.watch.on {
+		r.watch.note(&w, version)
+	}
+}
+
+// note notes a write to a watched object that the cache has with this version.
+func (n *watch) note(w *abi.Write, cached string) {
+	if w.ResourceVersion != n.base(w, cached) || w.Deleted && w.ResourceVersion == "" {
+		n.changes, _ = guard.Put(n.changes, w)
+	}
+	for i := range n.before {
+		if o := &n.trial.Inspect[i]; n.before[i] != nil && o.Key == w.Key && sameResource(o, w) {
+			n.after[i] = bytes.Clone(w.Body)
+		}
+	}
+}
+
+// base returns the resourceVersion that the object had before the write: that
+// of the run's last write to it, or what the cache had when the run began, or, of
+// an object that the last run did not change, has now. The watch may by now have
+// brought the write itself, so that the sooner of these is the better.
+func (n *watch) base(w *abi.Write, cached string) string {
+	for i := range n.changes {
+		if n.changes[i].Key == w.Key && sameResource(&n.changes[i], w) {
+			return n.changes[i].ResourceVersion
+		}
+	}
+	for i := range n.trial.Wrote {
+		if o := &n.trial.Wrote[i]; o.Key == w.Key && sameResource(o, w) {
+			return n.trial.Versions[i]
+		}
+	}
+	return cached
+}
+
+// end is called after the guest's part of the run.
+func (r *run) end() {
+	if !r.watch.on || r.object == nil {
+		return
+	}
+	w := &r.watch
+	e := guard.End{Time: time.Now(), Changes: w.changes, Action: r.out.Action}
+	for i := range w.after {
+		if w.after[i] != nil {
+			fields, err := guard.Compare(&w.trial.Inspect[i], w.before[i], w.after[i])
+			if err != nil {
+				r.a.cfg.Logger.Debug("cannot compare what was written", "controller", r.a.cfg.Controller, "object", r.out.Key.String(), "error", err)
+			}
+			e.Fields = append(e.Fields, fields...)
+		}
+	}
+	d := r.a.guard.End(r.out.Key, w.trial, &e)
+	r.out.Hold = d.Hold
+	if d.Opened {
+		r.out.Loop = &d
+		r.logLoop(&d)
+	}
+	if d.Closed {
+		r.a.cfg.Logger.Info("the object has calmed down and is no longer held", "controller", r.a.cfg.Controller, "object", r.out.Key.String())
+	}
+}
+
+// remember keeps the writes that the next run has to wait for.
+func (r *run) remember() {
+	if len(r.wrote.list) > 0 {
+		r.a.writes.put(r.out.Key, r.wrote, time.Now())
+	}
+}
+
+// logLoop says once what loops and what to do about it.
+func (r *run) logLoop(d *guard.Decision) {
+	msg := "the object keeps triggering itself by its own writes, and is held: do not write what has not changed, and no time stamps; or hide the event with a predicate"
+	if d.Contested {
+		msg = "the object is fought over: somebody changes back what its runs write, and it is held: let one of them have the field"
+	}
+	var objects, fields []string
+	for i := range r.watch.changes {
+		objects = append(objects, guard.ObjectName(&r.watch.changes[i]))
+	}
+	for _, f := range d.Fields {
+		fields = append(fields, f.String())
+	}
+	r.a.cfg.Logger.Warn(msg, "controller", r.a.cfg.Controller, "object", r.out.Key.String(), "reason", r.out.Reasons.First.String(), "reconcile_id", r.out.ID,
+		slog.Int("runs", d.Runs), slog.Duration("hold", d.Hold), slog.Any("written", objects), slog.Any("fields", fields))
+}
