@@ -43,6 +43,16 @@ const (
 	ExportDescribe    = "describe"
 )
 
+// Words of Request.Caps and of a manifest's requires and wants, beside the
+// names of operations: abilities of the host that are no operation.
+const (
+	CapDeclare   = "declare"  // apply, prune, force and status in results
+	CapFinalize  = "finalize" // the manifest's finalizer, and the export finalize
+	CapMap       = "map"      // the export map, for watches with map "func"
+	CapFilter    = "filter"   // the export filter
+	CapConfigure = "configure"
+)
+
 // ValType is a WebAssembly number type, in the encoding of the binary format.
 type ValType byte
 

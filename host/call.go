@@ -22,9 +22,6 @@ type lease struct {
 	released atomic.Bool
 }
 
-// configGen is the number of the settings; they cannot be changed yet.
-const configGen = 1
-
 var errReleased = errors.New("used after it was released")
 
 // Generation implements abi.Guest.
@@ -42,20 +39,19 @@ func (l *lease) Finalize(ctx context.Context, req *abi.Request) (abi.Result, err
 
 // run calls one of the two entries that take a request.
 func (l *lease) run(ctx context.Context, fn string, req *abi.Request) (abi.Result, error) {
+	if fn == abi.ExportFinalize && !l.gen.hook(fn) {
+		return abi.Result{}, fmt.Errorf("guest[%s]: %w", fn, ErrNoHook)
+	}
 	in, err := l.instance(ctx, fn)
 	if err != nil {
 		return abi.Result{}, err
 	}
-	e := entry{fn, in.reconcile}
-	if fn == abi.ExportFinalize {
-		e.fn = in.finalize
-	}
 	r := *req
-	r.ConfigGen, r.DryRun, r.Caps = configGen, false, l.gen.caps
+	r.ConfigGen, r.DryRun, r.Caps = in.settings.gen, false, l.gen.caps
 	r.Deadline = l.gen.deadline(ctx)
 	in.run.id, in.run.key = r.ID, r.Key
 	in.scratch = abi.AppendRequestHead(in.scratch[:0], &r)
-	return l.call(ctx, e, r.Object)
+	return l.call(ctx, fn, r.Object)
 }
 
 // ErrorPolicy implements abi.Guest.
@@ -69,7 +65,7 @@ func (l *lease) ErrorPolicy(ctx context.Context, f *abi.Failure) (abi.Result, er
 	}
 	in.run.id, in.run.key = f.ID, f.Key
 	in.scratch = abi.AppendFailureHead(in.scratch[:0], f)
-	return l.call(ctx, entry{abi.ExportErrorPolicy, in.errorPolicy}, f.Object)
+	return l.call(ctx, abi.ExportErrorPolicy, f.Object)
 }
 
 // instance returns the lease's instance, a fresh one where the last call took
@@ -79,7 +75,7 @@ func (l *lease) instance(ctx context.Context, fn string) (*instance, error) {
 		return nil, fmt.Errorf("guest[%s]: %w", fn, errReleased)
 	}
 	if l.in == nil {
-		in, err := l.gen.newInstance(ctx)
+		in, err := l.gen.newInstance(ctx, l.gen.settings.Load())
 		if err != nil {
 			return nil, err
 		}
@@ -93,7 +89,7 @@ func (l *lease) release() {
 	if l.released.Swap(true) {
 		return
 	}
-	l.gen.put(l.in)
+	l.gen.put(l.in, l.gen.slots)
 	l.in = nil
 	l.gen.release()
 }
@@ -107,11 +103,33 @@ func (g *generation) deadline(ctx context.Context) time.Time {
 	return g.cfg.Now().Add(wait)
 }
 
-// entry is one of a guest's entries.
+// entry is one way into a guest.
 type entry struct {
-	name string
-	fn   api.Function
+	name   string
+	limit  time.Duration // how long it may run
+	access access        // what it may use
 }
+
+// entry returns an entry with its bounds.
+func (g *generation) entry(name string) entry {
+	e := entry{name: name, limit: g.limits.Timeout, access: accessAll}
+	switch name {
+	case abi.ExportMap, abi.ExportFilter:
+		e.limit, e.access = min(e.limit, HookTimeout), accessCache
+	case abi.ExportConfigure:
+		e.access = accessConfig
+	}
+	return e
+}
+
+// message is the input of an entry: head[:split], first, head[split:], second.
+type message struct {
+	head          []byte
+	split         int
+	first, second []byte
+}
+
+func (m *message) size() int { return len(m.head) + len(m.first) + len(m.second) }
 
 // outputError is an error of what a guest returned.
 type outputError struct{ err error }
@@ -121,57 +139,77 @@ func (e *outputError) Unwrap() error { return e.err }
 
 func outputErrorf(format string, args ...any) error { return &outputError{fmt.Errorf(format, args...)} }
 
-// call calls an entry with the head in scratch and the object behind it.
-func (l *lease) call(ctx context.Context, e entry, object []byte) (abi.Result, error) {
+// call calls an entry that returns a result, with the head in scratch and the
+// object behind it.
+func (l *lease) call(ctx context.Context, name string, object []byte) (abi.Result, error) {
 	in := l.in
-	if n := len(in.scratch) + len(object); n > abi.MaxBytes {
-		return abi.Result{}, fmt.Errorf("guest[%s]: request of %d bytes: %w", e.name, n, abi.ErrTooLarge)
-	}
 	var res abi.Result
-	err := in.guarded(ctx, e.name, func() (err error) {
-		res, err = in.enter(e.fn, object)
-		return err
+	err := in.enter(ctx, l.gen.entry(name), message{head: in.scratch, split: len(in.scratch), first: object}, func(v uint64) error {
+		b, err := in.result(v)
+		if err != nil {
+			return err
+		}
+		if res, err = abi.DecodeResult(b); err != nil {
+			return &outputError{err}
+		}
+		if name == abi.ExportErrorPolicy && res.Declared != nil {
+			return outputErrorf("result: error_policy declares something: only reconcile and finalize may")
+		}
+		return nil
 	})
-	if err != nil {
-		in.close(ctx)
+	if in.closed {
 		l.in = nil
+	}
+	if err != nil {
 		return abi.Result{}, err
 	}
-	if len(res.Unknown) > 0 {
-		l.gen.countUnknown(e.name, res.Unknown)
-	}
+	l.gen.countUnknown(name, res.Unknown)
 	return res, nil
 }
 
-// enter hands a request over and decodes the result: section 2 of ABI.md.
-func (in *instance) enter(fn api.Function, object []byte) (abi.Result, error) {
-	size := uint32(len(in.scratch) + len(object)) //nolint:gosec // at most MaxBytes
+// enter calls an entry within its bounds and reads what it returned. What goes
+// wrong in there closes the instance; a message that is too large does not
+// trouble the guest.
+func (in *instance) enter(ctx context.Context, e entry, m message, read func(v uint64) error) error {
+	if n := m.size(); n > abi.MaxBytes {
+		return fmt.Errorf("guest[%s]: request of %d bytes: %w", e.name, n, abi.ErrTooLarge)
+	}
+	fn := in.function(e.name)
+	err := in.guarded(ctx, e, func() error {
+		v, err := in.exchange(fn, e.access, m)
+		if err != nil {
+			return err
+		}
+		return read(v)
+	})
+	if err != nil {
+		in.close(ctx)
+	}
+	return err
+}
+
+// exchange hands a message over and returns what the entry returns: section 2
+// of ABI.md.
+func (in *instance) exchange(fn api.Function, a access, m message) (uint64, error) {
+	size := uint32(m.size()) //nolint:gosec // at most MaxBytes
 	in.stack[0] = uint64(size)
 	if err := in.buffer.CallWithStack(&in.interrupt, in.stack[:]); err != nil {
-		return abi.Result{}, err
+		return 0, err
 	}
-	ptr := uint32(in.stack[0]) //nolint:gosec // an i32
+	ptr := u32(in.stack[0])
 	if err := in.checkBuffer(ptr, size); err != nil {
-		return abi.Result{}, err
+		return 0, err
 	}
-	in.memory.Write(ptr, in.scratch)
-	in.memory.Write(ptr+uint32(len(in.scratch)), object) //nolint:gosec // at most MaxBytes
+	at := ptr
+	for _, part := range [...][]byte{m.head[:m.split], m.first, m.head[m.split:], m.second} {
+		in.memory.Write(at, part)
+		at += uint32(len(part)) //nolint:gosec // at most MaxBytes
+	}
 	in.stack[0], in.stack[1] = uint64(ptr), uint64(size)
-	in.run.entered = true
+	in.run.access = a
 	err := fn.CallWithStack(&in.interrupt, in.stack[:])
-	in.run.entered = false
-	if err != nil {
-		return abi.Result{}, err
-	}
-	b, err := in.result(in.stack[0])
-	if err != nil {
-		return abi.Result{}, err
-	}
-	res, err := abi.DecodeResult(b)
-	if err != nil {
-		return abi.Result{}, &outputError{err}
-	}
-	return res, nil
+	in.run.access = accessNone
+	return in.stack[0], err
 }
 
 func (in *instance) checkBuffer(ptr, size uint32) error {
@@ -200,7 +238,7 @@ func (in *instance) result(v uint64) ([]byte, error) {
 // describe calls the guest's describe.
 func (in *instance) describe(ctx context.Context) (man *abi.Manifest, unknown []string, err error) {
 	fn := in.module.ExportedFunction(abi.ExportDescribe)
-	err = in.guarded(ctx, abi.ExportDescribe, func() error {
+	err = in.guarded(ctx, entry{name: abi.ExportDescribe, limit: in.gen.limits.Timeout}, func() error {
 		if err := fn.CallWithStack(&in.interrupt, in.stack[:]); err != nil {
 			return err
 		}
@@ -219,6 +257,9 @@ func (in *instance) describe(ctx context.Context) (man *abi.Manifest, unknown []
 // countUnknown counts keys of a result that this host does not know, and tells
 // of the first.
 func (g *generation) countUnknown(fn string, keys []string) {
+	if len(keys) == 0 {
+		return
+	}
 	g.shared.unknownKeys.Add(uint64(len(keys)))
 	g.shared.warnUnknown.Do(func() {
 		if len(keys) > 10 {

@@ -47,7 +47,7 @@ func TestReconcile_FailureKinds(t *testing.T) {
 	}{
 		{1, abi.FailureTrap, "guest[reconcile]: trap: wasm error: unreachable"},
 		{3, abi.FailureTrap, "guest[reconcile]: trap: stack overflow"},
-		{4, abi.FailureMemory, "guest[reconcile]: memory: needs more memory than the limit of 8388608 bytes: wasm error: unreachable"},
+		{4, abi.FailureMemory, "guest[reconcile]: memory: needs more memory than the limit of 8Mi: wasm error: unreachable"},
 		{5, abi.FailureOutput, "guest[reconcile]: output: result of 16 bytes at 65530 does not lie in memory of 65536 bytes"},
 		{6, abi.FailureOutput, "guest[reconcile]: output: result: msgpack type is not allowed here"},
 		{7, abi.FailureOutput, "guest[reconcile]: output: result: x: msgpack nests deeper than 128"},
@@ -248,7 +248,8 @@ func TestReconcile_RequestOnTheWire(t *testing.T) {
 	}
 	want := *req
 	want.ConfigGen, want.DryRun, want.Deadline = 1, false, now.Add(time.Minute)
-	want.Caps = []string{"api_get", "api_list", "api_create", "api_update", "api_patch", "api_apply", "api_delete", "config_get"}
+	want.Caps = []string{"api_get", "api_list", "api_create", "api_update", "api_patch", "api_apply", "api_delete", "cache_get", "cache_list", "event_record",
+		"config_get", "declare", "finalize", "map", "filter", "configure"}
 	f := &abi.Failure{ID: "r1", Object: []byte{7}, Kind: abi.FailureTrap, Attempt: 2, Error: abi.ResultError{Class: abi.ErrorTransient, Message: "m"}}
 	if _, err := g.ErrorPolicy(t.Context(), f); err != nil {
 		t.Fatal(err)

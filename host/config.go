@@ -27,8 +27,9 @@ type Config struct {
 	// Name is the controller's name in logs and errors. Empty means the
 	// manifest's name, then Fallback, then "module".
 	Name, Fallback string
-	// Concurrency is how many instances may be in use at once. Zero leaves it
-	// to the manifest, then to DefaultConcurrency.
+	// Concurrency is how many instances may be in use by reconciles at once; one
+	// more serves map, filter and configure. Zero leaves it to the manifest, then
+	// to DefaultConcurrency.
 	Concurrency int
 	// Limits override those of the manifest, one by one.
 	Limits Limits
@@ -42,11 +43,17 @@ type Config struct {
 	// Logger takes what the guest logs and prints, and the host's warnings. Nil
 	// discards both.
 	Logger *slog.Logger
-	// Settings are what config_get serves, over the manifest's defaults.
+	// Settings are what configure gets and config_get serves, over the manifest's
+	// defaults. Module.Configure replaces them.
 	Settings map[string]string
 	// API is called once, when the manifest is known, for the API that serves
-	// the api_* operations. Nil means that they answer UNSUPPORTED.
+	// the operations api_*, cache_* and event_record. Nil means that they answer
+	// UNSUPPORTED.
 	API func(*abi.Manifest) (API, error)
+
+	// Budget bounds the linear memory of all modules that share it; nil bounds
+	// that of each instance only.
+	Budget *Budget
 
 	// Now, Mono and Random are the clocks and the randomness that a guest sees,
 	// through the host functions as through WASI. All must be safe for

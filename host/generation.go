@@ -28,7 +28,8 @@ type generation struct {
 	limits   Limits
 	manifest *abi.Manifest
 	caps     []string
-	settings settings
+	// settings are those that new guests get; they are replaced as a whole.
+	settings atomic.Pointer[settings]
 	api      API // nil: api_* answer UNSUPPORTED
 	hooks    map[string]bool
 	log      *slog.Logger // with controller and generation
@@ -38,10 +39,13 @@ type generation struct {
 	cache    wazero.CompilationCache // nil where there is none
 	compiled wazero.CompiledModule
 
-	// slots holds one token per instance in use.
-	slots chan struct{}
-	mu    sync.Mutex
-	idle  []*instance // guarded by mu; the last one used is the last
+	// startSize is the memory that an instance starts with, in bytes.
+	startSize int64
+	// slots are those of reconciles, hookSlots those of map, filter and
+	// configure.
+	slots, hookSlots slots
+	mu               sync.Mutex
+	idle             []*instance // guarded by mu; the last one used is the last
 
 	// refs is 1 for being current and 1 per acquired guest; at 0 everything is
 	// closed and it never rises again.
@@ -64,8 +68,12 @@ type shared struct {
 func compile(ctx context.Context, wasm []byte, bin *binaryModule, cfg Config) (*generation, error) {
 	g := &generation{
 		number: 1, cfg: cfg, name: cfg.NameFor(nil), shared: &shared{},
-		hooks: map[string]bool{}, retired: make(chan struct{}), closed: make(chan struct{}),
+		hooks: map[string]bool{}, retired: make(chan struct{}), closed: make(chan struct{}), hookSlots: make(slots, hookSlots),
 	}
+	if mem := bin.memory(); mem != nil {
+		g.startSize = mem.Min
+	}
+	cfg.Budget.join(g)
 	g.refs.Store(1)
 	g.configure(nil)
 	ctx = experimental.WithCompilationWorkers(ctx, compilationWorkers)
@@ -171,9 +179,9 @@ func (g *generation) configure(m *abi.Manifest) {
 	g.manifest = m
 	g.name = g.cfg.NameFor(m)
 	g.limits = g.cfg.limits(m)
-	g.settings = newSettings(g.cfg.settings(m))
+	g.settings.Store(newSettings(1, g.cfg.settings(m)))
 	g.caps = capNames(g.cfg.API != nil)
-	g.slots = make(chan struct{}, g.cfg.concurrency(m))
+	g.slots = make(slots, g.cfg.concurrency(m))
 	g.log = g.cfg.Logger.With("controller", g.name, "generation", g.number)
 }
 
@@ -207,59 +215,12 @@ func (g *generation) retire() {
 	g.release()
 }
 
-// get waits for a free slot and returns an idle instance or a new one.
-func (g *generation) get(ctx context.Context) (*instance, error) {
-	select {
-	case g.slots <- struct{}{}:
-	default:
-		select {
-		case g.slots <- struct{}{}:
-		case <-g.retired:
-			return nil, ErrClosed
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-	}
-	if in := g.popIdle(); in != nil {
-		return in, nil
-	}
-	in, err := g.newInstance(ctx)
-	if err != nil {
-		<-g.slots
-		return nil, err
-	}
-	return in, nil
-}
-
-func (g *generation) popIdle() *instance {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	n := len(g.idle)
-	if n == 0 {
-		return nil
-	}
-	in := g.idle[n-1]
-	g.idle[n-1] = nil
-	g.idle = g.idle[:n-1]
-	return in
-}
-
-// put takes an instance back, or nil for one that was closed, and frees its
-// slot.
-func (g *generation) put(in *instance) {
-	if in != nil {
-		g.mu.Lock()
-		g.idle = append(g.idle, in)
-		g.mu.Unlock()
-	}
-	<-g.slots
-}
-
 // close returns everything. Nobody holds a reference any more.
 func (g *generation) close(ctx context.Context) {
 	for in := g.popIdle(); in != nil; in = g.popIdle() {
 		in.close(ctx)
 	}
+	g.cfg.Budget.leave(g)
 	g.closeErr = g.closeRuntime(ctx)
 	close(g.closed)
 }

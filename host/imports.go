@@ -70,7 +70,7 @@ func (in *instance) hostCall(stack []uint64) {
 func (in *instance) hostTake(stack []uint64) {
 	dst, off, length := u32(stack[0]), u32(stack[1]), u32(stack[2])
 	switch {
-	case !in.run.entered:
+	case in.run.access == accessNone:
 		stack[0] = i32(int32(abi.StatusUnavailable))
 	case !in.run.holding || !inside(in.memory, dst, length):
 		stack[0] = i32(int32(abi.StatusBadRequest))
@@ -107,7 +107,7 @@ func (in *instance) hostLogLevel(stack []uint64) {
 
 func (in *instance) hostMetric(stack []uint64) {
 	switch {
-	case !in.run.entered:
+	case in.run.access == accessNone:
 		stack[0] = i32(int32(abi.StatusUnavailable))
 	case !inside(in.memory, u32(stack[1]), u32(stack[2])):
 		stack[0] = i32(int32(abi.StatusBadRequest))
@@ -140,7 +140,7 @@ func (in *instance) hostRandom(stack []uint64) {
 
 func (in *instance) hostCancelled(stack []uint64) {
 	stack[0] = 0
-	if in.run.entered && in.gen.shared.draining.Load() {
+	if in.run.access > accessNone && in.gen.shared.draining.Load() {
 		stack[0] = 1
 	}
 }
@@ -149,7 +149,7 @@ func (in *instance) hostCancelled(stack []uint64) {
 func (in *instance) hostBudget(stack []uint64) {
 	left := int64(unbounded)
 	switch kind := int32(u32(stack[0])); { //nolint:gosec // the bits of an i32
-	case !in.run.entered: // no call, no bound
+	case in.run.access == accessNone: // no call, no bound
 	case kind == abi.BudgetMilliseconds:
 		left = max(0, time.Until(in.run.deadline).Milliseconds())
 	case kind == abi.BudgetHostCalls && in.gen.limits.HostCalls > 0:

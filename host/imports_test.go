@@ -191,7 +191,7 @@ func TestHostFunctions_Refusals(t *testing.T) {
 		text   string
 	}{
 		{"no API", nil, hostCall{"api_get", [5]uint32{requestAt, 4, dstAt, 512}}, abi.StatusUnsupported, "Unsupported", "does not serve api_get"},
-		{"reserved", big, hostCall{"cache_get", [5]uint32{requestAt, 4, dstAt, 512}}, abi.StatusUnsupported, "Unsupported", "does not serve cache_get"},
+		{"cache without an API", nil, hostCall{"cache_get", [5]uint32{requestAt, 4, dstAt, 512}}, abi.StatusUnsupported, "Unsupported", "does not serve cache_get"},
 		{"unknown import", big, hostCall{"teleport", [5]uint32{requestAt, 4, dstAt, 512}}, abi.StatusUnsupported, "Unsupported", "does not serve teleport"},
 		{"unknown number", big, hostCall{"call", [5]uint32{99, requestAt, 4, dstAt, 512}}, abi.StatusUnsupported, "Unsupported", "does not serve operation 99"},
 		{"request outside memory", big, hostCall{"api_get", [5]uint32{outside - 3, 4, dstAt, 512}}, abi.StatusBadRequest, "BadPointer", "request block of 4 bytes at 262141 does not lie in memory"},

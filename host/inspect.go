@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/wasmctl/wasmctl/abi"
@@ -35,6 +36,14 @@ type Info struct {
 	Sections    []Section `json:"sections"`
 	// Problems holds every reason found why Load would refuse the module.
 	Problems []string `json:"problems,omitempty"`
+}
+
+// CanCall reports whether the module may use an operation: it imports it by its
+// name, or call, which does any by number.
+func (i *Info) CanCall(op abi.Op) bool {
+	return slices.ContainsFunc(i.Imports, func(imp Import) bool {
+		return imp.Module == abi.ImportModule && (imp.Name == string(op) || imp.Name == abi.FuncCall)
+	})
 }
 
 // Export is one thing that a module exports.
@@ -81,9 +90,7 @@ func Inspect(ctx context.Context, wasm []byte) *Info {
 	if _, _, err := bin.manifest(); err != nil {
 		info.Problems = append(info.Problems, err.Error())
 	}
-	if info.Manifest != nil {
-		info.Problems = append(info.Problems, checkRequires(info.Manifest, capNames(true))...)
-	}
+	info.Problems = append(info.Problems, bin.manifestProblems(info.Manifest, capNames(true))...)
 	if err := validate(ctx, wasm); err != nil {
 		info.Problems = append(info.Problems, err.Error())
 	}
@@ -156,7 +163,7 @@ func (m *binaryModule) toolchain() string {
 }
 
 func producers(payload []byte) string {
-	var names []string
+	var tools []tool
 	r := &wasmReader{b: payload}
 	err := r.each(func(r *wasmReader) error {
 		if _, err := r.name(); err != nil { // language, processed-by or sdk
@@ -168,12 +175,30 @@ func producers(payload []byte) string {
 				return err
 			}
 			version, err := r.name()
-			names = append(names, strings.TrimSpace(name+" "+version))
+			tools = append(tools, tool{name, version})
 			return err
 		})
 	})
 	if err != nil {
 		return ""
+	}
+	return toolText(tools)
+}
+
+// tool is one entry of the producers section.
+type tool struct{ name, version string }
+
+// toolText names tools for people. Go's toolchain stands there as a language
+// and as a compiler of the same version, which has its name in it once more.
+func toolText(tools []tool) string {
+	var names []string
+	for i, t := range tools {
+		same := func(u tool) bool { return u.version == t.version && strings.HasPrefix(t.name, u.name+" ") }
+		if slices.ContainsFunc(tools[:i], same) {
+			continue
+		}
+		version := strings.TrimPrefix(t.version, strings.ToLower(t.name))
+		names = append(names, strings.TrimSpace(t.name+" "+version))
 	}
 	return strings.Join(names, ", ")
 }

@@ -53,7 +53,7 @@ func TestInspect_Toolchain(t *testing.T) {
 		return s(name) + "\x01" + s(tool) + s(version)
 	}
 	for section, want := range map[string]string{
-		"\x02" + field("language", "Go", "go1.26.8") + field("processed-by", "Go cmd/compile", "go1.26.8"): "Go go1.26.8, Go cmd/compile go1.26.8",
+		"\x02" + field("language", "Go", "go1.26.8") + field("processed-by", "Go cmd/compile", "go1.26.8"): "Go 1.26.8",
 		"\x01" + field("processed-by", "rustc", "1.85.0"):                                                  "rustc 1.85.0",
 		"\xff": "",
 	} {

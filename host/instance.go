@@ -27,13 +27,22 @@ type instance struct {
 	cancel    func()      // interrupts the call when the caller's context ends
 
 	// Functions are looked up once (a look-up costs microseconds), and called
-	// with one stack (which costs no allocation).
-	buffer, reconcile, finalize, errorPolicy api.Function
-	stack                                    [2]uint64
-	scratch                                  []byte // the head of a request
+	// with one stack (which costs no allocation). Those of optional exports are
+	// looked up by entry, when they are first called.
+	buffer, reconcile api.Function
+	optional          map[string]api.Function
+	stack             [2]uint64
+	scratch           []byte // the head of a request
+
+	// settings are those that the guest was configured with last.
+	settings *settings
+	// idleSince is when it became idle, in nanoseconds of Unix time; guarded by
+	// the generation's mu while it is idle.
+	idleSince int64
 
 	run    run
 	output output
+	closed bool
 }
 
 // run is the state of one entry call.
@@ -41,9 +50,9 @@ type run struct {
 	// parent is the caller's context: what operations and log lines are given.
 	parent   context.Context //nolint:containedctx // it lives as long as the call
 	deadline time.Time
-	// entered says that the guest is in an entry call, so that it may use all
-	// host functions.
-	entered bool
+	// access says what the guest may use now; it is more than accessNone only
+	// while an entry runs.
+	access access
 	// id and key name the run in log lines.
 	id  string
 	key abi.Key
@@ -53,6 +62,16 @@ type run struct {
 	// calls counts operations.
 	calls int64
 }
+
+// access is what a guest may use in an entry call: each includes those before.
+type access int
+
+const (
+	accessNone   = access(iota) // start code, buffer, describe: log, clocks and random
+	accessConfig                // configure: config_get too
+	accessCache                 // map, filter: cache_get and cache_list too
+	accessAll                   // reconcile, finalize, error_policy
+)
 
 // instanceKey is the context key under which host functions find their
 // instance.
@@ -104,16 +123,32 @@ func (i *interrupt) Value(key any) any {
 	return nil
 }
 
-// newInstance instantiates the module and runs its start code within the
-// limits of a call.
-func (g *generation) newInstance(ctx context.Context) (*instance, error) {
+// newInstance makes an instance that is ready for any entry.
+func (g *generation) newInstance(ctx context.Context, s *settings) (*instance, error) {
+	in, err := g.instantiate(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := in.configure(ctx, s); err != nil {
+		in.close(ctx)
+		return nil, err
+	}
+	return in, nil
+}
+
+// instantiate instantiates the module and runs its start code within the limits
+// of a call.
+func (g *generation) instantiate(ctx context.Context) (*instance, error) {
 	in := &instance{gen: g}
-	in.linear.limit = uint64(g.limits.Memory)
+	in.linear.limit, in.linear.budget = uint64(g.limits.Memory), g.cfg.Budget
+	if err := in.linear.reserve(g.startSize); err != nil {
+		return nil, err
+	}
 	in.interrupt = interrupt{in: in, done: make(chan struct{})}
 	in.timer = time.AfterFunc(math.MaxInt64, func() { in.interrupt.fire(byDeadline) })
 	in.cancel = func() { in.interrupt.fire(byCaller) }
 	in.output.in = in
-	err := in.guarded(ctx, abi.ExportInitialize, func() (err error) {
+	err := in.guarded(ctx, entry{name: abi.ExportInitialize, limit: g.limits.Timeout}, func() (err error) {
 		in.module, err = g.runtime.InstantiateModule(experimental.WithMemoryAllocator(&in.interrupt, &in.linear), g.compiled, in.moduleConfig())
 		if err == nil && in.module.IsClosed() { // proc_exit(0) is no error to wazero
 			err = errors.New("exited with code 0")
@@ -127,13 +162,23 @@ func (g *generation) newInstance(ctx context.Context) (*instance, error) {
 	in.memory = in.module.Memory()
 	in.buffer = in.module.ExportedFunction(abi.ExportBuffer)
 	in.reconcile = in.module.ExportedFunction(abi.ExportReconcile)
-	if g.hook(abi.ExportFinalize) {
-		in.finalize = in.module.ExportedFunction(abi.ExportFinalize)
-	}
-	if g.hook(abi.ExportErrorPolicy) {
-		in.errorPolicy = in.module.ExportedFunction(abi.ExportErrorPolicy)
-	}
 	return in, nil
+}
+
+// function returns an entry of the guest; it must be exported.
+func (in *instance) function(name string) api.Function {
+	if name == abi.ExportReconcile {
+		return in.reconcile
+	}
+	fn := in.optional[name]
+	if fn == nil {
+		fn = in.module.ExportedFunction(name)
+		if in.optional == nil {
+			in.optional = map[string]api.Function{}
+		}
+		in.optional[name] = fn
+	}
+	return fn
 }
 
 // moduleConfig gives a guest its clocks, its randomness and two streams to the
@@ -169,17 +214,17 @@ func (in *instance) sleep(ns int64) {
 // guarded runs f, which runs the guest, until it ends, the timeout is over or
 // ctx ends. Any error means that the instance must be closed: a guest that was
 // stopped in the middle lies in ruins even where later calls seem to work.
-func (in *instance) guarded(ctx context.Context, fn string, f func() error) error {
+func (in *instance) guarded(ctx context.Context, e entry, f func() error) error {
 	if ctx.Err() != nil {
-		return fmt.Errorf("guest[%s]: %w", fn, context.Cause(ctx))
+		return fmt.Errorf("guest[%s]: %w", e.name, context.Cause(ctx))
 	}
-	wait := in.gen.limits.Timeout
+	wait := e.limit
 	now := time.Now()
 	if d, ok := ctx.Deadline(); ok {
 		wait = min(wait, d.Sub(now))
 	}
 	in.run.parent, in.run.deadline, in.run.calls = ctx, now.Add(wait), 0
-	in.linear.refused = false
+	in.linear.refused = nil
 	in.output.reset()
 	in.timer.Reset(wait)
 	var stop func() bool
@@ -195,20 +240,20 @@ func (in *instance) guarded(ctx context.Context, fn string, f func() error) erro
 	if stop != nil && !stop() {
 		in.interrupt.fire(byCaller)
 	}
-	err = in.verdict(ctx, fn, err)
+	err = in.verdict(ctx, e, err)
 	in.output.flush()
 	in.run = run{}
 	return err
 }
 
 // verdict says what the end of a call means.
-func (in *instance) verdict(ctx context.Context, fn string, err error) error {
+func (in *instance) verdict(ctx context.Context, e entry, err error) error {
 	cause := in.interrupt.cause.Load()
 	if cause == byCaller && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fmt.Errorf("guest[%s]: %w", fn, context.Cause(ctx))
+		return fmt.Errorf("guest[%s]: %w", e.name, context.Cause(ctx))
 	}
 	if cause != notInterrupted {
-		return in.callError(abi.FailureTimeout, fn, fmt.Errorf("ran longer than it may (timeout %v): %w", in.gen.limits.Timeout, context.DeadlineExceeded))
+		return in.callError(abi.FailureTimeout, e.name, &timeoutError{e.limit})
 	}
 	if err == nil {
 		return nil
@@ -217,19 +262,34 @@ func (in *instance) verdict(ctx context.Context, fn string, err error) error {
 	if _, ok := errors.AsType[*outputError](err); ok {
 		kind = abi.FailureOutput
 	}
-	if in.linear.refused {
+	if in.linear.refused != nil {
 		kind = abi.FailureMemory
-		err = fmt.Errorf("needs more memory than the limit of %d bytes: %w", in.linear.limit, exitCode(err))
+		err = fmt.Errorf("%w: %w", in.linear.refused, exitCode(err))
 	}
-	return in.callError(kind, fn, exitCode(err))
+	return in.callError(kind, e.name, exitCode(err))
 }
+
+// timeoutError is the error of a call that ran out of time.
+type timeoutError struct{ limit time.Duration }
+
+func (e *timeoutError) Error() string {
+	return fmt.Sprintf("ran longer than it may (timeout %v)", e.limit)
+}
+
+// Unwrap returns context.DeadlineExceeded, whose text would say it twice.
+func (e *timeoutError) Unwrap() error { return context.DeadlineExceeded }
 
 func (in *instance) callError(kind abi.FailureKind, fn string, err error) error {
 	return &abi.CallError{Kind: kind, Func: fn, Err: err, Output: in.output.excerpt()}
 }
 
-// close returns what the instance holds. It must not be used afterwards.
+// close returns what the instance holds. It must not be used afterwards; more
+// calls do nothing.
 func (in *instance) close(ctx context.Context) {
+	if in.closed {
+		return
+	}
+	in.closed = true
 	in.timer.Stop()
 	if in.module != nil {
 		_ = in.module.Close(ctx) // there are no files whose closing could fail

@@ -71,9 +71,7 @@ func prepare(wasm []byte, cfg Config) (Config, *binaryModule, error) {
 	if err != nil {
 		problems = append(problems, err.Error())
 	}
-	if man != nil {
-		problems = append(problems, checkRequires(man, capNames(cfg.API != nil))...)
-	}
+	problems = append(problems, bin.manifestProblems(man, capNames(cfg.API != nil))...)
 	if len(problems) > 0 {
 		return cfg, nil, &InvalidError{Name: cfg.NameFor(man), Problems: problems}
 	}
@@ -88,7 +86,8 @@ func (g *generation) start(ctx context.Context, info *Info) error {
 		if man, unknown, err = g.describe(ctx); err != nil {
 			return err
 		}
-		problems := append(checkRequires(man, g.caps), checkStartSize(info.Memory, g.cfg.limits(man).Memory)...)
+		problems := append(checkRequires(man, g.caps), checkHooks(man, func(name string) bool { return g.hooks[name] })...)
+		problems = append(problems, checkStartSize(info.Memory, g.cfg.limits(man).Memory)...)
 		if len(problems) > 0 {
 			return &InvalidError{Name: g.cfg.NameFor(man), Problems: problems}
 		}
@@ -101,11 +100,14 @@ func (g *generation) start(ctx context.Context, info *Info) error {
 	if len(unknown) > 0 {
 		g.log.Warn("manifest has keys that this host does not know; they are ignored", "keys", unknown)
 	}
-	in, err := g.get(ctx)
+	if err := g.settings.Load().checkSize(); err != nil {
+		return fmt.Errorf("module[%s]: %w", g.name, err)
+	}
+	in, err := g.get(ctx, g.slots)
 	if err != nil {
 		return g.startError(err)
 	}
-	g.put(in)
+	g.put(in, g.slots)
 	if g.cfg.API == nil {
 		return nil
 	}
@@ -118,7 +120,7 @@ func (g *generation) start(ctx context.Context, info *Info) error {
 // describe calls the guest's describe on an instance of its own, made before
 // the manifest's limits are known.
 func (g *generation) describe(ctx context.Context) (*abi.Manifest, []string, error) {
-	in, err := g.newInstance(ctx)
+	in, err := g.instantiate(ctx)
 	if err != nil {
 		return nil, nil, g.startError(err)
 	}

@@ -81,12 +81,12 @@ func badModules(tb testing.TB) []badModule {
 			text + "section[reconciler.manifest]: found 2, expected one at most",
 		},
 		{
-			"requires", withManifest(tb, wasm.Empty, &abi.Manifest{Requires: []string{"api_get", "cache_get"}}),
-			text + `manifest: requires "cache_get", which this host does not have: upgrade wasmctl`,
+			"requires", withManifest(tb, wasm.Empty, &abi.Manifest{Requires: []string{"cache_get", "teleport"}}),
+			text + `manifest: requires "teleport", which this host does not have: upgrade wasmctl`,
 		},
 		{
 			"memory over the manifest's limit", withManifest(tb, wasm.Calls, &abi.Manifest{Limits: &abi.Limits{Memory: 3 * pageSize}}),
-			text + "memory: needs 262144 bytes to start, the limit is 196608: raise the memory limit",
+			text + "memory: needs 256Ki to start, the limit is 192Ki: raise the memory limit",
 		},
 	}
 }
@@ -233,7 +233,7 @@ func TestLoad_DescribedLimitBelowTheStartSize(t *testing.T) {
 		t.Fatalf("%d bytes instead of %d", len(described), len(wasm.Describe))
 	}
 	_, err := Load(t.Context(), described, Config{})
-	if want := "module[described]: memory: needs 65536 bytes to start, the limit is 0: raise the memory limit"; err == nil || err.Error() != want {
+	if want := "module[described]: memory: needs 64Ki to start, the limit is 0: raise the memory limit"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }

@@ -53,7 +53,7 @@ func (m *Module) Acquire(ctx context.Context) (guest abi.Guest, release func(), 
 	if g == nil {
 		return nil, nil, fmt.Errorf("module[%s]: acquire: %w", m.name, ErrClosed)
 	}
-	in, err := g.get(ctx)
+	in, err := g.get(ctx, g.slots)
 	if err != nil {
 		g.release()
 		return nil, nil, fmt.Errorf("module[%s]: acquire: %w", m.name, err)

@@ -12,31 +12,6 @@ import (
 // opArgs are the parameters of every operation.
 type opArgs struct{ reqPtr, reqLen, dstPtr, dstCap uint32 }
 
-// settings are what config_get serves, encoded once.
-type settings struct {
-	all    []byte
-	values map[string][]byte
-}
-
-var msgpackNil = []byte{0xc0}
-
-func newSettings(m map[string]string) settings {
-	s := settings{all: mustEncode(m), values: make(map[string][]byte, len(m))}
-	for k, v := range m {
-		s.values[k] = mustEncode(v)
-	}
-	return s
-}
-
-// mustEncode encodes strings, which cannot fail.
-func mustEncode(v any) []byte {
-	b, err := abi.AppendValue(nil, v)
-	if err != nil {
-		panic("BUG: settings: " + err.Error())
-	}
-	return b
-}
-
 // operation answers one operation. Whatever the guest passed, there is an
 // answer: a trap in here would leave the guest's own stack wrong (ABI.md, 5).
 func (in *instance) operation(op abi.Op, a opArgs) uint64 {
@@ -59,7 +34,7 @@ func (in *instance) operation(op abi.Op, a opArgs) uint64 {
 
 // respond checks that an operation may run, and runs it.
 func (in *instance) respond(op abi.Op, a opArgs) abi.Response {
-	if !in.run.entered {
+	if in.run.access == accessNone {
 		return refuse(abi.StatusUnavailable, "OutsideCall", "operations work in entry calls only, not in start code, buffer or describe")
 	}
 	req, ok := in.memory.Read(a.reqPtr, a.reqLen)
@@ -77,11 +52,22 @@ func (in *instance) respond(op abi.Op, a opArgs) abi.Response {
 	}
 	switch {
 	case op == abi.OpConfigGet:
-		return in.gen.settings.get(req)
-	case isAPI(op) && in.gen.api != nil:
-		return in.callAPI(op, req)
+		return in.settings.get(req)
+	case !isAPI(op) || in.gen.cfg.API == nil:
+		return refuse(abi.StatusUnsupported, "Unsupported", fmt.Sprintf("this host does not serve %s", op))
+	case in.run.access < accessFor(op):
+		return refuse(abi.StatusUnavailable, "OutsideRun",
+			fmt.Sprintf("%s works in reconcile, finalize and error_policy: map and filter may read the cache, configure the settings", op))
 	}
-	return refuse(abi.StatusUnsupported, "Unsupported", fmt.Sprintf("this host does not serve %s", op))
+	return in.callAPI(op, req)
+}
+
+// accessFor is what a guest needs for an operation of the API.
+func accessFor(op abi.Op) access {
+	if op == abi.OpCacheGet || op == abi.OpCacheList {
+		return accessCache
+	}
+	return accessAll
 }
 
 // callAPI gives the API a context of the standard library: unlike the
@@ -97,20 +83,6 @@ func (in *instance) callAPI(op abi.Op, req []byte) (res abi.Response) {
 		}
 	}()
 	return in.gen.api.Call(ctx, op, bytes.Clone(req))
-}
-
-func (s *settings) get(b []byte) abi.Response {
-	req, _, err := abi.DecodeConfigRequest(b)
-	if err != nil {
-		return refuse(abi.StatusBadRequest, "BadRequest", "config_get: "+err.Error())
-	}
-	if req.Key == "" {
-		return abi.Response{Body: s.all}
-	}
-	if v, ok := s.values[req.Key]; ok {
-		return abi.Response{Body: v}
-	}
-	return abi.Response{Body: msgpackNil}
 }
 
 // refuse is an answer of the host's own.

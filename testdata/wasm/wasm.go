@@ -25,6 +25,16 @@ var Buffers []byte
 //go:embed spy.wasm
 var Spy []byte
 
+// Echo returns what stands at the end of the object, in each of its entries.
+//
+//go:embed echo.wasm
+var Echo []byte
+
+// Configure does in configure what the last letter of its settings says.
+//
+//go:embed configure.wasm
+var Configure []byte
+
 // Calls runs a program of host calls that stands at the end of the object.
 //
 //go:embed calls.wasm
