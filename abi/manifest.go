@@ -37,9 +37,16 @@ type Manifest struct {
 	Requires []string `msgpack:"requires,omitempty" json:"requires,omitempty"`
 	Wants    []string `msgpack:"wants,omitempty" json:"wants,omitempty"`
 	// Hooks names the optional exports that are real, for an SDK that always
-	// exports all of them. Nil means that each export is real.
-	Hooks []string `msgpack:"hooks,omitempty" json:"hooks,omitempty"`
+	// exports all of them. Nil means that each export is real, an empty list that
+	// none is.
+	Hooks HookNames `msgpack:"hooks,omitempty" json:"hooks,omitzero"`
 }
+
+// HookNames is a list whose being empty is not the same as its being absent.
+type HookNames []string
+
+// IsZero reports whether the list is absent; encoders ask it.
+func (h HookNames) IsZero() bool { return h == nil }
 
 // Watch is a kind that a module reconciles, owns or watches.
 type Watch struct {

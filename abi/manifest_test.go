@@ -1,6 +1,7 @@
 package abi
 
 import (
+	"encoding/json"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -25,6 +26,28 @@ func TestQualifiedName_AgreesWithApimachinery(t *testing.T) {
 	for _, name := range names {
 		if got, want := isQualifiedName(name), len(validation.IsQualifiedName(name)) == 0; got != want {
 			t.Fatalf("%q: got %v, apimachinery says %v", name, got, want)
+		}
+	}
+}
+
+// An empty list of hooks says that no export is real, and must not be lost when
+// a manifest is written into its section.
+func TestManifest_EmptyHooksAreNotAbsent(t *testing.T) {
+	for _, hooks := range []HookNames{nil, {}, {"map"}} {
+		b, err := EncodeManifest(&Manifest{Name: "n", Hooks: hooks})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, _, err := DecodeManifest(b)
+		if err != nil || (m.Hooks == nil) != (hooks == nil) || len(m.Hooks) != len(hooks) {
+			t.Errorf("wrote %#v, read %#v, %v", hooks, m.Hooks, err)
+		}
+		js, err := json.Marshal(m)
+		if err != nil || strings.Contains(string(js), "hooks") != (hooks != nil) {
+			t.Errorf("%s, %v", js, err)
+		}
+		if got := m.Hook("map", true); got != (len(hooks) != 0 || hooks == nil) {
+			t.Errorf("%#v: map is real: %v", hooks, got)
 		}
 	}
 }

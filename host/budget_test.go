@@ -1,0 +1,217 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/testdata/wasm"
+)
+
+// pages is a number of bytes.
+func pages(n int64) int64 { return n * pageSize }
+
+// used checks what a budget says is in use.
+func used(tb testing.TB, b *Budget, want int64) {
+	tb.Helper()
+	if got := b.Stats().Used; got != want {
+		tb.Errorf("%s are in use, want %s", sizeText(got), sizeText(want))
+	}
+}
+
+func TestBudget_CountsEveryInstanceUntilItIsClosed(t *testing.T) {
+	b := NewBudget(pages(100))
+	m, err := Load(t.Context(), wasm.Calls, Config{Budget: b}) // 4 pages
+	if err != nil {
+		t.Fatal(err)
+	}
+	used(t, b, pages(4))
+	first, second := acquire(t, m), acquire(t, m)
+	used(t, b, pages(8))
+	first.release()
+	second.release()
+	used(t, b, pages(8)) // idle ones count
+	if err := m.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	used(t, b, 0)
+	if _, err := Load(t.Context(), wasm.StartTrap, Config{Budget: b}); err == nil {
+		t.Error("it traps in its start code")
+	}
+	if _, err := Describe(t.Context(), wasm.Describe, Config{Budget: b}); err != nil {
+		t.Error(err)
+	}
+	used(t, b, 0)
+	if n := len(b.pools); n != 0 {
+		t.Errorf("%d generations are still known", n)
+	}
+}
+
+// A budget that is used up takes the memory of whoever has been idle longest,
+// of any module; all modules go on working.
+func TestBudget_ClosesWhatHasBeenIdleLongest(t *testing.T) {
+	b := NewBudget(pages(2))
+	var modules []*Module
+	for i := range 3 {
+		modules = append(modules, load(t, wasm.Empty, Config{Name: fmt.Sprint(i), Budget: b}))
+		used(t, b, pages(min(int64(i)+1, 2)))
+	}
+	idle := func() (out []int) {
+		for _, m := range modules {
+			out = append(out, len(m.last.idle))
+		}
+		return out
+	}
+	for _, step := range []struct {
+		run  int
+		want string
+	}{{2, "[0 1 1]"}, {0, "[1 0 1]"}, {2, "[1 0 1]"}, {1, "[0 1 1]"}} {
+		g, release, err := modules[step.run].Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := g.Reconcile(t.Context(), request(0)); err != nil {
+			t.Error(err)
+		}
+		release()
+		if got := fmt.Sprint(idle()); got != step.want {
+			t.Errorf("after a run of %d idle instances are %s, want %s", step.run, got, step.want)
+		}
+	}
+}
+
+// Where nothing is idle a new instance is refused, clearly and for that call
+// only.
+func TestBudget_RefusesWhereAllIsInUse(t *testing.T) {
+	b := NewBudget(pages(2))
+	m := load(t, wasm.Empty, Config{Name: "m", Budget: b})
+	first := acquire(t, m)
+	acquire(t, m)
+	_, _, err := m.Acquire(t.Context())
+	want := "module[m]: acquire: memory budget is used up: 128Ki of 128Ki are in use and nothing is idle, 64Ki more are needed: raise the budget, or lower concurrency or memory limits"
+	if !errors.Is(err, ErrMemoryBudget) || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	if _, err := Load(t.Context(), wasm.Empty, Config{Budget: b}); !errors.Is(err, ErrMemoryBudget) || errors.Is(err, ErrInvalidModule) {
+		t.Errorf("another module: %v", err)
+	}
+	if err := m.Configure(t.Context(), map[string]string{"a": "b"}); !errors.Is(err, ErrMemoryBudget) {
+		t.Errorf("configure: %v", err)
+	}
+	if _, err := first.Reconcile(t.Context(), request(0)); err != nil {
+		t.Errorf("who has memory: %v", err)
+	}
+	first.release()
+	if _, err := acquire(t, m).Reconcile(t.Context(), request(0)); err != nil {
+		t.Error(err)
+	}
+	if s := b.Stats(); s.Refused != 3 || s.Limit != pages(2) {
+		t.Errorf("%+v, want 3 refusals", s)
+	}
+}
+
+// A guest that grows takes the memory of idle ones, and is refused beyond: rule
+// 17, a failure of that run of kind memory.
+func TestBudget_GrowingGuest(t *testing.T) {
+	b := NewBudget(pages(10))
+	m := load(t, wasm.Modes, Config{Budget: b}) // 1 page
+	other := load(t, wasm.Empty, Config{Budget: b})
+	g := acquire(t, m)
+	if _, err := g.Reconcile(t.Context(), request(15)); err != nil { // grows until refused, and copes
+		t.Fatal(err)
+	}
+	used(t, b, pages(10))
+	if got := int64(g.in.memory.Size()); got != pages(10) || len(other.last.idle) != 0 {
+		t.Errorf("the guest has %s, and %d instances are idle", sizeText(got), len(other.last.idle))
+	}
+	_, err := g.Reconcile(t.Context(), request(4)) // grows, and traps once it is refused
+	ce := callError(t, err)
+	if ce.Kind != abi.FailureMemory || !errors.Is(err, ErrMemoryBudget) || !strings.HasPrefix(err.Error(), "guest[reconcile]: memory: memory budget is used up: 640Ki of 640Ki") {
+		t.Errorf("got %v", err)
+	}
+	used(t, b, 0)
+	if _, err := g.Reconcile(t.Context(), request(0)); err != nil {
+		t.Errorf("the next run: %v", err)
+	}
+}
+
+// Hammer: modules that share too small a budget work, grow, trap, are loaded
+// and closed. Nothing panics, the budget is never exceeded, and what it counts
+// is what the instances have.
+func TestBudget_Hammer(t *testing.T) {
+	workers, rounds := 4, 60
+	if testing.Short() {
+		workers, rounds = 3, 20
+	}
+	b := NewBudget(pages(24))
+	modules := make([]*Module, 3)
+	for i := range modules {
+		modules[i] = load(t, wasm.Modes, Config{Concurrency: 2, Budget: b, Limits: Limits{Memory: pages(9)}})
+	}
+	var wg sync.WaitGroup
+	for w := range workers {
+		rnd := rand.New(rand.NewPCG(uint64(w), 7))
+		wg.Go(func() {
+			for range rounds {
+				if s := b.Stats(); s.Used > s.Limit || s.Used < 0 {
+					t.Errorf("%+v", s)
+				}
+				if rnd.IntN(10) == 0 {
+					hammerLoad(t, b)
+					continue
+				}
+				hammerRun(t, modules[rnd.IntN(len(modules))], []byte{0, 0, 1, 4, 15}[rnd.IntN(5)])
+			}
+		})
+	}
+	wg.Wait()
+	var sum int64
+	for _, m := range modules {
+		for _, in := range m.last.idle {
+			sum += int64(cap(in.linear.buf))
+		}
+	}
+	used(t, b, sum)
+	for _, m := range modules {
+		if err := m.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	used(t, b, 0)
+}
+
+func hammerLoad(t *testing.T, b *Budget) {
+	t.Helper()
+	m, err := Load(context.Background(), wasm.Empty, Config{Budget: b})
+	if errors.Is(err, ErrMemoryBudget) {
+		return
+	}
+	if err == nil {
+		err = m.Close(context.Background())
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func hammerRun(t *testing.T, m *Module, mode byte) {
+	t.Helper()
+	g, release, err := m.Acquire(context.Background())
+	if err != nil {
+		if !errors.Is(err, ErrMemoryBudget) {
+			t.Error(err)
+		}
+		return
+	}
+	defer release()
+	if _, err = g.Reconcile(context.Background(), request(mode)); err != nil {
+		if _, ok := errors.AsType[*abi.CallError](err); !ok {
+			t.Error(err)
+		}
+	}
+}
