@@ -7,30 +7,32 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/runtime/applier"
 	"github.com/wasmctl/wasmctl/runtime/queue"
-	"github.com/wasmctl/wasmctl/runtime/reflector"
 	"github.com/wasmctl/wasmctl/runtime/runner"
 	"github.com/wasmctl/wasmctl/runtime/scheduler"
-	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
 
 // progressEvery is how often a controller that waits for its watches says so.
 const progressEvery = 5 * time.Second
 
-type request = scheduler.Request[abi.Key, abi.Reason]
+type request = scheduler.Request[abi.Key, queue.Reasons]
 
 // Controller reconciles the objects of one kind with one module.
 type Controller struct {
 	cfg      Config
 	applier  *applier.Applier
-	runner   *runner.Runner[abi.Key, abi.Reason]
-	subs     []*watcher.Subscription // the first is that of Config.For
+	runner   *runner.Runner[abi.Key, queue.Reasons]
 	requests chan []request
+
+	mu    sync.Mutex
+	start func(*Handle) // guarded by mu; runs a watch; nil before Run
+	cache *Cache        // its handles are replaced under mu
 }
 
 // New returns a Controller and takes its references to the watches. It starts
@@ -45,60 +47,56 @@ func New(cfg Config) (*Controller, error) {
 	if cfg.OnOutcome == nil {
 		cfg.OnOutcome = func(applier.Outcome) {}
 	}
-	c := &Controller{cfg: cfg, requests: make(chan []request)}
-	var err error
-	c.applier, err = applier.New(applier.Config{
-		Controller: cfg.Name, Module: cfg.Module, Lookup: c.lookup, Deletes: cfg.Deletes, Backoff: cfg.Backoff,
-	})
-	if err == nil {
-		c.runner, err = runner.New(runner.Config[abi.Reason]{
-			Concurrency: cfg.Concurrency, DrainTimeout: cfg.DrainTimeout, Logger: cfg.Logger,
-		}, c.reconcile)
+	if cfg.Cache == nil {
+		cfg.Cache = NewCache()
 	}
-	if err != nil {
+	cfg.For.Map = queue.Self
+	c := &Controller{cfg: cfg, requests: make(chan []request), cache: cfg.Cache}
+	if err := c.build(); err != nil {
+		c.Release()
 		return nil, fmt.Errorf("controller[%s]: %w", cfg.Name, err)
-	}
-	c.subscribe(cfg.For.Source, queue.Self)
-	for _, owned := range cfg.Owns {
-		owners := queue.Owners{
-			Group: cfg.For.GroupKind.Group, Kind: cfg.For.GroupKind.Kind, ClusterScoped: cfg.For.ClusterScoped, Resource: owned.Source.Name(),
-		}
-		c.subscribe(owned.Source, owners.Map)
 	}
 	return c, nil
 }
 
-// subscribe adds a watch whose events go through mapper to the runner. The
-// handler waits for the runner's loop, which never waits for a guest (rule 16).
-func (c *Controller) subscribe(source watcher.Source, mapper queue.Mapper) {
-	var mapped []queue.Request // reused; the watch calls the handler one at a time
-	c.subs = append(c.subs, c.cfg.Watches.Acquire(source, func(ctx context.Context, ev reflector.Event) {
-		if mapped = mapper(mapped[:0], ev); len(mapped) == 0 {
-			return
+func (c *Controller) build() error {
+	cfg := &c.cfg
+	var err error
+	c.applier, err = applier.New(applier.Config{
+		Controller: cfg.Name, Module: cfg.Module, Lookup: c.lookup, Deletes: cfg.Deletes, Backoff: cfg.Backoff, Finalizer: cfg.Finalizer,
+		Cluster: cfg.Cluster, Cache: c.cache, AwaitWrites: cfg.AwaitWrites, Guard: cfg.Guard, Logger: cfg.Logger,
+	})
+	if err != nil {
+		return err
+	}
+	c.runner, err = runner.New(runner.Config[queue.Reasons]{
+		Concurrency: cfg.Concurrency, DrainTimeout: cfg.DrainTimeout, Logger: cfg.Logger, Pool: cfg.Pool,
+		Scheduler: scheduler.Config[queue.Reasons]{Merge: queue.MergeReasons, Debounce: cfg.Debounce},
+		OnStart:   cfg.OnStart, OnEnd: cfg.OnEnd,
+	}, c.reconcile)
+	if err != nil {
+		return err
+	}
+	handles := make([]*Handle, 0, 1+len(cfg.Related))
+	for _, w := range append([]Watch{cfg.For}, cfg.Related...) {
+		h, err := c.newHandle(w)
+		if err != nil {
+			return err
 		}
-		select {
-		case c.requests <- batch(mapped):
-		case <-ctx.Done():
-		}
-	}))
+		handles = append(handles, h)
+		c.cache.handles.Store(&handles)
+	}
+	return nil
 }
 
-func batch(mapped []queue.Request) []request {
-	reqs := make([]request, len(mapped))
-	for i, r := range mapped {
-		reqs[i] = request{Key: r.Ref, Msg: r.Reason}
-		if r.Low {
-			reqs[i].Priority = scheduler.Low
-		}
-	}
-	return reqs
-}
+// Name returns the controller's name.
+func (c *Controller) Name() string { return c.cfg.Name }
 
 // Release gives the references to the watches back if Run is not going to be
 // called.
 func (c *Controller) Release() {
-	for _, s := range c.subs {
-		s.Release()
+	for _, h := range *c.cache.handles.Load() {
+		h.release()
 	}
 }
 
@@ -108,85 +106,199 @@ func (c *Controller) Release() {
 // error wraps runner.ErrDrainTimeout or runner.ErrForced if some were
 // interrupted. A Controller runs once.
 func (c *Controller) Run(ctx context.Context, force <-chan struct{}) error {
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	for _, s := range c.subs {
-		wg.Go(func() { _ = s.Run(ctx) }) // its error is only that it ran before
-	}
+	watching, cancel := context.WithCancel(ctx)
+	c.begin(watching)
 	ready := make(chan struct{})
-	wg.Go(func() { c.waitForWatches(ctx, ready) })
-	err := c.runner.Run(ctx, runner.Input[abi.Key, abi.Reason]{Requests: c.requests, Ready: ready, Force: force})
+	var wg sync.WaitGroup
+	wg.Go(func() { c.waitUntilReady(watching, ready) })
+	for _, t := range c.cfg.Triggers {
+		wg.Go(func() { c.runTrigger(watching, t) })
+	}
+	err := c.runner.Run(ctx, runner.Input[abi.Key, queue.Reasons]{Requests: c.requests, Ready: ready, Force: force})
+	cancel()
+	wg.Wait()
+	c.end()
 	if err != nil {
 		return fmt.Errorf("controller[%s]: %w", c.cfg.Name, err)
 	}
 	return nil
 }
 
-// waitForWatches closes ready when every watch that is not optional has synced
-// and its first events have been taken by the runner (rule 10).
-func (c *Controller) waitForWatches(ctx context.Context, ready chan<- struct{}) {
+// begin starts the watches.
+func (c *Controller) begin(ctx context.Context) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.start = func(h *Handle) { h.run(ctx) }
+	for _, h := range *c.cache.handles.Load() {
+		c.start(h)
+	}
+}
+
+// end waits for the watches, whose context has ended, and lets no more in.
+func (c *Controller) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, h := range *c.cache.handles.Load() {
+		h.ended.Wait()
+	}
+}
+
+// AddWatch adds a watch while the controller runs; the others are not touched.
+// Wait for the Handle before relying on it.
+func (c *Controller) AddWatch(w Watch) (*Handle, error) {
+	if err := c.cfg.checkRelated("watch", &w); err != nil {
+		return nil, fmt.Errorf("controller[%s]: %w", c.cfg.Name, err)
+	}
+	h, err := c.newHandle(w)
+	if err != nil {
+		return nil, fmt.Errorf("controller[%s]: %w", c.cfg.Name, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	handles := append(slices.Clone(*c.cache.handles.Load()), h)
+	c.cache.handles.Store(&handles)
+	if c.start != nil {
+		c.start(h)
+	}
+	return h, nil
+}
+
+// RemoveWatch takes a watch out and returns when nothing of it runs any more.
+// The watch of Config.For stays. A second time does nothing.
+func (c *Controller) RemoveWatch(h *Handle) {
+	c.mu.Lock()
+	handles := slices.Clone(*c.cache.handles.Load())
+	i := slices.Index(handles, h)
+	if i <= 0 {
+		c.mu.Unlock()
+		return
+	}
+	handles = slices.Delete(handles, i, i+1)
+	c.cache.handles.Store(&handles)
+	running := c.start != nil
+	c.mu.Unlock()
+	close(h.stop)
+	if running {
+		h.ended.Wait()
+	} else {
+		h.release()
+	}
+}
+
+// waitUntilReady closes ready when every watch that is not optional has synced
+// and its first events have been taken by the runner (rule 10), and the
+// controller is active.
+func (c *Controller) waitUntilReady(ctx context.Context, ready chan<- struct{}) {
 	begin := time.Now()
-	tick := time.NewTicker(progressEvery)
-	defer tick.Stop()
-	for i, s := range c.subs {
-		optional := i > 0 && c.cfg.Owns[i-1].Optional // the first is that of Config.For
-		for synced := optional; !synced; {
+	stop := c.sayWaiting(ctx)
+	defer stop()
+	handles := *c.cache.handles.Load()
+	for _, h := range handles {
+		if !h.watch.Optional && h.Wait(ctx) != nil {
+			return
+		}
+	}
+	c.cfg.Logger.Info("watches have synced", "controller", c.cfg.Name, "objects", c.objects(), "after", time.Since(begin))
+	if c.cfg.Active != nil {
+		select {
+		case <-c.cfg.Active:
+		case <-ctx.Done():
+			return
+		}
+	}
+	close(ready)
+	c.cfg.Logger.Info("reconciling", "controller", c.cfg.Name)
+}
+
+// sayWaiting logs, every few seconds until stop is called, which watches are
+// waited for.
+func (c *Controller) sayWaiting(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		tick := time.NewTicker(progressEvery)
+		defer tick.Stop()
+		for {
 			select {
-			case <-s.Synced():
-				synced = true
 			case <-tick.C:
-				c.cfg.Logger.Info("waiting for watches", "controller", c.cfg.Name, "watch", s.Source().String(), "state", s.State().String())
+				c.logUnsynced()
 			case <-ctx.Done():
 				return
 			}
 		}
+	})
+	return func() {
+		cancel()
+		wg.Wait()
 	}
-	close(ready)
-	c.cfg.Logger.Info("reconciling", "controller", c.cfg.Name, "objects", c.subs[0].Store().Len(), "after", time.Since(begin))
+}
+
+func (c *Controller) logUnsynced() {
+	for _, h := range *c.cache.handles.Load() {
+		for _, s := range h.subs {
+			select {
+			case <-s.Synced():
+			default:
+				c.cfg.Logger.Info("waiting for watches", "controller", c.cfg.Name, "watch", s.Source().String(), "state", s.State().String())
+			}
+		}
+	}
+}
+
+// request hands requests to the runner, until ctx ends.
+func (c *Controller) request(ctx context.Context, requests []queue.Request) { c.send(ctx, requests) }
+
+// send is request, and reports whether the runner has taken them.
+func (c *Controller) send(ctx context.Context, requests []queue.Request) bool {
+	batch := make([]request, len(requests))
+	for i, r := range requests {
+		batch[i] = request{Key: r.Ref, Msg: queue.Reasons{First: r.Reason}}
+		if r.Low {
+			batch[i].Priority = scheduler.Low
+		}
+	}
+	select {
+	case c.requests <- batch:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// forHandle is the watch of the kind that is reconciled.
+func (c *Controller) forHandle() *Handle { return (*c.cache.handles.Load())[0] }
+
+// lookup returns the object of the kind that is reconciled.
+func (c *Controller) lookup(key abi.Key) ([]byte, bool) {
+	for _, s := range c.forHandle().subs {
+		if ns := s.Source().Namespace; ns == "" || ns == key.Namespace {
+			if o := s.Store().Get(key); o != nil {
+				return o.Msgpack(), true
+			}
+		}
+	}
+	return nil, false
+}
+
+// objects returns how many objects of the kind there are.
+func (c *Controller) objects() int {
+	n := 0
+	for _, s := range c.forHandle().subs {
+		n += s.Store().Len()
+	}
+	return n
 }
 
 // reconcile is the runner's job.
-func (c *Controller) reconcile(ctx context.Context, item scheduler.Item[abi.Key, abi.Reason]) runner.Outcome[abi.Reason] {
+func (c *Controller) reconcile(ctx context.Context, item scheduler.Item[abi.Key, queue.Reasons]) runner.Outcome[queue.Reasons] {
 	out := c.applier.Apply(ctx, item.Key, item.Msg)
 	c.cfg.OnOutcome(out)
-	next := runner.Outcome[abi.Reason]{Requeue: out.Action.Requeue, After: out.Action.After, Msg: abi.Reason{Type: abi.ReasonRequeue}}
+	reason := abi.ReasonRequeue
 	if out.Failed() {
-		next.Msg.Type = abi.ReasonRetry
+		reason = abi.ReasonRetry
 	}
-	return next
-}
-
-func (c *Controller) lookup(key abi.Key) ([]byte, bool) {
-	o := c.subs[0].Store().Get(key)
-	if o == nil {
-		return nil, false
+	return runner.Outcome[queue.Reasons]{
+		Requeue: out.Action.Requeue, After: out.Action.After, Hold: out.Hold,
+		Msg: queue.Reasons{First: abi.Reason{Type: reason}},
 	}
-	return o.Msgpack(), true
-}
-
-// Stats is what a controller has to do and did.
-type Stats struct {
-	runner.Stats
-	// Failures counts failed runs by kind (rule 17).
-	Failures map[abi.FailureKind]uint64
-	// Watches has the state of each watch; the first is that of Config.For.
-	Watches []WatchState
-}
-
-// WatchState is the state of one watch of a controller.
-type WatchState struct {
-	// Source is what is watched.
-	Source watcher.Source
-	// State is how that goes.
-	State watcher.State
-}
-
-// Stats returns the present figures. It may be called at any time and never
-// blocks.
-func (c *Controller) Stats() Stats {
-	st := Stats{Stats: c.runner.Stats(), Failures: c.applier.Failures()}
-	for _, s := range c.subs {
-		st.Watches = append(st.Watches, WatchState{s.Source(), s.State()})
-	}
-	return st
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 	"github.com/wasmctl/wasmctl/runtime/applier"
+	"github.com/wasmctl/wasmctl/runtime/queue"
 	"github.com/wasmctl/wasmctl/runtime/runner"
 	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
@@ -57,10 +58,28 @@ type fixture struct {
 	ended    chan error
 }
 
-func configMapKind(ns string) Kind {
-	return Kind{
-		Source:    watcher.Source{Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Namespace: ns, FieldSelector: "metadata.name!=kube-root-ca.crt"},
-		GroupKind: schema.GroupKind{Kind: "ConfigMap"},
+// configMaps watches the ConfigMaps of a namespace but the one that each
+// namespace gets, at its own time.
+func configMaps(ns string) Watch {
+	return Watch{
+		Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Kind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"},
+		Namespaces: []string{ns}, FieldSelector: "metadata.name!=kube-root-ca.crt",
+	}
+}
+
+// secrets watches the Secrets of a namespace for the ConfigMaps that own them.
+func secrets(ns string) Watch {
+	return Watch{
+		Resource: schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, Kind: schema.GroupVersionKind{Version: "v1", Kind: "Secret"},
+		Namespaces: []string{ns}, Owned: true, Map: queue.Owners{Kind: "ConfigMap", Resource: "secrets"}.Map,
+	}
+}
+
+// parts watches a kind that nobody has yet.
+func parts(group string) Watch {
+	return Watch{
+		Resource: schema.GroupVersionResource{Group: group, Version: "v1", Resource: "parts"}, Kind: schema.GroupVersionKind{Group: group, Version: "v1", Kind: "Part"},
+		Map: queue.Owners{Kind: "ConfigMap", Resource: "parts"}.Map,
 	}
 }
 
@@ -78,11 +97,7 @@ func newFixture(t *testing.T, module native, change func(*Config)) *fixture {
 	}
 	f := &fixture{t: t, ns: ns, client: client, outcomes: make(chan applier.Outcome, 1000), force: make(chan struct{}), ended: make(chan error, 1)}
 	cfg := Config{
-		Name: "test", For: configMapKind(ns), Module: module, Watches: watcher.NewSet(dyn, watcher.Config{}),
-		Owns: []Kind{{
-			Source:    watcher.Source{Resource: schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, Namespace: ns},
-			GroupKind: schema.GroupKind{Kind: "Secret"},
-		}},
+		Name: "test", For: configMaps(ns), Related: []Watch{secrets(ns)}, Module: module, Watches: watcher.NewSet(dyn, watcher.Config{}),
 		OnOutcome: func(o applier.Outcome) { f.outcomes <- o },
 	}
 	if change != nil {
@@ -127,7 +142,7 @@ func (f *fixture) wantOutcome(what string, match func(applier.Outcome) bool) app
 			if match(o) {
 				return o
 			}
-			seen = append(seen, fmt.Sprintf("%s: %s (%v)", o.Key, o.Reason, o.Err))
+			seen = append(seen, fmt.Sprintf("%s: %s (%v)", o.Key, o.Reasons.First, o.Err))
 		case <-limit:
 			f.t.Fatalf("no outcome with %s; seen: %s", what, strings.Join(seen, ", "))
 		}
@@ -162,7 +177,7 @@ func until(t *testing.T, what string, f func() bool) {
 }
 
 func of(name string, reason abi.ReasonType) func(applier.Outcome) bool {
-	return func(o applier.Outcome) bool { return o.Key.Name == name && o.Reason.Type == reason }
+	return func(o applier.Outcome) bool { return o.Key.Name == name && o.Reasons.First.Type == reason }
 }
 
 var ok = native(func(context.Context, *abi.Request) (abi.Result, error) { return abi.Result{}, nil })
@@ -184,8 +199,8 @@ func TestController_FollowsObjectsAndTheirChildren(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := f.wantOutcome("a, for its child", of("a", abi.ReasonRelated))
-	if want := (abi.Reason{Type: abi.ReasonRelated, Resource: "secrets", Ref: abi.Key{Namespace: f.ns, Name: "child"}}); o.Reason != want {
-		t.Errorf("reason %v, want %v", o.Reason, want)
+	if want := (abi.Reason{Type: abi.ReasonRelated, Resource: "secrets", Ref: abi.Key{Namespace: f.ns, Name: "child"}}); o.Reasons.First != want {
+		t.Errorf("reason %v, want %v", o.Reasons.First, want)
 	}
 	child.OwnerReferences = owner(b)
 	if _, err := secrets.Update(t.Context(), child, metav1.UpdateOptions{}); err != nil {
@@ -193,7 +208,7 @@ func TestController_FollowsObjectsAndTheirChildren(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for !seen["a"] || !seen["b"] {
-		seen[f.wantOutcome("a and b", func(o applier.Outcome) bool { return o.Reason.Type == abi.ReasonRelated }).Key.Name] = true
+		seen[f.wantOutcome("a and b", func(o applier.Outcome) bool { return o.Reasons.First.Type == abi.ReasonRelated }).Key.Name] = true
 	}
 
 	if err := f.client.CoreV1().ConfigMaps(f.ns).Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
@@ -209,11 +224,8 @@ func TestController_FollowsObjectsAndTheirChildren(t *testing.T) {
 func TestController_WaitsForEveryWatch(t *testing.T) {
 	var group string
 	f := newFixture(t, ok, func(c *Config) {
-		group = c.For.Source.Namespace + ".wasmctl.dev" // a new one for each run of the test
-		c.Owns = append(c.Owns, Kind{
-			Source:    watcher.Source{Resource: schema.GroupVersionResource{Group: group, Version: "v1", Resource: "parts"}},
-			GroupKind: schema.GroupKind{Group: group, Kind: "Part"},
-		})
+		group = c.For.Namespaces[0] + ".wasmctl.dev" // a new one for each run of the test
+		c.Related = append(c.Related, parts(group))
 	})
 	f.create("early")
 	until(t, "the request is there, and the third watch waits", func() bool {
@@ -240,12 +252,9 @@ spec:
 // Rule 10: a watch that is marked optional is not waited for.
 func TestController_OptionalWatchIsNotWaitedFor(t *testing.T) {
 	f := newFixture(t, ok, func(c *Config) {
-		group := c.For.Source.Namespace + ".wasmctl.dev" // nobody has this group
-		c.Owns = append(c.Owns, Kind{
-			Source:    watcher.Source{Resource: schema.GroupVersionResource{Group: group, Version: "v1", Resource: "parts"}},
-			GroupKind: schema.GroupKind{Group: group, Kind: "Part"},
-			Optional:  true,
-		})
+		w := parts(c.For.Namespaces[0] + ".wasmctl.dev") // nobody has this group
+		w.Optional = true
+		c.Related = append(c.Related, w)
 	})
 	f.create("early")
 	f.wantOutcome("early", func(o applier.Outcome) bool { return o.Key.Name == "early" })
@@ -305,9 +314,9 @@ func TestController_FailedRunIsTriedAgain(t *testing.T) {
 		return abi.Result{Action: abi.Action{Requeue: true, After: time.Millisecond}}, nil
 	}, func(c *Config) { c.Backoff = applier.Backoff{Initial: time.Millisecond} })
 	f.create("a")
-	f.wantOutcome("attempt 2", func(o applier.Outcome) bool { return o.Attempt == 2 && o.Reason.Type == abi.ReasonRetry && o.Failed() })
+	f.wantOutcome("attempt 2", func(o applier.Outcome) bool { return o.Attempt == 2 && o.Reasons.First.Type == abi.ReasonRetry && o.Failed() })
 	f.wantOutcome("attempt 3", func(o applier.Outcome) bool { return o.Attempt == 3 && !o.Failed() })
-	f.wantOutcome("a requeue", func(o applier.Outcome) bool { return o.Attempt == 1 && o.Reason.Type == abi.ReasonRequeue })
+	f.wantOutcome("a requeue", func(o applier.Outcome) bool { return o.Attempt == 1 && o.Reasons.First.Type == abi.ReasonRequeue })
 	f.wantStop(nil)
 }
 
@@ -366,8 +375,8 @@ func TestController_DeletesAreReconciledOnRequest(t *testing.T) {
 }
 
 func TestNew_NamesWhatIsMissing(t *testing.T) {
-	_, err := New(Config{Concurrency: -1, Owns: []Kind{{}}})
-	for _, want := range []string{"name is needed", "module and watches", "kind 0", "kind 1", "concurrency"} {
+	_, err := New(Config{Concurrency: -1, Related: []Watch{{}}})
+	for _, want := range []string{"name is needed", "module and watches", "for: resource", "related[0]: a mapper", "concurrency"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in: %v", want, err)
 		}

@@ -1,0 +1,231 @@
+package controller
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/runtime/reflector"
+	"github.com/wasmctl/wasmctl/runtime/watcher"
+)
+
+// Cache is what the watches of one controller have brought. It is made before
+// the controller, so that the module's view of the cluster can be built on it,
+// and is empty until the controller has its watches. It is safe for concurrent
+// use.
+type Cache struct {
+	handles atomic.Pointer[[]*Handle] // never changed, but replaced; the first is that of Config.For
+}
+
+// NewCache returns a Cache for one Controller.
+func NewCache() *Cache {
+	c := &Cache{}
+	c.handles.Store(&[]*Handle{})
+	return c
+}
+
+// CacheError says why a cache has no answer.
+type CacheError struct {
+	status  abi.Status
+	message string
+}
+
+// Error implements error.
+func (e *CacheError) Error() string { return e.message }
+
+// Status returns what a guest is answered.
+func (e *CacheError) Status() abi.Status { return e.status }
+
+// covering yields the subscriptions that watch a resource in a namespace; an
+// empty namespace is all of them, and then those of one namespace count too.
+func (c *Cache) covering(gr schema.GroupResource, namespace string) iter.Seq2[*Handle, *watcher.Subscription] {
+	return func(yield func(*Handle, *watcher.Subscription) bool) {
+		for _, h := range *c.handles.Load() {
+			if h.watch.Resource.GroupResource() != gr {
+				continue
+			}
+			for _, s := range h.subs {
+				ns := s.Source().Namespace
+				if (ns == "" || namespace == "" || ns == namespace) && !yield(h, s) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// stores returns the subscriptions that can answer for a resource, those with
+// whole objects first, or a *CacheError.
+func (c *Cache) stores(gvr schema.GroupVersionResource, namespace string) ([]*watcher.Subscription, error) {
+	var subs []*watcher.Subscription
+	var other string
+	for h, s := range c.covering(gvr.GroupResource(), namespace) {
+		if h.watch.Resource.Version != gvr.Version {
+			other = h.watch.Resource.Version
+			continue
+		}
+		if s.Store().Len() == 0 && !isClosed(s.Synced()) {
+			return nil, &CacheError{abi.StatusNotSynced, fmt.Sprintf("the watch of %s has not listed yet: %s", s.Source(), s.State())}
+		}
+		subs = append(subs, s)
+	}
+	if len(subs) == 0 {
+		return nil, notWatched(gvr, namespace, other)
+	}
+	slices.SortStableFunc(subs, func(a, b *watcher.Subscription) int {
+		return cmp.Compare(b2i(a.Source().Metadata), b2i(b.Source().Metadata))
+	})
+	return subs, nil
+}
+
+func notWatched(gvr schema.GroupVersionResource, namespace, other string) error {
+	where := ""
+	if namespace != "" {
+		where = " in namespace " + namespace
+	}
+	hint := "declare it in watches or owns of the manifest, or ask the API server with api_get or api_list"
+	if other != "" {
+		hint = "it watches version " + other
+	}
+	return &CacheError{abi.StatusBadRequest, fmt.Sprintf("the controller does not watch %s of version %s%s: %s", gvr.GroupResource(), gvr.Version, where, hint)}
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// Get returns the msgpack of an object of a watched resource, or nil where the
+// cache has none. The error is a *CacheError.
+func (c *Cache) Get(gvr schema.GroupVersionResource, key abi.Key) ([]byte, error) {
+	subs, err := c.stores(gvr, key.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range subs {
+		if o := s.Store().Get(key); o != nil {
+			return o.Msgpack(), nil
+		}
+	}
+	return nil, nil
+}
+
+// List returns up to limit objects of a watched resource whose key comes after
+// the given one, in the order of namespace and name, with the key of the last
+// of them; more says that there are further ones. An empty namespace is all
+// that are watched. The error is a *CacheError.
+func (c *Cache) List(gvr schema.GroupVersionResource, namespace string, selector labels.Selector, after abi.Key, limit int) (
+	objects [][]byte, more bool, last abi.Key, err error,
+) {
+	subs, err := c.stores(gvr, namespace)
+	if err != nil {
+		return nil, false, last, err
+	}
+	var found []*reflector.Object
+	for _, s := range subs {
+		n := 0
+		for o := range s.Store().Scan(namespace, after) {
+			if !selector.Matches(o.Labels()) {
+				continue
+			}
+			found = append(found, o)
+			if n++; n > limit { // one more, to know that there is more
+				break
+			}
+		}
+	}
+	// Watches of one resource with different selectors can have the same object.
+	slices.SortStableFunc(found, func(a, b *reflector.Object) int { return compareKeys(a.Ref(), b.Ref()) })
+	found = slices.CompactFunc(found, func(a, b *reflector.Object) bool { return a.Ref() == b.Ref() })
+	if more = len(found) > limit; more {
+		found = found[:limit]
+	}
+	for _, o := range found {
+		objects = append(objects, o.Msgpack())
+		last = o.Ref()
+	}
+	return objects, more, last, nil
+}
+
+func compareKeys(a, b abi.Key) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+// Children yields the objects of owned kinds whose controller owner has this
+// uid, until yield returns false.
+func (c *Cache) Children(_ abi.Key, uid string, yield func(gvr schema.GroupVersionResource, child abi.Key, uid, resourceVersion string) bool) {
+	for _, h := range *c.handles.Load() {
+		if h.children == nil {
+			continue
+		}
+		for _, o := range h.children.of(uid) {
+			if !yield(h.watch.Resource, o.Ref(), o.UID(), o.ResourceVersion()) {
+				return
+			}
+		}
+	}
+}
+
+// Version implements applier.Cache.
+func (c *Cache) Version(w *abi.Write) (resourceVersion string, watched bool) {
+	for h, s := range c.writtenTo(w) {
+		if o := s.Store().Get(w.Key); o != nil {
+			return o.ResourceVersion(), true
+		}
+		watched = watched || h.selects(w)
+	}
+	return "", watched
+}
+
+// AwaitWrites implements applier.Cache.
+func (c *Cache) AwaitWrites(ctx context.Context, writes []abi.Write) (stale bool) {
+	for i := range writes {
+		w := &writes[i]
+		for h, s := range c.writtenTo(w) {
+			if !h.selects(w) && s.Store().Get(w.Key) == nil {
+				continue // the watch will never show it
+			}
+			if s.Store().AwaitVersion(ctx, w.Key, w.ResourceVersion) != nil {
+				return true // ctx has ended
+			}
+		}
+	}
+	return false
+}
+
+// writtenTo yields the subscriptions that a write can appear in, whatever
+// version of the resource it was made through.
+func (c *Cache) writtenTo(w *abi.Write) iter.Seq2[*Handle, *watcher.Subscription] {
+	gr := schema.GroupResource{Group: w.Group, Resource: w.Resource}
+	return func(yield func(*Handle, *watcher.Subscription) bool) {
+		for h, s := range c.covering(gr, w.Key.Namespace) {
+			if !yield(h, s) {
+				return
+			}
+		}
+	}
+}
+
+// selects reports whether a watch shows an object with the labels of w. What a
+// field selector says of it is not known: then it does not.
+func (h *Handle) selects(w *abi.Write) bool {
+	return h.watch.FieldSelector == "" && h.selector.Matches(labels.Set(w.Labels))
+}

@@ -1,0 +1,59 @@
+package controller
+
+import (
+	"context"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/runtime/queue"
+	"github.com/wasmctl/wasmctl/runtime/queue/trigger"
+)
+
+// maxBatch is how many requests one message to the runner carries: a turn of
+// its loop takes about a microsecond for each.
+const maxBatch = 1000
+
+// Trigger asks for reconciles, until ctx ends, and returns how many it has
+// asked for. A controller that does not run takes none.
+func (c *Controller) Trigger(ctx context.Context, t trigger.Trigger) int {
+	requests := c.expand(t)
+	sent := 0
+	for len(requests) > 0 && ctx.Err() == nil {
+		n := min(len(requests), maxBatch)
+		if !c.send(ctx, requests[:n]) {
+			break
+		}
+		requests = requests[n:]
+		sent += n
+	}
+	return sent
+}
+
+// expand says which objects a trigger is about.
+func (c *Controller) expand(t trigger.Trigger) []queue.Request {
+	all := t.All
+	t.All = false
+	requests := t.Requests(nil, nil)
+	if !all {
+		return requests
+	}
+	t.All, t.Refs = true, nil
+	for _, s := range c.forHandle().subs {
+		requests = t.Requests(requests, s.Store())
+	}
+	return requests
+}
+
+// runTrigger runs one of Config.Triggers. One that fails is named in the log;
+// the others go on.
+func (c *Controller) runTrigger(ctx context.Context, source trigger.Source) {
+	err := source.Run(ctx, func(ctx context.Context, t trigger.Trigger) { c.Trigger(ctx, t) })
+	if err != nil && ctx.Err() == nil {
+		c.cfg.Logger.Error("trigger ended", "controller", c.cfg.Name, "trigger", source.String(), "error", err.Error())
+	}
+}
+
+// TriggerAll asks for all objects at low priority for a reason that is about
+// the controller as a whole.
+func (c *Controller) TriggerAll(ctx context.Context, reason abi.ReasonType) int {
+	return c.Trigger(ctx, trigger.Trigger{All: true, Low: true, Reason: abi.Reason{Type: reason}})
+}

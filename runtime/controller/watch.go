@@ -1,0 +1,186 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/wasmctl/wasmctl/runtime/applier"
+	"github.com/wasmctl/wasmctl/runtime/queue"
+	"github.com/wasmctl/wasmctl/runtime/queue/predicate"
+	"github.com/wasmctl/wasmctl/runtime/reflector"
+	"github.com/wasmctl/wasmctl/runtime/watcher"
+)
+
+// Watch is a kind, where it is watched, and whom its events concern.
+type Watch struct {
+	// Kind is what owner references and guests know it by.
+	Kind schema.GroupVersionKind
+	// Resource is what is listed and watched.
+	Resource schema.GroupVersionResource
+	// ClusterScoped says that objects of the kind have no namespace.
+	ClusterScoped bool
+	// Namespaces are watched one by one; none is all.
+	Namespaces []string
+	// LabelSelector and FieldSelector are in the API server's own syntax.
+	LabelSelector, FieldSelector string
+	// MetadataOnly keeps nothing but the objects' metadata.
+	MetadataOnly bool
+	// Optional lets reconciling start before the watch has synced (rule 10).
+	Optional bool
+	// Owned says that the module owns objects of the kind, so that it may prune
+	// them.
+	Owned bool
+	// Map says whom an event concerns; nil asks the guest. It is not read in
+	// Config.For, whose events concern their own object.
+	Map queue.Mapper
+	// Predicates hide events that change nothing of interest (rule 23): see
+	// predicate.Parse.
+	Predicates []string
+}
+
+// sources returns what is watched: one source per namespace.
+func (w *Watch) sources() []watcher.Source {
+	namespaces := w.Namespaces
+	if len(namespaces) == 0 {
+		namespaces = []string{""}
+	}
+	sources := make([]watcher.Source, len(namespaces))
+	for i, ns := range namespaces {
+		sources[i] = watcher.Source{
+			Resource: w.Resource, Namespace: ns, LabelSelector: w.LabelSelector, FieldSelector: w.FieldSelector, Metadata: w.MetadataOnly,
+		}
+	}
+	return sources
+}
+
+// Handle is a watch of a controller.
+type Handle struct {
+	watch    Watch
+	selector labels.Selector // of watch.LabelSelector
+	subs     []*watcher.Subscription
+	hook     *queue.Hook // nil where the guest is not asked
+	children *children   // nil unless Watch.Owned
+
+	stop  chan struct{} // closed by RemoveWatch
+	ended sync.WaitGroup
+}
+
+// newHandle takes the references to a watch.
+func (c *Controller) newHandle(w Watch) (*Handle, error) {
+	selector, err := labels.Parse(w.LabelSelector)
+	if err != nil {
+		return nil, fmt.Errorf("watch[%s]: label selector %q: %w", w.Kind.Kind, w.LabelSelector, err)
+	}
+	h := &Handle{watch: w, selector: selector, stop: make(chan struct{})}
+	if w.Owned {
+		h.children = newChildren()
+	}
+	sources := w.sources()
+	filters, err := c.filters(&w, len(sources))
+	if err != nil {
+		return nil, err
+	}
+	if w.Map == nil || filters[0].Asks() {
+		h.hook, err = queue.NewHook(queue.HookConfig{
+			Module: c.cfg.Hooks, Controller: c.cfg.Name, Group: w.Kind.Group, Version: w.Kind.Version, Kind: w.Kind.Kind,
+			Mapper: w.Map, Resource: w.Resource.GroupResource().String(), ClusterScoped: c.cfg.For.ClusterScoped, Emit: c.request,
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	for i, source := range sources {
+		h.subs = append(h.subs, c.cfg.Watches.Acquire(source, c.handler(h, filters[i])))
+	}
+	return h, nil
+}
+
+// filters compiles the predicates of a watch, once per subscription: a Filter
+// belongs to one goroutine.
+func (c *Controller) filters(w *Watch, n int) ([]*predicate.Filter, error) {
+	filters := make([]*predicate.Filter, n)
+	for i := range filters {
+		var err error
+		filters[i], err = predicate.Parse(w.Predicates, predicate.Options{Always: []string{applier.PausedAnnotation}})
+		if err != nil {
+			return nil, fmt.Errorf("watch[%s]: predicates: %w", w.Kind.Kind, err)
+		}
+	}
+	return filters, nil
+}
+
+// handler returns what takes the events of one subscription. It may wait for
+// the runner's loop, which never waits for a guest (rule 16).
+func (c *Controller) handler(h *Handle, filter *predicate.Filter) watcher.Handler {
+	var mapped []queue.Request // reused: a subscription calls its handler one at a time
+	return func(ctx context.Context, ev reflector.Event) {
+		if h.children != nil {
+			h.children.observe(ev)
+		}
+		verdict := filter.Check(time.Now(), ev)
+		switch {
+		case verdict == predicate.Hide:
+		case h.hook != nil:
+			h.hook.Handle(ev, verdict == predicate.Ask)
+		default:
+			if mapped = h.watch.Map(mapped[:0], ev); len(mapped) > 0 {
+				c.request(ctx, mapped)
+			}
+		}
+	}
+}
+
+// run hands events on until ctx ends or the watch is removed.
+func (h *Handle) run(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	h.ended.Go(func() {
+		select {
+		case <-h.stop:
+		case <-ctx.Done():
+		}
+		cancel()
+	})
+	for _, s := range h.subs {
+		h.ended.Go(func() { _ = s.Run(ctx) }) // its error is only that it ran before
+	}
+	if h.hook != nil {
+		h.ended.Go(func() { _ = h.hook.Run(ctx) })
+	}
+}
+
+// release gives the references back of a watch that was not run.
+func (h *Handle) release() {
+	for _, s := range h.subs {
+		s.Release()
+	}
+}
+
+// Wait returns when the watch has synced and its first events have been taken
+// by the runner (rule 10), or when ctx ends, with its error.
+func (h *Handle) Wait(ctx context.Context) error {
+	for _, s := range h.subs {
+		select {
+		case <-s.Synced():
+		case <-h.stop:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if h.hook == nil {
+		return nil
+	}
+	select {
+	case <-h.hook.Mapped():
+		return nil
+	case <-h.stop:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
