@@ -33,12 +33,11 @@ type Condition struct {
 // AppendMsgpack writes the condition as Kubernetes has it.
 func (c Condition) AppendMsgpack(dst []byte) ([]byte, error) {
 	b := wire.NewBuilder(dst)
-	for _, f := range []struct{ key, text string }{
-		{"type", c.Type}, {"status", c.Status}, {"reason", c.Reason}, {"message", c.Message},
-	} {
-		if err := b.Value(f.key, f.text); err != nil {
-			return nil, err
-		}
+	if err := b.Texts("type", c.Type, "status", c.Status, "reason", c.Reason); err != nil {
+		return nil, err
+	}
+	if err := b.Value("message", c.Message); err != nil { // the API server wants one, be it empty
+		return nil, err
 	}
 	b.Int("observedGeneration", c.ObservedGeneration)
 	b.Text("lastTransitionTime", c.LastTransitionTime.UTC().Format(time.RFC3339))

@@ -22,8 +22,10 @@ type declared struct {
 // repeated as a function of its object. The rights that it needs are those of
 // the calls: patch and create, and delete for Prune.
 //
-// If one of several cannot be applied, those before it stay applied, and the run
-// is a failed one. A child that another object controls fails it for good.
+// A child without a namespace is in that of the object. All are checked before
+// the first is applied; if one of several cannot be applied all the same, those
+// before it stay so, and the run is a failed one, whose error names the child. A
+// child that another object controls is left alone, and is a conflict.
 func Apply(children ...any) Action { return AwaitChange().Apply(children...) }
 
 // Apply is the action with more children; see the function of this name.

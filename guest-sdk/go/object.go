@@ -49,8 +49,9 @@ type ObjectKey struct {
 // AppendMsgpack writes the key as it stands in messages.
 func (k ObjectKey) AppendMsgpack(dst []byte) ([]byte, error) {
 	b := wire.NewBuilder(dst)
-	b.String("namespace", k.Namespace)
-	b.Text("name", k.Name)
+	if err := b.Texts("namespace", k.Namespace, "name", k.Name); err != nil {
+		return nil, err
+	}
 	return b.End(), nil
 }
 

@@ -19,10 +19,9 @@ type OwnerReference struct {
 // AppendMsgpack writes the reference as the API server has it.
 func (r OwnerReference) AppendMsgpack(dst []byte) ([]byte, error) {
 	b := wire.NewBuilder(dst)
-	b.String("apiVersion", r.APIVersion)
-	b.String("kind", r.Kind)
-	b.String("name", r.Name)
-	b.String("uid", r.UID)
+	if err := b.Texts("apiVersion", r.APIVersion, "kind", r.Kind, "name", r.Name, "uid", r.UID); err != nil {
+		return nil, err
+	}
 	b.Bool("controller", r.Controller)
 	b.Bool("blockOwnerDeletion", r.BlockOwnerDeletion)
 	return b.End(), nil

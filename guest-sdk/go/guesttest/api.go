@@ -11,7 +11,11 @@ import (
 // ops are the operations that this host serves.
 var ops = []string{
 	"api_get", "api_list", "api_create", "api_update", "api_patch", "api_apply", "api_delete", "config_get",
+	"cache_get", "cache_list", "event_record",
 }
+
+// caps is ops and the other abilities of this host (abi/ABI.md, section 9).
+var caps = append([]string{"declare", "finalize", "map", "filter", "configure"}, ops...)
 
 // request is a request of an api_* operation, after the rules of abi/ABI.md,
 // section 6.
@@ -28,29 +32,43 @@ func (r *request) bool(key string) bool { b, _ := r.msg[key].(bool); return b }
 
 // call carries out an operation and returns its status and body.
 func (h *Host) call(op string, msg []byte) (int32, []byte) {
-	c := Call{Op: op}
-	body, err := h.dispatch(op, msg, &c)
-	var b []byte
+	var body any
+	var fail *failure
+	if val, err := wire.Decode(msg); err != nil {
+		fail = badRequest("the request may not cross the wall: " + err.Error())
+	} else if m, ok := val.(map[string]any); !ok {
+		fail = badRequest("the request is no map")
+	} else {
+		body, fail = h.do(op, m)
+	}
+	status := int32(0)
+	if fail != nil {
+		status, body = int32(fail.Status), fail.body()
+	}
+	b, err := wire.Append(nil, body)
 	if err != nil {
-		c.Status = err.Status
-		body = err.body()
+		h.t.Errorf("guesttest: %s: answer %v: %v", op, body, err)
 	}
-	h.calls = append(h.calls, c)
-	b, encodeErr := wire.Append(nil, body)
-	if encodeErr != nil {
-		h.t.Errorf("guesttest: %s: answer %v: %v", op, body, encodeErr)
-	}
-	return int32(c.Status), b
+	return status, b
 }
 
-func (h *Host) dispatch(op string, msg []byte, c *Call) (any, *failure) {
-	val, err := wire.Decode(msg)
-	m, ok := val.(map[string]any)
-	if err != nil || !ok {
-		return nil, badRequest("the request is no map that may cross the wall")
+// do carries out an operation and notes the call.
+func (h *Host) do(op string, m map[string]any) (any, *failure) {
+	c := Call{Op: op}
+	body, fail := h.dispatch(op, m, &c)
+	if fail != nil {
+		c.Status = fail.Status
 	}
-	if op == "config_get" {
+	h.calls = append(h.calls, c)
+	return body, fail
+}
+
+func (h *Host) dispatch(op string, m map[string]any, c *Call) (any, *failure) {
+	switch op {
+	case "config_get":
 		return h.setting(str(m, "key")), nil
+	case "event_record":
+		return h.record(m)
 	}
 	r, fail := h.parse(op, m)
 	if r != nil {
@@ -67,9 +85,8 @@ func (h *Host) dispatch(op string, msg []byte, c *Call) (any, *failure) {
 		return nil, fail
 	}
 	before := h.store.version
-	count := len(h.store.objects)
 	body, fail := h.carryOut(r)
-	c.Changed = h.store.version != before || len(h.store.objects) != count
+	c.Changed = h.store.version != before
 	return body, fail
 }
 
@@ -89,6 +106,10 @@ func (h *Host) carryOut(r *request) (any, *failure) {
 		return h.apply(r)
 	case "api_delete":
 		return h.delete(r)
+	case "cache_get":
+		return h.cacheGet(r)
+	case "cache_list":
+		return h.cacheList(r)
 	}
 	return nil, &failure{wasmctl.Error{Status: wasmctl.StatusUnsupported, Reason: "Unsupported", Message: "guesttest does not serve " + r.op}}
 }
@@ -137,17 +158,18 @@ func (h *Host) parse(op string, m map[string]any) (*request, *failure) {
 
 // complete checks that nothing is missing.
 func (h *Host) complete(r *request) *failure {
+	list := r.op == "api_list" || r.op == "cache_list"
 	writesObject := r.op == "api_create" || r.op == "api_update" || r.op == "api_apply"
 	switch {
 	case r.ref.APIVersion == "" || r.ref.Kind == "":
 		return badRequest("apiVersion and kind are needed")
 	case writesObject && r.object == nil:
 		return badRequest("object is needed")
-	case r.op != "api_list" && r.ref.Name == "":
+	case !list && r.ref.Name == "":
 		return badRequest("name is needed")
 	case h.store.clusterScoped[r.ref.Kind] && r.ref.Namespace != "":
 		return badRequest(r.ref.Kind + " is cluster-scoped: it has no namespace")
-	case !h.store.clusterScoped[r.ref.Kind] && r.ref.Namespace == "" && r.op != "api_list":
+	case !h.store.clusterScoped[r.ref.Kind] && r.ref.Namespace == "" && !list:
 		return badRequest(r.ref.Kind + " is namespaced and there is no default namespace (Host.ClusterScoped says that a kind is not)")
 	case r.sub != "" && r.sub != "status":
 		return notServed("the subresource " + r.sub)
@@ -253,8 +275,7 @@ func (h *Host) delete(r *request) (any, *failure) {
 		}
 		return old, nil
 	}
-	delete(h.store.objects, r.id)
-	delete(h.store.applied, r.id)
+	h.store.remove(r.id)
 	return map[string]any{"apiVersion": "v1", "kind": "Status", "metadata": map[string]any{}, "status": "Success"}, nil
 }
 

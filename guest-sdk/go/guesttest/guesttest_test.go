@@ -295,14 +295,17 @@ func TestHost_ListSelectsAndPages(t *testing.T) {
 	}
 	with(t, host, func(_ *wasmctl.Context, c *wasmctl.Client) {
 		selected := map[string]string{}
-		for _, sel := range []string{"", "app=x", "app==y", "odd!=a", "!odd", "odd,odd!=b"} {
+		for _, sel := range []string{"", "app=x", "app==y", "odd!=a", "!odd", "odd,odd!=b", "odd in (a, c),app", "odd notin (a,c)", "none notin (a)"} {
 			l, err := c.List(all, wasmctl.ListOptions{LabelSelector: sel})
 			equal(t, status(err), 0)
 			selected[sel] = names(l)
 		}
-		equal(t, selected, map[string]string{"": "abcd", "app=x": "abcd", "app==y": "", "odd!=a": "bcd", "!odd": "", "odd,odd!=b": "acd"})
-		_, err := c.List(all, wasmctl.ListOptions{LabelSelector: "app in (x)"})
-		equal(t, status(err), wasmctl.StatusUnsupported)
+		equal(t, selected, map[string]string{
+			"": "abcd", "app=x": "abcd", "app==y": "", "odd!=a": "bcd", "!odd": "", "odd,odd!=b": "acd",
+			"odd in (a, c),app": "ac", "odd notin (a,c)": "bd", "none notin (a)": "abcd",
+		})
+		_, err := c.List(all, wasmctl.ListOptions{LabelSelector: "app like (x)"})
+		equal(t, status(err), wasmctl.StatusBadRequest)
 		byName, err := c.List(all, wasmctl.ListOptions{FieldSelector: "metadata.name=b"})
 		equal(t, []any{names(byName), status(err)}, []any{"b", 0})
 

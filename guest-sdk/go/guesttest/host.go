@@ -25,11 +25,18 @@ type Host struct {
 	config map[string]string
 	calls  []Call
 	lines  []Line
+	events []wasmctl.Event
 	faults map[string][]wasmctl.Error
 	failed map[wasmctl.ObjectRef]*series
 
-	manifest wasmctl.Manifest // of the current run
-	held     []byte           // for Take
+	configGen int64
+	notSynced map[string]bool                 // kinds
+	listed    bool                            // Run has seen the objects that were there
+	due       map[wasmctl.ObjectRef]time.Time // requeues that Run waits for
+
+	manifest wasmctl.Manifest     // of the current run
+	running  *wasmctl.EventObject // its object
+	held     []byte               // for Take
 }
 
 // Call is a call of an operation.
@@ -59,6 +66,7 @@ func New(t testing.TB, objects ...any) *Host {
 	h := &Host{
 		t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), config: map[string]string{},
 		faults: map[string][]wasmctl.Error{}, failed: map[wasmctl.ObjectRef]*series{},
+		configGen: 1, notSynced: map[string]bool{}, due: map[wasmctl.ObjectRef]time.Time{},
 	}
 	h.store.init()
 	h.Add(objects...)
@@ -82,8 +90,36 @@ func (h *Host) Add(objects ...any) {
 	}
 }
 
-// Remove takes an object out of the cluster at once.
-func (h *Host) Remove(ref wasmctl.ObjectRef) { delete(h.store.objects, idOfRef(ref)) }
+// Remove takes an object out of the cluster at once, whatever its finalizers.
+func (h *Host) Remove(ref wasmctl.ObjectRef) { h.store.remove(idOfRef(ref)) }
+
+// Delete deletes an object as a user does: if it has finalizers it waits for
+// them.
+func (h *Host) Delete(ref wasmctl.ObjectRef) {
+	h.t.Helper()
+	defer func(dry bool) { h.DryRun = dry }(h.DryRun)
+	h.DryRun = false
+	if _, fail := h.delete(&request{id: idOfRef(ref), ref: ref}); fail != nil {
+		h.t.Fatalf("guesttest: delete %v: %v", ref, fail)
+	}
+}
+
+// Edit changes an object as a user does with an editor: what f makes of it is
+// written, and a change outside of metadata and status is a new generation.
+func (h *Host) Edit(ref wasmctl.ObjectRef, f func(obj *wasmctl.Object)) {
+	h.t.Helper()
+	old, ok := h.store.objects[idOfRef(ref)]
+	if !ok {
+		h.t.Fatalf("guesttest: edit %v: is not in the cluster", ref)
+	}
+	obj := h.object(old)
+	f(&obj)
+	edited, err := toMap(obj)
+	if err != nil {
+		h.t.Fatalf("guesttest: edit %v: %v", ref, err)
+	}
+	h.store.replace(idOfRef(ref), old, edited, h.now)
+}
 
 // Get returns an object of the cluster; it does not exist (see Value.Exists) if
 // there is none.
@@ -105,7 +141,18 @@ func (h *Host) object(obj map[string]any) wasmctl.Object {
 	return o
 }
 
-// SetConfig sets a setting, over the default of the manifest.
+// NotSynced makes the cache answer that it has not listed the objects of a kind
+// yet, until Synced.
+func (h *Host) NotSynced(kind string) { h.notSynced[kind] = true }
+
+// Synced makes the cache answer again for a kind.
+func (h *Host) Synced(kind string) { delete(h.notSynced, kind) }
+
+// Events returns the events recorded so far. Regarding is filled in.
+func (h *Host) Events() []wasmctl.Event { return h.events }
+
+// SetConfig sets a setting, over the default of the manifest, without asking
+// Reconciler.Configure; see Configure.
 func (h *Host) SetConfig(key, value string) { h.config[key] = value }
 
 // SetTime sets the clock.

@@ -45,19 +45,14 @@ func page(r *request, found []id, meta map[string]any) []id {
 	return found[:limit]
 }
 
-// selected evaluates the selectors of a list: of labels a, !a, a=b, a==b and
-// a!=b, joined by commas; of fields metadata.name and metadata.namespace.
+// selected evaluates the selectors of a list: those of labels, and of fields
+// metadata.name and metadata.namespace.
 func selected(r *request, obj map[string]any) (bool, *failure) {
-	labels, _ := metadata(obj)["labels"].(map[string]any)
-	for _, term := range terms(r, "labelSelector") {
-		if strings.ContainsAny(term, "()") {
-			return false, notServed("the label selector " + term)
-		}
-		if !matches(term, func(key string) (string, bool) { v, ok := labels[key].(string); return v, ok }) {
-			return false, nil
-		}
+	ok, fail := labelsMatch(str(r.msg, "labelSelector"), obj)
+	if !ok || fail != nil {
+		return false, fail
 	}
-	for _, term := range terms(r, "fieldSelector") {
+	for _, term := range terms(str(r.msg, "fieldSelector")) {
 		if !strings.HasPrefix(term, "metadata.name=") && !strings.HasPrefix(term, "metadata.namespace=") {
 			return false, notServed("the field selector " + term)
 		}
@@ -68,8 +63,42 @@ func selected(r *request, obj map[string]any) (bool, *failure) {
 	return true, nil
 }
 
-func terms(r *request, key string) []string {
-	return strings.FieldsFunc(str(r.msg, key), func(c rune) bool { return c == ',' })
+// labelsMatch evaluates a label selector: a, !a, a=b, a==b, a!=b, a in (b,c) and
+// a notin (b,c), joined by commas.
+func labelsMatch(selector string, obj map[string]any) (bool, *failure) {
+	labels, _ := metadata(obj)["labels"].(map[string]any)
+	label := func(key string) (string, bool) { v, ok := labels[key].(string); return v, ok }
+	for _, term := range terms(selector) {
+		ok := false
+		if before, set, isSet := strings.Cut(term, "("); isSet {
+			words := strings.Fields(before)
+			if len(words) != 2 || words[1] != "in" && words[1] != "notin" || !strings.HasSuffix(set, ")") {
+				return false, badRequest("label selector: " + term + " cannot be understood")
+			}
+			have, there := label(words[0])
+			in := there && slices.ContainsFunc(strings.Split(strings.TrimSuffix(set, ")"), ","), func(s string) bool {
+				return strings.TrimSpace(s) == have
+			})
+			ok = in == (words[1] == "in")
+		} else {
+			ok = matches(term, label)
+		}
+		if !ok {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// terms splits a selector at its commas, but not at those in brackets.
+func terms(selector string) []string {
+	inside := false
+	return strings.FieldsFunc(selector, func(c rune) bool {
+		if c == '(' || c == ')' {
+			inside = c == '('
+		}
+		return c == ',' && !inside
+	})
 }
 
 func matches(term string, get func(key string) (string, bool)) bool {

@@ -1,7 +1,7 @@
 package guesttest
 
 import (
-	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -29,23 +29,40 @@ type series struct {
 }
 
 // Reconcile runs the reconciler once for the object, as a host does after a
-// change, and ErrorPolicy if the run fails. If the object does not exist it
-// runs only if the manifest's For asks for Deletes; else the test fails.
+// change: Finalize in the place of Reconcile for an object that is being deleted
+// and has the manifest's finalizer; and ErrorPolicy if the run fails. It puts
+// the finalizer on before, takes it off after, and makes true what the run
+// declares. If the object does not exist it runs only if the manifest's For asks
+// for Deletes; else the test fails.
 func (h *Host) Reconcile(r wasmctl.Reconciler, ref wasmctl.ObjectRef) Result {
 	h.t.Helper()
-	obj := h.Get(ref)
-	if !obj.Exists() && (r.Manifest.For == nil || !r.Manifest.For.Deletes) {
+	h.manifest = r.Manifest
+	if h.Get(ref).Exists() {
+		h.addFinalizer(ref)
+	} else if r.Manifest.For == nil || !r.Manifest.For.Deletes {
 		h.t.Fatalf("guesttest: %v: is not in the cluster, so a host would not reconcile it", ref)
 	}
-	h.manifest = r.Manifest
+	obj := h.Get(ref)
+	name := entry.Reconcile
+	if r.Manifest.Finalizer != "" && obj.IsDeleting() {
+		if !slices.Contains(obj.Strings("metadata", "finalizers"), r.Manifest.Finalizer) {
+			return Result{} // it was cleaned up before, and waits for somebody else
+		}
+		name = entry.Finalize
+	}
+	h.running = &wasmctl.EventObject{ObjectRef: ref, UID: obj.UID()}
+	defer func() { h.running = nil }()
 	if h.failed[ref] == nil {
 		h.failed[ref] = &series{}
 	}
 	runs := h.failed[ref]
 	runs.attempts++
-	action, failure := h.enter(r, entry.Reconcile, h.request(ref, obj, runs))
+	action, failure := h.enter(r, name, h.request(ref, obj, runs))
 	if failure == nil {
 		delete(h.failed, ref)
+		if name == entry.Finalize {
+			h.removeFinalizer(ref)
+		}
 		return Result{Action: action}
 	}
 	if runs.attempts == 1 {
@@ -53,6 +70,34 @@ func (h *Host) Reconcile(r wasmctl.Reconciler, ref wasmctl.ObjectRef) Result {
 	}
 	failure.Attempt, failure.FirstFailed = runs.attempts, runs.since
 	return h.decide(r, failure, h.failure(ref, obj, failure))
+}
+
+// addFinalizer puts the manifest's finalizer on an object that is not being
+// deleted, as the host does before the first run (rule 21).
+func (h *Host) addFinalizer(ref wasmctl.ObjectRef) {
+	name := h.manifest.Finalizer
+	old := h.store.objects[idOfRef(ref)]
+	if name == "" || h.DryRun || str(old, "metadata", "deletionTimestamp") != "" || slices.Contains(finalizers(old), any(name)) {
+		return
+	}
+	obj := clone(old)
+	metadata(obj)["finalizers"] = append(slices.Clone(finalizers(old)), any(name))
+	h.store.replace(idOfRef(ref), old, obj, h.now)
+}
+
+// removeFinalizer takes it off after the cleanup; the object may be gone then.
+func (h *Host) removeFinalizer(ref wasmctl.ObjectRef) {
+	old, ok := h.store.objects[idOfRef(ref)]
+	if !ok || h.DryRun {
+		return
+	}
+	obj := clone(old)
+	rest := slices.DeleteFunc(slices.Clone(finalizers(old)), func(f any) bool { return f == any(h.manifest.Finalizer) })
+	metadata(obj)["finalizers"] = rest
+	if len(rest) == 0 {
+		delete(metadata(obj), "finalizers")
+	}
+	h.store.replace(idOfRef(ref), old, obj, h.now)
 }
 
 // decide says what follows a failed run, as the host does: ErrorPolicy is asked
@@ -91,19 +136,36 @@ func Manifest(r wasmctl.Reconciler) (wasmctl.Value, error) {
 	return wasmctl.NewValue(v)
 }
 
-// enter makes one entry call and reads its result as strictly as a host does.
+// enter makes one entry call, reads its result as strictly as a host does, and
+// makes true what it declares.
 func (h *Host) enter(r wasmctl.Reconciler, name string, msg map[string]any) (wasmctl.Action, *wasmctl.Failure) {
 	h.t.Helper()
+	out := h.invoke(r, name, msg)
+	action, d, failure, err := decodeResult(out)
+	if err != nil {
+		h.t.Fatalf("guesttest: %s: result %x: %v", name, out, err)
+	}
+	owner, ok := h.store.objects[idOfRef(h.running.ObjectRef)]
+	if !ok {
+		return action, failure
+	}
+	if undone := h.declare(owner, d); failure == nil {
+		failure = undone
+	}
+	return action, failure
+}
+
+// invoke makes one entry call.
+func (h *Host) invoke(r wasmctl.Reconciler, name string, msg map[string]any) []byte {
+	h.t.Helper()
+	if problem := entry.Problem(r); problem != "" {
+		h.t.Fatalf("guesttest: the host would not load this: %s", problem)
+	}
 	b, err := wire.Append(nil, msg)
 	if err != nil {
 		h.t.Fatalf("guesttest: %s: %v", name, err)
 	}
-	out := entry.Call(functions{h}, r, name, b)
-	action, failure, err := decodeResult(out)
-	if err != nil {
-		h.t.Fatalf("guesttest: %s: result %x: %v", name, out, err)
-	}
-	return action, failure
+	return entry.Call(functions{h}, r, name, b)
 }
 
 func (h *Host) request(ref wasmctl.ObjectRef, obj wasmctl.Object, runs *series) map[string]any {
@@ -114,7 +176,7 @@ func (h *Host) request(ref wasmctl.ObjectRef, obj wasmctl.Object, runs *series) 
 	msg := map[string]any{
 		"v": 1, "id": "run-" + strconv.Itoa(len(h.calls)), "controller": h.manifest.Name,
 		"reason": map[string]any{"type": string(reason)}, "attempt": runs.attempts,
-		"key": key(ref), "config_gen": 1, "deadline_ms": 0, "dry_run": h.DryRun, "caps": ops,
+		"key": key(ref), "config_gen": h.configGen, "deadline_ms": 0, "dry_run": h.DryRun, "caps": caps,
 	}
 	if obj.Exists() {
 		msg["object"] = obj
@@ -142,36 +204,4 @@ func key(ref wasmctl.ObjectRef) map[string]any {
 		k["namespace"] = ref.Namespace
 	}
 	return k
-}
-
-// decodeResult reads a Result (abi/ABI.md, section 4).
-func decodeResult(b []byte) (wasmctl.Action, *wasmctl.Failure, error) {
-	await := wasmctl.AwaitChange()
-	if len(b) == 0 {
-		return await, nil, nil
-	}
-	val, err := wire.Decode(b)
-	if err != nil {
-		return await, nil, err
-	}
-	msg, ok := val.(map[string]any)
-	if !ok {
-		return await, nil, errors.New("is not a map")
-	}
-	if e, ok := msg["error"].(map[string]any); ok {
-		after, _ := e["after_ms"].(int64)
-		return await, &wasmctl.Failure{
-			Kind: wasmctl.FailureError, Class: wasmctl.ErrorClass(str(e, "class")), Message: str(e, "message"),
-			Reason: str(e, "reason"), After: time.Duration(after) * time.Millisecond,
-		}, nil
-	}
-	switch after, _ := msg["after_ms"].(int64); {
-	case after < 0:
-		return await, nil, errors.New("after_ms is negative")
-	case str(msg, "action") == "requeue":
-		return wasmctl.Requeue(time.Duration(after) * time.Millisecond), nil, nil
-	case str(msg, "action") == "await":
-		return await, nil, nil
-	}
-	return await, nil, errors.New("unknown action")
 }

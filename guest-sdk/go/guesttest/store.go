@@ -25,12 +25,24 @@ type store struct {
 	uids          int
 	clusterScoped map[string]bool
 	plurals       map[string]string
+	// changes are what Run has not looked at yet, and gone the uids of objects
+	// that were removed.
+	changes []change
+	gone    map[string]bool
+}
+
+// change is one write: old is nil of an object that was made, new of one that is
+// gone.
+type change struct {
+	at       id
+	old, new map[string]any
 }
 
 func (s *store) init() {
 	s.objects = map[id]map[string]any{}
 	s.applied = map[id]map[string]fieldSet{}
 	s.version = 1000
+	s.gone = map[string]bool{}
 	s.plurals = map[string]string{"Endpoints": "endpoints"}
 	s.clusterScoped = map[string]bool{}
 	for _, k := range []string{
@@ -57,8 +69,22 @@ func (s *store) put(at id, obj map[string]any, now time.Time) map[string]any {
 	}
 	s.version++
 	meta["resourceVersion"] = strconv.FormatInt(s.version, 10)
+	s.changes = append(s.changes, change{at, s.objects[at], obj})
 	s.objects[at] = obj
 	return obj
+}
+
+// remove takes an object out.
+func (s *store) remove(at id) {
+	old, ok := s.objects[at]
+	if !ok {
+		return
+	}
+	s.version++
+	s.gone[str(old, "metadata", "uid")] = true
+	s.changes = append(s.changes, change{at, old, nil})
+	delete(s.objects, at)
+	delete(s.applied, at)
 }
 
 // replace stores obj over old, and reports whether anything changed. As in the
@@ -81,8 +107,7 @@ func (s *store) replace(at id, old, obj map[string]any, now time.Time) (map[stri
 		meta["generation"] = g + 1
 	}
 	if meta["deletionTimestamp"] != nil && len(finalizers(obj)) == 0 {
-		delete(s.objects, at)
-		delete(s.applied, at)
+		s.remove(at)
 		return obj, true
 	}
 	return s.put(at, obj, now), true
@@ -130,6 +155,15 @@ func idOf(obj map[string]any) id {
 		group = ""
 	}
 	return id{group, str(obj, "kind"), str(obj, "metadata", "namespace"), str(obj, "metadata", "name")}
+}
+
+// version is that of an apiVersion.
+func version(apiVersion string) string {
+	_, v, found := strings.Cut(apiVersion, "/")
+	if !found {
+		return apiVersion
+	}
+	return v
 }
 
 func idOfRef(r wasmctl.ObjectRef) id {

@@ -123,6 +123,21 @@ func (m *Builder) Text(key, v string) {
 	m.b = AppendString(m.b, v)
 }
 
+// Texts appends keys and strings in turn, those that are empty left out. One
+// that is not UTF-8 is an error.
+func (m *Builder) Texts(pairs ...string) error {
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i+1] == "" {
+			continue
+		}
+		if !validUTF8(pairs[i+1]) {
+			return within(pairs[i], ErrUTF8)
+		}
+		m.String(pairs[i], pairs[i+1])
+	}
+	return nil
+}
+
 // Int appends a key and an integer, or nothing if it is zero.
 func (m *Builder) Int(key string, v int64) {
 	if v != 0 {

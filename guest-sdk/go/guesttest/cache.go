@@ -1,0 +1,137 @@
+package guesttest
+
+import (
+	"cmp"
+	"encoding/base64"
+	"slices"
+	"strings"
+
+	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
+)
+
+// watches returns the watches of the kind: For, Owns and Watches.
+func (h *Host) watches(group, kind string) []wasmctl.Watch {
+	all := slices.Concat(h.manifest.Owns, h.manifest.Watches)
+	if h.manifest.For != nil {
+		all = append(all, *h.manifest.For)
+	}
+	return slices.DeleteFunc(all, func(w wasmctl.Watch) bool { return w.Group != group || w.Kind != kind })
+}
+
+// covers reports whether a watch has the object.
+func covers(w *wasmctl.Watch, obj map[string]any) bool {
+	if len(w.Namespaces) > 0 && !slices.Contains(w.Namespaces, str(obj, "metadata", "namespace")) {
+		return false
+	}
+	ok, _ := labelsMatch(w.LabelSelector, obj)
+	return ok
+}
+
+// cached returns the object as the cache has it, if a watch covers it.
+func cached(watches []wasmctl.Watch, obj map[string]any) (map[string]any, bool) {
+	found, metadataOnly := false, true
+	for i := range watches {
+		if covers(&watches[i], obj) {
+			found = true
+			metadataOnly = metadataOnly && watches[i].MetadataOnly
+		}
+	}
+	if !found || !metadataOnly {
+		return obj, found
+	}
+	return map[string]any{"apiVersion": obj["apiVersion"], "kind": obj["kind"], "metadata": obj["metadata"]}, true
+}
+
+// inCache returns the watches of the kind, or why the cache cannot answer.
+func (h *Host) inCache(r *request) ([]wasmctl.Watch, *failure) {
+	watches := h.watches(r.id.group, r.id.kind)
+	switch {
+	case len(watches) == 0:
+		return nil, badRequest(r.ref.Kind + " is not watched: add {Group: \"" + r.id.group + "\", Kind: \"" + r.ref.Kind + "\"} to Manifest.Watches")
+	case h.notSynced[r.ref.Kind]:
+		return nil, &failure{wasmctl.Error{
+			Status: wasmctl.StatusNotSynced, Reason: "NotSynced", Message: "the watch of " + r.ref.Kind + " has not listed its objects yet",
+		}}
+	}
+	return watches, nil
+}
+
+func (h *Host) cacheGet(r *request) (any, *failure) {
+	watches, fail := h.inCache(r)
+	if fail != nil {
+		return nil, fail
+	}
+	if obj, ok := h.store.objects[r.id]; ok {
+		if obj, ok = cached(watches, obj); ok {
+			return obj, nil
+		}
+	}
+	return nil, h.notFound(r)
+}
+
+func (h *Host) cacheList(r *request) (any, *failure) {
+	watches, fail := h.inCache(r)
+	if fail != nil {
+		return nil, fail
+	}
+	after, fail := readContinue(str(r.msg, "continue"))
+	if fail != nil {
+		return nil, fail
+	}
+	limit, _ := r.msg["limit"].(int64)
+	meta := map[string]any{}
+	items := []any{}
+	last := id{}
+	for _, at := range h.sorted(r) {
+		if compareIDs(at, after) <= 0 {
+			continue
+		}
+		obj, ok := cached(watches, h.store.objects[at])
+		if ok {
+			ok, fail = labelsMatch(str(r.msg, "labelSelector"), obj)
+		}
+		switch {
+		case fail != nil:
+			return nil, fail
+		case !ok:
+			continue
+		}
+		if limit > 0 && int64(len(items)) == limit {
+			meta["continue"] = base64.RawURLEncoding.EncodeToString([]byte(last.namespace + "/" + last.name))
+			break
+		}
+		items, last = append(items, obj), at
+	}
+	return map[string]any{"apiVersion": r.ref.APIVersion, "kind": r.ref.Kind + "List", "metadata": meta, "items": items}, nil
+}
+
+// sorted returns the objects of the kind and the namespace by namespace and
+// name.
+func (h *Host) sorted(r *request) []id {
+	var found []id
+	for at := range h.store.objects {
+		if at.group == r.id.group && at.kind == r.id.kind && (r.id.namespace == "" || at.namespace == r.id.namespace) {
+			found = append(found, at)
+		}
+	}
+	slices.SortFunc(found, compareIDs)
+	return found
+}
+
+func compareIDs(a, b id) int {
+	return cmp.Or(strings.Compare(a.namespace, b.namespace), strings.Compare(a.name, b.name))
+}
+
+// readContinue returns the object that the last page ended with: so a page goes
+// on where the last one ended, whatever came and went.
+func readContinue(token string) (after id, fail *failure) {
+	if token == "" {
+		return id{}, nil
+	}
+	b, err := base64.RawURLEncoding.DecodeString(token)
+	namespace, name, ok := strings.Cut(string(b), "/")
+	if err != nil || !ok {
+		return id{}, badRequest("continue is not one that cache_list gave")
+	}
+	return id{namespace: namespace, name: name}, nil
+}

@@ -1,0 +1,182 @@
+package guesttest
+
+import (
+	"strconv"
+
+	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
+)
+
+// declared is what a result declares (abi/ABI.md, section 4).
+type declared struct {
+	apply        []any
+	prune, force bool
+	status       any
+	hasStatus    bool
+}
+
+func readDeclared(msg map[string]any) declared {
+	d := declared{}
+	d.apply, _ = msg["apply"].([]any)
+	d.prune, _ = msg["prune"].(bool)
+	d.force, _ = msg["force"].(bool)
+	d.status, d.hasStatus = msg["status"]
+	return d
+}
+
+// declare makes what a result declares true, as a host does: all children are
+// checked, then applied in their order; then what is not listed is pruned; then
+// the status is applied. The first error ends it; what was done stays.
+func (h *Host) declare(owner map[string]any, d declared) *wasmctl.Failure {
+	listed := map[id]bool{}
+	for i, c := range d.apply {
+		child, fail := h.prepare(owner, c)
+		if fail == nil && listed[idOf(child)] {
+			fail = badRequest("it stands in the list twice")
+		}
+		if fail != nil {
+			return declareFailure("child["+strconv.Itoa(i)+"]: apply: ", fail, true)
+		}
+		listed[idOf(child)] = true
+		d.apply[i] = child
+	}
+	for i, child := range d.apply {
+		if _, fail := h.do("api_apply", map[string]any{"object": clone(child), "force": d.force}); fail != nil {
+			return h.applyFailure(owner, i, child, fail)
+		}
+	}
+	if d.prune {
+		if failure := h.prune(owner, listed); failure != nil {
+			return failure
+		}
+	}
+	return h.applyStatus(owner, d)
+}
+
+// prepare checks a child and makes owner its controller.
+func (h *Host) prepare(owner map[string]any, c any) (map[string]any, *failure) {
+	child, ok := c.(map[string]any)
+	if !ok {
+		return nil, badRequest("it is no object")
+	}
+	child = clone(child)
+	meta := metadata(child)
+	kind, namespace, home := str(child, "kind"), str(meta, "namespace"), str(owner, "metadata", "namespace")
+	switch scoped := h.store.clusterScoped[kind]; {
+	case str(child, "apiVersion") == "" || kind == "" || str(meta, "name") == "":
+		return nil, badRequest("apiVersion, kind and metadata.name are needed")
+	case scoped && home != "":
+		return nil, badRequest(kind + " is cluster-scoped, and an object with a namespace cannot own it")
+	case !scoped && home != "" && namespace != "" && namespace != home:
+		return nil, badRequest("metadata.namespace " + namespace + " is not that of its owner, which an owner reference cannot leave")
+	case !scoped && home == "" && namespace == "":
+		return nil, badRequest("metadata.namespace is needed: its owner has none")
+	case !scoped && home != "":
+		meta["namespace"] = home
+	}
+	if idOf(child) == idOf(owner) {
+		return nil, badRequest("it is the reconciled object itself")
+	}
+	refs, _ := meta["ownerReferences"].([]any)
+	kept := []any{}
+	for _, ref := range refs {
+		if str(ref, "uid") != str(owner, "metadata", "uid") {
+			kept = append(kept, ref)
+		}
+	}
+	meta["ownerReferences"] = append(kept, map[string]any{
+		"apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": str(owner, "metadata", "name"),
+		"uid": str(owner, "metadata", "uid"), "controller": true, "blockOwnerDeletion": true,
+	})
+	for _, op := range []string{"api_apply", "api_create"} { // server-side apply creates too
+		r, fail := h.parse(op, map[string]any{"object": clone(child)})
+		if fail == nil {
+			fail = h.allowed(r)
+		}
+		if fail != nil {
+			return nil, fail
+		}
+	}
+	return child, nil
+}
+
+// prune deletes the objects of owned kinds that owner controls and that are not
+// listed.
+func (h *Host) prune(owner map[string]any, listed map[id]bool) *wasmctl.Failure {
+	for _, w := range h.manifest.Owns {
+		for _, at := range h.sorted(&request{id: id{group: w.Group, kind: w.Kind}}) {
+			obj := h.store.objects[at]
+			if listed[at] || controllerUID(obj) != str(owner, "metadata", "uid") || str(obj, "metadata", "deletionTimestamp") != "" {
+				continue
+			}
+			msg := map[string]any{
+				"apiVersion": obj["apiVersion"], "kind": at.kind, "name": at.name, "propagationPolicy": "Background",
+				"preconditions": map[string]any{"uid": str(obj, "metadata", "uid")},
+			}
+			if at.namespace != "" {
+				msg["namespace"] = at.namespace
+			}
+			if _, fail := h.do("api_delete", msg); fail != nil && fail.Status != 404 {
+				return declareFailure("object["+at.kind+" "+at.name+"]: prune: ", fail, false)
+			}
+		}
+	}
+	return nil
+}
+
+func (h *Host) applyStatus(owner map[string]any, d declared) *wasmctl.Failure {
+	if !d.hasStatus {
+		return nil
+	}
+	meta := map[string]any{"name": str(owner, "metadata", "name")}
+	if ns := str(owner, "metadata", "namespace"); ns != "" {
+		meta["namespace"] = ns
+	}
+	obj := map[string]any{"apiVersion": owner["apiVersion"], "kind": owner["kind"], "metadata": meta, "status": d.status}
+	if _, fail := h.do("api_apply", map[string]any{"object": obj, "subresource": "status", "force": d.force}); fail != nil {
+		return declareFailure("object["+str(meta, "name")+"]: status: ", fail, false)
+	}
+	return nil
+}
+
+// applyFailure tells an object that another one controls from one that is wrong:
+// the API server refuses both as invalid.
+func (h *Host) applyFailure(owner map[string]any, i int, child any, fail *failure) *wasmctl.Failure {
+	f := declareFailure("child["+strconv.Itoa(i)+" "+str(child, "kind")+" "+str(child, "metadata", "name")+"]: apply: ", fail, false)
+	m, _ := child.(map[string]any)
+	if uid := controllerUID(h.store.objects[idOf(m)]); fail.Status == 422 && uid != "" && uid != str(owner, "metadata", "uid") {
+		f.Class, f.Reason = wasmctl.ErrorConflict, "ForeignController"
+	}
+	if fail.Status == 409 {
+		f.Reason = "FieldConflict"
+	}
+	return f
+}
+
+// declareFailure classes an error of a declared result as a host does: it is
+// permanent where only another result or another manifest would help.
+func declareFailure(where string, fail *failure, invalid bool) *wasmctl.Failure {
+	f := &wasmctl.Failure{Kind: wasmctl.FailureError, Class: wasmctl.ErrorTransient, Reason: fail.Reason, Message: where + fail.Message}
+	switch {
+	case fail.Status == 409:
+		f.Class = wasmctl.ErrorConflict
+	case fail.Status == 400, fail.Status == 422, fail.Status == wasmctl.StatusDenied:
+		f.Class = wasmctl.ErrorPermanent
+	case invalid:
+		f.Class, f.Reason = wasmctl.ErrorPermanent, "InvalidChild"
+	}
+	return f
+}
+
+// controllerUID is the uid of the object's controller, or "".
+func controllerUID(obj map[string]any) string {
+	if obj == nil {
+		return ""
+	}
+	refs, _ := metadata(obj)["ownerReferences"].([]any)
+	for _, ref := range refs {
+		if m, _ := ref.(map[string]any); m["controller"] == true {
+			return str(m, "uid")
+		}
+	}
+	return ""
+}

@@ -1,0 +1,99 @@
+package guesttest
+
+import (
+	"errors"
+
+	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
+	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/entry"
+	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
+)
+
+// Map asks the Mapper of the event's kind which objects the event concerns. What
+// event does not say is filled in: its Group, Kind, Version and Key from its
+// object, its Type from which of Old and New there is.
+func (h *Host) Map(r wasmctl.Reconciler, event wasmctl.WatchEvent) ([]wasmctl.ObjectKey, error) {
+	h.t.Helper()
+	h.manifest = r.Manifest
+	out := h.invoke(r, entry.Map, h.eventMessage(event))
+	msg, err := decodeMap(out)
+	if err != nil {
+		h.t.Fatalf("guesttest: map: answer %x: %v", out, err)
+	}
+	if f := decodeError(msg); f != nil {
+		return nil, errors.New(f.Message)
+	}
+	list, _ := msg["keys"].([]any)
+	keys := make([]wasmctl.ObjectKey, len(list))
+	for i, k := range list {
+		keys[i] = wasmctl.ObjectKey{Namespace: str(k, "namespace"), Name: str(k, "name")}
+	}
+	return keys, nil
+}
+
+// Filter asks the Filters of the event's kind whether it is to be looked at. See
+// Map for what event has to say.
+func (h *Host) Filter(r wasmctl.Reconciler, event wasmctl.WatchEvent) bool {
+	h.t.Helper()
+	h.manifest = r.Manifest
+	b, err := wire.Append(nil, h.eventMessage(event))
+	if err != nil {
+		h.t.Fatalf("guesttest: filter: %v", err)
+	}
+	return entry.Keep(functions{h}, r, b)
+}
+
+// Configure changes settings, as a user does: Reconciler.Configure is given all
+// of them, and if it refuses them the old ones stay.
+func (h *Host) Configure(r wasmctl.Reconciler, settings map[string]string) error {
+	h.t.Helper()
+	h.manifest = r.Manifest
+	old := h.config
+	h.config = map[string]string{}
+	for _, m := range []map[string]string{old, settings} {
+		for k, v := range m {
+			h.config[k] = v
+		}
+	}
+	h.configGen++
+	msg, err := decodeMap(h.invoke(r, entry.Configure, map[string]any{"v": 1, "config_gen": h.configGen, "config": h.setting("")}))
+	if err != nil {
+		h.t.Fatalf("guesttest: configure: %v", err)
+	}
+	if f := decodeError(msg); f != nil {
+		h.config = old
+		h.configGen--
+		return errors.New(f.Message)
+	}
+	return nil
+}
+
+func (h *Host) eventMessage(e wasmctl.WatchEvent) map[string]any {
+	obj := e.Object()
+	if e.Kind == "" {
+		at := idOfRef(obj.Ref())
+		e.Group, e.Kind = at.group, at.kind
+	}
+	if e.Version == "" {
+		e.Version = version(obj.APIVersion())
+	}
+	if e.Key == (wasmctl.ObjectKey{}) {
+		e.Key = obj.Key()
+	}
+	if e.Type == "" {
+		e.Type = wasmctl.WatchUpdated
+		if !e.New.Exists() {
+			e.Type = wasmctl.WatchDeleted
+		}
+	}
+	msg := map[string]any{
+		"v": 1, "controller": h.manifest.Name, "type": string(e.Type), "key": e.Key,
+		"watch": map[string]any{"group": e.Group, "version": e.Version, "kind": e.Kind},
+	}
+	if e.Old.Exists() {
+		msg["old"] = e.Old
+	}
+	if e.New.Exists() {
+		msg["new"] = e.New
+	}
+	return msg
+}
