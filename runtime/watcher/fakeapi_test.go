@@ -121,9 +121,11 @@ func (r *fakeResource) Namespace(string) dynamic.ResourceInterface { return r }
 func (r *fakeResource) List(ctx context.Context, opts metav1.ListOptions) (*unstructured.UnstructuredList, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.hang > 0 {
+	if hang := r.hang; hang > 0 {
+		r.mu.Unlock()
 		<-ctx.Done()
-		pass(r.hang)
+		pass(hang)
+		r.mu.Lock()
 	}
 	if err := r.begin(ctx, "list", opts.ResourceVersion); err != nil {
 		return nil, err
@@ -310,10 +312,11 @@ func (r *fakeResource) open() int {
 
 // Faults.
 var (
-	errRefused   = fmt.Errorf("dial tcp 127.0.0.1:6443: %w", syscall.ECONNREFUSED)
-	errBusy      = apierrors.NewGenericServerResponse(http.StatusTooManyRequests, "watch", schema.GroupResource{}, "", "slow down", 0, true)
-	errNotFound  = apierrors.NewGenericServerResponse(http.StatusNotFound, "list", schema.GroupResource{Resource: "widgets"}, "", "", 0, true)
-	errInternal  = apierrors.NewInternalError(fmt.Errorf("etcd is gone"))
-	errNoStreams = apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil)
-	errForbidden = apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "", fmt.Errorf("user \"u\" cannot list"))
+	errRefused       = fmt.Errorf("dial tcp 127.0.0.1:6443: %w", syscall.ECONNREFUSED)
+	errBusy          = apierrors.NewGenericServerResponse(http.StatusTooManyRequests, "watch", schema.GroupResource{}, "", "slow down", 0, true)
+	errBusyForAnHour = apierrors.NewGenericServerResponse(http.StatusTooManyRequests, "watch", schema.GroupResource{}, "", "slow down", 3600, true)
+	errNotFound      = apierrors.NewGenericServerResponse(http.StatusNotFound, "list", schema.GroupResource{Resource: "widgets"}, "", "", 0, true)
+	errInternal      = apierrors.NewInternalError(fmt.Errorf("etcd is gone"))
+	errNoStreams     = apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil)
+	errForbidden     = apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "", fmt.Errorf("user \"u\" cannot list"))
 )

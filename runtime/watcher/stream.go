@@ -105,7 +105,7 @@ func (e *streamEnd) see(ctx context.Context, s *stream, ev watch.Event) {
 	if ev.Type == watch.Error {
 		e.failed = true
 		e.lived(s)
-		s.lw.failed(ctx, apierrors.FromObject(ev.Object), s.streaming && !e.complete, true)
+		e.fail(ctx, s, apierrors.FromObject(ev.Object))
 		return
 	}
 	s.lw.status.progressed()
@@ -134,9 +134,9 @@ func (e *streamEnd) report(ctx context.Context, s *stream) {
 	switch {
 	case e.failed || ctx.Err() != nil:
 	case s.streaming && !e.complete:
-		s.lw.failed(ctx, errCutList, true, true)
+		e.fail(ctx, s, errCutList)
 	case lived < shortWatch && e.events == 0:
-		s.lw.failed(ctx, errShortWatch, false, true)
+		e.fail(ctx, s, errShortWatch)
 	case lived < shortWatch:
 		s.lw.backoff.failed(errShortWatch, false, false)
 	}
@@ -148,8 +148,16 @@ func (e *streamEnd) report(ctx context.Context, s *stream) {
 func (e *streamEnd) overdue(ctx context.Context, s *stream) {
 	if ctx.Err() == nil && time.Since(e.last) > 2*watchMargin {
 		e.lived(s)
-		s.lw.failed(ctx, errNoAnswer, s.streaming && !e.complete, true)
+		e.fail(ctx, s, errNoAnswer)
 	}
+}
+
+// fail reports that the stream has failed. It is as good as closed from here on:
+// the list that came on it may be still on its way to the store, and must not
+// make the watch look ready.
+func (e *streamEnd) fail(ctx context.Context, s *stream, err error) {
+	s.lw.status.closed(s.number)
+	s.lw.failed(ctx, err, s.streaming && !e.complete, true)
 }
 
 // lived returns for how long the stream has been open. After a healthy time the
