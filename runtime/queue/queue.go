@@ -1,11 +1,13 @@
-// Package queue says which objects an event concerns: a Mapper turns what a
-// watch saw into requests to reconcile. When they run is the scheduler's
+// Package queue says which objects an event concerns, and why.
+//
+// A Mapper turns what a watch saw into requests to reconcile: Self, Owners,
+// Label and Annotation are rules of the host; a Hook asks the guest. Package
+// queue/predicate says which events concern nobody, package queue/trigger what
+// asks for a reconcile besides watches. When a request runs is the scheduler's
 // matter.
 package queue
 
 import (
-	"slices"
-
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
@@ -43,53 +45,17 @@ func Self(dst []Request, ev reflector.Event) []Request {
 	})
 }
 
-// Owners maps an object to those of its owners that are of one group and kind
-// (rule 24). The zero values of the options request every such owner, as kube-rs
-// does; controller-runtime's default is ControllerOnly.
-type Owners struct {
-	// Group and Kind are those of the owner. The version in an owner reference
-	// does not matter: an object keeps the one it was written with.
-	Group, Kind string
-	// Resource is the watched resource, "deployments.apps", for the reason.
-	Resource string
-	// ControllerOnly passes over owners that do not manage the object.
-	ControllerOnly bool
-	// ClusterScoped says that the owner has no namespace. Otherwise it is in the
-	// object's own: Kubernetes allows no other.
-	ClusterScoped bool
-}
-
-// Map is a Mapper. It requests the owners before and after a change, so that
-// one that lost the object learns of it; each once.
-func (o Owners) Map(dst []Request, ev reflector.Event) []Request {
-	from := len(dst)
-	if ev.Old != nil {
-		dst = o.appendOwners(dst, from, ev.Old, ev)
-	}
-	if ev.New != nil {
-		dst = o.appendOwners(dst, from, ev.New, ev)
-	}
-	return dst
-}
-
-// appendOwners appends the owners of obj that do not stand in dst[from:].
-func (o Owners) appendOwners(dst []Request, from int, obj *reflector.Object, ev reflector.Event) []Request {
-	for owner := range obj.Owners() {
-		if owner.Kind != o.Kind || owner.Group != o.Group || o.ControllerOnly && !owner.Controller {
-			continue
+// related appends a request for ref because of an event of another object,
+// unless dst[from:] has one.
+func related(dst []Request, from int, ref reflector.ObjectRef, resource string, ev reflector.Event) []Request {
+	for i := from; i < len(dst); i++ {
+		if dst[i].Ref == ref {
+			return dst
 		}
-		ref := reflector.ObjectRef{Name: owner.Name}
-		if !o.ClusterScoped {
-			ref.Namespace = obj.Ref().Namespace
-		}
-		if slices.ContainsFunc(dst[from:], func(r Request) bool { return r.Ref == ref }) {
-			continue
-		}
-		dst = append(dst, Request{
-			Ref:    ref,
-			Reason: abi.Reason{Type: abi.ReasonRelated, Resource: o.Resource, Ref: ev.Ref()},
-			Low:    ev.Type == reflector.Listed,
-		})
 	}
-	return dst
+	return append(dst, Request{
+		Ref:    ref,
+		Reason: abi.Reason{Type: abi.ReasonRelated, Resource: resource, Ref: ev.Ref()},
+		Low:    ev.Type == reflector.Listed,
+	})
 }

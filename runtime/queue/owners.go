@@ -1,0 +1,52 @@
+package queue
+
+import "github.com/wasmctl/wasmctl/runtime/reflector"
+
+// Owners maps an object to those of its owners that are of one group and kind
+// (rule 24). The zero values of the options request every such owner, as kube-rs
+// does; controller-runtime's default is ControllerOnly.
+type Owners struct {
+	// Group and Kind are those of the owner. The version in an owner reference
+	// does not matter: an object keeps the one it was written with.
+	Group, Kind string
+	// Resource is the watched resource, "deployments.apps", for the reason.
+	Resource string
+	// ControllerOnly passes over owners that do not manage the object.
+	ControllerOnly bool
+	// ClusterScoped says that the owner has no namespace. Otherwise it is in the
+	// object's own: Kubernetes allows no other. An object without a namespace
+	// then has no such owner, whatever its references say.
+	ClusterScoped bool
+}
+
+// Map is a Mapper. It requests the owners before and after a change, so that
+// one that lost the object learns of it; each once.
+func (o Owners) Map(dst []Request, ev reflector.Event) []Request {
+	from := len(dst)
+	if ev.Old != nil {
+		dst = o.appendOwners(dst, from, ev.Old, ev)
+	}
+	if ev.New != nil {
+		dst = o.appendOwners(dst, from, ev.New, ev)
+	}
+	return dst
+}
+
+// appendOwners appends the owners of obj that do not stand in dst[from:].
+func (o Owners) appendOwners(dst []Request, from int, obj *reflector.Object, ev reflector.Event) []Request {
+	namespace := obj.Ref().Namespace
+	if namespace == "" && !o.ClusterScoped {
+		return dst
+	}
+	for owner := range obj.Owners() {
+		if owner.Kind != o.Kind || owner.Group != o.Group || o.ControllerOnly && !owner.Controller {
+			continue
+		}
+		ref := reflector.ObjectRef{Name: owner.Name}
+		if !o.ClusterScoped {
+			ref.Namespace = namespace
+		}
+		dst = related(dst, from, ref, o.Resource, ev)
+	}
+	return dst
+}

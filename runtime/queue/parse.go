@@ -1,0 +1,87 @@
+package queue
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/wasmctl/wasmctl/runtime/queue/internal/nearest"
+	"github.com/wasmctl/wasmctl/runtime/reflector"
+)
+
+// MapFunc is the spec of a mapping that the guest does: events go to its export
+// map, through a Hook.
+const MapFunc = "func"
+
+// mapSpecs are the forms of a spec as an error shows them.
+const mapSpecs = `"owner", "label:KEY", "annotation:KEY" or "func"`
+
+// Relation is between the objects of a watch and the objects that are
+// reconciled because of them.
+type Relation struct {
+	// Group, Kind and ClusterScoped are those of the kind that is reconciled.
+	Group, Kind   string
+	ClusterScoped bool
+	// Resource is the watched resource, "secrets" or "deployments.apps", and
+	// WatchedClusterScoped says that its objects have no namespace.
+	Resource             string
+	WatchedClusterScoped bool
+	// ControllerOnly passes over owners that do not manage the object. Only read
+	// for "owner".
+	ControllerOnly bool
+	// OnInvalid is Target.OnInvalid.
+	OnInvalid func(object reflector.ObjectRef, key, value string, err error)
+}
+
+// ParseMap returns the Mapper of a manifest's watches[].map: "owner",
+// "label:KEY" or "annotation:KEY". For "func" it returns nil, and the events
+// are a Hook's. The error says which of them was meant, where it can tell, or
+// why the relation cannot be.
+func ParseMap(spec string, rel Relation) (Mapper, error) {
+	kind, key, hasKey := strings.Cut(spec, ":")
+	target := Target{Resource: rel.Resource, ClusterScoped: rel.ClusterScoped, OnInvalid: rel.OnInvalid}
+	var mapper Mapper
+	switch kind {
+	case MapFunc:
+	case "owner":
+		if rel.WatchedClusterScoped && !rel.ClusterScoped {
+			return nil, fmt.Errorf("map[%s]: %s have no namespace, and an owner with a namespace must be in the same one", spec, rel.Resource)
+		}
+		mapper = Owners{
+			Group: rel.Group, Kind: rel.Kind, Resource: rel.Resource, ControllerOnly: rel.ControllerOnly, ClusterScoped: rel.ClusterScoped,
+		}.Map
+	case "label":
+		if rel.WatchedClusterScoped && !rel.ClusterScoped {
+			return nil, fmt.Errorf("map[%s]: %w", spec, errLabelScope)
+		}
+		mapper = Label{key, target}.Map
+	case "annotation":
+		mapper = Annotation{key, target}.Map
+	case "":
+		return nil, fmt.Errorf("map: is needed: %s", mapSpecs)
+	default:
+		return nil, fmt.Errorf("map[%s]: is none of %s%s", spec, mapSpecs, nearest.Hint(kind, MapFunc, "owner", "label", "annotation"))
+	}
+	if err := checkKey(spec, kind, key, hasKey); err != nil {
+		return nil, err
+	}
+	return mapper, nil
+}
+
+// checkKey says whether spec has a key exactly where it must.
+func checkKey(spec, kind, key string, hasKey bool) error {
+	if kind == MapFunc || kind == "owner" {
+		if hasKey {
+			return fmt.Errorf("map[%s]: %s takes no key: write %q", spec, kind, kind)
+		}
+		return nil
+	}
+	if key == "" {
+		return fmt.Errorf("map[%s]: the key is missing: write %q", spec, kind+":example.com/owner")
+	}
+	if bad := validation.IsQualifiedName(key); len(bad) > 0 {
+		return fmt.Errorf("map[%s]: key: %s", spec, bad[0])
+	}
+	return nil
+}

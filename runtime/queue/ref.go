@@ -1,0 +1,78 @@
+package queue
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/validate/content"
+
+	"github.com/wasmctl/wasmctl/runtime/reflector"
+)
+
+// Errors of ParseRef; match them with errors.Is.
+var (
+	// ErrNoNamespace says that the object's kind has namespaces and the text
+	// names none.
+	ErrNoNamespace = errors.New("a namespace is needed: write namespace/name")
+	// ErrNamespace says that the object's kind has no namespaces and the text
+	// names one.
+	ErrNamespace = errors.New("the kind has no namespaces: write the name alone")
+)
+
+// Scope says how objects of a kind are named.
+type Scope struct {
+	// ClusterScoped says that objects of the kind have no namespace.
+	ClusterScoped bool
+	// Namespace is that of a name without one; empty means that it must be given.
+	// Not read where ClusterScoped.
+	Namespace string
+}
+
+// ParseRef reads "name" or "namespace/name" into the one spelling that the
+// object has everywhere (rule 1): with a namespace exactly where its kind has
+// namespaces. Besides ErrNoNamespace and ErrNamespace it refuses what cannot be
+// a name in a URL of the API. A valid text costs no allocation.
+func ParseRef(text string, scope Scope) (reflector.ObjectRef, error) {
+	namespace, name, qualified := strings.Cut(text, "/")
+	switch {
+	case !qualified && scope.ClusterScoped:
+		namespace, name = "", text
+	case !qualified:
+		namespace, name = scope.Namespace, text
+		if namespace == "" {
+			return reflector.ObjectRef{}, ErrNoNamespace
+		}
+	case scope.ClusterScoped:
+		return reflector.ObjectRef{}, ErrNamespace
+	default:
+		if err := checkSegment("namespace", namespace); err != nil {
+			return reflector.ObjectRef{}, err
+		}
+	}
+	if err := checkSegment("name", name); err != nil {
+		return reflector.ObjectRef{}, err
+	}
+	return reflector.ObjectRef{Namespace: namespace, Name: name}, nil
+}
+
+// maxSegment is the longest name that the API server stores.
+const maxSegment = 253
+
+func checkSegment(what, s string) error {
+	if s == "" {
+		return fmt.Errorf("%s is empty", what)
+	}
+	if len(s) > maxSegment {
+		return fmt.Errorf("%s is longer than %d bytes", what, maxSegment)
+	}
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] >= 0x7f {
+			return fmt.Errorf("%s %q: has a character that no name has", what, s)
+		}
+	}
+	if bad := content.IsPathSegmentName(s); len(bad) > 0 {
+		return fmt.Errorf("%s %q: %s", what, s, bad[0])
+	}
+	return nil
+}
