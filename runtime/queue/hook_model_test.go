@@ -1,0 +1,149 @@
+package queue_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/runtime/queue"
+)
+
+// model is what the Hook must do, and what it did: per object the changes that
+// the watch saw, and those that the guest mapped, "1>2".
+type model struct {
+	mu           sync.Mutex
+	seen, mapped map[string][]string // guarded by mu
+}
+
+// check reports changes that were lost, mapped twice or mapped out of order.
+// Changes may be missing where the Hook says that it merged some, but never the
+// last.
+func (m *model) check(t *testing.T, seed uint64, merged uint64) {
+	t.Helper()
+	missing := 0
+	for name, seen := range m.seen {
+		mapped := m.mapped[name]
+		if len(mapped) == 0 || mapped[len(mapped)-1] != seen[len(seen)-1] {
+			t.Fatalf("seed %d: object %s: last of %v is not the last of %v", seed, name, mapped, seen)
+		}
+		at := 0
+		for _, change := range mapped {
+			i := slices.Index(seen[at:], change)
+			if i < 0 {
+				t.Fatalf("seed %d: object %s: %s is mapped twice or out of order: %v of %v", seed, name, change, mapped, seen)
+			}
+			at += i + 1
+		}
+		missing += len(seen) - len(mapped)
+	}
+	if uint64(missing) != merged {
+		t.Fatalf("seed %d: %d changes were not mapped, %d merged", seed, missing, merged)
+	}
+}
+
+// Rule 2: whatever fails and however long it takes, each change is mapped once,
+// those of one object in their order. Rule 16: the watch waits for nothing.
+func TestHook_LikeTheModel(t *testing.T) {
+	for seed := range uint64(100) {
+		synctest.Test(t, func(t *testing.T) { runModel(t, seed) })
+	}
+}
+
+func runModel(t *testing.T, seed uint64) {
+	rng := rand.New(rand.NewPCG(seed, 7))
+	guestRNG := rand.New(rand.NewPCG(seed, 8)) // one call at a time
+	m := &model{seen: map[string][]string{}, mapped: map[string][]string{}}
+	failUntil := time.Now().Add(time.Duration(rng.IntN(3600)) * time.Second)
+	busy := false
+	h := newHook(t, queue.HookConfig{Module: guest{mapFunc: func(_ context.Context, ev *abi.Event) ([]abi.Key, error) {
+		if busy {
+			t.Error("two calls at once")
+		}
+		busy = true
+		defer func() { busy = false }()
+		sleep(time.Duration(guestRNG.IntN(300)) * time.Millisecond)
+		if time.Now().Before(failUntil) && guestRNG.IntN(3) > 0 {
+			return nil, errors.New("trap")
+		}
+		m.mapped[ev.Key.Name] = append(m.mapped[ev.Key.Name], state(t, ev.Old)+">"+state(t, ev.New))
+		return []abi.Key{ev.Key}, nil
+	}}})
+	defer h.start(t)()
+	last := map[string]int{}
+	for range 200 {
+		name := fmt.Sprint("o", rng.IntN(10))
+		last[name]++
+		before := time.Now()
+		h.Handle(applied(t, name, last[name]), false)
+		if time.Since(before) != 0 {
+			t.Fatal("Handle waited")
+		}
+		m.seen[name] = append(m.seen[name], changeOf(last[name]))
+		sleep(time.Duration(rng.IntN(400)) * time.Millisecond)
+	}
+	sleep(3 * time.Hour)
+	st := h.State()
+	if st.Waiting != 0 || st.Failing != 0 || st.Handled != 200 {
+		t.Fatalf("seed %d: state at the end %+v", seed, st)
+	}
+	m.check(t, seed, st.Merged)
+}
+
+func changeOf(n int) string {
+	if n == 1 {
+		return ">1"
+	}
+	return fmt.Sprintf("%d>%d", n-1, n)
+}
+
+// TestHook_Hammer has several watches add and several goroutines look on while
+// the guest fails now and then. It is for the race detector.
+func TestHook_Hammer(t *testing.T) {
+	const watches, changes = 4, 300
+	m := &model{seen: map[string][]string{}, mapped: map[string][]string{}}
+	calls := 0
+	h := newHook(t, queue.HookConfig{Module: guest{mapFunc: func(_ context.Context, ev *abi.Event) ([]abi.Key, error) {
+		if calls++; calls%50 == 0 {
+			return nil, errors.New("trap")
+		}
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.mapped[ev.Key.Name] = append(m.mapped[ev.Key.Name], state(t, ev.Old)+">"+state(t, ev.New))
+		return []abi.Key{ev.Key}, nil
+	}}})
+	stop := h.start(t)
+	var wg sync.WaitGroup
+	for w := range watches {
+		wg.Go(func() {
+			for n := range changes {
+				name := fmt.Sprintf("o%d-%d", w, n%5)
+				h.Handle(applied(t, name, n/5+1), false)
+				m.mu.Lock()
+				m.seen[name] = append(m.seen[name], changeOf(n/5+1))
+				m.mu.Unlock()
+				if n%40 == 0 {
+					<-h.Mapped()
+				}
+				_ = h.State()
+			}
+		})
+	}
+	wg.Wait()
+	for { // an object that failed three times is not waited for by one Mapped
+		<-h.Mapped()
+		if h.State().Waiting == 0 {
+			break
+		}
+	}
+	stop()
+	m.check(t, 0, h.State().Merged)
+}
+
+var _ queue.Module = guest{}

@@ -1,0 +1,337 @@
+package queue_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/runtime/queue"
+	"github.com/wasmctl/wasmctl/runtime/reflector"
+)
+
+func TestHook_GuestGetsOldAndNew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var got []abi.Event
+		h := newHook(t, queue.HookConfig{
+			Controller: "c", Group: "apps", Version: "v1", Kind: "Deployment",
+			Module: guest{mapFunc: func(_ context.Context, ev *abi.Event) ([]abi.Key, error) {
+				got = append(got, *ev)
+				return nil, nil
+			}},
+		})
+		defer h.start(t)()
+		one, two := version(t, "a", 1), version(t, "a", 2)
+		h.Handle(reflector.Event{Type: reflector.Listed, New: one}, false)
+		h.Handle(reflector.Event{Type: reflector.Applied, Old: one, New: two}, false)
+		h.Handle(reflector.Event{Type: reflector.Relisted, Old: one, New: two}, false)
+		h.Handle(reflector.Event{Type: reflector.Deleted, Old: one, New: two}, false)
+		synctest.Wait()
+		ev := abi.Event{Controller: "c", Group: "apps", Version: "v1", Kind: "Deployment", Key: ref("ns", "a")}
+		var want []abi.Event
+		for _, c := range []struct {
+			typ      abi.EventType
+			old, now []byte
+		}{
+			{abi.EventListed, nil, one.Msgpack()},
+			{abi.EventUpdated, one.Msgpack(), two.Msgpack()},
+			{abi.EventUpdated, one.Msgpack(), two.Msgpack()},
+			{abi.EventDeleted, one.Msgpack(), nil},
+		} {
+			ev.Type, ev.Old, ev.New = c.typ, c.old, c.now
+			want = append(want, ev)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// Rule 1: a key of the guest gets the one spelling. Rule 4: a first listing is
+// of low priority.
+func TestHook_RequestsAreSpeltAndDeduplicated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		module := guest{mapFunc: func(context.Context, *abi.Event) ([]abi.Key, error) {
+			return []abi.Key{{Name: "x"}, {Namespace: "ns", Name: "x"}, {Namespace: "other", Name: "x"}}, nil
+		}}
+		namespaced := newHook(t, queue.HookConfig{Module: module, Resource: "secrets"})
+		defer namespaced.start(t)()
+		cluster := newHook(t, queue.HookConfig{Module: module, ClusterScoped: true})
+		defer cluster.start(t)()
+		ev := reflector.Event{Type: reflector.Listed, New: version(t, "a", 1)}
+		namespaced.Handle(ev, false)
+		cluster.Handle(ev, false)
+		synctest.Wait()
+		why := abi.Reason{Type: abi.ReasonRelated, Resource: "secrets", Ref: ref("ns", "a")}
+		want := []queue.Request{{Ref: ref("ns", "x"), Reason: why, Low: true}, {Ref: ref("other", "x"), Reason: why, Low: true}}
+		if diff := cmp.Diff(want, namespaced.emitted); diff != "" {
+			t.Error(diff)
+		}
+		if diff := cmp.Diff([]string{"x"}, cluster.refs()); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// Rule 2: a change that cannot be mapped is tried again until it can. Rule 5's
+// like: other objects go on meanwhile.
+func TestHook_FailureHoldsUpOnlyItsObject(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broken := true
+		calls := 0
+		h := newHook(t, queue.HookConfig{Module: guest{mapFunc: func(ctx context.Context, ev *abi.Event) ([]abi.Key, error) {
+			if ev.Key.Name == "bad" {
+				if calls++; broken {
+					return nil, errors.New("trap")
+				}
+			}
+			return target(ctx, ev)
+		}}})
+		defer h.start(t)()
+		begin := time.Now()
+		h.Handle(applied(t, "bad", 1), false)
+		h.Handle(applied(t, "bad", 2), false)
+		h.Handle(applied(t, "good", 1), false)
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"ns/t-good"}, h.refs()); diff != "" {
+			t.Error(diff)
+		}
+		st := h.State()
+		if st.Waiting != 1 || st.Failing != 1 || !st.FailingSince.Equal(begin) || st.LastError == nil {
+			t.Errorf("state %+v", st)
+		}
+		sleep(time.Hour)
+		// 250 ms doubling to 5 min: 11 tries take some 4 to 5 minutes, then 12 an hour.
+		if calls < 18 || calls > 30 {
+			t.Errorf("%d tries in an hour", calls)
+		}
+		broken = false
+		sleep(queue.HookBackoffMax * 6 / 5)
+		if diff := cmp.Diff([]string{"ns/t-good", "ns/t-bad", "ns/t-bad"}, h.refs()); diff != "" {
+			t.Error(diff)
+		}
+		if st := h.State(); st.Waiting != 0 || st.Failing != 0 || !st.FailingSince.IsZero() || st.LastError != nil || st.Handled != 3 {
+			t.Errorf("state after it is mended: %+v", st)
+		}
+	})
+}
+
+// Rule 23: a filter that fails keeps the change. What it has decided is not
+// asked for again when map fails.
+func TestHook_FilterDecidesAndErrorsPass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := map[string]int{}
+		mapped := map[string]int{}
+		h := newHook(t, queue.HookConfig{Module: guest{
+			filterFunc: func(_ context.Context, ev *abi.Event) (bool, error) {
+				asked[ev.Key.Name]++
+				if ev.Key.Name == "broken" {
+					return false, errors.New("trap")
+				}
+				return ev.Key.Name != "drop", nil
+			},
+			mapFunc: func(ctx context.Context, ev *abi.Event) ([]abi.Key, error) {
+				if mapped[ev.Key.Name]++; ev.Key.Name == "retry" && mapped["retry"] < 3 {
+					return nil, errors.New("trap")
+				}
+				return target(ctx, ev)
+			},
+		}})
+		defer h.start(t)()
+		for _, name := range []string{"keep", "drop", "broken", "retry"} {
+			h.Handle(applied(t, name, 1), true)
+		}
+		h.Handle(applied(t, "drop", 2), false)
+		sleep(time.Minute)
+		if diff := cmp.Diff(map[string]int{"keep": 1, "drop": 1, "broken": 1, "retry": 1}, asked); diff != "" {
+			t.Error("asked:", diff)
+		}
+		if diff := cmp.Diff(map[string]int{"keep": 1, "drop": 1, "broken": 1, "retry": 3}, mapped); diff != "" {
+			t.Error("mapped:", diff)
+		}
+		if st := h.State(); st.Dropped != 1 || st.FilterErrors != 1 || st.FilterError == nil || st.MapErrors != 2 || st.Handled != 5 {
+			t.Errorf("state %+v", st)
+		}
+	})
+}
+
+// Without the guest's map, a Mapper of the host maps what the filter keeps.
+func TestHook_FilterBeforeAMapper(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHook(t, queue.HookConfig{Mapper: queue.Self, Module: guest{
+			filterFunc: func(_ context.Context, ev *abi.Event) (bool, error) { return ev.Key.Name == "a", nil },
+		}})
+		defer h.start(t)()
+		h.Handle(applied(t, "a", 1), true)
+		h.Handle(applied(t, "b", 1), true)
+		synctest.Wait()
+		want := []queue.Request{{Ref: ref("ns", "a"), Reason: reason(abi.ReasonObjectUpdated)}}
+		if diff := cmp.Diff(want, h.emitted); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// Rule 10: Mapped waits for what was taken before it, and for no more.
+func TestHook_MappedWaitsForWhatWasThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHook(t, queue.HookConfig{Module: guest{mapFunc: func(ctx context.Context, ev *abi.Event) ([]abi.Key, error) {
+			sleep(time.Second)
+			return target(ctx, ev)
+		}}})
+		if isOpen(h.Mapped()) {
+			t.Error("nothing waits, and Mapped is open")
+		}
+		h.Handle(applied(t, "a", 1), false)
+		h.Handle(applied(t, "a", 2), false)
+		h.Handle(applied(t, "b", 1), false)
+		mapped := h.Mapped()
+		h.Handle(applied(t, "a", 3), false)
+		h.Handle(applied(t, "c", 1), false)
+		defer h.start(t)()
+		begin := time.Now()
+		<-mapped
+		if diff := cmp.Diff([]string{"ns/t-a", "ns/t-b"}, h.refs()[:2]); diff != "" {
+			t.Error(diff)
+		}
+		if took := time.Since(begin); took > 4*time.Second { // a, b, c, a, and a not
+			t.Errorf("took %v", took)
+		}
+		if st := h.State(); st.Handled < 3 || st.Handled > 4 {
+			t.Errorf("%d handled when Mapped closed", st.Handled)
+		}
+	})
+}
+
+// Rule 17: one object that the guest cannot map does not keep all others from
+// being reconciled.
+func TestHook_MappedGoesOnWithoutWhatCannotBeMapped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tries := 0
+		h := newHook(t, queue.HookConfig{Module: guest{mapFunc: func(ctx context.Context, ev *abi.Event) ([]abi.Key, error) {
+			if ev.Key.Name == "bad" {
+				tries++
+				return nil, errors.New("trap")
+			}
+			return target(ctx, ev)
+		}}})
+		h.Handle(applied(t, "bad", 1), false)
+		h.Handle(applied(t, "bad", 2), false)
+		h.Handle(applied(t, "good", 1), false)
+		mapped := h.Mapped()
+		defer h.start(t)()
+		<-mapped
+		if tries != 3 {
+			t.Errorf("given up after %d tries", tries)
+		}
+		if isOpen(h.Mapped()) {
+			t.Error("a later Mapped waits for it again")
+		}
+	})
+}
+
+// Rule 16: the watch never waits, and what waits is bounded per object.
+func TestHook_ChangesOfOneObjectAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var states []string
+		asked := 0
+		h := newHook(t, queue.HookConfig{Module: guest{
+			filterFunc: func(context.Context, *abi.Event) (bool, error) { asked++; return true, nil },
+			mapFunc: func(_ context.Context, ev *abi.Event) ([]abi.Key, error) {
+				states = append(states, state(t, ev.Old)+">"+state(t, ev.New))
+				return nil, nil
+			},
+		}})
+		for n := range 20 {
+			h.Handle(applied(t, "a", n+1), true)
+		}
+		mapped := h.Mapped()
+		defer h.start(t)()
+		<-mapped
+		want := []string{">1", "1>2", "2>3", "3>4", "4>5", "5>6", "6>7", "19>20"}
+		if diff := cmp.Diff(want, states); diff != "" {
+			t.Error(diff)
+		}
+		if st := h.State(); st.Merged != 12 || st.Handled != 20 || asked != 7 {
+			t.Errorf("asked %d times, state %+v", asked, st)
+		}
+	})
+}
+
+// Rule 4: a change goes before the rest of a first listing.
+func TestHook_ChangeGoesBeforeFirstListing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHook(t, queue.HookConfig{Module: guest{mapFunc: target}})
+		for _, name := range []string{"a", "b", "c"} {
+			h.Handle(reflector.Event{Type: reflector.Listed, New: version(t, name, 1)}, false)
+		}
+		h.Handle(applied(t, "c", 2), false)
+		h.Handle(applied(t, "new", 1), false)
+		defer h.start(t)()
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"ns/t-c", "ns/t-new", "ns/t-c", "ns/t-a", "ns/t-b"}, h.refs()); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// A guest's key without a name or a namespace is an error of that change.
+func TestHook_KeyThatNamesNothingIsAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHook(t, queue.HookConfig{Resource: "secrets", Module: guest{mapFunc: func(context.Context, *abi.Event) ([]abi.Key, error) {
+			return []abi.Key{{Namespace: "ns"}}, nil
+		}}})
+		defer h.start(t)()
+		h.Handle(applied(t, "a", 1), false)
+		synctest.Wait()
+		if st := h.State(); st.Failing != 1 || st.LastError == nil {
+			t.Errorf("state %+v", st)
+		}
+		if got := h.refs(); got != nil {
+			t.Errorf("requests %v", got)
+		}
+	})
+}
+
+// Rule 9: Run returns when the call of the guest has, and what waits is there
+// for the next Run.
+func TestHook_StopInterruptsAndKeeps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		interrupted := 0
+		h := newHook(t, queue.HookConfig{Module: guest{mapFunc: func(ctx context.Context, ev *abi.Event) ([]abi.Key, error) {
+			if interrupted == 0 {
+				<-ctx.Done()
+				interrupted++
+				return nil, ctx.Err()
+			}
+			return target(ctx, ev)
+		}}})
+		stop := h.start(t)
+		h.Handle(applied(t, "a", 1), false)
+		synctest.Wait()
+		if err := h.Run(t.Context()); err == nil {
+			t.Error("a second Run at the same time is no error")
+		}
+		stop()
+		if st := h.State(); interrupted != 1 || st.Waiting != 1 || st.MapErrors != 0 {
+			t.Errorf("interrupted %d, state %+v", interrupted, st)
+		}
+		defer h.start(t)()
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"ns/t-a"}, h.refs()); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestNewHook_NeedsModuleAndEmit(t *testing.T) {
+	for _, cfg := range []queue.HookConfig{{}, {Module: guest{}}, {Emit: func(context.Context, []queue.Request) {}}} {
+		if h, err := queue.NewHook(cfg); h != nil || err == nil {
+			t.Errorf("%+v: got %v", cfg, err)
+		}
+	}
+}
