@@ -1,0 +1,137 @@
+// Package predicate says which events concern nobody: a Filter compares an
+// object before and after a change, and hides the change where nothing that its
+// predicates name is different. What is hidden is in the store all the same
+// (rule 23): a Filter stands between the store and the queue.
+//
+// A Filter goes by the two states that the event carries and remembers none, as
+// controller-runtime's predicates do. kube-rs's remember a hash of each object's
+// last value, because a relist shows it every object again; here a relist gives
+// events for changed objects only (rule 11). What is remembered, for the TTL, is
+// when an object's last change passed: some 50 bytes for each object that had
+// one within the TTL.
+package predicate
+
+import "strings"
+
+// Words is a set of predicates.
+type Words uint8
+
+// The predicates. Each lets a change pass if the field is not as it was.
+const (
+	// Generation is metadata.generation: a change of the spec, for kinds that
+	// count it, and a request to delete an object that has finalizers. A kind
+	// without generations (ConfigMap) always passes.
+	Generation Words = 1 << iota
+	// ResourceVersion is metadata.resourceVersion. An object without one always
+	// passes.
+	ResourceVersion
+	// Labels, Annotations and Finalizers are the fields of metadata of that name.
+	Labels
+	Annotations
+	Finalizers
+	// Deletion is whether metadata.deletionTimestamp is set.
+	Deletion
+	// Func is the guest's filter. A Filter does not call it: see Ask.
+	Func
+)
+
+// words are the names of Words, by bit.
+var words = [...]string{"generation", "resourceVersion", "labels", "annotations", "finalizers", "deletion", "func"}
+
+// String returns the names of the predicates, with commas between them.
+func (w Words) String() string {
+	var names []string
+	for i, name := range words {
+		if w&(1<<i) != 0 {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// Verdict is what a Filter says of an event.
+type Verdict uint8
+
+// The verdicts.
+const (
+	// Pass says that the event goes on.
+	Pass Verdict = iota
+	// Hide says that it concerns nobody.
+	Hide
+	// Ask says that the guest's filter decides.
+	Ask
+)
+
+// String returns the verdict as a word.
+func (v Verdict) String() string {
+	switch v {
+	case Pass:
+		return "pass"
+	case Hide:
+		return "hide"
+	case Ask:
+		return "ask"
+	}
+	return "unknown"
+}
+
+// term is a predicate, or several of which all or any must let a change pass.
+type term struct {
+	word Words  // of a single predicate; otherwise 0
+	all  bool   // all(...) rather than any(...)
+	of   []term // what stands in the brackets
+}
+
+// String returns the term as it is written.
+func (t term) String() string {
+	if t.word != 0 {
+		return t.word.String()
+	}
+	parts := make([]string, len(t.of))
+	for i, sub := range t.of {
+		parts[i] = sub.String()
+	}
+	if t.all {
+		return "all(" + strings.Join(parts, ", ") + ")"
+	}
+	return "any(" + strings.Join(parts, ", ") + ")"
+}
+
+// uses returns all predicates of the term.
+func (t term) uses() Words {
+	w := t.word
+	for _, sub := range t.of {
+		w |= sub.uses()
+	}
+	return w
+}
+
+// eval returns the verdict on a change: passes are the predicates that let it
+// pass. Func is in neither set, so that Ask stands for "it depends": any-of
+// passes without asking where one passes, all-of hides without asking where one
+// hides.
+func (t term) eval(passes Words) Verdict {
+	switch {
+	case t.word == Func:
+		return Ask
+	case t.word != 0:
+		if passes&t.word != 0 {
+			return Pass
+		}
+		return Hide
+	}
+	decides, verdict := Pass, Hide // any-of: one that passes decides
+	if t.all {
+		decides, verdict = Hide, Pass
+	}
+	for _, sub := range t.of {
+		switch v := sub.eval(passes); v {
+		case decides:
+			return v
+		case Ask:
+			verdict = Ask
+		case Pass, Hide:
+		}
+	}
+	return verdict
+}
