@@ -1,0 +1,131 @@
+package runner
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+)
+
+// poolModel checks a poolCore by what it must never do, worked out anew from the members after each call.
+type poolModel struct {
+	t    *testing.T
+	core poolCore
+	over bool // more is taken, or reserved by it, than the limit has room for since the last join or resize
+}
+
+// recount returns what the members have: in all, and beyond the first of each.
+func (m *poolModel) recount() (taken, shared, waiting int) {
+	for _, mem := range m.core.members {
+		taken += mem.taken
+		shared += max(0, mem.taken-1)
+		if mem.waiting {
+			waiting++
+		}
+	}
+	return taken, shared, waiting
+}
+
+// may says whether a member may have one more slot.
+func (m *poolModel) may(mem *member) bool {
+	taken, shared, _ := m.recount()
+	return taken < m.core.limit && (mem.taken == 0 || shared < m.core.limit-len(m.core.members))
+}
+
+// settle grants what is to be granted, and checks each grant and what is left.
+func (m *poolModel) settle() {
+	for {
+		var want *member
+		for _, mem := range m.core.members {
+			if !mem.waiting {
+				continue
+			}
+			if want == nil || mem.taken < want.taken || mem.taken == want.taken && mem.asked < want.asked {
+				want = mem
+			}
+		}
+		if want != nil && !m.may(want) {
+			want = nil
+		}
+		got := m.core.grant()
+		if got != want {
+			m.t.Fatalf("granted to %p, want %p", got, want)
+		}
+		if got == nil {
+			break
+		}
+	}
+	taken, shared, waiting := m.recount()
+	if taken != m.core.taken || shared != m.core.shared || waiting != m.core.waiting {
+		m.t.Fatalf("taken %d, shared %d, waiting %d; counted %d, %d, %d", m.core.taken, m.core.shared, m.core.waiting, taken, shared, waiting)
+	}
+	m.over = m.over && (taken > m.core.limit || shared > m.core.limit-len(m.core.members))
+	if !m.over && (taken > m.core.limit || shared > m.core.limit-len(m.core.members)) {
+		m.t.Fatalf("%d taken, %d of them shared, by %d members, of %d slots", taken, shared, len(m.core.members), m.core.limit)
+	}
+	for _, mem := range m.core.members {
+		if mem.waiting && m.may(mem) {
+			m.t.Fatal("a member waits for a slot that it may have")
+		}
+		if mem.taken < mem.granted || mem.granted < 0 || mem.waiting && mem.granted > 0 {
+			m.t.Fatalf("member %+v", *mem)
+		}
+	}
+}
+
+func (m *poolModel) take(mem *member) {
+	before, had := mem.taken, mem.granted > 0
+	reserved := mem.taken == 0 && !m.over
+	ok := m.core.take(mem)
+	switch {
+	case had && (!ok || mem.taken != before):
+		m.t.Fatal("a granted slot was not taken")
+	case reserved && !ok:
+		m.t.Fatal("a member did not get its reserved slot")
+	case ok == mem.waiting:
+		m.t.Fatalf("took %v, waits %v", ok, mem.waiting)
+	}
+}
+
+// step makes one random call.
+func (m *poolModel) step(rng *rand.Rand) {
+	n := len(m.core.members)
+	if n == 0 || rng.IntN(30) == 0 && n < m.core.limit {
+		m.core.members = append(m.core.members, &member{})
+		m.over = true
+		return
+	}
+	mem := m.core.members[rng.IntN(n)]
+	switch op := rng.IntN(40); {
+	case op == 0:
+		m.core.limit = n + rng.IntN(8)
+		m.over = true
+	case op == 1:
+		for m.core.retract(mem); mem.taken > 0; {
+			m.core.release(mem)
+		}
+		m.core.leave(mem)
+	case op < 4:
+		m.core.retract(mem)
+	case op < 20:
+		if mem.taken > mem.granted {
+			m.core.release(mem)
+		}
+	default:
+		m.take(mem)
+	}
+}
+
+// rule 5 and fairness, on random calls: the limit is kept, the reserved slots are kept free, a free slot goes to the member with the fewest
+// and, among equals, to the one that waited longest, and nobody waits for a slot that he may have.
+func TestPoolCore_KeepsItsRules(t *testing.T) {
+	for seed := range uint64(200) {
+		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(seed, 0))
+			m := &poolModel{t: t, core: poolCore{limit: 1 + rng.IntN(10)}}
+			for range 1000 {
+				m.step(rng)
+				m.settle()
+			}
+		})
+	}
+}
