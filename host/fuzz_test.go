@@ -14,7 +14,7 @@ import (
 // FuzzInspect: no bytes make Inspect panic, and bytes without a problem load.
 func FuzzInspect(f *testing.F) {
 	for _, seed := range [][]byte{
-		nil, wasm.Empty, wasm.Modes, wasm.Calls, wasm.WASI, wasm.BadExports, wasm.BadImports, wasm.ABI2, wasm.Describe, wasm.Tables, wasm.StartTrap,
+		nil, wasm.Empty, wasm.Modes, wasm.Calls, wasm.WASI, wasm.BadExports, wasm.BadImports, wasm.ABI2, wasm.Describe, wasm.Tables, wasm.StartTrap, wasm.Configure, echo(f),
 		withManifest(f, wasm.Empty, &abi.Manifest{Name: "n", Requires: []string{"api_get"}}),
 	} {
 		f.Add(seed)
@@ -69,5 +69,45 @@ func FuzzHostFunctions(f *testing.F) {
 			t.Fatal(err)
 		}
 		api.calls = nil
+	})
+}
+
+// FuzzResults: whatever an entry returns, the host has a result or an error of
+// that call.
+func FuzzResults(f *testing.F) {
+	m := load(f, echo(f), Config{Limits: Limits{Timeout: 20 * time.Second}})
+	g := acquire(f, m)
+	f.Add([]byte("\x81\xa4keys\x91\x81\xa4name\xa1a"), uint32(14))
+	f.Add([]byte("\x82\xa5apply\x91\x80\xa5prune\xc3"), uint32(16))
+	f.Add([]byte{0x80}, uint32(1<<31))
+	f.Fuzz(func(t *testing.T, result []byte, n uint32) {
+		if n == echoSpin || len(result) > abi.MaxBytes/2 {
+			return
+		}
+		object := echoLength(result, n)
+		check := func(err error) {
+			t.Helper()
+			_, fault := errors.AsType[*abi.CallError](err)
+			_, own := errors.AsType[*abi.ResultError](err)
+			if err != nil && !fault && !own {
+				t.Error(err)
+			}
+		}
+		res, err := g.Reconcile(t.Context(), &abi.Request{Object: object})
+		check(err)
+		if d := res.Declared; d != nil && d.Empty() {
+			t.Error("an empty Declared is not nil")
+		}
+		_, err = g.Finalize(t.Context(), &abi.Request{Object: object})
+		check(err)
+		_, err = g.ErrorPolicy(t.Context(), &abi.Failure{Object: object})
+		check(err)
+		keys, err := m.Map(t.Context(), event(object))
+		check(err)
+		if len(keys) > abi.MaxItems || err != nil && keys != nil {
+			t.Errorf("%d keys, %v", len(keys), err)
+		}
+		_, err = m.Filter(t.Context(), event(object))
+		check(err)
 	})
 }

@@ -143,7 +143,7 @@ func TestFilter_KeepsDropsAndFails(t *testing.T) {
 		echoTrap: "guest[filter]: trap", echoSpin: "guest[filter]: timeout",
 	} {
 		keep, err := m.Filter(t.Context(), event(echoLength(nil, n)))
-		if callError(t, err); keep || !strings.HasPrefix(err.Error(), want) {
+		if ce := callError(t, err); keep || !strings.HasPrefix(ce.Error(), want) {
 			t.Errorf("%d: got %v, %v", int32(n), keep, err)
 		}
 	}

@@ -170,7 +170,7 @@ func TestConfigure_WithoutTheExport(t *testing.T) {
 // Changes do not make the pool grow.
 func TestConfigure_ReplacesAnIdleInstance(t *testing.T) {
 	m := load(t, wasm.Configure, Config{Settings: mode("1")})
-	for _, letter := range strings.Split("23456789", "") {
+	for letter := range strings.SplitSeq("23456789", "") {
 		if err := m.Configure(t.Context(), mode(letter)); err != nil {
 			t.Fatal(err)
 		}
