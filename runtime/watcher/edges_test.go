@@ -68,7 +68,7 @@ var edges = []edge{{
 	replies:  []reply{{body: streamed(""), open: true}},
 	requests: []string{"stream 10"}, content: "a/5 b/6", within: 3 * second,
 }, {
-	name: "ended at once without a change: listed anew, after a while",
+	name:     "ended at once without a change: listed anew, after a while",
 	replies:  []reply{{body: streamed(""), open: true}},
 	requests: []string{"stream 10"}, content: "a/5 b/6", within: 3 * second,
 }, {

@@ -21,29 +21,46 @@ type user struct {
 	sub  *watcher.Subscription
 	stop context.CancelFunc
 	done chan struct{}
+	// block, if not nil, holds up the handler until it is closed.
+	block chan struct{}
 
 	mu     sync.Mutex
-	events []string                       // guarded by mu
-	mirror map[reflector.ObjectRef]string // guarded by mu; resourceVersions by the events alone
+	events []string                                  // guarded by mu
+	mirror map[reflector.ObjectRef]string            // guarded by mu; resourceVersions by the events alone
+	last   map[reflector.ObjectRef]*reflector.Object // guarded by mu; New of each object's last event
+}
+
+func newUser(t *testing.T) *user {
+	return &user{
+		t: t, done: make(chan struct{}), mirror: map[reflector.ObjectRef]string{}, last: map[reflector.ObjectRef]*reflector.Object{},
+	}
 }
 
 func subscribe(t *testing.T, set *watcher.Set, source watcher.Source) *user {
 	t.Helper()
-	u := &user{t: t, done: make(chan struct{}), mirror: map[reflector.ObjectRef]string{}}
+	u := newUser(t)
+	u.subscribe(set, source)
+	return u
+}
+
+// subscribe runs the subscription until the test ends.
+func (u *user) subscribe(set *watcher.Set, source watcher.Source) {
 	u.sub = set.Acquire(source, u.handle)
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(u.t.Context())
 	u.stop = cancel
 	go func() {
 		defer close(u.done)
 		if err := u.sub.Run(ctx); err != nil {
-			t.Error(err)
+			u.t.Error(err)
 		}
 	}()
-	t.Cleanup(func() { u.end() })
-	return u
+	u.t.Cleanup(func() { u.end() })
 }
 
 func (u *user) handle(_ context.Context, ev reflector.Event) {
+	if u.block != nil {
+		<-u.block
+	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.events = append(u.events, ev.Type.String()+" "+ev.Ref().String())
@@ -61,6 +78,7 @@ func (u *user) handle(_ context.Context, ev reflector.Event) {
 	} else {
 		u.mirror[ev.Ref()] = ev.New.ResourceVersion()
 	}
+	u.last[ev.Ref()] = ev.New
 }
 
 // end stops the subscription and waits for it.
