@@ -2,13 +2,8 @@ package kubeapi
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/wasmctl/wasmctl/abi"
@@ -87,69 +82,4 @@ func (a *API) cachedChildren(o *owner) []cachedChild {
 		return true
 	})
 	return cached
-}
-
-// applyAll applies the children; after success, m knows these children and no
-// other.
-func (a *API) applyAll(ctx context.Context, o *owner, m *remembered, children []child, cached []cachedChild) error {
-	versions := make(map[string]string, len(cached))
-	for i := range cached {
-		versions[cached[i].uid] = cached[i].resourceVersion
-	}
-	listed := make(map[childRef]appliedChild, len(children))
-	for i := range children {
-		c := &children[i]
-		ref := c.ref()
-		last, known := m.children[ref]
-		if !known || last.digest != c.digest || last.resourceVersion == "" || versions[last.uid] != last.resourceVersion {
-			delete(m.children, ref) // whatever comes of it, the last request is no longer the last
-			js, err := a.exchange(ctx, c.request)
-			if err != nil {
-				return a.applyError(ctx, o, c.request, err).at(i)
-			}
-			var body answered
-			if err := json.Unmarshal(js, &body); err != nil {
-				return a.writeError(ctx, StepApply, c.request, err).at(i)
-			}
-			last = appliedChild{c.digest, body.Metadata.UID, body.Metadata.ResourceVersion}
-			m.children[ref] = last
-		}
-		listed[ref] = last
-	}
-	m.children = listed
-	return nil
-}
-
-// applyError is writeError for a child. The API server lets no object have two
-// controllers: where that is why it refused, the error names the other one.
-func (a *API) applyError(ctx context.Context, o *owner, r *request, err error) *WriteError {
-	e := a.writeError(ctx, StepApply, r, err)
-	status, ok := errors.AsType[*apierrors.StatusError](err)
-	if !ok || !apierrors.IsInvalid(err) || status.ErrStatus.Details == nil || !slices.ContainsFunc(status.ErrStatus.Details.Causes, aboutOwners) {
-		return e
-	}
-	live, getErr := a.read(ctx, r.kind, r.key)
-	if getErr != nil {
-		return e
-	}
-	if other := metav1.GetControllerOfNoCopy(live); other != nil && string(other.UID) != o.uid {
-		e.Class, e.Reason = abi.ErrorConflict, ReasonForeignController
-		e.Err = fmt.Errorf("it belongs to %s %s, its controller: delete it, or name the child differently: %w", other.Kind, other.Name, err)
-	}
-	return e
-}
-
-func aboutOwners(cause metav1.StatusCause) bool { return cause.Field == "metadata.ownerReferences" }
-
-// read reads the metadata of an object from the API server.
-func (a *API) read(ctx context.Context, kind Kind, key abi.Key) (*metav1.ObjectMeta, error) {
-	js, err := a.exchange(ctx, &request{op: abi.OpAPIGet, kind: kind, key: key})
-	if err != nil {
-		return nil, err
-	}
-	var object metav1.PartialObjectMetadata
-	if err := json.Unmarshal(js, &object); err != nil {
-		return nil, err
-	}
-	return &object.ObjectMeta, nil
 }

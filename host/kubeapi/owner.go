@@ -3,6 +3,8 @@ package kubeapi
 import (
 	"errors"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/wasmctl/wasmctl/abi"
 )
 
@@ -41,6 +43,12 @@ func (o *owner) reference() map[string]any {
 	return map[string]any{
 		"apiVersion": apiVersion, "kind": kind, "name": o.key.Name, "uid": o.uid, "controller": true, "blockOwnerDeletion": true,
 	}
+}
+
+// controls reports whether o is the controller of an object.
+func (o *owner) controls(object *metav1.ObjectMeta) bool {
+	controller := metav1.GetControllerOfNoCopy(object)
+	return controller != nil && string(controller.UID) == o.uid
 }
 
 // own makes o the controller of a child. Other owner references of the child

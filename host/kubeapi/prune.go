@@ -25,7 +25,7 @@ func (a *API) prune(ctx context.Context, o *owner, m *remembered, cached []cache
 	var doomed []*request
 	deleted := map[string]bool{}
 	for _, c := range cached {
-		_, listed := m.children[childRef{c.gvr.GroupResource(), c.key}]
+		_, listed := m.children[c.ref()]
 		switch {
 		case listed || keep[c.uid]:
 		case m.deleted[c.uid]:
@@ -47,6 +47,8 @@ func (a *API) prune(ctx context.Context, o *owner, m *remembered, cached []cache
 	}
 	return nil
 }
+
+func (c *cachedChild) ref() childRef { return childRef{c.gvr.GroupResource(), c.key} }
 
 // deletion is the request that deletes this child as the cache has it, and no
 // other object of its name.
@@ -81,16 +83,10 @@ func (a *API) pruneOne(ctx context.Context, o *owner, r *request) error {
 			return err // we may not read it: a later run knows more
 		case getErr != nil:
 			return getErr
-		case string(live.UID) != r.Preconditions.UID || !controls(o, live):
+		case string(live.UID) != r.Preconditions.UID || !o.controls(live):
 			return nil
 		}
 		r.Preconditions.ResourceVersion = live.ResourceVersion
 	}
 	return err
-}
-
-// controls reports whether o is the controller of an object.
-func controls(o *owner, object *metav1.ObjectMeta) bool {
-	controller := metav1.GetControllerOfNoCopy(object)
-	return controller != nil && string(controller.UID) == o.uid
 }

@@ -109,6 +109,10 @@ func (a *API) writeError(ctx context.Context, step Step, r *request, err error) 
 	if r != nil {
 		e.Kind, e.Key = r.kind, r.key
 	}
+	if _, ok := errors.AsType[*foreignError](err); ok {
+		e.Class, e.Reason = abi.ErrorConflict, ReasonForeignController // its controller may let it go
+		return e
+	}
 	if status, ok := errors.AsType[*apierrors.StatusError](err); ok {
 		e.fromStatus(&status.ErrStatus)
 		return e

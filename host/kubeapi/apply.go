@@ -1,0 +1,99 @@
+package kubeapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+// applyAll applies the children; after success, m knows these children and no
+// other.
+func (a *API) applyAll(ctx context.Context, o *owner, m *remembered, children []child, cached []cachedChild) error {
+	versions := make(map[string]string, len(cached))
+	for i := range cached {
+		versions[cached[i].uid] = cached[i].resourceVersion
+	}
+	listed := make(map[childRef]appliedChild, len(children))
+	for i := range children {
+		c := &children[i]
+		ref := c.ref()
+		last, known := m.children[ref]
+		if !known || last.digest != c.digest || last.resourceVersion == "" || versions[last.uid] != last.resourceVersion {
+			delete(m.children, ref) // whatever comes of it, the last request is no longer the last
+			js, err := a.exchange(ctx, c.request)
+			if err != nil {
+				return a.applyError(ctx, o, c.request, err).at(i)
+			}
+			var made answered
+			if err := json.Unmarshal(js, &made); err != nil {
+				return a.writeError(ctx, StepApply, c.request, err).at(i)
+			}
+			last = appliedChild{c.digest, made.Metadata.UID, made.Metadata.ResourceVersion}
+			m.children[ref] = last
+		}
+		listed[ref] = last
+	}
+	m.children = listed
+	return nil
+}
+
+// applyError is writeError for a child. The API server lets no object have two
+// controllers, and refuses an apply that would give it a second one whole:
+// where that is what happened, the error names the first.
+func (a *API) applyError(ctx context.Context, o *owner, r *request, err error) *WriteError {
+	if !refusedOwners(err) {
+		return a.writeError(ctx, StepApply, r, err)
+	}
+	live, readErr := a.read(ctx, r.kind, r.key)
+	if readErr != nil {
+		return a.writeError(ctx, StepApply, r, err)
+	}
+	other := metav1.GetControllerOfNoCopy(live)
+	if other == nil || string(other.UID) == o.uid {
+		return a.writeError(ctx, StepApply, r, err)
+	}
+	return a.writeError(ctx, StepApply, r, &foreignError{*other, err})
+}
+
+// refusedOwners reports whether the API server found fault with the owner
+// references of an object.
+func refusedOwners(err error) bool {
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	return ok && apierrors.IsInvalid(err) && status.ErrStatus.Details != nil &&
+		slices.ContainsFunc(status.ErrStatus.Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.ownerReferences" })
+}
+
+// foreignError says that a child has a controller that is not its owner.
+type foreignError struct {
+	controller metav1.OwnerReference
+	err        error
+}
+
+// Error implements error.
+func (e *foreignError) Error() string {
+	return fmt.Sprintf("it belongs to %s %s (uid %s), its controller: delete it, or name the child differently",
+		e.controller.Kind, e.controller.Name, e.controller.UID)
+}
+
+// Unwrap returns the API server's refusal.
+func (e *foreignError) Unwrap() error { return e.err }
+
+// read reads the metadata of an object from the API server.
+func (a *API) read(ctx context.Context, kind Kind, key abi.Key) (*metav1.ObjectMeta, error) {
+	js, err := a.exchange(ctx, &request{op: abi.OpAPIGet, kind: kind, key: key})
+	if err != nil {
+		return nil, err
+	}
+	var object metav1.PartialObjectMetadata
+	if err := json.Unmarshal(js, &object); err != nil {
+		return nil, err
+	}
+	return &object.ObjectMeta, nil
+}
