@@ -94,7 +94,7 @@ func (w *writes) of(key abi.Key) int {
 // makes the list shorter where it is too long.
 func addWrite(list []abi.Write, w *abi.Write) []abi.Write {
 	kept := *w
-	kept.Body, kept.Labels = nil, nil
+	kept.Body = nil // valid for the time of the call only
 	list = slices.DeleteFunc(list, func(old abi.Write) bool { return old.Key == w.Key && sameResource(&old, w) })
 	if list = append(list, kept); len(list) <= maxAwaitedOfRun {
 		return list

@@ -33,8 +33,8 @@ const (
 
 // Bounds of what is remembered.
 const (
-	// MaxObjects is how many objects are watched over at once. Beyond it one is
-	// forgotten for each that is new.
+	// MaxObjects is how many objects are watched over at once. Beyond it an eighth
+	// of them is forgotten, whichever.
 	MaxObjects = 1 << 15
 	// MaxWrites is how many written objects are remembered of one run, MaxInspect
 	// how many of them are compared before and after.
@@ -198,7 +198,7 @@ func (g *Guard) keep(key abi.Key, l *loop) {
 			}
 		}
 		for k := range g.byKey {
-			if len(g.byKey) < MaxObjects {
+			if len(g.byKey) <= MaxObjects*7/8 {
 				break
 			}
 			delete(g.byKey, k)

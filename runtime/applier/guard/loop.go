@@ -189,6 +189,7 @@ func (l *loop) end(cfg Config, t Trial, e *End) Decision {
 	case causeOwn:
 	}
 	if l.hot {
+		l.count = max(l.count+1, cfg.Runs)
 		return l.holdOn(cfg)
 	}
 	if isNew {
@@ -230,7 +231,6 @@ func (l *loop) judge(cfg Config, t Trial, before []Field) Decision {
 
 // holdOn holds the object after one more run of a hot loop.
 func (l *loop) holdOn(cfg Config) Decision {
-	l.count = max(l.count, cfg.Runs-1) + 1
 	l.hold = min(max(2*l.hold, cfg.MinHold), cfg.MaxHold)
 	l.free = l.free.Add(l.hold)
 	if !l.due.IsZero() && l.due.Before(l.free) {
