@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -56,7 +57,7 @@ func TestInbox_LeavesOutNothingThatMatters(t *testing.T) {
 		for v := 1; v < 400; v++ {
 			name := fmt.Sprint("n", rnd.IntN(5))
 			switch old := w.Store().Get(reflector.ObjectRef{Name: name}); {
-			case rnd.IntN(12) == 0: // before an object has maxStates
+			case rnd.IntN(60) == 0 || crowded(b):
 				drain(b, func(ev reflector.Event) { out.see(t, ev) })
 			case rnd.IntN(80) == 0:
 				w.Replace([]*reflector.Object{thing(t, name, v, v, "x")}, fmt.Sprint(v), record)
@@ -80,6 +81,11 @@ func TestInbox_LeavesOutNothingThatMatters(t *testing.T) {
 			t.Errorf("seed %d: %d events wait in an empty inbox", seed, n)
 		}
 	}
+}
+
+// crowded reports whether an object is about to have maxStates events waiting.
+func crowded(b *inbox) bool {
+	return slices.ContainsFunc(b.events, func(p pending) bool { return len(p.more)+3 > maxStates })
 }
 
 // tally is what a user learns from events.
