@@ -66,6 +66,7 @@ type module struct {
 	globals  int
 	bodies   []body // of the functions that are not imported
 	voidType int    // the type () -> (), or -1
+	slack    int64  // Config.Slack
 }
 
 // parse reads all but the code.

@@ -24,29 +24,38 @@ func (m *module) rewrite(cfg *Config) ([]byte, []string, error) {
 	if m.voidType >= 0 {
 		missing = missing[1:]
 	}
-	named := false
+	names := &section{id: secCustom, name: nameSection}
 	for i := range m.sections {
 		s := &m.sections[i]
 		for s.id != secCustom && len(missing) > 0 && rank[missing[0]] <= rank[s.id] {
 			if missing[0] != s.id {
-				w.section(&section{id: missing[0], body: reader{b: []byte{0}}})
+				w.make(missing[0])
 			}
 			missing = missing[1:]
 		}
 		if s.id == secCustom && s.name == nameSection {
-			named = true
+			if names.end > 0 {
+				return nil, nil, failf(s.start, "second name section")
+			}
+			names = s // it must come after all others
+			continue
 		}
 		if err := w.section(s); err != nil {
 			return nil, nil, err
 		}
 	}
 	for _, id := range missing {
-		w.section(&section{id: id, body: reader{b: []byte{0}}})
+		w.make(id)
 	}
-	if !named {
-		w.section(&section{id: secCustom, name: nameSection})
+	if err := w.names(names); err != nil {
+		return nil, nil, err
 	}
 	return w.out, w.dropped, nil
+}
+
+// make writes a section that the module does not have.
+func (w *rewriter) make(id byte) {
+	_ = w.section(&section{id: id, body: reader{b: []byte{0}}}) // an empty vector can be read
 }
 
 // section writes one section.
@@ -55,7 +64,8 @@ func (w *rewriter) section(s *section) error {
 	w.payload = w.payload[:0]
 	switch s.id {
 	case secCustom:
-		return w.custom(s)
+		w.custom(s)
+		return nil
 	case secType:
 		w.appendTo(&r, w.voidType < 0, typeFunc, 0, 0)
 	case secImport:
@@ -269,17 +279,14 @@ func (w *rewriter) code() error {
 
 // custom writes a custom section. Those that hold offsets into the code are
 // left out.
-func (w *rewriter) custom(s *section) error {
+func (w *rewriter) custom(s *section) {
 	switch {
-	case s.name == nameSection:
-		return w.names(s)
 	case strings.HasPrefix(s.name, ".debug_"), strings.HasPrefix(s.name, "reloc."), strings.HasPrefix(s.name, "metadata.code."),
 		s.name == "linking", s.name == "sourceMappingURL", s.name == "external_debug_info":
 		w.dropped = append(w.dropped, s.name)
-		return nil
+	default:
+		w.out = append(w.out, w.wasm[s.start:s.end]...)
 	}
-	w.out = append(w.out, w.wasm[s.start:s.end]...)
-	return nil
 }
 
 // customSection writes a custom section whose content is in payload.

@@ -83,7 +83,7 @@ func (s *scanner) scan(i int) error {
 	b := &s.m.bodies[i]
 	s.body, s.fn, s.r = b, s.m.imported+i, b.code
 	s.points, s.loops, s.frames, s.edits = s.points[:0], s.loops[:0], s.frames[:0], s.edits[:0]
-	s.quiet, s.tracked, s.scratch, s.lastConst = b.isTiny(), !s.m.isFlat(b, 0), false, -1
+	s.quiet, s.tracked, s.scratch, s.lastConst = s.m.isTiny(b), !s.m.isFlat(b, 0), false, -1
 	readLocals(&s.r)
 	entry := pointPlain
 	if s.tracked || !s.m.isLeaf(b) {
@@ -307,7 +307,7 @@ func (s *scanner) call(in *instr) {
 	}
 	s.edit(edit{kind: kind, at: in.at, end: s.r.pos, op: in.op, arg: in.a})
 	switch {
-	case callee.isTiny():
+	case s.m.isTiny(callee):
 		s.charge(int64(costs.Call)+callee.cost, 0)
 	case s.m.isLeaf(callee):
 		s.charge(int64(costs.Call), min(callee.cost, maxWork))
@@ -319,7 +319,7 @@ func (s *scanner) call(in *instr) {
 func (s *scanner) callIndirect(in *instr) {
 	s.checkType(int64(in.a))
 	s.edit(edit{kind: editCall, at: in.at, end: in.at, op: in.op})
-	s.charge(int64(s.cfg.Costs.CallIndirect), maxTiny)
+	s.charge(int64(s.cfg.Costs.CallIndirect), 2*s.m.slack)
 }
 
 // bulk charges an instruction for the length that is its last operand, where
@@ -358,7 +358,6 @@ func (s *scanner) settle() {
 			s.points[l.point].kind = pointChecked
 		}
 	}
-	slack := int64(s.cfg.Slack)
 	for i := len(s.points) - 1; i >= 0; i-- {
 		p := &s.points[i]
 		if p.parent < 0 {
@@ -369,7 +368,7 @@ func (s *scanner) settle() {
 		case p.kind == pointLoop:
 			// The branches back charge the rounds, but not the first.
 			parent.cost += p.cost
-		case p.kind == pointPlain && parent.spare+p.cost <= slack:
+		case p.kind == pointPlain && parent.spare+p.cost <= s.m.slack:
 			parent.cost += p.cost
 			parent.spare += p.cost
 			p.cost = 0
@@ -379,4 +378,4 @@ func (s *scanner) settle() {
 
 // maxBranches is how many branches back a loop may have that look at the
 // counter; a loop with more does it at its head.
-var maxBranches = 4
+const maxBranches = 4

@@ -40,9 +40,6 @@ func verdictOf(b bool) verdict {
 }
 
 const (
-	// maxTiny is the most that a function costs that is charged to who calls
-	// it and is not instrumented at all.
-	maxTiny = 24
 	// maxFlat is the most stack, in bytes, that a function and all it calls
 	// take which is left out of the count, and maxFlatDepth how many calls deep
 	// the search for such functions goes.
@@ -53,6 +50,7 @@ const (
 // survey reads all code once, for what a function's metering needs to know of
 // the functions that it calls.
 func (m *module) survey(cfg *Config) error {
+	m.slack = int64(cfg.Slack)
 	var code *section
 	for i := range m.sections {
 		if m.sections[i].id == secCode {
@@ -162,9 +160,9 @@ func readLocals(r *reader) (l localCount) {
 func (m *module) body(fn uint32) *body { return &m.bodies[int(fn)-m.imported] }
 
 // isTiny reports whether a function is short, has no loops and calls nothing:
-// then it is charged to who calls it.
-func (b *body) isTiny() bool {
-	return !b.loops && !b.indirect && len(b.callees) == 0 && b.cost <= maxTiny
+// then it is charged to who calls it and not instrumented at all.
+func (m *module) isTiny(b *body) bool {
+	return !b.loops && !b.indirect && len(b.callees) == 0 && b.cost <= 2*m.slack
 }
 
 // isLeaf reports whether a function calls no function that is charged on its
@@ -174,7 +172,7 @@ func (m *module) isLeaf(b *body) bool {
 	if b.leaf == notAsked {
 		ok := !b.indirect
 		for _, c := range b.callees {
-			ok = ok && m.body(c).isTiny()
+			ok = ok && m.isTiny(m.body(c))
 		}
 		b.leaf = verdictOf(ok)
 	}

@@ -1,0 +1,129 @@
+package meter_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
+
+	"github.com/wasmctl/wasmctl/host/meter"
+)
+
+var (
+	errStack  = errors.New("stack used up")
+	errBudget = errors.New("fuel used up")
+)
+
+// slice is the fuel that the tests' host grants at a time.
+const slice = 1 << 20
+
+// tank is the host's side of one metered instance.
+type tank struct {
+	fuel, stack api.MutableGlobal
+	maxStack    int64
+	granted     int64 // by refills and at the start of a call
+	budget      int64 // no more is granted; 0 is not bounded
+	refills     int
+}
+
+// refill is the function that metered modules import.
+func (k *tank) refill(_ context.Context, mod api.Module, _ []uint64) {
+	if k.fuel == nil { // start code runs
+		k.bind(mod)
+	}
+	if int64(k.stack.Get()) < 0 {
+		panic(errStack)
+	}
+	k.refills++
+	if k.budget > 0 && k.spent() > k.budget {
+		panic(errBudget)
+	}
+	k.granted += slice
+	k.fuel.Set(k.fuel.Get() + slice)
+}
+
+func (k *tank) bind(mod api.Module) {
+	k.fuel = mod.ExportedGlobal(meter.FuelGlobal).(api.MutableGlobal)
+	k.stack = mod.ExportedGlobal(meter.StackGlobal).(api.MutableGlobal)
+}
+
+// spent is the fuel that the instance has used.
+func (k *tank) spent() int64 { return k.granted - int64(k.fuel.Get()) }
+
+// link makes the host module of k in r.
+func (k *tank) link(tb testing.TB, r wazero.Runtime) {
+	tb.Helper()
+	_, err := r.NewHostModuleBuilder(meter.ImportModule).NewFunctionBuilder().
+		WithGoModuleFunction(api.GoModuleFunc(k.refill), nil, nil).Export(meter.RefillFunc).Instantiate(tb.Context())
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// guest is an instance, metered or not.
+type guest struct {
+	api.Module
+	tank *tank // nil if not metered
+}
+
+// call calls an export, as a host would.
+func (g *guest) call(ctx context.Context, name string, args ...uint64) ([]uint64, error) {
+	if g.tank != nil {
+		g.tank.stack.Set(uint64(g.tank.maxStack))
+	}
+	return g.ExportedFunction(name).Call(ctx, args...)
+}
+
+// start instantiates a module with WASI, in a runtime of its own.
+func start(tb testing.TB, wasm []byte, cfg wazero.RuntimeConfig) *guest {
+	tb.Helper()
+	r := wazero.NewRuntimeWithConfig(tb.Context(), cfg)
+	tb.Cleanup(func() { r.Close(context.Background()) })
+	wasi_snapshot_preview1.MustInstantiate(tb.Context(), r)
+	mod, err := r.InstantiateWithConfig(tb.Context(), wasm,
+		wazero.NewModuleConfig().WithStartFunctions("_initialize").WithSysNanotime().WithSysWalltime())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return &guest{Module: mod}
+}
+
+// startMetered meters and instantiates a module.
+func startMetered(tb testing.TB, wasm []byte, mc meter.Config, cfg wazero.RuntimeConfig) *guest {
+	tb.Helper()
+	out := rewrite(tb, wasm, mc)
+	r := wazero.NewRuntimeWithConfig(tb.Context(), cfg)
+	tb.Cleanup(func() { r.Close(context.Background()) })
+	wasi_snapshot_preview1.MustInstantiate(tb.Context(), r)
+	k := &tank{maxStack: out.MaxStack}
+	k.link(tb, r)
+	mod, err := r.InstantiateWithConfig(tb.Context(), out.Wasm,
+		wazero.NewModuleConfig().WithStartFunctions("_initialize").WithSysNanotime().WithSysWalltime())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	k.bind(mod)
+	return &guest{Module: mod, tank: k}
+}
+
+func rewrite(tb testing.TB, wasm []byte, cfg meter.Config) *meter.Output {
+	tb.Helper()
+	out, err := meter.Rewrite(wasm, cfg)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return out
+}
+
+func read(tb testing.TB, file string) []byte {
+	tb.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return b
+}
