@@ -121,24 +121,22 @@ func TestRun_NothingIsLostWhenTheAPIServerDies(t *testing.T) {
 // runWitnessed is runSession with w between controller and module.
 func runWitnessed(ctx context.Context, cluster *devcluster.Cluster, w *witness) error {
 	log := slog.New(slog.DiscardHandler)
-	s := &session{opts: &runOptions{module: exampleModule, concurrency: 8, kubeconfig: cluster.Kubeconfig()}, log: log}
-	defer func() { _ = s.close() }() // there is no control plane of its own to stop
+	p := &process{opts: &runOptions{module: exampleModule, concurrency: 8, kubeconfig: cluster.Kubeconfig(), socket: "none"}, log: log}
+	defer func() { _ = p.close() }() // there is no control plane of its own to stop
 	wasm, err := os.ReadFile(exampleModule)
 	if err != nil {
 		return fmt.Errorf("%w: run 'make guests'", err)
 	}
-	if err := s.connect(ctx); err != nil {
+	if err := p.connect(ctx); err != nil {
 		return err
 	}
+	s := &session{process: p, opts: p.opts, log: log}
+	p.sessions = append(p.sessions, s)
 	if err := s.load(ctx, wasm); err != nil {
 		return err
 	}
 	w.Module, s.guests = s.module, w
-	c, err := s.controller()
-	if err != nil {
-		return err
-	}
-	return c.Run(ctx, nil)
+	return p.run(ctx, nil)
 }
 
 func content(i int) string { return fmt.Sprintf("content of %d", i) }

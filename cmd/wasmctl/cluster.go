@@ -48,8 +48,8 @@ func hasContext(config clientcmd.ClientConfig, name string) bool {
 }
 
 // startDev starts the local control plane, or uses the one that runs.
-func (s *session) startDev(ctx context.Context) error {
-	data := s.opts.devData
+func (p *process) startDev(ctx context.Context) error {
+	data := p.opts.devData
 	if data == "" {
 		cache, err := os.UserCacheDir()
 		if err != nil {
@@ -57,35 +57,35 @@ func (s *session) startDev(ctx context.Context) error {
 		}
 		data = filepath.Join(cache, "wasmctl", "dev")
 	}
-	s.log.Info("starting a local control plane", "data", data)
+	p.log.Info("starting a local control plane", "data", data)
 	cluster, err := devcluster.StartOrReuse(ctx, devcluster.Config{DataDir: data})
 	if err != nil {
 		return fmt.Errorf("--dev: %w", err)
 	}
-	s.dev, s.restConfig = cluster, cluster.RESTConfig()
+	p.dev, p.restConfig = cluster, cluster.RESTConfig()
 	msg := "local control plane started; it stops with this process"
 	if cluster.Reused() {
 		msg = "local control plane is running already; it stops with the process that started it"
 	}
-	s.log.Info(msg, "url", cluster.URL())
-	_, err = fmt.Fprintf(s.opts.streams.err, "\nFor another terminal:\n\n    export KUBECONFIG=%s\n\n", cluster.Kubeconfig())
+	p.log.Info(msg, "url", cluster.URL())
+	_, err = fmt.Fprintf(p.opts.streams.err, "\nFor another terminal:\n\n    export KUBECONFIG=%s\n\n", cluster.Kubeconfig())
 	return err
 }
 
 // watchDev returns a context that ends when the control plane that we started
 // ends by itself; errDevEnded is its cause then. release must be called.
-func (s *session) watchDev(parent context.Context) (ctx context.Context, release func()) {
+func (p *process) watchDev(parent context.Context) (ctx context.Context, release func()) {
 	ctx, cancel := context.WithCancelCause(parent)
-	if s.dev == nil {
+	if p.dev == nil {
 		return ctx, func() { cancel(nil) }
 	}
-	done, ended := s.dev.Done(), make(chan struct{})
+	done, ended := p.dev.Done(), make(chan struct{})
 	go func() {
 		defer close(ended)
 		select {
 		case <-done:
-			err := fmt.Errorf("--dev: %w (%w)", errDevEnded, s.dev.Err())
-			s.log.Error("stopping: the local control plane has ended by itself")
+			err := fmt.Errorf("--dev: %w (%w)", errDevEnded, p.dev.Err())
+			p.log.Error("stopping: the local control plane has ended by itself")
 			cancel(err)
 		case <-ctx.Done():
 		}

@@ -16,6 +16,7 @@ const (
 	exitKind    = 5 // a kind is not known to the API server
 	exitDenied  = 6 // the API server does not allow the watches, or does not accept the credentials
 	exitForced  = 7 // stopped by force: running reconciles were interrupted
+	exitLost    = 8 // the lease was lost
 )
 
 var exitCodes = []struct {
@@ -30,6 +31,7 @@ var exitCodes = []struct {
 	{exitKind, "a kind is not known to the API server, or its name is ambiguous"},
 	{exitDenied, "the API server does not allow the watches, or does not accept the credentials"},
 	{exitForced, "stopped by force: reconciles were interrupted"},
+	{exitLost, "the lease of --leader-elect was lost to another replica, or could not be renewed"},
 }
 
 // exitTable returns the exit codes as help shows them.

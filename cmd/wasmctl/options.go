@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -29,23 +30,37 @@ type runOptions struct {
 
 	forKind       string
 	owns          []string
-	namespace     string
+	namespaces    []string
 	allNamespaces bool
 	selector      string
 	fieldSelector string
+	predicates    []string
 
-	concurrency int
-	timeout     time.Duration
-	memory      string
-	memoryBytes int64 // memory, parsed by validate
-	config      map[string]string
-	drain       time.Duration
+	resync      time.Duration
+	schedule    []string
+	onSignal    string
+	onStdin     bool
+	debounce    time.Duration
+	debounceMax time.Duration
+
+	concurrency  int
+	workers      int
+	timeout      time.Duration
+	memory       string
+	memoryBytes  int64 // memory, parsed by validate
+	memoryBudget string
+	budgetBytes  int64 // memoryBudget, parsed by validate
+	config       map[string]string
+	drain        time.Duration
+
+	leader leaderOptions
 
 	kubeconfig string
 	context    string
 	dev        bool
 	devData    string
 	cacheDir   string
+	socket     string
 
 	logFormat string
 	verbosity int
@@ -58,13 +73,22 @@ func (o *runOptions) bind(cmd *cobra.Command) {
 	f.SortFlags = false
 	f.StringVar(&o.forKind, "for", "", "kind to reconcile, in any form that kubectl takes (default: the manifest's)")
 	f.StringArrayVar(&o.owns, "owns", nil, "kind whose owner is reconciled when it changes; may be repeated (default: the manifest's)")
-	f.StringVarP(&o.namespace, "namespace", "n", "", "watch this namespace only")
+	f.StringSliceVarP(&o.namespaces, "namespace", "n", nil, "watch these namespaces only; may be repeated")
 	f.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "watch all namespaces, whatever the manifest says (default where it says nothing)")
 	f.StringVarP(&o.selector, "selector", "l", "", "label selector of the objects to reconcile")
 	f.StringVar(&o.fieldSelector, "field-selector", "", "field selector of the objects to reconcile")
+	f.StringArrayVar(&o.predicates, "predicate", nil, "hide changes of objects that are none of these, for example generation; may be repeated (default: the manifest's)")
+	f.DurationVar(&o.resync, "resync", 0, "reconcile all objects this often, at low priority (default: never)")
+	f.StringArrayVar(&o.schedule, "schedule", nil, "reconcile all objects at these times, as a cron expression; may be repeated")
+	f.StringVar(&o.onSignal, "trigger-on-signal", "", "reconcile all objects on this signal: USR1 or USR2")
+	f.BoolVar(&o.onStdin, "trigger-on-stdin", false, `reconcile the objects that stdin names, a line each: [NAMESPACE/]NAME, or "*" for all`)
+	f.DurationVar(&o.debounce, "debounce", 0, "wait until an object has not been triggered for this long")
+	f.DurationVar(&o.debounceMax, "debounce-max", 0, "longest that --debounce may put a reconcile off (default: ten times --debounce)")
 	f.IntVar(&o.concurrency, "concurrency", 0, "objects reconciled at a time (default: the manifest's, else 4)")
+	f.IntVar(&o.workers, "workers", 0, "objects reconciled at a time in the whole process (default: not bounded beyond --concurrency)")
 	f.DurationVar(&o.timeout, "timeout", 0, "longest time of one reconcile (default: the manifest's, else 30s)")
 	f.StringVar(&o.memory, "memory", "", "memory of one guest instance, for example 64Mi (default: the manifest's, else 256Mi)")
+	f.StringVar(&o.memoryBudget, "memory-budget", "", "memory of all guest instances together, for example 1Gi (default: not bounded)")
 	f.StringToStringVar(&o.config, "config", nil, "setting for the module as key=value; may be repeated")
 	f.StringVar(&o.name, "name", "", "name of the controller (default: the manifest's, else the file's)")
 	f.DurationVar(&o.drain, "drain-timeout", 0, "how long running reconciles may go on after the first signal (default 30s)")
@@ -73,6 +97,8 @@ func (o *runOptions) bind(cmd *cobra.Command) {
 	f.BoolVar(&o.dev, "dev", false, "use a local control plane; start it if it does not run")
 	f.StringVar(&o.devData, "dev-data-dir", "", "where the local control plane keeps its data (default: in the user's cache directory)")
 	f.StringVar(&o.cacheDir, "cache-dir", "", `where compiled modules are kept, "none" for nowhere (default: in the user's cache directory)`)
+	f.StringVar(&o.socket, "socket", "", `socket for wasmctl status, trigger and pause, "none" for none (default: in the user's runtime directory)`)
+	o.leader.bind(f)
 	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
 	f.CountVarP(&o.verbosity, "verbose", "v", "log more")
 	_ = cmd.RegisterFlagCompletionFunc("log-format", cobra.FixedCompletions(logFormats, cobra.ShellCompDirectiveNoFileComp))
@@ -83,14 +109,16 @@ func (o *runOptions) bind(cmd *cobra.Command) {
 func (o *runOptions) validate() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if o.namespace != "" && o.allNamespaces {
+	if len(o.namespaces) > 0 && o.allNamespaces {
 		bad("--namespace and --all-namespaces exclude each other")
 	}
 	if o.dev && (o.kubeconfig != "" || o.context != "") {
 		bad("--dev brings its own cluster: leave --kubeconfig and --context out")
 	}
-	if o.concurrency < 0 || o.concurrency > runner.MaxConcurrency {
-		bad("--concurrency %d: want 1 to %d", o.concurrency, runner.MaxConcurrency)
+	for name, n := range map[string]int{"concurrency": o.concurrency, "workers": o.workers} {
+		if n < 0 || n > runner.MaxConcurrency {
+			bad("--%s %d: want 1 to %d", name, n, runner.MaxConcurrency)
+		}
 	}
 	if o.timeout < 0 || o.drain < 0 {
 		bad("--timeout and --drain-timeout must not be negative")
@@ -104,12 +132,28 @@ func (o *runOptions) validate() error {
 	if !slices.Contains(logFormats, o.logFormat) {
 		bad("--log-format %q: want %s", o.logFormat, strings.Join(logFormats, " or "))
 	}
-	if o.memory != "" {
-		q, err := resource.ParseQuantity(o.memory)
-		if err != nil || q.Value() < minMemory || q.Value() > maxMemory {
-			bad("--memory %q: want a size from %s to %s, such as 64Mi", o.memory, byteSize(minMemory), byteSize(maxMemory))
-		}
-		o.memoryBytes = q.Value()
+	var err error
+	if o.memoryBytes, err = parseSize(o.memory, minMemory, maxMemory); err != nil {
+		bad("--memory %w", err)
 	}
+	if o.budgetBytes, err = parseSize(o.memoryBudget, minMemory, math.MaxInt64); err != nil {
+		bad("--memory-budget %w", err)
+	}
+	errs = append(errs, o.validateTriggers(), o.leader.validate())
 	return errors.Join(errs...)
+}
+
+// parseSize reads a size within bounds; "" is 0.
+func parseSize(s string, least, most int64) (int64, error) {
+	if s == "" {
+		return 0, nil
+	}
+	q, err := resource.ParseQuantity(s)
+	switch {
+	case err != nil || q.Value() < least:
+		return 0, fmt.Errorf("%q: want a size of at least %s, such as 64Mi", s, byteSize(least))
+	case q.Value() > most:
+		return 0, fmt.Errorf("%q: want a size of at most %s, such as 64Mi", s, byteSize(most))
+	}
+	return q.Value(), nil
 }

@@ -3,21 +3,30 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/runtime/applier"
+	"github.com/wasmctl/wasmctl/runtime/queue"
 )
 
 // logOutcome writes one line per reconcile.
 func (s *session) logOutcome(out applier.Outcome) {
 	ctx := context.Background()
 	level, msg := slog.LevelInfo, "reconciled"
+	if out.Finalize {
+		msg = "finalized"
+	}
 	switch {
 	case errors.Is(out.Err, applier.ErrObjectNotFound):
 		level, msg = slog.LevelDebug, "object is gone"
+	case errors.Is(out.Err, applier.ErrPaused):
+		msg = "object is paused"
+	case errors.Is(out.Err, applier.ErrDeleting):
+		level, msg = slog.LevelDebug, "object is being deleted"
 	case errors.Is(out.Err, applier.ErrInterrupted):
 		level, msg = slog.LevelWarn, "reconcile interrupted"
 	case out.Failed():
@@ -27,7 +36,7 @@ func (s *session) logOutcome(out applier.Outcome) {
 		return
 	}
 	attrs := []slog.Attr{
-		slog.String("object", out.Key.String()), slog.String("reason", out.Reason.String()),
+		slog.String("object", out.Key.String()), slog.String("reason", reasonText(&out.Reasons)),
 		slog.String("action", actionText(out.Action)), slog.Duration("duration", out.Duration),
 	}
 	if out.Attempt > 1 || out.Failed() {
@@ -41,6 +50,14 @@ func (s *session) logOutcome(out applier.Outcome) {
 		attrs = append(attrs, slog.String("reconcile_id", out.ID), slog.Uint64("generation", out.Generation))
 	}
 	s.log.LogAttrs(ctx, level, msg, attrs...)
+}
+
+// reasonText is the first reason, and how many there are besides.
+func reasonText(r *queue.Reasons) string {
+	if more := len(r.More) + r.Dropped; more > 0 {
+		return fmt.Sprintf("%s and %d more", r.First, more)
+	}
+	return r.First.String()
 }
 
 // errorText is the error, without a reason that its message says already.
@@ -66,27 +83,44 @@ func (s *session) announce() {
 	info, limits := s.module.Info(), s.module.Limits()
 	s.log.Info("module loaded", "module", s.opts.module, "digest", shortDigest(info.Digest), "size", byteSize(info.Size),
 		"memory_limit", byteSize(limits.Memory), "timeout", limits.Timeout, "concurrency", s.module.Concurrency())
-	scope := "all namespaces"
-	if ns := s.namespaces(); len(ns) > 0 {
-		scope = "namespace " + ns[0]
-	}
-	if !s.kind.Namespaced {
-		scope = "cluster"
-	}
-	attrs := []any{"kind", s.kind.Name(), "version", s.kind.Version, "scope", scope, "controller", s.name}
-	if s.watch.LabelSelector != "" {
-		attrs = append(attrs, "selector", s.watch.LabelSelector)
-	}
-	if s.watch.FieldSelector != "" {
-		attrs = append(attrs, "field_selector", s.watch.FieldSelector)
-	}
-	s.log.Info("reconciles", attrs...)
-	for _, k := range s.owns {
-		s.log.Info("watches owned", "kind", k.Name(), "version", k.Version, "controller", s.name)
+	attrs := append([]any{"kind", s.kind.Name(), "version", s.kind.Version}, scopeAttrs(s.kind)...)
+	s.log.Info("reconciles", append(attrs, "controller", s.name)...)
+	for _, k := range s.related {
+		what, by := "watches", k.watch.Map
+		if k.owned {
+			what, by = "watches owned", ""
+		}
+		attrs := append([]any{"kind", k.Name(), "version", k.Version}, scopeAttrs(k)...)
+		if by != "" {
+			attrs = append(attrs, "map", by)
+		}
+		s.log.Info(what, append(attrs, "controller", s.name)...)
 	}
 	for _, right := range s.policy.Describe() {
 		s.log.Info("module may", "right", right, "controller", s.name)
 	}
+}
+
+// scopeAttrs says what of a kind is watched.
+func scopeAttrs(k watched) []any {
+	scope := "all namespaces"
+	switch ns := k.watch.Namespaces; {
+	case !k.Namespaced:
+		scope = "cluster"
+	case len(ns) == 1:
+		scope = "namespace " + ns[0]
+	case len(ns) > 1:
+		scope = "namespaces " + strings.Join(ns, ", ")
+	}
+	attrs := []any{"scope", scope}
+	for _, a := range []struct{ name, value string }{
+		{"selector", k.watch.LabelSelector}, {"field_selector", k.watch.FieldSelector}, {"predicates", strings.Join(k.watch.Predicates, ", ")},
+	} {
+		if a.value != "" {
+			attrs = append(attrs, a.name, a.value)
+		}
+	}
+	return attrs
 }
 
 // shortDigest is enough of a digest to tell modules apart.

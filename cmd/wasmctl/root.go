@@ -44,7 +44,8 @@ Exit codes:
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError(cmd, err)
 	})
-	cmd.AddCommand(newCmdRun(s, runRun), newCmdInspect(s, runInspect), newCmdAnnotate(s, runAnnotate), newCmdVersion(s))
+	cmd.AddCommand(newCmdRun(s, runRun), newCmdStatus(s), newCmdTrigger(s), newCmdPause(s, true), newCmdPause(s, false),
+		newCmdInspect(s, runInspect), newCmdAnnotate(s, runAnnotate), newCmdVersion(s))
 	return cmd
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -68,26 +69,28 @@ func runRun(ctx context.Context, o *runOptions) error {
 }
 
 func runSession(ctx context.Context, o *runOptions, log *slog.Logger, force <-chan struct{}) (err error) {
-	s := &session{opts: o, log: log}
-	defer func() { err = errors.Join(err, s.close()) }()
+	p := &process{opts: o, log: log, started: time.Now()}
+	defer func() { err = errors.Join(err, p.close()) }()
 	wasm, err := readModule(o.module)
 	if err != nil {
 		return err
 	}
-	if err := s.connect(ctx); err != nil {
+	if err := p.connect(ctx); err != nil {
 		return err
 	}
-	ctx, release := s.watchDev(ctx)
+	ctx, release := p.watchDev(ctx)
 	defer release()
-	err = s.run(ctx, wasm, force)
+	err = p.runModule(ctx, wasm, force)
 	if cause := context.Cause(ctx); errors.Is(cause, errDevEnded) {
 		return withCode(exitCluster, cause) // whatever failed, failed by that
 	}
 	return err
 }
 
-// run loads the module and reconciles until ctx ends.
-func (s *session) run(ctx context.Context, wasm []byte, force <-chan struct{}) error {
+// runModule loads a module and reconciles until ctx ends.
+func (p *process) runModule(ctx context.Context, wasm []byte, force <-chan struct{}) error {
+	s := &session{process: p, opts: p.opts, log: p.log}
+	p.sessions = append(p.sessions, s)
 	if err := s.load(ctx, wasm); err != nil {
 		return err
 	}
@@ -97,21 +100,30 @@ func (s *session) run(ctx context.Context, wasm []byte, force <-chan struct{}) e
 	if err := s.checkSelectors(ctx); err != nil {
 		return err
 	}
-	c, err := s.controller()
-	if err != nil {
-		return err
-	}
 	s.announce()
 	stop := context.AfterFunc(ctx, s.module.Drain) // tells guests, through cancelled()
 	defer stop()
-	if err := c.Run(ctx, force); err != nil {
+	if err := p.run(ctx, force); err != nil {
 		return err
 	}
-	stats := c.Stats()
+	s.sayStopped()
+	return nil
+}
+
+// start builds the controller and gives it to the manager.
+func (s *session) start() error {
+	var err error
+	if s.controller, err = s.newController(); err != nil {
+		return err
+	}
+	return s.manager.Add(s.controller)
+}
+
+func (s *session) sayStopped() {
+	stats := s.controller.Stats()
 	var failed uint64
 	for _, n := range stats.Failures {
 		failed += n
 	}
 	s.log.Info("stopped", "controller", s.name, "reconciles", stats.Started, "failed", failed)
-	return nil
 }

@@ -19,26 +19,20 @@ func TestSession_OwnedKindsAreWatchedWhereTheirOwnersAre(t *testing.T) {
 	for name, c := range map[string]struct {
 		owners []string
 		all    bool
-		owned  ownedKind
+		kind   kubeapi.Kind
+		watch  []string
 		want   []string
 	}{
-		"the owners' namespace":           {[]string{"a"}, false, ownedKind{Kind: namespaced}, []string{"a"}},
-		"it wins over the manifest's":     {[]string{"a"}, false, ownedKind{namespaced, abi.Watch{Namespaces: []string{"b"}}}, []string{"a"}},
-		"owners everywhere: the manifest": {nil, false, ownedKind{namespaced, abi.Watch{Namespaces: []string{"b"}}}, []string{"b"}},
-		"-A wins over the manifest":       {nil, true, ownedKind{namespaced, abi.Watch{Namespaces: []string{"b"}}}, nil},
-		"cluster-scoped: none":            {[]string{"a"}, false, ownedKind{}, nil},
+		"the owners' namespace":           {[]string{"a"}, false, namespaced, nil, []string{"a"}},
+		"it wins over the manifest's":     {[]string{"a"}, false, namespaced, []string{"b"}, []string{"a"}},
+		"owners everywhere: the manifest": {nil, false, namespaced, []string{"b"}, []string{"b"}},
+		"-A wins over the manifest":       {nil, true, namespaced, []string{"b"}, nil},
+		"cluster-scoped: none":            {[]string{"a"}, false, kubeapi.Kind{}, nil, nil},
 	} {
-		s := &session{opts: &runOptions{allNamespaces: c.all}, watch: abi.Watch{Namespaces: c.owners}}
-		if diff := cmp.Diff(c.want, s.ownedNamespaces(c.owned)); diff != "" {
+		s := &session{opts: &runOptions{allNamespaces: c.all}, kind: watched{watch: abi.Watch{Namespaces: c.owners}}}
+		if diff := cmp.Diff(c.want, s.ownedNamespaces(c.kind, abi.Watch{Namespaces: c.watch})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
-	}
-}
-
-func TestKindWatch_TakesWhatTheManifestSays(t *testing.T) {
-	k := kindWatch(kubeapi.Kind{Namespaced: true}, abi.Watch{Namespaces: []string{"a"}, LabelSelector: "l=1", FieldSelector: "f=1", Optional: true})
-	if k.Source.Namespace != "a" || k.Source.LabelSelector != "l=1" || k.Source.FieldSelector != "f=1" || !k.Optional || k.ClusterScoped {
-		t.Errorf("%+v", k)
 	}
 }
 

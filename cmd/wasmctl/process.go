@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/wasmctl/wasmctl/devcluster"
+	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/kubeapi"
+	"github.com/wasmctl/wasmctl/runtime/admin"
+	"github.com/wasmctl/wasmctl/runtime/leader"
+	"github.com/wasmctl/wasmctl/runtime/manager"
+	"github.com/wasmctl/wasmctl/runtime/runner"
+	"github.com/wasmctl/wasmctl/runtime/watcher"
+)
+
+// process is what the controllers of one process share.
+type process struct {
+	opts    *runOptions
+	log     *slog.Logger
+	started time.Time
+
+	dev        *devcluster.Cluster // nil unless --dev
+	restConfig *rest.Config
+	client     *kubeapi.Client
+	resolver   *kubeapi.Resolver
+	dynamic    dynamic.Interface
+	watches    *watcher.Set
+	pool       *runner.Pool    // nil unless --workers
+	budget     *host.Budget    // nil unless --memory-budget
+	elector    *leader.Elector // nil unless --leader-elect
+	manager    *manager.Manager
+	sessions   []*session
+}
+
+// connect finds the cluster; it sends nothing to it yet.
+func (p *process) connect(ctx context.Context) error {
+	var err error
+	if p.opts.dev {
+		err = p.startDev(ctx)
+	} else {
+		p.restConfig, err = loadConfig(p.opts.kubeconfig, p.opts.context)
+	}
+	if err != nil {
+		return withCode(exitCluster, err)
+	}
+	p.restConfig.QPS = -1 // the API server's priority and fairness decides
+	p.restConfig.UserAgent = "wasmctl/" + version
+	if p.client, err = kubeapi.NewClient(p.restConfig); err != nil {
+		return withCode(exitCluster, err)
+	}
+	if p.dynamic, err = dynamic.NewForConfig(p.restConfig); err != nil {
+		return withCode(exitCluster, err)
+	}
+	p.watches = watcher.NewSet(p.dynamic, watcher.Config{Log: p.log})
+	p.resolver = kubeapi.NewResolver(p.client, p.log)
+	return p.bounds()
+}
+
+// bounds makes what bounds the process as a whole.
+func (p *process) bounds() error {
+	if p.opts.budgetBytes > 0 {
+		p.budget = host.NewBudget(p.opts.budgetBytes)
+	}
+	if p.opts.workers == 0 {
+		return nil
+	}
+	var err error
+	p.pool, err = runner.NewPool(p.opts.workers)
+	return withCode(exitUsage, err)
+}
+
+// elect makes the part that this process takes in an election, when the name of
+// its first controller is known.
+func (s *session) elect() error {
+	if s.elector != nil {
+		return nil
+	}
+	var err error
+	s.elector, err = s.opts.leader.elector(s.restConfig, s.name, s.log)
+	return withCode(exitUsage, err)
+}
+
+// cacheDir returns where compiled modules are kept, or "".
+func (p *process) cacheDir() string {
+	switch p.opts.cacheDir {
+	case "none":
+		return ""
+	case "":
+		dir, err := os.UserCacheDir()
+		if err != nil {
+			p.log.Warn("compiled modules are not kept: name a directory with --cache-dir", "error", err.Error())
+			return ""
+		}
+		return filepath.Join(dir, "wasmctl", "modules")
+	}
+	return p.opts.cacheDir
+}
+
+// run runs the sessions' controllers until ctx ends.
+func (p *process) run(ctx context.Context, force <-chan struct{}) error {
+	p.manager = manager.New(manager.Config{Elector: p.elector, OnEnd: p.controllerEnded, Logger: p.log})
+	for _, s := range p.sessions {
+		if err := s.start(); err != nil {
+			return err
+		}
+	}
+	services, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer stop() // after the controllers: they record events until the end
+	for _, s := range p.sessions {
+		wg.Go(func() { _ = s.api.Run(services) }) // its error is only that it runs
+	}
+	if p.opts.socket != "none" {
+		wg.Go(func() { p.serveAdmin(services) })
+	}
+	err := p.manager.Run(ctx, force)
+	if errors.Is(err, leader.ErrLost) {
+		return withCode(exitLost, err)
+	}
+	return err
+}
+
+// serveAdmin serves the socket. A process without one can do its work.
+func (p *process) serveAdmin(ctx context.Context) {
+	path := p.opts.socket
+	if path == "" {
+		path = admin.DefaultPath(os.Getpid())
+	}
+	p.log.Debug("serving wasmctl status, trigger and pause", "socket", path)
+	if err := admin.New(path, p, p.log).Run(ctx); err != nil {
+		p.log.Warn("wasmctl status, trigger and pause do not work with this process", "error", err.Error())
+	}
+}
+
+func (p *process) controllerEnded(name string, err error) {
+	if err != nil {
+		p.log.Error("controller ended", "controller", name, "error", err.Error())
+		return
+	}
+	p.log.Info("controller ended", "controller", name)
+}
+
+// session returns the session of a controller.
+func (p *process) session(name string) (*session, error) {
+	for _, s := range p.sessions {
+		if s.name == name {
+			return s, nil
+		}
+	}
+	return nil, fmt.Errorf("controller[%s]: %w", name, admin.ErrUnknown)
+}
+
+// close stops what was started, in reverse.
+func (p *process) close() error {
+	var errs []error
+	for _, s := range p.sessions {
+		errs = append(errs, s.close())
+	}
+	if p.dev != nil {
+		errs = append(errs, p.dev.Stop())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/runtime/admin"
+	"github.com/wasmctl/wasmctl/runtime/controller"
+	"github.com/wasmctl/wasmctl/runtime/queue/trigger"
+)
+
+// Status implements admin.Service.
+func (p *process) Status() admin.Status {
+	st := admin.Status{Version: version, PID: os.Getpid(), Started: p.started}
+	if p.elector != nil {
+		leads := isOpen(p.elector.Gate().Open()) && p.elector.Gate().Err() == nil
+		st.Leader = &leads
+	}
+	for _, s := range p.sessions {
+		st.Controllers = append(st.Controllers, s.status())
+	}
+	return st
+}
+
+func isOpen(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+func (s *session) status() admin.Controller {
+	stats := s.controller.Stats()
+	c := admin.Controller{
+		Name: s.name, Module: s.opts.module, Digest: s.module.Digest(), Kind: s.kind.Name(), Paused: stats.Paused,
+		Ready: stats.Ready, Waiting: stats.Waiting, Running: stats.Running, Runs: stats.Started, Failures: map[string]uint64{},
+	}
+	for kind, n := range stats.Failures {
+		c.Failures[string(kind)] = n
+	}
+	for _, w := range stats.Watches {
+		c.Watches = append(c.Watches, watchStatus(&w))
+	}
+	return c
+}
+
+func watchStatus(w *controller.WatchState) admin.Watch {
+	out := admin.Watch{
+		Source: w.Source.String(), Phase: w.State.Phase.String(), Since: w.State.Since, Objects: w.State.Objects, Message: w.State.Message,
+	}
+	if !w.State.LastProgress.IsZero() {
+		out.LastProgress = &w.State.LastProgress
+	}
+	return out
+}
+
+// Trigger implements admin.Service.
+func (p *process) Trigger(ctx context.Context, name string, objects []abi.Key) (int, error) {
+	s, err := p.session(name)
+	if err != nil {
+		return 0, err
+	}
+	t := trigger.Trigger{Refs: objects, All: len(objects) == 0, Low: len(objects) == 0}
+	for i := range t.Refs {
+		if err := s.checkKey(t.Refs[i]); err != nil {
+			return 0, err
+		}
+	}
+	return s.controller.Trigger(ctx, t), nil
+}
+
+// Pause implements admin.Service.
+func (p *process) Pause(name string, paused bool) error {
+	s, err := p.session(name)
+	if err != nil {
+		return err
+	}
+	if paused {
+		s.controller.Pause()
+		s.log.Info("paused: no reconcile starts until wasmctl resume", "controller", name)
+		return nil
+	}
+	s.controller.Resume()
+	s.log.Info("resumed", "controller", name)
+	return nil
+}
+
+// checkKey refuses a key that no object of the kind can have.
+func (s *session) checkKey(key abi.Key) error {
+	switch {
+	case s.kind.Namespaced && key.Namespace == "":
+		return fmt.Errorf("object %q: %s is namespaced: want namespace/name", key, s.kind.Name())
+	case !s.kind.Namespaced && key.Namespace != "":
+		return fmt.Errorf("object %q: %s is cluster-scoped: want its name alone", key, s.kind.Name())
+	}
+	return nil
+}

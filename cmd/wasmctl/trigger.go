@@ -1,0 +1,69 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/wasmctl/wasmctl/host/kubeapi"
+	"github.com/wasmctl/wasmctl/runtime/queue"
+	"github.com/wasmctl/wasmctl/runtime/queue/trigger"
+)
+
+// triggerSignals are the values of --trigger-on-signal.
+var triggerSignals = map[string]os.Signal{"USR1": syscall.SIGUSR1, "USR2": syscall.SIGUSR2}
+
+// debounceFactor is how much longer than --debounce an object waits at most.
+const debounceFactor = 10
+
+// validateTriggers checks the flags that are about when objects are reconciled.
+func (o *runOptions) validateTriggers() error {
+	var errs []error
+	if _, err := o.triggers(kubeapi.Kind{}, nil); err != nil {
+		errs = append(errs, err)
+	}
+	switch {
+	case o.debounce < 0 || o.debounceMax < 0:
+		errs = append(errs, errors.New("--debounce and --debounce-max must not be negative"))
+	case o.debounceMax > 0 && o.debounceMax < o.debounce:
+		errs = append(errs, fmt.Errorf("--debounce-max %v: is less than --debounce %v", o.debounceMax, o.debounce))
+	}
+	return errors.Join(errs...)
+}
+
+// triggers are what leads to reconciles of a kind besides watches.
+func (o *runOptions) triggers(kind kubeapi.Kind, log *slog.Logger) ([]trigger.Source, error) {
+	var sources []trigger.Source
+	var errs []error
+	if o.resync != 0 {
+		t, err := trigger.NewResync(o.resync)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("--resync: %w", err))
+		}
+		sources = append(sources, t)
+	}
+	for _, spec := range o.schedule {
+		t, err := trigger.NewCron(spec, time.Local)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("--schedule: %w", err))
+		}
+		sources = append(sources, t)
+	}
+	if o.onSignal != "" {
+		sig, ok := triggerSignals[o.onSignal]
+		if !ok {
+			errs = append(errs, fmt.Errorf("--trigger-on-signal %q: want USR1 or USR2", o.onSignal))
+		}
+		sources = append(sources, trigger.Signal{Signal: sig})
+	}
+	if o.onStdin {
+		sources = append(sources, trigger.Lines{
+			Name: "stdin", Reader: o.streams.in, Scope: queue.Scope{ClusterScoped: !kind.Namespaced},
+			OnError: func(err error) { log.Warn("stdin", "error", err.Error()) },
+		})
+	}
+	return sources, errors.Join(errs...)
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/kubeapi"
+	"github.com/wasmctl/wasmctl/runtime/controller"
+	"github.com/wasmctl/wasmctl/runtime/queue"
+	"github.com/wasmctl/wasmctl/runtime/reflector"
+	"github.com/wasmctl/wasmctl/runtime/scheduler"
+)
+
+// newController builds the controller and takes its watches.
+func (s *session) newController() (*controller.Controller, error) {
+	o := s.opts
+	triggers, err := o.triggers(s.kind.Kind, s.log)
+	if err != nil {
+		return nil, withCode(exitUsage, err)
+	}
+	man := s.module.Manifest()
+	cfg := controller.Config{
+		Name: s.name, Module: s.guests, Hooks: s.module, Cluster: cluster{s.api, s.kind.Kind}, Finalizer: man.Finalizer, Deletes: s.kind.watch.Deletes,
+		Watches: s.watches, Cache: s.cache, Triggers: triggers, Pool: s.pool, Logger: s.log,
+		Concurrency: s.module.Concurrency(), DrainTimeout: o.drain, Debounce: scheduler.Debounce{Quiet: o.debounce, Max: o.debounceMax},
+		OnOutcome: s.logOutcome,
+	}
+	if s.elector != nil {
+		cfg.Active = s.elector.Gate().Open()
+	}
+	cfg.For = s.watchOf(s.kind)
+	for _, k := range s.related {
+		w := s.watchOf(k)
+		if w.Map, err = s.mapper(k); err != nil {
+			return nil, withCode(exitModule, err)
+		}
+		cfg.Related = append(cfg.Related, w)
+	}
+	c, err := controller.New(cfg)
+	return c, withCode(exitModule, err)
+}
+
+// watchOf says how a kind is watched.
+func (s *session) watchOf(k watched) controller.Watch {
+	return controller.Watch{
+		Kind: k.GVK(), Resource: k.GVR(), ClusterScoped: !k.Namespaced, Namespaces: k.watch.Namespaces,
+		LabelSelector: k.watch.LabelSelector, FieldSelector: k.watch.FieldSelector,
+		MetadataOnly: k.watch.MetadataOnly || k.owned && !s.readsCache(),
+		Optional:     k.watch.Optional, Owned: k.owned, Predicates: k.watch.Predicates,
+	}
+}
+
+// readsCache reports whether the module can read the cache, or is shown objects
+// of other kinds: else nobody needs more of an owned object than its metadata.
+func (s *session) readsCache() bool {
+	info := s.module.Info()
+	return info.CanCall(abi.OpCacheGet) || info.CanCall(abi.OpCacheList) || s.module.HasHook(abi.ExportFilter) || s.module.HasHook(abi.ExportMap)
+}
+
+// mapper returns whom the events of a watch concern; nil asks the guest.
+func (s *session) mapper(k watched) (queue.Mapper, error) {
+	return queue.ParseMap(k.watch.Map, queue.Relation{
+		Group: s.kind.Group, Kind: s.kind.Kind.Kind, ClusterScoped: !s.kind.Namespaced,
+		Resource: k.GVR().GroupResource().String(), WatchedClusterScoped: !k.Namespaced, ControllerOnly: k.watch.ControllerOnly,
+		OnInvalid: func(object reflector.ObjectRef, key, value string, err error) {
+			s.log.Warn("a watched object names no object that could be reconciled", "watch", k.Name(), "object", object.String(),
+				"key", key, "value", value, "error", err.Error(), "controller", s.name)
+		},
+	})
+}
+
+// cluster carries out what runs of a kind ask for. It implements
+// applier.Cluster.
+type cluster struct {
+	api  *kubeapi.API
+	kind kubeapi.Kind
+}
+
+// Declare implements applier.Cluster.
+func (c cluster) Declare(ctx context.Context, object []byte, d *abi.Declared) error {
+	return c.api.Declare(ctx, kubeapi.Owner{Kind: c.kind, Object: object}, d)
+}
+
+// AddFinalizer implements applier.Cluster.
+func (c cluster) AddFinalizer(ctx context.Context, object []byte, finalizer string) ([]byte, error) {
+	return c.api.AddFinalizer(ctx, c.kind, object, finalizer)
+}
+
+// RemoveFinalizer implements applier.Cluster.
+func (c cluster) RemoveFinalizer(ctx context.Context, object []byte, finalizer string) error {
+	return c.api.RemoveFinalizer(ctx, c.kind, object, finalizer)
+}
+
+// Inspect implements applier.Cluster.
+func (c cluster) Inspect(ctx context.Context, w abi.Write) ([]byte, error) {
+	if w.Resource == "" {
+		return nil, fmt.Errorf("write of %s: its resource is not known", w.Key)
+	}
+	return c.api.Inspect(ctx, schema.GroupVersionResource{Group: w.Group, Version: w.Version, Resource: w.Resource}, w.Key)
+}
