@@ -205,7 +205,17 @@ func (b *Builder) AddMap() *Builder {
 // Controller writes, into metadata, that owner controls the object; see
 // Object.ControllerRef. The host does this itself for the children of a result.
 func (b *Builder) Controller(owner Object) *Builder {
-	return b.List("ownerReferences").AddValue(owner.ControllerRef()).End()
+	b.List("ownerReferences")
+	if b.count(true) && b.err == nil {
+		ref := owner.ControllerRef()
+		dst, err := ref.AppendMsgpack(b.b)
+		if err != nil {
+			b.fail(err)
+			return b
+		}
+		b.b = dst
+	}
+	return b.End()
 }
 
 // Err returns the first mistake, or nil.

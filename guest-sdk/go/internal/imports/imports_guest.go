@@ -16,7 +16,9 @@ import (
 type Op struct {
 	// Name is the name of the import.
 	Name string
-	call opFunc
+	// Number is, where Name is "call", the number that it is called with.
+	Number int32
+	call   opFunc
 }
 
 type opFunc func(req unsafe.Pointer, reqLen uint32, dst unsafe.Pointer, dstCap uint32) uint64
@@ -24,22 +26,22 @@ type opFunc func(req unsafe.Pointer, reqLen uint32, dst unsafe.Pointer, dstCap u
 // The operations of ABI v1. The function literals are there for TinyGo, which
 // has no values of imported functions.
 var (
-	APIGet      = Op{"api_get", func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return apiGet(r, n, d, c) }}
-	APIList     = Op{"api_list", func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return apiList(r, n, d, c) }}
-	APICreate   = Op{"api_create", func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return apiCreate(r, n, d, c) }}
-	APIUpdate   = Op{"api_update", func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return apiUpdate(r, n, d, c) }}
-	APIPatch    = Op{"api_patch", func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return apiPatch(r, n, d, c) }}
-	APIApply    = Op{"api_apply", func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return apiApply(r, n, d, c) }}
-	APIDelete   = Op{"api_delete", func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return apiDelete(r, n, d, c) }}
-	CacheGet    = Op{"cache_get", func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return cacheGet(r, n, d, c) }}
-	CacheList   = Op{"cache_list", func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return cacheList(r, n, d, c) }}
-	EventRecord = Op{"event_record", func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return eventRecord(r, n, d, c) }}
-	ConfigGet   = Op{"config_get", func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return configGet(r, n, d, c) }}
+	APIGet      = Op{"api_get", 0, func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return apiGet(r, n, d, c) }}
+	APIList     = Op{"api_list", 0, func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return apiList(r, n, d, c) }}
+	APICreate   = Op{"api_create", 0, func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return apiCreate(r, n, d, c) }}
+	APIUpdate   = Op{"api_update", 0, func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return apiUpdate(r, n, d, c) }}
+	APIPatch    = Op{"api_patch", 0, func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return apiPatch(r, n, d, c) }}
+	APIApply    = Op{"api_apply", 0, func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return apiApply(r, n, d, c) }}
+	APIDelete   = Op{"api_delete", 0, func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return apiDelete(r, n, d, c) }}
+	CacheGet    = Op{"cache_get", 0, func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return cacheGet(r, n, d, c) }}
+	CacheList   = Op{"cache_list", 0, func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return cacheList(r, n, d, c) }}
+	EventRecord = Op{"event_record", 0, func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return eventRecord(r, n, d, c) }}
+	ConfigGet   = Op{"config_get", 0, func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return configGet(r, n, d, c) }}
 )
 
 // Numbered is the operation of that number, called by it.
 func Numbered(id int32) Op {
-	return Op{"call", func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return call(id, r, n, d, c) }}
+	return Op{"call", id, func(r unsafe.Pointer, n uint32, d unsafe.Pointer, c uint32) uint64 { return call(id, r, n, d, c) }}
 }
 
 //go:wasmimport reconciler_v1 api_get
