@@ -49,3 +49,17 @@ func BenchmarkLoad_Empty(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkMap_TwoObjects4KiB is the host's own cost of asking map about one
+// change: two objects handed over, one key returned.
+func BenchmarkMap_TwoObjects4KiB(b *testing.B) {
+	m := load(b, echo(b), Config{})
+	ev := event(append(benchObject(), echoObject(abi.AppendMapResult(nil, &abi.MapResult{Keys: []abi.Key{{Namespace: "default", Name: "web"}}}))...))
+	ev.Old = benchObject()
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := m.Map(b.Context(), ev); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

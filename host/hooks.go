@@ -80,7 +80,7 @@ func (m *Module) hook(ctx context.Context, name string, ev *abi.Event, read func
 	if err != nil {
 		return fmt.Errorf("module[%s]: %s: %w", m.name, name, err)
 	}
-	in.run.key = ev.Key
+	in.run.id, in.run.key = "", ev.Key
 	msg := message{first: ev.Old, second: ev.New}
 	in.scratch, msg.split = abi.AppendEventHead(in.scratch[:0], ev)
 	msg.head = in.scratch

@@ -18,7 +18,8 @@
 // # Limits
 //
 // An instance has the linear memory and an entry call the wall-clock time of
-// Limits. Not bounded yet, or only by wazero: the call stack of a guest that
+// Limits; map and filter have HookTimeout. A Budget bounds the linear memory of
+// all modules that share it. Not bounded yet, or only by wazero: the call stack of a guest that
 // recurses (up to about 130 MB of Go heap, freed with the instance), and the
 // processor time within the timeout.
 package host

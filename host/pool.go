@@ -54,11 +54,15 @@ func (g *generation) ready(ctx context.Context) (*instance, error) {
 	if in.settings == current {
 		return in, nil
 	}
-	if err := in.configure(ctx, current); err == nil {
+	err := in.configure(ctx, current)
+	if err == nil {
 		return in, nil
 	}
 	// A fresh one has accepted these settings before, so it may do so again.
 	in.close(ctx)
+	if ctx.Err() == nil {
+		g.log.Warn("an instance did not take the new settings and is replaced; configure must not depend on earlier calls", "error", err)
+	}
 	return g.newInstance(ctx, current)
 }
 

@@ -1,8 +1,10 @@
 package host
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"maps"
 	"strings"
 	"sync"
@@ -140,7 +142,8 @@ func TestLoad_RefusedSettings(t *testing.T) {
 // An idle instance that does not survive a change that others accept is
 // replaced by a fresh one, and the run goes on.
 func TestConfigure_InstanceThatCannotChangeIsReplaced(t *testing.T) {
-	m := load(t, wasm.Configure, Config{Settings: mode("1")})
+	var log bytes.Buffer
+	m := load(t, wasm.Configure, Config{Settings: mode("1"), Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	g := acquire(t, m)
 	if err := m.Configure(t.Context(), mode("u")); err != nil { // traps where it is not the first call
 		t.Fatal(err)
@@ -150,6 +153,9 @@ func TestConfigure_InstanceThatCannotChangeIsReplaced(t *testing.T) {
 	g = acquire(t, m)
 	if n := configured(t, g); n != 1 || g.in == old || !old.closed || g.in.settings.gen != 2 {
 		t.Errorf("configured %d times, settings %d", n, g.in.settings.gen)
+	}
+	if !strings.Contains(log.String(), "an instance did not take the new settings") || !strings.Contains(log.String(), "unreachable") {
+		t.Errorf("the log does not say why: %s", log.String())
 	}
 }
 

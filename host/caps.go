@@ -1,0 +1,83 @@
+package host
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+// manifestProblems returns what the manifest of a module's section asks for in
+// vain. Without one, that of describe is checked once it is known.
+func (m *binaryModule) manifestProblems(man *abi.Manifest, caps []string) []string {
+	switch {
+	case man != nil:
+		return append(checkRequires(man, caps), checkHooks(man, m.exportsFunc)...)
+	case len(m.manifestSections()) > 0 || m.exportsFunc(abi.ExportDescribe):
+		return nil
+	}
+	return checkHooks(&abi.Manifest{}, m.exportsFunc)
+}
+
+// checkHooks returns where manifest and exports disagree about an optional
+// export that the host would call, or never call, without a word.
+func checkHooks(m *abi.Manifest, exported func(name string) bool) []string {
+	var out []string
+	hook := func(name string) bool { return m.Hook(name, exported(name)) }
+	absent := func(name string) string {
+		if exported(name) {
+			return fmt.Sprintf("but does not name %q in hooks", name)
+		}
+		return fmt.Sprintf("but the module does not export %q", name)
+	}
+	switch finalize := hook(abi.ExportFinalize); {
+	case m.Finalizer != "" && !finalize:
+		out = append(out, fmt.Sprintf("manifest: names the finalizer %q, %s", m.Finalizer, absent(abi.ExportFinalize)))
+	case m.Finalizer == "" && finalize:
+		out = append(out, fmt.Sprintf("export[%s]: the manifest names no finalizer, so it would never be called", abi.ExportFinalize))
+	}
+	for i, w := range m.Watches {
+		if w.Map == abi.MapFunc && !hook(abi.ExportMap) {
+			out = append(out, fmt.Sprintf("manifest: watches[%d] (%s) has map %q, %s", i, w.Kind, abi.MapFunc, absent(abi.ExportMap)))
+		}
+	}
+	return out
+}
+
+// checkRequires returns what the manifest requires and this host lacks.
+func checkRequires(m *abi.Manifest, caps []string) []string {
+	var out []string
+	for _, name := range m.Requires {
+		if !slices.Contains(caps, name) {
+			out = append(out, fmt.Sprintf("manifest: requires %q, which this host does not have: upgrade wasmctl", name))
+		}
+	}
+	return out
+}
+
+// capNames names what this host can do: the operations that are served, by
+// number, and then the words of ABI.md, section 9. api says whether there is an
+// API.
+func capNames(api bool) []string {
+	var out []string
+	for n := int32(1); int(n) <= len(abi.Ops); n++ {
+		if op := abi.Ops[n]; op == abi.OpConfigGet || api && isAPI(op) {
+			out = append(out, string(op))
+		}
+	}
+	if api {
+		out = append(out, abi.CapDeclare, abi.CapFinalize)
+	}
+	return append(out, abi.CapMap, abi.CapFilter, abi.CapConfigure)
+}
+
+// isAPI reports whether an operation is served by Config.API.
+func isAPI(op abi.Op) bool {
+	switch op {
+	case abi.OpAPIGet, abi.OpAPIList, abi.OpAPICreate, abi.OpAPIUpdate, abi.OpAPIPatch, abi.OpAPIApply, abi.OpAPIDelete,
+		abi.OpCacheGet, abi.OpCacheList, abi.OpEventRecord:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,129 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+// interrupt is the context that wazero watches while a guest runs. Contexts of
+// the standard library would be made and thrown away for each call; an
+// instance that was interrupted once is never used again, so one will do.
+type interrupt struct {
+	in    *instance
+	done  chan struct{}
+	cause atomic.Int32 // notInterrupted, then at most once another
+}
+
+const (
+	notInterrupted = int32(iota)
+	byDeadline
+	byCaller
+)
+
+func (i *interrupt) fire(cause int32) {
+	if i.cause.CompareAndSwap(notInterrupted, cause) {
+		close(i.done)
+	}
+}
+
+// Deadline implements context.Context. The deadline is the timer's business.
+func (i *interrupt) Deadline() (time.Time, bool) { return time.Time{}, false }
+
+// Done implements context.Context.
+func (i *interrupt) Done() <-chan struct{} { return i.done }
+
+// Err implements context.Context.
+func (i *interrupt) Err() error {
+	switch i.cause.Load() {
+	case byDeadline:
+		return context.DeadlineExceeded
+	case byCaller:
+		return context.Canceled
+	}
+	return nil
+}
+
+// Value implements context.Context.
+func (i *interrupt) Value(key any) any {
+	if key == (instanceKey{}) {
+		return i.in
+	}
+	return nil
+}
+
+// guarded runs f, which runs the guest, until it ends, the timeout is over or
+// ctx ends. Any error means that the instance must be closed: a guest that was
+// stopped in the middle lies in ruins even where later calls seem to work.
+func (in *instance) guarded(ctx context.Context, e entry, f func() error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("guest[%s]: %w", e.name, context.Cause(ctx))
+	}
+	wait := e.limit
+	now := time.Now()
+	if d, ok := ctx.Deadline(); ok {
+		wait = min(wait, d.Sub(now))
+	}
+	in.run.parent, in.run.deadline, in.run.calls = ctx, now.Add(wait), 0
+	in.linear.refused = nil
+	in.output.reset()
+	in.timer.Reset(wait)
+	var stop func() bool
+	if ctx.Done() != nil {
+		stop = context.AfterFunc(ctx, in.cancel)
+	}
+	err := f()
+	// What sat out the deadline in a host function returns as if nothing had
+	// happened, so the end of time counts even where there is no error.
+	if !in.timer.Stop() {
+		in.interrupt.fire(byDeadline)
+	}
+	if stop != nil && !stop() {
+		in.interrupt.fire(byCaller)
+	}
+	err = in.verdict(ctx, e, err)
+	in.output.flush()
+	in.run = run{}
+	return err
+}
+
+// verdict says what the end of a call means.
+func (in *instance) verdict(ctx context.Context, e entry, err error) error {
+	cause := in.interrupt.cause.Load()
+	if cause == byCaller && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("guest[%s]: %w", e.name, context.Cause(ctx))
+	}
+	if cause != notInterrupted {
+		return in.callError(abi.FailureTimeout, e.name, &timeoutError{e.limit})
+	}
+	if err == nil {
+		return nil
+	}
+	kind := abi.FailureTrap
+	if _, ok := errors.AsType[*outputError](err); ok {
+		kind = abi.FailureOutput
+	}
+	if in.linear.refused != nil {
+		kind = abi.FailureMemory
+		err = fmt.Errorf("%w: %w", in.linear.refused, exitCode(err))
+	}
+	return in.callError(kind, e.name, exitCode(err))
+}
+
+// timeoutError is the error of a call that ran out of time.
+type timeoutError struct{ limit time.Duration }
+
+func (e *timeoutError) Error() string {
+	return fmt.Sprintf("ran longer than it may (timeout %v)", e.limit)
+}
+
+// Unwrap returns context.DeadlineExceeded, whose text would say it twice.
+func (e *timeoutError) Unwrap() error { return context.DeadlineExceeded }
+
+func (in *instance) callError(kind abi.FailureKind, fn string, err error) error {
+	return &abi.CallError{Kind: kind, Func: fn, Err: err, Output: in.output.excerpt()}
+}
