@@ -22,7 +22,7 @@ type script struct {
 	acquire   error
 
 	acquired, released int
-	finalized          int
+	finalizing         bool
 	requests           []abi.Request
 	failures           []abi.Failure
 }
@@ -43,7 +43,8 @@ func (s *script) Reconcile(ctx context.Context, req *abi.Request) (abi.Result, e
 }
 
 func (s *script) Finalize(ctx context.Context, req *abi.Request) (abi.Result, error) {
-	s.finalized++
+	s.finalizing = true
+	defer func() { s.finalizing = false }()
 	return s.Reconcile(ctx, req)
 }
 
@@ -61,7 +62,7 @@ var (
 		First: abi.Reason{Type: abi.ReasonObjectUpdated}, Dropped: 2,
 		More: []abi.Reason{{Type: abi.ReasonRelated, Resource: "pods", Ref: abi.Key{Name: "a"}}},
 	}
-	await      = func(context.Context, *abi.Request) (abi.Result, error) { return abi.Result{}, nil }
+	await = func(context.Context, *abi.Request) (abi.Result, error) { return abi.Result{}, nil }
 )
 
 func failWith(e abi.ResultError) func(context.Context, *abi.Request) (abi.Result, error) {
