@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
@@ -113,6 +114,13 @@ func isOpen(ch <-chan struct{}) bool {
 // sleep lets virtual time go by.
 func sleep(d time.Duration) {
 	time.Sleep(d) //nolint:forbidigo // virtual time
+}
+
+// settle is sleep for the goroutine of the test: what has happened until then
+// can be read.
+func settle(d time.Duration) {
+	sleep(d)
+	synctest.Wait()
 }
 
 // state returns the resourceVersion of an object's msgpack.

@@ -88,7 +88,7 @@ func runModel(t *testing.T, seed uint64) {
 		m.seen[name] = append(m.seen[name], changeOf(last[name]))
 		sleep(time.Duration(rng.IntN(400)) * time.Millisecond)
 	}
-	sleep(3 * time.Hour)
+	settle(3 * time.Hour)
 	st := h.State()
 	if st.Waiting != 0 || st.Failing != 0 || st.Handled != 200 {
 		t.Fatalf("seed %d: state at the end %+v", seed, st)

@@ -3,6 +3,7 @@ package queue_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -81,11 +82,11 @@ func TestHook_RequestsAreSpeltAndDeduplicated(t *testing.T) {
 // like: other objects go on meanwhile.
 func TestHook_FailureHoldsUpOnlyItsObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		broken := true
-		calls := 0
+		var mended atomic.Bool
+		var calls atomic.Int64
 		h := newHook(t, queue.HookConfig{Module: guest{mapFunc: func(ctx context.Context, ev *abi.Event) ([]abi.Key, error) {
 			if ev.Key.Name == "bad" {
-				if calls++; broken {
+				if calls.Add(1); !mended.Load() {
 					return nil, errors.New("trap")
 				}
 			}
@@ -104,18 +105,44 @@ func TestHook_FailureHoldsUpOnlyItsObject(t *testing.T) {
 		if st.Waiting != 1 || st.Failing != 1 || !st.FailingSince.Equal(begin) || st.LastError == nil {
 			t.Errorf("state %+v", st)
 		}
-		sleep(time.Hour)
+		settle(time.Hour)
 		// 250 ms doubling to 5 min: 11 tries take some 4 to 5 minutes, then 12 an hour.
-		if calls < 18 || calls > 30 {
-			t.Errorf("%d tries in an hour", calls)
+		if n := calls.Load(); n < 18 || n > 30 {
+			t.Errorf("%d tries in an hour", n)
 		}
-		broken = false
-		sleep(queue.HookBackoffMax * 6 / 5)
+		mended.Store(true)
+		settle(queue.HookBackoffMax * 6 / 5)
 		if diff := cmp.Diff([]string{"ns/t-good", "ns/t-bad", "ns/t-bad"}, h.refs()); diff != "" {
 			t.Error(diff)
 		}
 		if st := h.State(); st.Waiting != 0 || st.Failing != 0 || !st.FailingSince.IsZero() || st.LastError != nil || st.Handled != 3 {
 			t.Errorf("state after it is mended: %+v", st)
+		}
+	})
+}
+
+// A change that comes while the guest fails waits for the next try: the back-off
+// holds however often the object changes.
+func TestHook_ChangesDoNotCutTheBackoffShort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls atomic.Int64
+		var ended time.Time // of the last call
+		h := newHook(t, queue.HookConfig{Module: guest{mapFunc: func(context.Context, *abi.Event) ([]abi.Key, error) {
+			if calls.Add(1); !ended.IsZero() && time.Since(ended) < queue.HookBackoffInitial*4/5 {
+				t.Errorf("call %d came %v after the one before", calls.Load(), time.Since(ended))
+			}
+			defer func() { ended = time.Now() }()
+			sleep(50 * time.Millisecond) // so that some come while it is busy
+			return nil, errors.New("trap")
+		}}})
+		defer h.start(t)()
+		for n := range 1500 {
+			h.Handle(applied(t, "a", n+1), false)
+			sleep(40 * time.Millisecond)
+		}
+		synctest.Wait()
+		if n := calls.Load(); n < 7 || n > 9 { // 250 ms doubling, for a minute
+			t.Errorf("%d tries in a minute", n)
 		}
 	})
 }
@@ -146,7 +173,7 @@ func TestHook_FilterDecidesAndErrorsPass(t *testing.T) {
 			h.Handle(applied(t, name, 1), true)
 		}
 		h.Handle(applied(t, "drop", 2), false)
-		sleep(time.Minute)
+		settle(time.Minute)
 		if diff := cmp.Diff(map[string]int{"keep": 1, "drop": 1, "broken": 1, "retry": 1}, asked); diff != "" {
 			t.Error("asked:", diff)
 		}

@@ -102,7 +102,6 @@ func (p *pending) add(now time.Time, ch change) {
 func (c *change) merge(next change) {
 	c.ev = next.ev
 	c.filter = false // the guest would compare with a state that it was not asked about
-	c.barriers = append(c.barriers, next.barriers...)
 }
 
 func (p *pending) schedule(now time.Time, key abi.Key, o *object, at time.Time) {
