@@ -1,0 +1,49 @@
+package applier
+
+import (
+	"context"
+	"testing"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+// idle is a guest that does nothing.
+type idle struct{ busy }
+
+func (i *idle) Acquire(context.Context) (abi.Guest, func(), error) { return i, func() {}, nil }
+func (i *idle) Reconcile(context.Context, *abi.Request) (abi.Result, error) {
+	return abi.Result{}, nil
+}
+
+// BenchmarkApply is what a run costs beside its guest: one that does nothing,
+// and one whose guest writes (so that the next run asks the cache), for a plain
+// object of a few hundred bytes.
+func BenchmarkApply(b *testing.B) {
+	object := (&cluster{t: b, finalizers: []any{finalizerName}}).object()
+	for name, module := range map[string]Module{"idle": &idle{}, "writing": &busy{}} {
+		b.Run(name, func(b *testing.B) {
+			a, err := New(Config{
+				Controller: "test", Module: module, Cache: instant{}, Cluster: &cluster{t: b}, Finalizer: finalizerName,
+				Lookup: func(abi.Key) ([]byte, bool) { return object, true },
+			})
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				a.Apply(b.Context(), testKey, testReason)
+			}
+		})
+	}
+}
+
+// BenchmarkReadHead is what reading an object's metadata costs.
+func BenchmarkReadHead(b *testing.B) {
+	object := (&cluster{t: b, finalizers: []any{finalizerName}}).object()
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := readHead(object, finalizerName); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

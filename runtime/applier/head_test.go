@@ -1,0 +1,145 @@
+package applier
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+func TestPaused_AnyValueThatDoesNotSayNo(t *testing.T) {
+	for value, want := range map[string]bool{
+		"true": true, "True": true, "1": true, "yes": true, "since Monday, ask Anna": true, "no": true,
+		"": false, " ": false, "false": false, "False": false, "FALSE": false, "0": false, " false ": false,
+	} {
+		if got := Paused(value); got != want {
+			t.Errorf("%q: %v", value, got)
+		}
+	}
+}
+
+// A paused object is not reconciled and not finalized, keeps its finalizer and
+// its attempts, and goes on where it was.
+func TestApply_PausedObjectIsLeftAlone(t *testing.T) {
+	for name, cl := range map[string]*cluster{
+		"there": {finalizers: []any{finalizerName}}, "without its finalizer": {}, "deleting": {finalizers: []any{finalizerName}, deleting: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cl.t = t
+			s := &script{reconcile: failWith(abi.ResultError{Message: "no"})}
+			a := newApplier(t, s, cl.on(s))
+			a.Apply(t.Context(), testKey, testReason)
+			cl.log, cl.paused = nil, "true"
+			for range 3 {
+				out := a.Apply(t.Context(), testKey, testReason)
+				if !errors.Is(out.Err, ErrPaused) || out.Failed() || out.Action.Requeue || len(cl.log) != 0 || s.acquired != 1 {
+					t.Fatalf("%+v: %v", out, cl.log)
+				}
+			}
+			cl.paused = "false"
+			if out := a.Apply(t.Context(), testKey, testReason); out.Attempt != 2 || !out.Failed() {
+				t.Errorf("%+v", out)
+			}
+		})
+	}
+}
+
+// A pause of an object that was gone meanwhile ends with it.
+func TestApply_GoneBeatsPaused(t *testing.T) {
+	cl := &cluster{t: t, paused: "true", gone: true}
+	s := &script{reconcile: await}
+	if out := newApplier(t, s, cl.on(s)).Apply(t.Context(), testKey, testReason); !errors.Is(out.Err, ErrObjectNotFound) {
+		t.Errorf("%+v", out)
+	}
+}
+
+func TestReadHead_ReadsWhatARunNeeds(t *testing.T) {
+	object := pack(t, map[string]any{
+		"annotations": map[string]any{"a": "b", PausedAnnotation: "true", "z": strings.Repeat("long", 100)}, "deletionTimestamp": "2026-01-01T00:00:00Z",
+		"finalizers": []any{"other.io/x", finalizerName}, "generation": int64(1 << 40), "labels": map[string]any{"uid": "not this"},
+		"name": "web", "ownerReferences": []any{map[string]any{"uid": "nor this"}}, "resourceVersion": "12", "uid": "u1",
+	})
+	h, err := readHead(object, finalizerName)
+	want := head{uid: []byte("u1"), resourceVersion: []byte("12"), generation: 1 << 40, deleting: true, paused: true, finalizer: true}
+	if diff := cmp.Diff(want, h, cmp.AllowUnexported(head{})); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	if h, err = readHead(object, ""); err != nil || h.finalizer {
+		t.Errorf("without a finalizer: %+v, %v", h, err)
+	}
+	h, err = readHead(pack(t, map[string]any{"deletionTimestamp": nil, "annotations": nil, "finalizers": nil}), finalizerName)
+	if diff := cmp.Diff(head{}, h, cmp.AllowUnexported(head{})); diff != "" || err != nil {
+		t.Errorf("of nothing: %v (-want +got):\n%s", err, diff)
+	}
+	if n := testing.AllocsPerRun(100, func() { _, _ = readHead(object, finalizerName) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// A store that has no object's bytes is a bug of the host: it does not panic, and
+// the object fails.
+func TestApply_BytesThatAreNoObjectAreAFailure(t *testing.T) {
+	s := &script{reconcile: await}
+	out := newApplier(t, s, func(c *Config) {
+		c.Lookup = func(abi.Key) ([]byte, bool) { return []byte{0xc1}, true }
+	}).Apply(t.Context(), testKey, testReason)
+	if !out.Failed() || !strings.Contains(out.Err.Error(), "store: object: not the msgpack") || out.Action.After != DefaultBackoffInitial {
+		t.Errorf("%+v", out)
+	}
+}
+
+// Whatever the bytes are, reading ends without a panic; and of an object that
+// the ABI takes it reads what decoding gives.
+func FuzzReadHead(f *testing.F) {
+	f.Add(pack(f, map[string]any{"name": "a", "uid": "u", "generation": int64(-7), "resourceVersion": "1", "deletionTimestamp": "x"}))
+	f.Add(pack(f, map[string]any{"finalizers": []any{finalizerName, "b"}, "annotations": map[string]any{PausedAnnotation: "true"}}))
+	f.Add([]byte{0xdf, 0xff, 0xff, 0xff, 0xff})
+	f.Add([]byte{0x81, 0xa1, 'a', 0xd3, 1, 2, 3, 4, 5, 6, 7, 8})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		h, err := readHead(b, finalizerName)
+		object, decodeErr := abi.DecodeObject(b)
+		meta, ok := object["metadata"].(map[string]any)
+		if decodeErr != nil || !ok {
+			return
+		}
+		if want, ok := modelHead(meta); ok && (err != nil || !cmp.Equal(want, h, cmp.AllowUnexported(head{}))) {
+			t.Errorf("%v\n%s", err, cmp.Diff(want, h, cmp.AllowUnexported(head{})))
+		}
+	})
+}
+
+// modelHead reads decoded metadata, and reports false where a field is not of
+// the type that it has in an object.
+func modelHead(meta map[string]any) (h head, ok bool) {
+	text := func(v any, dst *[]byte) bool {
+		s, ok := v.(string)
+		if *dst = []byte(s); v == nil {
+			*dst = nil
+		}
+		return ok || v == nil
+	}
+	ok = text(meta["uid"], &h.uid) && text(meta["resourceVersion"], &h.resourceVersion)
+	var isInt bool
+	if h.generation, isInt = meta["generation"].(int64); !isInt && meta["generation"] != nil {
+		return h, false
+	}
+	if v, there := meta["generation"]; there && v == nil {
+		return h, false
+	}
+	h.deleting = meta["deletionTimestamp"] != nil
+	annotations, isMap := meta["annotations"].(map[string]any)
+	list, isList := meta["finalizers"].([]any)
+	ok = ok && (isMap || meta["annotations"] == nil) && (isList || meta["finalizers"] == nil)
+	var value []byte
+	ok = ok && text(annotations[PausedAnnotation], &value)
+	h.paused = Paused(string(value))
+	for _, v := range list {
+		name, isString := v.(string)
+		ok = ok && isString
+		h.finalizer = h.finalizer || name == finalizerName
+	}
+	return h, ok
+}

@@ -1,0 +1,256 @@
+package applier
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/runtime/queue"
+)
+
+// lagging is a cache that has what reached it; of "unwatched" there is no watch.
+type lagging struct {
+	reached map[abi.Key]string
+	waits   [][]abi.Write
+	never   bool          // nothing will reach it any more
+	lag     time.Duration // how long a write takes to reach it
+}
+
+func (c *lagging) Version(w *abi.Write) (string, bool) {
+	return c.reached[w.Key], w.Resource != "unwatched"
+}
+
+func (c *lagging) AwaitWrites(ctx context.Context, writes []abi.Write) bool {
+	c.waits = append(c.waits, writes)
+	if c.never {
+		<-ctx.Done()
+		return true
+	}
+	select {
+	case <-time.After(c.lag):
+	case <-ctx.Done():
+		return true
+	}
+	for _, w := range writes {
+		c.reached[w.Key] = w.ResourceVersion
+	}
+	return false
+}
+
+func writing(writes ...abi.Write) func(context.Context, *abi.Request) (abi.Result, error) {
+	return func(ctx context.Context, _ *abi.Request) (abi.Result, error) {
+		for _, w := range writes {
+			abi.RunFrom(ctx).Wrote(w)
+		}
+		return abi.Result{}, nil
+	}
+}
+
+func child(name string, version int) abi.Write {
+	return abi.Write{
+		Group: "apps", Version: "v1", Resource: "deployments", Key: abi.Key{Namespace: "default", Name: name}, ResourceVersion: strconv.Itoa(version),
+		Body: []byte("{}"), Labels: map[string]string{"app": name},
+	}
+}
+
+// Rule 22: a run waits until the cache has the writes of the object's last run,
+// then reads the object; a run without writes leaves nothing to wait for.
+func TestWrites_NextRunSeesTheWritesOfTheLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cache := &lagging{reached: map[abi.Key]string{}, lag: 300 * time.Millisecond}
+		s := &script{reconcile: writing(child("a", 5), child("b", 6), child("a", 7), abi.Write{Resource: "unwatched", ResourceVersion: "8"})}
+		var lookedUp []string
+		a := newApplier(t, s, func(c *Config) {
+			c.Cache = cache
+			c.Lookup = func(abi.Key) ([]byte, bool) {
+				lookedUp = append(lookedUp, cache.reached[child("a", 0).Key])
+				return []byte{0x80}, true
+			}
+		})
+		first := a.Apply(t.Context(), testKey, testReason)
+		if first.Writes != 4 || first.Waited != 0 || a.Object(testKey).Awaited != 2 || a.Stats().Awaited != 2 {
+			t.Errorf("%+v, %+v", first, a.Stats())
+		}
+		s.reconcile = await
+		second := a.Apply(t.Context(), testKey, testReason)
+		if second.Waited != cache.lag || second.Stale || s.requests[1].Stale || second.Duration != cache.lag {
+			t.Errorf("%+v", second)
+		}
+		if a.Apply(t.Context(), testKey, testReason); len(cache.waits) != 1 || a.Stats().Awaited != 0 {
+			t.Errorf("waited %d times, %+v", len(cache.waits), a.Stats())
+		}
+		want := []abi.Write{child("b", 6), child("a", 7)}
+		want[0].Body, want[1].Body = nil, nil
+		if diff := cmp.Diff(want, cache.waits[0]); diff != "" {
+			t.Errorf("writes (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff([]string{"", "7", "7"}, lookedUp); diff != "" {
+			t.Errorf("the object was read before the cache was ready (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// Rule 22: the wait is bounded, the request says so, and so do the next ones
+// until the cache has the writes or a minute has passed.
+func TestWrites_StaleAfterTheBound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cache := &lagging{reached: map[abi.Key]string{}, never: true}
+		s := &script{reconcile: writing(child("a", 5))}
+		a := newApplier(t, s, func(c *Config) { c.Cache, c.AwaitWrites = cache, time.Second })
+		a.Apply(t.Context(), testKey, testReason)
+		s.reconcile = await
+		for i := range 3 {
+			out := a.Apply(t.Context(), testKey, testReason)
+			if !out.Stale || !s.requests[i+1].Stale || out.Waited != time.Second || out.Failed() {
+				t.Errorf("run %d: %+v", i, out)
+			}
+		}
+		time.Sleep(time.Minute)
+		if out := a.Apply(t.Context(), testKey, testReason); !out.Stale {
+			t.Errorf("%+v", out)
+		}
+		if out := a.Apply(t.Context(), testKey, testReason); out.Stale || out.Waited != 0 || a.Stats().Stale != 4 {
+			t.Errorf("the write is remembered for ever: %+v, %+v", out, a.Stats())
+		}
+	})
+}
+
+// What was not reached stays beside what the next run writes.
+func TestWrites_StaleOnesAreKeptBesideNewOnes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cache := &lagging{reached: map[abi.Key]string{}, never: true}
+		s := &script{reconcile: writing(child("a", 5), child("b", 6))}
+		a := newApplier(t, s, func(c *Config) { c.Cache = cache })
+		a.Apply(t.Context(), testKey, testReason)
+		s.reconcile = writing(child("b", 9))
+		a.Apply(t.Context(), testKey, testReason)
+		a.Apply(t.Context(), testKey, testReason)
+		var last []string
+		for _, w := range cache.waits[1] {
+			last = append(last, w.Key.Name+w.ResourceVersion)
+		}
+		if diff := cmp.Diff([]string{"a5", "b9"}, last); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestWrites_CanBeTurnedOff(t *testing.T) {
+	cache := &lagging{reached: map[abi.Key]string{}, never: true}
+	s := &script{reconcile: writing(child("a", 5))}
+	a := newApplier(t, s, func(c *Config) { c.Cache, c.AwaitWrites = cache, -1 })
+	for range 2 {
+		if out := a.Apply(t.Context(), testKey, testReason); out.Stale || out.Waited != 0 {
+			t.Errorf("%+v", out)
+		}
+	}
+	if len(cache.waits) != 0 || a.Stats().Awaited != 0 {
+		t.Errorf("waited %d times, %+v", len(cache.waits), a.Stats())
+	}
+}
+
+// The table is bounded per run, in all, and forgets what is old; no write of a
+// resource and namespace is given up for an older one.
+func TestWrites_MemoryIsBounded(t *testing.T) {
+	var list []abi.Write
+	for i := range 10 * maxAwaitedOfRun {
+		w := child(strconv.Itoa(i), i)
+		w.Key.Namespace = strconv.Itoa(i % 3)
+		if list = addWrite(list, &w); len(list) > maxAwaitedOfRun {
+			t.Fatalf("%d writes of one run", len(list))
+		}
+		newest := list[len(list)-1]
+		if newest.ResourceVersion != strconv.Itoa(i) || newest.Body != nil {
+			t.Fatalf("the newest is %+v after %d", newest, i)
+		}
+	}
+	for i := range 1000 { // as many namespaces
+		w := child("x", i)
+		w.Key.Namespace = fmt.Sprint("ns", i)
+		if list = addWrite(list, &w); len(list) > maxAwaitedOfRun {
+			t.Fatalf("%d writes of one run", len(list))
+		}
+	}
+	var table writes
+	now := time.Unix(1e9, 0)
+	for i := range 2 * maxAwaited {
+		table.put(abi.Key{Name: strconv.Itoa(i)}, awaited{[]abi.Write{{}}, now}, now)
+	}
+	if n, dropped := table.count(); n != maxAwaited || dropped != maxAwaited {
+		t.Errorf("%d writes, %d dropped, want %d each", n, dropped, maxAwaited)
+	}
+	now = now.Add(2 * awaitedFor)
+	table.put(abi.Key{Name: "new"}, awaited{[]abi.Write{{}}, now}, now)
+	if n, _ := table.count(); n != 1 || table.of(abi.Key{Name: "new"}) != 1 {
+		t.Errorf("%d writes are kept, want the new one", n)
+	}
+}
+
+// The table of failures is bounded too.
+func TestFailures_MemoryIsBounded(t *testing.T) {
+	var f failures
+	long := &abi.ResultError{Message: string(make([]byte, 1<<20))}
+	for i := range maxFailing + 1000 {
+		f.record(abi.Key{Name: strconv.Itoa(i)}, time.Unix(1e9, 0), long)
+	}
+	if f.len() != maxFailing {
+		t.Errorf("%d objects, want %d", f.len(), maxFailing)
+	}
+	if row := f.get(abi.Key{Name: strconv.Itoa(maxFailing + 999)}); row.runs != 1 || len(row.last) > maxLastError {
+		t.Errorf("%d runs, %d bytes of error", row.runs, len(row.last))
+	}
+}
+
+// A run that keeps writing its own status is held, and the log says so once,
+// with what it wrote, who manages it and what to do.
+func TestApply_HotLoopIsHeldAndNamedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cl := &cluster{t: t, finalizers: []any{finalizerName}}
+		cache := &lagging{reached: map[abi.Key]string{}}
+		s := &script{}
+		s.reconcile = func(ctx context.Context, _ *abi.Request) (abi.Result, error) {
+			cl.version++
+			version := strconv.Itoa(cl.version)
+			abi.RunFrom(ctx).Wrote(abi.Write{
+				Group: "example.com", Resource: "webs", Subresource: "status", Key: testKey, UID: "u1", ResourceVersion: version,
+				Body: []byte(`{"metadata":{"resourceVersion":"` + version + `"},"status":{"at":` + version + `}}`),
+			})
+			return abi.Result{}, nil
+		}
+		var log logged
+		a := newApplier(t, s, cl.on(s), func(c *Config) { c.Cache, c.Logger = cache, log.logger() })
+		echo := queue.Reasons{First: abi.Reason{Type: abi.ReasonObjectUpdated}}
+		held, begin := 0, time.Now()
+		for runs := 0; time.Since(begin) < 10*time.Minute; runs++ {
+			out := a.Apply(t.Context(), testKey, echo)
+			if out.Loop != nil && (runs != 20 || out.Loop.Contested || len(out.Loop.Fields) == 0 || out.Loop.Fields[0].Path != ".status.at") {
+				t.Errorf("run %d: %+v", runs, out.Loop)
+			}
+			if out.Hold > 0 {
+				held++
+			}
+			time.Sleep(out.Hold + time.Millisecond)
+		}
+		if st := a.Stats().Loops; st.Episodes != 1 || held > 20 || uint64(held) != st.Held || a.Object(testKey).Hold != time.Minute {
+			t.Errorf("%+v, %d runs were held", st, held)
+		}
+		want := []string{`WARN the object keeps triggering itself by its own writes, and is held: do not write what has not changed, and no time stamps; or hide the event with a predicate` +
+			` controller=test object=default/web reason=ObjectUpdated runs=20 hold=1s written=[webs.example.com default/web] fields=[webs.example.com default/web .status.at]`}
+		if diff := cmp.Diff(want, log.lines); diff != "" {
+			t.Errorf("log (-want +got):\n%s", diff)
+		}
+		s.reconcile = await
+		for range 8 {
+			a.Apply(t.Context(), testKey, echo)
+		}
+		if len(log.lines) != 2 || log.lines[1] != "INFO the object has calmed down and is no longer held controller=test object=default/web" {
+			t.Errorf("log: %q", log.lines)
+		}
+	})
+}
