@@ -34,6 +34,8 @@ type Config struct {
 	// UnsafeNoFsync makes writes faster. Data outlives a killed process, but not a
 	// crash of the machine: right for tests.
 	UnsafeNoFsync bool
+	// APIServerFlags are further flags of kube-apiserver, as --name=value.
+	APIServerFlags []string
 	// Stderr gets what the program prints for humans; nil drops it. An error's
 	// text carries the end of it in any case. Writes come from one goroutine.
 	Stderr io.Writer
@@ -49,6 +51,9 @@ func (cfg Config) args() []string {
 	}
 	if cfg.UnsafeNoFsync {
 		args = append(args, "--unsafe-no-fsync")
+	}
+	for _, flag := range cfg.APIServerFlags {
+		args = append(args, "--apiserver-flag="+flag)
 	}
 	return args
 }

@@ -90,12 +90,15 @@ func Main(m *testing.M) {
 }
 
 // Own starts a control plane for this test alone, on a fresh data dir; it is
-// stopped when the test ends. The test may Kill and Restart it.
-func Own(t testing.TB) *devcluster.Cluster {
+// stopped when the test ends. The test may Kill and Restart it. The flags are
+// further ones of kube-apiserver, as --name=value.
+func Own(t testing.TB, apiServerFlags ...string) *devcluster.Cluster {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
 	defer cancel()
-	c, err := devcluster.Start(ctx, devcluster.Config{Binary: Binary(t), DataDir: t.TempDir(), UnsafeNoFsync: true})
+	c, err := devcluster.Start(ctx, devcluster.Config{
+		Binary: Binary(t), DataDir: t.TempDir(), UnsafeNoFsync: true, APIServerFlags: apiServerFlags,
+	})
 	if err != nil {
 		t.Fatalf("own control plane: %v", err)
 	}

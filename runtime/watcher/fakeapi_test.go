@@ -69,6 +69,8 @@ type fakeResource struct {
 	cutLists bool
 	// listsExpire refuses lists from a resourceVersion on.
 	listsExpire bool
+	// buffer is how many events a watch holds, if more than 10,000.
+	buffer int
 	// stall makes watches say nothing from now on, not even that they end; it
 	// closes nothing.
 	stall bool
@@ -153,7 +155,7 @@ func (r *fakeResource) Watch(ctx context.Context, opts metav1.ListOptions) (watc
 	if err := r.begin(ctx, verb, opts.ResourceVersion); err != nil {
 		return nil, err
 	}
-	s := &fakeStream{r: r, result: make(chan watch.Event, 10_000)}
+	s := &fakeStream{r: r, result: make(chan watch.Event, max(r.buffer, 10_000))}
 	s.end = time.AfterFunc(time.Duration(*opts.TimeoutSeconds)*time.Second, s.timeout)
 	r.streams = append(r.streams, s)
 	from, _ := strconv.Atoi(opts.ResourceVersion)

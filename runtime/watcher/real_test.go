@@ -7,9 +7,6 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 	"github.com/wasmctl/wasmctl/runtime/watcher"
@@ -122,42 +119,6 @@ func TestReal_CutConnectionLosesNothing(t *testing.T) {
 		t.Errorf("events %v, want one for each of 3 changes", got)
 	}
 	cm.agrees(w.sub.Store())
-}
-
-const widgetCRD = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",
-"metadata":{"name":"widgets.GROUP"},"spec":{"group":"GROUP","scope":"Namespaced",
-"names":{"plural":"widgets","singular":"widget","kind":"Widget"},
-"versions":[{"name":"v1","served":true,"storage":true,
-"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}}`
-
-// Rule 13: a watch on a kind that is not there waits for its CRD.
-func TestReal_CRDArrivesLater(t *testing.T) {
-	c := devclustertest.Shared(t)
-	ns := devclustertest.Namespace(t, c)
-	group := ns + ".watcher.test"
-	widgets := schema.GroupVersionResource{Group: group, Version: "v1", Resource: "widgets"}
-	w := observe(t, c.RESTConfig(), watcher.Source{Resource: widgets, Namespace: ns})
-	if st := w.phase(watcher.Absent); !strings.Contains(st.String(), "no widgets."+group) {
-		t.Errorf("state: %s", st)
-	}
-	client, err := dynamic.NewForConfig(c.RESTConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
-	crds := client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
-	crd := &unstructured.Unstructured{}
-	if err := crd.UnmarshalJSON([]byte(strings.ReplaceAll(widgetCRD, "GROUP", group))); err != nil {
-		t.Fatal(err)
-	}
-	things{TB: t, ResourceInterface: crds}.make(crd)
-	w.phase(watcher.Ready)
-	things{t, client.Resource(widgets).Namespace(ns), group + "/v1", "Widget"}.create("w")
-	w.expect("Applied w")
-
-	// With the CRD its objects go, and the watch waits for another one.
-	things{TB: t, ResourceInterface: crds}.remove(crd.GetName())
-	w.expect("Deleted w")
-	w.phase(watcher.Absent)
 }
 
 // Rule 13: a watch without rights says what it needs, and goes on when it is

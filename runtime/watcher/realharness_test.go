@@ -3,13 +3,16 @@ package watcher_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -40,25 +43,42 @@ func observe(t *testing.T, cfg *rest.Config, source watcher.Source) *witness {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set := watcher.NewSet(client, watcher.Config{OnChange: func(_ watcher.Source, st watcher.State) { w.states <- st }})
+	metadata, err := watcher.NewMetadataClient(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.watch(watcher.NewSet(client, watcher.Config{
+		Metadata: metadata, OnChange: func(_ watcher.Source, st watcher.State) { w.states <- st },
+	}), source)
+	return w
+}
+
+// join is observe with a set that has others; phases are not seen.
+func join(t *testing.T, set *watcher.Set, source watcher.Source) *witness {
+	t.Helper()
+	w := &witness{T: t, events: make(chan string, 10_000)}
+	w.watch(set, source)
+	return w
+}
+
+func (w *witness) watch(set *watcher.Set, source watcher.Source) {
 	w.sub = set.Acquire(source, func(_ context.Context, ev reflector.Event) {
 		if ev.Ref().Name != "kube-root-ca.crt" { // every namespace gets one, at its own time
 			w.events <- ev.Type.String() + " " + ev.Ref().Name
 		}
 	})
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ctx, cancel := context.WithCancel(context.WithoutCancel(w.Context()))
 	var running sync.WaitGroup
 	running.Go(func() {
 		if err := w.sub.Run(ctx); err != nil {
-			t.Error(err)
+			w.Error(err)
 		}
 	})
 	w.stop = func() {
 		cancel()
 		running.Wait()
 	}
-	t.Cleanup(w.stop)
-	return w
+	w.Cleanup(w.stop)
 }
 
 // expect waits for exactly these events, in any order.
@@ -270,4 +290,87 @@ func grant(t *testing.T, cfg *rest.Config, namespace, user string) {
 		gvr := schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: resource}
 		things{TB: t, ResourceInterface: client.Resource(gvr).Namespace(namespace)}.make(&unstructured.Unstructured{Object: object})
 	}
+}
+
+// revoke undoes grant, and returns when limited is refused.
+func revoke(t *testing.T, cfg, limited *rest.Config, namespace string) {
+	t.Helper()
+	client, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, resource := range []string{"rolebindings", "roles"} {
+		gvr := schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: resource}
+		things{TB: t, ResourceInterface: client.Resource(gvr).Namespace(namespace)}.remove("watcher")
+	}
+	mine := configMapsIn(t, limited, namespace)
+	eventually(t, "revoked", func() bool {
+		_, err := mine.List(t.Context(), metav1.ListOptions{Limit: 1})
+		return apierrors.IsForbidden(err)
+	})
+}
+
+// eventually waits until ok returns true.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for limit := time.After(2 * patience); !ok(); {
+		select {
+		case <-tick.C:
+		case <-limit:
+			t.Fatalf("not %s after %s", what, 2*patience)
+		}
+	}
+}
+
+// answers records the bodies of the answers that go through cfg.
+func answers(cfg *rest.Config) func() string {
+	var mu sync.Mutex
+	var text strings.Builder
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			resp, err := next.RoundTrip(r)
+			if err == nil {
+				resp.Body = &tee{resp.Body, func(p []byte) {
+					mu.Lock()
+					defer mu.Unlock()
+					text.Write(p)
+				}}
+			}
+			return resp, err
+		})
+	})
+	return func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		return text.String()
+	}
+}
+
+type tee struct {
+	io.ReadCloser
+	see func([]byte)
+}
+
+func (t *tee) Read(p []byte) (int, error) {
+	n, err := t.ReadCloser.Read(p)
+	t.see(p[:n])
+	return n, err
+}
+
+// withoutStreams makes the API server behind cfg one that does not stream lists.
+func withoutStreams(cfg *rest.Config) {
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			if r.URL.Query().Get("sendInitialEvents") == "" {
+				return next.RoundTrip(r)
+			}
+			body := `{"apiVersion":"v1","kind":"Status","status":"Failure","code":422,"reason":"Invalid"}`
+			return &http.Response{
+				StatusCode: http.StatusUnprocessableEntity, Request: r, Body: io.NopCloser(strings.NewReader(body)),
+				Header: http.Header{"Content-Type": {"application/json"}},
+			}, nil
+		})
+	})
 }

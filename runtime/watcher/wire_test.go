@@ -35,8 +35,9 @@ type reply struct {
 	status int         // 0 is 200
 	header http.Header // may be nil
 	body   string
-	err    error // in place of an answer or, with a body, after it
-	open   bool  // the answer does not end after the body
+	err    error         // in place of an answer or, with a body, after it
+	open   bool          // the answer does not end after the body
+	stream io.ReadCloser // in place of body, err and open
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -68,9 +69,13 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	for k, v := range next.header {
 		header[k] = v
 	}
+	var answer io.ReadCloser = next.stream
+	if answer == nil {
+		answer = &wireBody{text: strings.NewReader(next.body), reply: next, done: r.Context().Done(), closed: make(chan struct{})}
+	}
 	return &http.Response{
 		StatusCode: cmp.Or(next.status, http.StatusOK), Header: header, Request: r,
-		Body: &wireBody{text: strings.NewReader(next.body), reply: next, done: r.Context().Done(), closed: make(chan struct{})},
+		Body: answer,
 	}, nil
 }
 

@@ -1,0 +1,253 @@
+package watcher_test
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
+	"github.com/wasmctl/wasmctl/runtime/watcher"
+)
+
+// missed makes a change of each sort; confirm checks that a watch that was away
+// meanwhile sees each, and nothing else.
+func (c things) missed() {
+	c.Helper()
+	c.create("new")
+	c.label("changed", "1")
+	c.remove("gone")
+	c.remove("recreated")
+	c.create("recreated")
+}
+
+func (w *witness) confirm(c things) {
+	w.Helper()
+	seen := map[string]bool{}
+	for _, ev := range w.before(c) {
+		seen[strings.Fields(ev)[1]] = true
+	}
+	if len(seen) != 4 || seen["same"] {
+		w.Errorf("events about %v, want one or more about each of 4 objects that changed", seen)
+	}
+	c.agrees(w.sub.Store())
+}
+
+// Rules 11 and 12: etcd has forgotten what happened since the watch was cut, the
+// API server says 410, and a new list shows it: nothing is lost, and nothing
+// that did not change triggers. The list comes in pages.
+func TestReal_CompactionForcesAList(t *testing.T) {
+	// Without a watch cache, lists are paged and watches are etcd's.
+	c := devclustertest.Own(t, "--etcd-compaction-interval=1s", "--watch-cache-sizes=configmaps#0")
+	cm := configMapsIn(t, c.RESTConfig(), "default")
+	const pages = 2
+	names := make([]string, pages*500)
+	for i := range names {
+		names[i] = fmt.Sprint("n", i)
+	}
+	cm.create(names...)
+	cm.create("same", "changed", "gone", "recreated")
+	proxy := devclustertest.Proxy(t, c)
+	cfg := proxy.RESTConfig()
+	withoutStreams(cfg)
+	asked := queries(cfg)
+	w := observe(t, cfg, watcher.Source{Resource: configMaps, Namespace: "default"})
+	w.synced()
+	w.phase(watcher.Ready)
+	w.expectListed(append(names, "same", "changed", "gone", "recreated"))
+	if n := count(asked(), "continue="); n != pages {
+		t.Errorf("%d further pages: %v, want %d", n, asked(), pages)
+	}
+	version := w.sub.Store().Version()
+
+	proxy.Refuse()
+	proxy.Cut()
+	w.phase(watcher.Failing)
+	cm.missed()
+	eventually(t, "compacted", func() bool { return cm.expired(version) })
+	before := len(asked())
+	proxy.Resume()
+	w.phase(watcher.Ready)
+	w.confirm(cm)
+	if again := asked()[before:]; count(again, "limit=500") == 0 {
+		t.Errorf("requests after the compaction: %v, want a list", again)
+	}
+}
+
+func (w *witness) expectListed(names []string) {
+	w.Helper()
+	want := make([]string, len(names))
+	for i, name := range names {
+		want[i] = "Listed " + name
+	}
+	w.expect(want...)
+}
+
+func count(queries []string, part string) (n int) {
+	for _, q := range queries {
+		if strings.Contains(q, part) {
+			n++
+		}
+	}
+	return n
+}
+
+// expired asks the API server whether a watch from version on is 410.
+func (c things) expired(version string) bool {
+	seconds := int64(1)
+	w, err := c.Watch(c.Context(), metav1.ListOptions{ResourceVersion: version, TimeoutSeconds: &seconds})
+	if err != nil {
+		return apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
+	}
+	defer w.Stop()
+	for ev := range w.ResultChan() {
+		if ev.Type == watch.Error {
+			err := apierrors.FromObject(ev.Object)
+			return apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
+		}
+	}
+	return false
+}
+
+// Rule 13: rights that are taken away and given back: denied in between, and
+// nothing is lost.
+func TestReal_RightsRevokedAndGivenBack(t *testing.T) {
+	c := devclustertest.Shared(t)
+	ns := devclustertest.Namespace(t, c)
+	cm := configMapsIn(t, c.RESTConfig(), ns)
+	cm.create("same", "changed", "gone", "recreated")
+	limited := devclustertest.Limited(t, c, ns)
+	user := userOf(t, limited)
+	proxy := devclustertest.Proxy(t, c)
+	grant(t, c.RESTConfig(), ns, user)
+	w := observe(t, proxy.Through(limited), watcher.Source{Resource: configMaps, Namespace: ns})
+	w.expectListed([]string{"same", "changed", "gone", "recreated"})
+	w.phase(watcher.Ready)
+	revoke(t, c.RESTConfig(), limited, ns)
+	proxy.Cut() // an open watch goes on without rights
+	w.phase(watcher.Denied)
+	cm.missed()
+	if n := w.sub.Store().Len(); n < 4 {
+		t.Errorf("the store has %d objects while the watch is denied, want what it had", n)
+	}
+	grant(t, c.RESTConfig(), ns, user)
+	w.phase(watcher.Ready)
+	w.confirm(cm)
+}
+
+// Rule 14: a connection that is open and passes nothing on is noticed, and
+// nothing is lost.
+func TestReal_StalledConnectionIsNoticed(t *testing.T) {
+	// client-go's defaults are 30 s and 15 s.
+	t.Setenv("HTTP2_READ_IDLE_TIMEOUT_SECONDS", "1")
+	t.Setenv("HTTP2_PING_TIMEOUT_SECONDS", "1")
+	c := devclustertest.Shared(t)
+	ns := devclustertest.Namespace(t, c)
+	cm := configMapsIn(t, c.RESTConfig(), ns)
+	cm.create("same", "changed", "gone", "recreated")
+	proxy := devclustertest.Proxy(t, c)
+	cfg := proxy.RESTConfig()
+	cfg.Dial = (&net.Dialer{}).DialContext // or client-go takes a transport that it has, with other times
+	w := observe(t, cfg, watcher.Source{Resource: configMaps, Namespace: ns})
+	w.expectListed([]string{"same", "changed", "gone", "recreated"})
+	w.phase(watcher.Ready)
+	proxy.Stall()
+	cm.missed()
+	w.phase(watcher.Failing)
+	proxy.Resume()
+	w.phase(watcher.Ready)
+	w.confirm(cm)
+}
+
+// With Metadata the API server sends no content, and everything else of a watch
+// is as without.
+func TestReal_MetadataOnly(t *testing.T) {
+	const secret = "content-that-is-not-asked-for"
+	c := devclustertest.Shared(t)
+	ns := devclustertest.Namespace(t, c)
+	cm := configMapsIn(t, c.RESTConfig(), ns)
+	cm.create("a", "b")
+	fill := fmt.Appendf(nil, `{"data":{"k":%q},"metadata":{"annotations":{"n":"1"},"finalizers":["watcher.test/f"]}}`, secret)
+	if _, err := cm.Patch(t.Context(), "a", "application/merge-patch+json", fill, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, streams := range []bool{true, false} {
+		cfg := c.RESTConfig()
+		if !streams {
+			withoutStreams(cfg)
+		}
+		sent := answers(cfg)
+		w := observe(t, cfg, watcher.Source{Resource: configMaps, Namespace: ns, Metadata: true, Kind: "ConfigMap"})
+		w.expectListed([]string{"a", "b"})
+		w.phase(watcher.Ready)
+		cm.label("a", fmt.Sprint("streams-", streams))
+		w.expect("Applied a")
+		o := w.sub.Store().Get(abi.Key{Namespace: ns, Name: "a"})
+		got, err := abi.DecodeObject(o.Msgpack())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got["apiVersion"] != "v1" || got["kind"] != "ConfigMap" || len(got) != 3 {
+			t.Errorf("streams=%t: stored %v", streams, got)
+		}
+		if n, _ := o.Annotation("n"); n != "1" || !o.HasFinalizer("watcher.test/f") || o.Labels().Get("l") == "" || o.UID() == "" {
+			t.Errorf("streams=%t: metadata is missing: %v", streams, got)
+		}
+		if text := sent(); strings.Contains(text, secret) || !strings.Contains(text, `"n":"1"`) {
+			t.Errorf("streams=%t: the API server has sent %s", streams, text)
+		}
+		w.stop()
+	}
+	if _, err := cm.Patch(t.Context(), "a", "application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Rule 15, on the real server: watches that come, change and go leave the one
+// that stays alone, and cost one request each.
+func TestReal_AddingAndRemovingWatches(t *testing.T) {
+	c := devclustertest.Shared(t)
+	ns := devclustertest.Namespace(t, c)
+	cm := configMapsIn(t, c.RESTConfig(), ns)
+	cm.create("a", "b")
+	cm.label("a", "yes")
+	cfg := c.RESTConfig()
+	asked := queries(cfg)
+	client, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := watcher.NewSet(client, watcher.Config{})
+	all := watcher.Source{Resource: configMaps, Namespace: ns}
+	stays := join(t, set, all)
+	stays.expect("Listed a", "Listed b")
+	for i, selector := range []string{"l=yes", "l=no", "l"} {
+		shares := join(t, set, all)
+		shares.expect("Listed a", "Listed b")
+		if shares.sub.Store() != stays.sub.Store() {
+			t.Error("two stores for one source")
+		}
+		other := all
+		other.LabelSelector = selector
+		changes := join(t, set, other)
+		changes.synced()
+		shares.stop()
+		cm.label("b", fmt.Sprint(i))
+		stays.expect("Applied b")
+		changes.stop()
+	}
+	got := asked()
+	if len(got) != 4 || count(got, "sendInitialEvents=true") != 4 {
+		t.Errorf("requests: %v, want one streamed list for each of 4 sources", got)
+	}
+	if len(set.States()) != 1 {
+		t.Errorf("%d watches are left, want 1", len(set.States()))
+	}
+	cm.agrees(stays.sub.Store())
+}
