@@ -279,7 +279,7 @@ func TestHook_ChangesOfOneObjectAreBounded(t *testing.T) {
 		mapped := h.Mapped()
 		defer h.start(t)()
 		<-mapped
-		want := []string{">1", "1>2", "2>3", "3>4", "4>5", "5>6", "6>7", "19>20"}
+		want := []string{">1", "1>2", "2>3", "3>4", "4>5", "5>6", "6>7", "7>20"}
 		if diff := cmp.Diff(want, states); diff != "" {
 			t.Error(diff)
 		}
@@ -287,6 +287,42 @@ func TestHook_ChangesOfOneObjectAreBounded(t *testing.T) {
 			t.Errorf("asked %d times, state %+v", asked, st)
 		}
 	})
+}
+
+// A merged change is from the first state to the last, whatever was between,
+// and never of nothing.
+func TestHook_MergedChangeHasBothEnds(t *testing.T) {
+	created := reflector.Event{Type: reflector.Applied, New: version(t, "a", 90)}
+	deleted := func(n int) reflector.Event { return reflector.Event{Type: reflector.Deleted, Old: version(t, "a", n)} }
+	for what, c := range map[string]struct {
+		events []reflector.Event // the first is the last that has room
+		want   string
+	}{
+		"deleted":               {[]reflector.Event{applied(t, "a", 8), deleted(8)}, "Deleted 7>"},
+		"recreated":             {[]reflector.Event{deleted(7), created}, "Updated 7>90"},
+		"came and went":         {[]reflector.Event{created, deleted(90)}, "Deleted 90>"},
+		"changed and recreated": {[]reflector.Event{applied(t, "a", 8), deleted(8), created}, "Updated 7>90"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var last string
+			h := newHook(t, queue.HookConfig{Module: guest{mapFunc: func(_ context.Context, ev *abi.Event) ([]abi.Key, error) {
+				last = string(ev.Type) + " " + state(t, ev.Old) + ">" + state(t, ev.New)
+				return nil, nil
+			}}})
+			for n := range queue.MaxChanges - 1 {
+				h.Handle(applied(t, "a", n+1), false)
+			}
+			for _, ev := range c.events {
+				h.Handle(ev, false)
+			}
+			mapped := h.Mapped()
+			defer h.start(t)()
+			<-mapped
+			if last != c.want {
+				t.Errorf("%s: got %s, want %s", what, last, c.want)
+			}
+		})
+	}
 }
 
 // Rule 4: a change goes before the rest of a first listing.

@@ -97,11 +97,18 @@ func (p *pending) add(now time.Time, ch change) {
 	}
 }
 
-// merge puts next in the place of c. What c changed from is what the change
-// before it has led to; only what it has led to is lost if next is replaced too.
+// merge makes one change of two in a row: from what the first began with to
+// what the second led to, so that no difference is lost between one change and
+// the next.
 func (c *change) merge(next change) {
-	c.ev = next.ev
-	c.filter = false // the guest would compare with a state that it was not asked about
+	c.filter = false // the guest may have seen a state in the middle: it must see this one
+	c.ev.Type = next.ev.Type
+	if c.ev.New = next.ev.New; next.ev.Type != reflector.Deleted {
+		return
+	}
+	if c.ev.New = nil; c.ev.Old == nil { // it came and went
+		c.ev.Old = next.ev.Old
+	}
 }
 
 func (p *pending) schedule(now time.Time, key abi.Key, o *object, at time.Time) {
