@@ -23,6 +23,7 @@ type run struct {
 	head   head
 	guest  abi.Guest // nil before one is acquired
 	info   abi.Run
+	req    abi.Request
 
 	wrote awaited // what the next run has to wait for
 	watch watch
@@ -37,7 +38,7 @@ func (r *run) apply(ctx context.Context) {
 	if step == stepNone {
 		return
 	}
-	r.out.ID = r.a.idPrefix + strconv.FormatUint(r.a.runs.Add(1), 10)
+	r.out.ID = r.a.nextID()
 	r.out.Attempt = r.a.failures.get(r.out.Key).runs + 1
 	r.info = abi.Run{ID: r.out.ID, Key: r.out.Key, Object: r.object, Wrote: r.write}
 	if err != nil {
@@ -54,6 +55,12 @@ func (r *run) apply(ctx context.Context) {
 	r.begin(ctx)
 	r.work(abi.WithRun(ctx, &r.info), step)
 	r.end()
+}
+
+// nextID returns an id that no other run of this process has.
+func (a *Applier) nextID() string {
+	var digits [20]byte
+	return a.idPrefix + string(strconv.AppendUint(digits[:0], a.runs.Add(1), 10))
 }
 
 // awaitWrites waits until the cache has the writes of the last run (rule 22).
@@ -140,16 +147,17 @@ func (r *run) work(ctx context.Context, s step) {
 // call calls the entry of the step, and declares what its result declares. The
 // error is what the run failed with.
 func (r *run) call(ctx context.Context, s step) (abi.Result, error) {
-	req := &abi.Request{
+	r.req = abi.Request{
 		ID: r.out.ID, Controller: r.a.cfg.Controller, Attempt: r.out.Attempt, Key: r.out.Key, Object: r.object, Stale: r.out.Stale,
 		Reason: r.out.Reasons.First, More: r.out.Reasons.More, Dropped: r.out.Reasons.Dropped,
 	}
-	entry := r.guest.Reconcile
-	if s == stepFinalize {
-		r.out.Finalize = true
-		entry = r.guest.Finalize
+	var res abi.Result
+	var err error
+	if r.out.Finalize = s == stepFinalize; r.out.Finalize {
+		res, err = r.guest.Finalize(ctx, &r.req)
+	} else {
+		res, err = r.guest.Reconcile(ctx, &r.req)
 	}
-	res, err := entry(ctx, req)
 	r.out.Unknown = res.Unknown
 	if err != nil {
 		return res, err
