@@ -13,7 +13,8 @@ import (
 // moment.
 type HookState struct {
 	// Waiting is how many objects have changes that wait, Failing how many of
-	// them could not be mapped at the last try.
+	// them could not be mapped at the last try. Each keeps up to MaxChanges+1
+	// states of its object in memory, also of one that is deleted meanwhile.
 	Waiting, Failing int
 	// FailingSince is when Failing was last zero, LastError what went wrong last,
 	// with the object in it. Both are zero while Failing is.
