@@ -136,7 +136,7 @@ func TestRun_FailuresStayWithTheirObject(t *testing.T) {
 	}
 	run := func(module string) *child {
 		return startWasmctl(t, module, "--for", "configmapgenerators.examples.wasmctl.dev", "-n", ns,
-			"--timeout", "500ms", "--memory", "1Mi", "--kubeconfig", cluster.Kubeconfig())
+			"--timeout", "5s", "--memory", "1Mi", "--kubeconfig", cluster.Kubeconfig())
 	}
 	failures := []struct {
 		name, content string

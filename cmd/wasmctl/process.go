@@ -120,6 +120,9 @@ func (p *process) run(ctx context.Context, force <-chan struct{}) error {
 	defer stop() // after the controllers: they record events until the end
 	for _, s := range p.sessions {
 		wg.Go(func() { _ = s.api.Run(services) }) // its error is only that it runs
+		for _, late := range s.late {
+			wg.Go(func() { s.watchLate(services, late) })
+		}
 	}
 	if p.opts.socket != "none" {
 		wg.Go(func() { p.serveAdmin(services) })

@@ -32,6 +32,7 @@ type session struct {
 	policy  *kubeapi.Policy
 	kind    watched   // the kind that is reconciled
 	related []watched // those that it owns or watches
+	late    []watched // optional ones that the API server does not have yet
 
 	controller *controller.Controller
 }
@@ -137,12 +138,12 @@ func (s *session) resolveRelated(ctx context.Context, m *abi.Manifest) error {
 }
 
 // resolveWatch finds the kind of one watch of the manifest. One that is
-// optional is not waited for.
+// optional is not waited for: see watchLate.
 func (s *session) resolveWatch(ctx context.Context, w abi.Watch, owned bool) error {
 	if w.Optional {
 		k, err := s.resolver.ResolveGVK(ctx, gvk(&w))
 		if errors.Is(err, kubeapi.ErrUnknownKind) {
-			s.log.Warn("optional kind is not watched: the API server does not have it; restart when it has", "kind", gvk(&w).String(), "controller", s.name)
+			s.late = append(s.late, watched{watch: w, owned: owned})
 			return nil
 		}
 		if err == nil {
@@ -159,13 +160,40 @@ func (s *session) resolveWatch(ctx context.Context, w abi.Watch, owned bool) err
 }
 
 func (s *session) addRelated(k kubeapi.Kind, w abi.Watch, owned bool) {
-	if w.Map == "owner" {
-		w.Namespaces = s.ownedNamespaces(k, w)
+	s.related = append(s.related, s.placed(watched{k, w, owned}))
+}
+
+// placed says in which namespaces a related kind is watched.
+func (s *session) placed(k watched) watched {
+	if k.watch.Map == "owner" {
+		k.watch.Namespaces = s.ownedNamespaces(k.Kind, k.watch)
 	}
 	if !k.Namespaced {
-		w.Namespaces = nil
+		k.watch.Namespaces = nil
 	}
-	s.related = append(s.related, watched{k, w, owned})
+	return k
+}
+
+// watchLate watches an optional kind as soon as the API server has it.
+func (s *session) watchLate(ctx context.Context, late watched) {
+	kind := gvk(&late.watch).GroupKind().String()
+	s.log.Info("optional kind is not there yet: it will be watched when its CustomResourceDefinition is installed", "kind", kind, "controller", s.name)
+	if err := s.addLate(ctx, late); err != nil && ctx.Err() == nil {
+		s.log.Error("optional kind cannot be watched", "kind", kind, "error", err.Error(), "controller", s.name)
+	}
+}
+
+func (s *session) addLate(ctx context.Context, late watched) error {
+	var err error
+	if late.Kind, err = s.resolver.WaitGVK(ctx, gvk(&late.watch), func(error) {}); err != nil {
+		return err
+	}
+	w, err := s.relatedWatch(s.placed(late))
+	if err != nil {
+		return err
+	}
+	_, err = s.controller.AddWatch(w)
+	return err
 }
 
 // effectiveWatch is the manifest's watch of the kind with the flags over it.

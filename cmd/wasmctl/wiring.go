@@ -33,14 +33,22 @@ func (s *session) newController() (*controller.Controller, error) {
 	}
 	cfg.For = s.watchOf(s.kind)
 	for _, k := range s.related {
-		w := s.watchOf(k)
-		if w.Map, err = s.mapper(k); err != nil {
+		w, err := s.relatedWatch(k)
+		if err != nil {
 			return nil, withCode(exitModule, err)
 		}
 		cfg.Related = append(cfg.Related, w)
 	}
 	c, err := controller.New(cfg)
 	return c, withCode(exitModule, err)
+}
+
+// relatedWatch says how an owned or watched kind is watched.
+func (s *session) relatedWatch(k watched) (controller.Watch, error) {
+	w := s.watchOf(k)
+	var err error
+	w.Map, err = s.mapper(k)
+	return w, err
 }
 
 // watchOf says how a kind is watched.
