@@ -1,0 +1,36 @@
+package main
+
+import (
+	"strings"
+
+	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
+)
+
+// The annotations are those of the Operator SDK, for owners that an owner
+// reference cannot name: in another namespace, for example.
+const (
+	primaryType = "operator-sdk/primary-resource-type" // "Memcached.cache.example.com"
+	primaryName = "operator-sdk/primary-resource"      // "namespace/name"
+)
+
+// primaryOf maps a Deployment to the Memcached that its annotations name. Both
+// the state before and the one after count: a Deployment whose annotation is
+// edited concerns the one that it leaves and the one that it joins.
+func primaryOf(_ *wasmctl.Context, event wasmctl.WatchEvent) ([]wasmctl.ObjectKey, error) {
+	keys := []wasmctl.ObjectKey{}
+	for _, deployment := range []wasmctl.Object{event.Old, event.New} {
+		if key, ok := primary(deployment); ok && (len(keys) == 0 || keys[0] != key) {
+			keys = append(keys, key)
+		}
+	}
+	return keys, nil
+}
+
+// primary returns the Memcached that a Deployment names.
+func primary(deployment wasmctl.Object) (wasmctl.ObjectKey, bool) {
+	if deployment.Annotation(primaryType) != kind+"."+group {
+		return wasmctl.ObjectKey{}, false
+	}
+	namespace, name, ok := strings.Cut(deployment.Annotation(primaryName), "/")
+	return wasmctl.ObjectKey{Namespace: namespace, Name: name}, ok
+}
