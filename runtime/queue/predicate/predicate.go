@@ -7,7 +7,7 @@
 // controller-runtime's predicates do. kube-rs's remember a hash of each object's
 // last value, because a relist shows it every object again; here a relist gives
 // events for changed objects only (rule 11). What is remembered, for the TTL, is
-// when an object's last change passed: some 50 bytes for each object that had
+// when an object's last change passed: some 40 bytes for each object that had
 // one within the TTL.
 package predicate
 
