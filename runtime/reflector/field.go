@@ -187,7 +187,7 @@ func (c *cursor) str() []byte {
 	if len(c.b) == 0 {
 		return nil
 	}
-	n := 0
+	var n int
 	switch h := c.b[0]; {
 	case h&0xe0 == 0xa0:
 		n = int(h & 0x1f)

@@ -76,7 +76,7 @@ func BenchmarkWire_Event(b *testing.B) {
 	ctx, cancel := context.WithCancel(b.Context())
 	var running sync.WaitGroup
 	running.Go(func() { _ = sub.Run(ctx) })
-	fmt.Fprint(body, bookmark("10", true))
+	_, _ = io.WriteString(body, bookmark("10", true))
 	<-sub.Synced()
 	pod := compactPod(b)
 	b.SetBytes(int64(len(pod)))

@@ -167,43 +167,53 @@ func TestEdges_OfTheFirstList(t *testing.T) {
 		"empty, streamed": {[]reply{{body: bookmark("10", true), open: true}}, []string{"stream"}, ""},
 		"empty, plain": {
 			[]reply{noStreams, {body: listOf("10", "")}, watching},
-			[]string{"stream", "list 0", "watch 10"}, "",
+			[]string{"stream", "list 0", "watch 10"},
+			"",
 		},
 		"paged": {
 			[]reply{noStreams, {body: listOf("10", "p2", "a 5")}, {body: listOf("10", "p3", "b 6")}, {body: listOf("10", "", "c 7")}, watching},
-			[]string{"stream", "list 0", "page p2", "page p3", "watch 10"}, "a/5 b/6 c/7",
+			[]string{"stream", "list 0", "page p2", "page p3", "watch 10"},
+			"a/5 b/6 c/7",
 		},
 		"410 between pages: the whole list": {
 			[]reply{noStreams, {body: listOf("10", "p2", "a 5")}, refusal(410, "Expired"), {body: listOf("12", "", "b 11")}, watching},
-			[]string{"stream", "list 0", "page p2", "list 0", "watch 12"}, "b/11",
+			[]string{"stream", "list 0", "page p2", "list 0", "watch 12"},
+			"b/11",
 		},
 		"cut short, then whole": {
 			[]reply{noStreams, {body: listOf("10", "", "a 5", "b 6")[:150]}, {body: streamed(""), open: true}},
-			[]string{"stream", "list 0", "stream"}, "a/5 b/6",
+			[]string{"stream", "list 0", "stream"},
+			"a/5 b/6",
 		},
 		"no JSON, then whole": {
 			[]reply{{body: "<html>", err: nil}, {body: "<html>"}, {body: streamed(""), open: true}},
-			[]string{"stream", "list 0", "stream"}, "a/5 b/6",
+			[]string{"stream", "list 0", "stream"},
+			"a/5 b/6",
 		},
 		"stream cut before its end, then whole": {
 			[]reply{{body: line("ADDED gone 3")}, {body: streamed(""), open: true}},
-			[]string{"stream", "stream"}, "a/5 b/6",
+			[]string{"stream", "stream"},
+			"a/5 b/6",
 		},
 		"refused, then there": {
 			[]reply{{err: syscall.ECONNREFUSED}, {err: syscall.ECONNREFUSED}, {body: streamed(""), open: true}},
-			[]string{"stream", "stream", "stream"}, "a/5 b/6",
+			[]string{"stream", "stream", "stream"},
+			"a/5 b/6",
 		},
 		"no version: watched from the start": {
 			[]reply{noStreams, {body: listOf("", "", "a 5")}, {body: lines("ADDED a 5", "ADDED b 6"), open: true}},
-			[]string{"stream", "list 0", "watch"}, "a/5 b/6",
+			[]string{"stream", "list 0", "watch"},
+			"a/5 b/6",
 		},
 		"a deletion within the streamed list": {
 			[]reply{{body: lines("ADDED a 5", "ADDED x 6", "DELETED x 9") + bookmark("10", true), open: true}},
-			[]string{"stream"}, "a/5",
+			[]string{"stream"},
+			"a/5",
 		},
 		"version too large: asked for without one": {
 			[]reply{tooLarge(), {body: streamed(""), open: true}},
-			[]string{"stream", "stream"}, "a/5 b/6",
+			[]string{"stream", "stream"},
+			"a/5 b/6",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -66,10 +67,8 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, next.err
 	}
 	header := http.Header{"Content-Type": {"application/json"}}
-	for k, v := range next.header {
-		header[k] = v
-	}
-	var answer io.ReadCloser = next.stream
+	maps.Copy(header, next.header)
+	answer := next.stream
 	if answer == nil {
 		answer = &wireBody{text: strings.NewReader(next.body), reply: next, done: r.Context().Done(), closed: make(chan struct{})}
 	}
