@@ -263,6 +263,17 @@ func (r *fakeResource) cut() {
 	}
 }
 
+// lose makes all open watches dead: nothing comes on them any more, not even
+// their end.
+func (r *fakeResource) lose() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range r.streams {
+		s.end.Stop()
+	}
+	r.streams = nil
+}
+
 // compact makes the server forget its history.
 func (r *fakeResource) compact() {
 	r.mu.Lock()
@@ -317,6 +328,7 @@ var (
 	errRefused       = fmt.Errorf("dial tcp 127.0.0.1:6443: %w", syscall.ECONNREFUSED)
 	errBusy          = apierrors.NewGenericServerResponse(http.StatusTooManyRequests, "watch", schema.GroupResource{}, "", "slow down", 0, true)
 	errBusyForAnHour = apierrors.NewGenericServerResponse(http.StatusTooManyRequests, "watch", schema.GroupResource{}, "", "slow down", 3600, true)
+	expiredError     = apierrors.NewResourceExpired("too old resource version")
 	errNotFound      = apierrors.NewGenericServerResponse(http.StatusNotFound, "list", schema.GroupResource{Resource: "widgets"}, "", "", 0, true)
 	errInternal      = apierrors.NewInternalError(fmt.Errorf("etcd is gone"))
 	errNoStreams     = apierrors.NewInvalid(schema.GroupKind{Kind: "ListOptions"}, "", nil)

@@ -3,7 +3,9 @@
 // what has changed. It stands on client-go's reflector, which streams lists
 // where the API server can, follows bookmarks and answers 410 with a new list.
 //
-// Watches are shared: a Set has one per Source, however many subscribe.
+// Watches are shared: a Set has one per Source, however many subscribe, with one
+// store and one copy of each object. Each subscription has an inbox of its own,
+// so that one that is slow holds up nobody else (rule 16).
 //
 //	set := watcher.NewSet(client, watcher.Config{Log: log})
 //	sub := set.Acquire(watcher.Source{Resource: configMaps}, handler)

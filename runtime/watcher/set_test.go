@@ -162,12 +162,12 @@ func TestSubscription_RunsOnceAndReleases(t *testing.T) {
 // break see each object from Listed on without a gap or a repeat (user.handle
 // checks each event against the one before), and end with what the API has.
 func TestSet_NothingLostOrDoubledForUsersThatComeAndGo(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range uint64(60) {
 		bubble(t, func(t *testing.T, b *bed) {
 			rnd := rand.New(rand.NewPCG(seed, 2))
 			users := []*user{b.u}
 			for range 200 {
-				switch rnd.IntN(30) {
+				switch rnd.IntN(34) {
 				case 0, 1:
 					users = append(users, subscribe(t, b.set, watcher.Source{Resource: configMaps}))
 				case 2:
@@ -181,15 +181,27 @@ func TestSet_NothingLostOrDoubledForUsersThatComeAndGo(t *testing.T) {
 				case 4:
 					b.cm.compact()
 				case 5:
-					b.cm.failWith([]error{errRefused, errInternal, errBusy, nil}[rnd.IntN(4)])
+					faults := []error{errRefused, errInternal, errBusy, errForbidden, errNotFound, expiredError, nil}
+					b.cm.failWith(faults[rnd.IntN(len(faults))])
 				case 6:
 					pass(time.Duration(rnd.IntN(90)) * time.Second)
+				case 7:
+					b.cm.lose()
+				case 8:
+					b.cm.mu.Lock()
+					b.cm.cutLists, b.cm.listsExpire, b.cm.closeAtOnce = rnd.IntN(3) == 0, rnd.IntN(3) == 0, rnd.IntN(3) == 0
+					b.cm.mu.Unlock()
+				case 9:
+					b.cm.failWith(errNoStreams, "stream")
 				default:
 					randomChange(b.cm, rnd)
 				}
 			}
 			b.cm.failWith(nil)
-			after(2 * time.Minute)
+			b.cm.mu.Lock()
+			b.cm.cutLists, b.cm.listsExpire, b.cm.closeAtOnce = false, false, false
+			b.cm.mu.Unlock()
+			after(12 * time.Minute) // a dead watch is given up after 10.5 at most
 			for _, u := range users {
 				u.agrees(b.cm)
 			}

@@ -24,8 +24,11 @@ const (
 	// Denied is after the API server answered 403. Waits for someone to grant the verbs;
 	// asks again at least every 5 s.
 	Denied
-	// Absent is while the API server does not have the resource (404). Waits for
-	// its CustomResourceDefinition; asks again at least every 5 s.
+	// Absent is while the API server does not have the resource (404), or not in
+	// the version that is watched. Waits for its CustomResourceDefinition; asks
+	// again at least every 5 s. A CRD that is deleted deletes its objects first, so
+	// their deletions have come; what is in the store still is of a version that is
+	// not served, and is compared with the list when it is again.
 	Absent
 	// Failing is while the API server cannot be reached or fails. Tries again
 	// after 0.8 s, doubling to 30 s, plus up to as much again at random; it starts

@@ -3,6 +3,7 @@ package watcher_test
 import (
 	"bytes"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -125,6 +126,50 @@ func TestState_FailingThenReady(t *testing.T) {
 				t.Errorf("log: %s", log)
 			}
 		})
+	}
+}
+
+// Rule 13: each edge between the phases, told once each. The store keeps what it
+// has in every phase, and what happened meanwhile is seen when it is over.
+func TestState_EveryEdge(t *testing.T) {
+	faults := map[watcher.Phase]error{
+		watcher.Denied: errForbidden, watcher.Absent: errNotFound, watcher.Failing: errRefused,
+	}
+	for from, first := range faults {
+		for to, then := range faults {
+			t.Run(from.String()+" to "+to.String(), func(t *testing.T) {
+				bubble(t, func(t *testing.T, b *bed) {
+					b.cm.failWith(first)
+					b.cm.cut()
+					after(time.Minute)
+					b.u.phase(from)
+					since := b.u.sub.State().Since
+					b.cm.failWith(then)
+					after(time.Minute)
+					b.u.phase(to)
+					if st := b.u.sub.State(); (st.Since == since) != (from == to) || st.Failures < 2 {
+						t.Errorf("%+v, was %s since %s", st, from, since)
+					}
+					b.cm.set("a", 2)
+					b.u.expect()
+					if n := b.u.sub.Store().Len(); n != 2 {
+						t.Errorf("the store has %d objects, want 2", n)
+					}
+					b.cm.failWith(nil)
+					after(time.Minute)
+					b.u.phase(watcher.Ready)
+					if st := b.u.sub.State(); st.Err != nil || st.Failures != 0 {
+						t.Errorf("ready with %+v", st)
+					}
+					b.u.mu.Lock()
+					seen := slices.Clone(b.u.events)
+					b.u.mu.Unlock()
+					if len(seen) != 1 || !strings.HasSuffix(seen[0], " ns/a") {
+						t.Errorf("events %v, want one about a", seen)
+					}
+				})
+			})
+		}
 	}
 }
 
