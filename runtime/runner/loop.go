@@ -17,6 +17,10 @@ const (
 	interrupted              // the running jobs are cancelled; until they end
 )
 
+// maxAlong is how many messages a turn takes in at the most beyond the one that it woke up for, so that a flood holds up neither a stop nor
+// the start of jobs.
+const maxAlong = 32
+
 // loop is one Run. All fields belong to the goroutine of Run.
 type loop[K comparable, M any] struct {
 	r         *Runner[K, M]
@@ -77,7 +81,7 @@ func (l *loop[K, M]) mayStart() bool {
 	return l.open && l.state <= finishing && l.sched.Running() < l.r.cfg.Concurrency && l.sched.Startable() > 0 && !l.r.paused.Load()
 }
 
-// wait sleeps until something happens, and takes it in.
+// wait sleeps until something happens, and takes it in, together with what else is there.
 func (l *loop[K, M]) wait(ctx context.Context) {
 	stop := ctx.Done()
 	if l.state > finishing {
@@ -101,6 +105,21 @@ func (l *loop[K, M]) wait(ctx context.Context) {
 		l.drain()
 	case <-l.in.Force:
 		l.force()
+	}
+	l.takeAlong()
+}
+
+// takeAlong takes in what has come without waiting, up to a bound: a turn for each would cost more than taking it in.
+func (l *loop[K, M]) takeAlong() {
+	for range maxAlong {
+		select {
+		case s := <-l.workers.done:
+			l.finish(s)
+		case batch, ok := <-l.in.Requests:
+			l.accept(batch, ok)
+		default:
+			return
+		}
 	}
 }
 
