@@ -16,7 +16,8 @@ var reconciler = wasmctl.Reconciler{
 		For:  &wasmctl.Watch{Group: "examples.wasmctl.dev", Version: "v1", Kind: kind},
 		Owns: []wasmctl.Watch{{Group: "batch", Version: "v1", Kind: "Job", ControllerOnly: true}},
 		Capabilities: []wasmctl.Capability{
-			{Group: "batch", Resource: "jobs", Verbs: []string{"create", "delete"}},
+			{Group: "batch", Resource: "jobs", Verbs: []string{"list", "create", "delete"}},
+			{Group: "events.k8s.io", Resource: "events", Verbs: []string{"create", "patch"}},
 		},
 		Requires: []string{"cache_list"},
 	},

@@ -21,7 +21,8 @@ var reconciler = wasmctl.Reconciler{
 			{Version: "v1", Kind: "Namespace", MetadataOnly: true, Predicates: []string{"labels", "deletion"}, Mapper: allMirrors},
 		},
 		Capabilities: []wasmctl.Capability{
-			{Resource: "secrets", Verbs: []string{"create", "patch", "delete"}},
+			{Resource: "secrets", Verbs: []string{"get", "create", "patch", "delete"}},
+			{Resource: "namespaces", Verbs: []string{"list"}},
 		},
 		Requires: []string{"declare", "cache_list", "map"},
 	},

@@ -24,8 +24,9 @@ var reconciler = wasmctl.Reconciler{
 			{Version: "v1", Kind: "Service"},
 		},
 		Capabilities: []wasmctl.Capability{
-			{Group: "apps", Resource: "deployments", Verbs: []string{"create", "patch", "delete"}},
+			{Group: "apps", Resource: "deployments", Verbs: []string{"get", "create", "patch", "delete"}},
 			{Resource: "services", Verbs: []string{"create", "patch", "delete"}},
+			{Group: "events.k8s.io", Resource: "events", Verbs: []string{"create", "patch"}},
 		},
 		Config:   map[string]string{"defaultReplicas": "1"},
 		Requires: []string{"declare", "cache_get"},

@@ -7,8 +7,9 @@ import (
 )
 
 // Cache reads the objects that the host watches for this module, Manifest.For,
-// Owns and Watches, without a request to the API server, and needs no
-// capability. It may lag behind the cluster for a moment; the writes of the
+// Owns and Watches, without a request to the API server. The rights that it
+// needs are those of the Client, get and list; none for the kind of Manifest.For.
+// It may lag behind the cluster for a moment; the writes of the
 // object's last run are in it, unless Context.Stale says otherwise. Objects
 // have no metadata.managedFields, and nothing but metadata where the watch is
 // MetadataOnly.
@@ -24,8 +25,8 @@ type Cache struct {
 type CacheListOptions struct {
 	// LabelSelector is written as for kubectl.
 	LabelSelector string
-	// Limit is how many objects a page has; Continue, from List.Continue, asks
-	// for the next one. It stays good whatever changes meanwhile.
+	// Limit is how many objects a page has, 500 if it is not set; Continue, from
+	// List.Continue, asks for the next one. It stays good whatever changes.
 	Limit    int64
 	Continue string
 }
@@ -36,9 +37,9 @@ func (c *Cache) Get(ref ObjectRef) (Object, error) {
 	return object(c.g, &imports.CacheGet, b.End(), ref)
 }
 
-// List returns the objects of ref's kind in ref's namespace, or in all where it
-// has none, ordered by namespace and name: one page of them where opts.Limit is
-// set. ref has no name. It has no resourceVersion.
+// List returns one page of the objects of ref's kind in ref's namespace, or in
+// all where it has none, ordered by namespace and name; see All. ref has no
+// name, and the list has no resourceVersion.
 func (c *Cache) List(ref ObjectRef, opts CacheListOptions) (List, error) {
 	if ref.Name != "" {
 		return List{}, errors.New("cache_list " + ref.String() + ": a list has no name; use Get")
@@ -51,8 +52,8 @@ func (c *Cache) List(ref ObjectRef, opts CacheListOptions) (List, error) {
 	return List{o.Value}, err
 }
 
-// All walks the objects that List returns, page by page: opts.Limit at a time,
-// 500 if it is not set. An error ends the walk.
+// All walks the objects that List returns, page by page: opts.Limit at a time.
+// An error ends the walk.
 //
 //	for obj, err := range ctx.Cache().All(ref, wasmctl.CacheListOptions{}) {
 //		if err != nil {
@@ -61,22 +62,12 @@ func (c *Cache) List(ref ObjectRef, opts CacheListOptions) (List, error) {
 //		...
 //	}
 func (c *Cache) All(ref ObjectRef, opts CacheListOptions) func(yield func(Object, error) bool) {
-	opts.Limit = pageSize(opts.Limit)
 	return pages(func(next string) (List, error) {
 		if next != "" {
 			opts.Continue = next
 		}
 		return c.List(ref, opts)
 	})
-}
-
-// pageSize is limit, or what a page has where nobody says so: some hundreds of
-// kilobytes of objects of the usual size.
-func pageSize(limit int64) int64 {
-	if limit > 0 {
-		return limit
-	}
-	return 500
 }
 
 // pages walks the objects of all pages. list is called with "" at first.

@@ -20,7 +20,8 @@ type declared struct {
 //
 // A run that declares makes no call, so that it can be tested, compared and
 // repeated as a function of its object. The rights that it needs are those of
-// the calls: patch and create, and delete for Prune.
+// the calls: patch and create, and delete for Prune. The field manager is that
+// of the Client.
 //
 // A child without a namespace is in that of the object. All are checked before
 // the first is applied; if one of several cannot be applied all the same, those

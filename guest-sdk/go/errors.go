@@ -223,10 +223,11 @@ func qualify(q qualified) error {
 }
 
 var (
-	errMessage       = errors.New("request[]: cannot be understood")
-	errNotRegistered = errors.New("module: no reconciler; call wasmctl.Register in an init function")
-	errNoFunction    = errors.New("module: no function for this call; the manifest's hooks name those that there are")
-	errTooManyKeys   = errors.New("map: more than 10000 keys")
+	errMessage        = errors.New("request[]: cannot be understood")
+	errNotRegistered  = errors.New("module: no reconciler; call wasmctl.Register in an init function")
+	errNoFunction     = errors.New("module: no function for this call; the manifest's hooks name those that there are")
+	errTooManyKeys    = errors.New("map: more than 10000 keys")
+	errPolicyDeclares = errors.New("error_policy: its Action declares something; only that of Reconcile and Finalize may")
 )
 
 // maxKeys is how many objects one event may concern (abi/ABI.md).

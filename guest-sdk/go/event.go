@@ -17,7 +17,10 @@ const (
 // Event is what `kubectl events` shows of an object: something that happened to
 // it. It is for people and is gone after an hour; what is to be kept belongs in
 // a condition. The host counts equal ones instead of writing each, and bounds
-// how many there are.
+// how many there are: that there is no error says that the event was taken, not
+// that it was written. The right that it needs is
+//
+//	{Group: "events.k8s.io", Resource: "events", Verbs: []string{"create", "patch"}}
 type Event struct {
 	// Type is, if empty, EventNormal.
 	Type EventType

@@ -87,7 +87,11 @@ func (g *guest) errorPolicy(dst []byte) []byte {
 	if g.reconciler.ErrorPolicy == nil {
 		return appendFailed(dst, errNoFunction)
 	}
-	return appendResult(dst, g.reconciler.ErrorPolicy(&g.ctx, g.object(), g.ctx.in.failed()), nil)
+	action := g.reconciler.ErrorPolicy(&g.ctx, g.object(), g.ctx.in.failed())
+	if action.declared != nil {
+		return appendFailed(dst, errPolicyDeclares)
+	}
+	return appendResult(dst, action, nil)
 }
 
 // mapEvent writes the keys that an event concerns: {keys} or {error}.
@@ -101,11 +105,19 @@ func (g *guest) mapEvent(dst []byte) []byte {
 	if err != nil {
 		return appendFailed(dst, err)
 	}
-	if len(keys) > maxKeys {
+	// What can be the name of no object concerns nobody: keys often come from what
+	// users write into labels and annotations.
+	list := make([]ObjectKey, 0, len(keys))
+	for _, k := range keys {
+		if k.valid() {
+			list = append(list, k)
+		}
+	}
+	if len(list) > maxKeys {
 		return appendFailed(dst, Permanent(errTooManyKeys))
 	}
 	b := wire.NewBuilder(dst)
-	if err := b.Value("keys", keys); err != nil {
+	if err := b.Value("keys", list); err != nil {
 		return appendFailed(dst, Permanent(err))
 	}
 	return b.End()

@@ -50,7 +50,9 @@ func (c *Client) List(ref ObjectRef, opts ListOptions) (List, error) {
 //
 //	for obj, err := range ctx.Client().All(ref, wasmctl.ListOptions{}) {
 func (c *Client) All(ref ObjectRef, opts ListOptions) func(yield func(Object, error) bool) {
-	opts.Limit = pageSize(opts.Limit)
+	if opts.Limit <= 0 {
+		opts.Limit = 500 // some hundreds of kilobytes of objects of the usual size
+	}
 	return pages(func(next string) (List, error) {
 		if next != "" { // the first page says for all of them which state it is
 			opts.Continue, opts.ResourceVersion, opts.ResourceVersionMatch = next, "", ""

@@ -25,7 +25,9 @@ type Manifest struct {
 	// Watches are kinds whose objects concern others; see Watch.Map.
 	Watches []Watch `json:"watches,omitempty"`
 
-	// Capabilities are the rights that the Client needs. Watching needs none.
+	// Capabilities are the rights that the Client, the Cache, events and declared
+	// results need. Watching needs none, and reading the kind of For and writing
+	// its status need none.
 	Capabilities []Capability `json:"capabilities,omitempty"`
 	// Finalizer is the name under which Reconciler.Finalize holds the objects, as
 	// Kubernetes wants it: "example.com/cleanup".

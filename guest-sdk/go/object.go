@@ -2,6 +2,7 @@ package wasmctl
 
 import (
 	"time"
+	"unicode/utf8"
 
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
 )
@@ -44,6 +45,14 @@ func NewObject(v any) (Object, error) {
 // cluster-scoped kind.
 type ObjectKey struct {
 	Namespace, Name string
+}
+
+// valid reports whether an object may have that name; the host refuses others
+// (abi/ABI.md, section 4).
+func (k ObjectKey) valid() bool {
+	const most = 253 // bytes of a name in Kubernetes
+	return k.Name != "" && len(k.Name) <= most && len(k.Namespace) <= most &&
+		utf8.ValidString(k.Name) && utf8.ValidString(k.Namespace)
 }
 
 // AppendMsgpack writes the key as it stands in messages.

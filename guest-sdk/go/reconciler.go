@@ -15,20 +15,24 @@ type Reconciler struct {
 	// Finalize cleans up what the garbage collector does not know, in the place
 	// of Reconcile, once obj was asked to be deleted. The host puts
 	// Manifest.Finalizer on each object before its first Reconcile, and takes it
-	// off after the first Finalize without an error: until then the object
-	// stays. Like Reconcile it may be called again: what is gone already is no
-	// error. To wait for something, return an error with RetryAfter. Optional;
-	// it goes with Manifest.Finalizer.
+	// off after the first Finalize that returns neither an error nor Requeue:
+	// until then the object stays, and with Requeue it is called again, to wait
+	// for something that takes its time. It may also be called again after it
+	// succeeded: what is gone already is no error. Optional; it goes with
+	// Manifest.Finalizer.
 	Finalize func(ctx *Context, obj Object) (Action, error)
 	// ErrorPolicy says what to do after a failed run, also after one that
 	// panicked or took too long: then it runs in a fresh instance. It is called
-	// once for each, and what it says counts except after a permanent error.
-	// Without one the host's back-off decides. Optional.
+	// once for each, and what it says counts except after a permanent error. It
+	// declares nothing: its Action is AwaitChange or Requeue. Without one the
+	// host's back-off decides. Optional.
 	ErrorPolicy func(ctx *Context, obj Object, failure Failure) Action
 	// Configure is given all settings when an instance of the module starts and
-	// when they change. An error refuses them: the module is not loaded, or goes
-	// on with those it had. What it keeps in variables is there in later runs of
-	// this instance. Optional; Context.Config works without it.
+	// before its next call when they have changed. An error refuses them: the
+	// module is not loaded, or all instances go on with those they had. What it
+	// keeps in variables is there in later runs of this instance; nothing of
+	// earlier settings may stay. It calls nothing but Context.Config. Optional;
+	// Context.Config works without it.
 	Configure func(ctx *Context, settings map[string]string) error
 }
 

@@ -22,9 +22,9 @@ type Watch struct {
 	// Deletes asks for Reconcile, without an object, after an object is gone.
 	// Only read in Manifest.For.
 	Deletes bool `json:"deletes,omitempty"`
-	// Map says which objects an event concerns: "owner", or "label:KEY" or
-	// "annotation:KEY", whose value is a name or "namespace/name". Only read in
-	// Manifest.Watches.
+	// Map says which objects an event concerns: "owner"; "label:KEY", whose value
+	// is a name in the same namespace; or "annotation:KEY", whose value is such a
+	// name or "namespace/name". Only read in Manifest.Watches.
 	Map string `json:"map,omitempty"`
 	// Mapper says it where Map cannot: it stands in its place.
 	Mapper Mapper `json:"-"`
@@ -45,8 +45,10 @@ type Watch struct {
 // Mapper returns the objects that an event of a watched object concerns: which
 // of those that the module reconciles are to be looked at. It is asked for each
 // event, so that a change that moves an object from one to another is to name
-// both; look at Old and New. An error is logged, and the event tried again
-// later. ctx has the cache, the settings and the log; it has no object.
+// both; look at Old and New. (Some events may be merged into one: then Old is
+// that of the first.) Keys that no object has do no harm. After an error it is
+// asked again later. ctx has the Cache, the settings and the log; it has no
+// object, and its Client answers that it is not available here.
 type Mapper func(ctx *Context, event WatchEvent) ([]ObjectKey, error)
 
 // Filter reports whether an event is to be looked at at all. ctx is that of a

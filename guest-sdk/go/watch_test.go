@@ -87,8 +87,29 @@ func TestCall_FunctionsThatAreMissingAreErrors(t *testing.T) {
 	equal(t, []string{got.String("error", "message"), got.String("error", "reason")}, []string{"no", "Bad"})
 }
 
-func TestMap_TooManyOrUnreadableKeysAreAnError(t *testing.T) {
-	for _, keys := range [][]ObjectKey{make([]ObjectKey, maxKeys+1), {{Name: "\xff"}}} {
+func TestMap_KeysThatNoObjectCanHaveAreLeftOut(t *testing.T) {
+	long := strings.Repeat("x", 254)
+	g := &guest{host: &scriptHost{}, reconciler: &Reconciler{Manifest: Manifest{Watches: []Watch{{
+		Kind: "ConfigMap", Mapper: func(*Context, WatchEvent) ([]ObjectKey, error) {
+			return []ObjectKey{{"a", ""}, {"a", "\xff"}, {"\xff", "b"}, {"a", long}, {long, "b"}, {"a", "b"}}, nil
+		},
+	}}}}}
+	v := Value{g.call("map", golden(t, "event-listed"))}
+	equal(t, []any{v.Len("keys"), v.Exists("error")}, []any{1, false})
+}
+
+func TestErrorPolicy_ThatDeclaresIsAnError(t *testing.T) {
+	g := &guest{host: &scriptHost{}, reconciler: &Reconciler{ErrorPolicy: func(*Context, Object, Failure) Action { return Apply() }}}
+	v := Value{g.call("error_policy", golden(t, "failure-trap"))}
+	equal(t, []any{v.Exists("error", "message"), v.Exists("apply")}, []any{true, false})
+}
+
+func TestMap_TooManyKeysAreAnError(t *testing.T) {
+	many := make([]ObjectKey, maxKeys+1)
+	for i := range many {
+		many[i].Name = "a"
+	}
+	for _, keys := range [][]ObjectKey{many} {
 		g := &guest{host: &scriptHost{}, reconciler: &Reconciler{Manifest: Manifest{Watches: []Watch{{
 			Kind: "ConfigMap", Mapper: func(*Context, WatchEvent) ([]ObjectKey, error) { return keys, nil },
 		}}}}}

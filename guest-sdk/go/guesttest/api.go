@@ -5,6 +5,7 @@ import (
 	"time"
 
 	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
+	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/entry"
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
 )
 
@@ -64,6 +65,11 @@ func (h *Host) do(op string, m map[string]any) (any, *failure) {
 }
 
 func (h *Host) dispatch(op string, m map[string]any, c *Call) (any, *failure) {
+	if !works(op, h.entered) {
+		return nil, &failure{wasmctl.Error{
+			Status: wasmctl.StatusUnavailable, Reason: "Unavailable", Message: op + " cannot be used in " + h.entered,
+		}}
+	}
 	switch op {
 	case "config_get":
 		return h.setting(str(m, "key")), nil
@@ -112,6 +118,18 @@ func (h *Host) carryOut(r *request) (any, *failure) {
 		return h.cacheList(r)
 	}
 	return nil, &failure{wasmctl.Error{Status: wasmctl.StatusUnsupported, Reason: "Unsupported", Message: "guesttest does not serve " + r.op}}
+}
+
+// works reports whether an operation can be used in an entry function (abi/ABI.md,
+// section 5).
+func works(op, entered string) bool {
+	switch entered {
+	case entry.Map, entry.Filter:
+		return op == "config_get" || op == "cache_get" || op == "cache_list"
+	case entry.Configure:
+		return op == "config_get"
+	}
+	return true
 }
 
 // setting returns one setting, or all.

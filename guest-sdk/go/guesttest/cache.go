@@ -79,6 +79,9 @@ func (h *Host) cacheList(r *request) (any, *failure) {
 		return nil, fail
 	}
 	limit, _ := r.msg["limit"].(int64)
+	if limit <= 0 {
+		limit = 500
+	}
 	meta := map[string]any{}
 	items := []any{}
 	last := id{}
@@ -96,7 +99,7 @@ func (h *Host) cacheList(r *request) (any, *failure) {
 		case !ok:
 			continue
 		}
-		if limit > 0 && int64(len(items)) == limit {
+		if int64(len(items)) == limit {
 			meta["continue"] = base64.RawURLEncoding.EncodeToString([]byte(last.namespace + "/" + last.name))
 			break
 		}

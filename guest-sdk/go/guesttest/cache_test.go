@@ -9,8 +9,8 @@ import (
 	"github.com/wasmctl/wasmctl/guest-sdk/go/guesttest"
 )
 
-// reading runs f as a module without any capability that watches ConfigMaps and
-// the metadata of Secrets.
+// reading runs f as a module that watches ConfigMaps and the metadata of Secrets,
+// and may read them and record events, and nothing else.
 func reading(t *testing.T, host *guesttest.Host, f func(ctx *wasmctl.Context, c *wasmctl.Cache)) {
 	t.Helper()
 	result := host.Reconcile(wasmctl.Reconciler{
@@ -19,6 +19,11 @@ func reading(t *testing.T, host *guesttest.Host, f func(ctx *wasmctl.Context, c 
 			Watches: []wasmctl.Watch{
 				{Kind: "ConfigMap", Map: "owner", LabelSelector: "app"},
 				{Kind: "Secret", Map: "owner", MetadataOnly: true},
+				{Kind: "Service", Map: "owner"},
+			},
+			Capabilities: []wasmctl.Capability{
+				{Resource: "configmaps", Verbs: []string{"get", "list"}}, {Resource: "secrets", Verbs: []string{"get"}},
+				{Resource: "pods", Verbs: []string{"get"}}, {Group: "events.k8s.io", Resource: "events", Verbs: []string{"create", "patch"}},
 			},
 		},
 		Reconcile: func(ctx *wasmctl.Context, _ wasmctl.Object) (wasmctl.Action, error) {
@@ -55,6 +60,8 @@ func TestCache_HasWhatIsWatchedAndNothingElse(t *testing.T) {
 		equal(t, []any{s.Name(), s.Exists("data"), err}, []any{"s", false, nil})
 		_, err = c.Get(ref)
 		equal(t, wasmctl.IsNotSynced(err), true)
+		_, err = c.Get(wasmctl.ObjectRef{APIVersion: "v1", Kind: "Service", Namespace: "default", Name: "a"})
+		equal(t, wasmctl.IsDenied(err), true)
 		_, err = c.Get(wasmctl.ObjectRef{APIVersion: "v1", Kind: "Pod", Namespace: "default", Name: "a"})
 		e, ok := wasmctl.AsError(err)
 		if !ok || e.Status != wasmctl.StatusBadRequest || !strings.Contains(e.Message, "Manifest.Watches") {

@@ -73,15 +73,23 @@ func (h *Host) prepare(owner map[string]any, c any) (map[string]any, *failure) {
 	case !scoped && home != "":
 		meta["namespace"] = home
 	}
+	if meta["generateName"] != nil {
+		return nil, badRequest("metadata.generateName: a child has a name that stays the same")
+	}
 	if idOf(child) == idOf(owner) {
 		return nil, badRequest("it is the reconciled object itself")
 	}
 	refs, _ := meta["ownerReferences"].([]any)
 	kept := []any{}
 	for _, ref := range refs {
-		if str(ref, "uid") != str(owner, "metadata", "uid") {
-			kept = append(kept, ref)
+		m, _ := ref.(map[string]any)
+		if str(m, "uid") == str(owner, "metadata", "uid") {
+			continue
 		}
+		if m["controller"] == true {
+			return nil, badRequest("metadata.ownerReferences: " + str(m, "kind") + " " + str(m, "name") + " cannot be its controller: the reconciled object is")
+		}
+		kept = append(kept, ref)
 	}
 	meta["ownerReferences"] = append(kept, map[string]any{
 		"apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": str(owner, "metadata", "name"),

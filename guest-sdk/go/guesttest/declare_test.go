@@ -69,6 +69,11 @@ func TestDeclare_RefusesWhatAHostRefusesBeforeAnythingIsWritten(t *testing.T) {
 		"InvalidChild 3": wasmctl.Apply(child("a"), elsewhere),
 		"InvalidChild 4": wasmctl.Apply(child("a"), greeting()),
 		"InvalidChild 5": wasmctl.Apply(child("a"), wasmctl.Map{"kind": "ConfigMap"}),
+		"InvalidChild 7": wasmctl.Apply(child("a"), wasmctl.Map{
+			"apiVersion": "v1", "kind": "ConfigMap", "metadata": wasmctl.Map{"name": "x", "ownerReferences": []any{
+				wasmctl.OwnerReference{APIVersion: "v1", Kind: "Other", Name: "boss", UID: "1", Controller: true},
+			}},
+		}),
 		"InvalidChild 6": wasmctl.Apply(child("a"), "text"),
 		"Denied":         wasmctl.Apply(child("a"), wasmctl.Map{"apiVersion": "v1", "kind": "Secret", "metadata": wasmctl.Map{"name": "x"}}),
 	}

@@ -200,7 +200,7 @@ func (h *Host) mapped(r wasmctl.Reconciler, w *wasmctl.Watch, c change) []wasmct
 			continue
 		}
 		namespace, name, found := strings.Cut(value, "/")
-		if !found {
+		if !found || how == "label" {
 			namespace, name = c.at.namespace, value
 		}
 		keys = append(keys, wasmctl.ObjectKey{Namespace: namespace, Name: name})

@@ -15,6 +15,7 @@ const finalizer = "example.com/cleanup"
 func TestFinalizer_IsAddedCleanedUpAndRemoved(t *testing.T) {
 	var calls []string
 	var failing error
+	next := wasmctl.AwaitChange()
 	r := declaring(func(obj wasmctl.Object) (wasmctl.Action, error) {
 		equal(t, obj.Strings("metadata", "finalizers"), []string{finalizer})
 		calls = append(calls, "reconcile")
@@ -24,7 +25,7 @@ func TestFinalizer_IsAddedCleanedUpAndRemoved(t *testing.T) {
 	r.Finalize = func(_ *wasmctl.Context, obj wasmctl.Object) (wasmctl.Action, error) {
 		equal(t, obj.IsDeleting(), true)
 		calls = append(calls, "finalize")
-		return wasmctl.AwaitChange().Status(wasmctl.Map{"done": true}), failing
+		return next.Status(wasmctl.Map{"done": true}), failing
 	}
 	host := guesttest.New(t, greeting())
 	host.Run(r)
@@ -32,7 +33,11 @@ func TestFinalizer_IsAddedCleanedUpAndRemoved(t *testing.T) {
 	failing = errors.New("not yet")
 	runs := host.Run(r)
 	equal(t, []any{len(runs) > 0, runs[0].BackOff, host.Get(ref).IsDeleting(), host.Get(ref).Bool("status", "done")}, []any{true, true, true, true})
-	failing = nil
+	failing, next = nil, wasmctl.Requeue(time.Minute) // it waits for something
+	host.Advance(time.Minute)
+	host.Run(r)
+	equal(t, host.Get(ref).IsDeleting(), true)
+	next = wasmctl.AwaitChange()
 	host.Advance(time.Minute)
 	host.Run(r)
 	equal(t, host.Get(ref).Exists(), false)
@@ -133,6 +138,9 @@ func TestHooks_MapFilterAndConfigureAreCalled(t *testing.T) {
 	r.Manifest.Watches = []wasmctl.Watch{{Kind: "ConfigMap", Mapper: func(ctx *wasmctl.Context, e wasmctl.WatchEvent) ([]wasmctl.ObjectKey, error) {
 		if e.Type == wasmctl.WatchDeleted {
 			return nil, errors.New("boom")
+		}
+		if _, err := ctx.Client().Get(ref, wasmctl.GetOptions{}); !wasmctl.IsUnavailable(err) {
+			t.Errorf("a request in map: %v", err)
 		}
 		_, err := ctx.Cache().Get(ref)
 		return []wasmctl.ObjectKey{e.Key}, err

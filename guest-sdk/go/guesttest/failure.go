@@ -87,15 +87,12 @@ func (h *Host) valid(r *request, obj map[string]any) *failure {
 
 var verbs = map[string]string{
 	"api_get": "get", "api_list": "list", "api_create": "create", "api_update": "update", "api_patch": "patch",
-	"api_apply": "patch", "api_delete": "delete",
+	"api_apply": "patch", "api_delete": "delete", "cache_get": "get", "cache_list": "list",
 }
 
 // allowed checks the request against what the host gives every module, and the
 // manifest's capabilities.
 func (h *Host) allowed(r *request) *failure {
-	if verbs[r.op] == "" {
-		return nil // the cache has what is watched, which needs none
-	}
 	need := wasmctl.Capability{Group: r.id.group, Resource: h.plural(r.ref.Kind), Verbs: []string{verbs[r.op]}}
 	if r.sub != "" {
 		need.Subresources = []string{r.sub}

@@ -39,6 +39,8 @@ func (h *Host) Filter(r wasmctl.Reconciler, event wasmctl.WatchEvent) bool {
 	if err != nil {
 		h.t.Fatalf("guesttest: filter: %v", err)
 	}
+	h.entered = entry.Filter
+	defer func() { h.entered = "" }()
 	return entry.Keep(functions{h}, r, b)
 }
 

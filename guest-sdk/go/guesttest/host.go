@@ -36,6 +36,7 @@ type Host struct {
 
 	manifest wasmctl.Manifest     // of the current run
 	running  *wasmctl.EventObject // its object
+	entered  string               // the entry function that was called
 	held     []byte               // for Take
 }
 

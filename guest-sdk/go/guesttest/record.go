@@ -25,6 +25,12 @@ func (h *Host) record(m map[string]any) (any, *failure) {
 	if e.Regarding == nil {
 		e.Regarding = h.running
 	}
+	r := &request{id: id{group: "events.k8s.io"}, ref: wasmctl.ObjectRef{Kind: "Event", Namespace: e.Regarding.Namespace}}
+	for _, r.op = range []string{"api_create", "api_patch"} {
+		if fail := h.allowed(r); fail != nil {
+			return nil, fail
+		}
+	}
 	e.Note = e.Note[:min(len(e.Note), maxNote)]
 	h.events = append(h.events, e)
 	return nil, nil

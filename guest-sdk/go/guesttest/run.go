@@ -60,7 +60,7 @@ func (h *Host) Reconcile(r wasmctl.Reconciler, ref wasmctl.ObjectRef) Result {
 	action, failure := h.enter(r, name, h.request(ref, obj, runs))
 	if failure == nil {
 		delete(h.failed, ref)
-		if name == entry.Finalize {
+		if _, again := action.Requeued(); name == entry.Finalize && !again {
 			h.removeFinalizer(ref)
 		}
 		return Result{Action: action}
@@ -165,6 +165,8 @@ func (h *Host) invoke(r wasmctl.Reconciler, name string, msg map[string]any) []b
 	if err != nil {
 		h.t.Fatalf("guesttest: %s: %v", name, err)
 	}
+	h.entered = name
+	defer func() { h.entered = "" }()
 	return entry.Call(functions{h}, r, name, b)
 }
 
