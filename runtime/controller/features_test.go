@@ -1,0 +1,323 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
+	"github.com/wasmctl/wasmctl/runtime/applier"
+	"github.com/wasmctl/wasmctl/runtime/queue"
+	"github.com/wasmctl/wasmctl/runtime/queue/trigger"
+)
+
+// hooks is the guest's map and filter.
+type hooks struct {
+	mapped func(*abi.Event) ([]abi.Key, error)
+	filter func(*abi.Event) (bool, error)
+}
+
+func (h hooks) Map(_ context.Context, ev *abi.Event) ([]abi.Key, error) { return h.mapped(ev) }
+func (h hooks) Filter(_ context.Context, ev *abi.Event) (bool, error)   { return h.filter(ev) }
+
+func (f *fixture) createSecret(name string, labels map[string]string) *corev1.Secret {
+	f.t.Helper()
+	s, err := f.client.CoreV1().Secrets(f.ns).Create(f.t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}, metav1.CreateOptions{})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return s
+}
+
+func (f *fixture) patch(name, json string) {
+	f.t.Helper()
+	_, err := f.client.CoreV1().ConfigMaps(f.ns).Patch(f.t.Context(), name, types.MergePatchType, []byte(json), metav1.PatchOptions{})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// A watch with a mapper triggers the object that a label names, before and
+// after it changes.
+func TestController_LabelSaysWhoIsConcerned(t *testing.T) {
+	f := newFixture(t, ok, func(c *Config) {
+		c.Related[0].Map = queue.Label{Key: "for", Target: queue.Target{Resource: "secrets"}}.Map
+	}).synced()
+	f.create("a")
+	f.wantOutcome("a", of("a", abi.ReasonObjectUpdated))
+	f.createSecret("s", map[string]string{"for": "a"})
+	f.wantOutcome("a, for the secret", of("a", abi.ReasonRelated))
+	f.wantStop(nil)
+}
+
+// The guest's map decides, off the watch; a failing one is asked again.
+func TestController_GuestMapsEvents(t *testing.T) {
+	calls := 0
+	f := newFixture(t, ok, func(c *Config) {
+		c.Related[0].Map = nil
+		c.Hooks = hooks{mapped: func(ev *abi.Event) ([]abi.Key, error) {
+			if calls++; calls == 1 {
+				return nil, errors.New("not now")
+			}
+			return []abi.Key{{Name: "a"}}, nil
+		}}
+	}).synced()
+	f.create("a")
+	f.wantOutcome("a", of("a", abi.ReasonObjectUpdated))
+	f.createSecret("s", nil)
+	o := f.wantOutcome("a, for the secret", of("a", abi.ReasonRelated))
+	if o.Reasons.First.Ref.Name != "s" {
+		t.Errorf("reason %v", o.Reasons.First)
+	}
+	f.wantStop(nil)
+}
+
+// Rule 23: an event that changes nothing of interest triggers nothing, and
+// still updates the store; the guest's filter is asked where the predicates
+// say so.
+func TestController_PredicatesHideEvents(t *testing.T) {
+	f := newFixture(t, ok, func(c *Config) { c.For.Predicates = []string{"labels"} }).synced()
+	f.create("a")
+	f.wantOutcome("a", of("a", abi.ReasonObjectUpdated))
+	f.patch("a", `{"data": {"hidden": "yes"}}`)
+	until(t, "the store has it", func() bool {
+		b, err := f.cache.Get(f.cfg.For.Resource, abi.Key{Namespace: f.ns, Name: "a"})
+		return err == nil && slices.Contains(slices.Collect(maps.Keys(decode(t, b)["data"].(map[string]any))), "hidden")
+	})
+	f.patch("a", `{"metadata": {"labels": {"seen": "yes"}}}`)
+	o := f.wantOutcome("a", of("a", abi.ReasonObjectUpdated))
+	if st := f.Stats(); st.Started != 2 || len(o.Reasons.More) != 0 {
+		t.Errorf("%d runs, the last for %v; want 2", st.Started, o.Reasons)
+	}
+	f.wantStop(nil)
+}
+
+func decode(t *testing.T, b []byte) map[string]any {
+	t.Helper()
+	m := map[string]any{"data": map[string]any{}}
+	o, err := abi.DecodeObject(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	maps.Copy(m, o)
+	return m
+}
+
+// Several namespaces are watched one by one, and no other.
+func TestController_SeveralNamespaces(t *testing.T) {
+	cluster := devclustertest.Shared(t)
+	second, other := devclustertest.Namespace(t, cluster), devclustertest.Namespace(t, cluster)
+	f := newFixture(t, ok, func(c *Config) { c.For.Namespaces = append(c.For.Namespaces, second) }).synced()
+	for _, ns := range []string{other, second, f.ns} {
+		if _, err := f.client.CoreV1().ConfigMaps(ns).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seen := map[string]bool{}
+	for len(seen) < 2 {
+		seen[f.wantOutcome("a", of("a", abi.ReasonObjectUpdated)).Key.Namespace] = true
+	}
+	if seen[other] {
+		t.Error("an object of a namespace that is not watched was reconciled")
+	}
+	f.wantStop(nil)
+}
+
+// Watches come and go while the controller runs; the others go on.
+func TestController_WatchesComeAndGo(t *testing.T) {
+	f := newFixture(t, ok, func(c *Config) { c.Related = nil }).synced()
+	f.create("a")
+	f.wantOutcome("a", of("a", abi.ReasonObjectUpdated))
+	w := secrets(f.ns)
+	w.Map = queue.Label{Key: "for", Target: queue.Target{Resource: "secrets"}}.Map
+	h, err := f.AddWatch(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f.createSecret("s", map[string]string{"for": "a"})
+	f.wantOutcome("a, for the secret", of("a", abi.ReasonRelated))
+	if n := len(f.cfg.Watches.States()); n != 2 {
+		t.Errorf("%d watches, want 2", n)
+	}
+	f.RemoveWatch(h)
+	f.RemoveWatch(h)
+	if n := len(f.cfg.Watches.States()); n != 1 {
+		t.Errorf("%d watches after the removal, want 1", n)
+	}
+	f.create("b")
+	f.wantOutcome("b", of("b", abi.ReasonObjectUpdated))
+	f.wantStop(nil)
+	if n := len(f.cfg.Watches.States()); n != 0 {
+		t.Errorf("%d watches after the end, want 0", n)
+	}
+}
+
+// Triggers besides watches: for named objects, and for all at low priority.
+func TestController_TriggersAskForReconciles(t *testing.T) {
+	triggers := make(chan trigger.Trigger)
+	f := newFixture(t, ok, func(c *Config) { c.Triggers = []trigger.Source{trigger.Chan{C: triggers}} }).synced()
+	f.create("a")
+	f.create("b")
+	for range 2 {
+		f.wantOutcome("a or b", func(o applier.Outcome) bool { return o.Reasons.First.Type == abi.ReasonObjectUpdated })
+	}
+	triggers <- trigger.Trigger{Refs: []abi.Key{{Namespace: f.ns, Name: "b"}}}
+	f.wantOutcome("b", of("b", abi.ReasonTriggered))
+	if n := f.TriggerAll(t.Context(), abi.ReasonResync); n != 2 {
+		t.Errorf("triggered %d objects, want 2", n)
+	}
+	f.wantOutcome("a", of("a", abi.ReasonResync))
+	f.wantStop(nil)
+}
+
+// A paused controller keeps what is asked for; an object with the annotation is
+// not reconciled until it is taken off.
+func TestController_PausesAsAWholeAndPerObject(t *testing.T) {
+	f := newFixture(t, ok, func(c *Config) { c.For.Predicates = []string{"labels"} }).synced()
+	f.Pause()
+	f.create("a")
+	until(t, "the request is there", func() bool { return f.Stats().Ready == 1 })
+	if st := f.Stats(); st.Started != 0 || !st.Paused {
+		t.Errorf("%+v", st)
+	}
+	f.Resume()
+	f.wantOutcome("a", of("a", abi.ReasonObjectUpdated))
+	f.patch("a", `{"metadata": {"annotations": {"wasmctl.dev/paused": "true"}}}`)
+	f.wantOutcome("a, paused", func(o applier.Outcome) bool { return errors.Is(o.Err, applier.ErrPaused) })
+	f.patch("a", `{"metadata": {"annotations": {"wasmctl.dev/paused": null}}}`)
+	f.wantOutcome("a", func(o applier.Outcome) bool { return o.Err == nil })
+	f.wantStop(nil)
+}
+
+// A standby syncs its caches and fills its queue, and starts when it is
+// elected.
+func TestController_StandbyIsWarm(t *testing.T) {
+	active := make(chan struct{})
+	f := newFixture(t, ok, func(c *Config) { c.Active = active }).synced()
+	f.create("a")
+	until(t, "the request is there", func() bool { return f.Stats().Ready == 1 })
+	if b, err := f.cache.Get(f.cfg.For.Resource, abi.Key{Namespace: f.ns, Name: "a"}); err != nil || b == nil {
+		t.Errorf("the cache of a standby: %v", err)
+	}
+	if st := f.Stats(); st.Started != 0 {
+		t.Errorf("%d reconciles of a standby", st.Started)
+	}
+	close(active)
+	f.wantOutcome("a", of("a", abi.ReasonObjectUpdated))
+	f.wantStop(nil)
+}
+
+// The cache answers for what is watched, in order and in pages, and says why
+// where it cannot.
+func TestCache_AnswersForWhatIsWatched(t *testing.T) {
+	f := newFixture(t, ok, nil).synced()
+	for i := range 5 {
+		f.createSecret(fmt.Sprintf("s%d", i), map[string]string{"odd": fmt.Sprint(i%2 == 1)})
+	}
+	gvr := schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	until(t, "the store has all", func() bool {
+		objects, _, _, err := f.cache.List(gvr, f.ns, labels.Everything(), abi.Key{}, 10)
+		return err == nil && len(objects) == 5
+	})
+	odd, err := labels.Parse("odd=false")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	var last abi.Key
+	for more := true; more; {
+		var page [][]byte
+		if page, more, last, err = f.cache.List(gvr, "", odd, last, 2); err != nil {
+			t.Fatal(err)
+		}
+		for _, b := range page {
+			names = append(names, decode(t, b)["metadata"].(map[string]any)["name"].(string))
+		}
+	}
+	if !slices.Equal(names, []string{"s0", "s2", "s4"}) {
+		t.Errorf("pages have %v", names)
+	}
+	gvr.Resource = "pods"
+	_, err = f.cache.Get(gvr, abi.Key{Namespace: f.ns, Name: "s0"})
+	if e, ok := errors.AsType[*CacheError](err); !ok || e.Status() != abi.StatusBadRequest {
+		t.Errorf("a resource that is not watched: %v", err)
+	}
+	f.wantStop(nil)
+	_, err = NewCache().Get(gvr, abi.Key{Name: "a"})
+	if err == nil {
+		t.Error("an empty cache has answered")
+	}
+}
+
+// Children are found by the uid of their controller, and only of owned kinds.
+func TestCache_KnowsTheChildrenOfAnOwner(t *testing.T) {
+	f := newFixture(t, ok, nil).synced()
+	a := f.create("a")
+	isController := true
+	for name, controller := range map[string]*bool{"mine": &isController, "not-controlled": nil} {
+		_, err := f.client.CoreV1().Secrets(f.ns).Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "v1", Kind: "ConfigMap", Name: "a", UID: a.UID, Controller: controller},
+		}}}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	children := func() (names []string) {
+		f.cache.Children(abi.Key{}, string(a.UID), func(_ schema.GroupVersionResource, child abi.Key, _, _ string) bool {
+			names = append(names, child.Name)
+			return true
+		})
+		return names
+	}
+	until(t, "the child is known", func() bool { return slices.Equal(children(), []string{"mine"}) })
+	if err := f.client.CoreV1().Secrets(f.ns).Delete(t.Context(), "mine", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the child is gone", func() bool { return len(children()) == 0 })
+	f.wantStop(nil)
+}
+
+// Rule 22: a run sees what the object's previous run wrote.
+func TestController_RunSeesTheWritesOfTheRunBefore(t *testing.T) {
+	client := make(chan kubernetes.Interface, 1)
+	var turn atomic.Int64
+	f := newFixture(t, func(ctx context.Context, req *abi.Request) (abi.Result, error) {
+		c := <-client
+		defer func() { client <- c }()
+		seen, _ := decode(t, req.Object)["data"].(map[string]any)["turn"].(string)
+		if n := turn.Load(); n > 0 && seen != fmt.Sprint(n) {
+			t.Errorf("run %s sees turn %q, want %d (stale %t)", req.ID, seen, n, req.Stale)
+		}
+		cm, err := c.CoreV1().ConfigMaps(req.Key.Namespace).Patch(ctx, req.Key.Name, types.MergePatchType,
+			fmt.Appendf(nil, `{"data": {"turn": "%d"}}`, turn.Add(1)), metav1.PatchOptions{})
+		if err != nil {
+			return abi.Result{}, err
+		}
+		abi.RunFrom(ctx).Wrote(abi.Write{Op: abi.OpAPIPatch, Version: "v1", Resource: "configmaps", Key: req.Key, UID: string(cm.UID), ResourceVersion: cm.ResourceVersion})
+		return abi.Result{Action: abi.Action{Requeue: true}}, nil
+	}, func(c *Config) { c.AwaitWrites = time.Minute }).synced()
+	f.create("a")
+	client <- f.client
+	for range 10 {
+		if o := f.wantOutcome("a", func(o applier.Outcome) bool { return o.Key.Name == "a" }); o.Writes != 1 || o.Stale || o.Err != nil {
+			t.Errorf("%d writes, stale %t, %v", o.Writes, o.Stale, o.Err)
+		}
+	}
+	f.wantStop(nil)
+}
