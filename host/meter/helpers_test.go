@@ -28,6 +28,8 @@ type tank struct {
 	granted     int64 // by refills and at the start of a call
 	budget      int64 // no more is granted; 0 is not bounded
 	refills     int
+	lowest      int64           // the counter, when the host was asked
+	stop        context.Context // ends the next slice; nil for none
 }
 
 // refill is the function that metered modules import.
@@ -39,6 +41,10 @@ func (k *tank) refill(_ context.Context, mod api.Module, _ []uint64) {
 		panic(errStack)
 	}
 	k.refills++
+	k.lowest = min(k.lowest, int64(k.fuel.Get()))
+	if k.stop != nil && k.stop.Err() != nil {
+		panic(k.stop.Err())
+	}
 	if k.budget > 0 && k.spent() > k.budget {
 		panic(errBudget)
 	}

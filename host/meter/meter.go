@@ -60,7 +60,7 @@ type Config struct {
 
 // Defaults of Config.
 const (
-	DefaultMaxStack = 8 << 20
+	DefaultMaxStack = 4 << 20
 	DefaultSlack    = 12
 )
 

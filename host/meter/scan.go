@@ -189,7 +189,9 @@ func (s *scanner) checkType(t int64) {
 }
 
 func (s *scanner) open(in *instr) {
-	s.checkType(in.value)
+	if s.checkType(in.value); s.r.err != nil {
+		return
+	}
 	f := frame{kind: in.op, outer: s.cur, out: len(s.frames)}
 	if in.op == opLoop {
 		f.loop = int32(len(s.loops)) //nolint:gosec // fewer than bytes

@@ -284,6 +284,10 @@ func runSpec(t *testing.T, s specSuite, spectest []byte, file string, done map[s
 	}
 }
 
+// startFunction is how wazero names a start function: by its index, which is
+// one more in a metered module.
+var startFunction = regexp.MustCompile(`start function\[\d+\]`)
+
 // instantiate loads a module in both worlds.
 func instantiate(t *testing.T, s specSuite, c *specCommand, wasm []byte, as string, plain, metered *world) {
 	a, aerr := plain.load(t, wasm, as)
@@ -292,9 +296,7 @@ func instantiate(t *testing.T, s specSuite, c *specCommand, wasm []byte, as stri
 		t.Fatalf("line %d: %s: plain %v, metered %v", c.Line, c.Type, aerr, berr)
 	}
 	if c.Type == "assert_uninstantiable" && aerr != nil {
-		// wazero names a start function by its index, which is one more.
-		index := regexp.MustCompile(`start function\[\d+\]`)
-		a, b := index.ReplaceAllString(aerr.Error(), ""), index.ReplaceAllString(berr.Error(), "")
+		a, b := startFunction.ReplaceAllString(aerr.Error(), ""), startFunction.ReplaceAllString(berr.Error(), "")
 		if a != b {
 			t.Errorf("line %d: plain %v, metered %v", c.Line, aerr, berr)
 		}
