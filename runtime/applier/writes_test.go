@@ -96,6 +96,19 @@ func TestWrites_NextRunSeesTheWritesOfTheLast(t *testing.T) {
 	})
 }
 
+// A write that changed nothing, or that the cache has already, leaves nothing to
+// wait for.
+func TestWrites_WhatTheCacheHasIsNotAwaited(t *testing.T) {
+	cache := &lagging{reached: map[abi.Key]string{child("a", 0).Key: "5"}}
+	gone := child("gone", 0)
+	gone.ResourceVersion, gone.Deleted = "", true
+	s := &script{reconcile: writing(child("a", 5), gone)}
+	a := newApplier(t, s, func(c *Config) { c.Cache = cache })
+	if out := a.Apply(t.Context(), testKey, testReason); out.Writes != 2 || a.Stats().Awaited != 0 {
+		t.Errorf("%+v, %+v", out, a.Stats())
+	}
+}
+
 // Rule 22: the wait is bounded, the request says so, and so do the next ones
 // until the cache has the writes or a minute has passed.
 func TestWrites_StaleAfterTheBound(t *testing.T) {
