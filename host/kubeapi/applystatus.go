@@ -3,6 +3,7 @@ package kubeapi
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/wasmctl/wasmctl/abi"
@@ -15,7 +16,7 @@ const subresourceStatus = "status"
 func (a *API) applyStatus(ctx context.Context, o *owner, m *remembered, d *abi.Declared) error {
 	r := &request{
 		op: abi.OpAPIApply, kind: o.kind, key: o.key,
-		APIRequest: abi.APIRequest{Subresource: subresourceStatus, Force: d.Force, Preconditions: &abi.Preconditions{UID: o.uid}},
+		APIRequest: abi.APIRequest{Subresource: subresourceStatus, Force: d.Force},
 	}
 	fail := func(err error) *WriteError { return a.writeError(ctx, StepStatus, r, err) }
 	var err error
@@ -46,23 +47,33 @@ func (a *API) applyStatus(ctx context.Context, o *owner, m *remembered, d *abi.D
 	if err := json.Unmarshal(js, &body); err != nil {
 		return fail(err)
 	}
+	if body.Metadata.UID != o.uid {
+		// The API server ignores the uid of a status. What was written to the new
+		// object is replaced by its own run.
+		e := fail(errors.New("the object has been deleted and made again"))
+		e.Class, e.Reason = abi.ErrorConflict, ReasonLostRace
+		return e
+	}
 	m.status = appliedStatus{dig, body.Metadata.ResourceVersion}
 	return nil
 }
 
-// encodeStatus returns the body of the apply. Its uid is a precondition: the object may
-// have been deleted and made again.
+// encodeStatus returns the body of the apply.
 func encodeStatus(o *owner, packed []byte) ([]byte, error) {
 	status, err := abi.DecodeObject(packed)
 	if err != nil {
 		return nil, badf("%v", err)
 	}
 	apiVersion, kind := o.kind.GVK().ToAPIVersionAndKind()
-	meta := map[string]any{"name": o.key.Name, "uid": o.uid}
+	meta := map[string]any{"name": o.key.Name}
 	if o.key.Namespace != "" {
 		meta["namespace"] = o.key.Namespace
 	}
-	return json.Marshal(map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": meta, "status": status})
+	object := map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": meta}
+	if len(status) > 0 { // an empty map would leave null in the place of fields that are dropped
+		object["status"] = status
+	}
+	return json.Marshal(object)
 }
 
 // checkStatus makes sure that the kind has a status subresource: else the API

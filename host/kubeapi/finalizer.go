@@ -102,14 +102,11 @@ func (a *API) patchFinalizers(ctx context.Context, step Step, kind Kind, key abi
 
 // lostTest reports whether the API server could not carry out a JSON patch:
 // with ours, only a test that does not hold, or that finds no entry, leads
-// there. It does not say so by a reason, but by a cause without a field, which
-// an object that is invalid after the patch does not have.
+// there. It says so by no reason and no cause of its own; an object that is
+// invalid after the patch has causes.
 func lostTest(err error) bool {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
-	return ok && apierrors.IsInvalid(err) && status.ErrStatus.Details != nil &&
-		slices.ContainsFunc(status.ErrStatus.Details.Causes, func(c metav1.StatusCause) bool {
-			return c.Type == metav1.CauseTypeUnexpectedServerResponse && c.Field == ""
-		})
+	return ok && apierrors.IsInvalid(err) && (status.ErrStatus.Details == nil || len(status.ErrStatus.Details.Causes) == 0)
 }
 
 // isDeleting reports whether the API server did not let a finalizer be added

@@ -129,6 +129,11 @@ var permanentCodes = []int32{
 
 func (e *WriteError) fromStatus(status *metav1.Status) {
 	e.Reason = string(status.Reason)
+	if e.Reason == "" && status.Code == http.StatusInternalServerError {
+		// What server-side apply says of an object that does not fit the schema, too:
+		// it cannot be told from other failures.
+		e.Reason = string(metav1.StatusReasonInternalError)
+	}
 	if seconds, ok := apierrors.SuggestsClientDelay(e.Err); ok {
 		e.After = time.Duration(seconds) * time.Second
 	}

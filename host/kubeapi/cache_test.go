@@ -1,0 +1,264 @@
+package kubeapi
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+// packed is a cache of objects in the order of their keys.
+type packed struct {
+	objects []map[string]any
+	err     error
+	asked   []int // the limits
+}
+
+func keyOf(o map[string]any) abi.Key {
+	return abi.Key{Namespace: fmt.Sprint(at(o, "metadata", "namespace")), Name: fmt.Sprint(at(o, "metadata", "name"))}
+}
+
+func compareKeys(a, b abi.Key) int {
+	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+}
+
+// add puts a ConfigMap into the cache.
+func (p *packed) add(namespace, name string, size int) {
+	p.objects = append(p.objects, map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{"namespace": namespace, "name": name, "labels": map[string]any{"first": name[:1]}},
+		"data":     map[string]any{"k": strings.Repeat("x", size)},
+	})
+	slices.SortFunc(p.objects, func(a, b map[string]any) int { return compareKeys(keyOf(a), keyOf(b)) })
+}
+
+// Get implements Cache.
+func (p *packed) Get(_ schema.GroupVersionResource, key abi.Key) ([]byte, error) {
+	for _, o := range p.objects {
+		if keyOf(o) == key {
+			return abi.AppendValue(nil, o)
+		}
+	}
+	return nil, p.err
+}
+
+// List implements Cache.
+func (p *packed) List(_ schema.GroupVersionResource, namespace string, selector labels.Selector, after abi.Key, limit int) (
+	list [][]byte, more bool, last abi.Key, err error,
+) {
+	p.asked = append(p.asked, limit)
+	for _, o := range p.objects {
+		key := keyOf(o)
+		l := labels.Set{"first": key.Name[:1]}
+		if compareKeys(key, after) <= 0 || namespace != "" && key.Namespace != namespace || !selector.Matches(l) {
+			continue
+		}
+		if len(list) == limit {
+			return list, true, last, p.err
+		}
+		b, err := abi.AppendValue(nil, o)
+		if err != nil {
+			return nil, false, last, err
+		}
+		list, last = append(list, b), key
+	}
+	return list, false, last, p.err
+}
+
+// whyNot is an error of a cache.
+type whyNot abi.Status
+
+// Error implements error.
+func (w whyNot) Error() string { return "no answer" }
+
+// Status says why.
+func (w whyNot) Status() abi.Status { return abi.Status(w) }
+
+func cachedSession(t *testing.T) (*session, *packed) {
+	t.Helper()
+	p := &packed{}
+	s := &session{API: offlineAPI(t, everything()), t: t, ns: "a", log: &strings.Builder{}}
+	s.API.cache = p
+	return s, p
+}
+
+func TestCache_Get(t *testing.T) {
+	s, p := cachedSession(t)
+	p.add("a", "x", 10)
+	if diff := gocmp.Diff(p.objects[0], s.ok(abi.OpCacheGet, s.ref("x"))); diff != "" {
+		t.Error(diff)
+	}
+	gone := s.fails(404, `configmaps "none" not found`, abi.OpCacheGet, s.ref("none"))
+	if gone["reason"] != "NotFound" || at(gone, "details", "name") != "none" || at(gone, "details", "kind") != "configmaps" {
+		t.Errorf("status: %v", gone)
+	}
+	p.add("a", "big", abi.MaxBytes)
+	s.fails(abi.StatusTooLarge, "at most", abi.OpCacheGet, s.ref("big"))
+	s.fails(abi.StatusBadRequest, "name is needed", abi.OpCacheGet, map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "namespace": "a"})
+	s.fails(abi.StatusBadRequest, "resourceVersion is not a key of cache_get", abi.OpCacheGet, with(s.ref("x"), "resourceVersion", "1"))
+}
+
+// TestCache_SaysWhyThereIsNoAnswer, and which watch to declare.
+func TestCache_SaysWhyThereIsNoAnswer(t *testing.T) {
+	s, p := cachedSession(t)
+	list := map[string]any{"apiVersion": "apps/v1", "kind": "Deployment"}
+	for err, want := range map[error]struct {
+		status abi.Status
+		text   string
+	}{
+		whyNot(abi.StatusNotSynced):                           {abi.StatusNotSynced, "no answer"},
+		fmt.Errorf("around: %w", whyNot(abi.StatusNotSynced)): {abi.StatusNotSynced, "around: no answer"},
+		whyNot(abi.StatusBadRequest):                          {abi.StatusBadRequest, `{"group":"apps","version":"v1","kind":"Deployment"}`},
+		errors.New("broken"):                                  {abi.StatusInternal, "cache of deployments.apps: broken"},
+	} {
+		p.err = err
+		s.fails(want.status, want.text, abi.OpCacheGet, with(list, "namespace", "a", "name", "none"))
+		s.fails(want.status, want.text, abi.OpCacheList, list)
+	}
+	s.cache = nil
+	s.fails(abi.StatusUnsupported, "cache_list", abi.OpCacheList, list)
+}
+
+// TestCache_AsksThePolicyAsTheAPIDoes: a module sees nothing in the cache that it
+// could not get.
+func TestCache_AsksThePolicyAsTheAPIDoes(t *testing.T) {
+	s, p := cachedSession(t)
+	p.add("a", "x", 1)
+	s.policy = NewPolicy([]abi.Capability{{Resource: "configmaps", Verbs: []string{"get"}, Names: []string{"x"}, Namespaces: []string{"a"}}})
+	all := map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}
+	s.ok(abi.OpCacheGet, s.ref("x"))
+	s.fails(abi.StatusDenied, "may not get configmaps in namespace a", abi.OpCacheGet, s.ref("y"))
+	s.fails(abi.StatusDenied, "may not list configmaps in namespace a", abi.OpCacheList, with(all, "namespace", "a"))
+	s.policy = NewPolicy([]abi.Capability{{Resource: "configmaps", Verbs: []string{"list"}, Namespaces: []string{"a"}}})
+	s.ok(abi.OpCacheList, with(all, "namespace", "a"))
+	s.fails(abi.StatusDenied, "may not list configmaps in all namespaces", abi.OpCacheList, all)
+}
+
+func TestCache_ListRefusesBadRequests(t *testing.T) {
+	s, _ := cachedSession(t)
+	list := map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}
+	for text, req := range map[string]map[string]any{
+		"labelSelector":         with(list, "labelSelector", "a b c"),
+		"is not from an answer": with(list, "continue", "nonsense!"),
+		`"MS9h" is not from`:    with(list, "continue", "MS9h"), // 1/a
+		"limit: -1 is negative": with(list, "limit", -1),
+		"fieldSelector is not":  with(list, "fieldSelector", "a=b"),
+		"name is not a key":     with(list, "name", "x"),
+	} {
+		s.fails(abi.StatusBadRequest, text, abi.OpCacheList, req)
+	}
+}
+
+func (s *session) listed(req map[string]any) (keys []abi.Key, token string) {
+	s.t.Helper()
+	got := s.ok(abi.OpCacheList, req)
+	if got["apiVersion"] != "v1" || got["kind"] != "ConfigMapList" {
+		s.t.Errorf("list: %v", got["kind"])
+	}
+	for _, o := range got["items"].([]any) {
+		keys = append(keys, keyOf(o.(map[string]any)))
+	}
+	token, _ = at(got, "metadata", "continue").(string)
+	return keys, token
+}
+
+// TestCache_ListPagesAreTheWholeList for random objects, selectors and limits,
+// with objects that come and go between the pages.
+func TestCache_ListPagesAreTheWholeList(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 100 {
+		s, p := cachedSession(t)
+		for i := range r.IntN(40) {
+			p.add([]string{"a", "b", "c"}[r.IntN(3)], fmt.Sprintf("%c-%d", 'x'+rune(r.IntN(3)), i), 1)
+		}
+		req := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "limit": 1 + r.IntN(7)}
+		if r.IntN(2) == 0 {
+			req["namespace"] = "b"
+		}
+		if r.IntN(2) == 0 {
+			req["labelSelector"] = "first in (x,y)"
+		}
+		var want []abi.Key // what is there all the time
+		for _, o := range p.objects {
+			key := keyOf(o)
+			if (req["namespace"] == nil || key.Namespace == "b") && (req["labelSelector"] == nil || key.Name[0] != 'z') {
+				want = append(want, key)
+			}
+		}
+		var got []abi.Key
+		for page, token := req, "first"; token != ""; page = with(req, "continue", token) {
+			var keys []abi.Key
+			keys, token = s.listed(page)
+			if len(keys) > req["limit"].(int) || token != "" && len(keys) < req["limit"].(int) {
+				t.Fatalf("a page of %d, limit %v, continue %q", len(keys), req["limit"], token)
+			}
+			got = append(got, keys...)
+			if token != "" { // the object that the token stands on goes, and one comes behind it
+				gone := keys[len(keys)-1]
+				p.objects = slices.DeleteFunc(p.objects, func(o map[string]any) bool { return keyOf(o) == gone })
+				p.add("a", "0", 1)
+			}
+		}
+		got = slices.DeleteFunc(got, func(k abi.Key) bool { return k.Name == "0" })
+		if diff := gocmp.Diff(want, got); diff != "" {
+			t.Fatalf("%v:\n%s", req, diff)
+		}
+	}
+}
+
+// TestCache_ListEndsAPageBeforeItIsTooLarge, and asks for no more than a page of
+// the cache at a time.
+func TestCache_ListEndsAPageBeforeItIsTooLarge(t *testing.T) {
+	s, p := cachedSession(t)
+	req := map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}
+	for i := range 9 {
+		p.add("a", fmt.Sprintf("b%d", i), 1_000_000)
+	}
+	var sizes []int
+	for page, token := req, "first"; token != ""; page = with(req, "continue", token) {
+		var keys []abi.Key
+		keys, token = s.listed(page)
+		sizes = append(sizes, len(keys))
+	}
+	if diff := gocmp.Diff([]int{4, 4, 1}, sizes); diff != "" {
+		t.Error(diff)
+	}
+	p.add("a", "a", abi.MaxBytes)
+	s.fails(abi.StatusTooLarge, "first object", abi.OpCacheList, req)
+	p.objects, p.asked = nil, nil
+	for i := range 1203 {
+		p.add("a", fmt.Sprintf("b%04d", i), 1)
+	}
+	if keys, token := s.listed(req); len(keys) != 500 || token == "" {
+		t.Errorf("%d objects without a limit, continue %q", len(keys), token)
+	}
+	if keys, token := s.listed(with(req, "limit", 5000)); len(keys) != 1203 || token != "" {
+		t.Errorf("%d objects, continue %q", len(keys), token)
+	}
+	if slices.Max(p.asked) > defaultPage {
+		t.Errorf("asked for %v", p.asked)
+	}
+}
+
+func FuzzParseContinue(f *testing.F) {
+	f.Add(formatContinue(abi.Key{Namespace: "a", Name: "b"}))
+	f.Add("")
+	f.Fuzz(func(t *testing.T, token string) {
+		key, err := parseContinue(token)
+		if err == nil && token != "" && key.Name == "" {
+			t.Errorf("%q: %v", token, key)
+		}
+		if again, err2 := parseContinue(formatContinue(key)); err == nil && key.Name != "" && (err2 != nil || again != key) {
+			t.Errorf("%q: %v, %v", token, again, err2)
+		}
+	})
+}
