@@ -200,7 +200,8 @@ func (c *cursor) skip() error {
 		if c.pos >= len(c.b) {
 			return errMsgpack
 		}
-		n, err := 0, error(nil)
+		var n int
+		var err error
 		switch h := c.b[c.pos]; {
 		case h <= 0x7f, h >= 0xe0, h == 0xc0, h == 0xc2, h == 0xc3:
 			c.pos++

@@ -169,7 +169,7 @@ func (r *run) call(ctx context.Context, s step) (abi.Result, error) {
 	// counts: that of the status is only told.
 	if res.Declared != nil && res.Declared.Status != nil {
 		if err := r.declare(ctx, &abi.Declared{Status: res.Declared.Status}); err != nil {
-			return res, fmt.Errorf("%w (and: %s)", res.Error, err)
+			return res, fmt.Errorf("%w (and: %w)", res.Error, err)
 		}
 	}
 	return res, res.Error

@@ -111,8 +111,9 @@ func (r *run) end() {
 	d := r.a.guard.End(r.out.Key, w.trial, &e)
 	r.out.Hold = d.Hold
 	if d.Opened {
-		r.out.Loop = &d
-		r.logLoop(&d)
+		loop := d // so that nothing is allocated for the runs of no loop
+		r.out.Loop = &loop
+		r.logLoop(&loop)
 	}
 	if d.Closed {
 		r.a.cfg.Logger.Info("the object has calmed down and is no longer held", "controller", r.a.cfg.Controller, "object", r.out.Key.String())

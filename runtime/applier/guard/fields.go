@@ -108,7 +108,7 @@ func (d *differ) read(object []byte) (map[string]any, error) {
 	}
 	for _, e := range head.Metadata.ManagedFields {
 		set := fieldpath.NewSet()
-		if e.FieldsV1 == nil || set.FromJSON(strings.NewReader(string(e.FieldsV1.Raw))) != nil {
+		if e.FieldsV1 == nil || set.FromJSON(e.FieldsV1.GetRawReader()) != nil {
 			continue // of a format of its own: nothing is known of this manager
 		}
 		d.managers = append(d.managers, manager{e.Manager, set})
@@ -168,7 +168,7 @@ func (d *differ) step(path fieldpath.Path, part fieldpath.PathElement, old, now 
 	if !ok {
 		below = fieldpath.NewSet()
 	}
-	d.walk(append(path[:len(path):len(path)], part), old, now, below)
+	d.walk(append(slices.Clip(path), part), old, now, below)
 }
 
 // managersOf returns who owns the field, something below it, or the whole that

@@ -137,7 +137,7 @@ func TestGuard_HeldObjectCalmsDown(t *testing.T) {
 	hot := func(t *testing.T) *world {
 		w := newWorld(t, Config{MaxHold: 4 * time.Second})
 		for range DefaultRuns + 3 {
-			w.run(time.Duration(w.g.Held(self)), writes("status"), updated())
+			w.run(w.g.Held(self), writes("status"), updated())
 		}
 		if w.g.Held(self) != 4*time.Second {
 			t.Fatalf("held for %v", w.g.Held(self))
