@@ -122,7 +122,7 @@ func BenchmarkCompile(b *testing.B) {
 						b.Fatal(err)
 					}
 					best[j] = min(best[j], time.Since(from))
-					r.Close(b.Context())
+					closeRuntime(b, r)
 				}
 			}
 			b.ReportMetric(0, "ns/op")

@@ -40,7 +40,7 @@ type seen struct {
 func runGenerated(t *testing.T, wasm []byte, mc *meter.Config) seen {
 	t.Helper()
 	r := wazero.NewRuntimeWithConfig(t.Context(), wazero.NewRuntimeConfig().WithCoreFeatures(genFeatures))
-	defer r.Close(context.Background())
+	defer closeRuntime(t, r)
 	g := &guest{}
 	if mc != nil {
 		out := rewrite(t, wasm, *mc)
@@ -197,7 +197,7 @@ func fuzzConfig() wazero.RuntimeConfig {
 func compile(t *testing.T, wasm []byte) error {
 	t.Helper()
 	r := wazero.NewRuntimeWithConfig(t.Context(), fuzzConfig())
-	defer r.Close(context.Background())
+	defer closeRuntime(t, r)
 	_, err := r.CompileModule(t.Context(), wasm)
 	return err
 }
@@ -224,10 +224,10 @@ func compareExports(t *testing.T, wasm []byte) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	pr := wazero.NewRuntimeWithConfig(ctx, fuzzConfig().WithCloseOnContextDone(true))
-	defer pr.Close(context.Background())
+	defer closeRuntime(t, pr)
 	plain, perr := pr.InstantiateWithConfig(ctx, wasm, wazero.NewModuleConfig().WithName("").WithStartFunctions())
 	mr := wazero.NewRuntimeWithConfig(t.Context(), fuzzConfig())
-	defer mr.Close(context.Background())
+	defer closeRuntime(t, mr)
 	out := rewrite(t, wasm, meter.Config{})
 	k := &tank{maxStack: out.MaxStack, budget: 20 * slice}
 	k.link(t, mr)

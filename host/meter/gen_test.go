@@ -15,8 +15,7 @@ type generator struct {
 
 	code   []byte
 	labels []genLabel // innermost last
-	fn     int
-	ops    int // instructions made for this function
+	ops    int        // instructions made for this function
 }
 
 // genLabel is what a branch to an open block needs.
@@ -215,15 +214,41 @@ func (g *generator) block(result byte, depth int) {
 	g.ins(0, 0x02, bt)
 	g.labels = append(g.labels, genLabel{result: result})
 	g.statements(depth)
-	if result != 0 {
-		g.expr(result, depth)
-	}
+	g.finish(result, depth)
 	g.close()
 }
 
 func (g *generator) close() {
 	g.labels = g.labels[:len(g.labels)-1]
 	g.ins(0, 0x0b)
+}
+
+// finish writes what a block ends with: its value, or, now and then, a branch
+// that leaves it.
+func (g *generator) finish(result byte, depth int) {
+	switch {
+	case g.pick(4) == 0:
+		g.jump(depth)
+	case result != 0:
+		g.expr(result, depth)
+	}
+}
+
+// jump writes an instruction that does not go on.
+func (g *generator) jump(depth int) {
+	switch label, ok := g.target(0); {
+	case ok && g.pick(4) > 0:
+		g.ins(1, 0x0c, label)
+	case g.pick(4) == 0:
+		g.ins(1, 0x00)
+	default:
+		g.expr(i32, depth)
+		g.ins(1, 0x0f)
+	}
+	if g.pick(2) == 0 { // code that is never reached
+		g.constant(i32, 3)
+		g.ins(1, 0x21, 0)
+	}
 }
 
 func (g *generator) ifElse(result byte, depth int) {
@@ -235,15 +260,11 @@ func (g *generator) ifElse(result byte, depth int) {
 	g.ins(1, 0x04, bt)
 	g.labels = append(g.labels, genLabel{result: result})
 	g.statements(depth)
-	if result != 0 {
-		g.expr(result, depth)
-	}
+	g.finish(result, depth)
 	if result != 0 || g.pick(2) == 0 {
 		g.ins(0, 0x05)
 		g.statements(depth)
-		if result != 0 {
-			g.expr(result, depth)
-		}
+		g.finish(result, depth)
 	}
 	g.close()
 }
@@ -360,13 +381,7 @@ func (g *generator) leave(depth int) {
 		g.expr(i32, 0)
 		g.ins(8, 0x13, 1, 0)
 	default:
-		if label, ok := g.target(0); ok {
-			g.ins(1, 0x0c, label)
-			if g.pick(2) == 0 { // code that is never reached
-				g.constant(i32, 3)
-				g.ins(1, 0x21, 0)
-			}
-		}
+		g.jump(depth)
 	}
 	g.close()
 }

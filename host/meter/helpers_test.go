@@ -60,6 +60,18 @@ func (k *tank) bind(mod api.Module) {
 // spent is the fuel that the instance has used.
 func (k *tank) spent() int64 { return k.granted - int64(k.fuel.Get()) }
 
+func closeRuntime(tb testing.TB, r wazero.Runtime) {
+	tb.Helper()
+	if err := r.Close(context.Background()); err != nil {
+		tb.Error(err)
+	}
+}
+
+func closeAfter(tb testing.TB, r wazero.Runtime) {
+	tb.Helper()
+	tb.Cleanup(func() { closeRuntime(tb, r) })
+}
+
 // link makes the host module of k in r.
 func (k *tank) link(tb testing.TB, r wazero.Runtime) {
 	tb.Helper()
@@ -88,7 +100,7 @@ func (g *guest) call(ctx context.Context, name string, args ...uint64) ([]uint64
 func start(tb testing.TB, wasm []byte, cfg wazero.RuntimeConfig) *guest {
 	tb.Helper()
 	r := wazero.NewRuntimeWithConfig(tb.Context(), cfg)
-	tb.Cleanup(func() { r.Close(context.Background()) })
+	closeAfter(tb, r)
 	wasi_snapshot_preview1.MustInstantiate(tb.Context(), r)
 	mod, err := r.InstantiateWithConfig(tb.Context(), wasm,
 		wazero.NewModuleConfig().WithStartFunctions("_initialize").WithSysNanotime().WithSysWalltime())
@@ -103,7 +115,7 @@ func startMetered(tb testing.TB, wasm []byte, mc meter.Config, cfg wazero.Runtim
 	tb.Helper()
 	out := rewrite(tb, wasm, mc)
 	r := wazero.NewRuntimeWithConfig(tb.Context(), cfg)
-	tb.Cleanup(func() { r.Close(context.Background()) })
+	closeAfter(tb, r)
 	wasi_snapshot_preview1.MustInstantiate(tb.Context(), r)
 	k := &tank{maxStack: out.MaxStack}
 	k.link(tb, r)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -66,13 +67,12 @@ func TestRewrite_StopsWithinBudget(t *testing.T) {
 		{"loop by table", "f0", assemble([]byte{0x03, 0x40, 0x41, 1, 0x0e, 1, 0, 0, 0x0b, 0x20, 0})},
 		{"loop with a parameter", "f0", assemble([]byte{0x20, 0, 0x03, 0, 0x0c, 0, 0x0b})},
 		{"loop in a loop", "f0", assemble([]byte{0x03, 0x40, 0x03, 0x40, 0x0c, 1, 0x0b, 0x0b, 0x20, 0})},
-		{"long straight code, many times", "f2", assemble(long, calls, []byte{
-			0x03, 0x40, 0x20, 0, 0x10, 1, 0x1a, 0x0c, 0, 0x0b, 0x20, 0})},
+		{"long straight code, many times", "f2", assemble(long, calls, []byte{0x03, 0x40, 0x20, 0, 0x10, 1, 0x1a, 0x0c, 0, 0x0b, 0x20, 0})},
 		{"doubling calls", "f0", assemble([]byte{
 			0x20, 0, 0x45, 0x04, 0x40, 0x41, 0, 0x0f, 0x0b,
-			0x20, 0, 0x41, 1, 0x6b, 0x10, 0, 0x20, 0, 0x41, 1, 0x6b, 0x10, 0, 0x6a})},
-		{"filling memory", "f0", assemble([]byte{
-			0x03, 0x40, 0x41, 0, 0x41, 0, 0x41, 0x80, 0x80, 4, 0x01, 0xfc, 0x0b, 0, 0x0c, 0, 0x0b, 0x20, 0})},
+			0x20, 0, 0x41, 1, 0x6b, 0x10, 0, 0x20, 0, 0x41, 1, 0x6b, 0x10, 0, 0x6a,
+		})},
+		{"filling memory", "f0", assemble([]byte{0x03, 0x40, 0x41, 0, 0x41, 0, 0x41, 0x80, 0x80, 4, 0x01, 0xfc, 0x0b, 0, 0x0c, 0, 0x0b, 0x20, 0})},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g := startMetered(t, c.wasm, meter.Config{}, wazero.NewRuntimeConfig())
@@ -138,7 +138,7 @@ func TestRewrite_TailCallsUseNoStack(t *testing.T) {
 	head := []byte{0x20, 0, 0x45, 0x04, 0x40, 0x41, 7, 0x10, 2, 0x0f, 0x0b, 0x20, 0, 0x41, 1, 0x6b}
 	deep := []byte{0x20, 0, 0x41, 100, 0x4b, 0x04, 0x40, 0x20, 0, 0x10, 2, 0x1a, 0x0b, 0x20, 0}
 	cfg := wazero.NewRuntimeConfig().WithCoreFeatures(genFeatures)
-	wasm := assemble(append(head[:len(head):len(head)], 0x12, 0), append(head[:len(head):len(head)], 0x41, 1, 0x13, 0, 0), deep)
+	wasm := assemble(append(slices.Clip(head), 0x12, 0), append(slices.Clip(head), 0x41, 1, 0x13, 0, 0), deep)
 	for _, export := range []string{"f0", "f1"} {
 		g := startMetered(t, wasm, meter.Config{MaxStack: 2000}, cfg)
 		if res, err := g.call(t.Context(), export, 100_000); err != nil || res[0] != 7 {
@@ -244,7 +244,7 @@ func compareStubbed(t *testing.T, name string, wasm []byte) {
 		mod, err := r.InstantiateModule(t.Context(), compiled, wazero.NewModuleConfig().WithName("").WithStartFunctions("_initialize"))
 		if err != nil {
 			traces[i] = startFunction.ReplaceAllString(err.Error(), "")
-			r.Close(context.Background())
+			closeRuntime(t, r)
 			continue
 		}
 		g := &guest{Module: mod}
@@ -264,7 +264,7 @@ func compareStubbed(t *testing.T, name string, wasm []byte) {
 			}
 		}
 		traces[i] += string(memory(mod))
-		r.Close(context.Background())
+		closeRuntime(t, r)
 	}
 	if traces[0] != traces[1] {
 		t.Errorf("%s: plain and metered differ", name)

@@ -65,7 +65,7 @@ func TestRewrite_TracesKeepNames(t *testing.T) {
 func TestRewrite_LocalNamesFollow(t *testing.T) {
 	wasm := append(assemble([]byte{0x20, 0}, []byte{0x20, 0}), custom("name", part(2, append([]byte{1, 1, 1, 0, 5}, "count"...)...)...)...)
 	r := wazero.NewRuntime(t.Context())
-	defer r.Close(context.Background())
+	defer closeRuntime(t, r)
 	c, err := r.CompileModule(t.Context(), rewrite(t, wasm, meter.Config{}).Wasm)
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +91,7 @@ func TestRewrite_CustomSections(t *testing.T) {
 		t.Error(diff)
 	}
 	r := wazero.NewRuntimeWithConfig(t.Context(), wazero.NewRuntimeConfig().WithCustomSections(true))
-	defer r.Close(context.Background())
+	defer closeRuntime(t, r)
 	c, err := r.CompileModule(t.Context(), out.Wasm)
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +125,7 @@ func TestRewrite_DamagedNames(t *testing.T) {
 func TestRewrite_HostSeesCaller(t *testing.T) {
 	wasm := rewrite(t, assemble([]byte{0x03, 0x40, 0x0c, 0, 0x0b, 0x20, 0}), meter.Config{}).Wasm
 	r := wazero.NewRuntime(t.Context())
-	defer r.Close(context.Background())
+	defer closeRuntime(t, r)
 	var caller api.Module
 	_, err := r.NewHostModuleBuilder(meter.ImportModule).NewFunctionBuilder().
 		WithGoModuleFunction(api.GoModuleFunc(func(_ context.Context, m api.Module, _ []uint64) {

@@ -139,12 +139,12 @@ func (s *scanner) charge(cost, work int64) {
 func (s *scanner) step(in *instr) {
 	lastConst := s.lastConst
 	s.lastConst = -1
-	switch {
-	case in.class == classBulk || in.class == classBulkTable:
+	switch in.class {
+	case classBulk, classBulkTable:
 		s.bulk(in, lastConst)
-	case in.class == classCall:
+	case classCall:
 		s.call(in)
-	case in.class == classIndirect:
+	case classIndirect:
 		s.callIndirect(in)
 	default:
 		s.charge(int64(s.cfg.Costs.cost(in.class)), 0)

@@ -133,7 +133,7 @@ func newWorld(t *testing.T, s specSuite, metered bool) *world {
 	t.Helper()
 	w := &world{metered: metered, modules: map[string]api.Module{}}
 	w.r = wazero.NewRuntimeWithConfig(t.Context(), wazero.NewRuntimeConfig().WithCoreFeatures(s.features))
-	t.Cleanup(func() { w.r.Close(context.Background()) })
+	closeAfter(t, w.r)
 	// Any module of this world may run out, so the counter is found each time.
 	refill := func(_ context.Context, mod api.Module, _ []uint64) {
 		var k tank

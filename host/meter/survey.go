@@ -115,6 +115,7 @@ func (m *module) surveyBody(i int, costs *Costs) {
 			if in.op != opLocalGet {
 				sets++
 			}
+		default:
 		}
 	}
 	b.frame = frameBytes(sig, locals.bytes, calls, sets)
