@@ -41,26 +41,21 @@ func errorPolicy(_ *wasmctl.Context, _ wasmctl.Object, _ wasmctl.Failure) wasmct
 
 // configMap is the child of gen. The controller reference lets the garbage
 // collector delete it with gen, and lets the host reconcile gen when it changes.
-func configMap(gen wasmctl.Object) wasmctl.Map {
-	return wasmctl.Map{
-		"apiVersion": "v1",
-		"kind":       "ConfigMap",
-		"metadata": wasmctl.Map{
-			"name":            gen.Name(),
-			"namespace":       gen.Namespace(),
-			"ownerReferences": []any{gen.ControllerRef()},
-		},
-		"data": wasmctl.Map{"content": gen.String("spec", "content")},
-	}
+func configMap(gen wasmctl.Object) *wasmctl.Builder {
+	return wasmctl.BuildObject(configMapRef(gen)).
+		Controller(gen).
+		End(). // of metadata
+		Map("data").Set("content", gen.String("spec", "content"))
 }
+
+func configMapRef(gen wasmctl.Object) wasmctl.ObjectRef { return gen.Key().Ref("v1", "ConfigMap") }
 
 // explain turns a failed apply into a condition and an error. The API server
 // lets an object have one controller, so a ConfigMap that is another one's is
 // refused as invalid and stays as it was: only then is it worth a look.
 func explain(ctx *wasmctl.Context, gen wasmctl.Object, failed error) (condition, error) {
 	if wasmctl.IsInvalid(failed) {
-		ref := wasmctl.ObjectRef{APIVersion: "v1", Kind: "ConfigMap", Namespace: gen.Namespace(), Name: gen.Name()}
-		cm, err := ctx.Client().Get(ref, wasmctl.GetOptions{})
+		cm, err := ctx.Client().Get(configMapRef(gen), wasmctl.GetOptions{})
 		if err != nil {
 			return applyFailed(err), err
 		}

@@ -51,12 +51,32 @@ type Conditions []Condition
 func (o Object) Conditions() Conditions {
 	var list Conditions
 	for _, c := range o.Elements("status", "conditions") {
-		list = append(list, Condition{
-			Type: c.String("type"), Status: c.String("status"), Reason: c.String("reason"), Message: c.String("message"),
-			ObservedGeneration: c.Int("observedGeneration"), LastTransitionTime: c.Time("lastTransitionTime"),
-		})
+		list = append(list, readCondition(c))
 	}
 	return list
+}
+
+// readCondition goes over the entries once: a look-up for each field would go
+// over them six times.
+func readCondition(v Value) (c Condition) {
+	for it := wire.Walk(v.view); it.Next(); {
+		value := Value{it.Value}
+		switch string(it.Key) {
+		case "type":
+			c.Type = value.String()
+		case "status":
+			c.Status = value.String()
+		case "reason":
+			c.Reason = value.String()
+		case "message":
+			c.Message = value.String()
+		case "observedGeneration":
+			c.ObservedGeneration = value.Int()
+		case "lastTransitionTime":
+			c.LastTransitionTime = value.Time()
+		}
+	}
+	return c
 }
 
 // Get returns the condition of a type; the zero Condition and false if there is
