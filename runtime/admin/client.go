@@ -119,7 +119,13 @@ func (c *Client) do(ctx context.Context, method, path string, body, result any) 
 		return fmt.Errorf("admin socket[%s]: %s", c.path, res.Status)
 	}
 	if res.StatusCode == http.StatusNotFound {
-		return fmt.Errorf("%w (%s)", ErrUnknown, e.Error)
+		return unknownError(e.Error)
 	}
 	return errors.New(e.Error)
 }
+
+// unknownError is ErrUnknown in the words of the process.
+type unknownError string
+
+func (e unknownError) Error() string        { return string(e) }
+func (e unknownError) Is(target error) bool { return target == ErrUnknown }
