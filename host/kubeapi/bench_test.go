@@ -89,3 +89,64 @@ func BenchmarkCall_Denied(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkDeclare_Steady is a run whose ten children and status are as they
+// were left: nothing is sent.
+func BenchmarkDeclare_Steady(b *testing.B) {
+	api, owner, r := benchDeclare(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := api.Declare(b.Context(), owner, r); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkDeclare_Sent is the same run where the host knows nothing of them:
+// eleven requests that change nothing.
+func BenchmarkDeclare_Sent(b *testing.B) {
+	api, owner, r := benchDeclare(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		api.children = nil
+		api.memory = memory{}
+		if err := api.Declare(b.Context(), owner, r); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// benchDeclare returns a declared result that has been carried out.
+func benchDeclare(b *testing.B) (*API, Owner, *abi.Declared) {
+	b.Helper()
+	c := devclustertest.Shared(b)
+	devclustertest.Apply(b, c, []byte(sprocketCRD))
+	ns := devclustertest.Namespace(b, c)
+	client, err := NewClient(c.RESTConfig())
+	if err != nil {
+		b.Fatal(err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	api, err := New(Config{Client: client, Resolver: NewResolver(client, log), Controller: "bench", Policy: everything(), Logger: log})
+	if err != nil {
+		b.Fatal(err)
+	}
+	kind, err := api.resolver.Resolve(b.Context(), "sprockets.kubeapi.wasmctl.dev")
+	if err != nil {
+		b.Fatal(err)
+	}
+	ref := map[string]any{"apiVersion": "kubeapi.wasmctl.dev/v1", "kind": "Sprocket", "namespace": ns, "name": "o"}
+	owner := Owner{kind, api.Call(b.Context(), abi.OpAPICreate, msg(b, with(ref, "object", map[string]any{"spec": map[string]any{"size": 1}}))).Body}
+	r := &abi.Declared{Prune: true, Status: msg(b, map[string]any{"size": 10})}
+	for i := range 10 {
+		r.Apply = append(r.Apply, msg(b, configMap(fmt.Sprint("c", i), strings.Repeat("x", 1000))))
+	}
+	cached := &children{t: b, admin: client, gvrs: []schema.GroupVersionResource{configMaps}, ns: ns}
+	api.children = cached
+	if err := api.Declare(b.Context(), owner, r); err != nil {
+		b.Fatal(err)
+	}
+	cached.refresh()
+	owner.Object = api.Call(b.Context(), abi.OpAPIGet, msg(b, ref)).Body
+	return api, owner, r
+}

@@ -173,7 +173,7 @@ func (e *WriteError) fromOther(ctx context.Context, err error) {
 	}
 }
 
-// fieldConflicts reads the conflicts of a server-side apply.
+// fieldConflicts reads the conflicts of a server-side apply, by manager.
 func fieldConflicts(status *metav1.Status) []FieldConflict {
 	if status.Details == nil {
 		return nil
@@ -184,6 +184,7 @@ func fieldConflicts(status *metav1.Status) []FieldConflict {
 			conflicts = append(conflicts, FieldConflict{Manager: managerIn(cause.Message), Field: cause.Field})
 		}
 	}
+	slices.SortStableFunc(conflicts, func(a, b FieldConflict) int { return strings.Compare(a.Manager, b.Manager) })
 	return conflicts
 }
 

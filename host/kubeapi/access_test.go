@@ -1,0 +1,81 @@
+package kubeapi
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
+)
+
+// TestCheckAccess_NamesWhatIsMissing for watches of several namespaces,
+// finalizers, declared children and events.
+func TestCheckAccess_NamesWhatIsMissing(t *testing.T) {
+	c := devclustertest.Shared(t)
+	devclustertest.Apply(t, c, []byte(sprocketCRD))
+	ns, other := devclustertest.Namespace(t, c), devclustertest.Namespace(t, c)
+	r := newResolver(t, devclustertest.Limited(t, c, ns,
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list", "watch", "patch"}},
+		rbacv1.PolicyRule{APIGroups: []string{"kubeapi.wasmctl.dev"}, Resources: []string{"sprockets/status"}, Verbs: []string{"patch"}}))
+	cm, err := r.Resolve(t.Context(), "configmaps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sprocket, err := r.Resolve(t.Context(), "sprockets.kubeapi.wasmctl.dev")
+	if err != nil {
+		t.Fatal(err)
+	}
+	needs := []Access{
+		WatchAccess(WatchedKind{cm, []string{ns, other}}), FinalizerAccess(sprocket, []string{ns}), WatchAccess(WatchedKind{cm, []string{ns}}),
+	}
+	for _, capability := range []abi.Capability{
+		{Resource: "configmaps", Verbs: []string{"patch", "create"}, Namespaces: []string{ns}, Names: []string{"a"}},
+		{Resource: "configmaps", Verbs: []string{"delete"}, Namespaces: []string{ns}},
+		{Group: "kubeapi.wasmctl.dev", Resource: "sprockets", Subresources: []string{"status", "scale"}, Verbs: []string{"patch"}, Namespaces: []string{ns}},
+		{Group: "events.k8s.io", Resource: "events", Verbs: []string{"create", "patch"}},
+	} {
+		needs = append(needs, CapabilityAccess(&capability)...)
+	}
+	missing := r.client.CheckAccess(t.Context(), needs...)
+	want := fmt.Sprintf(`# in a Role in namespace %[2]s
+- apiGroups: [""]
+  resources: ["configmaps"]
+  verbs: ["list", "watch"]
+# in a Role in namespace %[1]s
+- apiGroups: ["kubeapi.wasmctl.dev"]
+  resources: ["sprockets"]
+  verbs: ["patch"]
+# in a Role in namespace %[1]s
+- apiGroups: [""]
+  resources: ["configmaps"]
+  verbs: ["create", "delete"]
+# in a Role in namespace %[1]s
+- apiGroups: ["kubeapi.wasmctl.dev"]
+  resources: ["sprockets/scale"]
+  verbs: ["patch"]
+# in a ClusterRole
+- apiGroups: ["events.k8s.io"]
+  resources: ["events"]
+  verbs: ["create", "patch"]
+`, ns, other)
+	if diff := cmp.Diff(want, RBACRules(missing)); diff != "" {
+		t.Error(diff)
+	}
+	if got := missing[3].String(); got != "patch sprockets.kubeapi.wasmctl.dev/scale in namespace "+ns {
+		t.Error(got)
+	}
+}
+
+func TestCapabilityAccess_SpellsOutTheStar(t *testing.T) {
+	got := CapabilityAccess(&abi.Capability{Resource: "secrets", Verbs: []string{"*"}, Namespaces: []string{"a"}})
+	want := []Access{{Resource: "secrets", Namespaces: []string{"a"}, Verbs: []string{"get", "list", "watch", "create", "update", "patch", "delete"}}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if node := FinalizerAccess(Kind{Resource: "nodes"}, []string{"a"}); node.Namespaces != nil {
+		t.Errorf("a cluster-scoped kind in namespaces %v", node.Namespaces)
+	}
+}
