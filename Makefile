@@ -9,7 +9,7 @@ MODULES  := . guest-sdk/go examples bench devcluster/server
 # Modules that lint, vet and tests look at. devcluster/server has targets of its
 # own: analysing Kubernetes itself takes minutes.
 OURS     := . guest-sdk/go examples bench
-EXAMPLES := configmapgenerator
+EXAMPLES := configmapgenerator secretmirror memcached webapp dnsrecord periodicjob
 GUESTS   := $(EXAMPLES:%=$(BIN)/examples/%.wasm)
 
 GUEST_FLAGS  := -buildmode=c-shared -trimpath -ldflags="-s -w"
