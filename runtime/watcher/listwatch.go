@@ -115,17 +115,22 @@ func (lw *listWatcher) packList(page *unstructured.UnstructuredList) k8sruntime.
 
 // pack returns the packed object. A state that the store already has is not
 // encoded again, so that a relist costs no second copy. An object that cannot
-// be packed is left out, with a warning: it must not stop the others.
+// be packed must not stop the others: with a warning it is left out or, where
+// the store has it, stands at its last state, so that it is not taken for
+// deleted and its deletion is seen.
 func (lw *listWatcher) pack(u *unstructured.Unstructured) *reflector.Object {
 	ref := reflector.ObjectRef{Namespace: u.GetNamespace(), Name: u.GetName()}
 	known := lw.store.Get(ref)
-	if rv := u.GetResourceVersion(); known != nil && rv != "" && known.ResourceVersion() == rv && known.UID() == string(u.GetUID()) {
+	if known != nil && known.UID() != string(u.GetUID()) {
+		known = nil
+	}
+	if rv := u.GetResourceVersion(); known != nil && rv != "" && known.ResourceVersion() == rv {
 		return known
 	}
 	o, err := reflector.Pack(u.Object, lw.source.options())
 	if err != nil {
 		lw.log.Warn("object left out: it cannot be packed", "watch", lw.source.String(), "object", ref.String(), "error", err)
-		return nil
+		return known
 	}
 	return o
 }

@@ -267,16 +267,41 @@ func TestWatch_ShortWatchesBackOff(t *testing.T) {
 // An object that cannot be packed is left out; the others arrive.
 func TestWatch_LeavesOutObjectsThatCannotBePacked(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bed) {
-		deep := any("x")
-		for range abi.MaxDepth + 1 {
-			deep = []any{deep}
-		}
-		b.cm.set("deep", deep)
+		b.cm.set("deep", deep())
 		b.cm.set("c", 1)
 		b.u.expect("Applied ns/c")
 		b.cm.remove("deep")
 		b.u.expect()
 	})
+}
+
+// An object that was packed and then cannot be is neither lost nor taken for
+// deleted, by an event or by a list; its deletion is seen.
+func TestWatch_ObjectThatCannotBePackedKeepsItsLastState(t *testing.T) {
+	bubble(t, func(t *testing.T, b *bed) {
+		b.cm.set("a", deep())
+		b.u.expect()
+		after(time.Minute)
+		b.cm.compact()
+		b.cm.cut()
+		after(10 * time.Second)
+		b.u.expect()
+		b.u.phase(watcher.Ready)
+		if n := b.u.sub.Store().Len(); n != 2 {
+			t.Errorf("the store has %d objects, want 2", n)
+		}
+		b.cm.remove("a")
+		b.u.expect("Deleted ns/a")
+	})
+}
+
+// deep is a value that nests too deep to cross the wall.
+func deep() any {
+	v := any("x")
+	for range abi.MaxDepth + 1 {
+		v = []any{v}
+	}
+	return v
 }
 
 // Rule 13: one failing watch delays no other.
