@@ -2,6 +2,7 @@ package wasmctl
 
 import (
 	"errors"
+	"maps"
 	"math"
 	"testing"
 
@@ -17,9 +18,7 @@ func TestSubresource_NamesTheObjectBesideTheBody(t *testing.T) {
 	with := func(more Map) any {
 		m := map[string]any{}
 		for _, part := range []Map{named, more} {
-			for k, v := range part {
-				m[k] = v
-			}
+			maps.Copy(m, part)
 		}
 		return m
 	}

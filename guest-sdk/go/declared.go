@@ -75,25 +75,30 @@ func (a *Action) copy() *declared {
 // makes the run a failed one.
 func appendResult(dst []byte, a Action, err error) []byte {
 	start := len(dst)
-	b := wire.NewBuilder(dst)
+	var b wire.Builder
 	if err == nil {
-		err = a.appendTo(&b)
+		b = wire.NewBuilder(dst)
+		if bad := a.appendTo(&b); bad != nil {
+			b = failed(dst[:start], WithReason(bad, "BadResult"))
+		}
 	} else {
 		b = failed(dst, err)
-		if a.declared != nil {
-			a.declared.appendStatus(&b) // an error of it is the lesser one
+		if bad := a.declared.appendStatus(&b); bad != nil {
+			b = failed(dst[:start], &noted{err, bad})
 		}
-		err = nil
-	}
-	if err != nil {
-		b = failed(dst[:start], WithReason(err, "BadResult"))
 	}
 	if out := b.End(); len(out)-start <= wire.MaxBytes {
 		return out
 	}
-	b = failed(dst[:start], WithReason(Permanent(wire.ErrTooLarge), "BadResult"))
-	return b.End()
+	return appendFailed(dst[:start], WithReason(Permanent(wire.ErrTooLarge), "BadResult"))
 }
+
+// noted is an error with another one that came of it.
+type noted struct{ err, also error }
+
+func (n *noted) Error() string { return n.err.Error() + "; and " + n.also.Error() }
+
+func (n *noted) Unwrap() error { return n.err }
 
 func (a Action) appendTo(b *wire.Builder) error {
 	if a.requeue {
@@ -117,7 +122,7 @@ func (a Action) appendTo(b *wire.Builder) error {
 }
 
 func (d *declared) appendStatus(b *wire.Builder) error {
-	if !d.hasStatus {
+	if d == nil || !d.hasStatus {
 		return nil
 	}
 	if err := b.Value("status", d.status); err != nil {

@@ -16,16 +16,12 @@
 //		})
 //	}
 //
-//	func reconcile(ctx *wasmctl.Context, obj wasmctl.Object) (wasmctl.Action, error) {
-//		_, err := ctx.Client().Apply(wasmctl.Map{
+//	func reconcile(_ *wasmctl.Context, obj wasmctl.Object) (wasmctl.Action, error) {
+//		return wasmctl.Apply(wasmctl.Map{
 //			"apiVersion": "v1", "kind": "ConfigMap",
-//			"metadata": wasmctl.Map{
-//				"name": obj.Name(), "namespace": obj.Namespace(),
-//				"ownerReferences": []any{obj.ControllerRef()},
-//			},
-//			"data": wasmctl.Map{"text": obj.String("spec", "text")},
-//		}, wasmctl.ApplyOptions{Force: true})
-//		return wasmctl.AwaitChange(), err
+//			"metadata": wasmctl.Map{"name": obj.Name()},
+//			"data":     wasmctl.Map{"text": obj.String("spec", "text")},
+//		}).Force(), nil
 //	}
 //
 //	func main() {} // not run in a module
@@ -38,7 +34,9 @@
 //
 //	wasmctl run greeting.wasm
 //
-// Reconcile reads the object in place: obj.String("spec", "text") decodes that
+// Two styles: what a run returns can declare the children and the status that
+// are to be, as above, and the host makes it so; or the run makes calls itself,
+// with Context.Client. Reconcile reads the object in place: obj.String("spec", "text") decodes that
 // field and nothing else. What a module keeps in memory may be gone between any
 // two runs. Package guesttest runs a reconciler in a plain go test, on a fake
 // host.

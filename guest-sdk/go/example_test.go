@@ -47,3 +47,34 @@ func ExampleRequeue() {
 	// requeue after 5m0s
 	// await change
 }
+
+func ExampleBuilder() {
+	child := wasmctl.BuildObject(wasmctl.ObjectRef{APIVersion: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "web"}).
+		Map("labels").Set("app", "web").End().
+		End(). // of metadata
+		Map("data").Set("text", "hi")
+	obj, err := wasmctl.NewObject(child)
+	fmt.Println(obj.Ref(), obj.Label("app"), obj.String("data", "text"), err)
+	// Output: ConfigMap[shop/web] web hi <nil>
+}
+
+func ExampleConditions_Set() {
+	var conditions wasmctl.Conditions // those of the object: obj.Conditions()
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	ready := wasmctl.Condition{Type: "Ready", Status: wasmctl.ConditionTrue, Reason: "Applied"}
+	fmt.Println(conditions.Set(ready, now))
+	fmt.Println(conditions.Set(ready, now.Add(time.Hour)), conditions[0].LastTransitionTime)
+	// Output:
+	// true
+	// false 2026-01-01 12:00:00 +0000 UTC
+}
+
+func ExampleObject_Set() {
+	obj, err := wasmctl.NewObject(wasmctl.Map{"spec": wasmctl.Map{"replicas": 1, "unknown": "kept"}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(obj.Set(3, "spec", "replicas"), obj.Int("spec", "replicas"), obj.String("spec", "unknown"))
+	// Output: <nil> 3 kept
+}

@@ -270,8 +270,7 @@ func (h *Host) overwrite(r *request, old, obj map[string]any) (any, *failure) {
 	if h.dry(r) {
 		return obj, nil
 	}
-	obj, _ = h.store.replace(r.id, old, obj, h.now)
-	return obj, nil
+	return h.store.replace(r.id, old, obj, h.now), nil
 }
 
 func (h *Host) delete(r *request) (any, *failure) {

@@ -22,8 +22,10 @@ func reading(t *testing.T, host *guesttest.Host, f func(ctx *wasmctl.Context, c 
 				{Kind: "Service", Map: "owner"},
 			},
 			Capabilities: []wasmctl.Capability{
-				{Resource: "configmaps", Verbs: []string{"get", "list"}}, {Resource: "secrets", Verbs: []string{"get"}},
-				{Resource: "pods", Verbs: []string{"get"}}, {Group: "events.k8s.io", Resource: "events", Verbs: []string{"create", "patch"}},
+				{Resource: "configmaps", Verbs: []string{"get", "list"}},
+				{Resource: "secrets", Verbs: []string{"get"}},
+				{Resource: "pods", Verbs: []string{"get"}},
+				{Group: "events.k8s.io", Resource: "events", Verbs: []string{"create", "patch"}},
 			},
 		},
 		Reconcile: func(ctx *wasmctl.Context, _ wasmctl.Object) (wasmctl.Action, error) {

@@ -2,6 +2,7 @@ package guesttest
 
 import (
 	"errors"
+	"maps"
 
 	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/entry"
@@ -50,12 +51,8 @@ func (h *Host) Configure(r wasmctl.Reconciler, settings map[string]string) error
 	h.t.Helper()
 	h.manifest = r.Manifest
 	old := h.config
-	h.config = map[string]string{}
-	for _, m := range []map[string]string{old, settings} {
-		for k, v := range m {
-			h.config[k] = v
-		}
-	}
+	h.config = maps.Clone(old)
+	maps.Copy(h.config, settings)
 	h.configGen++
 	msg, err := decodeMap(h.invoke(r, entry.Configure, map[string]any{"v": 1, "config_gen": h.configGen, "config": h.setting("")}))
 	if err != nil {

@@ -69,7 +69,7 @@ func labelsMatch(selector string, obj map[string]any) (bool, *failure) {
 	labels, _ := metadata(obj)["labels"].(map[string]any)
 	label := func(key string) (string, bool) { v, ok := labels[key].(string); return v, ok }
 	for _, term := range terms(selector) {
-		ok := false
+		var ok bool
 		if before, set, isSet := strings.Cut(term, "("); isSet {
 			words := strings.Fields(before)
 			if len(words) != 2 || words[1] != "in" && words[1] != "notin" || !strings.HasSuffix(set, ")") {

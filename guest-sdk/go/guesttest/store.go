@@ -87,10 +87,10 @@ func (s *store) remove(at id) {
 	delete(s.applied, at)
 }
 
-// replace stores obj over old, and reports whether anything changed. As in the
+// replace stores obj over old and returns what is there then. As in the
 // API server, equal objects are not written and the generation counts changes
 // outside of metadata and status.
-func (s *store) replace(at id, old, obj map[string]any, now time.Time) (map[string]any, bool) {
+func (s *store) replace(at id, old, obj map[string]any, now time.Time) map[string]any {
 	oldMeta, meta := metadata(old), metadata(obj)
 	for _, k := range []string{"uid", "generation", "creationTimestamp", "resourceVersion", "deletionTimestamp"} {
 		if v, ok := oldMeta[k]; ok {
@@ -100,7 +100,7 @@ func (s *store) replace(at id, old, obj map[string]any, now time.Time) (map[stri
 		}
 	}
 	if reflect.DeepEqual(old, obj) {
-		return old, false
+		return old
 	}
 	if !reflect.DeepEqual(desired(old), desired(obj)) {
 		g, _ := meta["generation"].(int64)
@@ -108,9 +108,9 @@ func (s *store) replace(at id, old, obj map[string]any, now time.Time) (map[stri
 	}
 	if meta["deletionTimestamp"] != nil && len(finalizers(obj)) == 0 {
 		s.remove(at)
-		return obj, true
+		return obj
 	}
-	return s.put(at, obj, now), true
+	return s.put(at, obj, now)
 }
 
 // desired is the part of an object that the generation counts.
