@@ -264,7 +264,7 @@ func TestRunner_IdleWorkersAreFew(t *testing.T) {
 
 // What is done can be collected, although its worker is kept for the next job. client-go: TestGarbageCollection.
 func TestRunner_DoneItemIsCollectable(t *testing.T) {
-	type big struct{ bytes [1 << 16]byte }
+	type big [1 << 16]byte
 	collected := make(chan struct{}, 2)
 	newBig := func() *big {
 		b := &big{}

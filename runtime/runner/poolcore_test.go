@@ -3,6 +3,7 @@ package runner
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -86,27 +87,27 @@ func (m *poolModel) take(mem *member) {
 	}
 }
 
-// step makes one random call.
-func (m *poolModel) step(rng *rand.Rand) {
+// step makes one call: op says which, who says by which member.
+func (m *poolModel) step(op, who byte) {
 	n := len(m.core.members)
-	if n == 0 || rng.IntN(30) == 0 && n < m.core.limit {
+	if n == 0 || op == 0 && n < m.core.limit {
 		m.core.members = append(m.core.members, &member{})
 		m.over = true
 		return
 	}
-	mem := m.core.members[rng.IntN(n)]
-	switch op := rng.IntN(40); {
-	case op == 0:
-		m.core.limit = n + rng.IntN(8)
+	mem := m.core.members[int(who)%n]
+	switch {
+	case op < 4:
+		m.core.limit = n + int(who)%8
 		m.over = true
-	case op == 1:
+	case op < 8:
 		for m.core.retract(mem); mem.taken > 0; {
 			m.core.release(mem)
 		}
 		m.core.leave(mem)
-	case op < 4:
-		m.core.retract(mem)
 	case op < 20:
+		m.core.retract(mem)
+	case op < 120:
 		if mem.taken > mem.granted {
 			m.core.release(mem)
 		}
@@ -123,9 +124,27 @@ func TestPoolCore_KeepsItsRules(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 0))
 			m := &poolModel{t: t, core: poolCore{limit: 1 + rng.IntN(10)}}
 			for range 1000 {
-				m.step(rng)
+				m.step(byte(rng.Uint32()), byte(rng.Uint32()))
 				m.settle()
 			}
 		})
 	}
+}
+
+// FuzzPoolCore is the same on calls read from bytes, two for each; the first byte is the limit.
+func FuzzPoolCore(f *testing.F) {
+	f.Add([]byte{3, 0, 0, 0, 0, 200, 0, 200, 0, 200, 0, 200, 1, 30, 0, 200, 1})
+	f.Add([]byte{2, 0, 0, 200, 0, 200, 0, 0, 0, 200, 1, 30, 0, 10, 1, 5, 0})
+	f.Fuzz(func(t *testing.T, calls []byte) {
+		if len(calls) == 0 {
+			return
+		}
+		m := &poolModel{t: t, core: poolCore{limit: 1 + int(calls[0])%10}}
+		for call := range slices.Chunk(calls[1:], 2) {
+			if len(call) == 2 {
+				m.step(call[0], call[1])
+				m.settle()
+			}
+		}
+	})
 }

@@ -3,6 +3,7 @@ package runner_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -148,6 +149,18 @@ func TestRunner_EndOfInputDropsTimersAndRequeues(t *testing.T) {
 			t.Fatal("Run has not returned")
 		}
 		f.wantStats(runner.Stats{Waiting: 1, Started: 1, Received: 2, Requeued: 1})
+	})
+}
+
+// rule 2: the end of the input runs what was asked for while its key ran. client-go: TestQueueDrainageUsingShutDownWithDrainWithDirtyItem.
+func TestRunner_EndOfInputRunsWhatIsBlocked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newReady(t, config{}, sleepJob(time.Second))
+		f.send("a")
+		f.send("a")
+		close(f.requests)
+		<-f.ended
+		f.wantStats(runner.Stats{Started: 2, Received: 2})
 	})
 }
 
@@ -342,6 +355,18 @@ func TestRunner_TakesRequestsWhileAllSlotsAreTaken(t *testing.T) {
 	})
 }
 
+// controller-runtime: no goroutines if never started.
+func TestRunner_NewStartsNothing(t *testing.T) {
+	before := runtime.NumGoroutine()
+	if _, err := runner.New(config{Pool: newPool(t, 1)}, sleepJob(0)); err != nil {
+		t.Fatal(err)
+	}
+	if n := runtime.NumGoroutine(); n > before {
+		t.Fatalf("%d goroutines, %d before", n, before)
+	}
+}
+
+// controller-runtime: a second Start fails.
 func TestRunner_RunsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newReady(t, config{}, sleepJob(0))

@@ -87,8 +87,8 @@ func BenchmarkScheduler_Burst100k(b *testing.B) {
 	}
 }
 
-// BenchmarkScheduler_PopWith10kHeld is rule 5: 10,000 keys run and have been triggered again; one that is free goes round.
-func BenchmarkScheduler_PopWith10kHeld(b *testing.B) {
+// BenchmarkScheduler_PopWith10kBlocked is rule 5: 10,000 keys run and have been triggered again; one that is free goes round.
+func BenchmarkScheduler_PopWith10kBlocked(b *testing.B) {
 	s, keys := newBench(10_001)
 	free, busy := keys[0], keys[1:]
 	for _, key := range busy {

@@ -54,19 +54,19 @@ func TestScheduler_RaiseGoesToTheEndOfTheHigherClass(t *testing.T) {
 	wantPop(t, s, epoch, "normal1", "low2", "normal2", "low1", "low3")
 }
 
-// rule 4: a request that waits, or that is held back by a run, is raised too.
+// rule 4: a request that waits, or that is blocked by a run, is raised too.
 // controller-runtime: TestHighPriorityItemThatBecameReadyIsReturnedBeforeLowPriorityItem.
-func TestScheduler_RaiseReachesWaitingAndHeldRequests(t *testing.T) {
+func TestScheduler_RaiseReachesWaitingAndBlockedRequests(t *testing.T) {
 	s := newScheduler()
-	s.Schedule(epoch, request{Key: "held"})
-	wantPop(t, s, epoch, "held")
-	s.Schedule(epoch, request{Key: "held", Priority: scheduler.Low})
-	s.Schedule(epoch, request{Key: "held"})
+	s.Schedule(epoch, request{Key: "blocked"})
+	wantPop(t, s, epoch, "blocked")
+	s.Schedule(epoch, request{Key: "blocked", Priority: scheduler.Low})
+	s.Schedule(epoch, request{Key: "blocked"})
 	s.Schedule(epoch, request{Key: "waits", At: after(1), Priority: scheduler.Low})
 	s.Schedule(epoch, request{Key: "waits", At: after(5)})
 	s.Schedule(epoch, request{Key: "low", Priority: scheduler.Low})
-	s.Done("held")
-	wantPop(t, s, after(1), "held", "waits", "low")
+	s.Done("blocked")
+	wantPop(t, s, after(1), "blocked", "waits", "low")
 }
 
 // rule 4: priority belongs to the request, not to the key: after its run a raised key is Low again if it is asked for as Low.

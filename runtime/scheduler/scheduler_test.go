@@ -58,7 +58,7 @@ func wantCounts(t *testing.T, s *keyScheduler, ready, waiting, running int) {
 
 // rule 1: one key never runs twice at once. kube-rs: scheduler_should_hold_and_release_items.
 // controller-runtime: does not return a locked item; returns it as soon as unlocked.
-func TestScheduler_RunningKeyIsHeldUntilDone(t *testing.T) {
+func TestScheduler_RunningKeyIsBlockedUntilDone(t *testing.T) {
 	s := newScheduler()
 	s.Schedule(epoch, request{Key: "a"})
 	wantPop(t, s, epoch, "a")
@@ -92,7 +92,7 @@ func TestScheduler_ManyRequestsMakeOneRun(t *testing.T) {
 }
 
 // rule 5: a key that cannot run does not hold up others. kube-rs: scheduler_pending_message_should_not_block_head_of_line.
-func TestScheduler_HeldKeyDoesNotHoldUpOthers(t *testing.T) {
+func TestScheduler_BlockedKeyDoesNotHoldUpOthers(t *testing.T) {
 	s := newScheduler()
 	s.Schedule(epoch, request{Key: "a"})
 	wantPop(t, s, epoch, "a")
