@@ -23,7 +23,6 @@ func Paused(value string) bool {
 // bytes.
 type head struct {
 	uid, resourceVersion []byte
-	generation           int64
 	deleting             bool // deletion was requested
 	paused               bool
 	finalizer            bool // it has the module's finalizer
@@ -49,8 +48,6 @@ func (h *head) read(c *cursor, key []byte, finalizer string) (err error) {
 		h.uid, err = c.str()
 	case "resourceVersion":
 		h.resourceVersion, err = c.str()
-	case "generation":
-		h.generation, err = c.int()
 	case "deletionTimestamp":
 		h.deleting = !c.isNil()
 		err = c.skip()
@@ -141,27 +138,6 @@ func (c *cursor) str() ([]byte, error) {
 		return nil, err
 	}
 	return c.take(n)
-}
-
-// int reads an integer.
-func (c *cursor) int() (int64, error) {
-	head, err := c.take(1)
-	if err != nil {
-		return 0, err
-	}
-	switch h := head[0]; {
-	case h <= 0x7f || h >= 0xe0:
-		return int64(int8(h)), nil
-	case h >= 0xcc && h <= 0xcf:
-		n, err := c.uint(1 << (h - 0xcc))
-		return int64(n), err
-	case h >= 0xd0 && h <= 0xd3:
-		bytes := 1 << (h - 0xd0)
-		n, err := c.uint(bytes)
-		shift := 64 - 8*bytes
-		return int64(n<<shift) >> shift, err
-	}
-	return 0, errMsgpack
 }
 
 // eachKey calls f with each key of a map; f must read the value. Nil is a map

@@ -63,7 +63,7 @@ func TestReadHead_ReadsWhatARunNeeds(t *testing.T) {
 		"name": "web", "ownerReferences": []any{map[string]any{"uid": "nor this"}}, "resourceVersion": "12", "uid": "u1",
 	})
 	h, err := readHead(object, finalizerName)
-	want := head{uid: []byte("u1"), resourceVersion: []byte("12"), generation: 1 << 40, deleting: true, paused: true, finalizer: true}
+	want := head{uid: []byte("u1"), resourceVersion: []byte("12"), deleting: true, paused: true, finalizer: true}
 	if diff := cmp.Diff(want, h, cmp.AllowUnexported(head{})); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
@@ -122,13 +122,6 @@ func modelHead(meta map[string]any) (h head, ok bool) {
 		return ok || v == nil
 	}
 	ok = text(meta["uid"], &h.uid) && text(meta["resourceVersion"], &h.resourceVersion)
-	var isInt bool
-	if h.generation, isInt = meta["generation"].(int64); !isInt && meta["generation"] != nil {
-		return h, false
-	}
-	if v, there := meta["generation"]; there && v == nil {
-		return h, false
-	}
 	h.deleting = meta["deletionTimestamp"] != nil
 	annotations, isMap := meta["annotations"].(map[string]any)
 	list, isList := meta["finalizers"].([]any)

@@ -27,7 +27,7 @@ func (r *run) begin(ctx context.Context) {
 	w := &r.watch
 	w.trial = r.a.guard.Begin(r.out.Key, &guard.Start{
 		Time: r.started, First: r.out.Reasons.First, More: r.out.Reasons.More,
-		UID: r.head.uid, Generation: r.head.generation, Version: r.a.version,
+		UID: r.head.uid, Version: r.a.version,
 	})
 	if r.a.cfg.Cluster == nil || len(w.trial.Inspect) == 0 {
 		return
@@ -58,13 +58,13 @@ func (r *run) write(w abi.Write) {
 		r.wrote.list = addWrite(r.wrote.list, &w)
 	}
 	if r.watch.on {
-		r.watch.note(&w, version)
+		r.watch.note(&w, &r.head, version)
 	}
 }
 
 // note notes a write to a watched object that the cache has with this version.
-func (n *watch) note(w *abi.Write, cached string) {
-	if w.ResourceVersion != n.base(w, cached) || w.Deleted && w.ResourceVersion == "" {
+func (n *watch) note(w *abi.Write, self *head, cached string) {
+	if w.ResourceVersion != n.base(w, self, cached) || w.Deleted && w.ResourceVersion == "" {
 		n.changes, _ = guard.Put(n.changes, w)
 	}
 	for i := range n.before {
@@ -75,14 +75,17 @@ func (n *watch) note(w *abi.Write, cached string) {
 }
 
 // base returns the resourceVersion that the object had before the write: that
-// of the run's last write to it, or what the cache had when the run began, or, of
-// an object that the last run did not change, has now. The watch may by now have
-// brought the write itself, so that the sooner of these is the better.
-func (n *watch) base(w *abi.Write, cached string) string {
+// of the run's last write to it, or what the run saw when it began. Only of an
+// object that is neither the reconciled one nor one that the last run changed it
+// is what the cache has now, which may by now be the write itself.
+func (n *watch) base(w *abi.Write, self *head, cached string) string {
 	for i := range n.changes {
-		if n.changes[i].Key == w.Key && sameResource(&n.changes[i], w) {
-			return n.changes[i].ResourceVersion
+		if o := &n.changes[i]; o.Key == w.Key && sameResource(o, w) {
+			return o.ResourceVersion
 		}
+	}
+	if w.UID != "" && w.UID == string(self.uid) {
+		return string(self.resourceVersion)
 	}
 	for i := range n.trial.Wrote {
 		if o := &n.trial.Wrote[i]; o.Key == w.Key && sameResource(o, w) {

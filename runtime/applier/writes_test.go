@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/runtime/applier/guard"
 	"github.com/wasmctl/wasmctl/runtime/queue"
 )
 
@@ -217,6 +218,48 @@ func TestFailures_MemoryIsBounded(t *testing.T) {
 	}
 	if row := f.get(abi.Key{Name: strconv.Itoa(maxFailing + 999)}); row.runs != 1 || len(row.last) > maxLastError {
 		t.Errorf("%d runs, %d bytes of error", row.runs, len(row.last))
+	}
+}
+
+// Which writes changed something: those that answer with another version than
+// the object had before, even if the watch has brought the write before its
+// answer came.
+func TestWatch_NotesWhatChangedSomething(t *testing.T) {
+	self := &head{uid: []byte("u1"), resourceVersion: []byte("4")}
+	ofSelf := func(version string) abi.Write {
+		return abi.Write{Resource: "webs", Key: testKey, UID: "u1", ResourceVersion: version}
+	}
+	deleted := child("a", 0)
+	deleted.ResourceVersion, deleted.Deleted = "", true
+	for name, c := range map[string]struct {
+		writes []abi.Write
+		cached string
+		want   []string // versions
+	}{
+		"its own object": {[]abi.Write{ofSelf("9")}, "4", []string{"9"}},
+		"its own object, and the watch was faster": {[]abi.Write{ofSelf("9")}, "9", []string{"9"}},
+		"its own object as it was":                 {[]abi.Write{ofSelf("4")}, "4", nil},
+		"its own object twice":                     {[]abi.Write{ofSelf("9"), ofSelf("10")}, "10", []string{"10"}},
+		"a child":                                  {[]abi.Write{child("a", 7)}, "6", []string{"7"}},
+		"a child as it was":                        {[]abi.Write{child("a", 7)}, "7", nil},
+		"a new child":                              {[]abi.Write{child("a", 7)}, "", []string{"7"}},
+		"a child of the last run, and the watch was faster": {[]abi.Write{child("b", 8)}, "8", []string{"8"}},
+		"a child of the last run as it was":                 {[]abi.Write{child("b", 3)}, "3", nil},
+		"a child that is deleted":                           {[]abi.Write{deleted}, "7", []string{""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := watch{trial: guard.Trial{Wrote: []abi.Write{child("b", 3)}, Versions: []string{"3"}}}
+			for _, w := range c.writes {
+				n.note(&w, self, c.cached)
+			}
+			var got []string
+			for _, w := range n.changes {
+				got = append(got, w.ResourceVersion)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

@@ -151,7 +151,7 @@ func (g *Guard) Begin(key abi.Key, s *Start) Trial {
 	l := g.byKey[key]
 	g.mu.Unlock()
 	if l == nil {
-		return Trial{generation: s.Generation}
+		return Trial{}
 	}
 	return l.begin(g.cfg, s)
 }
@@ -221,9 +221,6 @@ func Put(writes []abi.Write, w *abi.Write) ([]abi.Write, bool) {
 	kept.Body, kept.Labels = nil, nil
 	i := slices.IndexFunc(writes, func(old abi.Write) bool { return sameObject(&old, w) })
 	if i >= 0 {
-		if writes[i].Subresource == "" {
-			kept.Subresource = "" // the object itself was written too
-		}
 		writes[i] = kept
 		return writes, true
 	}

@@ -13,9 +13,8 @@ type Start struct {
 	// First and More are the reasons of the run.
 	First abi.Reason
 	More  []abi.Reason
-	// UID and Generation are those of the reconciled object.
-	UID        []byte
-	Generation int64
+	// UID is that of the reconciled object.
+	UID []byte
 	// Version returns the resourceVersion of a written object as the cache has it
 	// now, "" where it is not there.
 	Version func(w *abi.Write) string
@@ -33,11 +32,10 @@ type Trial struct {
 	Wrote    []abi.Write
 	Versions []string
 
-	loop       *loop
-	cause      cause
-	touched    bool          // somebody else changed an object after the last run wrote it
-	quiet      time.Duration // how long the row was broken
-	generation int64
+	loop    *loop
+	cause   cause
+	touched bool          // somebody else changed an object after the last run wrote it
+	quiet   time.Duration // how long the row was broken
 }
 
 // cause is what a run was caused by.
@@ -88,17 +86,16 @@ type loop struct {
 	hot  bool          // guarded by Guard.mu
 	hold time.Duration // guarded by Guard.mu: how long the object was last held; 0 while calm
 
-	count      int         // runs in a row that the run before caused
-	free       time.Time   // when the object was free to run after it last changed something
-	due        time.Time   // the time that the last run asked for; zero if for none
-	generation int64       // the object's, in its last run
-	wrote      []abi.Write // what the last run that changed something changed
-	known      []abi.Write // all that the row has changed
-	fields     []Field     // of the last inspected run that changed something
+	count  int         // runs in a row that the run before caused
+	free   time.Time   // when the object was free to run after it last changed something
+	due    time.Time   // the time that the last run asked for; zero if for none
+	wrote  []abi.Write // what the last run that changed something changed
+	known  []abi.Write // all that the row has changed
+	fields []Field     // of the last inspected run that changed something
 }
 
 func (l *loop) begin(cfg Config, s *Start) Trial {
-	t := Trial{loop: l, generation: s.Generation}
+	t := Trial{loop: l}
 	if idle := s.Time.Sub(l.free); idle > cfg.gap() {
 		t.quiet = idle
 		return t
@@ -145,9 +142,7 @@ func (l *loop) written(s *Start, reason *abi.Reason) int {
 	return slices.IndexFunc(l.wrote, func(w abi.Write) bool {
 		switch reason.Type {
 		case abi.ReasonObjectUpdated:
-			// A new generation after a write of the status alone is somebody's change of
-			// the object.
-			return w.UID != "" && w.UID == string(s.UID) && (w.Subresource == "" || l.generation == s.Generation)
+			return w.UID != "" && w.UID == string(s.UID)
 		case abi.ReasonRelated:
 			return w.Key == reason.Ref && isResource(&w, reason.Resource)
 		default:
@@ -168,7 +163,7 @@ func isResource(w *abi.Write, resource string) bool {
 
 // end is called with Guard.mu held.
 func (l *loop) end(cfg Config, t Trial, e *End) Decision {
-	l.seen, l.generation, l.due = e.Time, t.generation, time.Time{}
+	l.seen, l.due = e.Time, time.Time{}
 	if e.Action.Requeue {
 		l.due = e.Time.Add(e.Action.After)
 	}
@@ -233,7 +228,7 @@ func (l *loop) judge(cfg Config, t Trial, before []Field) Decision {
 func (l *loop) holdOn(cfg Config) Decision {
 	l.hold = min(max(2*l.hold, cfg.MinHold), cfg.MaxHold)
 	l.free = l.free.Add(l.hold)
-	if !l.due.IsZero() && l.due.Before(l.free) {
+	if !l.due.IsZero() && !l.due.After(l.free) {
 		l.due = l.free.Add(1) // a run at the end of the hold is not the one that was asked for
 	}
 	return Decision{Hold: l.hold, Runs: l.count}
