@@ -57,7 +57,7 @@ func TestWatch_FallsBackToListWithoutDelay(t *testing.T) {
 // meanwhile is not lost, nothing is listed, and the user is told nothing.
 func TestWatch_ResumesAtLastResourceVersion(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bed) {
-		after(5 * time.Minute)
+		after(4 * time.Minute)
 		b.cm.set("c", 1) // 13
 		synctest.Wait()
 		b.cm.cut()
