@@ -1,0 +1,173 @@
+// Package filewatch tells when the content of a file has changed, however it
+// was changed: written in place, replaced by a rename, or behind a symbolic
+// link that was switched, as the volumes of ConfigMaps and Secrets do it.
+package filewatch
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// Defaults of File.
+const (
+	DefaultSettle = 100 * time.Millisecond
+	DefaultPoll   = 10 * time.Second
+)
+
+// ErrTooLarge is told to File.OnError for a file beyond File.MaxSize.
+var ErrTooLarge = errors.New("the file is too large")
+
+// File is a file that is watched. Path and OnChange are needed.
+type File struct {
+	Path string
+	// Content is what is known of the file: what equals it is no change.
+	Content []byte
+	// OnChange is given the new content, by the goroutine of Run. A file that is
+	// not there, for a moment or for good, has not changed.
+	OnChange func(ctx context.Context, content []byte)
+	// OnError, if not nil, is told why the file could not be read, by the goroutine
+	// of Run, once until that changes.
+	OnError func(error)
+	// Settle is how long the file must be quiet, and its new content stay the
+	// same, so that one that is being written is not read half; 0 is DefaultSettle.
+	Settle time.Duration
+	// Poll is how often the file is read without an event: some file systems have
+	// none. 0 is DefaultPoll.
+	Poll time.Duration
+	// MaxSize is how many bytes are read; 0 is not bounded.
+	MaxSize int64
+}
+
+// Run watches until ctx ends. Where the operating system cannot tell of
+// changes, it reads the file now and then. The error is about that alone.
+func (f File) Run(ctx context.Context) error {
+	if f.Settle == 0 {
+		f.Settle = DefaultSettle
+	}
+	if f.Poll == 0 {
+		f.Poll = DefaultPoll
+	}
+	w := &watch{File: f, last: sha256.Sum256(f.Content)}
+	events, err := fsnotify.NewWatcher()
+	if err != nil {
+		w.complain(fmt.Errorf("file[%s]: changes are seen every %v only: %w", f.Path, f.Poll, err))
+		events = &fsnotify.Watcher{}
+	} else {
+		defer func() { _ = events.Close() }()
+		w.follow(events)
+	}
+	return w.loop(ctx, events)
+}
+
+// watch is one Run.
+type watch struct {
+	File
+
+	last   [sha256.Size]byte // of the content that OnChange was given, or Content
+	next   [sha256.Size]byte // of a new content that was seen once
+	failed string            // the last error that was told
+}
+
+func (w *watch) loop(ctx context.Context, events *fsnotify.Watcher) error {
+	settle := time.NewTimer(w.Settle) // the file may have changed before Run
+	defer settle.Stop()
+	poll := time.NewTicker(w.Poll)
+	defer poll.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-events.Events:
+			settle.Reset(w.Settle)
+		case <-events.Errors: // lost events: look
+			settle.Reset(w.Settle)
+		case <-poll.C:
+			if w.look(ctx) {
+				settle.Reset(w.Settle)
+			}
+		case <-settle.C:
+			if events.Events != nil {
+				w.follow(events)
+			}
+			if w.look(ctx) {
+				settle.Reset(w.Settle)
+			}
+		}
+	}
+}
+
+// follow watches the folder of the file, where it and the links to it are
+// replaced, and the folder of what it points to. Adding a folder again does
+// nothing.
+func (w *watch) follow(events *fsnotify.Watcher) {
+	dirs := []string{filepath.Dir(w.Path)}
+	if real, err := filepath.EvalSymlinks(w.Path); err == nil && filepath.Dir(real) != dirs[0] {
+		dirs = append(dirs, filepath.Dir(real))
+	}
+	for _, dir := range dirs {
+		if err := events.Add(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			w.complain(fmt.Errorf("file[%s]: changes are seen every %v only: %w", w.Path, w.Poll, err))
+		}
+	}
+}
+
+// look reads the file and tells of a change that it has seen twice. It reports
+// whether it has to look again.
+func (w *watch) look(ctx context.Context) (again bool) {
+	content, err := w.read()
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false // on its way, most probably
+	case err != nil:
+		w.complain(fmt.Errorf("file[%s]: %w", w.Path, err))
+		return false
+	}
+	w.failed = ""
+	switch sum := sha256.Sum256(content); sum {
+	case w.last:
+	case w.next:
+		w.last = sum
+		w.OnChange(ctx, content)
+	default:
+		w.next = sum
+		return true
+	}
+	return false
+}
+
+func (w *watch) read() ([]byte, error) {
+	file, err := os.Open(w.Path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	if w.MaxSize == 0 {
+		return io.ReadAll(file)
+	}
+	var b bytes.Buffer
+	if _, err := io.Copy(&b, io.LimitReader(file, w.MaxSize+1)); err != nil {
+		return nil, err
+	}
+	if int64(b.Len()) > w.MaxSize {
+		return nil, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, w.MaxSize)
+	}
+	return b.Bytes(), nil
+}
+
+// complain tells an error that was not the last one told.
+func (w *watch) complain(err error) {
+	if w.OnError != nil && err.Error() != w.failed {
+		w.OnError(err)
+	}
+	w.failed = err.Error()
+}
