@@ -181,6 +181,9 @@ func FuzzRewrite(f *testing.F) {
 		// What Rewrite takes has no counts that the bytes do not back, so
 		// wazero does not allocate by them.
 		perr, merr := compile(t, wasm), compile(t, out.Wasm)
+		if perr != nil && strings.Contains(perr.Error(), "custom section") {
+			return // wazero refuses an empty one that is the last; it is valid
+		}
 		if (perr == nil) != (merr == nil) {
 			t.Fatalf("wazero says %v of the module and %v of the metered one", perr, merr)
 		}
