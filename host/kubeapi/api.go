@@ -144,8 +144,9 @@ func (a *API) Call(ctx context.Context, op abi.Op, req []byte) abi.Response {
 		return a.cacheGet(r)
 	case abi.OpCacheList:
 		return a.cacheList(r)
+	default:
+		return a.send(ctx, r)
 	}
-	return a.send(ctx, r)
 }
 
 // serves reports whether an operation is one of this package's.

@@ -13,20 +13,30 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// applyAll applies the children; after success, m knows these children and no
-// other.
-func (a *API) applyAll(ctx context.Context, o *owner, m *remembered, children []child, cached []cachedChild) error {
+// settled lists the children of which the cache has what their last apply led
+// to: the same request again would change nothing.
+func (m *remembered) settled(cached []cachedChild) map[digest]childRef {
 	versions := make(map[string]string, len(cached))
 	for i := range cached {
 		versions[cached[i].uid] = cached[i].resourceVersion
 	}
+	settled := make(map[digest]childRef, len(m.children))
+	for ref, last := range m.children {
+		if last.resourceVersion != "" && versions[last.uid] == last.resourceVersion {
+			settled[last.digest] = ref
+		}
+	}
+	return settled
+}
+
+// applyAll applies the children; after success, m knows these children and no
+// other.
+func (a *API) applyAll(ctx context.Context, o *owner, m *remembered, children []child) error {
 	listed := make(map[childRef]appliedChild, len(children))
 	for i := range children {
 		c := &children[i]
-		ref := c.ref()
-		last, known := m.children[ref]
-		if !known || last.digest != c.digest || last.resourceVersion == "" || versions[last.uid] != last.resourceVersion {
-			delete(m.children, ref) // whatever comes of it, the last request is no longer the last
+		if c.request != nil {
+			delete(m.children, c.ref) // whatever comes of it, the last request is no longer the last
 			js, err := a.exchange(ctx, c.request)
 			if err != nil {
 				return a.applyError(ctx, o, c.request, err).at(i)
@@ -35,10 +45,9 @@ func (a *API) applyAll(ctx context.Context, o *owner, m *remembered, children []
 			if err := json.Unmarshal(js, &made); err != nil {
 				return a.writeError(ctx, StepApply, c.request, err).at(i)
 			}
-			last = appliedChild{c.digest, made.Metadata.UID, made.Metadata.ResourceVersion}
-			m.children[ref] = last
+			m.children[c.ref] = appliedChild{c.digest, made.Metadata.UID, made.Metadata.ResourceVersion}
 		}
-		listed[ref] = last
+		listed[c.ref] = m.children[c.ref]
 	}
 	m.children = listed
 	return nil

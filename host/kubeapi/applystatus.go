@@ -19,13 +19,13 @@ func (a *API) applyStatus(ctx context.Context, o *owner, m *remembered, d *abi.D
 		APIRequest: abi.APIRequest{Subresource: subresourceStatus, Force: d.Force},
 	}
 	fail := func(err error) *WriteError { return a.writeError(ctx, StepStatus, r, err) }
+	dig := o.digestOf(d.Status, d.Force)
+	if o.resourceVersion != "" && m.status == (appliedStatus{dig, o.resourceVersion}) {
+		return nil
+	}
 	var err error
 	if r.encoded, err = encodeStatus(o, d.Status); err != nil {
 		return fail(err)
-	}
-	dig := digestOf(r.encoded, d.Force)
-	if o.resourceVersion != "" && m.status == (appliedStatus{dig, o.resourceVersion}) {
-		return nil
 	}
 	if e := a.checkStatus(ctx, o.kind); e != nil {
 		e.Key = o.key

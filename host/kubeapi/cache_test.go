@@ -87,7 +87,7 @@ func cachedSession(t *testing.T) (*session, *packed) {
 	t.Helper()
 	p := &packed{}
 	s := &session{API: offlineAPI(t, everything()), t: t, ns: "a", log: &strings.Builder{}}
-	s.API.cache = p
+	s.cache = p
 	return s, p
 }
 

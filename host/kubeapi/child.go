@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
@@ -13,21 +14,20 @@ import (
 
 // child is a declared child, ready to be applied.
 type child struct {
-	request *request
-	// digest is that of what would be sent.
+	ref    childRef
 	digest digest
+	// request is nil where it would change nothing.
+	request *request
 }
 
-// digest is the SHA-256 of an apply request.
+// digest is the SHA-256 of what a declared result says of one object.
 type digest [sha256.Size]byte
 
-// digestOf returns the digest of the body of an apply and of its force.
-func digestOf(body []byte, force bool) digest {
+// digestOf returns the digest of a child or a status of o, as the guest wrote it.
+func (o *owner) digestOf(packed []byte, force bool) digest {
 	h := sha256.New()
-	h.Write(body)
-	if force {
-		h.Write([]byte("force"))
-	}
+	fmt.Fprintf(h, "%s %s %v\n", o.kind, o.uid, force)
+	h.Write(packed)
 	return digest(h.Sum(nil))
 }
 
@@ -38,64 +38,68 @@ type childRef struct {
 	key abi.Key
 }
 
-func (c *child) ref() childRef { return childRef{c.request.kind.GVR().GroupResource(), c.request.key} }
+func (r *request) ref() childRef { return childRef{r.kind.GVR().GroupResource(), r.key} }
 
 // prepare reads and checks all children before the first one is sent: a list
-// that cannot be right changes nothing. Errors are *WriteError.
-func (a *API) prepare(ctx context.Context, o *owner, d *abi.Declared) ([]child, error) {
+// that cannot be right changes nothing. Children that are settled have been
+// checked before. Errors are *WriteError.
+func (a *API) prepare(ctx context.Context, o *owner, d *abi.Declared, settled map[digest]childRef) ([]child, error) {
 	children := make([]child, 0, len(d.Apply))
 	places := make(map[childRef]int, len(d.Apply))
 	for i, packed := range d.Apply {
-		c, err := a.prepareChild(ctx, o, packed, d.Force)
-		if err != nil {
-			return nil, a.writeError(ctx, StepApply, c.request, err).at(i)
+		c := child{digest: o.digestOf(packed, d.Force)}
+		var known bool
+		if c.ref, known = settled[c.digest]; !known {
+			r, err := a.prepareChild(ctx, o, packed, d.Force)
+			if err != nil {
+				return nil, a.writeError(ctx, StepApply, r, err).at(i)
+			}
+			c.ref, c.request = r.ref(), r
 		}
-		if first, twice := places[c.ref()]; twice {
-			return nil, a.writeError(ctx, StepApply, c.request, badf("it is the same object as that at place %d of the list: list each child once", first)).at(i)
+		if first, twice := places[c.ref]; twice {
+			about := &request{kind: Kind{Group: c.ref.Group, Resource: c.ref.Resource}, key: c.ref.key}
+			return nil, a.writeError(ctx, StepApply, about, badf("it is the same object as that at place %d of the list: list each child once", first)).at(i)
 		}
-		places[c.ref()] = i
+		places[c.ref] = i
 		children = append(children, c)
 	}
 	return children, nil
 }
 
-// prepareChild checks one child. With an error too the child's request says
-// what is known of its kind and key.
-func (a *API) prepareChild(ctx context.Context, o *owner, packed []byte, force bool) (child, error) {
+// prepareChild checks one child. With an error too the request says what is
+// known of its kind and key.
+func (a *API) prepareChild(ctx context.Context, o *owner, packed []byte, force bool) (*request, error) {
 	r := &request{op: abi.OpAPIApply, APIRequest: abi.APIRequest{Force: force}}
-	c := child{request: r}
 	var err error
 	if r.object, err = abi.DecodeObject(packed); err != nil {
-		return c, badf("%v", err)
+		return r, badf("%v", err)
 	}
 	gvk, err := r.gvk()
 	if err != nil {
-		return c, err
+		return r, err
 	}
 	r.kind = Kind{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind} // for the error, should it be unknown
 	kind, err := a.resolver.ResolveGVK(ctx, gvk)
 	if err != nil {
-		return c, err
+		return r, err
 	}
 	r.kind = kind
-	if err := c.locate(o); err != nil {
-		return c, err
+	if err := r.locateChild(o); err != nil {
+		return r, err
 	}
 	if denied := a.policy.check(r.attributes(), VerbPatch, VerbCreate); denied != nil {
-		return c, denied
+		return r, denied
 	}
 	if r.encoded, err = json.Marshal(r.object); err != nil {
-		return c, badf("%v", err)
+		return r, badf("%v", err)
 	}
 	r.object = nil
-	c.digest = digestOf(r.encoded, force)
-	return c, nil
+	return r, nil
 }
 
-// locate finds the child's key and writes namespace and owner reference into
+// locateChild finds the child's key and writes namespace and owner reference into
 // it. Errors are a badRequest.
-func (c *child) locate(o *owner) error {
-	r := c.request
+func (r *request) locateChild(o *owner) error {
 	meta, err := metadata(r.object, "child")
 	if err != nil {
 		return err

@@ -48,14 +48,14 @@ func (a *API) Declare(ctx context.Context, of Owner, d *abi.Declared) error {
 	if err != nil {
 		return fmt.Errorf("declared result of %s: %w", of.Kind.Name(), err)
 	}
-	children, err := a.prepare(ctx, o, d)
-	if err != nil {
-		return err
-	}
 	m := a.memory.take(o.key, o.uid)
 	defer a.memory.put(o.key, m)
 	cached := a.cachedChildren(o)
-	if err := a.applyAll(ctx, o, m, children, cached); err != nil {
+	children, err := a.prepare(ctx, o, d, m.settled(cached))
+	if err != nil {
+		return err
+	}
+	if err := a.applyAll(ctx, o, m, children); err != nil {
 		return err
 	}
 	if d.Prune {

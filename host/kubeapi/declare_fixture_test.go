@@ -122,7 +122,7 @@ func declarerIn(t *testing.T, rc *rest.Config, ns string) *declarer {
 	config, sent := recorded(rc)
 	d := &declarer{session: newSession(t, config, ns), sent: sent}
 	d.cache = &children{t: t, admin: admin, gvrs: []schema.GroupVersionResource{configMaps, deployments}, ns: ns}
-	d.API.children = d.cache
+	d.children = d.cache
 	d.owner = d.newOwner("owner")
 	return d
 }
@@ -189,7 +189,7 @@ func (d *declarer) declare(r *abi.Declared) []string {
 
 // refuse is declare for a result that must fail; it returns the error and what
 // was sent.
-func (d *declarer) refuse(class abi.ErrorClass, reason, text string, r *abi.Declared) (*WriteError, []string) {
+func (d *declarer) refuse(class abi.ErrorClass, reason, text string, r *abi.Declared) (WriteError, []string) {
 	d.t.Helper()
 	d.sent()
 	err := d.Declare(d.t.Context(), d.owner, r)
@@ -200,7 +200,7 @@ func (d *declarer) refuse(class abi.ErrorClass, reason, text string, r *abi.Decl
 }
 
 // failsAs checks what a runtime sees of an error.
-func failsAs(t testing.TB, err error, class abi.ErrorClass, reason, text string) *WriteError {
+func failsAs(t testing.TB, err error, class abi.ErrorClass, reason, text string) WriteError {
 	t.Helper()
 	var result *abi.ResultError
 	var e *WriteError
@@ -210,7 +210,7 @@ func failsAs(t testing.TB, err error, class abi.ErrorClass, reason, text string)
 	if result.Class != class || result.Reason != reason || !strings.Contains(result.Message, text) || result.Message != err.Error() {
 		t.Fatalf("%s, %s: %s\nwant %s, %s: ...%s...", result.Class, result.Reason, result.Message, class, reason, text)
 	}
-	return e
+	return *e
 }
 
 // names lists the ConfigMaps of the session's namespace, but for those that

@@ -2,7 +2,6 @@ package kubeapi
 
 import (
 	"context"
-	"errors"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -76,11 +75,11 @@ func (a *API) pruneOne(ctx context.Context, o *owner, r *request) error {
 			return err
 		}
 		live, getErr := a.read(ctx, r.kind, r.key)
-		switch status := (apierrors.APIStatus)(nil); {
+		switch {
 		case apierrors.IsNotFound(getErr):
 			return nil
-		case errors.As(getErr, &status):
-			return err // we may not read it: a later run knows more
+		case apierrors.IsForbidden(getErr):
+			return err // a later run, with a newer cache, will see
 		case getErr != nil:
 			return getErr
 		case string(live.UID) != r.Preconditions.UID || !o.controls(live):
