@@ -64,5 +64,8 @@ func moduleError(err error) error {
 	if errors.Is(err, host.ErrInvalidModule) {
 		return withCode(exitModule, err)
 	}
+	if errors.Is(err, host.ErrRefused) {
+		return withCode(exitUsage, fmt.Errorf("%w; mend --config or --config-file", err))
+	}
 	return err
 }

@@ -51,6 +51,7 @@ type runOptions struct {
 	memoryBudget string
 	budgetBytes  int64 // memoryBudget, parsed by validate
 	config       map[string]string
+	configFile   string
 	drain        time.Duration
 
 	leader leaderOptions
@@ -90,6 +91,7 @@ func (o *runOptions) bind(cmd *cobra.Command) {
 	f.StringVar(&o.memory, "memory", "", "memory of one guest instance, for example 64Mi (default: the manifest's, else 256Mi)")
 	f.StringVar(&o.memoryBudget, "memory-budget", "", "memory of all guest instances together, for example 1Gi (default: not bounded)")
 	f.StringToStringVar(&o.config, "config", nil, "setting for the module as key=value; may be repeated")
+	f.StringVar(&o.configFile, "config-file", "", "YAML file of settings for the module, under those of --config; a change is given to the module at once")
 	f.StringVar(&o.name, "name", "", "name of the controller (default: the manifest's, else the file's)")
 	f.DurationVar(&o.drain, "drain-timeout", 0, "how long running reconciles may go on after the first signal (default 30s)")
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file (default: $KUBECONFIG, ~/.kube/config, or the pod's service account)")

@@ -61,7 +61,11 @@ func (p *process) connect(ctx context.Context) error {
 	if p.dynamic, err = dynamic.NewForConfig(p.restConfig); err != nil {
 		return withCode(exitCluster, err)
 	}
-	p.watches = watcher.NewSet(p.dynamic, watcher.Config{Log: p.log})
+	metadata, err := watcher.NewMetadataClient(p.restConfig)
+	if err != nil {
+		return withCode(exitCluster, err)
+	}
+	p.watches = watcher.NewSet(p.dynamic, watcher.Config{Metadata: metadata, Log: p.log})
 	p.resolver = kubeapi.NewResolver(p.client, p.log)
 	return p.bounds()
 }
@@ -120,6 +124,9 @@ func (p *process) run(ctx context.Context, force <-chan struct{}) error {
 	defer stop() // after the controllers: they record events until the end
 	for _, s := range p.sessions {
 		wg.Go(func() { _ = s.api.Run(services) }) // its error is only that it runs
+		if s.opts.configFile != "" {
+			wg.Go(func() { s.watchSettings(services) })
+		}
 		for _, late := range s.late {
 			wg.Go(func() { s.watchLate(services, late) })
 		}

@@ -25,6 +25,8 @@ type session struct {
 	log  *slog.Logger
 	name string // of the controller
 
+	settingsFile []byte // what --config-file had in it when it was first read
+
 	module  *host.Module
 	guests  applier.Module // what the controller acquires guests from: module
 	cache   *controller.Cache
@@ -49,15 +51,18 @@ type watched struct {
 // loading, kinds are resolved, which waits for API server and CRDs.
 func (s *session) load(ctx context.Context, wasm []byte) error {
 	o := s.opts
+	settings, err := s.readSettings()
+	if err != nil {
+		return err
+	}
 	cfg := host.Config{
 		Name: o.name, Fallback: moduleName(o.module), Concurrency: o.concurrency, Limits: host.Limits{Memory: o.memoryBytes, Timeout: o.timeout},
-		CacheDir: s.cacheDir(), Logger: s.log, Settings: o.config, Budget: s.budget,
+		CacheDir: s.cacheDir(), Logger: s.log, Settings: settings, Budget: s.budget,
 	}
 	cfg.API = func(m *abi.Manifest) (host.API, error) {
 		s.name = cfg.NameFor(m)
 		return s.connectModule(ctx, m)
 	}
-	var err error
 	if s.module, err = host.Load(ctx, wasm, cfg); err != nil {
 		return moduleError(err)
 	}

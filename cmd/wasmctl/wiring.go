@@ -10,6 +10,7 @@ import (
 	"github.com/wasmctl/wasmctl/host/kubeapi"
 	"github.com/wasmctl/wasmctl/runtime/controller"
 	"github.com/wasmctl/wasmctl/runtime/queue"
+	"github.com/wasmctl/wasmctl/runtime/queue/predicate"
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 	"github.com/wasmctl/wasmctl/runtime/scheduler"
 )
@@ -31,6 +32,9 @@ func (s *session) newController() (*controller.Controller, error) {
 	if s.elector != nil {
 		cfg.Active = s.elector.Gate().Open()
 	}
+	if err := s.checkPredicates(); err != nil {
+		return nil, withCode(exitModule, err)
+	}
 	cfg.For = s.watchOf(s.kind)
 	for _, k := range s.related {
 		w, err := s.relatedWatch(k)
@@ -41,6 +45,21 @@ func (s *session) newController() (*controller.Controller, error) {
 	}
 	c, err := controller.New(cfg)
 	return c, withCode(exitModule, err)
+}
+
+// checkPredicates refuses predicates that cannot be read, and the guest's
+// filter where there is none.
+func (s *session) checkPredicates() error {
+	for _, k := range s.watchedKinds() {
+		filter, err := predicate.Parse(k.watch.Predicates, predicate.Options{})
+		if err != nil {
+			return fmt.Errorf("watch[%s]: predicates: %w", k.Name(), err)
+		}
+		if filter.Asks() && !s.module.HasHook(abi.ExportFilter) {
+			return fmt.Errorf("watch[%s]: predicates: func asks the module's filter, and the module does not export one", k.Name())
+		}
+	}
+	return nil
 }
 
 // relatedWatch says how an owned or watched kind is watched.

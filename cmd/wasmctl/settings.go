@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/runtime/filewatch"
+)
+
+// maxSettings is how large a file of settings may be, in bytes.
+const maxSettings = 1 << 20
+
+// settings returns what --config-file and --config say; --config wins. content
+// is that of the file.
+func (o *runOptions) settings(content []byte) (map[string]string, error) {
+	values := map[string]string{}
+	if o.configFile != "" {
+		var file map[string]any
+		if err := yaml.UnmarshalStrict(content, &file); err != nil {
+			return nil, fmt.Errorf("--config-file %s: %w", o.configFile, err)
+		}
+		for _, key := range slices.Sorted(maps.Keys(file)) {
+			switch v := file[key].(type) {
+			case map[string]any, []any, nil:
+				return nil, fmt.Errorf("--config-file %s: %s: want a string, a number or true or false", o.configFile, key)
+			default:
+				values[key] = strings.TrimSpace(fmt.Sprint(v))
+			}
+		}
+	}
+	maps.Copy(values, o.config)
+	return values, nil
+}
+
+// readSettings reads the file of settings, if there is one.
+func (s *session) readSettings() (map[string]string, error) {
+	var err error
+	if s.opts.configFile != "" {
+		if s.settingsFile, err = os.ReadFile(s.opts.configFile); err != nil {
+			return nil, withCode(exitUsage, fmt.Errorf("--config-file: %w", err))
+		}
+	}
+	values, err := s.opts.settings(s.settingsFile)
+	return values, withCode(exitUsage, err)
+}
+
+// watchSettings gives the module its settings anew whenever their file changes,
+// until ctx ends. Settings that the module refuses leave the old ones in place.
+func (s *session) watchSettings(ctx context.Context) {
+	file := filewatch.File{
+		Path: s.opts.configFile, Content: s.settingsFile, MaxSize: maxSettings,
+		OnChange: s.configure,
+		OnError: func(err error) {
+			s.log.Warn("settings cannot be read; the old ones stay", "error", err.Error(), "controller", s.name)
+		},
+	}
+	_ = file.Run(ctx) // its error has been told to OnError
+}
+
+// configure gives the module new settings, and reconciles all objects with
+// them.
+func (s *session) configure(ctx context.Context, content []byte) {
+	values, err := s.opts.settings(content)
+	if err == nil {
+		err = s.module.Configure(ctx, values)
+	}
+	switch {
+	case errors.Is(err, host.ErrRefused):
+		s.log.Warn("the module refuses the new settings; the old ones stay", "error", err.Error(), "controller", s.name)
+	case err != nil:
+		s.log.Warn("settings cannot be used; the old ones stay", "error", err.Error(), "controller", s.name)
+	default:
+		_, gen := s.module.Settings()
+		n := s.controller.TriggerAll(ctx, abi.ReasonConfigChanged)
+		s.log.Info("settings changed", "config_gen", gen, "triggered", n, "controller", s.name)
+	}
+}
