@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -35,8 +36,15 @@ const waitLimit = 60 * time.Second
 // startWasmctl starts "wasmctl run" with JSON logs.
 func startWasmctl(t *testing.T, args ...string) *child {
 	t.Helper()
+	return startWasmctlEnv(t, nil, args...)
+}
+
+// startWasmctlEnv is startWasmctl with further environment variables.
+func startWasmctlEnv(t *testing.T, env []string, args ...string) *child {
+	t.Helper()
 	args = append([]string{"run", "--log-format", "json", "--cache-dir", "none"}, args...)
 	c := &child{t: t, cmd: exec.Command("wasmctl", args...), done: make(chan struct{}), changed: make(chan struct{})}
+	c.cmd.Env = append(os.Environ(), env...)
 	r, err := c.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
