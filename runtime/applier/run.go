@@ -26,7 +26,7 @@ type run struct {
 	req    abi.Request
 
 	wrote awaited // what the next run has to wait for
-	watch watch
+	notes notes
 }
 
 // apply is the whole run: what is to be waited for, whether the guest is to be

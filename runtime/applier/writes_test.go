@@ -224,7 +224,7 @@ func TestFailures_MemoryIsBounded(t *testing.T) {
 // Which writes changed something: those that answer with another version than
 // the object had before, even if the watch has brought the write before its
 // answer came.
-func TestWatch_NotesWhatChangedSomething(t *testing.T) {
+func TestNotes_WhatChangedSomething(t *testing.T) {
 	self := &head{uid: []byte("u1"), resourceVersion: []byte("4")}
 	ofSelf := func(version string) abi.Write {
 		return abi.Write{Resource: "webs", Key: testKey, UID: "u1", ResourceVersion: version}
@@ -248,7 +248,7 @@ func TestWatch_NotesWhatChangedSomething(t *testing.T) {
 		"a child that is deleted":                           {[]abi.Write{deleted}, "7", []string{""}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := watch{trial: guard.Trial{Wrote: []abi.Write{child("b", 3)}, Versions: []string{"3"}}}
+			n := notes{trial: guard.Trial{Wrote: []abi.Write{child("b", 3)}, Versions: []string{"3"}}}
 			for _, w := range c.writes {
 				n.note(&w, self, c.cached)
 			}

@@ -35,10 +35,10 @@ const (
 const (
 	// MaxObjects is how many objects are watched over at once. Beyond it an eighth
 	// of them is forgotten, whichever.
-	MaxObjects = 1 << 15
+	MaxObjects = 1 << 13
 	// MaxWrites is how many written objects are remembered of one run, MaxInspect
 	// how many of them are compared before and after.
-	MaxWrites  = 64
+	MaxWrites  = 32
 	MaxInspect = 4
 )
 

@@ -210,9 +210,9 @@ func TestGuard_LegitimateRowsAreNotHeld(t *testing.T) {
 			w.run(time.Millisecond, writes(), updated(), related("app"))
 		},
 		"one object after the other is replaced": func(w *world, i int) {
-			w.run(time.Millisecond, writes("status", fmt.Sprint("app", i%50)), updated())
-			w.run(time.Millisecond, writes("status", fmt.Sprint("app", i%50)), updated())
-			if i%50 == 49 {
+			w.run(time.Millisecond, writes("status", fmt.Sprint("app", i%25)), updated())
+			w.run(time.Millisecond, writes("status", fmt.Sprint("app", i%25)), updated())
+			if i%25 == 24 {
 				w.now = w.now.Add(time.Minute)
 			}
 		},

@@ -10,8 +10,8 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/applier/guard"
 )
 
-// watch is what a run notes of its writes, for the guard.
-type watch struct {
+// notes are what a run notes of its writes, for the guard.
+type notes struct {
 	on      bool
 	trial   guard.Trial
 	changes []abi.Write // writes that changed something, one per object
@@ -21,10 +21,10 @@ type watch struct {
 
 // begin is called before the guest is.
 func (r *run) begin(ctx context.Context) {
-	if r.watch.on = r.a.cfg.Cache != nil && !r.a.guard.Off(); !r.watch.on {
+	if r.notes.on = r.a.cfg.Cache != nil && !r.a.guard.Off(); !r.notes.on {
 		return
 	}
-	w := &r.watch
+	w := &r.notes
 	w.trial = r.a.guard.Begin(r.out.Key, &guard.Start{
 		Time: r.started, First: r.out.Reasons.First, More: r.out.Reasons.More,
 		UID: r.head.uid, Version: r.a.version,
@@ -57,13 +57,13 @@ func (r *run) write(w abi.Write) {
 		}
 		r.wrote.list = addWrite(r.wrote.list, &w)
 	}
-	if r.watch.on {
-		r.watch.note(&w, &r.head, version)
+	if r.notes.on {
+		r.notes.note(&w, &r.head, version)
 	}
 }
 
 // note notes a write to a watched object that the cache has with this version.
-func (n *watch) note(w *abi.Write, self *head, cached string) {
+func (n *notes) note(w *abi.Write, self *head, cached string) {
 	if w.ResourceVersion != n.base(w, self, cached) || w.Deleted && w.ResourceVersion == "" {
 		n.changes, _ = guard.Put(n.changes, w)
 	}
@@ -78,7 +78,7 @@ func (n *watch) note(w *abi.Write, self *head, cached string) {
 // of the run's last write to it, or what the run saw when it began. Only of an
 // object that is neither the reconciled one nor one that the last run changed it
 // is what the cache has now, which may by now be the write itself.
-func (n *watch) base(w *abi.Write, self *head, cached string) string {
+func (n *notes) base(w *abi.Write, self *head, cached string) string {
 	for i := range n.changes {
 		if o := &n.changes[i]; o.Key == w.Key && sameResource(o, w) {
 			return o.ResourceVersion
@@ -97,10 +97,10 @@ func (n *watch) base(w *abi.Write, self *head, cached string) string {
 
 // end is called after the guest's part of the run.
 func (r *run) end() {
-	if !r.watch.on || r.object == nil {
+	if !r.notes.on || r.object == nil {
 		return
 	}
-	w := &r.watch
+	w := &r.notes
 	e := guard.End{Time: time.Now(), Changes: w.changes, Action: r.out.Action}
 	for i := range w.after {
 		if w.after[i] != nil {
@@ -137,8 +137,8 @@ func (r *run) logLoop(d *guard.Decision) {
 		msg = "the object is fought over: somebody changes back what its runs write, and it is held: let one of them have the field"
 	}
 	var objects, fields []string
-	for i := range r.watch.changes {
-		objects = append(objects, guard.ObjectName(&r.watch.changes[i]))
+	for i := range r.notes.changes {
+		objects = append(objects, guard.ObjectName(&r.notes.changes[i]))
 	}
 	for _, f := range d.Fields {
 		fields = append(fields, f.String())
