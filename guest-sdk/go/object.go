@@ -184,3 +184,6 @@ func (o Object) IsDeleting() bool {
 	}
 	return o.Exists("metadata", "deletionTimestamp")
 }
+
+// Finalizers returns the names that hold the object when it is deleted.
+func (o Object) Finalizers() []string { return o.Strings("metadata", "finalizers") }
