@@ -33,7 +33,7 @@ type loop[K comparable, M any] struct {
 	err       error // of Run
 
 	member *member // of Config.Pool; nil without
-	asking bool    // the pool has been asked for a slot and has refused it
+	asking bool    // the pool has refused slots since the last retract, and may still grant them
 
 	timer *time.Timer // the one timer: for the next request that is due or, in a stop, for stopAt
 	armed time.Time   // when timer fires; zero if it does not
@@ -209,11 +209,15 @@ func (l *loop[K, M]) takeSlot() bool {
 	if l.member == nil {
 		return true
 	}
-	l.asking = !l.r.cfg.Pool.take(l.member)
-	return !l.asking
+	wants := min(l.sched.Startable(), l.r.cfg.Concurrency-l.sched.Running())
+	if l.r.cfg.Pool.take(l.member, wants) {
+		return true
+	}
+	l.asking = true
+	return false
 }
 
-// retract tells the pool that there is no more use for the slot that it was asked for.
+// retract tells the pool that there is no more use for the slots that it was asked for.
 func (l *loop[K, M]) retract() {
 	if l.asking {
 		l.r.cfg.Pool.retract(l.member)

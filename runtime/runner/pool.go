@@ -28,7 +28,7 @@ type PoolStats struct {
 	Limit   int // slots
 	Members int // Runners that share them
 	Running int // slots that are taken
-	Waiting int // members that wait for a slot
+	Waiting int // members that wait for slots
 }
 
 // NewPool returns a Pool of a number of slots, 1 to MaxConcurrency.
@@ -88,11 +88,12 @@ func (p *Pool) leave(m *member) {
 	p.grantAndUnlock()
 }
 
-// take takes a slot for a member. If it returns false, the member waits: a slot will be granted to it, and wake called.
-func (p *Pool) take(m *member) bool {
+// take takes a slot for a member. If it returns false, the member waits for as many as it wants: they will be granted to it, and wake called
+// for each.
+func (p *Pool) take(m *member, wants int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.core.take(m)
+	return p.core.take(m, wants)
 }
 
 // release gives a slot back that take gave.

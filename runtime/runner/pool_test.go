@@ -251,6 +251,46 @@ func TestPool_WhoNeedsNoSlotKeepsNone(t *testing.T) {
 	})
 }
 
+// The same where it has got some of the slots that it wanted and is paused by the job that got them: the rest is for the others.
+func TestPool_PausedMemberKeepsNoneOfTheRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := newPool(t, 4)
+		cfg := config{Pool: pool, Concurrency: 100}
+		release := make(chan struct{})
+		busy := newReady(t, cfg, hangJob(release))
+		synctest.Wait()
+		busy.send(keys(9)...)
+		synctest.Wait()
+		var waits *fixture
+		started := 0
+		cfg.OnStart = func(time.Duration, scheduler.Priority) {
+			if started++; started == 2 {
+				waits.Pause()
+			}
+		}
+		waits = newFixture(t, cfg, sleepJob(time.Hour))
+		close(waits.ready)
+		waits.send(keys(9)...)
+		all := []*fixture{busy, waits}
+		wantRunning(t, all, 4, 0)
+		release <- struct{}{}
+		wantRunning(t, all, 3, 1)
+		for range 5 {
+			release <- struct{}{}
+			synctest.Wait()
+		}
+		// The second start paused it; of what it wanted beyond that it keeps nothing.
+		wantRunning(t, all, 2, 2)
+		if got, want := pool.Stats(), (runner.PoolStats{Limit: 4, Members: 2, Running: 4, Waiting: 1}); got != want {
+			t.Fatalf("pool %+v, want %+v", got, want)
+		}
+		waits.Resume()
+		wantRunning(t, all, 2, 2)
+		close(release)
+		synctest.Wait()
+	})
+}
+
 // rules 1, 2, 5 and the pool's own under real concurrency: runners come, flood and go, and share a pool that is never exceeded; all that was
 // asked for is run.
 func TestPool_Hammer(t *testing.T) {

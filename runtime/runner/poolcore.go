@@ -8,7 +8,7 @@ type poolCore struct {
 	members []*member
 	taken   int    // slots that are taken or granted, over all members
 	shared  int    // of these, those beyond the first of each member
-	waiting int    // members that wait
+	waiting int    // members that want slots
 	asked   uint64 // number of the last wait
 }
 
@@ -17,12 +17,12 @@ type member struct {
 	wake    func()
 	taken   int    // slots that it has, the granted ones included
 	granted int    // slots that were granted and that it has not taken yet
-	waiting bool   // it was refused a slot and still wants one
-	asked   uint64 // order among those that wait
+	wants   int    // slots that it was refused and still wants
+	asked   uint64 // order among those that want
 }
 
-// take gives a member a slot, or lets it wait.
-func (c *poolCore) take(m *member) bool {
+// take gives a member a slot, or lets it wait for as many as it wants.
+func (c *poolCore) take(m *member, wants int) bool {
 	switch {
 	case m.granted > 0:
 		m.granted--
@@ -30,12 +30,22 @@ func (c *poolCore) take(m *member) bool {
 	case c.may(m) && (m.taken == 0 || c.waiting == 0): // what is free beyond the reserved slots belongs to those who wait
 		c.give(m)
 		return true
-	case !m.waiting:
-		c.asked++
-		m.waiting, m.asked = true, c.asked
-		c.waiting++
 	}
+	c.want(m, wants)
 	return false
+}
+
+// want sets how many slots a member wants; one that wants none yet comes behind the others.
+func (c *poolCore) want(m *member, wants int) {
+	switch {
+	case m.wants == 0 && wants > 0:
+		c.waiting++
+		c.asked++
+		m.asked = c.asked
+	case m.wants > 0 && wants == 0:
+		c.waiting--
+	}
+	m.wants = wants
 }
 
 // may says whether a member may have one more slot now: its first one is reserved, the others are not to touch what is reserved for others.
@@ -51,17 +61,17 @@ func (c *poolCore) give(m *member) {
 	}
 	m.taken++
 	c.taken++
-	c.stopWaiting(m)
 }
 
-// grant gives a free slot to the member whose turn it is and returns it; nil if nobody waits who may have one.
+// grant gives a free slot to the member whose turn it is and returns it; nil if nobody wants one who may have it. If it wants more, it comes
+// behind the others for those.
 func (c *poolCore) grant() *member {
 	if c.waiting == 0 {
 		return nil
 	}
 	var next *member
 	for _, m := range c.members {
-		if m.waiting && (next == nil || m.taken < next.taken || m.taken == next.taken && m.asked < next.asked) {
+		if m.wants > 0 && (next == nil || m.taken < next.taken || m.taken == next.taken && m.asked < next.asked) {
 			next = m
 		}
 	}
@@ -70,6 +80,9 @@ func (c *poolCore) grant() *member {
 	}
 	c.give(next)
 	next.granted++
+	more := next.wants - 1
+	c.want(next, 0)
+	c.want(next, more)
 	return next
 }
 
@@ -82,16 +95,9 @@ func (c *poolCore) release(m *member) {
 	}
 }
 
-func (c *poolCore) stopWaiting(m *member) {
-	if m.waiting {
-		m.waiting = false
-		c.waiting--
-	}
-}
-
-// retract forgets that a member wants a slot, and takes back what was granted to it meanwhile.
+// retract forgets that a member wants slots, and takes back what was granted to it meanwhile.
 func (c *poolCore) retract(m *member) {
-	c.stopWaiting(m)
+	c.want(m, 0)
 	for ; m.granted > 0; m.granted-- {
 		c.release(m)
 	}

@@ -19,7 +19,7 @@ func (m *poolModel) recount() (taken, shared, waiting int) {
 	for _, mem := range m.core.members {
 		taken += mem.taken
 		shared += max(0, mem.taken-1)
-		if mem.waiting {
+		if mem.wants > 0 {
 			waiting++
 		}
 	}
@@ -37,7 +37,7 @@ func (m *poolModel) settle() {
 	for {
 		var want *member
 		for _, mem := range m.core.members {
-			if !mem.waiting {
+			if mem.wants == 0 {
 				continue
 			}
 			if want == nil || mem.taken < want.taken || mem.taken == want.taken && mem.asked < want.asked {
@@ -64,26 +64,26 @@ func (m *poolModel) settle() {
 		m.t.Fatalf("%d taken, %d of them shared, by %d members, of %d slots", taken, shared, len(m.core.members), m.core.limit)
 	}
 	for _, mem := range m.core.members {
-		if mem.waiting && m.may(mem) {
+		if mem.wants > 0 && m.may(mem) {
 			m.t.Fatal("a member waits for a slot that it may have")
 		}
-		if mem.taken < mem.granted || mem.granted < 0 || mem.waiting && mem.granted > 0 {
+		if mem.taken < mem.granted || mem.granted < 0 || mem.wants < 0 {
 			m.t.Fatalf("member %+v", *mem)
 		}
 	}
 }
 
-func (m *poolModel) take(mem *member) {
+func (m *poolModel) take(mem *member, wants int) {
 	before, had := mem.taken, mem.granted > 0
 	reserved := mem.taken == 0 && !m.over
-	ok := m.core.take(mem)
+	ok := m.core.take(mem, wants)
 	switch {
 	case had && (!ok || mem.taken != before):
 		m.t.Fatal("a granted slot was not taken")
 	case reserved && !ok:
 		m.t.Fatal("a member did not get its reserved slot")
-	case ok == mem.waiting:
-		m.t.Fatalf("took %v, waits %v", ok, mem.waiting)
+	case !ok && mem.wants != wants:
+		m.t.Fatalf("wants %d, not %d", mem.wants, wants)
 	}
 }
 
@@ -112,7 +112,7 @@ func (m *poolModel) step(op, who byte) {
 			m.core.release(mem)
 		}
 	default:
-		m.take(mem)
+		m.take(mem, 1+int(op)%4)
 	}
 }
 
