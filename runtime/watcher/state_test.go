@@ -147,7 +147,7 @@ func TestState_EveryEdge(t *testing.T) {
 					b.cm.failWith(then)
 					after(time.Minute)
 					b.u.phase(to)
-					if st := b.u.sub.State(); (st.Since == since) != (from == to) || st.Failures < 2 {
+					if st := b.u.sub.State(); st.Since.Equal(since) != (from == to) || st.Failures < 2 {
 						t.Errorf("%+v, was %s since %s", st, from, since)
 					}
 					b.cm.set("a", 2)
