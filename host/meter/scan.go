@@ -312,7 +312,7 @@ func (s *scanner) call(in *instr) {
 	case s.m.isTiny(callee):
 		s.charge(int64(costs.Call)+callee.cost, 0)
 	case s.m.isLeaf(callee):
-		s.charge(int64(costs.Call), min(callee.cost, maxWork))
+		s.charge(int64(costs.Call), callee.work)
 	default:
 		s.charge(int64(costs.Call), 0)
 	}
@@ -321,7 +321,7 @@ func (s *scanner) call(in *instr) {
 func (s *scanner) callIndirect(in *instr) {
 	s.checkType(int64(in.a))
 	s.edit(edit{kind: editCall, at: in.at, end: in.at, op: in.op})
-	s.charge(int64(s.cfg.Costs.CallIndirect), 2*s.m.slack)
+	s.charge(int64(s.cfg.Costs.CallIndirect), maxLeaf)
 }
 
 // bulk charges an instruction for the length that is its last operand, where

@@ -7,15 +7,16 @@ type body struct {
 	callees []uint32
 	// indirect is set if the function calls through a table.
 	indirect bool
-	// loops is set if the function has a loop or moves memory: its work is not
-	// bounded by its length.
-	loops bool
+	// loops is set if the function has a loop, bulk if it has a bulk
+	// instruction.
+	loops, bulk bool
 	// locals counts parameters and locals, frame estimates the bytes of native
 	// stack that one call takes.
 	locals, frame int
 	// cost is what all instructions cost together, without what is charged to
-	// callees.
-	cost int64
+	// callees. work is at least cost and what is charged for callees that are
+	// not charged on their own.
+	cost, work int64
 
 	leaf, flat verdict
 	// height is the most stack that a flat function and its callees take.
@@ -40,6 +41,9 @@ func verdictOf(b bool) verdict {
 }
 
 const (
+	// maxLeaf is the most that a function does, loops aside, that does not look
+	// at the counter when it starts.
+	maxLeaf = 1 << 10
 	// maxFlat is the most stack, in bytes, that a function and all it calls
 	// take which is left out of the count, and maxFlatDepth how many calls deep
 	// the search for such functions goes.
@@ -96,7 +100,8 @@ func (m *module) surveyBody(i int, costs *Costs) {
 	for r.left() > 0 {
 		decode(&r, &in, fn)
 		b.cost += int64(costs.cost(in.class))
-		b.loops = b.loops || in.op == opLoop || in.class == classBulk || in.class == classBulkTable
+		b.loops = b.loops || in.op == opLoop
+		b.bulk = b.bulk || in.class == classBulk || in.class == classBulkTable
 		switch in.imm {
 		case immLabels:
 			for n := int64(in.a) + 1; n > 0 && r.err == nil; n-- {
@@ -118,6 +123,7 @@ func (m *module) surveyBody(i int, costs *Costs) {
 		default:
 		}
 	}
+	b.work = b.cost + int64(calls)*m.tinyCost()
 	b.frame = frameBytes(sig, locals.bytes, calls, sets)
 	b.code.err = r.err
 }
@@ -162,18 +168,21 @@ func readLocals(r *reader) (l localCount) {
 
 func (m *module) body(fn uint32) *body { return &m.bodies[int(fn)-m.imported] }
 
-// isTiny reports whether a function is short, has no loops and calls nothing:
-// then it is charged to who calls it and not instrumented at all.
+// tinyCost is the most that a function costs that is charged to who calls it
+// and is not instrumented at all.
+func (m *module) tinyCost() int64 { return 2 * m.slack }
+
+// isTiny reports whether a function is short, has no loops and calls nothing.
 func (m *module) isTiny(b *body) bool {
-	return !b.loops && !b.indirect && len(b.callees) == 0 && b.cost <= 2*m.slack
+	return !b.loops && !b.bulk && !b.indirect && len(b.callees) == 0 && b.cost <= m.tinyCost()
 }
 
-// isLeaf reports whether a function calls no function that is charged on its
-// own. Its work is bounded by its length and its own loops, so that it need not
-// look at the counter when it starts.
+// isLeaf reports whether a function is not long and calls no function that is
+// charged on its own. Its work is bounded by its length and its own loops, so
+// that it need not look at the counter when it starts.
 func (m *module) isLeaf(b *body) bool {
 	if b.leaf == notAsked {
-		ok := !b.indirect
+		ok := !b.indirect && !b.bulk && b.work <= maxLeaf
 		for _, c := range b.callees {
 			ok = ok && m.isTiny(m.body(c))
 		}
