@@ -52,7 +52,10 @@ func (w *Watch) sources() []watcher.Source {
 	sources := make([]watcher.Source, len(namespaces))
 	for i, ns := range namespaces {
 		sources[i] = watcher.Source{
-			Resource: w.Resource, Namespace: ns, LabelSelector: w.LabelSelector, FieldSelector: w.FieldSelector, Metadata: w.MetadataOnly,
+			Resource: w.Resource, Namespace: ns, LabelSelector: w.LabelSelector, FieldSelector: w.FieldSelector,
+		}
+		if w.MetadataOnly {
+			sources[i].Metadata, sources[i].Kind = true, w.Kind.Kind
 		}
 	}
 	return sources
