@@ -95,6 +95,8 @@ func parse(wasm []byte) (*module, error) {
 			continue // rewritten, and read wholly, later
 		case secExport:
 			m.checkExports(&r)
+		case secDataCount:
+			r.u32() // wazero takes an empty one, if nothing comes behind it
 		default:
 			continue
 		}
