@@ -30,8 +30,11 @@ type store struct {
 	most    int                        // guarded by mu
 }
 
-// pass lets virtual time pass.
-func pass(d time.Duration) { <-time.After(d) }
+// pass lets virtual time pass, and what is due by then happen.
+func pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
 
 func (s *store) with(f func()) {
 	s.mu.Lock()
@@ -50,7 +53,7 @@ func (s *store) do(ctx context.Context, f func() error) (err error) {
 	if hang {
 		<-ctx.Done()
 	} else {
-		pass(time.Millisecond)
+		<-time.After(time.Millisecond)
 	}
 	s.with(func() {
 		s.atOnce--
