@@ -10,10 +10,10 @@
 //
 // The metered module needs a host module of the name ImportModule with the
 // function RefillFunc, () -> (). It exports two mutable i64 globals. The host
-// sets StackGlobal to Output.MaxStack before each call into the module, and
-// FuelGlobal to the fuel of a slice whenever RefillFunc is called and
-// FuelGlobal is negative. If StackGlobal is negative when RefillFunc is called,
-// the stack is used up and the host must end the call.
+// sets StackGlobal to Output.MaxStack before each call into the module. When
+// RefillFunc is called and StackGlobal is negative, the stack is used up and the
+// host must end the call. Else FuelGlobal is negative, and the host ends the
+// call or adds the fuel of a slice: what is below zero has been used already.
 //
 // Rewrite is a pure function of its arguments. docs/metering.md says what is
 // charged and what that costs.
