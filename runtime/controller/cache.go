@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -23,6 +24,9 @@ import (
 type Cache struct {
 	handles atomic.Pointer[[]*Handle] // never changed, but replaced; the first is that of Config.For
 }
+
+// goneEvery is how often a store is asked whether an object is gone.
+const goneEvery = 5 * time.Millisecond
 
 // NewCache returns a Cache for one Controller.
 func NewCache() *Cache {
@@ -203,12 +207,38 @@ func (c *Cache) AwaitWrites(ctx context.Context, writes []abi.Write) (stale bool
 			if !h.selects(w) && s.Store().Get(w.Key) == nil {
 				continue // the watch will never show it
 			}
-			if s.Store().AwaitVersion(ctx, w.Key, w.ResourceVersion) != nil {
+			if w.Deleted && w.ResourceVersion == "" {
+				stale = !awaitGone(ctx, s.Store(), w)
+			} else {
+				stale = s.Store().AwaitVersion(ctx, w.Key, w.ResourceVersion) != nil
+			}
+			if stale {
 				return true // ctx has ended
 			}
 		}
 	}
 	return false
+}
+
+// awaitGone waits until the store no longer has the object that w deleted: the
+// API server answers such a deletion without a version to wait for. It returns
+// false if ctx ends first.
+func awaitGone(ctx context.Context, store *reflector.Store, w *abi.Write) bool {
+	tick := time.NewTicker(goneEvery)
+	defer tick.Stop()
+	uid := w.UID
+	for {
+		o := store.Get(w.Key)
+		if o == nil || uid != "" && o.UID() != uid {
+			return true
+		}
+		uid = o.UID()
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return false
+		}
+	}
 }
 
 // writtenTo yields the subscriptions that a write can appear in, whatever

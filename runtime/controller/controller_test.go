@@ -314,7 +314,9 @@ func TestController_FailedRunIsTriedAgain(t *testing.T) {
 		return abi.Result{Action: abi.Action{Requeue: true, After: time.Millisecond}}, nil
 	}, func(c *Config) { c.Backoff = applier.Backoff{Initial: time.Millisecond} })
 	f.create("a")
-	f.wantOutcome("attempt 2", func(o applier.Outcome) bool { return o.Attempt == 2 && o.Reasons.First.Type == abi.ReasonRetry && o.Failed() })
+	f.wantOutcome("attempt 2", func(o applier.Outcome) bool {
+		return o.Attempt == 2 && o.Reasons.First.Type == abi.ReasonRetry && o.Failed()
+	})
 	f.wantOutcome("attempt 3", func(o applier.Outcome) bool { return o.Attempt == 3 && !o.Failed() })
 	f.wantOutcome("a requeue", func(o applier.Outcome) bool { return o.Attempt == 1 && o.Reasons.First.Type == abi.ReasonRequeue })
 	f.wantStop(nil)

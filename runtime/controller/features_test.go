@@ -321,3 +321,30 @@ func TestController_RunSeesTheWritesOfTheRunBefore(t *testing.T) {
 	}
 	f.wantStop(nil)
 }
+
+// A deletion whose answer has no version is waited for until the object is
+// gone, and no longer than the bound where it stays.
+func TestCache_AwaitsDeletions(t *testing.T) {
+	f := newFixture(t, ok, nil).synced()
+	s := f.createSecret("s", nil)
+	gvr := schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	key := abi.Key{Namespace: f.ns, Name: "s"}
+	has := func() bool {
+		b, err := f.cache.Get(gvr, key)
+		return err == nil && b != nil
+	}
+	until(t, "the store has it", has)
+	w := abi.Write{Op: abi.OpAPIDelete, Version: "v1", Resource: "secrets", Key: key, UID: string(s.UID), Deleted: true}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if !f.cache.AwaitWrites(ended, []abi.Write{w}) {
+		t.Error("not stale, although the object is there")
+	}
+	if err := f.client.CoreV1().Secrets(f.ns).Delete(t.Context(), "s", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if f.cache.AwaitWrites(t.Context(), []abi.Write{w}) || has() {
+		t.Error("the deletion is not in the store")
+	}
+	f.wantStop(nil)
+}
