@@ -1,6 +1,7 @@
 // Package kubeapi is the Kubernetes side of the host functions: it serves the
-// api_* operations of abi/ABI.md under a policy, knows the kinds that the API
-// server has, and tells which rights are missing.
+// api_*, cache_* and event_record operations of abi/ABI.md under a policy, makes
+// declared results true, changes finalizers, knows the kinds that the API server
+// has, and tells which rights are missing.
 //
 //	client, err := kubeapi.NewClient(restConfig)
 //	resolver := kubeapi.NewResolver(client, logger)
@@ -55,9 +56,10 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// API serves the api_* operations for one controller. It is safe for concurrent
-// use, keeps nothing between calls but what it has logged, and starts no
-// goroutine.
+// API serves the operations of one controller, and writes for it what its
+// results declare. It is safe for concurrent use. Between calls it keeps what it
+// has logged and what Declare remembers, both bounded; only Run starts
+// goroutines.
 type API struct {
 	client   *Client
 	resolver *Resolver
@@ -104,8 +106,8 @@ func New(c Config) (*API, error) {
 
 // Call runs one operation: the request and the answer are those of ABI.md
 // sections 6 and 7. It answers whatever bytes it is given, does not keep req,
-// and returns soon after ctx ends, with StatusCancelled. An operation other
-// than api_* is StatusUnsupported.
+// and returns soon after ctx ends, with StatusCancelled. config_get, and cache_*
+// without a cache, are StatusUnsupported.
 //
 // A request that the API server puts off (429, or 5xx with Retry-After) is sent
 // again when it says, up to ten times, and so is a read whose connection
