@@ -26,7 +26,7 @@ type digest [sha256.Size]byte
 // digestOf returns the digest of a child or a status of o, as the guest wrote it.
 func (o *owner) digestOf(packed []byte, force bool) digest {
 	h := sha256.New()
-	fmt.Fprintf(h, "%s %s %v\n", o.kind, o.uid, force)
+	h.Write(fmt.Appendf(nil, "%s %s %v\n", o.kind, o.uid, force))
 	h.Write(packed)
 	return digest(h.Sum(nil))
 }
