@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"runtime"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -318,12 +317,5 @@ func TestRunner_RunAllocatesNothing(t *testing.T) {
 	stop()
 	if err := <-ended; err != nil {
 		t.Fatal(err)
-	}
-}
-
-func TestConfig_ValidateReachesTheDebounce(t *testing.T) {
-	cfg := config{Scheduler: scheduler.Config[string]{Debounce: scheduler.Debounce{Quiet: -time.Second}}}
-	if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), "debounce: quiet -1s") {
-		t.Fatalf("error %v", err)
 	}
 }

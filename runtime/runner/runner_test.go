@@ -379,21 +379,6 @@ func TestRunner_RunsOnce(t *testing.T) {
 	})
 }
 
-func TestConfig_ValidateNamesTheField(t *testing.T) {
-	for want, cfg := range map[string]config{
-		"concurrency -1":   {Concurrency: -1},
-		"must be 1 to 100": {Concurrency: runner.MaxConcurrency + 1},
-		"drain timeout -1": {DrainTimeout: -1},
-	} {
-		if _, err := runner.New(cfg, sleepJob(0)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%+v: error %v does not name %q", cfg, err, want)
-		}
-	}
-	if err := (config{}).Validate(); err != nil {
-		t.Errorf("the zero Config: %v", err)
-	}
-}
-
 // sorted returns a sorted copy, for tests that compare sets.
 func sorted(keys []string) []string {
 	keys = slices.Clone(keys)
