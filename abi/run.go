@@ -21,8 +21,8 @@ type Write struct {
 	Group, Version, Resource string
 	Subresource              string
 	Key                      Key
-	// UID, ResourceVersion and Labels are those of the answer. They are empty
-	// where a deletion answers with a Status.
+	// UID, ResourceVersion and Labels are those of the answer. The last two are
+	// empty where a deletion answers with a Status.
 	UID, ResourceVersion string
 	Labels               map[string]string
 	// Deleted says that the object is gone or waits for its finalizers.

@@ -20,16 +20,35 @@ func (s *session) checkAccess(ctx context.Context) error {
 			kinds = append(kinds, kubeapi.WatchedKind{Kind: k.Kind, Namespaces: k.watch.Namespaces})
 		}
 	}
-	missing := s.client.CheckWatch(ctx, kinds...)
-	if len(missing) == 0 {
-		return nil
+	if missing := s.client.CheckWatch(ctx, kinds...); len(missing) > 0 {
+		return withCode(exitDenied, missingError(missing))
 	}
+	return nil
+}
+
+// warnAccess says which rights the API server does not give us that the module
+// may need one day: each use of them will be refused.
+func (s *session) warnAccess(ctx context.Context) {
+	man := s.module.Manifest()
+	var needs []kubeapi.Access
+	if man.Finalizer != "" {
+		needs = append(needs, kubeapi.FinalizerAccess(s.kind.Kind, s.kind.watch.Namespaces))
+	}
+	for i := range man.Capabilities {
+		needs = append(needs, kubeapi.CapabilityAccess(&man.Capabilities[i])...)
+	}
+	if missing := s.client.CheckAccess(ctx, needs...); len(missing) > 0 {
+		s.log.Warn("the module may ask for more than the API server allows", "reason", missingError(missing).Error(), "controller", s.name)
+	}
+}
+
+func missingError(missing []kubeapi.MissingRight) error {
 	what := make([]string, len(missing))
 	for i, m := range missing {
 		what[i] = m.String()
 	}
-	return withCode(exitDenied, fmt.Errorf("the API server does not let this user %s; give it these RBAC rules:\n\n%s",
-		strings.Join(what, ", nor "), strings.TrimSpace(kubeapi.RBACRules(missing))))
+	return fmt.Errorf("the API server does not let this user %s; give it these RBAC rules:\n\n%s",
+		strings.Join(what, ", nor "), strings.TrimSpace(kubeapi.RBACRules(missing)))
 }
 
 // checkSelectors asks the API server for one object of each selected watch, so

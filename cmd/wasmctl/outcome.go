@@ -13,6 +13,14 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/queue"
 )
 
+// ended is told of each reconcile.
+func (s *session) ended(out applier.Outcome) {
+	if errors.Is(out.Err, applier.ErrObjectNotFound) {
+		s.api.Forget(out.Key)
+	}
+	s.logOutcome(out)
+}
+
 // logOutcome writes one line per reconcile.
 func (s *session) logOutcome(out applier.Outcome) {
 	ctx := context.Background()

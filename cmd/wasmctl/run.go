@@ -101,6 +101,7 @@ func (p *process) runModule(ctx context.Context, wasm []byte, force <-chan struc
 		return err
 	}
 	s.announce()
+	s.warnAccess(ctx)
 	stop := context.AfterFunc(ctx, s.module.Drain) // tells guests, through cancelled()
 	defer stop()
 	if err := p.run(ctx, force); err != nil {
