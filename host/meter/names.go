@@ -4,8 +4,9 @@ import "strconv"
 
 const nameSection = "name"
 
-// Parts of the name section that go by function index.
+// Parts of the name section that wazero reads or that go by function index.
 const (
+	nameOfModule     = 0
 	namesOfFunctions = 1
 	namesOfLocals    = 2
 	namesOfLabels    = 3
@@ -30,6 +31,10 @@ func (w *rewriter) names(s *section) error {
 		}
 		part := r.block()
 		switch id {
+		case nameOfModule:
+			w.copyFrom(&r, from)
+			part.name()
+			_ = part.end() // noted in part
 		case namesOfFunctions:
 			w.functionNames(&part)
 		case namesOfLocals, namesOfLabels:
