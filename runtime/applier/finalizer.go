@@ -59,6 +59,10 @@ func (r *run) prepare(ctx context.Context, s step) (step, error) {
 	if err != nil {
 		return s, fmt.Errorf("finalizer[%s]: add: answer: %w", name, err)
 	}
+	if h.paused { // meanwhile
+		r.head = h
+		return stepNone, nil
+	}
 	if s = firstStep(name, &h); s == stepAddFinalizer {
 		return s, &abi.ResultError{Class: abi.ErrorConflict, Reason: "FinalizerLost", Message: "finalizer[" + name + "]: add: it was added, and is gone again"}
 	}

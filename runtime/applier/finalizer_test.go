@@ -157,17 +157,22 @@ func TestFinalizer_RunGoesOnWithTheNewObject(t *testing.T) {
 	}
 }
 
-// Rule 21: an object that was deleted while its finalizer was being added is not
-// reconciled.
-func TestFinalizer_DeletedWhileItIsAdded(t *testing.T) {
+// Rule 21: an object that was deleted or paused while its finalizer was being
+// added is not reconciled.
+func TestFinalizer_ChangedWhileItIsAdded(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer map[string]any
 		log    []string
 		failed bool
 	}{
-		"and it is there":      {map[string]any{"deletionTimestamp": "x", "finalizers": []any{finalizerName}}, []string{"add " + finalizerName, "finalize", "remove " + finalizerName}, false},
-		"and it is not there":  {map[string]any{"deletionTimestamp": "x"}, []string{"add " + finalizerName}, false},
-		"and it is gone again": {map[string]any{}, []string{"add " + finalizerName}, true},
+		"paused": {map[string]any{"finalizers": []any{finalizerName}, "annotations": map[string]any{PausedAnnotation: "true"}}, []string{"add " + finalizerName}, false},
+		"paused and deleted": {
+			map[string]any{"deletionTimestamp": "x", "finalizers": []any{finalizerName}, "annotations": map[string]any{PausedAnnotation: "true"}},
+			[]string{"add " + finalizerName}, false,
+		},
+		"deleted, and it is there":     {map[string]any{"deletionTimestamp": "x", "finalizers": []any{finalizerName}}, []string{"add " + finalizerName, "finalize", "remove " + finalizerName}, false},
+		"deleted, and it is not there": {map[string]any{"deletionTimestamp": "x"}, []string{"add " + finalizerName}, false},
+		"gone again":                   {map[string]any{}, []string{"add " + finalizerName}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cl := &cluster{t: t}

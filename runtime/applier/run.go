@@ -122,7 +122,11 @@ func (r *run) forget(why error) {
 // work calls the guest and does what its result asks for.
 func (r *run) work(ctx context.Context, s step) {
 	s, err := r.prepare(ctx, s)
-	if s == stepNone {
+	switch {
+	case s == stepNone && r.head.paused:
+		r.out.Err = ErrPaused
+		return
+	case s == stepNone:
 		r.forget(ErrDeleting)
 		return
 	}
