@@ -1,0 +1,188 @@
+package apisim
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+// Transport is a Server as a client's transport.
+type Transport struct {
+	Server *Server
+	// NoStreams refuses streamed lists, as API servers did before 1.32.
+	NoStreams bool
+
+	numbers map[string]int // guarded by Server.mu
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	q := r.URL.Query()
+	req, table, err := t.parse(r.URL.Path, q)
+	if err != nil {
+		return refusal(r, err), nil
+	}
+	plan := t.Server.plan(req)
+	if plan.Delay > 0 && !pass(r.Context(), plan.Delay) {
+		return nil, r.Context().Err()
+	}
+	switch {
+	case plan.Err != nil:
+		return nil, plan.Err
+	case plan.Code != 0:
+		return planned(r, req, table, &plan), nil
+	case req.Verb == Stream && t.NoStreams:
+		return refusal(r, apierrors.NewInvalid(metav1.SchemeGroupVersion.WithKind("ListOptions").GroupKind(), "", nil)), nil
+	}
+	selector, err := labels.Parse(req.Selector)
+	if err != nil {
+		return refusal(r, apierrors.NewBadRequest(err.Error())), nil
+	}
+	sc := scope{scopeID(req.Resource, req.Namespace, req.Selector), req.Namespace, selector}
+	if req.Verb == List {
+		return t.Server.list(r, table, sc, q, &plan), nil
+	}
+	return t.Server.watch(r, table, sc, q, &plan), nil
+}
+
+// parse reads "/apis/GROUP/VERSION/[namespaces/NAMESPACE/]RESOURCE".
+func (t *Transport) parse(path string, q url.Values) (*Request, *table, error) {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	req := &Request{Verb: List, Selector: q.Get("labelSelector"), Version: q.Get("resourceVersion"), Continue: q.Get("continue") != ""}
+	if len(parts) == 6 && parts[3] == "namespaces" {
+		req.Namespace = parts[4]
+	}
+	req.Resource = parts[len(parts)-1]
+	switch {
+	case q.Get("sendInitialEvents") == "true":
+		req.Verb = Stream
+	case q.Get("watch") == "true" || q.Get("watch") == "1":
+		req.Verb = Watch
+	}
+	tb := t.Server.tables[req.Resource]
+	if tb == nil || len(parts) < 4 || parts[1] != tb.Group || parts[2] != tb.Version {
+		return nil, nil, apierrors.NewGenericServerResponse(http.StatusNotFound, "get", metav1.SchemeGroupVersion.WithResource(path).GroupResource(), "", "", 0, false)
+	}
+	t.Server.mu.Lock()
+	defer t.Server.mu.Unlock()
+	if t.numbers == nil {
+		t.numbers = map[string]int{}
+	}
+	id := scopeID(req.Resource, req.Namespace, req.Selector)
+	t.numbers[id]++
+	req.Number = t.numbers[id]
+	return req, tb, nil
+}
+
+// pass waits, and reports that ctx has not ended.
+func pass(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// planned returns the refusal of a plan.
+func planned(r *http.Request, req *Request, t *table, plan *Plan) *http.Response {
+	var err error
+	switch plan.Code {
+	case http.StatusGone:
+		err = apierrors.NewResourceExpired("too old resource version")
+	case http.StatusForbidden:
+		err = apierrors.NewForbidden(t.GroupResource(), "", fmt.Errorf("cannot %s", req.Verb))
+	default:
+		err = apierrors.NewGenericServerResponse(plan.Code, string(req.Verb), t.GroupResource(), "", "planned", plan.RetryAfter, true)
+	}
+	res := refusal(r, err)
+	if plan.RetryAfter > 0 {
+		res.Header.Set("Retry-After", strconv.Itoa(plan.RetryAfter))
+	}
+	return res
+}
+
+// refusal returns the answer with the Status of err.
+func refusal(r *http.Request, err error) *http.Response {
+	status := statusOf(err)
+	return answer(r, int(status.Code), io.NopCloser(bytes.NewReader(encode(status))))
+}
+
+func statusOf(err error) metav1.Status {
+	status := metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error()}
+	if e, ok := err.(apierrors.APIStatus); ok { //nolint:errorlint // made here, never wrapped
+		status = e.Status()
+	}
+	status.APIVersion, status.Kind = "v1", "Status"
+	return status
+}
+
+func answer(r *http.Request, code int, body io.ReadCloser) *http.Response {
+	return &http.Response{
+		StatusCode: code, Status: http.StatusText(code), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{"Content-Type": {"application/json"}}, Body: body, ContentLength: -1, Request: r,
+	}
+}
+
+// list answers with a page, or with everything.
+func (s *Server) list(r *http.Request, t *table, sc scope, q url.Values, plan *Plan) *http.Response {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	version, after := s.version, abi.Key{}
+	switch more := q.Get("continue"); {
+	case more != "":
+		if _, err := fmt.Sscanf(more, "%d %s %s", &version, &after.Namespace, &after.Name); err != nil {
+			return refusal(r, apierrors.NewBadRequest("continue: "+err.Error()))
+		}
+		after.Namespace = strings.TrimSuffix(after.Namespace, "/")
+		if version < s.compacted {
+			return refusal(r, apierrors.NewResourceExpired("the provided continue parameter is too old"))
+		}
+	case q.Get("resourceVersion") == "0":
+		version = max(version-plan.Lag, min(s.compacted, version))
+	}
+	limit, _ := strconv.Atoi(q.Get("limit")) // none is 0
+	if plan.PageSize > 0 && limit > 0 {
+		limit = min(limit, plan.PageSize)
+	}
+	page, more := t.page(sc, version, after, limit)
+	s.listed[sc.id] = s.listed[sc.id] || !more
+	return answer(r, http.StatusOK, io.NopCloser(bytes.NewReader(page)))
+}
+
+// page encodes a list as of a version: what comes after a key, up to limit
+// objects; 0 is all. The caller holds Server.mu.
+func (t *table) page(sc scope, version int64, after abi.Key, limit int) (body []byte, more bool) {
+	states := slices.DeleteFunc(t.at(version), func(st *state) bool { return !sc.has(st) || compareKeys(st.key, after) <= 0 })
+	next := ""
+	if limit > 0 && len(states) > limit {
+		states = states[:limit]
+		last := states[limit-1].key
+		next = fmt.Sprintf("%d %s/ %s", version, last.Namespace, last.Name)
+	}
+	var b bytes.Buffer
+	fmt.Fprintf(&b, `{"apiVersion":%q,"kind":%q,"metadata":{"resourceVersion":"%d","continue":%q},"items":[`, t.GroupVersion(), t.Kind+"List", version, next)
+	for i, st := range states {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.Write(st.encoded())
+	}
+	b.WriteString("]}")
+	return b.Bytes(), next != ""
+}

@@ -1,0 +1,201 @@
+package simulation
+
+import (
+	"slices"
+	"testing/synctest"
+	"time"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/runtime/applier"
+)
+
+func (c *ctrl) waitIdle() { synctest.Wait() }
+
+// begin notes that the guest was called, and checks what must be true then.
+func (c *ctrl) begin(req *abi.Request, finalize bool) *run {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.runs[req.Key]++
+	r := &run{seq: c.seq.Add(1), number: c.runs[req.Key], started: time.Now(), guest: true, views: c.see(req.Key)}
+	if req.Object != nil {
+		r.object = decode(req.Object)
+	}
+	if c.running[req.Key] != nil {
+		c.violated("rule 1: %s: %s runs twice at once", c.spec.name, req.Key)
+	}
+	c.running[req.Key] = r
+	if want := c.fails[req.Key] + 1; req.Attempt != want {
+		c.violated("rule 18: %s: %s: attempt %d, want %d", c.spec.name, req.Key, req.Attempt, want)
+	}
+	c.checkObject(req, r, finalize)
+	c.checkWrites(req)
+	return r
+}
+
+// checkObject checks what the guest is given (rules 20 and 21).
+func (c *ctrl) checkObject(req *abi.Request, r *run, finalize bool) {
+	o := r.object
+	if o == nil {
+		if !c.spec.deletes || finalize {
+			c.violated("rule 20: %s: the guest is called for %s, which is gone", c.spec.name, req.Key)
+		}
+		return
+	}
+	if applier.Paused(o.GetAnnotations()[applier.PausedAnnotation]) {
+		c.violated("%s: the guest is called for %s, which is paused", c.spec.name, req.Key)
+	}
+	if c.spec.finalizer {
+		if has := slices.Contains(o.GetFinalizers(), c.finalizerName()); !has || finalize != (o.GetDeletionTimestamp() != nil) {
+			c.violated("rule 21: %s: %s: finalize %t, finalizer %t, deleting %v", c.spec.name, req.Key, finalize, has, o.GetDeletionTimestamp())
+		}
+		if !finalize {
+			c.applied[o.GetUID()] = req.Key
+		}
+	}
+}
+
+// checkWrites checks that the run sees what the one before wrote (rule 22).
+func (c *ctrl) checkWrites(req *abi.Request) {
+	writes := c.awaited[req.Key]
+	if c.spec.awaitWrites < 0 || req.Stale {
+		return
+	}
+	for _, w := range writes {
+		kind := c.spec.kind
+		if w.resource != kind.Resource {
+			kind = parts
+			if c.epochs[0] != 1 {
+				continue // it was not watched all the time
+			}
+		}
+		if w.resource == c.spec.kind.Resource && c.spec.selector != "" {
+			continue
+		}
+		if len(c.spec.namespaces) > 0 && !slices.Contains(c.spec.namespaces, w.key.Namespace) {
+			continue
+		}
+		b, err := c.cache.Get(kind.GroupVersionResource, w.key)
+		switch {
+		case err != nil:
+			c.violated("rule 22: %s: %s: %v", c.spec.name, req.Key, err)
+		case b != nil && version(decode(b)) < w.version, b == nil && !c.api.DeletedAfter(w.resource, w.key, w.version-1):
+			c.violated("rule 22: %s: %s does not see that the run before wrote %s %s at version %d", c.spec.name, req.Key, w.resource, w.key, w.version)
+		}
+	}
+}
+
+// checkOutcome checks a run at its end. The caller holds mu.
+func (c *ctrl) checkOutcome(r *run) {
+	out := &r.out
+	if due, ok := c.due[out.Key]; ok && r.started.Before(due) && onlyTimers(out) {
+		c.violated("rule 25: %s: %s ran %v before it was due", c.spec.name, out.Key, due.Sub(r.started))
+	}
+	if last := c.last[out.Key]; last != nil && last.out.Hold > 0 && r.started.Before(last.started.Add(last.out.Duration+last.out.Hold)) {
+		c.violated("%s: %s ran although it was held", c.spec.name, out.Key)
+	}
+	if out.Reasons.First == (abi.Reason{}) {
+		c.violated("%s: %s ran for no reason", c.spec.name, out.Key)
+	}
+}
+
+func onlyTimers(out *applier.Outcome) bool {
+	for _, r := range append([]abi.Reason{out.Reasons.First}, out.Reasons.More...) {
+		if r.Type != abi.ReasonRequeue && r.Type != abi.ReasonRetry {
+			return false
+		}
+	}
+	return out.Reasons.Dropped == 0
+}
+
+// checkReady checks, at the first job, that all that is needed has been listed
+// and mapped (rule 10). The caller holds mu.
+func (c *ctrl) checkReady() {
+	listed := func(resource, selector string, namespaces []string) {
+		if len(namespaces) == 0 {
+			namespaces = []string{""}
+		}
+		for _, ns := range namespaces {
+			if !c.api.Listed(resource, ns, selector) {
+				c.violated("rule 10: %s starts before %s of namespace %q have been listed", c.spec.name, resource, ns)
+			}
+		}
+	}
+	listed(c.spec.kind.Resource, c.spec.selector, c.spec.namespaces)
+	for i := range c.spec.relations {
+		w := &c.spec.relations[i]
+		if w.late || w.optional {
+			continue
+		}
+		listed(w.kind.Resource, w.selector, w.namespaces)
+		if w.spec != "func" {
+			continue
+		}
+		for key, o := range c.api.All(configs.Resource) {
+			if watched(w.namespaces, w.selector, o) && w.selector == "" && c.before[key] == o.GetUID() && c.asked[key] == 0 {
+				c.violated("rule 10: %s starts before the guest was asked about %s", c.spec.name, key)
+			}
+		}
+	}
+	if c.active != nil && !isClosed(c.active) {
+		c.violated("%s starts before it is elected", c.spec.name)
+	}
+}
+
+func isClosed(ch <-chan struct{}) bool {
+	select {
+	case <-ch:
+		return true
+	default:
+		return false
+	}
+}
+
+// checkIdle checks, while everyone waits for time to pass, that nobody waits
+// who need not (rule 5).
+func (c *ctrl) checkIdle() {
+	if !c.isRunning() {
+		return
+	}
+	st := c.c.Stats()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if st.Running != c.jobs {
+		c.violated("%s: %d jobs run, Stats says %d", c.spec.name, c.jobs, st.Running)
+	}
+	// Of what is due, at most one request for each key that runs is blocked.
+	if !c.open || c.paused || st.Ready <= st.Running || st.Running >= c.spec.concurrency {
+		return
+	}
+	if c.pool == nil {
+		c.violated("rule 5: %s: %d requests are due, %d of %d slots are in use", c.spec.name, st.Ready, st.Running, c.spec.concurrency)
+		return
+	}
+	p := c.pool.Stats()
+	switch {
+	case st.Running == 0 && p.Running < p.Limit:
+		c.violated("rule 5: %s: %d requests are due, and it does not get the slot that is reserved for it: %+v", c.spec.name, st.Ready, p)
+	case p.Running+p.Members <= p.Limit:
+		c.violated("rule 5: %s: %d requests are due, and free slots are not used: %+v", c.spec.name, st.Ready, p)
+	}
+}
+
+// checkEnd checks what the controller leaves behind.
+func (c *ctrl) checkEnd() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.jobs != 0 || len(c.running) != 0 {
+		c.violated("%s: %d jobs and %d guests are left", c.spec.name, c.jobs, len(c.running))
+	}
+	if !c.spec.finalizer {
+		return
+	}
+	there := map[abi.Key]string{}
+	for key, o := range c.api.All(c.spec.kind.Resource) {
+		there[key] = string(o.GetUID())
+	}
+	for uid, key := range c.applied {
+		if there[key] != string(uid) && !c.finalized[uid] {
+			c.violated("rule 21: %s: %s was deleted without finalize", c.spec.name, key)
+		}
+	}
+}

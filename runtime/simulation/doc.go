@@ -1,0 +1,3 @@
+// Package simulation has no code, only a test: whole controllers in virtual
+// time.
+package simulation

@@ -1,0 +1,64 @@
+package simulation
+
+import (
+	"flag"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+)
+
+// How many seeds are played.
+const (
+	seeds      = 10_000
+	shortSeeds = 300
+	// maxFailed is after how many failed seeds no more are played.
+	maxFailed = 10
+)
+
+var oneSeed = flag.Int64("seed", -1, "play this seed alone")
+
+// TestMain takes out apimachinery's global limit of one reported error per
+// millisecond: it remembers the real time of the process's start, which in a
+// bubble lies 26 years ahead, and would sleep until then. The garbage collector
+// may run less often: the simulations keep next to nothing.
+func TestMain(m *testing.M) {
+	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1]
+	debug.SetGCPercent(800)
+	os.Exit(m.Run())
+}
+
+// TestSeed plays one simulation per seed: seeds, or WASMCTL_SIM_SEEDS of them,
+// fewer with -short. A seed that fails prints how to play it alone.
+func TestSeed(t *testing.T) {
+	first, n := int64(0), int64(seeds)
+	if testing.Short() {
+		n = shortSeeds
+	}
+	if text := os.Getenv("WASMCTL_SIM_SEEDS"); text != "" {
+		var err error
+		if n, err = strconv.ParseInt(text, 10, 64); err != nil {
+			t.Fatalf("WASMCTL_SIM_SEEDS: %v", err)
+		}
+	}
+	if *oneSeed >= 0 {
+		first, n = *oneSeed, 1
+	}
+	var failed atomic.Int64
+	for seed := first; seed < first+n; seed++ {
+		t.Run(strconv.FormatInt(seed, 10), func(t *testing.T) {
+			t.Parallel()
+			if failed.Load() >= maxFailed {
+				t.Skip("enough have failed")
+			}
+			synctest.Test(t, func(t *testing.T) { simulate(t, uint64(seed)) })
+			if t.Failed() {
+				failed.Add(1)
+			}
+		})
+	}
+}

@@ -1,0 +1,241 @@
+package simulation
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/wasmctl/wasmctl/runtime/runner"
+	"github.com/wasmctl/wasmctl/runtime/simulation/apisim"
+	"github.com/wasmctl/wasmctl/runtime/watcher"
+)
+
+// The kinds of the simulated cluster. Users own widgets, configs and zones;
+// controllers of widgets make parts.
+var (
+	widgets = apisim.Resource{GroupVersionResource: gvr("widgets"), Kind: "Widget", Generations: true}
+	zones   = apisim.Resource{GroupVersionResource: gvr("zones"), Kind: "Zone", Generations: true, ClusterScoped: true}
+	configs = apisim.Resource{GroupVersionResource: gvr("configs"), Kind: "Config"}
+	parts   = apisim.Resource{GroupVersionResource: gvr("parts"), Kind: "Part"}
+)
+
+const group = "sim.dev"
+
+func gvr(resource string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: group, Version: "v1", Resource: resource}
+}
+
+// Bounds of one simulation.
+const (
+	// quietWithin is the virtual time within which everything must have been
+	// reconciled after the last fault: a stalled watch is noticed after 10.5
+	// minutes at most, and back-offs go up to 5.
+	quietWithin = 90 * time.Minute
+	// maxRuns and maxRequests are far more than any simulation needs.
+	maxRuns, maxRequests = 20_000, 20_000
+	// maxTold is how many lines of its trace a simulation that failed prints.
+	maxTold = 1500
+)
+
+// sim is one simulation: all that happens is drawn from its seed, but for what
+// the Go scheduler and the jitter of back-offs decide.
+type sim struct {
+	t      *testing.T
+	seed   uint64
+	plot   plot
+	api    *apisim.Server
+	set    *watcher.Set
+	pool   *runner.Pool
+	ctrls  []*ctrl
+	calm   atomic.Bool // the faults are over
+	seq    atomic.Int64
+	begin  time.Time
+	asked  atomic.Int64 // requests to the API server
+	ran    atomic.Int64 // guests that were asked for
+	poolN  atomic.Int64 // jobs that run, of all controllers
+	phases phases
+
+	mu    sync.Mutex
+	trace []entry // guarded by mu
+	bad   int     // guarded by mu
+}
+
+// entry is a line of the trace, formatted only if somebody reads it.
+type entry struct {
+	at     time.Duration
+	format string
+	args   []any
+}
+
+func newSim(t *testing.T, seed uint64) *sim {
+	s := &sim{t: t, seed: seed, begin: time.Now()}
+	s.plot = newPlot(s.rng("plot"))
+	s.api = apisim.New(s.plan, widgets, zones, configs, parts)
+	transport := &apisim.Transport{Server: s.api, NoStreams: s.plot.noStreams}
+	client, err := dynamic.NewForConfig(&rest.Config{Host: "http://sim", Transport: transport, QPS: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.set = watcher.NewSet(client, watcher.Config{OnChange: func(source watcher.Source, st watcher.State) {
+		s.logf("watch %s: %s", source, st)
+	}})
+	if s.plot.pool > 0 {
+		if s.pool, err = runner.NewPool(s.plot.pool); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range s.plot.ctrls {
+		s.ctrls = append(s.ctrls, newCtrl(s, &s.plot.ctrls[i]))
+	}
+	return s
+}
+
+// rng returns the random numbers for one purpose: who draws from another
+// purpose's numbers, and when, does not matter.
+func (s *sim) rng(purpose ...any) *rand.Rand {
+	h := uint64(14695981039346656037) // FNV-1a
+	for _, p := range purpose {
+		for _, c := range []byte(fmt.Sprint(p)) {
+			h = (h ^ uint64(c)) * 1099511628211
+		}
+		h = (h ^ 0xff) * 1099511628211
+	}
+	return rand.New(rand.NewPCG(s.seed, h))
+}
+
+func (s *sim) logf(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.trace = append(s.trace, entry{time.Since(s.begin), format, args})
+}
+
+// violated says that a rule was broken. The simulation goes on.
+func (s *sim) violated(format string, args ...any) {
+	s.t.Helper()
+	s.logf("VIOLATED: "+format, args...)
+	s.mu.Lock()
+	s.bad++
+	few := s.bad <= 5
+	s.mu.Unlock()
+	if few {
+		s.t.Errorf("seed %d, after %v: "+format, append([]any{s.seed, time.Since(s.begin)}, args...)...)
+	}
+}
+
+// tooMany ends the test of a simulation that turns round and round: virtual
+// time may never go on.
+func (s *sim) tooMany(what string) {
+	panic(fmt.Sprintf("too many %s\n%s", what, s.story()))
+}
+
+// tell prints what happened, at the end of a simulation that failed.
+func (s *sim) tell() {
+	if s.t.Failed() {
+		s.t.Log(s.story())
+	}
+}
+
+func (s *sim) story() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var b strings.Builder
+	fmt.Fprintf(&b, "again: go test ./runtime/simulation -run 'Seed/%d$' -seed %d\n%s\n", s.seed, s.seed, s.plot.String())
+	for _, e := range s.trace[max(0, len(s.trace)-maxTold):] {
+		fmt.Fprintf(&b, "%12v  %s\n", e.at, fmt.Sprintf(e.format, e.args...))
+	}
+	return b.String()
+}
+
+// simulate plays one seed. It is called in a bubble.
+func simulate(t *testing.T, seed uint64) {
+	s := newSim(t, seed)
+	defer s.tell()
+	for _, o := range s.plot.before {
+		s.play(o)
+	}
+	for _, c := range s.ctrls {
+		if c.spec.startAt == 0 {
+			c.start()
+		}
+	}
+	for _, o := range s.plot.ops {
+		sleep(o.wait)
+		s.play(o)
+		if o.wait > 0 || o.kind == opPauseController {
+			s.settle()
+		}
+	}
+	s.endFaults()
+	s.awaitQuiet()
+	for _, i := range s.plot.stopOrder {
+		s.ctrls[i].stop(s.plot.force)
+	}
+	s.checkEnd()
+}
+
+// settle waits until every goroutine waits for time to pass, and checks what
+// must be true whenever that is so.
+func (s *sim) settle() {
+	synctest.Wait()
+	for _, c := range s.ctrls {
+		c.checkIdle()
+	}
+}
+
+func (s *sim) endFaults() {
+	s.logf("the faults end")
+	for _, c := range s.ctrls {
+		c.start()
+		c.activate()
+		c.pause(false)
+		c.watchAll()
+	}
+	s.calm.Store(true)
+}
+
+// awaitQuiet waits until the model has nothing to object.
+func (s *sim) awaitQuiet() {
+	var waits []string
+	for deadline := time.Now().Add(quietWithin); time.Now().Before(deadline); sleep(30 * time.Second) {
+		s.collectGarbage()
+		s.settle()
+		waits = waits[:0]
+		for _, c := range s.ctrls {
+			waits = append(waits, c.unreconciled()...)
+		}
+		if len(waits) == 0 {
+			return
+		}
+	}
+	s.violated("not reconciled %v after the last fault:\n\t%s", quietWithin, strings.Join(waits, "\n\t"))
+}
+
+// checkEnd checks what is left after everything was stopped.
+func (s *sim) checkEnd() {
+	synctest.Wait()
+	if n := len(s.set.States()); n > 0 {
+		s.violated("rule 15: %d watches are left", n)
+	}
+	if n := s.api.Open(); n > 0 {
+		s.violated("%d connections are left", n)
+	}
+	for _, c := range s.ctrls {
+		c.checkEnd()
+	}
+}
+
+// sleep lets virtual time pass.
+func sleep(d time.Duration) {
+	if d > 0 {
+		time.Sleep(d) //nolint:forbidigo // virtual time
+	}
+}
