@@ -133,29 +133,20 @@ func (f *fleet) put(ctx context.Context, name string, a app) {
 	f.t.Errorf("%s was not changed: %v", name, ctx.Err())
 }
 
-// appName is the name of app i.
-func appName(i int) string { return fmt.Sprintf("w%d", i) }
-
 // churn changes n apps in each of so many rounds, whether or not there is an API
-// server, until wait returns.
+// server, until wait returns. The changes of one app come one after the other.
 func (f *fleet) churn(ctx context.Context, n, rounds int) (wait func()) {
-	work := make(chan func())
+	const writers = 4
 	var wg sync.WaitGroup
-	for range 4 {
+	for w := range writers {
 		wg.Go(func() {
-			for do := range work {
-				do()
+			for r := range rounds {
+				for i := w; i < n; i += writers {
+					f.put(ctx, fmt.Sprint("w", i), app{image: fmt.Sprintf("i:%d-%d-%d", i, r, f.puts.Load()), port: (i+r)%2 == 0})
+				}
 			}
 		})
 	}
-	wg.Go(func() {
-		defer close(work)
-		for r := range rounds {
-			for i := range n {
-				work <- func() { f.put(ctx, appName(i), app{image: fmt.Sprintf("i:%d-%d", i, r), port: (i+r)%2 == 0}) }
-			}
-		}
-	})
 	return wg.Wait
 }
 
