@@ -293,12 +293,12 @@ func (c *Controller) objects() int {
 func (c *Controller) reconcile(ctx context.Context, item scheduler.Item[abi.Key, queue.Reasons]) runner.Outcome[queue.Reasons] {
 	out := c.applier.Apply(ctx, item.Key, item.Msg)
 	c.cfg.OnOutcome(out)
-	reason := abi.ReasonRequeue
+	next := runner.Outcome[queue.Reasons]{
+		Requeue: out.Action.Requeue, After: out.Action.After, Hold: out.Hold, Msg: queue.Reasons{First: abi.Reason{Type: abi.ReasonRequeue}},
+	}
 	if out.Failed() {
-		reason = abi.ReasonRetry
+		// Objects that fail while they are listed do not come before what changes.
+		next.Msg.First.Type, next.Priority = abi.ReasonRetry, item.Priority
 	}
-	return runner.Outcome[queue.Reasons]{
-		Requeue: out.Action.Requeue, After: out.Action.After, Hold: out.Hold,
-		Msg: queue.Reasons{First: abi.Reason{Type: reason}},
-	}
+	return next
 }
