@@ -74,7 +74,8 @@ func fromStatus(status *metav1.Status) abi.Response {
 
 // transcode turns the JSON of an answer into msgpack.
 func transcode(js []byte) abi.Response {
-	body, ok := transcodeDirect(js)
+	var direct abi.Transcoder
+	body, ok := direct.Append(make([]byte, 0, len(js)), js)
 	var err error
 	if !ok {
 		body, err = transcodeMap(js)
@@ -90,7 +91,8 @@ func transcode(js []byte) abi.Response {
 	return abi.Response{Body: body}
 }
 
-// transcodeMap turns the JSON of any object into msgpack.
+// transcodeMap turns the JSON of any object into msgpack, also of one that an
+// abi.Transcoder does not take.
 func transcodeMap(js []byte) ([]byte, error) {
 	var value map[string]any
 	if err := utiljson.Unmarshal(js, &value); err != nil {
