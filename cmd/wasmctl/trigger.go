@@ -16,9 +16,6 @@ import (
 // triggerSignals are the values of --trigger-on-signal.
 var triggerSignals = map[string]os.Signal{"USR1": syscall.SIGUSR1, "USR2": syscall.SIGUSR2}
 
-// debounceFactor is how much longer than --debounce an object waits at most.
-const debounceFactor = 10
-
 // validateTriggers checks the flags that are about when objects are reconciled.
 func (o *runOptions) validateTriggers() error {
 	var errs []error
