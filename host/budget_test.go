@@ -63,7 +63,7 @@ func TestBudget_ClosesWhatHasBeenIdleLongest(t *testing.T) {
 	}
 	idle := func() (out []int) {
 		for _, m := range modules {
-			out = append(out, len(m.last.idle))
+			out = append(out, len(m.last.Load().idle))
 		}
 		return out
 	}
@@ -126,8 +126,8 @@ func TestBudget_GrowingGuest(t *testing.T) {
 		t.Fatal(err)
 	}
 	used(t, b, pages(10))
-	if got := int64(g.in.memory.Size()); got != pages(10) || len(other.last.idle) != 0 {
-		t.Errorf("the guest has %s, and %d instances are idle", sizeText(got), len(other.last.idle))
+	if got := int64(g.in.memory.Size()); got != pages(10) || len(other.last.Load().idle) != 0 {
+		t.Errorf("the guest has %s, and %d instances are idle", sizeText(got), len(other.last.Load().idle))
 	}
 	_, err := g.Reconcile(t.Context(), request(4)) // grows, and traps once it is refused
 	ce := callError(t, err)
@@ -172,7 +172,7 @@ func TestBudget_Hammer(t *testing.T) {
 	wg.Wait()
 	var sum int64
 	for _, m := range modules {
-		for _, in := range m.last.idle {
+		for _, in := range m.last.Load().idle {
 			sum += int64(cap(in.linear.buf))
 		}
 	}

@@ -88,9 +88,8 @@ func (l *lease) release() {
 	if l.released.Swap(true) {
 		return
 	}
-	l.gen.put(l.in, l.gen.slots)
+	l.gen.put(l.in, l.gen.shared.slots)
 	l.in = nil
-	l.gen.release()
 }
 
 // deadline is when a call that starts now is interrupted, on the guest's clock.

@@ -19,6 +19,8 @@ const (
 	DefaultMemory        = 256 << 20        // bytes of linear memory of one instance
 	DefaultTimeout       = 30 * time.Second // wall-clock time of one entry call
 	DefaultMaxModuleSize = 64 << 20         // bytes of a module
+	DefaultDrainTimeout  = 30 * time.Second // for runs of a generation that was replaced
+	DefaultKeepFor       = 15 * time.Minute // of the code of such a generation
 )
 
 // Config says how a module is hosted. The zero value works: a module without
@@ -54,6 +56,13 @@ type Config struct {
 	// Budget bounds the linear memory of all modules that share it; nil bounds
 	// that of each instance only.
 	Budget *Budget
+
+	// DrainTimeout is how long runs of a generation may go on after another was
+	// promoted. Zero means DefaultDrainTimeout.
+	DrainTimeout time.Duration
+	// KeepFor is how long the code of a generation is kept for a rollback after
+	// another was promoted. Zero means DefaultKeepFor, negative not at all.
+	KeepFor time.Duration
 
 	// Now, Mono and Random are the clocks and the randomness that a guest sees,
 	// through the host functions as through WASI. All must be safe for
@@ -98,6 +107,8 @@ func (c Config) validate() error {
 		return fmt.Errorf("module[%s]: concurrency %d is negative", c.NameFor(nil), c.Concurrency)
 	case c.Limits.Memory < 0 || c.Limits.Memory > maxMemory:
 		return fmt.Errorf("module[%s]: memory limit of %d bytes is not between 0 and 4 GiB", c.NameFor(nil), c.Limits.Memory)
+	case c.DrainTimeout < 0:
+		return fmt.Errorf("module[%s]: drain timeout %v is negative", c.NameFor(nil), c.DrainTimeout)
 	case c.Limits.Timeout < 0 || c.Limits.HostCalls < 0 || c.MaxModuleSize < 0:
 		return fmt.Errorf("module[%s]: a limit is negative", c.NameFor(nil))
 	}
@@ -108,6 +119,12 @@ func (c Config) validate() error {
 func (c Config) withDefaults() Config {
 	if c.MaxModuleSize == 0 {
 		c.MaxModuleSize = DefaultMaxModuleSize
+	}
+	if c.DrainTimeout == 0 {
+		c.DrainTimeout = DefaultDrainTimeout
+	}
+	if c.KeepFor == 0 {
+		c.KeepFor = DefaultKeepFor
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

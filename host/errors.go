@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
+
+	"github.com/wasmctl/wasmctl/abi"
 )
 
 var (
@@ -11,6 +14,11 @@ var (
 	// bytes are not a module, break the contract of ABI.md, need what this host
 	// does not have, or fail when they are instantiated.
 	ErrInvalidModule = errors.New("invalid module")
+	// ErrSameModule is returned by Prepare for the bytes that are live already.
+	ErrSameModule = errors.New("this module is live already")
+	// ErrNotKept is returned by PrepareKept for a generation whose code is not
+	// there any more.
+	ErrNotKept = errors.New("generation is not kept")
 	// ErrClosed is returned by Acquire after Close.
 	ErrClosed = errors.New("module is closed")
 )
@@ -42,4 +50,17 @@ func (e *InvalidError) Unwrap() error { return e.Err }
 
 func invalid(name string, err error) *InvalidError {
 	return &InvalidError{Name: name, Problems: []string{err.Error()}, Err: err}
+}
+
+// replacedAfter is when an object whose run was interrupted by a swap is tried
+// again, by the new generation.
+const replacedAfter = 10 * time.Millisecond
+
+// errReplaced is the error of a run whose generation was replaced and has had
+// its time to finish.
+func errReplaced(number uint64) error {
+	return &abi.ResultError{
+		Class: abi.ErrorTransient, Reason: "ModuleSwapped", After: replacedAfter,
+		Message: fmt.Sprintf("interrupted: generation %d of the module was replaced, and its time to finish is over", number),
+	}
 }

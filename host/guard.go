@@ -17,17 +17,23 @@ type interrupt struct {
 	in    *instance
 	done  chan struct{}
 	cause atomic.Int32 // notInterrupted, then at most once another
+	// operation ends the operation that runs; nil where none does.
+	operation atomic.Pointer[context.CancelFunc]
 }
 
 const (
 	notInterrupted = int32(iota)
 	byDeadline
 	byCaller
+	byReplaced // the generation's time to drain is over
 )
 
 func (i *interrupt) fire(cause int32) {
 	if i.cause.CompareAndSwap(notInterrupted, cause) {
 		close(i.done)
+		if cancel := i.operation.Load(); cancel != nil {
+			(*cancel)()
+		}
 	}
 }
 
@@ -42,7 +48,7 @@ func (i *interrupt) Err() error {
 	switch i.cause.Load() {
 	case byDeadline:
 		return context.DeadlineExceeded
-	case byCaller:
+	case byCaller, byReplaced:
 		return context.Canceled
 	}
 	return nil
@@ -96,6 +102,9 @@ func (in *instance) verdict(ctx context.Context, e entry, err error) error {
 	cause := in.interrupt.cause.Load()
 	if cause == byCaller && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return fmt.Errorf("guest[%s]: %w", e.name, context.Cause(ctx))
+	}
+	if cause == byReplaced {
+		return fmt.Errorf("guest[%s]: %w", e.name, errReplaced(in.gen.number))
 	}
 	if cause != notInterrupted {
 		return in.callError(abi.FailureTimeout, e.name, &timeoutError{e.limit})

@@ -19,11 +19,11 @@ var ErrNoHook = errors.New("module does not export it")
 
 // HasHook reports whether the module has the optional export of this name, and
 // its manifest does not say that it is not real.
-func (m *Module) HasHook(name string) bool { return m.last.hook(name) }
+func (m *Module) HasHook(name string) bool { return m.last.Load().hook(name) }
 
 // Finalizes reports whether the module has a finalizer: Manifest().Finalizer
 // is its name.
-func (m *Module) Finalizes() bool { return m.last.hook(abi.ExportFinalize) }
+func (m *Module) Finalizes() bool { return m.last.Load().hook(abi.ExportFinalize) }
 
 // Map returns the keys of the objects that an event concerns, at most
 // abi.MaxItems, by the export map; ErrNoHook where there is none. It uses a
@@ -68,23 +68,28 @@ func (m *Module) Filter(ctx context.Context, ev *abi.Event) (bool, error) {
 
 // hook calls map or filter.
 func (m *Module) hook(ctx context.Context, name string, ev *abi.Event, read func(in *instance, v uint64) error) error {
-	g := m.retain()
-	if g == nil {
-		return fmt.Errorf("module[%s]: %s: %w", m.name, name, ErrClosed)
-	}
-	defer g.release()
-	if !g.hook(name) {
+	if !m.HasHook(name) {
 		return fmt.Errorf("module[%s]: %s: %w", m.name, name, ErrNoHook)
 	}
-	in, err := g.get(ctx, g.hookSlots)
+	g, in, err := m.get(ctx, m.shared.hookSlots)
 	if err != nil {
 		return fmt.Errorf("module[%s]: %s: %w", m.name, name, err)
+	}
+	defer func() { g.put(in, m.shared.hookSlots) }()
+	if err = g.ask(ctx, in, name, ev, read); errors.Is(err, ErrNoHook) {
+		err = fmt.Errorf("module[%s]: %s: %w", m.name, name, err)
+	}
+	return err
+}
+
+// ask calls map or filter of an instance.
+func (g *generation) ask(ctx context.Context, in *instance, name string, ev *abi.Event, read func(in *instance, v uint64) error) error {
+	if !g.hook(name) { // it was swapped meanwhile
+		return ErrNoHook
 	}
 	in.run.id, in.run.key = "", ev.Key
 	msg := message{first: ev.Old, second: ev.New}
 	in.scratch, msg.split = abi.AppendEventHead(in.scratch[:0], ev)
 	msg.head = in.scratch
-	err = in.enter(ctx, g.entry(name), msg, func(v uint64) error { return read(in, v) })
-	g.put(in, g.hookSlots)
-	return err
+	return in.enter(ctx, g.entry(name), msg, func(v uint64) error { return read(in, v) })
 }

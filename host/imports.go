@@ -140,7 +140,7 @@ func (in *instance) hostRandom(stack []uint64) {
 
 func (in *instance) hostCancelled(stack []uint64) {
 	stack[0] = 0
-	if in.run.access > accessNone && in.gen.shared.draining.Load() {
+	if in.run.access > accessNone && (in.gen.shared.draining.Load() || in.gen.draining.Load()) {
 		stack[0] = 1
 	}
 }

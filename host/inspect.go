@@ -97,10 +97,16 @@ func Inspect(ctx context.Context, wasm []byte) *Info {
 	return info
 }
 
-func newInfo(wasm []byte, bin *binaryModule) *Info {
+// DigestOf returns the digest of a module's bytes: "sha256:" and their hash in
+// hexadecimal.
+func DigestOf(wasm []byte) string {
 	sum := sha256.Sum256(wasm)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+func newInfo(wasm []byte, bin *binaryModule) *Info {
 	info := &Info{
-		Digest:    "sha256:" + hex.EncodeToString(sum[:]),
+		Digest:    DigestOf(wasm),
 		Size:      int64(len(wasm)),
 		Toolchain: bin.toolchain(),
 		Exports:   make([]Export, 0, len(bin.exports)),

@@ -92,16 +92,20 @@ func (g *generation) newInstance(ctx context.Context, s *settings) (*instance, e
 // of a call.
 func (g *generation) instantiate(ctx context.Context) (*instance, error) {
 	in := &instance{gen: g}
+	in.interrupt = interrupt{in: in, done: make(chan struct{})}
 	in.linear.limit, in.linear.budget = uint64(g.limits.Memory), g.cfg.Budget
-	if err := in.linear.reserve(g.startSize); err != nil {
+	if err := in.linear.reserve(g.code.startSize); err != nil {
 		return nil, err
 	}
-	in.interrupt = interrupt{in: in, done: make(chan struct{})}
 	in.timer = time.AfterFunc(math.MaxInt64, func() { in.interrupt.fire(byDeadline) })
 	in.cancel = func() { in.interrupt.fire(byCaller) }
 	in.output.in = in
+	if err := g.register(in); err != nil {
+		in.close(ctx)
+		return nil, err
+	}
 	err := in.guarded(ctx, entry{name: abi.ExportInitialize, limit: g.limits.Timeout}, func() (err error) {
-		in.module, err = g.runtime.InstantiateModule(experimental.WithMemoryAllocator(&in.interrupt, &in.linear), g.compiled, in.moduleConfig())
+		in.module, err = g.code.runtime.InstantiateModule(experimental.WithMemoryAllocator(&in.interrupt, &in.linear), g.code.compiled, in.moduleConfig())
 		if err == nil && in.module.IsClosed() { // proc_exit(0) is no error to wazero
 			err = errors.New("exited with code 0")
 		}
@@ -175,4 +179,5 @@ func (in *instance) close(ctx context.Context) {
 		_ = in.module.Close(ctx) // there are no files whose closing could fail
 	}
 	in.linear.Free()
+	in.gen.unregister(in)
 }

@@ -4,9 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
 )
+
+// compilationWorkers bounds the processors that the first load takes. With one,
+// wazero would not look at the context.
+const compilationWorkers = 2
 
 // Load checks, compiles and instantiates a module: when it returns, the module
 // has run its start code and can be acquired. ctx bounds loading only.
@@ -18,17 +23,20 @@ func Load(ctx context.Context, wasm []byte, cfg Config) (*Module, error) {
 	if err != nil {
 		return nil, err
 	}
-	g, err := compile(ctx, wasm, bin, cfg)
+	m := newModule(cfg)
+	g, err := m.load(ctx, wasm, bin, compilationWorkers)
 	if err != nil {
 		return nil, err
 	}
-	info := newInfo(wasm, bin)
-	g.digest = info.Digest
-	if err := g.start(ctx, info); err != nil {
-		g.retire()
+	if err := g.start(ctx, cfg.API); err != nil {
+		g.retire(0)
 		return nil, err
 	}
-	m := &Module{name: g.name, info: info, shared: g.shared, last: g}
+	// The name and the concurrency stay, whatever later manifests say.
+	m.name, m.cfg.Name = g.name, g.name
+	m.shared.slots = make(slots, cfg.concurrency(g.manifest))
+	g.state, g.since = GenerationLive, time.Now()
+	m.last.Store(g)
 	m.current.Store(g)
 	return m, nil
 }
@@ -44,13 +52,14 @@ func Describe(ctx context.Context, wasm []byte, cfg Config) (*abi.Manifest, erro
 	if !bin.exportsFunc(abi.ExportDescribe) {
 		return nil, invalid(cfg.NameFor(nil), fmt.Errorf("export[%s]: missing: the module does not say what it is", abi.ExportDescribe))
 	}
-	g, err := compile(ctx, wasm, bin, cfg)
+	m := newModule(cfg)
+	g, err := m.load(ctx, wasm, bin, compilationWorkers)
 	if err != nil {
 		return nil, err
 	}
-	defer g.retire()
-	m, _, err := g.describe(ctx)
-	return m, err
+	defer g.retire(0)
+	man, _, err := g.describe(ctx)
+	return man, err
 }
 
 // prepare does every check that needs no compiler.
@@ -78,15 +87,34 @@ func prepare(wasm []byte, cfg Config) (Config, *binaryModule, error) {
 	return cfg, bin, nil
 }
 
-// start finds the manifest, connects the API and makes the first instance.
-func (g *generation) start(ctx context.Context, info *Info) error {
+// newModule returns a module without a generation. cfg has its defaults.
+func newModule(cfg Config) *Module {
+	m := &Module{cfg: cfg, name: cfg.NameFor(nil), shared: &shared{hookSlots: make(slots, hookSlots), closing: make(chan struct{})}}
+	m.values.Store(&cfg.Settings)
+	return m
+}
+
+// load compiles checked bytes into a new generation.
+func (m *Module) load(ctx context.Context, wasm []byte, bin *binaryModule, workers int) (*generation, error) {
+	number := m.nextNumber()
+	c := compiler{cfg: m.cfg, name: m.name, log: generationLog(m.cfg, m.name, number), workers: workers}
+	code, err := c.compile(ctx, wasm, bin)
+	if err != nil {
+		return nil, err
+	}
+	return m.add(number, code), nil
+}
+
+// start finds the manifest, makes the first instance and connects the API.
+func (g *generation) start(ctx context.Context, connect func(*abi.Manifest) (API, error)) error {
+	info := g.code.info
 	man, unknown := info.Manifest, info.UnknownKeys
-	if man == nil && g.hooks[abi.ExportDescribe] {
+	if man == nil && g.code.hooks[abi.ExportDescribe] {
 		var err error
 		if man, unknown, err = g.describe(ctx); err != nil {
 			return err
 		}
-		problems := append(checkRequires(man, g.caps), checkHooks(man, func(name string) bool { return g.hooks[name] })...)
+		problems := append(checkRequires(man, g.caps), checkHooks(man, func(name string) bool { return g.code.hooks[name] })...)
 		problems = append(problems, checkStartSize(info.Memory, g.cfg.limits(man).Memory)...)
 		if len(problems) > 0 {
 			return &InvalidError{Name: g.cfg.NameFor(man), Problems: problems}
@@ -103,17 +131,17 @@ func (g *generation) start(ctx context.Context, info *Info) error {
 	if err := g.settings.Load().checkSize(); err != nil {
 		return fmt.Errorf("module[%s]: %w", g.name, err)
 	}
-	in, err := g.get(ctx, g.slots)
+	in, err := g.newInstance(ctx, g.settings.Load())
 	if err != nil {
 		return g.startError(err)
 	}
-	g.put(in, g.slots)
-	if g.cfg.API == nil {
+	g.park(in)
+	if connect == nil {
 		return nil
 	}
 	// Last, because it may wait for a cluster: a module that does not start is
 	// refused without one.
-	g.api, err = g.cfg.API(man)
+	g.api, err = connect(man)
 	return err
 }
 

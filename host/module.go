@@ -26,37 +26,44 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
 )
 
 // Module is the handle of a loaded module that everything else holds. All of
-// its methods are safe for concurrent use.
+// its methods are safe for concurrent use. What they say of the module is said
+// of the generation that was promoted last.
 type Module struct {
 	name   string
-	info   *Info
+	cfg    Config // with defaults; Name is that of the first generation
 	shared *shared
 	// current is nil once the module is closed.
 	current atomic.Pointer[generation]
-	// last is the newest generation: the one that Close waits for.
-	last *generation
+	// last is the generation that was promoted last.
+	last atomic.Pointer[generation]
+	// values are those of the last Configure, or of Config.Settings; replaced by
+	// who holds the hook's slot.
+	values atomic.Pointer[map[string]string]
+
+	mu     sync.Mutex
+	number uint64        // of the newest generation; guarded by mu
+	open   []*generation // those that are not closed; guarded by mu
+	kept   []*kept       // the newest first; guarded by mu
 }
 
-// Acquire returns one guest for one reconcile; the caller must call release,
-// once the guest is not used any more. It waits while as many guests as the
-// concurrency allows are in use. The error is ErrClosed after Close, the cause
-// of ctx's end, or a *abi.CallError where a new instance was needed and its
-// start code failed.
+// Acquire returns one guest for one reconcile, of the generation that is current
+// now and stays the guest's; the caller must call release, once the guest is not
+// used any more. It waits while as many guests as the concurrency allows are in
+// use. The error is ErrClosed after Close, the cause of ctx's end, or a
+// *abi.CallError where a new instance was needed and its start code failed.
 func (m *Module) Acquire(ctx context.Context) (guest abi.Guest, release func(), err error) {
-	g := m.retain()
-	if g == nil {
-		return nil, nil, fmt.Errorf("module[%s]: acquire: %w", m.name, ErrClosed)
-	}
-	in, err := g.get(ctx, g.slots)
+	g, in, err := m.get(ctx, m.shared.slots)
 	if err != nil {
-		g.release()
 		return nil, nil, fmt.Errorf("module[%s]: acquire: %w", m.name, err)
 	}
 	l := &lease{gen: g, in: in}
@@ -76,19 +83,23 @@ func (m *Module) retain() *generation {
 
 // Manifest returns what the module says of itself, from its section or from
 // describe; a module with neither has an empty one. It must not be changed.
-func (m *Module) Manifest() *abi.Manifest { return m.last.manifest }
+func (m *Module) Manifest() *abi.Manifest { return m.last.Load().manifest }
 
 // Digest returns "sha256:" and the hash of the module's bytes in hexadecimal.
-func (m *Module) Digest() string { return m.last.digest }
+func (m *Module) Digest() string { return m.last.Load().code.info.Digest }
+
+// Generation returns the number of the generation, from 1.
+func (m *Module) Generation() uint64 { return m.last.Load().number }
 
 // Info returns what Inspect would, without problems. It must not be changed.
-func (m *Module) Info() *Info { return m.info }
+func (m *Module) Info() *Info { return m.last.Load().code.info }
 
 // Limits returns the limits in force.
-func (m *Module) Limits() Limits { return m.last.limits }
+func (m *Module) Limits() Limits { return m.last.Load().limits }
 
-// Concurrency returns how many guests can be acquired at once.
-func (m *Module) Concurrency() int { return cap(m.last.slots) }
+// Concurrency returns how many guests can be acquired at once. A swap does not
+// change it.
+func (m *Module) Concurrency() int { return cap(m.shared.slots) }
 
 // UnknownKeys returns how many keys of results this host did not know. They
 // were ignored; the first are in the log.
@@ -102,19 +113,38 @@ func (m *Module) Drain() { m.shared.draining.Store(true) }
 // returns all memory and compiled code. Where ctx ends first it returns ctx's
 // error, and the last release does the rest: interrupting calls is up to who
 // made them, through their contexts. More calls of Close wait the same way.
+// Candidates that were not promoted must be discarded.
 func (m *Module) Close(ctx context.Context) error {
 	m.Drain()
-	if g := m.current.Swap(nil); g != nil {
-		g.retire()
+	m.mu.Lock()
+	g := m.current.Swap(nil)
+	if g != nil {
+		g.state, g.since = GenerationDraining, time.Now()
+	}
+	open := m.open
+	m.mu.Unlock()
+	if g != nil {
+		close(m.shared.closing)
+		m.dropKept(func(*kept) bool { return true })
+		g.retire(0)
+	}
+	var errs []error
+	for _, g := range open {
+		if err := m.await(ctx, g); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// await waits until a generation is closed.
+func (m *Module) await(ctx context.Context, g *generation) error {
+	if g.isClosed() { // whatever ctx says
+		return g.closeErr
 	}
 	select {
-	case <-m.last.closed:
-		return m.last.closeErr
-	default:
-	}
-	select {
-	case <-m.last.closed:
-		return m.last.closeErr
+	case <-g.closed:
+		return g.closeErr
 	case <-ctx.Done():
 		return fmt.Errorf("module[%s]: close: guests are still in use: %w", m.name, context.Cause(ctx))
 	}

@@ -75,6 +75,11 @@ func accessFor(op abi.Op) access {
 func (in *instance) callAPI(op abi.Op, req []byte) (res abi.Response) {
 	ctx, cancel := context.WithDeadline(in.run.parent, in.run.deadline)
 	defer cancel()
+	in.interrupt.operation.Store(&cancel)
+	defer in.interrupt.operation.Store(nil)
+	if in.interrupt.Err() != nil { // between its last check and now
+		cancel()
+	}
 	defer func() {
 		if p := recover(); p != nil {
 			in.gen.log.Error("BUG: operation panicked", "op", op, "object", in.run.key.String(), "reconcile_id", in.run.id,

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// slots bound how many instances of a generation are in use at once: one token
+// slots bound how many instances of a module are in use at once: one token
 // each. Reconciles and hooks have slots of their own, so that neither waits for
 // the other.
 type slots chan struct{}
@@ -14,34 +14,48 @@ type slots chan struct{}
 // hookSlots is how many instances map, filter and configure may use at once.
 const hookSlots = 1
 
-// get waits for a free slot and returns an idle instance or a new one, which
-// has the current settings.
-func (g *generation) get(ctx context.Context, s slots) (*instance, error) {
-	if err := g.takeSlot(ctx, s); err != nil {
-		return nil, err
-	}
-	in, err := g.ready(ctx)
-	if err != nil {
-		<-s
-	}
-	return in, err
-}
-
-// takeSlot waits for a free slot.
-func (g *generation) takeSlot(ctx context.Context, s slots) error {
+// take waits for a free slot.
+func (s *shared) take(ctx context.Context, free slots) error {
 	select {
-	case s <- struct{}{}:
+	case free <- struct{}{}:
 		return nil
 	default:
 	}
 	select {
-	case s <- struct{}{}:
+	case free <- struct{}{}:
 		return nil
-	case <-g.retired:
+	case <-s.closing:
 		return ErrClosed
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// get waits for a free slot and returns an instance of the generation that is
+// current then, with a reference on that. put gives all three back.
+func (m *Module) get(ctx context.Context, free slots) (*generation, *instance, error) {
+	if err := m.shared.take(ctx, free); err != nil {
+		return nil, nil, err
+	}
+	g := m.retain()
+	if g == nil {
+		<-free
+		return nil, nil, ErrClosed
+	}
+	in, err := g.ready(ctx)
+	if err != nil {
+		g.release()
+		<-free
+		return nil, nil, err
+	}
+	return g, in, nil
+}
+
+// put undoes get. The instance may be nil or closed.
+func (g *generation) put(in *instance, taken slots) {
+	g.park(in)
+	<-taken
+	g.release()
 }
 
 // ready returns an instance with the current settings.
@@ -64,6 +78,24 @@ func (g *generation) ready(ctx context.Context) (*instance, error) {
 		g.log.Warn("an instance did not take the new settings and is replaced; configure must not depend on earlier calls", "error", err)
 	}
 	return g.newInstance(ctx, current)
+}
+
+// register notes a new instance, unless nothing of the generation may run any
+// more.
+func (g *generation) register(in *instance) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.over {
+		return errReplaced(g.number)
+	}
+	g.all[in] = struct{}{}
+	return nil
+}
+
+func (g *generation) unregister(in *instance) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.all, in)
 }
 
 // popIdle takes the instance that was used last, or nil.
@@ -103,13 +135,24 @@ func (g *generation) idleSince() (int64, bool) {
 	return g.idle[0].idleSince, true
 }
 
-// put takes an instance back, unless it is nil or closed, and frees its slot.
-func (g *generation) put(in *instance, s slots) {
-	if in != nil && !in.closed {
-		in.idleSince = time.Now().UnixNano()
-		g.mu.Lock()
-		g.idle = append(g.idle, in)
-		g.mu.Unlock()
+// park keeps an instance for the next run, or closes it where there is none. It
+// may be nil or closed.
+func (g *generation) park(in *instance) {
+	if in == nil || in.closed {
+		return
 	}
-	<-s
+	if !g.keepIdle(in) {
+		in.close(context.Background())
+	}
+}
+
+func (g *generation) keepIdle(in *instance) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.draining.Load() {
+		return false
+	}
+	in.idleSince = time.Now().UnixNano()
+	g.idle = append(g.idle, in)
+	return true
 }

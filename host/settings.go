@@ -34,6 +34,18 @@ func newSettings(gen int64, m map[string]string) *settings {
 	return s
 }
 
+// next returns the settings with these values: the same number where they are
+// equal, else one more. The settings before may be nil.
+func (s *settings) next(values map[string]string) *settings {
+	switch {
+	case s == nil:
+		return newSettings(1, values)
+	case maps.Equal(s.plain, values):
+		return s
+	}
+	return newSettings(s.gen+1, values)
+}
+
 // mustEncode encodes strings, which cannot fail.
 func mustEncode(v any) []byte {
 	b, err := abi.AppendValue(nil, v)
@@ -91,39 +103,41 @@ func (in *instance) configure(ctx context.Context, s *settings) error {
 // for all. Else every guest that is acquired from now on has them; those in use
 // finish with the old ones. Equal settings change nothing.
 func (m *Module) Configure(ctx context.Context, values map[string]string) error {
+	// The hook's slot keeps two changes, or a change and a swap, from
+	// interleaving.
+	if err := m.shared.take(ctx, m.shared.hookSlots); err != nil {
+		return fmt.Errorf("module[%s]: configure: %w", m.name, err)
+	}
+	defer func() { <-m.shared.hookSlots }()
 	g := m.retain()
 	if g == nil {
 		return fmt.Errorf("module[%s]: configure: %w", m.name, ErrClosed)
 	}
 	defer g.release()
-	if err := g.reconfigure(ctx, values); err != nil {
+	if err := g.reconfigure(ctx, values, 0); err != nil {
 		return fmt.Errorf("module[%s]: configure: the settings stay as they were: %w", m.name, err)
 	}
+	m.values.Store(&values)
 	return nil
 }
 
 // Settings returns the settings in force, which must not be changed, and their
 // number: 1, and one more with each change.
 func (m *Module) Settings() (values map[string]string, gen int64) {
-	s := m.last.settings.Load()
+	s := m.last.Load().settings.Load()
 	return s.plain, s.gen
 }
 
-// reconfigure changes the settings. The hook's slot, which it holds meanwhile,
-// keeps two changes from interleaving.
-func (g *generation) reconfigure(ctx context.Context, values map[string]string) error {
-	if err := g.takeSlot(ctx, g.hookSlots); err != nil {
-		return err
-	}
-	var in *instance
-	defer func() { g.put(in, g.hookSlots) }()
+// reconfigure changes the settings, which get a number after the one given. The
+// caller holds the hook's slot.
+func (g *generation) reconfigure(ctx context.Context, values map[string]string, after int64) error {
 	cfg := g.cfg
 	cfg.Settings = values
 	next, old := cfg.settings(g.manifest), g.settings.Load()
 	if maps.Equal(next, old.plain) {
 		return nil
 	}
-	s := newSettings(old.gen+1, next)
+	s := newSettings(max(old.gen, after)+1, next)
 	if err := s.checkSize(); err != nil {
 		return err
 	}
@@ -132,12 +146,12 @@ func (g *generation) reconfigure(ctx context.Context, values map[string]string) 
 		return err
 	}
 	g.settings.Store(s)
-	in = fresh
 	// The new instance takes the place of an idle one, so that changes do not
 	// make the pool grow.
 	if replaced := g.popOldest(); replaced != nil {
 		replaced.close(ctx)
 	}
+	g.park(fresh)
 	return nil
 }
 

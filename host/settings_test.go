@@ -181,7 +181,7 @@ func TestConfigure_ReplacesAnIdleInstance(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := len(m.last.idle); n != 1 {
+	if n := len(m.last.Load().idle); n != 1 {
 		t.Errorf("%d instances are idle, want 1", n)
 	}
 }
@@ -251,7 +251,7 @@ func TestConfigure_Hammer(t *testing.T) {
 	if _, gen := m.Settings(); gen < 2 || gen > accepted.Load()+1 {
 		t.Errorf("settings %d after %d accepted changes", gen, accepted.Load())
 	}
-	if n := len(m.last.idle); n > 2+hookSlots {
+	if n := len(m.last.Load().idle); n > 2+hookSlots {
 		t.Errorf("%d instances are idle, at most %d can be in use", n, 2+hookSlots)
 	}
 }

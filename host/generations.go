@@ -1,0 +1,186 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// GenerationState is where a generation stands.
+type GenerationState string
+
+// The states of a generation, in their order.
+const (
+	GenerationLoading  GenerationState = "loading"  // it is checked, and has no runs
+	GenerationLive     GenerationState = "live"     // guests that are acquired are of it
+	GenerationDraining GenerationState = "draining" // it has runs left
+	GenerationKept     GenerationState = "kept"     // it has ended; its code can be promoted again without compiling
+)
+
+// GenerationInfo is what is known of one generation.
+type GenerationInfo struct {
+	// Number counts generations, from 1.
+	Number uint64
+	Digest string
+	State  GenerationState
+	// Since is when the state began.
+	Since time.Time
+	// Instances is how many instances it has, idle ones too.
+	Instances int
+	// Kept says that PrepareKept can have it. A generation that drains may be kept
+	// already.
+	Kept bool
+}
+
+// maxKept is how many earlier generations are kept compiled.
+const maxKept = 3
+
+// kept is the code of an earlier generation.
+type kept struct {
+	number uint64
+	code   *code
+	since  time.Time
+	expire *time.Timer
+}
+
+// Generations returns the generations that still have something, in the order
+// of their numbers.
+func (m *Module) Generations() []GenerationInfo {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.prune()
+	var out []GenerationInfo
+	for _, g := range m.open {
+		g.mu.Lock()
+		n := len(g.all)
+		g.mu.Unlock()
+		out = append(out, GenerationInfo{Number: g.number, Digest: g.code.info.Digest, State: g.state, Since: g.since, Instances: n})
+	}
+	for _, k := range m.kept {
+		if i := slices.IndexFunc(out, func(g GenerationInfo) bool { return g.Number == k.number }); i >= 0 {
+			out[i].Kept = true
+			continue
+		}
+		out = append(out, GenerationInfo{Number: k.number, Digest: k.code.info.Digest, State: GenerationKept, Since: k.since, Kept: true})
+	}
+	slices.SortFunc(out, func(a, b GenerationInfo) int { return int(a.Number) - int(b.Number) }) //nolint:gosec // small numbers
+	return out
+}
+
+// Interrupt ends the runs that a generation has left, before its time to drain
+// is over. It does nothing to one that is not draining.
+func (m *Module) Interrupt(number uint64) {
+	m.mu.Lock()
+	i := slices.IndexFunc(m.open, func(g *generation) bool { return g.number == number && g.state == GenerationDraining })
+	var g *generation
+	if i >= 0 {
+		g = m.open[i]
+	}
+	m.mu.Unlock()
+	if g != nil {
+		g.interrupt()
+	}
+}
+
+// Drop gives back the code of a generation that is kept, so that it is not
+// promoted again.
+func (m *Module) Drop(number uint64) {
+	m.dropKept(func(k *kept) bool { return k.number == number })
+}
+
+// nextNumber returns the number of a new generation.
+func (m *Module) nextNumber() uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.number++
+	return m.number
+}
+
+// add makes a generation of code, whose reference it takes over.
+func (m *Module) add(number uint64, code *code) *generation {
+	g := m.newGeneration(number, code)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.prune()
+	m.open = append(m.open, g)
+	return g
+}
+
+// prune forgets the generations that are closed; mu is held.
+func (m *Module) prune() {
+	m.open = slices.DeleteFunc(slices.Clone(m.open), (*generation).isClosed)
+}
+
+// keep keeps the code of a generation that was live, and lets the oldest go
+// where there are too many; mu is held. It returns what to give back.
+func (m *Module) keep(g *generation) []*kept {
+	if m.cfg.KeepFor < 0 {
+		return nil
+	}
+	k := &kept{number: g.number, code: g.code, since: time.Now()}
+	k.code.retain()
+	k.expire = time.AfterFunc(m.cfg.KeepFor, func() { m.dropKept(func(other *kept) bool { return other == k }) })
+	m.kept = append([]*kept{k}, m.kept...)
+	last := m.kept[min(maxKept, len(m.kept))-1]
+	return m.takeKept(func(old *kept) bool {
+		return old != k && old.code == g.code || old.number < last.number // one code is kept once
+	})
+}
+
+// retainKept returns the newest code that fits, with a reference, or nil.
+func (m *Module) retainKept(fits func(*kept) bool) *code {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if i := slices.IndexFunc(m.kept, fits); i >= 0 {
+		m.kept[i].code.retain()
+		return m.kept[i].code
+	}
+	return nil
+}
+
+// dropKept gives back what is kept and fits.
+func (m *Module) dropKept(fits func(*kept) bool) {
+	m.mu.Lock()
+	dropped := m.takeKept(fits)
+	m.mu.Unlock()
+	m.giveBack(dropped)
+}
+
+// takeKept takes what fits out of the list; mu is held.
+func (m *Module) takeKept(fits func(*kept) bool) (taken []*kept) {
+	m.kept = slices.DeleteFunc(m.kept, func(k *kept) bool {
+		if fits(k) {
+			taken = append(taken, k)
+			return true
+		}
+		return false
+	})
+	return taken
+}
+
+// giveBack gives back the code of what was taken out of the list; mu is not
+// held.
+func (m *Module) giveBack(dropped []*kept) {
+	for _, k := range dropped {
+		k.expire.Stop()
+		if err := k.code.release(context.Background()); err != nil {
+			m.cfg.Logger.Warn("code of a generation could not be given back", "controller", m.name, "generation", k.number, "error", err)
+		}
+	}
+}
+
+// keptText lists the generations that are kept.
+func (m *Module) keptText() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.kept) == 0 {
+		return "none"
+	}
+	var words []string
+	for _, k := range m.kept {
+		words = append(words, fmt.Sprint(k.number))
+	}
+	return strings.Join(words, ", ")
+}

@@ -1,0 +1,142 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+// Candidate is a generation that was loaded beside the one that is live, and
+// has no runs yet. It must be promoted or discarded. One goroutine uses it.
+type Candidate struct {
+	module *Module
+	gen    *generation
+	ended  bool // promoted or discarded
+}
+
+// swapWorkers bounds the processors that compiling takes from guests that run
+// meanwhile: all but one, and no more than for the first load. With one alone,
+// compiling goes on to its end although ctx has ended.
+func swapWorkers() int { return max(1, min(compilationWorkers, runtime.GOMAXPROCS(0)-1)) }
+
+// Prepare loads other bytes beside those that are live, which are not touched,
+// by all steps of Load: checks, compiling, an instance with the settings in
+// force. connect is called where Config.API was called for the first bytes, and
+// may refuse the manifest; its error is returned as it is. Nil is Config.API.
+//
+// The error is ErrSameModule for the bytes that are live, and else as Load's.
+func (m *Module) Prepare(ctx context.Context, wasm []byte, connect func(*abi.Manifest) (API, error)) (*Candidate, error) {
+	digest := DigestOf(wasm)
+	if digest == m.Digest() {
+		return nil, fmt.Errorf("module[%s]: %s: %w", m.name, digest, ErrSameModule)
+	}
+	if code := m.retainKept(func(k *kept) bool { return k.code.info.Digest == digest }); code != nil {
+		return m.candidate(ctx, m.add(m.nextNumber(), code), connect)
+	}
+	_, bin, err := prepare(wasm, m.cfg)
+	if err != nil {
+		return nil, err
+	}
+	g, err := m.load(ctx, wasm, bin, swapWorkers())
+	if err != nil {
+		return nil, err
+	}
+	return m.candidate(ctx, g, connect)
+}
+
+// PrepareKept is Prepare for the code of an earlier generation, which needs no
+// compiling: see Generations for what is kept. Number 0 is the one that was live
+// last. The new generation has a new number. The error may be ErrNotKept.
+func (m *Module) PrepareKept(ctx context.Context, number uint64, connect func(*abi.Manifest) (API, error)) (*Candidate, error) {
+	code := m.retainKept(func(k *kept) bool { return number == 0 || k.number == number })
+	if code == nil {
+		if number == 0 {
+			return nil, fmt.Errorf("module[%s]: an earlier %w", m.name, ErrNotKept)
+		}
+		return nil, fmt.Errorf("module[%s]: generation %d: %w; kept: %s", m.name, number, ErrNotKept, m.keptText())
+	}
+	return m.candidate(ctx, m.add(m.nextNumber(), code), connect)
+}
+
+// candidate starts a generation with the settings in force.
+func (m *Module) candidate(ctx context.Context, g *generation, connect func(*abi.Manifest) (API, error)) (*Candidate, error) {
+	if connect == nil {
+		connect = m.cfg.API
+	}
+	if err := g.start(ctx, connect); err != nil {
+		g.retire(0)
+		return nil, err
+	}
+	return &Candidate{module: m, gen: g}, nil
+}
+
+// Number returns the number of the generation.
+func (c *Candidate) Number() uint64 { return c.gen.number }
+
+// Digest returns the digest of its bytes.
+func (c *Candidate) Digest() string { return c.gen.code.info.Digest }
+
+// Manifest returns what it says of itself. It must not be changed.
+func (c *Candidate) Manifest() *abi.Manifest { return c.gen.manifest }
+
+// Info returns what Inspect would. It must not be changed.
+func (c *Candidate) Info() *Info { return c.gen.code.info }
+
+// HasHook is Module.HasHook of the candidate.
+func (c *Candidate) HasHook(name string) bool { return c.gen.hook(name) }
+
+// Promote makes the candidate live: every guest that is acquired from now on is
+// one of it. Those in use belong to the generation before until they are
+// released; they learn it from the function cancelled, and are interrupted after
+// Config.DrainTimeout. The code of the generation before is kept for
+// Config.KeepFor.
+//
+// Where the settings have changed since Prepare, the candidate is asked about
+// the new ones; if it refuses them, or the module was closed, the error says so
+// and the candidate remains one.
+func (c *Candidate) Promote(ctx context.Context) error {
+	m, g := c.module, c.gen
+	if err := m.shared.take(ctx, m.shared.hookSlots); err != nil {
+		return fmt.Errorf("module[%s]: promote generation %d: %w", m.name, g.number, err)
+	}
+	defer func() { <-m.shared.hookSlots }()
+	if err := g.reconfigure(ctx, *m.values.Load(), m.last.Load().settings.Load().gen); err != nil {
+		return fmt.Errorf("module[%s]: promote generation %d: %w", m.name, g.number, err)
+	}
+	old, dropped := m.replace(g)
+	if old == nil {
+		return fmt.Errorf("module[%s]: promote generation %d: %w", m.name, g.number, ErrClosed)
+	}
+	c.ended = true
+	old.retire(m.cfg.DrainTimeout)
+	m.giveBack(dropped)
+	return nil
+}
+
+// replace makes g current. It returns the generation before, which is nil once
+// the module is closed, and what is not kept any more.
+func (m *Module) replace(g *generation) (old *generation, dropped []*kept) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if old = m.current.Load(); old == nil {
+		return nil, nil
+	}
+	now := time.Now()
+	g.state, g.since = GenerationLive, now
+	old.state, old.since = GenerationDraining, now
+	m.last.Store(g)
+	m.current.Store(g)
+	return old, m.keep(old)
+}
+
+// Discard closes the candidate. After Promote, and a second time, it does
+// nothing.
+func (c *Candidate) Discard() {
+	if !c.ended {
+		c.ended = true
+		c.gen.retire(0)
+	}
+}
