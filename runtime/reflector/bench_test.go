@@ -62,7 +62,7 @@ func fillStore(tb testing.TB, n int) *reflector.Writer {
 	tb.Helper()
 	w := reflector.NewWriter()
 	for i := range n {
-		o, err := reflector.Pack(decodePod(tb, i).Object, reflector.Options{})
+		o, err := reflector.PackJSON(pod(tb, i), reflector.Options{})
 		if err != nil {
 			tb.Fatal(err)
 		}

@@ -134,13 +134,11 @@ type cursor struct{ b []byte }
 func (c cursor) find(key string) []byte {
 	for range c.mapLen() {
 		k := c.str()
-		from := c.b
 		switch {
 		case string(k) > key:
 			return nil
 		case string(k) == key:
-			c.skip(1)
-			return from[:len(from)-len(c.b)]
+			return c.value()
 		}
 		c.skip(1)
 	}
@@ -201,6 +199,13 @@ func (c *cursor) str() []byte {
 	s := c.b[:n]
 	c.b = c.b[n:]
 	return s
+}
+
+// value passes over one value and returns it, as a view.
+func (c *cursor) value() []byte {
+	from := c.b
+	c.skip(1)
+	return from[:len(from)-len(c.b)]
 }
 
 // skip passes over n values.

@@ -1,10 +1,7 @@
 package reflector
 
 import (
-	"cmp"
-	"fmt"
 	"iter"
-	"slices"
 	"unique"
 )
 
@@ -57,24 +54,4 @@ func (l Labels) All() iter.Seq2[string, string] {
 			}
 		}
 	}
-}
-
-func packLabels(v any) (Labels, error) {
-	m, ok := v.(map[string]any)
-	if !ok && v != nil {
-		return Labels{}, fmt.Errorf("labels: want a map, got %T", v)
-	}
-	if len(m) == 0 {
-		return Labels{}, nil
-	}
-	pairs := make([]label, 0, len(m))
-	for k, v := range m {
-		s, ok := v.(string)
-		if !ok {
-			return Labels{}, fmt.Errorf("labels[%s]: want a string, got %T", k, v)
-		}
-		pairs = append(pairs, label{unique.Make(k), s})
-	}
-	slices.SortFunc(pairs, func(a, b label) int { return cmp.Compare(a.key.Value(), b.key.Value()) })
-	return Labels{pairs}, nil
 }

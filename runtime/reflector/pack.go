@@ -1,12 +1,12 @@
 package reflector
 
 import (
-	"errors"
 	"fmt"
 	"maps"
-	"strings"
 	"sync"
 	"unique"
+
+	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/wasmctl/wasmctl/abi"
 )
@@ -21,169 +21,121 @@ type Options struct {
 	// APIVersion and Kind, where set, are put in place of the object's own: one
 	// that was asked for as PartialObjectMetadata says that it is of that kind.
 	APIVersion, Kind string
+	// TypeIfMissing puts APIVersion and Kind only into an object that lacks
+	// either, as the items of most lists do.
+	TypeIfMissing bool
 }
-
-// of returns the part of content that is kept.
-func (opts Options) of(content, meta map[string]any) map[string]any {
-	_, managed := meta["managedFields"]
-	managed = managed && !opts.ManagedFields
-	if !managed && !opts.Metadata && opts.APIVersion == "" && opts.Kind == "" {
-		return content
-	}
-	if managed {
-		meta = maps.Clone(meta)
-		delete(meta, "managedFields")
-	}
-	kept := map[string]any{}
-	if !opts.Metadata {
-		maps.Copy(kept, content)
-	}
-	kept["metadata"] = meta
-	for name, value := range map[string]string{"apiVersion": opts.APIVersion, "kind": opts.Kind} {
-		if own, has := content[name]; value != "" {
-			kept[name] = value
-		} else if has {
-			kept[name] = own
-		}
-	}
-	return kept
-}
-
-// scratch holds buffers to encode into, so that the bytes that are kept can
-// then be allocated at exactly their size.
-var scratch = sync.Pool{New: func() any { return new([]byte) }}
 
 // Pack makes an Object of content, the JSON-like map inside an
-// unstructured.Unstructured. The map is only read, but strings of it are kept.
-// The error names the field: something that no API server sends, or a value
-// that may not cross the sandbox wall, such as an object nested deeper than
-// abi.MaxDepth.
+// unstructured.Unstructured. The map is only read. The error names the field:
+// something that no API server sends, or a value that may not cross the sandbox
+// wall, such as an object nested deeper than abi.MaxDepth.
 func Pack(content map[string]any, opts Options) (*Object, error) {
-	meta, ok := content["metadata"].(map[string]any)
-	if !ok {
-		return nil, fmt.Errorf("object: metadata: want a map, got %T", content["metadata"])
+	p := packers.Get().(*packer)
+	defer p.release()
+	if !opts.ManagedFields {
+		content = withoutManagedFields(content)
 	}
-	o := &Object{}
-	if err := o.readMeta(meta); err != nil {
-		return nil, fmt.Errorf("object[%s]: metadata: %w", o.ref, err)
+	b, err := abi.AppendValue(p.buf[:0], content)
+	if err != nil {
+		meta, _ := content["metadata"].(map[string]any)
+		return nil, fmt.Errorf("object[%v]: encode: %w", meta["name"], err)
 	}
-	if err := o.encode(opts.of(content, meta)); err != nil {
-		return nil, fmt.Errorf("object[%s]: encode: %w", o.ref, err)
-	}
-	return o, nil
+	p.buf = b
+	return p.pack(b, opts)
 }
 
-func (o *Object) encode(content map[string]any) error {
-	buf := scratch.Get().(*[]byte)
-	defer scratch.Put(buf)
-	b, err := abi.AppendValue((*buf)[:0], content)
+// PackJSON makes an Object of the JSON of one object: what decoding it and Pack
+// make of it, at a tenth of the cost. The bytes are only read, and not kept. The
+// error is that of Pack, or says why js is no JSON.
+func PackJSON(js []byte, opts Options) (*Object, error) {
+	p := packers.Get().(*packer)
+	defer p.release()
+	p.json.DropManagedFields = !opts.ManagedFields
+	b, ok := p.json.Append(p.buf[:0], js)
+	if ok {
+		p.buf = b
+		return p.pack(b, opts)
+	}
+	var content map[string]any
+	if err := json.Unmarshal(js, &content); err != nil {
+		return nil, fmt.Errorf("object: %w", err)
+	}
+	return Pack(content, opts)
+}
+
+// withoutManagedFields returns content without metadata.managedFields; it copies
+// what it has to change.
+func withoutManagedFields(content map[string]any) map[string]any {
+	meta, ok := content["metadata"].(map[string]any)
+	if _, managed := meta["managedFields"]; !ok || !managed {
+		return content
+	}
+	meta = maps.Clone(meta)
+	delete(meta, "managedFields")
+	content = maps.Clone(content)
+	content["metadata"] = meta
+	return content
+}
+
+// packer is what packing one object needs for a moment, so that the bytes that
+// are kept can be allocated at exactly their size.
+type packer struct {
+	json  abi.Transcoder
+	buf   []byte // the whole object
+	kept  []byte // the part of it that is kept, where that is less
+	text  []byte // what the Object's own fields say
+	spans []int  // where each of them ends in text
+	// names has the strings that repeat from object to object, so that looking
+	// one up allocates nothing. It is forgotten with the packer.
+	names map[string]unique.Handle[string]
+}
+
+// Bounds of what a packer keeps from one object to the next.
+const (
+	maxScratch = 1 << 20
+	maxNames   = 1024
+)
+
+var packers = sync.Pool{New: func() any { return &packer{names: map[string]unique.Handle[string]{}} }}
+
+// release makes the packer free for others, unless it has grown too large.
+func (p *packer) release() {
+	if cap(p.buf)+cap(p.kept)+cap(p.text) <= maxScratch {
+		packers.Put(p)
+	}
+}
+
+// share returns the one copy of a string.
+func (p *packer) share(s []byte) unique.Handle[string] {
+	h, ok := p.names[string(s)]
+	if !ok {
+		if len(p.names) >= maxNames {
+			clear(p.names)
+		}
+		h = unique.Make(string(s))
+		p.names[h.Value()] = h
+	}
+	return h
+}
+
+// pack makes an Object of msgpack that abi.AppendValue or an abi.Transcoder
+// wrote: a map with sorted keys.
+func (p *packer) pack(b []byte, opts Options) (*Object, error) {
+	o, err := p.read(b)
 	if err != nil {
-		return err
+		meta := cursor{cursor{b}.find("metadata")}
+		namespace, name := cursor{meta.find("namespace")}, cursor{meta.find("name")}
+		ref := ObjectRef{Namespace: string(namespace.str()), Name: string(name.str())}
+		if ref.Name == "" {
+			return nil, fmt.Errorf("object: metadata: %w", err)
+		}
+		return nil, fmt.Errorf("object[%s]: metadata: %w", ref, err)
 	}
-	if len(b) > abi.MaxBytes {
-		*buf = nil // do not keep a buffer that large
-		return abi.ErrTooLarge
+	if b = p.keep(b, opts); len(b) > abi.MaxBytes {
+		return nil, fmt.Errorf("object[%s]: encode: %w", o.ref, abi.ErrTooLarge)
 	}
-	*buf = b
 	o.msgpack = make([]byte, len(b))
 	copy(o.msgpack, b)
-	return nil
-}
-
-func (o *Object) readMeta(meta map[string]any) error {
-	for _, f := range []struct {
-		name string
-		dst  *string
-	}{
-		{"name", &o.ref.Name},
-		{"namespace", &o.ref.Namespace},
-		{"uid", &o.uid},
-		{"resourceVersion", &o.resourceVersion},
-	} {
-		var err error
-		if *f.dst, err = stringField(meta, f.name); err != nil {
-			return err
-		}
-	}
-	if o.ref.Name == "" {
-		return errors.New("name: is missing")
-	}
-	switch g := meta["generation"].(type) {
-	case nil:
-	case int64:
-		o.generation = g
-	default:
-		return fmt.Errorf("generation: want an integer, got %T", g)
-	}
-	o.deleting = meta["deletionTimestamp"] != nil
-	annotations, _ := meta["annotations"].(map[string]any)
-	finalizers, _ := meta["finalizers"].([]any)
-	o.annotated, o.finalized = len(annotations) > 0, len(finalizers) > 0
-	var err error
-	if o.labels, err = packLabels(meta["labels"]); err != nil {
-		return err
-	}
-	o.owners, err = packOwners(meta["ownerReferences"])
-	return err
-}
-
-func packOwners(v any) ([]owner, error) {
-	list, ok := v.([]any)
-	if !ok && v != nil {
-		return nil, fmt.Errorf("ownerReferences: want a list, got %T", v)
-	}
-	if len(list) == 0 {
-		return nil, nil
-	}
-	owners := make([]owner, len(list))
-	for i, e := range list {
-		m, ok := e.(map[string]any)
-		if !ok {
-			return nil, fmt.Errorf("ownerReferences[%d]: want a map, got %T", i, e)
-		}
-		var err error
-		if owners[i], err = packOwner(m); err != nil {
-			return nil, fmt.Errorf("ownerReferences[%d]: %w", i, err)
-		}
-	}
-	return owners, nil
-}
-
-func packOwner(m map[string]any) (owner, error) {
-	var apiVersion, kind string
-	var w owner
-	for _, f := range []struct {
-		name string
-		dst  *string
-	}{{"apiVersion", &apiVersion}, {"kind", &kind}, {"name", &w.name}, {"uid", &w.uid}} {
-		var err error
-		if *f.dst, err = stringField(m, f.name); err != nil {
-			return owner{}, err
-		}
-	}
-	w.kind = unique.Make(kind)
-	w.group = unique.Make(groupOf(apiVersion))
-	w.controller, _ = m["controller"].(bool)
-	return w, nil
-}
-
-// groupOf returns "apps" for "apps/v1" and "" for "v1".
-func groupOf(apiVersion string) string {
-	group, _, ok := strings.Cut(apiVersion, "/")
-	if !ok {
-		return ""
-	}
-	return group
-}
-
-// stringField returns a string of m, or "" where the field is absent.
-func stringField(m map[string]any, name string) (string, error) {
-	switch v := m[name].(type) {
-	case nil:
-		return "", nil
-	case string:
-		return v, nil
-	default:
-		return "", fmt.Errorf("%s: want a string, got %T", name, v)
-	}
+	return o, nil
 }

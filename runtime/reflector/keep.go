@@ -1,0 +1,74 @@
+package reflector
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"slices"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+// entry is one entry of a packed object's outermost map: its key, and key and
+// value as they stand in msgpack.
+type entry struct{ key, whole []byte }
+
+// keep returns the part of the object b that opts keep, with the type that they
+// give it. The result is b itself or belongs to the packer.
+func (p *packer) keep(b []byte, opts Options) []byte {
+	typed := opts.gives(b)
+	if !opts.Metadata && !typed {
+		return b
+	}
+	var entries []entry
+	given := map[string]string{"apiVersion": opts.APIVersion, "kind": opts.Kind}
+	c := cursor{b}
+	for range c.mapLen() {
+		from := c.b
+		key := c.str()
+		c.skip(1)
+		own := !typed || given[string(key)] == ""
+		if own && (!opts.Metadata || isMetadata(string(key))) {
+			entries = append(entries, entry{key, from[:len(from)-len(c.b)]})
+		}
+	}
+	for key, value := range given {
+		if typed && value != "" {
+			entries = append(entries, entry{[]byte(key), appendStrings(nil, key, value)})
+		}
+	}
+	slices.SortFunc(entries, func(a, b entry) int { return bytes.Compare(a.key, b.key) })
+	p.kept = appendMapHead(p.kept[:0], len(entries))
+	for _, e := range entries {
+		p.kept = append(p.kept, e.whole...)
+	}
+	return p.kept
+}
+
+// gives reports whether opts give the object b another type.
+func (opts Options) gives(b []byte) bool {
+	if opts.APIVersion == "" && opts.Kind == "" {
+		return false
+	}
+	apiVersion, kind := cursor{cursor{b}.find("apiVersion")}, cursor{cursor{b}.find("kind")}
+	return !opts.TypeIfMissing || len(apiVersion.str()) == 0 || len(kind.str()) == 0
+}
+
+func isMetadata(key string) bool { return key == "apiVersion" || key == "kind" || key == "metadata" }
+
+func appendStrings(dst []byte, texts ...string) []byte {
+	for _, s := range texts {
+		dst, _ = abi.AppendValue(dst, s) // a string is always a value
+	}
+	return dst
+}
+
+func appendMapHead(dst []byte, n int) []byte {
+	switch {
+	case n <= 15:
+		return append(dst, 0x80|byte(n))
+	case n <= math.MaxUint16:
+		return binary.BigEndian.AppendUint16(append(dst, 0xde), uint16(n))
+	}
+	return binary.BigEndian.AppendUint32(append(dst, 0xdf), uint32(n)) //nolint:gosec // an object is shorter than abi.MaxBytes
+}

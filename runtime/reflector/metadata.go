@@ -1,0 +1,213 @@
+package reflector
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+// read returns an Object with the fields that the host reads, without its bytes.
+//
+// The texts of all fields lie in one string: one allocation, and nothing of the
+// msgpack stays because somebody keeps a name.
+func (p *packer) read(b []byte) (*Object, error) {
+	meta := cursor{b}.find("metadata")
+	if !isMap(meta) {
+		return nil, fmt.Errorf("want a map, got %s", typeOf(meta))
+	}
+	o := &Object{}
+	p.text, p.spans = p.text[:0], p.spans[:0]
+	var names [3][]byte // name, resourceVersion, uid
+	c := cursor{meta}
+	for range c.mapLen() {
+		key := c.str()
+		value := c.value()
+		var err error
+		switch string(key) {
+		case "annotations":
+			o.annotated = (&cursor{value}).mapLen() > 0
+		case "deletionTimestamp":
+			o.deleting = !isNil(value)
+		case "finalizers":
+			o.finalized = (&cursor{value}).arrayLen() > 0
+		case "generation":
+			o.generation, err = integer(value)
+		case "labels":
+			o.labels, err = p.labels(value)
+		case "name":
+			names[0], err = text(value)
+		case "namespace":
+			var namespace []byte
+			namespace, err = text(value)
+			o.ref.Namespace = p.share(namespace).Value()
+		case "ownerReferences":
+			o.owners, err = p.owners(value)
+		case "resourceVersion":
+			names[1], err = text(value)
+		case "uid":
+			names[2], err = text(value)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s%w", key, err)
+		}
+	}
+	if len(names[0]) == 0 {
+		return nil, errors.New("name: is missing")
+	}
+	for _, s := range names {
+		p.add(s)
+	}
+	p.fill(o)
+	return o, nil
+}
+
+// add adds one text to those of the object.
+func (p *packer) add(s []byte) {
+	p.text = append(p.text, s...)
+	p.spans = append(p.spans, len(p.text))
+}
+
+// fill gives the object its texts, in the order in which they were added.
+func (p *packer) fill(o *Object) {
+	all, from, spans := string(p.text), 0, p.spans
+	next := func() (s string) {
+		s, from, spans = all[from:spans[0]], spans[0], spans[1:]
+		return s
+	}
+	for i := range o.labels.pairs {
+		o.labels.pairs[i].value = next()
+	}
+	for i := range o.owners {
+		o.owners[i].name, o.owners[i].uid = next(), next()
+	}
+	o.ref.Name, o.resourceVersion, o.uid = next(), next(), next()
+}
+
+// labels returns the labels, whose values are filled in later.
+func (p *packer) labels(b []byte) (Labels, error) {
+	if isNil(b) {
+		return Labels{}, nil
+	}
+	if !isMap(b) {
+		return Labels{}, fmt.Errorf(": want a map, got %s", typeOf(b))
+	}
+	c := cursor{b}
+	n := c.mapLen()
+	if n == 0 {
+		return Labels{}, nil
+	}
+	pairs := make([]label, n)
+	for i := range pairs {
+		key, value := c.str(), c.value()
+		if !isString(value) {
+			return Labels{}, fmt.Errorf("[%s]: want a string, got %s", key, typeOf(value))
+		}
+		pairs[i].key = p.share(key)
+		p.add((&cursor{value}).str())
+	}
+	return Labels{pairs}, nil
+}
+
+// owners returns the owner references, whose names and uids are filled in later.
+func (p *packer) owners(b []byte) ([]owner, error) {
+	if isNil(b) {
+		return nil, nil
+	}
+	if !isArray(b) {
+		return nil, fmt.Errorf(": want a list, got %s", typeOf(b))
+	}
+	c := cursor{b}
+	n := c.arrayLen()
+	if n == 0 {
+		return nil, nil
+	}
+	owners := make([]owner, n)
+	for i := range owners {
+		value := c.value()
+		if !isMap(value) {
+			return nil, fmt.Errorf("[%d]: want a map, got %s", i, typeOf(value))
+		}
+		if err := p.owner(&owners[i], value); err != nil {
+			return nil, fmt.Errorf("[%d]: %w", i, err)
+		}
+	}
+	return owners, nil
+}
+
+func (p *packer) owner(w *owner, b []byte) error {
+	var texts [4][]byte
+	for i, name := range [...]string{"apiVersion", "kind", "name", "uid"} {
+		var err error
+		if texts[i], err = text(cursor{b}.find(name)); err != nil {
+			return fmt.Errorf("%s%w", name, err)
+		}
+	}
+	w.group, w.kind = p.share(groupOf(texts[0])), p.share(texts[1])
+	p.add(texts[2])
+	p.add(texts[3])
+	controller := cursor{b}.find("controller")
+	w.controller = len(controller) > 0 && controller[0] == 0xc3
+	return nil
+}
+
+// groupOf returns "apps" for "apps/v1" and "" for "v1".
+func groupOf(apiVersion []byte) []byte {
+	group, _, ok := bytes.Cut(apiVersion, []byte("/"))
+	if !ok {
+		return nil
+	}
+	return group
+}
+
+// text returns a string, or nil where the value is absent or nil.
+func text(b []byte) ([]byte, error) {
+	if isNil(b) {
+		return nil, nil
+	}
+	if !isString(b) {
+		return nil, fmt.Errorf(": want a string, got %s", typeOf(b))
+	}
+	return (&cursor{b}).str(), nil
+}
+
+// integer returns an integer, or 0 where the value is nil.
+func integer(b []byte) (int64, error) {
+	if isNil(b) {
+		return 0, nil
+	}
+	v, err := abi.DecodeValue(b)
+	if err != nil {
+		return 0, fmt.Errorf(": %w", err)
+	}
+	i, ok := v.(int64)
+	if !ok {
+		return 0, fmt.Errorf(": want an integer, got %s", typeOf(b))
+	}
+	return i, nil
+}
+
+// What a value is, by its first byte. An absent one is nil.
+func isNil(b []byte) bool   { return len(b) == 0 || b[0] == 0xc0 }
+func isMap(b []byte) bool   { return len(b) > 0 && (b[0]&0xf0 == 0x80 || b[0] == 0xde || b[0] == 0xdf) }
+func isArray(b []byte) bool { return len(b) > 0 && (b[0]&0xf0 == 0x90 || b[0] == 0xdc || b[0] == 0xdd) }
+func isString(b []byte) bool {
+	return len(b) > 0 && (b[0]&0xe0 == 0xa0 || b[0] >= 0xd9 && b[0] <= 0xdb)
+}
+
+func typeOf(b []byte) string {
+	switch {
+	case isNil(b):
+		return "nothing"
+	case isMap(b):
+		return "a map"
+	case isArray(b):
+		return "a list"
+	case isString(b):
+		return "a string"
+	case b[0] == 0xc2 || b[0] == 0xc3:
+		return "a bool"
+	}
+	return "a number"
+}
