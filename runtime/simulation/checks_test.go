@@ -107,8 +107,19 @@ func onlyTimers(out *applier.Outcome) bool {
 	return out.Reasons.Dropped == 0
 }
 
+// checkMapped checks, when the guest is asked about a config, that it was not
+// to be asked before the first job: all that was there when the watch began is
+// mapped then (rule 10). The caller holds mu.
+func (c *ctrl) checkMapped(ev *abi.Event) {
+	i := slices.IndexFunc(c.spec.relations, func(w relationSpec) bool { return w.spec == "func" })
+	w := &c.spec.relations[i]
+	if ev.Type == abi.EventListed && c.open && c.asked[ev.Key] == 1 && !w.late && !w.optional {
+		c.violated("rule 10: %s started before the guest was asked about %s", c.spec.name, ev.Key)
+	}
+}
+
 // checkReady checks, at the first job, that all that is needed has been listed
-// and mapped (rule 10). The caller holds mu.
+// (rule 10). The caller holds mu.
 func (c *ctrl) checkReady() {
 	listed := func(resource, selector string, namespaces []string) {
 		if len(namespaces) == 0 {
@@ -127,14 +138,6 @@ func (c *ctrl) checkReady() {
 			continue
 		}
 		listed(w.kind.Resource, w.selector, w.namespaces)
-		if w.spec != "func" {
-			continue
-		}
-		for key, o := range c.api.All(configs.Resource) {
-			if watched(w.namespaces, w.selector, o) && w.selector == "" && c.before[key] == o.GetUID() && c.asked[key] == 0 {
-				c.violated("rule 10: %s starts before the guest was asked about %s", c.spec.name, key)
-			}
-		}
 	}
 	if c.active != nil && !isClosed(c.active) {
 		c.violated("%s starts before it is elected", c.spec.name)

@@ -35,7 +35,6 @@ type ctrl struct {
 	cancel    context.CancelFunc
 	ended     chan error
 	chans     chan trigger.Trigger
-	before    map[abi.Key]types.UID // the configs when it was started
 
 	mu       sync.Mutex
 	handles  []*controller.Handle  // guarded by mu; by relation; nil where it is not watched
@@ -57,10 +56,11 @@ type ctrl struct {
 	runs      map[abi.Key]int       // guarded by mu
 	applied   map[types.UID]abi.Key // guarded by mu; objects that were reconciled
 	finalized map[types.UID]bool    // guarded by mu; objects with a successful finalize
+	seen      map[types.UID]int64   // guarded by mu; the newest version of each related object that a run saw
 }
 
 func newCtrl(s *sim, spec *ctrlSpec) *ctrl {
-	c := &ctrl{sim: s, spec: spec, runs: map[abi.Key]int{}, applied: map[types.UID]abi.Key{}, finalized: map[types.UID]bool{}}
+	c := &ctrl{sim: s, spec: spec, runs: map[abi.Key]int{}, applied: map[types.UID]abi.Key{}, finalized: map[types.UID]bool{}, seen: map[types.UID]int64{}}
 	if spec.standby {
 		c.active = make(chan struct{})
 	}
@@ -121,15 +121,12 @@ func (c *ctrl) start() {
 	c.running, c.last, c.fails = map[abi.Key]*run{}, map[abi.Key]*run{}, map[abi.Key]int{}
 	c.required, c.due, c.wrote = map[abi.Key]int64{}, map[abi.Key]time.Time{}, map[abi.Key][]written{}
 	c.awaited = map[abi.Key][]written{}
-	c.asked, c.before = map[abi.Key]int{}, map[abi.Key]types.UID{}
+	c.asked = map[abi.Key]int{}
 	c.handles, c.epochs = make([]*controller.Handle, len(c.spec.relations)), make([]int, len(c.spec.relations))
 	for i := range c.spec.relations {
 		if !c.spec.relations[i].late {
 			c.epochs[i] = 1
 		}
-	}
-	for key, o := range c.api.All(configs.Resource) {
-		c.before[key] = o.GetUID()
 	}
 	c.mu.Unlock()
 	c.chans = make(chan trigger.Trigger)

@@ -56,6 +56,7 @@ func (m *module) Map(ctx context.Context, ev *abi.Event) ([]abi.Key, error) {
 	c := (*ctrl)(m)
 	c.mu.Lock()
 	c.asked[ev.Key]++
+	c.checkMapped(ev)
 	r := c.rng("map", c.spec.name, ev.Key, c.asked[ev.Key])
 	c.mu.Unlock()
 	if c.misbehaves(r, 0.2) && !nap(ctx, upTo(r, 2*time.Second)) {

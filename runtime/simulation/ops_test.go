@@ -366,7 +366,7 @@ func (s *sim) plan(req *apisim.Request) apisim.Plan {
 		p.Latency = upTo(r, pick(r, 10*time.Millisecond, time.Second, 10*time.Second))
 	}
 	if bad(0.3) {
-		p.Lag = int64(r.IntN(10))
+		p.Lag = r.Int64N(maxLag)
 	}
 	if bad(0.3) {
 		p.Twice = 1 + r.IntN(3)

@@ -55,10 +55,12 @@ func TestSeed(t *testing.T) {
 			if failed.Load() >= maxFailed {
 				t.Skip("enough have failed")
 			}
+			defer func() {
+				if t.Failed() {
+					failed.Add(1)
+				}
+			}()
 			synctest.Test(t, func(t *testing.T) { simulate(t, uint64(seed)) })
-			if t.Failed() {
-				failed.Add(1)
-			}
 		})
 	}
 }

@@ -42,6 +42,8 @@ const (
 	quietWithin = 90 * time.Minute
 	// maxRuns and maxRequests are far more than any simulation needs.
 	maxRuns, maxRequests = 20_000, 20_000
+	// maxLag is how many versions a list can be behind.
+	maxLag = 10
 	// maxTold is how many lines of its trace a simulation that failed prints.
 	maxTold = 1500
 )

@@ -110,6 +110,23 @@ func (s *Server) All(resource string) map[abi.Key]*unstructured.Unstructured {
 	return all
 }
 
+// Last returns the last state in which an object of this key existed, and
+// whether it is gone since; nil where there never was one. It must not be changed.
+func (s *Server) Last(resource string, key abi.Key) (o *unstructured.Unstructured, gone bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, st := range slices.Backward(s.tables[resource].history) {
+		switch {
+		case st.key != key:
+		case st.gone:
+			return st.before.object, true
+		default:
+			return st.object, false
+		}
+	}
+	return nil, false
+}
+
 // Listed reports whether a whole list of this scope was ever sent.
 func (s *Server) Listed(resource, namespace, selector string) bool {
 	s.mu.Lock()
