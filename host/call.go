@@ -18,6 +18,7 @@ type lease struct {
 	gen *generation
 	// in is nil after a call that the instance did not survive.
 	in       *instance
+	fuel     int64
 	released atomic.Bool
 }
 
@@ -25,6 +26,10 @@ var errReleased = errors.New("used after it was released")
 
 // Generation implements abi.Guest.
 func (l *lease) Generation() uint64 { return l.gen.number }
+
+// Fuel returns the fuel that the calls of this guest have used, by the unit of
+// docs/metering.md; 0 where it is not counted.
+func (l *lease) Fuel() int64 { return l.fuel }
 
 // Reconcile implements abi.Guest.
 func (l *lease) Reconcile(ctx context.Context, req *abi.Request) (abi.Result, error) {
@@ -119,6 +124,7 @@ func (l *lease) call(ctx context.Context, name string, object []byte) (abi.Resul
 		}
 		return nil
 	})
+	l.fuel += in.spent
 	if in.closed {
 		l.in = nil
 	}
@@ -133,6 +139,7 @@ func (l *lease) call(ctx context.Context, name string, object []byte) (abi.Resul
 func (in *instance) describe(ctx context.Context) (man *abi.Manifest, unknown []string, err error) {
 	fn := in.module.ExportedFunction(abi.ExportDescribe)
 	err = in.guarded(ctx, entry{name: abi.ExportDescribe, limit: in.gen.limits.Timeout}, func() error {
+		in.tank.enterFrame()
 		if err := fn.CallWithStack(&in.interrupt, in.stack[:]); err != nil {
 			return err
 		}

@@ -29,6 +29,11 @@ type code struct {
 	cache    wazero.CompilationCache // nil where there is none
 	compiled wazero.CompiledModule
 
+	// metered says that the compiled form counts its work, and maxStack how many
+	// bytes of stack it may use.
+	metered  bool
+	maxStack int64
+
 	// refs is 1 per generation and 1 for being kept; at 0 everything is closed and
 	// it never rises again.
 	refs atomic.Int64
@@ -55,12 +60,16 @@ func (c compiler) compile(ctx context.Context, wasm []byte, bin *binaryModule) (
 		code.hooks[e.Name] = bin.exportsFunc(e.Name)
 	}
 	ctx = experimental.WithCompilationWorkers(ctx, c.workers)
-	if err := c.compileCached(ctx, code, boundTables(wasm, bin)); err != nil {
+	form, err := c.form(code, wasm, bin)
+	if err == nil {
+		err = c.compileCached(ctx, code, form)
+	}
+	if err != nil {
 		_ = code.release(ctx)
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("module[%s]: compile: %w", c.name, ctx.Err())
 		}
-		return nil, invalid(c.name, err)
+		return nil, invalid(c.name, blame(ctx, wasm, err))
 	}
 	if err := code.linkImports(ctx, bin); err != nil {
 		_ = code.release(ctx)
@@ -72,14 +81,15 @@ func (c compiler) compile(ctx context.Context, wasm []byte, bin *binaryModule) (
 // compileCached compiles through the cache directory. A directory that cannot
 // be read or written costs time, never the module.
 func (c compiler) compileCached(ctx context.Context, code *code, wasm []byte) (err error) {
+	closeOnDone := c.cfg.CPU == CPUClose
 	if c.cfg.CacheDir == "" {
-		code.newRuntime(ctx, nil)
+		code.newRuntime(ctx, nil, closeOnDone)
 		code.compiled, err = compileSafely(ctx, code.runtime, wasm)
 		return err
 	}
 	cache, cacheErr := wazero.NewCompilationCacheWithDir(c.cfg.CacheDir)
 	if cacheErr == nil {
-		code.newRuntime(ctx, cache)
+		code.newRuntime(ctx, cache, closeOnDone)
 		if code.compiled, cacheErr = compileSafely(ctx, code.runtime, wasm); cacheErr == nil || ctx.Err() != nil {
 			return cacheErr
 		}
@@ -90,7 +100,7 @@ func (c compiler) compileCached(ctx context.Context, code *code, wasm []byte) (e
 		}
 		_ = code.close(ctx) // it has compiled nothing
 	}
-	code.newRuntime(ctx, nil)
+	code.newRuntime(ctx, nil, closeOnDone)
 	if code.compiled, err = compileSafely(ctx, code.runtime, wasm); err == nil {
 		c.warnCache(cacheErr)
 	}
@@ -102,10 +112,10 @@ func (c compiler) warnCache(err error) {
 		"dir", c.cfg.CacheDir, "error", err)
 }
 
-func (c *code) newRuntime(ctx context.Context, cache wazero.CompilationCache) {
+func (c *code) newRuntime(ctx context.Context, cache wazero.CompilationCache, closeOnDone bool) {
 	// The memory limit is linearMemory's: one of the runtime would hide from
 	// the host that a guest ran into it.
-	rc := wazero.NewRuntimeConfig().WithCloseOnContextDone(true)
+	rc := wazero.NewRuntimeConfig().WithCloseOnContextDone(closeOnDone)
 	if cache != nil {
 		rc = rc.WithCompilationCache(cache)
 	}
@@ -117,6 +127,9 @@ func (c *code) linkImports(ctx context.Context, bin *binaryModule) error {
 	b := c.runtime.NewHostModuleBuilder(abi.ImportModule)
 	seen := map[string]bool{}
 	wasi := false
+	if err := c.linkMeter(ctx); err != nil {
+		return err
+	}
 	for _, imp := range bin.imports {
 		switch {
 		case imp.module == wasi_snapshot_preview1.ModuleName:

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
@@ -64,6 +65,15 @@ type Config struct {
 	// another was promoted. Zero means DefaultKeepFor, negative not at all.
 	KeepFor time.Duration
 
+	// CPU says how processor time is bounded. Empty means CPUFuel.
+	CPU CPU
+	// FuelRate is the fuel that all instances of the module together may use in
+	// a second. A module that uses more is slowed down. Zero is not bounded.
+	FuelRate int64
+	// Shares lets modules take turns on the processors; nil leaves that to Go's
+	// scheduler.
+	Shares *Shares
+
 	// Now, Mono and Random are the clocks and the randomness that a guest sees,
 	// through the host functions as through WASI. All must be safe for
 	// concurrent use. Nil means time.Now, nanoseconds since the module was
@@ -94,6 +104,9 @@ type Limits struct {
 	// HostCalls is how many operations one entry call may ask for; zero is
 	// not bounded.
 	HostCalls int64 `json:"hostCalls,omitempty"`
+	// Fuel is how much work one entry call may do, by the unit of
+	// docs/metering.md; zero is not bounded. Only CPUFuel counts it.
+	Fuel int64 `json:"fuel,omitempty"`
 }
 
 const (
@@ -109,8 +122,12 @@ func (c Config) validate() error {
 		return fmt.Errorf("module[%s]: memory limit of %d bytes is not between 0 and 4 GiB", c.NameFor(nil), c.Limits.Memory)
 	case c.DrainTimeout < 0:
 		return fmt.Errorf("module[%s]: drain timeout %v is negative", c.NameFor(nil), c.DrainTimeout)
-	case c.Limits.Timeout < 0 || c.Limits.HostCalls < 0 || c.MaxModuleSize < 0:
+	case c.Limits.Timeout < 0 || c.Limits.HostCalls < 0 || c.MaxModuleSize < 0 || c.Limits.Fuel < 0 || c.FuelRate < 0:
 		return fmt.Errorf("module[%s]: a limit is negative", c.NameFor(nil))
+	case !slices.Contains(CPUs, c.CPU):
+		return fmt.Errorf("module[%s]: cpu %q is none of %v", c.NameFor(nil), c.CPU, CPUs)
+	case c.CPU != CPUFuel && (c.Limits.Fuel > 0 || c.FuelRate > 0):
+		return fmt.Errorf("module[%s]: fuel is limited, but not counted: cpu is %q and not %q", c.NameFor(nil), c.CPU, CPUFuel)
 	}
 	return nil
 }
@@ -125,6 +142,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.KeepFor == 0 {
 		c.KeepFor = DefaultKeepFor
+	}
+	if c.CPU == "" {
+		c.CPU = defaultCPU
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -177,6 +197,7 @@ func (c Config) limits(m *abi.Manifest) Limits {
 			l.Timeout = time.Duration(min(v, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
 		}
 		l.HostCalls = m.Limits.HostCalls
+		l.Fuel = m.Limits.Fuel
 	}
 	if c.Limits.Memory > 0 {
 		l.Memory = c.Limits.Memory
@@ -186,6 +207,12 @@ func (c Config) limits(m *abi.Manifest) Limits {
 	}
 	if c.Limits.HostCalls > 0 {
 		l.HostCalls = c.Limits.HostCalls
+	}
+	if c.Limits.Fuel > 0 {
+		l.Fuel = c.Limits.Fuel
+	}
+	if c.CPU != CPUFuel {
+		l.Fuel = 0 // nobody counts
 	}
 	l.Memory = min(l.Memory, maxMemory) / pageSize * pageSize
 	return l

@@ -72,6 +72,7 @@ func (in *instance) enter(ctx context.Context, e entry, m message, read func(v u
 func (in *instance) exchange(fn api.Function, a access, m message) (uint64, error) {
 	size := uint32(m.size()) //nolint:gosec // at most MaxBytes
 	in.stack[0] = uint64(size)
+	in.tank.enterFrame()
 	if err := in.buffer.CallWithStack(&in.interrupt, in.stack[:]); err != nil {
 		return 0, err
 	}
@@ -86,6 +87,7 @@ func (in *instance) exchange(fn api.Function, a access, m message) (uint64, erro
 	}
 	in.stack[0], in.stack[1] = uint64(ptr), uint64(size)
 	in.run.access = a
+	in.tank.enterFrame()
 	err := fn.CallWithStack(&in.interrupt, in.stack[:])
 	in.run.access = accessNone
 	return in.stack[0], err

@@ -58,6 +58,8 @@ type generation struct {
 type shared struct {
 	draining    atomic.Bool
 	unknownKeys atomic.Uint64
+	fuel        atomic.Uint64 // that was spent
+	rate        fuelRate
 	warnUnknown sync.Once
 	// slots are those of reconciles, hookSlots those of map, filter, configure
 	// and of a swap. They are the module's, so that generations together do not

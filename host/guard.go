@@ -82,7 +82,12 @@ func (in *instance) guarded(ctx context.Context, e entry, f func() error) error 
 	if ctx.Done() != nil {
 		stop = context.AfterFunc(ctx, in.cancel)
 	}
-	err := f()
+	in.tank.begin(in.gen.limits.Fuel)
+	err := errInterrupted
+	if in.pay() {
+		err = f()
+	}
+	in.settle()
 	// What sat out the deadline in a host function returns as if nothing had
 	// happened, so the end of time counts even where there is no error.
 	if !in.timer.Stop() {
@@ -107,7 +112,7 @@ func (in *instance) verdict(ctx context.Context, e entry, err error) error {
 		return fmt.Errorf("guest[%s]: %w", e.name, errReplaced(in.gen.number))
 	}
 	if cause != notInterrupted {
-		return in.callError(abi.FailureTimeout, e.name, &timeoutError{e.limit})
+		return in.callError(abi.FailureTimeout, e.name, traced(&timeoutError{e.limit}, err))
 	}
 	if err == nil {
 		return nil
@@ -115,6 +120,10 @@ func (in *instance) verdict(ctx context.Context, e entry, err error) error {
 	kind := abi.FailureTrap
 	if _, ok := errors.AsType[*outputError](err); ok {
 		kind = abi.FailureOutput
+	} else if fuel, ok := errors.AsType[*fuelError](err); ok {
+		kind, err = abi.FailureTimeout, traced(fuel, err)
+	} else if errors.Is(err, ErrStack) {
+		err = traced(ErrStack, err)
 	}
 	if in.linear.refused != nil {
 		kind = abi.FailureMemory

@@ -33,8 +33,31 @@ func (m *Module) Finalizes() bool { return m.last.Load().hook(abi.ExportFinalize
 // trapped, took longer than HookTimeout or returned nonsense; its instance is
 // closed then, and nothing else.
 func (m *Module) Map(ctx context.Context, ev *abi.Event) ([]abi.Key, error) {
+	return m.mapBy(ctx, nil, ev)
+}
+
+// Filter reports whether an event is to be kept, by the export filter;
+// ErrNoHook where there is none. It runs as Map does. What to do with an event
+// after an error is up to the caller; rule 23 of ARCHITECTURE.md keeps it.
+func (m *Module) Filter(ctx context.Context, ev *abi.Event) (bool, error) {
+	return m.filterBy(ctx, nil, ev)
+}
+
+// Map is Module.Map of the candidate, for watches that only it has. Unlike its
+// other methods it may be called by any goroutine, and beside Promote; once
+// another generation is live, the error is ErrClosed.
+func (c *Candidate) Map(ctx context.Context, ev *abi.Event) ([]abi.Key, error) {
+	return c.module.mapBy(ctx, c.gen, ev)
+}
+
+// Filter is Module.Filter of the candidate, as Map is.
+func (c *Candidate) Filter(ctx context.Context, ev *abi.Event) (bool, error) {
+	return c.module.filterBy(ctx, c.gen, ev)
+}
+
+func (m *Module) mapBy(ctx context.Context, g *generation, ev *abi.Event) ([]abi.Key, error) {
 	var res abi.MapResult
-	err := m.hook(ctx, abi.ExportMap, ev, func(in *instance, v uint64) error {
+	err := m.hook(ctx, g, abi.ExportMap, ev, func(in *instance, v uint64) error {
 		b, err := in.result(v)
 		if err != nil {
 			return err
@@ -51,12 +74,9 @@ func (m *Module) Map(ctx context.Context, ev *abi.Event) ([]abi.Key, error) {
 	return res.Keys, err
 }
 
-// Filter reports whether an event is to be kept, by the export filter;
-// ErrNoHook where there is none. It runs as Map does. What to do with an event
-// after an error is up to the caller; rule 23 of ARCHITECTURE.md keeps it.
-func (m *Module) Filter(ctx context.Context, ev *abi.Event) (bool, error) {
+func (m *Module) filterBy(ctx context.Context, g *generation, ev *abi.Event) (bool, error) {
 	var keep bool
-	err := m.hook(ctx, abi.ExportFilter, ev, func(_ *instance, v uint64) error {
+	err := m.hook(ctx, g, abi.ExportFilter, ev, func(_ *instance, v uint64) error {
 		if u32(v) > 1 {
 			return outputErrorf("filter returned %d, which is neither 1 (keep) nor 0 (drop)", u32(v))
 		}
@@ -66,26 +86,18 @@ func (m *Module) Filter(ctx context.Context, ev *abi.Event) (bool, error) {
 	return keep, err
 }
 
-// hook calls map or filter.
-func (m *Module) hook(ctx context.Context, name string, ev *abi.Event, read func(in *instance, v uint64) error) error {
-	if !m.HasHook(name) {
+// hook calls map or filter of a generation; nil is the one that is live.
+func (m *Module) hook(ctx context.Context, g *generation, name string, ev *abi.Event, read func(in *instance, v uint64) error) error {
+	if g == nil && !m.HasHook(name) { // needs no instance
 		return fmt.Errorf("module[%s]: %s: %w", m.name, name, ErrNoHook)
 	}
-	g, in, err := m.get(ctx, m.shared.hookSlots)
+	g, in, err := m.get(ctx, m.shared.hookSlots, g)
 	if err != nil {
 		return fmt.Errorf("module[%s]: %s: %w", m.name, name, err)
 	}
 	defer func() { g.put(in, m.shared.hookSlots) }()
-	if err = g.ask(ctx, in, name, ev, read); errors.Is(err, ErrNoHook) {
-		err = fmt.Errorf("module[%s]: %s: %w", m.name, name, err)
-	}
-	return err
-}
-
-// ask calls map or filter of an instance.
-func (g *generation) ask(ctx context.Context, in *instance, name string, ev *abi.Event, read func(in *instance, v uint64) error) error {
-	if !g.hook(name) { // it was swapped meanwhile
-		return ErrNoHook
+	if !g.hook(name) {
+		return fmt.Errorf("module[%s]: %s: %w", m.name, name, ErrNoHook)
 	}
 	in.run.id, in.run.key = "", ev.Key
 	msg := message{first: ev.Old, second: ev.New}

@@ -154,6 +154,8 @@ func (in *instance) hostBudget(stack []uint64) {
 		left = max(0, time.Until(in.run.deadline).Milliseconds())
 	case kind == abi.BudgetHostCalls && in.gen.limits.HostCalls > 0:
 		left = max(0, in.gen.limits.HostCalls-in.run.calls)
+	case kind == abi.BudgetFuel:
+		left = in.tank.left()
 	}
 	stack[0] = api.EncodeI64(left)
 }

@@ -38,6 +38,10 @@ type instance struct {
 	// the generation's mu while it is idle.
 	idleSince int64
 
+	tank tank
+	// spent is the fuel that the last call used.
+	spent int64
+
 	run    run
 	output output
 	closed bool
@@ -93,6 +97,7 @@ func (g *generation) newInstance(ctx context.Context, s *settings) (*instance, e
 func (g *generation) instantiate(ctx context.Context) (*instance, error) {
 	in := &instance{gen: g}
 	in.interrupt = interrupt{in: in, done: make(chan struct{})}
+	in.tank.maxStack = g.code.maxStack
 	in.linear.limit, in.linear.budget = uint64(g.limits.Memory), g.cfg.Budget
 	if err := in.linear.reserve(g.code.startSize); err != nil {
 		return nil, err
@@ -159,12 +164,14 @@ func (in *instance) sleep(ns int64) {
 	if ns <= 0 {
 		return
 	}
-	t := time.NewTimer(time.Duration(ns))
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-in.interrupt.done:
-	}
+	in.aside(func() {
+		t := time.NewTimer(time.Duration(ns))
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-in.interrupt.done:
+		}
+	})
 }
 
 // close returns what the instance holds. It must not be used afterwards; more

@@ -19,9 +19,9 @@
 //
 // An instance has the linear memory and an entry call the wall-clock time of
 // Limits; map and filter have HookTimeout. A Budget bounds the linear memory of
-// all modules that share it. Not bounded yet, or only by wazero: the call stack of a guest that
-// recurses (up to about 130 MB of Go heap, freed with the instance), and the
-// processor time within the timeout.
+// all modules that share it. With CPUFuel, which is the default, the work of a call,
+// that of a module in a second and the depth of recursion are bounded too, and
+// modules take turns on the processors (Shares).
 package host
 
 import (
@@ -62,7 +62,7 @@ type Module struct {
 // use. The error is ErrClosed after Close, the cause of ctx's end, or a
 // *abi.CallError where a new instance was needed and its start code failed.
 func (m *Module) Acquire(ctx context.Context) (guest abi.Guest, release func(), err error) {
-	g, in, err := m.get(ctx, m.shared.slots)
+	g, in, err := m.get(ctx, m.shared.slots, nil)
 	if err != nil {
 		return nil, nil, fmt.Errorf("module[%s]: acquire: %w", m.name, err)
 	}
@@ -104,6 +104,10 @@ func (m *Module) Concurrency() int { return cap(m.shared.slots) }
 // UnknownKeys returns how many keys of results this host did not know. They
 // were ignored; the first are in the log.
 func (m *Module) UnknownKeys() uint64 { return m.shared.unknownKeys.Load() }
+
+// Fuel returns the fuel that the module has used since it was loaded, by the
+// unit of docs/metering.md; 0 where it is not counted.
+func (m *Module) Fuel() uint64 { return m.shared.fuel.Load() }
 
 // Drain tells guests, through the host function cancelled, that the host is
 // stopping. Nothing is refused or interrupted.

@@ -87,7 +87,13 @@ func (in *instance) callAPI(op abi.Op, req []byte) (res abi.Response) {
 			res = refuse(abi.StatusInternal, "Internal", fmt.Sprintf("%s: a fault of the host; its log says more", op))
 		}
 	}()
-	return in.gen.api.Call(ctx, op, bytes.Clone(req))
+	call := func() { res = in.gen.api.Call(ctx, op, bytes.Clone(req)) }
+	if op == abi.OpCacheGet || op == abi.OpCacheList { // does not wait
+		call()
+	} else {
+		in.aside(call)
+	}
+	return res
 }
 
 // refuse is an answer of the host's own.

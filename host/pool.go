@@ -31,13 +31,18 @@ func (s *shared) take(ctx context.Context, free slots) error {
 	}
 }
 
-// get waits for a free slot and returns an instance of the generation that is
-// current then, with a reference on that. put gives all three back.
-func (m *Module) get(ctx context.Context, free slots) (*generation, *instance, error) {
+// get waits for a free slot and returns an instance of a generation, with a
+// reference on that: the one given, or where it is nil the one that is current
+// then. put gives all three back.
+func (m *Module) get(ctx context.Context, free slots, g *generation) (*generation, *instance, error) {
 	if err := m.shared.take(ctx, free); err != nil {
 		return nil, nil, err
 	}
-	g := m.retain()
+	if g == nil {
+		g = m.retain()
+	} else if !g.retain() {
+		g = nil
+	}
 	if g == nil {
 		<-free
 		return nil, nil, ErrClosed

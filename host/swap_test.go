@@ -1,0 +1,464 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/testdata/wasm"
+)
+
+// variant is a module that does the same and has another digest.
+func variant(module []byte, n int) []byte {
+	return withSection(module, "variant", fmt.Append(nil, n))
+}
+
+// swap prepares and promotes.
+func swap(tb testing.TB, m *Module, module []byte) uint64 {
+	tb.Helper()
+	c, err := m.Prepare(tb.Context(), module, nil)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if err := c.Promote(tb.Context()); err != nil {
+		tb.Fatal(err)
+	}
+	return c.Number()
+}
+
+// states are the generations, as "number state".
+func states(m *Module) []string {
+	var out []string
+	for _, g := range m.Generations() {
+		out = append(out, fmt.Sprintf("%d %s", g.Number, g.State))
+	}
+	return out
+}
+
+// wantStates waits until the generations are these: the end of a run that was
+// interrupted is noticed by the goroutine that ran it.
+func wantStates(tb testing.TB, m *Module, want ...string) {
+	tb.Helper()
+	if diff := cmp.Diff(want, states(m)); diff != "" {
+		tb.Errorf("generations (-want +got):\n%s", diff)
+	}
+}
+
+func TestPrepare_SameBytesAreNoSwap(t *testing.T) {
+	m := load(t, wasm.Modes, Config{})
+	if _, err := m.Prepare(t.Context(), wasm.Modes, nil); !errors.Is(err, ErrSameModule) {
+		t.Errorf("got %v", err)
+	}
+	if m.Generation() != 1 {
+		t.Errorf("generation %d", m.Generation())
+	}
+	wantStates(t, m, "1 live")
+}
+
+// A run belongs to one generation from start to end, error_policy and the
+// instance that it gets after a trap included. cancelled tells it.
+func TestPromote_RunsStayWithTheirGeneration(t *testing.T) {
+	m := load(t, wasm.Modes, Config{Concurrency: 2})
+	old := acquire(t, m)
+	if _, err := old.Reconcile(t.Context(), request(11)); err != nil {
+		t.Fatal(err)
+	}
+	number := swap(t, m, variant(wasm.Modes, 2))
+	fresh := acquire(t, m)
+	if old.Generation() != 1 || fresh.Generation() != 2 || number != 2 || m.Generation() != 2 {
+		t.Errorf("generations %d, %d, %d", old.Generation(), fresh.Generation(), number)
+	}
+	_, err := old.Reconcile(t.Context(), request(1))
+	if ce := callError(t, err); ce.Kind != abi.FailureTrap {
+		t.Error(err)
+	}
+	if res, err := old.ErrorPolicy(t.Context(), &abi.Failure{}); err != nil || res.Action.After != time.Millisecond || old.in.gen.number != 1 {
+		t.Errorf("error_policy of the old one: %+v %v, on generation %d", res, err, old.in.gen.number)
+	}
+	wantStates(t, m, "1 draining", "2 live")
+	old.release()
+	wantStates(t, m, "1 kept", "2 live")
+}
+
+func TestPromote_CancelledTellsTheOldGenerationOnly(t *testing.T) {
+	m := load(t, wasm.Calls, Config{Concurrency: 2})
+	cancelled := func(g *lease) int64 { return play(t, g, hostCall{"cancelled", [5]uint32{}})[0] }
+	old := acquire(t, m)
+	if n := cancelled(old); n != 0 {
+		t.Errorf("before: %d", n)
+	}
+	swap(t, m, variant(wasm.Calls, 2))
+	if o, n := cancelled(old), cancelled(acquire(t, m)); o != 1 || n != 0 {
+		t.Errorf("old %d, new %d, want 1 and 0", o, n)
+	}
+}
+
+// What is left of a generation after its time is interrupted: a guest that
+// computes and one that waits in an operation. Its error asks for a retry at
+// once, and its error_policy is not run any more.
+func TestPromote_RunsThatAreLeftAreInterrupted(t *testing.T) {
+	waiting := make(chan struct{})
+	api := &scriptedAPI{f: func(ctx context.Context, _ abi.Op, _ []byte) abi.Response {
+		close(waiting)
+		<-ctx.Done()
+		return abi.Response{Status: abi.StatusCancelled}
+	}}
+	for name, module := range map[string][]byte{"computes": wasm.Modes, "waits": wasm.Spy} {
+		t.Run(name, func(t *testing.T) {
+			m := load(t, module, Config{API: apiOf(api), DrainTimeout: 10 * time.Millisecond, Limits: Limits{Timeout: time.Hour}})
+			g := acquire(t, m)
+			ended := make(chan error, 1)
+			go func() {
+				_, err := g.Reconcile(t.Context(), request(2))
+				ended <- err
+			}()
+			if name == "waits" {
+				<-waiting
+			}
+			swap(t, m, variant(module, 2))
+			err := <-ended
+			var res *abi.ResultError
+			if !errors.As(err, &res) || res.Reason != "ModuleSwapped" || res.After == 0 || res.Class != abi.ErrorTransient {
+				t.Errorf("interrupted: %v", err)
+			}
+			if _, err := g.ErrorPolicy(t.Context(), &abi.Failure{}); !errors.As(err, &res) || res.Reason != "ModuleSwapped" {
+				t.Errorf("error_policy: %v", err)
+			}
+			g.release()
+			wantStates(t, m, "1 kept", "2 live")
+		})
+	}
+}
+
+// Interrupt does not wait for the time to drain.
+func TestInterrupt_EndsADrainingGenerationAtOnce(t *testing.T) {
+	m := load(t, wasm.Modes, Config{Limits: Limits{Timeout: time.Hour}})
+	g := acquire(t, m)
+	m.Interrupt(1) // live: nothing happens
+	if _, err := g.Reconcile(t.Context(), request(0)); err != nil {
+		t.Error(err)
+	}
+	swap(t, m, variant(wasm.Modes, 2))
+	m.Interrupt(1)
+	if _, err := g.Reconcile(t.Context(), request(2)); err == nil {
+		t.Error("a run of the old generation goes on")
+	}
+}
+
+// Whatever is wrong with new bytes, those that are live stay as they are, and
+// nothing is left behind.
+func TestPrepare_BadModuleChangesNothing(t *testing.T) {
+	refusal := errors.New("no")
+	m := load(t, wasm.Configure, Config{Settings: mode("1"), Limits: Limits{Timeout: 50 * time.Millisecond}})
+	for name, bad := range map[string]struct {
+		module  []byte
+		connect func(*abi.Manifest) (API, error)
+		want    error
+	}{
+		"no module":   {[]byte("nonsense"), nil, ErrInvalidModule},
+		"exports":     {wasm.BadExports, nil, ErrInvalidModule},
+		"start traps": {wasm.StartTrap, nil, ErrInvalidModule},
+		"start spins": {wasm.InitSpin, nil, ErrInvalidModule},
+		"manifest":    {variant(wasm.Modes, 1), func(*abi.Manifest) (API, error) { return nil, refusal }, refusal},
+	} {
+		c, err := m.Prepare(t.Context(), bad.module, bad.connect)
+		if c != nil || !errors.Is(err, bad.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	g := acquire(t, m)
+	if n := configured(t, g); n != 1 || g.Generation() != 1 {
+		t.Errorf("configured %d times, generation %d", n, g.Generation())
+	}
+	g.release()
+	wantStates(t, m, "1 live")
+	c, err := m.Prepare(t.Context(), variant(wasm.Modes, 1), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantStates(t, m, "1 live", fmt.Sprint(c.Number(), " loading"))
+	c.Discard()
+	c.Discard()
+	wantStates(t, m, "1 live")
+}
+
+// A generation is kept compiled for a while, and no longer; a rollback is a new
+// generation of the same code.
+func TestPrepareKept_WithinItsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := load(t, wasm.Modes, Config{KeepFor: time.Minute})
+		first := m.Digest()
+		swap(t, m, variant(wasm.Modes, 2))
+		time.Sleep(59 * time.Second)
+		code := m.kept[0].code
+		c, err := m.PrepareKept(t.Context(), 1, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.gen.code != code {
+			t.Error("it was compiled anew")
+		}
+		if err := c.Promote(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if m.Digest() != first || m.Generation() != 3 {
+			t.Errorf("digest %s, generation %d", m.Digest(), m.Generation())
+		}
+		time.Sleep(30 * time.Second) // generation 1 goes, its code is live again
+		wantStates(t, m, "2 kept", "3 live")
+		if _, err := acquire(t, m).Reconcile(t.Context(), request(0)); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		wantStates(t, m, "3 live")
+		for _, number := range []uint64{0, 2} {
+			if _, err := m.PrepareKept(t.Context(), number, nil); !errors.Is(err, ErrNotKept) {
+				t.Errorf("generation %d, after its time: %v", number, err)
+			}
+		}
+	})
+}
+
+// No more than maxKept are kept, the newest; bytes that are kept are not
+// compiled again; Drop forgets one.
+func TestPromote_KeepsTheNewest(t *testing.T) {
+	m := load(t, wasm.Modes, Config{})
+	for n := 2; n <= 6; n++ {
+		swap(t, m, variant(wasm.Modes, n))
+	}
+	wantStates(t, m, "3 kept", "4 kept", "5 kept", "6 live")
+	code := m.kept[1].code
+	swap(t, m, variant(wasm.Modes, 4))
+	if got := m.last.Load().code; got != code {
+		t.Error("bytes that were kept are compiled again")
+	}
+	m.Drop(5)
+	wantStates(t, m, "4 kept", "6 kept", "7 live")
+	swap(t, m, variant(wasm.Modes, 8))
+	wantStates(t, m, "6 kept", "7 kept", "8 live") // 4 and 7 are one code
+}
+
+// Settings that change while a candidate waits are the candidate's when it is
+// promoted, with a number of their own; where it refuses them it is not.
+func TestPromote_TakesTheSettingsInForce(t *testing.T) {
+	m := load(t, wasm.Configure, Config{Settings: mode("1")})
+	c, err := m.Prepare(t.Context(), variant(wasm.Configure, 2), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Configure(t.Context(), mode("2")); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Promote(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if values, gen := m.Settings(); !maps.Equal(values, mode("2")) || gen != 3 {
+		t.Errorf("settings %v, number %d", values, gen)
+	}
+	g := acquire(t, m)
+	if n := configured(t, g); n != 1 || g.Generation() != 2 {
+		t.Errorf("configured %d times, generation %d", n, g.Generation())
+	}
+	g.release()
+
+	swap(t, m, variant(wasm.Modes, 3)) // has no configure: takes anything
+	if _, gen := m.Settings(); gen != 3 {
+		t.Errorf("the same settings have number %d now", gen)
+	}
+	c, err = m.Prepare(t.Context(), variant(wasm.Configure, 4), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Discard()
+	if err := m.Configure(t.Context(), mode("r")); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Promote(t.Context()); !errors.Is(err, ErrRefused) {
+		t.Errorf("settings that it refuses: %v", err)
+	}
+	if m.Generation() != 3 {
+		t.Errorf("generation %d", m.Generation())
+	}
+}
+
+// Map and filter are those of the generation that is live.
+func TestPromote_HooksFollow(t *testing.T) {
+	m := load(t, withManifest(t, wasm.Echo, &abi.Manifest{Hooks: abi.HookNames{abi.ExportMap}}), Config{})
+	if !m.HasHook(abi.ExportMap) {
+		t.Fatal("no map")
+	}
+	c, err := m.Prepare(t.Context(), wasm.Modes, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Map(t.Context(), &abi.Event{}); !errors.Is(err, ErrNoHook) {
+		t.Errorf("map of the candidate: %v", err)
+	}
+	if _, err := m.Map(t.Context(), &abi.Event{}); errors.Is(err, ErrNoHook) {
+		t.Error("the live one has lost its map")
+	}
+	if err := c.Promote(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if m.HasHook(abi.ExportMap) {
+		t.Error("the old one's hook")
+	}
+	if _, err := m.Map(t.Context(), &abi.Event{}); !errors.Is(err, ErrNoHook) {
+		t.Errorf("map: %v", err)
+	}
+}
+
+func TestPromote_AfterCloseIsRefused(t *testing.T) {
+	m, err := Load(t.Context(), wasm.Modes, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := m.Prepare(t.Context(), variant(wasm.Modes, 2), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := m.Close(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("with a candidate: %v", err)
+	}
+	if err := c.Promote(t.Context()); !errors.Is(err, ErrClosed) {
+		t.Errorf("got %v", err)
+	}
+	c.Discard()
+	if err := m.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// Memory and code of generations that ended return.
+func TestPromote_ReturnsEverything(t *testing.T) {
+	m := load(t, wasm.Calls, Config{KeepFor: -1})
+	n := 1
+	once := func() {
+		n++
+		swap(t, m, variant(wasm.Calls, n))
+		g, release, err := m.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		play(t, g.(*lease), hostCall{"now_ms", [5]uint32{}})
+		release()
+	}
+	once()
+	used := heap()
+	for range 30 {
+		once()
+	}
+	if grown := heap() - used; grown > 1<<20 { // an instance alone has 256 KiB
+		t.Errorf("%d bytes of heap are still in use", grown)
+	}
+	wantStates(t, m, fmt.Sprint(n, " live"))
+}
+
+// witness notes which generation runs a key.
+type witness struct {
+	mu      sync.Mutex
+	running map[string]uint64 // guarded by mu
+	last    map[string]uint64 // guarded by mu; the newest generation that ran a key
+}
+
+func (w *witness) begin(key string, generation uint64) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if other, ok := w.running[key]; ok {
+		return fmt.Errorf("%s runs in generation %d and in %d", key, other, generation)
+	}
+	if generation < w.last[key] {
+		return fmt.Errorf("%s goes back from generation %d to %d", key, w.last[key], generation)
+	}
+	w.running[key], w.last[key] = generation, generation
+	return nil
+}
+
+func (w *witness) end(key string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.running, key)
+}
+
+// Hammer: 100 swaps, every fifth to a module that traps, while all keys run all
+// the time, with settings that change and hooks: no run is lost or refused, none
+// is of two generations, and no generation is left.
+func TestPromote_Hammer(t *testing.T) {
+	swaps, workers := 100, 6
+	if testing.Short() {
+		swaps = 20
+	}
+	m := load(t, wasm.Modes, Config{Concurrency: 4})
+	w := &witness{running: map[string]uint64{}, last: map[string]uint64{}}
+	var stop atomic.Bool
+	var runs, trapped atomic.Int64
+	var wg sync.WaitGroup
+	for n := range workers {
+		key := fmt.Sprint("key", n)
+		wg.Go(func() {
+			for i := 0; !stop.Load(); i++ {
+				g, release, err := m.Acquire(t.Context())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if err := w.begin(key, g.Generation()); err != nil {
+					t.Error(err)
+				}
+				before := g.Generation()
+				_, err = g.Reconcile(t.Context(), request(byte(i%5/4)))
+				if err != nil {
+					trapped.Add(1)
+					callError(t, err)
+					if _, err := g.ErrorPolicy(t.Context(), &abi.Failure{}); err != nil {
+						t.Error(err)
+					}
+				}
+				if g.Generation() != before {
+					t.Error("the generation of a guest changed")
+				}
+				w.end(key)
+				release()
+				runs.Add(1)
+			}
+		})
+	}
+	wg.Go(func() {
+		for i := 0; !stop.Load(); i++ {
+			if err := m.Configure(t.Context(), mode(fmt.Sprint(i))); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	for n := range swaps {
+		if n%5 == 4 {
+			if _, err := m.Prepare(t.Context(), variant(wasm.StartTrap, n), nil); !errors.Is(err, ErrInvalidModule) {
+				t.Error(err)
+			}
+			continue
+		}
+		swap(t, m, variant(wasm.Modes, n))
+	}
+	stop.Store(true)
+	wg.Wait()
+	if runs.Load() == 0 || trapped.Load() == 0 {
+		t.Errorf("%d runs, %d trapped", runs.Load(), trapped.Load())
+	}
+	if open := slices.DeleteFunc(m.Generations(), func(g GenerationInfo) bool { return g.State == GenerationKept }); len(open) != 1 {
+		t.Errorf("left: %+v", open)
+	}
+}
