@@ -98,6 +98,8 @@ type Limits struct {
 	Timeout int64 `msgpack:"timeout,omitempty" json:"timeout,omitempty"`
 	// HostCalls is the number of host calls of one call.
 	HostCalls int64 `msgpack:"host_calls,omitempty" json:"host_calls,omitempty"`
+	// Fuel is the work of one call, in units of fuel.
+	Fuel int64 `msgpack:"fuel,omitempty" json:"fuel,omitempty"`
 }
 
 // Hook reports whether an optional export is real; exported says whether the
@@ -130,7 +132,7 @@ func (m *Manifest) Validate() error {
 			errs = append(errs, fmt.Errorf("capabilities[%d]: resource and verbs are needed", i))
 		}
 	}
-	if m.Limits != nil && (m.Limits.Memory < 0 || m.Limits.Timeout < 0 || m.Limits.HostCalls < 0) {
+	if m.Limits != nil && (m.Limits.Memory < 0 || m.Limits.Timeout < 0 || m.Limits.HostCalls < 0 || m.Limits.Fuel < 0) {
 		errs = append(errs, errors.New("limits: negative"))
 	}
 	if m.Finalizer != "" && !isFinalizer(m.Finalizer) {

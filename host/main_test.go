@@ -1,0 +1,21 @@
+package host
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+)
+
+// TestMain runs the tests with the bound of processor time that the variable
+// WASMCTL_TEST_CPU names, which is one of CPUs.
+func TestMain(m *testing.M) {
+	if cpu := CPU(os.Getenv("WASMCTL_TEST_CPU")); cpu != "" {
+		if !slices.Contains(CPUs, cpu) {
+			fmt.Fprintf(os.Stderr, "WASMCTL_TEST_CPU %q: want one of %v\n", cpu, CPUs)
+			os.Exit(2)
+		}
+		defaultCPU = cpu
+	}
+	os.Exit(m.Run())
+}
