@@ -1,0 +1,244 @@
+package probation
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+// Defaults of Config.
+const (
+	DefaultTime     = time.Minute
+	DefaultErrors   = 0.10
+	DefaultCrashes  = 0.02
+	DefaultSlowdown = 3
+	DefaultStall    = 10 * time.Second
+)
+
+const (
+	// minBad is how many objects a module must treat worse before it is judged by
+	// that: all, where there are fewer.
+	minBad = 3
+	// minRuns is how many runs on both sides tell durations apart.
+	minRuns = 20
+	// slack is what a run may take longer at any rate: after a swap all objects
+	// are reconciled at once.
+	slack = 100 * time.Millisecond
+	// maxObjects bounds the table of objects that were seen.
+	maxObjects = 4096
+)
+
+// Config says for how long, and how much worse a module may be. The zero value
+// is the defaults.
+type Config struct {
+	// Time is how long a generation is on probation.
+	Time time.Duration
+	// Errors and Crashes are the shares of runs, 0 to 1, that may fail beyond those
+	// of the generation before.
+	Errors, Crashes float64
+	// Slowdown is how many times longer than before nine of ten runs may take.
+	Slowdown float64
+	// Stall is how long a run may take where none did before.
+	Stall time.Duration
+}
+
+// Validate returns an error that names the first field with a value that cannot
+// be used.
+func (c Config) Validate() error {
+	switch {
+	case c.Time < 0 || c.Stall < 0:
+		return errors.New("probation: time and stall must not be negative")
+	case c.Errors < 0 || c.Errors > 1 || c.Crashes < 0 || c.Crashes > 1:
+		return errors.New("probation: errors and crashes must be shares of runs, 0 to 1")
+	case c.Slowdown < 0 || c.Slowdown > 0 && c.Slowdown < 1:
+		return errors.New("probation: slowdown must be at least 1")
+	}
+	return nil
+}
+
+func (c Config) withDefaults() Config {
+	if c.Time == 0 {
+		c.Time = DefaultTime
+	}
+	if c.Errors == 0 {
+		c.Errors = DefaultErrors
+	}
+	if c.Crashes == 0 {
+		c.Crashes = DefaultCrashes
+	}
+	if c.Slowdown == 0 {
+		c.Slowdown = DefaultSlowdown
+	}
+	if c.Stall == 0 {
+		c.Stall = DefaultStall
+	}
+	return c
+}
+
+// Verdict is what a Trial has come to.
+type Verdict string
+
+// The verdicts.
+const (
+	Pending Verdict = "pending" // its time is not over
+	Passed  Verdict = "passed"
+	Failed  Verdict = "failed"
+)
+
+// Trial is the probation of one generation. It is not safe for concurrent use.
+type Trial struct {
+	cfg     Config
+	before  Figures
+	began   time.Time
+	figures Figures
+	running map[abi.Key]time.Time
+	// objects has what is wrong with each object that was seen.
+	objects map[abi.Key]fault
+	bad     [faults]int // objects by fault
+}
+
+// fault is a set of what went wrong with an object.
+type fault uint8
+
+const (
+	errored = fault(1 << iota)
+	crashed
+	looped
+	faults = iota
+)
+
+// New returns the trial of a generation that began its work, after one with the
+// figures before.
+func New(cfg Config, before Figures, began time.Time) *Trial {
+	return &Trial{
+		cfg: cfg.withDefaults(), before: before, began: began,
+		running: map[abi.Key]time.Time{}, objects: map[abi.Key]fault{},
+	}
+}
+
+// Figures returns the figures of the runs that have ended.
+func (t *Trial) Figures() Figures { return t.figures }
+
+// Began returns when it began.
+func (t *Trial) Began() time.Time { return t.began }
+
+// Begin notes that a run has begun.
+func (t *Trial) Begin(key abi.Key, now time.Time) { t.running[key] = now }
+
+// End counts a run that has ended.
+func (t *Trial) End(r Run) {
+	delete(t.running, r.Key)
+	t.figures.add(&r, 1)
+	seen, known := t.objects[r.Key]
+	if !known && len(t.objects) >= maxObjects {
+		return
+	}
+	now := seen
+	switch {
+	case r.Failure == abi.FailureError:
+		now |= errored
+	case r.crashed():
+		now |= crashed
+	}
+	if r.Loop {
+		now |= looped
+	}
+	t.objects[r.Key] = now
+	for i := range t.bad {
+		if f := fault(1 << i); now&f != 0 && seen&f == 0 {
+			t.bad[i]++
+		}
+	}
+}
+
+// Forget drops a run that has ended without a verdict on the module: it was
+// interrupted.
+func (t *Trial) Forget(key abi.Key) { delete(t.running, key) }
+
+// Judge says how the generation does. The reason of Failed is for people.
+func (t *Trial) Judge(now time.Time) (v Verdict, reason string) {
+	for _, worse := range []func(time.Time) string{t.crashes, t.stalls, t.errors, t.loops, t.slow} {
+		if reason := worse(now); reason != "" {
+			return Failed, reason
+		}
+	}
+	if now.Sub(t.began) >= t.cfg.Time {
+		return Passed, ""
+	}
+	return Pending, ""
+}
+
+// enough reports whether so many objects are worse that chance is no excuse.
+func (t *Trial) enough(f fault) bool {
+	n := 0
+	for i := range t.bad {
+		if f == 1<<i {
+			n = t.bad[i]
+		}
+	}
+	return n >= min(minBad, len(t.objects)) && n > 0
+}
+
+// more reports whether n of the runs are more than a share before and the bound
+// beyond it explain, with three standard deviations for chance.
+func (t *Trial) more(n int, before, bound float64) bool {
+	runs := float64(t.figures.Runs)
+	return n >= minBad && float64(n) > runs*(before+bound)+3*math.Sqrt(runs*before*(1-before))
+}
+
+func (t *Trial) crashes(time.Time) string {
+	rate, before := t.figures.rate(t.figures.Crashes), t.before.rate(t.before.Crashes)
+	if !t.enough(crashed) || !t.more(t.figures.Crashes, before, t.cfg.Crashes) {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d runs trapped, ran out of time or memory, or returned nonsense (%.0f%%, before %.0f%%)",
+		t.figures.Crashes, t.figures.Runs, 100*rate, 100*before)
+}
+
+func (t *Trial) errors(time.Time) string {
+	rate, before := t.figures.rate(t.figures.Errors), t.before.rate(t.before.Errors)
+	if !t.enough(errored) || !t.more(t.figures.Errors, before, t.cfg.Errors) {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d runs returned an error (%.0f%%, before %.0f%%)", t.figures.Errors, t.figures.Runs, 100*rate, 100*before)
+}
+
+func (t *Trial) loops(time.Time) string {
+	if !t.enough(looped) || !t.more(t.figures.Loops, t.before.rate(t.before.Loops), 0) {
+		return ""
+	}
+	return fmt.Sprintf("%d objects trigger themselves in a hot loop", t.bad[2])
+}
+
+// slow compares how long nine of ten runs take.
+func (t *Trial) slow(time.Time) string {
+	if t.figures.Runs < minRuns || t.before.Runs < minRuns {
+		return ""
+	}
+	took, before := t.figures.Quantile(0.9), t.before.Quantile(0.9)
+	if float64(took) <= t.cfg.Slowdown*float64(before)+float64(slack) {
+		return ""
+	}
+	return fmt.Sprintf("nine of ten runs take up to %v, before %v", took.Round(time.Millisecond), before.Round(time.Millisecond))
+}
+
+// stalls looks at runs that have not ended, where earlier ones ended long
+// before. The timeout would tell too, but later.
+func (t *Trial) stalls(now time.Time) string {
+	if slowest := t.before.Quantile(1); slowest == 0 || slowest > t.cfg.Stall/2 {
+		return ""
+	}
+	n := 0
+	for _, begun := range t.running {
+		if now.Sub(begun) >= t.cfg.Stall {
+			n++
+		}
+	}
+	if n < minBad && (n == 0 || t.figures.Runs > 0 || n < len(t.running)) {
+		return ""
+	}
+	return fmt.Sprintf("%d runs have not ended after %v, which none took before", n, t.cfg.Stall)
+}
