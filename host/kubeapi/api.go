@@ -70,8 +70,12 @@ type API struct {
 	cache    Cache
 	children Children
 	events   *events.Recorder
-	memory   memory
+	*lasting
+}
 
+// lasting is what an API keeps between calls. Those of WithPolicy share it.
+type lasting struct {
+	memory      memory
 	unknownKeys atomic.Uint64
 	logged      once
 }
@@ -101,7 +105,17 @@ func New(c Config) (*API, error) {
 		log:  c.Logger.With("controller", c.Controller),
 		gate: c.Gate, cache: c.Cache, children: c.Children,
 		events: events.New(events.Config{Sink: sink, Controller: c.Controller, Logger: c.Logger.With("controller", c.Controller)}),
+		lasting: &lasting{},
 	}, nil
+}
+
+// WithPolicy returns the same API under another policy: for the next generation
+// of a module, while runs of the last go on under theirs. Both keep the same
+// things between calls, and one Run is enough for both.
+func (a *API) WithPolicy(p *Policy) *API {
+	other := *a
+	other.policy = p
+	return &other
 }
 
 // Call runs one operation: the request and the answer are those of ABI.md
