@@ -10,6 +10,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/wasmctl/wasmctl/devcluster"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
@@ -55,16 +56,16 @@ func newAudit(t *testing.T) *audit {
 	return &audit{t: t, file: file, cluster: devclustertest.Own(t, "--audit-policy-file="+policy, "--audit-log-path="+file, "--audit-log-mode=blocking")}
 }
 
-// replica returns the kubeconfig of a new user who may do everything, and the
-// name by which the audit log knows it.
-func (a *audit) replica() (kubeconfig, user string) {
+// newUser returns the client configuration of a new user who may do everything,
+// and the name by which the audit log knows it.
+func (a *audit) newUser() (rc *rest.Config, user string) {
 	a.t.Helper()
-	rc := devclustertest.LimitedClusterWide(a.t, a.cluster, rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}})
+	rc = devclustertest.LimitedClusterWide(a.t, a.cluster, rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}})
 	client, err := kubernetes.NewForConfig(rc)
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	return writeKubeconfig(a.t, rc), whoAmI(a.t, client)
+	return rc, whoAmI(a.t, client)
 }
 
 // writes returns what a user has written to a namespace: leases, and the rest.

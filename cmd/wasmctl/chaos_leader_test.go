@@ -5,12 +5,15 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 )
 
 // replica is a process that takes part in an election.
 type replica struct {
 	*child
-	user   string // of the API server
+	user   string               // of the API server
+	link   *devclustertest.Link // to it
 	socket string
 }
 
@@ -21,10 +24,10 @@ var leaseFlags = []string{
 
 func (f *fleet) replica(a *audit) *replica {
 	f.t.Helper()
-	kubeconfig, user := a.replica()
-	socket := newSocket(f.t)
-	args := append([]string{"--socket", socket, "--kubeconfig", kubeconfig, "--leader-elect-resource-namespace", f.ns}, leaseFlags...)
-	return &replica{f.start(args...), user, socket}
+	rc, user := a.newUser()
+	link, socket := devclustertest.Proxy(f.t, a.cluster), newSocket(f.t)
+	args := append([]string{"--socket", socket, "--kubeconfig", writeKubeconfig(f.t, link.Through(rc)), "--leader-elect-resource-namespace", f.ns}, leaseFlags...)
+	return &replica{f.start(args...), user, link, socket}
 }
 
 // leads waits until the replica has been elected.
@@ -50,13 +53,26 @@ func (r *replica) wantStatus(part string) {
 	}
 }
 
-// idle waits until the replica has nothing to do, and so no write on its way.
-func (r *replica) idle() {
+// stopInTheMiddle stops the process, which is paused and has more than enough to
+// do, while each of its workers waits for the answer to its first write. The
+// answer is there when the process goes on. (It is stopped nowhere
+// else: a write that has passed the gate and is not sent yet would be sent when
+// the process goes on, which no process can prevent.)
+func (r *replica) stopInTheMiddle() {
 	r.t.Helper()
-	until(r.t, "nothing to do", func() bool {
+	r.link.Stall()
+	steer(r.t, "resume", r.socket, "webapp")
+	same := 0
+	for last := uint64(0); same < 10; {
 		st := statusOf(r.t, r.socket)
-		return st.Ready == 0 && st.Running == 0
-	})
+		if same++; st.Running < 4 || st.Runs != last {
+			same = 0
+		}
+		last = st.Runs
+		pause(r.t.Context(), 50*time.Millisecond)
+	}
+	r.signal(syscall.SIGSTOP)
+	r.link.Resume()
 }
 
 // wantHandover checks in the audit log that everything that old wrote was
@@ -85,9 +101,9 @@ func (a *audit) wantHandover(ns string, old, next *replica) time.Time {
 
 // TestLeader_KilledAndStalled: the leader is killed with -9 while objects
 // change, and the replica that stands by takes over. That one is then stopped
-// for longer than its lease, while objects change; a third takes over, and the
-// second goes on again: it writes nothing more, and ends. Nothing is lost, and
-// no two replicas write at the same time.
+// for longer than its lease, in the middle of its reconciles; a third takes
+// over, and the second goes on: it writes nothing more, and ends. Nothing is
+// lost, and no two replicas write at the same time.
 func TestLeader_KilledAndStalled(t *testing.T) {
 	t.Parallel()
 	a := newAudit(t)
@@ -116,23 +132,24 @@ func TestLeader_KilledAndStalled(t *testing.T) {
 
 	third := f.replica(a)
 	third.standsBy()
-	second.idle() // a write that has passed the gate and is not sent yet could be sent later: no host can take that back
-	runs := len(second.runs())
-	second.signal(syscall.SIGSTOP)
-	wait = f.churn(t.Context(), apps, 2)
+	steer(t, "pause", second.socket, "webapp")
+	f.churn(t.Context(), apps, 2)()
+	until(t, "each is asked for", func() bool { return statusOf(t, second.socket).Ready == apps })
+	second.stopInTheMiddle()
+	before := second.runs()
 	third.leads()
-	wait()
+	f.churn(t.Context(), apps, 1)()
 	f.confirm()
 	second.signal(syscall.SIGCONT)
 	second.wantExit(exitLost)
-	for _, r := range second.runs()[runs:] {
-		t.Logf("the one that was stopped, afterwards: %s", r.text)
+	if n := len(second.runs()) - len(before); n < 4 { // runs in which it does nothing more
+		t.Errorf("%d runs were in the middle of it, want 4", n)
 	}
 	f.confirm()
 	a.wantHandover(f.ns, second, third)
 	third.signal(syscall.SIGTERM)
 	third.wantExit(exitOK)
-	wantNoneTwice(t, first.child, second.child, third.child)
+	wantNoneTwice(t, first.runs(), before, third.runs())
 }
 
 // TestLeader_HandsOverWhenItStops: an orderly stop gives the lease up after the
@@ -158,5 +175,5 @@ func TestLeader_HandsOverWhenItStops(t *testing.T) {
 	if leases, _ := a.writes(first.user, f.ns); len(leases) == 0 {
 		t.Error("the audit log has no lease of the first")
 	}
-	wantNoneTwice(t, first.child, second.child)
+	wantNoneTwice(t, first.runs(), second.runs())
 }

@@ -63,7 +63,7 @@ func TestChaos_StalledConnectionLosesNothing(t *testing.T) {
 	awaitPhase(t, socket, "webapps", "ready")
 	c.signal(syscall.SIGTERM)
 	c.wantExit(exitOK)
-	wantNoneTwice(t, c)
+	wantNoneTwice(t, c.runs())
 }
 
 func (f *fleet) admin() *rest.Config { return f.cluster.RESTConfig() }
@@ -89,7 +89,7 @@ func TestChaos_CompactionLosesNothing(t *testing.T) {
 	awaitPhase(t, socket, "webapps", "ready")
 	c.signal(syscall.SIGTERM)
 	c.wantExit(exitOK)
-	wantNoneTwice(t, c)
+	wantNoneTwice(t, c.runs())
 }
 
 // version returns the resourceVersion of now: the last one that a controller can
@@ -147,7 +147,7 @@ func TestChaos_RightsRevokedAndGivenBack(t *testing.T) {
 	awaitPhase(t, socket, "webapps", "ready")
 	c.signal(syscall.SIGTERM)
 	c.wantExit(exitOK)
-	wantNoneTwice(t, c)
+	wantNoneTwice(t, c.runs())
 }
 
 // user is a service account whose rights come and go.
@@ -236,5 +236,5 @@ func TestChaos_KindDeletedAndMadeAgain(t *testing.T) {
 	awaitPhase(t, socket, "webapps", "ready")
 	c.signal(syscall.SIGTERM)
 	c.wantExit(exitOK)
-	wantNoneTwice(t, c)
+	wantNoneTwice(t, c.runs())
 }

@@ -94,7 +94,7 @@ func (m *mirrors) confirm(turn string, namespaces ...string) {
 	}
 	m.signal(syscall.SIGTERM)
 	m.wantExit(exitOK)
-	wantNoneTwice(t, m.child)
+	wantNoneTwice(t, m.runs())
 }
 
 // TestChaos_ChildrenAndMappersOutliveTheAPIServer kills the API server with -9
@@ -128,5 +128,5 @@ func TestChaos_ChildrenAndMappersOutliveTheAPIServer(t *testing.T) {
 	m.confirm("turn1", namespaces...)
 	c.signal(syscall.SIGTERM)
 	c.wantExit(exitOK)
-	wantNoneTwice(t, c)
+	wantNoneTwice(t, c.runs())
 }

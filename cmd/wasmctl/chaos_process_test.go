@@ -17,18 +17,18 @@ func TestChaos_NothingIsLostWhenTheProcessDies(t *testing.T) {
 	c := f.start("--socket", "none")
 	c.wantLine("reconciling")
 	wait := f.churn(t.Context(), apps, rounds)
-	processes := []*child{c}
+	var runs [][]run
 	for i := range int64(2) {
 		f.awaitPuts((i + 1) * apps)
 		c.wantLine(`"msg":"reconciled"`)
 		c.signal(syscall.SIGKILL)
 		<-c.done
+		runs = append(runs, c.runs())
 		c = f.start("--socket", "none")
-		processes = append(processes, c)
 	}
 	wait()
 	f.confirm()
 	c.signal(syscall.SIGTERM)
 	c.wantExit(exitOK)
-	wantNoneTwice(t, processes...)
+	wantNoneTwice(t, append(runs, c.runs())...)
 }

@@ -77,7 +77,7 @@ func TestSteer_TriggerPauseResume(t *testing.T) {
 	f.confirm()
 	c.signal(syscall.SIGTERM)
 	c.wantExit(exitOK)
-	wantNoneTwice(t, c)
+	wantNoneTwice(t, c.runs())
 }
 
 // TestSteer_PausedObject: an object with the annotation is left alone, and the
@@ -100,7 +100,7 @@ func TestSteer_PausedObject(t *testing.T) {
 	}
 	f.patch(webApps, "a", `{"metadata": {"annotations": {"wasmctl.dev/paused": null}}}`)
 	f.confirm()
-	wantNoneTwice(t, c)
+	wantNoneTwice(t, c.runs())
 }
 
 func (f *fleet) patch(gvr schema.GroupVersionResource, name, json string) {
@@ -139,7 +139,7 @@ func TestChildren_PrunedAreOurs(t *testing.T) {
 	}
 	f.patch(deployments, "a", `{"spec": {"template": {"spec": {"containers": [{"name": "app", "image": "hacked"}]}}}}`)
 	f.confirm()
-	wantNoneTwice(t, c)
+	wantNoneTwice(t, c.runs())
 }
 
 // TestFinalizer_CleansUpBeforeTheObjectGoes: rule 21, through the binary: the
@@ -188,7 +188,7 @@ func TestFinalizer_CleansUpBeforeTheObjectGoes(t *testing.T) {
 	c.wantLine(`"msg":"finalized"`, `"object":"`+f.ns+`/a"`)
 	c.signal(syscall.SIGTERM)
 	c.wantExit(exitOK)
-	wantNoneTwice(t, c)
+	wantNoneTwice(t, c.runs())
 	remove("b")
 	if got := left(); got != "b"+mark+": ftp" {
 		t.Errorf("with nobody there to clean up: %s", got)
