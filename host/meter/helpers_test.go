@@ -145,3 +145,15 @@ func read(tb testing.TB, file string) []byte {
 	}
 	return b
 }
+
+// rustGuest returns the Rust guest, or nil where nobody has built it: it is not
+// kept in the repository, because it has other people's code in it.
+func rustGuest(tb testing.TB) []byte {
+	tb.Helper()
+	b, err := os.ReadFile("testdata/rustguest.wasm")
+	if err != nil {
+		tb.Log("SKIPPED: the Rust guest is not built: host/meter/testdata/build.sh builds it, with a Rust toolchain")
+		return nil
+	}
+	return b
+}

@@ -4,6 +4,7 @@
 # guest is built by the benchmarks themselves.
 set -eu
 cd "$(dirname "$0")"
+# rustguest.wasm stays out of the repository.
 wat2wasm loops.wat -o loops.wasm
 (cd rustguest && cargo build --release --target wasm32-unknown-unknown)
 cp rustguest/target/wasm32-unknown-unknown/release/rustguest.wasm .
