@@ -36,40 +36,50 @@ type Service interface {
 
 // Status is how a process does.
 type Status struct {
+	// Version is that of wasmctl, PID the process, Started when it began.
 	Version string    `json:"version"`
 	PID     int       `json:"pid"`
 	Started time.Time `json:"started"`
 	// Leader says whether this replica may write; nil without an election.
-	Leader      *bool        `json:"leader,omitempty"`
+	Leader *bool `json:"leader,omitempty"`
+	// Controllers are in the order in which they were started.
 	Controllers []Controller `json:"controllers"`
 }
 
 // Controller is how one controller does.
 type Controller struct {
+	// Name is the controller's, Module the file that was loaded, Digest the
+	// sha256 of it, Kind what is reconciled.
 	Name   string `json:"name"`
 	Module string `json:"module"`
 	Digest string `json:"digest"`
 	Kind   string `json:"kind"`
-	Paused bool   `json:"paused,omitempty"`
-	// Ready, Waiting and Running count objects.
+	// Paused says that no reconcile starts.
+	Paused bool `json:"paused,omitempty"`
+	// Ready counts the objects that are due, Waiting those that wait for a time
+	// (a requeue, a retry, the debounce), Running those that are reconciled now.
 	Ready   int `json:"ready"`
 	Waiting int `json:"waiting"`
 	Running int `json:"running"`
 	// Runs counts reconciles, Failures those that failed, by kind.
 	Runs     uint64            `json:"runs"`
 	Failures map[string]uint64 `json:"failures"`
-	Watches  []Watch           `json:"watches"`
+	// Watches has the reconciled kind first.
+	Watches []Watch `json:"watches"`
 }
 
 // Watch is how one watch does.
 type Watch struct {
+	// Source is what is watched, Phase one of syncing, ready, denied, absent and
+	// failing (rule 13).
 	Source string `json:"source"`
 	Phase  string `json:"phase"`
 	// Since is when the phase began, LastProgress when the API server last sent
 	// something.
 	Since        time.Time  `json:"since"`
 	LastProgress *time.Time `json:"lastProgress,omitempty"`
-	Objects      int        `json:"objects"`
+	// Objects is how many the store has.
+	Objects int `json:"objects"`
 	// Message says what a phase other than ready waits for.
 	Message string `json:"message,omitempty"`
 }

@@ -105,6 +105,10 @@ func (c *Client) do(ctx context.Context, method, path string, body, result any) 
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
+		var where *url.Error // names a URL that means nothing to anybody
+		if errors.As(err, &where) {
+			err = where.Err
+		}
 		return fmt.Errorf("admin socket[%s]: %w", c.path, err)
 	}
 	defer func() { _ = res.Body.Close() }()
