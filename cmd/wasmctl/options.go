@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/wasmctl/wasmctl/runtime/queue/predicate"
 	"github.com/wasmctl/wasmctl/runtime/runner"
 )
 
@@ -130,6 +131,9 @@ func (o *runOptions) validate() error {
 	}
 	if _, err := fields.ParseSelector(o.fieldSelector); err != nil {
 		bad("--field-selector %q: %w", o.fieldSelector, err)
+	}
+	if _, err := predicate.Parse(o.predicates, predicate.Options{}); err != nil {
+		bad("--predicate: %w", err)
 	}
 	if !slices.Contains(logFormats, o.logFormat) {
 		bad("--log-format %q: want %s", o.logFormat, strings.Join(logFormats, " or "))

@@ -21,6 +21,10 @@ func newCmdStatus(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show the controllers of a running process",
+		Long: `Shows the controllers of a running process, and the watches of each.
+
+READY objects are due, WAITING ones wait for a time (a requeue, a retry, the debounce), RUNNING ones are reconciled now.
+RUNS and FAILED count since the start. A watch is FOR so long in its STATE: syncing, ready, denied, absent or failing.`,
 		Example: `  wasmctl status
   wasmctl status -o json | jq '.controllers[].watches'`,
 		Args: exactArgs(),

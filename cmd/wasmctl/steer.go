@@ -60,8 +60,10 @@ func newCmdTrigger(s streams) *cobra.Command {
 low priority, behind what has changed.`,
 		Example: `  wasmctl trigger configmapgenerator default/hello
   wasmctl trigger configmapgenerator --all`,
-		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usageError(cmd, errors.New("CONTROLLER is missing"))
+			}
 			keys, err := parseKeys(args[1:])
 			switch {
 			case err != nil:

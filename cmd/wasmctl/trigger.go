@@ -59,7 +59,7 @@ func (o *runOptions) triggers(kind kubeapi.Kind, log *slog.Logger) ([]trigger.So
 	if o.onStdin {
 		sources = append(sources, trigger.Lines{
 			Name: "stdin", Reader: o.streams.in, Scope: queue.Scope{ClusterScoped: !kind.Namespaced},
-			OnError: func(err error) { log.Warn("stdin", "error", err.Error()) },
+			OnError: func(err error) { log.Warn("a line of stdin names no object, and is passed over", "error", err.Error()) },
 		})
 	}
 	return sources, errors.Join(errs...)
