@@ -114,6 +114,7 @@ func TestErrorPolicy_AbsentOrFailing(t *testing.T) {
 }
 
 func TestReconcile_BadBuffers(t *testing.T) {
+	needsBound(t)
 	m := load(t, wasm.Buffers, Config{Concurrency: 8, Limits: Limits{Timeout: 100 * time.Millisecond}})
 	for mode, tc := range map[int]struct {
 		kind abi.FailureKind
@@ -151,6 +152,7 @@ func TestReconcile_RequestOverTheCap(t *testing.T) {
 
 // rule 17, timeout: a guest that spins is stopped, in real time.
 func TestReconcile_SpinningGuestTimesOut(t *testing.T) {
+	needsBound(t)
 	m := load(t, wasm.Modes, Config{Limits: Limits{Timeout: 50 * time.Millisecond}})
 	start := time.Now()
 	_, err := acquire(t, m).Reconcile(t.Context(), request(2))
@@ -170,6 +172,7 @@ func TestReconcile_SpinningGuestTimesOut(t *testing.T) {
 
 // The end of the caller's context interrupts a guest, and is no fault of it.
 func TestReconcile_Cancelled(t *testing.T) {
+	needsBound(t)
 	g := acquire(t, load(t, wasm.Modes, Config{}))
 	stop := errors.New("second signal")
 	ctx, cancel := context.WithCancelCause(t.Context())

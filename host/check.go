@@ -14,6 +14,7 @@ import (
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/meter"
 )
 
 // problems returns every reason in a module's sections why it cannot be
@@ -109,6 +110,11 @@ func (m *binaryModule) memory() *Memory {
 
 func (m *binaryModule) checkExports() []string {
 	var out []string
+	for _, name := range [...]string{meter.FuelGlobal, meter.StackGlobal} {
+		if _, taken := m.export(name); taken {
+			out = append(out, fmt.Sprintf("export[%s]: the name is the host's own: rename the export", name))
+		}
+	}
 	for _, want := range abi.Exports {
 		e, ok := m.export(want.Name)
 		switch {

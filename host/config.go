@@ -73,6 +73,8 @@ type Config struct {
 	// Shares lets modules take turns on the processors; nil leaves that to Go's
 	// scheduler.
 	Shares *Shares
+	// slice is the fuel that a guest gets at a time. Zero means sliceFuel.
+	slice int64
 
 	// Now, Mono and Random are the clocks and the randomness that a guest sees,
 	// through the host functions as through WASI. All must be safe for
@@ -145,6 +147,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.CPU == "" {
 		c.CPU = defaultCPU
+	}
+	if c.slice == 0 {
+		c.slice = sliceFuel
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

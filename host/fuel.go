@@ -42,6 +42,7 @@ type tank struct {
 	// always in others.
 	fuel, stack api.MutableGlobal
 	maxStack    int64
+	slice       int64 // fuel that is granted at a time
 	limit       int64 // fuel of one call; 0 is not bounded
 	granted     int64 // fuel in this call
 	paid        int64 // what of this call Config.FuelRate has counted
@@ -80,7 +81,7 @@ func (t *tank) begin(limit int64) {
 
 // grant fills the tank for one more slice, within the limit.
 func (t *tank) grant() {
-	to := max(t.granted, t.spent()) + sliceFuel
+	to := max(t.granted, t.spent()) + t.slice
 	if t.limit > 0 {
 		to = min(to, t.limit)
 	}
@@ -121,7 +122,8 @@ func (in *instance) nextSlice() error {
 	if !time.Now().Before(in.run.deadline) { // the timer may be late
 		in.interrupt.fire(byDeadline)
 	}
-	if !in.pay() || !in.takeTurn() || in.interrupt.Err() != nil {
+	first := t.granted == 0 // nobody waits for that
+	if !first && (!in.pay() || !in.takeTurn()) || in.interrupt.Err() != nil {
 		return errInterrupted
 	}
 	t.grant()

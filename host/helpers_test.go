@@ -24,6 +24,22 @@ func load(tb testing.TB, wasm []byte, cfg Config) *Module {
 	return m
 }
 
+// needsBound skips a test with a guest that spins where nothing ends that.
+func needsBound(tb testing.TB) {
+	tb.Helper()
+	if defaultCPU == CPUOff {
+		tb.Skip("a guest of this test spins for ever, and WASMCTL_TEST_CPU is off")
+	}
+}
+
+// needsFuel skips a test of what only CPUFuel does.
+func needsFuel(tb testing.TB) {
+	tb.Helper()
+	if defaultCPU != CPUFuel {
+		tb.Skip("fuel is not counted: WASMCTL_TEST_CPU is " + string(defaultCPU))
+	}
+}
+
 // acquire acquires a guest that is released with the test.
 func acquire(tb testing.TB, m *Module) *lease {
 	tb.Helper()

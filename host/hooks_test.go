@@ -94,6 +94,7 @@ func echoCalls(tb testing.TB, m *Module) uint32 {
 
 // rule 17: whatever map and filter return, only their instance is lost.
 func TestHooks_HostileAnswers(t *testing.T) {
+	needsBound(t)
 	long := abi.MapResult{Keys: []abi.Key{{Name: strings.Repeat("x", 300)}}}
 	for _, tc := range []struct {
 		name   string
@@ -132,6 +133,7 @@ func TestHooks_HostileAnswers(t *testing.T) {
 }
 
 func TestFilter_KeepsDropsAndFails(t *testing.T) {
+	needsBound(t)
 	m := load(t, echo(t), Config{Limits: Limits{Timeout: 100 * time.Millisecond}})
 	for n, want := range map[uint32]bool{0: false, 1: true} {
 		if got, err := m.Filter(t.Context(), event(echoLength(nil, n))); got != want || err != nil {

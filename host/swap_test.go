@@ -107,6 +107,7 @@ func TestPromote_CancelledTellsTheOldGenerationOnly(t *testing.T) {
 // computes and one that waits in an operation. Its error asks for a retry at
 // once, and its error_policy is not run any more.
 func TestPromote_RunsThatAreLeftAreInterrupted(t *testing.T) {
+	needsBound(t)
 	waiting := make(chan struct{})
 	api := &scriptedAPI{f: func(ctx context.Context, _ abi.Op, _ []byte) abi.Response {
 		close(waiting)
@@ -142,6 +143,7 @@ func TestPromote_RunsThatAreLeftAreInterrupted(t *testing.T) {
 
 // Interrupt does not wait for the time to drain.
 func TestInterrupt_EndsADrainingGenerationAtOnce(t *testing.T) {
+	needsBound(t)
 	m := load(t, wasm.Modes, Config{Limits: Limits{Timeout: time.Hour}})
 	g := acquire(t, m)
 	m.Interrupt(1) // live: nothing happens
@@ -158,6 +160,7 @@ func TestInterrupt_EndsADrainingGenerationAtOnce(t *testing.T) {
 // Whatever is wrong with new bytes, those that are live stay as they are, and
 // nothing is left behind.
 func TestPrepare_BadModuleChangesNothing(t *testing.T) {
+	needsBound(t)
 	refusal := errors.New("no")
 	m := load(t, wasm.Configure, Config{Settings: mode("1"), Limits: Limits{Timeout: 50 * time.Millisecond}})
 	for name, bad := range map[string]struct {

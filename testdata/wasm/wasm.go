@@ -99,3 +99,8 @@ var InitSpin []byte
 //
 //go:embed tables.wasm
 var Tables []byte
+
+// Work works as long as its request says, and calls api_get in between.
+//
+//go:embed work.wasm
+var Work []byte

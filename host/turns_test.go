@@ -1,0 +1,131 @@
+package host
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// served hands out n turns, one after the other, to waiters who wait again at
+// once, and returns how many each module had.
+func served(t *turns[string], owner map[*waiter]string, n int) map[string]int {
+	had := map[string]int{}
+	for range n {
+		w := t.next()
+		had[owner[w]]++
+		t.wait(owner[w], w)
+	}
+	return had
+}
+
+// A module gets as many turns as another, with however many instances it waits.
+func TestTurns_ModulesGetEqualShares(t *testing.T) {
+	var turns turns[string]
+	owner := map[*waiter]string{}
+	for module, n := range map[string]int{"one": 1, "nine": 9, "three": 3} {
+		for range n {
+			w := &waiter{}
+			owner[w] = module
+			turns.wait(module, w)
+		}
+	}
+	if diff := cmp.Diff(map[string]int{"one": 100, "nine": 100, "three": 100}, served(&turns, owner, 300)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Whatever is asked in whatever order: next serves the module that has waited
+// longest since its last turn, and of its waiters the first, as a dumb list of
+// all waiters says.
+func TestTurns_AgreesWithAModel(t *testing.T) {
+	type entry struct {
+		module int
+		w      *waiter
+	}
+	for seed := range uint64(200) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		var got turns[int]
+		var list []entry // in the order of arrival
+		var order []int  // modules with waiters, the next one first
+		for range 200 {
+			switch rng.IntN(4) {
+			case 0, 1:
+				e := entry{rng.IntN(4), &waiter{}}
+				got.wait(e.module, e.w)
+				list = append(list, e)
+				if !slices.Contains(order, e.module) {
+					order = append(order, e.module)
+				}
+			case 2:
+				var want *waiter
+				if len(order) > 0 {
+					module := order[0]
+					i := slices.IndexFunc(list, func(e entry) bool { return e.module == module })
+					want = list[i].w
+					list = slices.Delete(list, i, i+1)
+					order = order[1:]
+					if slices.ContainsFunc(list, func(e entry) bool { return e.module == module }) {
+						order = append(order, module)
+					}
+				}
+				if w := got.next(); w != want {
+					t.Fatalf("seed %d: another waiter is next", seed)
+				}
+			case 3:
+				e := entry{rng.IntN(4), &waiter{}} // one that does not wait
+				if len(list) > 0 && rng.IntN(3) > 0 {
+					e = list[rng.IntN(len(list))]
+				}
+				had := slices.Contains(list, e)
+				list = slices.DeleteFunc(list, func(x entry) bool { return x == e })
+				if !slices.ContainsFunc(list, func(x entry) bool { return x.module == e.module }) {
+					order = slices.DeleteFunc(order, func(m int) bool { return m == e.module })
+				}
+				if left := got.leave(e.module, e.w); left != had {
+					t.Fatalf("seed %d: leave returned %v, want %v", seed, left, had)
+				}
+			}
+		}
+	}
+}
+
+// Over any time, a module that waits as it is told uses no more than the rate
+// allows, one second's fuel and its last slice; one that uses less never waits.
+func TestBucket_HoldsTheRate(t *testing.T) {
+	for seed := range uint64(100) {
+		rng := rand.New(rand.NewPCG(seed, 2))
+		rate := 1 + rng.Int64N(1_000_000)
+		var b bucket
+		start := time.Unix(1_000_000, 0)
+		now := start
+		var used, last int64
+		for range 300 {
+			last = rng.Int64N(rate/4 + 2)
+			used += last
+			wait := b.charge(now, rate, last)
+			if allowed := rate + last + int64(now.Sub(start).Seconds()*float64(rate)) + 1; used > allowed {
+				t.Fatalf("seed %d: used %d, allowed are %d", seed, used, allowed)
+			}
+			now = now.Add(wait + time.Duration(rng.Int64N(int64(100*time.Millisecond))))
+		}
+		for range 100 {
+			now = now.Add(2 * time.Second)
+			if wait := b.charge(now, rate, rate); wait > 0 {
+				t.Fatalf("seed %d: a module within its rate waits %v", seed, wait)
+			}
+		}
+	}
+}
+
+// A clock that goes back neither gives nor takes fuel.
+func TestBucket_ClockGoesBack(t *testing.T) {
+	var b bucket
+	now := time.Unix(1_000_000, 0)
+	b.charge(now, 100, 150)
+	if wait := b.charge(now.Add(-time.Hour), 100, 0); wait != 500*time.Millisecond {
+		t.Errorf("waits %v, want 500ms", wait)
+	}
+}
