@@ -144,7 +144,9 @@ func (c *Controller) end() {
 }
 
 // AddWatch adds a watch while the controller runs; the others are not touched.
-// Wait for the Handle before relying on it.
+// Wait for the Handle before relying on it. To change a watch, add the new one,
+// wait for it, and then remove the old one: no event is missed, and where both
+// have the same source they share it, so that nothing is listed again.
 func (c *Controller) AddWatch(w Watch) (*Handle, error) {
 	if err := c.cfg.checkRelated("watch", &w); err != nil {
 		return nil, fmt.Errorf("controller[%s]: %w", c.cfg.Name, err)

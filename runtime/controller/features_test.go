@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -22,6 +23,8 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/applier"
 	"github.com/wasmctl/wasmctl/runtime/queue"
 	"github.com/wasmctl/wasmctl/runtime/queue/trigger"
+	"github.com/wasmctl/wasmctl/runtime/runner"
+	"github.com/wasmctl/wasmctl/runtime/scheduler"
 )
 
 // hooks is the guest's map and filter.
@@ -347,4 +350,35 @@ func TestCache_AwaitsDeletions(t *testing.T) {
 		t.Error("the deletion is not in the store")
 	}
 	f.wantStop(nil)
+}
+
+// What is known of one object: that it failed, why, and when it runs again.
+func TestController_SaysWhatItKnowsOfAnObject(t *testing.T) {
+	f := newFixture(t, func(context.Context, *abi.Request) (abi.Result, error) {
+		return abi.Result{Error: &abi.ResultError{Message: "not yet"}}, nil
+	}, func(c *Config) { c.Backoff = applier.Backoff{Initial: time.Hour, Max: time.Hour} }).synced()
+	f.create("a")
+	key := abi.Key{Namespace: f.ns, Name: "a"}
+	f.wantOutcome("a failure", func(o applier.Outcome) bool { return o.Key == key && o.Failed() })
+	var got Object
+	until(t, "it waits for its retry", func() bool {
+		var err error
+		if got, err = f.Object(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+		return got.State == scheduler.Waiting
+	})
+	if got.Running || got.FailedRuns != 1 || got.LastError != "not yet" || got.Msg.First.Type != abi.ReasonRetry || time.Until(got.At) < time.Minute {
+		t.Errorf("%+v", got)
+	}
+	if st := f.Stats().Reconciles; st.Runs != 1 || st.Failing != 1 {
+		t.Errorf("%+v, want one run, and one object that fails", st)
+	}
+	if got, err := f.Object(t.Context(), abi.Key{Namespace: f.ns, Name: "unknown"}); err != nil || !reflect.DeepEqual(got, Object{}) {
+		t.Errorf("an object that nothing is known of: %+v, %v", got, err)
+	}
+	f.wantStop(nil)
+	if _, err := f.Object(t.Context(), key); !errors.Is(err, runner.ErrNotRunning) {
+		t.Errorf("after Run: %v, want ErrNotRunning", err)
+	}
 }

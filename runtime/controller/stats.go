@@ -1,9 +1,14 @@
 package controller
 
 import (
+	"context"
+	"fmt"
+
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/runtime/applier"
 	"github.com/wasmctl/wasmctl/runtime/queue"
 	"github.com/wasmctl/wasmctl/runtime/runner"
+	"github.com/wasmctl/wasmctl/runtime/scheduler"
 	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
 
@@ -14,6 +19,9 @@ type Stats struct {
 	Paused bool
 	// Failures counts failed runs by kind (rule 17).
 	Failures map[abi.FailureKind]uint64
+	// Reconciles counts the runs that were given to a guest, the objects that
+	// fail, and hot loops.
+	Reconciles applier.Stats
 	// Watches has the state of each watch; the first is that of Config.For.
 	Watches []WatchState
 }
@@ -31,7 +39,7 @@ type WatchState struct {
 // Stats returns the present figures. It may be called at any time and never
 // blocks.
 func (c *Controller) Stats() Stats {
-	st := Stats{Stats: c.runner.Stats(), Paused: c.runner.Paused(), Failures: c.applier.Failures()}
+	st := Stats{Stats: c.runner.Stats(), Paused: c.runner.Paused(), Failures: c.applier.Failures(), Reconciles: c.applier.Stats()}
 	for _, h := range *c.cache.handles.Load() {
 		for _, s := range h.subs {
 			w := WatchState{Source: s.Source(), State: s.State()}
@@ -43,6 +51,25 @@ func (c *Controller) Stats() Stats {
 		}
 	}
 	return st
+}
+
+// Object is what a controller knows of one object besides its content.
+type Object struct {
+	// View says whether the object runs, and what its pending request waits for.
+	scheduler.View[queue.Reasons]
+	// ObjectState is what is kept from its past runs: failed ones, and holds.
+	applier.ObjectState
+}
+
+// Object returns what is known of an object of Config.For; the zero value for
+// one that is well and that nothing is asked for. It asks the controller's
+// loop; the error is that of ctx, or runner.ErrNotRunning before and after Run.
+func (c *Controller) Object(ctx context.Context, key abi.Key) (Object, error) {
+	view, err := c.runner.Lookup(ctx, key)
+	if err != nil {
+		return Object{}, fmt.Errorf("controller[%s]: object[%s]: %w", c.cfg.Name, key, err)
+	}
+	return Object{View: view, ObjectState: c.applier.Object(key)}, nil
 }
 
 // Pause keeps reconciles from starting until Resume; those that run go on, and
