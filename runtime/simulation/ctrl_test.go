@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -37,26 +38,30 @@ type ctrl struct {
 	chans     chan trigger.Trigger
 
 	mu       sync.Mutex
-	handles  []*controller.Handle  // guarded by mu; by relation; nil where it is not watched
-	epochs   []int                 // guarded by mu; counts the watches that a relation had
-	paused   bool                  // guarded by mu
-	open     bool                  // guarded by mu; a run has started
-	jobs     int                   // guarded by mu; that run
-	stopped  bool                  // guarded by mu
-	running  map[abi.Key]*run      // guarded by mu
-	last     map[abi.Key]*run      // guarded by mu; the last run of each key
-	fails    map[abi.Key]int       // guarded by mu; failed runs in a row
-	required map[abi.Key]int64     // guarded by mu; the last run must not have started before
-	due      map[abi.Key]time.Time // guarded by mu; when its own requeue may start
-	asked    map[abi.Key]int       // guarded by mu; calls of map by config
-	wrote    map[abi.Key][]written // guarded by mu; by the run that runs
-	awaited  map[abi.Key][]written // guarded by mu; by the run before
+	handles  []*controller.Handle // guarded by mu; by relation; nil where it is not watched
+	epochs   []int                // guarded by mu; counts the watches that a relation had
+	paused   bool                 // guarded by mu
+	open     bool                 // guarded by mu; a run has started
+	jobs     int                  // guarded by mu; that run
+	stopped  bool                 // guarded by mu
+	running  map[abi.Key]*run     // guarded by mu
+	last     map[abi.Key]*run     // guarded by mu; the last run of each key
+	fails    map[abi.Key]int      // guarded by mu; failed runs in a row
+	required map[abi.Key]int64    // guarded by mu; the last run must not have started before
+	// requiredIf is required where the object is there in the end. One that the
+	// controller did not know when it was triggered runs when it comes to know it.
+	requiredIf map[abi.Key]int64     // guarded by mu
+	due        map[abi.Key]time.Time // guarded by mu; when its own requeue may start
+	asked      map[abi.Key]int       // guarded by mu; calls of map by config
+	wrote      map[abi.Key][]written // guarded by mu; by the run that runs
+	awaited    map[abi.Key][]written // guarded by mu; by the run before
 
 	// Of all incarnations.
 	runs      map[abi.Key]int       // guarded by mu
 	applied   map[types.UID]abi.Key // guarded by mu; objects that were reconciled
-	finalized map[types.UID]bool    // guarded by mu; objects with a successful finalize
-	seen      map[types.UID]int64   // guarded by mu; the newest version of each related object that a run saw
+	acquired  atomic.Int64
+	finalized map[types.UID]bool  // guarded by mu; objects with a successful finalize
+	seen      map[types.UID]int64 // guarded by mu; the newest version of each related object that a run saw
 }
 
 func newCtrl(s *sim, spec *ctrlSpec) *ctrl {
@@ -121,7 +126,7 @@ func (c *ctrl) start() {
 	c.running, c.last, c.fails = map[abi.Key]*run{}, map[abi.Key]*run{}, map[abi.Key]int{}
 	c.required, c.due, c.wrote = map[abi.Key]int64{}, map[abi.Key]time.Time{}, map[abi.Key][]written{}
 	c.awaited = map[abi.Key][]written{}
-	c.asked = map[abi.Key]int{}
+	c.asked, c.requiredIf = map[abi.Key]int{}, map[abi.Key]int64{}
 	c.handles, c.epochs = make([]*controller.Handle, len(c.spec.relations)), make([]int, len(c.spec.relations))
 	for i := range c.spec.relations {
 		if !c.spec.relations[i].late {
@@ -136,6 +141,7 @@ func (c *ctrl) start() {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	c.cancel, c.force, c.ended = cancel, make(chan struct{}), make(chan error, 1)
+	c.crowded = true
 	c.logf("%s starts", c.spec.name)
 	go func() { c.ended <- c.c.Run(ctx, c.force) }()
 }
@@ -259,10 +265,14 @@ func (c *ctrl) trigger(r *rand.Rand) {
 		t.Refs = append(t.Refs, c.key(r, c.spec.kind))
 	}
 	now := c.seq.Add(1)
-	c.logf("%s: triggered: %v", c.spec.name, t)
-	if chance(r, 0.5) {
+	there := c.api.All(c.spec.kind.Resource)
+	c.logf("%s: triggered: %+v", c.spec.name, t)
+	switch {
+	case t.All && len(t.Refs) == 0:
+		c.c.TriggerAll(context.Background(), abi.ReasonModuleSwapped)
+	case chance(r, 0.5):
 		c.c.Trigger(context.Background(), t)
-	} else {
+	default:
 		c.chans <- t
 	}
 	c.mu.Lock()
@@ -270,11 +280,19 @@ func (c *ctrl) trigger(r *rand.Rand) {
 	for _, key := range t.Refs {
 		c.required[key] = now
 	}
+	for key := range there {
+		if t.All {
+			c.requiredIf[key] = now
+		}
+	}
 }
 
 // onStart is called by the runner's loop before each job.
 func (c *ctrl) onStart(time.Duration, scheduler.Priority) {
-	total := int(c.poolN.Add(1))
+	if c.sim.jobs.Add(1) > maxJobs {
+		c.tooMany("jobs")
+	}
+	total := int(c.inPool.Add(1))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.jobs++; c.jobs > c.spec.concurrency {
@@ -293,7 +311,7 @@ func (c *ctrl) onStart(time.Duration, scheduler.Priority) {
 }
 
 func (c *ctrl) onEnd(time.Duration) {
-	c.poolN.Add(-1)
+	c.inPool.Add(-1)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.jobs--

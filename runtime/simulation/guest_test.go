@@ -37,11 +37,7 @@ func (c *ctrl) misbehaves(r *rand.Rand, p float64) bool {
 // Acquire implements applier.Module.
 func (m *module) Acquire(ctx context.Context) (abi.Guest, func(), error) {
 	c := (*ctrl)(m)
-	n := c.ran.Add(1)
-	if n > maxRuns {
-		c.tooMany("runs")
-	}
-	r := c.rng("acquire", c.spec.name, n)
+	r := c.rng("acquire", c.spec.name, c.acquired.Add(1))
 	if c.misbehaves(r, 0.05) && !nap(ctx, upTo(r, time.Second)) {
 		return nil, nil, ctx.Err()
 	}
@@ -109,6 +105,9 @@ func (g *guest) run(ctx context.Context, req *abi.Request, finalize bool) (abi.R
 	c := g.c
 	run := c.begin(req, finalize)
 	g.r = c.rng("run", c.spec.name, req.Key, run.number)
+	if c.plot.slow && !c.calm.Load() && chance(g.r, 0.8) && !nap(ctx, upTo(g.r, 20*time.Second)) {
+		return abi.Result{}, ctx.Err()
+	}
 	if c.misbehaves(g.r, 0.3) && !nap(ctx, upTo(g.r, pick(g.r, 10*time.Millisecond, time.Second, 20*time.Second))) {
 		return abi.Result{}, ctx.Err()
 	}

@@ -184,6 +184,9 @@ func (c *ctrl) unreconciled() []string {
 			object(key, "never ran")
 			continue
 		}
+		if last.seq < c.requiredIf[key] {
+			object(key, "has not run since all were triggered")
+		}
 		if why := c.misses(o, last); why != "" {
 			object(key, "%s", why)
 			continue

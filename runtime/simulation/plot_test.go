@@ -17,6 +17,7 @@ type plot struct {
 	mood      float64 // how likely faults are; 0: there are none
 	guestMood float64 // the same for guests
 	pageSize  int
+	slow      bool // runs take long, and workers are few
 
 	namespaces []string
 	names      int // objects of a kind in a namespace
@@ -76,13 +77,19 @@ const mapKey = group + "/for"
 func newPlot(r *rand.Rand) plot {
 	p := plot{
 		noStreams: chance(r, 0.25), mood: pick(r, 0, 0.3, 1, 1), guestMood: pick(r, 0, 0.3, 1, 1), pageSize: r.IntN(4),
-		namespaces: []string{"a", "b"}[:1+r.IntN(2)], names: 1 + r.IntN(3), force: chance(r, 0.3),
+		namespaces: []string{"a", "b"}[:1+r.IntN(2)], names: 1 + r.IntN(3), force: chance(r, 0.3), slow: chance(r, 0.2),
 	}
 	for i := range 1 + r.IntN(3) {
 		p.ctrls = append(p.ctrls, p.newCtrl(r, i))
 	}
 	if chance(r, 0.5) {
 		p.pool = len(p.ctrls) + r.IntN(3)
+	}
+	if p.slow {
+		p.pool, p.names = len(p.ctrls)+r.IntN(2), 3
+		for i := range p.ctrls {
+			p.ctrls[i].concurrency = 3
+		}
 	}
 	p.stopOrder = r.Perm(len(p.ctrls))
 	p.write(r)
@@ -157,8 +164,8 @@ func (p *plot) newRelations(r *rand.Rand, c *ctrlSpec) []relationSpec {
 
 func (p *plot) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "noStreams %t, pool %d, mood %g, guestMood %g, pageSize %d, namespaces %v, names %d, force %t",
-		p.noStreams, p.pool, p.mood, p.guestMood, p.pageSize, p.namespaces, p.names, p.force)
+	fmt.Fprintf(&b, "noStreams %t, pool %d, mood %g, guestMood %g, pageSize %d, slow %t, namespaces %v, names %d, force %t",
+		p.noStreams, p.pool, p.mood, p.guestMood, p.pageSize, p.slow, p.namespaces, p.names, p.force)
 	for _, c := range p.ctrls {
 		fmt.Fprintf(&b, "\n%s of %s in %v (%s) by %v: writes %d, finalizer %t, deletes %t, concurrency %d, debounce %v, awaitWrites %v, drain %v, standby %t, startAt %v",
 			c.name, c.kind.Resource, c.namespaces, c.selector, c.predicates, c.writes, c.finalizer, c.deletes, c.concurrency, c.debounce, c.awaitWrites, c.drain, c.standby, c.startAt)

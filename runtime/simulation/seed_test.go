@@ -12,9 +12,11 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 )
 
-// How many seeds are played.
+// seeds is how many seeds are played.
+var seeds int64 = 10_000
+
 const (
-	seeds      = 10_000
+	// shortSeeds is how many are played with -short.
 	shortSeeds = 300
 	// maxFailed is after how many failed seeds no more are played.
 	maxFailed = 10
@@ -35,7 +37,7 @@ func TestMain(m *testing.M) {
 // TestSeed plays one simulation per seed: seeds, or WASMCTL_SIM_SEEDS of them,
 // fewer with -short. A seed that fails prints how to play it alone.
 func TestSeed(t *testing.T) {
-	first, n := int64(0), int64(seeds)
+	first, n := int64(0), seeds
 	if testing.Short() {
 		n = shortSeeds
 	}

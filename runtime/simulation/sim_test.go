@@ -40,8 +40,8 @@ const (
 	// reconciled after the last fault: a stalled watch is noticed after 10.5
 	// minutes at most, and back-offs go up to 5.
 	quietWithin = 90 * time.Minute
-	// maxRuns and maxRequests are far more than any simulation needs.
-	maxRuns, maxRequests = 20_000, 20_000
+	// maxRuns and maxRequests are far more than a simulation needs.
+	maxJobs, maxRequests = 20_000, 20_000
 	// maxLag is how many versions a list can be behind.
 	maxLag = 10
 	// maxTold is how many lines of its trace a simulation that failed prints.
@@ -62,9 +62,12 @@ type sim struct {
 	seq    atomic.Int64
 	begin  time.Time
 	asked  atomic.Int64 // requests to the API server
-	ran    atomic.Int64 // guests that were asked for
-	poolN  atomic.Int64 // jobs that run, of all controllers
+	jobs   atomic.Int64 // that were started
+	inPool atomic.Int64 // jobs that run, of all controllers
 	phases phases
+	// crowded says that a controller has joined the pool, which had perhaps no
+	// slot to reserve for it; the simulation's own goroutine has it.
+	crowded bool
 
 	mu    sync.Mutex
 	trace []entry // guarded by mu
@@ -170,7 +173,11 @@ func simulate(t *testing.T, seed uint64) {
 		}
 	}
 	for _, o := range s.plot.ops {
-		sleep(o.wait)
+		if o.wait > 0 {
+			sleep(o.wait / 2)
+			s.settle()
+			sleep(o.wait - o.wait/2)
+		}
 		s.play(o)
 		if o.wait > 0 || o.kind == opPauseController {
 			s.settle()
@@ -188,6 +195,7 @@ func simulate(t *testing.T, seed uint64) {
 // must be true whenever that is so.
 func (s *sim) settle() {
 	synctest.Wait()
+	s.checkCrowd()
 	for _, c := range s.ctrls {
 		c.checkIdle()
 	}

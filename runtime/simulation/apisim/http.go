@@ -125,7 +125,7 @@ func refusal(r *http.Request, err error) *http.Response {
 
 func statusOf(err error) metav1.Status {
 	status := metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error()}
-	if e, ok := err.(apierrors.APIStatus); ok { //nolint:errorlint // made here, never wrapped
+	if e, ok := err.(apierrors.APIStatus); ok {
 		status = e.Status()
 	}
 	status.APIVersion, status.Kind = "v1", "Status"
