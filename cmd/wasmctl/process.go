@@ -61,11 +61,11 @@ func (p *process) connect(ctx context.Context) error {
 	if p.dynamic, err = dynamic.NewForConfig(p.restConfig); err != nil {
 		return withCode(exitCluster, err)
 	}
-	metadata, err := watcher.NewMetadataClient(p.restConfig)
+	watching, err := watcher.NewClient(p.restConfig)
 	if err != nil {
 		return withCode(exitCluster, err)
 	}
-	p.watches = watcher.NewSet(p.dynamic, watcher.Config{Metadata: metadata, Log: p.log})
+	p.watches = watcher.NewSet(watching, watcher.Config{Log: p.log})
 	p.resolver = kubeapi.NewResolver(p.client, p.log)
 	return p.bounds()
 }

@@ -14,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/wasmctl/wasmctl/abi"
@@ -87,7 +86,7 @@ func newFixture(t *testing.T, module native, change func(*Config)) *fixture {
 	t.Helper()
 	cluster := devclustertest.Shared(t)
 	ns := devclustertest.Namespace(t, cluster)
-	dyn, err := dynamic.NewForConfig(cluster.RESTConfig())
+	watching, err := watcher.NewClient(cluster.RESTConfig())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +96,7 @@ func newFixture(t *testing.T, module native, change func(*Config)) *fixture {
 	}
 	f := &fixture{t: t, ns: ns, client: client, outcomes: make(chan applier.Outcome, 1000), force: make(chan struct{}), ended: make(chan error, 1)}
 	cfg := Config{
-		Name: "test", For: configMaps(ns), Related: []Watch{secrets(ns)}, Module: module, Watches: watcher.NewSet(dyn, watcher.Config{}),
+		Name: "test", For: configMaps(ns), Related: []Watch{secrets(ns)}, Module: module, Watches: watcher.NewSet(watching, watcher.Config{}),
 		OnOutcome: func(o applier.Outcome) { f.outcomes <- o },
 	}
 	if change != nil {

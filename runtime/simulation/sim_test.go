@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
 	"github.com/wasmctl/wasmctl/runtime/runner"
@@ -86,7 +85,7 @@ func newSim(t *testing.T, seed uint64) *sim {
 	s.plot = newPlot(s.rng("plot"))
 	s.api = apisim.New(s.plan, widgets, zones, configs, parts)
 	transport := &apisim.Transport{Server: s.api, NoStreams: s.plot.noStreams}
-	client, err := dynamic.NewForConfig(&rest.Config{Host: "http://sim", Transport: transport, QPS: -1})
+	client, err := watcher.NewClient(&rest.Config{Host: "http://sim", Transport: transport})
 	if err != nil {
 		t.Fatal(err)
 	}

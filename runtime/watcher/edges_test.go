@@ -278,7 +278,7 @@ func TestEdges_UnansweredListIsGivenUp(t *testing.T) {
 		cm.set("a", 1)
 		cm.failWith(errNoStreams, "stream")
 		cm.hang = time.Millisecond
-		u := subscribe(t, watcher.NewSet(api, watcher.Config{}), watcher.Source{Resource: configMaps})
+		u := subscribe(t, api.set(watcher.Config{}), watcher.Source{Resource: configMaps})
 		after(5*time.Minute + time.Second/2)
 		u.phase(watcher.Failing)
 		if st := u.sub.State(); !strings.Contains(st.String(), "has not answered in time") {

@@ -1,9 +1,14 @@
 package watcher_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"path"
 	"slices"
 	"strconv"
 	"sync"
@@ -15,7 +20,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
 
 var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
@@ -25,17 +32,50 @@ var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmap
 // request. It plays the moves that a real server cannot be made to play at a
 // given moment; the real one is in real_test.go.
 type fakeAPI struct {
-	dynamic.Interface
-
 	mu        sync.Mutex
 	resources map[string]*fakeResource // guarded by mu
 }
 
 func newFakeAPI() *fakeAPI { return &fakeAPI{resources: map[string]*fakeResource{}} }
 
-// Resource implements dynamic.Interface.
-func (f *fakeAPI) Resource(gvr schema.GroupVersionResource) dynamic.NamespaceableResourceInterface {
-	return f.of(gvr)
+// set returns a Set whose client talks to the fake.
+func (f *fakeAPI) set(cfg watcher.Config) *watcher.Set {
+	client, err := watcher.NewClient(&rest.Config{Host: "http://fake", Transport: f})
+	if err != nil {
+		panic(err)
+	}
+	return watcher.NewSet(client, cfg)
+}
+
+// RoundTrip implements http.RoundTripper.
+func (f *fakeAPI) RoundTrip(req *http.Request) (*http.Response, error) {
+	r := f.of(schema.GroupVersionResource{Resource: path.Base(req.URL.Path)})
+	res := &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: req}
+	var err error
+	if req.URL.Query().Get("watch") != "" {
+		res.Body, err = r.watch(req)
+	} else {
+		var list *unstructured.UnstructuredList
+		if list, err = r.list(req); err == nil {
+			res.Body = jsonBody(list)
+		}
+	}
+	if refused, ok := errors.AsType[*apierrors.StatusError](err); ok {
+		res.StatusCode = int(refused.ErrStatus.Code)
+		res.Body, err = jsonBody(statusOf(refused)), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return res, nil
+}
+
+func jsonBody(v any) io.ReadCloser {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return io.NopCloser(bytes.NewReader(b))
 }
 
 func (f *fakeAPI) of(gvr schema.GroupVersionResource) *fakeResource {
@@ -43,16 +83,13 @@ func (f *fakeAPI) of(gvr schema.GroupVersionResource) *fakeResource {
 	defer f.mu.Unlock()
 	r := f.resources[gvr.Resource]
 	if r == nil {
-		r = &fakeResource{objects: map[string]*unstructured.Unstructured{}, gvr: gvr, rv: 10}
+		r = &fakeResource{objects: map[string]*unstructured.Unstructured{}, rv: 10}
 		f.resources[gvr.Resource] = r
 	}
 	return r
 }
 
 type fakeResource struct {
-	dynamic.NamespaceableResourceInterface
-	gvr schema.GroupVersionResource
-
 	mu        sync.Mutex
 	rv        int
 	uids      int
@@ -69,8 +106,6 @@ type fakeResource struct {
 	cutLists bool
 	// listsExpire refuses lists from a resourceVersion on.
 	listsExpire bool
-	// buffer is how many events a watch holds, if more than 10,000.
-	buffer int
 	// stall makes watches say nothing from now on, not even that they end; it
 	// closes nothing.
 	stall bool
@@ -83,19 +118,45 @@ type change struct {
 	ev watch.Event
 }
 
+// fakeStream is the body of the answer to a watch.
 type fakeStream struct {
 	r      *fakeResource
 	result chan watch.Event
-	closed bool        // guarded by r.mu
-	end    *time.Timer // ends the watch in good order after the time that was asked for
+	gone   <-chan struct{} // the request was given up
+	closed bool            // guarded by r.mu
+	end    *time.Timer     // ends the watch in good order after the time that was asked for
+	rest   []byte          // of the event that is being read
 }
 
-func (s *fakeStream) ResultChan() <-chan watch.Event { return s.result }
+// Read implements io.Reader.
+func (s *fakeStream) Read(p []byte) (int, error) {
+	if len(s.rest) == 0 {
+		select {
+		case ev, ok := <-s.result:
+			if !ok {
+				return 0, io.EOF
+			}
+			b, err := json.Marshal(map[string]any{"type": ev.Type, "object": ev.Object})
+			if err != nil {
+				panic(err)
+			}
+			s.rest = append(b, '\n')
+		case <-s.gone:
+			_ = s.Close()
+			return 0, context.Canceled
+		}
+	}
+	n := copy(p, s.rest)
+	s.rest = s.rest[n:]
+	return n, nil
+}
 
-func (s *fakeStream) Stop() {
+// Close implements io.Closer.
+func (s *fakeStream) Close() error {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
 	s.r.end(s)
+	return nil
 }
 
 func (s *fakeStream) timeout() {
@@ -116,26 +177,24 @@ func (r *fakeResource) end(s *fakeStream) {
 	}
 }
 
-// Namespace implements dynamic.NamespaceableResourceInterface.
-func (r *fakeResource) Namespace(string) dynamic.ResourceInterface { return r }
-
-// List implements dynamic.ResourceInterface.
-func (r *fakeResource) List(ctx context.Context, opts metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+// list answers a list.
+func (r *fakeResource) list(req *http.Request) (*unstructured.UnstructuredList, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if hang := r.hang; hang > 0 {
 		r.mu.Unlock()
-		<-ctx.Done()
+		<-req.Context().Done()
 		pass(hang)
 		r.mu.Lock()
 	}
-	if err := r.begin(ctx, "list", opts.ResourceVersion); err != nil {
+	version := req.URL.Query().Get("resourceVersion")
+	if err := r.begin(req.Context(), "list", version); err != nil {
 		return nil, err
 	}
-	if r.listsExpire && opts.ResourceVersion != "" && opts.ResourceVersion != "0" {
+	if r.listsExpire && version != "" && version != "0" {
 		return nil, apierrors.NewResourceExpired("too old resource version")
 	}
-	list := &unstructured.UnstructuredList{}
+	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "XList"}}
 	list.SetResourceVersion(strconv.Itoa(r.rv))
 	for _, o := range r.objects {
 		list.Items = append(list.Items, *o.DeepCopy())
@@ -143,22 +202,27 @@ func (r *fakeResource) List(ctx context.Context, opts metav1.ListOptions) (*unst
 	return list, nil
 }
 
-// Watch implements dynamic.ResourceInterface.
-func (r *fakeResource) Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+// watch answers a watch.
+func (r *fakeResource) watch(req *http.Request) (io.ReadCloser, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	streaming := opts.SendInitialEvents != nil && *opts.SendInitialEvents
+	opts := req.URL.Query()
+	streaming := opts.Get("sendInitialEvents") == "true"
 	verb := "watch"
 	if streaming {
 		verb = "stream"
 	}
-	if err := r.begin(ctx, verb, opts.ResourceVersion); err != nil {
+	if err := r.begin(req.Context(), verb, opts.Get("resourceVersion")); err != nil {
 		return nil, err
 	}
-	s := &fakeStream{r: r, result: make(chan watch.Event, max(r.buffer, 10_000))}
-	s.end = time.AfterFunc(time.Duration(*opts.TimeoutSeconds)*time.Second, s.timeout)
+	s := &fakeStream{r: r, result: make(chan watch.Event, 10_000), gone: req.Context().Done()}
+	seconds, err := strconv.Atoi(opts.Get("timeoutSeconds"))
+	if err != nil {
+		panic(err)
+	}
+	s.end = time.AfterFunc(time.Duration(seconds)*time.Second, s.timeout)
 	r.streams = append(r.streams, s)
-	from, _ := strconv.Atoi(opts.ResourceVersion)
+	from, _ := strconv.Atoi(opts.Get("resourceVersion"))
 	switch {
 	case streaming:
 		for _, o := range r.objects {
@@ -186,7 +250,13 @@ func (r *fakeResource) Watch(ctx context.Context, opts metav1.ListOptions) (watc
 }
 
 func expired() *metav1.Status {
-	st := apierrors.NewResourceExpired("too old resource version").Status()
+	return statusOf(apierrors.NewResourceExpired("too old resource version"))
+}
+
+// statusOf returns a refusal as API servers write it.
+func statusOf(err *apierrors.StatusError) *metav1.Status {
+	st := err.Status()
+	st.APIVersion, st.Kind = "v1", "Status"
 	return &st
 }
 

@@ -158,7 +158,7 @@ func bubble(t *testing.T, f func(t *testing.T, b *bed)) {
 		b.cm = b.api.of(configMaps)
 		b.cm.set("a", 1)
 		b.cm.set("b", 1)
-		b.set = watcher.NewSet(b.api, watcher.Config{})
+		b.set = b.api.set(watcher.Config{})
 		b.u = subscribe(t, b.set, watcher.Source{Resource: configMaps})
 		b.u.expect("Listed ns/a", "Listed ns/b")
 		b.u.phase(watcher.Ready)

@@ -4,31 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 	"time"
 
-	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/dynamic"
-
-	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
 // listWatcher makes the requests of one watch for client-go's reflector. It
-// packs each object as soon as the client has decoded it, waits out the
-// back-off, and reports to status what becomes of each request: the reflector
-// keeps some failures to itself.
+// waits out the back-off, and reports to status what becomes of each request:
+// the reflector keeps some failures to itself.
 type listWatcher struct {
-	source  Source
-	client  dynamic.ResourceInterface
-	store   *reflector.Store
+	api     *requests
 	status  *status
 	backoff *backoff
-	log     *slog.Logger
 
 	mu      sync.Mutex
 	stopped bool           // guarded by mu
@@ -81,11 +71,10 @@ func (lw *listWatcher) list(ctx context.Context, opts metav1.ListOptions) (k8sru
 	if err := lw.backoff.wait(ctx, true); err != nil {
 		return nil, err
 	}
-	opts.LabelSelector, opts.FieldSelector = lw.source.LabelSelector, lw.source.FieldSelector
 	lw.status.attempted()
 	bounded, cancel := context.WithTimeoutCause(ctx, listTimeout, errNoAnswer)
 	defer cancel()
-	page, err := lw.client.List(bounded, opts)
+	page, err := lw.api.list(bounded, opts)
 	if err != nil {
 		err = causeOf(bounded, err)
 		// An expired resourceVersion is asked for once more without one, at once.
@@ -96,43 +85,8 @@ func (lw *listWatcher) list(ctx context.Context, opts metav1.ListOptions) (k8sru
 	if opts.Continue == "" {
 		lw.status.arrived.Store(0)
 	}
-	return lw.packList(page), nil
-}
-
-func (lw *listWatcher) packList(page *unstructured.UnstructuredList) k8sruntime.Object {
-	list := &metainternalversion.List{Items: make([]k8sruntime.Object, 0, len(page.Items))}
-	list.ResourceVersion = page.GetResourceVersion()
-	list.Continue = page.GetContinue()
-	for i := range page.Items {
-		if o := lw.pack(&page.Items[i]); o != nil {
-			list.Items = append(list.Items, o)
-		}
-		page.Items[i].Object = nil // the decoded form can go before the page is through
-	}
-	lw.status.arrived.Add(int64(len(list.Items)))
-	return list
-}
-
-// pack returns the packed object. A state that the store already has is not
-// encoded again, so that a relist costs no second copy. An object that cannot
-// be packed must not stop the others: with a warning it is left out or, where
-// the store has it, stands at its last state, so that it is not taken for
-// deleted and its deletion is seen.
-func (lw *listWatcher) pack(u *unstructured.Unstructured) *reflector.Object {
-	ref := reflector.ObjectRef{Namespace: u.GetNamespace(), Name: u.GetName()}
-	known := lw.store.Get(ref)
-	if known != nil && known.UID() != string(u.GetUID()) {
-		known = nil
-	}
-	if rv := u.GetResourceVersion(); known != nil && rv != "" && known.ResourceVersion() == rv {
-		return known
-	}
-	o, err := reflector.Pack(u.Object, lw.source.options())
-	if err != nil {
-		lw.log.Warn("object left out: it cannot be packed", "watch", lw.source.String(), "object", ref.String(), "error", err)
-		return known
-	}
-	return o
+	lw.status.arrived.Add(int64(len(page.Items)))
+	return page, nil
 }
 
 // watch requests a watch; with SendInitialEvents the list comes first in it.
@@ -145,10 +99,9 @@ func (lw *listWatcher) watch(ctx context.Context, opts metav1.ListOptions) (watc
 		return nil, err
 	}
 	streaming := opts.SendInitialEvents != nil && *opts.SendInitialEvents
-	opts.LabelSelector, opts.FieldSelector = lw.source.LabelSelector, lw.source.FieldSelector
 	lw.status.attempted()
 	bounded, cancel := context.WithTimeoutCause(ctx, watchTimeout(opts)+watchMargin, errNoAnswer)
-	w, err := lw.client.Watch(bounded, opts)
+	w, err := lw.api.watch(bounded, opts)
 	if err != nil {
 		cancel()
 		lw.running.Done()
@@ -189,7 +142,7 @@ func (lw *listWatcher) failed(ctx context.Context, err error, streaming, delay b
 		return
 	}
 	phase := lw.status.failed(err, streaming)
-	lw.log.Debug("watch request failed", "watch", lw.source.String(), "error", fmt.Sprint(err))
+	lw.api.decoder.log.Debug("watch request failed", "watch", lw.api.source.String(), "error", fmt.Sprint(err))
 	if delay {
 		lw.backoff.failed(err, phase == Denied || phase == Absent, streaming)
 	}

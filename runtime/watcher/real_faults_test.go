@@ -9,7 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
@@ -219,7 +218,7 @@ func TestReal_AddingAndRemovingWatches(t *testing.T) {
 	cm.label("a", "yes")
 	cfg := c.RESTConfig()
 	asked := queries(cfg)
-	client, err := dynamic.NewForConfig(cfg)
+	client, err := watcher.NewClient(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

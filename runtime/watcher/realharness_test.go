@@ -39,16 +39,12 @@ type witness struct {
 func observe(t *testing.T, cfg *rest.Config, source watcher.Source) *witness {
 	t.Helper()
 	w := &witness{T: t, events: make(chan string, 10_000), states: make(chan watcher.State, 100)}
-	client, err := dynamic.NewForConfig(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	metadata, err := watcher.NewMetadataClient(cfg)
+	client, err := watcher.NewClient(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.watch(watcher.NewSet(client, watcher.Config{
-		Metadata: metadata, OnChange: func(_ watcher.Source, st watcher.State) { w.states <- st },
+		OnChange: func(_ watcher.Source, st watcher.State) { w.states <- st },
 	}), source)
 	return w
 }

@@ -7,6 +7,7 @@
 // store and one copy of each object. Each subscription has an inbox of its own,
 // so that one that is slow holds up nobody else (rule 16).
 //
+//	client, err := watcher.NewClient(restConfig)
 //	set := watcher.NewSet(client, watcher.Config{Log: log})
 //	sub := set.Acquire(watcher.Source{Resource: configMaps}, handler)
 //	go sub.Run(ctx)      // events go to handler until ctx ends
@@ -20,8 +21,6 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
-
-	"k8s.io/client-go/dynamic"
 
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
@@ -40,10 +39,6 @@ type Handler func(ctx context.Context, ev reflector.Event)
 
 // Config is what a Set may be told. The zero value works and reports nothing.
 type Config struct {
-	// Metadata is used for the sources with Metadata; NewMetadataClient makes
-	// one. Nil uses the client of the others: that costs the way of the whole
-	// objects, but no more memory.
-	Metadata dynamic.Interface
 	// Log is told when the phase of a watch changes: Info when it is ready, Warn
 	// when it is denied, absent or failing.
 	Log *slog.Logger
@@ -54,21 +49,17 @@ type Config struct {
 
 // Set shares watches between subscriptions. It is safe for concurrent use.
 type Set struct {
-	client dynamic.Interface
+	client *Client
 	cfg    Config
 
 	mu      sync.Mutex
 	watches map[Source]*sharedWatch // guarded by mu; those with a reference
 }
 
-// NewSet returns a Set without watches. The client should have no rate limit of
-// its own: each watch backs off by itself.
-func NewSet(client dynamic.Interface, cfg Config) *Set {
+// NewSet returns a Set without watches.
+func NewSet(client *Client, cfg Config) *Set {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
-	}
-	if cfg.Metadata == nil {
-		cfg.Metadata = client
 	}
 	return &Set{client: client, cfg: cfg, watches: map[Source]*sharedWatch{}}
 }
@@ -78,15 +69,11 @@ func NewSet(client dynamic.Interface, cfg Config) *Set {
 // last reference is given back (rule 15): at the end of Run, or by Release.
 func (s *Set) Acquire(source Source, handler Handler) *Subscription {
 	source = source.normal()
-	client := s.client
-	if source.Metadata {
-		client = s.cfg.Metadata
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w := s.watches[source]
 	if w == nil {
-		w = newSharedWatch(source, client, s.cfg)
+		w = newSharedWatch(source, s.client, s.cfg)
 		s.watches[source] = w
 	}
 	w.refs++

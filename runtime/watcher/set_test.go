@@ -97,7 +97,7 @@ func TestSubscription_SyncedAfterTheLastListedEvent(t *testing.T) {
 			api.of(configMaps).set(fmt.Sprint("n", i), 1)
 		}
 		handled := 0
-		sub := watcher.NewSet(api, watcher.Config{}).Acquire(watcher.Source{Resource: configMaps},
+		sub := api.set(watcher.Config{}).Acquire(watcher.Source{Resource: configMaps},
 			func(context.Context, reflector.Event) {
 				pass(time.Second)
 				handled++
@@ -121,7 +121,7 @@ func TestSubscription_RunWaitsForItsRequests(t *testing.T) {
 		api := newFakeAPI()
 		api.of(configMaps).failWith(errNoStreams, "stream")
 		api.of(configMaps).hang = time.Minute
-		u := subscribe(t, watcher.NewSet(api, watcher.Config{}), watcher.Source{Resource: configMaps})
+		u := subscribe(t, api.set(watcher.Config{}), watcher.Source{Resource: configMaps})
 		synctest.Wait()
 		start := time.Now()
 		u.end()
@@ -134,7 +134,7 @@ func TestSubscription_RunWaitsForItsRequests(t *testing.T) {
 
 func TestSubscription_RunsOnceAndReleases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		set := watcher.NewSet(newFakeAPI(), watcher.Config{})
+		set := newFakeAPI().set(watcher.Config{})
 		source := watcher.Source{Resource: configMaps}
 		u := subscribe(t, set, source)
 		synctest.Wait()
@@ -225,7 +225,7 @@ func randomChange(r *fakeResource, rnd *rand.Rand) {
 // content changes and everyone reads.
 func TestSet_Hammer(t *testing.T) {
 	api := newFakeAPI()
-	set := watcher.NewSet(api, watcher.Config{OnChange: func(watcher.Source, watcher.State) {}})
+	set := api.set(watcher.Config{OnChange: func(watcher.Source, watcher.State) {}})
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	for i := range 4 {

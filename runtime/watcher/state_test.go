@@ -24,7 +24,7 @@ func phases(t *testing.T, source watcher.Source, steps func(*fakeResource, *user
 		r := api.of(source.Resource)
 		r.set("a", 1)
 		var text bytes.Buffer
-		set := watcher.NewSet(api, watcher.Config{
+		set := api.set(watcher.Config{
 			Log: slog.New(slog.NewTextHandler(&text, nil)),
 			OnChange: func(_ watcher.Source, st watcher.State) {
 				seen = append(seen, st.Phase.String())

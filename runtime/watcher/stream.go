@@ -7,12 +7,11 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// stream is the answer to one watch request with its objects packed. Bookmarks
-// and errors go through as they are.
+// stream is the answer to one watch request. What the decoder could not pack has
+// been dealt with, and the end of it is reported.
 type stream struct {
 	lw        *listWatcher
 	source    watch.Interface
@@ -57,7 +56,7 @@ func (s *stream) run(ctx context.Context) {
 			end.overdue(ctx, s)
 			return
 		case ev, ok := <-s.source.ResultChan():
-			if !ok {
+			if !ok || ev.Type == watch.Error && s.isExpired() { // then the error is only that
 				end.report(ctx, s)
 				return
 			}
@@ -74,17 +73,27 @@ func (s *stream) run(ctx context.Context) {
 	}
 }
 
+// isExpired reports whether the API server should have ended the stream by now.
+func (s *stream) isExpired() bool {
+	select {
+	case <-s.expired:
+		return true
+	default:
+		return false
+	}
+}
+
 // packed returns the event with its object packed; false where that cannot be
 // done.
 func (s *stream) packed(ev watch.Event) (watch.Event, bool) {
-	if ev.Type == watch.Bookmark || ev.Type == watch.Error {
+	switch ev.Type {
+	case watch.Error:
+		return ev, true
+	case watch.Bookmark:
+		ev.Object = bookmarkOf(ev.Object)
 		return ev, true
 	}
-	u, ok := ev.Object.(*unstructured.Unstructured)
-	if !ok {
-		return ev, false
-	}
-	o := s.lw.pack(u)
+	o := s.lw.api.decoder.packed(ev.Object)
 	if o == nil {
 		return ev, false
 	}
@@ -113,8 +122,7 @@ func (e *streamEnd) see(ctx context.Context, s *stream, ev watch.Event) {
 	e.events++
 	switch {
 	case ev.Type == watch.Bookmark:
-		u, ok := ev.Object.(*unstructured.Unstructured)
-		e.complete = e.complete || ok && u.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true"
+		e.complete = e.complete || bookmarkOf(ev.Object).Annotations[metav1.InitialEventsAnnotationKey] == "true"
 	case s.streaming && !e.complete:
 		s.lw.status.arrived.Add(1)
 	}
@@ -124,11 +132,9 @@ func (e *streamEnd) see(ctx context.Context, s *stream, ev watch.Event) {
 // A watch that the API server ends in good order, after some minutes, is none:
 // the reflector resumes it at once.
 func (e *streamEnd) report(ctx context.Context, s *stream) {
-	select {
-	case <-s.expired: // the client saw it first
+	if s.isExpired() { // the client saw it first
 		e.overdue(ctx, s)
 		return
-	default:
 	}
 	lived := e.lived(s)
 	switch {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
@@ -21,7 +20,7 @@ type sharedWatch struct {
 	source Source
 	writer *reflector.Writer
 	status *status
-	client dynamic.Interface
+	client *Client
 	cfg    Config
 
 	ops    chan op      // from the reflector, unbuffered
@@ -58,7 +57,7 @@ const (
 	opBookmark
 )
 
-func newSharedWatch(source Source, client dynamic.Interface, cfg Config) *sharedWatch {
+func newSharedWatch(source Source, client *Client, cfg Config) *sharedWatch {
 	writer := reflector.NewWriter()
 	return &sharedWatch{
 		source: source, writer: writer, client: client, cfg: cfg,
@@ -79,21 +78,14 @@ func (w *sharedWatch) run(ctx context.Context) {
 
 // reflect runs client-go's reflector, which calls w.ops through a sink.
 func (w *sharedWatch) reflect(ctx context.Context) {
-	resource := w.client.Resource(w.source.Resource)
-	lw := &listWatcher{
-		source: w.source, client: resource, store: w.writer.Store(),
-		status: w.status, backoff: newBackoff(), log: w.cfg.Log,
-	}
-	if w.source.Namespace != "" {
-		lw.client = resource.Namespace(w.source.Namespace)
-	}
+	decoder := &decoder{source: w.source, options: w.source.options(), store: w.writer.Store(), log: w.cfg.Log}
+	lw := &listWatcher{api: w.client.requests(w.source, decoder), status: w.status, backoff: newBackoff()}
 	defer lw.close()
 	// What the reflector would log, status tells in the user's terms.
 	silent := klog.Logger{}
 	r := cache.NewReflectorWithOptions(
-		cache.ToListWatcherWithWatchListSemantics(
-			&cache.ListWatch{ListWithContextFunc: lw.list, WatchFuncWithContext: lw.watch}, w.client),
-		nil, &sink{ops: w.ops, done: ctx.Done()},
+		&cache.ListWatch{ListWithContextFunc: lw.list, WatchFuncWithContext: lw.watch}, nil,
+		&sink{ops: w.ops, done: ctx.Done()},
 		cache.ReflectorOptions{
 			Name: w.source.String(), TypeDescription: w.source.Name(), Logger: &silent,
 			Backoff: &wait.Backoff{Duration: time.Millisecond}, // see type backoff

@@ -37,7 +37,7 @@ func TestWatch_FallsBackToListWithoutDelay(t *testing.T) {
 		cm.set("a", 1)
 		cm.failWith(errNoStreams, "stream")
 		start := time.Now()
-		u := subscribe(t, watcher.NewSet(api, watcher.Config{}), watcher.Source{Resource: configMaps})
+		u := subscribe(t, api.set(watcher.Config{}), watcher.Source{Resource: configMaps})
 		<-u.sub.Synced()
 		u.expect("Listed ns/a")
 		u.phase(watcher.Ready)
@@ -326,7 +326,7 @@ func TestWatch_StopsAtOnceWhileBackingOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newFakeAPI()
 		api.of(configMaps).failWith(errRefused)
-		u := subscribe(t, watcher.NewSet(api, watcher.Config{}), watcher.Source{Resource: configMaps})
+		u := subscribe(t, api.set(watcher.Config{}), watcher.Source{Resource: configMaps})
 		after(10 * time.Minute)
 		start := time.Now()
 		u.end()

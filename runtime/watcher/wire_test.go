@@ -14,7 +14,6 @@ import (
 	"testing/synctest"
 
 	gocmp "github.com/google/go-cmp/cmp"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
 	"github.com/wasmctl/wasmctl/runtime/watcher"
@@ -138,7 +137,7 @@ func onWire(t *testing.T, f func(t *testing.T, w *wire, start func() *user)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{TB: t}
-		client, err := dynamic.NewForConfig(&rest.Config{Host: "http://wire", Transport: w, QPS: -1})
+		client, err := watcher.NewClient(&rest.Config{Host: "http://wire", Transport: w})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -160,11 +159,11 @@ func line(event string) string {
 }
 
 func encodeLine(t string, object map[string]any) string {
-	b, err := json.Marshal(map[string]any{"type": t, "object": object})
+	b, err := json.Marshal(object)
 	if err != nil {
 		panic(err)
 	}
-	return string(b) + "\n"
+	return fmt.Sprintf("{\"type\":%q,\"object\":%s}\n", t, b)
 }
 
 func lines(events ...string) string {
