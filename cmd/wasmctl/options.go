@@ -56,6 +56,7 @@ type runOptions struct {
 	drain        time.Duration
 
 	leader leaderOptions
+	cpu    cpuOptions
 
 	kubeconfig string
 	context    string
@@ -91,6 +92,7 @@ func (o *runOptions) bind(cmd *cobra.Command) {
 	f.DurationVar(&o.timeout, "timeout", 0, "longest time of one reconcile (default: the manifest's, else 30s)")
 	f.StringVar(&o.memory, "memory", "", "memory of one guest instance, for example 64Mi (default: the manifest's, else 256Mi)")
 	f.StringVar(&o.memoryBudget, "memory-budget", "", "memory of all guest instances together, for example 1Gi (default: not bounded)")
+	o.cpu.bind(f)
 	f.StringToStringVar(&o.config, "config", nil, "setting for the module as key=value; may be repeated")
 	f.StringVar(&o.configFile, "config-file", "", "YAML file of settings for the module, under those of --config; a change is given to the module at once")
 	f.StringVar(&o.name, "name", "", "name of the controller (default: the manifest's, else the file's)")
@@ -104,6 +106,7 @@ func (o *runOptions) bind(cmd *cobra.Command) {
 	o.leader.bind(f)
 	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
 	f.CountVarP(&o.verbosity, "verbose", "v", "log more")
+	_ = cmd.RegisterFlagCompletionFunc("cpu", cobra.FixedCompletions([]string{"fuel", "close", "off"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("log-format", cobra.FixedCompletions(logFormats, cobra.ShellCompDirectiveNoFileComp))
 }
 
@@ -145,7 +148,7 @@ func (o *runOptions) validate() error {
 	if o.budgetBytes, err = parseSize(o.memoryBudget, minMemory, math.MaxInt64); err != nil {
 		bad("--memory-budget %w", err)
 	}
-	errs = append(errs, o.validateTriggers(), o.leader.validate())
+	errs = append(errs, o.validateTriggers(), o.leader.validate(), o.cpu.validate())
 	return errors.Join(errs...)
 }
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"time"
 
@@ -37,6 +38,7 @@ type process struct {
 	watches    *watcher.Set
 	pool       *runner.Pool    // nil unless --workers
 	budget     *host.Budget    // nil unless --memory-budget
+	shares     *host.Shares    // of the processors
 	elector    *leader.Elector // nil unless --leader-elect
 	manager    *manager.Manager
 	sessions   []*session
@@ -72,6 +74,7 @@ func (p *process) connect(ctx context.Context) error {
 
 // bounds makes what bounds the process as a whole.
 func (p *process) bounds() error {
+	p.shares = host.NewShares(runtime.GOMAXPROCS(0))
 	if p.opts.budgetBytes > 0 {
 		p.budget = host.NewBudget(p.opts.budgetBytes)
 	}

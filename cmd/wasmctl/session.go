@@ -59,6 +59,8 @@ func (s *session) load(ctx context.Context, wasm []byte) error {
 		Name: o.name, Fallback: moduleName(o.module), Concurrency: o.concurrency, Limits: host.Limits{Memory: o.memoryBytes, Timeout: o.timeout},
 		CacheDir: s.cacheDir(), Logger: s.log, Settings: settings, Budget: s.budget,
 	}
+	o.cpu.apply(&cfg)
+	cfg.Shares = s.shares
 	cfg.API = func(m *abi.Manifest) (host.API, error) {
 		s.name = cfg.NameFor(m)
 		return s.connectModule(ctx, m)
