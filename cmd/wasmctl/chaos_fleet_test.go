@@ -43,25 +43,34 @@ var exampleModules sync.Map
 // and returns its file.
 func exampleWasm(t *testing.T, name string) string {
 	t.Helper()
-	build, _ := exampleModules.LoadOrStore(name, sync.OnceValues(func() (string, error) {
-		dir, err := os.MkdirTemp("", "wasmctl-guests-") //nolint:usetesting // it is for the tests after this one, too
-		if err != nil {
-			return "", err
-		}
-		out := filepath.Join(dir, name+".wasm")
-		cmd := exec.Command("go", "build", "-buildmode=c-shared", "-trimpath", "-ldflags=-s -w", "-o", out, ".")
-		cmd.Dir = filepath.Join("../../examples", name)
-		cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=")
-		if msg, err := cmd.CombinedOutput(); err != nil {
-			return "", fmt.Errorf("build %s: %w\n%s", name, err, msg)
-		}
-		return out, nil
-	}))
+	build, _ := exampleModules.LoadOrStore(name, sync.OnceValues(func() (string, error) { return buildExample(name) }))
 	path, err := build.(func() (string, error))()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// buildExample leaves one file, whatever else builds it at the same time, and
+// however often.
+func buildExample(name string) (path string, err error) {
+	base := filepath.Join(os.TempDir(), "wasmctl-guests")
+	if err := os.MkdirAll(base, 0o700); err != nil {
+		return "", err
+	}
+	dir, err := os.MkdirTemp(base, name)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	out, path := filepath.Join(dir, "module"), filepath.Join(base, name+".wasm")
+	cmd := exec.Command("go", "build", "-buildmode=c-shared", "-trimpath", "-ldflags=-s -w", "-o", out, ".")
+	cmd.Dir = filepath.Join("../../examples", name)
+	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=")
+	if msg, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build %s: %w\n%s", name, err, msg)
+	}
+	return path, os.Rename(out, path)
 }
 
 // fleet is the WebApps of a namespace, and what each is to be. The module
