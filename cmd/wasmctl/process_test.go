@@ -42,9 +42,15 @@ func startWasmctl(t *testing.T, args ...string) *child {
 // startWasmctlEnv is startWasmctl with further environment variables.
 func startWasmctlEnv(t *testing.T, env []string, args ...string) *child {
 	t.Helper()
+	return startWasmctlIn(t, env, nil, args...)
+}
+
+// startWasmctlIn is startWasmctlEnv with something to read on stdin.
+func startWasmctlIn(t *testing.T, env []string, stdin io.Reader, args ...string) *child {
+	t.Helper()
 	args = append([]string{"run", "--log-format", "json", "--cache-dir", "none"}, args...)
 	c := &child{t: t, cmd: exec.Command("wasmctl", args...), done: make(chan struct{}), changed: make(chan struct{})}
-	c.cmd.Env = append(os.Environ(), env...)
+	c.cmd.Env, c.cmd.Stdin = append(os.Environ(), env...), stdin
 	r, err := c.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
