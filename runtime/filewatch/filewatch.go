@@ -32,6 +32,9 @@ type File struct {
 	Path string
 	// Content is what is known of the file: what equals it is no change.
 	Content []byte
+	// Sum, unless zero, stands for Content: the sha256 of what is too large to be
+	// kept.
+	Sum [sha256.Size]byte
 	// OnChange is given the new content, by the goroutine of Run. A file that is
 	// not there, for a moment or for good, has not changed.
 	OnChange func(ctx context.Context, content []byte)
@@ -57,7 +60,10 @@ func (f File) Run(ctx context.Context) error {
 	if f.Poll == 0 {
 		f.Poll = DefaultPoll
 	}
-	w := &watch{File: f, last: sha256.Sum256(f.Content)}
+	w := &watch{File: f, last: f.Sum}
+	if f.Sum == (watch{}).last {
+		w.last = sha256.Sum256(f.Content)
+	}
 	events, err := fsnotify.NewWatcher()
 	if err != nil {
 		w.complain(fmt.Errorf("file[%s]: changes are seen every %v only: %w", f.Path, f.Poll, err))
@@ -76,6 +82,7 @@ type watch struct {
 	last   [sha256.Size]byte // of the content that OnChange was given, or Content
 	next   [sha256.Size]byte // of a new content that was seen once
 	failed string            // the last error that was told
+	stat   os.FileInfo       // of the file that was read last; nil where it could not be
 }
 
 func (w *watch) loop(ctx context.Context, events *fsnotify.Watcher) error {
@@ -92,7 +99,7 @@ func (w *watch) loop(ctx context.Context, events *fsnotify.Watcher) error {
 		case <-events.Errors: // lost events: look
 			settle.Reset(w.Settle)
 		case <-poll.C:
-			if w.look(ctx) {
+			if !w.untouched() && w.look(ctx) {
 				settle.Reset(w.Settle)
 			}
 		case <-settle.C:
@@ -121,6 +128,13 @@ func (w *watch) follow(events *fsnotify.Watcher) {
 	}
 }
 
+// untouched reports whether the file is the one that was read last, by its inode,
+// size and time.
+func (w *watch) untouched() bool {
+	now, err := os.Stat(w.Path)
+	return err == nil && w.stat != nil && os.SameFile(now, w.stat) && now.Size() == w.stat.Size() && now.ModTime().Equal(w.stat.ModTime())
+}
+
 // look reads the file and tells of a change that it has seen twice. It reports
 // whether it has to look again.
 func (w *watch) look(ctx context.Context) (again bool) {
@@ -146,11 +160,15 @@ func (w *watch) look(ctx context.Context) (again bool) {
 }
 
 func (w *watch) read() ([]byte, error) {
+	w.stat = nil
 	file, err := os.Open(w.Path)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = file.Close() }() // it was only read
+	if w.stat, err = file.Stat(); err != nil {
+		return nil, err
+	}
 	if w.MaxSize == 0 {
 		return io.ReadAll(file)
 	}
