@@ -104,7 +104,7 @@ func (w *Watch) check(where string) error {
 }
 
 func (c *Config) checkRelated(where string, w *Watch) error {
-	if w.Map == nil && c.Hooks == nil {
+	if w.Map == nil && c.Hooks == nil && w.Hooks == nil {
 		return fmt.Errorf("%s: a mapper is needed, or hooks for the guest's map", where)
 	}
 	return w.check(where)

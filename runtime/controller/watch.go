@@ -38,6 +38,9 @@ type Watch struct {
 	// Map says whom an event concerns; nil asks the guest. It is not read in
 	// Config.For, whose events concern their own object.
 	Map queue.Mapper
+	// Hooks are asked instead of Config.Hooks where not nil: for a watch that only
+	// the next generation of the module has.
+	Hooks queue.Module
 	// Predicates hide events that change nothing of interest (rule 23): see
 	// predicate.Parse.
 	Predicates []string
@@ -88,9 +91,13 @@ func (c *Controller) newHandle(w Watch) (*Handle, error) {
 	if err != nil {
 		return nil, err
 	}
+	hooks := w.Hooks
+	if hooks == nil {
+		hooks = c.cfg.Hooks
+	}
 	if w.Map == nil || filters[0].Asks() {
 		h.hook, err = queue.NewHook(queue.HookConfig{
-			Module: c.cfg.Hooks, Controller: c.cfg.Name, Group: w.Kind.Group, Version: w.Kind.Version, Kind: w.Kind.Kind,
+			Module: hooks, Controller: c.cfg.Name, Group: w.Kind.Group, Version: w.Kind.Version, Kind: w.Kind.Kind,
 			Mapper: w.Map, Resource: w.Resource.GroupResource().String(), ClusterScoped: c.cfg.For.ClusterScoped, Emit: c.request,
 		})
 		if err != nil {
