@@ -90,6 +90,14 @@ func (m *Module) Drop(number uint64) {
 	m.dropKept(func(k *kept) bool { return k.number == number })
 }
 
+// Pin exempts one generation from the bound on how many are kept: the one to go
+// back to. It has no longer time than others.
+func (m *Module) Pin(number uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.pinned = number
+}
+
 // nextNumber returns the number of a new generation.
 func (m *Module) nextNumber() uint64 {
 	m.mu.Lock()
@@ -125,7 +133,7 @@ func (m *Module) keep(g *generation) []*kept {
 	m.kept = append([]*kept{k}, m.kept...)
 	last := m.kept[min(maxKept, len(m.kept))-1]
 	return m.takeKept(func(old *kept) bool {
-		return old != k && old.code == g.code || old.number < last.number // one code is kept once
+		return old != k && old.code == g.code || old.number < last.number && old.number != m.pinned // one code is kept once
 	})
 }
 

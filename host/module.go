@@ -54,6 +54,7 @@ type Module struct {
 	number uint64        // of the newest generation; guarded by mu
 	open   []*generation // those that are not closed; guarded by mu
 	kept   []*kept       // the newest first; guarded by mu
+	pinned uint64        // the generation that Pin named; guarded by mu
 }
 
 // Acquire returns one guest for one reconcile, of the generation that is current

@@ -40,7 +40,7 @@ func (m *Module) get(ctx context.Context, free slots, g *generation) (*generatio
 	}
 	if g == nil {
 		g = m.retain()
-	} else if !g.retain() {
+	} else if g.draining.Load() || !g.retain() {
 		g = nil
 	}
 	if g == nil {

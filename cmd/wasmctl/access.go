@@ -13,9 +13,9 @@ import (
 
 // checkAccess asks the API server whether the watches are allowed, so that a
 // missing right is said at once, with the rule that would give it.
-func (s *session) checkAccess(ctx context.Context) error {
+func (s *session) checkAccess(ctx context.Context, p *plan) error {
 	var kinds []kubeapi.WatchedKind
-	for _, k := range s.watchedKinds() {
+	for _, k := range s.watchedKinds(p) {
 		if !k.watch.Optional { // else its watch says for itself that it is denied
 			kinds = append(kinds, kubeapi.WatchedKind{Kind: k.Kind, Namespaces: k.watch.Namespaces})
 		}
@@ -54,8 +54,8 @@ func missingError(missing []kubeapi.MissingRight) error {
 // checkSelectors asks the API server for one object of each selected watch, so
 // that a selector that it does not take is said at once: a field selector is
 // checked by nobody else, and its watch would fail for ever.
-func (s *session) checkSelectors(ctx context.Context) error {
-	for _, k := range s.watchedKinds() {
+func (s *session) checkSelectors(ctx context.Context, p *plan) error {
+	for _, k := range s.watchedKinds(p) {
 		if k.watch.LabelSelector == "" && k.watch.FieldSelector == "" {
 			continue
 		}
@@ -69,4 +69,4 @@ func (s *session) checkSelectors(ctx context.Context) error {
 }
 
 // watchedKinds returns the kind that is reconciled and the related ones.
-func (s *session) watchedKinds() []watched { return append([]watched{s.kind}, s.related...) }
+func (s *session) watchedKinds(p *plan) []watched { return append([]watched{s.kind}, p.related...) }

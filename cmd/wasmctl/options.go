@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/wasmctl/wasmctl/runtime/probation"
 	"github.com/wasmctl/wasmctl/runtime/queue/predicate"
 	"github.com/wasmctl/wasmctl/runtime/runner"
 )
@@ -54,6 +55,11 @@ type runOptions struct {
 	config       map[string]string
 	configFile   string
 	drain        time.Duration
+
+	watch           bool          // swap the module when its file changes
+	probation       time.Duration // of a module that was swapped in; 0 is none
+	reconcileOnSwap string        // reconcileAll, reconcileNone; "" is all
+	allowMoreRights bool
 
 	leader leaderOptions
 	cpu    cpuOptions
@@ -103,6 +109,10 @@ func (o *runOptions) bind(cmd *cobra.Command) {
 	f.StringVar(&o.devData, "dev-data-dir", "", "where the local control plane keeps its data (default: in the user's cache directory)")
 	f.StringVar(&o.cacheDir, "cache-dir", "", `where compiled modules are kept, "none" for nowhere (default: in the user's cache directory)`)
 	f.StringVar(&o.socket, "socket", "", `socket for wasmctl status, trigger and pause, "none" for none (default: in the user's runtime directory)`)
+	f.BoolVar(&o.watch, "watch", true, "swap the module in when its file changes")
+	f.DurationVar(&o.probation, "probation", probation.DefaultTime, "how long a module that was swapped in must do no worse than the one before, which else takes over again; 0 does not look")
+	f.StringVar(&o.reconcileOnSwap, "reconcile-on-swap", reconcileAll, "which objects are reconciled after a swap: all (at low priority) or none")
+	f.BoolVar(&o.allowMoreRights, "allow-more-rights", false, "let a module that is swapped in have capabilities that the first one does not have")
 	o.leader.bind(f)
 	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
 	f.CountVarP(&o.verbosity, "verbose", "v", "log more")
@@ -126,8 +136,11 @@ func (o *runOptions) validate() error {
 			bad("--%s %d: want 1 to %d", name, n, runner.MaxConcurrency)
 		}
 	}
-	if o.timeout < 0 || o.drain < 0 {
-		bad("--timeout and --drain-timeout must not be negative")
+	if o.timeout < 0 || o.drain < 0 || o.probation < 0 {
+		bad("--timeout, --drain-timeout and --probation must not be negative")
+	}
+	if !slices.Contains([]string{"", reconcileAll, reconcileNone}, o.reconcileOnSwap) {
+		bad("--reconcile-on-swap %q: want %s or %s", o.reconcileOnSwap, reconcileAll, reconcileNone)
 	}
 	if _, err := labels.Parse(o.selector); err != nil {
 		bad("--selector %q: %w", o.selector, err)

@@ -122,17 +122,14 @@ func (p *process) run(ctx context.Context, force <-chan struct{}) error {
 		}
 	}
 	services, stop := context.WithCancel(context.WithoutCancel(ctx))
+	changing, settle := context.WithCancel(ctx) // nothing changes any more once a stop has begun
 	var wg sync.WaitGroup
 	defer wg.Wait()
+	defer settle()
 	defer stop() // after the controllers: they record events until the end
 	for _, s := range p.sessions {
 		wg.Go(func() { _ = s.api.Run(services) }) // its error is only that it runs
-		if s.opts.configFile != "" {
-			wg.Go(func() { s.watchSettings(services) })
-		}
-		for _, late := range s.late {
-			wg.Go(func() { s.watchLate(services, late) })
-		}
+		wg.Go(func() { s.serve(changing) })
 	}
 	if p.opts.socket != "none" {
 		wg.Go(func() { p.serveAdmin(services) })

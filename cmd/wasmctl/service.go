@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 	"github.com/wasmctl/wasmctl/runtime/controller"
 	"github.com/wasmctl/wasmctl/runtime/queue/trigger"
@@ -39,6 +41,7 @@ func (s *session) status() admin.Controller {
 		Name: s.name, Module: s.opts.module, Digest: s.module.Digest(), Kind: s.kind.Name(), Paused: stats.Paused,
 		Ready: stats.Ready, Waiting: stats.Waiting, Running: stats.Running, Runs: stats.Started, Failures: map[string]uint64{},
 	}
+	c.Generations = s.trials.generations()
 	for kind, n := range stats.Failures {
 		c.Failures[string(kind)] = n
 	}
@@ -98,4 +101,49 @@ func (s *session) checkKey(key abi.Key) error {
 		return fmt.Errorf("object %q: %s is cluster-scoped: want its name alone", key, s.kind.Name())
 	}
 	return nil
+}
+
+// Swap implements admin.Service.
+func (p *process) Swap(ctx context.Context, name string, wasm []byte, force bool) (admin.Swapped, error) {
+	s, err := p.session(name)
+	if err != nil {
+		return admin.Swapped{}, err
+	}
+	var number uint64
+	err = s.do(ctx, func(ctx context.Context) error {
+		number, err = s.swap(ctx, wasm, force, "wasmctl swap")
+		return err
+	})
+	if errors.Is(err, host.ErrSameModule) {
+		return admin.Swapped{Generation: s.module.Generation(), Unchanged: true}, nil
+	}
+	return admin.Swapped{Generation: number}, admin.Refuse(err)
+}
+
+// Rollback implements admin.Service.
+func (p *process) Rollback(ctx context.Context, name string, to uint64) (admin.Swapped, error) {
+	s, err := p.session(name)
+	if err != nil {
+		return admin.Swapped{}, err
+	}
+	var number uint64
+	err = s.do(ctx, func(ctx context.Context) error {
+		number, err = s.rollback(ctx, to, "wasmctl rollback")
+		return err
+	})
+	return admin.Swapped{Generation: number}, admin.Refuse(err)
+}
+
+// Configure implements admin.Service.
+func (p *process) Configure(ctx context.Context, name string, change map[string]*string) (int64, error) {
+	s, err := p.session(name)
+	if err != nil {
+		return 0, err
+	}
+	var gen int64
+	err = s.do(ctx, func(ctx context.Context) error {
+		gen, err = s.override(ctx, change)
+		return err
+	})
+	return gen, admin.Refuse(err)
 }

@@ -49,16 +49,34 @@ func (s *session) readSettings() (map[string]string, error) {
 			return nil, withCode(exitUsage, fmt.Errorf("--config-file: %w", err))
 		}
 	}
-	values, err := s.opts.settings(s.settingsFile)
+	values, err := s.settings(s.settingsFile, nil)
 	return values, withCode(exitUsage, err)
+}
+
+// settings returns the settings of file and flags, under those of overrides.
+func (s *session) settings(content []byte, overrides map[string]*string) (map[string]string, error) {
+	values, err := s.opts.settings(content)
+	if err != nil {
+		return nil, err
+	}
+	for key, value := range overrides {
+		if value == nil {
+			delete(values, key)
+		} else {
+			values[key] = *value
+		}
+	}
+	return values, nil
 }
 
 // watchSettings gives the module its settings anew whenever their file changes,
 // until ctx ends. Settings that the module refuses leave the old ones in place.
-func (s *session) watchSettings(ctx context.Context) {
+func (s *session) watchSettings(ctx context.Context, content []byte) {
 	file := filewatch.File{
-		Path: s.opts.configFile, Content: s.settingsFile, MaxSize: maxSettings,
-		OnChange: s.configure,
+		Path: s.opts.configFile, Content: content, MaxSize: maxSettings,
+		OnChange: func(ctx context.Context, content []byte) {
+			_ = s.do(ctx, func(ctx context.Context) error { s.configureFile(ctx, content); return nil })
+		},
 		OnError: func(err error) {
 			s.log.Warn("settings cannot be read; the old ones stay", "error", err.Error(), "controller", s.name)
 		},
@@ -66,21 +84,50 @@ func (s *session) watchSettings(ctx context.Context) {
 	_ = file.Run(ctx) // its error has been told to OnError
 }
 
-// configure gives the module new settings, and reconciles all objects with
-// them.
-func (s *session) configure(ctx context.Context, content []byte) {
-	values, err := s.opts.settings(content)
-	if err == nil {
-		err = s.module.Configure(ctx, values)
-	}
-	switch {
+// configureFile gives the module the settings of a file that has changed.
+func (s *session) configureFile(ctx context.Context, content []byte) {
+	switch _, err := s.configure(ctx, content, s.overrides); {
 	case errors.Is(err, host.ErrRefused):
 		s.log.Warn("the module refuses the new settings; the old ones stay", "error", err.Error(), "controller", s.name)
 	case err != nil:
 		s.log.Warn("settings cannot be used; the old ones stay", "error", err.Error(), "controller", s.name)
 	default:
-		_, gen := s.module.Settings()
-		n := s.controller.TriggerAll(ctx, abi.ReasonConfigChanged)
-		s.log.Info("settings changed", "config_gen", gen, "triggered", n, "controller", s.name)
+		s.settingsFile = content
 	}
+}
+
+// override changes settings over those of file and flags, until the process
+// ends; a nil value leaves it to the manifest. It returns the number of the
+// settings.
+func (s *session) override(ctx context.Context, change map[string]*string) (int64, error) {
+	overrides := maps.Clone(s.overrides)
+	if overrides == nil {
+		overrides = map[string]*string{}
+	}
+	maps.Copy(overrides, change)
+	gen, err := s.configure(ctx, s.settingsFile, overrides)
+	if err == nil {
+		s.overrides = overrides
+	}
+	return gen, err
+}
+
+// configure gives the module new settings, and reconciles all objects with
+// them. It returns the number of the settings.
+func (s *session) configure(ctx context.Context, content []byte, overrides map[string]*string) (int64, error) {
+	_, before := s.module.Settings()
+	values, err := s.settings(content, overrides)
+	if err == nil {
+		err = s.module.Configure(ctx, values)
+	}
+	if err != nil {
+		return before, err
+	}
+	_, gen := s.module.Settings()
+	if gen == before {
+		return gen, nil
+	}
+	n := s.controller.TriggerAll(ctx, abi.ReasonConfigChanged)
+	s.log.Info("settings changed", "config_gen", gen, "triggered", n, "controller", s.name)
+	return gen, nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -90,6 +91,13 @@ func statusText(st *admin.Status, now time.Time) []byte {
 		row(c.Name, c.Kind, c.Ready, c.Waiting, c.Running, c.Runs, failed, controllerState(&c))
 	}
 	row()
+	row("GENERATION", "STATE", "FOR", "RUNS", "FAILED", "DIGEST", "")
+	for _, c := range st.Controllers {
+		for _, g := range c.Generations {
+			row(c.Name+": "+generationName(g.Number), g.State, age(now, g.Since), g.Runs, g.Errors, shortDigest(g.Digest), generationNote(&g))
+		}
+	}
+	row()
 	row("WATCH", "STATE", "FOR", "OBJECTS", "")
 	for _, c := range st.Controllers {
 		for _, w := range c.Watches {
@@ -98,6 +106,24 @@ func statusText(st *admin.Status, now time.Time) []byte {
 	}
 	_ = t.Flush() // to memory
 	return []byte(b.String())
+}
+
+func generationName(number uint64) string {
+	if number == 0 {
+		return "-" // it never became one
+	}
+	return strconv.FormatUint(number, 10)
+}
+
+func generationNote(g *admin.Generation) string {
+	switch {
+	case g.Reason != "":
+		first, _, _ := strings.Cut(g.Reason, "\n")
+		return first
+	case g.Kept && g.State != "kept":
+		return "kept"
+	}
+	return ""
 }
 
 func controllerState(c *admin.Controller) string {

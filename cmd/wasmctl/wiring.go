@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/host/kubeapi"
 	"github.com/wasmctl/wasmctl/runtime/controller"
 	"github.com/wasmctl/wasmctl/runtime/queue"
@@ -24,7 +25,7 @@ func (s *session) newController() (*controller.Controller, error) {
 	}
 	man := s.module.Manifest()
 	cfg := controller.Config{
-		Name: s.name, Module: s.guests, Hooks: s.module, Cluster: cluster{s.api, s.kind.Kind}, Finalizer: man.Finalizer, Deletes: s.kind.watch.Deletes,
+		Name: s.name, Module: s.guests, Hooks: s.module, Cluster: cluster{s.api, s.kind.Kind, s.runs}, Finalizer: man.Finalizer, Deletes: s.kind.watch.Deletes,
 		Watches: s.watches, Cache: s.cache, Triggers: triggers, Pool: s.pool, Logger: s.log,
 		Concurrency: s.module.Concurrency(), DrainTimeout: o.drain, Debounce: scheduler.Debounce{Quiet: o.debounce, Max: o.debounceMax},
 		OnOutcome: s.ended,
@@ -32,30 +33,36 @@ func (s *session) newController() (*controller.Controller, error) {
 	if s.elector != nil {
 		cfg.Active = s.elector.Gate().Open()
 	}
-	if err := s.checkPredicates(); err != nil {
+	if err := checkPredicates(s.watchedKinds(s.plan), s.module); err != nil {
 		return nil, withCode(exitModule, err)
 	}
-	cfg.For = s.watchOf(s.kind)
-	for _, k := range s.related {
-		w, err := s.relatedWatch(k)
-		if err != nil {
-			return nil, withCode(exitModule, err)
-		}
-		cfg.Related = append(cfg.Related, w)
-	}
+	cfg.For = s.watchOf(s.kind, s.module)
 	c, err := controller.New(cfg)
-	return c, withCode(exitModule, err)
+	if err != nil {
+		return nil, withCode(exitModule, err)
+	}
+	if s.watching, err = s.startWatches(c); err != nil {
+		c.Release()
+		return nil, withCode(exitModule, err)
+	}
+	return c, nil
+}
+
+// code is what is asked of a module or a candidate about its binary.
+type code interface {
+	Info() *host.Info
+	HasHook(name string) bool
 }
 
 // checkPredicates refuses predicates that cannot be read, and the guest's
 // filter where there is none.
-func (s *session) checkPredicates() error {
-	for _, k := range s.watchedKinds() {
+func checkPredicates(kinds []watched, c code) error {
+	for _, k := range kinds {
 		filter, err := predicate.Parse(k.watch.Predicates, predicate.Options{})
 		if err != nil {
 			return fmt.Errorf("watch[%s]: predicates: %w", k.Name(), err)
 		}
-		if filter.Asks() && !s.module.HasHook(abi.ExportFilter) {
+		if filter.Asks() && !c.HasHook(abi.ExportFilter) {
 			return fmt.Errorf("watch[%s]: predicates: func asks the module's filter, and the module does not export one", k.Name())
 		}
 	}
@@ -63,28 +70,28 @@ func (s *session) checkPredicates() error {
 }
 
 // relatedWatch says how an owned or watched kind is watched.
-func (s *session) relatedWatch(k watched) (controller.Watch, error) {
-	w := s.watchOf(k)
+func (s *session) relatedWatch(k watched, c code) (controller.Watch, error) {
+	w := s.watchOf(k, c)
 	var err error
 	w.Map, err = s.mapper(k)
 	return w, err
 }
 
 // watchOf says how a kind is watched.
-func (s *session) watchOf(k watched) controller.Watch {
+func (s *session) watchOf(k watched, c code) controller.Watch {
 	return controller.Watch{
 		Kind: k.GVK(), Resource: k.GVR(), ClusterScoped: !k.Namespaced, Namespaces: k.watch.Namespaces,
 		LabelSelector: k.watch.LabelSelector, FieldSelector: k.watch.FieldSelector,
-		MetadataOnly: k.watch.MetadataOnly || k.owned && !s.readsCache(),
+		MetadataOnly: k.watch.MetadataOnly || k.owned && !readsCache(c),
 		Optional:     k.watch.Optional, Owned: k.owned, Predicates: k.watch.Predicates,
 	}
 }
 
 // readsCache reports whether the module can read the cache, or is shown objects
 // of other kinds: else nobody needs more of an owned object than its metadata.
-func (s *session) readsCache() bool {
-	info := s.module.Info()
-	return info.CanCall(abi.OpCacheGet) || info.CanCall(abi.OpCacheList) || s.module.HasHook(abi.ExportFilter) || s.module.HasHook(abi.ExportMap)
+func readsCache(c code) bool {
+	info := c.Info()
+	return info.CanCall(abi.OpCacheGet) || info.CanCall(abi.OpCacheList) || c.HasHook(abi.ExportFilter) || c.HasHook(abi.ExportMap)
 }
 
 // mapper returns whom the events of a watch concern; nil asks the guest.
@@ -104,11 +111,12 @@ func (s *session) mapper(k watched) (queue.Mapper, error) {
 type cluster struct {
 	api  *kubeapi.API
 	kind kubeapi.Kind
+	runs *runs // under whose policy a run declares
 }
 
 // Declare implements applier.Cluster.
 func (c cluster) Declare(ctx context.Context, object []byte, d *abi.Declared) error {
-	return c.api.Declare(ctx, kubeapi.Owner{Kind: c.kind, Object: object}, d)
+	return c.runs.apiOf(ctx, c.api).Declare(ctx, kubeapi.Owner{Kind: c.kind, Object: object}, d)
 }
 
 // AddFinalizer implements applier.Cluster.

@@ -104,7 +104,7 @@ func New(c Config) (*API, error) {
 		client: c.Client, resolver: c.Resolver, policy: c.Policy, manager: manager,
 		log:  c.Logger.With("controller", c.Controller),
 		gate: c.Gate, cache: c.Cache, children: c.Children,
-		events: events.New(events.Config{Sink: sink, Controller: c.Controller, Logger: c.Logger.With("controller", c.Controller)}),
+		events:  events.New(events.Config{Sink: sink, Controller: c.Controller, Logger: c.Logger.With("controller", c.Controller)}),
 		lasting: &lasting{},
 	}, nil
 }

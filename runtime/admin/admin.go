@@ -5,6 +5,9 @@
 //	GET  /v1/status                              what runs, and how it does
 //	POST /v1/controllers/{name}/trigger          {"objects": ["namespace/name", ...]}; without objects all of them
 //	POST /v1/controllers/{name}/pause, /resume   reconciles stop to start, and start again
+//	POST /v1/controllers/{name}/swap             the bytes of a module; ?force=true tries one again that was taken back
+//	POST /v1/controllers/{name}/rollback         {"to": generation}; 0 is the one before
+//	POST /v1/controllers/{name}/config           {"change": {"key": "value", "other": null}}; null unsets
 //
 // An error is a {"error": "..."} with a fitting HTTP code.
 package admin
@@ -21,6 +24,22 @@ import (
 // name.
 var ErrUnknown = errors.New("there is no controller of this name")
 
+// ErrRefused matches the errors of what a process was asked for and does not do.
+var ErrRefused = errors.New("refused")
+
+// Refuse makes an error match ErrRefused and keeps its words. Nil stays nil.
+func Refuse(err error) error {
+	if err == nil {
+		return nil
+	}
+	return refusal{err}
+}
+
+type refusal struct{ error }
+
+func (r refusal) Is(target error) bool { return target == ErrRefused }
+func (r refusal) Unwrap() error        { return r.error }
+
 // Service is the process that is asked and steered. Its methods are called by
 // several goroutines at once.
 type Service interface {
@@ -32,6 +51,40 @@ type Service interface {
 	// Pause stops a controller from starting reconciles, or lets it start them
 	// again. A second time does nothing.
 	Pause(controller string, paused bool) error
+	// Swap makes the module with these bytes live, and returns when it is. One that
+	// was taken back is refused unless forced.
+	Swap(ctx context.Context, controller string, wasm []byte, force bool) (Swapped, error)
+	// Rollback makes the module of an earlier generation live again; 0 is the one
+	// before.
+	Rollback(ctx context.Context, controller string, to uint64) (Swapped, error)
+	// Configure changes settings of the module until the process ends; a nil value
+	// leaves one to the manifest. It returns the number of the settings.
+	Configure(ctx context.Context, controller string, change map[string]*string) (int64, error)
+}
+
+// Swapped is what a swap came to.
+type Swapped struct {
+	// Generation is the number of the generation that is live now. Unchanged says
+	// that it was before.
+	Generation uint64 `json:"generation"`
+	Unchanged  bool   `json:"unchanged,omitempty"`
+}
+
+// Generation is one time that a controller's module was live, or was to be.
+type Generation struct {
+	// Number counts generations from 1; 0 for a module that was refused.
+	Number uint64 `json:"number,omitempty"`
+	Digest string `json:"digest"`
+	// State is loading, probation, live, draining, kept, failed or refused.
+	State string    `json:"state"`
+	Since time.Time `json:"since"`
+	// Runs counts its reconciles, Errors those that failed.
+	Runs   uint64 `json:"runs"`
+	Errors uint64 `json:"errors"`
+	// Kept says that it can be rolled back to.
+	Kept bool `json:"kept,omitempty"`
+	// Reason says why it failed or was refused.
+	Reason string `json:"reason,omitempty"`
 }
 
 // Status is how a process does.
@@ -64,6 +117,9 @@ type Controller struct {
 	// Runs counts reconciles, Failures those that failed, by kind.
 	Runs     uint64            `json:"runs"`
 	Failures map[string]uint64 `json:"failures"`
+	// Generations are those of the module: the live one, those before that still
+	// have something, and the last that failed.
+	Generations []Generation `json:"generations"`
 	// Watches has the reconciled kind first.
 	Watches []Watch `json:"watches"`
 }
@@ -92,6 +148,18 @@ type triggerRequest struct {
 // triggerResponse is its answer.
 type triggerResponse struct {
 	Triggered int `json:"triggered"`
+}
+
+type rollbackRequest struct {
+	To uint64 `json:"to,omitempty"`
+}
+
+type configRequest struct {
+	Change map[string]*string `json:"change"`
+}
+
+type configResponse struct {
+	ConfigGen int64 `json:"configGen"`
 }
 
 type errorResponse struct {

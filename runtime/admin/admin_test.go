@@ -22,6 +22,8 @@ import (
 type process struct {
 	triggered []abi.Key
 	paused    bool
+	swapped   string
+	change    map[string]*string
 }
 
 func (p *process) Status() Status {
@@ -39,6 +41,54 @@ func (p *process) Trigger(_ context.Context, controller string, objects []abi.Ke
 func (p *process) Pause(controller string, paused bool) error {
 	p.paused = paused
 	return nil
+}
+
+func (p *process) Swap(_ context.Context, controller string, wasm []byte, force bool) (Swapped, error) {
+	p.swapped = fmt.Sprint(controller, " ", string(wasm), " ", force)
+	if controller != "web" {
+		return Swapped{}, fmt.Errorf("controller[%s]: %w", controller, ErrUnknown)
+	}
+	if string(wasm) == "bad" {
+		return Swapped{}, Refuse(errors.New("two problems"))
+	}
+	return Swapped{Generation: 2, Unchanged: force}, nil
+}
+
+func (p *process) Rollback(_ context.Context, _ string, to uint64) (Swapped, error) {
+	return Swapped{Generation: to + 1}, nil
+}
+
+func (p *process) Configure(_ context.Context, _ string, change map[string]*string) (int64, error) {
+	p.change = change
+	return 7, nil
+}
+
+func TestAdmin_SwapRollbackAndConfigure(t *testing.T) {
+	p := &process{}
+	c, _ := serve(t, p)
+	for _, force := range []bool{false, true} {
+		res, err := c.Swap(t.Context(), "web", []byte("wasm"), force)
+		if want := (Swapped{Generation: 2, Unchanged: force}); err != nil || res != want || p.swapped != fmt.Sprint("web wasm ", force) {
+			t.Errorf("got %+v (%v), asked for %q", res, err, p.swapped)
+		}
+	}
+	if _, err := c.Swap(t.Context(), "web", []byte("bad"), false); !errors.Is(err, ErrRefused) || err.Error() != "two problems" {
+		t.Errorf("refused: %v", err)
+	}
+	if _, err := c.Swap(t.Context(), "none", nil, false); !errors.Is(err, ErrUnknown) {
+		t.Errorf("unknown controller: %v", err)
+	}
+	if res, err := c.Rollback(t.Context(), "web", 3); err != nil || res.Generation != 4 {
+		t.Errorf("rollback: %+v (%v)", res, err)
+	}
+	value := "blue"
+	want := map[string]*string{"color": &value, "size": nil}
+	if gen, err := c.Configure(t.Context(), "web", want); err != nil || gen != 7 {
+		t.Errorf("configure: %d (%v)", gen, err)
+	}
+	if diff := cmp.Diff(want, p.change); diff != "" {
+		t.Errorf("settings (-want +got):\n%s", diff)
+	}
 }
 
 // serve runs a Server in a short path: a socket's has at most 107 bytes.

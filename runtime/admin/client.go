@@ -94,11 +94,37 @@ func (c *Client) Pause(ctx context.Context, controller string, paused bool) erro
 	return c.do(ctx, http.MethodPost, "controllers/"+url.PathEscape(controller)+"/"+verb, struct{}{}, &struct{}{})
 }
 
+// Swap is Service.Swap.
+func (c *Client) Swap(ctx context.Context, controller string, wasm []byte, force bool) (Swapped, error) {
+	var res Swapped
+	err := c.send(ctx, http.MethodPost, "controllers/"+url.PathEscape(controller)+"/swap?force="+strconv.FormatBool(force), wasm, &res)
+	return res, err
+}
+
+// Rollback is Service.Rollback.
+func (c *Client) Rollback(ctx context.Context, controller string, to uint64) (Swapped, error) {
+	var res Swapped
+	err := c.do(ctx, http.MethodPost, "controllers/"+url.PathEscape(controller)+"/rollback", rollbackRequest{to}, &res)
+	return res, err
+}
+
+// Configure is Service.Configure.
+func (c *Client) Configure(ctx context.Context, controller string, change map[string]*string) (int64, error) {
+	var res configResponse
+	err := c.do(ctx, http.MethodPost, "controllers/"+url.PathEscape(controller)+"/config", configRequest{change}, &res)
+	return res.ConfigGen, err
+}
+
 func (c *Client) do(ctx context.Context, method, path string, body, result any) error {
 	b, err := json.Marshal(body)
 	if err != nil {
 		return err
 	}
+	return c.send(ctx, method, path, b, result)
+}
+
+// send is do with a body of bytes.
+func (c *Client) send(ctx context.Context, method, path string, b []byte, result any) error {
 	req, err := http.NewRequestWithContext(ctx, method, "http://wasmctl/v1/"+path, bytes.NewReader(b))
 	if err != nil {
 		return err
@@ -122,8 +148,11 @@ func (c *Client) do(ctx context.Context, method, path string, body, result any) 
 	if err := json.NewDecoder(res.Body).Decode(&e); err != nil || e.Error == "" {
 		return fmt.Errorf("admin socket[%s]: %s", c.path, res.Status)
 	}
-	if res.StatusCode == http.StatusNotFound {
+	switch res.StatusCode {
+	case http.StatusNotFound:
 		return unknownError(e.Error)
+	case http.StatusConflict:
+		return Refuse(errors.New(e.Error))
 	}
 	return errors.New(e.Error)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -18,6 +19,10 @@ import (
 
 // maxBody bounds what a request may hold: some hundred thousand names.
 const maxBody = 16 << 20
+
+// maxModule bounds what is taken for a module; the process has a bound of its
+// own.
+const maxModule = 128 << 20
 
 // Server serves a Service on a socket.
 type Server struct {
@@ -86,6 +91,9 @@ func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) { answer(w, s.service.Status(), nil) })
 	mux.HandleFunc("POST /v1/controllers/{name}/trigger", s.trigger)
+	mux.HandleFunc("POST /v1/controllers/{name}/swap", s.swap)
+	mux.HandleFunc("POST /v1/controllers/{name}/rollback", s.rollback)
+	mux.HandleFunc("POST /v1/controllers/{name}/config", s.config)
 	mux.HandleFunc("POST /v1/controllers/{name}/pause", s.pause(true))
 	mux.HandleFunc("POST /v1/controllers/{name}/resume", s.pause(false))
 	return mux
@@ -113,6 +121,36 @@ func (s *Server) trigger(w http.ResponseWriter, r *http.Request) {
 	answer(w, triggerResponse{n}, err)
 }
 
+func (s *Server) swap(w http.ResponseWriter, r *http.Request) {
+	wasm, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxModule))
+	if err != nil {
+		answer(w, nil, fmt.Errorf("body: %w", err))
+		return
+	}
+	res, err := s.service.Swap(r.Context(), r.PathValue("name"), wasm, r.URL.Query().Get("force") == "true")
+	answer(w, res, err)
+}
+
+func (s *Server) rollback(w http.ResponseWriter, r *http.Request) {
+	var req rollbackRequest
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&req); err != nil {
+		answer(w, nil, fmt.Errorf("body: %w", err))
+		return
+	}
+	res, err := s.service.Rollback(r.Context(), r.PathValue("name"), req.To)
+	answer(w, res, err)
+}
+
+func (s *Server) config(w http.ResponseWriter, r *http.Request) {
+	var req configRequest
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&req); err != nil {
+		answer(w, nil, fmt.Errorf("body: %w", err))
+		return
+	}
+	gen, err := s.service.Configure(r.Context(), r.PathValue("name"), req.Change)
+	answer(w, configResponse{gen}, err)
+}
+
 func (s *Server) pause(paused bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		answer(w, struct{}{}, s.service.Pause(r.PathValue("name"), paused))
@@ -124,8 +162,11 @@ func answer(w http.ResponseWriter, v any, err error) {
 	code := http.StatusOK
 	if err != nil {
 		v, code = errorResponse{err.Error()}, http.StatusBadRequest
-		if errors.Is(err, ErrUnknown) {
+		switch {
+		case errors.Is(err, ErrUnknown):
 			code = http.StatusNotFound
+		case errors.Is(err, ErrRefused):
+			code = http.StatusConflict
 		}
 	}
 	w.Header().Set("Content-Type", "application/json")

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/wasmctl/wasmctl/runtime/probation"
+)
+
+// judgeEvery is how often a generation on probation is judged, beside each of
+// its failures.
+const judgeEvery = 250 * time.Millisecond
+
+// command is something for serve to do.
+type command struct {
+	run  func(context.Context) error
+	done chan error // has room for one
+}
+
+// serve does whatever changes a session while its controller runs, one thing
+// after the other: swaps, settings, watches of kinds that come late. It returns
+// when ctx has ended, and everything that it started.
+func (s *session) serve(ctx context.Context) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer s.watching.waiting.Wait()
+	if s.opts.configFile != "" {
+		content := s.settingsFile
+		wg.Go(func() { s.watchSettings(ctx, content) })
+	}
+	if s.opts.watch {
+		wg.Go(func() { s.watchModule(ctx) })
+	}
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+	tick := time.NewTicker(judgeEvery)
+	defer tick.Stop()
+	s.awaitLate(ctx)
+	for ctx.Err() == nil {
+		select {
+		case c := <-s.todo:
+			c.done <- c.run(ctx)
+		case <-hangup:
+			s.reload(ctx)
+		case <-s.trials.wake:
+			s.judge(ctx)
+		case <-tick.C:
+			s.judge(ctx)
+		case <-ctx.Done():
+		}
+	}
+}
+
+// do has serve do something, and returns its error. It is begun unless ctx ends
+// before, and goes on though ctx ends.
+func (s *session) do(ctx context.Context, run func(context.Context) error) error {
+	c := command{run, make(chan error, 1)}
+	select {
+	case s.todo <- c:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	select {
+	case err := <-c.done:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// judge looks at the generation on probation. One that is worse is replaced by
+// the one before.
+func (s *session) judge(ctx context.Context) {
+	number, _, ok := s.trials.onTrial()
+	if !ok {
+		return
+	}
+	switch v, reason := s.trials.judge(time.Now()); v {
+	case probation.Passed:
+		gone := s.watching.settle()
+		s.log.Info("probation passed", "controller", s.name, "generation", number, "watches_ended", gone)
+	case probation.Failed:
+		s.takeBack(ctx, reason)
+	default:
+	}
+}
