@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,7 +20,6 @@ func (s *session) ended(out applier.Outcome) {
 	if errors.Is(out.Err, applier.ErrObjectNotFound) {
 		s.api.Forget(out.Key)
 	}
-	s.trials.end(&out)
 	s.logOutcome(out)
 }
 
@@ -32,6 +33,9 @@ func (s *session) logOutcome(out applier.Outcome) {
 	switch {
 	case errors.Is(out.Err, applier.ErrObjectNotFound):
 		level, msg = slog.LevelDebug, "object is gone"
+		if out.Reasons.First.Type == abi.ReasonTriggered { // somebody named it, and may have misspelt it
+			level, msg = slog.LevelInfo, "object is not there"
+		}
 	case errors.Is(out.Err, applier.ErrPaused):
 		msg = "object is paused"
 	case errors.Is(out.Err, applier.ErrDeleting):
@@ -94,7 +98,7 @@ func (s *session) announce() {
 		"memory_limit", byteSize(limits.Memory), "timeout", limits.Timeout, "concurrency", s.module.Concurrency())
 	attrs := append([]any{"kind", s.kind.Name(), "version", s.kind.Version}, scopeAttrs(s.kind)...)
 	s.log.Info("reconciles", append(attrs, "controller", s.name)...)
-	for _, k := range s.plan.related {
+	for _, k := range s.related {
 		what, by := "watches", k.watch.Map
 		if k.owned {
 			what, by = "watches owned", ""
@@ -105,8 +109,22 @@ func (s *session) announce() {
 		}
 		s.log.Info(what, append(attrs, "controller", s.name)...)
 	}
-	for _, right := range s.plan.policy.Describe() {
+	for _, right := range s.policy.Describe() {
 		s.log.Info("module may", "right", right, "controller", s.name)
+	}
+	s.warnSettings()
+}
+
+// warnSettings names the settings that the manifest does not have: most
+// probably they are misspelt. A manifest without settings says nothing of them.
+func (s *session) warnSettings() {
+	values, _ := s.module.Settings()
+	has := s.module.Manifest().Config
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		if _, ok := has[key]; !ok && len(has) > 0 {
+			s.log.Warn("the module's manifest has no such setting", "setting", key,
+				"has", strings.Join(slices.Sorted(maps.Keys(has)), ", "), "controller", s.name)
+		}
 	}
 }
 

@@ -20,7 +20,7 @@ func TestTriggers_LinesSettingsAndASignal(t *testing.T) {
 	f.put(t.Context(), "a", app{image: "i:1"})
 	f.put(t.Context(), "b", app{image: "i:1"})
 	settings := filepath.Join(t.TempDir(), "settings.yaml")
-	writeFile(t, settings, "defaultReplicas: 2")
+	writeFile(t, settings, "defaultReplicas: 2\nreplicas: 2")
 	stdin, lines, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -29,6 +29,7 @@ func TestTriggers_LinesSettingsAndASignal(t *testing.T) {
 		"--trigger-on-stdin", "--trigger-on-signal", "USR1", "--config-file", settings)
 	_ = stdin.Close() // the child has its own
 	f.confirm()
+	c.wantLine("has no such setting", `"setting":"replicas"`)
 	awaitQuiet(t, socket)
 	triggered := func(name string) int { return c.count(`"object":"`+f.ns+"/"+name+`"`, `"reason":"Triggered`) }
 
@@ -40,6 +41,8 @@ func TestTriggers_LinesSettingsAndASignal(t *testing.T) {
 	}
 	_, _ = fmt.Fprintln(lines, "*")
 	until(t, "both are reconciled", func() bool { return triggered("a") == 2 && triggered("b") == 1 })
+	_, _ = fmt.Fprintln(lines, f.ns+"/nobody")
+	c.wantLine("object is not there", f.ns+"/nobody")
 	_ = lines.Close() // ends that trigger alone
 
 	writeFile(t, settings, "defaultReplicas: many")
