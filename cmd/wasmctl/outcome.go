@@ -20,6 +20,7 @@ func (s *session) ended(out applier.Outcome) {
 	if errors.Is(out.Err, applier.ErrObjectNotFound) {
 		s.api.Forget(out.Key)
 	}
+	s.trials.end(&out)
 	s.logOutcome(out)
 }
 
@@ -98,7 +99,7 @@ func (s *session) announce() {
 		"memory_limit", byteSize(limits.Memory), "timeout", limits.Timeout, "concurrency", s.module.Concurrency())
 	attrs := append([]any{"kind", s.kind.Name(), "version", s.kind.Version}, scopeAttrs(s.kind)...)
 	s.log.Info("reconciles", append(attrs, "controller", s.name)...)
-	for _, k := range s.related {
+	for _, k := range s.plan.related {
 		what, by := "watches", k.watch.Map
 		if k.owned {
 			what, by = "watches owned", ""
@@ -109,7 +110,7 @@ func (s *session) announce() {
 		}
 		s.log.Info(what, append(attrs, "controller", s.name)...)
 	}
-	for _, right := range s.policy.Describe() {
+	for _, right := range s.plan.policy.Describe() {
 		s.log.Info("module may", "right", right, "controller", s.name)
 	}
 	s.warnSettings()
