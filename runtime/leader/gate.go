@@ -1,11 +1,8 @@
 package leader
 
 import (
-	"context"
 	"sync"
 	"time"
-
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
 // Gate says whether this replica may write. It opens once, when the lease is
@@ -82,36 +79,4 @@ func (g *Gate) close(reason error) {
 		g.timer.Stop()
 	}
 	close(g.done)
-}
-
-// lock tells the gate of each write of the lease.
-type lock struct {
-	resourcelock.Interface
-
-	gate *Gate
-}
-
-// Create implements resourcelock.Interface.
-func (l *lock) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
-	sent := time.Now()
-	err := l.Interface.Create(ctx, r)
-	if err == nil {
-		l.gate.renewed(sent)
-	}
-	return err
-}
-
-// Update implements resourcelock.Interface. A record without a holder gives the
-// lease up: from the moment it is sent another replica may write, so this one
-// must have stopped. (client-go calls OnStoppedLeading only afterwards.)
-func (l *lock) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
-	if r.HolderIdentity == "" {
-		l.gate.close(ErrLost) // in an orderly stop it is closed already
-	}
-	sent := time.Now()
-	err := l.Interface.Update(ctx, r)
-	if err == nil && r.HolderIdentity == l.Identity() {
-		l.gate.renewed(sent)
-	}
-	return err
 }

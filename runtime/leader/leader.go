@@ -94,7 +94,7 @@ func New(cfg Config) (*Elector, error) {
 		LeaseDuration: cfg.LeaseDuration, RenewDeadline: cfg.RenewDeadline, RetryPeriod: cfg.RetryPeriod,
 		// The lease is given up in Run's order: see lock.Update.
 		ReleaseOnCancel: true,
-		Lock: &lock{gate: e.gate, Interface: &resourcelock.LeaseLock{
+		Lock: &lock{gate: e.gate, log: cfg.Logger, failed: map[string]string{}, Interface: &resourcelock.LeaseLock{
 			LeaseMeta:  metav1.ObjectMeta{Namespace: cfg.Namespace, Name: cfg.Name},
 			Client:     client.CoordinationV1(),
 			LockConfig: resourcelock.ResourceLockConfig{Identity: cfg.Identity},

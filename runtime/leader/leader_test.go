@@ -1,11 +1,16 @@
 package leader_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"io"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -27,8 +32,13 @@ type replica struct {
 // machine, and is asked for often.
 func start(t *testing.T, rc *rest.Config, ns, id string, lease time.Duration) *replica {
 	t.Helper()
+	return startLogged(t, rc, ns, id, lease, nil)
+}
+
+func startLogged(t *testing.T, rc *rest.Config, ns, id string, lease time.Duration, log *slog.Logger) *replica {
+	t.Helper()
 	e, err := leader.New(leader.Config{
-		RESTConfig: rc, Namespace: ns, Name: "test", Identity: id,
+		RESTConfig: rc, Namespace: ns, Name: "test", Identity: id, Logger: log,
 		LeaseDuration: lease, RenewDeadline: lease * 2 / 3, RetryPeriod: 100 * time.Millisecond,
 	})
 	if err != nil {
@@ -135,5 +145,55 @@ func TestElector_StolenLeaseIsLost(t *testing.T) {
 	}
 	if err := <-r.ended; !errors.Is(err, leader.ErrLost) || !errors.Is(r.Gate().Err(), leader.ErrLost) {
 		t.Errorf("ended with %v, gate %v, want ErrLost", err, r.Gate().Err())
+	}
+}
+
+// A replica that must not touch the lease would stand by for ever, and nobody
+// would know why: it says so, once.
+func TestElector_MissingRightsAreSaid(t *testing.T) {
+	cluster := devclustertest.Shared(t)
+	ns := devclustertest.Namespace(t, cluster)
+	r, w := io.Pipe()
+	lines := make(chan string, 100)
+	go func() {
+		for s := bufio.NewScanner(r); s.Scan(); {
+			lines <- s.Text()
+		}
+	}()
+	limited := devclustertest.Limited(t, cluster, ns, rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get"}})
+	first := startLogged(t, limited, ns, "first", time.Minute, slog.New(slog.NewTextHandler(w, nil)))
+	said := waitLine(t, lines)
+	for _, part := range []string{"level=WARN", "the lease cannot be created", "forbidden", ns + "/test", "give this user get, create and update"} {
+		if !strings.Contains(said, part) {
+			t.Errorf("%s: does not say %q", said, part)
+		}
+	}
+	// Another one creates it, and gives it up; then this one cannot write it.
+	second := start(t, cluster.RESTConfig(), ns, "second", time.Minute)
+	second.wait(t, "second", second.Gate().Open())
+	second.stop()
+	<-second.ended
+	for said = waitLine(t, lines); !strings.Contains(said, "the lease cannot be written"); said = waitLine(t, lines) {
+		if strings.Contains(said, "the lease cannot be created") {
+			t.Errorf("said twice: %s", said)
+		}
+	}
+	if isOpen(first) {
+		t.Error("first leads without rights")
+	}
+	first.stop()
+	if err := <-first.ended; err != nil {
+		t.Error(err)
+	}
+}
+
+func waitLine(t *testing.T, lines <-chan string) string {
+	t.Helper()
+	select {
+	case line := <-lines:
+		return line
+	case <-time.After(time.Minute):
+		t.Fatal("nothing is said within a minute")
+		return ""
 	}
 }
