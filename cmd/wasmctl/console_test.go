@@ -108,7 +108,13 @@ func TestQuietLibraries_NoBodies(t *testing.T) {
 			t.Errorf("V(%d) enabled: %v, want %v", v, got, want)
 		}
 	}
-	if d := (&demoted{newConsole(&bytes.Buffer{}, slog.LevelInfo)}); d.Enabled(ctx, slog.LevelError) {
+	var out bytes.Buffer
+	quiet := &demoted{newConsole(&out, slog.LevelInfo)}
+	if quiet.Enabled(ctx, slog.LevelError) {
 		t.Error("logged without -v")
+	}
+	// klog hands errors over without asking.
+	if err := quiet.Handle(ctx, slog.NewRecord(time.Now(), slog.LevelError, "an error", 0)); err != nil || out.Len() > 0 {
+		t.Errorf("logged without -v: %s (%v)", &out, err)
 	}
 }

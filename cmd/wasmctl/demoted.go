@@ -14,7 +14,12 @@ func (d *demoted) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= slog.LevelDebug && d.next.Enabled(ctx, slog.LevelDebug)
 }
 
+// Handle implements slog.Handler. It asks again: klog hands errors over whether
+// or not they are wanted.
 func (d *demoted) Handle(ctx context.Context, r slog.Record) error {
+	if !d.next.Enabled(ctx, slog.LevelDebug) {
+		return nil
+	}
 	r.Level = slog.LevelDebug
 	return d.next.Handle(ctx, r)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 
 	"github.com/wasmctl/wasmctl/runtime/leader"
@@ -65,6 +66,9 @@ func (o *leaderOptions) elector(rc *rest.Config, controller string, log *slog.Lo
 	name := o.name
 	if name == "" {
 		name = "wasmctl-" + controller
+	}
+	if bad := validation.IsDNS1123Subdomain(name); len(bad) > 0 {
+		return nil, fmt.Errorf("--leader-elect: no Lease can have the name %q: %s; give it another one with --leader-elect-resource-name", name, bad[0])
 	}
 	return leader.New(leader.Config{
 		RESTConfig: rc, Namespace: o.leaseNamespace(), Name: name, Identity: host + "_" + string(uuid.NewUUID()),
