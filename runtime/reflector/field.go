@@ -140,7 +140,7 @@ func (c cursor) find(key string) []byte {
 		case string(k) == key:
 			return c.value()
 		}
-		c.skip(1)
+		c.skip()
 	}
 	return nil
 }
@@ -193,7 +193,7 @@ func (c *cursor) str() []byte {
 	case h >= 0xd9 && h <= 0xdb:
 		n = c.number(1 << (h - 0xd9))
 	default:
-		c.skip(1)
+		c.skip()
 		return nil
 	}
 	s := c.b[:n]
@@ -204,13 +204,13 @@ func (c *cursor) str() []byte {
 // value passes over one value and returns it, as a view.
 func (c *cursor) value() []byte {
 	from := c.b
-	c.skip(1)
+	c.skip()
 	return from[:len(from)-len(c.b)]
 }
 
-// skip passes over n values.
-func (c *cursor) skip(n int) {
-	for ; n > 0; n-- {
+// skip passes over one value.
+func (c *cursor) skip() {
+	for n := 1; n > 0; n-- {
 		switch h := c.b[0]; {
 		case h&0xe0 == 0xa0, h >= 0xd9 && h <= 0xdb:
 			c.str()

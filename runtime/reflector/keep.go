@@ -26,7 +26,7 @@ func (p *packer) keep(b []byte, opts Options) []byte {
 	for range c.mapLen() {
 		from := c.b
 		key := c.str()
-		c.skip(1)
+		c.skip()
 		own := !typed || given[string(key)] == ""
 		if own && (!opts.Metadata || isMetadata(string(key))) {
 			entries = append(entries, entry{key, from[:len(from)-len(c.b)]})

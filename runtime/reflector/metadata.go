@@ -189,9 +189,13 @@ func integer(b []byte) (int64, error) {
 }
 
 // What a value is, by its first byte. An absent one is nil.
-func isNil(b []byte) bool   { return len(b) == 0 || b[0] == 0xc0 }
-func isMap(b []byte) bool   { return len(b) > 0 && (b[0]&0xf0 == 0x80 || b[0] == 0xde || b[0] == 0xdf) }
+
+func isNil(b []byte) bool { return len(b) == 0 || b[0] == 0xc0 }
+
+func isMap(b []byte) bool { return len(b) > 0 && (b[0]&0xf0 == 0x80 || b[0] == 0xde || b[0] == 0xdf) }
+
 func isArray(b []byte) bool { return len(b) > 0 && (b[0]&0xf0 == 0x90 || b[0] == 0xdc || b[0] == 0xdd) }
+
 func isString(b []byte) bool {
 	return len(b) > 0 && (b[0]&0xe0 == 0xa0 || b[0] >= 0xd9 && b[0] <= 0xdb)
 }

@@ -110,10 +110,6 @@ func fieldsOf(o *reflector.Object) fields {
 
 // modelFields reads the same of the decoded object, in the simplest way.
 func modelFields(content map[string]any) fields {
-	js, err := json.Marshal(content["metadata"])
-	if err != nil {
-		panic(err)
-	}
 	var meta struct {
 		Name, Namespace, UID, ResourceVersion string
 		Generation                            int64
@@ -125,7 +121,8 @@ func modelFields(content map[string]any) fields {
 	for _, key := range []string{"name", "namespace", "uid", "resourceVersion", "generation", "deletionTimestamp", "labels"} {
 		exact[key] = m[key]
 	}
-	if js, err = json.Marshal(exact); err == nil {
+	js, err := json.Marshal(exact)
+	if err == nil {
 		err = json.Unmarshal(js, &meta)
 	}
 	if err != nil {

@@ -86,10 +86,10 @@ func (s *stream) isExpired() bool {
 // packed returns the event with its object packed; false where that cannot be
 // done.
 func (s *stream) packed(ev watch.Event) (watch.Event, bool) {
-	switch ev.Type {
-	case watch.Error:
+	if ev.Type == watch.Error {
 		return ev, true
-	case watch.Bookmark:
+	}
+	if ev.Type == watch.Bookmark {
 		ev.Object = bookmarkOf(ev.Object)
 		return ev, true
 	}
