@@ -73,7 +73,8 @@ type Config struct {
 	// Shares lets modules take turns on the processors; nil leaves that to Go's
 	// scheduler.
 	Shares *Shares
-	// slice is the fuel that a guest gets at a time. Zero means sliceFuel.
+	// slice is the fuel that a guest gets at a time. Zero means what takes about
+	// sliceTime.
 	slice int64
 
 	// Now, Mono and Random are the clocks and the randomness that a guest sees,
@@ -147,9 +148,6 @@ func (c Config) withDefaults() Config {
 	}
 	if c.CPU == "" {
 		c.CPU = defaultCPU
-	}
-	if c.slice == 0 {
-		c.slice = sliceFuel
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

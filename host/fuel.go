@@ -13,11 +13,6 @@ import (
 	"github.com/wasmctl/wasmctl/host/meter"
 )
 
-// sliceFuel is the fuel that a guest gets at a time: 0.1 to 0.5 ms of work. It
-// bounds how long a guest that spins holds up the garbage collector, the other
-// guests and its own end.
-const sliceFuel = 2_000_000
-
 var (
 	// ErrFuel is matched by the error of a call that used more than Limits.Fuel.
 	ErrFuel = errors.New("ran out of fuel")
@@ -42,11 +37,13 @@ type tank struct {
 	// always in others.
 	fuel, stack api.MutableGlobal
 	maxStack    int64
-	slice       int64 // fuel that is granted at a time
 	limit       int64 // fuel of one call; 0 is not bounded
 	granted     int64 // fuel in this call
+	slices      int   // that it was granted in
 	paid        int64 // what of this call Config.FuelRate has counted
 	turn        bool  // whether the instance has a turn of Config.Shares
+	pace        pace
+	since       time.Time // when the slice began
 }
 
 func (t *tank) bind(mod api.Module) {
@@ -71,17 +68,19 @@ func (t *tank) left() int64 {
 }
 
 // begin starts an entry call with a slice.
-func (t *tank) begin(limit int64) {
-	t.limit, t.granted, t.paid = limit, 0, 0
+func (t *tank) begin(limit int64, now time.Time) {
+	t.limit, t.granted, t.slices, t.paid = limit, 0, 0, 0
 	if t.fuel != nil {
 		t.fuel.Set(0)
-		t.grant()
+		t.grant(now)
 	}
 }
 
 // grant fills the tank for one more slice, within the limit.
-func (t *tank) grant() {
-	to := max(t.granted, t.spent()) + t.slice
+func (t *tank) grant(now time.Time) {
+	t.slices++
+	t.since = now
+	to := max(t.granted, t.spent()) + t.pace.slice
 	if t.limit > 0 {
 		to = min(to, t.limit)
 	}
@@ -119,14 +118,21 @@ func (in *instance) nextSlice() error {
 	if used := t.spent(); t.limit > 0 && used > t.limit {
 		return &fuelError{used, t.limit}
 	}
-	if !time.Now().Before(in.run.deadline) { // the timer may be late
+	now := time.Now()
+	if !now.Before(in.run.deadline) { // the timer may be late
 		in.interrupt.fire(byDeadline)
 	}
-	first := t.granted == 0 // nobody waits for that
-	if !first && (!in.pay() || !in.takeTurn()) || in.interrupt.Err() != nil {
+	if t.slices > 0 {
+		t.pace.learn(now.Sub(t.since))
+		if !in.pay() || !in.takeTurn() {
+			return errInterrupted
+		}
+		now = time.Now()
+	}
+	if in.interrupt.Err() != nil {
 		return errInterrupted
 	}
-	t.grant()
+	t.grant(now)
 	return nil
 }
 
@@ -158,7 +164,7 @@ func (in *instance) pay() bool {
 // reports false where the call is over before.
 func (in *instance) takeTurn() bool {
 	shares := in.gen.cfg.Shares
-	if shares == nil {
+	if shares == nil || in.tank.slices < freeSlices {
 		runtime.Gosched() // wazero's code cannot be preempted
 		return true
 	}

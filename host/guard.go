@@ -82,7 +82,7 @@ func (in *instance) guarded(ctx context.Context, e entry, f func() error) error 
 	if ctx.Done() != nil {
 		stop = context.AfterFunc(ctx, in.cancel)
 	}
-	in.tank.begin(in.gen.limits.Fuel)
+	in.tank.begin(in.gen.limits.Fuel, now)
 	err := errInterrupted
 	if in.pay() {
 		err = f()

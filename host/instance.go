@@ -97,7 +97,7 @@ func (g *generation) newInstance(ctx context.Context, s *settings) (*instance, e
 func (g *generation) instantiate(ctx context.Context) (*instance, error) {
 	in := &instance{gen: g}
 	in.interrupt = interrupt{in: in, done: make(chan struct{})}
-	in.tank.maxStack, in.tank.slice = g.code.maxStack, g.cfg.slice
+	in.tank.maxStack, in.tank.pace = g.code.maxStack, newPace(g.cfg.slice)
 	in.linear.limit, in.linear.budget = uint64(g.limits.Memory), g.cfg.Budget
 	if err := in.linear.reserve(g.code.startSize); err != nil {
 		return nil, err

@@ -6,7 +6,7 @@ import (
 )
 
 // Shares lets the modules that have it take turns on the processors. A call
-// that ends within its first slice of fuel never waits. Longer ones run on as
+// that ends within its first slices of fuel, about 1 ms, never waits. Longer ones run on as
 // many processors as there are shares, and when more want to, each module gets
 // a slice in turn, however many of its instances want to run. It needs CPUFuel.
 // All methods are safe for concurrent use.

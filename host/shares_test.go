@@ -158,7 +158,7 @@ func TestShares_OperationsHoldNoTurn(t *testing.T) {
 	})
 }
 
-// A call that ends within its first slice waits for nobody.
+// A call that ends within its first slices waits for nobody.
 func TestShares_ShortCallsDoNotWait(t *testing.T) {
 	s := NewShares(1)
 	if !s.take(&shared{}, false, nil) {
