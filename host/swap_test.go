@@ -465,3 +465,37 @@ func TestPromote_Hammer(t *testing.T) {
 		t.Errorf("left: %+v", open)
 	}
 }
+
+// The time to drain, in virtual time with a real guest that sleeps for an hour:
+// it is told at once, interrupted when its time is over, and not before.
+func TestPromote_DrainsInVirtualTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := load(t, wasm.WASI, Config{Limits: Limits{Timeout: 2 * time.Hour}, KeepFor: -1})
+		g, release, err := m.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		var ended time.Duration
+		go func() {
+			defer release()
+			_, err := g.Reconcile(t.Context(), request(6))
+			var res *abi.ResultError
+			if !errors.As(err, &res) || res.Reason != "ModuleSwapped" {
+				t.Error(err)
+			}
+			ended = time.Since(start)
+		}()
+		time.Sleep(time.Second)
+		swap(t, m, variant(wasm.WASI, 2))
+		time.Sleep(DefaultDrainTimeout - 1)
+		synctest.Wait()
+		wantStates(t, m, "1 draining", "2 live")
+		time.Sleep(1)
+		synctest.Wait()
+		wantStates(t, m, "2 live")
+		if want := time.Second + DefaultDrainTimeout; ended != want {
+			t.Errorf("ended after %v, want %v", ended, want)
+		}
+	})
+}

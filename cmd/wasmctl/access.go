@@ -13,9 +13,9 @@ import (
 
 // checkAccess asks the API server whether the watches are allowed, so that a
 // missing right is said at once, with the rule that would give it.
-func (s *session) checkAccess(ctx context.Context, p *plan) error {
+func (s *session) checkAccess(ctx context.Context, watches []watched) error {
 	var kinds []kubeapi.WatchedKind
-	for _, k := range s.watchedKinds(p) {
+	for _, k := range watches {
 		if !k.watch.Optional { // else its watch says for itself that it is denied
 			kinds = append(kinds, kubeapi.WatchedKind{Kind: k.Kind, Namespaces: k.watch.Namespaces})
 		}
@@ -54,8 +54,8 @@ func missingError(missing []kubeapi.MissingRight) error {
 // checkSelectors asks the API server for one object of each selected watch, so
 // that a selector that it does not take is said at once: a field selector is
 // checked by nobody else, and its watch would fail for ever.
-func (s *session) checkSelectors(ctx context.Context, p *plan) error {
-	for _, k := range s.watchedKinds(p) {
+func (s *session) checkSelectors(ctx context.Context, watches []watched) error {
+	for _, k := range watches {
 		if k.watch.LabelSelector == "" && k.watch.FieldSelector == "" {
 			continue
 		}

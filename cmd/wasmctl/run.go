@@ -94,10 +94,10 @@ func (p *process) runModule(ctx context.Context, wasm []byte, force <-chan struc
 	if err := s.load(ctx, wasm); err != nil {
 		return err
 	}
-	if err := s.checkAccess(ctx, s.plan); err != nil {
+	if err := s.checkAccess(ctx, s.watchedKinds(s.plan)); err != nil {
 		return err
 	}
-	if err := s.checkSelectors(ctx, s.plan); err != nil {
+	if err := s.checkSelectors(ctx, s.watchedKinds(s.plan)); err != nil {
 		return err
 	}
 	s.announce()

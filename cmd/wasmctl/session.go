@@ -10,6 +10,7 @@ import (
 	"github.com/wasmctl/wasmctl/host/kubeapi"
 	"github.com/wasmctl/wasmctl/runtime/applier"
 	"github.com/wasmctl/wasmctl/runtime/controller"
+	"github.com/wasmctl/wasmctl/runtime/probation"
 )
 
 // session is one module as a controller: it joins host and runtime. Its steps
@@ -36,6 +37,7 @@ type session struct {
 	trials   *trials         // how the generations do
 	todo     chan command    // what serve is to do
 
+	probation probation.Config   // of modules that are swapped in; without Time there is none; serve's own
 	overrides map[string]*string // settings of wasmctl config set, nil unsets; serve's own
 
 	controller *controller.Controller
@@ -66,6 +68,7 @@ func (s *session) load(ctx context.Context, wasm []byte) error {
 	s.runs = newRuns(s.module)
 	s.runs.use(s.module.Generation(), s.api)
 	s.guests, s.trials, s.todo = s.runs, newTrials(s.module), make(chan command)
+	s.probation.Time = o.probation
 	s.runs.onRun, s.moduleSum = s.trials.begin, sha256.Sum256(wasm)
 	return nil
 }

@@ -52,7 +52,7 @@ func (s *session) swap(ctx context.Context, wasm []byte, force bool, why string)
 		prepare: func(ctx context.Context, connect connectFunc) (*host.Candidate, error) {
 			return s.module.Prepare(ctx, wasm, connect)
 		},
-		why: why, probation: s.opts.probation > 0,
+		why: why, probation: s.probation.Time > 0,
 	})
 	if err != nil && !errors.Is(err, host.ErrSameModule) && ctx.Err() == nil {
 		s.trials.refused(digest, err)
@@ -94,7 +94,7 @@ func (s *session) change(ctx context.Context, ch change) (uint64, error) {
 	}
 	var cfg *probation.Config
 	if ch.probation {
-		cfg = &probation.Config{Time: s.opts.probation}
+		cfg = &s.probation
 	}
 	s.trials.promoted(c, cfg)
 	if _, proven, ok := s.trials.onTrial(); ok {
@@ -155,10 +155,26 @@ func (s *session) accept(ctx context.Context, m *abi.Manifest) (*plan, error) {
 		return nil, fmt.Errorf("the module wants more rights than the one that was started has; start wasmctl with --allow-more-rights to let it: %s",
 			strings.Join(more, "; "))
 	}
-	if err := s.checkAccess(ctx, next); err != nil {
+	added := s.addedBy(next)
+	if err := s.checkAccess(ctx, added); err != nil {
 		return nil, err
 	}
-	return next, s.checkSelectors(ctx, next)
+	return next, s.checkSelectors(ctx, added)
+}
+
+// addedBy returns the kinds of a plan that the live generation does not watch in
+// the same way.
+func (s *session) addedBy(next *plan) (added []watched) {
+	known := map[string]bool{}
+	for _, k := range s.plan.related {
+		known[k.id()] = true
+	}
+	for _, k := range next.related {
+		if !known[k.id()] {
+			added = append(added, k)
+		}
+	}
+	return added
 }
 
 // differences lists what a controller has from its first module for good.

@@ -180,6 +180,20 @@ func TestJudge_StalledRunsFail(t *testing.T) {
 	}
 }
 
+// A run that began in time is waited for; one that began later is not.
+func TestJudge_WaitsForRunsThatBeganInTime(t *testing.T) {
+	trial := New(Config{Stall: time.Hour}, good(100), start)
+	trial.Begin(key(1), start.Add(DefaultTime-1))
+	trial.Begin(key(2), start.Add(DefaultTime))
+	if v, _ := trial.Judge(start.Add(2 * DefaultTime)); v != Pending {
+		t.Errorf("with a run of its time: %s", v)
+	}
+	trial.End(Run{Key: key(1)})
+	if v, _ := trial.Judge(start.Add(2 * DefaultTime)); v != Passed {
+		t.Errorf("with a later run only: %s", v)
+	}
+}
+
 // The window against a dumb model: the last runs, counted anew.
 func TestWindow_CountsTheLastRuns(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))

@@ -34,7 +34,8 @@ const (
 // Config says for how long, and how much worse a module may be. The zero value
 // is the defaults.
 type Config struct {
-	// Time is how long a generation is on probation.
+	// Time is how long a generation is on probation: the runs that begin in this
+	// time count, and are waited for.
 	Time time.Duration
 	// Errors and Crashes are the shares of runs, 0 to 1, that may fail beyond those
 	// of the generation before.
@@ -165,10 +166,21 @@ func (t *Trial) Judge(now time.Time) (v Verdict, reason string) {
 			return Failed, reason
 		}
 	}
-	if now.Sub(t.began) >= t.cfg.Time {
-		return Passed, ""
+	if end := t.began.Add(t.cfg.Time); now.Before(end) || t.runsFrom(end) {
+		return Pending, ""
 	}
-	return Pending, ""
+	return Passed, ""
+}
+
+// runsFrom reports whether a run goes on that began before a time: how it ends
+// counts too.
+func (t *Trial) runsFrom(before time.Time) bool {
+	for _, begun := range t.running {
+		if begun.Before(before) {
+			return true
+		}
+	}
+	return false
 }
 
 // enough reports whether so many objects are worse that chance is no excuse.

@@ -104,3 +104,8 @@ var Tables []byte
 //
 //go:embed work.wasm
 var Work []byte
+
+// Worse is as bad as a byte of its data says.
+//
+//go:embed worse.wasm
+var Worse []byte

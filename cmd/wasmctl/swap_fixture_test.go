@@ -1,0 +1,349 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/devcluster"
+	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
+	"github.com/wasmctl/wasmctl/runtime/admin"
+	"github.com/wasmctl/wasmctl/runtime/applier"
+	"github.com/wasmctl/wasmctl/runtime/probation"
+	"github.com/wasmctl/wasmctl/testdata/wasm"
+)
+
+// Modes of the guest worse.wasm.
+const (
+	modeGood = byte(iota)
+	modeTraps
+	modeTrapsOnTenth
+	modeSpins
+	modeLeaks
+	modeConflicts
+)
+
+// worse is the guest worse.wasm in a mode, with a digest of its own for each n.
+func worse(mode byte, n int) []byte {
+	at := bytes.Index(wasm.Worse, []byte("mode:"))
+	out := bytes.Clone(wasm.Worse)
+	out[at+len("mode:")] = mode
+	return numbered(out, n)
+}
+
+// numbered is a module with one more custom section, and so another digest.
+func numbered(module []byte, n int) []byte {
+	payload := fmt.Appendf([]byte{1, 'n'}, "%d", n)
+	return append(append(bytes.Clone(module), 0, byte(len(payload))), payload...)
+}
+
+// swapping is a session in this process, on objects of a kind of its own, so
+// that what the API server counts of that kind is its alone.
+type swapping struct {
+	t        *testing.T
+	cluster  *devcluster.Cluster
+	group    string
+	ns       string
+	client   dynamic.Interface
+	objects  dynamic.ResourceInterface
+	session  *session
+	observer *observer
+}
+
+// swapOptions are those of the tests: a short probation, and a short timeout for
+// guests that do not return.
+func swapOptions() *runOptions {
+	return &runOptions{
+		socket: "none", concurrency: 4, timeout: 2 * time.Second, memoryBytes: 256 << 10, drain: time.Minute, probation: 300 * time.Millisecond,
+	}
+}
+
+// newSwapping runs a session with a module until the test ends.
+func newSwapping(t *testing.T, module []byte, opts *runOptions) *swapping {
+	t.Helper()
+	cluster := devclustertest.Shared(t)
+	w := &swapping{t: t, cluster: cluster, ns: devclustertest.Namespace(t, cluster)}
+	w.group = w.ns + ".wasmctl.dev"
+	devclustertest.Apply(t, cluster, []byte(strings.ReplaceAll(`
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: swaps.GROUP}
+spec:
+  group: GROUP
+  scope: Namespaced
+  names: {plural: swaps, singular: swap, kind: Swap}
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
+`, "GROUP", w.group)))
+	var err error
+	if w.client, err = dynamic.NewForConfig(cluster.RESTConfig()); err != nil {
+		t.Fatal(err)
+	}
+	w.objects = w.client.Resource(schema.GroupVersionResource{Group: w.group, Version: "v1", Resource: "swaps"}).Namespace(w.ns)
+	opts.module, opts.forKind, opts.namespaces, opts.kubeconfig = "worse.wasm", "swaps."+w.group, []string{w.ns}, cluster.Kubeconfig()
+	w.run(module, opts)
+	return w
+}
+
+func (w *swapping) run(module []byte, opts *runOptions) {
+	w.t.Helper()
+	log := slog.New(quiet{slog.NewTextHandler(w.t.Output(), nil)})
+	p := &process{opts: opts, log: log}
+	ctx, stop := context.WithCancel(w.t.Context())
+	if err := p.connect(ctx); err != nil {
+		w.t.Fatal(err)
+	}
+	w.session = &session{process: p, opts: opts, log: log}
+	p.sessions = append(p.sessions, w.session)
+	if err := w.session.load(ctx, module); err != nil {
+		w.t.Fatal(err)
+	}
+	w.observer = newObserver(w.session.guests)
+	w.session.guests = w.observer
+	ended := make(chan error, 1)
+	go func() { ended <- p.run(ctx, nil) }()
+	w.t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			w.t.Error(err)
+		}
+		if err := p.close(); err != nil {
+			w.t.Error(err)
+		}
+	})
+}
+
+// swap swaps bytes in.
+func (w *swapping) swap(module []byte) (uint64, error) {
+	var number uint64
+	err := w.session.do(w.t.Context(), func(ctx context.Context) (err error) {
+		number, err = w.session.swap(ctx, module, false, "test")
+		return err
+	})
+	return number, err
+}
+
+// onProbation sets how long the next modules are on probation. That they are slow
+// is no reason here: the machine may be.
+func (w *swapping) onProbation(d time.Duration) {
+	w.t.Helper()
+	err := w.session.do(w.t.Context(), func(context.Context) error {
+		w.session.probation = probation.Config{Time: d, Slowdown: 1e6, Stall: time.Hour}
+		return nil
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// mustSwap swaps bytes in that are not refused.
+func (w *swapping) mustSwap(module []byte) uint64 {
+	w.t.Helper()
+	number, err := w.swap(module)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return number
+}
+
+// verdict waits until a generation is not on probation any more.
+func (w *swapping) verdict(number uint64) admin.Generation {
+	w.t.Helper()
+	var found admin.Generation
+	until(w.t, fmt.Sprintf("generation %d has its verdict", number), func() bool {
+		for _, g := range w.session.trials.generations() {
+			if g.Number == number {
+				found = g
+			}
+		}
+		return found.State != "probation"
+	})
+	return found
+}
+
+// put creates or changes an object; the text of its spec ends with the number of
+// the object.
+func (w *swapping) put(ctx context.Context, i, revision int) error {
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": w.group + "/v1", "kind": "Swap", "metadata": map[string]any{"name": objectName(i)},
+		"spec": map[string]any{"text": fmt.Sprintf("%d-%d", revision, i)},
+	}}
+	w.observer.sent(abi.Key{Namespace: w.ns, Name: objectName(i)}, revision)
+	_, err := w.objects.Apply(ctx, objectName(i), u, metav1.ApplyOptions{FieldManager: "test", Force: true})
+	return err
+}
+
+func objectName(i int) string { return fmt.Sprintf("o%d", i) }
+
+// requests returns how many requests of a verb the API server has had for the
+// kind.
+func (w *swapping) requests(verb string) (n int) {
+	w.t.Helper()
+	client, err := kubernetes.NewForConfig(w.cluster.RESTConfig())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	text, err := client.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(w.t.Context())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "apiserver_request_total{") && strings.Contains(line, `group="`+w.group+`"`) && strings.Contains(line, `verb="`+verb+`"`) {
+			var v float64
+			if _, err := fmt.Sscan(line[strings.LastIndex(line, " ")+1:], &v); err != nil {
+				w.t.Fatal(err)
+			}
+			n += int(v)
+		}
+	}
+	return n
+}
+
+// quiet drops the lines of single runs.
+type quiet struct{ slog.Handler }
+
+func (q quiet) Handle(ctx context.Context, r slog.Record) error {
+	if strings.HasPrefix(r.Message, "reconcile") {
+		return nil
+	}
+	return q.Handler.Handle(ctx, r)
+}
+
+func (q quiet) WithAttrs(attrs []slog.Attr) slog.Handler { return quiet{q.Handler.WithAttrs(attrs)} }
+
+// observer is a module that passes everything on and notes each run: that no key
+// runs twice at once, which state of each object has been reconciled, and how
+// long that took.
+type observer struct {
+	applier.Module
+
+	mu      sync.Mutex
+	busy    map[abi.Key]uint64           // generation; guarded by mu
+	faults  []string                     // guarded by mu
+	event   map[abi.Key]int              // the revision of the last run for an event alone; guarded by mu
+	done    map[abi.Key]int              // the newest revision that was reconciled; guarded by mu
+	sentAt  map[abi.Key]map[int]sentTime // guarded by mu
+	related map[string]string            // the last object that ran for a related resource; guarded by mu
+	latency []sample                     // guarded by mu
+	runs    int                          // guarded by mu
+}
+
+type sentTime struct {
+	at   time.Time
+	seen bool
+}
+
+// sample is how long after its request a revision was reconciled.
+type sample struct {
+	sent time.Time
+	took time.Duration
+}
+
+func newObserver(m applier.Module) *observer {
+	return &observer{Module: m, busy: map[abi.Key]uint64{}, event: map[abi.Key]int{}, related: map[string]string{}, done: map[abi.Key]int{}, sentAt: map[abi.Key]map[int]sentTime{}}
+}
+
+func (o *observer) Acquire(ctx context.Context) (abi.Guest, func(), error) {
+	g, release, err := o.Module.Acquire(ctx)
+	return &observed{g, o}, release, err
+}
+
+type observed struct {
+	abi.Guest
+	o *observer
+}
+
+func (g *observed) Reconcile(ctx context.Context, req *abi.Request) (abi.Result, error) {
+	revision := revisionOf(req.Object)
+	g.o.begin(req, g.Generation(), revision)
+	res, err := g.Guest.Reconcile(ctx, req)
+	g.o.end(req.Key, revision, err == nil && res.Error == nil)
+	return res, err
+}
+
+func revisionOf(object []byte) int {
+	m, err := abi.DecodeObject(object)
+	if err != nil {
+		return -1
+	}
+	text, _, _ := unstructured.NestedString(m, "spec", "text")
+	revision := -1
+	_, _ = fmt.Sscanf(text, "%d-", &revision) // else -1
+	return revision
+}
+
+func (o *observer) sent(key abi.Key, revision int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.sentAt[key] == nil {
+		o.sentAt[key] = map[int]sentTime{}
+	}
+	o.sentAt[key][revision] = sentTime{at: time.Now()}
+}
+
+func (o *observer) begin(req *abi.Request, generation uint64, revision int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	key := req.Key
+	if other, ok := o.busy[key]; ok {
+		o.faults = append(o.faults, fmt.Sprintf("%s runs in generation %d and in %d at once", key, other, generation))
+	}
+	if req.Reason.Type == abi.ReasonObjectUpdated && len(req.More) == 0 && req.Attempt == 1 {
+		if o.event[key] == revision {
+			o.faults = append(o.faults, fmt.Sprintf("%s: the event of revision %d led to two runs", key, revision))
+		}
+		o.event[key] = revision
+	}
+	for _, r := range append([]abi.Reason{req.Reason}, req.More...) {
+		if r.Type == abi.ReasonRelated {
+			o.related[strings.Split(r.Resource, ".")[0]] = key.Name
+		}
+	}
+	o.busy[key] = generation
+	o.runs++
+	if s, ok := o.sentAt[key][revision]; ok && !s.seen {
+		o.latency = append(o.latency, sample{s.at, time.Since(s.at)})
+		o.sentAt[key][revision] = sentTime{s.at, true}
+	}
+}
+
+func (o *observer) end(key abi.Key, revision int, good bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.busy, key)
+	if !good {
+		return
+	}
+	if revision < o.done[key] {
+		o.faults = append(o.faults, fmt.Sprintf("%s went back from revision %d to %d", key, o.done[key], revision))
+	}
+	o.done[key] = max(o.done[key], revision)
+}
+
+// behind counts the objects whose last revision was not reconciled.
+func (o *observer) behind() (n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for key, revisions := range o.sentAt {
+		last := 0
+		for r := range revisions {
+			last = max(last, r)
+		}
+		if o.done[key] != last {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/testdata/wasm"
+)
+
+// TestSwap_NothingIsLostDoubledOrListed: while objects change all the time, the
+// module is swapped again and again, every fifth time for one that is bad, each
+// in another way. Each bad one is refused or taken back by itself; the last
+// state of each object is reconciled; no object runs twice at once or goes back
+// to an older state (rules 1, 2 and 12); nothing is listed or watched anew (rule
+// 15). WASMCTL_SWAPS=100 is the long form, with 10,000 events.
+func TestSwap_NothingIsLostDoubledOrListed(t *testing.T) {
+	swaps, objects := 25, 50
+	if s := os.Getenv("WASMCTL_SWAPS"); s != "" {
+		swaps, _ = strconv.Atoi(s)
+	}
+	w := newSwapping(t, worse(modeGood, 0), swapOptions())
+	for i := range objects {
+		if err := w.put(t.Context(), i, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	until(t, "all objects are reconciled once", func() bool { return w.observer.behind() == 0 })
+	lists, watches := w.requests("LIST"), w.requests("WATCH")
+	events, stop := w.load(objects, swaps*100)
+	memory := resident()
+	during := w.swapMany(swaps)
+	stop()
+	until(t, "the last state of each object is reconciled", func() bool { return w.observer.behind() == 0 })
+	if n, m := w.requests("LIST"), w.requests("WATCH"); n != lists || m != watches {
+		t.Errorf("%d LISTs and %d WATCHes, before the swaps %d and %d", n, m, lists, watches)
+	}
+	w.observer.mu.Lock()
+	defer w.observer.mu.Unlock()
+	if len(w.observer.faults) > 0 {
+		t.Errorf("%d faults: %s", len(w.observer.faults), strings.Join(w.observer.faults[:min(5, len(w.observer.faults))], "; "))
+	}
+	in, out := w.observer.split(during)
+	t.Logf("%d swaps, %d events, %d runs; event to reconcile: p50 %v, p99 %v in swaps, p50 %v, p99 %v outside; resident %d MiB before, %d MiB after; LISTs %d, WATCHes %d",
+		swaps, events(), w.observer.runs, quantile(in, 0.5), quantile(in, 0.99), quantile(out, 0.5), quantile(out, 0.99), memory>>20, resident()>>20, lists, watches)
+}
+
+// load changes objects, at least so many times and until stop is called.
+func (w *swapping) load(objects, least int) (events func() int, stop func()) {
+	ctx, cancel := context.WithCancel(w.t.Context())
+	var mu sync.Mutex
+	n := 0
+	var wg sync.WaitGroup
+	for worker := range 4 {
+		wg.Go(func() {
+			for revision := 2; ; revision++ {
+				for i := worker; i < objects; i += 4 {
+					mu.Lock()
+					enough := n >= least
+					mu.Unlock()
+					if ctx.Err() != nil && enough {
+						return
+					}
+					if err := w.put(w.t.Context(), i, revision); err != nil {
+						w.t.Error(err)
+						return
+					}
+					mu.Lock()
+					n++
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	events = func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		return n
+	}
+	return events, func() {
+		cancel()
+		wg.Wait()
+	}
+}
+
+// span is a time in which a swap went on.
+type span struct{ from, to time.Time }
+
+// swapMany swaps so many times, every fifth time for the worse, and waits for
+// each verdict.
+func (w *swapping) swapMany(n int) (during []span) {
+	w.t.Helper()
+	bad := [][]byte{nil, worse(modeTraps, 0), worse(modeTrapsOnTenth, 0), worse(modeSpins, 0), worse(modeLeaks, 0), worse(modeConflicts, 0)}
+	for i := 1; i <= n; i++ {
+		w.onProbation(time.Minute)
+		from := time.Now()
+		switch {
+		case i%5 != 0:
+			w.onProbation(200 * time.Millisecond)
+			from = time.Now()
+			number := w.mustSwap(worse(modeGood, i))
+			during = append(during, span{from, time.Now()})
+			if g := w.verdict(number); g.State != "live" {
+				w.t.Errorf("good module %d: %s: %s", number, g.State, g.Reason)
+			}
+		case bad[i/5%len(bad)] == nil:
+			if _, err := w.swap([]byte("\x00asm nonsense")); err == nil {
+				w.t.Error("a module that does not load was swapped in")
+			}
+		default:
+			number := w.mustSwap(numbered(bad[i/5%len(bad)], i))
+			if g := w.verdict(number); g.State != "failed" {
+				w.t.Errorf("bad module %d (%d): %s", number, i/5%len(bad), g.State)
+			}
+		}
+	}
+	return during
+}
+
+// split returns the latencies of events within the spans, and of the others.
+func (o *observer) split(spans []span) (in, out []time.Duration) {
+	for _, s := range o.latency {
+		if slices.ContainsFunc(spans, func(p span) bool { return s.sent.After(p.from) && s.sent.Before(p.to) }) {
+			in = append(in, s.took)
+		} else {
+			out = append(out, s.took)
+		}
+	}
+	return in, out
+}
+
+func quantile(d []time.Duration, q float64) time.Duration {
+	if len(d) == 0 {
+		return 0
+	}
+	slices.Sort(d)
+	return d[min(len(d)-1, int(q*float64(len(d))))].Round(10 * time.Microsecond)
+}
+
+// resident is the process's memory, in bytes; 0 where that is not known.
+func resident() int64 {
+	runtime.GC()
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0
+	}
+	var size, pages int64
+	if _, err := fmt.Sscan(string(text), &size, &pages); err != nil {
+		return 0
+	}
+	return pages * int64(os.Getpagesize())
+}
+
+// TestSwap_BadDigestIsNotTriedAgain: what was taken back is refused until it is
+// forced, and so is what wants more than a running controller can give.
+func TestSwap_BadDigestIsNotTriedAgain(t *testing.T) {
+	opts := swapOptions()
+	opts.probation = time.Hour
+	w := newSwapping(t, worse(modeGood, 0), opts)
+	for i := range 4 {
+		if err := w.put(t.Context(), i, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	until(t, "all objects are reconciled", func() bool { return w.observer.behind() == 0 })
+	number := w.mustSwap(worse(modeTraps, 1))
+	if g := w.verdict(number); g.State != "failed" || !strings.Contains(g.Reason, "trapped") || g.Errors == 0 {
+		t.Errorf("generation %+v", g)
+	}
+	until(t, "the one before is live", func() bool { return w.session.module.Generation() == number+1 })
+	if w.session.module.Digest() != host.DigestOf(worse(modeGood, 0)) {
+		t.Error("it is another")
+	}
+	if _, err := w.swap(worse(modeTraps, 1)); err == nil || !strings.Contains(err.Error(), "was taken back") || !strings.Contains(err.Error(), "--force") {
+		t.Errorf("the bad one again: %v", err)
+	}
+	if _, err := w.swap(wasm.BadExports); err == nil {
+		t.Error("a module that does not load was taken")
+	}
+	refused := w.session.trials.generations()
+	if last := refused[len(refused)-1]; last.State != "refused" || last.Number != 0 || last.Reason == "" {
+		t.Errorf("not in the status: %+v", last)
+	}
+}

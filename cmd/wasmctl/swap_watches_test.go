@@ -1,0 +1,134 @@
+package main
+
+import (
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host"
+)
+
+// withManifest is the guest worse.wasm with a manifest.
+func withManifest(t *testing.T, mode byte, m *abi.Manifest) []byte {
+	t.Helper()
+	out, err := host.WithManifest(worse(mode, 0), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// sources are what the controller watches, by resource.
+func (w *swapping) sources() string {
+	var names []string
+	for _, s := range w.session.controller.Stats().Watches {
+		names = append(names, s.Source.Resource.Resource)
+	}
+	return strings.Join(names, " ")
+}
+
+func watchOf(kind, mapBy string) abi.Watch {
+	return abi.Watch{Version: "v1", Kind: kind, Map: mapBy}
+}
+
+// TestSwap_WatchesOfTheManifest: what only the new module watches has synced
+// before it is live; what both watch is not touched; what only the old one
+// watches ends once there is no way back. A module that is taken back leaves the
+// watches of the one before as they were.
+func TestSwap_WatchesOfTheManifest(t *testing.T) {
+	opts := swapOptions()
+	opts.probation = time.Hour
+	w := newSwapping(t, withManifest(t, modeGood, &abi.Manifest{
+		Version: "1", Watches: []abi.Watch{watchOf("ConfigMap", "label:swap"), watchOf("Secret", "label:swap")},
+	}), opts)
+	for i := range 4 {
+		if err := w.put(t.Context(), i, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	until(t, "all objects are reconciled", func() bool { return w.observer.behind() == 0 })
+	if got := w.sources(); got != "swaps configmaps secrets" {
+		t.Fatalf("watches %s", got)
+	}
+	before := maps.Clone(w.session.watching.active)
+	second := &abi.Manifest{Version: "2", Watches: []abi.Watch{watchOf("ConfigMap", "label:swap"), watchOf("ServiceAccount", "label:swap")}}
+	w.mustSwap(withManifest(t, modeGood, second))
+	if got := w.sources(); got != "swaps configmaps secrets serviceaccounts" {
+		t.Errorf("on probation: watches %s", got)
+	}
+	for _, s := range w.session.controller.Stats().Watches {
+		if s.State.Phase.String() != "ready" {
+			t.Errorf("%s is %s", s.Source.Resource.Resource, s.State.Phase)
+		}
+	}
+	kept := 0
+	for id, h := range w.session.watching.active {
+		if before[id] == h {
+			kept++
+		}
+	}
+	if kept != 1 {
+		t.Errorf("%d watches are those of before, want that of ConfigMaps", kept)
+	}
+
+	// An object of the new watch triggers by its label.
+	client, err := kubernetes.NewForConfig(w.cluster.RESTConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = client.CoreV1().ServiceAccounts(w.ns).Create(t.Context(), &corev1.ServiceAccount{
+		ObjectMeta: metav1.ObjectMeta{Name: "sa", Labels: map[string]string{"swap": objectName(3)}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the object that the label names is reconciled for it", func() bool {
+		w.observer.mu.Lock()
+		defer w.observer.mu.Unlock()
+		return w.observer.related["serviceaccounts"] == objectName(3)
+	})
+
+	third := &abi.Manifest{Version: "3", Watches: []abi.Watch{watchOf("Secret", "label:swap")}}
+	bad := w.mustSwap(withManifest(t, modeTraps, third))
+	if g := w.verdict(bad); g.State != "failed" {
+		t.Errorf("generation %d: %s", bad, g.State)
+	}
+	until(t, "the first module is back, and its watches alone", func() bool {
+		return w.session.module.Generation() == bad+1 && w.sources() == "swaps configmaps secrets"
+	})
+}
+
+// TestSwap_RefusesWhatARunningControllerCannotGive: another kind, another
+// finalizer, more rights. The difference is named, and nothing changes.
+func TestSwap_RefusesWhatARunningControllerCannotGive(t *testing.T) {
+	granted := []abi.Capability{{Resource: "configmaps", Verbs: []string{"get", "list"}, Namespaces: []string{"a", "b"}}, {Group: "apps", Resource: "deployments", Verbs: []string{"*"}}}
+	w := newSwapping(t, withManifest(t, modeGood, &abi.Manifest{Version: "1", Capabilities: granted}), swapOptions())
+	for name, c := range map[string]struct {
+		manifest abi.Manifest
+		want     []string
+	}{
+		"deletes":        {abi.Manifest{For: &abi.Watch{Kind: "x", Deletes: true}}, []string{"stop wasmctl", `"deletes":true`}},
+		"a verb":         {abi.Manifest{Capabilities: []abi.Capability{{Resource: "configmaps", Verbs: []string{"get", "delete"}, Namespaces: []string{"a"}}}}, []string{"--allow-more-rights", `"verbs":["delete"]`}},
+		"all namespaces": {abi.Manifest{Capabilities: []abi.Capability{{Resource: "configmaps", Verbs: []string{"get"}}}}, []string{`"configmaps"`}},
+		"every verb":     {abi.Manifest{Capabilities: []abi.Capability{{Resource: "configmaps", Verbs: []string{"*"}, Namespaces: []string{"a"}}}}, []string{`"verbs":["*"]`}},
+		"a subresource":  {abi.Manifest{Capabilities: []abi.Capability{{Group: "apps", Resource: "deployments", Subresources: []string{"scale"}, Verbs: []string{"get"}}}}, []string{`"scale"`}},
+		"a resource":     {abi.Manifest{Capabilities: []abi.Capability{{Resource: "secrets", Verbs: []string{"get"}}}}, []string{`"secrets"`}},
+	} {
+		_, err := w.swap(withManifest(t, modeGood, &c.manifest))
+		if err == nil || !containsAll(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+	if g := w.session.module.Generation(); g != 1 || w.sources() != "swaps" {
+		t.Errorf("generation %d, watches %s", g, w.sources())
+	}
+	less := []abi.Capability{{Resource: "configmaps", Verbs: []string{"list"}, Namespaces: []string{"b"}}, {Group: "apps", Resource: "deployments", Verbs: []string{"get", "patch"}, Names: []string{"x"}}}
+	w.mustSwap(withManifest(t, modeGood, &abi.Manifest{Version: "2", Capabilities: less}))
+	w.mustSwap(withManifest(t, modeGood, &abi.Manifest{Version: "3", Capabilities: granted}))
+}

@@ -1,0 +1,34 @@
+;; Is as good or as bad as the byte after the word "mode:" in its data says; a
+;; test writes that into the binary, and so gets modules of different digests.
+;;
+;;   0 awaits a change          1 traps at once
+;;   2 traps where the object ends with "0"
+;;   3 spins forever            4 leaks a page each run until it is refused, then traps
+;;   5 a conflict each time     6 requeues at once, for ever
+(module
+  (memory (export "memory") 1)
+  (data (i32.const 16) "\81\a5error\82\a5class\a8conflict\a7message\a5again")
+  (data (i32.const 128) "\82\a6action\a7requeue\a8after_ms\00")
+  (data (i32.const 256) "mode:\00")
+  (func (export "reconciler_abi_1"))
+  (func (export "buffer") (param $size i32) (result i32)
+    (select (i32.const 1024) (i32.const 0) (i32.lt_u (local.get $size) (i32.const 60000))))
+
+  (func $result (param $ptr i32) (param $len i32) (result i64)
+    (i64.or (i64.shl (i64.extend_i32_u (local.get $ptr)) (i64.const 32))
+            (i64.extend_i32_u (local.get $len))))
+
+  (func (export "reconcile") (param $ptr i32) (param $len i32) (result i64)
+    (local $mode i32)
+    (local.set $mode (i32.load8_u (i32.const 261)))
+    (if (i32.eq (local.get $mode) (i32.const 1)) (then (unreachable)))
+    (if (i32.and
+          (i32.eq (local.get $mode) (i32.const 2))
+          (i32.eq (i32.const 0x30) (i32.load8_u (i32.sub (i32.add (local.get $ptr) (local.get $len)) (i32.const 1)))))
+      (then (unreachable)))
+    (if (i32.eq (local.get $mode) (i32.const 3)) (then (loop $forever (br $forever))))
+    (if (i32.eq (local.get $mode) (i32.const 4)) (then
+      (if (i32.eq (memory.grow (i32.const 1)) (i32.const -1)) (then (unreachable)))))
+    (if (i32.eq (local.get $mode) (i32.const 5)) (then (return (call $result (i32.const 16) (i32.const 37)))))
+    (if (i32.eq (local.get $mode) (i32.const 6)) (then (return (call $result (i32.const 128) (i32.const 26)))))
+    (i64.const 0)))
