@@ -37,6 +37,7 @@ func Refuse(err error) error {
 
 type refusal struct{ error }
 
+// Is makes it an ErrRefused.
 func (r refusal) Is(target error) bool { return target == ErrRefused }
 func (r refusal) Unwrap() error        { return r.error }
 

@@ -131,9 +131,8 @@ func (c *Client) send(ctx context.Context, method, path string, b []byte, result
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
-		var where *url.Error // names a URL that means nothing to anybody
-		if errors.As(err, &where) {
-			err = where.Err
+		if where, ok := errors.AsType[*url.Error](err); ok {
+			err = where.Err // its URL means nothing to anybody
 		}
 		return fmt.Errorf("admin socket[%s]: %w", c.path, err)
 	}
@@ -160,5 +159,7 @@ func (c *Client) send(ctx context.Context, method, path string, b []byte, result
 // unknownError is ErrUnknown in the words of the process.
 type unknownError string
 
-func (e unknownError) Error() string        { return string(e) }
+func (e unknownError) Error() string { return string(e) }
+
+// Is makes it an ErrUnknown.
 func (e unknownError) Is(target error) bool { return target == ErrUnknown }

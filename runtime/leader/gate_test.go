@@ -19,23 +19,23 @@ func closed(c <-chan struct{}) bool {
 func TestGate_ClosesWhenTheLeaseIsNotRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(9 * time.Second)
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		synctest.Wait()
 		if closed(g.Open()) || closed(g.Done()) || g.Err() != nil {
 			t.Fatal("a standby has lost something")
 		}
 		g.renewed(time.Now())
-		time.Sleep(8 * time.Second)
+		<-time.After(8 * time.Second)
 		g.renewed(time.Now().Add(-2 * time.Second)) // it counts from when the request was sent
 		if !closed(g.Open()) || g.Err() != nil {
 			t.Fatal("the leader may not write")
 		}
-		time.Sleep(7*time.Second - 1)
+		<-time.After(7*time.Second - 1)
 		synctest.Wait()
 		if closed(g.Done()) || g.Err() != nil {
 			t.Fatal("closed too early")
 		}
-		time.Sleep(1)
+		<-time.After(1)
 		if !errors.Is(g.Err(), ErrLost) { // the clock says so, whether or not the timer has run
 			t.Errorf("Err is %v", g.Err())
 		}

@@ -153,15 +153,9 @@ func TestElector_StolenLeaseIsLost(t *testing.T) {
 func TestElector_MissingRightsAreSaid(t *testing.T) {
 	cluster := devclustertest.Shared(t)
 	ns := devclustertest.Namespace(t, cluster)
-	r, w := io.Pipe()
-	lines := make(chan string, 100)
-	go func() {
-		for s := bufio.NewScanner(r); s.Scan(); {
-			lines <- s.Text()
-		}
-	}()
+	log, lines := logLines()
 	limited := devclustertest.Limited(t, cluster, ns, rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get"}})
-	first := startLogged(t, limited, ns, "first", time.Minute, slog.New(slog.NewTextHandler(w, nil)))
+	first := startLogged(t, limited, ns, "first", time.Minute, log)
 	said := waitLine(t, lines)
 	for _, part := range []string{"level=WARN", "the lease cannot be created", "forbidden", ns + "/test", "give this user get, create and update"} {
 		if !strings.Contains(said, part) {
@@ -172,7 +166,9 @@ func TestElector_MissingRightsAreSaid(t *testing.T) {
 	second := start(t, cluster.RESTConfig(), ns, "second", time.Minute)
 	second.wait(t, "second", second.Gate().Open())
 	second.stop()
-	<-second.ended
+	if err := <-second.ended; err != nil {
+		t.Error(err)
+	}
 	for said = waitLine(t, lines); !strings.Contains(said, "the lease cannot be written"); said = waitLine(t, lines) {
 		if strings.Contains(said, "the lease cannot be created") {
 			t.Errorf("said twice: %s", said)
@@ -196,4 +192,30 @@ func waitLine(t *testing.T, lines <-chan string) string {
 		t.Fatal("nothing is said within a minute")
 		return ""
 	}
+}
+
+// A namespace that is not there is said too: the lease is not found in it, but
+// cannot be created either.
+func TestElector_MissingNamespaceIsSaid(t *testing.T) {
+	log, lines := logLines()
+	e := startLogged(t, devclustertest.Shared(t).RESTConfig(), "nobody-has-this", "first", time.Minute, log)
+	if said := waitLine(t, lines); !strings.Contains(said, "the lease cannot be created") || !strings.Contains(said, "not found") {
+		t.Errorf("says %s", said)
+	}
+	e.stop()
+	if err := <-e.ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// logLines returns a logger and the lines that it writes.
+func logLines() (*slog.Logger, <-chan string) {
+	r, w := io.Pipe()
+	lines := make(chan string, 100)
+	go func() {
+		for s := bufio.NewScanner(r); s.Scan(); {
+			lines <- s.Text()
+		}
+	}()
+	return slog.New(slog.NewTextHandler(w, nil)), lines
 }

@@ -22,7 +22,7 @@ type lock struct {
 // Get implements resourcelock.Interface.
 func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	r, raw, err := l.Interface.Get(ctx)
-	l.say(ctx, "read", err)
+	l.say(ctx, "read", err, apierrors.IsNotFound)
 	return r, raw, err
 }
 
@@ -33,7 +33,7 @@ func (l *lock) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) 
 	if err == nil {
 		l.gate.renewed(sent)
 	}
-	l.say(ctx, "created", err)
+	l.say(ctx, "created", err, apierrors.IsAlreadyExists)
 	return err
 }
 
@@ -49,16 +49,16 @@ func (l *lock) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) 
 	if err == nil && r.HolderIdentity == l.Identity() {
 		l.gate.renewed(sent)
 	}
-	l.say(ctx, "written", err)
+	l.say(ctx, "written", err, apierrors.IsConflict)
 	return err
 }
 
 // say logs why something could not be done with the lease, once until that
-// changes. That it is not there yet, and that another replica was faster, is
-// part of an election. client-go says all this to its own log only.
-func (l *lock) say(ctx context.Context, what string, err error) {
+// changes; client-go says it to its own log only. Errors that are normal, such
+// as that another replica was faster, are part of an election.
+func (l *lock) say(ctx context.Context, what string, err error, normal func(error) bool) {
 	switch {
-	case err == nil, apierrors.IsNotFound(err), apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
+	case err == nil, normal(err):
 		delete(l.failed, what)
 		return
 	case ctx.Err() != nil || l.failed[what] == err.Error():
