@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -222,8 +223,11 @@ func TestRewrite_Guests(t *testing.T) {
 	if len(built) == 0 {
 		t.Log("SKIPPED: no examples are built (make guests)")
 	}
-	if testing.Short() {
-		built = nil // they take long to compile
+	switch { // they take seconds each to compile
+	case testing.Short():
+		built = nil
+	case os.Getenv("METER_LONG") == "" && len(built) > 1:
+		built = built[:1]
 	}
 	for _, f := range append(files, built...) {
 		wasm := read(t, f)
