@@ -16,6 +16,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/controller"
 	"github.com/wasmctl/wasmctl/runtime/queue"
 	"github.com/wasmctl/wasmctl/runtime/queue/trigger"
+	"github.com/wasmctl/wasmctl/runtime/reflector"
 	"github.com/wasmctl/wasmctl/runtime/runner"
 	"github.com/wasmctl/wasmctl/runtime/scheduler"
 )
@@ -59,9 +60,10 @@ type ctrl struct {
 	// Of all incarnations.
 	runs      map[abi.Key]int       // guarded by mu
 	applied   map[types.UID]abi.Key // guarded by mu; objects that were reconciled
-	acquired  atomic.Int64
-	finalized map[types.UID]bool  // guarded by mu; objects with a successful finalize
-	seen      map[types.UID]int64 // guarded by mu; the newest version of each related object that a run saw
+	acquired  atomic.Int64          // guests that were asked for
+	mapped    atomic.Int64          // events that slow mappers had
+	finalized map[types.UID]bool    // guarded by mu; objects with a successful finalize
+	seen      map[types.UID]int64   // guarded by mu; the newest version of each related object that a run saw
 }
 
 func newCtrl(s *sim, spec *ctrlSpec) *ctrl {
@@ -110,9 +112,22 @@ func (c *ctrl) watch(i int) controller.Watch {
 	if err != nil {
 		panic(err)
 	}
+	if mapper != nil && c.plot.slowMappers {
+		mapper = c.slow(mapper)
+	}
 	return controller.Watch{
 		Kind: gvk(w.kind.Kind), Resource: w.kind.GroupVersionResource, Namespaces: w.namespaces, LabelSelector: w.selector,
 		MetadataOnly: w.metadata, Optional: w.optional, Owned: w.owned, Map: mapper, Predicates: w.predicates,
+	}
+}
+
+// slow makes a mapper slow, so that the events of its watch pile up.
+func (c *ctrl) slow(mapper queue.Mapper) queue.Mapper {
+	return func(dst []queue.Request, ev reflector.Event) []queue.Request {
+		if r := c.rng("mapper", c.spec.name, ev.Ref(), c.mapped.Add(1)); !c.calm.Load() && chance(r, 0.7) {
+			sleep(upTo(r, 500*time.Millisecond))
+		}
+		return mapper(dst, ev)
 	}
 }
 

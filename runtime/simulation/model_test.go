@@ -299,12 +299,8 @@ func (c *ctrl) missesChildren(last *run) string {
 		o := all[key]
 		v, wanted := want[key]
 		switch {
+		case wanted && c.lostUnseen(key, owner):
 		case o == nil && wanted:
-			// A part that was made, or came back to its owner, and was deleted while
-			// the watch had a gap leaves no trace: the owner was not told.
-			if o, gone := c.api.Last(parts.Resource, key); gone && c.plot.mood > 0 && c.seen[o.GetUID()] < version(o) {
-				continue
-			}
 			return fmt.Sprintf("child %s is missing", key)
 		case o != nil && wanted && value(o) != v:
 			return fmt.Sprintf("child %s has value %d, want %d", key, value(o), v)
@@ -313,6 +309,23 @@ func (c *ctrl) missesChildren(last *run) string {
 		}
 	}
 	return ""
+}
+
+// lostUnseen says that a child is not its owner's any more, and that no run of
+// any object has seen it when it last was: it was made, or came back, and was
+// deleted or given away while the watch had a gap. That leaves no trace in the
+// store, so that the owner was not told.
+func (c *ctrl) lostUnseen(child, owner abi.Key) bool {
+	o, past := c.api.Last(parts.Resource, child, func(o *unstructured.Unstructured) bool {
+		return slices.Contains(c.targets("owner", o), owner)
+	})
+	if o == nil || !past || c.plot.mood == 0 {
+		return false
+	}
+	if now := c.api.All(parts.Resource)[child]; now != nil && slices.Contains(c.targets("owner", now), owner) {
+		return false
+	}
+	return c.seen[o.GetUID()] < version(o)
 }
 
 func controlledBy(o, owner *unstructured.Unstructured) bool {

@@ -18,6 +18,8 @@ type plot struct {
 	guestMood float64 // the same for guests
 	pageSize  int
 	slow      bool // runs take long, and workers are few
+	// slowMappers makes the events of related kinds pile up.
+	slowMappers bool
 
 	namespaces []string
 	names      int // objects of a kind in a namespace
@@ -78,6 +80,7 @@ func newPlot(r *rand.Rand) plot {
 	p := plot{
 		noStreams: chance(r, 0.25), mood: pick(r, 0, 0.3, 1, 1), guestMood: pick(r, 0, 0.3, 1, 1), pageSize: r.IntN(4),
 		namespaces: []string{"a", "b"}[:1+r.IntN(2)], names: 1 + r.IntN(3), force: chance(r, 0.3), slow: chance(r, 0.2),
+		slowMappers: chance(r, 0.3),
 	}
 	for i := range 1 + r.IntN(3) {
 		p.ctrls = append(p.ctrls, p.newCtrl(r, i))
@@ -164,8 +167,8 @@ func (p *plot) newRelations(r *rand.Rand, c *ctrlSpec) []relationSpec {
 
 func (p *plot) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "noStreams %t, pool %d, mood %g, guestMood %g, pageSize %d, slow %t, namespaces %v, names %d, force %t",
-		p.noStreams, p.pool, p.mood, p.guestMood, p.pageSize, p.slow, p.namespaces, p.names, p.force)
+	fmt.Fprintf(&b, "noStreams %t, pool %d, mood %g, guestMood %g, pageSize %d, slow %t, slowMappers %t, namespaces %v, names %d, force %t",
+		p.noStreams, p.pool, p.mood, p.guestMood, p.pageSize, p.slow, p.slowMappers, p.namespaces, p.names, p.force)
 	for _, c := range p.ctrls {
 		fmt.Fprintf(&b, "\n%s of %s in %v (%s) by %v: writes %d, finalizer %t, deletes %t, concurrency %d, debounce %v, awaitWrites %v, drain %v, standby %t, startAt %v",
 			c.name, c.kind.Resource, c.namespaces, c.selector, c.predicates, c.writes, c.finalizer, c.deletes, c.concurrency, c.debounce, c.awaitWrites, c.drain, c.standby, c.startAt)

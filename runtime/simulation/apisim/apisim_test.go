@@ -244,8 +244,9 @@ func TestServer_WritesAsTheAPIServerDoes(t *testing.T) {
 		if _, err := b.s.Get(webs.Resource, key("a/x")); !apierrors.IsNotFound(err) {
 			b.Errorf("Get: %v", err)
 		}
-		if last, gone := b.s.Last(webs.Resource, key("a/x")); !gone || last.GetDeletionTimestamp() == nil {
-			b.Errorf("Last: %v, %t", last, gone)
+		labelled := func(o *unstructured.Unstructured) bool { return o.GetLabels() != nil && o.GetFinalizers() == nil }
+		if last, past := b.s.Last(webs.Resource, key("a/x"), labelled); !past || last.GetGeneration() != 2 {
+			b.Errorf("Last: %v, %t", last, past)
 		}
 		if anew := b.set("a/x", 1, nil); anew.GetUID() == o.GetUID() || anew.GetGeneration() != 1 {
 			b.Errorf("%v", anew)

@@ -110,18 +110,15 @@ func (s *Server) All(resource string) map[abi.Key]*unstructured.Unstructured {
 	return all
 }
 
-// Last returns the last state in which an object of this key existed, and
-// whether it is gone since; nil where there never was one. It must not be changed.
-func (s *Server) Last(resource string, key abi.Key) (o *unstructured.Unstructured, gone bool) {
+// Last returns the last state of an object of this key that match likes, and
+// whether it is past; nil where there never was one. It must not be changed.
+func (s *Server) Last(resource string, key abi.Key, match func(*unstructured.Unstructured) bool) (o *unstructured.Unstructured, past bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, st := range slices.Backward(s.tables[resource].history) {
-		switch {
-		case st.key != key:
-		case st.gone:
-			return st.before.object, true
-		default:
-			return st.object, false
+	t := s.tables[resource]
+	for _, st := range slices.Backward(t.history) {
+		if st.key == key && !st.gone && match(st.object) {
+			return st.object, t.objects[key] != st
 		}
 	}
 	return nil, false
