@@ -48,10 +48,12 @@ func (m *Module) Prepare(ctx context.Context, wasm []byte, connect func(*abi.Man
 }
 
 // PrepareKept is Prepare for the code of an earlier generation, which needs no
-// compiling: see Generations for what is kept. Number 0 is the one that was live
-// last. The new generation has a new number. The error may be ErrNotKept.
+// compiling: see Generations for what is kept. Number 0 is the newest that has
+// other bytes than those that are live. The new generation has a new number. The
+// error may be ErrNotKept.
 func (m *Module) PrepareKept(ctx context.Context, number uint64, connect func(*abi.Manifest) (API, error)) (*Candidate, error) {
-	code := m.retainKept(func(k *kept) bool { return number == 0 || k.number == number })
+	live := m.Digest()
+	code := m.retainKept(func(k *kept) bool { return k.number == number || number == 0 && k.code.info.Digest != live })
 	if code == nil {
 		if number == 0 {
 			return nil, fmt.Errorf("module[%s]: an earlier %w", m.name, ErrNotKept)

@@ -246,10 +246,21 @@ func TestPromote_KeepsTheNewest(t *testing.T) {
 	if got := m.last.Load().code; got != code {
 		t.Error("bytes that were kept are compiled again")
 	}
+	if c, err := m.PrepareKept(t.Context(), 0, nil); err != nil || c.Digest() != DigestOf(variant(wasm.Modes, 6)) {
+		t.Errorf("the one before: %v", err)
+	} else {
+		c.Discard()
+	}
+	m.Drop(6)
+	c, err := m.PrepareKept(t.Context(), 0, nil)
+	if err != nil || c.Digest() != DigestOf(variant(wasm.Modes, 5)) {
+		t.Fatalf("the one before that has other bytes: %v", err)
+	}
+	c.Discard()
 	m.Drop(5)
-	wantStates(t, m, "4 kept", "6 kept", "7 live")
-	swap(t, m, variant(wasm.Modes, 8))
-	wantStates(t, m, "6 kept", "7 kept", "8 live") // 4 and 7 are one code
+	wantStates(t, m, "4 kept", "7 live")
+	swap(t, m, variant(wasm.Modes, 10))
+	wantStates(t, m, "7 kept", "10 live") // 4 and 7 are one code
 }
 
 // Settings that change while a candidate waits are the candidate's when it is
