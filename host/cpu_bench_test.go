@@ -19,11 +19,11 @@ import (
 
 // example is the module of the README with a generator to reconcile and an API
 // that accepts whatever it writes.
-func example(b *testing.B) (module []byte, cfg Config, req *abi.Request) {
-	b.Helper()
+func example(tb testing.TB) (module []byte, cfg Config, req *abi.Request) {
+	tb.Helper()
 	module, err := os.ReadFile(filepath.Join("..", "bin", "examples", "configmapgenerator.wasm"))
 	if err != nil {
-		b.Skip("the examples are not built: make guests")
+		tb.Skip("SKIPPED: the examples are not built: make guests")
 	}
 	meta := map[string]any{"name": "web", "namespace": "default", "uid": "u-1", "resourceVersion": "7", "generation": int64(1)}
 	answer := mustEncode(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": map[string]any{"content": "hello"}})
@@ -100,7 +100,7 @@ func BenchmarkCPU_StopTheWorld(b *testing.B) {
 			var took []time.Duration
 			var stats runtime.MemStats
 			for b.Loop() {
-				time.Sleep(time.Millisecond)
+				time.Sleep(time.Millisecond) //nolint:forbidigo // real time is what is measured
 				start := time.Now()
 				runtime.ReadMemStats(&stats)
 				took = append(took, time.Since(start))
@@ -181,7 +181,7 @@ func drive(b *testing.B, fleet []*lease, total time.Duration) []time.Duration {
 			var took []time.Duration
 			due := start.Add(every * time.Duration(i) / time.Duration(len(fleet)))
 			for ; due.Sub(start) < total; due = due.Add(every) {
-				time.Sleep(time.Until(due))
+				time.Sleep(time.Until(due)) //nolint:forbidigo // real time is what is measured
 				if _, err := g.Reconcile(b.Context(), work(10_000, 0)); err != nil && !failed.Swap(true) {
 					b.Error(err)
 				}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"math/rand/v2"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -107,6 +108,30 @@ func TestFuel_SameOnEachRun(t *testing.T) {
 				t.Errorf("slice %d, call %d: used %d, at first %d", slice, i, used, first)
 			}
 		}
+	}
+}
+
+// A whole Go program uses the same fuel, run by run, where it reads the same
+// clock and randomness: Go seeds its maps and its scheduler from them.
+func TestFuel_SameForAGoGuest(t *testing.T) {
+	needsFuel(t)
+	module, cfg, req := example(t)
+	cfg.CacheDir = t.TempDir()
+	cfg.Now, cfg.Mono = func() time.Time { return time.Unix(1_767_225_600, 0) }, func() int64 { return 1 }
+	var runs [2][]int64
+	for i := range runs {
+		cfg.Random = rand.NewChaCha8([32]byte{1})
+		g := acquire(t, load(t, module, cfg))
+		for range 5 {
+			before := g.Fuel()
+			if res, err := g.Reconcile(t.Context(), req); err != nil || res.Error != nil {
+				t.Fatal(err, res.Error)
+			}
+			runs[i] = append(runs[i], g.Fuel()-before)
+		}
+	}
+	if diff := cmp.Diff(runs[0], runs[1]); diff != "" || runs[0][0] == 0 {
+		t.Error(diff)
 	}
 }
 
