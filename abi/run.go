@@ -13,6 +13,10 @@ type Run struct {
 	// Wrote, if not nil, is called after each write that the API server has
 	// accepted, by the goroutine of the run, before the answer is given.
 	Wrote func(Write)
+	// Fuel is the work that the guest has done in this run, error_policy
+	// included, in the unit of docs/metering.md; 0 where it is not counted. The
+	// host adds to it at the end of each call, on the goroutine of the run.
+	Fuel int64
 }
 
 // Write is one write that the API server has accepted. A dry run is none.

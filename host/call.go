@@ -125,6 +125,9 @@ func (l *lease) call(ctx context.Context, name string, object []byte) (abi.Resul
 		return nil
 	})
 	l.fuel += in.spent
+	if run := abi.RunFrom(ctx); run != nil {
+		run.Fuel += in.spent
+	}
 	if in.closed {
 		l.in = nil
 	}

@@ -135,19 +135,20 @@ func TestFuel_SameForAGoGuest(t *testing.T) {
 	}
 }
 
-// What the guests have used adds up to what the module has used, which counts
-// start code as well.
+// What the runs and the guests have used adds up to what the module has used,
+// which counts start code as well.
 func TestFuel_IsCounted(t *testing.T) {
 	m := load(t, wasm.Work, Config{API: apiOf(nil)})
 	before := m.Fuel()
 	g := acquire(t, m)
+	var run abi.Run
 	for range 3 {
-		if _, err := g.Reconcile(t.Context(), work(1000, 1)); err != nil {
+		if _, err := g.Reconcile(abi.WithRun(t.Context(), &run), work(1000, 1)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if used := m.Fuel() - before; used != uint64(g.Fuel()) || (used > 0) != (defaultCPU == CPUFuel) {
-		t.Errorf("the module used %d, its only guest %d", used, g.Fuel())
+	if used := m.Fuel() - before; used != uint64(g.Fuel()) || g.Fuel() != run.Fuel || (used > 0) != (defaultCPU == CPUFuel) {
+		t.Errorf("the module used %d, its only guest %d, its run %d", used, g.Fuel(), run.Fuel)
 	}
 }
 
