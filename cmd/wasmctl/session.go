@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"log/slog"
+	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host"
@@ -54,7 +55,7 @@ func (s *session) load(ctx context.Context, wasm []byte) error {
 	cfg := host.Config{
 		Name: o.name, Fallback: moduleName(o.module), Concurrency: o.concurrency, Limits: host.Limits{Memory: o.memoryBytes, Timeout: o.timeout},
 		CacheDir: s.cacheDir(), Logger: s.log, Settings: settings, Budget: s.budget,
-		DrainTimeout: o.drain,
+		DrainTimeout: o.drain, KeepFor: max(host.DefaultKeepFor, o.probation+time.Minute),
 	}
 	o.cpu.apply(&cfg)
 	cfg.Shares = s.shares

@@ -242,7 +242,12 @@ func (s *session) takeBack(ctx context.Context, reason string) {
 	s.log.Warn("the new module is worse than the one before, which takes over again", "reason", reason,
 		"controller", s.name, "generation", bad)
 	window := s.trials.fail(reason)
-	if _, err := s.rollback(ctx, proven, "generation failed its probation"); err != nil {
+	const why = "generation failed its probation"
+	_, err := s.rollback(ctx, proven, why)
+	if errors.Is(err, host.ErrNotKept) { // there were swaps for longer than it is kept
+		_, err = s.rollback(ctx, 0, why)
+	}
+	if err != nil {
 		s.log.Error("the module before cannot take over; swap in another with wasmctl swap", "error", err.Error(), "controller", s.name, "generation", bad)
 		s.trials.giveUp()
 		return

@@ -85,7 +85,7 @@ spec:
   scope: Namespaced
   names: {plural: swaps, singular: swap, kind: Swap}
   versions:
-  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
+  - {name: v1, served: true, storage: true, subresources: {status: {}}, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
 `, "GROUP", w.group)))
 	var err error
 	if w.client, err = dynamic.NewForConfig(cluster.RESTConfig()); err != nil {

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
+	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/runtime/admin"
+)
+
+// replace puts a module into the place of a file as one step.
+func replace(t *testing.T, path string, module []byte) {
+	t.Helper()
+	if err := os.WriteFile(path+".new", module, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// newConfigMaps makes a namespace with some ConfigMaps.
+func newConfigMaps(t *testing.T) (ns, kubeconfig string) {
+	t.Helper()
+	cluster := devclustertest.Shared(t)
+	client, err := kubernetes.NewForConfig(cluster.RESTConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns = devclustertest.Namespace(t, cluster)
+	for i := range 4 {
+		if _, err := client.CoreV1().ConfigMaps(ns).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: objectName(i)}}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return ns, cluster.Kubeconfig()
+}
+
+// refusedSteer runs a steering command that must fail, and returns its exit code
+// and what it prints.
+func refusedSteer(t *testing.T, command, socket string, args ...string) (int, string) {
+	t.Helper()
+	out, err := exec.Command("wasmctl", append([]string{command, "--socket", socket}, args...)...).CombinedOutput()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		t.Fatalf("wasmctl %s %q: %v: %s", command, args, err, out)
+	}
+	return exit.ExitCode(), string(out)
+}
+
+// TestSwap_FromFileSignalAndCommand: every way to start a swap, through the
+// binary, and what status says of it.
+func TestSwap_FromFileSignalAndCommand(t *testing.T) {
+	ns, kubeconfig := newConfigMaps(t)
+	dir := t.TempDir()
+	file, other, bad := filepath.Join(dir, "module.wasm"), filepath.Join(dir, "other.wasm"), filepath.Join(dir, "bad.wasm")
+	replace(t, file, worse(modeGood, 1))
+	replace(t, other, worse(modeGood, 3))
+	replace(t, bad, worse(modeTraps, 4))
+	socket := newSocket(t)
+	c := startWasmctl(t, file, "--for", "cm", "-n", ns, "--socket", socket, "--probation", "2s", "--kubeconfig", kubeconfig)
+	c.wantLine(`"msg":"reconciled"`, `"object":"`+ns+`/o0"`, `"generation":1`)
+
+	replace(t, file, worse(modeGood, 2))
+	c.wantLine(`"msg":"module swapped"`, `"why":"its file changed"`, `"generation":2`)
+	c.wantLine(`"msg":"reconciled"`, `"object":"`+ns+`/o0"`, `ModuleSwapped`, `"generation":2`)
+	c.wantLine(`"msg":"probation passed"`, `"generation":2`)
+	if err := os.WriteFile(file, []byte("\x00asm in the middle of being wr"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.wantLine(`"msg":"the module's file was not swapped in; the module that runs stays"`)
+	replace(t, file, worse(modeGood, 2))
+	c.wantLine(`"msg":"the module's file has what runs already"`)
+
+	if out := steer(t, "swap", socket, "module", other, "--wait"); !containsAll(out, []string{"is live", "probation passed"}) {
+		t.Errorf("swap: %s", out)
+	}
+	if out := steer(t, "swap", socket, "module", other); !strings.Contains(out, "unchanged") {
+		t.Errorf("the same: %s", out)
+	}
+	c.signal(syscall.SIGHUP) // back to what the file has
+	c.wantLine(`"msg":"probation passed"`, `"generation":4`)
+	if got := statusOf(t, socket).Digest; got != host.DigestOf(worse(modeGood, 2)) {
+		t.Errorf("after SIGHUP %s is live", got)
+	}
+	if code, out := refusedSteer(t, "swap", socket, "module", bad, "--wait"); code != exitModule || !strings.Contains(out, "was taken back: ") {
+		t.Errorf("a bad one: exit code %d: %s", code, out)
+	}
+	until(t, "the one before is live again", func() bool { return statusOf(t, socket).Digest == host.DigestOf(worse(modeGood, 2)) })
+	if code, out := refusedSteer(t, "swap", socket, "module", bad); code != exitModule || !strings.Contains(out, "--force") {
+		t.Errorf("the bad one again: exit code %d: %s", code, out)
+	}
+	if out := steer(t, "rollback", socket, "module"); !strings.Contains(out, "is live") {
+		t.Errorf("rollback: %s", out)
+	}
+	if code, out := refusedSteer(t, "rollback", socket, "module", "--to", "99"); code != exitModule || !strings.Contains(out, "kept: ") {
+		t.Errorf("to one that is not there: exit code %d: %s", code, out)
+	}
+	if out := steer(t, "config", socket, "set", "module", "color=blue"); !strings.Contains(out, "settings 2 are in force") {
+		t.Errorf("config set: %s", out)
+	}
+	c.wantLine(`"msg":"reconciled"`, `ConfigChanged`)
+	if code, out := refusedSteer(t, "swap", socket, "nobody", other); code != exitUsage || !strings.Contains(out, "the process runs: module") {
+		t.Errorf("no such controller: exit code %d: %s", code, out)
+	}
+	if out := steer(t, "status", socket); !containsAll(out, []string{"GENERATION", "kept", "live", "failed", "refused", "trapped"}) {
+		t.Errorf("status:\n%s", out)
+	}
+	c.signal(syscall.SIGTERM)
+	c.wantExit(exitOK)
+}
+
+// TestSwap_KilledRunsOneWholeModuleAfterwards: kill -9 at each step of a swap.
+// Nothing of a swap is stored, so the next start runs what the file has, and
+// nothing else.
+func TestSwap_KilledRunsOneWholeModuleAfterwards(t *testing.T) {
+	ns, kubeconfig := newConfigMaps(t)
+	dir := t.TempDir()
+	for name, step := range map[string]struct {
+		next []byte
+		at   []string // the line after which it is killed; none: at once
+	}{
+		"before anything":  {worse(modeGood, 2), nil},
+		"on probation":     {worse(modeGood, 2), []string{`"msg":"module swapped"`, `"generation":2`}},
+		"being taken back": {worse(modeTraps, 2), []string{"is worse than the one before"}},
+		"taken back":       {worse(modeTraps, 2), []string{`"msg":"module swapped"`, `"generation":3`}},
+	} {
+		file := filepath.Join(dir, "module.wasm")
+		replace(t, file, worse(modeGood, 1))
+		socket := newSocket(t)
+		run := func() *child {
+			return startWasmctl(t, file, "--for", "cm", "-n", ns, "--socket", socket, "--kubeconfig", kubeconfig)
+		}
+		c := run()
+		c.wantLine(`"msg":"reconciled"`, `"generation":1`)
+		replace(t, file, step.next)
+		if step.at != nil {
+			c.wantLine(step.at...)
+		}
+		c.signal(syscall.SIGKILL)
+		<-c.done
+		c = run()
+		c.wantLine(`"msg":"reconciling"`)
+		c.wantLine(`"msg":"reconcil`, `"generation":1`)
+		var numbers []admin.Generation
+		until(t, name+": it answers", func() bool {
+			st, err := admin.NewClient(socket).Status(t.Context())
+			if err != nil || len(st.Controllers) != 1 {
+				return false
+			}
+			numbers = st.Controllers[0].Generations
+			return true
+		})
+		if len(numbers) != 1 || numbers[0].Number != 1 || numbers[0].Digest != host.DigestOf(step.next) {
+			t.Errorf("%s: runs %+v, want the file's module alone", name, numbers)
+		}
+		c.signal(syscall.SIGTERM)
+		c.wantExit(exitOK)
+	}
+}
