@@ -159,7 +159,7 @@ func TestReconcile_SpinningGuestTimesOut(t *testing.T) {
 	if ce := callError(t, err); ce.Kind != abi.FailureTimeout || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}
-	if took := time.Since(start); took < 50*time.Millisecond || took > 5*time.Second {
+	if took := time.Since(start); took < 50*time.Millisecond || took > time.Minute {
 		t.Errorf("took %v, want about 50ms", took)
 	}
 	g := acquire(t, load(t, wasm.Modes, Config{}))
