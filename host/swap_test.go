@@ -202,7 +202,7 @@ func TestPrepareKept_WithinItsTime(t *testing.T) {
 		m := load(t, wasm.Modes, Config{KeepFor: time.Minute})
 		first := m.Digest()
 		swap(t, m, variant(wasm.Modes, 2))
-		time.Sleep(59 * time.Second)
+		<-time.After(59 * time.Second)
 		code := m.kept[0].code
 		c, err := m.PrepareKept(t.Context(), 1, nil)
 		if err != nil {
@@ -217,12 +217,12 @@ func TestPrepareKept_WithinItsTime(t *testing.T) {
 		if m.Digest() != first || m.Generation() != 3 {
 			t.Errorf("digest %s, generation %d", m.Digest(), m.Generation())
 		}
-		time.Sleep(30 * time.Second) // generation 1 goes, its code is live again
+		<-time.After(30 * time.Second) // generation 1 goes, its code is live again
 		wantStates(t, m, "2 kept", "3 live")
 		if _, err := acquire(t, m).Reconcile(t.Context(), request(0)); err != nil {
 			t.Error(err)
 		}
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		synctest.Wait()
 		wantStates(t, m, "3 live")
 		for _, number := range []uint64{0, 2} {
@@ -436,7 +436,7 @@ func TestPromote_Hammer(t *testing.T) {
 				_, err = g.Reconcile(t.Context(), request(byte(i%5/4)))
 				if err != nil {
 					trapped.Add(1)
-					callError(t, err)
+					_ = callError(t, err)
 					if _, err := g.ErrorPolicy(t.Context(), &abi.Failure{}); err != nil {
 						t.Error(err)
 					}
@@ -497,12 +497,12 @@ func TestPromote_DrainsInVirtualTime(t *testing.T) {
 			}
 			ended = time.Since(start)
 		}()
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		swap(t, m, variant(wasm.WASI, 2))
-		time.Sleep(DefaultDrainTimeout - 1)
+		<-time.After(DefaultDrainTimeout - 1)
 		synctest.Wait()
 		wantStates(t, m, "1 draining", "2 live")
-		time.Sleep(1)
+		<-time.After(1)
 		synctest.Wait()
 		wantStates(t, m, "2 live")
 		if want := time.Second + DefaultDrainTimeout; ended != want {

@@ -27,7 +27,7 @@ func TestSwap_Pause(t *testing.T) {
 	opts := swapOptions()
 	opts.cacheDir, opts.probation, opts.timeout, opts.memoryBytes, opts.reconcileOnSwap = t.TempDir(), 0, 0, 0, reconcileNone
 	w := newSwapping(t, module, opts)
-	const objects = 40
+	const objects = 400 // so many that none changes so often that it looks like a hot loop
 	for i := range objects {
 		if err := w.put(t.Context(), i, 1); err != nil {
 			t.Fatal(err)

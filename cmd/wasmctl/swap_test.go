@@ -101,11 +101,10 @@ func (w *swapping) swapMany(n int) (during []span) {
 	bad := [][]byte{nil, worse(modeTraps, 0), worse(modeTrapsOnTenth, 0), worse(modeSpins, 0), worse(modeLeaks, 0), worse(modeConflicts, 0)}
 	for i := 1; i <= n; i++ {
 		w.onProbation(time.Minute)
-		from := time.Now()
 		switch {
 		case i%5 != 0:
 			w.onProbation(200 * time.Millisecond)
-			from = time.Now()
+			from := time.Now()
 			number := w.mustSwap(worse(modeGood, i))
 			during = append(during, span{from, time.Now()})
 			if g := w.verdict(number); g.State != "live" {

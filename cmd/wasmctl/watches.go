@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 
 	"github.com/wasmctl/wasmctl/abi"
@@ -105,9 +106,7 @@ func (w *watches) adopt(list []wanted, added map[string]*controller.Handle) {
 			}
 		}
 	}
-	for id, h := range before {
-		w.leaving[id] = h
-	}
+	maps.Copy(w.leaving, before)
 }
 
 // settle ends the watches that are leaving, and returns how many.
