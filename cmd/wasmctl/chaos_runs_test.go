@@ -29,13 +29,13 @@ func parseRuns(log string) []run {
 		var l struct {
 			Time        time.Time
 			Object      string
-			Duration    time.Duration
+			Duration    *time.Duration
 			ReconcileID string `json:"reconcile_id"`
 		}
-		if json.Unmarshal([]byte(line), &l) != nil || l.ReconcileID == "" {
-			continue // not of a run; or the last line, cut off by a kill
+		if json.Unmarshal([]byte(line), &l) != nil || l.ReconcileID == "" || l.Duration == nil {
+			continue // not of the end of a run; or the last line, cut off by a kill
 		}
-		runs = append(runs, run{object: l.Object, begin: l.Time.Add(-l.Duration), end: l.Time, text: strings.TrimSpace(line)})
+		runs = append(runs, run{object: l.Object, begin: l.Time.Add(-*l.Duration), end: l.Time, text: strings.TrimSpace(line)})
 	}
 	return runs
 }
@@ -77,7 +77,8 @@ func TestAtOnce_FindsOverlaps(t *testing.T) {
 		}
 		return string(b) + "\n"
 	}
-	apart := line("a", "1", 10, 10) + line("b", "2", 15, 10) + line("a", "3", 20, 10) + `{"time":"2026-11-21T15:39:36Z","object":"a"}` + "\n"
+	apart := line("a", "1", 10, 10) + line("b", "2", 15, 10) + line("a", "3", 20, 10) + `{"time":"2026-11-21T15:39:36Z","object":"a"}` + "\n" +
+		`{"time":"1970-01-01T00:01:40.000000018Z","object":"a","reconcile_id":"3","msg":"said within a run"}` + "\n"
 	if runs := parseRuns(apart + `{"cut`); len(runs) != 3 || len(atOnce(runs)) != 0 {
 		t.Errorf("%d runs, of which at once: %v", len(runs), atOnce(runs))
 	}
