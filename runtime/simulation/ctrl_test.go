@@ -79,10 +79,9 @@ func (c *ctrl) finalizerName() string { return group + "/" + c.spec.name }
 func (c *ctrl) isRunning() bool { return c.cancel != nil }
 
 // config is the controller's config.
-func (c *ctrl) config() controller.Config {
-	c.cache = controller.NewCache()
+func (c *ctrl) config(cache *controller.Cache) controller.Config {
 	cfg := controller.Config{
-		Name: c.spec.name, Module: (*module)(c), Hooks: (*module)(c), Cluster: (*cluster)(c), Watches: c.set, Cache: c.cache, Pool: c.pool,
+		Name: c.spec.name, Module: (*module)(c), Hooks: (*module)(c), Cluster: (*cluster)(c), Watches: c.set, Cache: cache, Pool: c.pool,
 		For: controller.Watch{
 			Kind: gvk(c.spec.kind.Kind), Resource: c.spec.kind.GroupVersionResource, ClusterScoped: c.spec.kind.ClusterScoped,
 			Namespaces: c.spec.namespaces, LabelSelector: c.spec.selector, Predicates: c.spec.predicates,
@@ -149,9 +148,9 @@ func (c *ctrl) start() {
 		}
 	}
 	c.mu.Unlock()
-	c.chans = make(chan trigger.Trigger)
+	c.chans, c.cache = make(chan trigger.Trigger), controller.NewCache()
 	var err error
-	if c.c, err = controller.New(c.config()); err != nil {
+	if c.c, err = controller.New(c.config(c.cache)); err != nil {
 		c.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -199,9 +198,7 @@ func (c *ctrl) activate() {
 
 // discard makes another controller of the same watches and does not run it.
 func (c *ctrl) discard() {
-	cache := c.cache
-	other, err := controller.New(c.config())
-	c.cache = cache
+	other, err := controller.New(c.config(controller.NewCache()))
 	if err != nil {
 		c.t.Fatal(err)
 	}
