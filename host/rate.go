@@ -19,6 +19,9 @@ func (r *fuelRate) charge(now time.Time, perSecond, fuel int64) time.Duration {
 	return r.bucket.charge(now, perSecond, fuel)
 }
 
+// maxWait is longer than any call.
+const maxWait = 365 * 24 * time.Hour
+
 // bucket is a token bucket. The zero value is full.
 type bucket struct {
 	// used is the fuel that time has not made good yet, at the time of at.
@@ -38,5 +41,5 @@ func (b *bucket) charge(now time.Time, perSecond, fuel int64) time.Duration {
 	if b.used <= rate {
 		return 0
 	}
-	return time.Duration((b.used - rate) / rate * float64(time.Second))
+	return time.Duration(min((b.used-rate)/rate*float64(time.Second), float64(maxWait)))
 }
