@@ -1,94 +1,190 @@
 package bench
 
 import (
-	"errors"
-	"io"
-	"net"
-	"os"
-	"path/filepath"
-	"strings"
+	"fmt"
+	"math"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+
 	"github.com/wasmctl/wasmctl/devcluster"
+	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 )
 
-// distant returns a kubeconfig for the cluster through a connection that takes
-// delay in each direction, as a network does.
-func distant(b *testing.B, cluster *devcluster.Cluster, delay time.Duration) string {
+const (
+	latencyObjects = 200             // that are changed in turn
+	latencyRounds  = 5               // of each contender, by turns
+	latencyTime    = 6 * time.Second // for which objects are changed in one round
+)
+
+// BenchmarkLatency_Idle measures how long it takes from the request that changes
+// an object to the begin of its reconcile, 50 changes a second. The way through
+// the API server is in it; "watch" is a bare watch that does nothing but read:
+// what no controller can be faster than.
+func BenchmarkLatency_Idle(b *testing.B) { latency(b, 50) }
+
+// BenchmarkLatency_Load is the same at 400 changes a second.
+func BenchmarkLatency_Load(b *testing.B) { latency(b, 400) }
+
+// changed has, for each object, when it was asked to change.
+type changed struct {
+	mu      sync.Mutex
+	pending map[string]time.Time // guarded by mu; changes that no reconcile has begun after
+	took    []time.Duration      // guarded by mu
+}
+
+// change notes a change that is going to be asked for. Of two that are pending
+// the first counts.
+func (c *changed) change(object string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, waits := c.pending[object]; !waits {
+		c.pending[object] = time.Now()
+	}
+}
+
+// reconciled notes a reconcile.
+func (c *changed) reconciled(r reconcile) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if asked, waits := c.pending[r.object]; waits && !r.begun.Before(asked) {
+		c.took = append(c.took, r.begun.Sub(asked))
+		delete(c.pending, r.object)
+	}
+}
+
+func (c *changed) waiting() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.pending)
+}
+
+// lag is the median and the 99th percentile of some latencies, in ms.
+type lag struct{ p50, p99 float64 }
+
+// latency reports what lag each contender has: the least of the rounds.
+func latency(b *testing.B, perSecond int) {
+	onlyNamed(b, "Latency")
+	cluster := devclustertest.Shared(b)
+	ns := populate(b, cluster, configMaps, latencyObjects, smallConfigMap)
+	client, err := dynamic.NewForConfig(cluster.RESTConfig())
+	if err != nil {
+		b.Fatal(err)
+	}
+	load := &load{client.Resource(configMaps).Namespace(ns), ns, perSecond}
+	all := contenders(b, "typed", "unstructured")
+	for b.Loop() {
+		found := make([][]lag, len(all)+1)
+		for range latencyRounds {
+			found[0] = append(found[0], lagOf(load.watch(b)))
+			for i, c := range all {
+				found[i+1] = append(found[i+1], lagOf(load.controller(b, cluster, c)))
+			}
+		}
+		b.ReportMetric(0, "ns/op") // of no use: it is for all rounds of all
+		reportLag(b, "watch", found[0])
+		for i, c := range all {
+			reportLag(b, c.name, found[i+1])
+		}
+	}
+}
+
+func lagOf(took []time.Duration) lag {
+	slices.Sort(took)
+	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+	return lag{ms(took[len(took)/2]), ms(took[len(took)*99/100])}
+}
+
+func reportLag(b *testing.B, name string, rounds []lag) {
+	least := rounds[0]
+	for _, l := range rounds {
+		least.p50, least.p99 = math.Min(least.p50, l.p50), math.Min(least.p99, l.p99)
+	}
+	b.ReportMetric(least.p50, name+"-p50-ms")
+	b.ReportMetric(least.p99, name+"-p99-ms")
+	b.Logf("%-15s p50 %6.2f ms, p99 %6.2f ms; rounds: %.2f", name, least.p50, least.p99, rounds)
+}
+
+// load is changes of objects in a namespace, so many a second.
+type load struct {
+	api       dynamic.ResourceInterface
+	namespace string
+	perSecond int
+}
+
+// controller is one round of a contender, in a process of its own.
+func (l *load) controller(b *testing.B, cluster *devcluster.Cluster, c contender) []time.Duration {
 	b.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	p := c.observe(b, cluster, l.namespace, configMaps.Resource)
+	p.awaitReconciles(b, latencyObjects)
+	defer p.stop(b)
+	return l.run(b, func(notify func(reconcile)) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.notify = notify
+	})
+}
+
+// watch is one round of a bare watch, in this process.
+func (l *load) watch(b *testing.B) []time.Duration {
+	b.Helper()
+	w, err := l.api.Watch(b.Context(), metav1.ListOptions{})
 	if err != nil {
 		b.Fatal(err)
 	}
 	var wg sync.WaitGroup
-	b.Cleanup(func() {
-		_ = l.Close()
-		wg.Wait()
-	})
-	backend := strings.TrimPrefix(cluster.URL(), "https://")
-	wg.Go(func() {
-		for {
-			client, err := l.Accept()
-			if err != nil {
-				return // closed
+	defer wg.Wait()
+	defer w.Stop()
+	return l.run(b, func(notify func(reconcile)) {
+		wg.Go(func() {
+			for ev := range w.ResultChan() {
+				if o, ok := ev.Object.(*unstructured.Unstructured); ok && ev.Type == watch.Modified {
+					notify(reconcile{o.GetNamespace() + "/" + o.GetName(), time.Now()})
+				}
 			}
-			server, err := net.Dial("tcp", backend)
-			if err != nil {
-				_ = client.Close()
-				continue
-			}
-			wg.Go(func() { carry(client, server, delay) })
-			wg.Go(func() { carry(server, client, delay) })
-		}
+		})
 	})
-	kubeconfig, err := os.ReadFile(cluster.Kubeconfig())
-	if err != nil {
-		b.Fatal(err)
-	}
-	path := filepath.Join(b.TempDir(), "kubeconfig")
-	moved := strings.ReplaceAll(string(kubeconfig), cluster.URL(), "https://"+l.Addr().String())
-	if err := os.WriteFile(path, []byte(moved), 0o600); err != nil {
-		b.Fatal(err)
-	}
-	return path
 }
 
-// packet is what was read at once, and when it may go on.
-type packet struct {
-	data []byte
-	due  time.Time
-}
-
-// carry copies src to dst, each byte delay later than it came, and closes both
-// at the end.
-func carry(src, dst net.Conn, delay time.Duration) {
-	packets := make(chan packet, 1024)
+// run changes objects and returns how long each change took until it was
+// reconciled, as told to what begin is given. The first tenth warms up and is not
+// counted.
+func (l *load) run(b *testing.B, begin func(notify func(reconcile))) []time.Duration {
+	b.Helper()
+	c := &changed{pending: map[string]time.Time{}}
+	begin(c.reconciled)
+	tick := time.NewTicker(time.Second / time.Duration(l.perSecond))
+	defer tick.Stop()
 	var wg sync.WaitGroup
-	wg.Go(func() {
-		for p := range packets {
-			<-time.After(time.Until(p.due))
-			if _, err := dst.Write(p.data); err != nil {
-				_ = src.Close() // ends the reader; the rest is drained
-			}
-		}
-		_ = dst.Close()
-	})
-	for {
-		buf := make([]byte, 32<<10)
-		n, err := src.Read(buf)
-		if n > 0 {
-			packets <- packet{buf[:n], time.Now().Add(delay)}
-		}
-		if err != nil {
-			if !errors.Is(err, io.EOF) {
-				_ = dst.Close()
-			}
-			break
-		}
+	for i := range l.perSecond * int(latencyTime/time.Second) {
+		<-tick.C
+		wg.Go(func() { l.change(b, c, i) })
 	}
-	close(packets)
 	wg.Wait()
-	_ = src.Close()
+	for limit := time.After(roundLimit); c.waiting() > 0; {
+		select {
+		case <-tick.C:
+		case <-limit:
+			b.Fatalf("%d changes were not reconciled", c.waiting())
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.took[len(c.took)/10:]
+}
+
+func (l *load) change(b *testing.B, c *changed, i int) {
+	name := scaleName(i % latencyObjects)
+	patch := fmt.Appendf(nil, `{"data":{"change":"%d %d"}}`, i, time.Now().UnixNano())
+	c.change(l.namespace + "/" + name)
+	if _, err := l.api.Patch(b.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		b.Error(err)
+	}
 }

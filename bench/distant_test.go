@@ -1,0 +1,94 @@
+package bench
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/wasmctl/wasmctl/devcluster"
+)
+
+// distant returns a kubeconfig for the cluster through a connection that takes
+// delay in each direction, as a network does.
+func distant(b *testing.B, cluster *devcluster.Cluster, delay time.Duration) string {
+	b.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	b.Cleanup(func() {
+		_ = l.Close()
+		wg.Wait()
+	})
+	backend := strings.TrimPrefix(cluster.URL(), "https://")
+	wg.Go(func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return // closed
+			}
+			server, err := net.Dial("tcp", backend)
+			if err != nil {
+				_ = client.Close()
+				continue
+			}
+			wg.Go(func() { carry(client, server, delay) })
+			wg.Go(func() { carry(server, client, delay) })
+		}
+	})
+	kubeconfig, err := os.ReadFile(cluster.Kubeconfig())
+	if err != nil {
+		b.Fatal(err)
+	}
+	path := filepath.Join(b.TempDir(), "kubeconfig")
+	moved := strings.ReplaceAll(string(kubeconfig), cluster.URL(), "https://"+l.Addr().String())
+	if err := os.WriteFile(path, []byte(moved), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	return path
+}
+
+// packet is what was read at once, and when it may go on.
+type packet struct {
+	data []byte
+	due  time.Time
+}
+
+// carry copies src to dst, each byte delay later than it came, and closes both
+// at the end.
+func carry(src, dst net.Conn, delay time.Duration) {
+	packets := make(chan packet, 1024)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for p := range packets {
+			<-time.After(time.Until(p.due))
+			if _, err := dst.Write(p.data); err != nil {
+				_ = src.Close() // ends the reader; the rest is drained
+			}
+		}
+		_ = dst.Close()
+	})
+	for {
+		buf := make([]byte, 32<<10)
+		n, err := src.Read(buf)
+		if n > 0 {
+			packets <- packet{buf[:n], time.Now().Add(delay)}
+		}
+		if err != nil {
+			if !errors.Is(err, io.EOF) {
+				_ = dst.Close()
+			}
+			break
+		}
+	}
+	close(packets)
+	wg.Wait()
+	_ = src.Close()
+}

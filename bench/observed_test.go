@@ -1,0 +1,231 @@
+package bench
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/wasmctl/wasmctl/devcluster"
+)
+
+// contender is a controller whose reconcile does nothing, as a program that
+// writes a line of JSON for each reconcile.
+type contender struct {
+	name    string
+	command func(kubeconfig, namespace, resource string) *exec.Cmd
+}
+
+// wasmctl with an empty module, as it is.
+var wasmctl = contender{"wasmctl", func(kubeconfig, namespace, resource string) *exec.Cmd {
+	return exec.Command("../bin/wasmctl", "run", "../testdata/wasm/empty.wasm", "--for", resource,
+		"--kubeconfig", kubeconfig, "-n", namespace, "--log-format", "json", "--socket", "none", "--trigger-on-signal", "USR1")
+}}
+
+// contenders returns wasmctl, and controller-runtime in these of the ways that
+// it is used: "typed", "unstructured", and "typed-stripped", which drops
+// managedFields as wasmctl does.
+func contenders(b *testing.B, ways ...string) []contender {
+	b.Helper()
+	binary := filepath.Join(b.TempDir(), "peer")
+	if out, err := exec.Command("go", "build", "-o", binary, "./peer").CombinedOutput(); err != nil {
+		b.Fatalf("build: %v\n%s", err, out)
+	}
+	all := []contender{wasmctl}
+	for _, way := range ways {
+		as, stripped := strings.CutSuffix(way, "-stripped")
+		all = append(all, contender{way, func(kubeconfig, namespace, resource string) *exec.Cmd {
+			return exec.Command(binary, "-cache", as, "-strip="+strconv.FormatBool(stripped),
+				"-kubeconfig", kubeconfig, "-namespace", namespace, "-for", resource)
+		}})
+	}
+	return all
+}
+
+// reconcile is one that was seen.
+type reconcile struct {
+	object string // namespace/name
+	begun  time.Time
+}
+
+// observed is a running contender, and what its log says of it.
+type observed struct {
+	name    string
+	cmd     *exec.Cmd
+	started time.Time
+	ended   chan struct{} // closed when the log has ended
+
+	mu      sync.Mutex
+	seen    sight           // guarded by mu
+	forcing bool            // guarded by mu; the next collection is one without a cause
+	notify  func(reconcile) // guarded by mu; nil: reconciles are only counted
+	tail    []string        // guarded by mu; the last lines that are no reconciles
+}
+
+// sight is what the log has said until now.
+type sight struct {
+	synced     time.Time // when the cache had all objects
+	reconciled int       // how many reconciles there were
+	last       time.Time // when the last of them was
+	heap       float64   // MiB that the last collection left
+	forced     int       // collections that the Go runtime made because there was none for two minutes
+}
+
+// observe starts a contender. It is stopped when the benchmark ends, unless stop
+// was called.
+func (c contender) observe(b *testing.B, cluster *devcluster.Cluster, namespace, resource string) *observed {
+	b.Helper()
+	p := &observed{name: c.name, cmd: c.command(cluster.Kubeconfig(), namespace, resource), ended: make(chan struct{})}
+	p.cmd.Env = append(os.Environ(), "GODEBUG=gctrace=1")
+	log, err := p.cmd.StderrPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	p.started = time.Now()
+	if err := p.cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	go p.read(log)
+	b.Cleanup(func() {
+		_ = p.cmd.Process.Kill()
+		<-p.ended
+	})
+	return p
+}
+
+// read reads the log to its end. The Go runtime writes to it too, in pieces, so
+// that a line may stand behind the beginning of another.
+func (p *observed) read(log io.Reader) {
+	defer close(p.ended)
+	lines := bufio.NewScanner(bufio.NewReaderSize(log, 1<<20))
+	lines.Buffer(make([]byte, 1<<16), 1<<20)
+	for lines.Scan() {
+		p.see(lines.Bytes())
+	}
+}
+
+func (p *observed) see(line []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case bytes.Contains(line, []byte(`"msg":"reconciled"`)):
+		p.seen.reconciled++
+		p.seen.last = time.Now()
+		if p.notify != nil {
+			p.notify(parseReconcile(line))
+		}
+		return
+	case bytes.Contains(line, []byte(`"msg":"watches have synced"`)):
+		p.seen.synced = time.Now()
+	case bytes.Contains(line, []byte("GC forced")): // stands before the line of the collection
+		p.forcing = true
+		return
+	}
+	if heap, ok := parseHeap(string(line)); ok {
+		if p.seen.heap = heap; p.forcing {
+			p.seen.forced++
+		}
+		p.forcing = false
+		return
+	}
+	p.tail = append(p.tail[max(0, len(p.tail)-20):], string(line))
+}
+
+// parseReconcile reads the line of a reconcile.
+func parseReconcile(line []byte) reconcile {
+	var l struct {
+		Time     time.Time
+		Object   string
+		Duration time.Duration
+	}
+	if err := json.Unmarshal(line[bytes.IndexByte(line, '{'):], &l); err != nil {
+		panic(fmt.Sprintf("%s: %v", line, err))
+	}
+	return reconcile{l.Object, l.Time.Add(-l.Duration)}
+}
+
+// parseHeap reads what heap a collection left, in MiB, from the Go runtime's
+// line about it: "..., 27->29->14 MB, ...".
+func parseHeap(line string) (mib float64, ok bool) {
+	head, _, ok := strings.Cut(line, " MB, ")
+	if !ok {
+		return 0, false
+	}
+	_, err := fmt.Sscan(head[strings.LastIndexByte(head, '>')+1:], &mib)
+	return mib, err == nil
+}
+
+// get returns what the log has said until now.
+func (p *observed) get() sight {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.seen
+}
+
+// await waits until done says so of the log, and returns what it said then.
+func (p *observed) await(b *testing.B, what string, done func(s sight) bool) sight {
+	b.Helper()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	limit := time.After(roundLimit)
+	for {
+		if s := p.get(); done(s) {
+			return s
+		}
+		select {
+		case <-tick.C:
+			continue
+		case <-p.ended:
+		case <-limit:
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		b.Fatalf("%s: %s: not seen: %+v\n%s", p.name, what, p.seen, strings.Join(p.tail, "\n"))
+	}
+}
+
+// awaitReconciles waits until there were n reconciles in all.
+func (p *observed) awaitReconciles(b *testing.B, n int) sight {
+	b.Helper()
+	return p.await(b, fmt.Sprint(n, " reconciles"), func(s sight) bool { return s.reconciled >= n })
+}
+
+// stop stops the contender and returns how much memory it had resident at its
+// peak, in MiB.
+func (p *observed) stop(b *testing.B) (peak float64) {
+	b.Helper()
+	signal(b, p.cmd, syscall.SIGTERM)
+	<-p.ended
+	if err := p.cmd.Wait(); err != nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		b.Errorf("%s: %v\n%s", p.name, err, strings.Join(p.tail, "\n"))
+	}
+	return float64(p.cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss) / 1024
+}
+
+// cpu returns the processor time that the contender has taken, in steps of 10 ms.
+func (p *observed) cpu(b *testing.B) time.Duration {
+	b.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+	if err != nil {
+		b.Fatal(err)
+	}
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // from the third field on
+	var user, system int64
+	if _, err := fmt.Sscan(fields[11]+" "+fields[12], &user, &system); err != nil {
+		b.Fatal(err)
+	}
+	const tick = 10 * time.Millisecond // USER_HZ is 100 on every platform that Go has
+	return time.Duration(user+system) * tick
+}
