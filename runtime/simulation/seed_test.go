@@ -3,8 +3,10 @@ package simulation
 import (
 	"flag"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -50,19 +52,23 @@ func TestSeed(t *testing.T) {
 	if *oneSeed >= 0 {
 		first, n = *oneSeed, 1
 	}
-	var failed atomic.Int64
-	for seed := first; seed < first+n; seed++ {
-		t.Run(strconv.FormatInt(seed, 10), func(t *testing.T) {
-			t.Parallel()
-			if failed.Load() >= maxFailed {
-				t.Skip("enough have failed")
-			}
-			defer func() {
-				if t.Failed() {
+	var next, failed atomic.Int64
+	var wg sync.WaitGroup
+	next.Store(first)
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for seed := next.Add(1) - 1; seed < first+n && failed.Load() < maxFailed; seed = next.Add(1) - 1 {
+				// Not t.Parallel: all seeds would be there at once.
+				if !t.Run(strconv.FormatInt(seed, 10), func(t *testing.T) { play(t, uint64(seed)) }) {
 					failed.Add(1)
 				}
-			}()
-			synctest.Test(t, func(t *testing.T) { simulate(t, uint64(seed)) })
+			}
 		})
 	}
+	wg.Wait()
+}
+
+func play(t *testing.T, seed uint64) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { simulate(t, seed) })
 }
