@@ -62,6 +62,9 @@ func (s *session) logOutcome(out applier.Outcome) {
 	attrs = append(attrs, slog.String("controller", s.name)) // what is the same in most lines comes last
 	if out.ID != "" {
 		attrs = append(attrs, slog.String("reconcile_id", out.ID), slog.Uint64("generation", out.Generation))
+		if out.Fuel > 0 {
+			attrs = append(attrs, slog.Int64("fuel", out.Fuel))
+		}
 	}
 	s.log.LogAttrs(ctx, level, msg, attrs...)
 }

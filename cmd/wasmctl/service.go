@@ -41,6 +41,7 @@ func (s *session) status() admin.Controller {
 		Name: s.name, Module: s.opts.module, Digest: s.module.Digest(), Kind: s.kind.Name(), Paused: stats.Paused,
 		Ready: stats.Ready, Waiting: stats.Waiting, Running: stats.Running, Runs: stats.Started, Failures: map[string]uint64{},
 	}
+	c.Fuel, c.HotLoops = s.module.Fuel(), stats.Reconciles.Loops.Episodes
 	c.Generations = s.trials.generations()
 	for kind, n := range stats.Failures {
 		c.Failures[string(kind)] = n
@@ -57,6 +58,12 @@ func watchStatus(w *controller.WatchState) admin.Watch {
 	}
 	if !w.State.LastProgress.IsZero() {
 		out.LastProgress = &w.State.LastProgress
+	}
+	if w.Hook != nil && w.Hook.Failing > 0 {
+		out.Unmapped = w.Hook.Failing
+		if out.Message == "" {
+			out.Message = w.Hook.LastError.Error()
+		}
 	}
 	return out
 }

@@ -132,6 +132,10 @@ func controllerState(c *admin.Controller) string {
 		return "paused"
 	case slices.ContainsFunc(c.Watches, func(w admin.Watch) bool { return w.Phase != "ready" }):
 		return "watches not ready"
+	case slices.ContainsFunc(c.Watches, func(w admin.Watch) bool { return w.Unmapped > 0 }):
+		return "map fails"
+	case c.HotLoops > 0:
+		return "hot loops: " + strconv.FormatUint(c.HotLoops, 10)
 	}
 	return "ok"
 }

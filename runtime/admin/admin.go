@@ -118,6 +118,11 @@ type Controller struct {
 	// Runs counts reconciles, Failures those that failed, by kind.
 	Runs     uint64            `json:"runs"`
 	Failures map[string]uint64 `json:"failures"`
+	// Fuel is what the module has used, in the unit of docs/metering.md; 0 where it
+	// is not metered.
+	Fuel uint64 `json:"fuel,omitempty"`
+	// HotLoops counts the objects that were found to trigger themselves for ever.
+	HotLoops uint64 `json:"hotLoops,omitempty"`
 	// Generations are those of the module: the live one, those before that still
 	// have something, and the last that failed.
 	Generations []Generation `json:"generations"`
@@ -137,7 +142,10 @@ type Watch struct {
 	LastProgress *time.Time `json:"lastProgress,omitempty"`
 	// Objects is how many the store has.
 	Objects int `json:"objects"`
-	// Message says what a phase other than ready waits for.
+	// Unmapped counts objects whose events the module's map could not handle when
+	// it was last asked.
+	Unmapped int `json:"unmapped,omitempty"`
+	// Message says what a phase other than ready waits for, or why map fails.
 	Message string `json:"message,omitempty"`
 }
 

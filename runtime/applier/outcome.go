@@ -64,6 +64,9 @@ type Outcome struct {
 	// Writes counts the writes of the run that the API server accepted, the
 	// guest's and those of what it declared.
 	Writes int
+	// Fuel is what the guest has used, error_policy included, in the unit of
+	// docs/metering.md; 0 where it is not metered.
+	Fuel int64
 	// Stale says that the cache did not reach the previous run's writes in time,
 	// Waited how long the run waited for it.
 	Stale  bool
