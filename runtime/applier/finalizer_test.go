@@ -168,7 +168,8 @@ func TestFinalizer_ChangedWhileItIsAdded(t *testing.T) {
 		"paused": {map[string]any{"finalizers": []any{finalizerName}, "annotations": map[string]any{PausedAnnotation: "true"}}, []string{"add " + finalizerName}, false},
 		"paused and deleted": {
 			map[string]any{"deletionTimestamp": "x", "finalizers": []any{finalizerName}, "annotations": map[string]any{PausedAnnotation: "true"}},
-			[]string{"add " + finalizerName}, false,
+			[]string{"add " + finalizerName},
+			false,
 		},
 		"deleted, and it is there":     {map[string]any{"deletionTimestamp": "x", "finalizers": []any{finalizerName}}, []string{"add " + finalizerName, "finalize", "remove " + finalizerName}, false},
 		"deleted, and it is not there": {map[string]any{"deletionTimestamp": "x"}, []string{"add " + finalizerName}, false},

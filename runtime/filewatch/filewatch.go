@@ -96,7 +96,7 @@ func (w *watch) loop(ctx context.Context, events *fsnotify.Watcher) error {
 			return nil
 		case <-events.Events:
 			settle.Reset(w.Settle)
-		case <-events.Errors: // lost events: look
+		case <-events.Errors: //nolint:errcheck // events were lost: look
 			settle.Reset(w.Settle)
 		case <-poll.C:
 			if !w.untouched() && w.look(ctx) {
