@@ -132,3 +132,47 @@ func TestSwap_RefusesWhatARunningControllerCannotGive(t *testing.T) {
 	w.mustSwap(withManifest(t, modeGood, &abi.Manifest{Version: "2", Capabilities: less}))
 	w.mustSwap(withManifest(t, modeGood, &abi.Manifest{Version: "3", Capabilities: granted}))
 }
+
+// TestSwap_NewWatchAsksTheNewModule: a watch with the guest's own map syncs
+// before its module is live, so it is that module that is asked, and no event is
+// tried in vain; later events ask whatever is live then.
+func TestSwap_NewWatchAsksTheNewModule(t *testing.T) {
+	w := newSwapping(t, withManifest(t, modeGood, &abi.Manifest{Version: "1", Hooks: abi.HookNames{}}), swapOptions())
+	if err := w.put(t.Context(), 0, 1); err != nil {
+		t.Fatal(err)
+	}
+	client, err := kubernetes.NewForConfig(w.cluster.RESTConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	create := func(name string) {
+		if _, err := client.CoreV1().Secrets(w.ns).Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	create("before")
+	second := &abi.Manifest{Version: "2", Hooks: abi.HookNames{abi.ExportMap}, Watches: []abi.Watch{watchOf("Secret", abi.MapFunc)}}
+	w.mustSwap(withManifest(t, modeGood, second))
+	third := *second
+	third.Version = "3"
+	w.mustSwap(withManifest(t, modeGood, &third)) // has the same watch
+	create("after")
+	until(t, "both have been mapped", func() bool {
+		for _, s := range w.session.controller.Stats().Watches {
+			if s.Hook != nil && s.Hook.Handled >= 2 {
+				return true
+			}
+		}
+		return false
+	})
+	for _, s := range w.session.controller.Stats().Watches {
+		if s.Hook != nil && s.Hook.MapErrors > 0 {
+			t.Errorf("%d events were mapped in vain: %v", s.Hook.MapErrors, s.Hook.LastError)
+		}
+	}
+	until(t, "the object that map names is reconciled for it", func() bool {
+		w.observer.mu.Lock()
+		defer w.observer.mu.Unlock()
+		return w.observer.related["secrets"] == objectName(0)
+	})
+}

@@ -1,5 +1,6 @@
 ;; Is as good or as bad as the byte after the word "mode:" in its data says; a
-;; test writes that into the binary, and so gets modules of different digests.
+;; test writes that into the binary, and so gets modules of different digests. map
+;; names the object o0, always.
 ;;
 ;;   0 awaits a change          1 traps at once
 ;;   2 traps where the object ends with "0"
@@ -9,6 +10,7 @@
   (memory (export "memory") 1)
   (data (i32.const 16) "\81\a5error\82\a5class\a8conflict\a7message\a5again")
   (data (i32.const 128) "\82\a6action\a7requeue\a8after_ms\00")
+  (data (i32.const 192) "\81\a4keys\91\81\a4name\a2o0")
   (data (i32.const 256) "mode:\00")
   (func (export "reconciler_abi_1"))
   (func (export "buffer") (param $size i32) (result i32)
@@ -31,4 +33,5 @@
       (if (i32.eq (memory.grow (i32.const 1)) (i32.const -1)) (then (unreachable)))))
     (if (i32.eq (local.get $mode) (i32.const 5)) (then (return (call $result (i32.const 16) (i32.const 37)))))
     (if (i32.eq (local.get $mode) (i32.const 6)) (then (return (call $result (i32.const 128) (i32.const 26)))))
-    (i64.const 0)))
+    (i64.const 0))
+  (func (export "map") (param i32 i32) (result i64) (call $result (i32.const 192) (i32.const 16))))
