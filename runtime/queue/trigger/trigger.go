@@ -7,6 +7,7 @@ package trigger
 
 import (
 	"context"
+	"slices"
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/runtime/queue"
@@ -39,7 +40,9 @@ func (t Trigger) Requests(dst []queue.Request, store *reflector.Store) []queue.R
 	if !t.All {
 		return dst
 	}
-	for _, o := range store.List() {
+	objects := store.List()
+	dst = slices.Grow(dst, len(objects))
+	for _, o := range objects {
 		dst = append(dst, queue.Request{Ref: o.Ref(), Reason: t.Reason, Low: t.Low})
 	}
 	return dst
