@@ -23,9 +23,14 @@ const (
 	reconcileNone = "none"
 )
 
-// prepareLimit bounds what a swap waits for before the module is live: kinds
-// that the API server does not have yet, and watches that sync.
+// prepareLimit bounds each of the two things that a swap waits for before the
+// module is live: kinds that the API server does not have yet, and watches that
+// sync.
 const prepareLimit = time.Minute
+
+func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, prepareLimit, fmt.Errorf("not ready within %v", prepareLimit))
+}
 
 // connectFunc is what host.Module.Prepare calls with the manifest.
 type connectFunc = func(*abi.Manifest) (host.API, error)
@@ -75,11 +80,9 @@ func (s *session) rollback(ctx context.Context, to uint64, why string) (uint64, 
 // old one needs stay for as long as there may be a way back.
 func (s *session) change(ctx context.Context, ch change) (uint64, error) {
 	began, before := time.Now(), s.module.Generation()
-	bounded, cancel := context.WithTimeoutCause(ctx, prepareLimit, fmt.Errorf("not ready within %v", prepareLimit))
-	defer cancel()
 	var next *plan
 	c, err := ch.prepare(ctx, func(m *abi.Manifest) (_ host.API, err error) {
-		if next, err = s.accept(bounded, m); err != nil {
+		if next, err = s.accept(ctx, m); err != nil {
 			return nil, err
 		}
 		return s.api.WithPolicy(next.policy), nil
@@ -88,12 +91,21 @@ func (s *session) change(ctx context.Context, ch change) (uint64, error) {
 		return 0, err
 	}
 	defer c.Discard()
-	added, err := s.promote(bounded, c, next)
+	added, err := s.promote(ctx, c, next)
 	if err != nil {
 		return 0, err
 	}
+	n := s.promoted(ctx, c, ch.probation)
+	s.log.Info("module swapped", "why", ch.why, "digest", shortDigest(c.Digest()), "before", before, "took", time.Since(began),
+		"watches_added", added, "triggered", n, "probation", ch.probation, "controller", s.name, "generation", c.Number())
+	return c.Number(), nil
+}
+
+// promoted does what follows from a generation being live, and returns how many
+// objects it asked to be reconciled.
+func (s *session) promoted(ctx context.Context, c *host.Candidate, onProbation bool) int {
 	var cfg *probation.Config
-	if ch.probation {
+	if onProbation {
 		cfg = &s.probation
 	}
 	s.trials.promoted(c, cfg)
@@ -103,18 +115,17 @@ func (s *session) change(ctx context.Context, ch change) (uint64, error) {
 		s.watching.settle()
 	}
 	s.awaitLate(ctx)
-	n := 0
-	if s.opts.reconcileOnSwap != reconcileNone {
-		n = s.controller.TriggerAll(ctx, abi.ReasonModuleSwapped)
+	if s.opts.reconcileOnSwap == reconcileNone {
+		return 0
 	}
-	s.log.Info("module swapped", "why", ch.why, "digest", shortDigest(c.Digest()), "before", before, "took", time.Since(began),
-		"watches_added", added, "triggered", n, "probation", ch.probation, "controller", s.name, "generation", c.Number())
-	return c.Number(), nil
+	return s.controller.TriggerAll(ctx, abi.ReasonModuleSwapped)
 }
 
 // promote brings up the watches that only the candidate needs, and makes it
 // live. It returns how many those are.
 func (s *session) promote(ctx context.Context, c *host.Candidate, next *plan) (int, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
 	if err := checkPredicates(s.watchedKinds(next), c); err != nil {
 		return 0, err
 	}
@@ -139,6 +150,8 @@ func (s *session) promote(ctx context.Context, c *host.Candidate, next *plan) (i
 
 // accept says what a manifest means, or why a running controller cannot take it.
 func (s *session) accept(ctx context.Context, m *abi.Manifest) (*plan, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
 	kind, err := s.resolveKind(ctx, m)
 	if err != nil {
 		return nil, err

@@ -34,7 +34,7 @@ func TestSwap_Pause(t *testing.T) {
 		}
 	}
 	until(t, "all objects are reconciled once", func() bool { return w.observer.behind() == 0 })
-	stop := w.pace(objects, 25*time.Millisecond)
+	stop := w.pace(objects, 150*time.Millisecond)
 	var compiles, cached, none []span
 	var took []time.Duration
 	for round := range 6 {
