@@ -3,7 +3,6 @@ package simulation
 import (
 	"slices"
 	"testing/synctest"
-	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/runtime/applier"
@@ -16,7 +15,7 @@ func (c *ctrl) begin(req *abi.Request, finalize bool) *run {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.runs[req.Key]++
-	r := &run{seq: c.seq.Add(1), number: c.runs[req.Key], started: time.Now(), guest: true, views: c.see(req.Key)}
+	r := &run{seq: c.seq.Add(1), number: c.runs[req.Key], guest: true, views: c.see(req.Key)}
 	if req.Object != nil {
 		r.object = decode(req.Object)
 	}
@@ -87,10 +86,10 @@ func (c *ctrl) checkWrites(req *abi.Request) {
 // checkOutcome checks a run at its end. The caller holds mu.
 func (c *ctrl) checkOutcome(r *run) {
 	out := &r.out
-	if due, ok := c.due[out.Key]; ok && r.started.Before(due) && onlyTimers(out) {
-		c.violated("rule 25: %s: %s ran %v before it was due", c.spec.name, out.Key, due.Sub(r.started))
+	if due, ok := c.due[out.Key]; ok && r.from.Before(due) && onlyTimers(out) {
+		c.violated("rule 25: %s: %s ran %v before it was due", c.spec.name, out.Key, due.Sub(r.from))
 	}
-	if last := c.last[out.Key]; last != nil && last.out.Hold > 0 && r.started.Before(last.started.Add(last.out.Duration+last.out.Hold)) {
+	if last := c.last[out.Key]; last != nil && last.out.Hold > 0 && r.from.Before(last.to.Add(last.out.Hold)) {
 		c.violated("%s: %s ran although it was held", c.spec.name, out.Key)
 	}
 	if out.Reasons.First == (abi.Reason{}) {

@@ -124,7 +124,7 @@ func (c *ctrl) watch(i int) controller.Watch {
 func (c *ctrl) slow(mapper queue.Mapper) queue.Mapper {
 	return func(dst []queue.Request, ev reflector.Event) []queue.Request {
 		if r := c.rng("mapper", c.spec.name, ev.Ref(), c.mapped.Add(1)); !c.calm.Load() && chance(r, 0.7) {
-			sleep(upTo(r, 500*time.Millisecond))
+			sleep(time.Duration(r.IntN(int(900 * time.Millisecond))))
 		}
 		return mapper(dst, ev)
 	}
@@ -335,10 +335,10 @@ func (c *ctrl) onOutcome(out applier.Outcome) {
 	defer c.mu.Unlock()
 	r := c.running[out.Key]
 	if r == nil { // no guest was called
-		r = &run{seq: c.seq.Add(1), started: time.Now().Add(-out.Duration)}
+		r = &run{seq: c.seq.Add(1)}
 	}
 	delete(c.running, out.Key)
-	r.out, r.ended = out, true
+	r.out, r.from, r.to = out, time.Now().Add(-out.Duration), time.Now()
 	c.logf("%s: %s: ran for %v: %s by %s, error %v", c.spec.name, out.Key, out.Reasons, actionText(out.Action), out.DecidedBy, out.Err)
 	c.checkOutcome(r)
 	c.last[out.Key] = r

@@ -17,14 +17,14 @@ import (
 
 // run is one run as the simulation saw it.
 type run struct {
-	seq     int64 // when it started
-	number  int   // among the runs of its key
-	started time.Time
-	guest   bool                       // the guest was called
-	object  *unstructured.Unstructured // as the guest saw it
-	views   []view                     // of the relations, as the guest saw them
-	ended   bool
-	out     applier.Outcome
+	seq    int64     // when it started
+	number int       // among the runs of its key
+	from   time.Time // when it started and ended, as the runner sees it
+	to     time.Time
+	guest  bool                       // the guest was called
+	object *unstructured.Unstructured // as the guest saw it
+	views  []view                     // of the relations, as the guest saw them
+	out    applier.Outcome
 }
 
 // view is what a run sees of one relation: what counts of each object that

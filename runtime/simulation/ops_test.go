@@ -26,6 +26,7 @@ const (
 	opReplace                  // delete it and create it anew
 	opConfig                   // create a config or change what it names
 	opConfigData               // change a config, but not what it names
+	opFlip                     // have a config name one object for a moment, and then another
 	opDeleteConfig
 	opPart // make, tamper with or delete a part
 	opGarbage
@@ -50,7 +51,7 @@ type op struct {
 
 // weights says how often what happens.
 var weights = map[opKind]int{
-	opSpec: 20, opLabel: 6, opTouch: 6, opPause: 4, opDelete: 8, opReplace: 4, opConfig: 14, opConfigData: 5, opDeleteConfig: 4, opPart: 8,
+	opSpec: 20, opLabel: 6, opTouch: 6, opPause: 4, opDelete: 8, opReplace: 4, opConfig: 14, opConfigData: 5, opFlip: 5, opDeleteConfig: 4, opPart: 8,
 	opGarbage: 2, opTrigger: 4, opPauseController: 3, opWatch: 4, opRestart: 2, opDiscard: 1, opCompact: 3, opEndStreams: 5, opPhase: 4,
 }
 
@@ -98,6 +99,8 @@ func (s *sim) play(o op) {
 		s.playObject(o.kind, r)
 	case opConfig, opConfigData:
 		s.playConfig(o.kind, r)
+	case opFlip:
+		s.playFlip(r)
 	case opDeleteConfig:
 		s.remove(configs, s.key(r, configs))
 	case opPart:
@@ -237,6 +240,23 @@ func (s *sim) playConfig(kind opKind, r *rand.Rand) {
 			set(o, target(), "spec", "for")
 		}
 	})
+}
+
+// playFlip has a config name an object for a moment in which that is reconciled
+// for another reason, so that it has to be told when it is no longer named.
+func (s *sim) playFlip(r *rand.Rand) {
+	config, moment := s.key(r, configs), s.key(r, widgets)
+	moment.Namespace = config.Namespace
+	for _, name := range []string{moment.Name, s.key(r, widgets).Name} {
+		s.change(configs, config, true, "flips", func(o *unstructured.Unstructured) {
+			o.SetLabels(map[string]string{mapKey: name, "tier": "gold"})
+			annotate(o, mapKey, name)
+			set(o, name, "spec", "for")
+		})
+		sleep(upTo(r, 300*time.Millisecond))
+		s.change(widgets, moment, false, "touches", func(o *unstructured.Unstructured) { annotate(o, "note", name+string(rune('a'+r.IntN(9)))) })
+		sleep(upTo(r, 300*time.Millisecond))
+	}
 }
 
 // playPart does to a part, somebody's child or not, what users should not.

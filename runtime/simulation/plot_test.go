@@ -50,6 +50,7 @@ type ctrlSpec struct {
 	predicates  []string
 	relations   []relationSpec
 	writes      writing
+	hot         bool // each run writes something new, and so leads to the next
 	finalizer   bool
 	deletes     bool
 	concurrency int
@@ -127,6 +128,7 @@ func (p *plot) newCtrl(r *rand.Rand, i int) ctrlSpec {
 		c.selector = "tier=gold"
 	}
 	c.predicates = c.newPredicates(r)
+	c.hot = c.predicates == nil && chance(r, 0.1)
 	c.relations = p.newRelations(r, &c)
 	return c
 }
@@ -170,8 +172,8 @@ func (p *plot) String() string {
 	fmt.Fprintf(&b, "noStreams %t, pool %d, mood %g, guestMood %g, pageSize %d, slow %t, slowMappers %t, namespaces %v, names %d, force %t",
 		p.noStreams, p.pool, p.mood, p.guestMood, p.pageSize, p.slow, p.slowMappers, p.namespaces, p.names, p.force)
 	for _, c := range p.ctrls {
-		fmt.Fprintf(&b, "\n%s of %s in %v (%s) by %v: writes %d, finalizer %t, deletes %t, concurrency %d, debounce %v, awaitWrites %v, drain %v, standby %t, startAt %v",
-			c.name, c.kind.Resource, c.namespaces, c.selector, c.predicates, c.writes, c.finalizer, c.deletes, c.concurrency, c.debounce, c.awaitWrites, c.drain, c.standby, c.startAt)
+		fmt.Fprintf(&b, "\n%s of %s in %v (%s) by %v: writes %d, hot %t, finalizer %t, deletes %t, concurrency %d, debounce %v, awaitWrites %v, drain %v, standby %t, startAt %v",
+			c.name, c.kind.Resource, c.namespaces, c.selector, c.predicates, c.writes, c.hot, c.finalizer, c.deletes, c.concurrency, c.debounce, c.awaitWrites, c.drain, c.standby, c.startAt)
 		for _, w := range c.relations {
 			fmt.Fprintf(&b, "\n\t%s by %s in %v (%s) by %v: metadata %t, optional %t, owned %t, late %t",
 				w.kind.Resource, w.spec, w.namespaces, w.selector, w.predicates, w.metadata, w.optional, w.owned, w.late)

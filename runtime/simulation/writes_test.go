@@ -63,6 +63,11 @@ func (g *guest) work(ctx context.Context, run *run, res *abi.Result) error {
 	if o.GetDeletionTimestamp() != nil {
 		return nil
 	}
+	if c.spec.hot && !c.calm.Load() {
+		if err := c.writeCount(ctx, g.r, o); err != nil {
+			return err
+		}
+	}
 	switch c.spec.writes {
 	case writesNothing:
 	case writesStatus:
@@ -105,6 +110,17 @@ func (c *ctrl) writeStatus(ctx context.Context, r *rand.Rand, o *unstructured.Un
 				return apierrors.NewConflict(c.spec.kind.GroupResource(), o.GetName(), errors.New("modified"))
 			}
 			set(now, value(o), "status", c.spec.name)
+			return nil
+		})
+	})
+}
+
+// writeCount counts the run in the object.
+func (c *ctrl) writeCount(ctx context.Context, r *rand.Rand, o *unstructured.Unstructured) error {
+	return c.write(ctx, r, c.spec.kind, func() (*unstructured.Unstructured, error) {
+		return c.api.Change(c.spec.kind.Resource, apisim.Key(o), false, func(now *unstructured.Unstructured) error {
+			n, _, _ := unstructured.NestedInt64(now.Object, "status", c.spec.name+"-runs")
+			set(now, n+1, "status", c.spec.name+"-runs")
 			return nil
 		})
 	})
