@@ -5,8 +5,10 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/devcluster"
@@ -22,6 +24,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/admin"
 	"github.com/wasmctl/wasmctl/runtime/applier"
 	"github.com/wasmctl/wasmctl/runtime/probation"
+	"github.com/wasmctl/wasmctl/runtime/watcher"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
@@ -49,8 +52,7 @@ func numbered(module []byte, n int) []byte {
 	return append(append(bytes.Clone(module), 0, byte(len(payload))), payload...)
 }
 
-// swapping is a session in this process, on objects of a kind of its own, so
-// that what the API server counts of that kind is its alone.
+// swapping is a session in this process, on objects of a kind of its own.
 type swapping struct {
 	t        *testing.T
 	cluster  *devcluster.Cluster
@@ -60,6 +62,7 @@ type swapping struct {
 	objects  dynamic.ResourceInterface
 	session  *session
 	observer *observer
+	sent     sent // by its watches
 }
 
 // swapOptions are those of the tests: a short probation, and a short timeout for
@@ -105,6 +108,7 @@ func (w *swapping) run(module []byte, opts *runOptions) {
 	if err := p.connect(ctx); err != nil {
 		w.t.Fatal(err)
 	}
+	w.sent.counted(w.t, p)
 	w.session = &session{process: p, opts: opts, log: log}
 	p.sessions = append(p.sessions, w.session)
 	if err := w.session.load(ctx, module); err != nil {
@@ -187,28 +191,38 @@ func (w *swapping) put(ctx context.Context, i, revision int) error {
 
 func objectName(i int) string { return fmt.Sprintf("o%d", i) }
 
-// requests returns how many requests of a verb the API server has had for the
-// kind.
-func (w *swapping) requests(verb string) (n int) {
-	w.t.Helper()
-	client, err := kubernetes.NewForConfig(w.cluster.RESTConfig())
+// sent counts the lists and watches that a process asks for. The API server's
+// own figures would have those of its garbage collector in them.
+type sent struct {
+	http.RoundTripper
+
+	lists, watches atomic.Int64
+}
+
+// RoundTrip implements http.RoundTripper.
+func (s *sent) RoundTrip(r *http.Request) (*http.Response, error) {
+	switch q := r.URL.Query(); {
+	case q.Get("sendInitialEvents") == "true" || q.Get("watch") == "":
+		s.lists.Add(1)
+	default:
+		s.watches.Add(1)
+	}
+	return s.RoundTripper.RoundTrip(r)
+}
+
+// counted makes the watches of p anew, with every request counted.
+func (s *sent) counted(t *testing.T, p *process) {
+	t.Helper()
+	rc := rest.CopyConfig(p.restConfig)
+	rc.Wrap(func(rt http.RoundTripper) http.RoundTripper {
+		s.RoundTripper = rt
+		return s
+	})
+	client, err := watcher.NewClient(rc)
 	if err != nil {
-		w.t.Fatal(err)
+		t.Fatal(err)
 	}
-	text, err := client.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(w.t.Context())
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	for line := range strings.Lines(string(text)) {
-		if strings.HasPrefix(line, "apiserver_request_total{") && strings.Contains(line, `group="`+w.group+`"`) && strings.Contains(line, `verb="`+verb+`"`) {
-			var v float64
-			if _, err := fmt.Sscan(line[strings.LastIndex(line, " ")+1:], &v); err != nil {
-				w.t.Fatal(err)
-			}
-			n += int(v)
-		}
-	}
-	return n
+	p.watches = watcher.NewSet(client, watcher.Config{Log: p.log})
 }
 
 // quiet drops the lines of single runs.

@@ -34,13 +34,16 @@ func TestSwap_NothingIsLostDoubledOrListed(t *testing.T) {
 		}
 	}
 	until(t, "all objects are reconciled once", func() bool { return w.observer.behind() == 0 })
-	lists, watches := w.requests("LIST"), w.requests("WATCH")
+	lists, watches := w.sent.lists.Load(), w.sent.watches.Load()
+	if lists != 1 {
+		t.Errorf("%d LISTs for one watch", lists)
+	}
 	events, stop := w.load(objects, swaps*100)
 	memory := resident()
 	during := w.swapMany(swaps)
 	stop()
 	until(t, "the last state of each object is reconciled", func() bool { return w.observer.behind() == 0 })
-	if n, m := w.requests("LIST"), w.requests("WATCH"); n != lists || m != watches {
+	if n, m := w.sent.lists.Load(), w.sent.watches.Load(); n != lists || m != watches {
 		t.Errorf("%d LISTs and %d WATCHes, before the swaps %d and %d", n, m, lists, watches)
 	}
 	w.observer.mu.Lock()
