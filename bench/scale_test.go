@@ -24,9 +24,11 @@ const (
 	scaleObjects = 100_000
 	// scaleRounds is how often each contender syncs and resyncs.
 	scaleRounds = 3
-	// calm is how long contenders are left alone before what they do idle is
-	// measured, for idle.
-	calm, idle = 45 * time.Second, 30 * time.Second
+	// calm is how long contenders are left alone before what they take is measured.
+	calm = 45 * time.Second
+	// idle is how long they are watched then: as long as the Go runtime waits for
+	// a cause before it collects without one, so that each has one collection.
+	idle = 2 * time.Minute
 )
 
 // onlyNamed skips a benchmark that takes long, unless -bench names it.
@@ -176,7 +178,7 @@ func syncAndResync(b *testing.B, cluster *devcluster.Cluster, c contender, ns, r
 }
 
 // leaveAlone measures what contenders take that have nothing to do. The heap is
-// what is left by the collection that the Go runtime makes after two minutes.
+// what the collection without a cause leaves.
 func leaveAlone(b *testing.B, cluster *devcluster.Cluster, all []contender, found []figures, ns, resource string) {
 	processes := make([]*observed, len(all))
 	for i, c := range all {
