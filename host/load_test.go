@@ -205,6 +205,22 @@ func TestLoad_ConfigOverridesManifest(t *testing.T) {
 	}
 }
 
+// A module whose manifest has been written already is built again: what it
+// requires of the host that runs it does not matter then.
+func TestDescribe_OfAModuleThatHasAManifest(t *testing.T) {
+	annotated, err := WithManifest(wasm.Describe, &abi.Manifest{Requires: []string{abi.CapDeclare, string(abi.OpCacheList)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := Describe(t.Context(), annotated, Config{})
+	if err != nil || len(again.Requires) != 1 || again.Requires[0] != string(abi.OpConfigGet) {
+		t.Errorf("%v, manifest %v: want what describe says", err, again)
+	}
+	if _, err := Load(t.Context(), annotated, Config{}); !errors.Is(err, ErrInvalidModule) {
+		t.Errorf("loaded without an API: %v", err)
+	}
+}
+
 func TestLoad_ManifestOfDescribe(t *testing.T) {
 	want := &abi.Manifest{
 		Name: "described", ABI: 1, Requires: []string{"config_get"}, Concurrency: 2, Config: map[string]string{"color": "blue"},
