@@ -63,11 +63,17 @@ type ctrl struct {
 	acquired  atomic.Int64          // guests that were asked for
 	mapped    atomic.Int64          // events that slow mappers had
 	finalized map[types.UID]bool    // guarded by mu; objects with a successful finalize
-	seen      map[types.UID]int64   // guarded by mu; the newest version of each related object that a run saw
+	seen      map[sight]int64       // guarded by mu; at which version
+}
+
+// sight is that a run of an object saw a related object which names it.
+type sight struct {
+	uid types.UID
+	key abi.Key
 }
 
 func newCtrl(s *sim, spec *ctrlSpec) *ctrl {
-	c := &ctrl{sim: s, spec: spec, runs: map[abi.Key]int{}, applied: map[types.UID]abi.Key{}, finalized: map[types.UID]bool{}, seen: map[types.UID]int64{}}
+	c := &ctrl{sim: s, spec: spec, runs: map[abi.Key]int{}, applied: map[types.UID]abi.Key{}, finalized: map[types.UID]bool{}, seen: map[sight]int64{}}
 	if spec.standby {
 		c.active = make(chan struct{})
 	}

@@ -124,7 +124,7 @@ func (c *ctrl) see(key abi.Key) []view {
 			for _, b := range list {
 				if o := decode(b); slices.Contains(c.targets(w.spec, o), key) {
 					views[i].objects[apisim.Key(o)] = counts(w.predicates, o)
-					c.seen[o.GetUID()] = max(c.seen[o.GetUID()], version(o))
+					c.seen[sight{o.GetUID(), key}] = version(o)
 				}
 			}
 		}
@@ -312,20 +312,14 @@ func (c *ctrl) missesChildren(last *run) string {
 }
 
 // lostUnseen says that a child is not its owner's any more, and that no run of
-// any object has seen it when it last was: it was made, or came back, and was
+// the owner has seen it when it last was: it was made, or came back, and was
 // deleted or given away while the watch had a gap. That leaves no trace in the
 // store, so that the owner was not told.
 func (c *ctrl) lostUnseen(child, owner abi.Key) bool {
-	o, past := c.api.Last(parts.Resource, child, func(o *unstructured.Unstructured) bool {
+	since, over := c.api.Since(parts.Resource, child, func(o *unstructured.Unstructured) bool {
 		return slices.Contains(c.targets("owner", o), owner)
 	})
-	if o == nil || !past || c.plot.mood == 0 {
-		return false
-	}
-	if now := c.api.All(parts.Resource)[child]; now != nil && slices.Contains(c.targets("owner", now), owner) {
-		return false
-	}
-	return c.seen[o.GetUID()] < version(o)
+	return over && c.plot.mood > 0 && c.seen[sight{since.GetUID(), owner}] < version(since)
 }
 
 func controlledBy(o, owner *unstructured.Unstructured) bool {

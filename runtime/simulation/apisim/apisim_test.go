@@ -245,8 +245,8 @@ func TestServer_WritesAsTheAPIServerDoes(t *testing.T) {
 			b.Errorf("Get: %v", err)
 		}
 		labelled := func(o *unstructured.Unstructured) bool { return o.GetLabels() != nil && o.GetFinalizers() == nil }
-		if last, past := b.s.Last(webs.Resource, key("a/x"), labelled); !past || last.GetGeneration() != 2 {
-			b.Errorf("Last: %v, %t", last, past)
+		if since, over := b.s.Since(webs.Resource, key("a/x"), labelled); !over || since.GetResourceVersion() != "12" {
+			b.Errorf("Since: %v, %t", since, over)
 		}
 		if anew := b.set("a/x", 1, nil); anew.GetUID() == o.GetUID() || anew.GetGeneration() != 1 {
 			b.Errorf("%v", anew)

@@ -110,16 +110,22 @@ func (s *Server) All(resource string) map[abi.Key]*unstructured.Unstructured {
 	return all
 }
 
-// Last returns the last state of an object of this key that match likes, and
-// whether it is past; nil where there never was one. It must not be changed.
-func (s *Server) Last(resource string, key abi.Key, match func(*unstructured.Unstructured) bool) (o *unstructured.Unstructured, past bool) {
+// Since returns the state in which an object of this key began to be as match
+// likes, the last time that it was, and whether that is over; nil where it never
+// was. It must not be changed.
+func (s *Server) Since(resource string, key abi.Key, match func(*unstructured.Unstructured) bool) (o *unstructured.Unstructured, over bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.tables[resource]
 	for _, st := range slices.Backward(t.history) {
-		if st.key == key && !st.gone && match(st.object) {
-			return st.object, t.objects[key] != st
+		if st.key != key || st.gone || !match(st.object) {
+			continue
 		}
+		over = t.objects[key] != st
+		for st.before != nil && match(st.before.object) {
+			st = st.before
+		}
+		return st.object, over
 	}
 	return nil, false
 }
