@@ -247,16 +247,23 @@ func (s *sim) playConfig(kind opKind, r *rand.Rand) {
 func (s *sim) playFlip(r *rand.Rand) {
 	config, moment := s.key(r, configs), s.key(r, widgets)
 	moment.Namespace = config.Namespace
-	for _, name := range []string{moment.Name, s.key(r, widgets).Name} {
+	// An event before, so that what follows has to wait where mappers are slow.
+	s.change(configs, s.key(r, configs), false, "nudges", func(o *unstructured.Unstructured) { set(o, int64(r.IntN(99)), "spec", "data") })
+	flip := func(name string) {
 		s.change(configs, config, true, "flips", func(o *unstructured.Unstructured) {
 			o.SetLabels(map[string]string{mapKey: name, "tier": "gold"})
 			annotate(o, mapKey, name)
 			set(o, name, "spec", "for")
 		})
 		sleep(upTo(r, 300*time.Millisecond))
-		s.change(widgets, moment, false, "touches", func(o *unstructured.Unstructured) { annotate(o, "note", name+string(rune('a'+r.IntN(9)))) })
-		sleep(upTo(r, 300*time.Millisecond))
 	}
+	flip(moment.Name)
+	s.change(widgets, moment, false, "touches", func(o *unstructured.Unstructured) {
+		annotate(o, "note", string(rune('a'+r.IntN(9))))
+		set(o, int64(r.IntN(9)), "spec", "value")
+	})
+	sleep(upTo(r, 300*time.Millisecond))
+	flip("nobody")
 }
 
 // playPart does to a part, somebody's child or not, what users should not.

@@ -24,7 +24,7 @@ const (
 	maxFailed = 10
 )
 
-var oneSeed = flag.Int64("seed", -1, "play this seed alone")
+var firstSeed = flag.Int64("seed", -1, "play this seed alone; with WASMCTL_SIM_SEEDS, so many from this one on")
 
 // TestMain takes out apimachinery's global limit of one reported error per
 // millisecond: it remembers the real time of the process's start, which in a
@@ -37,20 +37,22 @@ func TestMain(m *testing.M) {
 }
 
 // TestSeed plays one simulation per seed: seeds, or WASMCTL_SIM_SEEDS of them,
-// fewer with -short. A seed that fails prints how to play it alone.
+// fewer with -short. With -seed it plays that one, or so many from there on. A
+// seed that fails prints how to play it alone.
 func TestSeed(t *testing.T) {
-	first, n := int64(0), seeds
+	n := seeds
 	if testing.Short() {
 		n = shortSeeds
+	}
+	first := max(*firstSeed, 0)
+	if *firstSeed >= 0 {
+		n = 1
 	}
 	if text := os.Getenv("WASMCTL_SIM_SEEDS"); text != "" {
 		var err error
 		if n, err = strconv.ParseInt(text, 10, 64); err != nil {
 			t.Fatalf("WASMCTL_SIM_SEEDS: %v", err)
 		}
-	}
-	if *oneSeed >= 0 {
-		first, n = *oneSeed, 1
 	}
 	var next, failed atomic.Int64
 	var wg sync.WaitGroup
