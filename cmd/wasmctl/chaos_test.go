@@ -121,7 +121,7 @@ func TestRun_NothingIsLostWhenTheAPIServerDies(t *testing.T) {
 // runWitnessed is runSession with w between controller and module.
 func runWitnessed(ctx context.Context, cluster *devcluster.Cluster, w *witness) error {
 	log := slog.New(slog.DiscardHandler)
-	p := &process{opts: &runOptions{module: exampleModule, concurrency: 8, kubeconfig: cluster.Kubeconfig(), socket: "none"}, log: log}
+	p := &process{opts: &processOptions{kubeconfig: cluster.Kubeconfig(), socket: "none"}, log: log}
 	defer func() { _ = p.close() }() // there is no control plane of its own to stop
 	wasm, err := os.ReadFile(exampleModule)
 	if err != nil {
@@ -130,7 +130,7 @@ func runWitnessed(ctx context.Context, cluster *devcluster.Cluster, w *witness) 
 	if err := p.connect(ctx); err != nil {
 		return err
 	}
-	s := &session{process: p, opts: p.opts, log: log}
+	s := &session{process: p, opts: &controllerOptions{module: exampleModule, concurrency: 8}, log: log}
 	p.sessions = append(p.sessions, s)
 	if err := s.load(ctx, wasm); err != nil {
 		return err

@@ -24,9 +24,37 @@ const (
 	maxMemory = 4 << 30
 )
 
-// runOptions are the flags of run. Where a flag was not given, its field is
-// zero and the module's manifest decides, and then a default.
+// runOptions are the flags of run: those of the process, and those of its
+// controller.
 type runOptions struct {
+	processOptions
+	controllerOptions
+}
+
+// processOptions say what the controllers of a process share.
+type processOptions struct {
+	workers      int
+	memoryBudget string
+	budgetBytes  int64 // memoryBudget, parsed by validate
+
+	leader leaderOptions
+
+	kubeconfig string
+	context    string
+	dev        bool
+	devData    string
+	cacheDir   string
+	socket     string
+
+	logFormat string
+	verbosity int
+
+	streams streams
+}
+
+// controllerOptions say what one controller is. Where nothing is said, a field
+// is zero and the module's manifest decides, and then a default.
+type controllerOptions struct {
 	module string
 	name   string
 
@@ -45,41 +73,30 @@ type runOptions struct {
 	debounce    time.Duration
 	debounceMax time.Duration
 
-	concurrency  int
-	workers      int
-	timeout      time.Duration
-	memory       string
-	memoryBytes  int64 // memory, parsed by validate
-	memoryBudget string
-	budgetBytes  int64 // memoryBudget, parsed by validate
-	config       map[string]string
-	configFile   string
-	drain        time.Duration
+	concurrency int
+	timeout     time.Duration
+	memory      string
+	memoryBytes int64 // memory, parsed by validate
+	config      map[string]string
+	configFile  string
+	drain       time.Duration
 
 	watch           bool          // swap the module when its file changes
 	probation       time.Duration // of a module that was swapped in; 0 is none
 	reconcileOnSwap string        // reconcileAll, reconcileNone; "" is all
 	allowMoreRights bool
 
-	leader leaderOptions
-	cpu    cpuOptions
-
-	kubeconfig string
-	context    string
-	dev        bool
-	devData    string
-	cacheDir   string
-	socket     string
-
-	logFormat string
-	verbosity int
-
-	streams streams
+	cpu cpuOptions
 }
 
 func (o *runOptions) bind(cmd *cobra.Command) {
+	cmd.Flags().SortFlags = false
+	o.controllerOptions.bind(cmd)
+	o.processOptions.bind(cmd)
+}
+
+func (o *controllerOptions) bind(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.SortFlags = false
 	f.StringVar(&o.forKind, "for", "", "kind to reconcile, in any form that kubectl takes (default: the manifest's)")
 	f.StringArrayVar(&o.owns, "owns", nil, "kind whose owner is reconciled when it changes; may be repeated (default: the manifest's)")
 	f.StringSliceVarP(&o.namespaces, "namespace", "n", nil, "watch these namespaces only; may be repeated")
@@ -94,47 +111,50 @@ func (o *runOptions) bind(cmd *cobra.Command) {
 	f.DurationVar(&o.debounce, "debounce", 0, "wait until an object has not been triggered for this long")
 	f.DurationVar(&o.debounceMax, "debounce-max", 0, "longest that --debounce may put a reconcile off (default: ten times --debounce)")
 	f.IntVar(&o.concurrency, "concurrency", 0, "objects reconciled at a time (default: the manifest's, else 4)")
-	f.IntVar(&o.workers, "workers", 0, "objects reconciled at a time in the whole process (default: not bounded beyond --concurrency)")
 	f.DurationVar(&o.timeout, "timeout", 0, "longest time of one reconcile (default: the manifest's, else 30s)")
 	f.StringVar(&o.memory, "memory", "", "memory of one guest instance, for example 64Mi (default: the manifest's, else 256Mi)")
-	f.StringVar(&o.memoryBudget, "memory-budget", "", "memory of all guest instances together, for example 1Gi (default: not bounded)")
 	o.cpu.bind(f)
 	f.StringToStringVar(&o.config, "config", nil, "setting for the module as key=value; may be repeated")
 	f.StringVar(&o.configFile, "config-file", "", "YAML file of settings for the module, under those of --config; a change is given to the module at once")
 	f.StringVar(&o.name, "name", "", "name of the controller (default: the manifest's, else the file's)")
 	f.DurationVar(&o.drain, "drain-timeout", 0, "how long running reconciles may go on after the first signal (default 30s)")
+	f.BoolVar(&o.watch, "watch", true, "swap the module in when its file changes")
+	f.DurationVar(&o.probation, "probation", probation.DefaultTime, "how long a module that was swapped in must do no worse than the one before, which else takes over again; 0 does not look")
+	f.StringVar(&o.reconcileOnSwap, "reconcile-on-swap", reconcileAll, "which objects are reconciled after a swap: all (at low priority) or none")
+	f.BoolVar(&o.allowMoreRights, "allow-more-rights", false, "let a module that is swapped in have capabilities that the first one does not have")
+	_ = cmd.RegisterFlagCompletionFunc("cpu", cobra.FixedCompletions([]string{"fuel", "close", "off"}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+func (o *processOptions) bind(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.IntVar(&o.workers, "workers", 0, "objects reconciled at a time in the whole process (default: not bounded beyond --concurrency)")
+	f.StringVar(&o.memoryBudget, "memory-budget", "", "memory of all guest instances together, for example 1Gi (default: not bounded)")
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file (default: $KUBECONFIG, ~/.kube/config, or the pod's service account)")
 	f.StringVar(&o.context, "context", "", "context of the kubeconfig")
 	f.BoolVar(&o.dev, "dev", false, "use a local control plane; start it if it does not run")
 	f.StringVar(&o.devData, "dev-data-dir", "", "where the local control plane keeps its data (default: in the user's cache directory)")
 	f.StringVar(&o.cacheDir, "cache-dir", "", `where compiled modules are kept, "none" for nowhere (default: in the user's cache directory)`)
 	f.StringVar(&o.socket, "socket", "", `socket for wasmctl status, trigger and pause, "none" for none (default: in the user's runtime directory)`)
-	f.BoolVar(&o.watch, "watch", true, "swap the module in when its file changes")
-	f.DurationVar(&o.probation, "probation", probation.DefaultTime, "how long a module that was swapped in must do no worse than the one before, which else takes over again; 0 does not look")
-	f.StringVar(&o.reconcileOnSwap, "reconcile-on-swap", reconcileAll, "which objects are reconciled after a swap: all (at low priority) or none")
-	f.BoolVar(&o.allowMoreRights, "allow-more-rights", false, "let a module that is swapped in have capabilities that the first one does not have")
 	o.leader.bind(f)
 	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
 	f.CountVarP(&o.verbosity, "verbose", "v", "log more")
-	_ = cmd.RegisterFlagCompletionFunc("cpu", cobra.FixedCompletions([]string{"fuel", "close", "off"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("log-format", cobra.FixedCompletions(logFormats, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // validate checks what can be checked without module and cluster, and parses
 // sizes. Every problem is reported, not only the first.
 func (o *runOptions) validate() error {
+	return errors.Join(o.controllerOptions.validate(), o.processOptions.validate())
+}
+
+func (o *controllerOptions) validate() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	if len(o.namespaces) > 0 && o.allNamespaces {
 		bad("--namespace and --all-namespaces exclude each other")
 	}
-	if o.dev && (o.kubeconfig != "" || o.context != "") {
-		bad("--dev brings its own cluster: leave --kubeconfig and --context out")
-	}
-	for name, n := range map[string]int{"concurrency": o.concurrency, "workers": o.workers} {
-		if n < 0 || n > runner.MaxConcurrency {
-			bad("--%s %d: want 1 to %d", name, n, runner.MaxConcurrency)
-		}
+	if o.concurrency < 0 || o.concurrency > runner.MaxConcurrency {
+		bad("--concurrency %d: want 1 to %d", o.concurrency, runner.MaxConcurrency)
 	}
 	if o.timeout < 0 || o.drain < 0 || o.probation < 0 {
 		bad("--timeout, --drain-timeout and --probation must not be negative")
@@ -151,18 +171,31 @@ func (o *runOptions) validate() error {
 	if _, err := predicate.Parse(o.predicates, predicate.Options{}); err != nil {
 		bad("--predicate: %w", err)
 	}
-	if !slices.Contains(logFormats, o.logFormat) {
-		bad("--log-format %q: want %s", o.logFormat, strings.Join(logFormats, " or "))
-	}
 	var err error
 	if o.memoryBytes, err = parseSize(o.memory, minMemory, maxMemory); err != nil {
 		bad("--memory %w", err)
 	}
+	errs = append(errs, o.validateTriggers(), o.cpu.validate())
+	return errors.Join(errs...)
+}
+
+func (o *processOptions) validate() error {
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if o.dev && (o.kubeconfig != "" || o.context != "") {
+		bad("--dev brings its own cluster: leave --kubeconfig and --context out")
+	}
+	if o.workers < 0 || o.workers > runner.MaxConcurrency {
+		bad("--workers %d: want 1 to %d", o.workers, runner.MaxConcurrency)
+	}
+	if !slices.Contains(logFormats, o.logFormat) {
+		bad("--log-format %q: want %s", o.logFormat, strings.Join(logFormats, " or "))
+	}
+	var err error
 	if o.budgetBytes, err = parseSize(o.memoryBudget, minMemory, math.MaxInt64); err != nil {
 		bad("--memory-budget %w", err)
 	}
-	errs = append(errs, o.validateTriggers(), o.leader.validate(), o.cpu.validate())
-	return errors.Join(errs...)
+	return errors.Join(append(errs, o.leader.validate())...)
 }
 
 // parseSize reads a size within bounds; "" is 0.

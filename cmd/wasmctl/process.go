@@ -26,7 +26,7 @@ import (
 
 // process is what the controllers of one process share.
 type process struct {
-	opts    *runOptions
+	opts    *processOptions
 	log     *slog.Logger
 	started time.Time
 
@@ -93,7 +93,7 @@ func (s *session) elect() error {
 		return nil
 	}
 	var err error
-	s.elector, err = s.opts.leader.elector(s.restConfig, s.name, s.log)
+	s.elector, err = s.process.opts.leader.elector(s.restConfig, s.name, s.log)
 	return withCode(exitUsage, err)
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 func newCmdRun(s streams, runF func(context.Context, *runOptions) error) *cobra.Command {
-	o := &runOptions{streams: s}
+	o := &runOptions{processOptions: processOptions{streams: s}}
 	cmd := &cobra.Command{
 		Use:   "run MODULE",
 		Short: "Run a module as a controller",
@@ -69,7 +69,7 @@ func runRun(ctx context.Context, o *runOptions) error {
 }
 
 func runSession(ctx context.Context, o *runOptions, log *slog.Logger, force <-chan struct{}) (err error) {
-	p := &process{opts: o, log: log, started: time.Now()}
+	p := &process{opts: &o.processOptions, log: log, started: time.Now()}
 	defer func() { err = errors.Join(err, p.close()) }()
 	wasm, err := readModule(o.module)
 	if err != nil {
@@ -80,7 +80,7 @@ func runSession(ctx context.Context, o *runOptions, log *slog.Logger, force <-ch
 	}
 	ctx, release := p.watchDev(ctx)
 	defer release()
-	err = p.runModule(ctx, wasm, force)
+	err = p.runModule(ctx, &o.controllerOptions, wasm, force)
 	if cause := context.Cause(ctx); errors.Is(cause, errDevEnded) {
 		return withCode(exitCluster, cause) // whatever failed, failed by that
 	}
@@ -88,8 +88,8 @@ func runSession(ctx context.Context, o *runOptions, log *slog.Logger, force <-ch
 }
 
 // runModule loads a module and reconciles until ctx ends.
-func (p *process) runModule(ctx context.Context, wasm []byte, force <-chan struct{}) error {
-	s := &session{process: p, opts: p.opts, log: p.log}
+func (p *process) runModule(ctx context.Context, o *controllerOptions, wasm []byte, force <-chan struct{}) error {
+	s := &session{process: p, opts: o, log: p.log}
 	p.sessions = append(p.sessions, s)
 	if err := s.load(ctx, wasm); err != nil {
 		return err

@@ -19,7 +19,7 @@ import (
 type session struct {
 	*process
 
-	opts *runOptions
+	opts *controllerOptions
 	log  *slog.Logger
 	name string // of the controller
 
@@ -37,6 +37,8 @@ type session struct {
 	runs     *runs           // which generation runs what
 	trials   *trials         // how the generations do
 	todo     chan command    // what serve is to do
+
+	observers []kubeapi.Observer // told of what runs ask the API for; set before load
 
 	probation probation.Config   // of modules that are swapped in; without Time there is none; serve's own
 	overrides map[string]*string // settings of wasmctl config set, nil unsets; serve's own
@@ -91,6 +93,7 @@ func (s *session) connectModule(ctx context.Context, m *abi.Manifest) (host.API,
 	s.cache = controller.NewCache()
 	cfg := kubeapi.Config{
 		Client: s.client, Resolver: s.resolver, Controller: s.name, Policy: s.plan.policy, Logger: s.log, Cache: s.cache, Children: s.cache,
+		Observer: kubeapi.Observers(s.observers...),
 	}
 	if s.elector != nil {
 		cfg.Gate = s.elector.Gate()

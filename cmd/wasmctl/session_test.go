@@ -29,7 +29,7 @@ func TestSession_OwnedKindsAreWatchedWhereTheirOwnersAre(t *testing.T) {
 		"-A wins over the manifest":       {nil, true, namespaced, []string{"b"}, nil},
 		"cluster-scoped: none":            {[]string{"a"}, false, kubeapi.Kind{}, nil, nil},
 	} {
-		s := &session{opts: &runOptions{allNamespaces: c.all}, kind: watched{watch: abi.Watch{Namespaces: c.owners}}}
+		s := &session{opts: &controllerOptions{allNamespaces: c.all}, kind: watched{watch: abi.Watch{Namespaces: c.owners}}}
 		if diff := cmp.Diff(c.want, s.ownedNamespaces(c.kind, abi.Watch{Namespaces: c.watch})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}

@@ -21,7 +21,7 @@ const maxSettings = 1 << 20
 
 // settings returns what --config-file and --config say; --config wins. content
 // is that of the file.
-func (o *runOptions) settings(content []byte) (map[string]string, error) {
+func (o *controllerOptions) settings(content []byte) (map[string]string, error) {
 	values := map[string]string{}
 	if o.configFile != "" {
 		var file map[string]any

@@ -69,7 +69,8 @@ type swapping struct {
 // guests that do not return.
 func swapOptions() *runOptions {
 	return &runOptions{
-		socket: "none", concurrency: 4, timeout: 2 * time.Second, memoryBytes: 256 << 10, drain: time.Minute, probation: 300 * time.Millisecond,
+		processOptions{socket: "none"},
+		controllerOptions{concurrency: 4, timeout: 2 * time.Second, memoryBytes: 256 << 10, drain: time.Minute, probation: 300 * time.Millisecond},
 	}
 }
 
@@ -103,13 +104,13 @@ spec:
 func (w *swapping) run(module []byte, opts *runOptions) {
 	w.t.Helper()
 	log := slog.New(quiet{slog.NewTextHandler(w.t.Output(), nil)})
-	p := &process{opts: opts, log: log}
+	p := &process{opts: &opts.processOptions, log: log}
 	ctx, stop := context.WithCancel(w.t.Context())
 	if err := p.connect(ctx); err != nil {
 		w.t.Fatal(err)
 	}
 	w.sent.counted(w.t, p)
-	w.session = &session{process: p, opts: opts, log: log}
+	w.session = &session{process: p, opts: &opts.controllerOptions, log: log}
 	p.sessions = append(p.sessions, w.session)
 	if err := w.session.load(ctx, module); err != nil {
 		w.t.Fatal(err)

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"syscall"
@@ -17,9 +18,9 @@ import (
 var triggerSignals = map[string]os.Signal{"USR1": syscall.SIGUSR1, "USR2": syscall.SIGUSR2}
 
 // validateTriggers checks the flags that are about when objects are reconciled.
-func (o *runOptions) validateTriggers() error {
+func (o *controllerOptions) validateTriggers() error {
 	var errs []error
-	if _, err := o.triggers(kubeapi.Kind{}, nil); err != nil {
+	if _, err := o.triggers(kubeapi.Kind{}, nil, nil); err != nil {
 		errs = append(errs, err)
 	}
 	switch {
@@ -31,8 +32,9 @@ func (o *runOptions) validateTriggers() error {
 	return errors.Join(errs...)
 }
 
-// triggers are what leads to reconciles of a kind besides watches.
-func (o *runOptions) triggers(kind kubeapi.Kind, log *slog.Logger) ([]trigger.Source, error) {
+// triggers are what leads to reconciles of a kind besides watches; stdin is read
+// where lines of it are.
+func (o *controllerOptions) triggers(kind kubeapi.Kind, stdin io.Reader, log *slog.Logger) ([]trigger.Source, error) {
 	var sources []trigger.Source
 	var errs []error
 	if o.resync != 0 {
@@ -58,7 +60,7 @@ func (o *runOptions) triggers(kind kubeapi.Kind, log *slog.Logger) ([]trigger.So
 	}
 	if o.onStdin {
 		sources = append(sources, trigger.Lines{
-			Name: "stdin", Reader: o.streams.in, Scope: queue.Scope{ClusterScoped: !kind.Namespaced},
+			Name: "stdin", Reader: stdin, Scope: queue.Scope{ClusterScoped: !kind.Namespaced},
 			OnError: func(err error) { log.Warn("a line of stdin names no object, and is passed over", "error", err.Error()) },
 		})
 	}

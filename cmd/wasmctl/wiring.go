@@ -19,7 +19,7 @@ import (
 // newController builds the controller and takes its watches.
 func (s *session) newController() (*controller.Controller, error) {
 	o := s.opts
-	triggers, err := o.triggers(s.kind.Kind, s.log)
+	triggers, err := o.triggers(s.kind.Kind, s.process.opts.streams.in, s.log)
 	if err != nil {
 		return nil, withCode(exitUsage, err)
 	}

@@ -51,6 +51,8 @@ type Config struct {
 	// Children tells Declare what the cache knows of the children of an object;
 	// nil means nothing: then nothing is pruned, and every child is sent each time.
 	Children Children
+	// Observer, if not nil, is told of every operation once it is answered.
+	Observer Observer
 	// Logger gets the API server's warnings and keys of requests that are not
 	// known, each once; nil is slog's default.
 	Logger *slog.Logger
@@ -69,6 +71,7 @@ type API struct {
 	gate     Gate
 	cache    Cache
 	children Children
+	observer Observer
 	events   *events.Recorder
 	*lasting
 }
@@ -103,18 +106,20 @@ func New(c Config) (*API, error) {
 	return &API{
 		client: c.Client, resolver: c.Resolver, policy: c.Policy, manager: manager,
 		log:  c.Logger.With("controller", c.Controller),
-		gate: c.Gate, cache: c.Cache, children: c.Children,
+		gate: c.Gate, cache: c.Cache, children: c.Children, observer: c.Observer,
 		events:  events.New(events.Config{Sink: sink, Controller: c.Controller, Logger: c.Logger.With("controller", c.Controller)}),
 		lasting: &lasting{},
 	}, nil
 }
 
-// WithPolicy returns the same API under another policy: for the next generation
+// WithPolicy returns the same API under another policy, nil for none: for the next generation
 // of a module, while runs of the last go on under theirs. Both keep the same
 // things between calls, and one Run is enough for both.
 func (a *API) WithPolicy(p *Policy) *API {
 	other := *a
-	other.policy = p
+	if other.policy = p; p == nil {
+		other.policy = NewPolicy(nil)
+	}
 	return &other
 }
 
@@ -152,14 +157,14 @@ func (a *API) Call(ctx context.Context, op abi.Op, req []byte) abi.Response {
 	if err := r.locate(kind); err != nil {
 		return refuse(abi.StatusBadRequest, err.Error())
 	}
-	if denied := a.policy.check(r.attributes(), verbs[op]); denied != nil {
+	if denied := a.check(ctx, r, verbs[op]); denied != nil {
 		return denied.response()
 	}
 	switch op {
 	case abi.OpCacheGet:
-		return a.cacheGet(r)
+		return a.seen(ctx, r, a.cacheGet(r))
 	case abi.OpCacheList:
-		return a.cacheList(r)
+		return a.seen(ctx, r, a.cacheList(r))
 	default:
 		return a.send(ctx, r)
 	}

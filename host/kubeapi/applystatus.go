@@ -31,7 +31,7 @@ func (a *API) applyStatus(ctx context.Context, o *owner, m *remembered, d *abi.D
 		e.Key = o.key
 		return e
 	}
-	if denied := a.policy.check(r.attributes(), VerbPatch); denied != nil {
+	if denied := a.check(ctx, r, VerbPatch); denied != nil {
 		return fail(denied)
 	}
 	m.status = appliedStatus{}

@@ -87,7 +87,7 @@ func (a *API) prepareChild(ctx context.Context, o *owner, packed []byte, force b
 	if err := r.locateChild(o); err != nil {
 		return r, err
 	}
-	if denied := a.policy.check(r.attributes(), VerbPatch, VerbCreate); denied != nil {
+	if denied := a.check(ctx, r, VerbPatch, VerbCreate); denied != nil {
 		return r, denied
 	}
 	if r.encoded, err = json.Marshal(r.object); err != nil {

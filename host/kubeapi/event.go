@@ -55,6 +55,10 @@ func (a *API) recordEvent(ctx context.Context, req []byte) abi.Response {
 	}
 	where := Attributes{Group: eventsKind.Group, Resource: eventsKind.Resource, Namespace: namespace}
 	if denied := a.policy.check(where, VerbCreate, VerbPatch); denied != nil {
+		if a.observer != nil {
+			r := &request{op: abi.OpEventRecord, kind: eventsKind, key: abi.Key{Namespace: namespace}}
+			a.observer(ctx, r.exchanged(denied))
+		}
 		return denied.response()
 	}
 	a.events.Record(*e)

@@ -31,7 +31,7 @@ func (a *API) prune(ctx context.Context, o *owner, m *remembered, cached []cache
 			deleted[c.uid] = true
 		default:
 			r := c.deletion()
-			if denied := a.policy.check(r.attributes(), VerbDelete); denied != nil {
+			if denied := a.check(ctx, r, VerbDelete); denied != nil {
 				return a.writeError(ctx, StepPrune, r, denied)
 			}
 			doomed = append(doomed, r)

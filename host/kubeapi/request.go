@@ -22,6 +22,8 @@ type request struct {
 	patch  any
 	// encoded is the JSON of the body where it is there already.
 	encoded []byte
+	// sent is the body as it was last sent.
+	sent []byte
 
 	kind Kind
 	key  abi.Key

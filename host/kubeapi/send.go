@@ -28,11 +28,11 @@ func (a *API) send(ctx context.Context, r *request) abi.Response {
 	return transcode(js)
 }
 
-// exchange sends a request and returns the JSON of the answer. A write waits
+// carryOut sends a request and returns the JSON of the answer. A write waits
 // for nothing, is refused where the gate is closed, and is told to the run that
 // ctx carries once the API server has accepted it. Errors are *refusal,
 // *apierrors.StatusError, and what a connection that fails says.
-func (a *API) exchange(ctx context.Context, r *request) ([]byte, error) {
+func (a *API) carryOut(ctx context.Context, r *request) ([]byte, error) {
 	if r.reads() {
 		return a.roundTrip(ctx, r)
 	}
@@ -60,6 +60,7 @@ func (a *API) roundTrip(ctx context.Context, r *request) ([]byte, error) {
 	}
 	h := a.newRequest(r).AbsPath(r.path()...).WarningHandlerWithContext(warnings{a})
 	if body != nil {
+		r.sent = body
 		h = h.Body(body)
 	}
 	a.setParams(h, r)

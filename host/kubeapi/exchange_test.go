@@ -1,0 +1,71 @@
+package kubeapi
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+func TestObservers_NoneIsNil(t *testing.T) {
+	if Observers() != nil {
+		t.Error("an observer without observers: every exchange would be described for nobody")
+	}
+	var order []int
+	Observers(
+		func(context.Context, *Exchange) { order = append(order, 1) },
+		func(context.Context, *Exchange) { order = append(order, 2) },
+	)(t.Context(), &Exchange{})
+	if !cmp.Equal(order, []int{1, 2}) {
+		t.Errorf("observers were told in the order %v", order)
+	}
+}
+
+// TestObserver_IsToldOfEveryOperation with its run, what was sent and answered,
+// and of denials with the rule that is missing.
+func TestObserver_IsToldOfEveryOperation(t *testing.T) {
+	s := sharedSession(t)
+	type told struct {
+		Op           abi.Op
+		Name         string
+		Status       abi.Status
+		Sent, Answer bool
+		Missing      string
+	}
+	var got []told
+	run := &abi.Run{ID: "r1"}
+	s.observer = func(ctx context.Context, e *Exchange) {
+		if abi.RunFrom(ctx) != run {
+			t.Errorf("%s: not told of its run", e.Op)
+		}
+		if len(e.Sent) > 0 && !strings.Contains(string(e.Sent), e.Key.Name) {
+			t.Errorf("%s: sent %s", e.Op, e.Sent)
+		}
+		o := told{e.Op, e.Key.Name, e.Status, len(e.Sent) > 0, len(e.Answer) > 0, ""}
+		if e.Missing != nil {
+			o.Missing = e.Missing.Resource + " " + strings.Join(e.Missing.Verbs, ",")
+		}
+		if asked := e.Missing == nil; asked == e.Started.IsZero() {
+			t.Errorf("%s: started at %v", e.Op, e.Started)
+		}
+		got = append(got, o)
+	}
+	ctx := abi.WithRun(t.Context(), run)
+	call := func(a *API, op abi.Op, req map[string]any) { a.Call(ctx, op, msg(t, req)) }
+	call(s.API, abi.OpAPIGet, s.ref("seen"))
+	call(s.API, abi.OpAPICreate, map[string]any{"object": s.cm("seen", nil)})
+	call(s.API, abi.OpAPIGet, s.ref("seen"))
+	call(s.WithPolicy(nil), abi.OpAPIGet, s.ref("seen"))
+	want := []told{
+		{abi.OpAPIGet, "seen", 404, false, false, ""},
+		{abi.OpAPICreate, "seen", 0, true, true, ""},
+		{abi.OpAPIGet, "seen", 0, false, true, ""},
+		{abi.OpAPIGet, "seen", abi.StatusDenied, false, false, "configmaps get"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+}
