@@ -1,0 +1,183 @@
+package redact
+
+import (
+	"strings"
+	"sync"
+)
+
+// Bounds of Values.
+const (
+	// DefaultMaxBytes is how many bytes of values are known at least before the
+	// oldest are forgotten.
+	DefaultMaxBytes = 4 << 20
+	// MinLength is the length of the shortest value that is hidden in text.
+	// Shorter ones would hide every log.
+	MinLength = 4
+
+	// block is the length by which longer values are known: a text that has any
+	// 31 bytes of one holds a block whole.
+	block = 16
+)
+
+// Values are the secret values that a module has seen, as long as there is room:
+// the last MaxBytes of them for sure, twice as many at most. A nil one knows
+// none, the zero value works. All methods are safe for concurrent use.
+type Values struct {
+	// MaxBytes bounds the memory, in bytes of values, each form that they are
+	// written in counted; about four times as many are used. Zero is
+	// DefaultMaxBytes. It is set before the first use.
+	MaxBytes int
+
+	mu sync.RWMutex
+	// young takes what is learned; once it is full it becomes old, and what was
+	// old is forgotten. Guarded by mu, what they point to too.
+	young, old *index
+}
+
+// index finds values in text: short ones by length, long ones by blocks.
+type index struct {
+	starts  [1 << 10]uint64 // a bit for each first two bytes
+	short   map[string]struct{}
+	lengths uint32 // a bit for each length in short
+	blocks  map[[block]byte]struct{}
+	size    int // bytes
+}
+
+func newIndex() *index {
+	return &index{short: map[string]struct{}{}, blocks: map[[block]byte]struct{}{}}
+}
+
+func (v *Values) add(texts []string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	limit := v.MaxBytes
+	if limit <= 0 {
+		limit = DefaultMaxBytes
+	}
+	for _, text := range texts {
+		if v.young == nil || v.young.size >= limit {
+			v.young, v.old = newIndex(), v.young
+		}
+		v.young.add(text)
+	}
+}
+
+func (x *index) add(text string) {
+	switch n := len(text); {
+	case n < MinLength:
+	case n < block:
+		if _, known := x.short[text]; !known {
+			x.short[strings.Clone(text)] = struct{}{}
+			x.lengths |= 1 << n
+			x.start(text)
+			x.size += n
+		}
+	default:
+		for at := 0; at+block <= n; at += block {
+			x.addBlock(text[at : at+block])
+		}
+		x.addBlock(text[n-block:])
+	}
+}
+
+func (x *index) addBlock(text string) {
+	b := [block]byte([]byte(text))
+	if _, known := x.blocks[b]; known {
+		return
+	}
+	x.blocks[b] = struct{}{}
+	x.start(text)
+	x.size += block
+}
+
+func (x *index) start(text string) {
+	bit := uint(text[0])<<8 | uint(text[1])
+	x.starts[bit/64] |= 1 << (bit % 64)
+}
+
+// match returns how many bytes of text from at on are a value or a block of
+// one, and whether it is a block.
+func (x *index) match(text string, at int) (n int, isBlock bool) {
+	if x == nil || len(text)-at < MinLength {
+		return 0, false
+	}
+	bit := uint(text[at])<<8 | uint(text[at+1])
+	if x.starts[bit/64]&(1<<(bit%64)) == 0 {
+		return 0, false
+	}
+	rest := text[at:]
+	if len(rest) >= block {
+		if _, ok := x.blocks[[block]byte([]byte(rest[:block]))]; ok {
+			return block, true
+		}
+	}
+	for n := min(block-1, len(rest)); n >= MinLength; n-- {
+		if x.lengths&(1<<n) == 0 {
+			continue
+		}
+		if _, ok := x.short[rest[:n]]; ok {
+			return n, false
+		}
+	}
+	return 0, false
+}
+
+// Text returns text with Mark in the place of each value that is known. A part
+// of a value is found where it has 31 bytes or more, so text should not be cut
+// before. Where nothing is found it comes back as it is.
+func (v *Values) Text(text string) string {
+	if v == nil || len(text) < MinLength {
+		return text
+	}
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	if v.young == nil {
+		return text
+	}
+	var out strings.Builder
+	done := 0 // what is before it has been written
+	for at := 0; at < len(text); {
+		start, end := v.span(text, done, at)
+		if end == 0 {
+			at++
+			continue
+		}
+		out.WriteString(text[done:start])
+		out.WriteString(Mark)
+		at, done = end, end
+	}
+	if done == 0 {
+		return text
+	}
+	out.WriteString(text[done:])
+	return strings.ToValidUTF8(out.String(), "\uFFFD")
+}
+
+// span returns the bytes to hide that begin with a match at the given place; an
+// end of 0 says that there is none. The caller holds mu.
+func (v *Values) span(text string, done, at int) (start, end int) {
+	start = at
+	blocks := false
+	for next := at; next <= max(end, at) && next < len(text); next++ {
+		n, isBlock := v.young.match(text, next)
+		if m, b := v.old.match(text, next); m > n {
+			n, isBlock = m, b
+		}
+		if n > 0 {
+			end, blocks = max(end, next+n), blocks || isBlock
+		}
+	}
+	if !blocks {
+		return start, end
+	}
+	// What is left of a value of which a part was found.
+	for i := 1; i < block && start > done && !delimits(text[start-1]); i++ {
+		start--
+	}
+	for i := 1; i < block && end < len(text) && !delimits(text[end]); i++ {
+		end++
+	}
+	return start, end
+}
+
+func delimits(c byte) bool { return c <= ' ' || strings.IndexByte("\"'`,;:=<>()[]{}", c) >= 0 }

@@ -1,0 +1,184 @@
+package redact
+
+import (
+	"encoding/base64"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+func learned(t testing.TB, object map[string]any) *Values {
+	t.Helper()
+	b, err := abi.AppendValue(nil, object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var v Values
+	v.Learn(b)
+	return &v
+}
+
+func TestText_HidesEveryFormOfAValue(t *testing.T) {
+	const password, pem = `pa"ss wörd+1`, "-----BEGIN KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7\nshort\n-----END KEY-----\n"
+	v := learned(t, map[string]any{"kind": "SecretList", "apiVersion": "v1", "items": []any{
+		map[string]any{"data": map[string]any{"password": b64(password), "tls.key": b64(pem)}},
+		map[string]any{"data": map[string]any{".dockerconfigjson": b64(`{"auths":{"r":{"password":"hub-password"}}}`)}},
+	}})
+	for _, form := range []string{
+		password, b64(password), strings.TrimRight(b64(password), "="), base64.URLEncoding.EncodeToString([]byte(password)),
+		fmt.Sprintf("%q", password), url.QueryEscape(password), "hub-password",
+		"MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7", b64(pem), "short",
+	} {
+		text := v.Text("before " + form + " after")
+		if strings.Contains(text, form) || !strings.Contains(text, Mark) || !strings.HasPrefix(text, "before ") || !strings.HasSuffix(text, " after") {
+			t.Errorf("%q: %q", form, text)
+		}
+	}
+}
+
+func TestText_HidesAPartOfALongValue(t *testing.T) {
+	value := randomText(rand.New(rand.NewPCG(1, 2)), 3000)
+	v := learned(t, map[string]any{"kind": "Secret", "stringData": map[string]any{"a": value}})
+	for from := range 100 {
+		part := value[from : from+31]
+		if text := v.Text("x " + part + " y"); strings.Contains(text, part) || !strings.HasPrefix(text, "x ") || !strings.HasSuffix(text, " y") {
+			t.Fatalf("%d: %q shows %q", from, text, part)
+		}
+	}
+}
+
+func TestText_LeavesOtherTextAlone(t *testing.T) {
+	v := learned(t, map[string]any{"kind": "Secret", "data": map[string]any{"a": b64("hunter2-hunter2"), "b": b64("true"), "c": b64("abc")}})
+	for _, text := range []string{"", "abc", "it is true", "hunter2", "a line of a log that says nothing of it"} {
+		if got := v.Text(text); got != text {
+			t.Errorf("%q became %q", text, got)
+		}
+	}
+	var none *Values
+	none.Learn([]byte("\xa4kind\xa6Secret"))
+	none.LearnObject(map[string]any{"kind": "Secret", "data": map[string]any{"a": "aaaaaaaa"}})
+	if got := none.Text("aaaaaaaa"); got != "aaaaaaaa" {
+		t.Errorf("nil changed it to %q", got)
+	}
+}
+
+func TestLearn_FindsASecretInARequest(t *testing.T) {
+	v := learned(t, map[string]any{"force": true, "object": map[string]any{"kind": "Secret", "stringData": map[string]any{"a": "hunter2-hunter2"}}})
+	if got := v.Text("hunter2-hunter2"); got != Mark {
+		t.Errorf("got %q", got)
+	}
+}
+
+// No value that is known is ever found in what Text returns, wherever it stands.
+func TestText_NeverShowsAKnownValue(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 300 {
+		values := map[string]any{}
+		for i := range 1 + r.IntN(5) {
+			values[fmt.Sprint(i)] = randomText(r, MinLength+r.IntN(80))
+		}
+		v := learned(t, map[string]any{"kind": "Secret", "stringData": values})
+		var text strings.Builder
+		for range 5 {
+			for _, value := range values {
+				text.WriteString(randomText(r, r.IntN(6)))
+				text.WriteString(value.(string))
+			}
+		}
+		got := v.Text(text.String())
+		for _, value := range values {
+			if strings.Contains(got, value.(string)) {
+				t.Fatalf("%q is shown in %q", value, got)
+			}
+		}
+	}
+}
+
+func TestValues_ForgetTheOldestOnly(t *testing.T) {
+	v := Values{MaxBytes: 1000}
+	value := func(i int) string { return fmt.Sprintf("value-%04d", i) }
+	for i := range 1000 {
+		v.LearnObject(map[string]any{"kind": "Secret", "stringData": map[string]any{"a": value(i)}})
+		if v.Text(value(i)) != Mark {
+			t.Fatalf("%d is not known right after it was learned", i)
+		}
+	}
+	if v.Text(value(0)) == Mark {
+		t.Error("nothing was forgotten")
+	}
+	if size := v.young.size + v.old.size; size > 2*1000+100 {
+		t.Errorf("%d bytes are kept of at most 1000, twice", size)
+	}
+	if v.Text(value(980)) != Mark {
+		t.Error("a young value was forgotten")
+	}
+}
+
+func TestValues_Hammer(t *testing.T) {
+	v := Values{MaxBytes: 2000}
+	var wg sync.WaitGroup
+	for g := range 4 {
+		wg.Go(func() {
+			for i := range 500 {
+				value := fmt.Sprintf("value-%d-%d", g, i)
+				v.LearnObject(map[string]any{"kind": "Secret", "stringData": map[string]any{"a": value}})
+				_ = v.Text("a text with " + value)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func FuzzText(f *testing.F) {
+	f.Add("hunter2", "a hunter2 b")
+	f.Add("wörd\xff", "w\xffwörd\xff")
+	f.Add("{\"a\":\"bcdefgh\"}", "bcdefgh")
+	f.Fuzz(func(t *testing.T, value, text string) {
+		var v Values
+		v.LearnObject(map[string]any{"kind": "Secret", "stringData": map[string]any{"a": value}})
+		got := v.Text(text + value + text)
+		line := strings.TrimSpace(value)
+		if len(line) < MinLength || strings.Contains(line, "\n") || harmless[line] || strings.Contains(Mark, line) {
+			return
+		}
+		if strings.Contains(strings.ReplaceAll(got, Mark, "\n"), line) {
+			t.Errorf("%q is shown in %q", line, got)
+		}
+	})
+}
+
+func FuzzLearn(f *testing.F) {
+	f.Add([]byte("\x82\xa4kind\xa6Secret\xa4data\x81\xa1a\xa4YWJj"))
+	f.Fuzz(func(_ *testing.T, message []byte) {
+		var v Values
+		v.Learn(message)
+		_ = v.Text(string(message))
+		_, _ = Packed("", "Secret", message)
+	})
+}
+
+func BenchmarkText(b *testing.B) {
+	r := rand.New(rand.NewPCG(5, 6))
+	var v Values
+	for i := range 200 {
+		v.LearnObject(map[string]any{"kind": "Secret", "stringData": map[string]any{fmt.Sprint(i): randomText(r, 20)}})
+	}
+	line := randomText(r, 120)
+	for b.Loop() {
+		_ = v.Text(line)
+	}
+}
+
+func randomText(r *rand.Rand, n int) string {
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = letters[r.IntN(len(letters))]
+	}
+	return string(b)
+}
