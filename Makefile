@@ -12,8 +12,8 @@ OURS     := . guest-sdk/go examples bench
 EXAMPLES := configmapgenerator secretmirror memcached webapp dnsrecord periodicjob
 GUESTS   := $(EXAMPLES:%=$(BIN)/examples/%.wasm)
 
-GUEST_FLAGS  := -buildmode=c-shared -trimpath -ldflags="-s -w"
-TINYGO_FLAGS := -target=wasip1 -buildmode=c-shared -gc=precise -scheduler=none -no-debug -opt=2 -ldflags="-extldflags '-z stack-size=524288'"
+# A development build knows its checkout, for the SDK of what wasmctl new makes.
+CHECKOUT := github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project.checkout=$(CURDIR)
 
 export WASMCTL_DEVCLUSTER := $(BIN)/devcluster
 TEST_FLAGS ?=
@@ -28,7 +28,7 @@ help: ## List the targets
 
 .PHONY: build
 build: ## Build bin/wasmctl
-	go build -trimpath -ldflags="-s -w" -o $(BIN)/wasmctl ./cmd/wasmctl
+	go build -trimpath -ldflags="-s -w -X $(CHECKOUT)" -o $(BIN)/wasmctl ./cmd/wasmctl
 
 DEVCLUSTER_SOURCES := $(shell find devcluster/server -name '*.go' -not -name '*_test.go' -o -name go.mod -path 'devcluster/server/*' -o -name build.sh)
 
@@ -43,12 +43,9 @@ devcluster: $(BIN)/devcluster ## Build bin/devcluster, a real kube-apiserver and
 guests: build ## Build the examples to bin/examples/*.wasm, manifest included
 	@mkdir -p $(BIN)/examples
 	@for e in $(EXAMPLES); do \
-		echo "building $$e.wasm"; \
-		(cd examples/$$e && GOOS=wasip1 GOARCH=wasm go build $(GUEST_FLAGS) -o $(BIN)/examples/$$e.wasm .) && \
-		$(BIN)/wasmctl annotate $(BIN)/examples/$$e.wasm || exit 1; \
+		$(BIN)/wasmctl build examples/$$e --file $(BIN)/examples/$$e.wasm || exit 1; \
 		if command -v tinygo >/dev/null; then \
-			(cd examples/$$e && tinygo build $(TINYGO_FLAGS) -o $(BIN)/examples/$$e.tinygo.wasm .) && \
-			$(BIN)/wasmctl annotate $(BIN)/examples/$$e.tinygo.wasm || exit 1; \
+			$(BIN)/wasmctl build examples/$$e --toolchain tinygo --file $(BIN)/examples/$$e.tinygo.wasm || exit 1; \
 		else echo "SKIPPED: tinygo is not on PATH: $$e.tinygo.wasm is not built"; fi; \
 	done
 

@@ -63,7 +63,7 @@ func TestExamples_AreWhole(t *testing.T) {
 			}
 		}
 		readme, err := os.ReadFile(filepath.Join(dir, "README.md"))
-		if err != nil || !bytes.Contains(readme, []byte("-o "+dir+".wasm .")) {
+		if err != nil || !bytes.Contains(readme, []byte("    wasmctl build ")) || !bytes.Contains(readme, []byte("# "+dir+".wasm\n")) {
 			t.Errorf("%s: README.md does not say how to build %s.wasm: %v", dir, dir, err)
 		}
 	}

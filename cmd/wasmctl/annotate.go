@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project"
 	"github.com/wasmctl/wasmctl/host"
 )
 
@@ -24,7 +25,8 @@ func newCmdAnnotate(s streams, runF func(context.Context, *annotateOptions) erro
 		Short: "Write a module's manifest into its file",
 		Long: `Runs the module's describe export, in a sandbox that can do nothing but log, and writes what it returns into the
 file's manifest section. After that nobody needs to run the module to know what it wants.`,
-		Example: `  GOOS=wasip1 GOARCH=wasm go build -buildmode=c-shared -o module.wasm .
+		Example: `  # Not needed after wasmctl build, which does both
+  GOOS=wasip1 GOARCH=wasm go build -buildmode=c-shared -o module.wasm .
   wasmctl annotate module.wasm`,
 		Args: exactArgs("MODULE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -41,18 +43,14 @@ func runAnnotate(ctx context.Context, o *annotateOptions) error {
 	if err != nil {
 		return err
 	}
-	manifest, err := host.Describe(ctx, wasm, host.Config{Name: moduleName(o.module)})
-	if err != nil {
-		return moduleError(err)
-	}
-	annotated, err := host.WithManifest(wasm, manifest)
+	annotated, manifest, err := project.Annotate(ctx, wasm, moduleName(o.module))
 	if err != nil {
 		return moduleError(err)
 	}
 	if o.output == "" {
 		o.output = o.module
 	}
-	if err := replaceFile(o.output, annotated); err != nil {
+	if err := project.ReplaceFile(o.output, annotated); err != nil {
 		return fmt.Errorf("module[%s]: write: %w", o.output, err)
 	}
 	_, err = fmt.Fprintf(o.streams.out, "%s: %s, manifest of %q written\n", o.output, bytesText(int64(len(annotated))), manifest.Name)

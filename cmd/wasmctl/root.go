@@ -45,7 +45,7 @@ Exit codes:
 		return usageError(cmd, err)
 	})
 	cmd.AddCommand(newCmdRun(s, runRun), newCmdStatus(s), newCmdTrigger(s), newCmdPause(s, true), newCmdPause(s, false), newCmdSwap(s), newCmdRollback(s), newCmdConfig(s),
-		newCmdInspect(s, runInspect), newCmdAnnotate(s, runAnnotate), newCmdVersion(s))
+		newCmdBuild(s, runBuild), newCmdInspect(s, runInspect), newCmdAnnotate(s, runAnnotate), newCmdVersion(s))
 	return cmd
 }
 

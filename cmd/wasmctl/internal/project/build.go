@@ -1,0 +1,189 @@
+// Package project makes and builds the source of a module: what wasmctl new and
+// wasmctl build do. It knows the flags that each toolchain needs; nobody else in
+// this repository does.
+package project
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host"
+)
+
+// Options say how to build. The zero value builds what the folder has, next to
+// its source.
+type Options struct {
+	// Toolchain wins over the project file; empty leaves it to that, then to what
+	// is in the folder.
+	Toolchain Toolchain
+	// Output is the file to write; empty means the project file's, then NAME.wasm
+	// in the folder.
+	Output string
+	// Stderr gets what the compiler says; nil drops it.
+	Stderr io.Writer
+}
+
+// Result is a module that was built.
+type Result struct {
+	// File is where it was written.
+	File string `json:"file"`
+	// Toolchain built it; Version is what that says of itself.
+	Toolchain Toolchain `json:"toolchain"`
+	Version   string    `json:"version"`
+	// Digest is "sha256:" and the hash of the file, Size its bytes.
+	Digest string `json:"digest"`
+	Size   int64  `json:"size"`
+	// Manifest is what the module says of itself; it is in the file.
+	Manifest *abi.Manifest `json:"manifest"`
+	// Changed is false where the file had these bytes already; it is then left
+	// alone.
+	Changed bool `json:"changed"`
+	// Took is how long the build took.
+	Took time.Duration `json:"took"`
+}
+
+// builder compiles with one toolchain.
+type builder interface {
+	// version says what the toolchain is; the error, which matches ErrNoToolchain,
+	// how to get it.
+	version(ctx context.Context) (string, error)
+	// name is that of the project.
+	name() string
+	// compile writes the module's bytes to a file.
+	compile(ctx context.Context, file string, stderr io.Writer) error
+}
+
+// Build compiles the project in dir and writes its manifest into the module. The
+// same source and toolchain give the same bytes, wherever dir is. The file is
+// replaced only once everything has gone well. The error matches ErrNoProject,
+// ErrNoToolchain or host.ErrInvalidModule; the compiler's own words are in
+// Options.Stderr.
+func Build(ctx context.Context, dir string, o Options) (Result, error) {
+	started := time.Now()
+	if o.Stderr == nil {
+		o.Stderr = io.Discard
+	}
+	b, res, err := prepare(ctx, dir, o)
+	if err != nil {
+		return res, err
+	}
+	tmp, err := os.MkdirTemp("", "wasmctl-build-*")
+	if err != nil {
+		return res, fmt.Errorf("project[%s]: %w", dir, err)
+	}
+	defer func() { _ = os.RemoveAll(tmp) }()
+	raw := filepath.Join(tmp, "module.wasm")
+	if err := b.compile(ctx, raw, o.Stderr); err != nil {
+		return res, fmt.Errorf("project[%s]: %w", dir, err)
+	}
+	wasm, err := os.ReadFile(raw)
+	if err != nil {
+		return res, fmt.Errorf("project[%s]: %w", dir, err)
+	}
+	if err := finish(ctx, wasm, b.name(), &res); err != nil {
+		return res, err
+	}
+	res.Took = time.Since(started)
+	return res, nil
+}
+
+// prepare finds out what is to be built, with what, and where to.
+func prepare(ctx context.Context, dir string, o Options) (builder, Result, error) {
+	found, err := find(dir)
+	if err != nil {
+		return nil, Result{}, err
+	}
+	file, err := readFile(dir)
+	if err != nil {
+		return nil, Result{}, err
+	}
+	b, t, err := choose(dir, found, file, o.Toolchain)
+	if err != nil {
+		return nil, Result{}, err
+	}
+	res := Result{Toolchain: t, File: o.Output}
+	if res.Version, err = b.version(ctx); err != nil {
+		return nil, res, fmt.Errorf("project[%s]: %w", dir, err)
+	}
+	switch {
+	case res.File != "":
+	case file.Output != "":
+		res.File = filepath.Join(dir, file.Output)
+	default:
+		res.File = filepath.Join(dir, b.name()+".wasm")
+	}
+	return b, res, nil
+}
+
+// choose returns what builds the folder.
+func choose(dir string, found Toolchain, file File, asked Toolchain) (builder, Toolchain, error) {
+	t := asked
+	if t == "" {
+		t = Toolchain(file.Toolchain)
+	}
+	if t == "" {
+		t = found
+	}
+	if (t == Rust) != (found == Rust) {
+		return nil, "", fmt.Errorf("project[%s]: %w with %s: its source is for %s", dir, ErrNoProject, t, found)
+	}
+	abs, err := filepath.Abs(dir)
+	if err == nil {
+		abs, err = filepath.EvalSymlinks(abs) // as compilers name it
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("project[%s]: %w", dir, err)
+	}
+	switch t {
+	case Rust:
+		return newRustProject(abs, file.Target), t, nil
+	case TinyGo:
+		return goProject{dir: abs, tiny: true}, t, nil
+	}
+	return goProject{dir: abs}, t, nil
+}
+
+// finish writes the manifest into a module, and the module to its file.
+func finish(ctx context.Context, wasm []byte, name string, res *Result) error {
+	wasm, manifest, err := Annotate(ctx, wasm, name)
+	if err != nil {
+		return err
+	}
+	res.Manifest, res.Digest, res.Size = manifest, host.DigestOf(wasm), int64(len(wasm))
+	if old, err := os.ReadFile(res.File); err == nil && host.DigestOf(old) == res.Digest {
+		return nil
+	}
+	res.Changed = true
+	if err := os.MkdirAll(filepath.Dir(res.File), 0o755); err != nil {
+		return fmt.Errorf("module[%s]: %w", name, err)
+	}
+	if err := ReplaceFile(res.File, wasm); err != nil {
+		return fmt.Errorf("module[%s]: write: %w", name, err)
+	}
+	return nil
+}
+
+// Annotate returns the module with what its describe export says in its manifest
+// section, and that manifest. A module without describe must have the section
+// already, and stays as it is. Describe runs in a sandbox that can do nothing but
+// log. The error matches host.ErrInvalidModule where the module is at fault.
+func Annotate(ctx context.Context, wasm []byte, name string) ([]byte, *abi.Manifest, error) {
+	info := host.Inspect(ctx, wasm)
+	describes := slices.ContainsFunc(info.Exports, func(e host.Export) bool { return e.Name == abi.ExportDescribe })
+	if info.Manifest != nil && !describes && len(info.Problems) == 0 {
+		return wasm, info.Manifest, nil
+	}
+	manifest, err := host.Describe(ctx, wasm, host.Config{Name: name})
+	if err != nil {
+		return nil, nil, err
+	}
+	annotated, err := host.WithManifest(wasm, manifest)
+	return annotated, manifest, err
+}
+

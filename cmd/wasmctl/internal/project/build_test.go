@@ -1,0 +1,165 @@
+package project
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const goModule = `module example.com/small
+
+go 1.23
+
+require github.com/wasmctl/wasmctl/guest-sdk/go v0.1.0
+
+replace github.com/wasmctl/wasmctl/guest-sdk/go => SDK
+`
+
+const goMain = `package main
+
+import wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
+
+func init() {
+	wasmctl.Register(wasmctl.Reconciler{
+		Manifest:  wasmctl.Manifest{Name: "small"},
+		Reconcile: func(*wasmctl.Context, wasmctl.Object) (wasmctl.Action, error) { return wasmctl.AwaitChange(), nil },
+	})
+}
+
+func main() {}
+`
+
+// write writes files into a new folder of that name.
+func write(t *testing.T, name string, files map[string]string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), name)
+	for file, text := range files {
+		path := filepath.Join(dir, file)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// small is a project of the least there can be.
+func small(t *testing.T, name string) string {
+	t.Helper()
+	sdk, err := filepath.Abs("../../../../guest-sdk/go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return write(t, name, map[string]string{"go.mod": strings.ReplaceAll(goModule, "SDK", sdk), "main.go": goMain})
+}
+
+func TestBuild_SameBytesWhereverTheSourceIs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the compiler")
+	}
+	var digests []string
+	for _, name := range []string{"one", "another"} {
+		dir := small(t, name)
+		res, err := Build(t.Context(), dir, Options{Stderr: t.Output()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		wasm, err := os.ReadFile(filepath.Join(dir, name+".wasm"))
+		if err != nil || int64(len(wasm)) != res.Size || res.Manifest.Name != "small" || !res.Changed {
+			t.Errorf("%v, %d bytes, %+v", err, len(wasm), res)
+		}
+		if bytes.Contains(wasm, []byte(dir)) {
+			t.Error("the module names the folder that it was built in")
+		}
+		digests = append(digests, res.Digest)
+		if res, err = Build(t.Context(), dir, Options{}); err != nil || res.Changed {
+			t.Errorf("built again without a change: %v, %+v", err, res)
+		}
+	}
+	if digests[0] != digests[1] {
+		t.Errorf("two folders, two modules: %v", digests)
+	}
+}
+
+func TestBuild_ShowsTheCompilersWordsAndKeepsTheOldModule(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the compiler")
+	}
+	dir := write(t, "broken", map[string]string{
+		"go.mod": "module example.com/broken\n\ngo 1.23\n", "main.go": "package main\n\nfunc main() { nonsense() }\n", "broken.wasm": "old",
+	})
+	var said bytes.Buffer
+	_, err := Build(t.Context(), dir, Options{Stderr: &said})
+	if err == nil || !strings.Contains(said.String(), "main.go:3:15: undefined: nonsense") {
+		t.Errorf("%v, and the compiler: %q", err, said.String())
+	}
+	if old, err := os.ReadFile(filepath.Join(dir, "broken.wasm")); err != nil || string(old) != "old" {
+		t.Errorf("%q, %v", old, err)
+	}
+}
+
+func TestBuild_SaysWhatIsMissing(t *testing.T) {
+	goFiles := map[string]string{"go.mod": "module x\n", "main.go": "package main\n"}
+	rustFiles := map[string]string{"Cargo.toml": "[package]\n"}
+	with := func(files map[string]string, name, text string) map[string]string {
+		all := map[string]string{name: text}
+		for k, v := range files {
+			all[k] = v
+		}
+		return all
+	}
+	for name, tc := range map[string]struct {
+		files map[string]string
+		asked Toolchain
+		is    error
+		says  string
+	}{
+		"go":             {files: goFiles, is: ErrNoToolchain, says: "go.dev"},
+		"tinygo":         {files: goFiles, asked: TinyGo, is: ErrNoToolchain, says: "tinygo.org"},
+		"tinygo by file": {files: with(goFiles, FileName, "toolchain: tinygo\n"), is: ErrNoToolchain, says: "tinygo.org"},
+		"empty folder":   {files: map[string]string{"README.md": ""}, is: ErrNoProject, says: "wasmctl new"},
+		"rust as go":     {files: rustFiles, asked: Go, is: ErrNoProject, says: "for rust"},
+		"go as rust":     {files: goFiles, asked: Rust, is: ErrNoProject, says: "for go"},
+		"unknown key":    {files: with(goFiles, FileName, "toolchian: tinygo\n"), says: "toolchian"},
+		"unknown value":  {files: with(goFiles, FileName, "toolchain: gcc\n"), says: "go, tinygo, rust"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("PATH", t.TempDir())
+			_, err := Build(t.Context(), write(t, "p", tc.files), Options{Toolchain: tc.asked})
+			if err == nil || tc.is != nil && !errors.Is(err, tc.is) || !strings.Contains(err.Error(), tc.says) {
+				t.Errorf("%v, want %v with %q", err, tc.is, tc.says)
+			}
+		})
+	}
+}
+
+func TestBuild_RustWithoutTheTargetSaysHowToGetIt(t *testing.T) {
+	dir := write(t, "p", map[string]string{"Cargo.toml": "[package]\n", FileName: "target: wasm32-nonsense\n"})
+	_, err := Build(t.Context(), dir, Options{})
+	if !errors.Is(err, ErrNoToolchain) {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"wasm32-nonsense", "rustup target add", "libstd-rust-dev-wasm32"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("does not say %q: %v", want, err)
+		}
+	}
+}
+
+func TestArtifact_IsTheProjectsOwn(t *testing.T) {
+	const messages = `{"reason":"compiler-artifact","manifest_path":"/dep/Cargo.toml","filenames":["/t/dep.wasm"]}
+{"reason":"compiler-artifact","manifest_path":"/p/Cargo.toml","filenames":["/t/p.d","/t/p.wasm"]}
+{"reason":"build-finished","success":true}
+`
+	if got, err := artifact(strings.NewReader(messages), "/p"); err != nil || got != "/t/p.wasm" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if _, err := artifact(strings.NewReader(messages), "/q"); err == nil || !strings.Contains(err.Error(), "cdylib") {
+		t.Errorf("no module, and the error is %v", err)
+	}
+}

@@ -1,0 +1,162 @@
+package project
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// DefaultTarget is the Rust target where the project file names none: it imports
+// nothing but the host functions.
+const DefaultTarget = "wasm32-unknown-unknown"
+
+// debianTargets are the names that Debian's packages have for targets of today.
+var debianTargets = map[string]string{"wasm32-wasip1": "wasm32-wasi"}
+
+// rustProject is a folder with a Cargo.toml.
+type rustProject struct {
+	dir    string // absolute
+	target string
+	// tools are found by version.
+	cargo, rustc string
+}
+
+func newRustProject(dir, target string) *rustProject {
+	if target == "" {
+		target = DefaultTarget
+	}
+	return &rustProject{dir: dir, target: target}
+}
+
+// name implements builder: the name of the folder.
+func (p *rustProject) name() string { return filepath.Base(p.dir) }
+
+// version implements builder. Of the toolchains that are there the first is
+// taken that has the target: the one on PATH, which rustup keeps, then the
+// system's packages.
+func (p *rustProject) version(ctx context.Context) (string, error) {
+	var tried []string
+	for _, t := range []struct{ cargo, rustc string }{{"cargo", "rustc"}, {"/usr/bin/cargo", "/usr/bin/rustc"}} {
+		version, err := p.try(ctx, t.cargo, t.rustc)
+		if err == nil {
+			return version, nil
+		}
+		if !slices.Contains(tried, err.Error()) {
+			tried = append(tried, err.Error())
+		}
+	}
+	return "", fmt.Errorf(`%w: no Rust that builds for %s:
+  %s
+Get it with one of:
+  rustup target add %s
+  apt-get install cargo rustc libstd-rust-dev-wasm32 lld    # Debian, Ubuntu: without rustup
+  curl --proto '=https' -sSf https://sh.rustup.rs | sh      # where there is no Rust yet; then the first line`,
+		ErrNoToolchain, p.target, strings.Join(tried, "\n  "), p.target)
+}
+
+// try takes a pair of tools if they can build for the target, under today's name
+// of it or Debian's.
+func (p *rustProject) try(ctx context.Context, cargo, rustc string) (string, error) {
+	for _, tool := range []string{cargo, rustc} {
+		if _, err := exec.LookPath(tool); err != nil {
+			return "", fmt.Errorf("%s: not found", tool)
+		}
+	}
+	version, err := (&command{dir: p.dir, name: rustc, args: []string{"--version"}}).output(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, target := range []string{p.target, debianTargets[p.target]} {
+		if target == "" {
+			continue
+		}
+		dir, err := (&command{dir: p.dir, name: rustc, args: []string{"--print", "target-libdir", "--target", target}}).output(ctx)
+		if err == nil && exists(dir) {
+			p.cargo, p.rustc, p.target = cargo, rustc, target
+			return version, nil
+		}
+	}
+	return "", fmt.Errorf("%s: %s has no target %s", rustc, version, p.target)
+}
+
+// compile implements builder. Cargo builds into the project's own target
+// folder, so that the next build is a short one.
+func (p *rustProject) compile(ctx context.Context, file string, stderr io.Writer) error {
+	// rustup's proxies on PATH would be asked by build scripts and by cargo itself.
+	env := []string{"RUSTC=" + p.rustc, "CARGO_ENCODED_RUSTFLAGS=" + p.flags()}
+	if filepath.IsAbs(p.cargo) {
+		env = append(env, "PATH="+filepath.Dir(p.cargo)+string(os.PathListSeparator)+os.Getenv("PATH"))
+	}
+	var out bytes.Buffer
+	c := command{dir: p.dir, env: env, name: p.cargo, args: []string{
+		"build", "--release", "--lib", "--target", p.target, "--message-format=json-render-diagnostics",
+	}}
+	if err := c.run(ctx, &out, stderr); err != nil {
+		return err
+	}
+	built, err := artifact(&out, p.dir)
+	if err != nil {
+		return err
+	}
+	wasm, err := os.ReadFile(built)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, wasm, 0o644)
+}
+
+// flags keep the paths of this machine out of the module: the messages of panics
+// have them. They stand behind what the user has in RUSTFLAGS.
+func (p *rustProject) flags() string {
+	flags := strings.Fields(os.Getenv("RUSTFLAGS"))
+	for _, dir := range []struct{ path, name string }{{cargoHome(), "/cargo"}, {p.dir, "/src"}} {
+		if dir.path != "" {
+			flags = append(flags, "--remap-path-prefix="+dir.path+"="+dir.name)
+		}
+	}
+	return strings.Join(flags, "\x1f")
+}
+
+func cargoHome() string {
+	if dir := os.Getenv("CARGO_HOME"); dir != "" {
+		return dir
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(home, ".cargo")
+}
+
+// artifact returns the module that cargo says it has built of the project in
+// dir.
+func artifact(messages io.Reader, dir string) (string, error) {
+	for d := json.NewDecoder(messages); ; {
+		var m struct {
+			Reason       string   `json:"reason"`
+			ManifestPath string   `json:"manifest_path"`
+			Filenames    []string `json:"filenames"`
+		}
+		if err := d.Decode(&m); errors.Is(err, io.EOF) {
+			return "", errors.New(`cargo has built no .wasm file: Cargo.toml needs crate-type = ["cdylib"] under [lib]`)
+		} else if err != nil {
+			return "", fmt.Errorf("cargo's messages: %w", err)
+		}
+		if m.Reason != "compiler-artifact" || filepath.Dir(m.ManifestPath) != dir {
+			continue
+		}
+		for _, name := range m.Filenames {
+			if filepath.Ext(name) == ".wasm" {
+				return name, nil
+			}
+		}
+	}
+}

@@ -1,0 +1,117 @@
+package project
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// Toolchain is what turns a project into a module.
+type Toolchain string
+
+// The toolchains. The empty one is found by what is in the folder.
+const (
+	Go     Toolchain = "go"     // the standard toolchain
+	TinyGo Toolchain = "tinygo" // small modules, from Go as well
+	Rust   Toolchain = "rust"   // cargo
+)
+
+// Toolchains are the values of --toolchain and --lang.
+var Toolchains = []string{string(Go), string(TinyGo), string(Rust)}
+
+// ParseToolchain returns the toolchain of a name; the empty name is the empty
+// one.
+func ParseToolchain(name string) (Toolchain, error) {
+	switch t := Toolchain(name); t {
+	case "", Go, TinyGo, Rust:
+		return t, nil
+	}
+	return "", fmt.Errorf("toolchain %q is none of %s", name, strings.Join(Toolchains, ", "))
+}
+
+// ErrNoProject matches the error for a folder that has nothing to build.
+var ErrNoProject = errors.New("nothing to build")
+
+// ErrNoToolchain matches the error for a toolchain that is not installed, or
+// cannot build for WebAssembly as it is installed. Its text says how to get it.
+var ErrNoToolchain = errors.New("toolchain is missing")
+
+// find returns the toolchain of a folder: Cargo.toml means Rust, Go files within
+// a Go module mean the standard toolchain. TinyGo has to be asked for.
+func find(dir string) (Toolchain, error) {
+	info, err := os.Stat(dir)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("project[%s]: %w: %w", dir, ErrNoProject, err)
+	case !info.IsDir():
+		return "", fmt.Errorf("project[%s]: %w: it is a file; name the folder", dir, ErrNoProject)
+	case exists(filepath.Join(dir, "Cargo.toml")):
+		return Rust, nil
+	}
+	sources, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		return "", fmt.Errorf("project[%s]: %w", dir, err)
+	}
+	if len(sources) > 0 && inGoModule(dir) {
+		return Go, nil
+	}
+	return "", fmt.Errorf("project[%s]: %w: it has neither a Cargo.toml nor a go.mod with Go files; wasmctl new makes a project", dir, ErrNoProject)
+}
+
+// inGoModule reports whether dir or a folder above it has a go.mod.
+func inGoModule(dir string) bool {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return false
+	}
+	for {
+		if exists(filepath.Join(abs, "go.mod")) {
+			return true
+		}
+		up := filepath.Dir(abs)
+		if up == abs {
+			return false
+		}
+		abs = up
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// command is one program to run for a build.
+type command struct {
+	dir  string
+	env  []string // over the process' own
+	name string
+	args []string
+}
+
+// run runs it. What it says on stderr goes to the user as it is.
+func (c *command) run(ctx context.Context, stdout, stderr io.Writer) error {
+	cmd := exec.CommandContext(ctx, c.name, c.args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = c.dir, stdout, stderr
+	cmd.Env = append(os.Environ(), c.env...)
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s: %w", strings.Join(append([]string{filepath.Base(c.name)}, c.args[:min(1, len(c.args))]...), " "), err)
+	}
+	return nil
+}
+
+// output runs it and returns the first line that it writes.
+func (c *command) output(ctx context.Context) (string, error) {
+	var out bytes.Buffer
+	if err := c.run(ctx, &out, io.Discard); err != nil {
+		return "", err
+	}
+	line, _, _ := strings.Cut(out.String(), "\n")
+	return strings.TrimSpace(line), nil
+}
