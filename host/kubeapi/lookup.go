@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/wasmctl/wasmctl/host/near"
 )
 
 // lookup finds the kind that a name means.
@@ -133,7 +135,7 @@ func (s *snapshot) mayArrive(group string) bool {
 	if !strings.Contains(group, ".") {
 		return false
 	}
-	return !slices.ContainsFunc(s.kinds, func(k Kind) bool { return distance(k.Group, group) <= slips(group) })
+	return !slices.ContainsFunc(s.kinds, func(k Kind) bool { return near.Distance(k.Group, group) <= near.Slips(group) })
 }
 
 // shorten bounds what of a guest's words is repeated in messages.

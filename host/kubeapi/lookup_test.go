@@ -196,28 +196,6 @@ func TestSnapshot_KeepsKindsOfFailedGroups(t *testing.T) {
 	}
 }
 
-func TestDistance_CountsSlips(t *testing.T) {
-	tests := []struct {
-		a, b string
-		want int
-	}{
-		{"", "", 0},
-		{"abc", "abc", 0},
-		{"", "abc", 3},
-		{"abc", "abd", 1},
-		{"abc", "acb", 1},
-		{"pods", "pod", 1},
-		{"kitten", "sitting", 3},
-		{"deploymnets", "deployments", 1},
-		{"ab", "ba", 1},
-	}
-	for _, tt := range tests {
-		if got, back := distance(tt.a, tt.b), distance(tt.b, tt.a); got != tt.want || back != tt.want {
-			t.Errorf("distance(%q, %q) = %d and %d, want %d", tt.a, tt.b, got, back, tt.want)
-		}
-	}
-}
-
 // FuzzLookup holds that no name a user or a guest gives makes it panic, and
 // that what is found has the name's own version.
 func FuzzLookup(f *testing.F) {

@@ -1,0 +1,39 @@
+package near
+
+import "testing"
+
+func TestWord_IsTheNearestWithinASlip(t *testing.T) {
+	known := []string{"concurrency", "config", "configFile", "for"}
+	for unknown, want := range map[string]string{
+		"concurency": "concurrency", "configfile": "configFile", "confg": "config", "fro": "for", "module": "", "": "",
+	} {
+		if got := Word(unknown, known); got != want {
+			t.Errorf("Word(%q) = %q, want %q", unknown, got, want)
+		}
+	}
+	if got := Word("x", nil); got != "" {
+		t.Errorf("a word out of none: %q", got)
+	}
+}
+
+func TestDistance_CountsSlips(t *testing.T) {
+	tests := []struct {
+		a, b string
+		want int
+	}{
+		{"", "", 0},
+		{"abc", "abc", 0},
+		{"", "abc", 3},
+		{"abc", "abd", 1},
+		{"abc", "acb", 1},
+		{"pods", "pod", 1},
+		{"kitten", "sitting", 3},
+		{"deploymnets", "deployments", 1},
+		{"ab", "ba", 1},
+	}
+	for _, tt := range tests {
+		if got, back := Distance(tt.a, tt.b), Distance(tt.b, tt.a); got != tt.want || back != tt.want {
+			t.Errorf("Distance(%q, %q) = %d and %d, want %d", tt.a, tt.b, got, back, tt.want)
+		}
+	}
+}
