@@ -1,0 +1,174 @@
+// Package runfile reads the file of wasmctl run -f: which controllers a process
+// runs, and how. It knows no key of its own: what a controller or the process
+// may be told are their flags, under the same names in lower camel case, so that
+// a file can say whatever the flags can, and nothing else.
+//
+//	apiVersion: wasmctl.dev/v1
+//	kind: Controllers
+//	process:
+//	  workers: 16
+//	defaults:
+//	  timeout: 10s
+//	controllers:
+//	- name: web
+//	  module: web.wasm
+//	  for: webapps.example.dev
+//
+// It reads and writes nothing: bytes and environment come in, values or errors
+// with their lines go out.
+package runfile
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
+)
+
+// What a file says that it is.
+const (
+	APIVersion = "wasmctl.dev/v1"
+	Kind       = "Controllers"
+)
+
+// Flags are the flag sets whose flags are the keys of a file. They are asked for
+// names and types, and not changed.
+type Flags struct {
+	Process    *pflag.FlagSet
+	Controller *pflag.FlagSet
+}
+
+// File is what a file says.
+type File struct {
+	// Process are the values of the process's flags.
+	Process Values
+	// Controllers are in the order of the file; their names are unique.
+	Controllers []Controller
+}
+
+// Controller is one controller of a file.
+type Controller struct {
+	Name   string
+	Module string // a path; a relative one was relative to the file
+	Line   int    // where it begins
+	// Values are those of its flags, the file's defaults included.
+	Values Values
+}
+
+// Values are the values of flags, by the name of the flag.
+type Values map[string][]string
+
+// Env looks up a variable of the environment.
+type Env func(name string) (value string, ok bool)
+
+// Parse reads a file. path is for messages, and relative paths in the file are
+// relative to its folder. The error joins everything that is wrong, each as
+// path:line:column, with the nearest key where one is not known.
+func Parse(path string, content []byte, flags Flags, env Env) (*File, error) {
+	p := &parser{path: path, dir: filepath.Dir(path), flags: flags, env: env}
+	root, err := p.document(content)
+	if err != nil {
+		return nil, err
+	}
+	f := p.file(root)
+	if len(p.errs) > 0 {
+		return nil, errors.Join(p.errs...)
+	}
+	return f, nil
+}
+
+// file reads the mapping that a file is.
+func (p *parser) file(root *yaml.Node) *File {
+	f := &File{}
+	fields := p.mapping(root, []string{"apiVersion", "kind", "process", "defaults", "controllers"})
+	p.constant(root, fields, "apiVersion", APIVersion)
+	p.constant(root, fields, "kind", Kind)
+	f.Process = p.values(fields["process"], p.flags.Process, nil)
+	defaults := p.values(fields["defaults"], p.flags.Controller, []string{"name"})
+	list := fields["controllers"]
+	if list == nil {
+		p.bad(root, "controllers: is missing: list at least one, with name and module")
+		return f
+	}
+	names := map[string]int{}
+	for _, n := range p.sequence(list, "controllers") {
+		c := p.controller(n, defaults)
+		if line, taken := names[c.Name]; taken && c.Name != "" {
+			p.bad(n, "name: %q is that of the controller in line %d too", c.Name, line)
+		}
+		names[c.Name] = n.Line
+		f.Controllers = append(f.Controllers, c)
+	}
+	if len(f.Controllers) == 0 && list.Kind == yaml.SequenceNode {
+		p.bad(list, "controllers: is empty")
+	}
+	return f
+}
+
+// constant wants a field to have one value.
+func (p *parser) constant(parent *yaml.Node, fields map[string]*yaml.Node, key, want string) {
+	n := fields[key]
+	switch {
+	case n == nil:
+		p.bad(parent, "%s: is missing: want %s: %s", key, key, want)
+	case n.Value != want:
+		p.bad(n, "%s: %q: want %s", key, n.Value, want)
+	}
+}
+
+// controller reads one controller of the list.
+func (p *parser) controller(n *yaml.Node, defaults Values) Controller {
+	c := Controller{Line: n.Line, Values: maps.Clone(defaults)}
+	if c.Values == nil {
+		c.Values = Values{}
+	}
+	errs := len(p.errs)
+	own := p.values(n, p.flags.Controller, nil, moduleKey)
+	first := func(flag string) string {
+		if v := own[flag]; len(v) > 0 {
+			return v[0]
+		}
+		return ""
+	}
+	c.Name, c.Module = first("name"), first(moduleKey)
+	delete(own, moduleKey)
+	maps.Copy(c.Values, own)
+	if len(p.errs) > errs {
+		return c // what is missing below may be what could not be read
+	}
+	if c.Name == "" {
+		p.bad(n, "name: is missing: it tells the controllers of a file apart")
+	}
+	if c.Module == "" {
+		p.bad(n, "module: is missing: the path of the WebAssembly module")
+	}
+	return c
+}
+
+// Apply sets flags to values. Those of the set that were changed before, by the
+// command line, stay. The error says which value a flag does not take.
+func (v Values) Apply(f *pflag.FlagSet) error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(v)) {
+		flag := f.Lookup(name)
+		if flag == nil {
+			return fmt.Errorf("BUG: no flag --%s", name)
+		}
+		if flag.Changed {
+			continue
+		}
+		if err := set(f, flag, v[name]); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Equal reports whether two controllers are told the same.
+func (c *Controller) Equal(o *Controller) bool {
+	return c.Name == o.Name && c.Module == o.Module && maps.EqualFunc(c.Values, o.Values, slices.Equal[[]string])
+}
