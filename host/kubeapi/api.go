@@ -72,6 +72,7 @@ type API struct {
 	cache    Cache
 	children Children
 	observer Observer
+	dry      DryRun
 	events   *events.Recorder
 	*lasting
 }

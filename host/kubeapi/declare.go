@@ -48,8 +48,8 @@ func (a *API) Declare(ctx context.Context, of Owner, d *abi.Declared) error {
 	if err != nil {
 		return fmt.Errorf("declared result of %s: %w", of.Kind.Name(), err)
 	}
-	m := a.memory.take(o.key, o.uid)
-	defer a.memory.put(o.key, m)
+	m, keep := a.recall(o)
+	defer keep()
 	cached := a.cachedChildren(o)
 	children, err := a.prepare(ctx, o, d, m.settled(cached))
 	if err != nil {
@@ -67,6 +67,16 @@ func (a *API) Declare(ctx context.Context, of Owner, d *abi.Declared) error {
 		return nil
 	}
 	return a.applyStatus(ctx, o, m, d)
+}
+
+// recall returns what is remembered of an owner, which the caller keeps when it is
+// done. A dry run remembers nothing, and leaves alone what is known of writes.
+func (a *API) recall(o *owner) (m *remembered, keep func()) {
+	if a.dry != DryRunNone {
+		return &remembered{uid: o.uid, children: map[childRef]appliedChild{}}, func() {}
+	}
+	m = a.memory.take(o.key, o.uid)
+	return m, func() { a.memory.put(o.key, m) }
 }
 
 // Forget drops what Declare remembers of an object, which is gone.

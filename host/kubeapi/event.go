@@ -55,14 +55,30 @@ func (a *API) recordEvent(ctx context.Context, req []byte) abi.Response {
 	}
 	where := Attributes{Group: eventsKind.Group, Resource: eventsKind.Resource, Namespace: namespace}
 	if denied := a.policy.check(where, VerbCreate, VerbPatch); denied != nil {
-		if a.observer != nil {
-			r := &request{op: abi.OpEventRecord, kind: eventsKind, key: abi.Key{Namespace: namespace}}
-			a.observer(ctx, r.exchanged(denied))
-		}
+		a.tellEvent(ctx, namespace, nil, denied)
 		return denied.response()
 	}
-	a.events.Record(*e)
+	if a.dry == DryRunNone {
+		a.events.Record(*e)
+	}
+	a.tellEvent(ctx, namespace, e, nil)
 	return abi.Response{Body: nilValue}
+}
+
+// tellEvent tells the observer of an event, or why there is none.
+func (a *API) tellEvent(ctx context.Context, namespace string, e *events.Event, denied *refusal) {
+	if a.observer == nil {
+		return
+	}
+	r := &request{op: abi.OpEventRecord, kind: eventsKind, key: abi.Key{Namespace: namespace}}
+	r.DryRun = a.dry != DryRunNone
+	var err error
+	if denied != nil {
+		err = denied
+	}
+	told := r.exchanged(err)
+	told.Event = e
+	a.observer(ctx, told)
 }
 
 // eventOf checks a request. Errors are a badRequest.

@@ -3,9 +3,11 @@ package kubeapi
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/kubeapi/events"
 )
 
 // Exchange is one operation that a run has asked for, once it is answered: a
@@ -25,13 +27,22 @@ type Exchange struct {
 	// where there is none. They are valid during the call only, and may be what a
 	// Secret holds.
 	Sent, Answer []byte
+	// Before is the JSON of the object before a write of WithDryRun, nil if it is
+	// not there, is not known yet or may not be read. As Sent.
+	Before []byte
 	// Err is nil for what was done. Status is its status as the guest sees it.
 	Err    error
 	Status abi.Status
+	// Event is what was recorded; nil for other operations.
+	Event *events.Event
 	// Missing is the rule that the policy would need; nil unless Status is
 	// StatusDenied.
 	Missing *abi.Capability
 }
+
+// Writes reports whether the operation changes objects, or, with DryRun, would
+// have. An event that is recorded is none of these.
+func (e *Exchange) Writes() bool { return e.Op == abi.OpAPIDelete || slices.Contains(opsWrite, e.Op) }
 
 // Observer is told of each Exchange of an API, by the goroutine of the run, which
 // waits for it. abi.RunFrom(ctx) is the run. It must not keep e.
@@ -59,7 +70,7 @@ func (a *API) exchange(ctx context.Context, r *request) ([]byte, error) {
 	started := time.Now()
 	js, err := a.carryOut(ctx, r)
 	e := r.exchanged(err)
-	e.Started, e.Took, e.Sent, e.Answer = started, time.Since(started), r.sent, js
+	e.Started, e.Took, e.Sent, e.Answer, e.Before = started, time.Since(started), r.sent, js, r.before
 	if err != nil {
 		e.Status = fromError(ctx, r.op, err).Status
 	}

@@ -24,6 +24,8 @@ type request struct {
 	encoded []byte
 	// sent is the body as it was last sent.
 	sent []byte
+	// before is the JSON of what a dry run is about, if it is there.
+	before []byte
 
 	kind Kind
 	key  abi.Key

@@ -36,6 +36,9 @@ func (a *API) carryOut(ctx context.Context, r *request) ([]byte, error) {
 	if r.reads() {
 		return a.roundTrip(ctx, r)
 	}
+	if a.dry != DryRunNone {
+		return a.rehearse(ctx, r)
+	}
 	open, done, err := enter(ctx, a.gate)
 	if err != nil {
 		return nil, err
