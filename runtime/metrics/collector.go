@@ -1,0 +1,218 @@
+package metrics
+
+import (
+	"runtime"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// collector gathers what is described in all. It implements
+// prometheus.Collector.
+type collector struct{ registry *Registry }
+
+// Describe implements prometheus.Collector.
+func (c *collector) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range all {
+		out <- d.desc
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *collector) Collect(out chan<- prometheus.Metric) {
+	g := gathering{out}
+	g.set(buildInfo, 1, c.registry.cfg.Version, runtime.Version())
+	if c.registry.cfg.Process != nil {
+		p := c.registry.cfg.Process()
+		g.process(&p)
+	}
+	for _, ctrl := range c.registry.list() {
+		st := ctrl.source()
+		g.queue(ctrl, &st)
+		g.runs(ctrl, &st)
+		g.guest(ctrl, &st)
+		g.hostCalls(ctrl)
+	}
+}
+
+// gathering sends metrics on their way.
+type gathering struct{ out chan<- prometheus.Metric }
+
+func (g gathering) set(d *description, value float64, labels ...string) {
+	g.out <- prometheus.MustNewConstMetric(d.desc, d.kind, value, labels...)
+}
+
+func (g gathering) histogram(d *description, h *histogram, labels ...string) {
+	g.out <- h.metric(d.desc, labels...)
+}
+
+func flag(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func (g gathering) process(p *Process) {
+	g.watches(p.Watches)
+	if l := p.Leader; l != nil {
+		g.set(leaderStatus, flag(l.Leads), l.Name)
+	}
+	if b := p.Budget; b != nil {
+		g.set(budgetLimit, float64(b.Limit))
+		g.set(budgetUsed, float64(b.Used))
+		g.set(budgetRefused, float64(b.Refused))
+	}
+	if w := p.Workers; w != nil {
+		g.set(workersLimit, float64(w.Limit))
+		g.set(workersBusy, float64(w.Running))
+		g.set(workersWaiting, float64(w.Waiting))
+	}
+}
+
+// watchSum is the watches of one resource.
+type watchSum struct {
+	states                     map[string]int
+	age                        time.Duration
+	failures, stalled, objects int
+	bytes                      int64
+}
+
+// watchStates are shown for each resource, also those that no watch is in, so
+// that an alert finds the end of what it is about.
+var watchStates = [...]string{"syncing", "ready", "denied", "absent", "failing"}
+
+func (g gathering) watches(list []Watch) {
+	sums := map[string]*watchSum{}
+	for i := range list {
+		w := &list[i]
+		s := sums[w.Resource]
+		if s == nil {
+			s = &watchSum{states: map[string]int{}}
+			sums[w.Resource] = s
+		}
+		s.states[w.State]++
+		s.age = max(s.age, w.Age)
+		s.failures += w.Failures
+		s.objects += w.Objects
+		s.bytes += w.Bytes
+		if w.Stalled {
+			s.stalled++
+		}
+	}
+	for resource, s := range sums {
+		for _, state := range watchStates {
+			g.set(watchState, float64(s.states[state]), resource, state)
+		}
+		g.set(watchAge, s.age.Seconds(), resource)
+		g.set(watchFailures, float64(s.failures), resource)
+		g.set(watchStalled, float64(s.stalled), resource)
+		g.set(storeObjects, float64(s.objects), resource)
+		g.set(storeBytes, float64(s.bytes), resource)
+	}
+}
+
+func (g gathering) queue(c *Controller, st *Stats) {
+	n := c.name
+	g.set(queueDepth, float64(max(0, st.Ready-st.ReadyLow)), n, n, "0")
+	g.set(queueDepth, float64(st.ReadyLow), n, n, "-100")
+	g.set(queueAdds, float64(c.added(st)), n, n)
+	g.set(queueRetries, float64(st.Requeued), n, n)
+	g.histogram(queueDuration, c.queued, n, n)
+	g.histogram(queueWork, c.work, n, n)
+	g.set(queueUnfinished, st.Unfinished.Seconds(), n, n)
+	g.set(queueLongest, st.OldestRunning.Seconds(), n, n)
+	g.set(queueWaiting, float64(st.Waiting), n)
+	g.set(queueOldest, st.OldestReady.Seconds(), n)
+	g.set(requests, float64(st.Received), n)
+	g.set(maxConcurrent, float64(st.Concurrency), n)
+	g.set(activeWorkers, float64(st.Running), n)
+}
+
+// added returns how many requests became due: those that were started and those
+// that are due now. The two figures may be of different moments, so that the sum
+// could go back; a counter must not.
+func (c *Controller) added(st *Stats) uint64 {
+	now := st.Started + uint64(max(0, st.Ready))
+	for {
+		shown := c.adds.Load()
+		if now <= shown {
+			return shown
+		}
+		if c.adds.CompareAndSwap(shown, now) {
+			return now
+		}
+	}
+}
+
+func (g gathering) runs(c *Controller, st *Stats) {
+	n := c.name
+	for i, result := range results {
+		g.set(reconcileTotal, float64(c.results[i].Load()), n, result)
+	}
+	g.set(reconcileErrors, float64(c.results[resultError].Load()), n)
+	g.set(reconcileTerminal, float64(c.terminal.Load()), n)
+	g.histogram(reconcileTime, c.time, n)
+	for i, reason := range knownReasons {
+		g.set(reasons, float64(c.reasons[i].Load()), n, string(reason))
+	}
+	for i, kind := range knownKinds {
+		count := float64(c.kinds[i].Load())
+		g.set(failures, count, n, string(kind))
+		switch kind {
+		case "trap":
+			g.set(reconcilePanics, count, n)
+		case "timeout":
+			g.set(reconcileTimeouts, count, n)
+		}
+	}
+	for i, limit := range limitNames {
+		g.set(limitHits, float64(c.limits[i].Load()), n, limit)
+	}
+	g.set(synced, flag(st.Synced), n)
+	g.set(paused, flag(st.Paused), n)
+	g.set(failing, float64(st.Failing), n)
+	g.set(quarantined, float64(st.Quarantined), n)
+	g.set(unmapped, float64(st.Unmapped), n)
+	g.set(hotLoops, float64(st.HotLoops), n)
+	g.set(hotObjects, float64(st.Hot), n)
+	g.set(staleRuns, float64(st.Stale), n)
+}
+
+func (g gathering) guest(c *Controller, st *Stats) {
+	n := c.name
+	g.set(moduleInfo, 1, n, st.Digest, strconv.FormatUint(st.Generation, 10))
+	for i, hook := range knownHooks {
+		if h := c.calls[i]; h.used() {
+			g.histogram(guestTime, h, n, hook)
+			for k, kind := range knownKinds {
+				g.set(guestFailures, float64(c.failed[i][k].Load()), n, hook, string(kind))
+			}
+		}
+	}
+	g.set(guestInstances, float64(st.Instances), n)
+	g.set(guestMemory, float64(st.Memory), n)
+	g.set(guestFuel, float64(st.Fuel), n)
+	g.set(unknownKeys, float64(st.UnknownKeys), n)
+	for _, state := range [...]string{"loading", "live", "draining", "kept"} {
+		g.set(generations, float64(st.States[state]), n, state)
+	}
+	for i, result := range swapResults {
+		g.set(swaps, float64(c.swaps[i].Load()), n, result)
+	}
+	for result, count := range st.Events {
+		g.set(events, float64(count), n, result)
+	}
+}
+
+func (g gathering) hostCalls(c *Controller) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for call, count := range c.hostCalls {
+		g.set(hostCalls, float64(count), c.name, string(call.op), call.status.String())
+	}
+	for op, h := range c.hostTimes {
+		g.histogram(hostCallTime, h, c.name, string(op))
+	}
+}

@@ -1,0 +1,75 @@
+package metrics
+
+import "time"
+
+// Stats are the figures of a controller that it keeps itself, at one moment.
+type Stats struct {
+	// Ready requests are due; ReadyLow of them are of low priority. Waiting ones
+	// wait for a time, Running ones are being reconciled.
+	Ready, ReadyLow, Waiting, Running int
+	// Concurrency is how many may run at a time.
+	Concurrency int
+	// Started, Received and Requeued count runs, requests and requeues.
+	Started, Received, Requeued uint64
+	// OldestReady is how long the next request has been due. OldestRunning and
+	// Unfinished are the ages of the oldest run, and of all added up.
+	OldestReady, OldestRunning, Unfinished time.Duration
+
+	// Synced and Paused are about the controller as a whole.
+	Synced, Paused bool
+	// Failing, Quarantined, Unmapped and Hot count objects.
+	Failing, Quarantined, Unmapped, Hot int
+	// HotLoops and Stale count since the start.
+	HotLoops, Stale uint64
+
+	// Generation and Digest are those of the live module. States counts the
+	// generations by state, Instances those of all.
+	Generation uint64
+	Digest     string
+	States     map[string]int
+	Instances  int
+	// Memory is the linear memory of all instances, in bytes.
+	Memory int64
+	// Fuel and UnknownKeys count since the start.
+	Fuel, UnknownKeys uint64
+	// Events counts events by what became of them.
+	Events map[string]uint64
+}
+
+// Process are the figures of what the controllers share.
+type Process struct {
+	Watches []Watch
+	Leader  *Leader  // nil without an election
+	Budget  *Budget  // nil without one
+	Workers *Workers // nil without a bound of the process
+}
+
+// Watch is one watch.
+type Watch struct {
+	// Resource is as kubectl writes it, State its phase.
+	Resource, State string
+	// Age is how long ago it last made progress.
+	Age time.Duration
+	// Failures counts failed requests since it was last ready.
+	Failures int
+	Stalled  bool
+	// Objects and Bytes are those of its store.
+	Objects int
+	Bytes   int64
+}
+
+// Leader is the part of this process in an election.
+type Leader struct {
+	// Name is that of the Lease.
+	Name  string
+	Leads bool
+}
+
+// Budget is the memory that all guests share, in bytes.
+type Budget struct {
+	Limit, Used int64
+	Refused     uint64
+}
+
+// Workers are those that all controllers share.
+type Workers struct{ Limit, Running, Waiting int }
