@@ -90,18 +90,6 @@ type Capability struct {
 	Names      []string `msgpack:"names,omitempty" json:"names,omitempty"`
 }
 
-// Limits bounds what one module may use. Zero leaves a limit to the host.
-type Limits struct {
-	// Memory is the linear memory of one instance, in bytes.
-	Memory int64 `msgpack:"memory,omitempty" json:"memory,omitempty"`
-	// Timeout is the wall-clock time of one call, in milliseconds.
-	Timeout int64 `msgpack:"timeout,omitempty" json:"timeout,omitempty"`
-	// HostCalls is the number of host calls of one call.
-	HostCalls int64 `msgpack:"host_calls,omitempty" json:"host_calls,omitempty"`
-	// Fuel is the work of one call, in units of fuel.
-	Fuel int64 `msgpack:"fuel,omitempty" json:"fuel,omitempty"`
-}
-
 // Hook reports whether an optional export is real; exported says whether the
 // module has an export of that name.
 func (m *Manifest) Hook(name string, exported bool) bool {
@@ -132,9 +120,7 @@ func (m *Manifest) Validate() error {
 			errs = append(errs, fmt.Errorf("capabilities[%d]: resource and verbs are needed", i))
 		}
 	}
-	if m.Limits != nil && (m.Limits.Memory < 0 || m.Limits.Timeout < 0 || m.Limits.HostCalls < 0 || m.Limits.Fuel < 0) {
-		errs = append(errs, errors.New("limits: negative"))
-	}
+	errs = append(errs, m.Limits.validate())
 	if m.Finalizer != "" && !isFinalizer(m.Finalizer) {
 		errs = append(errs, fmt.Errorf("finalizer: %q is not a finalizer's name: Kubernetes wants domain/name, for example example.com/cleanup", m.Finalizer))
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+
+	"github.com/wasmctl/wasmctl/abi"
 )
 
 // ErrMemoryBudget is matched by the error of a call that a Budget had no memory
@@ -92,8 +94,11 @@ func (b *Budget) refuse(n int64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.refused++
-	return fmt.Errorf("%w: %s of %s are in use and nothing is idle, %s more are needed: raise the budget, or lower concurrency or memory limits",
-		ErrMemoryBudget, sizeText(b.used), sizeText(b.limit), sizeText(n))
+	return &abi.LimitError{
+		Limit: abi.LimitMemoryBudget, Value: sizeText(b.limit), Err: ErrMemoryBudget,
+		What: fmt.Sprintf("%v: %s of %s are in use and nothing is idle, %s more are needed: raise the budget, or lower concurrency or memory limits",
+			ErrMemoryBudget, sizeText(b.used), sizeText(b.limit), sizeText(n)),
+	}
 }
 
 func (b *Budget) give(n int64) {

@@ -93,7 +93,7 @@ func TestBudget_RefusesWhereAllIsInUse(t *testing.T) {
 	first := acquire(t, m)
 	acquire(t, m)
 	_, _, err := m.Acquire(t.Context())
-	want := "module[m]: acquire: memory budget is used up: 128Ki of 128Ki are in use and nothing is idle, 64Ki more are needed: raise the budget, or lower concurrency or memory limits"
+	want := "module[m]: acquire: memory budget is used up: 128Ki of 128Ki are in use and nothing is idle, 64Ki more are needed: raise the budget, or lower concurrency or memory limits (memory_budget 128Ki)"
 	if !errors.Is(err, ErrMemoryBudget) || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

@@ -134,6 +134,7 @@ func (l *lease) call(ctx context.Context, name string, object []byte) (abi.Resul
 	if err != nil {
 		return abi.Result{}, err
 	}
+	l.gen.hideSecrets(&res)
 	l.gen.countUnknown(name, res.Unknown)
 	return res, nil
 }

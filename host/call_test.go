@@ -47,11 +47,11 @@ func TestReconcile_FailureKinds(t *testing.T) {
 	}{
 		{1, abi.FailureTrap, "guest[reconcile]: trap: wasm error: unreachable"},
 		{3, abi.FailureTrap, "guest[reconcile]: trap: stack overflow"},
-		{4, abi.FailureMemory, "guest[reconcile]: memory: needs more memory than the limit of 8Mi: wasm error: unreachable"},
+		{4, abi.FailureMemory, "guest[reconcile]: memory: needs more memory than it may have (memory 8Mi): wasm error: unreachable"},
 		{5, abi.FailureOutput, "guest[reconcile]: output: result of 16 bytes at 65530 does not lie in memory of 65536 bytes"},
 		{6, abi.FailureOutput, "guest[reconcile]: output: result: msgpack type is not allowed here"},
 		{7, abi.FailureOutput, "guest[reconcile]: output: result: x: msgpack nests deeper than 128"},
-		{10, abi.FailureOutput, "guest[reconcile]: output: message is longer than 4194304 bytes"},
+		{10, abi.FailureOutput, "guest[reconcile]: output: result of 5242880 bytes is longer than it may be (result_bytes 4Mi)"},
 		{13, abi.FailureOutput, "guest[reconcile]: output: result: after_ms: msgpack type is not allowed here: -1 ms is negative"},
 		{14, abi.FailureTrap, "guest[reconcile]: trap: wasm error: integer divide by zero"},
 	} {

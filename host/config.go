@@ -7,18 +7,16 @@ import (
 	"io"
 	"log/slog"
 	"maps"
-	"math"
 	"slices"
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/redact"
 )
 
 // Defaults of Config, where neither it nor the manifest says more.
 const (
 	DefaultConcurrency   = 4
-	DefaultMemory        = 256 << 20        // bytes of linear memory of one instance
-	DefaultTimeout       = 30 * time.Second // wall-clock time of one entry call
 	DefaultMaxModuleSize = 64 << 20         // bytes of a module
 	DefaultDrainTimeout  = 30 * time.Second // for runs of a generation that was replaced
 	DefaultKeepFor       = 15 * time.Minute // of the code of such a generation
@@ -34,8 +32,16 @@ type Config struct {
 	// more serves map, filter and configure. Zero leaves it to the manifest, then
 	// to DefaultConcurrency.
 	Concurrency int
-	// Limits override those of the manifest, one by one.
+	// Limits are what the module may use at most. A manifest can lower them, one by
+	// one; see LimitsFor.
 	Limits Limits
+	// Secrets learns the values of the Secrets that the guest sees, and keeps them
+	// out of its log and its errors. Nil means one of the module's own.
+	Secrets *redact.Values
+	// Metric is given what the guest reports with the host function metric, and
+	// returns what that answers. It must be safe for concurrent use. Nil means that
+	// it answers UNSUPPORTED.
+	Metric func(kind int32, name string, value float64) abi.Status
 	// CacheDir holds compiled code between runs of the process; it is shared by
 	// all modules and must be writable by nobody else, because what lies there
 	// is executed. Empty means none.
@@ -96,22 +102,6 @@ type API interface {
 	Call(ctx context.Context, op abi.Op, req []byte) abi.Response
 }
 
-// Limits bound what one instance may use. Zero leaves a limit to the manifest,
-// then to the default.
-type Limits struct {
-	// Memory is the linear memory of one instance, in bytes. It is rounded down
-	// to pages of 64 KiB.
-	Memory int64 `json:"memory"`
-	// Timeout is the wall-clock time of one entry call, host calls included.
-	Timeout time.Duration `json:"timeout"`
-	// HostCalls is how many operations one entry call may ask for; zero is
-	// not bounded.
-	HostCalls int64 `json:"hostCalls,omitempty"`
-	// Fuel is how much work one entry call may do, by the unit of
-	// docs/metering.md; zero is not bounded. Only CPUFuel counts it.
-	Fuel int64 `json:"fuel,omitempty"`
-}
-
 const (
 	pageSize  = 64 << 10
 	maxMemory = 4 << 30 // what 32 bits can address
@@ -121,16 +111,17 @@ func (c Config) validate() error {
 	switch {
 	case c.Concurrency < 0:
 		return fmt.Errorf("module[%s]: concurrency %d is negative", c.NameFor(nil), c.Concurrency)
-	case c.Limits.Memory < 0 || c.Limits.Memory > maxMemory:
-		return fmt.Errorf("module[%s]: memory limit of %d bytes is not between 0 and 4 GiB", c.NameFor(nil), c.Limits.Memory)
 	case c.DrainTimeout < 0:
 		return fmt.Errorf("module[%s]: drain timeout %v is negative", c.NameFor(nil), c.DrainTimeout)
-	case c.Limits.Timeout < 0 || c.Limits.HostCalls < 0 || c.MaxModuleSize < 0 || c.Limits.Fuel < 0 || c.FuelRate < 0:
+	case c.MaxModuleSize < 0 || c.FuelRate < 0:
 		return fmt.Errorf("module[%s]: a limit is negative", c.NameFor(nil))
 	case !slices.Contains(CPUs, c.CPU):
 		return fmt.Errorf("module[%s]: cpu %q is none of %v", c.NameFor(nil), c.CPU, CPUs)
 	case c.CPU != CPUFuel && (c.Limits.Fuel > 0 || c.FuelRate > 0):
 		return fmt.Errorf("module[%s]: fuel is limited, but not counted: cpu is %q and not %q", c.NameFor(nil), c.CPU, CPUFuel)
+	}
+	if err := c.Limits.Validate(); err != nil {
+		return fmt.Errorf("module[%s]: %w", c.NameFor(nil), err)
 	}
 	return nil
 }
@@ -148,6 +139,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.CPU == "" {
 		c.CPU = defaultCPU
+	}
+	if c.Secrets == nil {
+		c.Secrets = &redact.Values{}
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -187,38 +181,6 @@ func (c Config) concurrency(m *abi.Manifest) int {
 		return m.Concurrency
 	}
 	return DefaultConcurrency
-}
-
-// limits joins the configured limits, the manifest's and the defaults.
-func (c Config) limits(m *abi.Manifest) Limits {
-	l := Limits{Memory: DefaultMemory, Timeout: DefaultTimeout}
-	if m != nil && m.Limits != nil {
-		if v := m.Limits.Memory; v > 0 {
-			l.Memory = v
-		}
-		if v := m.Limits.Timeout; v > 0 {
-			l.Timeout = time.Duration(min(v, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
-		}
-		l.HostCalls = m.Limits.HostCalls
-		l.Fuel = m.Limits.Fuel
-	}
-	if c.Limits.Memory > 0 {
-		l.Memory = c.Limits.Memory
-	}
-	if c.Limits.Timeout > 0 {
-		l.Timeout = c.Limits.Timeout
-	}
-	if c.Limits.HostCalls > 0 {
-		l.HostCalls = c.Limits.HostCalls
-	}
-	if c.Limits.Fuel > 0 {
-		l.Fuel = c.Limits.Fuel
-	}
-	if c.CPU != CPUFuel {
-		l.Fuel = 0 // nobody counts
-	}
-	l.Memory = min(l.Memory, maxMemory) / pageSize * pageSize
-	return l
 }
 
 // settings are the manifest's defaults under the configured ones.

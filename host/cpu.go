@@ -39,7 +39,7 @@ func (c compiler) form(code *code, wasm []byte, bin *binaryModule) ([]byte, erro
 	if c.cfg.CPU != CPUFuel {
 		return wasm, nil
 	}
-	out, err := meter.Rewrite(wasm, meter.Config{})
+	out, err := meter.Rewrite(wasm, meter.Config{MaxStack: c.cfg.LimitsFor(code.info.Manifest).Stack})
 	if err != nil {
 		return nil, fmt.Errorf("cannot be metered: %w", err)
 	}

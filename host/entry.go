@@ -53,6 +53,9 @@ func (in *instance) enter(ctx context.Context, e entry, m message, read func(v u
 	if n := m.size(); n > abi.MaxBytes {
 		return fmt.Errorf("guest[%s]: request of %d bytes: %w", e.name, n, abi.ErrTooLarge)
 	}
+	in.gen.cfg.Secrets.Learn(m.first)
+	in.gen.cfg.Secrets.Learn(m.second)
+	in.entered++
 	fn := in.function(e.name)
 	err := in.guarded(ctx, e, func() error {
 		v, err := in.exchange(fn, e.access, m)
@@ -62,6 +65,7 @@ func (in *instance) enter(ctx context.Context, e entry, m message, read func(v u
 		return read(v)
 	})
 	if err != nil {
+		in.gen.shared.recycled.add(recycledBy(err))
 		in.close(ctx)
 	}
 	return err
@@ -112,6 +116,10 @@ func (in *instance) result(v uint64) ([]byte, error) {
 	b, ok := in.memory.Read(ptr, length)
 	if !ok {
 		return nil, outputErrorf("result of %d bytes at %d does not lie in memory of %d bytes", length, ptr, in.memory.Size())
+	}
+	if int64(length) > in.gen.limits.ResultBytes {
+		what := fmt.Sprintf("result of %d bytes is longer than it may be", length)
+		return nil, &outputError{in.gen.limitError(abi.LimitResultBytes, what, abi.ErrTooLarge)}
 	}
 	return b, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tetratelabs/wazero/api"
 
+	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host/meter"
 )
 
@@ -23,18 +24,11 @@ var (
 	errInterrupted = errors.New("interrupted") // verdict knows by what
 )
 
-// fuelError is the error of a call that ran out of fuel.
-type fuelError struct{ used, limit int64 }
-
-func (e *fuelError) Error() string { return fmt.Sprintf("%v: %d of %d", ErrFuel, e.used, e.limit) }
-
-func (e *fuelError) Unwrap() error { return ErrFuel }
-
 // tank is the host's side of the counters of a metered instance, and belongs to
 // the goroutine that runs the guest.
 type tank struct {
-	// fuel and stack are nil before a metered instance first asks for fuel, and
-	// always in others.
+	// fuel and stack are nil before the start code of a metered instance first asks
+	// for fuel, and always in others.
 	fuel, stack api.MutableGlobal
 	maxStack    int64
 	limit       int64 // fuel of one call; 0 is not bounded
@@ -104,7 +98,7 @@ func refill(ctx context.Context, mod api.Module, _ []uint64) {
 		in.tank.bind(mod)
 	}
 	if int64(in.tank.stack.Get()) < 0 { //nolint:gosec // the bits of an i64
-		panic(ErrStack)
+		panic(in.gen.limitError(abi.LimitStack, ErrStack.Error(), ErrStack))
 	}
 	if err := in.nextSlice(); err != nil {
 		panic(err)
@@ -116,7 +110,7 @@ func refill(ctx context.Context, mod api.Module, _ []uint64) {
 func (in *instance) nextSlice() error {
 	t := &in.tank
 	if used := t.spent(); t.limit > 0 && used > t.limit {
-		return &fuelError{used, t.limit}
+		return in.gen.limitError(abi.LimitFuel, fmt.Sprintf("%v: %d used", ErrFuel, used), ErrFuel)
 	}
 	now := time.Now()
 	if !now.Before(in.run.deadline) { // the timer may be late
@@ -185,7 +179,9 @@ func (in *instance) giveTurn() {
 func (in *instance) aside(f func()) {
 	had := in.tank.turn
 	in.giveTurn()
+	began := time.Now()
 	f()
+	in.run.waited += time.Since(began)
 	if had {
 		in.takeTurn()
 	}

@@ -171,7 +171,7 @@ func TestFuel_RecursionIsBounded(t *testing.T) {
 	before := allocated()
 	_, err := g.Reconcile(t.Context(), request(3))
 	if ce := callError(t, err); ce.Kind != abi.FailureTrap || !errors.Is(err, ErrStack) ||
-		!strings.HasPrefix(err.Error(), "guest[reconcile]: trap: stack overflow: its calls are nested too deeply\nwasm stack trace:\n\t.$") {
+		!strings.HasPrefix(err.Error(), "guest[reconcile]: trap: stack overflow: its calls are nested too deeply (stack 4Mi)\nwasm stack trace:\n\t.$") {
 		t.Error(err)
 	}
 	if grown := allocated() - before; grown > 32<<20 {
@@ -243,11 +243,14 @@ func TestLoad_FuelNeedsCounting(t *testing.T) {
 		t.Errorf("not counted: limit %d, used %d", m.Limits().Fuel, m.Fuel())
 	}
 	needsFuel(t)
+	if m := load(t, module, Config{Limits: Limits{Fuel: 5}}); m.Limits().Fuel != 5 {
+		t.Errorf("config over manifest: limit %d", m.Limits().Fuel)
+	}
 	if m := load(t, module, Config{}); m.Limits().Fuel != 7 {
 		t.Errorf("manifest: limit %d", m.Limits().Fuel)
 	}
-	if m := load(t, module, Config{Limits: Limits{Fuel: 9}}); m.Limits().Fuel != 9 {
-		t.Errorf("config: limit %d", m.Limits().Fuel)
+	if m := load(t, module, Config{Limits: Limits{Fuel: 9}}); m.Limits().Fuel != 7 {
+		t.Errorf("manifest over config: limit %d", m.Limits().Fuel)
 	}
 }
 

@@ -18,19 +18,23 @@ import (
 //	live      until another is promoted, or the module closed
 //	draining  until its last run has ended: then it is closed
 type generation struct {
-	number   uint64 // from 1
-	name     string
-	code     *code
-	cfg      Config // with defaults
-	limits   Limits
-	manifest *abi.Manifest
-	caps     []string
+	number uint64 // from 1
+	name   string
+	code   *code
+	cfg    Config // with defaults
+	limits Limits
+	// moreAsked are the limits of which the manifest asks for more than there is.
+	moreAsked []abi.LimitName
+	manifest  *abi.Manifest
+	caps      []string
 	// settings are those that new guests get; they are replaced as a whole.
 	settings atomic.Pointer[settings]
 	before   *settings    // those of the generation that was live when this was made, or nil
 	api      API          // nil: api_* answer UNSUPPORTED
 	log      *slog.Logger // with controller and generation
 	shared   *shared
+
+	health health
 
 	state GenerationState // guarded by Module.mu
 	since time.Time       // when state began; guarded by Module.mu
@@ -60,6 +64,11 @@ type shared struct {
 	unknownKeys atomic.Uint64
 	fuel        atomic.Uint64 // that was spent
 	rate        fuelRate
+	hits        limitHits
+	logs        logGate
+	events      eventRate
+	series      metricSeries
+	recycled    recycled
 	warnUnknown sync.Once
 	// slots are those of reconciles, hookSlots those of map, filter, configure
 	// and of a swap. They are the module's, so that generations together do not
@@ -92,7 +101,7 @@ func (m *Module) newGeneration(number uint64, code *code) *generation {
 func (g *generation) configure(m *abi.Manifest) {
 	g.manifest = m
 	g.name = g.cfg.NameFor(m)
-	g.limits = g.cfg.limits(m)
+	g.limits, g.moreAsked = g.cfg.limitsFor(m)
 	g.settings.Store(g.before.next(g.cfg.settings(m)))
 	g.caps = capNames(g.cfg.API != nil)
 	g.log = generationLog(g.cfg, g.name, g.number)

@@ -74,7 +74,7 @@ func (in *instance) guarded(ctx context.Context, e entry, f func() error) error 
 	if d, ok := ctx.Deadline(); ok {
 		wait = min(wait, d.Sub(now))
 	}
-	in.run.parent, in.run.deadline, in.run.calls = ctx, now.Add(wait), 0
+	in.run.parent, in.run.deadline, in.run.calls, in.run.events, in.run.waited = ctx, now.Add(wait), 0, 0, 0
 	in.linear.refused = nil
 	in.output.reset()
 	in.timer.Reset(wait)
@@ -112,7 +112,7 @@ func (in *instance) verdict(ctx context.Context, e entry, err error) error {
 		return fmt.Errorf("guest[%s]: %w", e.name, errReplaced(in.gen.number))
 	}
 	if cause != notInterrupted {
-		return in.callError(abi.FailureTimeout, e.name, traced(&timeoutError{e.limit}, err))
+		return in.callError(abi.FailureTimeout, e.name, traced(in.timeoutError(e), err))
 	}
 	if err == nil {
 		return nil
@@ -120,10 +120,10 @@ func (in *instance) verdict(ctx context.Context, e entry, err error) error {
 	kind := abi.FailureTrap
 	if _, ok := errors.AsType[*outputError](err); ok {
 		kind = abi.FailureOutput
-	} else if fuel, ok := errors.AsType[*fuelError](err); ok {
-		kind, err = abi.FailureTimeout, traced(fuel, err)
-	} else if errors.Is(err, ErrStack) {
-		err = traced(ErrStack, err)
+	} else if limit, ok := errors.AsType[*abi.LimitError](err); ok {
+		if err = traced(limit, err); limit.Limit == abi.LimitFuel {
+			kind = abi.FailureTimeout
+		}
 	}
 	if in.linear.refused != nil {
 		kind = abi.FailureMemory
@@ -133,15 +133,13 @@ func (in *instance) verdict(ctx context.Context, e entry, err error) error {
 }
 
 // timeoutError is the error of a call that ran out of time.
-type timeoutError struct{ limit time.Duration }
-
-func (e *timeoutError) Error() string {
-	return fmt.Sprintf("ran longer than it may (timeout %v)", e.limit)
+func (in *instance) timeoutError(e entry) error {
+	err := in.gen.limitError(abi.LimitTimeout, "ran longer than it may", context.DeadlineExceeded)
+	err.Value, err.Waited = e.limit.String(), in.run.waited > e.limit/2
+	return err
 }
 
-// Unwrap returns context.DeadlineExceeded, whose text would say it twice.
-func (e *timeoutError) Unwrap() error { return context.DeadlineExceeded }
-
 func (in *instance) callError(kind abi.FailureKind, fn string, err error) error {
-	return &abi.CallError{Kind: kind, Func: fn, Err: err, Output: in.output.excerpt()}
+	secrets := in.gen.cfg.Secrets
+	return &abi.CallError{Kind: kind, Func: fn, Err: secrets.Error(err), Output: secrets.Text(in.output.excerpt())}
 }

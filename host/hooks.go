@@ -69,6 +69,7 @@ func (m *Module) mapBy(ctx context.Context, g *generation, ev *abi.Event) ([]abi
 		return nil
 	})
 	if err == nil && res.Error != nil {
+		m.cfg.hideError(res.Error)
 		err = fmt.Errorf("guest[%s]: %w", abi.ExportMap, res.Error)
 	}
 	return res.Keys, err

@@ -111,8 +111,11 @@ func (in *instance) hostMetric(stack []uint64) {
 		stack[0] = i32(int32(abi.StatusUnavailable))
 	case !inside(in.memory, u32(stack[1]), u32(stack[2])):
 		stack[0] = i32(int32(abi.StatusBadRequest))
-	default:
+	case in.gen.cfg.Metric == nil:
 		stack[0] = i32(int32(abi.StatusUnsupported))
+	default:
+		kind, value := int32(u32(stack[0])), api.DecodeF64(stack[3]) //nolint:gosec // the bits of an i32
+		stack[0] = i32(int32(in.metric(kind, u32(stack[1]), u32(stack[2]), value)))
 	}
 }
 

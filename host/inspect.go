@@ -86,7 +86,7 @@ func Inspect(ctx context.Context, wasm []byte) *Info {
 		info.Problems = append(info.Problems, err.Error())
 		return info
 	}
-	info.Problems = bin.problems(Config{}.limits(info.Manifest).Memory)
+	info.Problems = bin.problems(Config{}.LimitsFor(info.Manifest).Memory)
 	if _, _, err := bin.manifest(); err != nil {
 		info.Problems = append(info.Problems, err.Error())
 	}

@@ -42,6 +42,9 @@ type instance struct {
 	// spent is the fuel that the last call used.
 	spent int64
 
+	// entered counts the entry calls.
+	entered int64
+
 	run    run
 	output output
 	closed bool
@@ -61,8 +64,10 @@ type run struct {
 	// held is the answer that take copies from, where holding.
 	held    []byte
 	holding bool
-	// calls counts operations.
-	calls int64
+	// calls counts operations, events those of them that record one; waited is how
+	// long they, and sleeping, took.
+	calls, events int64
+	waited        time.Duration
 }
 
 // access is what a guest may use in an entry call: each includes those before.
@@ -80,7 +85,8 @@ const (
 type instanceKey struct{}
 
 // newInstance makes an instance that is ready for any entry.
-func (g *generation) newInstance(ctx context.Context, s *settings) (*instance, error) {
+func (g *generation) newInstance(ctx context.Context, s *settings) (_ *instance, err error) {
+	defer func() { g.health.note(ctx, err) }()
 	in, err := g.instantiate(ctx)
 	if err != nil {
 		return nil, err
@@ -97,8 +103,8 @@ func (g *generation) newInstance(ctx context.Context, s *settings) (*instance, e
 func (g *generation) instantiate(ctx context.Context) (*instance, error) {
 	in := &instance{gen: g}
 	in.interrupt = interrupt{in: in, done: make(chan struct{})}
-	in.tank.maxStack, in.tank.pace = g.code.maxStack, newPace(g.cfg.slice)
-	in.linear.limit, in.linear.budget = uint64(g.limits.Memory), g.cfg.Budget
+	in.tank.maxStack, in.tank.pace = min(g.code.maxStack, g.limits.Stack), newPace(g.cfg.slice)
+	in.linear.gen, in.linear.limit, in.linear.budget = g, uint64(g.limits.Memory), g.cfg.Budget
 	if err := in.linear.reserve(g.code.startSize); err != nil {
 		return nil, err
 	}
@@ -119,6 +125,9 @@ func (g *generation) instantiate(ctx context.Context) (*instance, error) {
 	if err != nil {
 		in.close(ctx)
 		return nil, err
+	}
+	if g.code.metered {
+		in.tank.bind(in.module)
 	}
 	in.memory = in.module.Memory()
 	in.buffer = in.module.ExportedFunction(abi.ExportBuffer)

@@ -81,7 +81,7 @@ func prepare(wasm []byte, cfg Config) (Config, *binaryModule, error) {
 		return cfg, nil, invalid(cfg.NameFor(nil), err)
 	}
 	man, _, err := bin.manifest()
-	problems := bin.problems(cfg.limits(man).Memory)
+	problems := bin.problems(cfg.LimitsFor(man).Memory)
 	if err != nil {
 		problems = append(problems, err.Error())
 	}
@@ -120,7 +120,7 @@ func (g *generation) start(ctx context.Context, connect func(*abi.Manifest) (API
 			return err
 		}
 		problems := append(checkRequires(man, g.caps), checkHooks(man, func(name string) bool { return g.code.hooks[name] })...)
-		problems = append(problems, checkStartSize(info.Memory, g.cfg.limits(man).Memory)...)
+		problems = append(problems, checkStartSize(info.Memory, g.cfg.LimitsFor(man).Memory)...)
 		if len(problems) > 0 {
 			return &InvalidError{Name: g.cfg.NameFor(man), Problems: problems}
 		}
@@ -132,6 +132,10 @@ func (g *generation) start(ctx context.Context, connect func(*abi.Manifest) (API
 	g.configure(man)
 	if len(unknown) > 0 {
 		g.log.Warn("manifest has keys that this host does not know; they are ignored", "keys", unknown)
+	}
+	for _, name := range g.moreAsked {
+		g.log.Warn("manifest asks for more than the module is given: --limit raises what is given", "limit", name,
+			"asked", man.Limits.Get(name), "given", limitText(name, g.limits.Get(name)))
 	}
 	if err := g.settings.Load().checkSize(); err != nil {
 		return fmt.Errorf("module[%s]: %w", g.name, err)

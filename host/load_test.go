@@ -186,22 +186,15 @@ func TestLoad_EndOfContextIsNotTheModulesFault(t *testing.T) {
 	}
 }
 
-// Limits: the config beats the manifest, which beats the default; each alone.
+// The config's concurrency beats the manifest's, which beats the default.
 func TestLoad_ConfigOverridesManifest(t *testing.T) {
-	man := &abi.Manifest{
-		Name: "n", Concurrency: 7, Limits: &abi.Limits{Memory: 10*pageSize + 5, Timeout: 1500, HostCalls: 3}, Config: map[string]string{"a": "1", "b": "2"},
-	}
-	m := load(t, withManifest(t, wasm.Empty, man), Config{})
-	if got, want := m.Limits(), (Limits{Memory: 10 * pageSize, Timeout: 1500 * time.Millisecond, HostCalls: 3}); got != want || m.Concurrency() != 7 {
-		t.Errorf("manifest: got %+v and %d, want %+v and 7", got, m.Concurrency(), want)
-	}
-	m = load(t, withManifest(t, wasm.Empty, man), Config{Concurrency: 2, Limits: Limits{Timeout: time.Second}})
-	if got, want := m.Limits(), (Limits{Memory: 10 * pageSize, Timeout: time.Second, HostCalls: 3}); got != want || m.Concurrency() != 2 {
-		t.Errorf("config: got %+v and %d, want %+v and 2", got, m.Concurrency(), want)
-	}
-	m = load(t, wasm.Empty, Config{})
-	if got, want := m.Limits(), (Limits{Memory: DefaultMemory, Timeout: DefaultTimeout}); got != want || m.Concurrency() != DefaultConcurrency {
-		t.Errorf("default: got %+v and %d, want %+v", got, m.Concurrency(), want)
+	man := withManifest(t, wasm.Empty, &abi.Manifest{Concurrency: 7})
+	for want, m := range map[int]*Module{
+		7: load(t, man, Config{}), 2: load(t, man, Config{Concurrency: 2}), DefaultConcurrency: load(t, wasm.Empty, Config{}),
+	} {
+		if m.Concurrency() != want {
+			t.Errorf("got %d, want %d", m.Concurrency(), want)
+		}
 	}
 }
 

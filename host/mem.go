@@ -5,6 +5,8 @@ import (
 
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
+
+	"github.com/wasmctl/wasmctl/abi"
 )
 
 // linearMemory is the memory of one instance. It keeps the instance within its
@@ -13,6 +15,7 @@ import (
 // that trap from a panic.
 type linearMemory struct {
 	buf    []byte
+	gen    *generation
 	limit  uint64  // bytes
 	budget *Budget // nil: not bounded
 	// charged is what the budget counts for this memory, in bytes.
@@ -25,6 +28,7 @@ type linearMemory struct {
 // wazero panics where that cannot be had.
 func (l *linearMemory) reserve(size int64) error {
 	if err := l.budget.take(size); err != nil {
+		l.gen.shared.hits.add(abi.LimitMemoryBudget)
 		return err
 	}
 	l.charged = size
@@ -37,7 +41,9 @@ func (l *linearMemory) Allocate(_, _ uint64) experimental.LinearMemory { return 
 // Reallocate implements experimental.LinearMemory.
 func (l *linearMemory) Reallocate(size uint64) []byte {
 	if size > l.limit {
-		l.refused = fmt.Errorf("needs more memory than the limit of %s", sizeText(int64(l.limit))) //nolint:gosec // at most 4 GiB
+		if l.refused == nil { // once a call: a guest may go on asking
+			l.refused = l.gen.limitError(abi.LimitMemory, "needs more memory than it may have", nil)
+		}
 		return nil
 	}
 	if size <= uint64(cap(l.buf)) {
@@ -68,6 +74,7 @@ func (l *linearMemory) charge(size uint64) uint64 {
 		return wanted
 	}
 	if l.refused = l.budget.take(int64(size) - l.charged); l.refused != nil { //nolint:gosec // at most 4 GiB
+		l.gen.shared.hits.add(abi.LimitMemoryBudget)
 		return 0
 	}
 	l.charged = int64(size) //nolint:gosec // at most 4 GiB

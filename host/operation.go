@@ -41,14 +41,14 @@ func (in *instance) respond(op abi.Op, a opArgs) abi.Response {
 	switch {
 	case !ok:
 		return refuse(abi.StatusBadRequest, "BadPointer", blockText("request", a.reqPtr, a.reqLen))
-	case len(req) > abi.MaxBytes:
-		return refuse(abi.StatusTooLarge, "TooLarge", fmt.Sprintf("the request is %d bytes long, the limit is %d", len(req), abi.MaxBytes))
+	case int64(len(req)) > in.gen.limits.RequestBytes:
+		return in.refuseOver(abi.LimitRequestBytes, fmt.Sprintf("the request of %s is %d bytes long", op, len(req)))
 	case in.interrupt.Err() != nil:
 		return refuse(abi.StatusCancelled, "Cancelled", "the time of this run is over")
 	}
 	in.run.calls++
 	if limit := in.gen.limits.HostCalls; limit > 0 && in.run.calls > limit {
-		return refuse(abi.StatusBudget, "BudgetExceeded", fmt.Sprintf("this run may ask for %d operations", limit))
+		return in.refuseOver(abi.LimitHostCalls, fmt.Sprintf("this run may ask for %d operations", limit))
 	}
 	switch {
 	case op == abi.OpConfigGet:
@@ -59,7 +59,21 @@ func (in *instance) respond(op abi.Op, a opArgs) abi.Response {
 		return refuse(abi.StatusUnavailable, "OutsideRun",
 			fmt.Sprintf("%s works in reconcile, finalize and error_policy: map and filter may read the cache, configure the settings", op))
 	}
+	if op == abi.OpEventRecord {
+		if over := in.allowEvent(); over != "" {
+			return in.refuseOver(over, "the event is not recorded: there are too many")
+		}
+	}
 	return in.callAPI(op, req)
+}
+
+// refuseOver is the answer of an operation that goes beyond a limit.
+func (in *instance) refuseOver(name abi.LimitName, what string) abi.Response {
+	text := in.gen.limitError(name, what, nil).Error()
+	if name == abi.LimitRequestBytes {
+		return refuse(abi.StatusTooLarge, "TooLarge", text)
+	}
+	return refuse(abi.StatusBudget, "BudgetExceeded", text)
 }
 
 // accessFor is what a guest needs for an operation of the API.
@@ -87,12 +101,15 @@ func (in *instance) callAPI(op abi.Op, req []byte) (res abi.Response) {
 			res = refuse(abi.StatusInternal, "Internal", fmt.Sprintf("%s: a fault of the host; its log says more", op))
 		}
 	}()
+	secrets := in.gen.cfg.Secrets
+	secrets.Learn(req)
 	call := func() { res = in.gen.api.Call(ctx, op, bytes.Clone(req)) }
 	if op == abi.OpCacheGet || op == abi.OpCacheList { // does not wait
 		call()
 	} else {
 		in.aside(call)
 	}
+	secrets.Learn(res.Body)
 	return res
 }
 

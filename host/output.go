@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
 )
@@ -121,7 +122,7 @@ func (o *output) flush() {
 	if len(o.err) > 0 {
 		(&stream{o, &o.err, slog.LevelWarn}).flush()
 	}
-	if o.dropped > 0 {
+	if o.dropped > 0 && o.admit(0) {
 		o.write(slog.LevelWarn, "guest wrote more than is logged of one call", []slog.Attr{slog.Int("dropped_bytes", o.dropped)})
 	}
 }
@@ -182,12 +183,34 @@ func (o *output) allow(n int) bool {
 		return false
 	}
 	o.logged += n + lineOverhead
-	return true
+	return o.admit(n)
+}
+
+// admit reports whether the module may log a line of so many bytes now. What is
+// dropped is told of once, and then with its number now and then.
+func (o *output) admit(n int) bool {
+	g := o.in.gen
+	over, dropped := g.shared.logs.admit(time.Now(), &g.limits, n)
+	if over == "" {
+		return true
+	}
+	g.shared.hits.add(over)
+	if dropped > 0 {
+		o.write(slog.LevelWarn, "guest logs more in a second than it may; the rest is dropped", []slog.Attr{
+			slog.String("limit", string(over)), slog.Int64("value", g.limits.Get(over)), slog.Uint64("dropped_lines", dropped),
+		})
+	}
+	return false
 }
 
 func (o *output) write(level slog.Level, msg string, attrs []slog.Attr) {
 	run := &o.in.run
 	ctx := run.parent
+	secrets := o.in.gen.cfg.Secrets
+	msg = secrets.Text(msg)
+	for i := range attrs {
+		attrs[i].Value = slog.AnyValue(secrets.Any(attrs[i].Value.Any()))
+	}
 	if ctx == nil {
 		ctx = context.Background()
 	}

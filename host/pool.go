@@ -146,7 +146,11 @@ func (g *generation) park(in *instance) {
 	if in == nil || in.closed {
 		return
 	}
-	if !g.keepIdle(in) {
+	if why := in.worn(); why != "" {
+		g.shared.hits.add(why)
+		g.shared.recycled.add(recycleReason(why))
+		in.close(context.Background())
+	} else if !g.keepIdle(in) {
 		in.close(context.Background())
 	}
 }

@@ -91,6 +91,7 @@ func (in *instance) configure(ctx context.Context, s *settings) error {
 		return nil
 	})
 	if err == nil && refusal != nil {
+		in.gen.cfg.hideError(refusal)
 		err = fmt.Errorf("guest[%s]: %w: %w", abi.ExportConfigure, ErrRefused, refusal)
 	}
 	return err

@@ -5,24 +5,25 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// kinds is how msgpack writes the kinds that are looked for.
-var kinds = [][]byte{[]byte("\xa4kind\xa6Secret"), []byte("\xa4kind\xaaSecretList"), []byte("\xa4kind\xacTokenRequest")}
+// kinds is how msgpack writes the kinds that are looked for, words what each of
+// them contains and little else does.
+var (
+	kinds = [][]byte{[]byte("\xa4kind\xa6Secret"), []byte("\xa4kind\xaaSecretList"), []byte("\xa4kind\xacTokenRequest")}
+	words = [][]byte{[]byte("Secret"), []byte("TokenRequest")}
+)
 
 // mentions reports whether a message may hold a Secret. It is all that messages
 // without one cost.
 func mentions(message []byte) bool {
-	for _, kind := range kinds {
-		if bytes.Contains(message, kind) {
-			return true
-		}
-	}
-	return false
+	contains := func(part []byte) bool { return bytes.Contains(message, part) }
+	return slices.ContainsFunc(words, contains) && slices.ContainsFunc(kinds, contains)
 }
 
 // Learn takes the values of all Secrets in a message in msgpack: an object, a
@@ -62,7 +63,6 @@ func collect(value any, secret bool, add func(string)) {
 			if status, ok := value["status"].(map[string]any); ok {
 				each(map[string]any{"token": status["token"]}, func(text string) { plain(text, add) })
 			}
-			secret = false
 		}
 		for key, part := range value {
 			collect(part, key == "items" && value["kind"] == "SecretList", add)

@@ -181,3 +181,48 @@ func (v *Values) span(text string, done, at int) (start, end int) {
 }
 
 func delimits(c byte) bool { return c <= ' ' || strings.IndexByte("\"'`,;:=<>()[]{}", c) >= 0 }
+
+// Any is Text for each string in a value of maps, slices and strings. What
+// changes is copied.
+func (v *Values) Any(value any) any {
+	switch value := value.(type) {
+	case string:
+		return v.Text(value)
+	case []any:
+		out := make([]any, len(value))
+		for i, item := range value {
+			out[i] = v.Any(item)
+		}
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(value))
+		for key, part := range value {
+			out[v.Text(key)] = v.Any(part)
+		}
+		return out
+	default:
+		return value
+	}
+}
+
+// Error returns an error whose text is Text of err's and that matches what err
+// does, or err where there is nothing to hide. What it wraps is not changed.
+func (v *Values) Error(err error) error {
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	hidden := v.Text(text)
+	if hidden == text {
+		return err
+	}
+	return &hiddenError{hidden, err}
+}
+
+type hiddenError struct {
+	text string
+	err  error
+}
+
+func (e *hiddenError) Error() string { return e.text }
+func (e *hiddenError) Unwrap() error { return e.err }

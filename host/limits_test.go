@@ -1,0 +1,306 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/testdata/wasm"
+)
+
+// limitOf is the *abi.LimitError in err; the test ends where there is none.
+func limitOf(tb testing.TB, err error) *abi.LimitError {
+	tb.Helper()
+	var le *abi.LimitError
+	if !errors.As(err, &le) || !errors.Is(err, abi.ErrLimit) {
+		tb.Fatalf("got error %v, want a LimitError", err)
+	}
+	return le
+}
+
+func TestLimits_HaveARowForEachName(t *testing.T) {
+	var names []abi.LimitName
+	for i, row := range limitRows {
+		names = append(names, row.name)
+		var l Limits
+		if !l.Set(row.name, int64(i)+1) || *row.field(&l) != int64(i)+1 || l.Get(row.name) != int64(i)+1 {
+			t.Errorf("%s: Set and Get do not agree", row.name)
+		}
+	}
+	if diff := cmp.Diff(abi.LimitNames, names); diff != "" {
+		t.Error(diff)
+	}
+	var l Limits
+	if l.Set("speed", 1) || l.Get("speed") != 0 {
+		t.Error("there is a limit of any name")
+	}
+}
+
+// Whatever a manifest says, a module gets no more than its config or else the
+// default gives, and no more than it asks for itself.
+func TestLimitsFor_TheSmallerWins(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	pick := func(most int64) int64 {
+		return []int64{0, 1 + r.Int64N(100), most/2 + 1, most}[r.IntN(4)]
+	}
+	for range 2000 {
+		row := limitRows[r.IntN(len(limitRows))]
+		if row.name == abi.LimitTimeout || row.name == abi.LimitMemory || row.name == abi.LimitHighWater {
+			continue // in other units, and rounded: below
+		}
+		var cfg Config
+		configured, asked := pick(row.most), pick(row.most)
+		cfg.Limits.Set(row.name, configured)
+		var man abi.Manifest
+		man.Limits = manifestLimit(t, row.name, asked)
+		want := configured
+		if want == 0 {
+			want = row.standard
+		}
+		if asked > 0 && (want == 0 || asked < want) {
+			want = asked
+		}
+		l := cfg.LimitsFor(&man)
+		if defaultCPU != CPUFuel && (row.name == abi.LimitFuel || row.name == abi.LimitStack) {
+			want = 0
+		}
+		if got := l.Get(row.name); got != want {
+			t.Fatalf("%s: configured %d, asked for %d, default %d: got %d, want %d", row.name, configured, asked, row.standard, got, want)
+		}
+	}
+}
+
+// manifestLimit is Limits of a manifest with one limit.
+func manifestLimit(t *testing.T, name abi.LimitName, value int64) *abi.Limits {
+	t.Helper()
+	b, err := abi.AppendValue(nil, map[string]any{"limits": map[string]any{string(name): value}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, unknown, err := abi.DecodeManifest(b)
+	if err != nil || len(unknown) > 0 {
+		t.Fatal(unknown, err)
+	}
+	return m.Limits
+}
+
+func TestLimitsFor_UnitsAndWarnings(t *testing.T) {
+	asks := &abi.Manifest{Limits: &abi.Limits{Memory: 10*pageSize + 5, Timeout: 1500, HostCalls: DefaultHostCalls + 1}}
+	l, more := Config{}.limitsFor(asks)
+	if l.Memory != 10*pageSize || l.HighWater != 5*pageSize || l.Timeout != 1500*time.Millisecond || l.HostCalls != DefaultHostCalls {
+		t.Errorf("got %+v", l)
+	}
+	if diff := cmp.Diff([]abi.LimitName{abi.LimitHostCalls}, more); diff != "" {
+		t.Error(diff)
+	}
+	l = Config{Limits: Limits{Timeout: time.Second, Memory: 5 * pageSize}}.LimitsFor(asks)
+	if l.Timeout != time.Second || l.Memory != 5*pageSize {
+		t.Errorf("config: got %+v", l)
+	}
+	l = Config{}.LimitsFor(&abi.Manifest{Limits: &abi.Limits{Timeout: 1 << 60}})
+	if l.Timeout != DefaultTimeout {
+		t.Errorf("a timeout that overflows: got %v", l.Timeout)
+	}
+	var log bytes.Buffer
+	load(t, withManifest(t, wasm.Empty, asks), Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if !strings.Contains(log.String(), "limit=host_calls asked=10001 given=10000") {
+		t.Errorf("the log does not say what is asked for in vain: %s", &log)
+	}
+}
+
+// Each limit that ends a call: the error names it and its value, and it is
+// counted.
+func TestLimits_ErrorsNameThem(t *testing.T) {
+	needsBound(t)
+	for _, tc := range []struct {
+		name   abi.LimitName
+		mode   byte
+		limits Limits
+		kind   abi.FailureKind
+		value  string
+		fuel   bool
+	}{
+		{abi.LimitMemory, 4, Limits{Memory: 4 * pageSize}, abi.FailureMemory, "256Ki", false},
+		{abi.LimitTimeout, 2, Limits{Timeout: 20 * time.Millisecond}, abi.FailureTimeout, "20ms", false},
+		{abi.LimitFuel, 2, Limits{Fuel: 1000}, abi.FailureTimeout, "1000", true},
+		{abi.LimitStack, 3, Limits{Stack: 100_000}, abi.FailureTrap, "100000", true},
+		{abi.LimitResultBytes, 8, Limits{ResultBytes: 53}, abi.FailureOutput, "53", false},
+	} {
+		if tc.fuel && defaultCPU != CPUFuel {
+			continue
+		}
+		m := load(t, wasm.Modes, Config{Limits: tc.limits})
+		_, err := acquire(t, m).Reconcile(t.Context(), request(tc.mode))
+		ce, le := callError(t, err), limitOf(t, err)
+		want := fmt.Sprintf("(%s %s)", tc.name, tc.value)
+		if ce.Kind != tc.kind || le.Limit != tc.name || !strings.Contains(err.Error(), want) || le.Waited {
+			t.Errorf("%s: got kind %s, %v; want %s, %s", tc.name, ce.Kind, err, tc.kind, want)
+		}
+		if got := m.LimitStats(); got[tc.name] != 1 || len(got) != 1 {
+			t.Errorf("%s: counted %v", tc.name, got)
+		}
+		if got := m.Recycled(); got[string(tc.kind)] != 1 || len(got) != 1 {
+			t.Errorf("%s: replaced %v", tc.name, got)
+		}
+	}
+}
+
+func TestLimits_ResultAtItsEdge(t *testing.T) {
+	g := acquire(t, load(t, wasm.Modes, Config{Limits: Limits{ResultBytes: 54}}))
+	if res, err := g.Reconcile(t.Context(), request(8)); err != nil || res.Error == nil {
+		t.Errorf("a result of 54 bytes with a limit of 54: %v, %v", res, err)
+	}
+}
+
+// The depth of recursion, and with it the memory of the host that it takes, goes
+// by the limit, and a manifest can lower it.
+func TestLimits_StackBoundsTheHostsMemory(t *testing.T) {
+	needsFuel(t)
+	module := withManifest(t, wasm.Modes, &abi.Manifest{Limits: &abi.Limits{Stack: 64 << 10}})
+	m := load(t, module, Config{Limits: Limits{Stack: 8 << 20}})
+	g := acquire(t, m)
+	before := allocated()
+	_, err := g.Reconcile(t.Context(), request(3))
+	if le := limitOf(t, err); le.Limit != abi.LimitStack || le.Value != "64Ki" {
+		t.Error(err)
+	}
+	if grown := allocated() - before; grown > 2<<20 {
+		t.Errorf("%d bytes were allocated for 64 KiB of stack", grown)
+	}
+}
+
+// A timeout in which an operation was waited for is not one of the guest's own.
+func TestLimits_TimeoutSaysThatItWaited(t *testing.T) {
+	api := &scriptedAPI{f: func(ctx context.Context, _ abi.Op, _ []byte) abi.Response {
+		<-ctx.Done()
+		return abi.Response{}
+	}}
+	g := acquire(t, load(t, wasm.Spy, Config{API: apiOf(api), Limits: Limits{Timeout: 30 * time.Millisecond}}))
+	_, err := g.Reconcile(t.Context(), request(0))
+	if le := limitOf(t, err); le.Limit != abi.LimitTimeout || !le.Waited {
+		t.Errorf("got %+v", le)
+	}
+}
+
+// refusedWith plays operations and returns the status of the last one and what
+// its answer says.
+func refusedWith(t *testing.T, g *lease, calls ...hostCall) (status string, body string) {
+	t.Helper()
+	results := play(t, g, calls...)
+	s, n := abi.UnpackResult(uint64(results[len(results)-1]))
+	b, _ := g.in.memory.Read(dstAt, n)
+	return s.String(), string(b)
+}
+
+func TestLimits_OperationsAtTheirEdges(t *testing.T) {
+	get := hostCall{"api_get", [5]uint32{requestAt, 4, dstAt, 1000}}
+	long := hostCall{"api_get", [5]uint32{requestAt, 5, dstAt, 1000}}
+	event := hostCall{"call", [5]uint32{10, requestAt, 4, dstAt, 1000}}
+	for _, tc := range []struct {
+		name   abi.LimitName
+		limits Limits
+		calls  []hostCall
+		status string
+		says   string
+	}{
+		{"", Limits{HostCalls: 3}, []hostCall{get, get, get}, "OK", ""},
+		{abi.LimitHostCalls, Limits{HostCalls: 2}, []hostCall{get, get, get}, "BUDGET", "(host_calls 2)"},
+		{"", Limits{RequestBytes: 5}, []hostCall{long}, "OK", ""},
+		{abi.LimitRequestBytes, Limits{RequestBytes: 4}, []hostCall{long}, "TOO_LARGE", "(request_bytes 4)"},
+		{"", Limits{Events: 2}, []hostCall{event, event}, "OK", ""},
+		{abi.LimitEvents, Limits{Events: 2}, []hostCall{event, event, event}, "BUDGET", "(events 2)"},
+		{abi.LimitEventRate, Limits{EventRate: 2}, []hostCall{event, event, event}, "BUDGET", "(event_rate 2)"},
+	} {
+		synctest.Test(t, func(t *testing.T) { // the clock stands still
+			m := load(t, wasm.Calls, Config{API: apiOf(nil), Limits: tc.limits})
+			status, body := refusedWith(t, acquire(t, m), tc.calls...)
+			if status != tc.status || !strings.Contains(body, tc.says) {
+				t.Errorf("%+v: got %s %q, want %s %q", tc.limits, status, body, tc.status, tc.says)
+			}
+			if hits := m.LimitStats()[tc.name]; tc.name != "" && hits != 1 {
+				t.Errorf("%s: counted %v", tc.name, m.LimitStats())
+			}
+		})
+	}
+}
+
+func TestLimits_EventsComeBackWithTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := acquire(t, load(t, wasm.Calls, Config{API: apiOf(nil), Limits: Limits{EventRate: 1}}))
+		event := hostCall{"call", [5]uint32{10, requestAt, 4, dstAt, 1000}}
+		for i, want := range []string{"OK", "BUDGET", "OK"} {
+			if got, _ := refusedWith(t, g, event); got != want {
+				t.Errorf("%d: got %s, want %s", i, got, want)
+			}
+			if i == 1 {
+				<-time.After(time.Second)
+			}
+		}
+	})
+}
+
+// Lines beyond the rate are dropped and counted, that is said once a minute, and
+// the next second has room again.
+func TestLimits_LogRate(t *testing.T) {
+	for name, limits := range map[abi.LimitName]Limits{
+		abi.LimitLogLines: {LogLines: 3}, abi.LimitLogBytes: {LogBytes: 15},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var log bytes.Buffer
+			m := load(t, wasm.Calls, Config{Logger: slog.New(slog.NewTextHandler(&log, nil)), Limits: limits})
+			g := acquire(t, m)
+			poke(t, g, requestAt, []byte("hello"))
+			line := hostCall{"log", [5]uint32{0, requestAt, 5}}
+			play(t, g, line, line, line, line, line, line)
+			if lines, said := strings.Count(log.String(), "hello"), strings.Count(log.String(), "limit="+string(name)); lines != 3 || said != 1 {
+				t.Errorf("%s: %d lines, said %d times:\n%s", name, lines, said, &log)
+			}
+			if got := m.LimitStats()[name]; got != 3 {
+				t.Errorf("%s: counted %d dropped lines, want 3", name, got)
+			}
+			<-time.After(time.Second)
+			play(t, g, line)
+			if lines := strings.Count(log.String(), "hello"); lines != 4 {
+				t.Errorf("%s: %d lines after a second, want 4", name, lines)
+			}
+			<-time.After(tellEvery)
+			play(t, g, line, line, line, line)
+			if !strings.Contains(log.String(), "dropped_lines=3") {
+				t.Errorf("%s: the number of dropped lines is not told:\n%s", name, &log)
+			}
+		})
+	}
+}
+
+func TestLimits_MetricSeries(t *testing.T) {
+	var got []string
+	cfg := Config{Limits: Limits{MetricSeries: 2}, Metric: func(kind int32, name string, value float64) abi.Status {
+		got = append(got, fmt.Sprint(kind, name, value))
+		return abi.StatusOK
+	}}
+	m := load(t, wasm.Calls, cfg)
+	g := acquire(t, m)
+	poke(t, g, requestAt, []byte("abcd"))
+	metric := func(kind, at, n uint32) hostCall { return hostCall{"metric", [5]uint32{kind, requestAt + at, n}} }
+	results := play(t, g, metric(0, 0, 1), metric(0, 1, 1), metric(0, 2, 1), metric(0, 0, 1), metric(1, 0, 1), metric(0, 0, maxMetricName+1))
+	want := []int64{0, 0, int64(abi.StatusBudget), 0, int64(abi.StatusBudget), int64(abi.StatusTooLarge)}
+	if diff := cmp.Diff(want, results); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"0a1", "0b1", "0a1"}, got); diff != "" {
+		t.Error(diff)
+	}
+	if hits := m.LimitStats()[abi.LimitMetricSeries]; hits != 2 {
+		t.Errorf("counted %d", hits)
+	}
+}
