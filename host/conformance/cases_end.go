@@ -1,0 +1,89 @@
+package conformance
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+func sortCases(cases []Case) {
+	slices.SortFunc(cases, func(a, b Case) int { return compare(a.ID, b.ID) })
+}
+
+// endCases are about runs that end badly, and about many runs.
+func endCases() []Case {
+	return []Case{
+		{"end.trap", 2, "a trap ends the call, and the next one is as if nothing had happened", func(p *probe) error {
+			return p.ends(do("trap", "text", "größe: on purpose"), abi.FailureTrap)
+		}},
+		{"end.trap-finalize", 2, "the same in finalize", func(p *probe) error {
+			_, err := p.run(abi.ExportFinalize, ask(caseObject(object{"steps": list{do("trap", "text", "x")}})))
+			return first(failedBy(err, abi.FailureTrap), p.alive())
+		}},
+		{"end.timeout", 2, "a guest that spins runs out of time", func(p *probe) error {
+			return first(p.on(shortHost), p.ends(do("spin"), abi.FailureTimeout))
+		}},
+		{"end.memory", 2, "a guest that grows runs out of memory", func(p *probe) error {
+			return first(p.on(smallHost), p.ends(do("grow"), abi.FailureMemory))
+		}},
+		{"end.trap-policy", 2, "error_policy of a trapped run is called on a fresh instance", func(p *probe) error {
+			if _, err := p.steps(do("trap", "text", "x")); failedBy(err, abi.FailureTrap) != nil {
+				return failedBy(err, abi.FailureTrap)
+			}
+			return p.policy(&abi.Failure{
+				ID: "r", Key: key, Kind: abi.FailureTrap, Attempt: 1, FirstFailed: time.UnixMilli(nowMS),
+				Error: abi.ResultError{Class: abi.ErrorTransient, Message: "unreachable"},
+			}, abi.Action{})
+		}},
+		{"many.steady", 2, "2,000 runs of different sizes need no more memory than the first 500", func(p *probe) error {
+			return p.steady(2000, 500)
+		}},
+	}
+}
+
+// ends makes the guest end a run badly, and then asks whether it is alive.
+func (p *probe) ends(step object, kind abi.FailureKind) error {
+	_, err := p.steps(step)
+	return first(failedBy(err, kind), p.alive())
+}
+
+func (p *probe) alive() error {
+	s, err := p.step(do("echo", "value", "alive"))
+	return first(err, same("echo", s["value"], "alive"))
+}
+
+// failedBy wants a call that failed in this way.
+func failedBy(err error, kind abi.FailureKind) error {
+	call, ok := errors.AsType[*abi.CallError](err)
+	switch {
+	case err == nil:
+		return fmt.Errorf("the run ended well, want a failure of kind %s", kind)
+	case !ok || call.Kind != kind:
+		return fmt.Errorf("got %w, want a failure of kind %s", err, kind)
+	}
+	return nil
+}
+
+// steady makes runs, with reads and answers of different sizes, and compares the
+// memory of the guest after the first of them with that at the end.
+func (p *probe) steady(runs, first int) error {
+	var before int64
+	for i := range runs {
+		if i == first {
+			before = p.rig.budget.Stats().Used
+		}
+		size := i * 7919 % 40_000
+		p.rig.api.set(abi.Response{Body: encode(object{"data": strings.Repeat("a", size)})})
+		if _, err := p.steps(do("op", "op", "api_get", "request", configMap("a")), do("echo", "value", strings.Repeat("v", size/2))); err != nil {
+			return fmt.Errorf("run %d: %w", i, err)
+		}
+	}
+	if after := p.rig.budget.Stats().Used; after > before {
+		return fmt.Errorf("memory: %d bytes after %d runs, %d after %d", before, first, after, runs)
+	}
+	return nil
+}

@@ -1,0 +1,211 @@
+package conformance
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host"
+)
+
+// secret is the watched object of an event.
+func secret(spec object) object {
+	return object{"apiVersion": "v1", "kind": "Secret", "metadata": object{"name": "s", "namespace": "default"}, "spec": spec}
+}
+
+// event is one of a Secret; nil objects are absent.
+func event(typ abi.EventType, before, after any) *abi.Event {
+	ev := &abi.Event{Controller: "conformance", Version: "v1", Kind: "Secret", Type: typ, Key: abi.Key{Namespace: "default", Name: "s"}}
+	if before != nil {
+		ev.Old = encode(before)
+	}
+	if after != nil {
+		ev.New = encode(after)
+	}
+	return ev
+}
+
+// eventCases are about map and filter.
+func eventCases() []Case {
+	many := make(list, abi.MaxItems)
+	for i := range many {
+		many[i] = object{"namespace": "default", "name": fmt.Sprintf("n%d", i)}
+	}
+	cases := []Case{
+		mapCase("none", "no keys", list{}),
+		mapCase("keys", "keys of both scopes, in their order", list{object{"namespace": "default", "name": "b"}, object{"name": "a"}, object{"namespace": "größe", "name": "😀"}}),
+		mapCase("many", "10,000 keys", many),
+		{"map.error", 4, "an error of map", func(p *probe) error {
+			_, err := p.rig.module.Map(p.ctx, event(abi.EventUpdated, nil, secret(object{"map": object{"error": object{"class": "transient", "message": "not yet", "reason": "NotSynced"}}})))
+			e, ok := errors.AsType[*abi.ResultError](err)
+			if !ok || e.Message != "not yet" || e.Reason != "NotSynced" {
+				return fmt.Errorf("got %v, want NotSynced: not yet", err)
+			}
+			return nil
+		}},
+		{"map.error-permanent", 4, "a permanent error of map", func(p *probe) error {
+			_, err := p.rig.module.Map(p.ctx, event(abi.EventUpdated, nil, secret(object{"map": object{"error": object{"class": "permanent", "message": "m"}}})))
+			if e, ok := errors.AsType[*abi.ResultError](err); !ok || e.Class != abi.ErrorPermanent {
+				return fmt.Errorf("got %v, want a permanent error", err)
+			}
+			return nil
+		}},
+		filterCase("keep", "1 keeps an event", true), filterCase("drop", "0 drops an event", false),
+	}
+	do := object{"map": object{"keys": list{}}, "filter": object{"keep": true}}
+	for _, ev := range []struct {
+		id, about string
+		ev        *abi.Event
+	}{
+		{"listed", "an object that was there", event(abi.EventListed, nil, secret(do))},
+		{"updated", "a change", event(abi.EventUpdated, secret(object{}), secret(do))},
+		{"deleted", "an object that is gone", event(abi.EventDeleted, secret(do), nil)},
+		{"large", "an event of two objects of 1 MiB", event(abi.EventUpdated, large(do), large(do))},
+	} {
+		for _, entry := range []string{abi.ExportMap, abi.ExportFilter} {
+			cases = append(cases, Case{entry + ".event." + ev.id, 4, ev.about, func(p *probe) error { return p.event(entry, ev.ev) }})
+		}
+	}
+	for _, entry := range []string{abi.ExportMap, abi.ExportFilter} {
+		cases = append(cases, Case{entry + ".operations", 5, "config_get and the cache work in " + entry + ", nothing else does", func(p *probe) error {
+			return p.eventOperations(entry)
+		}})
+	}
+	return cases
+}
+
+func large(spec object) object {
+	o := secret(spec)
+	o["data"] = object{"a": strings.Repeat("x", 1<<20)}
+	return o
+}
+
+func mapCase(id, about string, keys list) Case {
+	return Case{"map." + id, 4, about, func(p *probe) error {
+		got, err := p.rig.module.Map(p.ctx, event(abi.EventUpdated, nil, secret(object{"map": object{"keys": keys}})))
+		if err != nil {
+			return err
+		}
+		var found list
+		for _, k := range got {
+			found = append(found, object{"namespace": k.Namespace, "name": k.Name})
+		}
+		return alike("keys", found, append(list(nil), keys...))
+	}}
+}
+
+func filterCase(id, about string, keep bool) Case {
+	return Case{"filter." + id, 4, about, func(p *probe) error {
+		got, err := p.rig.module.Filter(p.ctx, event(abi.EventUpdated, nil, secret(object{"filter": object{"keep": keep}})))
+		return first(err, same("filter", got, keep))
+	}}
+}
+
+// event gives an event to map or filter, and compares what it reports.
+func (p *probe) event(entry string, ev *abi.Event) error {
+	if err := p.call(entry, ev); err != nil {
+		return err
+	}
+	report, _, err := p.told(entry)
+	return first(err, alike("report", report, object{
+		"entry": entry, "type": string(ev.Type), "watch": object{"version": "v1", "kind": "Secret"}, "key": object{"namespace": "default", "name": "s"},
+		"old": ev.Old != nil, "new": ev.New != nil,
+	}))
+}
+
+func (p *probe) call(entry string, ev *abi.Event) error {
+	if entry == abi.ExportMap {
+		_, err := p.rig.module.Map(p.ctx, ev)
+		return err
+	}
+	keep, err := p.rig.module.Filter(p.ctx, ev)
+	return first(err, same("filter", keep, true))
+}
+
+func (p *probe) eventOperations(entry string) error {
+	key := object{"apiVersion": "v1", "kind": "ConfigMap", "namespace": "default"}
+	steps := list{
+		do("op", "op", "config_get", "request", object{"key": "greeting"}),
+		do("op", "op", "cache_get", "request", configMap("a")), do("op", "op", "cache_list", "request", key),
+		do("op", "op", "api_get", "request", configMap("a")), do("op", "op", "event_record", "request", object{"reason": "Seen"}),
+	}
+	if err := p.call(entry, event(abi.EventUpdated, nil, secret(object{entry: object{"steps": steps, "keep": true}}))); err != nil {
+		return err
+	}
+	_, got, err := p.told(entry)
+	if err != nil {
+		return err
+	}
+	for i, want := range []abi.Status{abi.StatusOK, abi.StatusOK, abi.StatusOK, abi.StatusUnavailable, abi.StatusUnavailable} {
+		if err := same(fmt.Sprintf("step %d: status", i), orZero(got[i]["status"]), int64(want)); err != nil {
+			return err
+		}
+	}
+	return first(same("greeting", got[0]["body"], "hello"), p.asked(asked{abi.OpCacheGet, encode(configMap("a"))}, asked{abi.OpCacheList, encode(key)}))
+}
+
+// orZero is a number that may be left out.
+func orZero(v any) any {
+	if v == nil {
+		return int64(0)
+	}
+	return v
+}
+
+// configureCases are about configure and the settings.
+func configureCases() []Case {
+	return []Case{
+		{"configure.first", 4, "configure is given the defaults of the manifest under the settings", func(p *probe) error {
+			return p.with(host.Config{Settings: map[string]string{"greeting": "hi", "more": "1"}}, func() error {
+				return p.configured(1, object{"greeting": "hi", "größe": "klein", "more": "1"})
+			})
+		}},
+		{"configure.change", 4, "a change is told, and counted in requests", func(p *probe) error {
+			return p.with(host.Config{}, func() error {
+				err := first(p.configured(1, object{"greeting": "hello", "größe": "klein"}), p.rig.module.Configure(p.ctx, map[string]string{"greeting": "😀"}))
+				if err = first(err, p.configured(2, object{"greeting": "😀", "größe": "klein"})); err != nil {
+					return err
+				}
+				steps, err := p.steps(do("request"), do("op", "op", "config_get", "request", object{"key": "greeting"}))
+				if err != nil {
+					return err
+				}
+				return first(same("config_gen", steps[0]["config_gen"], 2), same("greeting", steps[1]["body"], "😀"))
+			})
+		}},
+		{"configure.refuse", 4, "a refused change leaves the settings as they were", func(p *probe) error {
+			return p.with(host.Config{}, func() error {
+				err := p.rig.module.Configure(p.ctx, map[string]string{"refuse": "never größe"})
+				refusal, ok := errors.AsType[*abi.ResultError](err)
+				if !ok || !errors.Is(err, host.ErrRefused) || refusal.Message != "never größe" {
+					return fmt.Errorf("got %v, want a refusal: never größe", err)
+				}
+				s, err := p.step(do("request"))
+				return first(err, same("config_gen", s["config_gen"], 1))
+			})
+		}},
+		{"configure.refuse-first", 4, "a module that refuses its first settings is not loaded", func(p *probe) error {
+			_, err := p.guest.openWith(p.ctx, host.Config{Settings: map[string]string{"refuse": "no"}}, true)
+			if !errors.Is(err, host.ErrRefused) {
+				return fmt.Errorf("got %v, want a refusal", err)
+			}
+			return nil
+		}},
+		{"configure.operations", 5, "config_get serves the settings that are tried, and nothing else works", func(p *probe) error {
+			return p.with(host.Config{Settings: map[string]string{"greeting": "tried", "try": "yes"}}, func() error {
+				_, steps, err := p.told(abi.ExportConfigure)
+				if err != nil || len(steps) != 2 {
+					return fmt.Errorf("got %d steps, %w", len(steps), err)
+				}
+				return first(same("greeting", steps[0]["body"], "tried"), same("api_get", steps[1]["status"], int64(abi.StatusUnavailable)))
+			})
+		}},
+	}
+}
+
+// configured compares the report of the last configure.
+func (p *probe) configured(gen int, config object) error {
+	report, _, err := p.told(abi.ExportConfigure)
+	return first(err, alike("report", report, object{"entry": "configure", "config_gen": gen, "config": config}))
+}

@@ -1,0 +1,124 @@
+package conformance
+
+import (
+	"fmt"
+	"strings"
+)
+
+// functionCases are about the host functions that are no operations.
+func functionCases() []Case {
+	cases := []Case{
+		{"log.attributes", 5, "attributes keep their types", func(p *probe) error {
+			attrs := object{"int": int64(1) << 60, "float": 1.5, "bool": true, "nil": nil, "text": "größe", "list": list{1, "a"}, "map": object{"k": object{}}}
+			return p.logs(0, "with attributes: 😀", attrs)
+		}},
+		{"log.long", 5, "a line of 6,000 bytes", func(p *probe) error { return p.logs(0, strings.Repeat("x", 6000), object{}) }},
+		{"log.order", 5, "lines keep their order", func(p *probe) error {
+			_, err := p.steps(do("log", "level", 0, "msg", "one"), do("log", "level", 4, "msg", "two"), do("log", "level", 0, "msg", "three"))
+			var got []string
+			for _, l := range p.rig.log.take() {
+				got = append(got, l.msg)
+			}
+			return first(err, same("lines", strings.Join(got, " "), "one two three"))
+		}},
+		{"log_level.all", 5, "a host that keeps everything", func(p *probe) error { return p.levels(-4, 0, 4, 8) }},
+		{"log_level.quiet", 5, "a host that keeps warnings and errors", func(p *probe) error {
+			return first(p.on(quietHost), p.levels(4, 8))
+		}},
+		{"now_ms", 5, "the host's time, to the millisecond", func(p *probe) error {
+			s, err := p.step(do("now"))
+			return first(err, same("ms", s["ms"], nowMS))
+		}},
+		{"mono_ns", 5, "a clock that goes forward, with all of its bits", func(p *probe) error {
+			s, err := p.step(do("mono"))
+			ns, _ := s["ns"].(list)
+			if err != nil || len(ns) != 2 {
+				return fmt.Errorf("got %s, %w", short(s["ns"]), err)
+			}
+			a, _ := ns[0].(int64)
+			b, _ := ns[1].(int64)
+			if a <= 1<<53 || b <= a || a%2 != 1 || b%2 != 1 {
+				return fmt.Errorf("got %d and then %d: they are to rise, and to be odd numbers above 2^53", a, b)
+			}
+			return nil
+		}},
+		{"cancelled.no", 5, "0 as long as the host goes on", func(p *probe) error { return p.cancelled(false) }},
+		{"cancelled.yes", 5, "1 once the host is stopping", func(p *probe) error { return first(p.on(stopHost), p.cancelled(true)) }},
+		{"budget.milliseconds", 5, "the time that is left", func(p *probe) error { return p.budget(0, 1, 30_000) }},
+		{"budget.calls", 5, "the operations that are left", func(p *probe) error {
+			if err := p.on(smallHost); err != nil {
+				return err
+			}
+			steps, err := p.steps(do("budget", "kind", 1), do("op", "op", "config_get", "request", object{"key": "a"}), do("budget", "kind", 1))
+			return first(err, same("left", list{steps0(steps, 0)["left"], steps0(steps, 2)["left"]}, list{smallCalls, smallCalls - 1}))
+		}},
+		{"budget.fuel", 5, "the fuel that is left", func(p *probe) error { return first(p.on(smallHost), p.budget(2, 1, smallFuel)) }},
+		{"budget.unbounded", 5, "-1 for what is not bounded", func(p *probe) error { return p.budget(2, -1, -1) }},
+		{"budget.unknown", 5, "-1 for a kind that nobody knows", func(p *probe) error { return p.budget(99, -1, -1) }},
+		{"random.fresh", 5, "two draws are not the same", func(p *probe) error {
+			steps, err := p.steps(do("random", "len", 32), do("random", "len", 32))
+			a, b := fmt.Sprint(steps0(steps, 0)["hex"]), fmt.Sprint(steps0(steps, 1)["hex"])
+			if err == nil && (len(a) != 64 || len(b) != 64 || a == b) {
+				err = fmt.Errorf("got %s and %s", a, b)
+			}
+			return err
+		}},
+	}
+	for _, level := range []int{-4, 0, 4, 8} {
+		cases = append(cases, Case{fmt.Sprintf("log.%d", level), 5, fmt.Sprintf("a line of level %d", level), func(p *probe) error {
+			return p.logs(level, "hello", object{"count": 1})
+		}})
+	}
+	for _, n := range []int{0, 1, 32, 65536} {
+		cases = append(cases, Case{fmt.Sprintf("random.%d", n), 5, fmt.Sprintf("%d random bytes", n), func(p *probe) error {
+			s, err := p.step(do("random", "len", n))
+			hex, _ := s["hex"].(string)
+			return first(err, same("length in hexadecimal", len(hex), 2*n))
+		}})
+	}
+	return cases
+}
+
+// steps0 is the report of one step, empty where there is none.
+func steps0(steps []object, i int) object {
+	if i < len(steps) {
+		return steps[i]
+	}
+	return nil
+}
+
+func (p *probe) logs(level int, msg string, attrs object) error {
+	if _, err := p.step(do("log", "level", level, "msg", msg, "attrs", attrs)); err != nil {
+		return err
+	}
+	lines := p.rig.log.take()
+	if len(lines) != 1 {
+		return fmt.Errorf("log: got %d lines, want 1", len(lines))
+	}
+	got := object{}
+	for name := range attrs {
+		if v, ok := lines[0].attrs[name]; ok {
+			got[name] = v
+		}
+	}
+	return first(same("level", int(lines[0].level), level), same("message", lines[0].msg, msg), same("attributes", got, attrs))
+}
+
+func (p *probe) levels(want ...any) error {
+	s, err := p.step(do("levels"))
+	return first(err, same("kept", s["kept"], append(list(nil), want...)))
+}
+
+func (p *probe) cancelled(want bool) error {
+	s, err := p.step(do("cancelled"))
+	return first(err, same("cancelled", s["cancelled"] == true, want))
+}
+
+func (p *probe) budget(kind int, least, most int64) error {
+	s, err := p.step(do("budget", "kind", kind))
+	left, ok := s["left"].(int64)
+	if err == nil && (!ok || left < least || left > most) {
+		err = fmt.Errorf("left: got %s, want %d to %d", short(s["left"]), least, most)
+	}
+	return err
+}

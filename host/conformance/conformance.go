@@ -1,0 +1,157 @@
+// Package conformance is the referee between host, SDKs and ABI.md: a list of
+// cases with ids that stay, and a runner that drives a guest module through the
+// host, with a scripted cluster behind it. The module must be a guest of this
+// kit, an interpreter of what the object of a run says; README.md is what it has
+// to do. What is wanted is the same for every language, so SDKs that drift apart
+// fail here.
+//
+//	g, err := conformance.Open(ctx, wasm, "")
+//	if err != nil {
+//		return err
+//	}
+//	defer g.Close(context.WithoutCancel(ctx))
+//	for _, c := range conformance.Cases() {
+//		fmt.Println(g.Try(ctx, c))
+//	}
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host"
+)
+
+// Case is one thing that every guest must do.
+type Case struct {
+	// ID stays the same for ever: a case that is not needed any more leaves a gap.
+	ID string
+	// Section is that of abi/ABI.md which asks for it.
+	Section int
+	// About says what must hold.
+	About string
+
+	check func(p *probe) error
+}
+
+// Result is how a guest did in a case.
+type Result string
+
+// The results of a case.
+const (
+	Pass  Result = "pass"
+	Fail  Result = "fail"
+	Lacks Result = "lacks" // the guest says that its SDK has no function for this
+)
+
+// Outcome is the result of one case.
+type Outcome struct {
+	ID     string
+	Result Result
+	// Detail says what went wrong, or what is lacking.
+	Detail string
+}
+
+// String returns "pass number.int.0" or "fail number.int.0: why".
+func (o Outcome) String() string {
+	s := string(o.Result) + " " + o.ID
+	if o.Detail != "" {
+		s += ": " + o.Detail
+	}
+	return s
+}
+
+// Cases returns all cases, in the order of docs/conformance.md.
+func Cases() []Case {
+	var out []Case
+	for _, list := range [][]Case{
+		entryCases(), requestCases(), resultCases(), policyCases(), eventCases(), configureCases(),
+		valueCases(), numberCases(), widthCases(), functionCases(), operationCases(), answerCases(), statusCases(),
+		manifestCases(), growCases(), endCases(),
+	} {
+		out = append(out, list...)
+	}
+	return out
+}
+
+// lackError is the error of a step that the guest's SDK cannot do.
+type lackError struct{ what string }
+
+func (e *lackError) Error() string { return e.what }
+
+// Guest is a module under test. One goroutine uses it.
+type Guest struct {
+	wasm     []byte
+	cacheDir string
+	rigs     map[rigKind]*rig
+}
+
+// Open loads a guest. Its compiled code is kept in cacheDir, as in
+// host.Config.CacheDir; empty is nowhere, and makes each host that a case wants
+// compile it again. The error is that of host.Load, or says that the module is
+// no guest of this kit.
+func Open(ctx context.Context, wasm []byte, cacheDir string) (*Guest, error) {
+	g := &Guest{wasm: wasm, cacheDir: cacheDir, rigs: map[rigKind]*rig{}}
+	r, err := g.rig(ctx, fullHost)
+	if err != nil {
+		return nil, err
+	}
+	if !IsGuest(r.module.Manifest()) {
+		err := fmt.Errorf("conformance: the module is for another kind than %s of %s: it is no guest of this kit", caseKind, caseGroup)
+		return nil, errors.Join(err, g.Close(ctx))
+	}
+	return g, nil
+}
+
+const (
+	caseGroup = "conformance.wasmctl.dev"
+	caseKind  = "Case"
+)
+
+// IsGuest reports whether a module with this manifest is a guest of the kit.
+func IsGuest(m *abi.Manifest) bool {
+	return m != nil && m.For != nil && m.For.Group == caseGroup && m.For.Kind == caseKind
+}
+
+// Try runs one case.
+func (g *Guest) Try(ctx context.Context, c Case) Outcome {
+	out := Outcome{ID: c.ID, Result: Pass}
+	r, err := g.rig(ctx, fullHost)
+	if err == nil {
+		r.reset()
+		err = c.check(&probe{ctx: ctx, guest: g, rig: r})
+	}
+	if err != nil {
+		out.Result, out.Detail = Fail, err.Error()
+		if lack, ok := errors.AsType[*lackError](err); ok {
+			out.Result, out.Detail = Lacks, lack.what
+		}
+	}
+	return out
+}
+
+// Close returns all that the guest holds.
+func (g *Guest) Close(ctx context.Context) error {
+	var errs []error
+	for _, r := range g.rigs {
+		errs = append(errs, r.module.Close(ctx))
+	}
+	g.rigs = map[rigKind]*rig{}
+	return errors.Join(errs...)
+}
+
+// openWith loads the guest into one more host, with or without the scripted
+// cluster.
+func (g *Guest) openWith(ctx context.Context, cfg host.Config, connected bool) (*rig, error) {
+	r := &rig{api: &script{}, log: &logbook{}, budget: host.NewBudget(1 << 40)}
+	r.configure(&cfg)
+	cfg.CacheDir, cfg.Budget = g.cacheDir, r.budget
+	if connected {
+		cfg.API = r.connect
+	}
+	var err error
+	r.module, err = host.Load(ctx, g.wasm, cfg)
+	return r, err
+}

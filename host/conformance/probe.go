@@ -1,0 +1,184 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host"
+)
+
+// probe is what a case drives the guest with.
+type probe struct {
+	ctx   context.Context //nolint:containedctx // it lives as long as the case
+	guest *Guest
+	rig   *rig // that of the full host, unless on was called
+}
+
+// on goes on in a host of another kind.
+func (p *probe) on(kind rigKind) error {
+	r, err := p.guest.rig(p.ctx, kind)
+	if err == nil {
+		r.reset()
+		p.rig = r
+	}
+	return err
+}
+
+// key names the object of a case.
+var key = abi.Key{Namespace: "default", Name: "case"}
+
+// caseObject is the object that asks for spec.
+func caseObject(spec any) object {
+	return object{
+		"apiVersion": caseGroup + "/v1", "kind": caseKind,
+		"metadata": object{
+			"name": key.Name, "namespace": key.Namespace, "uid": "5c2f1f3e-8f0c-4b0e-9a43-0f1f6f2d7c11",
+			"resourceVersion": "4711", "generation": 3, "labels": object{caseGroup + "/run": "yes", "größe": "klein"},
+		},
+		"spec": spec,
+	}
+}
+
+// do is a step.
+func do(name string, args ...any) object {
+	s := object{"do": name}
+	for i := 0; i < len(args); i += 2 {
+		s[args[i].(string)] = args[i+1] //nolint:forcetypeassert // a mistake in a case
+	}
+	return s
+}
+
+// ask is a request with the object.
+func ask(obj any) *abi.Request {
+	r := &abi.Request{ID: "run-1", Controller: "conformance", Attempt: 1, Reason: abi.Reason{Type: abi.ReasonListed}, Key: key}
+	if obj != nil {
+		r.Object = encode(obj)
+	}
+	return r
+}
+
+// ran is what came of a run.
+type ran struct {
+	result abi.Result
+	steps  []object
+}
+
+// run makes the guest reconcile, or finalize, and reads its report.
+func (p *probe) run(entry string, req *abi.Request) (ran, error) {
+	guest, release, err := p.rig.module.Acquire(p.ctx)
+	if err != nil {
+		return ran{}, err
+	}
+	defer release()
+	call := guest.Reconcile
+	if entry == abi.ExportFinalize {
+		call = guest.Finalize
+	}
+	res, err := call(p.ctx, req)
+	if err != nil {
+		return ran{}, err
+	}
+	if res.Declared == nil || res.Declared.Status == nil {
+		return ran{}, fmt.Errorf("the result has no status, so there is no report: %s", short(res.Error))
+	}
+	return p.readReport(entry, res)
+}
+
+func (p *probe) readReport(entry string, res abi.Result) (ran, error) {
+	report, err := abi.DecodeObject(res.Declared.Status)
+	if err != nil {
+		return ran{}, fmt.Errorf("report: %w", err)
+	}
+	if err := same("report: entry", report["entry"], entry); err != nil {
+		return ran{}, err
+	}
+	if len(res.Unknown) > 0 {
+		return ran{}, fmt.Errorf("the result has keys that this host does not know: %v", res.Unknown)
+	}
+	steps, err := readSteps(report)
+	return ran{res, steps}, err
+}
+
+// readSteps returns the reports of the steps.
+func readSteps(report object) ([]object, error) {
+	var out []object
+	reports, _ := report["steps"].(list)
+	for i, s := range reports {
+		m, ok := s.(object)
+		if !ok {
+			return nil, fmt.Errorf("report: step %d: got %s, want a map", i, short(s))
+		}
+		if what, ok := m["lacks"].(string); ok {
+			return nil, &lackError{what}
+		}
+		if why, ok := m["failed"]; ok {
+			return nil, fmt.Errorf("step %d: %v", i, why)
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+// steps makes the guest carry out steps in reconcile, and returns one report for
+// each.
+func (p *probe) steps(steps ...any) ([]object, error) {
+	r, err := p.run(abi.ExportReconcile, ask(caseObject(object{"steps": steps})))
+	if err == nil && len(r.steps) != len(steps) {
+		err = fmt.Errorf("%d steps were asked for, %d are reported", len(steps), len(r.steps))
+	}
+	return r.steps, err
+}
+
+// step is steps for one.
+func (p *probe) step(step object) (object, error) {
+	steps, err := p.steps(step)
+	if err != nil {
+		return nil, err
+	}
+	return steps[0], nil
+}
+
+// then makes the guest return what spec.then says.
+func (p *probe) then(entry string, then any) (abi.Result, error) {
+	r, err := p.run(entry, ask(caseObject(object{"then": then})))
+	return r.result, err
+}
+
+// told returns the last report of the entry that the guest wrote into the log.
+func (p *probe) told(entry string) (report object, steps []object, err error) {
+	for _, l := range p.rig.log.take() {
+		if r, ok := l.attrs["report"].(object); ok && l.msg == "report" && r["entry"] == entry {
+			report = r
+		}
+	}
+	if report == nil {
+		return nil, nil, fmt.Errorf("log: the guest told nothing of %s", entry)
+	}
+	steps, err = readSteps(report)
+	return report, steps, err
+}
+
+// with loads the guest once more, for a case that changes what its host has.
+func (p *probe) with(cfg host.Config, f func() error) error {
+	r, err := p.guest.openWith(p.ctx, cfg, true)
+	if err != nil {
+		return err
+	}
+	before := p.rig
+	p.rig = r
+	err = f()
+	p.rig = before
+	return errors.Join(err, r.module.Close(p.ctx))
+}
+
+// first returns the first error.
+func first(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

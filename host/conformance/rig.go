@@ -1,0 +1,179 @@
+package conformance
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host"
+)
+
+// rigKind names a host of its own kind.
+type rigKind string
+
+// The hosts that cases need.
+const (
+	fullHost  rigKind = "full"  // has everything that this version has
+	oldHost   rigKind = "old"   // serves no operation but config_get
+	smallHost rigKind = "small" // bounds memory, operations and fuel
+	shortHost rigKind = "short" // gives a run half a second
+	quietHost rigKind = "quiet" // keeps warnings and errors only
+	stopHost  rigKind = "stop"  // is stopping
+)
+
+const (
+	smallMemory = 96 << 20
+	smallCalls  = 3
+	smallFuel   = 1 << 40
+)
+
+// nowMS is the time of all hosts: the guests' clock stands still.
+const nowMS int64 = 1767225600123
+
+// rig is the guest in one host.
+type rig struct {
+	module *host.Module
+	api    *script
+	log    *logbook
+	budget *host.Budget
+}
+
+// configure completes the configuration of a host.
+func (r *rig) configure(cfg *host.Config) {
+	cfg.Name, cfg.Concurrency = "conformance", 1
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(r.log)
+	}
+	cfg.Now = func() time.Time { return time.UnixMilli(nowMS) }
+	var mono atomic.Int64
+	mono.Store(1<<53 + 1) // a float64 does not have it
+	cfg.Mono = func() int64 { return mono.Add(2) }
+}
+
+// connect gives a host the scripted cluster.
+func (r *rig) connect(*abi.Manifest) (host.API, error) { return r.api, nil }
+
+// rig returns the guest in a host of the kind, which is made where it is first
+// asked for.
+func (g *Guest) rig(ctx context.Context, kind rigKind) (*rig, error) {
+	if r := g.rigs[kind]; r != nil {
+		return r, nil
+	}
+	cfg := host.Config{}
+	quiet := &logbook{least: slog.LevelWarn}
+	switch kind {
+	case smallHost:
+		cfg.Limits = host.Limits{Memory: smallMemory, HostCalls: smallCalls, Fuel: smallFuel}
+	case shortHost:
+		cfg.Limits.Timeout = 500 * time.Millisecond
+	case quietHost:
+		cfg.Logger = slog.New(quiet)
+	case fullHost, oldHost, stopHost:
+	}
+	r, err := g.openWith(ctx, cfg, kind != oldHost)
+	if err != nil {
+		return nil, err
+	}
+	if kind == stopHost {
+		r.module.Drain()
+	}
+	g.rigs[kind] = r
+	return r, nil
+}
+
+// reset forgets what earlier cases left.
+func (r *rig) reset() {
+	r.api.set()
+	r.log.take()
+}
+
+// script is a cluster that answers what it was told to.
+type script struct {
+	mu      sync.Mutex
+	answers []abi.Response // guarded by mu; the next one first
+	asked   []asked        // guarded by mu
+}
+
+// asked is one operation that a guest asked for.
+type asked struct {
+	op  abi.Op
+	req []byte
+}
+
+// set replaces the answers and forgets what was asked.
+func (s *script) set(answers ...abi.Response) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answers, s.asked = answers, nil
+}
+
+// requests returns what was asked since set.
+func (s *script) requests() []asked {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asked
+}
+
+// Call implements host.API: the next answer, or {kind: Answer} where none is
+// left.
+func (s *script) Call(_ context.Context, op abi.Op, req []byte) abi.Response {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked = append(s.asked, asked{op, req})
+	if len(s.answers) == 0 {
+		return abi.Response{Body: encode(object{"kind": "Answer"})}
+	}
+	next := s.answers[0]
+	s.answers = s.answers[1:]
+	return next
+}
+
+// logbook is a log handler that keeps all lines.
+type logbook struct {
+	least slog.Level
+
+	mu    sync.Mutex
+	lines []line // guarded by mu
+}
+
+type line struct {
+	level slog.Level
+	msg   string
+	attrs map[string]any
+}
+
+// take returns the lines since the last time.
+func (l *logbook) take() []line {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	lines := l.lines
+	l.lines = nil
+	return lines
+}
+
+// Enabled implements slog.Handler. Without a least level everything is kept.
+func (l *logbook) Enabled(_ context.Context, level slog.Level) bool {
+	return l.least == 0 || level >= l.least
+}
+
+// Handle implements slog.Handler.
+func (l *logbook) Handle(_ context.Context, r slog.Record) error {
+	attrs := map[string]any{}
+	r.Attrs(func(a slog.Attr) bool {
+		attrs[a.Key] = a.Value.Any()
+		return true
+	})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, line{r.Level, r.Message, attrs})
+	return nil
+}
+
+// WithAttrs implements slog.Handler: what the host says of itself is left out.
+func (l *logbook) WithAttrs([]slog.Attr) slog.Handler { return l }
+
+// WithGroup implements slog.Handler.
+func (l *logbook) WithGroup(string) slog.Handler { return l }
