@@ -77,7 +77,7 @@ func eventCases() []Case {
 
 func large(spec object) object {
 	o := secret(spec)
-	o["data"] = object{"a": strings.Repeat("x", 1<<20)}
+	o["data"] = object{"a": strings.Repeat("hidden!", 1<<20/7)} // the host takes the values of Secrets out of logs
 	return o
 }
 
