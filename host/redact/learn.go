@@ -1,30 +1,14 @@
 package redact
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/wasmctl/wasmctl/abi"
 )
-
-// kinds is how msgpack writes the kinds that are looked for, words what each of
-// them contains and little else does.
-var (
-	kinds = [][]byte{[]byte("\xa4kind\xa6Secret"), []byte("\xa4kind\xaaSecretList"), []byte("\xa4kind\xacTokenRequest")}
-	words = [][]byte{[]byte("Secret"), []byte("TokenRequest")}
-)
-
-// mentions reports whether a message may hold a Secret. It is all that messages
-// without one cost.
-func mentions(message []byte) bool {
-	contains := func(part []byte) bool { return bytes.Contains(message, part) }
-	return slices.ContainsFunc(words, contains) && slices.ContainsFunc(kinds, contains)
-}
 
 // Learn takes the values of all Secrets in a message in msgpack: an object, a
 // list, or a request that holds one. What cannot be read holds none.

@@ -74,6 +74,34 @@ func TestLearn_FindsASecretInARequest(t *testing.T) {
 	}
 }
 
+// Learning looks at the kind where it stands, in whatever order the keys are.
+func TestLearn_FindsTheKindInAnyOrder(t *testing.T) {
+	const data = "\xaastringData\x81\xa1a\xafhunter2-hunter2"
+	long := strings.Repeat("x", 40)
+	for name, message := range map[string]string{
+		"in order":           "\x83\xaaapiVersion\xa2v1\xa4kind\xa6Secret" + data,
+		"kind last":          "\x83\xaaapiVersion\xa2v1" + data + "\xa4kind\xa6Secret",
+		"no version":         "\x82\xa4kind\xa6Secret" + data,
+		"long version":       "\xde\x00\x03\xaaapiVersion\xd9\x28" + long + "\xa4kind\xa6Secret" + data,
+		"list":               "\x83\xaaapiVersion\xa2v1\xa5items\x91\x81" + data + "\xa4kind\xaaSecretList",
+		"list with metadata": "\x84\xaaapiVersion\xa2v1\xa5items\x91\x81" + data + "\xa4kind\xaaSecretList\xa8metadata\x81\xa8continue\xa1x",
+		"huge map":           "\xdf\x00\x00\x00\x03\xaaapiVersion\xda\x00\x02v1\xa4kind\xa6Secret" + data,
+	} {
+		var v Values
+		v.Learn([]byte(message))
+		if got := v.Text("hunter2-hunter2"); got != Mark {
+			t.Errorf("%s: got %q", name, got)
+		}
+	}
+	for _, message := range []string{"", "\x80", "\x81", "\x81\xaaapi", "\x82\xaaapiVersion\xa2v1\xa5items", "\xde", "\x82\xaaapiVersion\xa2v1\xa4kind\xa9ConfigMap"} {
+		var v Values
+		v.Learn([]byte(message))
+		if v.young != nil {
+			t.Errorf("%q: something was learned", message)
+		}
+	}
+}
+
 // No value that is known is ever found in what Text returns, wherever it stands.
 func TestText_NeverShowsAKnownValue(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
