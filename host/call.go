@@ -18,6 +18,7 @@ type lease struct {
 	gen *generation
 	// in is nil after a call that the instance did not survive.
 	in       *instance
+	slots    slots // where its own is given back
 	fuel     int64
 	released atomic.Bool
 }
@@ -93,7 +94,7 @@ func (l *lease) release() {
 	if l.released.Swap(true) {
 		return
 	}
-	l.gen.put(l.in, l.gen.shared.slots)
+	l.gen.put(l.in, l.slots)
 	l.in = nil
 }
 

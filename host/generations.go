@@ -13,7 +13,7 @@ type GenerationState string
 
 // The states of a generation, in their order.
 const (
-	GenerationLoading  GenerationState = "loading"  // it is checked, and has no runs
+	GenerationLoading  GenerationState = "loading"  // it is checked, or a canary: none is acquired of it by Module.Acquire
 	GenerationLive     GenerationState = "live"     // guests that are acquired are of it
 	GenerationDraining GenerationState = "draining" // it has runs left
 	GenerationKept     GenerationState = "kept"     // it has ended; its code can be promoted again without compiling

@@ -67,7 +67,7 @@ func (m *Module) Acquire(ctx context.Context) (guest abi.Guest, release func(), 
 	if err != nil {
 		return nil, nil, fmt.Errorf("module[%s]: acquire: %w", m.name, err)
 	}
-	l := &lease{gen: g, in: in}
+	l := &lease{gen: g, in: in, slots: m.shared.slots}
 	return l, l.release, nil
 }
 

@@ -9,12 +9,15 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// Candidate is a generation that was loaded beside the one that is live, and
-// has no runs yet. It must be promoted or discarded. One goroutine uses it.
+// Candidate is a generation that was loaded beside the one that is live. It has
+// no runs but those of Acquire, and must be promoted or discarded. One goroutine
+// uses it, but for Acquire, AcquireAside, Map and Filter, which any may call at
+// any time.
 type Candidate struct {
 	module *Module
 	gen    *generation
-	ended  bool // promoted or discarded
+	aside  slots // of AcquireAside
+	ended  bool  // promoted or discarded
 }
 
 // swapWorkers bounds the processors that compiling takes from guests that run
@@ -72,7 +75,7 @@ func (m *Module) candidate(ctx context.Context, g *generation, connect func(*abi
 		g.retire(0)
 		return nil, err
 	}
-	return &Candidate{module: m, gen: g}, nil
+	return &Candidate{module: m, gen: g, aside: make(slots, 1)}, nil
 }
 
 // Number returns the number of the generation.
@@ -134,11 +137,54 @@ func (m *Module) replace(g *generation) (old *generation, dropped []*kept) {
 	return old, m.keep(old)
 }
 
-// Discard closes the candidate. After Promote, and a second time, it does
-// nothing.
-func (c *Candidate) Discard() {
-	if !c.ended {
-		c.ended = true
-		c.gen.retire(0)
+// Acquire is Module.Acquire of the candidate: a canary runs some objects. It
+// takes one of the module's slots, so that both generations together run no more
+// than one alone may. The error is ErrClosed once the candidate was discarded, or
+// was promoted and replaced.
+func (c *Candidate) Acquire(ctx context.Context) (guest abi.Guest, release func(), err error) {
+	return c.acquire(ctx, c.module.shared.slots)
+}
+
+// AcquireAside is Acquire in a slot of the candidate's own, so that no run of the
+// module waits for it: for runs that do not count. There is one such slot.
+func (c *Candidate) AcquireAside(ctx context.Context) (guest abi.Guest, release func(), err error) {
+	return c.acquire(ctx, c.aside)
+}
+
+func (c *Candidate) acquire(ctx context.Context, free slots) (abi.Guest, func(), error) {
+	g, in, err := c.module.get(ctx, free, c.gen)
+	if err != nil {
+		return nil, nil, fmt.Errorf("module[%s]: acquire of generation %d: %w", c.module.name, c.gen.number, err)
 	}
+	l := &lease{gen: g, in: in, slots: free}
+	return l, l.release, nil
+}
+
+// Configure gives the candidate the settings in force, where they have changed.
+// The error is that of Module.Configure; the candidate remains one.
+func (c *Candidate) Configure(ctx context.Context) error {
+	m, g := c.module, c.gen
+	if err := m.shared.take(ctx, m.shared.hookSlots); err != nil {
+		return fmt.Errorf("module[%s]: configure generation %d: %w", m.name, g.number, err)
+	}
+	defer func() { <-m.shared.hookSlots }()
+	if err := g.reconfigure(ctx, *m.values.Load(), m.last.Load().settings.Load().gen-1); err != nil {
+		return fmt.Errorf("module[%s]: configure generation %d: %w", m.name, g.number, err)
+	}
+	return nil
+}
+
+// Discard closes the candidate. Runs of Acquire that it has go on; cancelled
+// tells them, and they are interrupted after Config.DrainTimeout. After Promote,
+// and a second time, it does nothing.
+func (c *Candidate) Discard() {
+	if c.ended {
+		return
+	}
+	c.ended = true
+	m := c.module
+	m.mu.Lock()
+	c.gen.state, c.gen.since = GenerationDraining, time.Now()
+	m.mu.Unlock()
+	c.gen.retire(m.cfg.DrainTimeout)
 }

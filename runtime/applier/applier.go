@@ -30,7 +30,8 @@ import (
 type Module interface {
 	// Acquire returns one guest for one reconcile; the caller must call release,
 	// once, when it is done. It waits while all guests are in use, and returns
-	// ctx's error when that ends first.
+	// ctx's error when that ends first. abi.RunFrom(ctx) is the run: modules may
+	// choose the guest by its object.
 	Acquire(ctx context.Context) (guest abi.Guest, release func(), err error)
 }
 

@@ -45,7 +45,8 @@ func (r *run) apply(ctx context.Context) {
 		r.fail(ctx, err)
 		return
 	}
-	guest, release, err := r.a.cfg.Module.Acquire(ctx)
+	known := abi.WithRun(ctx, &r.info)
+	guest, release, err := r.a.cfg.Module.Acquire(known)
 	if err != nil {
 		r.fail(ctx, fmt.Errorf("acquire a guest: %w", err))
 		return
@@ -53,7 +54,7 @@ func (r *run) apply(ctx context.Context) {
 	defer release()
 	r.guest, r.out.Generation = guest, guest.Generation()
 	r.begin(ctx)
-	r.work(abi.WithRun(ctx, &r.info), step)
+	r.work(known, step)
 	r.end()
 }
 

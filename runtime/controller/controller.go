@@ -14,6 +14,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/runtime/applier"
 	"github.com/wasmctl/wasmctl/runtime/queue"
+	"github.com/wasmctl/wasmctl/runtime/reflector"
 	"github.com/wasmctl/wasmctl/runtime/runner"
 	"github.com/wasmctl/wasmctl/runtime/scheduler"
 )
@@ -270,14 +271,23 @@ func (c *Controller) send(ctx context.Context, requests []queue.Request) bool {
 // forHandle is the watch of the kind that is reconciled.
 func (c *Controller) forHandle() *Handle { return (*c.cache.handles.Load())[0] }
 
-// lookup returns the object of the kind that is reconciled.
-func (c *Controller) lookup(key abi.Key) ([]byte, bool) {
+// Stored returns an object of the kind that is reconciled, as its watch has
+// brought it, or nil.
+func (c *Controller) Stored(key abi.Key) *reflector.Object {
 	for _, s := range c.forHandle().subs {
 		if ns := s.Source().Namespace; ns == "" || ns == key.Namespace {
 			if o := s.Store().Get(key); o != nil {
-				return o.Msgpack(), true
+				return o
 			}
 		}
+	}
+	return nil
+}
+
+// lookup returns the bytes of an object of the kind that is reconciled.
+func (c *Controller) lookup(key abi.Key) ([]byte, bool) {
+	if o := c.Stored(key); o != nil {
+		return o.Msgpack(), true
 	}
 	return nil, false
 }

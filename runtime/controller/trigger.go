@@ -6,6 +6,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/runtime/queue"
 	"github.com/wasmctl/wasmctl/runtime/queue/trigger"
+	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
 // maxBatch is how many requests one message to the runner carries: a turn of
@@ -56,4 +57,17 @@ func (c *Controller) runTrigger(ctx context.Context, source trigger.Source) {
 // the controller as a whole.
 func (c *Controller) TriggerAll(ctx context.Context, reason abi.ReasonType) int {
 	return c.Trigger(ctx, trigger.Trigger{All: true, Low: true, Reason: abi.Reason{Type: reason}})
+}
+
+// TriggerWhere is TriggerAll of the objects that are wanted.
+func (c *Controller) TriggerWhere(ctx context.Context, reason abi.ReasonType, wanted func(*reflector.Object) bool) int {
+	t := trigger.Trigger{Low: true, Reason: abi.Reason{Type: reason}}
+	for _, s := range c.forHandle().subs {
+		for _, o := range s.Store().List() {
+			if wanted(o) {
+				t.Refs = append(t.Refs, o.Ref())
+			}
+		}
+	}
+	return c.Trigger(ctx, t)
 }

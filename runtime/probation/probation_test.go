@@ -244,3 +244,31 @@ func TestConfig_Validate(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A canary is compared with what the live generation does beside it: what both
+// suffer is no fault of the new one, and what only the new one does is.
+func TestCompare_BothSufferIsNoReason(t *testing.T) {
+	both := func(every int) Verdict {
+		trial, live := New(Config{}, good(1000), start), NewWindow()
+		for i := range 300 {
+			r := Run{Key: key(i), Took: time.Millisecond}
+			if i%3 == 0 {
+				r.Failure = abi.FailureError
+			}
+			trial.End(r)
+			if i%every != 0 {
+				r.Failure = ""
+			}
+			live.Add(r)
+		}
+		trial.Compare(live.Figures())
+		v, _ := trial.Judge(start)
+		return v
+	}
+	if v := both(3); v != Pending {
+		t.Errorf("both fail as often: %s", v)
+	}
+	if v := both(30); v != Failed {
+		t.Errorf("the live one fails a tenth as often: %s", v)
+	}
+}

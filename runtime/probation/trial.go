@@ -120,6 +120,10 @@ func New(cfg Config, before Figures, began time.Time) *Trial {
 	}
 }
 
+// Compare replaces the figures that it is compared with: for a generation whose
+// predecessor goes on beside it.
+func (t *Trial) Compare(before Figures) { t.before = before }
+
 // Figures returns the figures of the runs that have ended.
 func (t *Trial) Figures() Figures { return t.figures }
 
