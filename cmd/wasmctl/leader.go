@@ -63,10 +63,7 @@ func (o *leaderOptions) elector(rc *rest.Config, controller string, log *slog.Lo
 	if err != nil {
 		return nil, fmt.Errorf("--leader-elect: %w", err)
 	}
-	name := o.name
-	if name == "" {
-		name = "wasmctl-" + controller
-	}
+	name := o.leaseName(controller)
 	if bad := validation.IsDNS1123Subdomain(name); len(bad) > 0 {
 		return nil, fmt.Errorf("--leader-elect: no Lease can have the name %q: %s; give it another one with --leader-elect-resource-name", name, bad[0])
 	}
@@ -74,6 +71,14 @@ func (o *leaderOptions) elector(rc *rest.Config, controller string, log *slog.Lo
 		RESTConfig: rc, Namespace: o.leaseNamespace(), Name: name, Identity: host + "_" + string(uuid.NewUUID()),
 		LeaseDuration: o.lease, RenewDeadline: o.renew, RetryPeriod: o.retry, Logger: log,
 	})
+}
+
+// leaseName returns the name of the Lease; controller is the first controller's.
+func (o *leaderOptions) leaseName(controller string) string {
+	if o.name != "" {
+		return o.name
+	}
+	return "wasmctl-" + controller
 }
 
 func (o *leaderOptions) leaseNamespace() string {

@@ -83,7 +83,9 @@ type controllerOptions struct {
 
 	watch           bool          // swap the module when its file changes
 	probation       time.Duration // of a module that was swapped in; 0 is none
-	reconcileOnSwap string        // reconcileAll, reconcileNone; "" is all
+	reconcileOnSwap string        // reconcileAll, reconcileNone or reconcileChanged; "" is all
+	canary          canaryOptions // of modules that are swapped in
+	tried           canaryHow     // canary, parsed by validate
 	allowMoreRights bool
 
 	cpu cpuOptions
@@ -120,7 +122,8 @@ func (o *controllerOptions) bind(cmd *cobra.Command) {
 	f.DurationVar(&o.drain, "drain-timeout", 0, "how long running reconciles may go on after the first signal (default 30s)")
 	f.BoolVar(&o.watch, "watch", true, "swap the module in when its file changes")
 	f.DurationVar(&o.probation, "probation", probation.DefaultTime, "how long a module that was swapped in must do no worse than the one before, which else takes over again; 0 does not look")
-	f.StringVar(&o.reconcileOnSwap, "reconcile-on-swap", reconcileAll, "which objects are reconciled after a swap: all (at low priority) or none")
+	f.StringVar(&o.reconcileOnSwap, "reconcile-on-swap", reconcileAll, "which objects are reconciled after a swap, at low priority: all, none, or changed, those whose last result it puts in doubt")
+	o.canary.bind(f, defaultCanaryTime)
 	f.BoolVar(&o.allowMoreRights, "allow-more-rights", false, "let a module that is swapped in have capabilities that the first one does not have")
 	_ = cmd.RegisterFlagCompletionFunc("cpu", cobra.FixedCompletions([]string{"fuel", "close", "off"}, cobra.ShellCompDirectiveNoFileComp))
 }
@@ -159,8 +162,8 @@ func (o *controllerOptions) validate() error {
 	if o.timeout < 0 || o.drain < 0 || o.probation < 0 {
 		bad("--timeout, --drain-timeout and --probation must not be negative")
 	}
-	if !slices.Contains([]string{"", reconcileAll, reconcileNone}, o.reconcileOnSwap) {
-		bad("--reconcile-on-swap %q: want %s or %s", o.reconcileOnSwap, reconcileAll, reconcileNone)
+	if !slices.Contains([]string{"", reconcileAll, reconcileNone, reconcileChanged}, o.reconcileOnSwap) {
+		bad("--reconcile-on-swap %q: want %s, %s or %s", o.reconcileOnSwap, reconcileAll, reconcileNone, reconcileChanged)
 	}
 	if _, err := labels.Parse(o.selector); err != nil {
 		bad("--selector %q: %w", o.selector, err)
@@ -172,6 +175,9 @@ func (o *controllerOptions) validate() error {
 		bad("--predicate: %w", err)
 	}
 	var err error
+	if o.tried, err = o.canary.parse(); err != nil {
+		bad("%w", err)
+	}
 	if o.memoryBytes, err = parseSize(o.memory, minMemory, maxMemory); err != nil {
 		bad("--memory %w", err)
 	}

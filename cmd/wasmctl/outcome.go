@@ -19,8 +19,10 @@ import (
 func (s *session) ended(out applier.Outcome) {
 	if errors.Is(out.Err, applier.ErrObjectNotFound) {
 		s.api.Forget(out.Key)
+		s.runs.forget(out.Key)
 	}
 	s.trials.end(&out)
+	s.done.end(&out)
 	s.logOutcome(out)
 }
 

@@ -42,6 +42,7 @@ type process struct {
 	elector    *leader.Elector // nil unless --leader-elect
 	manager    *manager.Manager
 	sessions   []*session
+	onSwap     func(controller, result string) // told what came of each swap; nil: nobody. Set before run
 }
 
 // connect finds the cluster; it sends nothing to it yet.

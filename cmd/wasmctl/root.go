@@ -44,7 +44,7 @@ Exit codes:
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError(cmd, err)
 	})
-	cmd.AddCommand(newCmdRun(s, runRun), newCmdStatus(s), newCmdTrigger(s), newCmdPause(s, true), newCmdPause(s, false), newCmdSwap(s), newCmdRollback(s), newCmdConfig(s),
+	cmd.AddCommand(newCmdRun(s, runRun), newCmdStatus(s), newCmdTrigger(s), newCmdPause(s, true), newCmdPause(s, false), newCmdSwap(s), newCmdPromote(s), newCmdAbort(s), newCmdRollback(s), newCmdConfig(s),
 		newCmdBuild(s, runBuild), newCmdInspect(s, runInspect), newCmdAnnotate(s, runAnnotate), newCmdVersion(s))
 	return cmd
 }

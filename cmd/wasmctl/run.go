@@ -117,6 +117,7 @@ func (s *session) start() error {
 	if s.controller, err = s.newController(); err != nil {
 		return err
 	}
+	s.runs.stored = s.controller.Stored
 	return s.manager.Add(s.controller)
 }
 

@@ -2,11 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/host/kubeapi"
+	"github.com/wasmctl/wasmctl/runtime/canary"
+	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
 // runs hands out the module's guests and knows which generation runs which
@@ -19,15 +22,28 @@ type runs struct {
 	apis  map[uint64]*kubeapi.API // by generation; guarded by mu
 	byKey map[abi.Key]uint64      // the generation that runs an object; guarded by mu
 	onRun func(generation uint64, key abi.Key)
+	// canary runs the objects of its side; nil without one. Guarded by mu, its sides
+	// too.
+	canary *tried
+	// stored returns an object of the cache, or nil; set before the first run.
+	stored func(abi.Key) *reflector.Object
 }
 
 func newRuns(m *host.Module) *runs {
 	return &runs{module: m, apis: map[uint64]*kubeapi.API{}, byKey: map[abi.Key]uint64{}}
 }
 
-// Acquire implements applier.Module.
+// Acquire implements applier.Module. The guest is the canary's where the object
+// of the run is on its side.
 func (r *runs) Acquire(ctx context.Context) (abi.Guest, func(), error) {
-	g, release, err := r.module.Acquire(ctx)
+	acquire := r.module.Acquire
+	if c := r.candidateFor(ctx); c != nil {
+		acquire = c.Acquire
+	}
+	g, release, err := acquire(ctx)
+	if errors.Is(err, host.ErrClosed) { // the canary has ended meanwhile
+		g, release, err = r.module.Acquire(ctx)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -36,6 +52,68 @@ func (r *runs) Acquire(ctx context.Context) (abi.Guest, func(), error) {
 		r.end(guest)
 		release()
 	}, nil
+}
+
+// candidateFor returns the canary where it runs the object of the run that ctx
+// carries, else nil.
+func (r *runs) candidateFor(ctx context.Context) *host.Candidate {
+	run := abi.RunFrom(ctx)
+	if run == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.canary == nil {
+		return nil
+	}
+	o := canary.Object{Key: run.Key}
+	if stored := r.stored(run.Key); stored != nil && run.Object != nil {
+		o = objectOf(stored)
+	}
+	if !r.canary.sides.Canary(&o) {
+		return nil
+	}
+	return r.canary.candidate
+}
+
+func objectOf(o *reflector.Object) canary.Object {
+	return canary.Object{Key: o.Ref(), UID: o.UID(), Labels: o.Labels()}
+}
+
+// try gives the objects of its side to a canary.
+func (r *runs) try(k *tried) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.canary = k
+}
+
+// untry gives no more objects to the canary, and returns which were its.
+func (r *runs) untry() (mine func(*reflector.Object) bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	k := r.canary
+	r.canary = nil
+	return func(stored *reflector.Object) bool { // nobody else has the sides any more
+		o := objectOf(stored)
+		return k.sides.Canary(&o)
+	}
+}
+
+// onCanary reports whether an object is on the side of the canary.
+func (r *runs) onCanary(stored *reflector.Object) bool {
+	o := objectOf(stored)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.canary != nil && r.canary.sides.Canary(&o)
+}
+
+// forget drops what is known of an object that is gone.
+func (r *runs) forget(key abi.Key) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.canary != nil {
+		r.canary.sides.Forget(key)
+	}
 }
 
 // use says under which API the runs of a generation declare, and forgets those

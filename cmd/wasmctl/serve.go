@@ -73,9 +73,10 @@ func (s *session) do(ctx context.Context, run func(context.Context) error) error
 	}
 }
 
-// judge looks at the generation on probation. One that is worse is replaced by
-// the one before.
+// judge looks at the canary and at the generation on probation. One that is
+// worse is replaced by the one before.
 func (s *session) judge(ctx context.Context) {
+	s.judgeCanary(ctx)
 	number, _, ok := s.trials.onTrial()
 	if !ok {
 		return

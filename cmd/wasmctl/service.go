@@ -111,34 +111,72 @@ func (s *session) checkKey(key abi.Key) error {
 }
 
 // Swap implements admin.Service.
-func (p *process) Swap(ctx context.Context, name string, wasm []byte, force bool) (admin.Swapped, error) {
+func (p *process) Swap(ctx context.Context, name string, wasm []byte, how admin.SwapHow) (admin.Swapped, error) {
 	s, err := p.session(name)
 	if err != nil {
 		return admin.Swapped{}, err
 	}
-	var number uint64
-	err = s.do(ctx, func(ctx context.Context) error {
-		number, err = s.swap(ctx, wasm, force, "wasmctl swap")
-		return err
+	tried, err := canaryOf(how.Canary, s.opts.tried)
+	if err != nil {
+		return admin.Swapped{}, err
+	}
+	res, err := s.swapped(ctx, func(ctx context.Context) (uint64, error) {
+		return s.swap(ctx, wasm, swapHow{force: how.Force, canary: tried, why: "wasmctl swap"})
 	})
 	if errors.Is(err, host.ErrSameModule) {
-		return admin.Swapped{Generation: s.module.Generation(), Unchanged: true}, nil
+		res.Unchanged = true
+		if res.Generation == 0 {
+			res.Generation = s.module.Generation()
+		}
+		return res, nil
 	}
-	return admin.Swapped{Generation: number}, admin.Refuse(err)
+	return res, admin.Refuse(err)
+}
+
+// swapped has serve do something that changes the generations, and says what
+// came of it.
+func (s *session) swapped(ctx context.Context, do func(context.Context) (uint64, error)) (res admin.Swapped, err error) {
+	err = s.do(ctx, func(ctx context.Context) (err error) {
+		res.Generation, err = do(ctx)
+		res.Canary = s.canary != nil && s.canary.candidate.Number() == res.Generation
+		return err
+	})
+	return res, err
 }
 
 // Rollback implements admin.Service.
 func (p *process) Rollback(ctx context.Context, name string, to uint64) (admin.Swapped, error) {
+	return p.swapped(ctx, name, func(ctx context.Context, s *session) (uint64, error) {
+		return s.rollback(ctx, to, swapRolledBack, "wasmctl rollback")
+	})
+}
+
+// Promote implements admin.Service.
+func (p *process) Promote(ctx context.Context, name string) (admin.Swapped, error) {
+	return p.swapped(ctx, name, func(ctx context.Context, s *session) (uint64, error) {
+		return s.promoteCanary(ctx, "wasmctl promote")
+	})
+}
+
+// Abort implements admin.Service.
+func (p *process) Abort(ctx context.Context, name string) (admin.Swapped, error) {
+	return p.swapped(ctx, name, func(ctx context.Context, s *session) (uint64, error) {
+		if s.canary == nil {
+			return 0, errNoCanary
+		}
+		s.endCanary(ctx, canaryAborted, "wasmctl abort")
+		return s.module.Generation(), nil
+	})
+}
+
+// swapped is session.swapped of a controller.
+func (p *process) swapped(ctx context.Context, name string, do func(context.Context, *session) (uint64, error)) (admin.Swapped, error) {
 	s, err := p.session(name)
 	if err != nil {
 		return admin.Swapped{}, err
 	}
-	var number uint64
-	err = s.do(ctx, func(ctx context.Context) error {
-		number, err = s.rollback(ctx, to, "wasmctl rollback")
-		return err
-	})
-	return admin.Swapped{Generation: number}, admin.Refuse(err)
+	res, err := s.swapped(ctx, func(ctx context.Context) (uint64, error) { return do(ctx, s) })
+	return res, admin.Refuse(err)
 }
 
 // Configure implements admin.Service.

@@ -36,6 +36,8 @@ type session struct {
 	watching *watches        // the controller's watches beside that of kind; as plan
 	runs     *runs           // which generation runs what
 	trials   *trials         // how the generations do
+	canary   *tried          // what is tried on some objects, or nil; serve's own
+	done     lastGood        // for --reconcile-on-swap=changed
 	todo     chan command    // what serve is to do
 
 	observers []kubeapi.Observer // told of what runs ask the API for; set before load
@@ -71,7 +73,7 @@ func (s *session) load(ctx context.Context, wasm []byte) error {
 	s.runs = newRuns(s.module)
 	s.runs.use(s.module.Generation(), s.api)
 	s.guests, s.trials, s.todo = s.runs, newTrials(s.module), make(chan command)
-	s.probation.Time = o.probation
+	s.probation.Time, s.done.on = o.probation, o.reconcileOnSwap == reconcileChanged
 	s.runs.onRun, s.moduleSum = s.trials.begin, sha256.Sum256(wasm)
 	return nil
 }

@@ -127,6 +127,11 @@ func (s *session) configure(ctx context.Context, content []byte, overrides map[s
 	if gen == before {
 		return gen, nil
 	}
+	if s.canary != nil {
+		if err := s.canary.candidate.Configure(ctx); err != nil {
+			s.endCanary(ctx, canaryFailed, err.Error())
+		}
+	}
 	n := s.controller.TriggerAll(ctx, abi.ReasonConfigChanged)
 	s.log.Info("settings changed", "config_gen", gen, "triggered", n, "controller", s.name)
 	return gen, nil

@@ -120,6 +120,8 @@ func generationNote(g *admin.Generation) string {
 	case g.Reason != "":
 		first, _, _ := strings.Cut(g.Reason, "\n")
 		return first
+	case g.Canary != "":
+		return g.Canary
 	case g.Kept && g.State != "kept":
 		return "kept"
 	}

@@ -15,12 +15,14 @@ import (
 	"github.com/wasmctl/wasmctl/host/kubeapi"
 	"github.com/wasmctl/wasmctl/runtime/filewatch"
 	"github.com/wasmctl/wasmctl/runtime/probation"
+	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
 // Values of --reconcile-on-swap.
 const (
-	reconcileAll  = "all"
-	reconcileNone = "none"
+	reconcileAll     = "all"
+	reconcileNone    = "none"
+	reconcileChanged = "changed" // those in doubt: see lastGood
 )
 
 // prepareLimit bounds each of the two things that a swap waits for before the
@@ -39,39 +41,66 @@ type connectFunc = func(*abi.Manifest) (host.API, error)
 type change struct {
 	// prepare makes the candidate.
 	prepare func(ctx context.Context, connect connectFunc) (*host.Candidate, error)
-	// probation says that the new generation has to prove itself.
+	// probation says that the new generation has to prove itself, canary that it is
+	// tried on some objects before.
 	probation bool
+	canary    canaryHow
+	// result is told once it is done; empty is not.
+	result swapResult
 	// why is for the log.
 	why string
 }
 
-// swap makes the module with these bytes live, and returns its generation. It is
-// called by serve. The error wraps host.ErrSameModule where it is live already.
-func (s *session) swap(ctx context.Context, wasm []byte, force bool, why string) (uint64, error) {
+// swapHow says how a module is swapped in.
+type swapHow struct {
+	// force tries one again that was taken back.
+	force bool
+	// canary is nil for what the process was started with.
+	canary *canaryHow
+	// why is for the log.
+	why string
+}
+
+// swap makes the module with these bytes live, or tries it on some objects
+// first, and returns its generation. It is called by serve. The error wraps
+// host.ErrSameModule where that is so already.
+func (s *session) swap(ctx context.Context, wasm []byte, how swapHow) (uint64, error) {
 	digest := host.DigestOf(wasm)
-	if reason := s.trials.badReason(digest); reason != "" && !force {
-		return 0, fmt.Errorf("module %s was taken back: %s; it is not tried again until it changes, or with wasmctl swap --force",
+	if how.canary == nil {
+		how.canary = &s.opts.tried
+	}
+	if s.sameCanary(digest, *how.canary) {
+		return s.canary.candidate.Number(), host.ErrSameModule
+	}
+	if reason := s.trials.badReason(digest); reason != "" && !how.force {
+		err := fmt.Errorf("module %s was taken back: %s; it is not tried again until it changes, or with wasmctl swap --force",
 			shortDigest(digest), reason)
+		s.tell(swapRefused, 0, err.Error())
+		return 0, err
 	}
 	number, err := s.change(ctx, change{
 		prepare: func(ctx context.Context, connect connectFunc) (*host.Candidate, error) {
 			return s.module.Prepare(ctx, wasm, connect)
 		},
-		why: why, probation: s.probation.Time > 0,
+		why: how.why, probation: s.probation.Time > 0, canary: *how.canary, result: swapDone,
 	})
-	if err != nil && !errors.Is(err, host.ErrSameModule) && ctx.Err() == nil {
+	switch {
+	case errors.Is(err, host.ErrSameModule):
+		s.endCanary(ctx, canaryReplaced, "the module that is live was asked for again")
+	case err != nil && ctx.Err() == nil:
 		s.trials.refused(digest, err)
+		s.tell(swapRefused, 0, err.Error())
 	}
 	return number, err
 }
 
 // rollback makes an earlier generation's code live again; 0 is the one before.
-func (s *session) rollback(ctx context.Context, to uint64, why string) (uint64, error) {
+func (s *session) rollback(ctx context.Context, to uint64, result swapResult, why string) (uint64, error) {
 	return s.change(ctx, change{
 		prepare: func(ctx context.Context, connect connectFunc) (*host.Candidate, error) {
 			return s.module.PrepareKept(ctx, to, connect)
 		},
-		why: why,
+		why: why, result: result,
 	})
 }
 
@@ -79,33 +108,49 @@ func (s *session) rollback(ctx context.Context, to uint64, why string) (uint64, 
 // touched that the old one uses: new watches sync first, and those that only the
 // old one needs stay for as long as there may be a way back.
 func (s *session) change(ctx context.Context, ch change) (uint64, error) {
-	began, before := time.Now(), s.module.Generation()
-	var next *plan
-	c, err := ch.prepare(ctx, func(m *abi.Manifest) (_ host.API, err error) {
-		if next, err = s.accept(ctx, m); err != nil {
-			return nil, err
-		}
-		return s.api.WithPolicy(next.policy), nil
-	})
+	began, before, settings := time.Now(), s.module.Generation(), s.settingsNumber()
+	up, err := s.raise(ctx, ch)
 	if err != nil {
 		return 0, err
 	}
-	defer c.Discard()
-	added, err := s.promote(ctx, c, next)
-	if err != nil {
+	attrs := []any{"why", ch.why, "digest", shortDigest(up.candidate.Digest()), "before", before, "watches_added", len(up.added)}
+	number := up.candidate.Number()
+	if ch.canary.Enabled() {
+		n := s.beginCanary(ctx, up, ch.canary)
+		s.log.Info("module tried on some of the objects", append(attrs, "took", time.Since(began), "canary", ch.canary.String(), "triggered", n,
+			"controller", s.name, "generation", number)...)
+		s.tell(swapCanary, number, ch.why)
+		return number, nil
+	}
+	defer up.candidate.Discard()
+	s.endCanary(ctx, canaryReplaced, "another module was swapped in")
+	if err := s.promote(ctx, up); err != nil {
 		return 0, err
 	}
-	n := s.promoted(ctx, c, ch.probation)
-	s.log.Info("module swapped", "why", ch.why, "digest", shortDigest(c.Digest()), "before", before, "took", time.Since(began),
-		"watches_added", added, "triggered", n, "probation", ch.probation, "controller", s.name, "generation", c.Number())
-	return c.Number(), nil
+	same := s.adopt(up) && settings == s.settingsNumber()
+	n := s.promoted(ctx, up.candidate, promotion{probation: ch.probation, same: same})
+	s.log.Info("module swapped", append(attrs, "took", time.Since(began), "triggered", n, "probation", ch.probation,
+		"controller", s.name, "generation", number)...)
+	if ch.result != "" {
+		s.tell(ch.result, number, ch.why)
+	}
+	return number, nil
+}
+
+// promotion says what follows from a generation being live.
+type promotion struct {
+	probation bool
+	// same says that its runs see what those before saw: watches and settings.
+	same bool
+	// wanted are the objects that it has not run yet; nil is all.
+	wanted func(*reflector.Object) bool
 }
 
 // promoted does what follows from a generation being live, and returns how many
 // objects it asked to be reconciled.
-func (s *session) promoted(ctx context.Context, c *host.Candidate, onProbation bool) int {
+func (s *session) promoted(ctx context.Context, c *host.Candidate, p promotion) int {
 	var cfg *probation.Config
-	if onProbation {
+	if p.probation {
 		cfg = &s.probation
 	}
 	s.trials.promoted(c, cfg)
@@ -115,37 +160,66 @@ func (s *session) promoted(ctx context.Context, c *host.Candidate, onProbation b
 		s.watching.settle()
 	}
 	s.awaitLate(ctx)
-	if s.opts.reconcileOnSwap == reconcileNone {
-		return 0
+	switch {
+	case s.opts.reconcileOnSwap == reconcileChanged && p.same:
+		return s.reconcileWhere(ctx, s.done.inDoubt)
+	case p.wanted != nil && s.opts.reconcileOnSwap != reconcileChanged:
+		return s.reconcileWhere(ctx, p.wanted)
 	}
-	return s.controller.TriggerAll(ctx, abi.ReasonModuleSwapped)
+	return s.reconcileWhere(ctx, func(*reflector.Object) bool { return true })
 }
 
-// promote brings up the watches that only the candidate needs, and makes it
-// live. It returns how many those are.
-func (s *session) promote(ctx context.Context, c *host.Candidate, next *plan) (int, error) {
+// raise prepares a candidate and brings up the watches that only it needs.
+// After an error nothing is left of it.
+func (s *session) raise(ctx context.Context, ch change) (_ *raised, err error) {
+	up := &raised{}
+	up.candidate, err = ch.prepare(ctx, func(m *abi.Manifest) (_ host.API, err error) {
+		if up.plan, err = s.accept(ctx, m); err != nil {
+			return nil, err
+		}
+		return s.api.WithPolicy(up.plan.policy), nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			up.candidate.Discard()
+		}
+	}()
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	if err := checkPredicates(s.watchedKinds(next), c); err != nil {
-		return 0, err
+	if err := checkPredicates(s.watchedKinds(up.plan), up.candidate); err != nil {
+		return nil, err
 	}
-	list, err := s.wants(next, c)
-	if err != nil {
-		return 0, err
+	if up.list, err = s.wants(up.plan, up.candidate); err != nil {
+		return nil, err
 	}
-	added, err := s.watching.prepare(ctx, list, candidateHooks{c, s.module})
-	if err != nil {
-		return 0, err
+	if up.added, err = s.watching.prepare(ctx, up.list, candidateHooks{up.candidate, s.module}); err != nil {
+		return nil, err
 	}
-	s.runs.use(c.Number(), s.api.WithPolicy(next.policy))
-	if err := c.Promote(ctx); err != nil {
-		s.watching.remove(added)
-		return 0, err
+	s.runs.use(up.candidate.Number(), s.api.WithPolicy(up.plan.policy))
+	return up, nil
+}
+
+// promote makes a candidate live.
+func (s *session) promote(ctx context.Context, up *raised) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	if err := up.candidate.Promote(ctx); err != nil {
+		s.watching.remove(up.added)
+		return err
 	}
-	n := len(added)
-	s.watching.adopt(list, added)
-	s.plan = next
-	return n, nil
+	return nil
+}
+
+// adopt makes the plan and the watches of a candidate that was promoted those of
+// the controller, and reports whether they are the same as before.
+func (s *session) adopt(up *raised) (same bool) {
+	same = sameInputs(s.plan, up.plan)
+	s.watching.adopt(up.list, up.added)
+	s.plan = up.plan
+	return same
 }
 
 // accept says what a manifest means, or why a running controller cannot take it.
@@ -255,19 +329,22 @@ func (s *session) takeBack(ctx context.Context, reason string) {
 	s.log.Warn("the new module is worse than the one before, which takes over again", "reason", reason,
 		"controller", s.name, "generation", bad)
 	window := s.trials.fail(reason)
+	s.done.distrust(bad)
 	const why = "generation failed its probation"
-	_, err := s.rollback(ctx, proven, why)
+	_, err := s.rollback(ctx, proven, "", why)
 	if errors.Is(err, host.ErrNotKept) { // there were swaps for longer than it is kept
-		_, err = s.rollback(ctx, 0, why)
+		_, err = s.rollback(ctx, 0, "", why)
 	}
 	if err != nil {
 		s.log.Error("the module before cannot take over; swap in another with wasmctl swap", "error", err.Error(), "controller", s.name, "generation", bad)
 		s.trials.giveUp()
+		s.tell(swapStuck, bad, reason)
 		return
 	}
 	s.trials.resume(window)
 	s.module.Drop(bad)
 	s.module.Interrupt(bad)
+	s.tell(swapTakenBack, bad, reason)
 }
 
 // watchModule swaps the module whenever its file changes, until ctx ends.
@@ -296,7 +373,7 @@ func (s *session) reload(ctx context.Context) {
 
 // swapFile swaps in bytes of the module's file.
 func (s *session) swapFile(ctx context.Context, wasm []byte) {
-	switch _, err := s.swap(ctx, wasm, false, "its file changed"); {
+	switch _, err := s.swap(ctx, wasm, swapHow{why: "its file changed"}); {
 	case errors.Is(err, host.ErrSameModule):
 		s.log.Info("the module's file has what runs already", "controller", s.name)
 	case err != nil:

@@ -63,6 +63,8 @@ type swapping struct {
 	session  *session
 	observer *observer
 	sent     sent // by its watches
+	// unlabelled leaves the labels of objects out.
+	unlabelled bool
 }
 
 // swapOptions are those of the tests: a short probation, and a short timeout for
@@ -76,6 +78,12 @@ func swapOptions() *runOptions {
 
 // newSwapping runs a session with a module until the test ends.
 func newSwapping(t *testing.T, module []byte, opts *runOptions) *swapping {
+	t.Helper()
+	return newSwappingWith(t, module, opts, func(*process) {})
+}
+
+// newSwappingWith is newSwapping after something was done with the process.
+func newSwappingWith(t *testing.T, module []byte, opts *runOptions, with func(*process)) *swapping {
 	t.Helper()
 	cluster := devclustertest.Shared(t)
 	w := &swapping{t: t, cluster: cluster, ns: devclustertest.Namespace(t, cluster)}
@@ -97,11 +105,11 @@ spec:
 	}
 	w.objects = w.client.Resource(schema.GroupVersionResource{Group: w.group, Version: "v1", Resource: "swaps"}).Namespace(w.ns)
 	opts.module, opts.forKind, opts.namespaces, opts.kubeconfig = "worse.wasm", "swaps."+w.group, []string{w.ns}, cluster.Kubeconfig()
-	w.run(module, opts)
+	w.run(module, opts, with)
 	return w
 }
 
-func (w *swapping) run(module []byte, opts *runOptions) {
+func (w *swapping) run(module []byte, opts *runOptions, with func(*process)) {
 	w.t.Helper()
 	log := slog.New(quiet{slog.NewTextHandler(w.t.Output(), nil)})
 	p := &process{opts: &opts.processOptions, log: log}
@@ -110,6 +118,7 @@ func (w *swapping) run(module []byte, opts *runOptions) {
 		w.t.Fatal(err)
 	}
 	w.sent.counted(w.t, p)
+	with(p)
 	w.session = &session{process: p, opts: &opts.controllerOptions, log: log}
 	p.sessions = append(p.sessions, w.session)
 	if err := w.session.load(ctx, module); err != nil {
@@ -134,7 +143,7 @@ func (w *swapping) run(module []byte, opts *runOptions) {
 func (w *swapping) swap(module []byte) (uint64, error) {
 	var number uint64
 	err := w.session.do(w.t.Context(), func(ctx context.Context) (err error) {
-		number, err = w.session.swap(ctx, module, false, "test")
+		number, err = w.session.swap(ctx, module, swapHow{why: "test"})
 		return err
 	})
 	return number, err
@@ -181,13 +190,30 @@ func (w *swapping) verdict(number uint64) admin.Generation {
 // put creates or changes an object; the text of its spec ends with the number of
 // the object.
 func (w *swapping) put(ctx context.Context, i, revision int) error {
+	metadata := map[string]any{"name": objectName(i)}
+	if !w.unlabelled {
+		metadata["labels"] = map[string]any{"object": objectName(i)}
+	}
 	u := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": w.group + "/v1", "kind": "Swap", "metadata": map[string]any{"name": objectName(i)},
+		"apiVersion": w.group + "/v1", "kind": "Swap", "metadata": metadata,
 		"spec": map[string]any{"text": fmt.Sprintf("%d-%d", revision, i)},
 	}}
-	w.observer.sent(abi.Key{Namespace: w.ns, Name: objectName(i)}, revision)
+	w.observer.sent(w.key(i), revision)
 	_, err := w.objects.Apply(ctx, objectName(i), u, metav1.ApplyOptions{FieldManager: "test", Force: true})
 	return err
+}
+
+func (w *swapping) key(i int) abi.Key { return abi.Key{Namespace: w.ns, Name: objectName(i)} }
+
+// wantNoFaults checks that nothing ran twice at once, twice for one event, or on
+// an older state.
+func (w *swapping) wantNoFaults() {
+	w.t.Helper()
+	w.observer.mu.Lock()
+	defer w.observer.mu.Unlock()
+	if faults := w.observer.faults; len(faults) > 0 {
+		w.t.Errorf("%d faults: %s", len(faults), strings.Join(faults[:min(5, len(faults))], "; "))
+	}
 }
 
 func objectName(i int) string { return fmt.Sprintf("o%d", i) }
@@ -252,6 +278,8 @@ type observer struct {
 	sentAt  map[abi.Key]map[int]sentTime // guarded by mu
 	related map[string]string            // the last object that ran for a related resource; guarded by mu
 	latency []sample                     // guarded by mu
+	by      map[abi.Key]uint64           // the generation of the last run that succeeded; guarded by mu
+	runsBy  map[abi.Key]map[uint64]int   // runs by generation; guarded by mu
 	runs    int                          // guarded by mu
 }
 
@@ -267,7 +295,7 @@ type sample struct {
 }
 
 func newObserver(m applier.Module) *observer {
-	return &observer{Module: m, busy: map[abi.Key]uint64{}, event: map[abi.Key]int{}, related: map[string]string{}, done: map[abi.Key]int{}, sentAt: map[abi.Key]map[int]sentTime{}}
+	return &observer{Module: m, by: map[abi.Key]uint64{}, runsBy: map[abi.Key]map[uint64]int{}, busy: map[abi.Key]uint64{}, event: map[abi.Key]int{}, related: map[string]string{}, done: map[abi.Key]int{}, sentAt: map[abi.Key]map[int]sentTime{}}
 }
 
 func (o *observer) Acquire(ctx context.Context) (abi.Guest, func(), error) {
@@ -284,7 +312,7 @@ func (g *observed) Reconcile(ctx context.Context, req *abi.Request) (abi.Result,
 	revision := revisionOf(req.Object)
 	g.o.begin(req, g.Generation(), revision)
 	res, err := g.Guest.Reconcile(ctx, req)
-	g.o.end(req.Key, revision, err == nil && res.Error == nil)
+	g.o.end(req.Key, g.Generation(), revision, err == nil && res.Error == nil)
 	return res, err
 }
 
@@ -334,13 +362,25 @@ func (o *observer) begin(req *abi.Request, generation uint64, revision int) {
 	}
 }
 
-func (o *observer) end(key abi.Key, revision int, good bool) {
+// noted returns how often an object ran in a generation.
+func (o *observer) noted(key abi.Key, generation uint64) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.runsBy[key][generation]
+}
+
+func (o *observer) end(key abi.Key, generation uint64, revision int, good bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.busy, key)
+	if o.runsBy[key] == nil {
+		o.runsBy[key] = map[uint64]int{}
+	}
+	o.runsBy[key][generation]++
 	if !good {
 		return
 	}
+	o.by[key] = generation
 	if revision < o.done[key] {
 		o.faults = append(o.faults, fmt.Sprintf("%s went back from revision %d to %d", key, o.done[key], revision))
 	}

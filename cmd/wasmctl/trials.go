@@ -33,6 +33,7 @@ type trials struct {
 	window *probation.Window
 	// trial is nil where the live generation is proven; guarded by mu.
 	trial  *trialRuns
+	canary *canaryRuns        // nil without one; guarded by mu
 	failed []admin.Generation // the last that failed; guarded by mu
 	bad    map[string]string  // why not to try it again, by digest; guarded by mu
 }
@@ -49,6 +50,15 @@ type trialRuns struct {
 	window *probation.Window // what it will be compared with, if it passes
 }
 
+// canaryRuns are those of a canary, and those of the live generation in the same
+// time.
+type canaryRuns struct {
+	trialRuns
+
+	live *probation.Window
+	on   string // which objects it has, for people
+}
+
 func newTrials(m *host.Module) *trials {
 	return &trials{
 		module: m, wake: make(chan struct{}, 1), counts: map[uint64]*runCounts{}, bad: map[string]string{},
@@ -62,6 +72,9 @@ func (t *trials) begin(generation uint64, key abi.Key) {
 	defer t.mu.Unlock()
 	if t.trial != nil && t.trial.number == generation {
 		t.trial.Begin(key, time.Now())
+	}
+	if t.canary != nil && t.canary.number == generation {
+		t.canary.Begin(key, time.Now())
 	}
 }
 
@@ -77,6 +90,9 @@ func (t *trials) end(out *applier.Outcome) {
 		if t.trial != nil {
 			t.trial.Forget(out.Key)
 		}
+		if t.canary != nil {
+			t.canary.Forget(out.Key)
+		}
 		return
 	}
 	c := t.counts[out.Generation]
@@ -89,15 +105,24 @@ func (t *trials) end(out *applier.Outcome) {
 		c.errors++
 	}
 	run := probation.Run{Key: out.Key, Failure: kind, Loop: out.Loop != nil, Took: out.Duration - out.Waited}
+	bad := kind != "" || run.Loop
 	switch {
+	case t.canary != nil && t.canary.number == out.Generation:
+		t.canary.End(run)
+		t.canary.window.Add(run)
+		t.rouse(bad)
+		return
 	case t.trial != nil && t.trial.number == out.Generation:
 		t.trial.End(run)
 		t.trial.window.Add(run)
-		if kind != "" || run.Loop {
-			t.rouse()
-		}
+		t.rouse(bad)
 	case t.proven == out.Generation:
 		t.window.Add(run)
+	default:
+		return // it drains
+	}
+	if t.canary != nil {
+		t.canary.live.Add(run)
 	}
 }
 
@@ -112,7 +137,11 @@ func failureOf(out *applier.Outcome) abi.FailureKind {
 	return abi.FailureError
 }
 
-func (t *trials) rouse() {
+// rouse has the trial judged at once, after a bad run.
+func (t *trials) rouse(bad bool) {
+	if !bad {
+		return
+	}
 	select {
 	case t.wake <- struct{}{}:
 	default:
@@ -226,8 +255,11 @@ func (t *trials) generations() []admin.Generation {
 			continue
 		}
 		st := admin.Generation{Number: g.Number, Digest: g.Digest, State: string(g.State), Since: g.Since, Kept: g.Kept}
-		if t.trial != nil && t.trial.number == g.Number {
+		switch {
+		case t.trial != nil && t.trial.number == g.Number:
 			st.State = "probation"
+		case t.canary != nil && t.canary.number == g.Number:
+			st.State, st.Since, st.Canary = "canary", t.canary.Began(), t.canary.on
 		}
 		if c := t.counts[g.Number]; c != nil {
 			st.Runs, st.Errors = c.runs, c.errors

@@ -21,6 +21,7 @@ type watches struct {
 	// leaving are those that only generations before needed. They go when there is
 	// no way back any more.
 	leaving map[string]*controller.Handle
+	held    map[string]bool               // what a canary needs: it does not go either; by wanted.id
 	late    map[string]context.CancelFunc // ends the wait for an optional kind, by watched.id
 	waiting sync.WaitGroup                // of late
 }
@@ -109,12 +110,26 @@ func (w *watches) adopt(list []wanted, added map[string]*controller.Handle) {
 	maps.Copy(w.leaving, before)
 }
 
-// settle ends the watches that are leaving, and returns how many.
+// settle ends the watches that are leaving and that no canary needs, and returns
+// how many.
 func (w *watches) settle() int {
-	n := len(w.leaving)
-	w.remove(w.leaving)
-	clear(w.leaving)
+	n := 0
+	for id, h := range w.leaving {
+		if !w.held[id] {
+			w.controller.RemoveWatch(h)
+			delete(w.leaving, id)
+			n++
+		}
+	}
 	return n
+}
+
+// hold keeps what a canary needs from ending; nil where there is none any more.
+func (w *watches) hold(list []wanted) {
+	w.held = map[string]bool{}
+	for _, want := range list {
+		w.held[want.id] = true
+	}
 }
 
 func (w *watches) remove(handles map[string]*controller.Handle) {

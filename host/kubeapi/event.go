@@ -37,6 +37,9 @@ func (a *API) Run(ctx context.Context) error { return a.events.Run(ctx) }
 // EventCounts says what became of the events of event_record until now.
 func (a *API) EventCounts() events.Counts { return a.events.Counts() }
 
+// Record records an event of the host's own: no policy of a module bounds it.
+func (a *API) Record(e events.Event) { a.events.Record(e) }
+
 // recordEvent serves event_record. That an event was dropped is no error of the
 // guest: it is counted.
 func (a *API) recordEvent(ctx context.Context, req []byte) abi.Response {

@@ -6,6 +6,8 @@
 //	POST /v1/controllers/{name}/trigger          {"objects": ["namespace/name", ...]}; without objects all of them
 //	POST /v1/controllers/{name}/pause, /resume   reconciles stop to start, and start again
 //	POST /v1/controllers/{name}/swap             the bytes of a module; ?force=true tries one again that was taken back
+//	                                             canary=10%&canaryNamespace=a&canarySelector=x%3Dy&canaryTime=5m tries it on some objects
+//	POST /v1/controllers/{name}/promote, /abort  what is tried on some objects gets all, or none
 //	POST /v1/controllers/{name}/rollback         {"to": generation}; 0 is the one before
 //	POST /v1/controllers/{name}/config           {"change": {"key": "value", "other": null}}; null unsets
 //
@@ -52,9 +54,12 @@ type Service interface {
 	// Pause stops a controller from starting reconciles, or lets it start them
 	// again. A second time does nothing.
 	Pause(controller string, paused bool) error
-	// Swap makes the module with these bytes live, and returns when it is. One that
-	// was taken back is refused unless forced.
-	Swap(ctx context.Context, controller string, wasm []byte, force bool) (Swapped, error)
+	// Swap makes the module with these bytes live, or tries it on some objects
+	// first, and returns when that has begun.
+	Swap(ctx context.Context, controller string, wasm []byte, how SwapHow) (Swapped, error)
+	// Promote gives what is tried on some objects all of them, Abort none.
+	Promote(ctx context.Context, controller string) (Swapped, error)
+	Abort(ctx context.Context, controller string) (Swapped, error)
 	// Rollback makes the module of an earlier generation live again; 0 is the one
 	// before.
 	Rollback(ctx context.Context, controller string, to uint64) (Swapped, error)
@@ -63,12 +68,36 @@ type Service interface {
 	Configure(ctx context.Context, controller string, change map[string]*string) (int64, error)
 }
 
+// SwapHow says how a module is swapped in.
+type SwapHow struct {
+	// Force tries one that was taken back again; else it is refused.
+	Force bool
+	// Canary says on which objects it is tried first; nil leaves that to the
+	// process.
+	Canary *Canary
+}
+
+// Canary says on which objects a module is tried first: those that all of its
+// fields match.
+type Canary struct {
+	// Share is that of the objects, as "10%"; "off" or empty is all.
+	Share string
+	// Namespaces and Selector, a label selector, are those of the objects; empty is
+	// all.
+	Namespaces []string
+	Selector   string
+	// Time is when it gets all objects by itself; 0 is never.
+	Time time.Duration
+}
+
 // Swapped is what a swap came to.
 type Swapped struct {
 	// Generation is the number of the generation that is live now. Unchanged says
 	// that it was before.
 	Generation uint64 `json:"generation"`
 	Unchanged  bool   `json:"unchanged,omitempty"`
+	// Canary says that it is not live, but tried on some objects.
+	Canary bool `json:"canary,omitempty"`
 }
 
 // Generation is one time that a controller's module was live, or was to be.
@@ -76,7 +105,8 @@ type Generation struct {
 	// Number counts generations from 1; 0 for a module that was refused.
 	Number uint64 `json:"number,omitempty"`
 	Digest string `json:"digest"`
-	// State is loading, probation, live, draining, kept, failed or refused.
+	// State is loading, canary, probation, live, draining, kept, failed, refused,
+	// aborted or replaced.
 	State string    `json:"state"`
 	Since time.Time `json:"since"`
 	// Runs counts its reconciles, Errors those that failed.
@@ -84,7 +114,9 @@ type Generation struct {
 	Errors uint64 `json:"errors"`
 	// Kept says that it can be rolled back to.
 	Kept bool `json:"kept,omitempty"`
-	// Reason says why it failed or was refused.
+	// Canary says which objects a canary has, and for how long.
+	Canary string `json:"canary,omitempty"`
+	// Reason says why it failed, was refused, or ended as a canary.
 	Reason string `json:"reason,omitempty"`
 }
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,6 +24,7 @@ type process struct {
 	triggered []abi.Key
 	paused    bool
 	swapped   string
+	how       SwapHow
 	change    map[string]*string
 }
 
@@ -43,19 +45,27 @@ func (p *process) Pause(controller string, paused bool) error {
 	return nil
 }
 
-func (p *process) Swap(_ context.Context, controller string, wasm []byte, force bool) (Swapped, error) {
-	p.swapped = fmt.Sprint(controller, " ", string(wasm), " ", force)
+func (p *process) Swap(_ context.Context, controller string, wasm []byte, how SwapHow) (Swapped, error) {
+	p.swapped, p.how = fmt.Sprint(controller, " ", string(wasm), " ", how.Force), how
 	if controller != "web" {
 		return Swapped{}, fmt.Errorf("controller[%s]: %w", controller, ErrUnknown)
 	}
 	if string(wasm) == "bad" {
 		return Swapped{}, Refuse(errors.New("two problems"))
 	}
-	return Swapped{Generation: 2, Unchanged: force}, nil
+	return Swapped{Generation: 2, Unchanged: how.Force, Canary: how.Canary != nil}, nil
 }
 
 func (p *process) Rollback(_ context.Context, _ string, to uint64) (Swapped, error) {
 	return Swapped{Generation: to + 1}, nil
+}
+
+func (p *process) Promote(context.Context, string) (Swapped, error) {
+	return Swapped{Generation: 3}, nil
+}
+
+func (p *process) Abort(_ context.Context, controller string) (Swapped, error) {
+	return Swapped{}, Refuse(fmt.Errorf("no canary of %s", controller))
 }
 
 func (p *process) Configure(_ context.Context, _ string, change map[string]*string) (int64, error) {
@@ -67,15 +77,15 @@ func TestAdmin_SwapRollbackAndConfigure(t *testing.T) {
 	p := &process{}
 	c, _ := serve(t, p)
 	for _, force := range []bool{false, true} {
-		res, err := c.Swap(t.Context(), "web", []byte("wasm"), force)
+		res, err := c.Swap(t.Context(), "web", []byte("wasm"), SwapHow{Force: force})
 		if want := (Swapped{Generation: 2, Unchanged: force}); err != nil || res != want || p.swapped != fmt.Sprint("web wasm ", force) {
 			t.Errorf("got %+v (%v), asked for %q", res, err, p.swapped)
 		}
 	}
-	if _, err := c.Swap(t.Context(), "web", []byte("bad"), false); !errors.Is(err, ErrRefused) || err.Error() != "two problems" {
+	if _, err := c.Swap(t.Context(), "web", []byte("bad"), SwapHow{}); !errors.Is(err, ErrRefused) || err.Error() != "two problems" {
 		t.Errorf("refused: %v", err)
 	}
-	if _, err := c.Swap(t.Context(), "none", nil, false); !errors.Is(err, ErrUnknown) {
+	if _, err := c.Swap(t.Context(), "none", nil, SwapHow{}); !errors.Is(err, ErrUnknown) {
 		t.Errorf("unknown controller: %v", err)
 	}
 	if res, err := c.Rollback(t.Context(), "web", 3); err != nil || res.Generation != 4 {
@@ -209,5 +219,34 @@ func TestHandler_BadRequestsAreAnswered(t *testing.T) {
 		if w.Code != want {
 			t.Errorf("%.40q: %d %s, want %d", body, w.Code, w.Body, want)
 		}
+	}
+}
+
+// What a swap is to try arrives as it was sent; a canary ends by its commands.
+func TestAdmin_Canary(t *testing.T) {
+	p := &process{}
+	c, _ := serve(t, p)
+	for _, how := range []SwapHow{
+		{},
+		{Canary: &Canary{}},
+		{Canary: &Canary{Share: "0.5%", Time: 90 * time.Second}, Force: true},
+		{Canary: &Canary{Namespaces: []string{"a", "b c"}, Selector: "tier in (web,db),!x"}},
+	} {
+		res, err := c.Swap(t.Context(), "web", []byte("wasm"), how)
+		if err != nil || res.Canary != (how.Canary != nil) {
+			t.Errorf("%+v: %+v %v", how, res, err)
+		}
+		if diff := cmp.Diff(how, p.how); diff != "" {
+			t.Errorf("(-sent +received):\n%s", diff)
+		}
+	}
+	if res, err := c.Promote(t.Context(), "web"); err != nil || res.Generation != 3 {
+		t.Errorf("promote: %+v %v", res, err)
+	}
+	if _, err := c.Abort(t.Context(), "web"); !errors.Is(err, ErrRefused) || err.Error() != "no canary of web" {
+		t.Errorf("abort: %v", err)
+	}
+	if _, err := swapHow(url.Values{queryTime: {"soon"}}); err == nil {
+		t.Error("a time that is none")
 	}
 }

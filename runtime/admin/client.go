@@ -95,9 +95,23 @@ func (c *Client) Pause(ctx context.Context, controller string, paused bool) erro
 }
 
 // Swap is Service.Swap.
-func (c *Client) Swap(ctx context.Context, controller string, wasm []byte, force bool) (Swapped, error) {
+func (c *Client) Swap(ctx context.Context, controller string, wasm []byte, how SwapHow) (Swapped, error) {
 	var res Swapped
-	err := c.send(ctx, http.MethodPost, "controllers/"+url.PathEscape(controller)+"/swap?force="+strconv.FormatBool(force), wasm, &res)
+	err := c.send(ctx, http.MethodPost, "controllers/"+url.PathEscape(controller)+"/swap?"+how.query().Encode(), wasm, &res)
+	return res, err
+}
+
+// Promote is Service.Promote.
+func (c *Client) Promote(ctx context.Context, controller string) (Swapped, error) {
+	var res Swapped
+	err := c.do(ctx, http.MethodPost, "controllers/"+url.PathEscape(controller)+"/promote", struct{}{}, &res)
+	return res, err
+}
+
+// Abort is Service.Abort.
+func (c *Client) Abort(ctx context.Context, controller string) (Swapped, error) {
+	var res Swapped
+	err := c.do(ctx, http.MethodPost, "controllers/"+url.PathEscape(controller)+"/abort", struct{}{}, &res)
 	return res, err
 }
 

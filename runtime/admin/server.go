@@ -92,6 +92,8 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) { answer(w, s.service.Status(), nil) })
 	mux.HandleFunc("POST /v1/controllers/{name}/trigger", s.trigger)
 	mux.HandleFunc("POST /v1/controllers/{name}/swap", s.swap)
+	mux.HandleFunc("POST /v1/controllers/{name}/promote", s.canary(s.service.Promote))
+	mux.HandleFunc("POST /v1/controllers/{name}/abort", s.canary(s.service.Abort))
 	mux.HandleFunc("POST /v1/controllers/{name}/rollback", s.rollback)
 	mux.HandleFunc("POST /v1/controllers/{name}/config", s.config)
 	mux.HandleFunc("POST /v1/controllers/{name}/pause", s.pause(true))
@@ -127,8 +129,21 @@ func (s *Server) swap(w http.ResponseWriter, r *http.Request) {
 		answer(w, nil, fmt.Errorf("body: %w", err))
 		return
 	}
-	res, err := s.service.Swap(r.Context(), r.PathValue("name"), wasm, r.URL.Query().Get("force") == "true")
+	how, err := swapHow(r.URL.Query())
+	if err != nil {
+		answer(w, nil, err)
+		return
+	}
+	res, err := s.service.Swap(r.Context(), r.PathValue("name"), wasm, how)
 	answer(w, res, err)
+}
+
+// canary serves promote and abort.
+func (s *Server) canary(end func(ctx context.Context, controller string) (Swapped, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		res, err := end(r.Context(), r.PathValue("name"))
+		answer(w, res, err)
+	}
 }
 
 func (s *Server) rollback(w http.ResponseWriter, r *http.Request) {
