@@ -88,6 +88,9 @@ type controllerOptions struct {
 	tried           canaryHow     // canary, parsed by validate
 	allowMoreRights bool
 
+	history      string // of runs, a size
+	historyBytes int64  // history, parsed by validate
+
 	cpu cpuOptions
 }
 
@@ -116,6 +119,7 @@ func (o *controllerOptions) bind(cmd *cobra.Command) {
 	f.DurationVar(&o.timeout, "timeout", 0, "longest time of one reconcile (default: the manifest's, else 30s)")
 	f.StringVar(&o.memory, "memory", "", "memory of one guest instance, for example 64Mi (default: the manifest's, else 256Mi)")
 	o.cpu.bind(f)
+	f.StringVar(&o.history, "history", "1Mi", "memory for what wasmctl explain and top show of the last runs; 0 is none")
 	f.StringToStringVar(&o.config, "config", nil, "setting for the module as key=value; may be repeated")
 	f.StringVar(&o.configFile, "config-file", "", "YAML file of settings for the module, under those of --config; a change is given to the module at once")
 	f.StringVar(&o.name, "name", "", "name of the controller (default: the manifest's, else the file's)")
@@ -180,6 +184,9 @@ func (o *controllerOptions) validate() error {
 	}
 	if o.memoryBytes, err = parseSize(o.memory, minMemory, maxMemory); err != nil {
 		bad("--memory %w", err)
+	}
+	if o.historyBytes, err = parseSize(o.history, 0, math.MaxInt32); err != nil {
+		bad("--history %w", err)
 	}
 	errs = append(errs, o.validateTriggers(), o.cpu.validate())
 	return errors.Join(errs...)

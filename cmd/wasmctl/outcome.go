@@ -23,6 +23,7 @@ func (s *session) ended(out applier.Outcome) {
 	}
 	s.trials.end(&out)
 	s.done.end(&out)
+	s.recordEnd(&out)
 	s.logOutcome(out)
 }
 

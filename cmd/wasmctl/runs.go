@@ -27,6 +27,8 @@ type runs struct {
 	canary *tried
 	// stored returns an object of the cache, or nil; set before the first run.
 	stored func(abi.Key) *reflector.Object
+	// onCall is told of each call of reconcile or finalize before it is made.
+	onCall func(generation uint64, req *abi.Request)
 }
 
 func newRuns(m *host.Module) *runs {
@@ -167,17 +169,18 @@ type runGuest struct {
 
 // Reconcile implements abi.Guest.
 func (g *runGuest) Reconcile(ctx context.Context, req *abi.Request) (abi.Result, error) {
-	g.begin(req.Key)
+	g.begin(req)
 	return g.Guest.Reconcile(ctx, req)
 }
 
 // Finalize implements abi.Guest.
 func (g *runGuest) Finalize(ctx context.Context, req *abi.Request) (abi.Result, error) {
-	g.begin(req.Key)
+	g.begin(req)
 	return g.Guest.Finalize(ctx, req)
 }
 
-func (g *runGuest) begin(key abi.Key) {
+func (g *runGuest) begin(req *abi.Request) {
+	key := req.Key
 	g.key, g.begun = key, true
 	r, generation := g.runs, g.Generation()
 	r.mu.Lock()
@@ -185,5 +188,8 @@ func (g *runGuest) begin(key abi.Key) {
 	r.mu.Unlock()
 	if r.onRun != nil {
 		r.onRun(generation, key)
+	}
+	if r.onCall != nil {
+		r.onCall(generation, req)
 	}
 }

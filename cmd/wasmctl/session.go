@@ -11,6 +11,7 @@ import (
 	"github.com/wasmctl/wasmctl/host/kubeapi"
 	"github.com/wasmctl/wasmctl/runtime/applier"
 	"github.com/wasmctl/wasmctl/runtime/controller"
+	"github.com/wasmctl/wasmctl/runtime/history"
 	"github.com/wasmctl/wasmctl/runtime/probation"
 )
 
@@ -41,6 +42,7 @@ type session struct {
 	todo     chan command    // what serve is to do
 
 	observers []kubeapi.Observer // told of what runs ask the API for; set before load
+	history   *history.Recorder  // the last runs
 
 	probation probation.Config   // of modules that are swapped in; without Time there is none; serve's own
 	overrides map[string]*string // settings of wasmctl config set, nil unsets; serve's own
@@ -51,6 +53,7 @@ type session struct {
 // load loads the module. Between its manifest being known and the end of
 // loading, kinds are resolved, which waits for API server and CRDs.
 func (s *session) load(ctx context.Context, wasm []byte) error {
+	s.record()
 	o := s.opts
 	settings, err := s.readSettings()
 	if err != nil {
@@ -75,6 +78,7 @@ func (s *session) load(ctx context.Context, wasm []byte) error {
 	s.guests, s.trials, s.todo = s.runs, newTrials(s.module), make(chan command)
 	s.probation.Time, s.done.on = o.probation, o.reconcileOnSwap == reconcileChanged
 	s.runs.onRun, s.moduleSum = s.trials.begin, sha256.Sum256(wasm)
+	s.runs.onCall = s.began
 	return nil
 }
 

@@ -27,6 +27,8 @@ type Exchange struct {
 	// where there is none. They are valid during the call only, and may be what a
 	// Secret holds.
 	Sent, Answer []byte
+	// Created says that the API server did not have the object before.
+	Created bool
 	// Before is the JSON of the object before a write of WithDryRun, nil if it is
 	// not there, is not known yet or may not be read. As Sent.
 	Before []byte
@@ -99,7 +101,7 @@ func (a *API) seen(ctx context.Context, r *request, answer abi.Response) abi.Res
 }
 
 func (r *request) exchanged(err error) *Exchange {
-	e := &Exchange{Op: r.op, Kind: r.kind, Subresource: r.Subresource, Key: r.key, DryRun: r.DryRun, Err: err}
+	e := &Exchange{Op: r.op, Kind: r.kind, Subresource: r.Subresource, Key: r.key, DryRun: r.DryRun, Err: err, Created: r.created}
 	if denied, ok := errors.AsType[*refusal](err); ok {
 		e.Status, e.Missing = denied.status, denied.rule
 	}

@@ -24,6 +24,8 @@ type request struct {
 	encoded []byte
 	// sent is the body as it was last sent.
 	sent []byte
+	// created says that the last answer was that the object is new.
+	created bool
 	// before is the JSON of what a dry run is about, if it is there.
 	before []byte
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"mime"
+	"net/http"
 	"slices"
 	"strconv"
 
@@ -68,7 +69,9 @@ func (a *API) roundTrip(ctx context.Context, r *request) ([]byte, error) {
 	}
 	a.setParams(h, r)
 	var contentType string
-	result := h.Do(quiet(ctx)).ContentType(&contentType)
+	var code int
+	result := h.Do(quiet(ctx)).ContentType(&contentType).StatusCode(&code)
+	r.created = code == http.StatusCreated
 	if err := result.Error(); err != nil {
 		if r.Subresource == "" && isNoSuchResource(err) {
 			a.resolver.expire()

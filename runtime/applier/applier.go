@@ -178,6 +178,7 @@ func New(cfg Config) (*Applier, error) {
 // the guest has returned; ctx interrupts it.
 func (a *Applier) Apply(ctx context.Context, key abi.Key, reasons queue.Reasons) Outcome {
 	r := run{a: a, out: Outcome{Key: key, Reasons: reasons}, started: time.Now()}
+	r.out.Started = r.started
 	r.apply(ctx)
 	r.out.Fuel = r.info.Fuel
 	r.out.Duration = time.Since(r.started)

@@ -71,8 +71,13 @@ type Outcome struct {
 	// Waited how long the run waited for it.
 	Stale  bool
 	Waited time.Duration
-	// Duration is how long the run took, Waited and error_policy included.
+	// Started is when the run began, Duration how long it took, Waited and
+	// error_policy included.
+	Started  time.Time
 	Duration time.Duration
+	// Queued is for how long the object was due before the run began. Who applies
+	// it knows.
+	Queued time.Duration
 }
 
 // Failed reports whether the run counts as a failed one: it has an error, and

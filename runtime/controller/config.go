@@ -9,7 +9,9 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/applier"
 	"github.com/wasmctl/wasmctl/runtime/applier/guard"
 	"github.com/wasmctl/wasmctl/runtime/queue"
+	"github.com/wasmctl/wasmctl/runtime/queue/predicate"
 	"github.com/wasmctl/wasmctl/runtime/queue/trigger"
+	"github.com/wasmctl/wasmctl/runtime/reflector"
 	"github.com/wasmctl/wasmctl/runtime/runner"
 	"github.com/wasmctl/wasmctl/runtime/scheduler"
 	"github.com/wasmctl/wasmctl/runtime/watcher"
@@ -73,6 +75,10 @@ type Config struct {
 	// OnOutcome is called after each reconcile, by several goroutines at once and
 	// with the object still held: it must be quick. Nil drops outcomes.
 	OnOutcome func(applier.Outcome)
+	// OnHidden is told of each event of For's objects that predicates have hidden,
+	// and which of them saw no change. It is called by the goroutines of the
+	// watches and must be quick. Nil drops it.
+	OnHidden func(ref reflector.ObjectRef, unchanged predicate.Words)
 	// Logger is told of progress; nil drops it.
 	Logger *slog.Logger
 }

@@ -304,6 +304,7 @@ func (c *Controller) objects() int {
 // reconcile is the runner's job.
 func (c *Controller) reconcile(ctx context.Context, item scheduler.Item[abi.Key, queue.Reasons]) runner.Outcome[queue.Reasons] {
 	out := c.applier.Apply(ctx, item.Key, item.Msg)
+	out.Queued = max(0, out.Started.Sub(item.ReadyAt))
 	c.cfg.OnOutcome(out)
 	next := runner.Outcome[queue.Reasons]{
 		Requeue: out.Action.Requeue, After: out.Action.After, Hold: out.Hold, Msg: queue.Reasons{First: abi.Reason{Type: abi.ReasonRequeue}},

@@ -116,7 +116,11 @@ func (c *Controller) filters(w *Watch, n int) ([]*predicate.Filter, error) {
 	filters := make([]*predicate.Filter, n)
 	for i := range filters {
 		var err error
-		filters[i], err = predicate.Parse(w.Predicates, predicate.Options{Always: []string{applier.PausedAnnotation}})
+		opts := predicate.Options{Always: []string{applier.PausedAnnotation}}
+		if w.Resource == c.cfg.For.Resource {
+			opts.OnHidden = c.cfg.OnHidden
+		}
+		filters[i], err = predicate.Parse(w.Predicates, opts)
 		if err != nil {
 			return nil, fmt.Errorf("watch[%s]: predicates: %w", w.Kind.Kind, err)
 		}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/kubeapi"
+	"github.com/wasmctl/wasmctl/host/redact"
+	"github.com/wasmctl/wasmctl/runtime/applier"
+	"github.com/wasmctl/wasmctl/runtime/history"
+	"github.com/wasmctl/wasmctl/runtime/queue/predicate"
+	"github.com/wasmctl/wasmctl/runtime/reflector"
+)
+
+// Bounds of what is kept of one operation.
+const (
+	maxStateBytes = 64 << 10 // larger objects are not compared
+	maxErrorBytes = 2 << 10
+)
+
+// record makes the session's history. It is called before load.
+func (s *session) record() {
+	s.history = history.New(int(s.opts.historyBytes))
+	s.observers = append(s.observers, s.observed)
+}
+
+// began tells the history that a guest is about to be called.
+func (s *session) began(generation uint64, req *abi.Request) {
+	s.history.Begin(&history.Running{
+		ID: req.ID, Key: req.Key, Generation: generation, Since: time.Now(), Reason: req.Reason,
+		Object: shownObject(s.kind.Group, s.kind.Kind.Kind, req.Object),
+	})
+}
+
+// hidden tells the history that the predicates have hidden an event.
+func (s *session) hidden(ref reflector.ObjectRef, unchanged predicate.Words) {
+	s.history.Hide(ref, time.Now(), unchanged.String())
+}
+
+// recordEnd tells the history of a run that is over, and returns it as it is
+// kept there.
+func (s *session) recordEnd(out *applier.Outcome) history.Run {
+	run := history.Run{
+		ID: out.ID, Reasons: out.Reasons, Queued: out.Queued, Started: out.Started, Took: out.Duration, Generation: out.Generation,
+		Attempt: out.Attempt, Finalize: out.Finalize, Action: out.Action, DecidedBy: string(out.DecidedBy), Hold: out.Hold,
+		Failed: out.Failed(), Kind: string(failureOf(out)), Fuel: out.Fuel, Stale: out.Stale,
+	}
+	if out.Err != nil {
+		run.Error = history.Clip(errorText(out.Err), maxErrorBytes)
+	}
+	return s.history.End(out.Key, run)
+}
+
+// observed tells the history what a run has asked the API for.
+func (s *session) observed(ctx context.Context, e *kubeapi.Exchange) {
+	run := abi.RunFrom(ctx)
+	if run == nil {
+		return // the host asks for itself
+	}
+	op := history.Op{
+		Name: string(e.Op), Resource: e.Kind.Name(), Subresource: e.Subresource, Key: e.Key, DryRun: e.DryRun,
+		Started: e.Started, Took: e.Took, Effect: effectOf(e),
+	}
+	if e.Err != nil {
+		op.Error = history.Clip(e.Err.Error(), maxErrorBytes)
+		s.history.Did(run.ID, op, history.States{})
+		return
+	}
+	var about history.States
+	if whole := e.Subresource == "" || e.Subresource == "status"; whole && e.Op != abi.OpAPIList {
+		about.After = shownJSON(e.Kind, e.Answer)
+		about.Before = shownJSON(e.Kind, e.Before)
+		if e.Writes() && e.Op != abi.OpAPIDelete {
+			about.Sent = shownJSON(e.Kind, e.Sent)
+		}
+		if op.Key.Name == "" && about.After != nil {
+			op.Key = nameIn(e.Answer, op.Key)
+		}
+	}
+	if about.Before == nil && e.Writes() && e.Kind.GVR() == s.kind.GVR() && e.Key == run.Key {
+		about.Before = shownObject(e.Kind.Group, e.Kind.Kind, run.Object)
+	}
+	s.history.Did(run.ID, op, about)
+}
+
+// effectOf says what came of an operation, as far as its answer says.
+func effectOf(e *kubeapi.Exchange) history.Effect {
+	switch {
+	case e.Status == abi.StatusDenied:
+		return history.Denied
+	case e.Err != nil:
+		return history.Failed
+	case e.Op == abi.OpAPIDelete:
+		return history.Deleted
+	case e.Created:
+		return history.Created
+	case e.Writes(), e.Op == abi.OpEventRecord:
+		return history.Written
+	}
+	return history.Read
+}
+
+// nameIn returns the key with the name that the API server has made up.
+func nameIn(js []byte, key abi.Key) abi.Key {
+	if o, err := reflector.PackJSON(js, reflector.Options{Metadata: true}); err == nil {
+		return o.Ref()
+	}
+	return key
+}
+
+// shownJSON packs the JSON of an object, with the values of Secrets hidden; nil
+// where it cannot be, or is too large.
+func shownJSON(kind kubeapi.Kind, js []byte) []byte {
+	if len(js) == 0 || len(js) > maxStateBytes {
+		return nil
+	}
+	var t abi.Transcoder
+	t.DropManagedFields = true
+	packed, ok := t.Append(nil, js)
+	if !ok {
+		return nil
+	}
+	return shownObject(kind.Group, kind.Kind, slices.Clip(packed))
+}
+
+// shownObject is a packed object with the values of Secrets hidden, so that
+// different ones still differ.
+func shownObject(group, kind string, packed []byte) []byte {
+	if len(packed) > maxStateBytes {
+		return nil
+	}
+	if packed == nil || !redact.IsSecret(group, strings.TrimSuffix(kind, "List")) {
+		return packed
+	}
+	object, err := abi.DecodeObject(packed)
+	if err != nil {
+		return nil
+	}
+	hidden, err := abi.AppendValue(nil, redact.Distinct(group, kind, object))
+	if err != nil {
+		return nil
+	}
+	return hidden
+}

@@ -1,0 +1,249 @@
+package history
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+// Bounds of a comparison.
+const (
+	// MaxChanges is how many changes are named; a last one says that there are more.
+	MaxChanges = 32
+	// MaxValue is how many bytes of a value are shown.
+	MaxValue = 120
+)
+
+// Change is one field that differs between two states of an object.
+type Change struct {
+	// Path names the field: "spec.containers[0].image", "metadata.labels[app.kubernetes.io/name]".
+	Path string `json:"path"`
+	// Before and After are the beginnings of the values, as JSON; empty where there
+	// was none.
+	Before string `json:"before,omitempty"`
+	After  string `json:"after,omitempty"`
+}
+
+// more is the Path of the change that stands for those that have no room.
+const more = "..."
+
+// Diff compares two states of an object as the cache packs them: msgpack with
+// sorted keys. An empty state is that of no object. resourceVersion and
+// managedFields are passed over: they differ in any two states. The error says
+// that one is no such state.
+func Diff(before, after []byte) ([]Change, error) {
+	d := differ{}
+	if len(before) == 0 {
+		before = []byte{0x80}
+	}
+	if len(after) == 0 {
+		after = []byte{0x80}
+	}
+	err := d.values(before, after)
+	return d.changes, err
+}
+
+// differ walks two values side by side and decodes nothing but what differs.
+type differ struct {
+	path    []byte
+	depth   int
+	changes []Change
+}
+
+// values compares two values, each of which is whole.
+func (d *differ) values(before, after []byte) error {
+	if bytes.Equal(before, after) {
+		return nil
+	}
+	b, err := headOf(before)
+	if err != nil {
+		return err
+	}
+	a, err := headOf(after)
+	if err != nil {
+		return err
+	}
+	if d.depth++; d.depth > abi.MaxDepth+1 {
+		return errPacked
+	}
+	defer func() { d.depth-- }()
+	switch {
+	case a.form == mapping && b.form == mapping:
+		return d.maps(before[b.begin:], b.n, after[a.begin:], a.n)
+	case a.form == array && b.form == array:
+		return d.arrays(before[b.begin:], b.n, after[a.begin:], a.n)
+	}
+	return d.differs(before, after)
+}
+
+// maps merges the keys of two maps, which are sorted.
+func (d *differ) maps(before []byte, nb int, after []byte, na int) error {
+	b, a := entries{rest: before, left: nb}, entries{rest: after, left: na}
+	if err := b.next(); err != nil {
+		return err
+	}
+	if err := a.next(); err != nil {
+		return err
+	}
+	for b.some || a.some {
+		order := compare(&b, &a)
+		var from, to, key []byte
+		if order <= 0 {
+			from, key = b.value, b.key
+		}
+		if order >= 0 {
+			to, key = a.value, a.key
+		}
+		if err := d.entry(key, from, to); err != nil {
+			return err
+		}
+		if order <= 0 {
+			if err := b.next(); err != nil {
+				return err
+			}
+		}
+		if order >= 0 {
+			if err := a.next(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// entries are those of a map that have not been read.
+type entries struct {
+	rest       []byte
+	left       int
+	some       bool // key and value are set
+	key, value []byte
+}
+
+func (e *entries) next() (err error) {
+	if e.some = e.left > 0; !e.some {
+		return nil
+	}
+	e.left--
+	if e.key, e.rest, err = nextText(e.rest); err != nil {
+		return err
+	}
+	e.value, e.rest, err = next(e.rest)
+	return err
+}
+
+func compare(b, a *entries) int {
+	switch {
+	case !b.some:
+		return 1
+	case !a.some:
+		return -1
+	}
+	return bytes.Compare(b.key, a.key)
+}
+
+func (d *differ) entry(key, from, to []byte) error {
+	if string(d.path) == "metadata" && (string(key) == "resourceVersion" || string(key) == "managedFields") {
+		return nil
+	}
+	length := len(d.path)
+	if bytes.ContainsAny(key, "./[]") {
+		d.path = append(append(append(d.path, '['), key...), ']')
+	} else {
+		if length > 0 {
+			d.path = append(d.path, '.')
+		}
+		d.path = append(d.path, key...)
+	}
+	err := d.either(from, to)
+	d.path = d.path[:length]
+	return err
+}
+
+// arrays compares elements that stand at the same place.
+func (d *differ) arrays(before []byte, nb int, after []byte, na int) error {
+	for i := range max(nb, na) {
+		var from, to []byte
+		var err error
+		if i < nb {
+			if from, before, err = next(before); err != nil {
+				return err
+			}
+		}
+		if i < na {
+			if to, after, err = next(after); err != nil {
+				return err
+			}
+		}
+		length := len(d.path)
+		d.path = append(strconv.AppendInt(append(d.path, '['), int64(i), 10), ']')
+		err = d.either(from, to)
+		d.path = d.path[:length]
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// either compares two values of which one may not be there.
+func (d *differ) either(from, to []byte) error {
+	if from != nil && to != nil {
+		return d.values(from, to)
+	}
+	return d.differs(from, to)
+}
+
+// differs adds a change.
+func (d *differ) differs(from, to []byte) error {
+	switch n := len(d.changes); {
+	case n > MaxChanges:
+		return nil
+	case n == MaxChanges:
+		d.changes = append(d.changes, Change{Path: more})
+		return nil
+	}
+	before, err := show(from)
+	if err != nil {
+		return err
+	}
+	after, err := show(to)
+	if err != nil {
+		return err
+	}
+	d.changes = append(d.changes, Change{Path: strings.ToValidUTF8(string(d.path), "?"), Before: before, After: after})
+	return nil
+}
+
+// show returns the beginning of a value as JSON.
+func show(packed []byte) (string, error) {
+	if packed == nil {
+		return "", nil
+	}
+	v, err := abi.DecodeValue(packed)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return "", err
+	}
+	return Clip(strings.TrimSpace(b.String()), MaxValue), nil
+}
+
+// Clip returns at most about n bytes of a text, and says by "..." that there
+// are more. The rest of the text is not kept in memory.
+func Clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "..."
+}

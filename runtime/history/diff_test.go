@@ -1,0 +1,245 @@
+package history
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+func packed(t testing.TB, v any) []byte {
+	t.Helper()
+	b, err := abi.AppendValue(nil, v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestDiff_NamesWhatDiffers(t *testing.T) {
+	before := map[string]any{
+		"kind": "App",
+		"metadata": map[string]any{
+			"name": "web", "resourceVersion": "1", "managedFields": []any{"x"},
+			"labels": map[string]any{"app.kubernetes.io/name": "web", "tier": "front"},
+		},
+		"spec": map[string]any{"replicas": int64(1), "containers": []any{map[string]any{"image": "a:1"}}, "off": true},
+	}
+	after := map[string]any{
+		"kind": "App",
+		"metadata": map[string]any{
+			"name": "web", "resourceVersion": "2",
+			"labels": map[string]any{"app.kubernetes.io/name": "shop", "tier": "front"},
+		},
+		"spec":   map[string]any{"replicas": int64(3), "containers": []any{map[string]any{"image": "a:2"}, map[string]any{"image": "b"}}},
+		"status": map[string]any{"text": strings.Repeat("é", MaxValue)},
+	}
+	got, err := Diff(packed(t, before), packed(t, after))
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := Clip(`{"text":"`+strings.Repeat("é", MaxValue), MaxValue)
+	want := []Change{
+		{"metadata.labels[app.kubernetes.io/name]", `"web"`, `"shop"`},
+		{"spec.containers[0].image", `"a:1"`, `"a:2"`},
+		{"spec.containers[1]", "", `{"image":"b"}`},
+		{"spec.off", "true", ""},
+		{"spec.replicas", "1", "3"},
+		{"status", "", long},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got, err := Diff(nil, packed(t, map[string]any{"a": "b"})); err != nil || len(got) != 1 || got[0] != (Change{"a", "", `"b"`}) {
+		t.Errorf("from nothing: %v, %v", got, err)
+	}
+}
+
+func TestDiff_IsBounded(t *testing.T) {
+	many := map[string]any{}
+	for i := range 1000 {
+		many[fmt.Sprint(i)] = int64(i)
+	}
+	got, err := Diff(nil, packed(t, many))
+	if err != nil || len(got) != MaxChanges+1 || got[MaxChanges].Path != more {
+		t.Errorf("%d changes, %v", len(got), err)
+	}
+}
+
+// model is what Diff is to say, from decoded values.
+func model(path string, before, after any, out map[string][2]string) {
+	b, bIs := before.(map[string]any)
+	a, aIs := after.(map[string]any)
+	if bIs && aIs {
+		for _, key := range slices.Sorted(maps.Keys(a)) {
+			modelAt(path+"."+key, b[key], a[key], out)
+		}
+		for key := range b {
+			if _, there := a[key]; !there {
+				modelAt(path+"."+key, b[key], nil, out)
+			}
+		}
+		return
+	}
+	bs, bIs := before.([]any)
+	as, aIs := after.([]any)
+	if !bIs || !aIs {
+		modelAt(path, before, after, out)
+		return
+	}
+	for i := range max(len(bs), len(as)) {
+		var x, y any
+		if i < len(bs) {
+			x = bs[i]
+		}
+		if i < len(as) {
+			y = as[i]
+		}
+		modelAt(fmt.Sprintf("%s[%d]", path, i), x, y, out)
+	}
+}
+
+func modelAt(path string, before, after any, out map[string][2]string) {
+	if reflect.DeepEqual(before, after) {
+		return
+	}
+	_, bothMaps := before.(map[string]any)
+	_, toMap := after.(map[string]any)
+	_, bothLists := before.([]any)
+	_, toList := after.([]any)
+	if bothMaps && toMap || bothLists && toList {
+		model(path, before, after, out)
+		return
+	}
+	out[strings.TrimPrefix(path, ".")] = [2]string{jsonOf(before), jsonOf(after)}
+}
+
+// jsonOf is "" for nil: the model's values have no null.
+func jsonOf(v any) string {
+	if v == nil {
+		return ""
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}
+
+func randomValue(rnd *rand.Rand, depth int) any {
+	switch kind := rnd.IntN(6); {
+	case kind == 0 && depth > 0:
+		list := make([]any, rnd.IntN(4))
+		for i := range list {
+			list[i] = randomValue(rnd, depth-1)
+		}
+		return list
+	case kind <= 2 && depth > 0:
+		return randomMap(rnd, depth-1)
+	case kind == 3:
+		return rnd.IntN(2) == 0
+	case kind == 4:
+		return rnd.Int64N(300) - 100
+	}
+	return strings.Repeat("s", rnd.IntN(40))
+}
+
+func randomMap(rnd *rand.Rand, depth int) map[string]any {
+	m := map[string]any{}
+	for range rnd.IntN(5) {
+		m[string(rune('a'+rnd.IntN(5)))] = randomValue(rnd, depth)
+	}
+	return m
+}
+
+func TestDiff_AgreesWithADumbModel(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	compared := 0
+	for range 5000 {
+		before, after := randomMap(rnd, 3), randomMap(rnd, 3)
+		want := map[string][2]string{}
+		model("", before, after, want)
+		if len(want) > MaxChanges {
+			continue
+		}
+		changes, err := Diff(packed(t, before), packed(t, after))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string][2]string{}
+		for _, c := range changes {
+			got[c.Path] = [2]string{c.Before, c.After}
+		}
+		for path, w := range want {
+			want[path] = [2]string{Clip(w[0], MaxValue), Clip(w[1], MaxValue)}
+		}
+		if diff := cmp.Diff(want, got); diff != "" || len(got) != len(changes) {
+			t.Fatalf("%v to %v (-want +got):\n%s", before, after, diff)
+		}
+		compared++
+	}
+	if compared < 4000 {
+		t.Errorf("compared only %d", compared)
+	}
+}
+
+// What is no packed object is an error or a difference, and never a panic; two
+// that are valid and equal never differ.
+func FuzzDiff(f *testing.F) {
+	f.Add(packed(f, map[string]any{"a": int64(1), "b": []any{"x", nil, 1.5}}), packed(f, map[string]any{"a": "long", "c": map[string]any{}}))
+	f.Add([]byte{0xdf, 0xff, 0xff, 0xff, 0xff}, []byte{0x81, 0xa1, 'a'})
+	f.Fuzz(func(t *testing.T, before, after []byte) {
+		changes, err := Diff(before, after)
+		if len(changes) > MaxChanges+1 {
+			t.Errorf("%d changes", len(changes))
+		}
+		if err != nil {
+			return
+		}
+		_, errB := abi.DecodeObject(before)
+		_, errA := abi.DecodeObject(after)
+		if errB == nil && errA == nil && len(changes) == 0 && !reflect.DeepEqual(shown(t, before), shown(t, after)) {
+			t.Errorf("%x and %x are said to be alike", before, after)
+		}
+	})
+}
+
+// shown is the object without what Diff passes over.
+func shown(t *testing.T, b []byte) map[string]any {
+	m, err := abi.DecodeObject(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if meta, ok := m["metadata"].(map[string]any); ok {
+		delete(meta, "resourceVersion")
+		delete(meta, "managedFields")
+	}
+	return m
+}
+
+func BenchmarkDiff(b *testing.B) {
+	object := map[string]any{"metadata": map[string]any{"name": "a", "labels": map[string]any{"a": "b", "c": "d"}}}
+	var containers []any
+	for i := range 20 {
+		containers = append(containers, map[string]any{"name": fmt.Sprint(i), "image": strings.Repeat("i", 100), "ports": []any{int64(80), int64(443)}})
+	}
+	object["spec"] = map[string]any{"containers": containers, "replicas": int64(1)}
+	before := packed(b, object)
+	object["spec"].(map[string]any)["replicas"] = int64(2)
+	after := packed(b, object)
+	b.SetBytes(int64(len(before)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if c, err := Diff(before, after); err != nil || len(c) != 1 {
+			b.Fatal(c, err)
+		}
+	}
+}

@@ -1,0 +1,229 @@
+package history
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// do plays one run of an object.
+func do(t testing.TB, r *Recorder, id string, key abi.Key, object map[string]any, ops ...func()) Run {
+	t.Helper()
+	var bytes []byte
+	if object != nil {
+		bytes = packed(t, object)
+	}
+	r.Begin(&Running{ID: id, Key: key, Since: start, Object: bytes})
+	for _, op := range ops {
+		op()
+	}
+	return r.End(key, Run{ID: id, Started: start, Took: time.Millisecond})
+}
+
+func TestRecorder_SaysWhatChangedSinceTheRunBefore(t *testing.T) {
+	r, key := New(DefaultBytes), abi.Key{Namespace: "shop", Name: "a"}
+	object := func(version string, replicas int64) map[string]any {
+		return map[string]any{"metadata": map[string]any{"resourceVersion": version}, "spec": replicas}
+	}
+	do(t, r, "1", key, object("1", 1))
+	do(t, r, "2", key, object("2", 1))
+	do(t, r, "3", key, object("3", 2))
+	do(t, r, "4", key, nil)
+	type told struct {
+		ID      string
+		First   bool
+		Changes []Change
+	}
+	var got []told
+	for _, run := range r.Runs(key) {
+		got = append(got, told{run.ID, run.First, run.Changes})
+	}
+	want := []told{{"4", false, nil}, {"3", false, []Change{{"spec", "1", "2"}}}, {"2", false, nil}, {"1", true, nil}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A write is compared with what was known before it, from whatever run.
+func TestRecorder_SaysWhatAWriteChanged(t *testing.T) {
+	r, key, child := New(DefaultBytes), abi.Key{Name: "a"}, abi.Key{Name: "child"}
+	state := func(v any) []byte { return packed(t, map[string]any{"kind": "ConfigMap", "data": v}) }
+	op := func(effect Effect) Op {
+		return Op{Name: "api_apply", Resource: "configmaps", Key: child, Effect: effect}
+	}
+	did := func(id string, o Op, about States) func() { return func() { r.Did(id, o, about) } }
+	do(t, r, "1", key, nil, did("1", op(Created), States{Sent: state("x"), After: state("x")}))
+	do(t, r, "2", key, nil, did("2", op(Written), States{Sent: state("x"), After: state("x")}))
+	dry := op(Written)
+	dry.DryRun = true
+	do(t, r, "3", key, nil, did("3", dry, States{After: state("never")}), did("3", op(Written), States{After: state("y")}))
+	do(t, r, "4", key, nil, did("4", op(Deleted), States{}), did("4", op(Written), States{Sent: state("z"), After: state("z")}))
+	do(t, r, "5", key, nil, did("5", op(Denied), States{}), did("5", op(Written), States{Before: state("other"), After: state("z")}))
+	r.Did("nobody", op(Written), States{After: state("w")})
+	do(t, r, "6", key, nil, did("6", op(Written), States{After: state("z")}))
+	var got []string
+	for _, run := range r.Runs(key) {
+		for _, o := range run.Ops {
+			got = append(got, fmt.Sprint(run.ID, " ", o.Effect, o.Changes))
+		}
+	}
+	want := []string{
+		"6 unchanged[]", "5 denied[]", `5 changed[{data "other" "z"}]`, "4 deleted[]", `4 written[{data  "z"}]`,
+		`3 changed[{data "x" "never"}]`, `3 changed[{data "x" "y"}]`, "2 unchanged[]", `1 created[{data  "x"}]`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// The memory is bounded whatever happens, and what ran last is kept.
+func TestRecorder_IsBounded(t *testing.T) {
+	const limit = 64 << 10
+	r := New(limit)
+	for i := range 2000 {
+		key, id := abi.Key{Name: fmt.Sprint("object-", i)}, fmt.Sprint(i)
+		do(t, r, id, key, map[string]any{"spec": fmt.Sprint(i)}, func() {
+			for j := range 2 * MaxOps {
+				child := abi.Key{Name: fmt.Sprint("child-", j)}
+				r.Did(id, Op{Resource: "secrets", Key: child, Effect: Written}, States{After: packed(t, map[string]any{"v": id})})
+			}
+		})
+		r.Hide(key, start, "generation")
+		if n := r.Bytes(); n > limit {
+			t.Fatalf("%d bytes after %d objects, want at most %d", n, i, limit)
+		}
+	}
+	last := r.Runs(abi.Key{Name: "object-1999"})
+	if len(last) != 1 || len(last[0].Ops) != MaxOps || last[0].Dropped != MaxOps {
+		t.Errorf("%+v", last)
+	}
+	if runs := r.Runs(abi.Key{Name: "object-0"}); len(runs) != 0 {
+		t.Errorf("the oldest is kept: %+v", runs)
+	}
+	if len(r.hidden) > maxHidden {
+		t.Errorf("%d hidden", len(r.hidden))
+	}
+	for i := range 3 * MaxRuns {
+		do(t, r, fmt.Sprint("again-", i), abi.Key{Name: "one"}, nil)
+	}
+	if runs := r.Runs(abi.Key{Name: "one"}); len(runs) != MaxRuns || runs[0].ID != "again-23" || runs[MaxRuns-1].ID != "again-16" {
+		t.Errorf("%+v", runs)
+	}
+	size := 0
+	for e := r.order.Front(); e != nil; e = e.Next() {
+		o := e.Value.(*object)
+		want := objectSize + len(o.key.Name)
+		for i := range o.runs {
+			want += o.runs[i].cost()
+		}
+		if o.size != want {
+			t.Errorf("%s: %d bytes are counted, want %d", o.key, o.size, want)
+		}
+		size += o.size
+	}
+	if size != r.size {
+		t.Errorf("%d bytes in all, want %d", r.size, size)
+	}
+}
+
+func TestRecorder_WithoutMemoryKnowsWhatRunsAndFailed(t *testing.T) {
+	r, key := New(0), abi.Key{Name: "a"}
+	r.Begin(&Running{ID: "1", Key: key, Since: start})
+	if running := r.Running(); len(running) != 1 || running[0].Key != key {
+		t.Errorf("%+v", running)
+	}
+	r.End(key, Run{ID: "1", Failed: true, Kind: "trap"})
+	if k, run, ok := r.LastFailure(); !ok || k != key || run.Kind != "trap" || len(r.Runs(key)) != 0 || len(r.Running()) != 0 || r.Bytes() != 0 {
+		t.Errorf("%v %+v %v, %d bytes", k, run, ok, r.Bytes())
+	}
+}
+
+func TestRecorder_HiddenEventsAreSinceTheLastRun(t *testing.T) {
+	r, key := New(DefaultBytes), abi.Key{Name: "a"}
+	r.Hide(key, start, "labels")
+	r.Hide(key, start.Add(time.Second), "generation")
+	if got := r.Hidden(key); got != (Hidden{2, start.Add(time.Second), "generation"}) {
+		t.Errorf("%+v", got)
+	}
+	do(t, r, "1", key, nil)
+	if got := r.Hidden(key); got != (Hidden{}) {
+		t.Errorf("after a run: %+v", got)
+	}
+}
+
+// What ran lately counts, the longer ago the less.
+func TestRecorder_BusiestFades(t *testing.T) {
+	r := New(DefaultBytes)
+	run := func(name string, at, took time.Duration, failed bool) {
+		r.End(abi.Key{Name: name}, Run{Started: start.Add(at), Took: took, Fuel: 60, Failed: failed})
+	}
+	for i := range 60 {
+		run("much", time.Duration(i)*time.Second, 500*time.Millisecond, i%2 == 0)
+	}
+	run("little", 59*time.Second, time.Millisecond, false)
+	total, busiest := r.Busiest(start.Add(time.Minute), 1)
+	if len(busiest) != 1 || busiest[0].Key.Name != "much" {
+		t.Fatalf("%+v", busiest)
+	}
+	// 60 runs a minute for as long as the average reaches: 1-1/e of one a second.
+	if l := busiest[0].Load; l.Runs < 0.6 || l.Runs > 0.66 || l.Busy < 0.3 || l.Busy > 0.33 || l.Errors < 0.3 || l.Errors > 0.33 || l.Fuel < 36 || l.Fuel > 40 {
+		t.Errorf("%+v", l)
+	}
+	if total.Runs <= busiest[0].Load.Runs {
+		t.Errorf("all of it is %+v", total)
+	}
+	if later, _ := r.Busiest(start.Add(time.Hour), 1); later.Runs > 1e-9 {
+		t.Errorf("after an hour: %+v", later)
+	}
+}
+
+func TestHammer_Recorder(t *testing.T) {
+	r := New(32 << 10)
+	var wg sync.WaitGroup
+	for g := range 8 {
+		wg.Go(func() {
+			for i := range 200 {
+				key, id := abi.Key{Name: fmt.Sprint(g, "-", i%7)}, fmt.Sprint(g, "/", i)
+				do(t, r, id, key, map[string]any{"i": int64(i)}, func() {
+					r.Did(id, Op{Resource: "x", Key: abi.Key{Name: "shared"}, Effect: Written}, States{After: packed(t, map[string]any{"i": int64(i)})})
+				})
+				r.Hide(key, start, "labels")
+				r.Runs(key)
+				r.Running()
+				r.Busiest(start, 3)
+				r.LastFailure()
+			}
+		})
+	}
+	wg.Wait()
+	if n := len(r.Running()); n != 0 {
+		t.Errorf("%d still run", n)
+	}
+	if got, _ := r.Busiest(start, 0); got.Runs == 0 {
+		t.Error("nothing was counted")
+	}
+}
+
+// BenchmarkRecorder is what the history costs a run that does nothing.
+func BenchmarkRecorder(b *testing.B) {
+	r, object := New(DefaultBytes), packed(b, map[string]any{"spec": make([]any, 1000)})
+	keys := make([]abi.Key, 1000)
+	for i := range keys {
+		keys[i] = abi.Key{Namespace: "default", Name: fmt.Sprint("object-", i)}
+	}
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		key := keys[i%len(keys)]
+		r.Begin(&Running{ID: "0123456789ab", Key: key, Since: start, Object: object})
+		r.End(key, Run{ID: "0123456789ab", Started: start, Took: time.Millisecond})
+		i++
+	}
+}

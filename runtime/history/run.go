@@ -1,0 +1,135 @@
+package history
+
+import (
+	"time"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/runtime/queue"
+)
+
+// Run is one run of one object, as it is told once it is over.
+type Run struct {
+	// ID is the reconcile id; empty where no guest was called.
+	ID string
+	// Reasons are why it ran, Queued for how long it was due before it began at
+	// Started, Took how long it was under way.
+	Reasons queue.Reasons
+	Queued  time.Duration
+	Started time.Time
+	Took    time.Duration
+	// Generation is that of the module; 0 where no guest was called.
+	Generation uint64
+	// Attempt is 1 for a first run, and one more after each failed one.
+	Attempt  int
+	Finalize bool
+	// Action says what happens next, DecidedBy who chose it.
+	Action    abi.Action
+	DecidedBy string
+	// Hold is how long the object is held because it is in a hot loop.
+	Hold time.Duration
+	// Failed says that the run failed; Kind is then a kind of failure. Error is
+	// why, or why no guest was called.
+	Failed bool
+	Kind   string
+	Error  string
+	// Fuel is what the guest has used, in the unit of docs/metering.md.
+	Fuel int64
+	// Stale says that the cache did not have the writes of the run before.
+	Stale bool
+
+	// GuestStarted and GuestTook are the call of the guest; zero unless they were
+	// told by Recorder.Called.
+	GuestStarted time.Time
+	GuestTook    time.Duration
+
+	// First says that no state of the object from a run before was known; else
+	// Changes are what has changed since. The Recorder sets both, and what follows.
+	First   bool
+	Changes []Change
+	// Ops are the first MaxOps operations that the run asked for, Dropped counts
+	// the others.
+	Ops     []Op
+	Dropped int
+}
+
+// MaxOps is how many operations of a run are kept.
+const MaxOps = 32
+
+// Op is one operation that a run asked for, once it was answered.
+type Op struct {
+	// Name is an abi.Op, Resource "deployments.apps".
+	Name        string
+	Resource    string
+	Subresource string
+	Key         abi.Key // without a name for lists
+	DryRun      bool
+	// Started and Took are zero where nothing was sent.
+	Started time.Time
+	Took    time.Duration
+	// Effect is what came of it, Error why not.
+	Effect Effect
+	Error  string
+	// Changes are what a write has changed.
+	Changes []Change
+}
+
+// Effect is what came of an operation.
+type Effect string
+
+// The effects.
+const (
+	Read      Effect = "read"
+	Created   Effect = "created"
+	Changed   Effect = "changed"
+	Unchanged Effect = "unchanged"
+	Written   Effect = "written" // what was there before is not known
+	Deleted   Effect = "deleted"
+	Denied    Effect = "denied" // by the policy
+	Failed    Effect = "failed"
+)
+
+// Running is a run that is not over.
+type Running struct {
+	ID         string
+	Key        abi.Key
+	Generation uint64
+	Since      time.Time
+	Reason     abi.Reason
+	// Object is the packed object as the run sees it; nil where it is gone. Its
+	// values are shown.
+	Object  []byte
+	Ops     []Op
+	Dropped int
+
+	guestStarted time.Time
+	guestTook    time.Duration
+}
+
+// Hidden is what the predicates of the watch have kept from an object.
+type Hidden struct {
+	// Count is how many events were hidden since the object last ran, Last when the
+	// last of them was.
+	Count uint64
+	Last  time.Time
+	// Unchanged names the predicates that saw no change in it: "generation".
+	Unchanged string
+}
+
+// cost is about what a run takes of the memory, its strings and slices
+// included.
+func (r *Run) cost() int {
+	n := runSize + len(r.ID) + len(r.Error) + reasonSize*len(r.Reasons.More) + changesCost(r.Changes)
+	for i := range r.Ops {
+		o := &r.Ops[i]
+		n += opSize + len(o.Resource) + len(o.Key.Namespace) + len(o.Key.Name) + len(o.Error) + changesCost(o.Changes)
+	}
+	return n
+}
+
+func changesCost(changes []Change) int {
+	n := 0
+	for i := range changes {
+		n += changeSize + len(changes[i].Path) + len(changes[i].Before) + len(changes[i].After)
+	}
+	return n
+}
