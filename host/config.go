@@ -83,6 +83,11 @@ type Config struct {
 	// sliceTime.
 	slice int64
 
+	// OnCall, if not nil, is told of each call into a guest when it has ended: the
+	// export, how long it took and its error. It is called by many goroutines at
+	// once, with the guest still held, and must be quick.
+	OnCall func(export string, took time.Duration, err error)
+
 	// Now, Mono and Random are the clocks and the randomness that a guest sees,
 	// through the host functions as through WASI. All must be safe for
 	// concurrent use. Nil means time.Now, nanoseconds since the module was

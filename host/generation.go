@@ -63,6 +63,7 @@ type shared struct {
 	draining    atomic.Bool
 	unknownKeys atomic.Uint64
 	fuel        atomic.Uint64 // that was spent
+	memory      atomic.Int64  // linear memory of all instances, in bytes
 	rate        fuelRate
 	hits        limitHits
 	logs        logGate

@@ -99,6 +99,7 @@ func (in *instance) guarded(ctx context.Context, e entry, f func() error) error 
 	err = in.verdict(ctx, e, err)
 	in.output.flush()
 	in.run = run{}
+	in.gen.ended(e.name, now, err)
 	return err
 }
 

@@ -31,8 +31,14 @@ func (l *linearMemory) reserve(size int64) error {
 		l.gen.shared.hits.add(abi.LimitMemoryBudget)
 		return err
 	}
-	l.charged = size
+	l.count(size)
 	return nil
+}
+
+// count notes what the budget counts for this memory now.
+func (l *linearMemory) count(charged int64) {
+	l.gen.shared.memory.Add(charged - l.charged)
+	l.charged = charged
 }
 
 // Allocate implements experimental.MemoryAllocator.
@@ -70,14 +76,14 @@ func (l *linearMemory) charge(size uint64) uint64 {
 		wanted = min(2*size, l.limit)
 	}
 	if l.budget.tryTake(int64(wanted) - l.charged) { //nolint:gosec // at most 4 GiB
-		l.charged = int64(wanted) //nolint:gosec // at most 4 GiB
+		l.count(int64(wanted)) //nolint:gosec // at most 4 GiB
 		return wanted
 	}
 	if l.refused = l.budget.take(int64(size) - l.charged); l.refused != nil { //nolint:gosec // at most 4 GiB
 		l.gen.shared.hits.add(abi.LimitMemoryBudget)
 		return 0
 	}
-	l.charged = int64(size) //nolint:gosec // at most 4 GiB
+	l.count(int64(size)) //nolint:gosec // at most 4 GiB
 	return size
 }
 
@@ -85,7 +91,7 @@ func (l *linearMemory) charge(size uint64) uint64 {
 func (l *linearMemory) Free() {
 	l.buf = nil
 	l.budget.give(l.charged)
-	l.charged = 0
+	l.count(0)
 }
 
 // inside reports whether a block lies in memory.

@@ -53,6 +53,39 @@ func (c *Controller) Stats() Stats {
 	return st
 }
 
+// Unsynced says which watches keep reconciles from starting, and why: those
+// that are not optional and have not synced, and those for which the guest's
+// map has not been asked about all objects (rule 10). It is empty once the
+// controller is ready, and stays so. It never blocks.
+func (c *Controller) Unsynced() []string {
+	var list []string
+	for _, h := range *c.cache.handles.Load() {
+		if !h.watch.Optional {
+			list = append(list, h.unsynced()...)
+		}
+	}
+	return list
+}
+
+func (h *Handle) unsynced() (list []string) {
+	for _, s := range h.subs {
+		select {
+		case <-s.Synced():
+		default:
+			list = append(list, fmt.Sprintf("watch[%s]: %s", s.Source(), s.State()))
+		}
+	}
+	if len(list) > 0 || h.hook == nil {
+		return list
+	}
+	select {
+	case <-h.hook.Mapped():
+		return nil
+	default:
+		return []string{fmt.Sprintf("watch[%s]: the module's map has not been asked about all objects", h.subs[0].Source())}
+	}
+}
+
 // Object is what a controller knows of one object besides its content.
 type Object struct {
 	// View says whether the object runs, and what its pending request waits for.

@@ -178,7 +178,7 @@ func TestRunner_LookupAndRunning(t *testing.T) {
 			}
 		}
 		time.Sleep(9 * time.Second)
-		if s := f.Stats(); s.OldestReady != 9*time.Second || s.OldestRunning != time.Minute+9*time.Second {
+		if s := f.Stats(); s.OldestReady != 9*time.Second || s.OldestRunning != time.Minute+9*time.Second || s.Unfinished != time.Minute+18*time.Second {
 			t.Errorf("stats %+v", s)
 		}
 	})

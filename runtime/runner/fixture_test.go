@@ -99,7 +99,7 @@ func (f *fixture) wantStats(want runner.Stats) {
 	f.t.Helper()
 	synctest.Wait()
 	got := f.Stats()
-	got.OldestReady, got.OldestRunning = 0, 0
+	got.OldestReady, got.OldestRunning, got.Unfinished = 0, 0, 0
 	if got != want {
 		f.t.Fatalf("stats %+v, want %+v", got, want)
 	}

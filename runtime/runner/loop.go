@@ -32,6 +32,8 @@ type loop[K comparable, M any] struct {
 	interrupt context.CancelCauseFunc
 	err       error // of Run
 
+	runningSince int64 // when the jobs that run were started, in microseconds after figures.base, added up
+
 	member *member // of Config.Pool; nil without
 	asking bool    // the pool has refused slots since the last retract, and may still grant them
 
@@ -71,6 +73,7 @@ func (l *loop[K, M]) start(ctx, jobCtx context.Context) {
 		item, _ := l.sched.Pop(now)
 		l.r.started.Add(1)
 		l.r.cfg.OnStart(now.Sub(item.ReadyAt), item.Priority)
+		l.runningSince += now.Sub(l.r.base).Microseconds()
 		l.workers.start(jobCtx, item, now)
 	}
 	l.retract()
@@ -140,6 +143,7 @@ func (l *loop[K, M]) accept(batch []scheduler.Request[K, M], ok bool) {
 func (l *loop[K, M]) finish(s *slot[K, M]) {
 	key, out, ended := s.item.Key, s.outcome, s.ended
 	l.r.cfg.OnEnd(ended.Sub(s.started))
+	l.runningSince -= s.started.Sub(l.r.base).Microseconds()
 	l.workers.finish(s)
 	if out.Hold > 0 {
 		l.sched.Hold(time.Now(), key, ended.Add(out.Hold))

@@ -26,6 +26,8 @@ type Stats struct {
 	// OldestReady is how long the request has been due that is next in its class, and OldestRunning how long the job has been running that
 	// has been running longest; zero if there is none.
 	OldestReady, OldestRunning time.Duration
+	// Unfinished is how long the jobs that run have been running, added up.
+	Unfinished time.Duration
 }
 
 // figures is Stats as the loop keeps it for others.
@@ -36,6 +38,7 @@ type figures struct {
 	ready, readyLow, waiting, running atomic.Int64
 	started, received, requeued       atomic.Uint64
 	oldestReady, oldestRunning        atomic.Int64 // since when, in nanoseconds after base; none if there is none
+	runningSince                      atomic.Int64 // the starts of the jobs that run, in microseconds after base, added up
 }
 
 // none is the age of what is not there.
@@ -43,18 +46,25 @@ const none = -1 << 63
 
 // Stats returns the present figures. It may be called at any time by any goroutine and takes no lock.
 func (f *figures) Stats() Stats {
-	now := time.Since(f.base)
+	now, running := time.Since(f.base), f.running.Load()
+	oldest := age(now, f.oldestRunning.Load())
 	return Stats{
 		Ready:         int(f.ready.Load()),
 		ReadyLow:      int(f.readyLow.Load()),
 		Waiting:       int(f.waiting.Load()),
-		Running:       int(f.running.Load()),
+		Running:       int(running),
 		Started:       f.started.Load(),
 		Received:      f.received.Load(),
 		Requeued:      f.requeued.Load(),
 		OldestReady:   age(now, f.oldestReady.Load()),
-		OldestRunning: age(now, f.oldestRunning.Load()),
+		OldestRunning: oldest,
+		Unfinished:    f.unfinished(now, time.Duration(running), oldest),
 	}
+}
+
+// unfinished returns the ages of the jobs that run, added up. The figures may be of different turns, so the sum is kept to what it can be.
+func (f *figures) unfinished(now, running, oldest time.Duration) time.Duration {
+	return min(max(0, running*now-time.Duration(f.runningSince.Load())*time.Microsecond), running*oldest)
 }
 
 func age(now time.Duration, since int64) time.Duration {
@@ -73,6 +83,7 @@ func (l *loop[K, M]) publish() {
 	f.running.Store(int64(l.sched.Running()))
 	f.oldestReady.Store(f.since(l.sched.OldestReady()))
 	f.oldestRunning.Store(f.since(l.sched.OldestRunning()))
+	f.runningSince.Store(l.runningSince)
 }
 
 func (f *figures) since(t time.Time, ok bool) int64 {

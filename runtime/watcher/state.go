@@ -67,6 +67,8 @@ type State struct {
 	// Objects is how many objects the store has or, before the first list is
 	// complete, how many of it have arrived.
 	Objects int
+	// Bytes is the length of the store's objects, as they are packed.
+	Bytes int64
 	// Err is the last failure; nil in Ready, and in Syncing before a failure.
 	Err error
 	// Failures counts failed requests since the watch was last ready.

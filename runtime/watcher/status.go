@@ -17,7 +17,7 @@ type status struct {
 	log      *slog.Logger
 	onChange func(Source, State)
 
-	current  atomic.Pointer[State] // Objects and the times of progress are filled in by get
+	current  atomic.Pointer[State] // what the store has and the times of progress are filled in by get
 	progress atomic.Int64          // time of the last progress, Unix nanoseconds; 0: never
 	attempt  atomic.Int64          // time of the last request or failure, Unix nanoseconds; 0: never
 	arrived  atomic.Int64          // objects received of the list that is being read
@@ -46,7 +46,7 @@ func (s *status) begin() {
 // get returns the state; it never blocks on the watch.
 func (s *status) get() State {
 	st := *s.current.Load()
-	st.Objects = s.store.Len()
+	st.Objects, st.Bytes = s.store.Len(), s.store.Bytes()
 	if st.Phase == Syncing {
 		st.Objects = max(st.Objects, int(s.arrived.Load()))
 	}

@@ -1,0 +1,14 @@
+package host
+
+import "time"
+
+// Memory returns the linear memory of all instances of the module, idle ones
+// included, in bytes. It takes no lock.
+func (m *Module) Memory() int64 { return m.shared.memory.Load() }
+
+// ended tells Config.OnCall of a call into a guest.
+func (g *generation) ended(export string, began time.Time, err error) {
+	if g.cfg.OnCall != nil {
+		g.cfg.OnCall(export, time.Since(began), err)
+	}
+}

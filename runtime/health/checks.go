@@ -1,0 +1,50 @@
+package health
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Watch is how a watch does.
+type Watch struct {
+	Name string
+	// Stalled says that it neither hears nor asks the API server any more.
+	Stalled bool
+	// Progress is when it last heard something; zero for never.
+	Progress time.Time
+}
+
+// Watches is the check that no watch has come to a stand (rule 14): the process
+// lives where its watches do, and not where it merely answers. A watch that is
+// denied, or cannot reach the API server, has not come to a stand: a new start
+// of the process would help it in nothing. watches must not wait.
+func Watches(watches func() []Watch) Check {
+	return Check{Name: "watches", Do: func() error {
+		var stalled []string
+		for _, w := range watches() {
+			if !w.Stalled {
+				continue
+			}
+			since := "never heard anything"
+			if !w.Progress.IsZero() {
+				since = "last heard something at " + w.Progress.UTC().Format(time.RFC3339)
+			}
+			stalled = append(stalled, fmt.Sprintf("%s %s", w.Name, since))
+		}
+		return failed("stalled: the watch", stalled)
+	}}
+}
+
+// Synced is the check that a controller's watches have synced; unsynced returns
+// what it waits for, and must not wait.
+func Synced(controller string, unsynced func() []string) Check {
+	return Check{Name: "synced-" + controller, Do: func() error { return failed("not synced", unsynced()) }}
+}
+
+func failed(what string, list []string) error {
+	if len(list) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s: %s", what, strings.Join(list, "; "))
+}
