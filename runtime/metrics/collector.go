@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/wasmctl/wasmctl/abi"
 )
 
 // collector gathers what is described in all. It implements
@@ -167,9 +169,10 @@ func (g gathering) runs(c *Controller, st *Stats) {
 			g.set(reconcileTimeouts, count, n)
 		}
 	}
-	for i, limit := range limitNames {
-		g.set(limitHits, float64(c.limits[i].Load()), n, limit)
+	for _, limit := range abi.LimitNames { // zeros too: so an alert sees the first
+		g.set(limitHits, float64(st.Limits[limit]), n, string(limit))
 	}
+	g.set(limitHits, float64(st.Limits[abi.LimitMemoryBudget]), n, string(abi.LimitMemoryBudget))
 	g.set(synced, flag(st.Synced), n)
 	g.set(paused, flag(st.Paused), n)
 	g.set(failing, float64(st.Failing), n)
@@ -200,6 +203,9 @@ func (g gathering) guest(c *Controller, st *Stats) {
 	}
 	for i, result := range swapResults {
 		g.set(swaps, float64(c.swaps[i].Load()), n, result)
+	}
+	for reason, count := range st.Recycled {
+		g.set(guestRecycled, float64(count), n, reason)
 	}
 	for result, count := range st.Events {
 		g.set(events, float64(count), n, result)

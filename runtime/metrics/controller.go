@@ -47,21 +47,6 @@ const (
 
 var swapResults = [...]string{"swapped", "refused", "rolled_back", "taken_back"}
 
-// Limit is something that a call ran into.
-type Limit int
-
-// The limits.
-const (
-	LimitTime Limit = iota
-	LimitFuel
-	LimitMemory
-	LimitBudget
-	LimitStack
-	LimitHostCalls
-)
-
-var limitNames = [...]string{"time", "fuel", "memory", "budget", "stack", "host_calls"}
-
 // Run is one run, as far as it is counted.
 type Run struct {
 	// ID is the id of the run, for exemplars; it may be empty.
@@ -89,7 +74,6 @@ type Controller struct {
 	terminal atomic.Uint64
 	kinds    [len(knownKinds)]atomic.Uint64
 	reasons  [len(knownReasons)]atomic.Uint64
-	limits   [len(limitNames)]atomic.Uint64
 	swaps    [len(swapResults)]atomic.Uint64
 	time     *histogram
 	queued   *histogram
@@ -155,9 +139,6 @@ func (c *Controller) Called(hook string, took time.Duration, kind abi.FailureKin
 		c.failed[i][indexOf(knownKinds[:], kind)].Add(1)
 	}
 }
-
-// LimitHit counts a call that ran into a limit.
-func (c *Controller) LimitHit(l Limit) { c.limits[l].Add(1) }
 
 // Swap counts a change of the live module.
 func (c *Controller) Swap(s Swap) { c.swaps[s].Add(1) }

@@ -110,12 +110,12 @@ func TestController_CountsRunsAsControllerRuntimeDoes(t *testing.T) {
 
 func TestController_CountsCallsLimitsSwapsAndOperations(t *testing.T) {
 	r := metrics.New(metrics.Config{})
-	c := add(t, r, "web", metrics.Stats{})
+	c := add(t, r, "web", metrics.Stats{
+		Limits: map[abi.LimitName]uint64{abi.LimitTimeout: 1, abi.LimitMemoryBudget: 2}, Recycled: map[string]uint64{"trap": 3},
+	})
 	c.Called(abi.ExportReconcile, 3*time.Microsecond, "")
 	c.Called(abi.ExportMap, time.Minute, abi.FailureTimeout)
 	c.Called("of tomorrow", 0, "of tomorrow")
-	c.LimitHit(metrics.LimitTime)
-	c.LimitHit(metrics.LimitHostCalls)
 	c.Swap(metrics.TakenBack)
 	c.HostCall(abi.OpAPIGet, 404, time.Millisecond)
 	c.HostCall(abi.OpCacheGet, abi.StatusOK, 0)
@@ -128,8 +128,9 @@ func TestController_CountsCallsLimitsSwapsAndOperations(t *testing.T) {
 		`wasmctl_guest_call_duration_seconds_sum{controller="web",hook="map"}`:                        "60",
 		`wasmctl_guest_call_failures_total{controller="web",hook="map",kind="timeout"}`:               "1",
 		`wasmctl_guest_call_failures_total{controller="web",hook="other",kind="other"}`:               "1",
-		`wasmctl_limit_hits_total{controller="web",limit="time"}`:                                     "1",
-		`wasmctl_limit_hits_total{controller="web",limit="host_calls"}`:                               "1",
+		`wasmctl_limit_hits_total{controller="web",limit="timeout"}`:                                  "1",
+		`wasmctl_limit_hits_total{controller="web",limit="memory_budget"}`:                            "2",
+		`wasmctl_guest_instances_recycled_total{controller="web",reason="trap"}`:                      "3",
 		`wasmctl_module_swaps_total{controller="web",result="taken_back"}`:                            "1",
 		`wasmctl_host_calls_total{controller="web",op="api_get",status="404"}`:                        "1",
 		`wasmctl_host_calls_total{controller="web",op="cache_get",status="OK"}`:                       "1",

@@ -1,6 +1,10 @@
 package metrics
 
-import "time"
+import (
+	"time"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
 
 // Stats are the figures of a controller that it keeps itself, at one moment.
 type Stats struct {
@@ -32,8 +36,11 @@ type Stats struct {
 	Memory int64
 	// Fuel and UnknownKeys count since the start.
 	Fuel, UnknownKeys uint64
-	// Events counts events by what became of them.
-	Events map[string]uint64
+	// Limits counts how often each limit was reached, Recycled the instances that
+	// were replaced, by reason, Events the events, by what became of them.
+	Limits   map[abi.LimitName]uint64
+	Recycled map[string]uint64
+	Events   map[string]uint64
 }
 
 // Process are the figures of what the controllers share.
