@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -29,6 +30,10 @@ const (
 type runOptions struct {
 	processOptions
 	controllerOptions
+
+	modules  []string         // the arguments
+	filename string           // of a file of controllers, instead of arguments
+	file     *controllersFile // what it says; nil without one
 }
 
 // processOptions say what the controllers of a process share.
@@ -96,6 +101,8 @@ type controllerOptions struct {
 
 func (o *runOptions) bind(cmd *cobra.Command) {
 	cmd.Flags().SortFlags = false
+	cmd.Flags().StringVarP(&o.filename, "filename", "f", "", "YAML file of controllers, instead of modules as arguments; read again when it changes")
+	_ = cmd.MarkFlagFilename("filename", "yaml", "yml")
 	o.controllerOptions.bind(cmd)
 	o.processOptions.bind(cmd)
 }
@@ -129,6 +136,7 @@ func (o *controllerOptions) bind(cmd *cobra.Command) {
 	f.StringVar(&o.reconcileOnSwap, "reconcile-on-swap", reconcileAll, "which objects are reconciled after a swap, at low priority: all, none, or changed, those whose last result it puts in doubt")
 	o.canary.bind(f, defaultCanaryTime)
 	f.BoolVar(&o.allowMoreRights, "allow-more-rights", false, "let a module that is swapped in have capabilities that the first one does not have")
+	_ = cmd.MarkFlagFilename("config-file", "yaml", "yml")
 	_ = cmd.RegisterFlagCompletionFunc("cpu", cobra.FixedCompletions([]string{"fuel", "close", "off"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
@@ -145,7 +153,63 @@ func (o *processOptions) bind(cmd *cobra.Command) {
 	o.leader.bind(f)
 	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
 	f.CountVarP(&o.verbosity, "verbose", "v", "log more")
+	_ = cmd.MarkFlagFilename("kubeconfig")
+	_ = cmd.MarkFlagDirname("dev-data-dir")
 	_ = cmd.RegisterFlagCompletionFunc("log-format", cobra.FixedCompletions(logFormats, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// aboutOne are the flags that say what one controller is: several are told
+// apart by a file.
+var aboutOne = []string{
+	"name", "for", "owns", "selector", "field-selector", "predicate", "config", "config-file", "trigger-on-stdin",
+}
+
+// complete takes the arguments, reads the file of controllers, and validates.
+func (o *runOptions) complete(cmd *cobra.Command, args []string) error {
+	o.modules = args
+	switch {
+	case o.filename != "" && len(args) > 0:
+		return fmt.Errorf("--filename and MODULE exclude each other: put %q into the file", args[0])
+	case o.filename != "":
+		return o.completeFile(cmd)
+	case len(args) == 0:
+		return errors.New("MODULE is missing")
+	}
+	for _, name := range aboutOne {
+		if len(args) > 1 && cmd.Flags().Changed(name) {
+			return fmt.Errorf("--%s is about one controller, and there are %d: say it in a file, with wasmctl run -f", name, len(args))
+		}
+	}
+	if len(args) > 1 && o.leader.elect && o.leader.name == "" {
+		return errors.New("--leader-elect of several controllers needs --leader-elect-resource-name")
+	}
+	return o.validate()
+}
+
+// completeFile reads the file of controllers. Flags of the process win over
+// what it says of that; flags of controllers have no place beside it.
+func (o *runOptions) completeFile(cmd *cobra.Command) error {
+	flags, _, _ := newFlags()
+	var errs []error
+	flags.Controller.VisitAll(func(f *pflag.Flag) {
+		if cmd.Flags().Changed(f.Name) {
+			errs = append(errs, fmt.Errorf("--%s is about a controller: with --filename, say it in the file", f.Name))
+		}
+	})
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	var err error
+	if o.file, err = readControllers(o.filename); err != nil {
+		return err
+	}
+	if err := o.file.read.Process.Apply(cmd.Flags()); err != nil {
+		return err
+	}
+	if o.leader.name == "" {
+		o.leader.name = o.file.leaseName()
+	}
+	return o.processOptions.validate()
 }
 
 // validate checks what can be checked without module and cluster, and parses

@@ -101,7 +101,7 @@ func actionText(a abi.Action) string {
 // announce says what is watched and what the module may do.
 func (s *session) announce() {
 	info, limits := s.module.Info(), s.module.Limits()
-	s.log.Info("module loaded", "module", s.opts.module, "digest", shortDigest(info.Digest), "size", byteSize(info.Size),
+	s.log.Info("module loaded", "module", s.file.path(), "digest", shortDigest(info.Digest), "size", byteSize(info.Size),
 		"memory_limit", byteSize(limits.Memory), "timeout", limits.Timeout, "concurrency", s.module.Concurrency())
 	attrs := append([]any{"kind", s.kind.Name(), "version", s.kind.Version}, scopeAttrs(s.kind)...)
 	s.log.Info("reconciles", append(attrs, "controller", s.name)...)

@@ -175,6 +175,9 @@ func (s *session) sayWaiting(reason error) {
 	if errors.Is(reason, kubeapi.ErrUnknownKind) {
 		next = "install its CustomResourceDefinition; until then this tries again by itself"
 	}
+	if s.waits != nil {
+		s.waits(reason.Error())
+	}
 	s.log.Warn("waiting for the cluster", "reason", reason.Error(), "next", next, "controller", s.name)
 }
 

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -43,6 +42,10 @@ type process struct {
 	manager    *manager.Manager
 	sessions   []*session
 	onSwap     func(controller, result string) // told what came of each swap; nil: nobody. Set before run
+
+	controllers []*controllerOptions // those that run begins with beside sessions, which are loaded before
+	members     members
+	file        *controllersFile // nil without -f
 }
 
 // connect finds the cluster; it sends nothing to it yet.
@@ -98,6 +101,14 @@ func (s *session) elect() error {
 	return withCode(exitUsage, err)
 }
 
+// electSeveral is elect for several controllers: the Lease has a name of its
+// own.
+func (p *process) electSeveral() error {
+	var err error
+	p.elector, err = p.opts.leader.elector(p.restConfig, "", p.log)
+	return withCode(exitUsage, err)
+}
+
 // cacheDir returns where compiled modules are kept, or "".
 func (p *process) cacheDir() string {
 	switch p.opts.cacheDir {
@@ -114,8 +125,11 @@ func (p *process) cacheDir() string {
 	return p.opts.cacheDir
 }
 
-// run runs the sessions' controllers until ctx ends.
+// run runs the controllers until ctx ends: the sessions that are loaded, and
+// then those of the options.
 func (p *process) run(ctx context.Context, force <-chan struct{}) error {
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
 	p.manager = manager.New(manager.Config{Elector: p.elector, OnEnd: p.controllerEnded, Logger: p.log})
 	for _, s := range p.sessions {
 		if err := s.start(); err != nil {
@@ -123,21 +137,30 @@ func (p *process) run(ctx context.Context, force <-chan struct{}) error {
 		}
 	}
 	services, stop := context.WithCancel(context.WithoutCancel(ctx))
-	changing, settle := context.WithCancel(ctx) // nothing changes any more once a stop has begun
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	defer settle()
-	defer stop() // after the controllers: they record events until the end
+	defer stop() // after the controllers: they are asked until the end
 	for _, s := range p.sessions {
-		wg.Go(func() { _ = s.api.Run(services) }) // its error is only that it runs
-		wg.Go(func() { s.serve(changing) })
+		p.admitLoaded(ctx, s)
+	}
+	settled := p.members.expect(len(p.controllers), giveUp)
+	for _, o := range p.controllers {
+		p.admit(ctx, o, settled)
 	}
 	if p.opts.socket != "none" {
 		wg.Go(func() { p.serveAdmin(services) })
 	}
+	if p.file != nil {
+		wg.Go(func() { p.followFile(ctx) })
+	}
 	err := p.manager.Run(ctx, force)
-	if errors.Is(err, leader.ErrLost) {
+	giveUp(nil)
+	p.members.wg.Wait()
+	switch cause := context.Cause(ctx); {
+	case errors.Is(err, leader.ErrLost):
 		return withCode(exitLost, err)
+	case errors.Is(cause, errNoneStarts):
+		return cause
 	}
 	return err
 }
@@ -160,16 +183,6 @@ func (p *process) controllerEnded(name string, err error) {
 		return
 	}
 	p.log.Info("controller ended", "controller", name)
-}
-
-// session returns the session of a controller.
-func (p *process) session(name string) (*session, error) {
-	for _, s := range p.sessions {
-		if s.name == name {
-			return s, nil
-		}
-	}
-	return nil, fmt.Errorf("controller[%s]: %w", name, admin.ErrUnknown)
 }
 
 // close stops what was started, in reverse.

@@ -14,14 +14,18 @@ import (
 func newCmdRun(s streams, runF func(context.Context, *runOptions) error) *cobra.Command {
 	o := &runOptions{processOptions: processOptions{streams: s}}
 	cmd := &cobra.Command{
-		Use:   "run MODULE",
-		Short: "Run a module as a controller",
-		Long: `Runs a module as a controller until SIGINT or SIGTERM. Then no new reconcile starts, and running ones may finish; a second
+		Use:   "run MODULE... | -f FILE",
+		Short: "Run modules as controllers",
+		Long: `Runs each module as a controller until SIGINT or SIGTERM. Then no new reconcile starts, and running ones may finish; a second
 signal interrupts them. What the module's manifest says (the kind it is for, the kinds it owns, concurrency, limits) is
 overridden by flags.
 
 KIND is whatever kubectl takes: cm, configmaps, ConfigMap, deployments.apps, deployments.v1.apps, apps/v1/Deployment.
 A kind of a custom resource whose CRD is not there yet is waited for, if it is named with its group.
+
+Several modules share watches, cache, workers and one lease; one that cannot be started does not stop the others. What is to
+differ between them is said in a file (wasmctl run -f controllers.yaml), which can say whatever the flags can: see wasmctl config
+check, and wasmctl config schema. A file that changes is read again: only the controllers that it changes are touched.
 
 The module may do what its manifest asks for, and read the objects that it reconciles and write their status.
 
@@ -34,11 +38,12 @@ Exit codes:
   wasmctl run module.wasm --dev
 
   # Another kind, one namespace, selected objects
-  wasmctl run module.wasm --for deployments.apps --owns cm -n shop -l tier=web`,
-		Args: exactArgs("MODULE"),
+  wasmctl run module.wasm --for deployments.apps --owns cm -n shop -l tier=web
+
+  # Several, each as the file says
+  wasmctl run -f controllers.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.module = args[0]
-			if err := o.validate(); err != nil {
+			if err := o.complete(cmd, args); err != nil {
 				return usageError(cmd, err)
 			}
 			return runF(cmd.Context(), o)
@@ -58,7 +63,7 @@ func runRun(ctx context.Context, o *runOptions) error {
 	quietLibraries(log)
 	ctx, force, release := stopOnSignals(ctx, log)
 	defer release()
-	err = runSession(ctx, o, log, force)
+	err = runProcess(ctx, o, log, force)
 	switch {
 	case errors.Is(err, runner.ErrForced), errors.Is(err, runner.ErrDrainTimeout):
 		return withCode(exitForced, err)
@@ -68,29 +73,45 @@ func runRun(ctx context.Context, o *runOptions) error {
 	return err
 }
 
-func runSession(ctx context.Context, o *runOptions, log *slog.Logger, force <-chan struct{}) (err error) {
+func runProcess(ctx context.Context, o *runOptions, log *slog.Logger, force <-chan struct{}) (err error) {
 	p := &process{opts: &o.processOptions, log: log, started: time.Now()}
 	defer func() { err = errors.Join(err, p.close()) }()
-	wasm, err := readModule(o.module)
-	if err != nil {
-		return err
+	var wasm []byte
+	if len(o.modules) == 1 {
+		if wasm, err = readModule(o.modules[0]); err != nil {
+			return err
+		}
 	}
 	if err := p.connect(ctx); err != nil {
 		return err
 	}
 	ctx, release := p.watchDev(ctx)
 	defer release()
-	err = p.runModule(ctx, &o.controllerOptions, wasm, force)
+	p.controllers, p.file = o.controllers(), o.file
+	if wasm != nil {
+		err = p.loadOne(ctx, wasm)
+	} else {
+		err = p.electSeveral()
+	}
+	if err == nil {
+		err = p.run(ctx, force)
+	}
 	if cause := context.Cause(ctx); errors.Is(cause, errDevEnded) {
 		return withCode(exitCluster, cause) // whatever failed, failed by that
 	}
 	return err
 }
 
-// runModule loads a module and reconciles until ctx ends.
-func (p *process) runModule(ctx context.Context, o *controllerOptions, wasm []byte, force <-chan struct{}) error {
-	s := &session{process: p, opts: o, log: p.log}
-	p.sessions = append(p.sessions, s)
+// loadOne loads the only module of a process, whose name is the Lease's too:
+// whatever is wrong with it ends the process.
+func (p *process) loadOne(ctx context.Context, wasm []byte) error {
+	s := &session{process: p, opts: p.controllers[0], log: p.log}
+	p.sessions, p.controllers = append(p.sessions, s), nil
+	return s.prepare(ctx, wasm)
+}
+
+// prepare loads the module and checks whether it can be run.
+func (s *session) prepare(ctx context.Context, wasm []byte) error {
 	if err := s.load(ctx, wasm); err != nil {
 		return err
 	}
@@ -102,12 +123,6 @@ func (p *process) runModule(ctx context.Context, o *controllerOptions, wasm []by
 	}
 	s.announce()
 	s.warnAccess(ctx)
-	stop := context.AfterFunc(ctx, s.module.Drain) // tells guests, through cancelled()
-	defer stop()
-	if err := p.run(ctx, force); err != nil {
-		return err
-	}
-	s.sayStopped()
 	return nil
 }
 

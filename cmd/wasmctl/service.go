@@ -20,8 +20,8 @@ func (p *process) Status() admin.Status {
 		leads := isOpen(p.elector.Gate().Open()) && p.elector.Gate().Err() == nil
 		st.Leader = &leads
 	}
-	for _, s := range p.sessions {
-		st.Controllers = append(st.Controllers, s.status())
+	for _, m := range p.members.all() {
+		st.Controllers = append(st.Controllers, m.status())
 	}
 	return st
 }
@@ -35,10 +35,21 @@ func isOpen(c <-chan struct{}) bool {
 	}
 }
 
+// status is how far a member is, and, once it runs, all of its session's.
+func (m *member) status() admin.Controller {
+	phase, message, since := m.state()
+	c := admin.Controller{Name: m.name(), Module: m.opts.module}
+	if s := m.live(); s != nil {
+		c = s.status()
+	}
+	c.Phase, c.Message, c.Since = phase, message, since
+	return c
+}
+
 func (s *session) status() admin.Controller {
 	stats := s.controller.Stats()
 	c := admin.Controller{
-		Name: s.name, Module: s.opts.module, Digest: s.module.Digest(), Kind: s.kind.Name(), Paused: stats.Paused,
+		Name: s.name, Module: s.file.path(), Digest: s.module.Digest(), Kind: s.kind.Name(), Paused: stats.Paused,
 		Ready: stats.Ready, Waiting: stats.Waiting, Running: stats.Running, Runs: stats.Started, Failures: map[string]uint64{},
 	}
 	c.Fuel, c.HotLoops = s.module.Fuel(), stats.Reconciles.Loops.Episodes

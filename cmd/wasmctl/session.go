@@ -41,6 +41,9 @@ type session struct {
 	done     lastGood        // for --reconcile-on-swap=changed
 	todo     chan command    // what serve is to do
 
+	file  moduleFile       // where the module is
+	waits func(why string) // told what loading waits for; nil if nobody is
+
 	observers []kubeapi.Observer // told of what runs ask the API for; set before load
 	history   *history.Recorder  // the last runs
 
@@ -73,6 +76,7 @@ func (s *session) load(ctx context.Context, wasm []byte) error {
 	if s.module, err = host.Load(ctx, wasm, cfg); err != nil {
 		return moduleError(err)
 	}
+	s.file.move(o.module)
 	s.runs = newRuns(s.module)
 	s.runs.use(s.module.Generation(), s.api)
 	s.guests, s.trials, s.todo = s.runs, newTrials(s.module), make(chan command)

@@ -130,6 +130,9 @@ func generationNote(g *admin.Generation) string {
 
 func controllerState(c *admin.Controller) string {
 	switch {
+	case c.Phase != phaseRunning:
+		first, _, _ := strings.Cut(c.Message, "\n")
+		return strings.TrimSuffix(c.Phase+": "+first, ": ")
 	case c.Paused:
 		return "paused"
 	case slices.ContainsFunc(c.Watches, func(w admin.Watch) bool { return w.Phase != "ready" }):

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
@@ -349,8 +350,26 @@ func (s *session) takeBack(ctx context.Context, reason string) {
 
 // watchModule swaps the module whenever its file changes, until ctx ends.
 func (s *session) watchModule(ctx context.Context) {
+	for ctx.Err() == nil {
+		path, moved := s.file.watch()
+		here, leave := context.WithCancel(ctx)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			select {
+			case <-moved:
+				leave()
+			case <-here.Done():
+			}
+		})
+		s.watchModuleAt(here, path)
+		leave()
+		wg.Wait()
+	}
+}
+
+func (s *session) watchModuleAt(ctx context.Context, path string) {
 	file := filewatch.File{
-		Path: s.opts.module, Sum: s.moduleSum, MaxSize: host.DefaultMaxModuleSize,
+		Path: path, Sum: s.moduleSum, MaxSize: host.DefaultMaxModuleSize,
 		OnChange: func(ctx context.Context, wasm []byte) {
 			_ = s.do(ctx, func(ctx context.Context) error { s.swapFile(ctx, wasm); return nil })
 		},
@@ -363,7 +382,7 @@ func (s *session) watchModule(ctx context.Context) {
 
 // reload swaps in what the module's file has.
 func (s *session) reload(ctx context.Context) {
-	wasm, err := readModule(s.opts.module)
+	wasm, err := readModule(s.file.path())
 	if err != nil {
 		s.log.Warn("the module's file cannot be read; the module that runs stays", "error", err.Error(), "controller", s.name)
 		return

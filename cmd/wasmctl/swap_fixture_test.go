@@ -71,8 +71,8 @@ type swapping struct {
 // guests that do not return.
 func swapOptions() *runOptions {
 	return &runOptions{
-		processOptions{socket: "none"},
-		controllerOptions{concurrency: 4, timeout: 2 * time.Second, memoryBytes: 256 << 10, drain: time.Minute, probation: 300 * time.Millisecond},
+		processOptions:    processOptions{socket: "none"},
+		controllerOptions: controllerOptions{concurrency: 4, timeout: 2 * time.Second, memoryBytes: 256 << 10, drain: time.Minute, probation: 300 * time.Millisecond},
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -192,70 +191,4 @@ func findGeneration(st *admin.Status, controller string, number uint64) *admin.G
 		}
 	}
 	return nil
-}
-
-func newCmdConfig(s streams) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "config",
-		Short: "Change the settings of a running controller's module",
-		Args:  noCommand,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newCmdConfigSet(s))
-	return cmd
-}
-
-func newCmdConfigSet(s streams) *cobra.Command {
-	o := &steerOptions{streams: s}
-	cmd := &cobra.Command{
-		Use:   "set CONTROLLER KEY=VALUE|KEY-...",
-		Short: "Set or unset settings",
-		Long: `Sets settings over those of --config and --config-file, or, with KEY-, leaves one to the module's manifest. The module may refuse
-them: then the old ones stay. All objects are reconciled with the new ones, at low priority. It lasts until the process ends.`,
-		Example: `  wasmctl config set configmapgenerator prefix=blue
-  wasmctl config set configmapgenerator prefix-`,
-		Args: cobra.MinimumNArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			change, err := parseChange(args[1:])
-			if err != nil {
-				return usageError(cmd, err)
-			}
-			c, err := o.client(cmd.Context())
-			if err != nil {
-				return err
-			}
-			gen, err := c.Configure(cmd.Context(), args[0], change)
-			if err != nil {
-				return steerError(cmd.Context(), c, err)
-			}
-			_, err = fmt.Fprintf(s.out, "settings %d are in force\n", gen)
-			return err
-		},
-	}
-	o.bind(cmd)
-	return cmd
-}
-
-// parseChange reads KEY=VALUE and KEY-.
-func parseChange(args []string) (map[string]*string, error) {
-	change := map[string]*string{}
-	for _, arg := range args {
-		key, value, set := strings.Cut(arg, "=")
-		if unset, ok := strings.CutSuffix(arg, "-"); !set && ok {
-			key = unset
-		} else if !set {
-			return nil, fmt.Errorf("setting %q: want KEY=VALUE, or KEY- to unset it", arg)
-		}
-		if key == "" {
-			return nil, fmt.Errorf("setting %q: the key is missing", arg)
-		}
-		if _, twice := change[key]; twice {
-			return nil, fmt.Errorf("setting %q: is named twice", key)
-		}
-		change[key] = nil
-		if set {
-			change[key] = &value
-		}
-	}
-	return change, nil
 }

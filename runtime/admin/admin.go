@@ -140,6 +140,12 @@ type Controller struct {
 	Module string `json:"module"`
 	Digest string `json:"digest"`
 	Kind   string `json:"kind"`
+	// Phase is loading, waiting (for a kind, or the cluster), running or failed (it
+	// could not be started, and is tried again), Message why, Since when that
+	// began. A controller that does not run has nothing of what follows.
+	Phase   string    `json:"phase"`
+	Message string    `json:"message,omitempty"`
+	Since   time.Time `json:"since"`
 	// Paused says that no reconcile starts.
 	Paused bool `json:"paused,omitempty"`
 	// Ready counts the objects that are due, Waiting those that wait for a time

@@ -67,6 +67,16 @@ type member struct {
 	err     error         // of Run; read after ended is closed
 }
 
+// removed reports whether somebody took it out: then its error is theirs.
+func (c *member) removed() bool {
+	select {
+	case <-c.stop:
+		return true
+	default:
+		return false
+	}
+}
+
 // New returns a Manager without controllers.
 func New(cfg Config) *Manager {
 	if cfg.Logger == nil {
@@ -246,7 +256,7 @@ func (g *group) end(c *member, stopping bool) {
 		g.errs = append(g.errs, c.err)
 		return
 	}
-	if c.err != nil {
+	if c.err != nil && !c.removed() {
 		g.errs = append(g.errs, c.err)
 	}
 	if g.m.cfg.OnEnd != nil {

@@ -199,4 +199,3 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
-

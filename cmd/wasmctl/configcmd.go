@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/runfile"
+	"github.com/wasmctl/wasmctl/host"
+)
+
+func newCmdConfig(s streams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "config",
+		Short: "Check a file of controllers, or change a running controller's settings",
+		Args:  noCommand,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newCmdConfigCheck(s), newCmdConfigSchema(s), newCmdConfigSet(s))
+	return cmd
+}
+
+func newCmdConfigCheck(s streams) *cobra.Command {
+	return &cobra.Command{
+		Use:   "check FILE",
+		Short: "Check a file of controllers without running it",
+		Long: `Checks a file of wasmctl run -f: its keys and values, and whether each module can be loaded. Everything that is wrong is told, with
+its line. Variables of the environment are put in as they are now. No cluster is asked.`,
+		Example: "  wasmctl config check controllers.yaml",
+		Args:    exactArgs("FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f, err := readControllers(args[0])
+			if err != nil {
+				return withCode(exitUsage, err)
+			}
+			if err := f.checkModules(cmd.Context()); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(s.out, "%s: %s\n", args[0], plural(len(f.options), "controller"))
+			return err
+		},
+	}
+}
+
+func newCmdConfigSchema(s streams) *cobra.Command {
+	return &cobra.Command{
+		Use:     "schema",
+		Short:   "Print the JSON Schema of a file of controllers",
+		Example: "  wasmctl config schema > controllers.schema.json",
+		Args:    exactArgs(),
+		RunE: func(*cobra.Command, []string) error {
+			flags, _, _ := newFlags()
+			_, err := s.out.Write(runfile.Schema(flags))
+			return err
+		},
+	}
+}
+
+// checkModules inspects the module of each controller, once.
+func (f *controllersFile) checkModules(ctx context.Context) error {
+	var errs []error
+	seen := map[string]bool{}
+	for i, c := range f.read.Controllers {
+		if o := f.options[i]; !seen[o.module] {
+			seen[o.module] = true
+			wasm, err := readModule(o.module)
+			if err == nil {
+				if problems := host.Inspect(ctx, wasm).Problems; len(problems) > 0 {
+					err = fmt.Errorf("module[%s]: cannot be loaded: %s", o.module, strings.Join(problems, "; "))
+				}
+			}
+			if err != nil {
+				errs = append(errs, fmt.Errorf("%s:%d: controller[%s]: %w", f.path, c.Line, c.Name, err))
+			}
+		}
+	}
+	return withCode(exitModule, errors.Join(errs...))
+}
+
+func newCmdConfigSet(s streams) *cobra.Command {
+	o := &steerOptions{streams: s}
+	cmd := &cobra.Command{
+		Use:   "set CONTROLLER KEY=VALUE|KEY-...",
+		Short: "Set or unset settings",
+		Long: `Sets settings over those of --config and --config-file, or, with KEY-, leaves one to the module's manifest. The module may refuse
+them: then the old ones stay. All objects are reconciled with the new ones, at low priority. It lasts until the process ends.`,
+		Example: `  wasmctl config set configmapgenerator prefix=blue
+  wasmctl config set configmapgenerator prefix-`,
+		Args: cobra.MinimumNArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			change, err := parseChange(args[1:])
+			if err != nil {
+				return usageError(cmd, err)
+			}
+			c, err := o.client(cmd.Context())
+			if err != nil {
+				return err
+			}
+			gen, err := c.Configure(cmd.Context(), args[0], change)
+			if err != nil {
+				return steerError(cmd.Context(), c, err)
+			}
+			_, err = fmt.Fprintf(s.out, "settings %d are in force\n", gen)
+			return err
+		},
+	}
+	o.bind(cmd)
+	return cmd
+}
+
+// parseChange reads KEY=VALUE and KEY-.
+func parseChange(args []string) (map[string]*string, error) {
+	change := map[string]*string{}
+	for _, arg := range args {
+		key, value, set := strings.Cut(arg, "=")
+		if unset, ok := strings.CutSuffix(arg, "-"); !set && ok {
+			key = unset
+		} else if !set {
+			return nil, fmt.Errorf("setting %q: want KEY=VALUE, or KEY- to unset it", arg)
+		}
+		if key == "" {
+			return nil, fmt.Errorf("setting %q: the key is missing", arg)
+		}
+		if _, twice := change[key]; twice {
+			return nil, fmt.Errorf("setting %q: is named twice", key)
+		}
+		change[key] = nil
+		if set {
+			change[key] = &value
+		}
+	}
+	return change, nil
+}

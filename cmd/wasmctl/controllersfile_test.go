@@ -1,0 +1,141 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/runfile"
+	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/runtime/admin"
+)
+
+// TestControllersFile_TheSchemaIsThatOfTheFlags keeps the schema in the
+// repository true.
+func TestControllersFile_TheSchemaIsThatOfTheFlags(t *testing.T) {
+	const path = "../../docs/controllers.schema.json"
+	flags, _, _ := newFlags()
+	want := runfile.Schema(flags)
+	if os.Getenv("WASMCTL_UPDATE") != "" {
+		if err := os.WriteFile(path, want, 0o644); err != nil { //nolint:gosec // for everybody
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s is not what the flags say: WASMCTL_UPDATE=1 go test -run TheSchemaIs ./cmd/wasmctl (-want +got):\n%s", path, diff)
+	}
+}
+
+// controllers asks a process for its controllers, by name.
+func controllers(t *testing.T, socket string) map[string]admin.Controller {
+	t.Helper()
+	st, err := admin.NewClient(socket).Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	byName := map[string]admin.Controller{}
+	for _, c := range st.Controllers {
+		byName[c.Name] = c
+	}
+	return byName
+}
+
+// TestControllersFile_ChangesTouchOnlyWhatTheyAreAbout: controllers are added,
+// changed and removed while the others go on; one that cannot start does not
+// stop them; a file that is wrong changes nothing.
+func TestControllersFile_ChangesTouchOnlyWhatTheyAreAbout(t *testing.T) {
+	ns, kubeconfig := newConfigMaps(t)
+	dir := t.TempDir()
+	for name, module := range map[string][]byte{"one.wasm": worse(modeGood, 1), "two.wasm": worse(modeGood, 2), "other.wasm": worse(modeGood, 3)} {
+		replace(t, filepath.Join(dir, name), module)
+	}
+	file := filepath.Join(dir, "controllers.yaml")
+	write := func(controllers ...string) {
+		replace(t, file, []byte("apiVersion: wasmctl.dev/v1\nkind: Controllers\ndefaults: {for: cm, namespace: "+ns+", probation: 0s}\ncontrollers:\n"+
+			strings.Join(controllers, "\n")+"\n"))
+	}
+	const one, bad = "- {name: one, module: one.wasm}", "- {name: bad, module: not-there.wasm}"
+	two := func(more string) string { return fmt.Sprintf("- {name: two%s}", more) }
+	write(one, two(", module: two.wasm"), bad)
+	socket := newSocket(t)
+	c := startWasmctl(t, "-f", file, "--socket", socket, "--kubeconfig", kubeconfig)
+	c.wantLine(`"msg":"reconciled"`, `"controller":"one"`, ns+"/o0")
+	c.wantLine(`"msg":"reconciled"`, `"controller":"two"`, ns+"/o0")
+	c.wantLine(`"msg":"controller does not start; the others go on, and it is tried again"`, `"controller":"bad"`, "no such file")
+	until(t, "status says how each does", func() bool {
+		now := controllers(t, socket)
+		return len(now) == 3 && now["one"].Phase == phaseRunning && now["bad"].Phase == phaseFailed && strings.Contains(now["bad"].Message, "no such file")
+	})
+	if text := steer(t, "status", socket); !strings.Contains(text, "failed: module[") {
+		t.Errorf("status:\n%s", text)
+	}
+	began := controllers(t, socket)["one"].Since
+
+	write(one, two(", module: two.wasm, config: {greeting: hello}")) // settings, and one less
+	c.wantLine(`"msg":"settings changed"`, `"controller":"two"`)
+	c.wantLine(`"msg":"controllers changed as the file says"`, `"added":0,"changed":1,"removed":1`)
+	write(one, two(", module: other.wasm, config: {greeting: hello}")) // another module
+	c.wantLine(`"msg":"module swapped"`, `"controller":"two"`)
+	if got := controllers(t, socket)["two"].Digest; got != host.DigestOf(worse(modeGood, 3)) {
+		t.Errorf("%s runs", got)
+	}
+	replace(t, filepath.Join(dir, "other.wasm"), worse(modeGood, 4)) // which is watched from now on
+	c.wantLine(`"msg":"module swapped"`, `"why":"its file changed"`, `"controller":"two"`)
+	write(one, two(", module: other.wasm, concurrency: 2"), "- {name: three, module: two.wasm}") // what takes a start, and one more
+	c.wantLine(`"msg":"stopped"`, `"controller":"two"`)
+	c.wantLine(`"msg":"controllers changed as the file says"`, `"added":1,"changed":1,"removed":0`)
+	c.wantLine(`"msg":"reconciled"`, `"controller":"three"`)
+	if err := os.WriteFile(file, []byte("kind: Controlers\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.wantLine(`"msg":"the file of controllers is wrong; they stay as they are"`, "kind: ")
+	until(t, "all three run", func() bool {
+		now := controllers(t, socket)
+		return len(now) == 3 && now["one"].Phase == phaseRunning && now["two"].Phase == phaseRunning && now["three"].Phase == phaseRunning
+	})
+	if got := controllers(t, socket)["one"]; !got.Since.Equal(began) || len(got.Generations) != 1 {
+		t.Errorf("the controller that no change was about: %+v", got)
+	}
+	c.signal(syscall.SIGTERM)
+	c.wantExit(exitOK)
+}
+
+// TestRun_SeveralModules share a process; where none can start, it ends with the
+// code of what is wrong.
+func TestRun_SeveralModules(t *testing.T) {
+	ns, kubeconfig := newConfigMaps(t)
+	dir := t.TempDir()
+	one, two := filepath.Join(dir, "one.wasm"), filepath.Join(dir, "two.wasm")
+	manifest := func(name string) []byte {
+		return withManifest(t, modeGood, &abi.Manifest{Name: name, For: &abi.Watch{Version: "v1", Kind: "ConfigMap"}})
+	}
+	replace(t, one, manifest("one"))
+	replace(t, two, manifest("two"))
+	c := startWasmctl(t, one, two, "-n", ns, "--socket", "none", "--kubeconfig", kubeconfig)
+	c.wantLine(`"msg":"reconciled"`, `"controller":"one"`, ns+"/o0")
+	c.wantLine(`"msg":"reconciled"`, `"controller":"two"`, ns+"/o0")
+	c.signal(syscall.SIGTERM)
+	c.wantExit(exitOK)
+
+	replace(t, two, manifest("one"))
+	c = startWasmctl(t, one, two, "-n", ns, "--socket", "none", "--kubeconfig", kubeconfig)
+	c.wantLine(`"msg":"controller does not start`, "another controller has this name")
+	c.signal(syscall.SIGTERM)
+	c.wantExit(exitOK)
+
+	c = startWasmctl(t, filepath.Join(dir, "a.wasm"), filepath.Join(dir, "b.wasm"), "--socket", "none", "--kubeconfig", kubeconfig)
+	c.wantExit(exitModule)
+	if text := c.text(); !containsAll(text, []string{"no controller starts", "a.wasm", "b.wasm"}) {
+		t.Errorf("says: %s", text)
+	}
+}
