@@ -56,7 +56,7 @@ func (s *session) moveModule(ctx context.Context, path string) {
 	}
 	wasm, err := readModule(path)
 	if err == nil {
-		_, err = s.swap(ctx, wasm, false, "the file of controllers names another")
+		_, err = s.swap(ctx, wasm, swapHow{why: "the file of controllers names another"})
 	}
 	if err != nil && !errors.Is(err, host.ErrSameModule) {
 		s.log.Warn("the module was not swapped in; the one that runs stays", "module", path, "error", err.Error(), "controller", s.name)
