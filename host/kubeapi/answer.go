@@ -18,7 +18,7 @@ import (
 // Reasons of the host's own statuses, for programs.
 var reasons = map[abi.Status]string{
 	abi.StatusUnsupported: "Unsupported", abi.StatusDenied: "Denied", abi.StatusBadRequest: "BadRequest",
-	abi.StatusTooLarge: "TooLarge", abi.StatusCancelled: "Cancelled", abi.StatusUnavailable: "Unavailable",
+	abi.StatusTooLarge: "TooLarge", abi.StatusBudget: "BudgetExceeded", abi.StatusCancelled: "Cancelled", abi.StatusUnavailable: "Unavailable",
 	abi.StatusNotSynced: "NotSynced", abi.StatusInternal: "Internal",
 }
 

@@ -51,6 +51,8 @@ type Config struct {
 	// Children tells Declare what the cache knows of the children of an object;
 	// nil means nothing: then nothing is pruned, and every child is sent each time.
 	Children Children
+	// Limits bound what is asked of the API server, and lists.
+	Limits Limits
 	// Observer, if not nil, is told of every operation once it is answered.
 	Observer Observer
 	// Logger gets the API server's warnings and keys of requests that are not
@@ -72,6 +74,7 @@ type API struct {
 	cache    Cache
 	children Children
 	observer Observer
+	limits   *limiter
 	dry      DryRun
 	events   *events.Recorder
 	*lasting
@@ -107,7 +110,7 @@ func New(c Config) (*API, error) {
 	return &API{
 		client: c.Client, resolver: c.Resolver, policy: c.Policy, manager: manager,
 		log:  c.Logger.With("controller", c.Controller),
-		gate: c.Gate, cache: c.Cache, children: c.Children, observer: c.Observer,
+		gate: c.Gate, cache: c.Cache, children: c.Children, observer: c.Observer, limits: newLimiter(c.Limits, &limitHits{}),
 		events:  events.New(events.Config{Sink: sink, Controller: c.Controller, Logger: c.Logger.With("controller", c.Controller)}),
 		lasting: &lasting{},
 	}, nil

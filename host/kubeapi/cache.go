@@ -2,7 +2,6 @@ package kubeapi
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -67,8 +66,8 @@ func (a *API) cacheList(r *request) abi.Response {
 	if r.Limit < 0 {
 		return refuse(abi.StatusBadRequest, fmt.Sprintf("limit: %d is negative", r.Limit))
 	}
-	p := page{last: after, more: true}
-	for left := cmp.Or(r.Limit, defaultPage); p.more && left > 0 && !p.full; left -= int64(p.fresh) {
+	p := page{last: after, more: true, room: a.limits.pageRoom()}
+	for left := a.limits.cachePage(r.Limit); p.more && left > 0 && !p.full; left -= int64(p.fresh) {
 		objects, more, last, err := a.cache.List(r.kind.GVR(), r.key.Namespace, selector, p.last, int(min(left, defaultPage)))
 		if err != nil {
 			return r.fromCache(err)
@@ -103,6 +102,8 @@ type page struct {
 	fresh      int
 	last       abi.Key
 	more, full bool
+	// room is how many bytes of items it may have.
+	room int
 }
 
 // pageRoom is left for what stands around the items of a list.
@@ -113,7 +114,7 @@ const pageRoom = 4 << 10
 func (p *page) add(objects [][]byte, last abi.Key) error {
 	p.fresh = 0
 	for i, object := range objects {
-		if len(p.items)+len(object) <= abi.MaxBytes-pageRoom {
+		if len(p.items)+len(object) <= p.room {
 			p.items = append(p.items, object...)
 			p.n++
 			p.fresh++
@@ -121,7 +122,7 @@ func (p *page) add(objects [][]byte, last abi.Key) error {
 		}
 		p.full = true
 		if p.n == 0 {
-			return fmt.Errorf("the first object has %d bytes, and at most %d may be passed", len(object), abi.MaxBytes-pageRoom)
+			return fmt.Errorf("the first object has %d bytes, and at most %d may be passed", len(object), p.room)
 		}
 		if i == 0 {
 			return nil

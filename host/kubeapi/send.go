@@ -26,6 +26,9 @@ func (a *API) send(ctx context.Context, r *request) abi.Response {
 	if err != nil {
 		return fromError(ctx, r.op, err)
 	}
+	if r.op == abi.OpAPIList {
+		return a.limits.checkList(transcode(js))
+	}
 	return transcode(js)
 }
 
@@ -68,6 +71,11 @@ func (a *API) roundTrip(ctx context.Context, r *request) ([]byte, error) {
 		h = h.Body(body)
 	}
 	a.setParams(h, r)
+	done, err := a.limits.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	var contentType string
 	var code int
 	result := h.Do(quiet(ctx)).ContentType(&contentType).StatusCode(&code)
@@ -141,8 +149,8 @@ func (a *API) setParams(h *rest.Request, r *request) {
 	set("resourceVersion", r.ResourceVersion)
 	set("resourceVersionMatch", r.ResourceVersionMatch)
 	set("fieldValidation", r.FieldValidation)
-	if r.Limit != 0 {
-		set("limit", strconv.FormatInt(r.Limit, 10))
+	if limit := a.limits.pageLimit(r); limit != 0 {
+		set("limit", strconv.FormatInt(limit, 10))
 	}
 	if r.DryRun && r.op != abi.OpAPIDelete { // delete has it in its body
 		set("dryRun", "All")

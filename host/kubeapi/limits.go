@@ -1,0 +1,188 @@
+package kubeapi
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/vmihailenco/msgpack/v5"
+	"k8s.io/client-go/util/flowcontrol"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+// Limits bound what the runs of one controller ask for. Zero does not bound.
+type Limits struct {
+	// Rate is how many requests may be sent to the API server in a second, those
+	// for declared results and finalizers too; a second's may be sent at once.
+	// InFlight is how many may be under way. A request beyond either waits, which
+	// is time of its run.
+	Rate, InFlight int64
+	// ListItems is how many objects one answer of api_list or cache_list may have,
+	// ListBytes how many bytes of msgpack. A list that asks for more at a time, or
+	// for a page of any size from the cache, gets smaller pages; one that asks for
+	// all at once is TOO_LARGE.
+	ListItems, ListBytes int64
+}
+
+// limiter keeps Limits.
+type limiter struct {
+	Limits
+	rate flowcontrol.RateLimiter // nil: not bounded
+	free chan struct{}           // has a token for each request that is under way; nil: not bounded
+	hits *limitHits
+}
+
+// limitHits counts how often each limit was reached.
+type limitHits struct{ rate, inFlight, items, bytes atomic.Uint64 }
+
+func newLimiter(l Limits, hits *limitHits) *limiter {
+	out := &limiter{Limits: l, hits: hits}
+	if l.Rate > 0 {
+		out.rate = flowcontrol.NewTokenBucketRateLimiter(float32(l.Rate), int(l.Rate))
+	}
+	if l.InFlight > 0 {
+		out.free = make(chan struct{}, l.InFlight)
+	}
+	return out
+}
+
+// WithLimits returns the same API under other limits, as WithPolicy does under
+// another policy. With equal ones, rate and requests under way count together.
+func (a *API) WithLimits(l Limits) *API {
+	other := *a
+	if l != a.limits.Limits {
+		other.limits = newLimiter(l, a.limits.hits)
+	}
+	return &other
+}
+
+// LimitStats returns how often each limit was reached until now: requests that
+// had to wait, and lists that were too long.
+func (a *API) LimitStats() map[abi.LimitName]uint64 {
+	h := a.limits.hits
+	out := map[abi.LimitName]uint64{}
+	for name, n := range map[abi.LimitName]*atomic.Uint64{
+		abi.LimitAPIRate: &h.rate, abi.LimitAPIInFlight: &h.inFlight, abi.LimitListItems: &h.items, abi.LimitListBytes: &h.bytes,
+	} {
+		if n := n.Load(); n > 0 {
+			out[name] = n
+		}
+	}
+	return out
+}
+
+// enter waits until a request may be sent; done ends it. The error is a *refusal
+// that names the limit for which there is no time left to wait.
+func (l *limiter) enter(ctx context.Context) (done func(), err error) {
+	done = func() {}
+	if l.free != nil {
+		select {
+		case l.free <- struct{}{}:
+		default:
+			l.hits.inFlight.Add(1)
+			select {
+			case l.free <- struct{}{}:
+			case <-ctx.Done():
+				return nil, l.noTime(ctx, abi.LimitAPIInFlight, l.InFlight)
+			}
+		}
+		done = func() { <-l.free }
+	}
+	if l.rate == nil || l.rate.TryAccept() {
+		return done, nil
+	}
+	l.hits.rate.Add(1)
+	if err := l.rate.Wait(ctx); err != nil { // at once where the deadline comes first
+		done()
+		return nil, l.noTime(ctx, abi.LimitAPIRate, l.Rate)
+	}
+	return done, nil
+}
+
+// noTime is the error of a request that has waited to the end of its run. One
+// that was interrupted is not the limit's.
+func (l *limiter) noTime(ctx context.Context, name abi.LimitName, value int64) error {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return context.Cause(ctx)
+	}
+	return &refusal{status: abi.StatusBudget, message: limitText(name, value, "the request was not sent: the module asks more of the API server than it may, and the run has no time to wait")}
+}
+
+func limitText(name abi.LimitName, value int64, what string) string {
+	return (&abi.LimitError{Limit: name, Value: fmt.Sprint(value), What: what}).Error()
+}
+
+// pageLimit returns the limit to send with a list: the request's, or one that
+// shows whether there is more than may be returned. A list at a resourceVersion
+// means something else with a limit, and is left alone.
+func (l *limiter) pageLimit(r *request) int64 {
+	switch {
+	case r.op != abi.OpAPIList || l.ListItems == 0:
+		return r.Limit
+	case r.Limit > 0:
+		return min(r.Limit, l.ListItems)
+	case r.ResourceVersion != "" || r.ResourceVersionMatch != "":
+		return 0
+	}
+	return l.ListItems + 1
+}
+
+// checkList returns the answer to a list, or TOO_LARGE.
+func (l *limiter) checkList(answer abi.Response) abi.Response {
+	if answer.Status != abi.StatusOK {
+		return answer
+	}
+	if l.ListBytes > 0 && int64(len(answer.Body)) > l.ListBytes {
+		l.hits.bytes.Add(1)
+		return tooLarge(limitText(abi.LimitListBytes, l.ListBytes, fmt.Sprintf("the answer has %d bytes", len(answer.Body))))
+	}
+	if l.ListItems > 0 && int64(countItems(answer.Body)) > l.ListItems {
+		l.hits.items.Add(1)
+		return tooLarge(limitText(abi.LimitListItems, l.ListItems, "the answer has more objects than it may"))
+	}
+	return answer
+}
+
+// countItems returns how many items a list in msgpack has. Its keys are in
+// order, so that only a version stands before them.
+func countItems(list []byte) int {
+	d := msgpack.NewDecoder(bytes.NewReader(list))
+	n, err := d.DecodeMapLen()
+	for ; n > 0 && err == nil; n-- {
+		var key string
+		if key, err = d.DecodeString(); err != nil {
+			break
+		}
+		if key == "items" {
+			items, err := d.DecodeArrayLen()
+			if err != nil {
+				return 0
+			}
+			return max(0, items) // -1 for nil
+		}
+		err = d.Skip()
+	}
+	return 0
+}
+
+// cachePage returns how many objects a list from the cache has at most.
+func (l *limiter) cachePage(asked int64) int64 {
+	n := cmp.Or(asked, defaultPage)
+	if l.ListItems > 0 {
+		n = min(n, l.ListItems)
+	}
+	return n
+}
+
+// pageRoom returns how many bytes the objects of a list from the cache may have.
+func (l *limiter) pageRoom() int {
+	whole := int64(abi.MaxBytes)
+	if l.ListBytes > 0 {
+		whole = min(whole, l.ListBytes)
+	}
+	return int(max(whole/2, whole-pageRoom))
+}
