@@ -101,6 +101,10 @@ func operationCases() []Case {
 			s, err := p.step(do("call", "number", 11, "request", object{"key": "greeting"}))
 			return first(err, alike("answer", s, object{"body": "hello"}))
 		}},
+		Case{"import.unknown", 9, "an import that no host has is UNSUPPORTED", func(p *probe) error {
+			s, err := p.step(do("op", "op", "teleport", "request", object{}))
+			return first(err, same("status", s["status"], int64(abi.StatusUnsupported)))
+		}},
 		Case{"call.unknown", 9, "a number that no host has is UNSUPPORTED", func(p *probe) error {
 			s, err := p.step(do("call", "number", 9999, "request", object{}))
 			return first(err, same("status", s["status"], int64(abi.StatusUnsupported)))

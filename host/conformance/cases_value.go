@@ -45,6 +45,10 @@ func valueCases() []Case {
 		Case{"value.other-type", 3, "a value of another type is read as the zero value", func(p *probe) error {
 			return p.reads(object{"value": "text"}, object{"type": "string", "string": "text", "int": 0, "bool": false})
 		}},
+		Case{"object.deepest", 3, "an object that nests 128 deep by itself is taken", func(p *probe) error {
+			spec := object{"deep": nested(abi.MaxDepth - 2), "value": 1}
+			return p.reads(spec, object{"type": "int", "int": 1})
+		}},
 		Case{"object.empty", 4, "an object that is an empty map is there", func(p *probe) error {
 			r, err := p.run(abi.ExportReconcile, ask(object{}))
 			return first(err, same("steps", len(r.steps), 0))

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,22 +17,84 @@ import (
 type toolchain struct {
 	name string
 	dir  string
-	// tool must be on PATH, else the guest is skipped, loudly.
-	tool []string
+	// tools must be on PATH, else the guest is skipped, loudly.
+	tools []string
+	// target is what rustc must have the standard library of; empty for others.
+	target string
 	// build writes the module to out.
 	build func(t *testing.T, dir, out string)
 	// lacks are the cases that the guest may lack, sorted; see Lacks.
 	lacks []string
 }
 
+// noImport is the case that needs an import which no SDK has.
+var noImport = []string{"import.unknown"}
+
 var toolchains = []toolchain{
-	{name: "go", dir: "go", tool: []string{"go"}, build: func(t *testing.T, dir, out string) {
+	{name: "go", dir: "go", lacks: noImport, tools: []string{"go"}, build: func(t *testing.T, dir, out string) {
 		run(t, dir, []string{"GOOS=wasip1", "GOARCH=wasm", "GOFLAGS="}, "go", "build", "-buildmode=c-shared", "-trimpath", "-ldflags=-s -w", "-o", out, ".")
 	}},
-	{name: "tinygo", dir: "go", tool: []string{"tinygo"}, build: func(t *testing.T, dir, out string) {
+	{name: "tinygo", dir: "go", lacks: noImport, tools: []string{"tinygo"}, build: func(t *testing.T, dir, out string) {
 		run(t, dir, nil, "tinygo", "build", "-target=wasip1", "-buildmode=c-shared", "-gc=precise", "-scheduler=none", "-no-debug", "-opt=2",
 			"-ldflags=-extldflags '-z stack-size=524288'", "-o", out, ".")
 	}},
+	{name: "c", dir: "c", tools: []string{clang(), "wasm-ld"}, build: func(t *testing.T, dir, out string) {
+		run(t, dir, []string{"CLANG=" + clang()}, "./build.sh", out)
+	}},
+}
+
+func init() {
+	for _, target := range []string{"wasm32-unknown-unknown", "wasm32-wasip1"} {
+		toolchains = append(toolchains, toolchain{
+			name: "rust-" + target, dir: "rust", lacks: noImport, tools: []string{"cargo", "rustc"}, target: target,
+			build: func(t *testing.T, dir, out string) {
+				build := t.TempDir()
+				run(t, dir, nil, "cargo", "build", "--release", "--target", target, "--target-dir", build)
+				if err := os.Rename(filepath.Join(build, target, "release", "conformance_guest.wasm"), out); err != nil {
+					t.Fatal(err)
+				}
+			},
+		})
+	}
+}
+
+// missing says what a guest cannot be built for want of; empty if it can.
+func (tc *toolchain) missing(ctx context.Context) string {
+	for _, tool := range tc.tools {
+		if !onPath(tool) {
+			return tool + " is not on PATH"
+		}
+	}
+	if tc.target != "" {
+		lib, err := exec.CommandContext(ctx, "rustc", "--print", "target-libdir", "--target", tc.target).Output()
+		if err != nil || !exists(strings.TrimSpace(string(lib))) {
+			return "rustc has no standard library for " + tc.target
+		}
+	}
+	if dir := filepath.Join("guests", tc.dir); !exists(dir) {
+		return dir + " is not there"
+	}
+	return ""
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// clang is the name of the compiler, which Debian gives a version.
+func clang() string {
+	for version := 22; version >= 14; version-- {
+		if name := fmt.Sprint("clang-", version); onPath(name) {
+			return name
+		}
+	}
+	return "clang"
+}
+
+func onPath(tool string) bool {
+	_, err := exec.LookPath(tool)
+	return err == nil
 }
 
 // run runs a command in a folder.
@@ -52,13 +115,8 @@ func TestGuests_AllDoTheSame(t *testing.T) {
 	}
 	for _, tc := range toolchains {
 		t.Run(tc.name, func(t *testing.T) {
-			for _, tool := range tc.tool {
-				if _, err := exec.LookPath(tool); err != nil {
-					t.Skipf("SKIPPED: %s is not on PATH: the guest %s is not tested; see host/conformance/README.md", tool, tc.name)
-				}
-			}
-			if _, err := os.Stat(filepath.Join("guests", tc.dir)); err != nil {
-				t.Skipf("SKIPPED: %v", err)
+			if why := tc.missing(t.Context()); why != "" {
+				t.Skipf("SKIPPED: %s: the guest %s is not tested; see host/conformance/README.md", why, tc.name)
 			}
 			out := filepath.Join(t.TempDir(), "guest.wasm")
 			tc.build(t, filepath.Join("guests", tc.dir), out)
