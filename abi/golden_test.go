@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -80,10 +81,40 @@ func goldenMessages() []golden {
 			Rule: &Capability{Resource: "secrets", Verbs: []string{"delete"}, Namespaces: []string{"default"}},
 		})},
 		{name: "status-unsupported", msg: body(StatusBody{Code: StatusUnsupported, Reason: "Unsupported", Message: "this host does not serve cache_get"})},
+		{name: "status-notfound", msg: mustValue(map[string]any{ // of the API server
+			"kind": "Status", "apiVersion": "v1", "metadata": map[string]any{}, "status": "Failure", "code": int64(404), "reason": "NotFound",
+			"message": `configmaps "hello-content" not found`, "details": map[string]any{"name": "hello-content", "kind": "configmaps"},
+		})},
 		{name: "manifest-full", msg: mustManifest()},
 	}
+	list = append(list, goldenEdges(key)...)
 	list = append(append(list, goldenEvents(obj, key)...), goldenSettings()...)
 	return append(append(list, goldenOps()...), goldenBad()...)
+}
+
+// goldenEdges are requests that a reader must take as it does others: numbers at
+// their edges, and what a younger host may send.
+func goldenEdges(key Key) []golden {
+	edges := mustValue(map[string]any{"spec": map[string]any{
+		"ints":    []any{int64(math.MaxInt64), int64(math.MinInt64), int64(1<<53 + 1), int64(math.MaxUint32), int64(-33), int64(0)},
+		"floats":  []any{0.1, math.MaxFloat64, math.SmallestNonzeroFloat64, 16777217.5, 1.0},
+		"strings": []any{"", "größe 😀", "a\x00b", strings.Repeat("s", 256)}, "nil": nil, "": "empty key", "a.b/c": map[string]any{},
+	}})
+	numbers := AppendRequest(nil, &Request{ID: "r2", Controller: "c", Reason: Reason{Type: ReasonListed}, Attempt: 1 << 31, Key: key, Object: edges, ConfigGen: math.MaxInt64, Deadline: testTime})
+	// By hand: unknown keys, another order, and heads that are wider than they need
+	// to be.
+	str := func(s string) []byte { return appendString(nil, s) }
+	future := [][]byte{
+		str("weather"), mustValue(map[string]any{"object": "not this one", "deep": []any{[]any{map[string]any{}}}}),
+		str(keyObject), mustValue(map[string]any{"spec": map[string]any{"text": "hello"}}),
+		str(keyAttempt), {0xcf, 0, 0, 0, 0, 0, 0, 0, 4},
+		str(keyReason), mustValue(map[string]any{"since": int64(1), "type": "SolarFlare"}),
+		str(keyKey), mustValue(map[string]any{"cluster": "west", "name": "hello", "namespace": "default"}),
+		str(keyCaps), mustValue([]any{"api_get", "teleport"}),
+		str(keyID), {0xdb, 0, 0, 0, 2, 'r', '3'},
+		str(keyV), {0xd3, 0, 0, 0, 0, 0, 0, 0, 1},
+	}
+	return []golden{{name: "request-edges", msg: numbers}, {name: "request-future", msg: append([]byte{0xdf, 0, 0, 0, 8}, bytes.Join(future, nil)...)}}
 }
 
 // goldenEvents are the input and output of map and filter.
@@ -147,6 +178,9 @@ func goldenOps() []golden {
 	event := func(r EventRequest) []byte { return must(encode(&r)) }
 	cm := APIRequest{APIVersion: "v1", Kind: "ConfigMap", Namespace: "default", Name: "hello-content"}
 	get, patch, apply, del, list := cm, cm, cm, cm, cm
+	create := APIRequest{Object: mustValue(testObject), FieldValidation: "Strict"}
+	update := create
+	update.Subresource, update.Preconditions = "status", &Preconditions{ResourceVersion: "4711"}
 	patch.Subresource, patch.PatchType, patch.Patch = "status", PatchJSON, mustValue([]any{map[string]any{"op": "remove", "path": "/data/a"}})
 	apply.Object, apply.Force, apply.FieldManager, apply.DryRun = mustValue(testObject), true, "demo", true
 	apply.APIVersion, apply.Kind, apply.Name, apply.Namespace = "", "", "", ""
@@ -159,7 +193,11 @@ func goldenOps() []golden {
 		{name: "api-list", msg: op(list)},
 		{name: "api-patch", msg: op(patch)},
 		{name: "api-apply", msg: op(apply)},
+		{name: "api-create", msg: op(create)},
+		{name: "api-update", msg: op(update)},
 		{name: "api-delete", msg: op(del)},
+		{name: "config-key", msg: must(encode(&ConfigRequest{Key: "suffix"}))},
+		{name: "config-all", msg: must(encode(&ConfigRequest{}))},
 		{name: "cache-get", msg: op(get)},
 		{name: "cache-list", msg: op(list)},
 		{name: "record-minimal", msg: event(EventRequest{Reason: "Created"})},
