@@ -3,6 +3,7 @@
 // may use it; there is no network side.
 //
 //	GET  /v1/status                              what runs, and how it does
+//	GET  /v1/explain?controller=&kind=&namespace=&name=   why an object runs, or does not
 //	POST /v1/controllers/{name}/trigger          {"objects": ["namespace/name", ...]}; without objects all of them
 //	POST /v1/controllers/{name}/pause, /resume   reconciles stop to start, and start again
 //	POST /v1/controllers/{name}/swap             the bytes of a module; ?force=true tries one again that was taken back
@@ -46,6 +47,7 @@ func (r refusal) Unwrap() error        { return r.error }
 // Service is the process that is asked and steered. Its methods are called by
 // several goroutines at once.
 type Service interface {
+	Explainer
 	// Status says what runs. It must not block.
 	Status() Status
 	// Trigger asks for reconciles of the objects, or of all objects of the

@@ -40,6 +40,13 @@ func (p *process) Trigger(_ context.Context, controller string, objects []abi.Ke
 	return max(len(objects), 100*(1-min(1, len(objects)))), nil
 }
 
+func (p *process) Explain(_ context.Context, q Question) ([]Explanation, error) {
+	if q.Kind == "none" {
+		return nil, fmt.Errorf("nothing reconciles %s", q.Kind)
+	}
+	return []Explanation{{Controller: q.Controller, Kind: q.Kind, Object: q.Object.String(), Runs: []Run{{Took: Duration(1500 * time.Millisecond)}}}}, nil
+}
+
 func (p *process) Pause(controller string, paused bool) error {
 	p.paused = paused
 	return nil
@@ -248,5 +255,18 @@ func TestAdmin_Canary(t *testing.T) {
 	}
 	if _, err := swapHow(url.Values{queryTime: {"soon"}}); err == nil {
 		t.Error("a time that is none")
+	}
+}
+
+func TestAdmin_QuestionsArriveAsTheyAreAsked(t *testing.T) {
+	c, _ := serve(t, &process{})
+	q := Question{Controller: "web&x=y", Kind: "apps/v1/Deployment", Object: abi.Key{Namespace: "shop", Name: "a"}}
+	got, err := c.Explain(t.Context(), q)
+	want, _ := (&process{}).Explain(t.Context(), q)
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	if _, err := c.Explain(t.Context(), Question{Kind: "none"}); err == nil || !strings.Contains(err.Error(), "nothing reconciles none") {
+		t.Error(err)
 	}
 }

@@ -32,9 +32,9 @@ type Change struct {
 const more = "..."
 
 // Diff compares two states of an object as the cache packs them: msgpack with
-// sorted keys. An empty state is that of no object. resourceVersion and
-// managedFields are passed over: they differ in any two states. The error says
-// that one is no such state.
+// sorted keys. An empty state is that of no object. What only repeats or counts
+// the other changes is passed over: resourceVersion, managedFields, and kubectl's
+// copy of what it applied. The error says that one is no such state.
 func Diff(before, after []byte) ([]Change, error) {
 	d := differ{}
 	if len(before) == 0 {
@@ -45,6 +45,12 @@ func Diff(before, after []byte) ([]Change, error) {
 	}
 	err := d.values(before, after)
 	return d.changes, err
+}
+
+// passed are the fields that are passed over, by the map that they are in.
+var passed = map[string]map[string]bool{
+	"metadata":             {"resourceVersion": true, "managedFields": true},
+	"metadata.annotations": {"kubectl.kubernetes.io/last-applied-configuration": true},
 }
 
 // differ walks two values side by side and decodes nothing but what differs.
@@ -146,7 +152,7 @@ func compare(b, a *entries) int {
 }
 
 func (d *differ) entry(key, from, to []byte) error {
-	if string(d.path) == "metadata" && (string(key) == "resourceVersion" || string(key) == "managedFields") {
+	if passed[string(d.path)][string(key)] {
 		return nil
 	}
 	length := len(d.path)

@@ -221,6 +221,9 @@ func shown(t *testing.T, b []byte) map[string]any {
 	if meta, ok := m["metadata"].(map[string]any); ok {
 		delete(meta, "resourceVersion")
 		delete(meta, "managedFields")
+		if annotations, ok := meta["annotations"].(map[string]any); ok {
+			delete(annotations, "kubectl.kubernetes.io/last-applied-configuration")
+		}
 	}
 	return m
 }

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
+	"github.com/wasmctl/wasmctl/host/kubeapi"
+	"github.com/wasmctl/wasmctl/runtime/admin"
+)
+
+func TestParseQuestion_Forms(t *testing.T) {
+	key := func(namespace, name string) abi.Key { return abi.Key{Namespace: namespace, Name: name} }
+	for _, c := range []struct {
+		arg, controller, namespace string
+		want                       admin.Question
+		bad                        bool
+	}{
+		{"webapp/a", "", "shop", admin.Question{Kind: "webapp", Object: key("shop", "a")}, false},
+		{"apps/v1/Deployment/a", "", "", admin.Question{Kind: "apps/v1/Deployment", Object: key("", "a")}, false},
+		{"shop/a", "web", "", admin.Question{Controller: "web", Object: key("shop", "a")}, false},
+		{"webapp/a", "web", "shop", admin.Question{Controller: "web", Kind: "webapp", Object: key("shop", "a")}, false},
+		{"a", "web", "shop", admin.Question{Controller: "web", Object: key("shop", "a")}, false},
+		{"a", "", "shop", admin.Question{}, true},
+		{"webapp/", "", "", admin.Question{}, true},
+		{"/a", "", "", admin.Question{}, true},
+		{"/a", "web", "", admin.Question{}, true},
+	} {
+		got, err := parseQuestion(c.arg, c.controller, c.namespace)
+		if (err != nil) != c.bad || err == nil && got != c.want {
+			t.Errorf("%q %q %q: %+v, %v", c.arg, c.controller, c.namespace, got, err)
+		}
+	}
+}
+
+func TestIsNamed_TakesWhatKubectlTakes(t *testing.T) {
+	k := kubeapi.Kind{Group: "apps", Version: "v1", Kind: "Deployment", Resource: "deployments", Singular: "deployment", ShortNames: []string{"deploy"}}
+	for name, want := range map[string]bool{
+		"deployments": true, "Deployment": true, "deploy": true, "deployment.apps": true, "deployments.v1.apps": true, "apps/v1/Deployment": true,
+		"deployments.extensions": false, "deployments.v2.apps": false, "apps/v2/Deployment": false, "v1/Deployment": false, "pods": false, "": false,
+	} {
+		if got := isNamed(k, name); got != want {
+			t.Errorf("%q: %v", name, got)
+		}
+	}
+	if core := (kubeapi.Kind{Version: "v1", Kind: "ConfigMap", Resource: "configmaps"}); !isNamed(core, "v1/ConfigMap") || !isNamed(core, "configmaps.v1") || isNamed(core, "configmaps.apps") {
+		t.Error("a kind of the core group")
+	}
+}
+
+// explained asks about one object of a fleet.
+func (f *fleet) explained(socket, name string) admin.Explanation {
+	f.t.Helper()
+	list, err := admin.NewClient(socket).Explain(f.t.Context(), admin.Question{Kind: "webapp", Object: abi.Key{Namespace: f.ns, Name: name}})
+	if err != nil || len(list) != 1 {
+		f.t.Fatalf("%+v, %v", list, err)
+	}
+	return list[0]
+}
+
+// TestExplain_SaysWhatLedToARunAndWhatItWrote: what led to the run, which fields
+// had changed, and what the run wrote, as a diff.
+func TestExplain_SaysWhatLedToARunAndWhatItWrote(t *testing.T) {
+	t.Parallel()
+	f, socket := newFleet(t, devclustertest.Shared(t)), newSocket(t)
+	f.put(t.Context(), "a", app{image: "i:1"})
+	c := f.start("--socket", socket, "--predicate", "generation")
+	f.confirm()
+	f.put(t.Context(), "a", app{image: "i:2"})
+	f.confirm()
+	var run *admin.Run
+	until(t, "the run of the change is known", func() bool {
+		e := f.explained(socket, "a")
+		for i := range e.Runs {
+			if hasChange(e.Runs[i].Changes, admin.Change{Path: "spec.image", Before: `"i:1"`, After: `"i:2"`}) {
+				run = &e.Runs[i]
+			}
+		}
+		return run != nil
+	})
+	if run.Reasons[0] != "ObjectUpdated" || run.Result != "succeeded" || run.Took <= 0 || run.ID == "" || run.Attempt != 1 {
+		t.Errorf("%+v", run)
+	}
+	var wrote bool
+	for _, o := range run.Operations {
+		if o.Resource == "deployments.apps" && o.Name == "api_apply" {
+			wrote = o.Effect == "changed" && hasChange(o.Changes, admin.Change{Path: "spec.template.spec.containers[0].image", Before: `"i:1"`, After: `"i:2"`})
+		}
+	}
+	if !wrote {
+		t.Errorf("the diff of the Deployment is missing: %+v", run.Operations)
+	}
+	text := steer(t, "explain", socket, "webapp/a", "-n", f.ns)
+	for _, want := range []string{"because   ObjectUpdated", `~ spec.image: "i:1" -> "i:2"`, "changed   api_apply deployments.apps", "created   api_apply deployments.apps", "controller webapp: idle"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the text does not say %q:\n%s", want, text)
+		}
+	}
+	c.signal(syscall.SIGTERM)
+	c.wantExit(exitOK)
+}
+
+func hasChange(changes []admin.Change, want admin.Change) bool {
+	for _, c := range changes {
+		if c == want {
+			return true
+		}
+	}
+	return false
+}
+
+// TestExplain_SaysWhyAnObjectDoesNotRun: each cause is named.
+func TestExplain_SaysWhyAnObjectDoesNotRun(t *testing.T) {
+	t.Parallel()
+	f, socket := newFleet(t, devclustertest.Shared(t)), newSocket(t)
+	f.put(t.Context(), "a", app{image: "i:1"})
+	f.put(t.Context(), "b", app{image: "i:1"})
+	label := func(name, patch string) {
+		_, err := f.client.Resource(webApps).Namespace(f.ns).Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	label("a", `{"metadata":{"labels":{"tier":"web"}}}`)
+	c := f.start("--socket", socket, "--predicate", "generation", "-l", "tier=web")
+	c.wantLine(`"msg":"reconciled"`, `"object":"`+f.ns+`/a"`)
+	says := func(name, state, part string) {
+		t.Helper()
+		until(t, name+" is "+state+": "+part, func() bool {
+			e := f.explained(socket, name)
+			return e.State == state && strings.Contains(strings.Join(e.Why, "\n"), part)
+		})
+	}
+	says("b", "not selected", "do not match the selector tier=web")
+	says("nobody", "absent", "the API server has no webapps")
+	label("a", `{"metadata":{"labels":{"more":"1"}}}`)
+	says("a", "idle", "hidden by predicates")
+	says("a", "idle", "no change of generation")
+	label("a", `{"metadata":{"annotations":{"wasmctl.dev/paused":"true"}}}`)
+	says("a", "paused", "annotation wasmctl.dev/paused")
+	label("a", `{"metadata":{"annotations":{"wasmctl.dev/paused":null}}}`)
+	steer(t, "pause", socket, "webapp")
+	says("a", "paused", "wasmctl resume webapp")
+	client := admin.NewClient(socket)
+	list, err := client.Explain(t.Context(), admin.Question{Controller: "webapp", Object: abi.Key{Namespace: "elsewhere", Name: "a"}})
+	if err != nil || len(list) != 1 || !strings.Contains(strings.Join(list[0].Why, "\n"), "namespace elsewhere is not watched, only "+f.ns) {
+		t.Errorf("%+v, %v", list, err)
+	}
+	for kind, want := range map[string]string{"deployment": "watches them for its webapps", "nope": "nothing here reconciles them"} {
+		if _, err := client.Explain(t.Context(), admin.Question{Kind: kind, Object: abi.Key{Name: "a"}}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+	c.signal(syscall.SIGTERM)
+	c.wantExit(exitOK)
+}

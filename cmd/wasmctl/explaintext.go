@@ -1,0 +1,156 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/wasmctl/wasmctl/runtime/admin"
+)
+
+// explainText is an explanation for people.
+func explainText(list []admin.Explanation) []byte {
+	var b strings.Builder
+	for i := range list {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		writeExplanation(&b, &list[i], time.Now())
+	}
+	return []byte(b.String())
+}
+
+func writeExplanation(b *strings.Builder, e *admin.Explanation, now time.Time) {
+	fmt.Fprintf(b, "%s %s, controller %s: %s\n", e.Kind, e.Object, e.Controller, e.State)
+	for _, why := range e.Why {
+		fmt.Fprintf(b, "  %s\n", clean(why))
+	}
+	if r := e.Running; r != nil {
+		fmt.Fprintf(b, "\nNow, for %s: %s %s\n", age(now, r.Since), strings.Join(r.Reasons, ", "), r.ID)
+		writeOperations(b, r.Operations, 0)
+	}
+	for i := range e.Runs {
+		b.WriteByte('\n')
+		writeRun(b, &e.Runs[i], now)
+	}
+}
+
+func writeRun(b *strings.Builder, r *admin.Run, now time.Time) {
+	fmt.Fprintf(b, "%s ago: %s", age(now, r.Started), r.Result)
+	if r.Kind != "" {
+		fmt.Fprintf(b, " (%s)", r.Kind)
+	}
+	fmt.Fprintf(b, " in %v, after waiting %v", short(r.Took), short(r.Queued))
+	for _, part := range []struct {
+		on   bool
+		text string
+	}{
+		{r.Attempt > 1, fmt.Sprintf("attempt %d", r.Attempt)}, {r.Finalize, "finalize"}, {r.Stale, "with a cache that was late"},
+		{r.Generation > 0, fmt.Sprintf("generation %d", r.Generation)}, {r.ID != "", r.ID}, {r.TraceID != "", "trace " + r.TraceID},
+	} {
+		if part.on {
+			b.WriteString(", " + part.text)
+		}
+	}
+	fmt.Fprintf(b, "\n  because   %s\n", clean(strings.Join(r.Reasons, ", ")))
+	switch {
+	case len(r.Changes) > 0:
+		b.WriteString("  changed since the run before\n")
+		writeChanges(b, r.Changes)
+	case r.First:
+		b.WriteString("  changed   no earlier state of the object is known\n")
+	}
+	writeOperations(b, r.Operations, r.MoreOperations)
+	if r.Error != "" {
+		label := "error"
+		if r.Result == "skipped" {
+			label = "why"
+		}
+		fmt.Fprintf(b, "  %-9s %s\n", label, indent(clean(r.Error), "            "))
+	}
+	if r.Result != "skipped" {
+		fmt.Fprintf(b, "  next      %s", r.Next)
+		if r.DecidedBy != "" {
+			fmt.Fprintf(b, ", says %s", r.DecidedBy)
+		}
+		if r.Hold > 0 {
+			fmt.Fprintf(b, "; held for %v: hot loop", short(r.Hold))
+		}
+		b.WriteByte('\n')
+	}
+}
+
+func writeOperations(b *strings.Builder, ops []admin.Operation, more int) {
+	for i := range ops {
+		o := &ops[i]
+		what := o.Name
+		for _, part := range []string{o.Resource, o.Object} {
+			if part != "" {
+				what += " " + part
+			}
+		}
+		if o.Subresource != "" {
+			what += "/" + o.Subresource
+		}
+		if o.DryRun {
+			what += " (dry run)"
+		}
+		fmt.Fprintf(b, "  %-9s %s", o.Effect, clean(what))
+		if o.Took > 0 {
+			fmt.Fprintf(b, ", %v", short(o.Took))
+		}
+		b.WriteByte('\n')
+		if o.Error != "" {
+			fmt.Fprintf(b, "            %s\n", indent(clean(o.Error), "            "))
+		}
+		writeChanges(b, o.Changes)
+	}
+	if more > 0 {
+		fmt.Fprintf(b, "  ...       and %s\n", plural(more, "operation"))
+	}
+}
+
+// writeChanges writes a line for each field, as a diff.
+func writeChanges(b *strings.Builder, changes []admin.Change) {
+	for _, c := range changes {
+		switch {
+		case c.Before == "" && c.After == "":
+			fmt.Fprintf(b, "            %s\n", clean(c.Path))
+		case c.Before == "":
+			fmt.Fprintf(b, "          + %s: %s\n", clean(c.Path), clean(c.After))
+		case c.After == "":
+			fmt.Fprintf(b, "          - %s: %s\n", clean(c.Path), clean(c.Before))
+		default:
+			fmt.Fprintf(b, "          ~ %s: %s -> %s\n", clean(c.Path), clean(c.Before), clean(c.After))
+		}
+	}
+}
+
+// short rounds a duration to what people read.
+func short(d admin.Duration) time.Duration {
+	switch t := time.Duration(d); {
+	case t > time.Second:
+		return t.Round(10 * time.Millisecond)
+	case t > time.Millisecond:
+		return t.Round(10 * time.Microsecond)
+	default:
+		return t.Round(time.Microsecond)
+	}
+}
+
+// clean replaces what a terminal could take for a command: guests choose texts
+// too.
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || unicode.IsPrint(r) {
+			return r
+		}
+		if r == '\t' {
+			return ' '
+		}
+		return '?'
+	}, s)
+}
+
+func indent(s, by string) string { return strings.ReplaceAll(strings.TrimSpace(s), "\n", "\n"+by) }

@@ -1,0 +1,28 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+
+	"sigs.k8s.io/yaml"
+)
+
+// writeOutput writes v as JSON or YAML, or what text returns.
+func writeOutput(w io.Writer, format string, v any, text func() []byte) error {
+	var b []byte
+	var err error
+	switch format {
+	case "json":
+		b, err = json.MarshalIndent(v, "", "  ")
+		b = append(b, '\n')
+	case "yaml":
+		b, err = yaml.Marshal(v)
+	default:
+		b = text()
+	}
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(b)
+	return err
+}
