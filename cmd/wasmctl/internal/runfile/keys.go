@@ -86,7 +86,7 @@ func (p *parser) value(n *yaml.Node, key string, flag *pflag.Flag) (list []strin
 	if !ok {
 		return nil, false
 	}
-	if isPath(flag) {
+	if IsPath(flag) {
 		for i := range list {
 			list[i] = p.rebase(list[i])
 		}
@@ -107,9 +107,9 @@ func (p *parser) rebase(path string) string {
 	return filepath.Join(p.dir, path)
 }
 
-// isPath reports whether a flag names a file or a folder: those that complete
+// IsPath reports whether a flag names a file or a folder: those that complete
 // as such.
-func isPath(flag *pflag.Flag) bool {
+func IsPath(flag *pflag.Flag) bool {
 	_, file := flag.Annotations[cobra.BashCompFilenameExt]
 	_, dir := flag.Annotations[cobra.BashCompSubdirsInDir]
 	return file || dir

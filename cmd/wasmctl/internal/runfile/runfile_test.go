@@ -199,3 +199,31 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestFormat_ReadsBackTheSame, whatever is in the values.
+func TestFormat_ReadsBackTheSame(t *testing.T) {
+	flags := testFlags(&told{})
+	want := &File{
+		Process: Values{"workers": {"3"}, "dev": {"true"}},
+		Controllers: []Controller{
+			{Name: "a", Module: "/modules/a.wasm", Values: Values{
+				"name": {"a"}, "timeout": {"1m0s"}, "owns": {"cm", "true", "1"}, "config": {"12=x", "dollar=${HOME} $$", "empty=", "eq=a=b", "lines=a\nb", "quote=\"'", "true=no"},
+			}},
+			{Name: "b", Module: "/modules/b.wasm", Values: Values{"name": {"b"}, "namespace": {"x", "y"}}},
+		},
+	}
+	b, err := want.Format(flags)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Parse("c.yaml", b, flags, func(string) (string, bool) { return "", false })
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, b)
+	}
+	for i := range got.Controllers {
+		got.Controllers[i].Line = 0
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("read back (-want +got):\n%s\nfrom\n%s", diff, b)
+	}
+}
