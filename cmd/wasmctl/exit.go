@@ -17,6 +17,7 @@ const (
 	exitDenied  = 6 // the API server does not allow the watches, or does not accept the credentials
 	exitForced  = 7 // stopped by force: running reconciles were interrupted
 	exitLost    = 8 // the lease was lost
+	exitListen  = 9 // an address cannot be listened on
 )
 
 var exitCodes = []struct {
@@ -32,6 +33,7 @@ var exitCodes = []struct {
 	{exitDenied, "the API server does not allow the watches, or does not accept the credentials"},
 	{exitForced, "stopped by force: reconciles were interrupted"},
 	{exitLost, "the lease of --leader-elect was lost to another replica, or could not be renewed"},
+	{exitListen, "the address of --metrics-address or --health-address is in use, or cannot be listened on"},
 }
 
 // exitTable returns the exit codes as help shows them.

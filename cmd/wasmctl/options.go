@@ -43,6 +43,7 @@ type processOptions struct {
 	budgetBytes  int64 // memoryBudget, parsed by validate
 
 	leader leaderOptions
+	http   httpOptions
 
 	kubeconfig string
 	context    string
@@ -151,6 +152,7 @@ func (o *processOptions) bind(cmd *cobra.Command) {
 	f.StringVar(&o.cacheDir, "cache-dir", "", `where compiled modules are kept, "none" for nowhere (default: in the user's cache directory)`)
 	f.StringVar(&o.socket, "socket", "", `socket for wasmctl status, trigger and pause, "none" for none (default: in the user's runtime directory)`)
 	o.leader.bind(f)
+	o.http.bind(f)
 	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
 	f.CountVarP(&o.verbosity, "verbose", "v", "log more")
 	_ = cmd.MarkFlagFilename("kubeconfig")
@@ -272,7 +274,7 @@ func (o *processOptions) validate() error {
 	if o.budgetBytes, err = parseSize(o.memoryBudget, minMemory, math.MaxInt64); err != nil {
 		bad("--memory-budget %w", err)
 	}
-	return errors.Join(append(errs, o.leader.validate())...)
+	return errors.Join(append(errs, o.leader.validate(), o.http.validate())...)
 }
 
 // parseSize reads a size within bounds; "" is 0.

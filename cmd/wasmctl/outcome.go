@@ -21,6 +21,7 @@ func (s *session) ended(out applier.Outcome) {
 		s.api.Forget(out.Key)
 		s.runs.forget(out.Key)
 	}
+	s.count(&out)
 	s.trials.end(&out)
 	s.done.end(&out)
 	s.recordEnd(&out)

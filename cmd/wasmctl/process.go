@@ -41,6 +41,7 @@ type process struct {
 	elector    *leader.Elector // nil unless --leader-elect
 	manager    *manager.Manager
 	sessions   []*session
+	monitor    monitor
 	onSwap     func(controller, result string) // told what came of each swap; nil: nobody. Set before run
 
 	controllers []*controllerOptions // those that run begins with beside sessions, which are loaded before
@@ -93,7 +94,7 @@ func (p *process) bounds() error {
 // elect makes the part that this process takes in an election, when the name of
 // its first controller is known.
 func (s *session) elect() error {
-	if s.elector != nil {
+	if s.elector != nil || !s.process.opts.leader.elect { // others that load at once read it
 		return nil
 	}
 	var err error
@@ -136,6 +137,7 @@ func (p *process) run(ctx context.Context, force <-chan struct{}) error {
 			return err
 		}
 	}
+	p.monitor.begin(p)
 	services, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
 	defer wg.Wait()

@@ -76,6 +76,11 @@ func runRun(ctx context.Context, o *runOptions) error {
 func runProcess(ctx context.Context, o *runOptions, log *slog.Logger, force <-chan struct{}) (err error) {
 	p := &process{opts: &o.processOptions, log: log, started: time.Now()}
 	defer func() { err = errors.Join(err, p.close()) }()
+	stop, err := p.serveHTTP(ctx)
+	if err != nil {
+		return err
+	}
+	defer stop()
 	var wasm []byte
 	if len(o.modules) == 1 {
 		if wasm, err = readModule(o.modules[0]); err != nil {
@@ -133,7 +138,10 @@ func (s *session) start() error {
 		return err
 	}
 	s.runs.stored = s.controller.Stored
-	return s.manager.Add(s.controller)
+	if err := s.manager.Add(s.controller); err != nil {
+		return err
+	}
+	return s.show()
 }
 
 func (s *session) sayStopped() {

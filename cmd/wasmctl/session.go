@@ -12,6 +12,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/applier"
 	"github.com/wasmctl/wasmctl/runtime/controller"
 	"github.com/wasmctl/wasmctl/runtime/history"
+	"github.com/wasmctl/wasmctl/runtime/metrics"
 	"github.com/wasmctl/wasmctl/runtime/probation"
 )
 
@@ -44,6 +45,9 @@ type session struct {
 	file  moduleFile       // where the module is
 	waits func(why string) // told what loading waits for; nil if nobody is
 
+	counts *metrics.Controller // nil without --metrics-address
+	unshow []func()            // undoes show
+
 	observers []kubeapi.Observer // told of what runs ask the API for; set before load
 	history   *history.Recorder  // the last runs
 
@@ -69,6 +73,7 @@ func (s *session) load(ctx context.Context, wasm []byte) error {
 	}
 	o.cpu.apply(&cfg)
 	cfg.Shares = s.shares
+	s.measure(&cfg)
 	cfg.API = func(m *abi.Manifest) (host.API, error) {
 		s.name = cfg.NameFor(m)
 		return s.connectModule(ctx, m)
@@ -114,6 +119,7 @@ func (s *session) connectModule(ctx context.Context, m *abi.Manifest) (host.API,
 
 // close stops what was started.
 func (s *session) close() error {
+	s.hide()
 	if s.module == nil {
 		return nil
 	}

@@ -30,6 +30,7 @@ func (s *session) newController() (*controller.Controller, error) {
 		Concurrency: s.module.Concurrency(), DrainTimeout: o.drain, Debounce: scheduler.Debounce{Quiet: o.debounce, Max: o.debounceMax},
 		OnOutcome: s.ended, OnHidden: s.hidden,
 	}
+	s.measureRuns(&cfg)
 	if s.elector != nil {
 		cfg.Active = s.elector.Gate().Open()
 	}

@@ -57,6 +57,9 @@ func flag(b bool) float64 {
 }
 
 func (g gathering) process(p *Process) {
+	for _, phase := range [...]string{"loading", "waiting", "running", "failed"} {
+		g.set(controllers, float64(p.Controllers[phase]), phase)
+	}
 	g.watches(p.Watches)
 	if l := p.Leader; l != nil {
 		g.set(leaderStatus, flag(l.Leads), l.Name)

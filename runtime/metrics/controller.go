@@ -34,18 +34,11 @@ var knownHooks = [...]string{
 	abi.ExportDescribe, abi.ExportInitialize, "other",
 }
 
-// Swap is what became of a change of the live module.
-type Swap int
-
-// The results of swaps.
-const (
-	Swapped    Swap = iota // another module is live
-	Refused                // the module did not become live
-	RolledBack             // a user went back to an earlier one
-	TakenBack              // it was worse than the one before, which is live again
-)
-
-var swapResults = [...]string{"swapped", "refused", "rolled_back", "taken_back"}
+// swapResults are what comes of new modules; the last stands for what is not
+// known here.
+var swapResults = [...]string{
+	"swapped", "refused", "rolled_back", "taken_back", "stuck", "canary", "promoted", "aborted", "failed", "replaced", "other",
+}
 
 // Run is one run, as far as it is counted.
 type Run struct {
@@ -65,10 +58,11 @@ type Run struct {
 }
 
 // Controller counts what one controller does. Its methods may be called by any
-// number of goroutines, and cost some nanoseconds.
+// number of goroutines, and cost some nanoseconds. Make one with NewController;
+// Registry.Add shows it.
 type Controller struct {
-	name   string
-	source func() Stats
+	name   string       // set by Registry.Add
+	source func() Stats // set by Registry.Add
 
 	results  [len(results)]atomic.Uint64
 	terminal atomic.Uint64
@@ -92,9 +86,9 @@ type hostCall struct {
 	status abi.Status
 }
 
-func newController(name string, source func() Stats) *Controller {
+// NewController returns a Controller that has counted nothing and is not shown.
+func NewController() *Controller {
 	c := &Controller{
-		name: name, source: source,
 		time: newHistogram(reconcileBuckets).withExemplars(), queued: newHistogram(queueBuckets), work: newHistogram(queueBuckets),
 		hostCalls: map[hostCall]uint64{}, hostTimes: map[abi.Op]*histogram{},
 	}
@@ -140,8 +134,8 @@ func (c *Controller) Called(hook string, took time.Duration, kind abi.FailureKin
 	}
 }
 
-// Swap counts a change of the live module.
-func (c *Controller) Swap(s Swap) { c.swaps[s].Add(1) }
+// Swapped counts what came of a new module.
+func (c *Controller) Swapped(result string) { c.swaps[indexOf(swapResults[:], result)].Add(1) }
 
 // HostCall counts an operation; took is zero where no request was sent.
 func (c *Controller) HostCall(op abi.Op, status abi.Status, took time.Duration) {

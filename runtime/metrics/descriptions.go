@@ -87,6 +87,7 @@ var (
 // What the process has.
 var (
 	buildInfo      = gauge("wasmctl_build_info", "Always 1; the labels say what runs.", "version", "go_version")
+	controllers    = gauge("wasmctl_controllers", "Controllers by phase: loading, waiting (for a kind or the cluster), running, failed (it is tried again).", "phase")
 	watchState     = gauge("wasmctl_watches", "Watches by state: syncing, ready, denied, absent or failing.", "resource", "state")
 	watchAge       = gauge("wasmctl_watch_progress_age_seconds", "Time since the API server last sent an event, a bookmark or a list; the greatest of the resource's watches.", "resource")
 	watchFailures  = gauge("wasmctl_watch_failures", "Requests of a resource's watches that failed since they were last ready.", "resource")
@@ -127,7 +128,7 @@ var (
 	guestFuel      = counter("wasmctl_guest_fuel_total", "Fuel that the module has used.", "controller")
 	unknownKeys    = counter("wasmctl_guest_unknown_keys_total", "Keys of results and requests that this host does not know.", "controller")
 	generations    = gauge("wasmctl_generations", "Generations by state: loading, live, draining, kept.", "controller", "state")
-	swaps          = counter("wasmctl_module_swaps_total", "Changes of the live module by result: swapped, refused, rolled_back, taken_back (it was worse than the one before).", "controller", "result")
+	swaps          = counter("wasmctl_module_swaps_total", "What came of new modules: swapped, refused, rolled_back (by a user), taken_back (it was worse than the one before), stuck (so it was, and there is none to go back to); of canaries: canary (one begins), promoted, aborted, failed, replaced.", "controller", "result")
 
 	hostCalls    = counter("wasmctl_host_calls_total", "Operations that runs asked for, by the status that the guest sees: OK, an HTTP code, DENIED, ...", "controller", "op", "status")
 	hostCallTime = duration("wasmctl_host_call_duration_seconds", "How long operations were on their way to the API server and back; without those that the cache answered or the policy denied.", "controller", "op")

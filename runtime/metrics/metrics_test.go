@@ -22,8 +22,8 @@ import (
 // add adds a controller whose own figures are st.
 func add(t *testing.T, r *metrics.Registry, name string, st metrics.Stats) *metrics.Controller {
 	t.Helper()
-	c, err := r.Add(name, func() metrics.Stats { return st })
-	if err != nil {
+	c := metrics.NewController()
+	if err := r.Add(name, c, func() metrics.Stats { return st }); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -116,7 +116,8 @@ func TestController_CountsCallsLimitsSwapsAndOperations(t *testing.T) {
 	c.Called(abi.ExportReconcile, 3*time.Microsecond, "")
 	c.Called(abi.ExportMap, time.Minute, abi.FailureTimeout)
 	c.Called("of tomorrow", 0, "of tomorrow")
-	c.Swap(metrics.TakenBack)
+	c.Swapped("taken_back")
+	c.Swapped("of tomorrow")
 	c.HostCall(abi.OpAPIGet, 404, time.Millisecond)
 	c.HostCall(abi.OpCacheGet, abi.StatusOK, 0)
 	c.HostCall(abi.OpAPIGet, abi.StatusDenied, 0)
@@ -132,6 +133,7 @@ func TestController_CountsCallsLimitsSwapsAndOperations(t *testing.T) {
 		`wasmctl_limit_hits_total{controller="web",limit="memory_budget"}`:                            "2",
 		`wasmctl_guest_instances_recycled_total{controller="web",reason="trap"}`:                      "3",
 		`wasmctl_module_swaps_total{controller="web",result="taken_back"}`:                            "1",
+		`wasmctl_module_swaps_total{controller="web",result="other"}`:                                 "1",
 		`wasmctl_host_calls_total{controller="web",op="api_get",status="404"}`:                        "1",
 		`wasmctl_host_calls_total{controller="web",op="cache_get",status="OK"}`:                       "1",
 		`wasmctl_host_calls_total{controller="web",op="api_get",status="DENIED"}`:                     "1",
@@ -159,7 +161,7 @@ func TestController_SeriesComeAndGo(t *testing.T) {
 	}
 	a := add(t, r, "a", metrics.Stats{})
 	b := add(t, r, "b", metrics.Stats{})
-	if _, err := r.Add("b", nil); err == nil {
+	if err := r.Add("b", metrics.NewController(), nil); err == nil {
 		t.Error("a name was taken twice")
 	}
 	b.Ran(&metrics.Run{Kind: abi.FailureError})
@@ -184,7 +186,7 @@ func TestController_SeriesComeAndGo(t *testing.T) {
 func TestAdds_NeverGoBack(t *testing.T) {
 	r := metrics.New(metrics.Config{})
 	st := metrics.Stats{Started: 3, Ready: 4}
-	if _, err := r.Add("web", func() metrics.Stats { return st }); err != nil {
+	if err := r.Add("web", metrics.NewController(), func() metrics.Stats { return st }); err != nil {
 		t.Fatal(err)
 	}
 	for _, step := range []struct {
@@ -314,8 +316,8 @@ func TestRegistry_Hammer(t *testing.T) {
 				shared.Called(abi.ExportReconcile, time.Millisecond, "")
 				shared.HostCall(abi.OpAPIGet, abi.Status(i%3), time.Duration(i))
 				name := fmt.Sprint(w, i%2)
-				c, err := r.Add(name, func() metrics.Stats { return metrics.Stats{} })
-				if err != nil {
+				c := metrics.NewController()
+				if err := r.Add(name, c, func() metrics.Stats { return metrics.Stats{} }); err != nil {
 					t.Error(err)
 					return
 				}
@@ -343,11 +345,7 @@ func TestRegistry_Hammer(t *testing.T) {
 // BenchmarkRun is what metrics cost one run that does nothing, where nobody
 // scrapes: all that is counted of it, but for reading the clock once.
 func BenchmarkRun(b *testing.B) {
-	r := metrics.New(metrics.Config{})
-	c, err := r.Add("web", func() metrics.Stats { return metrics.Stats{} })
-	if err != nil {
-		b.Fatal(err)
-	}
+	c := metrics.NewController()
 	b.ReportAllocs()
 	for b.Loop() {
 		c.Started(20 * time.Microsecond)

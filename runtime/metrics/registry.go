@@ -63,16 +63,23 @@ func New(cfg Config) *Registry {
 var ErrNameTaken = errors.New("metrics: another controller has this name")
 
 // Add makes the series of a controller appear. source is asked at each scrape,
-// by several goroutines at once; it must not block.
-func (r *Registry) Add(name string, source func() Stats) (*Controller, error) {
+// by several goroutines at once; it must not block. A Controller is added once.
+func (r *Registry) Add(name string, c *Controller, source func() Stats) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.controllers[name] != nil {
-		return nil, ErrNameTaken
+		return ErrNameTaken
 	}
-	c := newController(name, source)
+	c.name, c.source = name, source
 	r.controllers[name] = c
-	return c, nil
+	return nil
+}
+
+// Controller returns a controller that is shown, or nil.
+func (r *Registry) Controller(name string) *Controller {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.controllers[name]
 }
 
 // Remove makes the series of a controller go. What it still counts is not

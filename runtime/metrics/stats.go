@@ -45,10 +45,12 @@ type Stats struct {
 
 // Process are the figures of what the controllers share.
 type Process struct {
-	Watches []Watch
-	Leader  *Leader  // nil without an election
-	Budget  *Budget  // nil without one
-	Workers *Workers // nil without a bound of the process
+	// Controllers counts them by phase: loading, waiting, running, failed.
+	Controllers map[string]int
+	Watches     []Watch
+	Leader      *Leader  // nil without an election
+	Budget      *Budget  // nil without one
+	Workers     *Workers // nil without a bound of the process
 }
 
 // Watch is one watch.

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
+)
+
+// served returns the URL of the address at which a process serves a path, as its
+// log says it.
+func served(t *testing.T, c *child, path string) string {
+	t.Helper()
+	var line struct{ Address string }
+	if err := json.Unmarshal([]byte(c.wantLine(`"msg":"serving"`, path)), &line); err != nil {
+		t.Fatal(err)
+	}
+	return "http://" + line.Address
+}
+
+// fetch returns the status and the body of what a URL answers.
+func fetch(t *testing.T, url string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := http.Client{Timeout: waitLimit}
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(resp.Body)
+	if err := resp.Body.Close(); err != nil {
+		t.Error(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(body)
+}
+
+// TestHealth_IsAnsweredThoughEveryGuestHangs: every worker is busy with a guest
+// that spins, with and without fuel to stop it, and probes and metrics are
+// answered all the same.
+func TestHealth_IsAnsweredThoughEveryGuestHangs(t *testing.T) {
+	for _, cpu := range []string{"fuel", "close"} {
+		ns, kubeconfig := newConfigMaps(t)
+		module := filepath.Join(t.TempDir(), "spins.wasm")
+		if err := os.WriteFile(module, worse(modeSpins, 0), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c := startWasmctl(t, module, "--name", "spins", "--for", "cm", "-n", ns, "--concurrency", "2", "--timeout", "10m", "--drain-timeout", "1ms", "--cpu", cpu,
+			"--metrics-address", "127.0.0.1:0", "--health-address", "127.0.0.1:0", "--kubeconfig", kubeconfig)
+		health, metrics := served(t, c, "/livez"), served(t, c, "/metrics")
+		busy := func() bool {
+			_, text := fetch(t, metrics+"/metrics")
+			return strings.Contains(text, `controller_runtime_active_workers{controller="spins"} 2`)
+		}
+		until(t, "both workers are busy", busy)
+		var slowest time.Duration
+		for range 20 {
+			for _, path := range []string{"/livez?verbose", "/readyz?verbose", "/readyz/synced-spins", "/readyz/module-spins"} {
+				began := time.Now()
+				if code, text := fetch(t, health+path); code != http.StatusOK {
+					t.Errorf("%s: %d %s", path, code, text)
+				}
+				slowest = max(slowest, time.Since(began))
+			}
+		}
+		t.Logf("--cpu %s: the slowest of 80 answers took %v", cpu, slowest)
+		if !busy() {
+			t.Error("the guests do not hang any more")
+		}
+		c.signal(syscall.SIGTERM)
+		c.wantExit(exitForced)
+	}
+}
+
+// TestHealth_ReadyOnceSynced: the probes are answered from the start; readyz
+// names what is waited for, and livez does not mind.
+func TestHealth_ReadyOnceSynced(t *testing.T) {
+	cluster := devclustertest.Shared(t)
+	group := devclustertest.Namespace(t, cluster) + ".wasmctl.dev"
+	c := startWasmctl(t, guests+"empty.wasm", "--name", "waits", "--for", "widgets."+group, "--health-address", "127.0.0.1:0", "--kubeconfig", cluster.Kubeconfig())
+	c.wantLine("waiting for the cluster", "widgets."+group)
+	url := served(t, c, "/readyz")
+	want := func(path string, code int, part string) {
+		t.Helper()
+		if got, text := fetch(t, url+path); got != code || !strings.Contains(text, part) {
+			t.Errorf("%s: %d %s; want %d, %s", path, got, text, code, part)
+		}
+	}
+	want("/livez?verbose", http.StatusOK, "[+]watches ok")
+	want("/readyz", http.StatusInternalServerError, "[-]started failed: reason withheld\n")
+	want("/readyz/started", http.StatusInternalServerError, "internal server error: modules are being loaded")
+	want("/metrics", http.StatusNotFound, "")
+	want("/debug/pprof/", http.StatusNotFound, "")
+	devclustertest.Apply(t, cluster, []byte(`
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.`+group+`}
+spec:
+  group: `+group+`
+  scope: Cluster
+  names: {plural: widgets, singular: widget, kind: Widget}
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
+`))
+	until(t, "it is ready", func() bool { code, _ := fetch(t, url+"/readyz"); return code == http.StatusOK })
+	want("/readyz?verbose", http.StatusOK, "[+]synced-waits ok\n[+]module-waits ok\nreadyz check passed\n")
+	c.signal(syscall.SIGTERM)
+	c.wantExit(exitOK)
+}
+
+// TestHTTP_AddressInUseIsAnError of its own, before anything else is done.
+func TestHTTP_AddressInUseIsAnError(t *testing.T) {
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() //nolint:errcheck // of a test
+	for _, flag := range []string{"--metrics-address", "--health-address"} {
+		c := startWasmctl(t, "not-there.wasm", flag, l.Addr().String())
+		c.wantExit(exitListen)
+		if text := c.text(); !strings.Contains(text, flag+` "`+l.Addr().String()+`": cannot listen: `) || !strings.Contains(text, "choose another address") {
+			t.Errorf("got %s", text)
+		}
+	}
+}
+
+// TestHTTP_OneServerForEqualAddresses, pprof included where it is asked for; all
+// ends with the process.
+func TestHTTP_OneServerForEqualAddresses(t *testing.T) {
+	ns, kubeconfig := newConfigMaps(t)
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c := startWasmctl(t, guests+"empty.wasm", "--for", "cm", "-n", ns, "--metrics-address", address, "--health-address", address, "--pprof", "--kubeconfig", kubeconfig)
+	c.wantLine("reconciling")
+	for path, part := range map[string]string{
+		"/metrics": "wasmctl_build_info{", "/livez": "ok", "/readyz": "ok", "/debug/pprof/": "goroutine", "/debug/pprof/goroutine?debug=1": "goroutine profile",
+	} {
+		if code, text := fetch(t, "http://"+address+path); code != http.StatusOK || !strings.Contains(text, part) {
+			t.Errorf("%s: %d %s", path, code, text)
+		}
+	}
+	c.signal(syscall.SIGTERM)
+	c.wantExit(exitOK)
+	if _, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address); err == nil {
+		t.Error("something still listens")
+	}
+}
+
+func TestHTTPOptions_Validate(t *testing.T) {
+	for text, o := range map[string]httpOptions{
+		"":                             {metrics: ":8080", health: "127.0.0.1:8081"},
+		`--metrics-address "8080"`:     {metrics: "8080"},
+		`--health-address "localhost"`: {health: "localhost"},
+		"--pprof needs":                {pprof: true, metrics: "none"},
+	} {
+		err := o.validate()
+		if (err == nil) != (text == "") || err != nil && !strings.Contains(err.Error(), text) {
+			t.Errorf("%+v: %v, want %q", o, err, text)
+		}
+	}
+	for _, none := range []string{"", "0", "none"} {
+		if isAddress(none) {
+			t.Errorf("%q is an address", none)
+		}
+	}
+}
