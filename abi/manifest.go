@@ -88,6 +88,10 @@ type Capability struct {
 	Verbs      []string `msgpack:"verbs" json:"verbs"`
 	Namespaces []string `msgpack:"namespaces,omitempty" json:"namespaces,omitempty"`
 	Names      []string `msgpack:"names,omitempty" json:"names,omitempty"`
+	// Fields, where given, are all that create, update and patch may touch of an
+	// object, as patterns: "spec.replicas", "metadata.labels",
+	// "spec.containers[name=app].image". Other verbs are not limited by them.
+	Fields []string `msgpack:"fields,omitempty" json:"fields,omitempty"`
 }
 
 // Hook reports whether an optional export is real; exported says whether the
@@ -115,7 +119,8 @@ func (m *Manifest) Validate() error {
 		where := fmt.Sprintf("watches[%d]", i)
 		errs = append(errs, m.Watches[i].validate(where), m.Watches[i].validateMap(where))
 	}
-	for i, c := range m.Capabilities {
+	for i := range m.Capabilities {
+		c := &m.Capabilities[i]
 		if c.Resource == "" || len(c.Verbs) == 0 {
 			errs = append(errs, fmt.Errorf("capabilities[%d]: resource and verbs are needed", i))
 		}

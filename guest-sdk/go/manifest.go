@@ -61,6 +61,10 @@ type Capability struct {
 	// Namespaces and Names narrow it; empty is all.
 	Namespaces []string `json:"namespaces,omitempty"`
 	Names      []string `json:"names,omitempty"`
+	// Fields, where given, are all that create, update and patch may touch of an
+	// object: "spec.replicas", "metadata.labels", "spec.containers[name=app].image",
+	// each with everything below (abi/ABI.md, section 8).
+	Fields []string `json:"fields,omitempty"`
 }
 
 // Limits bounds what one instance may use. Zero leaves a limit to the host.

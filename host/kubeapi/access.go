@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -51,10 +50,7 @@ func FinalizerAccess(kind Kind, namespaces []string) Access {
 // (delete) and events (create and patch events.events.k8s.io) too, since a
 // module needs capabilities for them.
 func CapabilityAccess(c *abi.Capability) []Access {
-	verbs := c.Verbs
-	if slices.Contains(verbs, verbAll) {
-		verbs = []string{VerbGet, VerbList, VerbWatch, VerbCreate, VerbUpdate, VerbPatch, VerbDelete}
-	}
+	verbs := spellOut(c.Verbs)
 	subresources := c.Subresources
 	if len(subresources) == 0 {
 		subresources = []string{""}

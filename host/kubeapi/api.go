@@ -164,6 +164,9 @@ func (a *API) Call(ctx context.Context, op abi.Op, req []byte) abi.Response {
 	if denied := a.check(ctx, r, verbs[op]); denied != nil {
 		return denied.response()
 	}
+	if err := a.checkFields(ctx, r, verbs[op]); err != nil {
+		return fromError(ctx, op, err)
+	}
 	switch op {
 	case abi.OpCacheGet:
 		return a.seen(ctx, r, a.cacheGet(r))

@@ -34,6 +34,9 @@ func (a *API) applyStatus(ctx context.Context, o *owner, m *remembered, d *abi.D
 	if denied := a.check(ctx, r, VerbPatch); denied != nil {
 		return fail(denied)
 	}
+	if err := a.checkFields(ctx, r, VerbPatch); err != nil {
+		return fail(err)
+	}
 	m.status = appliedStatus{}
 	js, err := a.exchange(ctx, r)
 	if err != nil {

@@ -90,6 +90,10 @@ func (a *API) prepareChild(ctx context.Context, o *owner, packed []byte, force b
 	if denied := a.check(ctx, r, VerbPatch, VerbCreate); denied != nil {
 		return r, denied
 	}
+	r.owner = o.uid
+	if err := a.checkFields(ctx, r, VerbPatch, VerbCreate); err != nil {
+		return r, err
+	}
 	if r.encoded, err = json.Marshal(r.object); err != nil {
 		return r, badf("%v", err)
 	}

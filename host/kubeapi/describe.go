@@ -41,6 +41,9 @@ func describeRule(r *abi.Capability) string {
 	}
 	b.WriteByte(' ')
 	b.WriteString(strings.Join(resourceNames(r), ", "))
+	if len(r.Fields) > 0 {
+		b.WriteString(" (fields " + strings.Join(r.Fields, ", ") + ")")
+	}
 	if len(r.Names) > 0 {
 		b.WriteString(" named " + strings.Join(r.Names, ", "))
 	}
@@ -85,19 +88,37 @@ func pasteRule(c *abi.Capability) string {
 	return string(b)
 }
 
+// Where a rule is missing.
+const (
+	inManifest = "the capabilities of its manifest"
+	inGrant    = "what the operator grants it (--grant)"
+	inBoth     = "the capabilities of its manifest, and to " + inGrant
+)
+
+func where(manifest, grant bool) string {
+	switch {
+	case !grant:
+		return inManifest
+	case !manifest:
+		return inGrant
+	}
+	return inBoth
+}
+
 // deniedMessage says what the module may not do and what would allow it.
-func deniedMessage(a *Attributes, rule *abi.Capability) string {
+func deniedMessage(a *Attributes, rule *abi.Capability, where string) string {
 	what := groupResource(a.Group, a.Resource)
 	if a.Subresource != "" {
 		what += "/" + a.Subresource
 	}
-	where := ""
+	if len(rule.Fields) > 0 {
+		what = "the fields " + strings.Join(rule.Fields, ", ") + " of " + what
+	}
 	switch {
 	case a.Namespace != "":
-		where = " in namespace " + a.Namespace
+		what += " in namespace " + a.Namespace
 	case a.Verb == VerbList:
-		where = " in all namespaces"
+		what += " in all namespaces"
 	}
-	return "the module may not " + strings.Join(rule.Verbs, ", ") + " " + what + where +
-		"; to allow it, add this to the capabilities of its manifest: " + pasteRule(rule)
+	return "the module may not " + strings.Join(rule.Verbs, ", ") + " " + what + "; to allow it, add this to " + where + ": " + pasteRule(rule)
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/kubeapi/fieldpath"
 )
 
 // Verbs of a policy: those of RBAC. An apply is a patch.
@@ -19,6 +20,9 @@ const (
 	// verbAll in a rule is every verb; it has no meaning in Attributes.
 	verbAll = "*"
 )
+
+// allVerbs are those that "*" stands for.
+var allVerbs = []string{VerbGet, VerbList, VerbWatch, VerbCreate, VerbUpdate, VerbPatch, VerbDelete}
 
 // Attributes says what a request wants to do, in the words of RBAC.
 type Attributes struct {
@@ -53,13 +57,39 @@ type Attributes struct {
 // allows neither a list over all namespaces nor a cluster-scoped resource.
 type Policy struct {
 	rules []abi.Capability
+	// fields has the patterns of each rule, nil for one that is not limited to
+	// fields; narrow says that any rule is.
+	fields []*fieldpath.Set
+	narrow bool
+	// asked is what the module asks for and granted what the operator grants, if
+	// this is what both allow; else they are nil.
+	asked, granted *Policy
 }
 
 // NewPolicy returns a policy of these rules and no other. It keeps the lists in
-// them: they must not be changed any more.
+// them: they must not be changed any more. A pattern of fields that cannot be
+// read allows nothing; CheckRules tells.
 func NewPolicy(rules []abi.Capability) *Policy {
-	return &Policy{rules: slices.Clone(rules)}
+	p := &Policy{rules: slices.Clone(rules), fields: make([]*fieldpath.Set, len(rules))}
+	for i := range rules {
+		if len(rules[i].Fields) > 0 {
+			p.fields[i], _ = fieldpath.ParseSet(rules[i].Fields)
+			p.narrow = true
+		}
+	}
+	return p
 }
+
+// Within returns the policy of what both this one and a grant's rules allow. A
+// refusal says whether the grant is in the way.
+func (p *Policy) Within(grant []abi.Capability) *Policy {
+	within := NewPolicy(Intersect(p.rules, grant))
+	within.asked, within.granted = p, NewPolicy(grant)
+	return within
+}
+
+// Rules returns the rules, which must not be changed.
+func (p *Policy) Rules() []abi.Capability { return p.rules }
 
 // NewModulePolicy returns the rights of a module that reconciles a kind:
 // get, list and watch of the kind, and get, update and patch of its status, in the
@@ -74,7 +104,7 @@ func NewModulePolicy(reconciled Kind, namespaces []string, capabilities []abi.Ca
 	}
 	status := own
 	status.Subresources, status.Verbs = []string{"status"}, []string{VerbGet, VerbUpdate, VerbPatch}
-	return &Policy{rules: append([]abi.Capability{own, status}, capabilities...)}
+	return NewPolicy(append([]abi.Capability{own, status}, capabilities...))
 }
 
 // Allows reports whether a rule allows what a wants to do.
@@ -111,7 +141,64 @@ func (p *Policy) check(a Attributes, verbs ...string) *refusal {
 	a.Verb = missing[0]
 	rule := p.Missing(a)
 	rule.Verbs = missing
-	return &refusal{abi.StatusDenied, deniedMessage(&a, &rule), &rule}
+	return &refusal{abi.StatusDenied, deniedMessage(&a, &rule, p.lacking(a, missing)), &rule}
+}
+
+// lacking says where a rule for these verbs is missing.
+func (p *Policy) lacking(a Attributes, verbs []string) string {
+	if p.asked == nil {
+		return inManifest
+	}
+	lacks := func(p *Policy) bool {
+		return slices.ContainsFunc(verbs, func(verb string) bool { a.Verb = verb; return !p.Allows(a) })
+	}
+	return where(lacks(p.asked), lacks(p.granted))
+}
+
+// limits returns the fields that a write which the policy allows is limited to,
+// nil for no limit.
+func (p *Policy) limits(a *Attributes) *fieldpath.Set {
+	if !p.narrow || !slices.Contains(writeVerbs, a.Verb) {
+		return nil
+	}
+	var sets []*fieldpath.Set
+	for i := range p.rules {
+		if !allows(&p.rules[i], a) {
+			continue
+		}
+		if p.fields[i] == nil {
+			return nil
+		}
+		sets = append(sets, p.fields[i])
+	}
+	return fieldpath.Union(sets...)
+}
+
+// deniedFields is the refusal of a write that touches fields beyond its limits.
+func (p *Policy) deniedFields(a Attributes, fields []fieldpath.Path) *refusal {
+	rule := p.Missing(a)
+	for _, f := range fields[:min(len(fields), maxMissing)] {
+		if text := f.String(); !slices.Contains(rule.Fields, text) {
+			rule.Fields = append(rule.Fields, text)
+		}
+	}
+	return &refusal{abi.StatusDenied, deniedMessage(&a, &rule, p.lackingFields(&a, fields)), &rule}
+}
+
+// lackingFields is lacking for fields.
+func (p *Policy) lackingFields(a *Attributes, fields []fieldpath.Path) string {
+	if p.asked == nil {
+		return inManifest
+	}
+	lacks := func(p *Policy) bool {
+		limits := p.limits(a)
+		if limits == nil {
+			return false
+		}
+		missing, _ := limits.Missing(fields)
+		return len(missing) > 0
+	}
+	return where(lacks(p.asked), lacks(p.granted))
 }
 
 func allows(r *abi.Capability, a *Attributes) bool {

@@ -31,6 +31,8 @@ type request struct {
 
 	kind Kind
 	key  abi.Key
+	// owner is the uid of the object whose child is applied.
+	owner string
 }
 
 // decode reads a request and checks what can be checked without the API

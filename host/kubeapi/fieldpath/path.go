@@ -1,0 +1,163 @@
+// Package fieldpath says which fields of objects a write touches, and whether
+// patterns of fields cover them: the "fields" of a capability (abi/ABI.md,
+// section 8).
+//
+// A pattern is a path into an object, and covers what it names and everything
+// below:
+//
+//	spec.replicas
+//	metadata.labels                          each label
+//	metadata.annotations["example.com/owner"]
+//	spec.template.spec.containers[name=app].image
+//	status.conditions[*]                     each item of a list, or value of a map
+//
+// A step in brackets is a key of a map, quoted as JSON where it has one of the
+// signs . [ ] " = * \ a comma or white space; or key=value pairs, which name the
+// items of a list that have these values; or *.
+package fieldpath
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// maxSteps bounds the length of a pattern: objects do not nest deeper.
+const maxSteps = 128
+
+// A step leads from a value to one in it: by a key of a map, unless one of the
+// others is set.
+type step struct {
+	key string
+	// item is an item of a list, in the path of an object.
+	item map[string]any
+	// match has the values of the items that a pattern means.
+	match map[string]string
+	// any, in a pattern, means all keys of a map, or all items of a list.
+	any bool
+}
+
+// Path leads to a field of an object, or is a pattern of such paths.
+type Path []step
+
+// NewPath returns the path through the maps with these keys.
+func NewPath(keys ...string) Path {
+	var p Path
+	for _, key := range keys {
+		p = p.key(key)
+	}
+	return p
+}
+
+func (p Path) key(key string) Path { return append(slices.Clip(p), step{key: key}) }
+
+func (p Path) item(item map[string]any) Path { return append(slices.Clip(p), step{item: item}) }
+
+// String returns the path as a pattern. An item of a list is named by the first
+// of its values that items are known by in Kubernetes.
+func (p Path) String() string {
+	var b strings.Builder
+	for i, s := range p {
+		switch {
+		case s.any:
+			b.WriteString("[*]")
+		case s.item != nil:
+			b.WriteString("[" + itemName(s.item) + "]")
+		case s.match != nil:
+			b.WriteString("[" + pairs(s.match) + "]")
+		case plain(s.key):
+			if i > 0 {
+				b.WriteByte('.')
+			}
+			b.WriteString(s.key)
+		default:
+			b.WriteString("[" + quote(s.key) + "]")
+		}
+	}
+	return b.String()
+}
+
+// special are the signs that a word without quotes does not have.
+const special = ".[]\"=*,\\ \t\r\n"
+
+func plain(word string) bool { return word != "" && !strings.ContainsAny(word, special) }
+
+func quote(s string) string {
+	b, err := json.Marshal(s)
+	if err != nil {
+		panic("BUG: string: " + err.Error())
+	}
+	return string(b)
+}
+
+func word(s string) string {
+	if plain(s) {
+		return s
+	}
+	return quote(s)
+}
+
+func pairs(match map[string]string) string {
+	list := make([]string, 0, len(match))
+	for _, key := range slices.Sorted(maps.Keys(match)) {
+		list = append(list, word(key)+"="+word(match[key]))
+	}
+	return strings.Join(list, ",")
+}
+
+func itemName(item map[string]any) string {
+	for _, key := range itemKeys {
+		if value, ok := text(item[key]); ok {
+			return word(key) + "=" + word(value)
+		}
+	}
+	return "*"
+}
+
+// text returns a scalar as patterns have it.
+func text(v any) (string, bool) {
+	switch v := v.(type) {
+	case string:
+		return v, true
+	case bool, int64, float64:
+		return fmt.Sprint(v), true
+	}
+	return "", false
+}
+
+// Len returns the number of steps.
+func (p Path) Len() int { return len(p) }
+
+// KeyAt returns the key of step i, "" where it is none or there is no such step.
+func (p Path) KeyAt(i int) string {
+	if i >= len(p) {
+		return ""
+	}
+	return p[i].key
+}
+
+// ItemAt returns what an item of a list that step i leads to has under a key,
+// "" if it is no item.
+func (p Path) ItemAt(i int, key string) string {
+	if i >= len(p) {
+		return ""
+	}
+	value, _ := text(p[i].item[key])
+	return value
+}
+
+// Within reports whether a path leads to what another, of keys alone, leads to,
+// or below.
+func (p Path) Within(other Path) bool {
+	if len(p) < len(other) {
+		return false
+	}
+	for i := range other {
+		if p[i].item != nil || p[i].key != other[i].key {
+			return false
+		}
+	}
+	return true
+}

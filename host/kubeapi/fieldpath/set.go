@@ -1,0 +1,162 @@
+package fieldpath
+
+import (
+	"errors"
+	"maps"
+)
+
+// Set is a set of patterns. It never changes.
+type Set struct{ patterns []Path }
+
+// ParseSet reads patterns. With an error the set has those that could be read.
+func ParseSet(patterns []string) (*Set, error) {
+	s := &Set{}
+	var errs []error
+	for _, text := range patterns {
+		p, err := Parse(text)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		s.patterns = append(s.patterns, p)
+	}
+	return s, errors.Join(errs...)
+}
+
+// Covers reports whether a pattern covers a field. By says whether all that do
+// lead into a list: then it is right only if the list is one of items to the API
+// server too.
+func (s *Set) Covers(field Path) (covers, byItem bool) {
+	for _, p := range s.patterns {
+		if ok, item := covers1(p, field); ok {
+			if !item {
+				return true, false
+			}
+			covers, byItem = true, true
+		}
+	}
+	return covers, byItem
+}
+
+// covers1 matches one pattern: all its steps are those that the field starts
+// with. What an item is known by goes with the right to any of its fields.
+func covers1(pattern, field Path) (covers, byItem bool) {
+	for i, want := range pattern {
+		if i >= len(field) {
+			return false, false
+		}
+		got := field[i]
+		byItem = byItem || got.item != nil
+		switch {
+		case want.any:
+		case want.match != nil:
+			if !want.matches(got.item) {
+				return false, false
+			}
+			if i+2 == len(field) && field[i+1].item == nil {
+				if _, known := want.match[field[i+1].key]; known {
+					return true, true
+				}
+			}
+		case got.item != nil || got.key != want.key:
+			return false, false
+		}
+	}
+	return true, byItem
+}
+
+func (s *step) matches(item map[string]any) bool {
+	if item == nil {
+		return false
+	}
+	for key, want := range s.match {
+		if got, ok := text(item[key]); !ok || got != want {
+			return false
+		}
+	}
+	return true
+}
+
+// Missing returns the fields that no pattern covers, and whether some of the
+// others are covered by item only; see Covers.
+func (s *Set) Missing(fields []Path) (missing []Path, byItem bool) {
+	for _, f := range fields {
+		covers, item := s.Covers(f)
+		if !covers {
+			missing = append(missing, f)
+		}
+		byItem = byItem || item
+	}
+	return missing, byItem
+}
+
+// Intersect returns the pattern of what two patterns both cover; ok is false if
+// that is nothing.
+func Intersect(a, b Path) (both Path, ok bool) {
+	if len(a) < len(b) {
+		a, b = b, a
+	}
+	both = make(Path, 0, len(a))
+	for i := range b {
+		s, ok := unify(&a[i], &b[i])
+		if !ok {
+			return nil, false
+		}
+		both = append(both, s)
+	}
+	return append(both, a[len(b):]...), true
+}
+
+func unify(a, b *step) (step, bool) {
+	switch {
+	case a.any:
+		return *b, true
+	case b.any:
+		return *a, true
+	case a.match == nil && b.match == nil:
+		return *a, a.key == b.key
+	case a.match == nil || b.match == nil:
+		return step{}, false
+	}
+	match := maps.Clone(a.match)
+	for key, value := range b.match {
+		if other, ok := match[key]; ok && other != value {
+			return step{}, false
+		}
+		match[key] = value
+	}
+	return step{match: match}, true
+}
+
+// IntersectAll is Intersect of each of some patterns with each of others, as
+// text. Empty lists stand for all fields: ok is false where nothing is left.
+func IntersectAll(a, b []string) (both []string, ok bool) {
+	switch {
+	case len(a) == 0:
+		return b, true
+	case len(b) == 0:
+		return a, true
+	}
+	as, _ := ParseSet(a) // what cannot be read covers nothing
+	bs, _ := ParseSet(b)
+	seen := map[string]bool{}
+	for _, x := range as.patterns {
+		for _, y := range bs.patterns {
+			p, ok := Intersect(x, y)
+			if text := p.String(); ok && !seen[text] {
+				seen[text] = true
+				both = append(both, text)
+			}
+		}
+	}
+	return both, len(both) > 0
+}
+
+// Union returns the set of all patterns of some sets.
+func Union(sets ...*Set) *Set {
+	u := &Set{}
+	for _, s := range sets {
+		u.patterns = append(u.patterns, s.patterns...)
+	}
+	return u
+}

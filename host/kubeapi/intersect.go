@@ -1,0 +1,96 @@
+package kubeapi
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/kubeapi/fieldpath"
+)
+
+// writeVerbs are those that the fields of a rule limit.
+var writeVerbs = []string{VerbCreate, VerbUpdate, VerbPatch}
+
+// Intersect returns the rules that allow what both lists of rules allow, one for
+// each pair that shares anything.
+func Intersect(a, b []abi.Capability) []abi.Capability {
+	var both []abi.Capability
+	for i := range a {
+		for j := range b {
+			if c, ok := intersect(&a[i], &b[j]); ok {
+				both = append(both, c)
+			}
+		}
+	}
+	return both
+}
+
+func intersect(a, b *abi.Capability) (c abi.Capability, ok bool) {
+	if a.Group != b.Group || a.Resource != b.Resource || (len(a.Subresources) == 0) != (len(b.Subresources) == 0) {
+		return c, false
+	}
+	c.Group, c.Resource = a.Group, a.Resource
+	if c.Verbs, ok = common(anyIsNone(a.Verbs), anyIsNone(b.Verbs)); !ok {
+		return c, false
+	}
+	for _, list := range []struct {
+		both *[]string
+		a, b []string
+	}{{&c.Subresources, a.Subresources, b.Subresources}, {&c.Namespaces, a.Namespaces, b.Namespaces}, {&c.Names, a.Names, b.Names}} {
+		if *list.both, ok = common(list.a, list.b); !ok {
+			return c, false
+		}
+	}
+	if len(c.Verbs) == 0 {
+		c.Verbs = []string{verbAll}
+	}
+	if c.Fields, ok = fieldpath.IntersectAll(a.Fields, b.Fields); !ok {
+		// No field is left to write; what fields do not limit is.
+		c.Verbs = slices.DeleteFunc(spellOut(c.Verbs), func(v string) bool { return slices.Contains(writeVerbs, v) })
+	}
+	return c, len(c.Verbs) > 0
+}
+
+// anyIsNone returns verbs with an empty list for all of them.
+func anyIsNone(verbs []string) []string {
+	if slices.Contains(verbs, verbAll) {
+		return nil
+	}
+	return verbs
+}
+
+// spellOut returns a copy of verbs, with each of them for "*".
+func spellOut(verbs []string) []string {
+	if slices.Contains(verbs, verbAll) {
+		return slices.Clone(allVerbs)
+	}
+	return slices.Clone(verbs)
+}
+
+// common returns what two lists share, of which an empty one stands for
+// everything; ok is false if they share nothing.
+func common(a, b []string) (both []string, ok bool) {
+	switch {
+	case len(a) == 0:
+		return slices.Clone(b), true
+	case len(b) == 0:
+		return slices.Clone(a), true
+	}
+	both = slices.DeleteFunc(slices.Clone(a), func(s string) bool { return !slices.Contains(b, s) })
+	return both, len(both) > 0
+}
+
+// CheckRules returns what is wrong with rules of a manifest or a grant, joined.
+func CheckRules(rules []abi.Capability) error {
+	var errs []error
+	for i := range rules {
+		if rules[i].Resource == "" || len(rules[i].Verbs) == 0 {
+			errs = append(errs, fmt.Errorf("capabilities[%d]: resource and verbs are needed", i))
+		}
+		if _, err := fieldpath.ParseSet(rules[i].Fields); err != nil {
+			errs = append(errs, fmt.Errorf("capabilities[%d]: %w", i, err))
+		}
+	}
+	return errors.Join(errs...)
+}
