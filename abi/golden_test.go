@@ -86,6 +86,14 @@ func goldenMessages() []golden {
 			"message": `configmaps "hello-content" not found`, "details": map[string]any{"name": "hello-content", "kind": "configmaps"},
 		})},
 		{name: "manifest-full", msg: mustManifest()},
+		{name: "manifest-fields", msg: mustEncodeManifest(&Manifest{Name: "replicas", Capabilities: []Capability{{
+			Group: "apps", Resource: "deployments", Verbs: []string{"get", "patch"}, Namespaces: []string{"default"}, Names: []string{"web"},
+			Fields: []string{"spec.replicas", `metadata.annotations["example.com/by"]`, "spec.template.spec.containers[name=app].image"},
+		}}})},
+		{name: "status-denied-fields", msg: body(StatusBody{
+			Code: StatusDenied, Reason: "Denied", Message: "the module may not patch the fields spec.paused of deployments.apps in namespace default",
+			Rule: &Capability{Group: "apps", Resource: "deployments", Verbs: []string{"patch"}, Namespaces: []string{"default"}, Fields: []string{"spec.paused"}},
+		})},
 	}
 	list = append(list, goldenEdges(key)...)
 	list = append(append(list, goldenEvents(obj, key)...), goldenSettings()...)
@@ -145,7 +153,7 @@ func goldenSettings() []golden {
 }
 
 func mustManifest() []byte {
-	b, err := EncodeManifest(&Manifest{
+	return mustEncodeManifest(&Manifest{
 		Name: "configmapgenerator", Version: "0.1.0", ABI: 1, SDK: "go/0.1.0", Concurrency: 8,
 		For:  &Watch{Group: "examples.wasmctl.dev", Version: "v1", Kind: "ConfigMapGenerator", LabelSelector: "app=demo"},
 		Owns: []Watch{{Version: "v1", Kind: "ConfigMap", ControllerOnly: true}},
@@ -161,6 +169,10 @@ func mustManifest() []byte {
 		Limits: &Limits{Memory: 64 << 20, Timeout: 10_000}, Config: map[string]string{"suffix": "-content"},
 		Requires: []string{"api_apply"}, Wants: []string{"cache_list"}, Hooks: []string{"error_policy", "finalize", "map"},
 	})
+}
+
+func mustEncodeManifest(m *Manifest) []byte {
+	b, err := EncodeManifest(m)
 	if err != nil {
 		panic(err)
 	}

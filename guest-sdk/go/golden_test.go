@@ -230,6 +230,10 @@ func TestGolden_StatusesBecomeErrors(t *testing.T) {
 	}
 	equal(t, *e.Rule, Capability{Resource: "secrets", Verbs: []string{"delete"}, Namespaces: []string{"default"}})
 	equal(t, e.Error(), "api_get Secret[default/a]: Denied: the module may not delete secrets in namespace default")
+	if !errors.As(call(&scriptHost{status: StatusDenied, body: golden(t, "status-denied-fields")}), &e) {
+		t.Fatal("no error")
+	}
+	equal(t, e.Rule.Fields, []string{"spec.paused"})
 	if err := call(&scriptHost{status: StatusUnsupported, body: golden(t, "status-unsupported")}); !IsUnsupported(err) {
 		t.Errorf("got %v", err)
 	}
@@ -308,6 +312,14 @@ func TestGolden_ManifestIsWritten(t *testing.T) {
 	got, err := wire.Decode(describe(r))
 	equal(t, err, nil)
 	equal(t, got, any(goldenValue(t, "manifest-full")))
+
+	limited := &Reconciler{Reconcile: r.Reconcile, Manifest: Manifest{Name: "replicas", Capabilities: []Capability{{
+		Group: "apps", Resource: "deployments", Verbs: []string{"get", "patch"}, Namespaces: []string{"default"}, Names: []string{"web"},
+		Fields: []string{"spec.replicas", `metadata.annotations["example.com/by"]`, "spec.template.spec.containers[name=app].image"},
+	}}}}
+	got, err = wire.Decode(describe(limited))
+	equal(t, err, nil)
+	equal(t, got.(map[string]any)["capabilities"], goldenValue(t, "manifest-fields")["capabilities"])
 
 	plain := &Reconciler{Reconcile: r.Reconcile}
 	if v := (Value{describe(plain)}); v.Type("hooks") != TypeArray || v.Len("hooks") != 0 {
