@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/kubeapi"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 	"github.com/wasmctl/wasmctl/runtime/canary"
 	"github.com/wasmctl/wasmctl/runtime/controller"
@@ -98,6 +99,7 @@ type tried struct {
 type raised struct {
 	candidate *host.Candidate
 	plan      *plan
+	api       *kubeapi.API // under its policy and limits
 	list      []wanted
 	added     map[string]*controller.Handle // watches that only it has
 }

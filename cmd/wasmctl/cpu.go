@@ -21,7 +21,7 @@ type cpuOptions struct {
 
 func (o *cpuOptions) bind(f *pflag.FlagSet) {
 	f.StringVar(&o.mode, "cpu", string(host.CPUs[0]), "how a module that spins is stopped: fuel (it counts its work), close (slow) or off (not at all: it stops the whole process)")
-	f.StringVar(&o.fuel, "fuel", "", "work of one reconcile in units of fuel, about an instruction each, for example 500M (default: the manifest's, else not bounded)")
+	f.StringVar(&o.fuel, "fuel", "", "work of one reconcile in units of fuel, about an instruction each, for example 500M; the manifest may say less (default: not bounded)")
 	f.StringVar(&o.rate, "fuel-rate", "", "work of the module in a second, in units of fuel; beyond it the module is slowed down (default: not bounded)")
 }
 

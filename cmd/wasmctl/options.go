@@ -97,7 +97,8 @@ type controllerOptions struct {
 	history      string // of runs, a size
 	historyBytes int64  // history, parsed by validate
 
-	cpu cpuOptions
+	cpu   cpuOptions
+	limit limitOptions
 }
 
 func (o *runOptions) bind(cmd *cobra.Command) {
@@ -124,9 +125,10 @@ func (o *controllerOptions) bind(cmd *cobra.Command) {
 	f.DurationVar(&o.debounce, "debounce", 0, "wait until an object has not been triggered for this long")
 	f.DurationVar(&o.debounceMax, "debounce-max", 0, "longest that --debounce may put a reconcile off (default: ten times --debounce)")
 	f.IntVar(&o.concurrency, "concurrency", 0, "objects reconciled at a time (default: the manifest's, else 4)")
-	f.DurationVar(&o.timeout, "timeout", 0, "longest time of one reconcile (default: the manifest's, else 30s)")
-	f.StringVar(&o.memory, "memory", "", "memory of one guest instance, for example 64Mi (default: the manifest's, else 256Mi)")
+	f.DurationVar(&o.timeout, "timeout", 0, "longest time of one reconcile; the manifest may say less (default 30s)")
+	f.StringVar(&o.memory, "memory", "", "memory of one guest instance, for example 64Mi; the manifest may say less (default 256Mi)")
 	o.cpu.bind(f)
+	o.limit.bind(cmd)
 	f.StringVar(&o.history, "history", "1Mi", "memory for what wasmctl explain and top show of the last runs; 0 is none")
 	f.StringToStringVar(&o.config, "config", nil, "setting for the module as key=value; may be repeated")
 	f.StringVar(&o.configFile, "config-file", "", "YAML file of settings for the module, under those of --config; a change is given to the module at once")
@@ -254,7 +256,7 @@ func (o *controllerOptions) validate() error {
 	if o.historyBytes, err = parseSize(o.history, 0, math.MaxInt32); err != nil {
 		bad("--history %w", err)
 	}
-	errs = append(errs, o.validateTriggers(), o.cpu.validate())
+	errs = append(errs, o.validateTriggers(), o.cpu.validate(), o.limit.validate())
 	return errors.Join(errs...)
 }
 

@@ -61,7 +61,7 @@ func (s *session) logOutcome(out applier.Outcome) {
 		attrs = append(attrs, slog.Int("attempt", out.Attempt))
 	}
 	if out.Failed() {
-		attrs = append(attrs, slog.String("decided_by", string(out.DecidedBy)), slog.String("error", errorText(out.Err)))
+		attrs = append(attrs, slog.String("decided_by", string(out.DecidedBy)), slog.String("error", s.secrets.Text(errorText(out.Err))))
 	}
 	attrs = append(attrs, slog.String("controller", s.name)) // what is the same in most lines comes last
 	if out.ID != "" {

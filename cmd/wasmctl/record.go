@@ -49,7 +49,7 @@ func (s *session) recordEnd(out *applier.Outcome) history.Run {
 		Failed: out.Failed(), Kind: string(failureOf(out)), Fuel: out.Fuel, Stale: out.Stale,
 	}
 	if out.Err != nil {
-		run.Error = history.Clip(errorText(out.Err), maxErrorBytes)
+		run.Error = history.Clip(s.secrets.Text(errorText(out.Err)), maxErrorBytes)
 	}
 	return s.history.End(out.Key, run)
 }
@@ -65,7 +65,7 @@ func (s *session) observed(ctx context.Context, e *kubeapi.Exchange) {
 		Started: e.Started, Took: e.Took, Effect: effectOf(e),
 	}
 	if e.Err != nil {
-		op.Error = history.Clip(e.Err.Error(), maxErrorBytes)
+		op.Error = history.Clip(s.secrets.Text(e.Err.Error()), maxErrorBytes)
 		s.history.Did(run.ID, op, history.States{})
 		return
 	}

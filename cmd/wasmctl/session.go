@@ -9,6 +9,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/host/kubeapi"
+	"github.com/wasmctl/wasmctl/host/redact"
 	"github.com/wasmctl/wasmctl/runtime/applier"
 	"github.com/wasmctl/wasmctl/runtime/controller"
 	"github.com/wasmctl/wasmctl/runtime/history"
@@ -48,6 +49,9 @@ type session struct {
 	counts *metrics.Controller // nil without --metrics-address
 	unshow []func()            // undoes show
 
+	limitsFor func(*abi.Manifest) host.Limits // of a generation with this manifest
+	secrets   redact.Values                   // those that the module has seen
+
 	observers []kubeapi.Observer // told of what runs ask the API for; set before load
 	history   *history.Recorder  // the last runs
 
@@ -67,15 +71,15 @@ func (s *session) load(ctx context.Context, wasm []byte) error {
 		return err
 	}
 	cfg := host.Config{
-		Name: o.name, Fallback: moduleName(o.module), Concurrency: o.concurrency, Limits: host.Limits{Memory: o.memoryBytes, Timeout: o.timeout},
+		Name: o.name, Fallback: moduleName(o.module), Concurrency: o.concurrency, Limits: o.hostLimits(),
 		CacheDir: s.cacheDir(), Logger: s.log, Settings: settings, Budget: s.budget,
-		DrainTimeout: o.drain, KeepFor: max(host.DefaultKeepFor, o.probation+time.Minute),
+		Secrets: &s.secrets, DrainTimeout: o.drain, KeepFor: max(host.DefaultKeepFor, o.probation+time.Minute),
 	}
 	o.cpu.apply(&cfg)
 	cfg.Shares = s.shares
 	s.measure(&cfg)
 	cfg.API = func(m *abi.Manifest) (host.API, error) {
-		s.name = cfg.NameFor(m)
+		s.name, s.limitsFor = cfg.NameFor(m), cfg.LimitsFor
 		return s.connectModule(ctx, m)
 	}
 	if s.module, err = host.Load(ctx, wasm, cfg); err != nil {
@@ -108,7 +112,7 @@ func (s *session) connectModule(ctx context.Context, m *abi.Manifest) (host.API,
 	s.cache = controller.NewCache()
 	cfg := kubeapi.Config{
 		Client: s.client, Resolver: s.resolver, Controller: s.name, Policy: s.plan.policy, Logger: s.log, Cache: s.cache, Children: s.cache,
-		Observer: kubeapi.Observers(s.observers...),
+		Observer: kubeapi.Observers(s.observers...), Limits: apiLimits(s.limitsFor(m)),
 	}
 	if s.elector != nil {
 		cfg.Gate = s.elector.Gate()

@@ -178,7 +178,8 @@ func (s *session) raise(ctx context.Context, ch change) (_ *raised, err error) {
 		if up.plan, err = s.accept(ctx, m); err != nil {
 			return nil, err
 		}
-		return s.api.WithPolicy(up.plan.policy), nil
+		up.api = s.api.WithPolicy(up.plan.policy).WithLimits(apiLimits(s.limitsFor(m)))
+		return up.api, nil
 	})
 	if err != nil {
 		return nil, err
@@ -199,7 +200,7 @@ func (s *session) raise(ctx context.Context, ch change) (_ *raised, err error) {
 	if up.added, err = s.watching.prepare(ctx, up.list, candidateHooks{up.candidate, s.module}); err != nil {
 		return nil, err
 	}
-	s.runs.use(up.candidate.Number(), s.api.WithPolicy(up.plan.policy))
+	s.runs.use(up.candidate.Number(), up.api)
 	return up, nil
 }
 
