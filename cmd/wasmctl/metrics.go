@@ -198,7 +198,7 @@ func (s *session) figures() metrics.Stats {
 		Failing: st.Reconciles.Failing, Hot: st.Reconciles.Loops.Hot, HotLoops: st.Reconciles.Loops.Episodes, Stale: st.Reconciles.Stale,
 		Generation: s.module.Generation(), Digest: shortDigest(s.module.Digest()), States: map[string]int{},
 		Memory: s.module.Memory(), Fuel: s.module.Fuel(), UnknownKeys: s.module.UnknownKeys() + s.api.UnknownKeys(),
-		Limits: s.module.LimitStats(), Recycled: s.module.Recycled(),
+		Limits: s.limitStats(), Recycled: s.module.Recycled(),
 	}
 	for _, w := range st.Watches {
 		if w.Hook != nil {
