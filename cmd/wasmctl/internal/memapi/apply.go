@@ -1,0 +1,201 @@
+package memapi
+
+import (
+	"fmt"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/client-go/applyconfigurations"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+	"sigs.k8s.io/yaml"
+)
+
+// managers are the field managers of a kind: Kubernetes' own code, for the
+// object and for its status.
+type managers struct{ object, status *managedfields.FieldManager }
+
+// manager returns the one of a request.
+func (s *Server) manager(r *Request) (*managedfields.FieldManager, error) {
+	m := s.managers[r.Kind.GroupVersionKind]
+	if m == nil {
+		m = &managers{}
+		converter := r.Kind.typeConverter()
+		for sub, to := range map[string]**managedfields.FieldManager{"": &m.object, "status": &m.status} {
+			fm, err := r.Kind.fieldManager(converter, sub)
+			if err != nil {
+				return nil, err
+			}
+			*to = fm
+		}
+		s.managers[r.Kind.GroupVersionKind] = m
+	}
+	if r.Subresource == "status" {
+		return m.status, nil
+	}
+	return m.object, nil
+}
+
+func (k *Kind) fieldManager(converter managedfields.TypeConverter, sub string) (*managedfields.FieldManager, error) {
+	build := managedfields.NewDefaultCRDFieldManager
+	if k.builtIn {
+		build = managedfields.NewDefaultFieldManager
+	}
+	return build(converter, plain{}, plain{}, plain{}, k.GroupVersionKind, k.GroupVersion(), sub, nil)
+}
+
+// typeConverter knows which lists of a kind are merged by which key.
+func (k *Kind) typeConverter() managedfields.TypeConverter {
+	if k.builtIn {
+		return applyconfigurations.NewTypeConverter(scheme.Scheme)
+	}
+	if k.Schema != nil {
+		if c, err := managedfields.NewTypeConverter(map[string]*spec.Schema{"object": k.openAPI()}, true); err == nil {
+			return c
+		}
+	}
+	return managedfields.NewDeducedTypeConverter()
+}
+
+// openAPI is the schema of a custom resource as the API server publishes it: with
+// its name, and with metadata.
+func (k *Kind) openAPI() *spec.Schema {
+	s := *k.Schema
+	s.Properties = map[string]spec.Schema{}
+	for name, p := range k.Schema.Properties {
+		s.Properties[name] = p
+	}
+	s.Properties["metadata"] = metadata
+	s.Properties["apiVersion"], s.Properties["kind"] = *spec.StringProperty(), *spec.StringProperty()
+	s.Extensions = spec.Extensions{"x-kubernetes-group-version-kind": []any{
+		map[string]any{"group": k.Group, "version": k.Version, "kind": k.Kind},
+	}}
+	return &s
+}
+
+// metadata has the lists of ObjectMeta that are merged.
+var metadata = func() spec.Schema {
+	m := spec.Schema{SchemaProps: spec.SchemaProps{Type: spec.StringOrArray{"object"}, Properties: map[string]spec.Schema{}}}
+	owners := *spec.ArrayProperty(preserved())
+	owners.Extensions = spec.Extensions{"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": []any{"uid"}}
+	owners.Items.Schema.Properties = map[string]spec.Schema{"uid": *spec.StringProperty()}
+	m.Properties["ownerReferences"] = owners
+	finalizers := *spec.ArrayProperty(spec.StringProperty())
+	finalizers.Extensions = spec.Extensions{"x-kubernetes-list-type": "set"}
+	m.Properties["finalizers"] = finalizers
+	m.Properties["labels"], m.Properties["annotations"] = *spec.MapProperty(spec.StringProperty()), *spec.MapProperty(spec.StringProperty())
+	m.Extensions = spec.Extensions{"x-kubernetes-preserve-unknown-fields": true}
+	return m
+}()
+
+func preserved() *spec.Schema {
+	return &spec.Schema{
+		SchemaProps:      spec.SchemaProps{Type: spec.StringOrArray{"object"}},
+		VendorExtensible: spec.VendorExtensible{Extensions: spec.Extensions{"x-kubernetes-preserve-unknown-fields": true}},
+	}
+}
+
+// apply serves a server-side apply; an object that is not there is made.
+func (s *Server) apply(r *Request, live map[string]any) (int, any, error) {
+	js, err := yaml.YAMLToJSON(r.body)
+	if err != nil {
+		return 0, nil, apierrors.NewBadRequest("body: " + err.Error())
+	}
+	var object map[string]any
+	if err := utiljson.Unmarshal(js, &object); err != nil {
+		return 0, nil, apierrors.NewBadRequest("body: " + err.Error())
+	}
+	if err := r.identify(object); err != nil {
+		return 0, nil, err
+	}
+	wanted := unstructured.Unstructured{Object: object}
+	switch {
+	case r.manager == "":
+		return 0, nil, apierrors.NewBadRequest("PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch")
+	case wanted.GetManagedFields() != nil:
+		return 0, nil, apierrors.NewBadRequest("metadata.managedFields must be nil")
+	case live == nil && wanted.GetUID() != "":
+		return 0, nil, r.conflict("uid mismatch: the provided object specified uid %s, and no existing object was found", wanted.GetUID())
+	}
+	fm, err := s.manager(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	merged, err := fm.Apply(r.basis(live), &wanted, r.manager, r.force)
+	if err != nil {
+		return 0, nil, applyError(err)
+	}
+	next := merged.(*unstructured.Unstructured).DeepCopy().Object
+	code := http.StatusOK
+	if live == nil {
+		code = http.StatusCreated
+	} else if v := wanted.GetResourceVersion(); v != "" {
+		(&unstructured.Unstructured{Object: next}).SetResourceVersion(v) // is compared
+	}
+	body, err := s.commit(r, live, next)
+	return code, body, err
+}
+
+// applyError gives errors of the merge their place: conflicts have one already.
+func applyError(err error) error {
+	if _, ok := err.(apierrors.APIStatus); ok { //nolint:errorlint // nothing is wrapped here
+		return err
+	}
+	return apierrors.NewInternalError(fmt.Errorf("failed to create typed patch object: %w", err))
+}
+
+// tracked returns next with the managed fields that an update or a patch makes.
+func (s *Server) tracked(r *Request, live, next map[string]any) (map[string]any, error) {
+	fm, err := s.manager(r)
+	if err != nil {
+		return nil, err
+	}
+	manager := r.manager
+	if manager == "" {
+		manager = "unknown"
+	}
+	o := fm.UpdateNoErrors(r.basis(live), &unstructured.Unstructured{Object: next}, manager)
+	return o.(*unstructured.Unstructured).Object, nil
+}
+
+// basis is a copy of the object that is there, or an empty one.
+func (r *Request) basis(live map[string]any) *unstructured.Unstructured {
+	if live == nil {
+		o := &unstructured.Unstructured{}
+		o.SetGroupVersionKind(r.Kind.GroupVersionKind)
+		return o
+	}
+	return (&unstructured.Unstructured{Object: r.versioned(live)}).DeepCopy()
+}
+
+// plain are objects without types: there is nothing to convert, to default or to
+// make.
+type plain struct{}
+
+// Convert implements runtime.ObjectConvertor.
+func (plain) Convert(_, _, _ any) error { return runtime.NewNotRegisteredErrForType("memapi", nil) }
+
+// ConvertToVersion implements runtime.ObjectConvertor.
+func (plain) ConvertToVersion(in runtime.Object, _ runtime.GroupVersioner) (runtime.Object, error) {
+	return in, nil
+}
+
+// ConvertFieldLabel implements runtime.ObjectConvertor.
+func (plain) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string) (string, string, error) {
+	return label, value, nil
+}
+
+// Default implements runtime.ObjectDefaulter.
+func (plain) Default(runtime.Object) {}
+
+// New implements runtime.ObjectCreater.
+func (plain) New(gvk schema.GroupVersionKind) (runtime.Object, error) {
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(gvk)
+	return o, nil
+}

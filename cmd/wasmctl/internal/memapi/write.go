@@ -1,0 +1,364 @@
+package memapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"reflect"
+	"slices"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+func (s *Server) now() metav1.Time { return metav1.NewTime(s.cfg.Now()).Rfc3339Copy() }
+
+// serve carries a request out.
+func (s *Server) serve(r *Request) (code int, body any, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch r.Verb {
+	case "list":
+		body, err = s.list(r)
+		return http.StatusOK, body, err
+	case "create":
+		return s.create(r)
+	case "delete":
+		return s.remove(r)
+	}
+	live := s.objects[refOf(&r.Kind, r.Namespace, r.Name)]
+	if live == nil && (r.Verb != "apply" || r.Subresource != "") {
+		return 0, nil, r.notFound()
+	}
+	switch r.Verb {
+	case "get":
+		return http.StatusOK, r.versioned(live), nil
+	case "apply":
+		return s.apply(r, live)
+	}
+	next, err := s.next(r, live)
+	if err != nil {
+		return 0, nil, err
+	}
+	if next, err = s.tracked(r, live, next); err != nil {
+		return 0, nil, err
+	}
+	body, err = s.commit(r, live, next)
+	return http.StatusOK, body, err
+}
+
+// next returns what an update or a patch wants the object to be.
+func (s *Server) next(r *Request, live map[string]any) (map[string]any, error) {
+	if r.Verb == "patch" {
+		return r.patched(live)
+	}
+	return r.decode()
+}
+
+// decode reads the object in the body of a request.
+func (r *Request) decode() (map[string]any, error) {
+	var o map[string]any
+	if err := utiljson.Unmarshal(r.body, &o); err != nil {
+		return nil, apierrors.NewBadRequest("body: " + err.Error())
+	}
+	return o, r.identify(o)
+}
+
+// identify makes sure that an object is the one of the URL.
+func (r *Request) identify(object map[string]any) error {
+	o := unstructured.Unstructured{Object: object}
+	if gvk := o.GroupVersionKind(); gvk != r.Kind.GroupVersionKind {
+		return apierrors.NewBadRequest(fmt.Sprintf("the object is a %s, and the URL is of %s", GVKName(gvk), GVKName(r.Kind.GroupVersionKind)))
+	}
+	if o.GetNamespace() == "" {
+		o.SetNamespace(r.Namespace)
+	}
+	if o.GetNamespace() != r.Namespace {
+		return apierrors.NewBadRequest("the namespace of the object is not that of the URL")
+	}
+	if r.Name != "" && o.GetName() != r.Name {
+		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) is not that of the URL (%s)", o.GetName(), r.Name))
+	}
+	return nil
+}
+
+func (r *Request) notFound() error {
+	return apierrors.NewNotFound(r.Kind.gvr().GroupResource(), r.Name)
+}
+
+func (r *Request) conflict(format string, args ...any) error {
+	return apierrors.NewConflict(r.Kind.gvr().GroupResource(), r.Name, fmt.Errorf(format, args...))
+}
+
+// invalid is a refusal of one field, as the API server's validation has it.
+func (r *Request) invalid(field, message string) error {
+	e := apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, r.Verb, r.Kind.gvr().GroupResource(), r.Name, message, 0, true)
+	e.ErrStatus.Message = fmt.Sprintf("%s %q is invalid: %s: %s", r.Kind.Kind, r.Name, field, message)
+	e.ErrStatus.Details = &metav1.StatusDetails{Group: r.Kind.Group, Kind: r.Kind.Kind, Name: r.Name, Causes: []metav1.StatusCause{
+		{Type: metav1.CauseTypeFieldValueInvalid, Message: message, Field: field},
+	}}
+	return e
+}
+
+// create serves a POST. The caller holds mu, as of all that follows.
+func (s *Server) create(r *Request) (int, any, error) {
+	r.Name = ""
+	object, err := r.decode()
+	if err != nil {
+		return 0, nil, err
+	}
+	o := unstructured.Unstructured{Object: object}
+	if o.GetName() == "" && o.GetGenerateName() != "" {
+		s.names++
+		o.SetName(fmt.Sprintf("%s%05d", o.GetGenerateName(), s.names))
+	}
+	if r.Name = o.GetName(); r.Name == "" {
+		return 0, nil, r.invalid("metadata.name", "Required value: name or generateName is required")
+	}
+	if o.GetResourceVersion() != "" {
+		return 0, nil, apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
+	}
+	if s.objects[refOf(&r.Kind, r.Namespace, r.Name)] != nil {
+		return 0, nil, apierrors.NewAlreadyExists(r.Kind.gvr().GroupResource(), r.Name)
+	}
+	if object, err = s.tracked(r, nil, object); err != nil {
+		return 0, nil, err
+	}
+	body, err := s.commit(r, nil, object)
+	return http.StatusCreated, body, err
+}
+
+// commit makes next the object, unless it is the same or the request is a dry
+// run, and returns it as the answer.
+func (s *Server) commit(r *Request, live, next map[string]any) (any, error) {
+	if err := s.settle(r, live, next); err != nil {
+		return nil, err
+	}
+	o := unstructured.Unstructured{Object: next}
+	if err := r.checkOwners(&o); err != nil {
+		return nil, err
+	}
+	gone := o.GetDeletionTimestamp() != nil && len(o.GetFinalizers()) == 0
+	switch {
+	case live != nil && same(live, next) && !gone:
+		return r.versioned(live), nil
+	case r.dryRun:
+		return r.versioned(next), nil
+	}
+	s.version++
+	o.SetResourceVersion(strconv.FormatInt(s.version, 10))
+	change := Change{Request: *r, Old: live, New: next}
+	at := refOf(&r.Kind, r.Namespace, r.Name)
+	s.objects[at] = next
+	if gone {
+		delete(s.objects, at)
+		change.New = nil
+	}
+	s.changes = append(s.changes, change)
+	return r.versioned(next), nil
+}
+
+// settle puts right what clients may not change: they keep their hands off the
+// status or off all but the status, and off what the API server itself gives.
+func (s *Server) settle(r *Request, live, next map[string]any) error {
+	o := unstructured.Unstructured{Object: next}
+	if live == nil {
+		o.SetUID(s.newUID())
+		o.SetCreationTimestamp(s.now())
+		o.SetDeletionTimestamp(nil)
+		if r.Kind.Status {
+			delete(next, "status")
+		}
+		if r.Kind.generations(next) {
+			o.SetGeneration(1)
+		}
+		return nil
+	}
+	was := unstructured.Unstructured{Object: live}
+	if uid := o.GetUID(); uid != "" && uid != was.GetUID() {
+		return r.conflict("Precondition failed: UID in precondition: %s, UID in object meta: %s", uid, was.GetUID())
+	}
+	if v := o.GetResourceVersion(); v != "" && v != was.GetResourceVersion() {
+		return r.conflict("the object has been modified; please apply your changes to the latest version and try again")
+	}
+	if r.Subresource == "status" {
+		onlyStatus(live, next)
+	} else if r.Kind.Status {
+		restore(next, live, "status")
+	}
+	o.SetUID(was.GetUID())
+	o.SetResourceVersion(was.GetResourceVersion())
+	o.SetCreationTimestamp(was.GetCreationTimestamp())
+	o.SetDeletionTimestamp(was.GetDeletionTimestamp())
+	o.SetDeletionGracePeriodSeconds(was.GetDeletionGracePeriodSeconds())
+	o.SetGeneration(was.GetGeneration())
+	if r.Kind.generations(next) && !sameSpec(live, next) {
+		o.SetGeneration(was.GetGeneration() + 1)
+	}
+	return r.checkFinalizers(&was, &o)
+}
+
+// onlyStatus leaves of next nothing but its status, and who manages it.
+func onlyStatus(live, next map[string]any) {
+	n := unstructured.Unstructured{Object: next}
+	managed := n.GetManagedFields()
+	for key := range next {
+		if key != "status" {
+			delete(next, key)
+		}
+	}
+	for key := range live {
+		if key != "status" {
+			restore(next, live, key)
+		}
+	}
+	n.SetManagedFields(managed)
+}
+
+func restore(next, live map[string]any, key string) {
+	if v, ok := live[key]; ok {
+		next[key] = runtime.DeepCopyJSONValue(v)
+		return
+	}
+	delete(next, key)
+}
+
+// checkFinalizers refuses new finalizers of an object that is being deleted.
+func (r *Request) checkFinalizers(was, o *unstructured.Unstructured) error {
+	if was.GetDeletionTimestamp() == nil {
+		return nil
+	}
+	for _, f := range o.GetFinalizers() {
+		if !slices.Contains(was.GetFinalizers(), f) {
+			e, _ := r.invalid("metadata.finalizers", "Forbidden: no new finalizers can be added if the object is being deleted").(*apierrors.StatusError)
+			e.ErrStatus.Details.Causes[0].Type = "FieldValueForbidden"
+			return e
+		}
+	}
+	return nil
+}
+
+// checkOwners holds that an object has one controller at most, and that owners
+// are whole.
+func (r *Request) checkOwners(o *unstructured.Unstructured) error {
+	controllers := 0
+	for _, owner := range o.GetOwnerReferences() {
+		if owner.APIVersion == "" || owner.Kind == "" || owner.Name == "" || owner.UID == "" {
+			return r.invalid("metadata.ownerReferences", "apiVersion, kind, name and uid must not be empty")
+		}
+		if owner.Controller != nil && *owner.Controller {
+			controllers++
+		}
+	}
+	if controllers > 1 {
+		return r.invalid("metadata.ownerReferences", "Only one reference can have Controller set to true")
+	}
+	return nil
+}
+
+// remove serves a DELETE.
+func (s *Server) remove(r *Request) (int, any, error) {
+	live := s.objects[refOf(&r.Kind, r.Namespace, r.Name)]
+	if live == nil {
+		return 0, nil, r.notFound()
+	}
+	var opts metav1.DeleteOptions
+	if len(r.body) > 0 {
+		if err := json.Unmarshal(r.body, &opts); err != nil {
+			return 0, nil, apierrors.NewBadRequest("body: " + err.Error())
+		}
+	}
+	r.dryRun = r.dryRun || len(opts.DryRun) > 0
+	o := (&unstructured.Unstructured{Object: live}).DeepCopy()
+	if p := opts.Preconditions; p != nil {
+		if p.UID != nil && *p.UID != o.GetUID() {
+			return 0, nil, r.conflict("Precondition failed: UID in precondition: %s, UID in object meta: %s", *p.UID, o.GetUID())
+		}
+		if p.ResourceVersion != nil && *p.ResourceVersion != o.GetResourceVersion() {
+			return 0, nil, r.conflict("Precondition failed: ResourceVersion in precondition: %s, ResourceVersion in object meta: %s", *p.ResourceVersion, o.GetResourceVersion())
+		}
+	}
+	if p := opts.PropagationPolicy; p != nil && *p == metav1.DeletePropagationForeground && !slices.Contains(o.GetFinalizers(), metav1.FinalizerDeleteDependents) {
+		o.SetFinalizers(append(o.GetFinalizers(), metav1.FinalizerDeleteDependents))
+	}
+	if len(o.GetFinalizers()) > 0 {
+		return s.markDeleted(r, live, o)
+	}
+	if !r.dryRun {
+		delete(s.objects, refOf(&r.Kind, r.Namespace, r.Name))
+		s.changes = append(s.changes, Change{Request: *r, Old: live})
+	}
+	return http.StatusOK, &metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess,
+		Details: &metav1.StatusDetails{Group: r.Kind.Group, Kind: r.Kind.Resource, Name: r.Name, UID: o.GetUID()},
+	}, nil
+}
+
+// markDeleted lets an object wait for its finalizers.
+func (s *Server) markDeleted(r *Request, live map[string]any, o *unstructured.Unstructured) (int, any, error) {
+	if o.GetDeletionTimestamp() == nil {
+		now, zero := s.now(), int64(0)
+		o.SetDeletionTimestamp(&now)
+		o.SetDeletionGracePeriodSeconds(&zero)
+		if r.Kind.generations(o.Object) {
+			o.SetGeneration(o.GetGeneration() + 1)
+		}
+	}
+	if !r.dryRun && !reflect.DeepEqual(live, o.Object) {
+		s.version++
+		o.SetResourceVersion(strconv.FormatInt(s.version, 10))
+		s.objects[refOf(&r.Kind, r.Namespace, r.Name)] = o.Object
+		s.changes = append(s.changes, Change{Request: *r, Old: live, New: o.Object})
+	}
+	return http.StatusOK, r.versioned(o.Object), nil
+}
+
+// generations reports whether objects of the kind count the changes of their
+// spec.
+func (k *Kind) generations(object map[string]any) bool {
+	_, spec := object["spec"]
+	return k.Status || spec
+}
+
+// sameSpec compares all but metadata and status.
+func sameSpec(a, b map[string]any) bool {
+	for _, o := range []map[string]any{a, b} {
+		for key := range o {
+			if key != "metadata" && key != "status" && key != "apiVersion" && !reflect.DeepEqual(a[key], b[key]) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// same compares two states of an object. When a field was managed last does not
+// count: the API server keeps the old times of a write that changes nothing.
+func same(a, b map[string]any) bool {
+	return reflect.DeepEqual(withoutTimes(a), withoutTimes(b))
+}
+
+func withoutTimes(object map[string]any) map[string]any {
+	o := (&unstructured.Unstructured{Object: object}).DeepCopy()
+	managed := o.GetManagedFields()
+	for i := range managed {
+		managed[i].Time = nil
+	}
+	o.SetManagedFields(managed)
+	o.SetAPIVersion("") // any version of the resource
+	return o.Object
+}
+
+// versioned is the object under the version that the request names.
+func (r *Request) versioned(object map[string]any) map[string]any {
+	if object["apiVersion"] == r.Kind.GroupVersion().String() {
+		return object
+	}
+	o := (&unstructured.Unstructured{Object: object}).DeepCopy()
+	o.SetGroupVersionKind(r.Kind.GroupVersionKind)
+	return o.Object
+}
