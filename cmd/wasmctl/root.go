@@ -45,8 +45,9 @@ Exit codes:
 		return usageError(cmd, err)
 	})
 	cmd.AddCommand(newCmdRun(s, runRun), newCmdStatus(s), newCmdTrigger(s), newCmdPause(s, true), newCmdPause(s, false), newCmdSwap(s), newCmdPromote(s), newCmdAbort(s), newCmdRollback(s), newCmdConfig(s),
-		newCmdBuild(s, runBuild), newCmdInspect(s, runInspect), newCmdAnnotate(s, runAnnotate), newCmdVersion(s))
+		newCmdInspect(s, runInspect), newCmdAnnotate(s, runAnnotate), newCmdVersion(s))
 	cmd.AddCommand(newCmdExplain(s))
+	cmd.AddCommand(newCmdNew(s, runNew), newCmdBuild(s, runBuild), newCmdTest(s, runTest))
 	return cmd
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
@@ -25,16 +26,38 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	checkout, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("GUESTS", guests)
+			env.Setenv("CHECKOUT", checkout)
+			for name, value := range goEnv(t) {
+				env.Setenv(name, value) // HOME is another one
+			}
 			env.Setenv("HOME", env.WorkDir)
 			env.Setenv("KUBECONFIG", filepath.Join(env.WorkDir, "no-kubeconfig"))
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
 	})
+}
+
+// goEnv returns where the go command keeps what it has built and fetched.
+func goEnv(t *testing.T) map[string]string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", "env", "-json", "GOCACHE", "GOMODCACHE", "GOPROXY").Output()
+	var vars map[string]string
+	if err == nil {
+		err = json.Unmarshal(out, &vars)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return vars
 }
 
 // exits runs "exits CODE COMMAND ARGS...": the command must exit with CODE.

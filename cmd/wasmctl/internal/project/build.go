@@ -186,4 +186,3 @@ func Annotate(ctx context.Context, wasm []byte, name string) ([]byte, *abi.Manif
 	annotated, err := host.WithManifest(wasm, manifest)
 	return annotated, manifest, err
 }
-

@@ -1,5 +1,229 @@
 package project
 
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"text/template"
+)
+
+// templates are the files of a new project: those of all, and those of its
+// language.
+//
+//go:embed templates
+var templates embed.FS
+
 // checkout is the repository that a development build was built from; make build
 // sets it by the linker. A release has none.
 var checkout string
+
+// New says what project to make.
+type New struct {
+	// Dir is the folder to make; its last part is the project's name. It may be
+	// there already, if it is empty.
+	Dir string
+	// Lang is what it is written in. TinyGo is Go that is built with TinyGo.
+	Lang Toolchain
+	// Kind is the kind to reconcile, KIND.VERSION.GROUP-like: "Widget.example.dev/v1".
+	// Empty makes one of the name.
+	Kind string
+	// Release is the version of wasmctl, "v1.2.3", whose SDK the project requires.
+	// SDK is the folder of a checkout of wasmctl whose SDK it uses instead; with
+	// neither that is the checkout that this wasmctl was built from.
+	Release, SDK string
+}
+
+// ErrBadName matches the errors for a name or a kind that cannot be used, and
+// for a folder that is not empty: nothing was written then.
+var ErrBadName = errors.New("cannot make the project")
+
+// values are what templates know.
+type values struct {
+	Name, Lang           string
+	Kind, Group, Version string
+	Singular, Plural     string
+	SDK, SDKVersion      string // SDK is the path of the SDK; empty uses the release
+	UnitTest             string
+	Sources              []source
+	Crate                string // Name, as Rust writes it
+}
+
+// source is a line of the README's table of files.
+type source struct{ File, What string }
+
+var (
+	nameForm  = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,51}[a-z0-9])?$`)
+	kindForm  = regexp.MustCompile(`^([A-Z][A-Za-z0-9]*)\.([a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+)/(v[0-9]+((alpha|beta)[0-9]+)?)$`)
+	wordStart = regexp.MustCompile(`(^|-)[a-z0-9]`)
+)
+
+// Create makes the project and returns its files, by name relative to the
+// folder. It never writes over a file.
+func (n New) Create() ([]string, error) {
+	v, err := n.values()
+	if err != nil {
+		return nil, fmt.Errorf("project[%s]: %w", n.Dir, err)
+	}
+	files, err := v.render()
+	if err != nil {
+		return nil, fmt.Errorf("project[%s]: %w", n.Dir, err)
+	}
+	if err := free(n.Dir); err != nil {
+		return nil, fmt.Errorf("project[%s]: %w", n.Dir, err)
+	}
+	names := make([]string, 0, len(files))
+	for name, text := range files {
+		if err := writeNew(filepath.Join(n.Dir, filepath.FromSlash(name)), text); err != nil {
+			return nil, fmt.Errorf("project[%s]: %w", n.Dir, err)
+		}
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// free returns an error if there is something in the folder.
+func free(dir string) error {
+	entries, err := os.ReadDir(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case len(entries) > 0:
+		return fmt.Errorf("%w: the folder is there and has %q in it; name another one", ErrBadName, entries[0].Name())
+	}
+	return nil
+}
+
+func writeNew(path string, text []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	return errors.Join(err, f.Close())
+}
+
+// values works out what the templates need.
+func (n New) values() (*values, error) {
+	name := n.Name()
+	if !nameForm.MatchString(name) {
+		return nil, fmt.Errorf("%w: name %q: want lower-case letters, digits and dashes, a letter first, 53 at most", ErrBadName, name)
+	}
+	v := &values{Name: name, Lang: string(n.Lang), Crate: strings.ReplaceAll(name, "-", "_")}
+	kind := n.Kind
+	if kind == "" {
+		kind = camel(name) + ".example.dev/v1"
+	}
+	m := kindForm.FindStringSubmatch(kind)
+	if m == nil {
+		return nil, fmt.Errorf("%w: kind %q: want one like Widget.example.dev/v1: the kind in CamelCase, the group, the version", ErrBadName, kind)
+	}
+	v.Kind, v.Group, v.Version = m[1], m[2], m[6]
+	v.Singular = strings.ToLower(v.Kind)
+	v.Plural = plural(v.Singular)
+	return v, n.sdk(v)
+}
+
+// sdk says where the SDK comes from.
+func (n New) sdk(v *values) error {
+	folder := "go"
+	v.UnitTest, v.Sources = "go test .", []source{
+		{"main.go", "what it is: its kind, what it owns, what it may do"},
+		{"reconcile.go", "what it does"},
+		{"reconcile_test.go", "unit tests"},
+	}
+	if n.Lang == Rust {
+		folder = "rust"
+		v.UnitTest, v.Sources = "cargo test", []source{
+			{"src/lib.rs", "what it is and what it does"},
+			{"tests/reconcile.rs", "unit tests"},
+		}
+	}
+	root := n.SDK
+	if root == "" && n.Release == "" {
+		if root = checkout; root == "" {
+			return fmt.Errorf("%w: this development build does not know its checkout: name it with --sdk, or build with make build", ErrBadName)
+		}
+	}
+	if root == "" {
+		v.SDKVersion = n.Release
+		return nil
+	}
+	abs, err := filepath.Abs(filepath.Join(root, "guest-sdk", folder))
+	if err != nil {
+		return err
+	}
+	if !exists(abs) {
+		return fmt.Errorf("%w: %s is not there: name a checkout of wasmctl with --sdk", ErrBadName, abs)
+	}
+	v.SDK, v.SDKVersion = filepath.ToSlash(abs), "v0.1.0"
+	return nil
+}
+
+// render returns the files.
+func (v *values) render() (map[string][]byte, error) {
+	lang := v.Lang
+	if lang == string(TinyGo) {
+		lang = string(Go)
+	}
+	files := map[string][]byte{}
+	for _, root := range []string{"templates/all", "templates/" + lang} {
+		err := fs.WalkDir(templates, root, func(file string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			name := strings.TrimSuffix(strings.TrimPrefix(file, root+"/"), ".tmpl")
+			if name == "gitignore" {
+				name = ".gitignore"
+			}
+			files[name], err = v.execute(file)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
+}
+
+func (v *values) execute(file string) ([]byte, error) {
+	t, err := template.New(path.Base(file)).Option("missingkey=error").ParseFS(templates, file)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	err = t.Execute(&b, v)
+	return b.Bytes(), err
+}
+
+// camel turns "my-widget" into "MyWidget".
+func camel(name string) string {
+	return wordStart.ReplaceAllStringFunc(name, func(s string) string { return strings.ToUpper(strings.TrimPrefix(s, "-")) })
+}
+
+// plural is the usual English one.
+func plural(s string) string {
+	switch {
+	case strings.HasSuffix(s, "s"), strings.HasSuffix(s, "x"), strings.HasSuffix(s, "ch"), strings.HasSuffix(s, "sh"):
+		return s + "es"
+	case strings.HasSuffix(s, "y") && !strings.ContainsAny(s[max(0, len(s)-2):len(s)-1], "aeiou"):
+		return strings.TrimSuffix(s, "y") + "ies"
+	}
+	return s + "s"
+}
+
+// Name returns the project's name.
+func (n New) Name() string { return filepath.Base(filepath.Clean(n.Dir)) }

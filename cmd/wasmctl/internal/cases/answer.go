@@ -1,0 +1,78 @@
+package cases
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/memapi"
+)
+
+func (a *Answer) check() error {
+	switch {
+	case a.To == "":
+		return fmt.Errorf(`to is needed: the request, for example "update v1/ConfigMap default/hello"`)
+	case a.Code != 0 && a.Code < 400:
+		return fmt.Errorf("code: %d is no failure; 0 breaks the connection", a.Code)
+	case a.Nth < 0:
+		return fmt.Errorf("nth: %d is negative", a.Nth)
+	}
+	return nil
+}
+
+// matches reports whether the answer is to this request: word by word, where *
+// stands for any word, and what is missing at the end for anything.
+func (a *Answer) matches(r *memapi.Request) bool {
+	have := strings.Fields(r.String())
+	for i, word := range strings.Fields(a.To) {
+		if i >= len(have) || word != "*" && word != have[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// fault is what the API server in memory does instead.
+func (a *Answer) fault(r *memapi.Request) memapi.Fault {
+	return memapi.Fault{Err: a.err(r), After: a.Lost}
+}
+
+func (a *Answer) err(r *memapi.Request) error {
+	if a.Code == 0 {
+		return broken
+	}
+	return refusal(r, a.Code, a.Reason, a.Message)
+}
+
+// broken is a connection that breaks before the answer is there.
+var broken = fmt.Errorf("read tcp 127.0.0.1:6443: %w", io.ErrUnexpectedEOF)
+
+// refusal is an answer of the API server; an empty reason or message is the usual
+// one of the code.
+func refusal(r *memapi.Request, code int, reason, message string) error {
+	gr := r.Kind.GroupVersion().WithResource(r.Kind.Resource).GroupResource()
+	var e *apierrors.StatusError
+	switch code {
+	case http.StatusConflict:
+		e = apierrors.NewConflict(gr, r.Name, fmt.Errorf("the object has been modified; please apply your changes to the latest version and try again"))
+	case http.StatusInternalServerError:
+		e = apierrors.NewInternalError(fmt.Errorf("etcdserver: request timed out"))
+	case http.StatusTooManyRequests:
+		e = apierrors.NewTooManyRequestsError("the server is busy, please try again later")
+	case http.StatusGatewayTimeout:
+		e = apierrors.NewTimeoutError("the request did not complete within the allotted duration", 0)
+	default:
+		e = apierrors.NewGenericServerResponse(code, r.Verb, gr, r.Name, message, 0, true)
+	}
+	if reason != "" {
+		e.ErrStatus.Reason = metav1.StatusReason(reason)
+	}
+	if message != "" {
+		e.ErrStatus.Message = message
+	}
+	return e
+}

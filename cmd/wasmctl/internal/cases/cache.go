@@ -1,0 +1,146 @@
+package cases
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/memapi"
+	"github.com/wasmctl/wasmctl/runtime/reflector"
+)
+
+// watch is one watch of the module, as its cache has it.
+type watch struct {
+	abi.Watch
+
+	kind     memapi.Kind
+	selector labels.Selector
+	owned    bool
+}
+
+func (w *watch) resource() schema.GroupVersionResource {
+	return w.kind.GroupVersion().WithResource(w.kind.Resource)
+}
+
+// shows reports whether the watch sees an object.
+func (w *watch) shows(o *reflector.Object) bool {
+	return (len(w.Namespaces) == 0 || slices.Contains(w.Namespaces, o.Ref().Namespace)) && w.selector.Matches(o.Labels())
+}
+
+// entry is an object of the cache.
+type entry struct {
+	watch  *watch
+	object *reflector.Object
+}
+
+// cache is what the module's watches have brought at the beginning of a run. It
+// implements kubeapi.Cache and kubeapi.Children, and does not change.
+type cache struct {
+	watches []*watch
+	entries []entry // in the order of namespace and name
+}
+
+// newCache fills the cache with what the watches see of the objects.
+func newCache(watches []*watch, objects []map[string]any) (*cache, error) {
+	c := &cache{watches: watches}
+	for _, object := range objects {
+		for _, w := range watches {
+			if object["kind"] != w.kind.Kind || object["apiVersion"] != w.kind.GroupVersion().String() {
+				continue
+			}
+			o, err := reflector.Pack(object, reflector.Options{Metadata: w.MetadataOnly})
+			if err != nil {
+				return nil, err
+			}
+			if w.shows(o) {
+				c.entries = append(c.entries, entry{w, o})
+			}
+		}
+	}
+	slices.SortStableFunc(c.entries, func(a, b entry) int { return compareKeys(a.object.Ref(), b.object.Ref()) })
+	return c, nil
+}
+
+func compareKeys(a, b abi.Key) int {
+	if n := strings.Compare(a.Namespace, b.Namespace); n != 0 {
+		return n
+	}
+	return strings.Compare(a.Name, b.Name)
+}
+
+// notWatched is the error for a resource that the module does not watch.
+type notWatched struct{ message string }
+
+// Error implements error.
+func (e *notWatched) Error() string { return e.message }
+
+// Status says what the guest is answered; kubeapi.Cache wants it.
+func (e *notWatched) Status() abi.Status { return abi.StatusBadRequest }
+
+// watched returns an error unless a watch has this resource.
+func (c *cache) watched(gvr schema.GroupVersionResource) error {
+	if slices.ContainsFunc(c.watches, func(w *watch) bool { return w.resource() == gvr }) {
+		return nil
+	}
+	return &notWatched{fmt.Sprintf("the controller does not watch %s of version %s: declare it in watches or owns of the manifest, or ask the API server with api_get or api_list",
+		gvr.GroupResource(), gvr.Version)}
+}
+
+// lookup returns the object of the kind that is reconciled; it implements
+// applier.Lookup.
+func (c *cache) lookup(key abi.Key) ([]byte, bool) {
+	b, err := c.Get(c.watches[0].resource(), key)
+	return b, err == nil && b != nil
+}
+
+// Get implements kubeapi.Cache.
+func (c *cache) Get(gvr schema.GroupVersionResource, key abi.Key) ([]byte, error) {
+	if err := c.watched(gvr); err != nil {
+		return nil, err
+	}
+	for _, e := range c.entries {
+		if e.watch.resource() == gvr && e.object.Ref() == key {
+			return e.object.Msgpack(), nil
+		}
+	}
+	return nil, nil
+}
+
+// List implements kubeapi.Cache.
+func (c *cache) List(gvr schema.GroupVersionResource, namespace string, selector labels.Selector, after abi.Key, limit int) (
+	objects [][]byte, more bool, last abi.Key, err error,
+) {
+	if err := c.watched(gvr); err != nil {
+		return nil, false, last, err
+	}
+	for _, e := range c.entries {
+		ref := e.object.Ref()
+		if e.watch.resource() != gvr || namespace != "" && ref.Namespace != namespace || compareKeys(ref, after) <= 0 ||
+			!selector.Matches(e.object.Labels()) || len(objects) > 0 && ref == last {
+			continue
+		}
+		if len(objects) == limit {
+			return objects, true, last, nil
+		}
+		objects, last = append(objects, e.object.Msgpack()), ref
+	}
+	return objects, false, last, nil
+}
+
+// Children implements kubeapi.Children.
+func (c *cache) Children(_ abi.Key, uid string, yield func(gvr schema.GroupVersionResource, child abi.Key, uid, resourceVersion string) bool) {
+	for _, e := range c.entries {
+		if !e.watch.owned {
+			continue
+		}
+		for owner := range e.object.Owners() {
+			if owner.Controller && owner.UID == uid && !yield(e.watch.resource(), e.object.Ref(), e.object.UID(), e.object.ResourceVersion()) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,252 @@
+package cases
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/memapi"
+	"github.com/wasmctl/wasmctl/runtime/applier"
+)
+
+// maxRuns is how many runs an object has to come to rest.
+const maxRuns = 25
+
+// disturbance is one way in which a request goes wrong.
+type disturbance struct {
+	name string
+	// writes says that it makes no sense for a request that only reads.
+	writes bool
+	code   int  // of the answer; 0 is a connection that breaks
+	after  bool // the request is carried out all the same
+	stop   bool // and then the process ends
+}
+
+var disturbances = []disturbance{
+	{name: "409", writes: true, code: http.StatusConflict},
+	{name: "429", code: http.StatusTooManyRequests},
+	{name: "500", code: http.StatusInternalServerError},
+	{name: "timeout", code: http.StatusGatewayTimeout},
+	{name: "lost answer", writes: true, after: true},
+	{name: "stop after write", writes: true, after: true, stop: true},
+}
+
+// Divergence is one request whose failure the module does not make up for.
+type Divergence struct {
+	// Nth is the request's place among all that the runs made until the object was
+	// at rest, from 1; Call is the request, Fault what went wrong with it.
+	Nth   int    `json:"nth"`
+	Call  string `json:"call"`
+	Fault string `json:"fault"`
+	// Why says how the disturbed runs ended.
+	Why string `json:"why"`
+	// Diff shows where the objects at the end are not those of undisturbed runs:
+	// "-" is missing, "+" is too much.
+	Diff []string `json:"diff,omitempty"`
+}
+
+// ChaosReport is what Chaos found.
+type ChaosReport struct {
+	// Skipped says why the case is none for this; then all else is empty.
+	Skipped string `json:"skipped,omitempty"`
+	// Calls are the requests of the undisturbed runs. Tries is how often the object
+	// was brought to rest with one of them disturbed.
+	Calls []string `json:"calls"`
+	Tries int      `json:"tries"`
+	// Divergences are what went wrong; none for a module that is sound.
+	Divergences []Divergence `json:"divergences"`
+}
+
+// Chaos brings the object of a case to rest, run by run as the host would; then,
+// for each request that this took, does so again with that request failing in
+// each way. Whatever goes wrong, the objects at the end are to be the same. Times
+// and what the API server counts are not compared.
+func (s *Suite) Chaos(ctx context.Context, c *Case) (*ChaosReport, error) {
+	report := &ChaosReport{}
+	switch {
+	case c.Object == nil:
+		report.Skipped = "it has no object"
+	case c.Error != nil:
+		report.Skipped = "it runs error_policy only"
+	case len(c.Answers) > 0:
+		report.Skipped = "it has answers of its own"
+	}
+	if report.Skipped != "" {
+		return report, nil
+	}
+	calm, err := s.settle(ctx, c, 0, disturbance{})
+	if errors.As(err, new(unrest)) {
+		report.Calls = calm.calls
+		report.Divergences = []Divergence{{Why: err.Error()}}
+		return report, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("case[%s]: %w", c.Name, err)
+	}
+	report.Calls = calm.calls
+	for i, call := range calm.calls {
+		for _, d := range disturbances {
+			if d.writes && !calm.writes[i] {
+				continue
+			}
+			report.Tries++
+			found, err := s.disturbed(ctx, c, i+1, d, calm)
+			if err != nil {
+				return nil, fmt.Errorf("case[%s]: %s, %s: %w", c.Name, call, d.name, err)
+			}
+			if found != nil {
+				found.Nth, found.Call, found.Fault = i+1, call, d.name
+				report.Divergences = append(report.Divergences, *found)
+			}
+		}
+	}
+	return report, nil
+}
+
+// disturbed brings the object to rest with one request disturbed, and returns
+// how the end differs, or nil.
+func (s *Suite) disturbed(ctx context.Context, c *Case, nth int, d disturbance, calm *settled) (*Divergence, error) {
+	end, err := s.settle(ctx, c, nth, d)
+	if e := unrest(""); errors.As(err, &e) {
+		return &Divergence{Why: e.Error()}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	want, got := calm.objects, end.objects
+	if slices.Equal(want, got) {
+		return nil, nil
+	}
+	diff := slices.DeleteFunc(lineDiff(want, got), func(line string) bool { return line[0] == ' ' })
+	return &Divergence{Why: end.why, Diff: diff}, nil
+}
+
+// settled is how an object came to rest.
+type settled struct {
+	calls   []string
+	writes  []bool // which of the calls write
+	objects []string
+	why     string // the last run
+}
+
+// unrest is an object that does not come to rest.
+type unrest string
+
+// Error implements error.
+func (e unrest) Error() string { return string(e) }
+
+// settle runs the object as the host would until it is at rest. The nth request
+// is disturbed; 0 disturbs none.
+func (s *Suite) settle(ctx context.Context, c *Case, nth int, d disturbance) (*settled, error) {
+	b, err := s.open(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { b.close(ctx) }()
+	r := &settled{}
+	p := &pass{bench: b, settled: r, nth: nth, d: d}
+	for range maxRuns {
+		done, err := p.step(ctx)
+		if err != nil {
+			return r, err
+		}
+		if done {
+			r.objects = normalObjects(b.w.server.Objects())
+			return r, nil
+		}
+	}
+	return r, unrest(fmt.Sprintf("it does not come to rest in %d runs; the last: %s", maxRuns, r.why))
+}
+
+// pass is one way of an object to rest.
+type pass struct {
+	*bench
+	*settled
+
+	d   disturbance
+	nth int
+	hit bool // the disturbed request was in this run
+	// interrupt ends the run, as the end of the process does.
+	interrupt context.CancelFunc
+}
+
+// step makes one run, and reports that nothing is left to do.
+func (p *pass) step(ctx context.Context) (done bool, err error) {
+	running, interrupt := context.WithCancel(ctx)
+	defer interrupt()
+	p.interrupt, p.hit = interrupt, false
+	p.w.intercept = p.request
+	out, err := p.run(running)
+	if err != nil {
+		return false, err
+	}
+	changes := p.w.server.Changes()
+	p.why = describe(&out, changes)
+	if p.hit && p.d.stop {
+		return false, p.restart(ctx)
+	}
+	if err := p.w.refresh(); err != nil {
+		return false, err
+	}
+	triggered := slices.ContainsFunc(changes, func(c memapi.Change) bool { return p.w.sees(&c) })
+	switch {
+	case !out.Failed() && len(changes) == 0 && !p.hit:
+		return true, nil
+	case triggered:
+		return false, nil
+	case out.Action.Requeue:
+		p.w.now = p.w.now.Add(max(out.Action.After, time.Second))
+		return false, nil
+	}
+	return true, nil // nothing would make it run again
+}
+
+// request counts a request, and disturbs the nth.
+func (p *pass) request(r *memapi.Request) memapi.Fault {
+	p.calls, p.writes = append(p.calls, r.String()), append(p.writes, r.Writes())
+	if len(p.calls) != p.nth {
+		return memapi.Fault{}
+	}
+	p.hit = true
+	fault := memapi.Fault{Err: broken, After: p.d.after}
+	if p.d.code != 0 {
+		fault.Err = refusal(r, p.d.code, "", "")
+	}
+	if p.d.stop {
+		p.interrupt()
+	}
+	return fault
+}
+
+// restart is the end of the process and the start of a new one: the module and
+// the client are new, the cluster is what it was.
+func (p *pass) restart(ctx context.Context) error {
+	p.close(ctx)
+	if err := p.w.restart(); err != nil {
+		return err
+	}
+	return p.load(ctx)
+}
+
+// sees reports whether a change is one that a watch of the module shows.
+func (w *world) sees(c *memapi.Change) bool {
+	return slices.ContainsFunc(w.watches, func(watch *watch) bool {
+		return watch.resource().GroupResource() == c.Request.Kind.GroupVersion().WithResource(c.Request.Kind.Resource).GroupResource()
+	})
+}
+
+// describe says how a run ended.
+func describe(out *applier.Outcome, changes []memapi.Change) string {
+	e := expectation(out)
+	text := e.Action
+	if e.Error != nil {
+		text += ", after the error: " + e.Error.Message
+	}
+	for i := range changes {
+		text += "; " + writeOf(&changes[i]).Write
+	}
+	return text
+}

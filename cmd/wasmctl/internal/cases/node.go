@@ -1,0 +1,167 @@
+package cases
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/wasmctl/wasmctl/host/near"
+)
+
+// Object is a Kubernetes object, or a part of one, as JSON has it: a time is a
+// string, and an integer an int64.
+type Object map[string]any
+
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (o *Object) UnmarshalYAML(n *yaml.Node) error {
+	v, err := toJSON(n)
+	if err != nil {
+		return err
+	}
+	m, ok := v.(map[string]any)
+	if !ok && v != nil {
+		return fmt.Errorf("line %d: an object is wanted", n.Line)
+	}
+	*o = m
+	return nil
+}
+
+// toJSON turns a node into values of JSON. Anchors and merge keys are followed.
+func toJSON(n *yaml.Node) (any, error) {
+	switch n = resolve(n); n.Kind {
+	case yaml.MappingNode:
+		return mapping(n)
+	case yaml.SequenceNode:
+		list := make([]any, len(n.Content))
+		for i, e := range n.Content {
+			v, err := toJSON(e)
+			if err != nil {
+				return nil, err
+			}
+			list[i] = v
+		}
+		return list, nil
+	}
+	switch n.ShortTag() {
+	case "!!int":
+		var i int64
+		err := n.Decode(&i)
+		return i, err
+	case "!!float", "!!bool", "!!null":
+		var v any
+		err := n.Decode(&v)
+		return v, err
+	}
+	return n.Value, nil // strings, and what YAML takes for a time
+}
+
+func mapping(n *yaml.Node) (any, error) {
+	m := map[string]any{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		v, err := toJSON(n.Content[i+1])
+		if err != nil {
+			return nil, err
+		}
+		if n.Content[i].ShortTag() != "!!merge" {
+			m[n.Content[i].Value] = v
+			continue
+		}
+		base, ok := v.(map[string]any)
+		if !ok {
+			return nil, fmt.Errorf("line %d: << wants one map", n.Content[i].Line)
+		}
+		for key, value := range base {
+			if child(n, key) == nil { // what stands here wins, wherever it stands
+				m[key] = value
+			}
+		}
+	}
+	return m, nil
+}
+
+// resolve follows an alias.
+func resolve(n *yaml.Node) *yaml.Node {
+	for n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	return n
+}
+
+// child returns the value of a key of a mapping, or nil.
+func child(n *yaml.Node, key string) *yaml.Node {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			return resolve(n.Content[i+1])
+		}
+	}
+	return nil
+}
+
+// checkKeys makes sure that a node has no key that a struct like v does not have.
+func checkKeys(n *yaml.Node, v any) error {
+	return checkType(resolve(n), reflect.TypeOf(v))
+}
+
+func checkType(n *yaml.Node, t reflect.Type) error {
+	switch {
+	case t.Kind() == reflect.Pointer:
+		return checkType(n, t.Elem())
+	case t.Kind() == reflect.Slice && n.Kind == yaml.SequenceNode:
+		var errs []error
+		for _, e := range n.Content {
+			errs = append(errs, checkType(resolve(e), t.Elem()))
+		}
+		return errors.Join(errs...)
+	case t.Kind() != reflect.Struct || n.Kind != yaml.MappingNode:
+		return nil // Decode says what is wrong
+	}
+	known := map[string]reflect.Type{}
+	var names []string
+	for i := range t.NumField() {
+		name, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ",")
+		if name != "" && name != "-" {
+			known[name] = t.Field(i).Type
+			names = append(names, name)
+		}
+	}
+	var errs []error
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key := n.Content[i]
+		if key.ShortTag() == "!!merge" {
+			errs = append(errs, checkType(resolve(n.Content[i+1]), t))
+			continue
+		}
+		field, ok := known[key.Value]
+		if !ok {
+			errs = append(errs, fmt.Errorf("line %d: unknown key %q%s", key.Line, key.Value, hint(key.Value, names)))
+			continue
+		}
+		errs = append(errs, checkType(resolve(n.Content[i+1]), field))
+	}
+	return errors.Join(errs...)
+}
+
+// hint names the nearest of the known names, or all of them.
+func hint(name string, known []string) string {
+	if best := near.Word(name, known); best != "" {
+		return fmt.Sprintf("; did you mean %q?", best)
+	}
+	slices.Sort(known)
+	return "; the keys here are " + strings.Join(known, ", ")
+}
+
+// documents splits YAML at its separators.
+func documents(text []byte) [][]byte {
+	var docs [][]byte
+	for doc := range bytes.SplitSeq(append([]byte("\n"), text...), []byte("\n---")) {
+		if len(bytes.TrimSpace(doc)) > 0 {
+			docs = append(docs, doc)
+		}
+	}
+	return docs
+}

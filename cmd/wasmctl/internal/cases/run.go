@@ -1,0 +1,238 @@
+package cases
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/runtime/applier"
+	"github.com/wasmctl/wasmctl/runtime/queue"
+)
+
+// Suite runs the cases of one module. It is not changed by that.
+type Suite struct {
+	// Wasm is the module, Name its name where it has no other.
+	Wasm []byte
+	Name string
+	// CacheDir keeps compiled code; empty compiles for each case.
+	CacheDir string
+	// Log gets what the module logs; nil drops it.
+	Log *slog.Logger
+}
+
+// Verdict is what a case came to.
+type Verdict struct {
+	// Case and File are what was run.
+	Case *Case
+	// Seen is what the run did.
+	Seen *Expect
+	// Diff shows where that is not what was expected, by lines: "-" was expected,
+	// "+" was seen. It is nil for a case that holds.
+	Diff []string
+	// Took is how long the case took.
+	Took time.Duration
+}
+
+// Failed reports whether the case does not hold.
+func (v *Verdict) Failed() bool { return v.Diff != nil }
+
+// Run runs a case. The error is that of a case that cannot be run at all: a
+// module that cannot be loaded, an object that cannot be.
+func (s *Suite) Run(ctx context.Context, c *Case) (Verdict, error) {
+	v := Verdict{Case: c}
+	started := time.Now()
+	var err error
+	if v.Seen, err = s.see(ctx, c); err != nil {
+		return v, fmt.Errorf("case[%s]: %w", c.Name, err)
+	}
+	v.Diff = compare(c.Expect, v.Seen)
+	v.Took = time.Since(started)
+	return v, nil
+}
+
+// see runs a case and says what it did.
+func (s *Suite) see(ctx context.Context, c *Case) (*Expect, error) {
+	b, err := s.open(ctx, c)
+	if refused, ok := errors.AsType[*abi.ResultError](err); ok && errors.Is(err, host.ErrRefused) {
+		return &Expect{Action: noRun + ": the settings are refused", Error: &Error{Class: string(refused.Class), Reason: refused.Reason, Message: refused.Message}}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer b.close(ctx)
+	if c.Event != nil {
+		return b.event(ctx)
+	}
+	out, err := b.run(ctx)
+	if err != nil {
+		return nil, err
+	}
+	seen := expectation(&out)
+	for _, change := range b.w.server.Changes() {
+		seen.Writes = append(seen.Writes, writeOf(&change))
+	}
+	seen.Events = b.w.events
+	if c.Expect != nil && c.Expect.Status != nil {
+		seen.Status = Object{}
+		if status, ok := b.w.object(b.key)["status"].(map[string]any); ok {
+			seen.Status = status
+		}
+	}
+	return seen, nil
+}
+
+// bench is a module that is loaded for one case.
+type bench struct {
+	s   *Suite
+	c   *Case
+	key abi.Key
+	w   *world
+
+	module  *host.Module
+	applier *applier.Applier
+}
+
+// open loads the module for a case.
+func (s *Suite) open(ctx context.Context, c *Case) (*bench, error) {
+	b := &bench{s: s, c: c}
+	switch {
+	case c.Object != nil:
+		o := unstructured.Unstructured{Object: c.Object}
+		b.key = abi.Key{Namespace: o.GetNamespace(), Name: o.GetName()}
+	case c.Key != "":
+		namespace, name, found := strings.Cut(c.Key, "/")
+		if !found {
+			namespace, name = "", c.Key
+		}
+		b.key = abi.Key{Namespace: namespace, Name: name}
+	}
+	if err := b.load(ctx); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// load loads the module and, the first time, makes the world that it sees.
+func (b *bench) load(ctx context.Context) error {
+	settings := maps.Clone(b.c.file.Config)
+	if settings == nil {
+		settings = map[string]string{}
+	}
+	maps.Copy(settings, b.c.Config)
+	cfg := host.Config{
+		Fallback: b.s.Name, CacheDir: b.s.CacheDir, Logger: b.s.log(), Settings: settings, Concurrency: 1,
+		Now: b.now, Random: &counter{},
+		API: func(m *abi.Manifest) (_ host.API, err error) {
+			if b.w == nil {
+				b.w, err = newWorld(ctx, b.c, m, b.s.log())
+			}
+			return b.w, err
+		},
+	}
+	var err error
+	if b.module, err = host.Load(ctx, b.s.Wasm, cfg); err != nil {
+		return err
+	}
+	m := b.module.Manifest()
+	b.applier, err = applier.New(applier.Config{
+		Controller: b.w.name(), Module: scripted{b.module, b.c, b.now}, Deletes: m.For.Deletes, Finalizer: m.Finalizer, Cluster: b.w,
+		Lookup: func(key abi.Key) ([]byte, bool) { return b.w.cache.lookup(key) }, Logger: b.s.log(),
+	})
+	if err != nil {
+		b.close(ctx)
+	}
+	return err
+}
+
+// now is the guest's clock. While the module is loaded it is the case's time.
+func (b *bench) now() time.Time {
+	if b.w == nil {
+		return b.c.at
+	}
+	return b.w.now
+}
+
+func (b *bench) close(ctx context.Context) { _ = b.module.Close(context.WithoutCancel(ctx)) }
+
+func (s *Suite) log() *slog.Logger {
+	if s.Log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return s.Log
+}
+
+// run runs the object once.
+func (b *bench) run(ctx context.Context) (applier.Outcome, error) {
+	if _, seen := b.w.cache.lookup(b.key); !seen && b.c.Object != nil && b.w.object(b.key) != nil {
+		return applier.Outcome{}, fmt.Errorf("the module does not watch %s: see kind, namespaces and labelSelector of for in its manifest", nameOf(b.c.Object))
+	}
+	reason := abi.ReasonObjectUpdated
+	if b.c.Object == nil {
+		reason = abi.ReasonObjectDeleted
+	}
+	return b.applier.Apply(ctx, b.key, queue.Reasons{First: abi.Reason{Type: reason}}), nil
+}
+
+// counter is randomness that repeats itself. It is safe for concurrent use.
+type counter struct{ n atomic.Uint64 }
+
+// Read implements io.Reader.
+func (c *counter) Read(p []byte) (int, error) {
+	for i := range p {
+		x := c.n.Add(1) * 0x9e3779b97f4a7c15 // spreads the bits
+		p[i] = byte(x >> 56)
+	}
+	return len(p), nil
+}
+
+// Actions that are no requeue after a known time.
+const (
+	awaitChange = "await change"
+	backOff     = "back-off"
+	noRun       = "no run"
+)
+
+// expectation is what a run came to.
+func expectation(out *applier.Outcome) *Expect {
+	seen := &Expect{Action: awaitChange}
+	switch {
+	case out.DecidedBy == applier.DecidedByBackoff:
+		seen.Action = backOff
+	case out.Action.Requeue:
+		seen.Action = "requeue after " + out.Action.After.String()
+	}
+	switch {
+	case out.Failed():
+		seen.Error = errorOf(out.Err)
+	case out.Err != nil:
+		seen.Action = noRun + ": " + out.Err.Error()
+	}
+	return seen
+}
+
+func errorOf(err error) *Error {
+	e := &Error{Message: firstLine(err.Error())}
+	if result, ok := errors.AsType[*abi.ResultError](err); ok {
+		e.Class, e.Reason, e.Message = string(result.Class), result.Reason, firstLine(result.Message)
+	}
+	if call, ok := errors.AsType[*abi.CallError](err); ok {
+		e.Kind = string(call.Kind)
+	}
+	return e
+}
+
+// firstLine leaves out the stack of a trap, which is another one with each
+// compiler.
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}

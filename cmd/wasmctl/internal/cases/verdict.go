@@ -1,0 +1,105 @@
+package cases
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// compare returns nil where what was seen is what was expected, else both as
+// lines. A nil expectation expects nothing but a run that writes nothing.
+func compare(want, seen *Expect) []string {
+	if want == nil {
+		want = &Expect{}
+	}
+	w, s := lines(normal(want, seen)), lines(normal(seen, seen))
+	if equal(w, s) {
+		return nil
+	}
+	return lineDiff(w, s)
+}
+
+// normal is an expectation in the one form that can be compared: what it does not
+// look at is as it was seen.
+func normal(e, seen *Expect) Expect {
+	n := *e
+	n.Action = normalAction(n.Action, seen)
+	if e.Error != nil && seen.Error != nil {
+		err := *e.Error
+		fill(&err.Kind, seen.Error.Kind)
+		fill(&err.Class, seen.Error.Class)
+		fill(&err.Reason, seen.Error.Reason)
+		if err.Message == "" || strings.Contains(seen.Error.Message, err.Message) {
+			err.Message = seen.Error.Message
+		}
+		n.Error = &err
+	}
+	n.Writes = make([]Write, len(e.Writes))
+	for i, w := range e.Writes {
+		n.Writes[i] = Write{strings.Join(strings.Fields(w.Write), " "), normalDiff(w.Diff)}
+	}
+	if e.Status == nil {
+		n.Status = seen.Status
+	}
+	return n
+}
+
+func fill(s *string, with string) {
+	if *s == "" {
+		*s = with
+	}
+}
+
+// normalAction writes a duration in its one form; "no run" is any reason for
+// that, and so is an event's nothing.
+func normalAction(action string, seen *Expect) string {
+	action = strings.Join(strings.Fields(action), " ")
+	if action == "" {
+		action = awaitChange
+		if seen.Action == noRun { // of an event
+			action = noRun
+		}
+	}
+	if action == noRun && strings.HasPrefix(seen.Action, noRun) {
+		return seen.Action
+	}
+	if text, ok := strings.CutPrefix(action, "requeue"); ok {
+		text = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(text), "after"))
+		if text == "" {
+			text = "0s"
+		}
+		if d, err := time.ParseDuration(text); err == nil {
+			return "requeue after " + d.String()
+		}
+	}
+	return action
+}
+
+func normalDiff(diff string) string {
+	var out strings.Builder
+	for line := range strings.Lines(diff) {
+		if line = strings.TrimSpace(line); line != "" {
+			out.WriteString(line + "\n")
+		}
+	}
+	return out.String()
+}
+
+// lines writes an expectation as it stands in a file.
+func lines(e Expect) []string {
+	text, err := encode(&e)
+	if err != nil {
+		return []string{fmt.Sprintf("cannot be written: %v", err)}
+	}
+	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+}
+
+func encode(v any) (string, error) {
+	var b strings.Builder
+	e := yaml.NewEncoder(&b)
+	e.SetIndent(2)
+	err := e.Encode(v)
+	return b.String(), err
+}
