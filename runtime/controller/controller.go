@@ -71,7 +71,7 @@ func (c *Controller) build() error {
 		return err
 	}
 	c.runner, err = runner.New(runner.Config[queue.Reasons]{
-		Concurrency: cfg.Concurrency, DrainTimeout: cfg.DrainTimeout, Logger: cfg.Logger, Pool: cfg.Pool,
+		Concurrency: cfg.Concurrency, DrainTimeout: cfg.DrainTimeout, Logger: cfg.Logger.With("controller", cfg.Name), Pool: cfg.Pool,
 		Scheduler: scheduler.Config[queue.Reasons]{Merge: queue.MergeReasons, Debounce: cfg.Debounce},
 		OnStart:   cfg.OnStart, OnEnd: cfg.OnEnd,
 	}, c.reconcile)

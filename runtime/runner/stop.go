@@ -32,7 +32,9 @@ func (l *loop[K, M]) checkStop(ctx context.Context) {
 func (l *loop[K, M]) drain() {
 	l.halt(draining)
 	l.stopAt = time.Now().Add(l.r.cfg.DrainTimeout)
-	l.r.cfg.Logger.Info("stopping: waiting for running jobs", "running", l.sched.Running(), "limit", l.r.cfg.DrainTimeout)
+	if n := l.sched.Running(); n > 0 {
+		l.r.cfg.Logger.Info("stopping: waiting for running jobs", "running", n, "limit", l.r.cfg.DrainTimeout)
+	}
 }
 
 // force takes the close of Input.Force in.
