@@ -11,11 +11,13 @@ MODULES  := . guest-sdk/go examples bench devcluster/server
 OURS     := . guest-sdk/go examples bench
 EXAMPLES := configmapgenerator secretmirror memcached webapp dnsrecord periodicjob
 GUESTS   := $(EXAMPLES:%=$(BIN)/examples/%.wasm)
+RUST_EXAMPLES := configmapgenerator
 
 # A development build knows its checkout, for the SDK of what wasmctl new makes.
 CHECKOUT := github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project.checkout=$(CURDIR)
 
 export WASMCTL_DEVCLUSTER := $(BIN)/devcluster
+export CARGO_TARGET_DIR   := $(BIN)/rust
 TEST_FLAGS ?=
 FUZZTIME   ?= 30s
 BENCH      ?= .
@@ -48,6 +50,25 @@ guests: build ## Build the examples to bin/examples/*.wasm, manifest included
 			$(BIN)/wasmctl build examples/$$e --toolchain tinygo --file $(BIN)/examples/$$e.tinygo.wasm || exit 1; \
 		else echo "SKIPPED: tinygo is not on PATH: $$e.tinygo.wasm is not built"; fi; \
 	done
+	@$(MAKE) --no-print-directory guests-rust
+
+.PHONY: guests-rust
+guests-rust: build ## Build the examples in Rust to bin/examples/*.rust.wasm
+	@if guest-sdk/rust/toolchain.sh; then \
+		mkdir -p $(BIN)/examples; \
+		for e in $(RUST_EXAMPLES); do \
+			echo "building $$e.rust.wasm"; \
+			guest-sdk/rust/build.sh examples/rust/$$e $(BIN)/examples/$$e.rust.wasm && \
+			$(BIN)/wasmctl annotate $(BIN)/examples/$$e.rust.wasm || exit 1; \
+		done; \
+	else echo "SKIPPED: there is no Rust for WebAssembly (see above): no *.rust.wasm is built"; fi
+
+.PHONY: test-rust
+test-rust: ## Run the tests of the Rust SDK and its examples natively
+	@if command -v cargo >/dev/null; then \
+		(cd guest-sdk/rust && cargo test --quiet --locked --features testing) && \
+		for e in $(RUST_EXAMPLES); do (cd examples/rust/$$e && cargo test --quiet --locked) || exit 1; done; \
+	else echo "SKIPPED: cargo is not on PATH: the Rust SDK is not tested"; fi
 
 .PHONY: demo
 demo: build guests $(BIN)/devcluster ## Run the example on a local control plane, from nothing to garbage collection
@@ -58,6 +79,7 @@ test: build guests $(BIN)/devcluster ## Run all tests on one real control plane
 	$(BIN)/devcluster --unsafe-no-fsync -- go test $(TEST_FLAGS) ./...
 	cd guest-sdk/go && go test $(TEST_FLAGS) ./...
 	cd examples && go test $(TEST_FLAGS) ./...
+	@$(MAKE) --no-print-directory test-rust
 	cd devcluster/server && CGO_ENABLED=0 go test -trimpath -vet=off $(TEST_FLAGS) ./...
 
 .PHONY: race

@@ -1,0 +1,41 @@
+#!/bin/sh
+# Builds the module of a crate for WebAssembly: build.sh DIR OUT.wasm [TARGET].
+# With the Rust on PATH where it has the target, else with Debian's (see
+# toolchain.sh). That one is too old to read today's crate index, so a newer cargo
+# on PATH fetches the crates of Cargo.lock for it.
+set -eu
+
+DIR=$(cd "$1" && pwd)
+mkdir -p "$(dirname "$2")"
+OUT=$(cd "$(dirname "$2")" && pwd)/$(basename "$2")
+TARGET=${3:-wasm32-unknown-unknown}
+: "${CARGO_TARGET_DIR:=$DIR/target}"
+export CARGO_TARGET_DIR
+
+has_target() {
+	sysroot=$("$1" --print sysroot 2>/dev/null) && [ -d "$sysroot/lib/rustlib/$TARGET/lib" ]
+}
+
+cd "$DIR"
+NAME=$(sed -n 's/^name = "\(.*\)"/\1/p' Cargo.toml | head -n 1 | tr - _)
+if has_target rustc; then
+	cargo build --quiet --locked --release --lib --target "$TARGET"
+else
+	vendor=$CARGO_TARGET_DIR/vendor/$NAME
+	if [ "$(command -v cargo)" != /usr/bin/cargo ] && ! cmp -s Cargo.lock "$vendor/Cargo.lock"; then
+		rm -rf "$vendor" && mkdir -p "$vendor"
+		cargo vendor --quiet --locked "$vendor" >/dev/null
+		cp Cargo.lock "$vendor/Cargo.lock"
+	fi
+	PATH=/usr/bin:/bin
+	RUSTC=/usr/bin/rustc
+	CARGO_TARGET_DIR=$CARGO_TARGET_DIR/debian
+	export PATH RUSTC CARGO_TARGET_DIR
+	if [ -d "$vendor" ]; then
+		cargo --config 'source.crates-io.replace-with="vendored"' --config "source.vendored.directory=\"$vendor\"" \
+			build --quiet --locked --offline --release --lib --target "$TARGET"
+	else
+		cargo build --quiet --locked --release --lib --target "$TARGET"
+	fi
+fi
+cp "$CARGO_TARGET_DIR/$TARGET/release/$NAME.wasm" "$OUT"

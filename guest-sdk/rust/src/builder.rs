@@ -1,0 +1,275 @@
+use serde::ser::{Serialize, Serializer};
+
+use crate::meta::ObjectRef;
+use crate::object::Object;
+use crate::value::Value;
+use crate::wire::{self, CodecError, MAX_DEPTH};
+
+/// Writes a value to send, an object for example, straight into its message.
+///
+/// ```
+/// # use wasmctl::{Builder, ObjectRef};
+/// # let at = ObjectRef::new("v1", "ConfigMap", "a").within("default");
+/// Builder::object(&at)
+///     .map("labels").set("app", "web").end()
+///     .end() // of metadata
+///     .map("data").set("text", "hello");
+/// ```
+///
+/// `set` writes an entry of the map that is open, `add` an element of the list
+/// that is open; `map`, `list` and `add_map` open another, `end` closes it. What
+/// is open at the end needs no closing. A key must not come twice; the host
+/// refuses an object where one does. The first mistake is kept, and is the error
+/// of the call that sends it. [`json!`](crate::json) writes the same in one piece.
+#[derive(Clone, Debug)]
+pub struct Builder {
+    bytes: Vec<u8>,
+    open: Vec<Container>,
+    error: Option<CodecError>,
+}
+
+/// A map or a list that is being written.
+#[derive(Clone, Debug)]
+struct Container {
+    /// Of its head, which is three bytes long.
+    start: usize,
+    n: u16,
+    list: bool,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Builder {
+    /// Starts a map.
+    pub fn new() -> Self {
+        Self::start(false)
+    }
+
+    /// Starts an object: apiVersion, kind and metadata with its name and
+    /// namespace. `metadata` is open, for labels, annotations and owners; `end`
+    /// closes it.
+    pub fn object(at: &ObjectRef) -> Self {
+        let b = Self::new()
+            .set("apiVersion", at.api_version.as_str())
+            .set("kind", at.kind.as_str())
+            .map("metadata")
+            .set("name", at.name.as_str());
+        if at.namespace.is_empty() {
+            return b;
+        }
+        b.set("namespace", at.namespace.as_str())
+    }
+
+    #[doc(hidden)]
+    pub fn start(list: bool) -> Self {
+        let mut b = Builder { bytes: Vec::with_capacity(512), open: Vec::with_capacity(8), error: None };
+        b.begin(list);
+        b
+    }
+
+    /// Opens a map or a list where a value is to come.
+    #[doc(hidden)]
+    pub fn begin(&mut self, list: bool) {
+        if self.open.len() >= MAX_DEPTH {
+            self.fail(CodecError::too_deep());
+        }
+        self.open.push(Container { start: self.bytes.len(), n: 0, list });
+        self.bytes.extend_from_slice(&[if list { 0xdc } else { 0xde }, 0, 0]);
+    }
+
+    /// Closes what was opened last.
+    #[doc(hidden)]
+    pub fn close(&mut self) {
+        if self.open.len() < 2 {
+            self.fail(CodecError::new("end without a map or a list"));
+            return;
+        }
+        self.open.pop();
+    }
+
+    /// Counts an entry of the map that is open, and writes its key.
+    #[doc(hidden)]
+    pub fn key(&mut self, key: &str) {
+        self.count(false);
+        wire::append_str(&mut self.bytes, key);
+    }
+
+    /// Counts an element of the list that is open.
+    #[doc(hidden)]
+    pub fn element(&mut self) {
+        self.count(true);
+    }
+
+    /// Writes the value of an entry or an element.
+    #[doc(hidden)]
+    pub fn value<T: Serialize + ?Sized>(&mut self, v: &T) {
+        if let Err(e) = wire::append(&mut self.bytes, v) {
+            self.fail(e);
+        }
+    }
+
+    fn count(&mut self, list: bool) {
+        let top = match self.open.last_mut() {
+            Some(top) => top,
+            None => return,
+        };
+        let mistake = match (top.list, list) {
+            (true, false) => "a list has no keys; use add",
+            (false, true) => "an entry of a map has a key; use set",
+            _ if top.n == u16::MAX => "more than 65535 entries",
+            _ => "",
+        };
+        top.n = top.n.saturating_add(1);
+        let (at, n) = (top.start + 1, top.n.to_be_bytes());
+        self.bytes[at..at + 2].copy_from_slice(&n);
+        if !mistake.is_empty() {
+            self.fail(CodecError::new(mistake));
+        }
+    }
+
+    /// Keeps the first mistake.
+    fn fail(&mut self, e: CodecError) {
+        self.error.get_or_insert(e);
+    }
+
+    /// Writes an entry: anything that serde serializes.
+    #[must_use]
+    pub fn set<T: Serialize>(mut self, key: &str, v: T) -> Self {
+        self.key(key);
+        self.value(&v);
+        self
+    }
+
+    /// Opens a map.
+    #[must_use]
+    pub fn map(mut self, key: &str) -> Self {
+        self.key(key);
+        self.begin(false);
+        self
+    }
+
+    /// Opens a list.
+    #[must_use]
+    pub fn list(mut self, key: &str) -> Self {
+        self.key(key);
+        self.begin(true);
+        self
+    }
+
+    /// Writes an element of a list: anything that serde serializes.
+    #[must_use]
+    pub fn add<T: Serialize>(mut self, v: T) -> Self {
+        self.element();
+        self.value(&v);
+        self
+    }
+
+    /// Opens a map in a list.
+    #[must_use]
+    pub fn add_map(mut self) -> Self {
+        self.element();
+        self.begin(false);
+        self
+    }
+
+    /// Closes what was opened last.
+    #[must_use]
+    pub fn end(mut self) -> Self {
+        self.close();
+        self
+    }
+
+    /// Writes, into metadata, that `owner` controls the object; see
+    /// [`Object::controller_ref`]. The host does this itself for the children of
+    /// a result.
+    #[must_use]
+    pub fn controller(self, owner: &Object<'_>) -> Self {
+        self.set("ownerReferences", [owner.controller_ref()])
+    }
+
+    /// The first mistake.
+    pub fn error(&self) -> Option<&CodecError> {
+        self.error.as_ref()
+    }
+}
+
+impl Serialize for Builder {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        if let Some(e) = &self.error {
+            return Err(serde::ser::Error::custom(e));
+        }
+        Value::of(&self.bytes).serialize(s)
+    }
+}
+
+/// Writes a map or a list as JSON has it, into a [`Builder`].
+///
+/// Keys are string literals or expressions in parentheses; values are nested maps
+/// and lists, `null`, or any expression that serde serializes.
+///
+/// ```
+/// # let (name, labels) = ("web", std::collections::BTreeMap::from([("app", "web")]));
+/// let child = wasmctl::json!({
+///     "apiVersion": "v1",
+///     "kind": "ConfigMap",
+///     "metadata": {"name": name, "labels": labels, "annotations": {(format!("{name}/x")): "y"}},
+///     "data": {"list": "[1, 2]"},
+/// });
+/// # assert_eq!(wasmctl::Object::new(&child).unwrap().annotation("web/x"), "y");
+/// ```
+#[macro_export]
+macro_rules! json {
+    ({ $($body:tt)* }) => {{
+        #[allow(unused_mut)]
+        let mut builder = $crate::Builder::start(false);
+        $crate::json!(@map builder $($body)*);
+        builder
+    }};
+    ([ $($body:tt)* ]) => {{
+        #[allow(unused_mut)]
+        let mut builder = $crate::Builder::start(true);
+        $crate::json!(@list builder $($body)*);
+        builder
+    }};
+
+    (@map $b:ident) => {};
+    (@map $b:ident ($key:expr) : $($rest:tt)*) => {
+        $b.key(::core::convert::AsRef::<str>::as_ref(&$key));
+        $crate::json!(@value map $b $($rest)*);
+    };
+    (@map $b:ident $key:literal : $($rest:tt)*) => {
+        $b.key($key);
+        $crate::json!(@value map $b $($rest)*);
+    };
+
+    (@list $b:ident) => {};
+    (@list $b:ident $($rest:tt)*) => {
+        $b.element();
+        $crate::json!(@value list $b $($rest)*);
+    };
+
+    (@value $in:ident $b:ident { $($body:tt)* } $(, $($rest:tt)*)?) => {
+        $b.begin(false);
+        $crate::json!(@map $b $($body)*);
+        $b.close();
+        $crate::json!(@$in $b $($($rest)*)?);
+    };
+    (@value $in:ident $b:ident [ $($body:tt)* ] $(, $($rest:tt)*)?) => {
+        $b.begin(true);
+        $crate::json!(@list $b $($body)*);
+        $b.close();
+        $crate::json!(@$in $b $($($rest)*)?);
+    };
+    (@value $in:ident $b:ident null $(, $($rest:tt)*)?) => {
+        $b.value(&());
+        $crate::json!(@$in $b $($($rest)*)?);
+    };
+    (@value $in:ident $b:ident $value:expr $(, $($rest:tt)*)?) => {
+        $b.value(&$value);
+        $crate::json!(@$in $b $($($rest)*)?);
+    };
+}

@@ -1,0 +1,192 @@
+use serde::de::{Deserialize, Deserializer};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
+use crate::object::Object;
+use crate::time::Time;
+use crate::value::Value;
+
+/// One thing that is so or not, in a status: the Condition of meta/v1.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Condition {
+    /// A CamelCase word, `Ready`.
+    pub type_: String,
+    /// [`TRUE`](Self::TRUE), [`FALSE`](Self::FALSE) or [`UNKNOWN`](Self::UNKNOWN).
+    pub status: String,
+    /// Why: a CamelCase word. The API server wants one.
+    pub reason: String,
+    /// For people.
+    pub message: String,
+    /// The generation of the object that this is about.
+    pub observed_generation: i64,
+    /// When `status` became what it is. [`Conditions::set`] does this.
+    pub last_transition_time: Option<Time>,
+}
+
+impl Condition {
+    /// The status of what is so.
+    pub const TRUE: &'static str = "True";
+    /// The status of what is not so.
+    pub const FALSE: &'static str = "False";
+    /// The status of what nobody knows.
+    pub const UNKNOWN: &'static str = "Unknown";
+
+    /// The condition of that type, status and reason.
+    pub fn new(type_: impl Into<String>, status: impl Into<String>, reason: impl Into<String>) -> Self {
+        Condition { type_: type_.into(), status: status.into(), reason: reason.into(), ..Condition::default() }
+    }
+
+    /// Goes over the entries once: a look-up for each field would go over them
+    /// six times.
+    fn read(v: Value<'_>) -> Self {
+        let mut c = Condition::default();
+        for (key, value) in v.entries(&[]) {
+            match key {
+                "type" => c.type_ = value.str(&[]).to_owned(),
+                "status" => c.status = value.str(&[]).to_owned(),
+                "reason" => c.reason = value.str(&[]).to_owned(),
+                "message" => c.message = value.str(&[]).to_owned(),
+                "observedGeneration" => c.observed_generation = value.int(&[]),
+                "lastTransitionTime" => c.last_transition_time = value.time(&[]),
+                _ => {}
+            }
+        }
+        c
+    }
+}
+
+impl Serialize for Condition {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        let mut map = s.serialize_map(None)?;
+        map.serialize_entry("type", &self.type_)?;
+        map.serialize_entry("status", &self.status)?;
+        map.serialize_entry("reason", &self.reason)?;
+        map.serialize_entry("message", &self.message)?; // the API server wants one, be it empty
+        if self.observed_generation != 0 {
+            map.serialize_entry("observedGeneration", &self.observed_generation)?;
+        }
+        if let Some(t) = self.last_transition_time {
+            map.serialize_entry("lastTransitionTime", &t)?;
+        }
+        map.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for Condition {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        Ok(Condition::read(Object::deserialize(d)?.value()))
+    }
+}
+
+/// The conditions of a status, one of each type.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Conditions(Vec<Condition>);
+
+impl Conditions {
+    /// The condition of a type.
+    pub fn get(&self, type_: &str) -> Option<&Condition> {
+        self.0.iter().find(|c| c.type_ == type_)
+    }
+
+    /// Whether the condition of that type is there and true.
+    pub fn is_true(&self, type_: &str) -> bool {
+        self.get(type_).map_or(false, |c| c.status == Condition::TRUE)
+    }
+
+    /// Walks the conditions.
+    pub fn iter(&self) -> std::slice::Iter<'_, Condition> {
+        self.0.iter()
+    }
+
+    /// Puts a condition in, in the place of the one of its type, and says whether
+    /// that changed anything.
+    ///
+    /// As in meta/v1, `last_transition_time` moves only if `status` does: to
+    /// `now`, if the condition has none. A status that is written only if
+    /// something changed lets the object rest.
+    pub fn set(&mut self, mut condition: Condition, now: Time) -> bool {
+        // The API server keeps seconds: what is read back is to be equal.
+        let since = condition.last_transition_time.unwrap_or(now).to_seconds();
+        condition.last_transition_time = Some(since);
+        match self.0.iter_mut().find(|c| c.type_ == condition.type_) {
+            None => {
+                self.0.push(condition);
+                true
+            }
+            Some(old) => {
+                if old.status == condition.status && old.last_transition_time.is_some() {
+                    condition.last_transition_time = old.last_transition_time;
+                }
+                let changed = *old != condition;
+                *old = condition;
+                changed
+            }
+        }
+    }
+
+    /// Takes the condition of a type out, and says whether there was one.
+    pub fn remove(&mut self, type_: &str) -> bool {
+        let before = self.0.len();
+        self.0.retain(|c| c.type_ != type_);
+        self.0.len() != before
+    }
+}
+
+impl<'a> IntoIterator for &'a Conditions {
+    type Item = &'a Condition;
+    type IntoIter = std::slice::Iter<'a, Condition>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl Serialize for Conditions {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(s)
+    }
+}
+
+impl<'de> Deserialize<'de> for Conditions {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        Vec::deserialize(d).map(Conditions)
+    }
+}
+
+impl Object<'_> {
+    /// `status.conditions`, as a copy.
+    pub fn conditions(&self) -> Conditions {
+        Conditions(self.elements(&["status", "conditions"]).map(Condition::read).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ready(status: &str) -> Condition {
+        Condition::new("Ready", status, "Because")
+    }
+
+    #[test]
+    fn the_transition_time_moves_with_the_status_only() {
+        let (t1, t2) = (Time::from_unix_ms(1_000_500), Time::from_unix_ms(2_000_000));
+        let mut conditions = Conditions::default();
+        assert!(conditions.set(ready("True"), t1));
+        assert!(!conditions.set(ready("True"), t2));
+        assert_eq!(conditions.get("Ready").unwrap().last_transition_time, Some(t1.to_seconds()));
+        assert!(conditions.set(Condition { message: "more".into(), ..ready("True") }, t2));
+        assert_eq!(conditions.get("Ready").unwrap().last_transition_time, Some(t1.to_seconds()));
+        assert!(conditions.set(ready("False"), t2));
+        assert_eq!(conditions.get("Ready").unwrap().last_transition_time, Some(t2));
+        assert!(!conditions.is_true("Ready") && conditions.remove("Ready") && !conditions.remove("Ready"));
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let mut conditions = Conditions::default();
+        conditions.set(Condition { observed_generation: 3, ..ready("True") }, Time::from_unix_ms(1_000));
+        let obj = Object::new(&crate::json!({"status": {"conditions": &conditions}})).unwrap();
+        assert_eq!(obj.conditions(), conditions);
+        assert_eq!(obj.decode::<Conditions>(&["status", "conditions"]).unwrap(), conditions);
+    }
+}

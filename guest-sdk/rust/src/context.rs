@@ -1,0 +1,272 @@
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use serde::ser::Serialize;
+
+use crate::api_error::{status, ApiError};
+use crate::cache::Cache;
+use crate::client::{self, Client};
+use crate::guest::Guest;
+use crate::imports;
+use crate::input::Input;
+use crate::log::Logger;
+use crate::meta::{ObjectKey, ObjectRef};
+use crate::object::Object;
+use crate::time::Time;
+use crate::value::Value;
+use crate::wire::Message;
+
+/// One run of one object, or one call of a mapper, a filter or `configure`, which
+/// have no object.
+pub struct Context<'a> {
+    pub(crate) guest: &'a Guest<'a>,
+    pub(crate) input: Input<'a>,
+}
+
+/// What made an object be reconciled. `resource` (`deployments.apps`) and `object`
+/// name the related object of `Related`.
+///
+/// The types are `Listed`, `ObjectUpdated`, `ObjectDeleted`, `Related`, `Requeue`,
+/// `Retry`, `ModuleSwapped`, `Triggered`, `Resync`, `ConfigChanged`; a host may send
+/// others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reason<'a> {
+    /// The type of the trigger.
+    pub type_: &'a str,
+    /// The resource of a related object, or "".
+    pub resource: &'a str,
+    /// The name of a related object.
+    pub object: ObjectKey,
+}
+
+impl<'a> Reason<'a> {
+    fn read(v: Value<'a>) -> Self {
+        Reason {
+            type_: v.str(&["type"]),
+            resource: v.str(&["resource"]),
+            object: ObjectKey::read(v.at(&["ref"])),
+        }
+    }
+}
+
+/// As it is logged: `Related deployments.apps default/web`.
+impl fmt::Display for Reason<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.type_)?;
+        if !self.resource.is_empty() {
+            write!(f, " {} {}", self.resource, self.object)?;
+        }
+        Ok(())
+    }
+}
+
+/// What a budget is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Budget {
+    /// Time until the run is interrupted, in milliseconds.
+    Milliseconds = 0,
+    /// Calls of the client, the cache and others.
+    HostCalls = 1,
+    /// Instructions, in the host's own unit.
+    Fuel = 2,
+}
+
+/// How a metric is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Metric {
+    /// The value is added.
+    Counter = 0,
+    /// The value replaces the last one.
+    Gauge = 1,
+}
+
+impl<'a> Context<'a> {
+    pub(crate) fn new(guest: &'a Guest<'a>, input: Input<'a>) -> Self {
+        Context { guest, input }
+    }
+
+    /// The run's unique id, which stands in the host's logs too.
+    pub fn id(&self) -> &'a str {
+        Value::of(self.input.id).str(&[])
+    }
+
+    /// The controller's name. It is empty in the error policy.
+    pub fn controller(&self) -> &'a str {
+        Value::of(self.input.controller).str(&[])
+    }
+
+    /// The name of the object that is reconciled.
+    pub fn key(&self) -> ObjectKey {
+        ObjectKey::read(Value::of(self.input.key))
+    }
+
+    /// What triggered the run, the first of several.
+    ///
+    /// It is for people: a reconciler must not decide by it what to do, since
+    /// triggers are merged and get lost with a host. It is empty in the error
+    /// policy.
+    pub fn reason(&self) -> Reason<'a> {
+        Reason::read(Value::of(self.input.reason))
+    }
+
+    /// All triggers of the run, the first one first, and how many more there were
+    /// that the host kept no note of.
+    pub fn reasons(&self) -> (Vec<Reason<'a>>, u64) {
+        let first = Some(self.reason()).filter(|r| !r.type_.is_empty());
+        let rest = Value::of(self.input.reasons).elements(&[]).map(Reason::read);
+        (first.into_iter().chain(rest).collect(), u64::try_from(self.input.reasons_dropped).unwrap_or(0))
+    }
+
+    /// 1, and one more after each failed run of this object. In the error policy it
+    /// is that of the failed run.
+    pub fn attempt(&self) -> u32 {
+        u32::try_from(self.input.attempt).unwrap_or(0)
+    }
+
+    /// When the run is interrupted, if it is.
+    pub fn deadline(&self) -> Option<Time> {
+        Some(Time::from_unix_ms(self.input.deadline_ms)).filter(|t| t.unix_ms() != 0)
+    }
+
+    /// Whether writes are not carried out.
+    pub fn dry_run(&self) -> bool {
+        self.input.dry_run
+    }
+
+    /// Whether the host's cache did not reach the writes of this object's previous
+    /// run in time: the object may be older than they are.
+    pub fn stale(&self) -> bool {
+        self.input.stale
+    }
+
+    /// Counts changes of the settings, from 1.
+    pub fn config_generation(&self) -> i64 {
+        self.input.config_gen
+    }
+
+    /// Whether the host has an ability that is younger than the first one,
+    /// `cache_get` for example.
+    pub fn host_has(&self, capability: &str) -> bool {
+        Value::of(self.input.caps).elements(&[]).any(|c| c.as_str() == Some(capability))
+    }
+
+    /// Whether the host is stopping: finish soon, or return a requeue.
+    pub fn cancelled(&self) -> bool {
+        self.guest.host.cancelled()
+    }
+
+    /// The host's time, to the millisecond. It is the clock to use: a test sets
+    /// it, and there is one on every target, which the standard library does not
+    /// have on wasm32-unknown-unknown.
+    pub fn now(&self) -> Time {
+        Time::from_unix_ms(self.guest.host.now_ms())
+    }
+
+    /// A clock that never goes back, from some start: for how long something takes.
+    pub fn monotonic(&self) -> Duration {
+        Duration::from_nanos(u64::try_from(self.guest.host.mono_ns()).unwrap_or(0))
+    }
+
+    /// Fills `dst` with random bytes.
+    ///
+    /// # Errors
+    ///
+    /// A status of the host.
+    pub fn random(&self, dst: &mut [u8]) -> Result<(), ApiError> {
+        const MOST: usize = 65_536; // at a time; abi/ABI.md, section 5
+        for chunk in dst.chunks_mut(MOST) {
+            answered("random", self.guest.host.random(chunk))?;
+        }
+        Ok(())
+    }
+
+    /// Counts or sets a metric of the module.
+    ///
+    /// # Errors
+    ///
+    /// A status of the host.
+    pub fn metric(&self, kind: Metric, name: &str, value: f64) -> Result<(), ApiError> {
+        answered("metric", self.guest.host.metric(kind as i32, name, value))
+    }
+
+    /// How much of a kind this run has left; `None` if there is no bound that the
+    /// host knows.
+    pub fn budget(&self, kind: Budget) -> Option<u64> {
+        u64::try_from(self.guest.host.budget(kind as i32)).ok()
+    }
+
+    /// The way to the cluster.
+    pub fn client(&self) -> Client<'_> {
+        Client::new(self.guest)
+    }
+
+    /// The way to the host's own copies of the watched objects.
+    pub fn cache(&self) -> Cache<'_> {
+        Cache::new(self.guest)
+    }
+
+    /// The logger. The host adds the controller, the object and the run's id to
+    /// each line.
+    pub fn log(&self) -> Logger<'_> {
+        Logger::new(self.guest)
+    }
+
+    /// A setting: what the module is run with, else the default of
+    /// [`Manifest::config`](crate::Manifest), else "". Settings change without the
+    /// module being loaded again, so read them in each run.
+    ///
+    /// # Errors
+    ///
+    /// A status of the host.
+    pub fn config(&self, key: &str) -> Result<String, ApiError> {
+        self.config_get(key, |v| v.str(&[]).to_owned())
+    }
+
+    /// All settings.
+    ///
+    /// # Errors
+    ///
+    /// A status of the host.
+    pub fn all_config(&self) -> Result<BTreeMap<String, String>, ApiError> {
+        self.config_get("", |v| v.string_map(&[]))
+    }
+
+    fn config_get<T>(&self, key: &str, read: impl FnOnce(Value<'_>) -> T) -> Result<T, ApiError> {
+        {
+            let mut request = self.guest.request.borrow_mut();
+            request.clear();
+            Message::new(&mut request).str("key", key);
+        }
+        self.guest.perform(&imports::CONFIG_GET, |body| read(Value::of(body)))
+    }
+
+    /// Carries out an operation by its number (abi/ABI.md, section 6), for one that
+    /// is younger than this SDK; [`host_has`](Self::host_has) says whether the host
+    /// has it. The answer is what it is, object or not.
+    ///
+    /// # Errors
+    ///
+    /// A status of the host, or a request that cannot be sent.
+    pub fn call<T: Serialize + ?Sized>(&self, number: i32, request: &T) -> Result<Object<'static>, ApiError> {
+        let op = imports::numbered(number);
+        client::write_request(self.guest, |dst| crate::wire::append(dst, request))
+            .map_err(|e| ApiError::encode(&op, &ObjectRef::default(), &e))?;
+        self.guest.perform(&op, |body| Object::view(body).to_owned())
+    }
+}
+
+/// The answer of a host function that has a status and nothing else.
+fn answered(op: &'static str, code: i32) -> Result<(), ApiError> {
+    match code {
+        0 => Ok(()),
+        status::UNSUPPORTED => Err(ApiError { op, ..ApiError::new(code, "Unsupported", "") }),
+        _ => Err(ApiError { op, ..ApiError::new(code, "", "") }),
+    }
+}
+
+impl fmt::Debug for Context<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Context({} of {})", self.id(), self.key())
+    }
+}

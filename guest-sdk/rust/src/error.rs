@@ -1,0 +1,243 @@
+use std::error::Error as StdError;
+use std::fmt;
+use std::time::Duration;
+
+use serde::ser::Serialize;
+
+use crate::action::{encode, millis};
+use crate::api_error::ApiError;
+use crate::wire::{CodecError, Message};
+
+/// How an error of a run is retried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorClass {
+    /// Try again after the back-off: what an error is unless it says otherwise.
+    Transient,
+    /// Wait for a change.
+    Permanent,
+    /// Somebody else wrote first: what a 409 of the client is.
+    Conflict,
+}
+
+impl ErrorClass {
+    /// The word of the ABI.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ErrorClass::Transient => "transient",
+            ErrorClass::Permanent => "permanent",
+            ErrorClass::Conflict => "conflict",
+        }
+    }
+
+    /// An unknown class is transient.
+    pub(crate) fn read(s: &str) -> Self {
+        match s {
+            "permanent" => ErrorClass::Permanent,
+            "conflict" => ErrorClass::Conflict,
+            _ => ErrorClass::Transient,
+        }
+    }
+}
+
+/// The error of a run: any error, with what the host is to know of it.
+///
+/// Everything that implements `std::error::Error` becomes one by `?`, also an
+/// enum of your own. If it is or wraps an [`ApiError`], a 409 makes it a conflict
+/// and its reason is taken over.
+///
+/// ```
+/// # use wasmctl::{Action, Context, Error, Object, ObjectRef};
+/// fn reconcile(obj: &Object, ctx: &Context) -> Result<Action, Error> {
+///     let port: u16 = obj.str(&["spec", "port"]).parse()?;
+///     match ctx.client().get(&ObjectRef::new("v1", "Secret", "web").within(obj.namespace())) {
+///         Err(e) if e.is_not_found() => Err(Error::msg("the Secret is missing").with_reason("NoSecret")),
+///         other => Ok(other.map(|_| Action::await_change())?),
+///     }
+/// }
+/// ```
+///
+/// It does not implement `std::error::Error` itself, which lets it be made of all
+/// that do.
+pub struct Error(Box<Inner>);
+
+struct Inner {
+    cause: Cause,
+    context: String,
+    class: Option<ErrorClass>,
+    reason: String,
+    after: Duration,
+    status: Option<Result<Vec<u8>, CodecError>>,
+}
+
+enum Cause {
+    Message(String),
+    Error(Box<dyn StdError>),
+}
+
+impl<E: StdError + 'static> From<E> for Error {
+    fn from(e: E) -> Self {
+        Error::of(Cause::Error(Box::new(e)))
+    }
+}
+
+impl Error {
+    fn of(cause: Cause) -> Self {
+        Error(Box::new(Inner {
+            cause,
+            context: String::new(),
+            class: None,
+            reason: String::new(),
+            after: Duration::ZERO,
+            status: None,
+        }))
+    }
+
+    /// An error with a text.
+    pub fn msg(text: impl Into<String>) -> Self {
+        Error::of(Cause::Message(text.into()))
+    }
+
+    /// Says what was tried: `what: error`.
+    #[must_use]
+    pub fn context(mut self, what: impl fmt::Display) -> Self {
+        self.0.context = format!("{what}: {}", self.0.context);
+        self
+    }
+
+    /// Marks the error as one that trying again does not help: the object waits
+    /// for a change, whatever the error policy says.
+    #[must_use]
+    pub fn permanent(mut self) -> Self {
+        self.0.class = Some(ErrorClass::Permanent);
+        self
+    }
+
+    /// Marks the error as one of somebody else having written first: the host
+    /// tries again at once, some times.
+    #[must_use]
+    pub fn conflict(mut self) -> Self {
+        self.0.class = Some(ErrorClass::Conflict);
+        self
+    }
+
+    /// Asks for the next try after `d`, where no error policy says otherwise.
+    #[must_use]
+    pub fn retry_after(mut self, d: Duration) -> Self {
+        self.0.after = d;
+        self
+    }
+
+    /// Gives the error a CamelCase word, which logs, metrics and
+    /// [`Failure::reason`](crate::Failure) have.
+    #[must_use]
+    pub fn with_reason(mut self, reason: impl Into<String>) -> Self {
+        self.0.reason = reason.into();
+        self
+    }
+
+    /// Declares the status of the object beside the error: a run that fails can
+    /// say why.
+    #[must_use]
+    pub fn with_status<T: Serialize + ?Sized>(mut self, status: &T) -> Self {
+        self.0.status = Some(encode(status));
+        self
+    }
+
+    /// The answer of a call to the host that this error is or wraps.
+    pub fn api(&self) -> Option<&ApiError> {
+        self.downcast_ref()
+    }
+
+    /// The error of type `T` that this one is or wraps.
+    pub fn downcast_ref<T: StdError + 'static>(&self) -> Option<&T> {
+        let mut cause: Option<&(dyn StdError + 'static)> = match &self.0.cause {
+            Cause::Message(_) => None,
+            Cause::Error(e) => Some(e.as_ref()),
+        };
+        while let Some(e) = cause {
+            if let Some(found) = e.downcast_ref() {
+                return Some(found);
+            }
+            cause = e.source();
+        }
+        None
+    }
+
+    /// How the error is retried.
+    pub fn class(&self) -> ErrorClass {
+        self.0.class.unwrap_or_else(|| match self.api() {
+            Some(e) if e.status == 409 => ErrorClass::Conflict,
+            _ => ErrorClass::Transient,
+        })
+    }
+
+    /// The error's word; may be empty.
+    pub fn reason(&self) -> &str {
+        match self.api() {
+            Some(e) if self.0.reason.is_empty() => &e.reason,
+            _ => &self.0.reason,
+        }
+    }
+
+    /// Whether the object, or its kind, does not exist; see
+    /// [`ApiError::is_not_found`]. The other questions are asked of
+    /// [`api`](Self::api).
+    pub fn is_not_found(&self) -> bool {
+        self.api().map_or(false, ApiError::is_not_found)
+    }
+
+    /// Whether somebody else wrote first; see [`ApiError::is_conflict`].
+    pub fn is_conflict(&self) -> bool {
+        self.api().map_or(false, ApiError::is_conflict)
+    }
+
+    /// Whether the module has no capability for this; see
+    /// [`ApiError::is_denied`].
+    pub fn is_denied(&self) -> bool {
+        self.api().map_or(false, ApiError::is_denied)
+    }
+
+    /// Writes a Result with the error (abi/ABI.md, section 4).
+    pub(crate) fn append(&self, dst: &mut Vec<u8>) {
+        let mut text = self.to_string();
+        let mut m = Message::new(dst);
+        if let Some(Err(e)) = &self.0.status {
+            text.push_str(&format!("; and result: status: encode: {e}"));
+        }
+        m.map("error", |e| {
+            e.text("class", self.class().as_str());
+            e.text("message", clip(&text));
+            e.str("reason", clip(self.reason()));
+            e.int("after_ms", millis(self.0.after));
+        });
+        if let Some(Ok(status)) = &self.0.status {
+            m.key("status").extend_from_slice(status);
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.context)?;
+        match &self.0.cause {
+            Cause::Message(text) => f.write_str(text),
+            Cause::Error(e) => e.fmt(f),
+        }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Error({self}; {:?}, {:?})", self.class(), self.reason())
+    }
+}
+
+/// Bounds a text that goes into logs.
+pub(crate) fn clip(s: &str) -> &str {
+    const MOST: usize = 32 << 10; // bytes
+    let mut end = s.len().min(MOST);
+    while !s.is_char_boundary(end) {
+        end -= 1;
+    }
+    &s[..end]
+}

@@ -1,0 +1,109 @@
+use crate::api_error::ApiError;
+use crate::client::write_ref;
+use crate::context::Context;
+use crate::error::clip;
+use crate::imports;
+use crate::meta::ObjectRef;
+use crate::object::Object;
+use crate::wire::Message;
+
+/// How much an event matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventType {
+    /// Something went as it should.
+    Normal,
+    /// Somebody should look.
+    Warning,
+}
+
+impl EventType {
+    /// The word of the API.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            EventType::Normal => "Normal",
+            EventType::Warning => "Warning",
+        }
+    }
+}
+
+/// What `kubectl events` shows of an object: something that happened to it.
+///
+/// It is for people and is gone after an hour; what is to be kept belongs in a
+/// condition. The host counts equal ones instead of writing each, and bounds how many
+/// there are: that there is no error says that the event was taken, not that it was
+/// written. The right that it needs is
+/// `Capability::new("events.k8s.io", "events", &["create", "patch"])`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Event {
+    /// `None` is `Normal`.
+    pub type_: Option<EventType>,
+    /// Why: a CamelCase word of at most 128 bytes. Required.
+    pub reason: String,
+    /// What was done, or failed: a CamelCase word; `Reconcile` if empty.
+    pub action: String,
+    /// For people: at most 1024 bytes; the rest is cut off.
+    pub note: String,
+    /// What it is about: the object of the run if `None`.
+    pub regarding: Option<EventObject>,
+    /// A second object, a child for example.
+    pub related: Option<EventObject>,
+}
+
+/// An object of an event.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EventObject {
+    /// Its name.
+    pub object: ObjectRef,
+    /// Its uid; may be empty.
+    pub uid: String,
+}
+
+impl Object<'_> {
+    /// The object as one of an event.
+    pub fn to_event_object(&self) -> EventObject {
+        EventObject { object: self.to_ref(), uid: self.uid().to_owned() }
+    }
+}
+
+impl EventObject {
+    fn write(&self, m: &mut Message<'_>) {
+        write_ref(m, &self.object);
+        m.str("uid", &self.uid);
+    }
+}
+
+impl Context<'_> {
+    /// Records an event about the object of the run. If that fails it says so in the
+    /// log: an event is not worth a failed run. See [`record_event`](Self::record_event)
+    /// for the rest.
+    pub fn event(&self, type_: EventType, reason: &str, note: &str) {
+        let event =
+            Event { type_: Some(type_), reason: reason.to_owned(), note: note.to_owned(), ..Event::default() };
+        if let Err(e) = self.record_event(&event) {
+            self.log().warn("event not recorded", &[("reason", &reason), ("error", &e.to_string())]);
+        }
+    }
+
+    /// Records an event.
+    ///
+    /// # Errors
+    ///
+    /// A status of the host.
+    pub fn record_event(&self, event: &Event) -> Result<(), ApiError> {
+        {
+            let mut request = self.guest.request.borrow_mut();
+            request.clear();
+            let mut m = Message::new(&mut request);
+            m.str("type", event.type_.map_or("", EventType::as_str));
+            m.text("reason", clip(&event.reason));
+            m.str("action", clip(&event.action));
+            m.str("note", clip(&event.note));
+            for (key, object) in [("regarding", &event.regarding), ("related", &event.related)] {
+                if let Some(object) = object {
+                    m.map(key, |o| object.write(o));
+                }
+            }
+        }
+        self.guest.perform(&imports::EVENT_RECORD, |_| ())
+    }
+}

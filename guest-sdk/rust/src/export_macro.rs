@@ -1,0 +1,79 @@
+/// Makes a module of a function that returns its [`Reconciler`](crate::Reconciler):
+/// defines what a host calls (abi/ABI.md, section 1). Once in the root of a `cdylib`.
+///
+/// ```
+/// # use wasmctl::{Action, Context, Error, Manifest, Object, Reconciler};
+/// fn reconciler() -> Reconciler {
+///     Reconciler::new(Manifest::default(), |_: &Object, _: &Context| Ok::<_, Error>(Action::await_change()))
+/// }
+///
+/// wasmctl::export!(reconciler);
+/// ```
+///
+/// In a native build it defines nothing, so that tests link. The function runs once in
+/// each instance; if it panics, or the parts of the reconciler do not fit together, the
+/// module is not loaded and the host shows why.
+#[macro_export]
+macro_rules! export {
+    ($reconciler:path) => {
+        #[cfg(target_arch = "wasm32")]
+        #[allow(unsafe_code)]
+        const _: () = {
+            extern "C" {
+                // What the linker calls at each entry of a module that does not call
+                // it itself.
+                fn __wasm_call_ctors();
+            }
+
+            #[no_mangle]
+            extern "C" fn _initialize() {
+                // SAFETY: the linker defines it, and it runs once.
+                unsafe { __wasm_call_ctors() };
+                $crate::exports::initialize($reconciler);
+            }
+
+            #[no_mangle]
+            extern "C" fn reconciler_abi_1() {}
+
+            #[no_mangle]
+            extern "C" fn buffer(size: u32) -> u32 {
+                $crate::exports::buffer(size)
+            }
+
+            #[no_mangle]
+            extern "C" fn reconcile(at: u32, len: u32) -> u64 {
+                $crate::exports::reconcile(at, len)
+            }
+
+            #[no_mangle]
+            extern "C" fn error_policy(at: u32, len: u32) -> u64 {
+                $crate::exports::error_policy(at, len)
+            }
+
+            #[no_mangle]
+            extern "C" fn finalize(at: u32, len: u32) -> u64 {
+                $crate::exports::finalize(at, len)
+            }
+
+            #[no_mangle]
+            extern "C" fn map(at: u32, len: u32) -> u64 {
+                $crate::exports::map(at, len)
+            }
+
+            #[no_mangle]
+            extern "C" fn filter(at: u32, len: u32) -> u32 {
+                $crate::exports::filter(at, len)
+            }
+
+            #[no_mangle]
+            extern "C" fn configure(at: u32, len: u32) -> u64 {
+                $crate::exports::configure(at, len)
+            }
+
+            #[no_mangle]
+            extern "C" fn describe() -> u64 {
+                $crate::exports::describe()
+            }
+        };
+    };
+}

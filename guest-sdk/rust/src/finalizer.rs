@@ -1,0 +1,35 @@
+//! The two halves of an object's life; see
+//! [`Reconciler::with_finalizer`](crate::Reconciler::with_finalizer).
+
+use crate::object::Object;
+
+/// What a reconciler with a finalizer is asked to do, as in kube-rs.
+///
+/// ```
+/// use wasmctl::finalizer::Event;
+/// use wasmctl::{Action, Context, Error, Manifest, Reconciler, Watch};
+///
+/// fn reconciler() -> Reconciler {
+///     let manifest = Manifest { for_: Watch::new("example.com", "v1", "Record"), ..Manifest::default() };
+///     Reconciler::with_finalizer(manifest, "example.com/cleanup", |event: Event, _: &Context| match event {
+///         Event::Apply(_) => Ok::<_, Error>(Action::await_change()),
+///         Event::Cleanup(_) => Ok(Action::await_change()),
+///     })
+/// }
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub enum Event<'a> {
+    /// The object lives, and has the finalizer.
+    Apply(&'a Object<'a>),
+    /// The object was asked to be deleted, and is held by the finalizer.
+    Cleanup(&'a Object<'a>),
+}
+
+impl<'a> Event<'a> {
+    /// The object.
+    pub fn object(&self) -> &'a Object<'a> {
+        match self {
+            Event::Apply(o) | Event::Cleanup(o) => o,
+        }
+    }
+}

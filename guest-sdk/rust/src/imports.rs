@@ -1,0 +1,136 @@
+//! The host of a module: the imports from `reconciler_v1`.
+//!
+//! Every function here hands the host an address and a length of a slice that
+//! lives for the whole call; the host reads or writes nothing else, and never
+//! calls back.
+#![allow(unsafe_code)]
+
+use crate::host::{Host, Op};
+
+/// The type of an operation: request and block for the answer in, status and
+/// length out.
+pub(crate) type Import = fn(i32, &[u8], &mut [u8]) -> u64;
+
+macro_rules! operations {
+    ($($constant:ident $name:ident)*) => {
+        #[link(wasm_import_module = "reconciler_v1")]
+        extern "C" {
+            $(fn $name(req: *const u8, req_len: u32, dst: *mut u8, dst_cap: u32) -> u64;)*
+        }
+
+        $(pub(crate) const $constant: Op = Op {
+            name: stringify!($name),
+            number: 0,
+            // SAFETY: both slices are good for the call; see the module.
+            import: |_, req, dst| unsafe { $name(req.as_ptr(), req.len() as u32, dst.as_mut_ptr(), dst.len() as u32) },
+        };)*
+    };
+}
+
+operations! {
+    API_GET api_get
+    API_LIST api_list
+    API_CREATE api_create
+    API_UPDATE api_update
+    API_PATCH api_patch
+    API_APPLY api_apply
+    API_DELETE api_delete
+    CACHE_GET cache_get
+    CACHE_LIST cache_list
+    EVENT_RECORD event_record
+    CONFIG_GET config_get
+}
+
+#[link(wasm_import_module = "reconciler_v1")]
+extern "C" {
+    fn call(op: i32, req: *const u8, req_len: u32, dst: *mut u8, dst_cap: u32) -> u64;
+    fn take(dst: *mut u8, off: u32, cap: u32) -> i32;
+    fn log(level: i32, msg: *const u8, len: u32);
+    fn log_level() -> i32;
+    fn metric(kind: i32, name: *const u8, name_len: u32, value: f64) -> i32;
+    fn now_ms() -> i64;
+    fn mono_ns() -> i64;
+    fn random(dst: *mut u8, len: u32) -> i32;
+    fn cancelled() -> i32;
+    fn budget(kind: i32) -> i64;
+}
+
+/// The operation of that number, called by it.
+pub(crate) fn numbered(number: i32) -> Op {
+    Op {
+        name: "call",
+        number,
+        // SAFETY: both slices are good for the call; see the module.
+        import: |number, req, dst| unsafe {
+            call(number, req.as_ptr(), req.len() as u32, dst.as_mut_ptr(), dst.len() as u32)
+        },
+    }
+}
+
+/// The host that this module runs in.
+pub(crate) struct WasmHost;
+
+// SAFETY of all that follow: the slices are good for the call; see the module.
+impl Host for WasmHost {
+    fn call(&self, op: &Op, req: &[u8], dst: &mut [u8]) -> (i32, usize) {
+        let answer = (op.import)(op.number, req, dst);
+        ((answer >> 32) as i32, answer as u32 as usize)
+    }
+
+    fn take(&self, dst: &mut [u8]) -> i32 {
+        unsafe { take(dst.as_mut_ptr(), 0, dst.len() as u32) }
+    }
+
+    fn log(&self, level: i32, msg: &[u8]) {
+        unsafe { log(level, msg.as_ptr(), msg.len() as u32) }
+    }
+
+    fn log_level(&self) -> i32 {
+        unsafe { log_level() }
+    }
+
+    fn metric(&self, kind: i32, name: &str, value: f64) -> i32 {
+        unsafe { metric(kind, name.as_ptr(), name.len() as u32, value) }
+    }
+
+    fn now_ms(&self) -> i64 {
+        unsafe { now_ms() }
+    }
+
+    fn mono_ns(&self) -> i64 {
+        unsafe { mono_ns() }
+    }
+
+    fn random(&self, dst: &mut [u8]) -> i32 {
+        unsafe { random(dst.as_mut_ptr(), dst.len() as u32) }
+    }
+
+    fn cancelled(&self) -> bool {
+        unsafe { cancelled() != 0 }
+    }
+
+    fn budget(&self, kind: i32) -> i64 {
+        unsafe { budget(kind) }
+    }
+}
+
+#[repr(C)]
+struct Chunk {
+    ptr: *const u8,
+    len: u32,
+}
+
+#[link(wasm_import_module = "wasi_snapshot_preview1")]
+extern "C" {
+    fn fd_write(fd: i32, chunks: *const Chunk, n: u32, written: *mut u32) -> i32;
+}
+
+/// Writes to stderr, whose end the host shows in the error of a trap. WASI has
+/// it on every target: the standard library of wasm32-unknown-unknown drops what
+/// is printed.
+pub(crate) fn stderr(text: &str) {
+    let chunk = Chunk { ptr: text.as_ptr(), len: text.len() as u32 };
+    let mut written = 0;
+    // SAFETY: chunk, its text and written are good for the call.
+    let _ = unsafe { fd_write(2, &chunk, 1, &mut written) };
+}

@@ -1,0 +1,28 @@
+//! The operations of a native build, which are their names.
+
+use crate::host::Op;
+
+macro_rules! operations {
+    ($($constant:ident $name:literal)*) => {
+        $(pub(crate) const $constant: Op = Op { name: $name, number: 0 };)*
+    };
+}
+
+operations! {
+    API_GET "api_get"
+    API_LIST "api_list"
+    API_CREATE "api_create"
+    API_UPDATE "api_update"
+    API_PATCH "api_patch"
+    API_APPLY "api_apply"
+    API_DELETE "api_delete"
+    CACHE_GET "cache_get"
+    CACHE_LIST "cache_list"
+    EVENT_RECORD "event_record"
+    CONFIG_GET "config_get"
+}
+
+/// The operation of that number, called by it.
+pub(crate) fn numbered(number: i32) -> Op {
+    Op { name: "call", number }
+}

@@ -1,0 +1,118 @@
+//! The SDK for Kubernetes reconcilers that run as sandboxed WebAssembly modules in a
+//! wasmctl host. A whole module:
+//!
+//! ```
+//! use wasmctl::{json, Action, Capability, Context, Error, Manifest, Object, Reconciler, Watch};
+//!
+//! fn reconcile(obj: &Object, _: &Context) -> Result<Action, Error> {
+//!     Ok(Action::apply(&json!({
+//!         "apiVersion": "v1", "kind": "ConfigMap",
+//!         "metadata": {"name": obj.name()},
+//!         "data": {"text": obj.str(&["spec", "text"])},
+//!     }))
+//!     .force())
+//! }
+//!
+//! fn reconciler() -> Reconciler {
+//!     let manifest = Manifest {
+//!         for_: Watch::new("example.com", "v1", "Greeting"),
+//!         owns: vec![Watch::new("", "v1", "ConfigMap")],
+//!         capabilities: vec![Capability::new("", "configmaps", &["create", "patch"])],
+//!         ..Manifest::default()
+//!     };
+//!     Reconciler::new(manifest, reconcile)
+//! }
+//!
+//! wasmctl::export!(reconciler);
+//! ```
+//!
+//! It is a `cdylib`, built with
+//!
+//! ```text
+//! cargo build --release --target wasm32-unknown-unknown
+//! ```
+//!
+//! Two styles: what a run returns can declare the children and the status that are to
+//! be, as above, and the host makes it so; or the run makes calls itself, with
+//! [`Context::client`] or [`Api`]. A run reads its object in place:
+//! `obj.str(&["spec", "text"])` decodes that field and nothing else. What a module keeps
+//! in memory may be gone between any two runs. With the feature `testing`, the module
+//! `testing` runs a reconciler in a plain `cargo test`, on a host and a cluster in
+//! memory.
+//!
+//! # Panics
+//!
+//! A panic ends its run as a trap: on wasm32 there is no unwinding that could turn it
+//! into anything else. Its message and place go to the host first, which shows them in
+//! the log and as the message of the [`Failure`] that the error policy is given, and
+//! throws the instance away.
+#![deny(missing_docs, unsafe_code)]
+#![warn(rust_2018_idioms)]
+// A plain native build has nobody who calls a reconciler.
+#![cfg_attr(not(any(target_arch = "wasm32", feature = "testing", test)), allow(dead_code))]
+
+mod action;
+mod api;
+mod api_error;
+mod builder;
+mod cache;
+mod client;
+mod condition;
+mod context;
+mod error;
+mod event;
+mod export_macro;
+#[cfg(target_arch = "wasm32")]
+#[doc(hidden)]
+#[path = "export.rs"]
+pub mod exports;
+mod failure;
+pub mod finalizer;
+#[cfg(test)]
+mod golden_tests;
+mod guest;
+mod host;
+#[cfg(target_arch = "wasm32")]
+mod imports;
+#[cfg(not(target_arch = "wasm32"))]
+#[path = "imports_native.rs"]
+mod imports;
+mod input;
+mod log;
+mod manifest;
+#[cfg(any(target_arch = "wasm32", test))]
+mod memory;
+mod meta;
+mod object;
+mod owner;
+mod params;
+mod reconciler;
+#[cfg(all(feature = "testing", not(target_arch = "wasm32")))]
+pub mod testing;
+mod time;
+mod value;
+mod watch;
+mod wire;
+
+pub use action::Action;
+pub use api::{Api, Resource};
+pub use api_error::{status, ApiError};
+pub use builder::Builder;
+pub use cache::Cache;
+pub use client::{Client, Items, List, Pages, Subresource};
+pub use condition::{Condition, Conditions};
+pub use context::{Budget, Context, Metric, Reason};
+pub use error::{Error, ErrorClass};
+pub use event::{Event, EventObject, EventType};
+pub use failure::{Failure, FailureKind};
+pub use log::{Attr, Level, Logger};
+pub use manifest::{Capability, Limits, Manifest};
+pub use meta::{ObjectKey, ObjectMeta, ObjectRef};
+pub use object::Object;
+pub use owner::OwnerReference;
+pub use params::{DeleteParams, GetParams, ListParams, Patch, PatchOp, PatchParams, PostParams, Preconditions};
+pub use reconciler::Reconciler;
+pub use time::Time;
+pub use value::{Elements, Entries, Value};
+pub use watch::{Filter, Mapper, Watch, WatchEvent, WatchEventType};
+pub use wire::{CodecError, Type};

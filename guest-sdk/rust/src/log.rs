@@ -1,0 +1,97 @@
+use crate::error::clip;
+use crate::guest::Guest;
+use crate::wire::{self, CodecError, Message};
+
+/// How much a line of the log matters; the numbers are those of Go's log/slog.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// What only somebody who looks for a fault wants to see.
+    Debug = -4,
+    /// What happened.
+    Info = 0,
+    /// What somebody should look at some time.
+    Warn = 4,
+    /// What went wrong.
+    Error = 8,
+}
+
+/// The value of an attribute: anything that serde serializes.
+pub trait Attr {
+    #[doc(hidden)]
+    fn append(&self, dst: &mut Vec<u8>) -> Result<(), CodecError>;
+}
+
+impl<T: serde::Serialize + ?Sized> Attr for T {
+    fn append(&self, dst: &mut Vec<u8>) -> Result<(), CodecError> {
+        wire::append(dst, self)
+    }
+}
+
+/// Writes to the host's log.
+///
+/// ```
+/// # fn f(ctx: &wasmctl::Context, n: i64) {
+/// ctx.log().info("scaled", &[("deployment", &"web"), ("replicas", &n)]);
+/// # }
+/// ```
+///
+/// Nothing is built for a level that the host does not keep.
+#[derive(Clone, Copy)]
+pub struct Logger<'a> {
+    guest: &'a Guest<'a>,
+}
+
+impl<'a> Logger<'a> {
+    pub(crate) fn new(guest: &'a Guest<'a>) -> Self {
+        Logger { guest }
+    }
+
+    /// Whether the host keeps lines of this level.
+    pub fn enabled(&self, level: Level) -> bool {
+        level as i32 >= self.guest.host.log_level()
+    }
+
+    /// Logs what only somebody who looks for a fault wants to see.
+    pub fn debug(&self, msg: &str, attrs: &[(&str, &dyn Attr)]) {
+        self.log(Level::Debug, msg, attrs);
+    }
+
+    /// Logs what happened.
+    pub fn info(&self, msg: &str, attrs: &[(&str, &dyn Attr)]) {
+        self.log(Level::Info, msg, attrs);
+    }
+
+    /// Logs what somebody should look at some time.
+    pub fn warn(&self, msg: &str, attrs: &[(&str, &dyn Attr)]) {
+        self.log(Level::Warn, msg, attrs);
+    }
+
+    /// Logs what went wrong. An error that a run returns is logged by the host: do not
+    /// log it as well.
+    pub fn error(&self, msg: &str, attrs: &[(&str, &dyn Attr)]) {
+        self.log(Level::Error, msg, attrs);
+    }
+
+    /// Logs at a level.
+    pub fn log(&self, level: Level, msg: &str, attrs: &[(&str, &dyn Attr)]) {
+        if !self.enabled(level) {
+            return;
+        }
+        let mut request = self.guest.request.borrow_mut();
+        request.clear();
+        let mut m = Message::new(&mut request);
+        m.text("msg", clip(msg));
+        for (i, (key, value)) in attrs.iter().enumerate() {
+            let mut key = clip(key).to_owned();
+            while key == "msg" || attrs[..i].iter().any(|(k, _)| *k == key) {
+                key.push('_'); // a map has a key once
+            }
+            let dst = m.key(&key);
+            if let Err(e) = value.append(dst) {
+                wire::append_str(dst, &format!("!ERROR: {e}"));
+            }
+        }
+        drop(m);
+        self.guest.host.log(level as i32, &request);
+    }
+}

@@ -1,0 +1,60 @@
+//! The block of linear memory that the host writes requests to.
+#![allow(unsafe_code)]
+
+/// Memory that is used again in each call, aligned to 8 bytes. It grows and is
+/// never freed: in the steady state nothing is allocated.
+#[derive(Default)]
+pub(crate) struct Block {
+    /// A `Vec<u8>` could be aligned to less.
+    words: Vec<u64>,
+}
+
+impl Block {
+    /// Makes room for `n` bytes, which may hold anything. An address that was
+    /// handed out stays good unless the block is too small.
+    pub(crate) fn reserve(&mut self, n: usize) -> &mut [u8] {
+        let need = (n + 7) / 8;
+        if need > self.words.len() {
+            self.words = vec![0; (need + need / 4).max(512)];
+        }
+        &mut self.bytes_mut()[..n]
+    }
+
+    /// All bytes of the block.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        // SAFETY: the words are initialised, bytes need no alignment, and the
+        // slice borrows the block.
+        unsafe { std::slice::from_raw_parts(self.words.as_ptr().cast(), 8 * self.words.len()) }
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above; every pattern of bits is a word.
+        unsafe { std::slice::from_raw_parts_mut(self.words.as_mut_ptr().cast(), 8 * self.words.len()) }
+    }
+}
+
+/// Where `b` lies in linear memory; 0 if it is empty. On a machine with 64-bit
+/// pointers it means nothing.
+pub(crate) fn address(b: &[u8]) -> u32 {
+    if b.is_empty() {
+        return 0;
+    }
+    b.as_ptr() as usize as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_stays_where_it_is_until_it_is_too_small() {
+        let mut block = Block::default();
+        let at = block.reserve(1).as_ptr();
+        assert_eq!(at as usize % 8, 0);
+        assert_eq!(block.reserve(4096).as_ptr(), at);
+        block.reserve(4097)[4096] = 7;
+        assert_eq!(block.bytes()[4096], 7);
+        assert_eq!(block.bytes().len() % 8, 0);
+        assert_eq!(address(&[]), 0);
+    }
+}

@@ -1,0 +1,285 @@
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::json::Json;
+use super::rules::Rules;
+use super::run::Series;
+use super::store::{Id, Store};
+use crate::api_error::ApiError;
+use crate::event::{Event, EventObject};
+use crate::guest::Entry;
+use crate::log::Level;
+use crate::meta::ObjectRef;
+use crate::object::Object;
+use crate::time::Time;
+
+/// A host and a cluster in memory. Each test makes its own.
+pub struct Host {
+    pub(super) state: RefCell<State>,
+}
+
+/// A call of an operation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Call {
+    /// `api_apply`, for example.
+    pub op: String,
+    /// What it was about.
+    pub object: ObjectRef,
+    /// The subresource, or "".
+    pub subresource: String,
+    /// 0, an HTTP code or a negative status of the host.
+    pub status: i32,
+    /// Whether the cluster is another one since.
+    pub changed: bool,
+}
+
+/// A line of the log.
+#[derive(Clone, Debug)]
+pub struct Line {
+    /// How much it matters: the number of a [`Level`].
+    pub level: i32,
+    /// The text.
+    pub message: String,
+    /// The attributes.
+    pub attrs: Object<'static>,
+}
+
+/// What a host knows and does; see [`Host`].
+pub(super) struct State {
+    pub(super) store: Store,
+    pub(super) now: Time,
+    pub(super) dry_run: bool,
+    pub(super) cancelled: bool,
+    pub(super) log_level: i32,
+    pub(super) config: BTreeMap<String, String>,
+    pub(super) config_gen: i64,
+    pub(super) calls: Vec<Call>,
+    pub(super) lines: Vec<Line>,
+    pub(super) events: Vec<Event>,
+    pub(super) faults: BTreeMap<String, VecDeque<ApiError>>,
+    pub(super) failed: BTreeMap<ObjectRef, Series>,
+    /// Kinds whose objects the cache has not listed.
+    pub(super) not_synced: BTreeSet<String>,
+    /// Whether `run` has seen the objects that were there.
+    pub(super) listed: bool,
+    /// The requeues that `run` waits for.
+    pub(super) due: BTreeMap<ObjectRef, Time>,
+    /// Of the current run.
+    pub(super) rules: Rules,
+    /// Its object.
+    pub(super) running: Option<EventObject>,
+    /// The entry function that was called; `None` is `filter`.
+    pub(super) entered: Option<Entry>,
+    /// The last answer.
+    pub(super) held: Vec<u8>,
+}
+
+/// The clock starts at the start of the year 2026.
+const START_MS: i64 = 1_767_225_600_000;
+
+impl Default for Host {
+    fn default() -> Self {
+        Host::new()
+    }
+}
+
+impl Host {
+    /// A host with an empty cluster. Its clock stands at the start of the year 2026
+    /// until `set_time`.
+    pub fn new() -> Self {
+        let state = State {
+            store: Store::new(),
+            now: Time::from_unix_ms(START_MS),
+            dry_run: false,
+            cancelled: false,
+            log_level: Level::Info as i32,
+            config: BTreeMap::new(),
+            config_gen: 1,
+            calls: Vec::new(),
+            lines: Vec::new(),
+            events: Vec::new(),
+            faults: BTreeMap::new(),
+            failed: BTreeMap::new(),
+            not_synced: BTreeSet::new(),
+            listed: false,
+            due: BTreeMap::new(),
+            rules: Rules::default(),
+            running: None,
+            entered: None,
+            held: Vec::new(),
+        };
+        Host { state: RefCell::new(state) }
+    }
+
+    /// Puts an object into the cluster as it is. What the API server would have set and
+    /// it does not have is filled in. An object of the same name is replaced.
+    ///
+    /// # Panics
+    ///
+    /// If it has no apiVersion, kind or name, or cannot be sent.
+    #[track_caller]
+    pub fn add<T: Serialize + ?Sized>(&self, obj: &T) {
+        let obj = Object::new(obj).unwrap_or_else(|e| panic!("testing: object: {e}"));
+        if [obj.api_version(), obj.kind(), obj.name()].contains(&"") {
+            panic!("testing: object {obj:?}: needs apiVersion, kind and metadata.name");
+        }
+        let json = Json::read(obj.value());
+        let mut s = self.state.borrow_mut();
+        let now = s.now;
+        s.store.put(&Id::of(&json), json, now);
+    }
+
+    /// Takes an object out of the cluster at once, whatever its finalizers.
+    pub fn remove(&self, at: &ObjectRef) {
+        self.state.borrow_mut().store.remove(&Id::of_ref(at));
+    }
+
+    /// Deletes an object as a user does: if it has finalizers it waits for them.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such object.
+    #[track_caller]
+    pub fn delete(&self, at: &ObjectRef) {
+        if let Err(e) = self.state.borrow_mut().delete_as_user(at) {
+            panic!("testing: delete {at}: {e}");
+        }
+    }
+
+    /// Changes an object as a user does with an editor: what `f` makes of it is written,
+    /// and a change outside of metadata and status is a new generation.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such object.
+    #[track_caller]
+    pub fn edit(&self, at: &ObjectRef, f: impl FnOnce(&mut Object<'_>)) {
+        let mut obj = self.get(at);
+        assert!(obj.exists(&[]), "testing: edit {at}: is not in the cluster");
+        let old = Json::read(obj.value());
+        f(&mut obj);
+        let edited = Json::read(obj.value());
+        let mut s = self.state.borrow_mut();
+        let now = s.now;
+        s.store.replace(&Id::of_ref(at), &old, edited, now);
+    }
+
+    /// An object of the cluster; it does not exist (`exists(&[])` is false) if there is
+    /// none.
+    pub fn get(&self, at: &ObjectRef) -> Object<'static> {
+        self.state.borrow().store.objects.get(&Id::of_ref(at)).map(Json::to_object).unwrap_or_default()
+    }
+
+    /// All objects of a kind, in the order of their names.
+    pub fn list(&self, api_version: &str, kind: &str) -> Vec<Object<'static>> {
+        let of = Id::of_ref(&ObjectRef::all(api_version, kind));
+        let s = self.state.borrow();
+        s.sorted(&of.group, &of.kind, "").iter().map(|id| s.store.objects[id].to_object()).collect()
+    }
+
+    /// Makes runs dry: no write is carried out.
+    pub fn set_dry_run(&self, dry: bool) {
+        self.state.borrow_mut().dry_run = dry;
+    }
+
+    /// What [`Context::cancelled`](crate::Context::cancelled) says.
+    pub fn set_cancelled(&self, cancelled: bool) {
+        self.state.borrow_mut().cancelled = cancelled;
+    }
+
+    /// The lowest level that is kept; `Info` as it is made.
+    pub fn set_log_level(&self, level: Level) {
+        self.state.borrow_mut().log_level = level as i32;
+    }
+
+    /// Makes the cache answer that it has not listed the objects of a kind yet, or that
+    /// it has.
+    pub fn set_synced(&self, kind: &str, synced: bool) {
+        let not_synced = &mut self.state.borrow_mut().not_synced;
+        if synced {
+            not_synced.remove(kind);
+        } else {
+            not_synced.insert(kind.to_owned());
+        }
+    }
+
+    /// Sets a setting, over the default of the manifest, without asking `configure`; see
+    /// [`Host::configure`].
+    pub fn set_config(&self, key: &str, value: &str) {
+        self.state.borrow_mut().config.insert(key.to_owned(), value.to_owned());
+    }
+
+    /// The clock.
+    pub fn now(&self) -> Time {
+        self.state.borrow().now
+    }
+
+    /// Sets the clock.
+    pub fn set_time(&self, now: Time) {
+        self.state.borrow_mut().now = now;
+    }
+
+    /// Moves the clock on.
+    pub fn advance(&self, d: Duration) {
+        let mut s = self.state.borrow_mut();
+        s.now = s.now + d;
+    }
+
+    /// Says that a kind has no namespaces, where the host does not know: it knows those
+    /// of Kubernetes.
+    pub fn cluster_scoped(&self, kind: &str) {
+        self.state.borrow_mut().store.cluster_scoped.insert(kind.to_owned());
+    }
+
+    /// Says what the resource of a kind is called, where the guess is wrong.
+    pub fn plural(&self, kind: &str, resource: &str) {
+        self.state.borrow_mut().store.plurals.insert(kind.to_owned(), resource.to_owned());
+    }
+
+    /// Makes the next call of an operation, `api_apply` for example, answer an error and do
+    /// nothing else. Several wait in line.
+    pub fn fail_next(&self, op: &str, e: ApiError) {
+        self.state.borrow_mut().faults.entry(op.to_owned()).or_default().push_back(e);
+    }
+
+    /// The calls of operations so far.
+    pub fn calls(&self) -> Vec<Call> {
+        self.state.borrow().calls.clone()
+    }
+
+    /// The calls so far that changed the cluster.
+    pub fn changes(&self) -> Vec<Call> {
+        self.state.borrow().calls.iter().filter(|c| c.changed).cloned().collect()
+    }
+
+    /// The events recorded so far. `regarding` is filled in.
+    pub fn events(&self) -> Vec<Event> {
+        self.state.borrow().events.clone()
+    }
+
+    /// The lines logged so far.
+    pub fn log(&self) -> Vec<Line> {
+        self.state.borrow().lines.clone()
+    }
+}
+
+impl State {
+    /// Deletes an object whatever the run may do.
+    pub(super) fn delete_as_user(&mut self, at: &ObjectRef) -> Result<(), ApiError> {
+        let dry = std::mem::take(&mut self.dry_run);
+        let request = super::api::Request {
+            op: "api_delete",
+            id: Id::of_ref(at),
+            at: at.clone(),
+            sub: String::new(),
+            object: Json::Null,
+            msg: Json::Null,
+        };
+        let result = State::delete(self, &request);
+        self.dry_run = dry;
+        result.map(drop)
+    }
+}

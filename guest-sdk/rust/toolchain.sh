@@ -1,0 +1,28 @@
+#!/bin/sh
+# Sees to it that Rust can build for WebAssembly, and does nothing where it can.
+# Where rustup cannot add a target, Debian's own compiler can: as root, its
+# packages are installed. Says on stderr what it does, and why it cannot.
+set -u
+
+TARGET=${1:-wasm32-unknown-unknown}
+
+has_target() { # of the rustc that is named
+	sysroot=$("$1" --print sysroot 2>/dev/null) && [ -d "$sysroot/lib/rustlib/$TARGET/lib" ]
+}
+
+ready() { has_target rustc || { has_target /usr/bin/rustc && [ -x /usr/bin/cargo ] && command -v wasm-ld >/dev/null; }; }
+
+ready && exit 0
+if command -v rustup >/dev/null && rustup target add "$TARGET" >/dev/null 2>&1 && ready; then
+	echo "toolchain.sh: added $TARGET with rustup" >&2
+	exit 0
+fi
+if command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
+	echo "toolchain.sh: installing rustc, cargo, libstd-rust-dev-wasm32 and lld with apt-get" >&2
+	export DEBIAN_FRONTEND=noninteractive
+	install="apt-get install -y -qq --no-install-recommends rustc cargo libstd-rust-dev-wasm32 lld"
+	{ $install || { apt-get update -qq && $install; }; } >/dev/null 2>&1
+	ready && exit 0
+fi
+echo "toolchain.sh: no Rust for $TARGET: rustup target add $TARGET, or the Debian packages rustc cargo libstd-rust-dev-wasm32 lld" >&2
+exit 1
