@@ -50,7 +50,7 @@ func FinalizerAccess(kind Kind, namespaces []string) Access {
 // (delete) and events (create and patch events.events.k8s.io) too, since a
 // module needs capabilities for them.
 func CapabilityAccess(c *abi.Capability) []Access {
-	verbs := spellOut(c.Verbs)
+	verbs := SpellOut(c.Verbs)
 	subresources := c.Subresources
 	if len(subresources) == 0 {
 		subresources = []string{""}

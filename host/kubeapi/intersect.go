@@ -47,7 +47,7 @@ func intersect(a, b *abi.Capability) (c abi.Capability, ok bool) {
 	}
 	if c.Fields, ok = fieldpath.IntersectAll(a.Fields, b.Fields); !ok {
 		// No field is left to write; what fields do not limit is.
-		c.Verbs = slices.DeleteFunc(spellOut(c.Verbs), func(v string) bool { return slices.Contains(writeVerbs, v) })
+		c.Verbs = slices.DeleteFunc(SpellOut(c.Verbs), func(v string) bool { return slices.Contains(writeVerbs, v) })
 	}
 	return c, len(c.Verbs) > 0
 }
@@ -60,8 +60,8 @@ func anyIsNone(verbs []string) []string {
 	return verbs
 }
 
-// spellOut returns a copy of verbs, with each of them for "*".
-func spellOut(verbs []string) []string {
+// SpellOut returns a copy of verbs, with each of them for "*".
+func SpellOut(verbs []string) []string {
 	if slices.Contains(verbs, verbAll) {
 		return slices.Clone(allVerbs)
 	}
@@ -93,4 +93,36 @@ func CheckRules(rules []abi.Capability) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// Covers reports whether the policy allows a verb of a rule in each of its
+// namespaces, for each of its names and subresources, and all of its fields.
+func (p *Policy) Covers(c *abi.Capability, verb string) bool {
+	or := func(list []string) []string {
+		if len(list) == 0 {
+			return []string{""} // any, which only a rule without a list covers
+		}
+		return list
+	}
+	for _, sub := range or(c.Subresources) {
+		for _, ns := range or(c.Namespaces) {
+			for _, name := range or(c.Names) {
+				a := Attributes{Group: c.Group, Resource: c.Resource, Subresource: sub, Verb: verb, Namespace: ns, Name: name}
+				if !p.Allows(a) || !p.coversFields(&a, c.Fields) {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// coversFields reports whether a write may touch all that patterns mean.
+func (p *Policy) coversFields(a *Attributes, patterns []string) bool {
+	limits := p.limits(a)
+	if limits == nil {
+		return true
+	}
+	wanted, _ := fieldpath.ParseSet(patterns)
+	return len(patterns) > 0 && limits.Includes(wanted)
 }

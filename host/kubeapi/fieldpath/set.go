@@ -3,6 +3,7 @@ package fieldpath
 import (
 	"errors"
 	"maps"
+	"slices"
 )
 
 // Set is a set of patterns. It never changes.
@@ -150,6 +151,20 @@ func IntersectAll(a, b []string) (both []string, ok bool) {
 		}
 	}
 	return both, len(both) > 0
+}
+
+// Includes reports whether each pattern of another set lies within one of this
+// set.
+func (s *Set) Includes(other *Set) bool {
+	for _, p := range other.patterns {
+		if !slices.ContainsFunc(s.patterns, func(q Path) bool {
+			both, ok := Intersect(p, q)
+			return ok && len(p) >= len(q) && both.String() == p.String()
+		}) {
+			return false
+		}
+	}
+	return true
 }
 
 // Union returns the set of all patterns of some sets.

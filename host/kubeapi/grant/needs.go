@@ -1,0 +1,144 @@
+// Package grant says what running a module takes, reads what an operator grants
+// it, and writes the RBAC objects that give an identity just that. It is pure:
+// it asks nobody.
+package grant
+
+import (
+	"slices"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/kubeapi"
+)
+
+// Watch is a kind that is watched for a module.
+type Watch struct {
+	Kind kubeapi.Kind
+	// Namespaces is empty for all, and for a cluster-scoped kind.
+	Namespaces []string
+	// Name is the one name that the watch's field selector lets through; "" is any.
+	Name string
+	// Seen says that the module is shown the objects: it may read the cache, or its
+	// map or filter is asked. Then a watch is a right to get them too.
+	Seen bool
+	// Optional says that the module runs without it.
+	Optional bool
+}
+
+// Needs is what running a module takes of the API.
+type Needs struct {
+	// For is the kind that is reconciled, Watches those that are owned or watched.
+	For     Watch
+	Watches []Watch
+	// Finalizer says that the module has one, which the host keeps on the objects.
+	Finalizer bool
+	// Capabilities are those of the manifest.
+	Capabilities []abi.Capability
+}
+
+// Rules returns what a grant must allow so that nothing of the module is refused:
+// its watches, its finalizer, what it may do with the kind that it reconciles,
+// and its capabilities.
+func (n *Needs) Rules() []abi.Capability {
+	rules := OwnRights(n.For)
+	for i := range n.Watches {
+		rules = append(rules, n.Watches[i].Rule())
+	}
+	if n.Finalizer {
+		rules = append(rules, n.For.finalizer())
+	}
+	return append(rules, n.Capabilities...)
+}
+
+// OwnRights are those that every module has on the kind that it reconciles
+// (abi/ABI.md, section 8): to read it, and to read and write its status.
+func OwnRights(w Watch) []abi.Capability {
+	w.Seen = true
+	return []abi.Capability{w.Rule(), w.status()}
+}
+
+// Rule is the right to watch, and to get where the module sees the objects.
+func (w *Watch) Rule() abi.Capability {
+	verbs := []string{kubeapi.VerbList, kubeapi.VerbWatch}
+	if w.Seen {
+		verbs = append([]string{kubeapi.VerbGet}, verbs...)
+	}
+	return w.rule(verbs...)
+}
+
+func (w *Watch) rule(verbs ...string) abi.Capability {
+	c := abi.Capability{Group: w.Kind.Group, Resource: w.Kind.Resource, Verbs: verbs}
+	if w.Kind.Namespaced {
+		c.Namespaces = slices.Clone(w.Namespaces)
+	}
+	if w.Name != "" {
+		c.Names = []string{w.Name}
+	}
+	return c
+}
+
+func (w *Watch) status() abi.Capability {
+	c := w.rule(kubeapi.VerbGet, kubeapi.VerbUpdate, kubeapi.VerbPatch)
+	c.Subresources = []string{"status"}
+	return c
+}
+
+// finalizer is the right that adding and removing a finalizer takes. The host
+// does that itself, so that the module needs no capability for it.
+func (w *Watch) finalizer() abi.Capability {
+	c := w.rule(kubeapi.VerbPatch)
+	c.Fields = []string{"metadata.finalizers"}
+	return c
+}
+
+// Narrow returns the namespaces in which rules let a kind be watched, of those in
+// which it is to be: none for all. Ok is false where they let it be watched
+// nowhere.
+func (w *Watch) Narrow(rules []abi.Capability) (namespaces []string, ok bool) {
+	p := kubeapi.NewPolicy(rules)
+	need := w.Rule()
+	may := func(ns string) bool {
+		return !slices.ContainsFunc(need.Verbs, func(verb string) bool {
+			return !p.Allows(kubeapi.Attributes{Verb: verb, Group: need.Group, Resource: need.Resource, Namespace: ns, Name: w.Name})
+		})
+	}
+	if may("") {
+		return w.Namespaces, true
+	}
+	if !w.Kind.Namespaced {
+		return nil, false
+	}
+	wanted := w.Namespaces
+	if len(wanted) == 0 {
+		for i := range rules {
+			wanted = append(wanted, rules[i].Namespaces...)
+		}
+		slices.Sort(wanted)
+		wanted = slices.Compact(wanted)
+	}
+	for _, ns := range wanted {
+		if may(ns) {
+			namespaces = append(namespaces, ns)
+		}
+	}
+	return namespaces, len(namespaces) > 0
+}
+
+// Beyond returns what of some rules others do not allow: each with the verbs
+// that are missing somewhere.
+func Beyond(granted, asked []abi.Capability) []abi.Capability {
+	p := kubeapi.NewPolicy(granted)
+	var more []abi.Capability
+	for i := range asked {
+		c := asked[i]
+		verbs := kubeapi.SpellOut(c.Verbs)
+		missing := slices.DeleteFunc(slices.Clone(verbs), func(verb string) bool { return p.Covers(&c, verb) })
+		if len(missing) == 0 {
+			continue
+		}
+		if len(missing) < len(verbs) {
+			c.Verbs = missing
+		}
+		more = append(more, c)
+	}
+	return more
+}

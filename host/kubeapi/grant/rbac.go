@@ -1,0 +1,206 @@
+package grant
+
+import (
+	"bytes"
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/kubeapi"
+)
+
+// Account is the service account that a controller runs as. Its roles are called
+// Name too, a ClusterRole Namespace:Name, since it has no namespace.
+type Account struct{ Namespace, Name string }
+
+// User returns the account's user name, which --as takes.
+func (a Account) User() string { return "system:serviceaccount:" + a.Namespace + ":" + a.Name }
+
+// LeaseRules are what an election takes: a Lease of this name. Kubernetes cannot
+// limit a create to a name.
+func LeaseRules(namespace, name string) []abi.Capability {
+	lease := abi.Capability{Group: "coordination.k8s.io", Resource: "leases", Namespaces: []string{namespace}}
+	create, use := lease, lease
+	create.Verbs = []string{kubeapi.VerbCreate}
+	use.Verbs, use.Names = []string{kubeapi.VerbGet, kubeapi.VerbUpdate}, []string{name}
+	return []abi.Capability{create, use}
+}
+
+// EventRules are what events in a namespace take; "" is all namespaces.
+func EventRules(namespace string) []abi.Capability {
+	c := abi.Capability{Group: "events.k8s.io", Resource: "events", Verbs: []string{kubeapi.VerbCreate, kubeapi.VerbPatch}}
+	if namespace != "" {
+		c.Namespaces = []string{namespace}
+	}
+	return []abi.Capability{c}
+}
+
+// RBAC returns the objects that give an account what rules allow, as far as RBAC
+// can say it: the ServiceAccount, a ClusterRole for what is in all namespaces and
+// a Role for each other one, each with its binding. RBAC knows no fields: what a
+// rule limits to them is allowed as a whole, and the get that comparing them
+// takes is added. It also cannot limit creation to names.
+func RBAC(account Account, rules []abi.Capability) []any {
+	meta := func(namespace string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: namespace, Name: account.Name, Labels: map[string]string{"app.kubernetes.io/managed-by": "wasmctl"}}
+	}
+	sa := &corev1.ServiceAccount{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: meta(account.Namespace)}
+	objects := []any{sa}
+	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}}
+	typed := func(kind string) metav1.TypeMeta {
+		return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
+	}
+	scopes := flatten(rules)
+	for _, ns := range slices.Sorted(maps.Keys(scopes)) {
+		policy := policyRules(scopes[ns], scopes[""], ns)
+		if len(policy) == 0 {
+			continue
+		}
+		if ns == "" {
+			m := meta("")
+			m.Name = account.Namespace + ":" + account.Name
+			objects = append(objects,
+				&rbacv1.ClusterRole{TypeMeta: typed("ClusterRole"), ObjectMeta: m, Rules: policy},
+				&rbacv1.ClusterRoleBinding{
+					TypeMeta: typed("ClusterRoleBinding"), ObjectMeta: m, Subjects: subjects,
+					RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: m.Name},
+				})
+			continue
+		}
+		objects = append(objects,
+			&rbacv1.Role{TypeMeta: typed("Role"), ObjectMeta: meta(ns), Rules: policy},
+			&rbacv1.RoleBinding{
+				TypeMeta: typed("RoleBinding"), ObjectMeta: meta(ns), Subjects: subjects,
+				RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: account.Name},
+			})
+	}
+	return objects
+}
+
+// YAML writes objects as documents of one file.
+func YAML(objects []any) ([]byte, error) {
+	var b bytes.Buffer
+	for i, o := range objects {
+		doc, err := yaml.Marshal(o)
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			b.WriteString("---\n")
+		}
+		b.Write(doc)
+	}
+	return b.Bytes(), nil
+}
+
+// right is what RBAC allows at least: one verb on one resource, of one name or,
+// if that is "", of any.
+type right struct{ group, resource, verb, name string }
+
+// flatten takes rules apart, by namespace; "" is all of them.
+func flatten(rules []abi.Capability) map[string]map[right]bool {
+	scopes := map[string]map[right]bool{}
+	for i := range rules {
+		for _, ns := range orAny(rules[i].Namespaces) {
+			if scopes[ns] == nil {
+				scopes[ns] = map[right]bool{}
+			}
+			rights(&rules[i], func(r right) { scopes[ns][r] = true })
+		}
+	}
+	return scopes
+}
+
+func rights(c *abi.Capability, yield func(right)) {
+	verbs := kubeapi.SpellOut(c.Verbs)
+	if len(c.Fields) > 0 && slices.ContainsFunc(verbs, compares) {
+		for _, name := range orAny(c.Names) {
+			yield(right{c.Group, c.Resource, kubeapi.VerbGet, name})
+		}
+	}
+	for _, sub := range orAny(c.Subresources) {
+		resource := c.Resource
+		if sub != "" {
+			resource += "/" + sub
+		}
+		for _, verb := range verbs {
+			for _, name := range orAny(c.Names) {
+				if verb == kubeapi.VerbCreate && sub == "" {
+					name = ""
+				}
+				yield(right{c.Group, resource, verb, name})
+			}
+		}
+	}
+}
+
+// compares reports whether fields of a verb are held by reading what is there.
+func compares(verb string) bool { return verb == kubeapi.VerbUpdate || verb == kubeapi.VerbPatch }
+
+func orAny(list []string) []string {
+	if len(list) == 0 {
+		return []string{""}
+	}
+	return list
+}
+
+// policyRules puts the rights of one namespace together into few rules, without
+// those that there are in all namespaces or for any name.
+func policyRules(rights, everywhere map[right]bool, ns string) []rbacv1.PolicyRule {
+	type thing struct{ group, resource, verb string }
+	names := map[thing][]string{} // nil for any
+	for r := range rights {
+		any := r
+		any.name = ""
+		if r.name != "" && rights[any] || ns != "" && (everywhere[r] || everywhere[any]) {
+			continue
+		}
+		t := thing{r.group, r.resource, r.verb}
+		names[t] = append(names[t], orNone(r.name)...)
+	}
+	verbs := map[rule][]string{} // by group, resource and names
+	for t, list := range names {
+		slices.Sort(list)
+		key := rule{t.group, t.resource, strings.Join(list, " ")}
+		verbs[key] = append(verbs[key], t.verb)
+	}
+	resources := map[rule][]string{} // by group, verbs and names
+	for key, list := range verbs {
+		slices.SortFunc(list, byVerb)
+		same := rule{key.group, strings.Join(list, " "), key.names}
+		resources[same] = append(resources[same], key.of)
+	}
+	policy := make([]rbacv1.PolicyRule, 0, len(resources))
+	for same, list := range resources {
+		slices.Sort(list)
+		policy = append(policy, rbacv1.PolicyRule{
+			APIGroups: []string{same.group}, Resources: list, Verbs: strings.Fields(same.of), ResourceNames: strings.Fields(same.names),
+		})
+	}
+	slices.SortFunc(policy, func(a, b rbacv1.PolicyRule) int {
+		return cmp.Or(slices.Compare(a.APIGroups, b.APIGroups), slices.Compare(a.Resources, b.Resources), slices.Compare(a.ResourceNames, b.ResourceNames))
+	})
+	return policy
+}
+
+// rule is what rights are put together by.
+type rule struct{ group, of, names string }
+
+func orNone(name string) []string {
+	if name == "" {
+		return nil
+	}
+	return []string{name}
+}
+
+func byVerb(a, b string) int {
+	all := kubeapi.SpellOut([]string{"*"})
+	return cmp.Compare(slices.Index(all, a), slices.Index(all, b))
+}
