@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host"
@@ -25,6 +27,10 @@ type runs struct {
 	// canary runs the objects of its side; nil without one. Guarded by mu, its sides
 	// too.
 	canary *tried
+	// shadow compares the runs of the live generation; nil without one. recorded has
+	// those under way; guarded by mu.
+	shadow   atomic.Pointer[shadowing]
+	recorded map[abi.Key]*recording
 	// stored returns an object of the cache, or nil; set before the first run.
 	stored func(abi.Key) *reflector.Object
 	// onCall is told of each call of reconcile or finalize before it is made.
@@ -32,7 +38,7 @@ type runs struct {
 }
 
 func newRuns(m *host.Module) *runs {
-	return &runs{module: m, apis: map[uint64]*kubeapi.API{}, byKey: map[abi.Key]uint64{}}
+	return &runs{module: m, apis: map[uint64]*kubeapi.API{}, byKey: map[abi.Key]uint64{}, recorded: map[abi.Key]*recording{}}
 }
 
 // Acquire implements applier.Module. The guest is the canary's where the object
@@ -155,8 +161,12 @@ func (r *runs) end(g *runGuest) {
 		return
 	}
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	delete(r.byKey, g.key)
+	delete(r.recorded, g.key)
+	r.mu.Unlock()
+	if x := r.shadow.Load(); x != nil && g.rec != nil && !g.rec.interrupted() {
+		x.offer(g.rec)
+	}
 }
 
 // runGuest is a guest whose run is known. One goroutine uses it.
@@ -165,31 +175,71 @@ type runGuest struct {
 	runs  *runs
 	key   abi.Key
 	begun bool
+	rec   *recording // nil unless the run is to be compared
 }
 
 // Reconcile implements abi.Guest.
 func (g *runGuest) Reconcile(ctx context.Context, req *abi.Request) (abi.Result, error) {
-	g.begin(req)
-	return g.Guest.Reconcile(ctx, req)
+	g.begin(req, false)
+	res, err := g.Guest.Reconcile(ctx, req)
+	g.ended(res, err)
+	return res, err
 }
 
 // Finalize implements abi.Guest.
 func (g *runGuest) Finalize(ctx context.Context, req *abi.Request) (abi.Result, error) {
-	g.begin(req)
-	return g.Guest.Finalize(ctx, req)
+	g.begin(req, true)
+	res, err := g.Guest.Finalize(ctx, req)
+	g.ended(res, err)
+	return res, err
 }
 
-func (g *runGuest) begin(req *abi.Request) {
-	key := req.Key
-	g.key, g.begun = key, true
+// ErrorPolicy implements abi.Guest.
+func (g *runGuest) ErrorPolicy(ctx context.Context, f *abi.Failure) (abi.Result, error) {
+	res, err := g.Guest.ErrorPolicy(ctx, f)
+	if g.rec != nil && err == nil {
+		g.rec.policy = &res
+	}
+	return res, err
+}
+
+func (g *runGuest) ended(res abi.Result, err error) {
+	if g.rec != nil {
+		g.rec.result, g.rec.err = res, err
+	}
+}
+
+func (g *runGuest) begin(req *abi.Request, finalize bool) {
+	g.key, g.begun = req.Key, true
 	r, generation := g.runs, g.Generation()
+	if r.shadow.Load() != nil && generation == r.module.Generation() {
+		g.rec = &recording{req: *req, finalize: finalize, began: time.Now()}
+	}
 	r.mu.Lock()
-	r.byKey[key] = generation
+	r.byKey[req.Key] = generation
+	if g.rec != nil {
+		r.recorded[req.Key] = g.rec
+	}
 	r.mu.Unlock()
 	if r.onRun != nil {
-		r.onRun(generation, key)
+		r.onRun(generation, req.Key)
 	}
-	if r.onCall != nil {
-		r.onCall(generation, req)
+}
+
+// note notes an operation of a run that is to be compared. The goroutine of the
+// run calls it.
+func (r *runs) note(ctx context.Context, op abi.Op, req []byte, res abi.Response) {
+	if r.shadow.Load() == nil {
+		return
+	}
+	run := abi.RunFrom(ctx)
+	if run == nil {
+		return
+	}
+	r.mu.Lock()
+	rec := r.recorded[run.Key]
+	r.mu.Unlock()
+	if rec != nil && len(rec.exchanges) < maxExchanges {
+		rec.exchanges = append(rec.exchanges, newExchange(op, req, res))
 	}
 }

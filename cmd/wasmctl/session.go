@@ -118,7 +118,7 @@ func (s *session) connectModule(ctx context.Context, m *abi.Manifest) (host.API,
 		cfg.Gate = s.elector.Gate()
 	}
 	s.api, err = kubeapi.New(cfg)
-	return s.api, err
+	return tap{s.api, s}, err
 }
 
 // close stops what was started.

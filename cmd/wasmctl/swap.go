@@ -179,7 +179,7 @@ func (s *session) raise(ctx context.Context, ch change) (_ *raised, err error) {
 			return nil, err
 		}
 		up.api = s.api.WithPolicy(up.plan.policy).WithLimits(apiLimits(s.limitsFor(m)))
-		return up.api, nil
+		return tap{up.api, s}, nil
 	})
 	if err != nil {
 		return nil, err

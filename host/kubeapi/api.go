@@ -127,6 +127,14 @@ func (a *API) WithPolicy(p *Policy) *API {
 	return &other
 }
 
+// WithObserver returns the same API with another observer, nil for none: for runs
+// that do not count.
+func (a *API) WithObserver(o Observer) *API {
+	other := *a
+	other.observer = o
+	return &other
+}
+
 // Call runs one operation: the request and the answer are those of ABI.md
 // sections 6 and 7. It answers whatever bytes it is given, does not keep req,
 // and returns soon after ctx ends, with StatusCancelled. config_get, and cache_*
@@ -145,24 +153,9 @@ func (a *API) Call(ctx context.Context, op abi.Op, req []byte) abi.Response {
 	if op == abi.OpEventRecord {
 		return a.recordEvent(ctx, req)
 	}
-	r, unknown, err := decode(op, req)
-	if err != nil {
-		return refuse(abi.StatusBadRequest, err.Error())
-	}
-	a.report(op, unknown)
-	gvk, err := r.gvk()
-	if err != nil {
-		return refuse(abi.StatusBadRequest, err.Error())
-	}
-	kind, err := a.resolver.ResolveGVK(ctx, gvk)
-	if err != nil {
-		return fromResolve(ctx, err)
-	}
-	if err := r.locate(kind); err != nil {
-		return refuse(abi.StatusBadRequest, err.Error())
-	}
-	if denied := a.check(ctx, r, verbs[op]); denied != nil {
-		return denied.response()
+	r, refused := a.admit(ctx, op, req)
+	if refused != nil {
+		return *refused
 	}
 	if err := a.checkFields(ctx, r, verbs[op]); err != nil {
 		return fromError(ctx, op, err)
@@ -175,6 +168,45 @@ func (a *API) Call(ctx context.Context, op abi.Op, req []byte) abi.Response {
 	default:
 		return a.send(ctx, r)
 	}
+}
+
+// admit takes a request through everything that comes before it is carried out.
+// It returns the answer of one that is not.
+func (a *API) admit(ctx context.Context, op abi.Op, req []byte) (*request, *abi.Response) {
+	refused := func(res abi.Response) (*request, *abi.Response) { return nil, &res }
+	r, unknown, err := decode(op, req)
+	if err != nil {
+		return refused(refuse(abi.StatusBadRequest, err.Error()))
+	}
+	a.report(op, unknown)
+	gvk, err := r.gvk()
+	if err != nil {
+		return refused(refuse(abi.StatusBadRequest, err.Error()))
+	}
+	kind, err := a.resolver.ResolveGVK(ctx, gvk)
+	if err != nil {
+		return refused(fromResolve(ctx, err))
+	}
+	if err := r.locate(kind); err != nil {
+		return refused(refuse(abi.StatusBadRequest, err.Error()))
+	}
+	if denied := a.check(ctx, r, verbs[op]); denied != nil {
+		return refused(denied.response())
+	}
+	return r, nil
+}
+
+// Admits reports whether Call would carry an operation out, one of reads and
+// writes; if not, the answer is that of Call. Nothing is sent but what finding
+// the kind needs.
+func (a *API) Admits(ctx context.Context, op abi.Op, req []byte) (answer abi.Response, ok bool) {
+	if !a.serves(op) || op == abi.OpEventRecord {
+		return refuse(abi.StatusUnsupported, fmt.Sprintf("this host does not serve %s here", op)), false
+	}
+	if _, refused := a.admit(ctx, op, req); refused != nil {
+		return *refused, false
+	}
+	return abi.Response{}, true
 }
 
 // serves reports whether an operation is one of this package's.

@@ -1,6 +1,7 @@
 package kubeapi
 
 import (
+	"context"
 	"testing"
 
 	"github.com/wasmctl/wasmctl/abi"
@@ -20,5 +21,44 @@ func TestWithPolicy_EachDecidesForItself(t *testing.T) {
 	}
 	if denied.UnknownKeys() != 2 || allowed.UnknownKeys() != 2 {
 		t.Errorf("unknown keys: %d and %d, want 2 in both", denied.UnknownKeys(), allowed.UnknownKeys())
+	}
+}
+
+// Admits answers what is not carried out as Call does, and sends nothing for the
+// rest, where Call would find that nobody answers.
+func TestAdmits_AnswersAsCallDoes(t *testing.T) {
+	denied := offlineAPI(t, nil)
+	allowed := denied.WithPolicy(everything())
+	req := msg(t, map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "namespace": "a", "name": "x"})
+	for name, c := range map[string]struct {
+		api  *API
+		op   abi.Op
+		req  []byte
+		want abi.Status
+	}{
+		"denied": {denied, abi.OpAPIGet, req, abi.StatusDenied}, "allowed": {allowed, abi.OpAPIGet, req, abi.StatusOK},
+		"nonsense": {allowed, abi.OpAPIDelete, []byte{1}, abi.StatusBadRequest}, "no cache": {allowed, abi.OpCacheGet, req, abi.StatusUnsupported},
+	} {
+		answer, ok := c.api.Admits(t.Context(), c.op, c.req)
+		if ok != (c.want == abi.StatusOK) || answer.Status != c.want {
+			t.Errorf("%s: %v, %v; want %v", name, ok, answer.Status, c.want)
+		}
+		if called := c.api.Call(t.Context(), c.op, c.req); !ok && called.Status != answer.Status {
+			t.Errorf("%s: Call answers %v", name, called.Status)
+		}
+	}
+}
+
+// WithObserver tells another one, or nobody, and leaves the API as it is.
+func TestWithObserver_TellsAnother(t *testing.T) {
+	var first, second int
+	api := offlineAPI(t, nil)
+	api.observer = func(context.Context, *Exchange) { first++ }
+	req := msg(t, map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "namespace": "a", "name": "x"})
+	for _, a := range []*API{api, api.WithObserver(func(context.Context, *Exchange) { second++ }), api.WithObserver(nil)} {
+		a.Call(t.Context(), abi.OpAPIGet, req)
+	}
+	if first != 1 || second != 1 {
+		t.Errorf("told %d and %d times, want once each", first, second)
 	}
 }

@@ -9,6 +9,7 @@
 //	POST /v1/controllers/{name}/swap             the bytes of a module; ?force=true tries one again that was taken back
 //	                                             canary=10%&canaryNamespace=a&canarySelector=x%3Dy&canaryTime=5m tries it on some objects
 //	POST /v1/controllers/{name}/promote, /abort  what is tried on some objects gets all, or none
+//	POST /v1/controllers/{name}/shadow           the bytes of a module; ?for=5m&count=100&all=true. The answer is a JSON object per line
 //	POST /v1/controllers/{name}/rollback         {"to": generation}; 0 is the one before
 //	POST /v1/controllers/{name}/config           {"change": {"key": "value", "other": null}}; null unsets
 //
@@ -21,6 +22,7 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/runtime/shadow"
 )
 
 // ErrUnknown is wrapped by the errors of a Service where no controller has the
@@ -62,6 +64,9 @@ type Service interface {
 	// Promote gives what is tried on some objects all of them, Abort none.
 	Promote(ctx context.Context, controller string) (Swapped, error)
 	Abort(ctx context.Context, controller string) (Swapped, error)
+	// Shadow runs the module with these bytes on what the live one runs on, with its
+	// writes held back, and tells of each run that was compared.
+	Shadow(ctx context.Context, controller string, wasm []byte, how ShadowHow, tell func(Shadowed) error) (shadow.Summary, error)
 	// Rollback makes the module of an earlier generation live again; 0 is the one
 	// before.
 	Rollback(ctx context.Context, controller string, to uint64) (Swapped, error)

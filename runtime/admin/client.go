@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -139,35 +140,45 @@ func (c *Client) do(ctx context.Context, method, path string, body, result any) 
 
 // send is do with a body of bytes.
 func (c *Client) send(ctx context.Context, method, path string, b []byte, result any) error {
-	req, err := http.NewRequestWithContext(ctx, method, "http://wasmctl/v1/"+path, bytes.NewReader(b))
+	body, err := c.open(ctx, method, path, b)
 	if err != nil {
 		return err
+	}
+	defer func() { _ = body.Close() }()
+	if err := json.NewDecoder(body).Decode(result); err != nil {
+		return fmt.Errorf("admin socket[%s]: answer: %w", c.path, err)
+	}
+	return nil
+}
+
+// open sends a request and returns the answer, which the caller closes.
+func (c *Client) open(ctx context.Context, method, path string, b []byte) (io.ReadCloser, error) {
+	req, err := http.NewRequestWithContext(ctx, method, "http://wasmctl/v1/"+path, bytes.NewReader(b))
+	if err != nil {
+		return nil, err
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
 		if where, ok := errors.AsType[*url.Error](err); ok {
 			err = where.Err // its URL means nothing to anybody
 		}
-		return fmt.Errorf("admin socket[%s]: %w", c.path, err)
+		return nil, fmt.Errorf("admin socket[%s]: %w", c.path, err)
+	}
+	if res.StatusCode == http.StatusOK {
+		return res.Body, nil
 	}
 	defer func() { _ = res.Body.Close() }()
-	if res.StatusCode == http.StatusOK {
-		if err := json.NewDecoder(res.Body).Decode(result); err != nil {
-			return fmt.Errorf("admin socket[%s]: answer: %w", c.path, err)
-		}
-		return nil
-	}
 	var e errorResponse
 	if err := json.NewDecoder(res.Body).Decode(&e); err != nil || e.Error == "" {
-		return fmt.Errorf("admin socket[%s]: %s", c.path, res.Status)
+		return nil, fmt.Errorf("admin socket[%s]: %s", c.path, res.Status)
 	}
 	switch res.StatusCode {
 	case http.StatusNotFound:
-		return unknownError(e.Error)
+		return nil, unknownError(e.Error)
 	case http.StatusConflict:
-		return Refuse(errors.New(e.Error))
+		return nil, Refuse(errors.New(e.Error))
 	}
-	return errors.New(e.Error)
+	return nil, errors.New(e.Error)
 }
 
 // unknownError is ErrUnknown in the words of the process.

@@ -95,6 +95,7 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("POST /v1/controllers/{name}/swap", s.swap)
 	mux.HandleFunc("POST /v1/controllers/{name}/promote", s.canary(s.service.Promote))
 	mux.HandleFunc("POST /v1/controllers/{name}/abort", s.canary(s.service.Abort))
+	mux.HandleFunc("POST /v1/controllers/{name}/shadow", s.shadow)
 	mux.HandleFunc("POST /v1/controllers/{name}/rollback", s.rollback)
 	mux.HandleFunc("POST /v1/controllers/{name}/config", s.config)
 	mux.HandleFunc("POST /v1/controllers/{name}/pause", s.pause(true))

@@ -1,0 +1,114 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/wasmctl/wasmctl/runtime/shadow"
+)
+
+// ShadowHow says for how long a module shadows the live one.
+type ShadowHow struct {
+	// For is for how long runs are noted, Count after how many that were compared it
+	// ends; 0 is no bound.
+	For   time.Duration
+	Count int
+	// All has all objects reconciled once by the live module.
+	All bool
+}
+
+// Shadowed is one run of the live module and what the other would have done.
+type Shadowed struct {
+	Object      string `json:"object"`
+	ReconcileID string `json:"reconcileId"`
+	// Differences is empty where both did the same.
+	Differences []shadow.Difference `json:"differences"`
+}
+
+// shadowLine is one line of the answer; one of its fields is set.
+type shadowLine struct {
+	Run     *Shadowed       `json:"run,omitempty"`
+	Summary *shadow.Summary `json:"summary,omitempty"`
+	Error   string          `json:"error,omitempty"`
+}
+
+// Shadow is Service.Shadow. It ends early with ctx, or an error of tell.
+func (c *Client) Shadow(ctx context.Context, controller string, wasm []byte, how ShadowHow, tell func(Shadowed) error) (shadow.Summary, error) {
+	q := url.Values{"for": {how.For.String()}, "count": {strconv.Itoa(how.Count)}, "all": {strconv.FormatBool(how.All)}}
+	body, err := c.open(ctx, http.MethodPost, "controllers/"+url.PathEscape(controller)+"/shadow?"+q.Encode(), wasm)
+	if err != nil {
+		return shadow.Summary{}, err
+	}
+	defer func() { _ = body.Close() }()
+	for lines := json.NewDecoder(body); ; {
+		var line shadowLine
+		if err := lines.Decode(&line); err != nil {
+			if ctx.Err() != nil {
+				err = context.Cause(ctx)
+			} else if errors.Is(err, io.EOF) {
+				err = errors.New("the process has ended")
+			}
+			return shadow.Summary{}, fmt.Errorf("admin socket[%s]: %w", c.path, err)
+		}
+		switch {
+		case line.Error != "":
+			return shadow.Summary{}, errors.New(line.Error)
+		case line.Summary != nil:
+			return *line.Summary, nil
+		case line.Run != nil:
+			if err := tell(*line.Run); err != nil {
+				return shadow.Summary{}, err
+			}
+		}
+	}
+}
+
+// shadow serves the command: JSON objects, one a line, the last of them the
+// summary or an error.
+func (s *Server) shadow(w http.ResponseWriter, r *http.Request) {
+	wasm, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxModule))
+	if err != nil {
+		answer(w, nil, fmt.Errorf("body: %w", err))
+		return
+	}
+	how, err := shadowHow(r.URL.Query())
+	if err != nil {
+		answer(w, nil, err)
+		return
+	}
+	begun := false
+	lines, flush := json.NewEncoder(w), http.NewResponseController(w)
+	send := func(line shadowLine) error {
+		begun = true
+		return errors.Join(lines.Encode(line), flush.Flush())
+	}
+	sum, err := s.service.Shadow(r.Context(), r.PathValue("name"), wasm, how, func(run Shadowed) error { return send(shadowLine{Run: &run}) })
+	switch {
+	case err == nil:
+		_ = send(shadowLine{Summary: &sum}) // whoever asked is gone
+	case begun:
+		_ = send(shadowLine{Error: err.Error()})
+	default:
+		answer(w, nil, err)
+	}
+}
+
+func shadowHow(q url.Values) (how ShadowHow, err error) {
+	if how.For, err = time.ParseDuration(q.Get("for")); err != nil || how.For <= 0 {
+		return how, fmt.Errorf("for: %q: want a time such as 5m", q.Get("for"))
+	}
+	if text := q.Get("count"); text != "" {
+		if how.Count, err = strconv.Atoi(text); err != nil || how.Count < 0 {
+			return how, fmt.Errorf("count: %q: want a number", text)
+		}
+	}
+	how.All = q.Get("all") == "true"
+	return how, nil
+}
