@@ -9,15 +9,16 @@ import (
 // Exit codes; README.md has the same table.
 const (
 	exitOK      = 0
-	exitError   = 1 // anything that has no code of its own
-	exitUsage   = 2 // a flag or an argument is wrong
-	exitModule  = 3 // the module cannot be loaded
-	exitCluster = 4 // no cluster is configured, or the local one does not start or ends by itself
-	exitKind    = 5 // a kind is not known to the API server
-	exitDenied  = 6 // the API server does not allow the watches, or does not accept the credentials
-	exitForced  = 7 // stopped by force: running reconciles were interrupted
-	exitLost    = 8 // the lease was lost
-	exitListen  = 9 // an address cannot be listened on
+	exitError   = 1  // anything that has no code of its own
+	exitUsage   = 2  // a flag or an argument is wrong
+	exitModule  = 3  // the module cannot be loaded
+	exitCluster = 4  // no cluster is configured, or the local one does not start or ends by itself
+	exitKind    = 5  // a kind is not known to the API server
+	exitDenied  = 6  // the API server does not allow the watches, or does not accept the credentials
+	exitForced  = 7  // stopped by force: running reconciles were interrupted
+	exitLost    = 8  // the lease was lost
+	exitListen  = 9  // an address cannot be listened on
+	exitDiffers = 10 // what was compared differs
 )
 
 var exitCodes = []struct {
@@ -34,6 +35,7 @@ var exitCodes = []struct {
 	{exitForced, "stopped by force: reconciles were interrupted"},
 	{exitLost, "the lease of --leader-elect was lost to another replica, or could not be renewed"},
 	{exitListen, "the address of --metrics-address or --health-address is in use, or cannot be listened on"},
+	{exitDiffers, "wasmctl shadow has found differences"},
 }
 
 // exitTable returns the exit codes as help shows them.

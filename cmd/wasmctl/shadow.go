@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -125,7 +124,8 @@ func (s *session) prepareShadow(ctx context.Context, x *shadowing, wasm []byte) 
 		if x.plan, err = s.accept(ctx, m); err != nil {
 			return nil, err
 		}
-		x.dry = s.api.WithPolicy(x.plan.policy).WithLimits(apiLimits(s.limitsFor(m))).WithObserver(nil).WithDryRun(kubeapi.DryRunServer)
+		x.dry = s.api.WithPolicy(x.plan.policy).WithObserver(nil).WithDryRun(kubeapi.DryRunServer).
+			WithLimits(kubeapi.Limits{}).WithLimits(apiLimits(s.limitsFor(m))) // its own: the live one's would count together
 		return player{x.dry}, nil
 	})
 	return err
@@ -172,7 +172,7 @@ func (x *shadowing) compare(ctx context.Context, r *recording) ([]shadow.Differe
 	}
 	live, shadowed := x.outcome(r), x.outcome(&other)
 	if shadowed.Error == "" {
-		shadowed.Error = x.denied(ctx, other.result.Declared)
+		shadowed.Error = x.denied(ctx, r.req.Key, other.result.Declared)
 	}
 	found := shadow.Compare(live, shadowed, other.began.Sub(r.began))
 	for i := range found {
@@ -181,8 +181,9 @@ func (x *shadowing) compare(ctx context.Context, r *recording) ([]shadow.Differe
 	return found, nil
 }
 
-// denied says what the other module's policy does not let it declare.
-func (x *shadowing) denied(ctx context.Context, d *abi.Declared) string {
+// denied says what the other module's policy does not let it declare for an
+// object.
+func (x *shadowing) denied(ctx context.Context, of abi.Key, d *abi.Declared) string {
 	if d == nil {
 		return ""
 	}
@@ -191,12 +192,15 @@ func (x *shadowing) denied(ctx context.Context, d *abi.Declared) string {
 		if err != nil {
 			return err.Error()
 		}
-		req, err := abi.AppendValue(nil, map[string]any{"object": o})
-		if err != nil {
-			return err.Error()
-		}
-		if answer, ok := x.dry.Admits(ctx, abi.OpAPIApply, req); !ok && answer.Status == abi.StatusDenied {
-			return fmt.Sprintf("declares %s", messageOf(answer))
+		// A child has the namespace of its owner, unless it is cluster-scoped.
+		for _, namespace := range []string{of.Namespace, ""} {
+			req, err := abi.AppendValue(nil, map[string]any{"object": o, "namespace": namespace})
+			if err != nil {
+				return err.Error()
+			}
+			if answer, ok := x.dry.Admits(ctx, abi.OpAPIApply, req); !ok && answer.Status == abi.StatusDenied {
+				return "declares what it may not: " + messageOf(answer)
+			}
 		}
 	}
 	return ""

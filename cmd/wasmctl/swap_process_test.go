@@ -120,6 +120,60 @@ func TestSwap_FromFileSignalAndCommand(t *testing.T) {
 	c.wantExit(exitOK)
 }
 
+// TestSwap_CanaryAndShadowThroughTheBinary: their commands, what they print and
+// their exit codes.
+func TestSwap_CanaryAndShadowThroughTheBinary(t *testing.T) {
+	ns, kubeconfig := newConfigMaps(t)
+	dir := t.TempDir()
+	file, other, bad := filepath.Join(dir, "module.wasm"), filepath.Join(dir, "other.wasm"), filepath.Join(dir, "bad.wasm")
+	replace(t, file, worse(modeGood, 1))
+	replace(t, other, worse(modeGood, 2))
+	replace(t, bad, worse(modeTraps, 3))
+	socket := newSocket(t)
+	c := startWasmctl(t, file, "--for", "cm", "-n", ns, "--socket", socket, "--probation", "0", "--canary-namespace", ns, "--kubeconfig", kubeconfig)
+	c.wantLine(`"msg":"reconciled"`, `"object":"`+ns+`/o0"`, `"generation":1`)
+
+	if out := steer(t, "shadow", socket, "module", other, "--all", "--count", "2", "--for", "1h"); !strings.Contains(out, "compared 2 runs of 2 objects: 2 the same") {
+		t.Errorf("shadow of the same: %s", out)
+	}
+	code, out := refusedSteer(t, "shadow", socket, "module", bad, "--all", "--count", "1", "--for", "1h", "-o", "json")
+	if code != exitDiffers || !containsAll(out, []string{`"of":"error"`, `"shadow":"trap: `, `"different":1`}) {
+		t.Errorf("shadow of a bad one: exit code %d: %s", code, out)
+	}
+	if code, out := refusedSteer(t, "shadow", socket, "module", file); code != exitModule {
+		t.Errorf("shadow of itself: exit code %d: %s", code, out)
+	}
+
+	replace(t, file, worse(modeGood, 4)) // run was told to try it
+	c.wantLine(`"msg":"module tried on some of the objects"`, "in namespace "+ns)
+	if out := steer(t, "status", socket); !containsAll(out, []string{"canary", "in namespace " + ns}) {
+		t.Errorf("status:\n%s", out)
+	}
+	if out := steer(t, "abort", socket, "module"); !strings.Contains(out, "generation 1 is live") {
+		t.Errorf("abort: %s", out)
+	}
+	if code, out := refusedSteer(t, "promote", socket, "module"); code != exitModule || !strings.Contains(out, "--canary 10%") {
+		t.Errorf("promote without a canary: exit code %d: %s", code, out)
+	}
+	if out := steer(t, "swap", socket, "module", other, "--canary", "50%", "--canary-time", "0"); !containsAll(out, []string{"is tried on some", "wasmctl promote module"}) {
+		t.Errorf("swap: %s", out)
+	}
+	if out := steer(t, "promote", socket, "module"); !strings.Contains(out, "is live") {
+		t.Errorf("promote: %s", out)
+	}
+	if got := statusOf(t, socket).Digest; got != host.DigestOf(worse(modeGood, 2)) {
+		t.Errorf("%s is live", got)
+	}
+	if code, out := refusedSteer(t, "swap", socket, "module", bad, "--canary-time", "1h", "--wait"); code != exitModule || !strings.Contains(out, "was taken back") {
+		t.Errorf("a bad canary, on the objects that run was told: exit code %d: %s", code, out)
+	}
+	if out := steer(t, "swap", socket, "module", file, "--canary", "off"); !strings.Contains(out, "is live") {
+		t.Errorf("swap without a canary: %s", out)
+	}
+	c.signal(syscall.SIGTERM)
+	c.wantExit(exitOK)
+}
+
 // TestSwap_KilledRunsOneWholeModuleAfterwards: kill -9 at each step of a swap.
 // Nothing of a swap is stored, so the next start runs what the file has, and
 // nothing else.

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/runtime/shadow"
 )
 
 // process is a Service with one controller.
@@ -73,6 +74,26 @@ func (p *process) Promote(context.Context, string) (Swapped, error) {
 
 func (p *process) Abort(_ context.Context, controller string) (Swapped, error) {
 	return Swapped{}, Refuse(fmt.Errorf("no canary of %s", controller))
+}
+
+func (p *process) Shadow(_ context.Context, controller string, wasm []byte, how ShadowHow, tell func(Shadowed) error) (sum shadow.Summary, err error) {
+	if controller != "web" {
+		return sum, fmt.Errorf("controller[%s]: %w", controller, ErrUnknown)
+	}
+	for i := range how.Count {
+		run := Shadowed{Object: fmt.Sprint("shop/", i), ReconcileID: string(wasm)}
+		if how.All {
+			run.Differences = []shadow.Difference{{Of: shadow.OfWrite, Path: how.For.String(), Live: map[string]any{"a": "b"}}}
+		}
+		sum.Add(abi.Key{Name: run.Object}, run.Differences)
+		if err := tell(run); err != nil {
+			return sum, err
+		}
+		if i == 3 {
+			return sum, errors.New("it broke")
+		}
+	}
+	return sum, nil
 }
 
 func (p *process) Configure(_ context.Context, _ string, change map[string]*string) (int64, error) {
@@ -268,5 +289,37 @@ func TestAdmin_QuestionsArriveAsTheyAreAsked(t *testing.T) {
 	}
 	if _, err := c.Explain(t.Context(), Question{Kind: "none"}); err == nil || !strings.Contains(err.Error(), "nothing reconciles none") {
 		t.Error(err)
+	}
+}
+
+// Each run of a shadow arrives when it was compared, then the summary; an error
+// after the first run, or of who is told, ends it.
+func TestAdmin_Shadow(t *testing.T) {
+	c, _ := serve(t, &process{})
+	var told []Shadowed
+	tell := func(s Shadowed) error {
+		told = append(told, s)
+		return nil
+	}
+	sum, err := c.Shadow(t.Context(), "web", []byte("wasm"), ShadowHow{For: time.Minute, Count: 2, All: true}, tell)
+	if err != nil || sum.Runs != 2 || sum.Different != 2 || sum.Objects != 2 {
+		t.Errorf("%+v %v", sum, err)
+	}
+	want := []shadow.Difference{{Of: shadow.OfWrite, Path: "1m0s", Live: map[string]any{"a": "b"}}}
+	if len(told) != 2 || told[1].Object != "shop/1" || told[1].ReconcileID != "wasm" || !cmp.Equal(told[1].Differences, want) {
+		t.Errorf("told %+v", told)
+	}
+	if _, err := c.Shadow(t.Context(), "web", nil, ShadowHow{For: time.Minute, Count: 9}, tell); err == nil || err.Error() != "it broke" {
+		t.Errorf("in the middle: %v", err)
+	}
+	enough := errors.New("enough")
+	if _, err := c.Shadow(t.Context(), "web", nil, ShadowHow{For: time.Minute, Count: 2}, func(Shadowed) error { return enough }); !errors.Is(err, enough) {
+		t.Errorf("from who is told: %v", err)
+	}
+	if _, err := c.Shadow(t.Context(), "none", nil, ShadowHow{For: time.Minute}, tell); !errors.Is(err, ErrUnknown) {
+		t.Errorf("unknown controller: %v", err)
+	}
+	if _, err := c.Shadow(t.Context(), "web", nil, ShadowHow{}, tell); err == nil || !strings.Contains(err.Error(), "such as 5m") {
+		t.Errorf("without a time: %v", err)
 	}
 }
