@@ -22,6 +22,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/runtime/applier/guard"
+	"github.com/wasmctl/wasmctl/runtime/quarantine"
 	"github.com/wasmctl/wasmctl/runtime/queue"
 )
 
@@ -109,6 +110,12 @@ type Config struct {
 	Backoff Backoff
 	// Guard says when an object is in a hot loop.
 	Guard guard.Config
+	// Quarantine says when an object is left alone because its runs keep trapping
+	// or reaching limits.
+	Quarantine quarantine.Config
+	// Generation returns the generation of the module that runs an object; nil: an
+	// object in quarantine does not learn that the module has changed.
+	Generation func(abi.Key) uint64
 	// Logger gets one line for each hot loop that is found, and one when it is
 	// over; nil drops them.
 	Logger *slog.Logger
@@ -128,6 +135,9 @@ func (c Config) Validate() error {
 	if err := c.Backoff.validate(); err != nil {
 		return err
 	}
+	if err := c.Quarantine.Validate(); err != nil {
+		return err
+	}
 	return c.Guard.Validate()
 }
 
@@ -137,6 +147,7 @@ type Applier struct {
 	cfg      Config
 	failures failures
 	writes   writes
+	poison   poison
 	guard    *guard.Guard
 	version  func(w *abi.Write) string // Cache.Version, for the guard
 	idPrefix string
@@ -171,7 +182,7 @@ func New(cfg Config) (*Applier, error) {
 		version, _ := cfg.Cache.Version(w)
 		return version
 	}
-	return &Applier{cfg: cfg, guard: g, version: version, idPrefix: hex.EncodeToString(seed[:]) + "-"}, nil
+	return &Applier{cfg: cfg, poison: poison{table: quarantine.New(cfg.Quarantine)}, guard: g, version: version, idPrefix: hex.EncodeToString(seed[:]) + "-"}, nil
 }
 
 // Apply runs one reconcile of key and says what happens next. It returns when
@@ -204,8 +215,9 @@ type Stats struct {
 	// Runs counts the runs that were given to a guest, Stale those of them for
 	// which the cache was late.
 	Runs, Stale uint64
-	// Failing is how many objects failed when they last ran.
-	Failing int
+	// Failing is how many objects failed when they last ran, Quarantined how many
+	// are in quarantine.
+	Failing, Quarantined int
 	// Awaited is how many writes the next runs of their objects will wait for.
 	// Unawaited counts those that had no room in that table.
 	Awaited   int
@@ -218,6 +230,7 @@ type Stats struct {
 func (a *Applier) Stats() Stats {
 	st := Stats{Runs: a.runs.Load(), Stale: a.stale.Load(), Failing: a.failures.len(), Loops: a.guard.Stats()}
 	st.Awaited, st.Unawaited = a.writes.count()
+	_, st.Quarantined = a.Quarantined(0)
 	return st
 }
 
@@ -233,11 +246,19 @@ type ObjectState struct {
 	// Hold is how long the object is held after its runs, because it is in a hot
 	// loop; else 0.
 	Hold time.Duration
+	// Quarantine is not nil for an object in quarantine.
+	Quarantine *quarantine.State
 }
 
 // Object returns what is known of the object; the zero value for one that is
 // well. It may be called at any time.
 func (a *Applier) Object(key abi.Key) ObjectState {
 	f := a.failures.get(key)
-	return ObjectState{FailedRuns: f.runs, FirstFailed: f.first, LastError: f.last, Awaited: a.writes.of(key), Hold: a.guard.Held(key)}
+	st := ObjectState{FailedRuns: f.runs, FirstFailed: f.first, LastError: f.last, Awaited: a.writes.of(key), Hold: a.guard.Held(key)}
+	a.poison.mu.Lock()
+	defer a.poison.mu.Unlock()
+	if state, ok := a.poison.table.Get(key); ok {
+		st.Quarantine = &state
+	}
+	return st
 }

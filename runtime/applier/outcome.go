@@ -26,9 +26,12 @@ var (
 	// ErrInterrupted is the outcome of a run that was cut short because the
 	// process stops. It is not a failure of the object.
 	ErrInterrupted = errors.New("interrupted: the controller is stopping")
+	// ErrQuarantined is the outcome for an object in quarantine where neither it
+	// nor the module has changed. It is tried again when Action says.
+	ErrQuarantined = errors.New("object is quarantined: its runs keep trapping or reaching limits")
 )
 
-var noFailure = []error{ErrObjectNotFound, ErrPaused, ErrDeleting, ErrInterrupted}
+var noFailure = []error{ErrObjectNotFound, ErrPaused, ErrDeleting, ErrInterrupted, ErrQuarantined}
 
 // Outcome is what one run came to.
 type Outcome struct {
@@ -55,8 +58,8 @@ type Outcome struct {
 	// hot loop. Loop is not nil at the run by which that was found.
 	Hold time.Duration
 	Loop *guard.Decision
-	// Err is nil for success, one of ErrObjectNotFound, ErrPaused, ErrDeleting and
-	// ErrInterrupted, or what went wrong: an *abi.ResultError of the guest or of
+	// Err is nil for success, one of ErrObjectNotFound, ErrPaused, ErrDeleting,
+	// ErrInterrupted and ErrQuarantined, or what went wrong: an *abi.ResultError of the guest or of
 	// Cluster, an *abi.CallError, or a fault of the host.
 	Err error
 	// Unknown lists keys of the guest's result that this host does not know.
@@ -96,4 +99,5 @@ const (
 	DecidedByErrorPolicy Decider = "error_policy"
 	DecidedByError       Decider = "error"   // the error itself: permanent, a conflict, or with a time to come back
 	DecidedByBackoff     Decider = "backoff" // the host's
+	DecidedByQuarantine  Decider = "quarantine"
 )

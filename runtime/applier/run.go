@@ -35,7 +35,7 @@ func (r *run) apply(ctx context.Context) {
 	r.awaitWrites(ctx)
 	defer r.remember()
 	step, err := r.look()
-	if step == stepNone {
+	if step == stepNone || r.quarantined() {
 		return
 	}
 	r.out.ID = r.a.nextID()
@@ -118,6 +118,7 @@ func (r *run) forget(why error) {
 	r.wrote = awaited{}
 	r.a.failures.forget(r.out.Key)
 	r.a.guard.Forget(r.out.Key)
+	r.healthy("")
 }
 
 // work calls the guest and does what its result asks for.
@@ -143,6 +144,7 @@ func (r *run) work(ctx context.Context, s step) {
 		return
 	}
 	r.a.failures.forget(r.out.Key)
+	r.healthy("its last run succeeded")
 	r.out.Action, r.out.DecidedBy = res.Action, DecidedByReconcile
 	if s == stepFinalize {
 		r.out.DecidedBy = DecidedByFinalize
@@ -227,6 +229,7 @@ func (r *run) fail(ctx context.Context, err error) {
 	f.ID, f.Key, f.Object, f.Attempt, f.FirstFailed = r.out.ID, r.out.Key, r.object, r.out.Attempt, row.first
 	r.out.FirstFailed = row.first
 	r.out.Action, r.out.DecidedBy = r.a.decide(ctx, r.guest, f, row.conflicts)
+	r.poisoned(err)
 	if r.object == nil && !r.out.Action.Requeue {
 		r.a.failures.forget(r.out.Key) // gone, and nobody will ask again
 	}

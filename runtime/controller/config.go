@@ -6,8 +6,10 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/runtime/applier"
 	"github.com/wasmctl/wasmctl/runtime/applier/guard"
+	"github.com/wasmctl/wasmctl/runtime/quarantine"
 	"github.com/wasmctl/wasmctl/runtime/queue"
 	"github.com/wasmctl/wasmctl/runtime/queue/predicate"
 	"github.com/wasmctl/wasmctl/runtime/queue/trigger"
@@ -65,6 +67,11 @@ type Config struct {
 	AwaitWrites time.Duration
 	// Guard says when an object is in a hot loop.
 	Guard guard.Config
+	// Quarantine says when an object is left alone because its runs keep trapping
+	// or reaching limits. Generation returns the generation of the module that runs
+	// an object; nil: a new one does not end quarantines.
+	Quarantine quarantine.Config
+	Generation func(abi.Key) uint64
 	// Active is closed when reconciles may start: this process has been elected.
 	// Until then watches sync and the queue fills. Nil is at once.
 	Active <-chan struct{}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/runtime/applier"
+	"github.com/wasmctl/wasmctl/runtime/quarantine"
 	"github.com/wasmctl/wasmctl/runtime/queue"
 	"github.com/wasmctl/wasmctl/runtime/runner"
 	"github.com/wasmctl/wasmctl/runtime/scheduler"
@@ -51,6 +52,13 @@ func (c *Controller) Stats() Stats {
 		}
 	}
 	return st
+}
+
+// Quarantined returns the objects in quarantine, those that have been there
+// longest first, at most limit of them, and how many there are. It may be called
+// at any time.
+func (c *Controller) Quarantined(limit int) (list []quarantine.State, total int) {
+	return c.applier.Quarantined(limit)
 }
 
 // Unsynced says which watches keep reconciles from starting, and why: those
