@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"syscall"
 	"testing"
@@ -139,9 +140,13 @@ func TestExplain_SaysWhyAnObjectDoesNotRun(t *testing.T) {
 	}
 	says("b", "not selected", "do not match the selector tier=web")
 	says("nobody", "absent", "the API server has no webapps")
-	label("a", `{"metadata":{"labels":{"more":"1"}}}`)
-	says("a", "idle", "hidden by predicates")
-	says("a", "idle", "no change of generation")
+	n := 0
+	until(t, "a is idle: an event was hidden", func() bool {
+		n++ // a run that comes after the event counts from there
+		label("a", fmt.Sprintf(`{"metadata":{"labels":{"more":"%d"}}}`, n))
+		e := f.explained(socket, "a")
+		return e.State == "idle" && e.Hidden != nil && strings.Contains(e.Why[0], "hidden by predicates") && e.Hidden.Unchanged == "generation"
+	})
 	label("a", `{"metadata":{"annotations":{"wasmctl.dev/paused":"true"}}}`)
 	says("a", "paused", "annotation wasmctl.dev/paused")
 	label("a", `{"metadata":{"annotations":{"wasmctl.dev/paused":null}}}`)

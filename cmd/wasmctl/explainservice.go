@@ -26,65 +26,95 @@ func (p *process) Explain(ctx context.Context, q admin.Question) ([]admin.Explan
 		return nil, err
 	}
 	out := make([]admin.Explanation, 0, len(asked))
-	for _, s := range asked {
-		key := q.Object
+	for _, m := range asked {
+		s, key := m.live(), q.Object
+		if s == nil {
+			out = append(out, m.explain(key))
+			continue
+		}
 		switch {
-		case !s.loaded():
 		case !s.kind.Namespaced && q.Kind != "":
 			key.Namespace = ""
 		case s.kind.Namespaced && key.Namespace == "":
 			key.Namespace = defaultNamespace
-		default:
-			if err := s.checkKey(key); err != nil {
-				return nil, err
-			}
+		}
+		if err := s.checkKey(key); err != nil {
+			return nil, err
 		}
 		out = append(out, s.explain(ctx, key))
 	}
 	return out, nil
 }
 
-// reconcilers returns the sessions that a question is about.
-func (p *process) reconcilers(q admin.Question) ([]*session, error) {
-	all := p.sessions
+// reconcilers returns the controllers that a question is about.
+func (p *process) reconcilers(q admin.Question) ([]*member, error) {
+	all := p.members.all()
 	if q.Controller != "" {
-		s, err := p.session(q.Controller)
+		m, err := p.member(q.Controller)
 		if err != nil {
 			return nil, err
 		}
-		all = []*session{s}
+		all = []*member{m}
 	}
 	if q.Kind == "" {
 		return all, nil
 	}
-	var found, watching []*session
-	var kinds []string
-	for _, s := range all {
-		if !s.loaded() {
-			continue
+	var found []*member
+	for _, m := range all {
+		s := m.live()
+		if s != nil && isNamed(s.kind.Kind, q.Kind) || s == nil && m.mayReconcile(q.Kind) {
+			found = append(found, m)
 		}
-		kinds = append(kinds, s.kind.Name())
-		if isNamed(s.kind.Kind, q.Kind) {
-			found = append(found, s)
-		} else if s.watchesKind(q.Kind) {
-			watching = append(watching, s)
+	}
+	if len(found) > 0 {
+		return found, nil
+	}
+	return nil, noReconciler(all, q.Kind)
+}
+
+// noReconciler says what else there is where no controller reconciles a kind.
+func noReconciler(all []*member, kind string) error {
+	var kinds []string
+	for _, m := range all {
+		switch s := m.live(); {
+		case s == nil:
+			kinds = append(kinds, "what "+m.name()+" is for, which does not run")
+		case s.watchesKind(kind):
+			return fmt.Errorf("%s: controller %s watches them for its %s, and reconciles none: explain one of those", kind, s.name, s.kind.Name())
+		default:
+			kinds = append(kinds, s.kind.Name())
 		}
 	}
 	slices.Sort(kinds)
-	kinds = slices.Compact(kinds)
-	switch {
-	case len(found) > 0:
-		return found, nil
-	case len(watching) > 0:
-		s := watching[0]
-		return nil, fmt.Errorf("%s: controller %s watches them for its %s, and reconciles none: explain one of those", q.Kind, s.name, s.kind.Name())
-	}
-	return nil, fmt.Errorf("%s: nothing here reconciles them; what is reconciled: %s", q.Kind, strings.Join(kinds, ", "))
+	return fmt.Errorf("%s: nothing here reconciles them; what is reconciled: %s", kind, strings.Join(slices.Compact(kinds), ", "))
 }
 
-// loaded reports whether the session's module is loaded and its controller
-// made.
-func (s *session) loaded() bool { return s.controller != nil }
+// member returns the controller of this name, whether or not it runs.
+func (p *process) member(name string) (*member, error) {
+	for _, m := range p.members.all() {
+		if m.name() == name {
+			return m, nil
+		}
+	}
+	return nil, fmt.Errorf("controller[%s]: %w", name, admin.ErrUnknown)
+}
+
+// mayReconcile reports whether a controller that does not run waits for a kind,
+// as far as its flags and what it waits for say.
+func (m *member) mayReconcile(kind string) bool {
+	name, _, _ := strings.Cut(strings.ToLower(kind), ".")
+	_, message, _ := m.state()
+	return strings.Contains(strings.ToLower(m.opts.forKind), name) || strings.Contains(strings.ToLower(message), name)
+}
+
+// explain says why a controller does not run.
+func (m *member) explain(key abi.Key) admin.Explanation {
+	phase, message, _ := m.state()
+	return admin.Explanation{
+		Controller: m.name(), Kind: m.opts.forKind, Object: key.String(), State: "controller " + phase, Runs: []admin.Run{},
+		Why: []string{strings.TrimSuffix("the controller is "+phase+": "+message, ": ")},
+	}
+}
 
 // watchesKind reports whether the controller watches a kind beside its own.
 func (s *session) watchesKind(name string) bool {
@@ -123,9 +153,6 @@ func isNamed(k kubeapi.Kind, name string) bool {
 
 // explain says what the controller knows of an object.
 func (s *session) explain(ctx context.Context, key abi.Key) admin.Explanation {
-	if !s.loaded() {
-		return admin.Explanation{Controller: s.name, Object: key.String(), State: "not started", Why: []string{"the controller has not started yet"}, Runs: []admin.Run{}}
-	}
 	now := time.Now()
 	e := admin.Explanation{Controller: s.name, Kind: s.kind.Name(), Object: key.String(), Runs: []admin.Run{}}
 	runs := s.history.Runs(key)

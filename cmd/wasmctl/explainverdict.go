@@ -135,9 +135,8 @@ func (v *verdict) watches() {
 	}
 }
 
-// ready reports whether any reconcile has started: then the watches have synced
-// once.
-func (s *session) ready() bool { return s.controller.Stats().Started > 0 }
+// ready reports whether all watches have synced once, so that reconciles start.
+func (s *session) ready() bool { return len(s.controller.Unsynced()) == 0 }
 
 func paused(o *reflector.Object) bool {
 	value, _ := o.Annotation(applier.PausedAnnotation)

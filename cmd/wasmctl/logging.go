@@ -15,15 +15,15 @@ var logFormats = []string{"text", "json"}
 // newLogger returns a logger that writes lines for a terminal or for a
 // collector.
 func newLogger(w io.Writer, format string, verbosity int) (*slog.Logger, error) {
-	opts := &slog.HandlerOptions{Level: slog.LevelInfo}
+	level := slog.LevelInfo
 	if verbosity > 0 {
-		opts.Level = slog.LevelDebug
+		level = slog.LevelDebug
 	}
 	switch format {
 	case "text":
-		return slog.New(newConsole(w, opts.Level)), nil
+		return slog.New(leveled{newConsole(w, allLevels), level}), nil
 	case "json":
-		return slog.New(slog.NewJSONHandler(w, opts)), nil
+		return slog.New(leveled{slog.NewJSONHandler(w, &slog.HandlerOptions{Level: allLevels}), level}), nil
 	}
 	return nil, fmt.Errorf("--log-format %q: want one of %v", format, logFormats)
 }

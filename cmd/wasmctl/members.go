@@ -35,7 +35,7 @@ func (ms *members) all() []*member {
 // first try went.
 func (p *process) admit(ctx context.Context, o *controllerOptions, settled func(error)) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	m := &member{process: p, opts: o, log: p.log, remove: cancel, ended: make(chan struct{})}
+	m := &member{process: p, opts: o, log: p.controllerLog(), remove: cancel, ended: make(chan struct{})}
 	p.members.add(m)
 	p.members.wg.Go(func() {
 		defer p.members.drop(m)

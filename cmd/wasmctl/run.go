@@ -110,7 +110,7 @@ func runProcess(ctx context.Context, o *runOptions, log *slog.Logger, force <-ch
 // loadOne loads the only module of a process, whose name is the Lease's too:
 // whatever is wrong with it ends the process.
 func (p *process) loadOne(ctx context.Context, wasm []byte) error {
-	s := &session{process: p, opts: p.controllers[0], log: p.log}
+	s := &session{process: p, opts: p.controllers[0], log: p.controllerLog()}
 	p.sessions, p.controllers = append(p.sessions, s), nil
 	return s.prepare(ctx, wasm)
 }

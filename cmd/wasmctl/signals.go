@@ -8,6 +8,12 @@ import (
 	"syscall"
 )
 
+// followContext returns a context that SIGINT or SIGTERM ends, for commands that
+// go on showing.
+func followContext(parent context.Context) (context.Context, context.CancelFunc) {
+	return signal.NotifyContext(parent, os.Interrupt, syscall.SIGTERM)
+}
+
 // stopOnSignals returns a context that the first SIGINT or SIGTERM ends, and a
 // channel that the second closes (rule 9); a third does nothing. release gives
 // the signals back to Go's default.

@@ -4,6 +4,8 @@
 //
 //	GET  /v1/status                              what runs, and how it does
 //	GET  /v1/explain?controller=&kind=&namespace=&name=   why an object runs, or does not
+//	GET  /v1/controllers/{name}/logs?object=&since=&tail=&follow=   its log, a line of JSON each
+//	POST /v1/controllers/{name}/log-level        {"level": "debug"}; without a level it is only told
 //	POST /v1/controllers/{name}/trigger          {"objects": ["namespace/name", ...]}; without objects all of them
 //	POST /v1/controllers/{name}/pause, /resume   reconciles stop to start, and start again
 //	POST /v1/controllers/{name}/swap             the bytes of a module; ?force=true tries one again that was taken back
@@ -50,6 +52,7 @@ func (r refusal) Unwrap() error        { return r.error }
 // several goroutines at once.
 type Service interface {
 	Explainer
+	Logger
 	// Status says what runs. It must not block.
 	Status() Status
 	// Trigger asks for reconciles of the objects, or of all objects of the

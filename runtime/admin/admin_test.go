@@ -27,6 +27,8 @@ type process struct {
 	swapped   string
 	how       SwapHow
 	change    map[string]*string
+	asked     LogQuery
+	left      chan struct{} // closed when nobody follows the log any more
 }
 
 func (p *process) Status() Status {
@@ -46,6 +48,30 @@ func (p *process) Explain(_ context.Context, q Question) ([]Explanation, error) 
 		return nil, fmt.Errorf("nothing reconciles %s", q.Kind)
 	}
 	return []Explanation{{Controller: q.Controller, Kind: q.Kind, Object: q.Object.String(), Runs: []Run{{Took: Duration(1500 * time.Millisecond)}}}}, nil
+}
+
+func (p *process) Logs(ctx context.Context, controller string, q LogQuery, emit func([]byte) error) error {
+	if controller != "web" {
+		return fmt.Errorf("controller[%s]: %w", controller, ErrUnknown)
+	}
+	p.asked = q
+	for i := range 3 {
+		if err := emit(fmt.Appendf(nil, "{\"n\":%d}\n", i)); err != nil {
+			return err
+		}
+	}
+	if q.Follow {
+		<-ctx.Done()
+		close(p.left)
+	}
+	return nil
+}
+
+func (p *process) LogLevel(controller, level string) (string, error) {
+	if level == "" {
+		return "info", nil
+	}
+	return level, nil
 }
 
 func (p *process) Pause(controller string, paused bool) error {
@@ -321,5 +347,42 @@ func TestAdmin_Shadow(t *testing.T) {
 	}
 	if _, err := c.Shadow(t.Context(), "web", nil, ShadowHow{}, tell); err == nil || !strings.Contains(err.Error(), "such as 5m") {
 		t.Errorf("without a time: %v", err)
+	}
+}
+
+func TestAdmin_LogsAreStreamed(t *testing.T) {
+	p := &process{left: make(chan struct{})}
+	c, _ := serve(t, p)
+	var got []string
+	emit := func(line []byte) error {
+		got = append(got, string(line))
+		return nil
+	}
+	q := LogQuery{Object: "a/b", Since: time.Unix(1, 5).UTC(), Tail: 7}
+	if err := c.Logs(t.Context(), "web", q, emit); err != nil || p.asked != q {
+		t.Errorf("%+v, %v", p.asked, err)
+	}
+	if diff := cmp.Diff([]string{"{\"n\":0}\n", "{\"n\":1}\n", "{\"n\":2}\n"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if err := c.Logs(t.Context(), "none", q, emit); !errors.Is(err, ErrUnknown) {
+		t.Errorf("an unknown controller: %v", err)
+	}
+	// Lines arrive while the log is followed, and the process learns when nobody
+	// follows any more.
+	got = nil
+	enough := errors.New("enough")
+	err := c.Logs(t.Context(), "web", LogQuery{Follow: true}, func(line []byte) error {
+		if got = append(got, string(line)); len(got) == 3 {
+			return enough
+		}
+		return nil
+	})
+	if !errors.Is(err, enough) {
+		t.Error(err)
+	}
+	<-p.left
+	if level, err := c.LogLevel(t.Context(), "web", "debug"); level != "debug" || err != nil {
+		t.Error(level, err)
 	}
 }

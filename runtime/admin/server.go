@@ -91,6 +91,8 @@ func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) { answer(w, s.service.Status(), nil) })
 	mux.HandleFunc("GET /v1/explain", s.explain)
+	mux.HandleFunc("GET /v1/controllers/{name}/logs", s.logs)
+	mux.HandleFunc("POST /v1/controllers/{name}/log-level", s.logLevel)
 	mux.HandleFunc("POST /v1/controllers/{name}/trigger", s.trigger)
 	mux.HandleFunc("POST /v1/controllers/{name}/swap", s.swap)
 	mux.HandleFunc("POST /v1/controllers/{name}/promote", s.canary(s.service.Promote))

@@ -1,0 +1,129 @@
+package admin
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// Logger gives the logs of controllers and says how much is in them.
+type Logger interface {
+	// Logs calls emit with each line of a controller's log, as JSON with an end of
+	// line, that is asked for and still there. It returns at the last one or, where
+	// further ones are asked for, when ctx ends. An error of emit ends it.
+	Logs(ctx context.Context, controller string, q LogQuery, emit func(line []byte) error) error
+	// LogLevel sets the least level of a controller's log, unless it is empty, and
+	// returns what it is: debug, info, warn or error.
+	LogLevel(controller, level string) (string, error)
+}
+
+// LogQuery says which lines of a log are asked for.
+type LogQuery struct {
+	// Object is "namespace/name", or the name where there is no namespace; empty is
+	// every line.
+	Object string
+	// Since is the time of the first line; zero is that of the first there is.
+	Since time.Time
+	// Tail is how many of the lines that are there are given at most; negative is
+	// all.
+	Tail int
+	// Follow goes on with what comes.
+	Follow bool
+}
+
+type levelRequest struct {
+	Level string `json:"level,omitempty"`
+}
+
+type levelResponse struct {
+	Level string `json:"level"`
+}
+
+func (s *Server) logs(w http.ResponseWriter, r *http.Request) {
+	q, err := parseLogQuery(r.URL.Query())
+	if err != nil {
+		answer(w, nil, err)
+		return
+	}
+	begun := false
+	err = s.service.Logs(r.Context(), r.PathValue("name"), q, func(line []byte) error {
+		if !begun {
+			w.Header().Set("Content-Type", "application/x-ndjson")
+			begun = true
+		}
+		if _, err := w.Write(line); err != nil {
+			return err
+		}
+		return http.NewResponseController(w).Flush()
+	})
+	if err != nil && !begun {
+		answer(w, nil, err)
+	}
+}
+
+func parseLogQuery(v url.Values) (q LogQuery, err error) {
+	q = LogQuery{Object: v.Get("object"), Follow: v.Get("follow") == "true", Tail: -1}
+	if since := v.Get("since"); since != "" {
+		if q.Since, err = time.Parse(time.RFC3339Nano, since); err != nil {
+			return q, fmt.Errorf("since: %w", err)
+		}
+	}
+	if tail := v.Get("tail"); tail != "" {
+		if q.Tail, err = strconv.Atoi(tail); err != nil {
+			return q, fmt.Errorf("tail: %w", err)
+		}
+	}
+	return q, nil
+}
+
+func (s *Server) logLevel(w http.ResponseWriter, r *http.Request) {
+	var req levelRequest
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&req); err != nil {
+		answer(w, nil, fmt.Errorf("body: %w", err))
+		return
+	}
+	level, err := s.service.LogLevel(r.PathValue("name"), req.Level)
+	answer(w, levelResponse{level}, err)
+}
+
+// LogLevel is Logger.LogLevel.
+func (c *Client) LogLevel(ctx context.Context, controller, level string) (string, error) {
+	var res levelResponse
+	err := c.do(ctx, http.MethodPost, "controllers/"+url.PathEscape(controller)+"/log-level", levelRequest{level}, &res)
+	return res.Level, err
+}
+
+// Logs is Logger.Logs. A process that ends while the log is followed is an
+// error, and so is ctx's end.
+func (c *Client) Logs(ctx context.Context, controller string, q LogQuery, emit func(line []byte) error) error {
+	values := url.Values{"object": {q.Object}, "follow": {strconv.FormatBool(q.Follow)}, "tail": {strconv.Itoa(q.Tail)}}
+	if !q.Since.IsZero() {
+		values.Set("since", q.Since.Format(time.RFC3339Nano))
+	}
+	path := "controllers/" + url.PathEscape(controller) + "/logs?" + values.Encode()
+	body, err := c.open(ctx, http.MethodGet, path, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = body.Close() }()
+	for r := bufio.NewReader(body); ; {
+		line, err := r.ReadBytes('\n')
+		if errors.Is(err, io.EOF) && len(bytes.TrimSpace(line)) == 0 {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("admin socket[%s]: the log ends: %w", c.path, err)
+		}
+		if err := emit(line); err != nil {
+			return err
+		}
+	}
+}
