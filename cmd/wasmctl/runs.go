@@ -224,6 +224,9 @@ func (g *runGuest) begin(req *abi.Request, finalize bool) {
 	if r.onRun != nil {
 		r.onRun(generation, req.Key)
 	}
+	if r.onCall != nil {
+		r.onCall(generation, req)
+	}
 }
 
 // note notes an operation of a run that is to be compared. The goroutine of the
