@@ -11,7 +11,7 @@ const (
 	exitOK      = 0
 	exitError   = 1  // anything that has no code of its own
 	exitUsage   = 2  // a flag or an argument is wrong
-	exitModule  = 3  // the module cannot be loaded
+	exitModule  = 3  // the module cannot be loaded, or is at fault
 	exitCluster = 4  // no cluster is configured, or the local one does not start or ends by itself
 	exitKind    = 5  // a kind is not known to the API server
 	exitDenied  = 6  // the API server does not allow the watches, or does not accept the credentials
@@ -28,7 +28,7 @@ var exitCodes = []struct {
 	{exitOK, "done, or stopped in an orderly way by a signal"},
 	{exitError, "an error that has no code of its own"},
 	{exitUsage, "a flag or an argument is wrong"},
-	{exitModule, "the module cannot be loaded; wasmctl inspect says why"},
+	{exitModule, "the module cannot be loaded, or validate has found it at fault; wasmctl inspect says why"},
 	{exitCluster, "no cluster is configured, or the local one does not start or ends by itself"},
 	{exitKind, "a kind is not known to the API server, or its name is ambiguous"},
 	{exitDenied, "the API server does not allow the watches, or does not accept the credentials"},

@@ -72,6 +72,7 @@ func failedBy(err error, kind abi.FailureKind) error {
 // memory of the guest after the first of them with that at the end.
 func (p *probe) steady(runs, first int) error {
 	var before int64
+	replaced := p.rig.module.Recycled()[string(abi.LimitHighWater)]
 	for i := range runs {
 		if i == first {
 			before = p.rig.budget.Stats().Used
@@ -81,6 +82,9 @@ func (p *probe) steady(runs, first int) error {
 		if _, err := p.steps(do("op", "op", "api_get", "request", configMap("a")), do("echo", "value", strings.Repeat("v", size/2))); err != nil {
 			return fmt.Errorf("run %d: %w", i, err)
 		}
+	}
+	if n := p.rig.module.Recycled()[string(abi.LimitHighWater)]; n > replaced+1 { // earlier cases have left it large
+		return fmt.Errorf("memory: %d instances in %d runs had so much that the host replaced them", n-replaced, runs)
 	}
 	if after := p.rig.budget.Stats().Used; after > before {
 		return fmt.Errorf("memory: %d bytes after %d runs, %d after %d", before, first, after, runs)

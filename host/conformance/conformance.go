@@ -48,10 +48,10 @@ const (
 
 // Outcome is the result of one case.
 type Outcome struct {
-	ID     string
-	Result Result
+	ID     string `json:"id"`
+	Result Result `json:"result"`
 	// Detail says what went wrong, or what is lacking.
-	Detail string
+	Detail string `json:"detail,omitempty"`
 }
 
 // String returns "pass number.int.0" or "fail number.int.0: why".

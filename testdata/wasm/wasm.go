@@ -109,3 +109,13 @@ var Work []byte
 //
 //go:embed worse.wasm
 var Worse []byte
+
+// Leak takes one more page of memory in each run.
+//
+//go:embed leak.wasm
+var Leak []byte
+
+// Picky asks for an object, and traps where the answer is a conflict.
+//
+//go:embed picky.wasm
+var Picky []byte

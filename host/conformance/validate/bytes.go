@@ -1,0 +1,170 @@
+package validate
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host"
+)
+
+// parts are the checks of a module's bytes, with the first words of the problems
+// that belong to them, and what to do about those.
+var parts = []struct {
+	id       string
+	prefixes []string
+	next     string
+}{
+	{"exports", []string{"export["}, "build with an SDK and its flags, or export it as ABI.md, section 1, says"},
+	{"imports", []string{"import["}, "import only from reconciler_v1 and wasi_snapshot_preview1, with the types of ABI.md, section 5"},
+	{"memory", []string{"memory", "table"}, "let the module start with less, or raise limits.memory in its manifest"},
+	{"manifest", []string{"section[", "manifest"}, "mend the manifest in the source, and write it again: wasmctl annotate MODULE"},
+	{"binary", []string{""}, "build it again, as a core module for ABI version 1"},
+}
+
+// bytes looks at what the module's bytes say. It reports whether the module can
+// be loaded.
+func (e *exam) bytes() bool {
+	rest := e.info.Problems
+	failed := map[string]bool{}
+	for _, p := range parts {
+		rest = slices.DeleteFunc(slices.Clone(rest), func(problem string) bool {
+			if !slices.ContainsFunc(p.prefixes, func(prefix string) bool { return strings.HasPrefix(problem, prefix) }) {
+				return false
+			}
+			failed[p.id] = true
+			e.add(p.id, Fail, problem, p.next)
+			return true
+		})
+	}
+	if failed["binary"] {
+		return false
+	}
+	for _, check := range []struct {
+		id    string
+		found func()
+	}{{"exports", e.goodExports}, {"imports", e.goodImports}, {"memory", e.goodMemory}, {"manifest", e.goodManifest}} {
+		if !failed[check.id] {
+			check.found()
+		}
+	}
+	e.size()
+	return len(failed) == 0
+}
+
+func (e *exam) exports(name string) bool {
+	return slices.ContainsFunc(e.info.Exports, func(x host.Export) bool { return x.Name == name })
+}
+
+func (e *exam) goodExports() {
+	var names []string
+	for _, x := range abi.Exports {
+		if e.exports(x.Name) && x.Name != abi.ExportMarker {
+			names = append(names, x.Name)
+		}
+	}
+	e.ok("exports", "ABI %d: %s", e.info.ABI, strings.Join(names, ", "))
+}
+
+func (e *exam) goodImports() {
+	var unknown []string
+	ours := 0
+	for _, i := range e.info.Imports {
+		if i.Module != abi.ImportModule {
+			continue
+		}
+		ours++
+		if _, known := abi.HostFuncs[i.Name]; !known {
+			unknown = append(unknown, i.Name)
+		}
+	}
+	if len(unknown) > 0 {
+		e.add("imports", Warn, "this host does not have "+strings.Join(unknown, ", ")+": it answers UNSUPPORTED",
+			"upgrade wasmctl, or look in the caps of a request before calling it; requires in the manifest keeps the module from older hosts")
+		return
+	}
+	e.ok("imports", "%d host functions, %d of WASI", ours, len(e.info.Imports)-ours)
+}
+
+func (e *exam) goodMemory() {
+	const much = 64 << 20
+	if m := e.info.Memory; m != nil && m.Min > much {
+		e.add("memory", Warn, "an instance starts with "+size(m.Min), "a smaller stack and smaller static data leave room for more instances")
+		return
+	}
+	e.ok("memory", "an instance starts with %s", size(e.info.Memory.Min))
+}
+
+func (e *exam) goodManifest() {
+	m := e.info.Manifest
+	switch {
+	case m == nil && e.exports(abi.ExportDescribe):
+		e.add("manifest", Warn, "none in the file: the module must be run to know what it wants", "write it into the file: wasmctl annotate MODULE")
+	case m == nil:
+		e.add("manifest", Warn, "none: nobody can see what the module wants", "export describe, or run it with --for and the rights that it needs")
+	case len(e.info.UnknownKeys) > 0:
+		e.add("manifest", Warn, "has keys that this host does not know: "+strings.Join(e.info.UnknownKeys, ", "), "they are ignored: upgrade wasmctl, or mend what is misspelt")
+	case m.For == nil:
+		e.add("manifest", Warn, "does not say which kind is reconciled", "name it in for; until then wasmctl run needs --for")
+	default:
+		e.ok("manifest", "%s for %s, %d owned and %d watched kinds, %d capabilities", orNone(m.Name), m.For.Kind, len(m.Owns), len(m.Watches), len(m.Capabilities))
+	}
+}
+
+// size looks for what need not be in the file.
+func (e *exam) size() {
+	const much = 16 << 20
+	var debug int64
+	for _, s := range e.info.Sections {
+		if strings.HasPrefix(s.Name, "custom .debug_") || s.Name == "custom name" {
+			debug += s.Size
+		}
+	}
+	const next = "build without debug information: -ldflags=-s -w for Go, -no-debug for TinyGo, strip = true in the release profile of Cargo"
+	switch total := e.info.Size; {
+	case total > host.DefaultMaxModuleSize:
+		e.add("size", Fail, fmt.Sprintf("%s, the limit is %s", size(total), size(host.DefaultMaxModuleSize)), next)
+	case debug > total/4:
+		e.add("size", Warn, fmt.Sprintf("%s, and %s of it is debug information", size(total), size(debug)), next)
+	case total > much:
+		e.add("size", Warn, size(total)+": it is compiled whenever it is loaded anew", next)
+	default:
+		e.ok("size", "%s", size(total))
+	}
+}
+
+func orNone(name string) string {
+	if name == "" {
+		return "a module without a name"
+	}
+	return name
+}
+
+// text is a manifest in the one way that equal ones are written.
+func text(m *abi.Manifest) string {
+	b, err := json.Marshal(m)
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}
+
+// difference names the keys in which two manifests differ.
+func difference(a, b *abi.Manifest) string {
+	var x, y map[string]any
+	_ = json.Unmarshal([]byte(text(a)), &x) // was written here
+	_ = json.Unmarshal([]byte(text(b)), &y)
+	all := maps.Clone(x)
+	maps.Copy(all, y)
+	var keys []string
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		if !reflect.DeepEqual(x[key], y[key]) {
+			keys = append(keys, key)
+		}
+	}
+	return strings.Join(keys, ", ") + " differ"
+}

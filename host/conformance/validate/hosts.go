@@ -1,0 +1,182 @@
+package validate
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host"
+)
+
+// refusals are answers that every operation may get.
+func refusals() []abi.Response {
+	var out []abi.Response
+	for s := abi.StatusInternal; s < abi.StatusOK; s++ {
+		out = append(out, abi.Refuse(&abi.StatusBody{Code: s, Reason: "Validate", Message: "made up by wasmctl validate"}))
+	}
+	for code, reason := range map[int]string{
+		400: "BadRequest", 403: "Forbidden", 404: "NotFound", 409: "Conflict", 410: "Expired", 422: "Invalid", 429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable",
+	} {
+		out = append(out, status(code, reason, "made up by wasmctl validate"))
+	}
+	slices.SortStableFunc(out[9:], func(a, b abi.Response) int { return int(a.Status) - int(b.Status) })
+	return append(
+		out,
+		abi.Response{Status: -42, Body: encode(object{"reason": "New"})}, abi.Response{Status: 599},
+		abi.Response{Status: 500, Body: encode("no map")}, abi.Response{Status: abi.StatusDenied},
+		// What is no answer of this operation.
+		abi.Response{Body: encode(nil)}, abi.Response{Body: encode(object{})}, abi.Response{Body: encode([]any{})}, abi.Response{},
+	)
+}
+
+// statuses makes all operations fail, in each of the ways that there are.
+func (e *exam) statuses(ctx context.Context) {
+	defer e.world.set(nil)
+	seen := map[string]bool{}
+	var broken []string
+	var last error
+	all := refusals()
+	for _, r := range all {
+		e.world.set(&r)
+		_, asked, err := e.run(ctx, abi.ExportReconcile, request(e.kind.sample))
+		for _, op := range asked {
+			seen[op] = true
+		}
+		if broke(err) {
+			last = err
+			name := r.Status.String()
+			if r.Status == abi.StatusOK || len(r.Body) < 20 {
+				name += fmt.Sprintf(" with a body of %d bytes", len(r.Body))
+			}
+			broken = append(broken, name)
+		}
+	}
+	switch {
+	case len(broken) > 0:
+		e.add("statuses", Fail, fmt.Sprintf("breaks where %s answers %s: %s", joined(seen), strings.Join(broken, ", "), oneLine(last)), "turn every status into an error, or decide by it; "+nextOf(last))
+	case len(seen) == 0:
+		e.ok("statuses", "asks for no operation that could fail, for the objects that it was given")
+	default:
+		e.ok("statuses", "%d ways of failing of %s are taken", len(all), joined(seen))
+	}
+}
+
+// oldHost loads the module into a host that has hardly any operation.
+func (e *exam) oldHost(ctx context.Context) {
+	m, err := host.Load(ctx, e.wasm, e.config(nil))
+	if invalid, ok := errors.AsType[*host.InvalidError](err); ok && invalid.Err == nil {
+		e.ok("old-host", "an older host refuses it: %s", clip(invalid.Problems[0]))
+		return
+	}
+	if err != nil {
+		e.add("old-host", Fail, "on a host without operations: "+oneLine(err), "say in requires what it cannot do without, so that an older host refuses it at once")
+		return
+	}
+	defer func() { _ = m.Close(context.WithoutCancel(ctx)) }()
+	before := e.module
+	e.module = m
+	defer func() { e.module = before }()
+	res, _, err := e.run(ctx, abi.ExportReconcile, request(e.kind.sample))
+	if broke(err) {
+		e.add("old-host", Fail, "on a host without operations: "+oneLine(err), "take UNSUPPORTED for an error, or say in requires what it cannot do without")
+		return
+	}
+	e.ok("old-host", "on a host without operations: %s", outcome(res, nil))
+}
+
+// youngerHost gives the module a request as a later host may send it: with keys
+// that nobody knows yet, in another order.
+func (e *exam) youngerHost(ctx context.Context) {
+	msg := abi.AppendRequest(nil, request(e.kind.sample))
+	_, plain, err := e.module.Exchange(ctx, abi.ExportReconcile, msg)
+	if err != nil {
+		return // reconcile.minimal has said so
+	}
+	_, grown, err := e.module.Exchange(ctx, abi.ExportReconcile, younger(msg))
+	if err != nil {
+		e.add("younger-host", Fail, "of a request with unknown keys, in another order: "+oneLine(err), "find keys by name, and skip those that are not known")
+		return
+	}
+	a, errA := abi.DecodeResult(plain)
+	b, errB := abi.DecodeResult(grown)
+	if errA != nil || errB != nil || (a.Error == nil) != (b.Error == nil) || a.Action.Requeue != b.Action.Requeue {
+		e.add("younger-host", Warn, fmt.Sprintf("of a request with unknown keys, in another order, comes another result: %s, and before %s", outcome(b, nil), outcome(a, nil)),
+			"find keys by name, and skip those that are not known")
+		return
+	}
+	e.ok("younger-host", "takes a request with unknown keys, in another order")
+}
+
+// younger writes a request with its keys in descending order, and more of them.
+func younger(msg []byte) []byte {
+	m, err := abi.DecodeObject(msg)
+	if err != nil {
+		panic("BUG: validate: " + err.Error())
+	}
+	m["weather"], m["aaa"] = object{"object": []any{object{}}}, "unknown"
+	if reason, ok := m["reason"].(object); ok {
+		reason["since"], reason["type"] = int64(1), "SolarFlare"
+	}
+	out := binary.BigEndian.AppendUint16([]byte{0xde}, uint16(len(m))) //nolint:gosec // a dozen
+	keys := slices.Sorted(maps.Keys(m))
+	slices.Reverse(keys)
+	for _, k := range keys {
+		out = append(append(out, encode(k)...), encode(m[k])...)
+	}
+	return out
+}
+
+// steady makes many runs, and looks whether the module needs more and more
+// memory.
+func (e *exam) steady(ctx context.Context) {
+	req := request(e.kind.sample)
+	for range 32 { // an instance that large objects have left large may be replaced now
+		if _, _, err := e.run(ctx, abi.ExportReconcile, req); err != nil {
+			return // reconcile.minimal has said so
+		}
+	}
+	used := func() int64 { return e.budget.Stats().Used }
+	start, fuel, replaced := time.Now(), e.module.Fuel(), e.replaced()
+	var fifth, half int64
+	n := 0
+	for ; n < e.opts.Calls && time.Since(start) < maxSteady; n++ {
+		switch n {
+		case e.opts.Calls / 5:
+			fifth = used()
+		case e.opts.Calls / 2:
+			half = used()
+		}
+		if _, _, err := e.run(ctx, abi.ExportReconcile, req); err != nil {
+			e.add("steady", Fail, fmt.Sprintf("run %d: %s", n+1, oneLine(err)), nextOf(err))
+			return
+		}
+	}
+	each := time.Since(start) / time.Duration(max(n, 1))
+	spent := (e.module.Fuel() - fuel) / uint64(max(n, 1)) //nolint:gosec // positive
+	found := fmt.Sprintf("%d runs, %v and %d units of fuel each; an instance has %s", n, each.Round(100*time.Nanosecond), spent, size(used()))
+	switch end := used(); {
+	case n < e.opts.Calls:
+		e.add("steady", Warn, found+": stopped after "+maxSteady.String(), "a run of "+each.Round(time.Millisecond).String()+" holds a worker for as long")
+	case e.replaced() > replaced:
+		e.add("steady", Fail, fmt.Sprintf("memory grows and grows: within %d runs %d instances had so much that the host replaced them", n, e.replaced()-replaced), nextLeak)
+	case half > fifth && end > half:
+		e.add("steady", Fail, fmt.Sprintf("memory grows and grows: %s after %d runs, %s after %d, %s after %d", size(fifth), e.opts.Calls/5, size(half), e.opts.Calls/2, size(end), n), nextLeak)
+	case end > half:
+		e.add("steady", Warn, found+fmt.Sprintf("; it was %s after %d runs", size(half), e.opts.Calls/2), "see whether it goes on: --calls "+fmt.Sprint(10*e.opts.Calls))
+	default:
+		e.add("steady", OK, found, "")
+	}
+}
+
+const nextLeak = "free what a run allocates, and keep no objects in variables; TinyGo needs -gc=precise"
+
+// replaced is how many instances the host has replaced for their memory.
+func (e *exam) replaced() uint64 {
+	return e.module.Recycled()[string(abi.LimitHighWater)]
+}

@@ -1,0 +1,142 @@
+package validate
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+// kind is what the module reconciles, and a sample of it.
+type kind struct {
+	apiVersion, kind string
+	sample           object
+}
+
+var key = abi.Key{Namespace: "default", Name: "sample"}
+
+// findKind takes the kind from the object of Options or from the manifest.
+func (e *exam) findKind() error {
+	e.kind = kind{apiVersion: "example.com/v1", kind: "Example"}
+	if f := e.module.Manifest().For; f != nil {
+		e.kind.kind = f.Kind
+		e.kind.apiVersion = apiVersion(f.Group, f.Version)
+	}
+	e.kind.sample = e.bare()
+	e.kind.sample["spec"] = object{}
+	if e.opts.Object == nil {
+		return nil
+	}
+	b, err := abi.AppendValue(nil, e.opts.Object)
+	if err != nil {
+		return fmt.Errorf("object: %w", err)
+	}
+	if e.kind.sample, err = abi.DecodeObject(b); err != nil { // a copy, with int64 for all integers
+		return fmt.Errorf("object: %w", err)
+	}
+	meta, ok := e.kind.sample["metadata"].(object)
+	if !ok || meta["name"] == nil {
+		return errors.New("object: has no metadata.name")
+	}
+	given, known := e.kind.sample["kind"].(string)
+	if f := e.module.Manifest().For; f != nil && (!known || given != f.Kind) {
+		return fmt.Errorf("object: is a %q, and the module reconciles %q", given, f.Kind)
+	}
+	for k, v := range e.bare()["metadata"].(object) { //nolint:forcetypeassert // made below
+		if meta[k] == nil {
+			meta[k] = v
+		}
+	}
+	return nil
+}
+
+// apiVersion joins a group and a version, which may both be empty.
+func apiVersion(group, version string) string {
+	if version == "" {
+		version = "v1"
+	}
+	if group == "" {
+		return version
+	}
+	return group + "/" + version
+}
+
+// bare is an object with nothing but what the API server gives each.
+func (e *exam) bare() object {
+	return object{
+		"apiVersion": e.kind.apiVersion, "kind": e.kind.kind,
+		"metadata": object{
+			"name": key.Name, "namespace": key.Namespace, "uid": "5c2f1f3e-8f0c-4b0e-9a43-0f1f6f2d7c11", "resourceVersion": "1",
+			"generation": int64(1), "creationTimestamp": "2026-01-01T00:00:00Z",
+		},
+	}
+}
+
+// with is the sample with more metadata.
+func (e *exam) with(more object) object {
+	o := maps.Clone(e.kind.sample)
+	meta := maps.Clone(o["metadata"].(object)) //nolint:forcetypeassert // findKind
+	maps.Copy(meta, more)
+	o["metadata"] = meta
+	return o
+}
+
+// padded is the sample with so many bytes more.
+func (e *exam) padded(n int) object {
+	return e.with(object{"annotations": object{"validate.wasmctl.dev/padding": strings.Repeat("p", n)}})
+}
+
+// inUnicode is the sample with texts of many scripts.
+func (e *exam) inUnicode() object {
+	const words = "größe 中文 עברית ไทย 😀 e\u0301 \u2028"
+	o := e.with(object{"annotations": object{"validate.wasmctl.dev/text": words}})
+	o["spec"] = change(o["spec"], func(v any) any {
+		if text, ok := v.(string); ok {
+			return text + words
+		}
+		return v
+	})
+	return o
+}
+
+// ofOtherTypes is the sample with values of other types: what no schema keeps
+// away.
+func (e *exam) ofOtherTypes() object {
+	o := e.with(nil)
+	spec, ok := o["spec"].(object)
+	if !ok || len(spec) == 0 {
+		o["spec"] = []any{"a list", int64(1)}
+		return o
+	}
+	o["spec"] = change(o["spec"], func(v any) any {
+		switch v.(type) {
+		case string:
+			return int64(-1)
+		case nil:
+			return object{}
+		}
+		return "text"
+	})
+	return o
+}
+
+// change changes each value of a tree that is no map and no list.
+func change(v any, f func(any) any) any {
+	switch v := v.(type) {
+	case object:
+		out := object{}
+		for k, e := range v {
+			out[k] = change(e, f)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = change(e, f)
+		}
+		return out
+	}
+	return f(v)
+}

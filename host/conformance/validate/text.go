@@ -1,0 +1,82 @@
+package validate
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+// size writes a number of bytes for people.
+func size(n int64) string {
+	switch {
+	case n >= 10<<20:
+		return fmt.Sprintf("%d MiB", n>>20)
+	case n >= 10<<10:
+		return fmt.Sprintf("%d KiB", n>>10)
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
+
+// oneLine is what an error says, with the first line that the guest printed.
+func oneLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	if call, ok := errors.AsType[*abi.CallError](err); ok && call.Output != "" {
+		printed, _, _ := strings.Cut(call.Output, "\n")
+		line += "; it printed: " + printed
+	}
+	return line
+}
+
+// broke reports whether a call failed in a way that no guest should: a trap, no
+// time, no memory, or a result that cannot be read.
+func broke(err error) bool {
+	_, ok := errors.AsType[*abi.CallError](err)
+	return ok
+}
+
+// nextOf says what to do about a call that broke.
+func nextOf(err error) string {
+	call, ok := errors.AsType[*abi.CallError](err)
+	if !ok {
+		return "look at the error"
+	}
+	switch call.Kind {
+	case abi.FailureTimeout:
+		return "look for a loop that does not end; limits.timeout in the manifest is how long a run may take"
+	case abi.FailureMemory:
+		return "read fields in place instead of decoding whole objects, or raise limits.memory in the manifest"
+	case abi.FailureOutput:
+		return "return what ABI.md, section 4, says; an SDK does"
+	case abi.FailureTrap, abi.FailureError:
+	}
+	return "return an error where it panics now: what is read may be absent, or of another type"
+}
+
+// outcome says in a few words what came of a run.
+func outcome(res abi.Result, asked []string) string {
+	s := res.Action.String()
+	if res.Error != nil {
+		s = "an error: " + clip(res.Error.Error())
+	}
+	if d := res.Declared; d != nil {
+		s += fmt.Sprintf(", %d to apply", len(d.Apply))
+		if d.Status != nil {
+			s += ", a status"
+		}
+	}
+	if len(asked) > 0 {
+		s += "; asked for " + strings.Join(asked, ", ")
+	}
+	return s
+}
+
+func clip(s string) string {
+	const most = 160
+	s, _, _ = strings.Cut(s, "\n")
+	if len(s) > most {
+		s = s[:most] + "..."
+	}
+	return strings.ToValidUTF8(s, "")
+}

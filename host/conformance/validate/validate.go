@@ -1,0 +1,189 @@
+// Package validate tries one module of a user: what its bytes say, and how it
+// behaves in a host whose cluster is made up. It needs no cluster, and nothing
+// that the module does leaves the sandbox.
+//
+//	report, err := validate.Module(ctx, wasm, validate.Options{})
+//	if err != nil {
+//		return err
+//	}
+//	for _, c := range report.Checks {
+//		fmt.Println(c.Verdict, c.ID, c.Found, c.Next)
+//	}
+package validate
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host"
+)
+
+// Verdict says how a check ended.
+type Verdict string
+
+// The verdicts of a check.
+const (
+	OK   Verdict = "ok"
+	Warn Verdict = "warn" // it works, and could hurt
+	Fail Verdict = "fail" // it breaks ABI.md, or would fail in a cluster
+)
+
+// Check is one thing that was tried.
+type Check struct {
+	// ID stays the same for ever.
+	ID      string  `json:"id"`
+	Verdict Verdict `json:"verdict"`
+	// Found says what was found, in a line.
+	Found string `json:"found"`
+	// Next says what to do; empty where nothing is.
+	Next string `json:"next,omitempty"`
+}
+
+// Report is what was found out of a module.
+type Report struct {
+	Digest string `json:"digest"`
+	Size   int64  `json:"size"`
+	// Name is the manifest's, or that of Options.
+	Name   string  `json:"name"`
+	Checks []Check `json:"checks"`
+}
+
+// Count returns how many checks have the verdict.
+func (r *Report) Count(v Verdict) int {
+	n := 0
+	for _, c := range r.Checks {
+		if c.Verdict == v {
+			n++
+		}
+	}
+	return n
+}
+
+// DefaultCalls is how many runs the check of memory makes.
+const DefaultCalls = 10_000
+
+// maxSteady bounds the time of that check: a slow module makes fewer runs.
+const maxSteady = 30 * time.Second
+
+// Options say how a module is tried. The zero value works.
+type Options struct {
+	// Name is that of a module whose manifest has none.
+	Name string
+	// Object is one of the kind that the module reconciles, as YAML or JSON has it.
+	// Without one the module is given objects with an empty spec, and shows less.
+	Object map[string]any
+	// Settings are those of host.Config.
+	Settings map[string]string
+	// Calls is how many runs the check of memory makes; zero is DefaultCalls.
+	Calls int
+	// CacheDir is that of host.Config.
+	CacheDir string
+	// Logger takes what the module logs and prints; nil discards it.
+	Logger *slog.Logger
+}
+
+// exam is one module being tried.
+type exam struct {
+	opts   Options
+	wasm   []byte
+	info   *host.Info
+	report *Report
+
+	// Set once the module is loaded.
+	module *host.Module
+	world  *world
+	budget *host.Budget
+	kind   kind
+}
+
+// Module tries a module. What is wrong with the module stands in the report; the
+// error is of ctx, or of opts.Object.
+func Module(ctx context.Context, wasm []byte, opts Options) (*Report, error) {
+	if opts.Calls == 0 {
+		opts.Calls = DefaultCalls
+	}
+	info := host.Inspect(ctx, wasm)
+	e := &exam{opts: opts, wasm: wasm, info: info, report: &Report{Digest: info.Digest, Size: info.Size, Name: opts.Name}}
+	if info.Manifest != nil && info.Manifest.Name != "" {
+		e.report.Name = info.Manifest.Name
+	}
+	if !e.bytes() || !e.load(ctx) {
+		return e.report, context.Cause(ctx)
+	}
+	defer func() { _ = e.module.Close(context.WithoutCancel(ctx)) }()
+	if err := e.findKind(); err != nil {
+		return nil, err
+	}
+	for _, check := range []func(context.Context){
+		e.describe, e.buffer, e.objects, e.absent, e.finalize, e.errorPolicy, e.events, e.configure,
+		e.statuses, e.oldHost, e.youngerHost, e.steady, e.unknownKeys,
+	} {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		check(ctx)
+	}
+	return e.report, nil
+}
+
+// add notes the end of a check.
+func (e *exam) add(id string, v Verdict, found, next string) {
+	e.report.Checks = append(e.report.Checks, Check{ID: id, Verdict: v, Found: found, Next: next})
+}
+
+func (e *exam) ok(id, format string, args ...any) { e.add(id, OK, fmt.Sprintf(format, args...), "") }
+
+// load loads the module into a host with a made-up cluster.
+func (e *exam) load(ctx context.Context) bool {
+	e.world, e.budget = &world{}, host.NewBudget(1<<40)
+	m, err := host.Load(ctx, e.wasm, e.config(func(*abi.Manifest) (host.API, error) { return e.world, nil }))
+	if err != nil {
+		if ctx.Err() == nil {
+			e.add("load", Fail, oneLine(err), "mend what runs when an instance starts: init functions, describe, configure; --config gives it settings")
+		}
+		return false
+	}
+	e.module = m
+	if name := m.Manifest().Name; name != "" {
+		e.report.Name = name
+	}
+	e.ok("load", "it starts, with %s of memory", size(e.budget.Stats().Used))
+	return true
+}
+
+func (e *exam) config(connect func(*abi.Manifest) (host.API, error)) host.Config {
+	return host.Config{
+		Fallback: e.opts.Name, Concurrency: 1, Settings: e.opts.Settings, CacheDir: e.opts.CacheDir, Logger: e.opts.Logger,
+		Budget: e.budget, API: connect,
+	}
+}
+
+// describe compares what the module says when it is asked with what stands in
+// its file: the host goes by the file.
+func (e *exam) describe(ctx context.Context) {
+	if e.info.Manifest == nil || !e.exports(abi.ExportDescribe) {
+		return
+	}
+	said, err := host.Describe(ctx, e.wasm, host.Config{Name: e.report.Name, CacheDir: e.opts.CacheDir})
+	switch {
+	case err != nil:
+		e.add("describe", Fail, oneLine(err), "mend what describe returns")
+	case text(said) != text(e.info.Manifest):
+		e.add("describe", Fail, "the manifest in the file is not what the module says of itself: "+difference(e.info.Manifest, said),
+			"write it again: wasmctl annotate MODULE")
+	default:
+		e.ok("describe", "says what the manifest in the file says")
+	}
+}
+
+// unknownKeys comes last: results of all runs are counted.
+func (e *exam) unknownKeys(context.Context) {
+	if n := e.module.UnknownKeys(); n > 0 {
+		e.add("result", Warn, fmt.Sprintf("its results have keys that this host does not know, %d in all", n), "they are ignored: upgrade wasmctl, or look for a misspelt key")
+		return
+	}
+	e.ok("result", "every key of its results is known")
+}
