@@ -59,11 +59,8 @@ func (p *probe) alive() error {
 // failedBy wants a call that failed in this way.
 func failedBy(err error, kind abi.FailureKind) error {
 	call, ok := errors.AsType[*abi.CallError](err)
-	switch {
-	case err == nil:
-		return fmt.Errorf("the run ended well, want a failure of kind %s", kind)
-	case !ok || call.Kind != kind:
-		return fmt.Errorf("got %w, want a failure of kind %s", err, kind)
+	if !ok || call.Kind != kind {
+		return instead(err, "a failure of kind "+string(kind))
 	}
 	return nil
 }

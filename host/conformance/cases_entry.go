@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -62,15 +63,8 @@ func (p *probe) padded(size int) error {
 	if err != nil {
 		return err
 	}
-	res, err := abi.DecodeResult(out)
-	if err != nil || res.Declared == nil {
-		return fmt.Errorf("result: %s, %w", short(out), err)
-	}
-	r, err := p.readReport(abi.ExportReconcile, res)
-	if err != nil {
-		return err
-	}
-	return same("steps", list{r.steps[0]}, list{object{"value": "string"}})
+	steps, err := p.read(abi.ExportReconcile, out)
+	return first(err, p.has(steps, "value", "string"))
 }
 
 // requestCases are about what a guest sees of a request.
@@ -79,21 +73,13 @@ func requestCases() []Case {
 		"id": "run-1", "controller": "conformance", "reason": object{"type": "Listed"}, "reasons": list{object{"type": "Listed"}},
 		"attempt": 1, "key": object{"namespace": "default", "name": "case"}, "config_gen": 1, "object": true,
 	}
-	like := func(change object) object {
-		out := object{}
-		for k, v := range minimal {
-			out[k] = v
-		}
-		for k, v := range change {
-			out[k] = v
-		}
-		return out
-	}
-	c := func(id, about string, change func(r *abi.Request), want object) Case {
+	c := func(id, about string, change func(r *abi.Request), other object) Case {
 		return Case{"request." + id, 4, about, func(p *probe) error {
 			req := ask(caseObject(object{"steps": list{do("request")}}))
 			change(req)
-			return p.request(abi.ExportReconcile, req, like(want))
+			want := maps.Clone(minimal)
+			maps.Copy(want, other)
+			return p.request(abi.ExportReconcile, req, want)
 		}}
 	}
 	related := abi.Reason{Type: abi.ReasonRelated, Resource: "deployments.apps", Ref: abi.Key{Namespace: "default", Name: "web"}}
@@ -140,11 +126,8 @@ func requestCases() []Case {
 // own.
 func (p *probe) request(entry string, req *abi.Request, want object) error {
 	r, err := p.run(entry, req)
-	if err != nil {
+	if err := counted(len(r.steps), 1, err); err != nil {
 		return err
-	}
-	if len(r.steps) != 1 {
-		return fmt.Errorf("got %d steps, want 1", len(r.steps))
 	}
 	delete(r.steps[0], "deadline_ms")
 	return alike("request", r.steps[0], want)
@@ -156,6 +139,11 @@ func (p *probe) exchanged(entry string, msg []byte) ([]object, error) {
 	if err != nil {
 		return nil, err
 	}
+	return p.read(entry, out)
+}
+
+// read reads the report in a result.
+func (p *probe) read(entry string, out []byte) ([]object, error) {
 	res, err := abi.DecodeResult(out)
 	if err != nil {
 		return nil, err
@@ -169,8 +157,8 @@ func (p *probe) exchanged(entry string, msg []byte) ([]object, error) {
 
 // has compares one key of the one step that was reported.
 func (p *probe) has(steps []object, name string, want any) error {
-	if len(steps) != 1 {
-		return fmt.Errorf("got %d steps, want 1", len(steps))
+	if err := counted(len(steps), 1, nil); err != nil {
+		return err
 	}
 	return same(name, steps[0][name], want)
 }

@@ -40,14 +40,14 @@ func eventCases() []Case {
 			_, err := p.rig.module.Map(p.ctx, event(abi.EventUpdated, nil, secret(object{"map": object{"error": object{"class": "transient", "message": "not yet", "reason": "NotSynced"}}})))
 			e, ok := errors.AsType[*abi.ResultError](err)
 			if !ok || e.Message != "not yet" || e.Reason != "NotSynced" {
-				return fmt.Errorf("got %v, want NotSynced: not yet", err)
+				return instead(err, "NotSynced: not yet")
 			}
 			return nil
 		}},
 		{"map.error-permanent", 4, "a permanent error of map", func(p *probe) error {
 			_, err := p.rig.module.Map(p.ctx, event(abi.EventUpdated, nil, secret(object{"map": object{"error": object{"class": "permanent", "message": "m"}}})))
 			if e, ok := errors.AsType[*abi.ResultError](err); !ok || e.Class != abi.ErrorPermanent {
-				return fmt.Errorf("got %v, want a permanent error", err)
+				return instead(err, "a permanent error")
 			}
 			return nil
 		}},
@@ -179,7 +179,7 @@ func configureCases() []Case {
 				err := p.rig.module.Configure(p.ctx, map[string]string{"refuse": "never größe"})
 				refusal, ok := errors.AsType[*abi.ResultError](err)
 				if !ok || !errors.Is(err, host.ErrRefused) || refusal.Message != "never größe" {
-					return fmt.Errorf("got %v, want a refusal: never größe", err)
+					return instead(err, "a refusal: never größe")
 				}
 				s, err := p.step(do("request"))
 				return first(err, same("config_gen", s["config_gen"], 1))
@@ -188,15 +188,15 @@ func configureCases() []Case {
 		{"configure.refuse-first", 4, "a module that refuses its first settings is not loaded", func(p *probe) error {
 			_, err := p.guest.openWith(p.ctx, host.Config{Settings: map[string]string{"refuse": "no"}}, true)
 			if !errors.Is(err, host.ErrRefused) {
-				return fmt.Errorf("got %v, want a refusal", err)
+				return instead(err, "a refusal")
 			}
 			return nil
 		}},
 		{"configure.operations", 5, "config_get serves the settings that are tried, and nothing else works", func(p *probe) error {
 			return p.with(host.Config{Settings: map[string]string{"greeting": "tried", "try": "yes"}}, func() error {
 				_, steps, err := p.told(abi.ExportConfigure)
-				if err != nil || len(steps) != 2 {
-					return fmt.Errorf("got %d steps, %w", len(steps), err)
+				if err := counted(len(steps), 2, err); err != nil {
+					return err
 				}
 				return first(same("greeting", steps[0]["body"], "tried"), same("api_get", steps[1]["status"], int64(abi.StatusUnavailable)))
 			})

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/wasmctl/wasmctl/abi"
@@ -14,10 +15,7 @@ func configMap(name string) object {
 
 // and is a with more keys.
 func and(a object, more ...any) object {
-	out := object{}
-	for k, v := range a {
-		out[k] = v
-	}
+	out := maps.Clone(a)
 	for i := 0; i < len(more); i += 2 {
 		out[more[i].(string)] = more[i+1] //nolint:forcetypeassert // a mistake in a case
 	}
@@ -42,9 +40,12 @@ func operationRequests() []struct {
 	write := []any{"dryRun", true, "fieldManager", "me", "fieldValidation", "Strict"}
 	both := object{"uid": "5c2f1f3e", "resourceVersion": "4711"}
 	jsonPatch := list{
-		object{"op": "test", "path": "/a", "value": nil}, object{"op": "add", "path": "/größe", "value": object{"n": 1}},
-		object{"op": "move", "from": "/a", "path": "/b"}, object{"op": "copy", "from": "/a", "path": "/c"},
-		object{"op": "replace", "path": "/d/0", "value": "x"}, object{"op": "remove", "path": "/e"},
+		object{"op": "test", "path": "/a", "value": nil},
+		object{"op": "add", "path": "/größe", "value": object{"n": 1}},
+		object{"op": "move", "from": "/a", "path": "/b"},
+		object{"op": "copy", "from": "/a", "path": "/c"},
+		object{"op": "replace", "path": "/d/0", "value": "x"},
+		object{"op": "remove", "path": "/e"},
 	}
 	merge := object{"data": object{"a": nil, "b": "x"}, "n": int64(1) << 60}
 	return []request{

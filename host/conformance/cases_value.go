@@ -107,8 +107,8 @@ func (p *probe) reads(spec, want object) error {
 	}
 	spec["steps"] = steps
 	r, err := p.run(abi.ExportReconcile, ask(caseObject(spec)))
-	if err != nil || len(r.steps) != len(steps) {
-		return fmt.Errorf("got %d steps, %w", len(r.steps), err)
+	if err := counted(len(r.steps), len(steps), err); err != nil {
+		return err
 	}
 	for i, as := range kinds {
 		if err := same("read as "+as.(string), r.steps[i]["value"], want[as.(string)]); err != nil { //nolint:forcetypeassert // made above

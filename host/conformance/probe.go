@@ -173,6 +173,22 @@ func (p *probe) with(cfg host.Config, f func() error) error {
 	return errors.Join(err, r.module.Close(p.ctx))
 }
 
+// counted is err, or says that there are not as many steps as there were to be.
+func counted(got, want int, err error) error {
+	if err == nil && got != want {
+		err = fmt.Errorf("got %d steps, want %d", got, want)
+	}
+	return err
+}
+
+// instead says what came in the place of an error that was wanted.
+func instead(err error, want string) error {
+	if err == nil {
+		return fmt.Errorf("it went well, want %s", want)
+	}
+	return fmt.Errorf("got %w, want %s", err, want)
+}
+
 // first returns the first error.
 func first(errs ...error) error {
 	for _, err := range errs {
