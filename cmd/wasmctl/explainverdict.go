@@ -185,8 +185,12 @@ func contains(list []string, s string) bool {
 	return false
 }
 
-// hot says that the object is held.
+// hot says that the object is held, or left alone.
 func (v *verdict) hot() {
+	if q := v.object.Quarantine; q != nil {
+		v.say("quarantined", "it has been quarantined for %v, after %d runs in a row that ended in a %s: it is tried again in %v, and at once when it or the module changes, or with wasmctl trigger; the last error: %s",
+			v.now.Sub(q.Since).Round(time.Second), q.Runs, q.Kind, q.Until.Sub(v.now).Round(time.Second), q.Text)
+	}
 	if v.object.Hold > 0 {
 		v.say("", "it is in a hot loop: its runs keep triggering it, so it is held for %v after each", v.object.Hold)
 	}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -13,6 +14,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/host/kubeapi"
+	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
 // limitOptions are the limits of a module that have no flag of their own.
@@ -89,4 +91,47 @@ func (s *session) limitStats() map[abi.LimitName]uint64 {
 		stats[name] += n
 	}
 	return stats
+}
+
+// maxQuarantine is how many objects in quarantine a status names.
+const maxQuarantine = 20
+
+// addLimits adds what came of limits to a status.
+func (s *session) addLimits(c *admin.Controller) {
+	list, total := s.controller.Quarantined(maxQuarantine)
+	c.Quarantined = total
+	for _, q := range list {
+		c.Quarantine = append(c.Quarantine, admin.QuarantinedObject{
+			Object: q.Key.String(), Since: q.Since, Until: q.Until, Runs: q.Runs, Kind: string(q.Kind), Error: q.Text,
+		})
+	}
+	for name, n := range s.limitStats() {
+		if c.Limits == nil {
+			c.Limits = map[string]uint64{}
+		}
+		c.Limits[string(name)] = n
+	}
+}
+
+// quarantineRows are the lines of a status about objects in quarantine.
+func quarantineRows(st *admin.Status, now time.Time, row func(cells ...any)) {
+	head := true
+	for _, c := range st.Controllers {
+		for _, q := range c.Quarantine {
+			if head {
+				row()
+				row("QUARANTINED", "KIND", "FOR", "RUNS", "NEXT", "ERROR")
+				head = false
+			}
+			first, _, _ := strings.Cut(q.Error, "\n")
+			next := "now"
+			if q.Until.After(now) {
+				next = "in " + age(q.Until, now)
+			}
+			row(c.Name+": "+q.Object, q.Kind, age(now, q.Since), q.Runs, next, first)
+		}
+		if more := c.Quarantined - len(c.Quarantine); more > 0 {
+			row(fmt.Sprintf("%s: %d more", c.Name, more), "", "", "", "", "")
+		}
+	}
 }

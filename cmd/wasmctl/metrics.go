@@ -195,7 +195,7 @@ func (s *session) figures() metrics.Stats {
 		Started: st.Started, Received: st.Received, Requeued: st.Requeued,
 		OldestReady: st.OldestReady, OldestRunning: st.OldestRunning, Unfinished: st.Unfinished,
 		Synced: len(s.controller.Unsynced()) == 0, Paused: st.Paused,
-		Failing: st.Reconciles.Failing, Hot: st.Reconciles.Loops.Hot, HotLoops: st.Reconciles.Loops.Episodes, Stale: st.Reconciles.Stale,
+		Failing: st.Reconciles.Failing, Quarantined: st.Reconciles.Quarantined, Hot: st.Reconciles.Loops.Hot, HotLoops: st.Reconciles.Loops.Episodes, Stale: st.Reconciles.Stale,
 		Generation: s.module.Generation(), Digest: shortDigest(s.module.Digest()), States: map[string]int{},
 		Memory: s.module.Memory(), Fuel: s.module.Fuel(), UnknownKeys: s.module.UnknownKeys() + s.api.UnknownKeys(),
 		Limits: s.limitStats(), Recycled: s.module.Recycled(),

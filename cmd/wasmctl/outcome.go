@@ -43,6 +43,8 @@ func (s *session) logOutcome(out applier.Outcome) {
 		}
 	case errors.Is(out.Err, applier.ErrPaused):
 		msg = "object is paused"
+	case errors.Is(out.Err, applier.ErrQuarantined):
+		level, msg = slog.LevelDebug, "object is quarantined"
 	case errors.Is(out.Err, applier.ErrDeleting):
 		level, msg = slog.LevelDebug, "object is being deleted"
 	case errors.Is(out.Err, applier.ErrInterrupted):

@@ -84,6 +84,20 @@ func (r *runs) candidateFor(ctx context.Context) *host.Candidate {
 	return r.canary.candidate
 }
 
+// generationOf returns the generation that runs an object now.
+func (r *runs) generationOf(key abi.Key) uint64 {
+	run := &abi.Run{Key: key}
+	if r.stored != nil {
+		if stored := r.stored(key); stored != nil {
+			run.Object = stored.Msgpack()
+		}
+	}
+	if c := r.candidateFor(abi.WithRun(context.Background(), run)); c != nil {
+		return c.Number()
+	}
+	return r.module.Generation()
+}
+
 func objectOf(o *reflector.Object) canary.Object {
 	return canary.Object{Key: o.Ref(), UID: o.UID(), Labels: o.Labels()}
 }

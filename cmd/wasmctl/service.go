@@ -57,6 +57,7 @@ func (s *session) status() admin.Controller {
 	for kind, n := range stats.Failures {
 		c.Failures[string(kind)] = n
 	}
+	s.addLimits(&c)
 	for _, w := range stats.Watches {
 		c.Watches = append(c.Watches, watchStatus(&w))
 	}

@@ -97,6 +97,7 @@ func statusText(st *admin.Status, now time.Time) []byte {
 			row(c.Name+": "+generationName(g.Number), g.State, age(now, g.Since), g.Runs, g.Errors, shortDigest(g.Digest), generationNote(&g))
 		}
 	}
+	quarantineRows(st, now, row)
 	row()
 	row("WATCH", "STATE", "FOR", "OBJECTS", "")
 	for _, c := range st.Controllers {

@@ -171,11 +171,32 @@ type Controller struct {
 	Fuel uint64 `json:"fuel,omitempty"`
 	// HotLoops counts the objects that were found to trigger themselves for ever.
 	HotLoops uint64 `json:"hotLoops,omitempty"`
+	// Quarantined counts the objects whose runs keep trapping or reaching limits;
+	// Quarantine has those that have been left alone for longest, at most 20.
+	Quarantined int                 `json:"quarantined,omitempty"`
+	Quarantine  []QuarantinedObject `json:"quarantine,omitempty"`
+	// Limits counts how often the module has reached each of its limits.
+	Limits map[string]uint64 `json:"limits,omitempty"`
 	// Generations are those of the module: the live one, those before that still
 	// have something, and the last that failed.
 	Generations []Generation `json:"generations"`
 	// Watches has the reconciled kind first.
 	Watches []Watch `json:"watches"`
+}
+
+// QuarantinedObject is an object that is left alone.
+type QuarantinedObject struct {
+	// Object is its namespace and name.
+	Object string `json:"object"`
+	// Since is when it was quarantined, Until when it is tried again; Runs counts
+	// its failed runs in a row.
+	Since time.Time `json:"since"`
+	Until time.Time `json:"until"`
+	Runs  int       `json:"runs"`
+	// Kind is how the last of them ended (trap, timeout, memory or output), Error
+	// its error with the stack trace of the guest.
+	Kind  string `json:"kind"`
+	Error string `json:"error"`
 }
 
 // Watch is how one watch does.

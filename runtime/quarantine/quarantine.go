@@ -247,6 +247,8 @@ func (t *Table) List(limit int) []State {
 			list = append(list, r.State)
 		}
 	}
-	slices.SortFunc(list, func(a, b State) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Key.String(), b.Key.String())) })
+	slices.SortFunc(list, func(a, b State) int {
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Key.String(), b.Key.String()))
+	})
 	return slices.Clip(list[:min(limit, len(list))])
 }
