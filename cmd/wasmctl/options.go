@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/wasmctl/wasmctl/host/kubeapi"
 	"github.com/wasmctl/wasmctl/runtime/probation"
 	"github.com/wasmctl/wasmctl/runtime/queue/predicate"
 	"github.com/wasmctl/wasmctl/runtime/runner"
@@ -56,6 +57,7 @@ type processOptions struct {
 	verbosity int
 
 	streams streams
+	observe []kubeapi.Observer // told of what all runs ask for; no flag
 }
 
 // controllerOptions say what one controller is. Where nothing is said, a field

@@ -48,9 +48,15 @@ func startWasmctlEnv(t *testing.T, env []string, args ...string) *child {
 // startWasmctlIn is startWasmctlEnv with something to read on stdin.
 func startWasmctlIn(t *testing.T, env []string, stdin io.Reader, args ...string) *child {
 	t.Helper()
-	args = append([]string{"run", "--log-format", "json", "--cache-dir", "none"}, args...)
-	c := &child{t: t, cmd: exec.Command("wasmctl", args...), done: make(chan struct{}), changed: make(chan struct{})}
-	c.cmd.Env, c.cmd.Stdin = append(os.Environ(), env...), stdin
+	cmd := exec.Command("wasmctl", append([]string{"run", "--log-format", "json", "--cache-dir", "none"}, args...)...)
+	cmd.Env, cmd.Stdin = append(os.Environ(), env...), stdin
+	return startChild(t, cmd)
+}
+
+// startChild starts a wasmctl that logs JSON and is told to end by the test.
+func startChild(t *testing.T, cmd *exec.Cmd) *child {
+	t.Helper()
+	c := &child{t: t, cmd: cmd, done: make(chan struct{}), changed: make(chan struct{})}
 	r, err := c.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +73,7 @@ func startWasmctlIn(t *testing.T, env []string, stdin io.Reader, args ...string)
 		_ = c.cmd.Process.Kill()
 		<-c.done
 		if t.Failed() {
-			t.Logf("wasmctl %s\n%s", strings.Join(args, " "), c.tail())
+			t.Logf("%s\n%s", strings.Join(cmd.Args, " "), c.tail())
 		}
 	})
 	return c

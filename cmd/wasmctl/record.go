@@ -25,6 +25,7 @@ const (
 func (s *session) record() {
 	s.history = history.New(int(s.opts.historyBytes))
 	s.observers = append(s.observers, s.observed)
+	s.observers = append(s.observers, s.process.opts.observe...)
 }
 
 // began tells the history that a guest is about to be called.

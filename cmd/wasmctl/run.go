@@ -63,7 +63,11 @@ func runRun(ctx context.Context, o *runOptions) error {
 	quietLibraries(log)
 	ctx, force, release := stopOnSignals(ctx, log)
 	defer release()
-	err = runProcess(ctx, o, log, force)
+	return stopped(ctx, runProcess(ctx, o, log, force))
+}
+
+// stopped gives the error of a process its exit code.
+func stopped(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, runner.ErrForced), errors.Is(err, runner.ErrDrainTimeout):
 		return withCode(exitForced, err)

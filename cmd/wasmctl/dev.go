@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project"
+	"github.com/wasmctl/wasmctl/runtime/filewatch"
+)
+
+// devOptions are the flags of dev: those of run, and how to build.
+type devOptions struct {
+	runOptions
+
+	dir       string
+	toolchain string
+	diff      bool
+}
+
+// notOfDev are flags of run that mean nothing where the module is built here.
+var notOfDev = []string{"watch"}
+
+func newCmdDev(s streams, runF func(context.Context, *devOptions) error) *cobra.Command {
+	o := &devOptions{runOptions: runOptions{processOptions: processOptions{streams: s}}}
+	cmd := &cobra.Command{
+		Use:   "dev DIR",
+		Short: "Build and run a project, again on each save",
+		Long: `Builds the project in DIR, runs it as a controller, and builds it again whenever a file in DIR is saved. The new module is swapped
+in: caches, queue and timers stay, and every object is reconciled by it. A build that fails is shown and changes nothing, nor does a
+module that cannot be used. What runs write is printed, with what has changed by it.
+
+All flags of "wasmctl run" are there. A new module is not on probation, unless --probation says for how long. Ctrl-C ends everything.`,
+		Example: `  # On a local control plane, which is started if it does not run
+  wasmctl dev . --dev
+
+  # For another kind than the manifest's, on the cluster that kubectl uses
+  wasmctl dev ./controller --for deployments.apps -n shop`,
+		Args: exactArgs("DIR"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.dir = args[0]
+			if _, err := project.ParseToolchain(o.toolchain); err != nil {
+				return usageError(cmd, fmt.Errorf("--toolchain: %w", err))
+			}
+			if err := o.validate(); err != nil {
+				return usageError(cmd, err)
+			}
+			return runF(cmd.Context(), o)
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVar(&o.toolchain, "toolchain", "", strings.Join(project.Toolchains, ", ")+" (default: by what is in DIR)")
+	f.BoolVar(&o.diff, "diff", true, "print what runs write, and what has changed by it")
+	o.controllerOptions.bind(cmd)
+	o.processOptions.bind(cmd)
+	o.probation = 0
+	f.Lookup("probation").DefValue = "0s"
+	for _, name := range notOfDev {
+		_ = f.MarkHidden(name)
+	}
+	_ = cmd.RegisterFlagCompletionFunc("toolchain", cobra.FixedCompletions(project.Toolchains, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// runDev builds, runs and builds again until it is told to stop.
+func runDev(ctx context.Context, o *devOptions) error {
+	log, err := newLogger(o.streams.err, o.logFormat, o.verbosity)
+	if err != nil {
+		return withCode(exitUsage, err)
+	}
+	quietLibraries(log)
+	ctx, force, release := stopOnSignals(ctx, log)
+	defer release()
+	tmp, err := os.MkdirTemp("", "wasmctl-dev-*")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(tmp) }()
+	return stopped(ctx, o.run(ctx, tmp, log, force))
+}
+
+// run runs what is built into a folder.
+func (o *devOptions) run(ctx context.Context, out string, log *slog.Logger, force <-chan struct{}) error {
+	abs, err := filepath.Abs(o.dir)
+	if err != nil {
+		return withCode(exitUsage, err)
+	}
+	b := &devBuild{options: o, log: log, module: filepath.Join(out, filepath.Base(abs)+".wasm"), built: make(chan struct{})}
+	ctx, stop := context.WithCancelCause(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer stop(nil)
+	wg.Go(func() { stop(b.run(ctx)) })
+	select {
+	case <-b.built:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	o.modules, o.module, o.watch = []string{b.module}, b.module, true
+	if o.diff {
+		o.observe = append(o.observe, newDevDiff(o.streams.out).observe)
+	}
+	err = runProcess(ctx, &o.runOptions, log, force)
+	if cause := context.Cause(ctx); err == nil && cause != nil && !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	return err
+}
+
+// devBuild builds a project whenever it changes.
+type devBuild struct {
+	options *devOptions
+	log     *slog.Logger
+	module  string        // the file that is written
+	built   chan struct{} // closed when there is a module
+	once    sync.Once
+}
+
+// run builds until ctx ends. The error says that there is nothing to build.
+func (b *devBuild) run(ctx context.Context) error {
+	tree := filewatch.Tree{
+		Path: b.options.dir, Skip: notSource, OnChange: func(ctx context.Context) { _ = b.build(ctx) }, // it has said why
+		OnError: func(err error) { b.log.Warn("files that are saved are seen late", "error", err.Error()) },
+	}
+	since, err := tree.Stamp()
+	if err != nil {
+		return withCode(exitUsage, err)
+	}
+	// A folder without a project, or a toolchain that is missing, does not get better
+	// by a save; a mistake in the source does.
+	if err := b.build(ctx); errors.Is(err, project.ErrNoProject) || errors.Is(err, project.ErrNoToolchain) {
+		return withCode(exitUsage, err)
+	}
+	return tree.Run(ctx, since)
+}
+
+// build builds once. What fails is shown, and leaves the module that runs.
+func (b *devBuild) build(ctx context.Context) error {
+	b.log.Info("building", "dir", b.options.dir)
+	res, err := project.Build(ctx, b.options.dir, project.Options{
+		Toolchain: project.Toolchain(b.options.toolchain), Output: b.module, Stderr: b.options.streams.err,
+	})
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
+		b.log.Error("build failed: what runs stays as it is; save a file to try again", "error", err.Error())
+		return err
+	}
+	b.log.Info("built", "toolchain", string(res.Toolchain), "size", byteSize(res.Size), "took", res.Took.Round(time.Millisecond), "changed", res.Changed)
+	b.once.Do(func() { close(b.built) })
+	return nil
+}
+
+// notSource reports whether a file or folder is none that a build reads: hidden
+// ones, what builds write, and what editors leave behind.
+func notSource(name string) bool {
+	return strings.HasPrefix(name, ".") || strings.HasPrefix(name, "#") || strings.HasSuffix(name, "~") ||
+		slices.Contains([]string{"target", "node_modules", "testdata"}, name) || strings.HasSuffix(name, ".wasm")
+}

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
+	"github.com/wasmctl/wasmctl/host/kubeapi"
+)
+
+const devModule = `module example.com/painter
+
+go 1.23
+
+require github.com/wasmctl/wasmctl/guest-sdk/go v0.1.0
+
+replace github.com/wasmctl/wasmctl/guest-sdk/go => SDK
+`
+
+const devSource = `package main
+
+import wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
+
+func init() {
+	wasmctl.Register(wasmctl.Reconciler{
+		Manifest: wasmctl.Manifest{Capabilities: []wasmctl.Capability{{Resource: "configmaps", Verbs: []string{"create", "patch"}}}},
+		Reconcile: func(ctx *wasmctl.Context, o wasmctl.Object) (wasmctl.Action, error) {
+			made := wasmctl.BuildObject(wasmctl.ObjectRef{APIVersion: "v1", Kind: "ConfigMap", Namespace: o.Namespace(), Name: "made"}).
+				End().Map("data").Set("color", "blue")
+			_, err := ctx.Client().Apply(made, wasmctl.ApplyOptions{Force: true})
+			return wasmctl.AwaitChange(), err
+		},
+	})
+}
+
+func main() {}
+`
+
+// devProject writes a project that paints a ConfigMap.
+func devProject(t *testing.T) string {
+	t.Helper()
+	if _, err := exec.LookPath("go"); err != nil {
+		t.Skip("needs go on PATH")
+	}
+	sdk, err := filepath.Abs("../../guest-sdk/go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "painter")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	replace(t, filepath.Join(dir, "go.mod"), []byte(strings.ReplaceAll(devModule, "SDK", sdk)))
+	replace(t, filepath.Join(dir, "main.go"), []byte(devSource))
+	return dir
+}
+
+// TestDev_BuildsOnSave: a project is built and runs; a save that does not compile
+// is shown and leaves what runs; the next one is swapped in, and what it changes
+// is printed. Ctrl-C ends everything.
+func TestDev_BuildsOnSave(t *testing.T) {
+	dir := devProject(t)
+	cluster := devclustertest.Shared(t)
+	client, err := kubernetes.NewForConfig(cluster.RESTConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns := devclustertest.Namespace(t, cluster)
+	if _, err := client.CoreV1().Secrets(ns).Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "o"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	printed, err := os.Create(filepath.Join(t.TempDir(), "printed"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = printed.Close() }()
+	cmd := exec.Command("wasmctl", "dev", dir, "--for", "secrets", "-n", ns, "--kubeconfig", cluster.Kubeconfig(), "--socket", "none",
+		"--log-format", "json", "--cache-dir", "none")
+	cmd.Stdout = printed
+	c := startChild(t, cmd)
+	prints := func(text string) {
+		t.Helper()
+		until(t, "prints "+text, func() bool {
+			b, err := os.ReadFile(printed.Name())
+			return err == nil && bytes.Contains(b, []byte(text))
+		})
+	}
+	c.wantLine(`"msg":"built"`, `"toolchain":"go"`)
+	c.wantLine(`"msg":"reconciled"`, `"object":"`+ns+`/o"`, `"controller":"painter"`, `"generation":1`)
+	prints("+ apply configmaps " + ns + "/made  (for " + ns + "/o)\n    + data.color: blue\n")
+
+	source := filepath.Join(dir, "main.go")
+	replace(t, source, []byte(strings.ReplaceAll(devSource, `Set("color", "blue")`, `Set("color", blue)`)))
+	c.wantLine(`"msg":"build failed: what runs stays as it is`)
+	if text := c.text(); !strings.Contains(text, "undefined: blue") {
+		t.Errorf("the compiler's words are missing: %s", c.tail())
+	}
+	replace(t, source, []byte(strings.ReplaceAll(devSource, `"blue"`, `"pink"`)))
+	c.wantLine(`"msg":"module swapped"`, `"probation":false`, `"generation":2`)
+	c.wantLine(`"msg":"reconciled"`, `"object":"`+ns+`/o"`, `"generation":2`)
+	prints("~ apply configmaps " + ns + "/made  (for " + ns + "/o)\n    ~ data.color: blue -> pink\n")
+	c.signal(syscall.SIGINT)
+	c.wantExit(exitOK)
+}
+
+// TestDev_SaysWhatCannotBeBuilt: a folder without a project ends at once.
+func TestDev_SaysWhatCannotBeBuilt(t *testing.T) {
+	out, err := exec.Command("wasmctl", "dev", t.TempDir(), "--for", "cm").CombinedOutput()
+	exit, ok := err.(*exec.ExitError) //nolint:errorlint // of exec
+	if !ok || exit.ExitCode() != exitUsage || !strings.Contains(string(out), "wasmctl new") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// TestDevDiff_TellsWhatChanged: what is new, what changed, what did not, what was
+// refused and what is gone, without the values of Secrets.
+func TestDevDiff_TellsWhatChanged(t *testing.T) {
+	var out bytes.Buffer
+	d := newDevDiff(&out)
+	kind := kubeapi.Kind{Version: "v1", Kind: "Secret", Resource: "secrets", Namespaced: true}
+	write := func(op abi.Op, answer string, err error) {
+		d.observe(t.Context(), &kubeapi.Exchange{Op: op, Kind: kind, Key: abi.Key{Namespace: "a", Name: "s"}, Answer: []byte(answer), Err: err})
+	}
+	object := func(password, label, version string) string {
+		return `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s","resourceVersion":"` + version + `","labels":{"l":"` + label + `"}},"data":{"p":"` + password + `"}}`
+	}
+	write(abi.OpAPIGet, object("x", "1", "1"), nil)
+	write(abi.OpAPIApply, object("hunter2", "1", "2"), nil)
+	write(abi.OpAPIApply, object("hunter2", "1", "2"), nil)
+	write(abi.OpAPIApply, object("hunter3", "2", "3"), nil)
+	write(abi.OpAPIUpdate, "", abi.ErrTooLarge)
+	write(abi.OpAPIDelete, `{"kind":"Status"}`, nil)
+	text := out.String()
+	if strings.Contains(text, "hunter") {
+		t.Error("a secret value is printed")
+	}
+	var marks []string
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, "    ") {
+			marks = append(marks, line[:2]+strings.Fields(line[2:])[0])
+		}
+	}
+	if got := strings.Join(marks, ","); got != "+ apply,  apply,~ apply,! update,- delete" {
+		t.Errorf("marks %q in\n%s", got, text)
+	}
+	if !containsAll(text, []string{"nothing changed by it", "~ metadata.labels.l: 1 -> 2", "~ data.p: [redacted #"}) {
+		t.Errorf("printed\n%s", text)
+	}
+}

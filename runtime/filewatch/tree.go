@@ -1,0 +1,131 @@
+package filewatch
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// DefaultTreePoll is how often a Tree is looked through without an event.
+const DefaultTreePoll = 2 * time.Second
+
+// Tree is a folder and all below it. Path and OnChange are needed.
+type Tree struct {
+	Path string
+	// Skip, if not nil, leaves out a file, or a folder and all below it, by its name.
+	Skip func(name string) bool
+	// OnChange is told that a file was changed, added or removed, by the goroutine of
+	// Run. What changes meanwhile is told once, afterwards.
+	OnChange func(ctx context.Context)
+	// OnError, if not nil, is told why changes are seen late, once.
+	OnError func(error)
+	// Settle is how long the files must be quiet; 0 is DefaultSettle. Poll is how
+	// often they are looked at without an event; 0 is DefaultTreePoll.
+	Settle, Poll time.Duration
+}
+
+// Stamp is the state of all files of a tree: their names, sizes and times.
+type Stamp [sha256.Size]byte
+
+// Stamp returns the present state. Files that vanish meanwhile are left out.
+func (t Tree) Stamp() (Stamp, error) { return t.walk(func(string) {}) }
+
+// Run watches until ctx ends, and tells of changes since a state. The error says
+// that the folder cannot be read.
+func (t Tree) Run(ctx context.Context, since Stamp) error {
+	if t.Settle == 0 {
+		t.Settle = DefaultSettle
+	}
+	if t.Poll == 0 {
+		t.Poll = DefaultTreePoll
+	}
+	events, err := fsnotify.NewWatcher()
+	if err != nil {
+		t.complain(err)
+		events = &fsnotify.Watcher{}
+	} else {
+		defer func() { _ = events.Close() }()
+	}
+	settle := time.NewTimer(0) // they may have changed before Run
+	defer settle.Stop()
+	poll := time.NewTicker(t.Poll)
+	defer poll.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-events.Events:
+			settle.Reset(t.Settle)
+			continue
+		case <-events.Errors: //nolint:errcheck // events were lost: look
+			settle.Reset(t.Settle)
+			continue
+		case <-poll.C:
+		case <-settle.C:
+		}
+		now, err := t.follow(events)
+		if err != nil {
+			return err
+		}
+		if now != since {
+			since = now
+			t.OnChange(ctx)
+		}
+	}
+}
+
+// follow watches each folder, also those that are new, and returns the state.
+// Adding a folder again does nothing.
+func (t Tree) follow(events *fsnotify.Watcher) (Stamp, error) {
+	return t.walk(func(dir string) {
+		if events.Events == nil {
+			return
+		}
+		if err := events.Add(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.complain(err)
+		}
+	})
+}
+
+func (t Tree) complain(err error) {
+	if t.OnError != nil {
+		t.OnError(fmt.Errorf("folder[%s]: changes are seen every %v only: %w", t.Path, t.Poll, err))
+	}
+}
+
+// walk looks at each file, and tells of each folder.
+func (t Tree) walk(folder func(path string)) (Stamp, error) {
+	sum := sha256.New()
+	err := filepath.WalkDir(t.Path, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil && path != t.Path:
+			return nil //nolint:nilerr // it has vanished, or may not be read: the compiler will say so
+		case err != nil:
+			return err
+		case path != t.Path && t.Skip != nil && t.Skip(entry.Name()):
+			if entry.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		case entry.IsDir():
+			folder(path)
+			return nil
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return nil //nolint:nilerr // as above
+		}
+		_, err = fmt.Fprintf(sum, "%q %d %d\n", path, info.Size(), info.ModTime().UnixNano())
+		return err
+	})
+	if err != nil {
+		return Stamp{}, fmt.Errorf("folder[%s]: %w", t.Path, err)
+	}
+	return Stamp(sum.Sum(nil)), nil
+}
