@@ -33,6 +33,11 @@ func fetch(t *testing.T, url string) (int, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return answerOf(t, req)
+}
+
+func answerOf(t *testing.T, req *http.Request) (int, string) {
+	t.Helper()
 	client := http.Client{Timeout: waitLimit}
 	resp, err := client.Do(req)
 	if err != nil {

@@ -69,11 +69,7 @@ func (p *process) serveHTTP(ctx context.Context) (stop func(), err error) {
 // begin says that the process has all that is asked about.
 func (m *monitor) begin(p *process) {
 	if p.elector != nil {
-		first := ""
-		if len(p.sessions) > 0 {
-			first = p.sessions[0].name
-		}
-		m.lease = p.opts.leader.leaseName(first)
+		m.lease = p.leaseName()
 	}
 	m.running.Store(true)
 }

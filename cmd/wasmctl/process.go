@@ -110,6 +110,16 @@ func (p *process) electSeveral() error {
 	return withCode(exitUsage, err)
 }
 
+// leaseName returns the name of the Lease, once p runs: that of its only
+// controller, or of several that are loaded later.
+func (p *process) leaseName() string {
+	first := ""
+	if len(p.sessions) > 0 {
+		first = p.sessions[0].name
+	}
+	return p.opts.leader.leaseName(first)
+}
+
 // cacheDir returns where compiled modules are kept, or "".
 func (p *process) cacheDir() string {
 	switch p.opts.cacheDir {

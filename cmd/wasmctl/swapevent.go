@@ -76,7 +76,7 @@ func (s *session) place() corev1.ObjectReference {
 	leader := &s.process.opts.leader
 	if leader.elect {
 		return corev1.ObjectReference{
-			APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Namespace: leader.leaseNamespace(), Name: leader.leaseName(s.name),
+			APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Namespace: leader.leaseNamespace(), Name: s.leaseName(),
 		}
 	}
 	if b, err := os.ReadFile(inClusterNamespace); err == nil && len(b) > 0 {
