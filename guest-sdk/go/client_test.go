@@ -64,6 +64,13 @@ type countedHost struct {
 	asked []int
 }
 
+func (c *countedHost) Metric(kind int32, name string, value float64) int32 {
+	if kind == int32(MetricGauge) && name == "größe" && value == 1.5 {
+		return 0
+	}
+	return StatusTooLarge
+}
+
 func (c *countedHost) Budget(kind int32) int64 { return int64(kind)*10 - 1 }
 
 func (c *countedHost) Random(b []byte) int32 {
@@ -93,9 +100,12 @@ func TestContext_HostFunctionsAreReached(t *testing.T) {
 		equal(t, []any{left, bounded}, []any{int64(9), true})
 
 		b := make([]byte, 100_000) // more than the host fills at a time
+		equal(t, ctx.Metric(MetricGauge, "größe", 1.5), nil)
+		e, ok := AsError(ctx.Metric(MetricCounter, "größe", 1.5))
+		equal(t, []any{ok, e.Op, e.Status}, []any{true, "metric", StatusTooLarge})
 		equal(t, ctx.Random(b), nil)
 		equal(t, []any{host.asked, b[0], b[len(b)-1]}, []any{[]int{65536, 34464}, byte(7), byte(7)})
-		e, ok := AsError(ctx.Random(b))
+		e, ok = AsError(ctx.Random(b))
 		equal(t, []any{ok, e.Op, e.Status}, []any{true, "random", StatusBudget})
 
 		v, err := ctx.Call(0, Map{"x": 2})

@@ -41,6 +41,26 @@ func (c *Context) Budget(kind BudgetKind) (left int64, bounded bool) {
 	return max(left, 0), left >= 0
 }
 
+// MetricKind says how a metric is kept.
+type MetricKind int32
+
+// The kinds of metric.
+const (
+	MetricCounter MetricKind = 0 // the value is added
+	MetricGauge   MetricKind = 1 // the value replaces the last one
+)
+
+// Metric counts or sets a metric of the module. The name is as in Prometheus,
+// "greetings_total"; the host adds the controller. Names are bounded in number:
+// do not make them of what users write. The error is an *Error; IsUnsupported
+// where the host keeps no metrics.
+func (c *Context) Metric(kind MetricKind, name string, value float64) error {
+	if status := c.g.host.Metric(int32(kind), name, value); status != 0 {
+		return hostError("metric", status)
+	}
+	return nil
+}
+
 // Call carries out an operation by its number (abi/ABI.md, section 6), for one
 // that is younger than this SDK; Context.HostHas says whether the host has it.
 // The answer is a copy. The error is an *Error, or says why request cannot be

@@ -2,11 +2,45 @@ package conformance
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/wasmctl/wasmctl/abi"
 )
 
 // functionCases are about the host functions that are no operations.
-func functionCases() []Case { return append(logCases(), factCases()...) }
+func functionCases() []Case { return slices.Concat(logCases(), factCases(), metricCases()) }
+
+// metricCases are about metric.
+func metricCases() []Case {
+	c := func(id, about string, want metric) Case {
+		return Case{"metric." + id, 5, about, func(p *probe) error {
+			s, err := p.step(do("metric", "kind", int(want.kind), "name", want.name, "value", want.value))
+			if err := first(err, same("status", orZero(s["status"]), 0)); err != nil {
+				return err
+			}
+			if got := p.rig.api.reported(); !slices.Equal(got, []metric{want}) {
+				return fmt.Errorf("metric: got %v, want %v", got, want)
+			}
+			return nil
+		}}
+	}
+	return []Case{
+		c("counter", "a counter", metric{0, "greetings_total", 1}),
+		c("gauge", "a gauge, with all bits of its value", metric{1, "größe", -0.1e-300}),
+		{"metric.refused", 5, "a metric that the host does not take", func(p *probe) error {
+			s, err := p.step(do("metric", "kind", 1, "name", strings.Repeat("n", 257), "value", 1.0))
+			return first(err, same("status", s["status"], int64(abi.StatusTooLarge)))
+		}},
+		{"metric.unsupported", 9, "a host that keeps no metrics", func(p *probe) error {
+			if err := p.on(oldHost); err != nil {
+				return err
+			}
+			s, err := p.step(do("metric", "kind", 0, "name", "n", "value", 1.0))
+			return first(err, same("status", s["status"], int64(abi.StatusUnsupported)))
+		}},
+	}
+}
 
 // logCases are about the log.
 func logCases() []Case {

@@ -149,7 +149,7 @@ func (g *Guest) openWith(ctx context.Context, cfg host.Config, connected bool) (
 	r.configure(&cfg)
 	cfg.CacheDir, cfg.Budget = g.cacheDir, r.budget
 	if connected {
-		cfg.API = r.connect
+		cfg.API, cfg.Metric = r.connect, r.metric
 	}
 	var err error
 	r.module, err = host.Load(ctx, g.wasm, cfg)

@@ -53,6 +53,14 @@ func (r *rig) configure(cfg *host.Config) {
 	cfg.Mono = func() int64 { return mono.Add(2) }
 }
 
+// metric notes what a guest reports.
+func (r *rig) metric(kind int32, name string, value float64) abi.Status {
+	r.api.mu.Lock()
+	defer r.api.mu.Unlock()
+	r.api.metrics = append(r.api.metrics, metric{kind, name, value})
+	return abi.StatusOK
+}
+
 // connect gives a host the scripted cluster.
 func (r *rig) connect(*abi.Manifest) (host.API, error) { return r.api, nil }
 
@@ -95,6 +103,14 @@ type script struct {
 	mu      sync.Mutex
 	answers []abi.Response // guarded by mu; the next one first
 	asked   []asked        // guarded by mu
+	metrics []metric       // guarded by mu
+}
+
+// metric is what a guest reported once.
+type metric struct {
+	kind  int32
+	name  string
+	value float64
 }
 
 // asked is one operation that a guest asked for.
@@ -107,7 +123,7 @@ type asked struct {
 func (s *script) set(answers ...abi.Response) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.answers, s.asked = answers, nil
+	s.answers, s.asked, s.metrics = answers, nil, nil
 }
 
 // requests returns what was asked since set.
@@ -115,6 +131,13 @@ func (s *script) requests() []asked {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.asked
+}
+
+// reported returns the metrics since set.
+func (s *script) reported() []metric {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.metrics
 }
 
 // Call implements host.API: the next answer, or {kind: Answer} where none is

@@ -27,6 +27,7 @@ IMPORT(call) int64_t host_call(int32_t op, const void *req, uint32_t req_len, vo
 IMPORT(take) int32_t take(void *dst, uint32_t off, uint32_t cap);
 IMPORT(log) void host_log(int32_t level, const void *msg, uint32_t len);
 IMPORT(log_level) int32_t log_level(void);
+IMPORT(metric) int32_t metric(int32_t kind, const void *name, uint32_t len, double value);
 IMPORT(now_ms) int64_t now_ms(void);
 IMPORT(mono_ns) int64_t mono_ns(void);
 IMPORT(random) int32_t host_random(void *dst, uint32_t len);

@@ -161,6 +161,11 @@ static void number(writer *w, const char *name, int64_t n) {
 	end(w);
 }
 
+static void metric_step(writer *w, value step) {
+	value name = get(step, "name");
+	number(w, "status", metric(int_of(get(step, "kind")), name.in, name.len, get(step, "value").f));
+}
+
 static void mono_step(writer *w) {
 	begin(w);
 	key(w, "ns");
@@ -196,6 +201,7 @@ static void step(writer *w, value message, value object, value s) {
 	else if (is(name, "now")) number(w, "ms", now_ms());
 	else if (is(name, "mono")) mono_step(w);
 	else if (is(name, "random")) random_step(w, s);
+	else if (is(name, "metric")) metric_step(w, s);
 	else if (is(name, "cancelled")) cancelled_step(w);
 	else if (is(name, "budget")) number(w, "left", budget(int_of(get(s, "kind"))));
 	else {

@@ -59,6 +59,8 @@ func facts(ctx *wasmctl.Context, do string, s wasmctl.Value) wasmctl.Map {
 			return fault(err)
 		}
 		return wasmctl.Map{"hex": hex.EncodeToString(b)}
+	case "metric":
+		return done(ctx.Metric(wasmctl.MetricKind(s.Int("kind")), s.String("name"), s.Float("value")))
 	case "cancelled":
 		return wasmctl.Map{"cancelled": ctx.Cancelled()}
 	case "budget":
