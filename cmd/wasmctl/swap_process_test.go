@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -180,26 +181,45 @@ func TestSwap_CanaryAndShadowThroughTheBinary(t *testing.T) {
 func TestSwap_KilledRunsOneWholeModuleAfterwards(t *testing.T) {
 	ns, kubeconfig := newConfigMaps(t)
 	dir := t.TempDir()
+	big, err := os.ReadFile(exampleWasm(t, "configmapgenerator")) // takes a while to compile
+	if err != nil {
+		t.Fatal(err)
+	}
+	tried := []string{"--canary-namespace", ns, "--canary-time", "1s"}
+	loading := func(socket string) bool {
+		st, err := admin.NewClient(socket).Status(t.Context())
+		return err == nil && len(st.Controllers) == 1 && slices.ContainsFunc(st.Controllers[0].Generations, func(g admin.Generation) bool { return g.Number == 2 })
+	}
 	for name, step := range map[string]struct {
-		next []byte
-		at   []string // the line after which it is killed; none: at once
+		next  []byte
+		flags []string
+		at    []string          // the line after which it is killed; none: at once
+		until func(string) bool // or when this is so of the socket
 	}{
-		"before anything":  {worse(modeGood, 2), nil},
-		"on probation":     {worse(modeGood, 2), []string{`"msg":"module swapped"`, `"generation":2`}},
-		"being taken back": {worse(modeTraps, 2), []string{"is worse than the one before"}},
-		"taken back":       {worse(modeTraps, 2), []string{`"msg":"module swapped"`, `"generation":3`}},
+		"before anything":    {next: worse(modeGood, 2)},
+		"being compiled":     {next: big, until: loading},
+		"on probation":       {next: worse(modeGood, 2), at: []string{`"msg":"module swapped"`, `"generation":2`}},
+		"proven":             {next: worse(modeGood, 2), flags: []string{"--probation", "300ms"}, at: []string{`"msg":"probation passed"`, `"generation":2`}},
+		"being taken back":   {next: worse(modeTraps, 2), at: []string{"is worse than the one before"}},
+		"taken back":         {next: worse(modeTraps, 2), at: []string{`"msg":"module swapped"`, `"generation":3`}},
+		"tried":              {next: worse(modeGood, 2), flags: tried, at: []string{`"msg":"module tried on some of the objects"`, `"generation":2`}},
+		"tried and failed":   {next: worse(modeTraps, 2), flags: tried, at: []string{`"msg":"canary ended`, `"generation":2`}},
+		"tried and promoted": {next: worse(modeGood, 2), flags: tried, at: []string{`"msg":"canary promoted"`, `"generation":2`}},
 	} {
 		file := filepath.Join(dir, "module.wasm")
 		replace(t, file, worse(modeGood, 1))
 		socket := newSocket(t)
 		run := func() *child {
-			return startWasmctl(t, file, "--for", "cm", "-n", ns, "--socket", socket, "--kubeconfig", kubeconfig)
+			return startWasmctl(t, append([]string{file, "--for", "cm", "-n", ns, "--socket", socket, "--kubeconfig", kubeconfig}, step.flags...)...)
 		}
 		c := run()
 		c.wantLine(`"msg":"reconciled"`, `"generation":1`)
 		replace(t, file, step.next)
-		if step.at != nil {
+		switch {
+		case step.at != nil:
 			c.wantLine(step.at...)
+		case step.until != nil:
+			until(t, name, func() bool { return step.until(socket) })
 		}
 		c.signal(syscall.SIGKILL)
 		<-c.done
