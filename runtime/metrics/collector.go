@@ -165,10 +165,10 @@ func (g gathering) runs(c *Controller, st *Stats) {
 	for i, kind := range knownKinds {
 		count := float64(c.kinds[i].Load())
 		g.set(failures, count, n, string(kind))
-		switch kind {
-		case "trap":
+		if kind == abi.FailureTrap {
 			g.set(reconcilePanics, count, n)
-		case "timeout":
+		}
+		if kind == abi.FailureTimeout {
 			g.set(reconcileTimeouts, count, n)
 		}
 	}

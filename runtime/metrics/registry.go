@@ -118,6 +118,7 @@ func (r *Registry) Handler() http.Handler {
 // errorLog implements promhttp.Logger.
 type errorLog struct{ log *slog.Logger }
 
+// Println implements promhttp.Logger.
 func (l errorLog) Println(v ...any) {
 	var b strings.Builder
 	for _, part := range v {
