@@ -27,6 +27,8 @@ else
 		cargo vendor --quiet --locked "$vendor" >/dev/null
 		cp Cargo.lock "$vendor/Cargo.lock"
 	fi
+	# Until 1.78 the target wasm32-wasip1 was called wasm32-wasi.
+	[ "$TARGET" != wasm32-wasip1 ] || has_target /usr/bin/rustc || TARGET=wasm32-wasi
 	PATH=/usr/bin:/bin
 	RUSTC=/usr/bin/rustc
 	CARGO_TARGET_DIR=$CARGO_TARGET_DIR/debian

@@ -1,18 +1,27 @@
 #!/bin/sh
 # Sees to it that Rust can build for WebAssembly, and does nothing where it can.
 # Where rustup cannot add a target, Debian's own compiler can: as root, its
-# packages are installed. Says on stderr what it does, and why it cannot.
+# packages are installed. Says on stderr what it does, and why it cannot. With
+# --check it only looks.
+#
+#     toolchain.sh [--check] [TARGET]
 set -u
 
+CHECK=
+[ "${1-}" != --check ] || { CHECK=yes && shift; }
 TARGET=${1:-wasm32-unknown-unknown}
 
 has_target() { # of the rustc that is named
-	sysroot=$("$1" --print sysroot 2>/dev/null) && [ -d "$sysroot/lib/rustlib/$TARGET/lib" ]
+	sysroot=$("$1" --print sysroot 2>/dev/null) && [ -d "$sysroot/lib/rustlib/$2/lib" ]
 }
 
-ready() { has_target rustc || { has_target /usr/bin/rustc && [ -x /usr/bin/cargo ] && command -v wasm-ld >/dev/null; }; }
+debian() { [ -x /usr/bin/cargo ] && command -v wasm-ld >/dev/null && has_target /usr/bin/rustc "$1"; }
+
+# Until 1.78 the target wasm32-wasip1 was called wasm32-wasi.
+ready() { has_target rustc "$TARGET" || debian "$TARGET" || { [ "$TARGET" = wasm32-wasip1 ] && debian wasm32-wasi; }; }
 
 ready && exit 0
+[ -z "$CHECK" ] || exit 1
 if command -v rustup >/dev/null && rustup target add "$TARGET" >/dev/null 2>&1 && ready; then
 	echo "toolchain.sh: added $TARGET with rustup" >&2
 	exit 0

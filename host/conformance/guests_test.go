@@ -51,11 +51,21 @@ func rust() []toolchain {
 		out = append(out, toolchain{
 			name: "rust-" + target, dir: "rust", lacks: append(noMetric, noImport...), tools: []string{"cargo"}, target: target,
 			build: func(t *testing.T, dir, out string) {
-				run(t, ".", []string{"CARGO_TARGET_DIR=" + t.TempDir()}, "../../guest-sdk/rust/build.sh", dir, out, target)
+				run(t, ".", []string{"CARGO_TARGET_DIR=" + cargoTarget(t)}, "../../guest-sdk/rust/build.sh", dir, out, target)
 			},
 		})
 	}
 	return out
+}
+
+// cargoTarget is where cargo builds: crates that are built once stay so.
+func cargoTarget(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.Abs("../../bin/rust")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 // missing says what a guest cannot be built for want of; empty if it can.

@@ -60,7 +60,7 @@ impl<'a> Client<'a> {
     /// means that it took too long, and is to start again.
     pub fn all(&self, at: &ObjectRef, params: &ListParams) -> Pages<'a> {
         let mut params = params.clone();
-        if params.limit == 0 {
+        if params.limit <= 0 {
             params.limit = 500; // some hundreds of kilobytes of objects of the usual size
         }
         Pages::new(self.guest, &imports::API_LIST, at.clone(), params)
@@ -272,6 +272,11 @@ impl List {
     /// Whether there is no object in this page.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// The list itself: apiVersion, kind, metadata and items.
+    pub fn into_object(self) -> Object<'static> {
+        self.0
     }
 
     /// What [`ListParams::continue_token`] takes to get the next page; empty on the

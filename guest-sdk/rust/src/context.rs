@@ -65,11 +65,24 @@ impl fmt::Display for Reason<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Budget {
     /// Time until the run is interrupted, in milliseconds.
-    Milliseconds = 0,
+    Milliseconds,
     /// Calls of the client, the cache and others.
-    HostCalls = 1,
+    HostCalls,
     /// Instructions, in the host's own unit.
-    Fuel = 2,
+    Fuel,
+    /// A kind that is younger than this SDK, by its number.
+    Other(i32),
+}
+
+impl Budget {
+    fn number(self) -> i32 {
+        match self {
+            Budget::Milliseconds => 0,
+            Budget::HostCalls => 1,
+            Budget::Fuel => 2,
+            Budget::Other(n) => n,
+        }
+    }
 }
 
 /// How a metric is kept.
@@ -193,7 +206,7 @@ impl<'a> Context<'a> {
     /// How much of a kind this run has left; `None` if there is no bound that the
     /// host knows.
     pub fn budget(&self, kind: Budget) -> Option<u64> {
-        u64::try_from(self.guest.host.budget(kind as i32)).ok()
+        u64::try_from(self.guest.host.budget(kind.number())).ok()
     }
 
     /// The way to the cluster.

@@ -9,7 +9,8 @@ use crate::api_error::ApiError;
 use crate::wire::{CodecError, Message};
 
 /// How an error of a run is retried.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ErrorClass {
     /// Try again after the back-off: what an error is unless it says otherwise.
     Transient,
@@ -17,24 +18,27 @@ pub enum ErrorClass {
     Permanent,
     /// Somebody else wrote first: what a 409 of the client is.
     Conflict,
+    /// One that is younger than this SDK; it is as `Transient`.
+    Other(String),
 }
 
 impl ErrorClass {
     /// The word of the ABI.
-    pub fn as_str(self) -> &'static str {
+    pub fn as_str(&self) -> &str {
         match self {
+            ErrorClass::Other(word) => word,
             ErrorClass::Transient => "transient",
             ErrorClass::Permanent => "permanent",
             ErrorClass::Conflict => "conflict",
         }
     }
 
-    /// An unknown class is transient.
     pub(crate) fn read(s: &str) -> Self {
         match s {
+            "transient" => ErrorClass::Transient,
             "permanent" => ErrorClass::Permanent,
             "conflict" => ErrorClass::Conflict,
-            _ => ErrorClass::Transient,
+            _ => ErrorClass::Other(s.to_owned()),
         }
     }
 }
@@ -165,7 +169,7 @@ impl Error {
 
     /// How the error is retried.
     pub fn class(&self) -> ErrorClass {
-        self.0.class.unwrap_or_else(|| match self.api() {
+        self.0.class.clone().unwrap_or_else(|| match self.api() {
             Some(e) if e.status == 409 => ErrorClass::Conflict,
             _ => ErrorClass::Transient,
         })

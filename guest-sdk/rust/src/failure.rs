@@ -6,7 +6,7 @@ use crate::time::Time;
 use crate::value::Value;
 
 /// How a run failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FailureKind {
     /// It returned an error.
@@ -19,8 +19,8 @@ pub enum FailureKind {
     Memory,
     /// What it returned cannot be read.
     Output,
-    /// Something that is younger than this SDK.
-    Unknown,
+    /// In a way that is younger than this SDK.
+    Other(String),
 }
 
 impl FailureKind {
@@ -31,19 +31,19 @@ impl FailureKind {
             "timeout" => FailureKind::Timeout,
             "memory" => FailureKind::Memory,
             "output" => FailureKind::Output,
-            _ => FailureKind::Unknown,
+            _ => FailureKind::Other(s.to_owned()),
         }
     }
 
-    /// The word of the ABI; "" of `Unknown`.
-    pub fn as_str(self) -> &'static str {
+    /// The word of the ABI.
+    pub fn as_str(&self) -> &str {
         match self {
             FailureKind::Error => "error",
             FailureKind::Trap => "trap",
             FailureKind::Timeout => "timeout",
             FailureKind::Memory => "memory",
             FailureKind::Output => "output",
-            FailureKind::Unknown => "",
+            FailureKind::Other(word) => word,
         }
     }
 }

@@ -244,7 +244,7 @@ fn events_are_read_and_keys_are_written() {
         let there = golden(name);
         let states = ["old", "new"].map(|state| Value::of(&there).exists(&[state]));
         let r = watching(move |e| {
-            assert_eq!((e.type_, e.group, e.kind, e.key.to_string().as_str()), (type_, group, kind, key));
+            assert_eq!((&e.type_, e.group, e.kind, e.key.to_string().as_str()), (&type_, group, kind, key));
             assert_eq!(([e.old.exists(&[]), e.new.exists(&[])], e.object().exists(&[])), (states, true));
             Ok(vec![ObjectKey::new("default", "hello"), ObjectKey::new("", "blue"), ObjectKey::new("x", "")])
         });

@@ -1,5 +1,7 @@
 use std::collections::BTreeMap;
 
+use serde::ser::{Serialize, Serializer};
+
 use crate::value::Value;
 use crate::watch::Watch;
 use crate::wire::{append_array, append_int, append_str, Message};
@@ -87,6 +89,15 @@ impl Capability {
         m.strs("verbs", &self.verbs);
         m.strs("namespaces", &self.namespaces);
         m.strs("names", &self.names);
+    }
+}
+
+/// As it stands in a manifest, ready to paste.
+impl Serialize for Capability {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        let mut bytes = Vec::new();
+        self.write(&mut Message::new(&mut bytes));
+        Value::of(&bytes).serialize(s)
     }
 }
 

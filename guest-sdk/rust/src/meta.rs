@@ -46,6 +46,18 @@ impl ObjectKey {
     }
 }
 
+/// As it stands in messages: `{namespace?, name}`.
+impl Serialize for ObjectKey {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        let mut map = s.serialize_map(None)?;
+        if !self.namespace.is_empty() {
+            map.serialize_entry("namespace", &self.namespace)?;
+        }
+        map.serialize_entry("name", &self.name)?;
+        map.end()
+    }
+}
+
 impl fmt::Display for ObjectKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.namespace.is_empty() {

@@ -27,7 +27,7 @@ pub struct ListParams {
     /// Written as for kubectl. The cache does not read it.
     pub field_selector: String,
     /// How many objects a page has.
-    pub limit: u32,
+    pub limit: i64,
     /// Asks for the next page: [`List::continue_token`](crate::List::continue_token).
     pub continue_token: String,
     /// That of the Kubernetes API. The cache does not read it.
@@ -53,7 +53,7 @@ impl ListParams {
 
     /// So many objects in a page.
     #[must_use]
-    pub fn limit(mut self, n: u32) -> Self {
+    pub fn limit(mut self, n: i64) -> Self {
         self.limit = n;
         self
     }
@@ -61,7 +61,7 @@ impl ListParams {
     pub(crate) fn write(&self, m: &mut Message<'_>) {
         m.str("labelSelector", &self.label_selector);
         m.str("fieldSelector", &self.field_selector);
-        m.int("limit", i64::from(self.limit));
+        m.int("limit", self.limit);
         m.str("continue", &self.continue_token);
         m.str("resourceVersion", &self.resource_version);
         m.str("resourceVersionMatch", &self.resource_version_match);
@@ -152,7 +152,7 @@ pub struct DeleteParams {
     /// `Background`, `Foreground` or `Orphan`; empty is the kind's own.
     pub propagation_policy: String,
     /// `None` is the kind's own.
-    pub grace_period_seconds: Option<u32>,
+    pub grace_period_seconds: Option<i64>,
     /// What must be true.
     pub preconditions: Preconditions,
 }
@@ -162,7 +162,7 @@ impl DeleteParams {
         m.bool("dryRun", self.dry_run);
         m.str("propagationPolicy", &self.propagation_policy);
         if let Some(s) = self.grace_period_seconds {
-            append_int(m.key("gracePeriodSeconds"), i64::from(s));
+            append_int(m.key("gracePeriodSeconds"), s);
         }
         self.preconditions.write(m);
     }

@@ -207,7 +207,7 @@ impl fmt::Debug for Watch {
 }
 
 /// What happened to a watched object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WatchEventType {
     /// It was there when the watch started.
@@ -217,7 +217,19 @@ pub enum WatchEventType {
     /// It is gone.
     Deleted,
     /// Something that is younger than this SDK.
-    Unknown,
+    Other(String),
+}
+
+impl WatchEventType {
+    /// The word of the ABI.
+    pub fn as_str(&self) -> &str {
+        match self {
+            WatchEventType::Listed => "Listed",
+            WatchEventType::Updated => "Updated",
+            WatchEventType::Deleted => "Deleted",
+            WatchEventType::Other(word) => word,
+        }
+    }
 }
 
 /// One change of one watched object, as a mapper and a filter are given it.
@@ -257,7 +269,7 @@ impl<'a> WatchEvent<'a> {
                 "Listed" => WatchEventType::Listed,
                 "Updated" => WatchEventType::Updated,
                 "Deleted" => WatchEventType::Deleted,
-                _ => WatchEventType::Unknown,
+                word => WatchEventType::Other(word.to_owned()),
             },
             group: watch.str(&["group"]),
             version: watch.str(&["version"]),
