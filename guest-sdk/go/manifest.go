@@ -67,7 +67,8 @@ type Capability struct {
 	Fields []string `json:"fields,omitempty"`
 }
 
-// Limits bounds what one instance may use. Zero leaves a limit to the host.
+// Limits bounds what the module may use. Zero leaves a limit to the host; a module
+// can only lower what it is given. docs/limits.md says what each is.
 type Limits struct {
 	// Memory of one instance, in bytes.
 	Memory int64 `json:"memory,omitempty"`
@@ -75,6 +76,33 @@ type Limits struct {
 	Timeout int64 `json:"timeout,omitempty"`
 	// HostCalls is the number of host calls of one call.
 	HostCalls int64 `json:"host_calls,omitempty"`
+	// Fuel is the work of one call, about one unit an instruction.
+	Fuel int64 `json:"fuel,omitempty"`
+	// Stack of one call, in bytes by the host's estimate.
+	Stack int64 `json:"stack,omitempty"`
+	// RequestBytes bounds the request of one operation, ResultBytes what one call
+	// returns.
+	RequestBytes int64 `json:"request_bytes,omitempty"`
+	ResultBytes  int64 `json:"result_bytes,omitempty"`
+	// LogLines and LogBytes of the module in a second.
+	LogLines int64 `json:"log_lines,omitempty"`
+	LogBytes int64 `json:"log_bytes,omitempty"`
+	// Events of one call, EventRate of the module in a second.
+	Events    int64 `json:"events,omitempty"`
+	EventRate int64 `json:"event_rate,omitempty"`
+	// APIRate is the number of requests to the API server in a second, APIInFlight
+	// how many may be under way at once.
+	APIRate     int64 `json:"api_rate,omitempty"`
+	APIInFlight int64 `json:"api_in_flight,omitempty"`
+	// ListItems and ListBytes of one answer to a list.
+	ListItems int64 `json:"list_items,omitempty"`
+	ListBytes int64 `json:"list_bytes,omitempty"`
+	// MetricSeries is the number of series that the module may report.
+	MetricSeries int64 `json:"metric_series,omitempty"`
+	// InstanceCalls is after how many calls an instance is replaced by a fresh one,
+	// HighWater the memory, in bytes, beyond which one is.
+	InstanceCalls int64 `json:"instance_calls,omitempty"`
+	HighWater     int64 `json:"high_water,omitempty"`
 }
 
 // described is a Manifest with what the SDK itself knows.
