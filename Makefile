@@ -61,6 +61,7 @@ guests-rust: build ## Build the examples in Rust to bin/examples/*.rust.wasm
 			guest-sdk/rust/build.sh examples/rust/$$e $(BIN)/examples/$$e.rust.wasm && \
 			$(BIN)/wasmctl annotate $(BIN)/examples/$$e.rust.wasm || exit 1; \
 		done; \
+		guest-sdk/rust/build.sh guest-sdk/rust/benchguest $(BIN)/examples/benchguest.rust.wasm; \
 	else echo "SKIPPED: there is no Rust for WebAssembly (see above): no *.rust.wasm is built"; fi
 
 .PHONY: test-rust
