@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -55,7 +56,7 @@ func (k *Kind) typeConverter() managedfields.TypeConverter {
 		return applyconfigurations.NewTypeConverter(scheme.Scheme)
 	}
 	if k.Schema != nil {
-		if c, err := managedfields.NewTypeConverter(map[string]*spec.Schema{"object": k.openAPI()}, true); err == nil {
+		if c, err := managedfields.NewTypeConverter(map[string]*spec.Schema{"object": k.openAPI()}, false); err == nil {
 			return c
 		}
 	}
@@ -113,10 +114,13 @@ func (s *Server) apply(r *Request, live map[string]any) (int, any, error) {
 	if err := r.identify(object); err != nil {
 		return 0, nil, err
 	}
+	r.reset(object)
 	wanted := unstructured.Unstructured{Object: object}
 	switch {
 	case r.manager == "":
-		return 0, nil, apierrors.NewBadRequest("PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch")
+		e, _ := r.invalid("fieldManager", "Required value: is required for apply patch").(*apierrors.StatusError)
+		e.ErrStatus.Details.Causes[0].Type = metav1.CauseTypeFieldValueRequired
+		return 0, nil, e
 	case wanted.GetManagedFields() != nil:
 		return 0, nil, apierrors.NewBadRequest("metadata.managedFields must be nil")
 	case live == nil && wanted.GetUID() != "":
@@ -137,8 +141,40 @@ func (s *Server) apply(r *Request, live map[string]any) (int, any, error) {
 	} else if v := wanted.GetResourceVersion(); v != "" {
 		(&unstructured.Unstructured{Object: next}).SetResourceVersion(v) // is compared
 	}
+	if err := r.pruned(next); err != nil {
+		return 0, nil, err
+	}
+	if err := s.settle(r, live, next); err != nil {
+		return 0, nil, err
+	}
 	body, err := s.commit(r, live, next)
 	return code, body, err
+}
+
+// reset takes out of what is to be applied what this request cannot write, so
+// that nobody comes to own it.
+func (r *Request) reset(object map[string]any) {
+	if r.Subresource != "status" {
+		if r.Kind.Status {
+			delete(object, "status")
+		}
+		return
+	}
+	was := unstructured.Unstructured{Object: object}
+	is := unstructured.Unstructured{Object: map[string]any{}}
+	is.SetGroupVersionKind(was.GroupVersionKind())
+	is.SetName(was.GetName())
+	is.SetNamespace(was.GetNamespace())
+	is.SetUID(was.GetUID())
+	is.SetResourceVersion(was.GetResourceVersion())
+	for key := range object {
+		if key != "status" {
+			delete(object, key)
+		}
+	}
+	for key, v := range is.Object {
+		object[key] = v
+	}
 }
 
 // applyError gives errors of the merge their place: conflicts have one already.
@@ -146,7 +182,9 @@ func applyError(err error) error {
 	if _, ok := err.(apierrors.APIStatus); ok { //nolint:errorlint // nothing is wrapped here
 		return err
 	}
-	return apierrors.NewInternalError(fmt.Errorf("failed to create typed patch object: %w", err))
+	return &apierrors.StatusError{ErrStatus: metav1.Status{ // it has no reason in the real one either
+		Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: fmt.Sprintf("failed to create typed patch object: %v", err),
+	}}
 }
 
 // tracked returns next with the managed fields that an update or a patch makes.

@@ -77,7 +77,7 @@ func (r *Request) check() error {
 	case r.Verb == "" || named != (r.Name != ""):
 		return apierrors.NewMethodNotSupported(gr, r.Verb)
 	case r.Subresource != "" && (r.Subresource != "status" || !r.Kind.Status):
-		return apierrors.NewGenericServerResponse(http.StatusNotFound, r.Verb, gr, r.Name, "the in-memory API server has no subresource "+r.Subresource+" of "+gr.String(), 0, true)
+		return apierrors.NewGenericServerResponse(http.StatusNotFound, r.Verb, gr, r.Name, "the in-memory API server has no subresource "+r.Subresource+" of "+gr.String(), 0, false)
 	case r.Subresource != "" && (r.Verb == "create" || r.Verb == "delete"):
 		return apierrors.NewMethodNotSupported(gr, r.Verb)
 	}
@@ -87,7 +87,6 @@ func (r *Request) check() error {
 // parsePath reads "/apis/GROUP/VERSION/[namespaces/NAMESPACE/]RESOURCE[/NAME[/SUBRESOURCE]]",
 // or the same under /api/VERSION.
 func (s *Server) parsePath(req *Request, path []string) error {
-	unknown := apierrors.NewGenericServerResponse(http.StatusNotFound, "get", metav1.SchemeGroupVersion.WithResource(strings.Join(path, "/")).GroupResource(), "", "", 0, true)
 	group, version := "", ""
 	switch {
 	case path[0] == "api" && len(path) > 2:
@@ -95,7 +94,7 @@ func (s *Server) parsePath(req *Request, path []string) error {
 	case path[0] == "apis" && len(path) > 3:
 		group, version, path = path[1], path[2], path[3:]
 	default:
-		return unknown
+		return errNoPage
 	}
 	if path[0] == "namespaces" && len(path) > 2 && path[2] != "status" {
 		req.Namespace, path = path[1], path[2:]
@@ -113,12 +112,16 @@ func (s *Server) parsePath(req *Request, path []string) error {
 			req.Subresource = strings.Join(path[2:], "/")
 		}
 		if !k.Namespaced && req.Namespace != "" {
-			return unknown
+			return errNoPage
 		}
 		return nil
 	}
-	return unknown
+	return errNoPage
 }
+
+// errNoPage is the error for a path that no resource has: the API server's answer
+// to it is no Status.
+var errNoPage = errors.New("404 page not found")
 
 // fail answers with a fault: a Status where it is one, else a broken
 // connection.
@@ -131,6 +134,9 @@ func fail(r *http.Request, err error) (*http.Response, error) {
 
 // refuse answers with the Status of err.
 func refuse(r *http.Request, err error) *http.Response {
+	if errors.Is(err, errNoPage) {
+		return respond(r, http.StatusNotFound, "text/plain; charset=utf-8", []byte(err.Error()+"\n"))
+	}
 	status := metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError, Message: err.Error()}
 	if e := apierrors.APIStatus(nil); errors.As(err, &e) {
 		status = e.Status()
@@ -148,8 +154,12 @@ func reply(r *http.Request, code int, body any) *http.Response {
 	if err != nil {
 		panic("BUG: memapi: " + err.Error()) // made of JSON
 	}
+	return respond(r, code, "application/json", js)
+}
+
+func respond(r *http.Request, code int, contentType string, body []byte) *http.Response {
 	return &http.Response{
 		StatusCode: code, Status: fmt.Sprintf("%d %s", code, http.StatusText(code)), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(js)), ContentLength: int64(len(js)), Request: r,
+		Header: http.Header{"Content-Type": {contentType}}, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)), Request: r,
 	}
 }

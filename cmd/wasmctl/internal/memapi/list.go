@@ -2,6 +2,7 @@ package memapi
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,7 +27,12 @@ func (s *Server) list(r *Request) (any, error) {
 	}
 	items := make([]any, len(refs))
 	for i, at := range refs {
-		items[i] = r.versioned(s.objects[at])
+		item := maps.Clone(r.versioned(s.objects[at]))
+		if r.Kind.builtIn { // the list says it for all
+			delete(item, "apiVersion")
+			delete(item, "kind")
+		}
+		items[i] = item
 	}
 	return map[string]any{
 		"apiVersion": r.Kind.GroupVersion().String(), "kind": r.Kind.Kind + "List", "metadata": meta, "items": items,

@@ -28,7 +28,13 @@ func (r *Request) patched(live map[string]any) (map[string]any, error) {
 	if err := utiljson.Unmarshal(js, &next); err != nil {
 		return nil, apierrors.NewBadRequest("patch: " + err.Error())
 	}
-	return next, r.identify(next)
+	if err := r.identify(next); err != nil {
+		return nil, err
+	}
+	if err := r.pruned(next); err != nil {
+		return nil, r.invalid("patch", err.Error())
+	}
+	return next, nil
 }
 
 func (r *Request) patchJSON(old []byte) ([]byte, error) {
@@ -56,7 +62,7 @@ func (r *Request) patchJSON(old []byte) ([]byte, error) {
 	case types.StrategicMergePatchType:
 		return r.strategic(old)
 	}
-	return nil, apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, r.Verb, r.Kind.gvr().GroupResource(), r.Name, fmt.Sprintf("patch type %q is not known", r.contentType), 0, true)
+	return nil, apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, r.Verb, r.Kind.gvr().GroupResource(), r.Name, fmt.Sprintf("patch type %q is not known", r.contentType), 0, false)
 }
 
 // strategic applies a strategic merge patch; as in the API server, custom
@@ -65,7 +71,7 @@ func (r *Request) strategic(old []byte) ([]byte, error) {
 	typed, err := scheme.Scheme.New(r.Kind.GroupVersionKind)
 	if err != nil || !r.Kind.builtIn {
 		return nil, apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, r.Verb, r.Kind.gvr().GroupResource(), r.Name,
-			"the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml", 0, true)
+			"the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml", 0, false)
 	}
 	js, err := strategicpatch.StrategicMergePatch(old, r.body, typed)
 	if err != nil {

@@ -6,12 +6,12 @@
 // preconditions; a write that changes nothing is none; the status as a
 // subresource; finalizers and deletionTimestamp; dry-run; JSON, merge and
 // strategic merge patches; server-side apply by Kubernetes' own code, with the
-// merge keys of the built-in kinds and of CustomResourceDefinitions; selectors and
-// pages of lists; at most one controller of an object.
+// merge keys of the built-in kinds and of CustomResourceDefinitions; fields that a
+// kind does not have are dropped; selectors and pages of lists; at most one
+// controller of an object. TestServer_AnswersAsTheRealOneDoes compares.
 //
-// It does not: default, validate or prune by schema, convert between versions,
-// admit, authorize, watch, collect garbage, and serve subresources other than
-// status.
+// It does not: default, validate values, convert between versions, admit,
+// authorize, watch, collect garbage, and serve subresources other than status.
 package memapi
 
 import (
@@ -115,12 +115,12 @@ type Server struct {
 	kinds []Kind // not changed
 
 	mu       sync.Mutex
-	objects  map[ref]map[string]any // guarded by mu; an object is replaced, never changed
-	version  int64                  // the last resourceVersion; guarded by mu
-	uids     int                    // guarded by mu
-	names    int                    // made by generateName; guarded by mu
-	changes  []Change               // guarded by mu
-	managers map[schema.GroupVersionKind]*managers
+	objects  map[ref]map[string]any                // guarded by mu; an object is replaced, never changed
+	version  int64                                 // the last resourceVersion; guarded by mu
+	uids     int                                   // guarded by mu
+	names    int                                   // made by generateName; guarded by mu
+	changes  []Change                              // guarded by mu
+	managers map[schema.GroupVersionKind]*managers // guarded by mu
 }
 
 // New returns a server without objects.

@@ -1,11 +1,9 @@
 package memapi
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"reflect"
-	"slices"
 	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,17 +29,26 @@ func (s *Server) serve(r *Request) (code int, body any, err error) {
 		return s.remove(r)
 	}
 	live := s.objects[refOf(&r.Kind, r.Namespace, r.Name)]
+	var next map[string]any
+	if r.Verb == "update" { // is looked at first
+		if next, err = r.decode(); err != nil {
+			return 0, nil, err
+		}
+	}
 	if live == nil && (r.Verb != "apply" || r.Subresource != "") {
 		return 0, nil, r.notFound()
 	}
 	switch r.Verb {
+	case "patch":
+		if next, err = r.patched(live); err != nil {
+			return 0, nil, err
+		}
 	case "get":
 		return http.StatusOK, r.versioned(live), nil
 	case "apply":
 		return s.apply(r, live)
 	}
-	next, err := s.next(r, live)
-	if err != nil {
+	if err := s.settle(r, live, next); err != nil {
 		return 0, nil, err
 	}
 	if next, err = s.tracked(r, live, next); err != nil {
@@ -51,21 +58,16 @@ func (s *Server) serve(r *Request) (code int, body any, err error) {
 	return http.StatusOK, body, err
 }
 
-// next returns what an update or a patch wants the object to be.
-func (s *Server) next(r *Request, live map[string]any) (map[string]any, error) {
-	if r.Verb == "patch" {
-		return r.patched(live)
-	}
-	return r.decode()
-}
-
 // decode reads the object in the body of a request.
 func (r *Request) decode() (map[string]any, error) {
 	var o map[string]any
 	if err := utiljson.Unmarshal(r.body, &o); err != nil {
 		return nil, apierrors.NewBadRequest("body: " + err.Error())
 	}
-	return o, r.identify(o)
+	if err := r.identify(o); err != nil {
+		return nil, err
+	}
+	return o, r.pruned(o)
 }
 
 // identify makes sure that an object is the one of the URL.
@@ -96,7 +98,7 @@ func (r *Request) conflict(format string, args ...any) error {
 
 // invalid is a refusal of one field, as the API server's validation has it.
 func (r *Request) invalid(field, message string) error {
-	e := apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, r.Verb, r.Kind.gvr().GroupResource(), r.Name, message, 0, true)
+	e := apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, r.Verb, r.Kind.gvr().GroupResource(), r.Name, message, 0, false)
 	e.ErrStatus.Message = fmt.Sprintf("%s %q is invalid: %s: %s", r.Kind.Kind, r.Name, field, message)
 	e.ErrStatus.Details = &metav1.StatusDetails{Group: r.Kind.Group, Kind: r.Kind.Kind, Name: r.Name, Causes: []metav1.StatusCause{
 		{Type: metav1.CauseTypeFieldValueInvalid, Message: message, Field: field},
@@ -125,6 +127,9 @@ func (s *Server) create(r *Request) (int, any, error) {
 	if s.objects[refOf(&r.Kind, r.Namespace, r.Name)] != nil {
 		return 0, nil, apierrors.NewAlreadyExists(r.Kind.gvr().GroupResource(), r.Name)
 	}
+	if err := s.settle(r, nil, object); err != nil {
+		return 0, nil, err
+	}
 	if object, err = s.tracked(r, nil, object); err != nil {
 		return 0, nil, err
 	}
@@ -132,12 +137,9 @@ func (s *Server) create(r *Request) (int, any, error) {
 	return http.StatusCreated, body, err
 }
 
-// commit makes next the object, unless it is the same or the request is a dry
+// commit makes next, which is settled, the object, unless it is the same or the request is a dry
 // run, and returns it as the answer.
 func (s *Server) commit(r *Request, live, next map[string]any) (any, error) {
-	if err := s.settle(r, live, next); err != nil {
-		return nil, err
-	}
 	o := unstructured.Unstructured{Object: next}
 	if err := r.checkOwners(&o); err != nil {
 		return nil, err
@@ -150,7 +152,9 @@ func (s *Server) commit(r *Request, live, next map[string]any) (any, error) {
 		return r.versioned(next), nil
 	}
 	s.version++
-	o.SetResourceVersion(strconv.FormatInt(s.version, 10))
+	if !gone { // its last version is in the event of its deletion only
+		o.SetResourceVersion(strconv.FormatInt(s.version, 10))
+	}
 	change := Change{Request: *r, Old: live, New: next}
 	at := refOf(&r.Kind, r.Namespace, r.Name)
 	s.objects[at] = next
@@ -184,6 +188,8 @@ func (s *Server) settle(r *Request, live, next map[string]any) error {
 	}
 	if v := o.GetResourceVersion(); v != "" && v != was.GetResourceVersion() {
 		return r.conflict("the object has been modified; please apply your changes to the latest version and try again")
+	} else if v == "" && r.Verb == "update" && !r.Kind.builtIn {
+		return r.invalid("metadata.resourceVersion", "must be specified for an update")
 	}
 	if r.Subresource == "status" {
 		onlyStatus(live, next)
@@ -225,96 +231,6 @@ func restore(next, live map[string]any, key string) {
 		return
 	}
 	delete(next, key)
-}
-
-// checkFinalizers refuses new finalizers of an object that is being deleted.
-func (r *Request) checkFinalizers(was, o *unstructured.Unstructured) error {
-	if was.GetDeletionTimestamp() == nil {
-		return nil
-	}
-	for _, f := range o.GetFinalizers() {
-		if !slices.Contains(was.GetFinalizers(), f) {
-			e, _ := r.invalid("metadata.finalizers", "Forbidden: no new finalizers can be added if the object is being deleted").(*apierrors.StatusError)
-			e.ErrStatus.Details.Causes[0].Type = "FieldValueForbidden"
-			return e
-		}
-	}
-	return nil
-}
-
-// checkOwners holds that an object has one controller at most, and that owners
-// are whole.
-func (r *Request) checkOwners(o *unstructured.Unstructured) error {
-	controllers := 0
-	for _, owner := range o.GetOwnerReferences() {
-		if owner.APIVersion == "" || owner.Kind == "" || owner.Name == "" || owner.UID == "" {
-			return r.invalid("metadata.ownerReferences", "apiVersion, kind, name and uid must not be empty")
-		}
-		if owner.Controller != nil && *owner.Controller {
-			controllers++
-		}
-	}
-	if controllers > 1 {
-		return r.invalid("metadata.ownerReferences", "Only one reference can have Controller set to true")
-	}
-	return nil
-}
-
-// remove serves a DELETE.
-func (s *Server) remove(r *Request) (int, any, error) {
-	live := s.objects[refOf(&r.Kind, r.Namespace, r.Name)]
-	if live == nil {
-		return 0, nil, r.notFound()
-	}
-	var opts metav1.DeleteOptions
-	if len(r.body) > 0 {
-		if err := json.Unmarshal(r.body, &opts); err != nil {
-			return 0, nil, apierrors.NewBadRequest("body: " + err.Error())
-		}
-	}
-	r.dryRun = r.dryRun || len(opts.DryRun) > 0
-	o := (&unstructured.Unstructured{Object: live}).DeepCopy()
-	if p := opts.Preconditions; p != nil {
-		if p.UID != nil && *p.UID != o.GetUID() {
-			return 0, nil, r.conflict("Precondition failed: UID in precondition: %s, UID in object meta: %s", *p.UID, o.GetUID())
-		}
-		if p.ResourceVersion != nil && *p.ResourceVersion != o.GetResourceVersion() {
-			return 0, nil, r.conflict("Precondition failed: ResourceVersion in precondition: %s, ResourceVersion in object meta: %s", *p.ResourceVersion, o.GetResourceVersion())
-		}
-	}
-	if p := opts.PropagationPolicy; p != nil && *p == metav1.DeletePropagationForeground && !slices.Contains(o.GetFinalizers(), metav1.FinalizerDeleteDependents) {
-		o.SetFinalizers(append(o.GetFinalizers(), metav1.FinalizerDeleteDependents))
-	}
-	if len(o.GetFinalizers()) > 0 {
-		return s.markDeleted(r, live, o)
-	}
-	if !r.dryRun {
-		delete(s.objects, refOf(&r.Kind, r.Namespace, r.Name))
-		s.changes = append(s.changes, Change{Request: *r, Old: live})
-	}
-	return http.StatusOK, &metav1.Status{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess,
-		Details: &metav1.StatusDetails{Group: r.Kind.Group, Kind: r.Kind.Resource, Name: r.Name, UID: o.GetUID()},
-	}, nil
-}
-
-// markDeleted lets an object wait for its finalizers.
-func (s *Server) markDeleted(r *Request, live map[string]any, o *unstructured.Unstructured) (int, any, error) {
-	if o.GetDeletionTimestamp() == nil {
-		now, zero := s.now(), int64(0)
-		o.SetDeletionTimestamp(&now)
-		o.SetDeletionGracePeriodSeconds(&zero)
-		if r.Kind.generations(o.Object) {
-			o.SetGeneration(o.GetGeneration() + 1)
-		}
-	}
-	if !r.dryRun && !reflect.DeepEqual(live, o.Object) {
-		s.version++
-		o.SetResourceVersion(strconv.FormatInt(s.version, 10))
-		s.objects[refOf(&r.Kind, r.Namespace, r.Name)] = o.Object
-		s.changes = append(s.changes, Change{Request: *r, Old: live, New: o.Object})
-	}
-	return http.StatusOK, r.versioned(o.Object), nil
 }
 
 // generations reports whether objects of the kind count the changes of their

@@ -1,0 +1,115 @@
+package memapi
+
+import (
+	"encoding/json"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+)
+
+// pruned takes out of an object, in place, what the API server would not keep:
+// fields that the kind does not have, and empty ones that are not written. A
+// field of another type than the kind's is an error.
+func (r *Request) pruned(object map[string]any) error {
+	var meta struct {
+		Metadata metav1.ObjectMeta `json:"metadata"`
+	}
+	if err := convert(object, &meta); err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	if kept, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&meta); err == nil {
+		intersect(map[string]any{"metadata": object["metadata"]}, kept)
+	}
+	if !r.Kind.builtIn {
+		if r.Kind.Schema != nil {
+			prune(object, r.Kind.Schema, true)
+		}
+		return nil
+	}
+	typed, err := scheme.Scheme.New(r.Kind.GroupVersionKind)
+	if err != nil {
+		return err
+	}
+	if err := convert(object, typed); err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	kept, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
+	if err != nil {
+		return err
+	}
+	kept["apiVersion"], kept["kind"] = object["apiVersion"], object["kind"]
+	intersect(object, kept)
+	return nil
+}
+
+// convert decodes as the API server does; a FieldsV1 is kept as it is.
+func convert(object map[string]any, to any) error {
+	js, err := json.Marshal(object)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(js, to)
+}
+
+// intersect takes out of v what other does not have.
+func intersect(v, other any) {
+	switch v := v.(type) {
+	case map[string]any:
+		kept, ok := other.(map[string]any)
+		if !ok {
+			return // a value that is a string in JSON, such as a quantity
+		}
+		for key, e := range v {
+			if _, ok := kept[key]; !ok {
+				delete(v, key)
+				continue
+			}
+			intersect(e, kept[key])
+		}
+	case []any:
+		kept, ok := other.([]any)
+		if !ok || len(kept) != len(v) {
+			return
+		}
+		for i := range v {
+			intersect(v[i], kept[i])
+		}
+	}
+}
+
+// prune takes out of a custom resource what its schema does not have.
+func prune(v any, s *spec.Schema, root bool) {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, e := range v {
+			if root && (key == "apiVersion" || key == "kind" || key == "metadata") {
+				continue
+			}
+			switch p, known := s.Properties[key]; {
+			case known:
+				prune(e, &p, embedded(&p))
+			case s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil:
+				prune(e, s.AdditionalProperties.Schema, false)
+			case preserves(s) || s.AdditionalProperties != nil && s.AdditionalProperties.Allows:
+			default:
+				delete(v, key)
+			}
+		}
+	case []any:
+		if s.Items == nil || s.Items.Schema == nil {
+			return
+		}
+		for _, e := range v {
+			prune(e, s.Items.Schema, false)
+		}
+	}
+}
+
+func preserves(s *spec.Schema) bool {
+	return s.Extensions["x-kubernetes-preserve-unknown-fields"] == true
+}
+
+func embedded(s *spec.Schema) bool { return s.Extensions["x-kubernetes-embedded-resource"] == true }
