@@ -48,8 +48,9 @@ type Case struct {
 	Object Object `yaml:"object"`
 	Key    string `yaml:"key"`
 	Event  *Event `yaml:"event"`
-	// Cluster has the other objects that there are. The cache has those of them
-	// that the module watches.
+	// Applied has objects that the module's earlier runs have applied, Cluster all
+	// others that there are. The cache has those of them that the module watches.
+	Applied []Object `yaml:"applied"`
 	Cluster []Object `yaml:"cluster"`
 	// Cache has objects that are otherwise in the cache than in the cluster: older,
 	// or gone. NotCached names objects, "v1/ConfigMap default/hello", that the

@@ -57,13 +57,21 @@ func newWorld(ctx context.Context, c *Case, m *abi.Manifest, log *slog.Logger) (
 	return w, w.connect(ctx)
 }
 
-// fill puts the case's objects in.
+// fill puts the case's objects in. What the module's earlier runs have left is
+// theirs: the object's status, and what was applied.
 func (w *world) fill() error {
-	objects := w.c.Cluster
+	manager := "wasmctl/" + w.name()
 	if w.c.Object != nil {
-		objects = append([]Object{w.c.Object}, objects...)
+		if err := w.server.PutApplied(w.adopted(w.c.Object), manager, "status"); err != nil {
+			return err
+		}
 	}
-	for _, o := range objects {
+	for _, o := range w.c.Applied {
+		if err := w.server.PutApplied(w.adopted(o), manager, ""); err != nil {
+			return err
+		}
+	}
+	for _, o := range w.c.Cluster {
 		if err := w.server.Put(w.adopted(o)); err != nil {
 			return err
 		}
@@ -106,7 +114,7 @@ func (w *world) kinds() []memapi.Kind {
 		kinds = append(kinds, memapi.GuessKind(gvk, namespaced))
 		known = memapi.New(memapi.Config{Kinds: kinds})
 	}
-	for _, o := range slices.Concat([]Object{w.c.Object}, w.c.Cluster, w.c.Cache) {
+	for _, o := range slices.Concat([]Object{w.c.Object}, w.c.Applied, w.c.Cluster, w.c.Cache) {
 		u := unstructured.Unstructured{Object: o}
 		guess(u.GroupVersionKind(), u.GetNamespace() != "")
 	}

@@ -177,6 +177,32 @@ func (r *Request) reset(object map[string]any) {
 	}
 }
 
+// owned returns the managed fields of an object whose every field, or every field
+// of the status, was applied by a manager.
+func (s *Server) owned(k *Kind, object map[string]any, manager, subresource string) ([]metav1.ManagedFieldsEntry, error) {
+	r := &Request{Verb: "apply", Kind: *k, Subresource: subresource, manager: manager}
+	o := (&unstructured.Unstructured{Object: object}).DeepCopy()
+	for _, key := range bookkeeping {
+		unstructured.RemoveNestedField(o.Object, "metadata", key)
+	}
+	unstructured.RemoveNestedField(o.Object, "metadata", "finalizers") // of whoever wants them
+	r.reset(o.Object)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fm, err := s.manager(r)
+	if err != nil {
+		return nil, err
+	}
+	merged, err := fm.Apply(r.basis(nil), o, manager, true)
+	if err != nil {
+		return nil, err
+	}
+	return merged.(*unstructured.Unstructured).GetManagedFields(), nil
+}
+
+// bookkeeping is what the API server itself keeps of an object.
+var bookkeeping = []string{"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "managedFields"}
+
 // applyError gives errors of the merge their place: conflicts have one already.
 func applyError(err error) error {
 	if _, ok := err.(apierrors.APIStatus); ok { //nolint:errorlint // nothing is wrapped here

@@ -145,6 +145,22 @@ func (s *Server) Kind(gvk schema.GroupVersionKind) (Kind, bool) {
 	return Kind{}, false
 }
 
+// PutApplied is Put for an object that a field manager has applied before: all
+// of it, or, where subresource is "status", its status. Applying the same again
+// changes nothing.
+func (s *Server) PutApplied(object map[string]any, manager, subresource string) error {
+	o := (&unstructured.Unstructured{Object: object}).DeepCopy()
+	k, ok := s.Kind(o.GroupVersionKind())
+	if ok && (subresource == "" || k.Status && object[subresource] != nil) {
+		managed, err := s.owned(&k, o.Object, manager, subresource)
+		if err != nil {
+			return fmt.Errorf("object[%s]: %w", o.GetName(), err)
+		}
+		o.SetManagedFields(append(o.GetManagedFields(), managed...))
+	}
+	return s.Put(o.Object)
+}
+
 // Put puts an object in as it is, its status, finalizers and deletionTimestamp
 // included; what the API server always gives is filled in where it is missing.
 // It is no Change.
