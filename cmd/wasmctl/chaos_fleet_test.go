@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project"
 	"github.com/wasmctl/wasmctl/devcluster"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 )
@@ -64,11 +65,8 @@ func buildExample(name string) (path string, err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	out, path := filepath.Join(dir, "module"), filepath.Join(base, name+".wasm")
-	cmd := exec.Command("go", "build", "-buildmode=c-shared", "-trimpath", "-ldflags=-s -w", "-o", out, ".")
-	cmd.Dir = filepath.Join("../../examples", name)
-	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=")
-	if msg, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build %s: %w\n%s", name, err, msg)
+	if _, err := project.Build(context.Background(), filepath.Join("../../examples", name), project.Options{Output: out}); err != nil {
+		return "", fmt.Errorf("build %s: %w", name, err)
 	}
 	return path, os.Rename(out, path)
 }

@@ -27,7 +27,9 @@ func reconcile(ctx *wasmctl.Context, gen wasmctl.Object) (wasmctl.Action, error)
 	if failed != nil {
 		ready, failed = explain(ctx, gen, failed)
 	}
-	if err := writeStatus(ctx, gen, ready); err != nil && failed == nil {
+	if err := writeStatus(ctx, gen, ready); err != nil {
+		// It counts even beside a permanent error: that would wait for a change, and
+		// the status would never say for which.
 		failed = err
 	}
 	return wasmctl.Requeue(resync), failed

@@ -45,7 +45,9 @@ func TestDeclare_OutcomeOfARun(t *testing.T) {
 		"permanent waits":                      {declares(whole, nil), classed(abi.ErrorPermanent), policySays(minute), []string{"reconcile", "declare 2 true false s"}, abi.Action{}, DecidedByError, abi.ErrorPermanent},
 		"conflict: at once":                    {declares(whole, nil), classed(abi.ErrorConflict), policySays(minute), []string{"reconcile", "declare 2 true false s"}, abi.Action{Requeue: true, After: ConflictDelay}, DecidedByError, abi.ErrorConflict},
 		"with an error only the status is":     {declares(whole, &abi.ResultError{Message: "no"}), nil, nil, []string{"reconcile", "declare 0 false false s"}, backoff, DecidedByBackoff, abi.ErrorTransient},
-		"and the error counts":                 {declares(whole, &abi.ResultError{Class: abi.ErrorPermanent, Message: "no"}), errAPI, nil, []string{"reconcile", "declare 0 false false s"}, abi.Action{}, DecidedByError, abi.ErrorPermanent},
+		"and the error counts":                 {declares(whole, &abi.ResultError{Class: abi.ErrorPermanent, Message: "no"}), classed(abi.ErrorPermanent), nil, []string{"reconcile", "declare 0 false false s"}, abi.Action{}, DecidedByError, abi.ErrorPermanent},
+		"but the status has to be there":       {declares(whole, &abi.ResultError{Class: abi.ErrorPermanent, Message: "no"}), errAPI, nil, []string{"reconcile", "declare 0 false false s"}, backoff, DecidedByBackoff, abi.ErrorTransient},
+		"be it after a conflict":               {declares(whole, &abi.ResultError{Class: abi.ErrorPermanent, Message: "no"}), classed(abi.ErrorConflict), nil, []string{"reconcile", "declare 0 false false s"}, abi.Action{Requeue: true, After: ConflictDelay}, DecidedByError, abi.ErrorConflict},
 		"with an error and no status: nothing": {declares(abi.Declared{Prune: true}, &abi.ResultError{Message: "no"}), nil, nil, []string{"reconcile"}, backoff, DecidedByBackoff, abi.ErrorTransient},
 	} {
 		t.Run(name, func(t *testing.T) {

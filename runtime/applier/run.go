@@ -176,10 +176,26 @@ func (r *run) call(ctx context.Context, s step) (abi.Result, error) {
 	// counts: that of the status is only told.
 	if res.Declared != nil && res.Declared.Status != nil {
 		if err := r.declare(ctx, &abi.Declared{Status: res.Declared.Status}); err != nil {
-			return res, fmt.Errorf("%w (and: %w)", res.Error, err)
+			return res, fmt.Errorf("%w (and: %w)", unsaid(res.Error, err), err)
 		}
 	}
 	return res, res.Error
+}
+
+// unsaid is the error of a run whose status could not be written because of err.
+// A permanent error waits for a change, and the status tells people which: until
+// it is there, the run is tried again.
+func unsaid(failed *abi.ResultError, err error) *abi.ResultError {
+	status, ok := errors.AsType[*abi.ResultError](err)
+	if failed.Class != abi.ErrorPermanent || ok && status.Class == abi.ErrorPermanent {
+		return failed
+	}
+	e := *failed
+	e.Class = abi.ErrorTransient
+	if ok && status.Class != "" {
+		e.Class = status.Class
+	}
+	return &e
 }
 
 // declare makes true what a result declares.

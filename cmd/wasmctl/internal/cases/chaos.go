@@ -9,11 +9,17 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/memapi"
+	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/runtime/applier"
 )
 
-// maxRuns is how many runs an object has to come to rest.
-const maxRuns = 25
+const (
+	// maxRuns is how many runs an object has to come to rest.
+	maxRuns = 25
+	// calmRuns is how many runs in a row that write nothing are rest, whatever they
+	// end with: a back-off that goes on for ever, for example.
+	calmRuns = 4
+)
 
 // disturbance is one way in which a request goes wrong.
 type disturbance struct {
@@ -77,14 +83,28 @@ func (s *Suite) Chaos(ctx context.Context, c *Case) (*ChaosReport, error) {
 	if report.Skipped != "" {
 		return report, nil
 	}
-	calm, err := s.settle(ctx, c, 0, disturbance{})
-	if errors.As(err, new(unrest)) {
-		report.Calls = calm.calls
-		report.Divergences = []Divergence{{Why: err.Error()}}
+	b, err := s.open(ctx, c)
+	if errors.Is(err, host.ErrRefused) {
+		report.Skipped = "its settings are refused"
 		return report, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("case[%s]: %w", c.Name, err)
+	}
+	defer func() { b.close(ctx) }()
+	return report, b.disturb(ctx, report)
+}
+
+// disturb fills in the report.
+func (b *bench) disturb(ctx context.Context, report *ChaosReport) error {
+	calm, err := b.settle(ctx, 0, disturbance{})
+	if errors.As(err, new(unrest)) {
+		report.Calls = calm.calls
+		report.Divergences = []Divergence{{Why: err.Error()}}
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("case[%s]: %w", b.c.Name, err)
 	}
 	report.Calls = calm.calls
 	for i, call := range calm.calls {
@@ -93,9 +113,9 @@ func (s *Suite) Chaos(ctx context.Context, c *Case) (*ChaosReport, error) {
 				continue
 			}
 			report.Tries++
-			found, err := s.disturbed(ctx, c, i+1, d, calm)
+			found, err := b.disturbed(ctx, i+1, d, calm)
 			if err != nil {
-				return nil, fmt.Errorf("case[%s]: %s, %s: %w", c.Name, call, d.name, err)
+				return fmt.Errorf("case[%s]: %s, %s: %w", b.c.Name, call, d.name, err)
 			}
 			if found != nil {
 				found.Nth, found.Call, found.Fault = i+1, call, d.name
@@ -103,13 +123,13 @@ func (s *Suite) Chaos(ctx context.Context, c *Case) (*ChaosReport, error) {
 			}
 		}
 	}
-	return report, nil
+	return nil
 }
 
 // disturbed brings the object to rest with one request disturbed, and returns
 // how the end differs, or nil.
-func (s *Suite) disturbed(ctx context.Context, c *Case, nth int, d disturbance, calm *settled) (*Divergence, error) {
-	end, err := s.settle(ctx, c, nth, d)
+func (b *bench) disturbed(ctx context.Context, nth int, d disturbance, calm *settled) (*Divergence, error) {
+	end, err := b.settle(ctx, nth, d)
 	if e := unrest(""); errors.As(err, &e) {
 		return &Divergence{Why: e.Error()}, nil
 	}
@@ -140,12 +160,10 @@ func (e unrest) Error() string { return string(e) }
 
 // settle runs the object as the host would until it is at rest. The nth request
 // is disturbed; 0 disturbs none.
-func (s *Suite) settle(ctx context.Context, c *Case, nth int, d disturbance) (*settled, error) {
-	b, err := s.open(ctx, c)
-	if err != nil {
+func (b *bench) settle(ctx context.Context, nth int, d disturbance) (*settled, error) {
+	if err := b.reset(ctx); err != nil {
 		return nil, err
 	}
-	defer func() { b.close(ctx) }()
 	r := &settled{}
 	p := &pass{bench: b, settled: r, nth: nth, d: d}
 	for range maxRuns {
@@ -168,7 +186,9 @@ type pass struct {
 
 	d   disturbance
 	nth int
-	hit bool // the disturbed request was in this run
+	// calm counts the last runs that wrote nothing.
+	calm int
+	hit  bool // the disturbed request was in this run
 	// interrupt ends the run, as the end of the process does.
 	interrupt context.CancelFunc
 }
@@ -192,8 +212,11 @@ func (p *pass) step(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	triggered := slices.ContainsFunc(changes, func(c memapi.Change) bool { return p.w.sees(&c) })
+	if p.calm++; len(changes) > 0 || p.hit {
+		p.calm = 0
+	}
 	switch {
-	case !out.Failed() && len(changes) == 0 && !p.hit:
+	case !out.Failed() && p.calm > 0, p.calm == calmRuns:
 		return true, nil
 	case triggered:
 		return false, nil

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -195,6 +196,9 @@ func Parse(path string, text []byte) (*File, error) {
 	if len(doc.Content) == 0 {
 		return nil, fmt.Errorf("cases[%s]: it is empty", path)
 	}
+	if err := bounded(doc.Content[0]); err != nil {
+		return nil, fmt.Errorf("cases[%s]: %w", path, err)
+	}
 	if err := checkKeys(doc.Content[0], *f); err != nil {
 		return nil, fmt.Errorf("cases[%s]: %w", path, err)
 	}
@@ -202,19 +206,30 @@ func Parse(path string, text []byte) (*File, error) {
 		return nil, fmt.Errorf("cases[%s]: %w", path, err)
 	}
 	nodes := child(doc.Content[0], "cases")
+	if len(f.Cases) == 0 || nodes == nil || len(nodes.Content) != len(f.Cases) || slices.Contains(f.Cases, nil) {
+		return nil, fmt.Errorf("cases[%s]: cases is to be a list of cases", path)
+	}
+	if err := f.number(nodes); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// number tells the cases where they stand, and checks them.
+func (f *File) number(nodes *yaml.Node) error {
 	names := map[string]bool{}
 	for i, c := range f.Cases {
 		c.file, c.node = f, resolve(nodes.Content[i])
 		c.Line = nodes.Content[i].Line
 		if err := c.check(); err != nil {
-			return nil, fmt.Errorf("cases[%s]: line %d: case %q: %w", path, c.Line, c.Name, err)
+			return fmt.Errorf("cases[%s]: line %d: case %q: %w", f.Path, c.Line, c.Name, err)
 		}
 		if names[c.Name] {
-			return nil, fmt.Errorf("cases[%s]: line %d: there is another case %q", path, c.Line, c.Name)
+			return fmt.Errorf("cases[%s]: line %d: there is another case %q", f.Path, c.Line, c.Name)
 		}
 		names[c.Name] = true
 	}
-	return f, nil
+	return nil
 }
 
 // check says what is wrong with a case, and works out its time.

@@ -102,6 +102,34 @@ func child(n *yaml.Node, key string) *yaml.Node {
 	return nil
 }
 
+// maxNodes bounds a file, aliases written out.
+const maxNodes = 200_000
+
+// bounded makes sure that a node, with its aliases written out, has an end, and
+// is not larger than anybody means it to be.
+func bounded(n *yaml.Node) error {
+	within, left := map[*yaml.Node]bool{}, maxNodes
+	var walk func(n *yaml.Node) error
+	walk = func(n *yaml.Node) error {
+		n = resolve(n)
+		if left--; left < 0 {
+			return fmt.Errorf("line %d: too large: with its aliases written out it has more than %d values", n.Line, maxNodes)
+		}
+		if within[n] {
+			return fmt.Errorf("line %d: anchor %q is within itself", n.Line, n.Anchor)
+		}
+		within[n] = true
+		defer delete(within, n)
+		for _, e := range n.Content {
+			if err := walk(e); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return walk(n)
+}
+
 // checkKeys makes sure that a node has no key that a struct like v does not have.
 func checkKeys(n *yaml.Node, v any) error {
 	return checkType(resolve(n), reflect.TypeOf(v))

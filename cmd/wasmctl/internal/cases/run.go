@@ -121,7 +121,8 @@ func (s *Suite) open(ctx context.Context, c *Case) (*bench, error) {
 	return b, nil
 }
 
-// load loads the module and, the first time, makes the world that it sees.
+// load loads the module and, where there is none yet, makes the world that it
+// sees.
 func (b *bench) load(ctx context.Context) error {
 	settings := maps.Clone(b.c.file.Config)
 	if settings == nil {
@@ -135,22 +136,40 @@ func (b *bench) load(ctx context.Context) error {
 			if b.w == nil {
 				b.w, err = newWorld(ctx, b.c, m, b.s.log())
 			}
-			return b.w, err
+			return b, err
 		},
 	}
 	var err error
 	if b.module, err = host.Load(ctx, b.s.Wasm, cfg); err != nil {
 		return err
 	}
+	if err = b.begin(); err != nil {
+		b.close(ctx)
+	}
+	return err
+}
+
+// begin makes the applier, which knows of no run yet.
+func (b *bench) begin() (err error) {
 	m := b.module.Manifest()
 	b.applier, err = applier.New(applier.Config{
 		Controller: b.w.name(), Module: scripted{b.module, b.c, b.now}, Deletes: m.For.Deletes, Finalizer: m.Finalizer, Cluster: b.w,
 		Lookup: func(key abi.Key) ([]byte, bool) { return b.w.cache.lookup(key) }, Logger: b.s.log(),
 	})
-	if err != nil {
-		b.close(ctx)
-	}
 	return err
+}
+
+// reset gives the loaded module the case's world anew.
+func (b *bench) reset(ctx context.Context) (err error) {
+	if b.w, err = newWorld(ctx, b.c, b.module.Manifest(), b.s.log()); err != nil {
+		return err
+	}
+	return b.begin()
+}
+
+// Call implements host.API, in the world that there is now.
+func (b *bench) Call(ctx context.Context, op abi.Op, req []byte) abi.Response {
+	return b.w.Call(ctx, op, req)
 }
 
 // now is the guest's clock. While the module is loaded it is the case's time.

@@ -267,7 +267,7 @@ func (w *world) fault(r *memapi.Request) memapi.Fault {
 	return fault
 }
 
-// Call implements host.API: it also notes the events that are recorded.
+// Call carries out an operation, and notes the events that are recorded.
 func (w *world) Call(ctx context.Context, op abi.Op, req []byte) abi.Response {
 	res := w.api.Call(ctx, op, req)
 	if op != abi.OpEventRecord || res.Status != abi.StatusOK {
