@@ -112,7 +112,7 @@ func (s *session) connectModule(ctx context.Context, m *abi.Manifest) (host.API,
 	s.cache = controller.NewCache()
 	cfg := kubeapi.Config{
 		Client: s.client, Resolver: s.resolver, Controller: s.name, Policy: s.plan.policy, Logger: s.log, Cache: s.cache, Children: s.cache,
-		Observer: kubeapi.Observers(s.observers...), Limits: apiLimits(s.limitsFor(m)),
+		Observer: kubeapi.Observers(s.observers...), Limits: apiLimits(s.limitsFor(m)), Secrets: &s.secrets,
 	}
 	if s.elector != nil {
 		cfg.Gate = s.elector.Gate()

@@ -28,6 +28,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host/kubeapi/events"
+	"github.com/wasmctl/wasmctl/host/redact"
 )
 
 // maxManager is the API server's limit on the name of a field manager, in
@@ -53,6 +54,8 @@ type Config struct {
 	Children Children
 	// Limits bound what is asked of the API server, and lists.
 	Limits Limits
+	// Secrets hides the values of Secrets in the notes of events; nil hides none.
+	Secrets *redact.Values
 	// Observer, if not nil, is told of every operation once it is answered.
 	Observer Observer
 	// Logger gets the API server's warnings and keys of requests that are not
@@ -75,6 +78,7 @@ type API struct {
 	children Children
 	observer Observer
 	limits   *limiter
+	secrets  *redact.Values
 	dry      DryRun
 	events   *events.Recorder
 	*lasting
@@ -110,7 +114,7 @@ func New(c Config) (*API, error) {
 	return &API{
 		client: c.Client, resolver: c.Resolver, policy: c.Policy, manager: manager,
 		log:  c.Logger.With("controller", c.Controller),
-		gate: c.Gate, cache: c.Cache, children: c.Children, observer: c.Observer, limits: newLimiter(c.Limits, &limitHits{}),
+		gate: c.Gate, cache: c.Cache, children: c.Children, observer: c.Observer, limits: newLimiter(c.Limits, &limitHits{}), secrets: c.Secrets,
 		events:  events.New(events.Config{Sink: sink, Controller: c.Controller, Logger: c.Logger.With("controller", c.Controller)}),
 		lasting: &lasting{},
 	}, nil

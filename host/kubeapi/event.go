@@ -52,6 +52,7 @@ func (a *API) recordEvent(ctx context.Context, req []byte) abi.Response {
 	if err != nil {
 		return refuse(abi.StatusBadRequest, err.Error())
 	}
+	e.Note = a.secrets.Text(e.Note)
 	namespace := e.Regarding.Namespace
 	if namespace == "" {
 		namespace = metav1.NamespaceDefault // where client-go puts events of cluster-scoped objects

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/redact"
 )
 
 // recording runs the recorder of a session until the test ends.
@@ -51,9 +52,10 @@ func eventRules() []abi.Capability {
 // TestEvent_IsRecordedWithItsSeries about the object that is reconciled.
 func TestEvent_IsRecordedWithItsSeries(t *testing.T) {
 	d := newDeclarer(t)
-	d.policy = NewPolicy(eventRules())
+	d.policy, d.secrets = NewPolicy(eventRules()), &redact.Values{}
+	d.secrets.LearnObject(map[string]any{"kind": "Secret", "stringData": map[string]any{"a": "hunter2-hunter2"}})
 	d.recording()
-	about := map[string]any{"type": "Warning", "reason": "Broken", "action": "Mend", "note": "100% größe", "related": map[string]any{
+	about := map[string]any{"type": "Warning", "reason": "Broken", "action": "Mend", "note": "100% größe: hunter2-hunter2", "related": map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "namespace": d.ns, "name": "a",
 	}}
 	if got := d.record(about); got.Status != abi.StatusOK || len(got.Body) != 1 || got.Body[0] != 0xc0 {
@@ -61,7 +63,7 @@ func TestEvent_IsRecordedWithItsSeries(t *testing.T) {
 	}
 	first := d.awaitEvents(d.ns, func(items []any) bool { return len(items) == 1 })[0].(map[string]any)
 	for want, path := range map[string][]any{
-		"Warning": {"type"}, "Broken": {"reason"}, "Mend": {"action"}, "100% größe": {"note"}, "wasmctl/tester": {"reportingController"},
+		"Warning": {"type"}, "Broken": {"reason"}, "Mend": {"action"}, "100% größe: [redacted]": {"note"}, "wasmctl/tester": {"reportingController"},
 		"Sprocket": {"regarding", "kind"}, "kubeapi.wasmctl.dev/v1": {"regarding", "apiVersion"}, d.uid(): {"regarding", "uid"}, "a": {"related", "name"},
 	} {
 		if got := at(first, path...); got != want {

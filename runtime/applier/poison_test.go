@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -217,4 +219,48 @@ func TestQuarantine_ErrorPolicyIsStillAsked(t *testing.T) {
 	if out := p.run(t, abi.ReasonListed); out.DecidedBy != DecidedByErrorPolicy || out.Action.Requeue || len(p.module.failures) != 1 {
 		t.Errorf("await change: %+v", out)
 	}
+}
+
+// Many objects at once, half of them poisoned, while others ask.
+func TestQuarantine_Hammer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, err := New(Config{
+			Controller: "test", Module: &poisoner{}, Quarantine: quarantine.Config{After: 2},
+			Lookup: func(abi.Key) ([]byte, bool) { return []byte{0x80}, true },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		const workers, objects, rounds = 4, 10, 200
+		var wg sync.WaitGroup
+		for worker := range workers {
+			wg.Go(func() {
+				for i := range rounds {
+					a.Apply(t.Context(), abi.Key{Namespace: strconv.Itoa(worker), Name: strconv.Itoa(i % objects)}, testReason)
+				}
+			})
+			wg.Go(func() {
+				for i := range rounds {
+					a.Quarantined(5)
+					a.Object(abi.Key{Namespace: strconv.Itoa(worker), Name: strconv.Itoa(i % objects)})
+				}
+			})
+		}
+		wg.Wait()
+		if list, n := a.Quarantined(5); n != workers*objects/2 || len(list) != 5 {
+			t.Errorf("%d are quarantined, want %d; %d are listed", n, workers*objects/2, len(list))
+		}
+	})
+}
+
+// poisoner is a module of many guests that traps on every second object.
+type poisoner struct{ busy }
+
+func (p *poisoner) Acquire(context.Context) (abi.Guest, func(), error) { return p, func() {}, nil }
+
+func (p *poisoner) Reconcile(_ context.Context, req *abi.Request) (abi.Result, error) {
+	if n, _ := strconv.Atoi(req.Key.Name); n%2 == 1 {
+		return abi.Result{}, trapped("unreachable")
+	}
+	return abi.Result{}, nil
 }
