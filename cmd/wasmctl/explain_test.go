@@ -76,6 +76,11 @@ func TestExplain_SaysWhatLedToARunAndWhatItWrote(t *testing.T) {
 	f.put(t.Context(), "a", app{image: "i:2"})
 	f.confirm()
 	var run *admin.Run
+	t.Cleanup(func() {
+		if run == nil {
+			t.Log(steer(t, "explain", socket, "webapp/a", "-n", f.ns))
+		}
+	})
 	until(t, "the run of the change is known", func() bool {
 		e := f.explained(socket, "a")
 		for i := range e.Runs {
@@ -147,9 +152,15 @@ func TestExplain_SaysWhyAnObjectDoesNotRun(t *testing.T) {
 		e := f.explained(socket, "a")
 		return e.State == "idle" && e.Hidden != nil && strings.Contains(e.Why[0], "hidden by predicates") && e.Hidden.Unchanged == "generation"
 	})
-	label("a", `{"metadata":{"annotations":{"wasmctl.dev/paused":"true"}}}`)
+	if got := steer(t, "pause", socket, "webapp", f.ns+"/a"); got != "paused webapp "+f.ns+"/a\n" {
+		t.Errorf("pause says %q", got)
+	}
 	says("a", "paused", "annotation wasmctl.dev/paused")
-	label("a", `{"metadata":{"annotations":{"wasmctl.dev/paused":null}}}`)
+	steer(t, "resume", socket, "webapp", f.ns+"/a")
+	until(t, "a is not paused", func() bool { return f.explained(socket, "a").State == "idle" })
+	if text := steer(t, "top", socket); !strings.Contains(text, f.ns+"/a") || !strings.Contains(text, "MEMORY") {
+		t.Errorf("top:\n%s", text)
+	}
 	steer(t, "pause", socket, "webapp")
 	says("a", "paused", "wasmctl resume webapp")
 	client := admin.NewClient(socket)

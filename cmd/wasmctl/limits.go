@@ -113,25 +113,22 @@ func (s *session) addLimits(c *admin.Controller) {
 	}
 }
 
-// quarantineRows are the lines of a status about objects in quarantine.
-func quarantineRows(st *admin.Status, now time.Time, row func(cells ...any)) {
-	head := true
-	for _, c := range st.Controllers {
+// quarantineTable are the objects in quarantine.
+func quarantineTable(list []admin.Controller, now time.Time) *table {
+	t := &table{columns: []column{
+		{title: "QUARANTINED", least: 20}, {title: "KIND"}, {title: "FOR"}, {title: "RUNS", right: true}, {title: "NEXT"}, {title: "ERROR", least: 10},
+	}}
+	for _, c := range list {
 		for _, q := range c.Quarantine {
-			if head {
-				row()
-				row("QUARANTINED", "KIND", "FOR", "RUNS", "NEXT", "ERROR")
-				head = false
-			}
-			first, _, _ := strings.Cut(q.Error, "\n")
 			next := "now"
 			if q.Until.After(now) {
 				next = "in " + age(q.Until, now)
 			}
-			row(c.Name+": "+q.Object, q.Kind, age(now, q.Since), q.Runs, next, first)
+			t.row("", c.Name+": "+q.Object, q.Kind, age(now, q.Since), q.Runs, next, firstLine(q.Error))
 		}
 		if more := c.Quarantined - len(c.Quarantine); more > 0 {
-			row(fmt.Sprintf("%s: %d more", c.Name, more), "", "", "", "", "")
+			t.row("", fmt.Sprintf("%s: %d more", c.Name, more))
 		}
 	}
+	return t
 }

@@ -65,6 +65,9 @@ func (s *session) observed(ctx context.Context, e *kubeapi.Exchange) {
 		Name: string(e.Op), Resource: e.Kind.Name(), Subresource: e.Subresource, Key: e.Key, DryRun: e.DryRun,
 		Started: e.Started, Took: e.Took, Effect: effectOf(e),
 	}
+	if op.Effect == history.Denied {
+		s.denied.Add(1)
+	}
 	if e.Err != nil {
 		op.Error = history.Clip(s.secrets.Text(e.Err.Error()), maxErrorBytes)
 		s.history.Did(run.ID, op, history.States{})

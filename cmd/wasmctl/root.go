@@ -47,7 +47,7 @@ Exit codes:
 	cmd.AddCommand(newCmdRun(s, runRun), newCmdStatus(s), newCmdTrigger(s), newCmdPause(s, true), newCmdPause(s, false), newCmdSwap(s), newCmdPromote(s), newCmdAbort(s), newCmdRollback(s), newCmdConfig(s),
 		newCmdInspect(s, runInspect), newCmdAnnotate(s, runAnnotate), newCmdVersion(s))
 	cmd.AddCommand(newCmdShadow(s), newCmdDev(s, runDev))
-	cmd.AddCommand(newCmdExplain(s), newCmdLogs(s), newCmdLogLevel(s))
+	cmd.AddCommand(newCmdExplain(s), newCmdLogs(s), newCmdLogLevel(s), newCmdTop(s))
 	cmd.AddCommand(newCmdValidate(s, runValidate))
 	cmd.AddCommand(newCmdNew(s, runNew), newCmdBuild(s, runBuild), newCmdTest(s, runTest))
 	return cmd

@@ -54,6 +54,7 @@ func (s *session) status() admin.Controller {
 	}
 	c.Fuel, c.HotLoops = s.module.Fuel(), stats.Reconciles.Loops.Episodes
 	c.Generations = s.trials.generations()
+	s.statusOfRuns(&c, &stats)
 	for kind, n := range stats.Failures {
 		c.Failures[string(kind)] = n
 	}

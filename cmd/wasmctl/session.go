@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
@@ -54,6 +55,7 @@ type session struct {
 
 	observers []kubeapi.Observer // told of what runs ask the API for; set before load
 	history   *history.Recorder  // the last runs
+	denied    atomic.Uint64      // what runs asked for and the policy did not allow
 
 	probation probation.Config   // of modules that are swapped in; without Time there is none; serve's own
 	overrides map[string]*string // settings of wasmctl config set, nil unsets; serve's own

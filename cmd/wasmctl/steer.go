@@ -105,27 +105,41 @@ func parseKeys(names []string) ([]abi.Key, error) {
 }
 
 func newCmdPause(s streams, paused bool) *cobra.Command {
-	verb, done, what := "resume", "resumed", "Let a paused controller reconcile again"
+	verb, done, what := "resume", "resumed", "Let a paused controller, or object, reconcile again"
 	long := `What has been asked for in the meantime is reconciled, each object once.`
 	if paused {
-		verb, done, what = "pause", "paused", "Stop a controller from starting reconciles"
-		long = `Running reconciles finish. Watches go on, and what is asked for is kept until "wasmctl resume". To pause one object only, for
-as long as you like, annotate it: kubectl annotate KIND NAME wasmctl.dev/paused=true`
+		verb, done, what = "pause", "paused", "Stop a controller, or an object, from being reconciled"
+		long = `Running reconciles finish. Watches go on, and what is asked for is kept until "wasmctl resume". A controller is paused until
+then, or the process ends. An object is paused by the annotation wasmctl.dev/paused, which the process gives it if it may patch it.`
 	}
 	o := &steerOptions{streams: s}
 	cmd := &cobra.Command{
-		Use: verb + " CONTROLLER", Short: what, Long: what + ".\n" + long,
-		Example: "  wasmctl " + verb + " configmapgenerator",
-		Args:    exactArgs("CONTROLLER"),
+		Use: verb + " CONTROLLER [[NAMESPACE/]NAME...]", Short: what, Long: what + ".\n" + long,
+		Example: "  wasmctl " + verb + " configmapgenerator\n  wasmctl " + verb + " configmapgenerator default/hello",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usageError(cmd, errors.New("CONTROLLER is missing"))
+			}
+			keys, err := parseKeys(args[1:])
+			if err != nil {
+				return usageError(cmd, err)
+			}
 			c, err := o.client(cmd.Context())
 			if err != nil {
 				return err
 			}
-			if err := c.Pause(cmd.Context(), args[0], paused); err != nil {
+			if len(keys) == 0 {
+				err = c.Pause(cmd.Context(), args[0], paused)
+			}
+			for _, key := range keys {
+				if err == nil {
+					err = c.PauseObject(cmd.Context(), args[0], key, paused)
+				}
+			}
+			if err != nil {
 				return steerError(cmd.Context(), c, err)
 			}
-			_, err = fmt.Fprintf(s.out, "%s %s\n", done, args[0])
+			_, err = fmt.Fprintf(s.out, "%s %s\n", done, strings.Join(args, " "))
 			return err
 		},
 	}

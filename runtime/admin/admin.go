@@ -3,11 +3,12 @@
 // may use it; there is no network side.
 //
 //	GET  /v1/status                              what runs, and how it does
+//	GET  /v1/top?objects=20                      what is busiest
 //	GET  /v1/explain?controller=&kind=&namespace=&name=   why an object runs, or does not
 //	GET  /v1/controllers/{name}/logs?object=&since=&tail=&follow=   its log, a line of JSON each
 //	POST /v1/controllers/{name}/log-level        {"level": "debug"}; without a level it is only told
 //	POST /v1/controllers/{name}/trigger          {"objects": ["namespace/name", ...]}; without objects all of them
-//	POST /v1/controllers/{name}/pause, /resume   reconciles stop to start, and start again
+//	POST /v1/controllers/{name}/pause, /resume   reconciles stop to start, and start again; {"object": "namespace/name"} of one object
 //	POST /v1/controllers/{name}/swap             the bytes of a module; ?force=true tries one again that was taken back
 //	                                             canary=10%&canaryNamespace=a&canarySelector=x%3Dy&canaryTime=5m tries it on some objects
 //	POST /v1/controllers/{name}/promote, /abort  what is tried on some objects gets all, or none
@@ -52,6 +53,11 @@ func (r refusal) Unwrap() error        { return r.error }
 // several goroutines at once.
 type Service interface {
 	Explainer
+	// Top says what is busiest, with at most so many objects. It must not block.
+	Top(objects int) Top
+	// PauseObject pauses an object by its annotation, or undoes that, and says so in
+	// the API server: other replicas see it too.
+	PauseObject(ctx context.Context, controller string, object abi.Key, paused bool) error
 	Logger
 	// Status says what runs. It must not block.
 	Status() Status
@@ -166,6 +172,25 @@ type Controller struct {
 	// Runs counts reconciles, Failures those that failed, by kind.
 	Runs     uint64            `json:"runs"`
 	Failures map[string]uint64 `json:"failures"`
+	// Workers is how many objects are reconciled at a time, OldestReady for how long
+	// the next object has been due.
+	Workers     int      `json:"workers"`
+	OldestReady Duration `json:"oldestReady"`
+	// LongestRun is the run that has been under way for longest.
+	LongestRun *LongestRun `json:"longestRun,omitempty"`
+	// Failing counts objects whose last run failed; LastFailure is the last run that
+	// failed.
+	Failing     int          `json:"failing"`
+	LastFailure *LastFailure `json:"lastFailure,omitempty"`
+	// Denied counts what runs asked for and the policy did not allow.
+	Denied uint64 `json:"denied,omitempty"`
+	// Memory is the linear memory of the guests' instances, and History what the
+	// last runs take, in bytes. LogsDropped counts lines that came too often.
+	Memory      int64  `json:"memory"`
+	History     int64  `json:"history"`
+	LogsDropped uint64 `json:"logsDropped,omitempty"`
+	// Generation is the number of the live one.
+	Generation uint64 `json:"generation,omitempty"`
 	// Fuel is what the module has used, in the unit of docs/metering.md; 0 where it
 	// is not metered.
 	Fuel uint64 `json:"fuel,omitempty"`
@@ -199,6 +224,22 @@ type QuarantinedObject struct {
 	Error string `json:"error"`
 }
 
+// LongestRun is a run that is under way.
+type LongestRun struct {
+	Object string    `json:"object"`
+	ID     string    `json:"id"`
+	Since  time.Time `json:"since"`
+}
+
+// LastFailure is a run that failed.
+type LastFailure struct {
+	Object string    `json:"object"`
+	At     time.Time `json:"at"`
+	// Kind is error, trap, timeout, memory or output, Error why.
+	Kind  string `json:"kind"`
+	Error string `json:"error"`
+}
+
 // Watch is how one watch does.
 type Watch struct {
 	// Source is what is watched, Phase one of syncing, ready, denied, absent and
@@ -226,6 +267,11 @@ type triggerRequest struct {
 // triggerResponse is its answer.
 type triggerResponse struct {
 	Triggered int `json:"triggered"`
+}
+
+// pauseRequest is the body of a pause; without an object it is the controller's.
+type pauseRequest struct {
+	Object string `json:"object,omitempty"`
 }
 
 type rollbackRequest struct {

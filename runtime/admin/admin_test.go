@@ -28,7 +28,9 @@ type process struct {
 	how       SwapHow
 	change    map[string]*string
 	asked     LogQuery
-	left      chan struct{} // closed when nobody follows the log any more
+
+	pausedObject string
+	left         chan struct{} // closed when nobody follows the log any more
 }
 
 func (p *process) Status() Status {
@@ -72,6 +74,15 @@ func (p *process) LogLevel(controller, level string) (string, error) {
 		return "info", nil
 	}
 	return level, nil
+}
+
+func (p *process) Top(objects int) Top {
+	return Top{Controllers: []TopController{{Name: "web", Load: Load{Runs: 1.5}}}, Objects: make([]TopObject, objects)}
+}
+
+func (p *process) PauseObject(_ context.Context, _ string, object abi.Key, paused bool) error {
+	p.pausedObject = fmt.Sprint(object, " ", paused)
+	return nil
 }
 
 func (p *process) Pause(controller string, paused bool) error {
@@ -384,5 +395,24 @@ func TestAdmin_LogsAreStreamed(t *testing.T) {
 	<-p.left
 	if level, err := c.LogLevel(t.Context(), "web", "debug"); level != "debug" || err != nil {
 		t.Error(level, err)
+	}
+}
+
+func TestAdmin_OneObjectIsPaused(t *testing.T) {
+	p := &process{}
+	c, _ := serve(t, p)
+	if err := c.PauseObject(t.Context(), "web", abi.Key{Namespace: "shop", Name: "a"}, true); err != nil || p.pausedObject != "shop/a true" || p.paused {
+		t.Errorf("%q, the controller is paused: %v; %v", p.pausedObject, p.paused, err)
+	}
+	if err := c.PauseObject(t.Context(), "web", abi.Key{Name: "a/b/c"}, false); err == nil {
+		t.Error("a bad name is no error")
+	}
+}
+
+func TestAdmin_Top(t *testing.T) {
+	c, _ := serve(t, &process{})
+	got, err := c.Top(t.Context(), 3)
+	if diff := cmp.Diff((&process{}).Top(3), got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 }

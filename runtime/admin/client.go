@@ -88,11 +88,20 @@ func (c *Client) Trigger(ctx context.Context, controller string, objects []abi.K
 
 // Pause is Service.Pause.
 func (c *Client) Pause(ctx context.Context, controller string, paused bool) error {
+	return c.pause(ctx, controller, pauseRequest{}, paused)
+}
+
+// PauseObject is Service.PauseObject.
+func (c *Client) PauseObject(ctx context.Context, controller string, object abi.Key, paused bool) error {
+	return c.pause(ctx, controller, pauseRequest{object.String()}, paused)
+}
+
+func (c *Client) pause(ctx context.Context, controller string, what pauseRequest, paused bool) error {
 	verb := "resume"
 	if paused {
 		verb = "pause"
 	}
-	return c.do(ctx, http.MethodPost, "controllers/"+url.PathEscape(controller)+"/"+verb, struct{}{}, &struct{}{})
+	return c.do(ctx, http.MethodPost, "controllers/"+url.PathEscape(controller)+"/"+verb, what, &struct{}{})
 }
 
 // Swap is Service.Swap.

@@ -91,6 +91,7 @@ func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) { answer(w, s.service.Status(), nil) })
 	mux.HandleFunc("GET /v1/explain", s.explain)
+	mux.HandleFunc("GET /v1/top", s.top)
 	mux.HandleFunc("GET /v1/controllers/{name}/logs", s.logs)
 	mux.HandleFunc("POST /v1/controllers/{name}/log-level", s.logLevel)
 	mux.HandleFunc("POST /v1/controllers/{name}/trigger", s.trigger)
@@ -113,15 +114,11 @@ func (s *Server) trigger(w http.ResponseWriter, r *http.Request) {
 	}
 	keys := make([]abi.Key, len(req.Objects))
 	for i, name := range req.Objects {
-		namespace, rest, ok := strings.Cut(name, "/")
-		if !ok {
-			namespace, rest = "", name
-		}
-		if rest == "" || strings.Contains(rest, "/") {
-			answer(w, nil, fmt.Errorf("object %q: want namespace/name, or name for a cluster-scoped kind", name))
+		var err error
+		if keys[i], err = parseKey(name); err != nil {
+			answer(w, nil, err)
 			return
 		}
-		keys[i] = abi.Key{Namespace: namespace, Name: rest}
 	}
 	n, err := s.service.Trigger(r.Context(), r.PathValue("name"), keys)
 	answer(w, triggerResponse{n}, err)
@@ -172,8 +169,33 @@ func (s *Server) config(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) pause(paused bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		answer(w, struct{}{}, s.service.Pause(r.PathValue("name"), paused))
+		var req pauseRequest
+		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&req); err != nil && !errors.Is(err, io.EOF) {
+			answer(w, nil, fmt.Errorf("body: %w", err))
+			return
+		}
+		if req.Object == "" {
+			answer(w, struct{}{}, s.service.Pause(r.PathValue("name"), paused))
+			return
+		}
+		key, err := parseKey(req.Object)
+		if err == nil {
+			err = s.service.PauseObject(r.Context(), r.PathValue("name"), key, paused)
+		}
+		answer(w, struct{}{}, err)
 	}
+}
+
+// parseKey reads "namespace/name", or "name".
+func parseKey(text string) (abi.Key, error) {
+	namespace, name, ok := strings.Cut(text, "/")
+	if !ok {
+		namespace, name = "", text
+	}
+	if name == "" || strings.Contains(name, "/") {
+		return abi.Key{}, fmt.Errorf("object %q: want namespace/name, or name for a cluster-scoped kind", text)
+	}
+	return abi.Key{Namespace: namespace, Name: name}, nil
 }
 
 // answer writes v, or err with its code.

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/wasmctl/wasmctl/runtime/admin"
+)
+
+var statusNow = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+// statusWith is a status of n controllers, some of which have something.
+func statusWith(n int) *admin.Status {
+	st := &admin.Status{Version: "v1", PID: 7, Started: statusNow.Add(-time.Hour)}
+	for i := range n {
+		c := admin.Controller{
+			Name: fmt.Sprintf("controller-%03d", i), Kind: "configmapgenerators.examples.wasmctl.dev", Phase: phaseRunning, Workers: 4,
+			Digest: "sha256:0123456789abcdef", Generation: 1, Runs: uint64(i) * 1000, Memory: 3 << 20,
+			Generations: []admin.Generation{{Number: 1, State: "live", Digest: "sha256:0123456789abcdef", Since: statusNow}},
+			Watches:     []admin.Watch{{Source: "configmapgenerators.examples.wasmctl.dev", Phase: "ready", Since: statusNow, Objects: i}},
+		}
+		switch i % 40 {
+		case 1:
+			c.LongestRun = &admin.LongestRun{Object: "shop/hangs", Since: statusNow.Add(-20 * time.Second)}
+		case 2:
+			c.Failing, c.LastFailure = 3, &admin.LastFailure{Object: "shop/trap", At: statusNow.Add(-time.Second), Kind: "trap", Error: "wasm: unreachable\nat line 1\x1b[2J"}
+		case 3:
+			c.Phase, c.Message = phaseWaiting, "widgets.example.com: 日本語の世界日本語の世界日本語の世界"
+		case 4:
+			c.Watches[0].Phase, c.Watches[0].Message = "denied", "needs the verbs list and watch on configmapgenerators: grant them with a role"
+		}
+		st.Controllers = append(st.Controllers, c)
+	}
+	return st
+}
+
+// No line is wider than the terminal, whatever its width and what is shown, and
+// what a guest has chosen does not command the terminal.
+func TestStatus_NeverWraps(t *testing.T) {
+	for _, n := range []int{0, 1, 5, 200} {
+		for _, width := range []int{60, 80, 100, 120, 200} {
+			for _, live := range []bool{false, true} {
+				for _, line := range statusLines(statusWith(n), statusNow, screen{width: width, height: 24}, live) {
+					if w := textWidth(line); w > width {
+						t.Errorf("%d controllers at %d columns: a line of %d: %q", n, width, w, line)
+					}
+					if strings.ContainsAny(line, "\x1b\n") {
+						t.Errorf("%q", line)
+					}
+				}
+			}
+		}
+	}
+}
+
+// The causes come first where the table is shown live, and each is named also
+// on a narrow terminal.
+func TestStatus_NamesEachCause(t *testing.T) {
+	for _, width := range []int{0, 200, 100} {
+		lines := statusLines(statusWith(5), statusNow, screen{width: width}, true)
+		text := strings.Join(lines, "\n")
+		for _, want := range []string{"hangs: shop/hangs", "fails: shop/trap 1s", "waiting: widgets", "watches not ready:", "4 need a look"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("at %d columns %q is not there:\n%s", width, want, text)
+			}
+		}
+		if strings.Contains(lines[3], "controller-000") || !strings.Contains(lines[7], "controller-000") {
+			t.Errorf("the one that is well does not come last:\n%s", text)
+		}
+	}
+	whole := strings.Join(statusLines(statusWith(5), statusNow, screen{}, false), "\n")
+	if !strings.Contains(whole, "trap: wasm: unreachable") || !strings.Contains(whole, "denied: configmapgenerators.examples.wasmctl.dev: needs the verbs list and watch on") {
+		t.Errorf("without a width something is cut:\n%s", whole)
+	}
+	if got := statusLines(statusWith(0), statusNow, screen{}, false); len(got) != 1 || !strings.Contains(got[0], "0 controllers") {
+		t.Errorf("without controllers: %q", got)
+	}
+}
+
+func TestStatus_ColoursAreForTerminals(t *testing.T) {
+	for coloured, want := range map[bool]int{true: 3 + 1, false: 0} { // and the watch that is denied
+		text := strings.Join(statusLines(statusWith(5), statusNow, screen{width: 200, coloured: coloured}, false), "\n")
+		if got := strings.Count(text, colourBad); got != want {
+			t.Errorf("coloured %v: %d lines in red, want %d", coloured, got, want)
+		}
+	}
+}
+
+func TestTable_AgreesWithItsWidth(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(3, 4))
+	for range 2000 {
+		tab := &table{}
+		for i := range 1 + rnd.IntN(6) {
+			c := column{title: strings.Repeat("T", 1+rnd.IntN(5)), drop: rnd.IntN(4), right: rnd.IntN(2) == 0}
+			if rnd.IntN(2) == 0 {
+				c.least = 5
+			}
+			if i == 0 {
+				c.drop, c.least = 0, 5
+			}
+			tab.columns = append(tab.columns, c)
+		}
+		for range rnd.IntN(4) {
+			cells := make([]any, len(tab.columns))
+			for i := range cells {
+				cells[i] = strings.Repeat([]string{"x", "é", "界"}[rnd.IntN(3)], rnd.IntN(30))
+			}
+			tab.row("", cells...)
+		}
+		width := 1 + rnd.IntN(120)
+		for _, line := range tab.render(width, false) {
+			if textWidth(line) > width {
+				t.Fatalf("%d wide, want %d: %q", textWidth(line), width, line)
+			}
+		}
+	}
+}
+
+func TestCut_EndsWithAnEllipsis(t *testing.T) {
+	for _, c := range []struct {
+		s     string
+		width int
+		want  string
+	}{{"abc", 3, "abc"}, {"abcd", 3, "ab…"}, {"日本語", 6, "日本語"}, {"日本語", 5, "日本…"}, {"日本語", 4, "日…"}, {"ééé", 2, "é…"}} {
+		if diff := cmp.Diff(c.want, cut(c.s, c.width)); diff != "" {
+			t.Errorf("%q at %d: %s", c.s, c.width, diff)
+		}
+	}
+}

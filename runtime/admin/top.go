@@ -1,0 +1,63 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+)
+
+// Top is what keeps a process busy.
+type Top struct {
+	// Controllers are all of them, Objects the busiest of any, those with the most
+	// time first.
+	Controllers []TopController `json:"controllers"`
+	Objects     []TopObject     `json:"objects"`
+}
+
+// Load is an average of about the last minute, for each second.
+type Load struct {
+	// Runs and Errors are how many a second. Busy is the share of the time that runs
+	// took: 1 is one worker all the time. Fuel is in the unit of docs/metering.md.
+	Runs   float64 `json:"runs"`
+	Errors float64 `json:"errors"`
+	Busy   float64 `json:"busy"`
+	Fuel   float64 `json:"fuel"`
+}
+
+// TopController is how busy a controller is.
+type TopController struct {
+	Name string `json:"name"`
+	Load
+	// Memory is the linear memory of its instances in bytes.
+	Memory int64 `json:"memory"`
+	// Workers is how many it has, Running how many of them are busy now.
+	Workers int `json:"workers"`
+	Running int `json:"running"`
+}
+
+// TopObject is how busy an object keeps its controller.
+type TopObject struct {
+	Controller string `json:"controller"`
+	Object     string `json:"object"`
+	Load
+}
+
+// maxTop is the most objects that are asked for.
+const maxTop = 1000
+
+func (s *Server) top(w http.ResponseWriter, r *http.Request) {
+	n, err := strconv.Atoi(r.URL.Query().Get("objects"))
+	if err != nil || n < 0 || n > maxTop {
+		answer(w, nil, fmt.Errorf("objects: want 0 to %d", maxTop))
+		return
+	}
+	answer(w, s.service.Top(n), nil)
+}
+
+// Top is Service.Top.
+func (c *Client) Top(ctx context.Context, objects int) (Top, error) {
+	var res Top
+	err := c.do(ctx, http.MethodGet, "top?objects="+strconv.Itoa(objects), nil, &res)
+	return res, err
+}
