@@ -30,7 +30,7 @@ func TestQuarantine_OnePoisonedObject(t *testing.T) {
 	if q.Object != poisoned || q.Kind != "trap" || q.Runs != 5 || !strings.Contains(q.Error, "wasm stack trace") || q.Until.Sub(q.Since) < 45*time.Second {
 		t.Errorf("quarantine %+v", q)
 	}
-	text := string(statusText(&admin.Status{Controllers: []admin.Controller{c}}, time.Now()))
+	text := string(statusText(&admin.Status{Controllers: []admin.Controller{c}}, screen{}))
 	if !strings.Contains(text, "QUARANTINED") || !strings.Contains(text, poisoned) || strings.Contains(text, "wasm stack trace") {
 		t.Errorf("status:\n%s", text)
 	}
