@@ -46,7 +46,7 @@ func TestSecrets_DoNotReachErrors(t *testing.T) {
 		t.Errorf("got %+v (%v), %v", res, res.Error, err)
 	}
 	_, err = g.Reconcile(t.Context(), echoing(t, map[string]any{"action": secretValue}))
-	if callError(t, err); strings.Contains(err.Error(), "hunter2") {
+	if ce := callError(t, err); strings.Contains(ce.Error(), "hunter2") {
 		t.Errorf("got %v", err)
 	}
 }

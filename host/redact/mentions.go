@@ -64,12 +64,12 @@ func (r *skimmer) mapHead() bool {
 // str reads a string of less than 64 KiB; nil where there is none.
 func (r *skimmer) str() []byte {
 	rest := r.b[min(r.pos, len(r.b)):]
-	head, n := 1, 0
+	var head, n int
 	switch {
 	case len(rest) < 3:
 		return nil
 	case rest[0]&0xe0 == 0xa0:
-		n = int(rest[0] & 0x1f)
+		head, n = 1, int(rest[0]&0x1f)
 	case rest[0] == 0xd9:
 		head, n = 2, int(rest[1])
 	case rest[0] == 0xda:

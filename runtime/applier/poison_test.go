@@ -72,7 +72,7 @@ func TestQuarantine_LeavesAPoisonedObjectAlone(t *testing.T) {
 			t.Errorf("the third run: %+v", out)
 		}
 		state := p.applier.Object(testKey).Quarantine
-		if state == nil || state.Runs != 3 || !strings.Contains(state.Text, "main.reconcile") || state.Until.Sub(time.Now()) != out.Action.After {
+		if state == nil || state.Runs != 3 || !strings.Contains(state.Text, "main.reconcile") || time.Until(state.Until) != out.Action.After {
 			t.Fatalf("state %+v", state)
 		}
 		if list, n := p.applier.Quarantined(20); n != 1 || len(list) != 1 || list[0] != *state || p.applier.Stats().Quarantined != 1 {
