@@ -104,8 +104,8 @@ func TestAlerts_PromtoolAccepts(t *testing.T) {
 	}
 }
 
-// wantPrometheus has real Prometheus scrape the process and ask for what the
-// alerts ask for: a trap of the module is one.
+// wantPrometheus has real Prometheus scrape the process, with the alert rules,
+// which it evaluates on what it has scraped.
 func (e *eventful) wantPrometheus(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("prometheus"); err != nil {
@@ -163,7 +163,7 @@ scrape_configs: [{job_name: wasmctl, static_configs: [{targets: [%q]}]}]
 	until(t, "Prometheus has the runs", func() bool {
 		return strings.Contains(query("/api/v1/query", `controller_runtime_reconcile_total{controller="modes",result="error"} > 0`), `"controller":"modes"`)
 	})
-	until(t, "the alert of what is not in the queue's way is evaluated", func() bool {
+	until(t, "the alert rules are evaluated, without an error", func() bool {
 		return strings.Contains(query("/api/v1/rules", ""), `"health":"ok"`) && !strings.Contains(query("/api/v1/rules", ""), `"health":"err"`)
 	})
 	if got := query("/api/v1/query", `scrape_samples_scraped`); !strings.Contains(got, `"wasmctl"`) {
