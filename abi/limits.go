@@ -122,7 +122,7 @@ type LimitError struct {
 	// What says what went beyond it.
 	What string
 	// Waited says, for LimitTimeout, that most of the time went by while the guest
-	// waited for operations to be answered.
+	// waited for operations to be answered, or for a processor.
 	Waited bool
 	// Err is what the error matches beside ErrLimit, or nil. Its text is not shown.
 	Err error

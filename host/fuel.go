@@ -144,6 +144,7 @@ func (in *instance) pay() bool {
 		return true
 	}
 	in.giveTurn()
+	defer in.waiting(time.Now())
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
@@ -162,9 +163,14 @@ func (in *instance) takeTurn() bool {
 		runtime.Gosched() // wazero's code cannot be preempted
 		return true
 	}
+	defer in.waiting(time.Now())
 	in.tank.turn = shares.take(in.gen.shared, in.tank.turn, in.interrupt.done)
 	return in.tank.turn
 }
+
+// waiting counts the time since began as time in which the guest could do
+// nothing.
+func (in *instance) waiting(began time.Time) { in.run.waited += time.Since(began) }
 
 // giveTurn ends the instance's turn, if it has one.
 func (in *instance) giveTurn() {
@@ -179,9 +185,7 @@ func (in *instance) giveTurn() {
 func (in *instance) aside(f func()) {
 	had := in.tank.turn
 	in.giveTurn()
-	began := time.Now()
 	f()
-	in.run.waited += time.Since(began)
 	if had {
 		in.takeTurn()
 	}

@@ -64,10 +64,11 @@ type run struct {
 	// held is the answer that take copies from, where holding.
 	held    []byte
 	holding bool
-	// calls counts operations, events those of them that record one; waited is how
-	// long they, and sleeping, took.
+	// calls counts operations, events those of them that record one.
 	calls, events int64
-	waited        time.Duration
+	// waited is how long the guest waited for operations, for its turn and for the
+	// module's fuel rate. That it sleeps is its own affair.
+	waited time.Duration
 }
 
 // access is what a guest may use in an entry call: each includes those before.
@@ -86,7 +87,9 @@ type instanceKey struct{}
 
 // newInstance makes an instance that is ready for any entry.
 func (g *generation) newInstance(ctx context.Context, s *settings) (_ *instance, err error) {
-	defer func() { g.health.note(ctx, err) }()
+	if s == g.settings.Load() { // that others are refused says nothing
+		defer func() { g.health.note(ctx, err) }()
+	}
 	in, err := g.instantiate(ctx)
 	if err != nil {
 		return nil, err

@@ -192,6 +192,16 @@ func TestLimits_TimeoutSaysThatItWaited(t *testing.T) {
 	}
 }
 
+// One in which the guest slept is.
+func TestLimits_SleepingIsNoWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, err := acquire(t, load(t, wasm.WASI, Config{})).Reconcile(t.Context(), request(6)) // sleeps for an hour
+		if le := limitOf(t, err); le.Limit != abi.LimitTimeout || le.Waited {
+			t.Errorf("got %+v", le)
+		}
+	})
+}
+
 // refusedWith plays operations and returns the status of the last one and what
 // its answer says.
 func refusedWith(t *testing.T, g *lease, calls ...hostCall) (status string, body string) {

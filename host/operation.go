@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
 )
@@ -107,7 +108,9 @@ func (in *instance) callAPI(op abi.Op, req []byte) (res abi.Response) {
 	if op == abi.OpCacheGet || op == abi.OpCacheList { // does not wait
 		call()
 	} else {
+		began := time.Now()
 		in.aside(call)
+		in.waiting(began)
 	}
 	secrets.Learn(res.Body)
 	return res

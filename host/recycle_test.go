@@ -98,6 +98,19 @@ func TestHealthy_UntilInstancesCannotBeMade(t *testing.T) {
 	}
 }
 
+// Settings that are refused, again and again, say nothing of the module.
+func TestHealthy_RefusedSettingsAreNoFailure(t *testing.T) {
+	m := load(t, wasm.Configure, Config{Settings: mode("1")})
+	for range unhealthyAfter {
+		if err := m.Configure(t.Context(), mode("r")); !errors.Is(err, ErrRefused) {
+			t.Fatal(err)
+		}
+	}
+	if err := m.Healthy(); err != nil {
+		t.Error(err)
+	}
+}
+
 // A run that is given up while it waits for its instance says nothing of the
 // module.
 func TestHealthy_GivenUpIsNoFailure(t *testing.T) {
