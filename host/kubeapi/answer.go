@@ -30,6 +30,7 @@ type refusal struct {
 	status  abi.Status
 	message string
 	rule    *abi.Capability // what is missing, for StatusDenied
+	where   string          // what lacks it
 }
 
 // Error implements error.

@@ -89,6 +89,7 @@ type lasting struct {
 	memory      memory
 	unknownKeys atomic.Uint64
 	logged      once
+	refused     refusals
 }
 
 // New returns the operations for one controller. It sends nothing yet.

@@ -105,6 +105,11 @@ func where(manifest, grant bool) string {
 	return inBoth
 }
 
+// denial is the refusal of what a rule would allow.
+func denial(a *Attributes, rule *abi.Capability, where string) *refusal {
+	return &refusal{status: abi.StatusDenied, message: deniedMessage(a, rule, where), rule: rule, where: where}
+}
+
 // deniedMessage says what the module may not do and what would allow it.
 func deniedMessage(a *Attributes, rule *abi.Capability, where string) string {
 	what := groupResource(a.Group, a.Resource)

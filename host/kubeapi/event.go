@@ -58,29 +58,25 @@ func (a *API) recordEvent(ctx context.Context, req []byte) abi.Response {
 		namespace = metav1.NamespaceDefault // where client-go puts events of cluster-scoped objects
 	}
 	where := Attributes{Group: eventsKind.Group, Resource: eventsKind.Resource, Namespace: namespace}
+	about := &request{op: abi.OpEventRecord, kind: eventsKind, key: abi.Key{Namespace: namespace}}
 	if denied := a.policy.check(where, VerbCreate, VerbPatch); denied != nil {
-		a.tellEvent(ctx, namespace, nil, denied)
+		a.deny(ctx, about, denied)
 		return denied.response()
 	}
 	if a.dry == DryRunNone {
 		a.events.Record(*e)
 	}
-	a.tellEvent(ctx, namespace, e, nil)
+	a.tellEvent(ctx, about, e)
 	return abi.Response{Body: nilValue}
 }
 
-// tellEvent tells the observer of an event, or why there is none.
-func (a *API) tellEvent(ctx context.Context, namespace string, e *events.Event, denied *refusal) {
+// tellEvent tells the observer of an event.
+func (a *API) tellEvent(ctx context.Context, r *request, e *events.Event) {
 	if a.observer == nil {
 		return
 	}
-	r := &request{op: abi.OpEventRecord, kind: eventsKind, key: abi.Key{Namespace: namespace}}
 	r.DryRun = a.dry != DryRunNone
-	var err error
-	if denied != nil {
-		err = denied
-	}
-	told := r.exchanged(err)
+	told := r.exchanged(nil)
 	told.Event = e
 	a.observer(ctx, told)
 }

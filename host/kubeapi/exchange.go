@@ -80,12 +80,12 @@ func (a *API) exchange(ctx context.Context, r *request) ([]byte, error) {
 	return js, err
 }
 
-// check asks the policy for each of the verbs, and tells the observer if it
-// denies one.
+// check asks the policy for each of the verbs; what it denies is remembered and
+// told.
 func (a *API) check(ctx context.Context, r *request, verbs ...string) *refusal {
 	denied := a.policy.check(r.attributes(), verbs...)
-	if denied != nil && a.observer != nil {
-		a.observer(ctx, r.exchanged(denied))
+	if denied != nil {
+		a.deny(ctx, r, denied)
 	}
 	return denied
 }

@@ -40,9 +40,7 @@ func (a *API) checkFields(ctx context.Context, r *request, verbs ...string) erro
 		}
 		if len(missing) > 0 {
 			denied := a.policy.deniedFields(at, missing)
-			if a.observer != nil {
-				a.observer(ctx, r.exchanged(denied))
-			}
+			a.deny(ctx, r, denied)
 			return denied
 		}
 	}

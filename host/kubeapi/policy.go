@@ -141,7 +141,7 @@ func (p *Policy) check(a Attributes, verbs ...string) *refusal {
 	a.Verb = missing[0]
 	rule := p.Missing(a)
 	rule.Verbs = missing
-	return &refusal{abi.StatusDenied, deniedMessage(&a, &rule, p.lacking(a, missing)), &rule}
+	return denial(&a, &rule, p.lacking(a, missing))
 }
 
 // lacking says where a rule for these verbs is missing.
@@ -182,7 +182,7 @@ func (p *Policy) deniedFields(a Attributes, fields []fieldpath.Path) *refusal {
 			rule.Fields = append(rule.Fields, text)
 		}
 	}
-	return &refusal{abi.StatusDenied, deniedMessage(&a, &rule, p.lackingFields(&a, fields)), &rule}
+	return denial(&a, &rule, p.lackingFields(&a, fields))
 }
 
 // lackingFields is lacking for fields.

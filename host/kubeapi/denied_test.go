@@ -1,0 +1,61 @@
+package kubeapi
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+// TestDenied_IsLoggedOnceAndCounted however often a module asks.
+func TestDenied_IsLoggedOnceAndCounted(t *testing.T) {
+	var log strings.Builder
+	api := offlineAPI(t, nil)
+	api.log = slog.New(slog.NewTextHandler(&log, nil))
+	get := func(name, ns string) {
+		api.Call(t.Context(), abi.OpAPIGet, msg(t, map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "namespace": ns, "name": name}))
+	}
+	for i := range 5 {
+		get(fmt.Sprint("x", i), "a")
+	}
+	get("y", "b")
+	got := api.WithPolicy(nil).Denied()
+	if n := strings.Count(log.String(), "\n"); n != 1 {
+		t.Errorf("%d lines:\n%s", n, log.String())
+	}
+	if len(got) != 1 || got[0].Count != 6 || got[0].Last.String() != "b/y" || strings.Join(got[0].Rule.Namespaces, ",") != "a,b" || got[0].Where != inManifest {
+		t.Errorf("%+v", got)
+	}
+	for i := range 20 {
+		get("z", fmt.Sprint("ns", i))
+	}
+	if got := api.Denied(); len(got) != 1 || got[0].Rule.Namespaces != nil || got[0].Count != 26 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestDenied_IsBounded in number, whoever asks for what.
+func TestDenied_IsBounded(t *testing.T) {
+	var rs refusals
+	var wg sync.WaitGroup
+	for g := range 8 {
+		wg.Go(func() {
+			for i := range 100 {
+				rs.add(&refusal{rule: &abi.Capability{Resource: fmt.Sprint("r", i), Verbs: []string{"get"}, Namespaces: []string{fmt.Sprint(g)}}}, abi.Key{}, time.Unix(0, 0))
+				rs.all()
+			}
+		})
+	}
+	wg.Wait()
+	var total uint64
+	for _, d := range rs.all() {
+		total += d.Count
+	}
+	if n := len(rs.all()); n != maxDenied || total == 0 || total > 800 {
+		t.Errorf("%d rights, %d refusals", n, total)
+	}
+}
