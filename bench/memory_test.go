@@ -19,7 +19,7 @@ func BenchmarkMemory_Example(b *testing.B) {
 	devclustertest.ApplyFile(b, cluster, "../examples/configmapgenerator/crd.yaml")
 	for b.Loop() {
 		r := start(b, cluster, func(ns string) *exec.Cmd {
-			return exec.Command("../bin/wasmctl", "run", "../bin/examples/configmapgenerator.wasm", "--kubeconfig", cluster.Kubeconfig(), "-n", ns)
+			return exec.Command("../bin/wasmctl", "run", "../bin/examples/configmapgenerator.wasm", "--grant-manifest", "--kubeconfig", cluster.Kubeconfig(), "-n", ns)
 		})
 		b.ReportMetric(resident(b, r.cmd.Process.Pid), "MiB-with-1-object")
 		create(b, r.api, "g", n)

@@ -68,7 +68,7 @@ func compare(b *testing.B, c comparison) {
 		return exec.Command(nativeBinary, "--kubeconfig", kubeconfig, "--namespace", ns, "--workers", fmt.Sprint(c.workers))
 	}
 	runWasm := func(ns string) *exec.Cmd {
-		return exec.Command("../bin/wasmctl", "run", "../bin/examples/configmapgenerator.wasm",
+		return exec.Command("../bin/wasmctl", "run", "../bin/examples/configmapgenerator.wasm", "--grant-manifest",
 			"--kubeconfig", kubeconfig, "-n", ns, "--concurrency", fmt.Sprint(c.workers))
 	}
 	for b.Loop() {

@@ -85,7 +85,7 @@ func (d *demo) startCluster(ctx context.Context, data string) error {
 
 func (d *demo) startWasmctl(ctx context.Context) (err error) {
 	d.wasmctl, err = start(filepath.Join(d.bin, "wasmctl"), "run", filepath.Join(d.bin, "examples", "configmapgenerator.wasm"),
-		"--for", "configmapgenerators.examples.wasmctl.dev", "--kubeconfig", d.cluster.Kubeconfig())
+		"--for", "configmapgenerators.examples.wasmctl.dev", "--grant-manifest", "--kubeconfig", d.cluster.Kubeconfig())
 	if err != nil {
 		return err
 	}

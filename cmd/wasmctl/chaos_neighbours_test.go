@@ -68,6 +68,7 @@ func (n *neighbours) load(ctx context.Context, module, name string) *session {
 	}
 	s := &session{process: n.p, log: n.p.log, opts: &controllerOptions{
 		module: module, name: name, forKind: "configmapgenerators.examples.wasmctl.dev", namespaces: []string{n.ns}, concurrency: 4,
+		rights: rightsOptions{grantManifest: true},
 	}}
 	if err := s.load(ctx, wasm); err != nil {
 		n.t.Fatal(err)

@@ -130,7 +130,7 @@ func runWitnessed(ctx context.Context, cluster *devcluster.Cluster, w *witness) 
 	if err := p.connect(ctx); err != nil {
 		return err
 	}
-	s := &session{process: p, opts: &controllerOptions{module: exampleModule, concurrency: 8}, log: log}
+	s := &session{process: p, opts: &controllerOptions{module: exampleModule, concurrency: 8, rights: rightsOptions{grantManifest: true}}, log: log}
 	p.sessions = append(p.sessions, s)
 	if err := s.load(ctx, wasm); err != nil {
 		return err

@@ -48,28 +48,28 @@ func hasContext(config clientcmd.ClientConfig, name string) bool {
 }
 
 // startDev starts the local control plane, or uses the one that runs.
-func (p *process) startDev(ctx context.Context) error {
+func (p *process) startDev(ctx context.Context) (*rest.Config, error) {
 	data := p.opts.devData
 	if data == "" {
 		cache, err := os.UserCacheDir()
 		if err != nil {
-			return fmt.Errorf("--dev: %w; name a directory with --dev-data-dir", err)
+			return nil, fmt.Errorf("--dev: %w; name a directory with --dev-data-dir", err)
 		}
 		data = filepath.Join(cache, "wasmctl", "dev")
 	}
 	p.log.Info("starting a local control plane", "data", data)
 	cluster, err := devcluster.StartOrReuse(ctx, devcluster.Config{DataDir: data})
 	if err != nil {
-		return fmt.Errorf("--dev: %w", err)
+		return nil, fmt.Errorf("--dev: %w", err)
 	}
-	p.dev, p.restConfig = cluster, cluster.RESTConfig()
+	p.dev = cluster
 	msg := "local control plane started; it stops with this process"
 	if cluster.Reused() {
 		msg = "local control plane is running already; it stops with the process that started it"
 	}
 	p.log.Info(msg, "url", cluster.URL())
 	_, err = fmt.Fprintf(p.opts.streams.err, "\nFor another terminal:\n\n    export KUBECONFIG=%s\n\n", cluster.Kubeconfig())
-	return err
+	return cluster.RESTConfig(), err
 }
 
 // watchDev returns a context that ends when the control plane that we started

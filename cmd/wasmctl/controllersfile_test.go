@@ -61,7 +61,7 @@ func TestControllersFile_ChangesTouchOnlyWhatTheyAreAbout(t *testing.T) {
 	}
 	file := filepath.Join(dir, "controllers.yaml")
 	write := func(controllers ...string) {
-		replace(t, file, []byte("apiVersion: wasmctl.dev/v1\nkind: Controllers\ndefaults: {for: cm, namespace: "+ns+", probation: 0s}\ncontrollers:\n"+
+		replace(t, file, []byte("apiVersion: wasmctl.dev/v1\nkind: Controllers\ndefaults: {for: cm, grantManifest: true, namespace: "+ns+", probation: 0s}\ncontrollers:\n"+
 			strings.Join(controllers, "\n")+"\n"))
 	}
 	const one, bad = "- {name: one, module: one.wasm}", "- {name: bad, module: not-there.wasm}"

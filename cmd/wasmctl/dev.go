@@ -48,6 +48,7 @@ All flags of "wasmctl run" are there. A new module is not on probation, unless -
 		Args: exactArgs("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.dir = args[0]
+			o.rights.grantManifest = o.rights.grantFile == "" // it is the user's own
 			if _, err := project.ParseToolchain(o.toolchain); err != nil {
 				return usageError(cmd, fmt.Errorf("--toolchain: %w", err))
 			}

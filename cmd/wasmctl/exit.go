@@ -31,7 +31,7 @@ var exitCodes = []struct {
 	{exitModule, "the module cannot be loaded, or validate has found it at fault; wasmctl inspect says why"},
 	{exitCluster, "no cluster is configured, or the local one does not start or ends by itself"},
 	{exitKind, "a kind is not known to the API server, or its name is ambiguous"},
-	{exitDenied, "the API server does not allow the watches, or does not accept the credentials"},
+	{exitDenied, "the API server does not allow the watches, or does not accept the credentials; or nobody has granted the module what it asks for"},
 	{exitForced, "stopped by force: reconciles were interrupted"},
 	{exitLost, "the lease of --leader-elect was lost to another replica, or could not be renewed"},
 	{exitListen, "the address of --metrics-address or --health-address is in use, or cannot be listened on"},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/runtime/health"
 	"github.com/wasmctl/wasmctl/runtime/leader"
+	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
 
 // addChecks makes the checks of the process: /livez is about what only a new
@@ -54,9 +55,9 @@ func (p *process) watchHealth(now time.Time) []health.Watch {
 		return nil
 	}
 	var list []health.Watch
-	for source, st := range p.watches.States() {
+	p.eachWatch(func(source watcher.Source, st watcher.State) {
 		list = append(list, health.Watch{Name: source.String(), Stalled: st.Stalled(now), Progress: st.LastProgress})
-	}
+	})
 	return list
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/health"
 	"github.com/wasmctl/wasmctl/runtime/metrics"
 	"github.com/wasmctl/wasmctl/runtime/scheduler"
+	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
 
 // monitor is what a process shows of itself over HTTP. Without addresses it is
@@ -91,7 +92,7 @@ func (p *process) sharedFigures() metrics.Process {
 		return f
 	}
 	now := time.Now()
-	for source, st := range p.watches.States() {
+	p.eachWatch(func(source watcher.Source, st watcher.State) {
 		heard := st.LastProgress
 		if heard.IsZero() {
 			heard = st.Since
@@ -100,7 +101,7 @@ func (p *process) sharedFigures() metrics.Process {
 			Resource: source.Name(), State: st.Phase.String(), Age: max(0, now.Sub(heard)), Failures: st.Failures, Stalled: st.Stalled(now),
 			Objects: st.Objects, Bytes: st.Bytes,
 		})
-	}
+	})
 	if p.elector != nil {
 		f.Leader = &metrics.Leader{Name: p.monitor.lease, Leads: isOpen(p.elector.Gate().Open()) && p.elector.Gate().Err() == nil}
 	}

@@ -95,6 +95,7 @@ type controllerOptions struct {
 	canary          canaryOptions // of modules that are swapped in
 	tried           canaryHow     // canary, parsed by validate
 	allowMoreRights bool
+	rights          rightsOptions
 
 	history      string // of runs, a size
 	historyBytes int64  // history, parsed by validate
@@ -141,6 +142,7 @@ func (o *controllerOptions) bind(cmd *cobra.Command) {
 	f.StringVar(&o.reconcileOnSwap, "reconcile-on-swap", reconcileAll, "which objects are reconciled after a swap, at low priority: all, none, or changed, those whose last result it puts in doubt")
 	o.canary.bind(f, defaultCanaryTime)
 	f.BoolVar(&o.allowMoreRights, "allow-more-rights", false, "let a module that is swapped in have capabilities that the first one does not have")
+	o.rights.bind(cmd)
 	_ = cmd.MarkFlagFilename("config-file", "yaml", "yml")
 	_ = cmd.RegisterFlagCompletionFunc("cpu", cobra.FixedCompletions([]string{"fuel", "close", "off"}, cobra.ShellCompDirectiveNoFileComp))
 }
@@ -258,7 +260,7 @@ func (o *controllerOptions) validate() error {
 	if o.historyBytes, err = parseSize(o.history, 0, math.MaxInt32); err != nil {
 		bad("--history %w", err)
 	}
-	errs = append(errs, o.validateTriggers(), o.cpu.validate(), o.limit.validate())
+	errs = append(errs, o.rights.validate(), o.validateTriggers(), o.cpu.validate(), o.limit.validate())
 	return errors.Join(errs...)
 }
 

@@ -20,6 +20,8 @@ type plan struct {
 	related  []watched // those that it owns or watches
 	late     []watched // optional ones that the API server does not have yet
 	policy   *kubeapi.Policy
+	rights   []abi.Capability // what the module would need to do all that it wants
+	beyond   []abi.Capability // capabilities that are not granted
 }
 
 // watched is a kind and what the manifest says of its watch, under the flags.
@@ -60,13 +62,23 @@ func (s *session) resolveKind(ctx context.Context, m *abi.Manifest) (k watched, 
 	if len(k.watch.Namespaces) > 0 && !k.Namespaced {
 		return k, withCode(exitUsage, fmt.Errorf("--namespace %s: %s is cluster-scoped; leave the namespace out", k.watch.Namespaces[0], k.Name()))
 	}
-	return k, nil
+	if s.opts.rights.grantFile == "" {
+		return k, nil // grantTo decides on all at once
+	}
+	rules, all, err := s.grantedRules(ctx)
+	if err != nil {
+		return k, err
+	}
+	return s.narrow(k, rules, all)
 }
 
 // planFor finds the kinds that a manifest owns and watches, beside s.kind.
 func (s *session) planFor(ctx context.Context, m *abi.Manifest) (*plan, error) {
-	p := &plan{manifest: m, policy: kubeapi.NewModulePolicy(s.kind.Kind, s.kind.watch.Namespaces, m.Capabilities)}
+	p := &plan{manifest: m}
 	if err := s.resolveRelated(ctx, p); err != nil {
+		return nil, err
+	}
+	if err := s.grantTo(ctx, p); err != nil {
 		return nil, err
 	}
 	return p, nil

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
 	"github.com/wasmctl/wasmctl/devcluster"
@@ -20,7 +19,6 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/leader"
 	"github.com/wasmctl/wasmctl/runtime/manager"
 	"github.com/wasmctl/wasmctl/runtime/runner"
-	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
 
 // process is what the controllers of one process share.
@@ -29,20 +27,18 @@ type process struct {
 	log     *slog.Logger
 	started time.Time
 
-	dev        *devcluster.Cluster // nil unless --dev
-	restConfig *rest.Config
-	client     *kubeapi.Client
-	resolver   *kubeapi.Resolver
-	dynamic    dynamic.Interface
-	watches    *watcher.Set
-	pool       *runner.Pool    // nil unless --workers
-	budget     *host.Budget    // nil unless --memory-budget
-	shares     *host.Shares    // of the processors
-	elector    *leader.Elector // nil unless --leader-elect
-	manager    *manager.Manager
-	sessions   []*session
-	monitor    monitor
-	onSwap     func(controller, result string) // told what came of each swap; nil: nobody. Set before run
+	dev       *devcluster.Cluster // nil unless --dev
+	*identity                     // the process's own
+	others    identities          // of --as
+	resolver  *kubeapi.Resolver
+	pool      *runner.Pool    // nil unless --workers
+	budget    *host.Budget    // nil unless --memory-budget
+	shares    *host.Shares    // of the processors
+	elector   *leader.Elector // nil unless --leader-elect
+	manager   *manager.Manager
+	sessions  []*session
+	monitor   monitor
+	onSwap    func(controller, result string) // told what came of each swap; nil: nobody. Set before run
 
 	controllers []*controllerOptions // those that run begins with beside sessions, which are loaded before
 	members     members
@@ -52,27 +48,20 @@ type process struct {
 // connect finds the cluster; it sends nothing to it yet.
 func (p *process) connect(ctx context.Context) error {
 	var err error
+	var config *rest.Config
 	if p.opts.dev {
-		err = p.startDev(ctx)
+		config, err = p.startDev(ctx)
 	} else {
-		p.restConfig, err = loadConfig(p.opts.kubeconfig, p.opts.context)
+		config, err = loadConfig(p.opts.kubeconfig, p.opts.context)
 	}
 	if err != nil {
 		return withCode(exitCluster, err)
 	}
-	p.restConfig.QPS = -1 // the API server's priority and fairness decides
-	p.restConfig.UserAgent = "wasmctl/" + version
-	if p.client, err = kubeapi.NewClient(p.restConfig); err != nil {
+	config.QPS = -1 // the API server's priority and fairness decides
+	config.UserAgent = "wasmctl/" + version
+	if p.identity, err = newIdentity(config, p.log); err != nil {
 		return withCode(exitCluster, err)
 	}
-	if p.dynamic, err = dynamic.NewForConfig(p.restConfig); err != nil {
-		return withCode(exitCluster, err)
-	}
-	watching, err := watcher.NewClient(p.restConfig)
-	if err != nil {
-		return withCode(exitCluster, err)
-	}
-	p.watches = watcher.NewSet(watching, watcher.Config{Log: p.log})
 	p.resolver = kubeapi.NewResolver(p.client, p.log)
 	return p.bounds()
 }

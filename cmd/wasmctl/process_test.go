@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -48,7 +49,11 @@ func startWasmctlEnv(t *testing.T, env []string, args ...string) *child {
 // startWasmctlIn is startWasmctlEnv with something to read on stdin.
 func startWasmctlIn(t *testing.T, env []string, stdin io.Reader, args ...string) *child {
 	t.Helper()
-	cmd := exec.Command("wasmctl", append([]string{"run", "--log-format", "json", "--cache-dir", "none"}, args...)...)
+	args = append([]string{"run", "--log-format", "json", "--cache-dir", "none"}, args...)
+	if !slices.Contains(args, "-f") && !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--grant") }) { // else the file says it
+		args = append(args, "--grant-manifest")
+	}
+	cmd := exec.Command("wasmctl", args...)
 	cmd.Env, cmd.Stdin = append(os.Environ(), env...), stdin
 	return startChild(t, cmd)
 }

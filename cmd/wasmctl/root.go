@@ -48,6 +48,7 @@ Exit codes:
 		newCmdInspect(s, runInspect), newCmdAnnotate(s, runAnnotate), newCmdVersion(s))
 	cmd.AddCommand(newCmdShadow(s), newCmdDev(s, runDev))
 	cmd.AddCommand(newCmdExplain(s), newCmdLogs(s), newCmdLogLevel(s), newCmdTop(s))
+	cmd.AddCommand(newCmdRBAC(s, runRBAC))
 	cmd.AddCommand(newCmdValidate(s, runValidate))
 	cmd.AddCommand(newCmdNew(s, runNew), newCmdBuild(s, runBuild), newCmdTest(s, runTest))
 	return cmd

@@ -27,18 +27,19 @@ Several modules share watches, cache, workers and one lease; one that cannot be 
 differ between them is said in a file (wasmctl run -f controllers.yaml), which can say whatever the flags can: see wasmctl config
 check, and wasmctl config schema. A file that changes is read again: only the controllers that it changes are touched.
 
-The module may do what its manifest asks for, and read the objects that it reconciles and write their status.
+The module may do nothing that nobody granted it: --grant FILE says what, --grant-manifest accepts what its manifest asks for, and --dev
+does that too. What --for and --owns name is granted by that: to read the objects that it reconciles and write their status.
 
 Exit codes:
 ` + exitTable(),
 		Example: `  # On the cluster that kubectl uses, for what the module's manifest says
-  wasmctl run module.wasm
+  wasmctl run module.wasm --grant-manifest
 
   # On a local control plane, which is started if it does not run
   wasmctl run module.wasm --dev
 
   # Another kind, one namespace, selected objects
-  wasmctl run module.wasm --for deployments.apps --owns cm -n shop -l tier=web
+  wasmctl run module.wasm --for deployments.apps --owns cm -n shop -l tier=web --grant grant.yaml
 
   # Several, each as the file says
   wasmctl run -f controllers.yaml`,

@@ -10,6 +10,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/host/kubeapi"
+	"github.com/wasmctl/wasmctl/host/kubeapi/grant"
 	"github.com/wasmctl/wasmctl/host/redact"
 	"github.com/wasmctl/wasmctl/runtime/applier"
 	"github.com/wasmctl/wasmctl/runtime/controller"
@@ -22,6 +23,7 @@ import (
 // are load, checkAccess, checkSelectors, start; close undoes what was done.
 type session struct {
 	*process
+	*identity // of the controller, whose fields come before those of the process's
 
 	opts *controllerOptions
 	log  *slog.Logger
@@ -30,19 +32,20 @@ type session struct {
 	settingsFile []byte            // what --config-file had in it last; serve's own once that runs
 	moduleSum    [sha256.Size]byte // of the module's file when it was loaded
 
-	module   *host.Module
-	guests   applier.Module // what the controller acquires guests from: module, through runs
-	cache    *controller.Cache
-	api      *kubeapi.API    // under the policy of the first generation
-	granted  *kubeapi.Policy // what no later generation may have more than
-	kind     watched         // the kind that is reconciled: that of every generation
-	plan     *plan           // of the live generation; before serve load's, then serve's own
-	watching *watches        // the controller's watches beside that of kind; as plan
-	runs     *runs           // which generation runs what
-	trials   *trials         // how the generations do
-	canary   *tried          // what is tried on some objects, or nil; serve's own
-	done     lastGood        // for --reconcile-on-swap=changed
-	todo     chan command    // what serve is to do
+	module    *host.Module
+	guests    applier.Module // what the controller acquires guests from: module, through runs
+	cache     *controller.Cache
+	api       *kubeapi.API     // under the policy of the first generation
+	bound     []abi.Capability // what no later generation may have more than
+	grantFile grant.File       // of --grant, once it was read
+	kind      watched          // the kind that is reconciled: that of every generation
+	plan      *plan            // of the live generation; before serve load's, then serve's own
+	watching  *watches         // the controller's watches beside that of kind; as plan
+	runs      *runs            // which generation runs what
+	trials    *trials          // how the generations do
+	canary    *tried           // what is tried on some objects, or nil; serve's own
+	done      lastGood         // for --reconcile-on-swap=changed
+	todo      chan command     // what serve is to do
 
 	file  moduleFile       // where the module is
 	waits func(why string) // told what loading waits for; nil if nobody is
@@ -68,6 +71,10 @@ type session struct {
 func (s *session) load(ctx context.Context, wasm []byte) error {
 	s.record()
 	o := s.opts
+	var err error
+	if s.identity, err = s.actAs(o.rights.as); err != nil {
+		return err
+	}
 	settings, err := s.readSettings()
 	if err != nil {
 		return err
@@ -110,7 +117,9 @@ func (s *session) connectModule(ctx context.Context, m *abi.Manifest) (host.API,
 	if err := s.elect(); err != nil {
 		return nil, err
 	}
-	s.granted = s.plan.policy
+	if err := s.bindRights(ctx); err != nil {
+		return nil, err
+	}
 	s.cache = controller.NewCache()
 	cfg := kubeapi.Config{
 		Client: s.client, Resolver: s.resolver, Controller: s.name, Policy: s.plan.policy, Logger: s.log, Cache: s.cache, Children: s.cache,

@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -13,7 +11,6 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host"
-	"github.com/wasmctl/wasmctl/host/kubeapi"
 	"github.com/wasmctl/wasmctl/runtime/filewatch"
 	"github.com/wasmctl/wasmctl/runtime/probation"
 	"github.com/wasmctl/wasmctl/runtime/reflector"
@@ -240,8 +237,8 @@ func (s *session) accept(ctx context.Context, m *abi.Manifest) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if more := beyond(s.granted, m.Capabilities); len(more) > 0 && !s.opts.allowMoreRights {
-		return nil, fmt.Errorf("the module wants more rights than the one that was started has; start wasmctl with --allow-more-rights to let it: %s",
+	if more := s.beyondGranted(next); len(more) > 0 && !s.opts.allowMoreRights {
+		return nil, fmt.Errorf("the module wants more rights than were granted, and than the one that was started has; start wasmctl with --allow-more-rights to let it: %s",
 			strings.Join(more, "; "))
 	}
 	added := s.addedBy(next)
@@ -283,46 +280,6 @@ func (s *session) differences(kind watched, m *abi.Manifest) (diff []string) {
 		add("finalizer", strconv.Quote(first.Finalizer), strconv.Quote(m.Finalizer))
 	}
 	return diff
-}
-
-// beyond lists the capabilities, as a manifest would have them, that granted
-// does not cover.
-func beyond(granted *kubeapi.Policy, capabilities []abi.Capability) (more []string) {
-	for _, c := range capabilities {
-		missing := c
-		missing.Verbs = slices.DeleteFunc(slices.Clone(c.Verbs), func(verb string) bool { return covers(granted, c, verb) })
-		if len(missing.Verbs) == 0 {
-			continue
-		}
-		b, err := json.Marshal(missing)
-		if err != nil {
-			panic("BUG: capability: " + err.Error()) // strings
-		}
-		more = append(more, string(b))
-	}
-	return more
-}
-
-// covers reports whether granted allows a verb of a capability in each of its
-// namespaces, for each of its names and subresources.
-func covers(granted *kubeapi.Policy, c abi.Capability, verb string) bool {
-	or := func(list []string) []string {
-		if len(list) == 0 {
-			return []string{""} // any, which only a rule without a list covers
-		}
-		return list
-	}
-	for _, sub := range or(c.Subresources) {
-		for _, ns := range or(c.Namespaces) {
-			for _, name := range or(c.Names) {
-				a := kubeapi.Attributes{Group: c.Group, Resource: c.Resource, Subresource: sub, Verb: verb, Namespace: ns, Name: name}
-				if !granted.Allows(a) {
-					return false
-				}
-			}
-		}
-	}
-	return true
 }
 
 // takeBack replaces a generation that is worse than the one before by that.

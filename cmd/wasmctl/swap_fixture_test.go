@@ -71,8 +71,11 @@ type swapping struct {
 // guests that do not return.
 func swapOptions() *runOptions {
 	return &runOptions{
-		processOptions:    processOptions{socket: "none"},
-		controllerOptions: controllerOptions{concurrency: 4, timeout: 2 * time.Second, memoryBytes: 256 << 10, drain: time.Minute, probation: 300 * time.Millisecond},
+		processOptions: processOptions{socket: "none"},
+		controllerOptions: controllerOptions{
+			concurrency: 4, timeout: 2 * time.Second, memoryBytes: 256 << 10, drain: time.Minute, probation: 300 * time.Millisecond,
+			rights: rightsOptions{grantManifest: true},
+		},
 	}
 }
 

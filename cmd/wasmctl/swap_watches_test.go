@@ -137,7 +137,9 @@ func TestSwap_RefusesWhatARunningControllerCannotGive(t *testing.T) {
 // before its module is live, so it is that module that is asked, and no event is
 // tried in vain; later events ask whatever is live then.
 func TestSwap_NewWatchAsksTheNewModule(t *testing.T) {
-	w := newSwapping(t, withManifest(t, modeGood, &abi.Manifest{Version: "1", Hooks: abi.HookNames{}}), swapOptions())
+	opts := swapOptions()
+	opts.allowMoreRights = true // its map sees Secrets
+	w := newSwapping(t, withManifest(t, modeGood, &abi.Manifest{Version: "1", Hooks: abi.HookNames{}}), opts)
 	if err := w.put(t.Context(), 0, 1); err != nil {
 		t.Fatal(err)
 	}

@@ -181,6 +181,13 @@ func (s *session) addLate(ctx context.Context, id string, late watched) error {
 		return ctx.Err()
 	}
 	late = s.placed(late)
+	rules, all, err := s.grantedRules(ctx)
+	if err == nil {
+		late, err = s.narrow(late, rules, all)
+	}
+	if err != nil {
+		return err
+	}
 	w, err := s.relatedWatch(late, s.module)
 	if err != nil {
 		return err

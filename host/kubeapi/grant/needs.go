@@ -43,10 +43,37 @@ func (n *Needs) Rules() []abi.Capability {
 	for i := range n.Watches {
 		rules = append(rules, n.Watches[i].Rule())
 	}
-	if n.Finalizer {
-		rules = append(rules, n.For.finalizer())
+	return append(append(rules, n.FinalizerRules()...), n.Capabilities...)
+}
+
+// AccessRules returns what the API server must allow: Rules, but for what no
+// request is sent for. CanCall says which operations the module can ask for at
+// all. Declared results apply and prune under the module's capabilities, and
+// apply the status.
+func (n *Needs) AccessRules(canCall func(abi.Op) bool) []abi.Capability {
+	read, status := n.For, n.For.rule(kubeapi.VerbPatch)
+	read.Seen = canCall(abi.OpAPIGet)
+	status.Subresources = []string{"status"}
+	if canCall(abi.OpAPIGet) {
+		status.Verbs = append(status.Verbs, kubeapi.VerbGet)
 	}
-	return append(rules, n.Capabilities...)
+	if canCall(abi.OpAPIUpdate) {
+		status.Verbs = append(status.Verbs, kubeapi.VerbUpdate)
+	}
+	rules := []abi.Capability{read.Rule(), status}
+	for _, w := range n.Watches {
+		w.Seen = false // the host lists and watches, and shows what that brought
+		rules = append(rules, w.Rule())
+	}
+	return append(append(rules, n.FinalizerRules()...), n.Capabilities...)
+}
+
+// FinalizerRules are what the module's finalizer takes, if it has one.
+func (n *Needs) FinalizerRules() []abi.Capability {
+	if !n.Finalizer {
+		return nil
+	}
+	return []abi.Capability{n.For.finalizer()}
 }
 
 // OwnRights are those that every module has on the kind that it reconciles
@@ -135,7 +162,7 @@ func Beyond(granted, asked []abi.Capability) []abi.Capability {
 		if len(missing) == 0 {
 			continue
 		}
-		if len(missing) < len(verbs) {
+		if !slices.Contains(c.Verbs, "*") {
 			c.Verbs = missing
 		}
 		more = append(more, c)

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/wasmctl/wasmctl/devcluster"
+	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
+)
+
+// exampleCRD is the kind of exampleModule.
+const exampleCRD = "../../examples/configmapgenerator/crd.yaml"
+
+// walled is a namespace in which the example runs under rights.
+type walled struct {
+	t       *testing.T
+	cluster *devcluster.Cluster
+	ns      string
+	client  dynamic.Interface
+}
+
+func newWalled(t *testing.T) *walled {
+	t.Helper()
+	cluster := devclustertest.Shared(t)
+	devclustertest.ApplyFile(t, cluster, exampleCRD)
+	client, err := dynamic.NewForConfig(cluster.RESTConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &walled{t, cluster, devclustertest.Namespace(t, cluster), client}
+}
+
+// generate makes a generator.
+func (w *walled) generate(name string) {
+	w.t.Helper()
+	_, err := w.client.Resource(generators).Namespace(w.ns).Create(w.t.Context(), &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": generators.GroupVersion().String(), "kind": "ConfigMapGenerator",
+		"metadata": map[string]any{"name": name}, "spec": map[string]any{"content": "x"},
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *walled) run(args ...string) *child {
+	w.t.Helper()
+	return startWasmctl(w.t, append([]string{exampleModule, "-n", w.ns, "--socket", "none", "--kubeconfig", w.cluster.Kubeconfig()}, args...)...)
+}
+
+// grantFile writes a grant; NS in it is the namespace.
+func (w *walled) grantFile(capabilities string) string {
+	w.t.Helper()
+	path := filepath.Join(w.t.TempDir(), "grant.yaml")
+	text := "apiVersion: wasmctl.dev/v1\nkind: Grant\ncapabilities:\n" + strings.ReplaceAll(capabilities, "NS", w.ns)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	return path
+}
+
+// TestRun_GrantsNothingThatNobodyGranted: a module that asks for rights does
+// not start without, and it is said which those are and how to give them.
+func TestRun_GrantsNothingThatNobodyGranted(t *testing.T) {
+	w := newWalled(t)
+	c := w.run("--grant-manifest=false")
+	c.wantExit(exitDenied)
+	for _, want := range []string{"nobody has granted", "--grant-manifest", `"resource":"configmaps"`, `"resource":"configmapgenerators"`} {
+		if !strings.Contains(strings.ReplaceAll(c.text(), `\"`, `"`), want) {
+			t.Errorf("no %q in\n%s", want, c.text())
+		}
+	}
+	plain := startWasmctl(t, guests+"empty.wasm", "--for", "cm", "-n", w.ns, "--grant-manifest=false", "--socket", "none", "--kubeconfig", w.cluster.Kubeconfig())
+	plain.wantLine("reconciles") // it asks for nothing but its kind, which the user named
+	plain.signal(syscall.SIGTERM)
+	plain.wantExit(exitOK)
+}
+
+const exampleGrant = `
+- {group: examples.wasmctl.dev, resource: configmapgenerators, verbs: [get, list, watch], namespaces: [NS]}
+- {group: examples.wasmctl.dev, resource: configmapgenerators, subresources: [status], verbs: ["*"], namespaces: [NS]}
+`
+
+// TestRun_GrantBoundsTheManifest: watches only where they are granted, each
+// write within its fields, and what is not granted is denied and said once.
+func TestRun_GrantBoundsTheManifest(t *testing.T) {
+	w := newWalled(t)
+	file := w.grantFile(exampleGrant + `- {resource: configmaps, verbs: [get, list, watch, create, patch], namespaces: [NS, other], fields: [metadata.labels]}` + "\n")
+	c := w.run("--grant", file)
+	c.wantLine("watches owned", "configmaps")
+	w.generate("a")
+	line := c.wantLine("the module was denied")
+	if !strings.Contains(line, "data") || !strings.Contains(line, "what the operator grants it (--grant)") {
+		t.Errorf("denied: %s", line)
+	}
+	c.signal(syscall.SIGTERM)
+	c.wantExit(exitOK)
+	maps, err := w.client.Resource(configMaps).Namespace(w.ns).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range maps.Items {
+		if m.GetName() != "kube-root-ca.crt" {
+			t.Errorf("%s was written", m.GetName())
+		}
+	}
+	none := w.run("--grant", w.grantFile(exampleGrant))
+	none.wantExit(exitDenied)
+	if !strings.Contains(none.text(), "watch of configmaps") {
+		t.Errorf("a watch that is not granted: %s", none.text())
+	}
+	bad := w.run("--grant", w.grantFile("- {resource: configmaps, verbs: [gte]}"))
+	bad.wantExit(exitUsage)
+	if !strings.Contains(bad.text(), "did you mean get?") {
+		t.Errorf("a misspelt verb: %s", bad.text())
+	}
+}
+
+// TestRBAC_IsEnoughToRunTheExample: as the account whose roles wasmctl rbac
+// prints, and that has no others, the example does its work; without the roles
+// it does not start.
+func TestRBAC_IsEnoughToRunTheExample(t *testing.T) {
+	w := newWalled(t)
+	as := "system:serviceaccount:" + w.ns + ":example"
+	before := w.run("--as", as)
+	before.wantExit(exitDenied)
+	if !strings.Contains(before.text(), "configmapgenerators") {
+		t.Errorf("without roles: %s", before.text())
+	}
+	var out, errs bytes.Buffer
+	o := &rbacOptions{
+		module: exampleModule, output: "yaml", account: w.ns + ":example", streams: streams{out: &out, err: &errs},
+		process: processOptions{kubeconfig: w.cluster.Kubeconfig()}, controller: controllerOptions{namespaces: []string{w.ns}},
+	}
+	if err := runRBAC(t.Context(), o); err != nil || errs.Len() > 0 {
+		t.Fatalf("%v %s", err, errs.String())
+	}
+	devclustertest.Apply(t, w.cluster, out.Bytes())
+	until(t, "the API server knows the roles", func() bool { return w.may(as) })
+	c := w.run("--as", as)
+	w.generate("a")
+	c.wantLine(`"msg":"reconciled"`, w.ns+"/a")
+	until(t, "the ConfigMap is there", func() bool {
+		maps, err := w.client.Resource(configMaps).Namespace(w.ns).List(t.Context(), metav1.ListOptions{})
+		return err == nil && len(maps.Items) > 1
+	})
+	c.signal(syscall.SIGTERM)
+	c.wantExit(exitOK)
+	for _, bad := range []string{"forbidden", "denied", "give it these RBAC rules"} {
+		if strings.Contains(strings.ToLower(c.text()), strings.ToLower(bad)) {
+			t.Errorf("something was %s:\n%s", bad, c.text())
+		}
+	}
+}
+
+// may reports whether a user may list the generators, and ConfigMaps as well.
+func (w *walled) may(user string) bool {
+	config := w.cluster.RESTConfig()
+	config.Impersonate.UserName = user
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	_, err = client.CoreV1().ConfigMaps(w.ns).List(w.t.Context(), metav1.ListOptions{})
+	if err != nil && !apierrors.IsForbidden(err) {
+		w.t.Fatal(err)
+	}
+	return err == nil
+}
