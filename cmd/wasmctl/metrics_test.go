@@ -111,6 +111,7 @@ const eventfulFile = `apiVersion: wasmctl.dev/v1
 kind: Controllers
 process: {metricsAddress: "127.0.0.1:0", workers: 16, memoryBudget: 64Mi, leaderElect: true, leaderElectResourceNamespace: NS, leaderElectResourceName: metrics, socket: none,
   leaderElectLeaseDuration: 10m, leaderElectRenewDeadline: 5m}
+defaults: {grantManifest: true}
 controllers:
 - {name: modes, module: modes.wasm, for: swaps.GROUP, namespace: NS, fuel: 1M, memory: 1Mi}
 - {name: greedy, module: modes.wasm, for: swaps.GROUP, namespace: NS, selector: greedy=yes}

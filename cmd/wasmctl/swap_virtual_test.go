@@ -17,13 +17,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/memapi"
 	"github.com/wasmctl/wasmctl/host/kubeapi"
-	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
 
 // watchable is an API server in memory with watches, which look again after each
@@ -186,19 +184,12 @@ func virtually(t *testing.T, module []byte, objects int, test func(w *swapping))
 		opts := swapOptions()
 		opts.forKind, opts.namespaces, opts.module, opts.cacheDir, opts.probation = "configmaps", []string{w.ns}, "worse.wasm", "none", time.Minute
 		log := slog.New(quiet{slog.NewTextHandler(t.Output(), nil)})
-		p := &process{opts: &opts.processOptions, log: log, restConfig: &rest.Config{Host: "http://memory", Transport: api, QPS: -1}}
+		p := &process{opts: &opts.processOptions, log: log}
 		var err error
-		if p.client, err = kubeapi.NewClient(p.restConfig); err != nil {
+		if p.identity, err = newIdentity(&rest.Config{Host: "http://memory", Transport: api, QPS: -1}, log); err != nil {
 			t.Fatal(err)
 		}
-		if p.dynamic, err = dynamic.NewForConfig(p.restConfig); err != nil {
-			t.Fatal(err)
-		}
-		watching, err := watcher.NewClient(p.restConfig)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p.watches, p.resolver = watcher.NewSet(watching, watcher.Config{Log: log}), kubeapi.NewResolver(p.client, log)
+		p.resolver = kubeapi.NewResolver(p.client, log)
 		if err := p.bounds(); err != nil {
 			t.Fatal(err)
 		}
