@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +14,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
 	"github.com/wasmctl/wasmctl/host/conformance"
@@ -57,7 +60,7 @@ fails. What the checks are stands in docs/conformance.md.`,
 	}
 	f := cmd.Flags()
 	f.StringVarP(&o.output, "output", "o", "text", strings.Join(formats, ", "))
-	f.StringVar(&o.object, "object", "", "file with an object of the kind that the module reconciles (YAML or JSON)")
+	f.StringVar(&o.object, "object", "", "file with an object of the kind that the module reconciles, among others (YAML or JSON)")
 	f.StringToStringVar(&o.config, "config", nil, "settings of the module, KEY=VALUE")
 	f.IntVar(&o.calls, "calls", validate.DefaultCalls, "runs of the check that looks for growing memory")
 	f.BoolVar(&o.cases, "cases", false, "run the cases of host/conformance, for a module that is a guest of that kit")
@@ -78,7 +81,7 @@ func runValidate(ctx context.Context, o *validateOptions) error {
 	if err != nil {
 		return err
 	}
-	obj, err := readObject(o.object)
+	objects, err := readObjects(o.object)
 	if err != nil {
 		return withCode(exitUsage, fmt.Errorf("--object %s: %w", o.object, err))
 	}
@@ -88,7 +91,7 @@ func runValidate(ctx context.Context, o *validateOptions) error {
 	}
 	defer func() { _ = os.RemoveAll(cache) }()
 	out := validated{}
-	opts := validate.Options{Name: moduleName(o.module), Object: obj, Settings: o.config, Calls: o.calls, CacheDir: cache}
+	opts := validate.Options{Name: moduleName(o.module), Objects: objects, Settings: o.config, Calls: o.calls, CacheDir: cache}
 	if out.Report, err = validate.Module(ctx, wasm, opts); err != nil {
 		return withCode(exitUsage, fmt.Errorf("module[%s]: %w", o.module, err))
 	}
@@ -108,8 +111,8 @@ func runValidate(ctx context.Context, o *validateOptions) error {
 	return nil
 }
 
-// readObject reads an object from a file; without a name there is none.
-func readObject(path string) (map[string]any, error) {
+// readObjects reads all documents of a file; without a name there are none.
+func readObjects(path string) ([]map[string]any, error) {
 	if path == "" {
 		return nil, nil
 	}
@@ -117,14 +120,28 @@ func readObject(path string) (map[string]any, error) {
 	if err != nil {
 		return nil, withoutPath(err)
 	}
-	var obj map[string]any
-	if err := yaml.Unmarshal(b, &obj, wholeNumbers); err != nil {
-		return nil, err
+	var out []map[string]any
+	docs := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(b)))
+	for {
+		doc, err := docs.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		var obj map[string]any
+		if err := yaml.Unmarshal(doc, &obj, wholeNumbers); err != nil {
+			return nil, err
+		}
+		if len(obj) > 0 {
+			out = append(out, toWire(obj).(map[string]any)) //nolint:forcetypeassert // a map stays one
+		}
 	}
-	if len(obj) == 0 {
+	if len(out) == 0 {
 		return nil, errors.New("holds no object")
 	}
-	return toWire(obj).(map[string]any), nil //nolint:forcetypeassert // a map stays one
+	return out, nil
 }
 
 // wholeNumbers keeps integers apart from floats.

@@ -61,7 +61,7 @@ func (e *exam) eachEvent(ctx context.Context, id string, kinds []abi.Watch, call
 			return
 		}
 	}
-	e.ok(id, "takes events of %d kinds", len(kinds))
+	e.ok(id, "takes events of %s", kindsText(kinds))
 }
 
 // eventsOf are events of objects with and without all that they may have.

@@ -32,6 +32,7 @@ func (e *exam) run(ctx context.Context, entry string, req *abi.Request) (abi.Res
 		call = guest.Finalize
 	}
 	res, err := call(ctx, req)
+	e.world.use(declaredNeeds(res.Declared)...)
 	return res, e.world.take(), err
 }
 

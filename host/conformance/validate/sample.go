@@ -17,7 +17,7 @@ type kind struct {
 
 var key = abi.Key{Namespace: "default", Name: "sample"}
 
-// findKind takes the kind from the object of Options or from the manifest.
+// findKind takes the kind from the manifest, and the sample from the objects of Options.
 func (e *exam) findKind() error {
 	e.kind = kind{apiVersion: "example.com/v1", kind: "Example"}
 	if f := e.module.Manifest().For; f != nil {
@@ -26,10 +26,14 @@ func (e *exam) findKind() error {
 	}
 	e.kind.sample = e.bare()
 	e.kind.sample["spec"] = object{}
-	if e.opts.Object == nil {
+	if len(e.opts.Objects) == 0 {
 		return nil
 	}
-	b, err := abi.AppendValue(nil, e.opts.Object)
+	given, err := e.pick()
+	if err != nil {
+		return err
+	}
+	b, err := abi.AppendValue(nil, given)
 	if err != nil {
 		return fmt.Errorf("object: %w", err)
 	}
@@ -40,16 +44,27 @@ func (e *exam) findKind() error {
 	if !ok || meta["name"] == nil {
 		return errors.New("object: has no metadata.name")
 	}
-	given, known := e.kind.sample["kind"].(string)
-	if f := e.module.Manifest().For; f != nil && (!known || given != f.Kind) {
-		return fmt.Errorf("object: is a %q, and the module reconciles %q", given, f.Kind)
-	}
 	for k, v := range e.bare()["metadata"].(object) { //nolint:forcetypeassert // made below
 		if meta[k] == nil {
 			meta[k] = v
 		}
 	}
 	return nil
+}
+
+// pick returns the first object of the module's kind; where nobody says which
+// that is, the first.
+func (e *exam) pick() (object, error) {
+	f := e.module.Manifest().For
+	var kinds []string
+	for _, o := range e.opts.Objects {
+		kind, _ := o["kind"].(string)
+		if f == nil || kind == f.Kind {
+			return o, nil
+		}
+		kinds = append(kinds, fmt.Sprintf("%q", kind))
+	}
+	return nil, fmt.Errorf("object: of %s none is a %q, which the module reconciles", strings.Join(kinds, ", "), f.Kind)
 }
 
 // apiVersion joins a group and a version, which may both be empty.

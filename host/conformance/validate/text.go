@@ -61,7 +61,12 @@ func outcome(res abi.Result, asked []string) string {
 		s = "an error: " + clip(res.Error.Error())
 	}
 	if d := res.Declared; d != nil {
-		s += fmt.Sprintf(", %d to apply", len(d.Apply))
+		if n := len(d.Apply); n > 0 {
+			s += fmt.Sprintf(", applies %d", n)
+		}
+		if d.Prune {
+			s += ", prunes"
+		}
 		if d.Status != nil {
 			s += ", a status"
 		}

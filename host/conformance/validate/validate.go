@@ -72,9 +72,10 @@ const maxSteady = 30 * time.Second
 type Options struct {
 	// Name is that of a module whose manifest has none.
 	Name string
-	// Object is one of the kind that the module reconciles, as YAML or JSON has it.
-	// Without one the module is given objects with an empty spec, and shows less.
-	Object map[string]any
+	// Objects are objects as YAML or JSON has them: the first of the kind that the
+	// module reconciles is taken. Without any the module is given objects with an
+	// empty spec, and shows less.
+	Objects []map[string]any
 	// Settings are those of host.Config.
 	Settings map[string]string
 	// Calls is how many runs the check of memory makes; zero is DefaultCalls.
@@ -100,7 +101,7 @@ type exam struct {
 }
 
 // Module tries a module. What is wrong with the module stands in the report; the
-// error is of ctx, or of opts.Object.
+// error is of ctx, or of opts.Objects.
 func Module(ctx context.Context, wasm []byte, opts Options) (*Report, error) {
 	if opts.Calls == 0 {
 		opts.Calls = DefaultCalls
@@ -119,13 +120,15 @@ func Module(ctx context.Context, wasm []byte, opts Options) (*Report, error) {
 	}
 	for _, check := range []func(context.Context){
 		e.describe, e.buffer, e.objects, e.absent, e.finalize, e.errorPolicy, e.events, e.configure,
-		e.statuses, e.oldHost, e.youngerHost, e.steady, e.unknownKeys,
+		e.statuses, e.oldHost, e.youngerHost, e.steady,
 	} {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
 		check(ctx)
 	}
+	e.rights()
+	e.unknownKeys()
 	return e.report, nil
 }
 
@@ -157,7 +160,7 @@ func (e *exam) load(ctx context.Context) bool {
 func (e *exam) config(connect func(*abi.Manifest) (host.API, error)) host.Config {
 	return host.Config{
 		Fallback: e.opts.Name, Concurrency: 1, Settings: e.opts.Settings, CacheDir: e.opts.CacheDir, Logger: e.opts.Logger,
-		Budget: e.budget, API: connect,
+		Budget: e.budget, API: connect, Metric: func(int32, string, float64) abi.Status { return abi.StatusOK },
 	}
 }
 
@@ -180,7 +183,7 @@ func (e *exam) describe(ctx context.Context) {
 }
 
 // unknownKeys comes last: results of all runs are counted.
-func (e *exam) unknownKeys(context.Context) {
+func (e *exam) unknownKeys() {
 	if n := e.module.UnknownKeys(); n > 0 {
 		e.add("result", Warn, fmt.Sprintf("its results have keys that this host does not know, %d in all", n), "they are ignored: upgrade wasmctl, or look for a misspelt key")
 		return

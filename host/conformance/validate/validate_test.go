@@ -117,8 +117,11 @@ func TestModule_ChecksOfARealModule(t *testing.T) {
 	old := *m
 	old.Capabilities = nil
 	got, r = verdicts(t, withManifest(t, module, &old), Options{CacheDir: cache})
-	if diff := cmp.Diff([]string{"fail describe"}, got); diff != "" || !strings.Contains(found(r, "describe"), "capabilities differ") {
+	if diff := cmp.Diff([]string{"fail describe", "warn rights"}, got); diff != "" || !strings.Contains(found(r, "describe"), "capabilities differ") {
 		t.Errorf("(-want +got):\n%s\n%s", diff, found(r, "describe"))
+	}
+	if missing := found(r, "rights"); !strings.Contains(missing, " of ConfigMap") {
+		t.Errorf("rights: %s", missing)
 	}
 }
 
@@ -158,15 +161,17 @@ func build(t *testing.T, dir string) []byte {
 func TestModule_ObjectMustBeOfTheKind(t *testing.T) {
 	module := withManifest(t, wasm.Empty, &abi.Manifest{For: aKind})
 	for want, obj := range map[string]map[string]any{
-		`is a "Other"`:     {"apiVersion": "v1", "kind": "Other", "metadata": map[string]any{"name": "a"}},
-		"no metadata.name": {"kind": "Greeting"},
-		"Go type chan int": {"kind": make(chan int)},
+		`of "Other" none is a "Greeting"`: {"apiVersion": "v1", "kind": "Other", "metadata": map[string]any{"name": "a"}},
+		"no metadata.name":                {"kind": "Greeting"},
+		"Go type chan int":                {"kind": "Greeting", "metadata": make(chan int)},
 	} {
-		if _, err := Module(t.Context(), module, Options{Object: obj}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Module(t.Context(), module, Options{Objects: []map[string]any{obj}}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
-	if not, _ := verdicts(t, module, Options{Object: map[string]any{"kind": "Greeting", "metadata": map[string]any{"name": "a"}, "spec": map[string]any{"n": 3.0, "s": []any{"x", nil}}}}); len(not) > 0 {
+	if not, _ := verdicts(t, module, Options{Objects: []map[string]any{
+		{"kind": "Namespace"}, {"kind": "Greeting", "metadata": map[string]any{"name": "a"}, "spec": map[string]any{"n": 3.0, "s": []any{"x", nil}}},
+	}}); len(not) > 0 {
 		t.Errorf("got %v", not)
 	}
 }
@@ -177,6 +182,31 @@ func TestModule_EndOfContextIsAnError(t *testing.T) {
 	cancel()
 	if r, err := Module(ctx, wasm.Empty, Options{}); err == nil {
 		t.Errorf("got %+v", r)
+	}
+}
+
+// TestAllowed_FollowsTheManifest: what every module may, what a capability
+// allows, and what nothing does.
+func TestAllowed_FollowsTheManifest(t *testing.T) {
+	m := &abi.Manifest{For: aKind, Capabilities: []abi.Capability{
+		{Resource: "configmaps", Verbs: []string{"get"}}, {Group: "apps", Resource: "deployments", Subresources: []string{"scale"}, Verbs: []string{"*"}},
+		{Group: "networking.k8s.io", Resource: "networkpolicies", Verbs: []string{"list"}},
+	}}
+	for n, want := range map[need]bool{
+		{verb: "get", group: "example.com", kind: "Greeting"}:                          true,
+		{verb: "patch", group: "example.com", kind: "Greeting", subresource: "status"}: true,
+		{verb: "patch", group: "example.com", kind: "Greeting"}:                        false,
+		{verb: "get", group: "example.com", kind: "Greeting", subresource: "scale"}:    false,
+		{verb: "get", kind: "ConfigMap"}:                                               true,
+		{verb: "create", kind: "ConfigMap"}:                                            false,
+		{verb: "get", group: "other", kind: "ConfigMap"}:                               false,
+		{verb: "update", group: "apps", kind: "Deployment", subresource: "scale"}:      true,
+		{verb: "update", group: "apps", kind: "Deployment"}:                            false,
+		{verb: "list", group: "networking.k8s.io", kind: "NetworkPolicy"}:              true,
+	} {
+		if got := allowed(m, n); got != want {
+			t.Errorf("%s: got %v, want %v", n, got, want)
+		}
 	}
 }
 

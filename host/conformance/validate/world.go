@@ -17,6 +17,26 @@ type world struct {
 	refuse *abi.Response
 	// asked are the operations since the last take, each once; guarded by mu.
 	asked []string
+	// needs are the rights that were used, each once; guarded by mu.
+	needs []need
+}
+
+// use notes rights.
+func (w *world) use(needs ...need) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, n := range needs {
+		if !slices.Contains(w.needs, n) {
+			w.needs = append(w.needs, n)
+		}
+	}
+}
+
+// needed returns the rights that were used.
+func (w *world) needed() []need {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.needs
 }
 
 // set makes every operation answer r; nil ends that.
@@ -48,12 +68,14 @@ func (w *world) Call(_ context.Context, op abi.Op, req []byte) abi.Response {
 		return *refuse
 	}
 	if op == abi.OpEventRecord {
+		w.use(eventNeeds()...)
 		return abi.Response{Body: encode(nil)}
 	}
 	r, _, err := abi.DecodeAPIRequest(req)
 	if err != nil {
 		return abi.Refuse(&abi.StatusBody{Code: abi.StatusBadRequest, Reason: "BadRequest", Message: string(op) + ": " + err.Error()})
 	}
+	w.use(needOf(op, &r))
 	return answer(op, &r)
 }
 
