@@ -51,6 +51,7 @@ type values struct {
 	Kind, Group, Version string
 	Singular, Plural     string
 	SDK, SDKVersion      string // SDK is the path of the SDK; empty uses the release
+	SDKCargo             string // the release as Cargo has it
 	UnitTest             string
 	Sources              []source
 	Crate                string // Name, as Rust writes it
@@ -148,7 +149,8 @@ func (n New) sdk(v *values) error {
 	if n.Lang == Rust {
 		folder = "rust"
 		v.UnitTest, v.Sources = "cargo test", []source{
-			{"src/lib.rs", "what it is and what it does"},
+			{"src/lib.rs", "what it is: its kind, what it owns, what it may do"},
+			{"src/reconcile.rs", "what it does"},
 			{"tests/reconcile.rs", "unit tests"},
 		}
 	}
@@ -159,7 +161,7 @@ func (n New) sdk(v *values) error {
 		}
 	}
 	if root == "" {
-		v.SDKVersion = n.Release
+		v.SDKVersion, v.SDKCargo = n.Release, strings.TrimPrefix(n.Release, "v")
 		return nil
 	}
 	abs, err := filepath.Abs(filepath.Join(root, "guest-sdk", folder))
@@ -189,7 +191,10 @@ func (v *values) render() (map[string][]byte, error) {
 			if name == "gitignore" {
 				name = ".gitignore"
 			}
-			files[name], err = v.execute(file)
+			text, err := v.execute(file)
+			if len(text) > 0 { // else it is not for this project
+				files[name] = text
+			}
 			return err
 		})
 		if err != nil {

@@ -90,15 +90,14 @@ func (p *rustProject) try(ctx context.Context, cargo, rustc string) (string, err
 // compile implements builder. Cargo builds into the project's own target
 // folder, so that the next build is a short one.
 func (p *rustProject) compile(ctx context.Context, file string, stderr io.Writer) error {
-	// rustup's proxies on PATH would be asked by build scripts and by cargo itself.
-	env := []string{"RUSTC=" + p.rustc, "CARGO_ENCODED_RUSTFLAGS=" + p.flags()}
+	c := command{dir: p.dir, name: p.cargo, env: []string{"CARGO_ENCODED_RUSTFLAGS=" + p.flags()}}
 	if filepath.IsAbs(p.cargo) {
-		env = append(env, "PATH="+filepath.Dir(p.cargo)+string(os.PathListSeparator)+os.Getenv("PATH"))
+		if err := p.vendor(ctx, &c, stderr); err != nil {
+			return err
+		}
 	}
+	c.args = append(c.args, "build", "--release", "--lib", "--target", p.target, "--message-format=json-render-diagnostics")
 	var out bytes.Buffer
-	c := command{dir: p.dir, env: env, name: p.cargo, args: []string{
-		"build", "--release", "--lib", "--target", p.target, "--message-format=json-render-diagnostics",
-	}}
 	if err := c.run(ctx, &out, stderr); err != nil {
 		return err
 	}
@@ -111,6 +110,51 @@ func (p *rustProject) compile(ctx context.Context, file string, stderr io.Writer
 		return err
 	}
 	return os.WriteFile(file, wasm, 0o644)
+}
+
+// vendor makes a build one of the system's packages. They must not meet rustup's
+// programs, which stand first on PATH; and they may be too old to read the index of
+// crates.io, so that a newer cargo, if there is one, fetches what Cargo.lock names.
+func (p *rustProject) vendor(ctx context.Context, c *command, stderr io.Writer) error {
+	target := filepath.Join(p.targetDir(), "system")
+	c.env = append(c.env, "RUSTC="+p.rustc, "CARGO_TARGET_DIR="+target, "PATH="+filepath.Dir(p.cargo)+string(os.PathListSeparator)+"/bin")
+	newer, err := exec.LookPath("cargo")
+	if err != nil || newer == p.cargo {
+		return nil
+	}
+	dir := filepath.Join(target, "vendor")
+	lock, had := filepath.Join(p.dir, "Cargo.lock"), filepath.Join(target, "vendored.lock")
+	if !exists(lock) {
+		fetch := command{dir: p.dir, name: newer, args: []string{"generate-lockfile"}}
+		if err := fetch.run(ctx, stderr, stderr); err != nil {
+			return err
+		}
+	}
+	want, err := os.ReadFile(lock)
+	if err != nil {
+		return err
+	}
+	if have, err := os.ReadFile(had); err != nil || !bytes.Equal(have, want) {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+		fetch := command{dir: p.dir, name: newer, args: []string{"vendor", "--quiet", "--locked", dir}}
+		if err := fetch.run(ctx, io.Discard, stderr); err != nil {
+			return err
+		}
+		if err := os.WriteFile(had, want, 0o644); err != nil {
+			return err
+		}
+	}
+	c.args = append(c.args, "--config", `source.crates-io.replace-with="vendored"`, "--config", fmt.Sprintf("source.vendored.directory=%q", dir), "--offline")
+	return nil
+}
+
+func (p *rustProject) targetDir() string {
+	if dir := os.Getenv("CARGO_TARGET_DIR"); dir != "" {
+		return filepath.Join(dir, p.name())
+	}
+	return filepath.Join(p.dir, "target")
 }
 
 // flags keep the paths of this machine out of the module: the messages of panics

@@ -21,11 +21,10 @@ pub fn reconcile(gen: &Object, ctx: &Context) -> Result<Action, Error> {
         Ok(_) => (condition("True", "Applied", "the ConfigMap is up to date"), None),
         Err(e) => explain(ctx, gen, e),
     };
-    let written = write_status(ctx, gen, ready);
-    match failed {
-        Some(e) => Err(e),
-        None => Ok(written.map(|_| Action::requeue(RESYNC))?),
-    }
+    // An error of this write counts even beside a permanent one: that would wait for a
+    // change, and the status would never say for which.
+    write_status(ctx, gen, ready)?;
+    failed.map_or(Ok(Action::requeue(RESYNC)), Err)
 }
 
 /// Tries again after a fixed time. A permanent error waits for a change all the same.
