@@ -110,9 +110,13 @@ func (m *member) mayReconcile(kind string) bool {
 // explain says why a controller does not run.
 func (m *member) explain(key abi.Key) admin.Explanation {
 	phase, message, _ := m.state()
+	next := map[string]string{
+		phaseWaiting: "it goes on by itself once the cluster has what it waits for: a CustomResourceDefinition is to be installed, or the API server to answer",
+		phaseFailed:  "it is tried again by itself, within a minute",
+	}[phase]
 	return admin.Explanation{
 		Controller: m.name(), Kind: m.opts.forKind, Object: key.String(), State: "controller " + phase, Runs: []admin.Run{},
-		Why: []string{strings.TrimSuffix("the controller is "+phase+": "+message, ": ")},
+		Why: slices.DeleteFunc([]string{strings.TrimSuffix("the controller is "+phase+": "+message, ": "), next}, func(s string) bool { return s == "" }),
 	}
 }
 
