@@ -28,6 +28,8 @@ func (s *session) serve(ctx context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer s.watching.waiting.Wait()
+	ctx, end := context.WithCancel(ctx)
+	defer end() // after a panic too: it must not wait for what goes on for ever
 	if s.opts.configFile != "" {
 		content := s.settingsFile
 		wg.Go(func() { s.watchSettings(ctx, content) })
