@@ -67,7 +67,7 @@ guests-rust: build ## Build the examples in Rust to bin/examples/*.rust.wasm
 .PHONY: test-rust
 test-rust: ## Run the tests of the Rust SDK and its examples natively
 	@if command -v cargo >/dev/null; then \
-		(cd guest-sdk/rust && cargo test --quiet --locked --features testing) && \
+		(cd guest-sdk/rust && cargo test --quiet --locked --features testing) || exit 1; \
 		for e in $(RUST_EXAMPLES); do (cd examples/rust/$$e && cargo test --quiet --locked) || exit 1; done; \
 		if [ "$$(cargo --version | cut -d. -f2)" -ge 85 ]; then (cd guest-sdk/rust/k8s-test && cargo test --quiet --locked); \
 		else echo "SKIPPED: cargo is older than 1.85: the SDK is not tested with k8s-openapi"; fi; \

@@ -16,6 +16,12 @@ has_target() {
 	sysroot=$("$1" --print sysroot 2>/dev/null) && [ -d "$sysroot/lib/rustlib/$TARGET/lib" ]
 }
 
+# The messages of panics name files: keep the folders of this machine out of them.
+SDK=$(cd "$(dirname "$0")" && pwd)
+RUSTFLAGS="${RUSTFLAGS-} --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo --remap-path-prefix=$CARGO_TARGET_DIR/vendor=/cargo \
+	--remap-path-prefix=$SDK=/sdk --remap-path-prefix=$DIR=/src"
+export RUSTFLAGS
+
 cd "$DIR"
 NAME=$(sed -n 's/^name = "\(.*\)"/\1/p' Cargo.toml | head -n 1 | tr - _)
 if has_target rustc; then
