@@ -35,7 +35,7 @@ pub struct ApiError {
     /// The operation, `api_get`.
     pub op: &'static str,
     /// The object, as far as the call named it.
-    pub object: ObjectRef,
+    pub object: Box<ObjectRef>,
     /// The API server's HTTP code, or below 0 one of [`status`].
     pub status: i32,
     /// A CamelCase word for programs, `NotFound`; may be empty.
@@ -68,7 +68,7 @@ impl ApiError {
     pub(crate) fn encode(op: &Op, object: &ObjectRef, e: &CodecError) -> Self {
         ApiError {
             op: op.name,
-            object: object.clone(),
+            object: Box::new(object.clone()),
             ..ApiError::new(status::BAD_REQUEST, "BadRequest", format!("encode: {e}"))
         }
     }

@@ -162,6 +162,7 @@ impl Builder {
 
     /// Writes an element of a list: anything that serde serializes.
     #[must_use]
+    #[allow(clippy::should_implement_trait)] // it is the word that goes with set
     pub fn add<T: Serialize>(mut self, v: T) -> Self {
         self.element();
         self.value(&v);

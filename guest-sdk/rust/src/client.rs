@@ -203,7 +203,7 @@ impl<'a> Client<'a> {
             let request = self.guest.request.borrow();
             named = Object::view(wire::get(&request, "object")).to_ref();
         }
-        self.guest.perform(op, owned).map_err(|e| ApiError { object: named, ..e })
+        self.guest.perform(op, owned).map_err(|e| ApiError { object: Box::new(named), ..e })
     }
 }
 
@@ -242,14 +242,14 @@ pub(crate) fn object(
         write_ref(&mut m, at);
         f(&mut m);
     }
-    guest.perform(op, owned).map_err(|e| ApiError { object: at.clone(), ..e })
+    guest.perform(op, owned).map_err(|e| ApiError { object: Box::new(at.clone()), ..e })
 }
 
 pub(crate) fn list(guest: &Guest<'_>, op: &Op, at: &ObjectRef, params: &ListParams) -> Result<List, ApiError> {
     if !at.name.is_empty() {
         let message = "a list has no name; use get or a field selector";
         let e = ApiError::new(status::BAD_REQUEST, "BadRequest", message);
-        return Err(ApiError { op: op.name, object: at.clone(), ..e });
+        return Err(ApiError { op: op.name, object: Box::new(at.clone()), ..e });
     }
     object(guest, op, at, |m| params.write(m)).map(List)
 }

@@ -42,11 +42,7 @@ pub struct Reason<'a> {
 
 impl<'a> Reason<'a> {
     fn read(v: Value<'a>) -> Self {
-        Reason {
-            type_: v.str(&["type"]),
-            resource: v.str(&["resource"]),
-            object: ObjectKey::read(v.at(&["ref"])),
-        }
+        Reason { type_: v.str(&["type"]), resource: v.str(&["resource"]), object: ObjectKey::read(v.at(&["ref"])) }
     }
 }
 

@@ -77,8 +77,7 @@ impl Context<'_> {
     /// log: an event is not worth a failed run. See [`record_event`](Self::record_event)
     /// for the rest.
     pub fn event(&self, type_: EventType, reason: &str, note: &str) {
-        let event =
-            Event { type_: Some(type_), reason: reason.to_owned(), note: note.to_owned(), ..Event::default() };
+        let event = Event { type_: Some(type_), reason: reason.to_owned(), note: note.to_owned(), ..Event::default() };
         if let Err(e) = self.record_event(&event) {
             self.log().warn("event not recorded", &[("reason", &reason), ("error", &e.to_string())]);
         }

@@ -171,10 +171,7 @@ fn results_are_written() {
         ("result-declared", Ok(Action::apply(&children(0)).and_apply(&children(1)).prune().status(&status))),
         ("result-prune", Ok(Action::await_change().prune())),
         ("result-error-status", Err(named().with_status(&status))),
-        (
-            "result-declared-requeue",
-            Ok(Action::requeue(Duration::from_secs(60)).and_apply(&children(0)).force()),
-        ),
+        ("result-declared-requeue", Ok(Action::requeue(Duration::from_secs(60)).and_apply(&children(0)).force())),
     ];
     for (name, result) in cases {
         let result = RefCell::new(Some(result));
@@ -336,7 +333,8 @@ fn statuses_become_errors() {
             let e = ctx.client().get(&ObjectRef::new("v1", "Secret", "a").within("default")).unwrap_err();
             assert_eq!((e.is_denied(), e.is_unsupported()), (e.status == -2, e.status == -1));
             if let Some(rule) = &e.rule {
-                let want = Capability { namespaces: vec!["default".into()], ..Capability::new("", "secrets", &["delete"]) };
+                let want =
+                    Capability { namespaces: vec!["default".into()], ..Capability::new("", "secrets", &["delete"]) };
                 assert_eq!(**rule, want);
             }
             Err(e.into())
@@ -369,7 +367,8 @@ fn what_may_not_cross_the_wall_is_refused() {
         if name.starts_with("bad-") && name.ends_with(".msgpack") {
             n += 1;
             let b = fs::read(path(&name)).unwrap();
-            let read = wire::check(&b).and_then(|()| Some(()).filter(|_| wire::type_of(&b) == Type::Map).ok_or_else(CodecError::truncated));
+            let read = wire::check(&b)
+                .and_then(|()| Some(()).filter(|_| wire::type_of(&b) == Type::Map).ok_or_else(CodecError::truncated));
             assert!(read.is_err(), "{name}");
         }
     }

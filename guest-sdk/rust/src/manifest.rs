@@ -152,9 +152,12 @@ impl Limits {
             return;
         }
         m.map("limits", |l| {
-            for (key, n) in
-                [("memory", self.memory), ("timeout", self.timeout), ("host_calls", self.host_calls), ("fuel", self.fuel)]
-            {
+            for (key, n) in [
+                ("memory", self.memory),
+                ("timeout", self.timeout),
+                ("host_calls", self.host_calls),
+                ("fuel", self.fuel),
+            ] {
                 if n != 0 {
                     append_int(l.key(key), i64::try_from(n).unwrap_or(i64::MAX));
                 }

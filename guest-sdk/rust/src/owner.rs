@@ -117,7 +117,8 @@ impl Object<'_> {
 
     fn insert_owner(&mut self, owner: &Object<'_>, reference: OwnerReference) -> Result<(), Error> {
         if !owner.namespace().is_empty() && owner.namespace() != self.namespace() {
-            let msg = format!("{}: cannot be owned by {}, which is not in its namespace", self.to_ref(), owner.to_ref());
+            let msg =
+                format!("{}: cannot be owned by {}, which is not in its namespace", self.to_ref(), owner.to_ref());
             return Err(Error::msg(msg).permanent().with_reason("CrossNamespaceOwner"));
         }
         let mut owners = self.owner_references();

@@ -69,9 +69,9 @@ impl Reconciler {
         E: Into<Error>,
     {
         Self::new(manifest, move |obj: &Object<'_>, ctx: &Context<'_>| {
-            let k = obj.decode::<K>(&[]).map_err(|e| {
-                Error::from(e).context(obj.to_ref()).permanent().with_reason("InvalidObject")
-            })?;
+            let k = obj
+                .decode::<K>(&[])
+                .map_err(|e| Error::from(e).context(obj.to_ref()).permanent().with_reason("InvalidObject"))?;
             reconcile(&k, ctx).map_err(Into::into)
         })
     }
@@ -165,7 +165,9 @@ impl Reconciler {
     /// Why the parts do not fit together.
     pub(crate) fn problem(&self) -> Option<String> {
         match (&self.finalize, self.manifest.finalizer.as_str()) {
-            (Some(_), "") => return Some("finalize needs a name in Manifest::finalizer, \"example.com/cleanup\"".into()),
+            (Some(_), "") => {
+                return Some("finalize needs a name in Manifest::finalizer, \"example.com/cleanup\"".into())
+            }
             (None, name) if !name.is_empty() => {
                 return Some("Manifest::finalizer needs Reconciler::finalize, or objects would never go".into())
             }
@@ -175,11 +177,15 @@ impl Reconciler {
         for (i, w) in watches.iter().enumerate() {
             let kind = &w.kind;
             match (&w.mapper, w.map.as_str()) {
-                (Some(_), map) if !map.is_empty() => return Some(format!("the watch of {kind} has a mapper and map {map}")),
+                (Some(_), map) if !map.is_empty() => {
+                    return Some(format!("the watch of {kind} has a mapper and map {map}"))
+                }
                 (None, "" | "func") => return Some(format!("the watch of {kind} has neither a mapper nor a map")),
                 (None, _) => {}
                 (Some(_), _) if watches[..i].iter().any(|v| v.mapper.is_some() && v.is(&w.group, kind)) => {
-                    return Some(format!("two watches of {kind} have a mapper; an event does not say which of them it is of"))
+                    return Some(format!(
+                        "two watches of {kind} have a mapper; an event does not say which of them it is of"
+                    ))
                 }
                 (Some(_), _) => {}
             }

@@ -191,7 +191,8 @@ impl Watch {
         }
         let (ttl, rest): (Vec<_>, Vec<_>) =
             self.predicates.iter().cloned().partition(|p| p.trim_start().starts_with("ttl="));
-        let all = if rest.is_empty() { BY_FUNC.to_owned() } else { format!("all(any({}), {BY_FUNC})", rest.join(", ")) };
+        let all =
+            if rest.is_empty() { BY_FUNC.to_owned() } else { format!("all(any({}), {BY_FUNC})", rest.join(", ")) };
         ttl.into_iter().chain([all]).collect()
     }
 }

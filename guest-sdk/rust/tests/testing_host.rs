@@ -63,7 +63,10 @@ fn a_stale_resource_version_is_a_conflict() {
         assert!(e.is_conflict() && !e.is_already_exists(), "{e}");
         assert_eq!(Error::from(e).class(), ErrorClass::Conflict);
         let held = PatchParams {
-            preconditions: Preconditions { resource_version: old.resource_version().into(), ..Preconditions::default() },
+            preconditions: Preconditions {
+                resource_version: old.resource_version().into(),
+                ..Preconditions::default()
+            },
             ..PatchParams::default()
         };
         let patch = Patch::Merge(json!({"data": {"a": "3"}}));
@@ -119,7 +122,11 @@ fn a_declared_result_is_made_true_and_pruned() {
     names.borrow_mut().pop();
     host.edit(&app_ref("a"), |obj| obj.set(&["spec", "text"], "b").unwrap());
     host.run(&r);
-    let maps: Vec<_> = host.list("v1", "ConfigMap").iter().map(|m| (m.name().to_owned(), m.str(&["data", "text"]).to_owned())).collect();
+    let maps: Vec<_> = host
+        .list("v1", "ConfigMap")
+        .iter()
+        .map(|m| (m.name().to_owned(), m.str(&["data", "text"]).to_owned()))
+        .collect();
     assert_eq!(maps, [("one".into(), "b".into())]);
 
     // The garbage collector takes what is left with its owner.
@@ -138,7 +145,9 @@ fn a_child_of_another_controller_is_left_alone() {
         ]},
     }));
     let r = Reconciler::new(manifest(), |_: &Object, _: &Context| {
-        Ok::<_, Error>(Action::apply(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}})).force())
+        Ok::<_, Error>(
+            Action::apply(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}})).force(),
+        )
     });
     let failure = host.reconcile(&r, &app_ref("a")).failure.unwrap();
     assert_eq!((failure.class, failure.reason.as_str()), (ErrorClass::Conflict, "ForeignController"));
@@ -148,16 +157,17 @@ fn a_child_of_another_controller_is_left_alone() {
 fn a_finalizer_holds_the_object_until_its_cleanup_succeeds() {
     let cleanups = std::rc::Rc::new(RefCell::new(0));
     let count = cleanups.clone();
-    let r = Reconciler::with_finalizer(manifest(), "example.com/cleanup", move |event: Life, _: &Context| match event {
-        Life::Apply(_) => Ok::<_, Error>(Action::await_change()),
-        Life::Cleanup(_) => {
-            *count.borrow_mut() += 1;
-            if *count.borrow() < 3 {
-                return Ok(Action::requeue(Duration::from_secs(5)));
+    let r =
+        Reconciler::with_finalizer(manifest(), "example.com/cleanup", move |event: Life, _: &Context| match event {
+            Life::Apply(_) => Ok::<_, Error>(Action::await_change()),
+            Life::Cleanup(_) => {
+                *count.borrow_mut() += 1;
+                if *count.borrow() < 3 {
+                    return Ok(Action::requeue(Duration::from_secs(5)));
+                }
+                Ok(Action::await_change())
             }
-            Ok(Action::await_change())
-        }
-    });
+        });
     let host = host_with("a");
     host.run(&r);
     assert_eq!(host.get(&app_ref("a")).finalizers(), ["example.com/cleanup"]);
@@ -181,7 +191,10 @@ fn a_panic_is_a_trap_that_the_error_policy_sees() {
     for attempt in 1..=2u32 {
         let result = host.reconcile(&r, &app_ref("a"));
         let failure = result.failure.unwrap();
-        assert_eq!((failure.kind, failure.message.as_str(), failure.attempt), (FailureKind::Trap, "no luck with a", attempt));
+        assert_eq!(
+            (failure.kind, failure.message.as_str(), failure.attempt),
+            (FailureKind::Trap, "no luck with a", attempt)
+        );
         assert_eq!(result.action, Action::requeue(Duration::from_secs(attempt.into())));
     }
 }
@@ -194,7 +207,10 @@ fn what_the_manifest_does_not_allow_is_denied() {
         ctx.client().get(&map_ref("m")).map(|_| Action::await_change()).map_err(Error::from)
     });
     let failure = host.reconcile(&r, &app_ref("a")).failure.unwrap();
-    assert_eq!(failure.message, "api_get ConfigMap[default/m]: Denied: the manifest has no capability to get configmaps");
+    assert_eq!(
+        failure.message,
+        "api_get ConfigMap[default/m]: Denied: the manifest has no capability to get configmaps"
+    );
 }
 
 #[test]
@@ -211,13 +227,14 @@ fn the_cache_has_what_is_watched_and_mappers_follow_it() {
             names.push(secret?.name().to_owned());
         }
         assert_eq!(ctx.cache().get(&map_ref("x")).unwrap_err().status, status::DENIED);
-        assert_eq!(ctx.cache().list(&ObjectRef::all("v1", "Pod"), &ListParams::default()).unwrap_err().status, status::DENIED);
+        assert_eq!(
+            ctx.cache().list(&ObjectRef::all("v1", "Pod"), &ListParams::default()).unwrap_err().status,
+            status::DENIED
+        );
         Ok::<_, Error>(Action::await_change().status(&json!({"secrets": names})))
     });
     let host = host_with("a");
-    let secret = |name: &str, app: &str| {
-        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": "default", "labels": {"app": app}}})
-    };
+    let secret = |name: &str, app: &str| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": "default", "labels": {"app": app}}});
     host.run(&r);
     for name in ["s1", "s2", "s3"] {
         host.add(&secret(name, "a"));
@@ -250,7 +267,10 @@ fn events_log_and_settings_reach_the_host() {
     let event = &host.events()[0];
     assert_eq!((event.note.as_str(), event.regarding.as_ref().map(|r| &r.object)), ("green", Some(&app_ref("a"))));
     let log = host.log();
-    assert_eq!((log.len(), log[0].message.as_str(), log[0].attrs.str(&["color"]), log[0].attrs.int(&["msg_"])), (1, "painted", "green", 1));
+    assert_eq!(
+        (log.len(), log[0].message.as_str(), log[0].attrs.str(&["color"]), log[0].attrs.int(&["msg_"])),
+        (1, "painted", "green", 1)
+    );
 }
 
 #[derive(Debug, Serialize, Deserialize, PartialEq)]
@@ -268,7 +288,11 @@ fn a_typed_api_reads_and_writes_structs() {
         let maps: Api<ConfigMap> = Api::namespaced(ctx.client(), "default");
         assert_eq!(maps.get_opt("m")?, None);
         let mut map = ConfigMap {
-            metadata: ObjectMeta { name: "m".into(), labels: BTreeMap::from([("a".into(), "b".into())]), ..ObjectMeta::default() },
+            metadata: ObjectMeta {
+                name: "m".into(),
+                labels: BTreeMap::from([("a".into(), "b".into())]),
+                ..ObjectMeta::default()
+            },
             data: BTreeMap::new(),
         };
         let made = maps.create(&PostParams::default(), &map)?;
@@ -276,7 +300,8 @@ fn a_typed_api_reads_and_writes_structs() {
         assert!(made.metadata.creation_timestamp.is_some() && !made.metadata.uid.is_empty());
         map.data.insert("x".into(), "y".into());
         assert_eq!(maps.replace("m", &PostParams::default(), &map)?.data, map.data);
-        let patched = maps.patch("m", &PatchParams::default(), &Patch::Merge(json!({"data": {"x": null, "z": "1"}})))?;
+        let patched =
+            maps.patch("m", &PatchParams::default(), &Patch::Merge(json!({"data": {"x": null, "z": "1"}})))?;
         assert_eq!(patched.data, BTreeMap::from([("z".into(), "1".into())]));
         let ours = json!({"data": {"own": "ed"}});
         assert_eq!(maps.patch("m", &PatchParams::apply("me").force(), &Patch::Apply(ours))?.data.len(), 2);
@@ -312,7 +337,11 @@ fn a_typed_reconciler_says_which_field_does_not_fit() {
     let host = host_with("a");
     let failure = host.reconcile(&r, &app_ref("a")).failure.unwrap();
     assert_eq!((failure.class, failure.reason.as_str()), (ErrorClass::Permanent, "InvalidObject"));
-    assert!(failure.message.starts_with("App[default/a]: spec.text: invalid type: string \"a\""), "{}", failure.message);
+    assert!(
+        failure.message.starts_with("App[default/a]: spec.text: invalid type: string \"a\""),
+        "{}",
+        failure.message
+    );
     host.edit(&app_ref("a"), |obj| obj.set(&["spec", "text"], &7).unwrap());
     assert_eq!(host.reconcile(&r, &app_ref("a")).failure, None);
 }
@@ -336,7 +365,8 @@ fn parts_that_do_not_fit_are_named() {
         named(Manifest { watches: vec![Watch::new("", "v1", "Secret")], ..manifest() }),
     ];
     for r in cases {
-        let refused = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| host_with("a").reconcile(&r, &app_ref("a"))));
+        let refused =
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| host_with("a").reconcile(&r, &app_ref("a"))));
         let text = refused.unwrap_err().downcast::<String>().unwrap();
         assert!(text.starts_with("testing: the host would not load this: "), "{text}");
     }

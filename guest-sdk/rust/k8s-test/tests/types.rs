@@ -8,17 +8,15 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use k8s_openapi::{ByteString, Resource};
 use wasmctl::testing::Host;
-use wasmctl::{json, Action, Api, Capability, Context, Error, Manifest, Object, ObjectRef, Patch, PatchParams, Reconciler, Watch};
+use wasmctl::{
+    json, Action, Api, Capability, Context, Error, Manifest, Object, ObjectRef, Patch, PatchParams, Reconciler, Watch,
+};
 
 fn deployment(name: &str, image: &str) -> Deployment {
     let labels = BTreeMap::from([("app".to_owned(), name.to_owned())]);
     let port = ContainerPort { container_port: 8080, ..ContainerPort::default() };
-    let container = Container {
-        name: "web".into(),
-        image: Some(image.into()),
-        ports: Some(vec![port]),
-        ..Container::default()
-    };
+    let container =
+        Container { name: "web".into(), image: Some(image.into()), ports: Some(vec![port]), ..Container::default() };
     let template = PodTemplateSpec {
         metadata: Some(ObjectMeta { labels: Some(labels.clone()), ..ObjectMeta::default() }),
         spec: Some(PodSpec { containers: vec![container], ..PodSpec::default() }),
@@ -89,7 +87,10 @@ fn they_are_declared_and_read() {
 
 #[test]
 fn what_serde_asks_twice_for_comes_through() {
-    let obj = Object::new(&json!({"n": 80, "s": "http", "data": {"token": "aGk="}, "apiVersion": "v1", "kind": "Secret", "metadata": {}})).unwrap();
+    let obj = Object::new(
+        &json!({"n": 80, "s": "http", "data": {"token": "aGk="}, "apiVersion": "v1", "kind": "Secret", "metadata": {}}),
+    )
+    .unwrap();
     assert_eq!(obj.decode::<IntOrString>(&["n"]).unwrap(), IntOrString::Int(80));
     assert_eq!(obj.decode::<IntOrString>(&["s"]).unwrap(), IntOrString::String("http".into()));
     let secret: Secret = obj.decode(&[]).unwrap();

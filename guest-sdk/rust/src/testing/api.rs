@@ -9,8 +9,17 @@ use crate::meta::ObjectRef;
 
 /// The operations that this host serves.
 pub(super) const OPS: [&str; 11] = [
-    "api_get", "api_list", "api_create", "api_update", "api_patch", "api_apply", "api_delete", "cache_get", "cache_list",
-    "event_record", "config_get",
+    "api_get",
+    "api_list",
+    "api_create",
+    "api_update",
+    "api_patch",
+    "api_apply",
+    "api_delete",
+    "cache_get",
+    "cache_list",
+    "event_record",
+    "config_get",
 ];
 
 /// A request of an `api_*` operation, after the rules of abi/ABI.md, section 6.
@@ -212,7 +221,8 @@ impl State {
             && !versioned(&r.object, &["metadata", "resourceVersion"])
             && !versioned(&r.msg, &["preconditions", "resourceVersion"])
         {
-            let message = format!("{} is invalid: metadata.resourceVersion: must be specified for an update", self.named(r));
+            let message =
+                format!("{} is invalid: metadata.resourceVersion: must be specified for an update", self.named(r));
             return Err(api_fault(422, "Invalid", message));
         }
         self.overwrite(r, &old, r.object.clone())

@@ -39,7 +39,13 @@ fn fields(v: &Json, path: &Path, into: &mut FieldSet) {
 /// What of an applied object its manager owns: not what names it.
 fn mine(obj: &Json, sub: &str) -> FieldSet {
     const SET_BY_OTHERS: [&str; 8] = [
-        "name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
+        "name",
+        "namespace",
+        "uid",
+        "resourceVersion",
+        "generation",
+        "creationTimestamp",
+        "deletionTimestamp",
         "managedFields",
     ];
     let mut set = FieldSet::new();
@@ -128,7 +134,8 @@ fn conflicts(
     changes: impl Fn(&Path) -> bool,
 ) -> Vec<(String, Path)> {
     let others = applied.iter().filter(|(other, _)| *other != manager);
-    let both = others.flat_map(|(other, theirs)| theirs.intersection(set).map(move |path| (other.clone(), path.clone())));
+    let both =
+        others.flat_map(|(other, theirs)| theirs.intersection(set).map(move |path| (other.clone(), path.clone())));
     both.filter(|(_, path)| changes(path)).collect()
 }
 

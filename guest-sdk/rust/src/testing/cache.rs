@@ -37,10 +37,16 @@ impl State {
         let watches: Vec<_> = self.rules.all().filter(|w| w.is(&r.id)).collect();
         if watches.is_empty() {
             let kind = &r.at.kind;
-            return Err(bad_request(format!("{kind} is not watched: it is in none of for, owns and watches of the manifest")));
+            return Err(bad_request(format!(
+                "{kind} is not watched: it is in none of for, owns and watches of the manifest"
+            )));
         }
         if self.not_synced.contains(&r.at.kind) {
-            return Err(ApiError::new(status::NOT_SYNCED, "NotSynced", format!("{} has not been listed yet", r.at.kind)));
+            return Err(ApiError::new(
+                status::NOT_SYNCED,
+                "NotSynced",
+                format!("{} has not been listed yet", r.at.kind),
+            ));
         }
         Ok(watches)
     }
@@ -61,7 +67,9 @@ impl State {
                 Some(obj) if after.is_empty() || at.as_str() > after => obj,
                 _ => continue,
             };
-            if !selects(selector, &obj).ok_or_else(|| api_fault(400, "BadRequest", format!("label selector {selector}")))? {
+            if !selects(selector, &obj)
+                .ok_or_else(|| api_fault(400, "BadRequest", format!("label selector {selector}")))?
+            {
                 continue;
             }
             if items.len() == limit {
@@ -84,9 +92,9 @@ impl State {
 }
 
 fn last_of(items: &[Json]) -> String {
-    items.last().map_or_else(String::new, |o| {
-        format!("{}/{}", o.str(&["metadata", "namespace"]), o.str(&["metadata", "name"]))
-    })
+    items
+        .last()
+        .map_or_else(String::new, |o| format!("{}/{}", o.str(&["metadata", "namespace"]), o.str(&["metadata", "name"])))
 }
 
 /// What the cache has of an object.

@@ -41,10 +41,10 @@ impl State {
     pub(super) fn declare(&mut self, d: Declared) -> Option<Failure> {
         let owner = self.running.as_ref().and_then(|r| self.store.objects.get(&Id::of_ref(&r.object))).cloned()?;
         self.entered = Some(Entry::Reconcile);
-        self.declare_of(&owner, d).err()
+        self.declare_of(&owner, d).err().map(|f| *f)
     }
 
-    fn declare_of(&mut self, owner: &Json, d: Declared) -> Result<(), Failure> {
+    fn declare_of(&mut self, owner: &Json, d: Declared) -> Result<(), Box<Failure>> {
         let mut listed = BTreeSet::new();
         let mut children = Vec::new();
         for (i, child) in d.children.iter().enumerate() {
@@ -106,7 +106,7 @@ impl State {
     }
 
     /// Deletes the objects of owned kinds that `owner` controls and that are not listed.
-    fn prune(&mut self, owner: &Json, listed: &BTreeSet<Id>) -> Result<(), Failure> {
+    fn prune(&mut self, owner: &Json, listed: &BTreeSet<Id>) -> Result<(), Box<Failure>> {
         let uid = owner.str(&["metadata", "uid"]);
         for w in self.rules.owns.clone() {
             for id in self.sorted(&w.group, &w.kind, "") {
@@ -135,7 +135,7 @@ impl State {
         Ok(())
     }
 
-    fn apply_status(&mut self, owner: &Json, status: Json, force: bool) -> Result<(), Failure> {
+    fn apply_status(&mut self, owner: &Json, status: Json, force: bool) -> Result<(), Box<Failure>> {
         let mut metadata = map([("name", owner.at(&["metadata", "name"]).clone())]);
         if !owner.str(&["metadata", "namespace"]).is_empty() {
             *metadata.entry("namespace") = owner.at(&["metadata", "namespace"]).clone();
@@ -153,15 +153,15 @@ impl State {
 
     /// Tells an object that another one controls from one that is wrong: the API server
     /// refuses both as invalid.
-    fn apply_failed(&self, owner: &Json, i: usize, child: &Json, e: &Fault) -> Failure {
+    fn apply_failed(&self, owner: &Json, i: usize, child: &Json, e: &Fault) -> Box<Failure> {
         let place = format!("child[{i} {} {}]: apply: ", child.str(&["kind"]), child.str(&["metadata", "name"]));
         let f = failed(&place, e, false);
         let there = self.store.objects.get(&Id::of(child)).map_or("", controller_uid);
         if e.status == 422 && !there.is_empty() && there != owner.str(&["metadata", "uid"]) {
-            return Failure { class: ErrorClass::Conflict, reason: "ForeignController".into(), ..f };
+            return Box::new(Failure { class: ErrorClass::Conflict, reason: "ForeignController".into(), ..*f });
         }
         if e.status == 409 {
-            return Failure { reason: "FieldConflict".into(), ..f };
+            return Box::new(Failure { reason: "FieldConflict".into(), ..*f });
         }
         f
     }
@@ -197,14 +197,14 @@ fn controller_uid(obj: &Json) -> &str {
 
 /// Classes an error of a declared result as a host does: it is permanent where only
 /// another result or another manifest would help.
-fn failed(place: &str, e: &Fault, invalid: bool) -> Failure {
+fn failed(place: &str, e: &Fault, invalid: bool) -> Box<Failure> {
     let (class, reason) = match e.status {
         409 => (ErrorClass::Conflict, e.reason.as_str()),
         400 | 422 | status::DENIED => (ErrorClass::Permanent, e.reason.as_str()),
         _ if invalid => (ErrorClass::Permanent, "InvalidChild"),
         _ => (ErrorClass::Transient, e.reason.as_str()),
     };
-    Failure {
+    Box::new(Failure {
         kind: FailureKind::Error,
         class,
         message: format!("{place}{}", e.message),
@@ -212,5 +212,5 @@ fn failed(place: &str, e: &Fault, invalid: bool) -> Failure {
         after: Duration::ZERO,
         attempt: 0,
         first_failed: Time::default(),
-    }
+    })
 }

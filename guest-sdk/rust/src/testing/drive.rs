@@ -171,7 +171,8 @@ impl State {
     /// The owners of both states of the object.
     fn owners(&self, c: &Change, controller_only: bool) -> Vec<ObjectKey> {
         let w = &self.rules.for_;
-        let refs = [&c.old, &c.new].into_iter().flatten().flat_map(|o| o.at(&["metadata", "ownerReferences"]).as_list());
+        let refs =
+            [&c.old, &c.new].into_iter().flatten().flat_map(|o| o.at(&["metadata", "ownerReferences"]).as_list());
         let ours = refs.filter(|r| w.is(&Id::of(r)) && (!controller_only || r.bool(&["controller"])));
         ours.map(|r| ObjectKey::new(c.at.namespace.as_str(), r.str(&["name"]))).collect()
     }

@@ -44,7 +44,8 @@ pub(super) fn body(fault: &Fault) -> Json {
 
 fn capability(c: &Capability) -> Json {
     let list = |l: &[String]| Json::List(l.iter().map(|s| Json::from(s.as_str())).collect());
-    let mut m = map([("group", c.group.as_str().into()), ("resource", c.resource.as_str().into()), ("verbs", list(&c.verbs))]);
+    let mut m =
+        map([("group", c.group.as_str().into()), ("resource", c.resource.as_str().into()), ("verbs", list(&c.verbs))]);
     for (key, l) in [("subresources", &c.subresources), ("namespaces", &c.namespaces), ("names", &c.names)] {
         if !l.is_empty() {
             *m.entry(key) = list(l);

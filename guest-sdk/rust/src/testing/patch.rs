@@ -143,11 +143,23 @@ mod tests {
     fn json_patches_apply_as_rfc_6902_has_it() {
         let doc = json(&crate::json!({"a": [1, 2], "b": {"c/d": 1}}));
         for (ops, want) in [
-            (crate::json!([{"op": "add", "path": "/a/1", "value": 9}]), Some(crate::json!({"a": [1, 9, 2], "b": {"c/d": 1}}))),
-            (crate::json!([{"op": "add", "path": "/a/-", "value": 9}]), Some(crate::json!({"a": [1, 2, 9], "b": {"c/d": 1}}))),
+            (
+                crate::json!([{"op": "add", "path": "/a/1", "value": 9}]),
+                Some(crate::json!({"a": [1, 9, 2], "b": {"c/d": 1}})),
+            ),
+            (
+                crate::json!([{"op": "add", "path": "/a/-", "value": 9}]),
+                Some(crate::json!({"a": [1, 2, 9], "b": {"c/d": 1}})),
+            ),
             (crate::json!([{"op": "remove", "path": "/b/c~1d"}]), Some(crate::json!({"a": [1, 2], "b": {}}))),
-            (crate::json!([{"op": "move", "from": "/a/0", "path": "/x"}]), Some(crate::json!({"a": [2], "b": {"c/d": 1}, "x": 1}))),
-            (crate::json!([{"op": "test", "path": "/a/0", "value": 1}, {"op": "replace", "path": "/a", "value": 3}]), Some(crate::json!({"a": 3, "b": {"c/d": 1}}))),
+            (
+                crate::json!([{"op": "move", "from": "/a/0", "path": "/x"}]),
+                Some(crate::json!({"a": [2], "b": {"c/d": 1}, "x": 1})),
+            ),
+            (
+                crate::json!([{"op": "test", "path": "/a/0", "value": 1}, {"op": "replace", "path": "/a", "value": 3}]),
+                Some(crate::json!({"a": 3, "b": {"c/d": 1}})),
+            ),
             (crate::json!([{"op": "test", "path": "/a/0", "value": 2}]), None),
             (crate::json!([{"op": "remove", "path": "/a/2"}]), None),
             (crate::json!([{"op": "replace", "path": "/x", "value": 2}]), None),

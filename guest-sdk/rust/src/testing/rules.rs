@@ -52,7 +52,8 @@ impl Watched {
     pub(super) fn covers(&self, obj: &Json) -> bool {
         let namespace = obj.str(&["metadata", "namespace"]);
         (self.namespaces.is_empty() || self.namespaces.iter().any(|n| n == namespace))
-            && selects(&self.labels, obj).unwrap_or_else(|| panic!("testing: label selector {:?}: not understood", self.labels))
+            && selects(&self.labels, obj)
+                .unwrap_or_else(|| panic!("testing: label selector {:?}: not understood", self.labels))
     }
 }
 

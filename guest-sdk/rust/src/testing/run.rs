@@ -214,7 +214,10 @@ impl Host {
         if let ("requeue", Json::Int(ms)) = (result.str(&["action"]), result.at(&["after_ms"])) {
             action = Action::requeue(Duration::from_millis(u64::try_from(*ms).expect("after_ms is not negative")));
         }
-        assert!(failed.is_none() || declared.only_status(), "testing: {entry:?}: an error with more than a status beside it");
+        assert!(
+            failed.is_none() || declared.only_status(),
+            "testing: {entry:?}: an error with more than a status beside it"
+        );
         let undone = self.state.borrow_mut().declare(declared);
         (action, failed.or(undone))
     }

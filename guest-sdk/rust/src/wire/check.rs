@@ -49,7 +49,9 @@ fn check_scalar(t: Type, v: &[u8]) -> Result<(), CodecError> {
     match t {
         Type::Int if read_int(v).is_none() => Err(CodecError::number()),
         Type::Float if !read_float(v).map_or(false, f64::is_finite) => Err(CodecError::number()),
-        Type::String if str_bytes(v, 0).map_or(true, |(s, _)| std::str::from_utf8(s).is_err()) => Err(CodecError::utf8()),
+        Type::String if str_bytes(v, 0).map_or(true, |(s, _)| std::str::from_utf8(s).is_err()) => {
+            Err(CodecError::utf8())
+        }
         _ => Ok(()),
     }
 }

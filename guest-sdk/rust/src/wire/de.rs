@@ -110,7 +110,11 @@ impl<'de> de::Deserializer<'de> for &mut Deserializer<'de> {
         visitor.visit_some(self)
     }
 
-    fn deserialize_newtype_struct<V: Visitor<'de>>(self, name: &'static str, visitor: V) -> Result<V::Value, CodecError> {
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, CodecError> {
         if name == RAW {
             let start = self.pos;
             self.pass()?;

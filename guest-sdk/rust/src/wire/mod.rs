@@ -21,9 +21,7 @@ pub use error::CodecError;
 pub(crate) use path::{at, get, walk, Walk};
 pub(crate) use read::{len, read_bool, read_float, read_int, read_str, trim, type_of};
 pub(crate) use ser::{append, serialize_raw};
-pub(crate) use write::{
-    append_array, append_int, append_str, Message,
-};
+pub(crate) use write::{append_array, append_int, append_str, Message};
 
 /// How long one message may be, in bytes.
 pub(crate) const MAX_BYTES: usize = 4 << 20;

@@ -164,7 +164,7 @@ pub(crate) fn read_int(v: &[u8]) -> Option<i64> {
         Type::Float => {
             let f = read_float(v)?;
             // 2^63 is a float, the largest int64 is not.
-            let whole = f.trunc() == f && (-9.223372036854775808e18..9.223372036854775808e18).contains(&f);
+            let whole = f.trunc() == f && (i64::MIN as f64..-(i64::MIN as f64)).contains(&f);
             whole.then_some(f as i64)
         }
         _ => None,

@@ -58,7 +58,13 @@ impl<'a> Serializer<'a> {
             (None, true) => self.dst.extend_from_slice(&[0xdf, 0, 0, 0, 0]),
             (None, false) => self.dst.extend_from_slice(&[0xdd, 0, 0, 0, 0]),
         }
-        Ok(Compound { dst: self.dst, depth: self.depth + 1, patch: n.is_none().then_some(start), n: 0, key: String::new() })
+        Ok(Compound {
+            dst: self.dst,
+            depth: self.depth + 1,
+            patch: n.is_none().then_some(start),
+            n: 0,
+            key: String::new(),
+        })
     }
 
     /// Starts the map {variant: ...} of an enum.

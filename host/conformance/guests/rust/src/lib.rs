@@ -10,7 +10,8 @@ use std::time::Duration;
 use ops::{operate, Report};
 use steps::{request, steps};
 use wasmctl::{
-    json, Action, Capability, Context, Error, Failure, Limits, Manifest, Object, ObjectKey, Reconciler, Value, Watch, WatchEvent,
+    json, Action, Capability, Context, Error, Failure, Limits, Manifest, Object, ObjectKey, Reconciler, Value, Watch,
+    WatchEvent,
 };
 
 fn manifest() -> Manifest {
@@ -105,20 +106,23 @@ fn failure(v: Value) -> Error {
 }
 
 fn error_policy(obj: &Object, f: &Failure, ctx: &Context) -> Action {
-    tell(ctx, &json!({
-        "entry": "error_policy",
-        "id": ctx.id(),
-        "key": ctx.key(),
-        "attempt": f.attempt,
-        "first_failed_ms": f.first_failed.unix_ms(),
-        "kind": f.kind.as_str(),
-        "class": f.class.as_str(),
-        "message": f.message,
-        "reason": f.reason,
-        "after_ms": f.after.as_millis() as i64,
-        "object": obj.exists(&[]),
-        "steps": steps(ctx, obj, obj.at(&["spec", "policy", "steps"])),
-    }));
+    tell(
+        ctx,
+        &json!({
+            "entry": "error_policy",
+            "id": ctx.id(),
+            "key": ctx.key(),
+            "attempt": f.attempt,
+            "first_failed_ms": f.first_failed.unix_ms(),
+            "kind": f.kind.as_str(),
+            "class": f.class.as_str(),
+            "message": f.message,
+            "reason": f.reason,
+            "after_ms": f.after.as_millis() as i64,
+            "object": obj.exists(&[]),
+            "steps": steps(ctx, obj, obj.at(&["spec", "policy", "steps"])),
+        }),
+    );
     next(obj.at(&["spec", "policy"]))
 }
 
@@ -138,15 +142,18 @@ fn keep_event(e: &WatchEvent, ctx: &Context) -> bool {
 }
 
 fn tell_event(ctx: &Context, entry: &str, e: &WatchEvent, what: Value) {
-    tell(ctx, &json!({
-        "entry": entry,
-        "type": e.type_.as_str(),
-        "watch": {"group": e.group, "version": e.version, "kind": e.kind},
-        "key": e.key,
-        "old": e.old.exists(&[]),
-        "new": e.new.exists(&[]),
-        "steps": steps(ctx, e.object(), what.at(&["steps"])),
-    }));
+    tell(
+        ctx,
+        &json!({
+            "entry": entry,
+            "type": e.type_.as_str(),
+            "watch": {"group": e.group, "version": e.version, "kind": e.kind},
+            "key": e.key,
+            "old": e.old.exists(&[]),
+            "new": e.new.exists(&[]),
+            "steps": steps(ctx, e.object(), what.at(&["steps"])),
+        }),
+    );
 }
 
 fn configure(settings: &BTreeMap<String, String>, ctx: &Context) -> Result<(), Error> {
@@ -158,7 +165,10 @@ fn configure(settings: &BTreeMap<String, String>, ctx: &Context) -> Result<(), E
         reports.push(operate(ctx, "config_get", key.value()));
         reports.push(operate(ctx, "api_get", Object::new(&object)?.value()));
     }
-    tell(ctx, &json!({"entry": "configure", "config_gen": ctx.config_generation(), "config": settings, "steps": reports}));
+    tell(
+        ctx,
+        &json!({"entry": "configure", "config_gen": ctx.config_generation(), "config": settings, "steps": reports}),
+    );
     match setting("refuse") {
         "" => Ok(()),
         text => Err(Error::msg(text)),

@@ -1,6 +1,6 @@
 use wasmctl::{
-    json, ApiError, Builder, Context, DeleteParams, Event, EventObject, EventType, GetParams, ListParams, Object, ObjectRef, Patch,
-    PatchOp, PatchParams, Preconditions, Value,
+    json, ApiError, Builder, Context, DeleteParams, Event, EventObject, EventType, GetParams, ListParams, Object,
+    ObjectRef, Patch, PatchOp, PatchParams, Preconditions, Value,
 };
 
 /// What a step saw.
