@@ -15,6 +15,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host/kubeapi"
 	"github.com/wasmctl/wasmctl/host/kubeapi/grant"
+	"github.com/wasmctl/wasmctl/runtime/admin"
 	"github.com/wasmctl/wasmctl/runtime/queue/predicate"
 )
 
@@ -26,6 +27,7 @@ type rightsOptions struct {
 	grantFile     string
 	grantManifest bool
 	as            string
+	dryRun        string
 }
 
 func (o *rightsOptions) bind(cmd *cobra.Command) {
@@ -33,7 +35,10 @@ func (o *rightsOptions) bind(cmd *cobra.Command) {
 	f.StringVar(&o.grantFile, "grant", "", "YAML file of what the module may do, whatever its manifest asks for (docs/capabilities.md)")
 	f.BoolVar(&o.grantManifest, "grant-manifest", false, "let the module do all that its manifest asks for (default with --dev)")
 	f.StringVar(&o.as, "as", "", "send the requests of the module, and its watches, as this user: "+serviceAccountUser+"NAMESPACE:NAME")
+	f.StringVar(&o.dryRun, "dry-run", "", "change nothing, and print what each write would change: server asks the API server, client sends no write")
+	f.Lookup("dry-run").NoOptDefVal = string(kubeapi.DryRunServer)
 	_ = cmd.MarkFlagFilename("grant", "yaml", "yml")
+	_ = cmd.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions(dryRunModes, cobra.ShellCompDirectiveNoFileComp))
 }
 
 func (o *rightsOptions) validate() error {
@@ -45,6 +50,9 @@ func (o *rightsOptions) validate() error {
 		if parts := strings.Split(account, ":"); len(parts) != 3 || parts[1] == "" || parts[2] == "" {
 			errs = append(errs, fmt.Errorf("--as %q: want %sNAMESPACE:NAME", o.as, serviceAccountUser))
 		}
+	}
+	if o.dryRun != "" && !slices.Contains(dryRunModes, o.dryRun) {
+		errs = append(errs, fmt.Errorf("--dry-run %q: want %s", o.dryRun, strings.Join(dryRunModes, " or ")))
 	}
 	return errors.Join(errs...)
 }
@@ -182,6 +190,17 @@ func (s *session) narrowAll(p *plan, rules []abi.Capability) error {
 	}
 	p.related = kept
 	return nil
+}
+
+// missingRights returns what the module was denied, for wasmctl status.
+func (s *session) missingRights() []admin.MissingRight {
+	var list []admin.MissingRight
+	for _, d := range s.api.Denied() {
+		list = append(list, admin.MissingRight{
+			Rule: json.RawMessage(ruleText(&d.Rule)), Missing: d.Where, Count: d.Count, Last: d.Last.String(), LastTime: d.LastTime,
+		})
+	}
+	return list
 }
 
 const howToGrant = "accept all that its manifest asks for with --grant-manifest, or write what it may do into a file for --grant (docs/capabilities.md). Missing:"

@@ -3,8 +3,10 @@ package main
 import (
 	"bytes"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -16,6 +18,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/devcluster"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
+	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
 // exampleCRD is the kind of exampleModule.
@@ -57,6 +60,53 @@ func (w *walled) run(args ...string) *child {
 	return startWasmctl(w.t, append([]string{exampleModule, "-n", w.ns, "--socket", "none", "--kubeconfig", w.cluster.Kubeconfig()}, args...)...)
 }
 
+// configMaps names the ConfigMaps there are, but for the one that each
+// namespace has.
+func (w *walled) configMaps() string {
+	w.t.Helper()
+	maps, err := w.client.Resource(configMaps).Namespace(w.ns).List(w.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var names []string
+	for i := range maps.Items {
+		if name := maps.Items[i].GetName(); name != "kube-root-ca.crt" {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ",")
+}
+
+// runDry runs the example with --dry-run; out is what it has printed.
+func (w *walled) runDry() (c *child, out func() string) {
+	w.t.Helper()
+	cmd := exec.Command("wasmctl", "run", exampleModule, "-n", w.ns, "--socket", "none", "--kubeconfig", w.cluster.Kubeconfig(),
+		"--grant-manifest", "--dry-run", "--log-format", "json", "--cache-dir", "none")
+	var b lockedBuffer
+	cmd.Env, cmd.Stdout = os.Environ(), &b
+	return startChild(w.t, cmd), b.String
+}
+
+// lockedBuffer is a buffer that one goroutine writes and another reads.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer // guarded by mu
+}
+
+// Write implements io.Writer.
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+// String returns what was written until now.
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
 // grantFile writes a grant; NS in it is the namespace.
 func (w *walled) grantFile(capabilities string) string {
 	w.t.Helper()
@@ -95,23 +145,22 @@ const exampleGrant = `
 func TestRun_GrantBoundsTheManifest(t *testing.T) {
 	w := newWalled(t)
 	file := w.grantFile(exampleGrant + `- {resource: configmaps, verbs: [get, list, watch, create, patch], namespaces: [NS, other], fields: [metadata.labels]}` + "\n")
-	c := w.run("--grant", file)
+	socket := newSocket(t)
+	c := w.run("--grant", file, "--socket", socket)
 	c.wantLine("watches owned", "configmaps")
 	w.generate("a")
 	line := c.wantLine("the module was denied")
 	if !strings.Contains(line, "data") || !strings.Contains(line, "what the operator grants it (--grant)") {
 		t.Errorf("denied: %s", line)
 	}
+	st, err := admin.NewClient(socket).Status(t.Context())
+	if err != nil || len(st.Controllers) != 1 || len(st.Controllers[0].MissingRights) != 1 || !strings.Contains(string(st.Controllers[0].MissingRights[0].Rule), `"fields":["data`) {
+		t.Errorf("status: %+v, %v", st.Controllers, err)
+	}
 	c.signal(syscall.SIGTERM)
 	c.wantExit(exitOK)
-	maps, err := w.client.Resource(configMaps).Namespace(w.ns).List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range maps.Items {
-		if m.GetName() != "kube-root-ca.crt" {
-			t.Errorf("%s was written", m.GetName())
-		}
+	if got := w.configMaps(); got != "" {
+		t.Errorf("%s was written", got)
 	}
 	none := w.run("--grant", w.grantFile(exampleGrant))
 	none.wantExit(exitDenied)
@@ -149,10 +198,7 @@ func TestRBAC_IsEnoughToRunTheExample(t *testing.T) {
 	c := w.run("--as", as)
 	w.generate("a")
 	c.wantLine(`"msg":"reconciled"`, w.ns+"/a")
-	until(t, "the ConfigMap is there", func() bool {
-		maps, err := w.client.Resource(configMaps).Namespace(w.ns).List(t.Context(), metav1.ListOptions{})
-		return err == nil && len(maps.Items) > 1
-	})
+	until(t, "the ConfigMap is there", func() bool { return w.configMaps() == "a" })
 	c.signal(syscall.SIGTERM)
 	c.wantExit(exitOK)
 	for _, bad := range []string{"forbidden", "denied", "give it these RBAC rules"} {

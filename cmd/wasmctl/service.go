@@ -59,6 +59,7 @@ func (s *session) status() admin.Controller {
 		c.Failures[string(kind)] = n
 	}
 	s.addLimits(&c)
+	c.MissingRights = s.missingRights()
 	for _, w := range stats.Watches {
 		c.Watches = append(c.Watches, watchStatus(&w))
 	}

@@ -121,6 +121,9 @@ func (s *session) connectModule(ctx context.Context, m *abi.Manifest) (host.API,
 		return nil, err
 	}
 	s.cache = controller.NewCache()
+	if s.opts.rights.dryRun != "" {
+		s.observers = append(s.observers, newDryRun(s.process.opts.streams.out).observe)
+	}
 	cfg := kubeapi.Config{
 		Client: s.client, Resolver: s.resolver, Controller: s.name, Policy: s.plan.policy, Logger: s.log, Cache: s.cache, Children: s.cache,
 		Observer: kubeapi.Observers(s.observers...), Limits: apiLimits(s.limitsFor(m)), Secrets: &s.secrets,
@@ -128,8 +131,11 @@ func (s *session) connectModule(ctx context.Context, m *abi.Manifest) (host.API,
 	if s.elector != nil {
 		cfg.Gate = s.elector.Gate()
 	}
-	s.api, err = kubeapi.New(cfg)
-	return tap{s.api, s}, err
+	if s.api, err = kubeapi.New(cfg); err != nil {
+		return nil, err
+	}
+	s.api = s.api.WithDryRun(kubeapi.DryRun(s.opts.rights.dryRun))
+	return tap{s.api, s}, nil
 }
 
 // close stops what was started.

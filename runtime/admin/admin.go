@@ -205,6 +205,8 @@ type Controller struct {
 	// Generations are those of the module: the live one, those before that still
 	// have something, and the last that failed.
 	Generations []Generation `json:"generations"`
+	// MissingRights are those that the module has asked for and does not have.
+	MissingRights []MissingRight `json:"missingRights,omitempty"`
 	// Watches has the reconciled kind first.
 	Watches []Watch `json:"watches"`
 }
