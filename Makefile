@@ -5,7 +5,7 @@ GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 BIN      := $(CURDIR)/bin
 LINT     := $(BIN)/tools/golangci-lint-$(lastword $(subst @, ,$(GOLANGCI_LINT)))
 # The Go modules of this repository; the root module is first.
-MODULES  := . guest-sdk/go examples bench devcluster/server
+MODULES  := . guest-sdk/go examples bench host/conformance/guests/go devcluster/server
 # Modules that lint, vet and tests look at. devcluster/server has targets of its
 # own: analysing Kubernetes itself takes minutes.
 OURS     := . guest-sdk/go examples bench

@@ -28,9 +28,6 @@ type toolchain struct {
 // noImport is the case that needs an import which no SDK has.
 var noImport = []string{"import.unknown"}
 
-// noMetric are the cases of a host function which not every guest uses yet.
-var noMetric = []string{"metric.counter", "metric.gauge", "metric.refused", "metric.unsupported"}
-
 var toolchains = []toolchain{
 	{name: "go", dir: "go", lacks: noImport, tools: []string{"go"}, build: func(t *testing.T, dir, out string) {
 		run(t, dir, []string{"GOOS=wasip1", "GOARCH=wasm", "GOFLAGS="}, "go", "build", "-buildmode=c-shared", "-trimpath", "-ldflags=-s -w", "-o", out, ".")
@@ -49,7 +46,7 @@ func rust() []toolchain {
 	var out []toolchain
 	for _, target := range []string{"wasm32-unknown-unknown", "wasm32-wasip1", "wasm32-wasi"} {
 		out = append(out, toolchain{
-			name: "rust-" + target, dir: "rust", lacks: append(noMetric, noImport...), tools: []string{"cargo"}, target: target,
+			name: "rust-" + target, dir: "rust", lacks: noImport, tools: []string{"cargo"}, target: target,
 			build: func(t *testing.T, dir, out string) {
 				run(t, ".", []string{"CARGO_TARGET_DIR=" + cargoTarget(t)}, "../../guest-sdk/rust/build.sh", dir, out, target)
 			},

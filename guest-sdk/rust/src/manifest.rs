@@ -58,6 +58,10 @@ pub struct Capability {
     pub namespaces: Vec<String>,
     /// Narrows it; empty is all.
     pub names: Vec<String>,
+    /// Where given, all that create, update and patch may touch of an object, as
+    /// patterns: `spec.replicas`, `metadata.labels`,
+    /// `spec.containers[name=app].image`.
+    pub fields: Vec<String>,
 }
 
 impl Capability {
@@ -79,6 +83,7 @@ impl Capability {
             verbs: v.strings(&["verbs"]),
             namespaces: v.strings(&["namespaces"]),
             names: v.strings(&["names"]),
+            fields: v.strings(&["fields"]),
         }
     }
 
@@ -89,6 +94,7 @@ impl Capability {
         m.strs("verbs", &self.verbs);
         m.strs("namespaces", &self.namespaces);
         m.strs("names", &self.names);
+        m.strs("fields", &self.fields);
     }
 }
 
@@ -112,6 +118,34 @@ pub struct Limits {
     pub host_calls: u64,
     /// Work of one call, in units of about an instruction.
     pub fuel: u64,
+    /// Stack of one call, in bytes by the host's estimate.
+    pub stack: u64,
+    /// Size of the request of one operation, in bytes.
+    pub request_bytes: u64,
+    /// Size of what one call returns, in bytes.
+    pub result_bytes: u64,
+    /// Lines that the module logs in a second.
+    pub log_lines: u64,
+    /// Bytes that the module logs in a second.
+    pub log_bytes: u64,
+    /// Events of one call.
+    pub events: u64,
+    /// Events of the module in a second.
+    pub event_rate: u64,
+    /// Requests to the API server in a second.
+    pub api_rate: u64,
+    /// Requests to the API server that are under way at once.
+    pub api_in_flight: u64,
+    /// Objects of one list.
+    pub list_items: u64,
+    /// Size of one list, in bytes.
+    pub list_bytes: u64,
+    /// Series of metrics.
+    pub metric_series: u64,
+    /// Calls after which an instance is replaced by a fresh one.
+    pub instance_calls: u64,
+    /// Memory beyond which an instance is replaced by a fresh one, in bytes.
+    pub high_water: u64,
 }
 
 impl Manifest {
@@ -147,17 +181,35 @@ impl Manifest {
 }
 
 impl Limits {
+    fn named(&self) -> [(&'static str, u64); 18] {
+        [
+            ("memory", self.memory),
+            ("timeout", self.timeout),
+            ("host_calls", self.host_calls),
+            ("fuel", self.fuel),
+            ("stack", self.stack),
+            ("request_bytes", self.request_bytes),
+            ("result_bytes", self.result_bytes),
+            ("log_lines", self.log_lines),
+            ("log_bytes", self.log_bytes),
+            ("events", self.events),
+            ("event_rate", self.event_rate),
+            ("api_rate", self.api_rate),
+            ("api_in_flight", self.api_in_flight),
+            ("list_items", self.list_items),
+            ("list_bytes", self.list_bytes),
+            ("metric_series", self.metric_series),
+            ("instance_calls", self.instance_calls),
+            ("high_water", self.high_water),
+        ]
+    }
+
     fn write(&self, m: &mut Message<'_>) {
         if *self == Limits::default() {
             return;
         }
         m.map("limits", |l| {
-            for (key, n) in [
-                ("memory", self.memory),
-                ("timeout", self.timeout),
-                ("host_calls", self.host_calls),
-                ("fuel", self.fuel),
-            ] {
+            for (key, n) in self.named() {
                 if n != 0 {
                     append_int(l.key(key), i64::try_from(n).unwrap_or(i64::MAX));
                 }

@@ -77,6 +77,7 @@ static void capabilities(writer *w) {
 	put_array(w, 3);
 	begin(w);
 	capability(w, "", "configmaps", "get list create update patch delete");
+	words(w, "fields", "data metadata.labels[größe]");
 	end(w);
 	begin(w);
 	capability(w, "apps", "deployments", "get update");
@@ -102,6 +103,15 @@ void manifest(writer *w) {
 	number(w, "memory", 256 << 20);
 	number(w, "timeout", 30000);
 	number(w, "host_calls", 1000);
+	number(w, "log_lines", 1000000);
+	number(w, "log_bytes", 1000000000);
+	number(w, "events", 200);
+	number(w, "event_rate", 100000);
+	number(w, "api_rate", 50);
+	number(w, "api_in_flight", 4);
+	number(w, "list_items", 5000);
+	number(w, "metric_series", 50);
+	number(w, "instance_calls", 1000000);
 	end(w);
 	field(w, "finalizer", "conformance.wasmctl.dev/case");
 	number(w, "concurrency", 2);

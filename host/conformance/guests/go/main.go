@@ -25,14 +25,20 @@ var manifest = wasmctl.Manifest{
 		},
 	},
 	Capabilities: []wasmctl.Capability{
-		{Resource: "configmaps", Verbs: []string{"get", "list", "create", "update", "patch", "delete"}},
+		{
+			Resource: "configmaps", Verbs: []string{"get", "list", "create", "update", "patch", "delete"},
+			Fields: []string{"data", "metadata.labels[größe]"},
+		},
 		{
 			Group: "apps", Resource: "deployments", Subresources: []string{"scale"}, Verbs: []string{"get", "update"},
 			Namespaces: []string{"default"}, Names: []string{"web"},
 		},
 		{Group: "events.k8s.io", Resource: "events", Verbs: []string{"create", "patch"}},
 	},
-	Limits:      &wasmctl.Limits{Memory: 256 << 20, Timeout: 30_000, HostCalls: 1000},
+	Limits: &wasmctl.Limits{
+		Memory: 256 << 20, Timeout: 30_000, HostCalls: 1000, LogLines: 1_000_000, LogBytes: 1_000_000_000, Events: 200, EventRate: 100_000,
+		APIRate: 50, APIInFlight: 4, ListItems: 5000, MetricSeries: 50, InstanceCalls: 1_000_000,
+	},
 	Finalizer:   "conformance.wasmctl.dev/case",
 	Concurrency: 2,
 	Config:      map[string]string{"greeting": "hello", "größe": "klein"},

@@ -21,6 +21,25 @@ fn manifest() -> Manifest {
         names: vec!["web".into()],
         ..Capability::new("apps", "deployments", &["get", "update"])
     };
+    let configmaps = Capability {
+        fields: vec!["data".into(), "metadata.labels[größe]".into()],
+        ..Capability::new("", "configmaps", &["get", "list", "create", "update", "patch", "delete"])
+    };
+    let limits = Limits {
+        memory: 256 << 20,
+        timeout: 30_000,
+        host_calls: 1000,
+        log_lines: 1_000_000,
+        log_bytes: 1_000_000_000,
+        events: 200,
+        event_rate: 100_000,
+        api_rate: 50,
+        api_in_flight: 4,
+        list_items: 5000,
+        metric_series: 50,
+        instance_calls: 1_000_000,
+        ..Limits::default()
+    };
     Manifest {
         name: "conformance".into(),
         version: "1.0.0".into(),
@@ -37,11 +56,11 @@ fn manifest() -> Manifest {
                 .optional(),
         ],
         capabilities: vec![
-            Capability::new("", "configmaps", &["get", "list", "create", "update", "patch", "delete"]),
+            configmaps,
             scale,
             Capability::new("events.k8s.io", "events", &["create", "patch"]),
         ],
-        limits: Limits { memory: 256 << 20, timeout: 30_000, host_calls: 1000, fuel: 0 },
+        limits,
         finalizer: "conformance.wasmctl.dev/case".into(),
         concurrency: 2,
         config: [("greeting", "hello"), ("größe", "klein")].map(|(k, v)| (k.into(), v.into())).into(),

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
-use wasmctl::{json, Attr, Budget, Context, Level, Object, Reason, Type, Value};
+use wasmctl::{json, Attr, Budget, Context, Level, Metric, Object, Reason, Type, Value};
 
 use crate::ops::{answer, fault, operate, Report};
 
@@ -43,6 +43,13 @@ fn facts(ctx: &Context, what: &str, s: Value) -> Report {
             let mut b = vec![0; s.int(&["len"]) as usize];
             match ctx.random(&mut b) {
                 Ok(()) => json!({"hex": b.iter().map(|b| format!("{b:02x}")).collect::<String>()}),
+                Err(e) => fault(&e),
+            }
+        }
+        "metric" => {
+            let kind = if s.int(&["kind"]) == 0 { Metric::Counter } else { Metric::Gauge };
+            match ctx.metric(kind, s.str(&["name"]), s.float(&["value"])) {
+                Ok(()) => json!({"status": 0}),
                 Err(e) => fault(&e),
             }
         }
