@@ -17,6 +17,9 @@ func (s *session) runView(r *history.Run) admin.Run {
 		Next: actionText(r.Action), DecidedBy: r.DecidedBy, Hold: admin.Duration(r.Hold), Fuel: r.Fuel, Stale: r.Stale,
 		First: r.First, Changes: changeViews(r.Changes), Operations: opViews(r.Ops), MoreOperations: r.Dropped,
 	}
+	if s.tracing != nil && r.ID != "" {
+		out.TraceID = s.tracing.traceID(r.ID)
+	}
 	return out
 }
 

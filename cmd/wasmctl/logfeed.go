@@ -192,5 +192,9 @@ func (p *process) controllerLog() *slog.Logger {
 	if h, ok := out.(leveled); ok {
 		out, level = h.Handler, h.level.Level()
 	}
-	return slog.New(newFeedHandler(out, newFeed(level)))
+	h := newFeedHandler(out, newFeed(level))
+	if p.tracing != nil {
+		h.traceID = p.tracing.traceID
+	}
+	return slog.New(h)
 }

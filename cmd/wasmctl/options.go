@@ -53,6 +53,8 @@ type processOptions struct {
 	cacheDir   string
 	socket     string
 
+	otlpEndpoint string
+
 	logFormat string
 	verbosity int
 
@@ -159,6 +161,7 @@ func (o *processOptions) bind(cmd *cobra.Command) {
 	f.StringVar(&o.socket, "socket", "", `socket for wasmctl status, trigger and pause, "none" for none (default: in the user's runtime directory)`)
 	o.leader.bind(f)
 	o.http.bind(f)
+	f.StringVar(&o.otlpEndpoint, "otlp-endpoint", "", "URL of an OpenTelemetry receiver for traces, OTLP over HTTP (default: $OTEL_EXPORTER_OTLP_ENDPOINT, else no traces)")
 	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
 	f.CountVarP(&o.verbosity, "verbose", "v", "log more")
 	_ = cmd.MarkFlagFilename("kubeconfig")

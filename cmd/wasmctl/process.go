@@ -26,6 +26,7 @@ type process struct {
 	opts    *processOptions
 	log     *slog.Logger
 	started time.Time
+	tracing *tracing // nil where no traces are written
 
 	dev       *devcluster.Cluster // nil unless --dev
 	*identity                     // the process's own
@@ -195,5 +196,5 @@ func (p *process) close() error {
 	if p.dev != nil {
 		errs = append(errs, p.dev.Stop())
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, p.tracing.close())...)
 }

@@ -41,9 +41,8 @@ func (s *session) hidden(ref reflector.ObjectRef, unchanged predicate.Words) {
 	s.history.Hide(ref, time.Now(), unchanged.String())
 }
 
-// recordEnd tells the history of a run that is over, and returns it as it is
-// kept there.
-func (s *session) recordEnd(out *applier.Outcome) history.Run {
+// recordEnd tells the history of a run that is over, and who writes traces.
+func (s *session) recordEnd(out *applier.Outcome) {
 	run := history.Run{
 		ID: out.ID, Reasons: out.Reasons, Queued: out.Queued, Started: out.Started, Took: out.Duration, Generation: out.Generation,
 		Attempt: out.Attempt, Finalize: out.Finalize, Action: out.Action, DecidedBy: string(out.DecidedBy), Hold: out.Hold,
@@ -52,7 +51,10 @@ func (s *session) recordEnd(out *applier.Outcome) history.Run {
 	if out.Err != nil {
 		run.Error = history.Clip(s.secrets.Text(errorText(out.Err)), maxErrorBytes)
 	}
-	return s.history.End(out.Key, run)
+	run = s.history.End(out.Key, run)
+	if s.tracing != nil {
+		s.tracing.write(s.name, out.Key, &run)
+	}
 }
 
 // observed tells the history what a run has asked the API for.

@@ -81,6 +81,9 @@ func stopped(ctx context.Context, err error) error {
 func runProcess(ctx context.Context, o *runOptions, log *slog.Logger, force <-chan struct{}) (err error) {
 	p := &process{opts: &o.processOptions, log: log, started: time.Now()}
 	defer func() { err = errors.Join(err, p.close()) }()
+	if p.tracing, err = newTracing(ctx, p.opts.otlpEndpoint, log); err != nil {
+		return withCode(exitUsage, err)
+	}
 	stop, err := p.serveHTTP(ctx)
 	if err != nil {
 		return err

@@ -35,6 +35,8 @@ type runs struct {
 	stored func(abi.Key) *reflector.Object
 	// onCall is told of each call of reconcile or finalize before it is made.
 	onCall func(generation uint64, req *abi.Request)
+	// onReturn is told of each such call that is over; nil: nobody.
+	onReturn func(reconcileID string)
 }
 
 func newRuns(m *host.Module) *runs {
@@ -187,6 +189,7 @@ func (r *runs) end(g *runGuest) {
 type runGuest struct {
 	abi.Guest
 	runs  *runs
+	id    string // of the run
 	key   abi.Key
 	begun bool
 	rec   *recording // nil unless the run is to be compared
@@ -218,13 +221,16 @@ func (g *runGuest) ErrorPolicy(ctx context.Context, f *abi.Failure) (abi.Result,
 }
 
 func (g *runGuest) ended(res abi.Result, err error) {
+	if g.runs.onReturn != nil {
+		g.runs.onReturn(g.id)
+	}
 	if g.rec != nil {
 		g.rec.result, g.rec.err = res, err
 	}
 }
 
 func (g *runGuest) begin(req *abi.Request, finalize bool) {
-	g.key, g.begun = req.Key, true
+	g.key, g.id, g.begun = req.Key, req.ID, true
 	r, generation := g.runs, g.Generation()
 	if r.shadow.Load() != nil && generation == r.module.Generation() {
 		g.rec = &recording{req: *req, finalize: finalize, began: time.Now()}

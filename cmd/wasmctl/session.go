@@ -101,6 +101,9 @@ func (s *session) load(ctx context.Context, wasm []byte) error {
 	s.probation.Time, s.done.on = o.probation, o.reconcileOnSwap == reconcileChanged
 	s.runs.onRun, s.moduleSum = s.trials.begin, sha256.Sum256(wasm)
 	s.runs.onCall = s.began
+	if s.tracing != nil {
+		s.runs.onReturn = func(id string) { s.history.Returned(id, time.Now()) }
+	}
 	return nil
 }
 

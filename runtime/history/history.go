@@ -151,12 +151,13 @@ func (op *Op) settle(about States) {
 // naming are the fields that say no more of a new object than its name does.
 var naming = map[string]bool{"apiVersion": true, "kind": true}
 
-// Called is told how long a guest was called for, by whoever cares.
-func (r *Recorder) Called(id string, started time.Time, took time.Duration) {
+// Returned is told when the guest of a run has returned, by whoever cares how
+// long it was called for.
+func (r *Recorder) Returned(id string, at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if run := r.running[id]; run != nil {
-		run.guestStarted, run.guestTook = started, took
+		run.guestTook = at.Sub(run.Since)
 	}
 }
 
@@ -167,7 +168,7 @@ func (r *Recorder) End(key abi.Key, run Run) Run {
 	r.mu.Lock()
 	if begun := r.running[run.ID]; begun != nil && run.ID != "" {
 		run.Ops, run.Dropped, seen = begun.Ops, begun.Dropped, begun.Object
-		run.GuestStarted, run.GuestTook = begun.guestStarted, begun.guestTook
+		run.GuestStarted, run.GuestTook = begun.Since, begun.guestTook
 		delete(r.running, run.ID)
 	}
 	if known := r.states.get(self); known != nil {

@@ -37,8 +37,8 @@ type Run struct {
 	// Stale says that the cache did not have the writes of the run before.
 	Stale bool
 
-	// GuestStarted and GuestTook are the call of the guest; zero unless they were
-	// told by Recorder.Called.
+	// GuestStarted is when the guest was called, GuestTook for how long, if
+	// Recorder.Returned was told; else 0.
 	GuestStarted time.Time
 	GuestTook    time.Duration
 
@@ -101,8 +101,7 @@ type Running struct {
 	Ops     []Op
 	Dropped int
 
-	guestStarted time.Time
-	guestTook    time.Duration
+	guestTook time.Duration
 }
 
 // Hidden is what the predicates of the watch have kept from an object.
