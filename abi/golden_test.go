@@ -115,12 +115,15 @@ func goldenEdges(key Key) []golden {
 	future := [][]byte{
 		str("weather"), mustValue(map[string]any{"object": "not this one", "deep": []any{[]any{map[string]any{}}}}),
 		str(keyObject), mustValue(map[string]any{"spec": map[string]any{"text": "hello"}}),
-		str(keyAttempt), {0xcf, 0, 0, 0, 0, 0, 0, 0, 4},
+		str(keyAttempt),
+		{0xcf, 0, 0, 0, 0, 0, 0, 0, 4},
 		str(keyReason), mustValue(map[string]any{"since": int64(1), "type": "SolarFlare"}),
 		str(keyKey), mustValue(map[string]any{"cluster": "west", "name": "hello", "namespace": "default"}),
 		str(keyCaps), mustValue([]any{"api_get", "teleport"}),
-		str(keyID), {0xdb, 0, 0, 0, 2, 'r', '3'},
-		str(keyV), {0xd3, 0, 0, 0, 0, 0, 0, 0, 1},
+		str(keyID),
+		{0xdb, 0, 0, 0, 2, 'r', '3'},
+		str(keyV),
+		{0xd3, 0, 0, 0, 0, 0, 0, 0, 1},
 	}
 	return []golden{{name: "request-edges", msg: numbers}, {name: "request-future", msg: append([]byte{0xdf, 0, 0, 0, 8}, bytes.Join(future, nil)...)}}
 }

@@ -149,7 +149,7 @@ func (p *probe) read(entry string, out []byte) ([]object, error) {
 		return nil, err
 	}
 	if res.Declared == nil {
-		return nil, fmt.Errorf("the result has no report: %v", res.Error)
+		return nil, fmt.Errorf("the result has no report, and error %s", errorText(res.Error))
 	}
 	r, err := p.readReport(entry, res)
 	return r.steps, err

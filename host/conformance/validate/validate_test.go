@@ -189,7 +189,8 @@ func TestModule_EndOfContextIsAnError(t *testing.T) {
 // allows, and what nothing does.
 func TestAllowed_FollowsTheManifest(t *testing.T) {
 	m := &abi.Manifest{For: aKind, Capabilities: []abi.Capability{
-		{Resource: "configmaps", Verbs: []string{"get"}}, {Group: "apps", Resource: "deployments", Subresources: []string{"scale"}, Verbs: []string{"*"}},
+		{Resource: "configmaps", Verbs: []string{"get"}},
+		{Group: "apps", Resource: "deployments", Subresources: []string{"scale"}, Verbs: []string{"*"}},
 		{Group: "networking.k8s.io", Resource: "networkpolicies", Verbs: []string{"list"}},
 	}}
 	for n, want := range map[need]bool{
