@@ -39,7 +39,7 @@ func TestSwap_NothingIsLostDoubledOrListed(t *testing.T) {
 		t.Errorf("%d LISTs for one watch", lists)
 	}
 	events, stop := w.load(objects, swaps*100)
-	memory := resident()
+	memory, heapBefore := resident(), heapInUse()
 	during := w.swapMany(swaps)
 	stop()
 	until(t, "the last state of each object is reconciled", func() bool { return w.observer.behind() == 0 })
@@ -52,8 +52,17 @@ func TestSwap_NothingIsLostDoubledOrListed(t *testing.T) {
 		t.Errorf("%d faults: %s", len(w.observer.faults), strings.Join(w.observer.faults[:min(5, len(w.observer.faults))], "; "))
 	}
 	in, out := w.observer.split(during)
-	t.Logf("%d swaps, %d events, %d runs; event to reconcile: p50 %v, p99 %v in swaps, p50 %v, p99 %v outside; resident %d MiB before, %d MiB after; LISTs %d, WATCHes %d",
-		swaps, events(), w.observer.runs, quantile(in, 0.5), quantile(in, 0.99), quantile(out, 0.5), quantile(out, 0.99), memory>>20, resident()>>20, lists, watches)
+	t.Logf("%d swaps, %d events, %d runs; event to reconcile: p50 %v, p99 %v in swaps, p50 %v, p99 %v outside; resident %d MiB before, %d MiB after; heap %d KiB before, %d KiB after, %d generations kept; LISTs %d, WATCHes %d",
+		swaps, events(), w.observer.runs, quantile(in, 0.5), quantile(in, 0.99), quantile(out, 0.5), quantile(out, 0.99), memory>>20, resident()>>20,
+		heapBefore>>10, heapInUse()>>10, len(w.session.module.Generations())-1, lists, watches)
+}
+
+// heapInUse is what is reachable, in bytes.
+func heapInUse() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc) //nolint:gosec // less than the address space
 }
 
 // load changes objects, at least so many times and until stop is called.
@@ -97,14 +106,23 @@ func (w *swapping) load(objects, least int) (events func() int, stop func()) {
 // span is a time in which a swap went on.
 type span struct{ from, to time.Time }
 
-// swapMany swaps so many times, every fifth time for the worse, and waits for
-// each verdict.
+// swapMany swaps so many times, every fifth time for the worse and every fifth
+// time by a canary, and waits for each verdict.
 func (w *swapping) swapMany(n int) (during []span) {
 	w.t.Helper()
 	bad := [][]byte{nil, worse(modeTraps, 0), worse(modeTrapsOnTenth, 0), worse(modeSpins, 0), worse(modeLeaks, 0), worse(modeConflicts, 0)}
 	for i := 1; i <= n; i++ {
 		w.onProbation(time.Minute)
 		switch {
+		case i%5 == 3: // tried on half of the objects, and then promoted
+			w.onProbation(200 * time.Millisecond)
+			from := time.Now()
+			number := w.try(worse(modeGood, i), share(w.t, "50%", 0))
+			w.steerCanary(true)
+			during = append(during, span{from, time.Now()})
+			if g := w.verdict(number); g.State != "live" {
+				w.t.Errorf("good module %d, a canary: %s: %s", number, g.State, g.Reason)
+			}
 		case i%5 != 0:
 			w.onProbation(200 * time.Millisecond)
 			from := time.Now()
