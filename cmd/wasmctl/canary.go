@@ -144,13 +144,11 @@ func (s *session) endCanary(ctx context.Context, how, reason string) {
 	}
 	s.watching.hold(nil)
 	s.watching.remove(k.added)
-	n := 0
-	if s.opts.reconcileOnSwap != reconcileChanged {
-		n = s.reconcileWhere(ctx, mine)
-	} else {
+	if s.opts.reconcileOnSwap == reconcileChanged {
 		s.done.distrust(number)
-		n = s.reconcileWhere(ctx, s.done.inDoubt)
+		mine = s.done.inDoubt
 	}
+	n := s.reconcileWhere(ctx, mine)
 	s.log.Warn("canary ended: the module that is live has all objects again", "how", how, "why", reason, "triggered", n,
 		"controller", s.name, "generation", number)
 	s.tell(swapResult(how), number, reason)

@@ -122,7 +122,7 @@ func TestCanary_ObjectsStayWithTheirSide(t *testing.T) {
 	if got := w.stateOf(first); got != "aborted" {
 		t.Errorf("generation %d is %q", first, got)
 	}
-	if _, err := w.session.process.Abort(t.Context(), w.session.name); err == nil || !strings.Contains(err.Error(), "--canary 10%") {
+	if _, err := w.session.Abort(t.Context(), w.session.name); err == nil || !strings.Contains(err.Error(), "--canary 10%") {
 		t.Errorf("abort without a canary: %v", err)
 	}
 	w.unlabelled = false
@@ -301,4 +301,13 @@ func TestCanary_TheLiveModuleAgainEndsIt(t *testing.T) {
 	if got := w.stateOf(number); got != canaryReplaced {
 		t.Errorf("the canary is %q", got)
 	}
+}
+
+// TestCanary_StopsWithItsProcess: a process that stops does not wait for the end
+// of a canary (the end of the test waits for that of the process).
+func TestCanary_StopsWithItsProcess(t *testing.T) {
+	w := newSwapping(t, worse(modeGood, 0), swapOptions())
+	w.putAll(2, 1)
+	number := w.try(worse(modeGood, 1), w.bySelector(1))
+	w.ranBy(map[int]uint64{0: 1, 1: number})
 }

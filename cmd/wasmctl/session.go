@@ -147,5 +147,8 @@ func (s *session) close() error {
 	if s.module == nil {
 		return nil
 	}
+	if s.canary != nil { // serve has ended
+		s.canary.candidate.Discard()
+	}
 	return s.module.Close(context.Background())
 }

@@ -83,7 +83,7 @@ func mayWrite(resources ...string) *abi.Manifest {
 func (w *swapping) shadow(module []byte, runs int) (told []admin.Shadowed, sum shadow.Summary) {
 	w.t.Helper()
 	how := admin.ShadowHow{For: time.Minute, Count: runs, All: true}
-	sum, err := w.session.process.Shadow(w.t.Context(), w.session.name, module, how, func(s admin.Shadowed) error {
+	sum, err := w.session.Shadow(w.t.Context(), w.session.name, module, how, func(s admin.Shadowed) error {
 		told = append(told, s)
 		return nil
 	})
@@ -241,7 +241,7 @@ func TestShadow_NothingWaitsForIt(t *testing.T) {
 	release := make(chan struct{})
 	ended := make(chan error, 1)
 	go func() {
-		_, err := w.session.process.Shadow(t.Context(), w.session.name, worse(modeGood, 1), admin.ShadowHow{For: time.Hour, Count: 1, All: true}, func(admin.Shadowed) error {
+		_, err := w.session.Shadow(t.Context(), w.session.name, worse(modeGood, 1), admin.ShadowHow{For: time.Hour, Count: 1, All: true}, func(admin.Shadowed) error {
 			close(begun)
 			<-release
 			return errors.New("the user has gone")
@@ -250,7 +250,7 @@ func TestShadow_NothingWaitsForIt(t *testing.T) {
 	}()
 	<-begun
 	tell := func(admin.Shadowed) error { return nil }
-	if _, err := w.session.process.Shadow(t.Context(), w.session.name, worse(modeGood, 2), admin.ShadowHow{For: time.Hour}, tell); !errors.Is(err, admin.ErrRefused) {
+	if _, err := w.session.Shadow(t.Context(), w.session.name, worse(modeGood, 2), admin.ShadowHow{For: time.Hour}, tell); !errors.Is(err, admin.ErrRefused) {
 		t.Errorf("a second shadow: %v", err)
 	}
 	w.putAll(2, 2) // the live one goes on
@@ -258,7 +258,7 @@ func TestShadow_NothingWaitsForIt(t *testing.T) {
 	if err := <-ended; err == nil || err.Error() != "the user has gone" {
 		t.Errorf("ended with %v", err)
 	}
-	sum, err := w.session.process.Shadow(t.Context(), w.session.name, worse(modeGood, 3), admin.ShadowHow{For: time.Millisecond}, tell)
+	sum, err := w.session.Shadow(t.Context(), w.session.name, worse(modeGood, 3), admin.ShadowHow{For: time.Millisecond}, tell)
 	if err != nil || sum.Runs != 0 {
 		t.Errorf("after its time: %+v %v", sum, err)
 	}

@@ -301,7 +301,7 @@ func TestSwap_HammerInVirtualTime(t *testing.T) {
 		for i := range objects {
 			wg.Go(func() {
 				for ctx.Err() == nil {
-					if _, err := w.session.process.Trigger(ctx, w.session.name, []abi.Key{w.key(i)}); err != nil && ctx.Err() == nil {
+					if _, err := w.session.Trigger(ctx, w.session.name, []abi.Key{w.key(i)}); err != nil && ctx.Err() == nil {
 						w.t.Error(err)
 						return
 					}
@@ -323,7 +323,7 @@ func TestSwap_HammerInVirtualTime(t *testing.T) {
 			case 3:
 				w.try(worse(modeTraps, 100+round), how)
 			case 4:
-				if _, err := p.Configure(w.t.Context(), w.session.name, map[string]*string{"round": ptr(fmt.Sprint(round))}); err != nil {
+				if _, err := p.Configure(w.t.Context(), w.session.name, map[string]*string{"round": new(fmt.Sprint(round))}); err != nil {
 					w.t.Error(err)
 				}
 				w.try(worse(modeGood, 100+round), how)
@@ -354,5 +354,3 @@ func TestSwap_HammerInVirtualTime(t *testing.T) {
 		w.wantNoFaults()
 	})
 }
-
-func ptr(s string) *string { return &s }

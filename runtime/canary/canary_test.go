@@ -135,8 +135,13 @@ func TestSides_Model(t *testing.T) {
 
 func TestParse_SaysWhatIsWrong(t *testing.T) {
 	for _, bad := range []struct{ share, namespace, selector, want string }{
-		{"10", "a", "", "such as 10%"}, {"0%", "a", "", "more than 0%"}, {"101%", "a", "", "at most 100%"}, {"x%", "a", "", `"x%"`},
-		{"NaN%", "a", "", "at most"}, {"", "", "", "one of them is empty"}, {"", "a", "x in", `selector "x in"`},
+		{"10", "a", "", "such as 10%"},
+		{"0%", "a", "", "more than 0%"},
+		{"101%", "a", "", "at most 100%"},
+		{"x%", "a", "", `"x%"`},
+		{"NaN%", "a", "", "at most"},
+		{"", "", "", "one of them is empty"},
+		{"", "a", "x in", `selector "x in"`},
 	} {
 		if _, err := Parse(bad.share, []string{bad.namespace}, bad.selector); err == nil || !strings.Contains(err.Error(), bad.want) {
 			t.Errorf("%+v: %v", bad, err)

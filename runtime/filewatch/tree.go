@@ -105,7 +105,7 @@ func (t Tree) walk(folder func(path string)) (Stamp, error) {
 	err := filepath.WalkDir(t.Path, func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil && path != t.Path:
-			return nil //nolint:nilerr // it has vanished, or may not be read: the compiler will say so
+			return nil // it has vanished, or may not be read: the compiler will say so
 		case err != nil:
 			return err
 		case path != t.Path && t.Skip != nil && t.Skip(entry.Name()):

@@ -44,7 +44,9 @@ func TestCompare_NamesEachDifference(t *testing.T) {
 			},
 		},
 		{
-			"a list of another length", Run{Writes: []Write{apply("a", []any{"b"})}}, Run{Writes: []Write{apply("a", []any{})}},
+			"a list of another length",
+			Run{Writes: []Write{apply("a", []any{"b"})}},
+			Run{Writes: []Write{apply("a", []any{})}},
 			[]Difference{{Of: OfWrite, Write: "apply v1/ConfigMap shop/a", Live: []any{"b"}, Shadow: []any{}}},
 		},
 		{
@@ -58,26 +60,34 @@ func TestCompare_NamesEachDifference(t *testing.T) {
 			},
 		},
 		{
-			"the order", Run{Writes: []Write{apply("a", "1"), apply("b", "1")}}, Run{Writes: []Write{apply("b", "1"), apply("a", "1")}},
+			"the order",
+			Run{Writes: []Write{apply("a", "1"), apply("b", "1")}},
+			Run{Writes: []Write{apply("b", "1"), apply("a", "1")}},
 			[]Difference{{
 				Of: OfWrite, Path: "order", Live: []any{"apply v1/ConfigMap shop/a", "apply v1/ConfigMap shop/b"},
 				Shadow: []any{"apply v1/ConfigMap shop/b", "apply v1/ConfigMap shop/a"},
 			}},
 		},
 		{
-			"action and error", Run{Action: abi.Action{Requeue: true, After: time.Minute}}, Run{Error: "trap"},
+			"action and error",
+			Run{Action: abi.Action{Requeue: true, After: time.Minute}},
+			Run{Error: "trap"},
 			[]Difference{{Of: OfError, Shadow: "trap"}, {Of: OfAction, Live: "requeue after 1m0s", Shadow: "await change"}},
 		},
 		{"a delay with jitter", Run{Action: abi.Action{Requeue: true, After: 100}}, Run{Action: abi.Action{Requeue: true, After: 92}}, nil},
 		{
-			"another delay", Run{Action: abi.Action{Requeue: true, After: 100}}, Run{Action: abi.Action{Requeue: true, After: 80}},
+			"another delay",
+			Run{Action: abi.Action{Requeue: true, After: 100}},
+			Run{Action: abi.Action{Requeue: true, After: 80}},
 			[]Difference{{Of: OfAction, Live: "requeue after 100ns", Shadow: "requeue after 80ns"}},
 		},
 		{
 			"times as far apart as the runs", Run{Writes: []Write{apply("a", "2026-01-01T00:00:00Z")}}, Run{Writes: []Write{apply("a", "2026-01-01T00:00:31Z")}}, nil,
 		},
 		{
-			"other times", Run{Writes: []Write{apply("a", "2026-01-01T00:00:00Z")}}, Run{Writes: []Write{apply("a", "2026-01-01T00:00:33Z")}},
+			"other times",
+			Run{Writes: []Write{apply("a", "2026-01-01T00:00:00Z")}},
+			Run{Writes: []Write{apply("a", "2026-01-01T00:00:33Z")}},
 			[]Difference{{Of: OfWrite, Write: "apply v1/ConfigMap shop/a", Live: "2026-01-01T00:00:00Z", Shadow: "2026-01-01T00:00:33Z"}},
 		},
 	} {
