@@ -1,7 +1,8 @@
 use crate::api_error::ApiError;
-use crate::client::{self, List, Pages};
+use crate::client;
 use crate::guest::Guest;
 use crate::imports;
+use crate::list::{list, List, Pages};
 use crate::meta::ObjectRef;
 use crate::object::Object;
 use crate::params::ListParams;
@@ -47,7 +48,7 @@ impl<'a> Cache<'a> {
     ///
     /// See [`Cache`].
     pub fn list(&self, at: &ObjectRef, params: &ListParams) -> Result<List, ApiError> {
-        client::list(self.guest, &imports::CACHE_LIST, at, params)
+        list(self.guest, &imports::CACHE_LIST, at, params)
     }
 
     /// Walks the objects that `list` returns, page by page. An error ends the walk.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::guest::{Entry, Guest};
-use crate::host::{Host, Op};
+use crate::script::Script;
 use crate::wire::{self, Type};
 use crate::*;
 
@@ -39,59 +39,6 @@ fn sorted(v: Value<'_>) -> String {
 fn equal(got: &[u8], name: &str) {
     assert_eq!(wire::check(got), Ok(()), "{name}");
     assert_eq!(sorted(Value::of(got)), sorted(Value::of(&golden(name))), "{name}");
-}
-
-/// A host that notes the last request and gives one answer.
-#[derive(Default)]
-struct Script {
-    status: i32,
-    answer: Vec<u8>,
-    asked: RefCell<Vec<u8>>,
-}
-
-impl Host for Script {
-    fn call(&self, _: &Op, req: &[u8], dst: &mut [u8]) -> (i32, usize) {
-        *self.asked.borrow_mut() = req.to_vec();
-        if self.answer.len() <= dst.len() {
-            dst[..self.answer.len()].copy_from_slice(&self.answer);
-        }
-        (self.status, self.answer.len())
-    }
-
-    fn take(&self, dst: &mut [u8]) -> i32 {
-        dst.copy_from_slice(&self.answer[..dst.len()]);
-        dst.len() as i32
-    }
-
-    fn log(&self, _: i32, _: &[u8]) {}
-
-    fn log_level(&self) -> i32 {
-        0
-    }
-
-    fn metric(&self, _: i32, _: &str, _: f64) -> i32 {
-        0
-    }
-
-    fn now_ms(&self) -> i64 {
-        0
-    }
-
-    fn mono_ns(&self) -> i64 {
-        0
-    }
-
-    fn random(&self, _: &mut [u8]) -> i32 {
-        0
-    }
-
-    fn cancelled(&self) -> bool {
-        false
-    }
-
-    fn budget(&self, _: i32) -> i64 {
-        -1
-    }
 }
 
 fn enter(host: &Script, r: &Reconciler, entry: Entry, message: &str) -> Vec<u8> {

@@ -78,6 +78,7 @@ mod imports;
 #[path = "imports_native.rs"]
 mod imports;
 mod input;
+mod list;
 mod log;
 mod manifest;
 #[cfg(any(target_arch = "wasm32", test))]
@@ -87,6 +88,8 @@ mod object;
 mod owner;
 mod params;
 mod reconciler;
+#[cfg(test)]
+mod script;
 #[cfg(all(feature = "testing", not(target_arch = "wasm32")))]
 pub mod testing;
 mod time;
@@ -99,12 +102,13 @@ pub use api::{Api, Resource};
 pub use api_error::{status, ApiError};
 pub use builder::Builder;
 pub use cache::Cache;
-pub use client::{Client, Items, List, Pages, Subresource};
+pub use client::{Client, Subresource};
 pub use condition::{Condition, Conditions};
 pub use context::{Budget, Context, Metric, Reason};
 pub use error::{Error, ErrorClass};
 pub use event::{Event, EventObject, EventType};
 pub use failure::{Failure, FailureKind};
+pub use list::{Items, List, Pages};
 pub use log::{Attr, Level, Logger};
 pub use manifest::{Capability, Limits, Manifest};
 pub use meta::{ObjectKey, ObjectMeta, ObjectRef};

@@ -4,7 +4,7 @@ use serde::ser::{Serialize, Serializer};
 
 use crate::value::Value;
 use crate::watch::Watch;
-use crate::wire::{append_array, append_int, append_str, Message};
+use crate::wire::{append_array, append_str, Message};
 
 /// What a module says of itself. Whoever runs the module can override it, and
 /// grants its capabilities or not.
@@ -58,10 +58,6 @@ pub struct Capability {
     pub namespaces: Vec<String>,
     /// Narrows it; empty is all.
     pub names: Vec<String>,
-    /// Where given, all that create, update and patch may touch of an object, as
-    /// patterns: `spec.replicas`, `metadata.labels`,
-    /// `spec.containers[name=app].image`.
-    pub fields: Vec<String>,
 }
 
 impl Capability {
@@ -83,7 +79,6 @@ impl Capability {
             verbs: v.strings(&["verbs"]),
             namespaces: v.strings(&["namespaces"]),
             names: v.strings(&["names"]),
-            fields: v.strings(&["fields"]),
         }
     }
 
@@ -94,7 +89,6 @@ impl Capability {
         m.strs("verbs", &self.verbs);
         m.strs("namespaces", &self.namespaces);
         m.strs("names", &self.names);
-        m.strs("fields", &self.fields);
     }
 }
 
@@ -107,45 +101,66 @@ impl Serialize for Capability {
     }
 }
 
-/// Bounds what one instance may use. Zero leaves a limit to the host.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Limits {
+/// Defines the limits, and how they are written.
+macro_rules! limits {
+    ($($(#[$doc:meta])* $name:ident)*) => {
+        /// Bounds what the module may use, as abi/ABI.md, section 8, has it. Zero leaves a
+        /// limit to the host, which takes the lower of these and its own.
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        pub struct Limits {
+            $($(#[$doc])* pub $name: u64,)*
+        }
+
+        impl Limits {
+            fn write(&self, m: &mut Message<'_>) {
+                if *self == Limits::default() {
+                    return;
+                }
+                m.map("limits", |l| {
+                    $(l.int(stringify!($name), i64::try_from(self.$name).unwrap_or(i64::MAX));)*
+                });
+            }
+        }
+    };
+}
+
+limits! {
     /// Memory of one instance, in bytes.
-    pub memory: u64,
+    memory
     /// Time of one call, in milliseconds.
-    pub timeout: u64,
-    /// Host calls of one call.
-    pub host_calls: u64,
+    timeout
+    /// Operations of one call.
+    host_calls
     /// Work of one call, in units of about an instruction.
-    pub fuel: u64,
-    /// Stack of one call, in bytes by the host's estimate.
-    pub stack: u64,
-    /// Size of the request of one operation, in bytes.
-    pub request_bytes: u64,
-    /// Size of what one call returns, in bytes.
-    pub result_bytes: u64,
-    /// Lines that the module logs in a second.
-    pub log_lines: u64,
-    /// Bytes that the module logs in a second.
-    pub log_bytes: u64,
+    fuel
+    /// Stack of one call, in bytes: how deeply functions nest.
+    stack
+    /// The request of one operation, in bytes.
+    request_bytes
+    /// What one call returns, in bytes.
+    result_bytes
+    /// Lines of the log, of all instances in a second.
+    log_lines
+    /// Bytes of the log, of all instances in a second.
+    log_bytes
     /// Events of one call.
-    pub events: u64,
-    /// Events of the module in a second.
-    pub event_rate: u64,
-    /// Requests to the API server in a second.
-    pub api_rate: u64,
-    /// Requests to the API server that are under way at once.
-    pub api_in_flight: u64,
+    events
+    /// Events of all instances in a second.
+    event_rate
+    /// Requests to the API server, of all instances in a second.
+    api_rate
+    /// Requests to the API server at a time, of all instances.
+    api_in_flight
     /// Objects of one list.
-    pub list_items: u64,
-    /// Size of one list, in bytes.
-    pub list_bytes: u64,
-    /// Series of metrics.
-    pub metric_series: u64,
-    /// Calls after which an instance is replaced by a fresh one.
-    pub instance_calls: u64,
-    /// Memory beyond which an instance is replaced by a fresh one, in bytes.
-    pub high_water: u64,
+    list_items
+    /// The answer of one list, in bytes.
+    list_bytes
+    /// Metrics of all instances.
+    metric_series
+    /// Calls of one instance, after which a fresh one takes its place.
+    instance_calls
+    /// Memory in bytes above which an instance is replaced after its call.
+    high_water
 }
 
 impl Manifest {
@@ -177,44 +192,6 @@ impl Manifest {
         hooks.iter().for_each(|h| append_str(dst_hooks, h));
         drop(m);
         dst
-    }
-}
-
-impl Limits {
-    fn named(&self) -> [(&'static str, u64); 18] {
-        [
-            ("memory", self.memory),
-            ("timeout", self.timeout),
-            ("host_calls", self.host_calls),
-            ("fuel", self.fuel),
-            ("stack", self.stack),
-            ("request_bytes", self.request_bytes),
-            ("result_bytes", self.result_bytes),
-            ("log_lines", self.log_lines),
-            ("log_bytes", self.log_bytes),
-            ("events", self.events),
-            ("event_rate", self.event_rate),
-            ("api_rate", self.api_rate),
-            ("api_in_flight", self.api_in_flight),
-            ("list_items", self.list_items),
-            ("list_bytes", self.list_bytes),
-            ("metric_series", self.metric_series),
-            ("instance_calls", self.instance_calls),
-            ("high_water", self.high_water),
-        ]
-    }
-
-    fn write(&self, m: &mut Message<'_>) {
-        if *self == Limits::default() {
-            return;
-        }
-        m.map("limits", |l| {
-            for (key, n) in self.named() {
-                if n != 0 {
-                    append_int(l.key(key), i64::try_from(n).unwrap_or(i64::MAX));
-                }
-            }
-        });
     }
 }
 
