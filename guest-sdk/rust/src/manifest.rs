@@ -58,6 +58,10 @@ pub struct Capability {
     pub namespaces: Vec<String>,
     /// Narrows it; empty is all.
     pub names: Vec<String>,
+    /// Where given, all that create, update and patch may touch of an object:
+    /// `spec.replicas`, `metadata.labels`, `spec.containers[name=app].image`, each with
+    /// everything below (abi/ABI.md, section 8).
+    pub fields: Vec<String>,
 }
 
 impl Capability {
@@ -79,6 +83,7 @@ impl Capability {
             verbs: v.strings(&["verbs"]),
             namespaces: v.strings(&["namespaces"]),
             names: v.strings(&["names"]),
+            fields: v.strings(&["fields"]),
         }
     }
 
@@ -89,6 +94,7 @@ impl Capability {
         m.strs("verbs", &self.verbs);
         m.strs("namespaces", &self.namespaces);
         m.strs("names", &self.names);
+        m.strs("fields", &self.fields);
     }
 }
 
