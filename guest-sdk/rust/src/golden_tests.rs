@@ -14,13 +14,13 @@ fn path(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../abi/testdata").join(name)
 }
 
-fn golden(name: &str) -> Vec<u8> {
+pub(crate) fn golden(name: &str) -> Vec<u8> {
     let file = path(&format!("{name}.msgpack"));
     fs::read(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()))
 }
 
 /// The value with the keys of its maps in their order: messages may differ in it.
-fn sorted(v: Value<'_>) -> String {
+pub(crate) fn sorted(v: Value<'_>) -> String {
     match v.type_of(&[]) {
         Type::Map => {
             let mut list: Vec<_> = v.entries(&[]).map(|(k, v)| format!("{k:?}: {}", sorted(v))).collect();
@@ -36,7 +36,7 @@ fn sorted(v: Value<'_>) -> String {
 }
 
 #[track_caller]
-fn equal(got: &[u8], name: &str) {
+pub(crate) fn equal(got: &[u8], name: &str) {
     assert_eq!(wire::check(got), Ok(()), "{name}");
     assert_eq!(sorted(Value::of(got)), sorted(Value::of(&golden(name))), "{name}");
 }
@@ -48,7 +48,7 @@ fn enter(host: &Script, r: &Reconciler, entry: Entry, message: &str) -> Vec<u8> 
 }
 
 /// Runs `f` on a golden request; the result must not be an error that `f` did not make.
-fn run<F>(host: &Script, message: &str, f: F) -> Vec<u8>
+pub(crate) fn run<F>(host: &Script, message: &str, f: F) -> Vec<u8>
 where
     F: Fn(&Object<'_>, &Context<'_>) -> Result<Action, Error> + 'static,
 {
@@ -215,7 +215,7 @@ fn settings_are_given_to_configure() {
     }
 }
 
-fn asked(f: impl Fn(&Context<'_>) -> Result<(), Error> + 'static) -> Vec<u8> {
+pub(crate) fn asked(f: impl Fn(&Context<'_>) -> Result<(), Error> + 'static) -> Vec<u8> {
     let host = Script { answer: crate::action::encode(&json!({"kind": "Answer"})).unwrap(), ..Script::default() };
     let out = run(&host, "request-minimal", move |_, ctx| f(ctx).map(|()| Action::await_change()));
     equal(&out, "result-await");
@@ -364,72 +364,4 @@ fn the_manifest_is_written() {
     let m = Manifest { watches: vec![event], ..Manifest::default() }.describe(&[]);
     let watch = Value::of(&m).elements(&["watches"]).next().unwrap();
     assert_eq!(watch.strings(&["predicates"]), ["all(any(labels, generation), func)"]);
-}
-
-#[test]
-fn edges_are_read_exactly() {
-    let out = run(&Script::default(), "request-edges", |obj, ctx| {
-        assert_eq!((ctx.attempt(), ctx.config_generation()), (1 << 31, i64::MAX));
-        let ints: Vec<i64> = obj.decode(&["spec", "ints"])?;
-        assert_eq!(ints, [i64::MAX, i64::MIN, 9_007_199_254_740_993, 4_294_967_295, -33, 0]);
-        let floats: Vec<f64> = obj.decode(&["spec", "floats"])?;
-        assert_eq!(floats, [0.1, f64::MAX, 5e-324, 16_777_217.5, 1.0]);
-        assert_eq!((obj.str(&["spec", ""]), obj.type_of(&["spec", "a.b/c"])), ("empty key", Type::Map));
-        assert_eq!((obj.type_of(&["spec", "nil"]), obj.exists(&["spec", "nil"])), (Type::Nil, false));
-        assert_eq!(obj.strings(&["spec", "strings"])[1..3], ["größe 😀", "a\0b"]);
-        Ok(Action::await_change())
-    });
-    equal(&out, "result-await");
-}
-
-#[test]
-fn what_a_newer_host_says_is_passed_over_or_kept() {
-    let out = run(&Script::default(), "request-future", |obj, ctx| {
-        assert_eq!((ctx.reason().type_, ctx.key().to_string().as_str()), ("SolarFlare", "default/hello"));
-        assert!(ctx.host_has("teleport") && obj.str(&["spec", "text"]) == "hello");
-        Ok(Action::await_change())
-    });
-    equal(&out, "result-await");
-}
-
-#[test]
-fn writes_settings_and_fields_are_written() {
-    for name in ["api-create", "api-update"] {
-        let message = golden(name);
-        let object = Object::new(&Value::of(&message).at(&["object"])).unwrap();
-        let strict = PostParams { field_validation: "Strict".into(), ..PostParams::default() };
-        let held = Preconditions { resource_version: "4711".into(), ..Preconditions::default() };
-        let status = PostParams { preconditions: held, ..strict.clone() };
-        let sent = asked(move |ctx| match name {
-            "api-create" => Ok(ctx.client().create(&object, &strict).map(drop)?),
-            _ => Ok(ctx.client().update_status(&object, &status).map(drop)?),
-        });
-        equal(&sent, name);
-    }
-    equal(&asked(|ctx| Ok(ctx.config("suffix").map(drop)?)), "config-key");
-    equal(&asked(|ctx| Ok(ctx.all_config().map(drop)?)), "config-all");
-
-    let list = |list: &[&str]| list.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>();
-    let fields =
-        ["spec.replicas", "metadata.annotations[\"example.com/by\"]", "spec.template.spec.containers[name=app].image"];
-    let capability = Capability {
-        namespaces: list(&["default"]),
-        names: list(&["web"]),
-        fields: list(&fields),
-        ..Capability::new("apps", "deployments", &["get", "patch"])
-    };
-    let message = golden("manifest-fields");
-    let want = Value::of(&message).elements(&["capabilities"]).next().unwrap();
-    assert_eq!(sorted(Object::new(&capability).unwrap().value()), sorted(want));
-    assert_eq!(Capability::read(want), capability);
-}
-
-#[test]
-fn statuses_of_both_servers_are_read() {
-    let call = |status, body: &str| ApiError::read(&crate::imports::API_PATCH, status, &golden(body));
-    let denied = call(-2, "status-denied-fields");
-    assert_eq!(denied.rule.as_ref().map(|r| r.fields.as_slice()), Some(&["spec.paused".to_owned()][..]));
-    let missing = call(404, "status-notfound");
-    assert!(missing.is_not_found() && denied.is_denied());
-    assert_eq!(missing.to_string(), "api_patch: NotFound: configmaps \"hello-content\" not found");
 }

@@ -69,6 +69,8 @@ pub mod exports;
 mod failure;
 pub mod finalizer;
 #[cfg(test)]
+mod golden_edge_tests;
+#[cfg(test)]
 mod golden_tests;
 mod guest;
 mod host;
