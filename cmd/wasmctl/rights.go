@@ -28,6 +28,7 @@ type rightsOptions struct {
 	grantManifest bool
 	as            string
 	dryRun        string
+	audit         string
 }
 
 func (o *rightsOptions) bind(cmd *cobra.Command) {
@@ -35,6 +36,7 @@ func (o *rightsOptions) bind(cmd *cobra.Command) {
 	f.StringVar(&o.grantFile, "grant", "", "YAML file of what the module may do, whatever its manifest asks for (docs/capabilities.md)")
 	f.BoolVar(&o.grantManifest, "grant-manifest", false, "let the module do all that its manifest asks for (default with --dev)")
 	f.StringVar(&o.as, "as", "", "send the requests of the module, and its watches, as this user: "+serviceAccountUser+"NAMESPACE:NAME")
+	f.StringVar(&o.audit, "audit", "", "let the module do whatever the API server allows, and write the least grant that allows what it did into this file")
 	f.StringVar(&o.dryRun, "dry-run", "", "change nothing, and print what each write would change: server asks the API server, client sends no write")
 	f.Lookup("dry-run").NoOptDefVal = string(kubeapi.DryRunServer)
 	_ = cmd.MarkFlagFilename("grant", "yaml", "yml")
@@ -43,6 +45,9 @@ func (o *rightsOptions) bind(cmd *cobra.Command) {
 
 func (o *rightsOptions) validate() error {
 	var errs []error
+	if o.audit != "" && (o.grantFile != "" || o.grantManifest) {
+		errs = append(errs, errors.New("--audit lets the module do everything: leave --grant and --grant-manifest out"))
+	}
 	if o.grantFile != "" && o.grantManifest {
 		errs = append(errs, errors.New("--grant and --grant-manifest exclude each other"))
 	}
@@ -80,7 +85,7 @@ func (s *session) readGrant() error {
 // grantedRules returns what the operator lets the module do: the grant's file,
 // and what flags name. All says that it may do whatever its manifest asks for.
 func (s *session) grantedRules(ctx context.Context) (rules []abi.Capability, all bool, err error) {
-	if s.opts.rights.grantManifest || s.process.opts.dev && s.opts.rights.grantFile == "" {
+	if s.opts.rights.grantManifest || s.opts.rights.audit != "" || s.process.opts.dev && s.opts.rights.grantFile == "" {
 		return nil, true, nil
 	}
 	if err := s.readGrant(); err != nil {
@@ -156,6 +161,9 @@ func (s *session) grantTo(ctx context.Context, p *plan) error {
 	}
 	p.policy = kubeapi.NewModulePolicy(s.kind.Kind, s.kind.watch.Namespaces, p.manifest.Capabilities)
 	p.rights = needsOf(s.kind, p).Rules()
+	if s.opts.rights.audit != "" {
+		p.policy = kubeapi.Everything()
+	}
 	if all {
 		return nil
 	}

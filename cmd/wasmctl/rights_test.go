@@ -222,3 +222,31 @@ func (w *walled) may(user string) bool {
 	}
 	return err == nil
 }
+
+// TestRun_AuditWritesTheLeastGrant: what an audit of the example wrote is enough
+// to run it, and has fields and no values.
+func TestRun_AuditWritesTheLeastGrant(t *testing.T) {
+	w := newWalled(t)
+	file := filepath.Join(t.TempDir(), "learned.yaml")
+	cmd := exec.Command("wasmctl", "run", exampleModule, "-n", w.ns, "--socket", "none", "--kubeconfig", w.cluster.Kubeconfig(),
+		"--audit", file, "--log-format", "json", "--cache-dir", "none")
+	cmd.Env = os.Environ()
+	c := startChild(t, cmd)
+	w.generate("a")
+	c.wantLine(`"msg":"reconciled"`, w.ns+"/a")
+	until(t, "the write is learned", func() bool {
+		b, err := os.ReadFile(file)
+		return err == nil && strings.Contains(string(b), "- data.") && strings.Contains(string(b), "# ")
+	})
+	c.signal(syscall.SIGTERM)
+	c.wantExit(exitOK)
+	again := w.run("--grant", file)
+	w.generate("b")
+	again.wantLine(`"msg":"reconciled"`, w.ns+"/b")
+	until(t, "the second ConfigMap is there", func() bool { return w.configMaps() == "a,b" })
+	again.signal(syscall.SIGTERM)
+	again.wantExit(exitOK)
+	if strings.Contains(again.text(), "denied") {
+		t.Errorf("something was denied:\n%s", again.text())
+	}
+}

@@ -124,6 +124,9 @@ func (s *session) connectModule(ctx context.Context, m *abi.Manifest) (host.API,
 		return nil, err
 	}
 	s.cache = controller.NewCache()
+	if s.opts.rights.audit != "" {
+		s.observers = append(s.observers, s.newAudit().observe)
+	}
 	if s.opts.rights.dryRun != "" {
 		s.observers = append(s.observers, newDryRun(s.process.opts.streams.out).observe)
 	}
@@ -136,6 +139,9 @@ func (s *session) connectModule(ctx context.Context, m *abi.Manifest) (host.API,
 	}
 	if s.api, err = kubeapi.New(cfg); err != nil {
 		return nil, err
+	}
+	if s.opts.rights.audit != "" {
+		s.api = s.api.WithAudit()
 	}
 	s.api = s.api.WithDryRun(kubeapi.DryRun(s.opts.rights.dryRun))
 	return tap{s.api, s}, nil

@@ -80,6 +80,7 @@ type API struct {
 	limits   *limiter
 	secrets  *redact.Values
 	dry      DryRun
+	audits   bool
 	events   *events.Recorder
 	*lasting
 }

@@ -10,7 +10,7 @@ import (
 // String returns the policy as one line: "get, patch configmaps in all
 // namespaces; ...", or "nothing".
 func (p *Policy) String() string {
-	if len(p.rules) == 0 {
+	if len(p.rules) == 0 && !p.all {
 		return "nothing"
 	}
 	return strings.Join(p.Describe(), "; ")
@@ -21,6 +21,9 @@ func (p *Policy) String() string {
 // deployments.apps/scale named web in namespaces a, b". A policy cannot tell a
 // cluster-scoped resource: it too is "in all namespaces".
 func (p *Policy) Describe() []string {
+	if p.all {
+		return []string{"do whatever the API server allows"}
+	}
 	lines := make([]string, len(p.rules))
 	for i := range p.rules {
 		lines[i] = describeRule(&p.rules[i])

@@ -64,6 +64,7 @@ type Policy struct {
 	// asked is what the module asks for and granted what the operator grants, if
 	// this is what both allow; else they are nil.
 	asked, granted *Policy
+	all            bool // it allows everything
 }
 
 // NewPolicy returns a policy of these rules and no other. It keeps the lists in
@@ -109,7 +110,7 @@ func NewModulePolicy(reconciled Kind, namespaces []string, capabilities []abi.Ca
 
 // Allows reports whether a rule allows what a wants to do.
 func (p *Policy) Allows(a Attributes) bool {
-	return slices.ContainsFunc(p.rules, func(r abi.Capability) bool { return allows(&r, &a) })
+	return p.all || slices.ContainsFunc(p.rules, func(r abi.Capability) bool { return allows(&r, &a) })
 }
 
 // Missing returns the smallest rule of a manifest that would allow what a

@@ -48,6 +48,7 @@ func (a *API) carryOut(ctx context.Context, r *request) ([]byte, error) {
 		return nil, err
 	}
 	defer done()
+	a.look(open, r)
 	js, err := a.roundTrip(open, r)
 	if err == nil {
 		a.tell(ctx, r, js)

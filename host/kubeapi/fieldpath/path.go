@@ -161,3 +161,6 @@ func (p Path) Within(other Path) bool {
 	}
 	return true
 }
+
+// Parent returns the path without its last step.
+func (p Path) Parent() Path { return slices.Clip(p[:max(0, len(p)-1)]) }

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project"
+	"github.com/wasmctl/wasmctl/host/kubeapi"
+	"github.com/wasmctl/wasmctl/host/kubeapi/grant"
+)
+
+// rightsAudit writes what a module uses into a file, again whenever it uses something
+// new: names of kinds, namespaces and fields, and no value.
+type rightsAudit struct {
+	path    string
+	log     *slog.Logger
+	learned *grant.Audit
+
+	controller   string
+	watches, own []abi.Capability // what running it takes, and what every module may do
+
+	mu sync.Mutex // held while the file is written
+}
+
+func (s *session) newAudit() *rightsAudit {
+	needs := needsOf(s.kind, s.plan)
+	needs.Capabilities = nil // what it asks for does not matter
+	a := &rightsAudit{
+		path: s.opts.rights.audit, log: s.log.With("controller", s.name), learned: grant.NewAudit(),
+		controller: s.name, watches: needs.Rules(), own: grant.OwnRights(needs.For),
+	}
+	a.write()
+	return a
+}
+
+// observe implements kubeapi.Observer.
+func (a *rightsAudit) observe(_ context.Context, e *kubeapi.Exchange) {
+	if a.learned.Learn(e) {
+		a.write()
+	}
+}
+
+// write replaces the file whole.
+func (a *rightsAudit) write() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	b, err := a.text()
+	if err == nil {
+		err = project.ReplaceFile(a.path, b)
+	}
+	if err != nil {
+		a.log.Warn("the audit's file cannot be written", "file", a.path, "error", err.Error())
+	}
+}
+
+// text is the grant, with the capabilities of the manifest as a comment before
+// it.
+func (a *rightsAudit) text() ([]byte, error) {
+	used := a.learned.Rules()
+	g := grant.Document{Controller: a.controller, Capabilities: append(slices.Clone(a.watches), grant.Beyond(a.watches, used)...)}
+	body, err := g.Marshal()
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	b.WriteString("# What the module has used until now, as a grant (wasmctl run --grant).\n# Its manifest needs these capabilities:\n#\n")
+	for _, line := range strings.Split(ruleLines(grant.Beyond(a.own, used)), "\n") {
+		b.WriteString("# " + line + "\n")
+	}
+	b.Write(body)
+	return b.Bytes(), nil
+}

@@ -1,0 +1,161 @@
+package grant
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/kubeapi"
+	"github.com/wasmctl/wasmctl/host/kubeapi/fieldpath"
+)
+
+const (
+	// maxNamespaces bounds how many namespaces a learned rule names, maxSiblings how
+	// many fields of one parent: beyond that it is about all of them.
+	maxNamespaces = 10
+	maxSiblings   = 8
+)
+
+// Audit learns from what runs do the least that allows it. It is safe for
+// concurrent use.
+type Audit struct {
+	mu   sync.Mutex
+	used map[use]*learned // guarded by mu
+}
+
+var owners = fieldpath.NewPath("metadata", "ownerReferences")
+
+// use is what is learned about: one verb on one resource.
+type use struct{ group, resource, subresource, verb string }
+
+type learned struct {
+	namespaces map[string]bool // nil: all
+	fields     map[string]fieldpath.Path
+}
+
+// NewAudit returns an audit that knows nothing.
+func NewAudit() *Audit { return &Audit{used: map[use]*learned{}} }
+
+// Learn takes note of an operation that was carried out, and reports whether it
+// was of a new kind.
+func (a *Audit) Learn(e *kubeapi.Exchange) bool {
+	if e.Err != nil || e.Status != abi.StatusOK {
+		return false
+	}
+	fields := e.Fields()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	fresh := false
+	for _, verb := range a.verbsOf(e) {
+		u := use{e.Kind.Group, e.Kind.Resource, e.Subresource, verb}
+		l := a.used[u]
+		if l == nil {
+			l = &learned{namespaces: map[string]bool{}, fields: map[string]fieldpath.Path{}}
+			a.used[u], fresh = l, true
+		}
+		fresh = l.in(e.Key.Namespace) || fresh
+		fresh = l.touch(fields) || fresh
+	}
+	return fresh
+}
+
+// verbsOf adds to the verbs of an operation the create of an apply that made an
+// object, which cannot be told from one that did not.
+func (a *Audit) verbsOf(e *kubeapi.Exchange) []string {
+	verbs := e.Verbs()
+	if e.Op == abi.OpAPIApply && e.Subresource == "" {
+		verbs = append(verbs, kubeapi.VerbCreate)
+	}
+	return verbs
+}
+
+func (l *learned) in(namespace string) bool {
+	if l.namespaces == nil || l.namespaces[namespace] {
+		return false
+	}
+	if l.namespaces[namespace] = true; namespace == "" || len(l.namespaces) > maxNamespaces {
+		l.namespaces = nil
+	}
+	return true
+}
+
+// touch adds fields, and puts the parent in the place of too many siblings.
+func (l *learned) touch(fields []fieldpath.Path) (fresh bool) {
+	for _, f := range fields {
+		if f.Within(owners) {
+			f = owners // each object has other ones
+		}
+		if !l.covers(f) {
+			l.fields[f.String()] = f
+			fresh = true
+		}
+	}
+	for fresh {
+		siblings := map[string][]string{}
+		for text, f := range l.fields {
+			if f.Len() > 1 {
+				parent := f.Parent().String()
+				siblings[parent] = append(siblings[parent], text)
+			}
+		}
+		crowded := slices.SortedFunc(maps.Keys(siblings), func(x, y string) int { return cmp.Compare(len(siblings[y]), len(siblings[x])) })
+		if len(crowded) == 0 || len(siblings[crowded[0]]) <= maxSiblings {
+			break
+		}
+		l.merge(l.fields[siblings[crowded[0]][0]].Parent())
+	}
+	return fresh
+}
+
+// merge replaces all fields below a parent by it.
+func (l *learned) merge(parent fieldpath.Path) {
+	text := parent.String()
+	set, err := fieldpath.ParseSet([]string{text})
+	if err != nil {
+		return // it came from an object, and is a pattern
+	}
+	maps.DeleteFunc(l.fields, func(_ string, f fieldpath.Path) bool { covered, _ := set.Covers(f); return covered })
+	l.fields[text] = parent
+}
+
+func (l *learned) covers(f fieldpath.Path) bool {
+	if _, ok := l.fields[f.String()]; ok {
+		return true
+	}
+	set, _ := fieldpath.ParseSet(slices.Collect(maps.Keys(l.fields)))
+	covered, _ := set.Covers(f)
+	return covered
+}
+
+// Rules returns what was learned: a rule for each resource, namespaces and
+// fields.
+func (a *Audit) Rules() []abi.Capability {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var rules []abi.Capability
+	for _, u := range slices.SortedFunc(maps.Keys(a.used), compareUses) {
+		l := a.used[u]
+		c := abi.Capability{Group: u.group, Resource: u.resource, Verbs: []string{u.verb}}
+		if u.subresource != "" {
+			c.Subresources = []string{u.subresource}
+		}
+		c.Namespaces, c.Fields = slices.Sorted(maps.Keys(l.namespaces)), slices.Sorted(maps.Keys(l.fields))
+		if n := len(rules); n > 0 && sameButVerbs(&rules[n-1], &c) {
+			rules[n-1].Verbs = append(rules[n-1].Verbs, u.verb)
+			continue
+		}
+		rules = append(rules, c)
+	}
+	return rules
+}
+
+func compareUses(a, b use) int {
+	return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.resource, b.resource), cmp.Compare(a.subresource, b.subresource), byVerb(a.verb, b.verb))
+}
+
+func sameButVerbs(a, b *abi.Capability) bool {
+	return a.Group == b.Group && a.Resource == b.Resource && slices.Equal(a.Subresources, b.Subresources) &&
+		slices.Equal(a.Namespaces, b.Namespaces) && slices.Equal(a.Fields, b.Fields)
+}

@@ -1,0 +1,54 @@
+package grant
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/kubeapi"
+)
+
+// TestAudit_LearnsTheLeast: what was done and no more, fields included; many
+// siblings become their parent.
+func TestAudit_LearnsTheLeast(t *testing.T) {
+	a := NewAudit()
+	do := func(op abi.Op, ns string, sent map[string]any) bool {
+		b, err := json.Marshal(sent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a.Learn(&kubeapi.Exchange{Op: op, Kind: configMaps, Key: abi.Key{Namespace: ns, Name: "x"}, Sent: b})
+	}
+	object := func(data map[string]any) map[string]any {
+		return map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "x", "labels": map[string]any{"l": "1"}}, "data": data}
+	}
+	if !do(abi.OpAPIGet, "a", nil) || do(abi.OpAPIGet, "a", nil) {
+		t.Error("the second get is as the first")
+	}
+	do(abi.OpAPIApply, "a", object(map[string]any{"k": "secret value"}))
+	want := []abi.Capability{
+		{Resource: "configmaps", Verbs: []string{"get"}, Namespaces: []string{"a"}},
+		{Resource: "configmaps", Verbs: []string{"create", "patch"}, Namespaces: []string{"a"}, Fields: []string{"data.k", "metadata.labels.l"}},
+	}
+	if diff := cmp.Diff(want, a.Rules()); diff != "" {
+		t.Error(diff)
+	}
+	many := map[string]any{}
+	for i := range 20 {
+		many[fmt.Sprint("k", i)] = "x"
+	}
+	do(abi.OpAPIApply, "b", object(many))
+	want[1].Fields, want[1].Namespaces = []string{"data", "metadata.labels.l"}, []string{"a", "b"}
+	if diff := cmp.Diff(want, a.Rules()); diff != "" {
+		t.Error(diff)
+	}
+	for i := range 20 {
+		do(abi.OpAPIGet, fmt.Sprint("ns", i), nil)
+	}
+	if got := a.Rules()[0].Namespaces; got != nil {
+		t.Errorf("namespaces: %v", got)
+	}
+}
