@@ -89,37 +89,52 @@ func (o *rbacOptions) validate() error {
 }
 
 func runRBAC(ctx context.Context, o *rbacOptions) error {
-	wasm, err := readModule(o.module)
+	kinds := newKindFinder(&o.process)
+	o.controller.module = o.module
+	man, rules, err := kinds.rules(ctx, &o.controller)
 	if err != nil {
 		return err
 	}
+	kinds.tellGuesses(o.streams)
+	name := host.Config{Name: o.controller.name, Fallback: moduleName(o.module)}.NameFor(man)
+	account := o.accountOf(name)
+	rules = append(rules, grant.EventRules(account.Namespace)...)
+	if o.elect {
+		rules = append(rules, grant.LeaseRules(account.Namespace, (&leaderOptions{}).leaseName(name))...)
+	}
+	return o.write(grant.RBAC(account, rules))
+}
+
+// rules returns the least that running a controller takes of the API, beside
+// events and a Lease, and the manifest of its module.
+func (k *kindFinder) rules(ctx context.Context, o *controllerOptions) (*abi.Manifest, []abi.Capability, error) {
+	wasm, err := readModule(o.module)
+	if err != nil {
+		return nil, nil, err
+	}
 	info := host.Inspect(ctx, wasm)
 	if len(info.Problems) > 0 {
-		return withCode(exitModule, fmt.Errorf("module[%s]: cannot be loaded: %s", o.module, info.Problems[0]))
+		return nil, nil, withCode(exitModule, fmt.Errorf("module[%s]: cannot be loaded: %s", o.module, info.Problems[0]))
 	}
 	man := info.Manifest
 	if man == nil {
 		if describeHint(info) != "" {
-			return withCode(exitModule, fmt.Errorf("module[%s]: its manifest is not in the file; write it there with: wasmctl annotate %s", o.module, o.module))
+			return nil, nil, withCode(exitModule, fmt.Errorf("module[%s]: its manifest is not in the file; write it there with: wasmctl annotate %s", o.module, o.module))
 		}
 		man = &abi.Manifest{}
 	}
-	names := host.Config{Name: o.controller.name, Fallback: moduleName(o.module)}
-	kinds := o.kinds()
-	needs, err := kinds.needs(ctx, &o.controller, man)
+	needs, err := k.needs(ctx, o, man)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	for _, guessed := range kinds.guessed {
-		_, _ = fmt.Fprintf(o.streams.err, "wasmctl: guessed, since no cluster that has the kind was asked: %s\n", guessed) // advice
+	return man, needs.AccessRules(info.CanCall), nil
+}
+
+// tellGuesses says what was not asked of a cluster.
+func (k *kindFinder) tellGuesses(s streams) {
+	for _, guessed := range k.guessed {
+		_, _ = fmt.Fprintf(s.err, "wasmctl: guessed, since no cluster that has the kind was asked: %s\n", guessed) // advice
 	}
-	rules := needs.AccessRules(info.CanCall)
-	account := o.accountOf(names.NameFor(man))
-	rules = append(rules, grant.EventRules(account.Namespace)...)
-	if o.elect {
-		rules = append(rules, grant.LeaseRules(account.Namespace, (&leaderOptions{}).leaseName(names.NameFor(man)))...)
-	}
-	return o.write(grant.RBAC(account, rules))
 }
 
 func (o *rbacOptions) write(objects []any) error {
@@ -152,8 +167,9 @@ type kindFinder struct {
 	guessed  []string
 }
 
-func (o *rbacOptions) kinds() *kindFinder {
-	config, err := loadConfig(o.process.kubeconfig, o.process.context)
+// newKindFinder asks the cluster of the flags, if there is one.
+func newKindFinder(o *processOptions) *kindFinder {
+	config, err := loadConfig(o.kubeconfig, o.context)
 	if err != nil {
 		return &kindFinder{}
 	}

@@ -44,7 +44,7 @@ Exit codes:
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError(cmd, err)
 	})
-	cmd.AddCommand(newCmdRun(s, runRun), newCmdStatus(s), newCmdTrigger(s), newCmdPause(s, true), newCmdPause(s, false), newCmdSwap(s), newCmdPromote(s), newCmdAbort(s), newCmdRollback(s), newCmdConfig(s),
+	cmd.AddCommand(newCmdRun(s, runRun), newCmdStatus(s), newCmdTrigger(s), newCmdPause(s, true), newCmdPause(s, false), newCmdSwap(s), newCmdPromote(s), newCmdAbort(s), newCmdRollback(s), newCmdConfig(s), newCmdManifests(s),
 		newCmdInspect(s, runInspect), newCmdAnnotate(s, runAnnotate), newCmdVersion(s))
 	cmd.AddCommand(newCmdShadow(s), newCmdDev(s, runDev))
 	cmd.AddCommand(newCmdExplain(s), newCmdLogs(s), newCmdLogLevel(s), newCmdTop(s))

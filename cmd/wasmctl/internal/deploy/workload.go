@@ -1,0 +1,149 @@
+package deploy
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// nobody is the user of the container, which is in no image's /etc/passwd.
+const nobody = 65532
+
+func ptr[T any](v T) *T { return &v }
+
+// deployment runs the processes: under no user's rights, on a file system that
+// they cannot write to, with the node's default profile of system calls.
+func (c *Config) deployment() any {
+	return &appsv1.Deployment{
+		TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}, ObjectMeta: c.meta(""),
+		Spec: appsv1.DeploymentSpec{
+			Replicas: ptr(c.Replicas),
+			Selector: &metav1.LabelSelector{MatchLabels: c.labels()},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: c.labels(), Annotations: map[string]string{"kubectl.kubernetes.io/default-container": "wasmctl"}},
+				Spec: corev1.PodSpec{
+					ServiceAccountName: c.Name,
+					Containers:         []corev1.Container{c.container()},
+					Volumes:            c.volumes(),
+					SecurityContext: &corev1.PodSecurityContext{
+						RunAsNonRoot: ptr(true), RunAsUser: ptr[int64](nobody), RunAsGroup: ptr[int64](nobody), FSGroup: ptr[int64](nobody),
+						SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+					},
+					// Beyond the drain timeout of the controllers, which is 30s by default.
+					TerminationGracePeriodSeconds: ptr[int64](45),
+				},
+			},
+		},
+	}
+}
+
+func (c *Config) container() corev1.Container {
+	return corev1.Container{
+		Name: "wasmctl", Image: c.Image, Args: c.args(),
+		// Go's runtime frees memory before the limit is reached.
+		Env: []corev1.EnvVar{{Name: "GOMEMLIMIT", ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.memory"}}}},
+		Ports: []corev1.ContainerPort{
+			{Name: "metrics", ContainerPort: metricsPort, Protocol: corev1.ProtocolTCP},
+			{Name: "health", ContainerPort: healthPort, Protocol: corev1.ProtocolTCP},
+		},
+		Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("128Mi")},
+			Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")},
+		},
+		VolumeMounts:   c.mounts(),
+		LivenessProbe:  probe("/livez", 10),
+		ReadinessProbe: probe("/readyz", 5),
+		SecurityContext: &corev1.SecurityContext{
+			AllowPrivilegeEscalation: ptr(false), ReadOnlyRootFilesystem: ptr(true), RunAsNonRoot: ptr(true),
+			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		},
+	}
+}
+
+func probe(path string, every int32) *corev1.Probe {
+	return &corev1.Probe{
+		ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromString("health"), Scheme: corev1.URISchemeHTTP}},
+		PeriodSeconds: every, TimeoutSeconds: 5, FailureThreshold: 3,
+	}
+}
+
+// Names of volumes.
+const (
+	volumeControllers = "controllers"
+	volumeModules     = "modules"
+	volumeCache       = "cache"
+	volumeRun         = "run"
+)
+
+func (c *Config) mounts() []corev1.VolumeMount {
+	mounts := []corev1.VolumeMount{
+		{Name: volumeControllers, MountPath: ConfigDir, ReadOnly: true},
+		{Name: volumeCache, MountPath: cacheDir},
+		{Name: volumeRun, MountPath: runDir},
+	}
+	if c.Source != FromImage {
+		mounts = append(mounts, corev1.VolumeMount{Name: volumeModules, MountPath: ModuleDir, ReadOnly: true})
+	}
+	return mounts
+}
+
+func (c *Config) volumes() []corev1.Volume {
+	fromConfigMap := func(volume, name string) corev1.Volume {
+		return corev1.Volume{Name: volume, VolumeSource: corev1.VolumeSource{
+			ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}},
+		}}
+	}
+	scratch := func(name string) corev1.Volume {
+		return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}
+	}
+	volumes := []corev1.Volume{fromConfigMap(volumeControllers, c.Name+"-controllers"), scratch(volumeCache), scratch(volumeRun)}
+	switch c.Source {
+	case FromConfigMap:
+		volumes = append(volumes, fromConfigMap(volumeModules, c.Name+"-modules"))
+	case FromClaim:
+		volumes = append(volumes, corev1.Volume{Name: volumeModules, VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: c.Claim, ReadOnly: true},
+		}})
+	}
+	return volumes
+}
+
+// service is what scrapes metrics by name.
+func (c *Config) service() any {
+	return &corev1.Service{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: c.meta(""),
+		Spec: corev1.ServiceSpec{
+			Selector: c.labels(),
+			Ports:    []corev1.ServicePort{{Name: "metrics", Port: metricsPort, TargetPort: intstr.FromString("metrics"), Protocol: corev1.ProtocolTCP}},
+		},
+	}
+}
+
+func (c *Config) disruptionBudget() any {
+	return &policyv1.PodDisruptionBudget{
+		TypeMeta: metav1.TypeMeta{APIVersion: "policy/v1", Kind: "PodDisruptionBudget"}, ObjectMeta: c.meta(""),
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			MinAvailable: ptr(intstr.FromInt32(1)), Selector: &metav1.LabelSelector{MatchLabels: c.labels()},
+		},
+	}
+}
+
+// podMonitor is the Prometheus operator's; its Go types are not worth their
+// dependencies.
+func (c *Config) podMonitor() any {
+	labels := map[string]any{}
+	for k, v := range c.labels() {
+		labels[k] = v
+	}
+	return map[string]any{
+		"apiVersion": "monitoring.coreos.com/v1", "kind": "PodMonitor",
+		"metadata": map[string]any{"name": c.Name, "namespace": c.Namespace, "labels": labels},
+		"spec": map[string]any{
+			"selector":            map[string]any{"matchLabels": labels},
+			"podMetricsEndpoints": []any{map[string]any{"port": "metrics"}},
+		},
+	}
+}
