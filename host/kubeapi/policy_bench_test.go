@@ -1,0 +1,26 @@
+package kubeapi
+
+import (
+	"testing"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+// BenchmarkPolicy_Check is what the policy costs one operation: that of a
+// manifest alone, and within a grant.
+func BenchmarkPolicy_Check(b *testing.B) {
+	kind := Kind{Group: "examples.wasmctl.dev", Version: "v1", Kind: "Generator", Resource: "generators", Namespaced: true}
+	caps := []abi.Capability{{Resource: "configmaps", Verbs: []string{VerbGet, VerbCreate, VerbPatch}}}
+	plain := NewModulePolicy(kind, nil, caps)
+	at := Attributes{Verb: VerbPatch, Resource: "configmaps", Namespace: "a", Name: "x"}
+	for name, p := range map[string]*Policy{"manifest": plain, "grant": plain.Within(caps)} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if p.check(at, VerbPatch) != nil {
+					b.Fatal("denied")
+				}
+			}
+		})
+	}
+}
