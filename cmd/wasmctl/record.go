@@ -51,7 +51,7 @@ func (s *session) recordEnd(out *applier.Outcome) {
 	if out.Err != nil {
 		run.Error = history.Clip(s.secrets.Text(errorText(out.Err)), maxErrorBytes)
 	}
-	run = s.history.End(out.Key, run)
+	s.history.End(out.Key, &run)
 	if s.tracing != nil {
 		s.tracing.write(s.name, out.Key, &run)
 	}

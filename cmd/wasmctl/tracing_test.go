@@ -214,7 +214,7 @@ func TestTracing_IsOffUnlessItIsConfigured(t *testing.T) {
 // BenchmarkRecord is what the history costs a run that does nothing, as the
 // session calls it; without tracing.
 func BenchmarkRecord(b *testing.B) {
-	s := &session{process: &process{}, opts: &controllerOptions{historyBytes: 1 << 20}, name: "web"}
+	s := &session{process: &process{opts: &processOptions{}}, opts: &controllerOptions{historyBytes: 1 << 20}, name: "web"}
 	s.record()
 	req := &abi.Request{ID: "0123456789ab-1", Key: abi.Key{Namespace: "default", Name: "a"}, Object: make([]byte, 4000)}
 	out := &applier.Outcome{ID: req.ID, Key: req.Key, Attempt: 1, Generation: 1, Duration: time.Microsecond}

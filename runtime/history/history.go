@@ -61,10 +61,11 @@ type Recorder struct {
 
 // object is what is known of one object.
 type object struct {
-	key  abi.Key
-	runs []Run // the oldest first
-	size int   // bytes
-	load meter
+	key    abi.Key
+	runs   []Run
+	oldest int // in runs; the others follow, and then those before it
+	size   int // bytes
+	load   meter
 }
 
 // New returns a Recorder that takes about so many bytes. With none it keeps
@@ -161,37 +162,46 @@ func (r *Recorder) Returned(id string, at time.Time) {
 	}
 }
 
-// End is told of a run that is over. It returns the run as it is kept.
-func (r *Recorder) End(key abi.Key, run Run) Run {
+// End is told of a run that is over. It adds what it knows of it to run, and
+// keeps that.
+func (r *Recorder) End(key abi.Key, run *Run) {
 	self := ident{key: key}
-	var before, seen []byte
 	r.mu.Lock()
+	defer r.mu.Unlock()
+	var seen []byte
 	if begun := r.running[run.ID]; begun != nil && run.ID != "" {
 		run.Ops, run.Dropped, seen = begun.Ops, begun.Dropped, begun.Object
 		run.GuestStarted, run.GuestTook = begun.Since, begun.guestTook
 		delete(r.running, run.ID)
 	}
-	if known := r.states.get(self); known != nil {
-		before = known.packed
-	}
-	r.mu.Unlock()
-	if run.First = seen != nil && before == nil; seen != nil && before != nil {
-		run.Changes, _ = Diff(before, seen) // what cannot be compared is not shown
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	if seen != nil {
+		before := r.states.get(self)
+		switch {
+		case before == nil:
+			run.First = true
+		case !same(before.packed, seen):
+			packed := before.packed
+			r.mu.Unlock()                       // nobody else has this object now
+			run.Changes, _ = Diff(packed, seen) // what cannot be compared is not shown
+			r.mu.Lock()
+		}
 		r.states.put(self, seen)
 	}
-	r.keep(key, &run)
-	return run
+	r.keep(key, run)
+}
+
+// same reports whether two slices are one: most runs see what the last one saw.
+func same(a, b []byte) bool {
+	return len(a) == len(b) && unsafe.SliceData(a) == unsafe.SliceData(b)
 }
 
 // keep adds a run to what is known of its object. The caller holds mu.
 func (r *Recorder) keep(key abi.Key, run *Run) {
 	ended := run.Started.Add(run.Took)
 	r.total.add(ended, run)
-	delete(r.hidden, key)
+	if len(r.hidden) > 0 {
+		delete(r.hidden, key)
+	}
 	if run.Failed {
 		last := *run
 		last.Ops, last.Changes = nil, nil
@@ -211,22 +221,31 @@ func (r *Recorder) keep(key abi.Key, run *Run) {
 	}
 	o := e.Value.(*object)
 	o.load.add(ended, run)
-	if len(o.runs) == MaxRuns {
-		r.drop(o)
-	}
-	o.runs = append(o.runs, *run)
-	cost := run.cost()
-	o.size, r.size = o.size+cost, r.size+cost
+	before := o.size
+	o.add(run)
+	r.size += o.size - before
 	r.makeRoom()
 }
 
-// drop forgets the oldest run of an object. The caller holds mu.
-func (r *Recorder) drop(o *object) {
-	cost := o.runs[0].cost()
-	o.size, r.size = o.size-cost, r.size-cost
-	copy(o.runs, o.runs[1:])
-	o.runs[len(o.runs)-1] = Run{}
-	o.runs = o.runs[:len(o.runs)-1]
+// add keeps a run, in the place of the oldest if there are many.
+func (o *object) add(run *Run) {
+	o.size += run.cost()
+	if len(o.runs) < MaxRuns {
+		o.runs = append(o.runs, *run)
+		return
+	}
+	o.size -= o.runs[o.oldest].cost()
+	o.runs[o.oldest] = *run
+	o.oldest = (o.oldest + 1) % MaxRuns
+}
+
+// last returns the runs, the last one first.
+func (o *object) last() []Run {
+	runs := make([]Run, 0, len(o.runs))
+	for i := range o.runs {
+		runs = append(runs, o.runs[(o.oldest+len(o.runs)-1-i)%len(o.runs)])
+	}
+	return runs
 }
 
 // makeRoom forgets the objects that have not run for longest. The caller holds
@@ -264,9 +283,7 @@ func (r *Recorder) Runs(key abi.Key) []Run {
 	if e == nil {
 		return nil
 	}
-	runs := slices.Clone(e.Value.(*object).runs)
-	slices.Reverse(runs)
-	return runs
+	return e.Value.(*object).last()
 }
 
 // Hidden returns what was hidden from an object since it last ran.

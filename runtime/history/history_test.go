@@ -14,7 +14,7 @@ import (
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // do plays one run of an object.
-func do(t testing.TB, r *Recorder, id string, key abi.Key, object map[string]any, ops ...func()) Run {
+func do(t testing.TB, r *Recorder, id string, key abi.Key, object map[string]any, ops ...func()) {
 	t.Helper()
 	var bytes []byte
 	if object != nil {
@@ -24,7 +24,7 @@ func do(t testing.TB, r *Recorder, id string, key abi.Key, object map[string]any
 	for _, op := range ops {
 		op()
 	}
-	return r.End(key, Run{ID: id, Started: start, Took: time.Millisecond})
+	r.End(key, &Run{ID: id, Started: start, Took: time.Millisecond})
 }
 
 func TestRecorder_SaysWhatChangedSinceTheRunBefore(t *testing.T) {
@@ -139,7 +139,7 @@ func TestRecorder_WithoutMemoryKnowsWhatRunsAndFailed(t *testing.T) {
 	if running := r.Running(); len(running) != 1 || running[0].Key != key {
 		t.Errorf("%+v", running)
 	}
-	r.End(key, Run{ID: "1", Failed: true, Kind: "trap"})
+	r.End(key, &Run{ID: "1", Failed: true, Kind: "trap"})
 	if k, run, ok := r.LastFailure(); !ok || k != key || run.Kind != "trap" || len(r.Runs(key)) != 0 || len(r.Running()) != 0 || r.Bytes() != 0 {
 		t.Errorf("%v %+v %v, %d bytes", k, run, ok, r.Bytes())
 	}
@@ -162,7 +162,7 @@ func TestRecorder_HiddenEventsAreSinceTheLastRun(t *testing.T) {
 func TestRecorder_BusiestFades(t *testing.T) {
 	r := New(DefaultBytes)
 	run := func(name string, at, took time.Duration, failed bool) {
-		r.End(abi.Key{Name: name}, Run{Started: start.Add(at), Took: took, Fuel: 60, Failed: failed})
+		r.End(abi.Key{Name: name}, &Run{Started: start.Add(at), Took: took, Fuel: 60, Failed: failed})
 	}
 	for i := range 60 {
 		run("much", time.Duration(i)*time.Second, 500*time.Millisecond, i%2 == 0)
@@ -223,7 +223,7 @@ func BenchmarkRecorder(b *testing.B) {
 	for b.Loop() {
 		key := keys[i%len(keys)]
 		r.Begin(&Running{ID: "0123456789ab", Key: key, Since: start, Object: object})
-		r.End(key, Run{ID: "0123456789ab", Started: start, Took: time.Millisecond})
+		r.End(key, &Run{ID: "0123456789ab", Started: start, Took: time.Millisecond})
 		i++
 	}
 }

@@ -47,7 +47,11 @@ func (m *meter) fade(now time.Time) {
 		m.at = now
 		return
 	}
-	keep := math.Exp(-float64(since) / float64(LoadTime))
+	part := float64(since) / float64(LoadTime)
+	keep := 1 - part // near enough for what is so short
+	if part > 1e-4 {
+		keep = math.Exp(-part)
+	}
 	m.load = Load{m.load.Runs * keep, m.load.Errors * keep, m.load.Busy * keep, m.load.Fuel * keep}
 	m.at = now
 }
