@@ -25,6 +25,7 @@ type command struct {
 // after the other: swaps, settings, watches of kinds that come late. It returns
 // when ctx has ended, and everything that it started.
 func (s *session) serve(ctx context.Context) {
+	defer close(s.served)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer s.watching.waiting.Wait()

@@ -46,6 +46,7 @@ type session struct {
 	canary    *tried           // what is tried on some objects, or nil; serve's own
 	done      lastGood         // for --reconcile-on-swap=changed
 	todo      chan command     // what serve is to do
+	served    chan struct{}    // closed when serve has ended
 
 	file  moduleFile       // where the module is
 	waits func(why string) // told what loading waits for; nil if nobody is
@@ -98,6 +99,7 @@ func (s *session) load(ctx context.Context, wasm []byte) error {
 	s.runs = newRuns(s.module)
 	s.runs.use(s.module.Generation(), s.api)
 	s.guests, s.trials, s.todo = s.runs, newTrials(s.module), make(chan command)
+	s.served = make(chan struct{})
 	s.probation.Time, s.done.on = o.probation, o.reconcileOnSwap == reconcileChanged
 	s.runs.onRun, s.moduleSum = s.trials.begin, sha256.Sum256(wasm)
 	s.runs.onCall = s.began

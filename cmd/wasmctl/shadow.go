@@ -75,6 +75,8 @@ func (p *process) Shadow(ctx context.Context, name string, wasm []byte, how admi
 // shadow runs a module on the input of the live one's runs, until the time or
 // the count is over.
 func (s *session) shadow(ctx context.Context, wasm []byte, how admin.ShadowHow, tell func(admin.Shadowed) error) (sum shadow.Summary, err error) {
+	ctx, release := s.whileServed(ctx)
+	defer release()
 	x := &shadowing{runs: make(chan *recording, maxShadowed)}
 	if err := s.do(ctx, func(ctx context.Context) error { return s.prepareShadow(ctx, x, wasm) }); err != nil {
 		return sum, admin.Refuse(err)
@@ -85,9 +87,9 @@ func (s *session) shadow(ctx context.Context, wasm []byte, how admin.ShadowHow, 
 	}
 	recorded, stop := context.WithTimeout(ctx, how.For)
 	defer stop()
-	release := context.AfterFunc(recorded, x.end)
+	disarm := context.AfterFunc(recorded, x.end)
 	defer func() {
-		release()
+		disarm()
 		s.runs.shadow.Store(nil)
 		x.end()
 	}()
@@ -111,10 +113,33 @@ func (s *session) shadow(ctx context.Context, wasm []byte, how admin.ShadowHow, 
 			break
 		}
 	}
+	if ctx.Err() != nil {
+		return sum, context.Cause(ctx)
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	sum.Dropped = x.dropped
 	return sum, nil
+}
+
+// errStopping is the error of a shadow whose controller ends.
+var errStopping = errors.New("the controller is stopping")
+
+// whileServed returns a context that ends with the controller too.
+func (s *session) whileServed(ctx context.Context) (_ context.Context, release func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		select {
+		case <-s.served:
+			cancel(errStopping)
+		case <-ctx.Done():
+		}
+	})
+	return ctx, func() {
+		cancel(nil)
+		wg.Wait()
+	}
 }
 
 // prepareShadow loads the module. It is called by serve.

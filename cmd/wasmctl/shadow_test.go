@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -282,5 +283,28 @@ func TestDifferenceText_IsOneLine(t *testing.T) {
 	}
 	if got := valueText(strings.Repeat("x", 1000)); len(got) != 203 {
 		t.Errorf("%d bytes", len(got))
+	}
+}
+
+// TestShadow_EndsWithItsController: one that waits for runs does not hold up a
+// process that stops.
+func TestShadow_EndsWithItsController(t *testing.T) {
+	ended := make(chan error, 1)
+	t.Run("until it stops", func(t *testing.T) {
+		w := newSwapping(t, worse(modeGood, 0), swapOptions())
+		w.putAll(1, 1)
+		parent := context.WithoutCancel(t.Context()) // whoever asked does not go
+		begun := make(chan struct{})
+		go func() {
+			_, err := w.session.Shadow(parent, w.session.name, worse(modeGood, 1), admin.ShadowHow{For: time.Hour, All: true}, func(admin.Shadowed) error {
+				close(begun)
+				return nil
+			})
+			ended <- err
+		}()
+		<-begun
+	})
+	if err := <-ended; !errors.Is(err, errStopping) {
+		t.Errorf("ended with %v", err)
 	}
 }
