@@ -84,6 +84,7 @@ func next(b []byte) (value, rest []byte, err error) {
 		}
 		at += h.begin
 		switch h.form {
+		case scalar:
 		case text:
 			at += h.n
 		case array:
