@@ -2,6 +2,7 @@ package memapi
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -68,9 +69,7 @@ func (k *Kind) typeConverter() managedfields.TypeConverter {
 func (k *Kind) openAPI() *spec.Schema {
 	s := *k.Schema
 	s.Properties = map[string]spec.Schema{}
-	for name, p := range k.Schema.Properties {
-		s.Properties[name] = p
-	}
+	maps.Copy(s.Properties, k.Schema.Properties)
 	s.Properties["metadata"] = metadata
 	s.Properties["apiVersion"], s.Properties["kind"] = *spec.StringProperty(), *spec.StringProperty()
 	s.Extensions = spec.Extensions{"x-kubernetes-group-version-kind": []any{
@@ -118,7 +117,7 @@ func (s *Server) apply(r *Request, live map[string]any) (int, any, error) {
 	wanted := unstructured.Unstructured{Object: object}
 	switch {
 	case r.manager == "":
-		e, _ := r.invalid("fieldManager", "Required value: is required for apply patch").(*apierrors.StatusError)
+		e := r.invalid("fieldManager", "Required value: is required for apply patch")
 		e.ErrStatus.Details.Causes[0].Type = metav1.CauseTypeFieldValueRequired
 		return 0, nil, e
 	case wanted.GetManagedFields() != nil:
@@ -172,9 +171,7 @@ func (r *Request) reset(object map[string]any) {
 			delete(object, key)
 		}
 	}
-	for key, v := range is.Object {
-		object[key] = v
-	}
+	maps.Copy(object, is.Object)
 }
 
 // owned returns the managed fields of an object whose every field, or every field
@@ -205,7 +202,7 @@ var bookkeeping = []string{"uid", "resourceVersion", "generation", "creationTime
 
 // applyError gives errors of the merge their place: conflicts have one already.
 func applyError(err error) error {
-	if _, ok := err.(apierrors.APIStatus); ok { //nolint:errorlint // nothing is wrapped here
+	if _, ok := err.(apierrors.APIStatus); ok {
 		return err
 	}
 	return &apierrors.StatusError{ErrStatus: metav1.Status{ // it has no reason in the real one either

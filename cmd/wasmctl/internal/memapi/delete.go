@@ -76,7 +76,7 @@ func (r *Request) checkFinalizers(was, o *unstructured.Unstructured) error {
 	}
 	for _, f := range o.GetFinalizers() {
 		if !slices.Contains(was.GetFinalizers(), f) {
-			e, _ := r.invalid("metadata.finalizers", "Forbidden: no new finalizers can be added if the object is being deleted").(*apierrors.StatusError)
+			e := r.invalid("metadata.finalizers", "Forbidden: no new finalizers can be added if the object is being deleted")
 			e.ErrStatus.Details.Causes[0].Type = "FieldValueForbidden"
 			return e
 		}

@@ -87,7 +87,7 @@ func (r *Request) check() error {
 // parsePath reads "/apis/GROUP/VERSION/[namespaces/NAMESPACE/]RESOURCE[/NAME[/SUBRESOURCE]]",
 // or the same under /api/VERSION.
 func (s *Server) parsePath(req *Request, path []string) error {
-	group, version := "", ""
+	var group, version string
 	switch {
 	case path[0] == "api" && len(path) > 2:
 		version, path = path[1], path[2:]

@@ -61,6 +61,7 @@ func (r *Request) patchJSON(old []byte) ([]byte, error) {
 		return js, nil
 	case types.StrategicMergePatchType:
 		return r.strategic(old)
+	default:
 	}
 	return nil, apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, r.Verb, r.Kind.gvr().GroupResource(), r.Name, fmt.Sprintf("patch type %q is not known", r.contentType), 0, false)
 }

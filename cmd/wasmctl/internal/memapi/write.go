@@ -97,7 +97,7 @@ func (r *Request) conflict(format string, args ...any) error {
 }
 
 // invalid is a refusal of one field, as the API server's validation has it.
-func (r *Request) invalid(field, message string) error {
+func (r *Request) invalid(field, message string) *apierrors.StatusError {
 	e := apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, r.Verb, r.Kind.gvr().GroupResource(), r.Name, message, 0, false)
 	e.ErrStatus.Message = fmt.Sprintf("%s %q is invalid: %s: %s", r.Kind.Kind, r.Name, field, message)
 	e.ErrStatus.Details = &metav1.StatusDetails{Group: r.Kind.Group, Kind: r.Kind.Kind, Name: r.Name, Causes: []metav1.StatusCause{
