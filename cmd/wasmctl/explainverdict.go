@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -146,7 +147,7 @@ func paused(o *reflector.Object) bool {
 // missing says why the cache does not have the object.
 func (v *verdict) missing(ctx context.Context) {
 	w := v.s.kind.watch
-	if len(w.Namespaces) > 0 && !contains(w.Namespaces, v.key.Namespace) {
+	if len(w.Namespaces) > 0 && !slices.Contains(w.Namespaces, v.key.Namespace) {
 		v.say("not watched", "namespace %s is not watched, only %s", v.key.Namespace, strings.Join(w.Namespaces, ", "))
 		return
 	}
@@ -174,15 +175,6 @@ func (v *verdict) missing(ctx context.Context) {
 		return
 	}
 	v.say("not cached", "the API server has it, and the watch has not told of it yet")
-}
-
-func contains(list []string, s string) bool {
-	for _, e := range list {
-		if e == s {
-			return true
-		}
-	}
-	return false
 }
 
 // hot says that the object is held, or left alone.

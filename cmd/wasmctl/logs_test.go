@@ -58,7 +58,7 @@ func TestFeed_RepeatedLinesAreDroppedAndCounted(t *testing.T) {
 		if got := strings.Count(out.String(), "again"); got != logBurst {
 			t.Errorf("%d lines, want %d", got, logBurst)
 		}
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		out.Reset()
 		log.Info("again")
 		log.Info("again")

@@ -77,7 +77,7 @@ func refresh(ctx context.Context, w io.Writer, every time.Duration, draw func(co
 		s := screenOf(w)
 		lines, err := draw(ctx, s)
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // it was told to stop
+			return nil // it was told to stop
 		}
 		if err == nil {
 			if live {
