@@ -160,6 +160,9 @@ func (in *instance) describe(ctx context.Context) (man *abi.Manifest, unknown []
 	return man, unknown, err
 }
 
+// maxUnknown is how many keys that are not known are told.
+const maxUnknown = 10
+
 // countUnknown counts keys of a result that this host does not know, and tells
 // of the first.
 func (g *generation) countUnknown(fn string, keys []string) {
@@ -168,9 +171,7 @@ func (g *generation) countUnknown(fn string, keys []string) {
 	}
 	g.shared.unknownKeys.Add(uint64(len(keys)))
 	g.shared.warnUnknown.Do(func() {
-		if len(keys) > 10 {
-			keys = keys[:10]
-		}
+		keys = keys[:min(len(keys), maxUnknown)]
 		g.log.Warn("result has keys that this host does not know; they are ignored, and not reported again", "func", fn, "keys", keys)
 	})
 }

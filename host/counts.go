@@ -12,6 +12,33 @@ const maxLocals = 50_000
 // what they count. A module of a hundred bytes could make it ask for a hundred
 // gigabytes, which ends the process, so the counts are checked here.
 
+// maxCounts bound the entries of the sections, as web browsers do; a toolchain's
+// largest modules have a tenth of that. Millions of entries of two bytes each are
+// gigabytes once they are read.
+var maxCounts = map[byte]int{
+	sectionType: 100_000, sectionImport: 10_000, sectionFunction: 300_000, sectionGlobal: 100_000,
+	sectionExport: 100_000, sectionElement: 100_000, sectionCode: 300_000, sectionData: 100_000, sectionTag: 1_000,
+}
+
+const (
+	maxSections = 1_000
+	// maxParams bounds the parameters, and the results, of one type.
+	maxParams = 1_000
+)
+
+// checkCount checks how many entries a section says that it has.
+func checkCount(id byte, payload []byte) error {
+	limit, ok := maxCounts[id]
+	if !ok {
+		return nil
+	}
+	n, err := (&wasmReader{b: payload}).count()
+	if err == nil && n > limit {
+		err = fmt.Errorf("has %d entries, the limit is %d", n, limit)
+	}
+	return err
+}
+
 // checkBody checks one function of the code section.
 func checkBody(r *wasmReader) error {
 	body, err := r.block()

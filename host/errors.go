@@ -49,7 +49,7 @@ func (e *InvalidError) Is(target error) bool { return target == ErrInvalidModule
 func (e *InvalidError) Unwrap() error { return e.Err }
 
 func invalid(name string, err error) *InvalidError {
-	return &InvalidError{Name: name, Problems: []string{err.Error()}, Err: err}
+	return &InvalidError{Name: name, Problems: shortProblems([]string{err.Error()}), Err: err}
 }
 
 // replacedAfter is when an object whose run was interrupted by a swap is tried

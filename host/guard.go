@@ -142,5 +142,5 @@ func (in *instance) timeoutError(e entry) error {
 
 func (in *instance) callError(kind abi.FailureKind, fn string, err error) error {
 	secrets := in.gen.cfg.Secrets
-	return &abi.CallError{Kind: kind, Func: fn, Err: secrets.Error(err), Output: secrets.Text(in.output.excerpt())}
+	return &abi.CallError{Kind: kind, Func: fn, Err: shortError(secrets.Error(err)), Output: secrets.Text(in.output.excerpt())}
 }

@@ -83,7 +83,7 @@ func Inspect(ctx context.Context, wasm []byte) *Info {
 	bin, err := parseModule(wasm)
 	info := newInfo(wasm, bin)
 	if err != nil {
-		info.Problems = append(info.Problems, err.Error())
+		info.Problems = shortProblems(append(info.Problems, err.Error()))
 		return info
 	}
 	info.Problems = bin.problems(Config{}.LimitsFor(info.Manifest).Memory)
@@ -94,6 +94,7 @@ func Inspect(ctx context.Context, wasm []byte) *Info {
 	if err := validate(ctx, wasm); err != nil {
 		info.Problems = append(info.Problems, err.Error())
 	}
+	info.Problems = shortProblems(info.Problems)
 	return info
 }
 

@@ -87,7 +87,7 @@ func prepare(wasm []byte, cfg Config) (Config, *binaryModule, error) {
 	}
 	problems = append(problems, bin.manifestProblems(man, capNames(cfg.API != nil))...)
 	if len(problems) > 0 {
-		return cfg, nil, &InvalidError{Name: cfg.NameFor(man), Problems: problems}
+		return cfg, nil, &InvalidError{Name: cfg.NameFor(man), Problems: shortProblems(problems)}
 	}
 	return cfg, bin, nil
 }
@@ -122,7 +122,7 @@ func (g *generation) start(ctx context.Context, connect func(*abi.Manifest) (API
 		problems := append(checkRequires(man, g.caps), checkHooks(man, func(name string) bool { return g.code.hooks[name] })...)
 		problems = append(problems, checkStartSize(info.Memory, g.cfg.LimitsFor(man).Memory)...)
 		if len(problems) > 0 {
-			return &InvalidError{Name: g.cfg.NameFor(man), Problems: problems}
+			return &InvalidError{Name: g.cfg.NameFor(man), Problems: shortProblems(problems)}
 		}
 		info.Manifest, info.UnknownKeys = man, unknown
 	}

@@ -54,8 +54,13 @@ type stream struct {
 func (o *output) stdout() io.Writer { return &stream{o, &o.out, slog.LevelInfo} }
 func (o *output) stderr() io.Writer { return &stream{o, &o.err, slog.LevelWarn} }
 
-// Write implements io.Writer: each full line becomes a log line.
+// Write implements io.Writer: each full line becomes a log line. Once the call is
+// over it is an error: one call of WASI may write gigabytes, and the guest cannot
+// be stopped before it returns.
 func (s *stream) Write(p []byte) (int, error) {
+	if err := s.o.in.interrupt.Err(); err != nil {
+		return 0, err
+	}
 	s.o.keep(p)
 	for rest := p; len(rest) > 0; {
 		n := bytes.IndexByte(rest, '\n')

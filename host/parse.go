@@ -61,7 +61,10 @@ func parseModule(b []byte) (*binaryModule, error) {
 	for i := range m.sections {
 		s := &m.sections[i]
 		r := &wasmReader{b: s.payload}
-		err := m.parseSection(s.id, r)
+		err := checkCount(s.id, s.payload)
+		if err == nil {
+			err = m.parseSection(s.id, r)
+		}
 		if s.id == sectionCustom && s.name == "name" {
 			err = checkNames(r)
 		}
@@ -135,6 +138,9 @@ func (m *binaryModule) parseType(r *wasmReader) error {
 	results, err := r.block()
 	if err != nil {
 		return err
+	}
+	if len(params) > maxParams || len(results) > maxParams {
+		return fmt.Errorf("function type has %d parameters and %d results, the limit is %d each", len(params), len(results), maxParams)
 	}
 	m.types = append(m.types, abi.FuncType{Params: valTypes(params), Results: valTypes(results)})
 	return nil

@@ -3,16 +3,16 @@ package host
 import "github.com/wasmctl/wasmctl/abi"
 
 // hideSecrets takes the values of Secrets out of what a result says to people.
-// What it declares is for the cluster and stays.
+// What it declares is for the cluster and stays. Long texts are cut.
 func (g *generation) hideSecrets(res *abi.Result) {
 	g.cfg.hideError(res.Error)
-	for i, key := range res.Unknown {
-		res.Unknown[i] = g.cfg.Secrets.Text(key)
+	for i, key := range res.Unknown[:min(len(res.Unknown), maxUnknown)] {
+		res.Unknown[i] = shorten(g.cfg.Secrets.Text(key), maxProblem)
 	}
 }
 
 func (c *Config) hideError(e *abi.ResultError) {
 	if e != nil {
-		e.Message, e.Reason = c.Secrets.Text(e.Message), c.Secrets.Text(e.Reason)
+		e.Message, e.Reason = shorten(c.Secrets.Text(e.Message), maxWords), shorten(c.Secrets.Text(e.Reason), maxProblem)
 	}
 }

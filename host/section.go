@@ -85,6 +85,9 @@ func splitSections(b []byte) ([]section, error) {
 	var out []section
 	r := wasmReader{b: b, pos: headerSize}
 	for r.pos < len(b) {
+		if len(out) == maxSections {
+			return out, fmt.Errorf("has more than %d sections", maxSections)
+		}
 		s := section{start: r.pos}
 		var err error
 		if s.id, err = r.byte(); err != nil {

@@ -1,0 +1,9 @@
+;; As allocator, and leaves an odd pointer.
+(module
+  (memory (export "memory") 1)
+  (func (export "reconciler_abi_1"))
+  (global $heap (mut i32) (i32.const 1024))
+  (func (export "buffer") (param i32) (result i32) (global.get $heap))
+  (func (export "reconcile") (param $ptr i32) (param $len i32) (result i64)
+    (global.set $heap (i32.const 1027))
+    (i64.const 0)))

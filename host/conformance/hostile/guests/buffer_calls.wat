@@ -1,0 +1,21 @@
+;; Asks for operations in buffer; traps where they are not UNAVAILABLE.
+(module
+  (type $op (func (param i32 i32 i32 i32) (result i64)))
+  (import "reconciler_v1" "api_create" (func $api_create (type $op)))
+  (import "reconciler_v1" "take" (func $take (param i32 i32 i32) (result i32)))
+  (import "reconciler_v1" "metric" (func $metric (param i32 i32 i32 f64) (result i32)))
+  (import "reconciler_v1" "budget" (func $budget (param i32) (result i64)))
+  (import "reconciler_v1" "cancelled" (func $cancelled (result i32)))
+  (memory (export "memory") 1)
+  (func (export "reconciler_abi_1"))
+  (func (export "buffer") (param i32) (result i32)
+    (call $want (call $api_create (i32.const 0) (i32.const 1) (i32.const 0) (i32.const 16)) (i64.const -7))
+    (if (i32.ne (call $take (i32.const 0) (i32.const 0) (i32.const 8)) (i32.const -7)) (then (unreachable)))
+    (if (i32.ne (call $metric (i32.const 0) (i32.const 0) (i32.const 8) (f64.const 1)) (i32.const -7)) (then (unreachable)))
+    (if (i64.ne (call $budget (i32.const 0)) (i64.const -1)) (then (unreachable)))
+    (if (call $cancelled) (then (unreachable)))
+    (i32.const 1024))
+  (func $want (param $answer i64) (param $status i64) ;; traps where an operation has another status
+    (if (i64.ne (i64.shr_s (local.get $answer) (i64.const 32)) (local.get $status)) (then (unreachable))))
+  (func (export "reconcile") (param $ptr i32) (param $len i32) (result i64)
+    (i64.const 0)))

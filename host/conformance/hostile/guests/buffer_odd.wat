@@ -1,0 +1,7 @@
+;; Gives an address that is not aligned.
+(module
+  (memory (export "memory") 1)
+  (func (export "reconciler_abi_1"))
+  (func (export "buffer") (param i32) (result i32) (i32.const 1025))
+  (func (export "reconcile") (param $ptr i32) (param $len i32) (result i64)
+    (i64.const 0)))

@@ -1,0 +1,7 @@
+;; Divides by zero.
+(module
+  (memory (export "memory") 1)
+  (func (export "reconciler_abi_1"))
+  (func (export "buffer") (param i32) (result i32) (i32.const 1024))
+  (func (export "reconcile") (param $ptr i32) (param $len i32) (result i64)
+    (i64.div_s (i64.const 1) (i64.extend_i32_u (i32.const 0)))))

@@ -1,0 +1,8 @@
+;; Asks for -1 pages of memory.
+(module
+  (memory (export "memory") 1)
+  (func (export "reconciler_abi_1"))
+  (func (export "buffer") (param i32) (result i32) (i32.const 1024))
+  (func (export "reconcile") (param $ptr i32) (param $len i32) (result i64)
+    (if (i32.eq (memory.grow (i32.const -1)) (i32.const -1)) (then (unreachable)))
+    (i64.const 0)))

@@ -1,0 +1,8 @@
+;; Goes on growing its memory after it was refused.
+(module
+  (memory (export "memory") 1)
+  (func (export "reconciler_abi_1"))
+  (func (export "buffer") (param i32) (result i32) (i32.const 1024))
+  (func (export "reconcile") (param $ptr i32) (param $len i32) (result i64)
+    (loop $forever (drop (memory.grow (i32.const 16))) (br $forever))
+    (i64.const 0)))

@@ -1,0 +1,7 @@
+;; Has 4 GiB of memory from the start.
+(module
+  (memory (export "memory") 65536)
+  (func (export "reconciler_abi_1"))
+  (func (export "buffer") (param i32) (result i32) (i32.const 1024))
+  (func (export "reconcile") (param $ptr i32) (param $len i32) (result i64)
+    (i64.const 0)))

@@ -1,0 +1,20 @@
+;; Logs a line that says it is from another controller, and lines that are no
+;; msgpack.
+(module
+  (import "reconciler_v1" "log" (func $log (param i32 i32 i32)))
+  (memory (export "memory") 1)
+  (func (export "reconciler_abi_1"))
+  (func (export "buffer") (param i32) (result i32) (i32.const 1024))
+  (data (i32.const 16) "\84\a3msg\a5hello\aacontroller\a5other\a5level\a5ERROR\a4time\a1x")
+  (data (i32.const 128) "\de\ff\ff\a1a\01")
+  (data (i32.const 256) "level=ERROR\0amsg=\22forged\22\0a\1b[2J\ff\fe")
+  (func (export "reconcile") (param $ptr i32) (param $len i32) (result i64)
+    (call $log (i32.const 8) (i32.const 16) (i32.const 47))
+    (call $log (i32.const 8) (i32.const 128) (i32.const 6))
+    (call $log (i32.const 8) (i32.const 256) (i32.const 30))
+    (memory.fill (i32.const 2048) (i32.const 0x91) (i32.const 60000))
+    (i32.store (i32.const 2048) (i32.const 0x9161a181))
+    (call $log (i32.const 8) (i32.const 2048) (i32.const 60000))
+    (call $log (i32.const 0x7fffffff) (i32.const 256) (i32.const 30))
+    (call $log (i32.const 0x80000000) (i32.const 256) (i32.const 30))
+    (i64.const 0)))

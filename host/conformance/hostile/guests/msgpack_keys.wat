@@ -1,0 +1,23 @@
+;; Returns a million keys that nobody knows.
+(module
+  (memory (export "memory") 1)
+  (func (export "reconciler_abi_1"))
+  (func (export "buffer") (param i32) (result i32) (i32.const 1024))
+  (func $result (param $ptr i32) (param $len i32) (result i64)
+    (i64.or (i64.shl (i64.extend_i32_u (local.get $ptr)) (i64.const 32)) (i64.extend_i32_u (local.get $len))))
+  (data (i32.const 16) "\df\00\0a\ae\60")
+  (func (export "reconcile") (param $ptr i32) (param $len i32) (result i64)
+    (local $at i32) (local $n i32)
+    (drop (memory.grow (i32.const 64)))
+    (memory.copy (i32.const 65536) (i32.const 16) (i32.const 5))
+    (local.set $at (i32.const 65541))
+    (loop $next ;; a key of two bytes that are letters, and 0
+      (i32.store8 (local.get $at) (i32.const 0xa3))
+      (i32.store8 offset=1 (local.get $at) (i32.add (i32.const 0x21) (i32.rem_u (local.get $n) (i32.const 90))))
+      (i32.store8 offset=2 (local.get $at) (i32.add (i32.const 0x21) (i32.rem_u (i32.div_u (local.get $n) (i32.const 90)) (i32.const 90))))
+      (i32.store8 offset=3 (local.get $at) (i32.add (i32.const 0x21) (i32.div_u (local.get $n) (i32.const 8100))))
+      (i32.store8 offset=4 (local.get $at) (i32.const 0))
+      (local.set $at (i32.add (local.get $at) (i32.const 5)))
+      (local.set $n (i32.add (local.get $n) (i32.const 1)))
+      (br_if $next (i32.lt_u (local.get $n) (i32.const 700000))))
+    (call $result (i32.const 65536) (i32.sub (local.get $at) (i32.const 65536)))))

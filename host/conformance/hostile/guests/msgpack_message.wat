@@ -1,0 +1,13 @@
+;; Returns an error whose message is 1 MiB of letters.
+(module
+  (memory (export "memory") 1)
+  (func (export "reconciler_abi_1"))
+  (func (export "buffer") (param i32) (result i32) (i32.const 1024))
+  (func $result (param $ptr i32) (param $len i32) (result i64)
+    (i64.or (i64.shl (i64.extend_i32_u (local.get $ptr)) (i64.const 32)) (i64.extend_i32_u (local.get $len))))
+  (data (i32.const 16) "\81\a5error\82\a5class\a9permanent\a7message\db\00\10\00\00")
+  (func (export "reconcile") (param $ptr i32) (param $len i32) (result i64)
+    (drop (memory.grow (i32.const 32)))
+    (memory.copy (i32.const 65536) (i32.const 16) (i32.const 37))
+    (memory.fill (i32.const 65573) (i32.const 0x78) (i32.const 1048576))
+    (call $result (i32.const 65536) (i32.const 1048613))))

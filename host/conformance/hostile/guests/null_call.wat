@@ -1,0 +1,8 @@
+;; Calls an entry of a table that is null.
+(module
+  (memory (export "memory") 1)
+  (func (export "reconciler_abi_1"))
+  (func (export "buffer") (param i32) (result i32) (i32.const 1024))
+  (table 1 funcref)
+  (func (export "reconcile") (param $ptr i32) (param $len i32) (result i64)
+    (call_indirect (result i64) (i32.const 0))))

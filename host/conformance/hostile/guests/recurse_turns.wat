@@ -1,0 +1,10 @@
+;; Two functions call each other without end.
+(module
+  (memory (export "memory") 1)
+  (func (export "reconciler_abi_1"))
+  (func (export "buffer") (param i32) (result i32) (i32.const 1024))
+  (func $even (call $odd))
+  (func $odd (call $even))
+  (func (export "reconcile") (param $ptr i32) (param $len i32) (result i64)
+    (call $even)
+    (i64.const 0)))

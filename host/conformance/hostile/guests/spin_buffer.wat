@@ -1,0 +1,9 @@
+;; Never says where a request may be written.
+(module
+  (memory (export "memory") 1)
+  (func (export "reconciler_abi_1"))
+  (func (export "buffer") (param i32) (result i32)
+    (loop $forever (br $forever))
+    (i32.const 1024))
+  (func (export "reconcile") (param $ptr i32) (param $len i32) (result i64)
+    (i64.const 0)))

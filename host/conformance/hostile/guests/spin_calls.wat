@@ -1,0 +1,10 @@
+;; Two functions call in a loop what does nothing.
+(module
+  (memory (export "memory") 1)
+  (func (export "reconciler_abi_1"))
+  (func (export "buffer") (param i32) (result i32) (i32.const 1024))
+  (func $a (call $b))
+  (func $b)
+  (func (export "reconcile") (param $ptr i32) (param $len i32) (result i64)
+    (loop $forever (call $a) (br $forever))
+    (i64.const 0)))

@@ -1,0 +1,9 @@
+;; Never says what an event concerns, nor whether it is kept.
+(module
+  (memory (export "memory") 1)
+  (func (export "reconciler_abi_1"))
+  (func (export "buffer") (param i32) (result i32) (i32.const 1024))
+  (func (export "map") (param i32 i32) (result i64) (loop $forever (br $forever)) (i64.const 0))
+  (func (export "filter") (param i32 i32) (result i32) (loop $forever (br $forever)) (i32.const 0))
+  (func (export "reconcile") (param $ptr i32) (param $len i32) (result i64)
+    (i64.const 0)))

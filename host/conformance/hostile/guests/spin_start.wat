@@ -1,0 +1,9 @@
+;; Never ends its start function.
+(module
+  (memory (export "memory") 1)
+  (func (export "reconciler_abi_1"))
+  (func (export "buffer") (param i32) (result i32) (i32.const 1024))
+  (func $start (loop $forever (br $forever)))
+  (start $start)
+  (func (export "reconcile") (param $ptr i32) (param $len i32) (result i64)
+    (i64.const 0)))

@@ -1,0 +1,8 @@
+;; Writes far behind the end of its memory.
+(module
+  (memory (export "memory") 1)
+  (func (export "reconciler_abi_1"))
+  (func (export "buffer") (param i32) (result i32) (i32.const 1024))
+  (func (export "reconcile") (param $ptr i32) (param $len i32) (result i64)
+    (i64.store offset=4294967295 (i32.const -1) (i64.const 1))
+    (i64.const 0)))

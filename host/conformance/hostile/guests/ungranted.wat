@@ -1,0 +1,25 @@
+;; Reads, writes and deletes Secrets that it was not given, by every operation;
+;; traps where one is not DENIED.
+(module
+  (import "reconciler_v1" "call" (func $call (param i32 i32 i32 i32 i32) (result i64)))
+  (memory (export "memory") 1)
+  (func (export "reconciler_abi_1"))
+  (func (export "buffer") (param i32) (result i32) (i32.const 16384))
+  (func $want (param $answer i64) (param $status i64) ;; traps where an operation has another status
+    (if (i64.ne (i64.shr_s (local.get $answer) (i64.const 32)) (local.get $status)) (then (unreachable))))
+  (data (i32.const 2048) "\84\aaapiVersion\a2v1\a4kind\a6Secret\a9namespace\a7default\a4name\a1s")
+  (data (i32.const 2304) "\83\aaapiVersion\a2v1\a4kind\a6Secret\a9namespace\a7default")
+  (data (i32.const 2560) "\81\a6object\83\aaapiVersion\a2v1\a4kind\a6Secret\a8metadata\82\a4name\a1s\a9namespace\a7default")
+  (data (i32.const 2816) "\81\a6object\83\aaapiVersion\a2v1\a4kind\a6Secret\a8metadata\82\a4name\a1s\a9namespace\a7default")
+  (data (i32.const 3072) "\86\aaapiVersion\a2v1\a4kind\a6Secret\a9namespace\a7default\a4name\a1s\a9patchType\a5merge\a5patch\81\a4data\80")
+  (data (i32.const 3328) "\81\a6object\83\aaapiVersion\a2v1\a4kind\a6Secret\a8metadata\82\a4name\a1s\a9namespace\a7default")
+  (data (i32.const 3584) "\84\aaapiVersion\a2v1\a4kind\a6Secret\a9namespace\a7default\a4name\a1s")
+  (func (export "reconcile") (param $ptr i32) (param $len i32) (result i64)
+    (call $want (call $call (i32.const 1) (i32.const 2048) (i32.const 52) (i32.const 8192) (i32.const 8192)) (i64.const -2))
+    (call $want (call $call (i32.const 2) (i32.const 2304) (i32.const 45) (i32.const 8192) (i32.const 8192)) (i64.const -2))
+    (call $want (call $call (i32.const 3) (i32.const 2560) (i32.const 70) (i32.const 8192) (i32.const 8192)) (i64.const -2))
+    (call $want (call $call (i32.const 4) (i32.const 2816) (i32.const 70) (i32.const 8192) (i32.const 8192)) (i64.const -2))
+    (call $want (call $call (i32.const 5) (i32.const 3072) (i32.const 81) (i32.const 8192) (i32.const 8192)) (i64.const -2))
+    (call $want (call $call (i32.const 6) (i32.const 3328) (i32.const 70) (i32.const 8192) (i32.const 8192)) (i64.const -2))
+    (call $want (call $call (i32.const 7) (i32.const 3584) (i32.const 52) (i32.const 8192) (i32.const 8192)) (i64.const -2))
+    (i64.const 0)))

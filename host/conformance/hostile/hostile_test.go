@@ -1,0 +1,348 @@
+package hostile_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/testdata/wasm"
+)
+
+// attack is one guest that means it ill, and what the host must make of it.
+type attack struct {
+	// guest is the name of a file of guests/; where bytes is set it is a name only.
+	guest string
+	bytes func() []byte
+	// on is where it strikes: load, or the export that is called. Empty is
+	// reconcile.
+	on string
+	// limits are what differs from those of every attack.
+	limits host.Limits
+	// kind and says are the error that it must end with; says is a part of its
+	// text. Neither: there must be none. kind is empty where the module is refused
+	// and where the error is the guest's own.
+	kind abi.FailureKind
+	says string
+	// runs is how many calls there are, 1 where it is 0: the last must end so.
+	runs int
+	// api serves its operations; nil answers all with an empty map.
+	api func(tb testing.TB) host.API
+	// after looks at what is left, before the module is closed.
+	after func(t *testing.T, w *world)
+}
+
+const onLoad = "load"
+
+// spinning bounds what would go on for ever, and no attack that would not: how
+// long the others take is the machine's affair.
+const spinning = 150 * time.Millisecond
+
+// world is what an attack finds.
+type world struct {
+	cfg    host.Config
+	log    *logbook
+	budget *host.Budget
+	module *host.Module // nil where it was refused
+	sent   int          // metrics
+}
+
+func (a *attack) name() string {
+	if a.on == "" {
+		return a.guest
+	}
+	return a.guest + "/" + a.on
+}
+
+// module is the bytes of an attack.
+func (a *attack) module(tb testing.TB) []byte {
+	tb.Helper()
+	if a.bytes != nil {
+		return a.bytes()
+	}
+	b, err := os.ReadFile(filepath.Join("guests", a.guest+".wasm"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return b
+}
+
+// newWorld makes the host of an attack: small, and shared with the neighbour
+// where it can be.
+func newWorld(tb testing.TB, a *attack, shares *host.Shares) *world {
+	tb.Helper()
+	w := &world{log: &logbook{}, budget: host.NewBudget(256 << 20)}
+	w.cfg = host.Config{
+		Name: "hostile", Limits: a.limits, Budget: w.budget, Shares: shares, Logger: slog.New(w.log), Concurrency: 2,
+		Metric: func(int32, string, float64) abi.Status { w.sent++; return abi.StatusOK },
+	}
+	if w.cfg.Limits.Memory == 0 {
+		w.cfg.Limits.Memory = 16 << 20
+	}
+	if w.cfg.Limits.Timeout == 0 {
+		w.cfg.Limits.Timeout = 2 * time.Minute
+	}
+	var api host.API = always(abi.Response{Body: []byte{0x80}})
+	if a.api != nil {
+		api = a.api(tb)
+	}
+	w.cfg.API = func(*abi.Manifest) (host.API, error) { return api, nil }
+	return w
+}
+
+// always answers every operation with the same.
+type always abi.Response
+
+// Call implements host.API.
+func (a always) Call(context.Context, abi.Op, []byte) abi.Response { return abi.Response(a) }
+
+// strike loads the module and calls it, and returns how that ended.
+func (w *world) strike(ctx context.Context, a *attack, wasm []byte) error {
+	m, err := host.Load(ctx, wasm, w.cfg)
+	if err != nil || a.on == onLoad {
+		if err == nil {
+			_ = m.Close(ctx)
+		}
+		return err
+	}
+	w.module = m
+	for range max(1, a.runs) {
+		err = w.call(ctx, a.on)
+	}
+	return err
+}
+
+// call calls one export as the applier does.
+func (w *world) call(ctx context.Context, export string) error {
+	object := []byte("\x81\xa1x\x00")
+	ev := &abi.Event{Controller: "hostile", Type: abi.EventUpdated, Key: abi.Key{Namespace: "default", Name: "web"}, Old: object, New: object}
+	switch export {
+	case abi.ExportMap:
+		_, err := w.module.Map(ctx, ev)
+		return err
+	case abi.ExportFilter:
+		_, err := w.module.Filter(ctx, ev)
+		return err
+	}
+	guest, release, err := w.module.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	req := &abi.Request{ID: "r1", Controller: "hostile", Attempt: 1, Key: abi.Key{Namespace: "default", Name: "web"}, Object: object}
+	res, err := guest.Reconcile(ctx, req)
+	if export == abi.ExportErrorPolicy {
+		res, err = guest.ErrorPolicy(ctx, &abi.Failure{ID: req.ID, Key: req.Key, Object: object, Kind: abi.FailureTrap, Attempt: 1})
+	}
+	if err == nil && res.Error != nil {
+		err = res.Error
+	}
+	return err
+}
+
+// TestHostile_EachAttackIsNamedAndContained: whatever a guest does, the host
+// stays up, the error says what happened, another module is served meanwhile and
+// afterwards, and all memory comes back. rule 17: what goes wrong in a guest is an
+// error of that one call. rule 16: a slow guest slows only itself.
+func TestHostile_EachAttackIsNamedAndContained(t *testing.T) {
+	shares := host.NewShares(runtime.GOMAXPROCS(0))
+	list := attacks()
+	if len(list) < 60 {
+		t.Errorf("%d attacks", len(list))
+	}
+	before := settled()
+	t.Run("attacks", func(t *testing.T) {
+		for _, a := range list {
+			t.Run(a.name(), func(t *testing.T) {
+				t.Parallel()
+				contain(t, &a, shares)
+			})
+		}
+	})
+	if after := settled(); after > before+(16<<20) {
+		t.Errorf("the heap has %d KiB more than before", (after-before)>>10)
+	}
+}
+
+// settled is how many bytes of the heap are in use once all garbage is gone.
+func settled() uint64 {
+	var m runtime.MemStats
+	for range 3 { // finalizers free more
+		runtime.GC()
+	}
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// contain carries an attack out beside a neighbour.
+func contain(t *testing.T, a *attack, shares *host.Shares) {
+	w := newWorld(t, a, shares)
+	wasm := a.module(t)
+	n := newNeighbour(t, shares)
+	stop := n.serve(t)
+	err := w.strike(t.Context(), a, wasm)
+	stop(t)
+	check(t, a, err)
+	if a.after != nil {
+		a.after(t, w)
+	}
+	if w.module != nil {
+		w.stillServes(t, a)
+		if err := w.module.Close(context.Background()); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	}
+	if used := w.budget.Stats().Used; used != 0 {
+		t.Errorf("%d bytes of linear memory did not come back", used)
+	}
+}
+
+// check compares how an attack ended with how it should.
+func check(t *testing.T, a *attack, err error) {
+	t.Helper()
+	if a.kind == "" && a.says == "" {
+		if err != nil {
+			t.Errorf("got %v, want no error", err)
+		}
+		return
+	}
+	if err == nil || !strings.Contains(err.Error(), a.says) {
+		t.Errorf("got error %.600v\nwant one that says %q", err, a.says)
+		return
+	}
+	if n := len(err.Error()); n > 17<<10 {
+		t.Errorf("the error is %d bytes long: %.300v", n, err)
+	}
+	ce, _ := errors.AsType[*abi.CallError](err)
+	switch {
+	case a.on == onLoad && !errors.Is(err, host.ErrInvalidModule):
+		t.Errorf("the module is not blamed: %v", err)
+	case a.on != onLoad && a.kind != "" && (ce == nil || ce.Kind != a.kind):
+		t.Errorf("got %v, want kind %s", err, a.kind)
+	}
+}
+
+// stillServes holds that the attack did not cost the module itself its slots: a
+// guest can be had as before.
+func (w *world) stillServes(t *testing.T, a *attack) {
+	t.Helper()
+	for range 3 {
+		_, release, err := w.module.Acquire(t.Context())
+		if err != nil {
+			t.Errorf("%s: no guest after the attack: %v", a.guest, err)
+			return
+		}
+		release()
+	}
+}
+
+// neighbour is a module that does no harm, in the same process.
+type neighbour struct {
+	module *host.Module
+	served atomic.Int64
+}
+
+func newNeighbour(tb testing.TB, shares *host.Shares) *neighbour {
+	tb.Helper()
+	m, err := host.Load(tb.Context(), wasm.Empty, host.Config{Name: "neighbour", Shares: shares})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := m.Close(context.Background()); err != nil {
+			tb.Error(err)
+		}
+	})
+	return &neighbour{module: m}
+}
+
+// reconcile is one run of the neighbour.
+func (n *neighbour) reconcile(ctx context.Context) error {
+	guest, release, err := n.module.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if _, err = guest.Reconcile(ctx, &abi.Request{ID: "n", Controller: "neighbour", Attempt: 1, Key: abi.Key{Name: "n"}, Object: []byte{0x80}}); err == nil {
+		n.served.Add(1)
+	}
+	return err
+}
+
+// serve reconciles until the returned function is called, which fails the test if
+// a run failed or there were hardly any.
+func (n *neighbour) serve(t *testing.T) (stop func(*testing.T)) {
+	ctx := t.Context()
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		tick := time.NewTicker(time.Millisecond)
+		defer tick.Stop()
+		for {
+			if err := n.reconcile(ctx); err != nil {
+				t.Errorf("neighbour: %v", err)
+				return
+			}
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+			}
+		}
+	})
+	began := time.Now()
+	return func(t *testing.T) {
+		t.Helper()
+		took := time.Since(began)
+		close(done)
+		wg.Wait()
+		// It asks to be served once in a millisecond; the other tests of this
+		// machine have the rest of the processors.
+		if served := n.served.Load(); took > time.Second && served < 10 || served == 0 {
+			t.Errorf("the neighbour was served %d times in %v", served, took)
+		}
+		if err := n.reconcile(ctx); err != nil {
+			t.Errorf("neighbour, afterwards: %v", err)
+		}
+	}
+}
+
+// logbook counts what is logged, and keeps the beginning.
+type logbook struct {
+	mu    sync.Mutex
+	lines int    // guarded by mu
+	bytes int    // guarded by mu
+	text  []byte // guarded by mu
+}
+
+// Enabled implements slog.Handler.
+func (l *logbook) Enabled(context.Context, slog.Level) bool { return true }
+
+// Handle implements slog.Handler.
+func (l *logbook) Handle(ctx context.Context, r slog.Record) error {
+	var line strings.Builder
+	err := slog.NewTextHandler(&line, nil).Handle(ctx, r)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines++
+	l.bytes += line.Len()
+	if len(l.text) < 16<<10 {
+		l.text = append(l.text, line.String()...)
+	}
+	return err
+}
+
+// WithAttrs implements slog.Handler; those of the host say nothing here.
+func (l *logbook) WithAttrs([]slog.Attr) slog.Handler { return l }
+
+// WithGroup implements slog.Handler.
+func (l *logbook) WithGroup(string) slog.Handler { return l }
