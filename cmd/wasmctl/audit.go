@@ -69,7 +69,7 @@ func (a *rightsAudit) text() ([]byte, error) {
 	}
 	var b bytes.Buffer
 	b.WriteString("# What the module has used until now, as a grant (wasmctl run --grant).\n# Its manifest needs these capabilities:\n#\n")
-	for _, line := range strings.Split(ruleLines(grant.Beyond(a.own, used)), "\n") {
+	for line := range strings.SplitSeq(ruleLines(grant.Beyond(a.own, used)), "\n") {
 		b.WriteString("# " + line + "\n")
 	}
 	b.Write(body)

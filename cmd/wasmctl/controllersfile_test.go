@@ -95,7 +95,7 @@ func TestControllersFile_ChangesTouchOnlyWhatTheyAreAbout(t *testing.T) {
 	c.wantLine(`"msg":"stopped"`, `"controller":"two"`)
 	c.wantLine(`"msg":"controllers changed as the file says"`, `"added":1,"changed":1,"removed":0`)
 	c.wantLine(`"msg":"reconciled"`, `"controller":"three"`)
-	if err := os.WriteFile(file, []byte("kind: Controlers\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("kind: Contollers\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	c.wantLine(`"msg":"the file of controllers is wrong; they stay as they are"`, "kind: ")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -113,12 +114,7 @@ func TestExplain_SaysWhatLedToARunAndWhatItWrote(t *testing.T) {
 }
 
 func hasChange(changes []admin.Change, want admin.Change) bool {
-	for _, c := range changes {
-		if c == want {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(changes, want)
 }
 
 // TestExplain_SaysWhyAnObjectDoesNotRun: each cause is named.

@@ -46,8 +46,12 @@ func writeRun(b *strings.Builder, r *admin.Run, now time.Time) {
 		on   bool
 		text string
 	}{
-		{r.Attempt > 1, fmt.Sprintf("attempt %d", r.Attempt)}, {r.Finalize, "finalize"}, {r.Stale, "with a cache that was late"},
-		{r.Generation > 0, fmt.Sprintf("generation %d", r.Generation)}, {r.ID != "", r.ID}, {r.TraceID != "", "trace " + r.TraceID},
+		{r.Attempt > 1, fmt.Sprintf("attempt %d", r.Attempt)},
+		{r.Finalize, "finalize"},
+		{r.Stale, "with a cache that was late"},
+		{r.Generation > 0, fmt.Sprintf("generation %d", r.Generation)},
+		{r.ID != "", r.ID},
+		{r.TraceID != "", "trace " + r.TraceID},
 	} {
 		if part.on {
 			b.WriteString(", " + part.text)
@@ -84,19 +88,20 @@ func writeRun(b *strings.Builder, r *admin.Run, now time.Time) {
 func writeOperations(b *strings.Builder, ops []admin.Operation, more int) {
 	for i := range ops {
 		o := &ops[i]
-		what := o.Name
+		var what strings.Builder
+		what.WriteString(o.Name)
 		for _, part := range []string{o.Resource, o.Object} {
 			if part != "" {
-				what += " " + part
+				what.WriteString(" " + part)
 			}
 		}
 		if o.Subresource != "" {
-			what += "/" + o.Subresource
+			what.WriteString("/" + o.Subresource)
 		}
 		if o.DryRun {
-			what += " (dry run)"
+			what.WriteString(" (dry run)")
 		}
-		fmt.Fprintf(b, "  %-9s %s", o.Effect, clean(what))
+		fmt.Fprintf(b, "  %-9s %s", o.Effect, clean(what.String()))
 		if o.Took > 0 {
 			fmt.Fprintf(b, ", %v", short(o.Took))
 		}

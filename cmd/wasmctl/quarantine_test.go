@@ -50,7 +50,7 @@ func TestQuarantine_OnePoisonedObject(t *testing.T) {
 	if n := runs(); n != 5 {
 		t.Errorf("%d runs of the object in quarantine, want 5", n)
 	}
-	if _, err := w.session.process.Trigger(t.Context(), w.session.name, []abi.Key{w.key(0)}); err != nil {
+	if _, err := w.session.Trigger(t.Context(), w.session.name, []abi.Key{w.key(0)}); err != nil {
 		t.Fatal(err)
 	}
 	until(t, "the object is tried again when it is named", func() bool { return runs() == 6 })

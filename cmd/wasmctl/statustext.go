@@ -49,10 +49,21 @@ func statusLines(st *admin.Status, now time.Time, s screen, live bool) []string 
 
 func controllerTable(list []admin.Controller, now time.Time) *table {
 	t := &table{columns: []column{
-		{title: "CONTROLLER", least: 14}, {title: "KIND", least: 10, drop: 6}, {title: "READY", right: true, drop: 2}, {title: "OLDEST", drop: 5, right: true},
-		{title: "WAITING", right: true, drop: 1}, {title: "RUNNING", right: true}, {title: "RUNS", right: true}, {title: "FAILED", right: true},
-		{title: "FAILING", right: true, drop: 3}, {title: "QUAR", right: true, drop: 4}, {title: "DENIED", right: true, drop: 7},
-		{title: "MEMORY", right: true, drop: 8}, {title: "GEN", right: true, drop: 9}, {title: "DIGEST", drop: 10}, {title: "STATE", least: 30},
+		{title: "CONTROLLER", least: 14},
+		{title: "KIND", least: 10, drop: 6},
+		{title: "READY", right: true, drop: 2},
+		{title: "OLDEST", drop: 5, right: true},
+		{title: "WAITING", right: true, drop: 1},
+		{title: "RUNNING", right: true},
+		{title: "RUNS", right: true},
+		{title: "FAILED", right: true},
+		{title: "FAILING", right: true, drop: 3},
+		{title: "QUAR", right: true, drop: 4},
+		{title: "DENIED", right: true, drop: 7},
+		{title: "MEMORY", right: true, drop: 8},
+		{title: "GEN", right: true, drop: 9},
+		{title: "DIGEST", drop: 10},
+		{title: "STATE", least: 30},
 	}}
 	for i := range list {
 		c := &list[i]
@@ -75,8 +86,13 @@ func controllerTable(list []admin.Controller, now time.Time) *table {
 
 func generationTable(list []admin.Controller, now time.Time, all bool) *table {
 	t := &table{columns: []column{
-		{title: "GENERATION", least: 16}, {title: "STATE"}, {title: "FOR"}, {title: "RUNS", right: true}, {title: "FAILED", right: true},
-		{title: "DIGEST", least: 14, drop: 1}, {title: "", least: 10},
+		{title: "GENERATION", least: 16},
+		{title: "STATE"},
+		{title: "FOR"},
+		{title: "RUNS", right: true},
+		{title: "FAILED", right: true},
+		{title: "DIGEST", least: 14, drop: 1},
+		{title: "", least: 10},
 	}}
 	for _, c := range list {
 		for _, g := range c.Generations {

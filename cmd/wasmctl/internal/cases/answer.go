@@ -43,13 +43,13 @@ func (a *Answer) fault(r *memapi.Request) memapi.Fault {
 
 func (a *Answer) err(r *memapi.Request) error {
 	if a.Code == 0 {
-		return broken
+		return errBroken
 	}
 	return refusal(r, a.Code, a.Reason, a.Message)
 }
 
-// broken is a connection that breaks before the answer is there.
-var broken = fmt.Errorf("read tcp 127.0.0.1:6443: %w", io.ErrUnexpectedEOF)
+// errBroken is a connection that breaks before the answer is there.
+var errBroken = fmt.Errorf("read tcp 127.0.0.1:6443: %w", io.ErrUnexpectedEOF)
 
 // refusal is an answer of the API server; an empty reason or message is the usual
 // one of the code.

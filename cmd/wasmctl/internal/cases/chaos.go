@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/memapi"
@@ -234,7 +235,7 @@ func (p *pass) request(r *memapi.Request) memapi.Fault {
 		return memapi.Fault{}
 	}
 	p.hit = true
-	fault := memapi.Fault{Err: broken, After: p.d.after}
+	fault := memapi.Fault{Err: errBroken, After: p.d.after}
 	if p.d.code != 0 {
 		fault.Err = refusal(r, p.d.code, "", "")
 	}
@@ -264,12 +265,13 @@ func (w *world) sees(c *memapi.Change) bool {
 // describe says how a run ended.
 func describe(out *applier.Outcome, changes []memapi.Change) string {
 	e := expectation(out)
-	text := e.Action
+	var text strings.Builder
+	text.WriteString(e.Action)
 	if e.Error != nil {
-		text += ", after the error: " + e.Error.Message
+		text.WriteString(", after the error: " + e.Error.Message)
 	}
 	for i := range changes {
-		text += "; " + writeOf(&changes[i]).Write
+		text.WriteString("; " + writeOf(&changes[i]).Write)
 	}
-	return text
+	return text.String()
 }

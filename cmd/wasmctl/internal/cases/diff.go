@@ -166,10 +166,10 @@ func lineDiff(want, got []string) []string {
 	for i := range longest {
 		longest[i] = make([]int, len(got)+1)
 	}
-	for i := len(want) - 1; i >= 0; i-- {
+	for i, w := range slices.Backward(want) {
 		for j := len(got) - 1; j >= 0; j-- {
 			longest[i][j] = max(longest[i+1][j], longest[i][j+1])
-			if want[i] == got[j] {
+			if w == got[j] {
 				longest[i][j] = longest[i+1][j+1] + 1
 			}
 		}

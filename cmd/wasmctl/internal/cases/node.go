@@ -33,7 +33,7 @@ func (o *Object) UnmarshalYAML(n *yaml.Node) error {
 
 // toJSON turns a node into values of JSON. Anchors and merge keys are followed.
 func toJSON(n *yaml.Node) (any, error) {
-	switch n = resolve(n); n.Kind {
+	switch n = resolve(n); n.Kind { //nolint:exhaustive // what is neither is one value
 	case yaml.MappingNode:
 		return mapping(n)
 	case yaml.SequenceNode:
@@ -150,10 +150,10 @@ func checkType(n *yaml.Node, t reflect.Type) error {
 	}
 	known := map[string]reflect.Type{}
 	var names []string
-	for i := range t.NumField() {
-		name, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ",")
+	for field := range t.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
 		if name != "" && name != "-" {
-			known[name] = t.Field(i).Type
+			known[name] = field.Type
 			names = append(names, name)
 		}
 	}

@@ -12,15 +12,13 @@ import (
 // nobody is the user of the container, which is in no image's /etc/passwd.
 const nobody = 65532
 
-func ptr[T any](v T) *T { return &v }
-
 // deployment runs the processes: under no user's rights, on a file system that
 // they cannot write to, with the node's default profile of system calls.
 func (c *Config) deployment() any {
 	return &appsv1.Deployment{
 		TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}, ObjectMeta: c.meta(""),
 		Spec: appsv1.DeploymentSpec{
-			Replicas: ptr(c.Replicas),
+			Replicas: new(c.Replicas),
 			Selector: &metav1.LabelSelector{MatchLabels: c.labels()},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: c.labels(), Annotations: map[string]string{"kubectl.kubernetes.io/default-container": "wasmctl"}},
@@ -29,11 +27,11 @@ func (c *Config) deployment() any {
 					Containers:         []corev1.Container{c.container()},
 					Volumes:            c.volumes(),
 					SecurityContext: &corev1.PodSecurityContext{
-						RunAsNonRoot: ptr(true), RunAsUser: ptr[int64](nobody), RunAsGroup: ptr[int64](nobody), FSGroup: ptr[int64](nobody),
+						RunAsNonRoot: new(true), RunAsUser: new(int64(nobody)), RunAsGroup: new(int64(nobody)), FSGroup: new(int64(nobody)),
 						SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 					},
 					// Beyond the drain timeout of the controllers, which is 30s by default.
-					TerminationGracePeriodSeconds: ptr[int64](45),
+					TerminationGracePeriodSeconds: new(int64(45)),
 				},
 			},
 		},
@@ -57,7 +55,7 @@ func (c *Config) container() corev1.Container {
 		LivenessProbe:  probe("/livez", 10),
 		ReadinessProbe: probe("/readyz", 5),
 		SecurityContext: &corev1.SecurityContext{
-			AllowPrivilegeEscalation: ptr(false), ReadOnlyRootFilesystem: ptr(true), RunAsNonRoot: ptr(true),
+			AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true), RunAsNonRoot: new(true),
 			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 		},
 	}
@@ -126,7 +124,7 @@ func (c *Config) disruptionBudget() any {
 	return &policyv1.PodDisruptionBudget{
 		TypeMeta: metav1.TypeMeta{APIVersion: "policy/v1", Kind: "PodDisruptionBudget"}, ObjectMeta: c.meta(""),
 		Spec: policyv1.PodDisruptionBudgetSpec{
-			MinAvailable: ptr(intstr.FromInt32(1)), Selector: &metav1.LabelSelector{MatchLabels: c.labels()},
+			MinAvailable: new(intstr.FromInt32(1)), Selector: &metav1.LabelSelector{MatchLabels: c.labels()},
 		},
 	}
 }

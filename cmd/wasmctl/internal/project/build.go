@@ -143,10 +143,9 @@ func choose(dir string, found Toolchain, file File, asked Toolchain) (builder, T
 	switch t {
 	case Rust:
 		return newRustProject(abs, file.Target), t, nil
-	case TinyGo:
-		return goProject{dir: abs, tiny: true}, t, nil
+	case Go, TinyGo:
 	}
-	return goProject{dir: abs}, t, nil
+	return goProject{dir: abs, tiny: t == TinyGo}, t, nil
 }
 
 // finish writes the manifest into a module, and the module to its file.

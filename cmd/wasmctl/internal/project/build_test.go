@@ -3,6 +3,7 @@ package project
 import (
 	"bytes"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -108,9 +109,7 @@ func TestBuild_SaysWhatIsMissing(t *testing.T) {
 	rustFiles := map[string]string{"Cargo.toml": "[package]\n"}
 	with := func(files map[string]string, name, text string) map[string]string {
 		all := map[string]string{name: text}
-		for k, v := range files {
-			all[k] = v
-		}
+		maps.Copy(all, files)
 		return all
 	}
 	for name, tc := range map[string]struct {

@@ -114,13 +114,13 @@ func (p *rustProject) compile(ctx context.Context, file string, stderr io.Writer
 
 // vendor makes a build one of the system's packages. They must not meet rustup's
 // programs, which stand first on PATH; and they may be too old to read the index of
-// crates.io, so that a newer cargo, if there is one, fetches what Cargo.lock names.
+// the registry, so that a newer cargo, if there is one, fetches what Cargo.lock names.
 func (p *rustProject) vendor(ctx context.Context, c *command, stderr io.Writer) error {
 	target := filepath.Join(p.targetDir(), "system")
 	c.env = append(c.env, "RUSTC="+p.rustc, "CARGO_TARGET_DIR="+target, "PATH="+filepath.Dir(p.cargo)+string(os.PathListSeparator)+"/bin")
 	newer, err := exec.LookPath("cargo")
 	if err != nil || newer == p.cargo {
-		return nil
+		return nil //nolint:nilerr // there is no newer one
 	}
 	dir := filepath.Join(target, "vendor")
 	lock, had := filepath.Join(p.dir, "Cargo.lock"), filepath.Join(target, "vendored.lock")

@@ -123,7 +123,7 @@ func TestParse_SaysWhereAndWhat(t *testing.T) {
 		{"none", head, "controllers: is missing"},
 		{"no list", head + "controllers: {}\n", "dir/c.yaml:3:14: controllers: want a list"},
 		{"empty list", head + "controllers: []\n", "controllers: is empty"},
-		{"misspelt", head + "controlers: []\n", "dir/c.yaml:3:1: controlers: there is no such key; did you mean controllers?"},
+		{"misspelt", head + "contollers: []\n", "dir/c.yaml:3:1: contollers: there is no such key; did you mean controllers?"},
 		{"misspelt flag", head + "controllers:\n- {name: a, module: b, timout: 1s}\n", "dir/c.yaml:4:24: timout: there is no such key; did you mean timeout?"},
 		{"flag of the process", head + "controllers:\n- {name: a, module: b, workers: 1}\n", "workers: there is no such key; there are config, configFile"},
 		{"flag as on the command line", head + "controllers:\n- {name: a, module: b, config-file: x}\n", "did you mean configFile?"},
