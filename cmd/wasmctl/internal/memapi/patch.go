@@ -38,7 +38,7 @@ func (r *Request) patched(live map[string]any) (map[string]any, error) {
 }
 
 func (r *Request) patchJSON(old []byte) ([]byte, error) {
-	switch types.PatchType(r.contentType) { //nolint:exhaustive // applies do not come here
+	switch types.PatchType(r.contentType) {
 	case types.JSONPatchType:
 		patch, err := jsonpatch.DecodePatch(r.body)
 		if err != nil {
