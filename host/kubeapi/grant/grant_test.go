@@ -70,9 +70,9 @@ func TestParse_SaysWhereAndWhatIsWrong(t *testing.T) {
 		head + "capabilities: [{resource: pods, verbs: [get], namespaces: ['']}]": "namespaces: is empty",
 		head + "capabilities: [{resource: pods, verbs: [get], fields: [a..b]}]":   `field "a..b"`,
 		head + "capabilities: [{resource: '*', verbs: [get]}]":                    "* is not read",
-		head + "capabilities: [{resource: [], verbs: [get]}]":                     "resource: want one word",
+		head + "capabilities: [{resource: [], verbs: [get]}]":                     "resource: want one value",
 		head + "capabilities: []\ncapabilities: []":                               "is there twice",
-		head + "controller: ~\ncapabilities: []":                                  "controller: want one word",
+		head + "controller: ~\ncapabilities: []":                                  "controller: want one value",
 		"apiVersion: v1\nkind: Grants\ncapabilities: []":                          `apiVersion: "v1": want wasmctl.dev/v1`,
 		"kind: Grant\ncapabilities: []":                                           "apiVersion: is missing",
 	} {

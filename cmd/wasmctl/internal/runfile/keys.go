@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/wasmctl/wasmctl/host/strictyaml"
 )
 
 // moduleKey is the argument of run, which has no flag.
@@ -39,14 +41,14 @@ func keys(f *pflag.FlagSet) map[string]*pflag.Flag {
 // values reads a mapping of keys of flags, except those not allowed here, and
 // of extra keys that are single paths.
 func (p *parser) values(n *yaml.Node, f *pflag.FlagSet, except []string, extra ...string) Values {
-	if n == nil {
+	if n == nil || strictyaml.IsNull(n) {
 		return nil
 	}
 	flags := keys(f)
 	for _, key := range except {
 		delete(flags, key)
 	}
-	fields := p.mapping(n, append(slices.Sorted(maps.Keys(flags)), extra...))
+	fields := p.Mapping(n, append(slices.Sorted(maps.Keys(flags)), extra...))
 	out := Values{}
 	for _, key := range slices.Sorted(maps.Keys(fields)) {
 		node := fields[key]
@@ -71,7 +73,7 @@ func (p *parser) value(n *yaml.Node, key string, flag *pflag.Flag) (list []strin
 	case typeList:
 		items := []*yaml.Node{n}
 		if n.Kind != yaml.ScalarNode {
-			items = p.sequence(n, key)
+			items = p.Sequence(n, key)
 		}
 		ok = true
 		for _, item := range items {
@@ -92,7 +94,7 @@ func (p *parser) value(n *yaml.Node, key string, flag *pflag.Flag) (list []strin
 		}
 	}
 	if err := check(flag, list); err != nil {
-		p.bad(n, "%s: %w", key, err)
+		p.Bad(n, "%s: %w", key, err)
 		return nil, false
 	}
 	return list, true

@@ -27,6 +27,8 @@ import (
 
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/wasmctl/wasmctl/host/strictyaml"
 )
 
 // What a file says that it is.
@@ -69,14 +71,17 @@ type Env func(name string) (value string, ok bool)
 // relative to its folder. The error joins everything that is wrong, each as
 // path:line:column, with the nearest key where one is not known.
 func Parse(path string, content []byte, flags Flags, env Env) (*File, error) {
-	p := &parser{path: path, dir: filepath.Dir(path), flags: flags, env: env}
-	root, err := p.document(content)
-	if err != nil {
-		return nil, err
+	p := &parser{Reader: strictyaml.Reader{Path: path}, dir: filepath.Dir(path), flags: flags, env: env}
+	roots := p.Documents(content, 1)
+	if len(roots) == 0 && p.Wrong() == 0 {
+		return nil, fmt.Errorf("%s: the file is empty: want apiVersion: %s, kind: %s and controllers", path, APIVersion, Kind)
 	}
-	f := p.file(root)
-	if len(p.errs) > 0 {
-		return nil, errors.Join(p.errs...)
+	if p.Wrong() > 0 {
+		return nil, p.Err()
+	}
+	f := p.file(roots[0])
+	if p.Wrong() > 0 {
+		return nil, p.Err()
 	}
 	return f, nil
 }
@@ -84,40 +89,32 @@ func Parse(path string, content []byte, flags Flags, env Env) (*File, error) {
 // file reads the mapping that a file is.
 func (p *parser) file(root *yaml.Node) *File {
 	f := &File{}
-	fields := p.mapping(root, []string{"apiVersion", "kind", "process", "defaults", "controllers"})
-	p.constant(root, fields, "apiVersion", APIVersion)
-	p.constant(root, fields, "kind", Kind)
+	fields := p.Mapping(root, []string{"apiVersion", "kind", "process", "defaults", "controllers"})
+	p.Constant(root, fields["apiVersion"], "apiVersion", APIVersion)
+	p.Constant(root, fields["kind"], "kind", Kind)
 	f.Process = p.values(fields["process"], p.flags.Process, nil)
 	defaults := p.values(fields["defaults"], p.flags.Controller, []string{"name"})
 	list := fields["controllers"]
+	if list == nil && root.Kind != yaml.MappingNode {
+		return f
+	}
 	if list == nil {
-		p.bad(root, "controllers: is missing: list at least one, with name and module")
+		p.Bad(root, "controllers: is missing: list at least one, with name and module")
 		return f
 	}
 	names := map[string]int{}
-	for _, n := range p.sequence(list, "controllers") {
+	for _, n := range p.Sequence(list, "controllers") {
 		c := p.controller(n, defaults)
 		if line, taken := names[c.Name]; taken && c.Name != "" {
-			p.bad(n, "name: %q is that of the controller in line %d too", c.Name, line)
+			p.Bad(n, "name: %q is that of the controller in line %d too", c.Name, line)
 		}
 		names[c.Name] = n.Line
 		f.Controllers = append(f.Controllers, c)
 	}
 	if len(f.Controllers) == 0 && list.Kind == yaml.SequenceNode {
-		p.bad(list, "controllers: is empty")
+		p.Bad(list, "controllers: is empty")
 	}
 	return f
-}
-
-// constant wants a field to have one value.
-func (p *parser) constant(parent *yaml.Node, fields map[string]*yaml.Node, key, want string) {
-	n := fields[key]
-	switch {
-	case n == nil:
-		p.bad(parent, "%s: is missing: want %s: %s", key, key, want)
-	case n.Value != want:
-		p.bad(n, "%s: %q: want %s", key, n.Value, want)
-	}
 }
 
 // controller reads one controller of the list.
@@ -126,7 +123,7 @@ func (p *parser) controller(n *yaml.Node, defaults Values) Controller {
 	if c.Values == nil {
 		c.Values = Values{}
 	}
-	errs := len(p.errs)
+	wrong := p.Wrong()
 	own := p.values(n, p.flags.Controller, nil, moduleKey)
 	first := func(flag string) string {
 		if v := own[flag]; len(v) > 0 {
@@ -137,14 +134,14 @@ func (p *parser) controller(n *yaml.Node, defaults Values) Controller {
 	c.Name, c.Module = first("name"), first(moduleKey)
 	delete(own, moduleKey)
 	maps.Copy(c.Values, own)
-	if len(p.errs) > errs {
+	if p.Wrong() > wrong {
 		return c // what is missing below may be what could not be read
 	}
 	if c.Name == "" {
-		p.bad(n, "name: is missing: it tells the controllers of a file apart")
+		p.Bad(n, "name: is missing: it tells the controllers of a file apart")
 	}
 	if c.Module == "" {
-		p.bad(n, "module: is missing: the path of the WebAssembly module")
+		p.Bad(n, "module: is missing: the path of the WebAssembly module")
 	}
 	return c
 }

@@ -1,0 +1,143 @@
+// Package strictyaml reads YAML that a person writes: every key must be known,
+// nothing may be there twice, and whatever is wrong is told with its line and
+// the nearest word.
+package strictyaml
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/wasmctl/wasmctl/host/near"
+)
+
+// Reader collects what is wrong with a file while it is read. Path is what the
+// messages call the file.
+type Reader struct {
+	Path string
+
+	errs []error
+}
+
+// Bad adds something that is wrong at a node.
+func (r *Reader) Bad(n *yaml.Node, format string, args ...any) {
+	r.errs = append(r.errs, fmt.Errorf("%s:%d:%d: %w", r.Path, n.Line, n.Column, fmt.Errorf(format, args...)))
+}
+
+// Wrong returns how many things are wrong until now.
+func (r *Reader) Wrong() int { return len(r.errs) }
+
+// Err joins all that is wrong, each as path:line:column; nil if nothing is.
+func (r *Reader) Err() error { return errors.Join(r.errs...) }
+
+// Documents returns the documents of a file, without those that say nothing, and
+// most of them at the most.
+func (r *Reader) Documents(content []byte, most int) []*yaml.Node {
+	d := yaml.NewDecoder(bytes.NewReader(content))
+	var roots []*yaml.Node
+	for {
+		var doc yaml.Node
+		err := d.Decode(&doc)
+		switch {
+		case errors.Is(err, io.EOF):
+			return roots
+		case err != nil:
+			r.errs = append(r.errs, fmt.Errorf("%s: %s", r.Path, strings.TrimPrefix(err.Error(), "yaml: ")))
+			return roots
+		}
+		root := Resolve(doc.Content[0])
+		switch {
+		case IsNull(root):
+		case len(roots) == most:
+			r.Bad(root, "one document too many: there may be %d", most)
+			return roots
+		default:
+			roots = append(roots, root)
+		}
+	}
+}
+
+// Resolve follows an alias to what it names: an anchor never is an alias.
+func Resolve(n *yaml.Node) *yaml.Node {
+	if n.Kind == yaml.AliasNode {
+		return n.Alias
+	}
+	return n
+}
+
+// IsNull reports whether nothing stands at a node.
+func IsNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
+
+// Mapping returns the values of a mapping by their keys, aliases followed. The
+// keys must be known, unless known is nil.
+func (r *Reader) Mapping(n *yaml.Node, known []string) map[string]*yaml.Node {
+	fields := map[string]*yaml.Node{}
+	if n.Kind != yaml.MappingNode {
+		what := "names to values"
+		if known != nil {
+			what = strings.Join(known, ", ")
+		}
+		r.Bad(n, "want a mapping of %s", what)
+		return fields
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], Resolve(n.Content[i+1])
+		switch {
+		case key.Value == "<<":
+			r.Bad(key, "<<: merge keys are not read here")
+		case known != nil && !slices.Contains(known, key.Value):
+			r.Bad(key, "%s", Unknown(key.Value, known))
+		case fields[key.Value] != nil:
+			r.Bad(key, "%s: is there twice", key.Value)
+		default:
+			fields[key.Value] = value
+		}
+	}
+	return fields
+}
+
+// Unknown says that a word is not known, and which was probably meant.
+func Unknown(word string, known []string) string {
+	if meant := near.Word(word, known); meant != "" {
+		return fmt.Sprintf("%s: is not known; did you mean %s?", word, meant)
+	}
+	return fmt.Sprintf("%s: is not known; there are %s", word, strings.Join(known, ", "))
+}
+
+// Constant wants a field of a mapping to have one value. n is nil where it has
+// not got the field.
+func (r *Reader) Constant(parent, n *yaml.Node, key, want string) {
+	switch {
+	case n == nil && parent.Kind == yaml.MappingNode:
+		r.Bad(parent, "%s: is missing: want %s: %s", key, key, want)
+	case n != nil && n.Value != want:
+		r.Bad(n, "%s: %q: want %s", key, n.Value, want)
+	}
+}
+
+// Sequence returns the items of a list, aliases followed.
+func (r *Reader) Sequence(n *yaml.Node, key string) []*yaml.Node {
+	if n.Kind != yaml.SequenceNode {
+		r.Bad(n, "%s: want a list", key)
+		return nil
+	}
+	items := make([]*yaml.Node, len(n.Content))
+	for i, item := range n.Content {
+		items[i] = Resolve(item)
+	}
+	return items
+}
+
+// Scalar returns the text of a single value.
+func (r *Reader) Scalar(n *yaml.Node, key string) (text string, ok bool) {
+	if n.Kind != yaml.ScalarNode || IsNull(n) {
+		r.Bad(n, "%s: want one value", key)
+		return "", false
+	}
+	return n.Value, true
+}
