@@ -23,7 +23,8 @@ type Change struct {
 	// Path names the field: "spec.containers[0].image", "metadata.labels[app.kubernetes.io/name]".
 	Path string `json:"path"`
 	// Before and After are the beginnings of the values, as JSON; empty where there
-	// was none.
+	// was none. A map or list above MaxValue bytes that has come or gone is told by
+	// its parts.
 	Before string `json:"before,omitempty"`
 	After  string `json:"after,omitempty"`
 }
@@ -212,6 +213,9 @@ func (d *differ) differs(from, to []byte) error {
 		d.changes = append(d.changes, Change{Path: more})
 		return nil
 	}
+	if parts, err := d.parts(from, to); parts || err != nil {
+		return err
+	}
 	before, err := show(from)
 	if err != nil {
 		return err
@@ -222,6 +226,37 @@ func (d *differ) differs(from, to []byte) error {
 	}
 	d.changes = append(d.changes, Change{Path: strings.ToValidUTF8(string(d.path), "?"), Before: before, After: after})
 	return nil
+}
+
+// parts adds the changes of the parts of a map or list that has come or gone and
+// is too long to be shown whole. It reports whether it is such a one.
+func (d *differ) parts(from, to []byte) (bool, error) {
+	one := to
+	if to == nil {
+		one = from
+	}
+	if from != nil && to != nil || len(one) <= MaxValue {
+		return false, nil
+	}
+	h, err := headOf(one)
+	if err != nil || h.n == 0 || h.form != mapping && h.form != array {
+		return false, err
+	}
+	if d.depth++; d.depth > abi.MaxDepth+1 {
+		return false, errPacked
+	}
+	defer func() { d.depth-- }()
+	var b, a []byte
+	nb, na := 0, 0
+	if to == nil {
+		b, nb = one[h.begin:], h.n
+	} else {
+		a, na = one[h.begin:], h.n
+	}
+	if h.form == mapping {
+		return true, d.maps(b, nb, a, na)
+	}
+	return true, d.arrays(b, nb, a, na)
 }
 
 // show returns the beginning of a value as JSON.

@@ -46,14 +46,14 @@ func TestDiff_NamesWhatDiffers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	long := Clip(`{"text":"`+strings.Repeat("é", MaxValue), MaxValue)
+	long := Clip(`"`+strings.Repeat("é", MaxValue), MaxValue)
 	want := []Change{
 		{"metadata.labels[app.kubernetes.io/name]", `"web"`, `"shop"`},
 		{"spec.containers[0].image", `"a:1"`, `"a:2"`},
 		{"spec.containers[1]", "", `{"image":"b"}`},
 		{"spec.off", "true", ""},
 		{"spec.replicas", "1", "3"},
-		{"status", "", long},
+		{"status.text", "", long},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -111,6 +111,12 @@ func modelAt(path string, before, after any, out map[string][2]string) {
 	if reflect.DeepEqual(before, after) {
 		return
 	}
+	switch {
+	case before == nil:
+		before = nothingOf(after)
+	case after == nil:
+		after = nothingOf(before)
+	}
 	_, bothMaps := before.(map[string]any)
 	_, toMap := after.(map[string]any)
 	_, bothLists := before.([]any)
@@ -120,6 +126,25 @@ func modelAt(path string, before, after any, out map[string][2]string) {
 		return
 	}
 	out[strings.TrimPrefix(path, ".")] = [2]string{jsonOf(before), jsonOf(after)}
+}
+
+// nothingOf is what v is compared with where it is told by its parts: an empty
+// value of its type if it is a long map or list.
+func nothingOf(v any) any {
+	b, err := abi.AppendValue(nil, v)
+	if err != nil {
+		panic(err)
+	}
+	if len(b) <= MaxValue {
+		return nil
+	}
+	switch v.(type) {
+	case map[string]any:
+		return map[string]any{}
+	case []any:
+		return []any{}
+	}
+	return nil
 }
 
 // jsonOf is "" for nil: the model's values have no null.
