@@ -225,13 +225,15 @@ func (s *session) adopt(up *raised) (same bool) {
 func (s *session) accept(ctx context.Context, m *abi.Manifest) (*plan, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
+	if diff := s.otherKind(m); diff != "" { // its kind may never be there
+		return nil, cannotChange(diff)
+	}
 	kind, err := s.resolveKind(ctx, m)
 	if err != nil {
 		return nil, err
 	}
 	if diff := s.differences(kind, m); len(diff) > 0 {
-		return nil, fmt.Errorf("the module wants what a running controller cannot change; stop wasmctl and start it with the new module: %s",
-			strings.Join(diff, "; "))
+		return nil, cannotChange(diff...)
 	}
 	next, err := s.planFor(ctx, m)
 	if err != nil {
@@ -246,6 +248,21 @@ func (s *session) accept(ctx context.Context, m *abi.Manifest) (*plan, error) {
 		return nil, err
 	}
 	return next, s.checkSelectors(ctx, added)
+}
+
+func cannotChange(diff ...string) error {
+	return fmt.Errorf("the module wants what a running controller cannot change; stop wasmctl and start it with the new module: %s",
+		strings.Join(diff, "; "))
+}
+
+// otherKind says which kind a manifest is for if it is another one than the
+// controller's, whether or not the API server has it.
+func (s *session) otherKind(m *abi.Manifest) string {
+	is := s.kind.GVK()
+	if s.opts.forKind != "" || m.For == nil || m.For.Group == is.Group && m.For.Kind == is.Kind {
+		return ""
+	}
+	return fmt.Sprintf("for: %v, was %v", gvk(m.For), is)
 }
 
 // addedBy returns the kinds of a plan that the live generation does not watch in

@@ -12,6 +12,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/kubeapi"
 )
 
 // withManifest is the guest worse.wasm with a manifest.
@@ -131,6 +132,16 @@ func TestSwap_RefusesWhatARunningControllerCannotGive(t *testing.T) {
 	less := []abi.Capability{{Resource: "configmaps", Verbs: []string{"list"}, Namespaces: []string{"b"}}, {Group: "apps", Resource: "deployments", Verbs: []string{"get", "patch"}, Names: []string{"x"}}}
 	w.mustSwap(withManifest(t, modeGood, &abi.Manifest{Version: "2", Capabilities: less}))
 	w.mustSwap(withManifest(t, modeGood, &abi.Manifest{Version: "3", Capabilities: granted}))
+}
+
+// TestSwap_AnotherKindIsRefusedAtOnce: the kind of the new manifest is compared
+// before the API server is asked for it, which may never have it.
+func TestSwap_AnotherKindIsRefusedAtOnce(t *testing.T) {
+	s := &session{opts: &controllerOptions{}, kind: watched{Kind: kubeapi.Kind{Group: "example.dev", Version: "v1", Kind: "Greeting"}}}
+	_, err := s.accept(t.Context(), &abi.Manifest{For: &abi.Watch{Group: "never.example.dev", Version: "v1", Kind: "Salute"}})
+	if err == nil || !containsAll(err.Error(), []string{"stop wasmctl", "Salute, was", "Greeting"}) {
+		t.Errorf("%v", err)
+	}
 }
 
 // TestSwap_NewWatchAsksTheNewModule: a watch with the guest's own map syncs

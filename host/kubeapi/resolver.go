@@ -3,6 +3,7 @@ package kubeapi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"sync/atomic"
@@ -75,7 +76,8 @@ func (r *Resolver) ResolveGVK(ctx context.Context, gvk schema.GroupVersionKind) 
 // Wait is Resolve for a kind that may not be there yet: it asks again every two
 // seconds while the API server is unavailable or the kind may arrive
 // (UnknownKindError.MayArrive), until ctx ends. It calls notify with the reason
-// why it waits, once per reason; notify may be nil.
+// why it waits, once per reason; notify may be nil. The error at the end of ctx
+// is its cause, with the last reason.
 func (r *Resolver) Wait(ctx context.Context, name string, notify func(error)) (Kind, error) {
 	return r.wait(ctx, notify, func(s *snapshot) (Kind, error) { return s.lookup(name) })
 }
@@ -121,7 +123,7 @@ func (r *Resolver) wait(ctx context.Context, notify func(error), lookup lookupFu
 		}
 		select {
 		case <-ctx.Done():
-			return Kind{}, context.Cause(ctx)
+			return Kind{}, fmt.Errorf("%w: %v", context.Cause(ctx), err)
 		case <-time.After(waitInterval):
 		}
 	}
