@@ -25,7 +25,7 @@ type buildOptions struct {
 }
 
 func newCmdBuild(s streams, runF func(context.Context, *buildOptions) error) *cobra.Command {
-	o := &buildOptions{streams: s, dir: "."}
+	o := &buildOptions{streams: s}
 	cmd := &cobra.Command{
 		Use:   "build [DIR]",
 		Short: "Build a project to a module",
@@ -37,15 +37,10 @@ otherwise. The same source and toolchain give the same bytes.`,
 
   # A tenth of the size, with TinyGo
   wasmctl build examples/webapp --toolchain tinygo --file webapp.wasm`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return usageError(cmd, fmt.Errorf("unexpected argument %q", args[1]))
-			}
-			return nil
-		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 {
-				o.dir = args[0]
+			var err error
+			if o.dir, err = dirOf(cmd, args); err != nil {
+				return err
 			}
 			if err := o.validate(); err != nil {
 				return usageError(cmd, err)

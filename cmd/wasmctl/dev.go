@@ -33,21 +33,23 @@ var notOfDev = []string{"watch"}
 func newCmdDev(s streams, runF func(context.Context, *devOptions) error) *cobra.Command {
 	o := &devOptions{runOptions: runOptions{processOptions: processOptions{streams: s}}}
 	cmd := &cobra.Command{
-		Use:   "dev DIR",
+		Use:   "dev [DIR]",
 		Short: "Build and run a project, again on each save",
-		Long: `Builds the project in DIR, runs it as a controller, and builds it again whenever a file in DIR is saved. The new module is swapped
+		Long: `Builds the project in DIR, or here, runs it as a controller, and builds it again whenever a file in DIR is saved. The new module is swapped
 in: caches, queue and timers stay, and every object is reconciled by it. A build that fails is shown and changes nothing, nor does a
 module that cannot be used. What runs write is printed, with what has changed by it.
 
 All flags of "wasmctl run" are there. A new module is not on probation, unless --probation says for how long. Ctrl-C ends everything.`,
 		Example: `  # On a local control plane, which is started if it does not run
-  wasmctl dev . --dev
+  wasmctl dev --dev
 
   # For another kind than the manifest's, on the cluster that kubectl uses
   wasmctl dev ./controller --for deployments.apps -n shop`,
-		Args: exactArgs("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.dir = args[0]
+			var err error
+			if o.dir, err = dirOf(cmd, args); err != nil {
+				return err
+			}
 			o.rights.grantManifest = o.rights.grantFile == "" // it is the user's own
 			if _, err := project.ParseToolchain(o.toolchain); err != nil {
 				return usageError(cmd, fmt.Errorf("--toolchain: %w", err))

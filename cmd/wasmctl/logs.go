@@ -145,7 +145,9 @@ the level of the host's lines and of the module's own; other controllers keep th
 			}
 			level := ""
 			if len(args) == 2 {
-				level = args[1]
+				if level = strings.ToLower(args[1]); !slices.Contains(logLevels, level) {
+					return usageError(cmd, fmt.Errorf("level %q: want one of %s", args[1], strings.Join(logLevels, ", ")))
+				}
 			}
 			c, err := o.client(cmd.Context())
 			if err != nil {
@@ -157,12 +159,6 @@ the level of the host's lines and of the module's own; other controllers keep th
 			}
 			_, err = fmt.Fprintln(s.out, level)
 			return err
-		},
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			if len(args) == 1 {
-				return logLevels, cobra.ShellCompDirectiveNoFileComp
-			}
-			return nil, cobra.ShellCompDirectiveNoFileComp
 		},
 	}
 	o.bind(cmd)

@@ -20,14 +20,12 @@ func execute(ctx context.Context, args []string, s streams) int {
 }
 
 func newCmdRoot(s streams) *cobra.Command {
+	cobra.EnableCommandSorting = false
 	cmd := &cobra.Command{
 		Use:   "wasmctl",
 		Short: "Run Kubernetes controllers whose logic is a WebAssembly module",
 		Long: `wasmctl owns what every controller needs: watches, cache, queue, timers, retries and API access.
-The reconcile logic is a sandboxed WebAssembly module, written in Go or another language with an SDK.
-
-Exit codes:
-` + exitTable(),
+The reconcile logic is a sandboxed WebAssembly module, written in Go, Rust or another language.`,
 		Example: `  # Try an example on a local control plane
   wasmctl run bin/examples/configmapgenerator.wasm --dev
 
@@ -38,19 +36,32 @@ Exit codes:
 		Args:          noCommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	cmd.SetUsageTemplate(cmd.UsageTemplate() + "{{if not .HasParent}}\nExit codes:\n" + exitTable() + "{{end}}")
 	cmd.SetIn(s.in)
 	cmd.SetOut(s.out)
 	cmd.SetErr(s.err)
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError(cmd, err)
 	})
-	cmd.AddCommand(newCmdRun(s, runRun), newCmdStatus(s), newCmdTrigger(s), newCmdPause(s, true), newCmdPause(s, false), newCmdSwap(s), newCmdPromote(s), newCmdAbort(s), newCmdRollback(s), newCmdConfig(s), newCmdManifests(s),
-		newCmdInspect(s, runInspect), newCmdAnnotate(s, runAnnotate), newCmdVersion(s))
-	cmd.AddCommand(newCmdShadow(s), newCmdDev(s, runDev))
-	cmd.AddCommand(newCmdExplain(s), newCmdLogs(s), newCmdLogLevel(s), newCmdTop(s))
-	cmd.AddCommand(newCmdRBAC(s, runRBAC))
-	cmd.AddCommand(newCmdValidate(s, runValidate))
-	cmd.AddCommand(newCmdNew(s, runNew), newCmdBuild(s, runBuild), newCmdTest(s, runTest))
+	for _, g := range []struct {
+		title    string
+		commands []*cobra.Command
+	}{
+		{"Write a module:", []*cobra.Command{newCmdNew(s, runNew), newCmdBuild(s, runBuild), newCmdTest(s, runTest), newCmdDev(s, runDev),
+			newCmdValidate(s, runValidate), newCmdInspect(s, runInspect), newCmdAnnotate(s, runAnnotate)}},
+		{"Run it:", []*cobra.Command{newCmdRun(s, runRun), newCmdConfig(s), newCmdRBAC(s, runRBAC), newCmdManifests(s)}},
+		{"See what a running process does:", []*cobra.Command{newCmdStatus(s), newCmdExplain(s), newCmdLogs(s), newCmdLogLevel(s), newCmdTop(s)}},
+		{"Steer it:", []*cobra.Command{newCmdTrigger(s), newCmdPause(s, true), newCmdPause(s, false)}},
+		{"Replace its modules:", []*cobra.Command{newCmdSwap(s), newCmdRollback(s), newCmdPromote(s), newCmdAbort(s), newCmdShadow(s)}},
+	} {
+		cmd.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
+		for _, c := range g.commands {
+			c.GroupID = g.title
+		}
+		cmd.AddCommand(g.commands...)
+	}
+	cmd.AddCommand(newCmdVersion(s))
+	completeArgs(cmd)
 	return cmd
 }
 

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// TestComplete_EveryArgumentIsKnown: a shell completes each argument of each
+// command by what the usage calls it, and offers no file where none is wanted.
+func TestComplete_EveryArgumentIsKnown(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"log-level web ", "debug info warn error :4"},
+		{"swap web ", "wasm :8"},
+		{"run a.wasm ", "wasm :8"},
+		{"test a.wasm ", ":0"},
+		{"test a.wasm cases ", ":0"},
+		{"build ", ":16"},
+		{"build a ", ":4"},
+		{"config check ", "yaml yml :8"},
+		{"status ", ":4"},
+		{"logs --socket /nowhere ", ":4"},
+	} {
+		var out, errs bytes.Buffer
+		args := append([]string{cobra.ShellCompRequestCmd}, strings.Split(c.args, " ")...)
+		if code := execute(t.Context(), args, streams{in: strings.NewReader(""), out: &out, err: &errs}); code != exitOK {
+			t.Errorf("%s: exit code %d: %s", c.args, code, &errs)
+		}
+		if got := strings.Join(strings.Fields(out.String()), " "); got != c.want {
+			t.Errorf("%s: %q, want %q", c.args, got, c.want)
+		}
+	}
+}
