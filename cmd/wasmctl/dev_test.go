@@ -128,18 +128,25 @@ func TestDevDiff_TellsWhatChanged(t *testing.T) {
 	var out bytes.Buffer
 	d := newDevDiff(&out)
 	kind := kubeapi.Kind{Version: "v1", Kind: "Secret", Resource: "secrets", Namespaced: true}
+	exchange := kubeapi.Exchange{Kind: kind, Key: abi.Key{Namespace: "a", Name: "s"}}
 	write := func(op abi.Op, answer string, err error) {
-		d.observe(t.Context(), &kubeapi.Exchange{Op: op, Kind: kind, Key: abi.Key{Namespace: "a", Name: "s"}, Answer: []byte(answer), Err: err})
+		e := exchange
+		e.Op, e.Answer, e.Err = op, []byte(answer), err
+		d.observe(t.Context(), &e)
+		exchange.Created = false
 	}
 	object := func(password, label, version string) string {
 		return `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s","resourceVersion":"` + version + `","labels":{"l":"` + label + `"}},"data":{"p":"` + password + `"}}`
 	}
 	write(abi.OpAPIGet, object("x", "1", "1"), nil)
+	exchange.Created = true
 	write(abi.OpAPIApply, object("hunter2", "1", "2"), nil)
 	write(abi.OpAPIApply, object("hunter2", "1", "2"), nil)
 	write(abi.OpAPIApply, object("hunter3", "2", "3"), nil)
 	write(abi.OpAPIUpdate, "", abi.ErrTooLarge)
 	write(abi.OpAPIDelete, `{"kind":"Status"}`, nil)
+	exchange.Sent = []byte(`{"metadata":{"name":"s"},"data":{"sent":"hunter4"}}`)
+	write(abi.OpAPIApply, object("hunter4", "2", "9"), nil) // it was there when wasmctl dev began
 	text := out.String()
 	if strings.Contains(text, "hunter") {
 		t.Error("a secret value is printed")
@@ -150,10 +157,10 @@ func TestDevDiff_TellsWhatChanged(t *testing.T) {
 			marks = append(marks, line[:2]+strings.Fields(line[2:])[0])
 		}
 	}
-	if got := strings.Join(marks, ","); got != "+ apply,  apply,~ apply,! update,- delete" {
+	if got := strings.Join(marks, ","); got != "+ apply,  apply,~ apply,! update,- delete,* apply" {
 		t.Errorf("marks %q in\n%s", got, text)
 	}
-	if !containsAll(text, []string{"nothing changed by it", "~ metadata.labels.l: 1 -> 2", "~ data.p: [redacted #"}) {
+	if !containsAll(text, []string{"nothing changed by it", "~ metadata.labels.l: 1 -> 2", "~ data.p: [redacted #", "+ data.sent: [redacted #"}) {
 		t.Errorf("printed\n%s", text)
 	}
 }

@@ -52,26 +52,26 @@ func (d *devDiff) observe(ctx context.Context, e *kubeapi.Exchange) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var lines []string
-	mark := "  "
+	mark, note := "  ", ": nothing changed by it"
 	switch before, known := d.last[name]; {
 	case e.Err != nil:
-		mark = "! "
+		mark, note = "! ", ""
 		lines = []string{"    " + e.Err.Error()}
 	case e.Op == abi.OpAPIDelete:
-		mark, after = "- ", nil
-	case !known:
-		mark = "+ "
+		mark, note, after = "- ", "", nil
+	case e.Created:
+		mark, note = "+ ", ""
 		lines = changedLines(nil, after)
+	case !known: // the object is older than this process
+		mark, note = "* ", ": what was there before is not known; sent:"
+		lines = changedLines(nil, shownState(e, e.Sent))
 	default:
 		if lines = changedLines(before, after); len(lines) > 0 {
-			mark = "~ "
+			mark, note = "~ ", ""
 		}
 	}
-	if mark == "  " {
-		what += ": nothing changed by it"
-	}
 	d.remember(name, after, e.Err)
-	_, _ = fmt.Fprintf(d.out, "%s%s %s%s\n%s", mark, what, e.Key, of, joined(lines)) // who reads it is gone
+	_, _ = fmt.Fprintf(d.out, "%s%s %s%s%s\n%s", mark, what, e.Key, of, note, joined(lines)) // who reads it is gone
 }
 
 // remember keeps what an object has become; mu is held.
