@@ -134,5 +134,6 @@ func (s *session) configure(ctx context.Context, content []byte, overrides map[s
 	}
 	n := s.controller.TriggerAll(ctx, abi.ReasonConfigChanged)
 	s.log.Info("settings changed", "config_gen", gen, "triggered", n, "controller", s.name)
+	s.warnSettings()
 	return gen, nil
 }

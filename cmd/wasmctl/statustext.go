@@ -27,7 +27,7 @@ func statusLines(st *admin.Status, now time.Time, s screen, live bool) []string 
 	}
 	head += ", " + plural(len(st.Controllers), "controller")
 	if n := troubled(st, now); n > 0 {
-		head += fmt.Sprintf(", %d need a look", n)
+		head += fmt.Sprintf(", %d %s a look", n, map[bool]string{true: "needs", false: "need"}[n == 1])
 	}
 	lines := []string{cutTo(head, s.width)}
 	if len(st.Controllers) == 0 {
