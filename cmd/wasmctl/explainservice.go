@@ -166,6 +166,7 @@ func (s *session) explain(ctx context.Context, key abi.Key) admin.Explanation {
 	if h := s.history.Hidden(key); h.Count > 0 {
 		e.Hidden = &admin.Hidden{Count: h.Count, Last: h.Last, Unchanged: h.Unchanged}
 	}
+	e.MissingRights = s.missingRights()
 	v := verdict{e: &e, s: s, key: key, now: now}
 	v.stored = s.controller.Stored(key)
 	if o := v.stored; o != nil {

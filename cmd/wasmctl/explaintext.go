@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 	"unicode"
@@ -30,9 +31,22 @@ func writeExplanation(b *strings.Builder, e *admin.Explanation, now time.Time) {
 		fmt.Fprintf(b, "\nNow, for %s: %s %s\n", age(now, r.Since), strings.Join(r.Reasons, ", "), r.ID)
 		writeOperations(b, r.Operations, 0)
 	}
+	writeMissing(b, e.MissingRights, now)
 	for i := range e.Runs {
 		b.WriteByte('\n')
 		writeRun(b, &e.Runs[i], now)
+	}
+}
+
+// writeMissing writes each right once, as it stands in a manifest or a grant.
+func writeMissing(b *strings.Builder, rights []admin.MissingRight, now time.Time) {
+	if len(rights) == 0 {
+		return
+	}
+	b.WriteString("\nThe module was denied, for want of these rights:\n")
+	for i := range rights {
+		r := &rights[i]
+		fmt.Fprintf(b, "  - %s\n    # %s: %s, the last for %s %s ago\n", clean(string(r.Rule)), r.Missing, plural(int(min(r.Count, math.MaxInt32)), "time"), clean(r.Last), age(now, r.LastTime))
 	}
 }
 
@@ -107,7 +121,8 @@ func writeOperations(b *strings.Builder, ops []admin.Operation, more int) {
 		}
 		b.WriteByte('\n')
 		if o.Error != "" {
-			fmt.Fprintf(b, "            %s\n", indent(clean(o.Error), "            "))
+			why, _, _ := strings.Cut(o.Error, "; to allow it, add this to ") // writeMissing has the rule, once
+			fmt.Fprintf(b, "            %s\n", indent(clean(why), "            "))
 		}
 		writeChanges(b, o.Changes)
 	}

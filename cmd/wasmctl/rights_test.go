@@ -153,6 +153,17 @@ func TestRun_GrantBoundsTheManifest(t *testing.T) {
 	if !strings.Contains(line, "data") || !strings.Contains(line, "what the operator grants it (--grant)") {
 		t.Errorf("denied: %s", line)
 	}
+	rule := `{"group":"","resource":"configmaps","verbs":["patch"],"namespaces":["` + w.ns + `"],"fields":["data.content`
+	status, explained := steer(t, "status", socket), steer(t, "explain", socket, "configmapgenerator/a", "-n", w.ns)
+	if strings.Count(status, "  "+rule) != 1 || !strings.Contains(status, w.ns+"/a") {
+		t.Errorf("status does not say once that %s is missing:\n%s", rule, status)
+	}
+	if strings.Count(explained, "\n  - "+rule) != 1 || !strings.Contains(explained, "the last for "+w.ns+"/a") {
+		t.Errorf("explain does not say once that %s is missing:\n%s", rule, explained)
+	}
+	if _, op, found := strings.Cut(explained, "denied    api_apply"); !found || strings.Contains(op[:strings.Index(op, "\n  error")], "to allow it") {
+		t.Errorf("an operation repeats the rule:\n%s", explained)
+	}
 	st, err := admin.NewClient(socket).Status(t.Context())
 	if err != nil || len(st.Controllers) != 1 || len(st.Controllers[0].MissingRights) != 1 || !strings.Contains(string(st.Controllers[0].MissingRights[0].Rule), `"fields":["data`) {
 		t.Errorf("status: %+v, %v", st.Controllers, err)

@@ -34,6 +34,11 @@ func statusWith(n int) *admin.Status {
 		case 4:
 			c.Watches[0].Phase, c.Watches[0].Message = "denied", "needs the verbs list and watch on configmapgenerators: grant them with a role"
 		}
+		if i%40 == 2 {
+			c.MissingRights = []admin.MissingRight{{
+				Rule: []byte(`{"resource":"secrets","verbs":["get"],"namespaces":["shop"]}`), Missing: "its manifest", Count: 12, Last: "shop/key", LastTime: statusNow.Add(-3 * time.Second),
+			}}
+		}
 		st.Controllers = append(st.Controllers, c)
 	}
 	return st
@@ -76,6 +81,9 @@ func TestStatus_NamesEachCause(t *testing.T) {
 	whole := strings.Join(statusLines(statusWith(5), statusNow, screen{}, false), "\n")
 	if !strings.Contains(whole, "trap: wasm: unreachable") || !strings.Contains(whole, "denied: configmapgenerators.examples.wasmctl.dev: needs the verbs list and watch on") {
 		t.Errorf("without a width something is cut:\n%s", whole)
+	}
+	if !strings.Contains(whole, `controller-002     12   3s  shop/key  its manifest  {"resource":"secrets","verbs":["get"],"namespaces":["shop"]}`) {
+		t.Errorf("the missing right is not there:\n%s", whole)
 	}
 	if got := statusLines(statusWith(0), statusNow, screen{}, false); len(got) != 1 || !strings.Contains(got[0], "0 controllers") {
 		t.Errorf("without controllers: %q", got)

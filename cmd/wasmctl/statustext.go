@@ -39,7 +39,7 @@ func statusLines(st *admin.Status, now time.Time, s screen, live bool) []string 
 		slices.SortStableFunc(controllers, func(a, b admin.Controller) int { return severity(&b, now) - severity(&a, now) })
 	}
 	all := !live && len(controllers) <= detailed
-	for _, t := range []*table{controllerTable(controllers, now), generationTable(controllers, now, all), quarantineTable(controllers, now), watchTable(controllers, now, all)} {
+	for _, t := range []*table{controllerTable(controllers, now), generationTable(controllers, now, all), quarantineTable(controllers, now), missingTable(controllers, now), watchTable(controllers, now, all)} {
 		if len(t.rows) > 0 {
 			lines = append(append(lines, ""), t.render(s.width, s.coloured)...)
 		}
@@ -120,6 +120,19 @@ func watchTable(list []admin.Controller, now time.Time, all bool) *table {
 			if all || w.Phase != "ready" || w.Unmapped > 0 {
 				t.row(colour, c.Name+": "+w.Source, w.Phase, age(now, w.Since), progress, w.Objects, w.Message)
 			}
+		}
+	}
+	return t
+}
+
+// missingTable are the rights that modules were denied for want of.
+func missingTable(list []admin.Controller, now time.Time) *table {
+	t := &table{columns: []column{
+		{title: "DENIED", least: 14}, {title: "COUNT", right: true}, {title: "AGO", right: true, drop: 2}, {title: "LAST", least: 12, drop: 1}, {title: "NOT IN", least: 8, drop: 3}, {title: "MISSING RIGHT", least: 20},
+	}}
+	for i := range list {
+		for _, r := range list[i].MissingRights {
+			t.row(colourWarn, list[i].Name, r.Count, age(now, r.LastTime), r.Last, r.Missing, string(r.Rule))
 		}
 	}
 	return t

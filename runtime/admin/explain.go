@@ -59,6 +59,9 @@ type Explanation struct {
 	FirstFailed *time.Time `json:"firstFailed,omitempty"`
 	// Hidden are the events that predicates have hidden since it last ran.
 	Hidden *Hidden `json:"hidden,omitempty"`
+	// MissingRights are those that the controller's module has asked for and does
+	// not have, for whatever object.
+	MissingRights []MissingRight `json:"missingRights,omitempty"`
 	// Runs are the last ones that are known, the newest first.
 	Runs []Run `json:"runs"`
 }
