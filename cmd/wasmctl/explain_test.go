@@ -172,3 +172,28 @@ func TestExplain_SaysWhyAnObjectDoesNotRun(t *testing.T) {
 	c.signal(syscall.SIGTERM)
 	c.wantExit(exitOK)
 }
+
+// TestExplain_SaysWhatChangedInARelatedObject: a run that an owned object led to
+// says which of its fields had changed, as far as the watch has them.
+func TestExplain_SaysWhatChangedInARelatedObject(t *testing.T) {
+	t.Parallel()
+	w, socket := newWalled(t), newSocket(t)
+	w.generate("a")
+	c := w.run("--grant-manifest", "--socket", socket)
+	c.wantLine(`"msg":"reconciled"`, w.ns+"/a")
+	until(t, "the ConfigMap is there", func() bool { return w.configMaps() == "a" })
+	patch := []byte(`{"metadata":{"annotations":{"edited":"yes"}}}`)
+	if _, err := w.client.Resource(configMaps).Namespace(w.ns).Patch(t.Context(), "a", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	var text string
+	until(t, "the change of the ConfigMap is explained", func() bool {
+		text = steer(t, "explain", socket, "configmapgenerator/a", "-n", w.ns)
+		return strings.Contains(text, "related   configmaps "+w.ns+"/a was changed\n          + metadata.annotations") && strings.Contains(text, "edited")
+	})
+	if !strings.Contains(text, "because   Related configmaps "+w.ns+"/a") {
+		t.Errorf("the reason is missing:\n%s", text)
+	}
+	c.signal(syscall.SIGTERM)
+	c.wantExit(exitOK)
+}

@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"github.com/wasmctl/wasmctl/runtime/admin"
+	"github.com/wasmctl/wasmctl/runtime/history"
 )
 
 // explainText is an explanation for people.
@@ -79,6 +80,7 @@ func writeRun(b *strings.Builder, r *admin.Run, now time.Time) {
 	case r.First:
 		b.WriteString("  changed   no earlier state of the object is known\n")
 	}
+	writeRelated(b, r.Related)
 	writeOperations(b, r.Operations, r.MoreOperations)
 	if r.Error != "" {
 		label := "error"
@@ -96,6 +98,19 @@ func writeRun(b *strings.Builder, r *admin.Run, now time.Time) {
 			fmt.Fprintf(b, "; held for %v: hot loop", short(r.Hold))
 		}
 		b.WriteByte('\n')
+	}
+}
+
+// writeRelated says what had changed in the related objects.
+func writeRelated(b *strings.Builder, list []admin.Related) {
+	for i := range list {
+		c := &list[i]
+		fmt.Fprintf(b, "  related   %s %s was %s", c.Resource, clean(c.Object), c.Effect)
+		if c.Effect == string(history.Unchanged) {
+			b.WriteString(" in what the watch has of it")
+		}
+		b.WriteByte('\n')
+		writeChanges(b, c.Changes)
 	}
 }
 

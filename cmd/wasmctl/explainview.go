@@ -15,7 +15,7 @@ func (s *session) runView(r *history.Run) admin.Run {
 		ID: r.ID, Reasons: reasonTexts(&r.Reasons), Started: r.Started, Queued: admin.Duration(r.Queued), Took: admin.Duration(r.Took),
 		Generation: r.Generation, Attempt: r.Attempt, Finalize: r.Finalize, Result: resultOf(r), Kind: r.Kind, Error: r.Error,
 		Next: actionText(r.Action), DecidedBy: r.DecidedBy, Hold: admin.Duration(r.Hold), Fuel: r.Fuel, Stale: r.Stale,
-		First: r.First, Changes: changeViews(r.Changes), Operations: opViews(r.Ops), MoreOperations: r.Dropped,
+		First: r.First, Changes: changeViews(r.Changes), Related: relatedViews(r.Related), Operations: opViews(r.Ops), MoreOperations: r.Dropped,
 	}
 	if s.tracing != nil && r.ID != "" {
 		out.TraceID = s.tracing.traceID(r.ID)
@@ -51,6 +51,14 @@ func changeViews(changes []history.Change) []admin.Change {
 	var out []admin.Change
 	for _, c := range changes {
 		out = append(out, admin.Change(c))
+	}
+	return out
+}
+
+func relatedViews(list []history.RelatedChange) []admin.Related {
+	var out []admin.Related
+	for _, c := range list {
+		out = append(out, admin.Related{Resource: c.Resource, Object: c.Key.String(), Effect: string(c.Effect), Changes: changeViews(c.Changes)})
 	}
 	return out
 }

@@ -24,6 +24,7 @@ const (
 // record makes the session's history. It is called before load.
 func (s *session) record() {
 	s.history = history.New(int(s.opts.historyBytes))
+	s.history.Shown = shownRelated
 	s.observers = append(s.observers, s.observed)
 	s.observers = append(s.observers, s.process.opts.observe...)
 }
@@ -39,6 +40,29 @@ func (s *session) began(generation uint64, req *abi.Request) {
 // hidden tells the history that the predicates have hidden an event.
 func (s *session) hidden(ref reflector.ObjectRef, unchanged predicate.Words) {
 	s.history.Hide(ref, time.Now(), unchanged.String())
+}
+
+// relatedChanged tells the history of a change of an object of another kind.
+func (s *session) relatedChanged(resource string, ev reflector.Event) {
+	var before, after []byte
+	if ev.Old != nil {
+		before = ev.Old.Msgpack()
+	}
+	if ev.New != nil && ev.Type != reflector.Deleted {
+		after = ev.New.Msgpack()
+	}
+	if len(before) <= maxStateBytes && len(after) <= maxStateBytes {
+		s.history.Related(resource, ev.Ref(), time.Now(), before, after)
+	}
+}
+
+// shownRelated is shownObject for a resource that a reason names.
+func shownRelated(resource string, packed []byte) []byte {
+	kind := ""
+	if resource == "secrets" {
+		kind = "Secret"
+	}
+	return shownObject("", kind, packed)
 }
 
 // recordEnd tells the history of a run that is over, and who writes traces.

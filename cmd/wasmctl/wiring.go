@@ -28,7 +28,7 @@ func (s *session) newController() (*controller.Controller, error) {
 		Name: s.name, Module: s.guests, Hooks: s.module, Cluster: cluster{s.api, s.kind.Kind, s.runs}, Finalizer: man.Finalizer, Deletes: s.kind.watch.Deletes,
 		Watches: s.watches, Cache: s.cache, Triggers: triggers, Pool: s.pool, Logger: s.log,
 		Concurrency: s.module.Concurrency(), DrainTimeout: o.drain, Debounce: scheduler.Debounce{Quiet: o.debounce, Max: o.debounceMax},
-		OnOutcome: s.ended, OnHidden: s.hidden, Generation: s.runs.generationOf,
+		OnOutcome: s.ended, OnHidden: s.hidden, OnRelated: s.relatedChanged, Generation: s.runs.generationOf,
 	}
 	s.measureRuns(&cfg)
 	if s.elector != nil {

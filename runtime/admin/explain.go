@@ -131,9 +131,22 @@ type Run struct {
 	// what has changed in it since the run before.
 	First   bool     `json:"first,omitempty"`
 	Changes []Change `json:"changes,omitempty"`
+	// Related are what had changed, since the run before, in the related objects
+	// that Reasons names, as far as it is known.
+	Related []Related `json:"related,omitempty"`
 	// Operations are the first that it asked for, MoreOperations counts the rest.
 	Operations     []Operation `json:"operations,omitempty"`
 	MoreOperations int         `json:"moreOperations,omitempty"`
+}
+
+// Related is what had changed in an object that a reason names.
+type Related struct {
+	Resource string `json:"resource"`
+	Object   string `json:"object"`
+	// Effect is created, changed or deleted, or unchanged where its states differ in
+	// nothing that the watch has: some watches have the metadata only.
+	Effect  string   `json:"effect"`
+	Changes []Change `json:"changes,omitempty"`
 }
 
 // Operation is what a run asked for.

@@ -86,6 +86,11 @@ type Config struct {
 	// and which of them saw no change. It is called by the goroutines of the
 	// watches and must be quick. Nil drops it.
 	OnHidden func(ref reflector.ObjectRef, unchanged predicate.Words)
+	// OnRelated is told of each change of an object of another kind than For's that
+	// concerns objects, or that the guest is asked about, before those are
+	// requested. Resource is as in the reason of the requests. It must not block,
+	// and is called by several goroutines at once; nil: nobody.
+	OnRelated func(resource string, ev reflector.Event)
 	// Logger is told of progress; nil drops it.
 	Logger *slog.Logger
 }

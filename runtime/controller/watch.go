@@ -140,12 +140,22 @@ func (c *Controller) handler(h *Handle, filter *predicate.Filter) watcher.Handle
 		switch {
 		case verdict == predicate.Hide:
 		case h.hook != nil:
+			c.tellRelated(h, ev)
 			h.hook.Handle(ev, verdict == predicate.Ask)
 		default:
 			if mapped = h.watch.Map(mapped[:0], ev); len(mapped) > 0 {
+				c.tellRelated(h, ev)
 				c.request(ctx, mapped)
 			}
 		}
+	}
+}
+
+// tellRelated tells of a change of a related object; what a list has found is
+// none.
+func (c *Controller) tellRelated(h *Handle, ev reflector.Event) {
+	if c.cfg.OnRelated != nil && ev.Type != reflector.Listed && h.watch.Resource != c.cfg.For.Resource {
+		c.cfg.OnRelated(h.watch.Resource.GroupResource().String(), ev)
 	}
 }
 

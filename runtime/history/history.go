@@ -22,11 +22,13 @@ import (
 	"unsafe"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/runtime/queue"
 )
 
 const (
 	// DefaultBytes is how much memory a Recorder takes at most: half of it for
-	// runs, half for the states that later ones are compared with.
+	// runs, a quarter for the states that later ones are compared with, and a
+	// quarter for the events of related objects.
 	DefaultBytes = 1 << 20
 	// MaxRuns is how many runs of an object are kept.
 	MaxRuns = 8
@@ -45,6 +47,10 @@ const (
 
 // Recorder keeps the history of one controller. It is safe for concurrent use.
 type Recorder struct {
+	// Shown returns the state of a related object without the values that must not
+	// be shown, or nil; set before the first use. Without it all are shown.
+	Shown func(resource string, packed []byte) []byte
+
 	limit int // bytes of runs
 
 	mu      sync.Mutex
@@ -52,6 +58,7 @@ type Recorder struct {
 	order   *list.List                // of *object, the one that ran last at the front; guarded by mu
 	size    int                       // bytes of objects; guarded by mu
 	states  states                    // guarded by mu
+	related related                   // guarded by mu
 	running map[string]*Running       // by reconcile id; guarded by mu
 	hidden  map[abi.Key]Hidden        // guarded by mu
 	total   meter                     // guarded by mu
@@ -72,7 +79,7 @@ type object struct {
 // nothing but what runs now and the last failure.
 func New(maxBytes int) *Recorder {
 	return &Recorder{
-		limit: maxBytes / 2, objects: map[abi.Key]*list.Element{}, order: list.New(), states: newStates(maxBytes / 2),
+		limit: maxBytes / 2, objects: map[abi.Key]*list.Element{}, order: list.New(), states: newStates(maxBytes / 4), related: newRelated(maxBytes / 4),
 		running: map[string]*Running{}, hidden: map[abi.Key]Hidden{},
 	}
 }
@@ -187,7 +194,36 @@ func (r *Recorder) End(key abi.Key, run *Run) {
 		}
 		r.states.put(self, seen)
 	}
+	if names(&run.Reasons, abi.ReasonRelated) {
+		since, until := r.lastBegan(key), run.GuestStarted
+		if until.IsZero() {
+			until = run.Started
+		}
+		r.mu.Unlock() // to compare takes some time
+		run.Related = r.relatedOf(&run.Reasons, since, until)
+		r.mu.Lock()
+	}
 	r.keep(key, run)
+}
+
+// lastBegan returns when the guest of the last known run of an object was called,
+// or, without a guest, when that run began. The caller holds mu.
+func (r *Recorder) lastBegan(key abi.Key) time.Time {
+	e := r.objects[key]
+	if e == nil {
+		return time.Time{}
+	}
+	o := e.Value.(*object)
+	last := &o.runs[(o.oldest+len(o.runs)-1)%len(o.runs)]
+	if last.GuestStarted.IsZero() {
+		return last.Started
+	}
+	return last.GuestStarted
+}
+
+// names reports whether any of the reasons has a type.
+func names(reasons *queue.Reasons, t abi.ReasonType) bool {
+	return reasons.First.Type == t || slices.ContainsFunc(reasons.More, func(r abi.Reason) bool { return r.Type == t })
 }
 
 // same reports whether two slices are one: most runs see what the last one saw.
@@ -204,7 +240,7 @@ func (r *Recorder) keep(key abi.Key, run *Run) {
 	}
 	if run.Failed {
 		last := *run
-		last.Ops, last.Changes = nil, nil
+		last.Ops, last.Changes, last.Related = nil, nil, nil
 		r.failed, r.culprit = &last, key
 	}
 	if r.limit <= 0 {
@@ -351,5 +387,5 @@ func (r *Recorder) Busiest(now time.Time, n int) (Load, []Busy) {
 func (r *Recorder) Bytes() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.size + r.states.size
+	return r.size + r.states.size + r.related.size
 }

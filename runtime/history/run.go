@@ -2,6 +2,7 @@ package history
 
 import (
 	"time"
+	"unsafe"
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/runtime/queue"
@@ -46,6 +47,9 @@ type Run struct {
 	// Changes are what has changed since. The Recorder sets both, and what follows.
 	First   bool
 	Changes []Change
+	// Related are what had changed, since the run before, in the related objects
+	// that Reasons names, as far as it is known.
+	Related []RelatedChange
 	// Ops are the first MaxOps operations that the run asked for, Dropped counts
 	// the others.
 	Ops     []Op
@@ -118,6 +122,10 @@ type Hidden struct {
 // included.
 func (r *Run) cost() int {
 	n := runSize + len(r.ID) + len(r.Error) + reasonSize*len(r.Reasons.More) + changesCost(r.Changes)
+	for i := range r.Related {
+		c := &r.Related[i]
+		n += int(unsafe.Sizeof(*c)) + len(c.Resource) + len(c.Key.Namespace) + len(c.Key.Name) + changesCost(c.Changes)
+	}
 	for i := range r.Ops {
 		o := &r.Ops[i]
 		n += opSize + len(o.Resource) + len(o.Key.Namespace) + len(o.Key.Name) + len(o.Error) + changesCost(o.Changes)
