@@ -18,7 +18,7 @@ CHECKOUT := github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project.checkout=$(C
 
 export WASMCTL_DEVCLUSTER := $(BIN)/devcluster
 export CARGO_TARGET_DIR   := $(BIN)/rust
-TEST_FLAGS ?=
+TEST_FLAGS ?= -timeout 25m
 FUZZTIME   ?= 30s
 BENCH      ?= .
 
