@@ -13,7 +13,7 @@ import (
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
-var update = flag.Bool("update", false, "write the table of docs/conformance.md again")
+var update = flag.Bool("update", false, "write the table of CASES.md again")
 
 // TestCases_IDsAreUnique: an id names one case for ever.
 func TestCases_IDsAreUnique(t *testing.T) {
@@ -99,9 +99,9 @@ func TestOpen_RefusesOtherModules(t *testing.T) {
 
 const tableStart = "<!-- The table is written by: go test ./host/conformance -run TestDocs -update -->\n"
 
-// TestDocs_HasTheCases keeps the table of docs/conformance.md true.
+// TestDocs_HasTheCases keeps the table of CASES.md true.
 func TestDocs_HasTheCases(t *testing.T) {
-	const file = "../../docs/conformance.md"
+	const file = "CASES.md"
 	page, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

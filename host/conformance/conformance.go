@@ -63,7 +63,7 @@ func (o Outcome) String() string {
 	return s
 }
 
-// Cases returns all cases, in the order of docs/conformance.md.
+// Cases returns all cases, in the order of CASES.md.
 func Cases() []Case {
 	var out []Case
 	for _, list := range [][]Case{

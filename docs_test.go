@@ -1,0 +1,108 @@
+package wasmctl_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// link finds relative links of Markdown: what is in the parentheses.
+var link = regexp.MustCompile(`\]\(([^()\s:]+)\)`)
+
+// TestDocs_IndexNamesEachPage: docs/README.md leads to every page of docs.
+func TestDocs_IndexNamesEachPage(t *testing.T) {
+	index, err := os.ReadFile("docs/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := filepath.Glob("docs/*.md")
+	if err != nil || len(pages) < 20 {
+		t.Fatalf("%d pages, %v", len(pages), err)
+	}
+	for _, page := range pages {
+		name := filepath.Base(page)
+		if name != "README.md" && !strings.Contains(string(index), "]("+name+")") {
+			t.Errorf("docs/README.md does not name %s", name)
+		}
+	}
+}
+
+// TestDocs_LinksLeadSomewhere: every relative link of every page leads to a file,
+// and to a heading of it where it names one.
+func TestDocs_LinksLeadSomewhere(t *testing.T) {
+	links := 0
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == ".git" || d.Name() == "bin" || d.Name() == "target" || d.Name() == "testdata" || d.Name() == "node_modules"):
+			return filepath.SkipDir
+		case d.IsDir() || filepath.Ext(path) != ".md":
+			return nil
+		}
+		page, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for _, found := range link.FindAllStringSubmatch(prose(string(page)), -1) {
+			links++
+			if !leadsSomewhere(path, found[1]) {
+				t.Errorf("%s: (%s) leads nowhere", path, found[1])
+			}
+		}
+		return nil
+	})
+	if err != nil || links < 100 {
+		t.Errorf("%d links, %v", links, err)
+	}
+}
+
+// prose is a page without its indented code.
+func prose(page string) string {
+	var b strings.Builder
+	for line := range strings.Lines(page) {
+		if !strings.HasPrefix(line, "    ") {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
+}
+
+// leadsSomewhere reports whether a link of a page has a target.
+func leadsSomewhere(page, target string) bool {
+	file, heading, _ := strings.Cut(target, "#")
+	to := page
+	if file != "" {
+		to = filepath.Join(filepath.Dir(page), filepath.FromSlash(file))
+	}
+	if heading == "" {
+		_, err := os.Stat(to)
+		return err == nil
+	}
+	text, err := os.ReadFile(to)
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(text)) {
+		if title := strings.TrimLeft(line, "#"); title != line && anchor(title) == heading {
+			return true
+		}
+	}
+	return false
+}
+
+// anchor is the name that a heading has in links.
+func anchor(title string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == ' ' || r == '-':
+			return '-'
+		case r == '_' || 'a' <= r && r <= 'z' || '0' <= r && r <= '9':
+			return r
+		}
+		return -1
+	}, strings.ToLower(strings.TrimSpace(title)))
+}
