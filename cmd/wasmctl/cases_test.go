@@ -18,7 +18,6 @@ func TestExamples_CasesHold(t *testing.T) {
 	if err != nil || len(files) < 6 {
 		t.Fatalf("found %d files of cases, %v", len(files), err)
 	}
-	cache := t.TempDir()
 	for _, path := range files {
 		dir := filepath.Dir(filepath.Dir(path))
 		if sources, err := filepath.Glob(filepath.Join(dir, "*.go")); err != nil || len(sources) == 0 {
@@ -34,7 +33,7 @@ func TestExamples_CasesHold(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			suite := &cases.Suite{Wasm: wasm, Name: name, CacheDir: cache}
+			suite := &cases.Suite{Wasm: wasm, Name: name, CacheDir: compiledModules}
 			for _, c := range f.Cases {
 				t.Run(c.Name, func(t *testing.T) { casesHold(t, suite, c) })
 			}

@@ -37,6 +37,9 @@ var (
 // run that failed in an outage is tried again by back-off.
 const settleLimit = 4 * time.Minute
 
+// builtGuests is where tests keep what they have built, for later ones.
+var builtGuests = filepath.Join(os.TempDir(), "wasmctl-guests")
+
 // exampleModules are the examples that tests have built, by name.
 var exampleModules sync.Map
 
@@ -55,16 +58,15 @@ func exampleWasm(t *testing.T, name string) string {
 // buildExample leaves one file, whatever else builds it at the same time, and
 // however often.
 func buildExample(name string) (path string, err error) {
-	base := filepath.Join(os.TempDir(), "wasmctl-guests")
-	if err := os.MkdirAll(base, 0o700); err != nil {
+	if err := os.MkdirAll(builtGuests, 0o700); err != nil {
 		return "", err
 	}
-	dir, err := os.MkdirTemp(base, name)
+	dir, err := os.MkdirTemp(builtGuests, name)
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	out, path := filepath.Join(dir, "module"), filepath.Join(base, name+".wasm")
+	out, path := filepath.Join(dir, "module"), filepath.Join(builtGuests, name+".wasm")
 	if _, err := project.Build(context.Background(), filepath.Join("../../examples", name), project.Options{Output: out}); err != nil {
 		return "", fmt.Errorf("build %s: %w", name, err)
 	}
@@ -108,7 +110,7 @@ func (f *fleet) start(args ...string) *child {
 
 func (f *fleet) startEnv(env []string, args ...string) *child {
 	f.t.Helper()
-	return startWasmctlEnv(f.t, env, append([]string{exampleWasm(f.t, "webapp"), "-n", f.ns, "--cache-dir", ""}, args...)...)
+	return startWasmctlEnv(f.t, env, append([]string{exampleWasm(f.t, "webapp"), "-n", f.ns}, args...)...)
 }
 
 // put makes an app what it is to be, and tries until the API server has taken it.

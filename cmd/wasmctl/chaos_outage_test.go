@@ -33,7 +33,7 @@ func newMirrors(t *testing.T, cluster *devcluster.Cluster, n int) *mirrors {
 	t.Helper()
 	devclustertest.ApplyFile(t, cluster, "../../examples/secretmirror/crd.yaml")
 	m := &mirrors{fleet: newFleet(t, cluster), n: n}
-	m.child = startWasmctl(t, exampleWasm(t, "secretmirror"), "--cache-dir", "", "--socket", "none", "--kubeconfig", cluster.Kubeconfig())
+	m.child = startWasmctl(t, exampleWasm(t, "secretmirror"), "--socket", "none", "--kubeconfig", cluster.Kubeconfig())
 	for i := range n {
 		devclustertest.Apply(t, cluster, fmt.Appendf(nil, `
 {apiVersion: v1, kind: Secret, metadata: {name: s%[1]d, namespace: %[2]q}, stringData: {turn: first}}

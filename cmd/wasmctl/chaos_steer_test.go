@@ -178,7 +178,7 @@ func TestFinalizer_CleansUpBeforeTheObjectGoes(t *testing.T) {
 		return strings.Join(names, " ") + ": " + f.entries(t.Context(), zone)
 	}
 	run := func() *child {
-		return startWasmctl(t, exampleWasm(t, "dnsrecord"), "-n", f.ns, "--cache-dir", "", "--socket", "none", "--kubeconfig", cluster.Kubeconfig())
+		return startWasmctl(t, exampleWasm(t, "dnsrecord"), "-n", f.ns, "--socket", "none", "--kubeconfig", cluster.Kubeconfig())
 	}
 	const mark = "[examples.wasmctl.dev/dnsrecord]"
 	c := run()

@@ -85,7 +85,7 @@ func TestDev_BuildsOnSave(t *testing.T) {
 	}
 	defer func() { _ = printed.Close() }()
 	cmd := exec.Command("wasmctl", "dev", dir, "--for", "secrets", "-n", ns, "--kubeconfig", cluster.Kubeconfig(), "--socket", "none",
-		"--log-format", "json", "--cache-dir", "none")
+		"--log-format", "json", "--cache-dir", compiledModules)
 	cmd.Stdout = printed
 	c := startChild(t, cmd)
 	prints := func(text string) {

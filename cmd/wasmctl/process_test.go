@@ -34,6 +34,10 @@ type child struct {
 // waitLimit bounds each wait for a process; a wait that is as long has failed.
 const waitLimit = 60 * time.Second
 
+// compiledModules is where all tests keep compiled modules: compiling one of the
+// standard toolchain takes seconds, and more where the machine is busy.
+var compiledModules = filepath.Join(builtGuests, "compiled")
+
 // startWasmctl starts "wasmctl run" with JSON logs.
 func startWasmctl(t *testing.T, args ...string) *child {
 	t.Helper()
@@ -49,7 +53,7 @@ func startWasmctlEnv(t *testing.T, env []string, args ...string) *child {
 // startWasmctlIn is startWasmctlEnv with something to read on stdin.
 func startWasmctlIn(t *testing.T, env []string, stdin io.Reader, args ...string) *child {
 	t.Helper()
-	args = append([]string{"run", "--log-format", "json", "--cache-dir", "none"}, args...)
+	args = append([]string{"run", "--log-format", "json", "--cache-dir", compiledModules}, args...)
 	if !slices.Contains(args, "-f") && !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--grant") }) { // else the file says it
 		args = append(args, "--grant-manifest")
 	}
@@ -85,9 +89,13 @@ func startChild(t *testing.T, cmd *exec.Cmd) *child {
 }
 
 func (c *child) read(r io.Reader) {
-	for s := bufio.NewScanner(r); s.Scan(); {
+	for in := bufio.NewReader(r); ; { // not a Scanner: the process would wait after a line that is too long for one
+		line, err := in.ReadString('\n')
+		if err != nil && line == "" {
+			return
+		}
 		c.mu.Lock()
-		c.lines = append(c.lines, s.Text())
+		c.lines = append(c.lines, strings.TrimSuffix(line, "\n"))
 		close(c.changed)
 		c.changed = make(chan struct{})
 		c.mu.Unlock()

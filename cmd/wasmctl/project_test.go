@@ -77,7 +77,7 @@ func projectCasesHold(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	suite := &cases.Suite{Wasm: wasm, Name: "greeter", CacheDir: t.TempDir()}
+	suite := &cases.Suite{Wasm: wasm, Name: "greeter", CacheDir: compiledModules}
 	for _, c := range f.Cases {
 		casesHold(t, suite, c)
 	}

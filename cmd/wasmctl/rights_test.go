@@ -81,7 +81,7 @@ func (w *walled) configMaps() string {
 func (w *walled) runDry() (c *child, out func() string) {
 	w.t.Helper()
 	cmd := exec.Command("wasmctl", "run", exampleModule, "-n", w.ns, "--socket", "none", "--kubeconfig", w.cluster.Kubeconfig(),
-		"--grant-manifest", "--dry-run", "--log-format", "json", "--cache-dir", "none")
+		"--grant-manifest", "--dry-run", "--log-format", "json", "--cache-dir", compiledModules)
 	var b lockedBuffer
 	cmd.Env, cmd.Stdout = os.Environ(), &b
 	return startChild(w.t, cmd), b.String
@@ -240,7 +240,7 @@ func TestRun_AuditWritesTheLeastGrant(t *testing.T) {
 	w := newWalled(t)
 	file := filepath.Join(t.TempDir(), "learned.yaml")
 	cmd := exec.Command("wasmctl", "run", exampleModule, "-n", w.ns, "--socket", "none", "--kubeconfig", w.cluster.Kubeconfig(),
-		"--audit", file, "--log-format", "json", "--cache-dir", "none")
+		"--audit", file, "--log-format", "json", "--cache-dir", compiledModules)
 	cmd.Env = os.Environ()
 	c := startChild(t, cmd)
 	w.generate("a")
