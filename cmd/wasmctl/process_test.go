@@ -32,7 +32,7 @@ type child struct {
 }
 
 // waitLimit bounds each wait for a process; a wait that is as long has failed.
-const waitLimit = 60 * time.Second
+const waitLimit = 3 * time.Minute
 
 // compiledModules is where all tests keep compiled modules: compiling one of the
 // standard toolchain takes seconds, and more where the machine is busy.

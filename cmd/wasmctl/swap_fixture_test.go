@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -225,6 +226,10 @@ type sent struct {
 	http.RoundTripper
 
 	lists, watches atomic.Int64
+	// cut counts the streams that the API server has ended: it ends those of a kind
+	// whose CRD settles, and those that a busy machine reads too slowly. The watch
+	// goes on with another.
+	cut atomic.Int64
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -235,7 +240,33 @@ func (s *sent) RoundTrip(r *http.Request) (*http.Response, error) {
 	default:
 		s.watches.Add(1)
 	}
-	return s.RoundTripper.RoundTrip(r)
+	res, err := s.RoundTripper.RoundTrip(r)
+	if err == nil && r.URL.Query().Get("watch") != "" {
+		res.Body = &watchBody{ReadCloser: res.Body, cut: &s.cut}
+	}
+	return res, err
+}
+
+// watchBody is the answer to a watch request. It counts an end of it that is not
+// the client's doing.
+type watchBody struct {
+	io.ReadCloser
+
+	cut    *atomic.Int64
+	closed atomic.Bool // by the client, or counted
+}
+
+func (b *watchBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && !b.closed.Swap(true) {
+		b.cut.Add(1)
+	}
+	return n, err
+}
+
+func (b *watchBody) Close() error {
+	b.closed.Store(true)
+	return b.ReadCloser.Close()
 }
 
 // counted makes the watches of p anew, with every request counted.

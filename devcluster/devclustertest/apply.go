@@ -28,7 +28,7 @@ const FieldManager = "devclustertest"
 // How long to wait for a kind to be in discovery, and for a new one to be served.
 const (
 	mappingLimit = 5 * time.Second
-	servedLimit  = 30 * time.Second
+	servedLimit  = 2 * time.Minute
 )
 
 // Apply creates the objects of a YAML stream, or changes them to what it says,

@@ -148,7 +148,7 @@ func (l *Link) Resume() {
 func listenAgain(addr string) (net.Listener, error) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	limit := time.After(5 * time.Second)
+	limit := time.After(30 * time.Second)
 	for {
 		ln, err := net.Listen("tcp", addr)
 		if err == nil {
