@@ -242,6 +242,22 @@ func TestAdmin_OnlyTheOwnerGetsIn(t *testing.T) {
 	}
 }
 
+// TestClient_SaysThatNobodyListens: no socket, and one that a process left behind.
+func TestClient_SaysThatNobodyListens(t *testing.T) {
+	left := filepath.Join(t.TempDir(), "left.sock")
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: left, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.SetUnlinkOnClose(false)
+	_ = l.Close()
+	for _, path := range []string{left, filepath.Join(t.TempDir(), "none.sock")} {
+		if _, err := NewClient(path).Status(t.Context()); err == nil || !strings.Contains(err.Error(), "no wasmctl listens there") {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
 func TestAdmin_SocketInUseIsRefusedAndALeftOneReplaced(t *testing.T) {
 	_, path := serve(t, &process{})
 	err := New(path, &process{}, slog.New(slog.DiscardHandler)).Run(t.Context())

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
@@ -14,6 +15,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/wasmctl/wasmctl/abi"
 )
@@ -170,6 +172,9 @@ func (c *Client) open(ctx context.Context, method, path string, b []byte) (io.Re
 	if err != nil {
 		if where, ok := errors.AsType[*url.Error](err); ok {
 			err = where.Err // its URL means nothing to anybody
+		}
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
+			return nil, fmt.Errorf("admin socket[%s]: no wasmctl listens there; leave --socket out to find one: %w", c.path, err)
 		}
 		return nil, fmt.Errorf("admin socket[%s]: %w", c.path, err)
 	}
