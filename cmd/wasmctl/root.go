@@ -47,8 +47,10 @@ The reconcile logic is a sandboxed WebAssembly module, written in Go, Rust or an
 		title    string
 		commands []*cobra.Command
 	}{
-		{"Write a module:", []*cobra.Command{newCmdNew(s, runNew), newCmdBuild(s, runBuild), newCmdTest(s, runTest), newCmdDev(s, runDev),
-			newCmdValidate(s, runValidate), newCmdInspect(s, runInspect), newCmdAnnotate(s, runAnnotate)}},
+		{"Write a module:", []*cobra.Command{
+			newCmdNew(s, runNew), newCmdBuild(s, runBuild), newCmdTest(s, runTest), newCmdDev(s, runDev),
+			newCmdValidate(s, runValidate), newCmdInspect(s, runInspect), newCmdAnnotate(s, runAnnotate),
+		}},
 		{"Run it:", []*cobra.Command{newCmdRun(s, runRun), newCmdConfig(s), newCmdRBAC(s, runRBAC), newCmdManifests(s)}},
 		{"See what a running process does:", []*cobra.Command{newCmdStatus(s), newCmdExplain(s), newCmdLogs(s), newCmdLogLevel(s), newCmdTop(s)}},
 		{"Steer it:", []*cobra.Command{newCmdTrigger(s), newCmdPause(s, true), newCmdPause(s, false)}},

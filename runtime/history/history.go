@@ -157,7 +157,7 @@ func (op *Op) settle(about States) {
 }
 
 // naming are the fields that say no more of a new object than its name does.
-var naming = map[string]bool{"apiVersion": true, "kind": true}
+var naming = map[string]bool{"apiVersion": true, "kind": true, "metadata.name": true, "metadata.namespace": true}
 
 // Returned is told when the guest of a run has returned, by whoever cares how
 // long it was called for.
