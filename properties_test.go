@@ -17,14 +17,23 @@ var (
 
 // TestProperties_EachNamedTestExists: docs/properties.md says which test holds
 // which promise. A name may end in an underscore, for all tests that begin so.
-func TestProperties_EachNamedTestExists(t *testing.T) {
+func TestProperties_EachNamedTestExists(t *testing.T) { checkNamedTests(t, "docs/properties.md", 100) }
+
+// TestSecurity_EachNamedTestExists: docs/security.md says which test shows what
+// stops a threat.
+func TestSecurity_EachNamedTestExists(t *testing.T) { checkNamedTests(t, "docs/security.md", 35) }
+
+// checkNamedTests holds that each test exists that the last column of a page's
+// tables names, and that there are so many rows at least.
+func checkNamedTests(t *testing.T, file string, least int) {
+	t.Helper()
 	declared := declaredTests(t)
-	page, err := os.ReadFile("docs/properties.md")
+	page, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	rows := heldBy.FindAllStringSubmatch(string(page), -1)
-	if len(rows) < 100 {
+	if len(rows) < least {
 		t.Errorf("%d rows: the page has another form than this test reads", len(rows))
 	}
 	for _, row := range rows {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -18,6 +20,17 @@ func FuzzInspect(f *testing.F) {
 		withManifest(f, wasm.Empty, &abi.Manifest{Name: "n", Requires: []string{"api_get"}}),
 	} {
 		f.Add(seed)
+	}
+	hostile, err := filepath.Glob("conformance/hostile/guests/*.wasm")
+	if err != nil || len(hostile) == 0 {
+		f.Fatal(hostile, err)
+	}
+	for _, file := range hostile {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		info := Inspect(t.Context(), b)

@@ -1,0 +1,68 @@
+package kubeapi
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+// FuzzDeclare holds that no result of a guest, once it is decoded, makes the
+// checks of what it declares panic, and that a policy of no rules lets nothing
+// through: not a child, not a status.
+func FuzzDeclare(f *testing.F) {
+	files, err := filepath.Glob("../../abi/testdata/result-*.msgpack")
+	if err != nil || len(files) == 0 {
+		f.Fatal(files, err)
+	}
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	for _, child := range []string{
+		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"p","uid":"u","controller":true}]}}`,
+		`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"../x","namespace":"other","generateName":"y"},"spec":[]}`,
+		`{"apiVersion":"v1","kind":"Node","metadata":{"name":"n","ownerReferences":{}}}`,
+	} {
+		var object map[string]any
+		if err := json.Unmarshal([]byte(child), &object); err != nil {
+			f.Fatal(err)
+		}
+		b := msg(f, object)
+		f.Add(abi.AppendResult(nil, &abi.Result{Declared: &abi.Declared{Apply: [][]byte{b, b}, Prune: true, Force: true, Status: []byte{0x80}}}))
+	}
+	api := offlineAPI(f, nil)
+	owner := Owner{Kind: ownKind(f), Object: msg(f, map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "web", "namespace": "default", "uid": "u-1", "resourceVersion": "7"},
+	})}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		res, err := abi.DecodeResult(b)
+		if err != nil || res.Declared == nil {
+			return
+		}
+		err = api.Declare(t.Context(), owner, res.Declared)
+		d := res.Declared
+		if harmless := len(d.Apply) == 0 && d.Status == nil; err == nil && !harmless {
+			t.Errorf("%x was carried out", b)
+		}
+		if _, named := errors.AsType[*abi.ResultError](err); err != nil && !named {
+			t.Errorf("%x: %v has no class", b, err)
+		}
+	})
+}
+
+// ownKind is the kind of the owner of FuzzDeclare.
+func ownKind(tb testing.TB) Kind {
+	tb.Helper()
+	kind, err := testSnapshot().lookup("configmaps")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return kind
+}
