@@ -119,8 +119,9 @@ tidy:
 	@for m in $(MODULES); do (cd $$m && go mod tidy) || exit 1; done
 
 .PHONY: wat
-wat: ## Rebuild testdata/wasm/*.wasm from *.wat (needs wat2wasm: Debian package wabt)
+wat: ## Rebuild the .wasm of tests from their .wat (needs wat2wasm: Debian package wabt)
 	testdata/wasm/build.sh
+	host/conformance/hostile/guests/build.sh
 
 .PHONY: check
 check: tidy fmt ## Tidy, format, vet and lint, then fail on any difference to what is committed

@@ -5,6 +5,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -43,5 +45,33 @@ func TestGuests_AreBuiltFromTheirSourcesAndUsed(t *testing.T) {
 	}
 	if noTool != nil {
 		t.Log("SKIPPED: wat2wasm is not on PATH: the guests are not compared with their sources")
+	}
+}
+
+var (
+	hostileRow  = regexp.MustCompile(`Hostile \(([^)]*)\)`)
+	hostileName = regexp.MustCompile("`([^`]+)`")
+)
+
+// docs/security.md names attacks that show what stops a threat. A name may end in
+// a star, for all that begin so.
+func TestSecurity_EachNamedAttackExists(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/security.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := hostileRow.FindAllStringSubmatch(string(page), -1)
+	if len(rows) < 15 {
+		t.Errorf("%d rows: the page has another form than this test reads", len(rows))
+	}
+	for _, row := range rows {
+		for _, name := range hostileName.FindAllStringSubmatch(row[1], -1) {
+			begin, some := strings.CutSuffix(name[1], "*")
+			if !slices.ContainsFunc(attacks(), func(a attack) bool {
+				return a.guest == begin || some && strings.HasPrefix(a.guest, begin)
+			}) {
+				t.Errorf("there is no attack %s", name[1])
+			}
+		}
 	}
 }
