@@ -189,12 +189,15 @@ func contain(t *testing.T, a *attack, shares *host.Shares) {
 	wasm := a.module(t)
 	n := newNeighbour(t, shares)
 	stop := n.serve(t)
-	err := w.strike(t.Context(), a, wasm)
-	stop(t)
-	check(t, a, err)
+	check(t, a, w.strike(t.Context(), a, wasm))
 	if a.after != nil {
 		a.after(t, w)
 	}
+	// Again, until there is no doubt that the neighbour is served meanwhile.
+	for w.module != nil && n.served.Load() < 10 && t.Context().Err() == nil && !t.Failed() {
+		_ = w.call(t.Context(), a.on)
+	}
+	stop(t)
 	if w.module != nil {
 		w.stillServes(t, a)
 		if err := w.module.Close(context.Background()); err != nil {
@@ -278,8 +281,8 @@ func (n *neighbour) reconcile(ctx context.Context) error {
 	return err
 }
 
-// serve reconciles until the returned function is called, which fails the test if
-// a run failed or there were hardly any.
+// serve reconciles, once in a millisecond at most, until the returned function is
+// called. A run that fails fails the test.
 func (n *neighbour) serve(t *testing.T) (stop func(*testing.T)) {
 	ctx := t.Context()
 	done := make(chan struct{})
@@ -299,19 +302,14 @@ func (n *neighbour) serve(t *testing.T) (stop func(*testing.T)) {
 			}
 		}
 	})
-	began := time.Now()
 	return func(t *testing.T) {
 		t.Helper()
-		took := time.Since(began)
 		close(done)
 		wg.Wait()
-		// It asks to be served once in a millisecond; the other tests of this
-		// machine have the rest of the processors.
-		if served := n.served.Load(); took > time.Second && served < 10 || served == 0 {
-			t.Errorf("the neighbour was served %d times in %v", served, took)
-		}
-		if err := n.reconcile(ctx); err != nil {
-			t.Errorf("neighbour, afterwards: %v", err)
+		for range 10 {
+			if err := n.reconcile(ctx); err != nil {
+				t.Errorf("neighbour, afterwards: %v", err)
+			}
 		}
 	}
 }
