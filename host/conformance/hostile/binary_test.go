@@ -83,8 +83,15 @@ func (m *binaryModule) bytes() []byte {
 		id      byte
 		entries [][]byte
 	}{
-		{typeSection, m.types}, {importSection, m.imports}, {funcSection, m.funcs}, {tableSection, m.tables},
-		{memorySection, m.memories}, {globalSection, m.globals}, {exportSection, m.exports}, {codeSection, m.bodies}, {dataSection, m.data},
+		{typeSection, m.types},
+		{importSection, m.imports},
+		{funcSection, m.funcs},
+		{tableSection, m.tables},
+		{memorySection, m.memories},
+		{globalSection, m.globals},
+		{exportSection, m.exports},
+		{codeSection, m.bodies},
+		{dataSection, m.data},
 	} {
 		if len(s.entries) > 0 {
 			out = append(out, section(s.id, vector(s.entries))...)

@@ -22,11 +22,27 @@ func attacks() []attack {
 // timeAttacks would go on for ever.
 func timeAttacks() []attack {
 	out := []attack{
-		{guest: "spin"}, {guest: "spin_calls"}, {guest: "spin_table"}, {guest: "spin_copy"}, {guest: "spin_clock"}, {guest: "spin_random"},
-		{guest: "spin_wasi_clock"}, {guest: "spin_wasi_random"}, {guest: "spin_operations"}, {guest: "spin_cancelled"},
-		{guest: "sleep"}, {guest: "flood_vectors"}, {guest: "spin_buffer"}, {guest: "spin_map", on: abi.ExportMap}, {guest: "spin_map", on: abi.ExportFilter},
-		{guest: "spin_policy", on: abi.ExportErrorPolicy}, {guest: "grow_refused_for_ever"},
-		{guest: "spin_start", on: onLoad}, {guest: "spin_initialize", on: onLoad}, {guest: "describe_spin", on: onLoad}, {guest: "configure_spin", on: onLoad},
+		{guest: "spin"},
+		{guest: "spin_calls"},
+		{guest: "spin_table"},
+		{guest: "spin_copy"},
+		{guest: "spin_clock"},
+		{guest: "spin_random"},
+		{guest: "spin_wasi_clock"},
+		{guest: "spin_wasi_random"},
+		{guest: "spin_operations"},
+		{guest: "spin_cancelled"},
+		{guest: "sleep"},
+		{guest: "flood_vectors"},
+		{guest: "spin_buffer"},
+		{guest: "spin_map", on: abi.ExportMap},
+		{guest: "spin_map", on: abi.ExportFilter},
+		{guest: "spin_policy", on: abi.ExportErrorPolicy},
+		{guest: "grow_refused_for_ever"},
+		{guest: "spin_start", on: onLoad},
+		{guest: "spin_initialize", on: onLoad},
+		{guest: "describe_spin", on: onLoad},
+		{guest: "configure_spin", on: onLoad},
 	}
 	for i := range out {
 		out[i].limits.Timeout = spinning
@@ -39,8 +55,12 @@ func timeAttacks() []attack {
 // stackAttacks call without end. wazero keeps a guest's stack on the heap.
 func stackAttacks() []attack {
 	out := []attack{
-		{guest: "recurse"}, {guest: "recurse_indirect"}, {guest: "recurse_turns"}, {guest: "recurse_wide"},
-		{guest: "recurse_map", on: abi.ExportMap}, {guest: "recurse_start", on: onLoad},
+		{guest: "recurse"},
+		{guest: "recurse_indirect"},
+		{guest: "recurse_turns"},
+		{guest: "recurse_wide"},
+		{guest: "recurse_map", on: abi.ExportMap},
+		{guest: "recurse_start", on: onLoad},
 	}
 	for i := range out {
 		out[i].kind, out[i].says = abi.FailureTrap, "(stack 4Mi)"
