@@ -29,13 +29,15 @@ var dryRunModes = []string{string(kubeapi.DryRunServer), string(kubeapi.DryRunCl
 
 // dryRun prints the writes of a dry run as diffs against what is there.
 type dryRun struct {
+	secrets *redact.Values // hidden in what is printed
+
 	mu      sync.Mutex
 	out     io.Writer                    // guarded by mu
 	printed map[string][sha256.Size]byte // what was printed last, by write; guarded by mu
 }
 
-func newDryRun(out io.Writer) *dryRun {
-	return &dryRun{out: out, printed: map[string][sha256.Size]byte{}}
+func newDryRun(out io.Writer, secrets *redact.Values) *dryRun {
+	return &dryRun{secrets: secrets, out: out, printed: map[string][sha256.Size]byte{}}
 }
 
 // observe implements kubeapi.Observer.
@@ -48,13 +50,13 @@ func (d *dryRun) observe(_ context.Context, e *kubeapi.Exchange) {
 	case e.Event != nil:
 		ev := e.Event
 		name += ev.Regarding.String() + ev.Type + ev.Reason
-		text = fmt.Sprintf("# event about %s %s: %s %s: %s\n", ev.Regarding.Kind, ev.Regarding.Name, ev.Type, ev.Reason, ev.Note)
+		text = d.secrets.Text(fmt.Sprintf("# event about %s %s: %s %s: %s\n", ev.Regarding.Kind, ev.Regarding.Name, ev.Type, ev.Reason, ev.Note))
 	case !e.Writes():
 		return
 	case e.Err != nil:
-		text = fmt.Sprintf("# %s would fail: %v\n", writeText(e), e.Err)
+		text = d.secrets.Text(fmt.Sprintf("# %s would fail: %v\n", writeText(e), e.Err))
 	default:
-		text = writeDiff(e)
+		text = d.diff(e)
 	}
 	sum := sha256.Sum256([]byte(text))
 	d.mu.Lock()
@@ -78,9 +80,9 @@ func writeText(e *kubeapi.Exchange) string {
 	return what + " " + e.Key.String()
 }
 
-// writeDiff is a write as a unified diff of YAML.
-func writeDiff(e *kubeapi.Exchange) string {
-	before, after := dryState(e, e.Before), dryState(e, e.Answer)
+// diff is a write as a unified diff of YAML.
+func (d *dryRun) diff(e *kubeapi.Exchange) string {
+	before, after := d.state(e, e.Before), d.state(e, e.Answer)
 	if e.Op == "api_delete" {
 		after = ""
 	}
@@ -103,9 +105,9 @@ func lines(text string) []string {
 	return difflib.SplitLines(strings.TrimSuffix(text, "\n"))
 }
 
-// dryState is an object as YAML, without what the API server keeps for itself
-// and without the values of Secrets.
-func dryState(e *kubeapi.Exchange, js []byte) string {
+// state is an object as YAML, without what the API server keeps for itself and
+// without the values of Secrets, wherever the module has copied them.
+func (d *dryRun) state(e *kubeapi.Exchange, js []byte) string {
 	if len(bytes.TrimSpace(js)) == 0 {
 		return ""
 	}
@@ -113,7 +115,7 @@ func dryState(e *kubeapi.Exchange, js []byte) string {
 	if err := utiljson.Unmarshal(js, &o); err != nil || o == nil {
 		return ""
 	}
-	o = redact.Distinct(e.Kind.Group, e.Kind.Kind, o)
+	o, _ = d.secrets.DistinctAny(redact.Distinct(e.Kind.Group, e.Kind.Kind, o)).(map[string]any)
 	if meta, ok := o["metadata"].(map[string]any); ok {
 		for _, key := range []string{"managedFields", "resourceVersion", "uid", "creationTimestamp", "generation"} {
 			delete(meta, key)

@@ -13,7 +13,7 @@ import (
 // there, and not again while it stays the same.
 func TestDryRun_PrintsADiffOnceAndNoSecret(t *testing.T) {
 	var out bytes.Buffer
-	d := newDryRun(&out)
+	d := newDryRun(&out, nil)
 	secret := kubeapi.Kind{Version: "v1", Kind: "Secret", Resource: "secrets", Namespaced: true}
 	e := &kubeapi.Exchange{
 		Op: abi.OpAPIApply, Kind: secret, Key: abi.Key{Namespace: "a", Name: "x"}, DryRun: true,

@@ -48,7 +48,7 @@ func (v *verdict) fill() {
 		run := &admin.Running{Since: o.Since, Reasons: []string{}}
 		for _, r := range v.s.history.Running() {
 			if r.Key == v.key {
-				run.ID, run.Operations = r.ID, opViews(r.Ops)
+				run.ID, run.Operations = r.ID, v.s.opViews(r.Ops)
 				run.Reasons = append(run.Reasons, r.Reason.String())
 			}
 		}
@@ -181,7 +181,7 @@ func (v *verdict) missing(ctx context.Context) {
 func (v *verdict) hot() {
 	if q := v.object.Quarantine; q != nil {
 		v.say("quarantined", "it has been quarantined for %v, after %d runs in a row that ended in a %s: it is tried again in %v, and at once when it or the module changes, or with wasmctl trigger; the last error: %s",
-			v.now.Sub(q.Since).Round(time.Second), q.Runs, q.Kind, q.Until.Sub(v.now).Round(time.Second), q.Text)
+			v.now.Sub(q.Since).Round(time.Second), q.Runs, q.Kind, q.Until.Sub(v.now).Round(time.Second), v.s.secrets.Text(q.Text))
 	}
 	if v.object.Hold > 0 {
 		v.say("", "it is in a hot loop: its runs keep triggering it, so it is held for %v after each", v.object.Hold)

@@ -102,7 +102,7 @@ func (s *session) addLimits(c *admin.Controller) {
 	c.Quarantined = total
 	for _, q := range list {
 		c.Quarantine = append(c.Quarantine, admin.QuarantinedObject{
-			Object: q.Key.String(), Since: q.Since, Until: q.Until, Runs: q.Runs, Kind: string(q.Kind), Error: q.Text,
+			Object: q.Key.String(), Since: q.Since, Until: q.Until, Runs: q.Runs, Kind: string(q.Kind), Error: s.secrets.Text(q.Text),
 		})
 	}
 	for name, n := range s.limitStats() {

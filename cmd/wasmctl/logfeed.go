@@ -7,7 +7,10 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/wasmctl/wasmctl/host/redact"
 )
 
 // Bounds of what is kept of a controller's log.
@@ -24,6 +27,8 @@ const allLevels = slog.Level(math.MinInt32)
 type feed struct {
 	level   slog.LevelVar
 	limiter limiter
+	// secrets are hidden in what is written; nil until the controller is loaded.
+	secrets atomic.Pointer[redact.Values]
 
 	mu    sync.Mutex
 	lines []feedLine    // guarded by mu; the oldest first
@@ -112,6 +117,7 @@ func (h *feedHandler) Handle(ctx context.Context, r slog.Record) error {
 	if !pass {
 		return nil
 	}
+	r = hideIn(r, h.feed.secrets.Load())
 	object, run := h.object, ""
 	r.Attrs(func(a slog.Attr) bool {
 		switch a.Key {
@@ -135,6 +141,47 @@ func (h *feedHandler) Handle(ctx context.Context, r slog.Record) error {
 		err = feedErr
 	}
 	return err
+}
+
+// said are the attributes that are wasmctl's own words and the names of what is
+// reconciled: a value of a Secret that is the same word is not hidden in them.
+var said = map[string]bool{
+	"controller": true, "module": true, "generation": true, "object": true, "reason": true, "reconcile_id": true, "action": true, "kind": true, "watch": true,
+}
+
+// hideIn takes the values of Secrets out of a record.
+func hideIn(r slog.Record, secrets *redact.Values) slog.Record {
+	if secrets == nil {
+		return r
+	}
+	attrs, changed := make([]slog.Attr, 0, r.NumAttrs()), false
+	r.Attrs(func(a slog.Attr) bool {
+		if text, ok := textOf(a); ok && !said[a.Key] {
+			if hidden := secrets.Text(text); hidden != text {
+				a.Value, changed = slog.StringValue(hidden), true
+			}
+		}
+		attrs = append(attrs, a)
+		return true
+	})
+	message := secrets.Text(r.Message)
+	if !changed && message == r.Message {
+		return r
+	}
+	out := slog.NewRecord(r.Time, r.Level, message, r.PC)
+	out.AddAttrs(attrs...)
+	return out
+}
+
+// textOf returns the text of an attribute that is one.
+func textOf(a slog.Attr) (string, bool) {
+	if a.Value.Kind() == slog.KindString {
+		return a.Value.String(), true
+	}
+	if err, ok := a.Value.Any().(error); ok {
+		return err.Error(), true
+	}
+	return "", false
 }
 
 // WithAttrs implements slog.Handler.

@@ -24,7 +24,10 @@ const (
 // record makes the session's history. It is called before load.
 func (s *session) record() {
 	s.history = history.New(int(s.opts.historyBytes))
-	s.history.Shown = shownRelated
+	s.history.Shown = s.shownRelated
+	if f := feedOf(s.log); f != nil {
+		f.secrets.Store(&s.secrets)
+	}
 	s.observers = append(s.observers, s.observed)
 	s.observers = append(s.observers, s.process.opts.observe...)
 }
@@ -33,7 +36,7 @@ func (s *session) record() {
 func (s *session) began(generation uint64, req *abi.Request) {
 	s.history.Begin(&history.Running{
 		ID: req.ID, Key: req.Key, Generation: generation, Since: time.Now(), Reason: req.Reason,
-		Object: shownObject(s.kind.Group, s.kind.Kind.Kind, req.Object),
+		Object: s.shownObject(s.kind.Group, s.kind.Kind.Kind, req.Object),
 	})
 }
 
@@ -57,12 +60,12 @@ func (s *session) relatedChanged(resource string, ev reflector.Event) {
 }
 
 // shownRelated is shownObject for a resource that a reason names.
-func shownRelated(resource string, packed []byte) []byte {
+func (s *session) shownRelated(resource string, packed []byte) []byte {
 	kind := ""
 	if resource == "secrets" {
 		kind = "Secret"
 	}
-	return shownObject("", kind, packed)
+	return s.shownObject("", kind, packed)
 }
 
 // recordEnd tells the history of a run that is over, and who writes traces.
@@ -96,22 +99,23 @@ func (s *session) observed(ctx context.Context, e *kubeapi.Exchange) {
 	}
 	if e.Err != nil {
 		op.Error = history.Clip(s.secrets.Text(e.Err.Error()), maxErrorBytes)
+		op.Key.Name = s.secrets.Text(op.Key.Name) // it may never have been an object's
 		s.history.Did(run.ID, op, history.States{})
 		return
 	}
 	var about history.States
 	if whole := e.Subresource == "" || e.Subresource == "status"; whole && e.Op != abi.OpAPIList {
-		about.After = shownJSON(e.Kind, e.Answer)
-		about.Before = shownJSON(e.Kind, e.Before)
+		about.After = s.shownJSON(e.Kind, e.Answer)
+		about.Before = s.shownJSON(e.Kind, e.Before)
 		if e.Writes() && e.Op != abi.OpAPIDelete {
-			about.Sent = shownJSON(e.Kind, e.Sent)
+			about.Sent = s.shownJSON(e.Kind, e.Sent)
 		}
 		if op.Key.Name == "" && about.After != nil {
 			op.Key = nameIn(e.Answer, op.Key)
 		}
 	}
 	if about.Before == nil && e.Writes() && e.Kind.GVR() == s.kind.GVR() && e.Key == run.Key {
-		about.Before = shownObject(e.Kind.Group, e.Kind.Kind, run.Object)
+		about.Before = s.shownObject(e.Kind.Group, e.Kind.Kind, run.Object)
 	}
 	s.history.Did(run.ID, op, about)
 }
@@ -143,7 +147,7 @@ func nameIn(js []byte, key abi.Key) abi.Key {
 
 // shownJSON packs the JSON of an object, with the values of Secrets hidden; nil
 // where it cannot be, or is too large.
-func shownJSON(kind kubeapi.Kind, js []byte) []byte {
+func (s *session) shownJSON(kind kubeapi.Kind, js []byte) []byte {
 	if len(js) == 0 || len(js) > maxStateBytes {
 		return nil
 	}
@@ -153,23 +157,24 @@ func shownJSON(kind kubeapi.Kind, js []byte) []byte {
 	if !ok {
 		return nil
 	}
-	return shownObject(kind.Group, kind.Kind, slices.Clip(packed))
+	return s.shownObject(kind.Group, kind.Kind, slices.Clip(packed))
 }
 
-// shownObject is a packed object with the values of Secrets hidden, so that
-// different ones still differ.
-func shownObject(group, kind string, packed []byte) []byte {
+// shownObject is a packed object with the values of Secrets hidden, also of
+// those that the module has copied elsewhere, so that different ones still
+// differ.
+func (s *session) shownObject(group, kind string, packed []byte) []byte {
 	if len(packed) > maxStateBytes {
 		return nil
 	}
-	if packed == nil || !redact.IsSecret(group, strings.TrimSuffix(kind, "List")) {
+	if packed == nil || !redact.IsSecret(group, strings.TrimSuffix(kind, "List")) && !s.secrets.Found(packed) {
 		return packed
 	}
 	object, err := abi.DecodeObject(packed)
 	if err != nil {
 		return nil
 	}
-	hidden, err := abi.AppendValue(nil, redact.Distinct(group, kind, object))
+	hidden, err := abi.AppendValue(nil, s.secrets.DistinctAny(redact.Distinct(group, kind, object)))
 	if err != nil {
 		return nil
 	}

@@ -204,11 +204,23 @@ func (s *session) narrowAll(p *plan, rules []abi.Capability) error {
 func (s *session) missingRights() []admin.MissingRight {
 	var list []admin.MissingRight
 	for _, d := range s.api.Denied() {
+		for _, part := range []*[]string{&d.Rule.Namespaces, &d.Rule.Names, &d.Rule.Fields} { // what the module has chosen
+			*part = hideEach(*part, s.secrets.Text)
+		}
 		list = append(list, admin.MissingRight{
-			Rule: json.RawMessage(ruleText(&d.Rule)), Missing: d.Where, Count: d.Count, Last: d.Last.String(), LastTime: d.LastTime,
+			Rule: json.RawMessage(ruleText(&d.Rule)), Missing: d.Where, Count: d.Count, Last: s.secrets.Text(d.Last.String()), LastTime: d.LastTime,
 		})
 	}
 	return list
+}
+
+// hideEach returns the texts as hide makes them.
+func hideEach(texts []string, hide func(string) string) []string {
+	out := slices.Clone(texts)
+	for i := range out {
+		out[i] = hide(out[i])
+	}
+	return out
 }
 
 const howToGrant = "accept all that its manifest asks for with --grant-manifest, or write what it may do into a file for --grant (docs/capabilities.md). Missing:"

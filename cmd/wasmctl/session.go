@@ -130,7 +130,7 @@ func (s *session) connectModule(ctx context.Context, m *abi.Manifest) (host.API,
 		s.observers = append(s.observers, s.newAudit().observe)
 	}
 	if s.opts.rights.dryRun != "" {
-		s.observers = append(s.observers, newDryRun(s.process.opts.streams.out).observe)
+		s.observers = append(s.observers, newDryRun(s.process.opts.streams.out, &s.secrets).observe)
 	}
 	cfg := kubeapi.Config{
 		Client: s.client, Resolver: s.resolver, Controller: s.name, Policy: s.plan.policy, Logger: s.log, Cache: s.cache, Children: s.cache,

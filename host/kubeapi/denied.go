@@ -40,7 +40,7 @@ func (a *API) Denied() []Denied { return a.refused.all() }
 func (a *API) deny(ctx context.Context, r *request, denied *refusal) {
 	if a.refused.add(denied, r.key, time.Now()) {
 		a.log.Warn("the module was denied what it may not do; further refusals of this are only counted, see wasmctl status",
-			"op", string(r.op), "object", r.key.String(), "error", denied.message)
+			"op", string(r.op), "object", a.secrets.Text(r.key.String()), "error", a.secrets.Text(denied.message))
 	}
 	if a.observer != nil {
 		a.observer(ctx, r.exchanged(denied))

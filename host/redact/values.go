@@ -126,6 +126,31 @@ func (x *index) match(text string, at int) (n int, isBlock bool) {
 // of a value is found where it has 31 bytes or more, so text should not be cut
 // before. Where nothing is found it comes back as it is.
 func (v *Values) Text(text string) string {
+	return v.text(text, func(string) string { return Mark })
+}
+
+// DistinctText is Text with the marks of Distinct, for diffs.
+func (v *Values) DistinctText(text string) string {
+	return v.text(text, func(hidden string) string { return tagged(hidden).(string) })
+}
+
+// Found reports whether a message, in whatever encoding that leaves strings as
+// they are, has a value that is known.
+func (v *Values) Found(message []byte) bool {
+	if v == nil {
+		return false
+	}
+	v.mu.RLock()
+	none := v.young == nil
+	v.mu.RUnlock()
+	if none {
+		return false
+	}
+	text := string(message)
+	return v.Text(text) != text
+}
+
+func (v *Values) text(text string, mark func(hidden string) string) string {
 	if v == nil || len(text) < MinLength {
 		return text
 	}
@@ -143,7 +168,7 @@ func (v *Values) Text(text string) string {
 			continue
 		}
 		out.WriteString(text[done:start])
-		out.WriteString(Mark)
+		out.WriteString(mark(text[start:end]))
 		at, done = end, end
 	}
 	if done == 0 {
@@ -184,20 +209,26 @@ func delimits(c byte) bool { return c <= ' ' || strings.IndexByte("\"'`,;:=<>()[
 
 // Any is Text for each string in a value of maps, slices and strings. What
 // changes is copied.
-func (v *Values) Any(value any) any {
+func (v *Values) Any(value any) any { return replaceText(value, v.Text) }
+
+// DistinctAny is Any with the marks of Distinct.
+func (v *Values) DistinctAny(value any) any { return replaceText(value, v.DistinctText) }
+
+// replaceText returns a value with each of its strings, and keys, replaced.
+func replaceText(value any, text func(string) string) any {
 	switch value := value.(type) {
 	case string:
-		return v.Text(value)
+		return text(value)
 	case []any:
 		out := make([]any, len(value))
 		for i, item := range value {
-			out[i] = v.Any(item)
+			out[i] = replaceText(item, text)
 		}
 		return out
 	case map[string]any:
 		out := make(map[string]any, len(value))
 		for key, part := range value {
-			out[v.Text(key)] = v.Any(part)
+			out[text(key)] = replaceText(part, text)
 		}
 		return out
 	default:
