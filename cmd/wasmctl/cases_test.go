@@ -25,6 +25,7 @@ func TestExamples_CasesHold(t *testing.T) {
 		}
 		name := filepath.Base(dir)
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			f, err := cases.Read(path)
 			if err != nil {
 				t.Fatal(err)

@@ -35,6 +35,7 @@ func TestProject_OfEachLanguageRuns(t *testing.T) {
 		{project.Rust, "RustGreeting", nil}, // test-rust runs those of an example of the same shape
 	} {
 		t.Run(string(lang.toolchain), func(t *testing.T) {
+			t.Parallel()
 			dir := filepath.Join(t.TempDir(), "greeter")
 			n := project.New{Dir: dir, Lang: lang.toolchain, Kind: lang.kind + ".project.wasmctl.dev/v1", SDK: "../.."}
 			if _, err := n.Create(); err != nil {
