@@ -168,6 +168,9 @@ func TestRun_GrantBoundsTheManifest(t *testing.T) {
 	if err != nil || len(st.Controllers) != 1 || len(st.Controllers[0].MissingRights) != 1 || !strings.Contains(string(st.Controllers[0].MissingRights[0].Rule), `"fields":["data`) {
 		t.Errorf("status: %+v, %v", st.Controllers, err)
 	}
+	if js := steer(t, "status", socket, "-o", "json"); !strings.Contains(js, `"state": "fails: `+w.ns+`/a`) || !strings.Contains(js, `"missingRights": [`) {
+		t.Errorf("the JSON lacks what the table shows:\n%s", js)
+	}
 	c.signal(syscall.SIGTERM)
 	c.wantExit(exitOK)
 	if got := w.configMaps(); got != "" {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host"
@@ -43,6 +44,7 @@ func (m *member) status() admin.Controller {
 		c = s.status()
 	}
 	c.Phase, c.Message, c.Since = phase, message, since
+	c.State = controllerState(&c, time.Now())
 	return c
 }
 

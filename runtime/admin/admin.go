@@ -162,6 +162,8 @@ type Controller struct {
 	Phase   string    `json:"phase"`
 	Message string    `json:"message,omitempty"`
 	Since   time.Time `json:"since"`
+	// State is what is to be known first, in a few words: "ok", or what is wrong.
+	State string `json:"state"`
 	// Paused says that no reconcile starts.
 	Paused bool `json:"paused,omitempty"`
 	// Ready counts the objects that are due, Waiting those that wait for a time
