@@ -35,8 +35,8 @@ func resultCases() []Case {
 			abi.Result{Error: &abi.ResultError{Class: abi.ErrorPermanent, Message: "m", Reason: "NotOwned"}}),
 		resultCase("error.after", "an error with a time", object{"error": object{"class": "transient", "message": "m", "after_ms": 5000}},
 			abi.Result{Error: &abi.ResultError{Class: abi.ErrorTransient, Message: "m", After: 5 * time.Second}}),
-		resultCase("error.long", "an error with a message of 20,000 bytes", object{"error": object{"class": "transient", "message": strings.Repeat("long ", 4000)}},
-			abi.Result{Error: &abi.ResultError{Class: abi.ErrorTransient, Message: strings.Repeat("long ", 4000)}}),
+		resultCase("error.long", "an error with a message of 10,000 bytes", object{"error": object{"class": "transient", "message": strings.Repeat("long ", 2000)}},
+			abi.Result{Error: &abi.ResultError{Class: abi.ErrorTransient, Message: strings.Repeat("long ", 2000)}}),
 	)
 }
 

@@ -123,7 +123,7 @@ func (r *Resolver) wait(ctx context.Context, notify func(error), lookup lookupFu
 		}
 		select {
 		case <-ctx.Done():
-			return Kind{}, fmt.Errorf("%w: %v", context.Cause(ctx), err)
+			return Kind{}, fmt.Errorf("%w: %w", context.Cause(ctx), err)
 		case <-time.After(waitInterval):
 		}
 	}
