@@ -1,8 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -187,6 +189,9 @@ func plain(v any) any {
 				m[key] = "set"
 				continue
 			}
+			if list, ok := e.([]any); ok && key == "managedFields" {
+				e = byManager(list)
+			}
 			if strings.HasPrefix(key, `k:{"uid"`) { // the owner, in managedFields
 				key = `k:{"uid"}`
 			}
@@ -201,4 +206,14 @@ func plain(v any) any {
 		return list
 	}
 	return v
+}
+
+// byManager sorts entries of managedFields: the API server has them by their
+// time, in seconds, so that their order is a matter of luck.
+func byManager(entries []any) []any {
+	key := func(entry any) string {
+		e, _ := entry.(map[string]any)
+		return fmt.Sprint(e["manager"], e["operation"], e["subresource"])
+	}
+	return slices.SortedFunc(slices.Values(entries), func(a, b any) int { return strings.Compare(key(a), key(b)) })
 }

@@ -197,7 +197,7 @@ func TestSwap_KilledRunsOneWholeModuleAfterwards(t *testing.T) {
 		until func(string) bool // or when this is so of the socket
 	}{
 		"before anything":    {next: worse(modeGood, 2)},
-		"being compiled":     {next: big, until: loading},
+		"being compiled":     {next: big, flags: []string{"--cache-dir", "none", "--grant-manifest"}, until: loading},
 		"on probation":       {next: worse(modeGood, 2), at: []string{`"msg":"module swapped"`, `"generation":2`}},
 		"proven":             {next: worse(modeGood, 2), flags: []string{"--probation", "300ms"}, at: []string{`"msg":"probation passed"`, `"generation":2`}},
 		"being taken back":   {next: worse(modeTraps, 2), at: []string{"is worse than the one before"}},
