@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -83,14 +81,5 @@ func runBuild(ctx context.Context, o *buildOptions) error {
 	}
 	_, err = fmt.Fprintf(o.streams.out, "%s: %s, manifest of %q, %s\nbuilt in %v by %s\n",
 		res.File, bytesText(res.Size), res.Manifest.Name, res.Digest, res.Took.Round(100*time.Millisecond), res.Version)
-	return err
-}
-
-// writeJSON writes a value as indented JSON and a line break.
-func writeJSON(w io.Writer, v any) error {
-	b, err := json.MarshalIndent(v, "", "  ")
-	if err == nil {
-		_, err = w.Write(append(b, '\n'))
-	}
 	return err
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/runfile"
-	"github.com/wasmctl/wasmctl/host"
 )
 
 func newCmdConfig(s streams) *cobra.Command {
@@ -66,13 +65,7 @@ func (f *controllersFile) checkModules(ctx context.Context) error {
 	for i, c := range f.read.Controllers {
 		if o := f.options[i]; !seen[o.module] {
 			seen[o.module] = true
-			wasm, err := readModule(o.module)
-			if err == nil {
-				if problems := host.Inspect(ctx, wasm).Problems; len(problems) > 0 {
-					err = fmt.Errorf("module[%s]: cannot be loaded: %s", o.module, strings.Join(problems, "; "))
-				}
-			}
-			if err != nil {
+			if _, err := inspectModule(ctx, o.module); err != nil {
 				errs = append(errs, fmt.Errorf("%s:%d: controller[%s]: %w", f.path, c.Line, c.Name, err))
 			}
 		}

@@ -77,19 +77,14 @@ All flags of "wasmctl run" are there. A new module is not on probation, unless -
 
 // runDev builds, runs and builds again until it is told to stop.
 func runDev(ctx context.Context, o *devOptions) error {
-	log, err := newLogger(o.streams.err, o.logFormat, o.verbosity)
-	if err != nil {
-		return withCode(exitUsage, err)
-	}
-	quietLibraries(log)
-	ctx, force, release := stopOnSignals(ctx, log)
-	defer release()
-	tmp, err := os.MkdirTemp("", "wasmctl-dev-*")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.RemoveAll(tmp) }()
-	return stopped(ctx, o.run(ctx, tmp, log, force))
+	return untilStopped(ctx, &o.processOptions, func(ctx context.Context, log *slog.Logger, force <-chan struct{}) error {
+		tmp, err := os.MkdirTemp("", "wasmctl-dev-*")
+		if err != nil {
+			return err
+		}
+		defer func() { _ = os.RemoveAll(tmp) }()
+		return o.run(ctx, tmp, log, force)
+	})
 }
 
 // run runs what is built into a folder.

@@ -1,10 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -55,7 +54,7 @@ func runInspect(ctx context.Context, o *inspectOptions) error {
 		return err
 	}
 	info := host.Inspect(ctx, wasm)
-	if err := writeInfo(o.streams.out, o.output, info); err != nil {
+	if err := writeOutput(o.streams.out, o.output, info, func() []byte { return infoText(info) }); err != nil {
 		return err
 	}
 	if n := len(info.Problems); n > 0 {
@@ -71,29 +70,11 @@ func plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-func writeInfo(w io.Writer, format string, info *host.Info) error {
-	var b []byte
-	var err error
-	switch format {
-	case "json":
-		b, err = json.MarshalIndent(info, "", "  ")
-		b = append(b, '\n')
-	case "yaml":
-		b, err = yaml.Marshal(info)
-	default:
-		return writeInfoText(w, info)
-	}
-	if err != nil {
-		return err
-	}
-	_, err = w.Write(b)
-	return err
-}
-
-func writeInfoText(w io.Writer, info *host.Info) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+func infoText(info *host.Info) []byte {
+	var b bytes.Buffer
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	row := func(name string, format string, args ...any) {
-		_, _ = fmt.Fprintf(t, "%s\t%s\n", name, fmt.Sprintf(format, args...)) // Flush returns the error
+		_, _ = fmt.Fprintf(t, "%s\t%s\n", name, fmt.Sprintf(format, args...)) // to memory
 	}
 	row("Digest:", "%s", info.Digest)
 	row("Size:", "%s", bytesText(info.Size))
@@ -115,7 +96,8 @@ func writeInfoText(w io.Writer, info *host.Info) error {
 	if len(info.Problems) == 0 {
 		row("Problems:", "none: it can be loaded")
 	}
-	return t.Flush()
+	_ = t.Flush() // to memory
+	return b.Bytes()
 }
 
 func writeManifest(row func(string, string, ...any), info *host.Info) {

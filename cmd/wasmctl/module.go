@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -27,6 +28,20 @@ func readModule(path string) ([]byte, error) {
 		return nil, withCode(exitModule, fmt.Errorf("module[%s]: %w", path, withoutPath(err)))
 	}
 	return wasm, nil
+}
+
+// inspectModule says what is in a module's file, and refuses one that could not
+// be loaded. Nothing of it is run.
+func inspectModule(ctx context.Context, path string) (*host.Info, error) {
+	wasm, err := readModule(path)
+	if err != nil {
+		return nil, err
+	}
+	info := host.Inspect(ctx, wasm)
+	if len(info.Problems) > 0 {
+		return nil, withCode(exitModule, fmt.Errorf("module[%s]: cannot be loaded: %s", path, strings.Join(info.Problems, "; ")))
+	}
+	return info, nil
 }
 
 // withoutPath is an error of a file without the file's name, which stands before

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -108,13 +107,9 @@ func runRBAC(ctx context.Context, o *rbacOptions) error {
 // rules returns the least that running a controller takes of the API, beside
 // events and a Lease, and the manifest of its module.
 func (k *kindFinder) rules(ctx context.Context, o *controllerOptions) (*abi.Manifest, []abi.Capability, error) {
-	wasm, err := readModule(o.module)
+	info, err := inspectModule(ctx, o.module)
 	if err != nil {
 		return nil, nil, err
-	}
-	info := host.Inspect(ctx, wasm)
-	if len(info.Problems) > 0 {
-		return nil, nil, withCode(exitModule, fmt.Errorf("module[%s]: cannot be loaded: %s", o.module, info.Problems[0]))
 	}
 	man := info.Manifest
 	if man == nil {
@@ -138,14 +133,10 @@ func (k *kindFinder) tellGuesses(s streams) {
 }
 
 func (o *rbacOptions) write(objects []any) error {
-	var b []byte
-	var err error
 	if o.output == "json" {
-		b, err = json.MarshalIndent(map[string]any{"apiVersion": "v1", "kind": "List", "items": objects}, "", "  ")
-		b = append(b, '\n')
-	} else {
-		b, err = grant.YAML(objects)
+		return writeJSON(o.streams.out, map[string]any{"apiVersion": "v1", "kind": "List", "items": objects})
 	}
+	b, err := grant.YAML(objects)
 	if err != nil {
 		return err
 	}

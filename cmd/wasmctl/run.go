@@ -57,6 +57,13 @@ Exit codes:
 // runRun runs a module until it is told to stop. A stop that comes while it
 // still waits for the cluster is an orderly one.
 func runRun(ctx context.Context, o *runOptions) error {
+	return untilStopped(ctx, &o.processOptions, func(ctx context.Context, log *slog.Logger, force <-chan struct{}) error {
+		return runProcess(ctx, o, log, force)
+	})
+}
+
+// untilStopped runs what a process does until signals stop it.
+func untilStopped(ctx context.Context, o *processOptions, run func(ctx context.Context, log *slog.Logger, force <-chan struct{}) error) error {
 	log, err := newLogger(o.streams.err, o.logFormat, o.verbosity)
 	if err != nil {
 		return withCode(exitUsage, err)
@@ -64,7 +71,7 @@ func runRun(ctx context.Context, o *runOptions) error {
 	quietLibraries(log)
 	ctx, force, release := stopOnSignals(ctx, log)
 	defer release()
-	return stopped(ctx, runProcess(ctx, o, log, force))
+	return stopped(ctx, run(ctx, log, force))
 }
 
 // stopped gives the error of a process its exit code.

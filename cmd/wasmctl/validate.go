@@ -192,12 +192,7 @@ func (v *validated) runCases(ctx context.Context, wasm []byte, cache string) err
 
 func (v *validated) write(w io.Writer, format string) error {
 	if format == "json" {
-		b, err := json.MarshalIndent(v, "", "  ")
-		if err != nil {
-			return err
-		}
-		_, err = w.Write(append(b, '\n'))
-		return err
+		return writeJSON(w, v)
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, c := range v.Checks {

@@ -13,8 +13,7 @@ func writeOutput(w io.Writer, format string, v any, text func() []byte) error {
 	var err error
 	switch format {
 	case "json":
-		b, err = json.MarshalIndent(v, "", "  ")
-		b = append(b, '\n')
+		return writeJSON(w, v)
 	case "yaml":
 		b, err = yaml.Marshal(v)
 	default:
@@ -24,5 +23,14 @@ func writeOutput(w io.Writer, format string, v any, text func() []byte) error {
 		return err
 	}
 	_, err = w.Write(b)
+	return err
+}
+
+// writeJSON writes a value as indented JSON and a line break.
+func writeJSON(w io.Writer, v any) error {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err == nil {
+		_, err = w.Write(append(b, '\n'))
+	}
 	return err
 }
