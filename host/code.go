@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync/atomic"
@@ -59,10 +60,9 @@ func (c compiler) compile(ctx context.Context, wasm []byte, bin *binaryModule) (
 	for _, e := range abi.Exports {
 		code.hooks[e.Name] = bin.exportsFunc(e.Name)
 	}
-	ctx = experimental.WithCompilationWorkers(ctx, c.workers)
 	form, err := c.form(code, wasm, bin)
 	if err == nil {
-		err = c.compileCached(ctx, code, form)
+		err = c.compileForm(ctx, code, form)
 	}
 	if err != nil {
 		_ = code.release(ctx)
@@ -78,38 +78,71 @@ func (c compiler) compile(ctx context.Context, wasm []byte, bin *binaryModule) (
 	return code, nil
 }
 
-// compileCached compiles through the cache directory. A directory that cannot
-// be read or written costs time, never the module.
-func (c compiler) compileCached(ctx context.Context, code *code, wasm []byte) (err error) {
-	closeOnDone := c.cfg.CPU == CPUClose
-	if c.cfg.CacheDir == "" {
-		code.newRuntime(ctx, nil, closeOnDone)
-		code.compiled, err = compileSafely(ctx, code.runtime, wasm)
-		return err
-	}
-	cache, cacheErr := wazero.NewCompilationCacheWithDir(c.cfg.CacheDir)
-	if cacheErr == nil {
-		code.newRuntime(ctx, cache, closeOnDone)
-		if code.compiled, cacheErr = compileSafely(ctx, code.runtime, wasm); cacheErr == nil || ctx.Err() != nil {
-			return cacheErr
-		}
-		// Where only writing failed, the code is in memory already.
-		if code.compiled, err = compileSafely(ctx, code.runtime, wasm); err == nil {
-			c.warnCache(cacheErr)
+// compileForm compiles by the first way that works. A directory that cannot be
+// used, and a Compiler that does not start, cost time and never the module.
+func (c compiler) compileForm(ctx context.Context, code *code, form []byte) (err error) {
+	job := Compilation{Dir: c.cfg.CacheDir, Code: form, Workers: c.workers, CloseOnDone: c.cfg.CPU == CPUClose}
+	var trouble error
+	for _, way := range c.ways(len(form)) {
+		if err = way(ctx, code, job); err == nil {
+			if trouble != nil {
+				c.warn(trouble)
+			}
 			return nil
 		}
+		if ctx.Err() != nil || errors.Is(err, ErrInvalidModule) {
+			return err
+		}
+		if trouble == nil {
+			trouble = err
+		}
 		_ = code.close(ctx) // it has compiled nothing
-	}
-	code.newRuntime(ctx, nil, closeOnDone)
-	if code.compiled, err = compileSafely(ctx, code.runtime, wasm); err == nil {
-		c.warnCache(cacheErr)
 	}
 	return err
 }
 
-func (c compiler) warnCache(err error) {
+// maxHere is the code, in bytes, that is always compiled in this process: what
+// it may take is less than another process.
+const maxHere = 8 << 10
+
+// ways are how code of so many bytes may be compiled, the best first.
+func (c compiler) ways(size int) (ways []func(context.Context, *code, Compilation) error) {
+	aside := c.cfg.Compiler != nil && size > maxHere
+	if aside && c.cfg.CacheDir != "" {
+		ways = append(ways, c.aside)
+	}
+	if aside {
+		ways = append(ways, c.asideOnce)
+	}
+	if !aside && c.cfg.CacheDir != "" {
+		ways = append(ways, c.cached)
+	}
+	return append(ways, c.here)
+}
+
+// cached compiles in this process, through the cache directory.
+func (c compiler) cached(ctx context.Context, code *code, job Compilation) error {
+	unsaved, err := code.compileInto(ctx, job)
+	if err == nil && unsaved != nil {
+		c.warn(unsaved)
+	}
+	return err
+}
+
+// here compiles in this process, and keeps nothing.
+func (c compiler) here(ctx context.Context, code *code, job Compilation) (err error) {
+	code.newRuntime(ctx, nil, job.CloseOnDone)
+	code.compiled, err = compileSafely(experimental.WithCompilationWorkers(ctx, job.Workers), code.runtime, job.Code)
+	return err
+}
+
+func (c compiler) warn(trouble error) {
+	if c.cfg.Compiler != nil && !errors.Is(trouble, ErrCacheDir) {
+		c.log.Warn("no process can be started that compiles: the module was compiled in this one, without the bounds of --compile-memory and --compile-time", "error", trouble)
+		return
+	}
 	c.log.Warn("compilation cache cannot be used: the module was compiled anew; removing the directory clears a damaged cache",
-		"dir", c.cfg.CacheDir, "error", err)
+		"dir", c.cfg.CacheDir, "error", trouble)
 }
 
 func (c *code) newRuntime(ctx context.Context, cache wazero.CompilationCache, closeOnDone bool) {

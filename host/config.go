@@ -46,6 +46,11 @@ type Config struct {
 	// all modules and must be writable by nobody else, because what lies there
 	// is executed. Empty means none.
 	CacheDir string
+	// Compiler compiles what is not in the cache, somewhere else: compiling a
+	// module of a stranger may take minutes and gigabytes. Its error matches
+	// ErrInvalidModule where the module is at fault; with any other the module is
+	// compiled in this process after all. Nil compiles here.
+	Compiler func(context.Context, Compilation) error
 	// MaxModuleSize is the largest module that is looked at, in bytes. Zero
 	// means DefaultMaxModuleSize.
 	MaxModuleSize int64

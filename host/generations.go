@@ -51,7 +51,7 @@ func (m *Module) Generations() []GenerationInfo {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.prune()
-	var out []GenerationInfo
+	out := slices.Clone(m.loading)
 	for _, g := range m.open {
 		g.mu.Lock()
 		n := len(g.all)
@@ -106,12 +106,36 @@ func (m *Module) nextNumber() uint64 {
 	return m.number
 }
 
+// begin notes that the code of a new generation is being made, and returns its
+// number. add or end follows.
+func (m *Module) begin(digest string) uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.number++
+	m.loading = append(m.loading, GenerationInfo{Number: m.number, Digest: digest, State: GenerationLoading, Since: time.Now()})
+	return m.number
+}
+
+// end forgets what begin has noted: there will be no code.
+func (m *Module) end(number uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.notLoading(number)
+}
+
+// notLoading takes a generation out of those whose code is being made; mu is
+// held.
+func (m *Module) notLoading(number uint64) {
+	m.loading = slices.DeleteFunc(m.loading, func(g GenerationInfo) bool { return g.Number == number })
+}
+
 // add makes a generation of code, whose reference it takes over.
 func (m *Module) add(number uint64, code *code) *generation {
 	g := m.newGeneration(number, code)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.prune()
+	m.notLoading(number)
 	m.open = append(m.open, g)
 	return g
 }

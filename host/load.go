@@ -101,10 +101,11 @@ func newModule(cfg Config) *Module {
 
 // load compiles checked bytes into a new generation.
 func (m *Module) load(ctx context.Context, wasm []byte, bin *binaryModule, workers int) (*generation, error) {
-	number := m.nextNumber()
+	number := m.begin(DigestOf(wasm))
 	c := compiler{cfg: m.cfg, name: m.name, log: generationLog(m.cfg, m.name, number), workers: workers}
 	code, err := c.compile(ctx, wasm, bin)
 	if err != nil {
+		m.end(number)
 		return nil, err
 	}
 	return m.add(number, code), nil

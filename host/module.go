@@ -50,11 +50,12 @@ type Module struct {
 	// who holds the hook's slot.
 	values atomic.Pointer[map[string]string]
 
-	mu     sync.Mutex
-	number uint64        // of the newest generation; guarded by mu
-	open   []*generation // those that are not closed; guarded by mu
-	kept   []*kept       // the newest first; guarded by mu
-	pinned uint64        // the generation that Pin named; guarded by mu
+	mu      sync.Mutex
+	number  uint64           // of the newest generation; guarded by mu
+	loading []GenerationInfo // those whose code is being made; guarded by mu
+	open    []*generation    // those that are not closed; guarded by mu
+	kept    []*kept          // the newest first; guarded by mu
+	pinned  uint64           // the generation that Pin named; guarded by mu
 }
 
 // Acquire returns one guest for one reconcile, of the generation that is current

@@ -43,8 +43,9 @@ type processOptions struct {
 	memoryBudget string
 	budgetBytes  int64 // memoryBudget, parsed by validate
 
-	leader leaderOptions
-	http   httpOptions
+	compile compileOptions
+	leader  leaderOptions
+	http    httpOptions
 
 	kubeconfig string
 	context    string
@@ -153,6 +154,7 @@ func (o *processOptions) bind(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.IntVar(&o.workers, "workers", 0, "objects reconciled at a time in the whole process (default: not bounded beyond --concurrency)")
 	f.StringVar(&o.memoryBudget, "memory-budget", "", "memory of all guest instances together, for example 1Gi (default: not bounded)")
+	o.compile.bind(f)
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file (default: $KUBECONFIG, ~/.kube/config, or the pod's service account)")
 	f.StringVar(&o.context, "context", "", "context of the kubeconfig")
 	f.BoolVar(&o.dev, "dev", false, "use a local control plane; start it if it does not run")
@@ -283,7 +285,7 @@ func (o *processOptions) validate() error {
 	if o.budgetBytes, err = parseSize(o.memoryBudget, minMemory, math.MaxInt64); err != nil {
 		bad("--memory-budget %w", err)
 	}
-	return errors.Join(append(errs, o.leader.validate(), o.http.validate())...)
+	return errors.Join(append(errs, o.compile.validate(), o.leader.validate(), o.http.validate())...)
 }
 
 // parseSize reads a size within bounds; "" is 0.

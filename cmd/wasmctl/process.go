@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/compiler"
 	"github.com/wasmctl/wasmctl/devcluster"
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/host/kubeapi"
@@ -32,10 +33,11 @@ type process struct {
 	*identity                     // the process's own
 	others    identities          // of --as
 	resolver  *kubeapi.Resolver
-	pool      *runner.Pool    // nil unless --workers
-	budget    *host.Budget    // nil unless --memory-budget
-	shares    *host.Shares    // of the processors
-	elector   *leader.Elector // nil unless --leader-elect
+	pool      *runner.Pool       // nil unless --workers
+	budget    *host.Budget       // nil unless --memory-budget
+	shares    *host.Shares       // of the processors
+	compiler  *compiler.Compiler // nil where this process compiles
+	elector   *leader.Elector    // nil unless --leader-elect
 	manager   *manager.Manager
 	sessions  []*session
 	monitor   monitor
@@ -70,6 +72,7 @@ func (p *process) connect(ctx context.Context) error {
 // bounds makes what bounds the process as a whole.
 func (p *process) bounds() error {
 	p.shares = host.NewShares(runtime.GOMAXPROCS(0))
+	p.compiler = p.opts.compile.compiler()
 	if p.opts.budgetBytes > 0 {
 		p.budget = host.NewBudget(p.opts.budgetBytes)
 	}

@@ -62,7 +62,7 @@ The reconcile logic is a sandboxed WebAssembly module, written in Go, Rust or an
 		}
 		cmd.AddCommand(g.commands...)
 	}
-	cmd.AddCommand(newCmdVersion(s))
+	cmd.AddCommand(newCmdVersion(s), newCmdCompile(s))
 	completeArgs(cmd)
 	return cmd
 }

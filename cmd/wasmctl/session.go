@@ -87,6 +87,9 @@ func (s *session) load(ctx context.Context, wasm []byte) error {
 	}
 	o.cpu.apply(&cfg)
 	cfg.Shares = s.shares
+	if s.compiler != nil {
+		cfg.Compiler = s.compiler.Compile
+	}
 	s.measure(&cfg)
 	cfg.API = func(m *abi.Manifest) (host.API, error) {
 		s.name, s.limitsFor = cfg.NameFor(m), cfg.LimitsFor

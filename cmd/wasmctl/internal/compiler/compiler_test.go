@@ -1,0 +1,235 @@
+package compiler
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/testdata/wasm"
+)
+
+// TestMain is the process that compiles where it is started as one, as the main
+// of wasmctl is.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == Command {
+		if err := Serve(context.Background(), os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// bomb is a module that takes long to compile and much memory where it has
+// functions of 20,000 blocks, which is as many as the host lets one have.
+func bomb(functions, blocks int) []byte {
+	leb := func(n int) []byte { return binary.AppendUvarint(nil, uint64(n)) }
+	section := func(id byte, body []byte) []byte { return append(append([]byte{id}, leb(len(body))...), body...) }
+	one := []byte("\x01\x40\x7f") // a group of 64 locals of i32
+	for i := range blocks {
+		local := byte(i % 64)
+		one = append(one, 0x02, 0x40, 0x20, 0x00, 0x0d, 0x00, 0x20, local, 0x41, 0x01, 0x6a, 0x21, (local+7)%64, 0x0b)
+	}
+	one = append(one, 0x0b)
+	var funcs, bodies []byte
+	for range functions {
+		funcs = append(funcs, 0)
+		bodies = append(append(bodies, leb(len(one))...), one...)
+	}
+	m := []byte("\x00asm\x01\x00\x00\x00")
+	m = append(m, section(1, []byte("\x01\x60\x01\x7f\x00"))...)
+	m = append(m, section(3, append(leb(functions), funcs...))...)
+	return append(m, section(10, append(leb(functions), bodies...))...)
+}
+
+// padded is the empty guest, so long that no host compiles it itself.
+func padded() []byte {
+	const size = 16 << 10
+	section := append([]byte("\x00\x80\x80\x01\x07padding"), make([]byte, size-8)...)
+	return append(slices.Clone(wasm.Empty), section...)
+}
+
+// compile compiles a bomb within limits.
+func compile(t *testing.T, ctx context.Context, limits Limits) error { //nolint:revive // the test is what it is about
+	t.Helper()
+	return New(limits).Compile(ctx, host.Compilation{Dir: t.TempDir(), Code: bomb(20, 20_000), Workers: 1})
+}
+
+// A module that the host loads runs as one that was compiled in its process, and
+// is compiled once.
+func TestCompiler_IsAskedOnceForEachModule(t *testing.T) {
+	c := New(Limits{Memory: 4 << 30, Time: time.Minute})
+	asked := 0
+	cfg := host.Config{CacheDir: t.TempDir(), Compiler: func(ctx context.Context, job host.Compilation) error {
+		asked++
+		return c.Compile(ctx, job)
+	}}
+	for range 2 {
+		m, err := host.Load(t.Context(), padded(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		guest, release, err := m.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := guest.Reconcile(t.Context(), &abi.Request{ID: "1", Key: abi.Key{Name: "x"}, Object: []byte{0x80}}); err != nil {
+			t.Error(err)
+		}
+		release()
+		if err := m.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}
+	if asked != 1 {
+		t.Errorf("asked %d times, want once", asked)
+	}
+	cfg.CacheDir = ""
+	m, err := host.Load(t.Context(), padded(), cfg)
+	if err != nil || asked != 2 {
+		t.Fatalf("without a cache: asked %d times in all: %v", asked, err)
+	}
+	_ = m.Close(context.Background())
+}
+
+// A cache directory that cannot be used costs time, never the module.
+func TestCompiler_ADirectoryThatCannotBeUsedIsNoFaultOfTheModule(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := New(Limits{}).Compile(t.Context(), host.Compilation{Dir: filepath.Join(file, "below"), Code: wasm.Empty, Workers: 1})
+	if !errors.Is(err, host.ErrCacheDir) || errors.Is(err, host.ErrInvalidModule) {
+		t.Errorf("got %v, want ErrCacheDir alone", err)
+	}
+	var log bytes.Buffer
+	m, err := host.Load(t.Context(), padded(), host.Config{
+		CacheDir: filepath.Join(file, "below"), Compiler: New(Limits{}).Compile, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	if err != nil || !strings.Contains(log.String(), "compilation cache cannot be used") {
+		t.Fatalf("got %v, and log %q", err, log.String())
+	}
+	_ = m.Close(context.Background())
+}
+
+// What takes too much is the fault of the module, and ends by itself.
+func TestCompiler_BoundsTimeAndMemory(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("SKIPPED: the system enforces bounds on Linux only")
+	}
+	for want, limits := range map[string]Limits{
+		"--compile-time 1s":         {Time: time.Second},
+		"--compile-memory 67108864": {Memory: 64 << 20},
+	} {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			err := compile(t, t.Context(), limits)
+			if !errors.Is(err, host.ErrInvalidModule) || !strings.Contains(err.Error(), want) {
+				t.Errorf("got %v, want one that says %q", err, want)
+			}
+		})
+	}
+}
+
+// A context that ends ends the process, whatever it is doing.
+func TestCompiler_EndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("not wanted any more")
+	go func() {
+		child(t, os.Getpid())
+		cancel(why)
+	}()
+	if err := compile(t, ctx, Limits{}); !errors.Is(err, why) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A process has a low priority, in all of its threads, nothing of our
+// environment, and no longer life than ours.
+func TestCompiler_AProcessIsAloneAndComesLast(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("SKIPPED: /proc is Linux's")
+	}
+	t.Setenv("WASMCTL_A_TOKEN", "secret")
+	cmd := newCommand(t.Context(), 1)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lowerPriority(cmd.Process.Pid)
+	code := bomb(20, 20_000)
+	if err := json.NewEncoder(in).Encode(job{Dir: t.TempDir(), Size: len(code), Workers: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := in.Write(code); err != nil {
+		t.Fatal(err)
+	}
+	proc := fmt.Sprintf("/proc/%d", cmd.Process.Pid)
+	environ, err := os.ReadFile(proc + "/environ")
+	if err != nil || !bytes.Equal(environ, []byte("GOMAXPROCS=1\x00")) {
+		t.Errorf("environment %q: %v", environ, err)
+	}
+	threads, err := filepath.Glob(proc + "/task/*/stat")
+	if err != nil || len(threads) == 0 {
+		t.Fatal("no threads: ", err)
+	}
+	for _, path := range threads {
+		stat, err := os.ReadFile(path) //nolint:gosec // of /proc
+		if err != nil {
+			continue // it has ended
+		}
+		_, after, _ := strings.Cut(string(stat), ") ")
+		if fields := strings.Fields(after); fields[16] != "10" {
+			t.Errorf("%s: nice %s", path, fields[16])
+		}
+	}
+	_ = in.Close() // as the system does when this process dies
+	if err := cmd.Wait(); err == nil {
+		t.Error("it has compiled to the end")
+	}
+}
+
+// Whatever is on stdin, a process says what it is for and ends.
+func TestServe_TakesNoOtherInput(t *testing.T) {
+	for _, in := range []string{"", "\n", "{}\n", "[]\n", `{"dir":"x","size":-1}` + "\n", strings.Repeat("x", 1<<20)} {
+		if err := Serve(t.Context(), strings.NewReader(in), io.Discard); !errors.Is(err, ErrNoJob) {
+			t.Errorf("%.20q: got %v", in, err)
+		}
+	}
+	if err := Serve(t.Context(), strings.NewReader(`{"dir":"x","size":5}`+"\nabc"), io.Discard); err == nil {
+		t.Error("half a module is compiled")
+	}
+}
+
+// child waits for a process that pid has started.
+func child(t *testing.T, pid int) {
+	t.Helper()
+	for t.Context().Err() == nil {
+		for _, path := range must(filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))) {
+			if b, err := os.ReadFile(path); err == nil && len(b) > 0 { //nolint:gosec // of /proc
+				return
+			}
+		}
+		runtime.Gosched()
+	}
+}
+
+func must[T any](v T, _ error) T { return v }

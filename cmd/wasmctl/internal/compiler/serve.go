@@ -1,0 +1,61 @@
+package compiler
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+
+	"github.com/wasmctl/wasmctl/host"
+)
+
+// maxCode bounds what is read: a module at its limit, with what counts its work.
+const maxCode = 1 << 30
+
+// ErrNoJob is returned by Serve where stdin has no job: somebody has typed the
+// command.
+var ErrNoJob = errors.New("compile-for-run: this is how wasmctl run compiles a module in a process of its own: it gets what to do from there")
+
+// Serve is the process that compiles: it reads a job, does it within its bounds
+// and writes the answer. It exits when in ends, since then nobody is there to
+// take it.
+func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
+	r := bufio.NewReader(in)
+	line, err := r.ReadSlice('\n') // 4 KiB: a path, and numbers
+	if err != nil {
+		return ErrNoJob
+	}
+	var j job
+	if err := json.Unmarshal(line, &j); err != nil || j.Dir == "" || j.Size < 0 || j.Size > maxCode {
+		return ErrNoJob
+	}
+	code := make([]byte, j.Size)
+	if _, err := io.ReadFull(r, code); err != nil {
+		return fmt.Errorf("compiler: read the module: %w", err)
+	}
+	go func() {
+		_, _ = io.Copy(io.Discard, r)
+		os.Exit(1)
+	}()
+	if err := bound(j.Limits); err != nil {
+		return fmt.Errorf("compiler: bounds: %w", err)
+	}
+	err = host.Compilation{Dir: j.Dir, Code: code, Workers: j.Workers, CloseOnDone: j.CloseOnDone}.Run(ctx)
+	var a answer
+	if err != nil {
+		a = answer{Error: err.Error(), Cache: errors.Is(err, host.ErrCacheDir)}
+	}
+	return json.NewEncoder(out).Encode(a)
+}
+
+// bound applies limits to this process.
+func bound(l Limits) error {
+	if l.Memory > 0 {
+		debug.SetMemoryLimit(l.Memory / 10 * 9) // collect garbage rather than die of it
+	}
+	return enforce(l)
+}

@@ -1,0 +1,56 @@
+package compiler
+
+import (
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+)
+
+// rlimitData is RLIMIT_DATA of Linux, which package syscall has under no name
+// that all its ports share: writable memory of the process, with what was mapped.
+const rlimitData = 2
+
+const niceness = 10
+
+// self is this binary, also where its file was replaced meanwhile.
+func self() string { return "/proc/self/exe" }
+
+// setGroup gives a process a group of its own: signals of a terminal are for
+// wasmctl run, which ends it.
+func setGroup(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+}
+
+// lowerPriority lets all threads of a process have what others leave of the
+// processors, and a tenth where those leave nothing: a module that spins must
+// not keep the one out that is to replace it. That it cannot be had is no reason
+// not to compile.
+func lowerPriority(pid int) {
+	_ = syscall.Setpriority(syscall.PRIO_PGRP, pid, niceness)
+}
+
+// enforce bounds this process, and offers it to the system where memory runs
+// out.
+func enforce(l Limits) error {
+	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0) //nolint:gosec // the file is there
+	if l.Memory > 0 {
+		n := uint64(l.Memory)
+		if err := syscall.Setrlimit(rlimitData, &syscall.Rlimit{Cur: n, Max: n}); err != nil {
+			return os.NewSyscallError("setrlimit", err)
+		}
+	}
+	if l.Time > 0 {
+		n := max(1, uint64(l.Time/time.Second))
+		if err := syscall.Setrlimit(syscall.RLIMIT_CPU, &syscall.Rlimit{Cur: n, Max: n}); err != nil {
+			return os.NewSyscallError("setrlimit", err)
+		}
+	}
+	return nil
+}
+
+// killed reports whether a process was ended by SIGKILL.
+func killed(state *os.ProcessState) bool {
+	status, ok := state.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
+}

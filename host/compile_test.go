@@ -1,0 +1,90 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/wasmctl/wasmctl/testdata/wasm"
+)
+
+// large is the empty guest with so much beside it that a Compiler is asked.
+func large(n int) []byte { return variant(withSection(wasm.Empty, "pad", make([]byte, maxHere)), n) }
+
+// runIt compiles in this process, where a Compiler would start another.
+func runIt(ctx context.Context, job Compilation) error { return job.Run(ctx) }
+
+// A module whose code is being made has a number already, and is gone from the
+// list where that fails.
+func TestGenerations_ShowWhatIsBeingCompiled(t *testing.T) {
+	var m *Module
+	var during []string
+	broken := errors.New("no process")
+	refuse := false
+	m = load(t, wasm.Empty, Config{Compiler: func(ctx context.Context, job Compilation) error {
+		during = states(m)
+		if refuse {
+			return &InvalidError{Name: "x", Problems: []string{broken.Error()}}
+		}
+		return job.Run(ctx)
+	}})
+	swap(t, m, large(1))
+	if diff := cmp.Diff([]string{"1 live", "2 loading"}, during); diff != "" {
+		t.Errorf("while it is compiled: %s", diff)
+	}
+	refuse = true
+	if _, err := m.Prepare(t.Context(), large(2), nil); !errors.Is(err, ErrInvalidModule) {
+		t.Errorf("got %v", err)
+	}
+	if diff := cmp.Diff([]string{"1 kept", "2 live"}, states(m)); diff != "" {
+		t.Errorf("afterwards: %s", diff)
+	}
+}
+
+// What a Compiler says against the module counts; that it does not start, or
+// leaves nothing, does not: the module is compiled here.
+func TestLoad_ACompilerThatFailsIsNoFaultOfTheModule(t *testing.T) {
+	for name, c := range map[string]struct {
+		compiler func(context.Context, Compilation) error
+		log      string
+	}{
+		"works":       {runIt, ""},
+		"no process":  {func(context.Context, Compilation) error { return errors.New("fork: no memory") }, "no process can be started"},
+		"does naught": {func(context.Context, Compilation) error { return nil }, "compilation cache cannot be used"},
+		"no disk":     {func(context.Context, Compilation) error { return ErrCacheDir }, "compilation cache cannot be used"},
+	} {
+		for _, dir := range []string{"", t.TempDir()} {
+			var log bytes.Buffer
+			m := load(t, large(1), Config{CacheDir: dir, Compiler: c.compiler, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			if g := acquire(t, m); g == nil {
+				t.Fatal("no guest")
+			}
+			if got := log.String(); c.log == "" && got != "" || !strings.Contains(got, c.log) {
+				t.Errorf("%s: log %q, want %q", name, got, c.log)
+			}
+		}
+	}
+	_, err := Load(t.Context(), large(1), Config{Compiler: func(context.Context, Compilation) error {
+		return &InvalidError{Problems: []string{"takes too long"}}
+	}})
+	if !errors.Is(err, ErrInvalidModule) || !strings.Contains(err.Error(), "takes too long") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// With a module that is no module, no Compiler is asked, and the error is that of
+// a host without one.
+func TestLoad_NoCompilerIsAskedAboutAnInvalidModule(t *testing.T) {
+	bad := append(large(1), 0x0b, 0x02, 0x01, 0xff) // a data section that ends too soon
+	asked := false
+	_, plain := Load(t.Context(), bad, Config{})
+	_, err := Load(t.Context(), bad, Config{Compiler: func(context.Context, Compilation) error { asked = true; return nil }})
+	if plain == nil || err == nil || err.Error() != plain.Error() || asked {
+		t.Errorf("got %v, want %v; asked: %v", err, plain, asked)
+	}
+}
