@@ -25,6 +25,7 @@ func TestSwap_Pause(t *testing.T) {
 		t.Fatal(err)
 	}
 	opts := swapOptions()
+	opts.compile.aside = true
 	opts.cacheDir, opts.probation, opts.timeout, opts.memoryBytes, opts.reconcileOnSwap = t.TempDir(), 0, 0, 0, reconcileNone
 	w := newSwapping(t, module, opts)
 	const objects = 400 // so many that none changes so often that it looks like a hot loop

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/compiler"
+	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
+	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/runtime/admin"
+)
+
+// TestSwap_KilledWhileCompiling: kill -9 of the host while another process
+// compiles for it. That process ends too, and the next start runs what the file
+// has.
+func TestSwap_KilledWhileCompiling(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("SKIPPED: /proc is Linux's")
+	}
+	f := newFleet(t, devclustertest.Shared(t))
+	module, err := os.ReadFile(exampleWasm(t, "webapp"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, socket := filepath.Join(t.TempDir(), "module.wasm"), newSocket(t)
+	replace(t, file, module)
+	run := func() *child {
+		return startWasmctl(t, file, "-n", f.ns, "--socket", socket, "--kubeconfig", f.cluster.Kubeconfig())
+	}
+	c := run()
+	c.wantLine(`"msg":"reconciling"`)
+	next := numbered(module, os.Getpid()) // of which nobody has the code
+	replace(t, file, next)
+	var pid int
+	until(t, "a process compiles", func() bool { pid = compilerOf(t, c.cmd.Process.Pid); return pid != 0 })
+	until(t, "status shows it", func() bool { return strings.Contains(fmt.Sprint(generationsOf(t, socket)), "loading") })
+	c.signal(syscall.SIGKILL)
+	<-c.done
+	until(t, "the compiler has ended", func() bool { return !alive(pid) })
+	c = run()
+	c.wantLine(`"msg":"reconciling"`)
+	var got []admin.Generation
+	until(t, "it answers", func() bool { got = generationsOf(t, socket); return len(got) > 0 })
+	if len(got) != 1 || got[0].Number != 1 || got[0].Digest != host.DigestOf(next) {
+		t.Errorf("runs %+v, want the file's module alone", got)
+	}
+	c.signal(syscall.SIGTERM)
+	c.wantExit(exitOK)
+}
+
+// generationsOf returns the generations of a process's only controller, or
+// nothing while it does not answer.
+func generationsOf(t *testing.T, socket string) []admin.Generation {
+	t.Helper()
+	st, err := admin.NewClient(socket).Status(t.Context())
+	if err != nil || len(st.Controllers) != 1 {
+		return nil
+	}
+	return st.Controllers[0].Generations
+}
+
+// compilerOf returns the process that compiles for another one, or 0.
+func compilerOf(t *testing.T, parent int) int {
+	t.Helper()
+	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, list := range lists {
+		children, err := os.ReadFile(list)
+		if err != nil {
+			continue // the thread has ended
+		}
+		for _, child := range strings.Fields(string(children)) {
+			line, err := os.ReadFile(filepath.Join("/proc", child, "cmdline"))
+			if pid, _ := strconv.Atoi(child); err == nil && strings.Contains(string(line), compiler.Command) {
+				return pid
+			}
+		}
+	}
+	return 0
+}
+
+// alive reports whether a process is there and has not ended.
+func alive(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, after, _ := strings.Cut(string(stat), ") ")
+	return err == nil && !strings.HasPrefix(after, "Z")
+}
