@@ -173,7 +173,7 @@ func TestBudget_Hammer(t *testing.T) {
 	var sum int64
 	for _, m := range modules {
 		for _, in := range m.last.Load().idle {
-			sum += int64(cap(in.linear.buf))
+			sum += int64(in.memory.Size())
 		}
 	}
 	used(t, b, sum)

@@ -107,8 +107,8 @@ func (g *generation) instantiate(ctx context.Context) (*instance, error) {
 	in := &instance{gen: g}
 	in.interrupt = interrupt{in: in, done: make(chan struct{})}
 	in.tank.maxStack, in.tank.pace = min(g.code.maxStack, g.limits.Stack), newPace(g.cfg.slice)
-	in.linear.gen, in.linear.limit, in.linear.budget = g, uint64(g.limits.Memory), g.cfg.Budget
-	if err := in.linear.reserve(g.code.startSize); err != nil {
+	if err := in.linear.reserve(g); err != nil {
+		in.linear.release()
 		return nil, err
 	}
 	in.timer = time.AfterFunc(math.MaxInt64, func() { in.interrupt.fire(byDeadline) })
@@ -197,6 +197,6 @@ func (in *instance) close(ctx context.Context) {
 	if in.module != nil {
 		_ = in.module.Close(ctx) // there are no files whose closing could fail
 	}
-	in.linear.Free()
+	in.linear.release()
 	in.gen.unregister(in)
 }

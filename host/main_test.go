@@ -5,10 +5,13 @@ import (
 	"os"
 	"slices"
 	"testing"
+
+	"github.com/wasmctl/wasmctl/host/internal/linear"
 )
 
 // TestMain runs the tests with the bound of processor time that the variable
-// WASMCTL_TEST_CPU names, which is one of CPUs.
+// WASMCTL_TEST_CPU names, which is one of CPUs. Who reads the memory of an
+// instance that was closed ends the process.
 func TestMain(m *testing.M) {
 	if cpu := CPU(os.Getenv("WASMCTL_TEST_CPU")); cpu != "" {
 		if !slices.Contains(CPUs, cpu) {
@@ -17,5 +20,6 @@ func TestMain(m *testing.M) {
 		}
 		defaultCPU = cpu
 	}
+	linear.KeepFreed.Store(true)
 	os.Exit(m.Run())
 }

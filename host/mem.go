@@ -7,16 +7,17 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/internal/linear"
 )
 
 // linearMemory is the memory of one instance. It keeps the instance within its
 // limit, and all instances within the process's budget, and notes a refusal: a
 // guest that runs out of memory traps somewhere else, and nothing else tells
-// that trap from a panic.
+// that trap from a panic. It lies outside of Go's heap, and nobody may keep a
+// view of it beyond the instance: release gives it back to the system.
 type linearMemory struct {
-	buf    []byte
+	mem    linear.Memory
 	gen    *generation
-	limit  uint64  // bytes
 	budget *Budget // nil: not bounded
 	// charged is what the budget counts for this memory, in bytes.
 	charged int64
@@ -24,10 +25,23 @@ type linearMemory struct {
 	refused error
 }
 
-// reserve charges the budget with the memory that an instance starts with.
-// wazero panics where that cannot be had.
-func (l *linearMemory) reserve(size int64) error {
-	if err := l.budget.take(size); err != nil {
+// reserve takes what an instance starts with, and the addresses of what it may
+// have at most: wazero panics where the first cannot be had.
+func (l *linearMemory) reserve(g *generation) (err error) {
+	l.gen, l.budget = g, g.cfg.Budget
+	if err := l.charge(g.code.startSize); err != nil {
+		return err
+	}
+	most := max(g.limits.Memory, g.code.startSize)
+	if l.mem, err = linear.Reserve(uint64(most)); err == nil { //nolint:gosec // not negative
+		_, err = l.mem.Grow(uint64(g.code.startSize)) //nolint:gosec // not negative
+	}
+	return err
+}
+
+// charge has the budget count so many bytes for this memory.
+func (l *linearMemory) charge(size int64) error {
+	if err := l.budget.take(size - l.charged); err != nil {
 		l.gen.shared.hits.add(abi.LimitMemoryBudget)
 		return err
 	}
@@ -46,50 +60,41 @@ func (l *linearMemory) Allocate(_, _ uint64) experimental.LinearMemory { return 
 
 // Reallocate implements experimental.LinearMemory.
 func (l *linearMemory) Reallocate(size uint64) []byte {
-	if size > l.limit {
+	if limit := uint64(l.gen.limits.Memory); size > limit { //nolint:gosec // not negative
 		if l.refused == nil { // once a call: a guest may go on asking
 			l.refused = l.gen.limitError(abi.LimitMemory, "needs more memory than it may have", nil)
 		}
 		return nil
 	}
-	if size <= uint64(cap(l.buf)) {
-		l.buf = l.buf[:size]
-		return l.buf
+	b, err := l.grow(size)
+	if err != nil {
+		l.refused = err
 	}
-	room := l.charge(size)
-	if room < size {
-		return nil
-	}
-	grown := make([]byte, size, room)
-	copy(grown, l.buf)
-	l.buf = grown
-	return l.buf
+	return b
 }
 
-// charge returns how many bytes may be allocated for a memory of size bytes:
-// room for as much again, so that a guest that grows page by page does not copy
-// its memory each time, or just size where the budget has no more. What is not
-// touched costs address space only, and fresh memory reads as zero.
-func (l *linearMemory) charge(size uint64) uint64 {
-	wanted := size
-	if l.buf != nil {
-		wanted = min(2*size, l.limit)
+// grow charges the budget before the system is asked: what may be touched is
+// counted, what is reserved is not.
+func (l *linearMemory) grow(size uint64) ([]byte, error) {
+	had := l.charged
+	if err := l.charge(max(int64(size), had)); err != nil { //nolint:gosec // at most the limit
+		return nil, err
 	}
-	if l.budget.tryTake(int64(wanted) - l.charged) { //nolint:gosec // at most 4 GiB
-		l.count(int64(wanted)) //nolint:gosec // at most 4 GiB
-		return wanted
+	b, err := l.mem.Grow(size)
+	if err != nil {
+		l.budget.give(l.charged - had)
+		l.count(had)
 	}
-	if l.refused = l.budget.take(int64(size) - l.charged); l.refused != nil { //nolint:gosec // at most 4 GiB
-		l.gen.shared.hits.add(abi.LimitMemoryBudget)
-		return 0
-	}
-	l.count(int64(size)) //nolint:gosec // at most 4 GiB
-	return size
+	return b, err
 }
 
-// Free implements experimental.LinearMemory. More calls do nothing.
-func (l *linearMemory) Free() {
-	l.buf = nil
+// Free implements experimental.LinearMemory. wazero calls it where a guest
+// exits, in the middle of a call: the memory is kept until release.
+func (l *linearMemory) Free() {}
+
+// release gives everything back. More calls do nothing.
+func (l *linearMemory) release() {
+	l.mem.Free()
 	l.budget.give(l.charged)
 	l.count(0)
 }

@@ -1,0 +1,6 @@
+//go:build unix && !linux
+
+package linear
+
+// keepSmall does nothing: only Linux makes pages huge by itself.
+func keepSmall([]byte) {}

@@ -1,0 +1,37 @@
+//go:build unix
+
+package linear
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// reserve maps pages that nobody may touch: the system counts none of them as
+// memory, however strictly it counts.
+func reserve(n int) ([]byte, error) {
+	space, err := unix.Mmap(-1, 0, n, unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err != nil {
+		return nil, os.NewSyscallError("mmap", err)
+	}
+	keepSmall(space)
+	return space, nil
+}
+
+func (m *Memory) commit(n int) error {
+	return os.NewSyscallError("mprotect", unix.Mprotect(m.space[:n], unix.PROT_READ|unix.PROT_WRITE))
+}
+
+func (m *Memory) free() {
+	var err error
+	if KeepFreed.Load() {
+		_ = unix.Madvise(m.space, unix.MADV_DONTNEED) // or the tests would fill the machine
+		err = unix.Mprotect(m.space, unix.PROT_NONE)
+	} else {
+		err = unix.Munmap(m.space)
+	}
+	if err != nil {
+		panic("BUG: memory cannot be given back: " + err.Error())
+	}
+}
