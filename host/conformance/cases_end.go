@@ -39,7 +39,7 @@ func endCases() []Case {
 				Error: abi.ResultError{Class: abi.ErrorTransient, Message: "unreachable"},
 			}, abi.Action{})
 		}},
-		{"many.steady", 2, "2,000 runs of different sizes need no more memory than the first 500", func(p *probe) error {
+		{"many.steady", 2, "2,000 runs of different sizes need at most an eighth more memory than the first 500", func(p *probe) error {
 			return p.steady(2000, 500)
 		}},
 	}
@@ -83,7 +83,7 @@ func (p *probe) steady(runs, first int) error {
 	if n := p.rig.module.Recycled()[string(abi.LimitHighWater)]; n > replaced+1 { // earlier cases have left it large
 		return fmt.Errorf("memory: %d instances in %d runs had so much that the host replaced them", n-replaced, runs)
 	}
-	if after := p.rig.budget.Stats().Used; after > before {
+	if after := p.rig.budget.Stats().Used; after > before+before/8 { // a collector has its pace
 		return fmt.Errorf("memory: %d bytes after %d runs, %d after %d", before, first, after, runs)
 	}
 	return nil
