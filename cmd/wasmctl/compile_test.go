@@ -77,7 +77,7 @@ func compilerOf(t *testing.T, parent int) int {
 		if err != nil {
 			continue // the thread has ended
 		}
-		for _, child := range strings.Fields(string(children)) {
+		for child := range strings.FieldsSeq(string(children)) {
 			line, err := os.ReadFile(filepath.Join("/proc", child, "cmdline"))
 			if pid, _ := strconv.Atoi(child); err == nil && strings.Contains(string(line), compiler.Command) {
 				return pid

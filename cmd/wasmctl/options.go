@@ -159,7 +159,7 @@ func (o *processOptions) bind(cmd *cobra.Command) {
 	f.StringVar(&o.context, "context", "", "context of the kubeconfig")
 	f.BoolVar(&o.dev, "dev", false, "use a local control plane; start it if it does not run")
 	f.StringVar(&o.devData, "dev-data-dir", "", "where the local control plane keeps its data (default: in the user's cache directory)")
-	f.StringVar(&o.cacheDir, "cache-dir", "", `where compiled modules are kept, "none" for nowhere (default: in the user's cache directory)`)
+	f.StringVar(&o.cacheDir, "cache-dir", "", `where compiled modules are kept, "none" for nowhere; the oldest go beyond 2 GiB (default: in the user's cache directory)`)
 	f.StringVar(&o.socket, "socket", "", `socket for wasmctl status, trigger and pause, "none" for none (default: in the user's runtime directory)`)
 	o.leader.bind(f)
 	o.http.bind(f)

@@ -93,7 +93,11 @@ func (c *Compiler) Compile(ctx context.Context, comp host.Compilation) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return c.verdict(out.kept, ended, cmd.ProcessState, string(trouble.kept))
+	err = c.verdict(out.kept, ended, cmd.ProcessState, string(trouble.kept))
+	if err == nil {
+		trim(comp.Dir, maxCache, time.Now())
+	}
+	return err
 }
 
 // newCommand is this binary as a compiler. It has no environment but how many
@@ -135,7 +139,10 @@ func (c *Compiler) verdict(out []byte, ended error, state *os.ProcessState, trou
 // moduleError is the fault of the module.
 type moduleError struct{ text string }
 
-func (e *moduleError) Error() string        { return e.text }
+// Error implements error.
+func (e *moduleError) Error() string { return e.text }
+
+// Is reports whether target is host.ErrInvalidModule.
 func (e *moduleError) Is(target error) bool { return target == host.ErrInvalidModule }
 
 func firstLine(s string) string {

@@ -1,0 +1,69 @@
+package compiler
+
+import (
+	"cmp"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"time"
+)
+
+// maxCache is how much code a cache directory keeps: some hundred modules of the
+// standard Go toolchain.
+const maxCache = 2 << 30
+
+// unfinished is after how long a file that was not finished is nobody's any
+// more: its process was killed.
+const unfinished = time.Hour
+
+// cacheFile is a file that wazero writes: <dir>/wazero-<version>/<hash>, under
+// another name until it is whole. Nothing else is touched: users name the
+// directory.
+var cacheFile = regexp.MustCompile(`^[0-9a-f]{64}(\.[0-9]+\.tmp)?$`)
+
+// cached is a file of a cache directory.
+type cached struct {
+	path    string
+	size    int64
+	written time.Time
+}
+
+// trim removes the code that was written first where a cache directory has
+// more than so many bytes, and what was never finished. Who still runs that code
+// has it in memory; it is compiled again when it is loaded again. What cannot be
+// removed stays.
+func trim(dir string, limit int64, now time.Time) {
+	for _, f := range surplus(cacheFiles(dir), limit, now) {
+		_ = os.Remove(f.path)
+	}
+}
+
+// cacheFiles lists the code in a cache directory.
+func cacheFiles(dir string) (out []cached) {
+	paths, _ := filepath.Glob(filepath.Join(dir, "wazero-*", "*")) // the pattern is fine
+	for _, path := range paths {
+		info, err := os.Lstat(path)
+		if err != nil || info.Mode()&fs.ModeType != 0 || !cacheFile.MatchString(filepath.Base(path)) {
+			continue
+		}
+		out = append(out, cached{path, info.Size(), info.ModTime()})
+	}
+	return out
+}
+
+// surplus returns what is to go.
+func surplus(files []cached, limit int64, now time.Time) (out []cached) {
+	slices.SortFunc(files, func(a, b cached) int { return cmp.Or(b.written.Compare(a.written), cmp.Compare(a.path, b.path)) })
+	for _, f := range files {
+		part := filepath.Ext(f.path) == ".tmp"
+		if !part {
+			limit -= f.size
+		}
+		if !part && limit < 0 || part && now.Sub(f.written) > unfinished {
+			out = append(out, f)
+		}
+	}
+	return out
+}
