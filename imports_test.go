@@ -16,6 +16,7 @@ var forbidden = []struct {
 	to   []string
 }{
 	{"./abi", []string{module + "/", "k8s.io/", "github.com/tetratelabs/"}},
+	{"./abi/near", []string{module + "/", "k8s.io/", "github.com/"}},
 	{"./host", []string{module + "/runtime", "k8s.io/"}},
 	{"./host/kubeapi/...", []string{module + "/runtime", "github.com/tetratelabs/"}},
 	{"./runtime/...", []string{module + "/host", "github.com/tetratelabs/"}},

@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/wasmctl/wasmctl/host/near"
+	"github.com/wasmctl/wasmctl/abi/near"
 )
 
 // lookup finds the kind that a name means.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/wasmctl/wasmctl/host/near"
+	"github.com/wasmctl/wasmctl/abi/near"
 )
 
 // maxNear is how many near matches an error names.

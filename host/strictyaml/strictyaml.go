@@ -13,7 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/wasmctl/wasmctl/host/near"
+	"github.com/wasmctl/wasmctl/abi/near"
 )
 
 // Reader collects what is wrong with a file while it is read. Path is what the

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/wasmctl/wasmctl/runtime/queue/internal/nearest"
+	"github.com/wasmctl/wasmctl/abi/near"
 )
 
 // Limits of what Parse reads.
@@ -141,7 +141,7 @@ func (p *parser) term(depth int) (term, error) {
 			return term{word: 1 << i}, nil
 		}
 	}
-	hint := nearest.Hint(word, append([]string{"all", "any"}, words[:]...)...)
+	hint := near.Hint(word, append([]string{"all", "any"}, words[:]...))
 	return term{}, fmt.Errorf("%q is no predicate: want one of %s, or all(...) or any(...) of them%s", word, allWords, hint)
 }
 

@@ -10,7 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/wasmctl/wasmctl/host/near"
+	"github.com/wasmctl/wasmctl/abi/near"
 )
 
 // Object is a Kubernetes object, or a part of one, as JSON has it: a time is a
@@ -176,8 +176,8 @@ func checkType(n *yaml.Node, t reflect.Type) error {
 
 // hint names the nearest of the known names, or all of them.
 func hint(name string, known []string) string {
-	if best := near.Word(name, known); best != "" {
-		return fmt.Sprintf("; did you mean %q?", best)
+	if meant := near.Hint(name, known); meant != "" {
+		return meant
 	}
 	slices.Sort(known)
 	return "; the keys here are " + strings.Join(known, ", ")

@@ -16,6 +16,35 @@ func TestWord_IsTheNearestWithinASlip(t *testing.T) {
 	}
 }
 
+func TestHint_NamesTheNearestWordOrNothing(t *testing.T) {
+	known := []string{"owner", "label", "annotation"}
+	for unknown, want := range map[string]string{
+		"owners": `; did you mean "owner"?`, "OWNER": `; did you mean "owner"?`, "lable": `; did you mean "label"?`,
+		"anotatoin": `; did you mean "annotation"?`, "": "", "xyzzy": "", "something-else": "",
+	} {
+		if got := Hint(unknown, known); got != want {
+			t.Errorf("Hint(%q) = %q, want %q", unknown, got, want)
+		}
+	}
+}
+
+// FuzzDistance holds that a distance is one: the same both ways, none between
+// equal words only, and never more than writing the longer word anew.
+func FuzzDistance(f *testing.F) {
+	f.Add("kitten", "sitting")
+	f.Add("", "a")
+	f.Add("ab", "ba")
+	f.Fuzz(func(t *testing.T, a, b string) {
+		if len(a) > 200 || len(b) > 200 {
+			return
+		}
+		d := Distance(a, b)
+		if d != Distance(b, a) || (d == 0) != (a == b) || d > max(len(a), len(b)) {
+			t.Fatalf("%q, %q: %d", a, b, d)
+		}
+	})
+}
+
 func TestDistance_CountsSlips(t *testing.T) {
 	tests := []struct {
 		a, b string

@@ -1,8 +1,11 @@
-// Package near finds what was probably meant by a word that is not known.
+// Package near finds what was probably meant by a word that is not known, in a
+// manifest, a file or a command. It stands beside abi because host and runtime
+// both need it, and neither may import the other.
 package near
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -20,6 +23,15 @@ func Word(unknown string, known []string) string {
 		return ""
 	}
 	return best
+}
+
+// Hint returns `; did you mean "word"?` for the known word that is nearest, as
+// the end of an error; "" where none is near.
+func Hint(unknown string, known []string) string {
+	if meant := Word(unknown, known); meant != "" {
+		return fmt.Sprintf("; did you mean %q?", meant)
+	}
+	return ""
 }
 
 // Slips is how many slips of the finger a word of this length may have.
