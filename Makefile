@@ -8,7 +8,7 @@ LINT     := $(BIN)/tools/golangci-lint-$(lastword $(subst @, ,$(GOLANGCI_LINT)))
 MODULES  := . guest-sdk/go examples bench host/conformance/guests/go devcluster/server
 # Modules that lint, vet and tests look at. devcluster/server has targets of its
 # own: analysing Kubernetes itself takes minutes.
-OURS     := . guest-sdk/go examples bench
+OURS     := . guest-sdk/go examples bench host/conformance/guests/go
 EXAMPLES := configmapgenerator secretmirror memcached webapp dnsrecord periodicjob
 GUESTS   := $(EXAMPLES:%=$(BIN)/examples/%.wasm)
 RUST_EXAMPLES := configmapgenerator
