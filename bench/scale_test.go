@@ -35,7 +35,7 @@ const (
 func onlyNamed(b *testing.B, name string) {
 	b.Helper()
 	if pattern := flag.Lookup("test.bench").Value.String(); !strings.Contains(pattern, name) {
-		b.Skipf("takes minutes: name it to run it: make bench BENCH=%s", name)
+		b.Skipf("SKIPPED: takes minutes: name it to run it: make bench BENCH=%s", name)
 	}
 }
 

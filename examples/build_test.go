@@ -26,7 +26,7 @@ func modules(t *testing.T) []string {
 // for what makes it a module: the marker of the ABI and the host functions.
 func TestExamples_BuildForWasm(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds all examples")
+		t.Skip("SKIPPED: -short: builds all examples")
 	}
 	for _, dir := range modules(t) {
 		t.Run(dir, func(t *testing.T) {

@@ -28,7 +28,7 @@ func load(tb testing.TB, wasm []byte, cfg Config) *Module {
 func needsBound(tb testing.TB) {
 	tb.Helper()
 	if defaultCPU == CPUOff {
-		tb.Skip("a guest of this test spins for ever, and WASMCTL_TEST_CPU is off")
+		tb.Skip("SKIPPED: a guest of this test spins for ever, and WASMCTL_TEST_CPU is off")
 	}
 }
 
@@ -36,7 +36,7 @@ func needsBound(tb testing.TB) {
 func needsFuel(tb testing.TB) {
 	tb.Helper()
 	if defaultCPU != CPUFuel {
-		tb.Skip("fuel is not counted: WASMCTL_TEST_CPU is " + string(defaultCPU))
+		tb.Skip("SKIPPED: fuel is not counted: WASMCTL_TEST_CPU is " + string(defaultCPU))
 	}
 }
 

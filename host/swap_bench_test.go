@@ -17,7 +17,7 @@ func goModule(b *testing.B) []byte {
 	b.Helper()
 	module, err := os.ReadFile("../bin/examples/configmapgenerator.wasm")
 	if err != nil {
-		b.Skip("run make guests: ", err)
+		b.Skip("SKIPPED: the examples are not built: make guests: ", err)
 	}
 	return module
 }

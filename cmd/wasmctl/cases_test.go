@@ -12,7 +12,7 @@ import (
 // with each request failing in each way.
 func TestExamples_CasesHold(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds all examples")
+		t.Skip("SKIPPED: -short: builds all examples")
 	}
 	files, err := filepath.Glob("../../examples/*/cases/*.yaml")
 	if err != nil || len(files) < 6 {

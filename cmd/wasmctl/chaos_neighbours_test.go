@@ -42,7 +42,7 @@ func newNeighbours(t *testing.T, around func(applier.Module) applier.Module) *ne
 	}
 	n := &neighbours{t: t, ns: devclustertest.Namespace(t, cluster), client: client, witness: &witness{busy: map[abi.Key]bool{}}, ended: make(chan error, 1)}
 	log := slog.New(slog.DiscardHandler)
-	n.p = &process{opts: &processOptions{kubeconfig: cluster.Kubeconfig(), workers: 4, socket: "none"}, log: log}
+	n.p = &process{opts: &processOptions{kubeconfig: cluster.Kubeconfig(), workers: 4, socket: "none", cacheDir: compiledModules}, log: log}
 	ctx, stop := context.WithCancel(t.Context())
 	n.stop = stop
 	if err := n.p.connect(ctx); err != nil {

@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,6 +16,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/wasmctl/wasmctl/devcluster"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 )
 
@@ -71,6 +71,7 @@ func TestRun_WrongCredentialsAreSaid(t *testing.T) {
 }
 
 func TestRun_WaitsForACRDThatArrivesLater(t *testing.T) {
+	t.Parallel()
 	cluster := devclustertest.Shared(t)
 	group := devclustertest.Namespace(t, cluster) + ".wasmctl.dev" // a new one for each run of the test
 	c := startWasmctl(t, guests+"empty.wasm", "--for", "widgets."+group, "--kubeconfig", cluster.Kubeconfig())
@@ -95,14 +96,7 @@ metadata: {name: first}
 }
 
 func TestRun_WaitsForAnAPIServerThatIsDown(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	if err := l.Close(); err != nil { // nobody listens there now
-		t.Fatal(err)
-	}
+	const addr = "127.0.0.1:1" // nobody is given this port who asks for any
 	kubeconfig := writeKubeconfig(t, &rest.Config{Host: "https://" + addr})
 	c := startWasmctl(t, guests+"empty.wasm", "--for", "cm", "--kubeconfig", kubeconfig)
 	c.wantLine("waiting for the cluster", addr, "refused")
@@ -127,6 +121,7 @@ func createMode(t *testing.T, client dynamic.Interface, ns, name, content string
 // kind of failure is an error of its object, named in the log, and an object
 // beside them goes on being reconciled.
 func TestRun_FailuresStayWithTheirObject(t *testing.T) {
+	t.Parallel()
 	cluster := devclustertest.Shared(t)
 	devclustertest.ApplyFile(t, cluster, "../../examples/configmapgenerator/crd.yaml")
 	ns := devclustertest.Namespace(t, cluster)
@@ -200,22 +195,33 @@ func TestRun_SecondSignalForces(t *testing.T) {
 	c.wantExit(exitForced)
 }
 
+// devStarter starts wasmctl run --dev, always on the same data.
+func devStarter(t *testing.T) (start func() *child, data string) {
+	t.Helper()
+	data = t.TempDir()
+	env := []string{devcluster.EnvBinary + "=" + devclustertest.Binary(t)}
+	return func() *child {
+		t.Helper()
+		return startWasmctlEnv(t, env, guests+"empty.wasm", "--for", "cm", "--dev", "--dev-data-dir", data)
+	}, data
+}
+
 // TestRun_DevIsReused: a second --dev on the same data uses the control plane
 // that runs, which ends with the process that started it.
 func TestRun_DevIsReused(t *testing.T) {
-	t.Setenv("WASMCTL_DEVCLUSTER", devclustertest.Binary(t))
-	data := t.TempDir()
-	first := startWasmctl(t, guests+"empty.wasm", "--for", "cm", "--dev", "--dev-data-dir", data)
+	t.Parallel()
+	start, data := devStarter(t)
+	first := start()
 	first.wantLine(fmt.Sprintf("export KUBECONFIG=%s", data))
 	first.wantLine(`"msg":"reconciled"`)
-	second := startWasmctl(t, guests+"empty.wasm", "--for", "cm", "--dev", "--dev-data-dir", data)
+	second := start()
 	second.wantLine("is running already")
 	second.wantLine(`"msg":"reconciled"`)
 	second.signal(syscall.SIGTERM)
 	second.wantExit(exitOK)
 	first.signal(syscall.SIGTERM)
 	first.wantExit(exitOK)
-	third := startWasmctl(t, guests+"empty.wasm", "--for", "cm", "--dev", "--dev-data-dir", data)
+	third := start()
 	third.wantLine("local control plane started")
 	third.wantLine(`"msg":"reconciled"`)
 	third.signal(syscall.SIGTERM)
@@ -224,9 +230,9 @@ func TestRun_DevIsReused(t *testing.T) {
 
 // TestRun_EndsWithTheControlPlaneThatItStarted: nobody would start it again.
 func TestRun_EndsWithTheControlPlaneThatItStarted(t *testing.T) {
-	t.Setenv("WASMCTL_DEVCLUSTER", devclustertest.Binary(t))
-	data := t.TempDir()
-	c := startWasmctl(t, guests+"empty.wasm", "--for", "cm", "--dev", "--dev-data-dir", data)
+	t.Parallel()
+	start, data := devStarter(t)
+	c := start()
 	c.wantLine(`"msg":"reconciled"`)
 	lock, err := os.ReadFile(filepath.Join(data, "lock"))
 	if err != nil {

@@ -50,7 +50,7 @@ func main() {}
 func devProject(t *testing.T) string {
 	t.Helper()
 	if _, err := exec.LookPath("go"); err != nil {
-		t.Skip("needs go on PATH")
+		t.Skip("SKIPPED: go is not on PATH: wasmctl dev is not tested")
 	}
 	sdk, err := filepath.Abs("../../guest-sdk/go")
 	if err != nil {
@@ -69,6 +69,7 @@ func devProject(t *testing.T) string {
 // is shown and leaves what runs; the next one is swapped in, and what it changes
 // is printed. Ctrl-C ends everything.
 func TestDev_BuildsOnSave(t *testing.T) {
+	t.Parallel()
 	dir := devProject(t)
 	cluster := devclustertest.Shared(t)
 	client, err := kubernetes.NewForConfig(cluster.RESTConfig())

@@ -154,10 +154,10 @@ spec:
 	e := &eventful{dir: t.TempDir(), made: client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(ns)}
 	e.module, e.file = filepath.Join(e.dir, "swapped.wasm"), filepath.Join(e.dir, "controllers.yaml")
 	replace(t, e.module, worse(modeGood, 0))
-	for name, from := range map[string]string{"modes.wasm": guests + "modes.wasm", "generator.wasm": exampleModule} {
+	for name, from := range map[string]string{"modes.wasm": guests + "modes.wasm", "generator.wasm": exampleWasm(t, "configmapgenerator")} {
 		b, err := os.ReadFile(from)
 		if err != nil {
-			t.Fatalf("%v: run 'make guests'", err)
+			t.Fatal(err)
 		}
 		replace(t, filepath.Join(e.dir, name), b)
 	}
@@ -195,6 +195,7 @@ var quietMetrics = map[string]string{
 // is there, each counter has counted, and what controller-runtime has too has
 // the same type, labels and buckets.
 func TestMetrics_EachIsCounted(t *testing.T) {
+	t.Parallel()
 	e := startEventful(t)
 	e.wantLine(`"msg":"reconciled"`, `"controller":"swapped"`, "/"+objectName(0))
 	replace(t, e.module, wasm.BadExports)

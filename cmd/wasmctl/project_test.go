@@ -23,7 +23,7 @@ import (
 // sample on a real API server. All three do the same: their cases are.
 func TestProject_OfEachLanguageRuns(t *testing.T) {
 	if testing.Short() {
-		t.Skip("runs compilers")
+		t.Skip("SKIPPED: -short: runs compilers")
 	}
 	for _, lang := range []struct {
 		toolchain project.Toolchain

@@ -21,7 +21,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
-// exampleCRD is the kind of exampleModule.
+// exampleCRD is the kind of the example configmapgenerator.
 const exampleCRD = "../../examples/configmapgenerator/crd.yaml"
 
 // walled is a namespace in which the example runs under rights.
@@ -57,7 +57,7 @@ func (w *walled) generate(name string) {
 
 func (w *walled) run(args ...string) *child {
 	w.t.Helper()
-	return startWasmctl(w.t, append([]string{exampleModule, "-n", w.ns, "--socket", "none", "--kubeconfig", w.cluster.Kubeconfig()}, args...)...)
+	return startWasmctl(w.t, append([]string{exampleWasm(w.t, "configmapgenerator"), "-n", w.ns, "--socket", "none", "--kubeconfig", w.cluster.Kubeconfig()}, args...)...)
 }
 
 // configMaps names the ConfigMaps there are, but for the one that each
@@ -80,7 +80,7 @@ func (w *walled) configMaps() string {
 // runDry runs the example with --dry-run; out is what it has printed.
 func (w *walled) runDry() (c *child, out func() string) {
 	w.t.Helper()
-	cmd := exec.Command("wasmctl", "run", exampleModule, "-n", w.ns, "--socket", "none", "--kubeconfig", w.cluster.Kubeconfig(),
+	cmd := exec.Command("wasmctl", "run", exampleWasm(w.t, "configmapgenerator"), "-n", w.ns, "--socket", "none", "--kubeconfig", w.cluster.Kubeconfig(),
 		"--grant-manifest", "--dry-run", "--log-format", "json", "--cache-dir", compiledModules)
 	var b lockedBuffer
 	cmd.Env, cmd.Stdout = os.Environ(), &b
@@ -201,8 +201,8 @@ func TestRBAC_IsEnoughToRunTheExample(t *testing.T) {
 	}
 	var out, errs bytes.Buffer
 	o := &rbacOptions{
-		module: exampleModule, output: "yaml", account: w.ns + ":example", streams: streams{out: &out, err: &errs},
-		process: processOptions{kubeconfig: w.cluster.Kubeconfig()}, controller: controllerOptions{namespaces: []string{w.ns}},
+		module: exampleWasm(t, "configmapgenerator"), output: "yaml", account: w.ns + ":example", streams: streams{out: &out, err: &errs},
+		process: processOptions{kubeconfig: w.cluster.Kubeconfig(), cacheDir: compiledModules}, controller: controllerOptions{namespaces: []string{w.ns}},
 	}
 	if err := runRBAC(t.Context(), o); err != nil || errs.Len() > 0 {
 		t.Fatalf("%v %s", err, errs.String())
@@ -242,7 +242,7 @@ func (w *walled) may(user string) bool {
 func TestRun_AuditWritesTheLeastGrant(t *testing.T) {
 	w := newWalled(t)
 	file := filepath.Join(t.TempDir(), "learned.yaml")
-	cmd := exec.Command("wasmctl", "run", exampleModule, "-n", w.ns, "--socket", "none", "--kubeconfig", w.cluster.Kubeconfig(),
+	cmd := exec.Command("wasmctl", "run", exampleWasm(w.t, "configmapgenerator"), "-n", w.ns, "--socket", "none", "--kubeconfig", w.cluster.Kubeconfig(),
 		"--audit", file, "--log-format", "json", "--cache-dir", compiledModules)
 	cmd.Env = os.Environ()
 	c := startChild(t, cmd)

@@ -18,7 +18,7 @@ import (
 // one that is in the compilation cache.
 func TestSwap_Pause(t *testing.T) {
 	if os.Getenv("WASMCTL_SWAP_PAUSE") == "" {
-		t.Skip("set WASMCTL_SWAP_PAUSE=1")
+		t.Skip("SKIPPED: a measurement: set WASMCTL_SWAP_PAUSE=1")
 	}
 	module, err := os.ReadFile(exampleWasm(t, "configmapgenerator"))
 	if err != nil {

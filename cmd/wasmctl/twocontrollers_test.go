@@ -18,8 +18,9 @@ import (
 // examples/twocontrollers says: each controller writes its own fields of one
 // ConfigMap, and neither undoes the other's.
 func TestExample_TwoControllersShareAnObject(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
-		t.Skip("builds two examples, and starts a control plane")
+		t.Skip("SKIPPED: -short: builds two examples, and starts a control plane")
 	}
 	modules := filepath.Dir(exampleWasm(t, "configmapgenerator"))
 	exampleWasm(t, "dnsrecord")

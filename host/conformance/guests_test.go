@@ -123,7 +123,7 @@ func run(t *testing.T, dir string, env []string, name string, args ...string) {
 // in every language, does every case, and lacks none but those that it may.
 func TestGuests_AllDoTheSame(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds a guest for each toolchain")
+		t.Skip("SKIPPED: -short: builds a guest for each toolchain")
 	}
 	for _, tc := range slices.Concat(toolchains, rust()) {
 		t.Run(tc.name, func(t *testing.T) {

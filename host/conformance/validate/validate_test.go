@@ -99,7 +99,7 @@ func TestModule_FindsALeak(t *testing.T) {
 // object of its kind, and a manifest that is older than the module.
 func TestModule_ChecksOfARealModule(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds a module with the Go toolchain")
+		t.Skip("SKIPPED: -short: builds a module with the Go toolchain")
 	}
 	module := build(t, "../../../examples/dnsrecord")
 	m, err := host.Describe(t.Context(), module, host.Config{})

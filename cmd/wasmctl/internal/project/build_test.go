@@ -61,7 +61,7 @@ func small(t *testing.T, name string) string {
 
 func TestBuild_SameBytesWhereverTheSourceIs(t *testing.T) {
 	if testing.Short() {
-		t.Skip("runs the compiler")
+		t.Skip("SKIPPED: -short: runs the compiler")
 	}
 	var digests []string
 	for _, name := range []string{"one", "another"} {
@@ -89,7 +89,7 @@ func TestBuild_SameBytesWhereverTheSourceIs(t *testing.T) {
 
 func TestBuild_ShowsTheCompilersWordsAndKeepsTheOldModule(t *testing.T) {
 	if testing.Short() {
-		t.Skip("runs the compiler")
+		t.Skip("SKIPPED: -short: runs the compiler")
 	}
 	dir := write(t, "broken", map[string]string{
 		"go.mod": "module example.com/broken\n\ngo 1.23\n", "main.go": "package main\n\nfunc main() { nonsense() }\n", "broken.wasm": "old",
