@@ -14,8 +14,6 @@ import (
 	"os"
 	"path/filepath"
 	"time"
-
-	"github.com/fsnotify/fsnotify"
 )
 
 // Defaults of File.
@@ -64,15 +62,17 @@ func (f File) Run(ctx context.Context) error {
 	if f.Sum == (watch{}).last {
 		w.last = sha256.Sum256(f.Content)
 	}
-	events, err := fsnotify.NewWatcher()
-	if err != nil {
+	l := &loop{first: f.Settle, settle: f.Settle, poll: f.Poll, late: func(err error) { // the file may have changed before Run
 		w.complain(fmt.Errorf("file[%s]: changes are seen every %v only: %w", f.Path, f.Poll, err))
-		events = &fsnotify.Watcher{}
-	} else {
-		defer func() { _ = events.Close() }()
-		w.follow(events)
+	}}
+	l.look = func(polled bool) (again bool, err error) {
+		if polled && w.untouched() {
+			return false, nil
+		}
+		w.follow(l)
+		return w.look(ctx), nil
 	}
-	return w.loop(ctx, events)
+	return l.run(ctx)
 }
 
 // watch is one Run.
@@ -85,46 +85,13 @@ type watch struct {
 	stat   os.FileInfo       // of the file that was read last; nil where it could not be
 }
 
-func (w *watch) loop(ctx context.Context, events *fsnotify.Watcher) error {
-	settle := time.NewTimer(w.Settle) // the file may have changed before Run
-	defer settle.Stop()
-	poll := time.NewTicker(w.Poll)
-	defer poll.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-events.Events:
-			settle.Reset(w.Settle)
-		case <-events.Errors: //nolint:errcheck // events were lost: look
-			settle.Reset(w.Settle)
-		case <-poll.C:
-			if !w.untouched() && w.look(ctx) {
-				settle.Reset(w.Settle)
-			}
-		case <-settle.C:
-			if events.Events != nil {
-				w.follow(events)
-			}
-			if w.look(ctx) {
-				settle.Reset(w.Settle)
-			}
-		}
-	}
-}
-
 // follow watches the folder of the file, where it and the links to it are
-// replaced, and the folder of what it points to. Adding a folder again does
-// nothing.
-func (w *watch) follow(events *fsnotify.Watcher) {
-	dirs := []string{filepath.Dir(w.Path)}
-	if real, err := filepath.EvalSymlinks(w.Path); err == nil && filepath.Dir(real) != dirs[0] {
-		dirs = append(dirs, filepath.Dir(real))
-	}
-	for _, dir := range dirs {
-		if err := events.Add(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			w.complain(fmt.Errorf("file[%s]: changes are seen every %v only: %w", w.Path, w.Poll, err))
-		}
+// replaced, and the folder of what it points to.
+func (w *watch) follow(l *loop) {
+	dir := filepath.Dir(w.Path)
+	l.follow(dir)
+	if real, err := filepath.EvalSymlinks(w.Path); err == nil && filepath.Dir(real) != dir {
+		l.follow(filepath.Dir(real))
 	}
 }
 

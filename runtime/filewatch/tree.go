@@ -3,13 +3,10 @@ package filewatch
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"io/fs"
 	"path/filepath"
 	"time"
-
-	"github.com/fsnotify/fsnotify"
 )
 
 // DefaultTreePoll is how often a Tree is looked through without an event.
@@ -45,55 +42,22 @@ func (t Tree) Run(ctx context.Context, since Stamp) error {
 	if t.Poll == 0 {
 		t.Poll = DefaultTreePoll
 	}
-	events, err := fsnotify.NewWatcher()
-	if err != nil {
-		t.complain(err)
-		events = &fsnotify.Watcher{}
-	} else {
-		defer func() { _ = events.Close() }()
-	}
-	settle := time.NewTimer(0) // they may have changed before Run
-	defer settle.Stop()
-	poll := time.NewTicker(t.Poll)
-	defer poll.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-events.Events:
-			settle.Reset(t.Settle)
-			continue
-		case <-events.Errors: //nolint:errcheck // events were lost: look
-			settle.Reset(t.Settle)
-			continue
-		case <-poll.C:
-		case <-settle.C:
-		}
-		now, err := t.follow(events)
+	l := &loop{settle: t.Settle, poll: t.Poll, late: t.late} // the first look at once: they may have changed before Run
+	l.look = func(bool) (again bool, err error) {
+		now, err := t.walk(l.follow) // also folders that are new
 		if err != nil {
-			return err
+			return false, err
 		}
 		if now != since {
 			since = now
 			t.OnChange(ctx)
 		}
+		return false, nil
 	}
+	return l.run(ctx)
 }
 
-// follow watches each folder, also those that are new, and returns the state.
-// Adding a folder again does nothing.
-func (t Tree) follow(events *fsnotify.Watcher) (Stamp, error) {
-	return t.walk(func(dir string) {
-		if events.Events == nil {
-			return
-		}
-		if err := events.Add(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			t.complain(err)
-		}
-	})
-}
-
-func (t Tree) complain(err error) {
+func (t Tree) late(err error) {
 	if t.OnError != nil {
 		t.OnError(fmt.Errorf("folder[%s]: changes are seen every %v only: %w", t.Path, t.Poll, err))
 	}
