@@ -142,7 +142,7 @@ func runWitnessed(ctx context.Context, cluster *devcluster.Cluster, module strin
 		return err
 	}
 	s := &session{process: p, opts: &controllerOptions{module: module, concurrency: 8, rights: rightsOptions{grantManifest: true}}, log: log}
-	p.sessions = append(p.sessions, s)
+	p.want(s.opts).loaded = s
 	if err := s.load(ctx, wasm); err != nil {
 		return err
 	}

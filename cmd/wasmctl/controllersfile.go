@@ -177,7 +177,7 @@ func (p *process) applyFile(ctx context.Context, content []byte) {
 			}
 			p.removeMember(ctx, c.Name)
 		}
-		p.admit(ctx, next.options[i], func(error) {})
+		p.admit(ctx, p.want(next.options[i]), func(error) {})
 	}
 	p.file = next
 	p.log.Info("controllers changed as the file says", "file", p.file.path, "added", added, "changed", changed, "removed", removed)

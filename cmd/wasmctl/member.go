@@ -33,6 +33,7 @@ type member struct {
 
 	opts   *controllerOptions
 	log    *slog.Logger
+	loaded *session                // what is loaded before it runs, as the only one of a process is; closed with the process
 	remove context.CancelCauseFunc // ends it, as its controller's drain timeout allows; errRemoved alone
 	ended  chan struct{}           // closed when all that it started has ended
 
@@ -107,9 +108,6 @@ func (m *member) begin(ctx context.Context, settled func(error)) *session {
 
 // try loads and starts once. After an error nothing is left.
 func (m *member) try(ctx context.Context) (*session, error) {
-	if _, _, since := m.state(); since.IsZero() {
-		m.note(phaseLoading, "", nil)
-	}
 	wasm, err := readModule(m.opts.module)
 	if err != nil {
 		return nil, err
@@ -124,9 +122,27 @@ func (m *member) try(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
-// run is the life of a member that is not loaded yet.
+// startLoaded starts the controller of what is loaded already.
+func (m *member) startLoaded() error {
+	if m.loaded == nil {
+		return nil
+	}
+	if err := m.loaded.start(); err != nil {
+		return err
+	}
+	m.note(phaseRunning, "", m.loaded)
+	return nil
+}
+
+// run is the life of a member.
 func (m *member) run(ctx context.Context, settled func(error)) {
 	defer close(m.ended)
+	if m.loaded != nil {
+		settled(nil)
+		m.serve(ctx, m.loaded)
+		return
+	}
+	defer m.members.drop(m)
 	s := m.begin(ctx, settled)
 	if s == nil {
 		return

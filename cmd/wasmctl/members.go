@@ -31,35 +31,20 @@ func (ms *members) all() []*member {
 	return slices.Clone(ms.list)
 }
 
-// admit adds a member whose module is not loaded yet. settled is told how its
-// first try went.
-func (p *process) admit(ctx context.Context, o *controllerOptions, settled func(error)) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	m := &member{process: p, opts: o, log: p.controllerLog(), remove: cancel, ended: make(chan struct{})}
-	p.members.add(m)
-	p.members.wg.Go(func() {
-		defer p.members.drop(m)
-		m.run(ctx, settled)
-	})
+// want adds a member. admit begins its life.
+func (p *process) want(o *controllerOptions) *member {
+	m := &member{process: p, opts: o, log: p.controllerLog(), ended: make(chan struct{})}
+	m.note(phaseLoading, "", nil)
+	p.members.mu.Lock()
+	defer p.members.mu.Unlock()
+	p.members.list = append(p.members.list, m)
+	return m
 }
 
-// admitLoaded adds a member whose session was started already. Who loaded it
-// closes it.
-func (p *process) admitLoaded(ctx context.Context, s *session) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	m := &member{process: p, opts: s.opts, log: s.log, remove: cancel, ended: make(chan struct{})}
-	m.note(phaseRunning, "", s)
-	p.members.add(m)
-	p.members.wg.Go(func() {
-		defer close(m.ended)
-		m.serve(ctx, s)
-	})
-}
-
-func (ms *members) add(m *member) {
-	ms.mu.Lock()
-	defer ms.mu.Unlock()
-	ms.list = append(ms.list, m)
+// admit runs a member until ctx ends. settled is told how its first try went.
+func (p *process) admit(ctx context.Context, m *member, settled func(error)) {
+	ctx, m.remove = context.WithCancelCause(ctx)
+	p.members.wg.Go(func() { m.run(ctx, settled) })
 }
 
 func (ms *members) drop(m *member) {
@@ -68,11 +53,11 @@ func (ms *members) drop(m *member) {
 	ms.list = slices.DeleteFunc(ms.list, func(o *member) bool { return o == m })
 }
 
-// expect returns what is to be told of the first tries of n members. Once all
+// expect returns what is to be told of the first try of each member. Once all
 // have failed, fail is called with what they failed by: then there is nothing
 // that could go on.
-func (ms *members) expect(n int, fail func(error)) (settled func(error)) {
-	ms.expected = n
+func (ms *members) expect(fail func(error)) (settled func(error)) {
+	ms.expected = len(ms.all())
 	return func(err error) {
 		ms.mu.Lock()
 		defer ms.mu.Unlock()
@@ -91,6 +76,17 @@ func (ms *members) sessions() []*session {
 	for _, m := range ms.all() {
 		if s := m.live(); s != nil {
 			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// loaded returns the sessions that were loaded before the process runs.
+func (p *process) loaded() []*session {
+	var out []*session
+	for _, m := range p.members.all() {
+		if m.loaded != nil {
+			out = append(out, m.loaded)
 		}
 	}
 	return out

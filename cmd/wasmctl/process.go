@@ -39,13 +39,10 @@ type process struct {
 	compiler  *compiler.Compiler // nil where this process compiles
 	elector   *leader.Elector    // nil unless --leader-elect
 	manager   *manager.Manager
-	sessions  []*session
+	members   members
 	monitor   monitor
 	onSwap    func(controller, result string) // told what came of each swap; nil: nobody. Set before run
-
-	controllers []*controllerOptions // those that run begins with beside sessions, which are loaded before
-	members     members
-	file        *controllersFile // nil without -f
+	file      *controllersFile                // nil without -f
 }
 
 // connect finds the cluster; it sends nothing to it yet.
@@ -107,8 +104,8 @@ func (p *process) electSeveral() error {
 // controller, or of several that are loaded later.
 func (p *process) leaseName() string {
 	first := ""
-	if len(p.sessions) > 0 {
-		first = p.sessions[0].name
+	for _, s := range p.loaded() {
+		first = s.name
 	}
 	return p.opts.leader.leaseName(first)
 }
@@ -129,14 +126,13 @@ func (p *process) cacheDir() string {
 	return p.opts.cacheDir
 }
 
-// run runs the controllers until ctx ends: the sessions that are loaded, and
-// then those of the options.
+// run runs the members until ctx ends.
 func (p *process) run(ctx context.Context, force <-chan struct{}) error {
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	p.manager = manager.New(manager.Config{Elector: p.elector, OnEnd: p.controllerEnded, Logger: p.log})
-	for _, s := range p.sessions {
-		if err := s.start(); err != nil {
+	for _, m := range p.members.all() {
+		if err := m.startLoaded(); err != nil {
 			return err
 		}
 	}
@@ -145,12 +141,9 @@ func (p *process) run(ctx context.Context, force <-chan struct{}) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer stop() // after the controllers: they are asked until the end
-	for _, s := range p.sessions {
-		p.admitLoaded(ctx, s)
-	}
-	settled := p.members.expect(len(p.controllers), giveUp)
-	for _, o := range p.controllers {
-		p.admit(ctx, o, settled)
+	settled := p.members.expect(giveUp)
+	for _, m := range p.members.all() {
+		p.admit(ctx, m, settled)
 	}
 	if p.opts.socket != "none" {
 		wg.Go(func() { p.serveAdmin(services) })
@@ -193,7 +186,7 @@ func (p *process) controllerEnded(name string, err error) {
 // close stops what was started, in reverse.
 func (p *process) close() error {
 	var errs []error
-	for _, s := range p.sessions {
+	for _, s := range p.loaded() {
 		errs = append(errs, s.close())
 	}
 	if p.dev != nil {

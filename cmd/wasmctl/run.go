@@ -107,7 +107,10 @@ func runProcess(ctx context.Context, o *runOptions, log *slog.Logger, force <-ch
 	}
 	ctx, release := p.watchDev(ctx)
 	defer release()
-	p.controllers, p.file = o.controllers(), o.file
+	p.file = o.file
+	for _, c := range o.controllers() {
+		p.want(c)
+	}
 	if wasm != nil {
 		err = p.loadOne(ctx, wasm)
 	} else {
@@ -125,9 +128,9 @@ func runProcess(ctx context.Context, o *runOptions, log *slog.Logger, force <-ch
 // loadOne loads the only module of a process, whose name is the Lease's too:
 // whatever is wrong with it ends the process.
 func (p *process) loadOne(ctx context.Context, wasm []byte) error {
-	s := &session{process: p, opts: p.controllers[0], log: p.controllerLog()}
-	p.sessions, p.controllers = append(p.sessions, s), nil
-	return s.prepare(ctx, wasm)
+	m := p.members.all()[0]
+	m.loaded = &session{process: p, opts: m.opts, log: m.log}
+	return m.loaded.prepare(ctx, wasm)
 }
 
 // prepare loads the module and checks whether it can be run.

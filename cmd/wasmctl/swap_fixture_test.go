@@ -122,7 +122,7 @@ func (w *swapping) run(module []byte, opts *runOptions, with func(*process)) {
 	w.sent.counted(w.t, p)
 	with(p)
 	w.session = &session{process: p, opts: &opts.controllerOptions, log: log}
-	p.sessions = append(p.sessions, w.session)
+	p.want(w.session.opts).loaded = w.session
 	if err := w.session.load(ctx, module); err != nil {
 		w.t.Fatal(err)
 	}

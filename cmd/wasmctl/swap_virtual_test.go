@@ -195,7 +195,7 @@ func virtually(t *testing.T, module []byte, objects int, test func(w *swapping))
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		w.session = &session{process: p, opts: &opts.controllerOptions, log: log}
-		p.sessions = append(p.sessions, w.session)
+		p.want(w.session.opts).loaded = w.session
 		if err := w.session.load(ctx, module); err != nil {
 			t.Fatal(err)
 		}
