@@ -45,9 +45,10 @@ type compiler struct {
 	cfg  Config // with defaults
 	name string // of the module
 	log  *slog.Logger
-	// workers bounds the processors that compiling takes from guests that run
-	// meanwhile.
+	// workers bounds the processors that compiling takes; yield says that guests
+	// run meanwhile.
 	workers int
+	yield   bool
 }
 
 // compile makes code of bytes that passed all checks, with one reference.
@@ -81,7 +82,7 @@ func (c compiler) compile(ctx context.Context, wasm []byte, bin *binaryModule) (
 // compileForm compiles by the first way that works. A directory that cannot be
 // used, and a Compiler that does not start, cost time and never the module.
 func (c compiler) compileForm(ctx context.Context, code *code, form []byte) (err error) {
-	job := Compilation{Dir: c.cfg.CacheDir, Code: form, Workers: c.workers, CloseOnDone: c.cfg.CPU == CPUClose}
+	job := Compilation{Dir: c.cfg.CacheDir, Code: form, Workers: c.workers, Yield: c.yield, CloseOnDone: c.cfg.CPU == CPUClose}
 	var trouble error
 	for _, way := range c.ways(len(form)) {
 		if err = way(ctx, code, job); err == nil {

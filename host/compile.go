@@ -22,6 +22,8 @@ type Compilation struct {
 	Code []byte
 	// Workers bounds the processors that are used.
 	Workers int
+	// Yield says that guests of the module run meanwhile, which come first.
+	Yield bool
 	// CloseOnDone says that the code is to look at its context, as with CPUClose.
 	CloseOnDone bool
 }

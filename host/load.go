@@ -102,7 +102,7 @@ func newModule(cfg Config) *Module {
 // load compiles checked bytes into a new generation.
 func (m *Module) load(ctx context.Context, wasm []byte, bin *binaryModule, workers int) (*generation, error) {
 	number := m.begin(DigestOf(wasm))
-	c := compiler{cfg: m.cfg, name: m.name, log: generationLog(m.cfg, m.name, number), workers: workers}
+	c := compiler{cfg: m.cfg, name: m.name, log: generationLog(m.cfg, m.name, number), workers: workers, yield: m.current.Load() != nil}
 	code, err := c.compile(ctx, wasm, bin)
 	if err != nil {
 		m.end(number)

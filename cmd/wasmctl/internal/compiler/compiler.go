@@ -1,8 +1,8 @@
 // Package compiler compiles modules in processes of their own. Compiling runs
 // a compiler on bytes of anybody: it can take minutes and gigabytes, it fills the
 // Go heap with garbage, and it wants the processors that reconciles run on. A
-// process of its own has bounds that the system enforces, a low priority,
-// and gives everything back at its end.
+// process of its own has bounds that the system enforces, comes after the guests
+// that run meanwhile, and gives everything back at its end.
 //
 // A process is the same binary, run again with the name of a hidden command; it
 // reads one job from stdin and answers on stdout. It ends when the process that
@@ -86,7 +86,9 @@ func (c *Compiler) Compile(ctx context.Context, comp host.Compilation) error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("compiler: start: %w", err)
 	}
-	lowerPriority(cmd.Process.Pid)
+	if comp.Yield {
+		lowerPriority(cmd.Process.Pid)
+	}
 	// A process that died does not read; what became of it says Wait.
 	_, _ = io.Copy(in, io.MultiReader(bytes.NewReader(append(line, '\n')), bytes.NewReader(comp.Code)))
 	ended := cmd.Wait()
