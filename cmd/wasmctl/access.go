@@ -17,7 +17,7 @@ func (s *session) checkAccess(ctx context.Context, watches []watched) error {
 	var kinds []kubeapi.WatchedKind
 	for _, k := range watches {
 		if !k.watch.Optional { // else its watch says for itself that it is denied
-			kinds = append(kinds, kubeapi.WatchedKind{Kind: k.Kind, Namespaces: k.watch.Namespaces})
+			kinds = append(kinds, kubeapi.WatchedKind{Kind: k.Kind, Namespaces: k.watch.Namespaces, Name: k.needs().Name})
 		}
 	}
 	if missing := s.client.CheckWatch(ctx, kinds...); len(missing) > 0 {
@@ -29,13 +29,12 @@ func (s *session) checkAccess(ctx context.Context, watches []watched) error {
 // warnAccess says which rights the API server does not give us that the module
 // may need one day: each use of them will be refused.
 func (s *session) warnAccess(ctx context.Context) {
-	man := s.module.Manifest()
 	var needs []kubeapi.Access
-	if man.Finalizer != "" {
+	if s.plan.manifest.Finalizer != "" {
 		needs = append(needs, kubeapi.FinalizerAccess(s.kind.Kind, s.kind.watch.Namespaces))
 	}
-	for i := range man.Capabilities {
-		needs = append(needs, kubeapi.CapabilityAccess(&man.Capabilities[i])...)
+	for i := range s.plan.may {
+		needs = append(needs, kubeapi.CapabilityAccess(&s.plan.may[i])...)
 	}
 	if missing := s.client.CheckAccess(ctx, needs...); len(missing) > 0 {
 		s.log.Warn("the module may ask for more than the API server allows", "reason", missingError(missing).Error(), "controller", s.name)

@@ -26,8 +26,8 @@ func newCmdConfigCheck(s streams) *cobra.Command {
 	return &cobra.Command{
 		Use:   "check FILE",
 		Short: "Check a file of controllers without running it",
-		Long: `Checks a file of wasmctl run -f: its keys and values, and whether each module can be loaded. Everything that is wrong is told, with
-its line. Variables of the environment are put in as they are now. No cluster is asked.`,
+		Long: `Checks a file of wasmctl run -f: its keys and values, whether each module can be loaded, and the files of settings and grants that
+it names. Everything that is wrong is told, with its line. Variables of the environment are put in as they are now. No cluster is asked.`,
 		Example: "  wasmctl config check controllers.yaml",
 		Args:    exactArgs("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -35,7 +35,7 @@ its line. Variables of the environment are put in as they are now. No cluster is
 			if err != nil {
 				return withCode(exitUsage, err)
 			}
-			if err := f.checkModules(cmd.Context()); err != nil {
+			if err := f.checkFiles(cmd.Context()); err != nil {
 				return err
 			}
 			_, err = fmt.Fprintf(s.out, "%s: %s\n", args[0], plural(len(f.options), "controller"))
@@ -58,19 +58,15 @@ func newCmdConfigSchema(s streams) *cobra.Command {
 	}
 }
 
-// checkModules inspects the module of each controller, once.
-func (f *controllersFile) checkModules(ctx context.Context) error {
+// checkFiles checks the files that each controller names.
+func (f *controllersFile) checkFiles(ctx context.Context) error {
 	var errs []error
-	seen := map[string]bool{}
 	for i, c := range f.read.Controllers {
-		if o := f.options[i]; !seen[o.module] {
-			seen[o.module] = true
-			if _, err := inspectModule(ctx, o.module); err != nil {
-				errs = append(errs, fmt.Errorf("%s:%d: controller[%s]: %w", f.path, c.Line, c.Name, err))
-			}
+		if err := f.options[i].checkFiles(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("%s:%d: controller[%s]: %w", f.path, c.Line, c.Name, err))
 		}
 	}
-	return withCode(exitModule, errors.Join(errs...))
+	return errors.Join(errs...)
 }
 
 func newCmdConfigSet(s streams) *cobra.Command {
@@ -79,7 +75,7 @@ func newCmdConfigSet(s streams) *cobra.Command {
 		Use:   "set CONTROLLER KEY=VALUE|KEY-...",
 		Short: "Set or unset settings",
 		Long: `Sets settings over those of --config and --config-file, or, with KEY-, leaves one to the module's manifest. The module may refuse
-them: then the old ones stay. All objects are reconciled with the new ones, at low priority. It lasts until the process ends.`,
+them: then the old ones stay. A setting that its manifest does not have is an error. All objects are reconciled with the new ones, at low priority. It lasts until the process ends.`,
 		Example: `  wasmctl config set configmapgenerator prefix=blue
   wasmctl config set configmapgenerator prefix-`,
 		Args: cobra.MinimumNArgs(2),

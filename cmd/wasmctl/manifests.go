@@ -140,16 +140,16 @@ func runManifests(ctx context.Context, o *manifestsOptions) error {
 
 // rights finds out what the controllers and the process may do.
 func (o *manifestsOptions) rights(ctx context.Context, f *controllersFile, c *deploy.Config) error {
-	kinds := newKindFinder(&o.processOptions)
+	kinds := newGuessing(&o.processOptions)
 	for i, at := range f.read.Controllers {
-		_, rules, err := kinds.rules(ctx, f.options[i])
+		l, err := f.options[i].least(ctx, kinds)
 		if err != nil {
 			return withCode(exitCode(err), fmt.Errorf("%s:%d: controller[%s]: %w", f.path, at.Line, at.Name, err))
 		}
-		c.Rights = append(c.Rights, rules...)
+		c.Rights = append(c.Rights, l.rules...)
 	}
 	c.Rights = append(c.Rights, grant.EventRules(c.Namespace)...)
-	kinds.tellGuesses(o.streams)
+	kinds.tell(o.streams)
 	return nil
 }
 

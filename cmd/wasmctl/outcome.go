@@ -122,7 +122,15 @@ func (s *session) announce() {
 	for _, right := range s.plan.policy.Describe() {
 		s.log.Info("module may", "right", right, "controller", s.name)
 	}
+	s.sayBeyond(s.plan)
 	s.warnSettings()
+}
+
+// sayBeyond names what a module asks for and the grant's file does not give it.
+func (s *session) sayBeyond(p *plan) {
+	if len(p.beyond) > 0 {
+		s.log.Info("the module is not granted all that it asks for", "missing", ruleLines(p.beyond), "controller", s.name)
+	}
 }
 
 // warnSettings names the settings that the manifest does not have: most

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/wasmctl/wasmctl/abi"
@@ -17,10 +17,12 @@ import (
 // reconciled: what else is watched, and what the module may do.
 type plan struct {
 	manifest *abi.Manifest
-	related  []watched // those that it owns or watches
-	late     []watched // optional ones that the API server does not have yet
+	asks     []abi.Capability // its capabilities under the flags
+	related  []watched        // those that it owns or watches
+	late     []watched        // optional ones that the API server does not have yet
 	policy   *kubeapi.Policy
 	rights   []abi.Capability // what the module would need to do all that it wants
+	may      []abi.Capability // of asks, what is granted
 	beyond   []abi.Capability // capabilities that are not granted
 }
 
@@ -45,112 +47,127 @@ func (k watched) id() string {
 	return string(b)
 }
 
-// resolveKind finds the kind to reconcile. Flags win over the manifest.
-func (s *session) resolveKind(ctx context.Context, m *abi.Manifest) (k watched, err error) {
+// resolveKind finds the kind to reconcile, and narrows its watch to where a
+// grant's file lets it be watched.
+func (s *session) resolveKind(ctx context.Context, m *abi.Manifest) (watched, error) {
+	k, err := s.opts.reconciled(ctx, s.kinds(), m)
+	if err != nil || s.opts.rights.grantFile == "" {
+		return k, err // grantTo decides on all at once
+	}
+	g, err := s.granted(ctx)
+	if err != nil {
+		return k, err
+	}
+	return g.narrow(k)
+}
+
+// reconciled finds the kind to reconcile. Flags win over the manifest.
+func (o *controllerOptions) reconciled(ctx context.Context, kinds finder, m *abi.Manifest) (k watched, err error) {
 	switch {
-	case s.opts.forKind != "":
-		k.Kind, err = s.resolver.Wait(ctx, s.opts.forKind, s.sayWaiting)
+	case o.forKind != "":
+		k.Kind, err = kinds.named(ctx, "--for", o.forKind)
 	case m.For != nil:
-		k.Kind, err = s.resolver.WaitGVK(ctx, gvk(m.For), s.sayWaiting)
+		w := *m.For
+		w.Optional = false // there is nothing to do without it
+		k.Kind, _, err = kinds.of(ctx, &w)
 	default:
 		return k, withCode(exitUsage, errors.New("--for is needed: the module's manifest does not say what kind it is for"))
 	}
 	if err != nil {
-		return k, kindError(err)
+		return k, err
 	}
-	k.watch = s.effectiveWatch(m)
+	k.watch = o.effectiveWatch(m)
 	if len(k.watch.Namespaces) > 0 && !k.Namespaced {
 		return k, withCode(exitUsage, fmt.Errorf("--namespace %s: %s is cluster-scoped; leave the namespace out", k.watch.Namespaces[0], k.Name()))
 	}
-	if s.opts.rights.grantFile == "" {
-		return k, nil // grantTo decides on all at once
-	}
-	rules, all, err := s.grantedRules(ctx)
-	if err != nil {
-		return k, err
-	}
-	return s.narrow(k, rules, all)
+	return k, nil
 }
 
-// planFor finds the kinds that a manifest owns and watches, beside s.kind.
+// planFor finds the kinds that a manifest owns and watches, beside s.kind, and
+// what the module may do.
 func (s *session) planFor(ctx context.Context, m *abi.Manifest) (*plan, error) {
-	p := &plan{manifest: m}
-	if err := s.resolveRelated(ctx, p); err != nil {
+	p, err := s.opts.plan(ctx, s.kinds(), s.kind, m)
+	if err != nil {
 		return nil, err
 	}
-	if err := s.grantTo(ctx, p); err != nil {
-		return nil, err
+	return p, s.grantTo(ctx, p)
+}
+
+// plan says what a manifest means under the flags, beside the kind that is
+// reconciled. Nothing is granted yet.
+func (o *controllerOptions) plan(ctx context.Context, kinds finder, of watched, m *abi.Manifest) (*plan, error) {
+	p := &plan{manifest: m, asks: o.asks(ctx, kinds, m)}
+	for _, name := range o.owns {
+		k, err := kinds.named(ctx, "--owns", name)
+		if err != nil {
+			return nil, err
+		}
+		p.related = append(p.related, o.placed(of, watched{k, abi.Watch{Map: abi.MapOwner}, true}))
+	}
+	var list []watched
+	for _, w := range m.Owns {
+		if w.Map = abi.MapOwner; len(o.owns) == 0 {
+			list = append(list, watched{watch: w, owned: true})
+		}
+	}
+	for _, w := range m.Watches {
+		list = append(list, watched{watch: w})
+	}
+	for _, k := range list {
+		var late bool
+		var err error
+		switch k.Kind, late, err = kinds.of(ctx, &k.watch); {
+		case err != nil:
+			return nil, err
+		case late:
+			p.late = append(p.late, k)
+		default:
+			p.related = append(p.related, o.placed(of, k))
+		}
 	}
 	return p, nil
 }
 
-func gvk(w *abi.Watch) schema.GroupVersionKind {
-	return schema.GroupVersionKind{Group: w.Group, Version: w.Version, Kind: w.Kind}
+// asks are the capabilities of a manifest. Without a grant's file, those that
+// name no namespaces are about those of --namespace: who names these does not
+// mean to accept more.
+func (o *controllerOptions) asks(ctx context.Context, kinds finder, m *abi.Manifest) []abi.Capability {
+	if !o.confined() {
+		return m.Capabilities
+	}
+	out := slices.Clone(m.Capabilities)
+	for i := range out {
+		if c := &out[i]; len(c.Namespaces) == 0 && kinds.namespaced(ctx, c.Group, c.Resource) {
+			c.Namespaces = slices.Clone(o.namespaces)
+		}
+	}
+	return out
 }
 
-// resolveRelated finds the kinds that are owned and watched.
-func (s *session) resolveRelated(ctx context.Context, p *plan) error {
-	for _, name := range s.opts.owns {
-		k, err := s.resolver.Wait(ctx, name, s.sayWaiting)
-		if err != nil {
-			return kindError(err)
-		}
-		p.related = append(p.related, s.placed(watched{k, abi.Watch{Map: "owner"}, true}))
-	}
-	if len(s.opts.owns) == 0 {
-		for _, w := range p.manifest.Owns {
-			w.Map = "owner"
-			if err := s.resolveWatch(ctx, p, watched{watch: w, owned: true}); err != nil {
-				return err
-			}
-		}
-	}
-	for _, w := range p.manifest.Watches {
-		if err := s.resolveWatch(ctx, p, watched{watch: w}); err != nil {
-			return err
-		}
-	}
-	return nil
+// confined reports whether --namespace bounds the rights of the module too.
+func (o *controllerOptions) confined() bool {
+	return len(o.namespaces) > 0 && o.rights.grantFile == "" && o.rights.audit == ""
 }
 
-// resolveWatch finds the kind of one watch of the manifest. One that is
-// optional is not waited for: see watchLate.
-func (s *session) resolveWatch(ctx context.Context, p *plan, w watched) (err error) {
-	kind := gvk(&w.watch)
-	if w.watch.Optional {
-		w.Kind, err = s.resolver.ResolveGVK(ctx, kind)
-		if errors.Is(err, kubeapi.ErrUnknownKind) {
-			p.late = append(p.late, w)
-			return nil
-		}
-	}
-	if !w.watch.Optional || err != nil {
-		if w.Kind, err = s.resolver.WaitGVK(ctx, kind, s.sayWaiting); err != nil {
-			return kindError(err)
-		}
-	}
-	p.related = append(p.related, s.placed(w))
-	return nil
-}
-
-// placed says in which namespaces a related kind is watched.
-func (s *session) placed(k watched) watched {
-	if k.watch.Map == "owner" {
-		k.watch.Namespaces = s.ownedNamespaces(k.Kind, k.watch)
-	}
-	if !k.Namespaced {
+// placed says in which namespaces a kind is watched that is related to another.
+func (o *controllerOptions) placed(of, k watched) watched {
+	switch ns := of.watch.Namespaces; {
+	case !k.Namespaced:
 		k.watch.Namespaces = nil
+	case k.watch.Map == abi.MapOwner && (len(ns) > 0 || o.allNamespaces): // where the owners are
+		k.watch.Namespaces = ns
+	case len(k.watch.Namespaces) == 0:
+		k.watch.Namespaces = o.namespaces
 	}
 	return k
 }
 
 // effectiveWatch is the manifest's watch of the kind with the flags over it.
-func (s *session) effectiveWatch(m *abi.Manifest) abi.Watch {
+func (o *controllerOptions) effectiveWatch(m *abi.Manifest) abi.Watch {
 	var w abi.Watch
 	if m.For != nil {
 		w = *m.For
 	}
-	o := s.opts
 	if len(o.namespaces) > 0 {
 		w.Namespaces = o.namespaces
 	}
@@ -169,19 +186,6 @@ func (s *session) effectiveWatch(m *abi.Manifest) abi.Watch {
 	return w
 }
 
-// ownedNamespaces returns where an owned kind is watched: where its owners are,
-// or, if they have no namespace or are in all, where the manifest says.
-func (s *session) ownedNamespaces(k kubeapi.Kind, w abi.Watch) []string {
-	switch ns := s.kind.watch.Namespaces; {
-	case !k.Namespaced:
-		return nil
-	case len(ns) == 0 && !s.opts.allNamespaces:
-		return w.Namespaces
-	default:
-		return ns
-	}
-}
-
 func (s *session) sayWaiting(reason error) {
 	next := "start the API server, or name another cluster; until then this tries again by itself"
 	if errors.Is(reason, kubeapi.ErrUnknownKind) {
@@ -191,17 +195,4 @@ func (s *session) sayWaiting(reason error) {
 		s.waits(reason.Error())
 	}
 	s.log.Warn("waiting for the cluster", "reason", reason.Error(), "next", next, "controller", s.name)
-}
-
-// kindError gives errors of the resolver their exit code.
-func kindError(err error) error {
-	switch {
-	case errors.Is(err, kubeapi.ErrUnknownKind), errors.Is(err, kubeapi.ErrAmbiguousKind):
-		return withCode(exitKind, err)
-	case errors.Is(err, kubeapi.ErrBadKindName):
-		return withCode(exitUsage, err)
-	case apierrors.IsUnauthorized(err), apierrors.IsForbidden(err):
-		return withCode(exitDenied, fmt.Errorf("%w; check the credentials of the kubeconfig: kubectl auth whoami", err))
-	}
-	return err
 }

@@ -88,7 +88,7 @@ func (s *session) elect() error {
 		return nil
 	}
 	var err error
-	s.elector, err = s.process.opts.leader.elector(s.restConfig, s.name, s.log)
+	s.elector, err = s.process.opts.leader.elector(s.process.restConfig, s.name, s.log) // the process's own, whatever --as says
 	return withCode(exitUsage, err)
 }
 

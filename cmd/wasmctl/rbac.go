@@ -5,13 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host"
@@ -19,16 +15,13 @@ import (
 	"github.com/wasmctl/wasmctl/host/kubeapi/grant"
 )
 
-// resolveLimit bounds how long rbac waits for a cluster, which it can do without.
-const resolveLimit = 10 * time.Second
-
 // rbacOptions are the flags of rbac.
 type rbacOptions struct {
 	module  string
 	output  string
 	account string
-	elect   bool
 
+	leader     leaderOptions
 	process    processOptions
 	controller controllerOptions
 	streams    streams
@@ -40,13 +33,15 @@ func newCmdRBAC(s streams, runF func(context.Context, *rbacOptions) error) *cobr
 		Use:   "rbac MODULE",
 		Short: "Print the RBAC objects that let a module run",
 		Long: `Prints a ServiceAccount, and the roles and bindings with the least that the module and its watches need of the API server: what
-its manifest asks for, its watches, the status of the kind it reconciles, its finalizer, and events of the host. Run it as that
-account: in a pod, or with wasmctl run --as system:serviceaccount:NAMESPACE:NAME.
+its manifest asks for, within --grant and --namespace if these are given as to wasmctl run, its watches, the status of the kind it
+reconciles, its finalizer, and events of the host. Run it as that account: in a pod, or with
+wasmctl run --as system:serviceaccount:NAMESPACE:NAME.
 
 The cluster is asked for the plurals of kinds; where there is none, or it does not have a kind yet, they are guessed, and it is said.
 RBAC knows no fields of objects: the fields that a capability is limited to are held by wasmctl alone.`,
 		Example: `  wasmctl rbac module.wasm --serviceaccount ops:web | kubectl apply -f -
-  wasmctl rbac module.wasm -n shop --leader-elect`,
+  wasmctl rbac module.wasm -n shop --leader-elect
+  wasmctl rbac module.wasm --grant grant.yaml`,
 		Args: exactArgs("MODULE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.module = args[0]
@@ -60,15 +55,19 @@ RBAC knows no fields of objects: the fields that a capability is limited to are 
 	f.SortFlags = false
 	f.StringVar(&o.controller.forKind, "for", "", "kind to reconcile, as with wasmctl run (default: the manifest's)")
 	f.StringArrayVar(&o.controller.owns, "owns", nil, "kind whose owner is reconciled when it changes; may be repeated (default: the manifest's)")
-	f.StringSliceVarP(&o.controller.namespaces, "namespace", "n", nil, "watch these namespaces only; may be repeated")
+	f.StringSliceVarP(&o.controller.namespaces, "namespace", "n", nil, "watch these namespaces only, and let the module act in no others; may be repeated")
 	f.BoolVarP(&o.controller.allNamespaces, "all-namespaces", "A", false, "watch all namespaces, whatever the manifest says")
 	f.StringVar(&o.account, "serviceaccount", "", "the account, as NAMESPACE:NAME (default: default:wasmctl- and the controller's name)")
 	f.StringVar(&o.controller.name, "name", "", "name of the controller (default: the manifest's, else the file's)")
-	f.BoolVar(&o.elect, "leader-elect", false, "add what the lease of an election takes")
+	f.StringVar(&o.controller.rights.grantFile, "grant", "", "YAML file of what the module may do: what it asks for beyond that is left out")
+	f.BoolVar(&o.leader.elect, "leader-elect", false, "add what the lease of an election takes")
+	f.StringVar(&o.leader.namespace, "leader-elect-resource-namespace", "", "namespace of the Lease (default: the account's)")
+	f.StringVar(&o.leader.name, "leader-elect-resource-name", "", "name of the Lease (default: wasmctl- and the controller's name)")
 	f.StringVar(&o.process.kubeconfig, "kubeconfig", "", "kubeconfig file (default: as wasmctl run)")
 	f.StringVar(&o.process.context, "context", "", "context of the kubeconfig")
 	f.StringVarP(&o.output, "output", "o", "yaml", "yaml or json")
 	_ = cmd.MarkFlagFilename("kubeconfig")
+	_ = cmd.MarkFlagFilename("grant", "yaml", "yml")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"yaml", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -88,48 +87,95 @@ func (o *rbacOptions) validate() error {
 }
 
 func runRBAC(ctx context.Context, o *rbacOptions) error {
-	kinds := newKindFinder(&o.process)
+	kinds := newGuessing(&o.process)
 	o.controller.module = o.module
-	man, rules, err := kinds.rules(ctx, &o.controller)
+	l, err := o.controller.least(ctx, kinds)
 	if err != nil {
 		return err
 	}
-	kinds.tellGuesses(o.streams)
-	name := host.Config{Name: o.controller.name, Fallback: moduleName(o.module)}.NameFor(man)
-	account := o.accountOf(name)
-	rules = append(rules, grant.EventRules(account.Namespace)...)
-	if o.elect {
-		rules = append(rules, grant.LeaseRules(account.Namespace, (&leaderOptions{}).leaseName(name))...)
-	}
-	return o.write(grant.RBAC(account, rules))
+	kinds.tell(o.streams)
+	account := o.accountOf(l.name)
+	return o.write(grant.RBAC(account, append(l.rules, o.hostRules(account, l)...)))
 }
 
-// rules returns the least that running a controller takes of the API, beside
-// events and a Lease, and the manifest of its module.
-func (k *kindFinder) rules(ctx context.Context, o *controllerOptions) (*abi.Manifest, []abi.Capability, error) {
+// hostRules are what the host itself takes: events about the controller, which are
+// where session.place says, and the Lease.
+func (o *rbacOptions) hostRules(account grant.Account, l *least) []abi.Capability {
+	if !o.leader.elect {
+		outside := namespaceOutside(l.namespaces)
+		return append(grant.EventRules(account.Namespace), grant.EventRules(outside)...)
+	}
+	ns := o.leader.namespace
+	if ns == "" {
+		ns = account.Namespace
+	}
+	return append(grant.EventRules(ns), grant.LeaseRules(ns, o.leader.leaseName(l.name))...)
+}
+
+// least says what running a controller takes of the API at least, beside events
+// and a Lease: what its module asks for, within its grant's file if there is one.
+func (o *controllerOptions) least(ctx context.Context, kinds finder) (*least, error) {
 	info, err := inspectModule(ctx, o.module)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	man := info.Manifest
 	if man == nil {
 		if describeHint(info) != "" {
-			return nil, nil, withCode(exitModule, fmt.Errorf("module[%s]: its manifest is not in the file; write it there with: wasmctl annotate %s", o.module, o.module))
+			return nil, withCode(exitModule, fmt.Errorf("module[%s]: its manifest is not in the file; write it there with: wasmctl annotate %s", o.module, o.module))
 		}
 		man = &abi.Manifest{}
 	}
-	needs, err := k.needs(ctx, o, man)
+	out := &least{name: o.controllerName(man)}
+	g, err := o.grantedBy(ctx, kinds, out.name)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return man, needs.AccessRules(info.CanCall), nil
+	kind, p, err := o.within(ctx, kinds, g, man)
+	if err != nil {
+		return nil, err
+	}
+	out.namespaces = kind.watch.Namespaces
+	if out.rules = needsOf(kind, p).AccessRules(info.CanCall); !g.all {
+		out.rules = kubeapi.Intersect(out.rules, g.rules)
+	}
+	return out, nil
 }
 
-// tellGuesses says what was not asked of a cluster.
-func (k *kindFinder) tellGuesses(s streams) {
-	for _, guessed := range k.guessed {
-		_, _ = fmt.Fprintf(s.err, "wasmctl: guessed, since no cluster that has the kind was asked: %s\n", guessed) // advice
+// controllerName is what a controller is called whose module has this manifest.
+func (o *controllerOptions) controllerName(m *abi.Manifest) string {
+	return host.Config{Name: o.name, Fallback: moduleName(o.module)}.NameFor(m)
+}
+
+// grantedBy returns what the grant's file lets a module do, without one all.
+func (o *controllerOptions) grantedBy(ctx context.Context, kinds finder, controller string) (*granted, error) {
+	f, _, err := o.rights.readGrant()
+	if err != nil || o.rights.grantFile == "" {
+		return &granted{all: true}, err
 	}
+	rules, err := o.granted(ctx, kinds, f, controller)
+	return &granted{rules: rules, log: slog.New(slog.DiscardHandler)}, err
+}
+
+// within says what is watched of what a manifest asks for.
+func (o *controllerOptions) within(ctx context.Context, kinds finder, g *granted, m *abi.Manifest) (kind watched, p *plan, err error) {
+	if kind, err = o.reconciled(ctx, kinds, m); err != nil {
+		return kind, nil, err
+	}
+	if kind, err = g.narrow(kind); err != nil {
+		return kind, nil, err
+	}
+	if p, err = o.plan(ctx, kinds, kind, m); err != nil || g.all {
+		return kind, p, err
+	}
+	return kind, p, g.bound(kind, p)
+}
+
+// least is what a controller takes of the API, and what it is called.
+type least struct {
+	name       string
+	rules      []abi.Capability
+	namespaces []string // in which the kind is watched that is reconciled; none for all
 }
 
 func (o *rbacOptions) write(objects []any) error {
@@ -150,91 +196,4 @@ func (o *rbacOptions) accountOf(controller string) grant.Account {
 		return grant.Account{Namespace: "default", Name: "wasmctl-" + controller}
 	}
 	return grant.Account{Namespace: ns, Name: name}
-}
-
-// kindFinder finds kinds without waiting for any.
-type kindFinder struct {
-	resolver *kubeapi.Resolver // nil where there is no cluster
-	guessed  []string
-}
-
-// newKindFinder asks the cluster of the flags, if there is one.
-func newKindFinder(o *processOptions) *kindFinder {
-	config, err := loadConfig(o.kubeconfig, o.context)
-	if err != nil {
-		return &kindFinder{}
-	}
-	client, err := kubeapi.NewClient(config)
-	if err != nil {
-		return &kindFinder{}
-	}
-	return &kindFinder{resolver: kubeapi.NewResolver(client, slog.New(slog.DiscardHandler))}
-}
-
-// named finds a kind of a flag.
-func (k *kindFinder) named(ctx context.Context, flag, name string) (kubeapi.Kind, error) {
-	if k.resolver == nil {
-		return kubeapi.Kind{}, withCode(exitCluster, fmt.Errorf("%s %s: a kind of a flag is looked up in a cluster: %w", flag, name, errNoCluster))
-	}
-	ctx, cancel := context.WithTimeout(ctx, resolveLimit)
-	defer cancel()
-	kind, err := k.resolver.Resolve(ctx, name)
-	return kind, kindError(err)
-}
-
-// of finds a kind of the manifest, or guesses its plural and that it is
-// namespaced.
-func (k *kindFinder) of(ctx context.Context, w *abi.Watch) kubeapi.Kind {
-	if k.resolver != nil {
-		ctx, cancel := context.WithTimeout(ctx, resolveLimit)
-		defer cancel()
-		kind, err := k.resolver.ResolveGVK(ctx, gvk(w))
-		if err == nil {
-			return kind
-		}
-		if !errors.Is(err, kubeapi.ErrUnknownKind) {
-			k.resolver = nil // there is no cluster: it is not asked again
-		}
-	}
-	plural, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Group: w.Group, Version: w.Version, Kind: w.Kind})
-	k.guessed = append(k.guessed, fmt.Sprintf("the resource of %s is %s, and it is namespaced", gvk(w).GroupKind(), plural.Resource))
-	return kubeapi.Kind{Group: w.Group, Version: w.Version, Kind: w.Kind, Resource: plural.Resource, Namespaced: true}
-}
-
-// needs says what a manifest under flags takes, as session.plan does for a
-// module that runs.
-func (k *kindFinder) needs(ctx context.Context, o *controllerOptions, man *abi.Manifest) (*grant.Needs, error) {
-	s := &session{opts: o}
-	s.kind = watched{watch: s.effectiveWatch(man)}
-	var err error
-	switch {
-	case o.forKind != "":
-		if s.kind.Kind, err = k.named(ctx, "--for", o.forKind); err != nil {
-			return nil, err
-		}
-	case man.For != nil:
-		s.kind.Kind = k.of(ctx, man.For)
-	default:
-		return nil, withCode(exitUsage, errors.New("--for is needed: the module's manifest does not say what kind it is for"))
-	}
-	p := &plan{manifest: man}
-	for _, name := range o.owns {
-		kind, err := k.named(ctx, "--owns", name)
-		if err != nil {
-			return nil, err
-		}
-		p.related = append(p.related, s.placed(watched{kind, abi.Watch{Map: abi.MapOwner}, true}))
-	}
-	owns := slices.Clone(man.Owns)
-	if len(o.owns) > 0 {
-		owns = nil
-	}
-	for _, w := range owns {
-		w.Map = abi.MapOwner
-		p.related = append(p.related, s.placed(watched{k.of(ctx, &w), w, true}))
-	}
-	for _, w := range man.Watches {
-		p.related = append(p.related, s.placed(watched{k.of(ctx, &w), w, false}))
-	}
-	return needsOf(s.kind, p), nil
 }

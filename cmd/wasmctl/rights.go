@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -62,67 +63,86 @@ func (o *rightsOptions) validate() error {
 	return errors.Join(errs...)
 }
 
-// readGrant reads the grant's file, once: a grant that changes is read at the
-// next start.
-func (s *session) readGrant() error {
-	if s.opts.rights.grantFile == "" || s.grantFile != nil {
-		return nil
+// readGrant reads the grant's file.
+func (o *rightsOptions) readGrant() (grant.File, []byte, error) {
+	if o.grantFile == "" {
+		return nil, nil, nil
 	}
-	content, err := os.ReadFile(s.opts.rights.grantFile)
+	content, err := os.ReadFile(o.grantFile)
 	if err != nil {
-		return withCode(exitUsage, fmt.Errorf("--grant: %w", err))
+		return nil, nil, withCode(exitUsage, fmt.Errorf("--grant %s: %w", o.grantFile, withoutPath(err)))
 	}
-	if s.grantFile, err = grant.Parse(s.opts.rights.grantFile, content); err != nil {
-		return withCode(exitUsage, fmt.Errorf("--grant: %w", err))
+	f, err := grant.Parse(o.grantFile, content)
+	if err != nil {
+		return nil, nil, withCode(exitUsage, fmt.Errorf("--grant: %w", err))
 	}
-	if _, named := s.grantFile.Rules(s.name); !named {
-		return withCode(exitUsage, fmt.Errorf("--grant %s: no document is for the controller %s: there are %s; name it with --name, or leave controller out of a document",
-			s.opts.rights.grantFile, s.name, strings.Join(s.grantFile.Controllers(), ", ")))
-	}
-	return nil
+	return f, content, nil
 }
 
-// grantedRules returns what the operator lets the module do: the grant's file,
-// and what flags name. All says that it may do whatever its manifest asks for.
-func (s *session) grantedRules(ctx context.Context) (rules []abi.Capability, all bool, err error) {
-	if s.opts.rights.grantManifest || s.opts.rights.audit != "" || s.process.opts.dev && s.opts.rights.grantFile == "" {
-		return nil, true, nil
+// names reports whether a grant's file is about a controller.
+func (o *rightsOptions) names(f grant.File, controller string) error {
+	if _, named := f.Rules(controller); named || o.grantFile == "" {
+		return nil
 	}
-	if err := s.readGrant(); err != nil {
-		return nil, false, err
+	return withCode(exitUsage, fmt.Errorf("--grant %s: no document is for the controller %s: there are %s; name it with --name, or leave controller out of a document",
+		o.grantFile, controller, strings.Join(f.Controllers(), ", ")))
+}
+
+// granted is what an operator lets a module do.
+type granted struct {
+	rules []abi.Capability
+	// all says that it may do whatever its manifest asks for.
+	all bool
+	log *slog.Logger // told of what is watched in part, or not at all
+}
+
+// granted returns what the operator lets the module do now.
+func (s *session) granted(ctx context.Context) (*granted, error) {
+	r := &s.opts.rights
+	if r.grantManifest || r.audit != "" || s.process.opts.dev && r.grantFile == "" {
+		return &granted{all: true}, nil
 	}
-	rules, _ = s.grantFile.Rules(s.name)
-	if s.opts.forKind != "" {
-		k, err := s.resolver.Wait(ctx, s.opts.forKind, s.sayWaiting)
+	rules, err := s.opts.granted(ctx, s.kinds(), s.grantFile, s.name)
+	return &granted{rules: rules, log: s.log.With("controller", s.name)}, err
+}
+
+// granted are the rules of a grant's file for a controller, and what flags name.
+func (o *controllerOptions) granted(ctx context.Context, kinds finder, f grant.File, controller string) ([]abi.Capability, error) {
+	if err := o.rights.names(f, controller); err != nil {
+		return nil, err
+	}
+	rules, _ := f.Rules(controller)
+	if o.forKind != "" {
+		k, err := kinds.named(ctx, "--for", o.forKind)
 		if err != nil {
-			return nil, false, kindError(err)
+			return nil, err
 		}
-		rules = append(rules, grant.OwnRights(grant.Watch{Kind: k, Namespaces: s.opts.namespaces})...)
+		rules = append(rules, grant.OwnRights(grant.Watch{Kind: k, Namespaces: o.namespaces})...)
 	}
-	for _, name := range s.opts.owns {
-		k, err := s.resolver.Wait(ctx, name, s.sayWaiting)
+	for _, name := range o.owns {
+		k, err := kinds.named(ctx, "--owns", name)
 		if err != nil {
-			return nil, false, kindError(err)
+			return nil, err
 		}
-		w := grant.Watch{Kind: k, Namespaces: s.opts.namespaces}
+		w := grant.Watch{Kind: k, Namespaces: o.namespaces}
 		rules = append(rules, w.Rule())
 	}
-	return rules, false, nil
+	return rules, nil
 }
 
 // narrow keeps a watch to the namespaces in which the operator lets the module
 // see its objects.
-func (s *session) narrow(k watched, rules []abi.Capability, all bool) (watched, error) {
-	if all {
+func (g *granted) narrow(k watched) (watched, error) {
+	if g.all {
 		return k, nil
 	}
 	w := k.needs()
-	namespaces, ok := w.Narrow(rules)
+	namespaces, ok := w.Narrow(g.rules)
 	if !ok {
 		return k, withCode(exitDenied, fmt.Errorf("watch of %s: nobody has granted it to the module; %s\n%s", k.Name(), howToGrant, ruleLines([]abi.Capability{w.Rule()})))
 	}
 	if !slices.Equal(namespaces, k.watch.Namespaces) {
-		s.log.Warn("watched only where it is granted", "kind", k.Name(), "namespaces", strings.Join(namespaces, ","), "controller", s.name)
+		g.log.Warn("watched only where it is granted", "kind", k.Name(), "namespaces", strings.Join(namespaces, ","))
 		k.watch.Namespaces = namespaces
 	}
 	return k, nil
@@ -142,7 +162,7 @@ func (k *watched) needs() grant.Watch {
 
 // needsOf says what running a module takes.
 func needsOf(kind watched, p *plan) *grant.Needs {
-	n := &grant.Needs{For: kind.needs(), Finalizer: p.manifest.Finalizer != "", Capabilities: p.manifest.Capabilities}
+	n := &grant.Needs{For: kind.needs(), Finalizer: p.manifest.Finalizer != "", Capabilities: p.asks}
 	for i := range p.related {
 		n.Watches = append(n.Watches, p.related[i].needs())
 	}
@@ -150,48 +170,58 @@ func needsOf(kind watched, p *plan) *grant.Needs {
 }
 
 // grantTo decides what the module of a plan may do, and drops the optional
-// watches that are not granted.
+// watches that it may not have.
 func (s *session) grantTo(ctx context.Context, p *plan) error {
-	if err := kubeapi.CheckRules(p.manifest.Capabilities); err != nil {
-		return withCode(exitModule, fmt.Errorf("manifest: %w", err))
-	}
-	rules, all, err := s.grantedRules(ctx)
+	g, err := s.granted(ctx)
 	if err != nil {
 		return err
 	}
 	p.policy = kubeapi.NewModulePolicy(s.kind.Kind, s.kind.watch.Namespaces, p.manifest.Capabilities)
-	p.rights = needsOf(s.kind, p).Rules()
-	if s.opts.rights.audit != "" {
+	needs := needsOf(s.kind, p)
+	p.rights, p.may = needs.Rules(), p.asks
+	switch more := grant.Beyond(g.rules, p.rights); {
+	case s.opts.rights.audit != "":
 		p.policy = kubeapi.Everything()
-	}
-	if all {
 		return nil
-	}
-	more := grant.Beyond(rules, p.rights)
-	if s.opts.rights.grantFile == "" && len(more) > 0 {
+	case g.all:
+		if s.opts.confined() {
+			p.policy = p.policy.Within(append(grant.OwnRights(needs.For), p.asks...))
+		}
+		return nil
+	case s.opts.rights.grantFile == "" && len(more) > 0:
 		return withCode(exitDenied, fmt.Errorf("the module asks for rights that nobody has granted it; %s\n%s", howToGrant, ruleLines(more)))
 	}
-	if err := s.narrowAll(p, rules); err != nil {
+	if err := g.bound(s.kind, p); err != nil {
 		return err
 	}
-	if needs := (grant.Needs{For: s.kind.needs(), Finalizer: p.manifest.Finalizer != ""}); len(grant.Beyond(rules, needs.FinalizerRules())) > 0 {
-		return withCode(exitDenied, fmt.Errorf("the module's finalizer is not granted; %s\n%s", howToGrant, ruleLines(needs.FinalizerRules())))
+	p.policy, p.may = p.policy.Within(g.rules), kubeapi.Intersect(p.asks, g.rules)
+	p.beyond = grant.Beyond(g.rules, p.manifest.Capabilities)
+	return nil
+}
+
+// bound keeps the watches of a plan to where they are granted. The error says
+// what the module cannot run without.
+func (g *granted) bound(kind watched, p *plan) error {
+	if err := g.narrowAll(p); err != nil {
+		return err
 	}
-	p.policy = p.policy.Within(rules)
-	p.beyond = grant.Beyond(rules, p.manifest.Capabilities)
+	needs := grant.Needs{For: kind.needs(), Finalizer: p.manifest.Finalizer != ""}
+	if missing := grant.Beyond(g.rules, needs.FinalizerRules()); len(missing) > 0 {
+		return withCode(exitDenied, fmt.Errorf("the module's finalizer is not granted; %s\n%s", howToGrant, ruleLines(missing)))
+	}
 	return nil
 }
 
 // narrowAll narrows the related watches of a plan.
-func (s *session) narrowAll(p *plan, rules []abi.Capability) error {
+func (g *granted) narrowAll(p *plan) error {
 	var kept []watched
 	for _, k := range p.related {
-		narrowed, err := s.narrow(k, rules, false)
+		narrowed, err := g.narrow(k)
 		switch {
 		case err == nil:
 			kept = append(kept, narrowed)
 		case k.watch.Optional:
-			s.log.Warn("optional watch is left out", "kind", k.Name(), "error", err.Error(), "controller", s.name)
+			g.log.Warn("optional watch is left out", "kind", k.Name(), "error", err.Error())
 		default:
 			return err
 		}
@@ -246,7 +276,7 @@ func ruleText(c *abi.Capability) string {
 // beyondGranted lists what a module asks for that neither was granted nor did
 // the first module ask for.
 func (s *session) beyondGranted(next *plan) (more []string) {
-	asked := append(slices.Clone(next.manifest.Capabilities), next.seen()...)
+	asked := append(slices.Clone(next.asks), next.seen()...)
 	for _, c := range grant.Beyond(s.bound, asked) {
 		more = append(more, ruleText(&c))
 	}
@@ -263,9 +293,11 @@ func (p *plan) seen() (rules []abi.Capability) {
 	return rules
 }
 
-// bind remembers what no later module may have more than.
+// bindRights remembers what no later module may have more than.
 func (s *session) bindRights(ctx context.Context) error {
-	rules, _, err := s.grantedRules(ctx)
-	s.bound = append(rules, s.plan.rights...)
+	g, err := s.granted(ctx)
+	if err == nil {
+		s.bound = append(slices.Clip(g.rules), s.plan.rights...)
+	}
 	return err
 }

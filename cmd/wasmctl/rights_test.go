@@ -18,6 +18,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/devcluster"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
+	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
@@ -207,6 +208,9 @@ func TestRBAC_IsEnoughToRunTheExample(t *testing.T) {
 	if err := runRBAC(t.Context(), o); err != nil || errs.Len() > 0 {
 		t.Fatalf("%v %s", err, errs.String())
 	}
+	if strings.Contains(out.String(), "kind: ClusterRole") {
+		t.Errorf("with --namespace there is a ClusterRole:\n%s", out.String())
+	}
 	devclustertest.Apply(t, w.cluster, out.Bytes())
 	until(t, "the API server knows the roles", func() bool { return w.may(as) })
 	c := w.run("--as", as)
@@ -263,4 +267,36 @@ func TestRun_AuditWritesTheLeastGrant(t *testing.T) {
 	if strings.Contains(again.text(), "denied") {
 		t.Errorf("something was denied:\n%s", again.text())
 	}
+}
+
+// TestConfigSet_NamesTheSettingThatWasMeant: a setting that the manifest does not
+// have is an error of usage, with the nearest one that it has; one that it has is
+// set.
+func TestConfigSet_NamesTheSettingThatWasMeant(t *testing.T) {
+	w := newWalled(t)
+	wasm, err := os.ReadFile(exampleWasm(t, "configmapgenerator"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	man := host.Inspect(t.Context(), wasm).Manifest
+	man.Config = map[string]string{"prefix": "", "colour": "red"}
+	if wasm, err = host.WithManifest(wasm, man); err != nil {
+		t.Fatal(err)
+	}
+	file, socket := filepath.Join(t.TempDir(), "m.wasm"), newSocket(t)
+	replace(t, file, wasm)
+	c := startWasmctl(t, file, "-n", w.ns, "--socket", socket, "--kubeconfig", w.cluster.Kubeconfig())
+	c.wantLine(`"msg":"reconciling"`)
+	code, out := refusedSteer(t, "config", socket, "set", "configmapgenerator", "prefx=blue")
+	if code != exitUsage || !strings.Contains(out, "prefx: the module has no such setting; did you mean prefix? It has colour, prefix") {
+		t.Errorf("misspelt: exit code %d: %s", code, out)
+	}
+	if code, out = refusedSteer(t, "config", socket, "set", "configmapgenerator", "nothing-near-"); code != exitUsage || !strings.Contains(out, "no such setting; it has colour, prefix") {
+		t.Errorf("unset, and not there: exit code %d: %s", code, out)
+	}
+	if out := steer(t, "config", socket, "set", "configmapgenerator", "prefix=blue"); !strings.Contains(out, "settings 2 are in force") {
+		t.Errorf("one that it has: %s", out)
+	}
+	c.signal(syscall.SIGTERM)
+	c.wantExit(exitOK)
 }

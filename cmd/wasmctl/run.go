@@ -96,6 +96,11 @@ func runProcess(ctx context.Context, o *runOptions, log *slog.Logger, force <-ch
 		return err
 	}
 	defer stop()
+	controllers := o.controllers()
+	wrong, err := checkFiles(ctx, controllers)
+	if err != nil {
+		return err
+	}
 	var wasm []byte
 	if len(o.modules) == 1 {
 		if wasm, err = readModule(o.modules[0]); err != nil {
@@ -103,12 +108,12 @@ func runProcess(ctx context.Context, o *runOptions, log *slog.Logger, force <-ch
 		}
 	}
 	if err := p.connect(ctx); err != nil {
-		return err
+		return errors.Join(err, wrong)
 	}
 	ctx, release := p.watchDev(ctx)
 	defer release()
 	p.file = o.file
-	for _, c := range o.controllers() {
+	for _, c := range controllers {
 		p.want(c)
 	}
 	if wasm != nil {

@@ -206,5 +206,8 @@ func (p *process) Configure(ctx context.Context, name string, change map[string]
 		gen, err = s.override(ctx, change)
 		return err
 	})
+	if errors.Is(err, admin.ErrInvalid) {
+		return gen, err
+	}
 	return gen, admin.Refuse(err)
 }

@@ -37,7 +37,7 @@ type session struct {
 	cache     *controller.Cache
 	api       *kubeapi.API     // under the policy of the first generation
 	bound     []abi.Capability // what no later generation may have more than
-	grantFile grant.File       // of --grant, once it was read
+	grantFile grant.File       // of --grant
 	kind      watched          // the kind that is reconciled: that of every generation
 	plan      *plan            // of the live generation; before serve load's, then serve's own
 	watching  *watches         // the controller's watches beside that of kind; as plan
@@ -76,8 +76,11 @@ func (s *session) load(ctx context.Context, wasm []byte) error {
 	if s.identity, err = s.actAs(o.rights.as); err != nil {
 		return err
 	}
-	settings, err := s.readSettings()
-	if err != nil {
+	var settings map[string]string
+	if s.settingsFile, settings, err = o.readSettings(); err != nil {
+		return err
+	}
+	if s.grantFile, _, err = o.rights.readGrant(); err != nil {
 		return err
 	}
 	cfg := host.Config{
@@ -115,7 +118,10 @@ func (s *session) load(ctx context.Context, wasm []byte) error {
 // connectModule resolves the kinds of manifest and flags and builds the
 // module's view of the cluster.
 func (s *session) connectModule(ctx context.Context, m *abi.Manifest) (host.API, error) {
-	var err error
+	err := s.opts.rights.names(s.grantFile, s.name)
+	if err != nil {
+		return nil, err
+	}
 	if s.kind, err = s.resolveKind(ctx, m); err != nil {
 		return nil, err
 	}

@@ -29,8 +29,9 @@ func TestSession_OwnedKindsAreWatchedWhereTheirOwnersAre(t *testing.T) {
 		"-A wins over the manifest":       {nil, true, namespaced, []string{"b"}, nil},
 		"cluster-scoped: none":            {[]string{"a"}, false, kubeapi.Kind{}, nil, nil},
 	} {
-		s := &session{opts: &controllerOptions{allNamespaces: c.all}, kind: watched{watch: abi.Watch{Namespaces: c.owners}}}
-		if diff := cmp.Diff(c.want, s.ownedNamespaces(c.kind, abi.Watch{Namespaces: c.watch})); diff != "" {
+		o := &controllerOptions{allNamespaces: c.all}
+		got := o.placed(watched{watch: abi.Watch{Namespaces: c.owners}}, watched{Kind: c.kind, watch: abi.Watch{Map: abi.MapOwner, Namespaces: c.watch}})
+		if diff := cmp.Diff(c.want, got.watch.Namespaces); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}

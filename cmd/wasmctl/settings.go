@@ -12,7 +12,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/abi/near"
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/runtime/admin"
 	"github.com/wasmctl/wasmctl/runtime/filewatch"
 )
 
@@ -41,16 +43,16 @@ func (o *controllerOptions) settings(content []byte) (map[string]string, error) 
 	return values, nil
 }
 
-// readSettings reads the file of settings, if there is one.
-func (s *session) readSettings() (map[string]string, error) {
-	var err error
-	if s.opts.configFile != "" {
-		if s.settingsFile, err = os.ReadFile(s.opts.configFile); err != nil {
-			return nil, withCode(exitUsage, fmt.Errorf("--config-file: %w", err))
+// readSettings reads the file of settings, if there is one, and returns the
+// settings too.
+func (o *controllerOptions) readSettings() (content []byte, values map[string]string, err error) {
+	if o.configFile != "" {
+		if content, err = os.ReadFile(o.configFile); err != nil {
+			return nil, nil, withCode(exitUsage, fmt.Errorf("--config-file: %w", err))
 		}
 	}
-	values, err := s.settings(s.settingsFile, nil)
-	return values, withCode(exitUsage, err)
+	values, err = o.settings(content)
+	return content, values, withCode(exitUsage, err)
 }
 
 // settings returns the settings of file and flags, under those of overrides.
@@ -104,12 +106,35 @@ func (s *session) override(ctx context.Context, change map[string]*string) (int6
 	if overrides == nil {
 		overrides = map[string]*string{}
 	}
+	if err := s.known(change); err != nil {
+		return s.settingsNumber(), err
+	}
 	maps.Copy(overrides, change)
 	gen, err := s.configure(ctx, s.settingsFile, overrides)
 	if err == nil {
 		s.overrides = overrides
 	}
 	return gen, err
+}
+
+// known makes sure that the manifest has the settings that a user names, if it
+// has any: others are misspelt. One that is set already may be unset.
+func (s *session) known(change map[string]*string) error {
+	has := s.module.Manifest().Config
+	values, _ := s.module.Settings()
+	names := slices.Sorted(maps.Keys(has))
+	for _, key := range slices.Sorted(maps.Keys(change)) {
+		_, ok := has[key]
+		if _, isSet := values[key]; ok || len(has) == 0 || isSet && change[key] == nil {
+			continue
+		}
+		err := fmt.Errorf("controller[%s]: %s: the module has no such setting; it has %s", s.name, key, strings.Join(names, ", "))
+		if word := near.Word(key, names); word != "" {
+			err = fmt.Errorf("controller[%s]: %s: the module has no such setting; did you mean %s? It has %s", s.name, key, word, strings.Join(names, ", "))
+		}
+		return admin.Invalid(err)
+	}
+	return nil
 }
 
 // configure gives the module new settings, and reconciles all objects with

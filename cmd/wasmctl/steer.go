@@ -36,7 +36,10 @@ func (o *steerOptions) client(ctx context.Context) (*admin.Client, error) {
 
 // steerError says what else there is where a controller is not known.
 func steerError(ctx context.Context, c *admin.Client, err error) error {
-	if !errors.Is(err, admin.ErrUnknown) {
+	switch {
+	case errors.Is(err, admin.ErrInvalid):
+		return withCode(exitUsage, err)
+	case !errors.Is(err, admin.ErrUnknown):
 		return err
 	}
 	st, statusErr := c.Status(ctx)

@@ -84,9 +84,14 @@ func (s *session) place() corev1.ObjectReference {
 			return corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: strings.TrimSpace(string(b)), Name: name}
 		}
 	}
-	ns := corev1.NamespaceDefault
-	if list := s.kind.watch.Namespaces; len(list) > 0 {
-		ns = list[0]
-	}
+	ns := namespaceOutside(s.kind.watch.Namespaces)
 	return corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Namespace: ns, Name: ns}
+}
+
+// namespaceOutside is the namespace of such events outside of a cluster.
+func namespaceOutside(watched []string) string {
+	if len(watched) > 0 {
+		return watched[0]
+	}
+	return corev1.NamespaceDefault
 }

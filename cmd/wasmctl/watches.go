@@ -180,10 +180,10 @@ func (s *session) addLate(ctx context.Context, id string, late watched) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	late = s.placed(late)
-	rules, all, err := s.grantedRules(ctx)
+	late = s.opts.placed(s.kind, late)
+	g, err := s.granted(ctx)
 	if err == nil {
-		late, err = s.narrow(late, rules, all)
+		late, err = g.narrow(late)
 	}
 	if err != nil {
 		return err

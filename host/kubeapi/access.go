@@ -21,6 +21,8 @@ type WatchedKind struct {
 	Kind Kind
 	// Namespaces is empty for all, and for a cluster-scoped kind.
 	Namespaces []string
+	// Name is the one name that the watch's field selector lets through; "" is any.
+	Name string
 }
 
 // Access is what the host needs of the API server for one resource.
@@ -30,12 +32,19 @@ type Access struct {
 	Group, Resource, Subresource string
 	// Namespaces is empty for all, and for a cluster-scoped resource.
 	Namespaces []string
-	Verbs      []string
+	// Names is empty for any. RBAC cannot limit creation to names: for a create of an
+	// object they do not count.
+	Names []string
+	Verbs []string
 }
 
 // WatchAccess is what the watch of a kind needs.
 func WatchAccess(w WatchedKind) Access {
-	return accessTo(w.Kind, w.Namespaces, VerbList, VerbWatch)
+	a := accessTo(w.Kind, w.Namespaces, VerbList, VerbWatch)
+	if w.Name != "" {
+		a.Names = []string{w.Name}
+	}
+	return a
 }
 
 // FinalizerAccess is what adding and removing a finalizer needs.
@@ -45,8 +54,7 @@ func FinalizerAccess(kind Kind, namespaces []string) Access {
 
 // CapabilityAccess is what a capability of a manifest needs, so that what the
 // module may do is not refused by the API server: its verbs on its resource, or
-// on each of its subresources. It leaves out names, and "*" is every verb of a
-// Policy. It covers declared children (patch and create), their pruning
+// on each of its subresources; "*" is every verb of a Policy. It covers declared children (patch and create), their pruning
 // (delete) and events (create and patch events.events.k8s.io) too, since a
 // module needs capabilities for them.
 func CapabilityAccess(c *abi.Capability) []Access {
@@ -57,7 +65,7 @@ func CapabilityAccess(c *abi.Capability) []Access {
 	}
 	needs := make([]Access, len(subresources))
 	for i, sub := range subresources {
-		needs[i] = Access{Group: c.Group, Resource: c.Resource, Subresource: sub, Namespaces: c.Namespaces, Verbs: verbs}
+		needs[i] = Access{Group: c.Group, Resource: c.Resource, Subresource: sub, Namespaces: c.Namespaces, Names: c.Names, Verbs: verbs}
 	}
 	return needs
 }
@@ -75,7 +83,9 @@ type MissingRight struct {
 	Group, Resource, Subresource string
 	// Namespace is empty for all namespaces.
 	Namespace string
-	Verbs     []string
+	// Name is empty for all names.
+	Name  string
+	Verbs []string
 }
 
 // String returns what is missing for people: "list, watch configmaps in
@@ -84,6 +94,9 @@ func (m MissingRight) String() string {
 	s := strings.Join(m.Verbs, ", ") + " " + groupResource(m.Group, m.Resource)
 	if m.Subresource != "" {
 		s += "/" + m.Subresource
+	}
+	if m.Name != "" {
+		s += " " + m.Name
 	}
 	if m.Namespace != "" {
 		s += " in namespace " + m.Namespace
@@ -107,6 +120,9 @@ func RBACRules(missing []MissingRight) string {
 			resource += "/" + m.Subresource
 		}
 		fmt.Fprintf(&b, "- apiGroups: [%q]\n  resources: [%q]\n  verbs: [%s]\n", m.Group, resource, quoted(m.Verbs))
+		if m.Name != "" {
+			fmt.Fprintf(&b, "  resourceNames: [%q]\n", m.Name)
+		}
 	}
 	return b.String()
 }
@@ -154,32 +170,44 @@ func (c *Client) CheckAccess(ctx context.Context, needs ...Access) []MissingRigh
 
 // attributes lists what is to be asked.
 func (n *Access) attributes() []authorizationv1.ResourceAttributes {
-	namespaces := n.Namespaces
-	if len(namespaces) == 0 {
-		namespaces = []string{""}
+	orAny := func(list []string) []string {
+		if len(list) == 0 {
+			return []string{""}
+		}
+		return list
 	}
 	var list []authorizationv1.ResourceAttributes
-	for _, ns := range namespaces {
-		for _, verb := range n.Verbs {
-			list = append(list, authorizationv1.ResourceAttributes{
-				Verb: verb, Group: n.Group, Resource: n.Resource, Subresource: n.Subresource, Namespace: ns,
-			})
+	for _, ns := range orAny(n.Namespaces) {
+		for _, name := range orAny(n.Names) {
+			for _, verb := range n.Verbs {
+				a := authorizationv1.ResourceAttributes{
+					Verb: verb, Group: n.Group, Resource: n.Resource, Subresource: n.Subresource, Namespace: ns, Name: name,
+				}
+				if verb == VerbCreate && n.Subresource == "" {
+					a.Name = ""
+				}
+				list = append(list, a)
+			}
 		}
 	}
 	return list
 }
 
 func addMissing(missing []MissingRight, a *authorizationv1.ResourceAttributes) []MissingRight {
+	next := MissingRight{Group: a.Group, Resource: a.Resource, Subresource: a.Subresource, Namespace: a.Namespace, Name: a.Name}
 	for i := range missing {
-		m := &missing[i]
-		if m.Group == a.Group && m.Resource == a.Resource && m.Subresource == a.Subresource && m.Namespace == a.Namespace {
-			m.Verbs = append(m.Verbs, a.Verb)
+		if next.same(&missing[i]) {
+			missing[i].Verbs = append(missing[i].Verbs, a.Verb)
 			return missing
 		}
 	}
-	return append(missing, MissingRight{
-		Group: a.Group, Resource: a.Resource, Subresource: a.Subresource, Namespace: a.Namespace, Verbs: []string{a.Verb},
-	})
+	next.Verbs = []string{a.Verb}
+	return append(missing, next)
+}
+
+// same reports whether two rights are about the same, whatever their verbs.
+func (m *MissingRight) same(o *MissingRight) bool {
+	return m.Group == o.Group && m.Resource == o.Resource && m.Subresource == o.Subresource && m.Namespace == o.Namespace && m.Name == o.Name
 }
 
 // mayI asks for one right of ours.

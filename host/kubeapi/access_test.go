@@ -12,13 +12,14 @@ import (
 )
 
 // TestCheckAccess_NamesWhatIsMissing for watches of several namespaces,
-// finalizers, declared children and events.
+// finalizers, declared children and events, and for rights to some names.
 func TestCheckAccess_NamesWhatIsMissing(t *testing.T) {
 	c := devclustertest.Shared(t)
 	devclustertest.Apply(t, c, []byte(sprocketCRD))
 	ns, other := devclustertest.Namespace(t, c), devclustertest.Namespace(t, c)
 	r := newResolver(t, devclustertest.Limited(t, c, ns,
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list", "watch", "patch"}},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"a"}, Verbs: []string{"get", "list", "watch"}},
 		rbacv1.PolicyRule{APIGroups: []string{"kubeapi.wasmctl.dev"}, Resources: []string{"sprockets/status"}, Verbs: []string{"patch"}}))
 	cm, err := r.Resolve(t.Context(), "configmaps")
 	if err != nil {
@@ -28,14 +29,20 @@ func TestCheckAccess_NamesWhatIsMissing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	secrets, err := r.Resolve(t.Context(), "secrets")
+	if err != nil {
+		t.Fatal(err)
+	}
 	needs := []Access{
-		WatchAccess(WatchedKind{cm, []string{ns, other}}), FinalizerAccess(sprocket, []string{ns}), WatchAccess(WatchedKind{cm, []string{ns}}),
+		WatchAccess(WatchedKind{Kind: secrets, Namespaces: []string{ns}, Name: "a"}),
+		WatchAccess(WatchedKind{Kind: cm, Namespaces: []string{ns, other}}), FinalizerAccess(sprocket, []string{ns}), WatchAccess(WatchedKind{Kind: cm, Namespaces: []string{ns}}),
 	}
 	for _, capability := range []abi.Capability{
 		{Resource: "configmaps", Verbs: []string{"patch", "create"}, Namespaces: []string{ns}, Names: []string{"a"}},
 		{Resource: "configmaps", Verbs: []string{"delete"}, Namespaces: []string{ns}},
 		{Group: "kubeapi.wasmctl.dev", Resource: "sprockets", Subresources: []string{"status", "scale"}, Verbs: []string{"patch"}, Namespaces: []string{ns}},
 		{Group: "events.k8s.io", Resource: "events", Verbs: []string{"create", "patch"}},
+		{Resource: "secrets", Verbs: []string{"get", "create"}, Namespaces: []string{ns}, Names: []string{"a", "b"}},
 	} {
 		needs = append(needs, CapabilityAccess(&capability)...)
 	}
@@ -60,6 +67,15 @@ func TestCheckAccess_NamesWhatIsMissing(t *testing.T) {
 - apiGroups: ["events.k8s.io"]
   resources: ["events"]
   verbs: ["create", "patch"]
+# in a Role in namespace %[1]s
+- apiGroups: [""]
+  resources: ["secrets"]
+  verbs: ["create"]
+# in a Role in namespace %[1]s
+- apiGroups: [""]
+  resources: ["secrets"]
+  verbs: ["get"]
+  resourceNames: ["b"]
 `, ns, other)
 	if diff := cmp.Diff(want, RBACRules(missing)); diff != "" {
 		t.Error(diff)

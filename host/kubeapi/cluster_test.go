@@ -68,8 +68,8 @@ func TestCheckWatch_NamesTheMissingRules(t *testing.T) {
 		return k
 	}
 	in := []string{ns}
-	missing := r.client.CheckWatch(t.Context(), WatchedKind{kind("cm"), in}, WatchedKind{kind("deploy"), in}, WatchedKind{kind("secrets"), nil},
-		WatchedKind{kind("nodes"), in}, WatchedKind{kind("secrets"), nil})
+	missing := r.client.CheckWatch(t.Context(), WatchedKind{Kind: kind("cm"), Namespaces: in}, WatchedKind{Kind: kind("deploy"), Namespaces: in}, WatchedKind{Kind: kind("secrets")},
+		WatchedKind{Kind: kind("nodes"), Namespaces: in}, WatchedKind{Kind: kind("secrets")})
 	want := fmt.Sprintf(`# in a Role in namespace %s
 - apiGroups: ["apps"]
   resources: ["deployments"]
@@ -90,7 +90,7 @@ func TestCheckWatch_NamesTheMissingRules(t *testing.T) {
 		t.Error(got)
 	}
 	admin := newResolver(t, c.RESTConfig())
-	if missing := admin.client.CheckWatch(t.Context(), WatchedKind{kind("cm"), nil}); RBACRules(missing) != "" {
+	if missing := admin.client.CheckWatch(t.Context(), WatchedKind{Kind: kind("cm")}); RBACRules(missing) != "" {
 		t.Errorf("the administrator lacks %v", missing)
 	}
 }

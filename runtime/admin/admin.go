@@ -35,18 +35,31 @@ var ErrUnknown = errors.New("there is no controller of this name")
 // ErrRefused matches the errors of what a process was asked for and does not do.
 var ErrRefused = errors.New("refused")
 
+// ErrInvalid matches the errors of what cannot be meant as it was asked for: the
+// arguments are wrong.
+var ErrInvalid = errors.New("invalid")
+
 // Refuse makes an error match ErrRefused and keeps its words. Nil stays nil.
-func Refuse(err error) error {
+func Refuse(err error) error { return matching(err, ErrRefused) }
+
+// Invalid makes an error match ErrInvalid and keeps its words. Nil stays nil.
+func Invalid(err error) error { return matching(err, ErrInvalid) }
+
+func matching(err, what error) error {
 	if err == nil {
 		return nil
 	}
-	return refusal{err}
+	return refusal{err, what}
 }
 
-type refusal struct{ error }
+// refusal is an error that matches another, which its words do not have.
+type refusal struct {
+	error
+	what error
+}
 
-// Is makes it an ErrRefused.
-func (r refusal) Is(target error) bool { return target == ErrRefused }
+// Is makes it a what.
+func (r refusal) Is(target error) bool { return target == r.what }
 func (r refusal) Unwrap() error        { return r.error }
 
 // Service is the process that is asked and steered. Its methods are called by
@@ -80,7 +93,8 @@ type Service interface {
 	// before.
 	Rollback(ctx context.Context, controller string, to uint64) (Swapped, error)
 	// Configure changes settings of the module until the process ends; a nil value
-	// leaves one to the manifest. It returns the number of the settings.
+	// leaves one to the manifest. It returns the number of the settings. The error is
+	// ErrInvalid for a setting that the module does not have.
 	Configure(ctx context.Context, controller string, change map[string]*string) (int64, error)
 }
 

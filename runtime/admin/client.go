@@ -189,6 +189,8 @@ func (c *Client) open(ctx context.Context, method, path string, b []byte) (io.Re
 	switch res.StatusCode {
 	case http.StatusNotFound:
 		return nil, unknownError(e.Error)
+	case http.StatusUnprocessableEntity:
+		return nil, Invalid(errors.New(e.Error))
 	case http.StatusConflict:
 		return nil, Refuse(errors.New(e.Error))
 	}

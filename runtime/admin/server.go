@@ -206,6 +206,8 @@ func answer(w http.ResponseWriter, v any, err error) {
 		switch {
 		case errors.Is(err, ErrUnknown):
 			code = http.StatusNotFound
+		case errors.Is(err, ErrInvalid):
+			code = http.StatusUnprocessableEntity
 		case errors.Is(err, ErrRefused):
 			code = http.StatusConflict
 		}
