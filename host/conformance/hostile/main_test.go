@@ -1,6 +1,7 @@
 package hostile_test
 
 import (
+	"fmt"
 	"os"
 	"testing"
 
@@ -8,8 +9,13 @@ import (
 )
 
 // TestMain runs the tests with memory that ends the process where somebody reads
-// it after its instance was closed.
+// it after its instance was closed. Where startRemote has asked for it, the
+// process is an API server instead.
 func TestMain(m *testing.M) {
+	if os.Getenv(serverVar) != "" {
+		fmt.Fprintln(os.Stderr, serve())
+		os.Exit(1)
+	}
 	linear.KeepFreed.Store(true)
 	os.Exit(m.Run())
 }

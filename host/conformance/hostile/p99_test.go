@@ -1,10 +1,19 @@
 package hostile_test
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,6 +21,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/internal/linear"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
@@ -28,11 +38,14 @@ func TestHostile_NeighbourKeepsItsP99(t *testing.T) {
 	if *p99Window == 0 {
 		t.Skip("SKIPPED: -hostile.p99 is not set: it wants a quiet machine")
 	}
+	linear.KeepFreed.Store(false) // as outside of tests
+	defer linear.KeepFreed.Store(true)
 	// The cache of a process that serves controllers: without it garbage would be
 	// collected a hundred times as often as there.
 	cache := make([]byte, 256<<20)
 	defer runtime.KeepAlive(cache)
 	shares := host.NewShares(runtime.GOMAXPROCS(0))
+	api := startRemote(t)
 	var worse, all int
 	// What the machine makes of a module that does no harm, just as often.
 	control := attack{guest: "control", bytes: plain().bytes}
@@ -41,7 +54,7 @@ func TestHostile_NeighbourKeepsItsP99(t *testing.T) {
 			continue // there is no call to measure beside
 		}
 		t.Run(a.name(), func(t *testing.T) {
-			alone, beside := p99Of(t, &a, shares)
+			alone, beside := p99Of(t, &a, shares, api)
 			ratio := float64(beside) / float64(alone)
 			t.Logf("p99 alone %v, beside %v: %.2f", alone, beside, ratio)
 			if a.guest == control.guest {
@@ -57,10 +70,10 @@ func TestHostile_NeighbourKeepsItsP99(t *testing.T) {
 }
 
 // p99Of measures the neighbour by turns without and with an attack.
-func p99Of(t *testing.T, a *attack, shares *host.Shares) (alone, beside time.Duration) {
+func p99Of(t *testing.T, a *attack, shares *host.Shares, api remote) (alone, beside time.Duration) {
 	w := newWorld(t, a, shares)
 	bytes := a.module(t)
-	n := newBusyNeighbour(t, shares)
+	n := newBusyNeighbour(t, shares, api)
 	m, err := host.Load(t.Context(), bytes, w.cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -69,9 +82,9 @@ func p99Of(t *testing.T, a *attack, shares *host.Shares) (alone, beside time.Dur
 	w.module = m
 	var took [2][]time.Duration
 	for range p99Pieces {
-		took[0] = append(took[0], n.measure(t, *p99Window/p99Pieces)...)
+		took[0] = append(took[0], n.measure(t, *p99Window/p99Pieces, api)...)
 		stop := w.repeat(t.Context(), a.on)
-		took[1] = append(took[1], n.measure(t, *p99Window/p99Pieces)...)
+		took[1] = append(took[1], n.measure(t, *p99Window/p99Pieces, api)...)
 		stop()
 	}
 	for i := range took {
@@ -80,26 +93,86 @@ func p99Of(t *testing.T, a *attack, shares *host.Shares) (alone, beside time.Dur
 	return took[0][len(took[0])*99/100], took[1][len(took[1])*99/100]
 }
 
-// slow is an API server that takes a millisecond for an answer, as a real one on
-// the same machine does.
-type slow struct{}
+// remote is an API server in another process, a millisecond away: what comes from
+// it comes over the network, as everything does that a real controller waits for.
+type remote struct {
+	url    string
+	client *http.Client
+}
 
 // Call implements host.API.
-func (slow) Call(ctx context.Context, _ abi.Op, _ []byte) abi.Response {
-	timer := time.NewTimer(time.Millisecond)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
+func (r remote) Call(ctx context.Context, _ abi.Op, _ []byte) abi.Response {
+	if err := r.ask(ctx); err != nil {
+		return abi.Response{Status: abi.StatusInternal}
 	}
 	return abi.Response{Body: []byte{0x80}}
 }
 
+// ask waits for one answer.
+func (r remote) ask(ctx context.Context) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := r.client.Do(req)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, resp.Body)
+	return errors.Join(err, resp.Body.Close())
+}
+
+// serverVar is set in the environment of the process that is the server.
+const serverVar = "WASMCTL_TEST_SERVER"
+
+// startRemote starts the server, which ends with the test.
+func startRemote(t *testing.T) remote {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), serverVar+"=1")
+	if _, err := cmd.StdinPipe(); err != nil { // closed by the end of this process, however that comes
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // it was killed
+	})
+	address, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	return remote{"http://" + strings.TrimSpace(address), &http.Client{}}
+}
+
+// serve is the server: it prints its address, and answers each request after a
+// millisecond until its input ends.
+func serve() error {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	fmt.Println(l.Addr())
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(0)
+	}()
+	return http.Serve(l, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { //nolint:gosec // one client, that is ours
+		<-time.After(time.Millisecond)
+	}))
+}
+
 // newBusyNeighbour is a neighbour whose runs ask the API once.
-func newBusyNeighbour(tb testing.TB, shares *host.Shares) *neighbour {
+func newBusyNeighbour(tb testing.TB, shares *host.Shares, api remote) *neighbour {
 	tb.Helper()
 	m, err := host.Load(tb.Context(), wasm.Spy, host.Config{
-		Name: "neighbour", Shares: shares, API: func(*abi.Manifest) (host.API, error) { return slow{}, nil },
+		Name: "neighbour", Shares: shares, API: func(*abi.Manifest) (host.API, error) { return api, nil },
 	})
 	if err != nil {
 		tb.Fatal(err)
@@ -108,14 +181,15 @@ func newBusyNeighbour(tb testing.TB, shares *host.Shares) *neighbour {
 	return &neighbour{module: m}
 }
 
-// measure returns how long each reconcile took that was asked for in a time, one
-// a millisecond.
-func (n *neighbour) measure(t *testing.T, window time.Duration) []time.Duration {
+// measure returns how long each reconcile took that was asked for in a time. What
+// asks for one comes over the network too, a millisecond after the last.
+func (n *neighbour) measure(t *testing.T, window time.Duration, pace remote) []time.Duration {
 	t.Helper()
 	var out []time.Duration
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(window); time.Now().Before(end); <-tick.C {
+	for end := time.Now().Add(window); time.Now().Before(end); {
+		if err := pace.ask(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		start := time.Now()
 		if err := n.reconcile(t.Context()); err != nil {
 			t.Fatal(err)

@@ -156,6 +156,22 @@ func TestMemory_KeepFreedFaults(t *testing.T) {
 	}
 }
 
+// What KeepFreed keeps does not add up to more mappings than a process may have.
+func TestMemory_KeepFreedForLong(t *testing.T) {
+	KeepFreed.Store(true)
+	defer KeepFreed.Store(false)
+	for range 100_000 {
+		m, err := Reserve(16 * page)
+		if err == nil {
+			_, err = m.Grow(page)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Free()
+	}
+}
+
 // Hammer: many goroutines reserve, grow and free at once; nobody meets what
 // another has written.
 func TestMemory_Hammer(t *testing.T) {

@@ -4,6 +4,7 @@ package linear
 
 import (
 	"os"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -26,8 +27,10 @@ func (m *Memory) commit(n int) error {
 func (m *Memory) free() {
 	var err error
 	if KeepFreed.Load() {
-		_ = unix.Madvise(m.space, unix.MADV_DONTNEED) // or the tests would fill the machine
-		err = unix.Mprotect(m.space, unix.PROT_NONE)
+		// A mapping anew, and not one whose pages are taken away: the system puts it
+		// together with those beside it, and never has too many.
+		_, err = unix.MmapPtr(-1, 0, unsafe.Pointer(&m.space[0]), uintptr(len(m.space)), unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_FIXED)
+		keepSmall(m.space)
 	} else {
 		err = unix.Munmap(m.space)
 	}
