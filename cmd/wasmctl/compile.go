@@ -22,7 +22,7 @@ type compileOptions struct {
 
 func (o *compileOptions) bind(f *pflag.FlagSet) {
 	o.aside = true
-	f.StringVar(&o.memory, "compile-memory", "4Gi", "memory that compiling a module may take, in a process of its own; 0 is not bounded")
+	f.StringVar(&o.memory, "compile-memory", "", "memory that compiling a module may take, in a process of its own; 0 is not bounded (default: 4Gi, or three quarters of what the container has)")
 	f.DurationVar(&o.time, "compile-time", 5*time.Minute, "time of processors that compiling a module may take; 0 is not bounded")
 }
 
@@ -30,10 +30,14 @@ func (o *compileOptions) validate() error {
 	if o.time < 0 || o.time > 0 && o.time < time.Second {
 		return fmt.Errorf("--compile-time %v: want a second or more, or 0", o.time)
 	}
-	if o.memory == "0" {
+	var err error
+	switch o.memory {
+	case "0":
+		return nil
+	case "":
+		o.memoryBytes = compiler.DefaultMemory()
 		return nil
 	}
-	var err error
 	if o.memoryBytes, err = parseSize(o.memory, 64<<20, math.MaxInt64); err != nil {
 		return fmt.Errorf("--compile-memory %w", err)
 	}

@@ -108,7 +108,7 @@ func newCommand(ctx context.Context, workers int) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, self(), Command)
 	cmd.Args[0] = "wasmctl"
 	cmd.Env = []string{fmt.Sprintf("GOMAXPROCS=%d", max(1, workers))}
-	cmd.Dir = os.TempDir() // no directory of anybody's is kept in use
+	cmd.Dir = "/" // a directory that is there
 	cmd.WaitDelay = 10 * time.Second
 	setGroup(cmd)
 	return cmd
@@ -125,17 +125,40 @@ func (c *Compiler) verdict(out []byte, ended error, state *os.ProcessState, trou
 		if a.Cache {
 			return fmt.Errorf("%w: %s", host.ErrCacheDir, a.Error)
 		}
+		if outOfMemory(a.Error) {
+			return c.tooMuchMemory()
+		}
 		return &moduleError{a.Error}
 	case c.limits.Time > 0 && state.UserTime()+state.SystemTime() >= c.limits.Time-time.Second:
 		return &moduleError{fmt.Sprintf("cannot be compiled: takes more time of the processor than it may (--compile-time %v)", c.limits.Time)}
-	case strings.Contains(trouble, "out of memory") || strings.Contains(trouble, "cannot allocate memory"):
-		return &moduleError{fmt.Sprintf("cannot be compiled: takes more memory than it may (--compile-memory %d)", c.limits.Memory)}
+	case outOfMemory(trouble):
+		return c.tooMuchMemory()
 	case killed(state):
 		return &moduleError{"cannot be compiled: the process that did was killed from outside, as the system does when memory runs out"}
 	case strings.Contains(trouble, "panic") || strings.Contains(trouble, "fatal error") || strings.Contains(trouble, "SIGSEGV"):
 		return &moduleError{"cannot be compiled: the compiler crashed: " + firstLine(trouble)}
 	}
 	return fmt.Errorf("compiler: %w: %s", errors.Join(ended, errors.New("no answer")), firstLine(trouble))
+}
+
+// outOfMemory reports whether Go or the system has said so.
+func outOfMemory(text string) bool {
+	return strings.Contains(text, "out of memory") || strings.Contains(text, "cannot allocate memory")
+}
+
+func (c *Compiler) tooMuchMemory() error {
+	return &moduleError{fmt.Sprintf("cannot be compiled: takes more memory than it may (--compile-memory %dMi)", c.limits.Memory>>20)}
+}
+
+// DefaultMemory bounds what compiling takes where nobody says more: far beyond
+// any module in earnest, and so much less than the container has that the rest
+// of it goes on.
+func DefaultMemory() int64 {
+	const most = 4 << 30
+	if n := containerMemory(); n > 0 {
+		return min(most, n/4*3)
+	}
+	return most
 }
 
 // moduleError is the fault of the module.

@@ -133,8 +133,8 @@ func TestCompiler_BoundsTimeAndMemory(t *testing.T) {
 		t.Skip("SKIPPED: the system enforces bounds on Linux only")
 	}
 	for want, limits := range map[string]Limits{
-		"--compile-time 1s":         {Time: time.Second},
-		"--compile-memory 67108864": {Memory: 64 << 20},
+		"--compile-time 1s":     {Time: time.Second},
+		"--compile-memory 64Mi": {Memory: 64 << 20},
 	} {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()
