@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"strings"
 	"time"
 
@@ -36,6 +35,7 @@ type tank struct {
 	slices      int   // that it was granted in
 	paid        int64 // what of this call Config.FuelRate has counted
 	turn        bool  // whether the instance has a turn of Config.Shares
+	others      runnable
 	pace        pace
 	since       time.Time // when the slice began
 }
@@ -160,11 +160,13 @@ func (in *instance) pay() bool {
 func (in *instance) takeTurn() bool {
 	shares := in.gen.cfg.Shares
 	if shares == nil || in.tank.slices < freeSlices {
-		runtime.Gosched() // wazero's code cannot be preempted
+		shares.yield(&in.tank.others)
 		return true
 	}
 	defer in.waiting(time.Now())
-	in.tank.turn = shares.take(in.gen.shared, in.tank.turn, in.interrupt.done)
+	if in.tank.turn = shares.take(in.gen.shared, in.tank.turn, in.interrupt.done); in.tank.turn {
+		shares.yield(&in.tank.others)
+	}
 	return in.tank.turn
 }
 

@@ -1,9 +1,6 @@
 package host
 
-import (
-	"runtime"
-	"sync"
-)
+import "sync"
 
 // Shares lets the modules that have it take turns on the processors. A call
 // that ends within its first slices of fuel, about 1 ms, never waits. Longer ones run on as
@@ -26,7 +23,6 @@ func NewShares(processors int) *Shares {
 func (s *Shares) take(module *shared, has bool, done <-chan struct{}) bool {
 	w := s.enqueue(module, has)
 	if w == nil {
-		runtime.Gosched() // wazero's code cannot be preempted
 		return true
 	}
 	select {

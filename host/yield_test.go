@@ -1,0 +1,77 @@
+package host
+
+import (
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/wasmctl/wasmctl/testdata/wasm"
+)
+
+func TestYield_WhereSomebodyWaitsOrNothingIsFree(t *testing.T) {
+	for _, c := range []struct {
+		free     int
+		runnable uint64
+		want     bool
+	}{{0, 0, true}, {0, 3, true}, {1, 0, false}, {1, 1, true}, {7, 0, false}, {7, 2, true}} {
+		if got := mustYield(c.free, c.runnable); got != c.want {
+			t.Errorf("%d processors are free and %d goroutines wait: got %v", c.free, c.runnable, got)
+		}
+	}
+}
+
+// The runtime counts those who wait for a processor, and not those who wait for
+// something else.
+func TestYield_CountsWhoWaitsForAProcessor(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	const n = 20
+	var r runnable
+	release := make(chan struct{})
+	var wg sync.WaitGroup
+	for range n {
+		wg.Go(func() { <-release })
+	}
+	if got := r.count(); got < n { // none of them has run
+		t.Errorf("%d goroutines wait for the processor, want %d", got, n)
+	}
+	runtime.Gosched() // now they wait for release
+	for end := time.Now().Add(time.Minute); r.count() >= n && time.Now().Before(end); runtime.Gosched() {
+	}
+	if got := r.count(); got >= n {
+		t.Errorf("%d goroutines wait for the processor, want none of ours", got)
+	}
+	close(release)
+	wg.Wait()
+}
+
+// A guest that spins on the only processor lets others run with each slice,
+// although its module says that processors are free.
+func TestYield_OthersRunBesideAGuestThatSpins(t *testing.T) {
+	needsFuel(t)
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	for _, shares := range []*Shares{nil, NewShares(1), NewShares(4)} {
+		g := acquire(t, load(t, wasm.Work, Config{Shares: shares, slice: 50_000}))
+		ran := 0
+		stop := make(chan struct{})
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for ; ; ran++ {
+				select {
+				case <-stop:
+					return
+				default:
+					runtime.Gosched()
+				}
+			}
+		})
+		if _, err := g.Reconcile(t.Context(), work(5_000_000, 0)); err != nil {
+			t.Error(err)
+		}
+		close(stop)
+		wg.Wait()
+		if ran < 20 {
+			t.Errorf("another goroutine ran %d times beside a hundred slices", ran)
+		}
+	}
+}
