@@ -52,6 +52,22 @@ func invalid(name string, err error) *InvalidError {
 	return &InvalidError{Name: name, Problems: shortProblems([]string{err.Error()}), Err: err}
 }
 
+// StartError is the error of Acquire where a new instance was needed and could
+// not be made: it is that generation's doing.
+type StartError struct {
+	Number uint64
+	Err    error
+}
+
+// Error implements error.
+func (e *StartError) Error() string { return e.Err.Error() }
+
+// Unwrap returns why.
+func (e *StartError) Unwrap() error { return e.Err }
+
+// Generation returns the number of the generation.
+func (e *StartError) Generation() uint64 { return e.Number }
+
 // replacedAfter is when an object whose run was interrupted by a swap is tried
 // again, by the new generation.
 const replacedAfter = 10 * time.Millisecond

@@ -51,7 +51,7 @@ func (m *Module) get(ctx context.Context, free slots, g *generation) (*generatio
 	if err != nil {
 		g.release()
 		<-free
-		return nil, nil, err
+		return nil, nil, &StartError{g.number, err}
 	}
 	return g, in, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -149,7 +150,11 @@ func (s *session) endCanary(ctx context.Context, how, reason string) {
 		mine = s.done.inDoubt
 	}
 	n := s.reconcileWhere(ctx, mine)
-	s.log.Warn("canary ended: the module that is live has all objects again", "how", how, "why", reason, "triggered", n,
+	level := slog.LevelInfo
+	if how == canaryFailed {
+		level = slog.LevelWarn
+	}
+	s.log.Log(ctx, level, "canary ended: the module that is live has all objects again", "how", how, "why", reason, "triggered", n,
 		"controller", s.name, "generation", number)
 	s.tell(swapResult(how), number, reason)
 }

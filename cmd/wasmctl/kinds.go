@@ -39,25 +39,30 @@ func gvk(w *abi.Watch) schema.GroupVersionKind {
 // is to run.
 type patient struct {
 	resolver *kubeapi.Resolver
+	known    *knownKinds        // found before
 	waits    func(reason error) // told what it waits for
 }
 
-func (s *session) kinds() finder { return patient{s.resolver, s.sayWaiting} }
+func (s *session) kinds() finder { return patient{s.resolver, &s.found, s.sayWaiting} }
 
 func (f patient) named(ctx context.Context, _, name string) (kubeapi.Kind, error) {
-	k, err := f.resolver.Wait(ctx, name, f.waits)
+	k, err := f.known.get(name, func() (kubeapi.Kind, error) { return f.resolver.Wait(ctx, name, f.waits) })
 	return k, kindError(err)
 }
 
-// of does not wait for an optional kind: see watchLate.
+// of does not wait for an optional kind, nor for an API server that is to say
+// whether it is there: see watchLate.
 func (f patient) of(ctx context.Context, w *abi.Watch) (k kubeapi.Kind, late bool, err error) {
-	if w.Optional {
-		k, err = f.resolver.ResolveGVK(ctx, gvk(w))
-		if err == nil || errors.Is(err, kubeapi.ErrUnknownKind) {
-			return k, err != nil, nil
+	find := f.resolver.ResolveGVK
+	if !w.Optional {
+		find = func(ctx context.Context, gvk schema.GroupVersionKind) (kubeapi.Kind, error) {
+			return f.resolver.WaitGVK(ctx, gvk, f.waits)
 		}
 	}
-	k, err = f.resolver.WaitGVK(ctx, gvk(w), f.waits)
+	k, err = f.known.get("manifest: "+gvk(w).String(), func() (kubeapi.Kind, error) { return find(ctx, gvk(w)) })
+	if w.Optional && (errors.Is(err, kubeapi.ErrUnknownKind) || errors.Is(err, kubeapi.ErrUnavailable)) {
+		return k, true, nil
+	}
 	return k, false, kindError(err)
 }
 

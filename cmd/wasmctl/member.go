@@ -156,6 +156,7 @@ func (m *member) run(ctx context.Context, settled func(error)) {
 // serve does what a controller that was started needs, until ctx ends and it
 // has ended. What records its events ends after it.
 func (m *member) serve(ctx context.Context, s *session) {
+	s.waits = s.trials.waits
 	m.note(phaseRunning, "", s)
 	defer context.AfterFunc(ctx, s.module.Drain)() // tells guests, through cancelled()
 	services, stop := context.WithCancel(context.WithoutCancel(ctx))

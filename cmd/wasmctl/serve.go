@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"os"
 	"os/signal"
 	"sync"
 	"syscall"
@@ -19,6 +18,9 @@ const judgeEvery = 250 * time.Millisecond
 type command struct {
 	run  func(context.Context) error
 	done chan error // has room for one
+	// replaces says that it is about which module is live: one that is still being
+	// prepared is not wanted any more.
+	replaces bool
 }
 
 // serve does whatever changes a session while its controller runs, one thing
@@ -38,17 +40,21 @@ func (s *session) serve(ctx context.Context) {
 	if s.opts.watch {
 		wg.Go(func() { s.watchModule(ctx) })
 	}
-	hangup := make(chan os.Signal, 1)
-	signal.Notify(hangup, syscall.SIGHUP)
-	defer signal.Stop(hangup)
+	signal.Notify(s.hangup, syscall.SIGHUP)
+	defer signal.Stop(s.hangup)
 	tick := time.NewTicker(judgeEvery)
 	defer tick.Stop()
 	s.awaitLate(ctx)
 	for ctx.Err() == nil {
+		if c := s.next; c != nil {
+			s.next = nil
+			c.done <- c.run(ctx)
+			continue
+		}
 		select {
 		case c := <-s.todo:
 			c.done <- c.run(ctx)
-		case <-hangup:
+		case <-s.hangup:
 			s.reload(ctx)
 		case <-s.trials.wake:
 			s.judge(ctx)
@@ -62,7 +68,15 @@ func (s *session) serve(ctx context.Context) {
 // do has serve do something, and returns its error. It is begun unless ctx ends
 // before, and goes on though ctx ends.
 func (s *session) do(ctx context.Context, run func(context.Context) error) error {
-	c := command{run, make(chan error, 1)}
+	return s.ask(ctx, command{run: run, done: make(chan error, 1)})
+}
+
+// replace is do for what is about which module is live.
+func (s *session) replace(ctx context.Context, run func(context.Context) error) error {
+	return s.ask(ctx, command{run: run, done: make(chan error, 1), replaces: true})
+}
+
+func (s *session) ask(ctx context.Context, c command) error {
 	select {
 	case s.todo <- c:
 	case <-ctx.Done():

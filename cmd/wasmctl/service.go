@@ -136,7 +136,7 @@ func (p *process) Swap(ctx context.Context, name string, wasm []byte, how admin.
 	if err != nil {
 		return admin.Swapped{}, err
 	}
-	res, err := s.swapped(ctx, func(ctx context.Context) (uint64, error) {
+	res, err := s.swapped(ctx, true, func(ctx context.Context) (uint64, error) {
 		return s.swap(ctx, wasm, swapHow{force: how.Force, canary: tried, why: "wasmctl swap"})
 	})
 	if errors.Is(err, host.ErrSameModule) {
@@ -150,9 +150,14 @@ func (p *process) Swap(ctx context.Context, name string, wasm []byte, how admin.
 }
 
 // swapped has serve do something that changes the generations, and says what
-// came of it.
-func (s *session) swapped(ctx context.Context, do func(context.Context) (uint64, error)) (res admin.Swapped, err error) {
-	err = s.do(ctx, func(ctx context.Context) (err error) {
+// came of it. What replaces a module is not kept waiting by another that is being
+// prepared.
+func (s *session) swapped(ctx context.Context, replaces bool, do func(context.Context) (uint64, error)) (res admin.Swapped, err error) {
+	how := s.do
+	if replaces {
+		how = s.replace
+	}
+	err = how(ctx, func(ctx context.Context) (err error) {
 		res.Generation, err = do(ctx)
 		res.Canary = s.canary != nil && s.canary.candidate.Number() == res.Generation
 		return err
@@ -162,21 +167,21 @@ func (s *session) swapped(ctx context.Context, do func(context.Context) (uint64,
 
 // Rollback implements admin.Service.
 func (p *process) Rollback(ctx context.Context, name string, to uint64) (admin.Swapped, error) {
-	return p.swapped(ctx, name, func(ctx context.Context, s *session) (uint64, error) {
+	return p.swapped(ctx, name, true, func(ctx context.Context, s *session) (uint64, error) {
 		return s.rollback(ctx, to, swapRolledBack, "wasmctl rollback")
 	})
 }
 
 // Promote implements admin.Service.
 func (p *process) Promote(ctx context.Context, name string) (admin.Swapped, error) {
-	return p.swapped(ctx, name, func(ctx context.Context, s *session) (uint64, error) {
+	return p.swapped(ctx, name, false, func(ctx context.Context, s *session) (uint64, error) {
 		return s.promoteCanary(ctx, "wasmctl promote")
 	})
 }
 
 // Abort implements admin.Service.
 func (p *process) Abort(ctx context.Context, name string) (admin.Swapped, error) {
-	return p.swapped(ctx, name, func(ctx context.Context, s *session) (uint64, error) {
+	return p.swapped(ctx, name, false, func(ctx context.Context, s *session) (uint64, error) {
 		if s.canary == nil {
 			return 0, errNoCanary
 		}
@@ -186,12 +191,12 @@ func (p *process) Abort(ctx context.Context, name string) (admin.Swapped, error)
 }
 
 // swapped is session.swapped of a controller.
-func (p *process) swapped(ctx context.Context, name string, do func(context.Context, *session) (uint64, error)) (admin.Swapped, error) {
+func (p *process) swapped(ctx context.Context, name string, replaces bool, do func(context.Context, *session) (uint64, error)) (admin.Swapped, error) {
 	s, err := p.session(name)
 	if err != nil {
 		return admin.Swapped{}, err
 	}
-	res, err := s.swapped(ctx, func(ctx context.Context) (uint64, error) { return do(ctx, s) })
+	res, err := s.swapped(ctx, replaces, func(ctx context.Context) (uint64, error) { return do(ctx, s) })
 	return res, admin.Refuse(err)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"log/slog"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -38,6 +39,7 @@ type session struct {
 	api       *kubeapi.API     // under the policy of the first generation
 	bound     []abi.Capability // what no later generation may have more than
 	grantFile grant.File       // of --grant
+	found     knownKinds       // kinds that were found before
 	kind      watched          // the kind that is reconciled: that of every generation
 	plan      *plan            // of the live generation; before serve load's, then serve's own
 	watching  *watches         // the controller's watches beside that of kind; as plan
@@ -46,6 +48,8 @@ type session struct {
 	canary    *tried           // what is tried on some objects, or nil; serve's own
 	done      lastGood         // for --reconcile-on-swap=changed
 	todo      chan command     // what serve is to do
+	next      *command         // what it does next, whatever is in todo; serve's own
+	hangup    chan os.Signal   // SIGHUP
 	served    chan struct{}    // closed when serve has ended
 
 	file  moduleFile       // where the module is
@@ -105,7 +109,7 @@ func (s *session) load(ctx context.Context, wasm []byte) error {
 	s.runs = newRuns(s.module)
 	s.runs.use(s.module.Generation(), s.api)
 	s.guests, s.trials, s.todo = s.runs, newTrials(s.module), make(chan command)
-	s.served = make(chan struct{})
+	s.served, s.hangup = make(chan struct{}), make(chan os.Signal, 1)
 	s.probation.Time, s.done.on = o.probation, o.reconcileOnSwap == reconcileChanged
 	s.runs.onRun, s.moduleSum = s.trials.begin, sha256.Sum256(wasm)
 	s.runs.onCall = s.began

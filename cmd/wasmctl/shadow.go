@@ -78,13 +78,17 @@ func (s *session) shadow(ctx context.Context, wasm []byte, how admin.ShadowHow, 
 	ctx, release := s.whileServed(ctx)
 	defer release()
 	x := &shadowing{runs: make(chan *recording, maxShadowed)}
-	if err := s.do(ctx, func(ctx context.Context) error { return s.prepareShadow(ctx, x, wasm) }); err != nil {
+	if err := s.do(ctx, func(ctx context.Context) error {
+		return s.meanwhile(ctx, func(ctx context.Context) error { return s.prepareShadow(ctx, x, wasm) })
+	}); err != nil {
 		return sum, admin.Refuse(err)
 	}
 	defer x.candidate.Discard()
 	if !s.runs.shadow.CompareAndSwap(nil, x) {
 		return sum, admin.Refuse(errShadowed)
 	}
+	s.trials.shadows(x.candidate.Number())
+	defer s.trials.shadows(0)
 	recorded, stop := context.WithTimeout(ctx, how.For)
 	defer stop()
 	disarm := context.AfterFunc(recorded, x.end)

@@ -39,6 +39,10 @@ type connectFunc = func(*abi.Manifest) (host.API, error)
 type change struct {
 	// prepare makes the candidate.
 	prepare func(ctx context.Context, connect connectFunc) (*host.Candidate, error)
+	// digest is that of the candidate, where it is known.
+	digest string
+	// urgent says that nothing else comes first.
+	urgent bool
 	// probation says that the new generation has to prove itself, canary that it is
 	// tried on some objects before.
 	probation bool
@@ -80,7 +84,7 @@ func (s *session) swap(ctx context.Context, wasm []byte, how swapHow) (uint64, e
 		prepare: func(ctx context.Context, connect connectFunc) (*host.Candidate, error) {
 			return s.module.Prepare(ctx, wasm, connect)
 		},
-		why: how.why, probation: s.probation.Time > 0, canary: *how.canary, result: swapDone,
+		digest: digest, why: how.why, probation: s.probation.Time > 0, canary: *how.canary, result: swapDone,
 	})
 	switch {
 	case errors.Is(err, host.ErrSameModule):
@@ -95,6 +99,7 @@ func (s *session) swap(ctx context.Context, wasm []byte, how swapHow) (uint64, e
 // rollback makes an earlier generation's code live again; 0 is the one before.
 func (s *session) rollback(ctx context.Context, to uint64, result swapResult, why string) (uint64, error) {
 	return s.change(ctx, change{
+		urgent: result == "",
 		prepare: func(ctx context.Context, connect connectFunc) (*host.Candidate, error) {
 			return s.module.PrepareKept(ctx, to, connect)
 		},
@@ -107,7 +112,7 @@ func (s *session) rollback(ctx context.Context, to uint64, result swapResult, wh
 // old one needs stay for as long as there may be a way back.
 func (s *session) change(ctx context.Context, ch change) (uint64, error) {
 	began, before, settings := time.Now(), s.module.Generation(), s.settingsNumber()
-	up, err := s.raise(ctx, ch)
+	up, err := s.raised(ctx, ch)
 	if err != nil {
 		return 0, err
 	}
@@ -165,6 +170,19 @@ func (s *session) promoted(ctx context.Context, c *host.Candidate, p promotion) 
 		return s.reconcileWhere(ctx, p.wanted)
 	}
 	return s.reconcileWhere(ctx, func(*reflector.Object) bool { return true })
+}
+
+// raised is raise, which lets nothing wait for it unless it is urgent.
+func (s *session) raised(ctx context.Context, ch change) (up *raised, err error) {
+	defer s.trials.prepare(ch.digest)()
+	if ch.urgent {
+		return s.raise(ctx, ch)
+	}
+	err = s.meanwhile(ctx, func(ctx context.Context) (err error) {
+		up, err = s.raise(ctx, ch)
+		return err
+	})
+	return up, err
 }
 
 // raise prepares a candidate and brings up the watches that only it needs.
@@ -265,15 +283,15 @@ func (s *session) otherKind(m *abi.Manifest) string {
 	return fmt.Sprintf("for: %v, was %v", gvk(m.For), is)
 }
 
-// addedBy returns the kinds of a plan that the live generation does not watch in
-// the same way.
+// addedBy returns the kinds of a plan that are not watched in the same way
+// already.
 func (s *session) addedBy(next *plan) (added []watched) {
 	known := map[string]bool{}
 	for _, k := range s.plan.related {
 		known[k.id()] = true
 	}
 	for _, k := range next.related {
-		if !known[k.id()] {
+		if !known[k.id()] && !s.watching.goesOn(k) {
 			added = append(added, k)
 		}
 	}
@@ -311,6 +329,9 @@ func (s *session) takeBack(ctx context.Context, reason string) {
 	if errors.Is(err, host.ErrNotKept) { // there were swaps for longer than it is kept
 		_, err = s.rollback(ctx, 0, "", why)
 	}
+	if ctx.Err() != nil { // the next start runs what the file has
+		return
+	}
 	if err != nil {
 		s.log.Error("the module before cannot take over; swap in another with wasmctl swap", "error", err.Error(), "controller", s.name, "generation", bad)
 		s.trials.giveUp()
@@ -346,7 +367,7 @@ func (s *session) watchModuleAt(ctx context.Context, path string) {
 	file := filewatch.File{
 		Path: path, Sum: s.moduleSum, MaxSize: host.DefaultMaxModuleSize,
 		OnChange: func(ctx context.Context, wasm []byte) {
-			_ = s.do(ctx, func(ctx context.Context) error { s.swapFile(ctx, wasm); return nil })
+			_ = s.replace(ctx, func(ctx context.Context) error { s.swapFile(ctx, wasm); return nil })
 		},
 		OnError: func(err error) {
 			s.log.Warn("the module's file cannot be read; the module that runs stays", "error", err.Error(), "controller", s.name)

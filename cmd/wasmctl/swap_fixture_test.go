@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -106,7 +107,7 @@ spec:
 		t.Fatal(err)
 	}
 	w.objects = w.client.Resource(schema.GroupVersionResource{Group: w.group, Version: "v1", Resource: "swaps"}).Namespace(w.ns)
-	opts.module, opts.forKind, opts.namespaces, opts.kubeconfig = "worse.wasm", "swaps."+w.group, []string{w.ns}, cluster.Kubeconfig()
+	opts.module, opts.forKind, opts.namespaces, opts.kubeconfig = "worse.wasm", "swaps."+w.group, []string{w.ns}, cmp.Or(opts.kubeconfig, cluster.Kubeconfig())
 	w.run(module, opts, with)
 	return w
 }
@@ -144,7 +145,7 @@ func (w *swapping) run(module []byte, opts *runOptions, with func(*process)) {
 // swap swaps bytes in.
 func (w *swapping) swap(module []byte) (uint64, error) {
 	var number uint64
-	err := w.session.do(w.t.Context(), func(ctx context.Context) (err error) {
+	err := w.session.replace(w.t.Context(), func(ctx context.Context) (err error) {
 		number, err = w.session.swap(ctx, module, swapHow{why: "test"})
 		return err
 	})

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"os"
 	"strings"
@@ -65,8 +66,18 @@ func (s *session) tell(result swapResult, generation uint64, reason string) {
 		what = fmt.Sprintf("generation %d of the %s", generation, what)
 	}
 	s.api.Record(events.Event{
-		Type: kind, Reason: e.reason, Action: "Swap", Note: fmt.Sprintf("%s %s: %s", what, e.text, reason), Regarding: s.place(),
+		Type: kind, Reason: e.reason, Action: swapAction(generation, reason), Note: fmt.Sprintf("%s %s: %s", what, e.text, reason), Regarding: s.place(),
 	})
+}
+
+// swapAction is the action of an event. Kubernetes makes one of events that
+// differ in their note only, and shows the first: each swap is one of its own.
+func swapAction(generation uint64, reason string) string {
+	if generation > 0 {
+		return fmt.Sprintf("SwapGeneration%d", generation)
+	}
+	sum := sha256.Sum256([]byte(reason))
+	return fmt.Sprintf("Swap%x", sum[:4])
 }
 
 // place is what events about the controller as a whole are about, where a user

@@ -35,6 +35,8 @@ type trials struct {
 	trial  *trialRuns
 	canary *canaryRuns        // nil without one; guarded by mu
 	failed []admin.Generation // the last that failed; guarded by mu
+	next   *admin.Generation  // what is being prepared, or nil; guarded by mu
+	shadow uint64             // the generation that shadows the live one, or 0; guarded by mu
 	bad    map[string]string  // why not to try it again, by digest; guarded by mu
 }
 
@@ -177,6 +179,52 @@ func (t *trials) judge(now time.Time) (v probation.Verdict, reason string) {
 	return v, reason
 }
 
+// failing reports whether the canary or the generation on probation is worse, as
+// judge and judgeCanary would find. It decides nothing.
+func (t *trials) failing(now time.Time) bool {
+	if v, _ := t.judgeCanary(now); v == probation.Failed {
+		return true
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.trial == nil {
+		return false
+	}
+	v, _ := t.trial.Judge(now)
+	return v == probation.Failed
+}
+
+// prepare notes that a module is being prepared; its digest is empty for an
+// earlier one. The caller calls prepared once it is not any more.
+func (t *trials) prepare(digest string) (prepared func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	outer := t.next // which goes on when this one is done
+	prepared = func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.next = outer
+	}
+	t.next = &admin.Generation{Digest: digest, State: string(host.GenerationLoading), Since: time.Now()}
+	return prepared
+}
+
+// waits notes what the module waits for that is being prepared.
+func (t *trials) waits(why string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.next != nil {
+		t.next.Reason = why
+	}
+}
+
+// shadows notes which generation shadows the live one; 0 is none.
+func (t *trials) shadows(number uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.shadow = number
+}
+
 // onTrial returns the generation on probation and the one before; false where
 // there is none.
 func (t *trials) onTrial() (number, proven uint64, ok bool) {
@@ -242,12 +290,14 @@ func (t *trials) badReason(digest string) string {
 }
 
 // generations returns those that have something left and those that failed, in
-// the order of their numbers, the refused ones last.
+// the order of their numbers, and last what has none: the one that is compiled,
+// and those that were refused.
 func (t *trials) generations() []admin.Generation {
 	open := t.module.Generations()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var out []admin.Generation
+	next := t.next
 	known := map[uint64]bool{}
 	for _, g := range open {
 		known[g.Number] = true
@@ -260,6 +310,10 @@ func (t *trials) generations() []admin.Generation {
 			st.State = "probation"
 		case t.canary != nil && t.canary.number == g.Number:
 			st.State, st.Since, st.Canary = "canary", t.canary.Began(), t.canary.on
+		case t.shadow == g.Number:
+			st.State = "shadow"
+		case g.State == host.GenerationLoading && next != nil:
+			st.Reason, next = next.Reason, nil
 		}
 		if c := t.counts[g.Number]; c != nil {
 			st.Runs, st.Errors = c.runs, c.errors
@@ -270,6 +324,9 @@ func (t *trials) generations() []admin.Generation {
 		if !known[number] && number != t.proven {
 			delete(t.counts, number)
 		}
+	}
+	if next != nil {
+		out = append(out, *next)
 	}
 	out = append(out, t.failed...)
 	slices.SortStableFunc(out, func(a, b admin.Generation) int {

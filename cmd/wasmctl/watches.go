@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"sync"
 
 	"github.com/wasmctl/wasmctl/abi"
@@ -122,6 +123,18 @@ func (w *watches) settle() int {
 		}
 	}
 	return n
+}
+
+// goesOn reports whether a kind that only generations before needed is watched
+// still.
+func (w *watches) goesOn(k watched) bool {
+	id := k.id()
+	for known := range w.leaving {
+		if strings.HasPrefix(known, id) { // then follows whether it has metadata only
+			return true
+		}
+	}
+	return false
 }
 
 // hold keeps what a canary needs from ending; nil where there is none any more.

@@ -132,11 +132,12 @@ type Swapped struct {
 
 // Generation is one time that a controller's module was live, or was to be.
 type Generation struct {
-	// Number counts generations from 1; 0 for a module that was refused.
+	// Number counts generations from 1; 0 for a module that is compiled, or was
+	// refused.
 	Number uint64 `json:"number,omitempty"`
 	Digest string `json:"digest"`
-	// State is loading, canary, probation, live, draining, kept, failed, refused,
-	// aborted or replaced.
+	// State is loading, canary, probation, live, draining, kept, shadow, failed,
+	// refused, aborted or replaced.
 	State string    `json:"state"`
 	Since time.Time `json:"since"`
 	// Runs counts its reconciles, Errors those that failed.
@@ -146,7 +147,8 @@ type Generation struct {
 	Kept bool `json:"kept,omitempty"`
 	// Canary says which objects a canary has, and for how long.
 	Canary string `json:"canary,omitempty"`
-	// Reason says why it failed, was refused, or ended as a canary.
+	// Reason says what one that is loading waits for, or why it failed, was refused,
+	// or ended as a canary.
 	Reason string `json:"reason,omitempty"`
 }
 

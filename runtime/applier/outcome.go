@@ -48,7 +48,8 @@ type Outcome struct {
 	// FirstFailed is when the first of the failed runs in a row ended; zero for a
 	// run that did not fail.
 	FirstFailed time.Time
-	// Generation is the module generation that ran; 0 where none did.
+	// Generation is the module generation that ran, or could not give a guest; 0
+	// where there was none.
 	Generation uint64
 	// Action is what happens next.
 	Action abi.Action

@@ -48,6 +48,9 @@ func (r *run) apply(ctx context.Context) {
 	known := abi.WithRun(ctx, &r.info)
 	guest, release, err := r.a.cfg.Module.Acquire(known)
 	if err != nil {
+		if of, ok := errors.AsType[generationError](err); ok {
+			r.out.Generation = of.Generation()
+		}
 		r.fail(ctx, fmt.Errorf("acquire a guest: %w", err))
 		return
 	}
@@ -56,6 +59,12 @@ func (r *run) apply(ctx context.Context) {
 	r.begin(ctx)
 	r.work(known, step)
 	r.end()
+}
+
+// generationError is the error of a guest that a generation could not give.
+type generationError interface {
+	error
+	Generation() uint64
 }
 
 // nextID returns an id that no other run of this process has.
