@@ -67,16 +67,18 @@ func (f patient) of(ctx context.Context, w *abi.Watch) (k kubeapi.Kind, late boo
 }
 
 func (f patient) namespaced(ctx context.Context, group, resource string) bool {
-	return namespaced(ctx, f.resolver, group, resource)
+	name := resourceName(group, resource)
+	k, err := f.known.get("resource: "+name, func() (kubeapi.Kind, error) { return f.resolver.Resolve(ctx, name) })
+	return err != nil || k.Namespaced
 }
 
-func namespaced(ctx context.Context, resolver *kubeapi.Resolver, group, resource string) bool {
-	name := "v1/" + resource
-	if group != "" {
-		name = resource + "." + group
+// resourceName names a resource as Resolver.Resolve reads it, with no other that
+// it could mean.
+func resourceName(group, resource string) string {
+	if group == "" {
+		return "v1/" + resource
 	}
-	k, err := resolver.Resolve(ctx, name)
-	return err != nil || k.Namespaced
+	return resource + "." + group
 }
 
 // guessing waits for nothing: what no cluster tells it guesses.
@@ -133,7 +135,8 @@ func (f *guessing) namespaced(ctx context.Context, group, resource string) bool 
 	}
 	ctx, cancel := context.WithTimeout(ctx, resolveLimit)
 	defer cancel()
-	return namespaced(ctx, f.resolver, group, resource)
+	k, err := f.resolver.Resolve(ctx, resourceName(group, resource))
+	return err != nil || k.Namespaced
 }
 
 // tell says what was guessed.

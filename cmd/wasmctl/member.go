@@ -23,6 +23,9 @@ const (
 	maxRetry = time.Minute
 )
 
+// errAnew is why a session ends whose member begins another.
+var errAnew = errors.New("the controller is started anew")
+
 // errRemoved is why a member ends while the process goes on.
 var errRemoved = errors.New("the controller is not wanted any more")
 
@@ -33,12 +36,13 @@ type member struct {
 
 	opts   *controllerOptions
 	log    *slog.Logger
-	loaded *session                // what is loaded before it runs, as the only one of a process is; closed with the process
+	loaded *session                // what is loaded before it runs, as the only one of a process is; closed with the process, unless it is started anew
 	remove context.CancelCauseFunc // ends it, as its controller's drain timeout allows; errRemoved alone
 	ended  chan struct{}           // closed when all that it started has ended
 
 	mu      sync.Mutex
 	session *session // guarded by mu; nil unless it runs
+	called  string   // what it was called when it ran last, "" before; guarded by mu
 	phase   string   // guarded by mu
 	message string   // why it waits or has failed; guarded by mu
 	since   time.Time
@@ -47,8 +51,11 @@ type member struct {
 // name is what the controller is known by: until its manifest is known, what
 // the options say.
 func (m *member) name() string {
-	if s := m.live(); s != nil {
-		return s.name
+	m.mu.Lock()
+	called := m.called
+	m.mu.Unlock()
+	if called != "" {
+		return called
 	}
 	if m.opts.name != "" {
 		return m.opts.name
@@ -77,7 +84,9 @@ func (m *member) note(phase, message string, s *session) {
 	if m.phase != phase || m.message != message {
 		m.since = time.Now()
 	}
-	m.phase, m.message, m.session = phase, message, s
+	if m.phase, m.message, m.session = phase, message, s; s != nil {
+		m.called = s.name
+	}
 }
 
 // begin loads the module and starts the controller, and tries again until that
@@ -137,27 +146,35 @@ func (m *member) startLoaded() error {
 // run is the life of a member.
 func (m *member) run(ctx context.Context, settled func(error)) {
 	defer close(m.ended)
-	if m.loaded != nil {
-		settled(nil)
-		m.serve(ctx, m.loaded)
-		return
-	}
-	defer m.members.drop(m)
-	s := m.begin(ctx, settled)
+	s := m.loaded
 	if s == nil {
-		return
+		defer m.members.drop(m)
+		s = m.begin(ctx, settled)
+	} else {
+		settled(nil)
 	}
-	m.serve(ctx, s)
-	if err := s.close(); err != nil {
-		m.log.Error("module cannot be closed", "controller", s.name, "error", err.Error())
+	for s != nil {
+		again := m.serve(ctx, s)
+		if !again && s == m.loaded {
+			return // it is closed with the process
+		}
+		if err := s.close(); err != nil {
+			m.log.Error("module cannot be closed", "controller", s.name, "error", err.Error())
+		}
+		if s = nil; again {
+			m.note(phaseLoading, "", nil)
+			s = m.begin(ctx, func(error) {})
+		}
 	}
 }
 
 // serve does what a controller that was started needs, until ctx ends and it
-// has ended. What records its events ends after it.
-func (m *member) serve(ctx context.Context, s *session) {
+// has ended, or it is to be started anew. What records its events ends after it.
+func (m *member) serve(ctx context.Context, s *session) (again bool) {
 	s.waits = s.trials.waits
 	m.note(phaseRunning, "", s)
+	ctx, s.restart = context.WithCancelCause(ctx)
+	defer s.restart(nil)
 	defer context.AfterFunc(ctx, s.module.Drain)() // tells guests, through cancelled()
 	services, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
@@ -166,8 +183,10 @@ func (m *member) serve(ctx context.Context, s *session) {
 	wg.Go(func() { _ = s.api.Run(services) }) // its error is only that it runs
 	wg.Go(func() { s.serve(ctx) })            // nothing changes any more once a stop has begun
 	<-ctx.Done()
-	if err := s.manager.Remove(context.WithoutCancel(ctx), s.name); err != nil && errors.Is(context.Cause(ctx), errRemoved) {
+	again = errors.Is(context.Cause(ctx), errAnew)
+	if err := s.manager.Remove(context.WithoutCancel(ctx), s.name); err != nil && (again || errors.Is(context.Cause(ctx), errRemoved)) {
 		m.log.Warn("controller did not stop in order", "controller", s.name, "error", err.Error())
 	}
 	s.sayStopped()
+	return again
 }

@@ -22,7 +22,7 @@ type plan struct {
 	late     []watched        // optional ones that the API server does not have yet
 	policy   *kubeapi.Policy
 	rights   []abi.Capability // what the module would need to do all that it wants
-	may      []abi.Capability // of asks, what is granted
+	may      []abi.Capability // of its capabilities, what is granted
 	beyond   []abi.Capability // capabilities that are not granted
 }
 
@@ -128,11 +128,10 @@ func (o *controllerOptions) plan(ctx context.Context, kinds finder, of watched, 
 	return p, nil
 }
 
-// asks are the capabilities of a manifest. Without a grant's file, those that
-// name no namespaces are about those of --namespace: who names these does not
-// mean to accept more.
+// asks are the capabilities of a manifest. Those that name no namespaces are
+// about those of --namespace: who names these does not mean to accept more.
 func (o *controllerOptions) asks(ctx context.Context, kinds finder, m *abi.Manifest) []abi.Capability {
-	if !o.confined() {
+	if len(o.namespaces) == 0 {
 		return m.Capabilities
 	}
 	out := slices.Clone(m.Capabilities)
@@ -142,11 +141,6 @@ func (o *controllerOptions) asks(ctx context.Context, kinds finder, m *abi.Manif
 		}
 	}
 	return out
-}
-
-// confined reports whether --namespace bounds the rights of the module too.
-func (o *controllerOptions) confined() bool {
-	return len(o.namespaces) > 0 && o.rights.grantFile == "" && o.rights.audit == ""
 }
 
 // placed says in which namespaces a kind is watched that is related to another.

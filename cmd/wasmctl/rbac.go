@@ -136,9 +136,13 @@ func (o *controllerOptions) least(ctx context.Context, kinds finder) (*least, er
 		return nil, err
 	}
 	out.namespaces = kind.watch.Namespaces
-	if out.rules = needsOf(kind, p).AccessRules(info.CanCall); !g.all {
-		out.rules = kubeapi.Intersect(out.rules, g.rules)
+	needs := needsOf(kind, p)
+	if g.all {
+		out.rules = needs.AccessRules(info.CanCall)
+		return out, nil
 	}
+	needs.Capabilities = man.Capabilities
+	out.rules = kubeapi.Intersect(needs.AccessRules(info.CanCall), g.rules)
 	return out, nil
 }
 

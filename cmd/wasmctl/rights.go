@@ -178,15 +178,16 @@ func (s *session) grantTo(ctx context.Context, p *plan) error {
 	}
 	p.policy = kubeapi.NewModulePolicy(s.kind.Kind, s.kind.watch.Namespaces, p.manifest.Capabilities)
 	needs := needsOf(s.kind, p)
-	p.rights, p.may = needs.Rules(), p.asks
+	p.rights = needs.Rules()
 	switch more := grant.Beyond(g.rules, p.rights); {
 	case s.opts.rights.audit != "":
 		p.policy = kubeapi.Everything()
 		return nil
 	case g.all:
-		if s.opts.confined() {
+		if len(s.opts.namespaces) > 0 {
 			p.policy = p.policy.Within(append(grant.OwnRights(needs.For), p.asks...))
 		}
+		p.may = p.asks
 		return nil
 	case s.opts.rights.grantFile == "" && len(more) > 0:
 		return withCode(exitDenied, fmt.Errorf("the module asks for rights that nobody has granted it; %s\n%s", howToGrant, ruleLines(more)))
@@ -194,8 +195,8 @@ func (s *session) grantTo(ctx context.Context, p *plan) error {
 	if err := g.bound(s.kind, p); err != nil {
 		return err
 	}
-	p.policy, p.may = p.policy.Within(g.rules), kubeapi.Intersect(p.asks, g.rules)
-	p.beyond = grant.Beyond(g.rules, p.manifest.Capabilities)
+	p.policy, p.may = p.policy.Within(g.rules), kubeapi.Intersect(p.manifest.Capabilities, g.rules)
+	p.beyond = grant.Beyond(g.rules, p.asks)
 	return nil
 }
 

@@ -37,6 +37,9 @@ func (s *session) serve(ctx context.Context) {
 		content := s.settingsFile
 		wg.Go(func() { s.watchSettings(ctx, content) })
 	}
+	if s.opts.rights.grantFile != "" {
+		wg.Go(func() { s.watchGrant(ctx) })
+	}
 	if s.opts.watch {
 		wg.Go(func() { s.watchModule(ctx) })
 	}

@@ -39,6 +39,7 @@ type session struct {
 	api       *kubeapi.API     // under the policy of the first generation
 	bound     []abi.Capability // what no later generation may have more than
 	grantFile grant.File       // of --grant
+	grantText []byte           // what that has in it
 	found     knownKinds       // kinds that were found before
 	kind      watched          // the kind that is reconciled: that of every generation
 	plan      *plan            // of the live generation; before serve load's, then serve's own
@@ -51,6 +52,8 @@ type session struct {
 	next      *command         // what it does next, whatever is in todo; serve's own
 	hangup    chan os.Signal   // SIGHUP
 	served    chan struct{}    // closed when serve has ended
+	// restart ends the session; errAnew for another in its place. Set before serve.
+	restart context.CancelCauseFunc
 
 	file  moduleFile       // where the module is
 	waits func(why string) // told what loading waits for; nil if nobody is
@@ -84,7 +87,7 @@ func (s *session) load(ctx context.Context, wasm []byte) error {
 	if s.settingsFile, settings, err = o.readSettings(); err != nil {
 		return err
 	}
-	if s.grantFile, _, err = o.rights.readGrant(); err != nil {
+	if s.grantFile, s.grantText, err = o.rights.readGrant(); err != nil {
 		return err
 	}
 	cfg := host.Config{
@@ -170,6 +173,7 @@ func (s *session) close() error {
 	}
 	if s.canary != nil { // serve has ended
 		s.canary.candidate.Discard()
+		s.canary = nil
 	}
 	return s.module.Close(context.Background())
 }

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host"
+)
+
+// asking is the example with other capabilities in its manifest.
+func asking(t *testing.T, capabilities ...abi.Capability) []byte {
+	t.Helper()
+	wasm, err := os.ReadFile(exampleWasm(t, "configmapgenerator"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	man := *host.Inspect(t.Context(), wasm).Manifest
+	man.Capabilities = capabilities
+	if wasm, err = host.WithManifest(wasm, &man); err != nil {
+		t.Fatal(err)
+	}
+	return wasm
+}
+
+func onConfigMaps(verbs ...string) abi.Capability {
+	return abi.Capability{Resource: "configmaps", Verbs: verbs}
+}
+
+// writeGrant writes a grant's file anew; NS in it is the namespace.
+func (w *walled) writeGrant(path, capabilities string) {
+	w.t.Helper()
+	replace(w.t, path, []byte("apiVersion: wasmctl.dev/v1\nkind: Grant\ncapabilities:\n"+strings.ReplaceAll(capabilities, "NS", w.ns)))
+}
+
+const labelsOnly = exampleGrant + "- {resource: configmaps, verbs: [get, list, watch, create, patch], namespaces: [NS], fields: [metadata.labels]}\n"
+
+// TestGrant_BoundsASwapThatAsksForMore: a module that asks for more than the
+// grant's file gives is not swapped in, and it is said what it lacks; with
+// --allow-more-rights it is, and has what both say: a write beyond is denied with
+// the rule that is missing.
+func TestGrant_BoundsASwapThatAsksForMore(t *testing.T) {
+	w := newWalled(t)
+	dir := t.TempDir()
+	module, more, file := filepath.Join(dir, "m.wasm"), filepath.Join(dir, "more.wasm"), filepath.Join(dir, "grant.yaml")
+	replace(t, module, asking(t, onConfigMaps("get")))
+	replace(t, more, asking(t, onConfigMaps("get", "create", "patch"), abi.Capability{Resource: "secrets", Verbs: []string{"get"}}))
+	w.writeGrant(file, labelsOnly)
+	w.generate("a")
+	socket := newSocket(t)
+	c := startWasmctl(t, module, "-n", w.ns, "--kubeconfig", w.cluster.Kubeconfig(), "--socket", socket, "--grant", file, "--probation", "0")
+	if line := c.wantLine("the module was denied"); !strings.Contains(line, "its manifest") {
+		t.Errorf("the manifest lacks the right: %s", line)
+	}
+	code, out := refusedSteer(t, "swap", socket, "configmapgenerator", more)
+	for _, want := range []string{`"resource":"secrets","verbs":["get"],"namespaces":["` + w.ns + `"]}`, `"resource":"configmaps","verbs":["create","patch"],"namespaces":["` + w.ns + `"]}`, "--allow-more-rights"} {
+		if code == exitOK || !strings.Contains(out, want) {
+			t.Errorf("exit code %d, and no %q: %s", code, want, out)
+		}
+	}
+	c.signal(syscall.SIGTERM)
+	c.wantExit(exitOK)
+
+	c = startWasmctl(t, module, "-n", w.ns, "--kubeconfig", w.cluster.Kubeconfig(), "--socket", socket, "--grant", file, "--probation", "0", "--allow-more-rights")
+	c.wantLine("the module was denied", "its manifest")
+	steer(t, "swap", socket, "configmapgenerator", more)
+	c.wantLine("the module was denied", "data.content", "what the operator grants it (--grant)")
+	if out := steer(t, "status", socket); !strings.Contains(out, `"verbs":["patch"],"namespaces":["`+w.ns+`"],"fields":["data.content`) {
+		t.Errorf("status does not say what is missing:\n%s", out)
+	}
+	c.signal(syscall.SIGTERM)
+	c.wantExit(exitOK)
+	if got := w.configMaps(); got != "" {
+		t.Errorf("%s was written", got)
+	}
+}
+
+// TestGrant_HoldsFromItsChangeOn: a grant's file that changes holds without a
+// restart of the process: what it gives now is done, a wrong one changes nothing,
+// and a controller that it takes its watch from runs no more until it is given
+// back.
+func TestGrant_HoldsFromItsChangeOn(t *testing.T) {
+	w := newWalled(t)
+	file, socket := filepath.Join(t.TempDir(), "grant.yaml"), newSocket(t)
+	const all = exampleGrant + "- {resource: configmaps, verbs: [get, list, watch, create, patch], namespaces: [NS]}\n"
+	w.writeGrant(file, labelsOnly)
+	w.generate("a")
+	c := startWasmctl(t, exampleWasm(t, "configmapgenerator"), "-n", w.ns, "--kubeconfig", w.cluster.Kubeconfig(), "--socket", socket, "--grant", file)
+	c.wantLine("the module was denied", "data.content")
+	w.writeGrant(file, all)
+	c.wantLine("its grant has changed")
+	until(t, "what it grants now is done", func() bool { return w.configMaps() == "a" })
+	w.writeGrant(file, "- {resource: configmaps, verbs: [gte]}\n")
+	c.wantLine("the grant cannot be used", "did you mean get?")
+	w.generate("b")
+	until(t, "the rights are as they were", func() bool { return w.configMaps() == "a,b" })
+	w.writeGrant(file, exampleGrant)
+	c.wantLine("controller does not start", "watch of configmaps: nobody has granted it")
+	if out := steer(t, "status", socket); !strings.Contains(out, "configmapgenerator") || !strings.Contains(out, "watch of configmaps") {
+		t.Errorf("status does not say why it does not run:\n%s", out)
+	}
+	w.generate("c")
+	w.writeGrant(file, all)
+	until(t, "it runs again", func() bool { return w.configMaps() == "a,b,c" })
+	c.signal(syscall.SIGTERM)
+	c.wantExit(exitOK)
+	if strings.Contains(c.text(), "panic") || strings.Contains(c.text(), "did not stop in order") {
+		t.Errorf("it did not stop in order:\n%s", c.text())
+	}
+}
