@@ -43,6 +43,9 @@ type Limits struct {
 	// HighWater the memory, in bytes, beyond which one is.
 	InstanceCalls int64 `msgpack:"instance_calls,omitempty" json:"instance_calls,omitempty"`
 	HighWater     int64 `msgpack:"high_water,omitempty" json:"high_water,omitempty"`
+	// InstanceRate is the number of instances that the module's runs may need in a
+	// second.
+	InstanceRate int64 `msgpack:"instance_rate,omitempty" json:"instance_rate,omitempty"`
 }
 
 // LimitName names a limit: in the manifest's limits, in errors and in counters.
@@ -69,6 +72,7 @@ const (
 	LimitMetricSeries  LimitName = "metric_series"
 	LimitInstanceCalls LimitName = "instance_calls"
 	LimitHighWater     LimitName = "high_water"
+	LimitInstanceRate  LimitName = "instance_rate"
 	LimitMemoryBudget  LimitName = "memory_budget"
 )
 
@@ -76,6 +80,7 @@ const (
 var LimitNames = []LimitName{
 	LimitMemory, LimitTimeout, LimitHostCalls, LimitFuel, LimitStack, LimitRequestBytes, LimitResultBytes, LimitLogLines, LimitLogBytes,
 	LimitEvents, LimitEventRate, LimitAPIRate, LimitAPIInFlight, LimitListItems, LimitListBytes, LimitMetricSeries, LimitInstanceCalls, LimitHighWater,
+	LimitInstanceRate,
 }
 
 // Get returns a limit by its name; 0 where it is left to the host, for a nil
@@ -96,7 +101,7 @@ func (l *Limits) field(name LimitName) *int64 {
 		LimitRequestBytes: &l.RequestBytes, LimitResultBytes: &l.ResultBytes, LimitLogLines: &l.LogLines, LimitLogBytes: &l.LogBytes,
 		LimitEvents: &l.Events, LimitEventRate: &l.EventRate, LimitAPIRate: &l.APIRate, LimitAPIInFlight: &l.APIInFlight,
 		LimitListItems: &l.ListItems, LimitListBytes: &l.ListBytes, LimitMetricSeries: &l.MetricSeries,
-		LimitInstanceCalls: &l.InstanceCalls, LimitHighWater: &l.HighWater,
+		LimitInstanceCalls: &l.InstanceCalls, LimitHighWater: &l.HighWater, LimitInstanceRate: &l.InstanceRate,
 	}[name]
 }
 

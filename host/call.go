@@ -80,7 +80,7 @@ func (l *lease) instance(ctx context.Context, fn string) (*instance, error) {
 		return nil, fmt.Errorf("guest[%s]: %w", fn, errReleased)
 	}
 	if l.in == nil {
-		in, err := l.gen.newInstance(ctx, l.gen.settings.Load())
+		in, err := l.gen.another(ctx, l.gen.settings.Load())
 		if err != nil {
 			return nil, err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -88,7 +89,7 @@ func FuzzHostFunctions(f *testing.F) {
 // FuzzResults: whatever an entry returns, the host has a result or an error of
 // that call.
 func FuzzResults(f *testing.F) {
-	m := load(f, echo(f), Config{Limits: Limits{Timeout: 20 * time.Second}})
+	m := load(f, echo(f), Config{Limits: Limits{Timeout: 20 * time.Second, InstanceRate: math.MaxInt32}})
 	g := acquire(f, m)
 	f.Add([]byte("\x81\xa4keys\x91\x81\xa4name\xa1a"), uint32(14))
 	f.Add([]byte("\x82\xa5apply\x91\x80\xa5prune\xc3"), uint32(16))

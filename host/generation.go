@@ -47,6 +47,7 @@ type generation struct {
 	// over says that nothing may run any more; guarded by mu.
 	draining atomic.Bool
 	over     bool
+	replaced chan struct{} // closed when over is set
 
 	// refs is 1 for being a candidate or current, and 1 per acquired guest; at 0
 	// everything is closed and it never rises again.
@@ -70,6 +71,7 @@ type shared struct {
 	events      eventRate
 	series      metricSeries
 	recycled    recycled
+	fresh       instanceRate
 	warnUnknown sync.Once
 	// slots are those of reconciles, hookSlots those of map, filter, configure
 	// and of a swap. They are the module's, so that generations together do not
@@ -84,7 +86,7 @@ type shared struct {
 func (m *Module) newGeneration(number uint64, code *code) *generation {
 	g := &generation{
 		number: number, code: code, cfg: m.cfg, shared: m.shared,
-		all: map[*instance]struct{}{}, closed: make(chan struct{}),
+		all: map[*instance]struct{}{}, replaced: make(chan struct{}), closed: make(chan struct{}),
 		state: GenerationLoading, since: time.Now(),
 	}
 	g.refs.Store(1)
@@ -155,7 +157,10 @@ func (g *generation) retire(limit time.Duration) {
 func (g *generation) interrupt() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.over = true
+	if !g.over {
+		g.over = true
+		close(g.replaced)
+	}
 	for in := range g.all {
 		in.interrupt.fire(byReplaced)
 	}

@@ -29,6 +29,7 @@ const (
 	DefaultListBytes     = abi.MaxBytes          // of one answer
 	DefaultMetricSeries  = 1_000                 // of the module
 	DefaultInstanceCalls = 100_000               // after which an instance is replaced
+	DefaultInstanceRate  = 100                   // a second, of the module
 )
 
 const maxStack = 16 << 20 // whose recursion allocates 40 MiB at most
@@ -74,6 +75,9 @@ type Limits struct {
 	// default is half of Memory.
 	InstanceCalls int64 `json:"instanceCalls,omitempty"`
 	HighWater     int64 `json:"highWater,omitempty"`
+	// InstanceRate is how many instances the module's runs may need in a second:
+	// one that dies in each run would do nothing else. Beyond it they wait.
+	InstanceRate int64 `json:"instanceRate,omitempty"`
 }
 
 // limit is one of Limits: where it stands, and what it may be.
@@ -105,6 +109,7 @@ var limitRows = []limit{
 	{abi.LimitMetricSeries, func(l *Limits) *int64 { return &l.MetricSeries }, DefaultMetricSeries, math.MaxInt32},
 	{abi.LimitInstanceCalls, func(l *Limits) *int64 { return &l.InstanceCalls }, DefaultInstanceCalls, math.MaxInt64},
 	{abi.LimitHighWater, func(l *Limits) *int64 { return &l.HighWater }, 0, maxMemory},
+	{abi.LimitInstanceRate, func(l *Limits) *int64 { return &l.InstanceRate }, DefaultInstanceRate, math.MaxInt32},
 }
 
 // Validate returns an error that names each limit that is negative or more than

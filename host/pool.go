@@ -68,7 +68,7 @@ func (g *generation) ready(ctx context.Context) (*instance, error) {
 	current := g.settings.Load()
 	in := g.popIdle()
 	if in == nil {
-		return g.newInstance(ctx, current)
+		return g.another(ctx, current)
 	}
 	if in.settings == current {
 		return in, nil
@@ -82,7 +82,7 @@ func (g *generation) ready(ctx context.Context) (*instance, error) {
 	if ctx.Err() == nil {
 		g.log.Warn("an instance did not take the new settings and is replaced; configure must not depend on earlier calls", "error", err)
 	}
-	return g.newInstance(ctx, current)
+	return g.another(ctx, current)
 }
 
 // register notes a new instance, unless nothing of the generation may run any

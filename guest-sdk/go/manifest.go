@@ -103,6 +103,8 @@ type Limits struct {
 	// HighWater the memory, in bytes, beyond which one is.
 	InstanceCalls int64 `json:"instance_calls,omitempty"`
 	HighWater     int64 `json:"high_water,omitempty"`
+	// InstanceRate is the number of instances that runs may need in a second.
+	InstanceRate int64 `json:"instance_rate,omitempty"`
 }
 
 // described is a Manifest with what the SDK itself knows.

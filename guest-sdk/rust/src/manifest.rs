@@ -167,6 +167,8 @@ limits! {
     instance_calls
     /// Memory in bytes above which an instance is replaced after its call.
     high_water
+    /// Instances that runs may need in a second.
+    instance_rate
 }
 
 impl Manifest {
