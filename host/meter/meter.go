@@ -24,10 +24,6 @@ import (
 	"math"
 )
 
-// Version is the version of what Rewrite writes. It changes whenever the same
-// module and Config would give other bytes or be charged otherwise.
-const Version = 1
-
 // Names that a metered module imports and exports. A module that has them
 // already is refused.
 const (
@@ -130,15 +126,6 @@ func (c Config) validate() error {
 		return fmt.Errorf("meter: slack of %d is above %d", c.Slack, maxCost)
 	}
 	return nil
-}
-
-// CacheKey names what, beside the module, decides the bytes that Rewrite
-// returns. A cache of compiled code needs wazero's version beside it.
-func (c Config) CacheKey() string {
-	c = c.withDefaults()
-	k := c.Costs
-	return fmt.Sprintf("meter%d-%d.%d.%d.%d.%d.%d.%d-%d-%d", Version,
-		k.Instruction, k.Divide, k.Call, k.CallIndirect, k.HostCall, k.Grow, k.Bulk, c.MaxStack, c.Slack)
 }
 
 // Rewrite returns the metered form of a core module. The same module and

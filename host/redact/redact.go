@@ -1,8 +1,8 @@
 // Package redact keeps the values of Secrets out of what people read: logs,
-// errors, diffs, histories, audit files. Object hides them in an object that is
+// errors, diffs, histories, audit files. Distinct hides them in an object that is
 // shown; Values knows those that a module has read and hides them in any text.
 //
-//	shown := redact.Object("", "Secret", object)
+//	shown := redact.Distinct("", "Secret", object)
 //
 //	var values redact.Values
 //	values.Learn(packed)              // what a guest was given
@@ -17,8 +17,6 @@ import (
 	"fmt"
 	"hash/maphash"
 	"maps"
-
-	"github.com/wasmctl/wasmctl/abi"
 )
 
 // Mark stands where a value was.
@@ -33,20 +31,36 @@ func IsSecret(group, kind string) bool {
 	return group == "" && kind == "Secret" || group == "authentication.k8s.io" && kind == "TokenRequest"
 }
 
-// Object returns an object with Mark in the place of each secret value. Keys
-// stay. What is no Secret, nor a list of them, comes back as it is; else the
-// parts that change are copied, and the given object is left alone. group and
-// kind are those of the resource, for patches and parts that do not name
-// theirs; what the object says of itself counts too.
-func Object(group, kind string, object map[string]any) map[string]any {
-	return hide(group, kind, object, func(any) any { return Mark })
-}
-
-// Distinct is Object with marks that differ where the values do, for diffs:
-// "[redacted #5f3a90c1]". The number means nothing outside this process, and
-// cannot be turned back.
+// Distinct returns an object without its secret values, for diffs: in the place
+// of each stands "[redacted #5f3a90c1]", the same for equal values. The number
+// means nothing outside this process, and cannot be turned back. Keys stay. What
+// is no Secret, nor a list of them, comes back as it is; else the parts that
+// change are copied, and the given object is left alone. group and kind are those
+// of the resource, for patches and parts that do not name theirs; what the object
+// says of itself counts too.
 func Distinct(group, kind string, object map[string]any) map[string]any {
-	return hide(group, kind, object, tagged)
+	if !IsSecret(group, kind) && !isSecretObject(object) {
+		return hideItems(object)
+	}
+	out := maps.Clone(object)
+	for _, field := range []string{"data", "stringData"} {
+		if values, ok := out[field].(map[string]any); ok {
+			marked := make(map[string]any, len(values))
+			for k, v := range values {
+				marked[k] = tagged(v)
+			}
+			out[field] = marked
+		} else if v, there := out[field]; there && v != nil {
+			out[field] = tagged(v)
+		}
+	}
+	within(out, "status", "token")
+	if meta, ok := out["metadata"].(map[string]any); ok {
+		meta = maps.Clone(meta)
+		within(meta, "annotations", lastApplied)
+		out["metadata"] = meta
+	}
+	return hideItems(out)
 }
 
 var seed = maphash.MakeSeed()
@@ -59,59 +73,22 @@ func tagged(value any) any {
 	return fmt.Sprintf("[redacted #%08x]", uint32(maphash.String(seed, text))) //nolint:gosec // any 32 bits will do
 }
 
-// Packed is Object for msgpack. The error is abi.DecodeObject's.
-func Packed(group, kind string, object []byte) ([]byte, error) {
-	if !IsSecret(group, kind) && !mentions(object) {
-		return object, nil
-	}
-	m, err := abi.DecodeObject(object)
-	if err != nil {
-		return nil, fmt.Errorf("redact: %w", err)
-	}
-	return abi.AppendValue(nil, Object(group, kind, m))
-}
-
-func hide(group, kind string, object map[string]any, mark func(any) any) map[string]any {
-	if !IsSecret(group, kind) && !isSecretObject(object) {
-		return hideItems(object, mark)
-	}
-	out := maps.Clone(object)
-	for _, field := range []string{"data", "stringData"} {
-		if values, ok := out[field].(map[string]any); ok {
-			marked := make(map[string]any, len(values))
-			for k, v := range values {
-				marked[k] = mark(v)
-			}
-			out[field] = marked
-		} else if v, there := out[field]; there && v != nil {
-			out[field] = mark(v)
-		}
-	}
-	within(out, "status", "token", mark)
-	if meta, ok := out["metadata"].(map[string]any); ok {
-		meta = maps.Clone(meta)
-		within(meta, "annotations", lastApplied, mark)
-		out["metadata"] = meta
-	}
-	return hideItems(out, mark)
-}
-
 // within marks the field of a map that lies in object, which is copied.
-func within(object map[string]any, name, field string, mark func(any) any) {
+func within(object map[string]any, name, field string) {
 	part, ok := object[name].(map[string]any)
 	if !ok {
 		return
 	}
 	if v, there := part[field]; there {
 		part = maps.Clone(part)
-		part[field] = mark(v)
+		part[field] = tagged(v)
 		object[name] = part
 	}
 }
 
 // hideItems hides in the items of a list of Secrets, which do not say what they
 // are, and in those of a mixed list, which do.
-func hideItems(object map[string]any, mark func(any) any) map[string]any {
+func hideItems(object map[string]any) map[string]any {
 	items, ok := object["items"].([]any)
 	if !ok {
 		return object
@@ -124,7 +101,7 @@ func hideItems(object map[string]any, mark func(any) any) map[string]any {
 	for i, item := range items {
 		hidden[i] = item
 		if m, ok := item.(map[string]any); ok {
-			hidden[i] = hide(group, kind, m, mark)
+			hidden[i] = Distinct(group, kind, m)
 		}
 	}
 	out := maps.Clone(object)

@@ -160,6 +160,13 @@ func TestValues_Hammer(t *testing.T) {
 		})
 	}
 	wg.Wait()
+	if size := v.young.size + v.old.size; size > 2*2000+100 {
+		t.Errorf("%d bytes are kept of at most 2000, twice", size)
+	}
+	v.LearnObject(map[string]any{"kind": "Secret", "stringData": map[string]any{"a": "the last one"}})
+	if got := v.Text("a text with the last one"); got != "a text with "+Mark {
+		t.Errorf("afterwards: %q", got)
+	}
 }
 
 func FuzzText(f *testing.F) {
@@ -186,7 +193,6 @@ func FuzzLearn(f *testing.F) {
 		var v Values
 		v.Learn(message)
 		_ = v.Text(string(message))
-		_, _ = Packed("", "Secret", message)
 	})
 }
 
