@@ -88,6 +88,9 @@ test: build guests $(BIN)/devcluster ## Run all tests on one real control plane
 .PHONY: race
 race: build guests $(BIN)/devcluster ## Run the tests of everything with a lock or a goroutine under the race detector
 	$(BIN)/devcluster --unsafe-no-fsync -- go test -race $(TEST_FLAGS) ./abi/... ./host/... ./runtime/... ./devcluster/...
+	@echo "compiling the examples without the race detector, which makes that ten times as slow"
+	$(BIN)/devcluster --unsafe-no-fsync -- go test $(TEST_FLAGS) -run TestExamples_DoWhatTheirReadmesSay ./cmd/wasmctl
+	$(BIN)/devcluster --unsafe-no-fsync -- go test -race -short $(TEST_FLAGS) ./cmd/...
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME

@@ -169,7 +169,7 @@ func (imp *wasmImport) problem() string {
 // wasiFuncs are the functions of WASI preview 1 that wazero has.
 var wasiFuncs = sync.OnceValue(func() map[string]abi.FuncType {
 	ctx := context.Background()
-	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter())
+	r := newWazero(ctx, wazero.NewRuntimeConfigInterpreter())
 	defer func() { _ = r.Close(ctx) }()
 	c, err := wasi_snapshot_preview1.NewBuilder(r).Compile(ctx)
 	if err != nil {
@@ -185,7 +185,7 @@ var wasiFuncs = sync.OnceValue(func() map[string]abi.FuncType {
 // validate checks a module's code without compiling it: with a context that
 // has ended, wazero decodes and validates and stops before it compiles.
 func validate(ctx context.Context, wasm []byte) error {
-	r := wazero.NewRuntime(ctx)
+	r := newWazero(ctx, wazero.NewRuntimeConfig())
 	defer func() { _ = r.Close(ctx) }()
 	stopped, stop := context.WithCancel(experimental.WithCompilationWorkers(ctx, compilationWorkers))
 	stop()

@@ -153,7 +153,7 @@ func (c *code) newRuntime(ctx context.Context, cache wazero.CompilationCache, cl
 	if cache != nil {
 		rc = rc.WithCompilationCache(cache)
 	}
-	c.cache, c.runtime = cache, wazero.NewRuntimeWithConfig(ctx, rc)
+	c.cache, c.runtime = cache, newWazero(ctx, rc)
 }
 
 // linkImports makes the host modules that the guest imports from.

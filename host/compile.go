@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/experimental"
 )
 
@@ -42,7 +41,7 @@ func (c Compilation) Run(ctx context.Context) error {
 // compileInto compiles through a directory. unsaved is what is wrong with the
 // directory, where the code is there nonetheless.
 func (c *code) compileInto(ctx context.Context, job Compilation) (unsaved, err error) {
-	cache, err := wazero.NewCompilationCacheWithDir(job.Dir)
+	cache, err := newWazeroCache(job.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCacheDir, err)
 	}
@@ -61,7 +60,7 @@ func (c *code) compileInto(ctx context.Context, job Compilation) (unsaved, err e
 // aside has a module compiled into a directory by Config.Compiler, unless it is
 // there already, and takes it from there.
 func (c compiler) aside(ctx context.Context, code *code, job Compilation) error {
-	cache, err := wazero.NewCompilationCacheWithDir(job.Dir)
+	cache, err := newWazeroCache(job.Dir)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrCacheDir, err)
 	}
