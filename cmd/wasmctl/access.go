@@ -14,6 +14,9 @@ import (
 // checkAccess asks the API server whether the watches are allowed, so that a
 // missing right is said at once, with the rule that would give it.
 func (s *session) checkAccess(ctx context.Context, watches []watched) error {
+	if err := s.checkImpersonation(ctx); err != nil {
+		return err
+	}
 	var kinds []kubeapi.WatchedKind
 	for _, k := range watches {
 		if !k.watch.Optional { // else its watch says for itself that it is denied
@@ -24,6 +27,37 @@ func (s *session) checkAccess(ctx context.Context, watches []watched) error {
 		return withCode(exitDenied, missingError(missing))
 	}
 	return nil
+}
+
+// checkImpersonation tries whether requests may be sent as the user of --as:
+// what the API server says of a watch that may not be is about the watch.
+func (s *session) checkImpersonation(ctx context.Context) error {
+	user := s.opts.rights.as
+	if user == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, resolveLimit)
+	defer cancel()
+	ns := ""
+	if len(s.kind.watch.Namespaces) > 0 {
+		ns = s.kind.watch.Namespaces[0]
+	}
+	_, err := s.dynamic.Resource(s.kind.GVR()).Namespace(ns).List(ctx, metav1.ListOptions{Limit: 1})
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "cannot impersonate") {
+		return nil // whatever else is wrong, the watches will say
+	}
+	return withCode(exitDenied, fmt.Errorf("--as %s: the API server does not let wasmctl's own user impersonate it (%w); give that user this RBAC rule:\n\n%s",
+		user, err, strings.TrimSpace(kubeapi.RBACRules([]kubeapi.MissingRight{impersonation(user)}))))
+}
+
+// impersonation is the right to send requests as a user.
+func impersonation(user string) kubeapi.MissingRight {
+	right := kubeapi.MissingRight{Resource: "users", Name: user, Verbs: []string{"impersonate"}}
+	if account, ok := strings.CutPrefix(user, serviceAccountUser); ok {
+		right.Resource = "serviceaccounts"
+		right.Namespace, right.Name, _ = strings.Cut(account, ":")
+	}
+	return right
 }
 
 // warnAccess says which rights the API server does not give us that the module
