@@ -23,6 +23,10 @@ func TestProperties_EachNamedTestExists(t *testing.T) { checkNamedTests(t, "docs
 // stops a threat.
 func TestSecurity_EachNamedTestExists(t *testing.T) { checkNamedTests(t, "docs/security.md", 35) }
 
+// TestLimits_EachNamedTestExists: docs/limits.md says which test tries a limit at
+// its edge.
+func TestLimits_EachNamedTestExists(t *testing.T) { checkNamedTests(t, "docs/limits.md", 18) }
+
 // checkNamedTests holds that each test exists that the last column of a page's
 // tables names, and that there are so many rows at least.
 func checkNamedTests(t *testing.T, file string, least int) {

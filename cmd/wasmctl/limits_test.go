@@ -1,10 +1,15 @@
 package main
 
 import (
+	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host"
@@ -46,4 +51,62 @@ func TestLimitFlags_EachNameAndMistakes(t *testing.T) {
 			t.Errorf("got %v, want also %s", err, want)
 		}
 	}
+}
+
+// limitRow is a row of docs/limits.md: name, what, default, flag, what comes
+// beyond, test.
+var limitRow = regexp.MustCompile("(?m)^\\| `(\\w+)` \\|[^|]+\\| ([^|]+) \\| `--([a-z]+)` \\|[^|]+\\| Test\\w+ \\|$")
+
+// TestLimits_ThePageIsTrue: docs/limits.md has each limit that a manifest can
+// lower, with the default that holds, the flag that takes it and a test, in the
+// order of abi.LimitNames.
+func TestLimits_ThePageIsTrue(t *testing.T) {
+	page, err := os.ReadFile("../../docs/limits.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[abi.LimitName][]string{}
+	for _, row := range limitRow.FindAllStringSubmatch(string(page), -1) {
+		rows[abi.LimitName(row[1])] = row[2:]
+	}
+	if len(rows) != len(abi.LimitNames) {
+		t.Errorf("the page has %d limits, and there are %d", len(rows), len(abi.LimitNames))
+	}
+	flags, _, _ := newFlags()
+	defaults := host.Config{}.LimitsFor(&abi.Manifest{})
+	for _, name := range abi.LimitNames {
+		row, ok := rows[name]
+		if !ok {
+			t.Errorf("%s has no row", name)
+			continue
+		}
+		if got, want := standing(row[0]), defaults.Get(name); got != want {
+			t.Errorf("%s: the page says %q, and the default is %d", name, row[0], want)
+		}
+		want := "limit"
+		if slices.Contains(ownFlag, name) {
+			want = string(name)
+		}
+		if row[1] != want || flags.Controller.Lookup(row[1]) == nil {
+			t.Errorf("%s: the page says --%s, want --%s", name, row[1], want)
+		}
+	}
+}
+
+// standing reads a default as the page writes it; 0 is not bounded.
+func standing(text string) int64 {
+	switch {
+	case strings.HasPrefix(text, "not bounded"):
+		return 0
+	case text == "half of `memory`":
+		return host.DefaultMemory / 2
+	}
+	if d, err := time.ParseDuration(text); err == nil {
+		return int64(d)
+	}
+	q, err := resource.ParseQuantity(strings.ReplaceAll(text, ",", ""))
+	if err != nil {
+		return -1
+	}
+	return q.Value()
 }
