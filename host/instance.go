@@ -47,7 +47,9 @@ type instance struct {
 
 	run    run
 	output output
-	closed bool
+	// tooMany is the answer of operations beyond Limits.HostCalls, once there was one.
+	tooMany abi.Response
+	closed  bool
 }
 
 // run is the state of one entry call.

@@ -49,7 +49,7 @@ func (in *instance) respond(op abi.Op, a opArgs) abi.Response {
 	}
 	in.run.calls++
 	if limit := in.gen.limits.HostCalls; limit > 0 && in.run.calls > limit {
-		return in.refuseOver(abi.LimitHostCalls, fmt.Sprintf("this run may ask for %d operations", limit))
+		return in.refuseCalls()
 	}
 	switch {
 	case op == abi.OpConfigGet:
@@ -66,6 +66,17 @@ func (in *instance) respond(op abi.Op, a opArgs) abi.Response {
 		}
 	}
 	return in.callAPI(op, req)
+}
+
+// refuseCalls is the answer of an operation that is one too many. It is made once:
+// a guest may go on asking.
+func (in *instance) refuseCalls() abi.Response {
+	if in.tooMany.Body == nil {
+		in.tooMany = in.refuseOver(abi.LimitHostCalls, fmt.Sprintf("this run may ask for %d operations", in.gen.limits.HostCalls))
+	} else {
+		in.gen.shared.hits.add(abi.LimitHostCalls)
+	}
+	return in.tooMany
 }
 
 // refuseOver is the answer of an operation that goes beyond a limit.

@@ -171,8 +171,12 @@ func attributes(m map[string]any) (msg string, attrs []slog.Attr) {
 	return msg, attrs
 }
 
+// text logs what a guest wrote. What is not logged is not copied either: there can
+// be gigabytes of it.
 func (o *output) text(level slog.Level, b []byte) {
-	o.log(level, strings.ToValidUTF8(string(b), "\uFFFD"), nil)
+	if o.allow(len(b)) {
+		o.write(level, strings.ToValidUTF8(string(b), "\uFFFD"), nil)
+	}
 }
 
 // log writes one line, unless this call has written too much.

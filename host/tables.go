@@ -5,7 +5,7 @@ import "encoding/binary"
 // maxTableEntries bounds all tables of an instance together, and maxTables how
 // many there are. Tables live outside of linear memory, at 8 bytes an entry.
 const (
-	maxTableEntries = 1 << 20
+	maxTableEntries = 1 << 17
 	maxTables       = 100
 )
 

@@ -59,7 +59,7 @@ func countAttacks() []attack {
 		{guest: "claims bodies it has not", bytes: with(func(m *binaryModule) { m.funcs = append(m.funcs, []byte{0}) }), says: "function and code section have inconsistent lengths"},
 		{guest: "table of 4 billion", bytes: with(func(m *binaryModule) {
 			m.tables = [][]byte{append([]byte{0x70, 0}, binary.AppendUvarint(nil, most)...)}
-		}), says: "the limit is 1048576"},
+		}), says: "the limit is 131072"},
 	}...))
 }
 

@@ -240,6 +240,9 @@ func (w *world) stillServes(t *testing.T, a *attack) {
 	t.Helper()
 	for range 3 {
 		_, release, err := w.module.Acquire(t.Context())
+		for end := time.Now().Add(time.Minute); errors.Is(err, context.DeadlineExceeded) && time.Now().Before(end); {
+			_, release, err = w.module.Acquire(t.Context()) // on a busy machine start code takes longer than it may, too
+		}
 		if err != nil {
 			t.Errorf("%s: no guest after the attack: %v", a.guest, err)
 			return
