@@ -1,7 +1,6 @@
 package wasmctl_test
 
 import (
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -18,11 +17,11 @@ func TestDocs_IndexNamesEachPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pages, err := filepath.Glob("docs/*.md")
-	if err != nil || len(pages) < 20 {
-		t.Fatalf("%d pages, %v", len(pages), err)
+	names, err := filepath.Glob("docs/*.md")
+	if err != nil || len(names) < 20 {
+		t.Fatalf("%d pages, %v", len(names), err)
 	}
-	for _, page := range pages {
+	for _, page := range names {
 		name := filepath.Base(page)
 		if name != "README.md" && !strings.Contains(string(index), "]("+name+")") {
 			t.Errorf("docs/README.md does not name %s", name)
@@ -34,29 +33,16 @@ func TestDocs_IndexNamesEachPage(t *testing.T) {
 // and to a heading of it where it names one.
 func TestDocs_LinksLeadSomewhere(t *testing.T) {
 	links := 0
-	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && (d.Name() == ".git" || d.Name() == "bin" || d.Name() == "target" || d.Name() == "testdata" || d.Name() == "node_modules"):
-			return filepath.SkipDir
-		case d.IsDir() || filepath.Ext(path) != ".md":
-			return nil
-		}
-		page, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		for _, found := range link.FindAllStringSubmatch(prose(string(page)), -1) {
+	pages(t, func(path, text string) {
+		for _, found := range link.FindAllStringSubmatch(prose(text), -1) {
 			links++
 			if !leadsSomewhere(path, found[1]) {
 				t.Errorf("%s: (%s) leads nowhere", path, found[1])
 			}
 		}
-		return nil
 	})
-	if err != nil || links < 100 {
-		t.Errorf("%d links, %v", links, err)
+	if links < 100 {
+		t.Errorf("%d links", links)
 	}
 }
 

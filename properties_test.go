@@ -1,9 +1,7 @@
 package wasmctl_test
 
 import (
-	"io/fs"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -58,18 +56,10 @@ func checkNamedTests(t *testing.T, file string, least int) {
 func declaredTests(t *testing.T) string {
 	t.Helper()
 	var names strings.Builder
-	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
-			return err
+	walk(t, "_test.go", func(_, text string) {
+		for _, m := range testDecl.FindAllStringSubmatch(text, -1) {
+			names.WriteString(" " + m[1] + " ")
 		}
-		b, err := os.ReadFile(path)
-		for _, m := range testDecl.FindAllSubmatch(b, -1) {
-			names.WriteString(" " + string(m[1]) + " ")
-		}
-		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	return names.String()
 }
