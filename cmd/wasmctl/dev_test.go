@@ -69,6 +69,9 @@ func devProject(t *testing.T) string {
 // is shown and leaves what runs; the next one is swapped in, and what it changes
 // is printed. Ctrl-C ends everything.
 func TestDev_BuildsOnSave(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED: -short: builds a module twice, and compiles it")
+	}
 	t.Parallel()
 	dir := devProject(t)
 	cluster := devclustertest.Shared(t)

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+var docFlag = regexp.MustCompile(`(^|[^-\w])--([a-z][a-z0-9-]*)`)
+
+// othersFlags are flags of other programs that pages name.
+var othersFlags = strings.Fields("apiserver-flag data-dir exit-on-stdin-close no-controllers port unsafe-no-fsync v" + // devcluster
+	" shutdown-watch-termination-grace-period" + // kube-apiserver
+	" features lib open precise release target" + // cargo
+	" show-managed-fields type" + // kubectl
+	" include") // grep
+
+// TestDocs_FlagsExist: a flag that a page names is one of wasmctl's, or of a
+// program that is known here.
+func TestDocs_FlagsExist(t *testing.T) {
+	known := map[string]bool{"help": true}
+	var add func(*cobra.Command)
+	add = func(c *cobra.Command) {
+		for _, set := range []*pflag.FlagSet{c.Flags(), c.PersistentFlags()} {
+			set.VisitAll(func(f *pflag.Flag) { known[f.Name] = true })
+		}
+		for _, sub := range c.Commands() {
+			add(sub)
+		}
+	}
+	add(newCmdRoot(streams{}))
+	n := 0
+	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == ".git" || d.Name() == "bin" || d.Name() == "target"):
+			return filepath.SkipDir
+		case d.IsDir() || filepath.Ext(path) != ".md":
+			return nil
+		}
+		page, err := os.ReadFile(path)
+		for _, m := range docFlag.FindAllStringSubmatch(string(page), -1) {
+			name := m[2]
+			if n++; !known[name] && !slices.Contains(othersFlags, name) && !(strings.HasSuffix(name, "-") && beginsOne(known, name)) {
+				t.Errorf("%s: there is no --%s", path, name)
+			}
+		}
+		return err
+	})
+	if err != nil || n < 200 {
+		t.Errorf("%d flags are named, %v", n, err)
+	}
+}
+
+func beginsOne(known map[string]bool, prefix string) bool {
+	for name := range known {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}
