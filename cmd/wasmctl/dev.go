@@ -105,9 +105,7 @@ func (o *devOptions) run(ctx context.Context, out string, log *slog.Logger, forc
 		return context.Cause(ctx)
 	}
 	o.modules, o.module, o.watch = []string{b.module}, b.module, true
-	if o.diff {
-		o.observe = append(o.observe, newDevDiff(o.streams.out).observe)
-	}
+	o.showWrites = o.diff
 	err = runProcess(ctx, &o.runOptions, log, force)
 	if cause := context.Cause(ctx); err == nil && cause != nil && !errors.Is(cause, context.Canceled) {
 		return cause

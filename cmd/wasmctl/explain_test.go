@@ -104,7 +104,7 @@ func TestExplain_SaysWhatLedToARunAndWhatItWrote(t *testing.T) {
 		t.Errorf("the diff of the Deployment is missing: %+v", run.Operations)
 	}
 	text := steer(t, "explain", socket, "webapp/a", "-n", f.ns)
-	for _, want := range []string{"because   ObjectUpdated", `~ spec.image: "i:1" -> "i:2"`, "changed   api_apply deployments.apps", "created   api_apply deployments.apps", "controller webapp: idle"} {
+	for _, want := range []string{"because   ObjectUpdated", `~ spec.image: "i:1" -> "i:2"`, "changed   apply deployments.apps", "created   apply deployments.apps", "controller webapp: idle"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the text does not say %q:\n%s", want, text)
 		}

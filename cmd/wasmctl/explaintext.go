@@ -5,9 +5,9 @@ import (
 	"math"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/wasmctl/wasmctl/runtime/admin"
+	"github.com/wasmctl/wasmctl/runtime/diff"
 	"github.com/wasmctl/wasmctl/runtime/history"
 )
 
@@ -26,7 +26,7 @@ func explainText(list []admin.Explanation) []byte {
 func writeExplanation(b *strings.Builder, e *admin.Explanation, now time.Time) {
 	fmt.Fprintf(b, "%s %s, controller %s: %s\n", e.Kind, e.Object, e.Controller, e.State)
 	for _, why := range e.Why {
-		fmt.Fprintf(b, "  %s\n", clean(why))
+		fmt.Fprintf(b, "  %s\n", diff.Clean(why))
 	}
 	if r := e.Running; r != nil {
 		fmt.Fprintf(b, "\nNow, for %s: %s %s\n", age(now, r.Since), strings.Join(r.Reasons, ", "), r.ID)
@@ -47,7 +47,7 @@ func writeMissing(b *strings.Builder, rights []admin.MissingRight, now time.Time
 	b.WriteString("\nThe module was denied, for want of these rights:\n")
 	for i := range rights {
 		r := &rights[i]
-		fmt.Fprintf(b, "  - %s\n    # %s: %s, the last for %s %s ago\n", clean(string(r.Rule)), r.Missing, plural(int(min(r.Count, math.MaxInt32)), "time"), clean(r.Last), age(now, r.LastTime))
+		fmt.Fprintf(b, "  - %s\n    # %s: %s, the last for %s %s ago\n", diff.Clean(string(r.Rule)), r.Missing, plural(int(min(r.Count, math.MaxInt32)), "time"), diff.Clean(r.Last), age(now, r.LastTime))
 	}
 }
 
@@ -72,11 +72,11 @@ func writeRun(b *strings.Builder, r *admin.Run, now time.Time) {
 			b.WriteString(", " + part.text)
 		}
 	}
-	fmt.Fprintf(b, "\n  because   %s\n", clean(strings.Join(r.Reasons, ", ")))
+	fmt.Fprintf(b, "\n  because   %s\n", diff.Clean(strings.Join(r.Reasons, ", ")))
 	switch {
 	case len(r.Changes) > 0:
 		b.WriteString("  changed since the run before\n")
-		writeChanges(b, r.Changes)
+		writeChanges(b, "          ", r.Changes)
 	case r.First:
 		b.WriteString("  changed   no earlier state of the object is known\n")
 	}
@@ -87,7 +87,7 @@ func writeRun(b *strings.Builder, r *admin.Run, now time.Time) {
 		if r.Result == "skipped" {
 			label = "why"
 		}
-		fmt.Fprintf(b, "  %-9s %s\n", label, indent(clean(r.Error), "            "))
+		fmt.Fprintf(b, "  %-9s %s\n", label, indent(diff.Clean(r.Error), "            "))
 	}
 	if r.Result != "skipped" {
 		fmt.Fprintf(b, "  next      %s", r.Next)
@@ -105,60 +105,58 @@ func writeRun(b *strings.Builder, r *admin.Run, now time.Time) {
 func writeRelated(b *strings.Builder, list []admin.Related) {
 	for i := range list {
 		c := &list[i]
-		fmt.Fprintf(b, "  related   %s %s was %s", c.Resource, clean(c.Object), c.Effect)
+		fmt.Fprintf(b, "  related   %s %s was %s", c.Resource, diff.Clean(c.Object), c.Effect)
 		if c.Effect == string(history.Unchanged) {
 			b.WriteString(" in what the watch has of it")
 		}
 		b.WriteByte('\n')
-		writeChanges(b, c.Changes)
+		writeChanges(b, "          ", c.Changes)
 	}
 }
 
 func writeOperations(b *strings.Builder, ops []admin.Operation, more int) {
 	for i := range ops {
-		o := &ops[i]
-		var what strings.Builder
-		what.WriteString(o.Name)
-		for _, part := range []string{o.Resource, o.Object} {
-			if part != "" {
-				what.WriteString(" " + part)
-			}
+		note := ""
+		if ops[i].Took > 0 {
+			note = fmt.Sprintf(", %v", short(ops[i].Took))
 		}
-		if o.Subresource != "" {
-			what.WriteString("/" + o.Subresource)
-		}
-		if o.DryRun {
-			what.WriteString(" (dry run)")
-		}
-		fmt.Fprintf(b, "  %-9s %s", o.Effect, clean(what.String()))
-		if o.Took > 0 {
-			fmt.Fprintf(b, ", %v", short(o.Took))
-		}
-		b.WriteByte('\n')
-		if o.Error != "" {
-			why, _, _ := strings.Cut(o.Error, "; to allow it, add this to ") // writeMissing has the rule, once
-			fmt.Fprintf(b, "            %s\n", indent(clean(why), "            "))
-		}
-		writeChanges(b, o.Changes)
+		writeOperation(b, "  ", &ops[i], note)
 	}
 	if more > 0 {
 		fmt.Fprintf(b, "  ...       and %s\n", plural(more, "operation"))
 	}
 }
 
-// writeChanges writes a line for each field, as a diff.
-func writeChanges(b *strings.Builder, changes []admin.Change) {
-	for _, c := range changes {
-		switch {
-		case c.Before == "" && c.After == "":
-			fmt.Fprintf(b, "            %s\n", clean(c.Path))
-		case c.Before == "":
-			fmt.Fprintf(b, "          + %s: %s\n", clean(c.Path), clean(c.After))
-		case c.After == "":
-			fmt.Fprintf(b, "          - %s: %s\n", clean(c.Path), clean(c.Before))
-		default:
-			fmt.Fprintf(b, "          ~ %s: %s -> %s\n", clean(c.Path), clean(c.Before), clean(c.After))
+// writeOperation writes what came of an operation, what it was, and what it has
+// changed, after an indent.
+func writeOperation(b *strings.Builder, by string, o *admin.Operation, note string) {
+	what := strings.TrimPrefix(o.Name, "api_")
+	for _, part := range []string{o.Resource, o.Object} {
+		if part != "" {
+			what += " " + part
 		}
+	}
+	if o.Subresource != "" {
+		what += "/" + o.Subresource
+	}
+	if o.DryRun {
+		what += " (dry run)"
+	}
+	if o.Effect == string(history.Written) && len(o.Changes) > 0 {
+		note += "; what was there before is not known, this was sent:"
+	}
+	fmt.Fprintf(b, "%s%-9s %s%s\n", by, o.Effect, diff.Clean(what), note)
+	if o.Error != "" {
+		why, _, _ := strings.Cut(o.Error, "; to allow it, add this to ") // writeMissing has the rule, once
+		fmt.Fprintf(b, "%s          %s\n", by, indent(diff.Clean(why), by+"          "))
+	}
+	writeChanges(b, by+"        ", o.Changes)
+}
+
+func writeChanges(b *strings.Builder, by string, changes []admin.Change) {
+	for _, c := range changes {
+		one := diff.Change(c)
+		b.WriteString(by + one.String() + "\n")
 	}
 }
 
@@ -172,20 +170,6 @@ func short(d admin.Duration) time.Duration {
 	default:
 		return t.Round(time.Microsecond)
 	}
-}
-
-// clean replaces what a terminal could take for a command: guests choose texts
-// too.
-func clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '\n' || unicode.IsPrint(r) {
-			return r
-		}
-		if r == '\t' {
-			return ' '
-		}
-		return '?'
-	}, s)
 }
 
 func indent(s, by string) string { return strings.ReplaceAll(strings.TrimSpace(s), "\n", "\n"+by) }

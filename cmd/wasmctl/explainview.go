@@ -5,6 +5,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/runtime/admin"
 	"github.com/wasmctl/wasmctl/runtime/applier"
+	"github.com/wasmctl/wasmctl/runtime/diff"
 	"github.com/wasmctl/wasmctl/runtime/history"
 	"github.com/wasmctl/wasmctl/runtime/queue"
 )
@@ -49,7 +50,7 @@ func reasonTexts(r *queue.Reasons) []string {
 
 // changeViews hides what was not known to be a value of a Secret when the change
 // was recorded.
-func (s *session) changeViews(changes []history.Change) []admin.Change {
+func (s *session) changeViews(changes []diff.Change) []admin.Change {
 	var out []admin.Change
 	for _, c := range changes {
 		c.Path, c.Before, c.After = s.secrets.Text(c.Path), s.secrets.Text(c.Before), s.secrets.Text(c.After)

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/wasmctl/wasmctl/host/kubeapi"
 	"github.com/wasmctl/wasmctl/runtime/probation"
 	"github.com/wasmctl/wasmctl/runtime/queue/predicate"
 	"github.com/wasmctl/wasmctl/runtime/runner"
@@ -59,8 +58,8 @@ type processOptions struct {
 	logFormat string
 	verbosity int
 
-	streams streams
-	observe []kubeapi.Observer // told of what all runs ask for; no flag
+	streams    streams
+	showWrites bool // print what runs write; no flag
 }
 
 // controllerOptions say what one controller is. Where nothing is said, a field

@@ -10,6 +10,7 @@ import (
 	"github.com/wasmctl/wasmctl/host/kubeapi"
 	"github.com/wasmctl/wasmctl/host/redact"
 	"github.com/wasmctl/wasmctl/runtime/applier"
+	"github.com/wasmctl/wasmctl/runtime/diff"
 	"github.com/wasmctl/wasmctl/runtime/history"
 	"github.com/wasmctl/wasmctl/runtime/queue/predicate"
 	"github.com/wasmctl/wasmctl/runtime/reflector"
@@ -28,8 +29,10 @@ func (s *session) record() {
 	if f := feedOf(s.log); f != nil {
 		f.secrets.Store(&s.secrets)
 	}
+	if s.process.opts.showWrites || s.opts.rights.dryRun != "" {
+		s.writes = newWritePrinter(s.process.opts.streams.out)
+	}
 	s.observers = append(s.observers, s.observed)
-	s.observers = append(s.observers, s.process.opts.observe...)
 }
 
 // began tells the history that a guest is about to be called.
@@ -76,7 +79,7 @@ func (s *session) recordEnd(out *applier.Outcome) {
 		Failed: out.Failed(), Kind: string(failureOf(out)), Fuel: out.Fuel, Stale: out.Stale,
 	}
 	if out.Err != nil {
-		run.Error = history.Clip(s.secrets.Text(errorText(out.Err)), maxErrorBytes)
+		run.Error = diff.Clip(s.secrets.Text(errorText(out.Err)), maxErrorBytes)
 	}
 	s.history.End(out.Key, &run)
 	if s.tracing != nil {
@@ -84,26 +87,34 @@ func (s *session) recordEnd(out *applier.Outcome) {
 	}
 }
 
-// observed tells the history what a run has asked the API for.
+// observed tells the history, and whoever watches, what was asked of the API.
 func (s *session) observed(ctx context.Context, e *kubeapi.Exchange) {
 	run := abi.RunFrom(ctx)
-	if run == nil {
+	if run == nil && s.writes == nil {
 		return // the host asks for itself
 	}
-	op := history.Op{
+	op, about := s.operation(run, e)
+	if run != nil {
+		if op.Effect == history.Denied {
+			s.denied.Add(1)
+		}
+		about = s.history.Did(run.ID, op, about)
+	}
+	s.printWrite(ctx, e, op, about)
+}
+
+// operation is an exchange as the history has it, with nothing in it that must
+// not be shown. The run is nil where the host asks for itself.
+func (s *session) operation(run *abi.Run, e *kubeapi.Exchange) (op history.Op, about history.States) {
+	op = history.Op{
 		Name: string(e.Op), Resource: e.Kind.Name(), Subresource: e.Subresource, Key: e.Key, DryRun: e.DryRun,
 		Started: e.Started, Took: e.Took, Effect: effectOf(e),
 	}
-	if op.Effect == history.Denied {
-		s.denied.Add(1)
-	}
 	if e.Err != nil {
-		op.Error = history.Clip(s.secrets.Text(e.Err.Error()), maxErrorBytes)
+		op.Error = diff.Clip(s.secrets.Text(e.Err.Error()), maxErrorBytes)
 		op.Key.Name = s.secrets.Text(op.Key.Name) // it may never have been an object's
-		s.history.Did(run.ID, op, history.States{})
-		return
+		return op, about
 	}
-	var about history.States
 	if whole := e.Subresource == "" || e.Subresource == "status"; whole && e.Op != abi.OpAPIList {
 		about.After = s.shownJSON(e.Kind, e.Answer)
 		about.Before = s.shownJSON(e.Kind, e.Before)
@@ -114,10 +125,10 @@ func (s *session) observed(ctx context.Context, e *kubeapi.Exchange) {
 			op.Key = nameIn(e.Answer, op.Key)
 		}
 	}
-	if about.Before == nil && e.Writes() && e.Kind.GVR() == s.kind.GVR() && e.Key == run.Key {
+	if about.Before == nil && run != nil && e.Writes() && e.Kind.GVR() == s.kind.GVR() && e.Key == run.Key {
 		about.Before = s.shownObject(e.Kind.Group, e.Kind.Kind, run.Object)
 	}
-	s.history.Did(run.ID, op, about)
+	return op, about
 }
 
 // effectOf says what came of an operation, as far as its answer says.

@@ -116,7 +116,7 @@ func TestSecrets_AreNotShown(t *testing.T) {
 			explained := ""
 			until(t, "the copy is explained", func() bool {
 				explained = steer(t, "explain", socket, "sa/a", "-n", l.ns)
-				return strings.Contains(explained, "api_apply configmaps "+l.ns+"/copy") && strings.Contains(explained, "[redacted")
+				return strings.Contains(explained, "apply configmaps "+l.ns+"/copy") && strings.Contains(explained, "[redacted")
 			})
 			l.wantNone("explain", explained)
 			l.wantNone("explain -o json", steer(t, "explain", socket, "sa/a", "-n", l.ns, "-o", "json"))

@@ -66,6 +66,7 @@ type session struct {
 
 	observers []kubeapi.Observer // told of what runs ask the API for; set before load
 	history   *history.Recorder  // the last runs
+	writes    *writePrinter      // nil unless writes are printed
 	denied    atomic.Uint64      // what runs asked for and the policy did not allow
 
 	probation probation.Config   // of modules that are swapped in; without Time there is none; serve's own
@@ -144,9 +145,6 @@ func (s *session) connectModule(ctx context.Context, m *abi.Manifest) (host.API,
 	s.cache = controller.NewCache()
 	if s.opts.rights.audit != "" {
 		s.observers = append(s.observers, s.newAudit().observe)
-	}
-	if s.opts.rights.dryRun != "" {
-		s.observers = append(s.observers, newDryRun(s.process.opts.streams.out, &s.secrets).observe)
 	}
 	cfg := kubeapi.Config{
 		Client: s.client, Resolver: s.resolver, Controller: s.name, Policy: s.plan.policy, Logger: s.log, Cache: s.cache, Children: s.cache,

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wasmctl/wasmctl/runtime/admin"
+	"github.com/wasmctl/wasmctl/runtime/diff"
 	"github.com/wasmctl/wasmctl/runtime/shadow"
 )
 
@@ -123,36 +124,22 @@ func (p shadowPrinter) summary(sum *shadow.Summary) error {
 // differenceText is a line: what only the other module does begins with +, what
 // only the live one does with -.
 func differenceText(d *shadow.Difference) string {
-	what := d.Write
 	if d.Of != shadow.OfWrite {
-		what = d.Of
+		return diff.Line(d.Of, wordsOf(d.Live), wordsOf(d.Shadow))
 	}
+	what := d.Write
 	if d.Path != "" {
 		what += " " + d.Path
 	}
-	switch {
-	case d.Live == nil:
-		return fmt.Sprintf("+ %s: %s", what, valueText(d.Shadow))
-	case d.Shadow == nil:
-		return fmt.Sprintf("- %s: %s", what, valueText(d.Live))
-	}
-	return fmt.Sprintf("~ %s: %s -> %s", what, valueText(d.Live), valueText(d.Shadow))
+	live, other := diff.Values(d.Live, d.Shadow, diff.Bounds{})
+	return diff.Line(what, live, other)
 }
 
-// valueText is a value in one line that is not too long; -o json has all of it.
-func valueText(v any) string {
+// wordsOf is an action or an error in one line; -o json has all of it.
+func wordsOf(v any) string {
 	const limit = 200
-	text, ok := v.(string)
-	if !ok {
-		js, err := json.Marshal(v)
-		if err != nil {
-			return fmt.Sprint(v)
-		}
-		text = string(js)
+	if v == nil {
+		return ""
 	}
-	text = strings.ReplaceAll(text, "\n", `\n`)
-	if len(text) > limit {
-		return strings.ToValidUTF8(text[:limit], "") + "..."
-	}
-	return text
+	return diff.Clip(strings.ReplaceAll(fmt.Sprint(v), "\n", `\n`), limit)
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/wasmctl/wasmctl/runtime/diff"
 )
 
 // table lays out text in columns for a terminal. A line is never longer than
@@ -176,5 +178,5 @@ func runeWidth(r rune) int {
 // oneLine is a text without ends of lines and what a terminal could take for a
 // command.
 func oneLine(s string) string {
-	return strings.ToValidUTF8(strings.ReplaceAll(clean(strings.TrimSpace(s)), "\n", " "), "?")
+	return strings.ToValidUTF8(strings.ReplaceAll(diff.Clean(strings.TrimSpace(s)), "\n", " "), "?")
 }

@@ -22,6 +22,7 @@ import (
 	"unsafe"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/runtime/diff"
 	"github.com/wasmctl/wasmctl/runtime/queue"
 )
 
@@ -40,7 +41,7 @@ const (
 const (
 	runSize    = int(unsafe.Sizeof(Run{}))
 	opSize     = int(unsafe.Sizeof(Op{}))
-	changeSize = int(unsafe.Sizeof(Change{}))
+	changeSize = int(unsafe.Sizeof(diff.Change{}))
 	reasonSize = int(unsafe.Sizeof(abi.Reason{}))
 	objectSize = int(unsafe.Sizeof(object{})) + 150 // its places in map and list
 )
@@ -92,10 +93,11 @@ func (r *Recorder) Begin(run *Running) {
 	r.running[run.ID] = run
 }
 
-// Did is told of an operation of a run that has begun; it tells nothing of one
+// Did is told of an operation of a run that has begun; it keeps nothing of one
 // that has not. Op.Effect may be Written for a write whose answer says no more,
-// and is made more exact. states, where there are any, say what it was about.
-func (r *Recorder) Did(id string, op Op, about States) {
+// and is made more exact. states, where there are any, say what it was about;
+// they come back with the state before, where that is known.
+func (r *Recorder) Did(id string, op Op, about States) States {
 	target := ident{op.Resource, op.Key}
 	r.mu.Lock()
 	run := r.running[id]
@@ -104,9 +106,9 @@ func (r *Recorder) Did(id string, op Op, about States) {
 	}
 	r.mu.Unlock()
 	if run == nil {
-		return
+		return about
 	}
-	op.settle(about)
+	op.Settle(about, diff.Bounds{})
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
@@ -121,6 +123,7 @@ func (r *Recorder) Did(id string, op Op, about States) {
 	} else {
 		run.Dropped++
 	}
+	return about
 }
 
 // States are those of the object of an operation, packed and with nothing in
@@ -133,8 +136,8 @@ type States struct {
 	Sent, After []byte
 }
 
-// settle says what a write has changed.
-func (op *Op) settle(about States) {
+// Settle says what a write that is Written has changed, or a Created one has.
+func (op *Op) Settle(about States, bounds diff.Bounds) {
 	from, to := about.Before, about.After
 	switch {
 	case op.Effect == Created, op.Effect == Written && (from == nil || to == nil):
@@ -144,11 +147,11 @@ func (op *Op) settle(about States) {
 	case op.Effect != Written:
 		return
 	}
-	changes, err := Diff(from, to)
+	changes, err := diff.Packed(from, to, bounds)
 	switch {
 	case err != nil:
 	case from == nil:
-		op.Changes = slices.DeleteFunc(changes, func(c Change) bool { return naming[c.Path] })
+		op.Changes = slices.DeleteFunc(changes, func(c diff.Change) bool { return naming[c.Path] })
 	case len(changes) > 0:
 		op.Effect, op.Changes = Changed, changes
 	default:
@@ -188,8 +191,8 @@ func (r *Recorder) End(key abi.Key, run *Run) {
 			run.First = true
 		case !same(before.packed, seen):
 			packed := before.packed
-			r.mu.Unlock()                       // nobody else has this object now
-			run.Changes, _ = Diff(packed, seen) // what cannot be compared is not shown
+			r.mu.Unlock()                                             // nobody else has this object now
+			run.Changes, _ = diff.Packed(packed, seen, diff.Bounds{}) // what cannot be compared is not shown
 			r.mu.Lock()
 		}
 		r.states.put(self, seen)

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/runtime/diff"
 )
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -39,15 +40,15 @@ func TestRecorder_SaysWhatChangedSinceTheRunBefore(t *testing.T) {
 	type told struct {
 		ID      string
 		First   bool
-		Changes []Change
+		Changes []diff.Change
 	}
 	var got []told
 	for _, run := range r.Runs(key) {
 		got = append(got, told{run.ID, run.First, run.Changes})
 	}
-	want := []told{{"4", false, nil}, {"3", false, []Change{{"spec", "1", "2"}}}, {"2", false, nil}, {"1", true, nil}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+	want := []told{{"4", false, nil}, {"3", false, []diff.Change{{Path: "spec", Before: "1", After: "2"}}}, {"2", false, nil}, {"1", true, nil}}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
 	}
 }
 
@@ -78,8 +79,8 @@ func TestRecorder_SaysWhatAWriteChanged(t *testing.T) {
 		"6 unchanged[]", "5 denied[]", `5 changed[{data "other" "z"}]`, "4 deleted[]", `4 written[{data  "z"}]`,
 		`3 changed[{data "x" "never"}]`, `3 changed[{data "x" "y"}]`, "2 unchanged[]", `1 created[{data  "x"}]`,
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/runtime/diff"
 	"github.com/wasmctl/wasmctl/runtime/queue"
 )
 
@@ -27,7 +28,7 @@ type RelatedChange struct {
 	// Effect is Created, Changed or Deleted, or Unchanged where its states differ in
 	// nothing that the watch has.
 	Effect  Effect
-	Changes []Change
+	Changes []diff.Change
 }
 
 // Related is told of a change of a related object before the requests that it
@@ -77,11 +78,11 @@ func (r *Recorder) compare(reason abi.Reason, ev *relatedEvent) RelatedChange {
 		if r.Shown != nil {
 			before, after = r.Shown(reason.Resource, before), r.Shown(reason.Resource, after)
 		}
-		if c.Changes, _ = Diff(before, after); len(c.Changes) > 0 { // what cannot be compared is not shown
+		if c.Changes, _ = diff.Packed(before, after, diff.Bounds{}); len(c.Changes) > 0 { // what cannot be compared is not shown
 			c.Effect = Changed
 		}
 		if len(c.Changes) > MaxRelatedChanges {
-			c.Changes = append(c.Changes[:MaxRelatedChanges:MaxRelatedChanges], Change{Path: more})
+			c.Changes = append(c.Changes[:MaxRelatedChanges:MaxRelatedChanges], diff.Change{Path: diff.More})
 		}
 	}
 	return c

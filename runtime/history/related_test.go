@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/runtime/diff"
 	"github.com/wasmctl/wasmctl/runtime/queue"
 )
 
@@ -31,13 +32,13 @@ func TestRecorder_SaysWhatChangedInARelatedObject(t *testing.T) {
 	r, key, other, child := New(DefaultBytes), abi.Key{Name: "a"}, abi.Key{Name: "b"}, abi.Key{Name: "child"}
 	state := func(n int64) []byte { return packed(t, map[string]any{"status": map[string]any{"ready": n}}) }
 	change := func(from, to int64) { r.Related("deployments.apps", child, second(int(to)*10), state(from), state(to)) }
-	told := func(effect Effect, changes ...Change) []RelatedChange {
+	told := func(effect Effect, changes ...diff.Change) []RelatedChange {
 		return []RelatedChange{{"deployments.apps", child, effect, changes}}
 	}
 	check := func(what string, want []RelatedChange, run *Run) {
 		t.Helper()
-		if diff := cmp.Diff(want, run.Related); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", what, diff)
+		if d := cmp.Diff(want, run.Related); d != "" {
+			t.Errorf("%s (-want +got):\n%s", what, d)
 		}
 	}
 	r.Related("deployments.apps", child, second(5), nil, state(0))
@@ -45,8 +46,8 @@ func TestRecorder_SaysWhatChangedInARelatedObject(t *testing.T) {
 	change(0, 1)
 	change(1, 2)
 	change(2, 3) // at 30, after the run began
-	check("two events", told(Changed, Change{"status.ready", "0", "2"}), ranFor(r, "2", key, second(25), child))
-	check("the one that came meanwhile", told(Changed, Change{"status.ready", "2", "3"}), ranFor(r, "3", key, second(35), child))
+	check("two events", told(Changed, diff.Change{Path: "status.ready", Before: "0", After: "2"}), ranFor(r, "2", key, second(25), child))
+	check("the one that came meanwhile", told(Changed, diff.Change{Path: "status.ready", Before: "2", After: "3"}), ranFor(r, "3", key, second(35), child))
 	check("another object, that never ran", told(Created), ranFor(r, "4", other, second(36), child))
 	check("nothing since", nil, ranFor(r, "5", key, second(37), child))
 	change(3, 4)
@@ -85,7 +86,7 @@ func TestRecorder_RelatedIsBoundedAndHidden(t *testing.T) {
 		}
 	}
 	run := ranFor(r, "1", key, second(1000), abi.Key{Name: "child-0"}, abi.Key{Name: "child-499"})
-	if len(run.Related) != 1 || len(run.Related[0].Changes) != MaxRelatedChanges+1 || run.Related[0].Changes[MaxRelatedChanges].Path != more {
+	if len(run.Related) != 1 || len(run.Related[0].Changes) != MaxRelatedChanges+1 || run.Related[0].Changes[MaxRelatedChanges].Path != diff.More {
 		t.Fatalf("%+v", run.Related)
 	}
 	for _, c := range run.Related[0].Changes {

@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/runtime/diff"
 	"github.com/wasmctl/wasmctl/runtime/queue"
 )
 
@@ -46,7 +47,7 @@ type Run struct {
 	// First says that no state of the object from a run before was known; else
 	// Changes are what has changed since. The Recorder sets both, and what follows.
 	First   bool
-	Changes []Change
+	Changes []diff.Change
 	// Related are what had changed, since the run before, in the related objects
 	// that Reasons names, as far as it is known.
 	Related []RelatedChange
@@ -74,7 +75,7 @@ type Op struct {
 	Effect Effect
 	Error  string
 	// Changes are what a write has changed.
-	Changes []Change
+	Changes []diff.Change
 }
 
 // Effect is what came of an operation.
@@ -133,7 +134,7 @@ func (r *Run) cost() int {
 	return n
 }
 
-func changesCost(changes []Change) int {
+func changesCost(changes []diff.Change) int {
 	n := 0
 	for i := range changes {
 		n += changeSize + len(changes[i].Path) + len(changes[i].Before) + len(changes[i].After)

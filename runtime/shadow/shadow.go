@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/runtime/diff"
 )
 
 // Write is one thing that a run wanted to change.
@@ -185,7 +186,9 @@ func (c *comparison) values(d Difference, live, other any) {
 	case []any:
 		if b, ok := other.([]any); ok && len(a) == len(b) {
 			for i := range a {
-				c.values(d.at("["+strconv.Itoa(i)+"]"), a[i], b[i])
+				element := d
+				element.Path += "[" + strconv.Itoa(i) + "]"
+				c.values(element, a[i], b[i])
 			}
 			return
 		}
@@ -213,14 +216,9 @@ func (c *comparison) maps(d Difference, a, b map[string]any) {
 	}
 }
 
-// at returns the difference of a place within its own.
+// at returns the difference of a key of its map.
 func (d Difference) at(key string) Difference {
-	switch {
-	case d.Path == "" || key[0] == '[':
-		d.Path += key
-	default:
-		d.Path += "." + key
-	}
+	d.Path = diff.Join(d.Path, key)
 	return d
 }
 

@@ -1,4 +1,4 @@
-package history
+package diff
 
 import (
 	"encoding/binary"

@@ -1,4 +1,4 @@
-package history
+package diff
 
 import (
 	"encoding/json"
@@ -24,7 +24,7 @@ func packed(t testing.TB, v any) []byte {
 	return b
 }
 
-func TestDiff_NamesWhatDiffers(t *testing.T) {
+func TestPacked_NamesWhatDiffers(t *testing.T) {
 	before := map[string]any{
 		"kind": "App",
 		"metadata": map[string]any{
@@ -42,7 +42,7 @@ func TestDiff_NamesWhatDiffers(t *testing.T) {
 		"spec":   map[string]any{"replicas": int64(3), "containers": []any{map[string]any{"image": "a:2"}, map[string]any{"image": "b"}}},
 		"status": map[string]any{"text": strings.Repeat("é", MaxValue)},
 	}
-	got, err := Diff(packed(t, before), packed(t, after))
+	got, err := Packed(packed(t, before), packed(t, after), Bounds{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,23 +58,23 @@ func TestDiff_NamesWhatDiffers(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got, err := Diff(nil, packed(t, map[string]any{"a": "b"})); err != nil || len(got) != 1 || got[0] != (Change{"a", "", `"b"`}) {
+	if got, err := Packed(nil, packed(t, map[string]any{"a": "b"}), Bounds{}); err != nil || len(got) != 1 || got[0] != (Change{"a", "", `"b"`}) {
 		t.Errorf("from nothing: %v, %v", got, err)
 	}
 }
 
-func TestDiff_IsBounded(t *testing.T) {
+func TestPacked_IsBounded(t *testing.T) {
 	many := map[string]any{}
 	for i := range 1000 {
 		many[fmt.Sprint(i)] = int64(i)
 	}
-	got, err := Diff(nil, packed(t, many))
-	if err != nil || len(got) != MaxChanges+1 || got[MaxChanges].Path != more {
+	got, err := Packed(nil, packed(t, many), Bounds{})
+	if err != nil || len(got) != MaxChanges+1 || got[MaxChanges].Path != More {
 		t.Errorf("%d changes, %v", len(got), err)
 	}
 }
 
-// model is what Diff is to say, from decoded values.
+// model is what Packed is to say, from decoded values.
 func model(path string, before, after any, out map[string][2]string) {
 	b, bIs := before.(map[string]any)
 	a, aIs := after.(map[string]any)
@@ -185,7 +185,7 @@ func randomMap(rnd *rand.Rand, depth int) map[string]any {
 	return m
 }
 
-func TestDiff_AgreesWithADumbModel(t *testing.T) {
+func TestPacked_AgreesWithADumbModel(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	compared := 0
 	for range 5000 {
@@ -195,7 +195,7 @@ func TestDiff_AgreesWithADumbModel(t *testing.T) {
 		if len(want) > MaxChanges {
 			continue
 		}
-		changes, err := Diff(packed(t, before), packed(t, after))
+		changes, err := Packed(packed(t, before), packed(t, after), Bounds{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -218,11 +218,11 @@ func TestDiff_AgreesWithADumbModel(t *testing.T) {
 
 // What is no packed object is an error or a difference, and never a panic; two
 // that are valid and equal never differ.
-func FuzzDiff(f *testing.F) {
+func FuzzPacked(f *testing.F) {
 	f.Add(packed(f, map[string]any{"a": int64(1), "b": []any{"x", nil, 1.5}}), packed(f, map[string]any{"a": "long", "c": map[string]any{}}))
 	f.Add([]byte{0xdf, 0xff, 0xff, 0xff, 0xff}, []byte{0x81, 0xa1, 'a'})
 	f.Fuzz(func(t *testing.T, before, after []byte) {
-		changes, err := Diff(before, after)
+		changes, err := Packed(before, after, Bounds{})
 		if len(changes) > MaxChanges+1 {
 			t.Errorf("%d changes", len(changes))
 		}
@@ -237,7 +237,7 @@ func FuzzDiff(f *testing.F) {
 	})
 }
 
-// shown is the object without what Diff passes over.
+// shown is the object without what Packed passes over.
 func shown(t *testing.T, b []byte) map[string]any {
 	m, err := abi.DecodeObject(b)
 	if err != nil {
@@ -253,7 +253,7 @@ func shown(t *testing.T, b []byte) map[string]any {
 	return m
 }
 
-func BenchmarkDiff(b *testing.B) {
+func BenchmarkPacked(b *testing.B) {
 	object := map[string]any{"metadata": map[string]any{"name": "a", "labels": map[string]any{"a": "b", "c": "d"}}}
 	var containers []any
 	for i := range 20 {
@@ -266,7 +266,7 @@ func BenchmarkDiff(b *testing.B) {
 	b.SetBytes(int64(len(before)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if c, err := Diff(before, after); err != nil || len(c) != 1 {
+		if c, err := Packed(before, after, Bounds{}); err != nil || len(c) != 1 {
 			b.Fatal(c, err)
 		}
 	}

@@ -1,4 +1,10 @@
-package history
+// Package diff says in what two states of an object differ, field by field, and
+// writes that for people. wasmctl explain, dev, shadow and --dry-run all show what
+// it says.
+//
+//	changes, err := diff.Packed(before, after, diff.Bounds{})
+//	diff.Append(&b, "    ", changes)
+package diff
 
 import (
 	"bytes"
@@ -10,34 +16,45 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// Bounds of a comparison.
+// Defaults of Bounds.
 const (
-	// MaxChanges is how many changes are named; a last one says that there are more.
 	MaxChanges = 32
-	// MaxValue is how many bytes of a value are shown.
-	MaxValue = 120
+	MaxValue   = 120
 )
+
+// Bounds are those of a comparison. The zero value is the defaults.
+type Bounds struct {
+	// Changes is how many changes are named; a last one says that there are more.
+	// Value is how many bytes of a value are shown.
+	Changes, Value int
+}
 
 // Change is one field that differs between two states of an object.
 type Change struct {
 	// Path names the field: "spec.containers[0].image", "metadata.labels[app.kubernetes.io/name]".
 	Path string `json:"path"`
 	// Before and After are the beginnings of the values, as JSON; empty where there
-	// was none. A map or list above MaxValue bytes that has come or gone is told by
-	// its parts.
+	// was none. Of two long texts they are what follows where they part. A map or
+	// list above Bounds.Value bytes that has come or gone is told by its parts.
 	Before string `json:"before,omitempty"`
 	After  string `json:"after,omitempty"`
 }
 
-// more is the Path of the change that stands for those that have no room.
-const more = "..."
+// More is the Path of the change that stands for those that have no room.
+const More = "..."
 
-// Diff compares two states of an object as the cache packs them: msgpack with
+// Packed compares two states of an object as the cache packs them: msgpack with
 // sorted keys. An empty state is that of no object. What only repeats or counts
 // the other changes is passed over: resourceVersion, managedFields, and kubectl's
 // copy of what it applied. The error says that one is no such state.
-func Diff(before, after []byte) ([]Change, error) {
-	d := differ{}
+func Packed(before, after []byte, bounds Bounds) ([]Change, error) {
+	d := differ{bounds: bounds}
+	if d.bounds.Changes == 0 {
+		d.bounds.Changes = MaxChanges
+	}
+	if d.bounds.Value == 0 {
+		d.bounds.Value = MaxValue
+	}
 	if len(before) == 0 {
 		before = []byte{0x80}
 	}
@@ -56,6 +73,7 @@ var passed = map[string]map[string]bool{
 
 // differ walks two values side by side and decodes nothing but what differs.
 type differ struct {
+	bounds  Bounds
 	path    []byte
 	depth   int
 	changes []Change
@@ -157,17 +175,21 @@ func (d *differ) entry(key, from, to []byte) error {
 		return nil
 	}
 	length := len(d.path)
-	if bytes.ContainsAny(key, "./[]") {
-		d.path = append(append(append(d.path, '['), key...), ']')
-	} else {
-		if length > 0 {
-			d.path = append(d.path, '.')
-		}
-		d.path = append(d.path, key...)
-	}
+	d.path = appendKey(d.path, string(key))
 	err := d.either(from, to)
 	d.path = d.path[:length]
 	return err
+}
+
+// appendKey appends the key of a map to a path.
+func appendKey(path []byte, key string) []byte {
+	if strings.ContainsAny(key, "./[]") {
+		return append(append(append(path, '['), key...), ']')
+	}
+	if len(path) > 0 {
+		path = append(path, '.')
+	}
+	return append(path, key...)
 }
 
 // arrays compares elements that stand at the same place.
@@ -207,10 +229,10 @@ func (d *differ) either(from, to []byte) error {
 // differs adds a change.
 func (d *differ) differs(from, to []byte) error {
 	switch n := len(d.changes); {
-	case n > MaxChanges:
+	case n > d.bounds.Changes:
 		return nil
-	case n == MaxChanges:
-		d.changes = append(d.changes, Change{Path: more})
+	case n == d.bounds.Changes:
+		d.changes = append(d.changes, Change{Path: More})
 		return nil
 	}
 	if parts, err := d.parts(from, to); parts || err != nil {
@@ -224,6 +246,7 @@ func (d *differ) differs(from, to []byte) error {
 	if err != nil {
 		return err
 	}
+	before, after = part(before, after, d.bounds.Value)
 	d.changes = append(d.changes, Change{Path: strings.ToValidUTF8(string(d.path), "?"), Before: before, After: after})
 	return nil
 }
@@ -235,8 +258,8 @@ func (d *differ) parts(from, to []byte) (bool, error) {
 	if to == nil {
 		one = from
 	}
-	if from != nil && to != nil || len(one) <= MaxValue {
-		return false, nil
+	if from != nil && to != nil || len(one) <= d.bounds.Value && string(d.path) != "metadata" {
+		return false, nil // of metadata some is passed over
 	}
 	h, err := headOf(one)
 	if err != nil || h.n == 0 || h.form != mapping && h.form != array {
@@ -259,7 +282,7 @@ func (d *differ) parts(from, to []byte) (bool, error) {
 	return true, d.arrays(b, nb, a, na)
 }
 
-// show returns the beginning of a value as JSON.
+// show returns a value as JSON.
 func show(packed []byte) (string, error) {
 	if packed == nil {
 		return "", nil
@@ -274,7 +297,27 @@ func show(packed []byte) (string, error) {
 	if err := enc.Encode(v); err != nil {
 		return "", err
 	}
-	return Clip(strings.TrimSpace(b.String()), MaxValue), nil
+	return strings.TrimSpace(b.String()), nil
+}
+
+// lead is how much of what two texts have in common is shown where they part.
+const lead = 20
+
+// part returns at most about n bytes of two values. Where they are too long and
+// part late, it begins shortly before they do.
+func part(before, after string, n int) (from, to string) {
+	same := 0
+	for same < min(len(before), len(after)) && before[same] == after[same] {
+		same++
+	}
+	if max(len(before), len(after)) > n && same > n/2 {
+		at := same - min(lead, n/4)
+		for at > 0 && !utf8.RuneStart(before[at]) {
+			at--
+		}
+		return "..." + Clip(before[at:], n), "..." + Clip(after[at:], n)
+	}
+	return Clip(before, n), Clip(after, n)
 }
 
 // Clip returns at most about n bytes of a text, and says by "..." that there

@@ -1,0 +1,16 @@
+package history
+
+import (
+	"testing"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+func packed(t testing.TB, v any) []byte {
+	t.Helper()
+	b, err := abi.AppendValue(nil, v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
