@@ -1,0 +1,173 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
+)
+
+// rbac returns what wasmctl rbac prints for a module.
+func (w *walled) rbac(module string, set func(*rbacOptions)) []byte {
+	w.t.Helper()
+	var out, errs bytes.Buffer
+	o := &rbacOptions{
+		module: module, output: "yaml", account: w.ns + ":example", streams: streams{out: &out, err: &errs},
+		process: processOptions{kubeconfig: w.cluster.Kubeconfig()},
+	}
+	set(o)
+	if err := runRBAC(w.t.Context(), o); err != nil || errs.Len() > 0 {
+		w.t.Fatalf("%v %s", err, errs.String())
+	}
+	return out.Bytes()
+}
+
+// account returns a configuration that authenticates as a service account of the
+// namespace.
+func (w *walled) account(name string) *rest.Config {
+	w.t.Helper()
+	client, err := kubernetes.NewForConfig(w.cluster.RESTConfig())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	token, err := client.CoreV1().ServiceAccounts(w.ns).CreateToken(w.t.Context(), name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	rc := rest.AnonymousClientConfig(w.cluster.RESTConfig())
+	rc.BearerToken = token.Status.Token
+	return rc
+}
+
+// mayDo asks the API server whether a configuration's user may do something, as
+// "verb group/resource/subresource name" in the namespace.
+func (w *walled) mayDo(rc *rest.Config, ns, what string) bool {
+	w.t.Helper()
+	client, err := kubernetes.NewForConfig(rc)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	words := strings.Fields(what + " ")
+	thing := strings.Split(words[1]+"/", "/")
+	a := &authorizationv1.ResourceAttributes{Namespace: ns, Verb: words[0], Group: thing[0], Resource: thing[1], Subresource: thing[2]}
+	if len(words) > 2 {
+		a.Name = words[2]
+	}
+	review, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(w.t.Context(),
+		&authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: a}}, metav1.CreateOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return review.Status.Allowed
+}
+
+// TestRBAC_IsTheLeastWithinAGrant: what is printed for a module and a grant's
+// file lets the account do what both say, subresources, names, status, Lease and
+// events included, and nothing beyond; with the account's own token the module
+// does its work.
+func TestRBAC_IsTheLeastWithinAGrant(t *testing.T) {
+	w := newWalled(t)
+	dir := t.TempDir()
+	module, file := filepath.Join(dir, "m.wasm"), filepath.Join(dir, "grant.yaml")
+	replace(t, module, asking(t, onConfigMaps("get", "create", "patch", "delete"),
+		abi.Capability{Resource: "secrets", Verbs: []string{"get"}},
+		abi.Capability{Group: "apps", Resource: "deployments", Subresources: []string{"scale", "status"}, Verbs: []string{"get", "patch"}},
+		abi.Capability{Resource: "nodes", Verbs: []string{"get"}}))
+	w.writeGrant(file, exampleGrant+`- {resource: configmaps, verbs: [get, list, watch, create, patch], namespaces: [NS]}
+- {resource: secrets, verbs: ["*"], namespaces: [NS], names: [creds]}
+- {group: apps, resource: deployments, subresources: [scale], verbs: [patch], namespaces: [NS]}
+`)
+	printed := w.rbac(module, func(o *rbacOptions) { o.controller.rights.grantFile, o.leader.elect = file, true })
+	if strings.Contains(string(printed), "kind: ClusterRole") {
+		t.Errorf("all of the grant is in one namespace, and there is a ClusterRole:\n%s", printed)
+	}
+	devclustertest.Apply(t, w.cluster, printed)
+	account := w.account("example")
+	const own = "examples.wasmctl.dev/configmapgenerators"
+	until(t, "the API server knows the roles", func() bool {
+		return w.mayDo(account, w.ns, "list "+own) && w.mayDo(account, w.ns, "get /secrets creds")
+	})
+	for _, what := range []string{
+		"watch " + own, "patch " + own + "/status x", "create /configmaps", "patch /configmaps x", "get /configmaps x", "watch /configmaps",
+		"patch apps/deployments/scale x", "create events.k8s.io/events", "patch events.k8s.io/events x",
+		"create coordination.k8s.io/leases", "update coordination.k8s.io/leases wasmctl-configmapgenerator",
+	} {
+		if !w.mayDo(account, w.ns, what) {
+			t.Errorf("it may not %s", what)
+		}
+	}
+	for _, what := range []string{
+		"delete /configmaps x", "get /secrets other", "list /secrets", "patch /secrets creds", "get apps/deployments/scale x", "patch apps/deployments/status x",
+		"patch apps/deployments x", "patch " + own + " x", "get /nodes x", "update coordination.k8s.io/leases other",
+	} {
+		if w.mayDo(account, w.ns, what) {
+			t.Errorf("it may %s", what)
+		}
+	}
+	if w.mayDo(account, "default", "get /configmaps x") {
+		t.Error("it may do something in another namespace")
+	}
+	c := startWasmctl(t, module, "-n", w.ns, "--socket", "none", "--grant", file, "--kubeconfig", writeKubeconfig(t, account),
+		"--leader-elect", "--leader-elect-resource-namespace", w.ns)
+	w.generate("a")
+	c.wantLine(`"msg":"reconciled"`, w.ns+"/a")
+	until(t, "the ConfigMap is there", func() bool { return w.configMaps() == "a" })
+	c.signal(syscall.SIGTERM)
+	c.wantExit(exitOK)
+	for _, bad := range []string{"forbidden", "was denied", "may ask for more"} {
+		if strings.Contains(c.text(), bad) {
+			t.Errorf("says %q:\n%s", bad, c.text())
+		}
+	}
+}
+
+// TestRun_SaysWhoMayNotImpersonate: a user without the right to send requests as
+// that of --as is told the rule that gives it; with it, the module runs.
+func TestRun_SaysWhoMayNotImpersonate(t *testing.T) {
+	w := newWalled(t)
+	devclustertest.Apply(t, w.cluster, w.rbac(exampleWasm(t, "configmapgenerator"), func(o *rbacOptions) { o.controller.namespaces = []string{w.ns} }))
+	as := serviceAccountUser + w.ns + ":example"
+	until(t, "the API server knows the roles", func() bool { return w.may(as) })
+	run := func(rules ...rbacv1.PolicyRule) *child {
+		rc := devclustertest.Limited(t, w.cluster, w.ns, rules...)
+		return startWasmctl(t, exampleWasm(t, "configmapgenerator"), "-n", w.ns, "--socket", "none", "--as", as, "--kubeconfig", writeKubeconfig(t, rc))
+	}
+	refused := run()
+	refused.wantExit(exitDenied)
+	for _, want := range []string{"--as " + as, `resources: ["serviceaccounts"]`, `verbs: ["impersonate"]`, `resourceNames: ["example"]`, "in a Role in namespace " + w.ns} {
+		if !strings.Contains(refused.text(), want) {
+			t.Errorf("no %q in\n%s", want, refused.text())
+		}
+	}
+	c := run(rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, ResourceNames: []string{"example"}, Verbs: []string{"impersonate"}})
+	w.generate("a")
+	c.wantLine(`"msg":"reconciled"`, w.ns+"/a")
+	c.signal(syscall.SIGTERM)
+	c.wantExit(exitOK)
+}
+
+// TestRBAC_RefusesWhatTheGrantLeavesOut: a watch that the module needs and the
+// grant's file does not give is an error, as it is of wasmctl run.
+func TestRBAC_RefusesWhatTheGrantLeavesOut(t *testing.T) {
+	w := newWalled(t)
+	file := w.grantFile(exampleGrant)
+	o := &rbacOptions{
+		module: exampleWasm(t, "configmapgenerator"), output: "yaml", streams: streams{out: os.Stderr, err: os.Stderr},
+		process: processOptions{kubeconfig: w.cluster.Kubeconfig()}, controller: controllerOptions{rights: rightsOptions{grantFile: file}},
+	}
+	if err := runRBAC(t.Context(), o); exitCode(err) != exitDenied || !strings.Contains(err.Error(), "watch of configmaps") {
+		t.Errorf("exit code %d: %v", exitCode(err), err)
+	}
+}
