@@ -24,7 +24,7 @@ type rightsAudit struct {
 	learned *grant.Audit
 
 	controller   string
-	watches, own []abi.Capability // what running it takes, and what every module may do
+	watches, own []abi.Capability // what running it takes, and what needs no capability
 
 	mu sync.Mutex // held while the file is written
 }
@@ -33,8 +33,8 @@ func (s *session) newAudit() *rightsAudit {
 	needs := needsOf(s.kind, s.plan)
 	needs.Capabilities = nil // what it asks for does not matter
 	a := &rightsAudit{
-		path: s.opts.rights.audit, secrets: &s.secrets, log: s.log.With("controller", s.name), learned: grant.NewAudit(),
-		controller: s.name, watches: needs.Rules(), own: grant.OwnRights(needs.For),
+		path: s.opts.rights.audit, secrets: &s.secrets, log: s.log.With("controller", s.name), learned: grant.NewAudit(s.plan.manifest.Capabilities),
+		controller: s.name, watches: needs.Rules(), own: append(grant.OwnRights(needs.For), needs.FinalizerRules()...),
 	}
 	a.write()
 	return a

@@ -37,15 +37,16 @@ func newWritePrinter(out io.Writer) *writePrinter {
 	return &writePrinter{out: out, printed: map[string][sha256.Size]byte{}}
 }
 
-// tell prints an operation, if it is a write.
-func (p *writePrinter) tell(o *admin.Operation, of *abi.Run) {
+// tell prints an operation, if it is a write. Which tells writes of one name
+// apart.
+func (p *writePrinter) tell(o *admin.Operation, of *abi.Run, which string) {
 	note := ""
 	if of != nil && of.Key.String() != o.Object {
 		note = ", for " + of.Key.String()
 	}
 	var b strings.Builder
 	writeOperation(&b, "", o, note)
-	p.print(o.DryRun, o.Name+" "+o.Resource+"/"+o.Subresource+" "+o.Object, b.String())
+	p.print(o.DryRun, o.Name+" "+o.Resource+"/"+o.Subresource+" "+o.Object+which, b.String())
 }
 
 // print prints a text, unless it is that of the same write of a dry run again.
@@ -74,7 +75,12 @@ func (s *session) printWrite(ctx context.Context, e *kubeapi.Exchange, op histor
 		text := fmt.Sprintf("event     about %s %s: %s %s: %s (dry run)\n", ev.Regarding.Kind, ev.Regarding.Name, ev.Type, ev.Reason, ev.Note)
 		s.writes.print(true, "event "+ev.Regarding.String()+ev.Type+ev.Reason, diff.Clean(s.secrets.Text(text)))
 	case e.Writes():
+		which := ""
+		if e.Op == abi.OpAPIPatch { // a run may patch an object in several ways
+			sum := sha256.Sum256(e.Sent)
+			which = string(sum[:])
+		}
 		op.Settle(about, printBounds)
-		s.writes.tell(&s.opViews([]history.Op{op})[0], abi.RunFrom(ctx))
+		s.writes.tell(&s.opViews([]history.Op{op})[0], abi.RunFrom(ctx), which)
 	}
 }

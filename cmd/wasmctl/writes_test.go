@@ -144,6 +144,23 @@ func TestWrites_OfADryRunOnce(t *testing.T) {
 	}
 }
 
+// TestWrites_OfADryRunToldApart: a run that patches an object in two ways has
+// each of them printed once, however often it runs.
+func TestWrites_OfADryRunToldApart(t *testing.T) {
+	p := newPrinting()
+	for i := range 3 {
+		for _, label := range []string{"2", "3"} {
+			got := p.tell(t.Context(), kubeapi.Exchange{
+				Op: abi.OpAPIPatch, Kind: secretKind, Key: abi.Key{Namespace: "a", Name: "s"}, DryRun: true,
+				Sent: []byte(`{"metadata":{"labels":{"l":"` + label + `"}}}`), Before: secretJSON("same", "1", "1"), Answer: secretJSON("same", label, "1"),
+			})
+			if printed := strings.Contains(got, "metadata.labels"); printed != (i == 0) {
+				t.Errorf("run %d, label %s: %q", i, label, got)
+			}
+		}
+	}
+}
+
 // TestRun_DryRunChangesNothing: the example runs, says what it would write, and
 // the cluster stays as it is.
 func TestRun_DryRunChangesNothing(t *testing.T) {

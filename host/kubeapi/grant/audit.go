@@ -21,6 +21,8 @@ const (
 // Audit learns from what runs do the least that allows it. It is safe for
 // concurrent use.
 type Audit struct {
+	asked []abi.Capability
+
 	mu   sync.Mutex
 	used map[use]*learned // guarded by mu
 }
@@ -32,11 +34,14 @@ type use struct{ group, resource, subresource, verb string }
 
 type learned struct {
 	namespaces map[string]bool // nil: all
+	names      map[string]bool // nil: all
 	fields     map[string]fieldpath.Path
 }
 
-// NewAudit returns an audit that knows nothing.
-func NewAudit() *Audit { return &Audit{used: map[use]*learned{}} }
+// NewAudit returns an audit that knows nothing. Names of objects are learned for
+// what the capabilities of the manifest ask for by name: those of other objects
+// are as many as there will be objects.
+func NewAudit(asked []abi.Capability) *Audit { return &Audit{asked: asked, used: map[use]*learned{}} }
 
 // Learn takes note of an operation that was carried out, and reports whether it
 // was of a new kind.
@@ -52,9 +57,10 @@ func (a *Audit) Learn(e *kubeapi.Exchange) bool {
 		u := use{e.Kind.Group, e.Kind.Resource, e.Subresource, verb}
 		l := a.used[u]
 		if l == nil {
-			l = &learned{namespaces: map[string]bool{}, fields: map[string]fieldpath.Path{}}
+			l = &learned{namespaces: map[string]bool{}, names: map[string]bool{}, fields: map[string]fieldpath.Path{}}
 			a.used[u], fresh = l, true
 		}
+		fresh = l.named(e.Key.Name, a.namesFor(u)) || fresh
 		fresh = l.in(e.Key.Namespace) || fresh
 		fresh = l.touch(fields) || fresh
 	}
@@ -69,6 +75,33 @@ func (a *Audit) verbsOf(e *kubeapi.Exchange) []string {
 		verbs = append(verbs, kubeapi.VerbCreate)
 	}
 	return verbs
+}
+
+// namesFor returns the names for which alone the manifest asks for a use; none
+// for any.
+func (a *Audit) namesFor(u use) (names []string) {
+	for i := range a.asked {
+		c := &a.asked[i]
+		same := c.Group == u.group && c.Resource == u.resource && slices.Contains(orAny(c.Subresources), u.subresource)
+		if !same || !slices.Contains(kubeapi.SpellOut(c.Verbs), u.verb) {
+			continue
+		}
+		if len(c.Names) == 0 {
+			return nil
+		}
+		names = append(names, c.Names...)
+	}
+	return names
+}
+
+func (l *learned) named(name string, asked []string) bool {
+	if l.names == nil || l.names[name] {
+		return false
+	}
+	if l.names[name] = true; !slices.Contains(asked, name) {
+		l.names = nil
+	}
+	return true
 }
 
 func (l *learned) in(namespace string) bool {
@@ -129,8 +162,8 @@ func (l *learned) covers(f fieldpath.Path) bool {
 	return covered
 }
 
-// Rules returns what was learned: a rule for each resource, namespaces and
-// fields.
+// Rules returns what was learned: a rule for each resource, namespaces, names
+// and fields.
 func (a *Audit) Rules() []abi.Capability {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -141,6 +174,7 @@ func (a *Audit) Rules() []abi.Capability {
 		if u.subresource != "" {
 			c.Subresources = []string{u.subresource}
 		}
+		c.Names = slices.Sorted(maps.Keys(l.names))
 		c.Namespaces, c.Fields = slices.Sorted(maps.Keys(l.namespaces)), slices.Sorted(maps.Keys(l.fields))
 		if n := len(rules); n > 0 && sameButVerbs(&rules[n-1], &c) {
 			rules[n-1].Verbs = append(rules[n-1].Verbs, u.verb)
@@ -157,5 +191,5 @@ func compareUses(a, b use) int {
 
 func sameButVerbs(a, b *abi.Capability) bool {
 	return a.Group == b.Group && a.Resource == b.Resource && slices.Equal(a.Subresources, b.Subresources) &&
-		slices.Equal(a.Namespaces, b.Namespaces) && slices.Equal(a.Fields, b.Fields)
+		slices.Equal(a.Namespaces, b.Namespaces) && slices.Equal(a.Names, b.Names) && slices.Equal(a.Fields, b.Fields)
 }

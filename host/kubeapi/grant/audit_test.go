@@ -14,7 +14,7 @@ import (
 // TestAudit_LearnsTheLeast: what was done and no more, fields included; many
 // siblings become their parent.
 func TestAudit_LearnsTheLeast(t *testing.T) {
-	a := NewAudit()
+	a := NewAudit(nil)
 	do := func(op abi.Op, ns string, sent map[string]any) bool {
 		b, err := json.Marshal(sent)
 		if err != nil {
@@ -50,5 +50,32 @@ func TestAudit_LearnsTheLeast(t *testing.T) {
 	}
 	if got := a.Rules()[0].Namespaces; got != nil {
 		t.Errorf("namespaces: %v", got)
+	}
+}
+
+// TestAudit_LearnsNamesThatTheManifestNames: a Secret that the manifest asks for
+// by name is learned by name, as long as no other is used; other objects are not.
+func TestAudit_LearnsNamesThatTheManifestNames(t *testing.T) {
+	secrets := kubeapi.Kind{Version: "v1", Kind: "Secret", Resource: "secrets", Namespaced: true}
+	a := NewAudit([]abi.Capability{
+		{Resource: "secrets", Verbs: []string{"*"}, Names: []string{"creds", "more"}},
+		{Resource: "configmaps", Verbs: []string{"get"}, Names: []string{"x"}}, {Resource: "configmaps", Verbs: []string{"get"}, Namespaces: []string{"a"}},
+	})
+	get := func(kind kubeapi.Kind, name string) bool {
+		return a.Learn(&kubeapi.Exchange{Op: abi.OpAPIGet, Kind: kind, Key: abi.Key{Namespace: "a", Name: name}})
+	}
+	get(secrets, "creds")
+	if get(secrets, "creds") || !get(secrets, "more") || !get(configMaps, "x") || get(configMaps, "y") {
+		t.Error("a name that is known is news, or one that is not is none")
+	}
+	rule := func(resource string, names ...string) abi.Capability {
+		return abi.Capability{Resource: resource, Verbs: []string{"get"}, Namespaces: []string{"a"}, Names: names}
+	}
+	if diff := cmp.Diff([]abi.Capability{rule("configmaps"), rule("secrets", "creds", "more")}, a.Rules()); diff != "" {
+		t.Error(diff)
+	}
+	get(secrets, "other") // the audit lets it
+	if diff := cmp.Diff([]abi.Capability{rule("configmaps"), rule("secrets")}, a.Rules()); diff != "" {
+		t.Error(diff)
 	}
 }
