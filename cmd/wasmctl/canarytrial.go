@@ -23,6 +23,15 @@ func (t *trials) try(c *host.Candidate, cfg probation.Config, on string) {
 		},
 		live: probation.NewWindow(), on: on,
 	}
+	t.canary.Excuse(t.liveWindow())
+}
+
+// liveWindow is that of the generation that is live; mu is held.
+func (t *trials) liveWindow() *probation.Window {
+	if t.trial != nil {
+		return t.trial.window
+	}
+	return t.window
 }
 
 // judgeCanary says how the canary does beside the live generation. One without
@@ -35,11 +44,7 @@ func (t *trials) judgeCanary(now time.Time) (v probation.Verdict, reason string)
 	}
 	beside := t.canary.live.Figures()
 	if beside.Runs < minLive {
-		live := t.window
-		if t.trial != nil {
-			live = t.trial.window
-		}
-		beside = live.Figures()
+		beside = t.liveWindow().Figures()
 	}
 	t.canary.Compare(beside)
 	v, reason = t.canary.Judge(now)

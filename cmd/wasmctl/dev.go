@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -143,9 +144,15 @@ func (b *devBuild) run(ctx context.Context) error {
 // build builds once. What fails is shown, and leaves the module that runs.
 func (b *devBuild) build(ctx context.Context) error {
 	b.log.Info("building", "dir", b.options.dir)
-	res, err := project.Build(ctx, b.options.dir, project.Options{
-		Toolchain: project.Toolchain(b.options.toolchain), Output: b.module, Stderr: b.options.streams.err,
-	})
+	var said bytes.Buffer // what reads JSON cannot read the compiler's words between
+	o := project.Options{Toolchain: project.Toolchain(b.options.toolchain), Output: b.module, Stderr: b.options.streams.err}
+	if b.options.logFormat == "json" {
+		o.Stderr = &said
+	}
+	res, err := project.Build(ctx, b.options.dir, o)
+	for line := range strings.Lines(said.String()) {
+		b.log.Warn("compiler", "line", strings.TrimRight(line, "\n"))
+	}
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)

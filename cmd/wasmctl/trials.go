@@ -162,6 +162,7 @@ func (t *trials) promoted(c *host.Candidate, cfg *probation.Config) {
 	t.trial = &trialRuns{
 		Trial: probation.New(*cfg, t.window.Figures(), time.Now()), number: c.Number(), digest: c.Digest(), window: probation.NewWindow(),
 	}
+	t.trial.Excuse(t.window)
 }
 
 // judge says how the trial goes. A generation that passes is proven from now
@@ -174,6 +175,7 @@ func (t *trials) judge(now time.Time) (v probation.Verdict, reason string) {
 	}
 	v, reason = t.trial.Judge(now)
 	if v == probation.Passed {
+		delete(t.bad, t.trial.digest) // it was tried again, and does well
 		t.proven, t.window, t.trial = t.trial.number, t.trial.window, nil
 	}
 	return v, reason

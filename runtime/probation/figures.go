@@ -123,5 +123,19 @@ func (w *Window) Add(r Run) {
 	w.figures.add(&r, 1)
 }
 
+// faults returns what was wrong with the last run of each object.
+func (w *Window) faults() map[abi.Key]fault {
+	last := map[abi.Key]fault{}
+	for i := range w.ring {
+		r := &w.ring[(w.next+i)%len(w.ring)] // the oldest first
+		if f := r.faults(); f != 0 {
+			last[r.Key] = f
+		} else {
+			delete(last, r.Key)
+		}
+	}
+	return last
+}
+
 // Figures returns the figures of the last runs.
 func (w *Window) Figures() Figures { return w.figures }

@@ -2,6 +2,7 @@ package probation
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -270,5 +271,59 @@ func TestCompare_BothSufferIsNoReason(t *testing.T) {
 	}
 	if v := both(30); v != Failed {
 		t.Errorf("the live one fails a tenth as often: %s", v)
+	}
+}
+
+// Objects that fail before and after are no reason, also where few others have
+// run yet; one more that fails is.
+func TestExcuse_PoisonIsNoReason(t *testing.T) {
+	before := NewWindow()
+	for i := range 50 {
+		before.Add(Run{Key: key(i), Took: time.Millisecond})
+	}
+	crash := func(i int, kind abi.FailureKind) Run { return Run{Key: key(i), Failure: kind, Took: time.Millisecond} }
+	before.Add(crash(7, abi.FailureTrap))
+	before.Add(crash(8, abi.FailureTrap))
+	before.Add(Run{Key: key(8), Took: time.Millisecond}) // it is well again
+	begin := func() *Trial {
+		trial := New(Config{}, before.Figures(), start)
+		trial.Excuse(before)
+		return trial
+	}
+	if v, reason, _ := play(begin(), 10, func(int) Run { return crash(7, abi.FailureTimeout) }); v != Passed {
+		t.Errorf("what crashed before crashes: %s %s", v, reason)
+	}
+	for name, run := range map[string]func(i int) Run{
+		"another object":         func(int) Run { return crash(9, abi.FailureTrap) },
+		"one that is well again": func(int) Run { return crash(8, abi.FailureTrap) },
+		"another one beside it":  func(i int) Run { return crash(6+i%2, abi.FailureTrap) },
+		"in another way":         func(int) Run { return crash(7, abi.FailureError) },
+	} {
+		if v, _, runs := play(begin(), 10, run); v != Failed || runs > 6 {
+			t.Errorf("%s: %s after %d runs", name, v, runs)
+		}
+	}
+}
+
+// The faults of a window are those of the last run of each object among the last
+// runs: against a dumb model.
+func TestWindow_FaultsOfTheLastRuns(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(3, 4))
+	w := NewWindow()
+	var all []Run
+	for range windowSize + 300 {
+		r := Run{Key: key(rnd.IntN(2 * windowSize)), Failure: []abi.FailureKind{"", abi.FailureError, abi.FailureMemory}[rnd.IntN(3)], Loop: rnd.IntN(5) == 0}
+		w.Add(r)
+		all = append(all, r)
+	}
+	want := map[abi.Key]fault{}
+	for _, r := range all[len(all)-windowSize:] {
+		delete(want, r.Key)
+		if f := r.faults(); f != 0 {
+			want[r.Key] = f
+		}
+	}
+	if got := w.faults(); !maps.Equal(got, want) {
+		t.Errorf("%d faults, want %d", len(got), len(want))
 	}
 }

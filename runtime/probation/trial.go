@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
@@ -98,7 +99,11 @@ type Trial struct {
 	running map[abi.Key]time.Time
 	// objects has what is wrong with each object that was seen.
 	objects map[abi.Key]fault
-	bad     [faults]int // objects by fault
+	// known is what was wrong with objects before: that is no fault of this
+	// generation.
+	known map[abi.Key]fault
+	bad   [faults]int // objects by fault that is not known
+	old   [faults]int // objects that were seen and whose fault is known
 }
 
 // fault is a set of what went wrong with an object.
@@ -119,6 +124,10 @@ func New(cfg Config, before Figures, began time.Time) *Trial {
 		running: map[abi.Key]time.Time{}, objects: map[abi.Key]fault{},
 	}
 }
+
+// Excuse does not hold faults against the generation that the last runs before had
+// with the same objects. It is called before the first run.
+func (t *Trial) Excuse(before *Window) { t.known = before.faults() }
 
 // Compare replaces the figures that it is compared with: for a generation whose
 // predecessor goes on beside it.
@@ -141,22 +150,31 @@ func (t *Trial) End(r Run) {
 	if !known && len(t.objects) >= maxObjects {
 		return
 	}
-	now := seen
-	switch {
-	case r.Failure == abi.FailureError:
-		now |= errored
-	case r.crashed():
-		now |= crashed
-	}
-	if r.Loop {
-		now |= looped
-	}
+	now := seen | r.faults()
 	t.objects[r.Key] = now
+	excused := t.known[r.Key]
 	for i := range t.bad {
-		if f := fault(1 << i); now&f != 0 && seen&f == 0 {
+		switch f := fault(1 << i); {
+		case excused&f != 0 && !known:
+			t.old[i]++
+		case excused&f == 0 && now&f != 0 && seen&f == 0:
 			t.bad[i]++
 		}
 	}
+}
+
+// faults returns what was wrong with a run.
+func (r *Run) faults() (f fault) {
+	switch {
+	case r.Failure == abi.FailureError:
+		f |= errored
+	case r.crashed():
+		f |= crashed
+	}
+	if r.Loop {
+		f |= looped
+	}
+	return f
 }
 
 // Forget drops a run that has ended without a verdict on the module: it was
@@ -187,15 +205,11 @@ func (t *Trial) runsFrom(before time.Time) bool {
 	return false
 }
 
-// enough reports whether so many objects are worse that chance is no excuse.
+// enough reports whether so many objects are worse that chance is no excuse: all
+// that could be, where there are few.
 func (t *Trial) enough(f fault) bool {
-	n := 0
-	for i := range t.bad {
-		if f == 1<<i {
-			n = t.bad[i]
-		}
-	}
-	return n >= min(minBad, len(t.objects)) && n > 0
+	i := bits.TrailingZeros8(uint8(f))
+	return t.bad[i] > 0 && t.bad[i] >= min(minBad, len(t.objects)-t.old[i])
 }
 
 // more reports whether n of the runs are more than a share before and the bound
