@@ -162,7 +162,7 @@ func TestRun_GrantBoundsTheManifest(t *testing.T) {
 	if strings.Count(explained, "\n  - "+rule) != 1 || !strings.Contains(explained, "the last for "+w.ns+"/a") {
 		t.Errorf("explain does not say once that %s is missing:\n%s", rule, explained)
 	}
-	if _, op, found := strings.Cut(explained, "denied    api_apply"); !found || strings.Contains(op[:strings.Index(op, "\n  error")], "to allow it") {
+	if _, op, found := strings.Cut(explained, "denied    apply "); !found || strings.Contains(op[:strings.Index(op, "\n  error")], "to allow it") {
 		t.Errorf("an operation repeats the rule:\n%s", explained)
 	}
 	st, err := admin.NewClient(socket).Status(t.Context())
