@@ -65,6 +65,13 @@ func TestLimits_InFlight(t *testing.T) {
 			<-entered
 		}
 	}()
+	for limit := time.After(time.Minute); api.LimitStats()[abi.LimitAPIInFlight] < 4; { // the others may not have begun yet
+		select {
+		case <-time.After(time.Millisecond):
+		case <-limit:
+			t.Fatal("not all requests wait")
+		}
+	}
 	close(leave)
 	wg.Wait()
 	if most != 2 {
