@@ -59,7 +59,8 @@ func TestAudit_LearnsNamesThatTheManifestNames(t *testing.T) {
 	secrets := kubeapi.Kind{Version: "v1", Kind: "Secret", Resource: "secrets", Namespaced: true}
 	a := NewAudit([]abi.Capability{
 		{Resource: "secrets", Verbs: []string{"*"}, Names: []string{"creds", "more"}},
-		{Resource: "configmaps", Verbs: []string{"get"}, Names: []string{"x"}}, {Resource: "configmaps", Verbs: []string{"get"}, Namespaces: []string{"a"}},
+		{Resource: "configmaps", Verbs: []string{"get"}, Names: []string{"x"}},
+		{Resource: "configmaps", Verbs: []string{"get"}, Namespaces: []string{"a"}},
 	})
 	get := func(kind kubeapi.Kind, name string) bool {
 		return a.Learn(&kubeapi.Exchange{Op: abi.OpAPIGet, Kind: kind, Key: abi.Key{Namespace: "a", Name: name}})
