@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/wasmctl/wasmctl/host"
 )
 
 // errGaveWay is the error of a module that was still being prepared when another
@@ -55,7 +57,9 @@ func (s *session) attempt(ctx context.Context, prepare func(context.Context) err
 		case c := <-s.todo:
 			first = &c
 		case <-s.hangup:
-			first = s.reloading()
+			if first = s.reloading(); first == nil {
+				continue
+			}
 		case <-tick.C:
 			if !s.trials.failing(time.Now()) {
 				continue
@@ -63,15 +67,19 @@ func (s *session) attempt(ctx context.Context, prepare func(context.Context) err
 		}
 		cut(errCut)
 		err := <-ended
-		if err != nil && errors.Is(context.Cause(attempt), errCut) {
+		if err != nil && !errors.Is(err, host.ErrSameModule) {
 			err = errCut
 		}
 		return first, err
 	}
 }
 
-// reloading is the command of a SIGHUP.
+// reloading is the command of a SIGHUP, or nil where the file has what is being
+// prepared.
 func (s *session) reloading() *command {
+	if wasm, err := readModule(s.file.path()); err == nil && s.trials.preparing(host.DigestOf(wasm)) {
+		return nil
+	}
 	return &command{
 		run: func(ctx context.Context) error { s.reload(ctx); return nil }, done: make(chan error, 1), replaces: true,
 	}

@@ -55,8 +55,9 @@ type session struct {
 	// restart ends the session; errAnew for another in its place. Set before serve.
 	restart context.CancelCauseFunc
 
-	file  moduleFile       // where the module is
-	waits func(why string) // told what loading waits for; nil if nobody is
+	file      moduleFile       // where the module is
+	writeRest time.Duration    // how long the file may rest while it is written
+	waits     func(why string) // told what loading waits for; nil if nobody is
 
 	counts *metrics.Controller // nil without --metrics-address
 	unshow []func()            // undoes show
@@ -110,6 +111,7 @@ func (s *session) load(ctx context.Context, wasm []byte) error {
 		return moduleError(err)
 	}
 	s.file.move(o.module)
+	s.writeRest = writeRest
 	s.runs = newRuns(s.module)
 	s.runs.use(s.module.Generation(), s.api)
 	s.guests, s.trials, s.todo = s.runs, newTrials(s.module), make(chan command)

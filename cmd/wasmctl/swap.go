@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -367,6 +368,9 @@ func (s *session) watchModuleAt(ctx context.Context, path string) {
 	file := filewatch.File{
 		Path: path, Sum: s.moduleSum, MaxSize: host.DefaultMaxModuleSize,
 		OnChange: func(ctx context.Context, wasm []byte) {
+			if s.halfWritten(ctx, path, wasm) {
+				return // the rest is a change of its own
+			}
 			_ = s.replace(ctx, func(ctx context.Context) error { s.swapFile(ctx, wasm); return nil })
 		},
 		OnError: func(err error) {
@@ -374,6 +378,37 @@ func (s *session) watchModuleAt(ctx context.Context, path string) {
 		},
 	}
 	_ = file.Run(ctx) // its error has been told to OnError
+}
+
+// How long a file that cannot be a module may rest while it is being written,
+// since over a network it may stop for a while, and how often it is looked at.
+const (
+	writeRest = 2 * time.Second
+	writeLook = 100 * time.Millisecond
+)
+
+// halfWritten waits, where bytes of a file cannot be a module, whether they become
+// others, and reports whether they have.
+func (s *session) halfWritten(ctx context.Context, path string, wasm []byte) bool {
+	if len(host.Inspect(ctx, wasm).Problems) == 0 {
+		return false
+	}
+	look := time.NewTicker(writeLook)
+	defer look.Stop()
+	rested := time.NewTimer(s.writeRest)
+	defer rested.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return true
+		case <-rested.C:
+			return false
+		case <-look.C:
+		}
+		if now, err := readModule(path); err != nil || !bytes.Equal(now, wasm) {
+			return true
+		}
+	}
 }
 
 // reload swaps in what the module's file has.

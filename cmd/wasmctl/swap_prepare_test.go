@@ -11,6 +11,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
+	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
@@ -169,4 +170,34 @@ func TestSwap_MemberThatWaitsIsStillThere(t *testing.T) {
 	}
 	<-ended
 	w.session = first
+}
+
+// TestSwap_SlowlyWrittenFileIsOneChange: a file that is written in pieces, with
+// rests between them, is swapped in once it is whole, and no part of it is
+// refused.
+func TestSwap_SlowlyWrittenFileIsOneChange(t *testing.T) {
+	w := newSwapping(t, worse(modeGood, 0), swapOptions())
+	whole := worse(modeGood, 1)
+	w.session.writeRest = time.Hour // the machine may be busy
+	w.session.file.move(filepath.Join(t.TempDir(), "m.wasm"))
+	ctx, stop := context.WithCancel(t.Context())
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		w.session.watchModule(ctx)
+	}()
+	for pieces := 1; pieces <= 4; pieces++ {
+		if err := os.WriteFile(w.session.file.path(), whole[:len(whole)*pieces/4], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		pause(t.Context(), 500*time.Millisecond) // longer than the watch takes for rest
+	}
+	until(t, "the whole module is live", func() bool { return w.session.module.Digest() == host.DigestOf(whole) })
+	for _, g := range w.session.trials.generations() {
+		if g.State == "refused" {
+			t.Errorf("%+v", g)
+		}
+	}
+	stop()
+	<-watched
 }

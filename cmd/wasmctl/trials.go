@@ -211,6 +211,13 @@ func (t *trials) prepare(digest string) (prepared func()) {
 	return prepared
 }
 
+// preparing reports whether the module with a digest is being prepared.
+func (t *trials) preparing(digest string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.next != nil && t.next.Digest == digest
+}
+
 // waits notes what the module waits for that is being prepared.
 func (t *trials) waits(why string) {
 	t.mu.Lock()
