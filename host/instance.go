@@ -47,9 +47,9 @@ type instance struct {
 
 	run    run
 	output output
-	// tooMany is the answer of operations beyond Limits.HostCalls, once there was one.
-	tooMany abi.Response
-	closed  bool
+	// refusals are answers of operations beyond a limit, to be given again.
+	refusals map[abi.LimitName]abi.Response
+	closed   bool
 }
 
 // run is the state of one entry call.

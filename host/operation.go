@@ -33,10 +33,17 @@ func (in *instance) operation(op abi.Op, a opArgs) uint64 {
 	return abi.PackResult(res.Status, uint32(len(res.Body))) //nolint:gosec // at most MaxBytes
 }
 
+// Answers that never change are made once: a guest may go on asking, as fast as it
+// can.
+var (
+	outsideCall = refuse(abi.StatusUnavailable, "OutsideCall", "operations work in entry calls only, not in start code, buffer or describe")
+	timeOver    = refuse(abi.StatusCancelled, "Cancelled", "the time of this run is over")
+)
+
 // respond checks that an operation may run, and runs it.
 func (in *instance) respond(op abi.Op, a opArgs) abi.Response {
 	if in.run.access == accessNone {
-		return refuse(abi.StatusUnavailable, "OutsideCall", "operations work in entry calls only, not in start code, buffer or describe")
+		return outsideCall
 	}
 	req, ok := in.memory.Read(a.reqPtr, a.reqLen)
 	switch {
@@ -45,11 +52,11 @@ func (in *instance) respond(op abi.Op, a opArgs) abi.Response {
 	case int64(len(req)) > in.gen.limits.RequestBytes:
 		return in.refuseOver(abi.LimitRequestBytes, fmt.Sprintf("the request of %s is %d bytes long", op, len(req)))
 	case in.interrupt.Err() != nil:
-		return refuse(abi.StatusCancelled, "Cancelled", "the time of this run is over")
+		return timeOver
 	}
 	in.run.calls++
 	if limit := in.gen.limits.HostCalls; limit > 0 && in.run.calls > limit {
-		return in.refuseCalls()
+		return in.refuseAgain(abi.LimitHostCalls, "this run may ask for %d operations")
 	}
 	switch {
 	case op == abi.OpConfigGet:
@@ -62,21 +69,26 @@ func (in *instance) respond(op abi.Op, a opArgs) abi.Response {
 	}
 	if op == abi.OpEventRecord {
 		if over := in.allowEvent(); over != "" {
-			return in.refuseOver(over, "the event is not recorded: there are too many")
+			return in.refuseAgain(over, "the event is not recorded: there are more than %d")
 		}
 	}
 	return in.callAPI(op, req)
 }
 
-// refuseCalls is the answer of an operation that is one too many. It is made once:
-// a guest may go on asking.
-func (in *instance) refuseCalls() abi.Response {
-	if in.tooMany.Body == nil {
-		in.tooMany = in.refuseOver(abi.LimitHostCalls, fmt.Sprintf("this run may ask for %d operations", in.gen.limits.HostCalls))
-	} else {
-		in.gen.shared.hits.add(abi.LimitHostCalls)
+// refuseAgain is the answer of an operation that is one too many; what gets the
+// limit. It is made once for each instance.
+func (in *instance) refuseAgain(name abi.LimitName, what string) abi.Response {
+	res, ok := in.refusals[name]
+	if ok {
+		in.gen.shared.hits.add(name)
+		return res
 	}
-	return in.tooMany
+	res = in.refuseOver(name, fmt.Sprintf(what, in.gen.limits.Get(name)))
+	if in.refusals == nil {
+		in.refusals = map[abi.LimitName]abi.Response{}
+	}
+	in.refusals[name] = res
+	return res
 }
 
 // refuseOver is the answer of an operation that goes beyond a limit.
