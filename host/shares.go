@@ -8,13 +8,17 @@ import "sync"
 // a slice in turn, however many of its instances want to run. It needs CPUFuel.
 // All methods are safe for concurrent use.
 type Shares struct {
+	processors int
+
 	mu    sync.Mutex
 	turns turns[*shared] // guarded by mu
 }
 
-// NewShares returns shares of so many processors, at least one.
+// NewShares returns shares of so many processors, at least one. A process should
+// have one more by runtime.GOMAXPROCS: where guests compute on all of them, Go
+// looks for what the network and timers have woken every 10 ms only.
 func NewShares(processors int) *Shares {
-	return &Shares{turns: turns[*shared]{free: max(1, processors)}}
+	return &Shares{processors: max(1, processors), turns: turns[*shared]{free: max(1, processors)}}
 }
 
 // take waits for a turn of the module. Who has one already keeps it while nobody

@@ -26,13 +26,14 @@ func (r *runnable) count() uint64 {
 // yields wakes a processor that has nothing to do, and that takes the guest over,
 // and so on with each slice: with a processor free, whom a timer wakes would run
 // in two milliseconds and not at once. That the guest calls into Go at all is
-// enough for the garbage collector, which stops it there.
-func mustYield(free int, runnable uint64) bool { return free == 0 || runnable > 0 }
+// enough for the garbage collector, which stops it there. spare is how many
+// processors guests have no turns on, however many want to compute.
+func mustYield(free, spare int, runnable uint64) bool { return free+spare <= 0 || runnable > 0 }
 
 // yield makes room for others where it must. Nobody knows how many processors
 // are free without Shares.
 func (s *Shares) yield(r *runnable) {
-	if s == nil || mustYield(s.free(), r.count()) {
+	if s == nil || mustYield(s.free(), runtime.GOMAXPROCS(0)-s.processors, r.count()) {
 		runtime.Gosched()
 	}
 }

@@ -11,12 +11,15 @@ import (
 
 func TestYield_WhereSomebodyWaitsOrNothingIsFree(t *testing.T) {
 	for _, c := range []struct {
-		free     int
-		runnable uint64
-		want     bool
-	}{{0, 0, true}, {0, 3, true}, {1, 0, false}, {1, 1, true}, {7, 0, false}, {7, 2, true}} {
-		if got := mustYield(c.free, c.runnable); got != c.want {
-			t.Errorf("%d processors are free and %d goroutines wait: got %v", c.free, c.runnable, got)
+		free, spare int
+		runnable    uint64
+		want        bool
+	}{
+		{0, 0, 0, true}, {0, 0, 3, true}, {1, 0, 0, false}, {1, 0, 1, true}, {7, 0, 0, false}, {7, 0, 2, true},
+		{0, 1, 0, false}, {0, 1, 1, true}, {1, 1, 0, false}, {1, -1, 0, true}, // fewer processors than there were
+	} {
+		if got := mustYield(c.free, c.spare, c.runnable); got != c.want {
+			t.Errorf("%d processors are free, %d spare and %d goroutines wait: got %v", c.free, c.spare, c.runnable, got)
 		}
 	}
 }

@@ -68,8 +68,8 @@ func (p *process) connect(ctx context.Context) error {
 
 // bounds makes what bounds the process as a whole.
 func (p *process) bounds() error {
-	p.shares = host.NewShares(runtime.GOMAXPROCS(0))
 	p.compiler = p.opts.compile.compiler()
+	p.shares = host.NewShares(processors())
 	if p.opts.budgetBytes > 0 {
 		p.budget = host.NewBudget(p.opts.budgetBytes)
 	}
@@ -194,3 +194,15 @@ func (p *process) close() error {
 	}
 	return errors.Join(append(errs, p.tracing.close())...)
 }
+
+// processors is how many guests compute on at once. Go gets one more, which none
+// of them holds for long: it waits for the network and for timers, and whom these
+// wake is served by the kernel's scheduler and not after a slice of each guest. It
+// stays as it is where the user has said how many there are to be.
+var processors = sync.OnceValue(func() int {
+	n := runtime.GOMAXPROCS(0)
+	if os.Getenv("GOMAXPROCS") == "" {
+		runtime.GOMAXPROCS(n + 1)
+	}
+	return n
+})
