@@ -118,7 +118,7 @@ func (o *controllerOptions) bind(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&o.forKind, "for", "", "kind to reconcile, in any form that kubectl takes (default: the manifest's)")
 	f.StringArrayVar(&o.owns, "owns", nil, "kind whose owner is reconciled when it changes; may be repeated (default: the manifest's)")
-	f.StringSliceVarP(&o.namespaces, "namespace", "n", nil, "watch these namespaces only; may be repeated")
+	f.StringSliceVarP(&o.namespaces, "namespace", "n", nil, "watch these namespaces only, and without --grant let the module act in no others; may be repeated")
 	f.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "watch all namespaces, whatever the manifest says (default where it says nothing)")
 	f.StringVarP(&o.selector, "selector", "l", "", "label selector of the objects to reconcile")
 	f.StringVar(&o.fieldSelector, "field-selector", "", "field selector of the objects to reconcile")

@@ -55,7 +55,7 @@ RBAC knows no fields of objects: the fields that a capability is limited to are 
 	f.SortFlags = false
 	f.StringVar(&o.controller.forKind, "for", "", "kind to reconcile, as with wasmctl run (default: the manifest's)")
 	f.StringArrayVar(&o.controller.owns, "owns", nil, "kind whose owner is reconciled when it changes; may be repeated (default: the manifest's)")
-	f.StringSliceVarP(&o.controller.namespaces, "namespace", "n", nil, "watch these namespaces only, and let the module act in no others; may be repeated")
+	f.StringSliceVarP(&o.controller.namespaces, "namespace", "n", nil, "watch these namespaces only, and without --grant let the module act in no others; may be repeated")
 	f.BoolVarP(&o.controller.allNamespaces, "all-namespaces", "A", false, "watch all namespaces, whatever the manifest says")
 	f.StringVar(&o.account, "serviceaccount", "", "the account, as NAMESPACE:NAME (default: default:wasmctl- and the controller's name)")
 	f.StringVar(&o.controller.name, "name", "", "name of the controller (default: the manifest's, else the file's)")
