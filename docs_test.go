@@ -2,6 +2,7 @@ package wasmctl_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -43,6 +44,27 @@ func TestDocs_LinksLeadSomewhere(t *testing.T) {
 	})
 	if links < 100 {
 		t.Errorf("%d links", links)
+	}
+}
+
+// TestArchitecture_NamesEachPackage: the map of the code has all of it.
+func TestArchitecture_NamesEachPackage(t *testing.T) {
+	text, err := os.ReadFile("ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), "go", "list", "./...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for pkg := range strings.FieldsSeq(string(out)) {
+		name, _ := strings.CutPrefix(pkg, module+"/")
+		if parts := strings.Split(name, "/"); len(parts) > 2 { // its last two parts will do
+			name = strings.Join(parts[len(parts)-2:], "/")
+		}
+		if pkg != module && !strings.Contains(string(text), name+"`") {
+			t.Errorf("ARCHITECTURE.md does not name %s", pkg)
+		}
 	}
 }
 
