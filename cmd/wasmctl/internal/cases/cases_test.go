@@ -15,12 +15,12 @@ const object = `
 
 func TestParse_SaysWhereAndWhat(t *testing.T) {
 	for name, tc := range map[string]struct{ text, says string }{
-		"a key at the top":     {"case:\n  - name: a", `line 1: unknown key "case"; did you mean "cases"?`},
-		"a key of a case":      {"cases:\n  - name: a\n    clutser: []", `line 3: unknown key "clutser"; did you mean "cluster"?`},
-		"a key of an answer":   {"cases:\n  - name: a\n    answers:\n      - {to: x, cod: 409}", `line 4: unknown key "cod"; did you mean "code"?`},
-		"nothing near":         {"cases:\n  - name: a\n    zzzzzzzz: 1", "the keys here are answers, applied"},
-		"two at once":          {"cases:\n  - name: a\n    objet: 1\n    evnt: 2", `line 4: unknown key "evnt"`},
-		"behind a merge":       {"cases:\n  - &a\n    name: a\n    objet: 1\n  - {<<: *a, name: b}", `line 4: unknown key "objet"`},
+		"a key at the top":     {"case:\n  - name: a", `line 1: case: is not known; did you mean cases?`},
+		"a key of a case":      {"cases:\n  - name: a\n    clutser: []", `line 3: clutser: is not known; did you mean cluster?`},
+		"a key of an answer":   {"cases:\n  - name: a\n    answers:\n      - {to: x, cod: 409}", `line 4: cod: is not known; did you mean code?`},
+		"nothing near":         {"cases:\n  - name: a\n    zzzzzzzz: 1", "there are name, object"},
+		"two at once":          {"cases:\n  - name: a\n    objet: 1\n    evnt: 2", `line 4: evnt: is not known`},
+		"behind a merge":       {"cases:\n  - &a\n    name: a\n    objet: 1\n  - {<<: *a, name: b}", `line 4: objet: is not known`},
 		"no name":              {"cases:\n  - key: a", "name is needed"},
 		"nothing to run":       {"cases:\n  - name: a", "one of object, key and event is needed"},
 		"two things to run":    {"cases:\n  - name: a\n    key: b" + object, "one of object, key and event is needed"},

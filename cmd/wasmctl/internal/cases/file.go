@@ -21,6 +21,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/memapi"
+	"github.com/wasmctl/wasmctl/host/strictyaml"
 )
 
 // File is a file of cases.
@@ -219,7 +220,7 @@ func Parse(path string, text []byte) (*File, error) {
 func (f *File) number(nodes *yaml.Node) error {
 	names := map[string]bool{}
 	for i, c := range f.Cases {
-		c.file, c.node = f, resolve(nodes.Content[i])
+		c.file, c.node = f, strictyaml.Resolve(nodes.Content[i])
 		c.Line = nodes.Content[i].Line
 		if err := c.check(); err != nil {
 			return fmt.Errorf("cases[%s]: line %d: case %q: %w", f.Path, c.Line, c.Name, err)

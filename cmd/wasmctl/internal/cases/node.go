@@ -5,12 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/wasmctl/wasmctl/abi/near"
+	"github.com/wasmctl/wasmctl/host/strictyaml"
 )
 
 // Object is a Kubernetes object, or a part of one, as JSON has it: a time is a
@@ -33,7 +32,7 @@ func (o *Object) UnmarshalYAML(n *yaml.Node) error {
 
 // toJSON turns a node into values of JSON. Anchors and merge keys are followed.
 func toJSON(n *yaml.Node) (any, error) {
-	switch n = resolve(n); n.Kind { //nolint:exhaustive // what is neither is one value
+	switch n = strictyaml.Resolve(n); n.Kind { //nolint:exhaustive // what is neither is one value
 	case yaml.MappingNode:
 		return mapping(n)
 	case yaml.SequenceNode:
@@ -84,19 +83,11 @@ func mapping(n *yaml.Node) (any, error) {
 	return m, nil
 }
 
-// resolve follows an alias.
-func resolve(n *yaml.Node) *yaml.Node {
-	for n.Kind == yaml.AliasNode {
-		n = n.Alias
-	}
-	return n
-}
-
 // child returns the value of a key of a mapping, or nil.
 func child(n *yaml.Node, key string) *yaml.Node {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Value == key {
-			return resolve(n.Content[i+1])
+			return strictyaml.Resolve(n.Content[i+1])
 		}
 	}
 	return nil
@@ -111,7 +102,7 @@ func bounded(n *yaml.Node) error {
 	within, left := map[*yaml.Node]bool{}, maxNodes
 	var walk func(n *yaml.Node) error
 	walk = func(n *yaml.Node) error {
-		n = resolve(n)
+		n = strictyaml.Resolve(n)
 		if left--; left < 0 {
 			return fmt.Errorf("line %d: too large: with its aliases written out it has more than %d values", n.Line, maxNodes)
 		}
@@ -132,7 +123,7 @@ func bounded(n *yaml.Node) error {
 
 // checkKeys makes sure that a node has no key that a struct like v does not have.
 func checkKeys(n *yaml.Node, v any) error {
-	return checkType(resolve(n), reflect.TypeOf(v))
+	return checkType(strictyaml.Resolve(n), reflect.TypeOf(v))
 }
 
 func checkType(n *yaml.Node, t reflect.Type) error {
@@ -142,7 +133,7 @@ func checkType(n *yaml.Node, t reflect.Type) error {
 	case t.Kind() == reflect.Slice && n.Kind == yaml.SequenceNode:
 		var errs []error
 		for _, e := range n.Content {
-			errs = append(errs, checkType(resolve(e), t.Elem()))
+			errs = append(errs, checkType(strictyaml.Resolve(e), t.Elem()))
 		}
 		return errors.Join(errs...)
 	case t.Kind() != reflect.Struct || n.Kind != yaml.MappingNode:
@@ -161,26 +152,17 @@ func checkType(n *yaml.Node, t reflect.Type) error {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key := n.Content[i]
 		if key.ShortTag() == "!!merge" {
-			errs = append(errs, checkType(resolve(n.Content[i+1]), t))
+			errs = append(errs, checkType(strictyaml.Resolve(n.Content[i+1]), t))
 			continue
 		}
 		field, ok := known[key.Value]
 		if !ok {
-			errs = append(errs, fmt.Errorf("line %d: unknown key %q%s", key.Line, key.Value, hint(key.Value, names)))
+			errs = append(errs, fmt.Errorf("line %d: %s", key.Line, strictyaml.Unknown(key.Value, names)))
 			continue
 		}
-		errs = append(errs, checkType(resolve(n.Content[i+1]), field))
+		errs = append(errs, checkType(strictyaml.Resolve(n.Content[i+1]), field))
 	}
 	return errors.Join(errs...)
-}
-
-// hint names the nearest of the known names, or all of them.
-func hint(name string, known []string) string {
-	if meant := near.Hint(name, known); meant != "" {
-		return meant
-	}
-	slices.Sort(known)
-	return "; the keys here are " + strings.Join(known, ", ")
 }
 
 // documents splits YAML at its separators.
