@@ -167,7 +167,7 @@ func TestInstanceRate_Hammer(t *testing.T) {
 						}
 						release()
 					} else {
-						time.Sleep(time.Millisecond) // in the bubble: refused at once
+						<-time.After(time.Millisecond) // refused at once
 					}
 					cancel()
 				}

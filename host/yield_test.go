@@ -15,8 +15,16 @@ func TestYield_WhereSomebodyWaitsOrNothingIsFree(t *testing.T) {
 		runnable    uint64
 		want        bool
 	}{
-		{0, 0, 0, true}, {0, 0, 3, true}, {1, 0, 0, false}, {1, 0, 1, true}, {7, 0, 0, false}, {7, 0, 2, true},
-		{0, 1, 0, false}, {0, 1, 1, true}, {1, 1, 0, false}, {1, -1, 0, true}, // fewer processors than there were
+		{0, 0, 0, true},
+		{0, 0, 3, true},
+		{1, 0, 0, false},
+		{1, 0, 1, true},
+		{7, 0, 0, false},
+		{7, 0, 2, true},
+		{0, 1, 0, false},
+		{0, 1, 1, true},
+		{1, 1, 0, false},
+		{1, -1, 0, true}, // fewer processors than there were
 	} {
 		if got := mustYield(c.free, c.spare, c.runnable); got != c.want {
 			t.Errorf("%d processors are free, %d spare and %d goroutines wait: got %v", c.free, c.spare, c.runnable, got)
