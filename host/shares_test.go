@@ -88,7 +88,7 @@ func TestShares_ModulesTakeTurns(t *testing.T) {
 		for _, m := range []*Module{greedy, greedy, greedy, modest} {
 			g := acquire(t, m)
 			go func() {
-				if _, err := g.Reconcile(t.Context(), work(500_000, 0)); err != nil {
+				if _, err := g.Reconcile(t.Context(), work(10_000_000, 0)); err != nil {
 					t.Error(err)
 				}
 				ended <- m
