@@ -198,7 +198,8 @@ func (p *process) close() error {
 // processors is how many guests compute on at once. Go gets one more, which none
 // of them holds for long: it waits for the network and for timers, and whom these
 // wake is served by the kernel's scheduler and not after a slice of each guest. It
-// stays as it is where the user has said how many there are to be.
+// stays as it is where the user has said how many there are to be. Go no longer
+// follows a change of the container's limit then: that takes a new start.
 var processors = sync.OnceValue(func() int {
 	n := runtime.GOMAXPROCS(0)
 	if os.Getenv("GOMAXPROCS") == "" {
