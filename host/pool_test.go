@@ -305,3 +305,27 @@ func TestWASI_Sandbox(t *testing.T) {
 		t.Errorf("there are arguments or an environment: %x %x", read(512), read(520))
 	}
 }
+
+// Where a new instance cannot be made, the error says of which generation; nothing
+// else that Acquire fails by does.
+func TestAcquire_SaysWhoseInstanceDoesNotStart(t *testing.T) {
+	m := load(t, wasm.Modes, Config{Concurrency: 2})
+	_, release, err := m.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, _, err = m.Acquire(over)
+	if start, ok := errors.AsType[*StartError](err); !ok || start.Generation() != m.Generation() {
+		t.Errorf("%v", err)
+	}
+	release()
+	if err := m.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = m.Acquire(t.Context())
+	if _, ok := errors.AsType[*StartError](err); ok || !errors.Is(err, ErrClosed) {
+		t.Errorf("closed: %v", err)
+	}
+}

@@ -3,6 +3,7 @@ package applier
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -290,5 +291,24 @@ func TestBackoff_DoublesUpToItsMaximum(t *testing.T) {
 	}
 	if _, err := New(Config{Controller: "c", Module: &script{}, Lookup: func(abi.Key) ([]byte, bool) { return nil, false }, Backoff: Backoff{Initial: -1}}); err == nil {
 		t.Error("a negative back-off was accepted")
+	}
+}
+
+// ofGeneration is the error of a guest that a generation could not give.
+type ofGeneration struct{ error }
+
+func (ofGeneration) Generation() uint64 { return 3 }
+
+// A run for which its generation had no guest is that generation's: its probation
+// counts it.
+func TestApply_RunWithoutAGuestIsOfItsGeneration(t *testing.T) {
+	s := &script{acquire: fmt.Errorf("module: %w", ofGeneration{&abi.CallError{Kind: abi.FailureTrap, Err: errors.New("start")}})}
+	out := newApplier(t, s).Apply(t.Context(), testKey, testReason)
+	if !out.Failed() || out.Generation != 3 {
+		t.Errorf("%+v", out)
+	}
+	s.acquire = errors.New("nobody's")
+	if out = newApplier(t, s).Apply(t.Context(), testKey, testReason); !out.Failed() || out.Generation != 0 {
+		t.Errorf("%+v", out)
 	}
 }
