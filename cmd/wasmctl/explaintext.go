@@ -131,10 +131,11 @@ func writeOperations(b *strings.Builder, ops []admin.Operation, more int) {
 // changed, after an indent.
 func writeOperation(b *strings.Builder, by string, o *admin.Operation, note string) {
 	what := strings.TrimPrefix(o.Name, "api_")
-	for _, part := range []string{o.Resource, o.Object} {
-		if part != "" {
-			what += " " + part
-		}
+	if o.Resource != "" {
+		what += " " + o.Resource
+	}
+	if o.Object != "" {
+		what += " " + o.Object
 	}
 	if o.Subresource != "" {
 		what += "/" + o.Subresource

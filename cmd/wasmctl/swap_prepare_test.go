@@ -30,7 +30,7 @@ func (w *swapping) beginSwap(module []byte) <-chan error {
 	ended := make(chan error, 1)
 	ctx := w.t.Context()
 	go func() {
-		_, err := w.session.process.Swap(ctx, w.session.name, module, admin.SwapHow{})
+		_, err := w.session.Swap(ctx, w.session.name, module, admin.SwapHow{})
 		ended <- err
 	}()
 	w.awaitLoading()
@@ -61,7 +61,7 @@ func TestSwap_NothingWaitsForOneThatIsPrepared(t *testing.T) {
 	ended := w.beginSwap(w.waiting("1"))
 
 	value := "blue"
-	if _, err := w.session.process.Configure(t.Context(), w.session.name, map[string]*string{"color": &value}); err != nil {
+	if _, err := w.session.Configure(t.Context(), w.session.name, map[string]*string{"color": &value}); err != nil {
 		t.Errorf("settings do not change: %v", err)
 	}
 	w.awaitLoading()
@@ -168,7 +168,9 @@ func TestSwap_MemberThatWaitsIsStillThere(t *testing.T) {
 	if _, err := w.swap(worse(modeGood, 2)); err != nil {
 		t.Error(err)
 	}
-	<-ended
+	if err := <-ended; err == nil {
+		t.Error("the module that waited is live")
+	}
 	w.session = first
 }
 

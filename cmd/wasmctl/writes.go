@@ -46,11 +46,11 @@ func (p *writePrinter) tell(o *admin.Operation, of *abi.Run, which string) {
 	}
 	var b strings.Builder
 	writeOperation(&b, "", o, note)
-	p.print(o.DryRun, o.Name+" "+o.Resource+"/"+o.Subresource+" "+o.Object+which, b.String())
+	p.once(o.DryRun, o.Name+" "+o.Resource+"/"+o.Subresource+" "+o.Object+which, b.String())
 }
 
-// print prints a text, unless it is that of the same write of a dry run again.
-func (p *writePrinter) print(dryRun bool, name, text string) {
+// once prints a text, unless it is that of the same write of a dry run again.
+func (p *writePrinter) once(dryRun bool, name, text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if dryRun {
@@ -73,7 +73,7 @@ func (s *session) printWrite(ctx context.Context, e *kubeapi.Exchange, op histor
 	case s.writes == nil:
 	case ev != nil && e.DryRun:
 		text := fmt.Sprintf("event     about %s %s: %s %s: %s (dry run)\n", ev.Regarding.Kind, ev.Regarding.Name, ev.Type, ev.Reason, ev.Note)
-		s.writes.print(true, "event "+ev.Regarding.String()+ev.Type+ev.Reason, diff.Clean(s.secrets.Text(text)))
+		s.writes.once(true, "event "+ev.Regarding.String()+ev.Type+ev.Reason, diff.Clean(s.secrets.Text(text)))
 	case e.Writes():
 		which := ""
 		if e.Op == abi.OpAPIPatch { // a run may patch an object in several ways

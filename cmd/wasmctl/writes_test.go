@@ -71,17 +71,20 @@ func TestWrites_HaveOneLook(t *testing.T) {
 		want []string
 	}{
 		{
-			"older than the process", kubeapi.Exchange{Op: abi.OpAPIApply, Sent: []byte(`{"metadata":{"name":"s"},"data":{"sent":"hunter00"}}`), Answer: secretJSON("hunter00", "1", "1")},
+			"older than the process",
+			kubeapi.Exchange{Op: abi.OpAPIApply, Sent: []byte(`{"metadata":{"name":"s"},"data":{"sent":"hunter00"}}`), Answer: secretJSON("hunter00", "1", "1")},
 			[]string{"written   apply secrets a/s, for a/web; what was there before is not known", "+ data: ", "[redacted #"},
 		},
 		{"gone", kubeapi.Exchange{Op: abi.OpAPIDelete, Answer: []byte(`{"kind":"Status"}`)}, []string{"deleted   delete secrets a/s, for a/web\n"}},
 		{
-			"made", kubeapi.Exchange{Op: abi.OpAPIApply, Created: true, Sent: secretJSON("hunter2x", "1", ""), Answer: secretJSON("hunter2x", "1", "2")},
+			"made",
+			kubeapi.Exchange{Op: abi.OpAPIApply, Created: true, Sent: secretJSON("hunter2x", "1", ""), Answer: secretJSON("hunter2x", "1", "2")},
 			[]string{"created   apply secrets a/s, for a/web\n", `+ metadata.labels: {"l":"1"}`, "+ data: ", "[redacted #"},
 		},
 		{"the same", kubeapi.Exchange{Op: abi.OpAPIApply, Answer: secretJSON("hunter2x", "1", "2")}, []string{"unchanged apply secrets a/s, for a/web\n"}},
 		{
-			"changed", kubeapi.Exchange{Op: abi.OpAPIApply, Answer: secretJSON("hunter3x", "2", "3")},
+			"changed",
+			kubeapi.Exchange{Op: abi.OpAPIApply, Answer: secretJSON("hunter3x", "2", "3")},
 			[]string{"changed   apply secrets a/s, for a/web\n", `~ metadata.labels.l: "1" -> "2"`, `~ data.p: "[redacted #`},
 		},
 		{"failed", kubeapi.Exchange{Op: abi.OpAPIUpdate, Err: abi.ErrTooLarge}, []string{"failed    update secrets a/s, for a/web\n", abi.ErrTooLarge.Error()}},
