@@ -23,7 +23,9 @@ type Candidate struct {
 // swapWorkers bounds the processors that compiling takes from guests that run
 // meanwhile: all but one, and no more than for the first load. With one alone,
 // compiling goes on to its end although ctx has ended.
-func swapWorkers() int { return max(1, min(compilationWorkers, runtime.GOMAXPROCS(0)-1, runtime.NumCPU()-1)) }
+func swapWorkers() int {
+	return max(1, min(compilationWorkers, runtime.GOMAXPROCS(0)-1, runtime.NumCPU()-1))
+}
 
 // Prepare loads other bytes beside those that are live, which are not touched,
 // by all steps of Load: checks, compiling, an instance with the settings in
