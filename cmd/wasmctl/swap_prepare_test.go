@@ -27,7 +27,7 @@ func (w *swapping) waiting(version string) []byte {
 // wasmctl status says so.
 func (w *swapping) beginSwap(module []byte) <-chan error {
 	w.t.Helper()
-	until(w.t, "the controller is known", func() bool { _, err := w.session.process.session(w.session.name); return err == nil })
+	until(w.t, "the controller is known", func() bool { _, err := w.session.session(w.session.name); return err == nil })
 	ended := make(chan error, 1)
 	ctx := w.t.Context()
 	go func() {
