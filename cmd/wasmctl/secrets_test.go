@@ -140,7 +140,7 @@ func TestSecrets_AreNotInDiffsAndAudits(t *testing.T) {
 			c, printed := l.run("--socket", "none", "--dry-run="+mode, "--audit", file)
 			until(t, "the diff and the event are printed, and the audit has the write", func() bool {
 				b, err := os.ReadFile(file)
-				return err == nil && strings.Contains(string(b), "data.text") && containsAll(printed(), []string{"+kind: ConfigMap", "# event about"})
+				return err == nil && strings.Contains(string(b), "data.text") && containsAll(printed(), []string{"apply configmaps", "event     about"})
 			})
 			c.signal(syscall.SIGTERM)
 			c.wantExit(exitOK)
