@@ -156,6 +156,7 @@ func TestSwap_MemberThatWaitsIsStillThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := w.session.process
+	until(t, "the first controller runs", func() bool { _, err := p.session(w.session.name); return err == nil }) // else run admits both
 	opts := *w.session.opts
 	opts.module, opts.name = file, "member"
 	p.admit(t.Context(), p.want(&opts), func(error) {})

@@ -298,6 +298,7 @@ func TestCache_KnowsTheChildrenOfAnOwner(t *testing.T) {
 
 // Rule 22: a run sees what the object's previous run wrote.
 func TestController_RunSeesTheWritesOfTheRunBefore(t *testing.T) {
+	const turns = 10
 	client := make(chan kubernetes.Interface, 1)
 	var turn atomic.Int64
 	f := newFixture(t, func(ctx context.Context, req *abi.Request) (abi.Result, error) {
@@ -306,6 +307,9 @@ func TestController_RunSeesTheWritesOfTheRunBefore(t *testing.T) {
 		seen, _ := decode(t, req.Object)["data"].(map[string]any)["turn"].(string)
 		if n := turn.Load(); n > 0 && seen != fmt.Sprint(n) {
 			t.Errorf("run %s sees turn %q, want %d (stale %t)", req.ID, seen, n, req.Stale)
+		}
+		if turn.Load() == turns {
+			return abi.Result{}, nil
 		}
 		cm, err := c.CoreV1().ConfigMaps(req.Key.Namespace).Patch(ctx, req.Key.Name, types.MergePatchType,
 			fmt.Appendf(nil, `{"data": {"turn": "%d"}}`, turn.Add(1)), metav1.PatchOptions{})
@@ -317,11 +321,13 @@ func TestController_RunSeesTheWritesOfTheRunBefore(t *testing.T) {
 	}, func(c *Config) { c.AwaitWrites = time.Minute }).synced()
 	f.create("a")
 	client <- f.client
-	for range 10 {
+	for range turns {
 		if o := f.wantOutcome("a", func(o applier.Outcome) bool { return o.Key.Name == "a" }); o.Writes != 1 || o.Stale || o.Err != nil {
 			t.Errorf("%d writes, stale %t, %v", o.Writes, o.Stale, o.Err)
 		}
 	}
+	// A stop ends watches first: no run must wait for a write by then.
+	f.wantOutcome("a", func(o applier.Outcome) bool { return o.Key.Name == "a" && o.Writes == 0 })
 	f.wantStop(nil)
 }
 
