@@ -172,6 +172,9 @@ func needsOf(kind watched, p *plan) *grant.Needs {
 // grantTo decides what the module of a plan may do, and drops the optional
 // watches that it may not have.
 func (s *session) grantTo(ctx context.Context, p *plan) error {
+	if err := kubeapi.CheckRules(p.manifest.Capabilities); err != nil {
+		return withCode(exitModule, fmt.Errorf("manifest: %w", err))
+	}
 	g, err := s.granted(ctx)
 	if err != nil {
 		return err

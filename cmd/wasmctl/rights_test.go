@@ -300,3 +300,18 @@ func TestConfigSet_NamesTheSettingThatWasMeant(t *testing.T) {
 	c.signal(syscall.SIGTERM)
 	c.wantExit(exitOK)
 }
+
+// A rule of a manifest that cannot be read is the module's fault, and named:
+// the policy would take it for one that allows nothing.
+func TestGrantTo_RefusesRulesThatCannotBeRead(t *testing.T) {
+	for want, rule := range map[string]abi.Capability{
+		"resource and verbs are needed": {Resource: "pods"},
+		"a..b":                          {Resource: "pods", Verbs: []string{"patch"}, Fields: []string{"a..b"}},
+	} {
+		s := &session{process: &process{opts: &processOptions{}}, opts: &controllerOptions{rights: rightsOptions{grantManifest: true}}}
+		err := s.grantTo(t.Context(), &plan{manifest: &abi.Manifest{Capabilities: []abi.Capability{rule}}})
+		if err == nil || exitCode(err) != exitModule || !strings.Contains(err.Error(), "capabilities[0]") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: got %v", rule, err)
+		}
+	}
+}
