@@ -77,6 +77,19 @@ test-rust: ## Run the tests of the Rust SDK and its examples natively
 demo: build guests $(BIN)/devcluster ## Run the example on a local control plane, from nothing to garbage collection
 	go run ./cmd/demo
 
+.PHONY: screenshot
+screenshot: build guests $(BIN)/devcluster ## Record docs/terminal.svg from the demo
+	go run ./cmd/demo --svg docs/terminal.svg
+
+# Test support does not count: what only tests and benchmarks import.
+TEST_SUPPORT := ^(bench|testdata|internal/enginetest|runtime/simulation|devcluster/devclustertest|host/conformance/(guests|hostile)|host/meter/testdata)/
+
+.PHONY: loc
+loc: ## Count the lines of production Go, by package
+	@git ls-files '*.go' | grep -v -e '_test\.go$$' | grep -v -E '$(TEST_SUPPORT)' | xargs wc -l | \
+		awk '$$2 != "total" {n = $$2; if (!sub("/[^/]*$$", "", n)) n = "."; lines[n] += $$1; all += $$1} \
+		END {for (n in lines) printf "%6d %s\n", lines[n], n | "sort -k2"; close("sort -k2"); printf "%6d total\n", all}'
+
 .PHONY: test
 test: build guests $(BIN)/devcluster ## Run all tests on one real control plane
 	$(BIN)/devcluster --unsafe-no-fsync -- go test $(TEST_FLAGS) ./...
@@ -87,7 +100,7 @@ test: build guests $(BIN)/devcluster ## Run all tests on one real control plane
 
 .PHONY: race
 race: build guests $(BIN)/devcluster ## Run the tests of everything with a lock or a goroutine under the race detector
-	$(BIN)/devcluster --unsafe-no-fsync -- go test -race $(TEST_FLAGS) ./abi/... ./host/... ./runtime/... ./devcluster/...
+	$(BIN)/devcluster --unsafe-no-fsync -- go test -race $(TEST_FLAGS) . ./abi/... ./host/... ./internal/... ./runtime/... ./devcluster/...
 	@echo "compiling the examples without the race detector, which makes that ten times as slow"
 	$(BIN)/devcluster --unsafe-no-fsync -- go test $(TEST_FLAGS) -run TestExamples_DoWhatTheirReadmesSay ./cmd/wasmctl
 	$(BIN)/devcluster --unsafe-no-fsync -- go test -race -short $(TEST_FLAGS) ./cmd/...
@@ -127,9 +140,10 @@ wat: ## Rebuild the .wasm of tests from their .wat (needs wat2wasm: Debian packa
 	host/conformance/hostile/guests/build.sh
 
 .PHONY: check
-check: tidy fmt ## Tidy, format, vet and lint, then fail on any difference to what is committed
+check: tidy fmt ## Tidy, format, vet, lint, check imports and docs, then fail on any difference to what is committed
 	@for m in $(OURS); do echo "vet $$m"; (cd $$m && go vet ./...) || exit 1; done
 	@$(MAKE) --no-print-directory lint
+	go test -run 'Imports|Globals|Docs|Architecture' .
 	@if command -v wat2wasm >/dev/null; then go test ./testdata/wasm; else echo "SKIPPED: wat2wasm is not on PATH: testdata/wasm is not compared with its sources"; fi
 	@git diff --exit-code || { echo "check: the tree differs from what is committed (see above)"; exit 1; }
 

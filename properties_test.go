@@ -10,31 +10,36 @@ import (
 var (
 	testDecl = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
 	testName = regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w*\*?`)
-	heldBy   = regexp.MustCompile(`(?m)^\|.*\|([^|]+)\|$`)
+	heldBy   = regexp.MustCompile(`(?m)^\|.*\|([^|]+)\|$`)         // the last column of a table
+	shownBy  = regexp.MustCompile(`(?m)^  Tests: (.*(?:\n  .*)*)`) // the end of a list item
 )
 
 // TestProperties_EachNamedTestExists: docs/properties.md says which test holds
 // which promise. A name may end in an underscore, for all tests that begin so.
-func TestProperties_EachNamedTestExists(t *testing.T) { checkNamedTests(t, "docs/properties.md", 100) }
+func TestProperties_EachNamedTestExists(t *testing.T) {
+	checkNamedTests(t, "docs/properties.md", heldBy, 100)
+}
 
 // TestSecurity_EachNamedTestExists: docs/security.md says which test shows what
 // stops a threat.
-func TestSecurity_EachNamedTestExists(t *testing.T) { checkNamedTests(t, "docs/security.md", 35) }
+func TestSecurity_EachNamedTestExists(t *testing.T) {
+	checkNamedTests(t, "docs/security.md", shownBy, 35)
+}
 
 // TestLimits_EachNamedTestExists: docs/limits.md says which test tries a limit at
 // its edge.
-func TestLimits_EachNamedTestExists(t *testing.T) { checkNamedTests(t, "docs/limits.md", 18) }
+func TestLimits_EachNamedTestExists(t *testing.T) { checkNamedTests(t, "docs/limits.md", heldBy, 18) }
 
-// checkNamedTests holds that each test exists that the last column of a page's
-// tables names, and that there are so many rows at least.
-func checkNamedTests(t *testing.T, file string, least int) {
+// checkNamedTests checks that each test exists that an entry of a page names, and
+// that the page has at least so many entries.
+func checkNamedTests(t *testing.T, file string, entry *regexp.Regexp, least int) {
 	t.Helper()
 	declared := declaredTests(t)
 	page, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows := heldBy.FindAllStringSubmatch(string(page), -1)
+	rows := entry.FindAllStringSubmatch(string(page), -1)
 	if len(rows) < least {
 		t.Errorf("%d rows: the page has another form than this test reads", len(rows))
 	}

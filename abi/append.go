@@ -3,6 +3,7 @@ package abi
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 )
@@ -25,16 +26,16 @@ func appendValue(dst []byte, v any, depth int) ([]byte, error) {
 	case string:
 		return appendString(dst, v), nil
 	case int64:
-		return appendInt(dst, v), nil
+		return AppendInt(dst, v), nil
 	case int:
-		return appendInt(dst, int64(v)), nil
+		return AppendInt(dst, int64(v)), nil
 	case int32:
-		return appendInt(dst, int64(v)), nil
+		return AppendInt(dst, int64(v)), nil
 	case uint64:
 		if v > math.MaxInt64 {
 			return nil, fmt.Errorf("%w: integer %d is larger than an int64", ErrType, v)
 		}
-		return appendInt(dst, int64(v)), nil
+		return AppendInt(dst, int64(v)), nil
 	case float64:
 		return appendFloat(dst, v)
 	case []any:
@@ -49,7 +50,7 @@ func appendValue(dst []byte, v any, depth int) ([]byte, error) {
 		return dst, nil
 	case map[string]string:
 		dst = appendMapHead(dst, len(v))
-		for _, k := range sortedKeys(v) {
+		for _, k := range slices.Sorted(maps.Keys(v)) {
 			dst = appendString(appendString(dst, k), v[k])
 		}
 		return dst, nil
@@ -71,21 +72,12 @@ func appendSlice(dst []byte, a []any, depth int) ([]byte, error) {
 func appendMap(dst []byte, m map[string]any, depth int) ([]byte, error) {
 	dst = appendMapHead(dst, len(m))
 	var err error
-	for _, k := range sortedKeys(m) {
+	for _, k := range slices.Sorted(maps.Keys(m)) {
 		if dst, err = appendValue(appendString(dst, k), m[k], depth+1); err != nil {
 			return nil, err
 		}
 	}
 	return dst, nil
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 func appendBool(dst []byte, v bool) []byte {
@@ -102,9 +94,9 @@ func appendFloat(dst []byte, f float64) ([]byte, error) {
 	return binary.BigEndian.AppendUint64(append(dst, 0xcb), math.Float64bits(f)), nil
 }
 
-// appendInt writes non-negative numbers in the unsigned forms and negative
-// ones in the signed forms, as msgpack libraries do that save space.
-func appendInt(dst []byte, v int64) []byte {
+// AppendInt appends an integer: a non-negative one in an unsigned form and a
+// negative one in a signed form, as msgpack libraries do that save space.
+func AppendInt(dst []byte, v int64) []byte {
 	if v >= 0 {
 		switch u := uint64(v); {
 		case u <= 0x7f:

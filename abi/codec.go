@@ -55,15 +55,15 @@ func AppendRequestHead(dst []byte, r *Request) []byte {
 	n += count(r.Stale) + count(r.DryRun) + count(len(r.Caps) > 0) + count(r.Object != nil)
 	n += count(len(r.More) > 0) + count(r.Dropped > 0)
 	dst = appendMapHead(dst, n)
-	dst = appendInt(appendString(dst, keyV), Version)
+	dst = AppendInt(appendString(dst, keyV), Version)
 	dst = appendString(appendString(dst, keyID), r.ID)
 	dst = appendString(appendString(dst, keyController), r.Controller)
 	dst = appendReason(appendString(dst, keyReason), &r.Reason)
 	dst = appendReasons(dst, r.More, r.Dropped)
-	dst = appendInt(appendString(dst, keyAttempt), int64(r.Attempt))
+	dst = AppendInt(appendString(dst, keyAttempt), int64(r.Attempt))
 	dst = appendKey(appendString(dst, keyKey), r.Key)
-	dst = appendInt(appendString(dst, keyConfigGen), r.ConfigGen)
-	dst = appendInt(appendString(dst, keyDeadlineMS), unixMS(r.Deadline))
+	dst = AppendInt(appendString(dst, keyConfigGen), r.ConfigGen)
+	dst = AppendInt(appendString(dst, keyDeadlineMS), unixMS(r.Deadline))
 	if r.Stale {
 		dst = appendBool(appendString(dst, keyStale), true)
 	}
@@ -90,38 +90,17 @@ func AppendRequest(dst []byte, r *Request) []byte {
 // AppendFailureHead is AppendRequestHead for the input of error_policy.
 func AppendFailureHead(dst []byte, f *Failure) []byte {
 	dst = appendMapHead(dst, 7+count(f.Object != nil))
-	dst = appendInt(appendString(dst, keyV), Version)
+	dst = AppendInt(appendString(dst, keyV), Version)
 	dst = appendString(appendString(dst, keyID), f.ID)
 	dst = appendKey(appendString(dst, keyKey), f.Key)
 	dst = appendError(appendString(dst, keyError), &f.Error)
 	dst = appendString(appendString(dst, keyKind), string(f.Kind))
-	dst = appendInt(appendString(dst, keyAttempt), int64(f.Attempt))
-	dst = appendInt(appendString(dst, keyFirstFailed), unixMS(f.FirstFailed))
+	dst = AppendInt(appendString(dst, keyAttempt), int64(f.Attempt))
+	dst = AppendInt(appendString(dst, keyFirstFailed), unixMS(f.FirstFailed))
 	if f.Object != nil {
 		dst = appendString(dst, keyObject)
 	}
 	return dst
-}
-
-// AppendFailure appends the whole message.
-func AppendFailure(dst []byte, f *Failure) []byte {
-	return append(AppendFailureHead(dst, f), f.Object...)
-}
-
-// AppendResult appends the message that a guest would return. Hosts do not
-// need it; tests and tools do.
-func AppendResult(dst []byte, r *Result) []byte {
-	n := 1 + r.Declared.fields()
-	switch {
-	case r.Error != nil:
-		dst = appendError(appendString(appendMapHead(dst, n), keyError), r.Error)
-	case r.Action.Requeue:
-		dst = appendString(appendString(appendMapHead(dst, n+1), keyAction), actionRequeue)
-		dst = appendInt(appendString(dst, keyAfterMS), r.Action.After.Milliseconds())
-	default:
-		dst = appendString(appendString(appendMapHead(dst, n), keyAction), actionAwait)
-	}
-	return appendDeclared(dst, r.Declared)
 }
 
 func count(b bool) int {
@@ -164,7 +143,7 @@ func appendReasons(dst []byte, more []Reason, dropped int) []byte {
 		}
 	}
 	if dropped > 0 {
-		dst = appendInt(appendString(dst, keyDropped), int64(dropped))
+		dst = AppendInt(appendString(dst, keyDropped), int64(dropped))
 	}
 	return dst
 }
@@ -177,7 +156,7 @@ func appendError(dst []byte, e *ResultError) []byte {
 		dst = appendString(appendString(dst, keyReason), e.Reason)
 	}
 	if e.After > 0 {
-		dst = appendInt(appendString(dst, keyAfterMS), e.After.Milliseconds())
+		dst = AppendInt(appendString(dst, keyAfterMS), e.After.Milliseconds())
 	}
 	return dst
 }

@@ -116,7 +116,7 @@ func TestDecode_RefusesAKeyTwice(t *testing.T) {
 		if _, err := DecodeResult(msg); !errors.Is(err, ErrType) {
 			t.Errorf("result with %d keys: %v", n+2, err)
 		}
-		if _, _, err := DecodeAPIRequest(msg); !errors.Is(err, ErrType) {
+		if _, _, err := DecodeRequest[APIRequest](msg); !errors.Is(err, ErrType) {
 			t.Errorf("request with %d keys: %v", n+2, err)
 		}
 	}

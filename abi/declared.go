@@ -11,38 +11,8 @@ func (d *Declared) Empty() bool {
 	return d == nil || len(d.Apply) == 0 && !d.Prune && d.Status == nil
 }
 
-// fields is how many keys appendDeclared writes.
-func (d *Declared) fields() int {
-	if d == nil {
-		return 0
-	}
-	return count(len(d.Apply) > 0) + count(d.Prune) + count(d.Force) + count(d.Status != nil)
-}
-
-func appendDeclared(dst []byte, d *Declared) []byte {
-	if d == nil {
-		return dst
-	}
-	if len(d.Apply) > 0 {
-		dst = appendArrayHead(appendString(dst, keyApply), len(d.Apply))
-		for _, child := range d.Apply {
-			dst = append(dst, child...)
-		}
-	}
-	if d.Prune {
-		dst = appendBool(appendString(dst, keyPrune), true)
-	}
-	if d.Force {
-		dst = appendBool(appendString(dst, keyForce), true)
-	}
-	if d.Status != nil {
-		dst = append(appendString(dst, keyStatus), d.Status...)
-	}
-	return dst
-}
-
-// declaredKey reads one of the keys of Declared. What it keeps are copies: the
-// message lies in the guest's memory, which the next call overwrites.
+// declaredKey reads one of the keys of Declared. It copies what it keeps: the
+// message is in the guest's memory, which the next call overwrites.
 func (r *reader) declaredKey(key string, d *Declared) (known bool, err error) {
 	switch key {
 	case keyApply:

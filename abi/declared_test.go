@@ -199,11 +199,11 @@ func TestDecodeEventRequest_ReadsWhatAnSDKWrites(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, unknown, err := DecodeEventRequest(b)
+	got, unknown, err := DecodeRequest[EventRequest](b)
 	if diff := cmp.Diff(want, got); err != nil || unknown != nil || diff != "" {
 		t.Errorf("%v %v %s", err, unknown, diff)
 	}
-	if _, _, err := DecodeEventRequest([]byte{0x81, 0xa6, 'r', 'e', 'a', 's', 'o', 'n', 1}); err == nil {
+	if _, _, err := DecodeRequest[EventRequest]([]byte{0x81, 0xa6, 'r', 'e', 'a', 's', 'o', 'n', 1}); err == nil {
 		t.Error("a reason that is a number was accepted")
 	}
 }

@@ -14,17 +14,14 @@ import (
 // empty message awaits a change.
 func DecodeResult(b []byte) (Result, error) {
 	var res Result
-	if len(b) == 0 {
+	if len(b) == 0 { // most answers; what the closure captures would be on the heap
 		return res, nil
 	}
-	if len(b) > MaxBytes {
-		return res, ErrTooLarge
-	}
-	r := reader{b: b}
 	var action string
 	var d Declared
 	var err error
-	res.Unknown, err = r.eachKey(func(key string) (bool, error) {
+	r := reader{b: b}
+	res.Unknown, err = r.message(func(key string) (bool, error) {
 		switch key {
 		case keyAction:
 			return r.string(&action)
@@ -35,9 +32,6 @@ func DecodeResult(b []byte) (Result, error) {
 		}
 		return r.declaredKey(key, &d)
 	})
-	if err == nil {
-		err = r.end()
-	}
 	if err == nil {
 		err = res.setDeclared(&d)
 	}
@@ -107,35 +101,21 @@ func DecodeManifest(b []byte) (m *Manifest, unknown []string, err error) {
 // bytes.
 func EncodeManifest(m *Manifest) ([]byte, error) { return encode(m) }
 
-// DecodeAPIRequest decodes the request of an api_* operation.
-func DecodeAPIRequest(b []byte) (req APIRequest, unknown []string, err error) {
-	unknown, err = decodeInto(b, &req)
-	return req, unknown, err
-}
-
-// DecodeConfigRequest decodes the request of config_get.
-func DecodeConfigRequest(b []byte) (req ConfigRequest, unknown []string, err error) {
-	unknown, err = decodeInto(b, &req)
-	return req, unknown, err
-}
-
-// DecodeEventRequest decodes the request of event_record. What is needed in it
-// and how long its texts may be is up to who serves it.
-func DecodeEventRequest(b []byte) (req EventRequest, unknown []string, err error) {
+// DecodeRequest decodes the request of an operation: an APIRequest, a
+// ConfigRequest or an EventRequest. The server of the operation decides which
+// keys are required and how long texts can be.
+func DecodeRequest[T any](b []byte) (req T, unknown []string, err error) {
 	unknown, err = decodeInto(b, &req)
 	return req, unknown, err
 }
 
 // Refuse returns an answer of the host's own: a negative status with its body.
-func Refuse(s *StatusBody) Response { return Response{Status: s.Code, Body: EncodeStatusBody(s)} }
-
-// EncodeStatusBody encodes the body of a negative status.
-func EncodeStatusBody(s *StatusBody) []byte {
+func Refuse(s *StatusBody) Response {
 	b, err := encode(s)
 	if err != nil {
 		panic("BUG: status body: " + err.Error()) // it has no type that msgpack lacks
 	}
-	return b
+	return Response{Status: s.Code, Body: b}
 }
 
 func encode(v any) ([]byte, error) {

@@ -30,7 +30,7 @@ type Event struct {
 // go from the store into guest memory with one copy.
 func AppendEventHead(dst []byte, e *Event) (head []byte, split int) {
 	dst = appendMapHead(dst, 5+count(e.Old != nil)+count(e.New != nil))
-	dst = appendInt(appendString(dst, keyV), Version)
+	dst = AppendInt(appendString(dst, keyV), Version)
 	dst = appendString(appendString(dst, keyController), e.Controller)
 	dst = appendMapHead(appendString(dst, keyWatch), 3)
 	dst = appendString(appendString(dst, keyGroup), e.Group)
@@ -46,13 +46,6 @@ func AppendEventHead(dst []byte, e *Event) (head []byte, split int) {
 		dst = appendString(dst, keyNew)
 	}
 	return dst, split
-}
-
-// AppendEvent appends the whole message.
-func AppendEvent(dst []byte, e *Event) []byte {
-	head, split := AppendEventHead(dst, e)
-	rest := string(head[split:])
-	return append(append(append(head[:split], e.Old...), rest...), e.New...)
 }
 
 // MapResult is the output of map.
@@ -71,15 +64,9 @@ const maxName = 253
 // DecodeMapResult decodes what map returned. An empty message is no keys.
 func DecodeMapResult(b []byte) (MapResult, error) {
 	var res MapResult
-	if len(b) == 0 {
-		return res, nil
-	}
-	if len(b) > MaxBytes {
-		return res, ErrTooLarge
-	}
-	r := reader{b: b}
 	var err error
-	res.Unknown, err = r.eachKey(func(key string) (bool, error) {
+	r := reader{b: b}
+	res.Unknown, err = r.message(func(key string) (bool, error) {
 		switch key {
 		case keyKeys:
 			return r.list(func() error {
@@ -92,9 +79,6 @@ func DecodeMapResult(b []byte) (MapResult, error) {
 		}
 		return false, nil
 	})
-	if err == nil {
-		err = r.end()
-	}
 	if err != nil {
 		return MapResult{}, fmt.Errorf("keys: %w", err)
 	}
@@ -102,19 +86,6 @@ func DecodeMapResult(b []byte) (MapResult, error) {
 		res.Keys = nil
 	}
 	return res, nil
-}
-
-// AppendMapResult appends the message that a guest would return. Hosts do not
-// need it; tests and tools do.
-func AppendMapResult(dst []byte, res *MapResult) []byte {
-	if res.Error != nil {
-		return appendError(appendString(appendMapHead(dst, 1), keyError), res.Error)
-	}
-	dst = appendArrayHead(appendString(appendMapHead(dst, 1), keyKeys), len(res.Keys))
-	for _, k := range res.Keys {
-		dst = appendKey(dst, k)
-	}
-	return dst
 }
 
 // key reads the key of an object.

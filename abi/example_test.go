@@ -6,8 +6,8 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// An object crosses the wall as the msgpack of its JSON value, with sorted
-// keys and compact integers.
+// An object crosses the sandbox boundary as the msgpack of its JSON value, with
+// sorted keys and compact integers.
 func ExampleAppendValue() {
 	msg, err := abi.AppendValue(nil, map[string]any{"replicas": int64(3), "paused": false})
 	fmt.Printf("%x %v\n", msg, err)

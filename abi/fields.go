@@ -7,9 +7,24 @@ import (
 	"time"
 )
 
+// message is eachKey of a whole message; an empty one has no keys. It does not hand
+// the reader to f, which would move it to the heap.
+func (r *reader) message(f func(key string) (known bool, err error)) (unknown []string, err error) {
+	if len(r.b) == 0 {
+		return nil, nil
+	}
+	if len(r.b) > MaxBytes {
+		return nil, ErrTooLarge
+	}
+	if unknown, err = r.eachKey(f); err == nil {
+		err = r.end()
+	}
+	return unknown, err
+}
+
 // eachKey reads a map and calls f with each key; f reads the value, or returns
 // false where it does not know the key, which is then skipped and returned. A
-// key that stands twice is an error.
+// duplicate key is an error.
 func (r *reader) eachKey(f func(key string) (known bool, err error)) (unknown []string, err error) {
 	n, err := r.mapLen()
 	if err != nil {
@@ -23,7 +38,7 @@ func (r *reader) eachKey(f func(key string) (known bool, err error)) (unknown []
 		}
 		key := string(k)
 		if !seen.add(key) {
-			return nil, fmt.Errorf("%w: key %q stands twice in one map", ErrType, key)
+			return nil, fmt.Errorf("%w: key %q appears twice in one map", ErrType, key)
 		}
 		known, err := f(key)
 		if err == nil && !known {

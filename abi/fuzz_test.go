@@ -74,7 +74,7 @@ func FuzzDecodeMessages(f *testing.F) {
 				t.Errorf("manifest: %v", err)
 			}
 		}
-		if req, _, err := DecodeAPIRequest(b); err == nil && req.Object != nil {
+		if req, _, err := DecodeRequest[APIRequest](b); err == nil && req.Object != nil {
 			if _, err := DecodeValue(req.Object); err != nil && Check(req.Object) != nil {
 				t.Errorf("object of an accepted request: %v", err)
 			}
@@ -85,7 +85,7 @@ func FuzzDecodeMessages(f *testing.F) {
 			}
 		}
 		_, _, _ = DecodeConfigureResult(b)
-		_, _, _ = DecodeConfigRequest(b)
-		_, _, _ = DecodeEventRequest(b)
+		_, _, _ = DecodeRequest[ConfigRequest](b)
+		_, _, _ = DecodeRequest[EventRequest](b)
 	})
 }

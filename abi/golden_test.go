@@ -53,7 +53,7 @@ func goldenMessages() []golden {
 	req := func(r Request) []byte { return AppendRequest(nil, &r) }
 	fail := func(f Failure) []byte { return AppendFailure(nil, &f) }
 	res := func(r Result) []byte { return AppendResult(nil, &r) }
-	body := func(s StatusBody) []byte { return EncodeStatusBody(&s) }
+	body := func(s StatusBody) []byte { return Refuse(&s).Body }
 	child := mustValue(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "hello-content"}, "data": map[string]any{"content": "hello, world"}})
 	status := mustValue(map[string]any{"observedGeneration": int64(3), "ready": true})
 	list := []golden{
@@ -233,8 +233,8 @@ func goldenBad() []golden {
 	return []golden{
 		{"bad-truncated", []byte{0x82, 0xa1, 'a', 0x01}, "the map says two keys and has one"},
 		{"bad-trailing", []byte{0x80, 0xc0}, "a byte follows the value"},
-		{"bad-binary", []byte{0x81, 0xa1, 'a', 0xc4, 0x01, 0x00}, "binary does not cross the wall"},
-		{"bad-extension", []byte{0x81, 0xa1, 'a', 0xd4, 0x01, 0x00}, "an extension type does not cross the wall"},
+		{"bad-binary", []byte{0x81, 0xa1, 'a', 0xc4, 0x01, 0x00}, "binary does not cross the sandbox boundary"},
+		{"bad-extension", []byte{0x81, 0xa1, 'a', 0xd4, 0x01, 0x00}, "an extension type does not cross the sandbox boundary"},
 		{"bad-key", []byte{0x81, 0x01, 0xc0}, "a key that is not a string"},
 		{"bad-uint64", []byte{0x81, 0xa1, 'a', 0xcf, 0x80, 0, 0, 0, 0, 0, 0, 0}, "9223372036854775808 is not an int64"},
 		{"bad-nan", []byte{0x81, 0xa1, 'a', 0xcb, 0x7f, 0xf8, 0, 0, 0, 0, 0, 0}, "not a finite number"},
@@ -287,7 +287,7 @@ func writeGolden(t *testing.T, file string, g *golden) {
 }
 
 // TestGolden_JSONShowsTheSameValue reads every file of testdata, so that a file
-// nobody writes any more is noticed too.
+// nobody writes any longer is noticed too.
 func TestGolden_JSONShowsTheSameValue(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.msgpack")
 	if err != nil || len(files) < len(goldenMessages()) {

@@ -3,10 +3,12 @@ package abi
 import (
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 )
 
-// Limits bounds what one module may use. Zero leaves a limit to the host. What a
-// module asks for here can only lower what it is given.
+// Limits bounds what one module may use. Zero leaves a limit to the host. A
+// module can only lower its limits here.
 type Limits struct {
 	// Memory is the linear memory of one instance, in bytes.
 	Memory int64 `msgpack:"memory,omitempty" json:"memory,omitempty"`
@@ -77,32 +79,21 @@ const (
 )
 
 // LimitNames are the limits that a manifest may have, in the order of Limits.
-var LimitNames = []LimitName{
-	LimitMemory, LimitTimeout, LimitHostCalls, LimitFuel, LimitStack, LimitRequestBytes, LimitResultBytes, LimitLogLines, LimitLogBytes,
-	LimitEvents, LimitEventRate, LimitAPIRate, LimitAPIInFlight, LimitListItems, LimitListBytes, LimitMetricSeries, LimitInstanceCalls, LimitHighWater,
-	LimitInstanceRate,
-}
+var LimitNames = func() (names []LimitName) {
+	for _, key := range fields(reflect.TypeFor[Limits]()) {
+		names = append(names, LimitName(key))
+	}
+	return names
+}()
 
 // Get returns a limit by its name; 0 where it is left to the host, for a nil
 // Limits too.
 func (l *Limits) Get(name LimitName) int64 {
-	if l == nil {
+	i := slices.Index(LimitNames, name)
+	if l == nil || i < 0 {
 		return 0
 	}
-	if p := l.field(name); p != nil {
-		return *p
-	}
-	return 0
-}
-
-func (l *Limits) field(name LimitName) *int64 {
-	return map[LimitName]*int64{
-		LimitMemory: &l.Memory, LimitTimeout: &l.Timeout, LimitHostCalls: &l.HostCalls, LimitFuel: &l.Fuel, LimitStack: &l.Stack,
-		LimitRequestBytes: &l.RequestBytes, LimitResultBytes: &l.ResultBytes, LimitLogLines: &l.LogLines, LimitLogBytes: &l.LogBytes,
-		LimitEvents: &l.Events, LimitEventRate: &l.EventRate, LimitAPIRate: &l.APIRate, LimitAPIInFlight: &l.APIInFlight,
-		LimitListItems: &l.ListItems, LimitListBytes: &l.ListBytes, LimitMetricSeries: &l.MetricSeries,
-		LimitInstanceCalls: &l.InstanceCalls, LimitHighWater: &l.HighWater, LimitInstanceRate: &l.InstanceRate,
-	}[name]
+	return reflect.ValueOf(l).Elem().Field(i).Int()
 }
 
 func (l *Limits) validate() error {
@@ -124,16 +115,16 @@ type LimitError struct {
 	// Limit is the limit, Value what it is, with its unit: "8Mi", "30s", "100".
 	Limit LimitName
 	Value string
-	// What says what went beyond it.
+	// What names what exceeded it.
 	What string
 	// Waited says, for LimitTimeout, that most of the time went by while the guest
-	// waited for operations to be answered, or for a processor.
+	// waited for operations to be answered, or for a CPU.
 	Waited bool
 	// Err is what the error matches beside ErrLimit, or nil. Its text is not shown.
 	Err error
 }
 
-// Error implements error: "ran longer than it may (timeout 30s)".
+// Error implements error: "exceeded its time limit (timeout 30s)".
 func (e *LimitError) Error() string { return fmt.Sprintf("%s (%s %s)", e.What, e.Limit, e.Value) }
 
 // Is reports whether target is ErrLimit.

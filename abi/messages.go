@@ -1,6 +1,7 @@
 package abi
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -18,6 +19,11 @@ func (k Key) String() string {
 		return k.Name
 	}
 	return k.Namespace + "/" + k.Name
+}
+
+// Compare orders keys by namespace, then by name.
+func (k Key) Compare(other Key) int {
+	return cmp.Or(cmp.Compare(k.Namespace, other.Namespace), cmp.Compare(k.Name, other.Name))
 }
 
 // ReasonType says what made an object be reconciled. It is a hint: triggers
@@ -59,7 +65,7 @@ func (r Reason) String() string {
 
 // Request is the input of reconcile and finalize.
 type Request struct {
-	// ID is unique per run and stands in logs and traces.
+	// ID is unique per run and appears in logs and traces.
 	ID         string
 	Controller string
 	// Reason is the first of the triggers that led to this run.
@@ -151,7 +157,7 @@ type Declared struct {
 type Result struct {
 	Action Action
 	// Declared is nil where the result has no child to apply, no prune and no
-	// status. Beside an Error it has a Status and nothing else.
+	// status. With an Error, it has only a Status.
 	Declared *Declared
 	// Error is not nil where the run failed.
 	Error *ResultError

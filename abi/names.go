@@ -6,7 +6,11 @@
 // that both halves of the host can share it.
 package abi
 
-import "strings"
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
 
 // Version is the major version of the ABI that this package describes. It is
 // the number in the name of the marker export and of the import module.
@@ -20,7 +24,7 @@ const (
 	// ExportMarker is the marker of this version.
 	ExportMarker = MarkerPrefix + "1"
 	// ImportModule is the name of the module that host functions are imported
-	// from. Another major version has another name and can live beside it.
+	// from. Another major version has another name and can be exported as well.
 	ImportModule = "reconciler_v1"
 	// ManifestSection is the custom section that holds the Manifest.
 	ManifestSection = "reconciler.manifest"
@@ -56,7 +60,7 @@ const (
 // ValType is a WebAssembly number type, in the encoding of the binary format.
 type ValType byte
 
-// The number types that cross the wall.
+// The number types that cross the sandbox boundary.
 const (
 	I32 ValType = 0x7f
 	I64 ValType = 0x7e
@@ -64,22 +68,12 @@ const (
 	F64 ValType = 0x7c
 )
 
-// String returns the type's name in the text format.
-func (t ValType) String() string {
-	switch t {
-	case I32:
-		return "i32"
-	case I64:
-		return "i64"
-	case F32:
-		return "f32"
-	case F64:
-		return "f64"
-	}
-	return "unknown"
-}
+var valTypeNames = map[ValType]string{I32: "i32", I64: "i64", F32: "f32", F64: "f64"}
 
-// FuncType is the type of a function that crosses the wall.
+// String returns the type's name in the text format.
+func (t ValType) String() string { return cmp.Or(valTypeNames[t], "unknown") }
+
+// FuncType is the type of a function that crosses the sandbox boundary.
 type FuncType struct {
 	Params, Results []ValType
 }
@@ -100,16 +94,7 @@ func joinTypes(ts []ValType) string {
 
 // Equal reports whether both types have the same parameters and results.
 func (f FuncType) Equal(g FuncType) bool {
-	return string(typeBytes(f.Params)) == string(typeBytes(g.Params)) &&
-		string(typeBytes(f.Results)) == string(typeBytes(g.Results))
-}
-
-func typeBytes(ts []ValType) []byte {
-	b := make([]byte, len(ts))
-	for i, t := range ts {
-		b[i] = byte(t)
-	}
-	return b
+	return slices.Equal(f.Params, g.Params) && slices.Equal(f.Results, g.Results)
 }
 
 // Export is a function that a guest exports to the host.

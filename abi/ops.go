@@ -95,7 +95,7 @@ const (
 )
 
 // APIRequest is the request of every api_* operation. Keys mirror the names of
-// the Kubernetes API; which operation reads which key stands in ABI.md.
+// the Kubernetes API; ABI.md says which operation reads which key.
 type APIRequest struct {
 	APIVersion string `msgpack:"apiVersion,omitempty"`
 	Kind       string `msgpack:"kind,omitempty"`

@@ -1,7 +1,6 @@
 package abi
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -32,8 +31,8 @@ var (
 	ErrTooDeep = fmt.Errorf("msgpack nests deeper than %d", MaxDepth)
 	// ErrTooLarge says that the message is longer than MaxBytes.
 	ErrTooLarge = fmt.Errorf("message is longer than %d bytes", MaxBytes)
-	// ErrType says that a value is of a type that does not cross the wall, or
-	// not of the type that belongs in its place.
+	// ErrType says that a value is of a type that does not cross the sandbox
+	// boundary, or not of the type that belongs in its place.
 	ErrType = errors.New("msgpack type is not allowed here")
 )
 
@@ -79,7 +78,7 @@ func (r *reader) peek() (kind, error) {
 	case c == 0xca, c == 0xcb:
 		return kindFloat, nil
 	}
-	return kindInvalid, fmt.Errorf("%w: byte %#x (binary and extension types do not cross the wall)", ErrType, r.b[r.pos])
+	return kindInvalid, fmt.Errorf("%w: byte %#x (binary and extension types do not cross the sandbox boundary)", ErrType, r.b[r.pos])
 }
 
 func (r *reader) expect(k kind, what string) error {
@@ -106,18 +105,11 @@ func (r *reader) take(n int) ([]byte, error) {
 // uint reads an n byte big-endian number.
 func (r *reader) uint(n int) (uint64, error) {
 	b, err := r.take(n)
-	if err != nil {
-		return 0, err
+	var v uint64
+	for _, c := range b {
+		v = v<<8 | uint64(c)
 	}
-	switch n {
-	case 1:
-		return uint64(b[0]), nil
-	case 2:
-		return uint64(binary.BigEndian.Uint16(b)), nil
-	case 4:
-		return uint64(binary.BigEndian.Uint32(b)), nil
-	}
-	return binary.BigEndian.Uint64(b), nil
+	return v, err
 }
 
 // length reads the head of a string, array or map: a fixed form whose low bits
@@ -214,21 +206,15 @@ func (r *reader) float() (float64, error) {
 	if err := r.expect(kindFloat, "a float"); err != nil {
 		return 0, err
 	}
-	c := r.b[r.pos]
+	width := 4 << (r.b[r.pos] - 0xca)
 	r.pos++
-	var f float64
-	if c == 0xca {
-		v, err := r.uint(4)
-		if err != nil {
-			return 0, err
-		}
+	v, err := r.uint(width)
+	if err != nil {
+		return 0, err
+	}
+	f := math.Float64frombits(v)
+	if width == 4 {
 		f = float64(math.Float32frombits(uint32(v))) //nolint:gosec // 4 bytes were read
-	} else {
-		v, err := r.uint(8)
-		if err != nil {
-			return 0, err
-		}
-		f = math.Float64frombits(v)
 	}
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return 0, fmt.Errorf("%w: float is not a finite number", ErrType)

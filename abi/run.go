@@ -2,21 +2,20 @@ package abi
 
 import "context"
 
-// Run is what both sides of the host functions know of the reconcile that is
-// under way. It travels in the context that the runtime gives to Guest, and
-// that comes back to whoever serves the guest's operations.
+// Run identifies the reconcile that is under way to both sides of the host
+// functions. It travels in the context that the runtime gives to Guest, and the
+// code that serves the guest's operations gets it back from there. It does not
+// change after it is created; Wrote is its one callback.
 type Run struct {
-	ID  string
+	// ID is the run's id, as the guest sees it.
+	ID string
+	// Key is the object that is reconciled.
 	Key Key
 	// Object is the msgpack of the object as the run sees it, or nil.
 	Object []byte
 	// Wrote, if not nil, is called after each write that the API server has
 	// accepted, by the goroutine of the run, before the answer is given.
 	Wrote func(Write)
-	// Fuel is the work that the guest has done in this run, error_policy
-	// included, in the unit of docs/metering.md; 0 where it is not counted. The
-	// host adds to it at the end of each call, on the goroutine of the run.
-	Fuel int64
 }
 
 // Write is one write that the API server has accepted. A dry run is none.

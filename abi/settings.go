@@ -1,6 +1,10 @@
 package abi
 
-import "fmt"
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
 
 // Settings is the input of configure.
 type Settings struct {
@@ -12,10 +16,10 @@ type Settings struct {
 // AppendSettings appends the message. Equal settings give equal bytes.
 func AppendSettings(dst []byte, s *Settings) []byte {
 	dst = appendMapHead(dst, 3)
-	dst = appendInt(appendString(dst, keyV), Version)
-	dst = appendInt(appendString(dst, keyConfigGen), s.Generation)
+	dst = AppendInt(appendString(dst, keyV), Version)
+	dst = AppendInt(appendString(dst, keyConfigGen), s.Generation)
 	dst = appendMapHead(appendString(dst, keyConfig), len(s.Values))
-	for _, k := range sortedKeys(s.Values) {
+	for _, k := range slices.Sorted(maps.Keys(s.Values)) {
 		dst = appendString(appendString(dst, k), s.Values[k])
 	}
 	return dst
@@ -24,22 +28,13 @@ func AppendSettings(dst []byte, s *Settings) []byte {
 // DecodeConfigureResult decodes what configure returned: refusal is nil where
 // the guest accepts the settings. An empty message accepts.
 func DecodeConfigureResult(b []byte) (refusal *ResultError, unknown []string, err error) {
-	if len(b) == 0 {
-		return nil, nil, nil
-	}
-	if len(b) > MaxBytes {
-		return nil, nil, ErrTooLarge
-	}
 	r := reader{b: b}
-	unknown, err = r.eachKey(func(key string) (bool, error) {
+	unknown, err = r.message(func(key string) (bool, error) {
 		if key != keyError {
 			return false, nil
 		}
 		return r.resultError(&refusal)
 	})
-	if err == nil {
-		err = r.end()
-	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("configure: %w", err)
 	}

@@ -61,13 +61,5 @@ func PackResult(s Status, length uint32) uint64 {
 	return uint64(uint32(s))<<32 | uint64(length) //nolint:gosec // the bits of a negative status are wanted
 }
 
-// UnpackResult is the inverse of PackResult.
-func UnpackResult(v uint64) (s Status, length uint32) {
-	return Status(int32(uint32(v >> 32))), uint32(v) //nolint:gosec // two halves of one word
-}
-
-// PackPointer packs the place of a guest's result: ptr<<32 | len.
-func PackPointer(ptr, length uint32) uint64 { return uint64(ptr)<<32 | uint64(length) }
-
-// UnpackPointer is the inverse of PackPointer.
+// UnpackPointer returns the place of a guest's result, packed as ptr<<32 | len.
 func UnpackPointer(v uint64) (ptr, length uint32) { return uint32(v >> 32), uint32(v) }

@@ -1,12 +1,11 @@
 package abi
 
-import (
-	"fmt"
-)
+import "fmt"
 
-// Check reports whether b is one msgpack value that may cross the wall: within
-// MaxBytes and MaxDepth, maps with string keys, no binary or extension type,
-// integers within an int64, finite floats, strings in UTF-8, nothing after it.
+// Check reports whether b is one msgpack value that may cross the sandbox
+// boundary: within MaxBytes and MaxDepth, maps with string keys, no binary or
+// extension type, integers within an int64, finite floats, strings in UTF-8,
+// nothing after it.
 func Check(b []byte) error {
 	if len(b) > MaxBytes {
 		return ErrTooLarge
@@ -103,7 +102,7 @@ func (r *reader) mapping(depth int) (any, error) {
 			return nil, err
 		}
 		if _, twice := m[string(key)]; twice {
-			return nil, fmt.Errorf("%w: key %q stands twice in one map", ErrType, key)
+			return nil, fmt.Errorf("%w: key %q appears twice in one map", ErrType, key)
 		}
 		v, err := r.value(depth + 1)
 		if err != nil {

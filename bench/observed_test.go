@@ -214,7 +214,7 @@ func (p *observed) stop(b *testing.B) (peak float64) {
 	return float64(p.cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss) / 1024
 }
 
-// cpu returns the processor time that the contender has taken, in steps of 10 ms.
+// cpu returns the CPU time that the contender has taken, in steps of 10 ms.
 func (p *observed) cpu(b *testing.B) time.Duration {
 	b.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))

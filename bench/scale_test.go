@@ -90,7 +90,7 @@ func settings(i int) string {
 // figures are what is measured of a contender; the least of several rounds
 // where there are several.
 type figures struct {
-	sync, syncCPU     float64 // s; start to synced; the processor time includes that of the first pass
+	sync, syncCPU     float64 // s; start to synced; the CPU time includes that of the first pass
 	first             float64 // s; start to the last of the first reconciles
 	resync, resyncCPU float64 // s
 	peak              float64 // MiB

@@ -41,7 +41,7 @@ func BenchmarkThroughput_APIBound(b *testing.B) {
 }
 
 // BenchmarkThroughput_CPUBound is the same without any distance, so that on a
-// small machine API server and controller fight for the processors.
+// small machine API server and controller fight for the CPUs.
 func BenchmarkThroughput_CPUBound(b *testing.B) {
 	compare(b, comparison{objects: 2000, rounds: 4, workers: 8})
 }

@@ -140,8 +140,9 @@ func portOf(server string) (int, error) {
 	return port, nil
 }
 
-// Stop ends the control plane in order, which takes about a second, and returns
-// when it is gone. On one that has ended, or that is reused, it does nothing.
+// Stop ends the control plane cleanly, which takes about a second, and returns
+// when it has exited. On one that has ended, or that is reused, it does
+// nothing.
 func (c *Cluster) Stop() error {
 	c.ops.Lock()
 	defer c.ops.Unlock()
@@ -174,7 +175,7 @@ func (c *Cluster) Restart(ctx context.Context) error {
 	case c.reused:
 		return errors.New("devcluster: restart: it was started by another process")
 	case c.cfg.DataDir == "":
-		return errors.New("devcluster: restart: it has no DataDir, so its data is gone")
+		return errors.New("devcluster: restart: without DataDir the data is gone")
 	}
 	if proc := c.process(); !proc.ended() {
 		if err := proc.stop(); err != nil {

@@ -5,8 +5,8 @@
 // The control plane is the program devcluster, whose source is the module in
 // server/. This package only runs it as a child process: so none of its
 // dependencies, which pin every k8s.io module, grpc and opentelemetry, become
-// dependencies of who imports this. Tests use package devclustertest, which
-// stands on this one.
+// dependencies of who imports this. Tests use package devclustertest, which uses
+// this one.
 //
 // A child never outlives its parent: it stops when its standard input ends,
 // and the kernel sees to that however the parent dies.

@@ -18,7 +18,7 @@ var ErrNotFound = errors.New("devcluster program not found: build it with 'make 
 	"and put it beside this program or on PATH, or set " + EnvBinary + " to its path")
 
 // Find returns the absolute path of the devcluster program: what
-// $WASMCTL_DEVCLUSTER names, else the one beside the running executable, else
+// $WASMCTL_DEVCLUSTER names, else the one next to the running executable, else
 // the first on PATH. If the variable is set, the others are not tried.
 func Find() (string, error) {
 	if path := os.Getenv(EnvBinary); path != "" {

@@ -78,8 +78,8 @@ func TestFind_WrongVariableIsAnError(t *testing.T) {
 func TestStart_WrongProgramIsExplained(t *testing.T) {
 	for name, tc := range map[string]struct{ text, want string }{
 		"fails":             {"echo 'devcluster: no luck today' >&2; exit 1", "start: no luck today"},
-		"ends":              {"exit 0", "ended by itself"},
-		"says another text": {"echo /a/kubeconfig; exec cat", "is this the devcluster of this version"},
+		"ends":              {"exit 0", "the program exited"},
+		"says another text": {"echo /a/kubeconfig; exec cat", "is this the devcluster of this wasmctl version"},
 		"is not a program":  {"exit 127", "exit status 127"},
 	} {
 		t.Run(name, func(t *testing.T) {

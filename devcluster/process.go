@@ -106,7 +106,7 @@ func (p *process) attend(stdout io.Reader) {
 		p.ready <- info
 	case len(line) > 0:
 		// Something else answers to the name, or a version that speaks otherwise.
-		p.err = fmt.Errorf("no announcement but %.80q: is this the devcluster of this version of wasmctl?", line)
+		p.err = fmt.Errorf("unexpected output %.80q: is this the devcluster of this wasmctl version?", line)
 		_ = p.cmd.Process.Kill()
 	}
 	_, _ = io.Copy(io.Discard, in)
@@ -156,7 +156,7 @@ func (p *process) failure() error {
 	text := strings.TrimPrefix(strings.TrimSpace(p.stderr.String()), "devcluster: ")
 	switch {
 	case p.err == nil:
-		return errors.New("the program ended by itself")
+		return errors.New("the program exited")
 	case text == "":
 		return p.err
 	}
@@ -178,7 +178,7 @@ func (t *tail) Write(b []byte) (int, error) {
 	}
 	t.mu.Unlock()
 	if t.to != nil {
-		_, _ = t.to.Write(b) // whoever reads along must not stop the control plane
+		_, _ = t.to.Write(b) // a failing copy must not stop the control plane
 	}
 	return len(b), nil
 }

@@ -54,7 +54,7 @@ func BenchmarkLoad_Empty(b *testing.B) {
 // change: two objects handed over, one key returned.
 func BenchmarkMap_TwoObjects4KiB(b *testing.B) {
 	m := load(b, echo(b), Config{})
-	ev := event(append(benchObject(), echoObject(abi.AppendMapResult(nil, &abi.MapResult{Keys: []abi.Key{{Namespace: "default", Name: "web"}}}))...))
+	ev := event(append(benchObject(), echoObject(encodeKeys(abi.Key{Namespace: "default", Name: "web"}))...))
 	ev.Old = benchObject()
 	b.ReportAllocs()
 	for b.Loop() {

@@ -7,36 +7,21 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// try takes n of what comes back at a rate, where there is so much of it. The
-// first second's is there at the start.
-func (b *bucket) try(now time.Time, perSecond, n int64) bool {
-	if passed := now.Sub(b.at); passed > 0 {
-		b.used = max(0, b.used-passed.Seconds()*float64(perSecond))
-		b.at = now
-	}
-	if b.used+float64(n) > float64(perSecond) {
-		return false
-	}
-	b.used += float64(n)
-	return true
-}
-
-// tellEvery is how often dropped lines are told of, beside the first.
-const tellEvery = time.Minute
+// reportEvery is how often dropped lines are reported, after the first.
+const reportEvery = time.Minute
 
 // logGate bounds what all instances of a module log.
 type logGate struct {
-	mu           sync.Mutex
-	lines, bytes bucket    // guarded by mu
-	dropped      uint64    // lines, since they were told of; guarded by mu
-	told         time.Time // guarded by mu
+	lines, bytes bucket
+
+	mu       sync.Mutex
+	dropped  uint64    // lines, since they were notified of; guarded by mu
+	reported time.Time // guarded by mu
 }
 
 // admit takes a line of n bytes. Else it returns the limit that is reached, and,
 // when it is time to tell, how many lines were dropped.
 func (g *logGate) admit(now time.Time, l *Limits, n int) (over abi.LimitName, dropped uint64) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
 	switch {
 	case !g.lines.try(now, l.LogLines, 1):
 		over = abi.LimitLogLines
@@ -45,30 +30,24 @@ func (g *logGate) admit(now time.Time, l *Limits, n int) (over abi.LimitName, dr
 	default:
 		return "", 0
 	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	g.dropped++
-	if !g.told.IsZero() && now.Sub(g.told) < tellEvery {
+	if !g.reported.IsZero() && now.Sub(g.reported) < reportEvery {
 		return over, 0
 	}
 	dropped = g.dropped
-	g.told, g.dropped = now, 0
+	g.reported, g.dropped = now, 0
 	return over, dropped
-}
-
-// eventRate bounds the events of all instances of a module.
-type eventRate struct {
-	mu     sync.Mutex
-	bucket bucket // guarded by mu
 }
 
 // allowEvent takes one event, or returns the limit that is reached.
 func (in *instance) allowEvent() abi.LimitName {
-	l, rate := &in.gen.limits, &in.gen.shared.events
+	l := &in.gen.limits
 	if in.run.events >= l.Events {
 		return abi.LimitEvents
 	}
-	rate.mu.Lock()
-	defer rate.mu.Unlock()
-	if !rate.bucket.try(time.Now(), l.EventRate, 1) {
+	if !in.gen.shared.events.try(time.Now(), l.EventRate, 1) {
 		return abi.LimitEventRate
 	}
 	in.run.events++

@@ -11,7 +11,7 @@ import (
 
 // ErrMemoryBudget is matched by the error of a call that a Budget had no memory
 // for.
-var ErrMemoryBudget = errors.New("memory budget is used up")
+var ErrMemoryBudget = errors.New("memory budget exhausted")
 
 // Budget bounds the linear memory of all instances of all modules that share
 // it. Where it is used up, idle instances are closed, whichever module they are
@@ -23,14 +23,14 @@ type Budget struct {
 	limit int64
 
 	mu      sync.Mutex
-	used    int64                    // guarded by mu
-	refused uint64                   // guarded by mu
-	pools   map[*generation]struct{} // guarded by mu; mu is taken before a generation's
+	used    int64                  // guarded by mu
+	refused uint64                 // guarded by mu
+	pools   map[*revision]struct{} // guarded by mu; mu is taken before a revision's
 }
 
 // NewBudget returns a budget of so many bytes.
 func NewBudget(bytes int64) *Budget {
-	return &Budget{limit: bytes, pools: map[*generation]struct{}{}}
+	return &Budget{limit: bytes, pools: map[*revision]struct{}{}}
 }
 
 // BudgetStats are figures of a Budget. Limit and Used are bytes; Refused counts
@@ -47,8 +47,8 @@ func (b *Budget) Stats() BudgetStats {
 	return BudgetStats{Limit: b.limit, Used: b.used, Refused: b.refused}
 }
 
-// join makes a generation's idle instances known. A nil Budget bounds nothing.
-func (b *Budget) join(g *generation) {
+// join makes a revision's idle instances known. A nil Budget bounds nothing.
+func (b *Budget) join(g *revision) {
 	if b == nil {
 		return
 	}
@@ -57,7 +57,7 @@ func (b *Budget) join(g *generation) {
 	b.pools[g] = struct{}{}
 }
 
-func (b *Budget) leave(g *generation) {
+func (b *Budget) leave(g *revision) {
 	if b == nil {
 		return
 	}
@@ -96,7 +96,7 @@ func (b *Budget) refuse(n int64) error {
 	b.refused++
 	return &abi.LimitError{
 		Limit: abi.LimitMemoryBudget, Value: sizeText(b.limit), Err: ErrMemoryBudget,
-		What: fmt.Sprintf("%v: %s of %s are in use and nothing is idle, %s more are needed: raise the budget, or lower concurrency or memory limits",
+		What: fmt.Sprintf("%v: %s of %s in use, no idle instance to close, %s more needed: raise the budget, or lower concurrency or memory limits",
 			ErrMemoryBudget, sizeText(b.used), sizeText(b.limit), sizeText(n)),
 	}
 }
@@ -124,11 +124,11 @@ func (b *Budget) evict() bool {
 }
 
 // popOldest takes the instance out of its pool, with a reference on its
-// generation, which so cannot be closed at the same time.
+// revision, which so cannot be closed at the same time.
 func (b *Budget) popOldest() *instance {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var pool *generation
+	var pool *revision
 	var oldest int64
 	for g := range b.pools {
 		if since, ok := g.idleSince(); ok && (pool == nil || since < oldest) {

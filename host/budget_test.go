@@ -48,12 +48,12 @@ func TestBudget_CountsEveryInstanceUntilItIsClosed(t *testing.T) {
 	}
 	used(t, b, 0)
 	if n := len(b.pools); n != 0 {
-		t.Errorf("%d generations are still known", n)
+		t.Errorf("%d revisions are still known", n)
 	}
 }
 
-// A budget that is used up takes the memory of whoever has been idle longest,
-// of any module; all modules go on working.
+// An exhausted budget takes the memory of the instance that has been idle
+// longest, of any module; all modules keep working.
 func TestBudget_ClosesWhatHasBeenIdleLongest(t *testing.T) {
 	b := NewBudget(pages(2))
 	var modules []*Module
@@ -93,7 +93,7 @@ func TestBudget_RefusesWhereAllIsInUse(t *testing.T) {
 	first := acquire(t, m)
 	acquire(t, m)
 	_, _, err := m.Acquire(t.Context())
-	want := "module[m]: acquire: memory budget is used up: 128Ki of 128Ki are in use and nothing is idle, 64Ki more are needed: raise the budget, or lower concurrency or memory limits (memory_budget 128Ki)"
+	want := "module[m]: acquire: memory budget exhausted: 128Ki of 128Ki in use, no idle instance to close, 64Ki more needed: raise the budget, or lower concurrency or memory limits (memory_budget 128Ki)"
 	if !errors.Is(err, ErrMemoryBudget) || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
@@ -131,7 +131,7 @@ func TestBudget_GrowingGuest(t *testing.T) {
 	}
 	_, err := g.Reconcile(t.Context(), request(4)) // grows, and traps once it is refused
 	ce := callError(t, err)
-	if ce.Kind != abi.FailureMemory || !errors.Is(err, ErrMemoryBudget) || !strings.HasPrefix(err.Error(), "guest[reconcile]: memory: memory budget is used up: 640Ki of 640Ki") {
+	if ce.Kind != abi.FailureMemory || !errors.Is(err, ErrMemoryBudget) || !strings.HasPrefix(err.Error(), "guest[reconcile]: memory: memory budget exhausted: 640Ki of 640Ki") {
 		t.Errorf("got %v", err)
 	}
 	used(t, b, 0)

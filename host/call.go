@@ -12,10 +12,10 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// lease is a guest that was acquired: one slot of a generation and, most of
+// lease is a guest that was acquired: one slot of a revision and, most of
 // the time, an instance. It implements abi.Guest.
 type lease struct {
-	gen *generation
+	gen *revision
 	// in is nil after a call that the instance did not survive.
 	in       *instance
 	slots    slots // where its own is given back
@@ -23,13 +23,12 @@ type lease struct {
 	released atomic.Bool
 }
 
-var errReleased = errors.New("used after it was released")
+var errReleased = errors.New("used after release")
 
-// Generation implements abi.Guest.
-func (l *lease) Generation() uint64 { return l.gen.number }
+// Revision implements abi.Guest.
+func (l *lease) Revision() uint64 { return l.gen.number }
 
-// Fuel returns the fuel that the calls of this guest have used, by the unit of
-// docs/metering.md; 0 where it is not counted.
+// Fuel implements abi.Guest.
 func (l *lease) Fuel() int64 { return l.fuel }
 
 // Reconcile implements abi.Guest.
@@ -99,7 +98,7 @@ func (l *lease) release() {
 }
 
 // deadline is when a call that starts now is interrupted, on the guest's clock.
-func (g *generation) deadline(ctx context.Context) time.Time {
+func (g *revision) deadline(ctx context.Context) time.Time {
 	wait := g.limits.Timeout
 	if d, ok := ctx.Deadline(); ok {
 		wait = min(wait, time.Until(d))
@@ -121,14 +120,11 @@ func (l *lease) call(ctx context.Context, name string, object []byte) (abi.Resul
 			return &outputError{err}
 		}
 		if name == abi.ExportErrorPolicy && res.Declared != nil {
-			return outputErrorf("result: error_policy declares something: only reconcile and finalize may")
+			return outputErrorf("result: error_policy declares objects: only reconcile and finalize can")
 		}
 		return nil
 	})
 	l.fuel += in.spent
-	if run := abi.RunFrom(ctx); run != nil {
-		run.Fuel += in.spent
-	}
 	if in.closed {
 		l.in = nil
 	}
@@ -144,7 +140,7 @@ func (l *lease) call(ctx context.Context, name string, object []byte) (abi.Resul
 func (in *instance) describe(ctx context.Context) (man *abi.Manifest, unknown []string, err error) {
 	fn := in.module.ExportedFunction(abi.ExportDescribe)
 	err = in.guarded(ctx, entry{name: abi.ExportDescribe, limit: in.gen.limits.Timeout}, func() error {
-		in.tank.enterFrame()
+		in.fuelBudget.enterFrame()
 		if err := fn.CallWithStack(&in.interrupt, in.stack[:]); err != nil {
 			return err
 		}
@@ -163,16 +159,16 @@ func (in *instance) describe(ctx context.Context) (man *abi.Manifest, unknown []
 // maxUnknown is how many keys that are not known are told.
 const maxUnknown = 10
 
-// countUnknown counts keys of a result that this host does not know, and tells
-// of the first.
-func (g *generation) countUnknown(fn string, keys []string) {
+// countUnknown counts keys of a result that this host does not know, and
+// reports the first.
+func (g *revision) countUnknown(fn string, keys []string) {
 	if len(keys) == 0 {
 		return
 	}
 	g.shared.unknownKeys.Add(uint64(len(keys)))
 	g.shared.warnUnknown.Do(func() {
 		keys = keys[:min(len(keys), maxUnknown)]
-		g.log.Warn("result has keys that this host does not know; they are ignored, and not reported again", "func", fn, "keys", keys)
+		g.log.Warn("ignoring unknown keys in the result; not reported again", "func", fn, "keys", keys)
 	})
 }
 

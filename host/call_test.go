@@ -34,7 +34,7 @@ func TestReconcile_Results(t *testing.T) {
 }
 
 // rule 17: a trap, a timeout, running out of memory and bad output are errors
-// of the one call, each of its kind; the instance is thrown away, and the next
+// of the one call, each of its kind; the instance is discarded, and the next
 // call of the same lease, error_policy's, gets a fresh one.
 func TestReconcile_FailureKinds(t *testing.T) {
 	cfg := Config{Limits: Limits{Memory: 128 * pageSize}}
@@ -47,7 +47,7 @@ func TestReconcile_FailureKinds(t *testing.T) {
 	}{
 		{1, abi.FailureTrap, "guest[reconcile]: trap: wasm error: unreachable"},
 		{3, abi.FailureTrap, "guest[reconcile]: trap: stack overflow"},
-		{4, abi.FailureMemory, "guest[reconcile]: memory: needs more memory than it may have (memory 8Mi): wasm error: unreachable"},
+		{4, abi.FailureMemory, "guest[reconcile]: memory: exceeded its memory limit (memory 8Mi): wasm error: unreachable"},
 		{5, abi.FailureOutput, "guest[reconcile]: output: result of 16 bytes at 65530 does not lie in memory of 65536 bytes"},
 		{6, abi.FailureOutput, "guest[reconcile]: output: result: msgpack type is not allowed here"},
 		{7, abi.FailureOutput, "guest[reconcile]: output: result: x: msgpack nests deeper than 128"},
@@ -122,10 +122,10 @@ func TestReconcile_BadBuffers(t *testing.T) {
 	}{
 		1: {abi.FailureTrap, "wasm error: unreachable"},
 		2: {abi.FailureOutput, "buffer refused a request of"},
-		3: {abi.FailureOutput, "buffer returned 1028, which is not 8-byte aligned"},
+		3: {abi.FailureOutput, "buffer returned 1028: want 8-byte alignment"},
 		4: {abi.FailureOutput, "buffer returned 4294967288, but"},
 		5: {abi.FailureOutput, "buffer returned 65528, but"},
-		6: {abi.FailureTimeout, "ran longer than it may"},
+		6: {abi.FailureTimeout, "exceeded its time limit"},
 	} {
 		req := request(0)
 		req.Object = make([]byte, mode<<12)
@@ -191,7 +191,7 @@ func TestReconcile_Cancelled(t *testing.T) {
 	}
 }
 
-// A guest that recurses for ever costs heap only while its instance lives.
+// A guest that recurses forever costs heap only while its instance lives.
 func TestReconcile_RecursionIsBounded(t *testing.T) {
 	g := acquire(t, load(t, wasm.Modes, Config{}))
 	before := heap()
@@ -260,7 +260,7 @@ func TestReconcile_RequestOnTheWire(t *testing.T) {
 	if _, err := g.ErrorPolicy(t.Context(), f); err != nil {
 		t.Fatal(err)
 	}
-	wantCalls := []apiCall{{abi.OpAPIGet, abi.AppendRequest(nil, &want)}, {abi.OpAPIList, abi.AppendFailure(nil, f)}}
+	wantCalls := []apiCall{{abi.OpAPIGet, abi.AppendRequest(nil, &want)}, {abi.OpAPIList, append(abi.AppendFailureHead(nil, f), f.Object...)}}
 	if diff := cmp.Diff(wantCalls, api.calls, cmp.AllowUnexported(apiCall{})); diff != "" {
 		t.Error(diff)
 	}
@@ -279,7 +279,7 @@ func TestLease_UseAfterRelease(t *testing.T) {
 	if _, err := g.ErrorPolicy(t.Context(), &abi.Failure{}); !errors.Is(err, errReleased) {
 		t.Errorf("ErrorPolicy: %v", err)
 	}
-	if g.Generation() != 1 {
-		t.Errorf("generation %d", g.Generation())
+	if g.Revision() != 1 {
+		t.Errorf("revision %d", g.Revision())
 	}
 }

@@ -24,15 +24,15 @@ func prepareVariant(tb testing.TB, m *Module, n int) *Candidate {
 }
 
 // A canary's guests are its own, error_policy included, while the module's stay
-// those of the live generation; both take slots of one bound, and what runs aside
+// those of the live revision; both take slots of one bound, and what runs aside
 // does not.
 func TestCandidate_AcquireIsOfTheCandidate(t *testing.T) {
 	m := load(t, wasm.Modes, Config{Concurrency: 2})
 	c := prepareVariant(t, m, 2)
 	live := acquire(t, m)
 	tried, release, err := c.Acquire(t.Context())
-	if err != nil || live.Generation() != 1 || tried.Generation() != 2 {
-		t.Fatalf("generations %d, %d: %v", live.Generation(), tried.Generation(), err)
+	if err != nil || live.Revision() != 1 || tried.Revision() != 2 {
+		t.Fatalf("revisions %d, %d: %v", live.Revision(), tried.Revision(), err)
 	}
 	if _, err := tried.Reconcile(t.Context(), request(1)); callError(t, err).Kind != abi.FailureTrap {
 		t.Error(err)
@@ -45,18 +45,18 @@ func TestCandidate_AcquireIsOfTheCandidate(t *testing.T) {
 	if _, _, err := m.Acquire(busy); !errors.Is(err, context.Canceled) {
 		t.Errorf("a third guest of two: %v", err)
 	}
-	aside, releaseAside, err := c.AcquireAside(t.Context())
-	if err != nil || aside.Generation() != 2 {
+	extra, releaseExtra, err := c.AcquireExtra(t.Context())
+	if err != nil || extra.Revision() != 2 {
 		t.Fatal(err)
 	}
-	releaseAside()
+	releaseExtra()
 	release()
 	live.release()
 	if err := c.Promote(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if g := acquire(t, m); g.Generation() != 2 {
-		t.Errorf("after the promotion: generation %d", g.Generation())
+	if g := acquire(t, m); g.Revision() != 2 {
+		t.Errorf("after the promotion: revision %d", g.Revision())
 	}
 	wantStates(t, m, "1 kept", "2 live")
 	swap(t, m, variant(wasm.Modes, 3))
@@ -66,7 +66,7 @@ func TestCandidate_AcquireIsOfTheCandidate(t *testing.T) {
 }
 
 // What a canary still runs when it is discarded is told, goes on for the time to
-// drain, and is interrupted then; the live generation is not touched.
+// drain, and is interrupted then; the live revision is not touched.
 func TestDiscard_DrainsACanary(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := load(t, wasm.WASI, Config{Limits: Limits{Timeout: 2 * time.Hour}, KeepFor: -1})
@@ -139,8 +139,8 @@ func TestCandidate_TakesSettings(t *testing.T) {
 }
 
 // Hammer: objects of two sides run all the time while canaries come, are
-// discarded or promoted: no run is refused, none is of two generations, and no
-// generation is left.
+// discarded or promoted: no run is refused, none is of two revisions, and no
+// revision is left.
 func TestCandidate_Hammer(t *testing.T) {
 	m := load(t, wasm.Modes, Config{Concurrency: 4, KeepFor: -1})
 	w := &witness{running: map[string]uint64{}, last: map[string]uint64{}}
@@ -164,14 +164,14 @@ func TestCandidate_Hammer(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				if g.Generation() > 1 && n%2 == 0 {
+				if g.Revision() > 1 && n%2 == 0 {
 					tried.Add(1)
 				}
 				w.mu.Lock()
 				if other, ok := w.running[key]; ok {
-					t.Errorf("%s runs in generations %d and %d", key, other, g.Generation())
+					t.Errorf("%s runs in revisions %d and %d", key, other, g.Revision())
 				}
-				w.running[key] = g.Generation()
+				w.running[key] = g.Revision()
 				w.mu.Unlock()
 				if _, err := g.Reconcile(t.Context(), request(byte(i%5/4))); err != nil {
 					_ = callError(t, err)
@@ -203,7 +203,7 @@ func TestCandidate_Hammer(t *testing.T) {
 	if tried.Load() == 0 {
 		t.Error("no run was a canary's")
 	}
-	if n := len(m.Generations()); n != 1 {
-		t.Errorf("%d generations are left: %v", n, states(m))
+	if n := len(m.Revisions()); n != 1 {
+		t.Errorf("%d revisions are left: %v", n, states(m))
 	}
 }

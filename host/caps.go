@@ -34,7 +34,7 @@ func checkHooks(m *abi.Manifest, exported func(name string) bool) []string {
 	case m.Finalizer != "" && !finalize:
 		out = append(out, fmt.Sprintf("manifest: names the finalizer %q, %s", m.Finalizer, absent(abi.ExportFinalize)))
 	case m.Finalizer == "" && finalize:
-		out = append(out, fmt.Sprintf("export[%s]: the manifest names no finalizer, so it would never be called", abi.ExportFinalize))
+		out = append(out, fmt.Sprintf("export[%s]: never called because the manifest names no finalizer", abi.ExportFinalize))
 	}
 	for i, w := range m.Watches {
 		if w.Map == abi.MapFunc && !hook(abi.ExportMap) {

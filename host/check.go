@@ -14,6 +14,7 @@ import (
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/internal/binary"
 	"github.com/wasmctl/wasmctl/host/meter"
 )
 
@@ -73,7 +74,7 @@ func (m *binaryModule) checkMemory(limit int64) []string {
 	switch {
 	case !ok:
 		out = append(out, fmt.Sprintf("export[%s]: missing, expected a memory", abi.ExportMemory))
-	case e.kind != kindMemory:
+	case e.kind != binary.KindMemory:
 		out = append(out, fmt.Sprintf("export[%s]: found a %s, expected a memory", abi.ExportMemory, kindNames[e.kind]))
 	}
 	if len(m.memories) > 1 {
@@ -82,7 +83,7 @@ func (m *binaryModule) checkMemory(limit int64) []string {
 	out = append(out, checkStartSize(m.memory(), limit)...)
 	var entries int64
 	for _, t := range m.tables {
-		entries += int64(t.min)
+		entries += int64(t.Min)
 	}
 	if entries > maxTableEntries || len(m.tables) > maxTables {
 		out = append(out, fmt.Sprintf("table: %d entries in %d tables, the limit is %d in %d", entries, len(m.tables), maxTableEntries, maxTables))
@@ -105,14 +106,14 @@ func (m *binaryModule) memory() *Memory {
 		return nil
 	}
 	l := m.memories[0]
-	return &Memory{Min: int64(l.min) * pageSize, Max: int64(l.max) * pageSize}
+	return &Memory{Min: int64(l.Min) * pageSize, Max: int64(l.Max) * pageSize}
 }
 
 func (m *binaryModule) checkExports() []string {
 	var out []string
 	for _, name := range [...]string{meter.FuelGlobal, meter.StackGlobal} {
 		if _, taken := m.export(name); taken {
-			out = append(out, fmt.Sprintf("export[%s]: the name is the host's own: rename the export", name))
+			out = append(out, fmt.Sprintf("export[%s]: reserved name: rename the export", name))
 		}
 	}
 	for _, want := range abi.Exports {
@@ -120,7 +121,7 @@ func (m *binaryModule) checkExports() []string {
 		switch {
 		case !ok && want.Required && want.Name != abi.ExportMarker: // the marker is checkMarker's
 			out = append(out, fmt.Sprintf("export[%s]: missing, expected %s", want.Name, want.Type))
-		case ok && e.kind != kindFunc:
+		case ok && e.kind != binary.KindFunc:
 			out = append(out, fmt.Sprintf("export[%s]: found a %s, expected %s", want.Name, kindNames[e.kind], want.Type))
 		case ok && !e.typ.Equal(want.Type):
 			out = append(out, fmt.Sprintf("export[%s]: found %s, expected %s", want.Name, e.typ, want.Type))
@@ -140,7 +141,7 @@ func (m *binaryModule) checkImports() []string {
 }
 
 func (imp *wasmImport) problem() string {
-	if imp.kind != kindFunc {
+	if imp.kind != binary.KindFunc {
 		return "found a " + kindNames[imp.kind] + ", expected a function"
 	}
 	var want abi.FuncType

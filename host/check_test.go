@@ -26,10 +26,10 @@ func TestLoad_HooksAndManifestAgree(t *testing.T) {
 			`manifest: names the finalizer "example.com/x", but does not name "finalize" in hooks`,
 		}},
 		{"finalize without finalizer", withManifest(t, wasm.Echo, &abi.Manifest{Name: "n"}), []string{
-			`export[finalize]: the manifest names no finalizer, so it would never be called`,
+			`export[finalize]: never called because the manifest names no finalizer`,
 		}},
 		{"finalize without a manifest", wasm.Echo, []string{
-			`export[finalize]: the manifest names no finalizer, so it would never be called`,
+			`export[finalize]: never called because the manifest names no finalizer`,
 		}},
 		{"func without map", withManifest(t, wasm.Empty, &abi.Manifest{Watches: byFunc}), []string{
 			`manifest: watches[1] (Secret) has map "func", but the module does not export "map"`,

@@ -14,9 +14,9 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// code is a module's bytes, compiled: what the instances of a generation are
+// code is a module's bytes, compiled: what the instances of a revision are
 // made of. It owns a wazero runtime, so that closing one code cannot touch
-// another. A rollback makes a new generation of code that was kept.
+// another. A rollback makes a new revision of code that was kept.
 type code struct {
 	// info is what Inspect would say; its manifest is that of describe where there
 	// is no section, once describe was asked.
@@ -35,7 +35,7 @@ type code struct {
 	metered  bool
 	maxStack int64
 
-	// refs is 1 per generation and 1 for being kept; at 0 everything is closed and
+	// refs is 1 per revision and 1 for being kept; at 0 everything is closed and
 	// it never rises again.
 	refs atomic.Int64
 }
@@ -45,7 +45,7 @@ type compiler struct {
 	cfg  Config // with defaults
 	name string // of the module
 	log  *slog.Logger
-	// workers bounds the processors that compiling takes; yield says that guests
+	// workers bounds the CPUs that compiling takes; yield says that guests
 	// run meanwhile.
 	workers int
 	yield   bool
@@ -108,14 +108,14 @@ const maxHere = 8 << 10
 
 // ways are how code of so many bytes may be compiled, the best first.
 func (c compiler) ways(size int) (ways []func(context.Context, *code, Compilation) error) {
-	aside := c.cfg.Compiler != nil && size > maxHere
-	if aside && c.cfg.CacheDir != "" {
-		ways = append(ways, c.aside)
+	outOfProcess := c.cfg.Compiler != nil && size > maxHere
+	if outOfProcess && c.cfg.CacheDir != "" {
+		ways = append(ways, c.outOfProcess)
 	}
-	if aside {
-		ways = append(ways, c.asideOnce)
+	if outOfProcess {
+		ways = append(ways, c.outOfProcessOnce)
 	}
-	if !aside && c.cfg.CacheDir != "" {
+	if !outOfProcess && c.cfg.CacheDir != "" {
 		ways = append(ways, c.cached)
 	}
 	return append(ways, c.here)
@@ -139,10 +139,10 @@ func (c compiler) here(ctx context.Context, code *code, job Compilation) (err er
 
 func (c compiler) warn(trouble error) {
 	if c.cfg.Compiler != nil && !errors.Is(trouble, ErrCacheDir) {
-		c.log.Warn("no process can be started that compiles: the module was compiled in this one, without the bounds of --compile-memory and --compile-time", "error", trouble)
+		c.log.Warn("cannot start the compiler process; compiled the module in this process without --compile-memory and --compile-time", "error", trouble)
 		return
 	}
-	c.log.Warn("compilation cache cannot be used: the module was compiled anew; removing the directory clears a damaged cache",
+	c.log.Warn("cannot use the compilation cache; compiled the module again; if the cache is damaged, remove the directory",
 		"dir", c.cfg.CacheDir, "error", trouble)
 }
 
@@ -195,7 +195,7 @@ func valueTypes(ts []abi.ValType) []byte {
 	return out
 }
 
-// retain takes a reference for another generation, or for being kept. The
+// retain takes a reference for another revision, or for being kept. The
 // caller has one, or the lock under which the last is given back.
 func (c *code) retain() { c.refs.Add(1) }
 
@@ -213,9 +213,7 @@ func (c *code) close(ctx context.Context) error {
 	}
 	err := c.runtime.Close(ctx)
 	if c.cache != nil {
-		if cerr := c.cache.Close(ctx); err == nil {
-			err = cerr
-		}
+		err = errors.Join(err, c.cache.Close(ctx))
 	}
 	c.runtime, c.cache = nil, nil
 	return err

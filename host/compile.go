@@ -11,7 +11,7 @@ import (
 
 // ErrCacheDir matches the error of a Compilation whose directory cannot be read
 // or written.
-var ErrCacheDir = errors.New("compilation cache cannot be used")
+var ErrCacheDir = errors.New("cannot use the compilation cache")
 
 // Compilation is a module that is to be compiled into a directory.
 type Compilation struct {
@@ -19,7 +19,7 @@ type Compilation struct {
 	Dir string
 	// Code is the module in the form that is compiled: with what counts its work.
 	Code []byte
-	// Workers bounds the processors that are used.
+	// Workers bounds the CPUs that are used.
 	Workers int
 	// Yield says that guests of the module run meanwhile, which come first.
 	Yield bool
@@ -57,9 +57,9 @@ func (c *code) compileInto(ctx context.Context, job Compilation) (unsaved, err e
 	return fmt.Errorf("%w: %w", ErrCacheDir, unsaved), nil
 }
 
-// aside has a module compiled into a directory by Config.Compiler, unless it is
+// outOfProcess has a module compiled into a directory by Config.Compiler, unless it is
 // there already, and takes it from there.
-func (c compiler) aside(ctx context.Context, code *code, job Compilation) error {
+func (c compiler) outOfProcess(ctx context.Context, code *code, job Compilation) error {
 	cache, err := newWazeroCache(job.Dir)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrCacheDir, err)
@@ -75,7 +75,7 @@ func (c compiler) aside(ctx context.Context, code *code, job Compilation) error 
 		return err
 	}
 	if err = code.fromCache(ctx, job.Code); errors.Is(err, context.Canceled) {
-		return fmt.Errorf("%w: what was compiled is not in %s", ErrCacheDir, job.Dir)
+		return fmt.Errorf("%w: compiled code missing in %s", ErrCacheDir, job.Dir)
 	}
 	return err
 }
@@ -90,13 +90,13 @@ func (c *code) fromCache(ctx context.Context, form []byte) (err error) {
 	return err
 }
 
-// asideOnce is aside with a directory that is gone afterwards.
-func (c compiler) asideOnce(ctx context.Context, code *code, job Compilation) error {
+// outOfProcessOnce is aside with a directory that is gone afterwards.
+func (c compiler) outOfProcessOnce(ctx context.Context, code *code, job Compilation) error {
 	dir, err := os.MkdirTemp("", "wasmctl-compile-")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	job.Dir = dir
-	return c.aside(ctx, code, job)
+	return c.outOfProcess(ctx, code, job)
 }

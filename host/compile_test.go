@@ -21,7 +21,7 @@ func runIt(ctx context.Context, job Compilation) error { return job.Run(ctx) }
 
 // A module whose code is being made has a number already, and is gone from the
 // list where that fails.
-func TestGenerations_ShowWhatIsBeingCompiled(t *testing.T) {
+func TestRevisions_ShowWhatIsBeingCompiled(t *testing.T) {
 	var m *Module
 	var during []string
 	broken := errors.New("no process")
@@ -54,9 +54,9 @@ func TestLoad_ACompilerThatFailsIsNoFaultOfTheModule(t *testing.T) {
 		log      string
 	}{
 		"works":       {runIt, ""},
-		"no process":  {func(context.Context, Compilation) error { return errors.New("fork: no memory") }, "no process can be started"},
-		"does naught": {func(context.Context, Compilation) error { return nil }, "compilation cache cannot be used"},
-		"no disk":     {func(context.Context, Compilation) error { return ErrCacheDir }, "compilation cache cannot be used"},
+		"no process":  {func(context.Context, Compilation) error { return errors.New("fork: no memory") }, "cannot start the compiler process"},
+		"does naught": {func(context.Context, Compilation) error { return nil }, "cannot use the compilation cache"},
+		"no disk":     {func(context.Context, Compilation) error { return ErrCacheDir }, "cannot use the compilation cache"},
 	} {
 		for _, dir := range []string{"", t.TempDir()} {
 			var log bytes.Buffer

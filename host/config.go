@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -18,8 +19,8 @@ import (
 const (
 	DefaultConcurrency   = 4
 	DefaultMaxModuleSize = 64 << 20         // bytes of a module
-	DefaultDrainTimeout  = 30 * time.Second // for runs of a generation that was replaced
-	DefaultKeepFor       = 15 * time.Minute // of the code of such a generation
+	DefaultDrainTimeout  = 30 * time.Second // for runs of a revision that was replaced
+	DefaultKeepFor       = 15 * time.Minute // of the code of such a revision
 )
 
 // Config says how a module is hosted. The zero value works: a module without
@@ -42,17 +43,17 @@ type Config struct {
 	// returns what that answers. It must be safe for concurrent use. Nil means that
 	// it answers UNSUPPORTED.
 	Metric func(kind int32, name string, value float64) abi.Status
-	// CacheDir holds compiled code between runs of the process; it is shared by
-	// all modules and must be writable by nobody else, because what lies there
-	// is executed. Empty means none.
+	// CacheDir keeps compiled code between runs of the process. All modules
+	// share it. No other user may have write access, because its content is
+	// executed. Empty means none.
 	CacheDir string
 	// Compiler compiles what is not in the cache, somewhere else: compiling a
 	// module of a stranger may take minutes and gigabytes. Its error matches
 	// ErrInvalidModule where the module is at fault; with any other the module is
 	// compiled in this process after all. Nil compiles here.
 	Compiler func(context.Context, Compilation) error
-	// MaxModuleSize is the largest module that is looked at, in bytes. Zero
-	// means DefaultMaxModuleSize.
+	// MaxModuleSize is the largest module that is checked, in bytes. Zero means
+	// DefaultMaxModuleSize.
 	MaxModuleSize int64
 	// Logger takes what the guest logs and prints, and the host's warnings. Nil
 	// discards both.
@@ -69,28 +70,28 @@ type Config struct {
 	// that of each instance only.
 	Budget *Budget
 
-	// DrainTimeout is how long runs of a generation may go on after another was
+	// DrainTimeout is how long runs of a revision may go on after another was
 	// promoted. Zero means DefaultDrainTimeout.
 	DrainTimeout time.Duration
-	// KeepFor is how long the code of a generation is kept for a rollback after
+	// KeepFor is how long the code of a revision is kept for a rollback after
 	// another was promoted. Zero means DefaultKeepFor, negative not at all.
 	KeepFor time.Duration
 
-	// CPU says how processor time is bounded. Empty means CPUFuel.
+	// CPU says how CPU time is bounded. Empty means CPUFuel.
 	CPU CPU
 	// FuelRate is the fuel that all instances of the module together may use in
 	// a second. A module that uses more is slowed down. Zero is not bounded.
 	FuelRate int64
-	// Shares lets modules take turns on the processors; nil leaves that to Go's
-	// scheduler.
-	Shares *Shares
+	// CPUScheduler lets modules share the CPUs in time slices; nil leaves that to
+	// Go's scheduler.
+	CPUScheduler *CPUScheduler
 	// slice is the fuel that a guest gets at a time. Zero means what takes about
 	// sliceTime.
 	slice int64
 
-	// OnCall, if not nil, is told of each call into a guest when it has ended: the
-	// export, how long it took and its error. It is called by many goroutines at
-	// once, with the guest still held, and must be quick.
+	// OnCall, if not nil, is notified of each call into a guest when it has ended:
+	// the export, how long it took and its error. It is called by many goroutines
+	// at once, with the guest still held, and must be quick.
 	OnCall func(export string, took time.Duration, err error)
 
 	// Now, Mono and Random are the clocks and the randomness that a guest sees,
@@ -126,9 +127,9 @@ func (c Config) validate() error {
 	case c.MaxModuleSize < 0 || c.FuelRate < 0:
 		return fmt.Errorf("module[%s]: a limit is negative", c.NameFor(nil))
 	case !slices.Contains(CPUs, c.CPU):
-		return fmt.Errorf("module[%s]: cpu %q is none of %v", c.NameFor(nil), c.CPU, CPUs)
+		return fmt.Errorf("module[%s]: cpu %q: want one of %v", c.NameFor(nil), c.CPU, CPUs)
 	case c.CPU != CPUFuel && (c.Limits.Fuel > 0 || c.FuelRate > 0):
-		return fmt.Errorf("module[%s]: fuel is limited, but not counted: cpu is %q and not %q", c.NameFor(nil), c.CPU, CPUFuel)
+		return fmt.Errorf("module[%s]: a fuel limit with cpu %q: want cpu %q", c.NameFor(nil), c.CPU, CPUFuel)
 	}
 	if err := c.Limits.Validate(); err != nil {
 		return fmt.Errorf("module[%s]: %w", c.NameFor(nil), err)
@@ -138,24 +139,12 @@ func (c Config) validate() error {
 
 // withDefaults fills in what needs no manifest.
 func (c Config) withDefaults() Config {
-	if c.MaxModuleSize == 0 {
-		c.MaxModuleSize = DefaultMaxModuleSize
-	}
-	if c.DrainTimeout == 0 {
-		c.DrainTimeout = DefaultDrainTimeout
-	}
-	if c.KeepFor == 0 {
-		c.KeepFor = DefaultKeepFor
-	}
-	if c.CPU == "" {
-		c.CPU = defaultCPU
-	}
-	if c.Secrets == nil {
-		c.Secrets = &redact.Values{}
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.MaxModuleSize = cmp.Or(c.MaxModuleSize, DefaultMaxModuleSize)
+	c.DrainTimeout = cmp.Or(c.DrainTimeout, DefaultDrainTimeout)
+	c.KeepFor = cmp.Or(c.KeepFor, DefaultKeepFor)
+	c.CPU = cmp.Or(c.CPU, defaultCPU)
+	c.Secrets = cmp.Or(c.Secrets, &redact.Values{})
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if c.Now == nil {
 		c.Now = time.Now
 	}
@@ -172,25 +161,7 @@ func (c Config) withDefaults() Config {
 // NameFor returns the name of a module with this manifest, which may be nil:
 // the first there is of Name, the manifest's, Fallback and "module".
 func (c Config) NameFor(m *abi.Manifest) string {
-	switch {
-	case c.Name != "":
-		return c.Name
-	case m != nil && m.Name != "":
-		return m.Name
-	case c.Fallback != "":
-		return c.Fallback
-	}
-	return "module"
-}
-
-func (c Config) concurrency(m *abi.Manifest) int {
-	switch {
-	case c.Concurrency > 0:
-		return c.Concurrency
-	case m != nil && m.Concurrency > 0:
-		return m.Concurrency
-	}
-	return DefaultConcurrency
+	return cmp.Or(c.Name, cmp.Or(m, &abi.Manifest{}).Name, c.Fallback, "module")
 }
 
 // settings are the manifest's defaults under the configured ones.

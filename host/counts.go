@@ -1,9 +1,6 @@
 package host
 
-import (
-	"encoding/binary"
-	"fmt"
-)
+import "github.com/wasmctl/wasmctl/host/internal/binary"
 
 // maxLocals bounds the locals of one function, as web browsers do.
 const maxLocals = 50_000
@@ -17,183 +14,114 @@ const maxLocals = 50_000
 // where their linker stops. Millions of entries of two bytes each are
 // gigabytes once they are read.
 var maxCounts = map[byte]int{
-	sectionType: 100_000, sectionImport: 10_000, sectionFunction: 300_000, sectionGlobal: 100_000,
-	sectionExport: 100_000, sectionElement: 100_000, sectionCode: 300_000, sectionData: 100_000, sectionTag: 1_000,
+	binary.SectionType: 100_000, binary.SectionImport: 10_000, binary.SectionFunction: 300_000, binary.SectionGlobal: 100_000,
+	binary.SectionExport: 100_000, binary.SectionElement: 100_000, binary.SectionCode: 300_000, binary.SectionData: 100_000, binary.SectionTag: 1_000,
 }
 
-const (
-	maxSections = 1_000
-	// maxParams bounds the parameters, and the results, of one type.
-	maxParams = 1_000
-)
+// maxParams bounds the parameters, and the results, of one type.
+const maxParams = 1_000
 
 // checkCount checks how many entries a section says that it has.
-func checkCount(id byte, payload []byte) error {
+func checkCount(id byte, r binary.Reader) error {
 	limit, ok := maxCounts[id]
 	if !ok {
 		return nil
 	}
-	n, err := (&wasmReader{b: payload}).count()
-	if err == nil && n > limit {
-		err = fmt.Errorf("has %d entries, the limit is %d", n, limit)
+	if n := r.Count(); n > limit {
+		r.Failf("has %d entries, the limit is %d", n, limit)
 	}
-	return err
+	return r.Err()
 }
 
 // checkBody checks one function of the code section.
-func checkBody(r *wasmReader) error {
-	body, err := r.block()
-	if err != nil {
-		return err
-	}
+func checkBody(r *binary.Reader) {
+	body := r.Block()
 	var locals uint64
-	return (&wasmReader{b: body}).each(func(r *wasmReader) error {
-		n, err := r.u32()
-		if err != nil {
-			return err
+	body.Each(func(r *binary.Reader) {
+		if locals += uint64(r.U32()); locals > maxLocals {
+			r.Failf("function has more than %d locals", maxLocals)
 		}
-		if locals += uint64(n); locals > maxLocals {
-			return fmt.Errorf("function has more than %d locals", maxLocals)
-		}
-		_, err = r.byte()
-		return err
+		r.Byte()
 	})
+	r.Fail(body.Err())
 }
 
 // checkData checks one segment of the data section.
-func checkData(r *wasmReader) error {
-	flags, err := r.u32()
-	if err != nil {
-		return err
-	}
+func checkData(r *binary.Reader) {
+	flags := r.U32()
 	if flags == 2 { // a memory index
-		if _, err := r.u32(); err != nil {
-			return err
-		}
+		r.U32()
 	}
 	if flags != 1 { // active: an offset
-		if err := r.constExpr(); err != nil {
-			return err
-		}
+		checkConst(r)
 	}
-	_, err = r.block()
-	return err
+	r.Block()
 }
 
 // checkElement checks one segment of the element section. Of its flags, the
 // lowest says that it is not active, the next that it has a table index or is
 // declared only, the third that it holds expressions and not functions.
-func checkElement(r *wasmReader) error {
-	flags, err := r.u32()
-	if err != nil {
-		return err
-	}
+func checkElement(r *binary.Reader) {
+	flags := r.U32()
 	if flags > 7 {
-		return fmt.Errorf("element flags %d are unknown", flags)
+		r.Failf("element flags %d are unknown", flags)
 	}
 	if flags&3 == 2 {
-		if _, err := r.u32(); err != nil {
-			return err
-		}
+		r.U32()
 	}
 	if flags&1 == 0 {
-		if err := r.constExpr(); err != nil {
-			return err
-		}
+		checkConst(r)
 	}
 	if flags&3 != 0 { // a kind or type
-		if _, err := r.byte(); err != nil {
-			return err
-		}
+		r.Byte()
 	}
-	return r.each(func(r *wasmReader) error {
+	r.Each(func(r *binary.Reader) {
 		if flags&4 != 0 {
-			return r.constExpr()
+			checkConst(r)
+		} else {
+			r.U32()
 		}
-		_, err := r.u32()
-		return err
 	})
 }
 
-// constExpr reads over a constant expression.
-func (r *wasmReader) constExpr() error {
-	for {
-		op, err := r.byte()
-		if err != nil {
-			return err
-		}
-		switch op {
+// checkConst reads over a constant expression.
+func checkConst(r *binary.Reader) {
+	for r.OK() {
+		switch op := r.Byte(); op {
 		case 0x0b: // end
-			return nil
+			return
 		case 0x41, 0x42, 0x23, 0xd0, 0xd2: // i32.const, i64.const, global.get, ref.null, ref.func
-			_, n := binary.Uvarint(r.b[r.pos:])
-			if n <= 0 {
-				return errTruncated
-			}
-			r.pos += n
+			r.LEB(10)
 		case 0x43: // f32.const
-			err = r.skip(4)
+			r.Skip(4)
 		case 0x44: // f64.const
-			err = r.skip(8)
+			r.Skip(8)
 		case 0xfd: // v128.const
-			err = r.skip(17)
+			r.Skip(17)
 		default:
-			return fmt.Errorf("opcode %#x is not allowed in a constant expression", op)
-		}
-		if err != nil {
-			return err
+			r.Failf("opcode %#x is not allowed in a constant expression", op)
 		}
 	}
 }
-
-func (r *wasmReader) skip(n int) error {
-	if r.left() < n {
-		return errTruncated
-	}
-	r.pos += n
-	return nil
-}
-
-// Parts of the name section that wazero reads.
-const (
-	namesOfFunctions = 1
-	namesOfLocals    = 2
-)
 
 // checkNames checks the name section.
-func checkNames(r *wasmReader) error {
-	for r.left() > 0 {
-		id, err := r.byte()
-		if err != nil {
-			return err
-		}
-		part, err := r.block()
-		if err != nil {
-			return err
-		}
-		pr := &wasmReader{b: part}
+func checkNames(r *binary.Reader) {
+	for r.Left() > 0 {
+		id, part := r.Byte(), r.Block()
 		switch id {
-		case namesOfFunctions:
-			err = pr.each(checkName)
-		case namesOfLocals:
-			err = pr.each(func(r *wasmReader) error {
-				if _, err := r.u32(); err != nil {
-					return err
-				}
-				return r.each(checkName)
+		case binary.NamesOfFunctions:
+			part.Each(checkName)
+		case binary.NamesOfLocals:
+			part.Each(func(r *binary.Reader) {
+				r.U32()
+				r.Each(checkName)
 			})
 		}
-		if err != nil {
-			return err
-		}
+		r.Fail(part.Err())
 	}
-	return nil
 }
 
-func checkName(r *wasmReader) error {
-	if _, err := r.u32(); err != nil {
-		return err
-	}
-	_, err := r.block()
-	return err
+func checkName(r *binary.Reader) {
+	r.U32()
+	r.Block()
 }

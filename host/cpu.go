@@ -9,7 +9,7 @@ import (
 	"github.com/wasmctl/wasmctl/host/meter"
 )
 
-// CPU says how the processor time of guests is bounded.
+// CPU says how the CPU time of guests is bounded.
 type CPU string
 
 const (

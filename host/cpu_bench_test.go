@@ -41,7 +41,7 @@ type fixedAPI []byte
 func (a fixedAPI) Call(context.Context, abi.Op, []byte) abi.Response { return abi.Response{Body: a} }
 
 // BenchmarkCPU_Example is a reconcile of the example with each way to bound the
-// processor, by turns. It reports the medians of many short rounds, and their
+// CPU, by turns. It reports the medians of many short rounds, and their
 // ratio to no bound at all.
 func BenchmarkCPU_Example(b *testing.B) {
 	module, cfg, req := example(b)
@@ -115,18 +115,18 @@ func BenchmarkCPU_StopTheWorld(b *testing.B) {
 	}
 }
 
-// BenchmarkCPU_Runaway is a hundred modules that reconcile now and then, without
-// and with one or four modules beside them that spin until their time is over,
-// and then again. It reports how late the calls of the hundred end, from when
-// they were due, without and with them, and how long after its time a runaway is
-// stopped.
+// BenchmarkCPU_Runaway is a hundred modules that reconcile from time to time,
+// without and with one or four modules beside them that spin until their time is
+// over, and then again. It reports how late the calls of the hundred end, from
+// when they were due, without and with them, and how long after its time a
+// runaway is stopped.
 func BenchmarkCPU_Runaway(b *testing.B) {
 	for _, c := range []struct {
 		cpu      CPU
 		runaways int
 	}{{CPUFuel, 1}, {CPUFuel, 4}, {CPUClose, 1}} {
 		b.Run(fmt.Sprintf("%s-%d", c.cpu, c.runaways), func(b *testing.B) {
-			cfg := Config{CPU: c.cpu, Shares: NewShares(runtime.GOMAXPROCS(0))}
+			cfg := Config{CPU: c.cpu, CPUScheduler: NewCPUScheduler(runtime.GOMAXPROCS(0))}
 			fleet := make([]*lease, 100)
 			for i := range fleet {
 				fleet[i] = acquire(b, load(b, wasm.Work, cfg))

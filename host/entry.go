@@ -18,7 +18,7 @@ type entry struct {
 }
 
 // entry returns an entry with its bounds.
-func (g *generation) entry(name string) entry {
+func (g *revision) entry(name string) entry {
 	e := entry{name: name, limit: g.limits.Timeout, access: accessAll}
 	switch name {
 	case abi.ExportMap, abi.ExportFilter:
@@ -46,9 +46,9 @@ func (e *outputError) Unwrap() error { return e.err }
 
 func outputErrorf(format string, args ...any) error { return &outputError{fmt.Errorf(format, args...)} }
 
-// enter calls an entry within its bounds and reads what it returned. What goes
-// wrong in there closes the instance; a message that is too large does not
-// trouble the guest.
+// enter calls an entry within its bounds and reads what it returned. An error
+// there closes the instance; a message that is too large never reaches the
+// guest.
 func (in *instance) enter(ctx context.Context, e entry, m message, read func(v uint64) error) error {
 	if n := m.size(); n > abi.MaxBytes {
 		return fmt.Errorf("guest[%s]: request of %d bytes: %w", e.name, n, abi.ErrTooLarge)
@@ -76,7 +76,7 @@ func (in *instance) enter(ctx context.Context, e entry, m message, read func(v u
 func (in *instance) exchange(fn api.Function, a access, m message) (uint64, error) {
 	size := uint32(m.size()) //nolint:gosec // at most MaxBytes
 	in.stack[0] = uint64(size)
-	in.tank.enterFrame()
+	in.fuelBudget.enterFrame()
 	if err := in.buffer.CallWithStack(&in.interrupt, in.stack[:]); err != nil {
 		return 0, err
 	}
@@ -91,7 +91,7 @@ func (in *instance) exchange(fn api.Function, a access, m message) (uint64, erro
 	}
 	in.stack[0], in.stack[1] = uint64(ptr), uint64(size)
 	in.run.access = a
-	in.tank.enterFrame()
+	in.fuelBudget.enterFrame()
 	err := fn.CallWithStack(&in.interrupt, in.stack[:])
 	in.run.access = accessNone
 	return in.stack[0], err
@@ -102,7 +102,7 @@ func (in *instance) checkBuffer(ptr, size uint32) error {
 	case ptr == 0:
 		return outputErrorf("buffer refused a request of %d bytes", size)
 	case ptr%8 != 0:
-		return outputErrorf("buffer returned %d, which is not 8-byte aligned", ptr)
+		return outputErrorf("buffer returned %d: want 8-byte alignment", ptr)
 	case !inside(in.memory, ptr, size):
 		return outputErrorf("buffer returned %d, but %d bytes from there do not lie in memory of %d bytes", ptr, size, in.memory.Size())
 	}

@@ -15,10 +15,10 @@ var (
 	// does not have, or fail when they are instantiated.
 	ErrInvalidModule = errors.New("invalid module")
 	// ErrSameModule is returned by Prepare for the bytes that are live already.
-	ErrSameModule = errors.New("this module is live already")
-	// ErrNotKept is returned by PrepareKept for a generation whose code is not
-	// there any more.
-	ErrNotKept = errors.New("generation is not kept")
+	ErrSameModule = errors.New("this module is already live")
+	// ErrNotKept is returned by PrepareKept for a revision whose code is not
+	// there any longer.
+	ErrNotKept = errors.New("revision is not kept")
 	// ErrClosed is returned by Acquire after Close.
 	ErrClosed = errors.New("module is closed")
 )
@@ -53,7 +53,7 @@ func invalid(name string, err error) *InvalidError {
 }
 
 // StartError is the error of Acquire where a new instance was needed and could
-// not be made: it is that generation's doing.
+// not be made: it is that revision's doing.
 type StartError struct {
 	Number uint64
 	Err    error
@@ -65,18 +65,18 @@ func (e *StartError) Error() string { return e.Err.Error() }
 // Unwrap returns why.
 func (e *StartError) Unwrap() error { return e.Err }
 
-// Generation returns the number of the generation.
-func (e *StartError) Generation() uint64 { return e.Number }
+// Revision returns the number of the revision.
+func (e *StartError) Revision() uint64 { return e.Number }
 
-// replacedAfter is when an object whose run was interrupted by a swap is tried
-// again, by the new generation.
+// replacedAfter is when an object whose run was interrupted by a swap is
+// retried, by the new revision.
 const replacedAfter = 10 * time.Millisecond
 
-// errReplaced is the error of a run whose generation was replaced and has had
+// errReplaced is the error of a run whose revision was replaced and has had
 // its time to finish.
 func errReplaced(number uint64) error {
 	return &abi.ResultError{
 		Class: abi.ErrorTransient, Reason: "ModuleSwapped", After: replacedAfter,
-		Message: fmt.Sprintf("interrupted: generation %d of the module was replaced, and its time to finish is over", number),
+		Message: fmt.Sprintf("interrupted: revision %d of the module was replaced and its drain timeout has passed", number),
 	}
 }

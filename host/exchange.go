@@ -4,13 +4,14 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/wasmctl/wasmctl/abi"
 )
 
 // Exchange hands an entry of the module a whole message, as it is, and returns
 // what the entry returned: its number, and a copy of the block that this points
-// to (none for filter, whose number is the answer). Neither is looked at. It is
+// to (none for filter, whose number is the answer). Neither is checked. It is
 // for tools that try how a guest takes what this host would not send; a
 // reconcile goes through Acquire. It runs within the bounds of that entry, on a
 // slot of the reconciles, and its errors are those of abi.Guest and Acquire;
@@ -21,7 +22,7 @@ func (m *Module) Exchange(ctx context.Context, export string, msg []byte) (value
 		return 0, nil, fmt.Errorf("module[%s]: %s: %w", m.name, export, err)
 	}
 	defer func() { g.put(in, m.shared.slots) }()
-	if !isEntry(export) || export != abi.ExportReconcile && !g.hook(export) {
+	if !slices.Contains(entries, export) || export != abi.ExportReconcile && !g.hook(export) {
 		return 0, nil, fmt.Errorf("module[%s]: %s: %w", m.name, export, ErrNoHook)
 	}
 	in.run.id, in.run.key = "", abi.Key{}
@@ -37,11 +38,5 @@ func (m *Module) Exchange(ctx context.Context, export string, msg []byte) (value
 	return value, result, err
 }
 
-// isEntry reports whether an export takes a message.
-func isEntry(export string) bool {
-	switch export {
-	case abi.ExportReconcile, abi.ExportErrorPolicy, abi.ExportFinalize, abi.ExportMap, abi.ExportFilter, abi.ExportConfigure:
-		return true
-	}
-	return false
-}
+// entries are the exports that take a message.
+var entries = []string{abi.ExportReconcile, abi.ExportErrorPolicy, abi.ExportFinalize, abi.ExportMap, abi.ExportFilter, abi.ExportConfigure}

@@ -18,35 +18,35 @@ var (
 	ErrFuel = errors.New("ran out of fuel")
 	// ErrStack is matched by the error of a guest whose calls are nested too
 	// deeply.
-	ErrStack = errors.New("stack overflow: its calls are nested too deeply")
+	ErrStack = errors.New("stack overflow: calls nested too deeply")
 
 	errInterrupted = errors.New("interrupted") // verdict knows by what
 )
 
-// tank is the host's side of the counters of a metered instance, and belongs to
+// fuelBudget is the host's side of the counters of a metered instance, and belongs to
 // the goroutine that runs the guest.
-type tank struct {
+type fuelBudget struct {
 	// fuel and stack are nil before the start code of a metered instance first asks
 	// for fuel, and always in others.
-	fuel, stack api.MutableGlobal
-	maxStack    int64
-	limit       int64 // fuel of one call; 0 is not bounded
-	granted     int64 // fuel in this call
-	slices      int   // that it was granted in
-	paid        int64 // what of this call Config.FuelRate has counted
-	turn        bool  // whether the instance has a turn of Config.Shares
-	others      runnable
-	pace        pace
-	since       time.Time // when the slice began
+	fuel, stack  api.MutableGlobal
+	maxStack     int64
+	limit        int64 // fuel of one call; 0 is not bounded
+	granted      int64 // fuel in this call
+	slices       int   // that it was granted in
+	paid         int64 // what of this call Config.FuelRate has counted
+	hasTimeSlice bool  // whether the instance has a turn of Config.CPUScheduler
+	others       runnable
+	sliceSizer   sliceSizer
+	since        time.Time // when the slice began
 }
 
-func (t *tank) bind(mod api.Module) {
+func (t *fuelBudget) bind(mod api.Module) {
 	t.fuel = mod.ExportedGlobal(meter.FuelGlobal).(api.MutableGlobal)
 	t.stack = mod.ExportedGlobal(meter.StackGlobal).(api.MutableGlobal)
 }
 
 // spent is the fuel that this call has used.
-func (t *tank) spent() int64 {
+func (t *fuelBudget) spent() int64 {
 	if t.fuel == nil {
 		return 0
 	}
@@ -54,7 +54,7 @@ func (t *tank) spent() int64 {
 }
 
 // left is the fuel that this call may use from now on, or unbounded.
-func (t *tank) left() int64 {
+func (t *fuelBudget) left() int64 {
 	if t.limit == 0 {
 		return unbounded
 	}
@@ -62,7 +62,7 @@ func (t *tank) left() int64 {
 }
 
 // begin starts an entry call with a slice.
-func (t *tank) begin(limit int64, now time.Time) {
+func (t *fuelBudget) begin(limit int64, now time.Time) {
 	t.limit, t.granted, t.slices, t.paid = limit, 0, 0, 0
 	if t.fuel != nil {
 		t.fuel.Set(0)
@@ -70,11 +70,11 @@ func (t *tank) begin(limit int64, now time.Time) {
 	}
 }
 
-// grant fills the tank for one more slice, within the limit.
-func (t *tank) grant(now time.Time) {
+// grant adds fuel for one more slice, within the limit.
+func (t *fuelBudget) grant(now time.Time) {
 	t.slices++
 	t.since = now
-	to := max(t.granted, t.spent()) + t.pace.slice
+	to := max(t.granted, t.spent()) + t.sliceSizer.slice
 	if t.limit > 0 {
 		to = min(to, t.limit)
 	}
@@ -84,7 +84,7 @@ func (t *tank) grant(now time.Time) {
 
 // enterFrame gives the guest the whole stack; it is due before each call of one
 // of its functions.
-func (t *tank) enterFrame() {
+func (t *fuelBudget) enterFrame() {
 	if t.stack != nil {
 		t.stack.Set(uint64(t.maxStack)) //nolint:gosec // not negative
 	}
@@ -94,10 +94,10 @@ func (t *tank) enterFrame() {
 // has run out. A panic ends the guest's call.
 func refill(ctx context.Context, mod api.Module, _ []uint64) {
 	in := ctx.Value(instanceKey{}).(*instance)
-	if in.tank.fuel == nil { // start code runs
-		in.tank.bind(mod)
+	if in.fuelBudget.fuel == nil { // start code runs
+		in.fuelBudget.bind(mod)
 	}
-	if int64(in.tank.stack.Get()) < 0 { //nolint:gosec // the bits of an i64
+	if int64(in.fuelBudget.stack.Get()) < 0 { //nolint:gosec // the bits of an i64
 		panic(in.gen.limitError(abi.LimitStack, ErrStack.Error(), ErrStack))
 	}
 	if err := in.nextSlice(); err != nil {
@@ -108,7 +108,7 @@ func refill(ctx context.Context, mod api.Module, _ []uint64) {
 // nextSlice grants one more slice of fuel, once it is this instance's turn, or
 // says why not.
 func (in *instance) nextSlice() error {
-	t := &in.tank
+	t := &in.fuelBudget
 	if used := t.spent(); t.limit > 0 && used > t.limit {
 		return in.gen.limitError(abi.LimitFuel, fmt.Sprintf("%v: %d used", ErrFuel, used), ErrFuel)
 	}
@@ -117,8 +117,8 @@ func (in *instance) nextSlice() error {
 		in.interrupt.fire(byDeadline)
 	}
 	if t.slices > 0 {
-		t.pace.learn(now.Sub(t.since))
-		if !in.pay() || !in.takeTurn() {
+		t.sliceSizer.learn(now.Sub(t.since))
+		if !in.pay() || !in.acquireTimeSlice() {
 			return errInterrupted
 		}
 		now = time.Now()
@@ -133,7 +133,7 @@ func (in *instance) nextSlice() error {
 // pay counts what was spent since it was last called, and waits until the
 // module's rate allows it. It reports false where the call is over before.
 func (in *instance) pay() bool {
-	t, rate := &in.tank, in.gen.cfg.FuelRate
+	t, rate := &in.fuelBudget, in.gen.cfg.FuelRate
 	if rate == 0 {
 		return true
 	}
@@ -143,7 +143,7 @@ func (in *instance) pay() bool {
 	if wait <= 0 {
 		return true
 	}
-	in.giveTurn()
+	in.releaseTimeSlice()
 	defer in.waiting(time.Now())
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -155,49 +155,49 @@ func (in *instance) pay() bool {
 	}
 }
 
-// takeTurn waits for the instance's turn, where guests share the processors. It
+// acquireTimeSlice waits for the instance's turn, where guests share the CPUs. It
 // reports false where the call is over before.
-func (in *instance) takeTurn() bool {
-	shares := in.gen.cfg.Shares
-	if shares == nil || in.tank.slices < freeSlices {
-		shares.yield(&in.tank.others)
+func (in *instance) acquireTimeSlice() bool {
+	cpuScheduler := in.gen.cfg.CPUScheduler
+	if cpuScheduler == nil || in.fuelBudget.slices < freeSlices {
+		cpuScheduler.yield(&in.fuelBudget.others)
 		return true
 	}
 	defer in.waiting(time.Now())
-	if in.tank.turn = shares.take(in.gen.shared, in.tank.turn, in.interrupt.done); in.tank.turn {
-		shares.yield(&in.tank.others)
+	if in.fuelBudget.hasTimeSlice = cpuScheduler.take(in.gen.shared, in.fuelBudget.hasTimeSlice, in.interrupt.done); in.fuelBudget.hasTimeSlice {
+		cpuScheduler.yield(&in.fuelBudget.others)
 	}
-	return in.tank.turn
+	return in.fuelBudget.hasTimeSlice
 }
 
 // waiting counts the time since began as time in which the guest could do
 // nothing.
-func (in *instance) waiting(began time.Time) { in.run.waited += time.Since(began) }
+func (in *instance) waiting(startedAt time.Time) { in.run.waited += time.Since(startedAt) }
 
-// giveTurn ends the instance's turn, if it has one.
-func (in *instance) giveTurn() {
-	if in.tank.turn {
-		in.tank.turn = false
-		in.gen.cfg.Shares.give()
+// releaseTimeSlice ends the instance's turn, if it has one.
+func (in *instance) releaseTimeSlice() {
+	if in.fuelBudget.hasTimeSlice {
+		in.fuelBudget.hasTimeSlice = false
+		in.gen.cfg.CPUScheduler.give()
 	}
 }
 
-// aside runs f, which waits for something else than a processor, without the
+// withoutTimeSlice runs f, which waits for something else than a CPU, without the
 // instance's turn.
-func (in *instance) aside(f func()) {
-	had := in.tank.turn
-	in.giveTurn()
+func (in *instance) withoutTimeSlice(f func()) {
+	had := in.fuelBudget.hasTimeSlice
+	in.releaseTimeSlice()
 	f()
 	if had {
-		in.takeTurn()
+		in.acquireTimeSlice()
 	}
 }
 
-// settle ends the accounts of an entry call. What it has used over the module's
-// rate is waited for by the next one.
+// settle ends the accounts of an entry call. The next call waits for the fuel
+// used beyond the module's rate.
 func (in *instance) settle() {
-	in.giveTurn()
-	t := &in.tank
+	in.releaseTimeSlice()
+	t := &in.fuelBudget
 	in.spent = t.spent()
 	in.gen.shared.fuel.Add(uint64(max(0, in.spent))) //nolint:gosec // not negative
 	if rate := in.gen.cfg.FuelRate; rate > 0 {

@@ -135,20 +135,19 @@ func TestFuel_SameForAGoGuest(t *testing.T) {
 	}
 }
 
-// What the runs and the guests have used adds up to what the module has used,
-// which counts start code as well.
+// What the guests have used adds up to what the module has used, which counts
+// start code as well.
 func TestFuel_IsCounted(t *testing.T) {
 	m := load(t, wasm.Work, Config{API: apiOf(nil)})
 	before := m.Fuel()
 	g := acquire(t, m)
-	var run abi.Run
 	for range 3 {
-		if _, err := g.Reconcile(abi.WithRun(t.Context(), &run), work(1000, 1)); err != nil {
+		if _, err := g.Reconcile(t.Context(), work(1000, 1)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if used := m.Fuel() - before; used != uint64(g.Fuel()) || g.Fuel() != run.Fuel || (used > 0) != (defaultCPU == CPUFuel) {
-		t.Errorf("the module used %d, its only guest %d, its run %d", used, g.Fuel(), run.Fuel)
+	if used := m.Fuel() - before; used != uint64(g.Fuel()) || (used > 0) != (defaultCPU == CPUFuel) {
+		t.Errorf("the module used %d, its only guest %d", used, g.Fuel())
 	}
 }
 
@@ -163,7 +162,7 @@ func TestFuel_BudgetOfTheGuest(t *testing.T) {
 	}
 }
 
-// A guest that recurses for ever is stopped before it takes the host's memory,
+// A guest that recurses forever is stopped before it takes the host's memory,
 // and the trap says so.
 func TestFuel_RecursionIsBounded(t *testing.T) {
 	needsFuel(t)
@@ -171,7 +170,7 @@ func TestFuel_RecursionIsBounded(t *testing.T) {
 	before := allocated()
 	_, err := g.Reconcile(t.Context(), request(3))
 	if ce := callError(t, err); ce.Kind != abi.FailureTrap || !errors.Is(err, ErrStack) ||
-		!strings.HasPrefix(err.Error(), "guest[reconcile]: trap: stack overflow: its calls are nested too deeply (stack 4Mi)\nwasm stack trace:\n\t.$") {
+		!strings.HasPrefix(err.Error(), "guest[reconcile]: trap: stack overflow: calls nested too deeply (stack 4Mi)\nwasm stack trace:\n\t.$") {
 		t.Error(err)
 	}
 	if grown := allocated() - before; grown > 32<<20 {
@@ -182,7 +181,7 @@ func TestFuel_RecursionIsBounded(t *testing.T) {
 		if _, err := g.Reconcile(t.Context(), request(0)); err != nil {
 			t.Error(err)
 		}
-		g.in.tank.stack.Set(0)
+		g.in.fuelBudget.stack.Set(0)
 	}
 }
 
@@ -197,7 +196,7 @@ func allocated() int64 {
 func TestFuel_TimeoutHasAStackTrace(t *testing.T) {
 	needsFuel(t)
 	_, err := acquire(t, load(t, wasm.Modes, Config{Limits: Limits{Timeout: 300 * time.Millisecond}})).Reconcile(t.Context(), request(2))
-	if want := "guest[reconcile]: timeout: ran longer than it may (timeout 300ms)\nwasm stack trace:\n\t.$"; !strings.HasPrefix(err.Error(), want) || !errors.Is(err, context.DeadlineExceeded) {
+	if want := "guest[reconcile]: timeout: exceeded its time limit (timeout 300ms)\nwasm stack trace:\n\t.$"; !strings.HasPrefix(err.Error(), want) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v, want %s...", err, want)
 	}
 }
@@ -282,7 +281,7 @@ func TestLoad_CacheKeepsFormsApart(t *testing.T) {
 // refused, by Inspect as by Load.
 func TestLoad_NamesOfTheCountersAreReserved(t *testing.T) {
 	taken := bytes.Replace(wasm.Modes, []byte("error_policy"), []byte(meter.FuelGlobal), 1)
-	want := []string{"export[wasmctl_fuel]: the name is the host's own: rename the export"}
+	want := []string{"export[wasmctl_fuel]: reserved name: rename the export"}
 	_, err := Load(t.Context(), taken, Config{})
 	var invalid *InvalidError
 	if !errors.As(err, &invalid) {

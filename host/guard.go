@@ -11,8 +11,8 @@ import (
 )
 
 // interrupt is the context that wazero watches while a guest runs. Contexts of
-// the standard library would be made and thrown away for each call; an
-// instance that was interrupted once is never used again, so one will do.
+// the standard library would be made and discarded for each call; an instance
+// that was interrupted once is never used again, so one will do.
 type interrupt struct {
 	in    *instance
 	done  chan struct{}
@@ -25,7 +25,7 @@ const (
 	notInterrupted = int32(iota)
 	byDeadline
 	byCaller
-	byReplaced // the generation's time to drain is over
+	byReplaced // the revision's time to drain is over
 )
 
 func (i *interrupt) fire(cause int32) {
@@ -82,14 +82,14 @@ func (in *instance) guarded(ctx context.Context, e entry, f func() error) error 
 	if ctx.Done() != nil {
 		stop = context.AfterFunc(ctx, in.cancel)
 	}
-	in.tank.begin(in.gen.limits.Fuel, now)
+	in.fuelBudget.begin(in.gen.limits.Fuel, now)
 	err := errInterrupted
 	if in.pay() {
 		err = f()
 	}
 	in.settle()
-	// What sat out the deadline in a host function returns as if nothing had
-	// happened, so the end of time counts even where there is no error.
+	// A call that passed its deadline in a host function returns without an
+	// error, so the deadline counts even without an error.
 	if !in.timer.Stop() {
 		in.interrupt.fire(byDeadline)
 	}
@@ -135,7 +135,7 @@ func (in *instance) verdict(ctx context.Context, e entry, err error) error {
 
 // timeoutError is the error of a call that ran out of time.
 func (in *instance) timeoutError(e entry) error {
-	err := in.gen.limitError(abi.LimitTimeout, "ran longer than it may", context.DeadlineExceeded)
+	err := in.gen.limitError(abi.LimitTimeout, "exceeded its time limit", context.DeadlineExceeded)
 	err.Value, err.Waited = e.limit.String(), in.run.waited > e.limit/2
 	return err
 }

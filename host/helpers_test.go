@@ -28,7 +28,7 @@ func load(tb testing.TB, wasm []byte, cfg Config) *Module {
 func needsBound(tb testing.TB) {
 	tb.Helper()
 	if defaultCPU == CPUOff {
-		tb.Skip("SKIPPED: a guest of this test spins for ever, and WASMCTL_TEST_CPU is off")
+		tb.Skip("SKIPPED: a guest of this test spins forever, and WASMCTL_TEST_CPU is off")
 	}
 }
 

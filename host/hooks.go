@@ -15,7 +15,7 @@ const HookTimeout = 5 * time.Second
 
 // ErrNoHook is returned by the method of an optional export that the module
 // does not have.
-var ErrNoHook = errors.New("module does not export it")
+var ErrNoHook = errors.New("not exported by the module")
 
 // HasHook reports whether the module has the optional export of this name, and
 // its manifest does not say that it is not real.
@@ -26,26 +26,26 @@ func (m *Module) HasHook(name string) bool { return m.last.Load().hook(name) }
 func (m *Module) Finalizes() bool { return m.last.Load().hook(abi.ExportFinalize) }
 
 // Map returns the keys of the objects that an event concerns, at most
-// abi.MaxItems, by the export map; ErrNoHook where there is none. It uses a
-// slot of its own, so that it can run beside as many reconciles as there may be,
-// and waits for another Map, Filter or Configure. The error is an
-// *abi.ResultError where the guest returned one, and an *abi.CallError where it
-// trapped, took longer than HookTimeout or returned nonsense; its instance is
-// closed then, and nothing else.
+// abi.MaxItems, by the export map; ErrNoHook where there is none. It uses a slot
+// of its own, so that it can run beside as many reconciles as there may be, and
+// waits for another Map, Filter or Configure. The error is an *abi.ResultError
+// where the guest returned one, and an *abi.CallError where it trapped, took
+// longer than HookTimeout or returned invalid output; then only its instance is
+// closed.
 func (m *Module) Map(ctx context.Context, ev *abi.Event) ([]abi.Key, error) {
 	return m.mapBy(ctx, nil, ev)
 }
 
-// Filter reports whether an event is to be kept, by the export filter;
-// ErrNoHook where there is none. It runs as Map does. What to do with an event
-// after an error is up to the caller; rule 23 of ARCHITECTURE.md keeps it.
+// Filter calls the export filter and reports whether to keep an event;
+// ErrNoHook without such an export. It runs as Map does. The caller decides
+// about an event after an error; rule 23 of ARCHITECTURE.md keeps it.
 func (m *Module) Filter(ctx context.Context, ev *abi.Event) (bool, error) {
 	return m.filterBy(ctx, nil, ev)
 }
 
 // Map is Module.Map of the candidate, for watches that only it has. Unlike its
 // other methods it may be called by any goroutine, and beside Promote; once
-// another generation is live, the error is ErrClosed.
+// another revision is live, the error is ErrClosed.
 func (c *Candidate) Map(ctx context.Context, ev *abi.Event) ([]abi.Key, error) {
 	return c.module.mapBy(ctx, c.gen, ev)
 }
@@ -55,7 +55,7 @@ func (c *Candidate) Filter(ctx context.Context, ev *abi.Event) (bool, error) {
 	return c.module.filterBy(ctx, c.gen, ev)
 }
 
-func (m *Module) mapBy(ctx context.Context, g *generation, ev *abi.Event) ([]abi.Key, error) {
+func (m *Module) mapBy(ctx context.Context, g *revision, ev *abi.Event) ([]abi.Key, error) {
 	var res abi.MapResult
 	err := m.hook(ctx, g, abi.ExportMap, ev, func(in *instance, v uint64) error {
 		b, err := in.result(v)
@@ -75,11 +75,11 @@ func (m *Module) mapBy(ctx context.Context, g *generation, ev *abi.Event) ([]abi
 	return res.Keys, err
 }
 
-func (m *Module) filterBy(ctx context.Context, g *generation, ev *abi.Event) (bool, error) {
+func (m *Module) filterBy(ctx context.Context, g *revision, ev *abi.Event) (bool, error) {
 	var keep bool
 	err := m.hook(ctx, g, abi.ExportFilter, ev, func(_ *instance, v uint64) error {
 		if u32(v) > 1 {
-			return outputErrorf("filter returned %d, which is neither 1 (keep) nor 0 (drop)", u32(v))
+			return outputErrorf("filter returned %d: want 1 (keep) or 0 (drop)", u32(v))
 		}
 		keep = u32(v) == 1
 		return nil
@@ -87,8 +87,8 @@ func (m *Module) filterBy(ctx context.Context, g *generation, ev *abi.Event) (bo
 	return keep, err
 }
 
-// hook calls map or filter of a generation; nil is the one that is live.
-func (m *Module) hook(ctx context.Context, g *generation, name string, ev *abi.Event, read func(in *instance, v uint64) error) error {
+// hook calls map or filter of a revision; nil is the one that is live.
+func (m *Module) hook(ctx context.Context, g *revision, name string, ev *abi.Event, read func(in *instance, v uint64) error) error {
 	if g == nil && !m.HasHook(name) { // needs no instance
 		return fmt.Errorf("module[%s]: %s: %w", m.name, name, ErrNoHook)
 	}

@@ -51,7 +51,7 @@ func TestMap_ReturnsTheKeysOfTheGuest(t *testing.T) {
 		"two":  {Keys: []abi.Key{{Namespace: "default", Name: "a"}, {Name: "cluster-scoped"}}},
 		"most": {Keys: manyKeys(abi.MaxItems)},
 	} {
-		got, err := m.Map(t.Context(), event(echoObject(abi.AppendMapResult(nil, &want))))
+		got, err := m.Map(t.Context(), event(echoObject(encodeKeys(want.Keys...))))
 		if diff := cmp.Diff(want.Keys, got); err != nil || (diff != "" && len(want.Keys) > 0) {
 			t.Errorf("%s: %v %s", name, err, diff)
 		}
@@ -73,13 +73,13 @@ func manyKeys(n int) []abi.Key {
 func TestMap_ErrorOfTheGuest(t *testing.T) {
 	m := load(t, echo(t), Config{})
 	want := &abi.ResultError{Class: abi.ErrorTransient, Message: "no namespace yet"}
-	keys, err := m.Map(t.Context(), event(echoObject(abi.AppendMapResult(nil, &abi.MapResult{Error: want}))))
+	keys, err := m.Map(t.Context(), event(echoObject(mustEncode(map[string]any{"error": map[string]any{"class": string(want.Class), "message": want.Message}}))))
 	got, ok := errors.AsType[*abi.ResultError](err)
 	if !ok || keys != nil || !cmp.Equal(want, got) {
 		t.Errorf("got %v, %v", keys, err)
 	}
 	if calls := echoCalls(t, m); calls != 1 {
-		t.Errorf("the instance had %d calls, want 1: it was thrown away", calls)
+		t.Errorf("the instance had %d calls, want 1: it was discarded", calls)
 	}
 }
 
@@ -95,7 +95,6 @@ func echoCalls(tb testing.TB, m *Module) uint32 {
 // rule 17: whatever map and filter return, only their instance is lost.
 func TestHooks_HostileAnswers(t *testing.T) {
 	needsBound(t)
-	long := abi.MapResult{Keys: []abi.Key{{Name: strings.Repeat("x", 300)}}}
 	for _, tc := range []struct {
 		name   string
 		object []byte
@@ -103,11 +102,11 @@ func TestHooks_HostileAnswers(t *testing.T) {
 		want   string
 	}{
 		{"trap", echoLength(nil, echoTrap), abi.FailureTrap, "guest[map]: trap: wasm error: unreachable"},
-		{"never returns", echoLength(nil, echoSpin), abi.FailureTimeout, "guest[map]: timeout: ran longer than it may (timeout 100ms)"},
+		{"never returns", echoLength(nil, echoSpin), abi.FailureTimeout, "guest[map]: timeout: exceeded its time limit (timeout 100ms)"},
 		{"outside memory", echoLength(nil, 1<<30), abi.FailureOutput, "does not lie in memory"},
 		{"not msgpack", echoObject([]byte{0xc1}), abi.FailureOutput, "keys: msgpack type is not allowed here"},
 		{"name is not UTF-8", echoObject([]byte("\x81\xa4keys\x91\x81\xa4name\xa2\xff\xfe")), abi.FailureOutput, "string is not UTF-8"},
-		{"name is too long", echoObject(abi.AppendMapResult(nil, &long)), abi.FailureOutput, "at most 253 bytes"},
+		{"name is too long", echoObject(encodeKeys(abi.Key{Name: strings.Repeat("x", 300)})), abi.FailureOutput, "at most 253 bytes"},
 		{"no name", echoObject([]byte("\x81\xa4keys\x91\x80")), abi.FailureOutput, "a key needs a name"},
 		{"a million keys", echoObject(append([]byte("\x81\xa4keys\xdd\x00\x0f\x42\x40"), make([]byte, 1_000_000)...)), abi.FailureOutput, "1000000 elements, at most 10000"},
 		{"keys that are not there", echoObject([]byte("\x81\xa4keys\xdd\xff\xff\xff\xff")), abi.FailureOutput, "msgpack ends too early"},
@@ -141,7 +140,7 @@ func TestFilter_KeepsDropsAndFails(t *testing.T) {
 		}
 	}
 	for n, want := range map[uint32]string{
-		2:        "guest[filter]: output: filter returned 2, which is neither 1 (keep) nor 0 (drop)",
+		2:        "guest[filter]: output: filter returned 2: want 1 (keep) or 0 (drop)",
 		echoTrap: "guest[filter]: trap", echoSpin: "guest[filter]: timeout",
 	} {
 		keep, err := m.Filter(t.Context(), event(echoLength(nil, n)))
@@ -186,7 +185,7 @@ func TestHooks_EventOnTheWire(t *testing.T) {
 			t.Fatal(keep, err)
 		}
 		g := acquire(t, m)
-		want := abi.AppendEvent(nil, ev)
+		want := encodeEvent(ev)
 		if got, _ := g.in.memory.Read(16384, uint32(len(want))); !cmp.Equal(want, got) {
 			t.Errorf("%s: got %q, want %q", ev.Type, got, want)
 		}
@@ -217,7 +216,7 @@ func TestHooks_HostFunctions(t *testing.T) {
 		var got []string
 		for i := range uint32(len(calls) - 1) {
 			v, _ := g.in.memory.ReadUint64Le(resultsAt + 8*i)
-			s, _ := abi.UnpackResult(v)
+			s, _ := unpackResult(v)
 			got = append(got, s.String())
 		}
 		left, _ := g.in.memory.ReadUint64Le(resultsAt + 8*uint32(len(calls)-1))
@@ -310,7 +309,10 @@ func TestDeclared_CrossesTheWall(t *testing.T) {
 		Action:   abi.Action{Requeue: true, After: time.Second},
 		Declared: &abi.Declared{Apply: [][]byte{benchObject(), {0x80}}, Prune: true, Force: true, Status: mustEncode(map[string]any{"ready": true})},
 	}
-	object := echoObject(abi.AppendResult(nil, &want))
+	object := echoObject(mustEncode(map[string]any{
+		"action": "requeue", "after_ms": 1000, "apply": []any{mustDecode(benchObject()), map[string]any{}},
+		"prune": true, "force": true, "status": map[string]any{"ready": true},
+	}))
 	for name, call := range map[string]func(context.Context, *abi.Request) (abi.Result, error){"reconcile": g.Reconcile, "finalize": g.Finalize} {
 		got, err := call(t.Context(), &abi.Request{Object: object})
 		if err != nil {
@@ -325,11 +327,11 @@ func TestDeclared_CrossesTheWall(t *testing.T) {
 		}
 	}
 	_, err := g.ErrorPolicy(t.Context(), &abi.Failure{Object: object})
-	if ce := callError(t, err); ce.Kind != abi.FailureOutput || !strings.Contains(err.Error(), "error_policy declares something") {
+	if ce := callError(t, err); ce.Kind != abi.FailureOutput || !strings.Contains(err.Error(), "error_policy declares objects") {
 		t.Errorf("error_policy: %v", err)
 	}
-	failed := abi.Result{Error: &abi.ResultError{Message: "m"}, Declared: &abi.Declared{Prune: true}}
-	_, err = g.Reconcile(t.Context(), &abi.Request{Object: echoObject(abi.AppendResult(nil, &failed))})
+	failed := mustEncode(map[string]any{"error": map[string]any{"class": "", "message": "m"}, "prune": true})
+	_, err = g.Reconcile(t.Context(), &abi.Request{Object: echoObject(failed)})
 	if ce := callError(t, err); ce.Kind != abi.FailureOutput || !strings.Contains(err.Error(), "beside an error") {
 		t.Errorf("an error beside prune: %v", err)
 	}

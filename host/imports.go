@@ -135,7 +135,7 @@ func (in *instance) hostRandom(stack []uint64) {
 	} else if b, ok := in.memory.Read(ptr, length); !ok {
 		status = abi.StatusBadRequest
 	} else if _, err := io.ReadFull(in.gen.cfg.Random, b); err != nil {
-		in.gen.log.Error("random: the source of randomness cannot be read", "error", err)
+		in.gen.log.Error("random: cannot read the source of randomness", "error", err)
 		status = abi.StatusInternal
 	}
 	stack[0] = i32(int32(status))
@@ -158,7 +158,7 @@ func (in *instance) hostBudget(stack []uint64) {
 	case kind == abi.BudgetHostCalls && in.gen.limits.HostCalls > 0:
 		left = max(0, in.gen.limits.HostCalls-in.run.calls)
 	case kind == abi.BudgetFuel:
-		left = in.tank.left()
+		left = in.fuelBudget.left()
 	}
 	stack[0] = api.EncodeI64(left)
 }

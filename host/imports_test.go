@@ -72,7 +72,7 @@ func poke(tb testing.TB, g *lease, ptr uint32, b []byte) {
 
 // statusText shows the result of an operation.
 func statusText(v int64) string {
-	s, n := abi.UnpackResult(uint64(v))
+	s, n := unpackResult(uint64(v))
 	return fmt.Sprintf("%s %d", s, n)
 }
 
@@ -197,7 +197,7 @@ func TestHostFunctions_Refusals(t *testing.T) {
 		{"request outside memory", big, hostCall{"api_get", [5]uint32{outside - 3, 4, dstAt, 512}}, abi.StatusBadRequest, "BadPointer", "request block of 4 bytes at 262141 does not lie in memory"},
 		{"pointers that wrap around", big, hostCall{"api_get", [5]uint32{0xffffffff, 0xffffffff, dstAt, 512}}, abi.StatusBadRequest, "BadPointer", "request block"},
 		{"answer over the cap", big, hostCall{"api_get", [5]uint32{requestAt, 4, dstAt, 512}}, abi.StatusTooLarge, "TooLarge", "answer of api_get is 4194305 bytes"},
-		{"panic", panics, hostCall{"api_get", [5]uint32{requestAt, 4, dstAt, 512}}, abi.StatusInternal, "Internal", "a fault of the host"},
+		{"panic", panics, hostCall{"api_get", [5]uint32{requestAt, 4, dstAt, 512}}, abi.StatusInternal, "Internal", "internal error of the host"},
 		{"config_get of nonsense", big, hostCall{"config_get", [5]uint32{requestAt, 4, dstAt, 512}}, abi.StatusBadRequest, "BadRequest", "config_get"},
 	} {
 		cfg := Config{}
@@ -206,7 +206,7 @@ func TestHostFunctions_Refusals(t *testing.T) {
 		}
 		g := acquire(t, load(t, wasm.Calls, cfg))
 		poke(t, g, requestAt, []byte{0xc1, 0xc1, 0xc1, 0xc1})
-		status, n := abi.UnpackResult(uint64(play(t, g, tc.call)[0]))
+		status, n := unpackResult(uint64(play(t, g, tc.call)[0]))
 		b, _ := g.in.memory.Read(dstAt, n)
 		body, err := abi.DecodeObject(b)
 		if status != tc.status || err != nil || body["code"] != int64(tc.status) || body["reason"] != tc.reason || !strings.Contains(fmt.Sprint(body["message"]), tc.text) {
@@ -225,7 +225,7 @@ func TestHostFunctions_Config(t *testing.T) {
 		"\x80":                 map[string]any{"color": "blue", "size": "2"},
 	} {
 		poke(t, g, requestAt, []byte(req))
-		status, n := abi.UnpackResult(uint64(play(t, g, hostCall{"config_get", [5]uint32{requestAt, uint32(len(req)), dstAt, 512}})[0]))
+		status, n := unpackResult(uint64(play(t, g, hostCall{"config_get", [5]uint32{requestAt, uint32(len(req)), dstAt, 512}})[0]))
 		b, _ := g.in.memory.Read(dstAt, n)
 		got, err := abi.DecodeValue(b)
 		if diff := cmp.Diff(want, got); status != abi.StatusOK || err != nil || diff != "" {
@@ -262,7 +262,7 @@ func TestHostFunctions_BudgetCancelledMetric(t *testing.T) {
 	if left := got[8]; left > 3600_000 || left < 3500_000 {
 		t.Errorf("%d ms are left, want about an hour", left)
 	}
-	if s, _ := abi.UnpackResult(uint64(got[4])); s != abi.StatusBudget {
+	if s, _ := unpackResult(uint64(got[4])); s != abi.StatusBudget {
 		t.Errorf("third operation of two: %s", s)
 	}
 	got[1], got[3], got[4], got[8] = 0, 0, 0, 0
@@ -286,7 +286,7 @@ func TestHostFunctions_OutsideOfAnEntryCall(t *testing.T) {
 		v, _ := g.in.memory.ReadUint64Le(resultsAt + 8*i)
 		got = append(got, int64(v))
 	}
-	if s, _ := abi.UnpackResult(uint64(got[0])); s != abi.StatusUnavailable {
+	if s, _ := unpackResult(uint64(got[0])); s != abi.StatusUnavailable {
 		t.Errorf("api_get: %s", s)
 	}
 	if diff := cmp.Diff([]int64{-7, 0, -1, -7, 0, 7}, got[1:]); diff != "" {
@@ -321,7 +321,7 @@ func TestHostFunctions_Log(t *testing.T) {
 	if level := got[len(got)-1]; level != 0 {
 		t.Errorf("log_level: got %d, want 0", level)
 	}
-	where := " controller=c generation=1 "
+	where := " controller=c revision=1 "
 	run := "object=default/web reconcile_id=r1\n"
 	want := "level=INFO msg=\"plain text\"" + where + run +
 		"level=WARN msg=map" + where + "n=2 guest_object=false " + run +

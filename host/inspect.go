@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/internal/binary"
 )
 
 // Info is what a module's bytes say of it, without running any of it.
@@ -44,6 +45,11 @@ func (i *Info) CanCall(op abi.Op) bool {
 	return slices.ContainsFunc(i.Imports, func(imp Import) bool {
 		return imp.Module == abi.ImportModule && (imp.Name == string(op) || imp.Name == abi.FuncCall)
 	})
+}
+
+// HasExport reports whether the module exports something under a name.
+func (i *Info) HasExport(name string) bool {
+	return slices.ContainsFunc(i.Exports, func(e Export) bool { return e.Name == name })
 }
 
 // Export is one thing that a module exports.
@@ -125,14 +131,14 @@ func newInfo(wasm []byte, bin *binaryModule) *Info {
 	}
 	info.Memory = bin.memory()
 	for _, s := range bin.sections {
-		info.Sections = append(info.Sections, Section{Name: s.String(), Size: int64(len(s.payload))})
+		info.Sections = append(info.Sections, Section{Name: s.String(), Size: int64(len(s.Body.Rest()))})
 	}
 	info.Manifest, info.UnknownKeys, _ = bin.manifest()
 	return info
 }
 
 func typeText(kind byte, t abi.FuncType) string {
-	if kind != kindFunc {
+	if kind != binary.KindFunc {
 		return ""
 	}
 	return t.String()
@@ -154,39 +160,28 @@ func (m *binaryModule) manifest() (*abi.Manifest, []string, error) {
 // toolchain reads the producers section, a convention of tools: fields
 // (language, processed-by, sdk) of names and versions.
 func (m *binaryModule) toolchain() string {
+	otherwise := ""
 	for _, s := range m.sections {
-		if s.id == sectionCustom && s.name == "producers" {
-			if t := producers(s.payload); t != "" {
+		switch {
+		case s.ID != binary.SectionCustom:
+		case s.Name == "producers":
+			if t := producers(s.Body); t != "" {
 				return t
 			}
+		case s.Name == "go:buildid":
+			otherwise = "Go"
 		}
 	}
-	for _, s := range m.sections {
-		if s.id == sectionCustom && s.name == "go:buildid" {
-			return "Go"
-		}
-	}
-	return ""
+	return otherwise
 }
 
-func producers(payload []byte) string {
+func producers(r binary.Reader) string {
 	var tools []tool
-	r := &wasmReader{b: payload}
-	err := r.each(func(r *wasmReader) error {
-		if _, err := r.name(); err != nil { // language, processed-by or sdk
-			return err
-		}
-		return r.each(func(r *wasmReader) error {
-			name, err := r.name()
-			if err != nil {
-				return err
-			}
-			version, err := r.name()
-			tools = append(tools, tool{name, version})
-			return err
-		})
+	r.Each(func(r *binary.Reader) {
+		r.Name() // language, processed-by or sdk
+		r.Each(func(r *binary.Reader) { tools = append(tools, tool{r.Name(), r.Name()}) })
 	})
-	if err != nil {
+	if !r.OK() {
 		return ""
 	}
 	return toolText(tools)

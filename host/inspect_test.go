@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/internal/binary"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
@@ -71,29 +72,29 @@ func TestInspect_CountsThatLie(t *testing.T) {
 	const huge = "\xff\xff\xff\xff\x0f"
 	truncated := "ends too early: the file is truncated or damaged"
 	module := func(id byte, payload string) []byte {
-		return appendSection([]byte("\x00asm\x01\x00\x00\x00"), id, []byte(payload))
+		return binary.AppendSection([]byte("\x00asm\x01\x00\x00\x00"), id, []byte(payload))
 	}
 	for _, tc := range []struct {
 		wasm []byte
 		want string
 	}{
-		{module(sectionType, huge), "section type: " + truncated},
-		{module(sectionImport, huge), "section import: " + truncated},
-		{module(sectionFunction, huge), "section function: " + truncated},
-		{module(sectionTable, huge), "section table: " + truncated},
-		{module(sectionMemory, huge), "section memory: " + truncated},
-		{module(sectionGlobal, huge), "section global: " + truncated},
-		{module(sectionExport, huge), "section export: " + truncated},
-		{module(sectionElement, huge), "section element: " + truncated},
-		{module(sectionCode, huge), "section code: " + truncated},
-		{module(sectionData, huge), "section data: " + truncated},
-		{module(sectionTag, huge), "section tag: " + truncated},
-		{module(sectionElement, "\x01\x00\x41\x00\x0b"+huge), "section element: entry 0: " + truncated},
-		{module(sectionElement, "\x01\x05\x70"+huge), "section element: entry 0: " + truncated},
-		{module(sectionData, "\x01\x01"+huge), "section data: entry 0: " + truncated},
-		{module(sectionCode, "\x01\x08\x01"+huge+"\x7f\x0b"), "section code: entry 0: entry 0: function has more than 50000 locals"},
-		{withSection(module(sectionType, "\x00"), "name", []byte("\x01\x05"+huge)), "section custom name: " + truncated},
-		{withSection(module(sectionType, "\x00"), "name", []byte("\x02\x07\x01\x00"+huge)), "section custom name: entry 0: " + truncated},
+		{module(binary.SectionType, huge), "section type: " + truncated},
+		{module(binary.SectionImport, huge), "section import: " + truncated},
+		{module(binary.SectionFunction, huge), "section function: " + truncated},
+		{module(binary.SectionTable, huge), "section table: " + truncated},
+		{module(binary.SectionMemory, huge), "section memory: " + truncated},
+		{module(binary.SectionGlobal, huge), "section global: " + truncated},
+		{module(binary.SectionExport, huge), "section export: " + truncated},
+		{module(binary.SectionElement, huge), "section element: " + truncated},
+		{module(binary.SectionCode, huge), "section code: " + truncated},
+		{module(binary.SectionData, huge), "section data: " + truncated},
+		{module(binary.SectionTag, huge), "section tag: " + truncated},
+		{module(binary.SectionElement, "\x01\x00\x41\x00\x0b"+huge), "section element: entry 0: " + truncated},
+		{module(binary.SectionElement, "\x01\x05\x70"+huge), "section element: entry 0: " + truncated},
+		{module(binary.SectionData, "\x01\x01"+huge), "section data: entry 0: " + truncated},
+		{module(binary.SectionCode, "\x01\x08\x01"+huge+"\x7f\x0b"), "section code: entry 0: entry 0: function has more than 50000 locals"},
+		{withSection(module(binary.SectionType, "\x00"), "name", []byte("\x01\x05"+huge)), "section custom name: " + truncated},
+		{withSection(module(binary.SectionType, "\x00"), "name", []byte("\x02\x07\x01\x00"+huge)), "section custom name: entry 0: " + truncated},
 	} {
 		if got := Inspect(t.Context(), tc.wasm).Problems; !cmp.Equal(got, []string{tc.want}) {
 			t.Errorf("got %q, want %q", got, tc.want)

@@ -13,10 +13,10 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// instance is one instance of a generation. One goroutine uses it at a time,
+// instance is one instance of a revision. One goroutine uses it at a time,
 // the one that runs the guest; only interrupt belongs to others as well.
 type instance struct {
-	gen       *generation
+	gen       *revision
 	module    api.Module
 	memory    api.Memory
 	linear    linearMemory
@@ -35,10 +35,10 @@ type instance struct {
 	// settings are those that the guest was configured with last.
 	settings *settings
 	// idleSince is when it became idle, in nanoseconds of Unix time; guarded by
-	// the generation's mu while it is idle.
+	// the revision's mu while it is idle.
 	idleSince int64
 
-	tank tank
+	fuelBudget fuelBudget
 	// spent is the fuel that the last call used.
 	spent int64
 
@@ -88,7 +88,7 @@ const (
 type instanceKey struct{}
 
 // newInstance makes an instance that is ready for any entry.
-func (g *generation) newInstance(ctx context.Context, s *settings) (_ *instance, err error) {
+func (g *revision) newInstance(ctx context.Context, s *settings) (_ *instance, err error) {
 	if s == g.settings.Load() { // that others are refused says nothing
 		defer func() { g.health.note(ctx, err) }()
 	}
@@ -105,10 +105,10 @@ func (g *generation) newInstance(ctx context.Context, s *settings) (_ *instance,
 
 // instantiate instantiates the module and runs its start code within the limits
 // of a call.
-func (g *generation) instantiate(ctx context.Context) (*instance, error) {
+func (g *revision) instantiate(ctx context.Context) (*instance, error) {
 	in := &instance{gen: g}
 	in.interrupt = interrupt{in: in, done: make(chan struct{})}
-	in.tank.maxStack, in.tank.pace = min(g.code.maxStack, g.limits.Stack), newPace(g.cfg.slice)
+	in.fuelBudget.maxStack, in.fuelBudget.sliceSizer = min(g.code.maxStack, g.limits.Stack), newSliceSizer(g.cfg.slice)
 	if err := in.linear.reserve(g); err != nil {
 		in.linear.release()
 		return nil, err
@@ -132,7 +132,7 @@ func (g *generation) instantiate(ctx context.Context) (*instance, error) {
 		return nil, err
 	}
 	if g.code.metered {
-		in.tank.bind(in.module)
+		in.fuelBudget.bind(in.module)
 	}
 	in.memory = in.module.Memory()
 	in.buffer = in.module.ExportedFunction(abi.ExportBuffer)
@@ -178,7 +178,7 @@ func (in *instance) sleep(ns int64) {
 	if ns <= 0 {
 		return
 	}
-	in.aside(func() {
+	in.withoutTimeSlice(func() {
 		t := time.NewTimer(time.Duration(ns))
 		defer t.Stop()
 		select {

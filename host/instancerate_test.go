@@ -82,7 +82,7 @@ func TestInstanceRate_IsOfTheRunsOfOneModule(t *testing.T) {
 	})
 }
 
-// Who waits for an instance stops with its context and with the generation, and
+// Who waits for an instance stops with its context and with the revision, and
 // a run that has less time than it would wait is refused at once, with the
 // limit's name and value.
 func TestInstanceRate_WaitingEnds(t *testing.T) {
@@ -93,7 +93,7 @@ func TestInstanceRate_WaitingEnds(t *testing.T) {
 		defer cancel()
 		start := time.Now()
 		_, _, err := m.Acquire(short)
-		want := "module[module]: acquire: needs a fresh instance too often, and this run cannot wait for one (instance_rate 1)"
+		want := "module[module]: acquire: too many fresh instances, and this run has no time to wait for one (instance_rate 1)"
 		if !errors.Is(err, abi.ErrLimit) || err.Error() != want || time.Since(start) != 0 {
 			t.Errorf("after %v: %v", time.Since(start), err)
 		}
@@ -120,7 +120,7 @@ func TestInstanceRate_AgreesWithAModel(t *testing.T) {
 	for seed := range uint64(100) {
 		rng := rand.New(rand.NewPCG(seed, 9))
 		rate := int64(1 + rng.IntN(20))
-		var r instanceRate
+		var r bucket
 		start := time.Unix(1e9, 0)
 		now := start
 		var last time.Time // when the last place is free, had there been no second in advance
@@ -132,7 +132,7 @@ func TestInstanceRate_AgreesWithAModel(t *testing.T) {
 				last = now
 			}
 			want := max(0, last.Add(each).Add(-time.Second).Sub(now))
-			got, ok := r.reserve(now, rate, most)
+			got, ok := r.reserve(now, rate, 1, most)
 			if diff := got - want; ok != (want <= most) && (want-most).Abs() > time.Microsecond || ok && diff.Abs() > time.Microsecond {
 				t.Fatalf("seed %d: got %v, %v; want %v of %v", seed, got, ok, want, most)
 			}
@@ -144,7 +144,7 @@ func TestInstanceRate_AgreesWithAModel(t *testing.T) {
 }
 
 // Hammer: many runs at once that all trap need as many instances as the rate
-// gives, whoever of them gives up waiting.
+// allows, whichever run stops waiting.
 func TestInstanceRate_Hammer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const rate, workers = 20, 8

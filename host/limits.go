@@ -62,8 +62,8 @@ type Limits struct {
 	// instances together may in a second.
 	Events    int64 `json:"events,omitempty"`
 	EventRate int64 `json:"eventRate,omitempty"`
-	// APIRate, APIInFlight, ListItems and ListBytes are for whoever serves the
-	// operations: the host keeps none of them itself.
+	// APIRate, APIInFlight, ListItems and ListBytes are for the implementation
+	// of the operations: the host does not enforce them.
 	APIRate     int64 `json:"apiRate,omitempty"`
 	APIInFlight int64 `json:"apiInFlight,omitempty"`
 	ListItems   int64 `json:"listItems,omitempty"`
@@ -80,7 +80,7 @@ type Limits struct {
 	InstanceRate int64 `json:"instanceRate,omitempty"`
 }
 
-// limit is one of Limits: where it stands, and what it may be.
+// limit describes one field of Limits and its bounds.
 type limit struct {
 	name     abi.LimitName
 	field    func(*Limits) *int64
@@ -149,8 +149,8 @@ func (l *Limits) Set(name abi.LimitName, value int64) bool {
 
 // LimitsFor returns the limits in force for a module with this manifest, which
 // may be nil: of each limit the configured one, or else its default, or what the
-// manifest asks for where that is less. So nothing that a module says of itself
-// gives it more than whoever runs it.
+// manifest asks for where that is less. So a manifest never gives a module more
+// than the operator does.
 func (c Config) LimitsFor(m *abi.Manifest) Limits {
 	l, _ := c.limitsFor(m)
 	return l
@@ -190,7 +190,7 @@ func (c Config) limitsFor(m *abi.Manifest) (l Limits, more []abi.LimitName) {
 }
 
 // limitError is the error of a call that went beyond one of Limits.
-func (g *generation) limitError(name abi.LimitName, what string, err error) *abi.LimitError {
+func (g *revision) limitError(name abi.LimitName, what string, err error) *abi.LimitError {
 	g.shared.hits.add(name)
 	return &abi.LimitError{Limit: name, Value: limitText(name, g.limits.Get(name)), What: what, Err: err}
 }

@@ -114,7 +114,7 @@ func TestLimitsFor_UnitsAndWarnings(t *testing.T) {
 	var log bytes.Buffer
 	load(t, withManifest(t, wasm.Empty, asks), Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if !strings.Contains(log.String(), "limit=host_calls asked=10001 given=10000") {
-		t.Errorf("the log does not say what is asked for in vain: %s", &log)
+		t.Errorf("the log does not say what is refused: %s", &log)
 	}
 }
 
@@ -207,7 +207,7 @@ func TestLimits_SleepingIsNoWaiting(t *testing.T) {
 func refusedWith(t *testing.T, g *lease, calls ...hostCall) (status string, body string) {
 	t.Helper()
 	results := play(t, g, calls...)
-	s, n := abi.UnpackResult(uint64(results[len(results)-1]))
+	s, n := unpackResult(uint64(results[len(results)-1]))
 	b, _ := g.in.memory.Read(dstAt, n)
 	return s.String(), string(b)
 }
@@ -217,11 +217,11 @@ func TestLimits_OperationsAtTheirEdges(t *testing.T) {
 	long := hostCall{"api_get", [5]uint32{requestAt, 5, dstAt, 1000}}
 	event := hostCall{"call", [5]uint32{10, requestAt, 4, dstAt, 1000}}
 	for _, tc := range []struct {
-		name   abi.LimitName
-		limits Limits
-		calls  []hostCall
-		status string
-		says   string
+		name    abi.LimitName
+		limits  Limits
+		calls   []hostCall
+		status  string
+		message string
 	}{
 		{"", Limits{HostCalls: 3}, []hostCall{get, get, get}, "OK", ""},
 		{abi.LimitHostCalls, Limits{HostCalls: 2}, []hostCall{get, get, get}, "BUDGET", "(host_calls 2)"},
@@ -234,8 +234,8 @@ func TestLimits_OperationsAtTheirEdges(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { // the clock stands still
 			m := load(t, wasm.Calls, Config{API: apiOf(nil), Limits: tc.limits})
 			status, body := refusedWith(t, acquire(t, m), tc.calls...)
-			if status != tc.status || !strings.Contains(body, tc.says) {
-				t.Errorf("%+v: got %s %q, want %s %q", tc.limits, status, body, tc.status, tc.says)
+			if status != tc.status || !strings.Contains(body, tc.message) {
+				t.Errorf("%+v: got %s %q, want %s %q", tc.limits, status, body, tc.status, tc.message)
 			}
 			if hits := m.LimitStats()[tc.name]; tc.name != "" && hits != 1 {
 				t.Errorf("%s: counted %v", tc.name, m.LimitStats())
@@ -283,7 +283,7 @@ func TestLimits_LogRate(t *testing.T) {
 			if lines := strings.Count(log.String(), "hello"); lines != 4 {
 				t.Errorf("%s: %d lines after a second, want 4", name, lines)
 			}
-			<-time.After(tellEvery)
+			<-time.After(reportEvery)
 			play(t, g, line, line, line, line)
 			if !strings.Contains(log.String(), "dropped_lines=3") {
 				t.Errorf("%s: the number of dropped lines is not told:\n%s", name, &log)

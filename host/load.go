@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +10,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// compilationWorkers bounds the processors that the first load takes. With one,
+// compilationWorkers bounds the CPUs that the first load takes. With one,
 // wazero would not look at the context.
 const compilationWorkers = 2
 
@@ -34,8 +35,8 @@ func Load(ctx context.Context, wasm []byte, cfg Config) (*Module, error) {
 	}
 	// The name and the concurrency stay, whatever later manifests say.
 	m.name, m.cfg.Name = g.name, g.name
-	m.shared.slots = make(slots, cfg.concurrency(g.manifest))
-	g.state, g.since = GenerationLive, time.Now()
+	m.shared.slots = make(slots, cmp.Or(cfg.Concurrency, g.manifest.Concurrency, DefaultConcurrency))
+	g.state, g.since = RevisionLive, time.Now()
 	m.last.Store(g)
 	m.current.Store(g)
 	return m, nil
@@ -46,8 +47,8 @@ func Load(ctx context.Context, wasm []byte, cfg Config) (*Module, error) {
 // does not look at the manifest section: it is what a tool calls to write one.
 func Describe(ctx context.Context, wasm []byte, cfg Config) (*abi.Manifest, error) {
 	if cfg.API == nil {
-		// What a manifest that is there already requires is for the host that runs
-		// the module; nothing is connected here.
+		// The host that runs the module checks what an existing manifest requires;
+		// nothing is connected here.
 		cfg.API = func(*abi.Manifest) (API, error) { return nil, nil }
 	}
 	cfg, bin, err := prepare(wasm, cfg)
@@ -55,7 +56,7 @@ func Describe(ctx context.Context, wasm []byte, cfg Config) (*abi.Manifest, erro
 		return nil, err
 	}
 	if !bin.exportsFunc(abi.ExportDescribe) {
-		return nil, invalid(cfg.NameFor(nil), fmt.Errorf("export[%s]: missing: the module does not say what it is", abi.ExportDescribe))
+		return nil, invalid(cfg.NameFor(nil), fmt.Errorf("export[%s]: missing: the module has no manifest", abi.ExportDescribe))
 	}
 	m := newModule(cfg)
 	g, err := m.load(ctx, wasm, bin, compilationWorkers)
@@ -92,17 +93,17 @@ func prepare(wasm []byte, cfg Config) (Config, *binaryModule, error) {
 	return cfg, bin, nil
 }
 
-// newModule returns a module without a generation. cfg has its defaults.
+// newModule returns a module without a revision. cfg has its defaults.
 func newModule(cfg Config) *Module {
 	m := &Module{cfg: cfg, name: cfg.NameFor(nil), shared: &shared{hookSlots: make(slots, hookSlots), closing: make(chan struct{})}}
 	m.values.Store(&cfg.Settings)
 	return m
 }
 
-// load compiles checked bytes into a new generation.
-func (m *Module) load(ctx context.Context, wasm []byte, bin *binaryModule, workers int) (*generation, error) {
+// load compiles checked bytes into a new revision.
+func (m *Module) load(ctx context.Context, wasm []byte, bin *binaryModule, workers int) (*revision, error) {
 	number := m.begin(DigestOf(wasm))
-	c := compiler{cfg: m.cfg, name: m.name, log: generationLog(m.cfg, m.name, number), workers: workers, yield: m.current.Load() != nil}
+	c := compiler{cfg: m.cfg, name: m.name, log: revisionLog(m.cfg, m.name, number), workers: workers, yield: m.current.Load() != nil}
 	code, err := c.compile(ctx, wasm, bin)
 	if err != nil {
 		m.end(number)
@@ -112,7 +113,7 @@ func (m *Module) load(ctx context.Context, wasm []byte, bin *binaryModule, worke
 }
 
 // start finds the manifest, makes the first instance and connects the API.
-func (g *generation) start(ctx context.Context, connect func(*abi.Manifest) (API, error)) error {
+func (g *revision) start(ctx context.Context, connect func(*abi.Manifest) (API, error)) error {
 	info := g.code.info
 	man, unknown := info.Manifest, info.UnknownKeys
 	if man == nil && g.code.hooks[abi.ExportDescribe] {
@@ -132,10 +133,10 @@ func (g *generation) start(ctx context.Context, connect func(*abi.Manifest) (API
 	}
 	g.configure(man)
 	if len(unknown) > 0 {
-		g.log.Warn("manifest has keys that this host does not know; they are ignored", "keys", unknown)
+		g.log.Warn("ignoring unknown keys in the manifest", "keys", unknown)
 	}
 	for _, name := range g.moreAsked {
-		g.log.Warn("manifest asks for more than the module is given: --limit raises what is given", "limit", name,
+		g.log.Warn("manifest requests more than the limits allow; to raise a limit, use --limit", "limit", name,
 			"asked", man.Limits.Get(name), "given", limitText(name, g.limits.Get(name)))
 	}
 	if err := g.settings.Load().checkSize(); err != nil {
@@ -157,7 +158,7 @@ func (g *generation) start(ctx context.Context, connect func(*abi.Manifest) (API
 
 // describe calls the guest's describe on an instance of its own, made before
 // the manifest's limits are known.
-func (g *generation) describe(ctx context.Context) (*abi.Manifest, []string, error) {
+func (g *revision) describe(ctx context.Context) (*abi.Manifest, []string, error) {
 	in, err := g.instantiate(ctx)
 	if err != nil {
 		return nil, nil, g.startError(err)
@@ -172,7 +173,7 @@ func (g *generation) describe(ctx context.Context) (*abi.Manifest, []string, err
 
 // startError tells a guest that fails in its start code from the host's own
 // troubles.
-func (g *generation) startError(err error) error {
+func (g *revision) startError(err error) error {
 	if _, ok := errors.AsType[*abi.CallError](err); ok {
 		return invalid(g.name, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/internal/binary"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
@@ -30,7 +31,7 @@ func withManifest(tb testing.TB, module []byte, m *abi.Manifest) []byte {
 // withSection is a module with one more custom section.
 func withSection(module []byte, name string, payload []byte) []byte {
 	p := append([]byte{byte(len(name))}, name...)
-	return appendSection(bytes.Clone(module), sectionCustom, append(p, payload...))
+	return binary.AppendSection(bytes.Clone(module), binary.SectionCustom, append(p, payload...))
 }
 
 type badModule struct {
@@ -74,7 +75,7 @@ func badModules(tb testing.TB) []badModule {
 		{"ABI 2", wasm.ABI2, text + "module wants reconciler ABI 2, this host has 1: upgrade wasmctl"},
 		{
 			"manifest is not msgpack", withSection(wasm.Empty, abi.ManifestSection, []byte{0xc1}),
-			text + "section[reconciler.manifest]: manifest: msgpack type is not allowed here: byte 0xc1 (binary and extension types do not cross the wall)",
+			text + "section[reconciler.manifest]: manifest: msgpack type is not allowed here: byte 0xc1 (binary and extension types do not cross the sandbox boundary)",
 		},
 		{
 			"two manifests", withSection(withSection(wasm.Empty, abi.ManifestSection, []byte{0x80}), abi.ManifestSection, []byte{0x80}),
@@ -148,7 +149,7 @@ func TestLoad_FailsFastWhereStartCodeFails(t *testing.T) {
 	}{
 		{"start function", wasm.StartTrap, abi.FailureTrap, "wasm error: unreachable"},
 		{"exit", wasm.InitExit, abi.FailureTrap, "guest[_initialize]: trap: exited with code 0"},
-		{"spins", wasm.InitSpin, abi.FailureTimeout, "guest[_initialize]: timeout: ran longer than it may (timeout 20ms)"},
+		{"spins", wasm.InitSpin, abi.FailureTimeout, "guest[_initialize]: timeout: exceeded its time limit (timeout 20ms)"},
 		{"describe", wasm.DescribeBad, abi.FailureOutput, "guest[describe]: output: manifest: msgpack type is not allowed here: want a map"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -304,7 +305,7 @@ func TestLoad_CacheDirIsOptional(t *testing.T) {
 		if err := os.WriteFile(files[0], damage, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if log := logged(t, dir); !strings.Contains(log, "compilation cache cannot be used") {
+		if log := logged(t, dir); !strings.Contains(log, "cannot use the compilation cache") {
 			t.Errorf("%s: got log %q, want a warning", name, log)
 		}
 		if err := os.Remove(files[0]); err != nil {
@@ -312,7 +313,7 @@ func TestLoad_CacheDirIsOptional(t *testing.T) {
 		}
 		logged(t, dir)
 	}
-	if log := logged(t, files[0]); !strings.Contains(log, "compilation cache cannot be used") { // a file, not a directory
+	if log := logged(t, files[0]); !strings.Contains(log, "cannot use the compilation cache") { // a file, not a directory
 		t.Errorf("not a directory: got log %q, want a warning", log)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/wasmctl/wasmctl/host/internal/linear"
 )
 
-// TestMain runs the tests with the bound of processor time that the variable
+// TestMain runs the tests with the bound of CPU time that the variable
 // WASMCTL_TEST_CPU names, which is one of CPUs. Who reads the memory of an
 // instance that was closed ends the process.
 func TestMain(m *testing.M) {

@@ -13,11 +13,11 @@ import (
 // linearMemory is the memory of one instance. It keeps the instance within its
 // limit, and all instances within the process's budget, and notes a refusal: a
 // guest that runs out of memory traps somewhere else, and nothing else tells
-// that trap from a panic. It lies outside of Go's heap, and nobody may keep a
-// view of it beyond the instance: release gives it back to the system.
+// that trap from a panic. It is outside of Go's heap. Views of it must not
+// outlive the instance: release returns it to the system.
 type linearMemory struct {
 	mem    linear.Memory
-	gen    *generation
+	gen    *revision
 	budget *Budget // nil: not bounded
 	// charged is what the budget counts for this memory, in bytes.
 	charged int64
@@ -27,7 +27,7 @@ type linearMemory struct {
 
 // reserve takes what an instance starts with, and the addresses of what it may
 // have at most: wazero panics where the first cannot be had.
-func (l *linearMemory) reserve(g *generation) (err error) {
+func (l *linearMemory) reserve(g *revision) (err error) {
 	l.gen, l.budget = g, g.cfg.Budget
 	if err := l.charge(g.code.startSize); err != nil {
 		return err
@@ -62,7 +62,7 @@ func (l *linearMemory) Allocate(_, _ uint64) experimental.LinearMemory { return 
 func (l *linearMemory) Reallocate(size uint64) []byte {
 	if limit := uint64(l.gen.limits.Memory); size > limit { //nolint:gosec // not negative
 		if l.refused == nil { // once a call: a guest may go on asking
-			l.refused = l.gen.limitError(abi.LimitMemory, "needs more memory than it may have", nil)
+			l.refused = l.gen.limitError(abi.LimitMemory, "exceeded its memory limit", nil)
 		}
 		return nil
 	}

@@ -17,11 +17,10 @@
 //
 // # Limits
 //
-// An instance has the linear memory and an entry call the wall-clock time of
-// Limits; map and filter have HookTimeout. A Budget bounds the linear memory of
-// all modules that share it. With CPUFuel, which is the default, the work of a call,
-// that of a module in a second and the depth of recursion are bounded too, and
-// modules take turns on the processors (Shares).
+// An instance has the linear memory and an entry call the wall-clock time of Limits; map and
+// filter have HookTimeout. A Budget bounds the linear memory of all modules that share it. With
+// CPUFuel, which is the default, the work of a call, that of a module in a second and the depth of
+// recursion are bounded too, and modules share the CPUs in time slices (Shares).
 package host
 
 import (
@@ -36,32 +35,32 @@ import (
 )
 
 // Module is the handle of a loaded module that everything else holds. All of
-// its methods are safe for concurrent use. What they say of the module is said
-// of the generation that was promoted last.
+// its methods are safe for concurrent use. They describe the revision that
+// was promoted last.
 type Module struct {
 	name   string
-	cfg    Config // with defaults; Name is that of the first generation
+	cfg    Config // with defaults; Name is that of the first revision
 	shared *shared
 	// current is nil once the module is closed.
-	current atomic.Pointer[generation]
-	// last is the generation that was promoted last.
-	last atomic.Pointer[generation]
+	current atomic.Pointer[revision]
+	// last is the revision that was promoted last.
+	last atomic.Pointer[revision]
 	// values are those of the last Configure, or of Config.Settings; replaced by
-	// who holds the hook's slot.
+	// the holder of the hook's slot.
 	values atomic.Pointer[map[string]string]
 
 	mu      sync.Mutex
-	number  uint64           // of the newest generation; guarded by mu
-	loading []GenerationInfo // those whose code is being made; guarded by mu
-	open    []*generation    // those that are not closed; guarded by mu
-	kept    []*kept          // the newest first; guarded by mu
-	pinned  uint64           // the generation that Pin named; guarded by mu
+	number  uint64         // of the newest revision; guarded by mu
+	loading []RevisionInfo // those whose code is being made; guarded by mu
+	open    []*revision    // those that are not closed; guarded by mu
+	kept    []*kept        // the newest first; guarded by mu
+	pinned  uint64         // the revision that Pin named; guarded by mu
 }
 
-// Acquire returns one guest for one reconcile, of the generation that is current
+// Acquire returns one guest for one reconcile, of the revision that is current
 // now and stays the guest's; the caller must call release, once the guest is not
-// used any more. It waits while as many guests as the concurrency allows are in
-// use. The error is ErrClosed after Close, the cause of ctx's end, or a
+// used any longer. It waits while as many guests as the concurrency allows are
+// in use. The error is ErrClosed after Close, the cause of ctx's end, or a
 // *abi.CallError where a new instance was needed and its start code failed.
 func (m *Module) Acquire(ctx context.Context) (guest abi.Guest, release func(), err error) {
 	g, in, err := m.get(ctx, m.shared.slots, nil)
@@ -72,9 +71,9 @@ func (m *Module) Acquire(ctx context.Context) (guest abi.Guest, release func(), 
 	return l, l.release, nil
 }
 
-// retain returns the current generation with a reference on it, or nil once
+// retain returns the current revision with a reference on it, or nil once
 // the module is closed.
-func (m *Module) retain() *generation {
+func (m *Module) retain() *revision {
 	for {
 		g := m.current.Load()
 		if g == nil || g.retain() {
@@ -90,8 +89,8 @@ func (m *Module) Manifest() *abi.Manifest { return m.last.Load().manifest }
 // Digest returns "sha256:" and the hash of the module's bytes in hexadecimal.
 func (m *Module) Digest() string { return m.last.Load().code.info.Digest }
 
-// Generation returns the number of the generation, from 1.
-func (m *Module) Generation() uint64 { return m.last.Load().number }
+// Revision returns the number of the revision, from 1.
+func (m *Module) Revision() uint64 { return m.last.Load().number }
 
 // Info returns what Inspect would, without problems. It must not be changed.
 func (m *Module) Info() *Info { return m.last.Load().code.info }
@@ -125,7 +124,7 @@ func (m *Module) Close(ctx context.Context) error {
 	m.mu.Lock()
 	g := m.current.Swap(nil)
 	if g != nil {
-		g.state, g.since = GenerationDraining, time.Now()
+		g.state, g.since = RevisionDraining, time.Now()
 	}
 	open := m.open
 	m.mu.Unlock()
@@ -143,8 +142,8 @@ func (m *Module) Close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// await waits until a generation is closed.
-func (m *Module) await(ctx context.Context, g *generation) error {
+// await waits until a revision is closed.
+func (m *Module) await(ctx context.Context, g *revision) error {
 	if g.isClosed() { // whatever ctx says
 		return g.closeErr
 	}
@@ -152,6 +151,6 @@ func (m *Module) await(ctx context.Context, g *generation) error {
 	case <-g.closed:
 		return g.closeErr
 	case <-ctx.Done():
-		return fmt.Errorf("module[%s]: close: guests are still in use: %w", m.name, context.Cause(ctx))
+		return fmt.Errorf("module[%s]: close: instances still in use: %w", m.name, context.Cause(ctx))
 	}
 }

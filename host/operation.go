@@ -36,8 +36,8 @@ func (in *instance) operation(op abi.Op, a opArgs) uint64 {
 // Answers that never change are made once: a guest may go on asking, as fast as it
 // can.
 var (
-	outsideCall = refuse(abi.StatusUnavailable, "OutsideCall", "operations work in entry calls only, not in start code, buffer or describe")
-	timeOver    = refuse(abi.StatusCancelled, "Cancelled", "the time of this run is over")
+	outsideCall = refuse(abi.StatusUnavailable, "OutsideCall", "operations work only in entry calls, not in start code, buffer or describe")
+	timeOver    = refuse(abi.StatusCancelled, "Cancelled", "this run has timed out")
 )
 
 // respond checks that an operation may run, and runs it.
@@ -56,7 +56,7 @@ func (in *instance) respond(op abi.Op, a opArgs) abi.Response {
 	}
 	in.run.calls++
 	if limit := in.gen.limits.HostCalls; limit > 0 && in.run.calls > limit {
-		return in.refuseAgain(abi.LimitHostCalls, "this run may ask for %d operations")
+		return in.refuseAgain(abi.LimitHostCalls, "the limit of %d operations per run is reached")
 	}
 	switch {
 	case op == abi.OpConfigGet:
@@ -69,7 +69,7 @@ func (in *instance) respond(op abi.Op, a opArgs) abi.Response {
 	}
 	if op == abi.OpEventRecord {
 		if over := in.allowEvent(); over != "" {
-			return in.refuseAgain(over, "the event is not recorded: there are more than %d")
+			return in.refuseAgain(over, "event not recorded: the limit is %d")
 		}
 	}
 	return in.callAPI(op, req)
@@ -109,7 +109,7 @@ func accessFor(op abi.Op) access {
 }
 
 // callAPI gives the API a context of the standard library: unlike the
-// instance's own it may be kept by whoever was given it.
+// instance's own, the callee can keep it.
 func (in *instance) callAPI(op abi.Op, req []byte) (res abi.Response) {
 	ctx, cancel := context.WithDeadline(in.run.parent, in.run.deadline)
 	defer cancel()
@@ -122,7 +122,7 @@ func (in *instance) callAPI(op abi.Op, req []byte) (res abi.Response) {
 		if p := recover(); p != nil {
 			in.gen.log.Error("BUG: operation panicked", "op", op, "object", in.run.key.String(), "reconcile_id", in.run.id,
 				"panic", p, "stack", string(debug.Stack()))
-			res = refuse(abi.StatusInternal, "Internal", fmt.Sprintf("%s: a fault of the host; its log says more", op))
+			res = refuse(abi.StatusInternal, "Internal", fmt.Sprintf("%s: internal error of the host; see its log", op))
 		}
 	}()
 	secrets := in.gen.cfg.Secrets
@@ -131,9 +131,9 @@ func (in *instance) callAPI(op abi.Op, req []byte) (res abi.Response) {
 	if op == abi.OpCacheGet || op == abi.OpCacheList { // does not wait
 		call()
 	} else {
-		began := time.Now()
-		in.aside(call)
-		in.waiting(began)
+		startedAt := time.Now()
+		in.withoutTimeSlice(call)
+		in.waiting(startedAt)
 	}
 	secrets.Learn(res.Body)
 	return res

@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -20,14 +20,14 @@ const (
 	maxTail   = 3 << 10  // and of its end
 	maxOutput = 64 << 10 // bytes of one entry call; the rest is counted
 	maxFields = 64 << 10 // bytes of a log message with attributes
-	// lineOverhead is what a line counts beside its text, so that empty lines
-	// are bounded too.
+	// lineOverhead is the cost of a line in addition to its text, so that empty
+	// lines are bounded too.
 	lineOverhead = 64
 )
 
 // ownKeys are the attributes by which the host says where a line comes from. A
 // guest's attributes of these names are renamed.
-var ownKeys = []string{"controller", "module", "generation", "object", "reason", "reconcile_id", "time", "level", "msg", "source"}
+var ownKeys = []string{"controller", "module", "revision", "object", "reason", "reconcile_id", "time", "level", "msg", "source"}
 
 // output takes what one instance prints and logs. It is used by the goroutine
 // that runs the guest.
@@ -51,8 +51,8 @@ type stream struct {
 	level slog.Level
 }
 
-func (o *output) stdout() io.Writer { return &stream{o, &o.out, slog.LevelInfo} }
-func (o *output) stderr() io.Writer { return &stream{o, &o.err, slog.LevelWarn} }
+func (o *output) stdout() *stream { return &stream{o, &o.out, slog.LevelInfo} }
+func (o *output) stderr() *stream { return &stream{o, &o.err, slog.LevelWarn} }
 
 // Write implements io.Writer: each full line becomes a log line. Once the call is
 // over it is an error: one call of WASI may write gigabytes, and the guest cannot
@@ -121,14 +121,10 @@ func (o *output) reset() {
 
 // flush ends a call: unfinished lines are logged, and what was dropped is told.
 func (o *output) flush() {
-	if len(o.out) > 0 {
-		(&stream{o, &o.out, slog.LevelInfo}).flush()
-	}
-	if len(o.err) > 0 {
-		(&stream{o, &o.err, slog.LevelWarn}).flush()
-	}
+	o.stdout().flush()
+	o.stderr().flush()
 	if o.dropped > 0 && o.admit(0) {
-		o.write(slog.LevelWarn, "guest wrote more than is logged of one call", []slog.Attr{slog.Int("dropped_bytes", o.dropped)})
+		o.write(slog.LevelWarn, "truncated the output of a call", []slog.Attr{slog.Int("dropped_bytes", o.dropped)})
 	}
 }
 
@@ -152,12 +148,7 @@ func (o *output) message(level slog.Level, b []byte) {
 func isMap(c byte) bool { return c&0xf0 == 0x80 || c == 0xde || c == 0xdf }
 
 func attributes(m map[string]any) (msg string, attrs []slog.Attr) {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	for _, k := range keys {
+	for _, k := range slices.Sorted(maps.Keys(m)) {
 		if text, ok := m[k].(string); ok && k == "msg" {
 			msg = text
 			continue
@@ -171,8 +162,8 @@ func attributes(m map[string]any) (msg string, attrs []slog.Attr) {
 	return msg, attrs
 }
 
-// text logs what a guest wrote. What is not logged is not copied either: there can
-// be gigabytes of it.
+// text logs what a guest wrote. Dropped text is not copied either: it can have
+// gigabytes.
 func (o *output) text(level slog.Level, b []byte) {
 	if o.allow(len(b)) {
 		o.write(level, strings.ToValidUTF8(string(b), "\uFFFD"), nil)
@@ -195,8 +186,8 @@ func (o *output) allow(n int) bool {
 	return o.admit(n)
 }
 
-// admit reports whether the module may log a line of so many bytes now. What is
-// dropped is told of once, and then with its number now and then.
+// admit reports whether the module may log a line of so many bytes now. Dropped
+// lines are reported once, and then periodically with their number.
 func (o *output) admit(n int) bool {
 	g := o.in.gen
 	over, dropped := g.shared.logs.admit(time.Now(), &g.limits, n)
@@ -205,7 +196,7 @@ func (o *output) admit(n int) bool {
 	}
 	g.shared.hits.add(over)
 	if dropped > 0 {
-		o.write(slog.LevelWarn, "guest logs more in a second than it may; the rest is dropped", []slog.Attr{
+		o.write(slog.LevelWarn, "dropping log lines of the module: it exceeds its rate limit", []slog.Attr{
 			slog.String("limit", string(over)), slog.Int64("value", g.limits.Get(over)), slog.Uint64("dropped_lines", dropped),
 		})
 	}

@@ -5,30 +5,22 @@ import (
 	"fmt"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/internal/binary"
 )
 
-// Kinds of what a module imports and exports, in the encoding of the binary
-// format.
-const (
-	kindFunc = iota
-	kindTable
-	kindMemory
-	kindGlobal
-	kindTag
-)
-
+// kindNames name the kinds of what a module imports and exports.
 var kindNames = [...]string{"function", "table", "memory", "global", "tag"}
 
 // binaryModule is what a module's sections say without its code. It is read
 // before wazero sees the bytes, so that nothing has to be compiled to look at
 // a module, and so that counts which the bytes do not back are found first.
 type binaryModule struct {
-	sections []section
+	sections []binary.Section
 	types    []abi.FuncType
 	imports  []wasmImport
 	funcs    []uint32 // type of each function, imported ones first
-	tables   []limits
-	memories []limits
+	tables   []wasmTable
+	memories []binary.Limits
 	exports  []wasmExport
 	start    bool
 }
@@ -45,105 +37,66 @@ type wasmExport struct {
 	typ  abi.FuncType // of a function
 }
 
-// limits are the size of a memory, in pages, or of a table, in entries.
-type limits struct {
-	min, max uint32
-	hasMax   bool
-	// elem is the type of a table's entries.
-	elem byte
+type wasmTable struct {
+	binary.Limits
+	elem byte // the type of its entries
 }
 
 // parseModule reads a module. On an error it returns what it has read before.
 func parseModule(b []byte) (*binaryModule, error) {
 	m := &binaryModule{}
 	var err error
-	m.sections, err = splitSections(b)
+	m.sections, err = binary.Sections(b)
 	for i := range m.sections {
 		s := &m.sections[i]
-		r := &wasmReader{b: s.payload}
-		err := checkCount(s.id, s.payload)
-		if err == nil {
-			err = m.parseSection(s.id, r)
-		}
-		if s.id == sectionCustom && s.name == "name" {
-			err = checkNames(r)
-		}
-		if err != nil {
-			return m, fmt.Errorf("section %s: %w", s, err)
+		r := s.Body
+		r.Fail(checkCount(s.ID, r))
+		m.parseSection(s, &r)
+		if !r.OK() {
+			return m, fmt.Errorf("section %s: %w", s, errors.Unwrap(r.Err()))
 		}
 	}
 	return m, err
 }
 
-func (m *binaryModule) parseSection(id byte, r *wasmReader) error {
-	switch id {
-	case sectionType:
-		return r.each(m.parseType)
-	case sectionImport:
-		return r.each(m.parseImport)
-	case sectionFunction:
-		return r.each(func(r *wasmReader) error {
-			idx, err := r.u32()
-			m.funcs = append(m.funcs, idx)
-			return err
-		})
-	case sectionTable:
-		return r.each(m.parseTable)
-	case sectionMemory:
-		return r.each(func(r *wasmReader) error {
-			l, err := r.limits()
-			m.memories = append(m.memories, l)
-			return err
-		})
-	case sectionExport:
-		return r.each(m.parseExport)
-	case sectionStart:
-		m.start = true
-	case sectionCode:
-		return r.each(checkBody)
-	case sectionData:
-		return r.each(checkData)
-	case sectionElement:
-		return r.each(checkElement)
-	case sectionGlobal, sectionTag:
-		_, err := r.count() // the rest is wazero's to check
-		return err
-	}
-	return nil
-}
-
-// each reads a vector.
-func (r *wasmReader) each(f func(*wasmReader) error) error {
-	n, err := r.count()
-	for i := 0; i < n && err == nil; i++ {
-		if err = f(r); err != nil {
-			err = fmt.Errorf("entry %d: %w", i, err)
+func (m *binaryModule) parseSection(s *binary.Section, r *binary.Reader) {
+	switch s.ID {
+	case binary.SectionCustom:
+		if s.Name == "name" {
+			checkNames(r)
 		}
+	case binary.SectionType:
+		r.Each(m.parseType)
+	case binary.SectionImport:
+		r.Each(m.parseImport)
+	case binary.SectionFunction:
+		r.Each(func(r *binary.Reader) { m.funcs = append(m.funcs, r.U32()) })
+	case binary.SectionTable:
+		r.Each(m.parseTable)
+	case binary.SectionMemory:
+		r.Each(m.parseMemory)
+	case binary.SectionExport:
+		r.Each(m.parseExport)
+	case binary.SectionStart:
+		m.start = true
+	case binary.SectionCode:
+		r.Each(checkBody)
+	case binary.SectionData:
+		r.Each(checkData)
+	case binary.SectionElement:
+		r.Each(checkElement)
 	}
-	return err
 }
 
-func (m *binaryModule) parseType(r *wasmReader) error {
-	form, err := r.byte()
-	if err != nil {
-		return err
+func (m *binaryModule) parseType(r *binary.Reader) {
+	if form := r.Byte(); r.OK() && form != binary.FormFunc {
+		r.Failf("type form %#x is not a function type; this host has no garbage-collected types", form)
 	}
-	if form != 0x60 {
-		return fmt.Errorf("type form %#x is not a function type; this host has no garbage-collected types", form)
+	params, results := r.Block(), r.Block()
+	if params.Left() > maxParams || results.Left() > maxParams {
+		r.Failf("function type has %d parameters and %d results, the limit is %d each", params.Left(), results.Left(), maxParams)
 	}
-	params, err := r.block()
-	if err != nil {
-		return err
-	}
-	results, err := r.block()
-	if err != nil {
-		return err
-	}
-	if len(params) > maxParams || len(results) > maxParams {
-		return fmt.Errorf("function type has %d parameters and %d results, the limit is %d each", len(params), len(results), maxParams)
-	}
-	m.types = append(m.types, abi.FuncType{Params: valTypes(params), Results: valTypes(results)})
-	return nil
+	m.types = append(m.types, abi.FuncType{Params: valTypes(params.Rest()), Results: valTypes(results.Rest())})
 }
 
 func valTypes(b []byte) []abi.ValType {
@@ -157,116 +110,71 @@ func valTypes(b []byte) []abi.ValType {
 	return ts
 }
 
-func (m *binaryModule) parseImport(r *wasmReader) (err error) {
-	var imp wasmImport
-	if imp.module, err = r.name(); err != nil {
-		return err
-	}
-	if imp.name, err = r.name(); err != nil {
-		return err
-	}
-	if imp.kind, err = r.byte(); err != nil {
-		return err
-	}
-	if imp.typ, err = m.parseImportType(imp.kind, r); err != nil {
-		return err
-	}
-	m.imports = append(m.imports, imp)
-	return nil
-}
-
-func (m *binaryModule) parseImportType(kind byte, r *wasmReader) (t abi.FuncType, err error) {
-	switch kind {
-	case kindFunc:
-		idx, err := r.u32()
-		if err != nil {
-			return t, err
-		}
+func (m *binaryModule) parseImport(r *binary.Reader) {
+	imp := wasmImport{module: r.Name(), name: r.Name(), kind: r.Byte()}
+	switch imp.kind {
+	case binary.KindFunc:
+		idx := r.U32()
 		m.funcs = append(m.funcs, idx)
-		return m.typeAt(idx)
-	case kindTable:
-		return t, m.parseTable(r)
-	case kindMemory:
-		l, err := r.limits()
-		m.memories = append(m.memories, l)
-		return t, err
-	case kindGlobal, kindTag: // value type and mutability; attribute and type
-		if _, err = r.byte(); err == nil {
-			_, err = r.u32()
-		}
-		return t, err
+		imp.typ = m.typeAt(r, idx)
+	case binary.KindTable:
+		m.parseTable(r)
+	case binary.KindMemory:
+		m.parseMemory(r)
+	case binary.KindGlobal, binary.KindTag: // value type and mutability; attribute and type
+		r.Byte()
+		r.U32()
+	default:
+		r.Failf("import kind %d is unknown", imp.kind)
 	}
-	return t, fmt.Errorf("import kind %d is unknown", kind)
+	if r.OK() {
+		m.imports = append(m.imports, imp)
+	}
 }
 
-func (m *binaryModule) parseTable(r *wasmReader) error {
-	elem, err := r.byte()
-	if err != nil {
-		return err
-	}
+func (m *binaryModule) parseTable(r *binary.Reader) {
+	elem := r.Byte()
 	if elem != 0x70 && elem != 0x6f {
-		return fmt.Errorf("table of type %#x: this host has tables of funcref and externref only", elem)
+		r.Failf("table of type %#x: this host has tables of funcref and externref only", elem)
 	}
-	l, err := r.limits()
-	l.elem = elem
-	m.tables = append(m.tables, l)
-	return err
+	m.tables = append(m.tables, wasmTable{limits(r), elem})
 }
 
-func (m *binaryModule) parseExport(r *wasmReader) (err error) {
-	var e wasmExport
-	if e.name, err = r.name(); err != nil {
-		return err
-	}
-	if e.kind, err = r.byte(); err != nil {
-		return err
-	}
+func (m *binaryModule) parseMemory(r *binary.Reader) { m.memories = append(m.memories, limits(r)) }
+
+func (m *binaryModule) parseExport(r *binary.Reader) {
+	e := wasmExport{name: r.Name(), kind: r.Byte()}
 	if int(e.kind) >= len(kindNames) {
-		return fmt.Errorf("export kind %d is unknown", e.kind)
+		r.Failf("export kind %d is unknown", e.kind)
 	}
-	idx, err := r.u32()
-	if err != nil {
-		return err
-	}
-	if e.kind == kindFunc {
+	idx := r.U32()
+	if e.kind == binary.KindFunc && r.OK() {
 		if int64(idx) >= int64(len(m.funcs)) {
-			return fmt.Errorf("function %d does not exist", idx)
-		}
-		if e.typ, err = m.typeAt(m.funcs[idx]); err != nil {
-			return err
+			r.Failf("function %d does not exist", idx)
+		} else {
+			e.typ = m.typeAt(r, m.funcs[idx])
 		}
 	}
-	m.exports = append(m.exports, e)
-	return nil
+	if r.OK() {
+		m.exports = append(m.exports, e)
+	}
 }
 
-func (m *binaryModule) typeAt(idx uint32) (abi.FuncType, error) {
-	if int64(idx) >= int64(len(m.types)) {
-		return abi.FuncType{}, fmt.Errorf("type %d does not exist", idx)
+func (m *binaryModule) typeAt(r *binary.Reader, idx uint32) (t abi.FuncType) {
+	if int64(idx) < int64(len(m.types)) {
+		return m.types[idx]
 	}
-	return m.types[idx], nil
+	r.Failf("type %d does not exist", idx)
+	return t
 }
 
 // limits reads the size of a memory or table.
-func (r *wasmReader) limits() (l limits, err error) {
-	flags, err := r.byte()
-	if err != nil {
-		return l, err
+func limits(r *binary.Reader) binary.Limits {
+	l := r.Limits()
+	if l.Shared {
+		r.Failf("shared memory is not supported: build without threads")
 	}
-	switch {
-	case flags&4 != 0:
-		return l, errors.New("64-bit memories and tables are not supported")
-	case flags&2 != 0:
-		return l, errors.New("shared memory is not supported: build without threads")
-	case flags > 1:
-		return l, fmt.Errorf("flags %#x of a memory or table are unknown", flags)
-	}
-	if l.min, err = r.u32(); err != nil || flags == 0 {
-		return l, err
-	}
-	l.hasMax = true
-	l.max, err = r.u32()
-	return l, err
+	return l
 }
 
 // export returns the export of a name.
@@ -282,7 +190,7 @@ func (m *binaryModule) export(name string) (wasmExport, bool) {
 // exportsFunc reports whether a function of this name is exported.
 func (m *binaryModule) exportsFunc(name string) bool {
 	e, ok := m.export(name)
-	return ok && e.kind == kindFunc
+	return ok && e.kind == binary.KindFunc
 }
 
 // manifestSections returns the payloads of the manifest sections; there should
@@ -290,8 +198,8 @@ func (m *binaryModule) exportsFunc(name string) bool {
 func (m *binaryModule) manifestSections() [][]byte {
 	var out [][]byte
 	for _, s := range m.sections {
-		if s.id == sectionCustom && s.name == abi.ManifestSection {
-			out = append(out, s.payload)
+		if s.ID == binary.SectionCustom && s.Name == abi.ManifestSection {
+			out = append(out, s.Body.Rest())
 		}
 	}
 	return out

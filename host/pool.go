@@ -31,10 +31,10 @@ func (s *shared) take(ctx context.Context, free slots) error {
 	}
 }
 
-// get waits for a free slot and returns an instance of a generation, with a
+// get waits for a free slot and returns an instance of a revision, with a
 // reference on that: the one given, or where it is nil the one that is current
 // then. put gives all three back.
-func (m *Module) get(ctx context.Context, free slots, g *generation) (*generation, *instance, error) {
+func (m *Module) get(ctx context.Context, free slots, g *revision) (*revision, *instance, error) {
 	if err := m.shared.take(ctx, free); err != nil {
 		return nil, nil, err
 	}
@@ -57,14 +57,14 @@ func (m *Module) get(ctx context.Context, free slots, g *generation) (*generatio
 }
 
 // put undoes get. The instance may be nil or closed.
-func (g *generation) put(in *instance, taken slots) {
+func (g *revision) put(in *instance, taken slots) {
 	g.park(in)
 	<-taken
 	g.release()
 }
 
 // ready returns an instance with the current settings.
-func (g *generation) ready(ctx context.Context) (*instance, error) {
+func (g *revision) ready(ctx context.Context) (*instance, error) {
 	current := g.settings.Load()
 	in := g.popIdle()
 	if in == nil {
@@ -80,14 +80,14 @@ func (g *generation) ready(ctx context.Context) (*instance, error) {
 	// A fresh one has accepted these settings before, so it may do so again.
 	in.close(ctx)
 	if ctx.Err() == nil {
-		g.log.Warn("an instance did not take the new settings and is replaced; configure must not depend on earlier calls", "error", err)
+		g.log.Warn("replacing an instance that refused the new settings; configure must not depend on earlier calls", "error", err)
 	}
 	return g.another(ctx, current)
 }
 
-// register notes a new instance, unless nothing of the generation may run any
-// more.
-func (g *generation) register(in *instance) error {
+// register notes a new instance, unless nothing of the revision may run any
+// longer.
+func (g *revision) register(in *instance) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.over {
@@ -97,14 +97,14 @@ func (g *generation) register(in *instance) error {
 	return nil
 }
 
-func (g *generation) unregister(in *instance) {
+func (g *revision) unregister(in *instance) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.all, in)
 }
 
 // popIdle takes the instance that was used last, or nil.
-func (g *generation) popIdle() *instance {
+func (g *revision) popIdle() *instance {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	n := len(g.idle)
@@ -118,7 +118,7 @@ func (g *generation) popIdle() *instance {
 }
 
 // popOldest takes the instance that has been idle longest, or nil.
-func (g *generation) popOldest() *instance {
+func (g *revision) popOldest() *instance {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(g.idle) == 0 {
@@ -131,7 +131,7 @@ func (g *generation) popOldest() *instance {
 
 // idleSince returns since when an instance has been idle, in nanoseconds, and
 // false where none is.
-func (g *generation) idleSince() (int64, bool) {
+func (g *revision) idleSince() (int64, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(g.idle) == 0 {
@@ -142,20 +142,20 @@ func (g *generation) idleSince() (int64, bool) {
 
 // park keeps an instance for the next run, or closes it where there is none. It
 // may be nil or closed.
-func (g *generation) park(in *instance) {
+func (g *revision) park(in *instance) {
 	if in == nil || in.closed {
 		return
 	}
 	if why := in.worn(); why != "" {
 		g.shared.hits.add(why)
-		g.shared.recycled.add(recycleReason(why))
+		g.shared.recycled.add(string(why))
 		in.close(context.Background())
 	} else if !g.keepIdle(in) {
 		in.close(context.Background())
 	}
 }
 
-func (g *generation) keepIdle(in *instance) bool {
+func (g *revision) keepIdle(in *instance) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.draining.Load() {

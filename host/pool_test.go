@@ -215,7 +215,7 @@ func TestModule_Hammer(t *testing.T) {
 func TestWASI_OutputGoesToTheLogAndTheError(t *testing.T) {
 	var log bytes.Buffer
 	m := load(t, wasm.WASI, Config{Name: "c", Concurrency: 8, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	if !strings.Contains(log.String(), `level=INFO msg="first line" controller=c generation=1`+"\n") {
+	if !strings.Contains(log.String(), `level=INFO msg="first line" controller=c revision=1`+"\n") {
 		t.Errorf("start code: %s", log.String())
 	}
 	log.Reset()
@@ -306,7 +306,7 @@ func TestWASI_Sandbox(t *testing.T) {
 	}
 }
 
-// Where a new instance cannot be made, the error says of which generation; nothing
+// Where a new instance cannot be made, the error says of which revision; nothing
 // else that Acquire fails by does.
 func TestAcquire_SaysWhoseInstanceDoesNotStart(t *testing.T) {
 	m := load(t, wasm.Modes, Config{Concurrency: 2})
@@ -317,7 +317,7 @@ func TestAcquire_SaysWhoseInstanceDoesNotStart(t *testing.T) {
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, _, err = m.Acquire(over)
-	if start, ok := errors.AsType[*StartError](err); !ok || start.Generation() != m.Generation() {
+	if start, ok := errors.AsType[*StartError](err); !ok || start.Revision() != m.Revision() {
 		t.Errorf("%v", err)
 	}
 	release()

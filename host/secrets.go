@@ -3,8 +3,8 @@ package host
 import "github.com/wasmctl/wasmctl/abi"
 
 // hideSecrets takes the values of Secrets out of what a result says to people.
-// What it declares is for the cluster and stays. Long texts are cut.
-func (g *generation) hideSecrets(res *abi.Result) {
+// Declared objects go to the cluster and stay unchanged. Long texts are cut.
+func (g *revision) hideSecrets(res *abi.Result) {
 	g.cfg.hideError(res.Error)
 	for i, key := range res.Unknown[:min(len(res.Unknown), maxUnknown)] {
 		res.Unknown[i] = shorten(g.cfg.Secrets.Text(key), maxProblem)
@@ -13,6 +13,6 @@ func (g *generation) hideSecrets(res *abi.Result) {
 
 func (c *Config) hideError(e *abi.ResultError) {
 	if e != nil {
-		e.Message, e.Reason = shorten(c.Secrets.Text(e.Message), maxWords), shorten(c.Secrets.Text(e.Reason), maxProblem)
+		e.Message, e.Reason = shorten(c.Secrets.Text(e.Message), maxText), shorten(c.Secrets.Text(e.Reason), maxProblem)
 	}
 }

@@ -51,7 +51,7 @@ func TestSecrets_DoNotReachErrors(t *testing.T) {
 	}
 }
 
-// The objects that are reconciled are looked at too.
+// The objects that are reconciled are checked too.
 func TestSecrets_ReconciledOnesAreKnown(t *testing.T) {
 	var values redact.Values
 	m := load(t, wasm.Empty, Config{Secrets: &values})

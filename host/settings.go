@@ -10,8 +10,8 @@ import (
 )
 
 // ErrRefused is matched by the error of settings that a guest does not accept.
-// What it says is an *abi.ResultError in the same error.
-var ErrRefused = errors.New("settings are refused")
+// Its reason is an *abi.ResultError in the same error.
+var ErrRefused = errors.New("settings refused")
 
 // settings are what config_get serves and configure gets, encoded once. They do
 // not change.
@@ -57,7 +57,7 @@ func mustEncode(v any) []byte {
 
 // get answers config_get.
 func (s *settings) get(b []byte) abi.Response {
-	req, _, err := abi.DecodeConfigRequest(b)
+	req, _, err := abi.DecodeRequest[abi.ConfigRequest](b)
 	if err != nil {
 		return refuse(abi.StatusBadRequest, "BadRequest", "config_get: "+err.Error())
 	}
@@ -131,7 +131,7 @@ func (m *Module) Settings() (values map[string]string, gen int64) {
 
 // reconfigure changes the settings, which get a number after the one given. The
 // caller holds the hook's slot.
-func (g *generation) reconfigure(ctx context.Context, values map[string]string, after int64) error {
+func (g *revision) reconfigure(ctx context.Context, values map[string]string, after int64) error {
 	cfg := g.cfg
 	cfg.Settings = values
 	next, old := cfg.settings(g.manifest), g.settings.Load()

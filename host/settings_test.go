@@ -83,7 +83,7 @@ func TestConfigure_WhatTheGuestSees(t *testing.T) {
 		}
 		for _, at := range []uint32{520, 528} {
 			v, _ := g.in.memory.ReadUint64Le(at)
-			if s, _ := abi.UnpackResult(v); s != abi.StatusUnavailable {
+			if s, _ := unpackResult(v); s != abi.StatusUnavailable {
 				t.Errorf("cache_get or api_get: %s", s)
 			}
 		}
@@ -100,9 +100,9 @@ func TestConfigure_WhatTheGuestSees(t *testing.T) {
 func TestConfigure_RefusedSettingsStayOut(t *testing.T) {
 	needsBound(t)
 	for letter, want := range map[string]string{
-		"r": "module[m]: configure: the settings stay as they were: guest[configure]: settings are refused: NoLuck: bad colour",
+		"r": "module[m]: configure: the settings stay as they were: guest[configure]: settings refused: NoLuck: bad colour",
 		"t": "guest[configure]: trap: wasm error: unreachable",
-		"s": "guest[configure]: timeout: ran longer than it may (timeout 100ms)",
+		"s": "guest[configure]: timeout: exceeded its time limit (timeout 100ms)",
 		"b": "guest[configure]: output: result of 16 bytes at 65530 does not lie in memory",
 	} {
 		m := load(t, wasm.Configure, Config{Name: "m", Settings: mode("1"), Limits: Limits{Timeout: 100 * time.Millisecond}})
@@ -128,7 +128,7 @@ func TestConfigure_RefusedSettingsStayOut(t *testing.T) {
 // module's fault.
 func TestLoad_RefusedSettings(t *testing.T) {
 	_, err := Load(t.Context(), wasm.Configure, Config{Name: "m", Settings: mode("r")})
-	want := "module[m]: start: guest[configure]: settings are refused: NoLuck: bad colour"
+	want := "module[m]: start: guest[configure]: settings refused: NoLuck: bad colour"
 	if !errors.Is(err, ErrRefused) || errors.Is(err, ErrInvalidModule) || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
@@ -155,7 +155,7 @@ func TestConfigure_InstanceThatCannotChangeIsReplaced(t *testing.T) {
 	if n := configured(t, g); n != 1 || g.in == old || !old.closed || g.in.settings.gen != 2 {
 		t.Errorf("configured %d times, settings %d", n, g.in.settings.gen)
 	}
-	if !strings.Contains(log.String(), "an instance did not take the new settings") || !strings.Contains(log.String(), "unreachable") {
+	if !strings.Contains(log.String(), "replacing an instance that refused the new settings") || !strings.Contains(log.String(), "unreachable") {
 		t.Errorf("the log does not say why: %s", log.String())
 	}
 }
@@ -168,7 +168,7 @@ func TestConfigure_WithoutTheExport(t *testing.T) {
 	}
 	g := acquire(t, m)
 	poke(t, g, requestAt, []byte("\x81\xa3key\xa4size"))
-	status, n := abi.UnpackResult(uint64(play(t, g, hostCall{"config_get", [5]uint32{requestAt, 10, dstAt, 16}})[0]))
+	status, n := unpackResult(uint64(play(t, g, hostCall{"config_get", [5]uint32{requestAt, 10, dstAt, 16}})[0]))
 	if b, _ := g.in.memory.Read(dstAt, n); status != abi.StatusOK || string(b) != "\xa12" {
 		t.Errorf("%s %q", status, b)
 	}

@@ -9,18 +9,18 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// Candidate is a generation that was loaded beside the one that is live. It has
+// Candidate is a revision that was loaded in addition to the live one. It has
 // no runs but those of Acquire, and must be promoted or discarded. One goroutine
-// uses it, but for Acquire, AcquireAside, Map and Filter, which any may call at
+// uses it, but for Acquire, AcquireExtra, Map and Filter, which any may call at
 // any time.
 type Candidate struct {
 	module *Module
-	gen    *generation
-	aside  slots // of AcquireAside
+	gen    *revision
+	extra  slots // of AcquireExtra
 	ended  bool  // promoted or discarded
 }
 
-// swapWorkers bounds the processors that compiling takes from guests that run
+// swapWorkers bounds the CPUs that compiling takes from guests that run
 // meanwhile: all but one, and no more than for the first load. With one alone,
 // compiling goes on to its end although ctx has ended.
 func swapWorkers() int {
@@ -52,9 +52,9 @@ func (m *Module) Prepare(ctx context.Context, wasm []byte, connect func(*abi.Man
 	return m.candidate(ctx, g, connect)
 }
 
-// PrepareKept is Prepare for the code of an earlier generation, which needs no
-// compiling: see Generations for what is kept. Number 0 is the newest that has
-// other bytes than those that are live. The new generation has a new number. The
+// PrepareKept is Prepare for the code of an earlier revision, which needs no
+// compiling: see Revisions for what is kept. Number 0 is the newest that has
+// other bytes than those that are live. The new revision has a new number. The
 // error may be ErrNotKept.
 func (m *Module) PrepareKept(ctx context.Context, number uint64, connect func(*abi.Manifest) (API, error)) (*Candidate, error) {
 	live := m.Digest()
@@ -63,13 +63,13 @@ func (m *Module) PrepareKept(ctx context.Context, number uint64, connect func(*a
 		if number == 0 {
 			return nil, fmt.Errorf("module[%s]: an earlier %w", m.name, ErrNotKept)
 		}
-		return nil, fmt.Errorf("module[%s]: generation %d: %w; kept: %s", m.name, number, ErrNotKept, m.keptText())
+		return nil, fmt.Errorf("module[%s]: revision %d: %w; kept: %s", m.name, number, ErrNotKept, m.keptText())
 	}
 	return m.candidate(ctx, m.add(m.nextNumber(), code), connect)
 }
 
-// candidate starts a generation with the settings in force.
-func (m *Module) candidate(ctx context.Context, g *generation, connect func(*abi.Manifest) (API, error)) (*Candidate, error) {
+// candidate starts a revision with the settings in force.
+func (m *Module) candidate(ctx context.Context, g *revision, connect func(*abi.Manifest) (API, error)) (*Candidate, error) {
 	if connect == nil {
 		connect = m.cfg.API
 	}
@@ -77,10 +77,10 @@ func (m *Module) candidate(ctx context.Context, g *generation, connect func(*abi
 		g.retire(0)
 		return nil, err
 	}
-	return &Candidate{module: m, gen: g, aside: make(slots, 1)}, nil
+	return &Candidate{module: m, gen: g, extra: make(slots, 1)}, nil
 }
 
-// Number returns the number of the generation.
+// Number returns the number of the revision.
 func (c *Candidate) Number() uint64 { return c.gen.number }
 
 // Digest returns the digest of its bytes.
@@ -96,9 +96,9 @@ func (c *Candidate) Info() *Info { return c.gen.code.info }
 func (c *Candidate) HasHook(name string) bool { return c.gen.hook(name) }
 
 // Promote makes the candidate live: every guest that is acquired from now on is
-// one of it. Those in use belong to the generation before until they are
+// one of it. Those in use belong to the revision before until they are
 // released; they learn it from the function cancelled, and are interrupted after
-// Config.DrainTimeout. The code of the generation before is kept for
+// Config.DrainTimeout. The code of the revision before is kept for
 // Config.KeepFor.
 //
 // Where the settings have changed since Prepare, the candidate is asked about
@@ -107,15 +107,15 @@ func (c *Candidate) HasHook(name string) bool { return c.gen.hook(name) }
 func (c *Candidate) Promote(ctx context.Context) error {
 	m, g := c.module, c.gen
 	if err := m.shared.take(ctx, m.shared.hookSlots); err != nil {
-		return fmt.Errorf("module[%s]: promote generation %d: %w", m.name, g.number, err)
+		return fmt.Errorf("module[%s]: promote revision %d: %w", m.name, g.number, err)
 	}
 	defer func() { <-m.shared.hookSlots }()
 	if err := g.reconfigure(ctx, *m.values.Load(), m.last.Load().settings.Load().gen); err != nil {
-		return fmt.Errorf("module[%s]: promote generation %d: %w", m.name, g.number, err)
+		return fmt.Errorf("module[%s]: promote revision %d: %w", m.name, g.number, err)
 	}
 	old, dropped := m.replace(g)
 	if old == nil {
-		return fmt.Errorf("module[%s]: promote generation %d: %w", m.name, g.number, ErrClosed)
+		return fmt.Errorf("module[%s]: promote revision %d: %w", m.name, g.number, ErrClosed)
 	}
 	c.ended = true
 	old.retire(m.cfg.DrainTimeout)
@@ -123,40 +123,40 @@ func (c *Candidate) Promote(ctx context.Context) error {
 	return nil
 }
 
-// replace makes g current. It returns the generation before, which is nil once
-// the module is closed, and what is not kept any more.
-func (m *Module) replace(g *generation) (old *generation, dropped []*kept) {
+// replace makes g current. It returns the revision before, which is nil once
+// the module is closed, and what is not kept any longer.
+func (m *Module) replace(g *revision) (old *revision, dropped []*kept) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if old = m.current.Load(); old == nil {
 		return nil, nil
 	}
 	now := time.Now()
-	g.state, g.since = GenerationLive, now
-	old.state, old.since = GenerationDraining, now
+	g.state, g.since = RevisionLive, now
+	old.state, old.since = RevisionDraining, now
 	m.last.Store(g)
 	m.current.Store(g)
 	return old, m.keep(old)
 }
 
 // Acquire is Module.Acquire of the candidate: a canary runs some objects. It
-// takes one of the module's slots, so that both generations together run no more
+// takes one of the module's slots, so that both revisions together run no more
 // than one alone may. The error is ErrClosed once the candidate was discarded, or
 // was promoted and replaced.
 func (c *Candidate) Acquire(ctx context.Context) (guest abi.Guest, release func(), err error) {
 	return c.acquire(ctx, c.module.shared.slots)
 }
 
-// AcquireAside is Acquire in a slot of the candidate's own, so that no run of the
+// AcquireExtra is Acquire in a slot of the candidate's own, so that no run of the
 // module waits for it: for runs that do not count. There is one such slot.
-func (c *Candidate) AcquireAside(ctx context.Context) (guest abi.Guest, release func(), err error) {
-	return c.acquire(ctx, c.aside)
+func (c *Candidate) AcquireExtra(ctx context.Context) (guest abi.Guest, release func(), err error) {
+	return c.acquire(ctx, c.extra)
 }
 
 func (c *Candidate) acquire(ctx context.Context, free slots) (abi.Guest, func(), error) {
 	g, in, err := c.module.get(ctx, free, c.gen)
 	if err != nil {
-		return nil, nil, fmt.Errorf("module[%s]: acquire of generation %d: %w", c.module.name, c.gen.number, err)
+		return nil, nil, fmt.Errorf("module[%s]: acquire of revision %d: %w", c.module.name, c.gen.number, err)
 	}
 	l := &lease{gen: g, in: in, slots: free}
 	return l, l.release, nil
@@ -167,11 +167,11 @@ func (c *Candidate) acquire(ctx context.Context, free slots) (abi.Guest, func(),
 func (c *Candidate) Configure(ctx context.Context) error {
 	m, g := c.module, c.gen
 	if err := m.shared.take(ctx, m.shared.hookSlots); err != nil {
-		return fmt.Errorf("module[%s]: configure generation %d: %w", m.name, g.number, err)
+		return fmt.Errorf("module[%s]: configure revision %d: %w", m.name, g.number, err)
 	}
 	defer func() { <-m.shared.hookSlots }()
 	if err := g.reconfigure(ctx, *m.values.Load(), m.last.Load().settings.Load().gen-1); err != nil {
-		return fmt.Errorf("module[%s]: configure generation %d: %w", m.name, g.number, err)
+		return fmt.Errorf("module[%s]: configure revision %d: %w", m.name, g.number, err)
 	}
 	return nil
 }
@@ -186,7 +186,7 @@ func (c *Candidate) Discard() {
 	c.ended = true
 	m := c.module
 	m.mu.Lock()
-	c.gen.state, c.gen.since = GenerationDraining, time.Now()
+	c.gen.state, c.gen.since = RevisionDraining, time.Now()
 	m.mu.Unlock()
 	c.gen.retire(m.cfg.DrainTimeout)
 }

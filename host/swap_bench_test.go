@@ -49,11 +49,11 @@ func BenchmarkSwap_Pause(b *testing.B) {
 	cfg := Config{Limits: Limits{Timeout: time.Minute}, KeepFor: -1, CacheDir: b.TempDir()}
 	load(b, module, cfg)
 	runs := load(b, wasm.Modes, cfg)
-	other := load(b, wasm.Empty, cfg) // has the processor for its swaps, and no runs
+	other := load(b, wasm.Empty, cfg) // has the CPU for its swaps, and no runs
 	late, held := map[string][]time.Duration{}, map[string]time.Duration{}
 	phase := func(name string, f func()) {
 		before := ownPauses()
-		late[name] = append(late[name], paced(b, runs, f)...)
+		late[name] = append(late[name], runPeriodically(b, runs, f)...)
 		held[name] = max(held[name], longestSince(before))
 	}
 	for n := 0; b.Loop(); n++ {
@@ -101,9 +101,9 @@ func longestSince(before []metrics.Sample) (longest time.Duration) {
 	return longest
 }
 
-// paced runs a guest each millisecond until f returns, and returns how long
+// runPeriodically runs a guest each millisecond until f returns, and returns how long
 // after its time each run ended.
-func paced(b *testing.B, m *Module, f func()) (late []time.Duration) {
+func runPeriodically(b *testing.B, m *Module, f func()) (late []time.Duration) {
 	b.Helper()
 	ctx, stop := context.WithCancel(b.Context())
 	var wg sync.WaitGroup

@@ -36,21 +36,21 @@ func swap(tb testing.TB, m *Module, module []byte) uint64 {
 	return c.Number()
 }
 
-// states are the generations, as "number state".
+// states are the revisions, as "number state".
 func states(m *Module) []string {
 	var out []string
-	for _, g := range m.Generations() {
+	for _, g := range m.Revisions() {
 		out = append(out, fmt.Sprintf("%d %s", g.Number, g.State))
 	}
 	return out
 }
 
-// wantStates waits until the generations are these: the end of a run that was
+// wantStates waits until the revisions are these: the end of a run that was
 // interrupted is noticed by the goroutine that ran it.
 func wantStates(tb testing.TB, m *Module, want ...string) {
 	tb.Helper()
 	if diff := cmp.Diff(want, states(m)); diff != "" {
-		tb.Errorf("generations (-want +got):\n%s", diff)
+		tb.Errorf("revisions (-want +got):\n%s", diff)
 	}
 }
 
@@ -59,15 +59,15 @@ func TestPrepare_SameBytesAreNoSwap(t *testing.T) {
 	if _, err := m.Prepare(t.Context(), wasm.Modes, nil); !errors.Is(err, ErrSameModule) {
 		t.Errorf("got %v", err)
 	}
-	if m.Generation() != 1 {
-		t.Errorf("generation %d", m.Generation())
+	if m.Revision() != 1 {
+		t.Errorf("revision %d", m.Revision())
 	}
 	wantStates(t, m, "1 live")
 }
 
-// A run belongs to one generation from start to end, error_policy and the
+// A run belongs to one revision from start to end, error_policy and the
 // instance that it gets after a trap included. cancelled tells it.
-func TestPromote_RunsStayWithTheirGeneration(t *testing.T) {
+func TestPromote_RunsStayWithTheirRevision(t *testing.T) {
 	m := load(t, wasm.Modes, Config{Concurrency: 2})
 	old := acquire(t, m)
 	if _, err := old.Reconcile(t.Context(), request(11)); err != nil {
@@ -75,22 +75,22 @@ func TestPromote_RunsStayWithTheirGeneration(t *testing.T) {
 	}
 	number := swap(t, m, variant(wasm.Modes, 2))
 	fresh := acquire(t, m)
-	if old.Generation() != 1 || fresh.Generation() != 2 || number != 2 || m.Generation() != 2 {
-		t.Errorf("generations %d, %d, %d", old.Generation(), fresh.Generation(), number)
+	if old.Revision() != 1 || fresh.Revision() != 2 || number != 2 || m.Revision() != 2 {
+		t.Errorf("revisions %d, %d, %d", old.Revision(), fresh.Revision(), number)
 	}
 	_, err := old.Reconcile(t.Context(), request(1))
 	if ce := callError(t, err); ce.Kind != abi.FailureTrap {
 		t.Error(err)
 	}
 	if res, err := old.ErrorPolicy(t.Context(), &abi.Failure{}); err != nil || res.Action.After != time.Millisecond || old.in.gen.number != 1 {
-		t.Errorf("error_policy of the old one: %+v %v, on generation %d", res, err, old.in.gen.number)
+		t.Errorf("error_policy of the old one: %+v %v, on revision %d", res, err, old.in.gen.number)
 	}
 	wantStates(t, m, "1 draining", "2 live")
 	old.release()
 	wantStates(t, m, "1 kept", "2 live")
 }
 
-func TestPromote_CancelledTellsTheOldGenerationOnly(t *testing.T) {
+func TestPromote_CancelledTellsTheOldRevisionOnly(t *testing.T) {
 	m := load(t, wasm.Calls, Config{Concurrency: 2})
 	cancelled := func(g *lease) int64 { return play(t, g, hostCall{"cancelled", [5]uint32{}})[0] }
 	old := acquire(t, m)
@@ -103,9 +103,9 @@ func TestPromote_CancelledTellsTheOldGenerationOnly(t *testing.T) {
 	}
 }
 
-// What is left of a generation after its time is interrupted: a guest that
+// What is left of a revision after its time is interrupted: a guest that
 // computes and one that waits in an operation. Its error asks for a retry at
-// once, and its error_policy is not run any more.
+// once, and its error_policy is not run any longer.
 func TestPromote_RunsThatAreLeftAreInterrupted(t *testing.T) {
 	needsBound(t)
 	waiting := make(chan struct{})
@@ -142,7 +142,7 @@ func TestPromote_RunsThatAreLeftAreInterrupted(t *testing.T) {
 }
 
 // Interrupt does not wait for the time to drain.
-func TestInterrupt_EndsADrainingGenerationAtOnce(t *testing.T) {
+func TestInterrupt_EndsADrainingRevisionAtOnce(t *testing.T) {
 	needsBound(t)
 	m := load(t, wasm.Modes, Config{Limits: Limits{Timeout: time.Hour}})
 	g := acquire(t, m)
@@ -153,7 +153,7 @@ func TestInterrupt_EndsADrainingGenerationAtOnce(t *testing.T) {
 	swap(t, m, variant(wasm.Modes, 2))
 	m.Interrupt(1)
 	if _, err := g.Reconcile(t.Context(), request(2)); err == nil {
-		t.Error("a run of the old generation goes on")
+		t.Error("a run of the old revision goes on")
 	}
 }
 
@@ -180,8 +180,8 @@ func TestPrepare_BadModuleChangesNothing(t *testing.T) {
 		}
 	}
 	g := acquire(t, m)
-	if n := configured(t, g); n != 1 || g.Generation() != 1 {
-		t.Errorf("configured %d times, generation %d", n, g.Generation())
+	if n := configured(t, g); n != 1 || g.Revision() != 1 {
+		t.Errorf("configured %d times, revision %d", n, g.Revision())
 	}
 	g.release()
 	wantStates(t, m, "1 live")
@@ -195,8 +195,8 @@ func TestPrepare_BadModuleChangesNothing(t *testing.T) {
 	wantStates(t, m, "1 live")
 }
 
-// A generation is kept compiled for a while, and no longer; a rollback is a new
-// generation of the same code.
+// A revision is kept compiled for a while, and no longer; a rollback is a new
+// revision of the same code.
 func TestPrepareKept_WithinItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := load(t, wasm.Modes, Config{KeepFor: time.Minute})
@@ -209,15 +209,15 @@ func TestPrepareKept_WithinItsTime(t *testing.T) {
 			t.Fatal(err)
 		}
 		if c.gen.code != code {
-			t.Error("it was compiled anew")
+			t.Error("it was compiled again")
 		}
 		if err := c.Promote(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if m.Digest() != first || m.Generation() != 3 {
-			t.Errorf("digest %s, generation %d", m.Digest(), m.Generation())
+		if m.Digest() != first || m.Revision() != 3 {
+			t.Errorf("digest %s, revision %d", m.Digest(), m.Revision())
 		}
-		<-time.After(30 * time.Second) // generation 1 goes, its code is live again
+		<-time.After(30 * time.Second) // revision 1 goes, its code is live again
 		wantStates(t, m, "2 kept", "3 live")
 		if _, err := acquire(t, m).Reconcile(t.Context(), request(0)); err != nil {
 			t.Error(err)
@@ -227,7 +227,7 @@ func TestPrepareKept_WithinItsTime(t *testing.T) {
 		wantStates(t, m, "3 live")
 		for _, number := range []uint64{0, 2} {
 			if _, err := m.PrepareKept(t.Context(), number, nil); !errors.Is(err, ErrNotKept) {
-				t.Errorf("generation %d, after its time: %v", number, err)
+				t.Errorf("revision %d, after its time: %v", number, err)
 			}
 		}
 	})
@@ -281,8 +281,8 @@ func TestPromote_TakesTheSettingsInForce(t *testing.T) {
 		t.Errorf("settings %v, number %d", values, gen)
 	}
 	g := acquire(t, m)
-	if n := configured(t, g); n != 1 || g.Generation() != 2 {
-		t.Errorf("configured %d times, generation %d", n, g.Generation())
+	if n := configured(t, g); n != 1 || g.Revision() != 2 {
+		t.Errorf("configured %d times, revision %d", n, g.Revision())
 	}
 	g.release()
 
@@ -301,12 +301,12 @@ func TestPromote_TakesTheSettingsInForce(t *testing.T) {
 	if err := c.Promote(t.Context()); !errors.Is(err, ErrRefused) {
 		t.Errorf("settings that it refuses: %v", err)
 	}
-	if m.Generation() != 3 {
-		t.Errorf("generation %d", m.Generation())
+	if m.Revision() != 3 {
+		t.Errorf("revision %d", m.Revision())
 	}
 }
 
-// Map and filter are those of the generation that is live.
+// Map and filter are those of the revision that is live.
 func TestPromote_HooksFollow(t *testing.T) {
 	m := load(t, withManifest(t, wasm.Echo, &abi.Manifest{Hooks: abi.HookNames{abi.ExportMap}}), Config{})
 	if !m.HasHook(abi.ExportMap) {
@@ -356,7 +356,7 @@ func TestPromote_AfterCloseIsRefused(t *testing.T) {
 	}
 }
 
-// Memory and code of generations that ended return.
+// Memory and code of revisions that ended return.
 func TestPromote_ReturnsEverything(t *testing.T) {
 	m := load(t, wasm.Calls, Config{KeepFor: -1})
 	n := 1
@@ -381,23 +381,23 @@ func TestPromote_ReturnsEverything(t *testing.T) {
 	wantStates(t, m, fmt.Sprint(n, " live"))
 }
 
-// witness notes which generation runs a key.
+// witness notes which revision runs a key.
 type witness struct {
 	mu      sync.Mutex
 	running map[string]uint64 // guarded by mu
-	last    map[string]uint64 // guarded by mu; the newest generation that ran a key
+	last    map[string]uint64 // guarded by mu; the newest revision that ran a key
 }
 
-func (w *witness) begin(key string, generation uint64) error {
+func (w *witness) begin(key string, revision uint64) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if other, ok := w.running[key]; ok {
-		return fmt.Errorf("%s runs in generation %d and in %d", key, other, generation)
+		return fmt.Errorf("%s runs in revision %d and in %d", key, other, revision)
 	}
-	if generation < w.last[key] {
-		return fmt.Errorf("%s goes back from generation %d to %d", key, w.last[key], generation)
+	if revision < w.last[key] {
+		return fmt.Errorf("%s goes back from revision %d to %d", key, w.last[key], revision)
 	}
-	w.running[key], w.last[key] = generation, generation
+	w.running[key], w.last[key] = revision, revision
 	return nil
 }
 
@@ -409,7 +409,7 @@ func (w *witness) end(key string) {
 
 // Hammer: 100 swaps, every fifth to a module that traps, while all keys run all
 // the time, with settings that change and hooks: no run is lost or refused, none
-// is of two generations, and no generation is left.
+// is of two revisions, and no revision is left.
 func TestPromote_Hammer(t *testing.T) {
 	swaps, workers := 100, 6
 	if testing.Short() {
@@ -429,10 +429,10 @@ func TestPromote_Hammer(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				if err := w.begin(key, g.Generation()); err != nil {
+				if err := w.begin(key, g.Revision()); err != nil {
 					t.Error(err)
 				}
-				before := g.Generation()
+				before := g.Revision()
 				_, err = g.Reconcile(t.Context(), request(byte(i%5/4)))
 				if err != nil {
 					trapped.Add(1)
@@ -441,8 +441,8 @@ func TestPromote_Hammer(t *testing.T) {
 						t.Error(err)
 					}
 				}
-				if g.Generation() != before {
-					t.Error("the generation of a guest changed")
+				if g.Revision() != before {
+					t.Error("the revision of a guest changed")
 				}
 				w.end(key)
 				release()
@@ -472,7 +472,7 @@ func TestPromote_Hammer(t *testing.T) {
 	if runs.Load() == 0 || trapped.Load() == 0 {
 		t.Errorf("%d runs, %d trapped", runs.Load(), trapped.Load())
 	}
-	if open := slices.DeleteFunc(m.Generations(), func(g GenerationInfo) bool { return g.State == GenerationKept }); len(open) != 1 {
+	if open := slices.DeleteFunc(m.Revisions(), func(g RevisionInfo) bool { return g.State == RevisionKept }); len(open) != 1 {
 		t.Errorf("left: %+v", open)
 	}
 }

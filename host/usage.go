@@ -7,8 +7,8 @@ import "time"
 func (m *Module) Memory() int64 { return m.shared.memory.Load() }
 
 // ended tells Config.OnCall of a call into a guest.
-func (g *generation) ended(export string, began time.Time, err error) {
+func (g *revision) ended(export string, startedAt time.Time, err error) {
 	if g.cfg.OnCall != nil {
-		g.cfg.OnCall(export, time.Since(began), err)
+		g.cfg.OnCall(export, time.Since(startedAt), err)
 	}
 }

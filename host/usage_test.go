@@ -38,7 +38,7 @@ func TestMemory_IsThatOfTheInstances(t *testing.T) {
 	}
 }
 
-// OnCall is told of every call, also of those that fail.
+// OnCall is notified of every call, also of those that fail.
 func TestOnCall_IsToldOfEachCall(t *testing.T) {
 	var mu sync.Mutex
 	var calls []string

@@ -24,17 +24,17 @@ func TestYield_WhereSomebodyWaitsOrNothingIsFree(t *testing.T) {
 		{0, 1, 0, false},
 		{0, 1, 1, true},
 		{1, 1, 0, false},
-		{1, -1, 0, true}, // fewer processors than there were
+		{1, -1, 0, true}, // fewer CPUs than there were
 	} {
 		if got := mustYield(c.free, c.spare, c.runnable); got != c.want {
-			t.Errorf("%d processors are free, %d spare and %d goroutines wait: got %v", c.free, c.spare, c.runnable, got)
+			t.Errorf("%d CPUs are free, %d spare and %d goroutines wait: got %v", c.free, c.spare, c.runnable, got)
 		}
 	}
 }
 
-// The runtime counts those who wait for a processor, and not those who wait for
+// The runtime counts those who wait for a CPU, and not those who wait for
 // something else.
-func TestYield_CountsWhoWaitsForAProcessor(t *testing.T) {
+func TestYield_CountsGoroutinesThatWaitForACPU(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	const n = 20
 	var r runnable
@@ -44,25 +44,25 @@ func TestYield_CountsWhoWaitsForAProcessor(t *testing.T) {
 		wg.Go(func() { <-release })
 	}
 	if got := r.count(); got < n { // none of them has run
-		t.Errorf("%d goroutines wait for the processor, want %d", got, n)
+		t.Errorf("%d goroutines wait for the CPU, want %d", got, n)
 	}
 	runtime.Gosched() // now they wait for release
 	for end := time.Now().Add(time.Minute); r.count() >= n && time.Now().Before(end); runtime.Gosched() {
 	}
 	if got := r.count(); got >= n {
-		t.Errorf("%d goroutines wait for the processor, want none of ours", got)
+		t.Errorf("%d goroutines wait for the CPU, want none of ours", got)
 	}
 	close(release)
 	wg.Wait()
 }
 
-// A guest that spins on the only processor lets others run with each slice,
-// although its module says that processors are free.
+// A guest that spins on the only CPU lets others run with each slice,
+// although its module says that CPUs are free.
 func TestYield_OthersRunBesideAGuestThatSpins(t *testing.T) {
 	needsFuel(t)
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	for _, shares := range []*Shares{nil, NewShares(1), NewShares(4)} {
-		g := acquire(t, load(t, wasm.Work, Config{Shares: shares, slice: 50_000}))
+	for _, cpuScheduler := range []*CPUScheduler{nil, NewCPUScheduler(1), NewCPUScheduler(4)} {
+		g := acquire(t, load(t, wasm.Work, Config{CPUScheduler: cpuScheduler, slice: 50_000}))
 		ran := 0
 		stop := make(chan struct{})
 		var wg sync.WaitGroup

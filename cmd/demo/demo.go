@@ -16,6 +16,8 @@ import (
 // demo is one run of the demonstration.
 type demo struct {
 	bin, example string
+	svg          string // where the terminal's picture is written; empty for nowhere
+	socket       string // of wasmctl
 
 	cluster *devcluster.Cluster
 	client  dynamic.Interface
@@ -37,12 +39,14 @@ func (d *demo) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.cleanUp(data)) }()
+	d.socket = filepath.Join(data, "wasmctl.sock")
 	for _, s := range []step{
 		{"start a control plane: kube-apiserver and etcd", 60 * time.Second, func(ctx context.Context) error { return d.startCluster(ctx, data) }},
 		{"install the CRD", 20 * time.Second, d.installCRD},
 		{"start wasmctl run with the example module", 20 * time.Second, d.startWasmctl},
 		{"create ConfigMapGenerator default/hello: its ConfigMap appears", 20 * time.Second, d.create},
 		{"change its content: the ConfigMap follows", 20 * time.Second, d.change},
+		{"ask why it ran: wasmctl status and explain", 20 * time.Second, d.explain},
 		{"delete the ConfigMap by hand: it comes back", 20 * time.Second, d.deleteChild},
 		{"delete the ConfigMapGenerator: the garbage collector takes the ConfigMap", 30 * time.Second, d.deleteOwner},
 		{"stop wasmctl with SIGTERM: it exits with 0", 20 * time.Second, d.stopWasmctl},
@@ -85,7 +89,7 @@ func (d *demo) startCluster(ctx context.Context, data string) error {
 
 func (d *demo) startWasmctl(ctx context.Context) (err error) {
 	d.wasmctl, err = start(filepath.Join(d.bin, "wasmctl"), "run", filepath.Join(d.bin, "examples", "configmapgenerator.wasm"),
-		"--for", "configmapgenerators.examples.wasmctl.dev", "--grant-manifest", "--kubeconfig", d.cluster.Kubeconfig())
+		"--for", "configmapgenerators.examples.wasmctl.dev", "--grant-manifest", "--kubeconfig", d.cluster.Kubeconfig(), "--socket", d.socket)
 	if err != nil {
 		return err
 	}

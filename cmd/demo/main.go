@@ -15,13 +15,14 @@ import (
 func main() {
 	bin := flag.String("bin", "bin", "directory with wasmctl, devcluster and the built examples")
 	example := flag.String("example", "examples/configmapgenerator", "directory of the example")
+	svg := flag.String("svg", "", "file for a picture of the terminal")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	begin := time.Now()
-	if err := (&demo{bin: *bin, example: *example}).run(ctx); err != nil {
+	if err := (&demo{bin: *bin, example: *example, svg: *svg}).run(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "demo: FAILED:", err)
 		stop()
 		os.Exit(1)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
 )
@@ -38,19 +39,15 @@ func (d *demo) configMap() dynamic.ResourceInterface {
 // until calls f every 50 ms until it says true or ctx ends; last is what it
 // saw when it was not true.
 func until(ctx context.Context, f func() (ok bool, last string)) error {
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		ok, last := f()
-		if ok {
-			return nil
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return fmt.Errorf("last seen: %s", last)
-		}
+	last := ""
+	err := wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(context.Context) (ok bool, err error) {
+		ok, last = f()
+		return ok, nil
+	})
+	if err != nil {
+		return fmt.Errorf("last seen: %s", last)
 	}
+	return nil
 }
 
 func (d *demo) installCRD(ctx context.Context) error {

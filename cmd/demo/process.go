@@ -25,22 +25,19 @@ type process struct {
 // start starts a program and shows what it writes.
 func start(path string, args ...string) (*process, error) {
 	p := &process{cmd: exec.Command(path, args...), done: make(chan struct{}), changed: make(chan struct{})}
-	r, w := io.Pipe()
-	p.cmd.Stdout, p.cmd.Stderr = w, w
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	p.cmd.Stderr = p.cmd.Stdout
 	fmt.Printf("    $ %s %s\n", path, strings.Join(args, " "))
 	if err := p.cmd.Start(); err != nil {
 		return nil, err
 	}
-	shown := make(chan struct{})
 	go func() {
-		defer close(shown)
-		p.show(r)
-	}()
-	go func() {
+		defer close(p.done)
+		p.show(out)
 		p.err = p.cmd.Wait()
-		_ = w.Close()
-		<-shown
-		close(p.done)
 	}()
 	return p, nil
 }

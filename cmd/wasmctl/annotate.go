@@ -1,14 +1,16 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
+	"github.com/wasmctl/wasmctl"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project"
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/internal/engine"
+	"github.com/wasmctl/wasmctl/internal/humanize"
 )
 
 // annotateOptions are the flags of annotate.
@@ -18,52 +20,39 @@ type annotateOptions struct {
 	streams streams
 }
 
-func newCmdAnnotate(s streams, runF func(context.Context, *annotateOptions) error) *cobra.Command {
+func newCmdAnnotate(s streams) *cobra.Command {
 	o := &annotateOptions{streams: s}
 	cmd := &cobra.Command{
 		Use:   "annotate MODULE",
-		Short: "Write a module's manifest into its file",
-		Long: `Runs the module's describe export, in a sandbox that can do nothing but log, and writes what it returns into the
-file's manifest section. After that nobody needs to run the module to know what it wants.`,
+		Short: "Write the manifest of a module into its file",
+		Long: `Calls the module's describe export in a sandbox that can only log, and writes the returned manifest into a section of the file.
+Other commands then read the manifest without running the module.`,
 		Example: `  # Not needed after wasmctl build, which does both
   GOOS=wasip1 GOARCH=wasm go build -buildmode=c-shared -o module.wasm .
   wasmctl annotate module.wasm`,
 		Args: exactArgs("MODULE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.module = args[0]
-			return runF(cmd.Context(), o)
+			return runAnnotate(cmd.Context(), o)
 		},
 	}
-	cmd.Flags().StringVarP(&o.output, "output", "o", "", "file to write (default: MODULE itself)")
+	cmd.Flags().StringVarP(&o.output, "output", "o", "", "Write to this `file` (default: MODULE itself)")
 	return cmd
 }
 
 func runAnnotate(ctx context.Context, o *annotateOptions) error {
-	wasm, err := readModule(o.module)
+	wasm, err := wasmctl.File(o.module).Read()
 	if err != nil {
 		return err
 	}
 	annotated, manifest, err := project.Annotate(ctx, wasm, moduleName(o.module))
 	if err != nil {
-		return moduleError(err)
+		return engine.ModuleError(err)
 	}
-	if o.output == "" {
-		o.output = o.module
+	output := cmp.Or(o.output, o.module)
+	if err := project.ReplaceFile(output, annotated); err != nil {
+		return fmt.Errorf("module[%s]: write: %w", output, err)
 	}
-	if err := project.ReplaceFile(o.output, annotated); err != nil {
-		return fmt.Errorf("module[%s]: write: %w", o.output, err)
-	}
-	_, err = fmt.Fprintf(o.streams.out, "%s: %s, manifest of %q written\n", o.output, bytesText(int64(len(annotated))), manifest.Name)
-	return err
-}
-
-// moduleError gives errors of a module their exit code.
-func moduleError(err error) error {
-	if errors.Is(err, host.ErrInvalidModule) {
-		return withCode(exitModule, err)
-	}
-	if errors.Is(err, host.ErrRefused) {
-		return withCode(exitUsage, fmt.Errorf("%w; mend --config or --config-file", err))
-	}
+	_, err = fmt.Fprintf(o.streams.out, "%s: %s, manifest of %q written\n", output, humanize.BytesExact(int64(len(annotated))), manifest.Name)
 	return err
 }

@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/printer"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project"
+	"github.com/wasmctl/wasmctl/internal/engine"
+	"github.com/wasmctl/wasmctl/internal/failure"
+	"github.com/wasmctl/wasmctl/internal/humanize"
 )
 
 // buildOptions are the flags of build.
@@ -22,14 +25,14 @@ type buildOptions struct {
 	streams   streams
 }
 
-func newCmdBuild(s streams, runF func(context.Context, *buildOptions) error) *cobra.Command {
+func newCmdBuild(s streams) *cobra.Command {
 	o := &buildOptions{streams: s}
 	cmd := &cobra.Command{
 		Use:   "build [DIR]",
-		Short: "Build a project to a module",
-		Long: `Builds the project in DIR (default: here) with the flags that its toolchain needs, and writes the manifest into the module.
-A Cargo.toml means Rust, Go files mean the standard toolchain; --toolchain, or "toolchain: tinygo" in DIR/wasmctl.yaml, says
-otherwise. The same source and toolchain give the same bytes.`,
+		Short: "Build a project into a module",
+		Long: `Builds the project in DIR (default: the current directory) with the flags that its toolchain needs, and writes the manifest into
+the module. The toolchain is Rust if DIR has a Cargo.toml, and Go if it has Go files. To choose another one, use --toolchain or
+set "toolchain: tinygo" in DIR/wasmctl.yaml. Builds are reproducible.`,
 		Example: `  # NAME.wasm in the project's folder
   wasmctl build
 
@@ -40,30 +43,18 @@ otherwise. The same source and toolchain give the same bytes.`,
 			if o.dir, err = dirOf(cmd, args); err != nil {
 				return err
 			}
-			if err := o.validate(); err != nil {
+			if _, err := project.ParseToolchain(o.toolchain); err != nil {
 				return usageError(cmd, err)
 			}
-			return runF(cmd.Context(), o)
+			return runBuild(cmd.Context(), o)
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.toolchain, "toolchain", "", strings.Join(project.Toolchains, ", ")+" (default: by what is in DIR)")
-	f.StringVarP(&o.file, "file", "f", "", "module to write (default: NAME.wasm in DIR)")
-	f.StringVarP(&o.output, "output", "o", "text", strings.Join(resultFormats, ", "))
+	f.StringVar(&o.toolchain, "toolchain", "", strings.Join(project.Toolchains, ", ")+" (default: detected from the files in DIR)")
+	f.StringVarP(&o.file, "file", "f", "", "Write the module to this `file` (default: NAME.wasm in DIR)")
+	outputFlag(cmd, &o.output, "text", "json")
 	_ = cmd.RegisterFlagCompletionFunc("toolchain", cobra.FixedCompletions(project.Toolchains, cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(resultFormats, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
-}
-
-// resultFormats are the values of -o where there is no YAML.
-var resultFormats = []string{"text", "json"}
-
-func (o *buildOptions) validate() error {
-	if !slices.Contains(resultFormats, o.output) {
-		return fmt.Errorf("--output %q: want one of %s; --file names the module", o.output, strings.Join(resultFormats, ", "))
-	}
-	_, err := project.ParseToolchain(o.toolchain)
-	return err
 }
 
 func runBuild(ctx context.Context, o *buildOptions) error {
@@ -72,14 +63,14 @@ func runBuild(ctx context.Context, o *buildOptions) error {
 	})
 	switch {
 	case errors.Is(err, project.ErrNoProject):
-		return withCode(exitUsage, err)
+		return failure.Usage.Wrap(err)
 	case err != nil:
-		return moduleError(err)
+		return engine.ModuleError(err)
 	}
 	if o.output == "json" {
-		return writeJSON(o.streams.out, res)
+		return printer.JSON(o.streams.out, res)
 	}
 	_, err = fmt.Fprintf(o.streams.out, "%s: %s, manifest of %q, %s\nbuilt in %v by %s\n",
-		res.File, bytesText(res.Size), res.Manifest.Name, res.Digest, res.Took.Round(100*time.Millisecond), res.Version)
+		res.File, humanize.BytesExact(res.Size), res.Manifest.Name, res.Digest, res.Took.Round(100*time.Millisecond), res.Version)
 	return err
 }

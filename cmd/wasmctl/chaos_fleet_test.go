@@ -33,8 +33,8 @@ var (
 	services                  = schema.GroupVersionResource{Version: "v1", Resource: "services"}
 )
 
-// settleLimit bounds the wait for all objects to be what they are to be. A
-// run that failed in an outage is tried again by back-off.
+// settleLimit bounds the wait for all objects to be what they are to be. A run
+// that failed in an outage is retried by back-off.
 const settleLimit = 4 * time.Minute
 
 // builtGuests is where tests keep what they have built, for later ones.

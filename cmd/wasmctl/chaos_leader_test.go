@@ -33,7 +33,7 @@ func (f *fleet) replica(a *audit) *replica {
 // leads waits until the replica has been elected.
 func (r *replica) leads() {
 	r.t.Helper()
-	r.wantLine(`"msg":"this replica leads"`)
+	r.wantLine(`"msg":"became leader"`)
 	r.wantLine(`"msg":"reconciling"`)
 	r.wantStatus(", leads")
 }
@@ -43,7 +43,7 @@ func (r *replica) standsBy() {
 	r.t.Helper()
 	r.wantLine(`"msg":"another replica leads`)
 	r.wantLine(`"msg":"watches have synced"`)
-	r.wantStatus(", stands by")
+	r.wantStatus(", standby")
 }
 
 func (r *replica) wantStatus(part string) {
@@ -100,10 +100,10 @@ func (a *audit) wantHandover(ns string, old, next *replica) time.Time {
 }
 
 // TestLeader_KilledAndStalled: the leader is killed with -9 while objects
-// change, and the replica that stands by takes over. That one is then stopped
-// for longer than its lease, in the middle of its reconciles; a third takes
-// over, and the second goes on: it writes nothing more, and ends. Nothing is
-// lost, and no two replicas write at the same time.
+// change, and the standby replica takes over. That one is then stopped for
+// longer than its lease, in the middle of its reconciles; a third takes over,
+// and the second goes on: it writes nothing more, and ends. Nothing is lost,
+// and no two replicas write at the same time.
 func TestLeader_KilledAndStalled(t *testing.T) {
 	t.Parallel()
 	a := newAudit(t)

@@ -3,36 +3,41 @@ package main
 import (
 	"context"
 	"fmt"
-	"log/slog"
-	"os"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 
+	"github.com/wasmctl/wasmctl"
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
-	"github.com/wasmctl/wasmctl/runtime/applier"
+	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
 // neighbours are two controllers of one process, on the same objects.
 type neighbours struct {
-	t       *testing.T
-	p       *process
-	ns      string
-	client  dynamic.Interface
-	witness *witness // of the good one
-	stop    context.CancelFunc
-	ended   chan error
-	good    *session
-	bad     *session
+	*inProcess
+
+	t      *testing.T
+	ns     string
+	client dynamic.Interface
+	stop   context.CancelFunc
+	ended  chan error
 }
 
 // newNeighbours runs configmapgenerator, which makes a ConfigMap for each
-// generator, beside the guest modes.wasm, which is told by around how to
-// misbehave. They have four workers together.
-func newNeighbours(t *testing.T, around func(applier.Module) applier.Module) *neighbours {
+// generator, as "good" beside a module that misbehaves, "bad". They have four
+// workers together. Wrap sees their requests; nil: nobody does.
+func newNeighbours(t *testing.T, bad wasmctl.Module, wrap func(http.RoundTripper) http.RoundTripper) *neighbours {
 	t.Helper()
 	cluster := devclustertest.Shared(t)
 	devclustertest.ApplyFile(t, cluster, "../../examples/configmapgenerator/crd.yaml")
@@ -40,47 +45,40 @@ func newNeighbours(t *testing.T, around func(applier.Module) applier.Module) *ne
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &neighbours{t: t, ns: devclustertest.Namespace(t, cluster), client: client, witness: &witness{busy: map[abi.Key]bool{}}, ended: make(chan error, 1)}
-	log := slog.New(slog.DiscardHandler)
-	n.p = &process{opts: &processOptions{kubeconfig: cluster.Kubeconfig(), workers: 4, socket: "none", cacheDir: compiledModules}, log: log}
-	ctx, stop := context.WithCancel(t.Context())
-	n.stop = stop
-	if err := n.p.connect(ctx); err != nil {
+	n := &neighbours{t: t, ns: devclustertest.Namespace(t, cluster), client: client, ended: make(chan error, 1)}
+	config := rest.CopyConfig(cluster.RESTConfig())
+	if wrap != nil {
+		config.Wrap(wrap)
+	}
+	if n.inProcess, err = newInProcess(config, wasmctl.Options{Workers: 4}); err != nil {
 		t.Fatal(err)
 	}
-	n.bad = n.load(ctx, guests+"modes.wasm", "bad")
-	n.bad.guests = around(n.bad.guests)
-	n.good = n.load(ctx, exampleWasm(t, "configmapgenerator"), "good")
-	n.witness.Module, n.good.guests = n.good.guests, n.witness
-	go func() { n.ended <- n.p.run(ctx, nil) }()
-	t.Cleanup(func() {
-		stop()
-		_ = n.p.close() // both modules; what they say is not what is tested
-	})
+	ctx, stop := context.WithCancel(t.Context())
+	n.stop = stop
+	t.Cleanup(stop)
+	n.load(ctx, "bad", bad)
+	n.load(ctx, "good", wasmctl.File(exampleWasm(t, "configmapgenerator")))
+	go func() { n.ended <- n.Run(ctx) }()
 	return n
 }
 
-func (n *neighbours) load(ctx context.Context, module, name string) *session {
+func (n *neighbours) load(ctx context.Context, name string, m wasmctl.Module) {
 	n.t.Helper()
-	wasm, err := os.ReadFile(module)
+	_, err := n.Load(ctx, m, wasmctl.ControllerOptions{
+		Name: name, For: "configmapgenerators.examples.wasmctl.dev", Namespaces: []string{n.ns}, Concurrency: 4, Grant: wasmctl.GrantManifest,
+		Limits: host.Limits{Timeout: time.Hour},
+	})
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	s := &session{process: n.p, log: n.p.log, opts: &controllerOptions{
-		module: module, name: name, forKind: "configmapgenerators.examples.wasmctl.dev", namespaces: []string{n.ns}, concurrency: 4,
-		rights: rightsOptions{grantManifest: true},
-	}}
-	if err := s.load(ctx, wasm); err != nil {
-		n.t.Fatal(err)
-	}
-	n.p.want(s.opts).loaded = s
-	return s
 }
 
-func (n *neighbours) create(from, to int) {
+// create creates generators whose content ends with a byte that tells the guest
+// modes.wasm what to do.
+func (n *neighbours) create(from, to int, mode byte) {
 	n.t.Helper()
 	for i := from; i < to; i++ {
-		createMode(n.t, n.client, n.ns, fmt.Sprintf("g%d", i), content(i))
+		createMode(n.t, n.client, n.ns, fmt.Sprintf("g%d", i), content(i)+string(rune(mode)))
 	}
 }
 
@@ -93,6 +91,17 @@ func (n *neighbours) confirm(count int) {
 	})
 }
 
+// status is how a controller does.
+func (n *neighbours) status(name string) admin.Controller {
+	for _, c := range n.Admin().Status().Controllers {
+		if c.Name == name {
+			return c
+		}
+	}
+	n.t.Fatalf("there is no controller %s", name)
+	return admin.Controller{}
+}
+
 // finish stops both, and checks rule 1 for the good one.
 func (n *neighbours) finish() {
 	n.t.Helper()
@@ -100,38 +109,67 @@ func (n *neighbours) finish() {
 	if err := <-n.ended; err != nil {
 		n.t.Errorf("run: %v", err)
 	}
-	n.witness.mu.Lock()
-	defer n.witness.mu.Unlock()
-	if len(n.witness.twice) > 0 {
-		n.t.Errorf("rule 1: reconciled twice at once: %v", n.witness.twice)
-	}
+	wantNoneTwice(n.t, slices.DeleteFunc(parseRuns(n.log.String()), func(r run) bool { return !containsAll(r.text, []string{`"controller":"good"`}) }))
 }
 
-// hanging is a module whose reconciles hang until they are let go.
+// hanging lets no request through that one controller makes for its objects,
+// until it is let go. It counts the streams of watches that are open.
 type hanging struct {
-	applier.Module
-	begun, done atomic.Int64
-	let         chan struct{}
+	http.RoundTripper
+
+	manager       string // of fields, of the controller
+	started, done atomic.Int64
+	let           chan struct{}
+
+	mu    sync.Mutex
+	open  map[string]int // streams now, by path; guarded by mu
+	twice []string       // paths that had two at once; guarded by mu
 }
 
-type hangingGuest struct {
-	abi.Guest
-	h *hanging
-}
-
-func (h *hanging) Acquire(ctx context.Context) (abi.Guest, func(), error) {
-	g, release, err := h.Module.Acquire(ctx)
-	return &hangingGuest{g, h}, release, err
-}
-
-func (g *hangingGuest) Reconcile(ctx context.Context, req *abi.Request) (abi.Result, error) {
-	g.h.begun.Add(1)
-	defer g.h.done.Add(1)
-	select {
-	case <-g.h.let:
-	case <-ctx.Done():
+// RoundTrip implements http.RoundTripper.
+func (h *hanging) RoundTrip(r *http.Request) (*http.Response, error) {
+	query := r.URL.Query()
+	if query.Get("fieldManager") == h.manager && r.Method == http.MethodPatch {
+		h.started.Add(1)
+		defer h.done.Add(1)
+		select {
+		case <-h.let:
+		case <-r.Context().Done():
+			return nil, r.Context().Err()
+		}
 	}
-	return g.Guest.Reconcile(ctx, req)
+	if query.Get("watch") == "" {
+		return h.RoundTripper.RoundTrip(r)
+	}
+	h.count(r.URL.Path, 1)
+	res, err := h.RoundTripper.RoundTrip(r)
+	if err != nil {
+		h.count(r.URL.Path, -1)
+		return nil, err
+	}
+	res.Body = &stream{ReadCloser: res.Body, closed: sync.OnceFunc(func() { h.count(r.URL.Path, -1) })}
+	return res, nil
+}
+
+func (h *hanging) count(path string, n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.open[path] += n; h.open[path] > 1 {
+		h.twice = append(h.twice, path)
+	}
+}
+
+// stream is the body of a watch.
+type stream struct {
+	io.ReadCloser
+
+	closed func()
+}
+
+// Close implements io.Closer.
+func (s *stream) Close() error {
+	s.closed()
+	return s.ReadCloser.Close()
 }
 
 // TestNeighbours_OneThatHangs: rule 16: while every reconcile of one controller
@@ -139,51 +177,32 @@ func (g *hangingGuest) Reconcile(ctx context.Context, req *abi.Request) (abi.Res
 // does all its work.
 func TestNeighbours_OneThatHangs(t *testing.T) {
 	t.Parallel()
-	h := &hanging{let: make(chan struct{})}
-	n := newNeighbours(t, func(m applier.Module) applier.Module {
-		h.Module = m
+	h := &hanging{manager: "wasmctl/bad", let: make(chan struct{}), open: map[string]int{}}
+	n := newNeighbours(t, wasmctl.File(exampleWasm(t, "configmapgenerator")), func(rt http.RoundTripper) http.RoundTripper {
+		h.RoundTripper = rt
 		return h
 	})
 	const count = 40
-	n.create(0, count/2)
-	until(t, "the bad one hangs", func() bool { return h.begun.Load() > 0 })
-	n.create(count/2, count)
+	n.create(0, count/2, 0)
+	until(t, "the bad one hangs", func() bool { return h.started.Load() > 0 })
+	n.create(count/2, count, 0)
 	n.confirm(count)
-	if done, running := h.done.Load(), n.bad.controller.Stats().Running; done != 0 || running == 0 {
-		t.Errorf("the bad one has done %d and runs %d, so that nothing was shown", done, running)
+	bad := n.status("bad")
+	if done := h.done.Load(); done != 0 || bad.Running == 0 {
+		t.Errorf("the bad one has done %d and runs %d, so that nothing was shown", done, bad.Running)
 	}
-	if got := n.bad.controller.Stats().Ready; got == 0 {
+	if bad.Ready == 0 {
 		t.Error("nothing waits for the bad one")
 	}
 	// One watch of the generators for both, and one of the ConfigMaps.
-	if states := n.p.watches.States(); len(states) != 2 {
-		t.Errorf("%d watches, want 2: %v", len(states), states)
+	h.mu.Lock()
+	if len(h.open) != 2 || len(h.twice) > 0 {
+		t.Errorf("watches of %v, want 2; twice at once %v", slices.Collect(maps.Keys(h.open)), h.twice)
 	}
+	h.mu.Unlock()
 	close(h.let)
 	until(t, "the bad one goes on", func() bool { return h.done.Load() >= count })
 	n.finish()
-}
-
-// told is the module modes.wasm with one mode for all objects.
-type told struct {
-	applier.Module
-	mode byte
-}
-
-type toldGuest struct {
-	abi.Guest
-	mode byte
-}
-
-func (m *told) Acquire(ctx context.Context) (abi.Guest, func(), error) {
-	g, release, err := m.Module.Acquire(ctx)
-	return &toldGuest{g, m.mode}, release, err
-}
-
-func (g *toldGuest) Reconcile(ctx context.Context, req *abi.Request) (abi.Result, error) {
-	changed := *req
-	changed.Object = []byte{0x81, 0xa1, 'm', g.mode} // {"m": mode}
-	return g.Guest.Reconcile(ctx, &changed)
 }
 
 // TestNeighbours_OneThatTrapsOrFloods: rule 17: a controller whose every run
@@ -193,23 +212,23 @@ func TestNeighbours_OneThatTrapsOrFloods(t *testing.T) {
 	t.Parallel()
 	for name, mode := range map[string]byte{"traps": 1, "floods": 11} {
 		t.Run(name, func(t *testing.T) {
-			n := newNeighbours(t, func(m applier.Module) applier.Module { return &told{m, mode} })
+			n := newNeighbours(t, wasmctl.File(guests+"modes.wasm"), nil)
 			const count = 40
-			n.create(0, count)
+			n.create(0, count, mode)
 			n.confirm(count)
-			bad := n.bad.controller.Stats()
-			if mode == 1 && bad.Failures[abi.FailureTrap] == 0 {
+			bad := n.status("bad")
+			if mode == 1 && bad.Failures[string(abi.FailureTrap)] == 0 {
 				t.Errorf("no traps: %v", bad.Failures)
 			}
-			// Not for ever: what traps again and again is quarantined.
-			until(t, "the bad one goes on", func() bool { return n.bad.controller.Stats().Started >= 2*count })
-			good := n.good.controller.Stats()
+			// Not forever: what traps again and again is quarantined.
+			until(t, "the bad one goes on", func() bool { return n.status("bad").Runs >= 2*count })
+			good := n.status("good")
 			for kind, failed := range good.Failures {
 				if failed > 0 {
 					t.Errorf("the good one failed %d times: %s", failed, kind)
 				}
 			}
-			t.Logf("for %d objects: %d runs of the good one, %d of the bad one", count, good.Started, bad.Started)
+			t.Logf("for %d objects: %d runs of the good one, %d of the bad one", count, good.Runs, bad.Runs)
 			n.finish()
 		})
 	}

@@ -17,7 +17,7 @@ type run struct {
 	text       string
 }
 
-// runs returns the reconciles that the log of a process tells of.
+// runs returns the reconciles that the log of a process reports.
 func (c *child) runs() []run {
 	c.t.Helper()
 	return parseRuns(c.text())
@@ -61,7 +61,7 @@ func wantNoneTwice(t *testing.T, runs ...[]run) {
 	t.Helper()
 	all := slices.Concat(runs...)
 	if len(all) == 0 {
-		t.Error("the logs tell of no reconcile")
+		t.Error("the logs report no reconcile")
 	}
 	for _, pair := range atOnce(all) {
 		t.Errorf("rule 1: two at once:\n%s\n%s", pair[0].text, pair[1].text)

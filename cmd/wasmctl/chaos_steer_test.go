@@ -89,12 +89,12 @@ func TestSteer_PausedObject(t *testing.T) {
 	c := f.start("--socket", "none")
 	f.confirm()
 	f.patch(webApps, "a", `{"metadata": {"annotations": {"wasmctl.dev/paused": "true"}}}`)
-	c.wantLine(`"msg":"object is paused"`, `"object":"`+f.ns+`/a"`)
+	c.wantLine(`"msg":"object paused"`, `"object":"`+f.ns+`/a"`)
 	f.put(t.Context(), "a", app{image: "i:2"})
 	f.put(t.Context(), "b", app{image: "i:1"}) // after it, and so reconciled after it would have been
 	c.wantLine(`"msg":"reconciled"`, `"object":"`+f.ns+`/b"`)
 	f.patch(deployments, "a", `{"metadata": {"labels": {"touched": "yes"}}}`)
-	until(t, "each change has been looked at", func() bool { return strings.Count(c.text(), `"msg":"object is paused"`) >= 2 })
+	until(t, "each change has been looked at", func() bool { return strings.Count(c.text(), `"msg":"object paused"`) >= 2 })
 	if err := f.differs(t.Context()); err == nil || !strings.Contains(err.Error(), `a: deployment "i:1 of`) {
 		t.Errorf("a paused object was reconciled: %v", err)
 	}

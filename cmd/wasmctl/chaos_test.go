@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -14,11 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 
+	"github.com/wasmctl/wasmctl"
 	"github.com/wasmctl/wasmctl/abi"
-	"github.com/wasmctl/wasmctl/devcluster"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
-	"github.com/wasmctl/wasmctl/runtime/applier"
 )
 
 var (
@@ -26,58 +27,30 @@ var (
 	configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 )
 
-// witness is a module that watches over rule 1: no key is reconciled twice at
-// once. It passes everything on to the real one.
-type witness struct {
-	applier.Module
-
-	mu    sync.Mutex
-	busy  map[abi.Key]bool // guarded by mu
-	twice []abi.Key        // guarded by mu
-	runs  int              // guarded by mu
-}
-
-func (w *witness) Acquire(ctx context.Context) (abi.Guest, func(), error) {
-	g, release, err := w.Module.Acquire(ctx)
-	return &witnessed{g, w}, release, err
-}
-
-type witnessed struct {
-	abi.Guest
-	w *witness
-}
-
-func (g *witnessed) Reconcile(ctx context.Context, req *abi.Request) (abi.Result, error) {
-	g.w.begin(req.Key)
-	defer g.w.end(req.Key)
-	return g.Guest.Reconcile(ctx, req)
-}
-
-// hurry shortens what a module's error_policy asks for: the example's minute is
-// two seconds here. That a failed run comes back is what the tests are about, not
-// when.
-const hurry = 30
-
-func (g *witnessed) ErrorPolicy(ctx context.Context, f *abi.Failure) (abi.Result, error) {
-	r, err := g.Guest.ErrorPolicy(ctx, f)
-	r.Action.After /= hurry
-	return r, err
-}
-
-func (w *witness) begin(key abi.Key) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.busy[key] {
-		w.twice = append(w.twice, key)
+// withoutPolicy is a module without its error_policy, so that the host's back-off
+// decides: that a failed run comes back is what the tests are about, and not that
+// the example waits for a minute.
+func withoutPolicy(t *testing.T, file string) wasmctl.Module {
+	t.Helper()
+	module, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
 	}
-	w.busy[key] = true
-	w.runs++
+	return wasmctl.Bytes(bytes.ReplaceAll(module, []byte(abi.ExportErrorPolicy), []byte("other_policy")))
 }
 
-func (w *witness) end(key abi.Key) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.busy, key)
+// inProcess is a Runtime in this process, and what it logs.
+type inProcess struct {
+	*wasmctl.Runtime
+
+	log lockedBuffer
+}
+
+func newInProcess(config *rest.Config, o wasmctl.Options) (p *inProcess, err error) {
+	p = &inProcess{}
+	o.Logger, o.CacheDir = slog.New(slog.NewJSONHandler(&p.log, nil)), compiledModules
+	p.Runtime, err = wasmctl.New(config, o)
+	return p, err
 }
 
 // TestRun_NothingIsLostWhenTheAPIServerDies creates objects while the API
@@ -98,10 +71,16 @@ func TestRun_NothingIsLostWhenTheAPIServerDies(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	w := &witness{busy: map[abi.Key]bool{}}
+	p, err := newInProcess(cluster.RESTConfig(), wasmctl.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	module := withoutPolicy(t, exampleWasm(t, "configmapgenerator"))
+	if _, err := p.Load(ctx, module, wasmctl.ControllerOptions{Concurrency: 8, Grant: wasmctl.GrantManifest}); err != nil {
+		t.Fatal(err)
+	}
 	ended := make(chan error, 1)
-	module := exampleWasm(t, "configmapgenerator")
-	go func() { ended <- runWitnessed(ctx, cluster, module, w) }()
+	go func() { ended <- p.Run(ctx) }()
 
 	third := make(chan int, 3)
 	var wg sync.WaitGroup
@@ -121,33 +100,9 @@ func TestRun_NothingIsLostWhenTheAPIServerDies(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Errorf("run: %v", err)
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	t.Logf("%d reconciles of %d objects", w.runs, n)
-	if len(w.twice) > 0 {
-		t.Errorf("rule 1: reconciled twice at once: %v", w.twice)
-	}
-}
-
-// runWitnessed is runSession with w between controller and module.
-func runWitnessed(ctx context.Context, cluster *devcluster.Cluster, module string, w *witness) error {
-	log := slog.New(slog.DiscardHandler)
-	p := &process{opts: &processOptions{kubeconfig: cluster.Kubeconfig(), socket: "none", cacheDir: compiledModules}, log: log}
-	defer func() { _ = p.close() }() // there is no control plane of its own to stop
-	wasm, err := os.ReadFile(module)
-	if err != nil {
-		return err
-	}
-	if err := p.connect(ctx); err != nil {
-		return err
-	}
-	s := &session{process: p, opts: &controllerOptions{module: module, concurrency: 8, rights: rightsOptions{grantManifest: true}}, log: log}
-	p.want(s.opts).loaded = s
-	if err := s.load(ctx, wasm); err != nil {
-		return err
-	}
-	w.Module, s.guests = s.module, w
-	return p.run(ctx, nil)
+	runs := parseRuns(p.log.String())
+	t.Logf("%d reconciles of %d objects", len(runs), n)
+	wantNoneTwice(t, runs)
 }
 
 func content(i int) string { return fmt.Sprintf("content of %d", i) }

@@ -4,22 +4,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/devcluster"
+	"github.com/wasmctl/wasmctl/internal/failure"
+	"github.com/wasmctl/wasmctl/internal/plan"
 )
 
-// errNoCluster says how to name a cluster.
-var errNoCluster = errors.New(`no cluster is configured: name a kubeconfig with --kubeconfig or $KUBECONFIG (~/.kube/config is read too), ` +
-	`run inside a cluster, or try a local control plane with --dev`)
-
-// errDevEnded says that the control plane of --dev ended before we did. Nobody
-// starts it again, so waiting for it would be in vain.
-var errDevEnded = errors.New("the local control plane has ended by itself; the next run with --dev goes on with its data")
+// errDevEnded says that the control plane of --dev ended before we did. It is
+// never restarted, so waiting for it is useless.
+var errDevEnded = errors.New("the local control plane has exited; the next run with --dev reuses its data")
 
 // loadConfig finds the cluster as kubectl does, and the pod's service account
 // where there is no kubeconfig.
@@ -31,9 +33,9 @@ func loadConfig(kubeconfig, kubecontext string) (*rest.Config, error) {
 	rc, err := config.ClientConfig()
 	switch {
 	case clientcmd.IsEmptyConfig(err):
-		return nil, errNoCluster
+		return nil, plan.ErrNoCluster
 	case err != nil && kubecontext != "" && !hasContext(config, kubecontext):
-		return nil, fmt.Errorf("--context %q: the kubeconfig does not have it; kubectl config get-contexts lists those it has", kubecontext)
+		return nil, fmt.Errorf("--context %q: not in the kubeconfig; list its contexts with kubectl config get-contexts", kubecontext)
 	case err != nil:
 		return nil, fmt.Errorf("kubeconfig: %w", err)
 	}
@@ -47,51 +49,72 @@ func hasContext(config clientcmd.ClientConfig, name string) bool {
 	return err != nil || raw.Contexts[name] != nil
 }
 
+// connection is the cluster of a process.
+type connection struct {
+	config *rest.Config
+	dev    *devcluster.Cluster // nil unless --dev
+}
+
+// connect finds the cluster of the flags, or starts the local one.
+func connect(ctx context.Context, o *flags.Process, stderr io.Writer, log *slog.Logger) (c connection, err error) {
+	if o.Dev {
+		c, err = startDev(ctx, o, stderr, log)
+	} else {
+		c.config, err = loadConfig(o.Kubeconfig, o.Context)
+	}
+	return c, failure.Cluster.Wrap(err)
+}
+
 // startDev starts the local control plane, or uses the one that runs.
-func (p *process) startDev(ctx context.Context) (*rest.Config, error) {
-	data := p.opts.devData
+func startDev(ctx context.Context, o *flags.Process, stderr io.Writer, log *slog.Logger) (connection, error) {
+	data := o.DevData
 	if data == "" {
 		cache, err := os.UserCacheDir()
 		if err != nil {
-			return nil, fmt.Errorf("--dev: %w; name a directory with --dev-data-dir", err)
+			return connection{}, fmt.Errorf("--dev: %w; name a directory with --dev-data-dir", err)
 		}
 		data = filepath.Join(cache, "wasmctl", "dev")
 	}
-	p.log.Info("starting a local control plane", "data", data)
+	log.Info("starting a local control plane", "data", data)
 	cluster, err := devcluster.StartOrReuse(ctx, devcluster.Config{DataDir: data})
 	if err != nil {
-		return nil, fmt.Errorf("--dev: %w", err)
+		return connection{}, fmt.Errorf("--dev: %w", err)
 	}
-	p.dev = cluster
 	msg := "local control plane started; it stops with this process"
 	if cluster.Reused() {
-		msg = "local control plane is running already; it stops with the process that started it"
+		msg = "using the running local control plane; it stops with the process that started it"
 	}
-	p.log.Info(msg, "url", cluster.URL())
-	_, err = fmt.Fprintf(p.opts.streams.err, "\nFor another terminal:\n\n    export KUBECONFIG=%s\n\n", cluster.Kubeconfig())
-	return cluster.RESTConfig(), err
+	log.Info(msg, "url", cluster.URL())
+	_, err = fmt.Fprintf(stderr, "\nFor another terminal:\n\n    export KUBECONFIG=%s\n\n", cluster.Kubeconfig())
+	return connection{cluster.RESTConfig(), cluster}, err
 }
 
-// watchDev returns a context that ends when the control plane that we started
-// ends by itself; errDevEnded is its cause then. release must be called.
-func (p *process) watchDev(parent context.Context) (ctx context.Context, release func()) {
+// close stops what connect started.
+func (c connection) close() error {
+	if c.dev == nil {
+		return nil
+	}
+	return c.dev.Stop()
+}
+
+// watch returns a context that ends when the control plane that we started ends by
+// itself; errDevEnded is its cause then. release must be called.
+func (c connection) watch(parent context.Context, log *slog.Logger) (ctx context.Context, release func()) {
 	ctx, cancel := context.WithCancelCause(parent)
-	if p.dev == nil {
+	if c.dev == nil {
 		return ctx, func() { cancel(nil) }
 	}
-	done, ended := p.dev.Done(), make(chan struct{})
-	go func() {
-		defer close(ended)
+	var wg sync.WaitGroup
+	wg.Go(func() {
 		select {
-		case <-done:
-			err := fmt.Errorf("--dev: %w (%w)", errDevEnded, p.dev.Err())
-			p.log.Error("stopping: the local control plane has ended by itself")
-			cancel(err)
+		case <-c.dev.Done():
+			log.Error("stopping: the local control plane has exited")
+			cancel(fmt.Errorf("--dev: %w (%w)", errDevEnded, c.dev.Err()))
 		case <-ctx.Done():
 		}
-	}()
+	})
 	return ctx, func() {
 		cancel(nil)
-		<-ended
+		wg.Wait()
 	}
 }

@@ -75,7 +75,7 @@ func TestRun_WaitsForACRDThatArrivesLater(t *testing.T) {
 	cluster := devclustertest.Shared(t)
 	group := devclustertest.Namespace(t, cluster) + ".wasmctl.dev" // a new one for each run of the test
 	c := startWasmctl(t, guests+"empty.wasm", "--for", "widgets."+group, "--kubeconfig", cluster.Kubeconfig())
-	c.wantLine("waiting for the cluster", "widgets."+group, "install its CustomResourceDefinition")
+	c.wantLine("waiting for the cluster", "widgets."+group, "install the CustomResourceDefinition")
 	devclustertest.Apply(t, cluster, []byte(`
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -188,7 +188,7 @@ func TestRun_SecondSignalForces(t *testing.T) {
 	createMode(t, client, ns, "good", "\x00") // was reconciled: so the other one has been started
 	c.wantLine(`"msg":"reconciled"`, `"object":"`+ns+`/good"`)
 	c.signal(syscall.SIGINT)
-	c.wantLine("stopping: running reconciles may finish")
+	c.wantLine("stopping; waiting for running reconciles")
 	c.signal(syscall.SIGINT)
 	c.wantLine("stopping by force")
 	c.signal(syscall.SIGINT) // harmless
@@ -215,7 +215,7 @@ func TestRun_DevIsReused(t *testing.T) {
 	first.wantLine(fmt.Sprintf("export KUBECONFIG=%s", data))
 	first.wantLine(`"msg":"reconciled"`)
 	second := start()
-	second.wantLine("is running already")
+	second.wantLine("using the running local control plane")
 	second.wantLine(`"msg":"reconciled"`)
 	second.signal(syscall.SIGTERM)
 	second.wantExit(exitOK)
@@ -246,7 +246,7 @@ func TestRun_EndsWithTheControlPlaneThatItStarted(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.wantExit(exitCluster)
-	if !strings.Contains(c.text(), "ended by itself") {
+	if !strings.Contains(c.text(), "has exited") {
 		t.Errorf("does not say why: %s", c.tail())
 	}
 }

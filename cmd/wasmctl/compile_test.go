@@ -39,14 +39,14 @@ func TestSwap_KilledWhileCompiling(t *testing.T) {
 	replace(t, file, next)
 	var pid int
 	until(t, "a process compiles", func() bool { pid = compilerOf(t, c.cmd.Process.Pid); return pid != 0 })
-	until(t, "status shows it", func() bool { return strings.Contains(fmt.Sprint(generationsOf(t, socket)), "loading") })
+	until(t, "status shows it", func() bool { return strings.Contains(fmt.Sprint(revisionsOf(t, socket)), "loading") })
 	c.signal(syscall.SIGKILL)
 	<-c.done
 	until(t, "the compiler has ended", func() bool { return !alive(pid) })
 	c = run()
 	c.wantLine(`"msg":"reconciling"`)
-	var got []admin.Generation
-	until(t, "it answers", func() bool { got = generationsOf(t, socket); return len(got) > 0 })
+	var got []admin.Revision
+	until(t, "it answers", func() bool { got = revisionsOf(t, socket); return len(got) > 0 })
 	if len(got) != 1 || got[0].Number != 1 || got[0].Digest != host.DigestOf(next) {
 		t.Errorf("runs %+v, want the file's module alone", got)
 	}
@@ -54,15 +54,15 @@ func TestSwap_KilledWhileCompiling(t *testing.T) {
 	c.wantExit(exitOK)
 }
 
-// generationsOf returns the generations of a process's only controller, or
+// revisionsOf returns the revisions of a process's only controller, or
 // nothing while it does not answer.
-func generationsOf(t *testing.T, socket string) []admin.Generation {
+func revisionsOf(t *testing.T, socket string) []admin.Revision {
 	t.Helper()
 	st, err := admin.NewClient(socket).Status(t.Context())
 	if err != nil || len(st.Controllers) != 1 {
 		return nil
 	}
-	return st.Controllers[0].Generations
+	return st.Controllers[0].Revisions
 }
 
 // compilerOf returns the process that compiles for another one, or 0.

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/wasmctl/wasmctl/internal/logging"
 )
 
 // completeLimit bounds how long a shell waits for a running process.
@@ -32,7 +34,7 @@ func completeArg(cmd *cobra.Command, args []string, _ string) ([]string, cobra.S
 	case "CONTROLLER":
 		return controllerNames(cmd), cobra.ShellCompDirectiveNoFileComp
 	case "LEVEL":
-		return logLevels, cobra.ShellCompDirectiveNoFileComp
+		return logging.Levels, cobra.ShellCompDirectiveNoFileComp
 	case "MODULE":
 		return []string{"wasm"}, cobra.ShellCompDirectiveFilterFileExt
 	case "FILE":

@@ -8,33 +8,10 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/wasmctl/wasmctl/abi"
-	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/runfile"
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
-
-// TestControllersFile_TheSchemaIsThatOfTheFlags keeps the schema in the
-// repository true.
-func TestControllersFile_TheSchemaIsThatOfTheFlags(t *testing.T) {
-	const path = "../../docs/controllers.schema.json"
-	flags, _, _ := newFlags()
-	want := runfile.Schema(flags)
-	if os.Getenv("WASMCTL_UPDATE") != "" {
-		if err := os.WriteFile(path, want, 0o644); err != nil { //nolint:gosec // for everybody
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s is not what the flags say: WASMCTL_UPDATE=1 go test -run TheSchemaIs ./cmd/wasmctl (-want +got):\n%s", path, diff)
-	}
-}
 
 // controllers asks a process for its controllers, by name.
 func controllers(t *testing.T, socket string) map[string]admin.Controller {
@@ -71,41 +48,63 @@ func TestControllersFile_ChangesTouchOnlyWhatTheyAreAbout(t *testing.T) {
 	c := startWasmctl(t, "-f", file, "--socket", socket, "--kubeconfig", kubeconfig)
 	c.wantLine(`"msg":"reconciled"`, `"controller":"one"`, ns+"/o0")
 	c.wantLine(`"msg":"reconciled"`, `"controller":"two"`, ns+"/o0")
-	c.wantLine(`"msg":"controller does not start; the others go on, and it is tried again"`, `"controller":"bad"`, "no such file")
+	c.wantLine(`"msg":"controller failed to start; retrying"`, `"controller":"bad"`, "no such file")
 	until(t, "status says how each does", func() bool {
 		now := controllers(t, socket)
-		return len(now) == 3 && now["one"].Phase == phaseRunning && now["bad"].Phase == phaseFailed && strings.Contains(now["bad"].Message, "no such file")
+		return len(now) == 3 && now["one"].Phase == admin.PhaseRunning && now["bad"].Phase == admin.PhaseFailed && strings.Contains(now["bad"].Message, "no such file")
 	})
 	if text := steer(t, "status", socket); !strings.Contains(text, "failed: module[") {
 		t.Errorf("status:\n%s", text)
 	}
-	began := controllers(t, socket)["one"].Since
+	startedAt := controllers(t, socket)["one"].Since
 
 	write(one, two(", module: two.wasm, config: {greeting: hello}")) // settings, and one less
 	c.wantLine(`"msg":"settings changed"`, `"controller":"two"`)
-	c.wantLine(`"msg":"controllers changed as the file says"`, `"added":0,"changed":1,"removed":1`)
+	c.wantLine(`"msg":"controllers updated from the file"`, `"added":0,"changed":1,"removed":1`)
 	write(one, two(", module: other.wasm, config: {greeting: hello}")) // another module
 	c.wantLine(`"msg":"module swapped"`, `"controller":"two"`)
 	if got := controllers(t, socket)["two"].Digest; got != host.DigestOf(worse(modeGood, 3)) {
 		t.Errorf("%s runs", got)
 	}
 	replace(t, filepath.Join(dir, "other.wasm"), worse(modeGood, 4)) // which is watched from now on
-	c.wantLine(`"msg":"module swapped"`, `"why":"its file changed"`, `"controller":"two"`)
+	c.wantLine(`"msg":"module swapped"`, `"why":"module file changed"`, `"controller":"two"`)
 	write(one, two(", module: other.wasm, concurrency: 2"), "- {name: three, module: two.wasm}") // what takes a start, and one more
 	c.wantLine(`"msg":"stopped"`, `"controller":"two"`)
-	c.wantLine(`"msg":"controllers changed as the file says"`, `"added":1,"changed":1,"removed":0`)
+	c.wantLine(`"msg":"controllers updated from the file"`, `"added":1,"changed":1,"removed":0`)
 	c.wantLine(`"msg":"reconciled"`, `"controller":"three"`)
 	if err := os.WriteFile(file, []byte("kind: Contollers\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c.wantLine(`"msg":"the file of controllers is wrong; they stay as they are"`, "kind: ")
+	c.wantLine(`"msg":"invalid controllers file; controllers unchanged"`, "kind: ")
 	until(t, "all three run", func() bool {
 		now := controllers(t, socket)
-		return len(now) == 3 && now["one"].Phase == phaseRunning && now["two"].Phase == phaseRunning && now["three"].Phase == phaseRunning
+		return len(now) == 3 && now["one"].Phase == admin.PhaseRunning && now["two"].Phase == admin.PhaseRunning && now["three"].Phase == admin.PhaseRunning
 	})
-	if got := controllers(t, socket)["one"]; !got.Since.Equal(began) || len(got.Generations) != 1 {
+	if got := controllers(t, socket)["one"]; !got.Since.Equal(startedAt) || len(got.Revisions) != 1 {
 		t.Errorf("the controller that no change was about: %+v", got)
 	}
+	c.signal(syscall.SIGTERM)
+	c.wantExit(exitOK)
+}
+
+// TestControllersFile_FilesThatComeLater: a controller whose files of settings and
+// of its grant are not there at the start does not stop the others, and starts
+// once they are.
+func TestControllersFile_FilesThatComeLater(t *testing.T) {
+	t.Parallel()
+	ns, kubeconfig := newConfigMaps(t)
+	dir := t.TempDir()
+	replace(t, filepath.Join(dir, "one.wasm"), worse(modeGood, 1))
+	replace(t, filepath.Join(dir, "two.wasm"), worse(modeGood, 2))
+	file := filepath.Join(dir, "controllers.yaml")
+	replace(t, file, []byte("apiVersion: wasmctl.dev/v1\nkind: Controllers\ndefaults: {for: cm, namespace: "+ns+"}\ncontrollers:\n"+
+		"- {name: one, module: one.wasm, grantManifest: true}\n- {name: two, module: two.wasm, grant: grant.yaml, configFile: settings.yaml}\n"))
+	c := startWasmctl(t, "-f", file, "--socket", "none", "--kubeconfig", kubeconfig)
+	c.wantLine(`"msg":"controller failed to start; retrying"`, `"controller":"two"`, "no such file")
+	c.wantLine(`"msg":"reconciled"`, `"controller":"one"`, ns+"/o0")
+	replace(t, filepath.Join(dir, "settings.yaml"), []byte("greeting: hello\n"))
+	replace(t, filepath.Join(dir, "grant.yaml"), []byte("apiVersion: wasmctl.dev/v1\nkind: Grant\ncapabilities:\n- {resource: configmaps, verbs: [get, list, watch]}\n"))
+	c.wantLine(`"msg":"reconciled"`, `"controller":"two"`, ns+"/o0")
 	c.signal(syscall.SIGTERM)
 	c.wantExit(exitOK)
 }
@@ -129,13 +128,13 @@ func TestRun_SeveralModules(t *testing.T) {
 
 	replace(t, two, manifest("one"))
 	c = startWasmctl(t, one, two, "-n", ns, "--socket", "none", "--kubeconfig", kubeconfig)
-	c.wantLine(`"msg":"controller does not start`, "another controller has this name")
+	c.wantLine(`"msg":"controller failed to start`, "another controller has this name")
 	c.signal(syscall.SIGTERM)
 	c.wantExit(exitOK)
 
 	c = startWasmctl(t, filepath.Join(dir, "a.wasm"), filepath.Join(dir, "b.wasm"), "--socket", "none", "--kubeconfig", kubeconfig)
 	c.wantExit(exitModule)
-	if text := c.text(); !containsAll(text, []string{"no controller starts", "a.wasm", "b.wasm"}) {
+	if text := c.text(); !containsAll(text, []string{"no controller could be started", "a.wasm", "b.wasm"}) {
 		t.Errorf("says: %s", text)
 	}
 }

@@ -15,7 +15,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project"
+	"github.com/wasmctl/wasmctl/internal/failure"
+	"github.com/wasmctl/wasmctl/internal/humanize"
 	"github.com/wasmctl/wasmctl/runtime/filewatch"
 )
 
@@ -31,54 +34,56 @@ type devOptions struct {
 // notOfDev are flags of run that mean nothing where the module is built here.
 var notOfDev = []string{"watch"}
 
-func newCmdDev(s streams, runF func(context.Context, *devOptions) error) *cobra.Command {
-	o := &devOptions{runOptions: runOptions{processOptions: processOptions{streams: s}}}
+func newCmdDev(s streams) *cobra.Command {
+	o := &devOptions{runOptions: runOptions{streams: s}}
 	cmd := &cobra.Command{
 		Use:   "dev [DIR]",
-		Short: "Build and run a project, again on each save",
-		Long: `Builds the project in DIR, or here, runs it as a controller, and builds it again whenever a file in DIR is saved. The new module is swapped
-in: caches, queue and timers stay, and every object is reconciled by it. A build that fails is shown and changes nothing, nor does a
-module that cannot be used. What runs write is printed, with what has changed by it.
+		Short: "Build and run a project, and rebuild it on each save",
+		Long: `Builds the project in DIR (default: the current directory), runs it as a controller, and rebuilds it whenever a file in DIR changes.
+The new module is swapped in: caches, queue and timers stay, and it reconciles all objects. If the build fails or the module is
+refused, the error is printed and the old module keeps running. Each write of a run is printed with the change that it made.
 
-All flags of "wasmctl run" are there. A new module is not on probation, unless --probation says for how long. Ctrl-C ends everything.`,
-		Example: `  # On a local control plane, which is started if it does not run
+The command accepts all flags of "wasmctl run". New modules have no probation unless you set --probation. Press Ctrl-C to stop.`,
+		Example: `  # On a local control plane, started if needed
   wasmctl dev --dev
 
-  # For another kind than the manifest's, on the cluster that kubectl uses
+  # For a kind other than the manifest's, on the cluster that kubectl uses
   wasmctl dev ./controller --for deployments.apps -n shop`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
 			if o.dir, err = dirOf(cmd, args); err != nil {
 				return err
 			}
-			o.rights.grantManifest = o.rights.grantFile == "" // it is the user's own
+			r := &o.controller.Rights
+			r.GrantManifest = r.GrantFile == "" // it is the user's own
 			if _, err := project.ParseToolchain(o.toolchain); err != nil {
 				return usageError(cmd, fmt.Errorf("--toolchain: %w", err))
 			}
 			if err := o.validate(); err != nil {
 				return usageError(cmd, err)
 			}
-			return runF(cmd.Context(), o)
+			return runDev(cmd.Context(), o)
 		},
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&o.toolchain, "toolchain", "", strings.Join(project.Toolchains, ", ")+" (default: by what is in DIR)")
-	f.BoolVar(&o.diff, "diff", true, "print what runs write, and what has changed by it")
-	o.controllerOptions.bind(cmd)
-	o.processOptions.bind(cmd)
-	o.probation = 0
+	f.StringVar(&o.toolchain, "toolchain", "", strings.Join(project.Toolchains, ", ")+" (default: detected from the files in DIR)")
+	f.BoolVar(&o.diff, "diff", true, "Print what each run writes and what that changes")
+	o.controller.Bind(cmd)
+	o.process.Bind(cmd)
+	o.controller.Probation = 0
 	f.Lookup("probation").DefValue = "0s"
 	for _, name := range notOfDev {
 		_ = f.MarkHidden(name)
 	}
 	_ = cmd.RegisterFlagCompletionFunc("toolchain", cobra.FixedCompletions(project.Toolchains, cobra.ShellCompDirectiveNoFileComp))
+	flags.Group(cmd)
 	return cmd
 }
 
 // runDev builds, runs and builds again until it is told to stop.
 func runDev(ctx context.Context, o *devOptions) error {
-	return untilStopped(ctx, &o.processOptions, func(ctx context.Context, log *slog.Logger, force <-chan struct{}) error {
+	return untilStopped(ctx, &o.process, o.streams.err, func(ctx context.Context, log *slog.Logger, force <-chan struct{}) error {
 		tmp, err := os.MkdirTemp("", "wasmctl-dev-*")
 		if err != nil {
 			return err
@@ -92,7 +97,7 @@ func runDev(ctx context.Context, o *devOptions) error {
 func (o *devOptions) run(ctx context.Context, out string, log *slog.Logger, force <-chan struct{}) error {
 	abs, err := filepath.Abs(o.dir)
 	if err != nil {
-		return withCode(exitUsage, err)
+		return failure.Usage.Wrap(err)
 	}
 	b := &devBuild{options: o, log: log, module: filepath.Join(out, filepath.Base(abs)+".wasm"), built: make(chan struct{})}
 	ctx, stop := context.WithCancelCause(ctx)
@@ -105,8 +110,8 @@ func (o *devOptions) run(ctx context.Context, out string, log *slog.Logger, forc
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	o.modules, o.module, o.watch = []string{b.module}, b.module, true
-	o.showWrites = o.diff
+	o.modules, o.controller.Watch = []string{b.module}, true
+	o.writes = o.diff
 	err = runProcess(ctx, &o.runOptions, log, force)
 	if cause := context.Cause(ctx); err == nil && cause != nil && !errors.Is(cause, context.Canceled) {
 		return cause
@@ -127,26 +132,26 @@ type devBuild struct {
 func (b *devBuild) run(ctx context.Context) error {
 	tree := filewatch.Tree{
 		Path: b.options.dir, Skip: notSource, OnChange: func(ctx context.Context) { _ = b.build(ctx) }, // it has said why
-		OnError: func(err error) { b.log.Warn("files that are saved are seen late", "error", err.Error()) },
+		OnError: func(err error) { b.log.Warn("falling back to polling for saved files", "error", err.Error()) },
 	}
 	since, err := tree.Stamp()
 	if err != nil {
-		return withCode(exitUsage, err)
+		return failure.Usage.Wrap(err)
 	}
 	// A folder without a project, or a toolchain that is missing, does not get better
 	// by a save; a mistake in the source does.
 	if err := b.build(ctx); errors.Is(err, project.ErrNoProject) || errors.Is(err, project.ErrNoToolchain) {
-		return withCode(exitUsage, err)
+		return failure.Usage.Wrap(err)
 	}
 	return tree.Run(ctx, since)
 }
 
-// build builds once. What fails is shown, and leaves the module that runs.
+// build builds once. Failures are shown and keep the running module.
 func (b *devBuild) build(ctx context.Context) error {
 	b.log.Info("building", "dir", b.options.dir)
 	var said bytes.Buffer // what reads JSON cannot read the compiler's words between
 	o := project.Options{Toolchain: project.Toolchain(b.options.toolchain), Output: b.module, Stderr: b.options.streams.err}
-	if b.options.logFormat == "json" {
+	if b.options.process.LogFormat == "json" {
 		o.Stderr = &said
 	}
 	res, err := project.Build(ctx, b.options.dir, o)
@@ -157,10 +162,10 @@ func (b *devBuild) build(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case err != nil:
-		b.log.Error("build failed: what runs stays as it is; save a file to try again", "error", err.Error())
+		b.log.Error("build failed; keeping the running module; save a file to try again", "error", err.Error())
 		return err
 	}
-	b.log.Info("built", "toolchain", string(res.Toolchain), "size", byteSize(res.Size), "took", res.Took.Round(time.Millisecond), "changed", res.Changed)
+	b.log.Info("built", "toolchain", string(res.Toolchain), "size", humanize.Bytes(res.Size), "took", res.Took.Round(time.Millisecond), "changed", res.Changed)
 	b.once.Do(func() { close(b.built) })
 	return nil
 }

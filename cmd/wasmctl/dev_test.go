@@ -98,12 +98,12 @@ func TestDev_BuildsOnSave(t *testing.T) {
 		})
 	}
 	c.wantLine(`"msg":"built"`, `"toolchain":"go"`)
-	c.wantLine(`"msg":"reconciled"`, `"object":"`+ns+`/o"`, `"controller":"painter"`, `"generation":1`)
+	c.wantLine(`"msg":"reconciled"`, `"object":"`+ns+`/o"`, `"controller":"painter"`, `"revision":1`)
 	prints("created   apply configmaps " + ns + "/made, for " + ns + "/o\n        + data: {\"color\":\"blue\"}\n")
 
 	source := filepath.Join(dir, "main.go")
 	replace(t, source, []byte(strings.ReplaceAll(devSource, `Set("color", "blue")`, `Set("color", blue)`)))
-	c.wantLine(`"msg":"build failed: what runs stays as it is`)
+	c.wantLine(`"msg":"build failed; keeping the running module`)
 	c.wantLine(`"msg":"compiler"`, "undefined: blue")
 	for line := range strings.Lines(c.text()) {
 		if !strings.HasPrefix(line, "{") {
@@ -111,8 +111,8 @@ func TestDev_BuildsOnSave(t *testing.T) {
 		}
 	}
 	replace(t, source, []byte(strings.ReplaceAll(devSource, `"blue"`, `"pink"`)))
-	c.wantLine(`"msg":"module swapped"`, `"probation":false`, `"generation":2`)
-	c.wantLine(`"msg":"reconciled"`, `"object":"`+ns+`/o"`, `"generation":2`)
+	c.wantLine(`"msg":"module swapped"`, `"probation":false`, `"revision":2`)
+	c.wantLine(`"msg":"reconciled"`, `"object":"`+ns+`/o"`, `"revision":2`)
 	prints("changed   apply configmaps " + ns + "/made, for " + ns + "/o\n        ~ data.color: \"blue\" -> \"pink\"\n")
 	c.signal(syscall.SIGINT)
 	c.wantExit(exitOK)

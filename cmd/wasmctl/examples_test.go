@@ -156,7 +156,7 @@ func TestExamples_DoWhatTheirReadmesSay(t *testing.T) {
 	})
 	for name, st := range controllers(t, socket) {
 		for kind, n := range st.Failures {
-			if n > 0 && kind != "conflict" { // which the next run mends
+			if n > 0 && kind != "conflict" { // which the next run resolves
 				t.Errorf("%s: %d failures: %s", name, n, kind)
 			}
 		}

@@ -1,41 +1,43 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/wasmctl/wasmctl/internal/failure"
 )
 
 // Exit codes; README.md has the same table.
 const (
 	exitOK      = 0
-	exitError   = 1  // anything that has no code of its own
-	exitUsage   = 2  // a flag or an argument is wrong
-	exitModule  = 3  // the module cannot be loaded, or is at fault
-	exitCluster = 4  // no cluster is configured, or the local one does not start or ends by itself
-	exitKind    = 5  // a kind is not known to the API server
-	exitDenied  = 6  // the API server does not allow the watches, or does not accept the credentials
-	exitForced  = 7  // stopped by force: running reconciles were interrupted
+	exitError   = 1  // an error without an exit code of its own
+	exitUsage   = 2  // invalid flag or argument
+	exitModule  = 3  // the module cannot be loaded, or failed a check
+	exitCluster = 4  // no cluster is configured, or the local one did not start or exited
+	exitKind    = 5  // the API server does not know a kind
+	exitDenied  = 6  // the API server or the grant denies access
+	exitForced  = 7  // forced stop: running reconciles were interrupted
 	exitLost    = 8  // the lease was lost
 	exitListen  = 9  // an address cannot be listened on
-	exitDiffers = 10 // what was compared differs
+	exitDiffers = 10 // wasmctl shadow found differences
 )
 
 var exitCodes = []struct {
-	code int
-	text string
+	code  int
+	class failure.Class
+	text  string
 }{
-	{exitOK, "done, or stopped in an orderly way by a signal"},
-	{exitError, "an error that has no code of its own"},
-	{exitUsage, "a flag or an argument is wrong"},
-	{exitModule, "the module cannot be loaded, or validate has found it at fault; wasmctl inspect says why"},
-	{exitCluster, "no cluster is configured, or the local one does not start or ends by itself"},
-	{exitKind, "a kind is not known to the API server, or its name is ambiguous"},
-	{exitDenied, "the API server does not allow the watches, or does not accept the credentials; or nobody has granted the module what it asks for"},
-	{exitForced, "stopped by force: reconciles were interrupted"},
-	{exitLost, "the lease of --leader-elect was lost to another replica, or could not be renewed"},
-	{exitListen, "the address of --metrics-address or --health-address is in use, or cannot be listened on"},
-	{exitDiffers, "wasmctl shadow has found differences"},
+	{exitOK, "", "success, or an orderly stop after a signal"},
+	{exitError, "", "an error without an exit code of its own"},
+	{exitUsage, failure.Usage, "invalid flag or argument"},
+	{exitModule, failure.Module, "the module cannot be loaded, or failed validation or probation; wasmctl inspect lists its problems"},
+	{exitCluster, failure.Cluster, "no cluster is configured, or the local control plane did not start, or exited"},
+	{exitKind, failure.Kind, "the API server does not know a kind, or a kind's name is ambiguous"},
+	{exitDenied, failure.Denied, "access denied: the API server denies the watches or the credentials, or no grant covers the module's request"},
+	{exitForced, failure.Forced, "forced stop: running reconciles were interrupted"},
+	{exitLost, failure.Lost, "the lease of --leader-elect was lost to another replica, or could not be renewed"},
+	{exitListen, failure.Listen, "--metrics-address or --health-address cannot be listened on, for example because the port is in use"},
+	{exitDiffers, failure.Differs, "wasmctl shadow found differences"},
 }
 
 // exitTable returns the exit codes as help shows them.
@@ -47,31 +49,16 @@ func exitTable() string {
 	return b.String()
 }
 
-// codedError is an error that knows its exit code.
-type codedError struct {
-	code int
-	err  error
-}
-
-func (e *codedError) Error() string { return e.err.Error() }
-func (e *codedError) Unwrap() error { return e.err }
-
-// withCode gives err an exit code; nil stays nil.
-func withCode(code int, err error) error {
-	if err == nil {
-		return nil
-	}
-	return &codedError{code, err}
-}
-
-// exitCode returns the code of the innermost codedError.
+// exitCode returns the code of the innermost class of err.
 func exitCode(err error) int {
 	if err == nil {
 		return exitOK
 	}
-	code := exitError
-	for e := (*codedError)(nil); errors.As(err, &e); err = e.err {
-		code = e.code
+	class := failure.Of(err)
+	for _, e := range exitCodes {
+		if class != "" && e.class == class {
+			return e.code
+		}
 	}
-	return code
+	return exitError
 }

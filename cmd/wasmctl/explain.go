@@ -3,12 +3,12 @@ package main
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/printer"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
@@ -17,20 +17,17 @@ func newCmdExplain(s streams) *cobra.Command {
 	var controller, namespace, output string
 	cmd := &cobra.Command{
 		Use:   "explain (KIND/NAME | [NAMESPACE/]NAME --controller CONTROLLER)",
-		Short: "Say why an object ran last, and why it does not run",
-		Long: `Asks a running process about one object: what it does now and what keeps it from running (paused, a watch that is denied,
-a selector, a predicate, the leader's election, a back-off, a hot loop, no free worker), and of each of its last runs which
-event led to it, which fields of the object had changed, how long it waited, what it read and wrote, and what came of it.
+		Short: "Explain why an object was reconciled, or why it is not",
+		Long: `Asks a running process about one object. The output shows what the object does now and what keeps it from running: a pause, a
+denied watch, a selector, a predicate, leader election, a back-off, a hot loop, or busy workers. For each recent run it shows the
+event that triggered it, the fields that had changed, the waiting time, reads, writes and the result.
 
-What is there of the past is bounded: see --history of "wasmctl run". Values of Secrets are hidden.`,
+The history is bounded by --history of "wasmctl run". Values of Secrets are hidden.`,
 		Example: `  wasmctl explain webapp/hello -n shop
   wasmctl explain shop/hello --controller webapp
   wasmctl explain deployment/web -o json | jq '.[0].runs[0]'`,
 		Args: exactArgs("OBJECT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !slices.Contains(outputFormats, output) {
-				return usageError(cmd, fmt.Errorf("--output %q: want one of %s", output, strings.Join(outputFormats, ", ")))
-			}
 			q, err := parseQuestion(args[0], controller, namespace)
 			if err != nil {
 				return usageError(cmd, err)
@@ -43,14 +40,13 @@ What is there of the past is bounded: see --history of "wasmctl run". Values of 
 			if err != nil {
 				return steerError(cmd.Context(), c, err)
 			}
-			return writeOutput(s.out, output, list, func() []byte { return explainText(list) })
+			return printer.Output(s.out, output, list, func() []byte { return printer.Explanations(list) })
 		},
 	}
 	o.bind(cmd)
-	cmd.Flags().StringVar(&controller, "controller", "", "controller that reconciles the object, instead of its kind")
-	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "namespace of the object (default: default)")
-	cmd.Flags().StringVarP(&output, "output", "o", "text", strings.Join(outputFormats, ", "))
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(outputFormats, cobra.ShellCompDirectiveNoFileComp))
+	cmd.Flags().StringVar(&controller, "controller", "", "Name the `controller` that reconciles the object, instead of the kind")
+	cmd.Flags().StringVarP(&namespace, "namespace", "n", "", "Look in this `namespace` (default: default)")
+	outputFlag(cmd, &output, "text", "json", "yaml")
 	return cmd
 }
 

@@ -13,7 +13,6 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
-	"github.com/wasmctl/wasmctl/host/kubeapi"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
@@ -38,21 +37,6 @@ func TestParseQuestion_Forms(t *testing.T) {
 		if (err != nil) != c.bad || err == nil && got != c.want {
 			t.Errorf("%q %q %q: %+v, %v", c.arg, c.controller, c.namespace, got, err)
 		}
-	}
-}
-
-func TestIsNamed_TakesWhatKubectlTakes(t *testing.T) {
-	k := kubeapi.Kind{Group: "apps", Version: "v1", Kind: "Deployment", Resource: "deployments", Singular: "deployment", ShortNames: []string{"deploy"}}
-	for name, want := range map[string]bool{
-		"deployments": true, "Deployment": true, "deploy": true, "deployment.apps": true, "deployments.v1.apps": true, "apps/v1/Deployment": true,
-		"deployments.extensions": false, "deployments.v2.apps": false, "apps/v2/Deployment": false, "v1/Deployment": false, "pods": false, "": false,
-	} {
-		if got := isNamed(k, name); got != want {
-			t.Errorf("%q: %v", name, got)
-		}
-	}
-	if core := (kubeapi.Kind{Version: "v1", Kind: "ConfigMap", Resource: "configmaps"}); !isNamed(core, "v1/ConfigMap") || !isNamed(core, "configmaps.v1") || isNamed(core, "configmaps.apps") {
-		t.Error("a kind of the core group")
 	}
 }
 
@@ -132,39 +116,39 @@ func TestExplain_SaysWhyAnObjectDoesNotRun(t *testing.T) {
 	label("a", `{"metadata":{"labels":{"tier":"web"}}}`)
 	c := f.start("--socket", socket, "--predicate", "generation", "-l", "tier=web")
 	c.wantLine(`"msg":"reconciled"`, `"object":"`+f.ns+`/a"`)
-	says := func(name, state, part string) {
+	wantVerdict := func(name, state, part string) {
 		t.Helper()
 		until(t, name+" is "+state+": "+part, func() bool {
 			e := f.explained(socket, name)
 			return e.State == state && strings.Contains(strings.Join(e.Why, "\n"), part)
 		})
 	}
-	says("b", "not selected", "do not match the selector tier=web")
-	says("nobody", "absent", "the API server has no webapps")
+	wantVerdict("b", "not selected", "do not match the selector tier=web")
+	wantVerdict("nobody", "absent", "the API server has no webapps")
 	n := 0
 	until(t, "a is idle: an event was hidden", func() bool {
 		n++ // a run that comes after the event counts from there
 		label("a", fmt.Sprintf(`{"metadata":{"labels":{"more":"%d"}}}`, n))
 		e := f.explained(socket, "a")
-		return e.State == "idle" && e.Hidden != nil && strings.Contains(e.Why[0], "hidden by predicates") && e.Hidden.Unchanged == "generation"
+		return e.State == "idle" && e.Hidden != nil && strings.Contains(e.Why[0], "predicates have hidden") && e.Hidden.Unchanged == "generation"
 	})
 	if got := steer(t, "pause", socket, "webapp", f.ns+"/a"); got != "paused webapp "+f.ns+"/a\n" {
 		t.Errorf("pause says %q", got)
 	}
-	says("a", "paused", "annotation wasmctl.dev/paused")
+	wantVerdict("a", "paused", "annotation wasmctl.dev/paused")
 	steer(t, "resume", socket, "webapp", f.ns+"/a")
 	until(t, "a is not paused", func() bool { return f.explained(socket, "a").State == "idle" })
 	if text := steer(t, "top", socket); !strings.Contains(text, f.ns+"/a") || !strings.Contains(text, "MEMORY") {
 		t.Errorf("top:\n%s", text)
 	}
 	steer(t, "pause", socket, "webapp")
-	says("a", "paused", "wasmctl resume webapp")
+	wantVerdict("a", "paused", "wasmctl resume webapp")
 	client := admin.NewClient(socket)
 	list, err := client.Explain(t.Context(), admin.Question{Controller: "webapp", Object: abi.Key{Namespace: "elsewhere", Name: "a"}})
 	if err != nil || len(list) != 1 || !strings.Contains(strings.Join(list[0].Why, "\n"), "namespace elsewhere is not watched, only "+f.ns) {
 		t.Errorf("%+v, %v", list, err)
 	}
-	for kind, want := range map[string]string{"deployment": "watches them for its webapps", "nope": "nothing here reconciles them"} {
+	for kind, want := range map[string]string{"deployment": "watches this kind for its webapps", "nope": "no controller reconciles this kind"} {
 		if _, err := client.Explain(t.Context(), admin.Question{Kind: kind, Object: abi.Key{Name: "a"}}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", kind, err)
 		}

@@ -13,12 +13,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/printer"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
@@ -85,12 +85,12 @@ func (c *crowd) create(name string) {
 	}
 }
 
-// says waits until a controller is in a state that the status names.
-func (c *crowd) says(name string, parts ...string) {
+// wantText waits until a controller is in a state that the status names.
+func (c *crowd) wantText(name string, parts ...string) {
 	c.t.Helper()
 	until(c.t, fmt.Sprintf("%s is said to be %q", name, parts), func() bool {
 		now := controllers(c.t, c.socket)[name]
-		return containsAll(controllerState(&now, time.Now()), parts)
+		return containsAll(now.State, parts)
 	})
 	until(c.t, fmt.Sprintf("the table says that %s is %q", name, parts), func() bool {
 		for line := range strings.Lines(steer(c.t, "status", c.socket)) {
@@ -117,14 +117,14 @@ func (c *crowd) explains(controller, object, state string, parts ...string) {
 func TestFleet_EachCauseIsNamed(t *testing.T) {
 	t.Parallel()
 	c := newCrowd(t, true)
-	c.says("hanging", "hangs: "+c.ns+"/", "has been running for")
-	c.says("trapping", "trap", "unreachable")
-	c.says("crdless", "waiting:", "widgets."+c.ns+".wasmctl.dev")
-	c.says("denied", "failed:", "secrets", "list")
+	c.wantText("hanging", "hangs: "+c.ns+"/", "has been running for")
+	c.wantText("trapping", "trap", "unreachable")
+	c.wantText("crdless", "waiting:", "widgets."+c.ns+".wasmctl.dev")
+	c.wantText("denied", "failed:", "secrets", "list")
 
 	st, err := admin.NewClient(c.socket).Status(t.Context())
-	if err != nil || len(st.Controllers) != wellControllers+4 || troubled(&st, time.Now()) != 4 {
-		t.Errorf("%d controllers, %d in trouble (%v)", len(st.Controllers), troubled(&st, time.Now()), err)
+	if err != nil || len(st.Controllers) != wellControllers+4 || printer.Troubled(&st) != 4 {
+		t.Errorf("%d controllers, %d in trouble (%v)", len(st.Controllers), printer.Troubled(&st), err)
 	}
 	i := slices.IndexFunc(st.Controllers, func(c admin.Controller) bool { return c.Name == "hanging" })
 	_, hung, _ := strings.Cut(st.Controllers[i].LongestRun.Object, "/")
@@ -152,7 +152,7 @@ func TestFleet_EachCauseIsNamed(t *testing.T) {
 	until(t, "each that is well has run for each object", func() bool {
 		now := controllers(t, c.socket)
 		for n := range wellControllers {
-			if w := now[fmt.Sprintf("well-%02d", n)]; w.Runs < 7 || len(w.Failures) > 0 && w.Failing > 0 || controllerState(&w, time.Now()) != "ok" {
+			if w := now[fmt.Sprintf("well-%02d", n)]; w.Runs < 7 || len(w.Failures) > 0 && w.Failing > 0 || w.State != "ok" {
 				return false
 			}
 		}
@@ -173,7 +173,7 @@ func TestFleet_TheOthersAreAsFast(t *testing.T) {
 	p99 := func(sick bool) time.Duration {
 		c := newCrowd(t, sick)
 		if sick {
-			c.says("hanging", "hangs")
+			c.wantText("hanging", "hangs")
 		}
 		took := c.latencies(150)
 		if sick {
@@ -242,11 +242,11 @@ func (c *crowd) endpoints() {
 	} {
 		var worst time.Duration
 		for range 20 {
-			began := time.Now()
+			startedAt := time.Now()
 			if err := ask(c.t.Context()); err != nil {
 				c.t.Error(name, err)
 			}
-			worst = max(worst, time.Since(began))
+			worst = max(worst, time.Since(startedAt))
 		}
 		c.t.Logf("%s: at most %v of 20", name, worst)
 		if worst > 100*time.Millisecond {

@@ -1,29 +1,28 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"sigs.k8s.io/yaml"
 
+	"github.com/wasmctl/wasmctl"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/deploy"
-	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/runfile"
 	"github.com/wasmctl/wasmctl/host/kubeapi/grant"
+	"github.com/wasmctl/wasmctl/internal/failure"
 )
 
 // manifestsOptions are the flags of manifests.
 type manifestsOptions struct {
-	processOptions
+	process flags.Process
+	streams streams
 
 	filename        string
 	name, namespace string
@@ -35,20 +34,20 @@ type manifestsOptions struct {
 }
 
 func newCmdManifests(s streams) *cobra.Command {
-	o := &manifestsOptions{processOptions: processOptions{streams: s}}
+	o := &manifestsOptions{streams: s}
 	cmd := &cobra.Command{
 		Use:   "manifests -f FILE",
-		Short: "Print what runs a file of controllers in a cluster",
-		Long: `Prints, for kubectl apply, what runs the controllers of a file in a cluster: Namespace, ServiceAccount, the least RBAC that they and
-their watches need, the file and the modules as ConfigMaps, a Deployment with probes, limits and no rights on its node, and a
-Service. With several replicas there are a Lease to be elected by and a PodDisruptionBudget.
+		Short: "Print the manifests that run a controllers file in a cluster",
+		Long: `Prints the objects that run the controllers of a file in a cluster, for kubectl apply: a Namespace, a ServiceAccount, the minimal
+RBAC for the controllers and their watches, ConfigMaps for the file and the modules, a Deployment with probes and limits and without
+privileges, and a Service. With several replicas, a Lease for leader election and a PodDisruptionBudget are added.
 
-The cluster is asked which resources the kinds are, and nothing is sent to it; where it does not have a kind, or there is none, they
-are guessed, and it is said. Variables of the environment in the file are put in as
-they are now. With --output-dir there are a file for each object and a kustomization.yaml, to be a base for your own.
+The command looks up the resources of kinds in the cluster and changes nothing there. If the cluster does not know a kind, or no
+cluster is configured, it guesses the resource and prints a note. Environment variables in the file are expanded. With --output-dir
+it writes one file per object and a kustomization.yaml, as a base for your own.
 
-Modules come from a ConfigMap if they fit into one; else put them into the image (--modules image: see the Dockerfile) or on a
-volume (--modules claim=NAME), as NAME.wasm, where NAME is the controller's.`,
+Modules come from a ConfigMap if they fit into one. Otherwise put them into the image (--modules image: see the Dockerfile) or on a
+volume (--modules claim=NAME), as NAME.wasm, where NAME is the name of the controller.`,
 		Example: `  wasmctl manifests -f controllers.yaml --image registry.example/wasmctl:1.0 | kubectl apply -f -
   wasmctl manifests -f controllers.yaml --replicas 2 --output-dir deploy/base`,
 		Args: exactArgs(),
@@ -61,16 +60,16 @@ volume (--modules claim=NAME), as NAME.wasm, where NAME is the controller's.`,
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVarP(&o.filename, "filename", "f", "", "YAML file of controllers, as for wasmctl run")
-	f.StringVar(&o.image, "image", "wasmctl:"+version, "image that runs; the Dockerfile makes one")
-	f.StringVar(&o.name, "name", "wasmctl", "name of the objects")
-	f.StringVar(&o.namespace, "namespace", "wasmctl-system", "namespace of the objects")
-	f.Int32Var(&o.replicas, "replicas", 1, "how many processes there are; from 2 on they elect a leader")
-	f.StringVar(&o.modules, "modules", deploy.FromConfigMap, "where modules come from: configmap, image, or claim=NAME of a PersistentVolumeClaim")
-	f.BoolVar(&o.podMonitor, "pod-monitor", false, "add a PodMonitor: for clusters with the Prometheus operator")
-	f.StringVar(&o.output, "output-dir", "", "write a file for each object, and a kustomization.yaml, into this directory")
-	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file of the cluster that is asked for kinds")
-	f.StringVar(&o.context, "context", "", "context of the kubeconfig")
+	f.StringVarP(&o.filename, "filename", "f", "", "Read the controllers from this YAML `file`, as wasmctl run does")
+	f.StringVar(&o.image, "image", "wasmctl:"+version, "Run this container `image`")
+	f.StringVar(&o.name, "name", "wasmctl", "Name the objects")
+	f.StringVar(&o.namespace, "namespace", "wasmctl-system", "Create the objects in this `namespace`")
+	f.Int32Var(&o.replicas, "replicas", 1, "Run this many replicas; 2 or more elect a leader")
+	f.StringVar(&o.modules, "modules", deploy.FromConfigMap, "Load modules from this `source`: configmap, image, or claim=NAME of a PersistentVolumeClaim")
+	f.BoolVar(&o.podMonitor, "pod-monitor", false, "Add a PodMonitor, for clusters with the Prometheus operator")
+	f.StringVar(&o.output, "output-dir", "", "Write one file per object and a kustomization.yaml to this `directory`")
+	f.StringVar(&o.process.Kubeconfig, "kubeconfig", "", "Use this kubeconfig `file` to look up kinds")
+	f.StringVar(&o.process.Context, "context", "", "Use this `context` of the kubeconfig")
 	_ = cmd.MarkFlagFilename("filename", "yaml", "yml")
 	_ = cmd.MarkFlagDirname("output-dir")
 	return cmd
@@ -108,26 +107,26 @@ func (o *manifestsOptions) source() (source, claim string) {
 }
 
 func runManifests(ctx context.Context, o *manifestsOptions) error {
-	f, err := readControllers(o.filename)
+	f, err := flags.ReadFile(o.filename)
 	if err != nil {
-		return withCode(exitUsage, err)
+		return failure.Usage.Wrap(err)
 	}
 	c := &deploy.Config{Name: o.name, Namespace: o.namespace, Image: o.image, Replicas: o.replicas, PodMonitor: o.podMonitor}
 	c.Source, c.Claim = o.source()
 	if err := o.rights(ctx, f, c); err != nil {
 		return err
 	}
-	if err := f.contain(c); err != nil {
-		return withCode(exitUsage, err)
+	if err := contain(f, c); err != nil {
+		return failure.Usage.Wrap(err)
 	}
 	if err := c.Validate(); err != nil {
-		return withCode(exitUsage, err)
+		return failure.Usage.Wrap(err)
 	}
 	if o.output != "" {
-		return writeBase(o.output, c.Objects())
+		return deploy.WriteBase(o.output, c.Objects())
 	}
 	for _, object := range c.Objects() {
-		b, err := toYAML(object)
+		b, err := deploy.YAML(object)
 		if err != nil {
 			return err
 		}
@@ -139,35 +138,35 @@ func runManifests(ctx context.Context, o *manifestsOptions) error {
 }
 
 // rights finds out what the controllers and the process may do.
-func (o *manifestsOptions) rights(ctx context.Context, f *controllersFile, c *deploy.Config) error {
-	kinds := newGuessing(&o.processOptions)
-	for i, at := range f.read.Controllers {
-		l, err := f.options[i].least(ctx, kinds)
+func (o *manifestsOptions) rights(ctx context.Context, f *flags.File, c *deploy.Config) error {
+	kinds := newGuess(&o.process)
+	for i, at := range f.Controllers {
+		l, _, err := least(ctx, kinds, f.Flags[i])
 		if err != nil {
-			return withCode(exitCode(err), fmt.Errorf("%s:%d: controller[%s]: %w", f.path, at.Line, at.Name, err))
+			return fmt.Errorf("%s:%d: controller[%s]: %w", f.Path, at.Line, at.Name, err)
 		}
-		c.Rights = append(c.Rights, l.rules...)
+		c.Rights = append(c.Rights, l.Rules...)
 	}
 	c.Rights = append(c.Rights, grant.EventRules(c.Namespace)...)
-	kinds.tell(o.streams)
+	tellGuessed(o.streams, kinds)
 	return nil
 }
 
 // contain puts modules and files of settings where the container has them.
-func (f *controllersFile) contain(c *deploy.Config) error {
-	flags, _, _ := newFlags()
+func contain(f *flags.File, c *deploy.Config) error {
+	sets, _, _ := flags.Sets()
 	for _, flag := range []string{"kubeconfig", "context", "dev", "dev-data-dir"} {
-		if len(f.read.Process[flag]) > 0 {
-			return fmt.Errorf("%s: process: %s: in a cluster the pod's service account is used; leave it out", f.path, runfile.KeyOf(flag))
+		if len(f.Process[flag]) > 0 {
+			return fmt.Errorf("%s: process: %s: remove it: in a cluster, the pod's service account is used", f.Path, runfile.KeyOf(flag))
 		}
 	}
-	out := &runfile.File{Process: f.read.Process}
+	out := &runfile.File{Process: f.Process}
 	c.Files = map[string][]byte{}
 	if c.Source == deploy.FromConfigMap {
 		c.Modules = map[string][]byte{}
 	}
-	for _, at := range f.read.Controllers {
-		wasm, err := readModule(at.Module)
+	for _, at := range f.Controllers {
+		wasm, err := wasmctl.File(at.Module).Read()
 		if err != nil {
 			return err
 		}
@@ -176,12 +175,12 @@ func (f *controllersFile) contain(c *deploy.Config) error {
 		}
 		at.Module = path.Join(deploy.ModuleDir, at.Name+".wasm")
 		for flag, values := range at.Values {
-			if !runfile.IsPath(flags.Controller.Lookup(flag)) {
+			if !runfile.IsPath(sets.Controller.Lookup(flag)) {
 				continue
 			}
 			content, err := os.ReadFile(values[0])
 			if err != nil {
-				return fmt.Errorf("%s:%d: controller[%s]: %s: %w", f.path, at.Line, at.Name, runfile.KeyOf(flag), err)
+				return fmt.Errorf("%s:%d: controller[%s]: %s: %w", f.Path, at.Line, at.Name, runfile.KeyOf(flag), err)
 			}
 			name := at.Name + "-" + flag + ".yaml"
 			c.Files[name], at.Values[flag] = content, []string{path.Join(deploy.ConfigDir, name)}
@@ -189,76 +188,6 @@ func (f *controllersFile) contain(c *deploy.Config) error {
 		out.Controllers = append(out.Controllers, at)
 	}
 	var err error
-	c.File, err = out.Format(flags)
+	c.File, err = out.Format(sets)
 	return err
-}
-
-// toYAML writes an object as kubectl would have it: without what only a server
-// fills in.
-func toYAML(object any) ([]byte, error) {
-	fields, ok := object.(map[string]any)
-	if !ok {
-		var err error
-		if fields, err = runtime.DefaultUnstructuredConverter.ToUnstructured(object); err != nil {
-			return nil, err
-		}
-	}
-	delete(fields, "status")
-	prune(fields)
-	return yaml.Marshal(fields)
-}
-
-// prune takes out nulls and empty maps, which Go's types leave behind; an empty
-// map that means something is that of an emptyDir.
-func prune(fields map[string]any) {
-	for key, value := range fields {
-		switch v := value.(type) {
-		case nil:
-			delete(fields, key)
-		case map[string]any:
-			if prune(v); len(v) == 0 && key != "emptyDir" {
-				delete(fields, key)
-			}
-		case []any:
-			for _, item := range v {
-				if m, ok := item.(map[string]any); ok {
-					prune(m)
-				}
-			}
-		}
-	}
-}
-
-// writeBase writes a kustomize base: a file for each object.
-func writeBase(dir string, objects []any) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // for everybody
-		return err
-	}
-	written := map[string]bool{}
-	var base bytes.Buffer
-	base.WriteString("apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n")
-	for _, object := range objects {
-		b, err := toYAML(object)
-		if err != nil {
-			return err
-		}
-		var head struct {
-			Kind     string
-			Metadata struct{ Name, Namespace string }
-		}
-		if err := yaml.Unmarshal(b, &head); err != nil {
-			return err
-		}
-		name := strings.ToLower(head.Kind + "-" + strings.ReplaceAll(head.Metadata.Name, ":", "-"))
-		if written[name] { // Roles of one name in several namespaces
-			name += "-" + head.Metadata.Namespace
-		}
-		written[name] = true
-		name += ".yaml"
-		if err := project.ReplaceFile(filepath.Join(dir, name), b); err != nil {
-			return err
-		}
-		fmt.Fprintf(&base, "- %s\n", name)
-	}
-	return project.ReplaceFile(filepath.Join(dir, "kustomization.yaml"), base.Bytes())
 }

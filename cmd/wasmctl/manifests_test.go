@@ -95,7 +95,7 @@ func TestManifests_RunUnderTheRightsThatTheyGive(t *testing.T) {
 	})
 	c.signal(syscall.SIGTERM)
 	c.wantExit(exitOK)
-	for _, bad := range []string{"forbidden", "may ask for more than the API server allows"} {
+	for _, bad := range []string{"forbidden", "allows less than the module is granted"} {
 		if text := c.text(); strings.Contains(text, bad) {
 			t.Errorf("says %q", bad)
 		}

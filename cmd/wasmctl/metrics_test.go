@@ -95,7 +95,7 @@ func scraped(t *testing.T, url string) exposition {
 }
 
 // eventful is a process to whose controllers all happens that is counted: they
-// succeed, requeue, trap, spin, use up limits, are swapped, refused and taken
+// succeed, requeue, trap, spin, use up limits, are swapped, refused and rolled
 // back, and call the API.
 type eventful struct {
 	*child
@@ -201,7 +201,7 @@ func TestMetrics_EachIsCounted(t *testing.T) {
 	replace(t, e.module, wasm.BadExports)
 	e.wantLine("not swapped in", `"controller":"swapped"`)
 	replace(t, e.module, worse(modeTraps, 1))
-	e.wantLine("takes over again", `"controller":"swapped"`)
+	e.wantLine("rolling back", `"controller":"swapped"`)
 	var zero []string
 	counted := func() bool {
 		e.fight(t)

@@ -4,53 +4,28 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/wasmctl/wasmctl"
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/internal/failure"
 )
-
-// readModule reads a module's file, and no more of it than a module may have.
-func readModule(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return nil, withCode(exitModule, fmt.Errorf("module[%s]: %w", path, withoutPath(err)))
-	case info.IsDir():
-		return nil, withCode(exitModule, fmt.Errorf("module[%s]: is a directory; name the .wasm file", path))
-	case info.Size() > host.DefaultMaxModuleSize:
-		return nil, withCode(exitModule, fmt.Errorf("module[%s]: %s is more than a module may have (%s)", path, byteSize(info.Size()), byteSize(host.DefaultMaxModuleSize)))
-	}
-	wasm, err := os.ReadFile(path)
-	if err != nil {
-		return nil, withCode(exitModule, fmt.Errorf("module[%s]: %w", path, withoutPath(err)))
-	}
-	return wasm, nil
-}
 
 // inspectModule says what is in a module's file, and refuses one that could not
 // be loaded. Nothing of it is run.
 func inspectModule(ctx context.Context, path string) (*host.Info, error) {
-	wasm, err := readModule(path)
+	wasm, err := wasmctl.File(path).Read()
 	if err != nil {
 		return nil, err
 	}
 	info := host.Inspect(ctx, wasm)
 	if len(info.Problems) > 0 {
-		return nil, withCode(exitModule, fmt.Errorf("module[%s]: cannot be loaded: %s", path, strings.Join(info.Problems, "; ")))
+		return nil, failure.Module.Wrap(fmt.Errorf("module[%s]: cannot be loaded: %s", path, strings.Join(info.Problems, "; ")))
 	}
 	return info, nil
-}
-
-// withoutPath is an error of a file without the file's name, which stands before
-// it already.
-func withoutPath(err error) error {
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		return e.Err
-	}
-	return err
 }
 
 // moduleName is the name of a module that has no other: its file's, without
@@ -58,4 +33,45 @@ func withoutPath(err error) error {
 func moduleName(path string) string {
 	base := filepath.Base(path)
 	return strings.TrimSuffix(base, filepath.Ext(base))
+}
+
+// controllerName is what a controller is called whose module has this manifest.
+func controllerName(o *flags.Controller, m *abi.Manifest) string {
+	return host.Config{Name: o.Name, Fallback: moduleName(o.Module)}.NameFor(m)
+}
+
+// errNoneStarts says that no controller of several could be started.
+var errNoneStarts = errors.New("no controller could be started")
+
+// checkFiles checks the files of controllers before anything is connected. Wrong
+// joins what is wrong with some of several, which do not stop the others; the
+// error is that of the only one, or that none can start.
+func checkFiles(ctx context.Context, list []*flags.Controller) (wrong, err error) {
+	var errs []error
+	for _, o := range list {
+		if err := checkFilesOf(ctx, o); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	switch wrong = errors.Join(errs...); {
+	case len(errs) == 0 || len(errs) < len(list):
+		return wrong, nil
+	case len(list) == 1:
+		return nil, wrong
+	}
+	return nil, fmt.Errorf("%w: %w", errNoneStarts, wrong)
+}
+
+// checkFilesOf checks the files of a controller, as far as that takes neither a
+// cluster nor running the module.
+func checkFilesOf(ctx context.Context, o *flags.Controller) error {
+	info, err := inspectModule(ctx, o.Module)
+	errs := []error{err}
+	files, err := o.ReadFiles()
+	errs = append(errs, err)
+	if err == nil && info != nil && (info.Manifest != nil || o.Name != "") {
+		_, err := files.Grant.Rules(controllerName(o, info.Manifest))
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project"
+	"github.com/wasmctl/wasmctl/internal/failure"
 )
 
 // newOptions are the flags of new.
@@ -20,13 +21,13 @@ type newOptions struct {
 	streams streams
 }
 
-func newCmdNew(s streams, runF func(context.Context, *newOptions) error) *cobra.Command {
+func newCmdNew(s streams) *cobra.Command {
 	o := &newOptions{streams: s}
 	cmd := &cobra.Command{
 		Use:   "new NAME --lang go|tinygo|rust",
-		Short: "Make a project: a reconciler that builds, is tested and runs",
-		Long: `Makes the folder NAME with a reconciler that keeps a ConfigMap for each object of a new kind: source, unit tests, cases for
-wasmctl test, CRD, sample, Makefile and README. Nothing is written over.`,
+		Short: "Create a project with a working, tested reconciler",
+		Long: `Creates the directory NAME with a reconciler that maintains a ConfigMap for each object of a new kind: source, unit tests, cases for
+wasmctl test, CRD, sample, Makefile and README. Existing files are never overwritten.`,
 		Example: `  wasmctl new greeter --lang go --kind Greeting.example.dev/v1
   cd greeter
   wasmctl build && wasmctl test greeter.wasm cases && wasmctl run greeter.wasm --dev`,
@@ -40,13 +41,13 @@ wasmctl test, CRD, sample, Makefile and README. Nothing is written over.`,
 			if o.Lang == "" {
 				return usageError(cmd, fmt.Errorf("--lang is needed: %s", strings.Join(project.Toolchains, ", ")))
 			}
-			return runF(cmd.Context(), o)
+			return runNew(cmd.Context(), o)
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.lang, "lang", "", strings.Join(project.Toolchains, ", ")+"; tinygo is Go, built small")
-	f.StringVar(&o.Kind, "kind", "", "kind to reconcile, as Widget.example.dev/v1 (default: one of the name NAME)")
-	f.StringVar(&o.SDK, "sdk", "", "checkout of wasmctl whose SDK to use (default: the released SDK; in a development build, its own checkout)")
+	f.StringVar(&o.lang, "lang", "", strings.Join(project.Toolchains, ", ")+"; tinygo builds smaller modules from Go")
+	f.StringVar(&o.Kind, "kind", "", "Reconcile this `kind`, written as Widget.example.dev/v1 (default: derived from NAME)")
+	f.StringVar(&o.SDK, "sdk", "", "Use the SDK of this wasmctl `checkout` (default: the released SDK; in a development build, its own checkout)")
 	_ = cmd.RegisterFlagCompletionFunc("lang", cobra.FixedCompletions(project.Toolchains, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -57,12 +58,12 @@ func runNew(ctx context.Context, o *newOptions) error {
 	}
 	files, err := o.Create()
 	if errors.Is(err, project.ErrBadName) {
-		return withCode(exitUsage, err)
+		return failure.Usage.Wrap(err)
 	}
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(o.streams.out, "made %s: %s\n\nnext:\n  cd %s\n  wasmctl build\n  make test\n  wasmctl run %s.wasm --dev\n",
+	_, err = fmt.Fprintf(o.streams.out, "created %s: %s\n\nnext:\n  cd %s\n  wasmctl build\n  make test\n  wasmctl run %s.wasm --dev\n",
 		o.Dir, strings.Join(files, ", "), o.Dir, o.Name())
 	if err == nil && o.Release != "" && o.SDK == "" && o.Lang != project.Rust {
 		o.tidy(ctx)

@@ -1,206 +1,246 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
+	"os/signal"
 	"runtime"
 	"sync"
-	"time"
+	"syscall"
 
-	"k8s.io/client-go/rest"
-
-	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/compiler"
-	"github.com/wasmctl/wasmctl/devcluster"
-	"github.com/wasmctl/wasmctl/host"
-	"github.com/wasmctl/wasmctl/host/kubeapi"
+	"github.com/wasmctl/wasmctl"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/follow"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/httpserver"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/printer"
+	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/runtime/admin"
-	"github.com/wasmctl/wasmctl/runtime/leader"
-	"github.com/wasmctl/wasmctl/runtime/manager"
-	"github.com/wasmctl/wasmctl/runtime/runner"
 )
 
-// process is what the controllers of one process share.
+// process runs the controllers that flags or a file name.
 type process struct {
-	opts    *processOptions
-	log     *slog.Logger
-	started time.Time
-	tracing *tracing // nil where no traces are written
+	*runOptions
 
-	dev       *devcluster.Cluster // nil unless --dev
-	*identity                     // the process's own
-	others    identities          // of --as
-	resolver  *kubeapi.Resolver
-	pool      *runner.Pool       // nil unless --workers
-	budget    *host.Budget       // nil unless --memory-budget
-	shares    *host.Shares       // of the processors
-	compiler  *compiler.Compiler // nil where this process compiles
-	elector   *leader.Elector    // nil unless --leader-elect
-	manager   *manager.Manager
-	members   members
-	monitor   monitor
-	onSwap    func(controller, result string) // told what came of each swap; nil: nobody. Set before run
-	file      *controllersFile                // nil without -f
+	log *slog.Logger
+	rt  *wasmctl.Runtime
+
+	mu        sync.Mutex
+	followers map[string]*follow.Follower // by the controller's name in the file, or the module's path; guarded by mu
+	wg        sync.WaitGroup              // of followers
 }
 
-// connect finds the cluster; it sends nothing to it yet.
-func (p *process) connect(ctx context.Context) error {
-	var err error
-	var config *rest.Config
-	if p.opts.dev {
-		config, err = p.startDev(ctx)
-	} else {
-		config, err = loadConfig(p.opts.kubeconfig, p.opts.context)
-	}
+// runProcess runs what the options name until ctx ends. Closing force interrupts
+// running reconciles.
+func runProcess(ctx context.Context, o *runOptions, log *slog.Logger, force <-chan struct{}) (err error) {
+	servers, err := httpserver.Listen(ctx, &o.process.HTTP, log)
 	if err != nil {
-		return withCode(exitCluster, err)
+		return err
 	}
-	config.QPS = -1 // the API server's priority and fairness decides
-	config.UserAgent = "wasmctl/" + version
-	if p.identity, err = newIdentity(config, p.log); err != nil {
-		return withCode(exitCluster, err)
+	defer servers.Close()
+	options, err := o.runtimeOptions(ctx, log)
+	if err != nil {
+		return err
 	}
-	p.resolver = kubeapi.NewResolver(p.client, p.log)
-	return p.bounds()
+	wrong, err := checkFiles(ctx, o.controllers())
+	if err != nil {
+		return err
+	}
+	cluster, err := connect(ctx, &o.process, o.streams.err, log)
+	if err != nil {
+		return errors.Join(err, wrong)
+	}
+	defer func() { err = errors.Join(err, cluster.close()) }()
+	ctx, release := cluster.watch(ctx, log)
+	defer release()
+	rt, err := wasmctl.New(cluster.config, options)
+	if err != nil {
+		return err
+	}
+	defer servers.Serve(rt)()
+	p := &process{runOptions: o, log: log, rt: rt, followers: map[string]*follow.Follower{}}
+	err = p.run(ctx, force)
+	if cause := context.Cause(ctx); errors.Is(cause, errDevEnded) {
+		return failure.Cluster.Wrap(cause) // whatever failed, failed by that
+	}
+	return err
 }
 
-// bounds makes what bounds the process as a whole.
-func (p *process) bounds() error {
-	p.compiler = p.opts.compile.compiler()
-	p.shares = host.NewShares(processors())
-	if p.opts.budgetBytes > 0 {
-		p.budget = host.NewBudget(p.opts.budgetBytes)
-	}
-	if p.opts.workers == 0 {
-		return nil
-	}
+// runtimeOptions are those of the Runtime.
+func (o *runOptions) runtimeOptions(ctx context.Context, log *slog.Logger) (wasmctl.Options, error) {
+	options := o.process.Options()
+	options.Logger, options.Version, options.CPUs = log, version, cpus()
 	var err error
-	p.pool, err = runner.NewPool(p.opts.workers)
-	return withCode(exitUsage, err)
-}
-
-// elect makes the part that this process takes in an election, when the name of
-// its first controller is known.
-func (s *session) elect() error {
-	if s.elector != nil || !s.process.opts.leader.elect { // others that load at once read it
-		return nil
+	if options.CacheDir, err = o.process.CacheDir(); err != nil {
+		log.Warn("compiled modules are not kept", "error", err.Error())
 	}
-	var err error
-	s.elector, err = s.process.opts.leader.elector(s.process.restConfig, s.name, s.log) // the process's own, whatever --as says
-	return withCode(exitUsage, err)
-}
-
-// electSeveral is elect for several controllers: the Lease has a name of its
-// own.
-func (p *process) electSeveral() error {
-	var err error
-	p.elector, err = p.opts.leader.elector(p.restConfig, "", p.log)
-	return withCode(exitUsage, err)
-}
-
-// leaseName returns the name of the Lease, once p runs: that of its only
-// controller, or of several that are loaded later.
-func (p *process) leaseName() string {
-	first := ""
-	for _, s := range p.loaded() {
-		first = s.name
+	if options.Traces, err = newExporter(ctx, o.process.OTLPEndpoint, log); err != nil {
+		return options, failure.Usage.Wrap(err)
 	}
-	return p.opts.leader.leaseName(first)
-}
-
-// cacheDir returns where compiled modules are kept, or "".
-func (p *process) cacheDir() string {
-	switch p.opts.cacheDir {
-	case "none":
-		return ""
-	case "":
-		dir, err := os.UserCacheDir()
+	if l := &o.process.Leader; options.Election != nil && l.Name == "" { // of the only module
+		info, err := inspectModule(ctx, o.modules[0])
 		if err != nil {
-			p.log.Warn("compiled modules are not kept: name a directory with --cache-dir", "error", err.Error())
-			return ""
+			return options, err
 		}
-		return filepath.Join(dir, "wasmctl", "modules")
+		if info.Manifest == nil && o.controller.Name == "" {
+			return options, failure.Usage.Wrap(fmt.Errorf("--leader-elect needs --leader-elect-resource-name: the manifest of module[%s] has no name", o.modules[0]))
+		}
+		controller := o.controller
+		controller.Module = o.modules[0]
+		options.Election.Name = l.LeaseName(controllerName(&controller, info.Manifest))
 	}
-	return p.opts.cacheDir
+	return options, nil
 }
 
-// run runs the members until ctx ends.
+// run runs the controllers until ctx ends.
 func (p *process) run(ctx context.Context, force <-chan struct{}) error {
 	ctx, giveUp := context.WithCancelCause(ctx)
-	defer giveUp(nil)
-	p.manager = manager.New(manager.Config{Elector: p.elector, OnEnd: p.controllerEnded, Logger: p.log})
-	for _, m := range p.members.all() {
-		if err := m.startLoaded(); err != nil {
-			return err
-		}
-	}
-	p.monitor.begin(p)
-	services, stop := context.WithCancel(context.WithoutCancel(ctx))
+	services, stop := context.WithCancel(context.WithoutCancel(ctx)) // asked until the end
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	defer stop() // after the controllers: they are asked until the end
-	settled := p.members.expect(giveUp)
-	for _, m := range p.members.all() {
-		p.admit(ctx, m, settled)
+	defer stop()
+	defer giveUp(nil)
+	wg.Go(func() {
+		select {
+		case <-force:
+			p.rt.Interrupt()
+		case <-services.Done():
+		}
+	})
+	err := p.load(ctx, giveUp)
+	if err != nil {
+		giveUp(err) // Run gives up what is loaded
+		err = errors.Join(err, p.rt.Run(ctx))
+		p.wg.Wait()
+		return err
 	}
-	if p.opts.socket != "none" {
+	if p.process.Socket != "none" {
 		wg.Go(func() { p.serveAdmin(services) })
 	}
 	if p.file != nil {
 		wg.Go(func() { p.followFile(ctx) })
 	}
-	err := p.manager.Run(ctx, force)
+	wg.Go(func() { p.reloadOnHangup(ctx) })
+	err = p.rt.Run(ctx)
 	giveUp(nil)
-	p.members.wg.Wait()
-	switch cause := context.Cause(ctx); {
-	case errors.Is(err, leader.ErrLost):
-		return withCode(exitLost, err)
-	case errors.Is(cause, errNoneStarts):
+	p.wg.Wait()
+	if cause := context.Cause(ctx); errors.Is(cause, errNoneStarts) {
 		return cause
 	}
 	return err
 }
 
+// load loads the only module, whose errors end the process, or adds several. Once
+// all of these have failed, fail is called with why: then there is nothing that
+// could go on.
+func (p *process) load(ctx context.Context, fail func(error)) error {
+	controllers := p.controllers()
+	if len(controllers) == 1 && p.file == nil {
+		f := p.follower(controllers[0])
+		var err error
+		if f.Controller, err = p.rt.LoadFunc(ctx, f.Source); err == nil {
+			p.follow(ctx, controllers[0].Module, f)
+		}
+		return err
+	}
+	failed := make(chan error, len(controllers))
+	for _, c := range controllers {
+		f, err := p.add(ctx, c)
+		if err != nil {
+			return err
+		}
+		p.wg.Go(func() { failed <- f.Controller.Started(ctx) })
+	}
+	p.wg.Go(func() {
+		var errs []error
+		for range controllers {
+			err := <-failed
+			if err == nil {
+				return // it lives
+			}
+			errs = append(errs, err)
+		}
+		fail(fmt.Errorf("%w: %w", errNoneStarts, errors.Join(errs...)))
+	})
+	return nil
+}
+
+// add adds a controller, which is retried until it starts.
+func (p *process) add(ctx context.Context, c *flags.Controller) (*follow.Follower, error) {
+	f := p.follower(c)
+	name := cmp.Or(c.Name, moduleName(c.Module))
+	var err error
+	if f.Controller, err = p.rt.Ensure(name, f.Source); err != nil {
+		return nil, err
+	}
+	p.follow(ctx, cmp.Or(c.Name, c.Module), f)
+	return f, nil
+}
+
+// follower returns what follows the files of a controller.
+func (p *process) follower(c *flags.Controller) *follow.Follower {
+	return follow.New(c, func(c *flags.Controller, files *flags.Files) (wasmctl.ControllerOptions, error) {
+		o, err := c.Options(files, p.streams.in, p.process.Dev)
+		if p.writes || c.Rights.DryRun != "" {
+			o.OnWrite = printer.NewWrites(p.streams.out).Print
+		}
+		return o, err
+	})
+}
+
+// follow follows the files of a controller until it or ctx has ended.
+func (p *process) follow(ctx context.Context, name string, f *follow.Follower) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.followers[name] = f
+	ctx, stop := context.WithCancel(ctx)
+	p.wg.Go(func() {
+		select {
+		case <-f.Controller.Ended():
+		case <-ctx.Done():
+		}
+		stop()
+	})
+	p.wg.Go(func() { f.Run(ctx) })
+}
+
+// reloadOnHangup swaps in the modules of all files at each SIGHUP, until ctx ends.
+func (p *process) reloadOnHangup(ctx context.Context) {
+	again := make(chan os.Signal, 1)
+	signal.Notify(again, syscall.SIGHUP)
+	defer signal.Stop(again)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-again:
+		}
+		p.mu.Lock()
+		for _, f := range p.followers {
+			p.wg.Go(func() { f.Reload(ctx) })
+		}
+		p.mu.Unlock()
+	}
+}
+
 // serveAdmin serves the socket. A process without one can do its work.
 func (p *process) serveAdmin(ctx context.Context) {
-	path := p.opts.socket
-	if path == "" {
-		path = admin.DefaultPath(os.Getpid())
-	}
-	p.log.Debug("serving wasmctl status, trigger and pause", "socket", path)
-	if err := admin.New(path, p, p.log).Run(ctx); err != nil {
-		p.log.Warn("wasmctl status, trigger and pause do not work with this process", "error", err.Error())
+	path := cmp.Or(p.process.Socket, admin.DefaultPath(os.Getpid()))
+	p.log.Debug("serving the admin socket", "socket", path)
+	if err := admin.New(path, p.rt.Admin(), p.log).Run(ctx); err != nil {
+		p.log.Warn("cannot serve the admin socket; wasmctl status and other commands do not work with this process", "error", err.Error())
 	}
 }
 
-func (p *process) controllerEnded(name string, err error) {
-	if err != nil {
-		p.log.Error("controller ended", "controller", name, "error", err.Error())
-		return
-	}
-	p.log.Info("controller ended", "controller", name)
-}
-
-// close stops what was started, in reverse.
-func (p *process) close() error {
-	var errs []error
-	for _, s := range p.loaded() {
-		errs = append(errs, s.close())
-	}
-	if p.dev != nil {
-		errs = append(errs, p.dev.Stop())
-	}
-	return errors.Join(append(errs, p.tracing.close())...)
-}
-
-// processors is how many guests compute on at once. Go gets one more, which none
+// cpus is how many guests compute on at once. Go gets one more, which none
 // of them holds for long: it waits for the network and for timers, and whom these
 // wake is served by the kernel's scheduler and not after a slice of each guest. It
-// stays as it is where the user has said how many there are to be. Go no longer
-// follows a change of the container's limit then: that takes a new start.
-var processors = sync.OnceValue(func() int {
+// stays unchanged if the user has set it. Go no longer follows a change of the
+// container's limit then: that takes a new start.
+var cpus = sync.OnceValue(func() int {
 	n := runtime.GOMAXPROCS(0)
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(n + 1)

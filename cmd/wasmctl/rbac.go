@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,9 +11,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wasmctl/wasmctl/abi"
-	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/printer"
 	"github.com/wasmctl/wasmctl/host/kubeapi"
 	"github.com/wasmctl/wasmctl/host/kubeapi/grant"
+	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
+	"github.com/wasmctl/wasmctl/internal/failure"
+	"github.com/wasmctl/wasmctl/internal/plan"
 )
 
 // rbacOptions are the flags of rbac.
@@ -21,24 +26,23 @@ type rbacOptions struct {
 	output  string
 	account string
 
-	leader     leaderOptions
-	process    processOptions
-	controller controllerOptions
+	leader     flags.Leader
+	process    flags.Process
+	controller flags.Controller
 	streams    streams
 }
 
-func newCmdRBAC(s streams, runF func(context.Context, *rbacOptions) error) *cobra.Command {
+func newCmdRBAC(s streams) *cobra.Command {
 	o := &rbacOptions{streams: s}
 	cmd := &cobra.Command{
 		Use:   "rbac MODULE",
 		Short: "Print the RBAC objects that let a module run",
-		Long: `Prints a ServiceAccount, and the roles and bindings with the least that the module and its watches need of the API server: what
-its manifest asks for, within --grant and --namespace if these are given as to wasmctl run, its watches, the status of the kind it
-reconciles, its finalizer, and events of the host. Run it as that account: in a pod, or with
-wasmctl run --as system:serviceaccount:NAMESPACE:NAME.
+		Long: `Prints a ServiceAccount, and roles and bindings with the minimal rights for the module: the capabilities that its manifest requests,
+within --grant and --namespace as for wasmctl run, its watches, the status of the kind that it reconciles, its finalizer, and events
+of the host. Run the module under that account: in a pod, or with wasmctl run --as system:serviceaccount:NAMESPACE:NAME.
 
-The cluster is asked for the plurals of kinds; where there is none, or it does not have a kind yet, they are guessed, and it is said.
-RBAC knows no fields of objects: the fields that a capability is limited to are held by wasmctl alone.`,
+The command looks up the plurals of kinds in the cluster. If no cluster is configured or it does not know a kind yet, it guesses the
+plural and prints a note. RBAC has no rules for fields: only wasmctl enforces the fields that a capability is limited to.`,
 		Example: `  wasmctl rbac module.wasm --serviceaccount ops:web | kubectl apply -f -
   wasmctl rbac module.wasm -n shop --leader-elect
   wasmctl rbac module.wasm --grant grant.yaml`,
@@ -48,143 +52,110 @@ RBAC knows no fields of objects: the fields that a capability is limited to are 
 			if err := o.validate(); err != nil {
 				return usageError(cmd, err)
 			}
-			return runF(cmd.Context(), o)
+			return runRBAC(cmd.Context(), o)
 		},
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&o.controller.forKind, "for", "", "kind to reconcile, as with wasmctl run (default: the manifest's)")
-	f.StringArrayVar(&o.controller.owns, "owns", nil, "kind whose owner is reconciled when it changes; may be repeated (default: the manifest's)")
-	f.StringSliceVarP(&o.controller.namespaces, "namespace", "n", nil, "watch these namespaces only, and without --grant let the module act in no others; may be repeated")
-	f.BoolVarP(&o.controller.allNamespaces, "all-namespaces", "A", false, "watch all namespaces, whatever the manifest says")
-	f.StringVar(&o.account, "serviceaccount", "", "the account, as NAMESPACE:NAME (default: default:wasmctl- and the controller's name)")
-	f.StringVar(&o.controller.name, "name", "", "name of the controller (default: the manifest's, else the file's)")
-	f.StringVar(&o.controller.rights.grantFile, "grant", "", "YAML file of what the module may do: what it asks for beyond that is left out")
-	f.BoolVar(&o.leader.elect, "leader-elect", false, "add what the lease of an election takes")
-	f.StringVar(&o.leader.namespace, "leader-elect-resource-namespace", "", "namespace of the Lease (default: the account's)")
-	f.StringVar(&o.leader.name, "leader-elect-resource-name", "", "name of the Lease (default: wasmctl- and the controller's name)")
-	f.StringVar(&o.process.kubeconfig, "kubeconfig", "", "kubeconfig file (default: as wasmctl run)")
-	f.StringVar(&o.process.context, "context", "", "context of the kubeconfig")
-	f.StringVarP(&o.output, "output", "o", "yaml", "yaml or json")
+	f.StringVar(&o.controller.For, "for", "", "Reconcile this `kind`, as with wasmctl run (default: from the manifest)")
+	f.StringArrayVar(&o.controller.Owns, "owns", nil, "Reconcile the owner of objects of this `kind` when they change; repeatable (default: from the manifest)")
+	f.StringSliceVarP(&o.controller.Namespaces, "namespace", "n", nil, "Watch only these `namespaces`; without --grant, also limit the module to them; repeatable")
+	f.BoolVarP(&o.controller.AllNamespaces, "all-namespaces", "A", false, "Watch all namespaces, whatever the manifest says")
+	f.StringVar(&o.account, "serviceaccount", "", "Grant the rights to this service account, as NAMESPACE:NAME (default: default:wasmctl- and the controller's name)")
+	f.StringVar(&o.controller.Name, "name", "", "Name the controller (default: from the manifest, else from the file name)")
+	f.StringVar(&o.controller.Rights.GrantFile, "grant", "", "Limit the rights to the capabilities in this YAML `file`")
+	f.BoolVar(&o.leader.Elect, "leader-elect", false, "Add the rights for leader election")
+	f.StringVar(&o.leader.Namespace, "leader-elect-resource-namespace", "", "Put the Lease into this `namespace` (default: that of the service account)")
+	f.StringVar(&o.leader.Name, "leader-elect-resource-name", "", "Name the Lease (default: wasmctl- and the controller's name)")
+	f.StringVar(&o.process.Kubeconfig, "kubeconfig", "", "Use this kubeconfig `file` (default: as wasmctl run)")
+	f.StringVar(&o.process.Context, "context", "", "Use this `context` of the kubeconfig")
+	outputFlag(cmd, &o.output, "yaml", "json")
 	_ = cmd.MarkFlagFilename("kubeconfig")
 	_ = cmd.MarkFlagFilename("grant", "yaml", "yml")
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"yaml", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
 func (o *rbacOptions) validate() error {
 	var errs []error
-	if o.output != "yaml" && o.output != "json" {
-		errs = append(errs, fmt.Errorf("--output %q: want yaml or json", o.output))
-	}
 	if ns, name, ok := strings.Cut(o.account, ":"); o.account != "" && (!ok || ns == "" || name == "" || strings.Contains(name, ":")) {
 		errs = append(errs, fmt.Errorf("--serviceaccount %q: want NAMESPACE:NAME", o.account))
 	}
-	if len(o.controller.namespaces) > 0 && o.controller.allNamespaces {
-		errs = append(errs, errors.New("--namespace and --all-namespaces exclude each other"))
+	if len(o.controller.Namespaces) > 0 && o.controller.AllNamespaces {
+		errs = append(errs, errors.New("--namespace and --all-namespaces cannot be combined"))
 	}
 	return errors.Join(errs...)
 }
 
 func runRBAC(ctx context.Context, o *rbacOptions) error {
-	kinds := newGuessing(&o.process)
-	o.controller.module = o.module
-	l, err := o.controller.least(ctx, kinds)
+	kinds := newGuess(&o.process)
+	o.controller.Module = o.module
+	l, name, err := least(ctx, kinds, &o.controller)
 	if err != nil {
 		return err
 	}
-	kinds.tell(o.streams)
-	account := o.accountOf(l.name)
-	return o.write(grant.RBAC(account, append(l.rules, o.hostRules(account, l)...)))
+	tellGuessed(o.streams, kinds)
+	account := o.accountOf(name)
+	return o.write(grant.RBAC(account, append(l.Rules, o.hostRules(account, name, l)...)))
 }
 
-// hostRules are what the host itself takes: events about the controller, which are
-// where session.place says, and the Lease.
-func (o *rbacOptions) hostRules(account grant.Account, l *least) []abi.Capability {
-	if !o.leader.elect {
-		outside := namespaceOutside(l.namespaces)
+// hostRules are what the host itself takes: events about the controller, and
+// the Lease.
+func (o *rbacOptions) hostRules(account grant.Account, controller string, l *plan.Least) []abi.Capability {
+	if !o.leader.Elect {
+		outside := plan.EventNamespace(l.Namespaces)
 		return append(grant.EventRules(account.Namespace), grant.EventRules(outside)...)
 	}
-	ns := o.leader.namespace
-	if ns == "" {
-		ns = account.Namespace
-	}
-	return append(grant.EventRules(ns), grant.LeaseRules(ns, o.leader.leaseName(l.name))...)
+	ns := cmp.Or(o.leader.Namespace, account.Namespace)
+	return append(grant.EventRules(ns), grant.LeaseRules(ns, o.leader.LeaseName(controller))...)
 }
 
-// least says what running a controller takes of the API at least, beside events
-// and a Lease: what its module asks for, within its grant's file if there is one.
-func (o *controllerOptions) least(ctx context.Context, kinds finder) (*least, error) {
-	info, err := inspectModule(ctx, o.module)
+// least says what running a controller takes of the API at least: see
+// plan.LeastRights. It returns the controller's name too.
+func least(ctx context.Context, kinds *plan.Guess, o *flags.Controller) (*plan.Least, string, error) {
+	info, err := inspectModule(ctx, o.Module)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	man := info.Manifest
 	if man == nil {
-		if describeHint(info) != "" {
-			return nil, withCode(exitModule, fmt.Errorf("module[%s]: its manifest is not in the file; write it there with: wasmctl annotate %s", o.module, o.module))
+		if info.HasExport(abi.ExportDescribe) {
+			return nil, "", failure.Module.Wrap(fmt.Errorf("module[%s]: the file has no manifest; write it with wasmctl annotate %s", o.Module, o.Module))
 		}
 		man = &abi.Manifest{}
 	}
-	out := &least{name: o.controllerName(man)}
-	g, err := o.grantedBy(ctx, kinds, out.name)
+	files, err := o.ReadFiles()
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	kind, p, err := o.within(ctx, kinds, g, man)
+	options := plan.Options{For: o.For, Owns: o.Owns, Namespaces: o.Namespaces, AllNamespaces: o.AllNamespaces, Grant: files.Grant}
+	name := controllerName(o, man)
+	l, err := plan.LeastRights(ctx, options, name, kinds, man, info.CanCall)
+	return l, name, err
+}
+
+// newGuess asks the cluster of the flags for kinds, if there is one.
+func newGuess(o *flags.Process) *plan.Guess {
+	config, err := loadConfig(o.Kubeconfig, o.Context)
 	if err != nil {
-		return nil, err
+		return &plan.Guess{}
 	}
-	out.namespaces = kind.watch.Namespaces
-	needs := needsOf(kind, p)
-	if g.all {
-		out.rules = needs.AccessRules(info.CanCall)
-		return out, nil
+	client, err := kubeapi.NewClient(config)
+	if err != nil {
+		return &plan.Guess{}
 	}
-	needs.Capabilities = man.Capabilities
-	out.rules = kubeapi.Intersect(needs.AccessRules(info.CanCall), g.rules)
-	return out, nil
+	return &plan.Guess{Resolver: kinds.NewResolver(client, slog.New(slog.DiscardHandler))}
 }
 
-// controllerName is what a controller is called whose module has this manifest.
-func (o *controllerOptions) controllerName(m *abi.Manifest) string {
-	return host.Config{Name: o.name, Fallback: moduleName(o.module)}.NameFor(m)
-}
-
-// grantedBy returns what the grant's file lets a module do, without one all.
-func (o *controllerOptions) grantedBy(ctx context.Context, kinds finder, controller string) (*granted, error) {
-	f, _, err := o.rights.readGrant()
-	if err != nil || o.rights.grantFile == "" {
-		return &granted{all: true}, err
+// tellGuessed says what was guessed.
+func tellGuessed(s streams, kinds *plan.Guess) {
+	for _, guessed := range kinds.Guessed {
+		_, _ = fmt.Fprintf(s.err, "wasmctl: guessed because no cluster knows the kind: %s\n", guessed) // advice
 	}
-	rules, err := o.granted(ctx, kinds, f, controller)
-	return &granted{rules: rules, log: slog.New(slog.DiscardHandler)}, err
-}
-
-// within says what is watched of what a manifest asks for.
-func (o *controllerOptions) within(ctx context.Context, kinds finder, g *granted, m *abi.Manifest) (kind watched, p *plan, err error) {
-	if kind, err = o.reconciled(ctx, kinds, m); err != nil {
-		return kind, nil, err
-	}
-	if kind, err = g.narrow(kind); err != nil {
-		return kind, nil, err
-	}
-	if p, err = o.plan(ctx, kinds, kind, m); err != nil || g.all {
-		return kind, p, err
-	}
-	return kind, p, g.bound(kind, p)
-}
-
-// least is what a controller takes of the API, and what it is called.
-type least struct {
-	name       string
-	rules      []abi.Capability
-	namespaces []string // in which the kind is watched that is reconciled; none for all
 }
 
 func (o *rbacOptions) write(objects []any) error {
 	if o.output == "json" {
-		return writeJSON(o.streams.out, map[string]any{"apiVersion": "v1", "kind": "List", "items": objects})
+		return printer.JSON(o.streams.out, map[string]any{"apiVersion": "v1", "kind": "List", "items": objects})
 	}
 	b, err := grant.YAML(objects)
 	if err != nil {

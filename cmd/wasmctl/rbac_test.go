@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 )
 
@@ -25,7 +26,7 @@ func (w *walled) rbac(module string, set func(*rbacOptions)) []byte {
 	var out, errs bytes.Buffer
 	o := &rbacOptions{
 		module: module, output: "yaml", account: w.ns + ":example", streams: streams{out: &out, err: &errs},
-		process: processOptions{kubeconfig: w.cluster.Kubeconfig()},
+		process: flags.Process{Kubeconfig: w.cluster.Kubeconfig()},
 	}
 	set(o)
 	if err := runRBAC(w.t.Context(), o); err != nil || errs.Len() > 0 {
@@ -89,7 +90,7 @@ func TestRBAC_IsTheLeastWithinAGrant(t *testing.T) {
 - {resource: secrets, verbs: ["*"], namespaces: [NS], names: [creds]}
 - {group: apps, resource: deployments, subresources: [scale], verbs: [patch], namespaces: [NS]}
 `)
-	printed := w.rbac(module, func(o *rbacOptions) { o.controller.rights.grantFile, o.leader.elect = file, true })
+	printed := w.rbac(module, func(o *rbacOptions) { o.controller.Rights.GrantFile, o.leader.Elect = file, true })
 	if strings.Contains(string(printed), "kind: ClusterRole") {
 		t.Errorf("all of the grant is in one namespace, and there is a ClusterRole:\n%s", printed)
 	}
@@ -126,7 +127,7 @@ func TestRBAC_IsTheLeastWithinAGrant(t *testing.T) {
 	until(t, "the ConfigMap is there", func() bool { return w.configMaps() == "a" })
 	c.signal(syscall.SIGTERM)
 	c.wantExit(exitOK)
-	for _, bad := range []string{"forbidden", "was denied", "may ask for more"} {
+	for _, bad := range []string{"forbidden", "denied a request", "allows less than"} {
 		if strings.Contains(c.text(), bad) {
 			t.Errorf("says %q:\n%s", bad, c.text())
 		}
@@ -137,8 +138,8 @@ func TestRBAC_IsTheLeastWithinAGrant(t *testing.T) {
 // that of --as is told the rule that gives it; with it, the module runs.
 func TestRun_SaysWhoMayNotImpersonate(t *testing.T) {
 	w := newWalled(t)
-	devclustertest.Apply(t, w.cluster, w.rbac(exampleWasm(t, "configmapgenerator"), func(o *rbacOptions) { o.controller.namespaces = []string{w.ns} }))
-	as := serviceAccountUser + w.ns + ":example"
+	devclustertest.Apply(t, w.cluster, w.rbac(exampleWasm(t, "configmapgenerator"), func(o *rbacOptions) { o.controller.Namespaces = []string{w.ns} }))
+	as := "system:serviceaccount:" + w.ns + ":example"
 	until(t, "the API server knows the roles", func() bool { return w.may(as) })
 	run := func(rules ...rbacv1.PolicyRule) *child {
 		rc := devclustertest.Limited(t, w.cluster, w.ns, rules...)
@@ -165,7 +166,7 @@ func TestRBAC_RefusesWhatTheGrantLeavesOut(t *testing.T) {
 	file := w.grantFile(exampleGrant)
 	o := &rbacOptions{
 		module: exampleWasm(t, "configmapgenerator"), output: "yaml", streams: streams{out: os.Stderr, err: os.Stderr},
-		process: processOptions{kubeconfig: w.cluster.Kubeconfig()}, controller: controllerOptions{rights: rightsOptions{grantFile: file}},
+		process: flags.Process{Kubeconfig: w.cluster.Kubeconfig()}, controller: flags.Controller{Rights: flags.Rights{GrantFile: file}},
 	}
 	if err := runRBAC(t.Context(), o); exitCode(err) != exitDenied || !strings.Contains(err.Error(), "watch of configmaps") {
 		t.Errorf("exit code %d: %v", exitCode(err), err)

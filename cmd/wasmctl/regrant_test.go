@@ -9,6 +9,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
 // asking is the example with other capabilities in its manifest.
@@ -30,7 +31,7 @@ func onConfigMaps(verbs ...string) abi.Capability {
 	return abi.Capability{Resource: "configmaps", Verbs: verbs}
 }
 
-// writeGrant writes a grant's file anew; NS in it is the namespace.
+// writeGrant writes a grant's file again; NS in it is the namespace.
 func (w *walled) writeGrant(path, capabilities string) {
 	w.t.Helper()
 	replace(w.t, path, []byte("apiVersion: wasmctl.dev/v1\nkind: Grant\ncapabilities:\n"+strings.ReplaceAll(capabilities, "NS", w.ns)))
@@ -52,7 +53,7 @@ func TestGrant_BoundsASwapThatAsksForMore(t *testing.T) {
 	w.generate("a")
 	socket := newSocket(t)
 	c := startWasmctl(t, module, "-n", w.ns, "--kubeconfig", w.cluster.Kubeconfig(), "--socket", socket, "--grant", file, "--probation", "0")
-	if line := c.wantLine("the module was denied"); !strings.Contains(line, "its manifest") {
+	if line := c.wantLine("denied a request of the module"); !strings.Contains(line, "its manifest") {
 		t.Errorf("the manifest lacks the right: %s", line)
 	}
 	code, out := refusedSteer(t, "swap", socket, "configmapgenerator", more)
@@ -65,9 +66,9 @@ func TestGrant_BoundsASwapThatAsksForMore(t *testing.T) {
 	c.wantExit(exitOK)
 
 	c = startWasmctl(t, module, "-n", w.ns, "--kubeconfig", w.cluster.Kubeconfig(), "--socket", socket, "--grant", file, "--probation", "0", "--allow-more-rights")
-	c.wantLine("the module was denied", "its manifest")
+	c.wantLine("denied a request of the module", "its manifest")
 	steer(t, "swap", socket, "configmapgenerator", more)
-	c.wantLine("the module was denied", "data.content", "what the operator grants it (--grant)")
+	c.wantLine("denied a request of the module", "data.content", "the grant of the operator (--grant)")
 	if out := steer(t, "status", socket); !strings.Contains(out, `"verbs":["patch"],"namespaces":["`+w.ns+`"],"fields":["data.content`) {
 		t.Errorf("status does not say what is missing:\n%s", out)
 	}
@@ -89,16 +90,16 @@ func TestGrant_HoldsFromItsChangeOn(t *testing.T) {
 	w.writeGrant(file, labelsOnly)
 	w.generate("a")
 	c := startWasmctl(t, exampleWasm(t, "configmapgenerator"), "-n", w.ns, "--kubeconfig", w.cluster.Kubeconfig(), "--socket", socket, "--grant", file)
-	c.wantLine("the module was denied", "data.content")
+	c.wantLine("denied a request of the module", "data.content")
 	w.writeGrant(file, all)
-	c.wantLine("its grant has changed")
+	c.wantLine("grant changed")
 	until(t, "what it grants now is done", func() bool { return w.configMaps() == "a" })
 	w.writeGrant(file, "- {resource: configmaps, verbs: [gte]}\n")
-	c.wantLine("the grant cannot be used", "did you mean get?")
+	c.wantLine("cannot use the new grant", "did you mean get?")
 	w.generate("b")
 	until(t, "the rights are as they were", func() bool { return w.configMaps() == "a,b" })
 	w.writeGrant(file, exampleGrant)
-	c.wantLine("controller does not start", "watch of configmaps: nobody has granted it")
+	c.wantLine("controller failed to start", "watch of configmaps: not granted")
 	if out := steer(t, "status", socket); !strings.Contains(out, "configmapgenerator") || !strings.Contains(out, "watch of configmaps") {
 		t.Errorf("status does not say why it does not run:\n%s", out)
 	}
@@ -107,7 +108,77 @@ func TestGrant_HoldsFromItsChangeOn(t *testing.T) {
 	until(t, "it runs again", func() bool { return w.configMaps() == "a,b,c" })
 	c.signal(syscall.SIGTERM)
 	c.wantExit(exitOK)
-	if strings.Contains(c.text(), "panic") || strings.Contains(c.text(), "did not stop in order") {
+	if strings.Contains(c.text(), "panic") || strings.Contains(c.text(), "did not stop cleanly") {
 		t.Errorf("it did not stop in order:\n%s", c.text())
 	}
+}
+
+// TestGrant_ChangeKeepsTheLiveModule: a controller that restarts since its grant
+// has changed goes on with the module that is live: with the one that the
+// controllers' file names by then, also if the module's file has become one that
+// was refused, and with one that came by wasmctl swap. Status says where it comes
+// from.
+func TestGrant_ChangeKeepsTheLiveModule(t *testing.T) {
+	w := newWalled(t)
+	dir := t.TempDir()
+	example, err := os.ReadFile(exampleWasm(t, "configmapgenerator"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := func(name string) string { return filepath.Join(dir, name) }
+	for i, name := range []string{"a.wasm", "b.wasm", "c.wasm"} {
+		replace(t, path(name), numbered(example, i))
+	}
+	name := func(module string) {
+		replace(t, path("controllers.yaml"), []byte("apiVersion: wasmctl.dev/v1\nkind: Controllers\ncontrollers:\n- {name: web, module: "+module+", namespace: "+w.ns+", grant: grant.yaml, probation: 0s}\n"))
+	}
+	grants := []string{"", ", update", ", delete", ", update, delete"}
+	grant := func(i int) {
+		w.writeGrant(path("grant.yaml"), exampleGrant+"- {resource: configmaps, verbs: [get, list, watch, create, patch"+grants[i]+"], namespaces: [NS]}\n")
+	}
+	name("a.wasm")
+	grant(0)
+	socket := newSocket(t)
+	c := startWasmctl(t, "-f", path("controllers.yaml"), "--kubeconfig", w.cluster.Kubeconfig(), "--socket", socket)
+	c.wantLine(`"msg":"reconciling"`, `"controller":"web"`)
+	runs := func(n int, source string) {
+		t.Helper()
+		until(t, "module "+source+" runs", func() bool {
+			got := controllers(t, socket)["web"]
+			return got.Phase == admin.PhaseRunning && got.Digest == host.DigestOf(numbered(example, n)) && got.Module == source
+		})
+	}
+	restarts := func(n, times int) {
+		t.Helper()
+		digest := `"digest":"` + host.DigestOf(numbered(example, n))[:len("sha256:")+12] + `"`
+		until(t, "it starts with "+digest, func() bool {
+			return c.count(`"msg":"grant changed`) == times && c.count(`"msg":"module loaded"`, digest) > 0
+		})
+	}
+	runs(0, path("a.wasm"))
+	name("b.wasm")
+	c.wantLine(`"msg":"module swapped"`, `"controller":"web"`)
+	runs(1, path("b.wasm"))
+	grant(1)
+	restarts(1, 1)
+	runs(1, path("b.wasm"))
+	replace(t, path("b.wasm"), []byte("no module"))
+	c.wantLine(`"msg":"module not swapped in; keeping the running one"`)
+	grant(2)
+	restarts(1, 2)
+	runs(1, path("b.wasm"))
+
+	steer(t, "swap", socket, "web", path("c.wasm"))
+	digest := host.DigestOf(numbered(example, 2))[:len("sha256:")+12]
+	runs(2, digest)
+	grant(3)
+	restarts(2, 3)
+	runs(2, digest)
+	if n := c.count(`"msg":"module loaded"`); n != 4 {
+		t.Errorf("modules were loaded %d times, want 4: at the start and after each grant", n)
+	}
+	w.generate("a")
+	until(t, "it does its work", func() bool { return w.configMaps() == "a" })
+	c.signal(syscall.SIGTERM)
+	c.wantExit(exitOK)
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/wasmctl/wasmctl/internal/failure"
 )
 
 // execute runs one command line and returns the exit code.
@@ -24,12 +26,12 @@ func newCmdRoot(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "wasmctl",
 		Short: "Run Kubernetes controllers whose logic is a WebAssembly module",
-		Long: `wasmctl owns what every controller needs: watches, cache, queue, timers, retries and API access.
+		Long: `wasmctl provides what every controller needs: watches, a cache, a queue, timers, retries and API access.
 The reconcile logic is a sandboxed WebAssembly module, written in Go, Rust or another language.`,
 		Example: `  # Try an example on a local control plane
   wasmctl run bin/examples/configmapgenerator.wasm --dev
 
-  # Look at a module without running any of it
+  # Inspect a module without running it
   wasmctl inspect module.wasm`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -48,12 +50,12 @@ The reconcile logic is a sandboxed WebAssembly module, written in Go, Rust or an
 		commands []*cobra.Command
 	}{
 		{"Write a module:", []*cobra.Command{
-			newCmdNew(s, runNew), newCmdBuild(s, runBuild), newCmdTest(s, runTest), newCmdDev(s, runDev),
-			newCmdValidate(s, runValidate), newCmdInspect(s, runInspect), newCmdAnnotate(s, runAnnotate),
+			newCmdNew(s), newCmdBuild(s), newCmdTest(s), newCmdDev(s),
+			newCmdValidate(s), newCmdInspect(s), newCmdAnnotate(s),
 		}},
-		{"Run it:", []*cobra.Command{newCmdRun(s, runRun), newCmdConfig(s), newCmdRBAC(s, runRBAC), newCmdManifests(s)}},
-		{"See what a running process does:", []*cobra.Command{newCmdStatus(s), newCmdExplain(s), newCmdLogs(s), newCmdLogLevel(s), newCmdTop(s)}},
-		{"Steer it:", []*cobra.Command{newCmdTrigger(s), newCmdPause(s, true), newCmdPause(s, false)}},
+		{"Run it:", []*cobra.Command{newCmdRun(s), newCmdConfig(s), newCmdRBAC(s), newCmdManifests(s)}},
+		{"Observe a running process:", []*cobra.Command{newCmdStatus(s), newCmdExplain(s), newCmdLogs(s), newCmdLogLevel(s), newCmdTop(s)}},
+		{"Control it:", []*cobra.Command{newCmdTrigger(s), newCmdPause(s, true), newCmdPause(s, false)}},
 		{"Replace its modules:", []*cobra.Command{newCmdSwap(s), newCmdRollback(s), newCmdPromote(s), newCmdAbort(s), newCmdShadow(s)}},
 	} {
 		cmd.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
@@ -82,7 +84,7 @@ func noCommand(cmd *cobra.Command, args []string) error {
 
 // usageError says where the help is.
 func usageError(cmd *cobra.Command, err error) error {
-	return withCode(exitUsage, fmt.Errorf("%w\nSee '%s --help'", err, cmd.CommandPath()))
+	return failure.Usage.Wrap(fmt.Errorf("%w\nSee '%s --help'", err, cmd.CommandPath()))
 }
 
 // exactArgs wants the named arguments, each once.

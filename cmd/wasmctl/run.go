@@ -3,70 +3,74 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
-	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
-	"github.com/wasmctl/wasmctl/runtime/runner"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
+	"github.com/wasmctl/wasmctl/internal/failure"
+	"github.com/wasmctl/wasmctl/internal/logging"
 )
 
-func newCmdRun(s streams, runF func(context.Context, *runOptions) error) *cobra.Command {
-	o := &runOptions{processOptions: processOptions{streams: s}}
+func newCmdRun(s streams) *cobra.Command {
+	o := &runOptions{streams: s}
 	cmd := &cobra.Command{
 		Use:   "run MODULE... | -f FILE",
 		Short: "Run modules as controllers",
-		Long: `Runs each module as a controller until SIGINT or SIGTERM. Then no new reconcile starts, and running ones may finish; a second
-signal interrupts them. What the module's manifest says (the kind it is for, the kinds it owns, concurrency, limits) is
-overridden by flags.
+		Long: `Runs each module as a controller until SIGINT or SIGTERM. Then no new reconcile starts and running ones can finish. A second signal
+interrupts them. Flags override the module's manifest: the kind that it reconciles, the kinds that it owns, concurrency and limits.
 
-KIND is whatever kubectl takes: cm, configmaps, ConfigMap, deployments.apps, deployments.v1.apps, apps/v1/Deployment.
-A kind of a custom resource whose CRD is not there yet is waited for, if it is named with its group.
+A kind can have any form that kubectl accepts: cm, configmaps, ConfigMap, deployments.apps, deployments.v1.apps, apps/v1/Deployment.
+If a CRD is not installed yet, wasmctl waits for it, provided that you name the kind with its group.
 
-Several modules share watches, cache, workers and one lease; one that cannot be started does not stop the others. What is to
-differ between them is said in a file (wasmctl run -f controllers.yaml), which can say whatever the flags can: see wasmctl config
-check, and wasmctl config schema. A file that changes is read again: only the controllers that it changes are touched.
+Several modules share watches, cache, workers and one lease. If one fails to start, the others keep running. To give them different
+options, use a file: wasmctl run -f controllers.yaml. Its keys are the flags: see wasmctl config check and wasmctl config schema.
+When the file changes, wasmctl reads it again and updates only the controllers that changed.
 
-The module may do nothing that nobody granted it: --grant FILE says what, --grant-manifest accepts what its manifest asks for, and --dev
-does that too. What --for and --owns name is granted by that: to read the objects that it reconciles and write their status.
+A module has no rights unless you grant them. Use --grant FILE for a list of capabilities, or --grant-manifest (default with --dev)
+for everything that the manifest requests. --for and --owns also grant reading those objects and writing the status of reconciled ones.
 
 Exit codes:
 ` + exitTable(),
-		Example: `  # On the cluster that kubectl uses, for what the module's manifest says
+		Example: `  # On the cluster that kubectl uses, as the manifest says
   wasmctl run module.wasm --grant-manifest
 
-  # On a local control plane, which is started if it does not run
+  # On a local control plane, started if needed
   wasmctl run module.wasm --dev
 
   # Another kind, one namespace, selected objects
   wasmctl run module.wasm --for deployments.apps --owns cm -n shop -l tier=web --grant grant.yaml
 
-  # Several, each as the file says
+  # Several controllers from a file
   wasmctl run -f controllers.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.complete(cmd, args); err != nil {
 				return usageError(cmd, err)
 			}
-			return runF(cmd.Context(), o)
+			return runRun(cmd.Context(), o)
 		},
 	}
 	o.bind(cmd)
+	flags.Group(cmd)
 	return cmd
 }
 
 // runRun runs a module until it is told to stop. A stop that comes while it
 // still waits for the cluster is an orderly one.
 func runRun(ctx context.Context, o *runOptions) error {
-	return untilStopped(ctx, &o.processOptions, func(ctx context.Context, log *slog.Logger, force <-chan struct{}) error {
+	return untilStopped(ctx, &o.process, o.streams.err, func(ctx context.Context, log *slog.Logger, force <-chan struct{}) error {
 		return runProcess(ctx, o, log, force)
 	})
 }
 
 // untilStopped runs what a process does until signals stop it.
-func untilStopped(ctx context.Context, o *processOptions, run func(ctx context.Context, log *slog.Logger, force <-chan struct{}) error) error {
-	log, err := newLogger(o.streams.err, o.logFormat, o.verbosity)
+func untilStopped(ctx context.Context, o *flags.Process, stderr io.Writer, run func(ctx context.Context, log *slog.Logger, force <-chan struct{}) error) error {
+	log, err := logging.New(stderr, o.LogFormat, o.Verbosity)
 	if err != nil {
-		return withCode(exitUsage, err)
+		return failure.Usage.Wrap(err)
 	}
 	quietLibraries(log)
 	ctx, force, release := stopOnSignals(ctx, log)
@@ -74,104 +78,104 @@ func untilStopped(ctx context.Context, o *processOptions, run func(ctx context.C
 	return stopped(ctx, run(ctx, log, force))
 }
 
-// stopped gives the error of a process its exit code.
+// stopped is the error of a process that may have been stopped while it waited.
 func stopped(ctx context.Context, err error) error {
-	switch {
-	case errors.Is(err, runner.ErrForced), errors.Is(err, runner.ErrDrainTimeout):
-		return withCode(exitForced, err)
-	case err != nil && ctx.Err() != nil && errors.Is(err, context.Canceled):
+	if err != nil && ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return nil
 	}
 	return err
 }
 
-func runProcess(ctx context.Context, o *runOptions, log *slog.Logger, force <-chan struct{}) (err error) {
-	p := &process{opts: &o.processOptions, log: log, started: time.Now()}
-	defer func() { err = errors.Join(err, p.close()) }()
-	if p.tracing, err = newTracing(ctx, p.opts.otlpEndpoint, log); err != nil {
-		return withCode(exitUsage, err)
+// runOptions are the flags of run: those of the process, and those of its
+// controller.
+type runOptions struct {
+	process    flags.Process
+	controller flags.Controller
+
+	modules  []string    // the arguments
+	filename string      // of a file of controllers, instead of arguments
+	file     *flags.File // what it says; nil without one
+
+	streams streams
+	writes  bool // print what runs write; no flag
+}
+
+func (o *runOptions) bind(cmd *cobra.Command) {
+	cmd.Flags().SortFlags = false
+	cmd.Flags().StringVarP(&o.filename, "filename", "f", "", "Read the controllers from this YAML `file`, and again whenever it changes")
+	_ = cmd.MarkFlagFilename("filename", "yaml", "yml")
+	o.controller.Bind(cmd)
+	o.process.Bind(cmd)
+}
+
+// aboutOne are the flags that say what one controller is: several are
+// distinguished by a file.
+var aboutOne = []string{
+	"name", "for", "owns", "selector", "field-selector", "predicate", "config", "config-file", "trigger-on-stdin",
+}
+
+// complete takes the arguments, reads the file of controllers, and validates.
+func (o *runOptions) complete(cmd *cobra.Command, args []string) error {
+	o.modules = args
+	switch {
+	case o.filename != "" && len(args) > 0:
+		return fmt.Errorf("--filename and MODULE cannot be combined: put %q into the file", args[0])
+	case o.filename != "":
+		return o.completeFile(cmd)
+	case len(args) == 0:
+		return errors.New("MODULE is missing")
 	}
-	stop, err := p.serveHTTP(ctx)
-	if err != nil {
-		return err
-	}
-	defer stop()
-	controllers := o.controllers()
-	wrong, err := checkFiles(ctx, controllers)
-	if err != nil {
-		return err
-	}
-	var wasm []byte
-	if len(o.modules) == 1 {
-		if wasm, err = readModule(o.modules[0]); err != nil {
-			return err
+	for _, name := range aboutOne {
+		if len(args) > 1 && cmd.Flags().Changed(name) {
+			return fmt.Errorf("--%s applies to one controller, but there are %d: set it in a file, with wasmctl run -f", name, len(args))
 		}
 	}
-	if err := p.connect(ctx); err != nil {
-		return errors.Join(err, wrong)
+	if len(args) > 1 && o.process.Leader.Elect && o.process.Leader.Name == "" {
+		return errors.New("--leader-elect of several controllers needs --leader-elect-resource-name")
 	}
-	ctx, release := p.watchDev(ctx)
-	defer release()
-	p.file = o.file
-	for _, c := range controllers {
-		p.want(c)
-	}
-	if wasm != nil {
-		err = p.loadOne(ctx, wasm)
-	} else {
-		err = p.electSeveral()
-	}
-	if err == nil {
-		err = p.run(ctx, force)
-	}
-	if cause := context.Cause(ctx); errors.Is(cause, errDevEnded) {
-		return withCode(exitCluster, cause) // whatever failed, failed by that
-	}
-	return err
+	return o.validate()
 }
 
-// loadOne loads the only module of a process, whose name is the Lease's too:
-// whatever is wrong with it ends the process.
-func (p *process) loadOne(ctx context.Context, wasm []byte) error {
-	m := p.members.all()[0]
-	m.loaded = &session{process: p, opts: m.opts, log: m.log}
-	return m.loaded.prepare(ctx, wasm)
-}
-
-// prepare loads the module and checks whether it can be run.
-func (s *session) prepare(ctx context.Context, wasm []byte) error {
-	if err := s.load(ctx, wasm); err != nil {
+// completeFile reads the file of controllers. Flags of the process take
+// precedence over the file; flags of controllers cannot be combined with it.
+func (o *runOptions) completeFile(cmd *cobra.Command) error {
+	sets, _, _ := flags.Sets()
+	var errs []error
+	sets.Controller.VisitAll(func(f *pflag.Flag) {
+		if cmd.Flags().Changed(f.Name) {
+			errs = append(errs, fmt.Errorf("--%s applies to one controller: with --filename, set it in the file", f.Name))
+		}
+	})
+	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	if err := s.checkAccess(ctx, s.watchedKinds(s.plan)); err != nil {
-		return err
-	}
-	if err := s.checkSelectors(ctx, s.watchedKinds(s.plan)); err != nil {
-		return err
-	}
-	s.announce()
-	s.warnAccess(ctx)
-	return nil
-}
-
-// start builds the controller and gives it to the manager.
-func (s *session) start() error {
 	var err error
-	if s.controller, err = s.newController(); err != nil {
+	if o.file, err = flags.ReadFile(o.filename); err != nil {
 		return err
 	}
-	s.runs.stored = s.controller.Stored
-	if err := s.manager.Add(s.controller); err != nil {
+	if err := o.file.Process.Apply(cmd.Flags()); err != nil {
 		return err
 	}
-	return s.show()
+	if o.process.Leader.Name == "" {
+		o.process.Leader.Name = o.file.LeaseName()
+	}
+	return o.process.Validate()
 }
 
-func (s *session) sayStopped() {
-	stats := s.controller.Stats()
-	var failed uint64
-	for _, n := range stats.Failures {
-		failed += n
+func (o *runOptions) validate() error {
+	return errors.Join(o.controller.Validate(), o.process.Validate())
+}
+
+// controllers returns the flags of each requested controller.
+func (o *runOptions) controllers() []*flags.Controller {
+	if o.file != nil {
+		return o.file.Flags
 	}
-	s.log.Info("stopped", "controller", s.name, "reconciles", stats.Started, "failed", failed)
+	list := make([]*flags.Controller, len(o.modules))
+	for i, module := range o.modules {
+		c := o.controller
+		c.Module = module
+		list[i] = &c
+	}
+	return list
 }

@@ -149,7 +149,7 @@ func TestSecrets_AreNotInDiffsAndAudits(t *testing.T) {
 			}
 			l.wantNone("what the process printed", printed())
 			b, err := os.ReadFile(file)
-			if err != nil || !strings.Contains(string(b), "left out") {
+			if err != nil || !strings.Contains(string(b), "omitted") {
 				t.Errorf("the audit does not say that a field is left out (%v):\n%s", err, b)
 			}
 			l.wantNone("the audit", string(b))

@@ -3,243 +3,81 @@ package main
 import (
 	"context"
 	"errors"
-	"sync"
+	"fmt"
 	"time"
 
-	"github.com/wasmctl/wasmctl/abi"
-	"github.com/wasmctl/wasmctl/host"
-	"github.com/wasmctl/wasmctl/host/kubeapi"
-	"github.com/wasmctl/wasmctl/host/redact"
+	"github.com/spf13/cobra"
+
+	"github.com/wasmctl/wasmctl"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/printer"
+	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/runtime/admin"
-	"github.com/wasmctl/wasmctl/runtime/shadow"
 )
 
-// What a shadow costs: runs that wait to be compared, and for how long one
-// waits for the controller to be idle.
-const (
-	maxShadowed    = 64
-	shadowPatience = time.Second
-	shadowLook     = 5 * time.Millisecond
-)
+// defaultShadow is for how long a module shadows another.
+const defaultShadow = time.Minute
 
-// errShadowed is the error of a second shadow of one controller.
-var errShadowed = errors.New("another module shadows this controller now: wait for its end")
+// errDiffers is the error of a shadow that has found differences.
+var errDiffers = errors.New("the modules differ")
 
-// shadowing compares the runs of the live module with those of another.
-type shadowing struct {
-	runs   chan *recording // closed when no more come
-	values redact.Values   // of Secrets that the runs have seen
+func newCmdShadow(s streams) *cobra.Command {
+	o := &steerOptions{streams: s}
+	options := admin.ShadowOptions{For: defaultShadow}
+	var output string
+	cmd := &cobra.Command{
+		Use:   "shadow CONTROLLER MODULE",
+		Short: "Compare another module with the live one, without writing",
+		Long: `Runs another module on the runs of a controller's live module: the same objects, reasons and settings. Its reads get the answers
+that the live module got. Its writes do not take effect: a write that the live module also made gets the same answer, and any other
+write is sent with dryRun=All. Differences are printed per object: writes, declared results, the next action and errors. Times that
+differ only by the time between the runs count as equal. Values of Secrets are hidden.
 
-	mu      sync.Mutex
-	over    bool // runs is closed; guarded by mu
-	dropped int  // guarded by mu
+The shadow runs only while the controller is idle, or one run per second if it is never idle. Runs that it has no time for are
+counted as dropped.
 
-	candidate *host.Candidate
-	dry       *kubeapi.API // under the candidate's policy; holds writes back
-	plan      *plan
-}
-
-// offer hands over a run that has ended, unless too many wait.
-func (x *shadowing) offer(r *recording) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.over {
-		return
-	}
-	select {
-	case x.runs <- r:
-	default:
-		x.dropped++
-	}
-}
-
-// end takes no more runs. Those that wait are compared still.
-func (x *shadowing) end() {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if !x.over {
-		x.over = true
-		close(x.runs)
-	}
-}
-
-// Shadow implements admin.Service.
-func (p *process) Shadow(ctx context.Context, name string, wasm []byte, how admin.ShadowHow, tell func(admin.Shadowed) error) (shadow.Summary, error) {
-	s, err := p.session(name)
-	if err != nil {
-		return shadow.Summary{}, err
-	}
-	return s.shadow(ctx, wasm, how, tell)
-}
-
-// shadow runs a module on the input of the live one's runs, until the time or
-// the count is over.
-func (s *session) shadow(ctx context.Context, wasm []byte, how admin.ShadowHow, tell func(admin.Shadowed) error) (sum shadow.Summary, err error) {
-	ctx, release := s.whileServed(ctx)
-	defer release()
-	x := &shadowing{runs: make(chan *recording, maxShadowed)}
-	if err := s.do(ctx, func(ctx context.Context) error {
-		return s.meanwhile(ctx, func(ctx context.Context) error { return s.prepareShadow(ctx, x, wasm) })
-	}); err != nil {
-		return sum, admin.Refuse(err)
-	}
-	defer x.candidate.Discard()
-	if !s.runs.shadow.CompareAndSwap(nil, x) {
-		return sum, admin.Refuse(errShadowed)
-	}
-	s.trials.shadows(x.candidate.Number())
-	defer s.trials.shadows(0)
-	recorded, stop := context.WithTimeout(ctx, how.For)
-	defer stop()
-	disarm := context.AfterFunc(recorded, x.end)
-	defer func() {
-		disarm()
-		s.runs.shadow.Store(nil)
-		x.end()
-	}()
-	if how.All {
-		s.controller.TriggerAll(ctx, abi.ReasonTriggered)
-	}
-	for r := range x.runs {
-		s.awaitIdle(ctx)
-		found, err := x.compare(ctx, r)
-		if ctx.Err() != nil {
-			return sum, context.Cause(ctx)
-		}
-		if err != nil {
-			return sum, err
-		}
-		sum.Add(r.req.Key, found)
-		if err := tell(admin.Shadowed{Object: r.req.Key.String(), ReconcileID: r.req.ID, Differences: found}); err != nil {
-			return sum, err
-		}
-		if sum.Runs == how.Count {
-			break
-		}
-	}
-	if ctx.Err() != nil {
-		return sum, context.Cause(ctx)
-	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	sum.Dropped = x.dropped
-	return sum, nil
-}
-
-// errStopping is the error of a shadow whose controller ends.
-var errStopping = errors.New("the controller is stopping")
-
-// whileServed returns a context that ends with the controller too.
-func (s *session) whileServed(ctx context.Context) (_ context.Context, release func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		select {
-		case <-s.served:
-			cancel(errStopping)
-		case <-ctx.Done():
-		}
-	})
-	return ctx, func() {
-		cancel(nil)
-		wg.Wait()
-	}
-}
-
-// prepareShadow loads the module. It is called by serve.
-func (s *session) prepareShadow(ctx context.Context, x *shadowing, wasm []byte) error {
-	var err error
-	x.candidate, err = s.module.Prepare(ctx, wasm, func(m *abi.Manifest) (_ host.API, err error) {
-		if x.plan, err = s.accept(ctx, m); err != nil {
-			return nil, err
-		}
-		x.dry = s.api.WithPolicy(x.plan.policy).WithObserver(nil).WithDryRun(kubeapi.DryRunServer).
-			WithLimits(kubeapi.Limits{}).WithLimits(apiLimits(s.limitsFor(m))) // its own: the live one's would count together
-		return player{x.dry}, nil
-	})
-	return err
-}
-
-// awaitIdle waits until the controller has nothing to do, or patience is over: a
-// shadow gets what time is left, and a little more.
-func (s *session) awaitIdle(ctx context.Context) {
-	tick := time.NewTicker(shadowLook)
-	defer tick.Stop()
-	limit := time.NewTimer(shadowPatience)
-	defer limit.Stop()
-	for {
-		if st := s.controller.Stats(); st.Ready == 0 && st.Running == 0 {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-limit.C:
-			return
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// compare runs the other module as the live one ran, and says in what both
-// differ. The error is one of the host's.
-func (x *shadowing) compare(ctx context.Context, r *recording) ([]shadow.Difference, error) {
-	guest, release, err := x.candidate.AcquireAside(ctx)
-	if err != nil {
-		if _, own := errors.AsType[*abi.CallError](err); !own {
-			return nil, err
-		}
-		guest, release = nil, func() {}
-	}
-	defer release()
-	other := recording{req: r.req, finalize: r.finalize, began: time.Now(), err: err}
-	if guest != nil {
-		play := &playback{recorded: r.exchanges}
-		ctx := context.WithValue(abi.WithRun(ctx, &abi.Run{ID: r.req.ID, Key: r.req.Key, Object: r.req.Object}), playbackKey{}, play)
-		other.run(ctx, guest)
-		other.exchanges = play.asked
-	}
-	live, shadowed := x.outcome(r), x.outcome(&other)
-	if shadowed.Error == "" {
-		shadowed.Error = x.denied(ctx, r.req.Key, other.result.Declared)
-	}
-	found := shadow.Compare(live, shadowed, other.began.Sub(r.began))
-	for i := range found {
-		found[i].Live, found[i].Shadow = x.values.Any(found[i].Live), x.values.Any(found[i].Shadow)
-	}
-	return found, nil
-}
-
-// denied says what the other module's policy does not let it declare for an
-// object.
-func (x *shadowing) denied(ctx context.Context, of abi.Key, d *abi.Declared) string {
-	if d == nil {
-		return ""
-	}
-	for _, child := range d.Apply {
-		o, err := abi.DecodeObject(child)
-		if err != nil {
-			return err.Error()
-		}
-		// A child has the namespace of its owner, unless it is cluster-scoped.
-		for _, namespace := range []string{of.Namespace, ""} {
-			req, err := abi.AppendValue(nil, map[string]any{"object": o, "namespace": namespace})
+Exits with 0 if both modules did the same, with ` + fmt.Sprint(exitDiffers) + ` if they did not.`,
+		Example: `  wasmctl shadow configmapgenerator new.wasm --for 5m
+  wasmctl shadow configmapgenerator new.wasm --all --count 20     # reconcile all objects now; stop after 20 runs
+  wasmctl shadow configmapgenerator new.wasm -o json | jq .run.differences`,
+		Args: exactArgs("CONTROLLER", "MODULE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if options.For <= 0 || options.Count < 0 {
+				return usageError(cmd, errors.New("--for must be positive, and --count not negative"))
+			}
+			wasm, err := wasmctl.File(args[1]).Read()
 			if err != nil {
-				return err.Error()
+				return err
 			}
-			if answer, ok := x.dry.Admits(ctx, abi.OpAPIApply, req); !ok && answer.Status == abi.StatusDenied {
-				return "declares what it may not: " + messageOf(answer)
-			}
-		}
+			return o.shadow(cmd.Context(), args[0], wasm, options, printer.Shadow{Out: s.out, AsJSON: output == "json"})
+		},
 	}
-	return ""
+	o.bind(cmd)
+	f := cmd.Flags()
+	f.DurationVar(&options.For, "for", options.For, "Compare runs for this long")
+	f.IntVar(&options.Count, "count", 0, "Stop after this many runs (default: no limit)")
+	f.BoolVar(&options.All, "all", false, "Let the live module reconcile all objects once, to produce runs to compare")
+	outputFlag(cmd, &output, "text", "json")
+	return cmd
 }
 
-func messageOf(r abi.Response) string {
-	if m, err := abi.DecodeObject(r.Body); err == nil {
-		if text, ok := m["message"].(string); ok {
-			return text
-		}
+// shadow asks for a shadow and prints what comes of it.
+func (o *steerOptions) shadow(ctx context.Context, controller string, wasm []byte, options admin.ShadowOptions, p printer.Shadow) error {
+	c, err := o.client(ctx)
+	if err != nil {
+		return err
 	}
-	return r.Status.String()
+	sum, err := c.Shadow(ctx, controller, wasm, options, p.Run)
+	switch {
+	case errors.Is(err, admin.ErrRefused):
+		return failure.Module.Wrap(err)
+	case err != nil:
+		return steerError(ctx, c, err)
+	}
+	if err := p.Summary(&sum); err != nil {
+		return err
+	}
+	if sum.Different > 0 {
+		return failure.Differs.Wrap(errDiffers)
+	}
+	return nil
 }

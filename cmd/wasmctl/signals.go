@@ -29,7 +29,7 @@ func stopOnSignals(parent context.Context, log *slog.Logger) (ctx context.Contex
 		if !ok {
 			return
 		}
-		log.Info("stopping: running reconciles may finish; signal again to interrupt them", "signal", sig.String())
+		log.Info("stopping; waiting for running reconciles; signal again to interrupt them", "signal", sig.String())
 		cancel()
 		if sig, ok = <-signals; ok {
 			log.Warn("stopping by force", "signal", sig.String())

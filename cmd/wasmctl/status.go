@@ -3,12 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/printer"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
@@ -20,25 +20,24 @@ func newCmdStatus(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show the controllers of a running process",
-		Long: `Shows the controllers of a running process, and the watches and generations of each; where there are many, only those that
-are out of the ordinary. -o json has all.
+		Long: `Shows the controllers of a running process with their watches and module revisions. With many controllers, it shows only watches and
+revisions that need attention; -o json shows all.
 
-READY objects are due, the next of them for OLDEST, WAITING ones wait for a time (a requeue, a retry, the debounce), RUNNING is how
-many workers are busy of those there are. RUNS and FAILED count since the start, FAILING and QUARantined are objects, DENIED counts
-what the module asked for and may not do. A watch is FOR so long in its STATE: syncing, ready, denied, absent or failing; the API
-server last told it something PROGRESS ago. "wasmctl explain" says more of one object.
+READY counts objects that are due, OLDEST is how long the next one has been due, WAITING counts objects that wait for a time (a
+requeue, a retry, the debounce), RUNNING is busy workers of all workers. RUNS and FAILED count since the start. FAILING and
+QUARantined count objects, DENIED counts refused requests of the module. A watch has been in its STATE (syncing, ready, denied,
+absent or failing) FOR this long, and PROGRESS is the time since the API server last sent something. For one object, use
+"wasmctl explain".
 
-With --watch it is shown until ctrl-C, what is wrong first.`,
+With --watch, the output refreshes until Ctrl-C, problems first.`,
 		Example: `  wasmctl status
   wasmctl status --watch
   wasmctl status -o json | jq '.controllers[].watches'`,
 		Args: exactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
-			case !slices.Contains(outputFormats, output):
-				return usageError(cmd, fmt.Errorf("--output %q: want one of %s", output, strings.Join(outputFormats, ", ")))
 			case watch && output != "text":
-				return usageError(cmd, fmt.Errorf("--watch shows text: leave --output %s out", output))
+				return usageError(cmd, fmt.Errorf("--watch prints text: omit --output %s", output))
 			case every < minRefresh:
 				return usageError(cmd, fmt.Errorf("--interval %v: want at least %v", every, minRefresh))
 			}
@@ -49,29 +48,28 @@ With --watch it is shown until ctrl-C, what is wrong first.`,
 			if watch {
 				ctx, stop := followContext(cmd.Context())
 				defer stop()
-				return refresh(ctx, s.out, every, func(ctx context.Context, screen screen) ([]string, error) {
+				return printer.Refresh(ctx, s.out, every, func(ctx context.Context, screen printer.Screen) ([]string, error) {
 					st, err := c.Status(ctx)
-					return statusLines(&st, time.Now(), screen, true), err
+					return printer.StatusLines(&st, time.Now(), screen, true), err
 				})
 			}
 			st, err := c.Status(cmd.Context())
 			if err != nil {
 				return err
 			}
-			return writeOutput(s.out, output, &st, func() []byte { return statusText(&st, screenOf(s.out)) })
+			return printer.Output(s.out, output, &st, func() []byte { return statusText(&st, printer.ScreenOf(s.out)) })
 		},
 	}
 	o.bind(cmd)
-	cmd.Flags().StringVarP(&output, "output", "o", "text", strings.Join(outputFormats, ", "))
-	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "go on showing it")
-	cmd.Flags().DurationVar(&every, "interval", 2*time.Second, "how often --watch shows it")
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(outputFormats, cobra.ShellCompDirectiveNoFileComp))
+	outputFlag(cmd, &output, "text", "json", "yaml")
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "Keep refreshing the output")
+	cmd.Flags().DurationVar(&every, "interval", 2*time.Second, "Refresh at this interval with --watch")
 	return cmd
 }
 
 // minRefresh is the shortest interval of what is shown again and again.
 const minRefresh = 100 * time.Millisecond
 
-func statusText(st *admin.Status, s screen) []byte {
-	return []byte(strings.Join(statusLines(st, time.Now(), s, false), "\n") + "\n")
+func statusText(st *admin.Status, s printer.Screen) []byte {
+	return []byte(strings.Join(printer.StatusLines(st, time.Now(), s, false), "\n") + "\n")
 }

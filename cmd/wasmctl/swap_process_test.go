@@ -69,18 +69,18 @@ func TestSwap_FromFileSignalAndCommand(t *testing.T) {
 	replace(t, bad, worse(modeTraps, 4))
 	socket := newSocket(t)
 	c := startWasmctl(t, file, "--for", "cm", "-n", ns, "--socket", socket, "--probation", "2s", "--kubeconfig", kubeconfig)
-	c.wantLine(`"msg":"reconciled"`, `"object":"`+ns+`/o0"`, `"generation":1`)
+	c.wantLine(`"msg":"reconciled"`, `"object":"`+ns+`/o0"`, `"revision":1`)
 
 	replace(t, file, worse(modeGood, 2))
-	c.wantLine(`"msg":"module swapped"`, `"why":"its file changed"`, `"generation":2`)
-	c.wantLine(`"msg":"reconciled"`, `"object":"`+ns+`/o0"`, `ModuleSwapped`, `"generation":2`)
-	c.wantLine(`"msg":"probation passed"`, `"generation":2`)
+	c.wantLine(`"msg":"module swapped"`, `"why":"module file changed"`, `"revision":2`)
+	c.wantLine(`"msg":"reconciled"`, `"object":"`+ns+`/o0"`, `ModuleSwapped`, `"revision":2`)
+	c.wantLine(`"msg":"probation passed"`, `"revision":2`)
 	if err := os.WriteFile(file, []byte("\x00asm in the middle of being wr"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c.wantLine(`"msg":"the module's file was not swapped in; the module that runs stays"`)
+	c.wantLine(`"msg":"module not swapped in; keeping the running one"`)
 	replace(t, file, worse(modeGood, 2))
-	c.wantLine(`"msg":"the module's file has what runs already"`)
+	c.wantLine(`"msg":"module file unchanged"`)
 
 	if out := steer(t, "swap", socket, "module", other, "--wait"); !containsAll(out, []string{"is live", "probation passed"}) {
 		t.Errorf("swap: %s", out)
@@ -89,11 +89,11 @@ func TestSwap_FromFileSignalAndCommand(t *testing.T) {
 		t.Errorf("the same: %s", out)
 	}
 	c.signal(syscall.SIGHUP) // back to what the file has
-	c.wantLine(`"msg":"probation passed"`, `"generation":4`)
+	c.wantLine(`"msg":"probation passed"`, `"revision":4`)
 	if got := statusOf(t, socket).Digest; got != host.DigestOf(worse(modeGood, 2)) {
 		t.Errorf("after SIGHUP %s is live", got)
 	}
-	if code, out := refusedSteer(t, "swap", socket, "module", bad, "--wait"); code != exitModule || !strings.Contains(out, "was taken back: ") {
+	if code, out := refusedSteer(t, "swap", socket, "module", bad, "--wait"); code != exitModule || !strings.Contains(out, "was rolled back: ") {
 		t.Errorf("a bad one: exit code %d: %s", code, out)
 	}
 	until(t, "the one before is live again", func() bool { return statusOf(t, socket).Digest == host.DigestOf(worse(modeGood, 2)) })
@@ -103,17 +103,17 @@ func TestSwap_FromFileSignalAndCommand(t *testing.T) {
 	if out := steer(t, "rollback", socket, "module"); !strings.Contains(out, "is live") {
 		t.Errorf("rollback: %s", out)
 	}
-	if code, out := refusedSteer(t, "rollback", socket, "module", "--to", "99"); code != exitModule || !strings.Contains(out, "kept: ") {
+	if code, out := refusedSteer(t, "rollback", socket, "module", "--to-revision", "99"); code != exitModule || !strings.Contains(out, "kept: ") {
 		t.Errorf("to one that is not there: exit code %d: %s", code, out)
 	}
-	if out := steer(t, "config", socket, "set", "module", "color=blue"); !strings.Contains(out, "settings 2 are in force") {
+	if out := steer(t, "config", socket, "set", "module", "color=blue"); !strings.Contains(out, "settings version 2 is in effect") {
 		t.Errorf("config set: %s", out)
 	}
 	c.wantLine(`"msg":"reconciled"`, `ConfigChanged`)
 	if code, out := refusedSteer(t, "swap", socket, "nobody", other); code != exitUsage || !strings.Contains(out, "the process runs: module") {
 		t.Errorf("no such controller: exit code %d: %s", code, out)
 	}
-	if out := steer(t, "status", socket); !containsAll(out, []string{"GENERATION", "kept", "live", "failed", "refused", "trapped"}) {
+	if out := steer(t, "status", socket); !containsAll(out, []string{"REVISION", "kept", "live", "failed", "refused", "trapped"}) {
 		t.Errorf("status:\n%s", out)
 	}
 	c.signal(syscall.SIGTERM)
@@ -131,7 +131,7 @@ func TestSwap_CanaryAndShadowThroughTheBinary(t *testing.T) {
 	replace(t, bad, worse(modeTraps, 3))
 	socket := newSocket(t)
 	c := startWasmctl(t, file, "--for", "cm", "-n", ns, "--socket", socket, "--probation", "0", "--canary-namespace", ns, "--kubeconfig", kubeconfig)
-	c.wantLine(`"msg":"reconciled"`, `"object":"`+ns+`/o0"`, `"generation":1`)
+	c.wantLine(`"msg":"reconciled"`, `"object":"`+ns+`/o0"`, `"revision":1`)
 
 	if out := steer(t, "shadow", socket, "module", other, "--all", "--count", "2", "--for", "1h"); !strings.Contains(out, "compared 2 runs of 2 objects: 2 the same") {
 		t.Errorf("shadow of the same: %s", out)
@@ -145,17 +145,17 @@ func TestSwap_CanaryAndShadowThroughTheBinary(t *testing.T) {
 	}
 
 	replace(t, file, worse(modeGood, 4)) // run was told to try it
-	c.wantLine(`"msg":"module tried on some of the objects"`, "in namespace "+ns)
+	c.wantLine(`"msg":"canary started"`, "in namespace "+ns)
 	if out := steer(t, "status", socket); !containsAll(out, []string{"canary", "in namespace " + ns}) {
 		t.Errorf("status:\n%s", out)
 	}
-	if out := steer(t, "abort", socket, "module"); !strings.Contains(out, "generation 1 is live") {
+	if out := steer(t, "abort", socket, "module"); !strings.Contains(out, "revision 1 is live") {
 		t.Errorf("abort: %s", out)
 	}
 	if code, out := refusedSteer(t, "promote", socket, "module"); code != exitModule || !strings.Contains(out, "--canary 10%") {
 		t.Errorf("promote without a canary: exit code %d: %s", code, out)
 	}
-	if out := steer(t, "swap", socket, "module", other, "--canary", "50%", "--canary-time", "0"); !containsAll(out, []string{"is tried on some", "wasmctl promote module"}) {
+	if out := steer(t, "swap", socket, "module", other, "--canary", "50%", "--canary-time", "0"); !containsAll(out, []string{"is running as a canary", "wasmctl promote module"}) {
 		t.Errorf("swap: %s", out)
 	}
 	if out := steer(t, "promote", socket, "module"); !strings.Contains(out, "is live") {
@@ -164,7 +164,7 @@ func TestSwap_CanaryAndShadowThroughTheBinary(t *testing.T) {
 	if got := statusOf(t, socket).Digest; got != host.DigestOf(worse(modeGood, 2)) {
 		t.Errorf("%s is live", got)
 	}
-	if code, out := refusedSteer(t, "swap", socket, "module", bad, "--canary-time", "1h", "--wait"); code != exitModule || !strings.Contains(out, "was taken back") {
+	if code, out := refusedSteer(t, "swap", socket, "module", bad, "--canary-time", "1h", "--wait"); code != exitModule || !strings.Contains(out, "was rolled back") {
 		t.Errorf("a bad canary, on the objects that run was told: exit code %d: %s", code, out)
 	}
 	if out := steer(t, "swap", socket, "module", file, "--canary", "off"); !strings.Contains(out, "is live") {
@@ -180,20 +180,20 @@ func TestSwap_CanaryAndShadowThroughTheBinary(t *testing.T) {
 func TestSwap_KilledRunsOneWholeModuleAfterwards(t *testing.T) {
 	ns, kubeconfig := newConfigMaps(t)
 	dir := t.TempDir()
-	tried := []string{"--canary-namespace", ns, "--canary-time", "1s"}
+	canaryFlags := []string{"--canary-namespace", ns, "--canary-time", "1s"}
 	for name, step := range map[string]struct {
 		next  []byte
 		flags []string
 		at    []string // the line after which it is killed; none: at once
 	}{
 		"before anything":    {next: worse(modeGood, 2)},
-		"on probation":       {next: worse(modeGood, 2), at: []string{`"msg":"module swapped"`, `"generation":2`}},
-		"proven":             {next: worse(modeGood, 2), flags: []string{"--probation", "300ms"}, at: []string{`"msg":"probation passed"`, `"generation":2`}},
-		"being taken back":   {next: worse(modeTraps, 2), at: []string{"is worse than the one before"}},
-		"taken back":         {next: worse(modeTraps, 2), at: []string{`"msg":"module swapped"`, `"generation":3`}},
-		"tried":              {next: worse(modeGood, 2), flags: tried, at: []string{`"msg":"module tried on some of the objects"`, `"generation":2`}},
-		"tried and failed":   {next: worse(modeTraps, 2), flags: tried, at: []string{`"msg":"canary ended`, `"generation":2`}},
-		"tried and promoted": {next: worse(modeGood, 2), flags: tried, at: []string{`"msg":"canary promoted"`, `"generation":2`}},
+		"on probation":       {next: worse(modeGood, 2), at: []string{`"msg":"module swapped"`, `"revision":2`}},
+		"proven":             {next: worse(modeGood, 2), flags: []string{"--probation", "300ms"}, at: []string{`"msg":"probation passed"`, `"revision":2`}},
+		"being rolled back":  {next: worse(modeTraps, 2), at: []string{"rolling back: the new module failed probation"}},
+		"rolled back":        {next: worse(modeTraps, 2), at: []string{`"msg":"module swapped"`, `"revision":3`}},
+		"tried":              {next: worse(modeGood, 2), flags: canaryFlags, at: []string{`"msg":"canary started"`, `"revision":2`}},
+		"tried and failed":   {next: worse(modeTraps, 2), flags: canaryFlags, at: []string{`"msg":"canary ended`, `"revision":2`}},
+		"tried and promoted": {next: worse(modeGood, 2), flags: canaryFlags, at: []string{`"msg":"canary promoted"`, `"revision":2`}},
 	} {
 		file := filepath.Join(dir, "module.wasm")
 		replace(t, file, worse(modeGood, 1))
@@ -202,7 +202,7 @@ func TestSwap_KilledRunsOneWholeModuleAfterwards(t *testing.T) {
 			return startWasmctl(t, append([]string{file, "--for", "cm", "-n", ns, "--socket", socket, "--kubeconfig", kubeconfig}, step.flags...)...)
 		}
 		c := run()
-		c.wantLine(`"msg":"reconciled"`, `"generation":1`)
+		c.wantLine(`"msg":"reconciled"`, `"revision":1`)
 		replace(t, file, step.next)
 		if step.at != nil {
 			c.wantLine(step.at...)
@@ -211,14 +211,14 @@ func TestSwap_KilledRunsOneWholeModuleAfterwards(t *testing.T) {
 		<-c.done
 		c = run()
 		c.wantLine(`"msg":"reconciling"`)
-		c.wantLine(`"msg":"reconcil`, `"generation":1`)
-		var numbers []admin.Generation
+		c.wantLine(`"msg":"reconcil`, `"revision":1`)
+		var numbers []admin.Revision
 		until(t, name+": it answers", func() bool {
 			st, err := admin.NewClient(socket).Status(t.Context())
 			if err != nil || len(st.Controllers) != 1 {
 				return false
 			}
-			numbers = st.Controllers[0].Generations
+			numbers = st.Controllers[0].Revisions
 			return true
 		})
 		if len(numbers) != 1 || numbers[0].Number != 1 || numbers[0].Digest != host.DigestOf(step.next) {

@@ -4,16 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/wasmctl/wasmctl"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/cases"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/printer"
+	"github.com/wasmctl/wasmctl/internal/engine"
+	"github.com/wasmctl/wasmctl/internal/failure"
+	"github.com/wasmctl/wasmctl/internal/logging"
 )
 
 // testOptions are the flags of test.
@@ -30,27 +33,23 @@ type testOptions struct {
 	streams  streams
 }
 
-// errCases says that cases do not hold; which is in the output.
-var errCases = errors.New("cases failed")
-
-func newCmdTest(s streams, runF func(context.Context, *testOptions) error) *cobra.Command {
+func newCmdTest(s streams) *cobra.Command {
 	o := &testOptions{streams: s}
 	cmd := &cobra.Command{
 		Use:   "test MODULE CASES...",
-		Short: "Run a module against tables of cases, without a cluster",
-		Long: `Runs each case of the files CASES (of a directory: of its *.yaml files) with the module on the real host and an API server in
-memory, and compares what the run did with what the case expects: action, error, writes as diffs, events, status.
-docs/testing.md describes the files. Exits with 1 if a case does not hold.
+		Short: "Run a module against test cases without a cluster",
+		Long: `Runs each case in the files CASES (in a directory: in its *.yaml files) with the module on the real host and an in-memory API server,
+and compares the run with what the case expects: action, error, writes as diffs, events, status. docs/testing.md describes the
+files. Exits with 1 if a case fails.
 
-With --chaos each case is run until the object is at rest, once undisturbed, and then again with each of its requests failing
-in each way: 409, 429, 500, a timeout, an answer that is lost, a process that ends after the write. The objects at the end
-must be the same.`,
+With --chaos, each case runs until the object is stable: once without faults, and then with each of its requests failing in each
+way: 409, 429, 500, a timeout, a lost answer, a process that ends after the write. The objects must be the same in the end.`,
 		Example: `  wasmctl test greeter.wasm cases
 
-  # Write what the runs did into the files, to be looked at and committed
+  # Write the observed results to the files, for review
   wasmctl test greeter.wasm cases --update
 
-  # Does it make up for whatever goes wrong?
+  # Check that the module recovers from failures
   wasmctl test greeter.wasm cases --chaos --run 'makes'`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 2 {
@@ -63,7 +62,7 @@ must be the same.`,
 			if err := o.validate(); err != nil {
 				return usageError(cmd, err)
 			}
-			return runF(cmd.Context(), o)
+			return runTest(cmd.Context(), o)
 		},
 	}
 	o.bind(cmd)
@@ -72,21 +71,17 @@ must be the same.`,
 
 func (o *testOptions) bind(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&o.run, "run", "", "only cases whose name matches this regular expression")
-	f.BoolVar(&o.update, "update", false, "write what was seen into the files")
-	f.BoolVar(&o.chaos, "chaos", false, "let each request fail in each way, and see whether the module makes up for it")
-	f.StringVarP(&o.output, "output", "o", "text", strings.Join(resultFormats, ", "))
-	f.StringVar(&o.cacheDir, "cache-dir", "", `directory for compiled modules, "none" for none that stays (default: that of wasmctl run)`)
-	f.BoolVarP(&o.verbose, "verbose", "v", false, "show cases that hold, and what the module logs")
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(resultFormats, cobra.ShellCompDirectiveNoFileComp))
+	f.StringVar(&o.run, "run", "", "Run only cases whose name matches this `regexp`")
+	f.BoolVar(&o.update, "update", false, "Write the observed results to the files")
+	f.BoolVar(&o.chaos, "chaos", false, "Make each request fail in each way, and check that the module recovers")
+	outputFlag(cmd, &o.output, "text", "json")
+	f.StringVar(&o.cacheDir, "cache-dir", "", `Cache compiled modules in this directory; "none" turns it off (default: as wasmctl run)`)
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "Show passing cases and the module's log")
 }
 
 func (o *testOptions) validate() error {
-	if !slices.Contains(resultFormats, o.output) {
-		return fmt.Errorf("--output %q: want one of %s", o.output, strings.Join(resultFormats, ", "))
-	}
 	if o.update && o.chaos {
-		return errors.New("--update and --chaos: one or the other")
+		return errors.New("--update and --chaos cannot be combined")
 	}
 	var err error
 	if o.filter, err = regexp.Compile(o.run); err != nil {
@@ -96,13 +91,13 @@ func (o *testOptions) validate() error {
 }
 
 func runTest(ctx context.Context, o *testOptions) error {
-	wasm, err := readModule(o.module)
+	wasm, err := wasmctl.File(o.module).Read()
 	if err != nil {
 		return err
 	}
-	files, err := readCases(o.paths)
+	files, err := cases.ReadAll(o.paths)
 	if err != nil {
-		return withCode(exitUsage, err)
+		return failure.Usage.Wrap(err)
 	}
 	suite := &cases.Suite{Wasm: wasm, Name: moduleName(o.module)}
 	dir, release, err := o.compiled()
@@ -112,17 +107,20 @@ func runTest(ctx context.Context, o *testOptions) error {
 	defer release()
 	suite.CacheDir = dir
 	if o.verbose {
-		if suite.Log, err = newLogger(o.streams.err, "text", 1); err != nil {
+		if suite.Log, err = logging.New(o.streams.err, "text", 1); err != nil {
 			return err
 		}
 	}
-	r := &testReport{o: o}
+	r := &printer.Tests{Out: o.streams.out, AsJSON: o.output == "json", Verbose: o.verbose, Update: o.update}
 	for _, f := range files {
 		if err := o.runFile(ctx, suite, f, r); err != nil {
-			return moduleError(err)
+			return engine.ModuleError(err)
 		}
 	}
-	return r.finish()
+	if r.Empty() {
+		return failure.Usage.Wrap(fmt.Errorf("--run %s: no case matches", o.run))
+	}
+	return r.Sum()
 }
 
 // compiled returns a directory for compiled code. Each case loads the module, so
@@ -141,32 +139,8 @@ func (o *testOptions) compiled() (dir string, release func(), err error) {
 	return dir, func() { _ = os.RemoveAll(dir) }, err
 }
 
-// readCases reads files, and the *.yaml files of directories.
-func readCases(paths []string) ([]*cases.File, error) {
-	var files []*cases.File
-	for _, path := range paths {
-		names := []string{path}
-		if info, err := os.Stat(path); err == nil && info.IsDir() {
-			if names, err = filepath.Glob(filepath.Join(path, "*.yaml")); err != nil {
-				return nil, err
-			}
-			if len(names) == 0 {
-				return nil, fmt.Errorf("cases[%s]: %w: no *.yaml file is in it", path, fs.ErrNotExist)
-			}
-		}
-		for _, name := range names {
-			f, err := cases.Read(name)
-			if err != nil {
-				return nil, err
-			}
-			files = append(files, f)
-		}
-	}
-	return files, nil
-}
-
-// runFile runs the cases of a file that are asked for.
-func (o *testOptions) runFile(ctx context.Context, suite *cases.Suite, f *cases.File, r *testReport) error {
+// runFile runs the selected cases of a file.
+func (o *testOptions) runFile(ctx context.Context, suite *cases.Suite, f *cases.File, r *printer.Tests) error {
 	var verdicts []cases.Verdict
 	for _, c := range f.Cases {
 		if !o.filter.MatchString(c.Name) {
@@ -177,7 +151,7 @@ func (o *testOptions) runFile(ctx context.Context, suite *cases.Suite, f *cases.
 			if err != nil {
 				return fmt.Errorf("%s:%d: %w", f.Path, c.Line, err)
 			}
-			r.chaos(f, c, report)
+			r.Chaos(f, c, report)
 			continue
 		}
 		v, err := suite.Run(ctx, c)
@@ -185,7 +159,7 @@ func (o *testOptions) runFile(ctx context.Context, suite *cases.Suite, f *cases.
 			return fmt.Errorf("%s:%d: %w", f.Path, c.Line, err)
 		}
 		verdicts = append(verdicts, v)
-		r.verdict(f, &v)
+		r.Verdict(f, &v)
 	}
 	if !o.update || !slices.ContainsFunc(verdicts, func(v cases.Verdict) bool { return v.Failed() }) {
 		return nil

@@ -11,16 +11,12 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	otlp "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
-	"github.com/wasmctl/wasmctl/runtime/applier"
-	"github.com/wasmctl/wasmctl/runtime/history"
 )
 
 // receiver is an OTLP receiver: it decodes what it is sent.
@@ -146,43 +142,6 @@ func TestTracing_OneTraceForEachRun(t *testing.T) {
 	}
 }
 
-// A request of the guest's is below its call, one of what it declared beside it;
-// a failure is one of the span.
-func TestTracing_RequestsAreBelowWhoAsked(t *testing.T) {
-	r := newReceiver(t)
-	tr, err := newTracing(t.Context(), r.URL, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := func(ms int) time.Time { return time.Unix(1, 0).Add(time.Duration(ms) * time.Millisecond) }
-	op := func(resource string, ms int) history.Op {
-		return history.Op{Name: "api_get", Resource: resource, Started: at(ms), Took: time.Millisecond}
-	}
-	tr.write("web", abi.Key{Name: "a"}, &history.Run{
-		ID: "1", Started: at(10), Queued: 5 * time.Millisecond, Took: 20 * time.Millisecond, GuestStarted: at(11), GuestTook: 9 * time.Millisecond,
-		Ops: []history.Op{op("inside", 12), op("after", 25), {Name: "cache_get", Resource: "nothing"}}, Failed: true, Kind: "trap", Error: "unreachable",
-	})
-	tr.write("web", abi.Key{Name: "b"}, &history.Run{Error: applier.ErrObjectNotFound.Error()})
-	if err := tr.close(); err != nil {
-		t.Fatal(err)
-	}
-	all := r.traces()
-	spans := all[tr.traceID("1")]
-	if len(all) != 1 || len(spans) != 5 {
-		t.Fatalf("%d traces, spans %v", len(all), spans)
-	}
-	root, guest := spans["reconcile web"], spans["guest"]
-	if string(spans["api_get inside"].GetParentSpanId()) != string(guest.GetSpanId()) || string(spans["api_get after"].GetParentSpanId()) != string(root.GetSpanId()) {
-		t.Error("a request is not below who asked")
-	}
-	if root.GetStatus().GetCode() != otlp.Status_STATUS_CODE_ERROR || root.GetStatus().GetMessage() != "unreachable" || attributeOf(root, "error.type") != "trap" {
-		t.Errorf("%v", root)
-	}
-	if got := root.GetStartTimeUnixNano(); got != uint64(at(5).UnixNano()) { //nolint:gosec // a time
-		t.Errorf("the run begins at %d", got)
-	}
-}
-
 func TestTracing_IsOffUnlessItIsConfigured(t *testing.T) {
 	discard := slog.New(slog.DiscardHandler)
 	for name, env := range map[string]map[string]string{
@@ -194,13 +153,13 @@ func TestTracing_IsOffUnlessItIsConfigured(t *testing.T) {
 			for k, v := range env {
 				t.Setenv(k, v)
 			}
-			if tr, err := newTracing(t.Context(), "", discard); tr != nil || err != nil || tr.close() != nil {
-				t.Errorf("%v, %v", tr, err)
+			if exporter, err := newExporter(t.Context(), "", discard); exporter != nil || err != nil {
+				t.Errorf("%v, %v", exporter, err)
 			}
 		})
 	}
 	for _, bad := range []string{"localhost:4318", "ftp://x", "http://", "\x00"} {
-		if _, err := newTracing(t.Context(), bad, discard); err == nil || !strings.Contains(err.Error(), "--otlp-endpoint") {
+		if _, err := newExporter(t.Context(), bad, discard); err == nil || !strings.Contains(err.Error(), "--otlp-endpoint") {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
@@ -208,20 +167,5 @@ func TestTracing_IsOffUnlessItIsConfigured(t *testing.T) {
 		if got, err := tracesURL(in); got != want || err != nil {
 			t.Errorf("%s: %s, %v", in, got, err)
 		}
-	}
-}
-
-// BenchmarkRecord is what the history costs a run that does nothing, as the
-// session calls it; without tracing.
-func BenchmarkRecord(b *testing.B) {
-	s := &session{process: &process{opts: &processOptions{}}, opts: &controllerOptions{historyBytes: 1 << 20}, name: "web"}
-	s.record()
-	req := &abi.Request{ID: "0123456789ab-1", Key: abi.Key{Namespace: "default", Name: "a"}, Object: make([]byte, 4000)}
-	out := &applier.Outcome{ID: req.ID, Key: req.Key, Attempt: 1, Generation: 1, Duration: time.Microsecond}
-	b.ReportAllocs()
-	for b.Loop() {
-		out.Started = time.Now()
-		s.began(1, req)
-		s.recordEnd(out)
 	}
 }

@@ -3,66 +3,64 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
-	"os"
-	"syscall"
-	"time"
+	"strings"
 
-	"github.com/wasmctl/wasmctl/host/kubeapi"
-	"github.com/wasmctl/wasmctl/runtime/queue"
-	"github.com/wasmctl/wasmctl/runtime/queue/trigger"
+	"github.com/spf13/cobra"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/internal/humanize"
 )
 
-// triggerSignals are the values of --trigger-on-signal.
-var triggerSignals = map[string]os.Signal{"USR1": syscall.SIGUSR1, "USR2": syscall.SIGUSR2}
-
-// validateTriggers checks the flags that are about when objects are reconciled.
-func (o *controllerOptions) validateTriggers() error {
-	var errs []error
-	if _, err := o.triggers(kubeapi.Kind{}, nil, nil); err != nil {
-		errs = append(errs, err)
+func newCmdTrigger(s streams) *cobra.Command {
+	o := &steerOptions{streams: s}
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "trigger CONTROLLER [NAMESPACE/]NAME...",
+		Short: "Make a running controller reconcile objects",
+		Long: `Makes a running controller reconcile objects now, as if they had changed. With --all it reconciles all objects, at low priority,
+after those that have changed.`,
+		Example: `  wasmctl trigger configmapgenerator default/hello
+  wasmctl trigger configmapgenerator --all`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usageError(cmd, errors.New("CONTROLLER is missing"))
+			}
+			keys, err := parseKeys(args[1:])
+			switch {
+			case err != nil:
+				return usageError(cmd, err)
+			case all == (len(keys) > 0):
+				return usageError(cmd, errors.New("want the names of objects, or --all"))
+			}
+			c, err := o.client(cmd.Context())
+			if err != nil {
+				return err
+			}
+			n, err := c.Trigger(cmd.Context(), args[0], keys)
+			if err != nil {
+				return steerError(cmd.Context(), c, err)
+			}
+			_, err = fmt.Fprintf(s.out, "triggered %s\n", humanize.Plural(n, "object"))
+			return err
+		},
 	}
-	switch {
-	case o.debounce < 0 || o.debounceMax < 0:
-		errs = append(errs, errors.New("--debounce and --debounce-max must not be negative"))
-	case o.debounceMax > 0 && o.debounceMax < o.debounce:
-		errs = append(errs, fmt.Errorf("--debounce-max %v: is less than --debounce %v", o.debounceMax, o.debounce))
-	}
-	return errors.Join(errs...)
+	o.bind(cmd)
+	cmd.Flags().BoolVar(&all, "all", false, "Reconcile all objects of the controller")
+	return cmd
 }
 
-// triggers are what leads to reconciles of a kind besides watches; stdin is read
-// where lines of it are.
-func (o *controllerOptions) triggers(kind kubeapi.Kind, stdin io.Reader, log *slog.Logger) ([]trigger.Source, error) {
-	var sources []trigger.Source
-	var errs []error
-	if o.resync != 0 {
-		t, err := trigger.NewResync(o.resync)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("--resync: %w", err))
-		}
-		sources = append(sources, t)
-	}
-	for _, spec := range o.schedule {
-		t, err := trigger.NewCron(spec, time.Local)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("--schedule: %w", err))
-		}
-		sources = append(sources, t)
-	}
-	if o.onSignal != "" {
-		sig, ok := triggerSignals[o.onSignal]
+// parseKeys reads the names of objects.
+func parseKeys(names []string) ([]abi.Key, error) {
+	keys := make([]abi.Key, len(names))
+	for i, name := range names {
+		ns, rest, ok := strings.Cut(name, "/")
 		if !ok {
-			errs = append(errs, fmt.Errorf("--trigger-on-signal %q: want USR1 or USR2", o.onSignal))
+			ns, rest = "", name
 		}
-		sources = append(sources, trigger.Signal{Signal: sig})
+		if rest == "" || ok && ns == "" || strings.Contains(rest, "/") {
+			return nil, fmt.Errorf("object %q: want NAMESPACE/NAME, or NAME for a cluster-scoped kind", name)
+		}
+		keys[i] = abi.Key{Namespace: ns, Name: rest}
 	}
-	if o.onStdin {
-		sources = append(sources, trigger.Lines{
-			Name: "stdin", Reader: stdin, Scope: queue.Scope{ClusterScoped: !kind.Namespaced},
-			OnError: func(err error) { log.Warn("a line of stdin names no object, and is passed over", "error", err.Error()) },
-		})
-	}
-	return sources, errors.Join(errs...)
+	return keys, nil
 }

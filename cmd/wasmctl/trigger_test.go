@@ -29,24 +29,24 @@ func TestTriggers_LinesSettingsAndASignal(t *testing.T) {
 		"--trigger-on-stdin", "--trigger-on-signal", "USR1", "--config-file", settings)
 	_ = stdin.Close() // the child has its own
 	f.confirm()
-	c.wantLine("has no such setting", `"setting":"replicas"`)
+	c.wantLine("does not declare this setting", `"setting":"replicas"`)
 	awaitQuiet(t, socket)
 	triggered := func(name string) int { return c.count(`"object":"`+f.ns+"/"+name+`"`, `"reason":"Triggered`) }
 
 	_, _ = fmt.Fprintf(lines, "b\n%s/a\n", f.ns) // an error shows below
 	until(t, "a is reconciled", func() bool { return triggered("a") == 1 })
-	c.wantLine("a line of stdin names no object", "line 1", "namespace is needed")
+	c.wantLine("skipping a line of stdin", "line 1", "namespace is needed")
 	if n := triggered("b"); n != 0 {
 		t.Errorf("b was triggered %d times, and never named", n)
 	}
 	_, _ = fmt.Fprintln(lines, "*")
 	until(t, "both are reconciled", func() bool { return triggered("a") == 2 && triggered("b") == 1 })
 	_, _ = fmt.Fprintln(lines, f.ns+"/nobody")
-	c.wantLine("object is not there", f.ns+"/nobody")
+	c.wantLine("object not found", f.ns+"/nobody")
 	_ = lines.Close() // ends that trigger alone
 
 	writeFile(t, settings, "defaultReplicas: many")
-	c.wantLine("refuses the new settings", "many")
+	c.wantLine("refused new settings", "many")
 	writeFile(t, settings, "defaultReplicas: 3")
 	c.wantLine("settings changed", `"config_gen":2`)
 	for _, name := range []string{"a", "b"} {
@@ -76,14 +76,16 @@ func awaitQuiet(t *testing.T, socket string) {
 }
 
 // count returns how many lines contain all parts.
-func (c *child) count(parts ...string) int {
-	n := 0
+func (c *child) count(parts ...string) int { return len(c.linesWith(parts...)) }
+
+// linesWith returns the lines that contain all parts.
+func (c *child) linesWith(parts ...string) (lines []string) {
 	for line := range strings.Lines(c.text()) {
 		if containsAll(line, parts) {
-			n++
+			lines = append(lines, line)
 		}
 	}
-	return n
+	return lines
 }
 
 func writeFile(t *testing.T, path, content string) {

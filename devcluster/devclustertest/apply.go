@@ -3,6 +3,7 @@ package devclustertest
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,7 +18,6 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/restmapper"
-	"sigs.k8s.io/yaml"
 
 	"github.com/wasmctl/wasmctl/devcluster"
 )
@@ -80,34 +80,25 @@ func ApplyIn(t testing.TB, c *devcluster.Cluster, namespace string, manifest []b
 // decode reads the objects of a YAML stream. Empty documents are left out, and
 // lists (kind List) opened.
 func decode(manifest []byte) ([]*unstructured.Unstructured, error) {
-	docs := utilyaml.NewDocumentDecoder(io.NopCloser(bytes.NewReader(manifest)))
-	defer func() { _ = docs.Close() }() // it reads from memory
+	docs := utilyaml.NewYAMLToJSONDecoder(bytes.NewReader(manifest))
 	var objects []*unstructured.Unstructured
-	buf := make([]byte, len(manifest)+1) // holds any document whole
 	for n := 1; ; n++ {
-		size, err := docs.Read(buf)
-		if errors.Is(err, io.EOF) {
+		var text json.RawMessage
+		obj, list := &unstructured.Unstructured{}, &unstructured.UnstructuredList{}
+		err := docs.Decode(&text)
+		switch {
+		case errors.Is(err, io.EOF):
 			return objects, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("document %d: %w", n, err)
-		}
-		text, err := yaml.YAMLToJSON(buf[:size])
-		if err != nil {
-			return nil, fmt.Errorf("document %d: %w", n, err)
-		}
-		if string(text) == "null" {
+		case err == nil && (len(text) == 0 || string(text) == "null"):
 			continue
+		case err == nil:
+			err = obj.UnmarshalJSON(text)
 		}
-		obj := &unstructured.Unstructured{}
-		if err := obj.UnmarshalJSON(text); err != nil {
-			return nil, fmt.Errorf("document %d: %w", n, err)
-		}
-		if !obj.IsList() {
+		if err == nil && obj.IsList() {
+			list, err = obj.ToList()
+		} else {
 			objects = append(objects, obj)
-			continue
 		}
-		list, err := obj.ToList()
 		if err != nil {
 			return nil, fmt.Errorf("document %d: %w", n, err)
 		}

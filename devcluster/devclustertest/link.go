@@ -115,8 +115,8 @@ func (l *Link) Refuse() {
 }
 
 // Stall stops passing bytes on, in both directions, and closes nothing, as with
-// a router that drops packets. New connections are taken, and stall too. What is
-// being written at that moment still arrives.
+// a router that drops packets. New connections are taken, and stall too. Writes
+// in progress still arrive.
 func (l *Link) Stall() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

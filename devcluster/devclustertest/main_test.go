@@ -110,7 +110,7 @@ func TestLimited_MayDoItsRulesInItsNamespaceOnly(t *testing.T) {
 }
 
 // Every shape of a rule must be asked for in a way that RBAC can grant, or
-// Limited would wait in vain.
+// Limited would wait forever.
 func TestLimited_TakesEveryShapeOfRule(t *testing.T) {
 	c := Shared(t)
 	for name, rule := range map[string]rbacv1.PolicyRule{

@@ -45,15 +45,21 @@ var shared = struct {
 // time: work in a Namespace, and do not kill it.
 func Shared(t testing.TB) *devcluster.Cluster {
 	t.Helper()
+	cluster, err := Get()
+	if err != nil {
+		t.Fatalf("shared control plane: %v", err)
+	}
+	return cluster
+}
+
+// Get is Shared for examples, which have no testing.TB.
+func Get() (*devcluster.Cluster, error) {
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
 	if shared.cluster == nil && shared.err == nil {
 		shared.cluster, shared.err = startShared()
 	}
-	if shared.err != nil {
-		t.Fatalf("shared control plane: %v", shared.err)
-	}
-	return shared.cluster
+	return shared.cluster, shared.err
 }
 
 // startShared does not use a test's context: the control plane outlives the test.

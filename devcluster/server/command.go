@@ -93,7 +93,7 @@ func attend(cmd *exec.Cmd, sigs <-chan os.Signal, lost <-chan struct{}) int {
 			}
 		case <-lost:
 			lost = nil
-			say("the control plane is gone: killing the command")
+			say("the control plane has exited; killing the command")
 			_ = cmd.Process.Kill()
 		}
 	}

@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// resync is when an object is looked at again although nothing changed.
+	// resync is when an object is checked again although nothing changed.
 	resync = 300 * time.Second
-	// retry is when an object whose run failed is tried again.
+	// retry is when an object whose run failed is retried.
 	retry = 60 * time.Second
 )
 
@@ -19,7 +19,7 @@ const (
 func reconcile(ctx *wasmctl.Context, gen wasmctl.Object) (wasmctl.Action, error) {
 	if gen.IsDeleting() {
 		// The garbage collector takes the ConfigMap. Making it again would hold
-		// up a foreground deletion for ever.
+		// up a foreground deletion forever.
 		return wasmctl.AwaitChange(), nil
 	}
 	ready := condition{Status: "True", Reason: "Applied", Message: "the ConfigMap is up to date"}
@@ -35,8 +35,8 @@ func reconcile(ctx *wasmctl.Context, gen wasmctl.Object) (wasmctl.Action, error)
 	return wasmctl.Requeue(resync), failed
 }
 
-// errorPolicy tries again after a fixed time. A permanent error waits for a
-// change all the same.
+// errorPolicy retries after a fixed time. A permanent error waits for a change
+// all the same.
 func errorPolicy(_ *wasmctl.Context, _ wasmctl.Object, _ wasmctl.Failure) wasmctl.Action {
 	return wasmctl.Requeue(retry)
 }

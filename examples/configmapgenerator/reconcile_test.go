@@ -58,7 +58,7 @@ func TestReconcile_MakesTheConfigMapAndOwnsIt(t *testing.T) {
 }
 
 // TestReconcile_ARunWithoutAChangeWritesNothing: a run that wrote would change
-// the object, which would be reconciled again, for ever.
+// the object, which would be reconciled again, forever.
 func TestReconcile_ARunWithoutAChangeWritesNothing(t *testing.T) {
 	host := guesttest.New(t, generator("a"))
 	host.Reconcile(reconciler, genRef)

@@ -48,7 +48,7 @@ func finalize(ctx *wasmctl.Context, mc wasmctl.Object) (wasmctl.Action, error) {
 }
 
 // remove deletes a Deployment if it is there and is ours. It asks the API server
-// and not the cache: one that the cache does not have yet would stay for ever.
+// and not the cache: one that the cache does not have yet would stay forever.
 func remove(ctx *wasmctl.Context, mc wasmctl.Object, ref wasmctl.ObjectRef) error {
 	if ref.Name == "" {
 		return nil

@@ -12,8 +12,8 @@ import (
 func reconcile(ctx *wasmctl.Context, mirror wasmctl.Object) (wasmctl.Action, error) {
 	secret, err := ctx.Cache().Get(source(mirror))
 	if wasmctl.IsNotFound(err) {
-		// The copies stay: whoever makes the Secret anew, with a delete and a
-		// create, does not want it to be gone everywhere in between.
+		// The copies stay: a user who recreates the Secret, with a delete and a
+		// create, does not want it to disappear everywhere in between.
 		return wasmctl.AwaitChange().Status(status(ctx, mirror, -1, wasmctl.Condition{
 			Status: wasmctl.ConditionFalse, Reason: "SourceMissing", Message: source(mirror).String() + " does not exist; its copies stay",
 		})), nil

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Action is what a run asks for next, and what it declares: the children and the
-// status that are to be. The zero value is AwaitChange. Actions that declare
-// nothing can be compared with ==.
+// Action says what happens after a run, and declares the desired children and
+// status. The zero value is AwaitChange. Actions that declare nothing can be
+// compared with ==.
 type Action struct {
 	requeue  bool
 	after    time.Duration
@@ -17,9 +17,9 @@ type Action struct {
 // AwaitChange waits until the object, or one that it owns, changes.
 func AwaitChange() Action { return Action{} }
 
-// Requeue asks for another run after the given time from the end of this one;
-// 0 is at once. A change that comes first absorbs it. The time is rounded up to
-// milliseconds; a negative one is 0.
+// Requeue asks for another run after the given time, counted from the end of
+// this one; 0 is at once. An earlier change absorbs it. The time is rounded up
+// to milliseconds; a negative one is 0.
 func Requeue(after time.Duration) Action { return AwaitChange().Requeue(after) }
 
 // Requeue is the action with another run after the given time; see the function
@@ -29,8 +29,8 @@ func (a Action) Requeue(after time.Duration) Action {
 	return a
 }
 
-// Requeued returns the time until the next run, and whether there is one to be
-// without a change.
+// Requeued returns the time until the next run, and whether a next run is
+// scheduled without a change.
 func (a Action) Requeued() (after time.Duration, ok bool) { return a.after, a.requeue }
 
 // String returns "await change" or "requeue after d".

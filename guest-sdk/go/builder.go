@@ -7,9 +7,9 @@ import (
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
 )
 
-// Builder writes a value to send, an object for example, straight into its
-// message: no Go map is made and no keys are sorted, which is a large part of
-// what a run with Map costs. It stands wherever a Map may.
+// Builder writes a value to send, an object for example, directly into its
+// message. It makes no Go map and sorts no keys, which is a large part of the
+// cost of a run with Map. A Builder can be used wherever a Map can.
 //
 //	wasmctl.BuildObject(ref).
 //		Map("labels").Set("app", name).End().
@@ -17,12 +17,12 @@ import (
 //		End().
 //		Map("data").Set("text", text)
 //
-// Set and its kin write an entry of the map that is open, Add and its kin an
-// element of the list that is open; Map, List and AddMap open another, End
-// closes it. What is open at the end is closed. A key must not come twice; the
-// host refuses an object where one does. The first mistake (text that is not
-// UTF-8, Add in a map) is kept, and is the error of the call that sends it; see
-// Err.
+// Set and the other Set methods write an entry of the open map. Add and the
+// other Add methods write an element of the open list. Map, List and AddMap
+// open another container, and End closes it. Sending closes all containers that
+// are still open. A key must not occur twice; the host refuses an object that
+// repeats a key. The Builder keeps the first mistake (text that is not UTF-8,
+// Add in a map). The call that sends the Builder returns it; see Err.
 type Builder struct {
 	b    []byte
 	open []container
@@ -74,7 +74,7 @@ func (b *Builder) begin(list bool) *Builder {
 // End closes what was opened last.
 func (b *Builder) End() *Builder {
 	if len(b.open) < 2 { // the outermost map is closed where it is sent
-		b.fail(errors.New("End without a Map or a List"))
+		b.fail(errors.New("End without an open Map or List"))
 		return b
 	}
 	b.close()
@@ -103,7 +103,7 @@ func (b *Builder) element() { b.count(true) }
 // count counts an entry of what is open, which is to be a list or a map.
 func (b *Builder) count(list bool) bool {
 	if len(b.open) == 0 {
-		b.fail(errors.New("it is at its end: it was sent before"))
+		b.fail(errors.New("the Builder was already sent"))
 		return false
 	}
 	top := &b.open[len(b.open)-1]
@@ -117,17 +117,12 @@ func (b *Builder) count(list bool) bool {
 	return true
 }
 
-func (b *Builder) text(s string) {
-	dst, err := wire.AppendText(b.b, s)
-	if err != nil {
-		b.fail(err)
-		return
-	}
-	b.b = dst
-}
+func (b *Builder) text(s string) { b.keep(wire.AppendText(b.b, s)) }
 
-func (b *Builder) value(v any) {
-	dst, err := wire.Append(b.b, v)
+func (b *Builder) value(v any) { b.keep(wire.Append(b.b, v)) }
+
+// keep goes on behind what was written to b, unless that failed.
+func (b *Builder) keep(dst []byte, err error) {
 	if err != nil {
 		b.fail(err)
 		return
@@ -207,13 +202,7 @@ func (b *Builder) AddMap() *Builder {
 func (b *Builder) Controller(owner Object) *Builder {
 	b.List("ownerReferences")
 	if b.count(true) && b.err == nil {
-		ref := owner.ControllerRef()
-		dst, err := ref.AppendMsgpack(b.b)
-		if err != nil {
-			b.fail(err)
-			return b
-		}
-		b.b = dst
+		b.keep(owner.ControllerRef().AppendMsgpack(b.b))
 	}
 	return b.End()
 }

@@ -6,17 +6,18 @@ import (
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/imports"
 )
 
-// Cache reads the objects that the host watches for this module, Manifest.For,
-// Owns and Watches, without a request to the API server. The rights that it
-// needs are those of the Client, get and list; none for the kind of Manifest.For.
-// It may lag behind the cluster for a moment; the writes of the
-// object's last run are in it, unless Context.Stale says otherwise. Objects
-// have no metadata.managedFields, and nothing but metadata where the watch is
-// MetadataOnly.
+// Cache reads the objects that the host watches for this module (Manifest.For,
+// Owns and Watches), without a request to the API server. It needs the same
+// rights as the Client, get and list; it needs none for the kind of
+// Manifest.For. The cache may lag behind the cluster for a moment. It has the
+// writes of the object's last run, unless Context.Stale returns true. Objects
+// have no metadata.managedFields. Objects of a MetadataOnly watch have only
+// metadata.
 //
-// Every error of a call is an *Error: IsNotFound; IsNotSynced where the watch
-// has not listed its objects yet; StatusBadRequest for a kind that is not
-// watched, with a message that says what to declare.
+// Every error of a call is an *Error. IsNotFound is true for a missing object.
+// IsNotSynced is true if the watch has not listed its objects yet. The status
+// is StatusBadRequest for a kind that is not watched, and the message says what
+// to declare.
 type Cache struct {
 	g *guest
 }
@@ -25,8 +26,9 @@ type Cache struct {
 type CacheListOptions struct {
 	// LabelSelector is written as for kubectl.
 	LabelSelector string
-	// Limit is how many objects a page has, 500 if it is not set; Continue, from
-	// List.Continue, asks for the next one. It stays good whatever changes.
+	// Limit is the number of objects in a page, 500 if it is not set. Continue,
+	// from List.Continue, asks for the next page. It stays valid whatever
+	// changes.
 	Limit    int64
 	Continue string
 }
@@ -37,8 +39,8 @@ func (c *Cache) Get(ref ObjectRef) (Object, error) {
 	return object(c.g, &imports.CacheGet, b.End(), ref)
 }
 
-// List returns one page of the objects of ref's kind in ref's namespace, or in
-// all where it has none, ordered by namespace and name; see All. ref has no
+// List returns one page of the objects of ref's kind, ordered by namespace and
+// name; see All. It lists ref's namespace, or all if ref has none. ref has no
 // name, and the list has no resourceVersion.
 func (c *Cache) List(ref ObjectRef, opts CacheListOptions) (List, error) {
 	if ref.Name != "" {
@@ -52,8 +54,8 @@ func (c *Cache) List(ref ObjectRef, opts CacheListOptions) (List, error) {
 	return List{o.Value}, err
 }
 
-// All walks the objects that List returns, page by page: opts.Limit at a time.
-// An error ends the walk.
+// All iterates over the objects that List returns, page by page: opts.Limit at
+// a time. An error ends the iteration.
 //
 //	for obj, err := range ctx.Cache().All(ref, wasmctl.CacheListOptions{}) {
 //		if err != nil {

@@ -13,20 +13,20 @@ const (
 	ConditionUnknown = "Unknown"
 )
 
-// Condition is one thing that is so or not, in a status: meta/v1's Condition.
+// Condition is one condition of a status, as in meta/v1.
 type Condition struct {
 	// Type is a CamelCase word, "Ready".
 	Type string
 	// Status is ConditionTrue, ConditionFalse or ConditionUnknown.
 	Status string
-	// Reason is why: a CamelCase word. The API server wants one.
+	// Reason is a CamelCase word. The API server requires one.
 	Reason string
 	// Message is for people.
 	Message string
-	// ObservedGeneration is the generation of the object that this is about.
+	// ObservedGeneration is the metadata.generation that the condition is
+	// about.
 	ObservedGeneration int64
-	// LastTransitionTime is when Status became what it is. Conditions.Set does
-	// this.
+	// LastTransitionTime is when Status last changed. Conditions.Set sets it.
 	LastTransitionTime time.Time
 }
 
@@ -44,7 +44,7 @@ func (c Condition) AppendMsgpack(dst []byte) ([]byte, error) {
 	return b.End(), nil
 }
 
-// Conditions is the list of them, one of each type.
+// Conditions is a list of conditions, one of each type.
 type Conditions []Condition
 
 // Conditions returns status.conditions. The list is a copy.
@@ -96,10 +96,10 @@ func (c Conditions) IsTrue(typ string) bool {
 	return cond.Status == ConditionTrue
 }
 
-// Set puts a condition in, in the place of the one of its type, and reports
-// whether that changed anything. As in meta/v1, LastTransitionTime moves only if
-// Status does: to now, if cond has none. A status that is written only if
-// something changed lets the object rest.
+// Set adds a condition, or replaces the one of its type, and reports whether
+// that changed anything. As in meta/v1, LastTransitionTime changes only if
+// Status does: to now, if cond has none. Write a status only if something
+// changed, so that the object rests.
 func (c *Conditions) Set(cond Condition, now time.Time) (changed bool) {
 	if cond.LastTransitionTime.IsZero() {
 		cond.LastTransitionTime = now
@@ -127,7 +127,7 @@ func (c *Condition) equal(d Condition) bool {
 		c.ObservedGeneration == d.ObservedGeneration && c.LastTransitionTime.Equal(d.LastTransitionTime)
 }
 
-// Remove takes the condition of a type out, and reports whether there was one.
+// Remove removes the condition of a type, and reports whether there was one.
 func (c *Conditions) Remove(typ string) bool {
 	for i := range *c {
 		if (*c)[i].Type == typ {

@@ -5,9 +5,9 @@ import (
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
 )
 
-// Config returns a setting: what the module is run with, else the default of
-// Manifest.Config, else "". Settings change without the module being loaded
-// again, so read them in each run. The error is an *Error.
+// Config returns a setting: the value that the module runs with, else the
+// default of Manifest.Config, else "". Settings can change while the module is
+// loaded, so read them in each run. The error is an *Error.
 func (c *Context) Config(key string) (string, error) {
 	v, err := c.g.config(key)
 	return v.String(), err

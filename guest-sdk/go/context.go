@@ -7,7 +7,7 @@ import (
 )
 
 // Context is one run of one object, or one call of a Mapper, a Filter or
-// Configure, which have no object. It is good until that ends.
+// Configure, which have no object. It is valid until that run or call ends.
 type Context struct {
 	g      *guest
 	in     input
@@ -16,7 +16,7 @@ type Context struct {
 	log    Logger
 }
 
-// ReasonType says what made an object be reconciled.
+// ReasonType is the type of a trigger.
 type ReasonType string
 
 // The reasons that this SDK knows; a host may send others.
@@ -41,7 +41,7 @@ type Reason struct {
 	Ref      ObjectKey
 }
 
-// ID returns the run's unique id, which stands in the host's logs too.
+// ID returns the run's unique id, which also appears in the host's logs.
 func (c *Context) ID() string { return Value{c.in.id}.String() }
 
 // Controller returns the controller's name. It is empty in ErrorPolicy.
@@ -50,13 +50,13 @@ func (c *Context) Controller() string { return Value{c.in.controller}.String() }
 // Key returns the name of the object that is reconciled.
 func (c *Context) Key() ObjectKey { return objectKey(c.in.key) }
 
-// Reason returns what triggered the run, the first of several. It is for people:
-// a reconciler must not decide by it what to do, since triggers are merged and
-// get lost with a host. It is empty in ErrorPolicy.
+// Reason returns the first trigger of the run. It is for people. A reconciler
+// must not base decisions on it, because triggers are merged, and get lost if
+// the host stops. It is empty in ErrorPolicy.
 func (c *Context) Reason() Reason { return readReason(Value{c.in.reason}) }
 
-// Reasons returns all triggers of the run, the first one first, and how many
-// more there were that the host kept no note of.
+// Reasons returns the triggers of the run in their order, and the number of
+// further triggers that the host did not keep.
 func (c *Context) Reasons() (reasons []Reason, dropped int) {
 	if first := c.Reason(); first.Type != "" {
 		reasons = append(reasons, first)
@@ -80,27 +80,29 @@ func (r Reason) String() string {
 	return string(r.Type) + " " + r.Resource + " " + r.Ref.String()
 }
 
-// Attempt returns 1, and one more after each failed run of this object. In
-// ErrorPolicy it is that of the failed run.
+// Attempt returns 1 for the first run, and one more after each failed run of
+// this object. In ErrorPolicy it is the attempt of the failed run.
 func (c *Context) Attempt() int { return int(c.in.attempt) }
 
-// Deadline returns when the run is interrupted; false if it is not.
+// Deadline returns the time at which the host interrupts the run; false if the
+// host does not.
 func (c *Context) Deadline() (time.Time, bool) {
 	return time.UnixMilli(c.in.deadlineMS), c.in.deadlineMS != 0
 }
 
-// DryRun reports whether writes are not carried out.
+// DryRun reports whether this is a dry run, in which the host carries out no
+// writes.
 func (c *Context) DryRun() bool { return c.in.dryRun }
 
 // Stale reports that the host's cache did not reach the writes of this object's
-// previous run in time: the object may be older than they are.
+// previous run in time. The object may then be older than those writes.
 func (c *Context) Stale() bool { return c.in.stale }
 
 // ConfigGeneration counts changes of the settings, from 1.
 func (c *Context) ConfigGeneration() int64 { return c.in.configGen }
 
-// HostHas reports whether the host has an ability that is younger than the
-// first one, "cache_get" for example.
+// HostHas reports whether the host has an ability that the first host did not
+// have, "cache_get" for example.
 func (c *Context) HostHas(capability string) bool {
 	for it := wire.Walk(c.in.caps); it.Next(); {
 		if s, ok := wire.StringBytes(it.Value); ok && string(s) == capability {
@@ -114,14 +116,14 @@ func (c *Context) HostHas(capability string) bool {
 // Requeue.
 func (c *Context) Cancelled() bool { return c.g.host.Cancelled() }
 
-// Now returns the host's time, to the millisecond. It is the clock to use: a
-// test sets it, and there is one on every target.
+// Now returns the host's time, in milliseconds. Use it as the clock: tests can
+// set it, and it works on every target.
 func (c *Context) Now() time.Time { return time.UnixMilli(c.g.host.NowMS()) }
 
-// Client returns the way to the cluster.
+// Client returns the client of the Kubernetes API.
 func (c *Context) Client() *Client { return &c.client }
 
-// Cache returns the way to the host's own copies of the watched objects.
+// Cache returns the host's copies of the watched objects.
 func (c *Context) Cache() *Cache { return &c.cache }
 
 // Log returns the logger. The host adds the controller, the object and the

@@ -2,8 +2,8 @@ package wasmctl
 
 import "github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
 
-// declared is what an Action wants to be true of the cluster. It is never
-// changed: each method of Action makes a copy.
+// declared is the desired state in an Action. It is never changed: each method
+// of Action makes a copy.
 type declared struct {
 	children     []any
 	prune, force bool
@@ -11,22 +11,23 @@ type declared struct {
 	hasStatus    bool
 }
 
-// Apply declares children of the object: the host applies them after the run,
-// in their order, by server-side apply, and makes the object their controller.
-// Each is a whole object as for Client.Apply: a *Builder, a Map, a struct or an
-// Object.
+// Apply declares children of the object. After the run, the host applies them
+// in their order by server-side apply, and makes the object their controller.
+// Each child is a whole object as for Client.Apply: a *Builder, a Map, a struct
+// or an Object.
 //
 //	return wasmctl.Apply(deployment, service).Prune().Status(status), nil
 //
-// A run that declares makes no call, so that it can be tested, compared and
-// repeated as a function of its object. The rights that it needs are those of
-// the calls: patch and create, and delete for Prune. The field manager is that
-// of the Client.
+// A run that declares its result makes no calls, so you can test, compare and
+// repeat it as a function of its object. It needs the same rights as the calls:
+// patch and create, and delete for Prune. The field manager is that of the
+// Client.
 //
-// A child without a namespace is in that of the object. All are checked before
-// the first is applied; if one of several cannot be applied all the same, those
-// before it stay so, and the run is a failed one, whose error names the child. A
-// child that another object controls is left alone, and is a conflict.
+// A child without a namespace gets the namespace of the object. The host checks
+// all children before it applies the first. If it then cannot apply one, the
+// children before it stay applied. The run has failed, and its error names the
+// child. The host leaves a child alone that another object controls, and
+// returns a conflict.
 func Apply(children ...any) Action { return AwaitChange().Apply(children...) }
 
 // Apply is the action with more children; see the function of this name.
@@ -36,25 +37,25 @@ func (a Action) Apply(children ...any) Action {
 	return a
 }
 
-// Prune deletes, after the children were applied, those objects of the kinds of
-// Manifest.Owns that the object controls and that this Action does not list.
-// Without children it deletes them all.
+// Prune deletes the objects that the object controls and that this Action does
+// not list, after the host has applied the children. It deletes only kinds of
+// Manifest.Owns. Without children it deletes all of them.
 func (a Action) Prune() Action {
 	a.copy().prune = true
 	return a
 }
 
-// Force takes fields of the children and of the status over from other field
-// managers, as a controller wants for what is its own. Else such a field is a
-// conflict.
+// Force takes over fields of the children and of the status from other field
+// managers. A controller usually wants that for the fields that it owns.
+// Without Force such a field is a conflict.
 func (a Action) Force() Action {
 	a.copy().force = true
 	return a
 }
 
-// Status declares the status of the object, applied last: a *Builder, a Map, a
-// struct or a Value. It is the one part of an Action that counts beside an
-// error: a run that fails can say why.
+// Status declares the status of the object: a *Builder, a Map, a struct or a
+// Value. The host applies it last. It is the only part of an Action that counts
+// beside an error, so a failed run can report its reason.
 func (a Action) Status(status any) Action {
 	d := a.copy()
 	d.status, d.hasStatus = status, true

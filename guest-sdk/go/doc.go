@@ -34,10 +34,12 @@
 //
 //	wasmctl run greeting.wasm
 //
-// Two styles: what a run returns can declare the children and the status that
-// are to be, as above, and the host makes it so; or the run makes calls itself,
-// with Context.Client. Reconcile reads the object in place: obj.String("spec", "text") decodes that
-// field and nothing else. What a module keeps in memory may be gone between any
-// two runs. Package guesttest runs a reconciler in a plain go test, on a fake
-// host.
+// A reconciler has two styles. It can declare the desired children and status
+// in its result, as above, and the host applies them. Or it can make calls
+// itself, with Context.Client.
+//
+// Reconcile reads the object in place: obj.String("spec", "text") decodes that
+// field and nothing else. The host may discard the memory of a module between
+// any two runs. Package guesttest runs a reconciler in a plain go test, on a
+// fake host.
 package wasmctl

@@ -24,11 +24,11 @@ const (
 	StatusInternal    = -9 // a fault of the host
 )
 
-// Error is the answer of a call to the host that did not succeed.
+// Error is the answer of a call to the host that failed.
 type Error struct {
 	// Op is the operation, "api_get".
 	Op string
-	// Ref names the object, as far as the call did.
+	// Ref names the object, as far as the call named it.
 	Ref ObjectRef
 	// Status is the API server's HTTP code, or below 0 the host's own.
 	Status int
@@ -36,8 +36,8 @@ type Error struct {
 	Reason string
 	// Message is for people.
 	Message string
-	// Rule is, where Status is StatusDenied, the capability that the module's
-	// manifest, or the grant of whoever runs it, is missing.
+	// Rule is set if Status is StatusDenied. It is the capability that is
+	// missing in the module's manifest, or in the operator's grant.
 	Rule *Capability
 }
 
@@ -72,8 +72,8 @@ func newError(op *imports.Op, status int32, body []byte) *Error {
 	return e
 }
 
-// AsError returns the *Error that err is or wraps. It is errors.As for it, which
-// older TinyGo does not have the reflection for.
+// AsError returns the *Error that err is or wraps. Use it instead of errors.As,
+// because older TinyGo lacks the reflection for errors.As.
 func AsError(err error) (*Error, bool) { return as[*Error](err) }
 
 func hasStatus(err error, status int) bool {
@@ -107,43 +107,43 @@ func as[T error](err error) (found T, ok bool) {
 // IsNotFound reports whether the object, or its kind, does not exist.
 func IsNotFound(err error) bool { return hasStatus(err, 404) }
 
-// IsConflict reports whether somebody else wrote first: a resourceVersion or a
-// precondition that does not hold, or fields that another manager owns. It is
-// not true for IsAlreadyExists.
+// IsConflict reports whether somebody else wrote first. A resourceVersion or a
+// precondition does not match, or another manager owns a field. It is not true
+// for IsAlreadyExists.
 func IsConflict(err error) bool { return hasStatus(err, 409) && !IsAlreadyExists(err) }
 
-// IsAlreadyExists reports whether an object of that name is there already.
+// IsAlreadyExists reports whether an object of that name exists already.
 func IsAlreadyExists(err error) bool {
 	e, ok := as[*Error](err)
 	return ok && e.Status == 409 && e.Reason == "AlreadyExists"
 }
 
-// IsInvalid reports whether the API server found the object to be wrong.
+// IsInvalid reports whether the API server refused the object as invalid.
 func IsInvalid(err error) bool { return hasStatus(err, 422) }
 
-// IsForbidden reports whether the API server's own rules (RBAC, admission) do
-// not let the host do this; see IsDenied for the host's.
+// IsForbidden reports whether the API server's own rules (RBAC, admission)
+// forbid the call; see IsDenied for those of the host.
 func IsForbidden(err error) bool { return hasStatus(err, 403) }
 
-// IsDenied reports whether the module has no capability for this; Error.Rule is
-// the one that is missing.
+// IsDenied reports whether the module lacks the capability for this call;
+// Error.Rule is the missing one.
 func IsDenied(err error) bool { return hasStatus(err, StatusDenied) }
 
 // IsUnsupported reports whether the host does not have this operation.
 func IsUnsupported(err error) bool { return hasStatus(err, StatusUnsupported) }
 
 // IsUnavailable reports whether the API server cannot be reached now, or asks
-// to be left alone for a while.
+// for a pause.
 func IsUnavailable(err error) bool {
 	return hasStatus(err, StatusUnavailable) || hasStatus(err, 503) || hasStatus(err, 429)
 }
 
-// IsNotSynced reports whether the host's cache is not filled yet; the run is
-// worth trying again soon.
+// IsNotSynced reports whether the host's cache is not filled yet. Retry the run
+// soon.
 func IsNotSynced(err error) bool { return hasStatus(err, StatusNotSynced) }
 
-// IsGone reports whether the API server does not have that state any more, as
-// happens to the later pages of a list that takes minutes: list again.
+// IsGone reports whether the API server no longer has that state. That happens
+// to the later pages of a list that takes minutes: list again.
 func IsGone(err error) bool { return hasStatus(err, 410) }
 
 // IsCancelled reports whether the host is stopping or the run's time is over.
@@ -171,12 +171,12 @@ const (
 	FailureOutput  FailureKind = "output"  // what the module returned cannot be read
 )
 
-// Failure is a failed run, as ErrorPolicy is given it.
+// Failure is a failed run, as ErrorPolicy receives it.
 type Failure struct {
 	Kind  FailureKind
 	Class ErrorClass
-	// Message and Reason are those of the error that Reconcile returned, or what
-	// the host says.
+	// Message and Reason are those of the error that Reconcile returned, or
+	// those of the host.
 	Message, Reason string
 	// After is the time of RetryAfter, or 0.
 	After time.Duration
@@ -186,7 +186,7 @@ type Failure struct {
 	FirstFailed time.Time
 }
 
-// qualified is an error with what the host is to know of it.
+// qualified is an error with details for the host.
 type qualified struct {
 	err    error
 	class  ErrorClass
@@ -198,21 +198,21 @@ func (q *qualified) Error() string { return q.err.Error() }
 
 func (q *qualified) Unwrap() error { return q.err }
 
-// Permanent marks err as one that trying again does not help: the object waits
-// for a change, whatever ErrorPolicy says. It returns nil for nil.
+// Permanent marks err as an error that a retry does not fix. The object waits
+// for a change, whatever ErrorPolicy returns. It returns nil for nil.
 func Permanent(err error) error { return qualify(qualified{err: err, class: ErrorPermanent}) }
 
-// Conflict marks err as one of somebody else having written first: the host tries
-// again at once, some times. What the Client answers with 409 is one without
-// it. It returns nil for nil.
+// Conflict marks err as a conflict: somebody else wrote first. The host retries
+// at once, a few times. A 409 error of the Client is a conflict without this
+// mark. It returns nil for nil.
 func Conflict(err error) error { return qualify(qualified{err: err, class: ErrorConflict}) }
 
-// RetryAfter marks err as one to be retried after d, where there is no
-// ErrorPolicy that says otherwise. It returns nil for nil.
+// RetryAfter asks for a retry after d, if there is no ErrorPolicy that decides
+// otherwise. It returns nil for nil.
 func RetryAfter(err error, d time.Duration) error { return qualify(qualified{err: err, after: d}) }
 
-// WithReason gives err a CamelCase word, which logs, metrics and
-// Failure.Reason have. It returns nil for nil.
+// WithReason adds a CamelCase reason to err, which appears in logs, metrics and
+// Failure.Reason. It returns nil for nil.
 func WithReason(err error, reason string) error { return qualify(qualified{err: err, reason: reason}) }
 
 func qualify(q qualified) error {
@@ -225,9 +225,9 @@ func qualify(q qualified) error {
 var (
 	errMessage        = errors.New("request[]: cannot be understood")
 	errNotRegistered  = errors.New("module: no reconciler; call wasmctl.Register in an init function")
-	errNoFunction     = errors.New("module: no function for this call; the manifest's hooks name those that there are")
+	errNoFunction     = errors.New("module: no function for this call; the manifest's hooks list the functions")
 	errTooManyKeys    = errors.New("map: more than 10000 keys")
-	errPolicyDeclares = errors.New("error_policy: its Action declares something; only that of Reconcile and Finalize may")
+	errPolicyDeclares = errors.New("error_policy: the Action declares objects or a status; only Reconcile and Finalize may")
 )
 
 // maxKeys is how many objects one event may concern (abi/ABI.md).
@@ -258,7 +258,7 @@ func appendFailed(dst []byte, err error) []byte {
 	return b.End()
 }
 
-// clip makes a text one that may cross the wall: bounded, and UTF-8.
+// clip makes a text valid for a message: bounded, and UTF-8.
 func clip(s string) string {
 	if len(s) > maxMessage {
 		s = s[:maxMessage]

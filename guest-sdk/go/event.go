@@ -5,7 +5,7 @@ import (
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
 )
 
-// EventType says how much an Event matters.
+// EventType is the severity of an Event.
 type EventType string
 
 // The types of an Event.
@@ -14,11 +14,11 @@ const (
 	EventWarning EventType = "Warning"
 )
 
-// Event is what `kubectl events` shows of an object: something that happened to
-// it. It is for people and is gone after an hour; what is to be kept belongs in
-// a condition. The host counts equal ones instead of writing each, and bounds
-// how many there are: that there is no error says that the event was taken, not
-// that it was written. The right that it needs is
+// Event is an event of an object, as `kubectl events` shows it. It is for
+// people and expires after an hour; use a condition for lasting information.
+// The host counts equal events instead of writing each one, and limits their
+// number. So a call without an error means that the host has taken the event,
+// not that the event was written. It needs the right
 //
 //	{Group: "events.k8s.io", Resource: "events", Verbs: []string{"create", "patch"}}
 type Event struct {
@@ -28,9 +28,9 @@ type Event struct {
 	Reason string
 	// Action is what was done, or failed: a CamelCase word; "Reconcile" if empty.
 	Action string
-	// Note is for people: at most 1024 bytes; the rest is cut off.
+	// Note is for people: at most 1024 bytes; a longer one is truncated.
 	Note string
-	// Regarding is what it is about: the object of the run if nil.
+	// Regarding is the object of the event: the object of the run if nil.
 	Regarding *EventObject
 	// Related is a second object, a child for example. Optional.
 	Related *EventObject
@@ -45,8 +45,9 @@ type EventObject struct {
 // EventObject returns o as an object of an Event.
 func (o Object) EventObject() *EventObject { return &EventObject{ObjectRef: o.Ref(), UID: o.UID()} }
 
-// Event records an event about the object of the run. If that fails it says so
-// in the log: an event is not worth a failed run. See RecordEvent for the rest.
+// Event records an event about the object of the run. If that fails, it logs
+// the error, because an event does not justify a failed run. RecordEvent has
+// all fields.
 func (c *Context) Event(typ EventType, reason, note string) {
 	if err := c.RecordEvent(Event{Type: typ, Reason: reason, Note: note}); err != nil {
 		c.Log().Warn("event not recorded", "reason", reason, "error", err)

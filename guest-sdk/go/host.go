@@ -7,8 +7,7 @@ import (
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
 )
 
-// Monotonic returns a clock that never goes back, from some start: for how long
-// something takes.
+// Monotonic returns a clock that never goes back. Use it to measure durations.
 func (c *Context) Monotonic() time.Duration { return time.Duration(c.g.host.MonoNS()) }
 
 // Random fills b with random bytes. The error is an *Error.
@@ -24,7 +23,7 @@ func (c *Context) Random(b []byte) error {
 	return nil
 }
 
-// BudgetKind says what a Budget is of.
+// BudgetKind is a kind of budget.
 type BudgetKind int32
 
 // The kinds of budget.
@@ -34,14 +33,14 @@ const (
 	BudgetFuel         BudgetKind = 2 // instructions, in the host's own unit
 )
 
-// Budget returns how much of a kind this run has left, and whether there is a
-// bound that the host knows.
+// Budget returns how much of a kind this run has left, and whether the kind has
+// a limit that the host knows.
 func (c *Context) Budget(kind BudgetKind) (left int64, bounded bool) {
 	left = c.g.host.Budget(int32(kind))
 	return max(left, 0), left >= 0
 }
 
-// MetricKind says how a metric is kept.
+// MetricKind is a kind of metric.
 type MetricKind int32
 
 // The kinds of metric.
@@ -51,9 +50,9 @@ const (
 )
 
 // Metric counts or sets a metric of the module. The name is as in Prometheus,
-// "greetings_total"; the host adds the controller. Names are bounded in number:
-// do not make them of what users write. The error is an *Error; IsUnsupported
-// where the host keeps no metrics.
+// "greetings_total"; the host adds the controller. The number of names is
+// limited: do not build names from user input. The error is an *Error;
+// IsUnsupported is true if the host keeps no metrics.
 func (c *Context) Metric(kind MetricKind, name string, value float64) error {
 	if status := c.g.host.Metric(int32(kind), name, value); status != 0 {
 		return hostError("metric", status)
@@ -61,10 +60,10 @@ func (c *Context) Metric(kind MetricKind, name string, value float64) error {
 	return nil
 }
 
-// Call carries out an operation by its number (abi/ABI.md, section 6), for one
-// that is younger than this SDK; Context.HostHas says whether the host has it.
-// The answer is a copy. The error is an *Error, or says why request cannot be
-// sent.
+// Call runs an operation by its number (abi/ABI.md, section 6), for an
+// operation that is younger than this SDK. Context.HostHas reports whether the
+// host has it. The answer is a copy. The error is an *Error, or explains why
+// request cannot be sent.
 func (c *Context) Call(number int32, request any) (Value, error) {
 	req, err := wire.Append(c.g.request[:0], request)
 	if err != nil {

@@ -1,6 +1,7 @@
 package wasmctl
 
 import (
+	"math"
 	"time"
 
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
@@ -56,6 +57,7 @@ func parseInput(msg []byte) (in input, ok bool) {
 			in.config = it.Value
 		case "attempt":
 			in.attempt, _ = wire.ReadInt(it.Value)
+			in.attempt = min(in.attempt, math.MaxInt) // an int of TinyGo has 32 bits
 		case "config_gen":
 			in.configGen, _ = wire.ReadInt(it.Value)
 		case "deadline_ms":

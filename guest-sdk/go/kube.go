@@ -8,13 +8,14 @@ import (
 )
 
 // Client calls the Kubernetes API through the host, within the capabilities of
-// the module's manifest. What it returns are copies that stay good.
+// the module's manifest. Its results are copies that stay valid.
 //
-// Every error of a call is an *Error; see IsNotFound and the others. An object
-// that cannot be written as msgpack is another error, and no call is made.
+// Every error of a call is an *Error; see IsNotFound and the others. If an
+// object cannot be encoded, the error has another type and the Client makes no
+// call.
 //
-// A namespaced object without a namespace is an error of the host: there is no
-// default namespace.
+// A namespaced object without a namespace is an error of the host, because
+// there is no default namespace.
 type Client struct {
 	g *guest
 }
@@ -27,8 +28,8 @@ func (c *Client) Get(ref ObjectRef, opts GetOptions) (Object, error) {
 	return object(c.g, &imports.APIGet, b.End(), ref)
 }
 
-// List reads the objects of ref's kind in ref's namespace, or in all where it
-// has none: one page of them where opts.Limit is set. ref has no name.
+// List reads the objects of ref's kind in ref's namespace, or in all if ref has
+// none. With opts.Limit it reads one page. ref has no name.
 func (c *Client) List(ref ObjectRef, opts ListOptions) (List, error) {
 	if ref.Name != "" {
 		return List{}, errors.New("api_list " + ref.String() + ": a list has no name; use Get or a field selector")
@@ -44,9 +45,9 @@ func (c *Client) List(ref ObjectRef, opts ListOptions) (List, error) {
 	return List{o.Value}, err
 }
 
-// All walks the objects that List returns, page by page: opts.Limit at a time,
-// 500 if it is not set. An error ends the walk; one for which IsGone is true
-// means that the walk took too long, and is to start again.
+// All iterates over the objects that List returns, page by page: opts.Limit at
+// a time, 500 if it is not set. An error ends the iteration. If IsGone is true
+// for the error, the iteration took too long and has to start again.
 //
 //	for obj, err := range ctx.Client().All(ref, wasmctl.ListOptions{}) {
 func (c *Client) All(ref ObjectRef, opts ListOptions) func(yield func(Object, error) bool) {
@@ -63,14 +64,14 @@ func (c *Client) All(ref ObjectRef, opts ListOptions) func(yield func(Object, er
 
 // Create creates object and returns it as stored.
 func (c *Client) Create(object any, opts WriteOptions) (Object, error) {
-	return c.write(&imports.APICreate, object, opts, false)
+	return c.write(&imports.APICreate, ObjectRef{}, object, ApplyOptions{WriteOptions: opts})
 }
 
-// Update replaces object and returns it as stored. With a resourceVersion in
-// its metadata it answers a conflict if somebody wrote since that was read.
-// Most controllers want Apply or Patch.
+// Update replaces object and returns it as stored. If the metadata has a
+// resourceVersion and somebody wrote since that version, the answer is a
+// conflict. Most controllers should use Apply or Patch.
 func (c *Client) Update(object any, opts WriteOptions) (Object, error) {
-	return c.write(&imports.APIUpdate, object, opts, false)
+	return c.write(&imports.APIUpdate, ObjectRef{}, object, ApplyOptions{WriteOptions: opts})
 }
 
 // UpdateStatus is Update of the status subresource.
@@ -79,12 +80,12 @@ func (c *Client) UpdateStatus(object any, opts WriteOptions) (Object, error) {
 	return c.Update(object, opts)
 }
 
-// Apply makes the fields of object what they are there, by server-side apply,
-// and returns the object as stored. It creates an object that is missing,
-// leaves alone the fields that object does not have, and removes those that
-// this manager applied before and are not there any more.
+// Apply applies the fields of object by server-side apply, and returns the
+// object as stored. It creates a missing object. It leaves fields alone that
+// object does not have, and removes fields that this manager applied before and
+// that object no longer has.
 func (c *Client) Apply(object any, opts ApplyOptions) (Object, error) {
-	return c.write(&imports.APIApply, object, opts.WriteOptions, opts.Force)
+	return c.write(&imports.APIApply, ObjectRef{}, object, opts)
 }
 
 // ApplyStatus is Apply of the status subresource. object has apiVersion, kind,
@@ -111,8 +112,8 @@ func (c *Client) PatchStatus(ref ObjectRef, patch Patch, opts WriteOptions) (Obj
 	return c.Patch(ref, patch, opts)
 }
 
-// Delete asks for an object to be deleted. Finalizers may hold it after that.
-// An object that is gone already answers an error for which IsNotFound is true.
+// Delete deletes an object. Finalizers may keep it after that. If the object is
+// gone already, IsNotFound is true for the error.
 func (c *Client) Delete(ref ObjectRef, opts DeleteOptions) error {
 	b := begin(c.g, ref)
 	b.Bool("dryRun", opts.DryRun)
@@ -140,19 +141,21 @@ func appendRef(b *wire.Builder, ref ObjectRef) {
 	b.String("name", ref.Name)
 }
 
-func (c *Client) write(op *imports.Op, body any, opts WriteOptions, force bool) (Object, error) {
-	b := wire.NewBuilder(c.g.request[:0])
+// write sends body. Without ref the body names the object; ref is that of a
+// subresource, whose body may be of another kind.
+func (c *Client) write(op *imports.Op, ref ObjectRef, body any, opts ApplyOptions) (Object, error) {
+	b := begin(c.g, ref)
 	if err := b.Value("object", body); err != nil {
-		return Object{}, badValue(op, ObjectRef{}, err)
+		return Object{}, badValue(op, ref, err)
 	}
 	opts.append(&b)
-	b.Bool("force", force)
+	b.Bool("force", opts.Force)
 	req := b.End()
-	o, err := object(c.g, op, req, ObjectRef{})
-	if err != nil {
+	o, err := object(c.g, op, req, ref)
+	if err != nil && ref == (ObjectRef{}) {
 		return o, at(err, Object{Value: Value{req}.At("object")}.Ref())
 	}
-	return o, nil
+	return o, err
 }
 
 // object carries out an operation that answers an object, and copies it out of

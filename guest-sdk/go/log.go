@@ -9,7 +9,7 @@ import (
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
 )
 
-// Level is how much a line of the log matters: the numbers of log/slog.
+// Level is the level of a log line: the numbers of log/slog.
 type Level int32
 
 // The levels.
@@ -21,9 +21,9 @@ const (
 )
 
 // Logger writes to the host's log. Attributes come in pairs of a string and any
-// value, as in log/slog: log.Info("applied", "configmap", name). Nothing is
-// built for a level that the host does not keep. What a module prints to stdout
-// or stderr gets there too, but without a level and attributes.
+// value, as in log/slog: log.Info("applied", "configmap", name). The Logger
+// encodes nothing for a level that the host does not keep. The host also logs
+// what a module prints to stdout or stderr, but without a level and attributes.
 type Logger struct {
 	g *guest
 }
@@ -31,17 +31,17 @@ type Logger struct {
 // Enabled reports whether the host keeps lines of this level.
 func (l *Logger) Enabled(level Level) bool { return int32(level) >= l.g.host.LogLevel() }
 
-// Debug logs what only somebody who looks for a fault wants to see.
+// Debug logs details for debugging.
 func (l *Logger) Debug(msg string, attrs ...any) { l.write(LevelDebug, msg, attrs) }
 
 // Info logs what happened.
 func (l *Logger) Info(msg string, attrs ...any) { l.write(LevelInfo, msg, attrs) }
 
-// Warn logs what somebody should look at some time.
+// Warn logs a problem that somebody should check at some time.
 func (l *Logger) Warn(msg string, attrs ...any) { l.write(LevelWarn, msg, attrs) }
 
-// Error logs what went wrong. An error that Reconcile returns is logged by the
-// host: do not log it as well.
+// Error logs a failure. The host logs the errors that Reconcile returns: do not
+// log them as well.
 func (l *Logger) Error(msg string, attrs ...any) { l.write(LevelError, msg, attrs) }
 
 func (l *Logger) write(level Level, msg string, attrs []any) {

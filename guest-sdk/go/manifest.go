@@ -1,6 +1,8 @@
 package wasmctl
 
 import (
+	"slices"
+
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/entry"
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
 )
@@ -11,8 +13,8 @@ const Version = "0.1.0"
 // abiVersion is the major version of the ABI that this SDK speaks.
 const abiVersion = 1
 
-// Manifest is what a module says of itself (abi/ABI.md, section 8). Whoever runs
-// the module can override it, and grants its capabilities or not.
+// Manifest describes a module (abi/ABI.md, section 8). The operator can
+// override it, and decides which capabilities to grant.
 type Manifest struct {
 	// Name and Version are for people.
 	Name    string `json:"name,omitempty"`
@@ -20,17 +22,18 @@ type Manifest struct {
 
 	// For is the kind that is reconciled.
 	For *Watch `json:"for,omitempty"`
-	// Owns are the kinds whose controlling owner is reconciled when they change.
+	// Owns are the kinds whose changes reconcile their controlling owner.
 	Owns []Watch `json:"owns,omitempty"`
-	// Watches are kinds whose objects concern others; see Watch.Map.
+	// Watches are the kinds whose changes concern objects of For; see
+	// Watch.Map.
 	Watches []Watch `json:"watches,omitempty"`
 
-	// Capabilities are the rights that the Client, the Cache, events and declared
-	// results need. Watching needs none, and reading the kind of For and writing
-	// its status need none.
+	// Capabilities are the rights that the Client, the Cache, events and
+	// declared results need. You need none to watch, to read the kind of For,
+	// or to write its status.
 	Capabilities []Capability `json:"capabilities,omitempty"`
-	// Finalizer is the name under which Reconciler.Finalize holds the objects, as
-	// Kubernetes wants it: "example.com/cleanup".
+	// Finalizer is the name of the finalizer for Reconciler.Finalize, in the
+	// form that Kubernetes requires: "example.com/cleanup".
 	Finalizer string `json:"finalizer,omitempty"`
 	// Limits bounds what one instance may use.
 	Limits *Limits `json:"limits,omitempty"`
@@ -40,8 +43,9 @@ type Manifest struct {
 	// Config holds the settings' defaults; see Context.Config.
 	Config map[string]string `json:"config,omitempty"`
 
-	// Requires names abilities of the host without which the module is not
-	// loaded; Wants those it can do without (see Context.HostHas).
+	// Requires names the abilities of the host that the module needs: a host
+	// without them does not load it. Wants names the optional ones (see
+	// Context.HostHas).
 	Requires []string `json:"requires,omitempty"`
 	Wants    []string `json:"wants,omitempty"`
 }
@@ -52,23 +56,24 @@ type Capability struct {
 	Group string `json:"group"`
 	// Resource is the plural, "configmaps".
 	Resource string `json:"resource"`
-	// Subresources, where given, are what the rule is about, and not the
-	// resource itself.
+	// Subresources, if given, restrict the rule to these; it then does not
+	// cover the resource itself.
 	Subresources []string `json:"subresources,omitempty"`
 	// Verbs are get, list, create, update, patch, delete, or "*" for all. Apply
-	// needs patch; the API server also wants create from whoever creates by it.
+	// needs patch; an apply that creates an object also needs create.
 	Verbs []string `json:"verbs"`
 	// Namespaces and Names narrow it; empty is all.
 	Namespaces []string `json:"namespaces,omitempty"`
 	Names      []string `json:"names,omitempty"`
-	// Fields, where given, are all that create, update and patch may touch of an
-	// object: "spec.replicas", "metadata.labels", "spec.containers[name=app].image",
-	// each with everything below (abi/ABI.md, section 8).
+	// Fields, if given, are the only fields of an object that create, update
+	// and patch may touch: "spec.replicas", "metadata.labels",
+	// "spec.containers[name=app].image". Each covers everything below it
+	// (abi/ABI.md, section 8).
 	Fields []string `json:"fields,omitempty"`
 }
 
-// Limits bounds what the module may use. Zero leaves a limit to the host; a module
-// can only lower what it is given. docs/limits.md says what each is.
+// Limits limits what the module may use. Zero leaves a limit to the host. A
+// module can only lower the limits of the host. See docs/limits.md.
 type Limits struct {
 	// Memory of one instance, in bytes.
 	Memory int64 `json:"memory,omitempty"`
@@ -99,8 +104,9 @@ type Limits struct {
 	ListBytes int64 `json:"list_bytes,omitempty"`
 	// MetricSeries is the number of series that the module may report.
 	MetricSeries int64 `json:"metric_series,omitempty"`
-	// InstanceCalls is after how many calls an instance is replaced by a fresh one,
-	// HighWater the memory, in bytes, beyond which one is.
+	// InstanceCalls is the number of calls after which a fresh instance
+	// replaces an instance. HighWater is the memory, in bytes, beyond which
+	// this happens.
 	InstanceCalls int64 `json:"instance_calls,omitempty"`
 	HighWater     int64 `json:"high_water,omitempty"`
 	// InstanceRate is the number of instances that runs may need in a second.
@@ -141,8 +147,8 @@ func (r *Reconciler) hooks() []string {
 	}{
 		{entry.ErrorPolicy, r.ErrorPolicy != nil},
 		{entry.Finalize, r.Finalize != nil},
-		{entry.Map, r.Manifest.hasMapper()},
-		{entry.Filter, r.Manifest.hasFilter()},
+		{entry.Map, slices.ContainsFunc(r.Manifest.Watches, func(w Watch) bool { return w.Mapper != nil })},
+		{entry.Filter, r.Manifest.anyWatch(func(w *Watch) bool { return w.Filter != nil })},
 		{entry.Configure, r.Configure != nil},
 	} {
 		if h.real {

@@ -13,10 +13,10 @@ import "time"
 //
 //	app, err := wasmctl.Decode[WebApp](obj.Value)
 //
-// It has what reconcilers use; a struct drops the other fields, as it does all
-// that it does not name. To change an object that is not wholly your own, use
-// Object.Set, which keeps them, or server-side apply. Reading single fields of
-// an Object costs a fraction of decoding it.
+// It has the fields that reconcilers use. A struct drops all fields that it
+// does not name. To change an object that is not wholly your own, use
+// Object.Set, which keeps the other fields, or server-side apply. Reading
+// single fields of an Object costs a fraction of decoding it.
 type ObjectMeta struct {
 	Name              string            `json:"name,omitempty"`
 	Namespace         string            `json:"namespace,omitempty"`

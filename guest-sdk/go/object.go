@@ -7,8 +7,8 @@ import (
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
 )
 
-// Object is a view of one Kubernetes object; see Value for how it is read and
-// how long it is good.
+// Object is a view of one Kubernetes object; see Value for how to read it and
+// how long it is valid.
 type Object struct {
 	Value
 	// head is nil but for the object of a run.
@@ -25,7 +25,7 @@ func (o Object) loaded() *head {
 
 // Set puts value at the path; see Value.Set.
 func (o *Object) Set(value any, path ...string) error {
-	o.head = nil // what was read once may not be so any more
+	o.head = nil // what was read once may not be so any longer
 	return o.Value.Set(value, path...)
 }
 
@@ -102,8 +102,7 @@ func (o Object) Key() ObjectKey {
 	if h := o.loaded(); h != nil {
 		return ObjectKey{Namespace: h.namespace, Name: h.name}
 	}
-	m := o.At("metadata")
-	return ObjectKey{Namespace: m.String("namespace"), Name: m.String("name")}
+	return objectKey(o.At("metadata").view)
 }
 
 // APIVersion returns the group and version, "apps/v1" or "v1".
@@ -172,12 +171,12 @@ func (o Object) Annotations() map[string]string { return o.StringMap("metadata",
 // CreationTimestamp returns when the object was created.
 func (o Object) CreationTimestamp() time.Time { return o.Time("metadata", "creationTimestamp") }
 
-// DeletionTimestamp returns when the object was asked to be deleted; the zero
-// time if it was not.
+// DeletionTimestamp returns when the deletion of the object was requested, or
+// the zero time.
 func (o Object) DeletionTimestamp() time.Time { return o.Time("metadata", "deletionTimestamp") }
 
-// IsDeleting reports whether the object was asked to be deleted and is held by
-// finalizers or by its dependents.
+// IsDeleting reports whether the deletion of the object was requested and
+// finalizers or dependents still keep the object.
 func (o Object) IsDeleting() bool {
 	if h := o.loaded(); h != nil {
 		return h.deleting
@@ -185,5 +184,5 @@ func (o Object) IsDeleting() bool {
 	return o.Exists("metadata", "deletionTimestamp")
 }
 
-// Finalizers returns the names that hold the object when it is deleted.
+// Finalizers returns the finalizers of the object.
 func (o Object) Finalizers() []string { return o.Strings("metadata", "finalizers") }

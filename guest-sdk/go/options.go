@@ -6,7 +6,7 @@ import "github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
 type GetOptions struct {
 	// Subresource is "status" or "scale"; empty is the object.
 	Subresource string
-	// ResourceVersion "0" takes what the API server has in its cache.
+	// ResourceVersion "0" reads from the cache of the API server.
 	ResourceVersion string
 }
 
@@ -26,7 +26,7 @@ type ListOptions struct {
 type WriteOptions struct {
 	// Subresource is "status" or "scale"; empty is the object.
 	Subresource string
-	// DryRun lets the API server check the write and not store it.
+	// DryRun makes the API server check the write without storing it.
 	DryRun bool
 	// FieldManager is, if empty, "wasmctl/" and the controller's name.
 	FieldManager string
@@ -41,14 +41,15 @@ type WriteOptions struct {
 // ApplyOptions of Client.Apply.
 type ApplyOptions struct {
 	WriteOptions
-	// Force takes over fields that another manager owns, as a controller wants
-	// for the objects that are its own. Else that is a conflict.
+	// Force takes over fields that another manager owns. A controller usually
+	// wants that for objects of its own. Without Force such a field is a
+	// conflict.
 	Force bool
 }
 
 // DeleteOptions of Client.Delete.
 type DeleteOptions struct {
-	// DryRun lets the API server check the request and not carry it out.
+	// DryRun makes the API server check the request without running it.
 	DryRun bool
 	// PropagationPolicy is "Background", "Foreground" or "Orphan"; empty is the
 	// kind's own.
@@ -96,7 +97,7 @@ func MergePatch(v any) Patch { return Patch{"merge", v} }
 // their keys. Custom resources do not have it.
 func StrategicPatch(v any) Patch { return Patch{"strategic", v} }
 
-// JSONPatch carries out the operations in turn, all or none (RFC 6902).
+// JSONPatch applies the operations in order, all or none (RFC 6902).
 func JSONPatch(ops ...PatchOp) Patch { return Patch{"json", ops} }
 
 // PatchOp is one operation of a JSONPatch.

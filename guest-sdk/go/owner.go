@@ -27,16 +27,16 @@ func (r OwnerReference) AppendMsgpack(dst []byte) ([]byte, error) {
 	return b.End(), nil
 }
 
-// ControllerRef returns the reference that makes o the controlling owner of an
-// object that has it in its ownerReferences: the garbage collector then deletes
-// that object with o, and a change of it reconciles o.
+// ControllerRef returns the reference that makes o the controlling owner. If an
+// object has it in its ownerReferences, the garbage collector deletes that
+// object with o, and a change of that object reconciles o.
 func (o Object) ControllerRef() OwnerReference {
 	r := o.OwnerRef()
 	r.Controller, r.BlockOwnerDeletion = true, true
 	return r
 }
 
-// OwnerRef returns the reference that makes o an owner beside others, for the
+// OwnerRef returns the reference that makes o one of several owners, for the
 // garbage collector only.
 func (o Object) OwnerRef() OwnerReference {
 	ref := o.Ref()
@@ -47,16 +47,13 @@ func (o Object) OwnerRef() OwnerReference {
 func (o Object) OwnerReferences() []OwnerReference {
 	var list []OwnerReference
 	for it := wire.Walk(wire.At(o.view, []string{"metadata", "ownerReferences"})); it.Next(); {
-		list = append(list, ownerReference(Value{it.Value}))
+		v := Value{it.Value}
+		list = append(list, OwnerReference{
+			APIVersion: v.String("apiVersion"), Kind: v.String("kind"), Name: v.String("name"), UID: v.String("uid"),
+			Controller: v.Bool("controller"), BlockOwnerDeletion: v.Bool("blockOwnerDeletion"),
+		})
 	}
 	return list
-}
-
-func ownerReference(v Value) OwnerReference {
-	return OwnerReference{
-		APIVersion: v.String("apiVersion"), Kind: v.String("kind"), Name: v.String("name"), UID: v.String("uid"),
-		Controller: v.Bool("controller"), BlockOwnerDeletion: v.Bool("blockOwnerDeletion"),
-	}
 }
 
 // Controller returns the owner that controls o, and whether there is one.
@@ -77,10 +74,12 @@ func (o Object) IsControlledBy(owner Object) bool {
 	return ok && r.UID == owner.UID()
 }
 
-// SetController makes owner the controlling owner of o; see ControllerRef. It is
-// a permanent error, and o stays as it is, if another object controls o (reason
-// "NotOwned"), or if owner has a namespace that o is not in (reason
-// "CrossNamespaceOwner"): the garbage collector would delete o at once.
+// SetController makes owner the controlling owner of o; see ControllerRef. It
+// returns a permanent error, and does not change o, in two cases:
+//
+//   - Another object controls o (reason "NotOwned").
+//   - owner has a namespace and o is not in it (reason "CrossNamespaceOwner").
+//     The garbage collector would delete o at once.
 func (o *Object) SetController(owner Object) error {
 	if c, ok := o.Controller(); ok && c.UID != owner.UID() {
 		err := errors.New(o.Ref().String() + ": is controlled by " + c.Kind + " " + c.Name)
@@ -89,7 +88,7 @@ func (o *Object) SetController(owner Object) error {
 	return o.setOwner(owner, owner.ControllerRef())
 }
 
-// SetOwner makes owner an owner of o beside others; see OwnerRef. An owner in
+// SetOwner makes owner one of several owners of o; see OwnerRef. An owner in
 // another namespace is an error as in SetController.
 func (o *Object) SetOwner(owner Object) error { return o.setOwner(owner, owner.OwnerRef()) }
 

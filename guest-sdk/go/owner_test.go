@@ -20,7 +20,7 @@ func TestSetController_KeepsOtherOwnersAndTheRest(t *testing.T) {
 		equal(t, o.OwnerReferences(), []OwnerReference{other, owner.ControllerRef()})
 	}
 	equal(t, []string{o.Label("a"), o.String("data", "x")}, []string{"b", "y"})
-	equal(t, o.SetOwner(owner), nil) // an owner, and no controller any more
+	equal(t, o.SetOwner(owner), nil) // an owner, and no controller any longer
 	_, ok := o.Controller()
 	equal(t, []any{ok, len(o.OwnerReferences())}, []any{false, 2})
 }

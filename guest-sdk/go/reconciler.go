@@ -1,37 +1,38 @@
 package wasmctl
 
-// Reconciler is what a module does: some functions, and what it says of itself.
+// Reconciler defines a module: its functions and its manifest.
 type Reconciler struct {
-	// Manifest says which kind is reconciled and what the module may do.
+	// Manifest declares the reconciled kind and the rights of the module.
 	Manifest Manifest
-	// Reconcile brings the world closer to what obj asks for. It is called
-	// again and again, also without a change, so it must look at what is there
-	// and not at what happened. An error makes the run a failed one; see
+	// Reconcile moves the cluster toward the desired state of obj. The host
+	// calls it again and again, also without a change, so it must compare the
+	// current state and not rely on events. An error makes the run fail; see
 	// Permanent and RetryAfter. Required.
 	//
 	// obj does not exist (obj.Exists() is false) only if Manifest.For.Deletes
 	// asks for calls after the object is gone.
 	Reconcile func(ctx *Context, obj Object) (Action, error)
-	// Finalize cleans up what the garbage collector does not know, in the place
-	// of Reconcile, once obj was asked to be deleted. The host puts
-	// Manifest.Finalizer on each object before its first Reconcile, and takes it
-	// off after the first Finalize that returns neither an error nor Requeue:
-	// until then the object stays, and with Requeue it is called again, to wait
-	// for something that takes its time. It may also be called again after it
-	// succeeded: what is gone already is no error. Optional; it goes with
-	// Manifest.Finalizer.
+	// Finalize cleans up what the garbage collector does not know. The host
+	// calls it instead of Reconcile after the deletion of obj was requested.
+	// The host adds Manifest.Finalizer to each object before its first
+	// Reconcile, and removes it after the first Finalize that returns neither
+	// an error nor Requeue. Until then the object stays. Return Requeue to wait
+	// for something that takes time: the host calls Finalize again. The host
+	// may also call it again after it succeeded, so it must accept that
+	// everything is gone already. Optional; it needs Manifest.Finalizer.
 	Finalize func(ctx *Context, obj Object) (Action, error)
-	// ErrorPolicy says what to do after a failed run, also after one that
-	// panicked or took too long: then it runs in a fresh instance. It is called
-	// once for each, and what it says counts except after a permanent error. It
-	// declares nothing: its Action is AwaitChange or Requeue. Without one the
-	// host's back-off decides. Optional.
+	// ErrorPolicy decides what to do after a failed run. The host calls it once
+	// for each failed run. After a panic or a timeout it runs in a fresh
+	// instance. Its answer counts except after a permanent error. It declares
+	// nothing: its Action is AwaitChange or Requeue. Without it, the host's
+	// back-off decides. Optional.
 	ErrorPolicy func(ctx *Context, obj Object, failure Failure) Action
-	// Configure is given all settings when an instance of the module starts and
-	// before its next call when they have changed. An error refuses them: the
-	// module is not loaded, or all instances go on with those they had. What it
-	// keeps in variables is there in later runs of this instance; nothing of
-	// earlier settings may stay. It calls nothing but Context.Config. Optional;
+	// Configure receives all settings when an instance of the module starts.
+	// After the settings have changed, it receives them again before the next
+	// call. An error refuses the settings: the host does not load the module,
+	// or all instances keep the old settings. Later runs of this instance see
+	// the variables that Configure sets; it must leave nothing of earlier
+	// settings in place. It may call only Context.Config. Optional;
 	// Context.Config works without it.
 	Configure func(ctx *Context, settings map[string]string) error
 }
@@ -39,10 +40,10 @@ type Reconciler struct {
 // registered is what Register was called with.
 var registered *Reconciler
 
-// Register makes r what this module does. Call it once, in an init function:
-// main is not run in a module. It panics if there is no r.Reconcile, if the
-// parts of r do not fit together or if it is called twice; a module whose init
-// panics is not loaded, and the host shows the message.
+// Register registers r as the reconciler of this module. Call it once, in an
+// init function: main does not run in a module. It panics if r.Reconcile is
+// nil, if the parts of r do not fit together, or if it is called twice. The
+// host does not load a module whose init panics, and shows the message.
 func Register(r Reconciler) {
 	if registered != nil {
 		panic("wasmctl.Register: called twice; a module has one reconciler")
@@ -62,7 +63,7 @@ func (r *Reconciler) problem() string {
 	case r.Finalize != nil && m.Finalizer == "":
 		return "Reconciler.Finalize needs a name in Manifest.Finalizer, \"example.com/cleanup\""
 	case r.Finalize == nil && m.Finalizer != "":
-		return "Manifest.Finalizer needs Reconciler.Finalize, or objects would never go"
+		return "Manifest.Finalizer needs Reconciler.Finalize, else deleted objects never go away"
 	}
 	for i := range m.Watches {
 		w := &m.Watches[i]
@@ -74,7 +75,7 @@ func (r *Reconciler) problem() string {
 		}
 		for j := range m.Watches[:i] {
 			if v := &m.Watches[j]; w.Mapper != nil && v.Mapper != nil && v.of(w.Group, w.Kind) {
-				return "two watches of " + w.Kind + " have a Mapper; an event does not say which of them it is of"
+				return "two watches of " + w.Kind + " have a Mapper; only one may have one"
 			}
 		}
 	}

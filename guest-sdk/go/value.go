@@ -21,15 +21,14 @@ const (
 	TypeMap
 )
 
-// Value is a view of one value in a message: nothing is decoded until it is
-// asked for, and then only that. Each method takes a path of map keys from the
-// value on; without one it is about the value itself. What is absent, nil, or of
-// another type than the one asked for is read as the zero value. The zero Value
-// is absent.
+// Value is a view of one value in a message. Each method decodes only what it
+// returns. It takes a path of map keys that starts at the value; without a path
+// it reads the value itself. A value that is absent, nil, or of another type
+// reads as the zero value. The zero Value is absent.
 //
-// The object that Reconcile is given, and every Value got from it, is good until
-// Reconcile returns: the memory is used again. What the Client returns, and all
-// strings and decoded values, are copies and stay good.
+// The object that Reconcile receives, and every Value from it, is valid until
+// Reconcile returns: then the host uses the memory again. Strings, decoded
+// values and everything that the Client returns are copies and stay valid.
 type Value struct {
 	// view starts with the value; bytes may follow it.
 	view []byte
@@ -74,8 +73,8 @@ func (v Value) Bool(path ...string) bool {
 	return b && ok
 }
 
-// Time returns the time at the path, which Kubernetes has as a string of RFC
-// 3339; the zero time if there is none.
+// Time returns the time at the path, which Kubernetes encodes as a string of
+// RFC 3339; the zero time if there is none.
 func (v Value) Time(path ...string) time.Time {
 	s, ok := wire.StringBytes(wire.At(v.view, path))
 	if !ok {
@@ -95,7 +94,8 @@ func (v Value) Len(path ...string) int {
 	return max(n, 0)
 }
 
-// Entries walks the map at the path: for key, value := range v.Entries("data").
+// Entries iterates over the map at the path: for key, value := range
+// v.Entries("data").
 func (v Value) Entries(path ...string) func(yield func(key string, value Value) bool) {
 	at := wire.At(v.view, path)
 	return func(yield func(string, Value) bool) {
@@ -110,8 +110,8 @@ func (v Value) Entries(path ...string) func(yield func(key string, value Value) 
 	}
 }
 
-// Elements walks the array at the path: for i, e := range v.Elements("spec",
-// "containers").
+// Elements iterates over the array at the path: for i, e := range
+// v.Elements("spec", "containers").
 func (v Value) Elements(path ...string) func(yield func(i int, element Value) bool) {
 	at := wire.At(v.view, path)
 	return func(yield func(int, Value) bool) {
@@ -158,12 +158,15 @@ func (v Value) StringMap(path ...string) map[string]string {
 	return m
 }
 
-// Decode decodes the value at the path into what into points to: structs by
-// their msgpack or json tags, slices, maps with string keys, pointers, strings,
-// numbers, bools, time.Time, []byte (base64, as in a Secret), any. What is not
-// there leaves it as it is; keys that a struct does not have are ignored; a
-// value that does not fit is an error that names its path. It costs a hundred
-// times what reading a field costs: decode the part that you need.
+// Decode decodes the value at the path into the variable that into points to.
+// It supports structs by their msgpack or json tags, slices, maps with string
+// keys, pointers, strings, numbers, bools, time.Time, []byte (base64, as in a
+// Secret), and any.
+//
+// An absent value does not change the variable. Keys that a struct does not
+// have are ignored. A value of the wrong type is an error that names its path.
+// Decode costs a hundred times as much as reading a field: decode only the part
+// that you need.
 func (v Value) Decode(into any, path ...string) error {
 	at := wire.At(v.view, path)
 	if len(at) == 0 {
@@ -172,14 +175,14 @@ func (v Value) Decode(into any, path ...string) error {
 	return wire.DecodeInto(at, into)
 }
 
-// Raw returns the msgpack of the value, or nil if it is absent. It must not be
-// changed, and stays good as long as v does.
+// Raw returns the msgpack of the value, or nil if it is absent. Do not change
+// it. It is valid as long as v is.
 func (v Value) Raw() []byte { return wire.Trim(v.view) }
 
-// Clone returns a copy that stays good after the run.
+// Clone returns a copy that stays valid after the run.
 func (v Value) Clone() Value { return Value{append([]byte(nil), v.Raw()...)} }
 
-// AppendMsgpack lets a Value stand wherever a value to send is asked for.
+// AppendMsgpack makes a Value usable wherever a value can be sent.
 func (v Value) AppendMsgpack(dst []byte) ([]byte, error) {
 	raw := v.Raw()
 	if raw == nil {
@@ -188,8 +191,8 @@ func (v Value) AppendMsgpack(dst []byte) ([]byte, error) {
 	return append(dst, raw...), nil
 }
 
-// DecodeMsgpack lets a Value stand in a struct that is decoded into, for a part
-// that is to stay as it is.
+// DecodeMsgpack makes a Value usable as a struct field, for a part that is to
+// stay encoded.
 func (v *Value) DecodeMsgpack(b []byte) error {
 	*v = Value{b}.Clone()
 	return nil
@@ -204,11 +207,11 @@ func NewValue(v any) (Value, error) {
 	return Value{b}, wire.Check(b)
 }
 
-// Set puts value at the path, in a copy that v is from then on: what v was got
-// from, and other copies of it, stay as they are. Maps that are missing on the
-// way are made, and everything that is not named stays, known to anybody or not.
-// A value that cannot be sent (see Map), and a step into something that is no
-// map, is an error; v is then as before.
+// Set sets the value at the path. It replaces v by a changed copy: the source
+// of v, and other copies of it, do not change. Set creates missing maps on the
+// path, and keeps all other fields, known or not. It returns an error, and does
+// not change v, if the value cannot be sent (see Map) or if the path leads into
+// something other than a map.
 func (v *Value) Set(value any, path ...string) error {
 	val, err := wire.Append(nil, value)
 	if err != nil {
@@ -222,8 +225,8 @@ func (v *Value) Set(value any, path ...string) error {
 	return nil
 }
 
-// Remove takes the value at the path out, in a copy that v is from then on. If
-// there is none, nothing happens.
+// Remove removes the value at the path. It replaces v by a changed copy. If
+// there is no value, nothing happens.
 func (v *Value) Remove(path ...string) {
 	if len(v.At(path...).view) == 0 || len(path) == 0 {
 		return
@@ -233,8 +236,8 @@ func (v *Value) Remove(path ...string) {
 	}
 }
 
-// Decode returns the value at the path as a T; see Value.Decode for what T may
-// be. What is not there is T's zero value.
+// Decode returns the value at the path as a T; see Value.Decode for the
+// supported types. An absent value is T's zero value.
 func Decode[T any](v Value, path ...string) (T, error) {
 	var t T
 	err := v.Decode(&t, path...)
@@ -242,9 +245,9 @@ func Decode[T any](v Value, path ...string) (T, error) {
 }
 
 // Map is a value to send, an object for example, as it would be written in
-// YAML. Its values, and what else is sent, may be nil, bools, numbers, strings,
-// time.Time, []byte (sent in base64), slices, maps with string keys, structs by
-// their msgpack or json tags (embedded ones are flattened, omitempty counts),
-// pointers to these, and any Value, Object or *Builder. Numbers must be finite and within
-// an int64; anything else is an error of the call that sends it.
+// YAML. All values to send may be nil, bools, numbers, strings, time.Time,
+// []byte (sent in base64), slices, maps with string keys, structs by their
+// msgpack or json tags (embedded ones are flattened, omitempty counts),
+// pointers to these, and any Value, Object or *Builder. Numbers must be finite
+// and within an int64. Other values are an error of the call that sends them.
 type Map = map[string]any

@@ -6,60 +6,61 @@ import "strings"
 type Watch struct {
 	// Group is empty for the core kinds.
 	Group string `json:"group"`
-	// Version is, if empty, the one that the API server prefers.
+	// Version may be empty: the API server's preferred one.
 	Version string `json:"version,omitempty"`
 	Kind    string `json:"kind"`
 
-	// Namespaces and the selectors narrow it; empty is everything.
+	// Namespaces and the selectors narrow the watch; empty is everything.
 	Namespaces    []string `json:"namespaces,omitempty"`
 	LabelSelector string   `json:"labelSelector,omitempty"`
 	FieldSelector string   `json:"fieldSelector,omitempty"`
-	// Predicates name what must have changed for a change to be looked at:
-	// "generation", "resourceVersion", "labels", "annotations", "finalizers",
-	// "deletion", and all(...) and any(...) of them; one of the list is enough.
-	// They cost less than Filter, for which the module is called.
+	// Predicates name the changes that count: "generation", "resourceVersion",
+	// "labels", "annotations", "finalizers", "deletion", and all(...) and
+	// any(...) of them. One of the list is enough. They cost less than Filter,
+	// for which the host calls the module.
 	Predicates []string `json:"predicates,omitempty"`
-	// Deletes asks for Reconcile, without an object, after an object is gone.
-	// Only read in Manifest.For.
+	// Deletes makes the host call Reconcile, without an object, after an object
+	// is gone. Only read in Manifest.For.
 	Deletes bool `json:"deletes,omitempty"`
-	// Map says which objects an event concerns: "owner"; "label:KEY", whose value
-	// is a name in the same namespace; or "annotation:KEY", whose value is such a
-	// name or "namespace/name". Only read in Manifest.Watches.
+	// Map selects the objects that an event concerns. "owner" is the owners.
+	// "label:KEY" is the object that the label names, in the same namespace.
+	// "annotation:KEY" is such a name or "namespace/name". Only read in
+	// Manifest.Watches.
 	Map string `json:"map,omitempty"`
-	// Mapper says it where Map cannot: it stands in its place.
+	// Mapper replaces Map if Map is not enough.
 	Mapper Mapper `json:"-"`
-	// Filter hides the events for which it is false, of those that Predicates let
-	// pass. (Where it is to be one of several, Predicates say so with "func".) The
-	// cache has the object all the same.
+	// Filter hides the events for which it returns false. The host calls it for
+	// events that Predicates pass. To make it one of several predicates, add
+	// "func" to Predicates. The cache still stores the object.
 	Filter Filter `json:"-"`
 	// MetadataOnly keeps nothing but apiVersion, kind and metadata of the
 	// objects, which saves memory. Not read in Manifest.For.
 	MetadataOnly bool `json:"metadataOnly,omitempty"`
-	// ControllerOnly passes over owners that do not control the object. Only read
-	// in Manifest.Owns, and in Manifest.Watches with Map "owner".
+	// ControllerOnly skips owners that do not control the object. Only read in
+	// Manifest.Owns, and in Manifest.Watches with Map "owner".
 	ControllerOnly bool `json:"controllerOnly,omitempty"`
 	// Optional lets reconciling start before this watch has synced.
 	Optional bool `json:"optional,omitempty"`
 }
 
-// Mapper returns the objects that an event of a watched object concerns: which
-// of those that the module reconciles are to be looked at. It is asked for each
-// event, so that a change that moves an object from one to another is to name
-// both; look at Old and New. (Some events may be merged into one: then Old is
-// that of the first.) Keys that no object has do no harm. After an error it is
-// asked again later. ctx has the Cache, the settings and the log; it has no
-// object, and its Client answers that it is not available here.
+// Mapper returns the objects to reconcile because of an event of a watched
+// object. The host calls it for each event. If a change moves an object from
+// one owner to another, return both: compare Old and New. Several events may be
+// merged into one, with the Old of the first. Keys of objects that do not exist
+// do no harm. After an error the host calls the Mapper again later.
+//
+// ctx has the Cache, the settings and the log. It has no object, and calls of
+// its Client return an error.
 type Mapper func(ctx *Context, event WatchEvent) ([]ObjectKey, error)
 
-// Filter reports whether an event is to be looked at at all. ctx is that of a
-// Mapper.
+// Filter reports whether to keep an event. Its ctx is like that of a Mapper.
 type Filter func(ctx *Context, event WatchEvent) bool
 
 // byFunc is the Map of a watch with a Mapper, and the predicate that stands for
 // a Filter.
 const byFunc = "func"
 
-// described returns the watch as it stands in a manifest.
+// described returns the watch in the form of a manifest.
 func (w Watch) described() Watch {
 	if w.Mapper != nil {
 		w.Map = byFunc
@@ -99,7 +100,7 @@ func describedAll(list []Watch) []Watch {
 
 func (w *Watch) of(group, kind string) bool { return w.Group == group && w.Kind == kind }
 
-// WatchEventType says what happened to a watched object.
+// WatchEventType is the type of a change of a watched object.
 type WatchEventType string
 
 // The types of a WatchEvent.
@@ -109,22 +110,21 @@ const (
 	WatchDeleted WatchEventType = "Deleted" // it is gone
 )
 
-// WatchEvent is one change of one watched object, as a Mapper and a Filter are
-// given it.
+// WatchEvent is one change of one watched object, as a Mapper and a Filter
+// receive it.
 type WatchEvent struct {
 	Type WatchEventType
 	// Group, Version and Kind are those of the watch.
 	Group, Version, Kind string
 	// Key names the object.
 	Key ObjectKey
-	// Old and New are the object before and after the change: views that are good
-	// until the Mapper returns. One does not exist where the object was not known
-	// before, or is gone.
+	// Old and New are the object before and after the change. The views are
+	// valid until the Mapper returns. Old does not exist if the object was not
+	// known before, New if the object is gone.
 	Old, New Object
 }
 
-// Object is the newest state that there is: New, or Old of an object that is
-// gone.
+// Object returns the newest state: New, or Old if the object is gone.
 func (e WatchEvent) Object() Object {
 	if e.New.Exists() {
 		return e.New
@@ -167,36 +167,17 @@ func (m *Manifest) keeps(ctx *Context, e WatchEvent) bool {
 		hidden = true
 		return false
 	}
-	if m.For != nil && ask(m.For) {
+	return m.anyWatch(ask) || !hidden
+}
+
+// anyWatch reports whether f is true of a watch: of For, Owns or Watches.
+func (m *Manifest) anyWatch(f func(w *Watch) bool) bool {
+	if m.For != nil && f(m.For) {
 		return true
 	}
 	for _, list := range [][]Watch{m.Owns, m.Watches} {
 		for i := range list {
-			if ask(&list[i]) {
-				return true
-			}
-		}
-	}
-	return !hidden
-}
-
-// hasMapper and hasFilter report whether a watch has one.
-func (m *Manifest) hasMapper() bool {
-	for i := range m.Watches {
-		if m.Watches[i].Mapper != nil {
-			return true
-		}
-	}
-	return false
-}
-
-func (m *Manifest) hasFilter() bool {
-	if m.For != nil && m.For.Filter != nil {
-		return true
-	}
-	for _, list := range [][]Watch{m.Owns, m.Watches} {
-		for i := range list {
-			if list[i].Filter != nil {
+			if f(&list[i]) {
 				return true
 			}
 		}

@@ -3,16 +3,11 @@ package conformance
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
 )
-
-func sortCases(cases []Case) {
-	slices.SortFunc(cases, func(a, b Case) int { return compare(a.ID, b.ID) })
-}
 
 // endCases are about runs that end badly, and about many runs.
 func endCases() []Case {
@@ -22,22 +17,20 @@ func endCases() []Case {
 		}},
 		{"end.trap-finalize", 2, "the same in finalize", func(p *probe) error {
 			_, err := p.run(abi.ExportFinalize, ask(caseObject(object{"steps": list{do("trap", "text", "x")}})))
-			return first(failedBy(err, abi.FailureTrap), p.alive())
+			return first(failedBy(err, abi.FailureTrap), alive(p))
 		}},
-		{"end.timeout", 2, "a guest that spins runs out of time", func(p *probe) error {
-			return first(p.on(shortHost), p.ends(do("spin"), abi.FailureTimeout))
-		}},
-		{"end.memory", 2, "a guest that grows runs out of memory", func(p *probe) error {
-			return first(p.on(smallHost), p.ends(do("grow"), abi.FailureMemory))
-		}},
+		{"end.timeout", 2, "a guest that spins runs out of time", onHost(shortHost, func(p *probe) error {
+			return p.ends(do("spin"), abi.FailureTimeout)
+		})},
+		{"end.memory", 2, "a guest that grows runs out of memory", onHost(smallHost, func(p *probe) error {
+			return p.ends(do("grow"), abi.FailureMemory)
+		})},
 		{"end.trap-policy", 2, "error_policy of a trapped run is called on a fresh instance", func(p *probe) error {
-			if _, err := p.steps(do("trap", "text", "x")); failedBy(err, abi.FailureTrap) != nil {
-				return failedBy(err, abi.FailureTrap)
-			}
-			return p.policy(&abi.Failure{
+			_, err := p.steps(do("trap", "text", "x"))
+			return first(failedBy(err, abi.FailureTrap), p.policy(&abi.Failure{
 				ID: "r", Key: key, Kind: abi.FailureTrap, Attempt: 1, FirstFailed: time.UnixMilli(nowMS),
 				Error: abi.ResultError{Class: abi.ErrorTransient, Message: "unreachable"},
-			}, abi.Action{})
+			}, abi.Action{}))
 		}},
 		{"many.steady", 2, "2,000 runs of different sizes need at most an eighth more memory than the first 500", func(p *probe) error {
 			return p.steady(2000, 500)
@@ -48,13 +41,10 @@ func endCases() []Case {
 // ends makes the guest end a run badly, and then asks whether it is alive.
 func (p *probe) ends(step object, kind abi.FailureKind) error {
 	_, err := p.steps(step)
-	return first(failedBy(err, kind), p.alive())
+	return first(failedBy(err, kind), alive(p))
 }
 
-func (p *probe) alive() error {
-	s, err := p.step(do("echo", "value", "alive"))
-	return first(err, same("echo", s["value"], "alive"))
-}
+var alive = reports(do("echo", "value", "alive"), "value", "alive")
 
 // failedBy wants a call that failed in this way.
 func failedBy(err error, kind abi.FailureKind) error {

@@ -12,10 +12,7 @@ import (
 // entryCases are about buffer, reconcile and finalize being called at all.
 func entryCases() []Case {
 	cases := []Case{
-		{"entry.reconcile", 1, "reconcile is called and its steps are reported", func(p *probe) error {
-			s, err := p.step(do("echo", "value", "hello"))
-			return first(err, same("echo", s["value"], "hello"))
-		}},
+		{"entry.reconcile", 1, "reconcile is called and its steps are reported", reports(do("echo", "value", "hello"), "value", "hello")},
 		{"entry.finalize", 1, "finalize is called in the place of reconcile", func(p *probe) error {
 			r, err := p.run(abi.ExportFinalize, ask(caseObject(object{"steps": list{do("echo", "value", 1)}})))
 			if err != nil {
@@ -29,8 +26,8 @@ func entryCases() []Case {
 		}},
 		{"entry.again", 2, "calls after each other do not see each other", func(p *probe) error {
 			for i := range 5 {
-				s, err := p.step(do("echo", "value", strings.Repeat("x", i*1000)))
-				if err = first(err, same("echo", s["value"], strings.Repeat("x", i*1000))); err != nil {
+				text := strings.Repeat("x", i*1000)
+				if err := reports(do("echo", "value", text), "value", text)(p); err != nil {
 					return err
 				}
 			}
@@ -59,12 +56,7 @@ func (p *probe) padded(size int) error {
 	if len(msg) != size {
 		return fmt.Errorf("BUG: case: %d bytes instead of %d", len(msg), size)
 	}
-	_, out, err := p.rig.module.Exchange(p.ctx, abi.ExportReconcile, msg)
-	if err != nil {
-		return err
-	}
-	steps, err := p.read(abi.ExportReconcile, out)
-	return first(err, p.has(steps, "value", "string"))
+	return p.exchanged(abi.ExportReconcile, msg, "value", "string")
 }
 
 // requestCases are about what a guest sees of a request.
@@ -112,8 +104,7 @@ func requestCases() []Case {
 		}},
 		{"request.dry-run", 4, "dry_run is read", func(p *probe) error {
 			req := abi.AppendRequest(nil, &abi.Request{ID: "r", DryRun: true, Key: key, Object: encode(caseObject(object{"steps": list{do("request")}}))})
-			steps, err := p.exchanged(abi.ExportReconcile, req)
-			return first(err, p.has(steps, "dry_run", true))
+			return p.exchanged(abi.ExportReconcile, req, "dry_run", true)
 		}},
 		{"request.caps", 9, "caps are read: what this host has, and what it has not", func(p *probe) error {
 			s, err := p.step(do("request", "caps", list{"api_get", "declare", "configure", "teleport", ""}))
@@ -133,17 +124,12 @@ func (p *probe) request(entry string, req *abi.Request, want object) error {
 	return alike("request", r.steps[0], want)
 }
 
-// exchanged hands over a message as it is, and reads the report.
-func (p *probe) exchanged(entry string, msg []byte) ([]object, error) {
+// exchange hands over a message as it is, and reads the report of its one step.
+func (p *probe) exchange(entry string, msg []byte) (object, error) {
 	_, out, err := p.rig.module.Exchange(p.ctx, entry, msg)
 	if err != nil {
 		return nil, err
 	}
-	return p.read(entry, out)
-}
-
-// read reads the report in a result.
-func (p *probe) read(entry string, out []byte) ([]object, error) {
 	res, err := abi.DecodeResult(out)
 	if err != nil {
 		return nil, err
@@ -152,13 +138,14 @@ func (p *probe) read(entry string, out []byte) ([]object, error) {
 		return nil, fmt.Errorf("the result has no report, and error %s", errorText(res.Error))
 	}
 	r, err := p.readReport(entry, res)
-	return r.steps, err
+	if err = counted(len(r.steps), 1, err); err != nil {
+		return nil, err
+	}
+	return r.steps[0], nil
 }
 
-// has compares one key of the one step that was reported.
-func (p *probe) has(steps []object, name string, want any) error {
-	if err := counted(len(steps), 1, nil); err != nil {
-		return err
-	}
-	return same(name, steps[0][name], want)
+// exchanged hands over a message as it is, and compares one key of the report.
+func (p *probe) exchanged(entry string, msg []byte, name string, want any) error {
+	s, err := p.exchange(entry, msg)
+	return first(err, same(name, s[name], want))
 }

@@ -36,21 +36,8 @@ func eventCases() []Case {
 		mapCase("none", "no keys", list{}),
 		mapCase("keys", "keys of both scopes, in their order", list{object{"namespace": "default", "name": "b"}, object{"name": "a"}, object{"namespace": "größe", "name": "😀"}}),
 		mapCase("many", "10,000 keys", many),
-		{"map.error", 4, "an error of map", func(p *probe) error {
-			_, err := p.rig.module.Map(p.ctx, event(abi.EventUpdated, nil, secret(object{"map": object{"error": object{"class": "transient", "message": "not yet", "reason": "NotSynced"}}})))
-			e, ok := errors.AsType[*abi.ResultError](err)
-			if !ok || e.Message != "not yet" || e.Reason != "NotSynced" {
-				return instead(err, "NotSynced: not yet")
-			}
-			return nil
-		}},
-		{"map.error-permanent", 4, "a permanent error of map", func(p *probe) error {
-			_, err := p.rig.module.Map(p.ctx, event(abi.EventUpdated, nil, secret(object{"map": object{"error": object{"class": "permanent", "message": "m"}}})))
-			if e, ok := errors.AsType[*abi.ResultError](err); !ok || e.Class != abi.ErrorPermanent {
-				return instead(err, "a permanent error")
-			}
-			return nil
-		}},
+		mapErrorCase("error", "an error of map", abi.ResultError{Class: abi.ErrorTransient, Message: "not yet", Reason: "NotSynced"}),
+		mapErrorCase("error-permanent", "a permanent error of map", abi.ResultError{Class: abi.ErrorPermanent, Message: "m"}),
 		filterCase("keep", "1 keeps an event", true), filterCase("drop", "0 drops an event", false),
 	}
 	do := object{"map": object{"keys": list{}}, "filter": object{"keep": true}}
@@ -91,7 +78,18 @@ func mapCase(id, about string, keys list) Case {
 		for _, k := range got {
 			found = append(found, object{"namespace": k.Namespace, "name": k.Name})
 		}
-		return alike("keys", found, append(list(nil), keys...))
+		return alike("keys", found, keys)
+	}}
+}
+
+func mapErrorCase(id, about string, want abi.ResultError) Case {
+	return Case{"map." + id, 4, about, func(p *probe) error {
+		given := object{"class": string(want.Class), "message": want.Message, "reason": want.Reason}
+		_, err := p.rig.module.Map(p.ctx, event(abi.EventUpdated, nil, secret(object{"map": object{"error": given}})))
+		if e, ok := errors.AsType[*abi.ResultError](err); !ok || *e != want {
+			return instead(err, errorText(&want))
+		}
+		return nil
 	}}
 }
 
@@ -107,7 +105,7 @@ func (p *probe) event(entry string, ev *abi.Event) error {
 	if err := p.call(entry, ev); err != nil {
 		return err
 	}
-	report, _, err := p.told(entry)
+	report, _, err := p.reported(entry)
 	return first(err, alike("report", report, object{
 		"entry": entry, "type": string(ev.Type), "watch": object{"version": "v1", "kind": "Secret"}, "key": object{"namespace": "default", "name": "s"},
 		"old": ev.Old != nil, "new": ev.New != nil,
@@ -133,7 +131,7 @@ func (p *probe) eventOperations(entry string) error {
 	if err := p.call(entry, event(abi.EventUpdated, nil, secret(object{entry: object{"steps": steps, "keep": true}}))); err != nil {
 		return err
 	}
-	_, got, err := p.told(entry)
+	_, got, err := p.reported(entry)
 	if err != nil {
 		return err
 	}
@@ -194,7 +192,7 @@ func configureCases() []Case {
 		}},
 		{"configure.operations", 5, "config_get serves the settings that are tried, and nothing else works", func(p *probe) error {
 			return p.with(host.Config{Settings: map[string]string{"greeting": "tried", "try": "yes"}}, func() error {
-				_, steps, err := p.told(abi.ExportConfigure)
+				_, steps, err := p.reported(abi.ExportConfigure)
 				if err := counted(len(steps), 2, err); err != nil {
 					return err
 				}
@@ -206,6 +204,6 @@ func configureCases() []Case {
 
 // configured compares the report of the last configure.
 func (p *probe) configured(gen int, config object) error {
-	report, _, err := p.told(abi.ExportConfigure)
+	report, _, err := p.reported(abi.ExportConfigure)
 	return first(err, alike("report", report, object{"entry": "configure", "config_gen": gen, "config": config}))
 }

@@ -28,17 +28,14 @@ func metricCases() []Case {
 	return []Case{
 		c("counter", "a counter", metric{0, "greetings_total", 1}),
 		c("gauge", "a gauge, with all bits of its value", metric{1, "größe", -0.1e-300}),
-		{"metric.refused", 5, "a metric that the host does not take", func(p *probe) error {
-			s, err := p.step(do("metric", "kind", 1, "name", strings.Repeat("n", 257), "value", 1.0))
-			return first(err, same("status", s["status"], int64(abi.StatusTooLarge)))
-		}},
-		{"metric.unsupported", 9, "a host that keeps no metrics", func(p *probe) error {
-			if err := p.on(oldHost); err != nil {
-				return err
-			}
-			s, err := p.step(do("metric", "kind", 0, "name", "n", "value", 1.0))
-			return first(err, same("status", s["status"], int64(abi.StatusUnsupported)))
-		}},
+		{
+			"metric.refused", 5, "a metric that the host does not take",
+			refuses(do("metric", "kind", 1, "name", strings.Repeat("n", 257), "value", 1.0), abi.StatusTooLarge),
+		},
+		{
+			"metric.unsupported", 9, "a host that keeps no metrics",
+			onHost(oldHost, refuses(do("metric", "kind", 0, "name", "n", "value", 1.0), abi.StatusUnsupported)),
+		},
 	}
 }
 
@@ -58,10 +55,8 @@ func logCases() []Case {
 			}
 			return first(err, same("lines", strings.Join(got, " "), "one two three"))
 		}},
-		{"log_level.all", 5, "a host that keeps everything", func(p *probe) error { return p.levels(-4, 0, 4, 8) }},
-		{"log_level.quiet", 5, "a host that keeps warnings and errors", func(p *probe) error {
-			return first(p.on(quietHost), p.levels(4, 8))
-		}},
+		{"log_level.all", 5, "a host that keeps everything", reports(do("levels"), "kept", list{-4, 0, 4, 8})},
+		{"log_level.quiet", 5, "a host that keeps warnings and errors", onHost(quietHost, reports(do("levels"), "kept", list{4, 8}))},
 	}
 	for _, level := range []int{-4, 0, 4, 8} {
 		cases = append(cases, Case{fmt.Sprintf("log.%d", level), 5, fmt.Sprintf("a line of level %d", level), func(p *probe) error {
@@ -74,10 +69,7 @@ func logCases() []Case {
 // factCases are about what the host says of itself and of the run.
 func factCases() []Case {
 	cases := []Case{
-		{"now_ms", 5, "the host's time, to the millisecond", func(p *probe) error {
-			s, err := p.step(do("now"))
-			return first(err, same("ms", s["ms"], nowMS))
-		}},
+		{"now_ms", 5, "the host's time, to the millisecond", reports(do("now"), "ms", nowMS)},
 		{"mono_ns", 5, "a clock that goes forward, with all of its bits", func(p *probe) error {
 			s, err := p.step(do("mono"))
 			ns, _ := s["ns"].(list)
@@ -92,16 +84,13 @@ func factCases() []Case {
 			return nil
 		}},
 		{"cancelled.no", 5, "0 as long as the host goes on", func(p *probe) error { return p.cancelled(false) }},
-		{"cancelled.yes", 5, "1 once the host is stopping", func(p *probe) error { return first(p.on(stopHost), p.cancelled(true)) }},
+		{"cancelled.yes", 5, "1 once the host is stopping", onHost(stopHost, func(p *probe) error { return p.cancelled(true) })},
 		{"budget.milliseconds", 5, "the time that is left", func(p *probe) error { return p.budget(0, 1, 30_000) }},
-		{"budget.calls", 5, "the operations that are left", func(p *probe) error {
-			if err := p.on(smallHost); err != nil {
-				return err
-			}
+		{"budget.calls", 5, "the operations that are left", onHost(smallHost, func(p *probe) error {
 			steps, err := p.steps(do("budget", "kind", 1), do("op", "op", "config_get", "request", object{"key": "a"}), do("budget", "kind", 1))
 			return first(err, same("left", list{steps0(steps, 0)["left"], steps0(steps, 2)["left"]}, list{smallCalls, smallCalls - 1}))
-		}},
-		{"budget.fuel", 5, "the fuel that is left", func(p *probe) error { return first(p.on(smallHost), p.budget(2, 1, smallFuel)) }},
+		})},
+		{"budget.fuel", 5, "the fuel that is left", onHost(smallHost, func(p *probe) error { return p.budget(2, 1, smallFuel) })},
 		{"budget.unbounded", 5, "-1 for what is not bounded", func(p *probe) error { return p.budget(2, -1, -1) }},
 		{"budget.unknown", 5, "-1 for a kind that nobody knows", func(p *probe) error { return p.budget(99, -1, -1) }},
 		{"random.fresh", 5, "two draws are not the same", func(p *probe) error {
@@ -146,11 +135,6 @@ func (p *probe) logs(level int, msg string, attrs object) error {
 		}
 	}
 	return first(same("level", int(lines[0].level), level), same("message", lines[0].msg, msg), same("attributes", got, attrs))
-}
-
-func (p *probe) levels(want ...any) error {
-	s, err := p.step(do("levels"))
-	return first(err, same("kept", s["kept"], append(list(nil), want...)))
 }
 
 func (p *probe) cancelled(want bool) error {

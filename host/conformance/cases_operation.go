@@ -13,6 +13,9 @@ func configMap(name string) object {
 	return object{"apiVersion": "v1", "kind": "ConfigMap", "namespace": "default", "name": name}
 }
 
+// getA asks for a ConfigMap.
+var getA = do("op", "op", "api_get", "request", configMap("a"))
+
 // and is a with more keys.
 func and(a object, more ...any) object {
 	out := maps.Clone(a)
@@ -22,18 +25,16 @@ func and(a object, more ...any) object {
 	return out
 }
 
-// operationRequests are the requests of each operation: one with the keys that it
-// needs, and others with all that it may have.
-func operationRequests() []struct {
+// operationRequest is a request of an operation.
+type operationRequest struct {
 	id  string
 	op  abi.Op
 	req object
-} {
-	type request = struct {
-		id  string
-		op  abi.Op
-		req object
-	}
+}
+
+// operationRequests are the requests of each operation: one with the keys that it
+// needs, and others with all that it may have.
+func operationRequests() []operationRequest {
 	cm, all, obj := configMap("a"), configMap("a"), child("größe")
 	delete(all, "name")
 	scale := object{"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "default", "name": "web", "subresource": "scale"}
@@ -48,7 +49,7 @@ func operationRequests() []struct {
 		object{"op": "remove", "path": "/e"},
 	}
 	merge := object{"data": object{"a": nil, "b": "x"}, "n": int64(1) << 60}
-	return []request{
+	return []operationRequest{
 		{"plain", abi.OpAPIGet, cm},
 		{"cluster-scoped", abi.OpAPIGet, object{"apiVersion": "v1", "kind": "Namespace", "name": "größe"}},
 		{"options", abi.OpAPIGet, and(scale, "resourceVersion", "0")},
@@ -98,26 +99,23 @@ func operationCases() []Case {
 		configCase("unicode", object{"key": "größe"}, "klein"),
 		configCase("unset", object{"key": "no such key"}, ""),
 		configCase("all", object{}, object{"greeting": "hello", "größe": "klein"}),
-		Case{"call.config_get", 6, "config_get by its number", func(p *probe) error {
-			s, err := p.step(do("call", "number", 11, "request", object{"key": "greeting"}))
-			return first(err, alike("answer", s, object{"body": "hello"}))
-		}},
-		Case{"import.unknown", 9, "an import that no host has is UNSUPPORTED", func(p *probe) error {
-			s, err := p.step(do("op", "op", "teleport", "request", object{}))
-			return first(err, same("status", s["status"], int64(abi.StatusUnsupported)))
-		}},
-		Case{"call.unknown", 9, "a number that no host has is UNSUPPORTED", func(p *probe) error {
-			s, err := p.step(do("call", "number", 9999, "request", object{}))
-			return first(err, same("status", s["status"], int64(abi.StatusUnsupported)))
-		}},
+		Case{
+			"call.config_get", 6, "config_get by its number",
+			answered(do("call", "number", 11, "request", object{"key": "greeting"}), object{"body": "hello"}),
+		},
+		Case{
+			"import.unknown", 9, "an import that no host has is UNSUPPORTED",
+			refuses(do("op", "op", "teleport", "request", object{}), abi.StatusUnsupported),
+		},
+		Case{
+			"call.unknown", 9, "a number that no host has is UNSUPPORTED",
+			refuses(do("call", "number", 9999, "request", object{}), abi.StatusUnsupported),
+		},
 	)
 }
 
 func configCase(id string, req object, want any) Case {
-	return Case{"config_get." + id, 6, "config_get serves the settings", func(p *probe) error {
-		s, err := p.step(do("op", "op", "config_get", "request", req))
-		return first(err, alike("answer", s, object{"body": want}))
-	}}
+	return Case{"config_get." + id, 6, "config_get serves the settings", answered(do("op", "op", "config_get", "request", req), object{"body": want})}
 }
 
 // answerObject is what the cluster answers.
@@ -195,13 +193,12 @@ func answerCases() []Case {
 		Case{"answer.sequence", 5, "large and small answers after each other", func(p *probe) error { return p.answers(500_000, 10, 900_000, 1, 20_000, 20_000) }},
 		Case{"answer.too-large", 6, "an answer over 4 MiB is TOO_LARGE", func(p *probe) error {
 			p.rig.api.set(abi.Response{Body: encode(object{"data": strings.Repeat("x", abi.MaxBytes)})})
-			s, err := p.step(do("op", "op", "api_get", "request", configMap("a")))
-			return first(err, same("status", s["status"], int64(abi.StatusTooLarge)), p.asked(asked{abi.OpAPIGet, encode(configMap("a"))}))
+			err := refuses(getA, abi.StatusTooLarge)(p)
+			return first(err, p.asked(asked{abi.OpAPIGet, encode(configMap("a"))}))
 		}},
 		Case{"answer.nil", 6, "an answer that is nil", func(p *probe) error {
 			p.rig.api.set(abi.Response{Body: encode(nil)})
-			s, err := p.step(do("op", "op", "event_record", "request", object{"reason": "Seen"}))
-			return first(err, alike("answer", s, object{}))
+			return answered(do("op", "op", "event_record", "request", object{"reason": "Seen"}), object{})(p)
 		}},
 		Case{"answer.empty", 6, "an answer without a body", func(p *probe) error {
 			p.rig.api.set(abi.Response{})

@@ -41,7 +41,7 @@ func resultCases() []Case {
 }
 
 // resultCase wants the same result of both entries. The status is the report,
-// which readReport looks at: also beside an error.
+// which readReport checks: also beside an error.
 func resultCase(id, about string, then object, want abi.Result) Case {
 	return Case{"result." + id, 4, about, func(p *probe) error {
 		for _, entry := range []string{abi.ExportReconcile, abi.ExportFinalize} {
@@ -168,7 +168,7 @@ func (p *probe) policy(f *abi.Failure, want abi.Action) error {
 	if res.Error != nil || res.Action != want {
 		return fmt.Errorf("got %v and error %s, want %v", res.Action, errorText(res.Error), want)
 	}
-	report, _, err := p.told(abi.ExportErrorPolicy)
+	report, _, err := p.reported(abi.ExportErrorPolicy)
 	if err != nil {
 		return err
 	}

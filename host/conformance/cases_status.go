@@ -2,7 +2,9 @@ package conformance
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 
 	"github.com/wasmctl/wasmctl/abi"
 )
@@ -21,7 +23,7 @@ func statusCases() []Case {
 	for _, code := range []abi.Status{201, 418, 599, 99999, math.MaxInt32, -10, -42, math.MinInt32} {
 		cases = append(cases, Case{fmt.Sprintf("status.unknown.%d", code), 7, fmt.Sprintf("a status that nobody knows, %d, is an error", code), func(p *probe) error {
 			p.rig.api.set(abi.Response{Status: code, Body: encode(object{"reason": "New", "message": "m"})})
-			s, err := p.step(do("op", "op", "api_get", "request", configMap("a")))
+			s, err := p.step(getA)
 			if err != nil {
 				return err
 			}
@@ -31,19 +33,18 @@ func statusCases() []Case {
 			return same("status", s["status"], int64(code))
 		}})
 	}
-	for name, body := range map[string][]byte{
+	bodies := map[string][]byte{
 		"none": nil, "nil": encode(nil), "empty": encode(object{}), "text": encode("text"), "array": encode(list{1}), "other-types": encode(object{"reason": 1, "message": object{}, "rule": "x"}),
-	} {
+	}
+	for _, name := range slices.Sorted(maps.Keys(bodies)) {
+		body := bodies[name]
 		cases = append(cases, Case{"status.body." + name, 7, "a status whose body says nothing", func(p *probe) error {
 			p.rig.api.set(abi.Response{Status: abi.StatusUnavailable, Body: body}, abi.Response{Status: 500, Body: body})
-			step := do("op", "op", "api_get", "request", configMap("a"))
-			steps, err := p.steps(step, step)
+			steps, err := p.steps(getA, getA)
 			return first(err, same("status", steps0(steps, 0)["status"], int64(abi.StatusUnavailable)), same("status", steps0(steps, 1)["status"], 500))
 		}})
 	}
-	sortCases(cases[len(cases)-6:])
-	cases = append(cases, deniedCases()...)
-	return append(cases, hostStatusCases()...)
+	return slices.Concat(cases, deniedCases(), hostStatusCases())
 }
 
 // metaStatus is the API server's Status.
@@ -57,8 +58,7 @@ func metaStatus(code abi.Status) object {
 func statusCase(id, about string, status abi.Status, body object) Case {
 	return Case{"status." + id, 7, about, func(p *probe) error {
 		p.rig.api.set(abi.Response{Status: status, Body: encode(body)}, abi.Response{Body: encode(answerObject())})
-		step := do("op", "op", "api_get", "request", configMap("a"))
-		steps, err := p.steps(step, step)
+		steps, err := p.steps(getA, getA)
 		if err != nil {
 			return err
 		}
@@ -72,58 +72,42 @@ func statusCase(id, about string, status abi.Status, body object) Case {
 // deniedCases: each operation may be denied, with the rule that is missing.
 func deniedCases() []Case {
 	rule := object{"group": "", "resource": "größe", "subresources": list{"status"}, "verbs": list{"get", "*"}, "namespaces": list{"default"}, "names": list{"a"}}
+	denied := encode(object{"code": -2, "reason": "Denied", "message": "no", "rule": rule, "new": 1})
+	return eachOperation(func(op string, step object) Case {
+		return Case{"denied." + op, 7, op + " is denied, and the rule that is missing is read", func(p *probe) error {
+			p.rig.api.set(abi.Response{Status: abi.StatusDenied, Body: denied})
+			return answered(step, object{"status": -2, "reason": "Denied", "message": "no", "rule": rule})(p)
+		}}
+	})
+}
+
+// eachOperation returns a case of the first request of each operation.
+func eachOperation(c func(op string, step object) Case) []Case {
 	var cases []Case
 	seen := map[abi.Op]bool{}
 	for _, r := range operationRequests() {
-		if seen[r.op] {
-			continue
+		if !seen[r.op] {
+			seen[r.op] = true
+			cases = append(cases, c(string(r.op), do("op", "op", string(r.op), "request", r.req)))
 		}
-		seen[r.op] = true
-		cases = append(cases, Case{"denied." + string(r.op), 7, string(r.op) + " is denied, and the rule that is missing is read", func(p *probe) error {
-			p.rig.api.set(abi.Response{Status: abi.StatusDenied, Body: encode(object{"code": -2, "reason": "Denied", "message": "no", "rule": rule, "new": 1})})
-			s, err := p.step(do("op", "op", string(r.op), "request", r.req))
-			return first(err, alike("answer", s, object{"status": -2, "reason": "Denied", "message": "no", "rule": rule}))
-		}})
 	}
 	return cases
 }
 
 // hostStatusCases are about statuses that the host answers by itself.
 func hostStatusCases() []Case {
-	var cases []Case
-	seen := map[abi.Op]bool{}
-	for _, r := range operationRequests() {
-		if seen[r.op] {
-			continue
-		}
-		seen[r.op] = true
-		cases = append(cases, Case{"old-host." + string(r.op), 9, string(r.op) + " of a host that does not have it is UNSUPPORTED", func(p *probe) error {
-			if err := p.on(oldHost); err != nil {
-				return err
-			}
-			s, err := p.step(do("op", "op", string(r.op), "request", r.req))
-			return first(err, same("status", s["status"], int64(abi.StatusUnsupported)))
-		}})
-	}
+	cases := eachOperation(func(op string, step object) Case {
+		return Case{"old-host." + op, 9, op + " of a host that does not have it is UNSUPPORTED", onHost(oldHost, refuses(step, abi.StatusUnsupported))}
+	})
 	return append(
 		cases,
-		Case{"old-host.caps", 9, "the caps of a host that has little", func(p *probe) error {
-			if err := p.on(oldHost); err != nil {
-				return err
-			}
+		Case{"old-host.caps", 9, "the caps of a host that has little", onHost(oldHost, func(p *probe) error {
 			s, err := p.step(do("request", "caps", list{"api_get", "declare", "config_get", "map"}))
 			return first(err, alike("caps", s["caps"], object{"config_get": true, "map": true}))
-		}},
-		Case{"budget.spent", 7, "one operation more than a run may ask for is BUDGET", func(p *probe) error {
-			if err := p.on(smallHost); err != nil {
-				return err
-			}
-			step := do("op", "op", "api_get", "request", configMap("a"))
-			steps, err := p.steps(step, step, step, step)
-			if err != nil {
-				return err
-			}
-			return first(same("the third", orZero(steps[2]["status"]), 0), same("the fourth", steps[3]["status"], int64(abi.StatusBudget)))
-		}},
+		})},
+		Case{"budget.spent", 7, "one operation more than a run may ask for is BUDGET", onHost(smallHost, func(p *probe) error {
+			steps, err := p.steps(getA, getA, getA, getA)
+			return first(err, same("the third", orZero(steps0(steps, 2)["status"]), 0), same("the fourth", steps0(steps, 3)["status"], int64(abi.StatusBudget)))
+		})},
 	)
 }

@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "write the table of CASES.md again")
 
-// TestCases_IDsAreUnique: an id names one case for ever.
+// TestCases_IDsAreUnique: an id names one case forever.
 func TestCases_IDsAreUnique(t *testing.T) {
 	seen := map[string]bool{}
 	for _, c := range Cases() {
@@ -89,8 +89,8 @@ func TestCases_AGuestThatDoesNothingPassesNone(t *testing.T) {
 	}
 }
 
-// TestOpen_RefusesOtherModules: what is no guest of the kit is told apart from a
-// guest that fails.
+// TestOpen_RefusesOtherModules: what is no guest of the kit is distinguished
+// from a guest that fails.
 func TestOpen_RefusesOtherModules(t *testing.T) {
 	if _, err := Open(t.Context(), wasm.Empty, ""); err == nil || !strings.Contains(err.Error(), "no guest of this kit") {
 		t.Errorf("got %v", err)

@@ -92,10 +92,7 @@ func wide(n int) object {
 
 // valueCase wants a value back as it was.
 func valueCase(id, about string, value any) Case {
-	return Case{id, 3, about, func(p *probe) error {
-		s, err := p.step(do("echo", "value", value))
-		return first(err, same("echo", s["value"], value))
-	}}
+	return Case{id, 3, about, reports(do("echo", "value", value), "value", value)}
 }
 
 // reads compares what is read at spec.value, as each of some types.
@@ -146,11 +143,7 @@ func numberCases() []Case {
 // numberCase wants a number back as it was, and reads it in place.
 func numberCase(id, about string, value any, want object) Case {
 	return Case{id, 3, about, func(p *probe) error {
-		s, err := p.step(do("echo", "value", value))
-		if err = first(err, same("echo", s["value"], plain(value))); err != nil {
-			return err
-		}
-		return p.reads(object{"value": value}, want)
+		return first(reports(do("echo", "value", value), "value", value)(p), p.reads(object{"value": value}, want))
 	}}
 }
 
@@ -180,12 +173,11 @@ func widthCases() []Case {
 		{"float32-tiny", "\xca\x00\x00\x00\x01", float64(math.SmallestNonzeroFloat32)},
 		{"float32-max", "\xca\x7f\x7f\xff\xff", float64(math.MaxFloat32)},
 	} {
-		kind, as := "int", "int"
+		kind := "int"
 		if _, ok := w.want.(float64); ok {
-			kind, as = "float", "float"
+			kind = "float"
 		}
-		c := numberCase("width."+w.id, "a number written as "+w.id, raw(w.raw), object{"type": kind, as: w.want})
-		cases = append(cases, c)
+		cases = append(cases, numberCase("width."+w.id, "a number written as "+w.id, raw(w.raw), object{"type": kind, kind: w.want}))
 	}
 	for _, w := range []width{
 		{"str8", "\xd9\x02hi", "hi"},
@@ -196,8 +188,7 @@ func widthCases() []Case {
 		{"map16", "\xde\x00\x01\xa2hi\x01", object{"hi": 1}},
 		{"map32", "\xdf\x00\x00\x00\x01\xd9\x02hi\x01", object{"hi": 1}},
 	} {
-		c := valueCase("width."+w.id, "a value with the head "+w.id, raw(w.raw))
-		cases = append(cases, c)
+		cases = append(cases, valueCase("width."+w.id, "a value with the head "+w.id, raw(w.raw)))
 	}
 	return cases
 }

@@ -16,9 +16,14 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"slices"
+	"sync/atomic"
+	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host"
@@ -26,7 +31,8 @@ import (
 
 // Case is one thing that every guest must do.
 type Case struct {
-	// ID stays the same for ever: a case that is not needed any more leaves a gap.
+	// ID stays the same forever: a case that is not needed any longer leaves a
+	// gap.
 	ID string
 	// Section is that of abi/ABI.md which asks for it.
 	Section int
@@ -65,15 +71,11 @@ func (o Outcome) String() string {
 
 // Cases returns all cases, in the order of CASES.md.
 func Cases() []Case {
-	var out []Case
-	for _, list := range [][]Case{
+	return slices.Concat(
 		entryCases(), requestCases(), resultCases(), policyCases(), eventCases(), configureCases(),
 		valueCases(), numberCases(), widthCases(), functionCases(), operationCases(), answerCases(), statusCases(),
 		manifestCases(), growCases(), endCases(),
-	} {
-		out = append(out, list...)
-	}
-	return out
+	)
 }
 
 // lackError is the error of a step that the guest's SDK cannot do.
@@ -146,10 +148,14 @@ func (g *Guest) Close(ctx context.Context) error {
 // cluster.
 func (g *Guest) openWith(ctx context.Context, cfg host.Config, connected bool) (*rig, error) {
 	r := &rig{api: &script{}, log: &logbook{}, budget: host.NewBudget(1 << 40)}
-	r.configure(&cfg)
-	cfg.CacheDir, cfg.Budget = g.cacheDir, r.budget
+	cfg.Name, cfg.Concurrency, cfg.CacheDir, cfg.Budget = "conformance", 1, g.cacheDir, r.budget
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(r.log))
+	cfg.Now = func() time.Time { return time.UnixMilli(nowMS) }
+	var mono atomic.Int64
+	mono.Store(1<<53 + 1) // a float64 does not have it
+	cfg.Mono = func() int64 { return mono.Add(2) }
 	if connected {
-		cfg.API, cfg.Metric = r.connect, r.metric
+		cfg.API, cfg.Metric = func(*abi.Manifest) (host.API, error) { return r.api, nil }, r.api.metric
 	}
 	var err error
 	r.module, err = host.Load(ctx, g.wasm, cfg)

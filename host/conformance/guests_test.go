@@ -65,7 +65,7 @@ func cargoTarget(t *testing.T) string {
 	return dir
 }
 
-// missing says what a guest cannot be built for want of; empty if it can.
+// missing names the tool that building a guest lacks; empty if it has all.
 func (tc *toolchain) missing(ctx context.Context) string {
 	for _, tool := range tc.tools {
 		if !onPath(tool) {

@@ -13,17 +13,7 @@ import (
 type probe struct {
 	ctx   context.Context //nolint:containedctx // it lives as long as the case
 	guest *Guest
-	rig   *rig // that of the full host, unless on was called
-}
-
-// on goes on in a host of another kind.
-func (p *probe) on(kind rigKind) error {
-	r, err := p.guest.rig(p.ctx, kind)
-	if err == nil {
-		r.reset()
-		p.rig = r
-	}
-	return err
+	rig   *rig // that of the full host, unless onHost or with has changed it
 }
 
 // key names the object of a case.
@@ -59,7 +49,7 @@ func ask(obj any) *abi.Request {
 	return r
 }
 
-// ran is what came of a run.
+// ran is the result of a run.
 type ran struct {
 	result abi.Result
 	steps  []object
@@ -124,7 +114,7 @@ func readSteps(report object) ([]object, error) {
 // steps makes the guest carry out steps in reconcile, and returns one report for
 // each.
 func (p *probe) steps(steps ...any) ([]object, error) {
-	r, err := p.run(abi.ExportReconcile, ask(caseObject(object{"steps": steps})))
+	r, err := p.run(abi.ExportReconcile, ask(caseObject(object{"steps": append(list{}, steps...)})))
 	if err == nil && len(r.steps) != len(steps) {
 		err = fmt.Errorf("%d steps were asked for, %d are reported", len(steps), len(r.steps))
 	}
@@ -140,14 +130,48 @@ func (p *probe) step(step object) (object, error) {
 	return steps[0], nil
 }
 
+// reports is a check that a step reports this under a name.
+func reports(step object, name string, want any) func(*probe) error {
+	return func(p *probe) error {
+		s, err := p.step(step)
+		return first(err, same(name, s[name], want))
+	}
+}
+
+// answered is a check that a step with an operation reports nothing but this.
+func answered(step, want object) func(*probe) error {
+	return func(p *probe) error {
+		s, err := p.step(step)
+		return first(err, alike("answer", s, want))
+	}
+}
+
+// refuses is reports of the status of a step.
+func refuses(step object, status abi.Status) func(*probe) error {
+	return reports(step, "status", int64(status))
+}
+
+// onHost is a check in a host of another kind.
+func onHost(kind rigKind, check func(*probe) error) func(*probe) error {
+	return func(p *probe) error {
+		r, err := p.guest.rig(p.ctx, kind)
+		if err != nil {
+			return err
+		}
+		r.reset()
+		p.rig = r
+		return check(p)
+	}
+}
+
 // then makes the guest return what spec.then says.
 func (p *probe) then(entry string, then any) (abi.Result, error) {
 	r, err := p.run(entry, ask(caseObject(object{"then": then})))
 	return r.result, err
 }
 
-// told returns the last report of the entry that the guest wrote into the log.
-func (p *probe) told(entry string) (report object, steps []object, err error) {
+// reported returns the last report of the entry that the guest wrote into the log.
+func (p *probe) reported(entry string) (report object, steps []object, err error) {
 	for _, l := range p.rig.log.take() {
 		if r, ok := l.attrs["report"].(object); ok && l.msg == "report" && r["entry"] == entry {
 			report = r

@@ -2,9 +2,9 @@ package conformance
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
@@ -41,29 +41,6 @@ type rig struct {
 	budget *host.Budget
 }
 
-// configure completes the configuration of a host.
-func (r *rig) configure(cfg *host.Config) {
-	cfg.Name, cfg.Concurrency = "conformance", 1
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(r.log)
-	}
-	cfg.Now = func() time.Time { return time.UnixMilli(nowMS) }
-	var mono atomic.Int64
-	mono.Store(1<<53 + 1) // a float64 does not have it
-	cfg.Mono = func() int64 { return mono.Add(2) }
-}
-
-// metric notes what a guest reports.
-func (r *rig) metric(kind int32, name string, value float64) abi.Status {
-	r.api.mu.Lock()
-	defer r.api.mu.Unlock()
-	r.api.metrics = append(r.api.metrics, metric{kind, name, value})
-	return abi.StatusOK
-}
-
-// connect gives a host the scripted cluster.
-func (r *rig) connect(*abi.Manifest) (host.API, error) { return r.api, nil }
-
 // rig returns the guest in a host of the kind, which is made where it is first
 // asked for.
 func (g *Guest) rig(ctx context.Context, kind rigKind) (*rig, error) {
@@ -71,14 +48,13 @@ func (g *Guest) rig(ctx context.Context, kind rigKind) (*rig, error) {
 		return r, nil
 	}
 	cfg := host.Config{}
-	quiet := &logbook{least: slog.LevelWarn}
 	switch kind {
 	case smallHost:
 		cfg.Limits = host.Limits{Memory: smallMemory, HostCalls: smallCalls, Fuel: smallFuel}
 	case shortHost:
 		cfg.Limits.Timeout = 500 * time.Millisecond
 	case quietHost:
-		cfg.Logger = slog.New(quiet)
+		cfg.Logger = slog.New(slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	case fullHost, oldHost, stopHost:
 	}
 	r, err := g.openWith(ctx, cfg, kind != oldHost)
@@ -154,10 +130,16 @@ func (s *script) Call(_ context.Context, op abi.Op, req []byte) abi.Response {
 	return next
 }
 
+// metric notes what a guest reports.
+func (s *script) metric(kind int32, name string, value float64) abi.Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.metrics = append(s.metrics, metric{kind, name, value})
+	return abi.StatusOK
+}
+
 // logbook is a log handler that keeps all lines.
 type logbook struct {
-	least slog.Level
-
 	mu    sync.Mutex
 	lines []line // guarded by mu
 }
@@ -177,10 +159,8 @@ func (l *logbook) take() []line {
 	return lines
 }
 
-// Enabled implements slog.Handler. Without a least level everything is kept.
-func (l *logbook) Enabled(_ context.Context, level slog.Level) bool {
-	return l.least == 0 || level >= l.least
-}
+// Enabled implements slog.Handler.
+func (l *logbook) Enabled(context.Context, slog.Level) bool { return true }
 
 // Handle implements slog.Handler.
 func (l *logbook) Handle(_ context.Context, r slog.Record) error {

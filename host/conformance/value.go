@@ -1,23 +1,25 @@
 package conformance
 
 import (
-	"encoding/binary"
+	"bytes"
+	"errors"
 	"fmt"
 	"reflect"
-	"slices"
+
+	"github.com/vmihailenco/msgpack/v5"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/internal/text"
 )
 
-// object and list are what cases are written in. Beside what abi.AppendValue
-// takes they may hold a raw or a pairs.
+// object and list are what cases are written in. They may hold a raw or a pairs.
 type (
 	object = map[string]any
 	list   = []any
 )
 
 // raw is msgpack that is written as it is.
-type raw []byte
+type raw = msgpack.RawMessage
 
 // pairs is a map whose keys are written in this order.
 type pairs []pair
@@ -27,76 +29,26 @@ type pair struct {
 	value any
 }
 
+// EncodeMsgpack implements msgpack.CustomEncoder.
+func (m pairs) EncodeMsgpack(e *msgpack.Encoder) error {
+	err := e.EncodeMapLen(len(m))
+	for _, p := range m {
+		err = errors.Join(err, e.EncodeString(p.key), e.Encode(p.value))
+	}
+	return err
+}
+
 // encode writes a value in msgpack. A value that cannot be written is a mistake
 // in a case.
-func encode(v any) []byte { return appendTo(nil, v) }
-
-func appendTo(dst []byte, v any) []byte {
-	switch v := v.(type) {
-	case raw:
-		return append(dst, v...)
-	case pairs:
-		return appendPairs(dst, v)
-	case object:
-		if !special(v) {
-			break
-		}
-		sorted := make(pairs, 0, len(v))
-		for key, val := range v {
-			sorted = append(sorted, pair{key, val})
-		}
-		slices.SortFunc(sorted, func(a, b pair) int { return compare(a.key, b.key) })
-		return appendPairs(dst, sorted)
-	case list:
-		if !special(v) {
-			break
-		}
-		dst = binary.BigEndian.AppendUint16(append(dst, 0xdc), uint16(len(v))) //nolint:gosec // a case has no more
-		for _, e := range v {
-			dst = appendTo(dst, e)
-		}
-		return dst
-	}
-	out, err := abi.AppendValue(dst, v)
-	if err != nil {
+func encode(v any) []byte {
+	var b bytes.Buffer
+	e := msgpack.NewEncoder(&b)
+	e.SetSortMapKeys(true)
+	e.UseCompactInts(true)
+	if err := e.Encode(v); err != nil {
 		panic(fmt.Sprintf("BUG: case: %T: %v", v, err))
 	}
-	return out
-}
-
-func appendPairs(dst []byte, m pairs) []byte {
-	dst = binary.BigEndian.AppendUint16(append(dst, 0xde), uint16(len(m))) //nolint:gosec // a case has no more
-	for _, p := range m {
-		dst = appendTo(appendTo(dst, p.key), p.value)
-	}
-	return dst
-}
-
-// special reports whether a value holds what abi.AppendValue does not take.
-func special(v any) bool {
-	switch v := v.(type) {
-	case raw, pairs:
-		return true
-	case object:
-		for _, e := range v {
-			if special(e) {
-				return true
-			}
-		}
-	case list:
-		return slices.ContainsFunc(v, special)
-	}
-	return false
-}
-
-func compare(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
+	return b.Bytes()
 }
 
 // plain is v as it is read from msgpack: with int64 and float64 for all numbers.
@@ -159,12 +111,8 @@ func empty(v any) bool {
 // short shows a value in an error, and of a large one the start.
 func short(v any) string {
 	s := fmt.Sprintf("%#v", v)
-	if text, ok := v.(string); ok {
-		s = fmt.Sprintf("%q", text)
+	if str, ok := v.(string); ok {
+		s = fmt.Sprintf("%q", str)
 	}
-	const most = 300
-	if len(s) > most {
-		s = fmt.Sprintf("%s... (%d bytes)", s[:most], len(s))
-	}
-	return s
+	return text.Shorten(s, 300)
 }

@@ -8,8 +8,10 @@ import (
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 )
 
 // checkTimeout bounds a CheckWatch: an API server that hangs must not hold up
@@ -18,7 +20,7 @@ const checkTimeout = 10 * time.Second
 
 // WatchedKind is a kind and where it is watched.
 type WatchedKind struct {
-	Kind Kind
+	Kind kinds.Kind
 	// Namespaces is empty for all, and for a cluster-scoped kind.
 	Namespaces []string
 	// Name is the one name that the watch's field selector lets through; "" is any.
@@ -48,7 +50,7 @@ func WatchAccess(w WatchedKind) Access {
 }
 
 // FinalizerAccess is what adding and removing a finalizer needs.
-func FinalizerAccess(kind Kind, namespaces []string) Access {
+func FinalizerAccess(kind kinds.Kind, namespaces []string) Access {
 	return accessTo(kind, namespaces, VerbPatch)
 }
 
@@ -58,19 +60,16 @@ func FinalizerAccess(kind Kind, namespaces []string) Access {
 // (delete) and events (create and patch events.events.k8s.io) too, since a
 // module needs capabilities for them.
 func CapabilityAccess(c *abi.Capability) []Access {
-	verbs := SpellOut(c.Verbs)
-	subresources := c.Subresources
-	if len(subresources) == 0 {
-		subresources = []string{""}
-	}
-	needs := make([]Access, len(subresources))
-	for i, sub := range subresources {
-		needs[i] = Access{Group: c.Group, Resource: c.Resource, Subresource: sub, Namespaces: c.Namespaces, Names: c.Names, Verbs: verbs}
+	var needs []Access
+	for _, sub := range OrAny(c.Subresources) {
+		needs = append(needs, Access{
+			Group: c.Group, Resource: c.Resource, Subresource: sub, Namespaces: c.Namespaces, Names: c.Names, Verbs: SpellOut(c.Verbs),
+		})
 	}
 	return needs
 }
 
-func accessTo(k Kind, namespaces []string, verbs ...string) Access {
+func accessTo(k kinds.Kind, namespaces []string, verbs ...string) Access {
 	if !k.Namespaced {
 		namespaces = nil
 	}
@@ -91,10 +90,7 @@ type MissingRight struct {
 // String returns what is missing for people: "list, watch configmaps in
 // namespace a".
 func (m MissingRight) String() string {
-	s := strings.Join(m.Verbs, ", ") + " " + groupResource(m.Group, m.Resource)
-	if m.Subresource != "" {
-		s += "/" + m.Subresource
-	}
+	s := strings.Join(m.Verbs, ", ") + " " + resourceName(m.Group, m.Resource, m.Subresource)
 	if m.Name != "" {
 		s += " " + m.Name
 	}
@@ -115,11 +111,8 @@ func RBACRules(missing []MissingRight) string {
 		} else {
 			b.WriteString("# in a Role in namespace " + m.Namespace + "\n")
 		}
-		resource := m.Resource
-		if m.Subresource != "" {
-			resource += "/" + m.Subresource
-		}
-		fmt.Fprintf(&b, "- apiGroups: [%q]\n  resources: [%q]\n  verbs: [%s]\n", m.Group, resource, quoted(m.Verbs))
+		verbs := strings.ReplaceAll(fmt.Sprintf("%q", m.Verbs), " ", ", ")
+		fmt.Fprintf(&b, "- apiGroups: [%q]\n  resources: [%q]\n  verbs: %s\n", m.Group, resourceName("", m.Resource, m.Subresource), verbs)
 		if m.Name != "" {
 			fmt.Fprintf(&b, "  resourceNames: [%q]\n", m.Name)
 		}
@@ -127,12 +120,18 @@ func RBACRules(missing []MissingRight) string {
 	return b.String()
 }
 
-func quoted(words []string) string {
-	q := make([]string, len(words))
-	for i, w := range words {
-		q[i] = fmt.Sprintf("%q", w)
+// resourceName names a resource: "deployments.apps", "deployments.apps/scale".
+func resourceName(group, resource, subresource string) string {
+	return strings.TrimSuffix(schema.GroupResource{Group: group, Resource: resource}.String()+"/"+subresource, "/")
+}
+
+// OrAny returns a list of a rule, or for an empty one, which stands for any, a
+// list of "".
+func OrAny(list []string) []string {
+	if len(list) == 0 {
+		return []string{""}
 	}
-	return strings.Join(q, ", ")
+	return list
 }
 
 // CheckWatch is CheckAccess for watches.
@@ -146,39 +145,43 @@ func (c *Client) CheckWatch(ctx context.Context, kinds ...WatchedKind) []Missing
 
 // CheckAccess asks the API server whether we may do what is needed, and returns
 // the rights that are missing, in the order of needs; those of one resource in
-// one namespace are one. It is a service to people at start: where the API
-// server does not let us ask, or does not answer within ten seconds, it says
-// nothing is missing, and the request itself will tell.
+// one namespace are one. It helps users at start. If the API server denies the
+// review or does not answer within ten seconds, it reports nothing as missing;
+// the request itself then fails.
 func (c *Client) CheckAccess(ctx context.Context, needs ...Access) []MissingRight {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	var missing []MissingRight
 	asked := map[authorizationv1.ResourceAttributes]bool{}
+	places := map[authorizationv1.ResourceAttributes]int{} // in missing, whatever the verb
 	for i := range needs {
 		for _, a := range needs[i].attributes() {
 			if asked[a] {
 				continue
 			}
 			asked[a] = true
-			if allowed, err := c.mayI(ctx, &a); err == nil && !allowed {
-				missing = addMissing(missing, &a)
+			if allowed, err := c.mayI(ctx, &a); err != nil || allowed {
+				continue
 			}
+			verb := a.Verb
+			a.Verb = ""
+			place, known := places[a]
+			if !known {
+				place = len(missing)
+				places[a] = place
+				missing = append(missing, MissingRight{Group: a.Group, Resource: a.Resource, Subresource: a.Subresource, Namespace: a.Namespace, Name: a.Name})
+			}
+			missing[place].Verbs = append(missing[place].Verbs, verb)
 		}
 	}
 	return missing
 }
 
-// attributes lists what is to be asked.
+// attributes lists the accesses to review.
 func (n *Access) attributes() []authorizationv1.ResourceAttributes {
-	orAny := func(list []string) []string {
-		if len(list) == 0 {
-			return []string{""}
-		}
-		return list
-	}
 	var list []authorizationv1.ResourceAttributes
-	for _, ns := range orAny(n.Namespaces) {
-		for _, name := range orAny(n.Names) {
+	for _, ns := range OrAny(n.Namespaces) {
+		for _, name := range OrAny(n.Names) {
 			for _, verb := range n.Verbs {
 				a := authorizationv1.ResourceAttributes{
 					Verb: verb, Group: n.Group, Resource: n.Resource, Subresource: n.Subresource, Namespace: ns, Name: name,
@@ -191,23 +194,6 @@ func (n *Access) attributes() []authorizationv1.ResourceAttributes {
 		}
 	}
 	return list
-}
-
-func addMissing(missing []MissingRight, a *authorizationv1.ResourceAttributes) []MissingRight {
-	next := MissingRight{Group: a.Group, Resource: a.Resource, Subresource: a.Subresource, Namespace: a.Namespace, Name: a.Name}
-	for i := range missing {
-		if next.same(&missing[i]) {
-			missing[i].Verbs = append(missing[i].Verbs, a.Verb)
-			return missing
-		}
-	}
-	next.Verbs = []string{a.Verb}
-	return append(missing, next)
-}
-
-// same reports whether two rights are about the same, whatever their verbs.
-func (m *MissingRight) same(o *MissingRight) bool {
-	return m.Group == o.Group && m.Resource == o.Resource && m.Subresource == o.Subresource && m.Namespace == o.Namespace && m.Name == o.Name
 }
 
 // mayI asks for one right of ours.
@@ -223,12 +209,7 @@ func (c *Client) mayI(ctx context.Context, attributes *authorizationv1.ResourceA
 	if err := result.Error(); err != nil {
 		return false, c.unavailable("access review", err)
 	}
-	js, err := result.Raw()
-	if err != nil {
-		return false, err
-	}
-	if err := json.Unmarshal(js, &review); err != nil {
-		return false, err
-	}
-	return review.Status.Allowed, nil
+	js, _ := result.Raw() // its error is that of the result
+	err = json.Unmarshal(js, &review)
+	return review.Status.Allowed, err
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
+	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 )
 
 // TestCheckAccess_NamesWhatIsMissing for watches of several namespaces,
@@ -17,22 +18,12 @@ func TestCheckAccess_NamesWhatIsMissing(t *testing.T) {
 	c := devclustertest.Shared(t)
 	devclustertest.Apply(t, c, []byte(sprocketCRD))
 	ns, other := devclustertest.Namespace(t, c), devclustertest.Namespace(t, c)
-	r := newResolver(t, devclustertest.Limited(t, c, ns,
+	client := newClient(t, devclustertest.Limited(t, c, ns,
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list", "watch", "patch"}},
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"a"}, Verbs: []string{"get", "list", "watch"}},
 		rbacv1.PolicyRule{APIGroups: []string{"kubeapi.wasmctl.dev"}, Resources: []string{"sprockets/status"}, Verbs: []string{"patch"}}))
-	cm, err := r.Resolve(t.Context(), "configmaps")
-	if err != nil {
-		t.Fatal(err)
-	}
-	sprocket, err := r.Resolve(t.Context(), "sprockets.kubeapi.wasmctl.dev")
-	if err != nil {
-		t.Fatal(err)
-	}
-	secrets, err := r.Resolve(t.Context(), "secrets")
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := newResolver(client)
+	cm, sprocket, secrets := resolve(t, r, "configmaps"), resolve(t, r, "sprockets.kubeapi.wasmctl.dev"), resolve(t, r, "secrets")
 	needs := []Access{
 		WatchAccess(WatchedKind{Kind: secrets, Namespaces: []string{ns}, Name: "a"}),
 		WatchAccess(WatchedKind{Kind: cm, Namespaces: []string{ns, other}}), FinalizerAccess(sprocket, []string{ns}), WatchAccess(WatchedKind{Kind: cm, Namespaces: []string{ns}}),
@@ -46,7 +37,7 @@ func TestCheckAccess_NamesWhatIsMissing(t *testing.T) {
 	} {
 		needs = append(needs, CapabilityAccess(&capability)...)
 	}
-	missing := r.client.CheckAccess(t.Context(), needs...)
+	missing := client.CheckAccess(t.Context(), needs...)
 	want := fmt.Sprintf(`# in a Role in namespace %[2]s
 - apiGroups: [""]
   resources: ["configmaps"]
@@ -91,7 +82,7 @@ func TestCapabilityAccess_SpellsOutTheStar(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if node := FinalizerAccess(Kind{Resource: "nodes"}, []string{"a"}); node.Namespaces != nil {
+	if node := FinalizerAccess(kinds.Kind{Resource: "nodes"}, []string{"a"}); node.Namespaces != nil {
 		t.Errorf("a cluster-scoped kind in namespaces %v", node.Namespaces)
 	}
 }

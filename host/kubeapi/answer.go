@@ -13,6 +13,9 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
+	"github.com/wasmctl/wasmctl/internal/text"
+	"github.com/wasmctl/wasmctl/internal/transcode"
 )
 
 // Reasons of the host's own statuses, for programs.
@@ -23,7 +26,7 @@ var reasons = map[abi.Status]string{
 }
 
 // carriedOut ends the message of a write whose answer did not arrive.
-const carriedOut = " (what was asked for may have been carried out)"
+const carriedOut = " (the request may have taken effect)"
 
 // refusal is an error of the host's own, with its status.
 type refusal struct {
@@ -41,17 +44,12 @@ func refuse(status abi.Status, message string) abi.Response {
 	return (&refusal{status: status, message: message}).response()
 }
 
+// shorten bounds what of a guest's text is repeated in messages.
+func shorten(s string) string { return text.Shorten(s, 200) }
+
 // response returns the refusal as an answer.
 func (r *refusal) response() abi.Response {
 	return abi.Refuse(&abi.StatusBody{Code: r.status, Reason: reasons[r.status], Message: r.message, Rule: r.rule})
-}
-
-// unknownKind returns the answer for a kind that the API server does not have:
-// what it would have said itself, had there been a URL to ask.
-func unknownKind(err *UnknownKindError) abi.Response {
-	status := apierrors.NewGenericServerResponse(http.StatusNotFound, "", schema.GroupResource{}, "", "", 0, false).Status()
-	status.Message = err.Error()
-	return fromStatus(&status)
 }
 
 // fromStatus returns the API server's own refusal.
@@ -66,20 +64,23 @@ func fromStatus(status *metav1.Status) abi.Response {
 	if err != nil {
 		return refuse(abi.StatusInternal, "status of the API server: "+err.Error())
 	}
-	answer := transcode(js)
+	answer := fromJSON(js)
 	if answer.Status == abi.StatusOK {
 		answer.Status = abi.Status(code)
 	}
 	return answer
 }
 
-// transcode turns the JSON of an answer into msgpack.
-func transcode(js []byte) abi.Response {
-	var direct abi.Transcoder
+// fromJSON turns the JSON of an answer into msgpack.
+func fromJSON(js []byte) abi.Response {
+	var direct transcode.Transcoder
 	body, ok := direct.Append(make([]byte, 0, len(js)), js)
 	var err error
-	if !ok {
-		body, err = transcodeMap(js)
+	if !ok { // not every object fits a Transcoder
+		var value map[string]any
+		if err = utiljson.Unmarshal(js, &value); err == nil {
+			body, err = abi.AppendValue(make([]byte, 0, len(js)), value)
+		}
 	}
 	switch {
 	case errors.Is(err, abi.ErrTooDeep):
@@ -87,19 +88,9 @@ func transcode(js []byte) abi.Response {
 	case err != nil:
 		return refuse(abi.StatusInternal, "answer of the API server: "+err.Error())
 	case len(body) > abi.MaxBytes:
-		return tooLarge(fmt.Sprintf("the answer has %d bytes, and at most %d may be passed", len(body), abi.MaxBytes))
+		return tooLarge(fmt.Sprintf("the answer has %d bytes, the limit is %d", len(body), abi.MaxBytes))
 	}
 	return abi.Response{Body: body}
-}
-
-// transcodeMap turns the JSON of any object into msgpack, also of one that an
-// abi.Transcoder does not take.
-func transcodeMap(js []byte) ([]byte, error) {
-	var value map[string]any
-	if err := utiljson.Unmarshal(js, &value); err != nil {
-		return nil, err
-	}
-	return abi.AppendValue(make([]byte, 0, len(js)), value)
 }
 
 func tooLarge(what string) abi.Response {
@@ -114,31 +105,32 @@ func fromError(ctx context.Context, op abi.Op, err error) abi.Response {
 	if errors.Is(err, errAnswerTooLarge) {
 		return tooLarge(errAnswerTooLarge.Error())
 	}
-	if status, ok := errors.AsType[*apierrors.StatusError](err); ok {
+	if unknown, ok := errors.AsType[*kinds.UnknownError](err); ok {
+		// What the API server would have said itself, had there been a URL to ask.
+		status := apierrors.NewGenericServerResponse(http.StatusNotFound, "", schema.GroupResource{}, "", "", 0, false).Status()
+		status.Message = unknown.Error()
+		return fromStatus(&status)
+	}
+	if status, ok := errors.AsType[*apierrors.StatusError](err); ok && !errors.Is(err, kinds.ErrUnavailable) {
 		return fromStatus(&status.ErrStatus)
 	}
 	if ctx.Err() != nil {
 		return refuse(abi.StatusCancelled, context.Cause(ctx).Error())
 	}
-	message := "the API server cannot be reached, try again later: " + err.Error()
+	message := "the API server is unreachable, retry later: " + err.Error()
 	if op != abi.OpAPIGet && op != abi.OpAPIList {
 		message += carriedOut
 	}
 	return refuse(abi.StatusUnavailable, message)
 }
 
-// fromResolve returns the answer for a kind that could not be resolved.
-func fromResolve(ctx context.Context, err error) abi.Response {
-	if unknown, ok := errors.AsType[*UnknownKindError](err); ok {
-		return unknownKind(unknown)
+// causes returns what the API server gives as the causes of its refusal.
+func causes(err error) []metav1.StatusCause {
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	if !ok || status.ErrStatus.Details == nil {
+		return nil
 	}
-	if ctx.Err() != nil {
-		return refuse(abi.StatusCancelled, context.Cause(ctx).Error())
-	}
-	if status, ok := errors.AsType[*apierrors.StatusError](err); ok && !errors.Is(err, ErrUnavailable) {
-		return fromStatus(&status.ErrStatus)
-	}
-	return refuse(abi.StatusUnavailable, "the API server cannot be reached, try again later: "+err.Error())
+	return status.ErrStatus.Details.Causes
 }
 
 // isNoSuchResource reports whether the API server knows the whole URL as little

@@ -1,10 +1,10 @@
 // Package kubeapi is the Kubernetes side of the host functions: it serves the
 // api_*, cache_* and event_record operations of abi/ABI.md under a policy, makes
-// declared results true, changes finalizers, knows the kinds that the API server
-// has, and tells which rights are missing.
+// declared results true, changes finalizers, and reports which rights are missing.
+// Package kinds finds the kinds that the API server has.
 //
 //	client, err := kubeapi.NewClient(restConfig)
-//	resolver := kubeapi.NewResolver(client, logger)
+//	resolver := kinds.NewResolver(client, logger)
 //	kind, err := resolver.Resolve(ctx, "configmapgenerators.examples.wasmctl.dev")
 //	api, err := kubeapi.New(kubeapi.Config{
 //		Client: client, Resolver: resolver, Controller: "configmapgenerator", Logger: logger,
@@ -19,6 +19,7 @@
 package kubeapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +29,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host/kubeapi/events"
+	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 	"github.com/wasmctl/wasmctl/host/redact"
 )
 
@@ -39,7 +41,7 @@ const maxManager = 128
 // needed.
 type Config struct {
 	Client   *Client
-	Resolver *Resolver
+	Resolver *kinds.Resolver
 	// Controller is the controller's name; the field manager of its writes is
 	// "wasmctl/" and this name, unless a request says another.
 	Controller string
@@ -56,7 +58,7 @@ type Config struct {
 	Limits Limits
 	// Secrets hides the values of Secrets in the notes of events; nil hides none.
 	Secrets *redact.Values
-	// Observer, if not nil, is told of every operation once it is answered.
+	// Observer, if not nil, is notified of every operation once it is answered.
 	Observer Observer
 	// Logger gets the API server's warnings and keys of requests that are not
 	// known, each once; nil is slog's default.
@@ -69,7 +71,7 @@ type Config struct {
 // goroutines.
 type API struct {
 	client   *Client
-	resolver *Resolver
+	resolver *kinds.Resolver
 	policy   *Policy
 	manager  string
 	log      *slog.Logger
@@ -100,36 +102,28 @@ func New(c Config) (*API, error) {
 	}
 	manager := "wasmctl/" + c.Controller
 	if len(manager) > maxManager {
-		return nil, fmt.Errorf("controller[%s]: name has %d bytes: at most %d fit into the field manager %q",
+		return nil, fmt.Errorf("controller[%s]: name has %d bytes, the limit is %d for the field manager %q",
 			c.Controller, len(c.Controller), maxManager-len("wasmctl/"), "wasmctl/NAME")
 	}
-	if c.Policy == nil {
-		c.Policy = NewPolicy(nil)
-	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
+	log := cmp.Or(c.Logger, slog.Default()).With("controller", c.Controller)
 	sink, err := newEventSink(c.Client, c.Gate)
 	if err != nil {
 		return nil, err
 	}
 	return &API{
-		client: c.Client, resolver: c.Resolver, policy: c.Policy, manager: manager,
-		log:  c.Logger.With("controller", c.Controller),
+		client: c.Client, resolver: c.Resolver, policy: cmp.Or(c.Policy, NewPolicy(nil)), manager: manager, log: log,
 		gate: c.Gate, cache: c.Cache, children: c.Children, observer: c.Observer, limits: newLimiter(c.Limits, &limitHits{}), secrets: c.Secrets,
-		events:  events.New(events.Config{Sink: sink, Controller: c.Controller, Logger: c.Logger.With("controller", c.Controller)}),
+		events:  events.New(events.Config{Sink: sink, Controller: c.Controller, Logger: log}),
 		lasting: &lasting{},
 	}, nil
 }
 
-// WithPolicy returns the same API under another policy, nil for none: for the next generation
+// WithPolicy returns the same API under another policy, nil for none: for the next revision
 // of a module, while runs of the last go on under theirs. Both keep the same
 // things between calls, and one Run is enough for both.
 func (a *API) WithPolicy(p *Policy) *API {
 	other := *a
-	if other.policy = p; p == nil {
-		other.policy = NewPolicy(nil)
-	}
+	other.policy = cmp.Or(p, NewPolicy(nil))
 	return &other
 }
 
@@ -154,7 +148,7 @@ func (a *API) Call(ctx context.Context, op abi.Op, req []byte) abi.Response {
 		return refuse(abi.StatusUnsupported, fmt.Sprintf("this host does not serve %s here", op))
 	}
 	if len(req) > abi.MaxBytes {
-		return refuse(abi.StatusTooLarge, fmt.Sprintf("request of %s: %d bytes, and at most %d may be passed", op, len(req), abi.MaxBytes))
+		return refuse(abi.StatusTooLarge, fmt.Sprintf("request of %s: %d bytes, the limit is %d", op, len(req), abi.MaxBytes))
 	}
 	if op == abi.OpEventRecord {
 		return a.recordEvent(ctx, req)
@@ -191,7 +185,7 @@ func (a *API) admit(ctx context.Context, op abi.Op, req []byte) (*request, *abi.
 	}
 	kind, err := a.resolver.ResolveGVK(ctx, gvk)
 	if err != nil {
-		return refused(fromResolve(ctx, err))
+		return refused(fromError(ctx, abi.OpAPIGet, err)) // nothing was sent that writes
 	}
 	if err := r.locate(kind); err != nil {
 		return refused(refuse(abi.StatusBadRequest, err.Error()))
@@ -233,7 +227,7 @@ func (a *API) report(op abi.Op, unknown []string) {
 	a.unknownKeys.Add(uint64(len(unknown)))
 	for _, key := range unknown {
 		if key = shorten(key); a.logged.first(string(op) + "\x00" + key) {
-			a.log.Warn("the module's request has a key that this host does not know; it was ignored", "op", string(op), "key", key)
+			a.log.Warn("ignoring an unknown key in a request of the module", "op", string(op), "key", key)
 		}
 	}
 }
@@ -248,6 +242,6 @@ func (w warnings) HandleWarningHeaderWithContext(_ context.Context, code int, _,
 		return
 	}
 	if text = shorten(text); w.logged.first(text) {
-		w.log.Warn("the API server warns", "warning", text)
+		w.log.Warn("warning from the API server", "warning", text)
 	}
 }

@@ -3,7 +3,6 @@ package kubeapi
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -11,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 )
 
 // settled lists the children of which the cache has what their last apply led
@@ -32,7 +32,7 @@ func (m *remembered) settled(cached []cachedChild) map[digest]childRef {
 // applyAll applies the children; after success, m knows these children and no
 // other.
 func (a *API) applyAll(ctx context.Context, o *owner, m *remembered, children []child) error {
-	listed := make(map[childRef]appliedChild, len(children))
+	listed := make(map[childRef]applied, len(children))
 	for i := range children {
 		c := &children[i]
 		if c.request != nil {
@@ -45,7 +45,7 @@ func (a *API) applyAll(ctx context.Context, o *owner, m *remembered, children []
 			if err := json.Unmarshal(js, &made); err != nil {
 				return a.writeError(ctx, StepApply, c.request, err).at(i)
 			}
-			m.children[c.ref] = appliedChild{c.digest, made.Metadata.UID, made.Metadata.ResourceVersion}
+			m.children[c.ref] = applied{c.digest, made.Metadata.UID, made.Metadata.ResourceVersion}
 		}
 		listed[c.ref] = m.children[c.ref]
 	}
@@ -65,37 +65,23 @@ func (a *API) applyError(ctx context.Context, o *owner, r *request, err error) *
 		return a.writeError(ctx, StepApply, r, err)
 	}
 	other := metav1.GetControllerOfNoCopy(live)
-	if other == nil || string(other.UID) == o.uid {
-		return a.writeError(ctx, StepApply, r, err)
+	e := a.writeError(ctx, StepApply, r, err)
+	if other != nil && string(other.UID) != o.uid {
+		e.Class, e.Reason = abi.ErrorConflict, ReasonForeignController // its controller may let it go
+		e.Err = &reworded{err: err, text: fmt.Sprintf("it is controlled by %s %s (uid %s): delete it, or give the child another name",
+			other.Kind, other.Name, other.UID)}
 	}
-	return a.writeError(ctx, StepApply, r, &foreignError{*other, err})
+	return e
 }
 
 // refusedOwners reports whether the API server found fault with the owner
 // references of an object.
 func refusedOwners(err error) bool {
-	status, ok := errors.AsType[*apierrors.StatusError](err)
-	return ok && apierrors.IsInvalid(err) && status.ErrStatus.Details != nil &&
-		slices.ContainsFunc(status.ErrStatus.Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.ownerReferences" })
+	return apierrors.IsInvalid(err) && slices.ContainsFunc(causes(err), func(c metav1.StatusCause) bool { return c.Field == "metadata.ownerReferences" })
 }
-
-// foreignError says that a child has a controller that is not its owner.
-type foreignError struct {
-	controller metav1.OwnerReference
-	err        error
-}
-
-// Error implements error.
-func (e *foreignError) Error() string {
-	return fmt.Sprintf("it belongs to %s %s (uid %s), its controller: delete it, or name the child differently",
-		e.controller.Kind, e.controller.Name, e.controller.UID)
-}
-
-// Unwrap returns the API server's refusal.
-func (e *foreignError) Unwrap() error { return e.err }
 
 // read reads the metadata of an object from the API server.
-func (a *API) read(ctx context.Context, kind Kind, key abi.Key) (*metav1.ObjectMeta, error) {
+func (a *API) read(ctx context.Context, kind kinds.Kind, key abi.Key) (*metav1.ObjectMeta, error) {
 	js, err := a.exchange(ctx, &request{op: abi.OpAPIGet, kind: kind, key: key})
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 )
 
 const subresourceStatus = "status"
@@ -20,7 +21,7 @@ func (a *API) applyStatus(ctx context.Context, o *owner, m *remembered, d *abi.D
 	}
 	fail := func(err error) *WriteError { return a.writeError(ctx, StepStatus, r, err) }
 	dig := o.digestOf(d.Status, d.Force)
-	if o.resourceVersion != "" && m.status == (appliedStatus{dig, o.resourceVersion}) {
+	if o.resourceVersion != "" && m.status == (applied{dig, o.uid, o.resourceVersion}) {
 		return nil
 	}
 	var err error
@@ -37,7 +38,7 @@ func (a *API) applyStatus(ctx context.Context, o *owner, m *remembered, d *abi.D
 	if err := a.checkFields(ctx, r, VerbPatch); err != nil {
 		return fail(err)
 	}
-	m.status = appliedStatus{}
+	m.status = applied{}
 	js, err := a.exchange(ctx, r)
 	if err != nil {
 		e := fail(err)
@@ -51,13 +52,13 @@ func (a *API) applyStatus(ctx context.Context, o *owner, m *remembered, d *abi.D
 		return fail(err)
 	}
 	if body.Metadata.UID != o.uid {
-		// The API server ignores the uid of a status. What was written to the new
-		// object is replaced by its own run.
-		e := fail(errors.New("the object has been deleted and made again"))
+		// The API server ignores the uid of a status. The new object's own run
+		// replaces what was written to it.
+		e := fail(errors.New("the object was deleted and recreated"))
 		e.Class, e.Reason = abi.ErrorConflict, ReasonLostRace
 		return e
 	}
-	m.status = appliedStatus{dig, body.Metadata.ResourceVersion}
+	m.status = applied{dig, o.uid, body.Metadata.ResourceVersion}
 	return nil
 }
 
@@ -81,17 +82,17 @@ func encodeStatus(o *owner, packed []byte) ([]byte, error) {
 
 // checkStatus makes sure that the kind has a status subresource: else the API
 // server would drop the status of an ordinary apply without a word.
-func (a *API) checkStatus(ctx context.Context, kind Kind) *WriteError {
+func (a *API) checkStatus(ctx context.Context, kind kinds.Kind) *WriteError {
 	known, err := a.resolver.ResolveGVK(ctx, kind.GVK())
 	if err != nil {
 		return a.writeError(ctx, StepStatus, &request{kind: kind}, err)
 	}
-	if _, ok := known.subresources[subresourceStatus]; ok {
+	if _, ok := known.Subresources[subresourceStatus]; ok {
 		return nil
 	}
-	a.resolver.expire() // its CustomResourceDefinition may be given one
-	e := a.writeError(ctx, StepStatus, &request{kind: kind}, fmt.Errorf("%s has no status subresource, so that the result may not have a status: "+
-		"give its CustomResourceDefinition \"subresources: {status: {}}\"", kind))
+	a.resolver.Expire() // its CustomResourceDefinition may be given one
+	e := a.writeError(ctx, StepStatus, &request{kind: kind}, fmt.Errorf("%s has no status subresource, so the result cannot have a status: "+
+		"add \"subresources: {status: {}}\" to its CustomResourceDefinition", kind))
 	e.Class, e.Reason = abi.ErrorPermanent, ReasonNoStatus
 	return e
 }

@@ -44,7 +44,7 @@ func TestStatus_OfAnObjectThatIsGoneIsAConflict(t *testing.T) {
 	d.ok(abi.OpAPIDelete, d.sprocketRef("owner"))
 	d.refuse(abi.ErrorConflict, "NotFound", "not found", r)
 	d.newOwner("owner")
-	d.refuse(abi.ErrorConflict, ReasonLostRace, "made again", r)
+	d.refuse(abi.ErrorConflict, ReasonLostRace, "recreated", r)
 }
 
 func TestStatus_NeedsTheSubresource(t *testing.T) {

@@ -21,8 +21,8 @@ func (a *API) WithAudit() *API {
 	return &other
 }
 
-// look reads what is there before a write of an audit. That it cannot be read is
-// no reason not to write.
+// look reads the current object before a write of an audit. That it cannot be
+// read is no reason not to write.
 func (a *API) look(ctx context.Context, r *request) {
 	if !a.audits || r.op != abi.OpAPIUpdate && r.op != abi.OpAPIPatch {
 		return

@@ -13,6 +13,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
+	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 )
 
 // BenchmarkTranscode_4KiB is what an answer costs beside the request itself.
@@ -31,7 +32,7 @@ func BenchmarkTranscode_4KiB(b *testing.B) {
 	b.SetBytes(int64(len(js)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if got := transcode(js); got.Status != abi.StatusOK {
+		if got := fromJSON(js); got.Status != abi.StatusOK {
 			b.Fatal(got.Status)
 		}
 	}
@@ -42,12 +43,9 @@ func BenchmarkTranscode_4KiB(b *testing.B) {
 func BenchmarkGet(b *testing.B) {
 	c := devclustertest.Shared(b)
 	ns := devclustertest.Namespace(b, c)
-	client, err := NewClient(c.RESTConfig())
-	if err != nil {
-		b.Fatal(err)
-	}
+	client := newClient(b, c.RESTConfig())
 	log := slog.New(slog.DiscardHandler)
-	api, err := New(Config{Client: client, Resolver: NewResolver(client, log), Controller: "bench", Policy: everything(), Logger: log})
+	api, err := New(Config{Client: client, Resolver: kinds.NewResolver(client, log), Controller: "bench", Policy: everything(), Logger: log})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -122,12 +120,9 @@ func benchDeclare(b *testing.B) (*API, Owner, *abi.Declared) {
 	c := devclustertest.Shared(b)
 	devclustertest.Apply(b, c, []byte(sprocketCRD))
 	ns := devclustertest.Namespace(b, c)
-	client, err := NewClient(c.RESTConfig())
-	if err != nil {
-		b.Fatal(err)
-	}
+	client := newClient(b, c.RESTConfig())
 	log := slog.New(slog.DiscardHandler)
-	api, err := New(Config{Client: client, Resolver: NewResolver(client, log), Controller: "bench", Policy: everything(), Logger: log})
+	api, err := New(Config{Client: client, Resolver: kinds.NewResolver(client, log), Controller: "bench", Policy: everything(), Logger: log})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package kubeapi
 
 import (
-	"bytes"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 )
 
 // defaultPage is how many objects cache_list returns where no limit is given,
@@ -47,7 +47,7 @@ func (a *API) cacheGet(r *request) abi.Response {
 		return fromStatus(&status)
 	}
 	if len(object) > abi.MaxBytes {
-		return refuse(abi.StatusTooLarge, fmt.Sprintf("the object has %d bytes, and at most %d may be passed", len(object), abi.MaxBytes))
+		return refuse(abi.StatusTooLarge, fmt.Sprintf("the object has %d bytes, the limit is %d", len(object), abi.MaxBytes))
 	}
 	return abi.Response{Body: object}
 }
@@ -66,9 +66,10 @@ func (a *API) cacheList(r *request) abi.Response {
 	if r.Limit < 0 {
 		return refuse(abi.StatusBadRequest, fmt.Sprintf("limit: %d is negative", r.Limit))
 	}
-	p := page{last: after, more: true, room: a.limits.pageRoom()}
-	for left := a.limits.cachePage(r.Limit); p.more && left > 0 && !p.full; left -= int64(p.fresh) {
-		objects, more, last, err := a.cache.List(r.kind.GVR(), r.key.Namespace, selector, p.last, int(min(left, defaultPage)))
+	p := page{items: []msgpack.RawMessage{}, last: after, more: true, room: a.limits.pageRoom()}
+	for limit := a.limits.cachePage(r.Limit); p.more && !p.full && int64(len(p.items)) < limit; {
+		left := int(min(limit-int64(len(p.items)), defaultPage))
+		objects, more, last, err := a.cache.List(r.kind.GVR(), r.key.Namespace, selector, p.last, left)
 		if err != nil {
 			return r.fromCache(err)
 		}
@@ -96,33 +97,28 @@ func (r *request) fromCache(err error) abi.Response {
 
 // page is a list on its way.
 type page struct {
-	items []byte
-	n     int
-	// fresh is how many objects the last add took.
-	fresh      int
+	items      []msgpack.RawMessage
 	last       abi.Key
 	more, full bool
-	// room is how many bytes of items it may have.
+	// room is how many more bytes of items it may have.
 	room int
 }
 
-// pageRoom is left for what stands around the items of a list.
+// pageRoom is reserved for the text around the items of a list.
 const pageRoom = 4 << 10
 
 // add appends objects, of which the last has the key last, until the page is
 // full.
 func (p *page) add(objects [][]byte, last abi.Key) error {
-	p.fresh = 0
 	for i, object := range objects {
-		if len(p.items)+len(object) <= p.room {
-			p.items = append(p.items, object...)
-			p.n++
-			p.fresh++
+		if len(object) <= p.room {
+			p.items = append(p.items, object)
+			p.room -= len(object)
 			continue
 		}
 		p.full = true
-		if p.n == 0 {
-			return fmt.Errorf("the first object has %d bytes, and at most %d may be passed", len(object), p.room)
+		if len(p.items) == 0 {
+			return fmt.Errorf("the first object has %d bytes, the limit is %d", len(object), p.room)
 		}
 		if i == 0 {
 			return nil
@@ -142,33 +138,25 @@ func (p *page) add(objects [][]byte, last abi.Key) error {
 
 // response writes the page as a list of the API server's form, its keys in
 // order as abi.AppendValue has them.
-func (p *page) response(kind Kind) abi.Response {
-	apiVersion, name := kind.GVK().ToAPIVersionAndKind()
-	meta := map[string]any{}
+func (p *page) response(kind kinds.Kind) abi.Response {
+	var list struct {
+		APIVersion string               `msgpack:"apiVersion"`
+		Items      []msgpack.RawMessage `msgpack:"items"`
+		Kind       string               `msgpack:"kind"`
+		Metadata   struct {
+			Continue string `msgpack:"continue,omitempty"`
+		} `msgpack:"metadata"`
+	}
+	list.APIVersion, list.Kind = kind.GVK().ToAPIVersionAndKind()
+	list.Kind, list.Items = list.Kind+"List", p.items
 	if p.more {
-		meta["continue"] = formatContinue(p.last)
+		list.Metadata.Continue = formatContinue(p.last)
 	}
-	metadata, err := abi.AppendValue(nil, meta)
+	b, err := msgpack.Marshal(&list)
 	if err != nil {
 		return refuse(abi.StatusInternal, "cache_list: "+err.Error())
 	}
-	var b bytes.Buffer
-	b.Grow(len(p.items) + len(metadata) + 128)
-	e := msgpack.NewEncoder(&b)
-	err = errors.Join(e.EncodeMapLen(4),
-		e.EncodeString("apiVersion"), e.EncodeString(apiVersion),
-		e.EncodeString("items"), e.EncodeArrayLen(p.n), raw(&b, p.items),
-		e.EncodeString("kind"), e.EncodeString(name+"List"),
-		e.EncodeString("metadata"), raw(&b, metadata))
-	if err != nil {
-		return refuse(abi.StatusInternal, "cache_list: "+err.Error())
-	}
-	return abi.Response{Body: b.Bytes()}
-}
-
-func raw(b *bytes.Buffer, value []byte) error {
-	_, err := b.Write(value)
-	return err
+	return abi.Response{Body: b}
 }
 
 // continueVersion starts every continue token, so that its form can change.

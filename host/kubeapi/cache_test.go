@@ -16,8 +16,8 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// packed is a cache of objects in the order of their keys.
-type packed struct {
+// packedCache is a cache of objects in the order of their keys.
+type packedCache struct {
 	objects []map[string]any
 	err     error
 	asked   []int // the limits
@@ -32,7 +32,7 @@ func compareKeys(a, b abi.Key) int {
 }
 
 // add puts a ConfigMap into the cache.
-func (p *packed) add(namespace, name string, size int) {
+func (p *packedCache) add(namespace, name string, size int) {
 	p.objects = append(p.objects, map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap",
 		"metadata": map[string]any{"namespace": namespace, "name": name, "labels": map[string]any{"first": name[:1]}},
@@ -42,7 +42,7 @@ func (p *packed) add(namespace, name string, size int) {
 }
 
 // Get implements Cache.
-func (p *packed) Get(_ schema.GroupVersionResource, key abi.Key) ([]byte, error) {
+func (p *packedCache) Get(_ schema.GroupVersionResource, key abi.Key) ([]byte, error) {
 	for _, o := range p.objects {
 		if keyOf(o) == key {
 			return abi.AppendValue(nil, o)
@@ -52,7 +52,7 @@ func (p *packed) Get(_ schema.GroupVersionResource, key abi.Key) ([]byte, error)
 }
 
 // List implements Cache.
-func (p *packed) List(_ schema.GroupVersionResource, namespace string, selector labels.Selector, after abi.Key, limit int) (
+func (p *packedCache) List(_ schema.GroupVersionResource, namespace string, selector labels.Selector, after abi.Key, limit int) (
 	list [][]byte, more bool, last abi.Key, err error,
 ) {
 	p.asked = append(p.asked, limit)
@@ -83,9 +83,9 @@ func (w whyNot) Error() string { return "no answer" }
 // Status says why.
 func (w whyNot) Status() abi.Status { return abi.Status(w) }
 
-func cachedSession(t *testing.T) (*session, *packed) {
+func cachedSession(t *testing.T) (*session, *packedCache) {
 	t.Helper()
-	p := &packed{}
+	p := &packedCache{}
 	s := &session{API: offlineAPI(t, everything()), t: t, ns: "a", log: &strings.Builder{}}
 	s.cache = p
 	return s, p
@@ -102,7 +102,7 @@ func TestCache_Get(t *testing.T) {
 		t.Errorf("status: %v", gone)
 	}
 	p.add("a", "big", abi.MaxBytes)
-	s.fails(abi.StatusTooLarge, "at most", abi.OpCacheGet, s.ref("big"))
+	s.fails(abi.StatusTooLarge, "the limit is", abi.OpCacheGet, s.ref("big"))
 	s.fails(abi.StatusBadRequest, "name is needed", abi.OpCacheGet, map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "namespace": "a"})
 	s.fails(abi.StatusBadRequest, "resourceVersion is not a key of cache_get", abi.OpCacheGet, with(s.ref("x"), "resourceVersion", "1"))
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 )
 
 // child is a declared child, ready to be applied.
@@ -57,8 +58,8 @@ func (a *API) prepare(ctx context.Context, o *owner, d *abi.Declared, settled ma
 			c.ref, c.request = r.ref(), r
 		}
 		if first, twice := places[c.ref]; twice {
-			about := &request{kind: Kind{Group: c.ref.Group, Resource: c.ref.Resource}, key: c.ref.key}
-			return nil, a.writeError(ctx, StepApply, about, badf("it is the same object as that at place %d of the list: list each child once", first)).at(i)
+			about := &request{kind: kinds.Kind{Group: c.ref.Group, Resource: c.ref.Resource}, key: c.ref.key}
+			return nil, a.writeError(ctx, StepApply, about, badf("it is the same object as child %d of the list: list each child once", first)).at(i)
 		}
 		places[c.ref] = i
 		children = append(children, c)
@@ -78,7 +79,7 @@ func (a *API) prepareChild(ctx context.Context, o *owner, packed []byte, force b
 	if err != nil {
 		return r, err
 	}
-	r.kind = Kind{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind} // for the error, should it be unknown
+	r.kind = kinds.Kind{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind} // for the error, should it be unknown
 	kind, err := a.resolver.ResolveGVK(ctx, gvk)
 	if err != nil {
 		return r, err
@@ -113,7 +114,7 @@ func (r *request) locateChild(o *owner) error {
 	}
 	switch {
 	case meta["generateName"] != nil:
-		return badf("metadata.generateName: a child needs a name that stays the same from run to run: give it a name")
+		return badf("metadata.generateName: a child needs the same name in every run: set metadata.name")
 	case r.key.Name == "":
 		return badf("metadata.name is needed")
 	}
@@ -131,7 +132,7 @@ func (r *request) locateChild(o *owner) error {
 		return badf("metadata.namespace: %q %s", shorten(r.key.Namespace), msgs[0])
 	}
 	if r.key == o.key && r.kind.GVK().GroupKind() == o.kind.GVK().GroupKind() {
-		return badf("it is the reconciled object itself, which cannot own itself")
+		return badf("it is the reconciled object, which cannot own itself")
 	}
 	if r.key.Namespace != "" {
 		meta["namespace"] = r.key.Namespace

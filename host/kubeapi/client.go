@@ -4,21 +4,27 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 )
 
 // maxAnswerJSON bounds the body of an answer as the API server writes it, in
-// bytes. JSON is longer than the msgpack of the same value, seldom by more
-// than a half; what a guest gets is bounded by abi.MaxBytes exactly.
+// bytes. JSON is longer than the msgpack of the same value, rarely by more than
+// a half; what a guest gets is bounded by abi.MaxBytes exactly.
 const maxAnswerJSON = 2 * abi.MaxBytes
+
+// discoveryTimeout bounds one discovery.
+const discoveryTimeout = 15 * time.Second
 
 // errAnswerTooLarge says that an answer is longer than maxAnswerJSON.
 var errAnswerTooLarge = fmt.Errorf("the API server's answer is longer than %d bytes", maxAnswerJSON)
@@ -70,40 +76,38 @@ func boundAnswers(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		resp, err := next.RoundTrip(r)
 		if resp != nil && resp.Body != nil {
-			resp.Body = &boundedBody{ReadCloser: resp.Body, left: maxAnswerJSON}
+			resp.Body = http.MaxBytesReader(nil, resp.Body, maxAnswerJSON)
 		}
 		return resp, err
 	})
 }
 
-// boundedBody is a body that may have so many bytes and no more. One goroutine
-// reads it.
-type boundedBody struct {
-	io.ReadCloser
-	left int
-}
-
-// Read implements io.Reader; it returns errAnswerTooLarge once too much came.
-func (b *boundedBody) Read(p []byte) (int, error) {
-	if b.left < 0 {
-		return 0, errAnswerTooLarge
-	}
-	if len(p) > b.left+1 {
-		p = p[:b.left+1]
-	}
-	n, err := b.ReadCloser.Read(p)
-	if b.left -= n; b.left < 0 {
-		return n, errAnswerTooLarge
-	}
-	return n, err
-}
-
-// quiet returns ctx with a logger that drops what client-go logs beside the
-// error that it returns.
+// quiet returns ctx with a logger that drops what client-go logs in addition to
+// the error that it returns.
 func quiet(ctx context.Context) context.Context { return klog.NewContext(ctx, klog.Logger{}) }
 
+// Discover implements kinds.Source: two requests where the API server has
+// aggregated discovery (Kubernetes 1.27 and later).
+func (c *Client) Discover(ctx context.Context) ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
+	bounded, cancel := context.WithTimeout(quiet(ctx), discoveryTimeout)
+	defer cancel()
+	// discovery takes no context: the transport puts ours into each request.
+	h := &http.Client{CheckRedirect: refuseRedirect, Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
+		return c.transport.RoundTrip(req.WithContext(bounded))
+	})}
+	d, err := discovery.NewDiscoveryClientForConfigAndClient(rest.CopyConfig(c.config), h)
+	if err != nil {
+		return nil, nil, err
+	}
+	groups, lists, err := discovery.ServerGroupsAndResources(d)
+	if _, partly := discovery.GroupDiscoveryFailedErrorGroups(err); err != nil && !partly {
+		err = c.unavailable("discovery", err)
+	}
+	return groups, lists, err
+}
+
 // unavailable wraps an error of a request of our own (discovery, reviews) and
-// makes it an ErrUnavailable where another try may help.
+// makes it a kinds.ErrUnavailable where another try may help.
 func (c *Client) unavailable(what string, err error) error {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
@@ -114,5 +118,5 @@ func (c *Client) unavailable(what string, err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err
 	}
-	return fmt.Errorf("api server[%s]: %s: %w: %w", c.host, what, ErrUnavailable, err)
+	return fmt.Errorf("api server[%s]: %s: %w: %w", c.host, what, kinds.ErrUnavailable, err)
 }

@@ -73,7 +73,7 @@ func (a *API) Declare(ctx context.Context, of Owner, d *abi.Declared) error {
 // done. A dry run remembers nothing, and leaves alone what is known of writes.
 func (a *API) recall(o *owner) (m *remembered, keep func()) {
 	if a.dry != DryRunNone {
-		return &remembered{uid: o.uid, children: map[childRef]appliedChild{}}, func() {}
+		return &remembered{uid: o.uid, children: map[childRef]applied{}}, func() {}
 	}
 	m = a.memory.take(o.key, o.uid)
 	return m, func() { a.memory.put(o.key, m) }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
+	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 )
 
 // children is a cache of what the API server had when refresh was last called.
@@ -34,7 +35,7 @@ func (c *children) refresh() {
 	c.t.Helper()
 	objects := map[schema.GroupVersionResource][]metav1.PartialObjectMetadata{}
 	for _, gvr := range c.gvrs {
-		r := request{kind: Kind{Group: gvr.Group, Version: gvr.Version, Resource: gvr.Resource}, key: abi.Key{Namespace: c.ns}}
+		r := request{kind: kinds.Kind{Group: gvr.Group, Version: gvr.Version, Resource: gvr.Resource}, key: abi.Key{Namespace: c.ns}}
 		js, err := c.admin.rest.Get().AbsPath(r.path()...).Do(c.t.Context()).Raw()
 		if err != nil {
 			c.t.Fatal(err)

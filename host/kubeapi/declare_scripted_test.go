@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 )
 
 // fixedChildren is a cache of one child.
@@ -65,7 +66,7 @@ func scriptedOwner(t *testing.T, answers ...http.HandlerFunc) (*API, Owner, *scr
 	api := scripted(t, s.ServeHTTP)
 	api.children = cached
 	owner := Owner{
-		Kind:   Kind{Group: "g.dev", Version: "v1", Kind: "Owner", Resource: "owners", Namespaced: true},
+		Kind:   kinds.Kind{Group: "g.dev", Version: "v1", Kind: "Owner", Resource: "owners", Namespaced: true},
 		Object: msg(t, map[string]any{"metadata": map[string]any{"name": "o", "namespace": "a", "uid": "owner-uid", "resourceVersion": "1"}}),
 	}
 	return api, owner, s, cached

@@ -63,7 +63,7 @@ func TestDeclare_ChangesNothingUnlessTheWholeListIsRight(t *testing.T) {
 		child  map[string]any
 	}{
 		"no name":                {abi.ErrorPermanent, "InvalidResult", "child[1 ConfigMap]: apply: metadata.name is needed", inMeta(good, "name", nil)},
-		"generateName":           {abi.ErrorPermanent, "InvalidResult", "give it a name", inMeta(good, "generateName", "x-")},
+		"generateName":           {abi.ErrorPermanent, "InvalidResult", "set metadata.name", inMeta(good, "generateName", "x-")},
 		"no kind":                {abi.ErrorPermanent, "InvalidResult", "kind is needed", with(good, "kind", nil)},
 		"no apiVersion":          {abi.ErrorPermanent, "InvalidResult", "apiVersion is needed", with(good, "apiVersion", nil)},
 		"odd metadata":           {abi.ErrorPermanent, "InvalidResult", "child.metadata: must be a map", with(good, "metadata", 1)},
@@ -71,10 +71,10 @@ func TestDeclare_ChangesNothingUnlessTheWholeListIsRight(t *testing.T) {
 		"cluster-scoped":         {abi.ErrorPermanent, "InvalidResult", "cannot own it", role},
 		"a path as its name":     {abi.ErrorPermanent, "InvalidResult", "metadata.name", inMeta(good, "name", "a/b")},
 		"the owner itself":       {abi.ErrorPermanent, "InvalidResult", "cannot own itself", d.sprocket("owner")},
-		"another controller":     {abi.ErrorPermanent, "InvalidResult", "leave controller out", inMeta(configMap("x", ""), "ownerReferences", []any{map[string]any{"uid": "u", "name": "n", "controller": true}})},
+		"another controller":     {abi.ErrorPermanent, "InvalidResult", "omit controller", inMeta(configMap("x", ""), "ownerReferences", []any{map[string]any{"uid": "u", "name": "n", "controller": true}})},
 		"owners that are no map": {abi.ErrorPermanent, "InvalidResult", "must be a list of maps", inMeta(configMap("x", ""), "ownerReferences", []any{1})},
-		"twice":                  {abi.ErrorPermanent, "InvalidResult", "same object as that at place 0", configMap("good", "2")},
-		"an unknown kind":        {abi.ErrorTransient, "UnknownKind", "does not have this kind", with(good, "apiVersion", "none.wasmctl.dev/v1")},
+		"twice":                  {abi.ErrorPermanent, "InvalidResult", "same object as child 0", configMap("good", "2")},
+		"an unknown kind":        {abi.ErrorTransient, "UnknownKind", "does not know this kind", with(good, "apiVersion", "none.wasmctl.dev/v1")},
 		"an unknown core kind":   {abi.ErrorPermanent, "UnknownKind", "did you mean", with(good, "kind", "ConfigMop")},
 		"a kind that is denied": {
 			abi.ErrorPermanent, "Denied", `{"group":"apps","resource":"statefulsets","verbs":["patch","create"],"namespaces":["` + d.ns + `"]}`,
@@ -109,7 +109,7 @@ func TestDeclare_ChildrenOfAClusterScopedOwner(t *testing.T) {
 	role := map[string]any{
 		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": map[string]any{"name": "declared-" + d.ns}, "rules": []any{},
 	}
-	d.refuse(abi.ErrorPermanent, "InvalidResult", "leave the namespace out", d.result(inMeta(role, "namespace", d.ns)))
+	d.refuse(abi.ErrorPermanent, "InvalidResult", "omit the namespace", d.result(inMeta(role, "namespace", d.ns)))
 	d.declare(d.result(inMeta(configMap("a", "1"), "namespace", d.ns), role))
 	t.Cleanup(func() {
 		_ = d.client.rest.Delete().AbsPath("apis/rbac.authorization.k8s.io/v1/clusterroles/declared-" + d.ns).Do(context.Background()).Error()
@@ -130,7 +130,7 @@ func TestDeclare_LeavesForeignChildrenAlone(t *testing.T) {
 	for _, force := range []bool{false, true} {
 		r := d.result(configMap("first", "1"), configMap("a", "1"), configMap("later", "1"))
 		r.Force = force
-		e, _ := d.refuse(abi.ErrorConflict, ReasonForeignController, "it belongs to Sprocket theirs", r)
+		e, _ := d.refuse(abi.ErrorConflict, ReasonForeignController, "it is controlled by Sprocket theirs", r)
 		if e.Index != 1 {
 			t.Errorf("index %d", e.Index)
 		}
@@ -163,7 +163,7 @@ func TestDeclare_ConflictsNameManagersAndFields(t *testing.T) {
 	}
 	mine := with(configMap("a", "mine"), "data", map[string]any{"k": "mine", "l": "mine", "m": "mine", "n": "mine"})
 	r := d.result(configMap("first", "1"), mine, configMap("later", "1"))
-	e, _ := d.refuse(abi.ErrorConflict, ReasonFieldConflict, `"kubectl \"x\"" owns .data.k, .data.l; "other" owns .data.m: leave these fields out, or take them over with force`, r)
+	e, _ := d.refuse(abi.ErrorConflict, ReasonFieldConflict, `"kubectl \"x\"" owns .data.k, .data.l; "other" owns .data.m: omit these fields, or take them over with force`, r)
 	want := []FieldConflict{{`kubectl "x"`, ".data.k"}, {`kubectl "x"`, ".data.l"}, {"other", ".data.m"}}
 	if diff := cmp.Diff(want, e.Conflicts); diff != "" || d.names() != "a,first" {
 		t.Errorf("children %s\n%s", d.names(), diff)
@@ -297,22 +297,22 @@ func TestDeclare_ApplyThatChangesNothingKeepsTheVersion(t *testing.T) {
 // TestDeclare_TellsTheRunWhatWasWritten, and only that.
 func TestDeclare_TellsTheRunWhatWasWritten(t *testing.T) {
 	d := newDeclarer(t)
-	var told []string
+	var reported []string
 	ctx := abi.WithRun(t.Context(), &abi.Run{Wrote: func(w abi.Write) {
 		if w.UID == "" || w.FieldManager == "" && !w.Deleted || len(w.Body) == 0 {
 			t.Errorf("write: %+v", w)
 		}
-		told = append(told, fmt.Sprintf("%s %s %s %v", w.Op, w.Subresource, w.Key.Name, w.Deleted))
+		reported = append(reported, fmt.Sprintf("%s %s %s %v", w.Op, w.Subresource, w.Key.Name, w.Deleted))
 	}})
 	r := d.result(configMap("a", "1"), configMap("b", "1"))
 	r.Status, r.Prune = msg(t, map[string]any{"size": 1}), true
 	step := func(want ...string) {
 		t.Helper()
-		told = nil
+		reported = nil
 		if err := d.Declare(ctx, d.owner, r); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want, told); diff != "" {
+		if diff := cmp.Diff(want, reported); diff != "" {
 			t.Error(diff)
 		}
 		d.cache.refresh()

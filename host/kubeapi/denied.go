@@ -2,7 +2,6 @@ package kubeapi
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"sync"
 	"time"
@@ -20,12 +19,13 @@ const (
 
 // Denied is one right that a module has asked for and does not have.
 type Denied struct {
-	// Rule would allow it, in each namespace in which it was asked for; none if
-	// there were more than ten, or it is about no namespace.
+	// Rule would allow it, in each namespace of its requests; none if there
+	// were more than ten, or for requests without a namespace.
 	Rule abi.Capability
 	// Where says what lacks the rule: manifest, grant or both.
 	Where string
-	// Count is how often it was asked for, Last for which object and when.
+	// Count is the number of requests, Last the object and time of the last
+	// one.
 	Count    uint64
 	Last     abi.Key
 	LastTime time.Time
@@ -39,7 +39,7 @@ func (a *API) Denied() []Denied { return a.refused.all() }
 // the observer.
 func (a *API) deny(ctx context.Context, r *request, denied *refusal) {
 	if a.refused.add(denied, r.key, time.Now()) {
-		a.log.Warn("the module was denied what it may not do; further refusals of this are only counted, see wasmctl status",
+		a.log.Warn("denied a request of the module; further ones of this kind are only counted, see wasmctl status",
 			"op", string(r.op), "object", a.secrets.Text(r.key.String()), "error", a.secrets.Text(denied.message))
 	}
 	if a.observer != nil {
@@ -49,11 +49,9 @@ func (a *API) deny(ctx context.Context, r *request, denied *refusal) {
 
 // refusals counts refusals by the right that is missing.
 type refusals struct {
-	mu    sync.Mutex
-	list  []Denied       // guarded by mu
-	place map[string]int // of each right in list; guarded by mu
-	// everywhere has the rights whose namespaces are not listed; guarded by mu.
-	everywhere map[string]bool
+	mu   sync.Mutex
+	list []Denied // guarded by mu
+	ids  []string // of each right in list; guarded by mu
 }
 
 // add counts a refusal, and reports whether it is the first of its right. Beyond
@@ -62,44 +60,30 @@ func (rs *refusals) add(denied *refusal, key abi.Key, now time.Time) bool {
 	rule := *denied.rule
 	namespaces := rule.Namespaces
 	rule.Namespaces = nil
-	b, err := json.Marshal(&rule)
-	if err != nil {
-		panic("BUG: capability: " + err.Error()) // strings and lists of strings
-	}
-	id := string(b)
+	id := pasteRule(&rule)
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	i, known := rs.place[id]
+	i := slices.Index(rs.ids, id)
+	known := i >= 0
 	if !known {
 		if len(rs.list) >= maxDenied {
 			return false
 		}
-		if rs.place == nil {
-			rs.place, rs.everywhere = map[string]int{}, map[string]bool{}
-		}
 		i = len(rs.list)
-		rs.place[id] = i
-		rs.list = append(rs.list, Denied{Rule: rule, Where: denied.where})
+		rs.list, rs.ids = append(rs.list, Denied{Rule: rule, Where: denied.where}), append(rs.ids, id)
 	}
 	d := &rs.list[i]
 	d.Count, d.Last, d.LastTime = d.Count+1, key, now
-	rs.locate(id, d, namespaces)
-	return !known
-}
-
-// locate adds namespaces to a refusal's rule, for a caller that holds mu.
-func (rs *refusals) locate(id string, d *Denied, namespaces []string) {
-	if len(namespaces) == 0 {
-		rs.everywhere[id] = true
-	}
+	everywhere := len(namespaces) == 0 || known && len(d.Rule.Namespaces) == 0
 	for _, ns := range namespaces {
 		if !slices.Contains(d.Rule.Namespaces, ns) {
 			d.Rule.Namespaces = append(slices.Clip(d.Rule.Namespaces), ns)
 		}
 	}
-	if rs.everywhere[id] || len(d.Rule.Namespaces) > maxDeniedNamespaces {
-		rs.everywhere[id], d.Rule.Namespaces = true, nil
+	if everywhere || len(d.Rule.Namespaces) > maxDeniedNamespaces {
+		d.Rule.Namespaces = nil
 	}
+	return !known
 }
 
 func (rs *refusals) all() []Denied {

@@ -38,7 +38,7 @@ func TestDenied_IsLoggedOnceAndCounted(t *testing.T) {
 	}
 }
 
-// TestDenied_IsBounded in number, whoever asks for what.
+// TestDenied_IsBounded in number, whatever the requests.
 func TestDenied_IsBounded(t *testing.T) {
 	var rs refusals
 	var wg sync.WaitGroup

@@ -7,22 +7,13 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// String returns the policy as one line: "get, patch configmaps in all
-// namespaces; ...", or "nothing".
-func (p *Policy) String() string {
-	if len(p.rules) == 0 && !p.all {
-		return "nothing"
-	}
-	return strings.Join(p.Describe(), "; ")
-}
-
 // Describe returns one line for people per rule, to be read after "may:", for
 // example "get, patch configmaps in all namespaces" or "update
 // deployments.apps/scale named web in namespaces a, b". A policy cannot tell a
 // cluster-scoped resource: it too is "in all namespaces".
 func (p *Policy) Describe() []string {
 	if p.all {
-		return []string{"do whatever the API server allows"}
+		return []string{"do everything that the API server allows"}
 	}
 	lines := make([]string, len(p.rules))
 	for i := range p.rules {
@@ -33,17 +24,13 @@ func (p *Policy) Describe() []string {
 
 func describeRule(r *abi.Capability) string {
 	var b strings.Builder
-	for i, v := range r.Verbs {
+	b.WriteString(strings.ReplaceAll(strings.Join(r.Verbs, ", "), verbAll, "do anything with") + " ")
+	for i, sub := range OrAny(r.Subresources) {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		if v == verbAll {
-			v = "do anything with"
-		}
-		b.WriteString(v)
+		b.WriteString(resourceName(r.Group, r.Resource, sub))
 	}
-	b.WriteByte(' ')
-	b.WriteString(strings.Join(resourceNames(r), ", "))
 	if len(r.Fields) > 0 {
 		b.WriteString(" (fields " + strings.Join(r.Fields, ", ") + ")")
 	}
@@ -61,28 +48,7 @@ func describeRule(r *abi.Capability) string {
 	return b.String()
 }
 
-// resourceNames lists what a rule is about: "deployments.apps/scale".
-func resourceNames(r *abi.Capability) []string {
-	name := groupResource(r.Group, r.Resource)
-	if len(r.Subresources) == 0 {
-		return []string{name}
-	}
-	names := make([]string, len(r.Subresources))
-	for i, sub := range r.Subresources {
-		names[i] = name + "/" + sub
-	}
-	return names
-}
-
-// groupResource returns "deployments.apps", or "configmaps" for the core group.
-func groupResource(group, resource string) string {
-	if group == "" {
-		return resource
-	}
-	return resource + "." + group
-}
-
-// pasteRule writes a rule as it stands in a manifest. JSON is YAML too.
+// pasteRule writes a rule in the form of a manifest. JSON is YAML too.
 func pasteRule(c *abi.Capability) string {
 	b, err := json.Marshal(c)
 	if err != nil {
@@ -94,19 +60,9 @@ func pasteRule(c *abi.Capability) string {
 // Where a rule is missing.
 const (
 	inManifest = "the capabilities of its manifest"
-	inGrant    = "what the operator grants it (--grant)"
+	inGrant    = "the grant of the operator (--grant)"
 	inBoth     = "the capabilities of its manifest, and to " + inGrant
 )
-
-func where(manifest, grant bool) string {
-	switch {
-	case !grant:
-		return inManifest
-	case !manifest:
-		return inGrant
-	}
-	return inBoth
-}
 
 // denial is the refusal of what a rule would allow.
 func denial(a *Attributes, rule *abi.Capability, where string) *refusal {
@@ -115,10 +71,7 @@ func denial(a *Attributes, rule *abi.Capability, where string) *refusal {
 
 // deniedMessage says what the module may not do and what would allow it.
 func deniedMessage(a *Attributes, rule *abi.Capability, where string) string {
-	what := groupResource(a.Group, a.Resource)
-	if a.Subresource != "" {
-		what += "/" + a.Subresource
-	}
+	what := resourceName(a.Group, a.Resource, a.Subresource)
 	if len(rule.Fields) > 0 {
 		what = "the fields " + strings.Join(rule.Fields, ", ") + " of " + what
 	}

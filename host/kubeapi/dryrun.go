@@ -21,8 +21,8 @@ const (
 	// DryRunServer sends each write with dryRun=All: the API server says what
 	// it would lead to, admission and validation included, and stores nothing.
 	DryRunServer DryRun = "server"
-	// DryRunClient sends no write. Its answer is made up of what is there and what
-	// was to be sent; nobody validates it or fills in defaults, and of server-side
+	// DryRunClient sends no write. Its answer is composed of the current object
+	// and the request; it is not validated and has no defaults, and of server-side
 	// apply it knows neither owners nor the schema's list keys.
 	DryRunClient DryRun = "client"
 )

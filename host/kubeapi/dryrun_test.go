@@ -81,7 +81,7 @@ func dryWrites(s *session) []struct {
 			map[string]any{"op": "test", "path": "/data/a", "value": "9"},
 		})},
 		{"apply over", abi.OpAPIApply, map[string]any{"object": cm("e", "5"), "force": true}},
-		{"apply anew", abi.OpAPIApply, map[string]any{"object": s.cm("applied", map[string]any{"a": "1"})}},
+		{"apply again", abi.OpAPIApply, map[string]any{"object": s.cm("applied", map[string]any{"a": "1"})}},
 		{"status", abi.OpAPIApply, map[string]any{"object": s.sprocket("owner", "status", map[string]any{"size": 3}), "subresource": "status"}},
 		{"spec of a kind with a status", abi.OpAPIUpdate, map[string]any{
 			"object":        s.sprocket("owner", "spec", map[string]any{"size": 4}, "status", map[string]any{"size": 9}),
@@ -109,18 +109,18 @@ func TestDryRun_AnswersAsTheWriteWould(t *testing.T) {
 			fresh()
 			w := dryWrites(d.session)[i]
 			before := d.stored()
-			var told *Exchange
-			d.observer = func(_ context.Context, e *Exchange) { c := *e; told = &c }
+			var reported *Exchange
+			d.observer = func(_ context.Context, e *Exchange) { c := *e; reported = &c }
 			dry := &session{API: d.WithDryRun(mode), t: t, ns: d.ns}
 			dryStatus, dryBody := dry.do(w.op, w.req)
 			d.observer = nil
 			if after := d.stored(); after != before {
 				t.Fatalf("%s changed what is stored:\n%s", w.name, cmp.Diff(before, after))
 			}
-			if told == nil || !told.DryRun {
-				t.Errorf("%s: told %+v, want that it was a dry run", w.name, told)
-			} else if there := strings.Contains(before, fmt.Sprintf("%q", told.Key.Name)); there != (told.Before != nil) {
-				t.Errorf("%s: told of %s before it", w.name, told.Before)
+			if reported == nil || !reported.DryRun {
+				t.Errorf("%s: told %+v, want that it was a dry run", w.name, reported)
+			} else if there := strings.Contains(before, fmt.Sprintf("%q", reported.Key.Name)); there != (reported.Before != nil) {
+				t.Errorf("%s: told of %s before it", w.name, reported.Before)
 			}
 			status, body := d.do(w.op, w.req)
 			if dryStatus != status {
@@ -140,7 +140,7 @@ func TestDryRun_DeclaresWithoutBelief(t *testing.T) {
 		d := newDeclarer(t)
 		d.declare(d.result(configMap("a", "1"), configMap("gone", "1")))
 		before := d.stored()
-		var told []string
+		var reported []string
 		d.observer = func(_ context.Context, e *Exchange) {
 			if !e.Writes() {
 				return
@@ -148,17 +148,17 @@ func TestDryRun_DeclaresWithoutBelief(t *testing.T) {
 			if !e.DryRun || e.Err != nil {
 				t.Errorf("told %+v", e)
 			}
-			told = append(told, string(e.Op)+" "+e.Key.Name)
+			reported = append(reported, string(e.Op)+" "+e.Key.Name)
 		}
 		result := d.result(configMap("a", "2"), configMap("b", "1"))
 		result.Prune, result.Status = true, msg(t, map[string]any{"size": 2})
 		dry := d.WithDryRun(mode)
 		for range 2 {
-			told = nil
+			reported = nil
 			if err := dry.Declare(t.Context(), d.owner, result); err != nil {
 				t.Fatal(err)
 			}
-			if got := strings.Join(told, ", "); got != "api_apply a, api_apply b, api_delete gone, api_apply owner" {
+			if got := strings.Join(reported, ", "); got != "api_apply a, api_apply b, api_delete gone, api_apply owner" {
 				t.Errorf("told %s", got)
 			}
 		}
@@ -204,8 +204,8 @@ func TestDryRun_AddsAFinalizerToTheAnswerOnly(t *testing.T) {
 // TestDryRun_DropsEvents and tells what they would have been.
 func TestDryRun_DropsEvents(t *testing.T) {
 	api := offlineAPI(t, NewPolicy(eventRules()))
-	var told []Exchange
-	api.observer = func(_ context.Context, e *Exchange) { told = append(told, *e) }
+	var reported []Exchange
+	api.observer = func(_ context.Context, e *Exchange) { reported = append(reported, *e) }
 	req := msg(t, map[string]any{"reason": "Broken", "note": "x", "regarding": map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "namespace": "a", "name": "x",
 	}})
@@ -214,8 +214,8 @@ func TestDryRun_DropsEvents(t *testing.T) {
 			t.Fatal(got.Status)
 		}
 	}
-	if len(told) != 2 || !told[0].DryRun || told[1].DryRun || told[0].Event == nil || told[0].Event.Reason != "Broken" {
-		t.Errorf("told %+v", told)
+	if len(reported) != 2 || !reported[0].DryRun || reported[1].DryRun || reported[0].Event == nil || reported[0].Event.Reason != "Broken" {
+		t.Errorf("told %+v", reported)
 	}
 }
 

@@ -3,7 +3,6 @@ package kubeapi
 import (
 	"context"
 	"fmt"
-	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -18,10 +17,11 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host/kubeapi/events"
+	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 )
 
 // eventsKind is the kind of what event_record makes.
-var eventsKind = Kind{Group: eventsv1.GroupName, Version: "v1", Kind: "Event", Resource: "events", Namespaced: true}
+var eventsKind = kinds.Kind{Group: eventsv1.GroupName, Version: "v1", Kind: "Event", Resource: "events", Namespaced: true}
 
 // defaultAction is the action of an event that names none.
 const defaultAction = "Reconcile"
@@ -43,7 +43,7 @@ func (a *API) Record(e events.Event) { a.events.Record(e) }
 // recordEvent serves event_record. That an event was dropped is no error of the
 // guest: it is counted.
 func (a *API) recordEvent(ctx context.Context, req []byte) abi.Response {
-	r, unknown, err := abi.DecodeEventRequest(req)
+	r, unknown, err := abi.DecodeRequest[abi.EventRequest](req)
 	if err != nil {
 		return refuse(abi.StatusBadRequest, fmt.Sprintf("request of %s: %v", abi.OpEventRecord, err))
 	}
@@ -66,19 +66,19 @@ func (a *API) recordEvent(ctx context.Context, req []byte) abi.Response {
 	if a.dry == DryRunNone {
 		a.events.Record(*e)
 	}
-	a.tellEvent(ctx, about, e)
+	a.reportEvent(ctx, about, e)
 	return abi.Response{Body: nilValue}
 }
 
-// tellEvent tells the observer of an event.
-func (a *API) tellEvent(ctx context.Context, r *request, e *events.Event) {
+// reportEvent tells the observer of an event.
+func (a *API) reportEvent(ctx context.Context, r *request, e *events.Event) {
 	if a.observer == nil {
 		return
 	}
 	r.DryRun = a.dry != DryRunNone
-	told := r.exchanged(nil)
-	told.Event = e
-	a.observer(ctx, told)
+	reported := r.exchanged(nil)
+	reported.Event = e
+	a.observer(ctx, reported)
 }
 
 // eventOf checks a request. Errors are a badRequest.
@@ -96,9 +96,9 @@ func eventOf(ctx context.Context, r *abi.EventRequest) (*events.Event, error) {
 	case e.Reason == "":
 		return nil, badf("reason is needed by %s", abi.OpEventRecord)
 	case len(e.Reason) > events.MaxReason:
-		return nil, badf("reason: it has %d bytes, and at most %d are allowed", len(e.Reason), events.MaxReason)
+		return nil, badf("reason: has %d bytes, the limit is %d", len(e.Reason), events.MaxReason)
 	case len(e.Action) > events.MaxAction:
-		return nil, badf("action: it has %d bytes, and at most %d are allowed", len(e.Action), events.MaxAction)
+		return nil, badf("action: has %d bytes, the limit is %d", len(e.Action), events.MaxAction)
 	}
 	regarding, err := referenceOf(ctx, "regarding", r.Regarding)
 	if err != nil {
@@ -170,8 +170,7 @@ func (s *eventSink) Patch(ctx context.Context, e *eventsv1.Event, data []byte) (
 func (s *eventSink) gated(ctx context.Context, do func(context.Context) (*eventsv1.Event, error)) (*eventsv1.Event, error) {
 	open, done, err := enter(ctx, s.gate)
 	if err != nil {
-		// As a status, so that client-go does not try again.
-		return nil, apierrors.NewGenericServerResponse(http.StatusServiceUnavailable, "", eventsKind.GVR().GroupResource(), "", err.Error(), 0, false)
+		return nil, apierrors.NewServiceUnavailable(err.Error()) // a status, so that client-go does not try again
 	}
 	defer done()
 	return do(open)

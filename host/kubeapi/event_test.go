@@ -55,7 +55,7 @@ func TestEvent_IsRecordedWithItsSeries(t *testing.T) {
 	d.policy, d.secrets = NewPolicy(eventRules()), &redact.Values{}
 	d.secrets.LearnObject(map[string]any{"kind": "Secret", "stringData": map[string]any{"a": "hunter2-hunter2"}})
 	d.recording()
-	about := map[string]any{"type": "Warning", "reason": "Broken", "action": "Mend", "note": "100% größe: hunter2-hunter2", "related": map[string]any{
+	about := map[string]any{"type": "Warning", "reason": "Broken", "action": "Fix", "note": "100% größe: hunter2-hunter2", "related": map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "namespace": d.ns, "name": "a",
 	}}
 	if got := d.record(about); got.Status != abi.StatusOK || len(got.Body) != 1 || got.Body[0] != 0xc0 {
@@ -63,7 +63,7 @@ func TestEvent_IsRecordedWithItsSeries(t *testing.T) {
 	}
 	first := d.awaitEvents(d.ns, func(items []any) bool { return len(items) == 1 })[0].(map[string]any)
 	for want, path := range map[string][]any{
-		"Warning": {"type"}, "Broken": {"reason"}, "Mend": {"action"}, "100% größe: [redacted]": {"note"}, "wasmctl/tester": {"reportingController"},
+		"Warning": {"type"}, "Broken": {"reason"}, "Fix": {"action"}, "100% größe: [redacted]": {"note"}, "wasmctl/tester": {"reportingController"},
 		"Sprocket": {"regarding", "kind"}, "kubeapi.wasmctl.dev/v1": {"regarding", "apiVersion"}, d.uid(): {"regarding", "uid"}, "a": {"related", "name"},
 	} {
 		if got := at(first, path...); got != want {
@@ -110,8 +110,8 @@ func TestEvent_BadRequests(t *testing.T) {
 	good := map[string]any{"reason": "R", "regarding": object}
 	for text, req := range map[string]map[string]any{
 		"reason is needed":        with(good, "reason", ""),
-		"reason: it has 129":      with(good, "reason", strings.Repeat("x", 129)),
-		"action: it has 129":      with(good, "action", strings.Repeat("x", 129)),
+		"reason: has 129":         with(good, "reason", strings.Repeat("x", 129)),
+		"action: has 129":         with(good, "action", strings.Repeat("x", 129)),
 		`"Odd" is neither Normal`: with(good, "type", "Odd"),
 		"regarding is needed":     {"reason": "R"},
 		"regarding: apiVersion":   with(good, "regarding", with(object, "kind", "")),

@@ -5,10 +5,11 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host/kubeapi"
+	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 )
 
 func ExampleNewModulePolicy() {
-	kind := kubeapi.Kind{Group: "examples.wasmctl.dev", Version: "v1", Kind: "ConfigMapGenerator", Resource: "configmapgenerators", Namespaced: true}
+	kind := kinds.Kind{Group: "examples.wasmctl.dev", Version: "v1", Kind: "ConfigMapGenerator", Resource: "configmapgenerators", Namespaced: true}
 	policy := kubeapi.NewModulePolicy(kind, []string{"default"}, []abi.Capability{
 		{Resource: "configmaps", Verbs: []string{"get", "patch"}},
 	})

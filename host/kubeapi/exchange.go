@@ -8,6 +8,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host/kubeapi/events"
+	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 )
 
 // Exchange is one operation that a run has asked for, once it is answered: a
@@ -15,7 +16,7 @@ import (
 // looks again, or an apply that is settled by the cache, is not told.
 type Exchange struct {
 	Op          abi.Op
-	Kind        Kind
+	Kind        kinds.Kind
 	Subresource string
 	Key         abi.Key // without a name for lists and for names that the API server makes up
 	DryRun      bool
@@ -46,8 +47,8 @@ type Exchange struct {
 // have. An event that is recorded is none of these.
 func (e *Exchange) Writes() bool { return e.Op == abi.OpAPIDelete || slices.Contains(opsWrite, e.Op) }
 
-// Observer is told of each Exchange of an API, by the goroutine of the run, which
-// waits for it. abi.RunFrom(ctx) is the run. It must not keep e.
+// Observer is notified of each Exchange of an API, by the goroutine of the run,
+// which waits for it. abi.RunFrom(ctx) is the run. It must not keep e.
 type Observer func(ctx context.Context, e *Exchange)
 
 // Observers tells several observers, in order; nil if there is none, so that

@@ -28,14 +28,14 @@ func TestObservers_NoneIsNil(t *testing.T) {
 // and of denials with the rule that is missing.
 func TestObserver_IsToldOfEveryOperation(t *testing.T) {
 	s := sharedSession(t)
-	type told struct {
+	type reported struct {
 		Op           abi.Op
 		Name         string
 		Status       abi.Status
 		Sent, Answer bool
 		Missing      string
 	}
-	var got []told
+	var got []reported
 	run := &abi.Run{ID: "r1"}
 	s.observer = func(ctx context.Context, e *Exchange) {
 		if abi.RunFrom(ctx) != run {
@@ -44,7 +44,7 @@ func TestObserver_IsToldOfEveryOperation(t *testing.T) {
 		if len(e.Sent) > 0 && !strings.Contains(string(e.Sent), e.Key.Name) {
 			t.Errorf("%s: sent %s", e.Op, e.Sent)
 		}
-		o := told{e.Op, e.Key.Name, e.Status, len(e.Sent) > 0, len(e.Answer) > 0, ""}
+		o := reported{e.Op, e.Key.Name, e.Status, len(e.Sent) > 0, len(e.Answer) > 0, ""}
 		if e.Missing != nil {
 			o.Missing = e.Missing.Resource + " " + strings.Join(e.Missing.Verbs, ",")
 		}
@@ -59,7 +59,7 @@ func TestObserver_IsToldOfEveryOperation(t *testing.T) {
 	call(s.API, abi.OpAPICreate, map[string]any{"object": s.cm("seen", nil)})
 	call(s.API, abi.OpAPIGet, s.ref("seen"))
 	call(s.WithPolicy(nil), abi.OpAPIGet, s.ref("seen"))
-	want := []told{
+	want := []reported{
 		{abi.OpAPIGet, "seen", 404, false, false, ""},
 		{abi.OpAPICreate, "seen", 0, true, true, ""},
 		{abi.OpAPIGet, "seen", 0, false, true, ""},

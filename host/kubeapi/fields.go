@@ -133,7 +133,7 @@ func (r *request) pin(before *prior) error {
 		return nil
 	}
 	if wanted, _ := r.object["metadata"].(map[string]any); wanted["resourceVersion"] != nil && wanted["resourceVersion"] != version {
-		return apierrors.NewConflict(r.kind.GVR().GroupResource(), r.key.Name, errors.New("it has changed since it was read"))
+		return apierrors.NewConflict(r.kind.GVR().GroupResource(), r.key.Name, errors.New("the object has changed since it was read"))
 	}
 	var p abi.Preconditions
 	if r.Preconditions != nil {
@@ -182,7 +182,7 @@ func (r *request) others(fields []fieldpath.Path) []fieldpath.Path {
 			return slices.Contains(identity, p.KeyAt(1)) || r.owner != "" && p.KeyAt(1) == "ownerReferences" && p.ItemAt(2, "uid") == r.owner
 		case subresourceStatus:
 			if r.Subresource == "" && (r.op == abi.OpAPIUpdate || p.Len() == 1) {
-				_, ok := r.kind.subresources[subresourceStatus]
+				_, ok := r.kind.Subresources[subresourceStatus]
 				return ok
 			}
 			return false

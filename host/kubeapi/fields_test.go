@@ -143,7 +143,7 @@ func TestFields_HoldForTheVersionThatWasLookedAt(t *testing.T) {
 	old := s.ok(abi.OpAPICreate, map[string]any{"object": s.cm("racy", map[string]any{"theirs": "1"})})
 	s.ok(abi.OpAPIPatch, with(s.ref("racy"), "patchType", "merge", "patch", map[string]any{"data": map[string]any{"theirs": "2"}}))
 	old["data"] = map[string]any{"theirs": "2", "mine": "1"}
-	may.fails(409, "it has changed", abi.OpAPIUpdate, map[string]any{"object": old})
+	may.fails(409, "the object has changed", abi.OpAPIUpdate, map[string]any{"object": old})
 }
 
 // FuzzFields: no request makes the check fail.

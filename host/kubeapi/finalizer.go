@@ -2,7 +2,6 @@ package kubeapi
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -13,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 )
 
 // AddFinalizer adds a finalizer to an object, given as msgpack, and returns the
@@ -26,7 +26,7 @@ import (
 // only a manifest that declares a finalizer leads here.
 //
 // An error is a *WriteError, in which errors.As finds an *abi.ResultError.
-func (a *API) AddFinalizer(ctx context.Context, kind Kind, object []byte, name string) (updated []byte, err error) {
+func (a *API) AddFinalizer(ctx context.Context, kind kinds.Kind, object []byte, name string) (updated []byte, err error) {
 	p, err := unpack(object)
 	if err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func (a *API) AddFinalizer(ctx context.Context, kind Kind, object []byte, name s
 // RemoveFinalizer removes a finalizer from an object, given as msgpack. It is
 // AddFinalizer in reverse: the patch holds only if the entry still stands where
 // it was seen. An object that has not got it, or is gone, is a success.
-func (a *API) RemoveFinalizer(ctx context.Context, kind Kind, object []byte, name string) error {
+func (a *API) RemoveFinalizer(ctx context.Context, kind kinds.Kind, object []byte, name string) error {
 	p, err := unpack(object)
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func operation(op, path string, value any) map[string]any {
 
 func test(path string, value any) map[string]any { return operation("test", path, value) }
 
-func (a *API) patchFinalizers(ctx context.Context, step Step, kind Kind, key abi.Key, patch []any) ([]byte, error) {
+func (a *API) patchFinalizers(ctx context.Context, step Step, kind kinds.Kind, key abi.Key, patch []any) ([]byte, error) {
 	r := &request{op: abi.OpAPIPatch, kind: kind, key: key, patch: patch, APIRequest: abi.APIRequest{PatchType: abi.PatchJSON}}
 	js, err := a.exchange(ctx, r)
 	if err == nil {
@@ -95,25 +95,23 @@ func (a *API) patchFinalizers(ctx context.Context, step Step, kind Kind, key abi
 	e := a.writeError(ctx, step, r, err)
 	if lostTest(err) || isDeleting(err) {
 		e.Class, e.Reason = abi.ErrorConflict, ReasonLostRace
-		e.Err = fmt.Errorf("somebody else changed the object's finalizers first: %w", err)
+		e.Err = fmt.Errorf("the finalizers were changed concurrently: %w", err)
 	}
 	return nil, e
 }
 
 // lostTest reports whether the API server could not carry out a JSON patch:
 // with ours, only a test that does not hold, or that finds no entry, leads
-// there. It says so by no reason and no cause of its own; an object that is
+// there. The error has no reason and no cause of its own; an object that is
 // invalid after the patch has causes.
 func lostTest(err error) bool {
-	status, ok := errors.AsType[*apierrors.StatusError](err)
-	return ok && apierrors.IsInvalid(err) && (status.ErrStatus.Details == nil || len(status.ErrStatus.Details.Causes) == 0)
+	return apierrors.IsInvalid(err) && len(causes(err)) == 0
 }
 
 // isDeleting reports whether the API server did not let a finalizer be added
 // because the object is being deleted.
 func isDeleting(err error) bool {
-	status, ok := errors.AsType[*apierrors.StatusError](err)
-	return ok && status.ErrStatus.Details != nil && slices.ContainsFunc(status.ErrStatus.Details.Causes, func(c metav1.StatusCause) bool {
+	return slices.ContainsFunc(causes(err), func(c metav1.StatusCause) bool {
 		return c.Type == metav1.CauseType(field.ErrorTypeForbidden) && c.Field == "metadata.finalizers"
 	})
 }

@@ -36,9 +36,9 @@ func TestFinalizer_AddAndRemove(t *testing.T) {
 				d.setFinalizers(others...)
 				d.renew()
 			}
-			var told []string
+			var reported []string
 			ctx := abi.WithRun(t.Context(), &abi.Run{Wrote: func(w abi.Write) {
-				told = append(told, fmt.Sprintf("%s %v %v", w.Op, w.Deleted, w.ResourceVersion != ""))
+				reported = append(reported, fmt.Sprintf("%s %v %v", w.Op, w.Deleted, w.ResourceVersion != ""))
 			}})
 			updated, err := d.AddFinalizer(ctx, d.owner.Kind, d.owner.Object, finalizer)
 			if err != nil {
@@ -64,7 +64,7 @@ func TestFinalizer_AddAndRemove(t *testing.T) {
 			if got := d.finalizers("owner"); got != strings.Trim(fmt.Sprint(others), "[]") && got != "<nil>" {
 				t.Errorf("finalizers: %s", got)
 			}
-			if diff := cmp.Diff([]string{"api_patch false true", "api_patch false true"}, told); diff != "" {
+			if diff := cmp.Diff([]string{"api_patch false true", "api_patch false true"}, reported); diff != "" {
 				t.Error(diff)
 			}
 			d.renew()
@@ -86,7 +86,7 @@ func TestFinalizer_LostTestsAreConflicts(t *testing.T) {
 	remove := func() error { return d.RemoveFinalizer(t.Context(), d.owner.Kind, d.owner.Object, finalizer) }
 	lost := func(why string, err error, left string) {
 		t.Helper()
-		failsAs(t, err, abi.ErrorConflict, ReasonLostRace, "somebody else changed")
+		failsAs(t, err, abi.ErrorConflict, ReasonLostRace, "changed concurrently")
 		if got := d.finalizers("owner"); got != left {
 			t.Errorf("%s: finalizers %s, want %s", why, got, left)
 		}
@@ -118,7 +118,7 @@ func TestFinalizer_LostTestsAreConflicts(t *testing.T) {
 	lost("another object has the name", remove(), "a.dev/a "+finalizer)
 }
 
-// TestFinalizer_OfAnObjectThatIsBeingDeleted: none is added any more, and the
+// TestFinalizer_OfAnObjectThatIsBeingDeleted: none is added any longer, and the
 // object goes with its last one.
 func TestFinalizer_OfAnObjectThatIsBeingDeleted(t *testing.T) {
 	d := newDeclarer(t)
@@ -127,14 +127,14 @@ func TestFinalizer_OfAnObjectThatIsBeingDeleted(t *testing.T) {
 	d.ok(abi.OpAPIDelete, d.sprocketRef("owner"))
 	_, err := d.AddFinalizer(t.Context(), d.owner.Kind, d.owner.Object, "kubeapi.wasmctl.dev/late")
 	failsAs(t, err, abi.ErrorConflict, ReasonLostRace, "no new finalizers can be added if the object is being deleted")
-	var told []abi.Write
-	ctx := abi.WithRun(t.Context(), &abi.Run{Wrote: func(w abi.Write) { told = append(told, w) }})
+	var reported []abi.Write
+	ctx := abi.WithRun(t.Context(), &abi.Run{Wrote: func(w abi.Write) { reported = append(reported, w) }})
 	if err := d.RemoveFinalizer(ctx, d.owner.Kind, d.owner.Object, finalizer); err != nil {
 		t.Fatal(err)
 	}
 	d.fails(404, "", abi.OpAPIGet, d.sprocketRef("owner"))
-	if len(told) != 1 || !told[0].Deleted || told[0].UID != d.uid() {
-		t.Errorf("told: %+v", told)
+	if len(reported) != 1 || !reported[0].Deleted || reported[0].UID != d.uid() {
+		t.Errorf("told: %+v", reported)
 	}
 	d.owner = d.newOwner("other")
 	_, err = d.AddFinalizer(t.Context(), d.owner.Kind, d.owner.Object, "Not A Name")

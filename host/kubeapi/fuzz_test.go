@@ -34,11 +34,10 @@ func FuzzDeclare(f *testing.F) {
 		if err := json.Unmarshal([]byte(child), &object); err != nil {
 			f.Fatal(err)
 		}
-		b := msg(f, object)
-		f.Add(abi.AppendResult(nil, &abi.Result{Declared: &abi.Declared{Apply: [][]byte{b, b}, Prune: true, Force: true, Status: []byte{0x80}}}))
+		f.Add(msg(f, map[string]any{"action": "await", "apply": []any{object, object}, "prune": true, "force": true, "status": map[string]any{}}))
 	}
 	api := offlineAPI(f, nil)
-	owner := Owner{Kind: ownKind(f), Object: msg(f, map[string]any{
+	owner := Owner{Kind: resolve(f, api.resolver, "configmaps"), Object: msg(f, map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "web", "namespace": "default", "uid": "u-1", "resourceVersion": "7"},
 	})}
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -55,14 +54,4 @@ func FuzzDeclare(f *testing.F) {
 			t.Errorf("%x: %v has no class", b, err)
 		}
 	})
-}
-
-// ownKind is the kind of the owner of FuzzDeclare.
-func ownKind(tb testing.TB) Kind {
-	tb.Helper()
-	kind, err := testSnapshot().lookup("configmaps")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return kind
 }

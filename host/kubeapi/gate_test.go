@@ -13,8 +13,11 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// plainGate is a Gate that is no context.
-type plainGate struct{ done chan struct{} }
+// plainGate is a Gate that is no context of the standard library.
+type plainGate struct {
+	context.Context
+	done chan struct{}
+}
 
 // Done implements Gate.
 func (g plainGate) Done() <-chan struct{} { return g.done }
@@ -33,7 +36,7 @@ func (g plainGate) Err() error {
 var gates = map[string]func(t *testing.T) (Gate, func()){
 	"a context": func(t *testing.T) (Gate, func()) { return context.WithCancel(t.Context()) },
 	"a gate": func(*testing.T) (Gate, func()) {
-		g := plainGate{make(chan struct{})}
+		g := plainGate{context.Background(), make(chan struct{})}
 		return g, func() { close(g.done) }
 	},
 }
@@ -87,8 +90,8 @@ func TestGate_InterruptsWritesThatAreUnderWay(t *testing.T) {
 			var closeGate func()
 			api.gate, closeGate = gate(t)
 			var write, read abi.Response
-			var told atomic.Int32
-			ctx := abi.WithRun(t.Context(), &abi.Run{Wrote: func(abi.Write) { told.Add(1) }})
+			var reported atomic.Int32
+			ctx := abi.WithRun(t.Context(), &abi.Run{Wrote: func(abi.Write) { reported.Add(1) }})
 			var wg sync.WaitGroup
 			wg.Go(func() {
 				write = api.Call(ctx, abi.OpAPIApply, msg(t, map[string]any{"object": map[string]any{
@@ -104,11 +107,11 @@ func TestGate_InterruptsWritesThatAreUnderWay(t *testing.T) {
 			close(release)
 			wg.Wait()
 			message := statusBody(t, write)["message"].(string)
-			if write.Status != abi.StatusCancelled || !strings.Contains(message, "no longer leader") || !strings.Contains(message, "may have been carried out") {
+			if write.Status != abi.StatusCancelled || !strings.Contains(message, "no longer leader") || !strings.Contains(message, "may have taken effect") {
 				t.Errorf("write: %v: %s", write.Status, message)
 			}
-			if read.Status != abi.StatusOK || told.Load() != 0 {
-				t.Errorf("read: %v, told of %d writes", read.Status, told.Load())
+			if read.Status != abi.StatusOK || reported.Load() != 0 {
+				t.Errorf("read: %v, told of %d writes", read.Status, reported.Load())
 			}
 		})
 	}

@@ -98,15 +98,9 @@ func CheckRules(rules []abi.Capability) error {
 // Covers reports whether the policy allows a verb of a rule in each of its
 // namespaces, for each of its names and subresources, and all of its fields.
 func (p *Policy) Covers(c *abi.Capability, verb string) bool {
-	or := func(list []string) []string {
-		if len(list) == 0 {
-			return []string{""} // any, which only a rule without a list covers
-		}
-		return list
-	}
-	for _, sub := range or(c.Subresources) {
-		for _, ns := range or(c.Namespaces) {
-			for _, name := range or(c.Names) {
+	for _, sub := range OrAny(c.Subresources) { // any, which only a rule without a list covers
+		for _, ns := range OrAny(c.Namespaces) {
+			for _, name := range OrAny(c.Names) {
 				a := Attributes{Group: c.Group, Resource: c.Resource, Subresource: sub, Verb: verb, Namespace: ns, Name: name}
 				if !p.Allows(a) || !p.coversFields(&a, c.Fields) {
 					return false

@@ -72,7 +72,7 @@ func checkKeys(op abi.Op, r *abi.APIRequest) error {
 		given := k.given(r)
 		switch {
 		case given && !slices.Contains(k.ops, op):
-			wrong = append(wrong, fmt.Sprintf("%s is not a key of %s: leave it out (keys of %s)", k.name, op, opNames(k.ops)))
+			wrong = append(wrong, fmt.Sprintf("%s is not a key of %s: remove it (keys of %s)", k.name, op, opNames(k.ops)))
 		case !given && slices.Contains(k.required, op):
 			wrong = append(wrong, fmt.Sprintf("%s is needed by %s", k.name, op))
 		}

@@ -18,7 +18,7 @@ func TestKeys_AreThoseOfTheABI(t *testing.T) {
 	}
 	_, table, found := strings.Cut(string(page), "| Key | Type | get | list |")
 	if !found {
-		t.Fatal("ABI.md has no table of request keys any more")
+		t.Fatal("ABI.md has no table of request keys any longer")
 	}
 	want := map[string]map[abi.Op]string{}
 	name := regexp.MustCompile("`([A-Za-z]+)`")

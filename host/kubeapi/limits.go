@@ -1,17 +1,16 @@
 package kubeapi
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"sync/atomic"
 
-	"github.com/vmihailenco/msgpack/v5"
 	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/internal/packed"
 )
 
 // Limits bound what the runs of one controller ask for. Zero does not bound.
@@ -109,7 +108,7 @@ func (l *limiter) noTime(ctx context.Context, name abi.LimitName, value int64) e
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return context.Cause(ctx)
 	}
-	return &refusal{status: abi.StatusBudget, message: limitText(name, value, "the request was not sent: the module asks more of the API server than it may, and the run has no time to wait")}
+	return &refusal{status: abi.StatusBudget, message: limitText(name, value, "request not sent: the module exceeds its API limits, and the run has no time to wait")}
 }
 
 func limitText(name abi.LimitName, value int64, what string) string {
@@ -142,29 +141,20 @@ func (l *limiter) checkList(answer abi.Response) abi.Response {
 	}
 	if l.ListItems > 0 && int64(countItems(answer.Body)) > l.ListItems {
 		l.hits.items.Add(1)
-		return tooLarge(limitText(abi.LimitListItems, l.ListItems, "the answer has more objects than it may"))
+		return tooLarge(limitText(abi.LimitListItems, l.ListItems, "the answer has too many objects"))
 	}
 	return answer
 }
 
-// countItems returns how many items a list in msgpack has. Its keys are in
-// order, so that only a version stands before them.
+// countItems returns how many items a list in msgpack has. Its keys are sorted,
+// so that only a version precedes them.
 func countItems(list []byte) int {
-	d := msgpack.NewDecoder(bytes.NewReader(list))
-	n, err := d.DecodeMapLen()
-	for ; n > 0 && err == nil; n-- {
-		var key string
-		if key, err = d.DecodeString(); err != nil {
-			break
+	c := packed.At(list)
+	for range c.MapLen() {
+		if string(c.Text()) == "items" {
+			return c.ArrayLen()
 		}
-		if key == "items" {
-			items, err := d.DecodeArrayLen()
-			if err != nil {
-				return 0
-			}
-			return max(0, items) // -1 for nil
-		}
-		err = d.Skip()
+		c.Skip()
 	}
 	return 0
 }

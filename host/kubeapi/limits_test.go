@@ -118,7 +118,7 @@ func TestLimits_Rate(t *testing.T) {
 	}
 }
 
-// The next generation with equal limits shares what is left of them.
+// The next revision with equal limits shares what is left of them.
 func TestWithLimits_EqualOnesCountTogether(t *testing.T) {
 	api := scripted(t, answer("application/json", 200, `{"kind":"ConfigMap"}`)).WithLimits(Limits{Rate: 1})
 	if other := api.WithPolicy(everything()).WithLimits(Limits{Rate: 1}); other.limits != api.limits {
@@ -165,11 +165,11 @@ func TestLimits_ListItems(t *testing.T) {
 
 func TestLimits_ListBytes(t *testing.T) {
 	const list = `{"apiVersion":"v1","items":[],"kind":"ConfigMapList"}`
-	whole := len(transcode([]byte(list)).Body)
+	whole := len(fromJSON([]byte(list)).Body)
 	for limit, want := range map[int]abi.Status{whole: abi.StatusOK, whole - 1: abi.StatusTooLarge} {
 		api := scripted(t, answer("application/json", 200, list)).WithLimits(Limits{ListBytes: int64(limit)})
 		got := api.Call(t.Context(), abi.OpAPIList, limitsRequest(t))
-		if says := strings.Contains(string(got.Body), fmt.Sprintf("(list_bytes %d)", limit)); got.Status != want || says != (want != abi.StatusOK) {
+		if message := strings.Contains(string(got.Body), fmt.Sprintf("(list_bytes %d)", limit)); got.Status != want || message != (want != abi.StatusOK) {
 			t.Errorf("limit %d: got %v %s", limit, got.Status, got.Body)
 		}
 	}
@@ -179,7 +179,7 @@ func TestLimits_ListBytes(t *testing.T) {
 // nevertheless.
 func TestLimits_PagesOfTheCache(t *testing.T) {
 	for _, limits := range []Limits{{ListItems: 3}, {ListBytes: 600}} {
-		cache := &packed{}
+		cache := &packedCache{}
 		var want []string
 		for i := range 10 {
 			cache.add("a", fmt.Sprintf("x%d", i), 50)

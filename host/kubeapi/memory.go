@@ -21,27 +21,22 @@ type memory struct {
 	children int                     // in all owners; guarded by mu
 }
 
-// remembered is the memory of one object. Whoever took it has it alone.
+// remembered is the memory of one object. The run that took it owns it
+// exclusively.
 type remembered struct {
 	uid      string
-	children map[childRef]appliedChild
+	children map[childRef]applied
 	// deleted has the uids of children whose deletion was accepted, which cannot
 	// be undone.
 	deleted map[string]bool
 	// status is the last apply of the object's status.
-	status appliedStatus
+	status applied
 }
 
-// appliedChild is the last apply of a child and what it led to.
-type appliedChild struct {
+// applied is the last apply of a child or a status, and what it led to.
+type applied struct {
 	digest               digest
 	uid, resourceVersion string
-}
-
-// appliedStatus is the last apply of a status and what it led to.
-type appliedStatus struct {
-	digest          digest
-	resourceVersion string
 }
 
 func (r *remembered) size() int { return 1 + len(r.children) + len(r.deleted) }
@@ -59,12 +54,12 @@ func (m *memory) take(key abi.Key, uid string) *remembered {
 		r = &remembered{uid: uid}
 	}
 	if r.children == nil {
-		r.children = map[childRef]appliedChild{}
+		r.children = map[childRef]applied{}
 	}
 	return r
 }
 
-// put puts back what take took out, with what has become of it.
+// put returns what take took out, updated.
 func (m *memory) put(key abi.Key, r *remembered) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 func fill(m *memory, key abi.Key, uid string, children int) {
 	r := m.take(key, uid)
 	for i := range children {
-		r.children[childRef{schema.GroupResource{Resource: "configmaps"}, abi.Key{Namespace: "a", Name: fmt.Sprint(i)}}] = appliedChild{uid: uid}
+		r.children[childRef{schema.GroupResource{Resource: "configmaps"}, abi.Key{Namespace: "a", Name: fmt.Sprint(i)}}] = applied{uid: uid}
 	}
 	m.put(key, r)
 }

@@ -1,8 +1,6 @@
 package kubeapi
 
-import (
-	"github.com/wasmctl/wasmctl/abi"
-)
+import "github.com/wasmctl/wasmctl/abi"
 
 // locateObject makes the object and the rest of the request say the same: what
 // one of them leaves out comes from the other.
@@ -37,7 +35,7 @@ func (r *request) locateObject() error {
 // kind of the subresource, and fills in what it leaves out.
 func (r *request) checkObjectKind() error {
 	gvk := r.kind.GVK()
-	if sub, ok := r.kind.subresources[r.Subresource]; ok && r.Subresource != "" && r.object["kind"] != gvk.Kind {
+	if sub, ok := r.kind.Subresources[r.Subresource]; ok && r.Subresource != "" && r.object["kind"] != gvk.Kind {
 		gvk = sub
 	}
 	apiVersion, kind := gvk.ToAPIVersionAndKind()
@@ -95,14 +93,11 @@ func (r *request) addPreconditions() error {
 
 // preconditions returns those that are given, by their key.
 func preconditions(p *abi.Preconditions) map[string]string {
-	if p == nil {
-		return nil
-	}
 	given := map[string]string{}
-	if p.UID != "" {
+	if p != nil && p.UID != "" {
 		given["uid"] = p.UID
 	}
-	if p.ResourceVersion != "" {
+	if p != nil && p.ResourceVersion != "" {
 		given["resourceVersion"] = p.ResourceVersion
 	}
 	return given
@@ -139,5 +134,5 @@ func agree(key, given, inObject string) (string, error) {
 	case inObject == "" || inObject == given:
 		return given, nil
 	}
-	return "", badf("%s: the request says %q, its object says %q: make them agree, or leave one out", key, shorten(given), shorten(inObject))
+	return "", badf("%s: the request has %q, its object has %q: make them equal, or omit one", key, shorten(given), shorten(inObject))
 }

@@ -21,9 +21,9 @@ import (
 // systemFields of metadata are the API server's own: a write does not change them.
 var systemFields = []string{"uid", "resourceVersion", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds", "managedFields", "selfLink"}
 
-// outcome returns what a write of DryRunClient would be answered with: body over
-// what is there. Errors are the API server's: not found, already there, conflict,
-// a patch that does not fit.
+// outcome returns the answer to a write of DryRunClient: body merged over the
+// current object. Errors are the API server's: not found, already there,
+// conflict, a patch that does not fit.
 func (r *request) outcome(before *prior, body []byte) (map[string]any, error) {
 	resource := r.kind.GVR().GroupResource()
 	there := before.object != nil
@@ -67,9 +67,6 @@ func (r *request) meets(before *prior) error {
 	if wanted, _ := r.object["metadata"].(map[string]any); wanted != nil {
 		for _, key := range []string{"uid", "resourceVersion"} {
 			if value, _ := wanted[key].(string); value != "" {
-				if wants == nil {
-					wants = map[string]string{}
-				}
 				wants[key] = value
 			}
 		}
@@ -98,7 +95,7 @@ func (r *request) made(body []byte) (map[string]any, error) {
 	}
 	meta["uid"], meta["creationTimestamp"] = string(uuid.NewUUID()), time.Now().UTC().Format(time.RFC3339)
 	object["metadata"] = meta
-	if _, ok := r.kind.subresources[subresourceStatus]; ok {
+	if _, ok := r.kind.Subresources[subresourceStatus]; ok {
 		delete(object, subresourceStatus)
 	}
 	return object, nil
@@ -138,10 +135,10 @@ func (r *request) patched(before *prior, body []byte) (map[string]any, error) {
 		}
 		js, err = strategicpatch.StrategicMergePatch(before.json, body, example)
 	}
-	if err != nil {
-		return nil, r.refusedPatch(http.StatusUnprocessableEntity, err)
+	var after map[string]any
+	if err == nil {
+		after, err = parseObject(js)
 	}
-	after, err := parseObject(js)
 	if err != nil {
 		return nil, r.refusedPatch(http.StatusUnprocessableEntity, err)
 	}
@@ -150,7 +147,7 @@ func (r *request) patched(before *prior, body []byte) (map[string]any, error) {
 
 func (r *request) refusedPatch(code int, err error) error {
 	e := apierrors.NewGenericServerResponse(code, "patch", r.kind.GVR().GroupResource(), r.key.Name, err.Error(), 0, false)
-	e.ErrStatus.Message = "the patch does not fit: " + shorten(err.Error())
+	e.ErrStatus.Message = "the patch does not apply: " + shorten(err.Error())
 	return e
 }
 
@@ -162,7 +159,7 @@ func (r *request) keepOthers(before, after map[string]any) map[string]any {
 		restore(kept, after, subresourceStatus)
 		return kept
 	}
-	if _, ok := r.kind.subresources[subresourceStatus]; ok && r.Subresource == "" {
+	if _, ok := r.kind.Subresources[subresourceStatus]; ok && r.Subresource == "" {
 		restore(after, before, subresourceStatus)
 	}
 	meta, _ := after["metadata"].(map[string]any)

@@ -6,19 +6,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 )
 
 // Owner is the object that a declared result is of: the controller of its
 // children, and whose status is applied.
 type Owner struct {
-	Kind Kind
+	Kind kinds.Kind
 	// Object is the object's msgpack as the run saw it.
 	Object []byte
 }
 
 // owner is an Owner that has been read.
 type owner struct {
-	kind            Kind
+	kind            kinds.Kind
 	key             abi.Key
 	uid             string
 	resourceVersion string
@@ -30,7 +31,7 @@ func (o Owner) read() (*owner, error) {
 		return nil, err
 	}
 	if p.Metadata.Name == "" || p.Metadata.UID == "" {
-		return nil, errors.New("object: it has no name or no uid, and cannot own anything")
+		return nil, errors.New("object: has no name or no uid, so it cannot own objects")
 	}
 	return &owner{kind: o.Kind, key: p.key(), uid: p.Metadata.UID, resourceVersion: p.Metadata.ResourceVersion}, nil
 }
@@ -67,7 +68,7 @@ func (o *owner) own(meta map[string]any) error {
 				continue // ours says more
 			}
 			if reference["controller"] == true {
-				return badf("metadata.ownerReferences: %v is named as controller, but that is the reconciled object: leave controller out", reference["name"])
+				return badf("metadata.ownerReferences: %v is set as controller, but the reconciled object is the controller: omit controller", reference["name"])
 			}
 			references = append(references, reference)
 		}
@@ -80,16 +81,16 @@ func (o *owner) own(meta map[string]any) error {
 
 // place returns where a child lies. Errors are a badRequest: an owner reference
 // does not say a namespace, so it cannot leave that of the owner.
-func (o *owner) place(kind Kind, namespace string) (string, error) {
+func (o *owner) place(kind kinds.Kind, namespace string) (string, error) {
 	switch {
 	case !kind.Namespaced && o.kind.Namespaced:
-		return "", badf("%s is cluster-scoped, and the namespaced %s %s cannot own it: an owner reference names no namespace", kind.Kind, o.kind.Kind, o.key)
+		return "", badf("%s is cluster-scoped, and the namespaced %s %s cannot own it: an owner reference has no namespace", kind.Kind, o.kind.Kind, o.key)
 	case !kind.Namespaced && namespace != "":
-		return "", badf("metadata.namespace: %s is cluster-scoped: leave the namespace out", kind.Kind)
+		return "", badf("metadata.namespace: %s is cluster-scoped: omit the namespace", kind.Kind)
 	case !kind.Namespaced:
 		return "", nil
 	case o.kind.Namespaced && namespace != "" && namespace != o.key.Namespace:
-		return "", badf("metadata.namespace: %q is not %q, the namespace of its owner, which an owner reference cannot leave: leave the namespace out",
+		return "", badf("metadata.namespace: %q differs from %q, the namespace of its owner: omit the namespace",
 			shorten(namespace), o.key.Namespace)
 	case o.kind.Namespaced:
 		return o.key.Namespace, nil

@@ -13,12 +13,11 @@ type packedObject struct {
 	APIVersion string `msgpack:"apiVersion"`
 	Kind       string `msgpack:"kind"`
 	Metadata   struct {
-		Name              string   `msgpack:"name"`
-		Namespace         string   `msgpack:"namespace"`
-		UID               string   `msgpack:"uid"`
-		ResourceVersion   string   `msgpack:"resourceVersion"`
-		DeletionTimestamp string   `msgpack:"deletionTimestamp"`
-		Finalizers        []string `msgpack:"finalizers"`
+		Name            string   `msgpack:"name"`
+		Namespace       string   `msgpack:"namespace"`
+		UID             string   `msgpack:"uid"`
+		ResourceVersion string   `msgpack:"resourceVersion"`
+		Finalizers      []string `msgpack:"finalizers"`
 	} `msgpack:"metadata"`
 }
 

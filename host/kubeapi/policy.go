@@ -5,6 +5,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host/kubeapi/fieldpath"
+	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 )
 
 // Verbs of a policy: those of RBAC. An apply is a patch.
@@ -68,7 +69,7 @@ type Policy struct {
 }
 
 // NewPolicy returns a policy of these rules and no other. It keeps the lists in
-// them: they must not be changed any more. A pattern of fields that cannot be
+// them: they must not be changed any longer. A pattern of fields that cannot be
 // read allows nothing; CheckRules tells.
 func NewPolicy(rules []abi.Capability) *Policy {
 	p := &Policy{rules: slices.Clone(rules), fields: make([]*fieldpath.Set, len(rules))}
@@ -89,14 +90,11 @@ func (p *Policy) Within(grant []abi.Capability) *Policy {
 	return within
 }
 
-// Rules returns the rules, which must not be changed.
-func (p *Policy) Rules() []abi.Capability { return p.rules }
-
 // NewModulePolicy returns the rights of a module that reconciles a kind:
 // get, list and watch of the kind, and get, update and patch of its status, in the
 // namespaces that are watched (none: all); and the capabilities of its
 // manifest.
-func NewModulePolicy(reconciled Kind, namespaces []string, capabilities []abi.Capability) *Policy {
+func NewModulePolicy(reconciled kinds.Kind, namespaces []string, capabilities []abi.Capability) *Policy {
 	own := abi.Capability{
 		Group: reconciled.Group, Resource: reconciled.Resource, Verbs: []string{VerbGet, VerbList, VerbWatch},
 	}
@@ -113,9 +111,9 @@ func (p *Policy) Allows(a Attributes) bool {
 	return p.all || slices.ContainsFunc(p.rules, func(r abi.Capability) bool { return allows(&r, &a) })
 }
 
-// Missing returns the smallest rule of a manifest that would allow what a
-// wants to do in its namespace. It leaves out the name: a controller seldom
-// knows the names of its objects beforehand.
+// Missing returns the smallest rule of a manifest that would allow what a wants
+// to do in its namespace. It omits the name: a controller rarely knows the
+// names of its objects beforehand.
 func (p *Policy) Missing(a Attributes) abi.Capability {
 	c := abi.Capability{Group: a.Group, Resource: a.Resource, Verbs: []string{a.Verb}}
 	if a.Subresource != "" {
@@ -142,18 +140,24 @@ func (p *Policy) check(a Attributes, verbs ...string) *refusal {
 	a.Verb = missing[0]
 	rule := p.Missing(a)
 	rule.Verbs = missing
-	return denial(&a, &rule, p.lacking(a, missing))
+	return denial(&a, &rule, p.where(func(p *Policy) bool {
+		return slices.ContainsFunc(missing, func(verb string) bool { asked := a; asked.Verb = verb; return !p.Allows(asked) })
+	}))
 }
 
-// lacking says where a rule for these verbs is missing.
-func (p *Policy) lacking(a Attributes, verbs []string) string {
+// where says where a rule is missing.
+func (p *Policy) where(lacks func(*Policy) bool) string {
 	if p.asked == nil {
 		return inManifest
 	}
-	lacks := func(p *Policy) bool {
-		return slices.ContainsFunc(verbs, func(verb string) bool { a.Verb = verb; return !p.Allows(a) })
+	manifest, grant := lacks(p.asked), lacks(p.granted)
+	switch {
+	case !grant:
+		return inManifest
+	case !manifest:
+		return inGrant
 	}
-	return where(lacks(p.asked), lacks(p.granted))
+	return inBoth
 }
 
 // limits returns the fields that a write which the policy allows is limited to,
@@ -183,23 +187,14 @@ func (p *Policy) deniedFields(a Attributes, fields []fieldpath.Path) *refusal {
 			rule.Fields = append(rule.Fields, text)
 		}
 	}
-	return denial(&a, &rule, p.lackingFields(&a, fields))
-}
-
-// lackingFields is lacking for fields.
-func (p *Policy) lackingFields(a *Attributes, fields []fieldpath.Path) string {
-	if p.asked == nil {
-		return inManifest
-	}
-	lacks := func(p *Policy) bool {
-		limits := p.limits(a)
+	return denial(&a, &rule, p.where(func(p *Policy) bool {
+		limits := p.limits(&a)
 		if limits == nil {
 			return false
 		}
 		missing, _ := limits.Missing(fields)
 		return len(missing) > 0
-	}
-	return where(lacks(p.asked), lacks(p.granted))
+	}))
 }
 
 func allows(r *abi.Capability, a *Attributes) bool {

@@ -4,12 +4,13 @@ import (
 	"testing"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 )
 
 // BenchmarkPolicy_Check is what the policy costs one operation: that of a
 // manifest alone, and within a grant.
 func BenchmarkPolicy_Check(b *testing.B) {
-	kind := Kind{Group: "examples.wasmctl.dev", Version: "v1", Kind: "Generator", Resource: "generators", Namespaced: true}
+	kind := kinds.Kind{Group: "examples.wasmctl.dev", Version: "v1", Kind: "Generator", Resource: "generators", Namespaced: true}
 	caps := []abi.Capability{{Resource: "configmaps", Verbs: []string{VerbGet, VerbCreate, VerbPatch}}}
 	plain := NewModulePolicy(kind, nil, caps)
 	at := Attributes{Verb: VerbPatch, Resource: "configmaps", Namespace: "a", Name: "x"}

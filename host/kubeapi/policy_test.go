@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 )
 
 func TestPolicy_Allows(t *testing.T) {
@@ -181,7 +182,7 @@ func TestPolicy_MissingRuleIsEnoughAndNoMore(t *testing.T) {
 }
 
 func TestModulePolicy_ImpliesRightsOfReconciledKind(t *testing.T) {
-	gen := Kind{Group: "examples.wasmctl.dev", Version: "v1", Kind: "ConfigMapGenerator", Resource: "configmapgenerators", Namespaced: true}
+	gen := kinds.Kind{Group: "examples.wasmctl.dev", Version: "v1", Kind: "ConfigMapGenerator", Resource: "configmapgenerators", Namespaced: true}
 	caps := []abi.Capability{{Resource: "configmaps", Verbs: []string{"get", "patch"}}}
 	want := []string{
 		"get, list, watch configmapgenerators.examples.wasmctl.dev in namespaces a, b",
@@ -191,7 +192,7 @@ func TestModulePolicy_ImpliesRightsOfReconciledKind(t *testing.T) {
 	if diff := cmp.Diff(want, NewModulePolicy(gen, []string{"a", "b"}, caps).Describe()); diff != "" {
 		t.Error(diff)
 	}
-	node := Kind{Version: "v1", Kind: "Node", Resource: "nodes"}
+	node := kinds.Kind{Version: "v1", Kind: "Node", Resource: "nodes"}
 	if got := NewModulePolicy(node, []string{"a"}, nil).String(); strings.Contains(got, "namespace a") {
 		t.Errorf("a cluster-scoped kind is bound to a namespace: %s", got)
 	}

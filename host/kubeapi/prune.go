@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 )
 
 // pruneTries bounds how often a deletion is tried while the object changes
@@ -54,7 +55,7 @@ func (c *cachedChild) ref() childRef { return childRef{c.gvr.GroupResource(), c.
 func (c *cachedChild) deletion() *request {
 	return &request{
 		op: abi.OpAPIDelete, key: c.key,
-		kind: Kind{Group: c.gvr.Group, Version: c.gvr.Version, Resource: c.gvr.Resource, Namespaced: c.key.Namespace != ""},
+		kind: kinds.Kind{Group: c.gvr.Group, Version: c.gvr.Version, Resource: c.gvr.Resource, Namespaced: c.key.Namespace != ""},
 		APIRequest: abi.APIRequest{
 			PropagationPolicy: string(metav1.DeletePropagationBackground),
 			Preconditions:     &abi.Preconditions{UID: c.uid, ResourceVersion: c.resourceVersion},
@@ -63,7 +64,7 @@ func (c *cachedChild) deletion() *request {
 }
 
 // pruneOne deletes a child. Where it has changed since the cache saw it, it is
-// looked at once more: it may have another controller by now.
+// checked once more: it may have another controller by now.
 func (a *API) pruneOne(ctx context.Context, o *owner, r *request) error {
 	var err error
 	for range pruneTries {

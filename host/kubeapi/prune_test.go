@@ -158,8 +158,8 @@ func TestPrune_HammerNeverDeletesWhatIsNotOurs(t *testing.T) {
 	}
 }
 
-// changeHands makes an object ours, so that it is pruned sooner or later, or is
-// deleted by somebody else; then theirs, and checks that it stays.
+// changeHands makes an object ours, so that it is pruned eventually, or deleted
+// by another client; then theirs, and checks that it stays.
 func changeHands(t *testing.T, d *declarer, name string, ours, theirs map[string]any) {
 	r := rand.New(rand.NewPCG(7, uint64(len(name))))
 	ref := msg(t, d.ref(name))

@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 )
 
 // request is the request of one operation on its way: decode fills in the
@@ -29,7 +30,7 @@ type request struct {
 	// before is the JSON of what a dry run is about, if it is there.
 	before []byte
 
-	kind Kind
+	kind kinds.Kind
 	key  abi.Key
 	// owner is the uid of the object whose child is applied.
 	owner string
@@ -39,7 +40,7 @@ type request struct {
 // server: types, and which keys the operation takes. Errors are a badRequest.
 func decode(op abi.Op, b []byte) (req *request, unknown []string, err error) {
 	req = &request{op: op}
-	if req.APIRequest, unknown, err = abi.DecodeAPIRequest(b); err != nil {
+	if req.APIRequest, unknown, err = abi.DecodeRequest[abi.APIRequest](b); err != nil {
 		return nil, nil, badf("request of %s: %v", op, err)
 	}
 	if isNil(req.Object) {
@@ -120,7 +121,7 @@ func (r *request) wordOf(key, given string) (string, error) {
 
 // locate fills in the kind and the key of the object, checks them against the
 // object, and writes them into it. Errors are a badRequest.
-func (r *request) locate(kind Kind) error {
+func (r *request) locate(kind kinds.Kind) error {
 	r.kind = kind
 	r.key = abi.Key{Namespace: r.Namespace, Name: r.Name}
 	if r.object != nil {
@@ -143,7 +144,7 @@ func (r *request) locate(kind Kind) error {
 func (r *request) checkScope() error {
 	switch {
 	case !r.kind.Namespaced && r.key.Namespace != "":
-		return badf("namespace: %s is cluster-scoped: leave the namespace out", r.kind.Kind)
+		return badf("namespace: %s is cluster-scoped: omit the namespace", r.kind.Kind)
 	case r.kind.Namespaced && r.key.Namespace == "" && !r.lists():
 		return badf("namespace: is needed by %s: %s is namespaced, and there is no default namespace", r.op, r.kind.Kind)
 	case r.key.Name == "" && !r.lists() && (r.op != abi.OpAPICreate || r.Subresource != ""):

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/rest"
@@ -27,19 +26,12 @@ func msg(t testing.TB, v map[string]any) []byte {
 	return b
 }
 
-// offlineAPI returns an API that knows the kinds of testSnapshot and has no API
+// offlineAPI returns an API that knows the kinds of fewKinds and has no API
 // server: what gets as far as sending is StatusUnavailable.
 func offlineAPI(t testing.TB, policy *Policy) *API {
 	t.Helper()
-	client, err := NewClient(&rest.Config{Host: "http://127.0.0.1:1"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	log := slog.New(slog.DiscardHandler)
-	resolver := NewResolver(client, log)
-	resolver.snap.Store(testSnapshot())
-	resolver.asked = time.Now().Add(time.Hour) // unknown kinds do not make it ask
-	api, err := New(Config{Client: client, Resolver: resolver, Controller: "test", Policy: policy, Logger: log})
+	client := newClient(t, &rest.Config{Host: "http://127.0.0.1:1"})
+	api, err := New(Config{Client: client, Resolver: newResolver(fewKinds{}), Controller: "test", Policy: policy, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +74,7 @@ func TestCall_BadRequestSaysWhatToChange(t *testing.T) {
 		{"no version", abi.OpAPIGet, get("apiVersion", nil), "apiVersion is needed by api_get"},
 		{"nonsense version", abi.OpAPIGet, get("apiVersion", "a/b/c"), `apiVersion: "a/b/c" is not a version`},
 		{"no namespace", abi.OpAPIGet, get("namespace", nil), "namespace: is needed by api_get: ConfigMap is namespaced, and there is no default namespace"},
-		{"namespace of a cluster-scoped kind", abi.OpAPIGet, get("kind", "Node"), "namespace: Node is cluster-scoped: leave the namespace out"},
+		{"namespace of a cluster-scoped kind", abi.OpAPIGet, get("kind", "Node"), "namespace: Node is cluster-scoped: omit the namespace"},
 		{"list of a cluster-scoped kind in a namespace", abi.OpAPIList, with(get("kind", "Node"), "name", nil), "Node is cluster-scoped"},
 		{"list with a name", abi.OpAPIList, get(), "name is not a key of api_list"},
 		{"a name that is a path", abi.OpAPIGet, get("name", "x/status"), `name: "x/status" may not contain`},
@@ -91,10 +83,10 @@ func TestCall_BadRequestSaysWhatToChange(t *testing.T) {
 		{"a subresource that is a path", abi.OpAPIGet, get("subresource", "proxy/metrics"), `subresource: "proxy/metrics" may not contain`},
 		{"wrong type", abi.OpAPIGet, get("name", 5), "request of api_get"},
 		{"apply without a name", abi.OpAPIApply, obj("metadata", map[string]any{"namespace": "a"}), "name is needed by api_apply"},
-		{"names disagree", abi.OpAPIApply, with(obj(), "name", "y"), `name: the request says "y", its object says "x"`},
-		{"namespaces disagree", abi.OpAPIUpdate, with(obj(), "namespace", "b"), `namespace: the request says "b", its object says "a"`},
-		{"kinds disagree", abi.OpAPICreate, with(obj(), "kind", "Pod"), `kind: the request says "Pod", its object says "ConfigMap"`},
-		{"versions disagree", abi.OpAPICreate, with(obj(), "apiVersion", "v2"), `apiVersion: the request says "v2", its object says "v1"`},
+		{"names disagree", abi.OpAPIApply, with(obj(), "name", "y"), `name: the request has "y", its object has "x"`},
+		{"namespaces disagree", abi.OpAPIUpdate, with(obj(), "namespace", "b"), `namespace: the request has "b", its object has "a"`},
+		{"kinds disagree", abi.OpAPICreate, with(obj(), "kind", "Pod"), `kind: the request has "Pod", its object has "ConfigMap"`},
+		{"versions disagree", abi.OpAPICreate, with(obj(), "apiVersion", "v2"), `apiVersion: the request has "v2", its object has "v1"`},
 		{"name is a number", abi.OpAPICreate, obj("metadata", map[string]any{"name": 1}), "object.metadata.name: must be a string"},
 		{"metadata is a list", abi.OpAPICreate, obj("metadata", []any{}), "object.metadata: must be a map"},
 		{"object is a list", abi.OpAPICreate, map[string]any{"object": []any{}}, "object: msgpack type is not allowed here"},
@@ -118,7 +110,7 @@ func TestCall_BadRequestSaysWhatToChange(t *testing.T) {
 			map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "subresource": "scale", "object": map[string]any{
 				"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "x", "namespace": "a"},
 			}},
-			`apiVersion: the request says "autoscaling/v1", its object says "v1"`,
+			`apiVersion: the request has "autoscaling/v1", its object has "v1"`,
 		},
 	}
 	api := offlineAPI(t, nil)
@@ -293,7 +285,7 @@ func TestNew_RefusesNamesTooLongForAFieldManager(t *testing.T) {
 		t.Errorf("120 bytes: %v", err)
 	}
 	c.Controller += "x"
-	if _, err := New(c); err == nil || !strings.Contains(err.Error(), "at most 120") {
+	if _, err := New(c); err == nil || !strings.Contains(err.Error(), "the limit is 120") {
 		t.Errorf("121 bytes: %v", err)
 	}
 	if _, err := New(Config{}); err == nil {

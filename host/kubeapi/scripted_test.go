@@ -21,10 +21,7 @@ func scripted(t *testing.T, handler http.HandlerFunc) *API {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	client, err := NewClient(&rest.Config{Host: server.URL, BearerToken: "secret"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := newClient(t, &rest.Config{Host: server.URL, BearerToken: "secret"})
 	api := offlineAPI(t, everything())
 	api.client = client
 	api.log = slog.New(slog.DiscardHandler)
@@ -61,7 +58,7 @@ func TestCall_AnswersThatAreNoObjects(t *testing.T) {
 			w.Header().Set("Content-Type", js)
 			w.Header().Set("Content-Length", "1000")
 			_, _ = w.Write([]byte(`{"a":`))
-		}, abi.StatusUnavailable, "try again later"},
+		}, abi.StatusUnavailable, "retry later"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
@@ -27,9 +28,9 @@ func (a *API) send(ctx context.Context, r *request) abi.Response {
 		return fromError(ctx, r.op, err)
 	}
 	if r.op == abi.OpAPIList {
-		return a.limits.checkList(transcode(js))
+		return a.limits.checkList(fromJSON(js))
 	}
-	return transcode(js)
+	return fromJSON(js)
 }
 
 // carryOut sends a request and returns the JSON of the answer. A write waits
@@ -37,7 +38,7 @@ func (a *API) send(ctx context.Context, r *request) abi.Response {
 // ctx carries once the API server has accepted it. Errors are *refusal,
 // *apierrors.StatusError, and what a connection that fails says.
 func (a *API) carryOut(ctx context.Context, r *request) ([]byte, error) {
-	if r.reads() {
+	if slices.Contains(opsRead, r.op) {
 		return a.roundTrip(ctx, r)
 	}
 	if a.dry != DryRunNone {
@@ -51,7 +52,7 @@ func (a *API) carryOut(ctx context.Context, r *request) ([]byte, error) {
 	a.look(open, r)
 	js, err := a.roundTrip(open, r)
 	if err == nil {
-		a.tell(ctx, r, js)
+		a.notify(ctx, r, js)
 		return js, nil
 	}
 	if _, answered := errors.AsType[*apierrors.StatusError](err); !answered && errors.Is(context.Cause(open), errGateClosed) {
@@ -82,17 +83,17 @@ func (a *API) roundTrip(ctx context.Context, r *request) ([]byte, error) {
 	result := h.Do(quiet(ctx)).ContentType(&contentType).StatusCode(&code)
 	r.created = code == http.StatusCreated
 	if err := result.Error(); err != nil {
+		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+			return nil, errAnswerTooLarge
+		}
 		if r.Subresource == "" && isNoSuchResource(err) {
-			a.resolver.expire()
+			a.resolver.Expire()
 		}
 		return nil, r.asConflict(err)
 	}
-	js, err := result.Raw()
-	if err != nil {
-		return nil, err
-	}
+	js, _ := result.Raw() // its error is that of the result
 	if mediaType, _, err := mime.ParseMediaType(contentType); err != nil || mediaType != "application/json" {
-		return nil, &refusal{status: abi.StatusBadRequest, message: fmt.Sprintf("subresource: %s of %s answers with %q, and %s can only pass on objects",
+		return nil, &refusal{status: abi.StatusBadRequest, message: fmt.Sprintf("subresource: %s of %s answers with %q, but %s supports only objects",
 			r.Subresource, r.kind.Kind, contentType, r.op)}
 	}
 	return js, nil
@@ -139,28 +140,24 @@ func (r *request) path() []string {
 // setParams sets the query. checkKeys has made sure that only those are set
 // that belong to the operation.
 func (a *API) setParams(h *rest.Request, r *request) {
-	set := func(key, value string) {
+	params := map[string]string{
+		"labelSelector": r.LabelSelector, "fieldSelector": r.FieldSelector, "continue": r.Continue,
+		"resourceVersion": r.ResourceVersion, "resourceVersionMatch": r.ResourceVersionMatch,
+		"fieldValidation": r.FieldValidation, "fieldManager": a.managerOf(r),
+	}
+	if limit := a.limits.pageLimit(r); limit != 0 {
+		params["limit"] = strconv.FormatInt(limit, 10)
+	}
+	if r.DryRun && r.op != abi.OpAPIDelete { // delete has it in its body
+		params["dryRun"] = "All"
+	}
+	if r.op == abi.OpAPIApply {
+		params["force"] = strconv.FormatBool(r.Force)
+	}
+	for key, value := range params {
 		if value != "" {
 			h.Param(key, value)
 		}
-	}
-	set("labelSelector", r.LabelSelector)
-	set("fieldSelector", r.FieldSelector)
-	set("continue", r.Continue)
-	set("resourceVersion", r.ResourceVersion)
-	set("resourceVersionMatch", r.ResourceVersionMatch)
-	set("fieldValidation", r.FieldValidation)
-	if limit := a.limits.pageLimit(r); limit != 0 {
-		set("limit", strconv.FormatInt(limit, 10))
-	}
-	if r.DryRun && r.op != abi.OpAPIDelete { // delete has it in its body
-		set("dryRun", "All")
-	}
-	if slices.Contains(opsWrite, r.op) {
-		set("fieldManager", a.managerOf(r))
-	}
-	if r.op == abi.OpAPIApply {
-		set("force", strconv.FormatBool(r.Force))
 	}
 }
 
@@ -182,15 +179,9 @@ func (r *request) asConflict(err error) error {
 	if r.Preconditions == nil || r.Preconditions.UID == "" || !apierrors.IsInvalid(err) {
 		return err
 	}
-	status, ok := errors.AsType[*apierrors.StatusError](err)
-	if !ok || status.ErrStatus.Details == nil {
+	if !slices.ContainsFunc(causes(err), func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" }) {
 		return err
 	}
-	for _, cause := range status.ErrStatus.Details.Causes {
-		if cause.Field == "metadata.uid" {
-			return apierrors.NewConflict(r.kind.GVR().GroupResource(), r.key.Name,
-				fmt.Errorf("precondition failed: the object's uid is not %s", shorten(r.Preconditions.UID)))
-		}
-	}
-	return err
+	return apierrors.NewConflict(r.kind.GVR().GroupResource(), r.key.Name,
+		fmt.Errorf("precondition failed: the object's uid is not %s", shorten(r.Preconditions.UID)))
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 )
 
 // everything lists what the sessions of these tests may do; the policy has
@@ -40,13 +41,10 @@ type session struct {
 
 func newSession(t *testing.T, config *rest.Config, ns string) *session {
 	t.Helper()
-	client, err := NewClient(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := newClient(t, config)
 	var log strings.Builder
 	logger := slog.New(slog.NewTextHandler(&log, nil))
-	api, err := New(Config{Client: client, Resolver: NewResolver(client, logger), Controller: "tester", Policy: everything(), Logger: logger})
+	api, err := New(Config{Client: client, Resolver: kinds.NewResolver(client, logger), Controller: "tester", Policy: everything(), Logger: logger})
 	if err != nil {
 		t.Fatal(err)
 	}

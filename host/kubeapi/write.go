@@ -3,24 +3,16 @@ package kubeapi
 import (
 	"context"
 	"encoding/json"
-	"slices"
-	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// Gate says for how long this process may write. A context.Context is a Gate:
-// that of a lease, say, which ends when the lease is lost. Once closed it never
-// opens again. It may be asked by any number of goroutines.
-type Gate interface {
-	// Done is closed once nothing may be written any more.
-	Done() <-chan struct{}
-	// Err is nil until then.
-	Err() error
-}
+// Gate says for how long this process may write: the context of a lease, say,
+// which ends when the lease is lost. Once closed it never opens again.
+type Gate = context.Context
 
 // errGateClosed is why a write was refused or interrupted.
-var errGateClosed = &refusal{status: abi.StatusCancelled, message: "no longer leader: this process may not write any more"}
+var errGateClosed = &refusal{status: abi.StatusCancelled, message: "no longer leader: this process can no longer write"}
 
 // enter asks the gate whether a write may start, and returns a context for it
 // that ends with ctx and as soon as the gate closes. The caller calls done when
@@ -33,49 +25,29 @@ func enter(ctx context.Context, gate Gate) (open context.Context, done func(), e
 		return nil, nil, errGateClosed
 	}
 	open, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(gateContext{gate}, func() { cancel(errGateClosed) })
+	stop := context.AfterFunc(gate, func() { cancel(errGateClosed) })
 	return open, func() { stop(); cancel(nil) }, nil
 }
-
-// gateContext makes any Gate fit context.AfterFunc.
-type gateContext struct{ Gate }
-
-// Deadline implements context.Context.
-func (gateContext) Deadline() (time.Time, bool) { return time.Time{}, false }
-
-// Value implements context.Context. Where the gate is a context of the standard
-// library's, this lets AfterFunc do without a goroutine.
-func (g gateContext) Value(key any) any {
-	if ctx, ok := g.Gate.(context.Context); ok {
-		return ctx.Value(key)
-	}
-	return nil
-}
-
-// reads reports whether the operation changes nothing.
-func (r *request) reads() bool { return slices.Contains(opsRead, r.op) }
 
 // answered is what is read of the answer to a write: an object, or, for most
 // deletions, a Status.
 type answered struct {
-	Kind     string         `json:"kind"`
-	Metadata answeredObject `json:"metadata"`
-	Details  struct {
+	Kind     string `json:"kind"`
+	Metadata struct {
+		Name              string            `json:"name"`
+		UID               string            `json:"uid"`
+		ResourceVersion   string            `json:"resourceVersion"`
+		Labels            map[string]string `json:"labels"`
+		DeletionTimestamp string            `json:"deletionTimestamp"`
+	} `json:"metadata"`
+	Details struct {
 		UID string `json:"uid"`
 	} `json:"details"`
 }
 
-type answeredObject struct {
-	Name              string            `json:"name"`
-	UID               string            `json:"uid"`
-	ResourceVersion   string            `json:"resourceVersion"`
-	Labels            map[string]string `json:"labels"`
-	DeletionTimestamp string            `json:"deletionTimestamp"`
-}
-
-// tell tells the run that ctx carries of a write that the API server has
+// notify tells the run that ctx carries of a write that the API server has
 // accepted.
-func (a *API) tell(ctx context.Context, r *request, js []byte) {
+func (a *API) notify(ctx context.Context, r *request, js []byte) {
 	run := abi.RunFrom(ctx)
 	if run == nil || run.Wrote == nil || r.DryRun {
 		return

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 )
 
 // Step is a part of what the host writes for a module.
@@ -57,7 +58,7 @@ type WriteError struct {
 	Step Step
 	// Kind and Key name the object; Kind has a group, a version and a name only
 	// where the API server does not have it.
-	Kind Kind
+	Kind kinds.Kind
 	Key  abi.Key
 	// Index is the place in the list of a declared child, else -1.
 	Index  int
@@ -109,10 +110,6 @@ func (a *API) writeError(ctx context.Context, step Step, r *request, err error) 
 	if r != nil {
 		e.Kind, e.Key = r.kind, r.key
 	}
-	if _, ok := errors.AsType[*foreignError](err); ok {
-		e.Class, e.Reason = abi.ErrorConflict, ReasonForeignController // its controller may let it go
-		return e
-	}
 	if status, ok := errors.AsType[*apierrors.StatusError](err); ok {
 		e.fromStatus(&status.ErrStatus)
 		return e
@@ -130,14 +127,14 @@ var permanentCodes = []int32{
 func (e *WriteError) fromStatus(status *metav1.Status) {
 	e.Reason = string(status.Reason)
 	if e.Reason == "" && status.Code == http.StatusInternalServerError {
-		// What server-side apply says of an object that does not fit the schema, too:
-		// it cannot be told from other failures.
+		// It also matches an object that server-side apply rejects for its schema:
+		// that error looks like other failures.
 		e.Reason = string(metav1.StatusReasonInternalError)
 	}
 	if seconds, ok := apierrors.SuggestsClientDelay(e.Err); ok {
 		e.After = time.Duration(seconds) * time.Second
 	}
-	switch e.Conflicts = fieldConflicts(status); {
+	switch e.Conflicts = fieldConflicts(e.Err); {
 	case len(e.Conflicts) > 0:
 		e.Class, e.Reason = abi.ErrorConflict, ReasonFieldConflict
 		e.Err = conflictError(e.Conflicts, e.Err)
@@ -160,7 +157,7 @@ func (e *WriteError) fromOther(ctx context.Context, err error) {
 		e.Class, e.Reason = abi.ErrorPermanent, ReasonInvalidResult
 		return
 	}
-	if unknown, ok := errors.AsType[*UnknownKindError](err); ok {
+	if unknown, ok := errors.AsType[*kinds.UnknownError](err); ok {
 		e.Reason = "UnknownKind"
 		if !unknown.MayArrive {
 			e.Class = abi.ErrorPermanent
@@ -174,12 +171,9 @@ func (e *WriteError) fromOther(ctx context.Context, err error) {
 }
 
 // fieldConflicts reads the conflicts of a server-side apply, by manager.
-func fieldConflicts(status *metav1.Status) []FieldConflict {
-	if status.Details == nil {
-		return nil
-	}
+func fieldConflicts(err error) []FieldConflict {
 	var conflicts []FieldConflict
-	for _, cause := range status.Details.Causes {
+	for _, cause := range causes(err) {
 		if cause.Type == metav1.CauseTypeFieldManagerConflict {
 			conflicts = append(conflicts, FieldConflict{Manager: managerIn(cause.Message), Field: cause.Field})
 		}
@@ -189,7 +183,7 @@ func fieldConflicts(status *metav1.Status) []FieldConflict {
 }
 
 // managerIn returns the manager that a cause names: `conflict with "kubectl"
-// using v1`. Where it does not, the whole text stands for it.
+// using v1`. Otherwise it returns the whole text.
 func managerIn(message string) string {
 	_, rest, _ := strings.Cut(message, "conflict with ")
 	if quoted, err := strconv.QuotedPrefix(rest); err == nil {
@@ -214,17 +208,17 @@ func conflictError(conflicts []FieldConflict, err error) error {
 	for i, m := range managers {
 		who[i] = fmt.Sprintf("%q owns %s", m, strings.Join(fields[m], ", "))
 	}
-	return &conflict{text: "field conflict: " + strings.Join(who, "; ") + ": leave these fields out, or take them over with force", err: err}
+	return &reworded{text: "field conflict: " + strings.Join(who, "; ") + ": omit these fields, or take them over with force", err: err}
 }
 
-// conflict is the API server's error in words that fit all conflicts.
-type conflict struct {
+// reworded is an error of the API server with a text that says more.
+type reworded struct {
 	text string
 	err  error
 }
 
 // Error implements error.
-func (c *conflict) Error() string { return c.text }
+func (r *reworded) Error() string { return r.text }
 
 // Unwrap returns the API server's error.
-func (c *conflict) Unwrap() error { return c.err }
+func (r *reworded) Unwrap() error { return r.err }

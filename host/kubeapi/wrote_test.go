@@ -14,7 +14,7 @@ import (
 // dry runs nor refusals.
 func TestWrote_TellsEveryAcceptedWrite(t *testing.T) {
 	s := sharedSession(t)
-	var told []abi.Write
+	var reported []abi.Write
 	ctx := abi.WithRun(t.Context(), &abi.Run{Wrote: func(w abi.Write) {
 		var body map[string]any
 		if err := json.Unmarshal(w.Body, &body); err != nil {
@@ -24,7 +24,7 @@ func TestWrote_TellsEveryAcceptedWrite(t *testing.T) {
 			t.Errorf("body of %s without managedFields: %s", w.Op, w.Body)
 		}
 		w.Body = nil
-		told = append(told, w)
+		reported = append(reported, w)
 	}})
 	call := func(op abi.Op, req map[string]any) map[string]any {
 		t.Helper()
@@ -72,7 +72,7 @@ func TestWrote_TellsEveryAcceptedWrite(t *testing.T) {
 	expect(abi.OpAPICreate, sprocket, func(w *abi.Write) { w.Group, w.Resource = "kubeapi.wasmctl.dev", "sprockets" })
 	status := call(abi.OpAPIApply, map[string]any{"object": s.sprocket("w", "status", map[string]any{"size": 2}), "subresource": "status"})
 	expect(abi.OpAPIApply, status, func(w *abi.Write) { w.Group, w.Resource, w.Subresource = "kubeapi.wasmctl.dev", "sprockets", "status" })
-	if diff := cmp.Diff(want, told); diff != "" {
+	if diff := cmp.Diff(want, reported); diff != "" {
 		t.Error(diff)
 	}
 }

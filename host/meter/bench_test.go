@@ -74,14 +74,14 @@ func overhead(b *testing.B, wasm []byte, export string, n uint64) {
 				continue // it takes many times as long as the others
 			}
 			runtime.GC() // and not while a guest runs
-			before := metered.tank.spent()
+			before := metered.fuelBudget.spent()
 			from := threadTime(b)
 			if _, err := g.call(b.Context(), export, n); err != nil {
 				b.Fatal(err)
 			}
 			best[j] = min(best[j], threadTime(b)-from)
 			if g == metered {
-				fuel = metered.tank.spent() - before
+				fuel = metered.fuelBudget.spent() - before
 			}
 		}
 	}

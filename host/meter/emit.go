@@ -1,5 +1,7 @@
 package meter
 
+import "github.com/wasmctl/wasmctl/host/internal/binary"
+
 // edit is a change to the code of a function: the bytes from at to end are
 // replaced. Edits are in the order of the code.
 type edit struct {
@@ -24,7 +26,7 @@ const (
 // edit adds an edit. Without a place it is put in where reading is.
 func (s *scanner) edit(e edit) {
 	if e.end == 0 {
-		e.at, e.end = s.r.pos, s.r.pos
+		e.at, e.end = s.r.Pos(), s.r.Pos()
 	}
 	s.edits = append(s.edits, e)
 }
@@ -56,20 +58,20 @@ func (s *scanner) emit(dst []byte) []byte {
 		from = ed.end
 		e.apply(ed)
 	}
-	e.copyTo(&from, len(s.body.code.b))
+	e.copyTo(&from, s.body.code.Left())
 	return e.b
 }
 
 func (e *emitter) copyTo(from *int, to int) {
-	e.b = append(e.b, e.body.code.b[*from:to]...)
+	e.b = append(e.b, e.body.code.Rest()[*from:to]...)
 	*from = to
 }
 
 // locals writes the declaration of locals and returns where it ended.
 func (e *emitter) locals() int {
 	r := e.body.code
-	groups := r.u32()
-	start := r.pos
+	groups := r.U32()
+	start := r.Pos()
 	next := uint32(e.body.locals) //nolint:gosec // at most maxLocals and parameters
 	var added []byte
 	if e.tracked {
@@ -85,10 +87,10 @@ func (e *emitter) locals() int {
 	}
 	r = e.body.code
 	readLocals(&r)
-	e.b = appendU32(e.b, groups)
-	e.b = append(e.b, r.b[start:r.pos]...)
+	e.b = binary.AppendU32(e.b, groups)
+	e.b = append(e.b, r.Since(start)...)
 	e.b = append(e.b, added...)
-	return r.pos
+	return r.Pos()
 }
 
 func (e *emitter) apply(ed *edit) {
@@ -104,7 +106,7 @@ func (e *emitter) apply(ed *edit) {
 	case editBranch:
 		e.branch(ed)
 	case editFunc:
-		e.b = appendU32(append(e.b, ed.op), e.m.shift(ed.arg))
+		e.b = binary.AppendU32(append(e.b, ed.op), e.m.shift(ed.arg))
 	case editCall:
 		e.call(ed)
 	case editBulk:
@@ -112,10 +114,10 @@ func (e *emitter) apply(ed *edit) {
 	}
 }
 
-func (e *emitter) op(op byte, imm uint32) { e.b = appendU32(append(e.b, op), imm) }
+func (e *emitter) op(op byte, imm uint32) { e.b = binary.AppendU32(append(e.b, op), imm) }
 
 // constant writes an i64.const.
-func (e *emitter) constant(v int64) { e.b = appendS64(append(e.b, opI64Const), v) }
+func (e *emitter) constant(v int64) { e.b = binary.AppendS64(append(e.b, opI64Const), v) }
 
 // charge writes fuel -= cost.
 func (e *emitter) charge(cost int64) {
@@ -171,7 +173,7 @@ func (e *emitter) branch(ed *edit) {
 	l := &e.loops[ed.arg]
 	cost := e.points[l.point].cost
 	if l.atHead || cost == 0 { // what costs nothing comes before a look at the counter
-		e.b = append(e.b, e.body.code.b[ed.at:ed.end]...)
+		e.b = append(e.b, e.body.code.Rest()[ed.at:ed.end]...)
 		return
 	}
 	label := ed.label
@@ -191,8 +193,8 @@ func (e *emitter) branch(ed *edit) {
 	}
 }
 
-// call writes what comes before a call of a function that counts its stack.
-// What takes the place of this function may have the stack that it has.
+// call writes what comes before a call of a function that counts its stack. A
+// replacement of this function has the same stack.
 func (e *emitter) call(ed *edit) {
 	if e.tracked {
 		e.op(opLocalGet, e.stackLocal)
@@ -203,7 +205,7 @@ func (e *emitter) call(ed *edit) {
 		e.op(opGlobalSet, e.m.stackGlobal())
 	}
 	if ed.end > ed.at {
-		e.b = appendU32(append(e.b, ed.op), e.m.shift(ed.arg))
+		e.b = binary.AppendU32(append(e.b, ed.op), e.m.shift(ed.arg))
 	}
 }
 

@@ -38,10 +38,10 @@ func (e *UnknownOpcodeError) Error() string {
 	return fmt.Sprintf("meter: %s in %s at byte %#x is not supported: build the module without it", what, where, e.Offset)
 }
 
-// errTruncated is returned where the bytes end too early.
-var errTruncated = errors.New("ends too early")
-
-// failf is an error at a byte of the module.
-func failf(at int, format string, args ...any) error {
-	return fmt.Errorf("meter: byte %#x: %w", at, fmt.Errorf(format, args...))
+// inMeter makes an error one of this package.
+func inMeter(err error) error {
+	if unknown, ok := errors.AsType[*UnknownOpcodeError](err); ok {
+		return unknown
+	}
+	return fmt.Errorf("meter: %w", err)
 }

@@ -44,8 +44,8 @@ func runGenerated(t *testing.T, wasm []byte, mc *meter.Config) seen {
 	g := &guest{}
 	if mc != nil {
 		out := rewrite(t, wasm, *mc)
-		g.tank = &tank{maxStack: out.MaxStack}
-		g.tank.link(t, r)
+		g.fuelBudget = &fuelBudget{maxStack: out.MaxStack}
+		g.fuelBudget.link(t, r)
 		wasm = out.Wasm
 	}
 	mod, err := r.InstantiateWithConfig(t.Context(), wasm, wazero.NewModuleConfig())
@@ -53,8 +53,8 @@ func runGenerated(t *testing.T, wasm []byte, mc *meter.Config) seen {
 		t.Fatalf("metered %v: %v", mc != nil, err)
 	}
 	g.Module = mod
-	if g.tank != nil {
-		g.tank.bind(mod)
+	if g.fuelBudget != nil {
+		g.fuelBudget.bind(mod)
 	}
 	var s seen
 	s.Results, err = g.call(t.Context(), "run")
@@ -64,8 +64,8 @@ func runGenerated(t *testing.T, wasm []byte, mc *meter.Config) seen {
 	s.State = mod.ExportedGlobal("state").Get()
 	s.count = int64(mod.ExportedGlobal("count").Get())
 	s.Memory = append([]byte(nil), memory(mod)...)
-	if g.tank != nil {
-		s.fuel = g.tank.spent()
+	if g.fuelBudget != nil {
+		s.fuel = g.fuelBudget.spent()
 	}
 	return s
 }
@@ -232,7 +232,7 @@ func compareExports(t *testing.T, wasm []byte) {
 	mr := wazero.NewRuntimeWithConfig(t.Context(), fuzzConfig())
 	defer closeRuntime(t, mr)
 	out := rewrite(t, wasm, meter.Config{})
-	k := &tank{maxStack: out.MaxStack, budget: 20 * slice}
+	k := &fuelBudget{maxStack: out.MaxStack, budget: 20 * slice}
 	k.link(t, mr)
 	metered, merr := mr.InstantiateWithConfig(t.Context(), out.Wasm, wazero.NewModuleConfig().WithName("").WithStartFunctions())
 	if ctx.Err() != nil || errors.Is(merr, errBudget) || errors.Is(merr, errStack) {
@@ -250,7 +250,7 @@ func compareExports(t *testing.T, wasm []byte) {
 			continue
 		}
 		a, aerr := plain.ExportedFunction(name).Call(ctx)
-		b, berr := (&guest{Module: metered, tank: k}).call(t.Context(), name)
+		b, berr := (&guest{Module: metered, fuelBudget: k}).call(t.Context(), name)
 		if ctx.Err() != nil || errors.Is(berr, errBudget) || errors.Is(berr, errStack) {
 			return
 		}

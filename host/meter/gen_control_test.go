@@ -17,8 +17,8 @@ func (g *generator) close() {
 	g.ins(0, 0x0b)
 }
 
-// finish writes what a block ends with: its value, or, now and then, a branch
-// that leaves it.
+// finish writes what a block ends with: its value, or, from time to time, a
+// branch that leaves it.
 func (g *generator) finish(result byte, depth int) {
 	switch {
 	case g.pick(4) == 0:

@@ -21,8 +21,8 @@ var (
 // slice is the fuel that the tests' host grants at a time.
 const slice = 1 << 20
 
-// tank is the host's side of one metered instance.
-type tank struct {
+// fuelBudget is the host's side of one metered instance.
+type fuelBudget struct {
 	fuel, stack api.MutableGlobal
 	maxStack    int64
 	granted     int64 // by refills and at the start of a call
@@ -33,7 +33,7 @@ type tank struct {
 }
 
 // refill is the function that metered modules import.
-func (k *tank) refill(_ context.Context, mod api.Module, _ []uint64) {
+func (k *fuelBudget) refill(_ context.Context, mod api.Module, _ []uint64) {
 	if k.fuel == nil { // start code runs
 		k.bind(mod)
 	}
@@ -52,13 +52,13 @@ func (k *tank) refill(_ context.Context, mod api.Module, _ []uint64) {
 	k.fuel.Set(k.fuel.Get() + slice)
 }
 
-func (k *tank) bind(mod api.Module) {
+func (k *fuelBudget) bind(mod api.Module) {
 	k.fuel = mod.ExportedGlobal(meter.FuelGlobal).(api.MutableGlobal)
 	k.stack = mod.ExportedGlobal(meter.StackGlobal).(api.MutableGlobal)
 }
 
 // spent is the fuel that the instance has used.
-func (k *tank) spent() int64 { return k.granted - int64(k.fuel.Get()) }
+func (k *fuelBudget) spent() int64 { return k.granted - int64(k.fuel.Get()) }
 
 func closeRuntime(tb testing.TB, r wazero.Runtime) {
 	tb.Helper()
@@ -73,7 +73,7 @@ func closeAfter(tb testing.TB, r wazero.Runtime) {
 }
 
 // link makes the host module of k in r.
-func (k *tank) link(tb testing.TB, r wazero.Runtime) {
+func (k *fuelBudget) link(tb testing.TB, r wazero.Runtime) {
 	tb.Helper()
 	_, err := r.NewHostModuleBuilder(meter.ImportModule).NewFunctionBuilder().
 		WithGoModuleFunction(api.GoModuleFunc(k.refill), nil, nil).Export(meter.RefillFunc).Instantiate(tb.Context())
@@ -85,13 +85,13 @@ func (k *tank) link(tb testing.TB, r wazero.Runtime) {
 // guest is an instance, metered or not.
 type guest struct {
 	api.Module
-	tank *tank // nil if not metered
+	fuelBudget *fuelBudget // nil if not metered
 }
 
 // call calls an export, as a host would.
 func (g *guest) call(ctx context.Context, name string, args ...uint64) ([]uint64, error) {
-	if g.tank != nil {
-		g.tank.stack.Set(uint64(g.tank.maxStack))
+	if g.fuelBudget != nil {
+		g.fuelBudget.stack.Set(uint64(g.fuelBudget.maxStack))
 	}
 	return g.ExportedFunction(name).Call(ctx, args...)
 }
@@ -117,7 +117,7 @@ func startMetered(tb testing.TB, wasm []byte, mc meter.Config, cfg wazero.Runtim
 	r := wazero.NewRuntimeWithConfig(tb.Context(), cfg)
 	closeAfter(tb, r)
 	wasi_snapshot_preview1.MustInstantiate(tb.Context(), r)
-	k := &tank{maxStack: out.MaxStack}
+	k := &fuelBudget{maxStack: out.MaxStack}
 	k.link(tb, r)
 	mod, err := r.InstantiateWithConfig(tb.Context(), out.Wasm,
 		wazero.NewModuleConfig().WithStartFunctions("_initialize").WithSysNanotime().WithSysWalltime())
@@ -125,7 +125,7 @@ func startMetered(tb testing.TB, wasm []byte, mc meter.Config, cfg wazero.Runtim
 		tb.Fatal(err)
 	}
 	k.bind(mod)
-	return &guest{Module: mod, tank: k}
+	return &guest{Module: mod, fuelBudget: k}
 }
 
 func rewrite(tb testing.TB, wasm []byte, cfg meter.Config) *meter.Output {

@@ -1,5 +1,7 @@
 package meter
 
+import "github.com/wasmctl/wasmctl/host/internal/binary"
+
 // instr is one instruction, decoded as far as metering needs it.
 type instr struct {
 	op     byte
@@ -14,19 +16,18 @@ type instr struct {
 
 // decode reads one instruction. The labels of br_table are left to be read: a
 // is their count without the last one.
-func decode(r *reader, in *instr, fn int) {
-	in.at, in.prefix = r.pos, false
-	in.op = r.byte()
+func decode(r *binary.Reader, in *instr, fn int) {
+	in.at, in.prefix = r.Pos(), false
+	in.op = r.Byte()
 	o := opcodes[in.op]
 	if o.imm == immPrefix {
 		in.prefix = true
-		in.sub = r.u32()
+		in.sub = r.U32()
 		o = second(in.op, in.sub)
 	}
 	in.imm, in.class = o.imm, o.class
-	if o.imm == immUnknown && r.err == nil {
-		r.err = unknown(r, in, fn)
-		r.pos = len(r.b)
+	if o.imm == immUnknown && r.OK() {
+		r.Fail(unknown(*r, in, fn))
 		return
 	}
 	in.immediates(r)
@@ -46,55 +47,55 @@ func second(prefix byte, sub uint32) opcode {
 	return t[sub]
 }
 
-func unknown(r *reader, in *instr, fn int) error {
-	e := &UnknownOpcodeError{Opcode: uint32(in.op), Func: fn, Offset: r.base + in.at}
+func unknown(r binary.Reader, in *instr, fn int) error {
+	e := &UnknownOpcodeError{Opcode: uint32(in.op), Func: fn, Offset: r.At() - r.Pos() + in.at}
 	if in.prefix {
 		e.Prefix, e.Opcode = in.op, in.sub
 	} else if in.op == gcPrefix {
-		e.Prefix, e.Opcode = in.op, r.u32()
+		e.Prefix, e.Opcode = in.op, r.U32()
 	}
 	e.Name = refusedName(e.Prefix, e.Opcode)
 	return e
 }
 
-func (in *instr) immediates(r *reader) {
+func (in *instr) immediates(r *binary.Reader) {
 	switch in.imm {
 	case immBlock:
-		in.value = r.leb(5)
+		in.value = r.LEB(5)
 	case immLabel, immLabels, immFunc, immLocal, immGlobal, immU32:
-		in.a = r.u32()
+		in.a = r.U32()
 	case immIndirect, immU32U32:
-		in.a = r.u32()
-		r.u32()
+		in.a = r.U32()
+		r.U32()
 	case immMem, immMemLane:
 		// Bit 6 of the alignment says that a memory index follows.
-		if align := r.u32(); align >= 64 {
-			r.failf("more than one memory is not supported")
+		if align := r.U32(); align >= 64 {
+			r.Failf("more than one memory is not supported")
 		}
-		r.u32()
+		r.U32()
 		if in.imm == immMemLane {
-			r.byte()
+			r.Byte()
 		}
 	case immByte:
-		r.byte()
+		r.Byte()
 	case immBytes16:
-		r.skip(16)
+		r.Skip(16)
 	case immI32:
-		in.value = r.leb(5)
+		in.value = r.LEB(5)
 	case immI64:
-		r.leb(10)
+		r.LEB(10)
 	case immF32:
-		r.skip(4)
+		r.Skip(4)
 	case immF64:
-		r.skip(8)
+		r.Skip(8)
 	case immTypes:
-		r.skip(r.count())
+		r.Skip(r.Count())
 	case immNone, immPrefix, immUnknown:
 	}
 }
 
-// cost is what an instruction is charged where it stands. in must not be a
-// call, whose cost depends on the callee.
+// cost is the charge of an instruction. in must not be a call, whose cost
+// depends on the callee.
 func (k *Costs) cost(c class) uint32 {
 	switch c {
 	case classPlain:

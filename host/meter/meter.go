@@ -1,10 +1,10 @@
 // Package meter rewrites a WebAssembly module so that it counts its own work.
 //
 // wazero has no fuel. Rewrite adds a counter, which the module charges as it
-// runs, and a call to an imported function, which it makes when the counter
-// has run out: there the host looks at deadline and budget and either fills the
-// counter again or ends the call. It adds a second counter for the stack, so
-// that recursion ends before it takes the host's memory.
+// runs, and a call to an imported function, which it makes when the counter has
+// run out: there the host checks deadline and budget, and either refills the
+// counter or ends the call. It adds a second counter for the stack, so that
+// recursion ends before it takes the host's memory.
 //
 //	out, err := meter.Rewrite(wasm, meter.Config{})
 //
@@ -20,6 +20,7 @@
 package meter
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 )
@@ -88,27 +89,16 @@ const maxCost = 1 << 20
 
 // withDefaults fills in what is zero.
 func (c Config) withDefaults() Config {
-	def := func(v *uint32, d uint32) {
-		if *v == 0 {
-			*v = d
-		}
-	}
-	def(&c.Costs.Instruction, 1)
-	def(&c.Costs.Divide, 4)
-	def(&c.Costs.Call, 3)
-	def(&c.Costs.CallIndirect, 8)
-	def(&c.Costs.HostCall, 40)
-	def(&c.Costs.Grow, 100)
-	def(&c.Costs.Bulk, 10)
-	if c.MaxStack == 0 {
-		c.MaxStack = DefaultMaxStack
-	}
-	switch {
-	case c.Slack == 0:
-		c.Slack = DefaultSlack
-	case c.Slack < 0:
-		c.Slack = 0
-	}
+	k := &c.Costs
+	k.Instruction = cmp.Or(k.Instruction, 1)
+	k.Divide = cmp.Or(k.Divide, 4)
+	k.Call = cmp.Or(k.Call, 3)
+	k.CallIndirect = cmp.Or(k.CallIndirect, 8)
+	k.HostCall = cmp.Or(k.HostCall, 40)
+	k.Grow = cmp.Or(k.Grow, 100)
+	k.Bulk = cmp.Or(k.Bulk, 10)
+	c.MaxStack = cmp.Or(c.MaxStack, DefaultMaxStack)
+	c.Slack = max(0, cmp.Or(c.Slack, DefaultSlack))
 	return c
 }
 
@@ -140,14 +130,14 @@ func Rewrite(wasm []byte, cfg Config) (*Output, error) {
 	cfg = cfg.withDefaults()
 	m, err := parse(wasm)
 	if err != nil {
-		return nil, err
+		return nil, inMeter(err)
 	}
 	if err := m.survey(&cfg); err != nil {
-		return nil, err
+		return nil, inMeter(err)
 	}
 	out, dropped, err := m.rewrite(&cfg)
 	if err != nil {
-		return nil, err
+		return nil, inMeter(err)
 	}
 	return &Output{Wasm: out, MaxStack: cfg.MaxStack, Dropped: dropped}, nil
 }

@@ -83,13 +83,13 @@ func TestRewrite_StopsWithinBudget(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g := startMetered(t, c.wasm, meter.Config{}, wazero.NewRuntimeConfig())
-			g.tank.budget = 5 * slice
+			g.fuelBudget.budget = 5 * slice
 			_, err := g.call(t.Context(), c.export, 60)
 			if !errors.Is(err, errBudget) {
 				t.Fatalf("ended with %v", err)
 			}
-			if g.tank.lowest < -3<<17 {
-				t.Errorf("the counter was at %d when the host was asked", g.tank.lowest)
+			if g.fuelBudget.lowest < -3<<17 {
+				t.Errorf("the counter was at %d when the host was asked", g.fuelBudget.lowest)
 			}
 			if !strings.Contains(err.Error(), meter.RefillFunc) {
 				t.Errorf("trace does not name what ended the call: %v", err)
@@ -151,7 +151,7 @@ func TestRewrite_TailCallsUseNoStack(t *testing.T) {
 		if res, err := g.call(t.Context(), export, 100_000); err != nil || res[0] != 7 {
 			t.Errorf("%s: %v %v", export, res, err)
 		}
-		g.tank.budget = slice
+		g.fuelBudget.budget = slice
 		if _, err := g.call(t.Context(), export, 1<<31); !errors.Is(err, errBudget) {
 			t.Errorf("%s ended with %v", export, err)
 		}
@@ -189,7 +189,7 @@ func TestRewrite_IsDeterministic(t *testing.T) {
 		if _, err := g.call(t.Context(), "sieve", 100_000); err != nil {
 			t.Fatal(err)
 		}
-		fuel = append(fuel, g.tank.spent())
+		fuel = append(fuel, g.fuelBudget.spent())
 	}
 	if fuel[0] == 0 || fuel[0] != fuel[1] || fuel[1] != fuel[2] {
 		t.Errorf("fuel of three runs: %v", fuel)
@@ -250,7 +250,7 @@ func compareStubbed(t *testing.T, name string, wasm []byte) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		k := &tank{maxStack: meter.DefaultMaxStack, budget: 1 << 30}
+		k := &fuelBudget{maxStack: meter.DefaultMaxStack, budget: 1 << 30}
 		stub(t, r, compiled, k)
 		mod, err := r.InstantiateModule(t.Context(), compiled, wazero.NewModuleConfig().WithName("").WithStartFunctions("_initialize"))
 		if err != nil {
@@ -261,7 +261,7 @@ func compareStubbed(t *testing.T, name string, wasm []byte) {
 		g := &guest{Module: mod}
 		if i == 1 {
 			k.bind(mod)
-			g.tank = k
+			g.fuelBudget = k
 		}
 		for _, export := range []string{"describe", "buffer", "reconciler_abi_1"} {
 			fn := mod.ExportedFunction(export)
@@ -291,7 +291,7 @@ func errText(err error) string {
 
 // stub links all that a guest imports: the refill function of k, and functions
 // that answer 0.
-func stub(t *testing.T, r wazero.Runtime, compiled wazero.CompiledModule, k *tank) {
+func stub(t *testing.T, r wazero.Runtime, compiled wazero.CompiledModule, k *fuelBudget) {
 	t.Helper()
 	builders := map[string]wazero.HostModuleBuilder{}
 	for _, imp := range compiled.ImportedFunctions() {
@@ -317,14 +317,14 @@ func stub(t *testing.T, r wazero.Runtime, compiled wazero.CompiledModule, k *tan
 func TestRewrite_RefillIsSafePoint(t *testing.T) {
 	g := startMetered(t, assemble([]byte{0x03, 0x40, 0x0c, 0, 0x0b, 0x20, 0}), meter.Config{}, wazero.NewRuntimeConfig())
 	ctx, stop := context.WithCancel(t.Context())
-	g.tank.stop = ctx
+	g.fuelBudget.stop = ctx
 	ended := make(chan error)
 	go func() {
 		_, err := g.call(context.WithoutCancel(ctx), "f0", 1)
 		ended <- err
 	}()
 	for range 3 {
-		runtime.GC() // would wait for ever
+		runtime.GC() // would wait forever
 	}
 	stop()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
@@ -355,9 +355,9 @@ func TestRewrite_Refusals(t *testing.T) {
 		{"relaxed vectors", assemble([]byte{0xfd, 0x85, 2}), "f32x4.relaxed_madd (0xfd 0x105)"},
 		{"not assigned", assemble([]byte{0x20, 0, 0xff}), "unknown instruction 0xff in function 0 at byte 0x"},
 		{"vector not assigned", assemble([]byte{0xfd, 0x9a, 1}), "unknown instruction 0xfd 0x9a"},
-		{"own module", reserved(meter.ImportModule, ""), "which is the host's own"},
-		{"fuel export", reserved("", meter.FuelGlobal), "which is the host's own"},
-		{"stack export", reserved("", meter.StackGlobal), "which is the host's own"},
+		{"own module", reserved(meter.ImportModule, ""), "which is reserved for the host"},
+		{"fuel export", reserved("", meter.FuelGlobal), "which is reserved for the host"},
+		{"stack export", reserved("", meter.StackGlobal), "which is reserved for the host"},
 		{"local", assemble([]byte{0x20, 2}), "local 2 does not exist"},
 		{"global", assemble([]byte{0x23, 0}), "global 0 does not exist"},
 		{"type", assemble([]byte{0x20, 0, 0x11, 1, 0}), "type 1 does not exist"},

@@ -2,64 +2,26 @@ package meter
 
 import (
 	"bytes"
-	"fmt"
-)
+	"errors"
 
-// Section ids of the binary format.
-const (
-	secCustom = iota
-	secType
-	secImport
-	secFunction
-	secTable
-	secMemory
-	secGlobal
-	secExport
-	secStart
-	secElement
-	secCode
-	secData
-	secDataCount
-	secTag
+	"github.com/wasmctl/wasmctl/host/internal/binary"
 )
 
 // rank is the order in which sections must come; custom ones may be anywhere.
 var rank = [...]int{
-	secCustom: 0, secType: 1, secImport: 2, secFunction: 3, secTable: 4, secMemory: 5, secTag: 6, secGlobal: 7,
-	secExport: 8, secStart: 9, secElement: 10, secDataCount: 11, secCode: 12, secData: 13,
-}
-
-// Kinds of imports and exports.
-const (
-	kindFunc = iota
-	kindTable
-	kindMemory
-	kindGlobal
-	kindTag
-)
-
-const headerSize = 8
-
-var header = []byte("\x00asm\x01\x00\x00\x00")
-
-// section is one section. start and end enclose all of it.
-type section struct {
-	id         byte
-	name       string // of a custom section
-	body       reader // after the name
-	start, end int
+	binary.SectionCustom: 0, binary.SectionType: 1, binary.SectionImport: 2, binary.SectionFunction: 3, binary.SectionTable: 4,
+	binary.SectionMemory: 5, binary.SectionTag: 6, binary.SectionGlobal: 7, binary.SectionExport: 8, binary.SectionStart: 9, binary.SectionElement: 10, binary.SectionDataCount: 11, binary.SectionCode: 12, binary.SectionData: 13,
 }
 
 // signature is what metering needs of a function type.
 type signature struct {
 	params, paramBytes, resultBytes int
-	void                            bool // () -> ()
 }
 
 // module is what is known of a module.
 type module struct {
 	wasm     []byte
-	sections []section
+	sections []binary.Section
 	types    []signature
 	funcs    []uint32 // type of each function, imported ones first
 	imported int      // functions that are imported
@@ -71,8 +33,8 @@ type module struct {
 
 // parse reads all but the code.
 func parse(wasm []byte) (*module, error) {
-	if !bytes.HasPrefix(wasm, header) {
-		return nil, fmt.Errorf("meter: not a WebAssembly module of version 1")
+	if !bytes.HasPrefix(wasm, []byte(binary.Header)) {
+		return nil, errors.New("not a WebAssembly module of version 1")
 	}
 	m := &module{wasm: wasm, voidType: -1}
 	if err := m.split(); err != nil {
@@ -80,27 +42,25 @@ func parse(wasm []byte) (*module, error) {
 	}
 	for i := range m.sections {
 		s := &m.sections[i]
-		r := s.body
-		switch s.id {
-		case secType:
+		r := s.Body
+		switch s.ID {
+		case binary.SectionType:
 			m.readTypes(&r)
-		case secImport:
+		case binary.SectionImport:
 			m.readImports(&r)
-		case secFunction:
-			for n := r.count(); n > 0 && r.err == nil; n-- {
-				m.addFunc(&r)
-			}
-		case secGlobal:
-			m.globals += r.count()
+		case binary.SectionFunction:
+			r.Each(m.addFunc)
+		case binary.SectionGlobal:
+			m.globals += r.Count()
 			continue // rewritten, and read wholly, later
-		case secExport:
+		case binary.SectionExport:
 			m.checkExports(&r)
-		case secDataCount:
-			r.u32() // wazero takes an empty one, if nothing comes behind it
+		case binary.SectionDataCount:
+			r.U32() // wazero takes an empty one, if nothing comes behind it
 		default:
 			continue
 		}
-		if err := r.end(); err != nil {
+		if err := r.End(); err != nil {
 			return nil, err
 		}
 	}
@@ -108,40 +68,32 @@ func parse(wasm []byte) (*module, error) {
 }
 
 // split finds the sections.
-func (m *module) split() error {
-	r := reader{b: m.wasm, pos: headerSize}
-	last := 0
-	for r.pos < len(m.wasm) && r.err == nil {
-		s := section{start: r.pos}
-		s.id = r.byte()
-		if int(s.id) >= len(rank) {
-			return failf(s.start, "section id %d is unknown", s.id)
-		}
-		s.body = r.block()
-		s.end = r.pos
-		if s.id == secCustom {
-			s.name = s.body.name()
-			if r.err == nil {
-				r.err = s.body.err
-			}
-		} else if rank[s.id] <= last {
-			return failf(s.start, "section %d is out of order", s.id)
-		} else {
-			last = rank[s.id]
-		}
-		m.sections = append(m.sections, s)
+func (m *module) split() (err error) {
+	if m.sections, err = binary.Sections(m.wasm); err != nil {
+		return err
 	}
-	return r.err
+	last := 0
+	for i := range m.sections {
+		s := &m.sections[i]
+		if s.ID == binary.SectionCustom {
+			continue
+		}
+		if rank[s.ID] <= last {
+			return binary.Errorf(s.Start, "section %s is out of order", s)
+		}
+		last = rank[s.ID]
+	}
+	return nil
 }
 
-func (m *module) readTypes(r *reader) {
-	for n := r.count(); n > 0 && r.err == nil; n-- {
-		if form := r.byte(); form != typeFunc {
-			r.failf("type form %#x is not a function type", form)
+func (m *module) readTypes(r *binary.Reader) {
+	for n := r.Count(); n > 0 && r.OK(); n-- {
+		if form := r.Byte(); form != binary.FormFunc {
+			r.Failf("type form %#x is not a function type", form)
 		}
-		params, results := r.block(), r.block()
-		t := signature{params: len(params.b), paramBytes: slotBytes(params.b), resultBytes: slotBytes(results.b)}
-		if t.void = len(params.b)+len(results.b) == 0; t.void && m.voidType < 0 {
+		params, results := r.Block(), r.Block()
+		t := signature{params: len(params.Rest()), paramBytes: slotBytes(params.Rest()), resultBytes: slotBytes(results.Rest())}
+		if m.voidType < 0 && len(params.Rest())+len(results.Rest()) == 0 {
 			m.voidType = len(m.types)
 		}
 		m.types = append(m.types, t)
@@ -153,66 +105,52 @@ func slotBytes(types []byte) int {
 	return 8*len(types) + 8*bytes.Count(types, []byte{typeV128})
 }
 
-func (m *module) readImports(r *reader) {
-	for n := r.count(); n > 0 && r.err == nil; n-- {
-		from := r.name()
-		r.name()
+func (m *module) readImports(r *binary.Reader) {
+	for n := r.Count(); n > 0 && r.OK(); n-- {
+		from := r.Name()
+		r.Name()
 		if from == ImportModule {
-			r.failf("module imports from %q, which is the host's own", ImportModule)
+			r.Failf("module imports from %q, which is reserved for the host", ImportModule)
 		}
-		switch kind := r.byte(); kind {
-		case kindFunc:
+		switch kind := r.Byte(); kind {
+		case binary.KindFunc:
 			m.addFunc(r)
 			m.imported++
-		case kindTable:
-			r.byte()
-			r.limits()
-		case kindMemory:
-			r.limits()
-		case kindGlobal:
-			r.skip(2)
+		case binary.KindTable:
+			r.Byte()
+			r.Limits()
+		case binary.KindMemory:
+			r.Limits()
+		case binary.KindGlobal:
+			r.Skip(2)
 			m.globals++
 		default:
-			r.failf("import kind %d is not supported", kind)
+			r.Failf("import kind %d is not supported", kind)
 		}
 	}
 }
 
-// limits reads over the size of a memory or table.
-func (r *reader) limits() {
-	flags := r.byte()
-	if flags > 3 { // 2 is shared memory
-		r.failf("flags %#x of a memory or table are not supported", flags)
-	}
-	r.u32()
-	if flags&1 != 0 {
-		r.u32()
-	}
-}
-
-func (m *module) addFunc(r *reader) {
-	t := r.u32()
-	if int64(t) >= int64(len(m.types)) {
-		r.failf("type %d does not exist", t)
-	}
+func (m *module) addFunc(r *binary.Reader) {
+	t := r.U32()
+	m.checkType(r, int64(t))
 	m.funcs = append(m.funcs, t)
 }
 
-func (m *module) checkExports(r *reader) {
-	for n := r.count(); n > 0 && r.err == nil; n-- {
-		name := r.name()
+func (m *module) checkExports(r *binary.Reader) {
+	for n := r.Count(); n > 0 && r.OK(); n-- {
+		name := r.Name()
 		if name == FuelGlobal || name == StackGlobal {
-			r.failf("module exports %q, which is the host's own", name)
+			r.Failf("module exports %q, which is reserved for the host", name)
 		}
-		kind, idx := r.byte(), r.u32()
+		kind, idx := r.Byte(), r.U32()
 		switch kind {
-		case kindFunc:
+		case binary.KindFunc:
 			m.checkFunc(r, idx)
-		case kindGlobal:
+		case binary.KindGlobal:
 			m.checkGlobal(r, idx)
-		case kindTable, kindMemory:
+		case binary.KindTable, binary.KindMemory:
 		default:
-			r.failf("export kind %d is not supported", kind)
+			r.Failf("export kind %d is not supported", kind)
 		}
 	}
 }
@@ -220,15 +158,21 @@ func (m *module) checkExports(r *reader) {
 // The rewritten module has one function, two globals and perhaps one type
 // more. These checks keep what was out of range out of range.
 
-func (m *module) checkFunc(r *reader, idx uint32) {
-	if int64(idx) >= int64(len(m.funcs)) {
-		r.failf("function %d does not exist", idx)
+func (m *module) checkType(r *binary.Reader, t int64) {
+	if t >= int64(len(m.types)) {
+		r.Failf("type %d does not exist", t)
 	}
 }
 
-func (m *module) checkGlobal(r *reader, idx uint32) {
+func (m *module) checkFunc(r *binary.Reader, idx uint32) {
+	if int64(idx) >= int64(len(m.funcs)) {
+		r.Failf("function %d does not exist", idx)
+	}
+}
+
+func (m *module) checkGlobal(r *binary.Reader, idx uint32) {
 	if int64(idx) >= int64(m.globals) {
-		r.failf("global %d does not exist", idx)
+		r.Failf("global %d does not exist", idx)
 	}
 }
 

@@ -1,111 +1,114 @@
 package meter
 
-import "strconv"
+import (
+	"strconv"
+	"strings"
+
+	"github.com/wasmctl/wasmctl/host/internal/binary"
+)
 
 const nameSection = "name"
-
-// Parts of the name section that wazero reads or that go by function index.
-const (
-	nameOfModule     = 0
-	namesOfFunctions = 1
-	namesOfLocals    = 2
-	namesOfLabels    = 3
-)
 
 // names rewrites the name section. Names keep to their functions. A function
 // without a name gets the one that wazero would show: its index in the original
 // module, so that stack traces stay as they were.
-func (w *rewriter) names(s *section) error {
+func (w *rewriter) names(s *binary.Section) error {
 	w.payload = w.payload[:0]
-	r := s.body
+	r := s.Body
 	done := false
-	for r.left() > 0 && r.err == nil {
-		from := r.pos
-		id := r.byte()
-		if !done && id >= namesOfFunctions {
+	for r.Left() > 0 && r.OK() {
+		from := r.Pos()
+		id := r.Byte()
+		if !done && id >= binary.NamesOfFunctions {
 			done = true
-			empty := reader{b: []byte{0}}
-			if id != namesOfFunctions {
-				w.functionNames(&empty)
+			if id != binary.NamesOfFunctions {
+				w.functionNames(emptyVector())
 			}
 		}
-		part := r.block()
+		part := r.Block()
 		switch id {
-		case nameOfModule:
+		case binary.NameOfModule:
 			w.copyFrom(&r, from)
-			part.name()
-			_ = part.end() // noted in part
-		case namesOfFunctions:
+			part.Name()
+			_ = part.End() // the error stays in part
+		case binary.NamesOfFunctions:
 			w.functionNames(&part)
-		case namesOfLocals, namesOfLabels:
+		case binary.NamesOfLocals, binary.NamesOfLabels:
 			w.indirectNames(id, &part)
 		default:
 			w.copyFrom(&r, from)
 		}
-		if part.err != nil {
-			return part.err
-		}
+		r.Fail(part.Err())
 	}
 	if !done {
-		w.functionNames(&reader{b: []byte{0}})
+		w.functionNames(emptyVector())
 	}
-	if r.err == nil {
-		w.customSection(nameSection)
+	if r.OK() {
+		w.out = binary.AppendSection(w.out, binary.SectionCustom, append(binary.AppendName(nil, nameSection), w.payload...))
 	}
-	return r.err
+	return r.Err()
 }
 
 // functionNames writes the names of functions, and what stands in for those
 // that have none.
-func (w *rewriter) functionNames(r *reader) {
+func (w *rewriter) functionNames(r *binary.Reader) {
 	var out []byte
 	count, next := uint32(0), uint32(w.imported) //nolint:gosec // counts fit
 	upTo := func(idx uint32) {
 		for ; next < idx && int64(next) < int64(len(w.funcs)); next++ {
-			out = appendU32(out, next+1)
-			out = appendName(out, "$"+strconv.Itoa(int(next)))
+			out = binary.AppendU32(out, next+1)
+			out = binary.AppendName(out, "$"+strconv.Itoa(int(next)))
 			count++
 		}
 	}
-	for n := r.count(); n > 0 && r.err == nil; n-- {
-		idx := r.u32()
+	for n := r.Count(); n > 0 && r.OK(); n-- {
+		idx := r.U32()
 		upTo(idx)
 		next = max(next, idx+1)
-		out = appendU32(out, w.shift(idx))
-		out = appendName(out, r.name())
+		out = binary.AppendU32(out, w.shift(idx))
+		out = binary.AppendName(out, r.Name())
 		count++
 	}
 	upTo(uint32(len(w.funcs))) //nolint:gosec // counts fit
-	if r.end() != nil {
+	if r.End() != nil {
 		return
 	}
-	w.namePart(namesOfFunctions, count, out)
+	w.namePart(binary.NamesOfFunctions, count, out)
 }
 
 // indirectNames writes names that go by function first: those of locals and
 // labels.
-func (w *rewriter) indirectNames(id byte, r *reader) {
+func (w *rewriter) indirectNames(id byte, r *binary.Reader) {
 	var out []byte
-	n := r.count()
+	n := r.Count()
 	count := uint32(n) //nolint:gosec // counts fit
-	for ; n > 0 && r.err == nil; n-- {
-		out = appendU32(out, w.shift(r.u32()))
-		from := r.pos
-		for m := r.count(); m > 0 && r.err == nil; m-- {
-			r.u32()
-			r.name()
+	for ; n > 0 && r.OK(); n-- {
+		out = binary.AppendU32(out, w.shift(r.U32()))
+		from := r.Pos()
+		for m := r.Count(); m > 0 && r.OK(); m-- {
+			r.U32()
+			r.Name()
 		}
-		out = append(out, r.b[from:r.pos]...)
+		out = append(out, r.Since(from)...)
 	}
-	if r.end() == nil {
+	if r.End() == nil {
 		w.namePart(id, count, out)
 	}
 }
 
 // namePart writes one part of the name section.
 func (w *rewriter) namePart(id byte, count uint32, names []byte) {
-	head := appendU32(nil, count)
-	w.payload = append(w.payload, id)
-	w.payload = appendU32(w.payload, uint32(len(head)+len(names))) //nolint:gosec // a module is smaller than 4 GiB
-	w.payload = append(append(w.payload, head...), names...)
+	w.payload = binary.AppendSection(w.payload, id, append(binary.AppendU32(nil, count), names...))
+}
+
+// custom writes a custom section. Those that hold offsets into the code are
+// left out.
+func (w *rewriter) custom(s *binary.Section) {
+	switch {
+	case strings.HasPrefix(s.Name, ".debug_"), strings.HasPrefix(s.Name, "reloc."), strings.HasPrefix(s.Name, "metadata.code."),
+		s.Name == "linking", s.Name == "sourceMappingURL", s.Name == "external_debug_info":
+		w.dropped = append(w.dropped, s.Name)
+	default:
+		w.out = append(w.out, w.wasm[s.Start:s.End]...)
+	}
 }

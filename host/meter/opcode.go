@@ -46,7 +46,7 @@ type opcode struct {
 	class class
 }
 
-// Opcodes that Rewrite looks at or writes.
+// Opcodes that Rewrite checks or writes.
 const (
 	opUnreachable        = 0x00
 	opBlock              = 0x02
@@ -87,13 +87,12 @@ const (
 	typeI32    = 0x7f
 	typeI64    = 0x7e
 	typeV128   = 0x7b
-	typeFunc   = 0x60
 	blockEmpty = 0x40
 )
 
 // The instructions that Rewrite knows: WebAssembly 2.0, extended constant
-// expressions, tail calls and threads, each opcode with its immediates. What
-// is not set is refused.
+// expressions, tail calls and threads, each opcode with its immediates. All
+// others are refused.
 var (
 	opcodes       = baseOpcodes()
 	miscOpcodes   = miscTable()

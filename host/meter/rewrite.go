@@ -1,9 +1,6 @@
 package meter
 
-import (
-	"encoding/binary"
-	"strings"
-)
+import "github.com/wasmctl/wasmctl/host/internal/binary"
 
 // rewriter writes the sections of a metered module.
 type rewriter struct {
@@ -17,25 +14,24 @@ type rewriter struct {
 // rewrite returns the metered module and the names of the sections left out.
 func (m *module) rewrite(cfg *Config) ([]byte, []string, error) {
 	w := &rewriter{module: m, cfg: cfg, out: make([]byte, 0, len(m.wasm)+len(m.wasm)/2+256)}
-	w.out = append(w.out, header...)
-	// What is added goes into these sections; where one is not there it is
-	// made, at its place.
-	missing := []byte{secType, secImport, secGlobal, secExport}
+	w.out = append(w.out, binary.Header...)
+	// Additions go into these sections; a missing one is created in its place.
+	missing := []byte{binary.SectionType, binary.SectionImport, binary.SectionGlobal, binary.SectionExport}
 	if m.voidType >= 0 {
 		missing = missing[1:]
 	}
-	names := &section{id: secCustom, name: nameSection}
+	names := &binary.Section{ID: binary.SectionCustom, Name: nameSection}
 	for i := range m.sections {
 		s := &m.sections[i]
-		for s.id != secCustom && len(missing) > 0 && rank[missing[0]] <= rank[s.id] {
-			if missing[0] != s.id {
+		for s.ID != binary.SectionCustom && len(missing) > 0 && rank[missing[0]] <= rank[s.ID] {
+			if missing[0] != s.ID {
 				w.make(missing[0])
 			}
 			missing = missing[1:]
 		}
-		if s.id == secCustom && s.name == nameSection {
-			if names.end > 0 {
-				return nil, nil, failf(s.start, "second name section")
+		if s.ID == binary.SectionCustom && s.Name == nameSection {
+			if names.End > 0 {
+				return nil, nil, binary.Errorf(s.Start, "second name section")
 			}
 			names = s // it must come after all others
 			continue
@@ -53,130 +49,132 @@ func (m *module) rewrite(cfg *Config) ([]byte, []string, error) {
 	return w.out, w.dropped, nil
 }
 
+// emptyVector reads a vector without elements.
+func emptyVector() *binary.Reader {
+	r := binary.NewReader([]byte{0}, 0)
+	return &r
+}
+
 // make writes a section that the module does not have.
 func (w *rewriter) make(id byte) {
-	_ = w.section(&section{id: id, body: reader{b: []byte{0}}}) // an empty vector can be read
+	_ = w.section(&binary.Section{ID: id, Body: *emptyVector()}) // it can be read
 }
 
 // section writes one section.
-func (w *rewriter) section(s *section) error {
-	r := s.body
+func (w *rewriter) section(s *binary.Section) error {
+	r := s.Body
 	w.payload = w.payload[:0]
-	switch s.id {
-	case secCustom:
+	switch s.ID {
+	case binary.SectionCustom:
 		w.custom(s)
 		return nil
-	case secType:
-		w.appendTo(&r, w.voidType < 0, typeFunc, 0, 0)
-	case secImport:
+	case binary.SectionType:
+		w.appendTo(&r, w.voidType < 0, binary.FormFunc, 0, 0)
+	case binary.SectionImport:
 		w.imports(&r)
-	case secGlobal:
+	case binary.SectionGlobal:
 		w.globalSection(&r)
-	case secExport:
+	case binary.SectionExport:
 		w.exports(&r)
-	case secStart:
-		w.payload = appendU32(w.payload, w.funcIndex(&r))
-	case secElement:
-		w.vector(&r, w.element)
-	case secData:
-		w.vector(&r, w.data)
-	case secCode:
+	case binary.SectionStart:
+		w.payload = binary.AppendU32(w.payload, w.funcIndex(&r))
+	case binary.SectionElement:
+		w.vector(&r, 0, w.element)
+	case binary.SectionData:
+		w.vector(&r, 0, w.data)
+	case binary.SectionCode:
 		return w.code()
 	default:
-		w.out = append(w.out, w.wasm[s.start:s.end]...)
+		w.out = append(w.out, w.wasm[s.Start:s.End]...)
 		return nil
 	}
-	w.out = appendSection(w.out, s.id, w.payload)
-	return r.end()
+	w.out = binary.AppendSection(w.out, s.ID, w.payload)
+	return r.End()
 }
 
 // appendTo copies a vector and adds an element to it.
-func (w *rewriter) appendTo(r *reader, add bool, element ...byte) {
-	n := r.u32()
+func (w *rewriter) appendTo(r *binary.Reader, add bool, element ...byte) {
+	n := r.U32()
 	if add {
 		n++
 	}
-	w.payload = appendU32(w.payload, n)
+	w.payload = binary.AppendU32(w.payload, n)
 	w.copyRest(r)
 	if add {
 		w.payload = append(w.payload, element...)
 	}
 }
 
-func (w *rewriter) copyRest(r *reader) {
-	w.payload = append(w.payload, r.b[r.pos:]...)
-	r.pos = len(r.b)
+func (w *rewriter) copyRest(r *binary.Reader) {
+	w.payload = append(w.payload, r.Rest()...)
+	r.Skip(r.Left())
 }
 
 // copyFrom copies what was read since from.
-func (w *rewriter) copyFrom(r *reader, from int) {
-	w.payload = append(w.payload, r.b[from:r.pos]...)
+func (w *rewriter) copyFrom(r *binary.Reader, from int) {
+	w.payload = append(w.payload, r.Since(from)...)
 }
 
-// vector rewrites each element of a vector.
-func (w *rewriter) vector(r *reader, f func(*reader)) {
-	n := r.count()
-	w.payload = appendU32(w.payload, uint32(n)) //nolint:gosec // counts fit
-	for ; n > 0 && r.err == nil; n-- {
+// vector rewrites each element of a vector, behind which the caller adds more.
+func (w *rewriter) vector(r *binary.Reader, added uint32, f func(*binary.Reader)) {
+	n := r.Count()
+	w.payload = binary.AppendU32(w.payload, uint32(n)+added) //nolint:gosec // counts fit
+	for ; n > 0 && r.OK(); n-- {
 		f(r)
 	}
 }
 
 // imports adds the refill function behind all imports. Functions that are
 // imported keep their index, the others move by one.
-func (w *rewriter) imports(r *reader) {
+func (w *rewriter) imports(r *binary.Reader) {
 	void := w.voidType
 	if void < 0 {
 		void = len(w.types)
 	}
 	var e []byte
-	e = appendName(e, ImportModule)
-	e = appendName(e, RefillFunc)
-	e = append(e, kindFunc)
-	e = appendU32(e, uint32(void)) //nolint:gosec // counts fit
+	e = binary.AppendName(e, ImportModule)
+	e = binary.AppendName(e, RefillFunc)
+	e = append(e, binary.KindFunc)
+	e = binary.AppendU32(e, uint32(void)) //nolint:gosec // counts fit
 	w.appendTo(r, true, e...)
 }
 
 // globalSection adds the two counters behind all globals, so that none moves.
-func (w *rewriter) globalSection(r *reader) {
-	n := r.count()
-	w.payload = appendU32(w.payload, uint32(n)+2) //nolint:gosec // counts fit
-	for ; n > 0 && r.err == nil; n-- {
-		from := r.pos
-		r.skip(2)
+func (w *rewriter) globalSection(r *binary.Reader) {
+	w.vector(r, 2, func(r *binary.Reader) {
+		from := r.Pos()
+		r.Skip(2)
 		w.copyFrom(r, from)
 		w.constExpr(r)
-	}
+	})
 	for _, v := range []int64{0, w.cfg.MaxStack} {
 		w.payload = append(w.payload, typeI64, 1, opI64Const)
-		w.payload = append(appendS64(w.payload, v), opEnd)
+		w.payload = append(binary.AppendS64(w.payload, v), opEnd)
 	}
 }
 
 // exports moves functions and adds the two counters.
-func (w *rewriter) exports(r *reader) {
-	n := r.count()
-	w.payload = appendU32(w.payload, uint32(n)+2) //nolint:gosec // counts fit
-	for ; n > 0 && r.err == nil; n-- {
-		from := r.pos
-		r.name()
-		kind := r.byte()
+func (w *rewriter) exports(r *binary.Reader) {
+	w.vector(r, 2, func(r *binary.Reader) {
+		from := r.Pos()
+		r.Name()
+		kind := r.Byte()
 		w.copyFrom(r, from)
-		idx := r.u32()
-		if kind == kindFunc {
+		idx := r.U32()
+		if kind == binary.KindFunc {
 			idx = w.shift(idx)
 		}
-		w.payload = appendU32(w.payload, idx)
-	}
-	w.payload = append(appendName(w.payload, FuelGlobal), kindGlobal)
-	w.payload = appendU32(w.payload, w.fuelGlobal())
-	w.payload = append(appendName(w.payload, StackGlobal), kindGlobal)
-	w.payload = appendU32(w.payload, w.stackGlobal())
+		w.payload = binary.AppendU32(w.payload, idx)
+	})
+	w.payload = append(binary.AppendName(w.payload, FuelGlobal), binary.KindGlobal)
+	w.payload = binary.AppendU32(w.payload, w.fuelGlobal())
+	w.payload = append(binary.AppendName(w.payload, StackGlobal), binary.KindGlobal)
+	w.payload = binary.AppendU32(w.payload, w.stackGlobal())
 }
 
 // funcIndex reads the index of a function and returns where it moved.
-func (w *rewriter) funcIndex(r *reader) uint32 {
-	idx := r.u32()
+func (w *rewriter) funcIndex(r *binary.Reader) uint32 {
+	idx := r.U32()
 	w.checkFunc(r, idx)
 	return w.shift(idx)
 }
@@ -184,51 +182,51 @@ func (w *rewriter) funcIndex(r *reader) uint32 {
 // element rewrites one segment of the element section. Of its flags, the
 // lowest says that it is not active, the next that it has a table index or is
 // declared only, the third that it holds expressions and not functions.
-func (w *rewriter) element(r *reader) {
-	from := r.pos
-	flags := r.u32()
+func (w *rewriter) element(r *binary.Reader) {
+	from := r.Pos()
+	flags := r.U32()
 	if flags > 7 {
-		r.failf("element flags %d are unknown", flags)
+		r.Failf("element flags %d are unknown", flags)
 		return
 	}
 	if flags&3 == 2 {
-		r.u32()
+		r.U32()
 	}
 	w.copyFrom(r, from)
 	if flags&1 == 0 {
 		w.constExpr(r)
 	}
 	if flags&3 != 0 { // a kind or type
-		w.payload = append(w.payload, r.byte())
+		w.payload = append(w.payload, r.Byte())
 	}
-	w.vector(r, func(r *reader) {
+	w.vector(r, 0, func(r *binary.Reader) {
 		if flags&4 != 0 {
 			w.constExpr(r)
 		} else {
-			w.payload = appendU32(w.payload, w.funcIndex(r))
+			w.payload = binary.AppendU32(w.payload, w.funcIndex(r))
 		}
 	})
 }
 
 // data copies one segment of the data section. Its offset may name a global.
-func (w *rewriter) data(r *reader) {
-	from := r.pos
-	flags := r.u32()
+func (w *rewriter) data(r *binary.Reader) {
+	from := r.Pos()
+	flags := r.U32()
 	if flags == 2 {
-		r.u32()
+		r.U32()
 	}
 	w.copyFrom(r, from)
 	if flags != 1 {
 		w.constExpr(r)
 	}
-	from = r.pos
-	r.block()
+	from = r.Pos()
+	r.Block()
 	w.copyFrom(r, from)
 }
 
 // constExpr rewrites a constant expression.
-func (w *rewriter) constExpr(r *reader) {
-	for r.err == nil {
+func (w *rewriter) constExpr(r *binary.Reader) {
+	for r.OK() {
 		var in instr
 		decode(r, &in, -1)
 		vector := in.op == opVector && in.sub == 0x0c // v128.const
@@ -238,11 +236,11 @@ func (w *rewriter) constExpr(r *reader) {
 			w.checkGlobal(r, in.a)
 		case opRefFunc:
 			w.checkFunc(r, in.a)
-			w.payload = appendU32(append(w.payload, opRefFunc), w.shift(in.a))
+			w.payload = binary.AppendU32(append(w.payload, opRefFunc), w.shift(in.a))
 			continue
 		default:
 			if !vector {
-				r.failf("opcode %#x is not allowed in a constant expression", in.op)
+				r.Failf("opcode %#x is not allowed in a constant expression", in.op)
 			}
 		}
 		w.copyFrom(r, in.at)
@@ -256,17 +254,17 @@ func (w *rewriter) constExpr(r *reader) {
 // length of fixed width.
 func (w *rewriter) code() error {
 	const width = 5
-	w.out = append(w.out, secCode)
+	w.out = append(w.out, binary.SectionCode)
 	start := len(w.out)
 	w.out = append(w.out, make([]byte, width)...)
-	w.out = appendU32(w.out, uint32(len(w.bodies))) //nolint:gosec // counts fit
+	w.out = binary.AppendU32(w.out, uint32(len(w.bodies))) //nolint:gosec // counts fit
 	s := scanner{m: w.module, cfg: w.cfg}
 	for i := range w.bodies {
 		if err := s.scan(i); err != nil {
 			return err
 		}
 		w.payload = s.emit(w.payload[:0])
-		w.out = appendU32(w.out, uint32(len(w.payload))) //nolint:gosec // counts fit
+		w.out = binary.AppendU32(w.out, uint32(len(w.payload))) //nolint:gosec // counts fit
 		w.out = append(w.out, w.payload...)
 	}
 	size := uint64(len(w.out) - start - width) //nolint:gosec // not negative
@@ -275,23 +273,4 @@ func (w *rewriter) code() error {
 	}
 	w.out[start+width-1] &^= 0x80
 	return nil
-}
-
-// custom writes a custom section. Those that hold offsets into the code are
-// left out.
-func (w *rewriter) custom(s *section) {
-	switch {
-	case strings.HasPrefix(s.name, ".debug_"), strings.HasPrefix(s.name, "reloc."), strings.HasPrefix(s.name, "metadata.code."),
-		s.name == "linking", s.name == "sourceMappingURL", s.name == "external_debug_info":
-		w.dropped = append(w.dropped, s.name)
-	default:
-		w.out = append(w.out, w.wasm[s.start:s.end]...)
-	}
-}
-
-// customSection writes a custom section whose content is in payload.
-func (w *rewriter) customSection(name string) {
-	size := uint64(len(w.payload) + len(name) + len(binary.AppendUvarint(nil, uint64(len(name)))))
-	w.out = binary.AppendUvarint(append(w.out, secCustom), size)
-	w.out = append(appendName(w.out, name), w.payload...)
 }

@@ -136,7 +136,7 @@ func newWorld(t *testing.T, s specSuite, metered bool) *world {
 	closeAfter(t, w.r)
 	// Any module of this world may run out, so the counter is found each time.
 	refill := func(_ context.Context, mod api.Module, _ []uint64) {
-		var k tank
+		var k fuelBudget
 		k.bind(mod)
 		if int64(k.stack.Get()) < 0 {
 			panic(errStack)

@@ -1,11 +1,15 @@
 package meter
 
-import "fmt"
+import (
+	"slices"
+
+	"github.com/wasmctl/wasmctl/host/internal/binary"
+)
 
 // body is one function that the module defines, and what the survey found out
 // about it.
 type body struct {
-	code    reader // locals and instructions
+	code    binary.Reader // locals and instructions
 	callees []uint32
 	// indirect is set if the function calls through a table.
 	indirect bool
@@ -43,8 +47,8 @@ func verdictOf(b bool) verdict {
 }
 
 const (
-	// maxLeaf is the most that a function does, loops aside, that does not look
-	// at the counter when it starts.
+	// maxLeaf is the maximum cost, without loops, of a function that does not
+	// check the counter when it starts.
 	maxLeaf = 1 << 10
 	// maxFlat is the most stack, in bytes, that a function and all it calls
 	// take which is left out of the count, and maxFlatDepth how many calls deep
@@ -63,40 +67,32 @@ const maxControl = 20_000
 // the functions that it calls.
 func (m *module) survey(cfg *Config) error {
 	m.slack = int64(cfg.Slack)
-	var code *section
-	for i := range m.sections {
-		if m.sections[i].id == secCode {
-			code = &m.sections[i]
-		}
-	}
+	at := slices.IndexFunc(m.sections, func(s binary.Section) bool { return s.ID == binary.SectionCode })
 	defined := len(m.funcs) - m.imported
-	if code == nil {
+	if at < 0 {
 		if defined > 0 {
-			return failf(len(m.wasm), "%d functions have no code", defined)
+			return binary.Errorf(len(m.wasm), "%d functions have no code", defined)
 		}
 		return nil
 	}
-	r := code.body
-	if n := r.count(); n != defined {
-		return failf(code.start, "%d functions are declared, %d have code", defined, n)
+	code := &m.sections[at]
+	r := code.Body
+	if n := r.Count(); n != defined {
+		return binary.Errorf(code.Start, "%d functions are declared, %d have code", defined, n)
 	}
 	m.bodies = make([]body, defined)
 	for i := range m.bodies {
-		if r.err != nil {
-			break
-		}
-		m.bodies[i].code = r.block()
-		m.surveyBody(i, &cfg.Costs)
-		if err := m.bodies[i].code.err; err != nil {
+		m.bodies[i].code = r.Block()
+		if err := m.surveyBody(i, &cfg.Costs); err != nil {
 			return err
 		}
 	}
-	return r.end()
+	return r.End()
 }
 
 func (m *module) signature(fn uint32) signature { return m.types[m.funcs[fn]] }
 
-func (m *module) surveyBody(i int, costs *Costs) {
+func (m *module) surveyBody(i int, costs *Costs) error {
 	b := &m.bodies[i]
 	fn := m.imported + i
 	sig := m.signature(uint32(fn)) //nolint:gosec // counts fit
@@ -105,7 +101,7 @@ func (m *module) surveyBody(i int, costs *Costs) {
 	b.locals = sig.params + locals.count
 	var in instr
 	var calls, sets, control int
-	for r.left() > 0 {
+	for r.Left() > 0 {
 		decode(&r, &in, fn)
 		if in.isControl() {
 			control++
@@ -115,12 +111,12 @@ func (m *module) surveyBody(i int, costs *Costs) {
 		b.bulk = b.bulk || in.class == classBulk || in.class == classBulkTable
 		switch in.imm {
 		case immLabels:
-			for n := int64(in.a) + 1; n > 0 && r.err == nil; n-- {
-				r.u32()
+			for n := int64(in.a) + 1; n > 0 && r.OK(); n-- {
+				r.U32()
 			}
 		case immFunc:
 			m.checkFunc(&r, in.a)
-			if in.class == classCall && r.err == nil {
+			if in.class == classCall && r.OK() {
 				calls++
 				m.surveyCall(b, in.a, costs)
 			}
@@ -136,10 +132,10 @@ func (m *module) surveyBody(i int, costs *Costs) {
 	}
 	b.work = b.cost + int64(calls)*m.tinyCost()
 	b.frame = frameBytes(sig, locals.bytes, calls, sets)
-	if r.err == nil && control > maxControl {
-		r.fail(fmt.Errorf("function %d has %d blocks and branches, the limit is %d: split it", fn, control, maxControl))
+	if control > maxControl {
+		r.Failf("function %d has %d blocks and branches, the limit is %d: split it", fn, control, maxControl)
 	}
-	b.code.err = r.err
+	return r.Err()
 }
 
 // isControl reports whether an instruction begins a block or branches.
@@ -173,22 +169,22 @@ type localCount struct{ count, bytes int }
 const maxLocals = 50_000
 
 // readLocals reads the declaration of locals.
-func readLocals(r *reader) (l localCount) {
-	for n := r.count(); n > 0 && r.err == nil; n-- {
-		c := r.u32()
+func readLocals(r *binary.Reader) (l localCount) {
+	for n := r.Count(); n > 0 && r.OK(); n-- {
+		c := r.U32()
 		if l.count += int(min(c, maxLocals+1)); l.count > maxLocals {
-			r.failf("function has more than %d locals", maxLocals)
+			r.Failf("function has more than %d locals", maxLocals)
 			return localCount{}
 		}
-		l.bytes += int(c) * slotBytes([]byte{r.byte()})
+		l.bytes += int(c) * slotBytes([]byte{r.Byte()})
 	}
 	return l
 }
 
 func (m *module) body(fn uint32) *body { return &m.bodies[int(fn)-m.imported] }
 
-// tinyCost is the most that a function costs that is charged to who calls it
-// and is not instrumented at all.
+// tinyCost is the maximum cost of a function that is charged to its callers and
+// not instrumented at all.
 func (m *module) tinyCost() int64 { return 2 * m.slack }
 
 // isTiny reports whether a function is short, has no loops and calls nothing.

@@ -11,7 +11,7 @@ import (
 )
 
 // Learn takes the values of all Secrets in a message in msgpack: an object, a
-// list, or a request that holds one. What cannot be read holds none.
+// list, or a request that holds one. Unreadable input has none.
 func (v *Values) Learn(message []byte) {
 	if v == nil || !mentions(message) {
 		return
@@ -42,7 +42,13 @@ func collect(value any, secret bool, add func(string)) {
 		}
 	case map[string]any:
 		if secret || isSecretObject(value) {
-			each(value["data"], func(text string) { encoded(text, add) })
+			each(value["data"], func(text string) { // base64
+				if b, err := base64.StdEncoding.DecodeString(text); err == nil {
+					plain(string(b), add)
+				} else {
+					add(text)
+				}
+			})
 			each(value["stringData"], func(text string) { plain(text, add) })
 			if status, ok := value["status"].(map[string]any); ok {
 				each(map[string]any{"token": status["token"]}, func(text string) { plain(text, add) })
@@ -61,16 +67,6 @@ func each(values any, f func(string)) {
 			f(text)
 		}
 	}
-}
-
-// encoded adds a value of data, which is base64.
-func encoded(text string, add func(string)) {
-	b, err := base64.StdEncoding.DecodeString(text)
-	if err != nil {
-		add(text)
-		return
-	}
-	plain(string(b), add)
 }
 
 // plain adds the forms in which a value shows up: its lines, as they are and

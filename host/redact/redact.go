@@ -8,9 +8,9 @@
 //	values.Learn(packed)              // what a guest was given
 //	line := values.Text(guestMessage) // before it is cut or logged
 //
-// It cannot stop a guest that means to leak: who may read a Secret can write
-// it in another form (reversed, letter by letter). What a module may read is the
-// policy's business.
+// It cannot stop a malicious guest: a guest that can read a Secret can write it
+// in another form (reversed, letter by letter). The policy decides what a module
+// can read.
 package redact
 
 import (
@@ -19,7 +19,7 @@ import (
 	"maps"
 )
 
-// Mark stands where a value was.
+// Mark replaces a value.
 const Mark = "[redacted]"
 
 // lastApplied is the annotation in which kubectl keeps a copy of the object.
@@ -31,13 +31,13 @@ func IsSecret(group, kind string) bool {
 	return group == "" && kind == "Secret" || group == "authentication.k8s.io" && kind == "TokenRequest"
 }
 
-// Distinct returns an object without its secret values, for diffs: in the place
-// of each stands "[redacted #5f3a90c1]", the same for equal values. The number
-// means nothing outside this process, and cannot be turned back. Keys stay. What
-// is no Secret, nor a list of them, comes back as it is; else the parts that
-// change are copied, and the given object is left alone. group and kind are those
-// of the resource, for patches and parts that do not name theirs; what the object
-// says of itself counts too.
+// Distinct returns an object without its secret values, for diffs: "[redacted
+// #5f3a90c1]" replaces each of them, the same for equal values. The number means
+// nothing outside this process, and cannot be turned back. Keys stay. Other
+// objects than Secrets and lists of them are returned unchanged; else the parts
+// that change are copied, and the given object is left alone. group and kind are
+// those of the resource, for patches and parts that do not name theirs; what the
+// object says of itself counts too.
 func Distinct(group, kind string, object map[string]any) map[string]any {
 	if !IsSecret(group, kind) && !isSecretObject(object) {
 		return hideItems(object)

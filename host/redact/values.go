@@ -43,10 +43,6 @@ type index struct {
 	size    int // bytes
 }
 
-func newIndex() *index {
-	return &index{short: map[string]struct{}{}, blocks: map[[block]byte]struct{}{}}
-}
-
 func (v *Values) add(texts []string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -56,7 +52,7 @@ func (v *Values) add(texts []string) {
 	}
 	for _, text := range texts {
 		if v.young == nil || v.young.size >= limit {
-			v.young, v.old = newIndex(), v.young
+			v.young, v.old = &index{short: map[string]struct{}{}, blocks: map[[block]byte]struct{}{}}, v.young
 		}
 		v.young.add(text)
 	}
@@ -124,7 +120,7 @@ func (x *index) match(text string, at int) (n int, isBlock bool) {
 
 // Text returns text with Mark in the place of each value that is known. A part
 // of a value is found where it has 31 bytes or more, so text should not be cut
-// before. Where nothing is found it comes back as it is.
+// before. Without findings, it is returned unchanged.
 func (v *Values) Text(text string) string {
 	return v.text(text, func(string) string { return Mark })
 }
@@ -195,7 +191,7 @@ func (v *Values) span(text string, done, at int) (start, end int) {
 	if !blocks {
 		return start, end
 	}
-	// What is left of a value of which a part was found.
+	// Rest of a value of which a part was found.
 	for i := 1; i < block && start > done && !delimits(text[start-1]); i++ {
 		start--
 	}
@@ -207,8 +203,8 @@ func (v *Values) span(text string, done, at int) (start, end int) {
 
 func delimits(c byte) bool { return c <= ' ' || strings.IndexByte("\"'`,;:=<>()[]{}", c) >= 0 }
 
-// Any is Text for each string in a value of maps, slices and strings. What
-// changes is copied.
+// Any is Text for each string in a value of maps, slices and strings. Changed
+// parts are copied.
 func (v *Values) Any(value any) any { return replaceText(value, v.Text) }
 
 // DistinctAny is Any with the marks of Distinct.
@@ -237,7 +233,7 @@ func replaceText(value any, text func(string) string) any {
 }
 
 // Error returns an error whose text is Text of err's and that matches what err
-// does, or err where there is nothing to hide. What it wraps is not changed.
+// does, or err where there is nothing to hide. The wrapped error is unchanged.
 func (v *Values) Error(err error) error {
 	if err == nil {
 		return nil

@@ -74,7 +74,7 @@ func TestLearn_FindsASecretInARequest(t *testing.T) {
 	}
 }
 
-// Learning looks at the kind where it stands, in whatever order the keys are.
+// Learning checks the kind where it stands, in whatever order the keys are.
 func TestLearn_FindsTheKindInAnyOrder(t *testing.T) {
 	const data = "\xaastringData\x81\xa1a\xafhunter2-hunter2"
 	long := strings.Repeat("x", 40)

@@ -13,7 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/wasmctl/wasmctl/abi/near"
+	"github.com/wasmctl/wasmctl/internal/near"
 )
 
 // Reader collects what is wrong with a file while it is read. Path is what the
@@ -36,7 +36,7 @@ func (r *Reader) Wrong() int { return len(r.errs) }
 func (r *Reader) Err() error { return errors.Join(r.errs...) }
 
 // Documents returns the documents of a file, without those that say nothing, and
-// most of them at the most.
+// most of them at most.
 func (r *Reader) Documents(content []byte, most int) []*yaml.Node {
 	d := yaml.NewDecoder(bytes.NewReader(content))
 	var roots []*yaml.Node
@@ -54,7 +54,7 @@ func (r *Reader) Documents(content []byte, most int) []*yaml.Node {
 		switch {
 		case IsNull(root):
 		case len(roots) == most:
-			r.Bad(root, "one document too many: there may be %d", most)
+			r.Bad(root, "too many documents: want at most %d", most)
 			return roots
 		default:
 			roots = append(roots, root)
@@ -89,11 +89,11 @@ func (r *Reader) Mapping(n *yaml.Node, known []string) map[string]*yaml.Node {
 		key, value := n.Content[i], Resolve(n.Content[i+1])
 		switch {
 		case key.Value == "<<":
-			r.Bad(key, "<<: merge keys are not read here")
+			r.Bad(key, "<<: merge keys are not supported")
 		case known != nil && !slices.Contains(known, key.Value):
 			r.Bad(key, "%s", Unknown(key.Value, known))
 		case fields[key.Value] != nil:
-			r.Bad(key, "%s: is there twice", key.Value)
+			r.Bad(key, "%s: appears twice", key.Value)
 		default:
 			fields[key.Value] = value
 		}
@@ -104,9 +104,9 @@ func (r *Reader) Mapping(n *yaml.Node, known []string) map[string]*yaml.Node {
 // Unknown says that a word is not known, and which was probably meant.
 func Unknown(word string, known []string) string {
 	if meant := near.Word(word, known); meant != "" {
-		return fmt.Sprintf("%s: is not known; did you mean %s?", word, meant)
+		return fmt.Sprintf("%s: unknown key; did you mean %s?", word, meant)
 	}
-	return fmt.Sprintf("%s: is not known; there are %s", word, strings.Join(known, ", "))
+	return fmt.Sprintf("%s: unknown key; want one of %s", word, strings.Join(known, ", "))
 }
 
 // Constant wants a field of a mapping to have one value. n is nil where it has

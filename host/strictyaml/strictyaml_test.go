@@ -12,12 +12,12 @@ import (
 func TestReader_SaysWhereAndWhat(t *testing.T) {
 	for _, c := range []struct{ name, content, want string }{
 		{"no YAML", "a: [", "f.yaml: line 1"},
-		{"two documents", "a: 1\n---\na: 2\n", "f.yaml:3:1: one document too many: there may be 1"},
+		{"two documents", "a: 1\n---\na: 2\n", "f.yaml:3:1: too many documents: want at most 1"},
 		{"no mapping", "- a\n", "f.yaml:1:1: want a mapping of list, word"},
-		{"unknown", "a: 1\n", "f.yaml:1:1: a: is not known; there are list, word"},
+		{"unknown", "a: 1\n", "f.yaml:1:1: a: unknown key; want one of list, word"},
 		{"slip", "wrod: 1\n", "did you mean word?"},
-		{"twice", "word: a\nword: b\n", "f.yaml:2:1: word: is there twice"},
-		{"merge", "<<: {word: a}\n", "merge keys are not read here"},
+		{"twice", "word: a\nword: b\n", "f.yaml:2:1: word: appears twice"},
+		{"merge", "<<: {word: a}\n", "merge keys are not supported"},
 		{"value for a list", "list: a\n", "f.yaml:1:7: list: want a list"},
 		{"list for a value", "word: [a]\n", "f.yaml:1:7: word: want one value"},
 		{"nothing", "word: ~\n", "word: want one value"},
@@ -56,7 +56,7 @@ func read(content []byte) (words []string, err error) {
 	return words, r.Err()
 }
 
-// FuzzReader holds that no file makes it panic or go on for ever.
+// FuzzReader holds that no file makes it panic or go on forever.
 func FuzzReader(f *testing.F) {
 	for _, seed := range []string{"list: [a]\nword: b\n", "a: &a [*a]\n", "&a a: *a\n", "---\n---\n", "? [a]\n: b\n"} {
 		f.Add([]byte(seed))

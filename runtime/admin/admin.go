@@ -1,6 +1,5 @@
-// Package admin is the local endpoint through which a running process is asked
-// and steered: JSON over HTTP on a unix socket. Who may open the socket's file
-// may use it; there is no network side.
+// Package admin is the local endpoint through which a running process is asked and steered: JSON over HTTP on a unix socket. Access to
+// the socket's file is the only access control; there is no network endpoint.
 //
 //	GET  /v1/status                              what runs, and how it does
 //	GET  /v1/top?objects=20                      what is busiest
@@ -9,11 +8,11 @@
 //	POST /v1/controllers/{name}/log-level        {"level": "debug"}; without a level it is only told
 //	POST /v1/controllers/{name}/trigger          {"objects": ["namespace/name", ...]}; without objects all of them
 //	POST /v1/controllers/{name}/pause, /resume   reconciles stop to start, and start again; {"object": "namespace/name"} of one object
-//	POST /v1/controllers/{name}/swap             the bytes of a module; ?force=true tries one again that was taken back
-//	                                             canary=10%&canaryNamespace=a&canarySelector=x%3Dy&canaryTime=5m tries it on some objects
-//	POST /v1/controllers/{name}/promote, /abort  what is tried on some objects gets all, or none
+//	POST /v1/controllers/{name}/swap             the bytes of a module; ?force=true tries one again that was rolled back
+//	                                             canary=10%&canaryNamespace=a&canarySelector=x%3Dy&canaryTime=5m runs it as a canary
+//	POST /v1/controllers/{name}/promote, /abort  what is run as a canary gets all, or none
 //	POST /v1/controllers/{name}/shadow           the bytes of a module; ?for=5m&count=100&all=true. The answer is a JSON object per line
-//	POST /v1/controllers/{name}/rollback         {"to": generation}; 0 is the one before
+//	POST /v1/controllers/{name}/rollback         {"to": revision}; 0 is the one before
 //	POST /v1/controllers/{name}/config           {"change": {"key": "value", "other": null}}; null unsets
 //
 // An error is a {"error": "..."} with a fitting HTTP code.
@@ -25,42 +24,25 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
-	"github.com/wasmctl/wasmctl/runtime/shadow"
+	"github.com/wasmctl/wasmctl/internal/failure"
+	"github.com/wasmctl/wasmctl/internal/replay/shadow"
 )
 
 // ErrUnknown is wrapped by the errors of a Service where no controller has the
 // name.
-var ErrUnknown = errors.New("there is no controller of this name")
+var ErrUnknown = errors.New("unknown controller")
 
-// ErrRefused matches the errors of what a process was asked for and does not do.
+// ErrRefused matches errors of requests that a process refuses.
 var ErrRefused = errors.New("refused")
 
-// ErrInvalid matches the errors of what cannot be meant as it was asked for: the
-// arguments are wrong.
+// ErrInvalid matches errors of requests with invalid arguments.
 var ErrInvalid = errors.New("invalid")
 
-// Refuse makes an error match ErrRefused and keeps its words. Nil stays nil.
-func Refuse(err error) error { return matching(err, ErrRefused) }
+// Refuse makes an error match ErrRefused and keeps its text. Nil stays nil.
+func Refuse(err error) error { return failure.As(err, ErrRefused) }
 
-// Invalid makes an error match ErrInvalid and keeps its words. Nil stays nil.
-func Invalid(err error) error { return matching(err, ErrInvalid) }
-
-func matching(err, what error) error {
-	if err == nil {
-		return nil
-	}
-	return refusal{err, what}
-}
-
-// refusal is an error that matches another, which its words do not have.
-type refusal struct {
-	error
-	what error
-}
-
-// Is makes it a what.
-func (r refusal) Is(target error) bool { return target == r.what }
-func (r refusal) Unwrap() error        { return r.error }
+// Invalid makes an error match ErrInvalid and keeps its text. Nil stays nil.
+func Invalid(err error) error { return failure.As(err, ErrInvalid) }
 
 // Service is the process that is asked and steered. Its methods are called by
 // several goroutines at once.
@@ -80,16 +62,16 @@ type Service interface {
 	// Pause stops a controller from starting reconciles, or lets it start them
 	// again. A second time does nothing.
 	Pause(controller string, paused bool) error
-	// Swap makes the module with these bytes live, or tries it on some objects
+	// Swap makes the module with these bytes live, or runs it as a canary
 	// first, and returns when that has begun.
-	Swap(ctx context.Context, controller string, wasm []byte, how SwapHow) (Swapped, error)
-	// Promote gives what is tried on some objects all of them, Abort none.
+	Swap(ctx context.Context, controller string, wasm []byte, options SwapOptions) (Swapped, error)
+	// Promote gives what is run as a canary all of them, Abort none.
 	Promote(ctx context.Context, controller string) (Swapped, error)
 	Abort(ctx context.Context, controller string) (Swapped, error)
 	// Shadow runs the module with these bytes on what the live one runs on, with its
-	// writes held back, and tells of each run that was compared.
-	Shadow(ctx context.Context, controller string, wasm []byte, how ShadowHow, tell func(Shadowed) error) (shadow.Summary, error)
-	// Rollback makes the module of an earlier generation live again; 0 is the one
+	// writes held back, and reports each run that was compared.
+	Shadow(ctx context.Context, controller string, wasm []byte, options ShadowOptions, report func(Shadowed) error) (shadow.Summary, error)
+	// Rollback makes the module of an earlier revision live again; 0 is the one
 	// before.
 	Rollback(ctx context.Context, controller string, to uint64) (Swapped, error)
 	// Configure changes settings of the module until the process ends; a nil value
@@ -98,9 +80,9 @@ type Service interface {
 	Configure(ctx context.Context, controller string, change map[string]*string) (int64, error)
 }
 
-// SwapHow says how a module is swapped in.
-type SwapHow struct {
-	// Force tries one that was taken back again; else it is refused.
+// SwapOptions says how a module is swapped in.
+type SwapOptions struct {
+	// Force tries one that was rolled back again; else it is refused.
 	Force bool
 	// Canary says on which objects it is tried first; nil leaves that to the
 	// process.
@@ -120,19 +102,19 @@ type Canary struct {
 	Time time.Duration
 }
 
-// Swapped is what a swap came to.
+// Swapped is the result of a swap.
 type Swapped struct {
-	// Generation is the number of the generation that is live now. Unchanged says
+	// Revision is the number of the revision that is live now. Unchanged says
 	// that it was before.
-	Generation uint64 `json:"generation"`
-	Unchanged  bool   `json:"unchanged,omitempty"`
-	// Canary says that it is not live, but tried on some objects.
+	Revision  uint64 `json:"revision"`
+	Unchanged bool   `json:"unchanged,omitempty"`
+	// Canary says that it is not live, but run as a canary.
 	Canary bool `json:"canary,omitempty"`
 }
 
-// Generation is one time that a controller's module was live, or was to be.
-type Generation struct {
-	// Number counts generations from 1; 0 for a module that is compiled, or was
+// Revision is one time that a controller's module was live, or was to be.
+type Revision struct {
+	// Number counts revisions from 1; 0 for a module that is compiled, or was
 	// refused.
 	Number uint64 `json:"number,omitempty"`
 	Digest string `json:"digest"`
@@ -173,12 +155,12 @@ type Controller struct {
 	Digest string `json:"digest"`
 	Kind   string `json:"kind"`
 	// Phase is loading, waiting (for a kind, or the cluster), running or failed (it
-	// could not be started, and is tried again), Message why, Since when that
-	// began. A controller that does not run has nothing of what follows.
+	// could not be started, and is retried), Message why, Since when that began. A
+	// controller that does not run has nothing of what follows.
 	Phase   string    `json:"phase"`
 	Message string    `json:"message,omitempty"`
 	Since   time.Time `json:"since"`
-	// State is what is to be known first, in a few words: "ok", or what is wrong.
+	// State is a summary of a few words: "ok", or the most important problem.
 	State string `json:"state"`
 	// Paused says that no reconcile starts.
 	Paused bool `json:"paused,omitempty"`
@@ -207,12 +189,12 @@ type Controller struct {
 	Memory      int64  `json:"memory"`
 	History     int64  `json:"history"`
 	LogsDropped uint64 `json:"logsDropped,omitempty"`
-	// Generation is the number of the live one.
-	Generation uint64 `json:"generation,omitempty"`
+	// Revision is the number of the live one.
+	Revision uint64 `json:"revision,omitempty"`
 	// Fuel is what the module has used, in the unit of docs/metering.md; 0 where it
 	// is not metered.
 	Fuel uint64 `json:"fuel,omitempty"`
-	// HotLoops counts the objects that were found to trigger themselves for ever.
+	// HotLoops counts the objects that were found to trigger themselves forever.
 	HotLoops uint64 `json:"hotLoops,omitempty"`
 	// Quarantined counts the objects whose runs keep trapping or reaching limits;
 	// Quarantine has those that have been left alone for longest, at most 20.
@@ -220,21 +202,29 @@ type Controller struct {
 	Quarantine  []QuarantinedObject `json:"quarantine,omitempty"`
 	// Limits counts how often the module has reached each of its limits.
 	Limits map[string]uint64 `json:"limits,omitempty"`
-	// Generations are those of the module: the live one, those before that still
+	// Revisions are those of the module: the live one, those before that still
 	// have something, and the last that failed.
-	Generations []Generation `json:"generations"`
+	Revisions []Revision `json:"revisions"`
 	// MissingRights are those that the module has asked for and does not have.
 	MissingRights []MissingRight `json:"missingRights,omitempty"`
 	// Watches has the reconciled kind first.
 	Watches []Watch `json:"watches"`
 }
 
+// The values of Controller.Phase.
+const (
+	PhaseLoading = "loading" // its module is read, compiled and checked
+	PhaseWaiting = "waiting" // for a kind or the cluster
+	PhaseRunning = "running"
+	PhaseFailed  = "failed" // it could not be loaded, and is retried
+)
+
 // QuarantinedObject is an object that is left alone.
 type QuarantinedObject struct {
 	// Object is its namespace and name.
 	Object string `json:"object"`
-	// Since is when it was quarantined, Until when it is tried again; Runs counts
-	// its failed runs in a row.
+	// Since is when it was quarantined, Until when it is retried; Runs counts its
+	// failed runs in a row.
 	Since time.Time `json:"since"`
 	Until time.Time `json:"until"`
 	Runs  int       `json:"runs"`
@@ -277,35 +267,4 @@ type Watch struct {
 	Unmapped int `json:"unmapped,omitempty"`
 	// Message says what a phase other than ready waits for, or why map fails.
 	Message string `json:"message,omitempty"`
-}
-
-// triggerRequest is the body of a trigger.
-type triggerRequest struct {
-	Objects []string `json:"objects,omitempty"`
-}
-
-// triggerResponse is its answer.
-type triggerResponse struct {
-	Triggered int `json:"triggered"`
-}
-
-// pauseRequest is the body of a pause; without an object it is the controller's.
-type pauseRequest struct {
-	Object string `json:"object,omitempty"`
-}
-
-type rollbackRequest struct {
-	To uint64 `json:"to,omitempty"`
-}
-
-type configRequest struct {
-	Change map[string]*string `json:"change"`
-}
-
-type configResponse struct {
-	ConfigGen int64 `json:"configGen"`
-}
-
-type errorResponse struct {
-	Error string `json:"error"`
 }

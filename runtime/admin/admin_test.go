@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/wasmctl/wasmctl/abi"
-	"github.com/wasmctl/wasmctl/runtime/shadow"
+	"github.com/wasmctl/wasmctl/internal/replay/shadow"
 )
 
 // process is a Service with one controller.
@@ -26,12 +26,12 @@ type process struct {
 	triggered []abi.Key
 	paused    bool
 	swapped   string
-	how       SwapHow
+	options   SwapOptions
 	change    map[string]*string
 	asked     LogQuery
 
 	pausedObject string
-	left         chan struct{} // closed when nobody follows the log any more
+	left         chan struct{} // closed when nobody follows the log any longer
 }
 
 func (p *process) Status() Status {
@@ -91,40 +91,40 @@ func (p *process) Pause(controller string, paused bool) error {
 	return nil
 }
 
-func (p *process) Swap(_ context.Context, controller string, wasm []byte, how SwapHow) (Swapped, error) {
-	p.swapped, p.how = fmt.Sprint(controller, " ", string(wasm), " ", how.Force), how
+func (p *process) Swap(_ context.Context, controller string, wasm []byte, options SwapOptions) (Swapped, error) {
+	p.swapped, p.options = fmt.Sprint(controller, " ", string(wasm), " ", options.Force), options
 	if controller != "web" {
 		return Swapped{}, fmt.Errorf("controller[%s]: %w", controller, ErrUnknown)
 	}
 	if string(wasm) == "bad" {
 		return Swapped{}, Refuse(errors.New("two problems"))
 	}
-	return Swapped{Generation: 2, Unchanged: how.Force, Canary: how.Canary != nil}, nil
+	return Swapped{Revision: 2, Unchanged: options.Force, Canary: options.Canary != nil}, nil
 }
 
 func (p *process) Rollback(_ context.Context, _ string, to uint64) (Swapped, error) {
-	return Swapped{Generation: to + 1}, nil
+	return Swapped{Revision: to + 1}, nil
 }
 
 func (p *process) Promote(context.Context, string) (Swapped, error) {
-	return Swapped{Generation: 3}, nil
+	return Swapped{Revision: 3}, nil
 }
 
 func (p *process) Abort(_ context.Context, controller string) (Swapped, error) {
 	return Swapped{}, Refuse(fmt.Errorf("no canary of %s", controller))
 }
 
-func (p *process) Shadow(_ context.Context, controller string, wasm []byte, how ShadowHow, tell func(Shadowed) error) (sum shadow.Summary, err error) {
+func (p *process) Shadow(_ context.Context, controller string, wasm []byte, options ShadowOptions, report func(Shadowed) error) (sum shadow.Summary, err error) {
 	if controller != "web" {
 		return sum, fmt.Errorf("controller[%s]: %w", controller, ErrUnknown)
 	}
-	for i := range how.Count {
+	for i := range options.Count {
 		run := Shadowed{Object: fmt.Sprint("shop/", i), ReconcileID: string(wasm)}
-		if how.All {
-			run.Differences = []shadow.Difference{{Of: shadow.OfWrite, Path: how.For.String(), Live: map[string]any{"a": "b"}}}
+		if options.All {
+			run.Differences = []shadow.Difference{{Of: shadow.OfWrite, Path: options.For.String(), Live: map[string]any{"a": "b"}}}
 		}
 		sum.Add(abi.Key{Name: run.Object}, run.Differences)
-		if err := tell(run); err != nil {
+		if err := report(run); err != nil {
 			return sum, err
 		}
 		if i == 3 {
@@ -143,18 +143,18 @@ func TestAdmin_SwapRollbackAndConfigure(t *testing.T) {
 	p := &process{}
 	c, _ := serve(t, p)
 	for _, force := range []bool{false, true} {
-		res, err := c.Swap(t.Context(), "web", []byte("wasm"), SwapHow{Force: force})
-		if want := (Swapped{Generation: 2, Unchanged: force}); err != nil || res != want || p.swapped != fmt.Sprint("web wasm ", force) {
+		res, err := c.Swap(t.Context(), "web", []byte("wasm"), SwapOptions{Force: force})
+		if want := (Swapped{Revision: 2, Unchanged: force}); err != nil || res != want || p.swapped != fmt.Sprint("web wasm ", force) {
 			t.Errorf("got %+v (%v), asked for %q", res, err, p.swapped)
 		}
 	}
-	if _, err := c.Swap(t.Context(), "web", []byte("bad"), SwapHow{}); !errors.Is(err, ErrRefused) || err.Error() != "two problems" {
+	if _, err := c.Swap(t.Context(), "web", []byte("bad"), SwapOptions{}); !errors.Is(err, ErrRefused) || err.Error() != "two problems" {
 		t.Errorf("refused: %v", err)
 	}
-	if _, err := c.Swap(t.Context(), "none", nil, SwapHow{}); !errors.Is(err, ErrUnknown) {
+	if _, err := c.Swap(t.Context(), "none", nil, SwapOptions{}); !errors.Is(err, ErrUnknown) {
 		t.Errorf("unknown controller: %v", err)
 	}
-	if res, err := c.Rollback(t.Context(), "web", 3); err != nil || res.Generation != 4 {
+	if res, err := c.Rollback(t.Context(), "web", 3); err != nil || res.Revision != 4 {
 		t.Errorf("rollback: %+v (%v)", res, err)
 	}
 	value := "blue"
@@ -253,7 +253,7 @@ func TestClient_SaysThatNobodyListens(t *testing.T) {
 	l.SetUnlinkOnClose(false)
 	_ = l.Close()
 	for _, path := range []string{left, filepath.Join(t.TempDir(), "none.sock")} {
-		if _, err := NewClient(path).Status(t.Context()); err == nil || !strings.Contains(err.Error(), "no wasmctl listens there") {
+		if _, err := NewClient(path).Status(t.Context()); err == nil || !strings.Contains(err.Error(), "no process listens") {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
@@ -275,7 +275,7 @@ func TestAdmin_SocketInUseIsRefusedAndALeftOneReplaced(t *testing.T) {
 	for !answers(t.Context(), left) {
 		<-time.After(10 * time.Millisecond)
 	}
-	if _, err := Find(t.Context()); err == nil || !strings.Contains(err.Error(), "2 processes run here") {
+	if _, err := Find(t.Context()); err == nil || !strings.Contains(err.Error(), "2 processes are running") {
 		t.Errorf("found one of two: %v", err)
 	}
 	stop()
@@ -308,27 +308,27 @@ func TestHandler_BadRequestsAreAnswered(t *testing.T) {
 func TestAdmin_Canary(t *testing.T) {
 	p := &process{}
 	c, _ := serve(t, p)
-	for _, how := range []SwapHow{
+	for _, options := range []SwapOptions{
 		{},
 		{Canary: &Canary{}},
 		{Canary: &Canary{Share: "0.5%", Time: 90 * time.Second}, Force: true},
 		{Canary: &Canary{Namespaces: []string{"a", "b c"}, Selector: "tier in (web,db),!x"}},
 	} {
-		res, err := c.Swap(t.Context(), "web", []byte("wasm"), how)
-		if err != nil || res.Canary != (how.Canary != nil) {
-			t.Errorf("%+v: %+v %v", how, res, err)
+		res, err := c.Swap(t.Context(), "web", []byte("wasm"), options)
+		if err != nil || res.Canary != (options.Canary != nil) {
+			t.Errorf("%+v: %+v %v", options, res, err)
 		}
-		if diff := cmp.Diff(how, p.how); diff != "" {
+		if diff := cmp.Diff(options, p.options); diff != "" {
 			t.Errorf("(-sent +received):\n%s", diff)
 		}
 	}
-	if res, err := c.Promote(t.Context(), "web"); err != nil || res.Generation != 3 {
+	if res, err := c.Promote(t.Context(), "web"); err != nil || res.Revision != 3 {
 		t.Errorf("promote: %+v %v", res, err)
 	}
 	if _, err := c.Abort(t.Context(), "web"); !errors.Is(err, ErrRefused) || err.Error() != "no canary of web" {
 		t.Errorf("abort: %v", err)
 	}
-	if _, err := swapHow(url.Values{queryTime: {"soon"}}); err == nil {
+	if _, err := swapOptions(url.Values{queryTime: {"soon"}}); err == nil {
 		t.Error("a time that is none")
 	}
 }
@@ -350,30 +350,30 @@ func TestAdmin_QuestionsArriveAsTheyAreAsked(t *testing.T) {
 // after the first run, or of who is told, ends it.
 func TestAdmin_Shadow(t *testing.T) {
 	c, _ := serve(t, &process{})
-	var told []Shadowed
-	tell := func(s Shadowed) error {
-		told = append(told, s)
+	var reported []Shadowed
+	report := func(s Shadowed) error {
+		reported = append(reported, s)
 		return nil
 	}
-	sum, err := c.Shadow(t.Context(), "web", []byte("wasm"), ShadowHow{For: time.Minute, Count: 2, All: true}, tell)
+	sum, err := c.Shadow(t.Context(), "web", []byte("wasm"), ShadowOptions{For: time.Minute, Count: 2, All: true}, report)
 	if err != nil || sum.Runs != 2 || sum.Different != 2 || sum.Objects != 2 {
 		t.Errorf("%+v %v", sum, err)
 	}
 	want := []shadow.Difference{{Of: shadow.OfWrite, Path: "1m0s", Live: map[string]any{"a": "b"}}}
-	if len(told) != 2 || told[1].Object != "shop/1" || told[1].ReconcileID != "wasm" || !cmp.Equal(told[1].Differences, want) {
-		t.Errorf("told %+v", told)
+	if len(reported) != 2 || reported[1].Object != "shop/1" || reported[1].ReconcileID != "wasm" || !cmp.Equal(reported[1].Differences, want) {
+		t.Errorf("told %+v", reported)
 	}
-	if _, err := c.Shadow(t.Context(), "web", nil, ShadowHow{For: time.Minute, Count: 9}, tell); err == nil || err.Error() != "it broke" {
+	if _, err := c.Shadow(t.Context(), "web", nil, ShadowOptions{For: time.Minute, Count: 9}, report); err == nil || err.Error() != "it broke" {
 		t.Errorf("in the middle: %v", err)
 	}
 	enough := errors.New("enough")
-	if _, err := c.Shadow(t.Context(), "web", nil, ShadowHow{For: time.Minute, Count: 2}, func(Shadowed) error { return enough }); !errors.Is(err, enough) {
+	if _, err := c.Shadow(t.Context(), "web", nil, ShadowOptions{For: time.Minute, Count: 2}, func(Shadowed) error { return enough }); !errors.Is(err, enough) {
 		t.Errorf("from who is told: %v", err)
 	}
-	if _, err := c.Shadow(t.Context(), "none", nil, ShadowHow{For: time.Minute}, tell); !errors.Is(err, ErrUnknown) {
+	if _, err := c.Shadow(t.Context(), "none", nil, ShadowOptions{For: time.Minute}, report); !errors.Is(err, ErrUnknown) {
 		t.Errorf("unknown controller: %v", err)
 	}
-	if _, err := c.Shadow(t.Context(), "web", nil, ShadowHow{}, tell); err == nil || !strings.Contains(err.Error(), "such as 5m") {
+	if _, err := c.Shadow(t.Context(), "web", nil, ShadowOptions{}, report); err == nil || !strings.Contains(err.Error(), "such as 5m") {
 		t.Errorf("without a time: %v", err)
 	}
 }
@@ -397,7 +397,7 @@ func TestAdmin_LogsAreStreamed(t *testing.T) {
 		t.Errorf("an unknown controller: %v", err)
 	}
 	// Lines arrive while the log is followed, and the process learns when nobody
-	// follows any more.
+	// follows any longer.
 	got = nil
 	enough := errors.New("enough")
 	err := c.Logs(t.Context(), "web", LogQuery{Follow: true}, func(line []byte) error {

@@ -21,7 +21,7 @@ import (
 )
 
 // ErrNotFound is wrapped by Find's error where no process serves a socket.
-var ErrNotFound = errors.New("no wasmctl runs here")
+var ErrNotFound = errors.New("no wasmctl process is running")
 
 // Dir returns the folder where the processes of this user have their sockets.
 func Dir() string {
@@ -48,11 +48,11 @@ func Find(ctx context.Context) (string, error) {
 	}
 	switch len(alive) {
 	case 0:
-		return "", fmt.Errorf("%w: name the socket of one with --socket", ErrNotFound)
+		return "", fmt.Errorf("%w: set a socket with --socket", ErrNotFound)
 	case 1:
 		return alive[0], nil
 	}
-	return "", fmt.Errorf("%d processes run here: name the socket of one with --socket: %s", len(alive), strings.Join(alive, ", "))
+	return "", fmt.Errorf("%d processes are running: choose a socket with --socket: %s", len(alive), strings.Join(alive, ", "))
 }
 
 // Client asks and steers a process. It implements Service but for the context
@@ -83,8 +83,7 @@ func (c *Client) Trigger(ctx context.Context, controller string, objects []abi.K
 	for _, key := range objects {
 		req.Objects = append(req.Objects, key.String())
 	}
-	var res triggerResponse
-	err := c.do(ctx, http.MethodPost, "controllers/"+url.PathEscape(controller)+"/trigger", req, &res)
+	res, err := post[triggerResponse](ctx, c, controller, "trigger", req)
 	return res.Triggered, err
 }
 
@@ -103,42 +102,42 @@ func (c *Client) pause(ctx context.Context, controller string, what pauseRequest
 	if paused {
 		verb = "pause"
 	}
-	return c.do(ctx, http.MethodPost, "controllers/"+url.PathEscape(controller)+"/"+verb, what, &struct{}{})
+	_, err := post[struct{}](ctx, c, controller, verb, what)
+	return err
 }
 
 // Swap is Service.Swap.
-func (c *Client) Swap(ctx context.Context, controller string, wasm []byte, how SwapHow) (Swapped, error) {
+func (c *Client) Swap(ctx context.Context, controller string, wasm []byte, options SwapOptions) (Swapped, error) {
 	var res Swapped
-	err := c.send(ctx, http.MethodPost, "controllers/"+url.PathEscape(controller)+"/swap?"+how.query().Encode(), wasm, &res)
+	err := c.send(ctx, http.MethodPost, "controllers/"+url.PathEscape(controller)+"/swap?"+options.query().Encode(), wasm, &res)
 	return res, err
 }
 
 // Promote is Service.Promote.
 func (c *Client) Promote(ctx context.Context, controller string) (Swapped, error) {
-	var res Swapped
-	err := c.do(ctx, http.MethodPost, "controllers/"+url.PathEscape(controller)+"/promote", struct{}{}, &res)
-	return res, err
+	return post[Swapped](ctx, c, controller, "promote", struct{}{})
 }
 
 // Abort is Service.Abort.
 func (c *Client) Abort(ctx context.Context, controller string) (Swapped, error) {
-	var res Swapped
-	err := c.do(ctx, http.MethodPost, "controllers/"+url.PathEscape(controller)+"/abort", struct{}{}, &res)
-	return res, err
+	return post[Swapped](ctx, c, controller, "abort", struct{}{})
 }
 
 // Rollback is Service.Rollback.
 func (c *Client) Rollback(ctx context.Context, controller string, to uint64) (Swapped, error) {
-	var res Swapped
-	err := c.do(ctx, http.MethodPost, "controllers/"+url.PathEscape(controller)+"/rollback", rollbackRequest{to}, &res)
-	return res, err
+	return post[Swapped](ctx, c, controller, "rollback", rollbackRequest{to})
 }
 
 // Configure is Service.Configure.
 func (c *Client) Configure(ctx context.Context, controller string, change map[string]*string) (int64, error) {
-	var res configResponse
-	err := c.do(ctx, http.MethodPost, "controllers/"+url.PathEscape(controller)+"/config", configRequest{change}, &res)
+	res, err := post[configResponse](ctx, c, controller, "config", configRequest{change})
 	return res.ConfigGen, err
+}
+
+// post asks something of a controller.
+func post[Res any](ctx context.Context, c *Client, controller, verb string, body any) (res Res, err error) {
+	err = c.do(ctx, http.MethodPost, "controllers/"+url.PathEscape(controller)+"/"+verb, body, &res)
+	return res, err
 }
 
 func (c *Client) do(ctx context.Context, method, path string, body, result any) error {
@@ -174,7 +173,7 @@ func (c *Client) open(ctx context.Context, method, path string, b []byte) (io.Re
 			err = where.Err // its URL means nothing to anybody
 		}
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
-			return nil, fmt.Errorf("admin socket[%s]: no wasmctl listens there; leave --socket out to find one: %w", c.path, err)
+			return nil, fmt.Errorf("admin socket[%s]: no process listens; omit --socket to find one: %w", c.path, err)
 		}
 		return nil, fmt.Errorf("admin socket[%s]: %w", c.path, err)
 	}

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"time"
@@ -66,6 +67,20 @@ type Explanation struct {
 	Runs []Run `json:"runs"`
 }
 
+// MissingRight is one right that a module has asked for and does not have. There are
+// at most twenty.
+type MissingRight struct {
+	// Rule would allow it, in the form of a manifest or a grant; Missing says what
+	// lacks it.
+	Rule    json.RawMessage `json:"rule"`
+	Missing string          `json:"missing"`
+	// Count is the number of requests, Last the object of the last one, LastTime
+	// its time.
+	Count    uint64    `json:"count"`
+	Last     string    `json:"last"`
+	LastTime time.Time `json:"lastTime"`
+}
+
 // Cached is the head of an object in the cache.
 type Cached struct {
 	UID             string `json:"uid"`
@@ -109,12 +124,12 @@ type Run struct {
 	Reasons []string `json:"reasons"`
 	// Started is when it began, Queued for how long it was due before, Took how long
 	// it was under way.
-	Started    time.Time `json:"started"`
-	Queued     Duration  `json:"queued"`
-	Took       Duration  `json:"took"`
-	Generation uint64    `json:"generation,omitempty"`
-	Attempt    int       `json:"attempt,omitempty"`
-	Finalize   bool      `json:"finalize,omitempty"`
+	Started  time.Time `json:"started"`
+	Queued   Duration  `json:"queued"`
+	Took     Duration  `json:"took"`
+	Revision uint64    `json:"revision,omitempty"`
+	Attempt  int       `json:"attempt,omitempty"`
+	Finalize bool      `json:"finalize,omitempty"`
 	// Result is succeeded, failed, skipped or interrupted, Kind the kind of a
 	// failure, Error why.
 	Result string `json:"result"`
@@ -123,7 +138,7 @@ type Run struct {
 	// Next is what followed, and DecidedBy who chose it.
 	Next      string   `json:"next"`
 	DecidedBy string   `json:"decidedBy,omitempty"`
-	Hold      Duration `json:"hold,omitempty"`
+	Delay     Duration `json:"delay,omitempty"`
 	Fuel      int64    `json:"fuel,omitempty"`
 	// Stale says that the cache did not yet have what the run before had written.
 	Stale bool `json:"stale,omitempty"`

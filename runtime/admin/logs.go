@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,15 +16,15 @@ import (
 // Logger gives the logs of controllers and says how much is in them.
 type Logger interface {
 	// Logs calls emit with each line of a controller's log, as JSON with an end of
-	// line, that is asked for and still there. It returns at the last one or, where
-	// further ones are asked for, when ctx ends. An error of emit ends it.
+	// line, that is requested and still kept. It returns at the last one or, when
+	// following, when ctx ends. An error of emit ends it.
 	Logs(ctx context.Context, controller string, q LogQuery, emit func(line []byte) error) error
 	// LogLevel sets the least level of a controller's log, unless it is empty, and
 	// returns what it is: debug, info, warn or error.
 	LogLevel(controller, level string) (string, error)
 }
 
-// LogQuery says which lines of a log are asked for.
+// LogQuery selects lines of a log.
 type LogQuery struct {
 	// Object is "namespace/name", or the name where there is no namespace; empty is
 	// every line.
@@ -53,18 +52,18 @@ func (s *Server) logs(w http.ResponseWriter, r *http.Request) {
 		answer(w, nil, err)
 		return
 	}
-	begun := false
+	started := false
 	err = s.service.Logs(r.Context(), r.PathValue("name"), q, func(line []byte) error {
-		if !begun {
+		if !started {
 			w.Header().Set("Content-Type", "application/x-ndjson")
-			begun = true
+			started = true
 		}
 		if _, err := w.Write(line); err != nil {
 			return err
 		}
 		return http.NewResponseController(w).Flush()
 	})
-	if err != nil && !begun {
+	if err != nil && !started {
 		answer(w, nil, err)
 	}
 }
@@ -84,20 +83,14 @@ func parseLogQuery(v url.Values) (q LogQuery, err error) {
 	return q, nil
 }
 
-func (s *Server) logLevel(w http.ResponseWriter, r *http.Request) {
-	var req levelRequest
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&req); err != nil {
-		answer(w, nil, fmt.Errorf("body: %w", err))
-		return
-	}
-	level, err := s.service.LogLevel(r.PathValue("name"), req.Level)
-	answer(w, levelResponse{level}, err)
+func (s *Server) logLevel(_ context.Context, controller string, req levelRequest) (levelResponse, error) {
+	level, err := s.service.LogLevel(controller, req.Level)
+	return levelResponse{level}, err
 }
 
 // LogLevel is Logger.LogLevel.
 func (c *Client) LogLevel(ctx context.Context, controller, level string) (string, error) {
-	var res levelResponse
-	err := c.do(ctx, http.MethodPost, "controllers/"+url.PathEscape(controller)+"/log-level", levelRequest{level}, &res)
+	res, err := post[levelResponse](ctx, c, controller, "log-level", levelRequest{level})
 	return res.Level, err
 }
 
@@ -120,7 +113,7 @@ func (c *Client) Logs(ctx context.Context, controller string, q LogQuery, emit f
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("admin socket[%s]: the log ends: %w", c.path, err)
+			return fmt.Errorf("admin socket[%s]: log: %w", c.path, err)
 		}
 		if err := emit(line); err != nil {
 			return err

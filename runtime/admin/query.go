@@ -18,7 +18,7 @@ const (
 
 // query is how it is sent: the body has the module. A canary has its time at
 // least.
-func (h *SwapHow) query() url.Values {
+func (h *SwapOptions) query() url.Values {
 	q := url.Values{}
 	if h.Force {
 		q.Set(queryForce, strconv.FormatBool(true))
@@ -35,9 +35,9 @@ func (h *SwapHow) query() url.Values {
 	return q
 }
 
-// swapHow reads what query has written, and what a user writes by hand.
-func swapHow(q url.Values) (SwapHow, error) {
-	h := SwapHow{Force: q.Get(queryForce) == "true"}
+// swapOptions reads what query has written, and what a user writes by hand.
+func swapOptions(q url.Values) (SwapOptions, error) {
+	h := SwapOptions{Force: q.Get(queryForce) == "true"}
 	for _, key := range []string{queryCanary, queryNamespace, querySelector, queryTime} {
 		if q.Has(key) {
 			h.Canary = &Canary{Share: q.Get(queryCanary), Namespaces: q[queryNamespace], Selector: q.Get(querySelector)}

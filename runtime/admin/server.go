@@ -58,7 +58,7 @@ func listen(ctx context.Context, path string) (net.Listener, error) {
 		return nil, err
 	}
 	if answers(ctx, path) {
-		return nil, errors.New("another process serves it: choose another with --socket")
+		return nil, errors.New("in use by another process: choose another one with --socket")
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
@@ -93,35 +93,41 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /v1/explain", s.explain)
 	mux.HandleFunc("GET /v1/top", s.top)
 	mux.HandleFunc("GET /v1/controllers/{name}/logs", s.logs)
-	mux.HandleFunc("POST /v1/controllers/{name}/log-level", s.logLevel)
-	mux.HandleFunc("POST /v1/controllers/{name}/trigger", s.trigger)
+	mux.HandleFunc("POST /v1/controllers/{name}/log-level", command(s.logLevel))
+	mux.HandleFunc("POST /v1/controllers/{name}/trigger", command(s.trigger))
 	mux.HandleFunc("POST /v1/controllers/{name}/swap", s.swap)
 	mux.HandleFunc("POST /v1/controllers/{name}/promote", s.canary(s.service.Promote))
 	mux.HandleFunc("POST /v1/controllers/{name}/abort", s.canary(s.service.Abort))
 	mux.HandleFunc("POST /v1/controllers/{name}/shadow", s.shadow)
-	mux.HandleFunc("POST /v1/controllers/{name}/rollback", s.rollback)
-	mux.HandleFunc("POST /v1/controllers/{name}/config", s.config)
+	mux.HandleFunc("POST /v1/controllers/{name}/rollback", command(s.rollback))
+	mux.HandleFunc("POST /v1/controllers/{name}/config", command(s.config))
 	mux.HandleFunc("POST /v1/controllers/{name}/pause", s.pause(true))
 	mux.HandleFunc("POST /v1/controllers/{name}/resume", s.pause(false))
 	return mux
 }
 
-func (s *Server) trigger(w http.ResponseWriter, r *http.Request) {
-	var req triggerRequest
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&req); err != nil {
-		answer(w, nil, fmt.Errorf("body: %w", err))
-		return
-	}
-	keys := make([]abi.Key, len(req.Objects))
-	for i, name := range req.Objects {
-		var err error
-		if keys[i], err = parseKey(name); err != nil {
-			answer(w, nil, err)
+// command serves what is asked of a controller with a body of JSON.
+func command[Req, Res any](do func(ctx context.Context, controller string, req Req) (Res, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var req Req
+		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&req); err != nil {
+			answer(w, nil, fmt.Errorf("body: %w", err))
 			return
 		}
+		res, err := do(r.Context(), r.PathValue("name"), req)
+		answer(w, res, err)
 	}
-	n, err := s.service.Trigger(r.Context(), r.PathValue("name"), keys)
-	answer(w, triggerResponse{n}, err)
+}
+
+func (s *Server) trigger(ctx context.Context, controller string, req triggerRequest) (res triggerResponse, err error) {
+	keys := make([]abi.Key, len(req.Objects))
+	for i, name := range req.Objects {
+		if keys[i], err = parseKey(name); err != nil {
+			return res, err
+		}
+	}
+	res.Triggered, err = s.service.Trigger(ctx, controller, keys)
+	return res, err
 }
 
 func (s *Server) swap(w http.ResponseWriter, r *http.Request) {
@@ -130,12 +136,12 @@ func (s *Server) swap(w http.ResponseWriter, r *http.Request) {
 		answer(w, nil, fmt.Errorf("body: %w", err))
 		return
 	}
-	how, err := swapHow(r.URL.Query())
+	options, err := swapOptions(r.URL.Query())
 	if err != nil {
 		answer(w, nil, err)
 		return
 	}
-	res, err := s.service.Swap(r.Context(), r.PathValue("name"), wasm, how)
+	res, err := s.service.Swap(r.Context(), r.PathValue("name"), wasm, options)
 	answer(w, res, err)
 }
 
@@ -147,24 +153,13 @@ func (s *Server) canary(end func(ctx context.Context, controller string) (Swappe
 	}
 }
 
-func (s *Server) rollback(w http.ResponseWriter, r *http.Request) {
-	var req rollbackRequest
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&req); err != nil {
-		answer(w, nil, fmt.Errorf("body: %w", err))
-		return
-	}
-	res, err := s.service.Rollback(r.Context(), r.PathValue("name"), req.To)
-	answer(w, res, err)
+func (s *Server) rollback(ctx context.Context, controller string, req rollbackRequest) (Swapped, error) {
+	return s.service.Rollback(ctx, controller, req.To)
 }
 
-func (s *Server) config(w http.ResponseWriter, r *http.Request) {
-	var req configRequest
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&req); err != nil {
-		answer(w, nil, fmt.Errorf("body: %w", err))
-		return
-	}
-	gen, err := s.service.Configure(r.Context(), r.PathValue("name"), req.Change)
-	answer(w, configResponse{gen}, err)
+func (s *Server) config(ctx context.Context, controller string, req configRequest) (configResponse, error) {
+	gen, err := s.service.Configure(ctx, controller, req.Change)
+	return configResponse{gen}, err
 }
 
 func (s *Server) pause(paused bool) http.HandlerFunc {
@@ -214,5 +209,5 @@ func answer(w http.ResponseWriter, v any, err error) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(v) // whoever asked is gone
+	_ = json.NewEncoder(w).Encode(v) // the client is gone
 }

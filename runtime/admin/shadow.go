@@ -11,11 +11,11 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/wasmctl/wasmctl/runtime/shadow"
+	"github.com/wasmctl/wasmctl/internal/replay/shadow"
 )
 
-// ShadowHow says for how long a module shadows the live one.
-type ShadowHow struct {
+// ShadowOptions says for how long a module shadows the live one.
+type ShadowOptions struct {
 	// For is for how long runs are noted, Count after how many that were compared it
 	// ends; 0 is no bound.
 	For   time.Duration
@@ -40,8 +40,8 @@ type shadowLine struct {
 }
 
 // Shadow is Service.Shadow. It ends early with ctx, or an error of tell.
-func (c *Client) Shadow(ctx context.Context, controller string, wasm []byte, how ShadowHow, tell func(Shadowed) error) (shadow.Summary, error) {
-	q := url.Values{"for": {how.For.String()}, "count": {strconv.Itoa(how.Count)}, "all": {strconv.FormatBool(how.All)}}
+func (c *Client) Shadow(ctx context.Context, controller string, wasm []byte, options ShadowOptions, report func(Shadowed) error) (shadow.Summary, error) {
+	q := url.Values{"for": {options.For.String()}, "count": {strconv.Itoa(options.Count)}, "all": {strconv.FormatBool(options.All)}}
 	body, err := c.open(ctx, http.MethodPost, "controllers/"+url.PathEscape(controller)+"/shadow?"+q.Encode(), wasm)
 	if err != nil {
 		return shadow.Summary{}, err
@@ -53,7 +53,7 @@ func (c *Client) Shadow(ctx context.Context, controller string, wasm []byte, how
 			if ctx.Err() != nil {
 				err = context.Cause(ctx)
 			} else if errors.Is(err, io.EOF) {
-				err = errors.New("the process has ended")
+				err = errors.New("the process has exited")
 			}
 			return shadow.Summary{}, fmt.Errorf("admin socket[%s]: %w", c.path, err)
 		}
@@ -63,7 +63,7 @@ func (c *Client) Shadow(ctx context.Context, controller string, wasm []byte, how
 		case line.Summary != nil:
 			return *line.Summary, nil
 		case line.Run != nil:
-			if err := tell(*line.Run); err != nil {
+			if err := report(*line.Run); err != nil {
 				return shadow.Summary{}, err
 			}
 		}
@@ -78,37 +78,37 @@ func (s *Server) shadow(w http.ResponseWriter, r *http.Request) {
 		answer(w, nil, fmt.Errorf("body: %w", err))
 		return
 	}
-	how, err := shadowHow(r.URL.Query())
+	options, err := shadowOptions(r.URL.Query())
 	if err != nil {
 		answer(w, nil, err)
 		return
 	}
-	begun := false
+	started := false
 	lines, flush := json.NewEncoder(w), http.NewResponseController(w)
 	send := func(line shadowLine) error {
-		begun = true
+		started = true
 		return errors.Join(lines.Encode(line), flush.Flush())
 	}
-	sum, err := s.service.Shadow(r.Context(), r.PathValue("name"), wasm, how, func(run Shadowed) error { return send(shadowLine{Run: &run}) })
+	sum, err := s.service.Shadow(r.Context(), r.PathValue("name"), wasm, options, func(run Shadowed) error { return send(shadowLine{Run: &run}) })
 	switch {
 	case err == nil:
-		_ = send(shadowLine{Summary: &sum}) // whoever asked is gone
-	case begun:
+		_ = send(shadowLine{Summary: &sum}) // the client is gone
+	case started:
 		_ = send(shadowLine{Error: err.Error()})
 	default:
 		answer(w, nil, err)
 	}
 }
 
-func shadowHow(q url.Values) (how ShadowHow, err error) {
-	if how.For, err = time.ParseDuration(q.Get("for")); err != nil || how.For <= 0 {
-		return how, fmt.Errorf("for: %q: want a time such as 5m", q.Get("for"))
+func shadowOptions(q url.Values) (options ShadowOptions, err error) {
+	if options.For, err = time.ParseDuration(q.Get("for")); err != nil || options.For <= 0 {
+		return options, fmt.Errorf("for: %q: want a time such as 5m", q.Get("for"))
 	}
 	if text := q.Get("count"); text != "" {
-		if how.Count, err = strconv.Atoi(text); err != nil || how.Count < 0 {
-			return how, fmt.Errorf("count: %q: want a number", text)
+		if options.Count, err = strconv.Atoi(text); err != nil || options.Count < 0 {
+			return options, fmt.Errorf("count: %q: want a number", text)
 		}
 	}
-	how.All = q.Get("all") == "true"
-	return how, nil
+	options.All = q.Get("all") == "true"
+	return options, nil
 }

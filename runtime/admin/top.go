@@ -43,7 +43,7 @@ type TopObject struct {
 	Load
 }
 
-// maxTop is the most objects that are asked for.
+// maxTop is the maximum number of objects of a request.
 const maxTop = 1000
 
 func (s *Server) top(w http.ResponseWriter, r *http.Request) {

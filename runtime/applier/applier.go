@@ -11,6 +11,7 @@
 package applier
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -22,7 +23,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/runtime/applier/guard"
-	"github.com/wasmctl/wasmctl/runtime/quarantine"
+	"github.com/wasmctl/wasmctl/runtime/applier/quarantine"
 	"github.com/wasmctl/wasmctl/runtime/queue"
 )
 
@@ -41,9 +42,9 @@ type Module interface {
 // that one's class; any other is transient. Each write that is accepted is told
 // to abi.RunFrom(ctx).Wrote.
 type Cluster interface {
-	// Declare makes true what a result of a run of object declares: children,
-	// pruning, status. What was applied before an error stays.
-	Declare(ctx context.Context, object []byte, d *abi.Declared) error
+	// Declare makes true what the result of a run declares: children, pruning,
+	// status. Objects applied before an error stay.
+	Declare(ctx context.Context, of Owner, d *abi.Declared) error
 	// AddFinalizer adds the finalizer if nobody else has changed the object's
 	// finalizers, and returns the object as it is then.
 	AddFinalizer(ctx context.Context, object []byte, finalizer string) (updated []byte, err error)
@@ -53,6 +54,14 @@ type Cluster interface {
 	// Inspect reads the object that w wrote, as JSON with managedFields, from the
 	// API server.
 	Inspect(ctx context.Context, w abi.Write) ([]byte, error)
+}
+
+// Owner is the object whose run declared something.
+type Owner struct {
+	// Revision is that of the guest that ran.
+	Revision uint64
+	// Object is the msgpack of the object as the run sees it.
+	Object []byte
 }
 
 // Cache is what a run asks of the controller's stores.
@@ -113,9 +122,11 @@ type Config struct {
 	// Quarantine says when an object is left alone because its runs keep trapping
 	// or reaching limits.
 	Quarantine quarantine.Config
-	// Generation returns the generation of the module that runs an object; nil: an
+	// Revision returns the revision of the module that runs an object; nil: an
 	// object in quarantine does not learn that the module has changed.
-	Generation func(abi.Key) uint64
+	Revision func(abi.Key) uint64
+	// Observer observes each run; it may be nil.
+	Observer Observer
 	// Logger gets one line for each hot loop that is found, and one when it is
 	// over; nil drops them.
 	Logger *slog.Logger
@@ -128,7 +139,7 @@ func (c Config) Validate() error {
 	case c.Controller == "" || c.Module == nil || c.Lookup == nil:
 		return errors.New("controller, module and lookup are needed")
 	case c.Finalizer != "" && c.Cluster == nil:
-		return fmt.Errorf("finalizer %s: a cluster is needed to add and remove it", c.Finalizer)
+		return fmt.Errorf("finalizer %s: needs a cluster", c.Finalizer)
 	case c.ClusterTimeout < 0:
 		return errors.New("cluster timeout must not be negative")
 	}
@@ -144,16 +155,16 @@ func (c Config) Validate() error {
 // Applier reconciles the objects of one controller. It is safe for use by
 // several goroutines, as long as no key is applied twice at once.
 type Applier struct {
-	cfg      Config
-	failures failures
-	writes   writes
-	poison   poison
-	guard    *guard.Guard
-	version  func(w *abi.Write) string // Cache.Version, for the guard
-	idPrefix string
-	runs     atomic.Uint64
-	stale    atomic.Uint64
-	byKind   [len(kinds)]atomic.Uint64 // failed runs, in the order of kinds
+	cfg        Config
+	failures   failures
+	writes     writes
+	quarantine quarantineState
+	guard      *guard.Guard
+	version    func(w *abi.Write) string // Cache.Version, for the guard
+	idPrefix   string
+	runs       atomic.Uint64
+	stale      atomic.Uint64
+	byKind     [len(kinds)]atomic.Uint64 // failed runs, in the order of kinds
 }
 
 // New returns an Applier. The error is that of Config.Validate.
@@ -161,15 +172,9 @@ func New(cfg Config) (*Applier, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("applier: %w", err)
 	}
-	if cfg.AwaitWrites == 0 {
-		cfg.AwaitWrites = DefaultAwaitWrites
-	}
-	if cfg.ClusterTimeout == 0 {
-		cfg.ClusterTimeout = DefaultClusterTimeout
-	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	cfg.AwaitWrites = cmp.Or(cfg.AwaitWrites, DefaultAwaitWrites)
+	cfg.ClusterTimeout = cmp.Or(cfg.ClusterTimeout, DefaultClusterTimeout)
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	g, err := guard.New(cfg.Guard)
 	if err != nil {
 		return nil, fmt.Errorf("applier: %w", err)
@@ -182,17 +187,23 @@ func New(cfg Config) (*Applier, error) {
 		version, _ := cfg.Cache.Version(w)
 		return version
 	}
-	return &Applier{cfg: cfg, poison: poison{table: quarantine.New(cfg.Quarantine)}, guard: g, version: version, idPrefix: hex.EncodeToString(seed[:]) + "-"}, nil
+	return &Applier{cfg: cfg, quarantine: quarantineState{table: quarantine.New(cfg.Quarantine)}, guard: g, version: version, idPrefix: hex.EncodeToString(seed[:]) + "-"}, nil
 }
 
-// Apply runs one reconcile of key and says what happens next. It returns when
-// the guest has returned; ctx interrupts it.
-func (a *Applier) Apply(ctx context.Context, key abi.Key, reasons queue.Reasons) Outcome {
+// Apply runs one reconcile of key, which has been ready since readyAt (zero: not
+// known), and says what happens next. It returns when the guest has returned; ctx
+// interrupts it.
+func (a *Applier) Apply(ctx context.Context, key abi.Key, reasons queue.Reasons, readyAt time.Time) Outcome {
 	r := run{a: a, out: Outcome{Key: key, Reasons: reasons}, started: time.Now()}
 	r.out.Started = r.started
+	if !readyAt.IsZero() {
+		r.out.Queued = max(0, r.started.Sub(readyAt))
+	}
 	r.apply(ctx)
-	r.out.Fuel = r.info.Fuel
 	r.out.Duration = time.Since(r.started)
+	if a.cfg.Observer != nil {
+		a.cfg.Observer.Ended(&r.out)
+	}
 	return r.out
 }
 
@@ -243,9 +254,9 @@ type ObjectState struct {
 	LastError   string
 	// Awaited is how many writes the next run will wait for.
 	Awaited int
-	// Hold is how long the object is held after its runs, because it is in a hot
+	// Delay is how long the object is held after its runs, because it is in a hot
 	// loop; else 0.
-	Hold time.Duration
+	Delay time.Duration
 	// Quarantine is not nil for an object in quarantine.
 	Quarantine *quarantine.State
 }
@@ -254,10 +265,10 @@ type ObjectState struct {
 // well. It may be called at any time.
 func (a *Applier) Object(key abi.Key) ObjectState {
 	f := a.failures.get(key)
-	st := ObjectState{FailedRuns: f.runs, FirstFailed: f.first, LastError: f.last, Awaited: a.writes.of(key), Hold: a.guard.Held(key)}
-	a.poison.mu.Lock()
-	defer a.poison.mu.Unlock()
-	if state, ok := a.poison.table.Get(key); ok {
+	st := ObjectState{FailedRuns: f.runs, FirstFailed: f.first, LastError: f.last, Awaited: a.writes.of(key), Delay: a.guard.Delayed(key)}
+	a.quarantine.mu.Lock()
+	defer a.quarantine.mu.Unlock()
+	if state, ok := a.quarantine.table.Get(key); ok {
 		st.Quarantine = &state
 	}
 	return st

@@ -36,7 +36,8 @@ func (s *script) Acquire(context.Context) (abi.Guest, func(), error) {
 	return s, func() { s.released++ }, nil
 }
 
-func (s *script) Generation() uint64 { return 7 }
+func (s *script) Revision() uint64 { return 7 }
+func (s *script) Fuel() int64      { return int64(100*len(s.requests) + len(s.failures)) }
 
 func (s *script) Reconcile(ctx context.Context, req *abi.Request) (abi.Result, error) {
 	s.requests = append(s.requests, *req)
@@ -70,7 +71,7 @@ func failWith(e abi.ResultError) func(context.Context, *abi.Request) (abi.Result
 	return func(context.Context, *abi.Request) (abi.Result, error) { return abi.Result{Error: &e}, nil }
 }
 
-func policySays(a abi.Action) func(*abi.Failure) (abi.Result, error) {
+func policyReturns(a abi.Action) func(*abi.Failure) (abi.Result, error) {
 	return func(*abi.Failure) (abi.Result, error) { return abi.Result{Action: a}, nil }
 }
 
@@ -98,8 +99,8 @@ func newApplier(t *testing.T, s *script, change ...func(*Config)) *Applier {
 func TestApply_SuccessFollowsTheGuestsAction(t *testing.T) {
 	requeue := abi.Action{Requeue: true, After: time.Hour}
 	s := &script{reconcile: func(context.Context, *abi.Request) (abi.Result, error) { return abi.Result{Action: requeue}, nil }}
-	out := newApplier(t, s).Apply(t.Context(), testKey, testReason)
-	if out.Err != nil || out.Failed() || out.Action != requeue || out.DecidedBy != DecidedByReconcile || out.Generation != 7 || out.Attempt != 1 {
+	out := newApplier(t, s).Apply(t.Context(), testKey, testReason, time.Time{})
+	if out.Err != nil || out.Failed() || out.Action != requeue || out.DecidedBy != DecidedByReconcile || out.Revision != 7 || out.Attempt != 1 {
 		t.Errorf("%+v", out)
 	}
 	want := []abi.Request{{
@@ -118,7 +119,7 @@ func TestApply_SuccessFollowsTheGuestsAction(t *testing.T) {
 func TestApply_GoneObjectIsNotReconciled(t *testing.T) {
 	s := &script{reconcile: await}
 	gone := func(c *Config) { c.Lookup = func(abi.Key) ([]byte, bool) { return nil, false } }
-	out := newApplier(t, s, gone).Apply(t.Context(), testKey, testReason)
+	out := newApplier(t, s, gone).Apply(t.Context(), testKey, testReason, time.Time{})
 	if !errors.Is(out.Err, ErrObjectNotFound) || out.Failed() || out.Action.Requeue || s.acquired != 0 || len(s.failures) != 0 {
 		t.Errorf("%+v, acquired %d, policy %d", out, s.acquired, len(s.failures))
 	}
@@ -131,7 +132,7 @@ func TestApply_DeletesAreReconciledOnRequest(t *testing.T) {
 		c.Lookup = func(abi.Key) ([]byte, bool) { return nil, false }
 		c.Deletes = true
 	}
-	out := newApplier(t, s, gone).Apply(t.Context(), testKey, testReason)
+	out := newApplier(t, s, gone).Apply(t.Context(), testKey, testReason, time.Time{})
 	if out.Err != nil || len(s.requests) != 1 || s.requests[0].Object != nil || s.requests[0].Key != testKey {
 		t.Errorf("%+v, %+v", out, s.requests)
 	}
@@ -149,7 +150,7 @@ func TestApply_AttemptsCountFailedRunsInARow(t *testing.T) {
 		return abi.Result{Action: abi.Action{Requeue: true}}, nil
 	}
 	a := newApplier(t, s, func(c *Config) { c.Lookup = func(abi.Key) ([]byte, bool) { return []byte{0x80}, found } })
-	attempt := func() int { return a.Apply(t.Context(), testKey, testReason).Attempt }
+	attempt := func() int { return a.Apply(t.Context(), testKey, testReason, time.Time{}).Attempt }
 	got := []int{attempt(), attempt(), attempt()}
 	fails = false
 	got = append(got, attempt(), attempt(), attempt())
@@ -171,12 +172,12 @@ func TestApply_AttemptsCountFailedRunsInARow(t *testing.T) {
 func TestApply_ErrorPolicySeesTheFailedRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		want := abi.Action{Requeue: true, After: time.Minute}
-		s := &script{policy: policySays(want), reconcile: failWith(abi.ResultError{Class: abi.ErrorTransient, Message: "no", Reason: "Busy"})}
+		s := &script{policy: policyReturns(want), reconcile: failWith(abi.ResultError{Class: abi.ErrorTransient, Message: "no", Reason: "Busy"})}
 		a := newApplier(t, s)
 		first := time.Now()
-		a.Apply(t.Context(), testKey, testReason)
+		a.Apply(t.Context(), testKey, testReason, time.Time{})
 		time.Sleep(time.Hour)
-		out := a.Apply(t.Context(), testKey, testReason)
+		out := a.Apply(t.Context(), testKey, testReason, time.Time{})
 		if out.Action != want || out.DecidedBy != DecidedByErrorPolicy || !out.Failed() {
 			t.Errorf("%+v", out)
 		}
@@ -205,19 +206,19 @@ func TestApply_WhoDecidesAfterAFailure(t *testing.T) {
 		by     Decider
 		kind   abi.FailureKind
 	}{
-		"policy":                          {script{reconcile: failWith(abi.ResultError{}), policy: policySays(minute)}, minute, DecidedByErrorPolicy, abi.FailureError},
+		"policy":                          {script{reconcile: failWith(abi.ResultError{}), policy: policyReturns(minute)}, minute, DecidedByErrorPolicy, abi.FailureError},
 		"no policy: the back-off":         {script{reconcile: failWith(abi.ResultError{})}, backoff, DecidedByBackoff, abi.FailureError},
 		"no policy: the error's own time": {script{reconcile: failWith(abi.ResultError{After: time.Second})}, second, DecidedByError, abi.FailureError},
 		"a policy that fails":             {script{reconcile: failWith(abi.ResultError{}), policy: policyFails}, backoff, DecidedByBackoff, abi.FailureError},
 		"a policy that traps":             {script{reconcile: failWith(abi.ResultError{}), policy: policyTraps}, backoff, DecidedByBackoff, abi.FailureError},
-		"permanent waits for a change":    {script{reconcile: failWith(abi.ResultError{Class: abi.ErrorPermanent}), policy: policySays(minute)}, abi.Action{}, DecidedByError, abi.FailureError},
+		"permanent waits for a change":    {script{reconcile: failWith(abi.ResultError{Class: abi.ErrorPermanent}), policy: policyReturns(minute)}, abi.Action{}, DecidedByError, abi.FailureError},
 		"an error beats a requeue": {script{reconcile: func(context.Context, *abi.Request) (abi.Result, error) {
 			return abi.Result{Action: second, Error: &abi.ResultError{Message: "no"}}, nil
 		}}, backoff, DecidedByBackoff, abi.FailureError},
-		"a trap is a failure like another": {script{reconcile: func(context.Context, *abi.Request) (abi.Result, error) { return abi.Result{}, trap }, policy: policySays(minute)}, minute, DecidedByErrorPolicy, abi.FailureTrap},
+		"a trap is a failure like another": {script{reconcile: func(context.Context, *abi.Request) (abi.Result, error) { return abi.Result{}, trap }, policy: policyReturns(minute)}, minute, DecidedByErrorPolicy, abi.FailureTrap},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out := newApplier(t, &c.script).Apply(t.Context(), testKey, testReason)
+			out := newApplier(t, &c.script).Apply(t.Context(), testKey, testReason, time.Time{})
 			if out.Action != c.want || out.DecidedBy != c.by || !out.Failed() {
 				t.Errorf("%+v", out)
 			}
@@ -240,11 +241,11 @@ func TestApply_FailuresAreCountedByKind(t *testing.T) {
 	for i, kind := range kinds {
 		next, want[kind] = kind, uint64(i)
 		for range i {
-			a.Apply(t.Context(), testKey, testReason)
+			a.Apply(t.Context(), testKey, testReason, time.Time{})
 		}
 	}
 	s.reconcile = await
-	a.Apply(t.Context(), testKey, testReason)
+	a.Apply(t.Context(), testKey, testReason, time.Time{})
 	if diff := cmp.Diff(want, a.Failures()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -253,9 +254,9 @@ func TestApply_FailuresAreCountedByKind(t *testing.T) {
 func TestApply_NoGuestIsAFailureWithBackoff(t *testing.T) {
 	s := &script{acquire: errors.New("out of memory")}
 	a := newApplier(t, s)
-	a.Apply(t.Context(), testKey, testReason)
-	out := a.Apply(t.Context(), testKey, testReason)
-	if !out.Failed() || out.Attempt != 2 || out.Action.After != 2*DefaultBackoffInitial || !strings.Contains(out.Err.Error(), "acquire a guest: out of memory") {
+	a.Apply(t.Context(), testKey, testReason, time.Time{})
+	out := a.Apply(t.Context(), testKey, testReason, time.Time{})
+	if !out.Failed() || out.Attempt != 2 || out.Action.After != 2*DefaultBackoffInitial || !strings.Contains(out.Err.Error(), "acquire an instance: out of memory") {
 		t.Errorf("%+v", out)
 	}
 }
@@ -263,13 +264,13 @@ func TestApply_NoGuestIsAFailureWithBackoff(t *testing.T) {
 // Rule 9: a run that is interrupted at a stop is no failure of its object.
 func TestApply_InterruptedRunIsNotAFailure(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	s := &script{policy: policySays(abi.Action{Requeue: true})}
+	s := &script{policy: policyReturns(abi.Action{Requeue: true})}
 	s.reconcile = func(context.Context, *abi.Request) (abi.Result, error) {
 		cancel()
 		return abi.Result{}, &abi.CallError{Kind: abi.FailureTimeout, Func: "reconcile", Err: context.Canceled}
 	}
 	a := newApplier(t, s)
-	out := a.Apply(ctx, testKey, testReason)
+	out := a.Apply(ctx, testKey, testReason, time.Time{})
 	if !errors.Is(out.Err, ErrInterrupted) || out.Failed() || len(s.failures) != 0 || len(a.failures.byKey) != 0 {
 		t.Errorf("%+v, policy %d", out, len(s.failures))
 	}
@@ -294,21 +295,21 @@ func TestBackoff_DoublesUpToItsMaximum(t *testing.T) {
 	}
 }
 
-// ofGeneration is the error of a guest that a generation could not give.
-type ofGeneration struct{ error }
+// ofRevision is the error of a guest that a revision could not give.
+type ofRevision struct{ error }
 
-func (ofGeneration) Generation() uint64 { return 3 }
+func (ofRevision) Revision() uint64 { return 3 }
 
-// A run for which its generation had no guest is that generation's: its probation
+// A run for which its revision had no guest is that revision's: its probation
 // counts it.
-func TestApply_RunWithoutAGuestIsOfItsGeneration(t *testing.T) {
-	s := &script{acquire: fmt.Errorf("module: %w", ofGeneration{&abi.CallError{Kind: abi.FailureTrap, Err: errors.New("start")}})}
-	out := newApplier(t, s).Apply(t.Context(), testKey, testReason)
-	if !out.Failed() || out.Generation != 3 {
+func TestApply_RunWithoutAGuestIsOfItsRevision(t *testing.T) {
+	s := &script{acquire: fmt.Errorf("module: %w", ofRevision{&abi.CallError{Kind: abi.FailureTrap, Err: errors.New("start")}})}
+	out := newApplier(t, s).Apply(t.Context(), testKey, testReason, time.Time{})
+	if !out.Failed() || out.Revision != 3 {
 		t.Errorf("%+v", out)
 	}
 	s.acquire = errors.New("nobody's")
-	if out = newApplier(t, s).Apply(t.Context(), testKey, testReason); !out.Failed() || out.Generation != 0 {
+	if out = newApplier(t, s).Apply(t.Context(), testKey, testReason, time.Time{}); !out.Failed() || out.Revision != 0 {
 		t.Errorf("%+v", out)
 	}
 }

@@ -1,6 +1,7 @@
 package applier
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"time"
@@ -13,8 +14,8 @@ const (
 	DefaultBackoffJitter  = 0.2
 )
 
-// Backoff is the host's delay before an object is tried again: Initial after
-// the first failed run, doubling to Max. The zero value has the defaults.
+// Backoff is the host's delay before an object is retried: Initial after the
+// first failed run, doubling to Max. The zero value has the defaults.
 type Backoff struct {
 	Initial, Max time.Duration
 	// Jitter is the part of the delay that is random: with 0.2 it is between 80
@@ -25,7 +26,7 @@ type Backoff struct {
 
 func (b Backoff) validate() error {
 	if b.Initial < 0 || b.Max < 0 || b.Jitter > 1 {
-		return errors.New("backoff: initial and max must not be negative, jitter not over 1")
+		return errors.New("backoff: want initial and max of at least 0, and a jitter of at most 1")
 	}
 	return nil
 }
@@ -33,15 +34,9 @@ func (b Backoff) validate() error {
 // Delay returns the delay after the given number of failed runs in a row. r is
 // a random number in [0, 1). The result is never over Max by more than Jitter.
 func (b Backoff) Delay(attempt int, r float64) time.Duration {
-	if b.Initial == 0 {
-		b.Initial = DefaultBackoffInitial
-	}
-	if b.Max == 0 {
-		b.Max = DefaultBackoffMax
-	}
-	if b.Jitter == 0 {
-		b.Jitter = DefaultBackoffJitter
-	}
+	b.Initial = cmp.Or(b.Initial, DefaultBackoffInitial)
+	b.Max = cmp.Or(b.Max, DefaultBackoffMax)
+	b.Jitter = cmp.Or(b.Jitter, DefaultBackoffJitter)
 	d := math.Min(float64(b.Initial)*math.Pow(2, float64(max(attempt, 1)-1)), float64(b.Max))
 	if b.Jitter > 0 {
 		d *= 1 + b.Jitter*(2*r-1)

@@ -3,6 +3,7 @@ package applier
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
 )
@@ -23,7 +24,7 @@ func BenchmarkApply(b *testing.B) {
 	for name, module := range map[string]Module{"idle": &idle{}, "writing": &busy{}} {
 		b.Run(name, func(b *testing.B) {
 			a, err := New(Config{
-				Controller: "test", Module: module, Cache: instant{}, Cluster: &cluster{t: b}, Finalizer: finalizerName,
+				Controller: "test", Module: module, Cache: instant{}, Cluster: &cluster{t: b}, Finalizer: finalizerName, Observer: EndedFunc(func(*Outcome) {}),
 				Lookup: func(abi.Key) ([]byte, bool) { return object, true },
 			})
 			if err != nil {
@@ -31,7 +32,7 @@ func BenchmarkApply(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				a.Apply(b.Context(), testKey, testReason)
+				a.Apply(b.Context(), testKey, testReason, time.Time{})
 			}
 		})
 	}

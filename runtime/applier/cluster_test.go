@@ -75,9 +75,9 @@ func (c *cluster) did(ctx context.Context, word string, args ...any) error {
 	return nil
 }
 
-func (c *cluster) Declare(ctx context.Context, object []byte, d *abi.Declared) error {
-	if h, err := readHead(object, finalizerName); err != nil || string(h.uid) != "u1" {
-		c.t.Errorf("declared for %q: %v", object, err)
+func (c *cluster) Declare(ctx context.Context, of Owner, d *abi.Declared) error {
+	if h, err := readHead(of.Object, finalizerName); err != nil || string(h.uid) != "u1" || of.Revision != 7 {
+		c.t.Errorf("declared for %q, by revision %d: %v", of.Object, of.Revision, err)
 	}
 	return c.did(ctx, "declare", len(d.Apply), d.Prune, d.Force, string(d.Status))
 }

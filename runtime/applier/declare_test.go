@@ -41,9 +41,9 @@ func TestDeclare_OutcomeOfARun(t *testing.T) {
 		"nothing declared":                     {requeueAfter(time.Hour), nil, nil, []string{"reconcile"}, hour, DecidedByReconcile, ""},
 		"transient":                            {declares(whole, nil), classed(abi.ErrorTransient), nil, []string{"reconcile", "declare 2 true false s"}, backoff, DecidedByBackoff, abi.ErrorTransient},
 		"of no class":                          {declares(whole, nil), errAPI, nil, []string{"reconcile", "declare 2 true false s"}, backoff, DecidedByBackoff, abi.ErrorTransient},
-		"error_policy":                         {declares(whole, nil), errAPI, policySays(minute), []string{"reconcile", "declare 2 true false s"}, minute, DecidedByErrorPolicy, abi.ErrorTransient},
-		"permanent waits":                      {declares(whole, nil), classed(abi.ErrorPermanent), policySays(minute), []string{"reconcile", "declare 2 true false s"}, abi.Action{}, DecidedByError, abi.ErrorPermanent},
-		"conflict: at once":                    {declares(whole, nil), classed(abi.ErrorConflict), policySays(minute), []string{"reconcile", "declare 2 true false s"}, abi.Action{Requeue: true, After: ConflictDelay}, DecidedByError, abi.ErrorConflict},
+		"error_policy":                         {declares(whole, nil), errAPI, policyReturns(minute), []string{"reconcile", "declare 2 true false s"}, minute, DecidedByErrorPolicy, abi.ErrorTransient},
+		"permanent waits":                      {declares(whole, nil), classed(abi.ErrorPermanent), policyReturns(minute), []string{"reconcile", "declare 2 true false s"}, abi.Action{}, DecidedByError, abi.ErrorPermanent},
+		"conflict: at once":                    {declares(whole, nil), classed(abi.ErrorConflict), policyReturns(minute), []string{"reconcile", "declare 2 true false s"}, abi.Action{Requeue: true, After: ConflictDelay}, DecidedByError, abi.ErrorConflict},
 		"with an error only the status is":     {declares(whole, &abi.ResultError{Message: "no"}), nil, nil, []string{"reconcile", "declare 0 false false s"}, backoff, DecidedByBackoff, abi.ErrorTransient},
 		"and the error counts":                 {declares(whole, &abi.ResultError{Class: abi.ErrorPermanent, Message: "no"}), classed(abi.ErrorPermanent), nil, []string{"reconcile", "declare 0 false false s"}, abi.Action{}, DecidedByError, abi.ErrorPermanent},
 		"but the status has to be there":       {declares(whole, &abi.ResultError{Class: abi.ErrorPermanent, Message: "no"}), errAPI, nil, []string{"reconcile", "declare 0 false false s"}, backoff, DecidedByBackoff, abi.ErrorTransient},
@@ -53,7 +53,7 @@ func TestDeclare_OutcomeOfARun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cl := &cluster{t: t, finalizers: []any{finalizerName}, refuse: map[string]error{"declare": c.refuse}}
 			s := &script{reconcile: c.result, policy: c.policy}
-			out := newApplier(t, s, cl.on(s)).Apply(t.Context(), testKey, testReason)
+			out := newApplier(t, s, cl.on(s)).Apply(t.Context(), testKey, testReason, time.Time{})
 			if diff := cmp.Diff(c.log, cl.log); diff != "" {
 				t.Errorf("requests (-want +got):\n%s", diff)
 			}
@@ -85,7 +85,7 @@ func TestDeclare_AfterFinalize(t *testing.T) {
 			s := &script{reconcile: func(context.Context, *abi.Request) (abi.Result, error) {
 				return abi.Result{Declared: &abi.Declared{Prune: true}}, nil
 			}}
-			out := newApplier(t, s, cl.on(s)).Apply(t.Context(), testKey, testReason)
+			out := newApplier(t, s, cl.on(s)).Apply(t.Context(), testKey, testReason, time.Time{})
 			if diff := cmp.Diff(c.log, cl.log); diff != "" || !errors.Is(out.Err, c.refuse) || !out.Finalize {
 				t.Errorf("%+v; requests (-want +got):\n%s", out, diff)
 			}
@@ -102,9 +102,9 @@ func TestDeclare_WithoutClusterOrObjectIsPermanent(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &script{reconcile: declares(abi.Declared{Prune: true}, nil), policy: policySays(abi.Action{Requeue: true})}
+			s := &script{reconcile: declares(abi.Declared{Prune: true}, nil), policy: policyReturns(abi.Action{Requeue: true})}
 			a := newApplier(t, s, change)
-			out := a.Apply(t.Context(), testKey, testReason)
+			out := a.Apply(t.Context(), testKey, testReason, time.Time{})
 			e, ok := errors.AsType[*abi.ResultError](out.Err)
 			if !ok || e.Class != abi.ErrorPermanent || out.Action.Requeue || !strings.Contains(e.Message, "apply, prune, status") {
 				t.Errorf("%+v", out)
@@ -122,7 +122,7 @@ func TestDeclare_IsBoundedInTime(t *testing.T) {
 		cl := &cluster{t: t}
 		s := &script{reconcile: declares(abi.Declared{Prune: true}, nil)}
 		a := newApplier(t, s, func(c *Config) { c.Cluster, c.Lookup = hanging{cl}, cl.lookup })
-		out := a.Apply(t.Context(), testKey, testReason)
+		out := a.Apply(t.Context(), testKey, testReason, time.Time{})
 		if !errors.Is(out.Err, context.DeadlineExceeded) || !out.Failed() || out.Duration != DefaultClusterTimeout {
 			t.Errorf("%+v", out)
 		}
@@ -131,7 +131,7 @@ func TestDeclare_IsBoundedInTime(t *testing.T) {
 
 type hanging struct{ *cluster }
 
-func (hanging) Declare(ctx context.Context, _ []byte, _ *abi.Declared) error {
+func (hanging) Declare(ctx context.Context, _ Owner, _ *abi.Declared) error {
 	<-ctx.Done()
 	return ctx.Err()
 }
@@ -143,7 +143,7 @@ func TestApply_ConflictsAreRetriedAtOnceABoundedTime(t *testing.T) {
 	next := abi.ErrorConflict
 	after := time.Duration(0)
 	minute := abi.Action{Requeue: true, After: time.Minute}
-	s := &script{policy: policySays(minute)}
+	s := &script{policy: policyReturns(minute)}
 	s.reconcile = func(context.Context, *abi.Request) (abi.Result, error) {
 		if next == "" {
 			return abi.Result{}, nil
@@ -157,7 +157,7 @@ func TestApply_ConflictsAreRetriedAtOnceABoundedTime(t *testing.T) {
 		abi.ErrorTransient, abi.ErrorConflict, "", abi.ErrorConflict,
 	} {
 		next = class
-		out := a.Apply(t.Context(), testKey, testReason)
+		out := a.Apply(t.Context(), testKey, testReason, time.Time{})
 		got = append(got, out.Action.String())
 	}
 	at, min := "requeue after 10ms", "requeue after 1m0s"
@@ -169,7 +169,7 @@ func TestApply_ConflictsAreRetriedAtOnceABoundedTime(t *testing.T) {
 	}
 	// Who names a time for a conflict gets what any error gets.
 	after = time.Second
-	if out := a.Apply(t.Context(), testKey, testReason); out.Action != minute {
+	if out := a.Apply(t.Context(), testKey, testReason, time.Time{}); out.Action != minute {
 		t.Errorf("%+v", out.Action)
 	}
 }

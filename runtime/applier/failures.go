@@ -1,11 +1,11 @@
 package applier
 
 import (
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/internal/text"
 )
 
 // Bounds of the table of failures: how many objects it has, and how much of an
@@ -46,10 +46,7 @@ func (f *failures) len() int {
 // record counts a run that failed at now and returns the row of failures, of
 // which the first keeps its time.
 func (f *failures) record(key abi.Key, now time.Time, e *abi.ResultError) failed {
-	message := e.Error()
-	if len(message) > maxLastError {
-		message = strings.ToValidUTF8(strings.Clone(message[:maxLastError]), "")
-	}
+	message := text.Truncate(e.Error(), maxLastError)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.byKey == nil {

@@ -42,32 +42,34 @@ func firstStep(finalizer string, h *head) step {
 	return stepAddFinalizer
 }
 
-// prepare adds the finalizer where that is the first step, and returns what is
-// to be done with the object as it is then.
-func (r *run) prepare(ctx context.Context, s step) (step, error) {
+// prepare adds the finalizer where that is the first step. It returns what is to
+// be done with the object as it is then, and the context for that.
+func (r *run) prepare(ctx context.Context, s step) (context.Context, step, error) {
 	if s != stepAddFinalizer {
-		return s, nil
+		return ctx, s, nil
 	}
 	name := r.a.cfg.Finalizer
-	ctx, cancel := context.WithTimeout(ctx, r.a.cfg.ClusterTimeout)
+	bounded, cancel := context.WithTimeout(ctx, r.a.cfg.ClusterTimeout)
 	defer cancel()
-	object, err := r.a.cfg.Cluster.AddFinalizer(ctx, r.object, name)
+	object, err := r.a.cfg.Cluster.AddFinalizer(bounded, r.object, name)
 	if err != nil {
-		return s, fmt.Errorf("finalizer[%s]: add: %w", name, err)
+		return ctx, s, fmt.Errorf("finalizer[%s]: add: %w", name, err)
 	}
 	h, err := readHead(object, name)
 	if err != nil {
-		return s, fmt.Errorf("finalizer[%s]: add: answer: %w", name, err)
+		return ctx, s, fmt.Errorf("finalizer[%s]: add: answer: %w", name, err)
 	}
 	if h.paused { // meanwhile
 		r.head = h
-		return stepNone, nil
+		return ctx, stepNone, nil
 	}
 	if s = firstStep(name, &h); s == stepAddFinalizer {
-		return s, &abi.ResultError{Class: abi.ErrorConflict, Reason: "FinalizerLost", Message: "finalizer[" + name + "]: add: it was added, and is gone again"}
+		return ctx, s, &abi.ResultError{Class: abi.ErrorConflict, Reason: "FinalizerLost", Message: "finalizer[" + name + "]: add: it was removed again"}
 	}
-	r.object, r.head, r.info.Object = object, h, object
-	return s, nil
+	r.object, r.head = object, h
+	info := r.info // nobody sees a run change
+	info.Object = object
+	return abi.WithRun(ctx, &info), s, nil
 }
 
 // removeFinalizer lets the object go, after its clean-up.

@@ -128,7 +128,7 @@ func TestFinalizer_EachEdge(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c.cluster.t = t
 			s := &script{reconcile: c.guest}
-			out := newApplier(t, s, c.cluster.on(s)).Apply(t.Context(), testKey, testReason)
+			out := newApplier(t, s, c.cluster.on(s)).Apply(t.Context(), testKey, testReason, time.Time{})
 			if diff := cmp.Diff(c.log, c.cluster.log); diff != "" {
 				t.Errorf("requests (-want +got):\n%s", diff)
 			}
@@ -152,7 +152,7 @@ func TestFinalizer_RunGoesOnWithTheNewObject(t *testing.T) {
 		}
 		return abi.Result{}, nil
 	}}
-	if out := newApplier(t, s, c.on(s)).Apply(t.Context(), testKey, testReason); out.Err != nil || out.Writes != 1 {
+	if out := newApplier(t, s, c.on(s)).Apply(t.Context(), testKey, testReason, time.Time{}); out.Err != nil || out.Writes != 1 {
 		t.Errorf("%+v", out)
 	}
 }
@@ -179,7 +179,7 @@ func TestFinalizer_ChangedWhileItIsAdded(t *testing.T) {
 			cl := &cluster{t: t}
 			s := &script{reconcile: await}
 			a := newApplier(t, s, cl.on(s), func(cfg *Config) { cfg.Cluster = answering{cl, pack(t, c.answer)} })
-			out := a.Apply(t.Context(), testKey, testReason)
+			out := a.Apply(t.Context(), testKey, testReason, time.Time{})
 			if diff := cmp.Diff(c.log, cl.log); diff != "" || out.Failed() != c.failed {
 				t.Errorf("%+v; requests (-want +got):\n%s", out, diff)
 			}
@@ -236,12 +236,12 @@ func TestFinalizer_CleanupPrecedesRemoval(t *testing.T) {
 				cl.deleting = true
 				cl.gone = len(cl.finalizers) == 0
 			}
-			a.Apply(t.Context(), testKey, testReason)
+			a.Apply(t.Context(), testKey, testReason, time.Time{})
 		}
 		if applied && !cleaned {
 			t.Errorf("gone without clean-up: %v", cl.log)
 		}
-		if a.Apply(t.Context(), testKey, testReason); a.Object(testKey) != (ObjectState{}) {
+		if a.Apply(t.Context(), testKey, testReason, time.Time{}); a.Object(testKey) != (ObjectState{}) {
 			t.Errorf("still known after it is gone: %+v", a.Object(testKey))
 		}
 	})

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/runtime/applier/guard"
@@ -17,7 +18,8 @@ import (
 type busy struct{ n atomic.Uint64 }
 
 func (b *busy) Acquire(context.Context) (abi.Guest, func(), error) { return b, func() {}, nil }
-func (b *busy) Generation() uint64                                 { return 1 }
+func (b *busy) Revision() uint64                                   { return 1 }
+func (b *busy) Fuel() int64                                        { return 0 }
 
 func (b *busy) Reconcile(ctx context.Context, req *abi.Request) (abi.Result, error) {
 	n := b.n.Add(1)
@@ -62,10 +64,10 @@ func TestApply_HammerObjectsAndStats(t *testing.T) {
 			wg.Go(func() {
 				for i := range rounds {
 					key := abi.Key{Namespace: strconv.Itoa(worker), Name: strconv.Itoa(i % 5)}
-					if out := a.Apply(t.Context(), key, testReason); out.Failed() {
+					if out := a.Apply(t.Context(), key, testReason, time.Time{}); out.Failed() {
 						failed.Add(1)
 					}
-					a.Apply(t.Context(), abi.Key{Namespace: strconv.Itoa(worker), Name: "gone"}, testReason)
+					a.Apply(t.Context(), abi.Key{Namespace: strconv.Itoa(worker), Name: "gone"}, testReason, time.Time{})
 				}
 			})
 			wg.Go(func() {

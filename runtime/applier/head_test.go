@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -31,16 +32,16 @@ func TestApply_PausedObjectIsLeftAlone(t *testing.T) {
 			cl.t = t
 			s := &script{reconcile: failWith(abi.ResultError{Message: "no"})}
 			a := newApplier(t, s, cl.on(s))
-			a.Apply(t.Context(), testKey, testReason)
+			a.Apply(t.Context(), testKey, testReason, time.Time{})
 			cl.log, cl.paused = nil, "true"
 			for range 3 {
-				out := a.Apply(t.Context(), testKey, testReason)
+				out := a.Apply(t.Context(), testKey, testReason, time.Time{})
 				if !errors.Is(out.Err, ErrPaused) || out.Failed() || out.Action.Requeue || len(cl.log) != 0 || s.acquired != 1 {
 					t.Fatalf("%+v: %v", out, cl.log)
 				}
 			}
 			cl.paused = "false"
-			if out := a.Apply(t.Context(), testKey, testReason); out.Attempt != 2 || !out.Failed() {
+			if out := a.Apply(t.Context(), testKey, testReason, time.Time{}); out.Attempt != 2 || !out.Failed() {
 				t.Errorf("%+v", out)
 			}
 		})
@@ -51,7 +52,7 @@ func TestApply_PausedObjectIsLeftAlone(t *testing.T) {
 func TestApply_GoneBeatsPaused(t *testing.T) {
 	cl := &cluster{t: t, paused: "true", gone: true}
 	s := &script{reconcile: await}
-	if out := newApplier(t, s, cl.on(s)).Apply(t.Context(), testKey, testReason); !errors.Is(out.Err, ErrObjectNotFound) {
+	if out := newApplier(t, s, cl.on(s)).Apply(t.Context(), testKey, testReason, time.Time{}); !errors.Is(out.Err, ErrObjectNotFound) {
 		t.Errorf("%+v", out)
 	}
 }
@@ -85,7 +86,7 @@ func TestApply_BytesThatAreNoObjectAreAFailure(t *testing.T) {
 	s := &script{reconcile: await}
 	out := newApplier(t, s, func(c *Config) {
 		c.Lookup = func(abi.Key) ([]byte, bool) { return []byte{0xc1}, true }
-	}).Apply(t.Context(), testKey, testReason)
+	}).Apply(t.Context(), testKey, testReason, time.Time{})
 	if !out.Failed() || !strings.Contains(out.Err.Error(), "store: object: not the msgpack") || out.Action.After != DefaultBackoffInitial {
 		t.Errorf("%+v", out)
 	}

@@ -57,7 +57,7 @@ func (m *model) expect(r modelRun, now time.Time) (out Outcome) {
 	out.Attempt = m.failed + 1
 	if r.acquire && r.class == "" {
 		*m = model{}
-		out.Action, out.DecidedBy, out.Generation = r.action, DecidedByReconcile, 7
+		out.Action, out.DecidedBy, out.Revision = r.action, DecidedByReconcile, 7
 		return out
 	}
 	if m.failed == 0 {
@@ -73,7 +73,7 @@ func (m *model) expect(r modelRun, now time.Time) (out Outcome) {
 	if !r.acquire {
 		return out
 	}
-	out.Generation = 7
+	out.Revision = 7
 	ofError := r.class != "trap"
 	switch {
 	case r.class == abi.ErrorPermanent:
@@ -118,7 +118,7 @@ func TestApply_RandomRunsAgainstTheModel(t *testing.T) {
 				}
 				key := keys[rnd(len(keys))]
 				time.Sleep(time.Duration(rnd(1000)) * time.Millisecond)
-				got := a.Apply(t.Context(), key, testReason)
+				got := a.Apply(t.Context(), key, testReason, time.Time{})
 				want := models[key].expect(r, time.Now())
 				if diff := cmp.Diff(want, summary(got), cmpopts); diff != "" || got.Failed() != !want.FirstFailed.IsZero() {
 					t.Fatalf("%+v of %s (-want +got):\n%s", r, key, diff)
@@ -165,7 +165,7 @@ func (r *modelRun) errorPolicy() (abi.Result, error) {
 
 // summary is the part of an outcome that the model speaks of.
 func summary(o Outcome) Outcome {
-	s := Outcome{Attempt: o.Attempt, FirstFailed: o.FirstFailed, Generation: o.Generation, Action: o.Action, DecidedBy: o.DecidedBy}
+	s := Outcome{Attempt: o.Attempt, FirstFailed: o.FirstFailed, Revision: o.Revision, Action: o.Action, DecidedBy: o.DecidedBy}
 	if !o.Failed() {
 		s.Err = o.Err
 	}

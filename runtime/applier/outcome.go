@@ -2,7 +2,6 @@ package applier
 
 import (
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
@@ -17,23 +16,21 @@ var (
 	// ErrObjectNotFound is the outcome for an object that is gone: the module is
 	// not called (rule 20, as in kube-rs).
 	ErrObjectNotFound = errors.New("object not found")
-	// ErrPaused is the outcome for an object with PausedAnnotation. How often it
-	// has failed is kept.
+	// ErrPaused is the outcome for an object with PausedAnnotation. Its number
+	// of failures is kept.
 	ErrPaused = errors.New("object is paused: annotation " + PausedAnnotation)
 	// ErrDeleting is the outcome for an object that is being deleted and does not
 	// have the module's finalizer: its clean-up is done, or was never due (rule 21).
-	ErrDeleting = errors.New("object is being deleted, and nothing is left to clean up")
+	ErrDeleting = errors.New("object is being deleted and needs no cleanup")
 	// ErrInterrupted is the outcome of a run that was cut short because the
 	// process stops. It is not a failure of the object.
 	ErrInterrupted = errors.New("interrupted: the controller is stopping")
 	// ErrQuarantined is the outcome for an object in quarantine where neither it
-	// nor the module has changed. It is tried again when Action says.
-	ErrQuarantined = errors.New("object is quarantined: its runs keep trapping or reaching limits")
+	// nor the module has changed. It is retried when Action says.
+	ErrQuarantined = errors.New("object is quarantined: its runs keep trapping or exceeding limits")
 )
 
-var noFailure = []error{ErrObjectNotFound, ErrPaused, ErrDeleting, ErrInterrupted, ErrQuarantined}
-
-// Outcome is what one run came to.
+// Outcome is the result of one run.
 type Outcome struct {
 	// ID is the run's id, as the guest saw it; empty where no guest was wanted.
 	ID string
@@ -48,21 +45,24 @@ type Outcome struct {
 	// FirstFailed is when the first of the failed runs in a row ended; zero for a
 	// run that did not fail.
 	FirstFailed time.Time
-	// Generation is the module generation that ran, or could not give a guest; 0
+	// Revision is the module revision that ran, or could not give a guest; 0
 	// where there was none.
-	Generation uint64
+	Revision uint64
 	// Action is what happens next.
 	Action abi.Action
-	// DecidedBy says who chose Action; empty where nobody had to.
+	// DecidedBy says what chose Action; empty if no decision was needed.
 	DecidedBy Decider
-	// Hold is how long the object must not run, whatever triggers it: it is in a
+	// Delay is how long the object must not run, whatever triggers it: it is in a
 	// hot loop. Loop is not nil at the run by which that was found.
-	Hold time.Duration
-	Loop *guard.Decision
+	Delay time.Duration
+	Loop  *guard.Decision
 	// Err is nil for success, one of ErrObjectNotFound, ErrPaused, ErrDeleting,
 	// ErrInterrupted and ErrQuarantined, or what went wrong: an *abi.ResultError of the guest or of
 	// Cluster, an *abi.CallError, or a fault of the host.
 	Err error
+	// Failure is the kind of failure; empty where the run did not fail: Err is then
+	// nil or one of those above that are no failure.
+	Failure abi.FailureKind
 	// Unknown lists keys of the guest's result that this host does not know.
 	Unknown []string
 	// Writes counts the writes of the run that the API server accepted, the
@@ -79,16 +79,13 @@ type Outcome struct {
 	// error_policy included.
 	Started  time.Time
 	Duration time.Duration
-	// Queued is for how long the object was due before the run began. Who applies
-	// it knows.
+	// Queued is how long the object was ready before the run began; 0 where Apply
+	// does not know it.
 	Queued time.Duration
 }
 
-// Failed reports whether the run counts as a failed one: it has an error, and
-// not one of those that are no failure.
-func (o *Outcome) Failed() bool {
-	return o.Err != nil && !slices.ContainsFunc(noFailure, func(e error) bool { return errors.Is(o.Err, e) })
-}
+// Failed reports whether the run counts as a failed one.
+func (o *Outcome) Failed() bool { return o.Failure != "" }
 
 // Decider names who chose the action of an outcome.
 type Decider string

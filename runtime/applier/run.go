@@ -12,25 +12,25 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// run is one run of one object, and what it has come to so far. One goroutine
-// has it.
+// run is one run of one object, with its result so far. One goroutine has it.
 type run struct {
 	a       *Applier
 	out     Outcome
 	started time.Time
 
-	object []byte // as the run sees it; nil where it is gone
-	head   head
-	guest  abi.Guest // nil before one is acquired
-	info   abi.Run
-	req    abi.Request
+	object    []byte // as the run sees it; nil where it is gone
+	head      head
+	guest     abi.Guest // nil before one is acquired
+	info      abi.Run
+	req       abi.Request
+	startInfo Started
 
-	wrote awaited // what the next run has to wait for
-	notes notes
+	wrote    awaited // what the next run has to wait for
+	writeLog writeLog
 }
 
-// apply is the whole run: what is to be waited for, whether the guest is to be
-// called at all, the guest, and what is left to remember.
+// apply is the whole run: waiting for writes, the checks before the guest is
+// called, the call, and the bookkeeping.
 func (r *run) apply(ctx context.Context) {
 	r.awaitWrites(ctx)
 	defer r.remember()
@@ -48,23 +48,24 @@ func (r *run) apply(ctx context.Context) {
 	known := abi.WithRun(ctx, &r.info)
 	guest, release, err := r.a.cfg.Module.Acquire(known)
 	if err != nil {
-		if of, ok := errors.AsType[generationError](err); ok {
-			r.out.Generation = of.Generation()
+		if of, ok := errors.AsType[revisionError](err); ok {
+			r.out.Revision = of.Revision()
 		}
-		r.fail(ctx, fmt.Errorf("acquire a guest: %w", err))
+		r.fail(ctx, fmt.Errorf("acquire an instance: %w", err))
 		return
 	}
 	defer release()
-	r.guest, r.out.Generation = guest, guest.Generation()
+	r.guest, r.out.Revision = guest, guest.Revision()
 	r.begin(ctx)
 	r.work(known, step)
+	r.out.Fuel = guest.Fuel()
 	r.end()
 }
 
-// generationError is the error of a guest that a generation could not give.
-type generationError interface {
+// revisionError is the error of a guest that a revision could not give.
+type revisionError interface {
 	error
-	Generation() uint64
+	Revision() uint64
 }
 
 // nextID returns an id that no other run of this process has.
@@ -121,7 +122,7 @@ func (r *run) look() (step, error) {
 	return s, nil
 }
 
-// forget ends a run for an object that needs none any more.
+// forget ends a run for an object that needs none any longer.
 func (r *run) forget(why error) {
 	r.out.Err = why
 	r.wrote = awaited{}
@@ -132,7 +133,7 @@ func (r *run) forget(why error) {
 
 // work calls the guest and does what its result asks for.
 func (r *run) work(ctx context.Context, s step) {
-	s, err := r.prepare(ctx, s)
+	ctx, s, err := r.prepare(ctx, s)
 	switch {
 	case s == stepNone && r.head.paused:
 		r.out.Err = ErrPaused
@@ -167,13 +168,8 @@ func (r *run) call(ctx context.Context, s step) (abi.Result, error) {
 		ID: r.out.ID, Controller: r.a.cfg.Controller, Attempt: r.out.Attempt, Key: r.out.Key, Object: r.object, Stale: r.out.Stale,
 		Reason: r.out.Reasons.First, More: r.out.Reasons.More, Dropped: r.out.Reasons.Dropped,
 	}
-	var res abi.Result
-	var err error
-	if r.out.Finalize = s == stepFinalize; r.out.Finalize {
-		res, err = r.guest.Finalize(ctx, &r.req)
-	} else {
-		res, err = r.guest.Reconcile(ctx, &r.req)
-	}
+	r.out.Finalize = s == stepFinalize
+	res, err := r.observed(ctx)
 	r.out.Unknown = res.Unknown
 	if err != nil {
 		return res, err
@@ -185,16 +181,16 @@ func (r *run) call(ctx context.Context, s step) (abi.Result, error) {
 	// counts: that of the status is only told.
 	if res.Declared != nil && res.Declared.Status != nil {
 		if err := r.declare(ctx, &abi.Declared{Status: res.Declared.Status}); err != nil {
-			return res, fmt.Errorf("%w (and: %w)", unsaid(res.Error, err), err)
+			return res, fmt.Errorf("%w (and: %w)", withStatusError(res.Error, err), err)
 		}
 	}
 	return res, res.Error
 }
 
-// unsaid is the error of a run whose status could not be written because of err.
+// withStatusError is the error of a run whose status could not be written because of err.
 // A permanent error waits for a change, and the status tells people which: until
-// it is there, the run is tried again.
-func unsaid(failed *abi.ResultError, err error) *abi.ResultError {
+// it is there, the run is retried.
+func withStatusError(failed *abi.ResultError, err error) *abi.ResultError {
 	status, ok := errors.AsType[*abi.ResultError](err)
 	if failed.Class != abi.ErrorPermanent || ok && status.Class == abi.ErrorPermanent {
 		return failed
@@ -213,13 +209,13 @@ func (r *run) declare(ctx context.Context, d *abi.Declared) error {
 	case d == nil:
 		return nil
 	case r.a.cfg.Cluster == nil:
-		return permanent("Unsupported", "the result declares objects (apply, prune, status), and this controller has no cluster to apply them to")
+		return permanent("Unsupported", "the result declares objects (apply, prune, status), but this controller has no cluster")
 	case r.object == nil:
-		return permanent("ObjectNotFound", "the result declares objects (apply, prune, status), and the object that would own them is gone")
+		return permanent("ObjectNotFound", "the result declares objects (apply, prune, status), but their owner was deleted")
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.a.cfg.ClusterTimeout)
 	defer cancel()
-	if err := r.a.cfg.Cluster.Declare(ctx, r.object, d); err != nil {
+	if err := r.a.cfg.Cluster.Declare(ctx, Owner{Revision: r.out.Revision, Object: r.object}, d); err != nil {
 		return fmt.Errorf("declare: %w", err)
 	}
 	return nil
@@ -243,7 +239,9 @@ func (r *run) fail(ctx context.Context, err error) {
 	if call, ok := errors.AsType[*abi.CallError](err); ok {
 		f.Kind = call.Kind
 	}
-	r.a.byKind[max(0, slices.Index(kinds[:], f.Kind))].Add(1) // a kind without a place counts as an error
+	kind := max(0, slices.Index(kinds[:], f.Kind)) // one without a place counts as an error
+	r.a.byKind[kind].Add(1)
+	r.out.Failure = kinds[kind]
 	if f.Error.Message == "" {
 		f.Error.Message = err.Error()
 	}
@@ -254,15 +252,15 @@ func (r *run) fail(ctx context.Context, err error) {
 	f.ID, f.Key, f.Object, f.Attempt, f.FirstFailed = r.out.ID, r.out.Key, r.object, r.out.Attempt, row.first
 	r.out.FirstFailed = row.first
 	r.out.Action, r.out.DecidedBy = r.a.decide(ctx, r.guest, f, row.conflicts)
-	r.poisoned(err)
+	r.quarantineFailure(err)
 	if r.object == nil && !r.out.Action.Requeue {
 		r.a.failures.forget(r.out.Key) // gone, and nobody will ask again
 	}
 }
 
 // Conflicts: how many in a row are retried at once, and what that means. The
-// delay is that of client-go's retry.DefaultRetry: whoever was first has to reach
-// the cache, or the retry would lose again.
+// delay is that of client-go's retry.DefaultRetry: the winning write has to reach
+// the cache, or the retry would fail again.
 const (
 	MaxConflictRetries = 3
 	ConflictDelay      = 10 * time.Millisecond

@@ -13,8 +13,8 @@ const (
 	// maxAwaited is how many writes are remembered over all objects.
 	maxAwaited = 1 << 16
 	// maxAwaitedOfRun is how many are remembered of one run. Beyond it only the
-	// newest of each resource and namespace is: a watch brings writes in their
-	// order, so that who has the newest has them all.
+	// newest of each resource and namespace is: a watch delivers writes in
+	// order, so that the newest one implies all.
 	maxAwaitedOfRun = 64
 	// awaitedFor is how long a write is remembered that the cache does not get.
 	awaitedFor = time.Minute
@@ -27,7 +27,7 @@ type writes struct {
 	byKey   map[abi.Key]awaited // guarded by mu
 	total   int                 // guarded by mu: writes in byKey
 	dropped uint64              // guarded by mu
-	looked  time.Time           // guarded by mu: when old ones were last looked for
+	checked time.Time           // guarded by mu: when old ones were last looked for
 }
 
 type awaited struct {
@@ -47,16 +47,16 @@ func (w *writes) take(key abi.Key) awaited {
 	return entry
 }
 
-// put remembers the writes of a run. If there is no room, those that have been
-// waited for in vain are forgotten, or else these are.
+// put remembers the writes of a run. If there is no room, those that never
+// arrived are forgotten, or else these are.
 func (w *writes) put(key abi.Key, entry awaited, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.byKey == nil {
 		w.byKey = make(map[abi.Key]awaited)
 	}
-	if w.total+len(entry.list) > maxAwaited && now.Sub(w.looked) > awaitedFor/10 {
-		w.looked = now
+	if w.total+len(entry.list) > maxAwaited && now.Sub(w.checked) > awaitedFor/10 {
+		w.checked = now
 		w.dropOld(now)
 	}
 	if w.total+len(entry.list) > maxAwaited {

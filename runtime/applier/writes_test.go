@@ -19,7 +19,7 @@ import (
 type lagging struct {
 	reached map[abi.Key]string
 	waits   [][]abi.Write
-	never   bool          // nothing will reach it any more
+	never   bool          // nothing will reach it any longer
 	lag     time.Duration // how long a write takes to reach it
 }
 
@@ -74,16 +74,16 @@ func TestWrites_NextRunSeesTheWritesOfTheLast(t *testing.T) {
 				return []byte{0x80}, true
 			}
 		})
-		first := a.Apply(t.Context(), testKey, testReason)
+		first := a.Apply(t.Context(), testKey, testReason, time.Time{})
 		if first.Writes != 4 || first.Waited != 0 || a.Object(testKey).Awaited != 2 || a.Stats().Awaited != 2 {
 			t.Errorf("%+v, %+v", first, a.Stats())
 		}
 		s.reconcile = await
-		second := a.Apply(t.Context(), testKey, testReason)
+		second := a.Apply(t.Context(), testKey, testReason, time.Time{})
 		if second.Waited != cache.lag || second.Stale || s.requests[1].Stale || second.Duration != cache.lag {
 			t.Errorf("%+v", second)
 		}
-		if a.Apply(t.Context(), testKey, testReason); len(cache.waits) != 1 || a.Stats().Awaited != 0 {
+		if a.Apply(t.Context(), testKey, testReason, time.Time{}); len(cache.waits) != 1 || a.Stats().Awaited != 0 {
 			t.Errorf("waited %d times, %+v", len(cache.waits), a.Stats())
 		}
 		want := []abi.Write{child("b", 6), child("a", 7)}
@@ -105,7 +105,7 @@ func TestWrites_WhatTheCacheHasIsNotAwaited(t *testing.T) {
 	gone.ResourceVersion, gone.Deleted = "", true
 	s := &script{reconcile: writing(child("a", 5), gone)}
 	a := newApplier(t, s, func(c *Config) { c.Cache = cache })
-	if out := a.Apply(t.Context(), testKey, testReason); out.Writes != 2 || a.Stats().Awaited != 0 {
+	if out := a.Apply(t.Context(), testKey, testReason, time.Time{}); out.Writes != 2 || a.Stats().Awaited != 0 {
 		t.Errorf("%+v, %+v", out, a.Stats())
 	}
 }
@@ -117,20 +117,20 @@ func TestWrites_StaleAfterTheBound(t *testing.T) {
 		cache := &lagging{reached: map[abi.Key]string{}, never: true}
 		s := &script{reconcile: writing(child("a", 5))}
 		a := newApplier(t, s, func(c *Config) { c.Cache, c.AwaitWrites = cache, time.Second })
-		a.Apply(t.Context(), testKey, testReason)
+		a.Apply(t.Context(), testKey, testReason, time.Time{})
 		s.reconcile = await
 		for i := range 3 {
-			out := a.Apply(t.Context(), testKey, testReason)
+			out := a.Apply(t.Context(), testKey, testReason, time.Time{})
 			if !out.Stale || !s.requests[i+1].Stale || out.Waited != time.Second || out.Failed() {
 				t.Errorf("run %d: %+v", i, out)
 			}
 		}
 		time.Sleep(time.Minute)
-		if out := a.Apply(t.Context(), testKey, testReason); !out.Stale {
+		if out := a.Apply(t.Context(), testKey, testReason, time.Time{}); !out.Stale {
 			t.Errorf("%+v", out)
 		}
-		if out := a.Apply(t.Context(), testKey, testReason); out.Stale || out.Waited != 0 || a.Stats().Stale != 4 {
-			t.Errorf("the write is remembered for ever: %+v, %+v", out, a.Stats())
+		if out := a.Apply(t.Context(), testKey, testReason, time.Time{}); out.Stale || out.Waited != 0 || a.Stats().Stale != 4 {
+			t.Errorf("the write is remembered forever: %+v, %+v", out, a.Stats())
 		}
 	})
 }
@@ -141,10 +141,10 @@ func TestWrites_StaleOnesAreKeptBesideNewOnes(t *testing.T) {
 		cache := &lagging{reached: map[abi.Key]string{}, never: true}
 		s := &script{reconcile: writing(child("a", 5), child("b", 6))}
 		a := newApplier(t, s, func(c *Config) { c.Cache = cache })
-		a.Apply(t.Context(), testKey, testReason)
+		a.Apply(t.Context(), testKey, testReason, time.Time{})
 		s.reconcile = writing(child("b", 9))
-		a.Apply(t.Context(), testKey, testReason)
-		a.Apply(t.Context(), testKey, testReason)
+		a.Apply(t.Context(), testKey, testReason, time.Time{})
+		a.Apply(t.Context(), testKey, testReason, time.Time{})
 		var last []string
 		for _, w := range cache.waits[1] {
 			last = append(last, w.Key.Name+w.ResourceVersion)
@@ -160,7 +160,7 @@ func TestWrites_CanBeTurnedOff(t *testing.T) {
 	s := &script{reconcile: writing(child("a", 5))}
 	a := newApplier(t, s, func(c *Config) { c.Cache, c.AwaitWrites = cache, -1 })
 	for range 2 {
-		if out := a.Apply(t.Context(), testKey, testReason); out.Stale || out.Waited != 0 {
+		if out := a.Apply(t.Context(), testKey, testReason, time.Time{}); out.Stale || out.Waited != 0 {
 			t.Errorf("%+v", out)
 		}
 	}
@@ -224,7 +224,7 @@ func TestFailures_MemoryIsBounded(t *testing.T) {
 // Which writes changed something: those that answer with another version than
 // the object had before, even if the watch has brought the write before its
 // answer came.
-func TestNotes_WhatChangedSomething(t *testing.T) {
+func TestWriteLog_WhatChangedSomething(t *testing.T) {
 	self := &head{uid: []byte("u1"), resourceVersion: []byte("4")}
 	ofSelf := func(version string) abi.Write {
 		return abi.Write{Resource: "webs", Key: testKey, UID: "u1", ResourceVersion: version}
@@ -248,7 +248,7 @@ func TestNotes_WhatChangedSomething(t *testing.T) {
 		"a child that is deleted":                           {[]abi.Write{deleted}, "7", []string{""}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := notes{trial: guard.Trial{Wrote: []abi.Write{child("b", 3)}, Versions: []string{"3"}}}
+			n := writeLog{trial: guard.Trial{Wrote: []abi.Write{child("b", 3)}, Versions: []string{"3"}}}
 			for _, w := range c.writes {
 				n.note(&w, self, c.cached)
 			}
@@ -265,7 +265,7 @@ func TestNotes_WhatChangedSomething(t *testing.T) {
 
 // A run that keeps writing its own status is held, and the log says so once,
 // with what it wrote, who manages it and what to do.
-func TestApply_HotLoopIsHeldAndNamedOnce(t *testing.T) {
+func TestApply_HotLoopIsDelayedAndNamedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cl := &cluster{t: t, finalizers: []any{finalizerName}}
 		cache := &lagging{reached: map[abi.Key]string{}}
@@ -284,28 +284,28 @@ func TestApply_HotLoopIsHeldAndNamedOnce(t *testing.T) {
 		echo := queue.Reasons{First: abi.Reason{Type: abi.ReasonObjectUpdated}}
 		held, begin := 0, time.Now()
 		for runs := 0; time.Since(begin) < 10*time.Minute; runs++ {
-			out := a.Apply(t.Context(), testKey, echo)
+			out := a.Apply(t.Context(), testKey, echo, time.Time{})
 			if out.Loop != nil && (runs != 20 || out.Loop.Contested || len(out.Loop.Fields) == 0 || out.Loop.Fields[0].Path != ".status.at") {
 				t.Errorf("run %d: %+v", runs, out.Loop)
 			}
-			if out.Hold > 0 {
+			if out.Delay > 0 {
 				held++
 			}
-			time.Sleep(out.Hold + time.Millisecond)
+			time.Sleep(out.Delay + time.Millisecond)
 		}
-		if st := a.Stats().Loops; st.Episodes != 1 || held > 20 || uint64(held) != st.Held || a.Object(testKey).Hold != time.Minute {
+		if st := a.Stats().Loops; st.Episodes != 1 || held > 20 || uint64(held) != st.Delayed || a.Object(testKey).Delay != time.Minute {
 			t.Errorf("%+v, %d runs were held", st, held)
 		}
-		want := []string{`WARN the object keeps triggering itself by its own writes, and is held: do not write what has not changed, and no time stamps; or hide the event with a predicate` +
-			` controller=test object=default/web reason=ObjectUpdated runs=20 hold=1s written=[webs.example.com default/web] fields=[webs.example.com default/web .status.at]`}
+		want := []string{`WARN the object is in a hot loop: its own writes trigger it; delaying it; write only changes and no timestamps, or ignore the event with a predicate` +
+			` controller=test object=default/web reason=ObjectUpdated runs=20 delay=1s written=[webs.example.com default/web] fields=[webs.example.com default/web .status.at]`}
 		if diff := cmp.Diff(want, log.lines); diff != "" {
 			t.Errorf("log (-want +got):\n%s", diff)
 		}
 		s.reconcile = await
 		for range 8 {
-			a.Apply(t.Context(), testKey, echo)
+			a.Apply(t.Context(), testKey, echo, time.Time{})
 		}
-		if len(log.lines) != 2 || log.lines[1] != "INFO the object has calmed down and is no longer held controller=test object=default/web" {
+		if len(log.lines) != 2 || log.lines[1] != "INFO the hot loop of the object has ended; no longer delaying it controller=test object=default/web" {
 			t.Errorf("log: %q", log.lines)
 		}
 	})

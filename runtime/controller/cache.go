@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -68,7 +67,7 @@ func (c *Cache) covering(gr schema.GroupResource, namespace string) iter.Seq2[*H
 // stores returns the subscriptions that can answer for a resource, those with
 // whole objects first, or a *CacheError.
 func (c *Cache) stores(gvr schema.GroupVersionResource, namespace string) ([]*watcher.Subscription, error) {
-	var subs []*watcher.Subscription
+	var whole, heads []*watcher.Subscription
 	var other string
 	for h, s := range c.covering(gvr.GroupResource(), namespace) {
 		if h.watch.Resource.Version != gvr.Version {
@@ -78,15 +77,16 @@ func (c *Cache) stores(gvr schema.GroupVersionResource, namespace string) ([]*wa
 		if s.Store().Len() == 0 && !isClosed(s.Synced()) {
 			return nil, &CacheError{abi.StatusNotSynced, fmt.Sprintf("the watch of %s has not listed yet: %s", s.Source(), s.State())}
 		}
-		subs = append(subs, s)
+		if s.Source().Metadata {
+			heads = append(heads, s)
+		} else {
+			whole = append(whole, s)
+		}
 	}
-	if len(subs) == 0 {
+	if len(whole)+len(heads) == 0 {
 		return nil, notWatched(gvr, namespace, other)
 	}
-	slices.SortStableFunc(subs, func(a, b *watcher.Subscription) int {
-		return cmp.Compare(b2i(a.Source().Metadata), b2i(b.Source().Metadata))
-	})
-	return subs, nil
+	return append(whole, heads...), nil
 }
 
 func notWatched(gvr schema.GroupVersionResource, namespace, other string) error {
@@ -96,16 +96,9 @@ func notWatched(gvr schema.GroupVersionResource, namespace, other string) error 
 	}
 	hint := "declare it in watches or owns of the manifest, or ask the API server with api_get or api_list"
 	if other != "" {
-		hint = "it watches version " + other
+		hint = "the controller watches version " + other
 	}
 	return &CacheError{abi.StatusBadRequest, fmt.Sprintf("the controller does not watch %s of version %s%s: %s", gvr.GroupResource(), gvr.Version, where, hint)}
-}
-
-func b2i(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 func isClosed(c <-chan struct{}) bool {
@@ -157,7 +150,7 @@ func (c *Cache) List(gvr schema.GroupVersionResource, namespace string, selector
 		}
 	}
 	// Watches of one resource with different selectors can have the same object.
-	slices.SortStableFunc(found, func(a, b *reflector.Object) int { return compareKeys(a.Ref(), b.Ref()) })
+	slices.SortStableFunc(found, func(a, b *reflector.Object) int { return a.Ref().Compare(b.Ref()) })
 	found = slices.CompactFunc(found, func(a, b *reflector.Object) bool { return a.Ref() == b.Ref() })
 	if more = len(found) > limit; more {
 		found = found[:limit]
@@ -167,10 +160,6 @@ func (c *Cache) List(gvr schema.GroupVersionResource, namespace string, selector
 		last = o.Ref()
 	}
 	return objects, more, last, nil
-}
-
-func compareKeys(a, b abi.Key) int {
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
 // Children yields the objects of owned kinds whose controller owner has this
@@ -244,18 +233,11 @@ func awaitGone(ctx context.Context, store *reflector.Store, w *abi.Write) bool {
 // writtenTo yields the subscriptions that a write can appear in, whatever
 // version of the resource it was made through.
 func (c *Cache) writtenTo(w *abi.Write) iter.Seq2[*Handle, *watcher.Subscription] {
-	gr := schema.GroupResource{Group: w.Group, Resource: w.Resource}
-	return func(yield func(*Handle, *watcher.Subscription) bool) {
-		for h, s := range c.covering(gr, w.Key.Namespace) {
-			if !yield(h, s) {
-				return
-			}
-		}
-	}
+	return c.covering(schema.GroupResource{Group: w.Group, Resource: w.Resource}, w.Key.Namespace)
 }
 
-// selects reports whether a watch shows an object with the labels of w. What a
-// field selector says of it is not known: then it does not.
+// selects reports whether a watch shows an object with the labels of w. A field
+// selector cannot be evaluated: then the answer is no.
 func (h *Handle) selects(w *abi.Write) bool {
 	return h.watch.FieldSelector == "" && h.selector.Matches(labels.Set(w.Labels))
 }

@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/wasmctl/wasmctl/abi"
@@ -23,11 +25,9 @@ func (c *children) observe(ev reflector.Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if ev.Old != nil {
-		if uid := controllerOf(ev.Old); uid != "" {
-			delete(c.byOwner[uid], ev.Ref())
-			if len(c.byOwner[uid]) == 0 {
-				delete(c.byOwner, uid)
-			}
+		uid := controllerOf(ev.Old)
+		if delete(c.byOwner[uid], ev.Ref()); len(c.byOwner[uid]) == 0 {
+			delete(c.byOwner, uid)
 		}
 	}
 	if ev.New == nil || ev.Type == reflector.Deleted {
@@ -47,11 +47,7 @@ func (c *children) observe(ev reflector.Event) {
 func (c *children) of(uid string) []*reflector.Object {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	objects := make([]*reflector.Object, 0, len(c.byOwner[uid]))
-	for _, o := range c.byOwner[uid] {
-		objects = append(objects, o)
-	}
-	return objects
+	return slices.Collect(maps.Values(c.byOwner[uid]))
 }
 
 func controllerOf(o *reflector.Object) string {

@@ -9,7 +9,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/runtime/applier"
 	"github.com/wasmctl/wasmctl/runtime/applier/guard"
-	"github.com/wasmctl/wasmctl/runtime/quarantine"
+	"github.com/wasmctl/wasmctl/runtime/applier/quarantine"
 	"github.com/wasmctl/wasmctl/runtime/queue"
 	"github.com/wasmctl/wasmctl/runtime/queue/predicate"
 	"github.com/wasmctl/wasmctl/runtime/queue/trigger"
@@ -68,10 +68,10 @@ type Config struct {
 	// Guard says when an object is in a hot loop.
 	Guard guard.Config
 	// Quarantine says when an object is left alone because its runs keep trapping
-	// or reaching limits. Generation returns the generation of the module that runs
+	// or reaching limits. Revision returns the revision of the module that runs
 	// an object; nil: a new one does not end quarantines.
 	Quarantine quarantine.Config
-	Generation func(abi.Key) uint64
+	Revision   func(abi.Key) uint64
 	// Active is closed when reconciles may start: this process has been elected.
 	// Until then watches sync and the queue fills. Nil is at once.
 	Active <-chan struct{}
@@ -79,19 +79,18 @@ type Config struct {
 	// OnStart and OnEnd are those of runner.Config, for metrics.
 	OnStart func(queued time.Duration, priority scheduler.Priority)
 	OnEnd   func(took time.Duration)
-	// OnOutcome is called after each reconcile, by several goroutines at once and
-	// with the object still held: it must be quick. Nil drops outcomes.
-	OnOutcome func(applier.Outcome)
-	// OnHidden is told of each event of For's objects that predicates have hidden,
-	// and which of them saw no change. It is called by the goroutines of the
-	// watches and must be quick. Nil drops it.
+	// Observer observes each run; it may be nil.
+	Observer applier.Observer
+	// OnHidden is notified of each event of For's objects that predicates have
+	// hidden, and which of them saw no change. It is called by the goroutines of
+	// the watches and must be quick. Nil drops it.
 	OnHidden func(ref reflector.ObjectRef, unchanged predicate.Words)
-	// OnRelated is told of each change of an object of another kind than For's that
-	// concerns objects, or that the guest is asked about, before those are
+	// OnRelated is notified of each change of an object of another kind than For's
+	// that concerns objects, or that the guest is asked about, before those are
 	// requested. Resource is as in the reason of the requests. It must not block,
-	// and is called by several goroutines at once; nil: nobody.
+	// and several goroutines call it at once; it can be nil.
 	OnRelated func(resource string, ev reflector.Event)
-	// Logger is told of progress; nil drops it.
+	// Logger is notified of progress; nil drops it.
 	Logger *slog.Logger
 }
 

@@ -4,12 +4,12 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/runtime/applier"
@@ -18,9 +18,6 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/runner"
 	"github.com/wasmctl/wasmctl/runtime/scheduler"
 )
-
-// progressEvery is how often a controller that waits for its watches says so.
-const progressEvery = 5 * time.Second
 
 type request = scheduler.Request[abi.Key, queue.Reasons]
 
@@ -42,15 +39,8 @@ func New(cfg Config) (*Controller, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("controller[%s]: %w", cfg.Name, err)
 	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
-	if cfg.OnOutcome == nil {
-		cfg.OnOutcome = func(applier.Outcome) {}
-	}
-	if cfg.Cache == nil {
-		cfg.Cache = NewCache()
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
+	cfg.Cache = cmp.Or(cfg.Cache, NewCache())
 	cfg.For.Map = queue.Self
 	c := &Controller{cfg: cfg, requests: make(chan []request), cache: cfg.Cache}
 	if err := c.build(); err != nil {
@@ -66,7 +56,7 @@ func (c *Controller) build() error {
 	c.applier, err = applier.New(applier.Config{
 		Controller: cfg.Name, Module: cfg.Module, Lookup: c.lookup, Deletes: cfg.Deletes, Backoff: cfg.Backoff, Finalizer: cfg.Finalizer,
 		Cluster: cfg.Cluster, Cache: c.cache, AwaitWrites: cfg.AwaitWrites, Guard: cfg.Guard, Logger: cfg.Logger,
-		Quarantine: cfg.Quarantine, Generation: cfg.Generation,
+		Quarantine: cfg.Quarantine, Revision: cfg.Revision, Observer: cfg.Observer,
 	})
 	if err != nil {
 		return err
@@ -167,7 +157,7 @@ func (c *Controller) AddWatch(w Watch) (*Handle, error) {
 	return h, nil
 }
 
-// RemoveWatch takes a watch out and returns when nothing of it runs any more.
+// RemoveWatch takes a watch out and returns when nothing of it runs any longer.
 // The watch of Config.For stays. A second time does nothing.
 func (c *Controller) RemoveWatch(h *Handle) {
 	c.mu.Lock()
@@ -186,66 +176,6 @@ func (c *Controller) RemoveWatch(h *Handle) {
 		h.ended.Wait()
 	} else {
 		h.release()
-	}
-}
-
-// waitUntilReady closes ready when every watch that is not optional has synced
-// and its first events have been taken by the runner (rule 10), and the
-// controller is active.
-func (c *Controller) waitUntilReady(ctx context.Context, ready chan<- struct{}) {
-	begin := time.Now()
-	stop := c.sayWaiting(ctx)
-	defer stop()
-	handles := *c.cache.handles.Load()
-	for _, h := range handles {
-		if !h.watch.Optional && h.Wait(ctx) != nil {
-			return
-		}
-	}
-	c.cfg.Logger.Info("watches have synced", "controller", c.cfg.Name, "objects", c.objects(), "after", time.Since(begin))
-	if c.cfg.Active != nil {
-		select {
-		case <-c.cfg.Active:
-		case <-ctx.Done():
-			return
-		}
-	}
-	close(ready)
-	c.cfg.Logger.Info("reconciling", "controller", c.cfg.Name)
-}
-
-// sayWaiting logs, every few seconds until stop is called, which watches are
-// waited for.
-func (c *Controller) sayWaiting(ctx context.Context) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		tick := time.NewTicker(progressEvery)
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-				c.logUnsynced()
-			case <-ctx.Done():
-				return
-			}
-		}
-	})
-	return func() {
-		cancel()
-		wg.Wait()
-	}
-}
-
-func (c *Controller) logUnsynced() {
-	for _, h := range *c.cache.handles.Load() {
-		for _, s := range h.subs {
-			select {
-			case <-s.Synced():
-			default:
-				c.cfg.Logger.Info("waiting for watches", "controller", c.cfg.Name, "watch", s.Source().String(), "state", s.State().String())
-			}
-		}
 	}
 }
 
@@ -304,11 +234,9 @@ func (c *Controller) objects() int {
 
 // reconcile is the runner's job.
 func (c *Controller) reconcile(ctx context.Context, item scheduler.Item[abi.Key, queue.Reasons]) runner.Outcome[queue.Reasons] {
-	out := c.applier.Apply(ctx, item.Key, item.Msg)
-	out.Queued = max(0, out.Started.Sub(item.ReadyAt))
-	c.cfg.OnOutcome(out)
+	out := c.applier.Apply(ctx, item.Key, item.Msg, item.ReadyAt)
 	next := runner.Outcome[queue.Reasons]{
-		Requeue: out.Action.Requeue, After: out.Action.After, Hold: out.Hold, Msg: queue.Reasons{First: abi.Reason{Type: abi.ReasonRequeue}},
+		Requeue: out.Action.Requeue, After: out.Action.After, Delay: out.Delay, Msg: queue.Reasons{First: abi.Reason{Type: abi.ReasonRequeue}},
 	}
 	if out.Failed() {
 		// Objects that fail while they are listed do not come before what changes.

@@ -31,7 +31,8 @@ func TestMain(m *testing.M) { devclustertest.Main(m) }
 type native func(ctx context.Context, req *abi.Request) (abi.Result, error)
 
 func (f native) Acquire(context.Context) (abi.Guest, func(), error) { return f, func() {}, nil }
-func (f native) Generation() uint64                                 { return 1 }
+func (f native) Revision() uint64                                   { return 1 }
+func (f native) Fuel() int64                                        { return 0 }
 func (f native) Reconcile(ctx context.Context, req *abi.Request) (abi.Result, error) {
 	return f(ctx, req)
 }
@@ -97,7 +98,7 @@ func newFixture(t *testing.T, module native, change func(*Config)) *fixture {
 	f := &fixture{t: t, ns: ns, client: client, outcomes: make(chan applier.Outcome, 1000), force: make(chan struct{}), ended: make(chan error, 1)}
 	cfg := Config{
 		Name: "test", For: configMaps(ns), Related: []Watch{secrets(ns)}, Module: module, Watches: watcher.NewSet(watching, watcher.Config{}),
-		OnOutcome: func(o applier.Outcome) { f.outcomes <- o },
+		Observer: endedFunc(func(o *applier.Outcome) { f.outcomes <- *o }),
 	}
 	if change != nil {
 		change(&cfg)
@@ -304,7 +305,7 @@ func TestController_SlowGuestSlowsOnlyItself(t *testing.T) {
 	}
 }
 
-// Rule 18: a failed run is tried again, as attempt 2, for the reason Retry.
+// Rule 18: a failed run is retried, as attempt 2, for the reason Retry.
 func TestController_FailedRunIsTriedAgain(t *testing.T) {
 	f := newFixture(t, func(_ context.Context, req *abi.Request) (abi.Result, error) {
 		if req.Attempt < 3 {

@@ -25,8 +25,11 @@ func (native) Acquire(context.Context) (guest abi.Guest, release func(), err err
 	return native{}, func() {}, nil
 }
 
-// Generation implements abi.Guest: this module is never replaced.
-func (native) Generation() uint64 { return 1 }
+// Revision implements abi.Guest: this module is never replaced.
+func (native) Revision() uint64 { return 1 }
+
+// Fuel implements abi.Guest: what this one does is not counted.
+func (native) Fuel() int64 { return 0 }
 
 // Reconcile implements abi.Guest. Its object is msgpack; nil where it is gone.
 func (native) Reconcile(_ context.Context, req *abi.Request) (abi.Result, error) {
@@ -70,9 +73,9 @@ func Example() {
 			Map: queue.Owners{Group: "apps", Kind: "Deployment", Resource: "replicasets.apps"}.Map,
 		}},
 		Triggers: []trigger.Source{hourly},
-		OnOutcome: func(o applier.Outcome) { // the stream of results
+		Observer: printed(func(o *applier.Outcome) { // the stream of results
 			fmt.Println(o.Key, o.Action, o.Err)
-		},
+		}),
 	})
 	if err != nil {
 		panic(err)
@@ -83,3 +86,10 @@ func Example() {
 		panic(err)
 	}
 }
+
+// printed observes the ends of runs alone.
+type printed func(*applier.Outcome)
+
+func (printed) Started(*applier.Started)     {}
+func (printed) Returned(string)              {}
+func (f printed) Ended(out *applier.Outcome) { f(out) }

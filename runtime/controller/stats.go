@@ -6,7 +6,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/runtime/applier"
-	"github.com/wasmctl/wasmctl/runtime/quarantine"
+	"github.com/wasmctl/wasmctl/runtime/applier/quarantine"
 	"github.com/wasmctl/wasmctl/runtime/queue"
 	"github.com/wasmctl/wasmctl/runtime/runner"
 	"github.com/wasmctl/wasmctl/runtime/scheduler"
@@ -77,21 +77,14 @@ func (c *Controller) Unsynced() []string {
 
 func (h *Handle) unsynced() (list []string) {
 	for _, s := range h.subs {
-		select {
-		case <-s.Synced():
-		default:
+		if !isClosed(s.Synced()) {
 			list = append(list, fmt.Sprintf("watch[%s]: %s", s.Source(), s.State()))
 		}
 	}
-	if len(list) > 0 || h.hook == nil {
+	if len(list) > 0 || h.hook == nil || isClosed(h.hook.Mapped()) {
 		return list
 	}
-	select {
-	case <-h.hook.Mapped():
-		return nil
-	default:
-		return []string{fmt.Sprintf("watch[%s]: the module's map has not been asked about all objects", h.subs[0].Source())}
-	}
+	return []string{fmt.Sprintf("watch[%s]: the module's map has not handled all objects yet", h.subs[0].Source())}
 }
 
 // Object is what a controller knows of one object besides its content.

@@ -39,7 +39,7 @@ type Watch struct {
 	// Config.For, whose events concern their own object.
 	Map queue.Mapper
 	// Hooks are asked instead of Config.Hooks where not nil: for a watch that only
-	// the next generation of the module has.
+	// the next revision of the module has.
 	Hooks queue.Module
 	// Predicates hide events that change nothing of interest (rule 23): see
 	// predicate.Parse.
@@ -140,20 +140,20 @@ func (c *Controller) handler(h *Handle, filter *predicate.Filter) watcher.Handle
 		switch {
 		case verdict == predicate.Hide:
 		case h.hook != nil:
-			c.tellRelated(h, ev)
+			c.reportRelated(h, ev)
 			h.hook.Handle(ev, verdict == predicate.Ask)
 		default:
 			if mapped = h.watch.Map(mapped[:0], ev); len(mapped) > 0 {
-				c.tellRelated(h, ev)
+				c.reportRelated(h, ev)
 				c.request(ctx, mapped)
 			}
 		}
 	}
 }
 
-// tellRelated tells of a change of a related object; what a list has found is
+// reportRelated reports a change of a related object; what a list has found is
 // none.
-func (c *Controller) tellRelated(h *Handle, ev reflector.Event) {
+func (c *Controller) reportRelated(h *Handle, ev reflector.Event) {
 	if c.cfg.OnRelated != nil && ev.Type != reflector.Listed && h.watch.Resource != c.cfg.For.Resource {
 		c.cfg.OnRelated(h.watch.Resource.GroupResource().String(), ev)
 	}
@@ -187,24 +187,22 @@ func (h *Handle) release() {
 // Wait returns when the watch has synced and its first events have been taken
 // by the runner (rule 10), or when ctx ends, with its error.
 func (h *Handle) Wait(ctx context.Context) error {
-	for _, s := range h.subs {
+	wait := func(c <-chan struct{}) error {
 		select {
-		case <-s.Synced():
+		case <-c:
 		case <-h.stop:
-			return nil
 		case <-ctx.Done():
 			return ctx.Err()
+		}
+		return nil
+	}
+	for _, s := range h.subs {
+		if err := wait(s.Synced()); err != nil {
+			return err
 		}
 	}
 	if h.hook == nil {
 		return nil
 	}
-	select {
-	case <-h.hook.Mapped():
-		return nil
-	case <-h.stop:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return wait(h.hook.Mapped())
 }

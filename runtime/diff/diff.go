@@ -3,18 +3,21 @@
 // it says.
 //
 //	changes, err := diff.Packed(before, after, diff.Bounds{})
-//	diff.Append(&b, "    ", changes)
 package diff
 
 import (
 	"bytes"
-	"encoding/json"
+	"cmp"
+	"errors"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/internal/packed"
 )
+
+// errPacked says that bytes are not what abi.AppendValue writes of an object.
+var errPacked = errors.New("object: not the msgpack of a Kubernetes object")
 
 // Defaults of Bounds.
 const (
@@ -44,17 +47,13 @@ type Change struct {
 const More = "..."
 
 // Packed compares two states of an object as the cache packs them: msgpack with
-// sorted keys. An empty state is that of no object. What only repeats or counts
-// the other changes is passed over: resourceVersion, managedFields, and kubectl's
+// sorted keys. An empty state is that of no object. Fields that only repeat or
+// count other changes are skipped: resourceVersion, managedFields, and kubectl's
 // copy of what it applied. The error says that one is no such state.
 func Packed(before, after []byte, bounds Bounds) ([]Change, error) {
 	d := differ{bounds: bounds}
-	if d.bounds.Changes == 0 {
-		d.bounds.Changes = MaxChanges
-	}
-	if d.bounds.Value == 0 {
-		d.bounds.Value = MaxValue
-	}
+	d.bounds.Changes = cmp.Or(d.bounds.Changes, MaxChanges)
+	d.bounds.Value = cmp.Or(d.bounds.Value, MaxValue)
 	if len(before) == 0 {
 		before = []byte{0x80}
 	}
@@ -84,38 +83,32 @@ func (d *differ) values(before, after []byte) error {
 	if bytes.Equal(before, after) {
 		return nil
 	}
-	b, err := headOf(before)
-	if err != nil {
-		return err
-	}
-	a, err := headOf(after)
-	if err != nil {
-		return err
-	}
-	if d.depth++; d.depth > abi.MaxDepth+1 {
-		return errPacked
-	}
-	defer func() { d.depth-- }()
-	switch {
-	case a.form == mapping && b.form == mapping:
-		return d.maps(before[b.begin:], b.n, after[a.begin:], a.n)
-	case a.form == array && b.form == array:
-		return d.arrays(before[b.begin:], b.n, after[a.begin:], a.n)
+	if form := packed.FormOf(before); form == packed.FormOf(after) && (form == packed.Map || form == packed.Array) {
+		return d.walk(before, after)
 	}
 	return d.differs(before, after)
 }
 
-// maps merges the keys of two maps, which are sorted.
-func (d *differ) maps(before []byte, nb int, after []byte, na int) error {
-	b, a := entries{rest: before, left: nb}, entries{rest: after, left: na}
-	if err := b.next(); err != nil {
-		return err
+// walk compares two maps, or two arrays; nil is an empty one.
+func (d *differ) walk(before, after []byte) error {
+	if d.depth++; d.depth > abi.MaxDepth+1 {
+		return errPacked
 	}
-	if err := a.next(); err != nil {
-		return err
+	defer func() { d.depth-- }()
+	b, a := entriesOf(before), entriesOf(after)
+	if b.keyed || a.keyed {
+		return d.maps(&b, &a)
+	}
+	return d.arrays(&b, &a)
+}
+
+// maps merges the keys of two maps, which are sorted.
+func (d *differ) maps(b, a *entries) error {
+	if !b.next() || !a.next() {
+		return errPacked
 	}
 	for b.some || a.some {
-		order := compare(&b, &a)
+		order := compare(b, a)
 		var from, to, key []byte
 		if order <= 0 {
 			from, key = b.value, b.key
@@ -126,38 +119,44 @@ func (d *differ) maps(before []byte, nb int, after []byte, na int) error {
 		if err := d.entry(key, from, to); err != nil {
 			return err
 		}
-		if order <= 0 {
-			if err := b.next(); err != nil {
-				return err
-			}
-		}
-		if order >= 0 {
-			if err := a.next(); err != nil {
-				return err
-			}
+		if order <= 0 && !b.next() || order >= 0 && !a.next() {
+			return errPacked
 		}
 	}
 	return nil
 }
 
-// entries are those of a map that have not been read.
+// entries are those of a map or an array that have not been read.
 type entries struct {
-	rest       []byte
+	packed.Cursor
+	keyed      bool // of a map
 	left       int
-	some       bool // key and value are set
+	some       bool // value is set, and key of a map
 	key, value []byte
 }
 
-func (e *entries) next() (err error) {
+func entriesOf(b []byte) entries {
+	e := entries{Cursor: packed.At(b), keyed: packed.FormOf(b) == packed.Map}
+	if e.keyed {
+		e.left = e.MapLen()
+	} else {
+		e.left = e.ArrayLen()
+	}
+	return e
+}
+
+// next reads the next entry, if there is one; false says that it cannot be read.
+func (e *entries) next() bool {
+	e.value = nil
 	if e.some = e.left > 0; !e.some {
-		return nil
+		return true
 	}
 	e.left--
-	if e.key, e.rest, err = nextText(e.rest); err != nil {
-		return err
+	if e.keyed {
+		e.key = e.Text()
 	}
-	e.value, e.rest, err = next(e.rest)
-	return err
+	e.value = e.Value()
+	return e.OK()
 }
 
 func compare(b, a *entries) int {
@@ -193,29 +192,22 @@ func appendKey(path []byte, key string) []byte {
 }
 
 // arrays compares elements that stand at the same place.
-func (d *differ) arrays(before []byte, nb int, after []byte, na int) error {
-	for i := range max(nb, na) {
-		var from, to []byte
-		var err error
-		if i < nb {
-			if from, before, err = next(before); err != nil {
-				return err
-			}
+func (d *differ) arrays(b, a *entries) error {
+	for i := int64(0); ; i++ {
+		if !b.next() || !a.next() {
+			return errPacked
 		}
-		if i < na {
-			if to, after, err = next(after); err != nil {
-				return err
-			}
+		if !b.some && !a.some {
+			return nil
 		}
 		length := len(d.path)
-		d.path = append(strconv.AppendInt(append(d.path, '['), int64(i), 10), ']')
-		err = d.either(from, to)
+		d.path = append(strconv.AppendInt(append(d.path, '['), i, 10), ']')
+		err := d.either(b.value, a.value)
 		d.path = d.path[:length]
 		if err != nil {
 			return err
 		}
 	}
-	return nil
 }
 
 // either compares two values of which one may not be there.
@@ -261,73 +253,11 @@ func (d *differ) parts(from, to []byte) (bool, error) {
 	if from != nil && to != nil || len(one) <= d.bounds.Value && string(d.path) != "metadata" {
 		return false, nil // of metadata some is passed over
 	}
-	h, err := headOf(one)
-	if err != nil || h.n == 0 || h.form != mapping && h.form != array {
-		return false, err
+	if form := packed.FormOf(one); form != packed.Map && form != packed.Array {
+		return false, nil
 	}
-	if d.depth++; d.depth > abi.MaxDepth+1 {
-		return false, errPacked
+	if e := entriesOf(one); e.left == 0 {
+		return false, nil
 	}
-	defer func() { d.depth-- }()
-	var b, a []byte
-	nb, na := 0, 0
-	if to == nil {
-		b, nb = one[h.begin:], h.n
-	} else {
-		a, na = one[h.begin:], h.n
-	}
-	if h.form == mapping {
-		return true, d.maps(b, nb, a, na)
-	}
-	return true, d.arrays(b, nb, a, na)
-}
-
-// show returns a value as JSON.
-func show(packed []byte) (string, error) {
-	if packed == nil {
-		return "", nil
-	}
-	v, err := abi.DecodeValue(packed)
-	if err != nil {
-		return "", err
-	}
-	var b strings.Builder
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return "", err
-	}
-	return strings.TrimSpace(b.String()), nil
-}
-
-// lead is how much of what two texts have in common is shown where they part.
-const lead = 20
-
-// part returns at most about n bytes of two values. Where they are too long and
-// part late, it begins shortly before they do.
-func part(before, after string, n int) (from, to string) {
-	same := 0
-	for same < min(len(before), len(after)) && before[same] == after[same] {
-		same++
-	}
-	if max(len(before), len(after)) > n && same > n/2 {
-		at := same - min(lead, n/4)
-		for at > 0 && !utf8.RuneStart(before[at]) {
-			at--
-		}
-		return "..." + Clip(before[at:], n), "..." + Clip(after[at:], n)
-	}
-	return Clip(before, n), Clip(after, n)
-}
-
-// Clip returns at most about n bytes of a text, and says by "..." that there
-// are more. The rest of the text is not kept in memory.
-func Clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n] + "..."
+	return true, d.walk(from, to)
 }

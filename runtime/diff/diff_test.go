@@ -15,7 +15,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-func packed(t testing.TB, v any) []byte {
+func packOf(t testing.TB, v any) []byte {
 	t.Helper()
 	b, err := abi.AppendValue(nil, v)
 	if err != nil {
@@ -42,7 +42,7 @@ func TestPacked_NamesWhatDiffers(t *testing.T) {
 		"spec":   map[string]any{"replicas": int64(3), "containers": []any{map[string]any{"image": "a:2"}, map[string]any{"image": "b"}}},
 		"status": map[string]any{"text": strings.Repeat("é", MaxValue)},
 	}
-	got, err := Packed(packed(t, before), packed(t, after), Bounds{})
+	got, err := Packed(packOf(t, before), packOf(t, after), Bounds{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestPacked_NamesWhatDiffers(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got, err := Packed(nil, packed(t, map[string]any{"a": "b"}), Bounds{}); err != nil || len(got) != 1 || got[0] != (Change{"a", "", `"b"`}) {
+	if got, err := Packed(nil, packOf(t, map[string]any{"a": "b"}), Bounds{}); err != nil || len(got) != 1 || got[0] != (Change{"a", "", `"b"`}) {
 		t.Errorf("from nothing: %v, %v", got, err)
 	}
 }
@@ -68,7 +68,7 @@ func TestPacked_IsBounded(t *testing.T) {
 	for i := range 1000 {
 		many[fmt.Sprint(i)] = int64(i)
 	}
-	got, err := Packed(nil, packed(t, many), Bounds{})
+	got, err := Packed(nil, packOf(t, many), Bounds{})
 	if err != nil || len(got) != MaxChanges+1 || got[MaxChanges].Path != More {
 		t.Errorf("%d changes, %v", len(got), err)
 	}
@@ -195,7 +195,7 @@ func TestPacked_AgreesWithADumbModel(t *testing.T) {
 		if len(want) > MaxChanges {
 			continue
 		}
-		changes, err := Packed(packed(t, before), packed(t, after), Bounds{})
+		changes, err := Packed(packOf(t, before), packOf(t, after), Bounds{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -219,7 +219,7 @@ func TestPacked_AgreesWithADumbModel(t *testing.T) {
 // What is no packed object is an error or a difference, and never a panic; two
 // that are valid and equal never differ.
 func FuzzPacked(f *testing.F) {
-	f.Add(packed(f, map[string]any{"a": int64(1), "b": []any{"x", nil, 1.5}}), packed(f, map[string]any{"a": "long", "c": map[string]any{}}))
+	f.Add(packOf(f, map[string]any{"a": int64(1), "b": []any{"x", nil, 1.5}}), packOf(f, map[string]any{"a": "long", "c": map[string]any{}}))
 	f.Add([]byte{0xdf, 0xff, 0xff, 0xff, 0xff}, []byte{0x81, 0xa1, 'a'})
 	f.Fuzz(func(t *testing.T, before, after []byte) {
 		changes, err := Packed(before, after, Bounds{})
@@ -260,9 +260,9 @@ func BenchmarkPacked(b *testing.B) {
 		containers = append(containers, map[string]any{"name": fmt.Sprint(i), "image": strings.Repeat("i", 100), "ports": []any{int64(80), int64(443)}})
 	}
 	object["spec"] = map[string]any{"containers": containers, "replicas": int64(1)}
-	before := packed(b, object)
+	before := packOf(b, object)
 	object["spec"].(map[string]any)["replicas"] = int64(2)
-	after := packed(b, object)
+	after := packOf(b, object)
 	b.SetBytes(int64(len(before)))
 	b.ReportAllocs()
 	for b.Loop() {

@@ -5,17 +5,13 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf8"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/internal/text"
 )
 
-// Append writes a line for each change, after an indent.
-func Append(b *strings.Builder, by string, changes []Change) {
-	for i := range changes {
-		b.WriteString(by + changes[i].String() + "\n")
-	}
-}
-
-// String returns the change in a line: + is what has come, - what has gone, ~ what
-// is another now.
+// String returns the change in a line: + is added, - removed, ~ changed.
 func (c *Change) String() string {
 	if c.Before == "" && c.After == "" {
 		return "  " + Clean(c.Path)
@@ -51,13 +47,19 @@ func valueText(v any) string {
 	if v == nil {
 		return ""
 	}
+	js, err := asJSON(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return js
+}
+
+func asJSON(v any) (string, error) {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return fmt.Sprint(v)
-	}
-	return strings.TrimSpace(b.String())
+	err := enc.Encode(v)
+	return strings.TrimSpace(b.String()), err
 }
 
 // Clean replaces what a terminal could take for a command: guests choose texts
@@ -72,4 +74,45 @@ func Clean(s string) string {
 		}
 		return '?'
 	}, s)
+}
+
+// show returns a value as JSON.
+func show(value []byte) (string, error) {
+	if value == nil {
+		return "", nil
+	}
+	v, err := abi.DecodeValue(value)
+	if err != nil {
+		return "", err
+	}
+	return asJSON(v)
+}
+
+// lead is how much of what two texts have in common is shown where they part.
+const lead = 20
+
+// part returns at most about n bytes of two values. Where they are too long and
+// part late, it begins shortly before they do.
+func part(before, after string, n int) (from, to string) {
+	same := 0
+	for same < min(len(before), len(after)) && before[same] == after[same] {
+		same++
+	}
+	if max(len(before), len(after)) > n && same > n/2 {
+		at := same - min(lead, n/4)
+		for at > 0 && !utf8.RuneStart(before[at]) {
+			at--
+		}
+		return "..." + Clip(before[at:], n), "..." + Clip(after[at:], n)
+	}
+	return Clip(before, n), Clip(after, n)
+}
+
+// Clip returns at most about n bytes of a text, and says by "..." that there
+// are more. The rest of the text is not kept in memory.
+func Clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return text.Truncate(s, n) + "..."
 }

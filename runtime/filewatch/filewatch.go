@@ -5,6 +5,7 @@ package filewatch
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -33,11 +34,11 @@ type File struct {
 	// Sum, unless zero, stands for Content: the sha256 of what is too large to be
 	// kept.
 	Sum [sha256.Size]byte
-	// OnChange is given the new content, by the goroutine of Run. A file that is
-	// not there, for a moment or for good, has not changed.
+	// OnChange is given the new content, by the goroutine of Run. A missing file
+	// counts as unchanged.
 	OnChange func(ctx context.Context, content []byte)
-	// OnError, if not nil, is told why the file could not be read, by the goroutine
-	// of Run, once until that changes.
+	// OnError, if not nil, is notified why the file could not be read, by the
+	// goroutine of Run, once until that changes.
 	OnError func(error)
 	// Settle is how long the file must be quiet, and its new content stay the
 	// same, so that one that is being written is not read half; 0 is DefaultSettle.
@@ -49,21 +50,17 @@ type File struct {
 	MaxSize int64
 }
 
-// Run watches until ctx ends. Where the operating system cannot tell of
-// changes, it reads the file now and then. The error is about that alone.
+// Run watches until ctx ends. Where the operating system cannot report changes,
+// it reads the file from time to time. The error is about that alone.
 func (f File) Run(ctx context.Context) error {
-	if f.Settle == 0 {
-		f.Settle = DefaultSettle
-	}
-	if f.Poll == 0 {
-		f.Poll = DefaultPoll
-	}
+	f.Settle = cmp.Or(f.Settle, DefaultSettle)
+	f.Poll = cmp.Or(f.Poll, DefaultPoll)
 	w := &watch{File: f, last: f.Sum}
 	if f.Sum == (watch{}).last {
 		w.last = sha256.Sum256(f.Content)
 	}
-	l := &loop{first: f.Settle, settle: f.Settle, poll: f.Poll, late: func(err error) { // the file may have changed before Run
-		w.complain(fmt.Errorf("file[%s]: changes are seen every %v only: %w", f.Path, f.Poll, err))
+	l := &loop{first: f.Settle, settle: f.Settle, poll: f.Poll, onPolling: func(err error) { // the file may have changed before Run
+		w.complain(fmt.Errorf("file[%s]: polling every %v: %w", f.Path, f.Poll, err))
 	}}
 	l.look = func(polled bool) (again bool, err error) {
 		if polled && w.untouched() {
@@ -102,7 +99,7 @@ func (w *watch) untouched() bool {
 	return err == nil && w.stat != nil && os.SameFile(now, w.stat) && now.Size() == w.stat.Size() && now.ModTime().Equal(w.stat.ModTime())
 }
 
-// look reads the file and tells of a change that it has seen twice. It reports
+// look reads the file and reports a change that it has seen twice. It reports
 // whether it has to look again.
 func (w *watch) look(ctx context.Context) (again bool) {
 	content, err := w.read()

@@ -125,8 +125,8 @@ func TestFile_ChangeBeforeRunIsSeen(t *testing.T) {
 	want(t, changes, "newer")
 }
 
-// Without events the file is read now and then; a folder that comes later is
-// found that way too.
+// Without events the file is read from time to time; a folder that comes later
+// is found that way too.
 func TestFile_PollFindsWhatHasNoEvents(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "later")
 	changes, _ := watched(t, File{Path: filepath.Join(dir, "f"), Poll: 20 * time.Millisecond})

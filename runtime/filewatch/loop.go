@@ -9,7 +9,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// loop looks when the operating system tells of a change, and now and then
+// loop looks when the operating system reports a change, and from time to time
 // without that.
 type loop struct {
 	first  time.Duration // until the first look
@@ -17,11 +17,11 @@ type loop struct {
 	poll   time.Duration // between looks without an event
 	// look is told whether it is such a look without an event, and reports whether
 	// it has to look again once it has been quiet. Its error ends the loop.
-	look func(polled bool) (again bool, err error)
-	late func(error) // told once why changes are seen by polling only
+	look      func(polled bool) (again bool, err error)
+	onPolling func(error) // told once why changes are seen by polling only
 
-	events *fsnotify.Watcher // its channels are nil where there are no events
-	told   bool              // late was
+	events   *fsnotify.Watcher // its channels are nil where there are no events
+	reported bool              // late was
 }
 
 // run looks until ctx ends.
@@ -73,8 +73,8 @@ func (l *loop) follow(dir string) {
 }
 
 func (l *loop) polls(why error) {
-	if !l.told {
-		l.told = true
-		l.late(why)
+	if !l.reported {
+		l.reported = true
+		l.onPolling(why)
 	}
 }

@@ -6,22 +6,22 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// TestLoop_LateIsToldOnce, however many folders cannot be followed, and however
+// TestLoop_PollingIsReportedOnce, however many folders cannot be followed, and however
 // often that is tried.
-func TestLoop_LateIsToldOnce(t *testing.T) {
+func TestLoop_PollingIsReportedOnce(t *testing.T) {
 	events, err := fsnotify.NewWatcher()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := events.Close(); err != nil { // it follows nothing any more
+	if err := events.Close(); err != nil { // it follows nothing any longer
 		t.Fatal(err)
 	}
-	told := 0
-	l := &loop{events: events, late: func(error) { told++ }}
+	reported := 0
+	l := &loop{events: events, onPolling: func(error) { reported++ }}
 	for range 3 {
 		l.follow(t.TempDir())
 	}
-	if told != 1 {
-		t.Errorf("told %d times, want once", told)
+	if reported != 1 {
+		t.Errorf("told %d times, want once", reported)
 	}
 }

@@ -1,6 +1,7 @@
 package filewatch
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -17,13 +18,13 @@ type Tree struct {
 	Path string
 	// Skip, if not nil, leaves out a file, or a folder and all below it, by its name.
 	Skip func(name string) bool
-	// OnChange is told that a file was changed, added or removed, by the goroutine of
-	// Run. What changes meanwhile is told once, afterwards.
+	// OnChange is notified that a file was changed, added or removed, by the
+	// goroutine of Run. Changes meanwhile are reported once, afterwards.
 	OnChange func(ctx context.Context)
-	// OnError, if not nil, is told why changes are seen late, once.
+	// OnError, if not nil, is notified why changes are seen late, once.
 	OnError func(error)
 	// Settle is how long the files must be quiet; 0 is DefaultSettle. Poll is how
-	// often they are looked at without an event; 0 is DefaultTreePoll.
+	// often they are checked without an event; 0 is DefaultTreePoll.
 	Settle, Poll time.Duration
 }
 
@@ -33,16 +34,12 @@ type Stamp [sha256.Size]byte
 // Stamp returns the present state. Files that vanish meanwhile are left out.
 func (t Tree) Stamp() (Stamp, error) { return t.walk(func(string) {}) }
 
-// Run watches until ctx ends, and tells of changes since a state. The error says
+// Run watches until ctx ends, and reports changes since a state. The error says
 // that the folder cannot be read.
 func (t Tree) Run(ctx context.Context, since Stamp) error {
-	if t.Settle == 0 {
-		t.Settle = DefaultSettle
-	}
-	if t.Poll == 0 {
-		t.Poll = DefaultTreePoll
-	}
-	l := &loop{settle: t.Settle, poll: t.Poll, late: t.late} // the first look at once: they may have changed before Run
+	t.Settle = cmp.Or(t.Settle, DefaultSettle)
+	t.Poll = cmp.Or(t.Poll, DefaultTreePoll)
+	l := &loop{settle: t.Settle, poll: t.Poll, onPolling: t.onPolling} // the first look at once: they may have changed before Run
 	l.look = func(bool) (again bool, err error) {
 		now, err := t.walk(l.follow) // also folders that are new
 		if err != nil {
@@ -57,13 +54,13 @@ func (t Tree) Run(ctx context.Context, since Stamp) error {
 	return l.run(ctx)
 }
 
-func (t Tree) late(err error) {
+func (t Tree) onPolling(err error) {
 	if t.OnError != nil {
-		t.OnError(fmt.Errorf("folder[%s]: changes are seen every %v only: %w", t.Path, t.Poll, err))
+		t.OnError(fmt.Errorf("folder[%s]: polling every %v: %w", t.Path, t.Poll, err))
 	}
 }
 
-// walk looks at each file, and tells of each folder.
+// walk checks each file, and reports each folder.
 func (t Tree) walk(folder func(path string)) (Stamp, error) {
 	sum := sha256.New()
 	err := filepath.WalkDir(t.Path, func(path string, entry fs.DirEntry, err error) error {

@@ -9,16 +9,16 @@ import (
 // Watch is how a watch does.
 type Watch struct {
 	Name string
-	// Stalled says that it neither hears nor asks the API server any more.
+	// Stalled says that it neither hears nor asks the API server any longer.
 	Stalled bool
 	// Progress is when it last heard something; zero for never.
 	Progress time.Time
 }
 
-// Watches is the check that no watch has come to a stand (rule 14): the process
-// lives where its watches do, and not where it merely answers. A watch that is
-// denied, or cannot reach the API server, has not come to a stand: a new start
-// of the process would help it in nothing. watches must not wait.
+// Watches is the check that no watch has stalled (rule 14): a process with
+// stalled watches is not alive, even if it answers. A watch that is denied, or
+// cannot reach the API server, has not stalled: a restart of the process would
+// not help. watches must not wait.
 func Watches(watches func() []Watch) Check {
 	return Check{Name: "watches", Do: func() error {
 		var stalled []string
@@ -26,9 +26,9 @@ func Watches(watches func() []Watch) Check {
 			if !w.Stalled {
 				continue
 			}
-			since := "never heard anything"
+			since := "no response so far"
 			if !w.Progress.IsZero() {
-				since = "last heard something at " + w.Progress.UTC().Format(time.RFC3339)
+				since = "last response at " + w.Progress.UTC().Format(time.RFC3339)
 			}
 			stalled = append(stalled, fmt.Sprintf("%s %s", w.Name, since))
 		}

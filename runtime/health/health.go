@@ -6,7 +6,7 @@
 //	live.Add(health.Check{Name: "watches", Do: watching})
 //	live.Handle(mux)
 //
-// A check only looks at what others have noted. It must not wait for anything:
+// A check only reads what others have recorded. It must not wait for anything:
 // the question is answered although every guest hangs and every worker is busy.
 package health
 
@@ -54,7 +54,7 @@ func (c *Checks) Add(check Check) (remove func()) {
 	}
 }
 
-// checks returns the present list, which is not changed any more.
+// checks returns the present list, which is not changed any longer.
 func (c *Checks) checks() []*Check {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -68,7 +68,7 @@ func TestWatches_FailsByWatchesThatStandStill(t *testing.T) {
 		t.Error(err)
 	}
 	list = append(list, health.Watch{Name: "swaps", Stalled: true}, health.Watch{Name: "nodes", Stalled: true, Progress: time.Unix(0, 0)})
-	want := "stalled: the watch: swaps never heard anything; nodes last heard something at 1970-01-01T00:00:00Z"
+	want := "stalled: the watch: swaps no response so far; nodes last response at 1970-01-01T00:00:00Z"
 	if err := check.Do(); err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

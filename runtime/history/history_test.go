@@ -37,16 +37,16 @@ func TestRecorder_SaysWhatChangedSinceTheRunBefore(t *testing.T) {
 	do(t, r, "2", key, object("2", 1))
 	do(t, r, "3", key, object("3", 2))
 	do(t, r, "4", key, nil)
-	type told struct {
+	type reported struct {
 		ID      string
 		First   bool
 		Changes []diff.Change
 	}
-	var got []told
+	var got []reported
 	for _, run := range r.Runs(key) {
-		got = append(got, told{run.ID, run.First, run.Changes})
+		got = append(got, reported{run.ID, run.First, run.Changes})
 	}
-	want := []told{{"4", false, nil}, {"3", false, []diff.Change{{Path: "spec", Before: "1", After: "2"}}}, {"2", false, nil}, {"1", true, nil}}
+	want := []reported{{"4", false, nil}, {"3", false, []diff.Change{{Path: "spec", Before: "1", After: "2"}}}, {"2", false, nil}, {"1", true, nil}}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
@@ -118,19 +118,19 @@ func TestRecorder_IsBounded(t *testing.T) {
 		t.Errorf("%+v", runs)
 	}
 	size := 0
-	for e := r.order.Front(); e != nil; e = e.Next() {
-		o := e.Value.(*object)
+	for e := r.objects.order.Front(); e != nil; e = e.Next() {
+		o := e.Value.(*kept[abi.Key, object])
 		want := objectSize + len(o.key.Name)
-		for i := range o.runs {
-			want += o.runs[i].cost()
+		for i := range o.value.runs {
+			want += o.value.runs[i].cost()
 		}
 		if o.size != want {
 			t.Errorf("%s: %d bytes are counted, want %d", o.key, o.size, want)
 		}
 		size += o.size
 	}
-	if size != r.size {
-		t.Errorf("%d bytes in all, want %d", r.size, size)
+	if size != r.objects.size {
+		t.Errorf("%d bytes in all, want %d", r.objects.size, size)
 	}
 }
 

@@ -1,7 +1,7 @@
 package history
 
 import (
-	"container/list"
+	"slices"
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
@@ -11,8 +11,8 @@ import (
 
 // Bounds of what is kept of related objects.
 const (
-	// maxRelatedEvents is how many events of a related object are kept. What older
-	// ones have changed is not known.
+	// maxRelatedEvents is how many events of a related object are kept. Changes of
+	// older ones are unknown.
 	maxRelatedEvents = 4
 	// MaxRelatedChanges is how many changes of a related object a run names; a last
 	// one says that there are more.
@@ -31,8 +31,8 @@ type RelatedChange struct {
 	Changes []diff.Change
 }
 
-// Related is told of a change of a related object before the requests that it
-// leads to. Before and after are packed, as the watch has them, and must not
+// Related is notified of a change of a related object before the requests that
+// it leads to. Before and after are packed, as the watch has them, and must not
 // change; before is nil for an object that is new, after for one that is gone.
 // It compares nothing: that is left to the runs that come of it.
 func (r *Recorder) Related(resource string, key abi.Key, at time.Time, before, after []byte) {
@@ -41,7 +41,7 @@ func (r *Recorder) Related(resource string, key abi.Key, at time.Time, before, a
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.related.add(ident{resource, key}, relatedEvent{at, before, after})
+	r.addRelated(ident{resource, key}, relatedEvent{at, before, after})
 }
 
 // relatedOf returns what had changed in the objects that the reasons name. The
@@ -57,7 +57,7 @@ func (r *Recorder) relatedOf(reasons *queue.Reasons, since, until time.Time) []R
 			continue
 		}
 		r.mu.Lock()
-		ev, ok := r.related.between(ident{reason.Resource, reason.Ref}, since, until)
+		ev, ok := between(r.related.get(ident{reason.Resource, reason.Ref}), since, until)
 		r.mu.Unlock()
 		if ok {
 			out = append(out, r.compare(reason, &ev))
@@ -88,71 +88,33 @@ func (r *Recorder) compare(reason abi.Reason, ev *relatedEvent) RelatedChange {
 	return c
 }
 
-// related are the last events of related objects, those that changed last at the
-// front. They are not safe for concurrent use.
-type related struct {
-	limit, size int // bytes
-	byIdent     map[ident]*list.Element
-	order       *list.List // of *relatedObject
-}
-
-type relatedObject struct {
-	ident  ident
-	events []relatedEvent // the oldest first
-}
-
+// relatedEvent is a change of a related object.
 type relatedEvent struct {
 	at            time.Time
 	before, after []byte
 }
 
-func newRelated(limit int) related {
-	return related{limit: limit, byIdent: map[ident]*list.Element{}, order: list.New()}
-}
-
-// cost counts a state that is after one event and before the next one twice.
-func (o *relatedObject) cost() int {
-	n := relatedSize + len(o.ident.resource) + len(o.ident.key.Namespace) + len(o.ident.key.Name)
-	for _, ev := range o.events {
-		n += len(ev.before) + len(ev.after)
+// addRelated keeps an event. The caller holds mu.
+func (r *Recorder) addRelated(id ident, ev relatedEvent) {
+	o := r.related.use(id)
+	if len(o.value) == maxRelatedEvents {
+		o.value = slices.Delete(o.value, 0, 1)
 	}
-	return n
-}
-
-// add keeps an event, and forgets others where there is no room.
-func (t *related) add(id ident, ev relatedEvent) {
-	e := t.byIdent[id]
-	if e == nil {
-		e = t.order.PushFront(&relatedObject{ident: id})
-		t.byIdent[id] = e
-	} else {
-		t.size -= e.Value.(*relatedObject).cost()
-		t.order.MoveToFront(e)
+	o.value = append(o.value, ev)
+	size := relatedSize + id.size()
+	for _, ev := range o.value { // a state that is after one event and before the next one counts twice
+		size += len(ev.before) + len(ev.after)
 	}
-	o := e.Value.(*relatedObject)
-	if len(o.events) == maxRelatedEvents {
-		copy(o.events, o.events[1:])
-		o.events = o.events[:maxRelatedEvents-1]
-	}
-	o.events = append(o.events, ev)
-	t.size += o.cost()
-	for t.size > t.limit && t.order.Len() > 0 {
-		oldest := t.order.Back()
-		o := oldest.Value.(*relatedObject)
-		t.size -= o.cost()
-		t.order.Remove(oldest)
-		delete(t.byIdent, o.ident)
-	}
+	r.related.resize(o, size)
 }
 
 // between returns the events after since, until then, as one; false where none
 // is known.
-func (t *related) between(id ident, since, until time.Time) (whole relatedEvent, ok bool) {
-	e := t.byIdent[id]
-	if e == nil {
+func between(events *[]relatedEvent, since, until time.Time) (whole relatedEvent, ok bool) {
+	if events == nil {
 		return whole, false
 	}
-	for _, ev := range e.Value.(*relatedObject).events {
+	for _, ev := range *events {
 		switch {
 		case !ev.at.After(since) || ev.at.After(until):
 		case ok:

@@ -32,7 +32,7 @@ func TestRecorder_SaysWhatChangedInARelatedObject(t *testing.T) {
 	r, key, other, child := New(DefaultBytes), abi.Key{Name: "a"}, abi.Key{Name: "b"}, abi.Key{Name: "child"}
 	state := func(n int64) []byte { return packed(t, map[string]any{"status": map[string]any{"ready": n}}) }
 	change := func(from, to int64) { r.Related("deployments.apps", child, second(int(to)*10), state(from), state(to)) }
-	told := func(effect Effect, changes ...diff.Change) []RelatedChange {
+	reported := func(effect Effect, changes ...diff.Change) []RelatedChange {
 		return []RelatedChange{{"deployments.apps", child, effect, changes}}
 	}
 	check := func(what string, want []RelatedChange, run *Run) {
@@ -42,20 +42,20 @@ func TestRecorder_SaysWhatChangedInARelatedObject(t *testing.T) {
 		}
 	}
 	r.Related("deployments.apps", child, second(5), nil, state(0))
-	check("a new one", told(Created), ranFor(r, "1", key, second(6), child))
+	check("a new one", reported(Created), ranFor(r, "1", key, second(6), child))
 	change(0, 1)
 	change(1, 2)
 	change(2, 3) // at 30, after the run began
-	check("two events", told(Changed, diff.Change{Path: "status.ready", Before: "0", After: "2"}), ranFor(r, "2", key, second(25), child))
-	check("the one that came meanwhile", told(Changed, diff.Change{Path: "status.ready", Before: "2", After: "3"}), ranFor(r, "3", key, second(35), child))
-	check("another object, that never ran", told(Created), ranFor(r, "4", other, second(36), child))
+	check("two events", reported(Changed, diff.Change{Path: "status.ready", Before: "0", After: "2"}), ranFor(r, "2", key, second(25), child))
+	check("the one that came meanwhile", reported(Changed, diff.Change{Path: "status.ready", Before: "2", After: "3"}), ranFor(r, "3", key, second(35), child))
+	check("another object, that never ran", reported(Created), ranFor(r, "4", other, second(36), child))
 	check("nothing since", nil, ranFor(r, "5", key, second(37), child))
 	change(3, 4)
 	change(4, 3)
 	r.Related("deployments.apps", child, second(41), state(3), state(3))
-	check("there and back", told(Unchanged), ranFor(r, "6", key, second(42), child))
+	check("there and back", reported(Unchanged), ranFor(r, "6", key, second(42), child))
 	r.Related("deployments.apps", child, second(50), state(3), nil)
-	check("gone", told(Deleted), ranFor(r, "7", key, second(51), child))
+	check("gone", reported(Deleted), ranFor(r, "7", key, second(51), child))
 	check("one that is not known", nil, ranFor(r, "8", key, second(52), abi.Key{Name: "nobody"}))
 }
 
@@ -95,7 +95,7 @@ func TestRecorder_RelatedIsBoundedAndHidden(t *testing.T) {
 		}
 	}
 	r.Related("deployments.apps", abi.Key{Name: "huge"}, second(1), make([]byte, limit), nil)
-	if _, ok := r.related.byIdent[ident{"deployments.apps", abi.Key{Name: "huge"}}]; ok {
+	if _, ok := r.related.byKey[ident{"deployments.apps", abi.Key{Name: "huge"}}]; ok {
 		t.Error("what is larger than all the memory was kept")
 	}
 }

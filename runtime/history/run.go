@@ -1,6 +1,7 @@
 package history
 
 import (
+	"slices"
 	"time"
 	"unsafe"
 
@@ -19,16 +20,16 @@ type Run struct {
 	Queued  time.Duration
 	Started time.Time
 	Took    time.Duration
-	// Generation is that of the module; 0 where no guest was called.
-	Generation uint64
+	// Revision is that of the module; 0 where no guest was called.
+	Revision uint64
 	// Attempt is 1 for a first run, and one more after each failed one.
 	Attempt  int
 	Finalize bool
 	// Action says what happens next, DecidedBy who chose it.
 	Action    abi.Action
 	DecidedBy string
-	// Hold is how long the object is held because it is in a hot loop.
-	Hold time.Duration
+	// Delay is how long the object is held because it is in a hot loop.
+	Delay time.Duration
 	// Failed says that the run failed; Kind is then a kind of failure. Error is
 	// why, or why no guest was called.
 	Failed bool
@@ -71,14 +72,14 @@ type Op struct {
 	// Started and Took are zero where nothing was sent.
 	Started time.Time
 	Took    time.Duration
-	// Effect is what came of it, Error why not.
+	// Effect is its result, Error why it failed.
 	Effect Effect
 	Error  string
 	// Changes are what a write has changed.
 	Changes []diff.Change
 }
 
-// Effect is what came of an operation.
+// Effect is the result of an operation.
 type Effect string
 
 // The effects.
@@ -95,11 +96,11 @@ const (
 
 // Running is a run that is not over.
 type Running struct {
-	ID         string
-	Key        abi.Key
-	Generation uint64
-	Since      time.Time
-	Reason     abi.Reason
+	ID       string
+	Key      abi.Key
+	Revision uint64
+	Since    time.Time
+	Reason   abi.Reason
 	// Object is the packed object as the run sees it; nil where it is gone. Its
 	// values are shown.
 	Object  []byte
@@ -141,3 +142,39 @@ func changesCost(changes []diff.Change) int {
 	}
 	return n
 }
+
+// States are those of the object of an operation, packed and with nothing in
+// them that must not be shown. They must not change. Each may be nil.
+type States struct {
+	// Before is what it was; nil: what the Recorder knows of it.
+	Before []byte
+	// Sent is what the run asked for, After what the answer shows of the whole
+	// object.
+	Sent, After []byte
+}
+
+// Settle says what a write that is Written has changed, or a Created one has.
+func (op *Op) Settle(about States, bounds diff.Bounds) {
+	from, to := about.Before, about.After
+	switch {
+	case op.Effect == Created, op.Effect == Written && (from == nil || to == nil):
+		if from, to = nil, about.Sent; to == nil {
+			return
+		}
+	case op.Effect != Written:
+		return
+	}
+	changes, err := diff.Packed(from, to, bounds)
+	switch {
+	case err != nil:
+	case from == nil:
+		op.Changes = slices.DeleteFunc(changes, func(c diff.Change) bool { return naming[c.Path] })
+	case len(changes) > 0:
+		op.Effect, op.Changes = Changed, changes
+	default:
+		op.Effect = Unchanged
+	}
+}
+
+// naming are the fields that say no more of a new object than its name does.
+var naming = map[string]bool{"apiVersion": true, "kind": true, "metadata.name": true, "metadata.namespace": true}

@@ -6,8 +6,8 @@ import (
 )
 
 // Gate says whether this replica may write. It opens once, when the lease is
-// won, and closes once, for good. It implements context.Context, so that
-// requests in flight can end with it.
+// acquired, and closes once, permanently. It implements context.Context, so
+// that requests in flight can end with it.
 type Gate struct {
 	validity time.Duration // from a renewal to the moment when writes must have stopped
 	open     chan struct{}
@@ -28,12 +28,12 @@ func newGate(validity time.Duration) *Gate {
 func (g *Gate) Open() <-chan struct{} { return g.open }
 
 // Done returns a channel that is closed when this replica must not write any
-// more.
+// longer.
 func (g *Gate) Done() <-chan struct{} { return g.done }
 
 // Err returns nil while this replica may write, or may be elected later, and
-// ErrLost or another reason after that. It looks at the clock: a process that
-// was stopped for longer than the lease lasts finds its gate closed before the
+// ErrLost or another reason after that. It checks the clock: a process that was
+// stopped for longer than the lease lasts finds its gate closed before the
 // timer has had a chance to run.
 func (g *Gate) Err() error {
 	g.mu.Lock()
@@ -43,6 +43,19 @@ func (g *Gate) Err() error {
 	}
 	return g.err
 }
+
+// Elected reports whether the channel of Open is closed.
+func (g *Gate) Elected() bool {
+	select {
+	case <-g.open:
+		return true
+	default:
+		return false
+	}
+}
+
+// Leads reports whether this replica has been elected and may still write.
+func (g *Gate) Leads() bool { return g.Elected() && g.Err() == nil }
 
 // Deadline implements context.Context; there is none, as the lease is renewed.
 func (g *Gate) Deadline() (time.Time, bool) { return time.Time{}, false }

@@ -1,11 +1,12 @@
 // Package leader elects one of several replicas of a process to write.
 //
-// The election is client-go's, on a Lease. What this package adds is that
-// writes end before the lease does: they stop when the process lets go of the
+// The election is client-go's, on a Lease. In addition, this package ends
+// writes before the lease does: they stop when the process lets go of the
 // lease, and when it could not renew it in time, whatever else is stuck.
 package leader
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,10 +29,10 @@ const (
 
 // ErrLost is why writes are refused, and what Run returns, after the lease
 // could not be renewed in time or somebody else took it.
-var ErrLost = errors.New("the lease was lost: another replica may be the leader now")
+var ErrLost = errors.New("lease lost: another replica can be the leader now")
 
 // errReleased is why writes are refused after an orderly stop.
-var errReleased = errors.New("the lease was given up")
+var errReleased = errors.New("lease released")
 
 // Config says what is elected. RESTConfig, Namespace, Name and Identity are
 // needed; the rest has defaults.
@@ -54,18 +55,10 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	if c.LeaseDuration == 0 {
-		c.LeaseDuration = DefaultLeaseDuration
-	}
-	if c.RenewDeadline == 0 {
-		c.RenewDeadline = DefaultRenewDeadline
-	}
-	if c.RetryPeriod == 0 {
-		c.RetryPeriod = DefaultRetryPeriod
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.LeaseDuration = cmp.Or(c.LeaseDuration, DefaultLeaseDuration)
+	c.RenewDeadline = cmp.Or(c.RenewDeadline, DefaultRenewDeadline)
+	c.RetryPeriod = cmp.Or(c.RetryPeriod, DefaultRetryPeriod)
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return c
 }
 
@@ -113,18 +106,14 @@ func New(cfg Config) (*Elector, error) {
 
 func (e *Elector) newLeader(identity string) {
 	if identity == e.cfg.Identity {
-		e.cfg.Logger.Info("this replica leads", "lease", e.cfg.Namespace+"/"+e.cfg.Name, "identity", identity)
+		e.cfg.Logger.Info("became leader", "lease", e.cfg.Namespace+"/"+e.cfg.Name, "identity", identity)
 		return
 	}
-	e.cfg.Logger.Info("another replica leads; this one stands by", "lease", e.cfg.Namespace+"/"+e.cfg.Name, "leader", identity)
+	e.cfg.Logger.Info("another replica leads; standby", "lease", e.cfg.Namespace+"/"+e.cfg.Name, "leader", identity)
 }
 
 // Gate says when this replica may write.
 func (e *Elector) Gate() *Gate { return e.gate }
-
-// Leader returns the identity of the leader as this replica sees it; empty
-// where it has not seen one.
-func (e *Elector) Leader() string { return e.elector.GetLeader() }
 
 // Run takes part in the election until ctx ends, and then gives the lease up if
 // this replica holds it: everything that writes must have ended before. The

@@ -95,7 +95,7 @@ func isOpen(r *replica) bool {
 }
 
 // TestElector_WritesStopBeforeTheLeaseEnds: a leader that cannot reach the API
-// server any more must have stopped writing when another takes over.
+// server any longer must have stopped writing when another takes over.
 func TestElector_WritesStopBeforeTheLeaseEnds(t *testing.T) {
 	cluster := devclustertest.Shared(t)
 	ns := devclustertest.Namespace(t, cluster)
@@ -148,8 +148,8 @@ func TestElector_StolenLeaseIsLost(t *testing.T) {
 	}
 }
 
-// A replica that must not touch the lease would stand by for ever, and nobody
-// would know why: it says so, once.
+// A replica without rights on the lease stays standby forever: it logs the
+// reason once.
 func TestElector_MissingRightsAreSaid(t *testing.T) {
 	cluster := devclustertest.Shared(t)
 	ns := devclustertest.Namespace(t, cluster)

@@ -22,7 +22,7 @@ type lock struct {
 // Get implements resourcelock.Interface.
 func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	r, raw, err := l.Interface.Get(ctx)
-	l.say(ctx, "read", err, apierrors.IsNotFound)
+	l.report(ctx, "read", err, apierrors.IsNotFound)
 	return r, raw, err
 }
 
@@ -33,7 +33,7 @@ func (l *lock) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) 
 	if err == nil {
 		l.gate.renewed(sent)
 	}
-	l.say(ctx, "created", err, apierrors.IsAlreadyExists)
+	l.report(ctx, "created", err, apierrors.IsAlreadyExists)
 	return err
 }
 
@@ -49,14 +49,14 @@ func (l *lock) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) 
 	if err == nil && r.HolderIdentity == l.Identity() {
 		l.gate.renewed(sent)
 	}
-	l.say(ctx, "written", err, apierrors.IsConflict)
+	l.report(ctx, "written", err, apierrors.IsConflict)
 	return err
 }
 
-// say logs why something could not be done with the lease, once until that
+// report logs why something could not be done with the lease, once until that
 // changes; client-go says it to its own log only. Errors that are normal, such
 // as that another replica was faster, are part of an election.
-func (l *lock) say(ctx context.Context, what string, err error, normal func(error) bool) {
+func (l *lock) report(ctx context.Context, what string, err error, normal func(error) bool) {
 	switch {
 	case err == nil, normal(err):
 		delete(l.failed, what)
@@ -65,7 +65,7 @@ func (l *lock) say(ctx context.Context, what string, err error, normal func(erro
 		return
 	}
 	l.failed[what] = err.Error()
-	next := "until then this replica does not lead; it tries again by itself"
+	next := "until then this replica does not lead; it keeps retrying"
 	if apierrors.IsForbidden(err) {
 		next = "give this user get, create and update on leases.coordination.k8s.io in the namespace of the lease; " + next
 	}

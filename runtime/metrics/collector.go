@@ -188,7 +188,7 @@ func (g gathering) runs(c *Controller, st *Stats) {
 
 func (g gathering) guest(c *Controller, st *Stats) {
 	n := c.name
-	g.set(moduleInfo, 1, n, st.Digest, strconv.FormatUint(st.Generation, 10))
+	g.set(moduleInfo, 1, n, st.Digest, strconv.FormatUint(st.Revision, 10))
 	for i, hook := range knownHooks {
 		if h := c.calls[i]; h.used() {
 			g.histogram(guestTime, h, n, hook)
@@ -202,7 +202,7 @@ func (g gathering) guest(c *Controller, st *Stats) {
 	g.set(guestFuel, float64(st.Fuel), n)
 	g.set(unknownKeys, float64(st.UnknownKeys), n)
 	for _, state := range [...]string{"loading", "live", "draining", "kept"} {
-		g.set(generations, float64(st.States[state]), n, state)
+		g.set(revisions, float64(st.States[state]), n, state)
 	}
 	for i, result := range swapResults {
 		g.set(swaps, float64(c.swaps[i].Load()), n, result)

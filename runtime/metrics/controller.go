@@ -18,8 +18,7 @@ const (
 	resultRequeueAfter
 )
 
-// knownReasons are why runs are asked for; the last stands for what is not
-// known here.
+// knownReasons are the reasons of runs; the last one is for all others.
 var knownReasons = [...]abi.ReasonType{
 	abi.ReasonListed, abi.ReasonObjectUpdated, abi.ReasonObjectDeleted, abi.ReasonRelated, abi.ReasonRequeue, abi.ReasonRetry,
 	abi.ReasonModuleSwapped, abi.ReasonTriggered, abi.ReasonResync, abi.ReasonConfigChanged, "Other",
@@ -34,10 +33,9 @@ var knownHooks = [...]string{
 	abi.ExportDescribe, abi.ExportInitialize, "other",
 }
 
-// swapResults are what comes of new modules; the last stands for what is not
-// known here.
+// swapResults are the results of swaps; the last one is for all others.
 var swapResults = [...]string{
-	"swapped", "refused", "rolled_back", "taken_back", "stuck", "canary", "promoted", "aborted", "failed", "replaced", "other",
+	"swapped", "refused", "rollback", "rolled_back", "stuck", "canary", "promoted", "aborted", "failed", "replaced", "other",
 }
 
 // Run is one run, as far as it is counted.
@@ -48,7 +46,7 @@ type Run struct {
 	Reason abi.ReasonType
 	// Kind says how it failed; empty where it did not.
 	Kind abi.FailureKind
-	// Permanent says that it failed for good, until the object changes.
+	// Permanent says that it failed permanently, until the object changes.
 	Permanent bool
 	// Requeue and After are the action.
 	Requeue bool
@@ -72,7 +70,7 @@ type Controller struct {
 	time     *histogram
 	queued   *histogram
 	work     *histogram
-	adds     atomic.Uint64 // the most that was shown
+	adds     atomic.Uint64 // the maximum so far
 	calls    [len(knownHooks)]*histogram
 	failed   [len(knownHooks)][len(knownKinds)]atomic.Uint64
 
@@ -104,7 +102,7 @@ func (c *Controller) Started(queued time.Duration) { c.queued.observe(queued) }
 // Ended counts a run whose worker is free again after so long.
 func (c *Controller) Ended(took time.Duration) { c.work.observe(took) }
 
-// Ran counts what a run came to.
+// Ran counts the result of a run.
 func (c *Controller) Ran(r *Run) {
 	c.time.observeRun(r.Took, r.ID)
 	c.reasons[indexOf(knownReasons[:], r.Reason)].Add(1)
@@ -134,7 +132,7 @@ func (c *Controller) Called(hook string, took time.Duration, kind abi.FailureKin
 	}
 }
 
-// Swapped counts what came of a new module.
+// Swapped counts the result of a swap.
 func (c *Controller) Swapped(result string) { c.swaps[indexOf(swapResults[:], result)].Add(1) }
 
 // HostCall counts an operation; took is zero where no request was sent.

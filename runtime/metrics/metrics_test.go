@@ -100,7 +100,7 @@ func TestController_CountsRunsAsControllerRuntimeDoes(t *testing.T) {
 		`workqueue_depth{controller="web",name="web",priority="0"}`:                          "0",
 		`workqueue_depth{controller="web",name="web",priority="-100"}`:                       "0",
 		`wasmctl_limit_hits_total{controller="web",limit="fuel"}`:                            "0",
-		`wasmctl_module_swaps_total{controller="web",result="taken_back"}`:                   "0",
+		`wasmctl_module_swaps_total{controller="web",result="rolled_back"}`:                  "0",
 		`wasmctl_host_calls_total{controller="web",op="api_get",status="OK"}`:                "",
 		`wasmctl_reconcile_failures_total{controller="web",kind="of tomorrow"}`:              "",
 		`wasmctl_guest_call_failures_total{controller="web",hook="reconcile",kind="trap"}`:   "",
@@ -116,7 +116,7 @@ func TestController_CountsCallsLimitsSwapsAndOperations(t *testing.T) {
 	c.Called(abi.ExportReconcile, 3*time.Microsecond, "")
 	c.Called(abi.ExportMap, time.Minute, abi.FailureTimeout)
 	c.Called("of tomorrow", 0, "of tomorrow")
-	c.Swapped("taken_back")
+	c.Swapped("rolled_back")
 	c.Swapped("of tomorrow")
 	c.HostCall(abi.OpAPIGet, 404, time.Millisecond)
 	c.HostCall(abi.OpCacheGet, abi.StatusOK, 0)
@@ -132,7 +132,7 @@ func TestController_CountsCallsLimitsSwapsAndOperations(t *testing.T) {
 		`wasmctl_limit_hits_total{controller="web",limit="timeout"}`:                                  "1",
 		`wasmctl_limit_hits_total{controller="web",limit="memory_budget"}`:                            "2",
 		`wasmctl_guest_instances_recycled_total{controller="web",reason="trap"}`:                      "3",
-		`wasmctl_module_swaps_total{controller="web",result="taken_back"}`:                            "1",
+		`wasmctl_module_swaps_total{controller="web",result="rolled_back"}`:                           "1",
 		`wasmctl_module_swaps_total{controller="web",result="other"}`:                                 "1",
 		`wasmctl_host_calls_total{controller="web",op="api_get",status="404"}`:                        "1",
 		`wasmctl_host_calls_total{controller="web",op="cache_get",status="OK"}`:                       "1",

@@ -3,15 +3,17 @@
 // and alerts that are made for them work, and those of what only this process
 // has.
 //
-// What happens often is counted in a Controller, by atomic additions; everything
-// else is read from its owner when Prometheus asks (Stats, Process), so that a
-// process that nobody scrapes pays next to nothing. The number of series is
-// bounded: no label has the name of an object, and watches are by resource.
+// Frequent events are counted in a Controller, by atomic additions. Everything else
+// is read from its owner at a scrape (Stats, Process), so that metrics cost next to
+// nothing without scrapes. The number of series is bounded: no label has the name
+// of an object, and watches are by resource.
 package metrics
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -25,13 +27,13 @@ import (
 // maxScrapes bounds how many scrapes are answered at a time.
 const maxScrapes = 4
 
-// Config says what a Registry tells of the process. The zero value works.
+// Config says what a Registry reports the process. The zero value works.
 type Config struct {
 	// Version is that of the program.
 	Version string
 	// Process, if not nil, is asked at each scrape, by several goroutines at once.
 	Process func() Process
-	// Logger is told why a scrape could not be answered; nil drops it.
+	// Logger is notified why a scrape could not be answered; nil drops it.
 	Logger *slog.Logger
 }
 
@@ -47,9 +49,7 @@ type Registry struct {
 // New returns a Registry without controllers. From the first on, client-go
 // counts the requests of the process; all Registries show these.
 func New(cfg Config) *Registry {
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	r := &Registry{cfg: cfg, registry: prometheus.NewRegistry(), controllers: map[string]*Controller{}}
 	r.registry.MustRegister(
 		&collector{r}, countRequests(),
@@ -82,8 +82,8 @@ func (r *Registry) Controller(name string) *Controller {
 	return r.controllers[name]
 }
 
-// Remove makes the series of a controller go. What it still counts is not
-// shown. A second time does nothing.
+// Remove makes the series of a controller go. Its later counts are not shown. A
+// second time does nothing.
 func (r *Registry) Remove(c *Controller) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -96,16 +96,8 @@ func (r *Registry) Remove(c *Controller) {
 func (r *Registry) list() []*Controller {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	list := make([]*Controller, 0, len(r.controllers))
-	for _, c := range r.controllers {
-		list = append(list, c)
-	}
-	slices.SortFunc(list, func(a, b *Controller) int { return strings.Compare(a.name, b.name) })
-	return list
+	return slices.SortedFunc(maps.Values(r.controllers), func(a, b *Controller) int { return strings.Compare(a.name, b.name) })
 }
-
-// Gatherer gives the metrics to programs.
-func (r *Registry) Gatherer() prometheus.Gatherer { return r.registry }
 
 // Handler answers scrapes: in the text format, or with exemplars in OpenMetrics
 // where that is asked for.

@@ -18,10 +18,10 @@ var (
 
 var requestDescriptions = []Description{
 	{"rest_client_requests_total", "counter", []string{"code", "method", "host"}, "Requests to the API server."},
-	{"rest_client_request_duration_seconds", "histogram", []string{"verb", "host"}, "How long requests took until they were answered, retries included."},
-	{"rest_client_request_size_bytes", "histogram", []string{"verb", "host"}, "Bytes of the bodies of requests."},
-	{"rest_client_response_size_bytes", "histogram", []string{"verb", "host"}, "Bytes of the bodies of answers; without watches and lists, which are read as they come."},
-	{"rest_client_request_retries_total", "counter", []string{"code", "verb", "host"}, "Requests that were sent again, by the status of their answer."},
+	{"rest_client_request_duration_seconds", "histogram", []string{"verb", "host"}, "Time until requests were answered, including retries."},
+	{"rest_client_request_size_bytes", "histogram", []string{"verb", "host"}, "Size of request bodies."},
+	{"rest_client_response_size_bytes", "histogram", []string{"verb", "host"}, "Size of response bodies, without watches and lists, which are streamed."},
+	{"rest_client_request_retries_total", "counter", []string{"code", "verb", "host"}, "Retried requests, by the status of the answer."},
 }
 
 // requestMetrics are what client-go counts. It knows one for the process, so

@@ -26,12 +26,12 @@ type Stats struct {
 	// HotLoops and Stale count since the start.
 	HotLoops, Stale uint64
 
-	// Generation and Digest are those of the live module. States counts the
-	// generations by state, Instances those of all.
-	Generation uint64
-	Digest     string
-	States     map[string]int
-	Instances  int
+	// Revision and Digest are those of the live module. States counts the
+	// revisions by state, Instances those of all.
+	Revision  uint64
+	Digest    string
+	States    map[string]int
+	Instances int
 	// Memory is the linear memory of all instances, in bytes.
 	Memory int64
 	// Fuel and UnknownKeys count since the start.

@@ -55,15 +55,15 @@ type HookConfig struct {
 	Emit func(ctx context.Context, requests []Request)
 }
 
-// Hook asks the guest about changes of one watch: whether to keep them
-// (filter), and which objects they concern (map). It stands between the watch,
-// which never waits for a guest (rule 16), and the queue.
+// Hook asks the guest about changes of one watch: whether to keep them (filter),
+// and which objects they concern (map). It decouples the queue from the watch,
+// which never waits for a guest (rule 16).
 //
 // Changes of one object are handled in their order, objects in the order of
 // their first waiting change; a first listing comes behind what changes (rule
-// 4). A change that the guest cannot map is tried again until it can: nothing is
-// lost (rule 2), other objects go on. A filter that fails keeps the change
-// (rule 23).
+// 4). A change that the guest cannot map is retried until it can: nothing is
+// lost (rule 2), other objects go on. A filter that fails keeps the change (rule
+// 23).
 type Hook struct {
 	cfg     HookConfig
 	wake    chan struct{} // has room for one: there may be something to do
@@ -98,11 +98,11 @@ func (h *Hook) Handle(ev reflector.Event, filter bool) {
 func (h *Hook) Mapped() <-chan struct{} { return h.pending.barrier() }
 
 // Run asks the guest about one change after the other until ctx ends, and
-// returns when the guest has. What waits then stays, for the next Run. The error
-// is only that it runs already.
+// returns when the guest has. Waiting events stay for the next Run. The error is
+// only that it runs already.
 func (h *Hook) Run(ctx context.Context) error {
 	if !h.running.CompareAndSwap(false, true) {
-		return fmt.Errorf("hook[%s]: runs already", h.cfg.Resource)
+		return fmt.Errorf("hook[%s]: already running", h.cfg.Resource)
 	}
 	defer h.running.Store(false)
 	for ctx.Err() == nil {
@@ -136,10 +136,10 @@ func (h *Hook) wait(ctx context.Context) {
 	}
 }
 
-// ask handles one change. What the guest has decided stays in ch, so that a
-// later try does not ask for it again.
+// ask handles one change. The guest's decisions stay in ch, so that a retry
+// does not repeat the calls.
 func (h *Hook) ask(ctx context.Context, ch *change) error {
-	ev := h.event(ch.ev)
+	ev := h.cfg.Event(ch.ev)
 	if ch.filter {
 		keep, err := h.cfg.Module.Filter(ctx, ev)
 		if ctx.Err() != nil {
@@ -203,11 +203,10 @@ func (h *Hook) spell(key abi.Key, namespace string) (abi.Key, error) {
 	return key, nil
 }
 
-// event is a change as the guest sees it.
-func (h *Hook) event(from reflector.Event) *abi.Event {
+// Event returns a change as the guest sees it.
+func (cfg *HookConfig) Event(from reflector.Event) *abi.Event {
 	ev := &abi.Event{
-		Controller: h.cfg.Controller, Group: h.cfg.Group, Version: h.cfg.Version, Kind: h.cfg.Kind,
-		Type: abi.EventUpdated, Key: from.Ref(),
+		Controller: cfg.Controller, Group: cfg.Group, Version: cfg.Version, Kind: cfg.Kind, Type: abi.EventUpdated, Key: from.Ref(),
 	}
 	switch from.Type {
 	case reflector.Listed:

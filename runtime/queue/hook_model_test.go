@@ -95,7 +95,7 @@ func runModel(t *testing.T, seed uint64) {
 }
 
 // TestHook_Hammer has several watches add and several goroutines look on while
-// the guest fails now and then. It is for the race detector.
+// the guest fails from time to time. It is for the race detector.
 func TestHook_Hammer(t *testing.T) {
 	const watches, changes = 4, 300
 	m := &model{last: map[string]int{}, mapped: map[string][]string{}}

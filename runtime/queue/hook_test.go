@@ -78,7 +78,7 @@ func TestHook_RequestsAreSpeltAndDeduplicated(t *testing.T) {
 	})
 }
 
-// Rule 2: a change that cannot be mapped is tried again until it can. Rule 5's
+// Rule 2: a change that cannot be mapped is retried until it can. Rule 5's
 // like: other objects go on meanwhile.
 func TestHook_FailureHoldsUpOnlyItsObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestHook_FailureHoldsUpOnlyItsObject(t *testing.T) {
 			t.Error(diff)
 		}
 		if st := h.State(); st.Waiting != 0 || st.Failing != 0 || !st.FailingSince.IsZero() || st.LastError != nil || st.Handled != 3 {
-			t.Errorf("state after it is mended: %+v", st)
+			t.Errorf("state after the fix: %+v", st)
 		}
 	})
 }

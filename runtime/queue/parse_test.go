@@ -52,14 +52,14 @@ func TestParseMap_ErrorSaysWhatToWrite(t *testing.T) {
 		"owners":             `did you mean "owner"?`,
 		"Label:x":            `did you mean "label"?`,
 		"anotation:x":        `did you mean "annotation"?`,
-		"self":               `is none of`,
+		"self":               `want one of`,
 		"label":              `write "label:example.com/owner"`,
 		"label:":             `write "label:example.com/owner"`,
 		"annotation:a b":     `key: `,
 		"annotation:a/b/c":   `key: `,
 		"owner:x":            `takes no key`,
 		"func:map":           `takes no key`,
-		"\xff\x00annotation": `is none of`,
+		"\xff\x00annotation": `want one of`,
 	} {
 		if m, err := queue.ParseMap(spec, queue.Relation{}); m != nil || err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want an error with %s", spec, err, want)

@@ -2,8 +2,8 @@
 //
 // A Mapper turns what a watch saw into requests to reconcile: Self, Owners,
 // Label and Annotation are rules of the host; a Hook asks the guest. Package
-// queue/predicate says which events concern nobody, package queue/trigger what
-// asks for a reconcile besides watches. When a request runs is the scheduler's
+// queue/predicate decides which events to ignore, package queue/trigger
+// triggers reconciles without a watch. When a request runs is the scheduler's
 // matter.
 package queue
 
@@ -16,8 +16,8 @@ import (
 type Request struct {
 	Ref    reflector.ObjectRef
 	Reason abi.Reason
-	// Low says that nobody waits for it: it comes from the first list, not from
-	// a change (rule 4).
+	// Low says that it is not urgent: it comes from the first list, not from a
+	// change (rule 4).
 	Low bool
 }
 

@@ -14,9 +14,9 @@ const MaxReasons = 8
 // Reasons are why an object is to be reconciled: those of all requests that
 // were merged into one run. The zero value has none.
 type Reasons struct {
-	// First is the reason of the first request. Requeue and Retry give way to any
-	// other: a trigger absorbs the timer (rule 3), so that it is what led to the
-	// run, and the timer stands in More.
+	// First is the reason of the first request. Any other reason replaces Requeue
+	// and Retry: a trigger absorbs the timer (rule 3), so that it is what led to
+	// the run, and the timer stands in More.
 	First abi.Reason
 	// More are the further ones in their order, without repetitions; at most
 	// MaxReasons-1.

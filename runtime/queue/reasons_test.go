@@ -75,7 +75,7 @@ func TestMergeReasons_LikeTheModel(t *testing.T) {
 		kept := make(map[abi.Reason]bool)
 		for _, r := range append([]abi.Reason{got.First}, got.More...) {
 			if r != (abi.Reason{}) && (kept[r] || !different[r]) {
-				t.Fatalf("%v is there twice or was never asked for: %+v", r, got)
+				t.Fatalf("%v appears twice or was never requested: %+v", r, got)
 			}
 			kept[r] = true
 		}

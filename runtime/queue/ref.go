@@ -17,7 +17,7 @@ var (
 	ErrNoNamespace = errors.New("a namespace is needed: write namespace/name")
 	// ErrNamespace says that the object's kind has no namespaces and the text
 	// names one.
-	ErrNamespace = errors.New("the kind has no namespaces: write the name alone")
+	ErrNamespace = errors.New("the kind is cluster-scoped: write only the name")
 )
 
 // Scope says how objects of a kind are named.
@@ -68,7 +68,7 @@ func checkSegment(what, s string) error {
 	}
 	for i := range len(s) {
 		if s[i] <= ' ' || s[i] >= 0x7f {
-			return fmt.Errorf("%s %q: has a character that no name has", what, s)
+			return fmt.Errorf("%s %q: has an invalid character", what, s)
 		}
 	}
 	if bad := content.IsPathSegmentName(s); len(bad) > 0 {

@@ -18,9 +18,9 @@ type Target struct {
 	Resource string
 	// ClusterScoped says that the reconciled kind has no namespaces.
 	ClusterScoped bool
-	// OnInvalid, if not nil, is told of a value that names no object: object has
-	// it, key is the label's or annotation's. It is called again at each event of
-	// the object, by the goroutine of the watch, and must be quick.
+	// OnInvalid, if not nil, is notified of a value that names no object: object
+	// has it, key is the label's or annotation's. It is called again at each
+	// event of the object, by the goroutine of the watch, and must be quick.
 	OnInvalid func(object reflector.ObjectRef, key, value string, err error)
 }
 
@@ -110,4 +110,4 @@ func (t Target) invalid(ev reflector.Event, key, value string, err error) {
 }
 
 // errLabelScope says that a label cannot name an object in another scope.
-var errLabelScope = errors.New("a label's value cannot name a namespace, and the watched kind has none: use annotation:KEY, with namespace/name")
+var errLabelScope = errors.New("a label value cannot contain a namespace, and the watched kind is cluster-scoped: use annotation:KEY with namespace/name")

@@ -113,13 +113,13 @@ func TestReference_ClusterScopedTargets(t *testing.T) {
 }
 
 func TestReference_InvalidValueIsToldAndTheRestIsMapped(t *testing.T) {
-	type told struct {
+	type reported struct {
 		Object, Key, Value string
 		Err                bool
 	}
-	var got []told
+	var got []reported
 	target := queue.Target{OnInvalid: func(object reflector.ObjectRef, key, value string, err error) {
-		got = append(got, told{object.String(), key, value, err != nil})
+		got = append(got, reported{object.String(), key, value, err != nil})
 	}}
 	if diff := cmp.Diff([]string{"own/b"}, names(queue.Annotation{refKey, target}.Map, changesOf(t, "-", "x/y/z, b"))); diff != "" {
 		t.Error(diff)
@@ -128,7 +128,7 @@ func TestReference_InvalidValueIsToldAndTheRestIsMapped(t *testing.T) {
 	if got := names(queue.Annotation{refKey, target}.Map, from); got != nil {
 		t.Errorf("no namespace: requests %v", got)
 	}
-	want := []told{{"own/s", refKey, "x/y/z", true}, {"cluster", refKey, "a", true}}
+	want := []reported{{"own/s", refKey, "x/y/z", true}, {"cluster", refKey, "a", true}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
@@ -139,11 +139,11 @@ func TestAnnotation_TargetsAreBounded(t *testing.T) {
 	for i := range queue.MaxTargets + 10 {
 		many = append(many, fmt.Sprint("t", i))
 	}
-	told := 0
-	target := queue.Target{OnInvalid: func(reflector.ObjectRef, string, string, error) { told++ }}
+	reported := 0
+	target := queue.Target{OnInvalid: func(reflector.ObjectRef, string, string, error) { reported++ }}
 	got := names(queue.Annotation{refKey, target}.Map, changesOf(t, "-", strings.Join(many, ",")))
-	if len(got) != queue.MaxTargets || told != 1 {
-		t.Errorf("%d requests, told %d times", len(got), told)
+	if len(got) != queue.MaxTargets || reported != 1 {
+		t.Errorf("%d requests, told %d times", len(got), reported)
 	}
 }
 

@@ -22,17 +22,7 @@ const (
 
 // String returns the type's name.
 func (t EventType) String() string {
-	switch t {
-	case Listed:
-		return "Listed"
-	case Relisted:
-		return "Relisted"
-	case Applied:
-		return "Applied"
-	case Deleted:
-		return "Deleted"
-	}
-	return "Unknown"
+	return [...]string{"Unknown", "Listed", "Relisted", "Applied", "Deleted"}[t]
 }
 
 // Event is one change of a store.

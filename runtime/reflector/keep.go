@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/internal/packed"
 )
 
 // entry is one entry of a packed object's outermost map: its key, and key and
@@ -22,14 +23,14 @@ func (p *packer) keep(b []byte, opts Options) []byte {
 	}
 	var entries []entry
 	given := map[string]string{"apiVersion": opts.APIVersion, "kind": opts.Kind}
-	c := cursor{b}
-	for range c.mapLen() {
-		from := c.b
-		key := c.str()
-		c.skip()
+	c := packed.At(b)
+	for range c.MapLen() {
+		from := c.Rest()
+		key := c.Text()
+		c.Skip()
 		own := !typed || given[string(key)] == ""
 		if own && (!opts.Metadata || isMetadata(string(key))) {
-			entries = append(entries, entry{key, from[:len(from)-len(c.b)]})
+			entries = append(entries, entry{key, from[:len(from)-len(c.Rest())]})
 		}
 	}
 	for key, value := range given {
@@ -50,8 +51,7 @@ func (opts Options) gives(b []byte) bool {
 	if opts.APIVersion == "" && opts.Kind == "" {
 		return false
 	}
-	apiVersion, kind := cursor{cursor{b}.find("apiVersion")}, cursor{cursor{b}.find("kind")}
-	return !opts.TypeIfMissing || len(apiVersion.str()) == 0 || len(kind.str()) == 0
+	return !opts.TypeIfMissing || len(textAt(b, "apiVersion")) == 0 || len(textAt(b, "kind")) == 0
 }
 
 func isMetadata(key string) bool { return key == "apiVersion" || key == "kind" || key == "metadata" }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/internal/packed"
 )
 
 // read returns an Object with the fields that the host reads, without its bytes.
@@ -13,25 +14,26 @@ import (
 // The texts of all fields lie in one string: one allocation, and nothing of the
 // msgpack stays because somebody keeps a name.
 func (p *packer) read(b []byte) (*Object, error) {
-	meta := cursor{b}.find("metadata")
-	if !isMap(meta) {
+	meta := packed.Find(b, "metadata")
+	if packed.FormOf(meta) != packed.Map {
 		return nil, fmt.Errorf("want a map, got %s", typeOf(meta))
 	}
 	o := &Object{}
 	p.text, p.spans = p.text[:0], p.spans[:0]
 	var names [3][]byte // name, resourceVersion, uid
-	c := cursor{meta}
-	for range c.mapLen() {
-		key := c.str()
-		value := c.value()
+	c := packed.At(meta)
+	for range c.MapLen() {
+		key, value := c.Text(), c.Value()
 		var err error
 		switch string(key) {
 		case "annotations":
-			o.annotated = (&cursor{value}).mapLen() > 0
+			inner := packed.At(value)
+			o.annotated = inner.MapLen() > 0
 		case "deletionTimestamp":
-			o.deleting = !isNil(value)
+			o.deleting = !packed.IsNil(value)
 		case "finalizers":
-			o.finalized = (&cursor{value}).arrayLen() > 0
+			inner := packed.At(value)
+			o.finalized = inner.ArrayLen() > 0
 		case "generation":
 			o.generation, err = integer(value)
 		case "labels":
@@ -87,46 +89,47 @@ func (p *packer) fill(o *Object) {
 
 // labels returns the labels, whose values are filled in later.
 func (p *packer) labels(b []byte) (Labels, error) {
-	if isNil(b) {
+	if packed.IsNil(b) {
 		return Labels{}, nil
 	}
-	if !isMap(b) {
+	if packed.FormOf(b) != packed.Map {
 		return Labels{}, fmt.Errorf(": want a map, got %s", typeOf(b))
 	}
-	c := cursor{b}
-	n := c.mapLen()
+	c := packed.At(b)
+	n := c.MapLen()
 	if n == 0 {
 		return Labels{}, nil
 	}
 	pairs := make([]label, n)
 	for i := range pairs {
-		key, value := c.str(), c.value()
-		if !isString(value) {
+		key, value := c.Text(), c.Value()
+		name, err := text(value)
+		if err != nil || name == nil {
 			return Labels{}, fmt.Errorf("[%s]: want a string, got %s", key, typeOf(value))
 		}
 		pairs[i].key = p.share(key)
-		p.add((&cursor{value}).str())
+		p.add(name)
 	}
 	return Labels{pairs}, nil
 }
 
 // owners returns the owner references, whose names and uids are filled in later.
 func (p *packer) owners(b []byte) ([]owner, error) {
-	if isNil(b) {
+	if packed.IsNil(b) {
 		return nil, nil
 	}
-	if !isArray(b) {
+	if packed.FormOf(b) != packed.Array {
 		return nil, fmt.Errorf(": want a list, got %s", typeOf(b))
 	}
-	c := cursor{b}
-	n := c.arrayLen()
+	c := packed.At(b)
+	n := c.ArrayLen()
 	if n == 0 {
 		return nil, nil
 	}
 	owners := make([]owner, n)
 	for i := range owners {
-		value := c.value()
-		if !isMap(value) {
+		value := c.Value()
+		if packed.FormOf(value) != packed.Map {
 			return nil, fmt.Errorf("[%d]: want a map, got %s", i, typeOf(value))
 		}
 		if err := p.owner(&owners[i], value); err != nil {
@@ -140,14 +143,14 @@ func (p *packer) owner(w *owner, b []byte) error {
 	var texts [4][]byte
 	for i, name := range [...]string{"apiVersion", "kind", "name", "uid"} {
 		var err error
-		if texts[i], err = text(cursor{b}.find(name)); err != nil {
+		if texts[i], err = text(packed.Find(b, name)); err != nil {
 			return fmt.Errorf("%s%w", name, err)
 		}
 	}
 	w.group, w.kind = p.share(groupOf(texts[0])), p.share(texts[1])
 	p.add(texts[2])
 	p.add(texts[3])
-	controller := cursor{b}.find("controller")
+	controller := packed.Find(b, "controller")
 	w.controller = len(controller) > 0 && controller[0] == 0xc3
 	return nil
 }
@@ -163,18 +166,17 @@ func groupOf(apiVersion []byte) []byte {
 
 // text returns a string, or nil where the value is absent or nil.
 func text(b []byte) ([]byte, error) {
-	if isNil(b) {
-		return nil, nil
-	}
-	if !isString(b) {
+	c := packed.At(b)
+	text := c.Text()
+	if !c.OK() && len(b) > 0 {
 		return nil, fmt.Errorf(": want a string, got %s", typeOf(b))
 	}
-	return (&cursor{b}).str(), nil
+	return text, nil
 }
 
 // integer returns an integer, or 0 where the value is nil.
 func integer(b []byte) (int64, error) {
-	if isNil(b) {
+	if packed.IsNil(b) {
 		return 0, nil
 	}
 	v, err := abi.DecodeValue(b)
@@ -188,27 +190,16 @@ func integer(b []byte) (int64, error) {
 	return i, nil
 }
 
-// What a value is, by its first byte. An absent one is nil.
-
-func isNil(b []byte) bool { return len(b) == 0 || b[0] == 0xc0 }
-
-func isMap(b []byte) bool { return len(b) > 0 && (b[0]&0xf0 == 0x80 || b[0] == 0xde || b[0] == 0xdf) }
-
-func isArray(b []byte) bool { return len(b) > 0 && (b[0]&0xf0 == 0x90 || b[0] == 0xdc || b[0] == 0xdd) }
-
-func isString(b []byte) bool {
-	return len(b) > 0 && (b[0]&0xe0 == 0xa0 || b[0] >= 0xd9 && b[0] <= 0xdb)
-}
-
+// typeOf names what a value is. An absent one is nil.
 func typeOf(b []byte) string {
-	switch {
-	case isNil(b):
+	switch form := packed.FormOf(b); {
+	case packed.IsNil(b):
 		return "nothing"
-	case isMap(b):
+	case form == packed.Map:
 		return "a map"
-	case isArray(b):
+	case form == packed.Array:
 		return "a list"
-	case isString(b):
+	case form == packed.Text:
 		return "a string"
 	case b[0] == 0xc2 || b[0] == 0xc3:
 		return "a bool"

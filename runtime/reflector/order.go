@@ -1,7 +1,6 @@
 package reflector
 
 import (
-	"cmp"
 	"iter"
 	"maps"
 	"slices"
@@ -18,7 +17,7 @@ const (
 // with a namespace only those in it. It holds no lock while it yields, so it is
 // not one moment of the store: an object that is there all the time is yielded
 // once, one that comes or goes meanwhile may be or not. To continue after a
-// break, pass the ref of the last object; it need not exist any more.
+// break, pass the ref of the last object; it need not exist any longer.
 //
 // A store that is scanned keeps its refs sorted from then on: about 40 bytes an
 // object, and 0.3 µs for each that comes or goes.
@@ -71,13 +70,9 @@ type order struct {
 	chunks [][]ObjectRef // none is empty
 }
 
-func compareRefs(a, b ObjectRef) int {
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-}
-
 // newOrder sorts refs, which it keeps.
 func newOrder(refs []ObjectRef) *order {
-	slices.SortFunc(refs, compareRefs)
+	slices.SortFunc(refs, ObjectRef.Compare)
 	o := &order{}
 	for part := range slices.Chunk(refs, chunkSize/2) {
 		o.chunks = append(o.chunks, slices.Clone(part))
@@ -88,7 +83,7 @@ func newOrder(refs []ObjectRef) *order {
 // find returns where ref is, or would have to be.
 func (o *order) find(ref ObjectRef) (chunk, at int, found bool) {
 	chunk, found = slices.BinarySearchFunc(o.chunks, ref, func(c []ObjectRef, ref ObjectRef) int {
-		return compareRefs(c[0], ref)
+		return c[0].Compare(ref)
 	})
 	if found {
 		return chunk, 0, true
@@ -97,7 +92,7 @@ func (o *order) find(ref ObjectRef) (chunk, at int, found bool) {
 		return 0, 0, false
 	}
 	chunk-- // the last that starts before ref
-	at, found = slices.BinarySearchFunc(o.chunks[chunk], ref, compareRefs)
+	at, found = slices.BinarySearchFunc(o.chunks[chunk], ref, ObjectRef.Compare)
 	return chunk, at, found
 }
 

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/internal/packed"
+	"github.com/wasmctl/wasmctl/internal/transcode"
 )
 
 // Options say what of an object is kept.
@@ -81,7 +83,7 @@ func withoutManagedFields(content map[string]any) map[string]any {
 // packer is what packing one object needs for a moment, so that the bytes that
 // are kept can be allocated at exactly their size.
 type packer struct {
-	json  abi.Transcoder
+	json  transcode.Transcoder
 	buf   []byte // the whole object
 	kept  []byte // the part of it that is kept, where that is less
 	text  []byte // what the Object's own fields say
@@ -119,14 +121,13 @@ func (p *packer) share(s []byte) unique.Handle[string] {
 	return h
 }
 
-// pack makes an Object of msgpack that abi.AppendValue or an abi.Transcoder
+// pack makes an Object of msgpack that abi.AppendValue or a transcode.Transcoder
 // wrote: a map with sorted keys.
 func (p *packer) pack(b []byte, opts Options) (*Object, error) {
 	o, err := p.read(b)
 	if err != nil {
-		meta := cursor{cursor{b}.find("metadata")}
-		namespace, name := cursor{meta.find("namespace")}, cursor{meta.find("name")}
-		ref := ObjectRef{Namespace: string(namespace.str()), Name: string(name.str())}
+		meta := packed.Find(b, "metadata")
+		ref := ObjectRef{Namespace: string(textAt(meta, "namespace")), Name: string(textAt(meta, "name"))}
 		if ref.Name == "" {
 			return nil, fmt.Errorf("object: metadata: %w", err)
 		}

@@ -176,8 +176,8 @@ func modelKept(content map[string]any, opts reflector.Options) map[string]any {
 	return kept
 }
 
-// randomObject is an object of which now and then something is missing or of a
-// wrong type.
+// randomObject is an object of which from time to time something is missing or
+// of a wrong type.
 func randomObject(rnd *rand.Rand) map[string]any {
 	one := func(good ...any) any {
 		if rnd.IntN(60) == 0 {

@@ -126,7 +126,7 @@ func TestWriter_KnownStateEmitsNothing(t *testing.T) {
 }
 
 // Rule 12: an older state, or the deletion of an object that has been created
-// anew, comes too late and changes nothing. Where versions are no numbers,
+// again, comes too late and changes nothing. Where versions are no numbers,
 // nobody can tell.
 func TestWriter_LateEventsChangeNothing(t *testing.T) {
 	w := reflector.NewWriter()

@@ -32,7 +32,7 @@ func (w *Writer) Apply(o *Object, emit func(Event)) {
 
 // Delete takes an object out of the store; final is its last state. An object
 // that the store does not have emits nothing, nor does the late deletion of one
-// that has been created anew.
+// that has been created again.
 func (w *Writer) Delete(final *Object, emit func(Event)) {
 	old := w.store.objects[final.ref]
 	late := old != nil && old.uid != final.uid && older(final.resourceVersion, old.resourceVersion)

@@ -94,7 +94,7 @@ func TestRunner_StopWhilePaused(t *testing.T) {
 
 // A job's Hold keeps its key, and only its key, from starting again, from the end of the run, whatever asks: requests before and after the
 // end, and its own requeue. Then there is one run (rules 2 and 3).
-func TestRunner_HoldBeatsRequestsAndRequeue(t *testing.T) {
+func TestRunner_DelayBeatsRequestsAndRequeue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
 		var starts []string
@@ -102,7 +102,7 @@ func TestRunner_HoldBeatsRequestsAndRequeue(t *testing.T) {
 			starts = append(starts, it.Key+" "+time.Since(begin).String())
 			time.Sleep(time.Second)
 			if it.Key == "hot" && len(starts) < 4 {
-				return outcome{Requeue: true, After: time.Second, Hold: time.Minute}
+				return outcome{Requeue: true, After: time.Second, Delay: time.Minute}
 			}
 			return outcome{}
 		})
@@ -218,7 +218,8 @@ func TestRunner_LookupNeedsTheLoop(t *testing.T) {
 	})
 }
 
-// The hooks are told of each job: what it waited for its turn, its priority, how long it took.
+// The hooks are notified of each job: what it waited for its turn, its priority, how long it
+// took.
 func TestRunner_TellsOfEachJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got []string

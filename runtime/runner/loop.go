@@ -17,8 +17,8 @@ const (
 	interrupted              // the running jobs are cancelled; until they end
 )
 
-// maxAlong is how many messages a turn takes in at the most beyond the one that it woke up for, so that a flood holds up neither a stop nor
-// the start of jobs.
+// maxAlong is how many messages a turn takes in at most beyond the one that it woke up for, so that a flood holds up neither a stop nor the
+// start of jobs.
 const maxAlong = 32
 
 // loop is one Run. All fields belong to the goroutine of Run.
@@ -34,7 +34,7 @@ type loop[K comparable, M any] struct {
 
 	runningSince int64 // when the jobs that run were started, in microseconds after figures.base, added up
 
-	member *member // of Config.Pool; nil without
+	client *client // of Config.Pool; nil without
 	asking bool    // the pool has refused slots since the last retract, and may still grant them
 
 	timer *time.Timer // the one timer: for the next request that is due or, in a stop, for stopAt
@@ -112,7 +112,7 @@ func (l *loop[K, M]) wait(ctx context.Context) {
 	l.takeAlong()
 }
 
-// takeAlong takes in what has come without waiting, up to a bound: a turn for each would cost more than taking it in.
+// takeAlong receives waiting messages, up to a bound: a turn for each would cost more than taking it in.
 func (l *loop[K, M]) takeAlong() {
 	for range maxAlong {
 		select {
@@ -145,8 +145,8 @@ func (l *loop[K, M]) finish(s *slot[K, M]) {
 	l.r.cfg.OnEnd(ended.Sub(s.started))
 	l.runningSince -= s.started.Sub(l.r.base).Microseconds()
 	l.workers.finish(s)
-	if out.Hold > 0 {
-		l.sched.Hold(time.Now(), key, ended.Add(out.Hold))
+	if out.Delay > 0 {
+		l.sched.Delay(time.Now(), key, ended.Add(out.Delay))
 	}
 	l.sched.Done(key)
 	if out.Requeue {
@@ -194,44 +194,44 @@ func (l *loop[K, M]) arm() {
 	l.armed = at
 }
 
-// join makes the loop a member of its pool, if it has one.
+// join makes the loop a client of its pool, if it has one.
 func (l *loop[K, M]) join() (err error) {
 	if pool := l.r.cfg.Pool; pool != nil {
-		l.member, err = pool.join(l.r.wake)
+		l.client, err = pool.join(l.r.wake)
 	}
 	return err
 }
 
 func (l *loop[K, M]) leave() {
-	if l.member != nil {
-		l.r.cfg.Pool.leave(l.member)
+	if l.client != nil {
+		l.r.cfg.Pool.leave(l.client)
 	}
 }
 
 // takeSlot takes a slot of the pool. If there is none now, the loop is woken once it has one.
 func (l *loop[K, M]) takeSlot() bool {
-	if l.member == nil {
+	if l.client == nil {
 		return true
 	}
 	wants := min(l.sched.Startable(), l.r.cfg.Concurrency-l.sched.Running())
-	if l.r.cfg.Pool.take(l.member, wants) {
+	if l.r.cfg.Pool.take(l.client, wants) {
 		return true
 	}
 	l.asking = true
 	return false
 }
 
-// retract tells the pool that there is no more use for the slots that it was asked for.
+// retract withdraws the request for slots.
 func (l *loop[K, M]) retract() {
 	if l.asking {
-		l.r.cfg.Pool.retract(l.member)
+		l.r.cfg.Pool.retract(l.client)
 		l.asking = false
 	}
 }
 
 // releaseSlot gives the slot of a job that has ended back to the pool.
 func (l *loop[K, M]) releaseSlot() {
-	if l.member != nil {
-		l.r.cfg.Pool.release(l.member)
+	if l.client != nil {
+		l.r.cfg.Pool.release(l.client)
 	}
 }

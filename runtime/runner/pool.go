@@ -6,18 +6,18 @@ import (
 	"sync"
 )
 
-// ErrPoolFull is wrapped in the error of Run where the Pool has no slot to reserve for one more member, and in that of Pool.Resize.
-var ErrPoolFull = errors.New("every slot of the pool is reserved")
+// ErrPoolFull is wrapped in the error of Run where the Pool has no slot to reserve for one more client.
+var ErrPoolFull = errors.New("all slots of the pool are reserved")
 
 // Pool is a limit of jobs that Runners share: the workers of a process. Make one with NewPool and name it in Config.Pool; a Runner is a
-// member of it from the begin of its Run to the end.
+// client of it from the begin of its Run to the end.
 //
-// It shares fairly. Each member has one slot reserved, so that one that floods, or hangs on all the slots it has, never keeps another from
-// running. What is left over goes to whoever asks; where more ask than there are slots, a freed one goes to the member with the fewest
-// running jobs and, among equals, to the one that has waited longest. The limit is never exceeded. So there must be a slot for each member:
-// Run refuses to be one member too many, because a limit that grows by itself is none.
+// It shares fairly. Each client has one slot reserved, so that one that floods, or hangs on all the slots it has, never keeps another from
+// running. The other slots go to clients that ask for one; where more ask than there are slots, a freed one goes to the client with the
+// fewest running jobs and, among equals, to the one that has waited longest. The limit is never exceeded. So there must be a slot for each
+// client: Run refuses to be one client too many, because a limit that grows by itself is none.
 //
-// A member that joins while the others hold its slot gets the next one that is freed. A Pool may be used by any number of goroutines.
+// A client that joins while the others hold its slot gets the next one that is freed. A Pool may be used by any number of goroutines.
 type Pool struct {
 	mu   sync.Mutex
 	core poolCore // guarded by mu
@@ -26,9 +26,9 @@ type Pool struct {
 // PoolStats is what a Pool has at one moment.
 type PoolStats struct {
 	Limit   int // slots
-	Members int // Runners that share them
+	Clients int // Runners that share them
 	Running int // slots that are taken
-	Waiting int // members that wait for slots
+	Waiting int // clients that wait for slots
 }
 
 // NewPool returns a Pool of a number of slots, 1 to MaxConcurrency.
@@ -46,65 +46,50 @@ func checkLimit(limit int) error {
 	return nil
 }
 
-// Resize changes the number of slots. Jobs that run are not touched: after a reduction nothing starts until enough of them have ended. The
-// error wraps ErrPoolFull if the members are more than the new limit; then the limit stays.
-func (p *Pool) Resize(limit int) error {
-	if err := checkLimit(limit); err != nil {
-		return err
-	}
-	p.mu.Lock()
-	if n := len(p.core.members); limit < n {
-		p.mu.Unlock()
-		return fmt.Errorf("runner: pool limit %d: %d members have a slot each: %w", limit, n, ErrPoolFull)
-	}
-	p.core.limit = limit
-	p.grantAndUnlock()
-	return nil
-}
-
 // Stats returns what the Pool has now.
 func (p *Pool) Stats() PoolStats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return PoolStats{Limit: p.core.limit, Members: len(p.core.members), Running: p.core.taken, Waiting: p.core.waiting}
+	return PoolStats{Limit: p.core.limit, Clients: len(p.core.clients), Running: p.core.taken, Waiting: p.core.waiting}
 }
 
-// join makes a member. wake is called, without a lock, after a slot was granted to it; it must not block.
-func (p *Pool) join(wake func()) (*member, error) {
+// join makes a client. wake is called, without a lock, after a slot was granted to it; it must not block.
+func (p *Pool) join(wake func()) (*client, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if n := len(p.core.members); n >= p.core.limit {
-		return nil, fmt.Errorf("runner: pool limit %d, with %d members: raise the limit: %w", p.core.limit, n, ErrPoolFull)
+	if n := len(p.core.clients); n >= p.core.limit {
+		return nil, fmt.Errorf("runner: pool limit %d, with %d clients: raise the limit: %w", p.core.limit, n, ErrPoolFull)
 	}
-	m := &member{wake: wake}
-	p.core.members = append(p.core.members, m)
+	m := &client{wake: wake}
+	p.core.clients = append(p.core.clients, m)
 	return m, nil
 }
 
-// leave ends a membership; none of its slots is taken any more.
-func (p *Pool) leave(m *member) {
+// leave ends a membership; none of its slots is taken any longer.
+func (p *Pool) leave(m *client) {
 	p.mu.Lock()
 	p.core.leave(m)
 	p.grantAndUnlock()
 }
 
-// take takes a slot for a member. If it returns false, the member waits for as many as it wants: they will be granted to it, and wake called
+// take takes a slot for a client. If it returns false, the client waits for as many as it wants: they will be granted to it, and wake called
 // for each.
-func (p *Pool) take(m *member, wants int) bool {
+func (p *Pool) take(m *client, wants int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.core.take(m, wants)
 }
 
 // release gives a slot back that take gave.
-func (p *Pool) release(m *member) {
+func (p *Pool) release(m *client) {
 	p.mu.Lock()
 	p.core.release(m)
 	p.grantAndUnlock()
 }
 
-// retract takes back what the last take asked for, because the member has no use for a slot any more.
-func (p *Pool) retract(m *member) {
+// retract takes back what the last take asked for, because the client has no use for a slot any
+// longer.
+func (p *Pool) retract(m *client) {
 	p.mu.Lock()
 	p.core.retract(m)
 	p.grantAndUnlock()

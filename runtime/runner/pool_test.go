@@ -61,8 +61,8 @@ func wantRunning(t *testing.T, fixtures []*fixture, want ...int) {
 	}
 }
 
-// A member that floods and hangs on every slot that it got delays no other: each has a slot of its own, at once.
-func TestPool_HangingMemberDelaysNobody(t *testing.T) {
+// A client that floods and hangs on every slot that it got delays no other: each has a slot of its own, at once.
+func TestPool_HangingClientDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool := newPool(t, 6)
 		cfg := config{Pool: pool, Concurrency: 100}
@@ -82,7 +82,7 @@ func TestPool_HangingMemberDelaysNobody(t *testing.T) {
 		if b.Stats().Started != 10 || c.Stats().Started != 10 || b.Stats().Running+c.Stats().Running != 0 {
 			t.Fatalf("after 10 s: %+v and %+v", b.Stats(), c.Stats())
 		}
-		if got, want := pool.Stats(), (runner.PoolStats{Limit: 6, Members: 3, Running: 4, Waiting: 1}); got != want {
+		if got, want := pool.Stats(), (runner.PoolStats{Limit: 6, Clients: 3, Running: 4, Waiting: 1}); got != want {
 			t.Fatalf("pool %+v, want %+v", got, want)
 		}
 		close(release)
@@ -90,7 +90,7 @@ func TestPool_HangingMemberDelaysNobody(t *testing.T) {
 	})
 }
 
-// What is left over goes to the member with the fewest running jobs, so that two that flood share equally, whoever came first.
+// What is left over goes to the client with the fewest running jobs, so that two that flood share equally, in any order.
 func TestPool_SharesEqually(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := config{Pool: newPool(t, 8), Concurrency: 100}
@@ -161,7 +161,7 @@ func TestPool_FreedSlotGoesToWhoHasFewestThenFirst(t *testing.T) {
 }
 
 // Membership changes at run time: who comes gets the next slot that is freed, who leaves gives his back, and one too many is refused.
-func TestPool_MembersComeAndGo(t *testing.T) {
+func TestPool_ClientsJoinAndLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool := newPool(t, 2)
 		cfg := config{Pool: pool, Concurrency: 100}
@@ -189,7 +189,7 @@ func TestPool_MembersComeAndGo(t *testing.T) {
 		a.stop(errTestStop)
 		time.Sleep(10 * time.Second)
 		wantRunning(t, []*fixture{a, b}, 0, 1)
-		if got, want := pool.Stats(), (runner.PoolStats{Limit: 2, Members: 1, Running: 1}); got != want {
+		if got, want := pool.Stats(), (runner.PoolStats{Limit: 2, Clients: 1, Running: 1}); got != want {
 			t.Fatalf("pool %+v, want %+v", got, want)
 		}
 		b.send("z")
@@ -222,7 +222,7 @@ func TestPool_Resize(t *testing.T) {
 	})
 }
 
-// A member that waits and then has no use for a slot, because it is paused or stops, does not keep it from others.
+// A client that waits and then has no use for a slot, because it is paused or stops, does not keep it from others.
 func TestPool_WhoNeedsNoSlotKeepsNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool := newPool(t, 4)
@@ -252,7 +252,7 @@ func TestPool_WhoNeedsNoSlotKeepsNone(t *testing.T) {
 }
 
 // The same where it has got some of the slots that it wanted and is paused by the job that got them: the rest is for the others.
-func TestPool_PausedMemberKeepsNoneOfTheRest(t *testing.T) {
+func TestPool_PausedClientKeepsNoSharedSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool := newPool(t, 4)
 		cfg := config{Pool: pool, Concurrency: 100}
@@ -281,7 +281,7 @@ func TestPool_PausedMemberKeepsNoneOfTheRest(t *testing.T) {
 		}
 		// The second start paused it; of what it wanted beyond that it keeps nothing.
 		wantRunning(t, all, 2, 2)
-		if got, want := pool.Stats(), (runner.PoolStats{Limit: 4, Members: 2, Running: 4, Waiting: 1}); got != want {
+		if got, want := pool.Stats(), (runner.PoolStats{Limit: 4, Clients: 2, Running: 4, Waiting: 1}); got != want {
 			t.Fatalf("pool %+v, want %+v", got, want)
 		}
 		waits.Resume()
@@ -294,7 +294,7 @@ func TestPool_PausedMemberKeepsNoneOfTheRest(t *testing.T) {
 // rules 1, 2, 5 and the pool's own under real concurrency: runners come, flood and go, and share a pool that is never exceeded; all that was
 // asked for is run.
 func TestPool_Hammer(t *testing.T) {
-	const limit, members, rounds = 5, 4, 5
+	const limit, clients, rounds = 5, 4, 5
 	before := runtime.NumGoroutine()
 	pool := newPool(t, limit)
 	var running atomic.Int32
@@ -307,7 +307,7 @@ func TestPool_Hammer(t *testing.T) {
 		return runner.Outcome[string]{}
 	}
 	var wg sync.WaitGroup
-	for seed := range uint64(members) {
+	for seed := range uint64(clients) {
 		wg.Go(func() {
 			rng := rand.New(rand.NewPCG(seed, 0))
 			for range rounds {

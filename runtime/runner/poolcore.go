@@ -5,15 +5,15 @@ import "slices"
 // poolCore decides who gets a slot. It is a plain data structure; Pool has the lock.
 type poolCore struct {
 	limit   int
-	members []*member
-	taken   int    // slots that are taken or granted, over all members
-	shared  int    // of these, those beyond the first of each member
-	waiting int    // members that want slots
+	clients []*client
+	taken   int    // slots that are taken or granted, over all clients
+	shared  int    // of these, those beyond the first of each client
+	waiting int    // clients that want slots
 	asked   uint64 // number of the last wait
 }
 
-// member is one Runner's part in a Pool. All fields but wake are guarded by Pool.mu.
-type member struct {
+// client is one Runner's part in a Pool. All fields but wake are guarded by Pool.mu.
+type client struct {
 	wake    func()
 	taken   int    // slots that it has, the granted ones included
 	granted int    // slots that were granted and that it has not taken yet
@@ -21,8 +21,8 @@ type member struct {
 	asked   uint64 // order among those that want
 }
 
-// take gives a member a slot, or lets it wait for as many as it wants.
-func (c *poolCore) take(m *member, wants int) bool {
+// take gives a client a slot, or lets it wait for as many as it wants.
+func (c *poolCore) take(m *client, wants int) bool {
 	switch {
 	case m.granted > 0:
 		m.granted--
@@ -35,8 +35,8 @@ func (c *poolCore) take(m *member, wants int) bool {
 	return false
 }
 
-// want sets how many slots a member wants; one that wants none yet comes behind the others.
-func (c *poolCore) want(m *member, wants int) {
+// want sets how many slots a client wants; one that wants none yet comes behind the others.
+func (c *poolCore) want(m *client, wants int) {
 	switch {
 	case m.wants == 0 && wants > 0:
 		c.waiting++
@@ -48,14 +48,14 @@ func (c *poolCore) want(m *member, wants int) {
 	m.wants = wants
 }
 
-// may says whether a member may have one more slot now: its first one is reserved, the others are not to touch what is reserved for others.
-// While a member that has just joined finds its slot in use, taken is what keeps the limit.
-func (c *poolCore) may(m *member) bool {
-	return c.taken < c.limit && (m.taken == 0 || c.shared < c.limit-len(c.members))
+// may says whether a client may have one more slot now: its first one is reserved, the others are not to touch what is reserved for others.
+// While a client that has just joined finds its slot in use, taken is what keeps the limit.
+func (c *poolCore) may(m *client) bool {
+	return c.taken < c.limit && (m.taken == 0 || c.shared < c.limit-len(c.clients))
 }
 
-// give gives a slot to a member that may have it.
-func (c *poolCore) give(m *member) {
+// give gives a slot to a client that may have it.
+func (c *poolCore) give(m *client) {
 	if m.taken > 0 {
 		c.shared++
 	}
@@ -63,14 +63,14 @@ func (c *poolCore) give(m *member) {
 	c.taken++
 }
 
-// grant gives a free slot to the member whose turn it is and returns it; nil if nobody wants one who may have it. If it wants more, it comes
-// behind the others for those.
-func (c *poolCore) grant() *member {
+// grant gives a free slot to the client whose turn it is and returns it; nil if no client that can have a slot wants one. If it wants more,
+// it comes behind the others for those.
+func (c *poolCore) grant() *client {
 	if c.waiting == 0 {
 		return nil
 	}
-	var next *member
-	for _, m := range c.members {
+	var next *client
+	for _, m := range c.clients {
 		if m.wants > 0 && (next == nil || m.taken < next.taken || m.taken == next.taken && m.asked < next.asked) {
 			next = m
 		}
@@ -86,8 +86,8 @@ func (c *poolCore) grant() *member {
 	return next
 }
 
-// release takes a slot from a member.
-func (c *poolCore) release(m *member) {
+// release takes a slot from a client.
+func (c *poolCore) release(m *client) {
 	m.taken--
 	c.taken--
 	if m.taken > 0 {
@@ -95,16 +95,16 @@ func (c *poolCore) release(m *member) {
 	}
 }
 
-// retract forgets that a member wants slots, and takes back what was granted to it meanwhile.
-func (c *poolCore) retract(m *member) {
+// retract forgets that a client wants slots, and takes back what was granted to it meanwhile.
+func (c *poolCore) retract(m *client) {
 	c.want(m, 0)
 	for ; m.granted > 0; m.granted-- {
 		c.release(m)
 	}
 }
 
-// leave removes a member that has no slot but granted ones.
-func (c *poolCore) leave(m *member) {
+// leave removes a client that has no slot but granted ones.
+func (c *poolCore) leave(m *client) {
 	c.retract(m)
-	c.members = slices.DeleteFunc(c.members, func(other *member) bool { return other == m })
+	c.clients = slices.DeleteFunc(c.clients, func(other *client) bool { return other == m })
 }

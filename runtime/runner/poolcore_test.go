@@ -7,16 +7,16 @@ import (
 	"testing"
 )
 
-// poolModel checks a poolCore by what it must never do, worked out anew from the members after each call.
+// poolModel checks a poolCore by what it must never do, worked out again from the clients after each call.
 type poolModel struct {
 	t    *testing.T
 	core poolCore
 	over bool // more is taken, or reserved by it, than the limit has room for since the last join or resize
 }
 
-// recount returns what the members have: in all, and beyond the first of each.
+// recount returns what the clients have: in all, and beyond the first of each.
 func (m *poolModel) recount() (taken, shared, waiting int) {
-	for _, mem := range m.core.members {
+	for _, mem := range m.core.clients {
 		taken += mem.taken
 		shared += max(0, mem.taken-1)
 		if mem.wants > 0 {
@@ -26,17 +26,17 @@ func (m *poolModel) recount() (taken, shared, waiting int) {
 	return taken, shared, waiting
 }
 
-// may says whether a member may have one more slot.
-func (m *poolModel) may(mem *member) bool {
+// may says whether a client may have one more slot.
+func (m *poolModel) may(mem *client) bool {
 	taken, shared, _ := m.recount()
-	return taken < m.core.limit && (mem.taken == 0 || shared < m.core.limit-len(m.core.members))
+	return taken < m.core.limit && (mem.taken == 0 || shared < m.core.limit-len(m.core.clients))
 }
 
 // settle grants what is to be granted, and checks each grant and what is left.
 func (m *poolModel) settle() {
 	for {
-		var want *member
-		for _, mem := range m.core.members {
+		var want *client
+		for _, mem := range m.core.clients {
 			if mem.wants == 0 {
 				continue
 			}
@@ -59,21 +59,21 @@ func (m *poolModel) settle() {
 	if taken != m.core.taken || shared != m.core.shared || waiting != m.core.waiting {
 		m.t.Fatalf("taken %d, shared %d, waiting %d; counted %d, %d, %d", m.core.taken, m.core.shared, m.core.waiting, taken, shared, waiting)
 	}
-	m.over = m.over && (taken > m.core.limit || shared > m.core.limit-len(m.core.members))
-	if !m.over && (taken > m.core.limit || shared > m.core.limit-len(m.core.members)) {
-		m.t.Fatalf("%d taken, %d of them shared, by %d members, of %d slots", taken, shared, len(m.core.members), m.core.limit)
+	m.over = m.over && (taken > m.core.limit || shared > m.core.limit-len(m.core.clients))
+	if !m.over && (taken > m.core.limit || shared > m.core.limit-len(m.core.clients)) {
+		m.t.Fatalf("%d taken, %d of them shared, by %d clients, of %d slots", taken, shared, len(m.core.clients), m.core.limit)
 	}
-	for _, mem := range m.core.members {
+	for _, mem := range m.core.clients {
 		if mem.wants > 0 && m.may(mem) {
-			m.t.Fatal("a member waits for a slot that it may have")
+			m.t.Fatal("a client waits for a slot that it may have")
 		}
 		if mem.taken < mem.granted || mem.granted < 0 || mem.wants < 0 {
-			m.t.Fatalf("member %+v", *mem)
+			m.t.Fatalf("client %+v", *mem)
 		}
 	}
 }
 
-func (m *poolModel) take(mem *member, wants int) {
+func (m *poolModel) take(mem *client, wants int) {
 	before, had := mem.taken, mem.granted > 0
 	reserved := mem.taken == 0 && !m.over
 	ok := m.core.take(mem, wants)
@@ -81,21 +81,21 @@ func (m *poolModel) take(mem *member, wants int) {
 	case had && (!ok || mem.taken != before):
 		m.t.Fatal("a granted slot was not taken")
 	case reserved && !ok:
-		m.t.Fatal("a member did not get its reserved slot")
+		m.t.Fatal("a client did not get its reserved slot")
 	case !ok && mem.wants != wants:
 		m.t.Fatalf("wants %d, not %d", mem.wants, wants)
 	}
 }
 
-// step makes one call: op says which, who says by which member.
+// step makes one call: op says which, who says by which client.
 func (m *poolModel) step(op, who byte) {
-	n := len(m.core.members)
+	n := len(m.core.clients)
 	if n == 0 || op == 0 && n < m.core.limit {
-		m.core.members = append(m.core.members, &member{})
+		m.core.clients = append(m.core.clients, &client{})
 		m.over = true
 		return
 	}
-	mem := m.core.members[int(who)%n]
+	mem := m.core.clients[int(who)%n]
 	switch {
 	case op < 4:
 		m.core.limit = n + int(who)%8
@@ -116,7 +116,7 @@ func (m *poolModel) step(op, who byte) {
 	}
 }
 
-// rule 5 and fairness, on random calls: the limit is kept, the reserved slots are kept free, a free slot goes to the member with the fewest
+// rule 5 and fairness, on random calls: the limit is kept, the reserved slots are kept free, a free slot goes to the client with the fewest
 // and, among equals, to the one that waited longest, and nobody waits for a slot that he may have.
 func TestPoolCore_KeepsItsRules(t *testing.T) {
 	for seed := range uint64(200) {

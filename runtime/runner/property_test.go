@@ -139,9 +139,9 @@ func (tr *tracker) job(seed uint64) job {
 			tr.want(it.Key, time.Now().Add(out.After))
 		}
 		if rng.IntN(10) == 0 {
-			out.Hold = time.Duration(rng.IntN(3000)) * time.Millisecond
+			out.Delay = time.Duration(rng.IntN(3000)) * time.Millisecond
 		}
-		tr.end(it.Key, out.Hold)
+		tr.end(it.Key, out.Delay)
 		return out
 	}
 }

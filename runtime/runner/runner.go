@@ -1,4 +1,4 @@
-// Package runner runs jobs: at most N at once, one per key, each when package scheduler says so, until told to stop.
+// Package runner runs jobs: at most N at once, one per key, each when it is due by package scheduler, until it is stopped.
 //
 // One goroutine, the loop, owns all decisions: the scheduler, who is running, the timer, readiness, pause and the state of a stop. Nothing
 // of that is shared, so nothing of it has a lock. Each running job has a goroutine of its own, a worker, which reports to the loop and is
@@ -26,7 +26,7 @@ var (
 	// ErrDrainTimeout is the cause when a job did not end within Config.DrainTimeout after the stop.
 	ErrDrainTimeout = errors.New("drain timeout passed")
 	// ErrForced is the cause when Input.Force was closed.
-	ErrForced = errors.New("stop was forced")
+	ErrForced = errors.New("forced stop")
 )
 
 // Job runs one key. Its context is not cancelled by an orderly stop, so that it can finish; it is cancelled when the drain timeout has
@@ -45,16 +45,16 @@ type Outcome[M any] struct {
 	// Msg and Priority are those of the requeue.
 	Msg      M
 	Priority scheduler.Priority
-	// Hold keeps the key from starting again before this much time after the end of this run, whatever asks for it: requests and the
+	// Delay keeps the key from starting again before this much time after the end of this run, whatever asks for it: requests and the
 	// requeue wait and are merged meanwhile. It is for keys that would otherwise run without end; zero or less does not hold.
-	Hold time.Duration
+	Delay time.Duration
 }
 
 // Input is what a Runner listens to. It never closes any of these channels.
 type Input[K comparable, M any] struct {
 	// Requests brings the requests in slices, so that one message can carry what one event maps to, or a whole first listing. A slice is
 	// scheduled in one turn of the loop, at about a microsecond for each request, and is not kept; the sender must not change it after
-	// sending. A sender has to give up when the context of Run ends: nobody receives then.
+	// sending. A sender must stop when the context of Run ends: there is no receiver then.
 	//
 	// Closing it says that no more requests will come: what is due is run, requeues and timers that are not due are dropped, Run returns.
 	// While the Runner is paused, Run waits.
@@ -69,12 +69,12 @@ type Input[K comparable, M any] struct {
 
 // Runner runs one Job for the keys that it is asked to run. Make one with New.
 type Runner[K comparable, M any] struct {
-	cfg    Config[M]
-	job    Job[K, M]
-	begun  atomic.Bool                 // Run has been called
-	ended  chan struct{}               // closed when the loop has ended
-	notes  chan func(loop *loop[K, M]) // asks the loop to take a turn, and nil or something to call on it first
-	paused atomic.Bool
+	cfg       Config[M]
+	job       Job[K, M]
+	runCalled atomic.Bool                 // Run has been called
+	ended     chan struct{}               // closed when the loop has ended
+	notes     chan func(loop *loop[K, M]) // asks the loop to take a turn, and nil or something to call on it first
+	paused    atomic.Bool
 	figures
 }
 
@@ -102,8 +102,8 @@ func New[K comparable, M any](cfg Config[M], job Job[K, M]) (*Runner[K, M], erro
 // The error is nil if all jobs ended by themselves. It wraps ErrDrainTimeout or ErrForced if some were interrupted, and ErrPoolFull if
 // Config.Pool has no slot for one more Runner; then nothing was run.
 func (r *Runner[K, M]) Run(ctx context.Context, in Input[K, M]) error {
-	if r.begun.Swap(true) {
-		return errors.New("runner: already run: a runner runs once, make another with New")
+	if r.runCalled.Swap(true) {
+		return errors.New("runner: Run was called before: make another runner with New")
 	}
 	defer close(r.ended)
 	jobCtx, interrupt := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -127,9 +127,9 @@ func (r *Runner[K, M]) Run(ctx context.Context, in Input[K, M]) error {
 	return l.err
 }
 
-// Pause keeps jobs from starting until Resume. Those that run go on; requests are taken and merged, and their timers go on. What is asked
-// for after Pause has returned does not start; a job that the loop was just starting may. A stop does not wait for Resume. It may be called
-// at any time, also before Run, and does not wait.
+// Pause keeps jobs from starting until Resume. Those that run go on; requests are taken and merged, and their timers go on. Requests after
+// Pause has returned do not start; a job that the loop was just starting may. A stop does not wait for Resume. It may be called at any
+// time, also before Run, and does not wait.
 func (r *Runner[K, M]) Pause() { r.paused.Store(true) }
 
 // Resume undoes Pause.

@@ -85,8 +85,8 @@ func TestRunner_WaitsForReadinessAndDedupesMeanwhile(t *testing.T) {
 	})
 }
 
-// A gate that fails never opens; whoever waits at it ends the context instead. Then no job runs and no error is made up.
-// kube-rs: runner_should_report_readiness_errors (there the gate itself carries the error).
+// A gate that fails never opens; a waiter ends the context instead. Then no job runs and no error is made up. kube-rs:
+// runner_should_report_readiness_errors (there the gate itself carries the error).
 func TestRunner_StopBeforeReadinessRunsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, config{}, sleepJob(0))

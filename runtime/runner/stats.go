@@ -3,14 +3,13 @@ package runner
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/wasmctl/wasmctl/runtime/scheduler"
 )
 
-// ErrNotRunning is returned where a Runner is asked for what only its loop knows, before Run or after it.
+// ErrNotRunning is the error of calls that need the loop of a Runner, before Run or after it.
 var ErrNotRunning = errors.New("runner: not running")
 
 // Stats counts what a Runner has and did. Each figure was true at the end of a recent turn of the loop; they need not be of the same turn.
@@ -93,27 +92,6 @@ func (f *figures) since(t time.Time, ok bool) int64 {
 	return int64(t.Sub(f.base))
 }
 
-// Running is one job that runs.
-type Running[K comparable, M any] struct {
-	scheduler.Item[K, M]
-	Since time.Time // when it was started
-}
-
-// Running returns the jobs that run, the one that has been running longest first. It asks the loop, which answers within one turn;
-// the error is ErrNotRunning, or that of ctx.
-func (r *Runner[K, M]) Running(ctx context.Context) ([]Running[K, M], error) {
-	return ask(ctx, r, func(l *loop[K, M]) []Running[K, M] {
-		var jobs []Running[K, M]
-		for _, s := range l.workers.slots {
-			if s.busy {
-				jobs = append(jobs, Running[K, M]{Item: s.item, Since: s.started})
-			}
-		}
-		slices.SortStableFunc(jobs, func(a, b Running[K, M]) int { return a.Since.Compare(b.Since) })
-		return jobs
-	})
-}
-
 // Lookup returns what is known of a key: whether it runs, what is pending for it, and what that waits for. The zero View says that nothing
 // is. It asks the loop, which answers within one turn; the error is ErrNotRunning, or that of ctx.
 func (r *Runner[K, M]) Lookup(ctx context.Context, key K) (scheduler.View[M], error) {
@@ -123,7 +101,7 @@ func (r *Runner[K, M]) Lookup(ctx context.Context, key K) (scheduler.View[M], er
 // ask calls a function in the loop and returns what it returns.
 func ask[T any, K comparable, M any](ctx context.Context, r *Runner[K, M], f func(*loop[K, M]) T) (T, error) {
 	var zero T
-	if !r.begun.Load() {
+	if !r.runCalled.Load() {
 		return zero, ErrNotRunning
 	}
 	answer := make(chan T, 1)

@@ -28,7 +28,8 @@ func (l *loop[K, M]) checkStop(ctx context.Context) {
 	}
 }
 
-// drain begins an orderly stop: nothing is started any more, running jobs have DrainTimeout to end.
+// drain begins an orderly stop: nothing is started any longer, running jobs have DrainTimeout to
+// end.
 func (l *loop[K, M]) drain() {
 	l.halt(draining)
 	l.stopAt = time.Now().Add(l.r.cfg.DrainTimeout)
@@ -52,7 +53,7 @@ func (l *loop[K, M]) alarm() {
 		l.interruptAll(ErrDrainTimeout)
 	case interrupted:
 		l.stopAt = time.Now().Add(reportEvery)
-		l.r.cfg.Logger.Warn("interrupted jobs do not end: still waiting", "running", l.sched.Running(), "objects", l.runningKeys())
+		l.r.cfg.Logger.Warn("interrupted jobs have not ended; still waiting", "running", l.sched.Running(), "objects", l.runningKeys())
 	case working, finishing:
 	}
 }

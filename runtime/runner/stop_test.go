@@ -118,7 +118,7 @@ func TestRunner_SecondStopForcesThirdIsHarmless(t *testing.T) {
 		if !errors.Is(f.err, runner.ErrForced) || errors.Is(f.err, runner.ErrDrainTimeout) {
 			t.Fatalf("error %v", f.err)
 		}
-		if diff := cmp.Diff([]string{"a: stop was forced"}, c.sorted()); diff != "" {
+		if diff := cmp.Diff([]string{"a: forced stop"}, c.sorted()); diff != "" {
 			t.Fatalf("jobs (-want +got):\n%s", diff)
 		}
 	})

@@ -8,12 +8,12 @@ const maxFree = 1024
 // instant is a time in nanoseconds since Scheduler.base: a third of the size of a time.Time, and cheaper to compare.
 type instant int64
 
-// noHold is the hold of a key that was never held; a hold that has passed means the same.
-const noHold instant = 0
+// noDelay is the hold of a key that was never held; a hold that has passed means the same.
+const noDelay instant = 0
 
 func (i instant) add(d time.Duration) instant { return i + instant(d) }
 
-// instant returns a time as an instant. The first time that it is given becomes instant 1, so that a time to come is never noHold.
+// instant returns a time as an instant. The first time that it is given becomes instant 1, so that a time to come is never noDelay.
 func (s *Scheduler[K, M]) instant(t time.Time) instant {
 	if s.base.IsZero() {
 		s.base = t.Add(-1)
@@ -49,7 +49,7 @@ type entry[K comparable, M any] struct {
 	phase   phase
 	running bool
 	pending bool    // a request is
-	hold    instant // not to be handed out before
+	delay   instant // not to be handed out before
 	started instant // when it was handed out; valid while running
 
 	// The pending request; of them msg and priority are those of the run while the key runs and nothing is pending.
@@ -69,10 +69,10 @@ type entry[K comparable, M any] struct {
 
 // due returns when the pending request is due.
 func (e *entry[K, M]) due() instant {
-	if e.hold == noHold {
+	if e.delay == noDelay {
 		return e.at
 	}
-	return max(e.at, e.hold)
+	return max(e.at, e.delay)
 }
 
 // clear lets go of what no request and no run has a use for.
@@ -90,7 +90,7 @@ func (e *entry[K, M]) debounce(now instant, d Debounce, limit instant) {
 }
 
 // held says whether an entry has a hold that has not passed.
-func (s *Scheduler[K, M]) held(e *entry[K, M]) bool { return e.hold != noHold && e.hold > s.now }
+func (s *Scheduler[K, M]) held(e *entry[K, M]) bool { return e.delay != noDelay && e.delay > s.now }
 
 // place puts an entry that is nowhere where it belongs at the time s.now.
 func (s *Scheduler[K, M]) place(e *entry[K, M]) {
@@ -102,7 +102,7 @@ func (s *Scheduler[K, M]) place(e *entry[K, M]) {
 	case !e.pending:
 		e.clear()
 		s.parked++
-		s.setTimer(e, parked, e.hold)
+		s.setTimer(e, parked, e.delay)
 	case e.due() > s.now:
 		s.setTimer(e, waiting, e.due())
 	case e.running:
@@ -153,7 +153,7 @@ func (s *Scheduler[K, M]) release(e *entry[K, M]) {
 	delete(s.entries, e.key)
 	s.free.put(e)
 	if len(s.entries) == 0 && s.peak > maxFree {
-		// Go's maps and slices never shrink by themselves: start afresh after a burst.
+		// Go's maps and slices never shrink by themselves: replace them after a burst.
 		s.entries, s.timers, s.peak = make(map[K]*entry[K, M]), nil, 0
 	}
 }

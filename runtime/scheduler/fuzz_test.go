@@ -45,7 +45,7 @@ const (
 	opPop
 	opDone
 	opForget
-	opHold
+	opDelay
 	opCount
 )
 
@@ -81,10 +81,10 @@ func (p *pair) step(t *testing.T, op, keyByte, delay byte) {
 	case opForget:
 		p.s.Forget(key)
 		p.m.forget(key)
-	case opHold:
+	case opDelay:
 		until := p.now.Add(time.Duration(delay%8) * time.Second)
-		p.s.Hold(p.now, key, until)
-		p.m.hold(p.now, key, until)
+		p.s.Delay(p.now, key, until)
+		p.m.delay(p.now, key, until)
 	}
 	p.compare(t)
 }
@@ -183,7 +183,7 @@ func FuzzScheduler(f *testing.F) {
 	f.Add([]byte{0, opScheduleLater, 0, 9, opScheduleLow, 1, 0, opScheduleLater, 0, 3, opTime, 0, 4, opPop, 0, 0, opForget, 1, 0})
 	f.Add([]byte{0, opScheduleLowLater, 3, 255, opScheduleLater, 3, 251, opPop, 0, 0})
 	f.Add([]byte{1, opSchedule, 0, 0, opTime, 0, 3, opSchedule, 0, 0, opTime, 0, 3, opSchedule, 0, 0, opTime, 0, 4, opPop, 0, 0})
-	f.Add([]byte{1, opScheduleLater, 0, 3, opSchedule, 0, 0, opHold, 0, 5, opTime, 0, 7, opPop, 0, 0, opHold, 0, 3, opDone, 0, 0, opTime, 0, 7})
+	f.Add([]byte{1, opScheduleLater, 0, 3, opSchedule, 0, 0, opDelay, 0, 5, opTime, 0, 7, opPop, 0, 0, opDelay, 0, 3, opDone, 0, 0, opTime, 0, 7})
 	f.Fuzz(func(t *testing.T, ops []byte) {
 		if len(ops) == 0 {
 			return

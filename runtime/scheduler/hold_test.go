@@ -10,11 +10,11 @@ import (
 )
 
 // A held key is not handed out before its time, whatever is asked for; what was asked for leads to one run then, and none is lost (rule 2).
-func TestHold_BeatsEveryRequest(t *testing.T) {
+func TestDelay_BeatsEveryRequest(t *testing.T) {
 	s := newScheduler()
 	s.Schedule(epoch, request{Key: "a"})
 	wantPop(t, s, epoch, "a")
-	s.Hold(epoch, "a", after(10))
+	s.Delay(epoch, "a", after(10))
 	s.Schedule(epoch, request{Key: "a"})
 	s.Done("a")
 	s.Schedule(after(1), request{Key: "a", At: after(2)})
@@ -31,9 +31,9 @@ func TestHold_BeatsEveryRequest(t *testing.T) {
 }
 
 // A hold does not bring a later request forward, and ends with the next run.
-func TestHold_DoesNotHurryAndEndsWithTheRun(t *testing.T) {
+func TestDelay_DoesNotHurryAndEndsWithTheRun(t *testing.T) {
 	s := newScheduler()
-	s.Hold(epoch, "a", after(5))
+	s.Delay(epoch, "a", after(5))
 	s.Schedule(epoch, request{Key: "a", At: after(8)})
 	wantPop(t, s, after(7.999))
 	wantPop(t, s, after(8), "a")
@@ -43,29 +43,29 @@ func TestHold_DoesNotHurryAndEndsWithTheRun(t *testing.T) {
 }
 
 // A key that is ready goes back to waiting, and a hold that is lifted lets it go at once.
-func TestHold_TakesBackWhatIsReadyAndCanBeLifted(t *testing.T) {
+func TestDelay_AppliesToReadyKeysAndCanBeLifted(t *testing.T) {
 	s := newScheduler()
 	s.Schedule(epoch, request{Key: "a"})
-	s.Hold(epoch, "a", after(60))
+	s.Delay(epoch, "a", after(60))
 	wantPop(t, s, after(1))
-	s.Hold(after(1), "a", after(30))
+	s.Delay(after(1), "a", after(30))
 	wantPop(t, s, after(29))
-	s.Hold(after(29), "a", time.Time{})
+	s.Delay(after(29), "a", time.Time{})
 	wantPop(t, s, after(29), "a")
-	s.Hold(after(29), "unknown", time.Time{})
+	s.Delay(after(29), "unknown", time.Time{})
 	wantCounts(t, s, 0, 0, 1)
 }
 
 // A key of which nothing is known but a hold is forgotten once that has passed, and counts as nothing before.
-func TestHold_LeavesNothingBehind(t *testing.T) {
+func TestDelay_LeavesNothingBehind(t *testing.T) {
 	s := newScheduler()
-	s.Hold(epoch, "a", after(10))
+	s.Delay(epoch, "a", after(10))
 	wantCounts(t, s, 0, 0, 0)
 	s.Forget("a")
 	if at, ok := s.NextAt(); !ok || !at.Equal(after(10)) {
 		t.Fatalf("next timer at %v, %v", at, ok)
 	}
-	if v := s.Lookup("a"); !v.HeldUntil.Equal(after(10)) {
+	if v := s.Lookup("a"); !v.DelayedUntil.Equal(after(10)) {
 		t.Fatalf("view %+v", v)
 	}
 	s.Advance(after(10))
@@ -78,10 +78,10 @@ func TestHold_LeavesNothingBehind(t *testing.T) {
 }
 
 // rule 8: a far hold is clamped.
-func TestHold_IsClamped(t *testing.T) {
+func TestDelay_IsClamped(t *testing.T) {
 	s := newScheduler()
 	s.Schedule(epoch, request{Key: "a"})
-	s.Hold(epoch, "a", epoch.Add(10*scheduler.MaxDelay))
+	s.Delay(epoch, "a", epoch.Add(10*scheduler.MaxDelay))
 	wantPop(t, s, epoch.Add(scheduler.MaxDelay-1))
 	wantPop(t, s, epoch.Add(scheduler.MaxDelay), "a")
 }
@@ -97,7 +97,7 @@ func TestScheduler_LookupSaysWhatAKeyWaitsFor(t *testing.T) {
 	s.Schedule(after(1), request{Key: "waits", At: after(60)})
 	s.Schedule(after(1), request{Key: "debounced", Priority: scheduler.Low})
 	s.Schedule(after(1), request{Key: "held"})
-	s.Hold(after(1), "held", after(9))
+	s.Delay(after(1), "held", after(9))
 	for key, want := range map[string]scheduler.View[string]{
 		"unknown":   {},
 		"runs":      {Running: true, Since: epoch, Msg: "run", Priority: scheduler.Low},
@@ -105,13 +105,13 @@ func TestScheduler_LookupSaysWhatAKeyWaitsFor(t *testing.T) {
 		"ready":     {State: scheduler.Ready, At: after(1)},
 		"waits":     {State: scheduler.Waiting, At: after(60)},
 		"debounced": {State: scheduler.Debounced, At: after(3), Priority: scheduler.Low},
-		"held":      {State: scheduler.Held, At: after(9), HeldUntil: after(9)},
+		"held":      {State: scheduler.Delayed, At: after(9), DelayedUntil: after(9)},
 	} {
 		if diff := cmp.Diff(want, s.Lookup(key)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", key, diff)
 		}
 	}
-	if got := s.Lookup("held").State.String(); got != "held" {
+	if got := s.Lookup("held").State.String(); got != "delayed" {
 		t.Errorf("name %q", got)
 	}
 }

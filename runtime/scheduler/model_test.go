@@ -50,8 +50,8 @@ func (m *model) at(p *pending) time.Time {
 // dueAt returns when a request is due.
 func (m *model) dueAt(p *pending) time.Time {
 	at := m.at(p)
-	if hold, ok := m.holds[p.key]; ok && hold.After(at) {
-		return hold
+	if delay, ok := m.holds[p.key]; ok && delay.After(at) {
+		return delay
 	}
 	return at
 }
@@ -130,7 +130,7 @@ func (m *model) schedule(now time.Time, req request) {
 	}
 }
 
-func (m *model) hold(now time.Time, key string, until time.Time) {
+func (m *model) delay(now time.Time, key string, until time.Time) {
 	m.advance(now)
 	until = clamp(now, until)
 	p := m.find(key)
@@ -228,9 +228,9 @@ func (m *model) nextAt(now time.Time) (time.Time, bool) {
 			times = append(times, m.dueAt(p))
 		}
 	}
-	for key, hold := range m.holds {
-		if hold.After(now) && m.find(key) == nil && m.runs(key) < 0 {
-			times = append(times, hold)
+	for key, delay := range m.holds {
+		if delay.After(now) && m.find(key) == nil && m.runs(key) < 0 {
+			times = append(times, delay)
 		}
 	}
 	if len(times) == 0 {
@@ -277,8 +277,8 @@ func (m *model) oldestReady() (time.Time, bool) {
 
 func (m *model) lookup(now time.Time, key string) scheduler.View[string] {
 	var v scheduler.View[string]
-	if hold, ok := m.holds[key]; ok && hold.After(now) {
-		v.HeldUntil = hold
+	if delay, ok := m.holds[key]; ok && delay.After(now) {
+		v.DelayedUntil = delay
 	}
 	if i := m.runs(key); i >= 0 {
 		r := m.running[i]
@@ -295,7 +295,7 @@ func (m *model) lookup(now time.Time, key string) scheduler.View[string] {
 	case p.due:
 		v.State = scheduler.Ready
 	case v.At.After(m.at(p)):
-		v.State = scheduler.Held
+		v.State = scheduler.Delayed
 	case len(p.triggers) > 0:
 		v.State = scheduler.Debounced
 	default:

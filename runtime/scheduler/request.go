@@ -28,7 +28,7 @@ type Priority int8
 
 // The priorities, lowest first.
 const (
-	// Low is for what nobody waits for: the first listing and resyncs.
+	// Low is for requests that are not urgent: the first listing and resyncs.
 	Low Priority = iota - 1
 	// Normal is for changes and requeues.
 	Normal

@@ -14,7 +14,7 @@
 //
 // A key that the scheduler knows has at most one pending request, and independently of that it runs or it does not:
 //
-//	(unknown) --Schedule, due later--> waiting: for its timer; goes on to ready when Advance is told a time that is not before it
+//	(unknown) --Schedule, due later--> waiting: for its timer; goes on to ready when Advance is notified a time that is not before it
 //	(unknown) --Schedule, due now----> ready:   for Pop; a key that runs is blocked here, and nothing waits behind it
 //	ready     --Pop------------------> running: until Done; a request that comes meanwhile is pending as above
 //	running   --Done-----------------> unknown, or, with a request pending, where that request is
@@ -112,21 +112,21 @@ func (s *Scheduler[K, M]) merge(e *entry[K, M], req Request[K, M], at instant) {
 	}
 }
 
-// Hold keeps a key from being handed out before a time, whatever is asked of it meanwhile; nothing that is asked is lost. A run that has
+// Delay keeps a key from being handed out before a time, whatever is asked of it meanwhile; nothing that is asked is lost. A run that has
 // been handed out is not touched. A later Hold of the key replaces an earlier one; a time that has passed, or the zero time, lifts it. A
 // far time is clamped to MaxDelay. It is O(log n) in the number of timers, and advances the scheduler to now.
-func (s *Scheduler[K, M]) Hold(now time.Time, key K, until time.Time) {
+func (s *Scheduler[K, M]) Delay(now time.Time, key K, until time.Time) {
 	s.Advance(now)
 	e := s.entry(key)
-	hold := s.clamp(until)
-	if hold == s.now {
-		hold = noHold
+	delay := s.clamp(until)
+	if delay == s.now {
+		delay = noDelay
 	}
-	if e.phase == ready && hold == noHold {
+	if e.phase == ready && delay == noDelay {
 		return // nothing keeps it, and it has its place
 	}
 	s.unplace(e)
-	e.hold = hold
+	e.delay = delay
 	s.place(e)
 }
 
@@ -153,7 +153,7 @@ func (s *Scheduler[K, M]) Pop(now time.Time) (Item[K, M], bool) {
 	e := s.ready[class].head
 	s.ready[class].remove(e)
 	item := Item[K, M]{Key: e.key, Msg: e.msg, Priority: e.priority, ReadyAt: s.time(e.due())}
-	e.phase, e.pending, e.debounced, e.hold = idle, false, false, noHold
+	e.phase, e.pending, e.debounced, e.delay = idle, false, false, noDelay
 	e.running, e.started = true, s.now
 	s.running.push(e)
 	return item, true
@@ -198,18 +198,5 @@ func (s *Scheduler[K, M]) Done(key K) {
 	}
 	s.unplace(e)
 	e.running = false
-	s.place(e)
-}
-
-// Forget drops the pending request of a key, if it has one; a run that has been handed out is not touched, nor is a hold. It is O(1), or
-// O(log n) where a timer is taken away.
-func (s *Scheduler[K, M]) Forget(key K) {
-	e, known := s.entries[key]
-	if !known || !e.pending {
-		return
-	}
-	s.unplace(e)
-	e.pending = false
-	e.clear()
 	s.place(e)
 }

@@ -13,14 +13,14 @@ const (
 	Absent    State = iota // nothing is pending
 	Waiting                // for the time that it was asked for
 	Debounced              // for the end of the debounce
-	Held                   // for the end of a hold
+	Delayed                // for the end of a hold
 	Blocked                // for the end of the key's run
 	Ready                  // for its turn
 )
 
 // String returns the state as a lower-case word.
 func (s State) String() string {
-	return [...]string{"absent", "waiting", "debounced", "held", "blocked", "ready"}[min(s, Ready)]
+	return [...]string{"absent", "waiting", "debounced", "delayed", "blocked", "ready"}[min(s, Ready)]
 }
 
 // View is what a Scheduler knows of one key.
@@ -36,8 +36,8 @@ type View[M any] struct {
 	// Running says that the key runs, and Since is since when; a request may be pending as well.
 	Running bool
 	Since   time.Time
-	// HeldUntil is when a hold of the key ends, whether or not a request is pending; zero if it is not held.
-	HeldUntil time.Time
+	// DelayedUntil is when a hold of the key ends, whether or not a request is pending; zero if it is not held.
+	DelayedUntil time.Time
 }
 
 // Lookup returns what is known of a key at the time that the scheduler was last told; the zero View if that is nothing. It is O(1).
@@ -51,7 +51,7 @@ func (s *Scheduler[K, M]) Lookup(key K) View[M] {
 		v.Since = s.time(e.started)
 	}
 	if s.held(e) {
-		v.HeldUntil = s.time(e.hold)
+		v.DelayedUntil = s.time(e.delay)
 	}
 	if e.pending {
 		v.At, v.State = s.time(e.due()), e.state()
@@ -67,7 +67,7 @@ func (e *entry[K, M]) state() State {
 	case e.phase == ready:
 		return Ready
 	case e.due() > e.at:
-		return Held
+		return Delayed
 	case e.debounced:
 		return Debounced
 	}

@@ -89,7 +89,7 @@ func (c *ctrl) checkOutcome(r *run) {
 	if due, ok := c.due[out.Key]; ok && r.from.Before(due) && onlyTimers(out) {
 		c.violated("rule 25: %s: %s ran %v before it was due", c.spec.name, out.Key, due.Sub(r.from))
 	}
-	if last := c.last[out.Key]; last != nil && last.out.Hold > 0 && r.from.Before(last.to.Add(last.out.Hold)) {
+	if last := c.last[out.Key]; last != nil && last.out.Delay > 0 && r.from.Before(last.to.Add(last.out.Delay)) {
 		c.violated("%s: %s ran although it was held", c.spec.name, out.Key)
 	}
 	if out.Reasons.First == (abi.Reason{}) {
@@ -153,7 +153,7 @@ func isClosed(ch <-chan struct{}) bool {
 }
 
 // checkCrowd looks whether the pool still has too many shared slots in use for
-// the members that have joined since: then one of them has to wait.
+// the clients that have joined since: then one of them has to wait.
 func (s *sim) checkCrowd() {
 	if s.pool == nil || !s.crowded {
 		return
@@ -165,7 +165,7 @@ func (s *sim) checkCrowd() {
 		c.mu.Unlock()
 	}
 	p := s.pool.Stats()
-	s.crowded = shared > p.Limit-p.Members
+	s.crowded = shared > p.Limit-p.Clients
 }
 
 // checkIdle checks, while everyone waits for time to pass, that nobody waits
@@ -192,7 +192,7 @@ func (c *ctrl) checkIdle() {
 	switch {
 	case st.Running == 0 && !c.crowded:
 		c.violated("rule 5: %s: %d requests are due, and it does not get the slot that is reserved for it: %+v", c.spec.name, st.Ready, p)
-	case p.Running+p.Members <= p.Limit:
+	case p.Running+p.Clients <= p.Limit:
 		c.violated("rule 5: %s: %d requests are due, and free slots are not used: %+v", c.spec.name, st.Ready, p)
 	}
 }

@@ -94,8 +94,8 @@ func (c *ctrl) config(cache *controller.Cache) controller.Config {
 		},
 		Deletes: c.spec.deletes, Concurrency: c.spec.concurrency, Debounce: c.spec.debounce, DrainTimeout: c.spec.drain,
 		AwaitWrites: c.spec.awaitWrites, Active: c.active,
-		Triggers: []trigger.Source{trigger.Chan{C: c.chans}},
-		OnStart:  c.onStart, OnEnd: c.onEnd, OnOutcome: c.onOutcome,
+		Triggers: []trigger.Source{channel(c.chans)},
+		OnStart:  c.onStart, OnEnd: c.onEnd, Observer: endedFunc(c.onOutcome),
 	}
 	if c.spec.finalizer {
 		cfg.Finalizer = c.finalizerName()
@@ -336,7 +336,7 @@ func (c *ctrl) onEnd(time.Duration) {
 }
 
 // onOutcome is called at the end of each run.
-func (c *ctrl) onOutcome(out applier.Outcome) {
+func (c *ctrl) onOutcome(out *applier.Outcome) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r := c.running[out.Key]
@@ -344,7 +344,7 @@ func (c *ctrl) onOutcome(out applier.Outcome) {
 		r = &run{seq: c.seq.Add(1)}
 	}
 	delete(c.running, out.Key)
-	r.out, r.from, r.to = out, time.Now().Add(-out.Duration), time.Now()
+	r.out, r.from, r.to = *out, time.Now().Add(-out.Duration), time.Now()
 	c.logf("%s: %s: ran for %v: %s by %s, error %v", c.spec.name, out.Key, out.Reasons, actionText(out.Action), out.DecidedBy, out.Err)
 	c.checkOutcome(r)
 	c.last[out.Key] = r

@@ -19,15 +19,14 @@
 //
 // # What is checked
 //
-// While it plays: no key runs twice at once (rule 1), concurrency and pool are
-// kept, a free slot is used and a reserved one is to be had (rule 5), no run
-// before all needed watches are listed and mapped, nor before the election (rule
-// 10), attempts count runs (18), error_policy is asked once per failed run (19),
-// the guest gets no object that is gone or paused (20), no reconcile without the
-// finalizer and no removal before a successful finalize (21), a run sees the
-// writes of the one before or is told that it does not (22), a requeue counts
-// from the end of the run (25), a hold is kept, and a stop takes no longer than
-// it may (9).
+// While it plays: no key runs twice at once (rule 1), concurrency and pool are kept, a
+// free slot is used and a reserved one is available (rule 5), no run before all needed
+// watches are listed and mapped, nor before the election (rule 10), attempts count
+// runs (18), error_policy is asked once per failed run (19), the guest gets no object
+// that is gone or paused (20), no reconcile without the finalizer and no removal
+// before a successful finalize (21), a run sees the writes of the one before or is
+// notified that it does not (22), a requeue counts from the end of the run (25), a
+// hold is kept, and a stop takes no longer than it may (9).
 //
 // Then the faults end, and virtual time runs until a dumb model has nothing to
 // object: the last run of each object saw its last state, or all that its

@@ -88,8 +88,11 @@ func (m *module) Filter(ctx context.Context, ev *abi.Event) (bool, error) {
 	return filterValue(decode(ev.Old)) != filterValue(decode(ev.New)), nil
 }
 
-// Generation implements abi.Guest.
-func (g *guest) Generation() uint64 { return 1 }
+// Revision implements abi.Guest.
+func (g *guest) Revision() uint64 { return 1 }
+
+// Fuel implements abi.Guest.
+func (g *guest) Fuel() int64 { return 0 }
 
 // Reconcile implements abi.Guest.
 func (g *guest) Reconcile(ctx context.Context, req *abi.Request) (abi.Result, error) {

@@ -278,7 +278,7 @@ func (c *ctrl) missesRelated(i int, seen *view, truth map[abi.Key]string) string
 	}
 	for key, state := range seen.objects {
 		if _, ok := truth[key]; !ok {
-			return fmt.Sprintf("%s does not name it any more, and its last run saw %q", key, state)
+			return fmt.Sprintf("%s does not name it any longer, and its last run saw %q", key, state)
 		}
 	}
 	return ""
@@ -311,8 +311,8 @@ func (c *ctrl) missesChildren(last *run) string {
 	return ""
 }
 
-// lostUnseen says that a child is not its owner's any more, and that no run of
-// the owner has seen it when it last was: it was made, or came back, and was
+// lostUnseen says that a child is not its owner's any longer, and that no run
+// of the owner has seen it when it last was: it was made, or came back, and was
 // deleted or given away while the watch had a gap. That leaves no trace in the
 // store, so that the owner was not told.
 func (c *ctrl) lostUnseen(child, owner abi.Key) bool {

@@ -23,7 +23,7 @@ const (
 	opTouch                    // change an annotation that means nothing
 	opPause                    // pause or unpause an object
 	opDelete                   // delete a widget or zone
-	opReplace                  // delete it and create it anew
+	opReplace                  // delete it and create it again
 	opConfig                   // create a config or change what it names
 	opConfigData               // change a config, but not what it names
 	opFlip                     // have a config name one object for a moment, and then another
@@ -243,7 +243,7 @@ func (s *sim) playConfig(kind opKind, r *rand.Rand) {
 }
 
 // playFlip has a config name an object for a moment in which that is reconciled
-// for another reason, so that it has to be told when it is no longer named.
+// for another reason, so that it has to be notified when it is no longer named.
 func (s *sim) playFlip(r *rand.Rand) {
 	config, moment := s.key(r, configs), s.key(r, widgets)
 	moment.Namespace = config.Namespace

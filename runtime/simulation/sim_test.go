@@ -43,8 +43,8 @@ const (
 	maxJobs, maxRequests = 20_000, 20_000
 	// maxLag is how many versions a list can be behind.
 	maxLag = 10
-	// maxTold is how many lines of its trace a simulation that failed prints.
-	maxTold = 1500
+	// maxReported is how many lines of its trace a simulation that failed prints.
+	maxReported = 1500
 )
 
 // sim is one simulation: all that happens is drawn from its seed, but for what
@@ -141,8 +141,8 @@ func (s *sim) tooMany(what string) {
 	panic(fmt.Sprintf("too many %s\n%s", what, s.story()))
 }
 
-// tell prints what happened, at the end of a simulation that failed.
-func (s *sim) tell() {
+// report prints what happened, at the end of a simulation that failed.
+func (s *sim) report() {
 	if s.t.Failed() {
 		s.t.Log(s.story())
 	}
@@ -153,7 +153,7 @@ func (s *sim) story() string {
 	defer s.mu.Unlock()
 	var b strings.Builder
 	fmt.Fprintf(&b, "again: go test ./runtime/simulation -run 'Seed/%d$' -seed %d\n%s\n", s.seed, s.seed, s.plot.String())
-	for _, e := range s.trace[max(0, len(s.trace)-maxTold):] {
+	for _, e := range s.trace[max(0, len(s.trace)-maxReported):] {
 		fmt.Fprintf(&b, "%12v  %s\n", e.at, fmt.Sprintf(e.format, e.args...))
 	}
 	return b.String()
@@ -162,7 +162,7 @@ func (s *sim) story() string {
 // simulate plays one seed. It is called in a bubble.
 func simulate(t *testing.T, seed uint64) {
 	s := newSim(t, seed)
-	defer s.tell()
+	defer s.report()
 	for _, o := range s.plot.before {
 		s.play(o)
 	}

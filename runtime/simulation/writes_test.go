@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/runtime/applier"
 	"github.com/wasmctl/wasmctl/runtime/simulation/apisim"
 )
 
@@ -172,12 +173,12 @@ func (c *ctrl) write(ctx context.Context, r *rand.Rand, kind apisim.Resource, do
 	if bad(0.05) {
 		return errLost
 	}
-	c.tell(ctx, kind, o)
+	c.report(ctx, kind, o)
 	return nil
 }
 
-// tell tells the run of a write.
-func (c *ctrl) tell(ctx context.Context, kind apisim.Resource, o *unstructured.Unstructured) {
+// report tells the run of a write.
+func (c *ctrl) report(ctx context.Context, kind apisim.Resource, o *unstructured.Unstructured) {
 	run := abi.RunFrom(ctx)
 	if run == nil || run.Wrote == nil {
 		c.violated("%s: a write without a run", c.spec.name)
@@ -213,8 +214,8 @@ func (cl *cluster) rand(ctx context.Context) *rand.Rand {
 }
 
 // Declare implements applier.Cluster.
-func (cl *cluster) Declare(ctx context.Context, object []byte, d *abi.Declared) error {
-	c, owner, r := (*ctrl)(cl), decode(object), cl.rand(ctx)
+func (cl *cluster) Declare(ctx context.Context, of applier.Owner, d *abi.Declared) error {
+	c, owner, r := (*ctrl)(cl), decode(of.Object), cl.rand(ctx)
 	listed := map[abi.Key]bool{}
 	for _, b := range d.Apply {
 		child := decode(b)

@@ -18,8 +18,8 @@ const (
 	backoffFirst = 800 * time.Millisecond
 	backoffCap   = 30 * time.Second
 	backoffReset = 2 * time.Minute
-	// missingCap bounds the wait for a resource or a right that is missing: a
-	// user has just applied it and looks at the screen. With its jitter it is 5 s.
+	// missingCap bounds the wait for a resource or a right that is missing: a user
+	// has just applied it and is waiting. With its jitter it is 5 s.
 	missingCap = 2500 * time.Millisecond
 	// longestAsked bounds what the API server may ask for (Retry-After), so that a
 	// watch is never silent for longer than State.Stalled allows.

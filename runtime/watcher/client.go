@@ -64,7 +64,7 @@ func (c *Client) requests(source Source, d *decoder) *requests {
 		AcceptContentTypes: acceptObjects, ContentType: acceptObjects, Negotiator: negotiator{d},
 	}, nil, c.http)
 	if err != nil {
-		panic(fmt.Sprintf("BUG: a client of nothing but checked parts: %v", err))
+		panic(fmt.Sprintf("BUG: client: %v", err))
 	}
 	return &requests{source: source, client: client, cfg: c.cfg, decoder: d}
 }

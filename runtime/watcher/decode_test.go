@@ -250,7 +250,7 @@ func repeatsKey(js []byte) bool {
 }
 
 // The store's own copy of a known state is used, and an object that cannot be
-// packed any more stands at its last state.
+// packed any longer stands at its last state.
 func TestReadList_KeepsWhatIsKnown(t *testing.T) {
 	w := reflector.NewWriter()
 	known, err := reflector.PackJSON([]byte(`{"metadata":{"name":"a","uid":"u","resourceVersion":"1"}}`), reflector.Options{})

@@ -80,13 +80,13 @@ func (d *decoder) packed(obj k8sruntime.Object) *reflector.Object {
 		return o
 	case *unpacked:
 		ref := reflector.ObjectRef{Namespace: o.GetNamespace(), Name: o.GetName()}
-		d.log.Warn("object left out: it cannot be packed", "watch", d.source.String(), "object", ref.String(), "error", o.err)
+		d.log.Warn("skipping an object that cannot be packed", "watch", d.source.String(), "object", ref.String(), "error", o.err)
 		if known := d.store.Get(ref); known != nil && known.UID() == string(o.GetUID()) {
 			return known
 		}
 		return nil
 	}
-	d.log.Warn("object left out: it is none", "watch", d.source.String(), "error", fmt.Sprintf("got a %T", obj))
+	d.log.Warn("skipping a value that is not an object", "watch", d.source.String(), "error", fmt.Sprintf("got a %T", obj))
 	return nil
 }
 

@@ -37,12 +37,12 @@ var edges = []edge{{
 	name: "bookmark only: resumed there", on: bookmark("20", false),
 	requests: []string{"watch 20"}, content: "a/5 b/6", within: 2 * second,
 }, {
-	name: "410 at the start of a watch: listed anew", on: lines("MODIFIED a 11"),
+	name: "410 at the start of a watch: listed again", on: lines("MODIFIED a 11"),
 	replies:  []reply{refusal(410, "Expired"), {body: lines("ADDED a 12", "ADDED c 13") + bookmark("20", true), open: true}},
 	requests: []string{"watch 11", "stream 11"},
 	events:   []string{"Applied a", "Relisted a", "Deleted b", "Relisted c"}, content: "a/12 c/13", within: 5 * second,
 }, {
-	name: "410 as an event: listed anew", on: encodeLine("ERROR", failure(410, "Expired")),
+	name: "410 as an event: listed again", on: encodeLine("ERROR", failure(410, "Expired")),
 	replies:  []reply{{body: lines("ADDED a 5", "ADDED b 12") + bookmark("20", true), open: true}},
 	requests: []string{"stream 10"}, events: []string{"Relisted b"}, content: "a/5 b/12", within: 5 * second,
 }, {
@@ -64,11 +64,11 @@ var edges = []edge{{
 	replies:  []reply{refusal(500, "InternalError"), {body: lines("ADDED a 11", "ADDED b 6", "ADDED c 12") + bookmark("20", true), open: true}},
 	requests: []string{"watch 11", "stream 11"}, events: []string{"Applied a", "Relisted c"}, content: "a/11 b/6 c/12", fails: true, within: 5 * second,
 }, {
-	name: "500 as an event: listed anew", on: encodeLine("ERROR", failure(500, "InternalError")), fails: true,
+	name: "500 as an event: listed again", on: encodeLine("ERROR", failure(500, "InternalError")), fails: true,
 	replies:  []reply{{body: streamed(""), open: true}},
 	requests: []string{"stream 10"}, content: "a/5 b/6", within: 3 * second,
 }, {
-	name:     "ended at once without a change: listed anew, after a while",
+	name:     "ended at once without a change: listed again, after a while",
 	replies:  []reply{{body: streamed(""), open: true}},
 	requests: []string{"stream 10"}, content: "a/5 b/6", within: 3 * second,
 }, {
@@ -79,11 +79,11 @@ var edges = []edge{{
 	replies:  []reply{{body: line("MODIFIED b 12"), open: true}},
 	requests: []string{"watch 11"}, events: []string{"Applied a", "Applied b"}, content: "a/11 b/12", within: 2 * second,
 }, {
-	name: "no JSON: listed anew", on: line("MODIFIED a 11") + "<html>gateway</html>\n", fails: true,
+	name: "no JSON: listed again", on: line("MODIFIED a 11") + "<html>gateway</html>\n", fails: true,
 	replies:  []reply{{body: lines("ADDED a 11", "ADDED b 12") + bookmark("12", true), open: true}},
 	requests: []string{"stream 11"}, events: []string{"Applied a", "Relisted b"}, content: "a/11 b/12", within: 5 * second,
 }, {
-	name: "an unknown type of event: listed anew", on: line("RENAMED a 11"), fails: true,
+	name: "an unknown type of event: listed again", on: line("RENAMED a 11"), fails: true,
 	replies:  []reply{{body: lines("ADDED a 11", "ADDED b 6") + bookmark("12", true), open: true}},
 	requests: []string{"stream 10"}, events: []string{"Relisted a"}, content: "a/11 b/6", within: 5 * second,
 }, {
@@ -93,7 +93,7 @@ var edges = []edge{{
 	name: "an older state: left out", on: lines("MODIFIED a 11", "MODIFIED a 9", "DELETED a 4 another"), open: true,
 	events: []string{"Applied a"}, content: "a/11 b/6",
 }, {
-	name: "created anew under the same name", on: lines("ADDED a 12 other", "DELETED a 11"), open: true,
+	name: "created again under the same name", on: lines("ADDED a 12 other", "DELETED a 11"), open: true,
 	events: []string{"Deleted a", "Applied a"}, content: "a/12 b/6",
 }, {
 	name: "an object too large to pack: left out", open: true,
@@ -115,7 +115,7 @@ func hugeObject() map[string]any {
 }
 
 // Rules 11 and 12: whatever becomes of a watch, in virtual time and through the
-// real client, nothing is lost, nothing comes twice, and it is listed anew only
+// real client, nothing is lost, nothing comes twice, and it is listed again only
 // where it must be.
 func TestEdges_OfAWatch(t *testing.T) {
 	for _, e := range edges {
@@ -236,9 +236,9 @@ func tooLarge() reply {
 		"details":{"causes":[{"reason":"ResourceVersionTooLarge","message":"Too large resource version"}]}}`}
 }
 
-// Rule 14: a watch on which nothing comes any more, and which nobody closes, is
-// given up 30 s after the API server should have ended it, and resumed; the user
-// is told in between.
+// Rule 14: a watch on which nothing comes any longer, and which nobody closes,
+// is given up 30 s after the API server should have ended it, and resumed; the
+// user is notified in between.
 func TestEdges_SilentWatchIsGivenUp(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bed) {
 		b.cm.mu.Lock()

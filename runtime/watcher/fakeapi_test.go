@@ -333,7 +333,7 @@ func (r *fakeResource) cut() {
 	}
 }
 
-// lose makes all open watches dead: nothing comes on them any more, not even
+// lose makes all open watches dead: nothing comes on them any longer, not even
 // their end.
 func (r *fakeResource) lose() {
 	r.mu.Lock()

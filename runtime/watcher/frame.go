@@ -25,8 +25,8 @@ func (framer) NewFrameReader(body io.ReadCloser) io.ReadCloser {
 }
 
 // frames reads one event at a time. At anything that is no event on one line,
-// be it wrong or only unusual, client-go's own reader takes over for good: it
-// knows what is JSON and what is not, and is slower.
+// be it wrong or only unusual, client-go's own reader takes over permanently:
+// it knows what is JSON and what is not, and is slower.
 type frames struct {
 	body  io.ReadCloser
 	in    *jsonReader
@@ -79,7 +79,7 @@ func (eventDecoder) Decode(data []byte, _ *schema.GroupVersionKind, into k8srunt
 }
 
 // splitEvent is the short way for {"type":"ADDED","object":{...}} with nothing
-// else in it. It looks at no more of the object than where it ends.
+// else in it. It only finds the end of the object.
 func splitEvent(data []byte) (t string, object []byte, ok bool) {
 	in := jsonReader{buf: data, err: io.EOF}
 	var name []byte

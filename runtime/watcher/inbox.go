@@ -19,7 +19,7 @@ const (
 // watch puts them in and never waits (rule 16); Subscription.Run takes them out.
 //
 // What waits is bounded by the objects, not by the events: a state that another
-// follows is left out, unless a mapper could have to be told of it.
+// follows is left out, unless a mapper could have to be notified of it.
 type inbox struct {
 	synced  chan struct{} // closed when the content of the store has been handled
 	wake    chan struct{} // has one element where there may be something to take
@@ -51,7 +51,7 @@ func (b *inbox) join(content []*reflector.Object) {
 	b.listed, b.joined = content, true
 	b.mu.Unlock()
 	b.waiting.Add(int64(len(content)))
-	b.rouse()
+	b.wakeUp()
 }
 
 // put puts in an event.
@@ -68,11 +68,11 @@ func (b *inbox) put(ev reflector.Event) {
 	b.mu.Unlock()
 	if !merged {
 		b.waiting.Add(1)
-		b.rouse()
+		b.wakeUp()
 	}
 }
 
-func (b *inbox) rouse() {
+func (b *inbox) wakeUp() {
 	select {
 	case b.wake <- struct{}{}:
 	default:
@@ -127,7 +127,7 @@ type batch struct {
 	index  map[reflector.ObjectRef]int
 }
 
-// deliver hands everything that comes to handler until ctx ends.
+// deliver passes all events to handler until ctx ends.
 func (b *inbox) deliver(ctx context.Context, handler Handler) {
 	handle := func(ev reflector.Event) bool {
 		if ctx.Err() != nil {

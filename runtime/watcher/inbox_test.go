@@ -39,10 +39,10 @@ func drain(b *inbox, handler func(reflector.Event)) {
 	})
 }
 
-// Random changes against an inbox that is emptied now and then: the events that
-// come out fit together without a gap and end in the same content; each label
-// that an object has had was told of, in Old or New; each creation and deletion
-// was; and what waits of one object is bounded.
+// Random changes against an inbox that is emptied from time to time: the events
+// that come out fit together without a gap and end in the same content; each
+// label that an object has had was notified of, in Old or New; each creation
+// and deletion was; and what waits of one object is bounded.
 func TestInbox_LeavesOutNothingThatMatters(t *testing.T) {
 	for seed := range uint64(100) {
 		rnd := rand.New(rand.NewPCG(seed, 5))
@@ -126,7 +126,7 @@ func (l *tally) agrees(t *testing.T, seed uint64, in *tally) {
 	}
 	for label := range in.labels {
 		if !l.labels[label] {
-			t.Errorf("seed %d: nobody was told of %s", seed, label)
+			t.Errorf("seed %d: nobody was notified of %s", seed, label)
 		}
 	}
 	if l.events >= in.events {

@@ -21,7 +21,7 @@ func newJSONReader(r io.Reader, size int) *jsonReader {
 	return &jsonReader{r: r, buf: make([]byte, 0, size)}
 }
 
-// fill reads more. What was not read yet may move.
+// fill reads more. Unread data can move.
 func (j *jsonReader) fill() error {
 	if j.err != nil {
 		return j.err

@@ -59,7 +59,7 @@ func (l *listReader) read() error {
 	case !errors.Is(err, io.EOF):
 		return err
 	}
-	// Some answers are no lists, and must not be taken for empty ones.
+	// Some answers are not lists, and must not be treated as empty ones.
 	if l.kind == "" || !l.has && !strings.HasSuffix(l.kind, "List") {
 		return fmt.Errorf("the answer is a %q of version %q", l.kind, l.apiVersion)
 	}

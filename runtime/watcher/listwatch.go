@@ -27,10 +27,10 @@ type listWatcher struct {
 
 var errStopped = errors.New("the watch was stopped")
 
-// Bounds of requests, so that a connection on which nothing comes any more is
+// Bounds of requests, so that a connection on which nothing comes any longer is
 // noticed (rule 14). client-go's own pings, where the connection is HTTP/2,
-// notice after 45 s that nobody is there; these also notice a proxy that answers
-// for a server that it has lost.
+// notice a dead peer after 45 s; these also notice a proxy that answers for a
+// server that it has lost.
 const (
 	// listTimeout bounds one request of a list. kube-apiserver gives up after one
 	// minute; the rest is for slow lines.
@@ -77,7 +77,8 @@ func (lw *listWatcher) list(ctx context.Context, opts metav1.ListOptions) (k8sru
 	page, err := lw.api.list(bounded, opts)
 	if err != nil {
 		err = causeOf(bounded, err)
-		// An expired resourceVersion is asked for once more without one, at once.
+		// After an expired resourceVersion, it immediately lists again without
+		// one.
 		lw.failed(ctx, err, false, !isExpired(err))
 		return nil, err
 	}

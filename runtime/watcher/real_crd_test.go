@@ -114,9 +114,10 @@ func TestReal_CRDArrivesGoesAndComesBack(t *testing.T) {
 	}
 }
 
-// Rule 13: a version that is not served any more is absent, and its store keeps
-// what it has: the objects are still there. The other version is not disturbed
-// for long. Served again, the watch sees what it missed, and that alone.
+// Rule 13: a version that is not served any longer is absent, and its store
+// keeps what it has: the objects are still there. The other version is not
+// disturbed for long. Served again, the watch sees what it missed, and that
+// alone.
 func TestReal_VersionOfAKindComesAndGoes(t *testing.T) {
 	k := newWidgets(t)
 	k.crds.make(k.crd(true, true))

@@ -1,11 +1,11 @@
-// Package watcher turns LIST and WATCH into events that heal themselves: a
+// Package watcher turns LIST and WATCH into events that recover from failures: a
 // watch resumes where it was, lists again when it must, and then passes on only
-// what has changed. It stands on client-go's reflector, which streams lists
-// where the API server can, follows bookmarks and answers 410 with a new list.
+// what has changed. It uses client-go's reflector, which streams lists where the
+// API server can, follows bookmarks and answers 410 with a new list.
 //
 // Watches are shared: a Set has one per Source, however many subscribe, with one
 // store and one copy of each object. Each subscription has an inbox of its own,
-// so that one that is slow holds up nobody else (rule 16).
+// so that a slow one does not block others (rule 16).
 //
 //	client, err := watcher.NewClient(restConfig)
 //	set := watcher.NewSet(client, watcher.Config{Log: log})
@@ -16,6 +16,7 @@
 package watcher
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -39,8 +40,8 @@ type Handler func(ctx context.Context, ev reflector.Event)
 
 // Config is what a Set may be told. The zero value works and reports nothing.
 type Config struct {
-	// Log is told when the phase of a watch changes: Info when it is ready, Warn
-	// when it is denied, absent or failing.
+	// Log is notified when the phase of a watch changes: Info when it is ready,
+	// Warn when it is denied, absent or failing.
 	Log *slog.Logger
 	// OnChange is called after the phase of a watch has changed, in the order of
 	// the changes. It must not block or call the Set.
@@ -58,9 +59,7 @@ type Set struct {
 
 // NewSet returns a Set without watches.
 func NewSet(client *Client, cfg Config) *Set {
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	return &Set{client: client, cfg: cfg, watches: map[Source]*sharedWatch{}}
 }
 
@@ -131,15 +130,15 @@ type Subscription struct {
 
 // Run hands events to the handler until ctx ends, and then gives back the
 // reference. The handler is not called again after Run has returned, and if
-// this was the last reference, nothing of the watch runs any more. A
+// this was the last reference, nothing of the watch runs any longer. A
 // subscription can be run once; the error is about that alone.
 func (s *Subscription) Run(ctx context.Context) error {
 	if !s.started.CompareAndSwap(false, true) {
-		return fmt.Errorf("subscription[%s]: was run or released before: acquire another", s.watch.source)
+		return fmt.Errorf("subscription[%s]: already run or released: acquire another one", s.watch.source)
 	}
 	defer s.set.release(s.watch)
 	s.set.start(ctx, s.watch)
-	m := &member{inbox: s.inbox}
+	m := &subscriber{inbox: s.inbox}
 	select {
 	case s.watch.join <- m:
 	case <-ctx.Done():

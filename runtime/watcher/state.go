@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Phase is where a watch stands. It says nothing about the store, which keeps
+// Phase is the state of a watch. It says nothing about the store, which keeps
 // what it has in every phase.
 type Phase uint8
 
@@ -38,19 +38,7 @@ const (
 
 // String returns the phase in lower case.
 func (p Phase) String() string {
-	switch p {
-	case Syncing:
-		return "syncing"
-	case Ready:
-		return "ready"
-	case Denied:
-		return "denied"
-	case Absent:
-		return "absent"
-	case Failing:
-		return "failing"
-	}
-	return "unknown"
+	return [...]string{"syncing", "ready", "denied", "absent", "failing"}[p]
 }
 
 // State is the state of one watch at one moment (rule 13).
@@ -93,10 +81,10 @@ func (s State) String() string {
 // request in which nothing comes, and then the longest back-off.
 const stallAfter = maxWatchTimeout + watchMargin + 2*time.Minute
 
-// Stalled reports whether the watch itself has come to a stand: for longer than
-// anything it waits for, it has heard nothing from the API server and has not
-// asked either (rule 14). Only a new start of the process helps then, which is
-// what a liveness check is for. A watch that is denied, absent or failing is not
+// Stalled reports whether the watch has stalled: for longer than any of its
+// timeouts, it has neither received anything from the API server nor sent a
+// request (rule 14). Only a new start of the process helps then, which is what a
+// liveness check is for. A watch that is denied, absent or failing is not
 // stalled: it goes on asking, and restarting would take nothing but its cache.
 // Whether a watch is of use is said by Phase; how old its news may be, by
 // LastProgress: a quiet API server sends a bookmark about every minute, and a
@@ -111,8 +99,8 @@ func (s State) Stalled(now time.Time) bool {
 
 // Failures of a stream that are no status of the API server.
 var (
-	errShortWatch = errors.New("the API server ends the watch at once")
-	errNoAnswer   = errors.New("the API server has not answered in time: the connection is dead, or a proxy on the way has lost the server")
+	errShortWatch = errors.New("the API server ends the watch immediately")
+	errNoAnswer   = errors.New("the API server has not answered in time: the connection is dead, or a proxy has lost the server")
 	errCutList    = fmt.Errorf("the list was cut off: %w", io.ErrUnexpectedEOF)
 )
 

@@ -9,7 +9,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
-// status keeps the State of one watch and tells of its changes. Requests,
+// status keeps the State of one watch and reports its changes. Requests,
 // streams and the loop of the watch report to it; anyone may read.
 type status struct {
 	source   Source
@@ -127,7 +127,7 @@ func (s *status) failed(err error, streaming bool) Phase {
 	return phase
 }
 
-// move publishes the next state and, where the phase is another, tells of it.
+// move publishes the next state and, where the phase is another, reports it.
 // The caller holds mu.
 func (s *status) move(next State) {
 	before := s.current.Load()
@@ -142,10 +142,10 @@ func (s *status) move(next State) {
 		s.outage = now
 	}
 	s.current.Store(&next)
-	s.tell(now)
+	s.report(now)
 }
 
-func (s *status) tell(now time.Time) {
+func (s *status) report(now time.Time) {
 	st := s.get()
 	switch st.Phase {
 	case Syncing:

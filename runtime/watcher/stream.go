@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// stream is the answer to one watch request. What the decoder could not pack has
-// been dealt with, and the end of it is reported.
+// stream is the answer to one watch request. Errors of the decoder have been
+// handled, and the end of the stream is reported.
 type stream struct {
 	lw        *listWatcher
 	source    watch.Interface
@@ -148,9 +148,9 @@ func (e *streamEnd) report(ctx context.Context, s *stream) {
 	}
 }
 
-// overdue reports a stream that lasts longer than it should. Where events still
-// come, it is only that the server does not keep to the time; resuming does no
-// harm.
+// overdue reports whether a stream lasts longer than it should. Where events
+// still come, it is only that the server does not keep to the time; resuming
+// does no harm.
 func (e *streamEnd) overdue(ctx context.Context, s *stream) {
 	if ctx.Err() == nil && time.Since(e.last) > 2*watchMargin {
 		e.lived(s)

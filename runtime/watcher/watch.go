@@ -14,8 +14,8 @@ import (
 )
 
 // sharedWatch is one watch and those who share it. Its loop goroutine owns the writer and the
-// members: it applies what client-go's reflector hands over and puts the events
-// into the inbox of each member. It never waits for one.
+// subscribers: it applies what client-go's reflector hands over and puts the events
+// into the inbox of each subscriber. It never waits for one.
 type sharedWatch struct {
 	source Source
 	writer *reflector.Writer
@@ -23,19 +23,19 @@ type sharedWatch struct {
 	client *Client
 	cfg    Config
 
-	ops    chan op      // from the reflector, unbuffered
-	join   chan *member // from Subscription.Run
-	leave  chan *member // from Subscription.Run
+	ops    chan op          // from the reflector, unbuffered
+	join   chan *subscriber // from Subscription.Run
+	leave  chan *subscriber // from Subscription.Run
 	exited chan struct{}
 
-	refs    int                // guarded by Set.mu
-	cancel  context.CancelFunc // guarded by Set.mu; nil before the watch is started
-	members []*member          // owned by loop
-	listed  bool               // owned by loop; the first list is in the store
+	refs        int                // guarded by Set.mu
+	cancel      context.CancelFunc // guarded by Set.mu; nil before the watch is started
+	subscribers []*subscriber      // owned by loop
+	listed      bool               // owned by loop; the first list is in the store
 }
 
-// member is a subscription as the loop sees it.
-type member struct {
+// subscriber is a subscription as the loop sees it.
+type subscriber struct {
 	inbox  *inbox
 	listed bool // owned by loop; it was given the content of the store
 }
@@ -62,7 +62,7 @@ func newSharedWatch(source Source, client *Client, cfg Config) *sharedWatch {
 	return &sharedWatch{
 		source: source, writer: writer, client: client, cfg: cfg,
 		status: newStatus(source, writer.Store(), cfg),
-		ops:    make(chan op), join: make(chan *member), leave: make(chan *member),
+		ops:    make(chan op), join: make(chan *subscriber), leave: make(chan *subscriber),
 		exited: make(chan struct{}),
 	}
 }
@@ -81,7 +81,7 @@ func (w *sharedWatch) reflect(ctx context.Context) {
 	decoder := &decoder{source: w.source, options: w.source.options(), store: w.writer.Store(), log: w.cfg.Log}
 	lw := &listWatcher{api: w.client.requests(w.source, decoder), status: w.status, backoff: newBackoff()}
 	defer lw.close()
-	// What the reflector would log, status tells in the user's terms.
+	// The status reports in the user's terms what the reflector would log.
 	silent := klog.Logger{}
 	r := cache.NewReflectorWithOptions(
 		&cache.ListWatch{ListWithContextFunc: lw.list, WatchFuncWithContext: lw.watch}, nil,
@@ -101,12 +101,12 @@ func (w *sharedWatch) loop(ctx context.Context) {
 		case op := <-w.ops:
 			w.apply(op)
 		case m := <-w.join:
-			w.members = append(w.members, m)
+			w.subscribers = append(w.subscribers, m)
 			if w.listed {
 				w.handOver(m)
 			}
 		case m := <-w.leave:
-			w.members = slices.DeleteFunc(w.members, func(n *member) bool { return n == m })
+			w.subscribers = slices.DeleteFunc(w.subscribers, func(n *subscriber) bool { return n == m })
 		}
 	}
 }
@@ -120,7 +120,7 @@ func (w *sharedWatch) apply(op op) {
 	case opReplace:
 		w.writer.Replace(op.list, op.version, w.emit)
 		w.listed = true
-		for _, m := range w.members {
+		for _, m := range w.subscribers {
 			if !m.listed {
 				w.handOver(m)
 			}
@@ -131,18 +131,18 @@ func (w *sharedWatch) apply(op op) {
 	}
 }
 
-// emit passes an event to the members that know the content before it.
+// emit passes an event to the subscribers that know the content before it.
 func (w *sharedWatch) emit(ev reflector.Event) {
-	for _, m := range w.members {
+	for _, m := range w.subscribers {
 		if m.listed {
 			m.inbox.put(ev)
 		}
 	}
 }
 
-// handOver gives a new member the content of the store. What it is passed next
-// is the change after it.
-func (w *sharedWatch) handOver(m *member) {
+// handOver gives a new subscriber the content of the store. The next event is the
+// change after it.
+func (w *sharedWatch) handOver(m *subscriber) {
 	m.listed = true
 	m.inbox.join(w.writer.Store().List())
 }

@@ -295,7 +295,7 @@ func TestWatch_ObjectThatCannotBePackedKeepsItsLastState(t *testing.T) {
 	})
 }
 
-// deep is a value that nests too deep to cross the wall.
+// deep is a value that nests too deep to cross the sandbox boundary.
 func deep() any {
 	v := any("x")
 	for range abi.MaxDepth + 1 {

@@ -70,7 +70,7 @@ func startAPIServer(ctx context.Context, cfg Config, etcdURL string, keys *pki) 
 }
 
 // listen opens the port on 127.0.0.1. A port asked for by number may still be
-// held for a moment by the process that is being replaced, so it tries again.
+// held for a moment by the process that is being replaced, so it retries.
 func listen(ctx context.Context, port int) (net.Listener, error) {
 	ctx, cancel := context.WithTimeout(ctx, listenLimit)
 	defer cancel()

@@ -30,7 +30,7 @@ import (
 // that was made a moment ago should be collected soon.
 const gcSyncPeriod = 2 * time.Second
 
-// namespaceResync is how often every namespace is looked at again, as in
+// namespaceResync is how often every namespace is checked again, as in
 // kube-controller-manager.
 const namespaceResync = 5 * time.Minute
 

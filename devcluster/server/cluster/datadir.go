@@ -28,7 +28,7 @@ func (e *InUseError) Error() string {
 
 // dataDir is a data dir that this process has for itself.
 //
-// etcd waits for ever, deaf to signals, for a data dir that another etcd holds.
+// etcd waits forever, deaf to signals, for a data dir that another etcd holds.
 // So there is a lock of our own before it. The kernel frees it however the
 // process ends, so a kill -9 leaves no lock behind. The lock file's text is one
 // Info in JSON: without a URL while the control plane starts.

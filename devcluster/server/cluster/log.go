@@ -19,7 +19,7 @@ import (
 
 // Bounds of the servers' log.
 const (
-	logKeep = 1 << 20  // a log of this many bytes is started afresh
+	logKeep = 1 << 20  // a log of this many bytes is truncated
 	logMax  = 16 << 20 // one run writes no more than this
 	logTail = 2 << 10  // this much of it goes into an error
 )

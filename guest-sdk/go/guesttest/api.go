@@ -1,6 +1,8 @@
 package guesttest
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -9,14 +11,32 @@ import (
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
 )
 
-// ops are the operations that this host serves.
-var ops = []string{
-	"api_get", "api_list", "api_create", "api_update", "api_patch", "api_apply", "api_delete", "config_get",
-	"cache_get", "cache_list", "event_record",
+// operation is one about objects: the verb that it needs, and what carries it out.
+type operation struct {
+	verb string
+	do   func(*Host, *request) (any, *failure)
+	// existing says that there must be such an object.
+	existing bool
 }
 
-// caps is ops and the other abilities of this host (abi/ABI.md, section 9).
-var caps = append([]string{"declare", "finalize", "map", "filter", "configure"}, ops...)
+// operations are those that this host serves, beside config_get and event_record.
+var operations = map[string]operation{
+	"api_get":    {"get", func(_ *Host, r *request) (any, *failure) { return r.old, nil }, true},
+	"api_list":   {"list", (*Host).list, false},
+	"api_create": {"create", (*Host).create, false},
+	"api_update": {"update", (*Host).update, true},
+	"api_patch":  {"patch", (*Host).patch, true},
+	"api_apply":  {"patch", (*Host).apply, false},
+	"api_delete": {"delete", (*Host).delete, true},
+	"cache_get":  {"get", (*Host).cacheGet, false},
+	"cache_list": {"list", (*Host).cacheList, false},
+}
+
+// caps is all operations and the other abilities of this host (abi/ABI.md,
+// section 9).
+var caps = append(
+	[]string{"declare", "finalize", "map", "filter", "configure", "config_get", "event_record"}, slices.Sorted(maps.Keys(operations))...,
+)
 
 // request is a request of an api_* operation, after the rules of abi/ABI.md,
 // section 6.
@@ -27,6 +47,7 @@ type request struct {
 	sub    string
 	object map[string]any
 	msg    map[string]any
+	old    map[string]any // the object as it is in the cluster; nil where there is none
 }
 
 func (r *request) bool(key string) bool { b, _ := r.msg[key].(bool); return b }
@@ -36,7 +57,7 @@ func (h *Host) call(op string, msg []byte) (int32, []byte) {
 	var body any
 	var fail *failure
 	if val, err := wire.Decode(msg); err != nil {
-		fail = badRequest("the request may not cross the wall: " + err.Error())
+		fail = badRequest("the request may not cross the sandbox boundary: " + err.Error())
 	} else if m, ok := val.(map[string]any); !ok {
 		fail = badRequest("the request is no map")
 	} else {
@@ -66,9 +87,7 @@ func (h *Host) do(op string, m map[string]any) (any, *failure) {
 
 func (h *Host) dispatch(op string, m map[string]any, c *Call) (any, *failure) {
 	if !works(op, h.entered) {
-		return nil, &failure{wasmctl.Error{
-			Status: wasmctl.StatusUnavailable, Reason: "Unavailable", Message: op + " cannot be used in " + h.entered,
-		}}
+		return nil, apiFailure(wasmctl.StatusUnavailable, "Unavailable", op+" cannot be used in "+h.entered)
 	}
 	switch op {
 	case "config_get":
@@ -90,34 +109,17 @@ func (h *Host) dispatch(op string, m map[string]any, c *Call) (any, *failure) {
 	if fail := h.allowed(r); fail != nil {
 		return nil, fail
 	}
+	served, ok := operations[op]
+	if !ok {
+		return nil, notServed(op)
+	}
+	if r.old = h.store.objects[r.id]; r.old == nil && served.existing {
+		return nil, h.notFound(r)
+	}
 	before := h.store.version
-	body, fail := h.carryOut(r)
+	body, fail := served.do(h, r)
 	c.Changed = h.store.version != before
 	return body, fail
-}
-
-func (h *Host) carryOut(r *request) (any, *failure) {
-	switch r.op {
-	case "api_get":
-		return h.get(r)
-	case "api_list":
-		return h.list(r)
-	case "api_create":
-		return h.create(r)
-	case "api_update":
-		return h.update(r)
-	case "api_patch":
-		return h.patch(r)
-	case "api_apply":
-		return h.apply(r)
-	case "api_delete":
-		return h.delete(r)
-	case "cache_get":
-		return h.cacheGet(r)
-	case "cache_list":
-		return h.cacheList(r)
-	}
-	return nil, &failure{wasmctl.Error{Status: wasmctl.StatusUnsupported, Reason: "Unsupported", Message: "guesttest does not serve " + r.op}}
 }
 
 // works reports whether an operation can be used in an entry function (abi/ABI.md,
@@ -135,11 +137,10 @@ func works(op, entered string) bool {
 // setting returns one setting, or all.
 func (h *Host) setting(key string) any {
 	all := map[string]any{}
-	for k, v := range h.manifest.Config {
-		all[k] = v
-	}
-	for k, v := range h.config {
-		all[k] = v
+	for _, from := range []map[string]string{h.manifest.Config, h.config} {
+		for k, v := range from {
+			all[k] = v
+		}
 	}
 	if key == "" {
 		return all
@@ -202,16 +203,8 @@ func (h *Host) complete(r *request) *failure {
 	return nil
 }
 
-func (h *Host) get(r *request) (any, *failure) {
-	obj, ok := h.store.objects[r.id]
-	if !ok {
-		return nil, h.notFound(r)
-	}
-	return obj, nil
-}
-
 func (h *Host) create(r *request) (any, *failure) {
-	if _, ok := h.store.objects[r.id]; ok {
+	if r.old != nil {
 		return nil, apiFailure(409, "AlreadyExists", h.named(r)+" already exists")
 	}
 	if str(r.object, "metadata", "resourceVersion") != "" {
@@ -237,28 +230,24 @@ func (h *Host) insert(r *request, obj map[string]any) (any, *failure) {
 }
 
 func (h *Host) update(r *request) (any, *failure) {
-	old, ok := h.store.objects[r.id]
-	if !ok {
-		return nil, h.notFound(r)
-	}
 	custom := strings.Contains(r.id.group, ".") && !strings.HasSuffix(r.id.group, ".k8s.io")
 	if custom && str(r.object, "metadata", "resourceVersion") == "" && str(r.msg, "preconditions", "resourceVersion") == "" {
 		return nil, apiFailure(422, "Invalid", h.named(r)+" is invalid: metadata.resourceVersion: must be specified for an update")
 	}
-	return h.overwrite(r, old, clone(r.object))
+	return h.overwrite(r, clone(r.object))
 }
 
 // overwrite is the end of every write of an object that is there.
-func (h *Host) overwrite(r *request, old, obj map[string]any) (any, *failure) {
-	if fail := h.holds(r, old, obj); fail != nil {
+func (h *Host) overwrite(r *request, obj map[string]any) (any, *failure) {
+	if fail := h.holds(r, obj); fail != nil {
 		return nil, fail
 	}
 	if r.sub == "status" {
 		status := obj["status"]
-		obj = clone(old)
+		obj = clone(r.old)
 		obj["status"] = status
 	} else {
-		obj["status"] = cloneAny(old["status"])
+		obj["status"] = cloneAny(r.old["status"])
 	}
 	if obj["status"] == nil {
 		delete(obj, "status")
@@ -270,27 +259,20 @@ func (h *Host) overwrite(r *request, old, obj map[string]any) (any, *failure) {
 	if h.dry(r) {
 		return obj, nil
 	}
-	return h.store.replace(r.id, old, obj, h.now), nil
+	return h.store.replace(r.id, r.old, obj, h.now), nil
 }
 
 func (h *Host) delete(r *request) (any, *failure) {
-	old, ok := h.store.objects[r.id]
-	if !ok {
-		return nil, h.notFound(r)
+	if fail := h.holds(r, nil); fail != nil || h.dry(r) {
+		return r.old, fail
 	}
-	if fail := h.holds(r, old, nil); fail != nil {
-		return nil, fail
-	}
-	if h.dry(r) {
-		return old, nil
-	}
-	if len(finalizers(old)) > 0 {
-		if str(old, "metadata", "deletionTimestamp") == "" {
-			obj := clone(old)
-			metadata(obj)["deletionTimestamp"] = h.now.UTC().Format(time.RFC3339)
-			old = h.store.put(r.id, obj, h.now)
+	if len(finalizers(r.old)) > 0 {
+		if str(r.old, "metadata", "deletionTimestamp") != "" {
+			return r.old, nil
 		}
-		return old, nil
+		obj := clone(r.old)
+		metadata(obj)["deletionTimestamp"] = h.now.UTC().Format(time.RFC3339)
+		return h.store.put(r.id, obj, h.now), nil
 	}
 	h.store.remove(r.id)
 	return map[string]any{"apiVersion": "v1", "kind": "Status", "metadata": map[string]any{}, "status": "Success"}, nil

@@ -2,6 +2,7 @@ package guesttest
 
 import (
 	"reflect"
+	"slices"
 	"sort"
 	"strings"
 )
@@ -59,12 +60,8 @@ func mine(obj map[string]any, sub string) fieldSet {
 		case k == "apiVersion" || k == "kind" || (k == "status") != (sub == "status"):
 		case k == "metadata":
 			for mk, mv := range metadata(obj) {
-				switch mk {
-				case "name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "managedFields":
-				default:
-					if sub == "" {
-						fields(mv, []string{k, mk}, set)
-					}
+				if !slices.Contains(bookkeeping, mk) {
+					fields(mv, []string{k, mk}, set)
 				}
 			}
 		default:
@@ -73,6 +70,9 @@ func mine(obj map[string]any, sub string) fieldSet {
 	}
 	return set
 }
+
+// bookkeeping is what names an object, and what the API server keeps of it.
+var bookkeeping = []string{"name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "managedFields"}
 
 func (h *Host) apply(r *request) (any, *failure) {
 	if metadata(r.object)["managedFields"] != nil {
@@ -83,13 +83,12 @@ func (h *Host) apply(r *request) (any, *failure) {
 		manager = "wasmctl/" + h.manifest.Name
 	}
 	set := mine(r.object, r.sub)
-	old, exists := h.store.objects[r.id]
 	if r.sub != "" {
 		manager += " " + r.sub // a manager has a set of its own for each subresource
 	}
 	switch {
-	case exists:
-		return h.applyOver(r, manager, set, old)
+	case r.old != nil:
+		return h.applyOver(r, manager, set)
 	case r.sub != "":
 		return nil, h.notFound(r)
 	}
@@ -101,15 +100,15 @@ func (h *Host) apply(r *request) (any, *failure) {
 }
 
 // applyOver is apply to an object that is there.
-func (h *Host) applyOver(r *request, manager string, set fieldSet, old map[string]any) (any, *failure) {
-	taken := h.conflicts(r, manager, set, old)
+func (h *Host) applyOver(r *request, manager string, set fieldSet) (any, *failure) {
+	taken := h.conflicts(r, manager, set)
 	if len(taken) > 0 && !r.bool("force") {
 		return nil, apiFailure(409, "Conflict", "Apply failed with conflicts: "+describe(taken))
 	}
-	obj := clone(old)
+	obj := clone(r.old)
 	h.drop(r, manager, set, obj)
 	mergeApply(obj, r.object)
-	body, fail := h.overwrite(r, old, obj)
+	body, fail := h.overwrite(r, obj)
 	if fail == nil && !h.dry(r) {
 		for _, c := range taken { // forced: they are this manager's alone now
 			delete(h.store.applied[r.id][c.manager], strings.Join(c.path, "\x00"))
@@ -119,7 +118,7 @@ func (h *Host) applyOver(r *request, manager string, set fieldSet, old map[strin
 	return body, fail
 }
 
-// drop takes out of obj what manager applied before and does not any more.
+// drop takes out of obj what manager applied before and does not any longer.
 func (h *Host) drop(r *request, manager string, set fieldSet, obj map[string]any) {
 	var paths [][]string
 	for at, path := range h.store.applied[r.id][manager] {
@@ -156,16 +155,11 @@ func describe(claims []claim) string {
 
 // conflicts lists the fields of set that another manager applied and that would
 // change.
-func (h *Host) conflicts(r *request, manager string, set fieldSet, old map[string]any) []claim {
+func (h *Host) conflicts(r *request, manager string, set fieldSet) []claim {
 	var taken []claim
 	for other, theirs := range h.store.applied[r.id] {
 		for at, path := range theirs {
-			if _, both := set[at]; !both || other == manager {
-				continue
-			}
-			have := find(old, path)
-			want := find(r.object, path)
-			if !reflect.DeepEqual(have, want) {
+			if _, both := set[at]; both && other != manager && !reflect.DeepEqual(find(r.old, path), find(r.object, path)) {
 				taken = append(taken, claim{other, path})
 			}
 		}
@@ -195,20 +189,7 @@ func (h *Host) own(r *request, manager string, set fieldSet, fail *failure) {
 
 // find returns the value at the path, or nil.
 func find(v any, path []string) any {
-	for _, step := range path {
-		switch c := v.(type) {
-		case map[string]any:
-			v = c[step]
-		case []any:
-			i := element(c, step)
-			if i < 0 {
-				return nil
-			}
-			v = c[i]
-		default:
-			return nil
-		}
-	}
+	v, _ = lookup(v, path, element)
 	return v
 }
 
@@ -216,12 +197,7 @@ func find(v any, path []string) any {
 // -1.
 func element(list []any, step string) int {
 	key, value, _ := strings.Cut(step, "=")
-	for i, e := range list {
-		if str(e, key) == value {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(list, func(e any) bool { return str(e, key) == value })
 }
 
 // remove takes the leaf at the path out, and maps and elements that are then
@@ -242,7 +218,7 @@ func remove(v any, path []string) (empty bool) {
 			return false
 		}
 		if len(path) == 2 || remove(list[i], path[2:]) {
-			list = append(append([]any(nil), list[:i]...), list[i+1:]...)
+			list = slices.Delete(slices.Clone(list), i, i+1)
 			m[step] = list
 		}
 		if len(list) == 0 {

@@ -49,9 +49,7 @@ func (h *Host) inCache(r *request) ([]wasmctl.Watch, *failure) {
 	case len(watches) == 0:
 		return nil, badRequest(r.ref.Kind + " is not watched: add {Group: \"" + r.id.group + "\", Kind: \"" + r.ref.Kind + "\"} to Manifest.Watches")
 	case h.notSynced[r.ref.Kind]:
-		return nil, &failure{wasmctl.Error{
-			Status: wasmctl.StatusNotSynced, Reason: "NotSynced", Message: "the watch of " + r.ref.Kind + " has not listed its objects yet",
-		}}
+		return nil, apiFailure(wasmctl.StatusNotSynced, "NotSynced", "the watch of "+r.ref.Kind+" has not listed its objects yet")
 	}
 	return watches, nil
 }
@@ -61,8 +59,8 @@ func (h *Host) cacheGet(r *request) (any, *failure) {
 	if fail != nil {
 		return nil, fail
 	}
-	if obj, ok := h.store.objects[r.id]; ok {
-		if obj, ok = cached(watches, obj); ok {
+	if r.old != nil {
+		if obj, ok := cached(watches, r.old); ok {
 			return obj, nil
 		}
 	}

@@ -79,17 +79,15 @@ func (h *Host) prepare(owner map[string]any, c any) (map[string]any, *failure) {
 	if idOf(child) == idOf(owner) {
 		return nil, badRequest("it is the reconciled object itself")
 	}
-	refs, _ := meta["ownerReferences"].([]any)
 	kept := []any{}
-	for _, ref := range refs {
-		m, _ := ref.(map[string]any)
+	for _, m := range ownerRefs(child) {
 		if str(m, "uid") == str(owner, "metadata", "uid") {
 			continue
 		}
 		if m["controller"] == true {
 			return nil, badRequest("metadata.ownerReferences: " + str(m, "kind") + " " + str(m, "name") + " cannot be its controller: the reconciled object is")
 		}
-		kept = append(kept, ref)
+		kept = append(kept, m)
 	}
 	meta["ownerReferences"] = append(kept, map[string]any{
 		"apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": str(owner, "metadata", "name"),
@@ -117,11 +115,8 @@ func (h *Host) prune(owner map[string]any, listed map[id]bool) *wasmctl.Failure 
 				continue
 			}
 			msg := map[string]any{
-				"apiVersion": obj["apiVersion"], "kind": at.kind, "name": at.name, "propagationPolicy": "Background",
-				"preconditions": map[string]any{"uid": str(obj, "metadata", "uid")},
-			}
-			if at.namespace != "" {
-				msg["namespace"] = at.namespace
+				"apiVersion": obj["apiVersion"], "kind": at.kind, "namespace": at.namespace, "name": at.name,
+				"propagationPolicy": "Background", "preconditions": map[string]any{"uid": str(obj, "metadata", "uid")},
 			}
 			if _, fail := h.do("api_delete", msg); fail != nil && fail.Status != 404 {
 				return declareFailure("object["+at.kind+" "+at.name+"]: prune: ", fail, false)
@@ -135,13 +130,13 @@ func (h *Host) applyStatus(owner map[string]any, d declared) *wasmctl.Failure {
 	if !d.hasStatus {
 		return nil
 	}
-	meta := map[string]any{"name": str(owner, "metadata", "name")}
-	if ns := str(owner, "metadata", "namespace"); ns != "" {
-		meta["namespace"] = ns
+	ref := refOf(owner)
+	msg := map[string]any{
+		"apiVersion": ref.APIVersion, "kind": ref.Kind, "namespace": ref.Namespace, "name": ref.Name,
+		"object": map[string]any{"status": d.status}, "subresource": "status", "force": d.force,
 	}
-	obj := map[string]any{"apiVersion": owner["apiVersion"], "kind": owner["kind"], "metadata": meta, "status": d.status}
-	if _, fail := h.do("api_apply", map[string]any{"object": obj, "subresource": "status", "force": d.force}); fail != nil {
-		return declareFailure("object["+str(meta, "name")+"]: status: ", fail, false)
+	if _, fail := h.do("api_apply", msg); fail != nil {
+		return declareFailure("object["+ref.Name+"]: status: ", fail, false)
 	}
 	return nil
 }
@@ -177,14 +172,21 @@ func declareFailure(where string, fail *failure, invalid bool) *wasmctl.Failure 
 
 // controllerUID is the uid of the object's controller, or "".
 func controllerUID(obj map[string]any) string {
-	if obj == nil {
-		return ""
-	}
-	refs, _ := metadata(obj)["ownerReferences"].([]any)
-	for _, ref := range refs {
-		if m, _ := ref.(map[string]any); m["controller"] == true {
+	for _, m := range ownerRefs(obj) {
+		if m["controller"] == true {
 			return str(m, "uid")
 		}
 	}
 	return ""
+}
+
+// ownerRefs are the owner references of an object, which may be nil.
+func ownerRefs(obj map[string]any) []map[string]any {
+	meta, _ := obj["metadata"].(map[string]any)
+	list, _ := meta["ownerReferences"].([]any)
+	refs := make([]map[string]any, len(list))
+	for i, ref := range list {
+		refs[i], _ = ref.(map[string]any)
+	}
+	return refs
 }

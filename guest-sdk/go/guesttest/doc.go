@@ -1,6 +1,6 @@
 // Package guesttest runs a reconciler in a plain go test: without WebAssembly,
-// and without a cluster. A Host stands in for wasmctl and for the API server
-// behind it, and calls the reconciler by the same messages.
+// and without a cluster. A Host replaces wasmctl and the API server behind it,
+// and calls the reconciler with the same messages.
 //
 //	func TestReconcile(t *testing.T) {
 //		host := guesttest.New(t, greeting)
@@ -8,42 +8,46 @@
 //		...
 //	}
 //
-// Host.Reconcile makes one run of one object. Host.Run makes all that a host
-// would make until nothing is left to do: it follows changes to the objects that
-// they concern, by Owns, Watches, mappers and filters, and fails a reconciler
-// that never rests. Host.Edit, Delete, Add and Remove change the cluster between
-// runs, and Host.Advance moves the clock to the next requeue.
+// Host.Reconcile makes one run of one object. Host.Run makes all runs that a
+// host would make until nothing is left to do. It maps changes to objects by
+// Owns, Watches, mappers and filters. It fails the test if the reconciler never
+// rests. Host.Edit, Delete, Add and Remove change the cluster between runs.
+// Host.Advance moves the clock to the next requeue.
 //
-// # What it does as wasmctl
+// # Behavior like wasmctl
 //
-// Attempts, ErrorPolicy and what follows from each class of error; the finalizer
-// before the first run and after the cleanup; children, pruning and status of a
-// result, with their checks and in their order; the cache, with the kinds that
-// are watched, their namespaces and label selectors, and nothing else; events;
-// settings; and capabilities: a call that the manifest does not allow is denied.
-// Objects are run one at a time, predicates hide nothing, and the cache never
-// lags behind.
+// The Host implements attempts, ErrorPolicy and the effect of each class of
+// error; the finalizer before the first run and after the cleanup; and
+// children, pruning and status of a result, with their checks and in their
+// order. It implements the cache with the watched kinds, their namespaces and
+// label selectors, and nothing else; events; settings; and capabilities. It
+// denies a call that the manifest does not allow.
 //
-// # What it does as the API server
+// Objects run one at a time, predicates hide nothing, and the cache never lags
+// behind.
 //
-// Names and namespaces; uid, resourceVersion, generation and creationTimestamp;
-// a write that changes nothing is none; conflicts of resourceVersion, uid and
-// preconditions; the status as a subresource, which other writes leave alone;
-// dry-run; finalizers and deletionTimestamp; label selectors and pages of lists;
-// merge patch and JSON patch; one controller per object. Host.Run also removes
-// objects whose owners are gone, as the garbage collector does.
+// # Behavior like the API server
+//
+// The Host implements names and namespaces; uid, resourceVersion, generation
+// and creationTimestamp; conflicts of resourceVersion, uid and preconditions;
+// and the status as a subresource, which other writes leave alone. It
+// implements dry-run; finalizers and deletionTimestamp; label selectors and
+// pages of lists; merge patch and JSON patch; and one controller per object. A
+// write that changes nothing is not a write. Host.Run also removes objects
+// whose owners are gone, as the garbage collector does.
 //
 // Server-side apply merges maps by key, and the lists ownerReferences,
-// conditions, containers, env, ports and volumes by theirs; every other list is
-// one value. It knows which manager applied which field: fields that a manager
-// leaves out are removed, and fields that another one applied are a conflict.
-// Writers other than Apply own nothing.
+// conditions, containers, env, ports and volumes by their keys. Every other
+// list is one value. The Host records which manager applied which field. It
+// removes fields that a manager leaves out, and reports fields that another
+// manager applied as a conflict. Writers other than Apply own nothing.
 //
-// # What it does not do
+// # What the Host does not do
 //
-// It has no schemas: nothing is defaulted, checked or pruned, and every kind has
-// a status subresource and is in a namespace unless it is a known one or
-// Host.ClusterScoped was called. Admission, RBAC, other controllers, strategic
-// patches and other subresources are not there; a call that needs one of the
-// last two says so. The plural of a kind is guessed.
+// The Host has no schemas: it defaults, checks and prunes nothing. Every kind
+// has a status subresource. A kind is namespaced unless it is a known
+// cluster-scoped one or Host.ClusterScoped was called. The Host has no
+// admission, RBAC, other controllers, strategic patches or other subresources;
+// a call that needs one of the last two returns an error that says so. The Host
+// guesses the plural of a kind.
 package guesttest

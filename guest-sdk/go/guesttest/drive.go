@@ -15,32 +15,37 @@ type Run struct {
 	Ref wasmctl.ObjectRef
 }
 
-// maxRuns is after how many runs Run takes it that there will be no rest.
+// maxRuns is the number of runs after which Run decides that the reconciler
+// never rests.
 const maxRuns = 1000
 
 // retryDelay stands in for the back-off of a host.
 const retryDelay = time.Second
 
 // Run reconciles as a host does until nothing is left to do, and returns the
-// runs in their order. The first Run starts with all objects of Manifest.For;
-// each starts with what has changed since and with the requeues and retries
-// whose time has come (see Advance). Changes are mapped to objects as Owns and
-// Watches say, Filters are asked, and dependents of objects that are gone are
-// removed, as the garbage collector does. A change that a run makes starts
-// another one: a reconciler that changes something in every run fails the test.
+// runs in their order. The first Run starts with all objects of Manifest.For.
+// Each Run starts with everything that has changed since the last one, and with
+// the requeues and retries that are due (see Advance).
 //
-// Declarative predicates hide nothing here, and one object is run at a time.
+// Run maps changes to objects by Owns and Watches, calls Filters, and removes
+// dependents of objects that are gone, as the garbage collector does. A change
+// by a run can start another run: a reconciler that changes something in every
+// run fails the test.
+//
+// Declarative predicates hide nothing here, and objects run one at a time.
 func (h *Host) Run(r wasmctl.Reconciler) []Run {
 	h.t.Helper()
 	h.manifest = r.Manifest
 	if r.Manifest.For == nil {
-		h.t.Fatalf("guesttest: the manifest's For is needed: it says what is reconciled")
+		h.t.Fatalf("guesttest: the manifest needs For, the reconciled kind")
 	}
 	q := h.start()
 	var runs []Run
 	for {
 		h.collectGarbage()
-		for _, c := range h.takeChanges() {
+		changes := h.store.changes
+		h.store.changes = nil
+		for _, c := range changes {
 			for _, ref := range h.concerned(r, c) {
 				q.add(ref)
 			}
@@ -53,7 +58,7 @@ func (h *Host) Run(r wasmctl.Reconciler) []Run {
 			continue
 		}
 		if len(runs) == maxRuns {
-			h.t.Fatalf("guesttest: no rest after %d runs; the last was of %v: each run must change nothing once all is as it should be", maxRuns, ref)
+			h.t.Fatalf("guesttest: no rest after %d runs; the last was of %v: a run must write nothing once the object is up to date", maxRuns, ref)
 		}
 		result := h.Reconcile(r, ref)
 		runs = append(runs, Run{Result: result, Ref: ref})
@@ -69,7 +74,7 @@ func (h *Host) start() *queue {
 		h.store.changes = nil
 		for _, at := range h.sorted(&request{id: id{group: h.manifest.For.Group, kind: h.manifest.For.Kind}}) {
 			if covers(h.manifest.For, h.store.objects[at]) {
-				q.add(h.refOf(h.store.objects[at]))
+				q.add(refOf(h.store.objects[at]))
 			}
 		}
 	}
@@ -99,12 +104,6 @@ func (h *Host) reschedule(q *queue, ref wasmctl.ObjectRef, result Result) {
 	case again:
 		h.due[ref] = h.now.Add(after)
 	}
-}
-
-func (h *Host) takeChanges() []change {
-	changes := h.store.changes
-	h.store.changes = nil
-	return changes
 }
 
 // concerned returns the objects that a change is to run.
@@ -145,14 +144,7 @@ func (h *Host) sees(r wasmctl.Reconciler, w *wasmctl.Watch, c change) bool {
 }
 
 func (h *Host) watchEvent(c change) wasmctl.WatchEvent {
-	e := wasmctl.WatchEvent{}
-	if c.old != nil {
-		e.Old = h.object(c.old)
-	}
-	if c.new != nil {
-		e.New = h.object(c.new)
-	}
-	return e
+	return wasmctl.WatchEvent{Old: h.object(c.old), New: h.object(c.new)}
 }
 
 // reconciled returns the reference of an object of Manifest.For; false if there
@@ -163,20 +155,13 @@ func (h *Host) reconciled(k wasmctl.ObjectKey) (wasmctl.ObjectRef, bool) {
 		k.Namespace = ""
 	}
 	if obj, ok := h.store.objects[id{w.Group, w.Kind, k.Namespace, k.Name}]; ok {
-		return h.refOf(obj), covers(w, obj)
+		return refOf(obj), covers(w, obj)
 	}
 	apiVersion := w.Version
 	if w.Group != "" {
 		apiVersion = w.Group + "/" + w.Version
 	}
 	return k.Ref(apiVersion, w.Kind), w.Deletes
-}
-
-func (h *Host) refOf(obj map[string]any) wasmctl.ObjectRef {
-	return wasmctl.ObjectRef{
-		APIVersion: str(obj, "apiVersion"), Kind: str(obj, "kind"),
-		Namespace: str(obj, "metadata", "namespace"), Name: str(obj, "metadata", "name"),
-	}
 }
 
 // mapped is what Watch.Map or the Mapper says of both states of the object.
@@ -212,17 +197,11 @@ func (h *Host) mapped(r wasmctl.Reconciler, w *wasmctl.Watch, c change) []wasmct
 func (h *Host) owners(c change, controllerOnly bool) []wasmctl.ObjectKey {
 	var keys []wasmctl.ObjectKey
 	for _, obj := range []map[string]any{c.old, c.new} {
-		if obj == nil {
-			continue
-		}
-		refs, _ := metadata(obj)["ownerReferences"].([]any)
-		for _, ref := range refs {
-			m, _ := ref.(map[string]any)
-			at := idOf(map[string]any{"apiVersion": m["apiVersion"], "kind": m["kind"]})
-			if at.group != h.manifest.For.Group || at.kind != h.manifest.For.Kind || controllerOnly && m["controller"] != true {
-				continue
+		for _, m := range ownerRefs(obj) {
+			group, _ := groupVersion(str(m, "apiVersion"))
+			if group == h.manifest.For.Group && str(m, "kind") == h.manifest.For.Kind && (!controllerOnly || m["controller"] == true) {
+				keys = append(keys, wasmctl.ObjectKey{Namespace: c.at.namespace, Name: str(m, "name")})
 			}
-			keys = append(keys, wasmctl.ObjectKey{Namespace: c.at.namespace, Name: str(m, "name")})
 		}
 	}
 	return keys
@@ -233,8 +212,8 @@ func (h *Host) collectGarbage() {
 	for found := true; found; {
 		found = false
 		for at, obj := range h.store.objects {
-			refs, _ := metadata(obj)["ownerReferences"].([]any)
-			alive := slices.ContainsFunc(refs, func(ref any) bool { return !h.store.gone[str(ref, "uid")] })
+			refs := ownerRefs(obj)
+			alive := slices.ContainsFunc(refs, func(ref map[string]any) bool { return !h.store.gone[str(ref, "uid")] })
 			if len(refs) == 0 || alive {
 				continue
 			}
@@ -242,7 +221,7 @@ func (h *Host) collectGarbage() {
 				h.store.remove(at)
 				found = true
 			} else if str(obj, "metadata", "deletionTimestamp") == "" {
-				h.Delete(h.refOf(obj))
+				h.Delete(refOf(obj))
 			}
 		}
 	}

@@ -30,13 +30,13 @@ func apiFailure(code int, reason, message string) *failure {
 }
 
 func badRequest(message string) *failure {
-	return &failure{wasmctl.Error{Status: wasmctl.StatusBadRequest, Reason: "BadRequest", Message: message}}
+	return apiFailure(wasmctl.StatusBadRequest, "BadRequest", message)
 }
 
 // notServed is for what this host does not do; a test that comes here needs a
 // real cluster.
 func notServed(what string) *failure {
-	return &failure{wasmctl.Error{Status: wasmctl.StatusUnsupported, Reason: "Unsupported", Message: "guesttest does not serve " + what}}
+	return apiFailure(wasmctl.StatusUnsupported, "Unsupported", "guesttest does not serve "+what)
 }
 
 func (h *Host) notFound(r *request) *failure {
@@ -52,10 +52,10 @@ func (h *Host) named(r *request) string {
 	return s + " \"" + r.ref.Name + "\""
 }
 
-// holds checks what must be true of old before it is written.
-func (h *Host) holds(r *request, old, obj map[string]any) *failure {
+// holds checks what must be true of an object before obj is written over it.
+func (h *Host) holds(r *request, obj map[string]any) *failure {
 	for _, field := range []string{"uid", "resourceVersion"} {
-		have := str(old, "metadata", field)
+		have := str(r.old, "metadata", field)
 		for _, want := range []string{str(r.msg, "preconditions", field), str(obj, "metadata", field)} {
 			if want != "" && want != have {
 				return apiFailure(409, "Conflict", "Operation cannot be fulfilled on "+h.named(r)+
@@ -69,9 +69,7 @@ func (h *Host) holds(r *request, old, obj map[string]any) *failure {
 // valid checks what the API server checks of every object.
 func (h *Host) valid(r *request, obj map[string]any) *failure {
 	controllers := 0
-	refs, _ := metadata(obj)["ownerReferences"].([]any)
-	for _, ref := range refs {
-		m, _ := ref.(map[string]any)
+	for _, m := range ownerRefs(obj) {
 		if m["controller"] == true {
 			controllers++
 		}
@@ -85,15 +83,10 @@ func (h *Host) valid(r *request, obj map[string]any) *failure {
 	return nil
 }
 
-var verbs = map[string]string{
-	"api_get": "get", "api_list": "list", "api_create": "create", "api_update": "update", "api_patch": "patch",
-	"api_apply": "patch", "api_delete": "delete", "cache_get": "get", "cache_list": "list",
-}
-
 // allowed checks the request against what the host gives every module, and the
 // manifest's capabilities.
 func (h *Host) allowed(r *request) *failure {
-	need := wasmctl.Capability{Group: r.id.group, Resource: h.plural(r.ref.Kind), Verbs: []string{verbs[r.op]}}
+	need := wasmctl.Capability{Group: r.id.group, Resource: h.plural(r.ref.Kind), Verbs: []string{operations[r.op].verb}}
 	if r.sub != "" {
 		need.Subresources = []string{r.sub}
 	}

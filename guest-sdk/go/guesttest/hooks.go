@@ -9,9 +9,9 @@ import (
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
 )
 
-// Map asks the Mapper of the event's kind which objects the event concerns. What
-// event does not say is filled in: its Group, Kind, Version and Key from its
-// object, its Type from which of Old and New there is.
+// Map calls the Mapper for the event and returns the objects that the event
+// concerns. It fills in missing fields of event: Group, Kind, Version and Key
+// from the object, Type from the presence of Old and New.
 func (h *Host) Map(r wasmctl.Reconciler, event wasmctl.WatchEvent) ([]wasmctl.ObjectKey, error) {
 	h.t.Helper()
 	h.manifest = r.Manifest
@@ -31,8 +31,8 @@ func (h *Host) Map(r wasmctl.Reconciler, event wasmctl.WatchEvent) ([]wasmctl.Ob
 	return keys, nil
 }
 
-// Filter asks the Filters of the event's kind whether it is to be looked at. See
-// Map for what event has to say.
+// Filter calls the Filters for the event and reports whether they keep it. See
+// Map for the fields of event.
 func (h *Host) Filter(r wasmctl.Reconciler, event wasmctl.WatchEvent) bool {
 	h.t.Helper()
 	h.manifest = r.Manifest
@@ -45,8 +45,8 @@ func (h *Host) Filter(r wasmctl.Reconciler, event wasmctl.WatchEvent) bool {
 	return entry.Keep(functions{h}, r, b)
 }
 
-// Configure changes settings, as a user does: Reconciler.Configure is given all
-// of them, and if it refuses them the old ones stay.
+// Configure changes settings, as a user does. Reconciler.Configure receives all
+// of them. If it refuses them, the old ones stay.
 func (h *Host) Configure(r wasmctl.Reconciler, settings map[string]string) error {
 	h.t.Helper()
 	h.manifest = r.Manifest
@@ -73,7 +73,7 @@ func (h *Host) eventMessage(e wasmctl.WatchEvent) map[string]any {
 		e.Group, e.Kind = at.group, at.kind
 	}
 	if e.Version == "" {
-		e.Version = version(obj.APIVersion())
+		_, e.Version = groupVersion(obj.APIVersion())
 	}
 	if e.Key == (wasmctl.ObjectKey{}) {
 		e.Key = obj.Key()
@@ -88,11 +88,5 @@ func (h *Host) eventMessage(e wasmctl.WatchEvent) map[string]any {
 		"v": 1, "controller": h.manifest.Name, "type": string(e.Type), "key": e.Key,
 		"watch": map[string]any{"group": e.Group, "version": e.Version, "kind": e.Kind},
 	}
-	if e.Old.Exists() {
-		msg["old"] = e.Old
-	}
-	if e.New.Exists() {
-		msg["new"] = e.New
-	}
-	return msg
+	return withObject(withObject(msg, "old", e.Old), "new", e.New)
 }

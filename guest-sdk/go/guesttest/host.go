@@ -1,6 +1,7 @@
 package guesttest
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -9,14 +10,14 @@ import (
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
 )
 
-// Host is a host and a cluster in memory. Each test makes its own; one
-// goroutine uses it at a time.
+// Host is a host and a cluster in memory. Create one for each test, and use it
+// from one goroutine at a time.
 type Host struct {
-	// DryRun makes runs dry: no write is carried out.
+	// DryRun makes every run a dry run, which carries out no writes.
 	DryRun bool
-	// Cancelled is what Context.Cancelled says.
+	// Cancelled is the result of Context.Cancelled.
 	Cancelled bool
-	// LogLevel is the lowest level that is kept; LevelInfo as it is made.
+	// LogLevel is the lowest level that is kept; LevelInfo by default.
 	LogLevel wasmctl.Level
 
 	t      testing.TB
@@ -44,12 +45,12 @@ type Host struct {
 type Call struct {
 	// Op is "api_apply", for example.
 	Op string
-	// Ref and Subresource name what it was about.
+	// Ref and Subresource name the object of the call.
 	Ref         wasmctl.ObjectRef
 	Subresource string
 	// Status is 0, an HTTP code or a negative status of the host.
 	Status int
-	// Changed reports whether the cluster is another one since.
+	// Changed reports whether the call changed the cluster.
 	Changed bool
 }
 
@@ -60,23 +61,22 @@ type Line struct {
 	Attrs   map[string]any
 }
 
-// New returns a host whose cluster has the objects; see Add. Its clock stands at
+// New returns a host whose cluster has the objects; see Add. Its clock is at
 // the start of the year 2026 until SetTime.
 func New(t testing.TB, objects ...any) *Host {
 	t.Helper()
 	h := &Host{
-		t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), config: map[string]string{},
+		t: t, store: newStore(), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), config: map[string]string{},
 		faults: map[string][]wasmctl.Error{}, failed: map[wasmctl.ObjectRef]*series{},
 		configGen: 1, notSynced: map[string]bool{}, due: map[wasmctl.ObjectRef]time.Time{},
 	}
-	h.store.init()
 	h.Add(objects...)
 	return h
 }
 
-// Add puts objects into the cluster as they are: a wasmctl.Map, an Object or a
-// struct each. What the API server would have set and they do not have is
-// filled in. An object of the same name is replaced.
+// Add adds objects to the cluster as they are: each is a wasmctl.Map, an Object
+// or a struct. It fills in the missing fields that the API server would set. It
+// replaces an object of the same name.
 func (h *Host) Add(objects ...any) {
 	h.t.Helper()
 	for _, o := range objects {
@@ -91,22 +91,27 @@ func (h *Host) Add(objects ...any) {
 	}
 }
 
-// Remove takes an object out of the cluster at once, whatever its finalizers.
+// Remove removes an object from the cluster at once, whatever its finalizers.
 func (h *Host) Remove(ref wasmctl.ObjectRef) { h.store.remove(idOfRef(ref)) }
 
-// Delete deletes an object as a user does: if it has finalizers it waits for
-// them.
+// Delete deletes an object as a user does: an object with finalizers stays
+// until they are gone.
 func (h *Host) Delete(ref wasmctl.ObjectRef) {
 	h.t.Helper()
 	defer func(dry bool) { h.DryRun = dry }(h.DryRun)
 	h.DryRun = false
-	if _, fail := h.delete(&request{id: idOfRef(ref), ref: ref}); fail != nil {
+	r := &request{id: idOfRef(ref), ref: ref, old: h.store.objects[idOfRef(ref)]}
+	if r.old == nil {
+		h.t.Fatalf("guesttest: delete %v: %v", ref, h.notFound(r))
+	}
+	if _, fail := h.delete(r); fail != nil {
 		h.t.Fatalf("guesttest: delete %v: %v", ref, fail)
 	}
 }
 
-// Edit changes an object as a user does with an editor: what f makes of it is
-// written, and a change outside of metadata and status is a new generation.
+// Edit changes an object as a user does with an editor. It writes the object
+// that f has changed. A change outside of metadata and status increments
+// metadata.generation.
 func (h *Host) Edit(ref wasmctl.ObjectRef, f func(obj *wasmctl.Object)) {
 	h.t.Helper()
 	old, ok := h.store.objects[idOfRef(ref)]
@@ -122,19 +127,19 @@ func (h *Host) Edit(ref wasmctl.ObjectRef, f func(obj *wasmctl.Object)) {
 	h.store.replace(idOfRef(ref), old, edited, h.now)
 }
 
-// Get returns an object of the cluster; it does not exist (see Value.Exists) if
-// there is none.
+// Get returns an object of the cluster. If there is none, Value.Exists is false
+// for the result.
 func (h *Host) Get(ref wasmctl.ObjectRef) wasmctl.Object {
 	h.t.Helper()
-	obj, ok := h.store.objects[idOfRef(ref)]
-	if !ok {
-		return wasmctl.Object{}
-	}
-	return h.object(obj)
+	return h.object(h.store.objects[idOfRef(ref)])
 }
 
+// object is obj as the reconciler has it; nil does not exist.
 func (h *Host) object(obj map[string]any) wasmctl.Object {
 	h.t.Helper()
+	if obj == nil {
+		return wasmctl.Object{}
+	}
 	o, err := wasmctl.NewObject(obj)
 	if err != nil {
 		h.t.Fatalf("guesttest: object %v: %v", obj, err)
@@ -143,7 +148,7 @@ func (h *Host) object(obj map[string]any) wasmctl.Object {
 }
 
 // NotSynced makes the cache answer that it has not listed the objects of a kind
-// yet, until Synced.
+// yet, until the test calls Synced.
 func (h *Host) NotSynced(kind string) { h.notSynced[kind] = true }
 
 // Synced makes the cache answer again for a kind.
@@ -152,7 +157,7 @@ func (h *Host) Synced(kind string) { delete(h.notSynced, kind) }
 // Events returns the events recorded so far. Regarding is filled in.
 func (h *Host) Events() []wasmctl.Event { return h.events }
 
-// SetConfig sets a setting, over the default of the manifest, without asking
+// SetConfig sets a setting, over the default of the manifest, without a call of
 // Reconciler.Configure; see Configure.
 func (h *Host) SetConfig(key, value string) { h.config[key] = value }
 
@@ -162,15 +167,15 @@ func (h *Host) SetTime(now time.Time) { h.now = now }
 // Advance moves the clock on.
 func (h *Host) Advance(d time.Duration) { h.now = h.now.Add(d) }
 
-// ClusterScoped says that a kind has no namespaces, where guesttest does not
-// know: it knows those of Kubernetes.
+// ClusterScoped declares that a kind is cluster-scoped. guesttest knows the
+// kinds of Kubernetes.
 func (h *Host) ClusterScoped(kind string) { h.store.clusterScoped[kind] = true }
 
-// Plural says what the resource of a kind is called, where the guess is wrong.
+// Plural sets the resource name of a kind, if the guess is wrong.
 func (h *Host) Plural(kind, resource string) { h.store.plurals[kind] = resource }
 
-// FailNext makes the next call of an operation, "api_apply" for example, answer
-// err and do nothing else. Several wait in line.
+// FailNext makes the next call of an operation, "api_apply" for example, return
+// err and do nothing else. Several calls of FailNext queue up.
 func (h *Host) FailNext(op string, err wasmctl.Error) { h.faults[op] = append(h.faults[op], err) }
 
 // Calls returns the calls of operations so far.
@@ -178,13 +183,7 @@ func (h *Host) Calls() []Call { return h.calls }
 
 // Changes returns the calls so far that changed the cluster.
 func (h *Host) Changes() []Call {
-	var list []Call
-	for _, c := range h.calls {
-		if c.Changed {
-			list = append(list, c)
-		}
-	}
-	return list
+	return slices.DeleteFunc(slices.Clone(h.calls), func(c Call) bool { return !c.Changed })
 }
 
 // Log returns the lines logged so far.

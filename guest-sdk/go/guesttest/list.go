@@ -8,11 +8,8 @@ import (
 
 func (h *Host) list(r *request) (any, *failure) {
 	var found []id
-	for at, obj := range h.store.objects {
-		if at.group != r.id.group || at.kind != r.id.kind || r.id.namespace != "" && at.namespace != r.id.namespace {
-			continue
-		}
-		ok, fail := selected(r, obj)
+	for _, at := range h.sorted(r) {
+		ok, fail := selected(r, h.store.objects[at])
 		if fail != nil {
 			return nil, fail
 		}
@@ -73,7 +70,7 @@ func labelsMatch(selector string, obj map[string]any) (bool, *failure) {
 		if before, set, isSet := strings.Cut(term, "("); isSet {
 			words := strings.Fields(before)
 			if len(words) != 2 || words[1] != "in" && words[1] != "notin" || !strings.HasSuffix(set, ")") {
-				return false, badRequest("label selector: " + term + " cannot be understood")
+				return false, badRequest("label selector: " + term + " is invalid")
 			}
 			have, there := label(words[0])
 			in := there && slices.ContainsFunc(strings.Split(strings.TrimSuffix(set, ")"), ","), func(s string) bool {

@@ -8,10 +8,6 @@ import (
 )
 
 func (h *Host) patch(r *request) (any, *failure) {
-	old, ok := h.store.objects[r.id]
-	if !ok {
-		return nil, h.notFound(r)
-	}
 	var patched any
 	var fail *failure
 	switch kind := str(r.msg, "patchType"); kind {
@@ -19,9 +15,9 @@ func (h *Host) patch(r *request) (any, *failure) {
 		if _, ok := r.msg["patch"].(map[string]any); !ok {
 			return nil, badRequest("a merge patch is a map")
 		}
-		patched = merge(clone(old), r.msg["patch"])
+		patched = merge(clone(r.old), r.msg["patch"])
 	case "json":
-		patched, fail = jsonPatch(clone(old), r.msg["patch"])
+		patched, fail = jsonPatch(clone(r.old), r.msg["patch"])
 	case "strategic":
 		return nil, notServed("strategic patches")
 	default:
@@ -34,7 +30,7 @@ func (h *Host) patch(r *request) (any, *failure) {
 	if !ok || idOf(obj) != r.id {
 		return nil, apiFailure(400, "BadRequest", "a patch must not change the kind or the name of an object")
 	}
-	return h.overwrite(r, old, obj)
+	return h.overwrite(r, obj)
 }
 
 // merge is RFC 7386.
@@ -80,26 +76,22 @@ func jsonPatchOp(doc, op any) (any, bool) {
 	}
 	m, _ := op.(map[string]any)
 	value := m["value"]
-	switch str(op, "op") {
+	switch how := str(op, "op"); how {
 	case "test":
-		have, ok := lookup(doc, path)
+		have, ok := lookup(doc, path, position)
 		return doc, ok && reflect.DeepEqual(have, value)
-	case "add":
-		return edit(doc, path, value, "add")
-	case "replace":
-		return edit(doc, path, value, "replace")
-	case "remove":
-		return edit(doc, path, nil, "remove")
+	case "add", "replace", "remove":
+		return edit(doc, path, value, how)
 	case "copy", "move":
 		from, ok := pointer(str(op, "from"))
 		if !ok {
 			return nil, false
 		}
-		if value, ok = lookup(doc, from); !ok {
+		if value, ok = lookup(doc, from, position); !ok {
 			return nil, false
 		}
 		value = cloneAny(value)
-		if str(op, "op") == "move" {
+		if how == "move" {
 			if doc, ok = edit(doc, from, nil, "remove"); !ok {
 				return nil, false
 			}
@@ -124,7 +116,9 @@ func pointer(s string) ([]string, bool) {
 	return steps, true
 }
 
-func lookup(doc any, path []string) (any, bool) {
+// lookup returns the value at a path; at finds the element of an array, or gives
+// -1.
+func lookup(doc any, path []string, at func(list []any, step string) int) (any, bool) {
 	for _, step := range path {
 		switch d := doc.(type) {
 		case map[string]any:
@@ -134,8 +128,8 @@ func lookup(doc any, path []string) (any, bool) {
 			}
 			doc = v
 		case []any:
-			i, ok := index(step, len(d)-1)
-			if !ok {
+			i := at(d, step)
+			if i < 0 {
 				return nil, false
 			}
 			doc = d[i]
@@ -146,10 +140,12 @@ func lookup(doc any, path []string) (any, bool) {
 	return doc, true
 }
 
-// index reads a position of an array, from 0 to last.
-func index(step string, last int) (int, bool) {
-	i, err := strconv.Atoi(step)
-	return i, err == nil && i >= 0 && i <= last && strconv.Itoa(i) == step
+// position reads that of an element, or returns -1.
+func position(list []any, step string) int {
+	if i, err := strconv.Atoi(step); err == nil && i < len(list) && strconv.Itoa(i) == step {
+		return max(i, -1)
+	}
+	return -1
 }
 
 // edit carries out add, replace or remove at the path and returns the document.
@@ -182,23 +178,18 @@ func editMap(m map[string]any, step string, rest []string, value any, how string
 }
 
 func editArray(list []any, step string, rest []string, value any, how string) (any, bool) {
-	if len(rest) == 0 && how == "add" {
-		if step == "-" {
-			return append(list, value), true
-		}
-		i, ok := index(step, len(list))
-		if !ok {
-			return nil, false
-		}
-		return slices.Insert(list, i, value), true
-	}
-	i, ok := index(step, len(list)-1)
-	if !ok {
+	i := position(list, step)
+	switch end := len(rest) == 0; {
+	case end && how == "add" && (step == "-" || step == strconv.Itoa(len(list))):
+		return append(list, value), true
+	case i < 0:
 		return nil, false
-	}
-	if len(rest) == 0 && how == "remove" {
+	case end && how == "add":
+		return slices.Insert(list, i, value), true
+	case end && how == "remove":
 		return slices.Delete(list, i, i+1), true
 	}
+	var ok bool
 	list[i], ok = edit(list[i], rest, value, how)
 	return list, ok
 }

@@ -34,7 +34,7 @@ func decodeResult(b []byte) (wasmctl.Action, declared, *wasmctl.Failure, error) 
 	d := readDeclared(msg)
 	if f := decodeError(msg); f != nil {
 		if d.apply != nil || d.prune || d.force {
-			return await, d, nil, errors.New("an error with more than a status beside it")
+			return await, d, nil, errors.New("beside an error, only a status is allowed")
 		}
 		return await, d, f, nil
 	}

@@ -12,13 +12,13 @@ import (
 
 // Result is how a run ended.
 type Result struct {
-	// Action is what comes next: of a failed run what the host makes of the
-	// error and of ErrorPolicy's answer.
+	// Action is the next step. For a failed run it is the host's decision from
+	// the error and the answer of ErrorPolicy.
 	Action wasmctl.Action
 	// Failure is not nil if the run failed.
 	Failure *wasmctl.Failure
-	// BackOff reports that the run failed and neither the error nor ErrorPolicy
-	// says when to try again: the host's back-off does.
+	// BackOff reports that the run failed and that neither the error nor
+	// ErrorPolicy sets the time of the retry: the host's back-off does.
 	BackOff bool
 }
 
@@ -29,11 +29,13 @@ type series struct {
 }
 
 // Reconcile runs the reconciler once for the object, as a host does after a
-// change: Finalize in the place of Reconcile for an object that is being deleted
-// and has the manifest's finalizer; and ErrorPolicy if the run fails. It puts
-// the finalizer on before, takes it off after, and makes true what the run
-// declares. If the object does not exist it runs only if the manifest's For asks
-// for Deletes; else the test fails.
+// change. It calls Finalize instead of Reconcile for an object that is being
+// deleted and has the manifest's finalizer. It calls ErrorPolicy if the run
+// fails. It adds the finalizer before the run, removes it after the cleanup,
+// and applies the declared result.
+//
+// If the object does not exist, the reconciler runs only if the manifest's For
+// sets Deletes. Otherwise the test fails.
 func (h *Host) Reconcile(r wasmctl.Reconciler, ref wasmctl.ObjectRef) Result {
 	h.t.Helper()
 	h.manifest = r.Manifest
@@ -80,24 +82,23 @@ func (h *Host) addFinalizer(ref wasmctl.ObjectRef) {
 	if name == "" || h.DryRun || str(old, "metadata", "deletionTimestamp") != "" || slices.Contains(finalizers(old), any(name)) {
 		return
 	}
+	h.setFinalizers(ref, append(slices.Clone(finalizers(old)), any(name)))
+}
+
+func (h *Host) setFinalizers(ref wasmctl.ObjectRef, list []any) {
+	old := h.store.objects[idOfRef(ref)]
 	obj := clone(old)
-	metadata(obj)["finalizers"] = append(slices.Clone(finalizers(old)), any(name))
+	if metadata(obj)["finalizers"] = list; len(list) == 0 {
+		delete(metadata(obj), "finalizers")
+	}
 	h.store.replace(idOfRef(ref), old, obj, h.now)
 }
 
 // removeFinalizer takes it off after the cleanup; the object may be gone then.
 func (h *Host) removeFinalizer(ref wasmctl.ObjectRef) {
-	old, ok := h.store.objects[idOfRef(ref)]
-	if !ok || h.DryRun {
-		return
+	if old, ok := h.store.objects[idOfRef(ref)]; ok && !h.DryRun {
+		h.setFinalizers(ref, slices.DeleteFunc(slices.Clone(finalizers(old)), func(f any) bool { return f == any(h.manifest.Finalizer) }))
 	}
-	obj := clone(old)
-	rest := slices.DeleteFunc(slices.Clone(finalizers(old)), func(f any) bool { return f == any(h.manifest.Finalizer) })
-	metadata(obj)["finalizers"] = rest
-	if len(rest) == 0 {
-		delete(metadata(obj), "finalizers")
-	}
-	h.store.replace(idOfRef(ref), old, obj, h.now)
 }
 
 // decide says what follows a failed run, as the host does: ErrorPolicy is asked
@@ -122,14 +123,10 @@ func (h *Host) decide(r wasmctl.Reconciler, f *wasmctl.Failure, msg map[string]a
 	return result
 }
 
-// Manifest returns what the host reads of the reconciler: its manifest with what
-// the SDK adds.
+// Manifest returns the manifest of the reconciler as the host reads it,
+// including the additions of the SDK.
 func Manifest(r wasmctl.Reconciler) (wasmctl.Value, error) {
-	b := entry.Describe(r)
-	if err := wire.Check(b); err != nil {
-		return wasmctl.Value{}, err
-	}
-	v, err := wire.Decode(b)
+	v, err := wire.Decode(entry.Describe(r))
 	if err != nil {
 		return wasmctl.Value{}, err
 	}
@@ -178,32 +175,26 @@ func (h *Host) request(ref wasmctl.ObjectRef, obj wasmctl.Object, runs *series) 
 	msg := map[string]any{
 		"v": 1, "id": "run-" + strconv.Itoa(len(h.calls)), "controller": h.manifest.Name,
 		"reason": map[string]any{"type": string(reason)}, "attempt": runs.attempts,
-		"key": key(ref), "config_gen": h.configGen, "deadline_ms": 0, "dry_run": h.DryRun, "caps": caps,
+		"key": ref.Key(), "config_gen": h.configGen, "deadline_ms": 0, "dry_run": h.DryRun, "caps": caps,
 	}
-	if obj.Exists() {
-		msg["object"] = obj
-	}
-	return msg
+	return withObject(msg, "object", obj)
 }
 
 func (h *Host) failure(ref wasmctl.ObjectRef, obj wasmctl.Object, f *wasmctl.Failure) map[string]any {
 	msg := map[string]any{
-		"v": 1, "id": "run-" + strconv.Itoa(len(h.calls)), "key": key(ref), "kind": string(f.Kind), "attempt": f.Attempt,
+		"v": 1, "id": "run-" + strconv.Itoa(len(h.calls)), "key": ref.Key(), "kind": string(f.Kind), "attempt": f.Attempt,
 		"first_failed_ms": f.FirstFailed.UnixMilli(),
 		"error": map[string]any{
 			"class": string(f.Class), "message": f.Message, "reason": f.Reason, "after_ms": f.After.Milliseconds(),
 		},
 	}
-	if obj.Exists() {
-		msg["object"] = obj
-	}
-	return msg
+	return withObject(msg, "object", obj)
 }
 
-func key(ref wasmctl.ObjectRef) map[string]any {
-	k := map[string]any{"name": ref.Name}
-	if ref.Namespace != "" {
-		k["namespace"] = ref.Namespace
+// withObject adds an object to a message, if there is one.
+func withObject(msg map[string]any, key string, obj wasmctl.Object) map[string]any {
+	if obj.Exists() {
+		msg[key] = obj
 	}
-	return k
+	return msg
 }

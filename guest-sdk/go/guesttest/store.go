@@ -2,6 +2,7 @@ package guesttest
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"strconv"
 	"strings"
@@ -38,13 +39,11 @@ type change struct {
 	old, new map[string]any
 }
 
-func (s *store) init() {
-	s.objects = map[id]map[string]any{}
-	s.applied = map[id]map[string]fieldSet{}
-	s.version = 1000
-	s.gone = map[string]bool{}
-	s.plurals = map[string]string{"Endpoints": "endpoints"}
-	s.clusterScoped = map[string]bool{}
+func newStore() store {
+	s := store{
+		objects: map[id]map[string]any{}, applied: map[id]map[string]fieldSet{}, version: 1000, clusterScoped: map[string]bool{},
+		plurals: map[string]string{"Endpoints": "endpoints"}, gone: map[string]bool{},
+	}
 	for _, k := range []string{
 		"Namespace", "Node", "PersistentVolume", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "StorageClass",
 		"PriorityClass", "IngressClass", "RuntimeClass", "APIService", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration",
@@ -52,6 +51,7 @@ func (s *store) init() {
 	} {
 		s.clusterScoped[k] = true
 	}
+	return s
 }
 
 // put stores obj as it is, with what the API server would have set.
@@ -115,12 +115,8 @@ func (s *store) replace(at id, old, obj map[string]any, now time.Time) map[strin
 
 // desired is the part of an object that the generation counts.
 func desired(obj map[string]any) map[string]any {
-	d := map[string]any{}
-	for k, v := range obj {
-		if k != "metadata" && k != "status" && k != "apiVersion" {
-			d[k] = v
-		}
-	}
+	d := maps.Clone(obj)
+	maps.DeleteFunc(d, func(k string, _ any) bool { return k == "metadata" || k == "status" || k == "apiVersion" })
 	return d
 }
 
@@ -149,28 +145,26 @@ func str(v any, path ...string) string {
 	return s
 }
 
-func idOf(obj map[string]any) id {
-	group, _, found := strings.Cut(str(obj, "apiVersion"), "/")
+// groupVersion splits an apiVersion.
+func groupVersion(apiVersion string) (group, version string) {
+	group, version, found := strings.Cut(apiVersion, "/")
 	if !found {
-		group = ""
+		return "", apiVersion
 	}
-	return id{group, str(obj, "kind"), str(obj, "metadata", "namespace"), str(obj, "metadata", "name")}
+	return group, version
 }
 
-// version is that of an apiVersion.
-func version(apiVersion string) string {
-	_, v, found := strings.Cut(apiVersion, "/")
-	if !found {
-		return apiVersion
+func refOf(obj map[string]any) wasmctl.ObjectRef {
+	return wasmctl.ObjectRef{
+		APIVersion: str(obj, "apiVersion"), Kind: str(obj, "kind"),
+		Namespace: str(obj, "metadata", "namespace"), Name: str(obj, "metadata", "name"),
 	}
-	return v
 }
+
+func idOf(obj map[string]any) id { return idOfRef(refOf(obj)) }
 
 func idOfRef(r wasmctl.ObjectRef) id {
-	group, _, found := strings.Cut(r.APIVersion, "/")
-	if !found {
-		group = ""
-	}
+	group, _ := groupVersion(r.APIVersion)
 	return id{group, r.Kind, r.Namespace, r.Name}
 }
 

@@ -6,21 +6,20 @@ use serde::ser::Serialize;
 use crate::error::Error;
 use crate::wire::{self, CodecError, Message, MAX_BYTES};
 
-/// What a run asks for next, and what it declares: the children and the status
-/// that are to be.
+/// Says what happens after a run, and declares the desired children and status.
 ///
-/// A run that declares makes no call, so that it can be tested, compared and
-/// repeated as a function of its object. The host applies the children by
-/// server-side apply, in their order, makes the object their controller, deletes
-/// what is not listed any more if [`prune`](Self::prune) asks for it, and applies
-/// the status last. All children are checked before the first is applied.
+/// A run that declares its result makes no calls, so you can test, compare and repeat it
+/// as a function of its object. The host applies the children in their order by
+/// server-side apply, and makes the object their controller. It deletes children that are
+/// no longer listed if [`prune`](Self::prune) asks for it, and applies the status last.
+/// The host checks all children before it applies the first.
 #[derive(Clone, Debug, Default)]
 pub struct Action {
     requeue: Option<Duration>,
     declared: Option<Box<Declared>>,
 }
 
-/// What an action wants to be true of the cluster.
+/// The desired state in an action.
 #[derive(Clone, Debug, Default)]
 struct Declared {
     /// Whole objects in msgpack, one after the other.
@@ -39,16 +38,15 @@ impl Action {
         Action::default()
     }
 
-    /// Asks for another run after the given time from the end of this one; zero
-    /// is at once. A change that comes first absorbs it. The time is rounded up
-    /// to milliseconds.
+    /// Asks for another run after the given time, counted from the end of this one; zero
+    /// is at once. An earlier change absorbs it. The time is rounded up to milliseconds.
     pub fn requeue(after: Duration) -> Self {
         Action::default().and_requeue(after)
     }
 
     /// Declares a child of the object: a whole object, as for
-    /// [`Client::apply`](crate::Client::apply). A child without a namespace is in
-    /// that of the object.
+    /// [`Client::apply`](crate::Client::apply). A child without a namespace gets that of
+    /// the object.
     ///
     /// ```
     /// # fn reconcile(obj: &wasmctl::Object) -> Result<wasmctl::Action, wasmctl::Error> {
@@ -82,26 +80,26 @@ impl Action {
         self
     }
 
-    /// Deletes, after the children were applied, those objects of the kinds of
-    /// [`Manifest::owns`](crate::Manifest) that the object controls and that this
-    /// action does not list. Without children it deletes them all.
+    /// Deletes the objects that the object controls and that this action does not list,
+    /// after the host has applied the children. It deletes only kinds of
+    /// [`Manifest::owns`](crate::Manifest). Without children it deletes all of them.
     #[must_use]
     pub fn prune(mut self) -> Self {
         self.declare().prune = true;
         self
     }
 
-    /// Takes fields of the children and of the status over from other field
-    /// managers, as a controller wants for what is its own. Else such a field is
-    /// a conflict.
+    /// Takes over fields of the children and of the status from other field managers. A
+    /// controller usually wants that for the fields that it owns. Without it such a field
+    /// is a conflict.
     #[must_use]
     pub fn force(mut self) -> Self {
         self.declare().force = true;
         self
     }
 
-    /// Declares the status of the object, applied last. A run that fails declares
-    /// one by [`Error::with_status`].
+    /// Declares the status of the object. The host applies it last. A failed run declares
+    /// its status with [`Error::with_status`].
     #[must_use]
     pub fn status<T: Serialize + ?Sized>(mut self, status: &T) -> Self {
         let d = self.declare();
@@ -112,7 +110,7 @@ impl Action {
         self
     }
 
-    /// The time until the next run, if there is one to be without a change.
+    /// The time until the next run, if one is scheduled without a change.
     pub fn requeued(&self) -> Option<Duration> {
         self.requeue
     }

@@ -10,8 +10,8 @@ use crate::meta::ObjectRef;
 use crate::object::Object;
 use crate::params::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 
-/// A type that is a kind of Kubernetes: that it is decoded from and encoded to
-/// objects is serde's part. See [`resource!`](crate::resource).
+/// A type for a kind of Kubernetes. serde decodes and encodes it. See
+/// [`resource!`](crate::resource).
 pub trait Resource {
     /// The group and version, `apps/v1` or `v1`.
     const API_VERSION: &'static str;
@@ -19,10 +19,10 @@ pub trait Resource {
     const KIND: &'static str;
 }
 
-/// Says of which kind a type is: `resource!(Greeting, "example.com/v1", "Greeting")`.
+/// Sets the kind of a type: `resource!(Greeting, "example.com/v1", "Greeting")`.
 ///
-/// A type of another crate, of k8s-openapi for example, needs a type of your own
-/// around it, or [`Api::namespaced_with`].
+/// For a type of another crate, k8s-openapi for example, wrap it in a type of your own, or
+/// use [`Api::namespaced_with`].
 #[macro_export]
 macro_rules! resource {
     ($type:ty, $api_version:expr, $kind:expr) => {
@@ -36,8 +36,8 @@ macro_rules! resource {
 /// The objects of one type, in one namespace or in all: a [`Client`] with types, as in
 /// kube-rs.
 ///
-/// What is read is decoded whole. An error is an [`Error`] that is or wraps an
-/// [`ApiError`](crate::ApiError), or says what could not be decoded.
+/// Every object that is read is decoded as a whole. An error is an [`Error`] that is or
+/// wraps an [`ApiError`](crate::ApiError), or says what could not be decoded.
 ///
 /// ```
 /// # use serde::{Deserialize, Serialize};

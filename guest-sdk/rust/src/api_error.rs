@@ -29,7 +29,7 @@ pub mod status {
     pub const INTERNAL: i32 = -9;
 }
 
-/// The answer of a call to the host that did not succeed.
+/// The answer of a call to the host that failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ApiError {
     /// The operation, `api_get`.
@@ -42,8 +42,8 @@ pub struct ApiError {
     pub reason: String,
     /// For people.
     pub message: String,
-    /// Where the status is `DENIED`: the capability that the module's manifest,
-    /// or the grant of whoever runs it, is missing.
+    /// Set if the status is `DENIED`: the capability that is missing in the module's
+    /// manifest, or in the operator's grant.
     pub rule: Option<Box<Capability>>,
 }
 
@@ -78,31 +78,29 @@ impl ApiError {
         self.status == 404
     }
 
-    /// Whether somebody else wrote first: a resourceVersion or a precondition that
-    /// does not hold, or fields that another manager owns. It is not true for
-    /// `is_already_exists`.
+    /// Whether somebody else wrote first. A resourceVersion or a precondition does not
+    /// match, or another manager owns a field. It is not true for `is_already_exists`.
     pub fn is_conflict(&self) -> bool {
         self.status == 409 && !self.is_already_exists()
     }
 
-    /// Whether an object of that name is there already.
+    /// Whether an object of that name exists already.
     pub fn is_already_exists(&self) -> bool {
         self.status == 409 && self.reason == "AlreadyExists"
     }
 
-    /// Whether the API server found the object to be wrong.
+    /// Whether the API server refused the object as invalid.
     pub fn is_invalid(&self) -> bool {
         self.status == 422
     }
 
-    /// Whether the API server's own rules (RBAC, admission) do not let the host do
-    /// this; see `is_denied` for the host's.
+    /// Whether the API server's own rules (RBAC, admission) forbid the call; see
+    /// `is_denied` for those of the host.
     pub fn is_forbidden(&self) -> bool {
         self.status == 403
     }
 
-    /// Whether the module has no capability for this; `rule` is the one that is
-    /// missing.
+    /// Whether the module lacks the capability for this call; `rule` is the missing one.
     pub fn is_denied(&self) -> bool {
         self.status == status::DENIED
     }
@@ -112,20 +110,18 @@ impl ApiError {
         self.status == status::UNSUPPORTED
     }
 
-    /// Whether the API server cannot be reached now, or asks to be left alone for
-    /// a while.
+    /// Whether the API server cannot be reached now, or asks for a pause.
     pub fn is_unavailable(&self) -> bool {
         matches!(self.status, status::UNAVAILABLE | 503 | 429)
     }
 
-    /// Whether the host's cache is not filled yet; the run is worth trying again
-    /// soon.
+    /// Whether the host's cache is not filled yet. Retry the run soon.
     pub fn is_not_synced(&self) -> bool {
         self.status == status::NOT_SYNCED
     }
 
-    /// Whether the API server does not have that state any more, as happens to
-    /// the later pages of a list that takes minutes: list again.
+    /// Whether the API server no longer has that state. That happens to the later pages of
+    /// a list that takes minutes: list again.
     pub fn is_gone(&self) -> bool {
         self.status == 410
     }

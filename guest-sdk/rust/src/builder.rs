@@ -5,7 +5,7 @@ use crate::object::Object;
 use crate::value::Value;
 use crate::wire::{self, CodecError, MAX_DEPTH};
 
-/// Writes a value to send, an object for example, straight into its message.
+/// Writes a value to send, an object for example, directly into its message.
 ///
 /// ```
 /// # use wasmctl::{Builder, ObjectRef};
@@ -16,11 +16,11 @@ use crate::wire::{self, CodecError, MAX_DEPTH};
 ///     .map("data").set("text", "hello");
 /// ```
 ///
-/// `set` writes an entry of the map that is open, `add` an element of the list
-/// that is open; `map`, `list` and `add_map` open another, `end` closes it. What
-/// is open at the end needs no closing. A key must not come twice; the host
-/// refuses an object where one does. The first mistake is kept, and is the error
-/// of the call that sends it. [`json!`](crate::json) writes the same in one piece.
+/// `set` writes an entry of the open map, `add` an element of the open list. `map`, `list`
+/// and `add_map` open another container, and `end` closes it. Containers that are open at
+/// the end need no closing. A key must not occur twice; the host refuses an object that
+/// repeats a key. The builder keeps the first mistake. The call that sends the builder
+/// returns it. [`json!`](crate::json) writes the same in one expression.
 #[derive(Clone, Debug)]
 pub struct Builder {
     bytes: Vec<u8>,

@@ -11,15 +11,15 @@ use crate::params::ListParams;
 /// [`Manifest`](crate::Manifest) `for_`, `owns` and `watches`, without a request to the
 /// API server.
 ///
-/// The rights that it needs are those of the client, get and list; none for the kind
-/// of `for_`. It may lag behind the cluster for a moment; the writes of the object's
-/// last run are in it, unless [`Context::stale`](crate::Context::stale) says otherwise.
-/// Objects have no `metadata.managedFields`, and nothing but metadata where the watch
-/// is `metadata_only`.
+/// It needs the same rights as the client, get and list; it needs none for the kind of
+/// `for_`. The cache may lag behind the cluster for a moment. It has the writes of the
+/// object's last run, unless [`Context::stale`](crate::Context::stale) returns true.
+/// Objects have no `metadata.managedFields`. Objects of a `metadata_only` watch have only
+/// metadata.
 ///
-/// An [`ApiError`] is `is_not_found`; `is_not_synced` where the watch has not listed its
-/// objects yet; and of status `BAD_REQUEST` for a kind that is not watched, with a
-/// message that says what to declare.
+/// An [`ApiError`] is `is_not_found` for a missing object, and `is_not_synced` if the
+/// watch has not listed its objects yet. Its status is `BAD_REQUEST` for a kind that is
+/// not watched, and the message says what to declare.
 #[derive(Clone, Copy)]
 pub struct Cache<'a> {
     guest: &'a Guest<'a>,
@@ -39,9 +39,9 @@ impl<'a> Cache<'a> {
         client::object(self.guest, &imports::CACHE_GET, at, |_| {})
     }
 
-    /// One page of the objects of a kind in the namespace of `at`, or in all where it
-    /// has none, ordered by namespace and name. Of the parameters it reads
-    /// `label_selector`, `limit` (500 if 0) and `continue_token`, which stays good
+    /// One page of the objects of a kind, ordered by namespace and name. It lists the
+    /// namespace of `at`, or all if `at` has none. It reads the parameters
+    /// `label_selector`, `limit` (500 if 0) and `continue_token`, which stays valid
     /// whatever changes.
     ///
     /// # Errors
@@ -51,7 +51,8 @@ impl<'a> Cache<'a> {
         list(self.guest, &imports::CACHE_LIST, at, params)
     }
 
-    /// Walks the objects that `list` returns, page by page. An error ends the walk.
+    /// Iterates over the objects that `list` returns, page by page. An error ends the
+    /// iteration.
     pub fn all(&self, at: &ObjectRef, params: &ListParams) -> Pages<'a> {
         Pages::new(self.guest, &imports::CACHE_LIST, at.clone(), params.clone())
     }

@@ -10,13 +10,13 @@ use crate::object::Object;
 use crate::params::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams};
 use crate::wire::{self, CodecError, Message};
 
-/// Calls the Kubernetes API through the host, within the capabilities of the
-/// module's manifest. What it returns owns its bytes. [`Api`](crate::Api) is the same
-/// for one type, as in kube-rs.
+/// Calls the Kubernetes API through the host, within the capabilities of the module's
+/// manifest. Its results own their bytes. [`Api`](crate::Api) is the same for one type, as
+/// in kube-rs.
 ///
-/// Every error is an [`ApiError`]: `is_not_found` and the others. An object that
-/// cannot be sent is one of status `BAD_REQUEST`, and no call is made. A namespaced
-/// object without a namespace is an error of the host: there is no default.
+/// Every error is an [`ApiError`]: `is_not_found` and the others. If an object cannot be
+/// encoded, the status is `BAD_REQUEST` and the client makes no call. A namespaced object
+/// without a namespace is an error of the host, because there is no default.
 #[derive(Clone, Copy)]
 pub struct Client<'a> {
     guest: &'a Guest<'a>,
@@ -45,8 +45,8 @@ impl<'a> Client<'a> {
         object(self.guest, &imports::API_GET, at, |m| params.write(m))
     }
 
-    /// Reads the objects of a kind in the namespace of `at`, or in all where it has
-    /// none: one page of them where there is a limit.
+    /// Reads the objects of a kind in the namespace of `at`, or in all if `at` has none.
+    /// With a limit it reads one page.
     ///
     /// # Errors
     ///
@@ -55,9 +55,9 @@ impl<'a> Client<'a> {
         list(self.guest, &imports::API_LIST, at, params)
     }
 
-    /// Walks the objects that `list` returns, page by page: `params.limit` at a time,
-    /// 500 if it is not set. An error ends the walk; one of which `is_gone` is true
-    /// means that it took too long, and is to start again.
+    /// Iterates over the objects that `list` returns, page by page: `params.limit` at a
+    /// time, 500 if it is not set. An error ends the iteration. If `is_gone` is true for
+    /// the error, the iteration took too long and has to start again.
     pub fn all(&self, at: &ObjectRef, params: &ListParams) -> Pages<'a> {
         let mut params = params.clone();
         if params.limit <= 0 {
@@ -75,9 +75,9 @@ impl<'a> Client<'a> {
         self.write(&imports::API_CREATE, &ObjectRef::default(), obj, params)
     }
 
-    /// Replaces an object and returns it as stored. With a resourceVersion in its
-    /// metadata it answers a conflict if somebody wrote since that was read. Most
-    /// controllers want `apply` or `patch`.
+    /// Replaces an object and returns it as stored. If the metadata has a resourceVersion
+    /// and somebody wrote since that version, the answer is a conflict. Most controllers
+    /// should use `apply` or `patch`.
     ///
     /// # Errors
     ///
@@ -99,12 +99,10 @@ impl<'a> Client<'a> {
         self.update(obj, &params.of_subresource("status"))
     }
 
-    /// Makes the fields of `obj` what they are there, by server-side apply, and
-    /// returns the object as stored.
+    /// Applies the fields of `obj` by server-side apply, and returns the object as stored.
     ///
-    /// It creates an object that is missing, leaves alone the fields that `obj` does
-    /// not have, and removes those that this manager applied before and are not there
-    /// any more.
+    /// It creates a missing object. It leaves fields alone that `obj` does not have, and
+    /// removes fields that this manager applied before and that `obj` no longer has.
     ///
     /// # Errors
     ///
@@ -164,8 +162,8 @@ impl<'a> Client<'a> {
         self.patch(at, patch, &params.of_subresource("status"))
     }
 
-    /// Asks for an object to be deleted. Finalizers may hold it after that. An object
-    /// that is gone already answers an error of which `is_not_found` is true.
+    /// Deletes an object. Finalizers may keep it after that. If the object is gone
+    /// already, `is_not_found` is true for the error.
     ///
     /// # Errors
     ///
@@ -174,8 +172,8 @@ impl<'a> Client<'a> {
         object(self.guest, &imports::API_DELETE, at, |m| params.write(m)).map(drop)
     }
 
-    /// The way to a subresource of an object: the scale of a Deployment, the eviction
-    /// of a Pod. The right that it needs is a capability with `subresources`.
+    /// A client of a subresource of an object: the scale of a Deployment, the eviction of
+    /// a Pod. It needs a capability with `subresources`.
     pub fn subresource(&self, at: &ObjectRef, name: &str) -> Subresource<'a> {
         Subresource { client: *self, at: at.clone(), name: name.to_owned() }
     }
@@ -245,8 +243,8 @@ pub(crate) fn object(
     guest.perform(op, owned).map_err(|e| ApiError { object: Box::new(at.clone()), ..e })
 }
 
-/// One subresource of one object; see [`Client::subresource`]. What is sent and
-/// answered may be of another kind than the object.
+/// One subresource of one object; see [`Client::subresource`]. The request and the answer
+/// may be of another kind than the object.
 pub struct Subresource<'a> {
     client: Client<'a>,
     at: ObjectRef,
@@ -282,7 +280,7 @@ impl Subresource<'_> {
         self.client.write(&imports::API_UPDATE, &self.at, body, &params.of_subresource(&self.name))
     }
 
-    /// Makes the fields of `body` what they are there.
+    /// Applies the fields of `body` by server-side apply.
     ///
     /// # Errors
     ///

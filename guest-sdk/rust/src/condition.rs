@@ -5,7 +5,7 @@ use crate::object::Object;
 use crate::time::Time;
 use crate::value::Value;
 
-/// One thing that is so or not, in a status: the Condition of meta/v1.
+/// One condition of a status, as in meta/v1.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Condition {
     /// A CamelCase word, `Ready`.
@@ -97,12 +97,12 @@ impl Conditions {
         self.0.iter()
     }
 
-    /// Puts a condition in, in the place of the one of its type, and says whether
-    /// that changed anything.
+    /// Adds a condition, or replaces the one of its type, and returns whether that changed
+    /// anything.
     ///
-    /// As in meta/v1, `last_transition_time` moves only if `status` does: to
-    /// `now`, if the condition has none. A status that is written only if
-    /// something changed lets the object rest.
+    /// As in meta/v1, `last_transition_time` changes only if `status` does: to `now`, if
+    /// the condition has none. Write a status only if something changed, so that the
+    /// object rests.
     pub fn set(&mut self, mut condition: Condition, now: Time) -> bool {
         // The API server keeps seconds: what is read back is to be equal.
         let since = condition.last_transition_time.unwrap_or(now).to_seconds();
@@ -123,7 +123,7 @@ impl Conditions {
         }
     }
 
-    /// Takes the condition of a type out, and says whether there was one.
+    /// Removes the condition of a type, and returns whether there was one.
     pub fn remove(&mut self, type_: &str) -> bool {
         let before = self.0.len();
         self.0.retain(|c| c.type_ != type_);

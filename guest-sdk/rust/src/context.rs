@@ -24,8 +24,8 @@ pub struct Context<'a> {
     pub(crate) input: Input<'a>,
 }
 
-/// What made an object be reconciled. `resource` (`deployments.apps`) and `object`
-/// name the related object of `Related`.
+/// The trigger of a run. `resource` (`deployments.apps`) and `object` name the related
+/// object of `Related`.
 ///
 /// The types are `Listed`, `ObjectUpdated`, `ObjectDeleted`, `Related`, `Requeue`,
 /// `Retry`, `ModuleSwapped`, `Triggered`, `Resync`, `ConfigChanged`; a host may send
@@ -95,7 +95,7 @@ impl<'a> Context<'a> {
         Context { guest, input }
     }
 
-    /// The run's unique id, which stands in the host's logs too.
+    /// The run's unique id, which also appears in the host's logs.
     pub fn id(&self) -> &'a str {
         Value::of(self.input.id).str(&[])
     }
@@ -110,25 +110,24 @@ impl<'a> Context<'a> {
         ObjectKey::read(Value::of(self.input.key))
     }
 
-    /// What triggered the run, the first of several.
+    /// The first trigger of the run.
     ///
-    /// It is for people: a reconciler must not decide by it what to do, since
-    /// triggers are merged and get lost with a host. It is empty in the error
-    /// policy.
+    /// It is for people. A reconciler must not base decisions on it, because triggers are
+    /// merged, and get lost if the host stops. It is empty in the error policy.
     pub fn reason(&self) -> Reason<'a> {
         Reason::read(Value::of(self.input.reason))
     }
 
-    /// All triggers of the run, the first one first, and how many more there were
-    /// that the host kept no note of.
+    /// The triggers of the run in their order, and the number of further triggers that the
+    /// host did not keep.
     pub fn reasons(&self) -> (Vec<Reason<'a>>, u64) {
         let first = Some(self.reason()).filter(|r| !r.type_.is_empty());
         let rest = Value::of(self.input.reasons).elements(&[]).map(Reason::read);
         (first.into_iter().chain(rest).collect(), u64::try_from(self.input.reasons_dropped).unwrap_or(0))
     }
 
-    /// 1, and one more after each failed run of this object. In the error policy it
-    /// is that of the failed run.
+    /// 1 for the first run, and one more after each failed run of this object. In the
+    /// error policy it is the attempt of the failed run.
     pub fn attempt(&self) -> u32 {
         u32::try_from(self.input.attempt).unwrap_or(0)
     }
@@ -143,8 +142,8 @@ impl<'a> Context<'a> {
         self.input.dry_run
     }
 
-    /// Whether the host's cache did not reach the writes of this object's previous
-    /// run in time: the object may be older than they are.
+    /// Whether the host's cache did not reach the writes of this object's previous run in
+    /// time. The object may then be older than those writes.
     pub fn stale(&self) -> bool {
         self.input.stale
     }
@@ -154,8 +153,8 @@ impl<'a> Context<'a> {
         self.input.config_gen
     }
 
-    /// Whether the host has an ability that is younger than the first one,
-    /// `cache_get` for example.
+    /// Whether the host has an ability that the first host did not have, `cache_get` for
+    /// example.
     pub fn host_has(&self, capability: &str) -> bool {
         Value::of(self.input.caps).elements(&[]).any(|c| c.as_str() == Some(capability))
     }
@@ -165,14 +164,13 @@ impl<'a> Context<'a> {
         self.guest.host.cancelled()
     }
 
-    /// The host's time, to the millisecond. It is the clock to use: a test sets
-    /// it, and there is one on every target, which the standard library does not
-    /// have on wasm32-unknown-unknown.
+    /// The host's time, in milliseconds. Use it as the clock: tests can set it, and it
+    /// works on every target. The standard library has no clock on wasm32-unknown-unknown.
     pub fn now(&self) -> Time {
         Time::from_unix_ms(self.guest.host.now_ms())
     }
 
-    /// A clock that never goes back, from some start: for how long something takes.
+    /// A clock that never goes back. Use it to measure durations.
     pub fn monotonic(&self) -> Duration {
         Duration::from_nanos(u64::try_from(self.guest.host.mono_ns()).unwrap_or(0))
     }
@@ -199,18 +197,18 @@ impl<'a> Context<'a> {
         answered("metric", self.guest.host.metric(kind as i32, name, value))
     }
 
-    /// How much of a kind this run has left; `None` if there is no bound that the
-    /// host knows.
+    /// How much of a kind this run has left; `None` if the kind has no limit that the host
+    /// knows.
     pub fn budget(&self, kind: Budget) -> Option<u64> {
         u64::try_from(self.guest.host.budget(kind.number())).ok()
     }
 
-    /// The way to the cluster.
+    /// The client of the Kubernetes API.
     pub fn client(&self) -> Client<'_> {
         Client::new(self.guest)
     }
 
-    /// The way to the host's own copies of the watched objects.
+    /// The host's copies of the watched objects.
     pub fn cache(&self) -> Cache<'_> {
         Cache::new(self.guest)
     }
@@ -221,9 +219,9 @@ impl<'a> Context<'a> {
         Logger::new(self.guest)
     }
 
-    /// A setting: what the module is run with, else the default of
-    /// [`Manifest::config`](crate::Manifest), else "". Settings change without the
-    /// module being loaded again, so read them in each run.
+    /// A setting: the value that the module runs with, else the default of
+    /// [`Manifest::config`](crate::Manifest), else "". Settings can change while the
+    /// module is loaded, so read them in each run.
     ///
     /// # Errors
     ///
@@ -250,9 +248,9 @@ impl<'a> Context<'a> {
         self.guest.perform(&imports::CONFIG_GET, |body| read(Value::of(body)))
     }
 
-    /// Carries out an operation by its number (abi/ABI.md, section 6), for one that
-    /// is younger than this SDK; [`host_has`](Self::host_has) says whether the host
-    /// has it. The answer is what it is, object or not.
+    /// Runs an operation by its number (abi/ABI.md, section 6), for an operation that is
+    /// younger than this SDK. [`host_has`](Self::host_has) returns whether the host has
+    /// it. The answer is any value, object or not.
     ///
     /// # Errors
     ///

@@ -43,11 +43,11 @@ impl ErrorClass {
     }
 }
 
-/// The error of a run: any error, with what the host is to know of it.
+/// The error of a run: any error, with details for the host.
 ///
-/// Everything that implements `std::error::Error` becomes one by `?`, also an
-/// enum of your own. If it is or wraps an [`ApiError`], a 409 makes it a conflict
-/// and its reason is taken over.
+/// The operator `?` converts everything that implements `std::error::Error`, also an enum
+/// of your own. If the error is or wraps an [`ApiError`], it keeps the reason of that
+/// error, and a 409 makes it a conflict.
 ///
 /// ```
 /// # use wasmctl::{Action, Context, Error, Object, ObjectRef};
@@ -60,8 +60,8 @@ impl ErrorClass {
 /// }
 /// ```
 ///
-/// It does not implement `std::error::Error` itself, which lets it be made of all
-/// that do.
+/// It does not implement `std::error::Error` itself, which allows the conversion from all
+/// types that do.
 pub struct Error(Box<Inner>);
 
 struct Inner {
@@ -101,46 +101,46 @@ impl Error {
         Error::of(Cause::Message(text.into()))
     }
 
-    /// Says what was tried: `what: error`.
+    /// Adds the failed operation to the text: `what: error`.
     #[must_use]
     pub fn context(mut self, what: impl fmt::Display) -> Self {
         self.0.context = format!("{what}: {}", self.0.context);
         self
     }
 
-    /// Marks the error as one that trying again does not help: the object waits
-    /// for a change, whatever the error policy says.
+    /// Marks the error as one that a retry does not fix. The object waits for a change,
+    /// whatever the error policy returns.
     #[must_use]
     pub fn permanent(mut self) -> Self {
         self.0.class = Some(ErrorClass::Permanent);
         self
     }
 
-    /// Marks the error as one of somebody else having written first: the host
-    /// tries again at once, some times.
+    /// Marks the error as a conflict: somebody else wrote first. The host retries at once,
+    /// a few times.
     #[must_use]
     pub fn conflict(mut self) -> Self {
         self.0.class = Some(ErrorClass::Conflict);
         self
     }
 
-    /// Asks for the next try after `d`, where no error policy says otherwise.
+    /// Asks for a retry after `d`, if there is no error policy that decides otherwise.
     #[must_use]
     pub fn retry_after(mut self, d: Duration) -> Self {
         self.0.after = d;
         self
     }
 
-    /// Gives the error a CamelCase word, which logs, metrics and
-    /// [`Failure::reason`](crate::Failure) have.
+    /// Adds a CamelCase reason to the error, which appears in logs, metrics and
+    /// [`Failure::reason`](crate::Failure).
     #[must_use]
     pub fn with_reason(mut self, reason: impl Into<String>) -> Self {
         self.0.reason = reason.into();
         self
     }
 
-    /// Declares the status of the object beside the error: a run that fails can
-    /// say why.
+    /// Declares the status of the object beside the error, so that a failed run can report
+    /// its reason.
     #[must_use]
     pub fn with_status<T: Serialize + ?Sized>(mut self, status: &T) -> Self {
         self.0.status = Some(encode(status));
@@ -175,7 +175,7 @@ impl Error {
         })
     }
 
-    /// The error's word; may be empty.
+    /// The reason of the error; may be empty.
     pub fn reason(&self) -> &str {
         match self.api() {
             Some(e) if self.0.reason.is_empty() => &e.reason,

@@ -26,13 +26,13 @@ impl EventType {
     }
 }
 
-/// What `kubectl events` shows of an object: something that happened to it.
+/// An event of an object, as `kubectl events` shows it.
 ///
-/// It is for people and is gone after an hour; what is to be kept belongs in a
-/// condition. The host counts equal ones instead of writing each, and bounds how many
-/// there are: that there is no error says that the event was taken, not that it was
-/// written. The right that it needs is
-/// `Capability::new("events.k8s.io", "events", &["create", "patch"])`.
+/// It is for people and expires after an hour; use a condition for lasting information.
+/// The host counts equal events instead of writing each one, and limits their number. So a
+/// call without an error means that the host has taken the event, not that the event was
+/// written. It needs the right `Capability::new("events.k8s.io", "events", &["create",
+/// "patch"])`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Event {
     /// `None` is `Normal`.
@@ -73,9 +73,9 @@ impl EventObject {
 }
 
 impl Context<'_> {
-    /// Records an event about the object of the run. If that fails it says so in the
-    /// log: an event is not worth a failed run. See [`record_event`](Self::record_event)
-    /// for the rest.
+    /// Records an event about the object of the run. If that fails, it logs the error,
+    /// because an event does not justify a failed run.
+    /// [`record_event`](Self::record_event) has all fields.
     pub fn event(&self, type_: EventType, reason: &str, note: &str) {
         let event = Event { type_: Some(type_), reason: reason.to_owned(), note: note.to_owned(), ..Event::default() };
         if let Err(e) = self.record_event(&event) {

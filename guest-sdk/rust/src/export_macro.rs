@@ -1,5 +1,6 @@
-/// Makes a module of a function that returns its [`Reconciler`](crate::Reconciler):
-/// defines what a host calls (abi/ABI.md, section 1). Once in the root of a `cdylib`.
+/// Turns a function that returns a [`Reconciler`](crate::Reconciler) into a module: it
+/// defines what a host calls (abi/ABI.md, section 1). Use it once, in the root of a
+/// `cdylib`.
 ///
 /// ```
 /// # use wasmctl::{Action, Context, Error, Manifest, Object, Reconciler};
@@ -11,8 +12,8 @@
 /// ```
 ///
 /// In a native build it defines nothing, so that tests link. The function runs once in
-/// each instance; if it panics, or the parts of the reconciler do not fit together, the
-/// module is not loaded and the host shows why.
+/// each instance. If it panics, or the parts of the reconciler do not fit together, the
+/// host does not load the module and shows the reason.
 #[macro_export]
 macro_rules! export {
     ($reconciler:path) => {

@@ -48,16 +48,16 @@ impl FailureKind {
     }
 }
 
-/// A failed run, as an error policy is given it.
+/// A failed run, as an error policy receives it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// How it failed.
     pub kind: FailureKind,
     /// How it is retried.
     pub class: ErrorClass,
-    /// The text of the error that the run returned, or what the host says.
+    /// The message of the error that the run returned, or that of the host.
     pub message: String,
-    /// The word of the error; may be empty.
+    /// The reason of the error; may be empty.
     pub reason: String,
     /// The time of [`Error::retry_after`](crate::Error::retry_after), or zero.
     pub after: Duration,

@@ -3,7 +3,7 @@
 
 use crate::object::Object;
 
-/// What a reconciler with a finalizer is asked to do, as in kube-rs.
+/// The call of a reconciler with a finalizer, as in kube-rs.
 ///
 /// ```
 /// use wasmctl::finalizer::Event;
@@ -21,7 +21,7 @@ use crate::object::Object;
 pub enum Event<'a> {
     /// The object lives, and has the finalizer.
     Apply(&'a Object<'a>),
-    /// The object was asked to be deleted, and is held by the finalizer.
+    /// The deletion of the object was requested, and the finalizer keeps it.
     Cleanup(&'a Object<'a>),
 }
 

@@ -111,7 +111,7 @@ fn run(f: Option<&Run>, ctx: &Context<'_>, dst: &mut Vec<u8>) {
 }
 
 fn no_function() -> Error {
-    Error::msg("module: no function for this call; the manifest's hooks name those that there are")
+    Error::msg("module: no function for this call; the manifest's hooks list the functions")
 }
 
 fn error_policy(r: &Reconciler, ctx: &Context<'_>, dst: &mut Vec<u8>) {
@@ -121,7 +121,7 @@ fn error_policy(r: &Reconciler, ctx: &Context<'_>, dst: &mut Vec<u8>) {
     };
     let action = policy(&Object::view(ctx.input.object), &Failure::read(&ctx.input), ctx);
     if action.declares() {
-        return Error::msg("error_policy: its action declares something; only that of a run may").append(dst);
+        return Error::msg("error_policy: the action declares objects or a status; only a run may").append(dst);
     }
     append_result(dst, Ok(action));
 }

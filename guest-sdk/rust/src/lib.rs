@@ -32,20 +32,18 @@
 //! cargo build --release --target wasm32-unknown-unknown
 //! ```
 //!
-//! Two styles: what a run returns can declare the children and the status that are to
-//! be, as above, and the host makes it so; or the run makes calls itself, with
-//! [`Context::client`] or [`Api`]. A run reads its object in place:
-//! `obj.str(&["spec", "text"])` decodes that field and nothing else. What a module keeps
-//! in memory may be gone between any two runs. With the feature `testing`, the module
-//! `testing` runs a reconciler in a plain `cargo test`, on a host and a cluster in
-//! memory.
+//! A reconciler has two styles. It can declare the desired children and status in its
+//! result, as above, and the host applies them. Or it can make calls itself, with
+//! [`Context::client`] or [`Api`]. A run reads its object in place: `obj.str(&["spec",
+//! "text"])` decodes that field and nothing else. The host may discard the memory of a
+//! module between any two runs. With the feature `testing`, the module `testing` runs a
+//! reconciler in a plain `cargo test`, on a host and a cluster in memory.
 //!
 //! # Panics
 //!
-//! A panic ends its run as a trap: on wasm32 there is no unwinding that could turn it
-//! into anything else. Its message and place go to the host first, which shows them in
-//! the log and as the message of the [`Failure`] that the error policy is given, and
-//! throws the instance away.
+//! A panic ends its run as a trap, because wasm32 has no unwinding. The message and its
+//! location go to the host first. The host logs them, puts them into the [`Failure`] for
+//! the error policy, and discards the instance.
 #![deny(missing_docs, unsafe_code)]
 #![warn(rust_2018_idioms)]
 // A plain native build has nobody who calls a reconciler.

@@ -35,7 +35,7 @@ impl<T: serde::Serialize + ?Sized> Attr for T {
 /// # }
 /// ```
 ///
-/// Nothing is built for a level that the host does not keep.
+/// The logger encodes nothing for a level that the host does not keep.
 #[derive(Clone, Copy)]
 pub struct Logger<'a> {
     guest: &'a Guest<'a>,
@@ -51,7 +51,7 @@ impl<'a> Logger<'a> {
         level as i32 >= self.guest.host.log_level()
     }
 
-    /// Logs what only somebody who looks for a fault wants to see.
+    /// Logs details for debugging.
     pub fn debug(&self, msg: &str, attrs: &[(&str, &dyn Attr)]) {
         self.log(Level::Debug, msg, attrs);
     }
@@ -61,13 +61,13 @@ impl<'a> Logger<'a> {
         self.log(Level::Info, msg, attrs);
     }
 
-    /// Logs what somebody should look at some time.
+    /// Logs a problem that somebody should check at some time.
     pub fn warn(&self, msg: &str, attrs: &[(&str, &dyn Attr)]) {
         self.log(Level::Warn, msg, attrs);
     }
 
-    /// Logs what went wrong. An error that a run returns is logged by the host: do not
-    /// log it as well.
+    /// Logs a failure. The host logs the errors that a run returns: do not log them as
+    /// well.
     pub fn error(&self, msg: &str, attrs: &[(&str, &dyn Attr)]) {
         self.log(Level::Error, msg, attrs);
     }

@@ -6,8 +6,8 @@ use crate::value::Value;
 use crate::watch::Watch;
 use crate::wire::{append_array, append_str, Message};
 
-/// What a module says of itself. Whoever runs the module can override it, and
-/// grants its capabilities or not.
+/// Describes a module. The operator can override it, and decides which capabilities to
+/// grant.
 #[derive(Debug, Default)]
 pub struct Manifest {
     /// For people.
@@ -16,18 +16,16 @@ pub struct Manifest {
     pub version: String,
     /// The kind that is reconciled.
     pub for_: Watch,
-    /// Kinds whose owners are reconciled when they change, and that
+    /// Kinds whose changes reconcile their owners, and that
     /// [`Action::prune`](crate::Action::prune) may delete.
     pub owns: Vec<Watch>,
     /// Kinds whose objects concern others; see [`Watch::map`].
     pub watches: Vec<Watch>,
-    /// The rights that the client, the cache, events and declared results need.
-    /// Watching needs none, and reading the kind of `for_` and writing its status
-    /// need none.
+    /// The rights that the client, the cache, events and declared results need. You need
+    /// none to watch, to read the kind of `for_`, or to write its status.
     pub capabilities: Vec<Capability>,
-    /// The name under which the cleanup of
-    /// [`Reconciler::finalize`](crate::Reconciler::finalize) holds the objects:
-    /// `example.com/cleanup`.
+    /// The name of the finalizer for
+    /// [`Reconciler::finalize`](crate::Reconciler::finalize): `example.com/cleanup`.
     pub finalizer: String,
     /// Bounds what one instance may use.
     pub limits: Limits,
@@ -35,10 +33,9 @@ pub struct Manifest {
     pub concurrency: u32,
     /// The settings' defaults; see [`Context::config`](crate::Context::config).
     pub config: BTreeMap<String, String>,
-    /// Abilities of the host without which the module is not loaded.
+    /// Abilities that the module needs: a host without them does not load it.
     pub requires: Vec<String>,
-    /// Abilities that the module can do without (see
-    /// [`Context::host_has`](crate::Context::host_has)).
+    /// Optional abilities (see [`Context::host_has`](crate::Context::host_has)).
     pub wants: Vec<String>,
 }
 
@@ -49,18 +46,18 @@ pub struct Capability {
     pub group: String,
     /// The plural, `configmaps`.
     pub resource: String,
-    /// Where given, what the rule is about, and not the resource itself.
+    /// If given, the rule covers these and not the resource itself.
     pub subresources: Vec<String>,
-    /// get, list, create, update, patch, delete, or `*` for all. Apply needs
-    /// patch; the API server also wants create from whoever creates by it.
+    /// get, list, create, update, patch, delete, or `*` for all. Apply needs patch; an
+    /// apply that creates an object also needs create.
     pub verbs: Vec<String>,
     /// Narrows it; empty is all.
     pub namespaces: Vec<String>,
     /// Narrows it; empty is all.
     pub names: Vec<String>,
-    /// Where given, all that create, update and patch may touch of an object:
-    /// `spec.replicas`, `metadata.labels`, `spec.containers[name=app].image`, each with
-    /// everything below (abi/ABI.md, section 8).
+    /// If given, the only fields of an object that create, update and patch may touch:
+    /// `spec.replicas`, `metadata.labels`, `spec.containers[name=app].image`. Each covers
+    /// everything below it (abi/ABI.md, section 8).
     pub fields: Vec<String>,
 }
 
@@ -98,7 +95,7 @@ impl Capability {
     }
 }
 
-/// As it stands in a manifest, ready to paste.
+/// The capability as in a manifest, ready to paste.
 impl Serialize for Capability {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         let mut bytes = Vec::new();
@@ -110,8 +107,8 @@ impl Serialize for Capability {
 /// Defines the limits, and how they are written.
 macro_rules! limits {
     ($($(#[$doc:meta])* $name:ident)*) => {
-        /// Bounds what the module may use, as abi/ABI.md, section 8, has it. Zero leaves a
-        /// limit to the host, which takes the lower of these and its own.
+        /// Limits what the module may use; see abi/ABI.md, section 8. Zero leaves a limit
+        /// to the host, which takes the lower of these and its own.
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
         pub struct Limits {
             $($(#[$doc])* pub $name: u64,)*

@@ -41,7 +41,7 @@ impl<'a> Object<'a> {
     ///
     /// # Errors
     ///
-    /// What may not cross the wall: bytes, integers beyond an i64, infinite
+    /// What may not cross the sandbox boundary: bytes, integers beyond an i64, infinite
     /// floats, keys that are no strings, more than 128 levels.
     pub fn new<T: Serialize + ?Sized>(v: &T) -> Result<Object<'static>, CodecError> {
         let mut bytes = Vec::new();
@@ -101,8 +101,8 @@ impl<'a> Object<'a> {
         self.value().decode(path)
     }
 
-    /// Puts `value` at the path. Maps that are missing on the way are made, and
-    /// everything that is not named stays, known to anybody or not.
+    /// Sets the value at the path. Creates missing maps on the path, and keeps all other
+    /// fields, known or not.
     ///
     /// # Errors
     ///
@@ -117,7 +117,7 @@ impl<'a> Object<'a> {
         Ok(())
     }
 
-    /// Takes the value at the path out. If there is none, nothing happens.
+    /// Removes the value at the path. If there is none, nothing happens.
     pub fn remove(&mut self, path: &[&str]) {
         if path.is_empty() || self.type_of(path) == Type::Absent {
             return;
@@ -197,18 +197,18 @@ impl<'a> Object<'a> {
         self.time(&["metadata", "creationTimestamp"])
     }
 
-    /// When the object was asked to be deleted.
+    /// When the deletion of the object was requested.
     pub fn deletion_timestamp(&self) -> Option<Time> {
         self.time(&["metadata", "deletionTimestamp"])
     }
 
-    /// Whether the object was asked to be deleted and is held by finalizers or by
-    /// its dependents.
+    /// Whether the deletion of the object was requested and finalizers or dependents still
+    /// keep the object.
     pub fn is_deleting(&self) -> bool {
         self.exists(&["metadata", "deletionTimestamp"])
     }
 
-    /// The names that hold the object when it is deleted.
+    /// The finalizers of the object.
     pub fn finalizers(&self) -> Vec<String> {
         self.strings(&["metadata", "finalizers"])
     }

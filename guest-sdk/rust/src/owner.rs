@@ -54,15 +54,15 @@ impl Serialize for OwnerReference {
 const OWNERS: [&str; 2] = ["metadata", "ownerReferences"];
 
 impl Object<'_> {
-    /// The reference that makes this object the controlling owner of one that has
-    /// it in its `ownerReferences`: the garbage collector then deletes that with
-    /// this one, and a change of it reconciles this one.
+    /// The reference that makes this object the controlling owner. If an object has it in
+    /// its `ownerReferences`, the garbage collector deletes that object with this one, and
+    /// a change of that object reconciles this one.
     pub fn controller_ref(&self) -> OwnerReference {
         OwnerReference { controller: true, block_owner_deletion: true, ..self.owner_ref() }
     }
 
-    /// The reference that makes this object an owner beside others, for the
-    /// garbage collector only.
+    /// The reference that makes this object one of several owners, for the garbage
+    /// collector only.
     pub fn owner_ref(&self) -> OwnerReference {
         OwnerReference {
             api_version: self.api_version().to_owned(),
@@ -93,9 +93,10 @@ impl Object<'_> {
     ///
     /// # Errors
     ///
-    /// Permanent ones, and the object stays as it is: another object controls it
-    /// (reason `NotOwned`), or `owner` has a namespace that it is not in (reason
-    /// `CrossNamespaceOwner`): the garbage collector would delete it at once.
+    /// The error is permanent and the object does not change if another object controls it
+    /// (reason `NotOwned`). The same holds if `owner` has a namespace that the object is
+    /// not in (reason `CrossNamespaceOwner`): the garbage collector would delete the
+    /// object at once.
     pub fn set_controller(&mut self, owner: &Object<'_>) -> Result<(), Error> {
         match self.controller() {
             Some(c) if c.uid != owner.uid() => {
@@ -106,7 +107,7 @@ impl Object<'_> {
         }
     }
 
-    /// Makes `owner` an owner beside others; see [`owner_ref`](Self::owner_ref).
+    /// Makes `owner` one of several owners; see [`owner_ref`](Self::owner_ref).
     ///
     /// # Errors
     ///

@@ -68,8 +68,8 @@ impl ListParams {
     }
 }
 
-/// What must be true of an object that is written or deleted; else the call answers
-/// a conflict. Empty fields are not checked.
+/// Conditions on an object that is written or deleted. If one is not met, the answer is a
+/// conflict. Empty fields are not checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Preconditions {
     /// `metadata.uid`.
@@ -95,7 +95,7 @@ impl Preconditions {
 pub struct PatchParams {
     /// `status` or `scale`; empty is the object.
     pub subresource: String,
-    /// Lets the API server check the write and not store it.
+    /// Makes the API server check the write without storing it.
     pub dry_run: bool,
     /// If empty, `wasmctl/` and the controller's name.
     pub field_manager: String,
@@ -103,8 +103,8 @@ pub struct PatchParams {
     pub field_validation: String,
     /// What must be true. Create reads none.
     pub preconditions: Preconditions,
-    /// Takes over fields that another manager owns, as a controller wants for the
-    /// objects that are its own. Else that is a conflict. Only apply reads it.
+    /// Takes over fields that another manager owns. A controller usually wants that for
+    /// objects of its own. Without it such a field is a conflict. Only apply reads it.
     pub force: bool,
 }
 
@@ -147,7 +147,7 @@ impl PatchParams {
 /// How an object is deleted.
 #[derive(Clone, Debug, Default)]
 pub struct DeleteParams {
-    /// Lets the API server check the request and not carry it out.
+    /// Makes the API server check the request without running it.
     pub dry_run: bool,
     /// `Background`, `Foreground` or `Orphan`; empty is the kind's own.
     pub propagation_policy: String,
@@ -171,9 +171,8 @@ impl DeleteParams {
 /// A change of an object.
 #[derive(Clone, Debug)]
 pub enum Patch<T> {
-    /// Makes the fields of an object what they are here, by server-side apply;
-    /// only [`Api`](crate::Api) knows it, since a [`Client`](crate::Client) has
-    /// `apply`.
+    /// Applies fields by server-side apply. Only [`Api`](crate::Api) supports it, since a
+    /// [`Client`](crate::Client) has `apply`.
     Apply(T),
     /// Sets the fields that are here and removes those that are nil (RFC 7386).
     /// Arrays are replaced as a whole.
@@ -181,7 +180,7 @@ pub enum Patch<T> {
     /// As `Merge`, with the arrays of built-in kinds merged by their keys. Custom
     /// resources do not have it.
     Strategic(T),
-    /// Carries out the operations in turn, all or none (RFC 6902).
+    /// Applies the operations in order, all or none (RFC 6902).
     Json(Vec<PatchOp>),
 }
 

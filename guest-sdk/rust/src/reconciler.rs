@@ -13,7 +13,7 @@ pub(crate) type Run = Box<dyn Fn(&Object<'_>, &Context<'_>) -> Result<Action, Er
 type Policy = Box<dyn Fn(&Object<'_>, &Failure, &Context<'_>) -> Action>;
 type Configure = Box<dyn Fn(&BTreeMap<String, String>, &Context<'_>) -> Result<(), Error>>;
 
-/// What a module does: some functions, and what it says of itself.
+/// Defines a module: its functions and its manifest.
 ///
 /// ```
 /// use std::time::Duration;
@@ -43,14 +43,13 @@ pub struct Reconciler {
 }
 
 impl Reconciler {
-    /// A reconciler whose `reconcile` brings the world closer to what its object
-    /// asks for.
+    /// A reconciler whose `reconcile` moves the cluster toward the desired state of its
+    /// object.
     ///
-    /// It is called again and again, also without a change, so it must look at
-    /// what is there and not at what happened. An error makes the run a failed
-    /// one; see [`Error::permanent`] and [`Error::retry_after`]. The object does
-    /// not exist only if [`Watch::deletes`](crate::Watch::deletes) asks for calls
-    /// after it is gone.
+    /// The host calls it again and again, also without a change, so it must compare the
+    /// current state and not rely on events. An error makes the run fail; see
+    /// [`Error::permanent`] and [`Error::retry_after`]. The object does not exist only if
+    /// [`Watch::deletes`](crate::Watch::deletes) asks for calls after it is gone.
     pub fn new<F, E>(manifest: Manifest, reconcile: F) -> Self
     where
         F: Fn(&Object<'_>, &Context<'_>) -> Result<Action, E> + 'static,
@@ -59,9 +58,9 @@ impl Reconciler {
         Reconciler { manifest, reconcile: run(reconcile), finalize: None, error_policy: None, configure: None }
     }
 
-    /// As [`new`](Self::new), with the object decoded by serde, whole: dearer than
-    /// reading some fields, and worth it where a run uses most of them. What does
-    /// not fit is a permanent error of reason `InvalidObject`.
+    /// Like [`new`](Self::new), with the whole object decoded by serde. That costs more
+    /// than reading some fields, and is worth it if a run uses most of them. An object
+    /// that does not fit is a permanent error of reason `InvalidObject`.
     pub fn typed<K, F, E>(manifest: Manifest, reconcile: F) -> Self
     where
         K: Resource + serde::de::DeserializeOwned + 'static,
@@ -76,9 +75,9 @@ impl Reconciler {
         })
     }
 
-    /// A reconciler with a finalizer of that name, `example.com/cleanup`, in one
-    /// function, as in kube-rs: [`Event::Apply`] while the object lives and
-    /// [`Event::Cleanup`] once it was asked to be deleted. See
+    /// A reconciler with a finalizer of that name, `example.com/cleanup`, in one function,
+    /// as in kube-rs. It receives [`Event::Apply`] while the object lives, and
+    /// [`Event::Cleanup`] after its deletion was requested. See
     /// [`finalize`](Self::finalize).
     pub fn with_finalizer<F, E>(mut manifest: Manifest, name: &str, f: F) -> Self
     where
@@ -92,14 +91,14 @@ impl Reconciler {
             .finalize(move |obj: &Object<'_>, ctx: &Context<'_>| cleanup(Event::Cleanup(obj), ctx))
     }
 
-    /// Cleans up what the garbage collector does not know, in the place of
-    /// `reconcile`, once the object was asked to be deleted.
+    /// Cleans up what the garbage collector does not know. The host calls it instead of
+    /// `reconcile` after the deletion of the object was requested.
     ///
-    /// The host puts [`Manifest::finalizer`] on each object before its first run,
-    /// and takes it off after the first cleanup that returns neither an error nor
-    /// a requeue: until then the object stays, and with a requeue it is called
-    /// again, to wait for something that takes its time. It may also be called
-    /// again after it succeeded: what is gone already is no error.
+    /// The host adds [`Manifest::finalizer`] to each object before its first run, and
+    /// removes it after the first cleanup that returns neither an error nor a requeue.
+    /// Until then the object stays. Return a requeue to wait for something that takes
+    /// time: the host calls the cleanup again. The host may also call it again after it
+    /// succeeded, so it must accept that everything is gone already.
     #[must_use]
     pub fn finalize<F, E>(mut self, f: F) -> Self
     where
@@ -110,10 +109,10 @@ impl Reconciler {
         self
     }
 
-    /// Says what to do after a failed run, also after one that panicked or took
-    /// too long: then it runs in a fresh instance. It is called once for each, and
-    /// what it says counts except after a permanent error. It declares nothing.
-    /// Without one the host's back-off decides.
+    /// Decides what to do after a failed run. The host calls it once for each failed run.
+    /// After a panic or a timeout it runs in a fresh instance. Its answer counts except
+    /// after a permanent error. It declares nothing. Without it, the host's back-off
+    /// decides.
     #[must_use]
     pub fn error_policy<F>(mut self, f: F) -> Self
     where
@@ -123,12 +122,12 @@ impl Reconciler {
         self
     }
 
-    /// Is given all settings when an instance of the module starts, and before its
-    /// next call when they have changed.
+    /// Receives all settings when an instance of the module starts. After the settings
+    /// have changed, it receives them again before the next call.
     ///
-    /// An error refuses them: the module is not loaded, or all instances go on
-    /// with those they had. Nothing of earlier settings may stay. It calls nothing
-    /// but [`Context::config`], which also works without it.
+    /// An error refuses the settings: the host does not load the module, or all instances
+    /// keep the old settings. It must leave nothing of earlier settings in place. It may
+    /// call only [`Context::config`], which also works without it.
     #[must_use]
     pub fn configure<F, E>(mut self, f: F) -> Self
     where
@@ -169,7 +168,9 @@ impl Reconciler {
                 return Some("finalize needs a name in Manifest::finalizer, \"example.com/cleanup\"".into())
             }
             (None, name) if !name.is_empty() => {
-                return Some("Manifest::finalizer needs Reconciler::finalize, or objects would never go".into())
+                return Some(
+                    "Manifest::finalizer needs Reconciler::finalize, else deleted objects never go away".into(),
+                )
             }
             _ => {}
         }
@@ -183,9 +184,7 @@ impl Reconciler {
                 (None, "" | "func") => return Some(format!("the watch of {kind} has neither a mapper nor a map")),
                 (None, _) => {}
                 (Some(_), _) if watches[..i].iter().any(|v| v.mapper.is_some() && v.is(&w.group, kind)) => {
-                    return Some(format!(
-                        "two watches of {kind} have a mapper; an event does not say which of them it is of"
-                    ))
+                    return Some(format!("two watches of {kind} have a mapper; only one may have one"))
                 }
                 (Some(_), _) => {}
             }

@@ -6,12 +6,11 @@ use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use crate::time::Time;
 use crate::wire::{self, CodecError, Type};
 
-/// A view of one value in a message: nothing is decoded until it is asked for,
-/// and then only that.
+/// A view of one value in a message. Each method decodes only what it returns.
 ///
-/// Each method takes a path of map keys from the value on; `&[]` is the value
-/// itself. What is absent, nil, or of another type than the one asked for is
-/// read as the zero value; the `as_` methods tell the difference.
+/// Each method takes a path of map keys that starts at the value; `&[]` is the value
+/// itself. A value that is absent, nil, or of another type reads as the zero value. The
+/// `as_` methods distinguish these cases.
 ///
 /// ```
 /// # let pod = wasmctl::Object::new(&wasmctl::json!({"spec": {"replicas": 3}})).unwrap();
@@ -95,13 +94,14 @@ impl<'a> Value<'a> {
         wire::len(wire::at(self.view, path)).map_or(0, |(n, _)| n)
     }
 
-    /// Walks the map at the path: `for (key, value) in obj.entries(&["data"])`.
+    /// Iterates over the map at the path: `for (key, value) in obj.entries(&["data"])`.
     pub fn entries(&self, path: &[&str]) -> Entries<'a> {
         let at = wire::at(self.view, path);
         Entries(wire::walk(if wire::type_of(at) == Type::Map { at } else { &[] }))
     }
 
-    /// Walks the array at the path: `for c in obj.elements(&["spec", "containers"])`.
+    /// Iterates over the array at the path: `for c in obj.elements(&["spec",
+    /// "containers"])`.
     pub fn elements(&self, path: &[&str]) -> Elements<'a> {
         let at = wire::at(self.view, path);
         Elements(wire::walk(if wire::type_of(at) == Type::Array { at } else { &[] }))
@@ -120,8 +120,8 @@ impl<'a> Value<'a> {
 
     /// Decodes the value at the path by serde.
     ///
-    /// It costs a hundred times what reading a field costs: decode the part that
-    /// you need. `Option<T>` reads as `None` what is not there.
+    /// It costs a hundred times as much as reading a field: decode only the part that you
+    /// need. `Option<T>` reads an absent value as `None`.
     ///
     /// # Errors
     ///

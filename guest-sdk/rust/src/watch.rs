@@ -9,11 +9,11 @@ use crate::object::Object;
 use crate::value::Value;
 use crate::wire::Message;
 
-/// Says which objects an event of a watched object concerns; see
+/// Returns the objects that an event of a watched object concerns; see
 /// [`Watch::mapper`].
 pub type Mapper = Box<dyn Fn(&WatchEvent<'_>, &Context<'_>) -> Result<Vec<ObjectKey>, Error>>;
 
-/// Says whether an event is to be looked at; see [`Watch::filter`].
+/// Returns whether to keep an event; see [`Watch::filter`].
 pub type Filter = Box<dyn Fn(&WatchEvent<'_>, &Context<'_>) -> bool>;
 
 /// A kind that a module reconciles, owns or watches.
@@ -78,26 +78,25 @@ impl Watch {
         self
     }
 
-    /// What must have changed for a change to be looked at: `generation`,
-    /// `resourceVersion`, `labels`, `annotations`, `finalizers`, `deletion`, and
-    /// `all(...)` and `any(...)` of them; one of the list is enough. They cost less
-    /// than a filter, for which the module is called.
+    /// The changes that count: `generation`, `resourceVersion`, `labels`, `annotations`,
+    /// `finalizers`, `deletion`, and `all(...)` and `any(...)` of them; one of the list is
+    /// enough. They cost less than a filter, for which the host calls the module.
     #[must_use]
     pub fn predicates(mut self, predicates: &[&str]) -> Self {
         self.predicates = owned(predicates);
         self
     }
 
-    /// Asks for runs without an object, after an object is gone. Only read in
-    /// [`Manifest::for_`].
+    /// Makes the host run the object once more, without the object, after it is gone. Only
+    /// read in [`Manifest::for_`].
     #[must_use]
     pub fn deletes(mut self) -> Self {
         self.deletes = true;
         self
     }
 
-    /// Which objects an event concerns: `owner`; `label:KEY`, whose value is a
-    /// name in the same namespace; or `annotation:KEY`, whose value is such a name
+    /// The objects that an event concerns. `owner` is the owners. `label:KEY` is the
+    /// object that the label names, in the same namespace. `annotation:KEY` is such a name
     /// or `namespace/name`. Only read in [`Manifest::watches`].
     #[must_use]
     pub fn map(mut self, map: &str) -> Self {
@@ -105,13 +104,13 @@ impl Watch {
         self
     }
 
-    /// Says which objects an event concerns, where `map` cannot.
+    /// Selects the objects that an event concerns, if `map` is not enough.
     ///
-    /// It is asked for each event, so that a change that moves an object from one
-    /// to another is to name both; look at `old` and `new`. Keys that no object
-    /// has do no harm. After an error it is asked again later. The context has the
-    /// cache, the settings and the log; it has no object, and its client answers
-    /// that it is not available here.
+    /// The host calls it for each event. If a change moves an object from one owner to
+    /// another, return both: compare `old` and `new`. Keys of objects that do not exist do
+    /// no harm. After an error the host calls it again later. The context has the cache,
+    /// the settings and the log. It has no object, and calls of its client return an
+    /// error.
     #[must_use]
     pub fn mapper<F, E>(mut self, f: F) -> Self
     where
@@ -122,8 +121,8 @@ impl Watch {
         self
     }
 
-    /// Hides the events for which it is false, of those that the predicates let
-    /// pass. The cache has the object all the same. The context is that of a
+    /// Hides the events for which it returns false. The host calls it for events that the
+    /// predicates pass. The cache still stores the object. The context is like that of a
     /// mapper.
     #[must_use]
     pub fn filter<F>(mut self, f: F) -> Self
@@ -142,8 +141,8 @@ impl Watch {
         self
     }
 
-    /// Passes over owners that do not control the object. Only read in
-    /// [`Manifest::owns`], and with map `owner`.
+    /// Skips owners that do not control the object. Only read in [`Manifest::owns`], and
+    /// with map `owner`.
     #[must_use]
     pub fn controller_only(mut self) -> Self {
         self.controller_only = true;

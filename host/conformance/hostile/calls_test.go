@@ -14,6 +14,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/host/kubeapi"
+	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 )
 
 // discovery is all that the API server of clusterAPI answers.
@@ -46,7 +47,7 @@ func clusterAPI(tb testing.TB) host.API {
 		tb.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	resolver := kubeapi.NewResolver(client, log)
+	resolver := kinds.NewResolver(client, log)
 	kind, err := resolver.Resolve(tb.Context(), "configmaps")
 	if err != nil {
 		tb.Fatal(err)

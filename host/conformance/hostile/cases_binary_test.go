@@ -26,15 +26,15 @@ func refused(list []attack) []attack {
 func headerAttacks() []attack {
 	whole := plain().bytes()
 	return refused([]attack{
-		{guest: "empty", bytes: func() []byte { return nil }, says: "is empty"},
-		{guest: "text", bytes: func() []byte { return []byte("(module)") }, says: "is not WebAssembly"},
-		{guest: "header only", bytes: only(), says: "missing: not a reconciler module"},
-		{guest: "half a header", bytes: func() []byte { return header()[:6] }, says: "ends too early"},
-		{guest: "version 2", bytes: func() []byte { return []byte("\x00asm\x02\x00\x00\x00") }, says: "version 2"},
-		{guest: "component", bytes: func() []byte { return []byte("\x00asm\x0d\x00\x01\x00") }, says: "is a component"},
-		{guest: "cut off", bytes: func() []byte { return whole[:len(whole)-1] }, says: "ends too early"},
-		{guest: "section 99", bytes: ending(99, 0), says: "section id 99"},
-		{guest: "number too long", bytes: only(1, 0x80, 0x80, 0x80, 0x80, 0x80, 0x01), says: "longer than 32 bits"},
+		{guest: "empty", bytes: func() []byte { return nil }, message: "is empty"},
+		{guest: "text", bytes: func() []byte { return []byte("(module)") }, message: "is not WebAssembly"},
+		{guest: "header only", bytes: only(), message: "missing: not a reconciler module"},
+		{guest: "half a header", bytes: func() []byte { return header()[:6] }, message: "ends too early"},
+		{guest: "version 2", bytes: func() []byte { return []byte("\x00asm\x02\x00\x00\x00") }, message: "version 2"},
+		{guest: "component", bytes: func() []byte { return []byte("\x00asm\x0d\x00\x01\x00") }, message: "is a component"},
+		{guest: "cut off", bytes: func() []byte { return whole[:len(whole)-1] }, message: "ends too early"},
+		{guest: "section 99", bytes: ending(99, 0), message: "section id 99"},
+		{guest: "number too long", bytes: only(1, 0x80, 0x80, 0x80, 0x80, 0x80, 0x01), message: "longer than 32 bits"},
 	})
 }
 
@@ -44,22 +44,22 @@ func countAttacks() []attack {
 	const most = 1<<32 - 1
 	var out []attack
 	for id, name := range sectionNames {
-		out = append(out, attack{guest: "claims entries: " + name, bytes: only(section(id, claims(most, nil))...), says: "section " + name + ": ends too early"})
+		out = append(out, attack{guest: "claims entries: " + name, bytes: only(section(id, claims(most, nil))...), message: "section " + name + ": ends too early"})
 	}
 	tooMany := func(n uint32) func() []byte {
 		return with(func(m *binaryModule) { m.bodies[2] = bodyOf(n, 0x42, 0) })
 	}
 	brTable := append([]byte{0x41, 0, 0x0e}, binary.AppendUvarint(nil, most)...)
 	return refused(append(out, []attack{
-		{guest: "claims sections", bytes: only(customSection, 0xff, 0xff, 0xff, 0xff, 0x0f), says: "ends too early"},
-		{guest: "claims parameters", bytes: only(section(typeSection, append([]byte{1, 0x60}, binary.AppendUvarint(nil, most)...))...), says: "ends too early"},
-		{guest: "claims locals", bytes: tooMany(most), says: "more than 50000 locals"},
-		{guest: "claims branches", bytes: with(func(m *binaryModule) { m.bodies[2] = body(append(brTable, 0x42, 0)...) }), says: "invalid function"},
-		{guest: "claims names", bytes: with(func(m *binaryModule) { m.behind = names([]byte{1, 5, 0xff, 0xff, 0xff, 0xff, 0x0f}) }), says: "section custom name"},
-		{guest: "claims bodies it has not", bytes: with(func(m *binaryModule) { m.funcs = append(m.funcs, []byte{0}) }), says: "function and code section have inconsistent lengths"},
+		{guest: "claims sections", bytes: only(customSection, 0xff, 0xff, 0xff, 0xff, 0x0f), message: "ends too early"},
+		{guest: "claims parameters", bytes: only(section(typeSection, append([]byte{1, 0x60}, binary.AppendUvarint(nil, most)...))...), message: "ends too early"},
+		{guest: "claims locals", bytes: tooMany(most), message: "more than 50000 locals"},
+		{guest: "claims branches", bytes: with(func(m *binaryModule) { m.bodies[2] = body(append(brTable, 0x42, 0)...) }), message: "invalid function"},
+		{guest: "claims names", bytes: with(func(m *binaryModule) { m.behind = names([]byte{1, 5, 0xff, 0xff, 0xff, 0xff, 0x0f}) }), message: "section custom name"},
+		{guest: "claims bodies it has not", bytes: with(func(m *binaryModule) { m.funcs = append(m.funcs, []byte{0}) }), message: "function and code section have inconsistent lengths"},
 		{guest: "table of 4 billion", bytes: with(func(m *binaryModule) {
 			m.tables = [][]byte{append([]byte{0x70, 0}, binary.AppendUvarint(nil, most)...)}
-		}), says: "the limit is 131072"},
+		}), message: "the limit is 131072"},
 	}...))
 }
 
@@ -74,10 +74,10 @@ func sizeAttacks() []attack {
 		return b
 	}
 	return []attack{
-		{guest: "1 GiB of custom sections", on: onLoad, bytes: gigabyte, says: "is 1073741824 bytes long, the limit is 67108864"},
+		{guest: "1 GiB of custom sections", on: onLoad, bytes: gigabyte, message: "is 1073741824 bytes long, the limit is 67108864"},
 		{guest: "40 MiB of one custom section", bytes: with(func(m *binaryModule) { m.behind = section(customSection, append(text("x"), make([]byte, 40<<20)...)) })},
-		{guest: "2 million custom sections", on: onLoad, bytes: with(func(m *binaryModule) { m.behind = bytes.Repeat([]byte{0, 1, 0}, 2_000_000) }), says: "has more than 1000 sections"},
-		{guest: "2 million types", on: onLoad, bytes: with(func(m *binaryModule) { m.types = append(m.types, repeat(2_000_000, []byte{0x60, 0, 0})...) }), says: "section type: has 2000003 entries, the limit is 100000"},
+		{guest: "2 million custom sections", on: onLoad, bytes: with(func(m *binaryModule) { m.behind = bytes.Repeat([]byte{0, 1, 0}, 2_000_000) }), message: "has more than 1000 sections"},
+		{guest: "2 million types", on: onLoad, bytes: with(func(m *binaryModule) { m.types = append(m.types, repeat(2_000_000, []byte{0x60, 0, 0})...) }), message: "section type: has 2000003 entries, the limit is 100000"},
 		{guest: "100,000 functions", bytes: with(func(m *binaryModule) {
 			m.funcs = append(m.funcs, repeat(100_000, []byte{0})...)
 			m.bodies = append(m.bodies, repeat(100_000, body())...)
@@ -85,24 +85,24 @@ func sizeAttacks() []attack {
 		{guest: "2 million functions", on: onLoad, bytes: with(func(m *binaryModule) {
 			m.funcs = append(m.funcs, repeat(2_000_000, []byte{0})...)
 			m.bodies = append(m.bodies, repeat(2_000_000, body())...)
-		}), says: "section function: has 2000003 entries, the limit is 300000"},
+		}), message: "section function: has 2000003 entries, the limit is 300000"},
 		{guest: "500,000 imports", on: onLoad, bytes: with(func(m *binaryModule) {
 			m.imports = repeat(500_000, append(append(text("env"), text("nothing")...), 0, 0))
-		}), says: "section import: has 500000 entries, the limit is 10000"},
+		}), message: "section import: has 500000 entries, the limit is 10000"},
 		{guest: "10,000 imports", on: onLoad, bytes: with(func(m *binaryModule) {
 			m.imports = repeat(10_000, append(append(text("env"), text("nothing")...), 0, 0))
-		}), says: "and 9902 more"},
+		}), message: "and 9902 more"},
 		{guest: "a long import", on: onLoad, bytes: with(func(m *binaryModule) {
 			m.imports = [][]byte{append(append(text("env"), text(strings.Repeat("x", 8<<20))...), 0, 0)}
-		}), says: "bytes left out"},
+		}), message: "bytes left out"},
 		{guest: "500,000 exports", on: onLoad, bytes: with(func(m *binaryModule) {
 			for i := range 500_000 {
 				m.exports = append(m.exports, export(string(binary.LittleEndian.AppendUint32([]byte("x"), uint32(i)|0x40404040&0x7f7f7f7f)), 0, 0))
 			}
-		}), says: "section export: has 500004 entries, the limit is 100000"},
+		}), message: "section export: has 500004 entries, the limit is 100000"},
 		{guest: "50,000 nested blocks", on: onLoad, bytes: with(func(m *binaryModule) {
 			m.bodies[2] = body(append(append(bytes.Repeat([]byte{0x02, 0x40}, 50_000), bytes.Repeat([]byte{0x0b}, 50_000)...), 0x42, 0)...)
-		}), says: "blocks and branches, the limit is 20000"},
+		}), message: "blocks and branches, the limit is 20000"},
 		{guest: "5,000 nested blocks", on: onLoad, bytes: with(func(m *binaryModule) {
 			m.bodies[2] = body(append(append(bytes.Repeat([]byte{0x02, 0x40}, 5_000), bytes.Repeat([]byte{0x0b}, 5_000)...), 0x42, 0)...)
 		})},
@@ -110,42 +110,42 @@ func sizeAttacks() []attack {
 		{guest: "2,000 parameters", on: onLoad, bytes: with(func(m *binaryModule) {
 			m.types = append(m.types, append(append([]byte{0x60}, sized(bytes.Repeat([]byte{0x7f}, 2_000))...), 0))
 			m.funcs, m.bodies = append(m.funcs, []byte{3}), append(m.bodies, body())
-		}), says: "has 2000 parameters"},
+		}), message: "has 2000 parameters"},
 	}
 }
 
 func structureAttacks() []attack {
 	return refused([]attack{
-		{guest: "no such type", bytes: with(func(m *binaryModule) { m.funcs[2] = []byte{9} }), says: "type 9 does not exist"},
-		{guest: "no such function", bytes: with(func(m *binaryModule) { m.exports[3] = export("reconcile", 0, 77) }), says: "function 77 does not exist"},
-		{guest: "no such memory", bytes: with(func(m *binaryModule) { m.exports[0] = export("memory", 2, 5) }), says: "memory"},
+		{guest: "no such type", bytes: with(func(m *binaryModule) { m.funcs[2] = []byte{9} }), message: "type 9 does not exist"},
+		{guest: "no such function", bytes: with(func(m *binaryModule) { m.exports[3] = export("reconcile", 0, 77) }), message: "function 77 does not exist"},
+		{guest: "no such memory", bytes: with(func(m *binaryModule) { m.exports[0] = export("memory", 2, 5) }), message: "memory"},
 		{guest: "no such start", bytes: func() []byte {
 			m := plain()
 			at := slices.Index(m.bytes(), codeSection) // the first byte 10 begins the code section
 			b := m.bytes()
 			return slices.Concat(b[:at], section(startSection, []byte{50}), b[at:])
-		}, says: "start"},
-		{guest: "two memories", bytes: with(func(m *binaryModule) { m.memories = append(m.memories, []byte{0, 1}) }), says: "memory: found 2"},
-		{guest: "no memory", bytes: with(func(m *binaryModule) { m.memories, m.exports = nil, m.exports[1:] }), says: "export[memory]: missing"},
-		{guest: "memory of 64 bits", bytes: with(func(m *binaryModule) { m.memories[0] = []byte{4, 1} }), says: "64-bit"},
-		{guest: "shared memory", bytes: with(func(m *binaryModule) { m.memories[0] = []byte{3, 1, 2} }), says: "shared memory"},
-		{guest: "memory of minus pages", bytes: with(func(m *binaryModule) { m.memories[0] = []byte{1, 2, 1} }), says: "min 2 pages (128 Ki) > max 1 pages"},
-		{guest: "two exports of a name", bytes: with(func(m *binaryModule) { m.exports = append(m.exports, export("reconcile", 0, 0)) }), says: "duplicates"},
-		{guest: "two sections of a kind", bytes: ending(section(typeSection, []byte{0})...), says: "section"},
-		{guest: "name is not UTF-8", bytes: with(func(m *binaryModule) { m.exports = append(m.exports, export("\xff\xfe", 0, 0)) }), says: "is not UTF-8"},
-		{guest: "atomic instruction", bytes: with(func(m *binaryModule) { m.bodies[2] = body(0xfe, 0x10, 2, 0) }), says: "i32.atomic.load invalid"},
-		{guest: "unknown opcode", bytes: with(func(m *binaryModule) { m.bodies[2] = body(0xff) }), says: "0xff"},
-		{guest: "wrong types inside", bytes: with(func(m *binaryModule) { m.bodies[2] = body(0x41, 0) }), says: "invalid function"},
-		{guest: "stack underflow", bytes: with(func(m *binaryModule) { m.bodies[2] = body(0x7c) }), says: "invalid function"},
-		{guest: "body does not end", bytes: with(func(m *binaryModule) { m.bodies[2] = sized([]byte{0, 0x42, 0}) }), says: "end"},
-		{guest: "data that is no constant", bytes: with(func(m *binaryModule) { m.data = [][]byte{{0, 0x10, 0, 0x0b, 0}} }), says: "not allowed in a constant expression"},
+		}, message: "start"},
+		{guest: "two memories", bytes: with(func(m *binaryModule) { m.memories = append(m.memories, []byte{0, 1}) }), message: "memory: found 2"},
+		{guest: "no memory", bytes: with(func(m *binaryModule) { m.memories, m.exports = nil, m.exports[1:] }), message: "export[memory]: missing"},
+		{guest: "memory of 64 bits", bytes: with(func(m *binaryModule) { m.memories[0] = []byte{4, 1} }), message: "64-bit"},
+		{guest: "shared memory", bytes: with(func(m *binaryModule) { m.memories[0] = []byte{3, 1, 2} }), message: "shared memory"},
+		{guest: "memory of minus pages", bytes: with(func(m *binaryModule) { m.memories[0] = []byte{1, 2, 1} }), message: "min 2 pages (128 Ki) > max 1 pages"},
+		{guest: "two exports of a name", bytes: with(func(m *binaryModule) { m.exports = append(m.exports, export("reconcile", 0, 0)) }), message: "duplicates"},
+		{guest: "two sections of a kind", bytes: ending(section(typeSection, []byte{0})...), message: "section"},
+		{guest: "name is not UTF-8", bytes: with(func(m *binaryModule) { m.exports = append(m.exports, export("\xff\xfe", 0, 0)) }), message: "is not UTF-8"},
+		{guest: "atomic instruction", bytes: with(func(m *binaryModule) { m.bodies[2] = body(0xfe, 0x10, 2, 0) }), message: "i32.atomic.load invalid"},
+		{guest: "unknown opcode", bytes: with(func(m *binaryModule) { m.bodies[2] = body(0xff) }), message: "0xff"},
+		{guest: "wrong types inside", bytes: with(func(m *binaryModule) { m.bodies[2] = body(0x41, 0) }), message: "invalid function"},
+		{guest: "stack underflow", bytes: with(func(m *binaryModule) { m.bodies[2] = body(0x7c) }), message: "invalid function"},
+		{guest: "body does not end", bytes: with(func(m *binaryModule) { m.bodies[2] = sized([]byte{0, 0x42, 0}) }), message: "end"},
+		{guest: "data that is no constant", bytes: with(func(m *binaryModule) { m.data = [][]byte{{0, 0x10, 0, 0x0b, 0}} }), message: "not allowed in a constant expression"},
 		{guest: "the host's own globals", bytes: with(func(m *binaryModule) {
 			m.globals = [][]byte{{0x7e, 1, 0x42, 0, 0x0b}}
 			m.exports = append(m.exports, export("wasmctl_fuel", 3, 0))
-		}), says: "the name is the host's own"},
+		}), message: "reserved name"},
 		{guest: "the host's own functions", bytes: with(func(m *binaryModule) {
 			m.imports = [][]byte{append(append(text("wasmctl_meter"), text("refill")...), 0, 0)}
-		}), says: "this host has no module"},
+		}), message: "this host has no module"},
 	})
 }
 
@@ -157,16 +157,16 @@ func nameAttacks() []attack {
 	part := func(id byte, entries ...[]byte) []byte { return section(id, vector(entries)) }
 	named := func(index uint64, name string) []byte { return append(binary.AppendUvarint(nil, index), text(name)...) }
 	return []attack{
-		{guest: "names of functions that are not there", bytes: trap(part(1, named(1<<32-1, "ghost"), named(5, "other"))), kind: abi.FailureTrap, says: "unreachable"},
-		{guest: "names out of order", bytes: trap(part(1, named(2, "b"), named(2, "c"), named(0, "a"))), kind: abi.FailureTrap, says: "unreachable"},
-		{guest: "name of 1 MiB", bytes: trap(part(1, named(2, strings.Repeat("x", 1<<20)))), kind: abi.FailureTrap, says: "unreachable"},
-		{guest: "name of control characters", bytes: trap(part(1, named(2, "\x1b[2J\n\tat main.go:1\x00"))), kind: abi.FailureTrap, says: "unreachable"},
-		{guest: "name that is not UTF-8", on: onLoad, bytes: trap(part(1, named(2, "\xff\xfe"))), says: "UTF-8"},
-		{guest: "names of names", bytes: trap(part(9, named(1, "x")), []byte{200, 1, 0}), kind: abi.FailureTrap, says: "unreachable"},
+		{guest: "names of functions that are not there", bytes: trap(part(1, named(1<<32-1, "ghost"), named(5, "other"))), kind: abi.FailureTrap, message: "unreachable"},
+		{guest: "names out of order", bytes: trap(part(1, named(2, "b"), named(2, "c"), named(0, "a"))), kind: abi.FailureTrap, message: "unreachable"},
+		{guest: "name of 1 MiB", bytes: trap(part(1, named(2, strings.Repeat("x", 1<<20)))), kind: abi.FailureTrap, message: "unreachable"},
+		{guest: "name of control characters", bytes: trap(part(1, named(2, "\x1b[2J\n\tat main.go:1\x00"))), kind: abi.FailureTrap, message: "unreachable"},
+		{guest: "name that is not UTF-8", on: onLoad, bytes: trap(part(1, named(2, "\xff\xfe"))), message: "UTF-8"},
+		{guest: "names of names", bytes: trap(part(9, named(1, "x")), []byte{200, 1, 0}), kind: abi.FailureTrap, message: "unreachable"},
 		{guest: "two name sections", on: onLoad, bytes: with(func(m *binaryModule) {
 			m.bodies[2] = body(0x00)
 			m.behind = append(names(part(1, named(2, "one"))), names(part(1, named(2, "two")))...)
-		}), says: "redundant custom section name"},
+		}), message: "redundant custom section name"},
 	}
 }
 
@@ -179,18 +179,18 @@ func manifestAttacks() []attack {
 	})
 	return append(
 		refused([]attack{
-			{guest: "manifest is no msgpack", bytes: ending(manifest("\xc1")...), says: "section[reconciler.manifest]"},
-			{guest: "manifest is empty", bytes: ending(manifest("")...), says: "section[reconciler.manifest]"},
-			{guest: "manifest nests", bytes: ending(manifest("\x81\xa4name" + strings.Repeat("\x91", 100_000))...), says: "section[reconciler.manifest]"},
-			{guest: "manifest of 5 MiB", bytes: ending(manifest("\x81\xa4name\xdb\x00\x50\x00\x00" + strings.Repeat("x", 5<<20))...), says: "longer than 4194304"},
-			{guest: "negative limits", bytes: ending(manifest("\x81\xa6limits\x81\xa6memory\xff")...), says: "memory is negative"},
-			{guest: "two manifests", bytes: ending(append(manifest("\x80"), manifest("\x80")...)...), says: "found 2, expected one at most"},
-			{guest: "requires what nobody has", bytes: ending(manifest("\x81\xa8requires\x91\xa4root")...), says: "root"},
+			{guest: "manifest is no msgpack", bytes: ending(manifest("\xc1")...), message: "section[reconciler.manifest]"},
+			{guest: "manifest is empty", bytes: ending(manifest("")...), message: "section[reconciler.manifest]"},
+			{guest: "manifest nests", bytes: ending(manifest("\x81\xa4name" + strings.Repeat("\x91", 100_000))...), message: "section[reconciler.manifest]"},
+			{guest: "manifest of 5 MiB", bytes: ending(manifest("\x81\xa4name\xdb\x00\x50\x00\x00" + strings.Repeat("x", 5<<20))...), message: "longer than 4194304"},
+			{guest: "negative limits", bytes: ending(manifest("\x81\xa6limits\x81\xa6memory\xff")...), message: "memory is negative"},
+			{guest: "two manifests", bytes: ending(append(manifest("\x80"), manifest("\x80")...)...), message: "found 2, expected one at most"},
+			{guest: "requires what nobody has", bytes: ending(manifest("\x81\xa8requires\x91\xa4root")...), message: "root"},
 		}),
 		attack{
-			guest: "manifest asks for all memory", bytes: grows, kind: abi.FailureMemory, says: "(memory 16Mi)",
+			guest: "manifest asks for all memory", bytes: grows, kind: abi.FailureMemory, message: "(memory 16Mi)",
 			after: func(t *testing.T, w *world) {
-				if !strings.Contains(string(w.log.text), "manifest asks for more than the module is given") {
+				if !strings.Contains(string(w.log.text), "manifest requests more than the limits allow") {
 					t.Errorf("the log does not say so: %s", w.log.text)
 				}
 			},

@@ -19,7 +19,7 @@ func attacks() []attack {
 	return out
 }
 
-// timeAttacks would go on for ever.
+// timeAttacks would go on forever.
 func timeAttacks() []attack {
 	out := []attack{
 		{guest: "spin"},
@@ -46,9 +46,9 @@ func timeAttacks() []attack {
 	}
 	for i := range out {
 		out[i].limits.Timeout = spinning
-		out[i].kind, out[i].says = abi.FailureTimeout, "ran longer than it may (timeout 150ms)"
+		out[i].kind, out[i].message = abi.FailureTimeout, "exceeded its time limit (timeout 150ms)"
 	}
-	fuel := attack{guest: "spin", on: "", limits: host.Limits{Fuel: 1_000_000}, kind: abi.FailureTimeout, says: "(fuel 1000000)"}
+	fuel := attack{guest: "spin", on: "", limits: host.Limits{Fuel: 1_000_000}, kind: abi.FailureTimeout, message: "(fuel 1000000)"}
 	return append(out, fuel)
 }
 
@@ -63,49 +63,49 @@ func stackAttacks() []attack {
 		{guest: "recurse_start", on: onLoad},
 	}
 	for i := range out {
-		out[i].kind, out[i].says = abi.FailureTrap, "(stack 4Mi)"
+		out[i].kind, out[i].message = abi.FailureTrap, "(stack 4Mi)"
 	}
 	return out
 }
 
 // memoryAttacks want all memory.
 func memoryAttacks() []attack {
-	refused := "needs more memory than it may have (memory 16Mi)"
+	refused := "exceeded its memory limit (memory 16Mi)"
 	budget := host.Limits{Memory: 1 << 30}
 	return []attack{
-		{guest: "grow_trap", kind: abi.FailureMemory, says: refused},
-		{guest: "grow_touch", kind: abi.FailureMemory, says: refused},
-		{guest: "grow_touch", on: "reconcile", limits: budget, kind: abi.FailureMemory, says: "(memory_budget 256Mi)"},
-		{guest: "grow_at_once", kind: abi.FailureMemory, says: refused},
-		{guest: "grow_negative", kind: abi.FailureTrap, says: "unreachable"},
+		{guest: "grow_trap", kind: abi.FailureMemory, message: refused},
+		{guest: "grow_touch", kind: abi.FailureMemory, message: refused},
+		{guest: "grow_touch", on: "reconcile", limits: budget, kind: abi.FailureMemory, message: "(memory_budget 256Mi)"},
+		{guest: "grow_at_once", kind: abi.FailureMemory, message: refused},
+		{guest: "grow_negative", kind: abi.FailureTrap, message: "unreachable"},
 		{guest: "grow_await"},
-		{guest: "grow_table", kind: abi.FailureTrap, says: "unreachable"},
-		{guest: "grow_start", on: onLoad, kind: abi.FailureMemory, says: refused},
-		{guest: "grow_buffer", kind: abi.FailureMemory, says: refused},
-		{guest: "huge_start", on: onLoad, says: "needs 4Gi to start, the limit is 16Mi"},
+		{guest: "grow_table", kind: abi.FailureTrap, message: "unreachable"},
+		{guest: "grow_start", on: onLoad, kind: abi.FailureMemory, message: refused},
+		{guest: "grow_buffer", kind: abi.FailureMemory, message: refused},
+		{guest: "huge_start", on: onLoad, message: "needs 4Gi to start, the limit is 16Mi"},
 		// It takes 4 MiB in each run of the same instance, until there is no more.
-		{guest: "leak", runs: 4, limits: host.Limits{HighWater: 1 << 30}, kind: abi.FailureMemory, says: refused},
+		{guest: "leak", runs: 4, limits: host.Limits{HighWater: 1 << 30}, kind: abi.FailureMemory, message: refused},
 		// The instance that lies in ruins is gone: every other run meets a fresh one.
-		{guest: "allocator", kind: abi.FailureOutput, runs: 2, says: "buffer returned 2147483640, but"},
+		{guest: "allocator", kind: abi.FailureOutput, runs: 2, message: "buffer returned 2147483640, but"},
 		{guest: "allocator", on: "reconcile", runs: 3},
-		{guest: "allocator_odd", kind: abi.FailureOutput, runs: 4, says: "buffer returned 1027, which is not 8-byte aligned"},
+		{guest: "allocator_odd", kind: abi.FailureOutput, runs: 4, message: "buffer returned 1027: want 8-byte alignment"},
 	}
 }
 
 // faultAttacks do what WebAssembly itself forbids.
 func faultAttacks() []attack {
 	return []attack{
-		{guest: "load_outside", kind: abi.FailureTrap, says: "out of bounds memory access"},
-		{guest: "store_outside", kind: abi.FailureTrap, says: "out of bounds memory access"},
-		{guest: "fill_outside", kind: abi.FailureTrap, says: "out of bounds memory access"},
-		{guest: "null_call", kind: abi.FailureTrap, says: "invalid table access"},
+		{guest: "load_outside", kind: abi.FailureTrap, message: "out of bounds memory access"},
+		{guest: "store_outside", kind: abi.FailureTrap, message: "out of bounds memory access"},
+		{guest: "fill_outside", kind: abi.FailureTrap, message: "out of bounds memory access"},
+		{guest: "null_call", kind: abi.FailureTrap, message: "invalid table access"},
 		// Segments behind the end of a table are left out: what they should have
 		// filled is null.
-		{guest: "elements_outside", kind: abi.FailureTrap, says: "invalid table access"},
-		{guest: "wrong_call", kind: abi.FailureTrap, says: "indirect call type mismatch"},
-		{guest: "divide", kind: abi.FailureTrap, says: "integer divide by zero"},
-		{guest: "overflow", kind: abi.FailureTrap, says: "integer overflow"},
-		{guest: "nan_to_int", kind: abi.FailureTrap, says: "invalid conversion to integer"},
+		{guest: "elements_outside", kind: abi.FailureTrap, message: "invalid table access"},
+		{guest: "wrong_call", kind: abi.FailureTrap, message: "indirect call type mismatch"},
+		{guest: "divide", kind: abi.FailureTrap, message: "integer divide by zero"},
+		{guest: "overflow", kind: abi.FailureTrap, message: "integer overflow"},
+		{guest: "nan_to_int", kind: abi.FailureTrap, message: "invalid conversion to integer"},
 	}
 }
 
@@ -117,18 +117,18 @@ func blockAttacks() []attack {
 		{guest: "result_last_byte"},
 		{guest: "result_at_null"},
 		{guest: "result_request"},
-		{guest: "result_behind_end", kind: abi.FailureOutput, says: "result of 0 bytes at 65537 " + outside},
-		{guest: "result_over_end", kind: abi.FailureOutput, says: "result of 2 bytes at 65535 " + outside},
-		{guest: "result_wraps", kind: abi.FailureOutput, says: "result of 16 bytes at 4294967288 " + outside},
-		{guest: "result_negative", kind: abi.FailureOutput, says: "result of 4294967295 bytes at 16 " + outside},
-		{guest: "result_most", kind: abi.FailureOutput, says: outside},
-		{guest: "result_all", kind: abi.FailureOutput, says: "result: msgpack type is not allowed here"},
-		{guest: "buffer_null", kind: abi.FailureOutput, says: "buffer refused a request of"},
-		{guest: "buffer_odd", kind: abi.FailureOutput, says: "buffer returned 1025, which is not 8-byte aligned"},
-		{guest: "buffer_end", kind: abi.FailureOutput, says: "buffer returned 65536, but"},
-		{guest: "buffer_over_end", kind: abi.FailureOutput, says: "buffer returned 65528, but"},
-		{guest: "buffer_negative", kind: abi.FailureOutput, says: "buffer returned 4294967288, but"},
-		{guest: "buffer_trap", kind: abi.FailureTrap, says: "unreachable"},
+		{guest: "result_behind_end", kind: abi.FailureOutput, message: "result of 0 bytes at 65537 " + outside},
+		{guest: "result_over_end", kind: abi.FailureOutput, message: "result of 2 bytes at 65535 " + outside},
+		{guest: "result_wraps", kind: abi.FailureOutput, message: "result of 16 bytes at 4294967288 " + outside},
+		{guest: "result_negative", kind: abi.FailureOutput, message: "result of 4294967295 bytes at 16 " + outside},
+		{guest: "result_most", kind: abi.FailureOutput, message: outside},
+		{guest: "result_all", kind: abi.FailureOutput, message: "result: msgpack type is not allowed here"},
+		{guest: "buffer_null", kind: abi.FailureOutput, message: "buffer refused a request of"},
+		{guest: "buffer_odd", kind: abi.FailureOutput, message: "buffer returned 1025: want 8-byte alignment"},
+		{guest: "buffer_end", kind: abi.FailureOutput, message: "buffer returned 65536, but"},
+		{guest: "buffer_over_end", kind: abi.FailureOutput, message: "buffer returned 65528, but"},
+		{guest: "buffer_negative", kind: abi.FailureOutput, message: "buffer returned 4294967288, but"},
+		{guest: "buffer_trap", kind: abi.FailureTrap, message: "unreachable"},
 		{guest: "buffer_calls"},
 	}
 }
@@ -136,34 +136,34 @@ func blockAttacks() []attack {
 // messageAttacks return bytes that are no result.
 func messageAttacks() []attack {
 	out := []attack{
-		{guest: "truncated", says: "msgpack ends too early"},
-		{guest: "duplicate", says: "twice"},
-		{guest: "array", says: "msgpack type is not allowed here"},
-		{guest: "nil", says: "msgpack type is not allowed here"},
-		{guest: "never", says: "msgpack type is not allowed here"},
-		{guest: "utf8", says: "UTF-8"},
-		{guest: "key_utf8", says: "UTF-8"},
-		{guest: "nan", says: "msgpack type is not allowed here"},
-		{guest: "nan_status", says: "finite"},
-		{guest: "infinite", says: "finite"},
-		{guest: "float", says: "msgpack type is not allowed here"},
-		{guest: "uint64", says: "int64"},
-		{guest: "uint64_status", says: "int64"},
-		{guest: "negative", says: "after_ms"},
-		{guest: "binary", says: "msgpack type is not allowed here"},
-		{guest: "extension", says: "msgpack type is not allowed here"},
-		{guest: "int_key", says: "want a string"},
-		{guest: "array_lies", says: "msgpack ends too early"},
-		{guest: "map_lies", says: "msgpack ends too early"},
-		{guest: "string_lies", says: "msgpack ends too early"},
-		{guest: "trailing", says: "bytes after the msgpack value"},
-		{guest: "action", says: "explode"},
-		{guest: "class", says: "msgpack type is not allowed here"},
-		{guest: "apply_int", says: "msgpack type is not allowed here"},
-		{guest: "deep", says: "nests deeper than 128"},
-		{guest: "maps", says: "nests deeper than 128"},
-		{guest: "long", says: "(result_bytes 4Mi)"},
-		{guest: "children", says: "10000"},
+		{guest: "truncated", message: "msgpack ends too early"},
+		{guest: "duplicate", message: "twice"},
+		{guest: "array", message: "msgpack type is not allowed here"},
+		{guest: "nil", message: "msgpack type is not allowed here"},
+		{guest: "never", message: "msgpack type is not allowed here"},
+		{guest: "utf8", message: "UTF-8"},
+		{guest: "key_utf8", message: "UTF-8"},
+		{guest: "nan", message: "msgpack type is not allowed here"},
+		{guest: "nan_status", message: "finite"},
+		{guest: "infinite", message: "finite"},
+		{guest: "float", message: "msgpack type is not allowed here"},
+		{guest: "uint64", message: "int64"},
+		{guest: "uint64_status", message: "int64"},
+		{guest: "negative", message: "after_ms"},
+		{guest: "binary", message: "msgpack type is not allowed here"},
+		{guest: "extension", message: "msgpack type is not allowed here"},
+		{guest: "int_key", message: "want a string"},
+		{guest: "array_lies", message: "msgpack ends too early"},
+		{guest: "map_lies", message: "msgpack ends too early"},
+		{guest: "string_lies", message: "msgpack ends too early"},
+		{guest: "trailing", message: "bytes after the msgpack value"},
+		{guest: "action", message: "explode"},
+		{guest: "class", message: "msgpack type is not allowed here"},
+		{guest: "apply_int", message: "msgpack type is not allowed here"},
+		{guest: "deep", message: "nests deeper than 128"},
+		{guest: "maps", message: "nests deeper than 128"},
+		{guest: "long", message: "(result_bytes 4Mi)"},
+		{guest: "children", message: "10000"},
 	}
 	for i := range out {
 		out[i].guest, out[i].kind = "msgpack_"+out[i].guest, abi.FailureOutput
@@ -172,13 +172,13 @@ func messageAttacks() []attack {
 		out,
 		attack{guest: "msgpack_int64"},
 		attack{guest: "msgpack_keys"},
-		attack{guest: "msgpack_message", says: "xxxx"},
-		attack{guest: "msgpack_null_bytes", says: "x"},
-		attack{guest: "map_keys", on: abi.ExportMap, kind: abi.FailureOutput, says: "keys"},
-		attack{guest: "map_keys", on: abi.ExportFilter, kind: abi.FailureOutput, says: "filter returned 4294967295"},
-		attack{guest: "policy_declares", on: abi.ExportErrorPolicy, kind: abi.FailureOutput, says: "error_policy declares something"},
-		attack{guest: "configure_garbage", on: onLoad, kind: abi.FailureOutput, says: "msgpack type is not allowed here"},
-		attack{guest: "describe_garbage", on: onLoad, kind: abi.FailureOutput, says: "does not lie in memory"},
+		attack{guest: "msgpack_message", message: "xxxx"},
+		attack{guest: "msgpack_null_bytes", message: "x"},
+		attack{guest: "map_keys", on: abi.ExportMap, kind: abi.FailureOutput, message: "keys"},
+		attack{guest: "map_keys", on: abi.ExportFilter, kind: abi.FailureOutput, message: "filter returned 4294967295"},
+		attack{guest: "policy_declares", on: abi.ExportErrorPolicy, kind: abi.FailureOutput, message: "error_policy declares objects"},
+		attack{guest: "configure_garbage", on: onLoad, kind: abi.FailureOutput, message: "msgpack type is not allowed here"},
+		attack{guest: "describe_garbage", on: onLoad, kind: abi.FailureOutput, message: "does not lie in memory"},
 	)
 }
 
@@ -210,7 +210,7 @@ func floodAttacks() []attack {
 	return []attack{
 		{guest: "flood_log", after: bounded},
 		{guest: "flood_empty_lines", after: bounded},
-		{guest: "flood_stdout", kind: abi.FailureTrap, says: "unreachable", after: bounded},
+		{guest: "flood_stdout", kind: abi.FailureTrap, message: "unreachable", after: bounded},
 		{guest: "flood_line", after: bounded},
 		{guest: "flood_events"},
 		{guest: "flood_metrics", after: func(t *testing.T, w *world) {
@@ -225,24 +225,24 @@ func floodAttacks() []attack {
 // wasiAttacks look for a way out through WASI.
 func wasiAttacks() []attack {
 	return []attack{
-		{guest: "exit", kind: abi.FailureTrap, says: "exited with code 3"},
-		{guest: "exit_zero", kind: abi.FailureTrap, says: "exited with code 0"},
-		{guest: "exit_buffer", kind: abi.FailureTrap, says: "exited with code 7"},
-		{guest: "exit_initialize", on: onLoad, kind: abi.FailureTrap, says: "exited with code 0"},
+		{guest: "exit", kind: abi.FailureTrap, message: "exited with code 3"},
+		{guest: "exit_zero", kind: abi.FailureTrap, message: "exited with code 0"},
+		{guest: "exit_buffer", kind: abi.FailureTrap, message: "exited with code 7"},
+		{guest: "exit_initialize", on: onLoad, kind: abi.FailureTrap, message: "exited with code 0"},
 		{guest: "files"},
 		{guest: "streams"},
-		{guest: "wasi_pointers", kind: abi.FailureTrap, says: "index out of range"},
+		{guest: "wasi_pointers", kind: abi.FailureTrap, message: "index out of range"},
 	}
 }
 
 // loadAttacks are refused before they can be called.
 func loadAttacks() []attack {
 	return []attack{
-		{guest: "start_trap", on: onLoad, kind: abi.FailureTrap, says: "unreachable"},
-		{guest: "initialize_trap", on: onLoad, kind: abi.FailureTrap, says: "unreachable"},
-		{guest: "data_outside", on: onLoad, says: "out of bounds memory access"},
-		{guest: "wrong_kinds", on: onLoad, says: "export[reconcile]: found a table, expected (i32, i32) -> (i64)"},
-		{guest: "wrong_types", on: onLoad, says: "export[reconcile]: found (i32, i32) -> (i32, i32), expected (i32, i32) -> (i64)"},
-		{guest: "wrong_imports", on: onLoad, says: `import[env.system]: this host has no module "env"`},
+		{guest: "start_trap", on: onLoad, kind: abi.FailureTrap, message: "unreachable"},
+		{guest: "initialize_trap", on: onLoad, kind: abi.FailureTrap, message: "unreachable"},
+		{guest: "data_outside", on: onLoad, message: "out of bounds memory access"},
+		{guest: "wrong_kinds", on: onLoad, message: "export[reconcile]: found a table, expected (i32, i32) -> (i64)"},
+		{guest: "wrong_types", on: onLoad, message: "export[reconcile]: found (i32, i32) -> (i32, i32), expected (i32, i32) -> (i64)"},
+		{guest: "wrong_imports", on: onLoad, message: `import[env.system]: this host has no module "env"`},
 	}
 }

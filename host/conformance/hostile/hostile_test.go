@@ -18,7 +18,7 @@ import (
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
-// attack is one guest that means it ill, and what the host must make of it.
+// attack is one malicious guest, and what the host must make of it.
 type attack struct {
 	// guest is the name of a file of guests/; where bytes is set it is a name only.
 	guest string
@@ -31,19 +31,19 @@ type attack struct {
 	// kind and says are the error that it must end with; says is a part of its
 	// text. Neither: there must be none. kind is empty where the module is refused
 	// and where the error is the guest's own.
-	kind abi.FailureKind
-	says string
+	kind    abi.FailureKind
+	message string
 	// runs is how many calls there are, 1 where it is 0: the last must end so.
 	runs int
 	// api serves its operations; nil answers all with an empty map.
 	api func(tb testing.TB) host.API
-	// after looks at what is left, before the module is closed.
+	// after checks what is left, before the module is closed.
 	after func(t *testing.T, w *world)
 }
 
 const onLoad = "load"
 
-// spinning bounds what would go on for ever, and no attack that would not: how
+// spinning bounds what would go on forever, and no attack that would not: how
 // long the others take is the machine's affair.
 const spinning = 150 * time.Millisecond
 
@@ -78,11 +78,11 @@ func (a *attack) module(tb testing.TB) []byte {
 
 // newWorld makes the host of an attack: small, and shared with the neighbour
 // where it can be.
-func newWorld(tb testing.TB, a *attack, shares *host.Shares) *world {
+func newWorld(tb testing.TB, a *attack, cpuScheduler *host.CPUScheduler) *world {
 	tb.Helper()
 	w := &world{log: &logbook{}, budget: host.NewBudget(256 << 20)}
 	w.cfg = host.Config{
-		Name: "hostile", Limits: a.limits, Budget: w.budget, Shares: shares, Logger: slog.New(w.log), Concurrency: 2,
+		Name: "hostile", Limits: a.limits, Budget: w.budget, CPUScheduler: cpuScheduler, Logger: slog.New(w.log), Concurrency: 2,
 		Metric: func(int32, string, float64) abi.Status { w.sent++; return abi.StatusOK },
 	}
 	if w.cfg.Limits.Memory == 0 {
@@ -154,7 +154,7 @@ func (w *world) call(ctx context.Context, export string) error {
 // afterwards, and all memory comes back. rule 17: what goes wrong in a guest is an
 // error of that one call. rule 16: a slow guest slows only itself.
 func TestHostile_EachAttackIsNamedAndContained(t *testing.T) {
-	shares := host.NewShares(runtime.GOMAXPROCS(0))
+	cpuScheduler := host.NewCPUScheduler(runtime.GOMAXPROCS(0))
 	list := attacks()
 	if len(list) < 60 {
 		t.Errorf("%d attacks", len(list))
@@ -164,7 +164,7 @@ func TestHostile_EachAttackIsNamedAndContained(t *testing.T) {
 		for _, a := range list {
 			t.Run(a.name(), func(t *testing.T) {
 				t.Parallel()
-				contain(t, &a, shares)
+				contain(t, &a, cpuScheduler)
 			})
 		}
 	})
@@ -184,10 +184,10 @@ func settled() uint64 {
 }
 
 // contain carries an attack out beside a neighbour.
-func contain(t *testing.T, a *attack, shares *host.Shares) {
-	w := newWorld(t, a, shares)
+func contain(t *testing.T, a *attack, cpuScheduler *host.CPUScheduler) {
+	w := newWorld(t, a, cpuScheduler)
 	wasm := a.module(t)
-	n := newNeighbour(t, shares)
+	n := newNeighbour(t, cpuScheduler)
 	stop := n.serve(t)
 	check(t, a, w.strike(t.Context(), a, wasm))
 	if a.after != nil {
@@ -212,14 +212,14 @@ func contain(t *testing.T, a *attack, shares *host.Shares) {
 // check compares how an attack ended with how it should.
 func check(t *testing.T, a *attack, err error) {
 	t.Helper()
-	if a.kind == "" && a.says == "" {
+	if a.kind == "" && a.message == "" {
 		if err != nil {
 			t.Errorf("got %v, want no error", err)
 		}
 		return
 	}
-	if err == nil || !strings.Contains(err.Error(), a.says) {
-		t.Errorf("got error %.600v\nwant one that says %q", err, a.says)
+	if err == nil || !strings.Contains(err.Error(), a.message) {
+		t.Errorf("got error %.600v\nwant one that says %q", err, a.message)
 		return
 	}
 	if n := len(err.Error()); n > 17<<10 {
@@ -257,9 +257,9 @@ type neighbour struct {
 	served atomic.Int64
 }
 
-func newNeighbour(tb testing.TB, shares *host.Shares) *neighbour {
+func newNeighbour(tb testing.TB, cpuScheduler *host.CPUScheduler) *neighbour {
 	tb.Helper()
-	m, err := host.Load(tb.Context(), wasm.Empty, host.Config{Name: "neighbour", Shares: shares})
+	m, err := host.Load(tb.Context(), wasm.Empty, host.Config{Name: "neighbour", CPUScheduler: cpuScheduler})
 	if err != nil {
 		tb.Fatal(err)
 	}

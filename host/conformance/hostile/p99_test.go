@@ -44,9 +44,9 @@ func TestHostile_NeighbourKeepsItsP99(t *testing.T) {
 	// collected a hundred times as often as there.
 	cache := make([]byte, 256<<20)
 	defer runtime.KeepAlive(cache)
-	processors := runtime.GOMAXPROCS(0)
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(processors + 1)) // as wasmctl does
-	shares := host.NewShares(processors)
+	cpus := runtime.GOMAXPROCS(0)
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cpus + 1)) // as wasmctl does
+	cpuScheduler := host.NewCPUScheduler(cpus)
 	api := startRemote(t)
 	var worse, all int
 	// What the machine makes of a module that does no harm, just as often.
@@ -56,7 +56,7 @@ func TestHostile_NeighbourKeepsItsP99(t *testing.T) {
 			continue // there is no call to measure beside
 		}
 		t.Run(a.name(), func(t *testing.T) {
-			alone, beside := p99Of(t, &a, shares, api, 1)
+			alone, beside := p99Of(t, &a, cpuScheduler, api, 1)
 			ratio := float64(beside) / float64(alone)
 			t.Logf("p99 alone %v, beside %v: %.2f", alone, beside, ratio)
 			if a.guest == control.guest {
@@ -68,19 +68,19 @@ func TestHostile_NeighbourKeepsItsP99(t *testing.T) {
 			}
 		})
 	}
-	t.Run("spin on all processors", func(t *testing.T) {
+	t.Run("spin on all CPUs", func(t *testing.T) {
 		// How much each gets is the kernel's to say: shown, and not held.
-		alone, beside := p99Of(t, &attack{guest: "spin", limits: host.Limits{Timeout: spinning}}, shares, api, processors)
+		alone, beside := p99Of(t, &attack{guest: "spin", limits: host.Limits{Timeout: spinning}}, cpuScheduler, api, cpus)
 		t.Logf("p99 alone %v, beside %v: %.2f", alone, beside, float64(beside)/float64(alone))
 	})
 	t.Logf("%d of %d attacks cost the neighbour more than half of its p99", worse, all)
 }
 
 // p99Of measures the neighbour by turns without and with an attack.
-func p99Of(t *testing.T, a *attack, shares *host.Shares, api remote, loops int) (alone, beside time.Duration) {
-	w := newWorld(t, a, shares)
+func p99Of(t *testing.T, a *attack, cpuScheduler *host.CPUScheduler, api remote, loops int) (alone, beside time.Duration) {
+	w := newWorld(t, a, cpuScheduler)
 	bytes := a.module(t)
-	n := newBusyNeighbour(t, shares, api)
+	n := newBusyNeighbour(t, cpuScheduler, api)
 	m, err := host.Load(t.Context(), bytes, w.cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -176,10 +176,10 @@ func serve() error {
 }
 
 // newBusyNeighbour is a neighbour whose runs ask the API once.
-func newBusyNeighbour(tb testing.TB, shares *host.Shares, api remote) *neighbour {
+func newBusyNeighbour(tb testing.TB, cpuScheduler *host.CPUScheduler, api remote) *neighbour {
 	tb.Helper()
 	m, err := host.Load(tb.Context(), wasm.Spy, host.Config{
-		Name: "neighbour", Shares: shares, API: func(*abi.Manifest) (host.API, error) { return api, nil },
+		Name: "neighbour", CPUScheduler: cpuScheduler, API: func(*abi.Manifest) (host.API, error) { return api, nil },
 	})
 	if err != nil {
 		tb.Fatal(err)

@@ -1,9 +1,9 @@
 package validate
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -22,11 +22,11 @@ var parts = []struct {
 	{"exports", []string{"export["}, "build with an SDK and its flags, or export it as ABI.md, section 1, says"},
 	{"imports", []string{"import["}, "import only from reconciler_v1 and wasi_snapshot_preview1, with the types of ABI.md, section 5"},
 	{"memory", []string{"memory", "table"}, "let the module start with less, or raise limits.memory in its manifest"},
-	{"manifest", []string{"section[", "manifest"}, "mend the manifest in the source, and write it again: wasmctl annotate MODULE"},
+	{"manifest", []string{"section[", "manifest"}, "correct the manifest in the source and write it again: wasmctl annotate MODULE"},
 	{"binary", []string{""}, "build it again, as a core module for ABI version 1"},
 }
 
-// bytes looks at what the module's bytes say. It reports whether the module can
+// bytes checks what the module's bytes say. It reports whether the module can
 // be loaded.
 func (e *exam) bytes() bool {
 	rest := e.info.Problems
@@ -103,15 +103,15 @@ func (e *exam) goodManifest() {
 	m := e.info.Manifest
 	switch {
 	case m == nil && e.exports(abi.ExportDescribe):
-		e.add("manifest", Warn, "none in the file: the module must be run to know what it wants", "write it into the file: wasmctl annotate MODULE")
+		e.add("manifest", Warn, "none in the file: reading the manifest requires running the module", "write it into the file: wasmctl annotate MODULE")
 	case m == nil:
-		e.add("manifest", Warn, "none: nobody can see what the module wants", "export describe, or run it with --for and the rights that it needs")
+		e.add("manifest", Warn, "none: the manifest is unknown", "export describe, or run it with --for and grant it the rights that it needs")
 	case len(e.info.UnknownKeys) > 0:
-		e.add("manifest", Warn, "has keys that this host does not know: "+strings.Join(e.info.UnknownKeys, ", "), "they are ignored: upgrade wasmctl, or mend what is misspelt")
+		e.add("manifest", Warn, "has keys that this host does not know: "+strings.Join(e.info.UnknownKeys, ", "), "they are ignored: upgrade wasmctl, or correct the spelling")
 	case m.For == nil:
-		e.add("manifest", Warn, "does not say which kind is reconciled", "name it in for; until then wasmctl run needs --for")
+		e.add("manifest", Warn, "does not name the kind to reconcile", "set for; without it, wasmctl run needs --for")
 	default:
-		e.ok("manifest", "%s for %s, %d owned and %d watched kinds, %d capabilities", orNone(m.Name), m.For.Kind, len(m.Owns), len(m.Watches), len(m.Capabilities))
+		e.ok("manifest", "%s for %s, %d owned and %d watched kinds, %d capabilities", cmp.Or(m.Name, "a module without a name"), m.For.Kind, len(m.Owns), len(m.Watches), len(m.Capabilities))
 	}
 }
 
@@ -131,40 +131,28 @@ func (e *exam) size() {
 	case debug > total/4:
 		e.add("size", Warn, fmt.Sprintf("%s, and %s of it is debug information", size(total), size(debug)), next)
 	case total > much:
-		e.add("size", Warn, size(total)+": it is compiled whenever it is loaded anew", next)
+		e.add("size", Warn, size(total)+": it is compiled whenever it is loaded", next)
 	default:
 		e.ok("size", "%s", size(total))
 	}
 }
 
-func orNone(name string) string {
-	if name == "" {
-		return "a module without a name"
-	}
-	return name
+// fields are the keys of a manifest and their values.
+func fields(m *abi.Manifest) (fields map[string]any) {
+	b, _ := json.Marshal(m) // it was read from JSON
+	_ = json.Unmarshal(b, &fields)
+	return fields
 }
 
-// text is a manifest in the one way that equal ones are written.
-func text(m *abi.Manifest) string {
-	b, err := json.Marshal(m)
-	if err != nil {
-		return err.Error()
-	}
-	return string(b)
-}
-
-// difference names the keys in which two manifests differ.
+// difference lists the keys in which two manifests differ.
 func difference(a, b *abi.Manifest) string {
-	var x, y map[string]any
-	_ = json.Unmarshal([]byte(text(a)), &x) // was written here
-	_ = json.Unmarshal([]byte(text(b)), &y)
-	all := maps.Clone(x)
-	maps.Copy(all, y)
-	var keys []string
-	for _, key := range slices.Sorted(maps.Keys(all)) {
-		if !reflect.DeepEqual(x[key], y[key]) {
-			keys = append(keys, key)
+	x, y, keys := fields(a), fields(b), map[string]bool{}
+	for _, from := range []map[string]any{x, y} {
+		for key := range from {
+			if !reflect.DeepEqual(x[key], y[key]) {
+				keys[key] = true
+			}
 		}
 	}
-	return strings.Join(keys, ", ") + " differ"
+	return joined(keys)
 }

@@ -47,7 +47,7 @@ func (e *exam) events(ctx context.Context) {
 
 func (e *exam) eachEvent(ctx context.Context, id string, kinds []abi.Watch, call func(ev *abi.Event) error) {
 	if len(kinds) == 0 {
-		e.add(id, Warn, "is exported, and no watch of the manifest asks for it", "a watch asks for map with map: func, and for filter with the predicate func")
+		e.add(id, Warn, "is exported, but no watch of the manifest uses it", "a watch uses map with map: func, and filter with the predicate func")
 		return
 	}
 	for _, w := range kinds {
@@ -96,10 +96,8 @@ func (e *exam) configure(ctx context.Context) {
 	tried, refused := 0, 0
 	for _, key := range append(slices.Sorted(maps.Keys(first)), "validate.wasmctl.dev/unknown") {
 		for _, value := range []string{"", "no such value: größe", "-1", strings.Repeat("9", 400)} {
-			settings := maps.Clone(e.opts.Settings)
-			if settings == nil {
-				settings = map[string]string{}
-			}
+			settings := map[string]string{}
+			maps.Copy(settings, e.opts.Settings)
 			settings[key] = value
 			err := e.module.Configure(ctx, settings)
 			if broke(err) {

@@ -61,7 +61,7 @@ func (e *exam) statuses(ctx context.Context) {
 	case len(broken) > 0:
 		e.add("statuses", Fail, fmt.Sprintf("breaks where %s answers %s: %s", joined(seen), strings.Join(broken, ", "), oneLine(last)), "turn every status into an error, or decide by it; "+nextOf(last))
 	case len(seen) == 0:
-		e.ok("statuses", "asks for no operation that could fail, for the objects that it was given")
+		e.ok("statuses", "makes no request that could fail, for the given objects")
 	default:
 		e.ok("statuses", "%d ways of failing of %s are taken", len(all), joined(seen))
 	}
@@ -75,7 +75,7 @@ func (e *exam) oldHost(ctx context.Context) {
 		return
 	}
 	if err != nil {
-		e.add("old-host", Fail, "on a host without operations: "+oneLine(err), "say in requires what it cannot do without, so that an older host refuses it at once")
+		e.add("old-host", Fail, "on a host without operations: "+oneLine(err), "list required operations in requires, so that an older host refuses the module")
 		return
 	}
 	defer func() { _ = m.Close(context.WithoutCancel(ctx)) }()
@@ -84,7 +84,7 @@ func (e *exam) oldHost(ctx context.Context) {
 	defer func() { e.module = before }()
 	res, _, err := e.run(ctx, abi.ExportReconcile, request(e.kind.sample))
 	if broke(err) {
-		e.add("old-host", Fail, "on a host without operations: "+oneLine(err), "take UNSUPPORTED for an error, or say in requires what it cannot do without")
+		e.add("old-host", Fail, "on a host without operations: "+oneLine(err), "handle UNSUPPORTED as an error, or list required operations in requires")
 		return
 	}
 	e.ok("old-host", "on a host without operations: %s", outcome(res, nil))
@@ -164,11 +164,11 @@ func (e *exam) steady(ctx context.Context) {
 	case n < e.opts.Calls:
 		e.add("steady", Warn, found+": stopped after "+maxSteady.String(), "a run of "+each.Round(time.Millisecond).String()+" holds a worker for as long")
 	case e.replaced() > replaced:
-		e.add("steady", Fail, fmt.Sprintf("memory grows and grows: within %d runs %d instances had so much that the host replaced them", n, e.replaced()-replaced), nextLeak)
+		e.add("steady", Fail, fmt.Sprintf("memory keeps growing: within %d runs the host replaced %d instances for their size", n, e.replaced()-replaced), nextLeak)
 	case half > fifth && end > half:
-		e.add("steady", Fail, fmt.Sprintf("memory grows and grows: %s after %d runs, %s after %d, %s after %d", size(fifth), e.opts.Calls/5, size(half), e.opts.Calls/2, size(end), n), nextLeak)
+		e.add("steady", Fail, fmt.Sprintf("memory keeps growing: %s after %d runs, %s after %d, %s after %d", size(fifth), e.opts.Calls/5, size(half), e.opts.Calls/2, size(end), n), nextLeak)
 	case end > half:
-		e.add("steady", Warn, found+fmt.Sprintf("; it was %s after %d runs", size(half), e.opts.Calls/2), "see whether it goes on: --calls "+fmt.Sprint(10*e.opts.Calls))
+		e.add("steady", Warn, found+fmt.Sprintf("; it was %s after %d runs", size(half), e.opts.Calls/2), "check with more runs: --calls "+fmt.Sprint(10*e.opts.Calls))
 	default:
 		e.add("steady", OK, found, "")
 	}

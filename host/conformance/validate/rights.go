@@ -21,16 +21,19 @@ var verbs = map[abi.Op]string{
 // needOf is what an operation with this request needs. The object that is written
 // names its kind where the request does not.
 func needOf(op abi.Op, r *abi.APIRequest) need {
-	n := need{verb: verbs[op], kind: r.Kind, subresource: r.Subresource}
-	version := r.APIVersion
-	if n.kind == "" {
-		if o, err := abi.DecodeObject(r.Object); err == nil {
-			n.kind, _ = o["kind"].(string)
-			version, _ = o["apiVersion"].(string)
-		}
+	group, kind := groupOf(r.APIVersion), r.Kind
+	if kind == "" {
+		group, kind = kindOf(r.Object)
 	}
-	n.group = groupOf(version)
-	return n
+	return need{verbs[op], group, kind, r.Subresource}
+}
+
+// kindOf returns the kind of an object, which is empty where it cannot be read.
+func kindOf(object []byte) (group, kind string) {
+	o, _ := abi.DecodeObject(object)
+	version, _ := o["apiVersion"].(string)
+	kind, _ = o["kind"].(string)
+	return groupOf(version), kind
 }
 
 // groupOf is the group of an apiVersion, empty for the core kinds.
@@ -49,13 +52,9 @@ func declaredNeeds(d *abi.Declared) []need {
 	}
 	var out []need
 	for _, b := range d.Apply {
-		child, err := abi.DecodeObject(b)
-		if err != nil {
-			continue // checkChildren has said so
+		if group, kind := kindOf(b); kind != "" { // else checkChildren has said so
+			out = append(out, need{verb: "create", group: group, kind: kind}, need{verb: "patch", group: group, kind: kind})
 		}
-		kind, _ := child["kind"].(string)
-		version, _ := child["apiVersion"].(string)
-		out = append(out, need{verb: "create", group: groupOf(version), kind: kind}, need{verb: "patch", group: groupOf(version), kind: kind})
 	}
 	return out
 }
@@ -78,12 +77,12 @@ func (e *exam) rights() {
 	slices.Sort(missing)
 	switch {
 	case len(missing) > 0:
-		e.add("rights", Warn, "no capability of the manifest seems to allow: "+strings.Join(slices.Compact(missing), ", "),
-			"it would be DENIED: add them to the capabilities of the manifest")
+		e.add("rights", Warn, "no capability of the manifest allows: "+strings.Join(slices.Compact(missing), ", "),
+			"the host answers DENIED: add them to the capabilities of the manifest")
 	case len(needs) == 0:
-		e.ok("rights", "asks for nothing that needs a capability, for the objects that it was given")
+		e.ok("rights", "makes no request that needs a capability, for the given objects")
 	default:
-		e.ok("rights", "the manifest asks for all that it used")
+		e.ok("rights", "the manifest requests all used rights")
 	}
 }
 
@@ -121,11 +120,6 @@ func allowed(m *abi.Manifest, n need) bool {
 func isPlural(resource, kind string) bool {
 	k := strings.ToLower(kind)
 	return resource == k || resource == k+"s" || resource == k+"es" || resource == strings.TrimSuffix(k, "y")+"ies"
-}
-
-// eventNeeds are those of event_record.
-func eventNeeds() []need {
-	return []need{{verb: "create", group: "events.k8s.io", kind: "Event"}, {verb: "patch", group: "events.k8s.io", kind: "Event"}}
 }
 
 // kindsText names the kinds of watches.

@@ -108,11 +108,11 @@ func (e *exam) finalize(ctx context.Context) {
 	e.try(ctx, "finalize", abi.ExportFinalize, request(obj))
 	res, _, err := e.run(ctx, abi.ExportFinalize, request(obj))
 	if err == nil && res.Error != nil {
-		e.add("finalize.again", Warn, "with nothing left to clean up: "+clip(res.Error.Error()), "finalize may be called after it has succeeded: what is gone already is no error, or objects are never let go")
+		e.add("finalize.again", Warn, "without children to clean up: "+clip(res.Error.Error()), "finalize can be called again after success: treat missing children as deleted, or the object is never removed")
 		return
 	}
 	if err == nil {
-		e.ok("finalize.again", "succeeds where nothing is left to clean up")
+		e.ok("finalize.again", "succeeds without children to clean up")
 	}
 }
 

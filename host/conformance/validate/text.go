@@ -40,21 +40,21 @@ func broke(err error) bool {
 func nextOf(err error) string {
 	call, ok := errors.AsType[*abi.CallError](err)
 	if !ok {
-		return "look at the error"
+		return "check the error"
 	}
 	switch call.Kind {
 	case abi.FailureTimeout:
-		return "look for a loop that does not end; limits.timeout in the manifest is how long a run may take"
+		return "check for an endless loop; limits.timeout in the manifest limits a run"
 	case abi.FailureMemory:
 		return "read fields in place instead of decoding whole objects, or raise limits.memory in the manifest"
 	case abi.FailureOutput:
 		return "return what ABI.md, section 4, says; an SDK does"
 	case abi.FailureTrap, abi.FailureError:
 	}
-	return "return an error where it panics now: what is read may be absent, or of another type"
+	return "return an error instead of a panic: values can be absent or of another type"
 }
 
-// outcome says in a few words what came of a run.
+// outcome says in a few words the result of a run.
 func outcome(res abi.Result, asked []string) string {
 	s := res.Action.String()
 	if res.Error != nil {

@@ -33,7 +33,7 @@ const (
 
 // Check is one thing that was tried.
 type Check struct {
-	// ID stays the same for ever.
+	// ID stays the same forever.
 	ID      string  `json:"id"`
 	Verdict Verdict `json:"verdict"`
 	// Found says what was found, in a line.
@@ -145,7 +145,7 @@ func (e *exam) load(ctx context.Context) bool {
 	m, err := host.Load(ctx, e.wasm, e.config(func(*abi.Manifest) (host.API, error) { return e.world, nil }))
 	if err != nil {
 		if ctx.Err() == nil {
-			e.add("load", Fail, oneLine(err), "mend what runs when an instance starts: init functions, describe, configure; --config gives it settings")
+			e.add("load", Fail, oneLine(err), "fix the code that runs when an instance starts: init functions, describe, configure; pass settings with --config")
 		}
 		return false
 	}
@@ -171,22 +171,21 @@ func (e *exam) describe(ctx context.Context) {
 		return
 	}
 	said, err := host.Describe(ctx, e.wasm, host.Config{Name: e.report.Name, CacheDir: e.opts.CacheDir})
-	switch {
-	case err != nil:
-		e.add("describe", Fail, oneLine(err), "mend what describe returns")
-	case text(said) != text(e.info.Manifest):
-		e.add("describe", Fail, "the manifest in the file is not what the module says of itself: "+difference(e.info.Manifest, said),
+	if err != nil {
+		e.add("describe", Fail, oneLine(err), "fix the return value of describe")
+	} else if keys := difference(e.info.Manifest, said); keys != "" {
+		e.add("describe", Fail, "the manifest in the file differs from the result of describe: "+keys+" differ",
 			"write it again: wasmctl annotate MODULE")
-	default:
-		e.ok("describe", "says what the manifest in the file says")
+	} else {
+		e.ok("describe", "equals the manifest in the file")
 	}
 }
 
 // unknownKeys comes last: results of all runs are counted.
 func (e *exam) unknownKeys() {
 	if n := e.module.UnknownKeys(); n > 0 {
-		e.add("result", Warn, fmt.Sprintf("its results have keys that this host does not know, %d in all", n), "they are ignored: upgrade wasmctl, or look for a misspelt key")
+		e.add("result", Warn, fmt.Sprintf("its results have %d unknown keys", n), "they are ignored: upgrade wasmctl, or look for a misspelled key")
 		return
 	}
-	e.ok("result", "every key of its results is known")
+	e.ok("result", "its results have no unknown keys")
 }

@@ -89,7 +89,7 @@ func TestModule_FindsALeak(t *testing.T) {
 	module := withManifest(t, wasm.Leak, &abi.Manifest{For: aKind})
 	limited := withManifest(t, wasm.Leak, &abi.Manifest{For: aKind, Limits: &abi.Limits{Memory: 32 << 20}})
 	for _, m := range [][]byte{module, limited} {
-		if got, r := verdicts(t, m, Options{Calls: 1000}); !cmp.Equal(got, []string{"fail steady"}) || !strings.Contains(found(r, "steady"), "grows and grows") {
+		if got, r := verdicts(t, m, Options{Calls: 1000}); !cmp.Equal(got, []string{"fail steady"}) || !strings.Contains(found(r, "steady"), "keeps growing") {
 			t.Errorf("got %v: %s", got, found(r, "steady"))
 		}
 	}
@@ -157,7 +157,7 @@ func build(t *testing.T, dir string) []byte {
 	return b
 }
 
-// TestModule_ObjectMustBeOfTheKind: another object would be tried in vain.
+// TestModule_ObjectMustBeOfTheKind: another object would not be reconciled.
 func TestModule_ObjectMustBeOfTheKind(t *testing.T) {
 	module := withManifest(t, wasm.Empty, &abi.Manifest{For: aKind})
 	for want, obj := range map[string]map[string]any{

@@ -68,10 +68,10 @@ func (w *world) Call(_ context.Context, op abi.Op, req []byte) abi.Response {
 		return *refuse
 	}
 	if op == abi.OpEventRecord {
-		w.use(eventNeeds()...)
+		w.use(need{verb: "create", group: "events.k8s.io", kind: "Event"}, need{verb: "patch", group: "events.k8s.io", kind: "Event"})
 		return abi.Response{Body: encode(nil)}
 	}
-	r, _, err := abi.DecodeAPIRequest(req)
+	r, _, err := abi.DecodeRequest[abi.APIRequest](req)
 	if err != nil {
 		return abi.Refuse(&abi.StatusBody{Code: abi.StatusBadRequest, Reason: "BadRequest", Message: string(op) + ": " + err.Error()})
 	}

@@ -40,7 +40,7 @@ func Reserve(most uint64) (Memory, error) {
 	return Memory{most: int(most), space: space}, nil
 }
 
-// Grow makes the memory so many bytes long and returns it. What is new reads as
+// Grow makes the memory so many bytes long and returns it. New memory reads as
 // zero; it never shrinks. The error says that there is not so much, and the
 // memory is as it was.
 func (m *Memory) Grow(size uint64) ([]byte, error) {
@@ -49,7 +49,7 @@ func (m *Memory) Grow(size uint64) ([]byte, error) {
 	}
 	if n := int(size); n > m.committed { //nolint:gosec // at most what is reserved
 		if err := m.commit(n); err != nil {
-			return nil, fmt.Errorf("memory: the system has no %d bytes for it: %w", n-m.committed, err)
+			return nil, fmt.Errorf("memory: cannot allocate %d bytes: %w", n-m.committed, err)
 		}
 		m.committed = n
 	}

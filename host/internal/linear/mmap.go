@@ -9,8 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reserve maps pages that nobody may touch: the system counts none of them as
-// memory, however strictly it counts.
+// reserve maps inaccessible pages, which the system never counts as memory.
 func reserve(n int) ([]byte, error) {
 	space, err := unix.Mmap(-1, 0, n, unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {
@@ -27,7 +26,7 @@ func (m *Memory) commit(n int) error {
 func (m *Memory) free() {
 	var err error
 	if KeepFreed.Load() {
-		// A mapping anew, and not one whose pages are taken away: the system puts it
+		// A mapping again, and not one whose pages are taken away: the system puts it
 		// together with those beside it, and never has too many.
 		_, err = unix.MmapPtr(-1, 0, unsafe.Pointer(&m.space[0]), uintptr(len(m.space)), unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_FIXED)
 		keepSmall(m.space)
@@ -35,6 +34,6 @@ func (m *Memory) free() {
 		err = unix.Munmap(m.space)
 	}
 	if err != nil {
-		panic("BUG: memory cannot be given back: " + err.Error())
+		panic("BUG: memory: release: " + err.Error())
 	}
 }

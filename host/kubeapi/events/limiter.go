@@ -16,8 +16,8 @@ const (
 	burst     = 25
 	perSecond = 1.0 / 300
 
-	// maxObjects is how many objects and how many different events are told
-	// apart; those that were not heard of for longest are forgotten.
+	// maxObjects is how many objects and how many different events are
+	// distinguished; those that were not heard of for longest are forgotten.
 	maxObjects = 4096
 )
 

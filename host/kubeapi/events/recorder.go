@@ -1,8 +1,8 @@
 // Package events records events (events.k8s.io/v1) for modules, with client-go's
 // recorder: events that differ in their note only become one with a series.
 //
-// What a guest records goes through a bounded queue and a limit for each object,
-// so that it never waits and cannot flood the API server:
+// Events of a guest go through a bounded queue and a limit for each object, so that it
+// never waits and cannot flood the API server:
 //
 //	recorder := events.New(events.Config{Sink: sink, Controller: "web", Logger: logger})
 //	go recorder.Run(ctx)
@@ -10,11 +10,11 @@
 package events
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,6 +23,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	clientevents "k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
+
+	"github.com/wasmctl/wasmctl/internal/text"
 )
 
 // Limits of what the API server takes, in bytes (validation of events.k8s.io/v1).
@@ -83,9 +85,7 @@ type Recorder struct {
 
 // New returns a recorder. It starts nothing.
 func New(c Config) *Recorder {
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
+	c.Logger = cmp.Or(c.Logger, slog.Default())
 	return &Recorder{config: c, queue: make(chan Event, queueSize), limit: newLimiter()}
 }
 
@@ -93,7 +93,7 @@ func New(c Config) *Recorder {
 // known. It never waits. A note that is too long is cut.
 func (r *Recorder) Record(e Event) bool {
 	if len(e.Note) > MaxNote {
-		e.Note = strings.ToValidUTF8(e.Note[:MaxNote-len("...")], "") + "..."
+		e.Note = text.Truncate(e.Note, MaxNote-len("...")) + "..."
 	}
 	if !r.limit.allows(&e) {
 		r.limited.Add(1)
@@ -108,13 +108,13 @@ func (r *Recorder) Record(e Event) bool {
 	}
 }
 
-// Counts returns what has become of events until now.
+// Counts returns the numbers of events by result.
 func (r *Recorder) Counts() Counts {
 	return Counts{Recorded: r.recorded.Load(), Limited: r.limited.Load(), Dropped: r.dropped.Load(), Refused: r.refused.Load()}
 }
 
 // Run records events until ctx ends, and returns when no request is under way
-// any more. Events that wait then are lost, as with every client of
+// any longer. Events that wait then are lost, as with every client of
 // Kubernetes: they are kept for people, and no program may rely on one. It is
 // called once.
 func (r *Recorder) Run(ctx context.Context) error {
@@ -138,7 +138,9 @@ func (r *Recorder) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			cancel()
 			broadcaster.Shutdown()
-			sink.close()
+			for range cap(sink.slots) { // from now on nothing starts
+				sink.slots <- struct{}{}
+			}
 			return nil
 		}
 	}
@@ -158,9 +160,7 @@ func reportingController(controller string) string {
 		return '-'
 	}, controller)
 	name = strings.Trim(name[:min(len(name), limit)], "-_.")
-	if name == "" {
-		name = "controller"
-	}
+	name = cmp.Or(name, "controller")
 	return "wasmctl/" + name
 }
 
@@ -170,32 +170,4 @@ func fit(e *eventsv1.Event) {
 	if len(e.ReportingInstance) > maxInstance {
 		e.ReportingInstance = e.ReportingInstance[:maxInstance]
 	}
-}
-
-// closable counts what is under way, and lets its owner wait for the end.
-type closable struct {
-	mu     sync.Mutex
-	closed bool           // guarded by mu
-	wg     sync.WaitGroup // Add with mu held and closed false
-}
-
-// begin reports whether something may start; if so, end must follow.
-func (c *closable) begin() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return false
-	}
-	c.wg.Add(1)
-	return true
-}
-
-func (c *closable) end() { c.wg.Done() }
-
-// close lets nothing start any more and waits for what is under way.
-func (c *closable) close() {
-	c.mu.Lock()
-	c.closed = true
-	c.mu.Unlock()
-	c.wg.Wait()
 }

@@ -2,12 +2,10 @@ package events
 
 import (
 	"context"
-	"net/http"
 	"sync"
 
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 const (
@@ -25,9 +23,8 @@ const (
 // what waits, and with an end.
 type sink struct {
 	*Recorder
-	closable
 
-	slots chan struct{} // one token per request under way
+	slots chan struct{} // one token per request under way; full for good when Run has ended
 
 	pendingMu sync.Mutex
 	pending   map[string]int  // tries by name; guarded by pendingMu
@@ -52,14 +49,10 @@ func (s *sink) Patch(ctx context.Context, e *eventsv1.Event, data []byte) (*even
 
 // givenUp is an error that client-go does not try again.
 func givenUp() error {
-	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusServiceUnavailable, Message: "event given up"}}
+	return apierrors.NewServiceUnavailable("event dropped after retries")
 }
 
 func (s *sink) send(ctx context.Context, e *eventsv1.Event, do func(context.Context) (*eventsv1.Event, error)) (*eventsv1.Event, error) {
-	if !s.begin() {
-		return nil, givenUp()
-	}
-	defer s.end()
 	name := e.Namespace + "/" + e.Name
 	if !s.enqueue(name) {
 		s.dropped.Add(1)
@@ -70,8 +63,8 @@ func (s *sink) send(ctx context.Context, e *eventsv1.Event, do func(context.Cont
 	case <-ctx.Done():
 		return nil, givenUp()
 	}
+	defer func() { <-s.slots }()
 	made, err := do(ctx)
-	<-s.slots
 	return made, s.finish(name, err)
 }
 
@@ -86,13 +79,13 @@ func (s *sink) enqueue(name string) bool {
 	return true
 }
 
-// finish counts what became of a try. What client-go does next depends on the
-// error: it gives up after an answer of the API server (but makes an event whose
-// series is gone anew), and tries again after anything else.
+// finish counts what became of a try. client-go's next step depends on the
+// error: it gives up after an answer of the API server (but recreates an event
+// whose series is gone), and retries after anything else.
 func (s *sink) finish(name string, err error) error {
 	s.pendingMu.Lock()
 	defer s.pendingMu.Unlock()
-	status, answered := err.(*apierrors.StatusError) //nolint:errorlint // client-go too looks at the error itself
+	status, answered := err.(*apierrors.StatusError) //nolint:errorlint // client-go too checks the error itself
 	switch {
 	case err == nil:
 		s.recorded.Add(1)
@@ -117,6 +110,6 @@ func (s *sink) log(status *apierrors.StatusError) {
 		return
 	}
 	s.logged[reason] = true
-	s.config.Logger.Warn("the API server refuses an event; further ones that are refused with this reason are only counted",
+	s.config.Logger.Warn("the API server refused an event; further refusals with this reason are only counted",
 		"error", status.Error(), "reason", reason)
 }

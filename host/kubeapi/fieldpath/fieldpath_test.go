@@ -36,8 +36,8 @@ func texts(paths []Path) string {
 
 func TestParse_SaysWhatIsWrong(t *testing.T) {
 	for text, want := range map[string]string{
-		"": "it is empty", ".a": "want a name", "a..b": "want a name", "a.": "want a name", "a[": "want a name", "a[b": "want ] or =", "a[b=": "want a name",
-		"a[b=c": "closing bracket is missing", "a[b=c,": "want a name", "a[b=c,b=d]": "b= is there twice", "a]": "want . or [", "a b": "want . or [",
+		"": "is empty", ".a": "want a name", "a..b": "want a name", "a.": "want a name", "a[": "want a name", "a[b": "want ] or =", "a[b=": "want a name",
+		"a[b=c": "closing bracket is missing", "a[b=c,": "want a name", "a[b=c,b=d]": "b= appears twice", "a]": "want . or [", "a b": "want . or [",
 		`a["b]`: "not a quoted string", "a[*": "want a name", strings.Repeat("a.", 200) + "a": "more than 128 steps",
 	} {
 		p, err := Parse(text)

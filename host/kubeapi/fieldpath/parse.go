@@ -19,7 +19,7 @@ func Parse(pattern string) (Path, error) {
 		}
 	}
 	if len(p.path) == 0 {
-		return nil, errors.New("field: it is empty: leave fields out to allow all of them")
+		return nil, errors.New("field: is empty: omit fields to allow all of them")
 	}
 	return p.path, nil
 }
@@ -67,7 +67,7 @@ func (p *parser) brackets() error {
 		}
 		p.rest = rest
 		if _, twice := match[key]; twice {
-			return fmt.Errorf("%s= is there twice", key)
+			return fmt.Errorf("%s= appears twice", key)
 		}
 		if match[key], err = p.word(); err != nil {
 			return err

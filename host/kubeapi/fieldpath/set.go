@@ -40,7 +40,7 @@ func (s *Set) Covers(field Path) (covers, byItem bool) {
 }
 
 // covers1 matches one pattern: all its steps are those that the field starts
-// with. What an item is known by goes with the right to any of its fields.
+// with. The right to any field of an item includes its key fields.
 func covers1(pattern, field Path) (covers, byItem bool) {
 	for i, want := range pattern {
 		if i >= len(field) {

@@ -6,7 +6,7 @@ import (
 )
 
 // itemKeys are what items of lists are known by in Kubernetes' own kinds, the
-// usual ones first. A list is taken for one of items if each has a value under
+// usual ones first. A list is treated as one of items if each has a value under
 // one of these keys, and no two the same; else it is one value.
 var itemKeys = []string{"name", "type", "key", "containerPort", "port", "mountPath", "devicePath", "ip", "uid", "topologyKey"}
 

@@ -18,8 +18,8 @@ const (
 	maxSiblings   = 8
 )
 
-// Audit learns from what runs do the least that allows it. It is safe for
-// concurrent use.
+// Audit derives from the requests of runs the minimal rights that allow them.
+// It is safe for concurrent use.
 type Audit struct {
 	asked []abi.Capability
 
@@ -82,7 +82,7 @@ func (a *Audit) verbsOf(e *kubeapi.Exchange) []string {
 func (a *Audit) namesFor(u use) (names []string) {
 	for i := range a.asked {
 		c := &a.asked[i]
-		same := c.Group == u.group && c.Resource == u.resource && slices.Contains(orAny(c.Subresources), u.subresource)
+		same := c.Group == u.group && c.Resource == u.resource && slices.Contains(kubeapi.OrAny(c.Subresources), u.subresource)
 		if !same || !slices.Contains(kubeapi.SpellOut(c.Verbs), u.verb) {
 			continue
 		}

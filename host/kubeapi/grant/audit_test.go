@@ -9,6 +9,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host/kubeapi"
+	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 )
 
 // TestAudit_LearnsTheLeast: what was done and no more, fields included; many
@@ -56,13 +57,13 @@ func TestAudit_LearnsTheLeast(t *testing.T) {
 // TestAudit_LearnsNamesThatTheManifestNames: a Secret that the manifest asks for
 // by name is learned by name, as long as no other is used; other objects are not.
 func TestAudit_LearnsNamesThatTheManifestNames(t *testing.T) {
-	secrets := kubeapi.Kind{Version: "v1", Kind: "Secret", Resource: "secrets", Namespaced: true}
+	secrets := kinds.Kind{Version: "v1", Kind: "Secret", Resource: "secrets", Namespaced: true}
 	a := NewAudit([]abi.Capability{
 		{Resource: "secrets", Verbs: []string{"*"}, Names: []string{"creds", "more"}},
 		{Resource: "configmaps", Verbs: []string{"get"}, Names: []string{"x"}},
 		{Resource: "configmaps", Verbs: []string{"get"}, Namespaces: []string{"a"}},
 	})
-	get := func(kind kubeapi.Kind, name string) bool {
+	get := func(kind kinds.Kind, name string) bool {
 		return a.Learn(&kubeapi.Exchange{Op: abi.OpAPIGet, Kind: kind, Key: abi.Key{Namespace: "a", Name: name}})
 	}
 	get(secrets, "creds")

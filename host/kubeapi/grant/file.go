@@ -13,7 +13,7 @@ import (
 	"github.com/wasmctl/wasmctl/host/strictyaml"
 )
 
-// What a document of a grant says that it is.
+// Header of a grant document.
 const (
 	APIVersion = "wasmctl.dev/v1"
 	Kind       = "Grant"
@@ -95,7 +95,7 @@ func (p *parser) document(root *yaml.Node) Document {
 	list := fields["capabilities"]
 	if list == nil {
 		if root.Kind == yaml.MappingNode {
-			p.Bad(root, "capabilities: is missing: list what is granted; [] grants nothing")
+			p.Bad(root, "capabilities: is missing: list the granted ones; [] grants none")
 		}
 		return d
 	}
@@ -118,7 +118,7 @@ func (p *parser) capability(n *yaml.Node) abi.Capability {
 	if fields["resource"] == nil {
 		p.Bad(n, "resource: is missing: want the plural, for example deployments")
 	} else if c.Resource == "*" || c.Group == "*" {
-		p.Bad(n, "resource and group: * is not read: a rule names what it is about")
+		p.Bad(n, "resource and group: * is not supported: name them")
 	}
 	if fields["verbs"] == nil {
 		p.Bad(n, "verbs: is missing: want some of %s, or \"*\"", strings.Join(verbs, ", "))
@@ -169,12 +169,12 @@ func (p *parser) texts(n *yaml.Node, key string) []string {
 		list = append(list, text)
 	}
 	if n.Kind == yaml.SequenceNode && len(list) == 0 {
-		p.Bad(n, "%s: is empty: leave it out, or name some", key)
+		p.Bad(n, "%s: is empty: omit it, or list some", key)
 	}
 	return list
 }
 
-// Marshal writes a document that Parse reads as it is.
+// Marshal writes a document that Parse reads back unchanged.
 func (d *Document) Marshal() ([]byte, error) {
 	return yaml.Marshal(struct {
 		APIVersion   string       `yaml:"apiVersion"`

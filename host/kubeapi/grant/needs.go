@@ -1,6 +1,6 @@
 // Package grant says what running a module takes, reads what an operator grants
-// it, and writes the RBAC objects that give an identity just that. It is pure:
-// it asks nobody.
+// it, and writes the RBAC objects that give an identity just that. It is pure,
+// without requests.
 package grant
 
 import (
@@ -8,11 +8,12 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host/kubeapi"
+	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 )
 
 // Watch is a kind that is watched for a module.
 type Watch struct {
-	Kind kubeapi.Kind
+	Kind kinds.Kind
 	// Namespaces is empty for all, and for a cluster-scoped kind.
 	Namespaces []string
 	// Name is the one name that the watch's field selector lets through; "" is any.

@@ -20,9 +20,6 @@ import (
 // Name too, a ClusterRole Namespace:Name, since it has no namespace.
 type Account struct{ Namespace, Name string }
 
-// User returns the account's user name, which --as takes.
-func (a Account) User() string { return "system:serviceaccount:" + a.Namespace + ":" + a.Name }
-
 // LeaseRules are what an election takes: a Lease of this name. Kubernetes cannot
 // limit a create to a name.
 func LeaseRules(namespace, name string) []abi.Capability {
@@ -108,7 +105,7 @@ type right struct{ group, resource, verb, name string }
 func flatten(rules []abi.Capability) map[string]map[right]bool {
 	scopes := map[string]map[right]bool{}
 	for i := range rules {
-		for _, ns := range orAny(rules[i].Namespaces) {
+		for _, ns := range kubeapi.OrAny(rules[i].Namespaces) {
 			if scopes[ns] == nil {
 				scopes[ns] = map[right]bool{}
 			}
@@ -119,19 +116,16 @@ func flatten(rules []abi.Capability) map[string]map[right]bool {
 }
 
 func rights(c *abi.Capability, yield func(right)) {
-	verbs := kubeapi.SpellOut(c.Verbs)
+	verbs, names := kubeapi.SpellOut(c.Verbs), kubeapi.OrAny(c.Names)
 	if len(c.Fields) > 0 && slices.ContainsFunc(verbs, compares) {
-		for _, name := range orAny(c.Names) {
+		for _, name := range names {
 			yield(right{c.Group, c.Resource, kubeapi.VerbGet, name})
 		}
 	}
-	for _, sub := range orAny(c.Subresources) {
-		resource := c.Resource
-		if sub != "" {
-			resource += "/" + sub
-		}
+	for _, sub := range kubeapi.OrAny(c.Subresources) {
+		resource := strings.TrimSuffix(c.Resource+"/"+sub, "/")
 		for _, verb := range verbs {
-			for _, name := range orAny(c.Names) {
+			for _, name := range names {
 				if verb == kubeapi.VerbCreate && sub == "" {
 					name = ""
 				}
@@ -143,13 +137,6 @@ func rights(c *abi.Capability, yield func(right)) {
 
 // compares reports whether fields of a verb are held by reading what is there.
 func compares(verb string) bool { return verb == kubeapi.VerbUpdate || verb == kubeapi.VerbPatch }
-
-func orAny(list []string) []string {
-	if len(list) == 0 {
-		return []string{""}
-	}
-	return list
-}
 
 // policyRules puts the rights of one namespace together into few rules, without
 // those that there are in all namespaces or for any name.

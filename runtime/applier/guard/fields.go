@@ -4,11 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
@@ -53,15 +55,13 @@ func changedBack(last, this []Field) bool {
 // ObjectName returns the name of the written object: "deployments.apps
 // default/web".
 func ObjectName(w *abi.Write) string {
-	if w.Group == "" {
-		return w.Resource + " " + w.Key.String()
-	}
-	return w.Resource + "." + w.Group + " " + w.Key.String()
+	return schema.GroupResource{Group: w.Group, Resource: w.Resource}.String() + " " + w.Key.String()
 }
 
 // Compare returns the fields in which an object, as JSON, differs before and
-// after a write, and who manages them. What every write changes is left out:
-// managedFields, resourceVersion and generation. More than MaxFields are cut off.
+// after a write, and who manages them. Fields that every write changes are left
+// out: managedFields, resourceVersion and generation. More than MaxFields are cut
+// off.
 func Compare(w *abi.Write, before, after []byte) ([]Field, error) {
 	d := differ{object: ObjectName(w)}
 	old, err := d.read(before)
@@ -130,7 +130,9 @@ func (d *differ) walk(path fieldpath.Path, old, now any, hint *fieldpath.Set) {
 	oldMap, ok1 := old.(map[string]any)
 	nowMap, ok2 := now.(map[string]any)
 	if ok1 && ok2 {
-		for _, name := range keysOf(oldMap, nowMap) {
+		names := slices.AppendSeq(slices.Collect(maps.Keys(oldMap)), maps.Keys(nowMap))
+		slices.Sort(names)
+		for _, name := range slices.Compact(names) {
 			d.step(path, fieldpath.FieldNameElement(name), oldMap[name], nowMap[name], hint)
 		}
 		return
@@ -235,17 +237,6 @@ func byKey(list []any, names []string) []item {
 		items = append(items, item{key, v})
 	}
 	return items
-}
-
-func keysOf(maps ...map[string]any) []string {
-	var names []string
-	for _, m := range maps {
-		for name := range m {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
 }
 
 // hashOf returns a hash of a value; 0 for one that is absent.

@@ -4,7 +4,7 @@
 // runs less and less often, until it calms down.
 //
 // It decides by what a run was told and what it changed, and takes the time as
-// an argument. What it asks of its caller is said in Trial.
+// an argument. Trial documents the duties of the caller.
 //
 // # What is not a hot loop
 //
@@ -15,6 +15,7 @@
 package guard
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"sync"
@@ -25,10 +26,10 @@ import (
 
 // Defaults of Config.
 const (
-	DefaultRuns    = 20
-	DefaultWindow  = 5 * time.Minute
-	DefaultMinHold = time.Second
-	DefaultMaxHold = time.Minute
+	DefaultRuns     = 20
+	DefaultWindow   = 5 * time.Minute
+	DefaultMinDelay = time.Second
+	DefaultMaxDelay = time.Minute
 )
 
 // Bounds of what is remembered.
@@ -49,35 +50,28 @@ type Config struct {
 	// Window is the time that so many runs take at most: two runs that are more
 	// than Window/Runs apart are not of one loop.
 	Window time.Duration
-	// MinHold is how long an object is first held. It doubles with each further
-	// run of the loop up to MaxHold.
-	MinHold, MaxHold time.Duration
+	// MinDelay is how long an object is first held. It doubles with each further
+	// run of the loop up to MaxDelay.
+	MinDelay, MaxDelay time.Duration
 }
 
 // Validate returns an error that names the first field with a value that cannot
 // be used.
 func (c Config) Validate() error {
-	if c.Window < 0 || c.MinHold < 0 || c.MaxHold < 0 {
-		return errors.New("guard: window and holds must not be negative")
+	if c.Window < 0 || c.MinDelay < 0 || c.MaxDelay < 0 {
+		return errors.New("guard: window and delays must not be negative")
 	}
-	if c = c.withDefaults(); c.MinHold > c.MaxHold {
-		return errors.New("guard: the first hold must not be longer than the longest")
+	if c = c.withDefaults(); c.MinDelay > c.MaxDelay {
+		return errors.New("guard: the minimum delay must not exceed the maximum")
 	}
 	return nil
 }
 
 func (c Config) withDefaults() Config {
-	set := func(d *time.Duration, value time.Duration) {
-		if *d == 0 {
-			*d = value
-		}
-	}
-	set(&c.Window, DefaultWindow)
-	set(&c.MinHold, DefaultMinHold)
-	set(&c.MaxHold, DefaultMaxHold)
-	if c.Runs == 0 {
-		c.Runs = DefaultRuns
-	}
+	c.Runs = cmp.Or(c.Runs, DefaultRuns)
+	c.Window = cmp.Or(c.Window, DefaultWindow)
+	c.MinDelay = cmp.Or(c.MinDelay, DefaultMinDelay)
+	c.MaxDelay = cmp.Or(c.MaxDelay, DefaultMaxDelay)
 	return c
 }
 
@@ -88,7 +82,7 @@ func (c Config) gap() time.Duration { return c.Window / time.Duration(c.Runs) }
 type Stats struct {
 	// Episodes counts the hot loops that were found, Held the runs of them after
 	// which the object was held.
-	Episodes, Held uint64
+	Episodes, Delayed uint64
 	// Objects is how many objects are watched over now, Hot how many of them were
 	// in a hot loop when they last ran.
 	Objects, Hot int
@@ -130,13 +124,13 @@ func (g *Guard) Stats() Stats {
 	return st
 }
 
-// Held returns how long the object is held after its runs; 0 where it is not in
+// Delayed returns how long the object is held after its runs; 0 where it is not in
 // a hot loop.
-func (g *Guard) Held(key abi.Key) time.Duration {
+func (g *Guard) Delayed(key abi.Key) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if l := g.byKey[key]; l != nil && l.hot {
-		return l.hold
+		return l.delay
 	}
 	return 0
 }
@@ -156,7 +150,7 @@ func (g *Guard) Begin(key abi.Key, s *Start) Trial {
 	return l.begin(g.cfg, s)
 }
 
-// End judges the run of a trial and says how long its object is to be held.
+// End judges the run of a trial and returns how long to delay its object.
 func (g *Guard) End(key abi.Key, t Trial, e *End) Decision {
 	if g.Off() || t.loop == nil && len(e.Changes) == 0 {
 		return Decision{}
@@ -171,8 +165,8 @@ func (g *Guard) End(key abi.Key, t Trial, e *End) Decision {
 	if d.Opened {
 		g.stats.Episodes++
 	}
-	if d.Hold > 0 {
-		g.stats.Held++
+	if d.Delay > 0 {
+		g.stats.Delayed++
 	}
 	if d.Closed {
 		delete(g.byKey, key)
@@ -193,7 +187,7 @@ func (g *Guard) Forget(key abi.Key) {
 func (g *Guard) keep(key abi.Key, l *loop) {
 	if _, known := g.byKey[key]; !known && len(g.byKey) >= g.sweep {
 		for k, old := range g.byKey {
-			if l.seen.Sub(old.seen) > g.cfg.gap()+g.cfg.MaxHold {
+			if l.seen.Sub(old.seen) > g.cfg.gap()+g.cfg.MaxDelay {
 				delete(g.byKey, k)
 			}
 		}
@@ -214,8 +208,8 @@ func sameObject(a, b *abi.Write) bool {
 }
 
 // Put adds w to writes, of which there is one per object, the newest. Beyond
-// MaxWrites it is left out; Put reports whether it was not. What a write carries
-// for the time of the call only is not kept.
+// MaxWrites it is left out; Put reports whether it was not. Data of a write that
+// is valid only during the call is not kept.
 func Put(writes []abi.Write, w *abi.Write) ([]abi.Write, bool) {
 	kept := *w
 	kept.Body, kept.Labels = nil, nil

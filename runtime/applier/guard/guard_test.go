@@ -107,39 +107,39 @@ func writes(what ...string) did { return did{writes: what} }
 
 // A run that writes a time stamp into its object's status triggers itself: it is
 // found by its 20th run, and then held for longer and longer.
-func TestGuard_SelfTriggeringObjectIsHeldMoreAndMore(t *testing.T) {
+func TestGuard_SelfTriggeringObjectIsDelayedMoreAndMore(t *testing.T) {
 	w := newWorld(t, Config{})
 	w.run(0, writes("status"), updated())
 	for i := range DefaultRuns - 1 {
-		if d := w.run(time.Millisecond, writes("status"), updated()); d.Hold != 0 {
+		if d := w.run(time.Millisecond, writes("status"), updated()); d.Delay != 0 {
 			t.Fatalf("run %d was held: %+v", i, d)
 		}
 	}
 	d := w.run(time.Millisecond, writes("status"), updated())
-	if !d.Opened || d.Contested || d.Runs != DefaultRuns || d.Hold != DefaultMinHold {
+	if !d.Opened || d.Contested || d.Runs != DefaultRuns || d.Delay != DefaultMinDelay {
 		t.Fatalf("%+v", d)
 	}
 	for _, want := range []time.Duration{2, 4, 8, 16, 32, 60, 60} {
-		d = w.run(d.Hold, writes("status"), updated())
-		if d.Hold != want*time.Second || d.Opened {
+		d = w.run(d.Delay, writes("status"), updated())
+		if d.Delay != want*time.Second || d.Opened {
 			t.Fatalf("%+v, want a hold of %d s", d, want)
 		}
 	}
-	if st := w.g.Stats(); st != (Stats{Episodes: 1, Held: 8, Objects: 1, Hot: 1}) || w.g.Held(self) != time.Minute {
-		t.Errorf("%+v, held %v", st, w.g.Held(self))
+	if st := w.g.Stats(); st != (Stats{Episodes: 1, Delayed: 8, Objects: 1, Hot: 1}) || w.g.Delayed(self) != time.Minute {
+		t.Errorf("%+v, held %v", st, w.g.Delayed(self))
 	}
 }
 
 // A held object calms down: runs that change nothing, or time in which it does
 // not run, take the hold away by halves; then nothing is left of it.
-func TestGuard_HeldObjectCalmsDown(t *testing.T) {
+func TestGuard_DelayedObjectCalmsDown(t *testing.T) {
 	hot := func(t *testing.T) *world {
-		w := newWorld(t, Config{MaxHold: 4 * time.Second})
+		w := newWorld(t, Config{MaxDelay: 4 * time.Second})
 		for range DefaultRuns + 3 {
-			w.run(w.g.Held(self), writes("status"), updated())
+			w.run(w.g.Delayed(self), writes("status"), updated())
 		}
-		if w.g.Held(self) != 4*time.Second {
-			t.Fatalf("held for %v", w.g.Held(self))
+		if w.g.Delayed(self) != 4*time.Second {
+			t.Fatalf("held for %v", w.g.Delayed(self))
 		}
 		return w
 	}
@@ -155,20 +155,20 @@ func TestGuard_HeldObjectCalmsDown(t *testing.T) {
 	})
 	t.Run("an hour of peace", func(t *testing.T) {
 		w := hot(t)
-		if d := w.run(time.Hour, writes("status"), updated()); !d.Closed || d.Hold != 0 || w.g.Stats().Hot != 0 {
+		if d := w.run(time.Hour, writes("status"), updated()); !d.Closed || d.Delay != 0 || w.g.Stats().Hot != 0 {
 			t.Errorf("%+v, %+v", d, w.g.Stats())
 		}
 	})
 	t.Run("a short rest only halves", func(t *testing.T) {
 		w := hot(t)
-		if d := w.run(25*time.Second, writes("status"), updated()); d.Closed || w.g.Held(self) != time.Second {
-			t.Errorf("%+v, held %v", d, w.g.Held(self))
+		if d := w.run(25*time.Second, writes("status"), updated()); d.Closed || w.g.Delayed(self) != time.Second {
+			t.Errorf("%+v, held %v", d, w.g.Delayed(self))
 		}
 	})
 }
 
 // Rows of runs that look alike and are none: none of them is ever held.
-func TestGuard_LegitimateRowsAreNotHeld(t *testing.T) {
+func TestGuard_LegitimateRowsAreNotDelayed(t *testing.T) {
 	const rounds = 1000
 	progress := func(i int) []Field {
 		return []Field{{Object: "deployments.apps default/app", Path: ".spec.partition", before: uint64(i), after: uint64(i + 1)}}
@@ -259,7 +259,7 @@ func TestGuard_HotLoopsAreFound(t *testing.T) {
 		"children without end": {func(w *world, i int) Decision {
 			return w.run(time.Millisecond, writes("status", fmt.Sprint("app", i)), updated())
 		}, MaxWrites + 21},
-		"now and then something else": {func(w *world, i int) Decision {
+		"from time to time something else": {func(w *world, i int) Decision {
 			if i%5 == 0 {
 				w.run(time.Millisecond, writes("status"), related("pod"))
 			}
@@ -298,13 +298,13 @@ func TestGuard_HotLoopsAreFound(t *testing.T) {
 
 // An object that asks for a second and triggers itself at once is held for longer
 // than that second: the run at the end of the hold is not the one it asked for.
-func TestGuard_HoldBeatsTheRequeue(t *testing.T) {
+func TestGuard_DelayBeatsTheRequeue(t *testing.T) {
 	w := newWorld(t, Config{})
 	for range DefaultRuns + 10 {
-		w.run(max(time.Millisecond, w.g.Held(self)), did{writes: []string{"status"}, action: abi.Action{Requeue: true, After: time.Second}}, updated(), timer())
+		w.run(max(time.Millisecond, w.g.Delayed(self)), did{writes: []string{"status"}, action: abi.Action{Requeue: true, After: time.Second}}, updated(), timer())
 	}
-	if w.opened != 1 || w.g.Held(self) != DefaultMaxHold {
-		t.Errorf("%d episodes, held for %v", w.opened, w.g.Held(self))
+	if w.opened != 1 || w.g.Delayed(self) != DefaultMaxDelay {
+		t.Errorf("%d episodes, held for %v", w.opened, w.g.Delayed(self))
 	}
 }
 
@@ -315,7 +315,7 @@ func TestGuard_FightIsOneEpisode(t *testing.T) {
 	w.fields = []Field{{Object: "o", Path: ".p", before: 5, after: 3}}
 	begin, runs := w.now, 0
 	for w.now.Sub(begin) < 2*time.Hour {
-		w.run(w.g.Held(self)+time.Millisecond, writes("app"), related("app"))
+		w.run(w.g.Delayed(self)+time.Millisecond, writes("app"), related("app"))
 		w.touch("app")
 		runs++
 	}
@@ -329,7 +329,7 @@ func TestGuard_FightIsOneEpisode(t *testing.T) {
 func TestGuard_RandomRunsKeepTheBounds(t *testing.T) {
 	for seed := range uint64(300) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
-		cfg := Config{Runs: 4 + rnd.IntN(4), MinHold: 100 * time.Millisecond, MaxHold: time.Second}
+		cfg := Config{Runs: 4 + rnd.IntN(4), MinDelay: 100 * time.Millisecond, MaxDelay: time.Second}
 		w := newWorld(t, cfg)
 		row := 0 // runs since one that could not be of a loop
 		for range 300 {
@@ -347,7 +347,7 @@ func TestGuard_RandomRunsKeepTheBounds(t *testing.T) {
 				w.touch([]string{"self", "a", "b"}[rnd.IntN(3)])
 			}
 			d := w.run(time.Duration(rnd.IntN(300))*time.Millisecond, do, reasons...)
-			if row++; len(do.writes) == 0 && d.Hold > 0 || d.Hold > 0 && (d.Hold < cfg.MinHold || d.Hold > cfg.MaxHold) {
+			if row++; len(do.writes) == 0 && d.Delay > 0 || d.Delay > 0 && (d.Delay < cfg.MinDelay || d.Delay > cfg.MaxDelay) {
 				t.Fatalf("seed %d: writes %v: %+v", seed, do.writes, d)
 			}
 			if d.Opened && row < cfg.Runs {
@@ -399,11 +399,11 @@ func TestGuard_MemoryIsBounded(t *testing.T) {
 func TestGuard_OffAndBadConfig(t *testing.T) {
 	w := newWorld(t, Config{Runs: -1})
 	for range 100 {
-		if d := w.run(0, writes("status"), updated()); d.Hold != 0 {
+		if d := w.run(0, writes("status"), updated()); d.Delay != 0 {
 			t.Fatalf("%+v", d)
 		}
 	}
-	for _, cfg := range []Config{{Window: -1}, {MinHold: -1}, {MaxHold: -1}, {MinHold: time.Hour}} {
+	for _, cfg := range []Config{{Window: -1}, {MinDelay: -1}, {MaxDelay: -1}, {MinDelay: time.Hour}} {
 		if _, err := New(cfg); err == nil {
 			t.Errorf("%+v was accepted", cfg)
 		}
@@ -412,7 +412,7 @@ func TestGuard_OffAndBadConfig(t *testing.T) {
 
 // Many objects, each run by one goroutine at a time, while others ask.
 func TestGuard_HammerKeysAndStats(t *testing.T) {
-	g, err := New(Config{Runs: 4, MinHold: 1, MaxHold: 10})
+	g, err := New(Config{Runs: 4, MinDelay: 1, MaxDelay: 10})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -432,7 +432,7 @@ func TestGuard_HammerKeysAndStats(t *testing.T) {
 		wg.Go(func() {
 			for i := range 500 {
 				g.Stats()
-				g.Held(abi.Key{Namespace: strconv.Itoa(worker), Name: strconv.Itoa(i % 7)})
+				g.Delayed(abi.Key{Namespace: strconv.Itoa(worker), Name: strconv.Itoa(i % 7)})
 			}
 		})
 	}

@@ -60,8 +60,8 @@ type End struct {
 
 // Decision is what is to happen after a run.
 type Decision struct {
-	// Hold is how long the object must not run; 0 does not hold it.
-	Hold time.Duration
+	// Delay is how long the object must not run; 0 does not hold it.
+	Delay time.Duration
 	// Opened says that a hot loop was found by this run, Closed that one is over.
 	Opened, Closed bool
 	// Runs is how many runs in a row the loop has had.
@@ -82,9 +82,9 @@ type Decision struct {
 // Only the goroutine that runs the key reads and writes a loop, except for the
 // fields that are guarded.
 type loop struct {
-	seen time.Time     // guarded by Guard.mu: when the last run ended
-	hot  bool          // guarded by Guard.mu
-	hold time.Duration // guarded by Guard.mu: how long the object was last held; 0 while calm
+	seen  time.Time     // guarded by Guard.mu: when the last run ended
+	hot   bool          // guarded by Guard.mu
+	delay time.Duration // guarded by Guard.mu: how long the object was last held; 0 while calm
 
 	count  int         // runs in a row that the run before caused
 	free   time.Time   // when the object was free to run after it last changed something
@@ -185,7 +185,7 @@ func (l *loop) end(cfg Config, t Trial, e *End) Decision {
 	}
 	if l.hot {
 		l.count = max(l.count+1, cfg.Runs)
-		return l.holdOn(cfg)
+		return l.delayMore(cfg)
 	}
 	if isNew {
 		l.count, l.fields = 0, nil // it gets on
@@ -219,19 +219,19 @@ func (l *loop) judge(cfg Config, t Trial, before []Field) Decision {
 		return Decision{}
 	}
 	l.hot = true
-	d := l.holdOn(cfg)
+	d := l.delayMore(cfg)
 	d.Opened, d.Contested, d.Fields = true, contested, l.fields
 	return d
 }
 
-// holdOn holds the object after one more run of a hot loop.
-func (l *loop) holdOn(cfg Config) Decision {
-	l.hold = min(max(2*l.hold, cfg.MinHold), cfg.MaxHold)
-	l.free = l.free.Add(l.hold)
+// delayMore holds the object after one more run of a hot loop.
+func (l *loop) delayMore(cfg Config) Decision {
+	l.delay = min(max(2*l.delay, cfg.MinDelay), cfg.MaxDelay)
+	l.free = l.free.Add(l.delay)
 	if !l.due.IsZero() && !l.due.After(l.free) {
 		l.due = l.free.Add(1) // a run at the end of the hold is not the one that was asked for
 	}
-	return Decision{Hold: l.hold, Runs: l.count}
+	return Decision{Delay: l.delay, Runs: l.count}
 }
 
 // changedNothing is the end of a run that changed nothing. A hot loop whose hold
@@ -240,7 +240,7 @@ func (l *loop) changedNothing(cfg Config) Decision {
 	if !l.hot {
 		return Decision{}
 	}
-	if l.hold /= 2; l.hold >= cfg.MinHold {
+	if l.delay /= 2; l.delay >= cfg.MinDelay {
 		return Decision{}
 	}
 	return Decision{Closed: true, Runs: l.count}
@@ -250,9 +250,9 @@ func (l *loop) changedNothing(cfg Config) Decision {
 // time that it could have run in. It reports whether a hot loop is over by that.
 func (l *loop) rest(cfg Config, quiet time.Duration) bool {
 	l.count, l.known, l.fields = 0, nil, nil
-	for l.hot && l.hold >= cfg.MinHold && quiet > 0 {
-		quiet -= max(l.hold, cfg.gap())
-		l.hold /= 2
+	for l.hot && l.delay >= cfg.MinDelay && quiet > 0 {
+		quiet -= max(l.delay, cfg.gap())
+		l.delay /= 2
 	}
-	return l.hot && l.hold < cfg.MinHold
+	return l.hot && l.delay < cfg.MinDelay
 }

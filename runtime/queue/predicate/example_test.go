@@ -31,5 +31,5 @@ func Example() {
 	fmt.Println(err)
 	// Output:
 	// hide pass
-	// predicates[0]: "genration": "genration" is no predicate: want one of generation, resourceVersion, labels, annotations, finalizers, deletion, func, or all(...) or any(...) of them; did you mean "generation"?
+	// predicates[0]: "genration": "genration" is not a predicate: want one of generation, resourceVersion, labels, annotations, finalizers, deletion, func, or all(...) or any(...) of them; did you mean "generation"?
 }

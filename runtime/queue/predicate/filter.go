@@ -2,7 +2,6 @@ package predicate
 
 import (
 	"hash/maphash"
-	"sync/atomic"
 	"time"
 
 	"github.com/wasmctl/wasmctl/runtime/reflector"
@@ -17,27 +16,21 @@ type Options struct {
 	// Always lists annotations whose change always passes: what a user says to
 	// the host by them must not be hidden by what a module listens to.
 	Always []string
-	// OnHidden, if not nil, is told of each event that the Filter hides: unchanged
-	// are the predicates that it compared. It is called by the goroutine of the
-	// watch and must be quick.
+	// OnHidden, if not nil, is notified of each event that the Filter hides:
+	// unchanged are the predicates that it compared. It is called by the goroutine
+	// of the watch and must be quick.
 	OnHidden func(ref reflector.ObjectRef, unchanged Words)
 }
 
 // Filter hides events. Make one with Parse; nil hides nothing. It is used by
-// one goroutine, that of the watch; Stats is for all.
+// one goroutine, that of the watch.
 type Filter struct {
 	term   term
 	uses   Words // without Func
 	ttl    time.Duration
 	opts   Options
 	passed *memory // nil without a TTL
-
-	counts [4]atomic.Uint64          // by Verdict, and expired
-	hidden [len(words)]atomic.Uint64 // by predicate
 }
-
-// expired is the index in counts of what passed because of the TTL.
-const expired = 3
 
 // Check says what becomes of an event. An object that was created, listed for
 // the first time, deleted or replaced by one of another uid passes, unless it is
@@ -47,25 +40,19 @@ func (f *Filter) Check(now time.Time, ev reflector.Event) Verdict {
 	if f == nil {
 		return Pass
 	}
-	verdict := f.check(now, ev)
-	f.counts[verdict].Add(1)
-	return verdict
-}
-
-func (f *Filter) check(now time.Time, ev reflector.Event) Verdict {
 	if ev.Type == reflector.Deleted {
 		f.passed.forget(ev.Old)
 		return f.term.eval(f.uses)
 	}
 	verdict, unchanged := f.compare(ev)
 	if verdict == Hide && f.passed.expired(now, ev.New) {
-		f.counts[expired].Add(1)
 		verdict = f.term.eval(f.uses)
 	}
-	if verdict == Hide {
-		f.tellHidden(ev.Ref(), unchanged)
-	} else {
+	switch {
+	case verdict != Hide:
 		f.passed.record(now, ev.New)
+	case f.opts.OnHidden != nil:
+		f.opts.OnHidden(ev.Ref(), unchanged)
 	}
 	return verdict
 }
@@ -81,17 +68,6 @@ func (f *Filter) compare(ev reflector.Event) (verdict Verdict, unchanged Words) 
 		verdict = Pass
 	}
 	return verdict, f.uses &^ passes
-}
-
-func (f *Filter) tellHidden(ref reflector.ObjectRef, unchanged Words) {
-	for i := range f.hidden {
-		if unchanged&(1<<i) != 0 {
-			f.hidden[i].Add(1)
-		}
-	}
-	if f.opts.OnHidden != nil {
-		f.opts.OnHidden(ref, unchanged)
-	}
 }
 
 // always reports whether one of Options.Always has changed.
@@ -176,46 +152,3 @@ func writeString(h *maphash.Hash, s string) {
 
 // Asks reports whether the guest's filter is one of the predicates.
 func (f *Filter) Asks() bool { return f != nil && f.term.uses()&Func != 0 }
-
-// TTL returns how long changes of an object are hidden at most; 0 is for ever.
-func (f *Filter) TTL() time.Duration {
-	if f == nil {
-		return 0
-	}
-	return f.ttl
-}
-
-// String returns the predicates as they are written, "any(generation, labels)".
-func (f *Filter) String() string {
-	if f == nil {
-		return "none"
-	}
-	return f.term.String()
-}
-
-// Stats counts what a Filter said.
-type Stats struct {
-	Passed, Hidden, Asked uint64
-	// Expired counts those that passed, or were the guest's to say, because of the
-	// TTL.
-	Expired uint64
-	// Unchanged counts, by predicate, the hidden events in which it saw no change.
-	Unchanged map[Words]uint64
-}
-
-// Stats returns the present counts. It may be called at any time.
-func (f *Filter) Stats() Stats {
-	if f == nil {
-		return Stats{}
-	}
-	st := Stats{
-		Passed: f.counts[Pass].Load(), Hidden: f.counts[Hide].Load(), Asked: f.counts[Ask].Load(), Expired: f.counts[expired].Load(),
-		Unchanged: map[Words]uint64{},
-	}
-	for i := range f.hidden {
-		if w := Words(1 << i); f.uses&w != 0 {
-			st.Unchanged[w] = f.hidden[i].Load()
-		}
-	}
-	return st
-}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/wasmctl/wasmctl/abi/near"
+	"github.com/wasmctl/wasmctl/internal/near"
 )
 
 // Limits of what Parse reads.
@@ -36,7 +36,7 @@ func Parse(elements []string, opts Options) (*Filter, error) {
 	for i, element := range elements {
 		if value, ok := strings.CutPrefix(strings.TrimSpace(element), "ttl="); ok {
 			if haveTTL {
-				return nil, fmt.Errorf("predicates[%d]: %q: ttl stands twice", i, element)
+				return nil, fmt.Errorf("predicates[%d]: %q: ttl appears twice", i, element)
 			}
 			haveTTL = true
 			var err error
@@ -136,13 +136,13 @@ func (p *parser) term(depth int) (term, error) {
 	for i, name := range words {
 		if word == name {
 			if p.next('(') {
-				return term{}, fmt.Errorf("%s takes nothing in brackets", word)
+				return term{}, fmt.Errorf("%s takes no arguments in brackets", word)
 			}
 			return term{word: 1 << i}, nil
 		}
 	}
 	hint := near.Hint(word, append([]string{"all", "any"}, words[:]...))
-	return term{}, fmt.Errorf("%q is no predicate: want one of %s, or all(...) or any(...) of them%s", word, allWords, hint)
+	return term{}, fmt.Errorf("%q is not a predicate: want one of %s, or all(...) or any(...) of them%s", word, allWords, hint)
 }
 
 // allWords lists the predicates for errors.

@@ -1,14 +1,14 @@
-// Package predicate says which events concern nobody: a Filter compares an
-// object before and after a change, and hides the change where nothing that its
-// predicates name is different. What is hidden is in the store all the same
-// (rule 23): a Filter stands between the store and the queue.
+// Package predicate decides which events to ignore: a Filter compares an object
+// before and after a change, and hides the change if nothing that its predicates
+// name is different. Hidden events still update the store (rule 23): a Filter is
+// between the store and the queue.
 //
 // A Filter goes by the two states that the event carries and remembers none, as
 // controller-runtime's predicates do. kube-rs's remember a hash of each object's
 // last value, because a relist shows it every object again; here a relist gives
-// events for changed objects only (rule 11). What is remembered, for the TTL, is
-// when an object's last change passed: some 40 bytes for each object that had
-// one within the TTL.
+// events for changed objects only (rule 11). For the TTL, it remembers when an
+// object's last change passed: some 40 bytes for each object that had one within
+// the TTL.
 package predicate
 
 import "strings"
@@ -56,24 +56,11 @@ type Verdict uint8
 const (
 	// Pass says that the event goes on.
 	Pass Verdict = iota
-	// Hide says that it concerns nobody.
+	// Hide says to ignore it.
 	Hide
 	// Ask says that the guest's filter decides.
 	Ask
 )
-
-// String returns the verdict as a word.
-func (v Verdict) String() string {
-	switch v {
-	case Pass:
-		return "pass"
-	case Hide:
-		return "hide"
-	case Ask:
-		return "ask"
-	}
-	return "unknown"
-}
 
 // term is a predicate, or several of which all or any must let a change pass.
 type term struct {

@@ -10,8 +10,8 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// maxHop is how long Cron sleeps at a time. Between hops it looks at the clock
-// on the wall, which may have been set, or have gone on while the machine slept.
+// maxHop is how long Cron sleeps at a time. Between hops it checks the system
+// clock, which may have been set, or have gone on while the machine slept.
 const maxHop = time.Minute
 
 // Cron asks for all objects at low priority by a schedule.
@@ -33,7 +33,7 @@ func NewCron(spec string, zone *time.Location) (Cron, error) {
 	switch {
 	case strings.HasPrefix(spec, "TZ="), strings.HasPrefix(spec, "CRON_TZ="):
 		// The parser would read a zone of its own, and panics where nothing follows it.
-		return Cron{}, fmt.Errorf("cron[%s]: the time zone is not part of the schedule: name it beside it", spec)
+		return Cron{}, fmt.Errorf("cron[%s]: the time zone is not part of the schedule: set it separately", spec)
 	case strings.HasPrefix(spec, "@every"):
 		return Cron{}, fmt.Errorf("cron[%s]: is a period, not a schedule: use a resync", spec)
 	}
@@ -48,7 +48,7 @@ func NewCron(spec string, zone *time.Location) (Cron, error) {
 	return c, nil
 }
 
-var errNever = errors.New("this time never comes")
+var errNever = errors.New("the schedule never matches")
 
 // next returns the first time of the schedule after now, or the zero time where
 // none is within five years.

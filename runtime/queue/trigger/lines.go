@@ -25,8 +25,8 @@ type Lines struct {
 	Reader io.Reader
 	// Scope says how the objects are named.
 	Scope queue.Scope
-	// OnError, if not nil, is told of a line that names no object, by the goroutine
-	// of Run.
+	// OnError, if not nil, is notified of a line that names no object, by the
+	// goroutine of Run.
 	OnError func(error)
 }
 

@@ -16,14 +16,14 @@ import (
 )
 
 // readAll runs Lines over text to its end.
-func readAll(t *testing.T, l trigger.Lines) (got []trigger.Trigger, told []string, err error) {
+func readAll(t *testing.T, l trigger.Lines) (got []trigger.Trigger, reported []string, err error) {
 	t.Helper()
 	l.Name = "test"
-	l.OnError = func(err error) { told = append(told, err.Error()) }
+	l.OnError = func(err error) { reported = append(reported, err.Error()) }
 	r := start(t, l)
 	<-r.ended
 	r.stop()
-	return r.triggers(), told, r.err
+	return r.triggers(), reported, r.err
 }
 
 func named(namespace, name string) trigger.Trigger {
@@ -32,26 +32,26 @@ func named(namespace, name string) trigger.Trigger {
 
 func TestLines_OneObjectALine(t *testing.T) {
 	text := "a\n\n  ns/b \r\n*\nx/y/z\nlast"
-	got, told, err := readAll(t, trigger.Lines{Reader: strings.NewReader(text), Scope: queue.Scope{Namespace: "own"}})
+	got, reported, err := readAll(t, trigger.Lines{Reader: strings.NewReader(text), Scope: queue.Scope{Namespace: "own"}})
 	if err != nil {
 		t.Error(err)
 	}
 	if diff := cmp.Diff([]trigger.Trigger{named("own", "a"), named("ns", "b"), {All: true}, named("own", "last")}, got); diff != "" {
 		t.Error(diff)
 	}
-	if len(told) != 1 || !strings.Contains(told[0], `lines[test]: line 5: "x/y/z"`) {
-		t.Errorf("told %q", told)
+	if len(reported) != 1 || !strings.Contains(reported[0], `lines[test]: line 5: "x/y/z"`) {
+		t.Errorf("told %q", reported)
 	}
 }
 
 func TestLines_ScopeDecides(t *testing.T) {
-	got, told, err := readAll(t, trigger.Lines{Reader: strings.NewReader("node\nns/node\n"), Scope: queue.Scope{ClusterScoped: true}})
-	if diff := cmp.Diff([]trigger.Trigger{named("", "node")}, got); diff != "" || len(told) != 1 || err != nil {
-		t.Error(diff, told, err)
+	got, reported, err := readAll(t, trigger.Lines{Reader: strings.NewReader("node\nns/node\n"), Scope: queue.Scope{ClusterScoped: true}})
+	if diff := cmp.Diff([]trigger.Trigger{named("", "node")}, got); diff != "" || len(reported) != 1 || err != nil {
+		t.Error(diff, reported, err)
 	}
-	got, told, _ = readAll(t, trigger.Lines{Reader: strings.NewReader("a\n")})
-	if len(got) != 0 || len(told) != 1 || !strings.Contains(told[0], "write namespace/name") {
-		t.Errorf("no namespace: got %v, told %q", got, told)
+	got, reported, _ = readAll(t, trigger.Lines{Reader: strings.NewReader("a\n")})
+	if len(got) != 0 || len(reported) != 1 || !strings.Contains(reported[0], "write namespace/name") {
+		t.Errorf("no namespace: got %v, told %q", got, reported)
 	}
 }
 
@@ -59,12 +59,12 @@ func TestLines_ScopeDecides(t *testing.T) {
 func TestLines_LongLineIsPassedOver(t *testing.T) {
 	long := strings.Repeat("a", 100_000)
 	for _, text := range []string{long + "\nns/b\n" + long, strings.Repeat("a", 1026) + "\nns/b\n" + strings.Repeat("a", 1026)} {
-		got, told, err := readAll(t, trigger.Lines{Reader: strings.NewReader(text)})
+		got, reported, err := readAll(t, trigger.Lines{Reader: strings.NewReader(text)})
 		if diff := cmp.Diff([]trigger.Trigger{named("ns", "b")}, got); diff != "" || err != nil {
 			t.Error(diff, err)
 		}
-		if len(told) != 2 || !strings.Contains(told[0], "is longer than") || !strings.Contains(told[1], "line 3") {
-			t.Errorf("told %q", told)
+		if len(reported) != 2 || !strings.Contains(reported[0], "is longer than") || !strings.Contains(reported[1], "line 3") {
+			t.Errorf("told %q", reported)
 		}
 	}
 }
@@ -103,7 +103,7 @@ func FuzzLines(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		got, told, err := readAll(t, trigger.Lines{Reader: strings.NewReader(text), Scope: queue.Scope{Namespace: "own"}})
+		got, reported, err := readAll(t, trigger.Lines{Reader: strings.NewReader(text), Scope: queue.Scope{Namespace: "own"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -113,8 +113,8 @@ func FuzzLines(f *testing.F) {
 				lines++
 			}
 		}
-		if len(got)+len(told) != lines {
-			t.Fatalf("%q: %d lines, %d triggers, %d errors", text, lines, len(got), len(told))
+		if len(got)+len(reported) != lines {
+			t.Fatalf("%q: %d lines, %d triggers, %d errors", text, lines, len(got), len(reported))
 		}
 		for _, tr := range got {
 			if !tr.All && (len(tr.Refs) != 1 || tr.Refs[0].Name == "" || tr.Refs[0].Namespace == "") {

@@ -23,7 +23,7 @@ type Trigger struct {
 	Refs []reflector.ObjectRef
 	// Reason is told to the guest; the zero value is Triggered.
 	Reason abi.Reason
-	// Low says that nobody waits for it (rule 4).
+	// Low says that it is not urgent (rule 4).
 	Low bool
 }
 
@@ -63,7 +63,6 @@ type Source interface {
 var (
 	_ Source = Resync{}
 	_ Source = Cron{}
-	_ Source = Signal{}
 	_ Source = Lines{}
 	_ Source = Chan{}
 )

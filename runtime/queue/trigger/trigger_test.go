@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -203,26 +202,6 @@ func FuzzNewCron(f *testing.F) {
 	})
 }
 
-func TestSignal_AsksForAllObjects(t *testing.T) {
-	r := start(t, trigger.Signal{Signal: syscall.SIGUSR2})
-	deadline := time.After(30 * time.Second)
-	// Until the Source listens, this signal would end the process: see TestMain.
-	for len(r.triggers()) == 0 {
-		if err := syscall.Kill(syscall.Getpid(), syscall.SIGUSR2); err != nil {
-			t.Fatal(err)
-		}
-		select {
-		case <-time.After(10 * time.Millisecond):
-		case <-deadline:
-			t.Fatal("nothing came of the signal in 30 s")
-		}
-	}
-	r.end(t)
-	if diff := cmp.Diff(trigger.Trigger{All: true}, r.triggers()[0]); diff != "" {
-		t.Error(diff)
-	}
-}
-
 func TestChan_EmitsUntilItIsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := make(chan trigger.Trigger)
@@ -273,7 +252,6 @@ func TestSources_NameThemselves(t *testing.T) {
 	want := map[string]trigger.Source{
 		"cron @daily UTC":     cron,
 		"resync every 1h0m0s": every,
-		"signal hangup":       trigger.Signal{Signal: syscall.SIGHUP},
 		"lines of stdin":      trigger.Lines{Name: "stdin"},
 		"channel admin":       trigger.Chan{Name: "admin"},
 	}

@@ -248,8 +248,8 @@ func TestServer_WritesAsTheAPIServerDoes(t *testing.T) {
 		if since, over := b.s.Since(webs.Resource, key("a/x"), labelled); !over || since.GetResourceVersion() != "12" {
 			b.Errorf("Since: %v, %t", since, over)
 		}
-		if anew := b.set("a/x", 1, nil); anew.GetUID() == o.GetUID() || anew.GetGeneration() != 1 {
-			b.Errorf("%v", anew)
+		if recreated := b.set("a/x", 1, nil); recreated.GetUID() == o.GetUID() || recreated.GetGeneration() != 1 {
+			b.Errorf("%v", recreated)
 		}
 	})
 }

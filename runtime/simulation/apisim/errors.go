@@ -1,22 +1,16 @@
 package apisim
 
 import (
-	"cmp"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/wasmctl/wasmctl/abi"
 )
 
 func (t *table) notFound(key abi.Key) error {
 	return apierrors.NewNotFound(t.GroupResource(), key.Name)
-}
-
-func (t *table) exists(key abi.Key) error {
-	return apierrors.NewAlreadyExists(t.GroupResource(), key.Name)
 }
 
 func (t *table) conflict(key abi.Key, why string) error {
@@ -31,10 +25,4 @@ func (t *table) empty(key abi.Key) *unstructured.Unstructured {
 	o.SetNamespace(key.Namespace)
 	o.SetName(key.Name)
 	return o
-}
-
-func uid(n int) types.UID { return types.UID(fmt.Sprintf("uid-%d", n)) }
-
-func compareKeys(a, b abi.Key) int {
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/internal/memapi"
 )
 
 // Transport is a Server as a client's transport.
@@ -33,7 +34,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	q := r.URL.Query()
 	req, table, err := t.parse(r.URL.Path, q)
 	if err != nil {
-		return refusal(r, err), nil
+		return memapi.Refuse(r, err), nil
 	}
 	plan := t.Server.plan(req)
 	if plan.Delay > 0 && !pass(r.Context(), plan.Delay) {
@@ -45,11 +46,11 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	case plan.Code != 0:
 		return planned(r, req, table, &plan), nil
 	case req.Verb == Stream && t.NoStreams:
-		return refusal(r, apierrors.NewInvalid(metav1.SchemeGroupVersion.WithKind("ListOptions").GroupKind(), "", nil)), nil
+		return memapi.Refuse(r, apierrors.NewInvalid(metav1.SchemeGroupVersion.WithKind("ListOptions").GroupKind(), "", nil)), nil
 	}
 	selector, err := labels.Parse(req.Selector)
 	if err != nil {
-		return refusal(r, apierrors.NewBadRequest(err.Error())), nil
+		return memapi.Refuse(r, apierrors.NewBadRequest(err.Error())), nil
 	}
 	sc := scope{scopeID(req.Resource, req.Namespace, req.Selector), req.Namespace, selector}
 	if req.Verb == List {
@@ -110,33 +111,7 @@ func planned(r *http.Request, req *Request, t *table, plan *Plan) *http.Response
 	default:
 		err = apierrors.NewGenericServerResponse(plan.Code, string(req.Verb), t.GroupResource(), "", "planned", plan.RetryAfter, true)
 	}
-	res := refusal(r, err)
-	if plan.RetryAfter > 0 {
-		res.Header.Set("Retry-After", strconv.Itoa(plan.RetryAfter))
-	}
-	return res
-}
-
-// refusal returns the answer with the Status of err.
-func refusal(r *http.Request, err error) *http.Response {
-	status := statusOf(err)
-	return answer(r, int(status.Code), io.NopCloser(bytes.NewReader(encode(status))))
-}
-
-func statusOf(err error) metav1.Status {
-	status := metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error()}
-	if e, ok := err.(apierrors.APIStatus); ok {
-		status = e.Status()
-	}
-	status.APIVersion, status.Kind = "v1", "Status"
-	return status
-}
-
-func answer(r *http.Request, code int, body io.ReadCloser) *http.Response {
-	return &http.Response{
-		StatusCode: code, Status: http.StatusText(code), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{"Content-Type": {"application/json"}}, Body: body, ContentLength: -1, Request: r,
-	}
+	return memapi.Refuse(r, err)
 }
 
 // list answers with a page, or with everything.
@@ -147,11 +122,11 @@ func (s *Server) list(r *http.Request, t *table, sc scope, q url.Values, plan *P
 	switch more := q.Get("continue"); {
 	case more != "":
 		if _, err := fmt.Sscanf(more, "%d %s %s", &version, &after.Namespace, &after.Name); err != nil {
-			return refusal(r, apierrors.NewBadRequest("continue: "+err.Error()))
+			return memapi.Refuse(r, apierrors.NewBadRequest("continue: "+err.Error()))
 		}
 		after.Namespace = strings.TrimSuffix(after.Namespace, "/")
 		if version < s.compacted {
-			return refusal(r, apierrors.NewResourceExpired("the provided continue parameter is too old"))
+			return memapi.Refuse(r, apierrors.NewResourceExpired("the provided continue parameter is too old"))
 		}
 	case q.Get("resourceVersion") == "0":
 		version = max(version-plan.Lag, min(s.compacted, version))
@@ -162,13 +137,13 @@ func (s *Server) list(r *http.Request, t *table, sc scope, q url.Values, plan *P
 	}
 	page, more := t.page(sc, version, after, limit)
 	s.listed[sc.id] = s.listed[sc.id] || !more
-	return answer(r, http.StatusOK, io.NopCloser(bytes.NewReader(page)))
+	return memapi.Respond(r, http.StatusOK, io.NopCloser(bytes.NewReader(page)))
 }
 
 // page encodes a list as of a version: what comes after a key, up to limit
 // objects; 0 is all. The caller holds Server.mu.
 func (t *table) page(sc scope, version int64, after abi.Key, limit int) (body []byte, more bool) {
-	states := slices.DeleteFunc(t.at(version), func(st *state) bool { return !sc.has(st) || compareKeys(st.key, after) <= 0 })
+	states := slices.DeleteFunc(t.at(version), func(st *state) bool { return !sc.has(st) || st.key.Compare(after) <= 0 })
 	next := ""
 	if limit > 0 && len(states) > limit {
 		states = states[:limit]

@@ -73,6 +73,6 @@ const (
 	Expired
 	// Failed is an event that says 500.
 	Failed
-	// Stalled is no end: nothing comes any more, whatever happens.
+	// Stalled is no end: nothing comes any longer, whatever happens.
 	Stalled
 )

@@ -13,13 +13,10 @@ package apisim
 
 import (
 	"encoding/json"
-	"reflect"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -46,7 +43,7 @@ type Server struct {
 	uids      int               // guarded by mu
 	compacted int64             // guarded by mu; what is older is forgotten
 	tables    map[string]*table // by resource name; the map never changes
-	changed   chan struct{}     // guarded by mu; closed at the next change, or where streams have to look anew
+	changed   chan struct{}     // guarded by mu; closed at the next change, or where streams have to look again
 	streams   []*stream         // guarded by mu; those that are open
 	listed    map[string]bool   // guarded by mu; scopes of which a whole list was sent
 }
@@ -151,140 +148,6 @@ func (s *Server) DeletedAfter(resource string, key abi.Key, version int64) bool 
 	})
 }
 
-// Create creates an object.
-func (s *Server) Create(resource string, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	t := s.tables[resource]
-	if t.objects[Key(o)] != nil {
-		return nil, t.exists(Key(o))
-	}
-	return s.create(t, o), nil
-}
-
-// Update replaces an object. One with a resourceVersion that is not the newest
-// is a conflict.
-func (s *Server) Update(resource string, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	t := s.tables[resource]
-	now := t.objects[Key(o)]
-	if now == nil {
-		return nil, t.notFound(Key(o))
-	}
-	if rv := o.GetResourceVersion(); rv != "" && rv != now.object.GetResourceVersion() {
-		return nil, t.conflict(Key(o), "the object has been modified")
-	}
-	return s.update(t, now, o.DeepCopy()), nil
-}
-
-// Change changes an object as it is now, and creates it where it does not
-// exist: change is then given one with nothing but its name, if create is set.
-// An error of change leaves it as it was, and is returned.
-func (s *Server) Change(resource string, key abi.Key, create bool, change func(*unstructured.Unstructured) error) (*unstructured.Unstructured, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	t := s.tables[resource]
-	now := t.objects[key]
-	if now == nil && !create {
-		return nil, t.notFound(key)
-	}
-	next := t.empty(key)
-	if now != nil {
-		next = now.object.DeepCopy()
-	}
-	if err := change(next); err != nil {
-		return nil, err
-	}
-	if now == nil {
-		return s.create(t, next), nil
-	}
-	return s.update(t, now, next), nil
-}
-
-// Delete deletes an object, or asks for its deletion where it has finalizers,
-// and returns its last state. With a uid, another object of that name is a
-// conflict.
-func (s *Server) Delete(resource string, key abi.Key, uid string) (*unstructured.Unstructured, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	t := s.tables[resource]
-	now := t.objects[key]
-	if now == nil {
-		return nil, t.notFound(key)
-	}
-	if uid != "" && uid != string(now.object.GetUID()) {
-		return nil, t.conflict(key, "the uid in the precondition is another")
-	}
-	next := now.object.DeepCopy()
-	if len(next.GetFinalizers()) == 0 {
-		return s.put(t, now, next, true), nil
-	}
-	if next.GetDeletionTimestamp() == nil {
-		at := metav1.NewTime(time.Now())
-		next.SetDeletionTimestamp(&at)
-	}
-	return s.update(t, now, next), nil
-}
-
-// create puts a new object in. The caller holds mu.
-func (s *Server) create(t *table, o *unstructured.Unstructured) *unstructured.Unstructured {
-	o = o.DeepCopy()
-	s.uids++
-	o.SetUID(uid(s.uids))
-	o.SetCreationTimestamp(metav1.NewTime(time.Now()))
-	if t.Generations {
-		o.SetGeneration(1)
-	}
-	return s.put(t, nil, o, false)
-}
-
-// update puts the next state of an object in, unless it is the same. The caller
-// holds mu.
-func (s *Server) update(t *table, now *state, next *unstructured.Unstructured) *unstructured.Unstructured {
-	next.SetResourceVersion(now.object.GetResourceVersion())
-	next.SetUID(now.object.GetUID())
-	if reflect.DeepEqual(now.object.Object, next.Object) {
-		return next
-	}
-	deleting := next.GetDeletionTimestamp() != nil
-	if t.Generations && (!sameSpec(now.object, next) || deleting && now.object.GetDeletionTimestamp() == nil) {
-		next.SetGeneration(now.object.GetGeneration() + 1)
-	}
-	return s.put(t, now, next, deleting && len(next.GetFinalizers()) == 0)
-}
-
-// put writes a state. The caller holds mu.
-func (s *Server) put(t *table, before *state, o *unstructured.Unstructured, gone bool) *unstructured.Unstructured {
-	s.version++
-	o.SetResourceVersion(strconv.FormatInt(s.version, 10))
-	next := &state{version: s.version, at: time.Now(), key: Key(o), object: o, gone: gone, before: before}
-	t.history = append(t.history, next)
-	t.objects[next.key] = next
-	if gone {
-		delete(t.objects, next.key)
-	}
-	s.wake()
-	return o.DeepCopy()
-}
-
-// wake makes all streams look at what there is. The caller holds mu.
-func (s *Server) wake() {
-	close(s.changed)
-	s.changed = make(chan struct{})
-}
-
-func sameSpec(a, b *unstructured.Unstructured) bool {
-	for _, o := range []*unstructured.Unstructured{a, b} {
-		for field := range o.Object {
-			if field != "metadata" && field != "status" && !reflect.DeepEqual(a.Object[field], b.Object[field]) {
-				return false
-			}
-		}
-	}
-	return true
-}
-
 // Compact forgets the history: watches and lists that start before now get 410.
 func (s *Server) Compact() {
 	s.mu.Lock()
@@ -310,7 +173,7 @@ func (t *table) at(version int64) []*state {
 	for _, st := range last {
 		all = append(all, st)
 	}
-	slices.SortFunc(all, func(a, b *state) int { return compareKeys(a.key, b.key) })
+	slices.SortFunc(all, func(a, b *state) int { return a.key.Compare(b.key) })
 	return all
 }
 

@@ -15,13 +15,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/internal/memapi"
 )
 
 // bookmarkEvery is how often a watch on which nothing happens gets a bookmark.
 const bookmarkEvery = time.Minute
 
-// stream is the answer to one watch: its body. What it says is made when it is
-// read, so that it needs no goroutine. All but the channels is guarded by
+// stream is the answer to one watch: its body. Its content is produced when it
+// is read, so that it needs no goroutine. All but the channels is guarded by
 // Server.mu.
 type stream struct {
 	s     *Server
@@ -76,7 +77,7 @@ func (s *Server) watch(r *http.Request, t *table, sc scope, q url.Values, plan *
 		w.next--
 	}
 	s.streams = append(s.streams, w)
-	return answer(r, http.StatusOK, w)
+	return memapi.Respond(r, http.StatusOK, w)
 }
 
 // Read implements io.Reader.
@@ -141,7 +142,7 @@ func (w *stream) fill(now time.Time) pause {
 	}
 	if w.initial {
 		w.initial, w.s.listed[w.scope.id] = false, true
-		w.say("BOOKMARK", w.mark(true))
+		w.send("BOOKMARK", w.mark(true))
 		return pause{}
 	}
 	if w.next < len(w.t.history) {
@@ -156,7 +157,7 @@ func (w *stream) fill(now time.Time) pause {
 		wait.until = at
 	} else if w.bookmarks && !w.bookmark.After(now) {
 		w.sent = w.s.version
-		w.say("BOOKMARK", w.mark(false))
+		w.send("BOOKMARK", w.mark(false))
 		return pause{}
 	}
 	for _, t := range []time.Time{w.endAt, w.timeout, w.bookmark} {
@@ -191,9 +192,9 @@ func (w *stream) finish(how End) {
 	case Cut:
 		w.buf = append(w.buf, `{"type":"MODIFIED","object":{"apiVersion"`...)
 	case Expired:
-		w.say("ERROR", encode(statusOf(apierrors.NewResourceExpired("too old resource version"))))
+		w.send("ERROR", encode(memapi.StatusOf(apierrors.NewResourceExpired("too old resource version"))))
 	case Failed:
-		w.say("ERROR", encode(statusOf(apierrors.NewInternalError(fmt.Errorf("planned")))))
+		w.send("ERROR", encode(memapi.StatusOf(apierrors.NewInternalError(fmt.Errorf("planned")))))
 	case Stalled:
 		w.err, w.stalled = nil, true
 	}
@@ -215,14 +216,14 @@ func (w *stream) change(st *state) {
 
 func (w *stream) event(kind string, st *state) {
 	w.events++
-	w.say(kind, st.encoded())
+	w.send(kind, st.encoded())
 	if w.plan.Twice > 0 && w.events%w.plan.Twice == 0 {
-		w.say(kind, st.encoded())
+		w.send(kind, st.encoded())
 	}
 	w.bookmark = time.Now().Add(bookmarkEvery)
 }
 
-func (w *stream) say(kind string, object []byte) {
+func (w *stream) send(kind string, object []byte) {
 	w.buf = fmt.Appendf(w.buf, `{"type":%q,"object":%s}`+"\n", kind, object)
 }
 

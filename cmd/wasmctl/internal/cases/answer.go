@@ -9,7 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/memapi"
+	"github.com/wasmctl/wasmctl/internal/memapi"
 )
 
 func (a *Answer) check() error {
@@ -17,7 +17,7 @@ func (a *Answer) check() error {
 	case a.To == "":
 		return fmt.Errorf(`to is needed: the request, for example "update v1/ConfigMap default/hello"`)
 	case a.Code != 0 && a.Code < 400:
-		return fmt.Errorf("code: %d is no failure; 0 breaks the connection", a.Code)
+		return fmt.Errorf("code: %d is not a failure; 0 breaks the connection", a.Code)
 	case a.Nth < 0:
 		return fmt.Errorf("nth: %d is negative", a.Nth)
 	}

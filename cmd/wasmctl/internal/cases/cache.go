@@ -3,13 +3,12 @@ package cases
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/wasmctl/wasmctl/abi"
-	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/memapi"
+	"github.com/wasmctl/wasmctl/internal/memapi"
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
@@ -38,38 +37,31 @@ type entry struct {
 }
 
 // cache is what the module's watches have brought at the beginning of a run. It
-// implements kubeapi.Cache and kubeapi.Children, and does not change.
+// implements kubeapi.Cache and kubeapi.Children.
 type cache struct {
 	watches []*watch
 	entries []entry // in the order of namespace and name
 }
 
-// newCache fills the cache with what the watches see of the objects.
-func newCache(watches []*watch, objects []map[string]any) (*cache, error) {
-	c := &cache{watches: watches}
+// fill replaces what is in the cache with what the watches see of the objects.
+func (c *cache) fill(objects []map[string]any) error {
+	c.entries = nil
 	for _, object := range objects {
-		for _, w := range watches {
+		for _, w := range c.watches {
 			if object["kind"] != w.kind.Kind || object["apiVersion"] != w.kind.GroupVersion().String() {
 				continue
 			}
 			o, err := reflector.Pack(object, reflector.Options{Metadata: w.MetadataOnly})
 			if err != nil {
-				return nil, err
+				return err
 			}
 			if w.shows(o) {
 				c.entries = append(c.entries, entry{w, o})
 			}
 		}
 	}
-	slices.SortStableFunc(c.entries, func(a, b entry) int { return compareKeys(a.object.Ref(), b.object.Ref()) })
-	return c, nil
-}
-
-func compareKeys(a, b abi.Key) int {
-	if n := strings.Compare(a.Namespace, b.Namespace); n != 0 {
-		return n
-	}
-	return strings.Compare(a.Name, b.Name)
+	slices.SortStableFunc(c.entries, func(a, b entry) int { return a.object.Ref().Compare(b.object.Ref()) })
+	return nil
 }
 
 // notWatched is the error for a resource that the module does not watch.
@@ -119,7 +111,7 @@ func (c *cache) List(gvr schema.GroupVersionResource, namespace string, selector
 	}
 	for _, e := range c.entries {
 		ref := e.object.Ref()
-		if e.watch.resource() != gvr || namespace != "" && ref.Namespace != namespace || compareKeys(ref, after) <= 0 ||
+		if e.watch.resource() != gvr || namespace != "" && ref.Namespace != namespace || ref.Compare(after) <= 0 ||
 			!selector.Matches(e.object.Labels()) || len(objects) > 0 && ref == last {
 			continue
 		}

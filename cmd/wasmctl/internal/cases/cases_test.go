@@ -7,38 +7,38 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/memapi"
+	"github.com/wasmctl/wasmctl/internal/memapi"
 )
 
 const object = `
     object: {apiVersion: x.dev/v1, kind: X, metadata: {name: a, namespace: d}}`
 
 func TestParse_SaysWhereAndWhat(t *testing.T) {
-	for name, tc := range map[string]struct{ text, says string }{
-		"a key at the top":     {"case:\n  - name: a", `line 1: case: is not known; did you mean cases?`},
-		"a key of a case":      {"cases:\n  - name: a\n    clutser: []", `line 3: clutser: is not known; did you mean cluster?`},
-		"a key of an answer":   {"cases:\n  - name: a\n    answers:\n      - {to: x, cod: 409}", `line 4: cod: is not known; did you mean code?`},
-		"nothing near":         {"cases:\n  - name: a\n    zzzzzzzz: 1", "there are name, object"},
-		"two at once":          {"cases:\n  - name: a\n    objet: 1\n    evnt: 2", `line 4: evnt: is not known`},
-		"behind a merge":       {"cases:\n  - &a\n    name: a\n    objet: 1\n  - {<<: *a, name: b}", `line 4: objet: is not known`},
+	for name, tc := range map[string]struct{ text, message string }{
+		"a key at the top":     {"case:\n  - name: a", `line 1: case: unknown key; did you mean cases?`},
+		"a key of a case":      {"cases:\n  - name: a\n    clutser: []", `line 3: clutser: unknown key; did you mean cluster?`},
+		"a key of an answer":   {"cases:\n  - name: a\n    answers:\n      - {to: x, cod: 409}", `line 4: cod: unknown key; did you mean code?`},
+		"nothing near":         {"cases:\n  - name: a\n    zzzzzzzz: 1", "want one of name, object"},
+		"two at once":          {"cases:\n  - name: a\n    objet: 1\n    evnt: 2", `line 4: evnt: unknown key`},
+		"behind a merge":       {"cases:\n  - &a\n    name: a\n    objet: 1\n  - {<<: *a, name: b}", `line 4: objet: unknown key`},
 		"no name":              {"cases:\n  - key: a", "name is needed"},
 		"nothing to run":       {"cases:\n  - name: a", "one of object, key and event is needed"},
 		"two things to run":    {"cases:\n  - name: a\n    key: b" + object, "one of object, key and event is needed"},
 		"the same name":        {"cases:\n  - {name: a, key: b}\n  - {name: a, key: b}", `line 3: there is another case "a"`},
 		"a time":               {"cases:\n  - {name: a, key: b, time: yesterday}", "time: "},
-		"an answer that is OK": {"cases:\n  - {name: a, key: b, answers: [{to: x, code: 200}]}", "200 is no failure"},
+		"an answer that is OK": {"cases:\n  - {name: a, key: b, answers: [{to: x, code: 200}]}", "200 is not a failure"},
 		"an answer to nobody":  {"cases:\n  - {name: a, key: b, answers: [{code: 500}]}", "to is needed"},
 		"a class":              {"cases:\n  - {name: a, key: b, error: {class: eternal}}", `"eternal" is none of`},
 		"a kind":               {"cases:\n  - {name: a, key: b, error: {kind: oops}}", `"oops" is none of`},
-		"a list as an object":  {"cases:\n  - {name: a, object: [1]}", "an object is wanted"},
-		"an endless one":       {"cases:\n  - &a {name: a, object: {x: *a}}", `line 2: anchor "a" is within itself`},
+		"a list as an object":  {"cases:\n  - {name: a, object: [1]}", "want an object"},
+		"an endless one":       {"cases:\n  - &a {name: a, object: {x: *a}}", `line 2: anchor "a" contains itself`},
 		"no YAML":              {"cases: [", "yaml"},
-		"nothing":              {"", "it is empty"},
+		"nothing":              {"", "the file is empty"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Parse("f.yaml", []byte(tc.text))
-			if err == nil || !strings.Contains(err.Error(), tc.says) || !strings.HasPrefix(err.Error(), "cases[f.yaml]: ") {
-				t.Errorf("%v, want %q", err, tc.says)
+			if err == nil || !strings.Contains(err.Error(), tc.message) || !strings.HasPrefix(err.Error(), "cases[f.yaml]: ") {
+				t.Errorf("%v, want %q", err, tc.message)
 			}
 		})
 	}
@@ -186,7 +186,7 @@ func TestUpdate_RefusesWhatItCannotEdit(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Update(f, []Verdict{{Case: f.Cases[0], Seen: &Expect{Action: backOff}, Diff: []string{"- x"}}})
-	if err == nil || !strings.Contains(err.Error(), "lines of their own") {
+	if err == nil || !strings.Contains(err.Error(), "each key on its own line") {
 		t.Error(err)
 	}
 }

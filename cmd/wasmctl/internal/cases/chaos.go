@@ -9,16 +9,16 @@ import (
 	"strings"
 	"time"
 
-	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/memapi"
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/internal/memapi"
 	"github.com/wasmctl/wasmctl/runtime/applier"
 )
 
 const (
-	// maxRuns is how many runs an object has to come to rest.
+	// maxRuns is the maximum number of runs until an object is stable.
 	maxRuns = 25
 	// calmRuns is how many runs in a row that write nothing are rest, whatever they
-	// end with: a back-off that goes on for ever, for example.
+	// end with: a back-off that goes on forever, for example.
 	calmRuns = 4
 )
 
@@ -69,24 +69,24 @@ type ChaosReport struct {
 
 // Chaos brings the object of a case to rest, run by run as the host would; then,
 // for each request that this took, does so again with that request failing in
-// each way. Whatever goes wrong, the objects at the end are to be the same. Times
-// and what the API server counts are not compared.
+// each way. Whatever fails, the objects must be the same in the end. Times and
+// what the API server counts are not compared.
 func (s *Suite) Chaos(ctx context.Context, c *Case) (*ChaosReport, error) {
 	report := &ChaosReport{}
 	switch {
 	case c.Object == nil:
-		report.Skipped = "it has no object"
+		report.Skipped = "no object"
 	case c.Error != nil:
-		report.Skipped = "it runs error_policy only"
+		report.Skipped = "runs only error_policy"
 	case len(c.Answers) > 0:
-		report.Skipped = "it has answers of its own"
+		report.Skipped = "has its own answers"
 	}
 	if report.Skipped != "" {
 		return report, nil
 	}
 	b, err := s.open(ctx, c)
 	if errors.Is(err, host.ErrRefused) {
-		report.Skipped = "its settings are refused"
+		report.Skipped = "settings refused"
 		return report, nil
 	}
 	if err != nil {
@@ -99,15 +99,14 @@ func (s *Suite) Chaos(ctx context.Context, c *Case) (*ChaosReport, error) {
 // disturb fills in the report.
 func (b *bench) disturb(ctx context.Context, report *ChaosReport) error {
 	calm, err := b.settle(ctx, 0, disturbance{})
-	if errors.As(err, new(unrest)) {
-		report.Calls = calm.calls
-		report.Divergences = []Divergence{{Why: err.Error()}}
-		return nil
-	}
 	if err != nil {
 		return fmt.Errorf("case[%s]: %w", b.c.Name, err)
 	}
 	report.Calls = calm.calls
+	if calm.restless {
+		report.Divergences = []Divergence{{Why: calm.why}}
+		return nil
+	}
 	for i, call := range calm.calls {
 		for _, d := range disturbances {
 			if d.writes && !calm.writes[i] {
@@ -131,33 +130,27 @@ func (b *bench) disturb(ctx context.Context, report *ChaosReport) error {
 // how the end differs, or nil.
 func (b *bench) disturbed(ctx context.Context, nth int, d disturbance, calm *settled) (*Divergence, error) {
 	end, err := b.settle(ctx, nth, d)
-	if e := unrest(""); errors.As(err, &e) {
-		return &Divergence{Why: e.Error()}, nil
-	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	want, got := calm.objects, end.objects
-	if slices.Equal(want, got) {
+	case end.restless:
+		return &Divergence{Why: end.why}, nil
+	case slices.Equal(calm.objects, end.objects):
 		return nil, nil
 	}
-	diff := slices.DeleteFunc(lineDiff(want, got), func(line string) bool { return line[0] == ' ' })
+	diff := slices.DeleteFunc(lineDiff(calm.objects, end.objects), func(line string) bool { return line[0] == ' ' })
 	return &Divergence{Why: end.why, Diff: diff}, nil
 }
 
-// settled is how an object came to rest.
+// settled is how an object became stable.
 type settled struct {
 	calls   []string
 	writes  []bool // which of the calls write
 	objects []string
 	why     string // the last run
+	// restless says that it does not come to rest.
+	restless bool
 }
-
-// unrest is an object that does not come to rest.
-type unrest string
-
-// Error implements error.
-func (e unrest) Error() string { return string(e) }
 
 // settle runs the object as the host would until it is at rest. The nth request
 // is disturbed; 0 disturbs none.
@@ -177,7 +170,8 @@ func (b *bench) settle(ctx context.Context, nth int, d disturbance) (*settled, e
 			return r, nil
 		}
 	}
-	return r, unrest(fmt.Sprintf("it does not come to rest in %d runs; the last: %s", maxRuns, r.why))
+	r.restless, r.why = true, fmt.Sprintf("not stable after %d runs; the last: %s", maxRuns, r.why)
+	return r, nil
 }
 
 // pass is one way of an object to rest.
@@ -257,7 +251,7 @@ func (p *pass) restart(ctx context.Context) error {
 
 // sees reports whether a change is one that a watch of the module shows.
 func (w *world) sees(c *memapi.Change) bool {
-	return slices.ContainsFunc(w.watches, func(watch *watch) bool {
+	return slices.ContainsFunc(w.cache.watches, func(watch *watch) bool {
 		return watch.resource().GroupResource() == c.Request.Kind.GroupVersion().WithResource(c.Request.Kind.Resource).GroupResource()
 	})
 }

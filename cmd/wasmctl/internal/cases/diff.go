@@ -3,7 +3,6 @@ package cases
 import (
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/memapi"
+	"github.com/wasmctl/wasmctl/internal/memapi"
 )
 
 // writeOf describes a change of the cluster.
@@ -41,15 +40,10 @@ var bookkeeping = []string{"uid", "resourceVersion", "generation", "creationTime
 // has not, in the order of their paths.
 func objectDiff(before, after map[string]any) string {
 	a, b := flatten(before), flatten(after)
-	paths := slices.Collect(maps.Keys(a))
-	for path := range b {
-		if _, ok := a[path]; !ok {
-			paths = append(paths, path)
-		}
-	}
-	slices.SortFunc(paths, comparePaths)
+	all := maps.Clone(a)
+	maps.Copy(all, b)
 	var lines strings.Builder
-	for _, path := range paths {
+	for _, path := range slices.SortedFunc(maps.Keys(all), comparePaths) {
 		was, had := a[path]
 		is, has := b[path]
 		if had && has && was == is {
@@ -191,5 +185,3 @@ func lineDiff(want, got []string) []string {
 	}
 	return out
 }
-
-func equal(a, b any) bool { return reflect.DeepEqual(a, b) }

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/wasmctl/wasmctl/abi"
-	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/memapi"
+	"github.com/wasmctl/wasmctl/internal/memapi"
 	"github.com/wasmctl/wasmctl/runtime/queue"
 	"github.com/wasmctl/wasmctl/runtime/queue/predicate"
 	"github.com/wasmctl/wasmctl/runtime/reflector"
@@ -31,7 +31,7 @@ func (b *bench) event(ctx context.Context) (*Expect, error) {
 	}
 	gvk := (&unstructured.Unstructured{Object: content}).GroupVersionKind()
 	seen, watched := &Expect{Action: noRun}, false
-	for i, w := range b.w.watches {
+	for i, w := range b.w.cache.watches {
 		if w.kind.GroupVersionKind != gvk {
 			continue
 		}
@@ -83,7 +83,7 @@ func (b *bench) change() (reflector.Event, error) {
 
 // concerns returns the objects that an event of one watch concerns.
 func (b *bench) concerns(ctx context.Context, w *watch, self bool, change reflector.Event) ([]string, error) {
-	ev := abiEvent(w, change, b.w.name())
+	ev := (&queue.HookConfig{Controller: b.w.name(), Group: w.kind.Group, Version: w.kind.Version, Kind: w.kind.Kind}).Event(change)
 	filter, err := predicate.Parse(w.Predicates, predicate.Options{})
 	if err != nil {
 		return nil, err
@@ -94,53 +94,26 @@ func (b *bench) concerns(ctx context.Context, w *watch, self bool, change reflec
 			return nil, err
 		}
 	}
-	if self {
-		return names(queue.Self(nil, change)), nil
+	mapper := queue.Self
+	if !self {
+		if mapper, err = queue.ParseMap(w.Map, queue.Relation{
+			Group: b.w.kind.Group, Kind: b.w.kind.Kind, ClusterScoped: !b.w.kind.Namespaced,
+			Resource: w.resource().GroupResource().String(), WatchedClusterScoped: !w.kind.Namespaced, ControllerOnly: w.ControllerOnly,
+		}); err != nil {
+			return nil, err
+		}
 	}
-	mapper, err := queue.ParseMap(w.Map, queue.Relation{
-		Group: b.w.kind.Group, Kind: b.w.kind.Kind, ClusterScoped: !b.w.kind.Namespaced,
-		Resource: w.resource().GroupResource().String(), WatchedClusterScoped: !w.kind.Namespaced, ControllerOnly: w.ControllerOnly,
-	})
-	if err != nil {
-		return nil, err
+	var keys []abi.Key
+	if mapper == nil {
+		keys, err = b.module.Map(ctx, ev)
+	} else {
+		for _, r := range mapper(nil, change) {
+			keys = append(keys, r.Ref)
+		}
 	}
-	if mapper != nil {
-		return names(mapper(nil, change)), nil
-	}
-	keys, err := b.module.Map(ctx, ev)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]string, len(keys))
+	names := make([]string, len(keys))
 	for i, key := range keys {
-		out[i] = key.String()
+		names[i] = key.String()
 	}
-	return out, nil
-}
-
-func names(requests []queue.Request) []string {
-	out := make([]string, len(requests))
-	for i, r := range requests {
-		out[i] = r.Ref.String()
-	}
-	return out
-}
-
-// abiEvent is an event as map and filter get it.
-func abiEvent(w *watch, change reflector.Event, controller string) *abi.Event {
-	ev := &abi.Event{Controller: controller, Group: w.kind.Group, Version: w.kind.Version, Kind: w.kind.Kind, Type: abi.EventUpdated, Key: change.Ref()}
-	switch change.Type {
-	case reflector.Listed, reflector.Relisted:
-		ev.Type = abi.EventListed
-	case reflector.Deleted:
-		ev.Type = abi.EventDeleted
-	case reflector.Applied:
-	}
-	if change.Old != nil {
-		ev.Old = change.Old.Msgpack()
-	}
-	if change.New != nil && change.Type != reflector.Deleted {
-		ev.New = change.New.Msgpack()
-	}
-	return ev
+	return names, err
 }

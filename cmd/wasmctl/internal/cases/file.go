@@ -10,18 +10,24 @@
 package cases
 
 import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"time"
 
 	"go.yaml.in/yaml/v3"
-	sigsyaml "sigs.k8s.io/yaml"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/wasmctl/wasmctl/abi"
-	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/memapi"
 	"github.com/wasmctl/wasmctl/host/strictyaml"
+	"github.com/wasmctl/wasmctl/internal/memapi"
 )
 
 // File is a file of cases.
@@ -103,7 +109,7 @@ type Answer struct {
 	Lost bool `yaml:"lost"`
 }
 
-// Expect is what a run is to do. What it does not say must not happen.
+// Expect is what a run is to do. Everything else must not happen.
 type Expect struct {
 	// Action is "await change" (which an empty one is too), "requeue after 5m",
 	// "back-off" for a requeue after a time that the host chooses, or "no run".
@@ -141,8 +147,8 @@ type Write struct {
 	Diff string `yaml:"diff,omitempty"`
 }
 
-// DefaultTime is when runs are where nobody says: fixed, so that what a module
-// writes is the same each time.
+// DefaultTime is the default time of runs: fixed, so that a module writes the
+// same each time.
 var DefaultTime = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 // Read reads a file of cases and the CustomResourceDefinitions that it names.
@@ -172,10 +178,16 @@ func Read(path string) (*File, error) {
 
 // AddCRDs adds the kinds of CustomResourceDefinitions, given as YAML documents.
 func (f *File) AddCRDs(text []byte) error {
-	for _, doc := range documents(text) {
-		js, err := sigsyaml.YAMLToJSON(doc)
-		if err != nil {
+	docs := utilyaml.NewYAMLToJSONDecoder(bytes.NewReader(text))
+	for {
+		var js json.RawMessage
+		switch err := docs.Decode(&js); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
 			return err
+		case len(js) == 0 || string(js) == "null":
+			continue
 		}
 		kinds, err := memapi.ParseCRD(js)
 		if err != nil {
@@ -183,7 +195,6 @@ func (f *File) AddCRDs(text []byte) error {
 		}
 		f.kinds = append(f.kinds, kinds...)
 	}
-	return nil
 }
 
 // Parse reads the text of a file of cases. An error names the line; for a key
@@ -195,12 +206,12 @@ func Parse(path string, text []byte) (*File, error) {
 		return nil, fmt.Errorf("cases[%s]: %w", path, err)
 	}
 	if len(doc.Content) == 0 {
-		return nil, fmt.Errorf("cases[%s]: it is empty", path)
+		return nil, fmt.Errorf("cases[%s]: the file is empty", path)
 	}
 	if err := bounded(doc.Content[0]); err != nil {
 		return nil, fmt.Errorf("cases[%s]: %w", path, err)
 	}
-	if err := checkKeys(doc.Content[0], *f); err != nil {
+	if err := checkKeys(doc.Content[0], reflect.TypeFor[File]()); err != nil {
 		return nil, fmt.Errorf("cases[%s]: %w", path, err)
 	}
 	if err := doc.Decode(f); err != nil {
@@ -208,7 +219,7 @@ func Parse(path string, text []byte) (*File, error) {
 	}
 	nodes := child(doc.Content[0], "cases")
 	if len(f.Cases) == 0 || nodes == nil || len(nodes.Content) != len(f.Cases) || slices.Contains(f.Cases, nil) {
-		return nil, fmt.Errorf("cases[%s]: cases is to be a list of cases", path)
+		return nil, fmt.Errorf("cases[%s]: cases: want a list of cases", path)
 	}
 	if err := f.number(nodes); err != nil {
 		return nil, err
@@ -251,17 +262,12 @@ func (c *Case) check() error {
 	case c.Expect != nil && c.Expect.Reconciles != nil && c.Event == nil:
 		return fmt.Errorf("expect.reconciles is for an event")
 	}
-	text := c.Time
-	if text == "" {
-		text = c.file.Time
-	}
 	c.at = DefaultTime
-	if text != "" {
-		at, err := time.Parse(time.RFC3339, text)
-		if err != nil {
+	if text := cmp.Or(c.Time, c.file.Time); text != "" {
+		var err error
+		if c.at, err = time.Parse(time.RFC3339, text); err != nil {
 			return fmt.Errorf("time: %w", err)
 		}
-		c.at = at
 	}
 	for _, a := range c.Answers {
 		if err := a.check(); err != nil {

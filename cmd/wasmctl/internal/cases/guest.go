@@ -9,8 +9,8 @@ import (
 )
 
 // scripted gives out guests whose runs are the case's: with its attempt, and with
-// its error in place of a run. What does not repeat itself, the id of a run and
-// the time of a failure, is made so. It implements applier.Module.
+// its error in place of a run. The id of a run and the time of a failure are made
+// reproducible. It implements applier.Module.
 type scripted struct {
 	applier.Module
 
@@ -36,41 +36,30 @@ type guest struct {
 
 const runID = "case-1"
 
-func (g *guest) request(req *abi.Request) *abi.Request {
-	r := *req
-	r.ID = runID
-	r.Attempt += max(1, g.s.c.Attempt) - 1
-	return &r
-}
-
-// scriptedError returns what a run fails with in place of being run, if anything.
-func (g *guest) scriptedError() (res abi.Result, err error, fails bool) {
+// run is Reconcile and Finalize: it fails with the case's error, if that has one.
+func (g *guest) run(ctx context.Context, req *abi.Request, call func(context.Context, *abi.Request) (abi.Result, error)) (abi.Result, error) {
 	e := g.s.c.Error
 	if e == nil {
-		return res, nil, false
+		r := *req
+		r.ID = runID
+		r.Attempt += max(1, g.s.c.Attempt) - 1
+		return call(ctx, &r)
 	}
 	result := &abi.ResultError{Class: abi.ErrorClass(e.Class), Reason: e.Reason, Message: e.Message}
 	if e.Kind != "" && e.Kind != string(abi.FailureError) {
-		return res, &abi.CallError{Kind: abi.FailureKind(e.Kind), Func: abi.ExportReconcile, Err: result}, true
+		return abi.Result{}, &abi.CallError{Kind: abi.FailureKind(e.Kind), Func: abi.ExportReconcile, Err: result}
 	}
-	res.Error = result
-	return res, nil, true
+	return abi.Result{Error: result}, nil
 }
 
 // Reconcile implements abi.Guest.
 func (g *guest) Reconcile(ctx context.Context, req *abi.Request) (abi.Result, error) {
-	if res, err, fails := g.scriptedError(); fails {
-		return res, err
-	}
-	return g.Guest.Reconcile(ctx, g.request(req))
+	return g.run(ctx, req, g.Guest.Reconcile)
 }
 
 // Finalize implements abi.Guest.
 func (g *guest) Finalize(ctx context.Context, req *abi.Request) (abi.Result, error) {
-	if res, err, fails := g.scriptedError(); fails {
-		return res, err
-	}
-	return g.Guest.Finalize(ctx, g.request(req))
+	return g.run(ctx, req, g.Guest.Finalize)
 }
 
 // ErrorPolicy implements abi.Guest.

@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/memapi"
+	"github.com/wasmctl/wasmctl/internal/memapi"
 )
 
 // normalObjects returns objects as lines that two ways to the same end have in

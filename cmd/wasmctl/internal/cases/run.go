@@ -14,6 +14,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/internal/humanize"
 	"github.com/wasmctl/wasmctl/runtime/applier"
 	"github.com/wasmctl/wasmctl/runtime/queue"
 )
@@ -29,7 +30,7 @@ type Suite struct {
 	Log *slog.Logger
 }
 
-// Verdict is what a case came to.
+// Verdict is the result of a case.
 type Verdict struct {
 	// Case and File are what was run.
 	Case *Case
@@ -108,12 +109,10 @@ func (s *Suite) open(ctx context.Context, c *Case) (*bench, error) {
 	case c.Object != nil:
 		o := unstructured.Unstructured{Object: c.Object}
 		b.key = abi.Key{Namespace: o.GetNamespace(), Name: o.GetName()}
-	case c.Key != "":
-		namespace, name, found := strings.Cut(c.Key, "/")
-		if !found {
-			namespace, name = "", c.Key
-		}
-		b.key = abi.Key{Namespace: namespace, Name: name}
+	case strings.Contains(c.Key, "/"):
+		b.key.Namespace, b.key.Name, _ = strings.Cut(c.Key, "/")
+	default:
+		b.key.Name = c.Key
 	}
 	if err := b.load(ctx); err != nil {
 		return nil, err
@@ -124,10 +123,8 @@ func (s *Suite) open(ctx context.Context, c *Case) (*bench, error) {
 // load loads the module and, where there is none yet, makes the world that it
 // sees.
 func (b *bench) load(ctx context.Context) error {
-	settings := maps.Clone(b.c.file.Config)
-	if settings == nil {
-		settings = map[string]string{}
-	}
+	settings := map[string]string{}
+	maps.Copy(settings, b.c.file.Config)
 	maps.Copy(settings, b.c.Config)
 	cfg := host.Config{
 		Fallback: b.s.Name, CacheDir: b.s.CacheDir, Logger: b.s.log(), Settings: settings, Concurrency: 1,
@@ -159,7 +156,7 @@ func (b *bench) begin() (err error) {
 	return err
 }
 
-// reset gives the loaded module the case's world anew.
+// reset gives the loaded module the case's world again.
 func (b *bench) reset(ctx context.Context) (err error) {
 	if b.w, err = newWorld(ctx, b.c, b.module.Manifest(), b.s.log()); err != nil {
 		return err
@@ -198,7 +195,7 @@ func (b *bench) run(ctx context.Context) (applier.Outcome, error) {
 	if b.c.Object == nil {
 		reason = abi.ReasonObjectDeleted
 	}
-	return b.applier.Apply(ctx, b.key, queue.Reasons{First: abi.Reason{Type: reason}}), nil
+	return b.applier.Apply(ctx, b.key, queue.Reasons{First: abi.Reason{Type: reason}}, time.Time{}), nil
 }
 
 // counter is randomness that repeats itself. It is safe for concurrent use.
@@ -220,7 +217,7 @@ const (
 	noRun       = "no run"
 )
 
-// expectation is what a run came to.
+// expectation is the result of a run.
 func expectation(out *applier.Outcome) *Expect {
 	seen := &Expect{Action: awaitChange}
 	switch {
@@ -239,19 +236,12 @@ func expectation(out *applier.Outcome) *Expect {
 }
 
 func errorOf(err error) *Error {
-	e := &Error{Message: firstLine(err.Error())}
+	e := &Error{Message: humanize.FirstLine(err.Error())} // a trap has its stack behind it, which is another one with each compiler
 	if result, ok := errors.AsType[*abi.ResultError](err); ok {
-		e.Class, e.Reason, e.Message = string(result.Class), result.Reason, firstLine(result.Message)
+		e.Class, e.Reason, e.Message = string(result.Class), result.Reason, humanize.FirstLine(result.Message)
 	}
 	if call, ok := errors.AsType[*abi.CallError](err); ok {
 		e.Kind = string(call.Kind)
 	}
 	return e
-}
-
-// firstLine leaves out the stack of a trap, which is another one with each
-// compiler.
-func firstLine(s string) string {
-	line, _, _ := strings.Cut(s, "\n")
-	return line
 }

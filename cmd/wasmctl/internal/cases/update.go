@@ -27,7 +27,7 @@ func Update(f *File, verdicts []Verdict) ([]byte, error) {
 	}
 	text := []byte(strings.Join(lines, ""))
 	if _, err := Parse(f.Path, text); err != nil {
-		return nil, fmt.Errorf("BUG: what was to be written cannot be read: %w", err)
+		return nil, fmt.Errorf("BUG: the updated file cannot be read: %w", err)
 	}
 	return text, nil
 }
@@ -36,7 +36,7 @@ func Update(f *File, verdicts []Verdict) ([]byte, error) {
 // end.
 func replaceExpect(lines []string, c *Case, seen *Expect) ([]string, error) {
 	if c.node.Style&yaml.FlowStyle != 0 {
-		return nil, fmt.Errorf("it is written as {...}: it cannot be updated; write its keys on lines of their own")
+		return nil, fmt.Errorf("cannot update a case in the form {...}; write each key on its own line")
 	}
 	column := c.node.Column
 	text, err := expectText(seen, column-1)

@@ -1,7 +1,9 @@
 package cases
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,7 +17,7 @@ func compare(want, seen *Expect) []string {
 		want = &Expect{}
 	}
 	w, s := lines(normal(want, seen)), lines(normal(seen, seen))
-	if equal(w, s) {
+	if slices.Equal(w, s) {
 		return nil
 	}
 	return lineDiff(w, s)
@@ -28,9 +30,7 @@ func normal(e, seen *Expect) Expect {
 	n.Action = normalAction(n.Action, seen)
 	if e.Error != nil && seen.Error != nil {
 		err := *e.Error
-		fill(&err.Kind, seen.Error.Kind)
-		fill(&err.Class, seen.Error.Class)
-		fill(&err.Reason, seen.Error.Reason)
+		err.Kind, err.Class, err.Reason = cmp.Or(err.Kind, seen.Error.Kind), cmp.Or(err.Class, seen.Error.Class), cmp.Or(err.Reason, seen.Error.Reason)
 		if err.Message == "" || strings.Contains(seen.Error.Message, err.Message) {
 			err.Message = seen.Error.Message
 		}
@@ -44,12 +44,6 @@ func normal(e, seen *Expect) Expect {
 		n.Status = seen.Status
 	}
 	return n
-}
-
-func fill(s *string, with string) {
-	if *s == "" {
-		*s = with
-	}
 }
 
 // normalAction writes a duration in its one form; "no run" is any reason for
@@ -67,10 +61,7 @@ func normalAction(action string, seen *Expect) string {
 	}
 	if text, ok := strings.CutPrefix(action, "requeue"); ok {
 		text = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(text), "after"))
-		if text == "" {
-			text = "0s"
-		}
-		if d, err := time.ParseDuration(text); err == nil {
+		if d, err := time.ParseDuration(cmp.Or(text, "0s")); err == nil {
 			return "requeue after " + d.String()
 		}
 	}

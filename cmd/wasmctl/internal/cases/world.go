@@ -3,7 +3,6 @@ package cases
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -16,8 +15,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/wasmctl/wasmctl/abi"
-	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/memapi"
 	"github.com/wasmctl/wasmctl/host/kubeapi"
+	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
+	"github.com/wasmctl/wasmctl/internal/memapi"
 )
 
 // world is the cluster of one case, and the module's view of it. One goroutine
@@ -28,9 +28,8 @@ type world struct {
 	manifest *abi.Manifest
 	server   *memapi.Server
 	client   *kubeapi.Client
-	resolver *kubeapi.Resolver
-	kind     kubeapi.Kind // that is reconciled
-	watches  []*watch     // the first is that of kind
+	resolver *kinds.Resolver
+	kind     kinds.Kind // that is reconciled
 	policy   *kubeapi.Policy
 	now      time.Time
 	// intercept says what goes wrong with a request; nil leaves it to the case's
@@ -39,7 +38,7 @@ type world struct {
 	asked     []int // how many requests each of the case's answers has matched
 
 	api   *kubeapi.API
-	cache *cache
+	cache cache // its first watch is that of kind
 	// events are those of the run, as Expect.Events has them.
 	events []string
 }
@@ -47,7 +46,7 @@ type world struct {
 // newWorld makes the cluster of a case.
 func newWorld(ctx context.Context, c *Case, m *abi.Manifest, log *slog.Logger) (*world, error) {
 	if m.For == nil {
-		return nil, errors.New("the module's manifest does not say what kind it is for")
+		return nil, errors.New("the module's manifest does not name a kind to reconcile")
 	}
 	w := &world{c: c, log: log, manifest: m, now: c.at, asked: make([]int, len(c.Answers))}
 	w.server = memapi.New(memapi.Config{Kinds: w.kinds(), Now: func() time.Time { return w.now }, Intercept: w.fault})
@@ -57,8 +56,8 @@ func newWorld(ctx context.Context, c *Case, m *abi.Manifest, log *slog.Logger) (
 	return w, w.connect(ctx)
 }
 
-// fill puts the case's objects in. What the module's earlier runs have left is
-// theirs: the object's status, and what was applied.
+// fill puts the case's objects in. Its earlier runs own what they wrote: the
+// object's status, and applied objects.
 func (w *world) fill() error {
 	manager := "wasmctl/" + w.name()
 	if w.c.Object != nil {
@@ -80,7 +79,7 @@ func (w *world) fill() error {
 }
 
 // adopted gives owner references to the reconciled object its uid, where they
-// have none: nobody wants to write uids into a table.
+// have none: test cases need no uids.
 func (w *world) adopted(object Object) map[string]any {
 	o := (&unstructured.Unstructured{Object: object}).DeepCopy()
 	owners := o.GetOwnerReferences()
@@ -130,7 +129,7 @@ func (w *world) connect(ctx context.Context) error {
 	if w.client, err = kubeapi.NewClient(&rest.Config{Host: "http://in-memory", Transport: w.server}); err != nil {
 		return err
 	}
-	w.resolver = kubeapi.NewResolver(w.client, w.log)
+	w.resolver = kinds.NewResolver(w.client, w.log)
 	f := w.manifest.For
 	if w.kind, err = w.resolver.ResolveGVK(ctx, schema.GroupVersionKind{Group: f.Group, Version: f.Version, Kind: f.Kind}); err != nil {
 		return err
@@ -153,7 +152,7 @@ func (w *world) connect(ctx context.Context) error {
 			return err
 		}
 	}
-	if w.cache, err = w.cached(); err != nil {
+	if err := w.fillCache(); err != nil {
 		return err
 	}
 	return w.open()
@@ -164,13 +163,13 @@ func (w *world) connect(ctx context.Context) error {
 func (w *world) watch(of abi.Watch, owned bool) error {
 	kind, ok := w.server.Kind(schema.GroupVersionKind{Group: of.Group, Version: of.Version, Kind: of.Kind})
 	if !ok {
-		return fmt.Errorf("watch[%s.%s]: the kind is not known: name its CustomResourceDefinition in crds", of.Kind, of.Group)
+		return fmt.Errorf("watch[%s.%s]: unknown kind: name its CustomResourceDefinition in crds", of.Kind, of.Group)
 	}
 	selector, err := labels.Parse(of.LabelSelector)
 	if err != nil {
 		return fmt.Errorf("watch[%s]: labelSelector: %w", of.Kind, err)
 	}
-	w.watches = append(w.watches, &watch{Watch: of, kind: kind, selector: selector, owned: owned})
+	w.cache.watches = append(w.cache.watches, &watch{Watch: of, kind: kind, selector: selector, owned: owned})
 	return nil
 }
 
@@ -178,12 +177,12 @@ func (w *world) watch(of abi.Watch, owned bool) error {
 func (w *world) open() error {
 	var err error
 	w.api, err = kubeapi.New(kubeapi.Config{
-		Client: w.client, Resolver: w.resolver, Controller: w.name(), Policy: w.policy, Logger: w.log, Cache: current{w}, Children: current{w},
+		Client: w.client, Resolver: w.resolver, Controller: w.name(), Policy: w.policy, Logger: w.log, Cache: &w.cache, Children: &w.cache,
 	})
 	return err
 }
 
-// restart makes it anew, as a new process has it: what is remembered of earlier
+// restart makes it again, as a new process has it: what is remembered of earlier
 // runs is gone.
 func (w *world) restart() error {
 	if err := w.refresh(); err != nil {
@@ -197,21 +196,17 @@ func (w *world) name() string { return cmp.Or(w.manifest.Name, "module") }
 
 // refresh brings the cache up to the cluster, as the watches do before a run
 // that comes after writes (rule 22 of ARCHITECTURE.md).
-func (w *world) refresh() error {
-	var err error
-	w.cache, err = newCache(w.watches, w.server.Objects())
-	return err
-}
+func (w *world) refresh() error { return w.cache.fill(w.server.Objects()) }
 
-// cached is the cache as the case has it.
-func (w *world) cached() (*cache, error) {
+// fillCache makes the cache what the case has.
+func (w *world) fillCache() error {
 	objects := slices.DeleteFunc(w.server.Objects(), func(o map[string]any) bool {
 		return slices.Contains(w.c.NotCached, nameOf(o))
 	})
 	for _, other := range w.c.Cache {
 		content, err := w.completed(other)
 		if err != nil {
-			return nil, fmt.Errorf("cache: %w", err)
+			return fmt.Errorf("cache: %w", err)
 		}
 		at := slices.IndexFunc(objects, func(o map[string]any) bool { return nameOf(o) == nameOf(other) })
 		if at < 0 {
@@ -220,7 +215,7 @@ func (w *world) cached() (*cache, error) {
 		}
 		objects[at] = content
 	}
-	return newCache(w.watches, objects)
+	return w.cache.fill(objects)
 }
 
 // completed fills in what the API server gives: an older state of an object has
@@ -247,83 +242,4 @@ func nameOf(object map[string]any) string {
 	o := unstructured.Unstructured{Object: object}
 	key := abi.Key{Namespace: o.GetNamespace(), Name: o.GetName()}
 	return memapi.GVKName(o.GroupVersionKind()) + " " + key.String()
-}
-
-// fault is memapi.Config.Intercept.
-func (w *world) fault(r *memapi.Request) memapi.Fault {
-	if w.intercept != nil {
-		return w.intercept(r)
-	}
-	var fault memapi.Fault
-	for i := range w.c.Answers {
-		a := &w.c.Answers[i]
-		if !a.matches(r) {
-			continue
-		}
-		if w.asked[i]++; fault.Err == nil && (a.Nth == 0 || a.Nth == w.asked[i]) {
-			fault = a.fault(r)
-		}
-	}
-	return fault
-}
-
-// Call carries out an operation, and notes the events that are recorded.
-func (w *world) Call(ctx context.Context, op abi.Op, req []byte) abi.Response {
-	res := w.api.Call(ctx, op, req)
-	if op != abi.OpEventRecord || res.Status != abi.StatusOK {
-		return res
-	}
-	if e, _, err := abi.DecodeEventRequest(req); err == nil {
-		w.events = append(w.events, fmt.Sprintf("%s %s %s", cmp.Or(e.Type, "Normal"), e.Reason, e.Note))
-	}
-	return res
-}
-
-// object returns the reconciled object as it is in the cluster now.
-func (w *world) object(key abi.Key) map[string]any {
-	for _, o := range w.server.Objects() {
-		u := unstructured.Unstructured{Object: o}
-		if u.GetKind() == w.kind.Kind && u.GroupVersionKind().Group == w.kind.Group && u.GetNamespace() == key.Namespace && u.GetName() == key.Name {
-			return o
-		}
-	}
-	return nil
-}
-
-// current is the cache as it is now.
-type current struct{ w *world }
-
-// Get implements kubeapi.Cache.
-func (c current) Get(gvr schema.GroupVersionResource, key abi.Key) ([]byte, error) {
-	return c.w.cache.Get(gvr, key)
-}
-
-// List implements kubeapi.Cache.
-func (c current) List(gvr schema.GroupVersionResource, namespace string, selector labels.Selector, after abi.Key, limit int) ([][]byte, bool, abi.Key, error) {
-	return c.w.cache.List(gvr, namespace, selector, after, limit)
-}
-
-// Children implements kubeapi.Children.
-func (c current) Children(owner abi.Key, uid string, yield func(gvr schema.GroupVersionResource, child abi.Key, uid, resourceVersion string) bool) {
-	c.w.cache.Children(owner, uid, yield)
-}
-
-// Declare implements applier.Cluster.
-func (w *world) Declare(ctx context.Context, object []byte, d *abi.Declared) error {
-	return w.api.Declare(ctx, kubeapi.Owner{Kind: w.kind, Object: object}, d)
-}
-
-// AddFinalizer implements applier.Cluster.
-func (w *world) AddFinalizer(ctx context.Context, object []byte, finalizer string) ([]byte, error) {
-	return w.api.AddFinalizer(ctx, w.kind, object, finalizer)
-}
-
-// RemoveFinalizer implements applier.Cluster.
-func (w *world) RemoveFinalizer(ctx context.Context, object []byte, finalizer string) error {
-	return w.api.RemoveFinalizer(ctx, w.kind, object, finalizer)
-}
-
-// Inspect implements applier.Cluster.
-func (w *world) Inspect(_ context.Context, write abi.Write) ([]byte, error) {
-	return json.Marshal(w.object(write.Key))
 }

@@ -1,6 +1,6 @@
 // Package compiler compiles modules in processes of their own. Compiling runs
 // a compiler on bytes of anybody: it can take minutes and gigabytes, it fills the
-// Go heap with garbage, and it wants the processors that reconciles run on. A
+// Go heap with garbage, and it wants the CPUs that reconciles run on. A
 // process of its own has bounds that the system enforces, comes after the guests
 // that run meanwhile, and gives everything back at its end.
 //
@@ -23,16 +23,17 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/internal/humanize"
 )
 
 // Command is the command of wasmctl that Serve is behind.
 const Command = "compile-for-run"
 
-// Limits bound the compiling of one module; zero does not. The system enforces
-// them on Linux, elsewhere nobody does.
+// Limits bound the compiling of one module; zero does not. Only Linux enforces
+// them.
 type Limits struct {
 	Memory int64         // bytes that the process may allocate
-	Time   time.Duration // of processors, not of the clock: a busy machine refuses nothing; whole seconds
+	Time   time.Duration // of CPUs, not of the clock: a busy machine refuses nothing; whole seconds
 }
 
 // Compiler starts processes that compile, several at a time. Its methods are
@@ -64,7 +65,7 @@ type answer struct {
 }
 
 // Compile implements host.Config.Compiler. It waits while as many processes run
-// as there are processors for. ctx ends the process.
+// as there are CPUs for. ctx ends the process.
 func (c *Compiler) Compile(ctx context.Context, comp host.Compilation) error {
 	select {
 	case c.slots <- struct{}{}:
@@ -95,7 +96,7 @@ func (c *Compiler) Compile(ctx context.Context, comp host.Compilation) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	err = c.verdict(out.kept, ended, cmd.ProcessState, string(trouble.kept))
+	err = c.verdict(out.kept, ended, cmd.ProcessState, strings.TrimSpace(string(trouble.kept)))
 	if err == nil {
 		trim(comp.Dir, maxCache, time.Now())
 	}
@@ -103,7 +104,7 @@ func (c *Compiler) Compile(ctx context.Context, comp host.Compilation) error {
 }
 
 // newCommand is this binary as a compiler. It has no environment but how many
-// processors it may use, so that it has no credentials there.
+// CPUs it may use, so that it has no credentials there.
 func newCommand(ctx context.Context, workers int) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, self(), Command)
 	cmd.Args[0] = "wasmctl"
@@ -130,15 +131,15 @@ func (c *Compiler) verdict(out []byte, ended error, state *os.ProcessState, trou
 		}
 		return &moduleError{a.Error}
 	case c.limits.Time > 0 && state.UserTime()+state.SystemTime() >= c.limits.Time-time.Second:
-		return &moduleError{fmt.Sprintf("cannot be compiled: takes more time of the processor than it may (--compile-time %v)", c.limits.Time)}
+		return &moduleError{fmt.Sprintf("cannot be compiled: exceeds the CPU time limit (--compile-time %v)", c.limits.Time)}
 	case outOfMemory(trouble):
 		return c.tooMuchMemory()
 	case killed(state):
-		return &moduleError{"cannot be compiled: the process that did was killed from outside, as the system does when memory runs out"}
+		return &moduleError{"cannot be compiled: the compiler process was killed, possibly because the system ran out of memory"}
 	case strings.Contains(trouble, "panic") || strings.Contains(trouble, "fatal error") || strings.Contains(trouble, "SIGSEGV"):
-		return &moduleError{"cannot be compiled: the compiler crashed: " + firstLine(trouble)}
+		return &moduleError{"cannot be compiled: the compiler crashed: " + humanize.FirstLine(trouble)}
 	}
-	return fmt.Errorf("compiler: %w: %s", errors.Join(ended, errors.New("no answer")), firstLine(trouble))
+	return fmt.Errorf("compiler: %w: %s", errors.Join(ended, errors.New("no answer")), humanize.FirstLine(trouble))
 }
 
 // outOfMemory reports whether Go or the system has said so.
@@ -147,12 +148,12 @@ func outOfMemory(text string) bool {
 }
 
 func (c *Compiler) tooMuchMemory() error {
-	return &moduleError{fmt.Sprintf("cannot be compiled: takes more memory than it may (--compile-memory %dMi)", c.limits.Memory>>20)}
+	return &moduleError{fmt.Sprintf("cannot be compiled: exceeds the memory limit (--compile-memory %dMi)", c.limits.Memory>>20)}
 }
 
-// DefaultMemory bounds what compiling takes where nobody says more: far beyond
-// any module in earnest, and so much less than the container has that the rest
-// of it goes on.
+// DefaultMemory is the default bound for compiling: far more than any real
+// module needs, and less than the container has, so that the rest of the
+// process keeps running.
 func DefaultMemory() int64 {
 	const most = 4 << 30
 	if n := containerMemory(); n > 0 {
@@ -169,11 +170,6 @@ func (e *moduleError) Error() string { return e.text }
 
 // Is reports whether target is host.ErrInvalidModule.
 func (e *moduleError) Is(target error) bool { return target == host.ErrInvalidModule }
-
-func firstLine(s string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
-	return line
-}
 
 // head keeps the first bytes of what is written, and no more.
 type head struct{ kept []byte }

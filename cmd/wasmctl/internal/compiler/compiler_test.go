@@ -121,7 +121,7 @@ func TestCompiler_ADirectoryThatCannotBeUsedIsNoFaultOfTheModule(t *testing.T) {
 	m, err := host.Load(t.Context(), padded(), host.Config{
 		CacheDir: filepath.Join(file, "below"), Compiler: New(Limits{}).Compile, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 	})
-	if err != nil || !strings.Contains(log.String(), "compilation cache cannot be used") {
+	if err != nil || !strings.Contains(log.String(), "cannot use the compilation cache") {
 		t.Fatalf("got %v, and log %q", err, log.String())
 	}
 	_ = m.Close(context.Background())
@@ -149,7 +149,7 @@ func TestCompiler_BoundsTimeAndMemory(t *testing.T) {
 // A context that ends ends the process, whatever it is doing.
 func TestCompiler_EndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
-	why := errors.New("not wanted any more")
+	why := errors.New("not wanted any longer")
 	go func() {
 		child(t, os.Getpid())
 		cancel(why)

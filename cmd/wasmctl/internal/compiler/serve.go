@@ -18,11 +18,10 @@ const maxCode = 1 << 30
 
 // ErrNoJob is returned by Serve where stdin has no job: somebody has typed the
 // command.
-var ErrNoJob = errors.New("compile-for-run: this is how wasmctl run compiles a module in a process of its own: it gets what to do from there")
+var ErrNoJob = errors.New("compile-for-run: for internal use: wasmctl run starts it to compile a module in a separate process")
 
 // Serve is the process that compiles: it reads a job, does it within its bounds
-// and writes the answer. It exits when in ends, since then nobody is there to
-// take it.
+// and writes the answer. It exits when in ends, since its parent is gone then.
 func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	r := bufio.NewReader(in)
 	line, err := r.ReadSlice('\n') // 4 KiB: a path, and numbers

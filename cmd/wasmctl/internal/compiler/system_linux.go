@@ -25,7 +25,7 @@ func setGroup(cmd *exec.Cmd) {
 }
 
 // lowerPriority lets all threads of a process have what others leave of the
-// processors, and a tenth where those leave nothing: a module that spins must
+// CPUs, and a tenth where those leave nothing: a module that spins must
 // not keep the one out that is to replace it. That it cannot be had is no reason
 // not to compile.
 func lowerPriority(pid int) {

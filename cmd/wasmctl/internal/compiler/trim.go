@@ -14,8 +14,8 @@ import (
 // standard Go toolchain.
 const maxCache = 2 << 30
 
-// unfinished is after how long a file that was not finished is nobody's any
-// more: its process was killed.
+// unfinished is the age at which an unfinished file is abandoned: its process
+// was killed.
 const unfinished = time.Hour
 
 // cacheFile is a file that wazero writes: <dir>/wazero-<version>/<hash>, under
@@ -30,10 +30,10 @@ type cached struct {
 	written time.Time
 }
 
-// trim removes the code that was written first where a cache directory has
-// more than so many bytes, and what was never finished. Who still runs that code
-// has it in memory; it is compiled again when it is loaded again. What cannot be
-// removed stays.
+// trim removes the code that was written first where a cache directory has more
+// than so many bytes, and what was never finished. Code that still runs stays in
+// memory; it is compiled again when it is loaded again. Files that cannot be
+// removed stay.
 func trim(dir string, limit int64, now time.Time) {
 	for _, f := range surplus(cacheFiles(dir), limit, now) {
 		_ = os.Remove(f.path)

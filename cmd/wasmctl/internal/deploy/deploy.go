@@ -1,5 +1,5 @@
 // Package deploy says what a cluster needs to run a process of wasmctl: the
-// objects that wasmctl manifests prints. It reads and sends nothing.
+// objects that wasmctl manifests prints, and how these are written.
 package deploy
 
 import (
@@ -65,8 +65,8 @@ type Config struct {
 	PodMonitor bool
 }
 
-// Objects returns the objects, in an order in which they can be made. Config is
-// to be checked with Validate before.
+// Objects returns the objects, in an order in which they can be made. Check a
+// Config with Validate first.
 func (c *Config) Objects() []any {
 	list := append([]any{c.namespace()}, c.rbac()...)
 	list = append(list, c.controllers())
@@ -90,7 +90,7 @@ func (c *Config) Validate() error {
 		size += len(wasm)
 	}
 	if c.Source == FromConfigMap && size > MaxConfigMap {
-		return fmt.Errorf("the modules have %d KiB together, and a ConfigMap takes %d KiB: put them into the image (--modules %s, see the Dockerfile) or on a volume (--modules %s=NAME)",
+		return fmt.Errorf("the modules need %d KiB and a ConfigMap holds %d KiB: put them into the image (--modules %s, see the Dockerfile) or on a volume (--modules %s=NAME)",
 			size>>10, MaxConfigMap>>10, FromImage, FromClaim)
 	}
 	return nil

@@ -99,7 +99,7 @@ func benchmarkRun(b *testing.B, wasm []byte) {
 	b.ReportMetric(float64(len(object)), "object-bytes")
 }
 
-// cpuTime is the processor time of the process: it means something on a machine
+// cpuTime is the CPU time of the process: it means something on a machine
 // that does other work too.
 func cpuTime(b *testing.B) time.Duration {
 	b.Helper()

@@ -1,15 +1,14 @@
 // Package project makes and builds the source of a module: what wasmctl new and
-// wasmctl build do. It knows the flags that each toolchain needs; nobody else in
-// this repository does.
+// wasmctl build do. Only this package knows the flags that each toolchain needs.
 package project
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
@@ -93,7 +92,7 @@ func Build(ctx context.Context, dir string, o Options) (Result, error) {
 	return res, nil
 }
 
-// prepare finds out what is to be built, with what, and where to.
+// prepare determines source, toolchain and target of a build.
 func prepare(ctx context.Context, dir string, o Options) (builder, Result, error) {
 	found, err := find(dir)
 	if err != nil {
@@ -123,13 +122,7 @@ func prepare(ctx context.Context, dir string, o Options) (builder, Result, error
 
 // choose returns what builds the folder.
 func choose(dir string, found Toolchain, file File, asked Toolchain) (builder, Toolchain, error) {
-	t := asked
-	if t == "" {
-		t = Toolchain(file.Toolchain)
-	}
-	if t == "" {
-		t = found
-	}
+	t := cmp.Or(asked, Toolchain(file.Toolchain), found)
 	if (t == Rust) != (found == Rust) {
 		return nil, "", fmt.Errorf("project[%s]: %w with %s: its source is for %s", dir, ErrNoProject, t, found)
 	}
@@ -140,10 +133,8 @@ func choose(dir string, found Toolchain, file File, asked Toolchain) (builder, T
 	if err != nil {
 		return nil, "", fmt.Errorf("project[%s]: %w", dir, err)
 	}
-	switch t {
-	case Rust:
-		return newRustProject(abs, file.Target), t, nil
-	case Go, TinyGo:
+	if t == Rust {
+		return &rustProject{dir: abs, target: cmp.Or(file.Target, DefaultTarget)}, t, nil
 	}
 	return goProject{dir: abs, tiny: t == TinyGo}, t, nil
 }
@@ -174,8 +165,7 @@ func finish(ctx context.Context, wasm []byte, name string, res *Result) error {
 // log. The error matches host.ErrInvalidModule where the module is at fault.
 func Annotate(ctx context.Context, wasm []byte, name string) ([]byte, *abi.Manifest, error) {
 	info := host.Inspect(ctx, wasm)
-	describes := slices.ContainsFunc(info.Exports, func(e host.Export) bool { return e.Name == abi.ExportDescribe })
-	if info.Manifest != nil && !describes && len(info.Problems) == 0 {
+	if info.Manifest != nil && !info.HasExport(abi.ExportDescribe) && len(info.Problems) == 0 {
 		return wasm, info.Manifest, nil
 	}
 	manifest, err := host.Describe(ctx, wasm, host.Config{Name: name})

@@ -113,25 +113,25 @@ func TestBuild_SaysWhatIsMissing(t *testing.T) {
 		return all
 	}
 	for name, tc := range map[string]struct {
-		files map[string]string
-		asked Toolchain
-		is    error
-		says  string
+		files   map[string]string
+		asked   Toolchain
+		is      error
+		message string
 	}{
-		"go":             {files: goFiles, is: ErrNoToolchain, says: "go.dev"},
-		"tinygo":         {files: goFiles, asked: TinyGo, is: ErrNoToolchain, says: "tinygo.org"},
-		"tinygo by file": {files: with(goFiles, FileName, "toolchain: tinygo\n"), is: ErrNoToolchain, says: "tinygo.org"},
-		"empty folder":   {files: map[string]string{"README.md": ""}, is: ErrNoProject, says: "wasmctl new"},
-		"rust as go":     {files: rustFiles, asked: Go, is: ErrNoProject, says: "for rust"},
-		"go as rust":     {files: goFiles, asked: Rust, is: ErrNoProject, says: "for go"},
-		"unknown key":    {files: with(goFiles, FileName, "toolchian: tinygo\n"), says: "toolchian"},
-		"unknown value":  {files: with(goFiles, FileName, "toolchain: gcc\n"), says: "go, tinygo, rust"},
+		"go":             {files: goFiles, is: ErrNoToolchain, message: "go.dev"},
+		"tinygo":         {files: goFiles, asked: TinyGo, is: ErrNoToolchain, message: "tinygo.org"},
+		"tinygo by file": {files: with(goFiles, FileName, "toolchain: tinygo\n"), is: ErrNoToolchain, message: "tinygo.org"},
+		"empty folder":   {files: map[string]string{"README.md": ""}, is: ErrNoProject, message: "wasmctl new"},
+		"rust as go":     {files: rustFiles, asked: Go, is: ErrNoProject, message: "for rust"},
+		"go as rust":     {files: goFiles, asked: Rust, is: ErrNoProject, message: "for go"},
+		"unknown key":    {files: with(goFiles, FileName, "toolchian: tinygo\n"), message: "toolchian"},
+		"unknown value":  {files: with(goFiles, FileName, "toolchain: gcc\n"), message: "go, tinygo, rust"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("PATH", t.TempDir())
 			_, err := Build(t.Context(), write(t, "p", tc.files), Options{Toolchain: tc.asked})
-			if err == nil || tc.is != nil && !errors.Is(err, tc.is) || !strings.Contains(err.Error(), tc.says) {
-				t.Errorf("%v, want %v with %q", err, tc.is, tc.says)
+			if err == nil || tc.is != nil && !errors.Is(err, tc.is) || !strings.Contains(err.Error(), tc.message) {
+				t.Errorf("%v, want %v with %q", err, tc.is, tc.message)
 			}
 		})
 	}

@@ -44,7 +44,7 @@ func readFile(dir string) (File, error) {
 	return f, nil
 }
 
-// ReplaceFile writes a file so that nobody ever reads half of it.
+// ReplaceFile writes a file atomically for its readers.
 func ReplaceFile(path string, data []byte) error {
 	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {

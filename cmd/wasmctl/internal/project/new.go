@@ -43,7 +43,7 @@ type New struct {
 
 // ErrBadName matches the errors for a name or a kind that cannot be used, and
 // for a folder that is not empty: nothing was written then.
-var ErrBadName = errors.New("cannot make the project")
+var ErrBadName = errors.New("cannot create the project")
 
 // values are what templates know.
 type values struct {
@@ -53,12 +53,8 @@ type values struct {
 	SDK, SDKVersion      string // SDK is the path of the SDK; empty uses the release
 	SDKCargo             string // the release as Cargo has it
 	UnitTest             string
-	Sources              []source
 	Crate                string // Name, as Rust writes it
 }
-
-// source is a line of the README's table of files.
-type source struct{ File, What string }
 
 var (
 	nameForm  = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,51}[a-z0-9])?$`)
@@ -100,7 +96,7 @@ func free(dir string) error {
 	case err != nil:
 		return err
 	case len(entries) > 0:
-		return fmt.Errorf("%w: the folder is there and has %q in it; name another one", ErrBadName, entries[0].Name())
+		return fmt.Errorf("%w: the directory exists and contains %q; choose another name", ErrBadName, entries[0].Name())
 	}
 	return nil
 }
@@ -121,7 +117,7 @@ func writeNew(path string, text []byte) error {
 func (n New) values() (*values, error) {
 	name := n.Name()
 	if !nameForm.MatchString(name) {
-		return nil, fmt.Errorf("%w: name %q: want lower-case letters, digits and dashes, a letter first, 53 at most", ErrBadName, name)
+		return nil, fmt.Errorf("%w: name %q: want at most 53 lower-case letters, digits and dashes, starting with a letter", ErrBadName, name)
 	}
 	v := &values{Name: name, Lang: string(n.Lang), Crate: strings.ReplaceAll(name, "-", "_")}
 	kind := n.Kind
@@ -141,23 +137,14 @@ func (n New) values() (*values, error) {
 // sdk says where the SDK comes from.
 func (n New) sdk(v *values) error {
 	folder := "go"
-	v.UnitTest, v.Sources = "go test .", []source{
-		{"main.go", "what it is: its kind, what it owns, what it may do"},
-		{"reconcile.go", "what it does"},
-		{"reconcile_test.go", "unit tests"},
-	}
+	v.UnitTest = "go test ."
 	if n.Lang == Rust {
-		folder = "rust"
-		v.UnitTest, v.Sources = "cargo test", []source{
-			{"src/lib.rs", "what it is: its kind, what it owns, what it may do"},
-			{"src/reconcile.rs", "what it does"},
-			{"tests/reconcile.rs", "unit tests"},
-		}
+		folder, v.UnitTest = "rust", "cargo test"
 	}
 	root := n.SDK
 	if root == "" && n.Release == "" {
 		if root = checkout; root == "" {
-			return fmt.Errorf("%w: this development build does not know its checkout: name it with --sdk, or build with make build", ErrBadName)
+			return fmt.Errorf("%w: this development build does not know its checkout: set it with --sdk, or build with make build", ErrBadName)
 		}
 	}
 	if root == "" {
@@ -169,7 +156,7 @@ func (n New) sdk(v *values) error {
 		return err
 	}
 	if !exists(abs) {
-		return fmt.Errorf("%w: %s is not there: name a checkout of wasmctl with --sdk", ErrBadName, abs)
+		return fmt.Errorf("%w: %s does not exist: set the checkout of wasmctl with --sdk", ErrBadName, abs)
 	}
 	v.SDK, v.SDKVersion = filepath.ToSlash(abs), "v0.1.0"
 	return nil

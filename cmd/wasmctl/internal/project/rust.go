@@ -29,13 +29,6 @@ type rustProject struct {
 	cargo, rustc string
 }
 
-func newRustProject(dir, target string) *rustProject {
-	if target == "" {
-		target = DefaultTarget
-	}
-	return &rustProject{dir: dir, target: target}
-}
-
 // name implements builder: the name of the folder.
 func (p *rustProject) name() string { return filepath.Base(p.dir) }
 
@@ -53,12 +46,12 @@ func (p *rustProject) version(ctx context.Context) (string, error) {
 			tried = append(tried, err.Error())
 		}
 	}
-	return "", fmt.Errorf(`%w: no Rust that builds for %s:
+	return "", fmt.Errorf(`%w: no Rust toolchain for %s:
   %s
 Get it with one of:
   rustup target add %s
   apt-get install cargo rustc libstd-rust-dev-wasm32 lld    # Debian, Ubuntu: without rustup
-  curl --proto '=https' -sSf https://sh.rustup.rs | sh      # where there is no Rust yet; then the first line`,
+  curl --proto '=https' -sSf https://sh.rustup.rs | sh      # without any Rust; then run the first line`,
 		ErrNoToolchain, p.target, strings.Join(tried, "\n  "), p.target)
 }
 

@@ -32,7 +32,7 @@ func ParseToolchain(name string) (Toolchain, error) {
 	case "", Go, TinyGo, Rust:
 		return t, nil
 	}
-	return "", fmt.Errorf("toolchain %q is none of %s", name, strings.Join(Toolchains, ", "))
+	return "", fmt.Errorf("toolchain %q: want one of %s", name, strings.Join(Toolchains, ", "))
 }
 
 // ErrNoProject matches the error for a folder that has nothing to build.
@@ -50,7 +50,7 @@ func find(dir string) (Toolchain, error) {
 	case err != nil:
 		return "", fmt.Errorf("project[%s]: %w: %w", dir, ErrNoProject, err)
 	case !info.IsDir():
-		return "", fmt.Errorf("project[%s]: %w: it is a file; name the folder", dir, ErrNoProject)
+		return "", fmt.Errorf("project[%s]: %w: is a file; name the directory", dir, ErrNoProject)
 	case exists(filepath.Join(dir, "Cargo.toml")):
 		return Rust, nil
 	}
@@ -61,7 +61,7 @@ func find(dir string) (Toolchain, error) {
 	if len(sources) > 0 && inGoModule(dir) {
 		return Go, nil
 	}
-	return "", fmt.Errorf("project[%s]: %w: it has neither a Cargo.toml nor a go.mod with Go files; wasmctl new makes a project", dir, ErrNoProject)
+	return "", fmt.Errorf("project[%s]: %w: has neither a Cargo.toml nor a go.mod with Go files; create a project with wasmctl new", dir, ErrNoProject)
 }
 
 // inGoModule reports whether dir or a folder above it has a go.mod.
@@ -95,7 +95,7 @@ type command struct {
 	args []string
 }
 
-// run runs it. What it says on stderr goes to the user as it is.
+// run runs it. Its stderr goes to the user unchanged.
 func (c *command) run(ctx context.Context, stdout, stderr io.Writer) error {
 	cmd := exec.CommandContext(ctx, c.name, c.args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = c.dir, stdout, stderr

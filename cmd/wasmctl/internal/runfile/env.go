@@ -23,12 +23,12 @@ func expand(text string, env Env) (string, error) {
 		case ref == "$$":
 			return "$"
 		case !strings.HasSuffix(ref, "}"):
-			errs = append(errs, fmt.Errorf("%q: the closing brace is missing; $$ is a dollar", ref))
+			errs = append(errs, fmt.Errorf("%q: the closing brace is missing; write $$ for a dollar sign", ref))
 			return ""
 		}
 		m := variable.FindStringSubmatch(ref[2 : len(ref)-1])
 		if m == nil {
-			errs = append(errs, fmt.Errorf("%q: want ${NAME} or ${NAME:-default}; $$ is a dollar", ref))
+			errs = append(errs, fmt.Errorf("%q: want ${NAME} or ${NAME:-default}; write $$ for a dollar sign", ref))
 			return ""
 		}
 		value, ok := env(m[1])
@@ -38,7 +38,7 @@ func expand(text string, env Env) (string, error) {
 		case m[2] != "":
 			return m[3]
 		}
-		errs = append(errs, fmt.Errorf("the environment has no variable %s; ${%s:-default} gives a default", m[1], m[1]))
+		errs = append(errs, fmt.Errorf("environment variable %s is not set; write ${%s:-default} for a default", m[1], m[1]))
 		return ""
 	})
 	return out, errors.Join(errs...)

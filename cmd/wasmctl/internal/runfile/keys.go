@@ -146,11 +146,11 @@ var wants = map[string]string{
 	"uint": "a whole number, not negative", "uint64": "a whole number, not negative", "float64": "a number", "float32": "a number",
 }
 
-// check tries a value on a copy of a flag's value that is thrown away.
+// check tries a value on a copy of a flag's value that is discarded.
 func check(flag *pflag.Flag, list []string) error {
 	want, typed := wants[flag.Value.Type()]
 	if !typed {
-		return nil // text: whoever uses it says what is wrong with it
+		return nil // text: its user validates it
 	}
 	trial := pflag.NewFlagSet("", pflag.ContinueOnError)
 	switch flag.Value.Type() {

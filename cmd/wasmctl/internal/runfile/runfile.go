@@ -31,7 +31,7 @@ import (
 	"github.com/wasmctl/wasmctl/host/strictyaml"
 )
 
-// What a file says that it is.
+// Header of a file.
 const (
 	APIVersion = "wasmctl.dev/v1"
 	Kind       = "Controllers"
@@ -106,7 +106,7 @@ func (p *parser) file(root *yaml.Node) *File {
 	for _, n := range p.Sequence(list, "controllers") {
 		c := p.controller(n, defaults)
 		if line, taken := names[c.Name]; taken && c.Name != "" {
-			p.Bad(n, "name: %q is that of the controller in line %d too", c.Name, line)
+			p.Bad(n, "name: %q is also the name of the controller in line %d", c.Name, line)
 		}
 		names[c.Name] = n.Line
 		f.Controllers = append(f.Controllers, c)
@@ -119,10 +119,8 @@ func (p *parser) file(root *yaml.Node) *File {
 
 // controller reads one controller of the list.
 func (p *parser) controller(n *yaml.Node, defaults Values) Controller {
-	c := Controller{Line: n.Line, Values: maps.Clone(defaults)}
-	if c.Values == nil {
-		c.Values = Values{}
-	}
+	c := Controller{Line: n.Line, Values: Values{}}
+	maps.Copy(c.Values, defaults)
 	wrong := p.Wrong()
 	own := p.values(n, p.flags.Controller, nil, moduleKey)
 	first := func(flag string) string {
@@ -138,7 +136,7 @@ func (p *parser) controller(n *yaml.Node, defaults Values) Controller {
 		return c // what is missing below may be what could not be read
 	}
 	if c.Name == "" {
-		p.Bad(n, "name: is missing: it tells the controllers of a file apart")
+		p.Bad(n, "name: is missing: each controller of a file needs a name")
 	}
 	if c.Module == "" {
 		p.Bad(n, "module: is missing: the path of the WebAssembly module")

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// told is what the flags of the tests set.
-type told struct {
+// reported is what the flags of the tests set.
+type reported struct {
 	workers int
 	dev     bool
 	config  map[string]string
@@ -21,7 +21,7 @@ type told struct {
 	file    string
 }
 
-func testFlags(o *told) Flags {
+func testFlags(o *reported) Flags {
 	process, controller := &cobra.Command{}, &cobra.Command{}
 	process.Flags().IntVar(&o.workers, "workers", 0, "how many")
 	process.Flags().BoolVar(&o.dev, "dev", false, "whether")
@@ -38,7 +38,7 @@ func testFlags(o *told) Flags {
 
 func parse(t *testing.T, content string, env map[string]string) (*File, error) {
 	t.Helper()
-	return Parse("dir/c.yaml", []byte(content), testFlags(&told{}), func(name string) (string, bool) {
+	return Parse("dir/c.yaml", []byte(content), testFlags(&reported{}), func(name string) (string, bool) {
 		v, ok := env[name]
 		return v, ok
 	})
@@ -81,9 +81,9 @@ controllers:
 	if diff := cmp.Diff(want, f); diff != "" {
 		t.Fatalf("file (-want +got):\n%s", diff)
 	}
-	var o told
+	var o reported
 	for _, c := range []*Controller{&f.Controllers[0], &f.Controllers[1]} {
-		o = told{}
+		o = reported{}
 		if err := c.Values.Apply(testFlags(&o).Controller); err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +97,7 @@ controllers:
 }
 
 func TestApply_TheCommandLineWins(t *testing.T) {
-	var o told
+	var o reported
 	f := testFlags(&o).Process
 	if err := f.Set("workers", "3"); err != nil {
 		t.Fatal(err)
@@ -116,16 +116,16 @@ func TestParse_SaysWhereAndWhat(t *testing.T) {
 	for _, c := range []struct{ name, content, want string }{
 		{"empty", "", "dir/c.yaml: the file is empty"},
 		{"no mapping", "- a\n", "dir/c.yaml:1:1: want a mapping"},
-		{"two documents", head + one + "---\n" + head, "one document too many"},
+		{"two documents", head + one + "---\n" + head, "too many documents"},
 		{"no YAML", "a: [", "dir/c.yaml: line 1"},
 		{"version", "apiVersion: wasmctl.dev/v2\nkind: Controllers\n" + one, `dir/c.yaml:1:13: apiVersion: "wasmctl.dev/v2": want wasmctl.dev/v1`},
 		{"no kind", "apiVersion: wasmctl.dev/v1\n" + one, "kind: is missing: want kind: Controllers"},
 		{"none", head, "controllers: is missing"},
 		{"no list", head + "controllers: {}\n", "dir/c.yaml:3:14: controllers: want a list"},
 		{"empty list", head + "controllers: []\n", "controllers: is empty"},
-		{"misspelt", head + "contollers: []\n", "dir/c.yaml:3:1: contollers: is not known; did you mean controllers?"},
-		{"misspelt flag", head + "controllers:\n- {name: a, module: b, timout: 1s}\n", "dir/c.yaml:4:24: timout: is not known; did you mean timeout?"},
-		{"flag of the process", head + "controllers:\n- {name: a, module: b, workers: 1}\n", "workers: is not known; there are config, configFile"},
+		{"misspelled", head + "contollers: []\n", "dir/c.yaml:3:1: contollers: unknown key; did you mean controllers?"},
+		{"misspelled flag", head + "controllers:\n- {name: a, module: b, timout: 1s}\n", "dir/c.yaml:4:24: timout: unknown key; did you mean timeout?"},
+		{"flag of the process", head + "controllers:\n- {name: a, module: b, workers: 1}\n", "workers: unknown key; want one of config, configFile"},
 		{"flag as on the command line", head + "controllers:\n- {name: a, module: b, config-file: x}\n", "did you mean configFile?"},
 		{"no number", head + one + "process: {workers: many}\n", `dir/c.yaml:4:20: workers: "many": want a whole number`},
 		{"no truth", head + one + "process: {dev: perhaps}\n", `dev: "perhaps": want true or false`},
@@ -135,13 +135,13 @@ func TestParse_SaysWhereAndWhat(t *testing.T) {
 		{"map for a list", head + one + "defaults: {owns: {a: b}}\n", "owns: want a list"},
 		{"value for a map", head + one + "defaults: {config: a=b}\n", "config: want a mapping"},
 		{"deep map", head + one + "defaults: {config: {a: {b: c}}}\n", "config.a: want one value"},
-		{"name for all", head + one + "defaults: {name: a}\n", "name: is not known"},
-		{"twice", head + one + "process: {dev: true, dev: false}\n", "dev: is there twice"},
-		{"same name", head + "controllers:\n- {name: a, module: b}\n- {name: a, module: c}\n", `dir/c.yaml:5:3: name: "a" is that of the controller in line 4 too`},
+		{"name for all", head + one + "defaults: {name: a}\n", "name: unknown key"},
+		{"twice", head + one + "process: {dev: true, dev: false}\n", "dev: appears twice"},
+		{"same name", head + "controllers:\n- {name: a, module: b}\n- {name: a, module: c}\n", `dir/c.yaml:5:3: name: "a" is also the name of the controller in line 4`},
 		{"no name", head + "controllers:\n- {module: b}\n", "name: is missing"},
 		{"no module", head + "controllers:\n- {name: b}\n", "module: is missing"},
-		{"merge", head + "defaults: &d {owns: [a]}\ncontrollers:\n- {name: b, module: c, <<: *d}\n", "<<: merge keys are not read here"},
-		{"no variable", head + "controllers:\n- {name: b, module: \"${NOPE}\"}\n", "module: the environment has no variable NOPE"},
+		{"merge", head + "defaults: &d {owns: [a]}\ncontrollers:\n- {name: b, module: c, <<: *d}\n", "<<: merge keys are not supported"},
+		{"no variable", head + "controllers:\n- {name: b, module: \"${NOPE}\"}\n", "module: environment variable NOPE is not set"},
 		{"open brace", head + "controllers:\n- {name: b, module: \"${NOPE\"}\n", "closing brace"},
 		{"no name of a variable", head + "controllers:\n- {name: b, module: \"${a b}\"}\n", "want ${NAME}"},
 	} {
@@ -185,7 +185,7 @@ func FuzzParse(f *testing.F) {
 	f.Add("a: &a [*a]\n")
 	f.Add(head + "defaults: &d {owns: *d}\n")
 	f.Fuzz(func(t *testing.T, content string) {
-		file, err := Parse("f", []byte(content), testFlags(&told{}), func(string) (string, bool) { return "v", true })
+		file, err := Parse("f", []byte(content), testFlags(&reported{}), func(string) (string, bool) { return "v", true })
 		if (file == nil) == (err == nil) {
 			t.Fatalf("file %v and error %v", file, err)
 		}
@@ -193,7 +193,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		for _, c := range file.Controllers {
-			if err := c.Values.Apply(testFlags(&told{}).Controller); err != nil {
+			if err := c.Values.Apply(testFlags(&reported{}).Controller); err != nil {
 				t.Errorf("what was read is not taken: %v", err)
 			}
 		}
@@ -202,7 +202,7 @@ func FuzzParse(f *testing.F) {
 
 // TestFormat_ReadsBackTheSame, whatever is in the values.
 func TestFormat_ReadsBackTheSame(t *testing.T) {
-	flags := testFlags(&told{})
+	flags := testFlags(&reported{})
 	want := &File{
 		Process: Values{"workers": {"3"}, "dev": {"true"}},
 		Controllers: []Controller{

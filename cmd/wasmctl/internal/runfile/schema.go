@@ -24,11 +24,11 @@ type schema struct {
 // Schema returns the JSON Schema (draft 2020-12) of a file.
 func Schema(flags Flags) []byte {
 	process := object(flags.Process)
-	process.Description = "What the controllers share: the flags of the process. Those of the command line win."
+	process.Description = "Options of the process, as the flags of wasmctl run. Flags on the command line take precedence."
 	defaults := object(flags.Controller, "name")
-	defaults.Description = "What every controller is told unless it says otherwise."
+	defaults.Description = "Defaults for all controllers."
 	controller := object(flags.Controller)
-	controller.Properties[moduleKey] = &schema{Type: typeText, Description: "path of the WebAssembly module; a relative one is relative to this file"}
+	controller.Properties[moduleKey] = &schema{Type: typeText, Description: "Path of the WebAssembly module, relative to this file"}
 	controller.Required = []string{"name", moduleKey}
 	root := &schema{
 		Schema: "https://json-schema.org/draft/2020-12/schema", Title: "The controllers of a wasmctl process", Type: typeMap, Additional: false,
@@ -60,7 +60,8 @@ func object(flags *pflag.FlagSet, except ...string) *schema {
 // valueSchema is the schema of a flag's value. A number or a truth may be text
 // too: it may come from the environment, as "${NAME}".
 func valueSchema(flag *pflag.Flag) *schema {
-	s := &schema{Description: flag.Usage}
+	_, usage := pflag.UnquoteUsage(flag)
+	s := &schema{Description: usage}
 	switch t := typeOf(flag); t {
 	case typeMap:
 		s.Type, s.Additional = t, &schema{Type: []string{typeText, "number", typeBool}}

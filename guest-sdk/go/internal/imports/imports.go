@@ -1,7 +1,6 @@
 // Package imports has the host functions of the reconciler ABI (abi/ABI.md,
-// section 5) as Go functions: those of the module's host in a Wasm build, and
-// stubs that answer UNAVAILABLE elsewhere. Tests put a host of their own in
-// their place.
+// section 5) as Go functions. A Wasm build has those of the module's host. There
+// are none elsewhere: tests bring a host of their own.
 package imports
 
 // Host is the host functions that do not depend on an operation. It is an

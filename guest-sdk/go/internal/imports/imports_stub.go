@@ -2,9 +2,6 @@
 
 package imports
 
-// Statuses that the stub answers (abi/ABI.md, section 7).
-const statusUnavailable = -7
-
 // Op is an operation; natively it is its name.
 type Op struct {
 	// Name is the name of the import.
@@ -30,38 +27,3 @@ var (
 
 // Numbered is the operation of that number, called by it.
 func Numbered(id int32) Op { return Op{Name: "call", Number: id} }
-
-// Default is the host of a native build: there is none, and it says so.
-var Default Host = stub{}
-
-type stub struct{}
-
-// Call implements Host.
-func (stub) Call(*Op, []byte, []byte) (int32, int) { return statusUnavailable, 0 }
-
-// Take implements Host.
-func (stub) Take([]byte, int) int32 { return statusUnavailable }
-
-// Log implements Host.
-func (stub) Log(int32, []byte) {}
-
-// LogLevel implements Host.
-func (stub) LogLevel() int32 { return 1 << 30 }
-
-// Metric implements Host.
-func (stub) Metric(int32, string, float64) int32 { return statusUnavailable }
-
-// NowMS implements Host.
-func (stub) NowMS() int64 { return 0 }
-
-// MonoNS implements Host.
-func (stub) MonoNS() int64 { return 0 }
-
-// Random implements Host.
-func (stub) Random([]byte) int32 { return statusUnavailable }
-
-// Cancelled implements Host.
-func (stub) Cancelled() bool { return false }
-
-// Budget implements Host.
-func (stub) Budget(int32) int64 { return -1 }

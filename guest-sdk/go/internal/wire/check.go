@@ -16,8 +16,8 @@ var (
 	ErrTooDeep = errors.New("msgpack nests deeper than 128")
 	// ErrTooLarge says that the message is longer than MaxBytes.
 	ErrTooLarge = errors.New("message is longer than 4194304 bytes")
-	// ErrType says that a value is of a type that does not cross the wall, or
-	// not of the type that belongs in its place.
+	// ErrType says that a value is of a type that does not cross the sandbox
+	// boundary, or not of the type that belongs in its place.
 	ErrType = errors.New("msgpack type is not allowed here")
 	// ErrNumber says that a number is not finite or beyond an int64.
 	ErrNumber = errors.New("number is not finite or not an int64")
@@ -27,8 +27,9 @@ var (
 	ErrDuplicate = errors.New("map has a key twice")
 )
 
-// Check reports whether b is one value that may cross the wall (abi/ABI.md,
-// section 3), all of it. That no map has a key twice is checked by Decode.
+// Check reports whether b is one value that may cross the sandbox boundary
+// (abi/ABI.md, section 3), all of it. That no map has a key twice is checked by
+// Decode.
 func Check(b []byte) error {
 	if len(b) > MaxBytes {
 		return ErrTooLarge

@@ -204,7 +204,7 @@ func decodeStruct(v []byte, into reflect.Value, depth int) error {
 			if fields[i].name != string(it.Key) {
 				continue
 			}
-			if fv, ok := fields[i].settable(into); ok {
+			if fv, ok := fields[i].in(into, true); ok {
 				if err := decodeReflect(it.Value, fv, depth+1); err != nil {
 					return within(string(it.Key), err)
 				}

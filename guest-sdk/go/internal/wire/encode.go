@@ -32,7 +32,7 @@ func appendAny(dst []byte, v any, depth int) ([]byte, error) {
 	case nil:
 		return AppendNil(dst), nil
 	case string:
-		return appendUTF8(dst, v)
+		return AppendText(dst, v)
 	case bool:
 		return AppendBool(dst, v), nil
 	case int:
@@ -64,9 +64,7 @@ func appendAny(dst []byte, v any, depth int) ([]byte, error) {
 
 // AppendText is AppendString for a string that may not be UTF-8: that is
 // ErrUTF8.
-func AppendText(dst []byte, s string) ([]byte, error) { return appendUTF8(dst, s) }
-
-func appendUTF8(dst []byte, s string) ([]byte, error) {
+func AppendText(dst []byte, s string) ([]byte, error) {
 	if !validUTF8(s) {
 		return nil, ErrUTF8
 	}
@@ -85,7 +83,7 @@ func appendMapAny(dst []byte, m map[string]any, depth int) ([]byte, error) {
 	var few [smallMap]entry[any]
 	for _, e := range sortedEntries(few[:0], m) {
 		var err error
-		if dst, err = appendUTF8(dst, e.key); err == nil {
+		if dst, err = AppendText(dst, e.key); err == nil {
 			dst, err = appendAny(dst, e.value, depth+1)
 		}
 		if err != nil {
@@ -100,8 +98,8 @@ func appendMapString(dst []byte, m map[string]string) ([]byte, error) {
 	var few [smallMap]entry[string]
 	for _, e := range sortedEntries(few[:0], m) {
 		var err error
-		if dst, err = appendUTF8(dst, e.key); err == nil {
-			dst, err = appendUTF8(dst, e.value)
+		if dst, err = AppendText(dst, e.key); err == nil {
+			dst, err = AppendText(dst, e.value)
 		}
 		if err != nil {
 			return nil, within(e.key, err)
@@ -160,7 +158,7 @@ func appendStrings(dst []byte, a []string) ([]byte, error) {
 	dst = AppendArray(dst, len(a))
 	for i, s := range a {
 		var err error
-		if dst, err = appendUTF8(dst, s); err != nil {
+		if dst, err = AppendText(dst, s); err != nil {
 			return nil, within(strconv.Itoa(i), err)
 		}
 	}
@@ -182,7 +180,7 @@ func appendReflect(dst []byte, v reflect.Value, depth int) ([]byte, error) {
 	case reflect.Float32, reflect.Float64:
 		return appendFinite(dst, v.Float())
 	case reflect.String:
-		return appendUTF8(dst, v.String())
+		return AppendText(dst, v.String())
 	case reflect.Pointer, reflect.Interface:
 		if v.IsNil() {
 			return AppendNil(dst), nil
@@ -235,7 +233,7 @@ func appendMapReflect(dst []byte, v reflect.Value, depth int) ([]byte, error) {
 func appendStruct(dst []byte, v reflect.Value, depth int) ([]byte, error) {
 	b := NewBuilder(dst)
 	for _, f := range fieldsOf(v.Type()) {
-		fv, ok := f.get(v)
+		fv, ok := f.in(v, false)
 		if !ok || f.omitEmpty && isEmpty(fv) {
 			continue
 		}

@@ -56,26 +56,13 @@ func structOf(t reflect.Type) reflect.Type {
 	return t
 }
 
-// get returns the field's value; false if an embedded pointer on the way is nil.
-func (f *field) get(v reflect.Value) (reflect.Value, bool) {
+// in returns the field of the struct v; false if an embedded pointer on the way
+// is nil. fill is for writing: it makes what such a pointer is to point to.
+func (f *field) in(v reflect.Value, fill bool) (reflect.Value, bool) {
 	for i, x := range f.index {
 		if i > 0 && v.Kind() == reflect.Pointer {
 			if v.IsNil() {
-				return v, false
-			}
-			v = v.Elem()
-		}
-		v = v.Field(x)
-	}
-	return v, true
-}
-
-// settable is get for writing: embedded pointers on the way are filled.
-func (f *field) settable(v reflect.Value) (reflect.Value, bool) {
-	for i, x := range f.index {
-		if i > 0 && v.Kind() == reflect.Pointer {
-			if v.IsNil() {
-				if !v.CanSet() { // an embedded pointer to an unexported type
+				if !fill || !v.CanSet() { // an embedded pointer to an unexported type
 					return v, false
 				}
 				v.Set(reflect.New(v.Type().Elem()))
@@ -84,5 +71,5 @@ func (f *field) settable(v reflect.Value) (reflect.Value, bool) {
 		}
 		v = v.Field(x)
 	}
-	return v, v.CanSet()
+	return v, !fill || v.CanSet()
 }

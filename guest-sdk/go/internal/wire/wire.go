@@ -7,10 +7,7 @@
 // never trust a length that the bytes do not back.
 package wire
 
-import (
-	"encoding/binary"
-	"math"
-)
+import "encoding/binary"
 
 // Limits of a message (abi/ABI.md, section 3).
 const (
@@ -23,8 +20,8 @@ const (
 // Type is the type of a value, as far as the ABI tells types apart.
 type Type uint8
 
-// The types that cross the wall. Invalid is what cannot be read: a truncated
-// message, a binary or an extension value.
+// The types that cross the sandbox boundary. Invalid is what cannot be read: a
+// truncated message, a binary or an extension value.
 const (
 	Invalid Type = iota
 	Nil
@@ -72,7 +69,8 @@ func makeTypes() (types [256]Type) {
 
 // head reads the head of the value at pos: how many bytes the head takes, how
 // many bytes of payload follow it, and how many values follow it (two per key
-// of a map). ok is false if it is truncated or no type that crosses the wall.
+// of a map). ok is false if it is truncated or no type that crosses the sandbox
+// boundary.
 func head(b []byte, pos int) (size, payload, values int, ok bool) {
 	if pos >= len(b) {
 		return 0, 0, 0, false
@@ -247,78 +245,4 @@ func Len(v []byte) (n, pos int) {
 		return values / 2, size
 	}
 	return values, size
-}
-
-// StringBytes returns the string that v starts with as a view, or nil and
-// false if it is no string.
-func StringBytes(v []byte) ([]byte, bool) {
-	if TypeOf(v) != String {
-		return nil, false
-	}
-	// Most strings are short: their head is one byte.
-	if end := 1 + int(v[0]&0x1f); v[0] <= 0xbf && end <= len(v) {
-		return v[1:end], true
-	}
-	size, payload, _, ok := head(v, 0)
-	if !ok || payload > len(v)-size {
-		return nil, false
-	}
-	return v[size : size+payload], true
-}
-
-// ReadBool returns the bool that v starts with.
-func ReadBool(v []byte) (val, ok bool) {
-	return len(v) > 0 && v[0] == 0xc3, TypeOf(v) == Bool
-}
-
-// ReadInt returns the integer that v starts with. A float that is a whole
-// number counts: JSON does not tell 1 from 1.0.
-func ReadInt(v []byte) (int64, bool) {
-	switch TypeOf(v) {
-	case Int:
-		return readInt(v)
-	case Float:
-		f, ok := ReadFloat(v)
-		// 2^63 is a float64, the largest int64 is not.
-		if !ok || f != math.Trunc(f) || f < math.MinInt64 || f >= math.MaxInt64 {
-			return 0, false
-		}
-		return int64(f), true
-	default:
-		return 0, false
-	}
-}
-
-func readInt(v []byte) (int64, bool) {
-	c := v[0]
-	if c <= 0x7f || c >= 0xe0 {
-		return int64(int8(c)), true
-	}
-	width := 1 << (c & 3) // 0xcc.. and 0xd0.. are both multiples of four
-	if len(v) <= width {
-		return 0, false
-	}
-	var u uint64
-	for _, b := range v[1 : 1+width] {
-		u = u<<8 | uint64(b)
-	}
-	if c <= 0xcf {
-		return int64(u), u <= math.MaxInt64
-	}
-	shift := 64 - 8*width
-	return int64(u<<shift) >> shift, true
-}
-
-// ReadFloat returns the number that v starts with; integers count.
-func ReadFloat(v []byte) (float64, bool) {
-	switch {
-	case TypeOf(v) == Int:
-		i, ok := readInt(v)
-		return float64(i), ok
-	case len(v) >= 5 && v[0] == 0xca:
-		return float64(math.Float32frombits(binary.BigEndian.Uint32(v[1:]))), true
-	case len(v) >= 9 && v[0] == 0xcb:
-		return math.Float64frombits(binary.BigEndian.Uint64(v[1:])), true
-	}
-	return 0, false
 }

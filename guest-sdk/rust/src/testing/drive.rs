@@ -11,7 +11,7 @@ use crate::object::Object;
 use crate::reconciler::Reconciler;
 use crate::watch::Watch;
 
-/// After how many runs it is taken that there will be no rest.
+/// The number of runs after which `run` decides that the reconciler never rests.
 const MAX_RUNS: usize = 1000;
 /// Stands in for the back-off of a host.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
@@ -20,17 +20,17 @@ impl Host {
     /// Reconciles as a host does until nothing is left to do, and returns the runs in
     /// their order.
     ///
-    /// The first call starts with all objects of the manifest's `for_`; each starts with
-    /// what has changed since and with the requeues and retries whose time has come (see
-    /// [`advance`](Host::advance)). Changes are mapped to objects as `owns` and `watches`
-    /// say, filters are asked, and dependents of objects that are gone are removed, as the
-    /// garbage collector does. Declarative predicates hide nothing here, and one object is
-    /// run at a time.
+    /// The first call starts with all objects of the manifest's `for_`. Each call starts
+    /// with everything that has changed since the last one, and with the requeues and
+    /// retries that are due (see [`advance`](Host::advance)). It maps changes to objects
+    /// by `owns` and `watches`, calls filters, and removes dependents of objects that are
+    /// gone, as the garbage collector does. Declarative predicates hide nothing here, and
+    /// objects run one at a time.
     ///
     /// # Panics
     ///
-    /// If there is no rest: a change that a run makes starts another one, so a reconciler
-    /// that changes something in every run would go on for ever.
+    /// If the reconciler never rests. A change by a run can start another run, so a
+    /// reconciler that changes something in every run would run forever.
     #[track_caller]
     pub fn run(&self, r: &Reconciler) -> Vec<Run> {
         self.load(r);
@@ -52,7 +52,7 @@ impl Host {
             }
             assert!(
                 runs.len() < MAX_RUNS,
-                "testing: no rest after {MAX_RUNS} runs; the last was of {at}: each run must change nothing once all is as it should be"
+                "testing: no rest after {MAX_RUNS} runs; the last was of {at}: a run must write nothing once the object is up to date"
             );
             let result = self.reconcile(r, &at);
             self.state.borrow_mut().reschedule(&mut queue, &at, &result);

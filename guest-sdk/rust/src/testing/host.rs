@@ -16,7 +16,7 @@ use crate::meta::ObjectRef;
 use crate::object::Object;
 use crate::time::Time;
 
-/// A host and a cluster in memory. Each test makes its own.
+/// A host and a cluster in memory. Create one for each test.
 pub struct Host {
     pub(super) state: RefCell<State>,
 }
@@ -26,13 +26,13 @@ pub struct Host {
 pub struct Call {
     /// `api_apply`, for example.
     pub op: String,
-    /// What it was about.
+    /// The object of the call.
     pub object: ObjectRef,
     /// The subresource, or "".
     pub subresource: String,
     /// 0, an HTTP code or a negative status of the host.
     pub status: i32,
-    /// Whether the cluster is another one since.
+    /// Whether the call changed the cluster.
     pub changed: bool,
 }
 
@@ -87,8 +87,8 @@ impl Default for Host {
 }
 
 impl Host {
-    /// A host with an empty cluster. Its clock stands at the start of the year 2026
-    /// until `set_time`.
+    /// A host with an empty cluster. Its clock is at the start of the year 2026 until
+    /// `set_time`.
     pub fn new() -> Self {
         let state = State {
             store: Store::new(),
@@ -114,8 +114,8 @@ impl Host {
         Host { state: RefCell::new(state) }
     }
 
-    /// Puts an object into the cluster as it is. What the API server would have set and
-    /// it does not have is filled in. An object of the same name is replaced.
+    /// Adds an object to the cluster as it is. It fills in the missing fields that the API
+    /// server would set. It replaces an object of the same name.
     ///
     /// # Panics
     ///
@@ -132,12 +132,13 @@ impl Host {
         s.store.put(&Id::of(&json), json, now);
     }
 
-    /// Takes an object out of the cluster at once, whatever its finalizers.
+    /// Removes an object from the cluster at once, whatever its finalizers.
     pub fn remove(&self, at: &ObjectRef) {
         self.state.borrow_mut().store.remove(&Id::of_ref(at));
     }
 
-    /// Deletes an object as a user does: if it has finalizers it waits for them.
+    /// Deletes an object as a user does: an object with finalizers stays until they are
+    /// gone.
     ///
     /// # Panics
     ///
@@ -149,8 +150,8 @@ impl Host {
         }
     }
 
-    /// Changes an object as a user does with an editor: what `f` makes of it is written,
-    /// and a change outside of metadata and status is a new generation.
+    /// Changes an object as a user does with an editor. It writes the object that `f` has
+    /// changed. A change outside of metadata and status increments `metadata.generation`.
     ///
     /// # Panics
     ///
@@ -206,8 +207,8 @@ impl Host {
         }
     }
 
-    /// Sets a setting, over the default of the manifest, without asking `configure`; see
-    /// [`Host::configure`].
+    /// Sets a setting, over the default of the manifest, without a call of `configure`;
+    /// see [`Host::configure`].
     pub fn set_config(&self, key: &str, value: &str) {
         self.state.borrow_mut().config.insert(key.to_owned(), value.to_owned());
     }
@@ -228,19 +229,18 @@ impl Host {
         s.now = s.now + d;
     }
 
-    /// Says that a kind has no namespaces, where the host does not know: it knows those
-    /// of Kubernetes.
+    /// Declares that a kind is cluster-scoped. The host knows the kinds of Kubernetes.
     pub fn cluster_scoped(&self, kind: &str) {
         self.state.borrow_mut().store.cluster_scoped.insert(kind.to_owned());
     }
 
-    /// Says what the resource of a kind is called, where the guess is wrong.
+    /// Sets the resource name of a kind, if the guess is wrong.
     pub fn plural(&self, kind: &str, resource: &str) {
         self.state.borrow_mut().store.plurals.insert(kind.to_owned(), resource.to_owned());
     }
 
-    /// Makes the next call of an operation, `api_apply` for example, answer an error and do
-    /// nothing else. Several wait in line.
+    /// Makes the next call of an operation, `api_apply` for example, return an error and
+    /// do nothing else. Several calls queue up.
     pub fn fail_next(&self, op: &str, e: ApiError) {
         self.state.borrow_mut().faults.entry(op.to_owned()).or_default().push_back(e);
     }

@@ -1,6 +1,6 @@
-//! Runs a reconciler in a plain `cargo test`: without WebAssembly, and without a
-//! cluster. A [`Host`] stands in for wasmctl and for the API server behind it, and calls
-//! the reconciler by the same messages. It is there with the feature `testing`:
+//! Runs a reconciler in a plain `cargo test`: without WebAssembly, and without a cluster.
+//! A [`Host`] replaces wasmctl and the API server behind it, and calls the reconciler with
+//! the same messages. It needs the feature `testing`:
 //!
 //! ```toml
 //! [dev-dependencies]
@@ -25,42 +25,45 @@
 //! assert!(host.get(&hello).bool(&["status", "seen"]));
 //! ```
 //!
-//! [`Host::reconcile`] makes one run of one object. [`Host::run`] makes all that a host
-//! would make until nothing is left to do: it follows changes to the objects that they
-//! concern, by `owns`, `watches`, mappers and filters, and fails a reconciler that never
-//! rests. [`Host::edit`], `delete`, `add` and `remove` change the cluster between runs,
-//! and [`Host::advance`] moves the clock to the next requeue. A wrong use panics, as
-//! asserts do.
+//! [`Host::reconcile`] makes one run of one object. [`Host::run`] makes all runs that a
+//! host would make until nothing is left to do. It maps changes to objects by `owns`,
+//! `watches`, mappers and filters. It fails the test if the reconciler never rests.
+//! [`Host::edit`], `delete`, `add` and `remove` change the cluster between runs, and
+//! [`Host::advance`] moves the clock to the next requeue. Wrong use panics, as asserts do.
 //!
-//! # What it does as wasmctl
+//! # Behavior like wasmctl
 //!
-//! Attempts, error policy and what follows from each class of error; a panic as a trap;
-//! the finalizer before the first run and after the cleanup; children, pruning and status
-//! of a result, with their checks and in their order; the cache, with the kinds that are
-//! watched, their namespaces and label selectors, and nothing else; events; settings; and
-//! capabilities: a call that the manifest does not allow is denied. Objects are run one at
-//! a time, predicates hide nothing, and the cache never lags behind.
+//! The host implements attempts, the error policy and the effect of each class of error; a
+//! panic as a trap; and the finalizer before the first run and after the cleanup. It
+//! implements children, pruning and status of a result, with their checks and in their
+//! order; the cache with the watched kinds, their namespaces and label selectors, and
+//! nothing else; events; settings; and capabilities. It denies a call that the manifest
+//! does not allow.
 //!
-//! # What it does as the API server
+//! Objects run one at a time, predicates hide nothing, and the cache never lags behind.
 //!
-//! Names and namespaces; uid, resourceVersion, generation and creationTimestamp; a write
-//! that changes nothing is none; conflicts of resourceVersion, uid and preconditions; the
-//! status as a subresource, which other writes leave alone; dry-run; finalizers and
-//! deletionTimestamp; label selectors and pages of lists; merge patch and JSON patch; one
-//! controller per object. `Host::run` also removes objects whose owners are gone.
+//! # Behavior like the API server
+//!
+//! The host implements names and namespaces; uid, resourceVersion, generation and
+//! creationTimestamp; conflicts of resourceVersion, uid and preconditions; and the status
+//! as a subresource, which other writes leave alone. It implements dry-run; finalizers and
+//! deletionTimestamp; label selectors and pages of lists; merge patch and JSON patch; and
+//! one controller per object. A write that changes nothing is not a write. `Host::run`
+//! also removes objects whose owners are gone.
 //!
 //! Server-side apply merges maps by key, and the lists ownerReferences, conditions,
-//! containers, env, ports and volumes by theirs; every other list is one value. It knows
-//! which manager applied which field: fields that a manager leaves out are removed, and
-//! fields that another one applied are a conflict. Writers other than apply own nothing.
+//! containers, env, ports and volumes by their keys. Every other list is one value. The
+//! host records which manager applied which field. It removes fields that a manager leaves
+//! out, and reports fields that another manager applied as a conflict. Writers other than
+//! apply own nothing.
 //!
-//! # What it does not do
+//! # What the host does not do
 //!
-//! It has no schemas: nothing is defaulted, checked or pruned, and every kind has a status
-//! subresource and is in a namespace unless it is a known one or [`Host::cluster_scoped`]
-//! was called. Admission, RBAC, other controllers, strategic patches and other
-//! subresources are not there; a call that needs one of the last two says so. The plural of
-//! a kind is guessed.
+//! The host has no schemas: it defaults, checks and prunes nothing. Every kind has a
+//! status subresource. A kind is namespaced unless it is a known cluster-scoped one or
+//! [`Host::cluster_scoped`] was called. The host has no admission, RBAC, other
+//! controllers, strategic patches or other subresources; a call that needs one of the last
+//! two returns an error that says so. The host guesses the plural of a kind.
 
 mod api;
 mod apply;

@@ -53,7 +53,7 @@ impl Watched {
         let namespace = obj.str(&["metadata", "namespace"]);
         (self.namespaces.is_empty() || self.namespaces.iter().any(|n| n == namespace))
             && selects(&self.labels, obj)
-                .unwrap_or_else(|| panic!("testing: label selector {:?}: not understood", self.labels))
+                .unwrap_or_else(|| panic!("testing: label selector {:?}: is invalid", self.labels))
     }
 }
 

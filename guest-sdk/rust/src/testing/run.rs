@@ -53,14 +53,15 @@ pub(super) struct Series {
 impl Host {
     /// Runs the reconciler once for an object, as a host does after a change.
     ///
-    /// It calls `finalize` in the place of `reconcile` for an object that is being deleted
-    /// and has the manifest's finalizer, and the error policy if the run fails. It puts the
-    /// finalizer on before, takes it off after, and makes true what the run declares.
+    /// It calls `finalize` instead of `reconcile` for an object that is being deleted and
+    /// has the manifest's finalizer. It calls the error policy if the run fails. It adds
+    /// the finalizer before the run, removes it after the cleanup, and applies the
+    /// declared result.
     ///
     /// # Panics
     ///
-    /// If there is no such object, unless the manifest's `for_` asks for deletes; and if
-    /// the reconciler could not be loaded.
+    /// If there is no such object, unless the manifest's `for_` sets `deletes`; and if a
+    /// host would not load the reconciler.
     #[track_caller]
     pub fn reconcile(&self, r: &Reconciler, at: &ObjectRef) -> RunResult {
         self.load(r);
@@ -157,8 +158,8 @@ impl Host {
         Err(Value::of(&out).str(&["error", "message"]).to_owned())
     }
 
-    /// Asks the mapper for the objects that a change of a watched object concerns. An
-    /// object that does not exist stands for none.
+    /// Calls the mapper and returns the objects that a change of a watched object
+    /// concerns. Pass an object that does not exist for an absent state.
     ///
     /// # Errors
     ///
@@ -173,7 +174,7 @@ impl Host {
         Ok(out.elements(&["keys"]).map(ObjectKey::read).collect())
     }
 
-    /// Asks the filters whether a change of a watched object is to be looked at.
+    /// Calls the filters and returns whether they keep a change of a watched object.
     pub fn filter(&self, r: &Reconciler, old: &Object<'_>, new: &Object<'_>) -> bool {
         self.load(r);
         let msg = encode(&event(old, new)).expect("an event can be sent");
@@ -182,7 +183,7 @@ impl Host {
         Guest::new(&functions).keep(r, &msg)
     }
 
-    /// The manifest as a host reads it, with what the SDK adds.
+    /// The manifest as a host reads it, including the additions of the SDK.
     pub fn manifest(r: &Reconciler) -> Object<'static> {
         Object::view(&r.describe()).to_owned()
     }
@@ -216,7 +217,7 @@ impl Host {
         }
         assert!(
             failed.is_none() || declared.only_status(),
-            "testing: {entry:?}: an error with more than a status beside it"
+            "testing: {entry:?}: beside an error, only a status is allowed"
         );
         let undone = self.state.borrow_mut().declare(declared);
         (action, failed.or(undone))

@@ -3,7 +3,7 @@ use serde::ser::{self, Serialize};
 use super::write::{append_array, append_bool, append_float, append_int, append_map, append_nil, append_str};
 use super::{CodecError, MAX_DEPTH};
 
-/// Appends what `value` is in msgpack. What may not cross the wall (abi/ABI.md,
+/// Appends what `value` is in msgpack. What may not cross the sandbox boundary (abi/ABI.md,
 /// section 3) is an error, and `dst` is then as it was.
 pub(crate) fn append<T: Serialize + ?Sized>(dst: &mut Vec<u8>, value: &T) -> Result<(), CodecError> {
     let start = dst.len();
@@ -134,7 +134,7 @@ impl<'a> ser::Serializer for Serializer<'a> {
             self.dst.extend_from_slice(if bytes.is_empty() { &[0xc0] } else { bytes });
             return Ok(());
         }
-        Err(CodecError::new("bytes do not cross the wall: send them as a string, in base64 as a Secret has them"))
+        Err(CodecError::new("bytes do not cross the sandbox boundary: send them as a string, in base64 as a Secret has them"))
     }
 
     fn serialize_none(self) -> Result<(), CodecError> {

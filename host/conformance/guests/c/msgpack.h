@@ -1,4 +1,4 @@
-// The part of msgpack that crosses the wall (abi/ABI.md, section 3): nil, bool,
+// The part of msgpack that crosses the sandbox boundary (abi/ABI.md, section 3): nil, bool,
 // integer, float, string, array, map.
 #ifndef MSGPACK_H
 #define MSGPACK_H

@@ -54,7 +54,7 @@ value read(const uint8_t *p) {
 	case 0xde: return sized(MAP, p, p + 3, big(p + 1, 2));
 	case 0xdf: return sized(MAP, p, p + 5, big(p + 1, 4));
 	}
-	__builtin_trap(); // does not cross the wall
+	__builtin_trap(); // does not cross the sandbox boundary
 }
 
 // size is that of an integer or a float behind its first byte.

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"maps"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/runfile"
+	"github.com/wasmctl/wasmctl/runtime/filewatch"
+)
+
+// followFile applies the file of controllers whenever it changes, and at each
+// SIGHUP, until ctx ends. One that cannot be read changes nothing.
+func (p *process) followFile(ctx context.Context) {
+	again := make(chan os.Signal, 1)
+	signal.Notify(again, syscall.SIGHUP)
+	defer signal.Stop(again)
+	changed := make(chan []byte)
+	file := filewatch.File{
+		Path: p.file.Path, Content: p.file.Content, MaxSize: flags.MaxFile,
+		OnChange: func(ctx context.Context, content []byte) {
+			select {
+			case changed <- content:
+			case <-ctx.Done():
+			}
+		},
+		OnError: func(err error) {
+			p.log.Warn("cannot read the controllers file; controllers unchanged", "file", p.file.Path, "error", err.Error())
+		},
+	}
+	p.wg.Go(func() { _ = file.Run(ctx) }) // its error has been told to OnError
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case content := <-changed:
+			p.applyFile(ctx, content)
+		case <-again:
+			if content, err := os.ReadFile(p.file.Path); err == nil {
+				p.applyFile(ctx, content)
+			}
+		}
+	}
+}
+
+// applyFile makes the controllers those of the file. Those that are the same
+// are not touched; those whose settings or module alone differ are given these;
+// all other changed ones are stopped cleanly and restarted.
+func (p *process) applyFile(ctx context.Context, content []byte) {
+	next, err := flags.ParseFile(p.file.Path, content)
+	if err != nil {
+		p.log.Warn("invalid controllers file; controllers unchanged", "file", p.file.Path, "error", strings.TrimSpace(err.Error()))
+		return
+	}
+	if !equalValues(next.Process, p.file.Process) {
+		p.log.Warn("process options changed in the controllers file; they take effect at the next start", "file", p.file.Path)
+		next.Process = p.file.Process
+	}
+	var added, changed, removed int
+	for i := range p.file.Controllers {
+		if before := &p.file.Controllers[i]; next.Find(before.Name) < 0 {
+			p.remove(ctx, before.Name)
+			removed++
+		}
+	}
+	for i := range next.Controllers {
+		c, j := &next.Controllers[i], p.file.Find(next.Controllers[i].Name)
+		switch {
+		case j < 0:
+			added++
+		case c.Equal(&p.file.Controllers[j]):
+			next.Flags[i] = p.file.Flags[j]
+			continue
+		default:
+			changed++
+			if p.change(ctx, c, &p.file.Controllers[j], next.Flags[i]) {
+				continue
+			}
+			p.remove(ctx, c.Name)
+		}
+		if _, err := p.add(ctx, next.Flags[i]); err != nil {
+			return // the process stops
+		}
+	}
+	p.file = next
+	p.log.Info("controllers updated from the file", "file", p.file.Path, "added", added, "changed", changed, "removed", removed)
+}
+
+func equalValues(a, b runfile.Values) bool { return maps.EqualFunc(a, b, slices.Equal[[]string]) }
+
+// remove stops a controller cleanly, and waits until it has ended.
+func (p *process) remove(ctx context.Context, name string) {
+	p.mu.Lock()
+	f := p.followers[name]
+	delete(p.followers, name)
+	p.mu.Unlock()
+	if f == nil {
+		return
+	}
+	if err := f.Controller.Stop(ctx); err != nil && ctx.Err() == nil {
+		p.log.Warn("controller did not stop cleanly", "controller", name, "error", err.Error())
+	}
+}
+
+// change gives a running controller what has changed, if it can take that while
+// it runs: its module, by a swap, and its settings.
+func (p *process) change(ctx context.Context, next, before *runfile.Controller, o *flags.Controller) (ok bool) {
+	rest := func(c *runfile.Controller) runfile.Values {
+		v := maps.Clone(c.Values)
+		delete(v, "config")
+		return v
+	}
+	p.mu.Lock()
+	f := p.followers[next.Name]
+	p.mu.Unlock()
+	if f == nil || !f.Controller.Running() || !equalValues(rest(next), rest(before)) {
+		return false
+	}
+	f.Change(ctx, o)
+	return true
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wasmctl/wasmctl/internal/failure"
+	"github.com/wasmctl/wasmctl/runtime/admin"
+)
+
+// steerOptions are what every command needs that talks to a running process.
+type steerOptions struct {
+	socket  string
+	streams streams
+}
+
+func (o *steerOptions) bind(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&o.socket, "socket", "", "Connect to this `socket` (default: that of the only process on this machine)")
+}
+
+// client finds the process.
+func (o *steerOptions) client(ctx context.Context) (*admin.Client, error) {
+	path := o.socket
+	if path == "" {
+		var err error
+		if path, err = admin.Find(ctx); err != nil {
+			return nil, failure.Usage.Wrap(err)
+		}
+	}
+	return admin.NewClient(path), nil
+}
+
+// steerError says what else there is where a controller is not known.
+func steerError(ctx context.Context, c *admin.Client, err error) error {
+	switch {
+	case errors.Is(err, admin.ErrInvalid):
+		return failure.Usage.Wrap(err)
+	case !errors.Is(err, admin.ErrUnknown):
+		return err
+	}
+	st, statusErr := c.Status(ctx)
+	if statusErr != nil {
+		return failure.Usage.Wrap(err)
+	}
+	names := make([]string, len(st.Controllers))
+	for i, c := range st.Controllers {
+		names[i] = c.Name
+	}
+	return failure.Usage.Wrap(fmt.Errorf("%w; the process runs: %s", err, strings.Join(names, ", ")))
+}

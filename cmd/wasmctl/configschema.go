@@ -1,0 +1,22 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/runfile"
+)
+
+func newCmdConfigSchema(s streams) *cobra.Command {
+	return &cobra.Command{
+		Use:     "schema",
+		Short:   "Print the JSON Schema of controllers files",
+		Example: "  wasmctl config schema > controllers.schema.json",
+		Args:    exactArgs(),
+		RunE: func(*cobra.Command, []string) error {
+			sets, _, _ := flags.Sets()
+			_, err := s.out.Write(runfile.Schema(sets))
+			return err
+		},
+	}
+}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+func newCmdConfigSet(s streams) *cobra.Command {
+	o := &steerOptions{streams: s}
+	cmd := &cobra.Command{
+		Use:   "set CONTROLLER KEY=VALUE|KEY-...",
+		Short: "Set or unset settings",
+		Long: `Sets settings of the module until the process ends. They take precedence over --config and --config-file. KEY- resets a setting to
+the default in the manifest. Settings that the manifest does not declare are an error. If the module refuses the new settings, the
+old ones stay in effect. Otherwise all objects are reconciled, at low priority.`,
+		Example: `  wasmctl config set configmapgenerator prefix=blue
+  wasmctl config set configmapgenerator prefix-`,
+		Args: cobra.MinimumNArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			change, err := parseChange(args[1:])
+			if err != nil {
+				return usageError(cmd, err)
+			}
+			c, err := o.client(cmd.Context())
+			if err != nil {
+				return err
+			}
+			gen, err := c.Configure(cmd.Context(), args[0], change)
+			if err != nil {
+				return steerError(cmd.Context(), c, err)
+			}
+			_, err = fmt.Fprintf(s.out, "settings version %d is in effect\n", gen)
+			return err
+		},
+	}
+	o.bind(cmd)
+	return cmd
+}
+
+// parseChange reads KEY=VALUE and KEY-.
+func parseChange(args []string) (map[string]*string, error) {
+	change := map[string]*string{}
+	for _, arg := range args {
+		key, value, set := strings.Cut(arg, "=")
+		if unset, ok := strings.CutSuffix(arg, "-"); !set && ok {
+			key = unset
+		} else if !set {
+			return nil, fmt.Errorf("setting %q: want KEY=VALUE, or KEY- to unset it", arg)
+		}
+		if key == "" {
+			return nil, fmt.Errorf("setting %q: the key is missing", arg)
+		}
+		if _, twice := change[key]; twice {
+			return nil, fmt.Errorf("setting %q: is set twice", key)
+		}
+		change[key] = nil
+		if set {
+			change[key] = &value
+		}
+	}
+	return change, nil
+}

@@ -1,0 +1,103 @@
+package cases
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+)
+
+// ReadAll reads files, and the *.yaml files of directories.
+func ReadAll(paths []string) ([]*File, error) {
+	var files []*File
+	for _, path := range paths {
+		names := []string{path}
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			if names, err = filepath.Glob(filepath.Join(path, "*.yaml")); err != nil {
+				return nil, err
+			}
+			if len(names) == 0 {
+				return nil, fmt.Errorf("cases[%s]: %w: the directory has no *.yaml file", path, fs.ErrNotExist)
+			}
+		}
+		for _, name := range names {
+			f, err := Read(name)
+			if err != nil {
+				return nil, err
+			}
+			files = append(files, f)
+		}
+	}
+	return files, nil
+}
+
+// ReadObjects reads all documents of a file; without a name there are none.
+func ReadObjects(path string) ([]map[string]any, error) {
+	if path == "" {
+		return nil, nil
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		if e, ok := errors.AsType[*fs.PathError](err); ok {
+			err = e.Err // the path stands before it
+		}
+		return nil, err
+	}
+	var out []map[string]any
+	docs := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(b)))
+	for {
+		doc, err := docs.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		var obj map[string]any
+		if err := yaml.Unmarshal(doc, &obj, wholeNumbers); err != nil {
+			return nil, err
+		}
+		if len(obj) > 0 {
+			out = append(out, toWire(obj).(map[string]any)) //nolint:forcetypeassert // a map stays one
+		}
+	}
+	if len(out) == 0 {
+		return nil, errors.New("has no object")
+	}
+	return out, nil
+}
+
+// wholeNumbers keeps integers apart from floats.
+func wholeNumbers(d *json.Decoder) *json.Decoder {
+	d.UseNumber()
+	return d
+}
+
+// toWire turns numbers as they were written into those of messages.
+func toWire(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for k, e := range v {
+			v[k] = toWire(e)
+		}
+	case []any:
+		for i, e := range v {
+			v[i] = toWire(e)
+		}
+	case json.Number:
+		if i, err := v.Int64(); err == nil {
+			return i
+		}
+		f, _ := v.Float64() // the decoder has read it as a number
+		return f
+	}
+	return v
+}

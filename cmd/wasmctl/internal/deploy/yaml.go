@@ -1,0 +1,84 @@
+package deploy
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project"
+)
+
+// YAML writes an object as kubectl would have it: without what only a server
+// fills in.
+func YAML(object any) ([]byte, error) {
+	fields, ok := object.(map[string]any)
+	if !ok {
+		var err error
+		if fields, err = runtime.DefaultUnstructuredConverter.ToUnstructured(object); err != nil {
+			return nil, err
+		}
+	}
+	delete(fields, "status")
+	prune(fields)
+	return yaml.Marshal(fields)
+}
+
+// prune takes out nulls and empty maps, which Go's types leave behind; an empty
+// map that means something is that of an emptyDir.
+func prune(fields map[string]any) {
+	for key, value := range fields {
+		switch v := value.(type) {
+		case nil:
+			delete(fields, key)
+		case map[string]any:
+			if prune(v); len(v) == 0 && key != "emptyDir" {
+				delete(fields, key)
+			}
+		case []any:
+			for _, item := range v {
+				if m, ok := item.(map[string]any); ok {
+					prune(m)
+				}
+			}
+		}
+	}
+}
+
+// WriteBase writes a kustomize base: a file for each object.
+func WriteBase(dir string, objects []any) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // for everybody
+		return err
+	}
+	written := map[string]bool{}
+	var base bytes.Buffer
+	base.WriteString("apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n")
+	for _, object := range objects {
+		b, err := YAML(object)
+		if err != nil {
+			return err
+		}
+		var head struct {
+			Kind     string
+			Metadata struct{ Name, Namespace string }
+		}
+		if err := yaml.Unmarshal(b, &head); err != nil {
+			return err
+		}
+		name := strings.ToLower(head.Kind + "-" + strings.ReplaceAll(head.Metadata.Name, ":", "-"))
+		if written[name] { // Roles of one name in several namespaces
+			name += "-" + head.Metadata.Namespace
+		}
+		written[name] = true
+		name += ".yaml"
+		if err := project.ReplaceFile(filepath.Join(dir, name), b); err != nil {
+			return err
+		}
+		fmt.Fprintf(&base, "- %s\n", name)
+	}
+	return project.ReplaceFile(filepath.Join(dir, "kustomization.yaml"), base.Bytes())
+}

@@ -1,0 +1,95 @@
+package flags
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/wasmctl/wasmctl/host/kubeapi"
+	"github.com/wasmctl/wasmctl/runtime/leader"
+)
+
+// Leader has the flags of the election: those of Kubernetes' own
+// components.
+type Leader struct {
+	Elect           bool
+	Namespace, Name string
+	lease           time.Duration
+	renew           time.Duration
+	retry           time.Duration
+}
+
+func (o *Leader) bind(f *pflag.FlagSet) {
+	f.BoolVar(&o.Elect, "leader-elect", false, "Reconcile only while this replica is the elected leader")
+	f.StringVar(&o.Namespace, "leader-elect-resource-namespace", "", "Put the Lease into this `namespace` (default: the pod's, else default)")
+	f.StringVar(&o.Name, "leader-elect-resource-name", "", "Name the Lease (default: wasmctl- and the controller's name)")
+	f.DurationVar(&o.lease, "leader-elect-lease-duration", leader.DefaultLeaseDuration, "Wait this long before taking over from a leader that does not renew its lease")
+	f.DurationVar(&o.renew, "leader-elect-renew-deadline", leader.DefaultRenewDeadline, "Give up leadership after failing to renew the lease for this long")
+	f.DurationVar(&o.retry, "leader-elect-retry-period", leader.DefaultRetryPeriod, "Renew or request the lease at this interval")
+}
+
+// validate checks what client-go would refuse later.
+func (o *Leader) validate() error {
+	switch {
+	case o.retry <= 0:
+		return errors.New("--leader-elect-retry-period must be positive")
+	case o.renew <= o.retry*6/5:
+		return fmt.Errorf("--leader-elect-renew-deadline %v: must be more than 1.2 times the retry period of %v", o.renew, o.retry)
+	case o.lease <= o.renew:
+		return fmt.Errorf("--leader-elect-lease-duration %v: must be more than the renew deadline of %v", o.lease, o.renew)
+	case o.lease < time.Second:
+		return fmt.Errorf("--leader-elect-lease-duration %v: must be at least 1s", o.lease)
+	}
+	return nil
+}
+
+// serviceAccountUser is what the user name of a service account begins with.
+const serviceAccountUser = "system:serviceaccount:"
+
+// Rights has the flags that say what a module may do.
+type Rights struct {
+	GrantFile     string
+	GrantManifest bool
+	As            string
+	DryRun        string
+	Audit         string
+}
+
+func (o *Rights) bind(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&o.GrantFile, "grant", "", "Grant the module only the capabilities in this YAML `file` (docs/capabilities.md)")
+	f.BoolVar(&o.GrantManifest, "grant-manifest", false, "Grant the module everything that its manifest requests (default with --dev)")
+	f.StringVar(&o.As, "as", "", "Impersonate this `user` for the module's requests and watches: "+serviceAccountUser+"NAMESPACE:NAME")
+	f.StringVar(&o.Audit, "audit", "", "Allow every request, and write the minimal grant for what the module did to this `file`")
+	f.StringVar(&o.DryRun, "dry-run", "", "Print writes instead of making them; `mode` server sends them with dryRun=All, client sends nothing")
+	f.Lookup("dry-run").NoOptDefVal = string(kubeapi.DryRunServer)
+	_ = cmd.MarkFlagFilename("grant", "yaml", "yml")
+	_ = cmd.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions(dryRunModes, cobra.ShellCompDirectiveNoFileComp))
+}
+
+func (o *Rights) validate() error {
+	var errs []error
+	if o.Audit != "" && (o.GrantFile != "" || o.GrantManifest) {
+		errs = append(errs, errors.New("--audit allows everything: omit --grant and --grant-manifest"))
+	}
+	if o.GrantFile != "" && o.GrantManifest {
+		errs = append(errs, errors.New("--grant and --grant-manifest cannot be combined"))
+	}
+	if account, ok := strings.CutPrefix(o.As, "system:serviceaccount"); ok {
+		if parts := strings.Split(account, ":"); len(parts) != 3 || parts[1] == "" || parts[2] == "" {
+			errs = append(errs, fmt.Errorf("--as %q: want %sNAMESPACE:NAME", o.As, serviceAccountUser))
+		}
+	}
+	if o.DryRun != "" && !slices.Contains(dryRunModes, o.DryRun) {
+		errs = append(errs, fmt.Errorf("--dry-run %q: want %s", o.DryRun, strings.Join(dryRunModes, " or ")))
+	}
+	return errors.Join(errs...)
+}
+
+// dryRunModes are the values of --dry-run.
+var dryRunModes = []string{string(kubeapi.DryRunServer), string(kubeapi.DryRunClient)}

@@ -1,0 +1,40 @@
+package flags
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// TestGroup_EachFlagStandsOnce below a heading of its own, and each heading names
+// flags that there are.
+func TestGroup_EachFlagStandsOnce(t *testing.T) {
+	cmd := &cobra.Command{Use: "run", Short: "run", Run: func(*cobra.Command, []string) {}}
+	cmd.Flags().StringP("filename", "f", "", "file")
+	(&Controller{}).Bind(cmd)
+	(&Process{}).Bind(cmd)
+	Group(cmd)
+	help := cmd.UsageString()
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		line := regexp.MustCompile(`(?m)^ +(-\w, +)?--` + f.Name + `\b[^-]`)
+		if f.Name != "help" && len(line.FindAllString(help, -1)) != 1 {
+			t.Errorf("--%s does not stand once in:\n%s", f.Name, help)
+		}
+	})
+	for _, g := range groups {
+		if !strings.Contains(help, "\n"+g.title+":\n") {
+			t.Errorf("no heading %s", g.title)
+		}
+		for _, name := range g.flags {
+			if cmd.Flags().Lookup(name) == nil {
+				t.Errorf("%s: there is no flag --%s", g.title, name)
+			}
+		}
+	}
+	if n := strings.Count(help, "\nFlags:\n"); n > 1 {
+		t.Errorf("%d times flags without a group", n)
+	}
+}

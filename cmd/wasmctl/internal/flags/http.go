@@ -1,0 +1,83 @@
+package flags
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/compiler"
+	"github.com/wasmctl/wasmctl/host"
+)
+
+// HTTP has the flags of what the process shows over HTTP.
+type HTTP struct {
+	Metrics, Health string // addresses; see IsAddress
+	Pprof           bool
+}
+
+func (o *HTTP) bind(f *pflag.FlagSet) {
+	f.StringVar(&o.Metrics, "metrics-address", "", `Serve /metrics on this address, for example :8080 (default: none)`)
+	f.StringVar(&o.Health, "health-address", "", `Serve /livez and /readyz on this address, for example :8081; can be the same as --metrics-address (default: none)`)
+	f.BoolVar(&o.Pprof, "pprof", false, "Serve /debug/pprof/ on --metrics-address; it exposes memory contents, so restrict access to that address")
+}
+
+func (o *HTTP) validate() error {
+	var errs []error
+	for _, flag := range []struct{ name, address string }{{"metrics", o.Metrics}, {"health", o.Health}} {
+		if !IsAddress(flag.address) {
+			continue
+		}
+		if _, _, err := net.SplitHostPort(flag.address); err != nil {
+			errs = append(errs, fmt.Errorf(`--%s-address %q: want host:port, :port, or "none"`, flag.name, flag.address))
+		}
+	}
+	if o.Pprof && !IsAddress(o.Metrics) {
+		errs = append(errs, errors.New("--pprof needs --metrics-address, where it is served"))
+	}
+	return errors.Join(errs...)
+}
+
+// IsAddress reports whether an address is one: "", "0" and "none" are not.
+func IsAddress(s string) bool { return !slices.Contains([]string{"", "0", "none"}, s) }
+
+// Compile has the flags that say what compiling one module may take, in a process of its
+// own.
+type Compile struct {
+	memory      string
+	memoryBytes int64 // memory, parsed by validate
+	time        time.Duration
+}
+
+func (o *Compile) bind(f *pflag.FlagSet) {
+	f.StringVar(&o.memory, "compile-memory", "", "Limit the memory of the process that compiles modules; 0 is no limit (default: 4Gi, or 3/4 of the container's memory)")
+	f.DurationVar(&o.time, "compile-time", 5*time.Minute, "Limit the CPU time for compiling a module; 0 is no limit")
+}
+
+func (o *Compile) validate() error {
+	if o.time < 0 || o.time > 0 && o.time < time.Second {
+		return fmt.Errorf("--compile-time %v: want at least 1s, or 0", o.time)
+	}
+	var err error
+	switch o.memory {
+	case "0":
+		return nil
+	case "":
+		o.memoryBytes = compiler.DefaultMemory()
+		return nil
+	}
+	if o.memoryBytes, err = parseSize(o.memory, 64<<20, math.MaxInt64); err != nil {
+		return fmt.Errorf("--compile-memory %w", err)
+	}
+	return nil
+}
+
+// compile returns what compiles modules out of process.
+func (o *Compile) compile() func(context.Context, host.Compilation) error {
+	return compiler.New(compiler.Limits{Memory: o.memoryBytes, Time: o.time}).Compile
+}

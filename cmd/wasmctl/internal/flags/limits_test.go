@@ -1,0 +1,99 @@
+package flags
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host"
+)
+
+func TestLimitFlags_SetTheLimits(t *testing.T) {
+	named := []string{"--limit", "host_calls=5k,api_rate=50", "--limit", "result_bytes=64Ki"}
+	if got, want := optionsFor(t, named...).Limits, (host.Limits{HostCalls: 5000, APIRate: 50, ResultBytes: 64 << 10}); got != want {
+		t.Errorf("got %+v", got)
+	}
+	if l := optionsFor(t, append(named, "--memory", "1Mi", "--timeout", "7ns")...).Limits; l.Memory != 1<<20 || l.Timeout != 7 || l.APIRate != 50 {
+		t.Errorf("together with the other flags: %+v", l)
+	}
+}
+
+// Each limit of a manifest can be set by a flag, and each wrong value is named.
+func TestLimitFlags_EachNameAndMistakes(t *testing.T) {
+	for _, name := range abi.LimitNames {
+		_, err := controllerFlags(t, "--limit", string(name)+"=1")
+		if own := strings.Contains(string(name), "memory") || name == abi.LimitTimeout || name == abi.LimitFuel; (err != nil) != own {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	_, err := controllerFlags(t, "--limit", "speed=1,events=0,log_lines=x,stack=1Gi,memory=1Mi")
+	for _, want := range []string{`--limit "speed": want one of host_calls,`, "--limit events=0: want a number", "--limit log_lines=x: want a number", "stack", "--limit memory: use the flag --memory"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want also %s", err, want)
+		}
+	}
+}
+
+// limitRow is a row of docs/limits.md: name, what, default, flag, what comes
+// beyond, test.
+var limitRow = regexp.MustCompile("(?m)^\\| `(\\w+)` \\|[^|]+\\| ([^|]+) \\| `--([a-z]+)` \\|[^|]+\\| Test\\w+ \\|$")
+
+// TestLimits_ThePageIsTrue: docs/limits.md has each limit that a manifest can
+// lower, with the default that holds, the flag that takes it and a test, in the
+// order of abi.LimitNames.
+func TestLimits_ThePageIsTrue(t *testing.T) {
+	page, err := os.ReadFile("../../../../docs/limits.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[abi.LimitName][]string{}
+	for _, row := range limitRow.FindAllStringSubmatch(string(page), -1) {
+		rows[abi.LimitName(row[1])] = row[2:]
+	}
+	if len(rows) != len(abi.LimitNames) {
+		t.Errorf("the page has %d limits, and there are %d", len(rows), len(abi.LimitNames))
+	}
+	flags, _, _ := Sets()
+	defaults := host.Config{}.LimitsFor(&abi.Manifest{})
+	for _, name := range abi.LimitNames {
+		row, ok := rows[name]
+		if !ok {
+			t.Errorf("%s has no row", name)
+			continue
+		}
+		if got, want := standing(row[0]), defaults.Get(name); got != want {
+			t.Errorf("%s: the page says %q, and the default is %d", name, row[0], want)
+		}
+		want := "limit"
+		if slices.Contains(ownFlag, name) {
+			want = string(name)
+		}
+		if row[1] != want || flags.Controller.Lookup(row[1]) == nil {
+			t.Errorf("%s: the page says --%s, want --%s", name, row[1], want)
+		}
+	}
+}
+
+// standing reads a default as the page writes it; 0 is not bounded.
+func standing(text string) int64 {
+	switch {
+	case strings.HasPrefix(text, "not bounded"):
+		return 0
+	case text == "half of `memory`":
+		return host.DefaultMemory / 2
+	}
+	if d, err := time.ParseDuration(text); err == nil {
+		return int64(d)
+	}
+	q, err := resource.ParseQuantity(strings.ReplaceAll(text, ",", ""))
+	if err != nil {
+		return -1
+	}
+	return q.Value()
+}

@@ -1,0 +1,139 @@
+// Package flags joins flags of commands, and the file of controllers, with the
+// options of package wasmctl.
+package flags
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/wasmctl/wasmctl"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project"
+	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/kubeapi"
+	"github.com/wasmctl/wasmctl/internal/failure"
+)
+
+// Options are what the flags say of the process; New's caller sets the rest.
+func (o *Process) Options() wasmctl.Options {
+	out := wasmctl.Options{Workers: o.workers, MemoryBudget: o.budgetBytes, Compile: o.Compile.compile()}
+	if l := &o.Leader; l.Elect {
+		out.Election = &wasmctl.Election{Namespace: l.Namespace, Name: l.Name, LeaseDuration: l.lease, RenewDeadline: l.renew, RetryPeriod: l.retry}
+	}
+	return out
+}
+
+// CacheDir returns where compiled modules are kept, or "" with the reason why
+// they are not.
+func (o *Process) CacheDir() (string, error) {
+	switch o.cacheDir {
+	case "none":
+		return "", nil
+	case "":
+		dir, err := os.UserCacheDir()
+		if err != nil {
+			return "", fmt.Errorf("set a directory with --cache-dir: %w", err)
+		}
+		return filepath.Join(dir, "wasmctl", "modules"), nil
+	}
+	return o.cacheDir, nil
+}
+
+// LeaseName returns the name of the Lease; controller is the first controller's.
+func (o *Leader) LeaseName(controller string) string {
+	return cmp.Or(o.Name, "wasmctl-"+controller)
+}
+
+// Options are what the flags and the files that they name say of a controller.
+// Stdin is what --trigger-on-stdin reads. With dev the module's manifest is
+// granted where no file says otherwise.
+func (o *Controller) Options(files *Files, stdin io.Reader, dev bool) (wasmctl.ControllerOptions, error) {
+	triggers, err := o.triggers(stdin)
+	if err != nil {
+		return wasmctl.ControllerOptions{}, failure.Usage.Wrap(err)
+	}
+	r, out := &o.Rights, o.ControllerOptions
+	memory, timeout := out.Limits.Memory, out.Limits.Timeout
+	out.Limits = o.limit.parsed
+	out.Limits.Memory, out.Limits.Timeout, out.Limits.Fuel = memory, timeout, o.cpu.fuelN
+	out.CPU, out.FuelRate, out.Reconcile = host.CPU(o.cpu.mode), o.cpu.rateFuel, wasmctl.Reconcile(o.reconcileOnSwap)
+	out.Grant, out.As, out.DryRun = files.Grant, r.As, kubeapi.DryRun(r.DryRun)
+	out.Settings, out.Triggers = o.AllSettings(files), triggers
+	if r.GrantManifest || dev && r.GrantFile == "" {
+		out.Grant = wasmctl.GrantManifest
+	}
+	if r.Audit != "" {
+		out.Audit = func(grant []byte) error { return project.ReplaceFile(r.Audit, grant) }
+	}
+	return out, nil
+}
+
+// Files are those that the flags of a controller name.
+type Files struct {
+	Settings map[string]string
+	// SettingsText and GrantText are the contents.
+	SettingsText, GrantText []byte
+	Grant                   wasmctl.Grant
+}
+
+// ReadFiles reads the files of settings and of grants.
+func (o *Controller) ReadFiles() (*Files, error) {
+	f := &Files{}
+	var err error
+	if o.ConfigFile != "" {
+		if f.SettingsText, err = os.ReadFile(o.ConfigFile); err != nil {
+			return nil, failure.Usage.Wrap(fmt.Errorf("--config-file: %w", err))
+		}
+		if f.Settings, err = o.ParseSettings(f.SettingsText); err != nil {
+			return nil, err
+		}
+	}
+	if o.Rights.GrantFile != "" {
+		if f.GrantText, err = os.ReadFile(o.Rights.GrantFile); err != nil {
+			if e, ok := errors.AsType[*fs.PathError](err); ok {
+				err = e.Err
+			}
+			return nil, failure.Usage.Wrap(fmt.Errorf("--grant %s: %w", o.Rights.GrantFile, err))
+		}
+		f.Grant, err = wasmctl.ParseGrant(o.Rights.GrantFile, f.GrantText)
+	}
+	return f, err
+}
+
+// ParseSettings reads the content of the file of settings.
+func (o *Controller) ParseSettings(content []byte) (map[string]string, error) {
+	bad := func(format string, args ...any) error {
+		return failure.Usage.Wrap(fmt.Errorf("--config-file "+o.ConfigFile+": "+format, args...))
+	}
+	var file map[string]any
+	if err := yaml.UnmarshalStrict(content, &file); err != nil {
+		return nil, bad("%w", err)
+	}
+	values := map[string]string{}
+	for _, key := range slices.Sorted(maps.Keys(file)) {
+		switch v := file[key].(type) {
+		case map[string]any, []any, nil:
+			return nil, bad("%s: want a string, a number or true or false", key)
+		default:
+			values[key] = strings.TrimSpace(fmt.Sprint(v))
+		}
+	}
+	return values, nil
+}
+
+// AllSettings are those of --config over those of the file.
+func (o *Controller) AllSettings(files *Files) map[string]string {
+	values := map[string]string{}
+	maps.Copy(values, files.Settings)
+	maps.Copy(values, o.Config)
+	return values
+}

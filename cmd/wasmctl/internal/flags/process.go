@@ -1,0 +1,81 @@
+package flags
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wasmctl/wasmctl/internal/logging"
+	"github.com/wasmctl/wasmctl/runtime/runner"
+)
+
+// Process has the flags that say what the controllers of a process share.
+type Process struct {
+	workers      int
+	memoryBudget string
+	budgetBytes  int64 // memoryBudget, parsed by validate
+
+	Compile Compile
+	Leader  Leader
+	HTTP    HTTP
+
+	Kubeconfig, Context string
+	// Dev uses a local control plane, which keeps its data in DevData.
+	Dev      bool
+	DevData  string
+	cacheDir string
+	// Socket is that of wasmctl status and others: "" is the default one, "none" none.
+	Socket string
+
+	// OTLPEndpoint is the URL of a receiver of traces.
+	OTLPEndpoint string
+
+	LogFormat string
+	Verbosity int
+}
+
+// Bind adds the flags to a command.
+func (o *Process) Bind(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.IntVar(&o.workers, "workers", 0, "Reconcile at most this many objects at a time across all controllers (default: no limit besides --concurrency)")
+	f.StringVar(&o.memoryBudget, "memory-budget", "", "Limit the memory of all module instances together, for example 1Gi (default: no limit)")
+	o.Compile.bind(f)
+	f.StringVar(&o.Kubeconfig, "kubeconfig", "", "Use this kubeconfig `file` (default: $KUBECONFIG, ~/.kube/config, or the pod's service account)")
+	f.StringVar(&o.Context, "context", "", "Use this `context` of the kubeconfig")
+	f.BoolVar(&o.Dev, "dev", false, "Use a local control plane, and start it if needed")
+	f.StringVar(&o.DevData, "dev-data-dir", "", "Keep the data of the local control plane in this `directory` (default: in the user's cache directory)")
+	f.StringVar(&o.cacheDir, "cache-dir", "", `Cache compiled modules in this directory, at most 2 GiB; "none" turns it off (default: in the user's cache directory)`)
+	f.StringVar(&o.Socket, "socket", "", `Listen on this socket for commands such as wasmctl status; "none" turns it off (default: in the user's runtime directory)`)
+	o.Leader.bind(f)
+	o.HTTP.bind(f)
+	f.StringVar(&o.OTLPEndpoint, "otlp-endpoint", "", "Send traces to this OTLP/HTTP `URL` (default: $OTEL_EXPORTER_OTLP_ENDPOINT, else no traces)")
+	f.StringVar(&o.LogFormat, "log-format", "text", "Log in this `format`: text or json")
+	f.CountVarP(&o.Verbosity, "verbose", "v", "Log more; repeat for even more")
+	_ = cmd.MarkFlagFilename("kubeconfig")
+	_ = cmd.MarkFlagDirname("dev-data-dir")
+	_ = cmd.RegisterFlagCompletionFunc("log-format", cobra.FixedCompletions(logging.Formats, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// Validate checks the flags and parses sizes.
+func (o *Process) Validate() error {
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if o.Dev && (o.Kubeconfig != "" || o.Context != "") {
+		bad("--dev uses its own cluster: omit --kubeconfig and --context")
+	}
+	if o.workers < 0 || o.workers > runner.MaxConcurrency {
+		bad("--workers %d: want 1 to %d", o.workers, runner.MaxConcurrency)
+	}
+	if !slices.Contains(logging.Formats, o.LogFormat) {
+		bad("--log-format %q: want %s", o.LogFormat, strings.Join(logging.Formats, " or "))
+	}
+	var err error
+	if o.budgetBytes, err = parseSize(o.memoryBudget, minMemory, math.MaxInt64); err != nil {
+		bad("--memory-budget %w", err)
+	}
+	return errors.Join(append(errs, o.Compile.validate(), o.Leader.validate(), o.HTTP.validate())...)
+}

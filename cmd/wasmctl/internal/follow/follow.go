@@ -1,0 +1,215 @@
+// Package follow keeps a controller in step with the files that its flags name:
+// it swaps in the module when its file changes, gives the module its settings
+// again, and restarts the controller when its grant changes.
+package follow
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/wasmctl/wasmctl"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
+	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/internal/humanize"
+	"github.com/wasmctl/wasmctl/internal/plan"
+	"github.com/wasmctl/wasmctl/runtime/filewatch"
+)
+
+// maxFile is how large a file of settings or grants may be, in bytes.
+const maxFile = 4 << 20
+
+// Follower follows the files of one controller. It is safe for concurrent use.
+type Follower struct {
+	// Controller is set before Run.
+	Controller *wasmctl.Controller
+
+	options func(*flags.Files) (wasmctl.ControllerOptions, error)
+	rest    time.Duration // how long a module may rest while it is written
+
+	mu    sync.Mutex
+	flags flags.Controller  // guarded by mu
+	files *flags.Files      // what was read last; guarded by mu
+	sum   [sha256.Size]byte // of the module when it was read last; guarded by mu
+	moved chan struct{}     // closed when flags name another module; guarded by mu
+}
+
+// New returns a Follower. Options says what the flags and the files mean.
+func New(f *flags.Controller, options func(*flags.Controller, *flags.Files) (wasmctl.ControllerOptions, error)) *Follower {
+	o := &Follower{flags: *f, files: &flags.Files{}, moved: make(chan struct{}), rest: writeRest}
+	o.options = func(files *flags.Files) (wasmctl.ControllerOptions, error) { return options(&o.flags, files) }
+	return o
+}
+
+// Source reads the files and returns module and options, for wasmctl.Runtime.
+func (o *Follower) Source() (wasmctl.Module, wasmctl.ControllerOptions, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	files, err := o.flags.ReadFiles()
+	if err != nil {
+		return nil, wasmctl.ControllerOptions{}, err
+	}
+	o.files = files
+	options, err := o.options(files)
+	return noting{wasmctl.File(o.flags.Module), o}, options, err
+}
+
+// noting is a module's file. The caller has already read the file once.
+type noting struct {
+	wasmctl.File
+
+	follower *Follower
+}
+
+func (n noting) Read() ([]byte, error) {
+	wasm, err := n.File.Read()
+	n.follower.mu.Lock()
+	defer n.follower.mu.Unlock()
+	if err == nil && string(n.File) == n.follower.flags.Module {
+		n.follower.sum = sha256.Sum256(wasm)
+	}
+	return wasm, err
+}
+
+// Run follows the files until ctx ends.
+func (o *Follower) Run(ctx context.Context) {
+	_ = o.Controller.Started(ctx) // else it is retried
+	if ctx.Err() != nil {
+		return
+	}
+	o.mu.Lock()
+	f := o.flags
+	files := o.files
+	o.mu.Unlock()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	if f.ConfigFile != "" {
+		wg.Go(func() {
+			o.watch(ctx, f.ConfigFile, files.SettingsText, o.configure, "cannot read settings; keeping the old ones")
+		})
+	}
+	if f.Rights.GrantFile != "" {
+		wg.Go(func() { o.watch(ctx, f.Rights.GrantFile, files.GrantText, o.regrant, keepsRights) })
+	}
+	if f.Watch {
+		wg.Go(func() { o.watchModule(ctx) })
+	}
+}
+
+func (o *Follower) log() *slog.Logger {
+	return o.Controller.Logger().With("controller", o.Controller.Name())
+}
+
+// watch calls changed whenever a file has other content. Read errors are
+// logged.
+func (o *Follower) watch(ctx context.Context, path string, content []byte, changed func(context.Context, []byte), otherwise string) {
+	file := filewatch.File{
+		Path: path, Content: content, MaxSize: maxFile, OnChange: changed,
+		OnError: func(err error) { o.log().Warn(otherwise, "error", err.Error()) },
+	}
+	_ = file.Run(ctx) // its error has been told to OnError
+}
+
+// configure gives the module the settings of a file that has changed.
+func (o *Follower) configure(ctx context.Context, content []byte) {
+	o.mu.Lock()
+	settings, err := o.flags.ParseSettings(content)
+	if err == nil {
+		o.files.Settings = settings
+		settings = o.flags.AllSettings(o.files)
+	}
+	o.mu.Unlock()
+	if err == nil {
+		err = o.Controller.Configure(ctx, settings)
+	}
+	o.logSettings(err)
+}
+
+func (o *Follower) logSettings(err error) {
+	switch {
+	case err == nil || waits(err): // its next start reads them
+	case errors.Is(err, wasmctl.ErrRefused):
+		o.log().Warn("module refused new settings; keeping the old ones", "error", err.Error())
+	default:
+		o.log().Warn("invalid settings; keeping the old ones", "error", err.Error())
+	}
+}
+
+// waits reports whether a controller takes what it was given at its next start.
+func waits(err error) bool {
+	return errors.Is(err, wasmctl.ErrNotRunning) || errors.Is(err, wasmctl.ErrStopping) || errors.Is(err, context.Canceled)
+}
+
+const keepsRights = "cannot use the new grant; keeping the old one"
+
+// regrant restarts the controller when its grant's file gives it other rights:
+// rights bound its watches and its cache too. A file that is wrong changes
+// nothing.
+func (o *Follower) regrant(_ context.Context, content []byte) {
+	o.mu.Lock()
+	path, before := o.flags.Rights.GrantFile, o.files
+	o.mu.Unlock()
+	name := o.Controller.Name()
+	next, err := wasmctl.ParseGrant(path, content)
+	var rules, old string
+	if err == nil {
+		now, nameErr := next.Rules(name)
+		rules, err = plan.RuleLines(now), nameErr
+	}
+	if err != nil {
+		o.log().Warn(keepsRights, "error", err.Error())
+		return
+	}
+	if was, err := before.Grant.Rules(name); err == nil {
+		old = plan.RuleLines(was)
+	}
+	if rules == old {
+		return
+	}
+	o.log().Info("grant changed; restarting controller", "file", path)
+	o.Controller.Restart()
+}
+
+// Reload swaps in what the module's file has.
+func (o *Follower) Reload(ctx context.Context) {
+	o.mu.Lock()
+	path := o.flags.Module
+	o.mu.Unlock()
+	o.swap(ctx, wasmctl.File(path), "module file changed")
+}
+
+// swap swaps in a module of a file.
+func (o *Follower) swap(ctx context.Context, m wasmctl.Module, why string) {
+	switch _, err := o.Controller.Swap(ctx, m, wasmctl.SwapOptions{Why: why}); {
+	case err == nil || errors.Is(err, wasmctl.ErrPreparing) || waits(err) || ctx.Err() != nil:
+	case errors.Is(err, wasmctl.ErrSameModule):
+		o.log().Info("module file unchanged")
+	default:
+		digest := ""
+		if wasm, readErr := m.Read(); readErr == nil {
+			digest = humanize.Digest(host.DigestOf(wasm))
+		}
+		o.log().Warn("module not swapped in; keeping the running one", "digest", digest, "error", err.Error())
+	}
+}
+
+// Change gives a controller what can change while it runs: its settings, and its
+// module, by a swap. A refused module changes nothing.
+func (o *Follower) Change(ctx context.Context, next *flags.Controller) {
+	o.mu.Lock()
+	moved := o.flags.Module != next.Module
+	o.flags.Config, o.flags.Module = next.Config, next.Module
+	settings := o.flags.AllSettings(o.files)
+	if moved {
+		close(o.moved)
+		o.moved = make(chan struct{})
+	}
+	o.mu.Unlock()
+	o.logSettings(o.Controller.Configure(ctx, settings))
+	if moved {
+		o.swap(ctx, noting{wasmctl.File(next.Module), o}, "the controllers file names another module")
+	}
+}

@@ -1,0 +1,71 @@
+package follow
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/wasmctl/wasmctl"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
+	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
+	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/internal/enginetest"
+	"github.com/wasmctl/wasmctl/runtime/admin"
+)
+
+func TestMain(m *testing.M) { devclustertest.Main(m) }
+
+// TestModule_SlowlyWrittenFileIsOneChange: a file that is written in pieces, with
+// rests between them, is swapped in once it is whole, and no part of it is
+// refused.
+func TestModule_SlowlyWrittenFileIsOneChange(t *testing.T) {
+	cluster := devclustertest.Shared(t)
+	rt, err := wasmctl.New(cluster.RESTConfig(), wasmctl.Options{Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), CacheDir: enginetest.CacheDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "m.wasm")
+	write := func(wasm []byte) {
+		t.Helper()
+		if err := os.WriteFile(file, wasm, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(enginetest.Worse(enginetest.Good, 0))
+	o := New(&flags.Controller{Module: file, Watch: true}, func(*flags.Controller, *flags.Files) (wasmctl.ControllerOptions, error) {
+		return wasmctl.ControllerOptions{For: "configmaps", Namespaces: []string{devclustertest.Namespace(t, cluster)}}, nil
+	})
+	o.rest = time.Hour // the machine may be busy
+	if o.Controller, err = rt.Ensure("m", o.Source); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := rt.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	wg.Go(func() { o.Run(ctx) })
+	defer wg.Wait()
+	defer stop()
+	if err := o.Controller.Started(ctx); err != nil {
+		t.Fatal(err)
+	}
+	whole := enginetest.Worse(enginetest.Good, 1)
+	for pieces := 1; pieces <= 4; pieces++ {
+		write(whole[:len(whole)*pieces/4])
+		<-time.After(500 * time.Millisecond) // longer than the watch takes for rest
+	}
+	status := func() admin.Controller { return rt.Admin().Status().Controllers[0] }
+	enginetest.Until(t, "the whole module is live", func() bool { return status().Digest == host.DigestOf(whole) })
+	for _, g := range status().Revisions {
+		if g.State == "refused" {
+			t.Errorf("%+v", g)
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package follow
+
+import (
+	"bytes"
+	"context"
+	"sync"
+	"time"
+
+	"github.com/wasmctl/wasmctl"
+	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/runtime/filewatch"
+)
+
+// watchModule swaps the module whenever its file changes, until ctx ends.
+func (o *Follower) watchModule(ctx context.Context) {
+	for ctx.Err() == nil {
+		o.mu.Lock()
+		path, sum, moved := o.flags.Module, o.sum, o.moved
+		o.mu.Unlock()
+		here, leave := context.WithCancel(ctx)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			select {
+			case <-moved:
+				leave()
+			case <-here.Done():
+			}
+		})
+		file := filewatch.File{
+			Path: path, Sum: sum, MaxSize: host.DefaultMaxModuleSize,
+			OnChange: func(ctx context.Context, wasm []byte) {
+				if !halfWritten(ctx, path, wasm, o.rest) { // else the rest is a change of its own
+					o.swap(ctx, wasmctl.File(path), "module file changed")
+				}
+			},
+			OnError: func(err error) {
+				o.log().Warn("cannot read the module file; keeping the running module", "error", err.Error())
+			},
+		}
+		_ = file.Run(here) // its error has been told to OnError
+		leave()
+		wg.Wait()
+	}
+}
+
+// How long a file that cannot be a module may rest while it is being written,
+// since over a network it may stop for a while, and how often it is checked.
+const (
+	writeRest = 2 * time.Second
+	writeLook = 100 * time.Millisecond
+)
+
+// halfWritten waits, where bytes of a file cannot be a module, whether they become
+// others within rest, and reports whether they have.
+func halfWritten(ctx context.Context, path string, wasm []byte, rest time.Duration) bool {
+	if len(host.Inspect(ctx, wasm).Problems) == 0 {
+		return false
+	}
+	look := time.NewTicker(writeLook)
+	defer look.Stop()
+	rested := time.NewTimer(rest)
+	defer rested.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return true
+		case <-rested.C:
+			return false
+		case <-look.C:
+		}
+		if now, err := wasmctl.File(path).Read(); err != nil || !bytes.Equal(now, wasm) {
+			return true
+		}
+	}
+}

@@ -1,0 +1,178 @@
+// Package printer writes what commands show: tables, explanations, JSON and YAML.
+package printer
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/wasmctl/wasmctl/internal/humanize"
+	"github.com/wasmctl/wasmctl/runtime/admin"
+	"github.com/wasmctl/wasmctl/runtime/diff"
+	"github.com/wasmctl/wasmctl/runtime/history"
+)
+
+// Explanations is an explanation for people.
+func Explanations(list []admin.Explanation) []byte {
+	var b strings.Builder
+	for i := range list {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		writeExplanation(&b, &list[i], time.Now())
+	}
+	return []byte(b.String())
+}
+
+func writeExplanation(b *strings.Builder, e *admin.Explanation, now time.Time) {
+	fmt.Fprintf(b, "%s %s, controller %s: %s\n", e.Kind, e.Object, e.Controller, e.State)
+	for _, why := range e.Why {
+		fmt.Fprintf(b, "  %s\n", diff.Clean(why))
+	}
+	if r := e.Running; r != nil {
+		fmt.Fprintf(b, "\nNow, for %s: %s %s\n", humanize.Age(now, r.Since), strings.Join(r.Reasons, ", "), r.ID)
+		writeOperations(b, r.Operations, 0)
+	}
+	writeMissing(b, e.MissingRights, now)
+	for i := range e.Runs {
+		b.WriteByte('\n')
+		writeRun(b, &e.Runs[i], now)
+	}
+}
+
+// writeMissing writes each right once, in the form of a manifest or a grant.
+func writeMissing(b *strings.Builder, rights []admin.MissingRight, now time.Time) {
+	if len(rights) == 0 {
+		return
+	}
+	b.WriteString("\nThe module was denied requests because it lacks these rights:\n")
+	for i := range rights {
+		r := &rights[i]
+		fmt.Fprintf(b, "  - %s\n    # %s: %s, the last for %s %s ago\n", diff.Clean(string(r.Rule)), r.Missing, humanize.Plural(int(min(r.Count, math.MaxInt32)), "time"), diff.Clean(r.Last), humanize.Age(now, r.LastTime))
+	}
+}
+
+func writeRun(b *strings.Builder, r *admin.Run, now time.Time) {
+	fmt.Fprintf(b, "%s ago: %s", humanize.Age(now, r.Started), r.Result)
+	if r.Kind != "" {
+		fmt.Fprintf(b, " (%s)", r.Kind)
+	}
+	fmt.Fprintf(b, " in %v, after waiting %v", short(r.Took), short(r.Queued))
+	for _, part := range []struct {
+		on   bool
+		text string
+	}{
+		{r.Attempt > 1, fmt.Sprintf("attempt %d", r.Attempt)},
+		{r.Finalize, "finalize"},
+		{r.Stale, "with a stale cache"},
+		{r.Revision > 0, fmt.Sprintf("revision %d", r.Revision)},
+		{r.ID != "", r.ID},
+		{r.TraceID != "", "trace " + r.TraceID},
+	} {
+		if part.on {
+			b.WriteString(", " + part.text)
+		}
+	}
+	fmt.Fprintf(b, "\n  because   %s\n", diff.Clean(strings.Join(r.Reasons, ", ")))
+	switch {
+	case len(r.Changes) > 0:
+		b.WriteString("  changed since the run before\n")
+		writeChanges(b, "          ", r.Changes)
+	case r.First:
+		b.WriteString("  changed   unknown: no earlier state of the object\n")
+	}
+	writeRelated(b, r.Related)
+	writeOperations(b, r.Operations, r.MoreOperations)
+	if r.Error != "" {
+		label := "error"
+		if r.Result == "skipped" {
+			label = "why"
+		}
+		fmt.Fprintf(b, "  %-9s %s\n", label, indent(diff.Clean(r.Error), "            "))
+	}
+	if r.Result != "skipped" {
+		fmt.Fprintf(b, "  next      %s", r.Next)
+		if r.DecidedBy != "" {
+			fmt.Fprintf(b, ", says %s", r.DecidedBy)
+		}
+		if r.Delay > 0 {
+			fmt.Fprintf(b, "; delayed %v by the hot-loop guard", short(r.Delay))
+		}
+		b.WriteByte('\n')
+	}
+}
+
+// writeRelated says what had changed in the related objects.
+func writeRelated(b *strings.Builder, list []admin.Related) {
+	for i := range list {
+		c := &list[i]
+		fmt.Fprintf(b, "  related   %s %s was %s", c.Resource, diff.Clean(c.Object), c.Effect)
+		if c.Effect == string(history.Unchanged) {
+			b.WriteString(" in the watched part")
+		}
+		b.WriteByte('\n')
+		writeChanges(b, "          ", c.Changes)
+	}
+}
+
+func writeOperations(b *strings.Builder, ops []admin.Operation, more int) {
+	for i := range ops {
+		note := ""
+		if ops[i].Took > 0 {
+			note = fmt.Sprintf(", %v", short(ops[i].Took))
+		}
+		Operation(b, "  ", &ops[i], note)
+	}
+	if more > 0 {
+		fmt.Fprintf(b, "  ...       and %s\n", humanize.Plural(more, "operation"))
+	}
+}
+
+// Operation writes the result of an operation, the operation, and its changes,
+// indented.
+func Operation(b *strings.Builder, by string, o *admin.Operation, note string) {
+	what := strings.TrimPrefix(o.Name, "api_")
+	if o.Resource != "" {
+		what += " " + o.Resource
+	}
+	if o.Object != "" {
+		what += " " + o.Object
+	}
+	if o.Subresource != "" {
+		what += "/" + o.Subresource
+	}
+	if o.DryRun {
+		what += " (dry run)"
+	}
+	if o.Effect == string(history.Written) && len(o.Changes) > 0 {
+		note += "; previous content unknown, the request was:"
+	}
+	fmt.Fprintf(b, "%s%-9s %s%s\n", by, o.Effect, diff.Clean(what), note)
+	if o.Error != "" {
+		why, _, _ := strings.Cut(o.Error, "; to allow it, add this to ") // writeMissing has the rule, once
+		fmt.Fprintf(b, "%s          %s\n", by, indent(diff.Clean(why), by+"          "))
+	}
+	writeChanges(b, by+"        ", o.Changes)
+}
+
+func writeChanges(b *strings.Builder, by string, changes []admin.Change) {
+	for _, c := range changes {
+		one := diff.Change(c)
+		b.WriteString(by + one.String() + "\n")
+	}
+}
+
+// short rounds a duration to what people read.
+func short(d admin.Duration) time.Duration {
+	switch t := time.Duration(d); {
+	case t > time.Second:
+		return t.Round(10 * time.Millisecond)
+	case t > time.Millisecond:
+		return t.Round(10 * time.Microsecond)
+	default:
+		return t.Round(time.Microsecond)
+	}
+}
+
+func indent(s, by string) string { return strings.ReplaceAll(strings.TrimSpace(s), "\n", "\n"+by) }

@@ -1,0 +1,97 @@
+package printer
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/internal/humanize"
+)
+
+// Info is what wasmctl inspect shows as text.
+func Info(info *host.Info) []byte {
+	var b bytes.Buffer
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	row := func(name string, format string, args ...any) {
+		_, _ = fmt.Fprintf(t, "%s\t%s\n", name, fmt.Sprintf(format, args...)) // to memory
+	}
+	row("Digest:", "%s", info.Digest)
+	row("Size:", "%s", humanize.BytesExact(info.Size))
+	row("ABI:", "%s", abiText(info.ABI))
+	row("Toolchain:", "%s", cmp.Or(info.Toolchain, "not known"))
+	if info.Memory != nil {
+		row("Memory:", "%s at start, at most %s", humanize.BytesExact(info.Memory.Min), limitText(info.Memory.Max))
+	}
+	for i, e := range info.Exports {
+		row(head(i, "Exports:"), "%s", strings.TrimSpace(e.Name+" "+typeOf(e.Type, e.Kind)))
+	}
+	for i, e := range info.Imports {
+		row(head(i, "Imports:"), "%s", strings.TrimSpace(e.Module+"."+e.Name+" "+typeOf(e.Type, e.Kind)))
+	}
+	writeManifest(row, info)
+	for i, p := range info.Problems {
+		row(head(i, "Problems:"), "%s", p)
+	}
+	if len(info.Problems) == 0 {
+		row("Problems:", "none")
+	}
+	_ = t.Flush() // to memory
+	return b.Bytes()
+}
+
+func writeManifest(row func(string, string, ...any), info *host.Info) {
+	m := info.Manifest
+	if m == nil {
+		row("Manifest:", "none in the file%s", describeHint(info))
+		return
+	}
+	b, err := yaml.Marshal(m)
+	if err != nil {
+		b = []byte(err.Error())
+	}
+	for i, line := range strings.Split(strings.TrimSpace(string(b)), "\n") {
+		row(head(i, "Manifest:"), "%s", line)
+	}
+	if len(info.UnknownKeys) > 0 {
+		row("Unknown keys:", "%s (ignored)", strings.Join(info.UnknownKeys, ", "))
+	}
+}
+
+// describeHint says how to get the manifest of a module that only tells it
+// when it is run.
+func describeHint(info *host.Info) string {
+	if info.HasExport(abi.ExportDescribe) {
+		return "; write it into the file with wasmctl annotate"
+	}
+	return ""
+}
+
+func head(i int, name string) string {
+	if i == 0 {
+		return name
+	}
+	return ""
+}
+
+// typeOf is the type of an import or export, its kind where it has none.
+func typeOf(typ, kind string) string { return cmp.Or(typ, "("+kind+")") }
+
+func abiText(v int) string {
+	if v == 0 {
+		return "none declared"
+	}
+	return fmt.Sprint(v)
+}
+
+func limitText(n int64) string {
+	if n == 0 {
+		return "the limit of --memory"
+	}
+	return humanize.BytesExact(n)
+}

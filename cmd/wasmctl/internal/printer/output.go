@@ -1,0 +1,172 @@
+package printer
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/wasmctl/wasmctl"
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/internal/humanize"
+	"github.com/wasmctl/wasmctl/internal/replay/shadow"
+	"github.com/wasmctl/wasmctl/runtime/admin"
+	"github.com/wasmctl/wasmctl/runtime/diff"
+)
+
+// Output writes v as JSON or YAML, or what text returns.
+func Output(w io.Writer, format string, v any, text func() []byte) error {
+	var b []byte
+	var err error
+	switch format {
+	case "json":
+		return JSON(w, v)
+	case "yaml":
+		b, err = yaml.Marshal(v)
+	default:
+		b = text()
+	}
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(b)
+	return err
+}
+
+// JSON writes a value as indented JSON and a line break.
+func JSON(w io.Writer, v any) error {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err == nil {
+		_, err = w.Write(append(b, '\n'))
+	}
+	return err
+}
+
+// TopLines are the controllers and the objects, each a line.
+func TopLines(top *admin.Top, s Screen) []string {
+	load := []column{{title: "BUSY", right: true}, {title: "RUNS/S", right: true}, {title: "ERRORS/S", right: true}, {title: "FUEL/S", right: true, drop: 2}}
+	cells := func(l *admin.Load) []any {
+		return []any{fmt.Sprintf("%.1f%%", 100*l.Busy), fmt.Sprintf("%.2f", l.Runs), fmt.Sprintf("%.2f", l.Errors), humanize.Count(l.Fuel)}
+	}
+	controllers := &table{columns: append(append([]column{{title: "CONTROLLER", minWidth: 12}}, load...),
+		column{title: "WORKERS", right: true, drop: 1}, column{title: "MEMORY", right: true})}
+	for i := range top.Controllers {
+		c := &top.Controllers[i]
+		row := append([]any{c.Name}, cells(&c.Load)...)
+		controllers.row("", append(row, fmt.Sprintf("%d/%d", c.Running, c.Workers), humanize.Bytes(c.Memory))...)
+	}
+	objects := &table{columns: append([]column{{title: "OBJECT", minWidth: 20}, {title: "CONTROLLER", minWidth: 12}}, load...)}
+	for i := range top.Objects {
+		o := &top.Objects[i]
+		objects.row("", append([]any{o.Object, o.Controller}, cells(&o.Load)...)...)
+	}
+	return append(append(controllers.render(s.width, s.coloured), ""), objects.render(s.width, s.coloured)...)
+}
+
+// Shadow prints what a shadow tells: as text only what differs.
+type Shadow struct {
+	Out    io.Writer
+	AsJSON bool
+}
+
+// Run prints a run that was compared.
+func (p Shadow) Run(r admin.Shadowed) error {
+	if p.AsJSON {
+		return json.NewEncoder(p.Out).Encode(map[string]any{"run": r})
+	}
+	if len(r.Differences) == 0 {
+		return nil
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  (reconcile %s)\n", r.Object, r.ReconcileID)
+	for i := range r.Differences {
+		b.WriteString("  " + Difference(&r.Differences[i]) + "\n")
+	}
+	_, err := io.WriteString(p.Out, b.String())
+	return err
+}
+
+// Summary prints the result of all runs.
+func (p Shadow) Summary(sum *shadow.Summary) error {
+	if p.AsJSON {
+		return json.NewEncoder(p.Out).Encode(map[string]any{"summary": sum})
+	}
+	_, err := fmt.Fprintln(p.Out, sum)
+	return err
+}
+
+// Difference is a line: what only the other module does begins with +, what
+// only the live one does with -.
+func Difference(d *shadow.Difference) string {
+	if d.Of != shadow.OfWrite {
+		return diff.Line(d.Of, textsOf(d.Live), textsOf(d.Shadow))
+	}
+	what := d.Write
+	if d.Path != "" {
+		what += " " + d.Path
+	}
+	live, other := diff.Values(d.Live, d.Shadow, diff.Bounds{})
+	return diff.Line(what, live, other)
+}
+
+// textsOf is an action or an error in one line; -o json has all of it.
+func textsOf(v any) string {
+	const limit = 200
+	if v == nil {
+		return ""
+	}
+	return diff.Clip(strings.ReplaceAll(fmt.Sprint(v), "\n", `\n`), limit)
+}
+
+// maxPrinted bounds how many writes of a dry run are known to have been printed.
+const maxPrinted = 10_000
+
+// Writes prints what runs write, as wasmctl explain would show it later: for
+// wasmctl dev each write, for --dry-run what would be written, and that not again
+// while it stays the same.
+type Writes struct {
+	mu      sync.Mutex
+	out     io.Writer                    // guarded by mu
+	printed map[string][sha256.Size]byte // what was printed last of a dry run, by write; guarded by mu
+}
+
+// NewWrites returns what prints writes to out.
+func NewWrites(out io.Writer) *Writes {
+	return &Writes{out: out, printed: map[string][sha256.Size]byte{}}
+}
+
+// Print prints a write.
+func (p *Writes) Print(w wasmctl.Write) {
+	var b strings.Builder
+	if w.Event != "" {
+		fmt.Fprintf(&b, "event     %s (dry run)\n", diff.Clean(w.Event))
+	} else {
+		note := ""
+		if w.Run != (abi.Key{}) && w.Run.String() != w.Object {
+			note = ", for " + w.Run.String()
+		}
+		Operation(&b, "", &w.Operation, note)
+	}
+	p.once(w.DryRun, w.Name+" "+w.Resource+"/"+w.Subresource+" "+w.Object+w.ID, b.String())
+}
+
+// once prints a text, unless it is that of the same write of a dry run again.
+func (p *Writes) once(dryRun bool, name, text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if dryRun {
+		sum := sha256.Sum256([]byte(text))
+		if last, ok := p.printed[name]; ok && last == sum {
+			return
+		}
+		if len(p.printed) >= maxPrinted {
+			clear(p.printed)
+		}
+		p.printed[name] = sum
+	}
+	_, _ = io.WriteString(p.out, text) // who reads it is gone
+}

@@ -1,0 +1,156 @@
+package printer
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/wasmctl/wasmctl/runtime/admin"
+)
+
+var statusNow = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+// statusWith is a status of n controllers, some of which have something.
+func statusWith(n int) *admin.Status {
+	st := &admin.Status{Version: "v1", PID: 7, Started: statusNow.Add(-time.Hour)}
+	for i := range n {
+		c := admin.Controller{
+			Name: fmt.Sprintf("controller-%03d", i), Kind: "configmapgenerators.examples.wasmctl.dev", Phase: admin.PhaseRunning, Workers: 4, State: "ok",
+			Digest: "sha256:0123456789abcdef", Revision: 1, Runs: uint64(i) * 1000, Memory: 3 << 20,
+			Revisions: []admin.Revision{{Number: 1, State: "live", Digest: "sha256:0123456789abcdef", Since: statusNow}},
+			Watches:   []admin.Watch{{Source: "configmapgenerators.examples.wasmctl.dev", Phase: "ready", Since: statusNow, Objects: i}},
+		}
+		switch i % 40 {
+		case 1:
+			c.State = "hangs: shop/hangs has been running for 20s"
+		case 2:
+			c.Failing, c.State = 3, "fails: shop/trap 1s ago: trap: wasm: unreachable\x1b[2J"
+		case 3:
+			c.Phase, c.State = admin.PhaseWaiting, "waiting: widgets.example.com: 日本語の世界日本語の世界日本語の世界"
+		case 4:
+			w := &c.Watches[0]
+			w.Phase, w.Message = "denied", "needs the verbs list and watch on configmapgenerators: grant them with a role"
+			c.State = "watches not ready: denied: " + w.Source + ": " + w.Message
+		}
+		if i%40 == 2 {
+			c.MissingRights = []admin.MissingRight{{
+				Rule: []byte(`{"resource":"secrets","verbs":["get"],"namespaces":["shop"]}`), Missing: "its manifest", Count: 12, Last: "shop/key", LastTime: statusNow.Add(-3 * time.Second),
+			}}
+		}
+		st.Controllers = append(st.Controllers, c)
+	}
+	return st
+}
+
+// No line is wider than the terminal, whatever its width and what is shown, and
+// what a guest has chosen does not command the terminal.
+func TestStatus_NeverWraps(t *testing.T) {
+	for _, n := range []int{0, 1, 5, 200} {
+		for _, width := range []int{60, 80, 100, 120, 200} {
+			for _, live := range []bool{false, true} {
+				for _, line := range StatusLines(statusWith(n), statusNow, Screen{width: width, Height: 24}, live) {
+					if w := textWidth(line); w > width {
+						t.Errorf("%d controllers at %d columns: a line of %d: %q", n, width, w, line)
+					}
+					if strings.ContainsAny(line, "\x1b\n") {
+						t.Errorf("%q", line)
+					}
+				}
+			}
+		}
+	}
+}
+
+// The causes come first where the table is shown live, and each is named also
+// on a narrow terminal.
+func TestStatus_NamesEachCause(t *testing.T) {
+	for _, width := range []int{0, 200, 100} {
+		lines := StatusLines(statusWith(5), statusNow, Screen{width: width}, true)
+		text := strings.Join(lines, "\n")
+		for _, want := range []string{"hangs: shop/hangs", "fails: shop/trap 1s", "waiting: widgets", "watches not ready:", "4 need a look"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("at %d columns %q is not there:\n%s", width, want, text)
+			}
+		}
+		if strings.Contains(lines[3], "controller-000") || !strings.Contains(lines[7], "controller-000") {
+			t.Errorf("the one that is well does not come last:\n%s", text)
+		}
+	}
+	whole := strings.Join(StatusLines(statusWith(5), statusNow, Screen{}, false), "\n")
+	if !strings.Contains(whole, "trap: wasm: unreachable") || !strings.Contains(whole, "denied: configmapgenerators.examples.wasmctl.dev: needs the verbs list and watch on") {
+		t.Errorf("without a width something is cut:\n%s", whole)
+	}
+	if !strings.Contains(whole, `controller-002     12   3s  shop/key  its manifest  {"resource":"secrets","verbs":["get"],"namespaces":["shop"]}`) {
+		t.Errorf("the missing right is not there:\n%s", whole)
+	}
+	if got := StatusLines(statusWith(0), statusNow, Screen{}, false); len(got) != 1 || !strings.Contains(got[0], "0 controllers") {
+		t.Errorf("without controllers: %q", got)
+	}
+}
+
+// Objects in quarantine are named, with the first line of their error: the guest's
+// stack is for wasmctl explain.
+func TestStatus_NamesObjectsInQuarantine(t *testing.T) {
+	c := admin.Controller{Name: "swaps", Phase: admin.PhaseRunning, State: "1 object quarantined", Quarantined: 1, Quarantine: []admin.QuarantinedObject{{
+		Object: "shop/o0", Since: statusNow, Until: statusNow.Add(time.Minute), Runs: 5, Kind: "trap", Error: "wasm error: unreachable\nwasm stack trace:\n\t.reconcile(i32,i32)",
+	}}}
+	text := strings.Join(StatusLines(&admin.Status{Controllers: []admin.Controller{c}}, statusNow, Screen{}, false), "\n")
+	if !strings.Contains(text, "QUARANTINED") || !strings.Contains(text, "shop/o0") || strings.Contains(text, "wasm stack trace") {
+		t.Errorf("status:\n%s", text)
+	}
+}
+
+func TestStatus_ColoursAreForTerminals(t *testing.T) {
+	for coloured, want := range map[bool]int{true: 3 + 1, false: 0} { // and the watch that is denied
+		text := strings.Join(StatusLines(statusWith(5), statusNow, Screen{width: 200, coloured: coloured}, false), "\n")
+		if got := strings.Count(text, colourBad); got != want {
+			t.Errorf("coloured %v: %d lines in red, want %d", coloured, got, want)
+		}
+	}
+}
+
+func TestTable_AgreesWithItsWidth(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(3, 4))
+	for range 2000 {
+		tab := &table{}
+		for i := range 1 + rnd.IntN(6) {
+			c := column{title: strings.Repeat("T", 1+rnd.IntN(5)), drop: rnd.IntN(4), right: rnd.IntN(2) == 0}
+			if rnd.IntN(2) == 0 {
+				c.minWidth = 5
+			}
+			if i == 0 {
+				c.drop, c.minWidth = 0, 5
+			}
+			tab.columns = append(tab.columns, c)
+		}
+		for range rnd.IntN(4) {
+			cells := make([]any, len(tab.columns))
+			for i := range cells {
+				cells[i] = strings.Repeat([]string{"x", "é", "界"}[rnd.IntN(3)], rnd.IntN(30))
+			}
+			tab.row("", cells...)
+		}
+		width := 1 + rnd.IntN(120)
+		for _, line := range tab.render(width, false) {
+			if textWidth(line) > width {
+				t.Fatalf("%d wide, want %d: %q", textWidth(line), width, line)
+			}
+		}
+	}
+}
+
+func TestCut_EndsWithAnEllipsis(t *testing.T) {
+	for _, c := range []struct {
+		s     string
+		width int
+		want  string
+	}{{"abc", 3, "abc"}, {"abcd", 3, "ab…"}, {"日本語", 6, "日本語"}, {"日本語", 5, "日本…"}, {"日本語", 4, "日…"}, {"ééé", 2, "é…"}} {
+		if diff := cmp.Diff(c.want, cut(c.s, c.width)); diff != "" {
+			t.Errorf("%q at %d: %s", c.s, c.width, diff)
+		}
+	}
+}

@@ -1,0 +1,182 @@
+package printer
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/wasmctl/wasmctl/runtime/diff"
+)
+
+// table lays out text in columns for a terminal. A line is never longer than
+// the width: columns are left out, and cells are cut, the last ones first.
+type table struct {
+	columns []column
+	rows    [][]string
+	colours []string // of rows; "" is none
+}
+
+// column is one column of a table.
+type column struct {
+	title string
+	// minWidth is how narrow it may be made; 0 is as wide as what is in it.
+	minWidth int
+	// drop says which columns are left out first where there is no room, the
+	// highest first; 0 never is.
+	drop int
+	// right sets it to the right, for numbers.
+	right bool
+}
+
+const columnGap = 2
+
+// row adds a row, in a colour or "".
+func (t *table) row(colour string, cells ...any) {
+	texts := make([]string, len(t.columns))
+	for i, c := range cells {
+		texts[i] = oneLine(fmt.Sprint(c))
+	}
+	t.rows = append(t.rows, texts)
+	t.colours = append(t.colours, colour)
+}
+
+// render returns the lines, at most width columns wide; 0 does not bound it.
+// coloured lets the colours through.
+func (t *table) render(width int, coloured bool) []string {
+	shown, widths := t.layout(width)
+	lines := make([]string, 0, len(t.rows)+1)
+	titles := make([]string, len(t.columns))
+	for i := range t.columns {
+		titles[i] = t.columns[i].title
+	}
+	lines = append(lines, cutTo(t.line(titles, shown, widths), width))
+	for i, row := range t.rows {
+		line := cutTo(t.line(row, shown, widths), width)
+		if coloured && t.colours[i] != "" {
+			line = t.colours[i] + line + colourOff
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// layout says which columns are shown, and how wide each is.
+func (t *table) layout(width int) (shown, widths []int) {
+	natural, minWidth := t.natural()
+	for i := range t.columns {
+		shown = append(shown, i)
+	}
+	for width > 0 && sum(minWidth, shown) > width {
+		worst := 0
+		for at, i := range shown {
+			if t.columns[i].drop > t.columns[shown[worst]].drop {
+				worst = at
+			}
+		}
+		if t.columns[shown[worst]].drop == 0 {
+			break
+		}
+		shown = append(shown[:worst], shown[worst+1:]...)
+	}
+	for at := len(shown) - 1; at >= 0 && width > 0; at-- {
+		i := shown[at]
+		if excess := sum(natural, shown) - width; excess > 0 {
+			natural[i] = max(minWidth[i], natural[i]-excess)
+		}
+	}
+	return shown, natural
+}
+
+// natural returns the widths of the columns as they are, and as they may be.
+func (t *table) natural() (natural, minWidth []int) {
+	natural, minWidth = make([]int, len(t.columns)), make([]int, len(t.columns))
+	for i, c := range t.columns {
+		natural[i] = textWidth(c.title)
+		for _, row := range t.rows {
+			natural[i] = max(natural[i], textWidth(row[i]))
+		}
+		minWidth[i] = natural[i]
+		if c.minWidth > 0 {
+			minWidth[i] = min(natural[i], max(c.minWidth, textWidth(c.title)))
+		}
+	}
+	return natural, minWidth
+}
+
+// sum is the width of a line of these columns.
+func sum(widths, shown []int) int {
+	total := columnGap * max(0, len(shown)-1)
+	for _, i := range shown {
+		total += widths[i]
+	}
+	return total
+}
+
+func (t *table) line(cells []string, shown, widths []int) string {
+	var b strings.Builder
+	for at, i := range shown {
+		cell := cut(cells[i], widths[i])
+		pad := strings.Repeat(" ", widths[i]-textWidth(cell))
+		if at > 0 {
+			b.WriteString(strings.Repeat(" ", columnGap))
+		}
+		if t.columns[i].right {
+			cell, pad = pad, cell
+		}
+		b.WriteString(cell)
+		b.WriteString(pad)
+	}
+	return strings.TrimRight(b.String(), " ")
+}
+
+// cutTo is cut, where the width is bounded.
+func cutTo(s string, width int) string {
+	if width == 0 {
+		return s
+	}
+	return cut(s, width)
+}
+
+// cut cuts a text to a width, and ends it with an ellipsis then.
+func cut(s string, width int) string {
+	if textWidth(s) <= width {
+		return s
+	}
+	at, used := 0, 0
+	for i, r := range s {
+		if used += runeWidth(r); used > width-1 {
+			break
+		}
+		at = i + utf8.RuneLen(r)
+	}
+	return s[:at] + "…"
+}
+
+// textWidth is how many columns a text takes.
+func textWidth(s string) int {
+	n := 0
+	for _, r := range s {
+		n += runeWidth(r)
+	}
+	return n
+}
+
+// runeWidth is 2 for what terminals show in two columns: the scripts of East
+// Asia and pictures.
+func runeWidth(r rune) int {
+	switch {
+	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
+		return 0
+	case r >= 0x1100 && r <= 0x115f, r >= 0x2e80 && r <= 0xa4cf, r >= 0xac00 && r <= 0xd7a3, r >= 0xf900 && r <= 0xfaff,
+		r >= 0xfe30 && r <= 0xfe6f, r >= 0xff00 && r <= 0xff60, r >= 0xffe0 && r <= 0xffe6, r >= 0x1f300 && r <= 0x1faff, r >= 0x20000 && r <= 0x3fffd:
+		return 2
+	}
+	return 1
+}
+
+// oneLine is a text without ends of lines and what a terminal could take for a
+// command.
+func oneLine(s string) string {
+	return strings.ToValidUTF8(strings.ReplaceAll(diff.Clean(strings.TrimSpace(s)), "\n", " "), "?")
+}

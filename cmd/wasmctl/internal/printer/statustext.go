@@ -1,0 +1,194 @@
+package printer
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/wasmctl/wasmctl/internal/humanize"
+	"github.com/wasmctl/wasmctl/runtime/admin"
+)
+
+// detailed is up to how many controllers all of their revisions and watches
+// are shown; of more, only those that are out of the ordinary.
+const detailed = 10
+
+// StatusLines are the controllers, and their revisions and watches. With live
+// only what is out of the ordinary is shown of these, and what is wrong comes
+// first.
+func StatusLines(st *admin.Status, now time.Time, s Screen, live bool) []string {
+	head := fmt.Sprintf("wasmctl %s, pid %d, up %s", st.Version, st.PID, humanize.Age(now, st.Started))
+	if st.Leader != nil {
+		head += map[bool]string{true: ", leads", false: ", standby"}[*st.Leader]
+	}
+	head += ", " + humanize.Plural(len(st.Controllers), "controller")
+	if n := Troubled(st); n > 0 {
+		head += fmt.Sprintf(", %d %s a look", n, map[bool]string{true: "needs", false: "need"}[n == 1])
+	}
+	lines := []string{cutTo(head, s.width)}
+	if len(st.Controllers) == 0 {
+		return lines
+	}
+	controllers := st.Controllers
+	if live {
+		controllers = slices.Clone(controllers)
+		slices.SortStableFunc(controllers, func(a, b admin.Controller) int { return severity(&b) - severity(&a) })
+	}
+	all := !live && len(controllers) <= detailed
+	for _, t := range []*table{controllerTable(controllers, now), revisionTable(controllers, now, all), quarantineTable(controllers, now), missingTable(controllers, now), watchTable(controllers, now, all)} {
+		if len(t.rows) > 0 {
+			lines = append(append(lines, ""), t.render(s.width, s.coloured)...)
+		}
+	}
+	return lines
+}
+
+func controllerTable(list []admin.Controller, now time.Time) *table {
+	t := &table{columns: []column{
+		{title: "CONTROLLER", minWidth: 14},
+		{title: "KIND", minWidth: 10, drop: 6},
+		{title: "READY", right: true, drop: 2},
+		{title: "OLDEST", drop: 5, right: true},
+		{title: "WAITING", right: true, drop: 1},
+		{title: "RUNNING", right: true},
+		{title: "RUNS", right: true},
+		{title: "FAILED", right: true},
+		{title: "FAILING", right: true, drop: 3},
+		{title: "QUAR", right: true, drop: 4},
+		{title: "DENIED", right: true, drop: 7},
+		{title: "MEMORY", right: true, drop: 8},
+		{title: "GEN", right: true, drop: 9},
+		{title: "DIGEST", drop: 10},
+		{title: "STATE", minWidth: 30},
+	}}
+	for i := range list {
+		c := &list[i]
+		var failed uint64
+		for _, n := range c.Failures {
+			failed += n
+		}
+		oldest := "-"
+		if c.OldestReady > 0 {
+			oldest = humanize.Age(now, now.Add(-time.Duration(c.OldestReady)))
+		}
+		t.row([]string{"", colourWarn, colourBad}[severity(c)], c.Name, c.Kind, c.Ready, oldest, c.Waiting, fmt.Sprintf("%d/%d", c.Running, c.Workers),
+			c.Runs, failed, c.Failing, c.Quarantined, c.Denied, humanize.Bytes(c.Memory), revisionName(c.Revision), strings.TrimPrefix(humanize.Digest(c.Digest), "sha256:"), c.State)
+	}
+	return t
+}
+
+func revisionTable(list []admin.Controller, now time.Time, all bool) *table {
+	t := &table{columns: []column{
+		{title: "REVISION", minWidth: 16},
+		{title: "STATE"},
+		{title: "FOR"},
+		{title: "RUNS", right: true},
+		{title: "FAILED", right: true},
+		{title: "DIGEST", minWidth: 14, drop: 1},
+		{title: "", minWidth: 10},
+	}}
+	for _, c := range list {
+		for _, g := range c.Revisions {
+			if all || g.State != "live" && g.State != "kept" {
+				t.row("", c.Name+": "+revisionName(g.Number), g.State, humanize.Age(now, g.Since), g.Runs, g.Errors, humanize.Digest(g.Digest), revisionNote(&g))
+			}
+		}
+	}
+	return t
+}
+
+func watchTable(list []admin.Controller, now time.Time, all bool) *table {
+	t := &table{columns: []column{
+		{title: "WATCH", minWidth: 20}, {title: "STATE"}, {title: "FOR"}, {title: "PROGRESS", drop: 1, right: true}, {title: "OBJECTS", right: true, drop: 2}, {title: "", minWidth: 10},
+	}}
+	for _, c := range list {
+		for _, w := range c.Watches {
+			progress, colour := "-", ""
+			if w.LastProgress != nil {
+				progress = humanize.Age(now, *w.LastProgress)
+			}
+			if w.Phase != "ready" {
+				colour = colourBad
+			}
+			if all || w.Phase != "ready" || w.Unmapped > 0 {
+				t.row(colour, c.Name+": "+w.Source, w.Phase, humanize.Age(now, w.Since), progress, w.Objects, w.Message)
+			}
+		}
+	}
+	return t
+}
+
+// missingTable has the rights that modules lack.
+func missingTable(list []admin.Controller, now time.Time) *table {
+	t := &table{columns: []column{
+		{title: "DENIED", minWidth: 14}, {title: "COUNT", right: true}, {title: "AGO", right: true, drop: 2}, {title: "LAST", minWidth: 12, drop: 1}, {title: "NOT IN", minWidth: 8, drop: 3}, {title: "MISSING RIGHT", minWidth: 20},
+	}}
+	for i := range list {
+		for _, r := range list[i].MissingRights {
+			t.row(colourWarn, list[i].Name, r.Count, humanize.Age(now, r.LastTime), r.Last, r.Missing, string(r.Rule))
+		}
+	}
+	return t
+}
+
+func revisionName(number uint64) string {
+	if number == 0 {
+		return "-" // it never became one
+	}
+	return strconv.FormatUint(number, 10)
+}
+
+func revisionNote(g *admin.Revision) string {
+	switch {
+	case g.Reason != "":
+		return humanize.FirstLine(g.Reason)
+	case g.Canary != "":
+		return g.Canary
+	case g.Kept && g.State != "kept":
+		return "kept"
+	}
+	return ""
+}
+
+// severity is 2 for what keeps a controller from its work, 1 for what it does
+// not do well, else 0.
+func severity(c *admin.Controller) int {
+	switch {
+	case c.State == "ok", c.Phase == admin.PhaseLoading:
+		return 0
+	case c.Phase != admin.PhaseRunning, strings.HasPrefix(c.State, "watches not ready"), strings.HasPrefix(c.State, "hangs"):
+		return 2
+	}
+	return 1
+}
+
+// Troubled counts the controllers that need attention.
+func Troubled(st *admin.Status) int {
+	n := 0
+	for i := range st.Controllers {
+		n += min(1, severity(&st.Controllers[i]))
+	}
+	return n
+}
+
+// quarantineTable are the objects in quarantine.
+func quarantineTable(list []admin.Controller, now time.Time) *table {
+	t := &table{columns: []column{
+		{title: "QUARANTINED", minWidth: 20}, {title: "KIND"}, {title: "FOR"}, {title: "RUNS", right: true}, {title: "NEXT"}, {title: "ERROR", minWidth: 10},
+	}}
+	for _, c := range list {
+		for _, q := range c.Quarantine {
+			next := "now"
+			if q.Until.After(now) {
+				next = "in " + humanize.Age(q.Until, now)
+			}
+			t.row("", c.Name+": "+q.Object, q.Kind, humanize.Age(now, q.Since), q.Runs, next, humanize.FirstLine(q.Error))
+		}
+		if more := c.Quarantined - len(c.Quarantine); more > 0 {
+			t.row("", fmt.Sprintf("%s: %d more", c.Name, more))
+		}
+	}
+	return t
+}

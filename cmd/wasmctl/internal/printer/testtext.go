@@ -1,0 +1,149 @@
+package printer
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/cases"
+	"github.com/wasmctl/wasmctl/internal/humanize"
+)
+
+// Tests prints what cases come to: as they end, or at the end as JSON.
+type Tests struct {
+	Out    io.Writer
+	AsJSON bool
+	// Verbose prints the cases that hold too; Update says that those that do not
+	// are written into their files.
+	Verbose, Update bool
+
+	results []testResult
+}
+
+// errCases says that cases do not hold; which is in the output.
+var errCases = errors.New("cases failed")
+
+// testResult is a case in the JSON output.
+type testResult struct {
+	File string `json:"file"`
+	Line int    `json:"line"`
+	Name string `json:"name"`
+	// Result is pass, fail, updated or skip.
+	Result string `json:"result"`
+	// Diff is what was expected ("-") and what was seen ("+").
+	Diff []string `json:"diff,omitempty"`
+	// Milliseconds is how long the case took.
+	Milliseconds int64 `json:"milliseconds,omitempty"`
+	// Chaos is what --chaos found.
+	Chaos *cases.ChaosReport `json:"chaos,omitempty"`
+}
+
+const (
+	resultPass    = "pass"
+	resultFail    = "fail"
+	resultUpdated = "updated"
+	resultSkip    = "skip"
+)
+
+// Verdict prints one case.
+func (r *Tests) Verdict(f *cases.File, v *cases.Verdict) {
+	res := testResult{File: f.Path, Line: v.Case.Line, Name: v.Case.Name, Result: resultPass, Diff: v.Diff, Milliseconds: v.Took.Milliseconds()}
+	switch {
+	case v.Failed() && r.Update:
+		res.Result = resultUpdated
+	case v.Failed():
+		res.Result = resultFail
+	}
+	r.add(&res)
+	if res.Result != resultPass {
+		r.lines(v.Diff)
+	}
+}
+
+// Chaos prints what a disturbed case came to.
+func (r *Tests) Chaos(f *cases.File, c *cases.Case, report *cases.ChaosReport) {
+	res := testResult{File: f.Path, Line: c.Line, Name: c.Name, Result: resultPass, Chaos: report}
+	switch {
+	case report.Skipped != "":
+		res.Result = resultSkip
+	case len(report.Divergences) > 0:
+		res.Result = resultFail
+	}
+	r.add(&res)
+	for _, d := range report.Divergences {
+		if d.Nth > 0 {
+			r.report("    request %d, %s: %s", d.Nth, d.Call, d.Fault)
+		}
+		r.report("      does not converge: %s", d.Why)
+		r.lines(d.Diff)
+	}
+}
+
+// add notes a result, and shows it.
+func (r *Tests) add(res *testResult) {
+	r.results = append(r.results, *res)
+	if res.Result == resultPass && !r.Verbose {
+		return
+	}
+	more := ""
+	if res.Chaos != nil {
+		more = fmt.Sprintf(" (%s of %s)", humanize.Plural(res.Chaos.Tries, "disturbance"), humanize.Plural(len(res.Chaos.Calls), "request"))
+		if res.Chaos.Skipped != "" {
+			more = ": " + res.Chaos.Skipped
+		}
+	}
+	r.report("%s %s:%d: %s%s", res.Result, res.File, res.Line, res.Name, more)
+}
+
+func (r *Tests) lines(diff []string) {
+	for _, line := range diff {
+		r.report("    %s", line)
+	}
+}
+
+// report writes a line, unless the output is JSON.
+func (r *Tests) report(format string, args ...any) {
+	if !r.AsJSON {
+		_, _ = fmt.Fprintf(r.Out, format+"\n", args...)
+	}
+}
+
+// Sum sums up. The error says that cases failed.
+func (r *Tests) Sum() error {
+	counts := map[string]int{}
+	tries := 0
+	for _, res := range r.results {
+		counts[res.Result]++
+		if res.Chaos != nil {
+			tries += res.Chaos.Tries
+		}
+	}
+	r.report("%s", sumUp(counts, tries))
+	if r.AsJSON {
+		if err := JSON(r.Out, r.results); err != nil {
+			return err
+		}
+	}
+	if n := counts[resultFail]; n > 0 {
+		return fmt.Errorf("%w: %d of %d", errCases, n, len(r.results))
+	}
+	return nil
+}
+
+// Empty reports whether no case was run.
+func (r *Tests) Empty() bool { return len(r.results) == 0 }
+
+func sumUp(counts map[string]int, tries int) string {
+	parts := []string{humanize.Plural(counts[resultPass], "case") + " passed"}
+	for _, kind := range []struct{ result, text string }{{resultFail, "failed"}, {resultUpdated, "updated"}, {resultSkip, "skipped"}} {
+		if n := counts[kind.result]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, kind.text))
+		}
+	}
+	text := strings.Join(parts, ", ")
+	if tries > 0 {
+		text += "; " + humanize.Plural(tries, "disturbance")
+	}
+	return text
+}

@@ -1,0 +1,42 @@
+package printer
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/wasmctl/wasmctl/host/conformance"
+	"github.com/wasmctl/wasmctl/host/conformance/validate"
+	"github.com/wasmctl/wasmctl/internal/humanize"
+)
+
+// Validation is what wasmctl validate has found.
+type Validation struct {
+	*validate.Report
+	// Cases are those of the kit that did not pass; Passed is how many did.
+	Cases  []conformance.Outcome `json:"cases,omitempty"`
+	Passed int                   `json:"passed,omitempty"`
+}
+
+// Write writes it as text or JSON.
+func (v *Validation) Write(w io.Writer, asJSON bool) error {
+	if asJSON {
+		return JSON(w, v)
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, c := range v.Checks {
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\n", c.Verdict, c.ID, c.Found) // Flush returns the error
+		if c.Next != "" {
+			_, _ = fmt.Fprintf(t, "\t\t-> %s\n", c.Next)
+		}
+	}
+	for _, c := range v.Cases {
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\n", c.Result, c.ID, c.Detail)
+	}
+	if n := v.Passed + len(v.Cases); n > 0 {
+		_, _ = fmt.Fprintf(t, "\n%d of %s pass\n", v.Passed, humanize.Plural(n, "case"))
+	}
+	_, _ = fmt.Fprintf(t, "\n%s: %d ok, %s, %s\n", humanize.Plural(len(v.Checks), "check"), v.Count(validate.OK),
+		humanize.Plural(v.Count(validate.Warn), "warning"), humanize.Plural(v.Count(validate.Fail), "failure"))
+	return t.Flush()
+}

@@ -1,0 +1,167 @@
+package printer
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/kubeapi"
+	"github.com/wasmctl/wasmctl/host/kubeapi/events"
+	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
+	"github.com/wasmctl/wasmctl/internal/telemetry"
+	"github.com/wasmctl/wasmctl/runtime/history"
+)
+
+// printing prints the writes that a Recorder is notified of.
+type printing struct {
+	*telemetry.Recorder
+
+	out bytes.Buffer
+	run *abi.Run // that does it; nil: the host
+}
+
+func newPrinting() *printing {
+	p := &printing{run: &abi.Run{ID: "1", Key: abi.Key{Namespace: "a", Name: "web"}}}
+	p.Recorder = telemetry.NewRecorder(telemetry.Config{History: 1 << 20, OnWrite: NewWrites(&p.out).Print})
+	p.For("web", kinds.Kind{})
+	p.History.Begin(&history.Running{ID: p.run.ID, Key: p.run.Key, Since: time.Now()})
+	return p
+}
+
+// report reports an exchange and returns what was printed of it.
+func (p *printing) report(ctx context.Context, e kubeapi.Exchange) string {
+	p.out.Reset()
+	if p.run != nil {
+		ctx = abi.WithRun(ctx, p.run)
+	}
+	p.Requested(ctx, &e)
+	return p.out.String()
+}
+
+// explained is what wasmctl explain shows of the last operation.
+func (p *printing) explained() string {
+	running := p.History.Running()
+	ops := p.Operations(running[0].Ops)
+	var b strings.Builder
+	Operation(&b, "", &ops[len(ops)-1], ", for a/web")
+	return b.String()
+}
+
+func containsAll(text string, parts []string) bool {
+	return !slices.ContainsFunc(parts, func(p string) bool { return !strings.Contains(text, p) })
+}
+
+var secretKind = kinds.Kind{Version: "v1", Kind: "Secret", Resource: "secrets", Namespaced: true}
+
+func secretJSON(password, label, version string) []byte {
+	return []byte(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s","resourceVersion":"` + version +
+		`","labels":{"l":"` + label + `"}},"data":{"p":"` + password + `"}}`)
+}
+
+// TestWrites_HaveOneLook: what is new, what changed, what did not, what failed,
+// what is gone and what is not known: printed as wasmctl explain shows them,
+// without the values of Secrets.
+func TestWrites_HaveOneLook(t *testing.T) {
+	p := newPrinting()
+	for _, tt := range []struct {
+		what string
+		e    kubeapi.Exchange
+		want []string
+	}{
+		{
+			"older than the process",
+			kubeapi.Exchange{Op: abi.OpAPIApply, Sent: []byte(`{"metadata":{"name":"s"},"data":{"sent":"hunter00"}}`), Answer: secretJSON("hunter00", "1", "1")},
+			[]string{"written   apply secrets a/s, for a/web; previous content unknown", "+ data: ", "[redacted #"},
+		},
+		{"gone", kubeapi.Exchange{Op: abi.OpAPIDelete, Answer: []byte(`{"kind":"Status"}`)}, []string{"deleted   delete secrets a/s, for a/web\n"}},
+		{
+			"made",
+			kubeapi.Exchange{Op: abi.OpAPIApply, Created: true, Sent: secretJSON("hunter2x", "1", ""), Answer: secretJSON("hunter2x", "1", "2")},
+			[]string{"created   apply secrets a/s, for a/web\n", `+ metadata.labels: {"l":"1"}`, "+ data: ", "[redacted #"},
+		},
+		{"the same", kubeapi.Exchange{Op: abi.OpAPIApply, Answer: secretJSON("hunter2x", "1", "2")}, []string{"unchanged apply secrets a/s, for a/web\n"}},
+		{
+			"changed",
+			kubeapi.Exchange{Op: abi.OpAPIApply, Answer: secretJSON("hunter3x", "2", "3")},
+			[]string{"changed   apply secrets a/s, for a/web\n", `~ metadata.labels.l: "1" -> "2"`, `~ data.p: "[redacted #`},
+		},
+		{"failed", kubeapi.Exchange{Op: abi.OpAPIUpdate, Err: abi.ErrTooLarge}, []string{"failed    update secrets a/s, for a/web\n", abi.ErrTooLarge.Error()}},
+	} {
+		tt.e.Kind, tt.e.Key = secretKind, abi.Key{Namespace: "a", Name: "s"}
+		got := p.report(t.Context(), tt.e)
+		if !strings.HasPrefix(got, tt.want[0]) || !containsAll(got, tt.want) || strings.Contains(got, "hunter") {
+			t.Errorf("%s:\n%swant %q", tt.what, got, tt.want)
+		}
+		if explained := p.explained(); explained != got {
+			t.Errorf("%s: printed\n%sexplained\n%s", tt.what, got, explained)
+		}
+	}
+	if got := p.report(t.Context(), kubeapi.Exchange{Op: abi.OpAPIGet, Kind: secretKind, Answer: secretJSON("x", "1", "1")}); got != "" {
+		t.Errorf("a read: %s", got)
+	}
+}
+
+// What a module has copied from a Secret into another object is not printed
+// either.
+func TestWrites_CopiesOfSecretsAreHidden(t *testing.T) {
+	p := newPrinting()
+	p.Secrets.LearnObject(map[string]any{"kind": "Secret", "stringData": map[string]any{"a": "hunter2-hunter2"}})
+	object := []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"},"data":{"copy":"it is hunter2-hunter2"}}`)
+	got := p.report(t.Context(), kubeapi.Exchange{
+		Op: abi.OpAPICreate, Kind: kinds.Kind{Version: "v1", Kind: "ConfigMap", Resource: "configmaps", Namespaced: true},
+		Key: abi.Key{Namespace: "a", Name: "c"}, Created: true, Sent: object, Answer: slices.Clone(object),
+	})
+	if !strings.Contains(got, "it is [redacted #") || strings.Contains(got, "hunter2") {
+		t.Error(got)
+	}
+}
+
+// TestWrites_OfADryRunOnce: what would change, against what is there, and not
+// again while it stays the same; also what the host writes for itself.
+func TestWrites_OfADryRunOnce(t *testing.T) {
+	p := newPrinting()
+	e := kubeapi.Exchange{
+		Op: abi.OpAPIApply, Kind: secretKind, Key: abi.Key{Namespace: "a", Name: "x"}, DryRun: true,
+		Before: secretJSON("hunter2x", "1", "1"), Answer: secretJSON("hunter3x", "2", "1"),
+	}
+	if got := p.report(t.Context(), e); !containsAll(got, []string{"changed   apply secrets a/x (dry run)", `~ metadata.labels.l: "1" -> "2"`, "~ data.p: "}) || strings.Contains(got, "hunter") {
+		t.Errorf("the first: %s", got)
+	}
+	if got := p.report(t.Context(), e); got != "" {
+		t.Errorf("the same again: %s", got)
+	}
+	e.Answer = secretJSON("hunter3x", "3", "1")
+	if got := p.report(t.Context(), e); !strings.Contains(got, `"1" -> "3"`) {
+		t.Errorf("another: %s", got)
+	}
+	ev := &events.Event{Type: "Normal", Reason: "Made", Note: "a\x1b[2Jnote"}
+	ev.Regarding.Kind, ev.Regarding.Name = "App", "web"
+	if got := p.report(t.Context(), kubeapi.Exchange{Op: abi.OpEventRecord, DryRun: true, Event: ev}); got != "event     about App web: Normal Made: a?[2Jnote (dry run)\n" {
+		t.Errorf("an event: %q", got)
+	}
+	p.run, e.Op = nil, abi.OpAPIDelete
+	if got := p.report(t.Context(), e); got != "deleted   delete secrets a/x (dry run)\n" {
+		t.Errorf("of the host: %q", got)
+	}
+}
+
+// TestWrites_OfADryRunToldApart: a run that patches an object in two ways has
+// each of them printed once, however often it runs.
+func TestWrites_OfADryRunToldApart(t *testing.T) {
+	p := newPrinting()
+	for i := range 3 {
+		for _, label := range []string{"2", "3"} {
+			got := p.report(t.Context(), kubeapi.Exchange{
+				Op: abi.OpAPIPatch, Kind: secretKind, Key: abi.Key{Namespace: "a", Name: "s"}, DryRun: true,
+				Sent: []byte(`{"metadata":{"labels":{"l":"` + label + `"}}}`), Before: secretJSON("same", "1", "1"), Answer: secretJSON("same", label, "1"),
+			})
+			if printed := strings.Contains(got, "metadata.labels"); printed != (i == 0) {
+				t.Errorf("run %d, label %s: %q", i, label, got)
+			}
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package kinds
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// reading is one reading of a name that a user gave.
+type reading struct {
+	// name is a plural, singular, short name or kind.
+	name string
+	// version is empty for the preferred one.
+	version string
+	// group may be a prefix of a group, unless exact; it is empty for any
+	// group, unless exact.
+	group string
+	exact bool
+}
+
+// versionPattern is the form that Kubernetes demands of versions.
+var versionPattern = regexp.MustCompile(`^v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?$`)
+
+// parseName returns the readings of a name, the likeliest first. It takes
+// what kubectl takes, and the form of apiVersion and kind:
+//
+//	cm  configmap  configmaps  ConfigMap     any group
+//	deployments.apps                         a group, or the start of one
+//	deployments.v1.apps  configmaps.v1.      a version and a group
+//	v1/ConfigMap  apps/v1/deployments        a group, a version, a name
+func parseName(s string) ([]reading, error) {
+	if parts := strings.Split(s, "/"); len(parts) > 1 {
+		return parseSlashes(s, parts)
+	}
+	name, rest, dotted := strings.Cut(s, ".")
+	if name == "" {
+		return nil, badName(s)
+	}
+	if !dotted {
+		return []reading{{name: name}}, nil
+	}
+	var readings []reading
+	// As kubectl does, read the second word as a version first: the kinds of a
+	// group that starts with a version's name would need the longer forms.
+	if version, group, ok := strings.Cut(rest, "."); ok && version != "" {
+		readings = append(readings, reading{name: name, version: version, group: group, exact: true})
+	}
+	group := strings.TrimSuffix(rest, ".")
+	if group == "" {
+		return nil, badName(s)
+	}
+	return append(readings, reading{name: name, group: group}), nil
+}
+
+func parseSlashes(s string, parts []string) ([]reading, error) {
+	n := len(parts)
+	if n > 3 || parts[n-1] == "" || !versionPattern.MatchString(parts[n-2]) {
+		return nil, badName(s)
+	}
+	k := reading{name: parts[n-1], version: parts[n-2], exact: true}
+	if n == 3 {
+		if k.group = parts[0]; k.group == "" {
+			return nil, badName(s)
+		}
+	}
+	return []reading{k}, nil
+}
+
+func badName(s string) error {
+	return fmt.Errorf("kind[%s]: %w: want for example configmaps, deployments.apps, deployments.v1.apps, v1/ConfigMap or apps/v1/Deployment",
+		s, ErrBadName)
+}
+
+// likeliest returns the reading that a name has if it is spelled out in full,
+// for the time before the kind is there.
+func likeliest(readings []reading) reading {
+	first := readings[0]
+	if len(readings) > 1 && !versionPattern.MatchString(first.version) {
+		return readings[1]
+	}
+	return first
+}

@@ -1,0 +1,55 @@
+package host
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Bounds of what people are shown of a guest's words, in bytes. Its messages may
+// have megabytes, and errors are logged, kept and sent on.
+const (
+	maxText     = 16 << 10 // of an error
+	maxProblem  = 2 << 10  // of one problem of a module
+	maxProblems = 100
+)
+
+// shorten returns the beginning of a text that is longer than it may be.
+func shorten(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	const room = 40 // of what is said of the rest
+	return fmt.Sprintf("%s [%d bytes left out]", strings.ToValidUTF8(text[:most-room], ""), len(text)-most+room)
+}
+
+// shortError returns err with a text of bounded length.
+func shortError(err error) error {
+	if text := err.Error(); len(text) > maxText {
+		return &longError{shorten(text, maxText), err}
+	}
+	return err
+}
+
+// longError is an error whose own text is too long.
+type longError struct {
+	text string
+	err  error
+}
+
+// Error implements error.
+func (e *longError) Error() string { return e.text }
+
+// Unwrap returns the error itself.
+func (e *longError) Unwrap() error { return e.err }
+
+// shortProblems bounds the problems of a module: one with a million imports that
+// nobody has must not become an error of gigabytes.
+func shortProblems(problems []string) []string {
+	if more := len(problems) - maxProblems; more > 0 {
+		problems = append(problems[:maxProblems:maxProblems], fmt.Sprintf("and %d more", more))
+	}
+	for i := range problems {
+		problems[i] = shorten(problems[i], maxProblem)
+	}
+	return problems
+}

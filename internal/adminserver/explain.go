@@ -1,0 +1,169 @@
+package adminserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
+	"github.com/wasmctl/wasmctl/internal/engine"
+	"github.com/wasmctl/wasmctl/runtime/admin"
+	"github.com/wasmctl/wasmctl/runtime/leader"
+)
+
+// Explain implements admin.Explainer.
+func (s Service) Explain(ctx context.Context, q admin.Question) ([]admin.Explanation, error) {
+	if q.Object.Name == "" {
+		return nil, errors.New("object: name is missing")
+	}
+	asked, err := s.reconcilers(q)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]admin.Explanation, 0, len(asked))
+	for _, c := range asked {
+		e, key := c.Engine, q.Object
+		if e == nil {
+			out = append(out, explainStopped(c, key))
+			continue
+		}
+		switch {
+		case !e.Kind().Namespaced && q.Kind != "":
+			key.Namespace = ""
+		case e.Kind().Namespaced && key.Namespace == "":
+			key.Namespace = metav1.NamespaceDefault
+		}
+		if err := e.CheckKey(key); err != nil {
+			return nil, err
+		}
+		out = append(out, explain(ctx, e, s.Gate, key))
+	}
+	return out, nil
+}
+
+// reconcilers returns the controllers that a question is about.
+func (s Service) reconcilers(q admin.Question) ([]Controller, error) {
+	all := s.Controllers()
+	if q.Controller != "" {
+		c, err := s.find(q.Controller)
+		if err != nil {
+			return nil, err
+		}
+		all = []Controller{*c}
+	}
+	if q.Kind == "" {
+		return all, nil
+	}
+	var found []Controller
+	for _, c := range all {
+		e := c.Engine
+		if e != nil && isNamed(e.Kind().Kind, q.Kind) || e == nil && mayReconcile(c, q.Kind) {
+			found = append(found, c)
+		}
+	}
+	if len(found) > 0 {
+		return found, nil
+	}
+	return nil, noReconciler(all, q.Kind)
+}
+
+// noReconciler says what else there is where no controller reconciles a kind.
+func noReconciler(all []Controller, kind string) error {
+	var kinds []string
+	for _, c := range all {
+		switch e := c.Engine; {
+		case e == nil:
+			kinds = append(kinds, "what "+c.Name+" reconciles (not running)")
+		case watchesKind(e, kind):
+			return fmt.Errorf("%s: controller %s watches this kind for its %s and does not reconcile it: explain one of those", kind, e.Name(), e.Kind().Name())
+		default:
+			kinds = append(kinds, e.Kind().Name())
+		}
+	}
+	slices.Sort(kinds)
+	return fmt.Errorf("%s: no controller reconciles this kind; reconciled kinds: %s", kind, strings.Join(slices.Compact(kinds), ", "))
+}
+
+// mayReconcile reports whether a controller that does not run waits for a kind,
+// as far as its flags and what it waits for say.
+func mayReconcile(c Controller, kind string) bool {
+	name, _, _ := strings.Cut(strings.ToLower(kind), ".")
+	return strings.Contains(strings.ToLower(c.For), name) || strings.Contains(strings.ToLower(c.Message), name)
+}
+
+// explainStopped says why a controller does not run.
+func explainStopped(c Controller, key abi.Key) admin.Explanation {
+	next := map[string]string{
+		admin.PhaseWaiting: "it continues once the cluster is ready: install the CustomResourceDefinition, or make the API server reachable",
+		admin.PhaseFailed:  "it is retried within a minute",
+	}[c.Phase]
+	return admin.Explanation{
+		Controller: c.Name, Kind: c.For, Object: key.String(), State: "controller " + c.Phase, Runs: []admin.Run{},
+		Why: slices.DeleteFunc([]string{strings.TrimSuffix("the controller is "+c.Phase+": "+c.Message, ": "), next}, func(s string) bool { return s == "" }),
+	}
+}
+
+// watchesKind reports whether the controller watches a kind beside its own.
+func watchesKind(e *engine.Controller, name string) bool {
+	for _, w := range e.Runtime.Stats().Watches[1:] {
+		resource, _, _ := strings.Cut(w.Source.Resource.GroupResource().String(), "/")
+		if strings.EqualFold(resource, name) || strings.EqualFold(w.Source.Resource.Resource, name) ||
+			strings.EqualFold(strings.TrimSuffix(w.Source.Resource.Resource, "s"), name) {
+			return true
+		}
+	}
+	return false
+}
+
+// isNamed reports whether a kind is meant by a name, in the forms that kubectl
+// takes.
+func isNamed(k kinds.Kind, name string) bool {
+	var group string
+	if parts := strings.Split(name, "/"); len(parts) > 1 { // group/version/Kind, or version/Kind
+		if group = strings.Join(parts[:len(parts)-1], "/"); !strings.EqualFold(group, k.GVK().GroupVersion().String()) {
+			return false
+		}
+		name, group = parts[len(parts)-1], ""
+	} else if name, group, _ = strings.Cut(name, "."); strings.EqualFold(group, k.Version) {
+		group = k.Group // kind.version
+	}
+	if version, rest, ok := strings.Cut(group, "."); ok && strings.EqualFold(version, k.Version) {
+		group = rest // kind.version.group
+	}
+	if group != "" && !strings.EqualFold(group, k.Group) {
+		return false
+	}
+	return slices.ContainsFunc(append([]string{k.Kind, k.Resource, k.Singular}, k.ShortNames...), func(n string) bool {
+		return strings.EqualFold(n, name)
+	})
+}
+
+// explain says what the controller knows of an object.
+func explain(ctx context.Context, c *engine.Controller, gate *leader.Gate, key abi.Key) admin.Explanation {
+	t := c.Telemetry
+	now := time.Now()
+	e := admin.Explanation{Controller: c.Name(), Kind: c.Kind().Name(), Object: key.String(), Runs: []admin.Run{}}
+	runs := t.History.Runs(key)
+	for i := range runs {
+		e.Runs = append(e.Runs, t.Run(&runs[i]))
+	}
+	if h := t.History.Hidden(key); h.Count > 0 {
+		e.Hidden = &admin.Hidden{Count: h.Count, Last: h.Last, Unchanged: h.Unchanged}
+	}
+	e.MissingRights = missingRights(c)
+	v := verdict{e: &e, c: c, gate: gate, key: key, now: now}
+	v.stored = c.Runtime.Stored(key)
+	if o := v.stored; o != nil {
+		e.Cached = &admin.Cached{UID: o.UID(), ResourceVersion: o.ResourceVersion(), Generation: o.Generation(), Deleting: o.Deleting()}
+	}
+	v.object, v.err = c.Runtime.Object(ctx, key)
+	v.fill()
+	v.judge(ctx)
+	return e
+}

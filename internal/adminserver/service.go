@@ -1,0 +1,205 @@
+// Package adminserver answers what runtime/admin serves: status, explanations,
+// logs, and what steers the controllers of a process.
+package adminserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/internal/engine"
+	"github.com/wasmctl/wasmctl/internal/replay"
+	"github.com/wasmctl/wasmctl/internal/replay/shadow"
+	"github.com/wasmctl/wasmctl/internal/rollout"
+	"github.com/wasmctl/wasmctl/runtime/admin"
+	"github.com/wasmctl/wasmctl/runtime/leader"
+)
+
+// Controller is a controller of a process, whether or not it runs.
+type Controller struct {
+	Name string
+	// Phase is one of admin's phases, Message why, Since when that began.
+	Phase, Message string
+	Since          time.Time
+	// Engine is nil unless it runs.
+	Engine *engine.Controller
+	// Source says where its module comes from, For what it was told to reconcile.
+	Source, For string
+	Logger      *slog.Logger
+	// Ended is closed when it has ended.
+	Ended <-chan struct{}
+	// Canary is that of modules that are swapped in, where a request says none.
+	Canary rollout.Canary
+	// Swap swaps a module in.
+	Swap func(ctx context.Context, wasm []byte, o rollout.SwapOptions) (revision uint64, canary bool, err error)
+}
+
+// Service implements admin.Service for a process.
+type Service struct {
+	Version string // of the program
+	Started time.Time
+	Gate    *leader.Gate // nil without an election
+	// Controllers returns the controllers in the order in which they came.
+	Controllers func() []Controller
+}
+
+// Status implements admin.Service.
+func (s Service) Status() admin.Status {
+	st := admin.Status{Version: s.Version, PID: os.Getpid(), Started: s.Started}
+	if gate := s.Gate; gate != nil {
+		leads := gate.Leads()
+		st.Leader = &leads
+	}
+	for _, c := range s.Controllers() {
+		st.Controllers = append(st.Controllers, status(c))
+	}
+	return st
+}
+
+// find returns the controller of this name, whether or not it runs.
+func (s Service) find(name string) (*Controller, error) {
+	for _, c := range s.Controllers() {
+		if c.Name == name {
+			return &c, nil
+		}
+	}
+	return nil, fmt.Errorf("controller[%s]: %w", name, admin.ErrUnknown)
+}
+
+// running returns the controller of this name, which must run.
+func (s Service) running(name string) (*Controller, error) {
+	c, err := s.find(name)
+	if err == nil && c.Engine == nil {
+		err = admin.Refuse(fmt.Errorf("controller[%s]: is %s: %s", name, c.Phase, c.Message))
+	}
+	return c, err
+}
+
+// Trigger implements admin.Service.
+func (s Service) Trigger(ctx context.Context, name string, objects []abi.Key) (int, error) {
+	c, err := s.running(name)
+	if err != nil {
+		return 0, err
+	}
+	return c.Engine.Trigger(ctx, objects)
+}
+
+// Pause implements admin.Service.
+func (s Service) Pause(name string, paused bool) error {
+	c, err := s.running(name)
+	if err == nil {
+		c.Engine.Pause(paused)
+	}
+	return err
+}
+
+// PauseObject implements admin.Service.
+func (s Service) PauseObject(ctx context.Context, name string, object abi.Key, paused bool) error {
+	c, err := s.running(name)
+	if err != nil {
+		return err
+	}
+	return c.Engine.PauseObject(ctx, object, paused)
+}
+
+// Swap implements admin.Service.
+func (s Service) Swap(ctx context.Context, name string, wasm []byte, options admin.SwapOptions) (res admin.Swapped, err error) {
+	c, err := s.running(name)
+	if err != nil {
+		return res, err
+	}
+	canary, err := canaryOf(options.Canary, c.Canary)
+	if err != nil {
+		return res, err
+	}
+	res.Revision, res.Canary, err = c.Swap(ctx, wasm, rollout.SwapOptions{Force: options.Force, Canary: canary, Why: "wasmctl swap"})
+	if errors.Is(err, host.ErrSameModule) {
+		res.Unchanged = true
+		if res.Revision == 0 {
+			res.Revision = c.Engine.Module.Revision()
+		}
+		return res, nil
+	}
+	return res, admin.Refuse(err)
+}
+
+// canaryOf reads what a request says of a canary; nil where it leaves that to
+// the process, which was told usual. One that names a time alone has the usual
+// objects.
+func canaryOf(c *admin.Canary, usual rollout.Canary) (*rollout.Canary, error) {
+	switch {
+	case c == nil:
+		return nil, nil
+	case c.Share == "" && len(c.Namespaces) == 0 && c.Selector == "" && usual.Enabled():
+		usual.Time = c.Time
+		return &usual, nil
+	}
+	o, err := rollout.ParseCanary(c.Share, c.Namespaces, strings.TrimSpace(c.Selector), c.Time)
+	return &o, err
+}
+
+// Rollback implements admin.Service.
+func (s Service) Rollback(ctx context.Context, name string, to uint64) (res admin.Swapped, err error) {
+	c, err := s.running(name)
+	if err != nil {
+		return res, err
+	}
+	res.Revision, res.Canary, err = c.Engine.Rollback(ctx, to, "wasmctl rollback")
+	return res, admin.Refuse(err)
+}
+
+// Promote implements admin.Service.
+func (s Service) Promote(ctx context.Context, name string) (res admin.Swapped, err error) {
+	c, err := s.running(name)
+	if err != nil {
+		return res, err
+	}
+	res.Revision, err = c.Engine.Promote(ctx, "wasmctl promote")
+	return res, admin.Refuse(err)
+}
+
+// Abort implements admin.Service.
+func (s Service) Abort(ctx context.Context, name string) (res admin.Swapped, err error) {
+	c, err := s.running(name)
+	if err != nil {
+		return res, err
+	}
+	res.Revision, err = c.Engine.Abort(ctx, "wasmctl abort")
+	return res, admin.Refuse(err)
+}
+
+// Configure implements admin.Service.
+func (s Service) Configure(ctx context.Context, name string, change map[string]*string) (int64, error) {
+	c, err := s.running(name)
+	if err != nil {
+		return 0, err
+	}
+	number, err := c.Engine.Override(ctx, change)
+	if errors.Is(err, admin.ErrInvalid) {
+		return number, err
+	}
+	return number, admin.Refuse(err)
+}
+
+// Shadow implements admin.Service.
+func (s Service) Shadow(ctx context.Context, name string, wasm []byte, options admin.ShadowOptions, report func(admin.Shadowed) error) (shadow.Summary, error) {
+	c, err := s.running(name)
+	if err != nil {
+		return shadow.Summary{}, err
+	}
+	var reported error
+	sum, err := c.Engine.Shadow(ctx, wasm, engine.ShadowOptions{Limit: replay.Limit{For: options.For, Count: options.Count}, All: options.All}, func(of replay.Compared) error {
+		reported = report(admin.Shadowed{Object: of.Object.String(), ReconcileID: of.ReconcileID, Differences: of.Differences})
+		return reported
+	})
+	if err != nil && reported == nil && ctx.Err() == nil {
+		err = admin.Refuse(err)
+	}
+	return sum, err
+}

@@ -1,0 +1,50 @@
+package adminserver
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+
+	"github.com/wasmctl/wasmctl/internal/engine"
+	"github.com/wasmctl/wasmctl/internal/rollout"
+	"github.com/wasmctl/wasmctl/runtime/admin"
+)
+
+// TestService_WhatAControllerRefusesIsRefused: the errors of a controller that is
+// steered match admin.ErrRefused and keep their text; an unknown name is none of
+// these.
+func TestService_WhatAControllerRefusesIsRefused(t *testing.T) {
+	superseded := errors.New("another module was asked for")
+	one := Controller{ // it runs, and can do nothing that takes a module
+		Name: "one", Phase: admin.PhaseRunning, Engine: engine.New(&engine.Shared{}, engine.Options{}, slog.New(slog.DiscardHandler), func(string) {}),
+		Swap: func(context.Context, []byte, rollout.SwapOptions) (uint64, bool, error) { return 0, false, superseded },
+	}
+	s := Service{Controllers: func() []Controller { return []Controller{one} }}
+	for what, call := range map[string]func(name string) error{
+		"swap":      func(name string) error { _, err := s.Swap(t.Context(), name, nil, admin.SwapOptions{}); return err },
+		"rollback":  func(name string) error { _, err := s.Rollback(t.Context(), name, 0); return err },
+		"promote":   func(name string) error { _, err := s.Promote(t.Context(), name); return err },
+		"abort":     func(name string) error { _, err := s.Abort(t.Context(), name); return err },
+		"configure": func(name string) error { _, err := s.Configure(t.Context(), name, nil); return err },
+		"shadow": func(name string) error {
+			_, err := s.Shadow(t.Context(), name, nil, admin.ShadowOptions{}, func(admin.Shadowed) error { return nil })
+			return err
+		},
+	} {
+		want := engine.ErrNative
+		if what == "swap" {
+			want = superseded
+		}
+		if err := call("one"); !errors.Is(err, admin.ErrRefused) || !errors.Is(err, want) || err.Error() != want.Error() {
+			t.Errorf("%s: %v", what, err)
+		}
+		if err := call("two"); !errors.Is(err, admin.ErrUnknown) || errors.Is(err, admin.ErrRefused) {
+			t.Errorf("%s of one that is not there: %v", what, err)
+		}
+	}
+	one.Engine = nil
+	if _, err := s.Swap(t.Context(), "one", nil, admin.SwapOptions{}); !errors.Is(err, admin.ErrRefused) || errors.Is(err, superseded) {
+		t.Errorf("swap of one that does not run: %v", err)
+	}
+}

@@ -1,0 +1,174 @@
+package adminserver
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/wasmctl/wasmctl/internal/engine"
+	"github.com/wasmctl/wasmctl/internal/humanize"
+	"github.com/wasmctl/wasmctl/internal/logging"
+	"github.com/wasmctl/wasmctl/internal/plan"
+	"github.com/wasmctl/wasmctl/runtime/admin"
+	"github.com/wasmctl/wasmctl/runtime/controller"
+)
+
+// status is how far a controller is, and, once it runs, all that is known of it.
+func status(of Controller) admin.Controller {
+	c := admin.Controller{Name: of.Name}
+	if of.Engine != nil {
+		c = running(of.Engine)
+	}
+	c.Module, c.Phase, c.Message, c.Since = of.Source, of.Phase, of.Message, of.Since
+	c.State = controllerState(&c, time.Now())
+	return c
+}
+
+// maxQuarantine is how many objects in quarantine a status names.
+const maxQuarantine = 20
+
+func running(e *engine.Controller) admin.Controller {
+	stats, t := e.Runtime.Stats(), e.Telemetry
+	c := admin.Controller{
+		Name: e.Name(), Kind: e.Kind().Name(), Paused: stats.Paused,
+		Ready: stats.Ready, Waiting: stats.Waiting, Running: stats.Running, Runs: stats.Started, Failures: map[string]uint64{},
+		Workers: e.Concurrency(), OldestReady: admin.Duration(stats.OldestReady), Failing: stats.Reconciles.Failing,
+		HotLoops: stats.Reconciles.Loops.Episodes, Denied: t.Denied(), History: int64(t.History.Bytes()),
+		Revisions: e.Revisions(), MissingRights: missingRights(e),
+	}
+	if m := e.Module; m != nil {
+		c.Digest, c.Fuel, c.Revision, c.Memory = m.Digest(), m.Fuel(), m.Revision(), m.Memory()
+	}
+	if f := logging.FeedOf(e.Logger()); f != nil {
+		c.LogsDropped = f.Dropped()
+	}
+	if runs := t.History.Running(); len(runs) > 0 {
+		r := &runs[0]
+		c.LongestRun = &admin.LongestRun{Object: r.Key.String(), ID: r.ID, Since: r.Since}
+	}
+	if key, run, ok := t.History.LastFailure(); ok {
+		c.LastFailure = &admin.LastFailure{Object: key.String(), At: run.Started.Add(run.Took), Kind: run.Kind, Error: run.Error}
+	}
+	for kind, n := range stats.Failures {
+		c.Failures[string(kind)] = n
+	}
+	addLimits(&c, e)
+	for _, w := range stats.Watches {
+		c.Watches = append(c.Watches, watchStatus(&w))
+	}
+	return c
+}
+
+// addLimits adds the result of limits to a status.
+func addLimits(c *admin.Controller, e *engine.Controller) {
+	list, total := e.Runtime.Quarantined(maxQuarantine)
+	c.Quarantined = total
+	for _, q := range list {
+		c.Quarantine = append(c.Quarantine, admin.QuarantinedObject{
+			Object: q.Key.String(), Since: q.Since, Until: q.Until, Runs: q.Runs, Kind: string(q.Kind), Error: e.Telemetry.Secrets.Text(q.Text),
+		})
+	}
+	for name, n := range e.LimitStats() {
+		if c.Limits == nil {
+			c.Limits = map[string]uint64{}
+		}
+		c.Limits[string(name)] = n
+	}
+}
+
+func watchStatus(w *controller.WatchState) admin.Watch {
+	out := admin.Watch{
+		Source: w.Source.String(), Phase: w.State.Phase.String(), Since: w.State.Since, Objects: w.State.Objects, Message: w.State.Message,
+	}
+	if !w.State.LastProgress.IsZero() {
+		out.LastProgress = &w.State.LastProgress
+	}
+	if w.Hook != nil && w.Hook.Failing > 0 {
+		out.Unmapped = w.Hook.Failing
+		if out.Message == "" {
+			out.Message = w.Hook.LastError.Error()
+		}
+	}
+	return out
+}
+
+// missingRights returns what the module was denied.
+func missingRights(e *engine.Controller) []admin.MissingRight {
+	hide := e.Telemetry.Secrets.Text
+	var list []admin.MissingRight
+	for _, d := range e.Denied() {
+		for _, part := range []*[]string{&d.Rule.Namespaces, &d.Rule.Names, &d.Rule.Fields} { // what the module has chosen
+			*part = slices.Clone(*part)
+			for i := range *part {
+				(*part)[i] = hide((*part)[i])
+			}
+		}
+		list = append(list, admin.MissingRight{
+			Rule: json.RawMessage(plan.RuleText(&d.Rule)), Missing: d.Where, Count: d.Count, Last: hide(d.Last.String()), LastTime: d.LastTime,
+		})
+	}
+	return list
+}
+
+// hangsAfter is how long a run takes that is shown as one that hangs.
+const hangsAfter = 5 * time.Second
+
+// controllerState is what is to be known of a controller first.
+func controllerState(c *admin.Controller, now time.Time) string {
+	if c.Phase != admin.PhaseRunning {
+		return strings.TrimSuffix(c.Phase+": "+humanize.FirstLine(c.Message), ": ")
+	}
+	if c.Paused {
+		return "paused"
+	}
+	for _, w := range c.Watches {
+		if w.Phase != "ready" {
+			return strings.TrimSuffix(fmt.Sprintf("watches not ready: %s: %s: %s", w.Phase, w.Source, w.Message), ": ")
+		}
+	}
+	if r := c.LongestRun; r != nil && now.Sub(r.Since) > hangsAfter {
+		return fmt.Sprintf("hangs: %s has been running for %s", r.Object, humanize.Age(now, r.Since))
+	}
+	last := ""
+	if e := c.LastFailure; e != nil {
+		last = fmt.Sprintf(": %s %s ago: %s: %s", e.Object, humanize.Age(now, e.At), e.Kind, humanize.FirstLine(e.Error))
+	}
+	switch {
+	case c.Quarantined > 0:
+		return humanize.Plural(c.Quarantined, "object") + " quarantined" + last
+	case c.Failing > 0:
+		return "fails" + last
+	case slices.ContainsFunc(c.Watches, func(w admin.Watch) bool { return w.Unmapped > 0 }):
+		return "map fails"
+	case c.HotLoops > 0:
+		return "hot loops: " + strconv.FormatUint(c.HotLoops, 10)
+	}
+	return "ok"
+}
+
+// Top implements admin.Service.
+func (s Service) Top(objects int) admin.Top {
+	now := time.Now()
+	top := admin.Top{Controllers: []admin.TopController{}, Objects: []admin.TopObject{}}
+	for _, c := range s.Controllers() {
+		e := c.Engine
+		if e == nil {
+			continue
+		}
+		load, busiest := e.Telemetry.History.Busiest(now, objects)
+		top.Controllers = append(top.Controllers, admin.TopController{
+			Name: e.Name(), Load: admin.Load(load), Memory: e.Memory(), Workers: e.Concurrency(), Running: e.Runtime.Stats().Running,
+		})
+		for _, b := range busiest {
+			top.Objects = append(top.Objects, admin.TopObject{Controller: e.Name(), Object: b.Key.String(), Load: admin.Load(b.Load)})
+		}
+	}
+	slices.SortStableFunc(top.Controllers, func(a, b admin.TopController) int { return cmp.Compare(b.Busy, a.Busy) })
+	slices.SortStableFunc(top.Objects, func(a, b admin.TopObject) int { return cmp.Compare(b.Busy, a.Busy) })
+	top.Objects = top.Objects[:min(objects, len(top.Objects))]
+	return top
+}

@@ -1,0 +1,243 @@
+package adminserver
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/internal/engine"
+	"github.com/wasmctl/wasmctl/internal/humanize"
+	"github.com/wasmctl/wasmctl/internal/telemetry"
+	"github.com/wasmctl/wasmctl/runtime/admin"
+	"github.com/wasmctl/wasmctl/runtime/applier"
+	"github.com/wasmctl/wasmctl/runtime/controller"
+	"github.com/wasmctl/wasmctl/runtime/leader"
+	"github.com/wasmctl/wasmctl/runtime/reflector"
+	"github.com/wasmctl/wasmctl/runtime/scheduler"
+	"github.com/wasmctl/wasmctl/runtime/watcher"
+)
+
+// lookLimit bounds the look at the API server for an object that the cache does
+// not have.
+const lookLimit = time.Second
+
+// verdict finds out what an object does, and why it does not run.
+type verdict struct {
+	e      *admin.Explanation
+	c      *engine.Controller
+	gate   *leader.Gate // nil without an election
+	key    abi.Key
+	now    time.Time
+	stored *reflector.Object // nil where the cache does not have it
+	object controller.Object
+	err    error // that the controller's loop could not be asked
+}
+
+// fill takes over what the queue knows.
+func (v *verdict) fill() {
+	o := &v.object
+	v.e.FailedRuns = o.FailedRuns
+	if o.FailedRuns > 0 {
+		v.e.FirstFailed = &o.FirstFailed
+	}
+	if o.Running {
+		run := &admin.Running{Since: o.Since, Reasons: []string{}}
+		for _, r := range v.c.Telemetry.History.Running() {
+			if r.Key == v.key {
+				run.ID, run.Operations = r.ID, v.c.Telemetry.Operations(r.Ops)
+				run.Reasons = append(run.Reasons, r.Reason.String())
+			}
+		}
+		v.e.Running = run
+	}
+	if o.State != scheduler.Absent {
+		v.e.Pending = &admin.Pending{State: o.State.String(), At: o.At, Reasons: telemetry.ReasonTexts(&o.Msg), Low: o.Priority == scheduler.Low}
+	}
+}
+
+// report adds a reason; the first that has a state gives the object's.
+func (v *verdict) report(state, format string, args ...any) {
+	if v.e.State == "" {
+		v.e.State = state
+	}
+	v.e.Why = append(v.e.Why, fmt.Sprintf(format, args...))
+}
+
+// judge goes through what can keep an object from running, the most general
+// first.
+func (v *verdict) judge(ctx context.Context) {
+	if v.object.Running {
+		v.running()
+	}
+	v.process()
+	v.watches()
+	switch {
+	case v.stored == nil:
+		v.missing(ctx)
+	case paused(v.stored):
+		v.report("paused", "the object has the annotation %s: remove it, or set it to false", applier.PausedAnnotation)
+	}
+	v.hot()
+	v.pending()
+	v.last()
+	v.filtered()
+	if v.e.State == "" {
+		v.report("idle", "nothing triggers it: it runs when it or something that it depends on changes")
+	}
+}
+
+func (v *verdict) running() {
+	if v.e.Running.ID == "" {
+		v.report("running", "it has been running for %s without a call to the module: it waits for a free instance, or for the cache to catch up with its last writes", humanize.Age(v.now, v.object.Since))
+		return
+	}
+	limit := ""
+	if d := v.c.Timeout(); d > 0 {
+		limit = fmt.Sprintf("; a run may take %v", d)
+	}
+	v.report("running", "it has been running for %s (%s)%s", humanize.Age(v.now, v.object.Since), v.e.Running.ID, limit)
+}
+
+// process says what holds up the whole controller.
+func (v *verdict) process() {
+	if v.err != nil {
+		v.report("not running", "the controller is not running: %v", v.err)
+	}
+	if v.c.Runtime.Stats().Paused {
+		v.report("paused", "the controller is paused: wasmctl resume %s", v.c.Name())
+	}
+	if v.gate != nil && !v.gate.Elected() {
+		v.report("standby", "another replica leads: this one reconciles once it has the lease")
+	}
+}
+
+// watches says which watch keeps events from coming.
+func (v *verdict) watches() {
+	for i, w := range v.c.Runtime.Stats().Watches {
+		if w.State.Phase == watcher.Ready {
+			continue
+		}
+		state := ""
+		if i == 0 || !v.ready() {
+			state = "watch " + w.State.Phase.String()
+		}
+		text := fmt.Sprintf("the watch of %s is %s", w.Source, w.State.Phase)
+		if w.State.Message != "" {
+			text += ": " + w.State.Message
+		}
+		if !v.ready() {
+			text += "; no reconcile starts before all watches have synced"
+		}
+		v.report(state, "%s", text)
+	}
+}
+
+// ready reports whether all watches have synced once, so that reconciles start.
+func (v *verdict) ready() bool { return len(v.c.Runtime.Unsynced()) == 0 }
+
+func paused(o *reflector.Object) bool {
+	value, _ := o.Annotation(applier.PausedAnnotation)
+	return applier.Paused(value)
+}
+
+// missing says why the cache does not have the object.
+func (v *verdict) missing(ctx context.Context) {
+	w := v.c.Kind().Watch
+	if len(w.Namespaces) > 0 && !slices.Contains(w.Namespaces, v.key.Namespace) {
+		v.report("not watched", "namespace %s is not watched, only %s", v.key.Namespace, strings.Join(w.Namespaces, ", "))
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+	defer cancel()
+	o, err := v.c.Resource(v.c.Kind().Kind, v.key.Namespace).Get(ctx, v.key.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		v.report("absent", "the API server has no %s %s", v.c.Kind().Name(), v.key)
+		return
+	case err != nil:
+		v.report("not cached", "the object is not in the cache, and the API server does not answer: %v", err)
+		return
+	}
+	if selector, err := labels.Parse(w.LabelSelector); err == nil && !selector.Matches(labels.Set(o.GetLabels())) {
+		v.report("not selected", "its labels (%s) do not match the selector %s", labels.Set(o.GetLabels()), w.LabelSelector)
+		return
+	}
+	if w.FieldSelector != "" {
+		v.report("not selected", "the object exists but the watch does not have it: it does not match the field selector %s, or the watch lags behind", w.FieldSelector)
+		return
+	}
+	v.report("not cached", "the object exists but the watch has not received it yet")
+}
+
+// hot says that the object is held, or left alone.
+func (v *verdict) hot() {
+	if q := v.object.Quarantine; q != nil {
+		v.report("quarantined", "it has been quarantined for %v, after %d consecutive runs that ended in a %s: it is retried in %v, or when it or the module changes, or with wasmctl trigger; last error: %s",
+			v.now.Sub(q.Since).Round(time.Second), q.Runs, q.Kind, q.Until.Sub(v.now).Round(time.Second), v.c.Telemetry.Secrets.Text(q.Text))
+	}
+	if v.object.Delay > 0 {
+		v.report("", "it is in a hot loop: its runs keep triggering it, so the hot-loop guard delays it by %v after each run", v.object.Delay)
+	}
+}
+
+// pending says what the next run waits for.
+func (v *verdict) pending() {
+	o := &v.object
+	in := o.At.Sub(v.now).Round(10 * time.Millisecond)
+	why := strings.Join(telemetry.ReasonTexts(&o.Msg), ", ")
+	switch o.State {
+	case scheduler.Absent:
+	case scheduler.Waiting:
+		v.report("waiting", "it runs again in %v (%s)", in, why)
+	case scheduler.Debounced:
+		v.report("debounced", "it runs in %v, once it has not been triggered for %v (%s)", in, v.c.Debounce(), why)
+	case scheduler.Delayed:
+		v.report("delayed", "it can run again in %v (%s)", in, why)
+	case scheduler.Blocked:
+		v.report("running", "it runs again after this run (%s)", why)
+	case scheduler.Ready:
+		v.waitsForWorker(why)
+	}
+}
+
+func (v *verdict) waitsForWorker(why string) {
+	stats := v.c.Runtime.Stats()
+	v.report("ready", "it has been due for %s (%s): %d of %d workers are busy, %d objects are due",
+		humanize.Age(v.now, v.object.At), why, stats.Running, v.c.Concurrency(), stats.Ready)
+	for i, r := range v.c.Telemetry.History.Running() {
+		if i == 0 && v.now.Sub(r.Since) > time.Second {
+			v.report("", "%s has been running for %s", r.Key, humanize.Age(v.now, r.Since))
+		}
+	}
+}
+
+// last says what the last run left behind.
+func (v *verdict) last() {
+	if len(v.e.Runs) == 0 {
+		if v.stored != nil && v.object.State == scheduler.Absent && !v.object.Running {
+			v.report("", "no run is known: it has not run, or the history no longer has its runs (--history)")
+		}
+		return
+	}
+	switch r := &v.e.Runs[0]; {
+	case r.Result == "failed" && v.object.State == scheduler.Absent && !v.object.Running:
+		v.report("failed", "its last run failed, and it waits for a change: %s", humanize.FirstLine(r.Error))
+	case r.Result == "failed":
+		v.report("", "the last %d runs failed: %s", max(1, v.e.FailedRuns), humanize.FirstLine(r.Error))
+	}
+}
+
+// filtered says what predicates have hidden.
+func (v *verdict) filtered() {
+	if h := v.e.Hidden; h != nil {
+		v.report("idle", "predicates have hidden %s since the last run, the last %s ago: no change of %s", humanize.Plural(int(min(h.Count, math.MaxInt32)), "event"), humanize.Age(v.now, h.Last), h.Unchanged)
+	}
+}

@@ -1,0 +1,142 @@
+// Package engine runs one module as a controller: it joins host and runtime, and
+// owns the one loop that changes the controller while it runs.
+package engine
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/kubeapi"
+	"github.com/wasmctl/wasmctl/internal/logging"
+	"github.com/wasmctl/wasmctl/internal/plan"
+	"github.com/wasmctl/wasmctl/internal/replay"
+	"github.com/wasmctl/wasmctl/internal/rollout"
+	"github.com/wasmctl/wasmctl/internal/telemetry"
+	"github.com/wasmctl/wasmctl/runtime/applier"
+	"github.com/wasmctl/wasmctl/runtime/controller"
+	"github.com/wasmctl/wasmctl/runtime/metrics"
+)
+
+// Controller is one module as a controller. Its life is Load, Start, Run, Close.
+// What Load sets does not change; what the loop changes says so.
+type Controller struct {
+	*Identity // whose fields are set by Load
+	shared    *Shared
+	opts      Options
+	log       *slog.Logger
+	name      string
+	kind      plan.Watched // that is reconciled: that of every revision
+
+	planner   *plan.Planner
+	access    *plan.Access
+	Module    *host.Module   // nil for a native reconciler
+	guests    applier.Module // what the controller acquires guests from
+	cache     *controller.Cache
+	api       *kubeapi.API                    // under the policy of the first revision
+	limitsFor func(*abi.Manifest) host.Limits // of a revision with this manifest
+	Telemetry *telemetry.Recorder             // the last runs, and the Secrets that were seen
+	native    *plan.Plan                      // of a native reconciler; nil for a module
+	counts    *metrics.Controller             // nil where nothing is counted
+	recorder  replay.Recorder
+	hide      []func() // undoes show
+
+	Runtime   *controller.Controller // set by Start
+	rollout   *rollout.Rollout       // belongs to the loop; nil for a native reconciler
+	loop      loop
+	overrides map[string]*string // settings over those of the options, nil unsets; the loop's
+	waits     atomic.Pointer[func(why string)]
+}
+
+// New returns a Controller. Waits is notified of what loading waits for.
+func New(shared *Shared, opts Options, log *slog.Logger, waits func(why string)) *Controller {
+	c := &Controller{shared: shared, opts: opts, log: log}
+	c.waits.Store(&waits)
+	c.loop.init()
+	if shared.Metrics != nil {
+		c.counts = metrics.NewController()
+	}
+	c.Telemetry = telemetry.NewRecorder(telemetry.Config{History: opts.History, Tracing: shared.Tracing, Metrics: c.counts, OnWrite: opts.OnWrite})
+	if f := logging.FeedOf(log); f != nil {
+		f.Secrets.Store(&c.Telemetry.Secrets)
+	}
+	c.guests = acquirer{c}
+	return c
+}
+
+// acquirer gives the guests of runs, which a shadow may record.
+type acquirer struct{ *Controller }
+
+// Acquire implements applier.Module.
+func (a acquirer) Acquire(ctx context.Context) (abi.Guest, func(), error) {
+	g, release, err := a.rollout.Acquire(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	g, release = a.recorder.Guest(g, release, a.Module.Revision())
+	return g, release, nil
+}
+
+// Run reconciles until ctx ends, and returns when everything that it started has
+// ended. Closing force interrupts running reconciles. It is called once, after
+// Start.
+func (c *Controller) Run(ctx context.Context, force <-chan struct{}) error {
+	ctx, stop := context.WithCancel(ctx)
+	services, end := context.WithCancel(context.WithoutCancel(ctx)) // what records events ends last
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer end()
+	defer stop()
+	if c.Module != nil {
+		defer context.AfterFunc(ctx, c.Module.Drain)() // tells guests, through cancelled()
+		waits := c.rollout.Waits
+		c.waits.Store(&waits)
+		wg.Go(func() { c.serve(ctx) }) // nothing changes any longer once a stop has begun
+	}
+	wg.Go(func() { _ = c.api.Run(services) }) // its error is only that it runs
+	err := c.Runtime.Run(ctx, force)
+	c.logStopped()
+	return err
+}
+
+// Close gives up what Load made. It is called when Run has returned, or instead.
+func (c *Controller) Close() error {
+	for _, undo := range c.hide {
+		undo()
+	}
+	c.hide = nil
+	if c.Module == nil {
+		return nil
+	}
+	if c.rollout != nil {
+		c.rollout.Discard()
+	}
+	return c.Module.Close(context.Background())
+}
+
+// Started implements applier.Observer.
+func (c *Controller) Started(r *applier.Started) {
+	if c.rollout != nil {
+		c.rollout.Started(r.Revision, r.Request.Key)
+	}
+	c.Telemetry.Started(r.Revision, r.Request)
+}
+
+// Returned implements applier.Observer.
+func (c *Controller) Returned(id string) { c.Telemetry.Returned(id) }
+
+// Ended implements applier.Observer.
+func (c *Controller) Ended(out *applier.Outcome) {
+	if errors.Is(out.Err, applier.ErrObjectNotFound) {
+		c.api.Forget(out.Key)
+	}
+	if c.rollout != nil {
+		c.rollout.Ended(out)
+	}
+	c.Telemetry.Ended(out)
+	c.logOutcome(out)
+}

@@ -1,0 +1,104 @@
+package engine
+
+import (
+	"cmp"
+	"log/slog"
+	"time"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/kubeapi"
+	"github.com/wasmctl/wasmctl/internal/humanize"
+	"github.com/wasmctl/wasmctl/internal/plan"
+	"github.com/wasmctl/wasmctl/runtime/admin"
+	"github.com/wasmctl/wasmctl/runtime/metrics"
+	"github.com/wasmctl/wasmctl/runtime/runner"
+)
+
+// figures are those that the controller keeps itself.
+func (c *Controller) figures() metrics.Stats {
+	st := c.Runtime.Stats()
+	f := metrics.Stats{
+		Ready: st.Ready, ReadyLow: st.ReadyLow, Waiting: st.Waiting, Running: st.Running, Concurrency: c.Concurrency(),
+		Started: st.Started, Received: st.Received, Requeued: st.Requeued,
+		OldestReady: st.OldestReady, OldestRunning: st.OldestRunning, Unfinished: st.Unfinished,
+		Synced: len(c.Runtime.Unsynced()) == 0, Paused: st.Paused,
+		Failing: st.Reconciles.Failing, Quarantined: st.Reconciles.Quarantined, Hot: st.Reconciles.Loops.Hot, HotLoops: st.Reconciles.Loops.Episodes, Stale: st.Reconciles.Stale,
+		States: map[string]int{}, UnknownKeys: c.api.UnknownKeys(), Limits: c.LimitStats(),
+	}
+	for _, w := range st.Watches {
+		if w.Hook != nil {
+			f.Unmapped += w.Hook.Failing
+		}
+	}
+	if m := c.Module; m != nil {
+		f.Revision, f.Digest, f.Memory, f.Fuel, f.Recycled = m.Revision(), humanize.Digest(m.Digest()), m.Memory(), m.Fuel(), m.Recycled()
+		f.UnknownKeys += m.UnknownKeys()
+		for _, g := range m.Revisions() {
+			f.States[string(g.State)]++
+			f.Instances += g.Instances
+		}
+	}
+	e := c.api.EventCounts()
+	f.Events = map[string]uint64{"recorded": e.Recorded, "limited": e.Limited, "dropped": e.Dropped, "refused": e.Refused}
+	return f
+}
+
+// LimitStats is how often the module has reached each of its limits.
+func (c *Controller) LimitStats() map[abi.LimitName]uint64 {
+	if c.Module == nil {
+		return c.api.LimitStats()
+	}
+	stats := c.Module.LimitStats()
+	for name, n := range c.api.LimitStats() {
+		stats[name] += n
+	}
+	return stats
+}
+
+// Name is the controller's name, Kind what it reconciles, once it is loaded.
+func (c *Controller) Name() string { return c.name }
+
+// Kind is described at Name.
+func (c *Controller) Kind() plan.Watched { return c.kind }
+
+// Logger is the controller's.
+func (c *Controller) Logger() *slog.Logger { return c.log }
+
+// Debounce is how long an object must not have been triggered before it runs.
+func (c *Controller) Debounce() time.Duration { return c.opts.Debounce.Quiet }
+
+// Concurrency is how many objects are reconciled at a time.
+func (c *Controller) Concurrency() int {
+	if c.Module == nil {
+		return cmp.Or(c.opts.Concurrency, runner.DefaultConcurrency)
+	}
+	return c.Module.Concurrency()
+}
+
+// Timeout is how long one run may take; 0 is not bounded.
+func (c *Controller) Timeout() time.Duration {
+	if c.Module == nil {
+		return c.opts.Limits.Timeout
+	}
+	return c.Module.Limits().Timeout
+}
+
+// Memory is the linear memory of the module's instances, in bytes.
+func (c *Controller) Memory() int64 {
+	if c.Module == nil {
+		return 0
+	}
+	return c.Module.Memory()
+}
+
+// Revisions returns those of the module that have something left and those
+// that failed.
+func (c *Controller) Revisions() []admin.Revision {
+	if c.rollout == nil {
+		return nil
+	}
+	return c.rollout.Revisions()
+}
+
+// Denied lists what the module was denied.
+func (c *Controller) Denied() []kubeapi.Denied { return c.api.Denied() }

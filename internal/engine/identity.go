@@ -1,0 +1,98 @@
+package engine
+
+import (
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/wasmctl/wasmctl/host/kubeapi"
+	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
+	"github.com/wasmctl/wasmctl/internal/failure"
+	"github.com/wasmctl/wasmctl/runtime/watcher"
+)
+
+// Identity is what requests are sent by. Watches are shared by controllers of one
+// identity only, since what a watch brings is what its identity may see.
+type Identity struct {
+	Config  *rest.Config
+	Client  *kubeapi.Client
+	Dynamic dynamic.Interface
+	Watches *watcher.Set
+}
+
+// Resource is the dynamic client of a kind, in a namespace where it has them.
+func (id *Identity) Resource(kind kinds.Kind, namespace string) dynamic.ResourceInterface {
+	if !kind.Namespaced {
+		return id.Dynamic.Resource(kind.GVR())
+	}
+	return id.Dynamic.Resource(kind.GVR()).Namespace(namespace)
+}
+
+// NewIdentity returns the identity of a client configuration. It sends nothing yet.
+func NewIdentity(config *rest.Config, log *slog.Logger) (*Identity, error) {
+	id := &Identity{Config: config}
+	var err error
+	if id.Client, err = kubeapi.NewClient(config); err != nil {
+		return nil, err
+	}
+	if id.Dynamic, err = dynamic.NewForConfig(config); err != nil {
+		return nil, err
+	}
+	watching, err := watcher.NewClient(config)
+	if err != nil {
+		return nil, err
+	}
+	id.Watches = watcher.NewSet(watching, watcher.Config{Log: log})
+	return id, nil
+}
+
+// Identities are as whom requests are sent: the process's own user, and others
+// that controllers have asked for. It is safe for concurrent use.
+type Identities struct {
+	Own *Identity
+	Log *slog.Logger
+
+	mu     sync.Mutex
+	others map[string]*Identity // by user; guarded by mu
+}
+
+// As returns the identity of a user, "" for the process's own.
+func (ids *Identities) As(user string) (*Identity, error) {
+	if user == "" {
+		return ids.Own, nil
+	}
+	ids.mu.Lock()
+	defer ids.mu.Unlock()
+	if id := ids.others[user]; id != nil {
+		return id, nil
+	}
+	config := rest.CopyConfig(ids.Own.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: user}
+	id, err := NewIdentity(config, ids.Log)
+	if err != nil {
+		return nil, failure.Cluster.Wrap(fmt.Errorf("--as %s: %w", user, err))
+	}
+	if ids.others == nil {
+		ids.others = map[string]*Identity{}
+	}
+	ids.others[user] = id
+	return id, nil
+}
+
+// EachWatch calls yield with the state of each watch, of all identities.
+func (ids *Identities) EachWatch(yield func(watcher.Source, watcher.State)) {
+	sets := []*watcher.Set{ids.Own.Watches}
+	ids.mu.Lock()
+	for _, id := range ids.others {
+		sets = append(sets, id.Watches)
+	}
+	ids.mu.Unlock()
+	for _, set := range sets {
+		for source, state := range set.States() {
+			yield(source, state)
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/kubeapi"
+	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
+	"github.com/wasmctl/wasmctl/internal/failure"
+	"github.com/wasmctl/wasmctl/internal/plan"
+	"github.com/wasmctl/wasmctl/internal/rollout"
+	"github.com/wasmctl/wasmctl/runtime/controller"
+)
+
+// Load loads the module and checks whether it can be run. Between its manifest
+// being known and the end, kinds are resolved, which waits for API server and
+// CRDs.
+func (c *Controller) Load(ctx context.Context, wasm []byte) error {
+	if err := c.identify(); err != nil {
+		return err
+	}
+	o := &c.opts
+	cfg := host.Config{
+		Name: o.Name, Fallback: o.Fallback, Concurrency: o.Concurrency, Limits: o.Limits, CPU: o.CPU, FuelRate: o.FuelRate,
+		CacheDir: c.shared.CacheDir, Logger: c.log, Settings: o.Settings, Budget: c.shared.Budget, CPUScheduler: c.shared.CPUs, Compiler: c.shared.Compile,
+		Secrets: &c.Telemetry.Secrets, DrainTimeout: o.DrainTimeout, KeepFor: max(host.DefaultKeepFor, o.Rollout.Probation.Time+time.Minute),
+		OnCall: c.Telemetry.OnCall(),
+	}
+	var first *plan.Plan
+	cfg.API = func(m *abi.Manifest) (_ host.API, err error) {
+		c.name, c.limitsFor = cfg.NameFor(m), cfg.LimitsFor
+		if first, err = c.connect(ctx, m, apiLimits(cfg.LimitsFor(m))); err != nil {
+			return nil, err
+		}
+		return c.recorder.API(c.api), nil
+	}
+	var err error
+	if c.Module, err = host.Load(ctx, wasm, cfg); err != nil {
+		return ModuleError(err)
+	}
+	limit, err := c.planner.Limit(ctx, first)
+	if err != nil {
+		return err
+	}
+	c.rollout = rollout.New(rollout.Config{
+		Controller: c.name, Kind: c.kind, Module: c.Module, Plan: first, API: c.api, Limit: limit, Planner: c.planner, Access: c.access,
+		Resolver:  c.shared.Resolver,
+		LimitsFor: func(m *abi.Manifest) kubeapi.Limits { return apiLimits(c.limitsFor(m)) },
+		Wrap:      func(api *kubeapi.API) host.API { return c.recorder.API(api) },
+		Loop:      c, Report: c.report, Logger: c.log,
+	}, o.Rollout)
+	return c.check(ctx, first)
+}
+
+// identify finds out as whom requests are sent.
+func (c *Controller) identify() (err error) {
+	if c.Identity, err = c.shared.As(c.opts.As); err != nil {
+		return err
+	}
+	c.planner = &plan.Planner{Options: c.opts.Options, Finder: &plan.Patient{Resolver: c.shared.Resolver, Waits: c.waiting}, Log: c.log}
+	if c.opts.Audit != nil {
+		c.planner.Grant = plan.Grant{Everything: true}
+	}
+	c.access = &plan.Access{Client: c.Client, Dynamic: c.Dynamic, User: c.opts.As}
+	return nil
+}
+
+// connect resolves the kinds of a manifest under the options and builds the
+// module's view of the cluster.
+func (c *Controller) connect(ctx context.Context, m *abi.Manifest, limits kubeapi.Limits) (*plan.Plan, error) {
+	c.planner.Controller, c.planner.Log = c.name, c.log.With("controller", c.name)
+	if _, err := c.planner.Grant.Rules(c.name); err != nil {
+		return nil, err
+	}
+	var err error
+	if c.kind, err = c.planner.Kind(ctx, m); err != nil {
+		return nil, err
+	}
+	first, err := c.planner.Plan(ctx, c.kind, m)
+	if err != nil {
+		return nil, err
+	}
+	c.Telemetry.For(c.name, c.kind.Kind)
+	observers := []kubeapi.Observer{c.Telemetry.Requested}
+	if c.opts.Audit != nil {
+		observers = append(observers, c.planner.NewAudit(c.kind, first, &c.Telemetry.Secrets, c.opts.Audit).Requested)
+	}
+	c.cache = controller.NewCache()
+	cfg := kubeapi.Config{
+		Client: c.Client, Resolver: c.shared.Resolver, Controller: c.name, Policy: first.Policy, Logger: c.log, Cache: c.cache, Children: c.cache,
+		Observer: kubeapi.Observers(observers...), Limits: limits, Secrets: &c.Telemetry.Secrets,
+	}
+	if c.shared.Gate != nil {
+		cfg.Gate = c.shared.Gate
+	}
+	if c.api, err = kubeapi.New(cfg); err != nil {
+		return nil, err
+	}
+	if c.opts.Audit != nil {
+		c.api = c.api.WithAudit()
+	}
+	c.api = c.api.WithDryRun(c.opts.DryRun)
+	return first, nil
+}
+
+// check asks the API server what a plan takes, and logs what is watched and what
+// the module may do.
+func (c *Controller) check(ctx context.Context, p *plan.Plan) error {
+	if err := c.access.Check(ctx, c.kind, append([]plan.Watched{c.kind}, p.Related...)...); err != nil {
+		return err
+	}
+	if err := c.access.CheckSelectors(ctx, append([]plan.Watched{c.kind}, p.Related...)...); err != nil {
+		return err
+	}
+	c.announce(p)
+	if err := c.access.Refused(ctx, c.kind, p); err != nil {
+		c.log.Warn("the API server allows less than the module is granted", "reason", err.Error(), "controller", c.name)
+	}
+	return nil
+}
+
+// waiting logs what loading or a swap waits for.
+func (c *Controller) waiting(reason error) {
+	next := "start the API server, or configure another cluster; wasmctl keeps retrying"
+	if errors.Is(reason, kinds.ErrUnknown) {
+		next = "install the CustomResourceDefinition; wasmctl keeps retrying"
+	}
+	if waits := *c.waits.Load(); waits != nil {
+		waits(reason.Error())
+	}
+	c.log.Warn("waiting for the cluster", "reason", reason.Error(), "next", next, "controller", c.name)
+}
+
+// apiLimits are those that are kept where the API is served.
+func apiLimits(l host.Limits) kubeapi.Limits {
+	return kubeapi.Limits{Rate: l.APIRate, InFlight: l.APIInFlight, ListItems: l.ListItems, ListBytes: l.ListBytes}
+}
+
+// ModuleError gives errors of a module their class.
+func ModuleError(err error) error {
+	if errors.Is(err, host.ErrInvalidModule) {
+		return failure.Module.Wrap(err)
+	}
+	if errors.Is(err, host.ErrRefused) {
+		return failure.Usage.Wrap(fmt.Errorf("%w; correct --config or --config-file", err))
+	}
+	return err
+}

@@ -1,0 +1,134 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/internal/humanize"
+	"github.com/wasmctl/wasmctl/internal/plan"
+	"github.com/wasmctl/wasmctl/internal/rollout"
+	"github.com/wasmctl/wasmctl/internal/telemetry"
+	"github.com/wasmctl/wasmctl/runtime/applier"
+)
+
+// logOutcome writes one line per reconcile.
+func (c *Controller) logOutcome(out *applier.Outcome) {
+	ctx := context.Background()
+	level, msg := slog.LevelInfo, "reconciled"
+	if out.Finalize {
+		msg = "finalized"
+	}
+	switch {
+	case errors.Is(out.Err, applier.ErrObjectNotFound):
+		level, msg = slog.LevelDebug, "object deleted"
+		if out.Reasons.First.Type == abi.ReasonTriggered { // somebody named it, and may have misspelled it
+			level, msg = slog.LevelInfo, "object not found"
+		}
+	case errors.Is(out.Err, applier.ErrPaused):
+		msg = "object paused"
+	case errors.Is(out.Err, applier.ErrQuarantined):
+		level, msg = slog.LevelDebug, "object quarantined"
+	case errors.Is(out.Err, applier.ErrDeleting):
+		level, msg = slog.LevelDebug, "object being deleted"
+	case errors.Is(out.Err, applier.ErrInterrupted):
+		level, msg = slog.LevelWarn, "reconcile interrupted"
+	case out.Failed():
+		level, msg = slog.LevelWarn, "reconcile failed"
+	}
+	if !c.log.Enabled(ctx, level) {
+		return
+	}
+	attrs := []slog.Attr{
+		slog.String("object", out.Key.String()), slog.String("reason", telemetry.ReasonText(&out.Reasons)),
+		slog.String("action", telemetry.ActionText(out.Action)), slog.Duration("duration", out.Duration),
+	}
+	if out.Attempt > 1 || out.Failed() {
+		attrs = append(attrs, slog.Int("attempt", out.Attempt))
+	}
+	if out.Failed() {
+		attrs = append(attrs, slog.String("decided_by", string(out.DecidedBy)), slog.String("error", c.Telemetry.Secrets.Text(telemetry.ErrorText(out.Err))))
+	}
+	attrs = append(attrs, slog.String("controller", c.name)) // what is the same in most lines comes last
+	if out.ID != "" {
+		attrs = append(attrs, slog.String("reconcile_id", out.ID), slog.Uint64("revision", out.Revision))
+		if out.Fuel > 0 {
+			attrs = append(attrs, slog.Int64("fuel", out.Fuel))
+		}
+	}
+	c.log.LogAttrs(ctx, level, msg, attrs...)
+}
+
+// announce says what is watched and what the module may do.
+func (c *Controller) announce(p *plan.Plan) {
+	attrs := append([]any{"kind", c.kind.Name(), "version", c.kind.Version}, scopeAttrs(c.kind)...)
+	if c.Module != nil {
+		info, limits := c.Module.Info(), c.Module.Limits()
+		c.log.Info("module loaded", "module", c.opts.Source, "digest", humanize.Digest(info.Digest), "size", humanize.Bytes(info.Size),
+			"memory_limit", humanize.Bytes(limits.Memory), "timeout", limits.Timeout, "concurrency", c.Module.Concurrency())
+	}
+	c.log.Info("reconciles", append(attrs, "controller", c.name)...)
+	for _, k := range p.Related {
+		what, by := "watches", k.Watch.Map
+		if k.Owned {
+			what, by = "watches owned", ""
+		}
+		attrs := append([]any{"kind", k.Name(), "version", k.Version}, scopeAttrs(k)...)
+		if by != "" {
+			attrs = append(attrs, "map", by)
+		}
+		c.log.Info(what, append(attrs, "controller", c.name)...)
+	}
+	for _, right := range p.Policy.Describe() {
+		c.log.Info("module rights", "right", right, "controller", c.name)
+	}
+	if len(p.Refused) > 0 {
+		c.log.Info("module is granted less than its manifest requests", "missing", plan.RuleLines(p.Refused), "controller", c.name)
+	}
+	if c.Module != nil {
+		c.warnSettings()
+	}
+}
+
+// scopeAttrs says what of a kind is watched.
+func scopeAttrs(k plan.Watched) []any {
+	scope := "all namespaces"
+	switch ns := k.Watch.Namespaces; {
+	case !k.Namespaced:
+		scope = "cluster"
+	case len(ns) == 1:
+		scope = "namespace " + ns[0]
+	case len(ns) > 1:
+		scope = "namespaces " + strings.Join(ns, ", ")
+	}
+	attrs := []any{"scope", scope}
+	for _, a := range []struct{ name, value string }{
+		{"selector", k.Watch.LabelSelector}, {"field_selector", k.Watch.FieldSelector}, {"predicates", strings.Join(k.Watch.Predicates, ", ")},
+	} {
+		if a.value != "" {
+			attrs = append(attrs, a.name, a.value)
+		}
+	}
+	return attrs
+}
+
+func (c *Controller) logStopped() {
+	stats := c.Runtime.Stats()
+	var failed uint64
+	for _, n := range stats.Failures {
+		failed += n
+	}
+	c.log.Info("stopped", "controller", c.name, "reconciles", stats.Started, "failed", failed)
+}
+
+// report reports the result of a swap as an event and in metrics.
+func (c *Controller) report(result rollout.Result, revision uint64, reason string) {
+	if c.shared.OnSwap != nil {
+		c.shared.OnSwap(c.name, string(result))
+	}
+	e := result.Event(c.name, revision, reason)
+	e.Regarding = c.shared.EventsAbout(c.kind.Watch.Namespaces)
+	c.api.Record(e)
+}

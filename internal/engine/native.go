@@ -1,0 +1,153 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/kubeapi"
+	"github.com/wasmctl/wasmctl/internal/failure"
+	"github.com/wasmctl/wasmctl/internal/rollout"
+	"github.com/wasmctl/wasmctl/runtime/controller"
+)
+
+// Native is a reconciler in Go in the place of a module.
+type Native struct {
+	// Manifest says what is watched.
+	Manifest *abi.Manifest
+	// Reconcile and Finalize are the reconciler's.
+	Reconcile, Finalize func(ctx context.Context, r *Request) (abi.Action, error)
+}
+
+// Request is what a native reconciler is called with. Its Object is msgpack, nil
+// where the object is gone.
+type Request struct {
+	*abi.Request
+
+	cache *controller.Cache
+}
+
+// Decode reads the object into a Go type of its kind, or into a map.
+func (r *Request) Decode(into any) error { return decode(r.Object, into) }
+
+// Cached reads an object of a watched kind from the cache into a Go type or a
+// map. It reports whether the object is there.
+func (r *Request) Cached(kind schema.GroupVersionResource, namespace, name string, into any) (bool, error) {
+	packed, err := r.cache.Get(kind, abi.Key{Namespace: namespace, Name: name})
+	if err != nil || packed == nil {
+		return false, err
+	}
+	return true, decode(packed, into)
+}
+
+func decode(packed []byte, into any) error {
+	object, err := abi.DecodeObject(packed)
+	if err != nil {
+		return err
+	}
+	if m, ok := into.(*map[string]any); ok {
+		*m = object
+		return nil
+	}
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(object, into)
+}
+
+// LoadNative is Load for a reconciler in Go.
+func (c *Controller) LoadNative(ctx context.Context, n *Native) error {
+	if n.Manifest.Name == "" || n.Reconcile == nil || n.Manifest.Finalizer != "" && n.Finalize == nil {
+		return failure.Usage.Wrap(fmt.Errorf("native reconciler %q: want a name and Reconcile, and Finalize with a finalizer", n.Manifest.Name))
+	}
+	if err := c.identify(); err != nil {
+		return err
+	}
+	c.name = n.Manifest.Name
+	p, err := c.connect(ctx, n.Manifest, kubeapi.Limits{})
+	if err != nil {
+		return err
+	}
+	c.native, c.guests = p, nativeGuest{c, n}
+	return c.check(ctx, p)
+}
+
+// nativeCode says that a native reconciler may read all of what is watched. It
+// implements rollout.Code.
+type nativeCode struct{}
+
+// Info implements rollout.Code.
+func (nativeCode) Info() *host.Info {
+	return &host.Info{Imports: []host.Import{{Module: abi.ImportModule, Name: string(abi.OpCacheGet)}}}
+}
+
+// HasHook implements rollout.Code.
+func (nativeCode) HasHook(string) bool { return false }
+
+func (c *Controller) startNative() error {
+	cfg := c.config()
+	cfg.Finalizer, cfg.Concurrency = c.native.Manifest.Finalizer, c.opts.Concurrency
+	cfg.For = rollout.WatchOf(c.kind, nativeCode{})
+	for _, k := range c.native.Related {
+		w, err := rollout.RelatedWatch(c.kind, k, nativeCode{}, c.log)
+		if err != nil {
+			return failure.Usage.Wrap(err)
+		}
+		cfg.Related = append(cfg.Related, w)
+	}
+	var err error
+	if c.Runtime, err = controller.New(cfg); err != nil {
+		return failure.Usage.Wrap(err)
+	}
+	return c.show()
+}
+
+// nativeGuest calls a native reconciler. It implements applier.Module and
+// abi.Guest.
+type nativeGuest struct {
+	controller *Controller
+	*Native
+}
+
+// Acquire implements applier.Module.
+func (g nativeGuest) Acquire(context.Context) (abi.Guest, func(), error) { return g, func() {}, nil }
+
+// Revision implements abi.Guest.
+func (g nativeGuest) Revision() uint64 { return 1 }
+
+// Fuel implements abi.Guest.
+func (g nativeGuest) Fuel() int64 { return 0 }
+
+// Reconcile implements abi.Guest.
+func (g nativeGuest) Reconcile(ctx context.Context, req *abi.Request) (abi.Result, error) {
+	return g.call(ctx, req, g.Native.Reconcile)
+}
+
+// Finalize implements abi.Guest.
+func (g nativeGuest) Finalize(ctx context.Context, req *abi.Request) (abi.Result, error) {
+	return g.call(ctx, req, g.Native.Finalize)
+}
+
+// ErrorPolicy implements abi.Guest.
+func (g nativeGuest) ErrorPolicy(context.Context, *abi.Failure) (abi.Result, error) {
+	return abi.Result{}, abi.ErrNoErrorPolicy
+}
+
+// call calls a function of the reconciler. A panic is an error of the object, as
+// a trap is.
+func (g nativeGuest) call(ctx context.Context, req *abi.Request, f func(context.Context, *Request) (abi.Action, error)) (res abi.Result, err error) {
+	if d := g.controller.opts.Limits.Timeout; d > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, d)
+		defer cancel()
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = &abi.CallError{Kind: abi.FailureTrap, Func: "native", Err: fmt.Errorf("panic: %v\n%s", r, debug.Stack())}
+		}
+	}()
+	res.Action, err = f(ctx, &Request{req, g.controller.cache})
+	return res, err
+}

@@ -1,0 +1,72 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/kubeapi"
+	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
+	"github.com/wasmctl/wasmctl/internal/plan"
+	"github.com/wasmctl/wasmctl/internal/rollout"
+	"github.com/wasmctl/wasmctl/internal/telemetry"
+	"github.com/wasmctl/wasmctl/runtime/health"
+	"github.com/wasmctl/wasmctl/runtime/leader"
+	"github.com/wasmctl/wasmctl/runtime/metrics"
+	"github.com/wasmctl/wasmctl/runtime/queue/trigger"
+	"github.com/wasmctl/wasmctl/runtime/runner"
+	"github.com/wasmctl/wasmctl/runtime/scheduler"
+)
+
+// Options say what one controller is. A field means what the one of this name
+// means in wasmctl.ControllerOptions.
+type Options struct {
+	plan.Options
+
+	Name string
+	// Fallback is the name where neither Name nor the manifest says one.
+	Fallback string
+	// Source says for people where the module comes from.
+	Source string
+	As     string
+	DryRun kubeapi.DryRun
+	Audit  func(grant []byte) error
+
+	Triggers     []trigger.Source
+	Debounce     scheduler.Debounce
+	Concurrency  int
+	Limits       host.Limits
+	CPU          host.CPU
+	FuelRate     int64
+	DrainTimeout time.Duration
+	Settings     map[string]string
+
+	Rollout rollout.Options
+	History int
+	OnWrite func(telemetry.Write)
+}
+
+// Shared is what the controllers of a process share.
+type Shared struct {
+	// As returns the identity of a user, "" for the process itself.
+	As       func(user string) (*Identity, error)
+	Resolver *kinds.Resolver
+
+	Pool   *runner.Pool       // nil: workers are not bounded
+	Budget *host.Budget       // nil: memory is not bounded
+	CPUs   *host.CPUScheduler // of the CPUs
+	// Compile compiles modules out of process; nil: this process does.
+	Compile  func(context.Context, host.Compilation) error
+	CacheDir string       // of compiled modules; empty keeps none
+	Gate     *leader.Gate // nil without an election
+
+	Tracing *telemetry.Tracing // nil: no traces are written
+	Metrics *metrics.Registry  // nil: nothing is counted
+	Ready   *health.Checks     // nil: nobody asks
+	// OnSwap, if not nil, is called with the result of each swap.
+	OnSwap func(controller, result string)
+	// EventsAbout is what events about a controller as a whole are about.
+	EventsAbout func(watchedNamespaces []string) corev1.ObjectReference
+}

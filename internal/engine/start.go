@@ -1,0 +1,130 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/kubeapi"
+	"github.com/wasmctl/wasmctl/internal/failure"
+	"github.com/wasmctl/wasmctl/internal/rollout"
+	"github.com/wasmctl/wasmctl/runtime/applier"
+	"github.com/wasmctl/wasmctl/runtime/controller"
+	"github.com/wasmctl/wasmctl/runtime/health"
+	"github.com/wasmctl/wasmctl/runtime/queue/trigger"
+	"github.com/wasmctl/wasmctl/runtime/scheduler"
+)
+
+// Start builds the runtime's controller and takes its watches. Run must be called
+// then; after an error, and if Run is not going to be called, Release and Close.
+func (c *Controller) Start() error {
+	if c.native != nil {
+		return c.startNative()
+	}
+	man := c.Module.Manifest()
+	if err := rollout.CheckPredicates(c.Module, c.kind, c.rollout.Plan().Related...); err != nil {
+		return failure.Module.Wrap(err)
+	}
+	cfg := c.config()
+	cfg.Finalizer, cfg.Hooks, cfg.Concurrency, cfg.Revision = man.Finalizer, c.Module, c.Module.Concurrency(), c.rollout.RevisionOf
+	cfg.For = rollout.WatchOf(c.kind, c.Module)
+	var err error
+	if c.Runtime, err = controller.New(cfg); err != nil {
+		return failure.Module.Wrap(err)
+	}
+	if err := c.rollout.Start(c.Runtime); err != nil {
+		c.Runtime.Release()
+		return failure.Module.Wrap(err)
+	}
+	return c.show()
+}
+
+// config is that of the runtime's controller, as far as modules and native
+// reconcilers have it in common.
+func (c *Controller) config() controller.Config {
+	o := &c.opts
+	cfg := controller.Config{
+		Name: c.name, Module: c.guests, Cluster: cluster{c}, Deletes: c.kind.Watch.Deletes,
+		Watches: c.Watches, Cache: c.cache, Triggers: scoped(o.Triggers, !c.kind.Namespaced, c.log), Pool: c.shared.Pool, Logger: c.log,
+		DrainTimeout: o.DrainTimeout, Debounce: o.Debounce,
+		Observer: c, OnHidden: c.Telemetry.Hidden, OnRelated: c.Telemetry.Related,
+	}
+	if n := c.counts; n != nil {
+		cfg.OnStart, cfg.OnEnd = func(queued time.Duration, _ scheduler.Priority) { n.Started(queued) }, n.Ended
+	}
+	if c.shared.Gate != nil {
+		cfg.Active = c.shared.Gate.Open()
+	}
+	return cfg
+}
+
+// scoped gives lines of text the scope of the kind.
+func scoped(triggers []trigger.Source, clusterScoped bool, log *slog.Logger) []trigger.Source {
+	out := make([]trigger.Source, len(triggers))
+	for i, t := range triggers {
+		if lines, ok := t.(trigger.Lines); ok {
+			lines.Scope.ClusterScoped = clusterScoped
+			lines.OnError = func(err error) {
+				log.Warn("skipping a line of "+lines.Name+" that does not name an object", "error", err.Error())
+			}
+			t = lines
+		}
+		out[i] = t
+	}
+	return out
+}
+
+// Release gives up the watches of a controller that was started and is not run.
+func (c *Controller) Release() { c.Runtime.Release() }
+
+// show makes the controller a part of metrics and health, until Close.
+func (c *Controller) show() error {
+	if ready := c.shared.Ready; ready != nil {
+		c.hide = append(c.hide, ready.Add(health.Synced(c.name, c.Runtime.Unsynced)))
+		if c.Module != nil {
+			c.hide = append(c.hide, ready.Add(health.Check{Name: "module-" + c.name, Do: c.Module.Healthy}))
+		}
+	}
+	if c.counts == nil {
+		return nil
+	}
+	if err := c.shared.Metrics.Add(c.name, c.counts, c.figures); err != nil {
+		return err
+	}
+	c.hide = append(c.hide, func() { c.shared.Metrics.Remove(c.counts) })
+	return nil
+}
+
+// cluster carries out what runs ask for. It implements applier.Cluster.
+type cluster struct{ *Controller }
+
+// Declare implements applier.Cluster.
+func (c cluster) Declare(ctx context.Context, of applier.Owner, d *abi.Declared) error {
+	api := c.api
+	if c.rollout != nil {
+		api = c.rollout.APIOf(of.Revision) // under the policy of the revision that ran
+	}
+	return api.Declare(ctx, kubeapi.Owner{Kind: c.kind.Kind, Object: of.Object}, d)
+}
+
+// AddFinalizer implements applier.Cluster.
+func (c cluster) AddFinalizer(ctx context.Context, object []byte, finalizer string) ([]byte, error) {
+	return c.api.AddFinalizer(ctx, c.kind.Kind, object, finalizer)
+}
+
+// RemoveFinalizer implements applier.Cluster.
+func (c cluster) RemoveFinalizer(ctx context.Context, object []byte, finalizer string) error {
+	return c.api.RemoveFinalizer(ctx, c.kind.Kind, object, finalizer)
+}
+
+// Inspect implements applier.Cluster.
+func (c cluster) Inspect(ctx context.Context, w abi.Write) ([]byte, error) {
+	if w.Resource == "" {
+		return nil, fmt.Errorf("write of %s: unknown resource", w.Key)
+	}
+	return c.api.Inspect(ctx, schema.GroupVersionResource{Group: w.Group, Version: w.Version, Resource: w.Resource}, w.Key)
+}

@@ -1,0 +1,176 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/internal/enginetest"
+)
+
+// virtually runs a Controller on ConfigMaps in memory, in virtual time.
+func virtually(t *testing.T, module []byte, objects int, test func(w *swapping)) {
+	synctest.Test(t, func(t *testing.T) {
+		api := enginetest.NewAPIServer()
+		w := &swapping{t: t, ns: "shop"}
+		for i := range objects {
+			err := api.Put(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{
+				"name": enginetest.ObjectName(i), "namespace": w.ns, "labels": map[string]any{"object": enginetest.ObjectName(i)},
+			}, "spec": map[string]any{"text": fmt.Sprint("1-", i)}})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		opts := swapOptions()
+		opts.config = &rest.Config{Host: "http://memory", Transport: api}
+		opts.For, opts.shared.CacheDir, opts.Rollout.Probation.Time = "configmaps", "", time.Minute
+		defer w.run(module, opts)()
+		test(w)
+	})
+}
+
+// lastBy is the revision of an object's last run that succeeded.
+func (w *swapping) lastBy(i int) uint64 {
+	w.observer.mu.Lock()
+	defer w.observer.mu.Unlock()
+	return w.observer.by[w.key(i)]
+}
+
+// passes lets virtual time pass, and then everything happen that is due.
+func passes(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+func (w *swapping) wantState(when string, number uint64, want string) {
+	w.t.Helper()
+	if got := w.stateOf(number); got != want {
+		w.t.Errorf("%s revision %d is %q, want %q", when, number, got, want)
+	}
+}
+
+// TestSwap_InVirtualTime holds the times of probation, canary and rollback, to
+// the second, with real guests on the whole of a Controller.
+func TestSwap_InVirtualTime(t *testing.T) {
+	const objects = 6
+	virtually(t, enginetest.Worse(enginetest.Good, 0), objects, func(w *swapping) {
+		all := func(revision uint64) {
+			w.t.Helper()
+			for i := range objects {
+				if got := w.lastBy(i); got != revision {
+					w.t.Errorf("o%d was last run by revision %d, want %d", i, got, revision)
+				}
+			}
+		}
+		passes(time.Second)
+		all(1)
+
+		second := w.mustSwap(enginetest.Worse(enginetest.Good, 1))
+		passes(59 * time.Second)
+		all(second)
+		w.wantState("before the end of its probation", second, "probation")
+		passes(2 * time.Second)
+		w.wantState("after its probation", second, "live")
+
+		options := w.bySelector(1, 3)
+		options.Time = 5 * time.Minute
+		third := w.canary(enginetest.Worse(enginetest.Good, 2), options)
+		passes(5*time.Minute - time.Second)
+		w.wantState("before the end of its time", third, "canary")
+		for i, want := range []uint64{second, third, second, third} {
+			if got := w.lastBy(i); got != want {
+				w.t.Errorf("with a canary o%d was last run by revision %d, want %d", i, got, want)
+			}
+		}
+		passes(2 * time.Second)
+		w.wantState("promoted", third, "probation")
+		all(third)
+		passes(time.Minute)
+		w.wantState("in the end", third, "live")
+
+		bad := w.mustSwap(enginetest.Worse(enginetest.Traps, 3))
+		passes(2 * time.Second)
+		w.wantState("one that traps", bad, "failed")
+		all(bad + 1)
+		passes(host15)
+		if n := len(w.engine.Module.Revisions()); n != 1 {
+			w.t.Errorf("%d revisions are kept after their time", n)
+		}
+		w.wantNoFaults()
+	})
+}
+
+// host15 is more than host.DefaultKeepFor.
+const host15 = 16 * time.Minute
+
+// TestSwap_HammerInVirtualTime: objects that are triggered all the time, while
+// modules come on some or all objects, are promoted, aborted, rolled back and
+// given settings: no object runs in two revisions at once, and what was asked
+// for last is done.
+func TestSwap_HammerInVirtualTime(t *testing.T) {
+	const objects, rounds = 8, 30
+	virtually(t, enginetest.Worse(enginetest.Good, 0), objects, func(w *swapping) {
+		passes(time.Second)
+		ctx, stop := context.WithCancel(w.t.Context())
+		var wg sync.WaitGroup
+		for i := range objects {
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					if _, err := w.engine.Trigger(ctx, []abi.Key{w.key(i)}); err != nil && ctx.Err() == nil {
+						w.t.Error(err)
+						return
+					}
+					<-time.After(time.Duration(37+i) * time.Millisecond)
+				}
+			})
+		}
+		w.onProbation(time.Second)
+		for round := range rounds {
+			options := w.bySelector(round%objects, (round+3)%objects)
+			switch round % 6 {
+			case 0:
+				w.mustSwap(enginetest.Worse(enginetest.Good, 100+round))
+			case 1:
+				w.canary(enginetest.Worse(enginetest.Good, 100+round), options)
+			case 2:
+				w.steerCanary(true)
+			case 3:
+				w.canary(enginetest.Worse(enginetest.Traps, 100+round), options)
+			case 4:
+				if _, err := w.engine.Override(w.t.Context(), map[string]*string{"round": new(fmt.Sprint(round))}); err != nil {
+					w.t.Error(err)
+				}
+				w.canary(enginetest.Worse(enginetest.Good, 100+round), options)
+				w.steerCanary(false)
+			case 5:
+				if _, _, err := w.engine.Rollback(w.t.Context(), 0, "test"); err != nil {
+					w.t.Error(err)
+				}
+			}
+			passes(time.Duration(round%4) * 700 * time.Millisecond)
+		}
+		stop()
+		wg.Wait()
+		passes(time.Hour) // retries of runs that trapped
+		live := w.engine.Module.Revision()
+		if _, err := w.engine.Trigger(w.t.Context(), nil); err != nil {
+			w.t.Error(err)
+		}
+		passes(time.Minute)
+		for i := range objects {
+			if got := w.lastBy(i); got != live {
+				w.t.Errorf("o%d was last run by revision %d, want %d", i, got, live)
+			}
+		}
+		if n := len(w.engine.Module.Revisions()); n != 1 {
+			w.t.Errorf("%d revisions are left", n)
+		}
+		w.wantNoFaults()
+	})
+}

@@ -1,0 +1,99 @@
+package enginetest
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"testing"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/testdata/wasm"
+)
+
+// Modes of the guest worse.wasm, whose source says what each does.
+const (
+	Good = byte(iota)
+	Traps
+	TrapsOnTenth
+	Spins
+	Leaks
+	Conflicts
+	Requeues
+	Declares
+	Script
+)
+
+// Worse returns the guest worse.wasm in a mode, with a digest of its own for each
+// n.
+func Worse(mode byte, n int) []byte {
+	at := bytes.Index(wasm.Worse, []byte("mode:"))
+	out := bytes.Clone(wasm.Worse)
+	out[at+len("mode:")] = mode
+	return Numbered(out, n)
+}
+
+// Numbered returns a module with one more custom section, and so another digest.
+func Numbered(module []byte, n int) []byte {
+	payload := fmt.Appendf([]byte{1, 'n'}, "%d", n)
+	return append(append(bytes.Clone(module), 0, byte(len(payload))), payload...)
+}
+
+// WithManifest returns the guest worse.wasm in a mode, with a manifest.
+func WithManifest(t testing.TB, mode byte, m *abi.Manifest) []byte {
+	t.Helper()
+	return described(t, Worse(mode, 0), m)
+}
+
+// Operation is one that a scripted guest asks for.
+type Operation struct {
+	Op      abi.Op
+	Request map[string]any
+}
+
+// Scripted returns the guest worse.wasm asking for operations, with a manifest.
+func Scripted(t testing.TB, m *abi.Manifest, ops ...Operation) []byte {
+	t.Helper()
+	module := Worse(Script, 0)
+	at := bytes.Index(module, []byte("script:")) + len("script:")
+	for _, o := range ops {
+		req, err := abi.AppendValue(nil, o.Request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for number, op := range abi.Ops {
+			if op == o.Op {
+				binary.LittleEndian.PutUint32(module[at:], uint32(number))
+			}
+		}
+		binary.LittleEndian.PutUint32(module[at+4:], uint32(len(req)))
+		at += 8 + copy(module[at+8:], req)
+	}
+	return described(t, module, m)
+}
+
+// Colored returns the guest worse.wasm declaring a ConfigMap with a color of four
+// letters, with a manifest.
+func Colored(t testing.TB, color string, m *abi.Manifest) []byte {
+	t.Helper()
+	return described(t, bytes.Replace(Worse(Declares, 0), []byte("blue"), []byte(color), 1), m)
+}
+
+// MayWrite returns a manifest that asks for all rights on resources of the core
+// group.
+func MayWrite(resources ...string) *abi.Manifest {
+	m := &abi.Manifest{Version: "1"}
+	for _, r := range resources {
+		m.Capabilities = append(m.Capabilities, abi.Capability{Resource: r, Verbs: []string{"get", "create", "patch", "update", "delete"}})
+	}
+	return m
+}
+
+func described(t testing.TB, module []byte, m *abi.Manifest) []byte {
+	t.Helper()
+	out, err := host.WithManifest(module, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}

@@ -1,0 +1,237 @@
+package logging
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"log/slog"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/wasmctl/wasmctl/host/redact"
+)
+
+// Bounds of what is kept of a controller's log.
+const (
+	maxFeedLines = 2000
+	maxFeedBytes = 512 << 10
+)
+
+// AllLevels is below every level: a handler with it leaves the choice to others.
+const AllLevels = slog.Level(math.MinInt32)
+
+// Feed is the log of one controller: what of it is written, how often, and the
+// last lines, for clients.
+type Feed struct {
+	Level   slog.LevelVar
+	limiter limiter
+	// Secrets are hidden in what is written; nil until the controller is loaded.
+	Secrets atomic.Pointer[redact.Values]
+
+	mu    sync.Mutex
+	lines []Line        // guarded by mu; the oldest first
+	size  int           // bytes of lines; guarded by mu
+	next  uint64        // the number of the next line; guarded by mu
+	more  chan struct{} // closed when there is a further line; guarded by mu
+	line  bytes.Buffer  // guarded by mu; where a line is written
+}
+
+// Dropped counts the lines that came too often.
+func (f *Feed) Dropped() uint64 { return f.limiter.dropped() }
+
+// Line is one line as JSON, with what it is chosen by.
+type Line struct {
+	number uint64
+	Time   time.Time
+	Object string
+	Json   []byte
+}
+
+func newFeed(level slog.Level) *Feed {
+	f := &Feed{more: make(chan struct{})}
+	f.Level.Set(level)
+	return f
+}
+
+// add keeps a line that write writes as JSON.
+func (f *Feed) add(at time.Time, object string, write func() error) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.line.Reset()
+	if err := write(); err != nil {
+		return err
+	}
+	f.lines = append(f.lines, Line{f.next, at, object, bytes.Clone(f.line.Bytes())})
+	f.next++
+	f.size += f.line.Len()
+	drop := 0
+	for ; f.size > maxFeedBytes || len(f.lines)-drop > maxFeedLines; drop++ {
+		f.size -= len(f.lines[drop].Json)
+		f.lines[drop] = Line{}
+	}
+	f.lines = f.lines[drop:]
+	close(f.more)
+	f.more = make(chan struct{})
+	return nil
+}
+
+// From returns the lines from a number on, the number of the next one, and what
+// is closed when that is there.
+func (f *Feed) From(number uint64) (lines []Line, next uint64, more <-chan struct{}) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	at, _ := slices.BinarySearchFunc(f.lines, number, func(l Line, n uint64) int { return cmp.Compare(l.number, n) })
+	return slices.Clone(f.lines[at:]), f.next, f.more
+}
+
+// feedHandler writes the log of one controller to the process's log and to a
+// feed.
+type feedHandler struct {
+	out     slog.Handler // the process's, of all levels
+	json    slog.Handler // writes to feed.line
+	feed    *Feed
+	object  string                          // of the attributes that were given before
+	traceID func(reconcileID string) string // nil where no traces are written
+}
+
+// Enabled implements slog.Handler.
+func (h *feedHandler) Enabled(_ context.Context, level slog.Level) bool {
+	return level >= h.feed.Level.Level()
+}
+
+// Handle implements slog.Handler.
+func (h *feedHandler) Handle(ctx context.Context, r slog.Record) error {
+	pass, dropped := h.feed.limiter.allow(r.Time, r.Level, r.Message)
+	if !pass {
+		return nil
+	}
+	r = hideIn(r, h.feed.Secrets.Load())
+	object, run := h.object, ""
+	r.Attrs(func(a slog.Attr) bool {
+		switch a.Key {
+		case "object":
+			object = a.Value.String()
+		case "reconcile_id":
+			run = a.Value.String()
+		}
+		return true
+	})
+	if run != "" && h.traceID != nil {
+		r = r.Clone()
+		r.AddAttrs(slog.String("trace_id", h.traceID(run)))
+	}
+	if dropped > 0 {
+		r = r.Clone()
+		r.AddAttrs(slog.Uint64("dropped", dropped))
+	}
+	err := h.out.Handle(ctx, r)
+	if feedErr := h.feed.add(r.Time, object, func() error { return h.json.Handle(ctx, r) }); err == nil {
+		err = feedErr
+	}
+	return err
+}
+
+// said are the attributes that are wasmctl's own words and the names of what is
+// reconciled: a value of a Secret that is the same word is not hidden in them.
+var said = map[string]bool{
+	"controller": true, "module": true, "revision": true, "object": true, "reason": true, "reconcile_id": true, "action": true, "kind": true, "watch": true,
+}
+
+// hideIn takes the values of Secrets out of a record.
+func hideIn(r slog.Record, secrets *redact.Values) slog.Record {
+	if secrets == nil {
+		return r
+	}
+	attrs, changed := make([]slog.Attr, 0, r.NumAttrs()), false
+	r.Attrs(func(a slog.Attr) bool {
+		if text, ok := textOf(a); ok && !said[a.Key] {
+			if hidden := secrets.Text(text); hidden != text {
+				a.Value, changed = slog.StringValue(hidden), true
+			}
+		}
+		attrs = append(attrs, a)
+		return true
+	})
+	message := secrets.Text(r.Message)
+	if !changed && message == r.Message {
+		return r
+	}
+	out := slog.NewRecord(r.Time, r.Level, message, r.PC)
+	out.AddAttrs(attrs...)
+	return out
+}
+
+// textOf returns the text of an attribute that is one.
+func textOf(a slog.Attr) (string, bool) {
+	if a.Value.Kind() == slog.KindString {
+		return a.Value.String(), true
+	}
+	if err, ok := a.Value.Any().(error); ok {
+		return err.Error(), true
+	}
+	return "", false
+}
+
+// WithAttrs implements slog.Handler.
+func (h *feedHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	next := *h
+	next.out, next.json = h.out.WithAttrs(attrs), h.json.WithAttrs(attrs)
+	for _, a := range attrs {
+		if a.Key == "object" {
+			next.object = a.Value.String()
+		}
+	}
+	return &next
+}
+
+// WithGroup implements slog.Handler.
+func (h *feedHandler) WithGroup(name string) slog.Handler {
+	next := *h
+	next.out, next.json = h.out.WithGroup(name), h.json.WithGroup(name)
+	return &next
+}
+
+// leveled lets through what has a level.
+type leveled struct {
+	slog.Handler
+
+	level slog.Leveler
+}
+
+// Enabled implements slog.Handler.
+func (h leveled) Enabled(_ context.Context, level slog.Level) bool { return level >= h.level.Level() }
+
+// WithAttrs implements slog.Handler.
+func (h leveled) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return leveled{h.Handler.WithAttrs(attrs), h.level}
+}
+
+// WithGroup implements slog.Handler.
+func (h leveled) WithGroup(name string) slog.Handler {
+	return leveled{h.Handler.WithGroup(name), h.level}
+}
+
+// FeedOf returns the feed that a controller's logger writes to, nil for another
+// logger.
+func FeedOf(log *slog.Logger) *Feed {
+	if h, ok := log.Handler().(*feedHandler); ok {
+		return h.feed
+	}
+	return nil
+}
+
+// ForController returns the logger of a new controller: that of the process with
+// a level, a rate limit and a memory of its own. TraceID, if not nil, gives the
+// trace of a run.
+func ForController(process *slog.Logger, traceID func(reconcileID string) string) *slog.Logger {
+	out, level := process.Handler(), slog.LevelDebug
+	if h, ok := out.(leveled); ok {
+		out, level = h.Handler, h.level.Level()
+	}
+	f := newFeed(level)
+	json := slog.NewJSONHandler(&f.line, &slog.HandlerOptions{Level: AllLevels})
+	return slog.New(&feedHandler{out: out, json: json, feed: f, traceID: traceID})
+}

@@ -1,0 +1,212 @@
+package memapi
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured/unstructuredscheme"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/client-go/applyconfigurations"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/yaml"
+)
+
+// written names what a field manager is for: a kind, or its status.
+type written struct {
+	schema.GroupVersionKind
+
+	subresource string
+}
+
+// manager returns the field manager of a request: Kubernetes' own code.
+func (s *Server) manager(r *Request) (*managedfields.FieldManager, error) {
+	k, of := &r.Kind, written{r.Kind.GroupVersionKind, r.Subresource}
+	if fm := s.managers[of]; fm != nil {
+		return fm, nil
+	}
+	build := managedfields.NewDefaultCRDFieldManager
+	if k.builtIn {
+		build = managedfields.NewDefaultFieldManager
+	}
+	// Nobody comes to own what a request cannot write.
+	var reset map[fieldpath.APIVersion]fieldpath.Filter
+	version := fieldpath.APIVersion(k.GroupVersion().String())
+	if r.Subresource == "status" {
+		reset = map[fieldpath.APIVersion]fieldpath.Filter{version: fieldpath.NewIncludeMatcherFilter(fieldpath.MakePrefixMatcherOrDie("status"))}
+	} else if k.Status {
+		reset = map[fieldpath.APIVersion]fieldpath.Filter{version: fieldpath.NewExcludeSetFilter(fieldpath.NewSet(fieldpath.MakePathOrDie("status")))}
+	}
+	fm, err := build(k.typeConverter(), unconverted{scheme.Scheme}, unstructuredscheme.NewUnstructuredDefaulter(), unstructuredscheme.NewUnstructuredCreator(),
+		k.GroupVersionKind, k.GroupVersion(), r.Subresource, reset)
+	if err == nil {
+		s.managers[of] = fm
+	}
+	return fm, err
+}
+
+// typeConverter knows which lists of a kind are merged by which key.
+func (k *Kind) typeConverter() managedfields.TypeConverter {
+	if k.builtIn {
+		return applyconfigurations.NewTypeConverter(scheme.Scheme)
+	}
+	if k.Schema != nil {
+		if c, err := managedfields.NewTypeConverter(map[string]*spec.Schema{"object": k.openAPI()}, false); err == nil {
+			return c
+		}
+	}
+	return managedfields.NewDeducedTypeConverter()
+}
+
+// openAPI is the schema of a custom resource as the API server publishes it: with
+// its name, and with metadata.
+func (k *Kind) openAPI() *spec.Schema {
+	s := *k.Schema
+	s.Properties = map[string]spec.Schema{}
+	maps.Copy(s.Properties, k.Schema.Properties)
+	s.Properties["metadata"] = metadata
+	s.Properties["apiVersion"], s.Properties["kind"] = *spec.StringProperty(), *spec.StringProperty()
+	s.Extensions = spec.Extensions{"x-kubernetes-group-version-kind": []any{
+		map[string]any{"group": k.Group, "version": k.Version, "kind": k.Kind},
+	}}
+	return &s
+}
+
+// metadata has the lists of ObjectMeta that are merged.
+var metadata = func() spec.Schema {
+	m := spec.Schema{SchemaProps: spec.SchemaProps{Type: spec.StringOrArray{"object"}, Properties: map[string]spec.Schema{}}}
+	owners := *spec.ArrayProperty(preserved())
+	owners.Extensions = spec.Extensions{"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": []any{"uid"}}
+	owners.Items.Schema.Properties = map[string]spec.Schema{"uid": *spec.StringProperty()}
+	m.Properties["ownerReferences"] = owners
+	finalizers := *spec.ArrayProperty(spec.StringProperty())
+	finalizers.Extensions = spec.Extensions{"x-kubernetes-list-type": "set"}
+	m.Properties["finalizers"] = finalizers
+	m.Properties["labels"], m.Properties["annotations"] = *spec.MapProperty(spec.StringProperty()), *spec.MapProperty(spec.StringProperty())
+	m.Extensions = spec.Extensions{"x-kubernetes-preserve-unknown-fields": true}
+	return m
+}()
+
+func preserved() *spec.Schema {
+	return &spec.Schema{
+		SchemaProps:      spec.SchemaProps{Type: spec.StringOrArray{"object"}},
+		VendorExtensible: spec.VendorExtensible{Extensions: spec.Extensions{"x-kubernetes-preserve-unknown-fields": true}},
+	}
+}
+
+// apply serves a server-side apply; an object that is not there is made.
+func (s *Server) apply(r *Request, live map[string]any) (int, any, error) {
+	js, err := yaml.YAMLToJSON(r.body)
+	if err != nil {
+		return 0, nil, apierrors.NewBadRequest("body: " + err.Error())
+	}
+	object, err := r.object(js)
+	if err != nil {
+		return 0, nil, err
+	}
+	wanted := unstructured.Unstructured{Object: object}
+	switch {
+	case r.manager == "":
+		e := r.invalid("fieldManager", "Required value: is required for apply patch")
+		e.ErrStatus.Details.Causes[0].Type = metav1.CauseTypeFieldValueRequired
+		return 0, nil, e
+	case wanted.GetManagedFields() != nil:
+		return 0, nil, apierrors.NewBadRequest("metadata.managedFields must be nil")
+	case live == nil && wanted.GetUID() != "":
+		return 0, nil, r.conflict("uid mismatch: the provided object specified uid %s, and no existing object was found", wanted.GetUID())
+	}
+	fm, err := s.manager(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	merged, err := fm.Apply(r.basis(live), &wanted, r.manager, r.force)
+	if err != nil {
+		return 0, nil, applyError(err)
+	}
+	next := merged.(*unstructured.Unstructured).DeepCopy().Object
+	code := http.StatusOK
+	if live == nil {
+		code = http.StatusCreated
+	} else if v := wanted.GetResourceVersion(); v != "" {
+		(&unstructured.Unstructured{Object: next}).SetResourceVersion(v) // is compared
+	}
+	if err := r.pruned(next); err != nil {
+		return 0, nil, err
+	}
+	if err := s.settle(r, live, next); err != nil {
+		return 0, nil, err
+	}
+	body, err := s.commit(r, live, next)
+	return code, body, err
+}
+
+// owned returns the managed fields of an object whose every field, or every field
+// of the status, was applied by a manager.
+func (s *Server) owned(k *Kind, object map[string]any, manager, subresource string) ([]metav1.ManagedFieldsEntry, error) {
+	r := &Request{Verb: "apply", Kind: *k, Subresource: subresource, manager: manager}
+	o := (&unstructured.Unstructured{Object: object}).DeepCopy()
+	for _, key := range bookkeeping {
+		unstructured.RemoveNestedField(o.Object, "metadata", key)
+	}
+	unstructured.RemoveNestedField(o.Object, "metadata", "finalizers") // of any owner
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fm, err := s.manager(r)
+	if err != nil {
+		return nil, err
+	}
+	merged, err := fm.Apply(r.basis(nil), o, manager, true)
+	if err != nil {
+		return nil, err
+	}
+	return merged.(*unstructured.Unstructured).GetManagedFields(), nil
+}
+
+// bookkeeping is what the API server itself keeps of an object.
+var bookkeeping = []string{"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "managedFields"}
+
+// applyError gives errors of the merge their place: conflicts have one already.
+func applyError(err error) error {
+	if _, ok := err.(apierrors.APIStatus); ok {
+		return err
+	}
+	return &apierrors.StatusError{ErrStatus: metav1.Status{ // it has no reason in the real one either
+		Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: fmt.Sprintf("failed to create typed patch object: %v", err),
+	}}
+}
+
+// tracked returns next with the managed fields that an update or a patch makes.
+func (s *Server) tracked(r *Request, live, next map[string]any) (map[string]any, error) {
+	fm, err := s.manager(r)
+	if err != nil {
+		return nil, err
+	}
+	o := fm.UpdateNoErrors(r.basis(live), &unstructured.Unstructured{Object: next}, cmp.Or(r.manager, "unknown"))
+	return o.(*unstructured.Unstructured).Object, nil
+}
+
+// basis is a copy of the object that is there, or an empty one.
+func (r *Request) basis(live map[string]any) *unstructured.Unstructured {
+	if live == nil {
+		o := &unstructured.Unstructured{}
+		o.SetGroupVersionKind(r.Kind.GroupVersionKind)
+		return o
+	}
+	return (&unstructured.Unstructured{Object: r.versioned(live)}).DeepCopy()
+}
+
+// unconverted are objects without types: of each there is one version.
+type unconverted struct{ runtime.ObjectConvertor }
+
+// ConvertToVersion implements runtime.ObjectConvertor.
+func (unconverted) ConvertToVersion(in runtime.Object, _ runtime.GroupVersioner) (runtime.Object, error) {
+	return in, nil
+}

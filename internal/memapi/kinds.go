@@ -1,0 +1,193 @@
+package memapi
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+)
+
+// Kind is a kind that a Server serves.
+type Kind struct {
+	schema.GroupVersionKind
+
+	Resource   string // the plural
+	Namespaced bool
+	// Status says that there is a status subresource.
+	Status bool
+	// Schema is that of a custom resource; nil takes lists as one value each when
+	// it comes to server-side apply.
+	Schema *spec.Schema
+
+	builtIn bool
+}
+
+// clusterScoped are the kinds of Kubernetes that have no namespace.
+var clusterScoped = strings.Fields(`Namespace Node PersistentVolume ComponentStatus ClusterRole ClusterRoleBinding StorageClass CSIDriver
+CSINode VolumeAttachment VolumeAttributesClass PriorityClass IngressClass RuntimeClass CertificateSigningRequest ClusterTrustBundle
+ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding MutatingAdmissionPolicy MutatingAdmissionPolicyBinding
+ValidatingWebhookConfiguration MutatingWebhookConfiguration FlowSchema PriorityLevelConfiguration StorageVersion StorageVersionMigration
+IPAddress ServiceCIDR ResourceSlice DeviceClass DeviceTaintRule`)
+
+// noResource are types that have metadata and are no resource of their own.
+var noResource = strings.Fields(`Scale Eviction TokenRequest Binding PodStatusResult RangeAllocation TokenReview SubjectAccessReview
+LocalSubjectAccessReview SelfSubjectAccessReview SelfSubjectRulesReview SelfSubjectReview ImageReview`)
+
+// builtIns are the kinds of Kubernetes that client-go knows, the preferred
+// version of each group first. It is worked out once, and not changed.
+var builtIns = sync.OnceValue(func() []Kind {
+	var kinds []Kind
+	for gvk, t := range scheme.Scheme.AllKnownTypes() {
+		if _, ok := t.FieldByName("ObjectMeta"); !ok || gvk.Version == runtime.APIVersionInternal || slices.Contains(noResource, gvk.Kind) {
+			continue
+		}
+		plural, _ := meta.UnsafeGuessKindToResource(gvk)
+		status, _ := t.FieldByName("Status")
+		kinds = append(kinds, Kind{
+			GroupVersionKind: gvk, Resource: plural.Resource, Namespaced: !slices.Contains(clusterScoped, gvk.Kind),
+			Status: status.Type != nil && status.Type.Kind() == reflect.Struct, builtIn: true,
+		})
+	}
+	rank := func(k Kind) int {
+		return slices.Index(scheme.Scheme.PrioritizedVersionsForGroup(k.Group), k.GroupVersion())
+	}
+	slices.SortFunc(kinds, func(a, b Kind) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Kind, b.Kind))
+	})
+	return kinds
+})
+
+// GuessKind returns what a custom kind of this name most likely is: its plural
+// is guessed, and it has a status.
+func GuessKind(gvk schema.GroupVersionKind, namespaced bool) Kind {
+	plural, _ := meta.UnsafeGuessKindToResource(gvk)
+	return Kind{GroupVersionKind: gvk, Resource: plural.Resource, Namespaced: namespaced, Status: true}
+}
+
+// crd is what is read of a CustomResourceDefinition.
+type crd struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Spec       struct {
+		Group string `json:"group"`
+		Scope string `json:"scope"`
+		Names struct {
+			Kind   string `json:"kind"`
+			Plural string `json:"plural"`
+		} `json:"names"`
+		Versions []struct {
+			Name   string `json:"name"`
+			Served bool   `json:"served"`
+			Schema struct {
+				OpenAPIV3Schema *spec.Schema `json:"openAPIV3Schema"`
+			} `json:"schema"`
+			Subresources struct {
+				Status *struct{} `json:"status"`
+			} `json:"subresources"`
+		} `json:"versions"`
+	} `json:"spec"`
+}
+
+// ParseCRD returns the kinds of a CustomResourceDefinition, given as JSON: one
+// of each version that is served.
+func ParseCRD(js []byte) ([]Kind, error) {
+	var c crd
+	if err := json.Unmarshal(js, &c); err != nil {
+		return nil, fmt.Errorf("CustomResourceDefinition: %w", err)
+	}
+	if c.Kind != "CustomResourceDefinition" {
+		return nil, fmt.Errorf("CustomResourceDefinition: it is a %s %s", c.APIVersion, c.Kind)
+	}
+	var kinds []Kind
+	for _, v := range c.Spec.Versions {
+		if !v.Served {
+			continue
+		}
+		kinds = append(kinds, Kind{
+			GroupVersionKind: schema.GroupVersionKind{Group: c.Spec.Group, Version: v.Name, Kind: c.Spec.Names.Kind},
+			Resource:         c.Spec.Names.Plural, Namespaced: c.Spec.Scope == "Namespaced",
+			Status: v.Subresources.Status != nil, Schema: v.Schema.OpenAPIV3Schema,
+		})
+	}
+	if len(kinds) == 0 || c.Spec.Names.Kind == "" || c.Spec.Names.Plural == "" {
+		return nil, fmt.Errorf("CustomResourceDefinition[%s.%s]: kind, plural or a served version is missing", c.Spec.Names.Plural, c.Spec.Group)
+	}
+	return kinds, nil
+}
+
+// gvr returns the kind's resource.
+func (k *Kind) gvr() schema.GroupVersionResource { return k.GroupVersion().WithResource(k.Resource) }
+
+// verbs are what all resources can do.
+var verbs = metav1.Verbs{"create", "delete", "get", "list", "patch", "update", "watch"}
+
+// apiResource is the kind in discovery.
+func (k *Kind) apiResource() []metav1.APIResource {
+	list := []metav1.APIResource{{Name: k.Resource, SingularName: strings.ToLower(k.Kind), Namespaced: k.Namespaced, Kind: k.Kind, Verbs: verbs}}
+	if k.Status {
+		list = append(list, metav1.APIResource{Name: k.Resource + "/status", Namespaced: k.Namespaced, Kind: k.Kind, Verbs: metav1.Verbs{"get", "patch", "update"}})
+	}
+	return list
+}
+
+// discover answers the requests of discovery: /api, /apis, /api/VERSION and
+// /apis/GROUP/VERSION. It returns nil for any other path.
+func (s *Server) discover(path []string) any {
+	switch {
+	case len(path) == 1 && path[0] == "api":
+		return &metav1.APIVersions{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIVersions"}, Versions: []string{"v1"}}
+	case len(path) == 1 && path[0] == "apis":
+		return s.groups()
+	case len(path) == 2 && path[0] == "api":
+		return s.resources(schema.GroupVersion{Version: path[1]})
+	case len(path) == 3 && path[0] == "apis":
+		return s.resources(schema.GroupVersion{Group: path[1], Version: path[2]})
+	}
+	return nil
+}
+
+func (s *Server) groups() *metav1.APIGroupList {
+	list := &metav1.APIGroupList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIGroupList"}}
+	at := map[string]int{}
+	for _, k := range s.kinds {
+		if k.Group == "" {
+			continue
+		}
+		i, ok := at[k.Group]
+		if !ok {
+			i = len(list.Groups)
+			at[k.Group] = i
+			list.Groups = append(list.Groups, metav1.APIGroup{Name: k.Group})
+		}
+		g := &list.Groups[i]
+		v := metav1.GroupVersionForDiscovery{GroupVersion: k.GroupVersion().String(), Version: k.Version}
+		if !slices.Contains(g.Versions, v) {
+			g.Versions = append(g.Versions, v)
+			g.PreferredVersion = g.Versions[0]
+		}
+	}
+	return list
+}
+
+func (s *Server) resources(gv schema.GroupVersion) any {
+	list := &metav1.APIResourceList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIResourceList"}, GroupVersion: gv.String()}
+	for i := range s.kinds {
+		if k := &s.kinds[i]; k.GroupVersion() == gv {
+			list.APIResources = append(list.APIResources, k.apiResource()...)
+		}
+	}
+	if len(list.APIResources) == 0 {
+		return nil
+	}
+	return list
+}

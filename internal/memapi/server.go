@@ -1,0 +1,264 @@
+// Package memapi is an API server in memory, as a client's transport: real
+// requests of a real client, no process, no network and no goroutine.
+//
+// It does what the API server does where a reconciler can tell: names, uid,
+// resourceVersion, generation and creationTimestamp; conflicts of versions and
+// preconditions; a write that changes nothing is none; the status as a
+// subresource; finalizers and deletionTimestamp; dry-run; JSON, merge and
+// strategic merge patches; server-side apply by Kubernetes' own code, with the
+// merge keys of the built-in kinds and of CustomResourceDefinitions; fields that a
+// kind does not have are dropped; selectors and pages of lists; at most one
+// controller of an object. TestServer_AnswersAsTheRealOneDoes compares.
+//
+// It does not: default, validate values, convert between versions, admit,
+// authorize, watch, collect garbage, and serve subresources other than status.
+package memapi
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+)
+
+// Config says what a Server serves. The zero value works: the kinds of
+// Kubernetes, and the time of day.
+type Config struct {
+	// Kinds are served beside those of Kubernetes.
+	Kinds []Kind
+	// Now is the server's clock; nil is time.Now.
+	Now func() time.Time
+	// Intercept, if not nil, is called with each request for an object or a list
+	// before it is served, and says what is to go wrong. It must not call the
+	// server.
+	Intercept func(*Request) Fault
+}
+
+// Request is a request for objects.
+type Request struct {
+	// Verb is get, list, create, update, patch, apply or delete.
+	Verb            string
+	Kind            Kind
+	Namespace, Name string // Name is empty for a list, and for a create
+	Subresource     string
+
+	manager     string
+	dryRun      bool
+	force       bool
+	contentType string
+	body        []byte
+	query       url.Values
+}
+
+// Writes reports whether the request may change something.
+func (r *Request) Writes() bool { return r.Verb != "get" && r.Verb != "list" && !r.dryRun }
+
+// String returns the request as people read it: "update apps/v1/Deployment
+// default/web status".
+func (r *Request) String() string {
+	s := r.Verb + " " + GVKName(r.Kind.GroupVersionKind) + " " + joinName(r.Namespace, r.Name)
+	if r.Subresource != "" {
+		s += " " + r.Subresource
+	}
+	return s
+}
+
+// GVKName returns a kind as "v1/ConfigMap" or "apps/v1/Deployment".
+func GVKName(gvk schema.GroupVersionKind) string { return gvk.GroupVersion().String() + "/" + gvk.Kind }
+
+func joinName(namespace, name string) string {
+	switch {
+	case namespace == "":
+		return cmp.Or(name, "*")
+	case name == "":
+		return namespace + "/*"
+	}
+	return namespace + "/" + name
+}
+
+// Fault is what goes wrong with one request. The zero value is nothing.
+type Fault struct {
+	// Err is the answer in place of the right one: an error of package
+	// k8s.io/apimachinery/pkg/api/errors, or, for a connection that breaks, any
+	// other.
+	Err error
+	// After says that the request is carried out all the same, and only its answer
+	// is lost.
+	After bool
+}
+
+// Change is a write that has changed something.
+type Change struct {
+	Request Request
+	// Old and New are the object before and after; nil where there was or is none.
+	// They must not be changed.
+	Old, New map[string]any
+}
+
+// ref names an object of any version of its resource.
+type ref struct {
+	schema.GroupResource
+
+	namespace, name string
+}
+
+// Server is the API server. It is an http.RoundTripper, safe for concurrent use.
+type Server struct {
+	cfg   Config
+	kinds []Kind // not changed
+
+	mu       sync.Mutex
+	objects  map[ref]map[string]any                  // guarded by mu; an object is replaced, never changed
+	version  int64                                   // the last resourceVersion; guarded by mu
+	uids     int                                     // guarded by mu
+	names    int                                     // made by generateName; guarded by mu
+	changes  []Change                                // guarded by mu
+	managers map[written]*managedfields.FieldManager // guarded by mu
+}
+
+// New returns a server without objects.
+func New(cfg Config) *Server {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	s := &Server{cfg: cfg, objects: map[ref]map[string]any{}, managers: map[written]*managedfields.FieldManager{}, version: 100}
+	s.kinds = append(slices.Clone(cfg.Kinds), slices.DeleteFunc(slices.Clone(builtIns()), func(k Kind) bool {
+		return slices.ContainsFunc(cfg.Kinds, func(own Kind) bool { return own.GroupVersionKind == k.GroupVersionKind })
+	})...)
+	return s
+}
+
+// Kind returns the kind of this name.
+func (s *Server) Kind(gvk schema.GroupVersionKind) (Kind, bool) {
+	for _, k := range s.kinds {
+		if k.Group == gvk.Group && k.Kind == gvk.Kind && (k.Version == gvk.Version || gvk.Version == "") {
+			return k, true
+		}
+	}
+	return Kind{}, false
+}
+
+// PutApplied is Put for an object that a field manager has applied before: all
+// of it, or, where subresource is "status", its status. Applying the same again
+// changes nothing.
+func (s *Server) PutApplied(object map[string]any, manager, subresource string) error {
+	o := (&unstructured.Unstructured{Object: object}).DeepCopy()
+	k, ok := s.Kind(o.GroupVersionKind())
+	if ok && (subresource == "" || k.Status && object[subresource] != nil) {
+		managed, err := s.owned(&k, o.Object, manager, subresource)
+		if err != nil {
+			return fmt.Errorf("object[%s]: %w", o.GetName(), err)
+		}
+		o.SetManagedFields(append(o.GetManagedFields(), managed...))
+	}
+	return s.Put(o.Object)
+}
+
+// Put puts an object in as it is, its status, finalizers and deletionTimestamp
+// included; what the API server always gives is filled in where it is missing.
+// It is no Change.
+func (s *Server) Put(object map[string]any) error {
+	o := (&unstructured.Unstructured{Object: object}).DeepCopy()
+	k, ok := s.Kind(o.GroupVersionKind())
+	switch {
+	case !ok:
+		return fmt.Errorf("object[%s]: unknown kind %s", o.GetName(), GVKName(o.GroupVersionKind()))
+	case o.GetName() == "":
+		return fmt.Errorf("object of kind %s: metadata.name is needed", k.Kind)
+	case k.Namespaced != (o.GetNamespace() != ""):
+		return fmt.Errorf("object[%s]: kind %s: metadata.namespace is wanted if and only if the kind is namespaced (it is: %t)", o.GetName(), k.Kind, k.Namespaced)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if o.GetUID() == "" {
+		o.SetUID(s.newUID())
+	}
+	if o.GetCreationTimestamp().Time.IsZero() {
+		o.SetCreationTimestamp(s.now())
+	}
+	if o.GetGeneration() == 0 && k.generations(o.Object) {
+		o.SetGeneration(1)
+	}
+	if o.GetResourceVersion() == "" {
+		s.version++
+		o.SetResourceVersion(strconv.FormatInt(s.version, 10))
+	}
+	s.objects[refOf(&k, o.GetNamespace(), o.GetName())] = o.Object
+	return nil
+}
+
+// Objects returns all objects, in the order of group, resource and name. They
+// must not be changed.
+func (s *Server) Objects() []map[string]any {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := make([]map[string]any, 0, len(s.objects))
+	for _, r := range slices.SortedFunc(maps.Keys(s.objects), compareRefs) {
+		list = append(list, s.objects[r])
+	}
+	return list
+}
+
+// Changes returns the changes since the server was made, or since the last call
+// of Changes.
+func (s *Server) Changes() []Change {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.changes
+	s.changes = nil
+	return c
+}
+
+func compareRefs(a, b ref) int {
+	return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
+}
+
+func refOf(k *Kind, namespace, name string) ref {
+	return ref{k.gvr().GroupResource(), namespace, name}
+}
+
+// newUID is always of the same form, and the same in the same order of calls.
+// The caller holds mu.
+func (s *Server) newUID() types.UID {
+	s.uids++
+	return types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", s.uids))
+}
+
+// RoundTrip implements http.RoundTripper.
+func (s *Server) RoundTrip(r *http.Request) (*http.Response, error) {
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	req, found, err := s.parse(r)
+	if err != nil {
+		return Refuse(r, err), nil
+	}
+	if found != nil {
+		return reply(r, http.StatusOK, found), nil
+	}
+	var fault Fault
+	if s.cfg.Intercept != nil {
+		fault = s.cfg.Intercept(req)
+	}
+	if fault.Err != nil && !fault.After {
+		return fail(r, fault.Err)
+	}
+	code, body, err := s.serve(req)
+	switch {
+	case err != nil:
+		return Refuse(r, err), nil
+	case fault.Err != nil:
+		return fail(r, fault.Err)
+	}
+	return reply(r, code, body), nil
+}

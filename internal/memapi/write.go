@@ -1,0 +1,281 @@
+package memapi
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"reflect"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+func (s *Server) now() metav1.Time { return metav1.NewTime(s.cfg.Now()).Rfc3339Copy() }
+
+// serve carries a request out.
+func (s *Server) serve(r *Request) (code int, body any, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch r.Verb {
+	case "list":
+		body, err = s.list(r)
+		return http.StatusOK, body, err
+	case "create":
+		return s.create(r)
+	case "delete":
+		return s.remove(r)
+	}
+	live := s.objects[refOf(&r.Kind, r.Namespace, r.Name)]
+	var next map[string]any
+	if r.Verb == "update" { // is checked first
+		if next, err = r.decode(); err != nil {
+			return 0, nil, err
+		}
+	}
+	if live == nil && (r.Verb != "apply" || r.Subresource != "") {
+		return 0, nil, r.notFound()
+	}
+	switch r.Verb {
+	case "patch":
+		if next, err = r.patched(live); err != nil {
+			return 0, nil, err
+		}
+	case "get":
+		return http.StatusOK, r.versioned(live), nil
+	case "apply":
+		return s.apply(r, live)
+	}
+	body, err = s.write(r, live, next)
+	return http.StatusOK, body, err
+}
+
+// write makes next the object, and notes who manages what of it.
+func (s *Server) write(r *Request, live, next map[string]any) (any, error) {
+	if err := s.settle(r, live, next); err != nil {
+		return nil, err
+	}
+	next, err := s.tracked(r, live, next)
+	if err != nil {
+		return nil, err
+	}
+	return s.commit(r, live, next)
+}
+
+// decode reads the object in the body of a request.
+func (r *Request) decode() (map[string]any, error) {
+	o, err := r.object(r.body)
+	if err != nil {
+		return nil, err
+	}
+	return o, r.pruned(o)
+}
+
+// object reads the object of a request, which must be the one of the URL.
+func (r *Request) object(js []byte) (o map[string]any, err error) {
+	if err := utiljson.Unmarshal(js, &o); err != nil {
+		return nil, apierrors.NewBadRequest("body: " + err.Error())
+	}
+	return o, r.identify(o)
+}
+
+// identify makes sure that an object is the one of the URL.
+func (r *Request) identify(object map[string]any) error {
+	o := unstructured.Unstructured{Object: object}
+	if gvk := o.GroupVersionKind(); gvk != r.Kind.GroupVersionKind {
+		return apierrors.NewBadRequest(fmt.Sprintf("the object is a %s, and the URL is of %s", GVKName(gvk), GVKName(r.Kind.GroupVersionKind)))
+	}
+	if o.GetNamespace() == "" {
+		o.SetNamespace(r.Namespace)
+	}
+	if o.GetNamespace() != r.Namespace {
+		return apierrors.NewBadRequest("the namespace of the object is not that of the URL")
+	}
+	if r.Name != "" && o.GetName() != r.Name {
+		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) is not that of the URL (%s)", o.GetName(), r.Name))
+	}
+	return nil
+}
+
+func (r *Request) notFound() error {
+	return apierrors.NewNotFound(r.Kind.gvr().GroupResource(), r.Name)
+}
+
+func (r *Request) conflict(format string, args ...any) error {
+	return apierrors.NewConflict(r.Kind.gvr().GroupResource(), r.Name, fmt.Errorf(format, args...))
+}
+
+// invalid is a refusal of one field, as the API server's validation has it.
+func (r *Request) invalid(field, message string) *apierrors.StatusError {
+	e := apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, r.Verb, r.Kind.gvr().GroupResource(), r.Name, message, 0, false)
+	e.ErrStatus.Message = fmt.Sprintf("%s %q is invalid: %s: %s", r.Kind.Kind, r.Name, field, message)
+	e.ErrStatus.Details = &metav1.StatusDetails{Group: r.Kind.Group, Kind: r.Kind.Kind, Name: r.Name, Causes: []metav1.StatusCause{
+		{Type: metav1.CauseTypeFieldValueInvalid, Message: message, Field: field},
+	}}
+	return e
+}
+
+// create serves a POST. The caller holds mu, as of all that follows.
+func (s *Server) create(r *Request) (int, any, error) {
+	r.Name = ""
+	object, err := r.decode()
+	if err != nil {
+		return 0, nil, err
+	}
+	o := unstructured.Unstructured{Object: object}
+	if o.GetName() == "" && o.GetGenerateName() != "" {
+		s.names++
+		o.SetName(fmt.Sprintf("%s%05d", o.GetGenerateName(), s.names))
+	}
+	if r.Name = o.GetName(); r.Name == "" {
+		return 0, nil, r.invalid("metadata.name", "Required value: name or generateName is required")
+	}
+	if o.GetResourceVersion() != "" {
+		return 0, nil, apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
+	}
+	if s.objects[refOf(&r.Kind, r.Namespace, r.Name)] != nil {
+		return 0, nil, apierrors.NewAlreadyExists(r.Kind.gvr().GroupResource(), r.Name)
+	}
+	body, err := s.write(r, nil, object)
+	return http.StatusCreated, body, err
+}
+
+// commit makes next, which is settled, the object, unless it is the same or the request is a dry
+// run, and returns it as the answer.
+func (s *Server) commit(r *Request, live, next map[string]any) (any, error) {
+	o := unstructured.Unstructured{Object: next}
+	if err := r.checkOwners(&o); err != nil {
+		return nil, err
+	}
+	gone := o.GetDeletionTimestamp() != nil && len(o.GetFinalizers()) == 0
+	switch {
+	case live != nil && same(live, next) && !gone:
+		return r.versioned(live), nil
+	case r.dryRun:
+		return r.versioned(next), nil
+	}
+	s.version++
+	if !gone { // its last version is in the event of its deletion only
+		o.SetResourceVersion(strconv.FormatInt(s.version, 10))
+	}
+	change := Change{Request: *r, Old: live, New: next}
+	at := refOf(&r.Kind, r.Namespace, r.Name)
+	s.objects[at] = next
+	if gone {
+		delete(s.objects, at)
+		change.New = nil
+	}
+	s.changes = append(s.changes, change)
+	return r.versioned(next), nil
+}
+
+// settle puts right what clients may not change: they keep their hands off the
+// status or off all but the status, and off what the API server itself gives.
+func (s *Server) settle(r *Request, live, next map[string]any) error {
+	o := unstructured.Unstructured{Object: next}
+	if live == nil {
+		o.SetUID(s.newUID())
+		o.SetCreationTimestamp(s.now())
+		o.SetDeletionTimestamp(nil)
+		if r.Kind.Status {
+			delete(next, "status")
+		}
+		if r.Kind.generations(next) {
+			o.SetGeneration(1)
+		}
+		return nil
+	}
+	was := unstructured.Unstructured{Object: live}
+	if uid := o.GetUID(); uid != "" && uid != was.GetUID() {
+		return r.conflict("Precondition failed: UID in precondition: %s, UID in object meta: %s", uid, was.GetUID())
+	}
+	if v := o.GetResourceVersion(); v != "" && v != was.GetResourceVersion() {
+		return r.conflict("the object has been modified; please apply your changes to the latest version and try again")
+	} else if v == "" && r.Verb == "update" && !r.Kind.builtIn {
+		return r.invalid("metadata.resourceVersion", "must be specified for an update")
+	}
+	if r.Subresource == "status" {
+		onlyStatus(live, next)
+	} else if r.Kind.Status {
+		restore(next, live, "status")
+	}
+	o.SetUID(was.GetUID())
+	o.SetResourceVersion(was.GetResourceVersion())
+	o.SetCreationTimestamp(was.GetCreationTimestamp())
+	o.SetDeletionTimestamp(was.GetDeletionTimestamp())
+	o.SetDeletionGracePeriodSeconds(was.GetDeletionGracePeriodSeconds())
+	o.SetGeneration(was.GetGeneration())
+	if r.Kind.generations(next) && !SameSpec(live, next) {
+		o.SetGeneration(was.GetGeneration() + 1)
+	}
+	return r.checkFinalizers(&was, &o)
+}
+
+// onlyStatus leaves of next nothing but its status, and who manages it.
+func onlyStatus(live, next map[string]any) {
+	n := unstructured.Unstructured{Object: next}
+	managed := n.GetManagedFields()
+	kept := runtime.DeepCopyJSON(live)
+	restore(kept, next, "status")
+	clear(next)
+	maps.Copy(next, kept)
+	n.SetManagedFields(managed)
+}
+
+func restore(next, live map[string]any, key string) {
+	if v, ok := live[key]; ok {
+		next[key] = runtime.DeepCopyJSONValue(v)
+		return
+	}
+	delete(next, key)
+}
+
+// generations reports whether objects of the kind count the changes of their
+// spec.
+func (k *Kind) generations(object map[string]any) bool {
+	_, spec := object["spec"]
+	return k.Status || spec
+}
+
+// SameSpec compares what of an object metadata.generation counts: all but metadata
+// and status.
+func SameSpec(a, b map[string]any) bool {
+	for _, o := range []map[string]any{a, b} {
+		for key := range o {
+			if key != "metadata" && key != "status" && key != "apiVersion" && !reflect.DeepEqual(a[key], b[key]) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// same compares two states of an object. When a field was managed last does not
+// count: the API server keeps the old times of a write that changes nothing.
+func same(a, b map[string]any) bool {
+	return reflect.DeepEqual(withoutTimes(a), withoutTimes(b))
+}
+
+func withoutTimes(object map[string]any) map[string]any {
+	o := (&unstructured.Unstructured{Object: object}).DeepCopy()
+	managed := o.GetManagedFields()
+	for i := range managed {
+		managed[i].Time = nil
+	}
+	o.SetManagedFields(managed)
+	o.SetAPIVersion("") // any version of the resource
+	return o.Object
+}
+
+// versioned is the object under the version that the request names.
+func (r *Request) versioned(object map[string]any) map[string]any {
+	if object["apiVersion"] == r.Kind.GroupVersion().String() {
+		return object
+	}
+	o := (&unstructured.Unstructured{Object: object}).DeepCopy()
+	o.SetGroupVersionKind(r.Kind.GroupVersionKind)
+	return o.Object
+}

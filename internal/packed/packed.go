@@ -1,0 +1,181 @@
+// Package packed reads objects as abi.AppendValue packs them, front to back, as
+// views of their bytes: it decodes and allocates nothing.
+package packed
+
+// Form is what a value is.
+type Form uint8
+
+// The forms.
+const (
+	Scalar Form = iota // nil, a bool or a number
+	Text
+	Array
+	Map
+)
+
+// head is how a value begins: its form, how many elements or bytes of text it
+// has, and where they begin, which is where a scalar ends. Begin is 0 where there
+// is no value.
+type head struct {
+	form   Form
+	digits uint8 // of the number that stands for n
+	begin  int32
+	n      int
+}
+
+// heads has the head of a value by its first byte. Binary and extension values,
+// which an object never has, are none.
+var heads = func() (t [256]head) {
+	for c := range t {
+		switch {
+		case c <= 0x7f, c >= 0xe0:
+			t[c] = head{begin: 1}
+		case c <= 0x8f:
+			t[c] = head{form: Map, begin: 1, n: c & 0x0f}
+		case c <= 0x9f:
+			t[c] = head{form: Array, begin: 1, n: c & 0x0f}
+		case c <= 0xbf:
+			t[c] = head{form: Text, begin: 1, n: c & 0x1f}
+		}
+	}
+	for c, size := range map[byte]int32{0xc0: 1, 0xc2: 1, 0xc3: 1, 0xca: 5, 0xcb: 9, 0xcc: 2, 0xcd: 3, 0xce: 5, 0xcf: 9, 0xd0: 2, 0xd1: 3, 0xd2: 5, 0xd3: 9} {
+		t[c].begin = size
+	}
+	for c, h := range map[byte]head{0xd9: {Text, 1, 2, 0}, 0xda: {Text, 2, 3, 0}, 0xdb: {Text, 4, 5, 0}, 0xdc: {Array, 2, 3, 0}, 0xdd: {Array, 4, 5, 0}, 0xde: {Map, 2, 3, 0}, 0xdf: {Map, 4, 5, 0}} {
+		t[c] = h
+	}
+	return t
+}()
+
+// headOf reads the head of the value that b begins with. Where b is too short for
+// it there is none: each element takes a byte.
+func headOf(b []byte) head {
+	if len(b) == 0 {
+		return head{}
+	}
+	h := heads[b[0]]
+	if h.digits > 0 && len(b) >= int(h.begin) {
+		for _, digit := range b[1:h.begin] {
+			h.n = h.n<<8 | int(digit)
+		}
+	}
+	if h.n < 0 || h.n > len(b)-int(h.begin) {
+		return head{}
+	}
+	return h
+}
+
+// FormOf returns the form of the value that b begins with; Scalar for none.
+func FormOf(b []byte) Form { return headOf(b).form }
+
+// IsNil reports whether a value is nil; no value is too.
+func IsNil(b []byte) bool { return len(b) == 0 || b[0] == 0xc0 }
+
+// Find returns the value of a key of a map, or nil. Keys are sorted.
+func Find(b []byte, key string) []byte {
+	c := At(b)
+	for range c.MapLen() {
+		switch k := c.Text(); {
+		case string(k) > key:
+			return nil
+		case string(k) == key:
+			return c.Value()
+		}
+		c.Skip()
+	}
+	return nil
+}
+
+// Cursor reads one value after the other. What is not of the form that is asked
+// for is passed over. After bytes that are no value nothing is left to read.
+type Cursor struct {
+	rest []byte
+	bad  bool
+}
+
+// At returns a Cursor at the beginning of b.
+func At(b []byte) Cursor { return Cursor{rest: b} }
+
+// OK reports whether all that was asked for was there. A nil stands for a text or
+// a map or array that is empty.
+func (c *Cursor) OK() bool { return !c.bad }
+
+// Rest returns what has not been read.
+func (c *Cursor) Rest() []byte { return c.rest }
+
+// MapLen reads the head of a map, and returns how many keys and values follow.
+func (c *Cursor) MapLen() int { return c.length(Map) }
+
+// ArrayLen reads the head of an array, and returns how many elements follow.
+func (c *Cursor) ArrayLen() int { return c.length(Array) }
+
+func (c *Cursor) length(want Form) int {
+	h := headOf(c.rest)
+	if h.form != want {
+		c.other()
+		return 0
+	}
+	c.rest = c.rest[h.begin:]
+	return h.n
+}
+
+// Text reads a text; nil where there is none.
+func (c *Cursor) Text() []byte {
+	if b := c.rest; len(b) > 0 && b[0]&0xe0 == 0xa0 { // nearly always
+		if end := 1 + int(b[0]&0x1f); end <= len(b) {
+			c.rest = b[end:]
+			return b[1:end]
+		}
+	}
+	h := headOf(c.rest)
+	if h.form != Text {
+		c.other()
+		return nil
+	}
+	text := c.rest[h.begin:][:h.n]
+	c.rest = c.rest[int(h.begin)+h.n:]
+	return text
+}
+
+// other passes over a value of another form.
+func (c *Cursor) other() {
+	c.bad = c.bad || len(c.rest) == 0 || c.rest[0] != 0xc0
+	c.Skip()
+}
+
+// Value reads one value, whatever it is; nil where there is none.
+func (c *Cursor) Value() []byte {
+	from := c.rest
+	if c.Skip(); c.rest == nil {
+		return nil
+	}
+	return from[:len(from)-len(c.rest)]
+}
+
+// Skip passes over one value.
+func (c *Cursor) Skip() {
+	b := c.rest
+	for left := 1; left > 0; left-- {
+		if len(b) > 0 && b[0]&0xe0 == 0xa0 && int(b[0]&0x1f) < len(b) { // nearly always
+			b = b[1+int(b[0]&0x1f):]
+			continue
+		}
+		h := headOf(b)
+		if h.begin == 0 {
+			c.rest, c.bad = nil, true
+			return
+		}
+		end := int(h.begin)
+		switch h.form {
+		case Text:
+			end += h.n
+		case Array:
+			left += h.n
+		case Map:
+			left += 2 * h.n
+		case Scalar:
+		}
+		b = b[end:]
+	}
+	c.rest = b
+}

@@ -1,0 +1,96 @@
+package plan
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/kubeapi"
+	"github.com/wasmctl/wasmctl/host/kubeapi/grant"
+	"github.com/wasmctl/wasmctl/host/redact"
+)
+
+// Audit learns which rights a module uses: names of kinds, namespaces and fields,
+// and no value. It is safe for concurrent use.
+type Audit struct {
+	controller   string
+	watches, own []abi.Capability // what running it takes, and what needs no capability
+	learned      *grant.Audit
+	secrets      *redact.Values // left out
+
+	mu     sync.Mutex              // held while report is called
+	report func(text []byte) error // told of the least grant
+	log    *slog.Logger
+}
+
+// NewAudit returns an Audit of the module of a plan. Report is given the least
+// grant that allows what the module has used, at once and whenever that grows.
+func (p *Planner) NewAudit(kind Watched, of *Plan, secrets *redact.Values, report func(text []byte) error) *Audit {
+	needs := of.needs(kind)
+	needs.Capabilities = nil // what it asks for does not matter
+	a := &Audit{
+		controller: p.Controller, watches: needs.Rules(), own: append(grant.OwnRights(needs.For), needs.FinalizerRules()...),
+		learned: grant.NewAudit(of.Manifest.Capabilities), secrets: secrets, report: report, log: p.Log,
+	}
+	a.write()
+	return a
+}
+
+// Requested is a kubeapi.Observer.
+func (a *Audit) Requested(_ context.Context, e *kubeapi.Exchange) {
+	if a.learned.Learn(e) {
+		a.write()
+	}
+}
+
+func (a *Audit) write() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	b, err := a.text()
+	if err == nil {
+		err = a.report(b)
+	}
+	if err != nil {
+		a.log.Warn("cannot write the audit file", "error", err.Error())
+	}
+}
+
+// text is the grant, with the capabilities of the manifest as a comment before
+// it.
+func (a *Audit) text() ([]byte, error) {
+	used, hidden := withoutValues(a.learned.Rules(), a.secrets)
+	g := grant.Document{Controller: a.controller, Capabilities: append(slices.Clone(a.watches), grant.Beyond(a.watches, used)...)}
+	body, err := g.Marshal()
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	b.WriteString("# The capabilities that the module has used so far, as a grant (wasmctl run --grant).\n# Its manifest needs these capabilities:\n#\n")
+	for line := range strings.SplitSeq(RuleLines(grant.Beyond(a.own, used)), "\n") {
+		b.WriteString("# " + line + "\n")
+	}
+	if hidden {
+		b.WriteString("# Fields whose path contains a value of a Secret are omitted.\n")
+	}
+	b.Write(body)
+	return b.Bytes(), nil
+}
+
+// withoutValues leaves out the fields whose path has a value of a Secret in it,
+// and says whether there are any. A rule that has no other is left out too:
+// without fields it would be about all of them.
+func withoutValues(rules []abi.Capability, secrets *redact.Values) (kept []abi.Capability, hidden bool) {
+	for _, rule := range rules {
+		fields := slices.DeleteFunc(slices.Clone(rule.Fields), func(path string) bool { return secrets.Text(path) != path })
+		hidden = hidden || len(fields) < len(rule.Fields)
+		if len(fields) > 0 || len(rule.Fields) == 0 {
+			rule.Fields = fields
+			kept = append(kept, rule)
+		}
+	}
+	return kept, hidden
+}

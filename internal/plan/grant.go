@@ -1,0 +1,193 @@
+package plan
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/fields"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/kubeapi"
+	"github.com/wasmctl/wasmctl/host/kubeapi/grant"
+	"github.com/wasmctl/wasmctl/internal/failure"
+	"github.com/wasmctl/wasmctl/runtime/queue/predicate"
+)
+
+const howToGrant = "accept all requested rights with --grant-manifest, or write a file for --grant (docs/capabilities.md). Missing:"
+
+// granted is what an operator lets a module do now.
+type granted struct {
+	rules []abi.Capability
+	all   bool // whatever its manifest asks for
+	log   *slog.Logger
+}
+
+func (p *Planner) granted(ctx context.Context) (*granted, error) {
+	if p.Grant.Manifest || p.Grant.Everything {
+		return &granted{all: true}, nil
+	}
+	rules, err := p.Grant.Rules(p.Controller)
+	if err != nil {
+		return nil, err
+	}
+	named, err := p.named(ctx)
+	return &granted{rules: append(rules, named...), log: p.Log}, err
+}
+
+// named are the rights to the kinds that options name.
+func (p *Planner) named(ctx context.Context) (rules []abi.Capability, err error) {
+	if p.For != "" {
+		k, err := p.Finder.Named(ctx, "--for", p.For)
+		if err != nil {
+			return nil, err
+		}
+		rules = append(rules, grant.OwnRights(grant.Watch{Kind: k, Namespaces: p.Namespaces})...)
+	}
+	for _, name := range p.Owns {
+		k, err := p.Finder.Named(ctx, "--owns", name)
+		if err != nil {
+			return nil, err
+		}
+		w := grant.Watch{Kind: k, Namespaces: p.Namespaces}
+		rules = append(rules, w.Rule())
+	}
+	return rules, nil
+}
+
+// narrow keeps a watch to the namespaces in which its objects may be seen.
+func (g *granted) narrow(k Watched) (Watched, error) {
+	if g.all {
+		return k, nil
+	}
+	w := k.needs()
+	namespaces, ok := w.Narrow(g.rules)
+	if !ok {
+		return k, failure.Denied.Wrap(fmt.Errorf("watch of %s: not granted to the module; %s\n%s", k.Name(), howToGrant, RuleLines([]abi.Capability{w.Rule()})))
+	}
+	if !slices.Equal(namespaces, k.Watch.Namespaces) {
+		g.log.Warn("watching only the granted namespaces", "kind", k.Name(), "namespaces", strings.Join(namespaces, ","))
+		k.Watch.Namespaces = namespaces
+	}
+	return k, nil
+}
+
+// needs is what a grant is asked about a watch.
+func (k *Watched) needs() grant.Watch {
+	w := grant.Watch{Kind: k.Kind, Namespaces: k.Watch.Namespaces, Optional: k.Watch.Optional, Seen: k.Watch.Map == abi.MapFunc}
+	if filter, err := predicate.Parse(k.Watch.Predicates, predicate.Options{}); err == nil && filter.Asks() {
+		w.Seen = true
+	}
+	if selector, err := fields.ParseSelector(k.Watch.FieldSelector); err == nil {
+		w.Name, _ = selector.RequiresExactMatch("metadata.name")
+	}
+	return w
+}
+
+// needs says what running the module takes.
+func (p *Plan) needs(kind Watched) *grant.Needs {
+	n := &grant.Needs{For: kind.needs(), Finalizer: p.Manifest.Finalizer != "", Capabilities: p.asks}
+	for i := range p.Related {
+		n.Watches = append(n.Watches, p.Related[i].needs())
+	}
+	return n
+}
+
+// grant decides what the module of a plan may do, and drops the optional watches
+// that it may not have.
+func (p *Planner) grant(ctx context.Context, kind Watched, next *Plan) error {
+	if err := kubeapi.CheckRules(next.Manifest.Capabilities); err != nil {
+		return failure.Module.Wrap(fmt.Errorf("manifest: %w", err))
+	}
+	g, err := p.granted(ctx)
+	if err != nil {
+		return err
+	}
+	next.Policy = kubeapi.NewModulePolicy(kind.Kind, kind.Watch.Namespaces, next.Manifest.Capabilities)
+	needs := next.needs(kind)
+	next.Rights = needs.Rules()
+	switch more := grant.Beyond(g.rules, next.Rights); {
+	case p.Grant.Everything:
+		next.Policy = kubeapi.Everything()
+		return nil
+	case g.all:
+		if len(p.Namespaces) > 0 {
+			next.Policy = next.Policy.Within(append(grant.OwnRights(needs.For), next.asks...))
+		}
+		next.Granted = next.asks
+		return nil
+	case p.Grant.Path == "" && len(more) > 0:
+		return failure.Denied.Wrap(fmt.Errorf("the module requests rights that are not granted; %s\n%s", howToGrant, RuleLines(more)))
+	}
+	if err := g.bound(kind, next); err != nil {
+		return err
+	}
+	next.Policy, next.Granted = next.Policy.Within(g.rules), kubeapi.Intersect(next.Manifest.Capabilities, g.rules)
+	next.Refused = grant.Beyond(g.rules, next.asks)
+	return nil
+}
+
+// bound keeps the watches of a plan to where they are granted. The error says
+// what the module cannot run without.
+func (g *granted) bound(kind Watched, p *Plan) error {
+	var kept []Watched
+	for _, k := range p.Related {
+		narrowed, err := g.narrow(k)
+		switch {
+		case err == nil:
+			kept = append(kept, narrowed)
+		case k.Watch.Optional:
+			g.log.Warn("skipping optional watch", "kind", k.Name(), "error", err.Error())
+		default:
+			return err
+		}
+	}
+	p.Related = kept
+	needs := grant.Needs{For: kind.needs(), Finalizer: p.Manifest.Finalizer != ""}
+	if missing := grant.Beyond(g.rules, needs.FinalizerRules()); len(missing) > 0 {
+		return failure.Denied.Wrap(fmt.Errorf("the module's finalizer is not granted; %s\n%s", howToGrant, RuleLines(missing)))
+	}
+	return nil
+}
+
+// WithinLimit returns an error that lists what a plan asks for beyond a limit.
+func (p *Plan) WithinLimit(limit []abi.Capability) error {
+	asked := slices.Clone(p.asks)
+	for i := range p.Related { // what the module's own map and filter are shown
+		if w := p.Related[i].needs(); w.Seen {
+			asked = append(asked, w.Rule())
+		}
+	}
+	more := grant.Beyond(limit, asked)
+	if len(more) == 0 {
+		return nil
+	}
+	texts := make([]string, len(more))
+	for i := range more {
+		texts[i] = RuleText(&more[i])
+	}
+	return errors.New("the module wants more rights than were granted, and than the one that was started has; start wasmctl with --allow-more-rights to let it: " +
+		strings.Join(texts, "; "))
+}
+
+// RuleLines writes rules as they stand in a manifest or a grant.
+func RuleLines(rules []abi.Capability) string {
+	lines := make([]string, len(rules))
+	for i := range rules {
+		lines[i] = "  - " + RuleText(&rules[i])
+	}
+	return strings.Join(lines, "\n")
+}
+
+// RuleText is a rule as JSON, which is YAML too.
+func RuleText(c *abi.Capability) string {
+	b, err := json.Marshal(c)
+	if err != nil {
+		panic("BUG: capability: " + err.Error()) // strings
+	}
+	return string(b)
+}

@@ -1,0 +1,63 @@
+package plan
+
+import (
+	"context"
+	"log/slog"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/kubeapi"
+)
+
+// Least has the minimal rights that a controller needs, without events and a
+// Lease.
+type Least struct {
+	Rules []abi.Capability
+	// Namespaces are those in which the kind is watched that is reconciled; none for
+	// all.
+	Namespaces []string
+}
+
+// LeastRights says what a controller takes: what its module asks for, within its
+// grant's file if there is one. CanCall says which operations the module imports.
+func LeastRights(ctx context.Context, o Options, controller string, kinds Finder, m *abi.Manifest, canCall func(abi.Op) bool) (*Least, error) {
+	if o.Grant.Path == "" {
+		o.Grant = Grant{Manifest: true}
+	}
+	p := Planner{Options: o, Controller: controller, Finder: kinds, Log: slog.New(slog.DiscardHandler)}
+	g, err := p.granted(ctx)
+	if err != nil {
+		return nil, err
+	}
+	kind, err := p.Kind(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	watched, err := p.plan(ctx, kinds, kind, m)
+	if err != nil {
+		return nil, err
+	}
+	if !g.all {
+		if err := g.bound(kind, watched); err != nil {
+			return nil, err
+		}
+	}
+	out, needs := &Least{Namespaces: kind.Watch.Namespaces}, watched.needs(kind)
+	if g.all {
+		out.Rules = needs.AccessRules(canCall)
+		return out, nil
+	}
+	needs.Capabilities = m.Capabilities
+	out.Rules = kubeapi.Intersect(needs.AccessRules(canCall), g.rules)
+	return out, nil
+}
+
+// EventNamespace is where events about a controller as a whole are recorded
+// outside of a cluster.
+func EventNamespace(watched []string) string {
+	if len(watched) > 0 {
+		return watched[0]
+	}
+	return corev1.NamespaceDefault
+}

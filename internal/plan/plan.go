@@ -1,0 +1,170 @@
+package plan
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/kubeapi"
+	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
+	"github.com/wasmctl/wasmctl/internal/failure"
+)
+
+// Plan is what a manifest means under the options, beside the kind that is
+// reconciled: what else is watched, and what the module may do.
+type Plan struct {
+	Manifest *abi.Manifest
+	Related  []Watched // the kinds that it owns or watches
+	Pending  []Watched // optional ones that the API server does not have yet
+	Policy   *kubeapi.Policy
+	Rights   []abi.Capability // what the module needs to do all that it asks for
+	Granted  []abi.Capability // of its capabilities
+	Refused  []abi.Capability // capabilities that are not granted
+
+	asks []abi.Capability // its capabilities under the options
+}
+
+// SameInputs reports whether runs under both plans see the same: the watches that
+// lead to them, and the children that are theirs.
+func (p *Plan) SameInputs(other *Plan) bool { return slices.Equal(p.inputs(), other.inputs()) }
+
+func (p *Plan) inputs() []string {
+	var ids []string
+	for _, k := range slices.Concat(p.Related, p.Pending) {
+		ids = append(ids, k.ID())
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// Watched is a kind and what the manifest says of its watch, under the flags.
+type Watched struct {
+	kinds.Kind
+
+	Watch abi.Watch
+	Owned bool
+}
+
+// ID tells watches apart: two with the same id are one.
+func (k Watched) ID() string {
+	b, err := json.Marshal(struct {
+		Resource schema.GroupVersionResource
+		Watch    abi.Watch
+		Owned    bool
+	}{k.GVR(), k.Watch, k.Owned})
+	if err != nil {
+		panic("BUG: watch: " + err.Error()) // strings and flags
+	}
+	return string(b)
+}
+
+// reconciled finds the kind to reconcile. Options win over the manifest.
+func (o *Options) reconciled(ctx context.Context, kinds Finder, m *abi.Manifest) (k Watched, err error) {
+	switch {
+	case o.For != "":
+		k.Kind, err = kinds.Named(ctx, "--for", o.For)
+	case m.For != nil:
+		w := *m.For
+		w.Optional = false // there is nothing to do without it
+		k.Kind, _, err = kinds.Of(ctx, &w)
+	default:
+		return k, failure.Usage.Wrap(errors.New("--for is needed: the module's manifest does not name a kind to reconcile"))
+	}
+	if err != nil {
+		return k, err
+	}
+	k.Watch = o.effectiveWatch(m)
+	if len(k.Watch.Namespaces) > 0 && !k.Namespaced {
+		return k, failure.Usage.Wrap(fmt.Errorf("--namespace %s: %s is cluster-scoped; omit the namespace", k.Watch.Namespaces[0], k.Name()))
+	}
+	return k, nil
+}
+
+// plan says what a manifest means under the flags, beside the kind that is
+// reconciled. Nothing is granted yet.
+func (o *Options) plan(ctx context.Context, kinds Finder, of Watched, m *abi.Manifest) (*Plan, error) {
+	p := &Plan{Manifest: m, asks: o.asks(ctx, kinds, m)}
+	for _, name := range o.Owns {
+		k, err := kinds.Named(ctx, "--owns", name)
+		if err != nil {
+			return nil, err
+		}
+		p.Related = append(p.Related, o.Placed(of, Watched{k, abi.Watch{Map: abi.MapOwner}, true}))
+	}
+	var list []Watched
+	for _, w := range m.Owns {
+		if w.Map = abi.MapOwner; len(o.Owns) == 0 {
+			list = append(list, Watched{Watch: w, Owned: true})
+		}
+	}
+	for _, w := range m.Watches {
+		list = append(list, Watched{Watch: w})
+	}
+	for _, k := range list {
+		var pending bool
+		var err error
+		switch k.Kind, pending, err = kinds.Of(ctx, &k.Watch); {
+		case err != nil:
+			return nil, err
+		case pending:
+			p.Pending = append(p.Pending, k)
+		default:
+			p.Related = append(p.Related, o.Placed(of, k))
+		}
+	}
+	return p, nil
+}
+
+// asks are the capabilities of a manifest. Those that name no namespaces are
+// about those of --namespace: who names these does not mean to accept more.
+func (o *Options) asks(ctx context.Context, kinds Finder, m *abi.Manifest) []abi.Capability {
+	if len(o.Namespaces) == 0 {
+		return m.Capabilities
+	}
+	out := slices.Clone(m.Capabilities)
+	for i := range out {
+		if c := &out[i]; len(c.Namespaces) == 0 && kinds.Namespaced(ctx, c.Group, c.Resource) {
+			c.Namespaces = slices.Clone(o.Namespaces)
+		}
+	}
+	return out
+}
+
+// Placed says in which namespaces a kind is watched that is related to another.
+func (o *Options) Placed(of, k Watched) Watched {
+	switch ns := of.Watch.Namespaces; {
+	case !k.Namespaced:
+		k.Watch.Namespaces = nil
+	case k.Watch.Map == abi.MapOwner && (len(ns) > 0 || o.AllNamespaces): // where the owners are
+		k.Watch.Namespaces = ns
+	case len(k.Watch.Namespaces) == 0:
+		k.Watch.Namespaces = o.Namespaces
+	}
+	return k
+}
+
+// effectiveWatch is the manifest's watch of the kind with the flags over it.
+func (o *Options) effectiveWatch(m *abi.Manifest) abi.Watch {
+	var w abi.Watch
+	if m.For != nil {
+		w = *m.For
+	}
+	if len(o.Namespaces) > 0 {
+		w.Namespaces = o.Namespaces
+	}
+	if o.AllNamespaces {
+		w.Namespaces = nil
+	}
+	w.LabelSelector = cmp.Or(o.Selector, w.LabelSelector)
+	w.FieldSelector = cmp.Or(o.FieldSelector, w.FieldSelector)
+	if len(o.Predicates) > 0 {
+		w.Predicates = o.Predicates
+	}
+	return w
+}

@@ -1,0 +1,18 @@
+package replay
+
+import "testing"
+
+// TestShadow_DropsWhatItHasNoTimeFor, and counts it; what comes after its end is
+// not taken.
+func TestShadow_DropsWhatItHasNoTimeFor(t *testing.T) {
+	x := &shadowing{runs: make(chan *recording, maxShadowed)}
+	for range maxShadowed + 3 {
+		x.offer(&recording{})
+	}
+	x.end()
+	x.offer(&recording{})
+	x.end()
+	if x.dropped != 3 || len(x.runs) != maxShadowed {
+		t.Errorf("%d dropped, %d wait", x.dropped, len(x.runs))
+	}
+}

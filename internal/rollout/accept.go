@@ -1,0 +1,109 @@
+package rollout
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/kubeapi"
+	"github.com/wasmctl/wasmctl/internal/plan"
+)
+
+// accept says what a manifest means, or why a running controller cannot take it.
+func (r *Rollout) accept(ctx context.Context, m *abi.Manifest) (*plan.Plan, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	if diff := r.otherKind(m); diff != "" { // its kind may never be there
+		return nil, cannotChange(diff)
+	}
+	kind, err := r.cfg.Planner.Kind(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	if diff := r.differences(kind, m); len(diff) > 0 {
+		return nil, cannotChange(diff...)
+	}
+	next, err := r.cfg.Planner.Plan(ctx, r.cfg.Kind, m)
+	if err != nil {
+		return nil, err
+	}
+	if err := next.WithinLimit(r.cfg.Limit); err != nil && !r.Options.AllowMoreRights {
+		return nil, err
+	}
+	added := r.addedBy(next)
+	if err := r.cfg.Access.Check(ctx, r.cfg.Kind, added...); err != nil {
+		return nil, err
+	}
+	return next, r.cfg.Access.CheckSelectors(ctx, added...)
+}
+
+func cannotChange(diff ...string) error {
+	return fmt.Errorf("the module changes what a running controller cannot change; restart wasmctl with the new module: %s",
+		strings.Join(diff, "; "))
+}
+
+// otherKind says which kind a manifest is for if it is another one than the
+// controller's, whether or not the API server has it.
+func (r *Rollout) otherKind(m *abi.Manifest) string {
+	is := r.cfg.Kind.GVK()
+	if r.cfg.Planner.For != "" || m.For == nil || m.For.Group == is.Group && m.For.Kind == is.Kind {
+		return ""
+	}
+	return fmt.Sprintf("for: %v, was %v", plan.GVK(m.For), is)
+}
+
+// addedBy returns the kinds of a plan that are not watched in the same way
+// already.
+func (r *Rollout) addedBy(next *plan.Plan) (added []plan.Watched) {
+	known := map[string]bool{}
+	for _, k := range r.plan.Related {
+		known[k.ID()] = true
+	}
+	for _, k := range next.Related {
+		if !known[k.ID()] && !r.watches.goesOn(k) {
+			added = append(added, k)
+		}
+	}
+	return added
+}
+
+// differences lists what a controller keeps from its first module permanently.
+func (r *Rollout) differences(kind plan.Watched, m *abi.Manifest) (diff []string) {
+	first, of := r.plan.Manifest, r.cfg.Kind
+	add := func(what string, old, new any) {
+		diff = append(diff, fmt.Sprintf("%s: %v, was %v", what, new, old))
+	}
+	if old, new := of.ID(), kind.ID(); old != new {
+		if of.GVK() != kind.GVK() {
+			add("for", of.GVK(), kind.GVK())
+		} else {
+			add("for", old, new)
+		}
+	}
+	if first.Finalizer != m.Finalizer {
+		add("finalizer", strconv.Quote(first.Finalizer), strconv.Quote(m.Finalizer))
+	}
+	return diff
+}
+
+// PrepareShadow prepares a module that runs beside the live one and changes
+// nothing. Connect gives the API that its guests call, from one under the
+// module's own policy and limits. The loop calls it.
+func (r *Rollout) PrepareShadow(ctx context.Context, wasm []byte, connect func(*kubeapi.API) host.API) (c *host.Candidate, err error) {
+	err = r.cfg.Loop.Meanwhile(ctx, func(ctx context.Context) (err error) {
+		c, err = r.cfg.Module.Prepare(ctx, wasm, func(m *abi.Manifest) (host.API, error) {
+			next, err := r.accept(ctx, m)
+			if err != nil {
+				return nil, err
+			}
+			api := r.cfg.API.WithPolicy(next.Policy).WithObserver(nil).WithDryRun(kubeapi.DryRunServer)
+			// Its own limits: the live one's would count together.
+			return connect(api.WithLimits(kubeapi.Limits{}).WithLimits(r.cfg.LimitsFor(m))), nil
+		})
+		return err
+	})
+	return c, err
+}

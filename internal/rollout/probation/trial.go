@@ -1,0 +1,265 @@
+package probation
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"time"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+// Defaults of Config.
+const (
+	DefaultTime     = time.Minute
+	DefaultErrors   = 0.10
+	DefaultCrashes  = 0.02
+	DefaultSlowdown = 3
+	DefaultStall    = 10 * time.Second
+)
+
+const (
+	// minBad is how many objects a module must treat worse before it is judged by
+	// that: all, where there are fewer.
+	minBad = 3
+	// minRuns is how many runs on both sides tell durations apart.
+	minRuns = 20
+	// slack is what a run may take longer at any rate: after a swap all objects
+	// are reconciled at once.
+	slack = 100 * time.Millisecond
+	// maxObjects bounds the table of objects that were seen.
+	maxObjects = 4096
+)
+
+// Config says for how long, and how much worse a module may be. The zero value
+// is the defaults.
+type Config struct {
+	// Time is how long a revision is on probation: the runs that begin in this
+	// time count, and are waited for.
+	Time time.Duration
+	// Errors and Crashes are the shares of runs, 0 to 1, that may fail beyond those
+	// of the revision before.
+	Errors, Crashes float64
+	// Slowdown is how many times longer than before nine of ten runs may take.
+	Slowdown float64
+	// Stall is how long a run may take where none did before.
+	Stall time.Duration
+}
+
+// Validate returns an error that names the first field with a value that cannot
+// be used.
+func (c Config) Validate() error {
+	switch {
+	case c.Time < 0 || c.Stall < 0:
+		return errors.New("probation: time and stall must not be negative")
+	case c.Errors < 0 || c.Errors > 1 || c.Crashes < 0 || c.Crashes > 1:
+		return errors.New("probation: errors and crashes must be shares of runs, 0 to 1")
+	case c.Slowdown < 0 || c.Slowdown > 0 && c.Slowdown < 1:
+		return errors.New("probation: slowdown must be at least 1")
+	}
+	return nil
+}
+
+func (c Config) withDefaults() Config {
+	c.Time = cmp.Or(c.Time, DefaultTime)
+	c.Errors = cmp.Or(c.Errors, DefaultErrors)
+	c.Crashes = cmp.Or(c.Crashes, DefaultCrashes)
+	c.Slowdown = cmp.Or(c.Slowdown, DefaultSlowdown)
+	c.Stall = cmp.Or(c.Stall, DefaultStall)
+	return c
+}
+
+// Verdict is the result of a Trial.
+type Verdict string
+
+// The verdicts.
+const (
+	Pending Verdict = "pending" // its time is not over
+	Passed  Verdict = "passed"
+	Failed  Verdict = "failed"
+)
+
+// Trial is the probation of one revision. It is not safe for concurrent use.
+type Trial struct {
+	cfg       Config
+	before    Figures
+	startedAt time.Time
+	figures   Figures
+	running   map[abi.Key]time.Time
+	// objects has what is wrong with each object that was seen.
+	objects map[abi.Key]fault
+	// known is what was wrong with objects before: that is no fault of this
+	// revision.
+	known map[abi.Key]fault
+	bad   [faults]int // objects by fault that is not known
+	old   [faults]int // objects that were seen and whose fault is known
+}
+
+// fault is a set of what went wrong with an object.
+type fault uint8
+
+const (
+	errored = fault(1 << iota)
+	crashed
+	looped
+	faults = iota
+)
+
+// New returns the trial of a revision that began its work, after one with the
+// figures before.
+func New(cfg Config, before Figures, startedAt time.Time) *Trial {
+	return &Trial{
+		cfg: cfg.withDefaults(), before: before, startedAt: startedAt,
+		running: map[abi.Key]time.Time{}, objects: map[abi.Key]fault{},
+	}
+}
+
+// Excuse does not hold faults against the revision that the last runs before had
+// with the same objects. It is called before the first run.
+func (t *Trial) Excuse(before *Window) { t.known = before.faults() }
+
+// Compare replaces the figures that it is compared with: for a revision whose
+// predecessor goes on beside it.
+func (t *Trial) Compare(before Figures) { t.before = before }
+
+// Figures returns the figures of the runs that have ended.
+func (t *Trial) Figures() Figures { return t.figures }
+
+// StartedAt returns when it began.
+func (t *Trial) StartedAt() time.Time { return t.startedAt }
+
+// Begin notes that a run has begun.
+func (t *Trial) Begin(key abi.Key, now time.Time) { t.running[key] = now }
+
+// End counts a run that has ended.
+func (t *Trial) End(r Run) {
+	delete(t.running, r.Key)
+	t.figures.add(&r, 1)
+	seen, known := t.objects[r.Key]
+	if !known && len(t.objects) >= maxObjects {
+		return
+	}
+	now := seen | r.faults()
+	t.objects[r.Key] = now
+	excused := t.known[r.Key]
+	for i := range t.bad {
+		switch f := fault(1 << i); {
+		case excused&f != 0 && !known:
+			t.old[i]++
+		case excused&f == 0 && now&f != 0 && seen&f == 0:
+			t.bad[i]++
+		}
+	}
+}
+
+// faults returns what was wrong with a run.
+func (r *Run) faults() (f fault) {
+	switch {
+	case r.Failure == abi.FailureError:
+		f |= errored
+	case r.crashed():
+		f |= crashed
+	}
+	if r.Loop {
+		f |= looped
+	}
+	return f
+}
+
+// Forget drops a run that has ended without a verdict on the module: it was
+// interrupted.
+func (t *Trial) Forget(key abi.Key) { delete(t.running, key) }
+
+// Judge says how the revision does. The reason of Failed is for people.
+func (t *Trial) Judge(now time.Time) (v Verdict, reason string) {
+	for _, worse := range []func(time.Time) string{t.crashes, t.stalls, t.errors, t.loops, t.slow} {
+		if reason := worse(now); reason != "" {
+			return Failed, reason
+		}
+	}
+	if end := t.startedAt.Add(t.cfg.Time); now.Before(end) || t.runsFrom(end) {
+		return Pending, ""
+	}
+	return Passed, ""
+}
+
+// runsFrom reports whether a run goes on that began before a time: how it ends
+// counts too.
+func (t *Trial) runsFrom(before time.Time) bool {
+	for _, started := range t.running {
+		if started.Before(before) {
+			return true
+		}
+	}
+	return false
+}
+
+// enough reports whether more objects are worse than chance explains: all of
+// them, if they are few.
+func (t *Trial) enough(f fault) bool {
+	i := bits.TrailingZeros8(uint8(f))
+	return t.bad[i] > 0 && t.bad[i] >= min(minBad, len(t.objects)-t.old[i])
+}
+
+// more reports whether n of the runs are more than a share before and the bound
+// beyond it explain, with three standard deviations for chance.
+func (t *Trial) more(n int, before, bound float64) bool {
+	runs := float64(t.figures.Runs)
+	return n >= minBad && float64(n) > runs*(before+bound)+3*math.Sqrt(runs*before*(1-before))
+}
+
+func (t *Trial) crashes(time.Time) string {
+	rate, before := t.figures.rate(t.figures.Crashes), t.before.rate(t.before.Crashes)
+	if !t.enough(crashed) || !t.more(t.figures.Crashes, before, t.cfg.Crashes) {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d runs trapped, exceeded time or memory, or returned invalid output (%.0f%%, before %.0f%%)",
+		t.figures.Crashes, t.figures.Runs, 100*rate, 100*before)
+}
+
+func (t *Trial) errors(time.Time) string {
+	rate, before := t.figures.rate(t.figures.Errors), t.before.rate(t.before.Errors)
+	if !t.enough(errored) || !t.more(t.figures.Errors, before, t.cfg.Errors) {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d runs returned an error (%.0f%%, before %.0f%%)", t.figures.Errors, t.figures.Runs, 100*rate, 100*before)
+}
+
+func (t *Trial) loops(time.Time) string {
+	if !t.enough(looped) || !t.more(t.figures.Loops, t.before.rate(t.before.Loops), 0) {
+		return ""
+	}
+	return fmt.Sprintf("%d objects are in a hot loop", t.bad[2])
+}
+
+// slow compares how long nine of ten runs take.
+func (t *Trial) slow(time.Time) string {
+	if t.figures.Runs < minRuns || t.before.Runs < minRuns {
+		return ""
+	}
+	took, before := t.figures.Quantile(0.9), t.before.Quantile(0.9)
+	if float64(took) <= t.cfg.Slowdown*float64(before)+float64(slack) {
+		return ""
+	}
+	return fmt.Sprintf("90%% of runs take up to %v, before %v", took.Round(time.Millisecond), before.Round(time.Millisecond))
+}
+
+// stalls checks for runs that have not ended although earlier ones ended long
+// before. The timeout would tell too, but later.
+func (t *Trial) stalls(now time.Time) string {
+	if slowest := t.before.Quantile(1); slowest == 0 || slowest > t.cfg.Stall/2 {
+		return ""
+	}
+	n := 0
+	for _, started := range t.running {
+		if now.Sub(started) >= t.cfg.Stall {
+			n++
+		}
+	}
+	if n < minBad && (n == 0 || t.figures.Runs > 0 || n < len(t.running)) {
+		return ""
+	}
+	return fmt.Sprintf("%d runs have not ended after %v, longer than any run before", n, t.cfg.Stall)
+}

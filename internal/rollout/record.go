@@ -1,0 +1,247 @@
+package rollout
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/internal/rollout/probation"
+	"github.com/wasmctl/wasmctl/runtime/admin"
+	"github.com/wasmctl/wasmctl/runtime/applier"
+)
+
+// Bounds for remembered failed revisions.
+const (
+	maxFailed = 10
+	maxBad    = 100
+)
+
+// record knows how the revisions of one module do: their runs, which one is on
+// probation and which one it is compared with. It is safe for concurrent use.
+type record struct {
+	module *host.Module
+	wake   chan struct{} // has room for one: the trial is to be judged
+
+	mu     sync.Mutex
+	counts map[uint64]*runCounts // by revision; guarded by mu
+	// proven is the revision to go back to, and window its last runs: those of the
+	// live one, or while that is on probation of the one before. Guarded by mu.
+	proven uint64
+	window *probation.Window
+	// trial is nil where the live revision is proven; guarded by mu.
+	trial  *trialRuns
+	canary *canaryFigures    // nil without one; guarded by mu
+	failed []admin.Revision  // the last that failed; guarded by mu
+	next   *admin.Revision   // what is being prepared, or nil; guarded by mu
+	shadow uint64            // the revision that shadows the live one, or 0; guarded by mu
+	bad    map[string]string // why not to try it again, by digest; guarded by mu
+}
+
+// runCounts are the runs of one revision.
+type runCounts struct{ runs, errors uint64 }
+
+// trialRuns are those of a revision on probation.
+type trialRuns struct {
+	*probation.Trial
+
+	number uint64
+	digest string
+	window *probation.Window // what it will be compared with, if it passes
+}
+
+// canaryFigures are those of a canary, and those of the live revision in the same
+// time.
+type canaryFigures struct {
+	trialRuns
+
+	live *probation.Window
+	on   string // which objects it has, for people
+}
+
+func (t *record) init(m *host.Module) {
+	t.module, t.wake, t.counts, t.bad = m, make(chan struct{}, 1), map[uint64]*runCounts{}, map[string]string{}
+	t.proven, t.window = m.Revision(), probation.NewWindow()
+}
+
+// Started notes that a run has begun.
+func (t *record) Started(revision uint64, key abi.Key) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.trial != nil && t.trial.number == revision {
+		t.trial.Begin(key, time.Now())
+	}
+	if t.canary != nil && t.canary.number == revision {
+		t.canary.Begin(key, time.Now())
+	}
+}
+
+// end counts a run that has ended.
+func (t *record) end(out *applier.Outcome) {
+	if out.Revision == 0 {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if errors.Is(out.Err, applier.ErrInterrupted) {
+		if t.trial != nil {
+			t.trial.Forget(out.Key)
+		}
+		if t.canary != nil {
+			t.canary.Forget(out.Key)
+		}
+		return
+	}
+	c := t.counts[out.Revision]
+	if c == nil {
+		c = &runCounts{}
+		t.counts[out.Revision] = c
+	}
+	c.runs++
+	if out.Failed() {
+		c.errors++
+	}
+	run := probation.Run{Key: out.Key, Failure: out.Failure, Loop: out.Loop != nil, Took: out.Duration - out.Waited}
+	bad := out.Failed() || run.Loop
+	switch {
+	case t.canary != nil && t.canary.number == out.Revision:
+		t.canary.End(run)
+		t.canary.window.Add(run)
+		t.wakeUp(bad)
+		return
+	case t.trial != nil && t.trial.number == out.Revision:
+		t.trial.End(run)
+		t.trial.window.Add(run)
+		t.wakeUp(bad)
+	case t.proven == out.Revision:
+		t.window.Add(run)
+	default:
+		return // it drains
+	}
+	if t.canary != nil {
+		t.canary.live.Add(run)
+	}
+}
+
+// wakeUp has the trial judged at once, after a bad run.
+func (t *record) wakeUp(bad bool) {
+	if !bad {
+		return
+	}
+	select {
+	case t.wake <- struct{}{}:
+	default:
+	}
+}
+
+// promoted says that a revision is live now: on probation, or with nil proven
+// as it is.
+func (t *record) promoted(c *host.Candidate, cfg *probation.Config) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if cfg == nil {
+		t.trial, t.proven, t.window = nil, c.Number(), probation.NewWindow()
+		return
+	}
+	t.trial = &trialRuns{
+		Trial: probation.New(*cfg, t.window.Figures(), time.Now()), number: c.Number(), digest: c.Digest(), window: probation.NewWindow(),
+	}
+	t.trial.Excuse(t.window)
+}
+
+// judge says how the trial goes. A revision that passes is proven from now
+// on.
+func (t *record) judge(now time.Time) (v probation.Verdict, reason string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.trial == nil {
+		return probation.Pending, ""
+	}
+	v, reason = t.trial.Judge(now)
+	if v == probation.Passed {
+		delete(t.bad, t.trial.digest) // it was tried again, and does well
+		t.proven, t.window, t.trial = t.trial.number, t.trial.window, nil
+	}
+	return v, reason
+}
+
+// Failing reports whether the canary or the revision on probation is worse, as
+// judge and judgeCanary would find. It decides nothing.
+func (t *record) Failing(now time.Time) bool {
+	if v, _ := t.judgeCanary(now); v == probation.Failed {
+		return true
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.trial == nil {
+		return false
+	}
+	v, _ := t.trial.Judge(now)
+	return v == probation.Failed
+}
+
+// onTrial returns the revision on probation and the one before; false where
+// there is none.
+func (t *record) onTrial() (number, proven uint64, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.trial == nil {
+		return 0, t.proven, false
+	}
+	return t.trial.number, t.proven, true
+}
+
+// fail remembers that a revision is worse than the one before, and returns the
+// window of that.
+func (t *record) fail(reason string) *probation.Window {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.bad) < maxBad {
+		t.bad[t.trial.digest] = reason
+	}
+	t.remember(admin.Revision{Number: t.trial.number, Digest: t.trial.digest, State: "failed", Reason: reason})
+	return t.window
+}
+
+// refused remembers a module that did not become live.
+func (t *record) refused(digest string, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.remember(admin.Revision{Digest: digest, State: "refused", Reason: err.Error()})
+}
+
+// remember adds to what has failed, with its runs; mu is held.
+func (t *record) remember(g admin.Revision) {
+	g.Since = time.Now()
+	if c := t.counts[g.Number]; c != nil {
+		g.Runs, g.Errors = c.runs, c.errors
+	}
+	t.failed = append(t.failed, g)
+	t.failed = slices.Delete(t.failed, 0, max(0, len(t.failed)-maxFailed))
+}
+
+// resume compares with these runs: the revision that is live is the one that
+// they are of, again.
+func (t *record) resume(w *probation.Window) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.window = w
+}
+
+// giveUp ends the trial of a revision that failed and cannot be replaced.
+func (t *record) giveUp() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.trial != nil {
+		t.proven, t.window, t.trial = t.trial.number, t.trial.window, nil
+	}
+}
+
+// badReason says why a digest is not to be tried again; "" where it may be.
+func (t *record) badReason(digest string) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.bad[digest]
+}

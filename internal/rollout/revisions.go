@@ -1,0 +1,158 @@
+package rollout
+
+import (
+	"slices"
+	"time"
+
+	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/internal/rollout/probation"
+	"github.com/wasmctl/wasmctl/runtime/admin"
+)
+
+// minLive is how many runs of the live revision, beside the canary, its
+// figures are taken from; where there are fewer, its runs before count too.
+const minLive = 20
+
+// startCanary says that a candidate runs some of the objects from now on. The words say
+// which.
+func (t *record) startCanary(c *host.Candidate, cfg probation.Config, on string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.canary = &canaryFigures{
+		trialRuns: trialRuns{
+			Trial: probation.New(cfg, probation.Figures{}, time.Now()), number: c.Number(), digest: c.Digest(), window: probation.NewWindow(),
+		},
+		live: probation.NewWindow(), on: on,
+	}
+	t.canary.Excuse(t.liveWindow())
+}
+
+// liveWindow is that of the revision that is live; mu is held.
+func (t *record) liveWindow() *probation.Window {
+	if t.trial != nil {
+		return t.trial.window
+	}
+	return t.window
+}
+
+// judgeCanary compares the canary with the live revision. One without runs
+// has not shown anything.
+func (t *record) judgeCanary(now time.Time) (v probation.Verdict, reason string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.canary == nil {
+		return probation.Pending, ""
+	}
+	beside := t.canary.live.Figures()
+	if beside.Runs < minLive {
+		beside = t.liveWindow().Figures()
+	}
+	t.canary.Compare(beside)
+	v, reason = t.canary.Judge(now)
+	if own := t.canary.Figures(); v == probation.Passed && own.Runs == 0 {
+		return probation.Pending, ""
+	}
+	return v, reason
+}
+
+// canaryEnded says that the canary is over: promoted, without words, or ended. One
+// that failed is not tried again.
+func (t *record) canaryEnded(result, reason string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := t.canary
+	if t.canary = nil; result == "" {
+		return
+	}
+	if result == string(Failed) && len(t.bad) < maxBad {
+		t.bad[c.digest] = reason
+	}
+	t.remember(admin.Revision{Number: c.number, Digest: c.digest, State: result, Reason: reason})
+}
+
+// prepare notes that a module is being prepared; its digest is empty for an
+// earlier one. The caller calls prepared once it is not any longer.
+func (t *record) prepare(digest string) (prepared func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	outer := t.next // which goes on when this one is done
+	prepared = func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.next = outer
+	}
+	t.next = &admin.Revision{Digest: digest, State: string(host.RevisionLoading), Since: time.Now()}
+	return prepared
+}
+
+// Preparing reports whether the module with a digest is being prepared.
+func (t *record) Preparing(digest string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.next != nil && t.next.Digest == digest
+}
+
+// Waits notes what the module waits for that is being prepared.
+func (t *record) Waits(why string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.next != nil {
+		t.next.Reason = why
+	}
+}
+
+// Shadows notes which revision shadows the live one; 0 is none.
+func (t *record) Shadows(number uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.shadow = number
+}
+
+// Revisions returns those that have something left and those that failed, in
+// the order of their numbers, and last what has none: the one that is compiled,
+// and those that were refused.
+func (t *record) Revisions() []admin.Revision {
+	open := t.module.Revisions()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var out []admin.Revision
+	next := t.next
+	known := map[uint64]bool{}
+	for _, g := range open {
+		known[g.Number] = true
+		if slices.ContainsFunc(t.failed, func(f admin.Revision) bool { return f.Number == g.Number }) {
+			continue
+		}
+		st := admin.Revision{Number: g.Number, Digest: g.Digest, State: string(g.State), Since: g.Since, Kept: g.Kept}
+		switch {
+		case t.trial != nil && t.trial.number == g.Number:
+			st.State = "probation"
+		case t.canary != nil && t.canary.number == g.Number:
+			st.State, st.Since, st.Canary = "canary", t.canary.StartedAt(), t.canary.on
+		case t.shadow == g.Number:
+			st.State = "shadow"
+		case g.State == host.RevisionLoading && next != nil:
+			st.Reason, next = next.Reason, nil
+		}
+		if c := t.counts[g.Number]; c != nil {
+			st.Runs, st.Errors = c.runs, c.errors
+		}
+		out = append(out, st)
+	}
+	for number := range t.counts {
+		if !known[number] && number != t.proven {
+			delete(t.counts, number)
+		}
+	}
+	if next != nil {
+		out = append(out, *next)
+	}
+	out = append(out, t.failed...)
+	slices.SortStableFunc(out, func(a, b admin.Revision) int {
+		if (a.Number == 0) != (b.Number == 0) {
+			return int(b.Number) - int(a.Number) //nolint:gosec // small numbers
+		}
+		return int(a.Number) - int(b.Number) //nolint:gosec // small numbers
+	})
+	return out
+}

@@ -1,0 +1,215 @@
+// Package rollout decides which revision of a module runs which object of a
+// controller: swap, canary, probation, rollback.
+//
+// A Rollout belongs to one goroutine, the controller's loop. Workers read one
+// atomic view of it (Acquire, RevisionOf, APIOf) and count their runs in its
+// record, which has a lock of its own.
+package rollout
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"sync/atomic"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/kubeapi"
+	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
+	"github.com/wasmctl/wasmctl/internal/plan"
+	"github.com/wasmctl/wasmctl/internal/rollout/canary"
+	"github.com/wasmctl/wasmctl/internal/rollout/probation"
+	"github.com/wasmctl/wasmctl/runtime/applier"
+	"github.com/wasmctl/wasmctl/runtime/controller"
+	"github.com/wasmctl/wasmctl/runtime/reflector"
+)
+
+// Options say how modules are swapped in.
+type Options struct {
+	// Probation is that of a module that was swapped in; without Time there is none.
+	Probation probation.Config
+	// Reconcile says which objects are reconciled after a swap.
+	Reconcile Reconcile
+	// Canary says on which objects a module is tried first, where a swap does not.
+	Canary Canary
+	// AllowMoreRights lets a module have capabilities that the first one does not
+	// have.
+	AllowMoreRights bool
+}
+
+// Config says what is rolled out, and by what means. Each field is needed.
+type Config struct {
+	Controller string
+	Kind       plan.Watched // that is reconciled
+	Module     *host.Module
+	Plan       *plan.Plan       // of the first revision
+	API        *kubeapi.API     // under its policy
+	Limit      []abi.Capability // what no later module may have more than
+	Planner    *plan.Planner
+	Access     *plan.Access
+	Resolver   *kinds.Resolver
+	LimitsFor  func(*abi.Manifest) kubeapi.Limits // of a revision with this manifest
+	// Wrap returns what guests call in the place of an API.
+	Wrap func(*kubeapi.API) host.API
+	// Loop is the goroutine that owns the Rollout.
+	Loop Loop
+	// Report is called with the result of each swap, the revision (0 if none was
+	// created) and the reason.
+	Report func(result Result, revision uint64, reason string)
+	Logger *slog.Logger
+}
+
+// Loop is the goroutine that owns a Rollout.
+type Loop interface {
+	// Do runs something on it, and returns its error.
+	Do(ctx context.Context, run func(context.Context) error) error
+	// Meanwhile has something prepared, beside the loop, that changes nothing. The
+	// loop calls it and goes on with other things until that is done.
+	Meanwhile(ctx context.Context, prepare func(context.Context) error) error
+}
+
+// Rollout rolls out the modules of one controller. It implements applier.Module.
+type Rollout struct {
+	record // how the revisions do; has a lock of its own
+
+	cfg     Config
+	log     *slog.Logger
+	Options Options // of the next swaps
+
+	plan       *plan.Plan // of the live revision
+	watches    watches    // beside that of the kind that is reconciled
+	controller *controller.Controller
+	canary     *canaryRun // nil without one
+	lastGood   lastGood
+
+	view atomic.Pointer[view]
+}
+
+// view is what workers see. It never changes: another one takes its place.
+type view struct {
+	canary *canaryRun              // nil without one
+	apis   map[uint64]*kubeapi.API // by revision
+}
+
+// New returns a Rollout of the module that was loaded first. Start must be called
+// before it is used.
+func New(cfg Config, o Options) *Rollout {
+	r := &Rollout{cfg: cfg, log: cfg.Logger.With("controller", cfg.Controller), Options: o, plan: cfg.Plan}
+	r.init(cfg.Module)
+	r.lastGood.on = o.Reconcile == ReconcileChanged
+	r.view.Store(&view{apis: map[uint64]*kubeapi.API{cfg.Module.Revision(): cfg.API}})
+	return r
+}
+
+// Start adds the watches of the first revision to a controller that does not
+// run yet.
+func (r *Rollout) Start(c *controller.Controller) error {
+	r.controller = c
+	r.watches.init(c)
+	list, err := r.wants(r.plan, r.cfg.Module)
+	if err != nil {
+		return err
+	}
+	added, err := r.watches.add(list, nil)
+	if err == nil {
+		r.watches.adopt(list, added)
+	}
+	return err
+}
+
+// Close waits for what waits for pending kinds; the loop's context has ended.
+func (r *Rollout) Close() { r.watches.waiting.Wait() }
+
+// Discard gives up the canary of a controller that has ended.
+func (r *Rollout) Discard() {
+	if r.canary != nil {
+		r.canary.candidate.Discard()
+		r.canary = nil
+	}
+}
+
+// Plan is that of the live revision. The loop calls it.
+func (r *Rollout) Plan() *plan.Plan { return r.plan }
+
+// Acquire implements applier.Module. The guest is the canary's where the object
+// of the run is assigned to it.
+func (r *Rollout) Acquire(ctx context.Context) (abi.Guest, func(), error) {
+	acquire := r.cfg.Module.Acquire
+	if run := abi.RunFrom(ctx); run != nil {
+		if c := r.candidateFor(run.Key, run.Object != nil); c != nil {
+			acquire = c.Acquire
+		}
+	}
+	g, release, err := acquire(ctx)
+	if errors.Is(err, host.ErrClosed) { // the canary has ended meanwhile
+		return r.cfg.Module.Acquire(ctx)
+	}
+	return g, release, err
+}
+
+// candidateFor returns the canary where it runs an object, else nil.
+func (r *Rollout) candidateFor(key abi.Key, exists bool) *host.Candidate {
+	k := r.view.Load().canary
+	if k == nil {
+		return nil
+	}
+	o := canary.Object{Key: key}
+	if stored := r.controller.Stored(key); stored != nil && exists {
+		o = objectOf(stored)
+	}
+	if !k.assignment.Canary(&o) {
+		return nil
+	}
+	return k.candidate
+}
+
+func objectOf(o *reflector.Object) canary.Object {
+	return canary.Object{Key: o.Ref(), UID: o.UID(), Labels: o.Labels()}
+}
+
+// RevisionOf returns the revision that runs an object now.
+func (r *Rollout) RevisionOf(key abi.Key) uint64 {
+	if c := r.candidateFor(key, true); c != nil {
+		return c.Number()
+	}
+	return r.cfg.Module.Revision()
+}
+
+// APIOf returns the API under the policy of a revision.
+func (r *Rollout) APIOf(revision uint64) *kubeapi.API {
+	if api := r.view.Load().apis[revision]; api != nil {
+		return api
+	}
+	return r.cfg.API
+}
+
+// Ended counts a run that has ended.
+func (r *Rollout) Ended(out *applier.Outcome) {
+	if k := r.view.Load().canary; k != nil && errors.Is(out.Err, applier.ErrObjectNotFound) {
+		k.assignment.Forget(out.Key)
+	}
+	r.end(out)
+	r.lastGood.end(out)
+}
+
+// show gives workers a view with this canary, and with the API of one more
+// revision; those of revisions that have ended are forgotten.
+func (r *Rollout) show(k *canaryRun, revision uint64, api *kubeapi.API) {
+	open := map[uint64]bool{revision: true}
+	for _, g := range r.cfg.Module.Revisions() {
+		open[g.Number] = true
+	}
+	next := &view{canary: k, apis: maps.Clone(r.view.Load().apis)}
+	maps.DeleteFunc(next.apis, func(number uint64, _ *kubeapi.API) bool { return !open[number] })
+	if api != nil {
+		next.apis[revision] = api
+	}
+	r.view.Store(next)
+}
+
+// Settings is the number of the settings in force.
+func (r *Rollout) settings() int64 {
+	_, number := r.cfg.Module.Settings()
+	return number
+}

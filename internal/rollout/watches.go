@@ -1,0 +1,167 @@
+package rollout
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+
+	"github.com/wasmctl/wasmctl/internal/plan"
+	"github.com/wasmctl/wasmctl/runtime/controller"
+	"github.com/wasmctl/wasmctl/runtime/queue"
+)
+
+// watches are those of a controller, without that of the kind it reconciles.
+// They belong to the loop.
+type watches struct {
+	controller *controller.Controller
+	active     map[string]*controller.Handle // what the live revision needs, by wanted.id
+	// leaving are those that only revisions before needed. They go when there is
+	// no way back any longer.
+	leaving map[string]*controller.Handle
+	pending map[string]context.CancelFunc // ends the wait for an optional kind, by Watched.ID
+	waiting sync.WaitGroup                // of pending
+}
+
+func (w *watches) init(c *controller.Controller) {
+	w.controller, w.active, w.leaving, w.pending = c, map[string]*controller.Handle{}, map[string]*controller.Handle{}, map[string]context.CancelFunc{}
+}
+
+// add adds missing watches. After an error nothing was added.
+func (w *watches) add(list []wanted, hooks queue.Module) (added map[string]*controller.Handle, err error) {
+	added = map[string]*controller.Handle{}
+	for _, want := range list {
+		if w.active[want.id] != nil || w.leaving[want.id] != nil || added[want.id] != nil {
+			continue
+		}
+		if hooks != nil {
+			want.watch.Hooks = hooks
+		}
+		if added[want.id], err = w.controller.AddWatch(want.watch); err != nil {
+			delete(added, want.id)
+			w.remove(added)
+			return nil, err
+		}
+	}
+	return added, nil
+}
+
+// prepare adds the missing watches of a candidate, and waits until they have
+// synced. The others are not touched. After an error nothing was added.
+func (w *watches) prepare(ctx context.Context, list []wanted, hooks queue.Module) (map[string]*controller.Handle, error) {
+	added, err := w.add(list, hooks)
+	for id, h := range added {
+		if err := h.Wait(ctx); err != nil {
+			w.remove(added)
+			return nil, fmt.Errorf("watch %s has not synced: %w", id, context.Cause(ctx))
+		}
+	}
+	return added, err
+}
+
+// adopt makes the watches of a revision that was promoted the active ones.
+// Those that it does not need are leaving.
+func (w *watches) adopt(list []wanted, added map[string]*controller.Handle) {
+	before := w.active
+	w.active = map[string]*controller.Handle{}
+	for _, want := range list {
+		for _, from := range []map[string]*controller.Handle{before, w.leaving, added} {
+			if h := from[want.id]; h != nil {
+				w.active[want.id] = h
+				delete(from, want.id)
+			}
+		}
+	}
+	maps.Copy(w.leaving, before)
+}
+
+// settle ends the watches that are leaving and that the canary does not need, and returns
+// how many.
+func (w *watches) settle(k *canaryRun) int {
+	n := 0
+	for id, h := range w.leaving {
+		if !k.needs(id) {
+			w.controller.RemoveWatch(h)
+			delete(w.leaving, id)
+			n++
+		}
+	}
+	return n
+}
+
+// goesOn reports whether a kind that only revisions before needed is watched
+// still.
+func (w *watches) goesOn(k plan.Watched) bool {
+	id := k.ID()
+	for known := range w.leaving {
+		if strings.HasPrefix(known, id) { // then follows whether it has metadata only
+			return true
+		}
+	}
+	return false
+}
+
+// remove ends watches.
+func (w *watches) remove(handles map[string]*controller.Handle) {
+	for _, h := range handles {
+		w.controller.RemoveWatch(h)
+	}
+}
+
+// AwaitPending waits for the optional kinds of the plan that the API server does
+// not have, and for no others.
+func (r *Rollout) AwaitPending(ctx context.Context) {
+	w := &r.watches
+	needed := map[string]bool{}
+	for _, k := range r.plan.Pending {
+		id := k.ID()
+		needed[id] = true
+		if w.pending[id] != nil {
+			continue
+		}
+		waiting, cancel := context.WithCancel(ctx)
+		w.pending[id] = cancel
+		w.waiting.Go(func() { r.watchPending(waiting, k) })
+	}
+	for id, cancel := range w.pending {
+		if !needed[id] {
+			cancel()
+			delete(w.pending, id)
+		}
+	}
+}
+
+// watchPending watches an optional kind as soon as the API server has it.
+func (r *Rollout) watchPending(ctx context.Context, k plan.Watched) {
+	kind := plan.GVK(&k.Watch).GroupKind().String()
+	r.log.Info("optional kind does not exist yet; watching it once its CustomResourceDefinition is installed", "kind", kind)
+	id := k.ID()
+	var err error
+	if k.Kind, err = r.cfg.Resolver.WaitGVK(ctx, plan.GVK(&k.Watch), func(error) {}); err == nil {
+		err = r.cfg.Loop.Do(ctx, func(context.Context) error { return r.addPending(ctx, id, k) })
+	}
+	if err != nil && ctx.Err() == nil {
+		r.log.Error("cannot watch optional kind", "kind", kind, "error", err.Error())
+	}
+}
+
+// addPending adds the watch of an optional kind, unless it is not needed any
+// longer.
+func (r *Rollout) addPending(ctx context.Context, id string, k plan.Watched) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	k, err := r.cfg.Planner.Narrow(ctx, r.cfg.Planner.Placed(r.cfg.Kind, k))
+	if err != nil {
+		return err
+	}
+	want, err := r.want(k, r.cfg.Module)
+	if err != nil {
+		return err
+	}
+	added, err := r.watches.add([]wanted{want}, nil)
+	maps.Copy(r.watches.active, added)
+	delete(r.watches.pending, id)
+	return err
+}

@@ -1,0 +1,113 @@
+package telemetry
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/kubeapi"
+	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
+	"github.com/wasmctl/wasmctl/host/redact"
+	"github.com/wasmctl/wasmctl/internal/transcode"
+	"github.com/wasmctl/wasmctl/runtime/diff"
+	"github.com/wasmctl/wasmctl/runtime/history"
+	"github.com/wasmctl/wasmctl/runtime/reflector"
+)
+
+// operation is an exchange as the history has it, with nothing in it that must
+// not be shown. The run is nil where the host asks for itself.
+func (r *Recorder) operation(run *abi.Run, e *kubeapi.Exchange) (op history.Op, about history.States) {
+	op = history.Op{
+		Name: string(e.Op), Resource: e.Kind.Name(), Subresource: e.Subresource, Key: e.Key, DryRun: e.DryRun,
+		Started: e.Started, Took: e.Took, Effect: effectOf(e),
+	}
+	if e.Err != nil {
+		op.Error = diff.Clip(r.Secrets.Text(e.Err.Error()), maxErrorBytes)
+		op.Key.Name = r.Secrets.Text(op.Key.Name) // it may never have been an object's
+		return op, about
+	}
+	if whole := e.Subresource == "" || e.Subresource == "status"; whole && e.Op != abi.OpAPIList {
+		about.After = r.shownJSON(e.Kind, e.Answer)
+		about.Before = r.shownJSON(e.Kind, e.Before)
+		if e.Writes() && e.Op != abi.OpAPIDelete {
+			about.Sent = r.shownJSON(e.Kind, e.Sent)
+		}
+		if op.Key.Name == "" && about.After != nil {
+			op.Key = nameIn(e.Answer, op.Key)
+		}
+	}
+	if about.Before == nil && run != nil && e.Writes() && e.Kind.GVR() == r.kind.GVR() && e.Key == run.Key {
+		about.Before = r.shownObject(e.Kind.Group, e.Kind.Kind, run.Object)
+	}
+	return op, about
+}
+
+// effectOf returns the result of an operation, as far as its answer shows it.
+func effectOf(e *kubeapi.Exchange) history.Effect {
+	switch {
+	case e.Status == abi.StatusDenied:
+		return history.Denied
+	case e.Err != nil:
+		return history.Failed
+	case e.Op == abi.OpAPIDelete:
+		return history.Deleted
+	case e.Created:
+		return history.Created
+	case e.Writes(), e.Op == abi.OpEventRecord:
+		return history.Written
+	}
+	return history.Read
+}
+
+// nameIn returns the key with the name that the API server has made up.
+func nameIn(js []byte, key abi.Key) abi.Key {
+	if o, err := reflector.PackJSON(js, reflector.Options{Metadata: true}); err == nil {
+		return o.Ref()
+	}
+	return key
+}
+
+// shownRelated is shownObject for a resource that a reason names.
+func (r *Recorder) shownRelated(resource string, packed []byte) []byte {
+	kind := ""
+	if resource == "secrets" {
+		kind = "Secret"
+	}
+	return r.shownObject("", kind, packed)
+}
+
+// shownJSON packs the JSON of an object, with the values of Secrets hidden; nil
+// where it cannot be, or is too large.
+func (r *Recorder) shownJSON(kind kinds.Kind, js []byte) []byte {
+	if len(js) == 0 || len(js) > maxStateBytes {
+		return nil
+	}
+	var t transcode.Transcoder
+	t.DropManagedFields = true
+	packed, ok := t.Append(nil, js)
+	if !ok {
+		return nil
+	}
+	return r.shownObject(kind.Group, kind.Kind, slices.Clip(packed))
+}
+
+// shownObject is a packed object with the values of Secrets hidden, also of
+// those that the module has copied elsewhere, so that different ones still
+// differ.
+func (r *Recorder) shownObject(group, kind string, packed []byte) []byte {
+	if len(packed) > maxStateBytes {
+		return nil
+	}
+	if packed == nil || !redact.IsSecret(group, strings.TrimSuffix(kind, "List")) && !r.Secrets.Found(packed) {
+		return packed
+	}
+	object, err := abi.DecodeObject(packed)
+	if err != nil {
+		return nil
+	}
+	hidden, err := abi.AppendValue(nil, r.Secrets.DistinctAny(redact.Distinct(group, kind, object)))
+	if err != nil {
+		return nil
+	}
+	return hidden
+}

@@ -1,0 +1,170 @@
+// Package telemetry observes the runs of controllers: their last runs for wasmctl
+// explain, their metrics, and their traces.
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/kubeapi"
+	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
+	"github.com/wasmctl/wasmctl/host/redact"
+	"github.com/wasmctl/wasmctl/runtime/applier"
+	"github.com/wasmctl/wasmctl/runtime/diff"
+	"github.com/wasmctl/wasmctl/runtime/history"
+	"github.com/wasmctl/wasmctl/runtime/metrics"
+	"github.com/wasmctl/wasmctl/runtime/queue/predicate"
+	"github.com/wasmctl/wasmctl/runtime/reflector"
+)
+
+// Bounds of what is kept of one operation.
+const (
+	maxStateBytes = 64 << 10 // larger objects are not compared
+	maxErrorBytes = 2 << 10
+)
+
+// Config says what a Recorder keeps and whom it tells.
+type Config struct {
+	// History is how much memory the last runs may take, in bytes.
+	History int
+	// Tracing writes a trace for each run; nil writes none.
+	Tracing *Tracing
+	// Metrics counts runs, calls and requests; nil counts nothing.
+	Metrics *metrics.Controller
+	// OnWrite, if not nil, is called for each write that the API server has
+	// answered.
+	OnWrite func(Write)
+}
+
+// Recorder observes the runs of one controller: for its history, its metrics and
+// traces. It implements applier.Observer and kubeapi.Observer. It is safe for
+// concurrent use.
+type Recorder struct {
+	// Secrets are the values of Secrets that the module has seen. Nothing that is
+	// recorded has one in it.
+	Secrets redact.Values
+	// History has the last runs.
+	History *history.Recorder
+
+	cfg        Config
+	controller string     // set by For
+	kind       kinds.Kind // that is reconciled; set by For
+	denied     atomic.Uint64
+}
+
+// NewRecorder returns a Recorder. For must be called before the first run.
+func NewRecorder(cfg Config) *Recorder {
+	r := &Recorder{History: history.New(cfg.History), cfg: cfg}
+	r.History.Shown = r.shownRelated
+	return r
+}
+
+// For says which controller is observed, and what it reconciles.
+func (r *Recorder) For(controller string, kind kinds.Kind) { r.controller, r.kind = controller, kind }
+
+// Denied counts what runs asked for and the policy did not allow.
+func (r *Recorder) Denied() uint64 { return r.denied.Load() }
+
+// Started notes that a guest is about to be called.
+func (r *Recorder) Started(revision uint64, req *abi.Request) {
+	r.History.Begin(&history.Running{
+		ID: req.ID, Key: req.Key, Revision: revision, Since: time.Now(), Reason: req.Reason,
+		Object: r.shownObject(r.kind.Group, r.kind.Kind, req.Object),
+	})
+}
+
+// Returned notes that the guest has returned.
+func (r *Recorder) Returned(id string) {
+	if r.cfg.Tracing != nil { // nothing else shows when
+		r.History.Returned(id, time.Now())
+	}
+}
+
+// Ended records the result of a run, and writes its trace.
+func (r *Recorder) Ended(out *applier.Outcome) {
+	r.count(out)
+	run := history.Run{
+		ID: out.ID, Reasons: out.Reasons, Queued: out.Queued, Started: out.Started, Took: out.Duration, Revision: out.Revision,
+		Attempt: out.Attempt, Finalize: out.Finalize, Action: out.Action, DecidedBy: string(out.DecidedBy), Delay: out.Delay,
+		Failed: out.Failed(), Kind: string(out.Failure), Fuel: out.Fuel, Stale: out.Stale,
+	}
+	if out.Err != nil {
+		run.Error = diff.Clip(r.Secrets.Text(ErrorText(out.Err)), maxErrorBytes)
+	}
+	r.History.End(out.Key, &run)
+	if r.cfg.Tracing != nil {
+		r.cfg.Tracing.write(r.controller, out.Key, &run)
+	}
+}
+
+// Hidden notes that the predicates have hidden an event.
+func (r *Recorder) Hidden(ref reflector.ObjectRef, unchanged predicate.Words) {
+	r.History.Hide(ref, time.Now(), unchanged.String())
+}
+
+// Related notes a change of an object of another kind.
+func (r *Recorder) Related(resource string, ev reflector.Event) {
+	var before, after []byte
+	if ev.Old != nil {
+		before = ev.Old.Msgpack()
+	}
+	if ev.New != nil && ev.Type != reflector.Deleted {
+		after = ev.New.Msgpack()
+	}
+	if len(before) <= maxStateBytes && len(after) <= maxStateBytes {
+		r.History.Related(resource, ev.Ref(), time.Now(), before, after)
+	}
+}
+
+// Requested notes what was asked of the API. It is a kubeapi.Observer.
+func (r *Recorder) Requested(ctx context.Context, e *kubeapi.Exchange) {
+	if c := r.cfg.Metrics; c != nil {
+		c.HostCall(e.Op, e.Status, e.Took)
+	}
+	run := abi.RunFrom(ctx)
+	if run == nil && r.cfg.OnWrite == nil {
+		return // the host asks for itself
+	}
+	op, about := r.operation(run, e)
+	if run != nil {
+		if op.Effect == history.Denied {
+			r.denied.Add(1)
+		}
+		about = r.History.Did(run.ID, op, about)
+	}
+	r.reportWrite(run, e, op, about)
+}
+
+// count counts the result of a run.
+func (r *Recorder) count(out *applier.Outcome) {
+	if r.cfg.Metrics == nil || errors.Is(out.Err, applier.ErrInterrupted) {
+		return
+	}
+	run := metrics.Run{
+		ID: out.ID, Reason: out.Reasons.First.Type, Requeue: out.Action.Requeue, After: out.Action.After, Took: out.Duration, Kind: out.Failure,
+	}
+	if run.Kind != "" {
+		failed, ok := errors.AsType[*abi.ResultError](out.Err)
+		run.Permanent = ok && failed.Class == abi.ErrorPermanent
+	}
+	r.cfg.Metrics.Ran(&run)
+}
+
+// OnCall returns what counts the calls of guests, for host.Config; nil where
+// nothing is counted.
+func (r *Recorder) OnCall() func(export string, took time.Duration, err error) {
+	c := r.cfg.Metrics
+	if c == nil {
+		return nil
+	}
+	return func(export string, took time.Duration, err error) {
+		kind := abi.FailureKind("")
+		if call, ok := errors.AsType[*abi.CallError](err); ok {
+			kind = call.Kind
+		}
+		c.Called(export, took, kind)
+	}
+}

@@ -1,0 +1,174 @@
+package telemetry
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/runtime/history"
+)
+
+// flushLimit bounds how long the end of the process waits for its last traces to
+// be sent.
+const flushLimit = 5 * time.Second
+
+// Tracing writes one trace for each run, once that is over: nothing of it is on
+// the way of a run. The id of a trace follows from the reconcile id, so that logs
+// have it while the run goes on.
+type Tracing struct {
+	provider *sdktrace.TracerProvider
+	tracer   trace.Tracer
+	secret   [16]byte // makes ids of traces that no other process has
+}
+
+// NewTracing returns what writes traces with an exporter. The version is that of
+// the program.
+func NewTracing(exporter sdktrace.SpanExporter, version string) (*Tracing, error) {
+	about, err := resource.New(context.Background(), resource.WithTelemetrySDK(),
+		resource.WithAttributes(attribute.String("service.name", "wasmctl"), attribute.String("service.version", version)), resource.WithFromEnv())
+	if err != nil && !errors.Is(err, resource.ErrPartialResource) {
+		return nil, fmt.Errorf("traces: OTEL_RESOURCE_ATTRIBUTES: %w", err)
+	}
+	t := &Tracing{}
+	if _, err := rand.Read(t.secret[:]); err != nil {
+		return nil, fmt.Errorf("traces: %w", err)
+	}
+	t.provider = sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(about), sdktrace.WithIDGenerator(ids{}))
+	t.tracer = t.provider.Tracer("github.com/wasmctl/wasmctl", trace.WithInstrumentationVersion(version))
+	return t, nil
+}
+
+// Close sends what is left.
+func (t *Tracing) Close() error {
+	if t == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), flushLimit)
+	defer cancel()
+	if err := t.provider.Shutdown(ctx); err != nil {
+		return fmt.Errorf("traces: sending the last ones: %w", err)
+	}
+	return nil
+}
+
+// TraceID is that of the trace of a run, in hex.
+func (t *Tracing) TraceID(reconcileID string) string { return t.idOf(reconcileID).String() }
+
+// TraceIDs is TraceID; nil where no traces are written.
+func (t *Tracing) TraceIDs() func(reconcileID string) string {
+	if t == nil {
+		return nil
+	}
+	return t.TraceID
+}
+
+func (t *Tracing) idOf(reconcileID string) trace.TraceID {
+	sum := sha256.Sum256(append(t.secret[:], reconcileID...))
+	return trace.TraceID(sum[:16])
+}
+
+// ids gives a trace the id that its context carries. It implements
+// sdktrace.IDGenerator.
+type ids struct{}
+
+type traceIDKey struct{}
+
+// NewIDs implements sdktrace.IDGenerator.
+func (g ids) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
+	id, _ := ctx.Value(traceIDKey{}).(trace.TraceID)
+	return id, g.NewSpanID(ctx, id)
+}
+
+// NewSpanID implements sdktrace.IDGenerator.
+func (ids) NewSpanID(context.Context, trace.TraceID) (id trace.SpanID) {
+	for !id.IsValid() {
+		binary.LittleEndian.PutUint64(id[:], mathrand.Uint64())
+	}
+	return id
+}
+
+// write writes the trace of a run: a span from when it was due to its end, with
+// the wait, the call of the guest, and each request to the API server below.
+// Requests of the guest's are below its call, those of what it declared beside.
+func (t *Tracing) write(controller string, key abi.Key, r *history.Run) {
+	if r.ID == "" {
+		return // no guest was called
+	}
+	ctx := context.WithValue(context.Background(), traceIDKey{}, t.idOf(r.ID))
+	due, end := r.Started.Add(-r.Queued), r.Started.Add(r.Took)
+	ctx, root := t.tracer.Start(ctx, "reconcile "+controller, trace.WithTimestamp(due), trace.WithSpanKind(trace.SpanKindConsumer),
+		trace.WithAttributes(runAttributes(controller, key, r)...))
+	if !root.IsRecording() {
+		return // the sampler does not want it
+	}
+	t.span(ctx, "queue", due, r.Started)
+	guest := ctx
+	guestEnd := r.GuestStarted.Add(r.GuestTook)
+	if r.GuestTook > 0 {
+		var span trace.Span
+		guest, span = t.tracer.Start(ctx, "guest", trace.WithTimestamp(r.GuestStarted), trace.WithAttributes(attribute.Int64("wasmctl.fuel", r.Fuel)))
+		span.End(trace.WithTimestamp(guestEnd))
+	}
+	for i := range r.Ops {
+		o := &r.Ops[i]
+		switch {
+		case o.Started.IsZero(): // answered by the cache, or denied
+		case !o.Started.After(guestEnd):
+			t.op(guest, o)
+		default:
+			t.op(ctx, o)
+		}
+	}
+	if r.Failed {
+		root.SetStatus(codes.Error, r.Error)
+	}
+	root.End(trace.WithTimestamp(end))
+}
+
+func (t *Tracing) span(ctx context.Context, name string, start, end time.Time) {
+	_, span := t.tracer.Start(ctx, name, trace.WithTimestamp(start))
+	span.End(trace.WithTimestamp(end))
+}
+
+// op writes the span of one request.
+func (t *Tracing) op(ctx context.Context, o *history.Op) {
+	_, span := t.tracer.Start(ctx, o.Name+" "+o.Resource, trace.WithTimestamp(o.Started), trace.WithSpanKind(trace.SpanKindClient),
+		trace.WithAttributes(
+			attribute.String("k8s.resource", o.Resource), attribute.String("k8s.subresource", o.Subresource), attribute.String("k8s.object", o.Key.String()),
+			attribute.String("wasmctl.effect", string(o.Effect)), attribute.Bool("wasmctl.dry_run", o.DryRun),
+		))
+	if o.Error != "" {
+		span.SetStatus(codes.Error, o.Error)
+	}
+	span.End(trace.WithTimestamp(o.Started.Add(o.Took)))
+}
+
+func runAttributes(controller string, key abi.Key, r *history.Run) []attribute.KeyValue {
+	out := []attribute.KeyValue{
+		attribute.String("wasmctl.controller", controller), attribute.String("wasmctl.object", key.String()),
+		attribute.String("k8s.namespace.name", key.Namespace), attribute.String("wasmctl.reconcile_id", r.ID),
+		attribute.String("wasmctl.trigger", strings.Join(ReasonTexts(&r.Reasons), ", ")), attribute.Int("wasmctl.attempt", r.Attempt),
+		attribute.Int64("wasmctl.revision", int64(r.Revision)), //nolint:gosec // counts swaps
+		attribute.String("wasmctl.action", r.Action.String()), attribute.String("wasmctl.result", resultOf(r)),
+	}
+	if r.Kind != "" {
+		out = append(out, attribute.String("error.type", r.Kind))
+	}
+	if r.Dropped > 0 {
+		out = append(out, attribute.Int("wasmctl.operations_left_out", r.Dropped))
+	}
+	return out
+}

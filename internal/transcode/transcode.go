@@ -1,0 +1,212 @@
+// Package transcode turns the JSON of API servers into the msgpack of package
+// abi in one pass.
+package transcode
+
+import (
+	"bytes"
+	"math"
+	"slices"
+)
+
+// maxJSONDepth is how deep the JSON that a Transcoder takes may nest. It is less
+// than abi.MaxDepth and more than any object has.
+const maxJSONDepth = 64
+
+// Transcoder turns the JSON of objects into msgpack, byte for byte what decoding it
+// and abi.AppendValue make of it, without building a map of it. It takes what API
+// servers write. Anything else, be it wrong or only unusual (numbers with an
+// exponent, halves of a surrogate pair, a duplicate key), it leaves to the slower
+// decoding into a map, which handles it.
+//
+// The zero value is ready. It keeps its buffers from call to call, and is not
+// safe for concurrent use.
+type Transcoder struct {
+	// DropManagedFields leaves out metadata.managedFields.
+	DropManagedFields bool
+
+	js       []byte
+	pos      int
+	out      []byte
+	entries  []mapEntry // of the maps around pos, the innermost last
+	spare    []byte
+	metadata bool // the map of depth 1 around pos is the value of metadata
+}
+
+// mapEntry is where an entry of a map lies in out: the key, its text, the value
+// and what follows that.
+type mapEntry struct{ start, text, value, end int }
+
+// Append appends the msgpack of js, which is one JSON object, to dst. False says
+// that it is not taken; dst is then what it was.
+func (t *Transcoder) Append(dst, js []byte) (out []byte, ok bool) {
+	t.js, t.pos, t.out, t.entries = js, 0, dst, t.entries[:0]
+	ok = t.next() == '{' && t.value(0)
+	if ok {
+		t.next()
+		ok = t.pos == len(js)
+	}
+	out = t.out
+	t.js, t.out = nil, nil
+	if !ok {
+		return dst, false
+	}
+	return out, true
+}
+
+// next skips white space and returns the byte there, 0 at the end.
+func (t *Transcoder) next() byte {
+	for ; t.pos < len(t.js); t.pos++ {
+		switch c := t.js[t.pos]; c {
+		case ' ', '\t', '\n', '\r':
+		default:
+			return c
+		}
+	}
+	return 0
+}
+
+// skip skips c, after white space.
+func (t *Transcoder) skip(c byte) bool {
+	if t.next() != c {
+		return false
+	}
+	t.pos++
+	return true
+}
+
+func (t *Transcoder) value(depth int) bool {
+	switch t.next() {
+	case '{':
+		return depth < maxJSONDepth && t.object(depth)
+	case '[':
+		return depth < maxJSONDepth && t.array(depth)
+	case '"':
+		return t.str()
+	case 't':
+		return t.word("true", 0xc3)
+	case 'f':
+		return t.word("false", 0xc2)
+	case 'n':
+		return t.word("null", 0xc0)
+	}
+	return t.number()
+}
+
+func (t *Transcoder) word(word string, code byte) bool {
+	if !bytes.HasPrefix(t.js[t.pos:], []byte(word)) {
+		return false
+	}
+	t.pos += len(word)
+	t.out = append(t.out, code)
+	return true
+}
+
+func (t *Transcoder) array(depth int) bool {
+	head, n := t.open(), 0
+	for ; !t.skip(']'); n++ {
+		if n > 0 && !t.skip(',') || !t.value(depth+1) {
+			return false
+		}
+	}
+	t.close(head, n, 0x90, 0xdc)
+	return true
+}
+
+func (t *Transcoder) object(depth int) bool {
+	head, first := t.open(), len(t.entries)
+	for n := 0; !t.skip('}'); n++ {
+		if n > 0 && !t.skip(',') || t.next() != '"' {
+			return false
+		}
+		e := mapEntry{start: len(t.out)}
+		if !t.str() || !t.skip(':') {
+			return false
+		}
+		e.text, e.value = e.start+headSize(t.out[e.start]), len(t.out)
+		if depth == 0 {
+			t.metadata = string(t.out[e.text:e.value]) == "metadata"
+		}
+		if !t.value(depth + 1) {
+			return false
+		}
+		if depth == 1 && t.metadata && t.DropManagedFields && string(t.out[e.text:e.value]) == "managedFields" {
+			t.out = t.out[:e.start]
+			continue
+		}
+		e.end = len(t.out)
+		t.entries = append(t.entries, e)
+	}
+	if !t.sort(head+1, t.entries[first:]) {
+		return false
+	}
+	t.close(head, len(t.entries)-first, 0x80, 0xde)
+	t.entries = t.entries[:first]
+	return true
+}
+
+// headSize is the size of the head of a string that starts with c.
+func headSize(c byte) int {
+	switch c {
+	case 0xd9:
+		return 2
+	case 0xda:
+		return 3
+	case 0xdb:
+		return 5
+	}
+	return 1
+}
+
+// sort puts the entries of a map, which lie in out from start on, in the order
+// of their keys; false if a key appears twice.
+func (t *Transcoder) sort(start int, entries []mapEntry) bool {
+	if t.ascends(entries) {
+		return true
+	}
+	slices.SortFunc(entries, t.compare)
+	if !t.ascends(entries) {
+		return false
+	}
+	t.spare = t.spare[:0]
+	for _, e := range entries {
+		t.spare = append(t.spare, t.out[e.start:e.end]...)
+	}
+	copy(t.out[start:], t.spare)
+	return true
+}
+
+func (t *Transcoder) compare(a, b mapEntry) int {
+	return bytes.Compare(t.out[a.text:a.value], t.out[b.text:b.value])
+}
+
+// ascends reports whether each key is greater than the one before.
+func (t *Transcoder) ascends(entries []mapEntry) bool {
+	for i := 1; i < len(entries); i++ {
+		if t.compare(entries[i-1], entries[i]) >= 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// open starts an array or a map, whose head is to be written at the place that
+// it returns.
+func (t *Transcoder) open() (head int) {
+	t.pos++
+	t.out = append(t.out, 0)
+	return len(t.out) - 1
+}
+
+// close writes the head of an array or a map of n elements or entries.
+func (t *Transcoder) close(head, n int, fixed, wide byte) {
+	switch {
+	case n <= 15:
+		t.out[head] = fixed | byte(n)
+	case n <= math.MaxUint16:
+		t.out = slices.Insert(t.out, head+1, byte(n>>8), byte(n))
+		t.out[head] = wide
+	default:
+		t.out = slices.Insert(t.out, head+1, byte(n>>24), byte(n>>16), byte(n>>8), byte(n))
+		t.out[head] = wide + 1
+	}
+}

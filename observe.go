@@ -1,0 +1,176 @@
+package wasmctl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/wasmctl/wasmctl/internal/adminserver"
+	"github.com/wasmctl/wasmctl/internal/rollout"
+	"github.com/wasmctl/wasmctl/runtime/admin"
+	"github.com/wasmctl/wasmctl/runtime/health"
+	"github.com/wasmctl/wasmctl/runtime/leader"
+	"github.com/wasmctl/wasmctl/runtime/metrics"
+	"github.com/wasmctl/wasmctl/runtime/watcher"
+)
+
+// Metrics serves the metrics of the Runtime for Prometheus, under
+// controller-runtime's names and its own.
+func (rt *Runtime) Metrics() http.Handler { return rt.shared.Metrics.Handler() }
+
+// HandleHealth serves /livez and /readyz. The first is about what only a new
+// process helps with, the second about whether the Runtime does its work.
+func (rt *Runtime) HandleHealth(mux *http.ServeMux) {
+	rt.probes.live.Handle(mux)
+	rt.probes.ready.Handle(mux)
+}
+
+// Admin is what wasmctl's commands ask and steer a process by: serve it with
+// admin.New.
+func (rt *Runtime) Admin() admin.Service {
+	return adminserver.Service{Version: rt.opts.Version, Started: rt.startedAt, Gate: rt.shared.Gate, Controllers: func() []adminserver.Controller {
+		list := rt.Controllers()
+		out := make([]adminserver.Controller, len(list))
+		for i, c := range list {
+			out[i] = c.snapshot()
+		}
+		return out
+	}}
+}
+
+// probes are the checks of health.
+type probes struct{ live, ready *health.Checks }
+
+func (p *probes) init(rt *Runtime) {
+	p.live, p.ready = health.New("livez"), health.New("readyz")
+	p.live.Add(health.Watches(func() []health.Watch { return rt.watchHealth(time.Now()) }))
+	p.ready.Add(health.Check{Name: "started", Do: func() error {
+		if !rt.running.Load() {
+			return errors.New("loading modules and looking up kinds")
+		}
+		return nil
+	}})
+	p.ready.Add(health.Check{Name: "controllers", Do: rt.allRun})
+	p.ready.Add(health.Check{Name: "leader", Do: func() error {
+		if gate := rt.shared.Gate; gate != nil && errors.Is(gate.Err(), leader.ErrLost) { // a standby is ready to lead
+			return gate.Err()
+		}
+		return nil
+	}})
+	p.ready.Add(health.Check{Name: "shutdown", Do: func() error {
+		if rt.stopping() {
+			return errors.New("the process is stopping")
+		}
+		return nil
+	}})
+}
+
+// stopping reports whether Run's ctx has ended.
+func (rt *Runtime) stopping() bool {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	return rt.ctx != nil && rt.ctx.Err() != nil
+}
+
+// allRun says which controllers do not run, and why.
+func (rt *Runtime) allRun() error {
+	var errs []error
+	for _, c := range rt.Controllers() {
+		if phase, message := c.state(); phase != admin.PhaseRunning {
+			errs = append(errs, fmt.Errorf("%s is %s: %s", c.Name(), phase, message))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (rt *Runtime) watchHealth(now time.Time) []health.Watch {
+	if !rt.running.Load() {
+		return nil
+	}
+	var list []health.Watch
+	rt.users.EachWatch(func(source watcher.Source, st watcher.State) {
+		list = append(list, health.Watch{Name: source.String(), Stalled: st.Stalled(now), Progress: st.LastProgress})
+	})
+	return list
+}
+
+func (rt *Runtime) swapped(controller, result string) {
+	if c := rt.shared.Metrics.Controller(controller); c != nil {
+		c.Swapped(result)
+	}
+}
+
+// figures are those of what the controllers share.
+func (rt *Runtime) figures() metrics.Process {
+	f := metrics.Process{Controllers: map[string]int{}}
+	for _, c := range rt.Controllers() {
+		phase, _ := c.state()
+		f.Controllers[phase]++
+	}
+	if !rt.running.Load() {
+		return f
+	}
+	now := time.Now()
+	rt.users.EachWatch(func(source watcher.Source, st watcher.State) {
+		heard := st.LastProgress
+		if heard.IsZero() {
+			heard = st.Since
+		}
+		f.Watches = append(f.Watches, metrics.Watch{
+			Resource: source.Name(), State: st.Phase.String(), Age: max(0, now.Sub(heard)), Failures: st.Failures, Stalled: st.Stalled(now),
+			Objects: st.Objects, Bytes: st.Bytes,
+		})
+	})
+	if gate := rt.shared.Gate; gate != nil {
+		f.Leader = &metrics.Leader{Name: rt.opts.Election.Name, Leads: gate.Leads()}
+	}
+	if rt.shared.Budget != nil {
+		st := rt.shared.Budget.Stats()
+		f.Budget = &metrics.Budget{Limit: st.Limit, Used: st.Used, Refused: st.Refused}
+	}
+	if rt.shared.Pool != nil {
+		st := rt.shared.Pool.Stats()
+		f.Workers = &metrics.Workers{Limit: st.Limit, Running: st.Running, Waiting: st.Waiting}
+	}
+	return f
+}
+
+func isOpen(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// snapshot is the controller as package adminserver sees it.
+func (c *Controller) snapshot() adminserver.Controller {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := adminserver.Controller{
+		Name: c.name, Phase: c.phase, Message: c.message, Since: c.since, Engine: c.engine, Source: c.name, For: c.options.For,
+		Logger: c.log, Ended: c.ended,
+		Swap: func(ctx context.Context, wasm []byte, o rollout.SwapOptions) (uint64, bool, error) {
+			return c.swap(ctx, Bytes(wasm), o)
+		},
+	}
+	if c.options.Canary != nil {
+		out.Canary = *c.options.Canary
+	}
+	if c.engine != nil && c.engine.Module != nil {
+		if m, ok := c.modules[c.engine.Module.Digest()]; ok { // where the live one comes from
+			out.Source = m.String()
+		}
+	}
+	return out
+}
+
+// state says how far the controller is, and why.
+func (c *Controller) state() (phase, message string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.phase, c.message
+}

@@ -1,0 +1,110 @@
+package wasmctl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/internal/engine"
+	"github.com/wasmctl/wasmctl/internal/failure"
+	"github.com/wasmctl/wasmctl/internal/humanize"
+)
+
+// Module is where the bytes of a WebAssembly module come from.
+type Module interface {
+	// Read returns the bytes. It is called for each start of a controller.
+	Read() ([]byte, error)
+	// String names the module for people. Its last part without extension names a
+	// controller that has no other name.
+	String() string
+}
+
+// File is the Module in a file.
+type File string
+
+// Read implements Module. The error matches ErrModule.
+func (f File) Read() ([]byte, error) {
+	wasm, err := f.read()
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		err = e.Err // the path stands before it
+	}
+	if err != nil {
+		return nil, failure.Module.Wrap(fmt.Errorf("module[%s]: %w", string(f), err))
+	}
+	return wasm, nil
+}
+
+// read reads no more than a module may have.
+func (f File) read() ([]byte, error) {
+	info, err := os.Stat(string(f))
+	switch {
+	case err != nil:
+		return nil, err
+	case info.IsDir():
+		return nil, errors.New("is a directory; name the .wasm file")
+	case info.Size() > host.DefaultMaxModuleSize:
+		return nil, fmt.Errorf("%s is more than a module may have (%s)", humanize.Bytes(info.Size()), humanize.Bytes(host.DefaultMaxModuleSize))
+	}
+	return os.ReadFile(string(f))
+}
+
+// String implements Module.
+func (f File) String() string { return string(f) }
+
+// Bytes is the Module with these bytes.
+func Bytes(wasm []byte) Module { return bytesModule{wasm} }
+
+type bytesModule struct{ wasm []byte }
+
+func (b bytesModule) Read() ([]byte, error) { return b.wasm, nil }
+func (b bytesModule) String() string        { return humanize.Digest(host.DigestOf(b.wasm)) }
+
+// nameOf is the name of a module that has no other.
+func nameOf(m Module) string {
+	base := filepath.Base(m.String())
+	return strings.TrimSuffix(base, filepath.Ext(base))
+}
+
+// Native is a reconciler in Go, on the same watches, cache, queue and metrics as
+// modules.
+type Native struct {
+	// Name is the controller's.
+	Name string
+	// For is the kind to reconcile, Owns and Watches are others that lead to
+	// reconciles, as in a module's manifest.
+	For           abi.Watch
+	Owns, Watches []abi.Watch
+	// Finalizer, if not empty, is held by objects until Finalize succeeds for them.
+	Finalizer string
+	// Reconcile reconciles one object. An error is retried with back-off; one that
+	// wraps an *abi.ResultError as its class says.
+	Reconcile func(ctx context.Context, r *Request) (Action, error)
+	// Finalize cleans up after an object that is being deleted; needed with
+	// Finalizer.
+	Finalize func(ctx context.Context, r *Request) (Action, error)
+}
+
+// Request is what a native reconciler is called with: the key and why, and the
+// object as the cache has it. Decode reads that into a Go type.
+type Request = engine.Request
+
+// Action is what follows a run. The zero Action awaits a change.
+type Action = abi.Action
+
+// Add starts a controller with a native reconciler. Its options are those of a
+// module; the fields that are about modules do nothing.
+func (rt *Runtime) Add(ctx context.Context, n Native, o ControllerOptions) (*Controller, error) {
+	o.Name, o.Grant = n.Name, Grant{Everything: true} // it is the program's own
+	return rt.load(ctx, func() (Module, ControllerOptions, error) { return Bytes(nil), o, nil }, &n)
+}
+
+func (n *Native) engine() *engine.Native {
+	m := &abi.Manifest{Name: n.Name, For: &n.For, Owns: n.Owns, Watches: n.Watches, Finalizer: n.Finalizer}
+	return &engine.Native{Manifest: m, Reconcile: n.Reconcile, Finalize: n.Finalize}
+}

@@ -1,0 +1,252 @@
+// Package wasmctl runs Kubernetes controllers whose reconcile logic is a
+// WebAssembly module, and native reconcilers beside them, in a Go program.
+//
+//	rt, err := wasmctl.New(restConfig, wasmctl.Options{Logger: log})
+//	g.Go(func() error { return rt.Run(ctx) }) // returns when everything that it started has ended
+//	c, err := rt.Load(ctx, wasmctl.File("greeter.wasm"), wasmctl.ControllerOptions{Grant: wasmctl.GrantManifest})
+//	revision, err := c.Swap(ctx, wasmctl.File("greeter-2.wasm"), wasmctl.SwapOptions{Canary: wasmctl.Share(0.10)})
+//	err = c.Stop(ctx) // drains
+//
+// The controllers of a Runtime share watches, caches of the API server's answers,
+// workers and one lease. Each has rights, limits and logs of its own. A program
+// may have several Runtimes: they share nothing. This package sets nothing that is
+// global to the process.
+package wasmctl
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	goruntime "runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
+	"github.com/wasmctl/wasmctl/internal/engine"
+	"github.com/wasmctl/wasmctl/internal/failure"
+	"github.com/wasmctl/wasmctl/internal/telemetry"
+	"github.com/wasmctl/wasmctl/runtime/leader"
+	"github.com/wasmctl/wasmctl/runtime/metrics"
+	"github.com/wasmctl/wasmctl/runtime/runner"
+)
+
+// Runtime runs controllers in one process. It is safe for concurrent use.
+type Runtime struct {
+	opts      Options
+	log       *slog.Logger
+	startedAt time.Time
+	shared    engine.Shared
+	users     engine.Identities
+	elector   *leader.Elector // nil without an election
+	probes    probes
+
+	force chan struct{} // closed by Interrupt
+	once  sync.Once     // closes force
+
+	mu          sync.Mutex
+	controllers []*Controller   // in the order in which they came; guarded by mu
+	ctx         context.Context // Run's; nil before; guarded by mu
+	stopped     bool            // no more controllers begin; guarded by mu
+	errs        []error         // of controllers that have ended; guarded by mu
+	wg          sync.WaitGroup  // of controllers; added to under mu, unless stopped
+	running     atomic.Bool     // Run has begun
+	starts      sync.Mutex      // held while a controller takes its name
+}
+
+// New returns a Runtime for a cluster. It sends nothing yet. The error matches
+// ErrUsage or ErrCluster.
+func New(config *rest.Config, o Options) (*Runtime, error) {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	config = rest.CopyConfig(config)
+	config.QPS = -1 // the API server's priority and fairness decides
+	config.UserAgent = "wasmctl/" + o.Version
+	rt := &Runtime{opts: o, log: o.Logger, startedAt: time.Now(), force: make(chan struct{})}
+	var err error
+	if rt.users.Own, err = engine.NewIdentity(config, rt.log); err != nil {
+		return nil, failure.Cluster.Wrap(err)
+	}
+	rt.users.Log = rt.log
+	rt.shared = engine.Shared{
+		As: rt.users.As, Resolver: kinds.NewResolver(rt.users.Own.Client, rt.log), CPUs: host.NewCPUScheduler(cmp.Or(o.CPUs, goruntime.GOMAXPROCS(0))), Compile: o.Compile, CacheDir: o.CacheDir,
+		OnSwap: rt.swapped, EventsAbout: rt.eventsAbout,
+	}
+	if o.MemoryBudget > 0 {
+		rt.shared.Budget = host.NewBudget(o.MemoryBudget)
+	}
+	if o.Workers > 0 {
+		if rt.shared.Pool, err = runner.NewPool(o.Workers); err != nil {
+			return nil, failure.Usage.Wrap(err)
+		}
+	}
+	if o.Election != nil {
+		if rt.elector, err = o.Election.elector(config, rt.log); err != nil {
+			return nil, failure.Usage.Wrap(err)
+		}
+		rt.shared.Gate = rt.elector.Gate()
+	}
+	if o.Traces != nil {
+		if rt.shared.Tracing, err = telemetry.NewTracing(o.Traces, o.Version); err != nil {
+			return nil, failure.Usage.Wrap(err)
+		}
+	}
+	rt.shared.Metrics = metrics.New(metrics.Config{Version: o.Version, Process: rt.figures, Logger: rt.log})
+	rt.probes.init(rt)
+	rt.shared.Ready = rt.probes.ready
+	return rt, nil
+}
+
+// Load loads a module and starts its controller: at once where the Runtime runs,
+// else when it does. It waits for the API server and for kinds that may come,
+// until ctx ends. After an error nothing is left of it; it matches ErrUsage,
+// ErrModule, ErrUnknownKind, ErrDenied or ErrNameTaken.
+func (rt *Runtime) Load(ctx context.Context, m Module, o ControllerOptions) (*Controller, error) {
+	return rt.LoadFunc(ctx, func() (Module, ControllerOptions, error) { return m, o, nil })
+}
+
+// LoadFunc is Load for what source returns: now, and at each restart of the
+// controller.
+func (rt *Runtime) LoadFunc(ctx context.Context, source func() (Module, ControllerOptions, error)) (*Controller, error) {
+	return rt.load(ctx, source, nil)
+}
+
+func (rt *Runtime) load(ctx context.Context, source source, native *Native) (*Controller, error) {
+	c, err := rt.add("", source)
+	if err != nil {
+		return nil, err
+	}
+	c.native = native
+	e, err := c.try(ctx)
+	if err == nil {
+		err = c.admit(e)
+	}
+	return rt.kept(c, err)
+}
+
+// Ensure adds a controller that is loaded when the Runtime runs, and tried again
+// until it starts. Source returns its module and options, and is called for each
+// try; name is what the controller is called until it is loaded.
+func (rt *Runtime) Ensure(name string, source func() (Module, ControllerOptions, error)) (*Controller, error) {
+	c, err := rt.add(name, source)
+	if err != nil {
+		return nil, err
+	}
+	return rt.kept(c, c.admit(nil))
+}
+
+// kept returns a controller that was added, unless that came to an error.
+func (rt *Runtime) kept(c *Controller, err error) (*Controller, error) {
+	if err != nil {
+		rt.drop(c)
+		close(c.ended)
+		return nil, err
+	}
+	return c, nil
+}
+
+// add adds a controller to those that there are.
+func (rt *Runtime) add(name string, source source) (*Controller, error) {
+	c := newController(rt, name, source)
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	if rt.stopped {
+		return nil, ErrStopping
+	}
+	rt.controllers = append(rt.controllers, c)
+	return c, nil
+}
+
+func (rt *Runtime) drop(c *Controller) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	rt.controllers = slices.DeleteFunc(rt.controllers, func(o *Controller) bool { return o == c })
+}
+
+// Controllers returns the controllers there are, in the order in which they came.
+func (rt *Runtime) Controllers() []*Controller {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	return slices.Clone(rt.controllers)
+}
+
+// Run runs the controllers until ctx ends, and returns when everything that it
+// started has ended. Running reconciles have the DrainTimeout of their
+// controller; Interrupt cuts them short. The lease is given up last. Run returns
+// nil after an orderly stop; else the error matches ErrForced where reconciles
+// were interrupted, or ErrLeaseLost. A Runtime runs once.
+func (rt *Runtime) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	rt.mu.Lock()
+	if rt.ctx != nil {
+		rt.mu.Unlock()
+		return errors.New("wasmctl: Runtime.Run was called before")
+	}
+	rt.ctx = ctx
+	for _, c := range rt.controllers {
+		c.begin()
+	}
+	rt.mu.Unlock()
+	rt.running.Store(true)
+	lease := rt.elect(ctx)
+	select {
+	case <-ctx.Done():
+	case <-rt.force:
+	case <-lease.lost:
+		rt.Interrupt()
+	}
+	cancel()
+	rt.mu.Lock()
+	rt.stopped = true
+	rt.mu.Unlock()
+	rt.wg.Wait()
+	// Where the lease was lost, that interrupted the others.
+	return errors.Join(append([]error{lease.release()}, append(rt.errs, rt.shared.Tracing.Close())...)...)
+}
+
+// Interrupt stops the Runtime by force: running reconciles are cut short, and Run
+// returns.
+func (rt *Runtime) Interrupt() { rt.once.Do(func() { close(rt.force) }) }
+
+// lease is the part that a Run takes in an election.
+type lease struct {
+	lost    <-chan struct{} // nil without an election
+	release func() error    // returns when the lease has been given up
+}
+
+// elect starts to take part in the election, if there is one. The lease is kept
+// while ctx's controllers stop, until release.
+func (rt *Runtime) elect(ctx context.Context) lease {
+	if rt.elector == nil {
+		return lease{release: func() error { return nil }}
+	}
+	running, giveUp := context.WithCancel(context.WithoutCancel(ctx))
+	result := make(chan error, 1)
+	go func() { result <- rt.elector.Run(running) }()
+	return lease{lost: rt.elector.Gate().Done(), release: func() error {
+		giveUp()
+		err := <-result
+		if errors.Is(err, leader.ErrLost) {
+			return failure.Lost.Wrap(err)
+		}
+		return err
+	}}
+}
+
+// nameTaken returns an error where another controller that runs has a name.
+func (rt *Runtime) nameTaken(by *Controller, name string) error {
+	for _, c := range rt.Controllers() {
+		if c != by && c.current() != nil && c.Name() == name {
+			return fmt.Errorf("controller[%s]: %w", name, ErrNameTaken)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,49 @@
+package applier
+
+import (
+	"context"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+// Observer observes each run. Its methods are called by the goroutine of the
+// run, with the object still held, and for several objects at once: they must be
+// quick. Their arguments are valid during the call only.
+type Observer interface {
+	// Started is called before a guest is called for a run.
+	Started(s *Started)
+	// Returned is called after reconcile or finalize of the run with this id has
+	// returned. Nothing that its result declares is applied yet.
+	Returned(id string)
+	// Ended is called when the run is over and out is complete. A run for which no
+	// guest is called has neither Started nor Returned.
+	Ended(out *Outcome)
+}
+
+// Started is a run for which a guest is about to be called.
+type Started struct {
+	// Revision is the module revision of the guest.
+	Revision uint64
+	// Request is the guest's input.
+	Request *abi.Request
+	// Finalize says that finalize is called, and not reconcile.
+	Finalize bool
+}
+
+// observed calls the guest, between Started and Returned.
+func (r *run) observed(ctx context.Context) (res abi.Result, err error) {
+	o := r.a.cfg.Observer
+	if o != nil {
+		r.startInfo = Started{Revision: r.out.Revision, Request: &r.req, Finalize: r.out.Finalize}
+		o.Started(&r.startInfo)
+	}
+	if r.out.Finalize {
+		res, err = r.guest.Finalize(ctx, &r.req)
+	} else {
+		res, err = r.guest.Reconcile(ctx, &r.req)
+	}
+	if o != nil {
+		o.Returned(r.out.ID)
+	}
+	return res, err
+}

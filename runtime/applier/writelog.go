@@ -1,0 +1,148 @@
+package applier
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/runtime/applier/guard"
+)
+
+// writeLog are what a run notes of its writes, for the guard.
+type writeLog struct {
+	on      bool
+	trial   guard.Trial
+	changes []abi.Write // writes that changed something, one per object
+	before  [][]byte    // of trial.Inspect, before the run
+	after   [][]byte    // the same, after the run's last write to it
+}
+
+// begin is called before the guest is.
+func (r *run) begin(ctx context.Context) {
+	if r.writeLog.on = r.a.cfg.Cache != nil && !r.a.guard.Off(); !r.writeLog.on {
+		return
+	}
+	w := &r.writeLog
+	w.trial = r.a.guard.Begin(r.out.Key, &guard.Start{
+		Time: r.started, First: r.out.Reasons.First, More: r.out.Reasons.More,
+		UID: r.head.uid, Version: r.a.version,
+	})
+	if r.a.cfg.Cluster == nil || len(w.trial.Inspect) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.a.cfg.ClusterTimeout)
+	defer cancel()
+	w.before, w.after = make([][]byte, len(w.trial.Inspect)), make([][]byte, len(w.trial.Inspect))
+	for i := range w.trial.Inspect {
+		// An object that cannot be read now is one of which no fields are named.
+		w.before[i], _ = r.a.cfg.Cluster.Inspect(ctx, w.trial.Inspect[i])
+	}
+}
+
+// write is called after each write of the run (abi.Run.Wrote).
+func (r *run) write(w abi.Write) {
+	r.out.Writes++
+	if r.a.cfg.Cache == nil {
+		return
+	}
+	version, watched := r.a.cfg.Cache.Version(&w)
+	if !watched {
+		return
+	}
+	if r.a.cfg.AwaitWrites > 0 && w.ResourceVersion != version { // else it changed nothing, or is there already
+		if len(r.wrote.list) == 0 {
+			r.wrote.since = time.Now()
+		}
+		r.wrote.list = addWrite(r.wrote.list, &w)
+	}
+	if r.writeLog.on {
+		r.writeLog.note(&w, &r.head, version)
+	}
+}
+
+// note notes a write to a watched object that the cache has with this version.
+func (n *writeLog) note(w *abi.Write, self *head, cached string) {
+	if w.ResourceVersion != n.base(w, self, cached) || w.Deleted && w.ResourceVersion == "" {
+		n.changes, _ = guard.Put(n.changes, w)
+	}
+	for i := range n.before {
+		if o := &n.trial.Inspect[i]; n.before[i] != nil && o.Key == w.Key && sameResource(o, w) {
+			n.after[i] = bytes.Clone(w.Body)
+		}
+	}
+}
+
+// base returns the resourceVersion that the object had before the write: that
+// of the run's last write to it, or what the run saw when it began. Only of an
+// object that is neither the reconciled one nor one that the last run changed it
+// is what the cache has now, which may by now be the write itself.
+func (n *writeLog) base(w *abi.Write, self *head, cached string) string {
+	for i := range n.changes {
+		if o := &n.changes[i]; o.Key == w.Key && sameResource(o, w) {
+			return o.ResourceVersion
+		}
+	}
+	if w.UID != "" && w.UID == string(self.uid) {
+		return string(self.resourceVersion)
+	}
+	for i := range n.trial.Wrote {
+		if o := &n.trial.Wrote[i]; o.Key == w.Key && sameResource(o, w) {
+			return n.trial.Versions[i]
+		}
+	}
+	return cached
+}
+
+// end is called after the guest's part of the run.
+func (r *run) end() {
+	if !r.writeLog.on || r.object == nil {
+		return
+	}
+	w := &r.writeLog
+	e := guard.End{Time: time.Now(), Changes: w.changes, Action: r.out.Action}
+	for i := range w.after {
+		if w.after[i] != nil {
+			fields, err := guard.Compare(&w.trial.Inspect[i], w.before[i], w.after[i])
+			if err != nil {
+				r.a.cfg.Logger.Debug("cannot compare a write", "controller", r.a.cfg.Controller, "object", r.out.Key.String(), "error", err)
+			}
+			e.Fields = append(e.Fields, fields...)
+		}
+	}
+	d := r.a.guard.End(r.out.Key, w.trial, &e)
+	r.out.Delay = d.Delay
+	if d.Opened {
+		loop := d // so that nothing is allocated for the runs of no loop
+		r.out.Loop = &loop
+		r.logLoop(&loop)
+	}
+	if d.Closed {
+		r.a.cfg.Logger.Info("the hot loop of the object has ended; no longer delaying it", "controller", r.a.cfg.Controller, "object", r.out.Key.String())
+	}
+}
+
+// remember keeps the writes that the next run has to wait for.
+func (r *run) remember() {
+	if len(r.wrote.list) > 0 {
+		r.a.writes.put(r.out.Key, r.wrote, time.Now())
+	}
+}
+
+// logLoop says once what loops and what to do about it.
+func (r *run) logLoop(d *guard.Decision) {
+	msg := "the object is in a hot loop: its own writes trigger it; delaying it; write only changes and no timestamps, or ignore the event with a predicate"
+	if d.Contested {
+		msg = "the object is in a hot loop: another writer reverts its writes; delaying it; let only one of them manage the field"
+	}
+	var objects, fields []string
+	for i := range r.writeLog.changes {
+		objects = append(objects, guard.ObjectName(&r.writeLog.changes[i]))
+	}
+	for _, f := range d.Fields {
+		fields = append(fields, f.String())
+	}
+	r.a.cfg.Logger.Warn(msg, "controller", r.a.cfg.Controller, "object", r.out.Key.String(), "reason", r.out.Reasons.First.String(), "reconcile_id", r.out.ID,
+		slog.Int("runs", d.Runs), slog.Duration("delay", d.Delay), slog.Any("written", objects), slog.Any("fields", fields))
+}

@@ -1,0 +1,68 @@
+package controller
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// progressEvery is how often a controller that waits for its watches logs that.
+const progressEvery = 5 * time.Second
+
+// waitUntilReady closes ready when every watch that is not optional has synced
+// and its first events have been taken by the runner (rule 10), and the
+// controller is active.
+func (c *Controller) waitUntilReady(ctx context.Context, ready chan<- struct{}) {
+	begin := time.Now()
+	stop := c.reportWaiting(ctx)
+	defer stop()
+	handles := *c.cache.handles.Load()
+	for _, h := range handles {
+		if !h.watch.Optional && h.Wait(ctx) != nil {
+			return
+		}
+	}
+	c.cfg.Logger.Info("watches have synced", "controller", c.cfg.Name, "objects", c.objects(), "after", time.Since(begin))
+	if c.cfg.Active != nil {
+		select {
+		case <-c.cfg.Active:
+		case <-ctx.Done():
+			return
+		}
+	}
+	close(ready)
+	c.cfg.Logger.Info("reconciling", "controller", c.cfg.Name)
+}
+
+// reportWaiting logs, every few seconds until stop is called, which watches are
+// waited for.
+func (c *Controller) reportWaiting(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		tick := time.NewTicker(progressEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				c.logUnsynced()
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return func() {
+		cancel()
+		wg.Wait()
+	}
+}
+
+func (c *Controller) logUnsynced() {
+	for _, h := range *c.cache.handles.Load() {
+		for _, s := range h.subs {
+			if !isClosed(s.Synced()) {
+				c.cfg.Logger.Info("waiting for watches", "controller", c.cfg.Name, "watch", s.Source().String(), "state", s.State().String())
+			}
+		}
+	}
+}

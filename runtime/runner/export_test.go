@@ -1,0 +1,47 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/wasmctl/wasmctl/runtime/scheduler"
+)
+
+// Running is one job that runs.
+type Running[K comparable, M any] struct {
+	scheduler.Item[K, M]
+	Since time.Time // when it was started
+}
+
+// Running returns the jobs that run, the one that has been running longest first. It asks the loop, which answers within one turn;
+// the error is ErrNotRunning, or that of ctx.
+func (r *Runner[K, M]) Running(ctx context.Context) ([]Running[K, M], error) {
+	return ask(ctx, r, func(l *loop[K, M]) []Running[K, M] {
+		var jobs []Running[K, M]
+		for _, s := range l.workers.slots {
+			if s.busy {
+				jobs = append(jobs, Running[K, M]{Item: s.item, Since: s.started})
+			}
+		}
+		slices.SortStableFunc(jobs, func(a, b Running[K, M]) int { return a.Since.Compare(b.Since) })
+		return jobs
+	})
+}
+
+// Resize changes the number of slots. Jobs that run are not touched: after a reduction nothing starts until enough of them have ended. The
+// error wraps ErrPoolFull if the clients are more than the new limit; then the limit stays.
+func (p *Pool) Resize(limit int) error {
+	if err := checkLimit(limit); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	if n := len(p.core.clients); limit < n {
+		p.mu.Unlock()
+		return fmt.Errorf("runner: pool limit %d: %d clients have a slot each: %w", limit, n, ErrPoolFull)
+	}
+	p.core.limit = limit
+	p.grantAndUnlock()
+	return nil
+}
