@@ -126,6 +126,10 @@ $(LINT):
 lint: $(LINT) ## Run the linter
 	@for m in $(OURS); do echo "lint $$m"; (cd $$m && $(LINT) run --config $(CURDIR)/.golangci.yml ./...) || exit 1; done
 
+.PHONY: words
+words: ## List words that are not plain English, and Markdown that is too wide or long-winded
+	.ci/words.sh
+
 .PHONY: fmt
 fmt: $(LINT) ## Format all Go files
 	@for m in $(MODULES); do (cd $$m && $(LINT) fmt --config $(CURDIR)/.golangci.yml) || exit 1; done
@@ -144,6 +148,7 @@ check: tidy fmt ## Tidy, format, vet, lint, check imports and docs, then fail on
 	@for m in $(OURS); do echo "vet $$m"; (cd $$m && go vet ./...) || exit 1; done
 	@$(MAKE) --no-print-directory lint
 	go test -run 'Imports|Globals|Docs|Architecture' .
+	@$(MAKE) --no-print-directory words
 	@if command -v wat2wasm >/dev/null; then go test ./testdata/wasm; else echo "SKIPPED: wat2wasm is not on PATH: testdata/wasm is not compared with its sources"; fi
 	@git diff --exit-code || { echo "check: the tree differs from what is committed (see above)"; exit 1; }
 
