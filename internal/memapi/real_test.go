@@ -266,4 +266,6 @@ func strip(object any) {
 		entry, _ := m.(map[string]any)
 		delete(entry, "time")
 	}
+	// Both sort entries by their time in seconds first, which one may cross and the other not.
+	slices.SortFunc(managed, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 }
