@@ -18,6 +18,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"regexp"
 	"runtime"
 	"strings"
 	"time"
@@ -137,15 +138,20 @@ func (c *Compiler) verdict(out []byte, ended error, state *os.ProcessState, trou
 	case killed(state):
 		return &moduleError{"cannot be compiled: the compiler process was killed, possibly because the system ran out of memory"}
 	case strings.Contains(trouble, "panic") || strings.Contains(trouble, "fatal error") || strings.Contains(trouble, "SIGSEGV"):
-		return &moduleError{"cannot be compiled: the compiler crashed: " + humanize.FirstLine(trouble)}
+		limit := ""
+		if c.limits.Memory > 0 { // where C code of Go's runtime gets no memory, it crashes
+			limit = fmt.Sprintf(", possibly at the memory limit (--compile-memory %dMi)", c.limits.Memory>>20)
+		}
+		return &moduleError{"cannot be compiled: the compiler crashed" + limit + ": " + humanize.FirstLine(trouble)}
 	}
 	return fmt.Errorf("compiler: %w: %s", errors.Join(ended, errors.New("no answer")), humanize.FirstLine(trouble))
 }
 
-// outOfMemory reports whether Go or the system has said so.
-func outOfMemory(text string) bool {
-	return strings.Contains(text, "out of memory") || strings.Contains(text, "cannot allocate memory")
-}
+var noMemory = regexp.MustCompile("out of memory|cannot allocate memory|pthread_create failed|failed to create new OS thread")
+
+// outOfMemory reports whether Go or the system has said so; a thread needs memory for
+// its stack.
+func outOfMemory(text string) bool { return noMemory.MatchString(text) }
 
 func (c *Compiler) tooMuchMemory() error {
 	return &moduleError{fmt.Sprintf("cannot be compiled: exceeds the memory limit (--compile-memory %dMi)", c.limits.Memory>>20)}
