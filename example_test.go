@@ -67,7 +67,7 @@ func Example() {
 	}
 	fmt.Println(native.Name(), "saw", <-seen)
 
-	revision, err := c.Swap(ctx, wasmctl.File("testdata/wasm/work.wasm"), wasmctl.SwapOptions{Canary: wasmctl.Share(0.10)})
+	revision, err := c.Swap(ctx, wasmctl.File("testdata/wasm/worse.wasm"), wasmctl.SwapOptions{Canary: wasmctl.Share(0.10)})
 	if err != nil {
 		log.Fatal(err)
 	}
