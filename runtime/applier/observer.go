@@ -20,6 +20,18 @@ type Observer interface {
 	Ended(out *Outcome)
 }
 
+// EndedFunc is an Observer of the ends of runs alone.
+type EndedFunc func(*Outcome)
+
+// Started implements Observer.
+func (EndedFunc) Started(*Started) {}
+
+// Returned implements Observer.
+func (EndedFunc) Returned(string) {}
+
+// Ended implements Observer.
+func (f EndedFunc) Ended(out *Outcome) { f(out) }
+
 // Started is a run for which a guest is about to be called.
 type Started struct {
 	// Revision is the module revision of the guest.

@@ -98,7 +98,7 @@ func newFixture(t *testing.T, module native, change func(*Config)) *fixture {
 	f := &fixture{t: t, ns: ns, client: client, outcomes: make(chan applier.Outcome, 1000), force: make(chan struct{}), ended: make(chan error, 1)}
 	cfg := Config{
 		Name: "test", For: configMaps(ns), Related: []Watch{secrets(ns)}, Module: module, Watches: watcher.NewSet(watching, watcher.Config{}),
-		Observer: endedFunc(func(o *applier.Outcome) { f.outcomes <- *o }),
+		Observer: applier.EndedFunc(func(o *applier.Outcome) { f.outcomes <- *o }),
 	}
 	if change != nil {
 		change(&cfg)

@@ -94,8 +94,8 @@ func (c *ctrl) config(cache *controller.Cache) controller.Config {
 		},
 		Deletes: c.spec.deletes, Concurrency: c.spec.concurrency, Debounce: c.spec.debounce, DrainTimeout: c.spec.drain,
 		AwaitWrites: c.spec.awaitWrites, Active: c.active,
-		Triggers: []trigger.Source{channel(c.chans)},
-		OnStart:  c.onStart, OnEnd: c.onEnd, Observer: endedFunc(c.onOutcome),
+		Triggers: []trigger.Source{trigger.Chan{C: c.chans}},
+		OnStart:  c.onStart, OnEnd: c.onEnd, Observer: applier.EndedFunc(c.onOutcome),
 	}
 	if c.spec.finalizer {
 		cfg.Finalizer = c.finalizerName()
