@@ -59,7 +59,7 @@ func controllerTable(list []admin.Controller, now time.Time) *table {
 		{title: "QUAR", right: true, drop: 4},
 		{title: "DENIED", right: true, drop: 7},
 		{title: "MEMORY", right: true, drop: 8},
-		{title: "GEN", right: true, drop: 9},
+		{title: "REV", right: true, drop: 9},
 		{title: "DIGEST", drop: 10},
 		{title: "STATE", minWidth: 30},
 	}}
