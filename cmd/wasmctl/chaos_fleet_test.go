@@ -24,6 +24,7 @@ import (
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project"
 	"github.com/wasmctl/wasmctl/devcluster"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
+	"github.com/wasmctl/wasmctl/internal/enginetest"
 )
 
 var (
@@ -162,7 +163,7 @@ func (f *fleet) churn(ctx context.Context, n, rounds int) (wait func()) {
 // awaitPuts waits until the API server has taken n changes in all.
 func (f *fleet) awaitPuts(n int64) {
 	f.t.Helper()
-	until(f.t, fmt.Sprintf("%d changes taken", n), func() bool { return f.puts.Load() >= n })
+	enginetest.Until(f.t, fmt.Sprintf("%d changes taken", n), func() bool { return f.puts.Load() >= n })
 }
 
 // confirm waits until each app has the children that its last state asks for,
@@ -236,21 +237,6 @@ func (f *fleet) list(ctx context.Context, gvr schema.GroupVersionResource, word 
 		words[list.Items[i].GetName()] = word(&list.Items[i])
 	}
 	return words, nil
-}
-
-// until waits until ok returns true. A busy machine may take long for what takes
-// milliseconds otherwise.
-func until(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for limit := time.After(settleLimit); !ok(); {
-		select {
-		case <-tick.C:
-		case <-limit:
-			t.Fatalf("after %v, still not: %s", settleLimit, what)
-		}
-	}
 }
 
 // steer runs one of the commands that steer a running process, and returns what

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
+	"github.com/wasmctl/wasmctl/internal/enginetest"
 )
 
 // replica is a process that takes part in an election.
@@ -134,7 +135,7 @@ func TestLeader_KilledAndStalled(t *testing.T) {
 	third.standsBy()
 	steer(t, "pause", second.socket, "webapp")
 	f.churn(t.Context(), apps, 2)()
-	until(t, "each is asked for", func() bool { return statusOf(t, second.socket).Ready == apps })
+	enginetest.Until(t, "each is asked for", func() bool { return statusOf(t, second.socket).Ready == apps })
 	second.stopInTheMiddle()
 	before := second.runs()
 	third.leads()

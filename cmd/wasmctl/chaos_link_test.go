@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
+	"github.com/wasmctl/wasmctl/internal/enginetest"
 )
 
 // away changes everything that a controller could miss while it is cut off: new
@@ -83,7 +84,7 @@ func TestChaos_CompactionLosesNothing(t *testing.T) {
 	awaitPhase(t, socket, "webapps", "failing")
 	version := f.version()
 	f.away()
-	until(t, "compacted", func() bool { return f.expired(version) })
+	enginetest.Until(t, "compacted", func() bool { return f.expired(version) })
 	link.Resume()
 	f.confirm()
 	awaitPhase(t, socket, "webapps", "ready")
@@ -186,7 +187,7 @@ func (u *user) grant() {
 	}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the rights are in force", func() bool { return u.denied() == nil })
+	enginetest.Until(t, "the rights are in force", func() bool { return u.denied() == nil })
 }
 
 // revoke takes them away, and returns when they have gone.
@@ -201,7 +202,7 @@ func (u *user) revoke() {
 			t.Fatal(err)
 		}
 	}
-	until(t, "the rights are gone", func() bool { return apierrors.IsForbidden(u.denied()) })
+	enginetest.Until(t, "the rights are gone", func() bool { return apierrors.IsForbidden(u.denied()) })
 }
 
 func (u *user) denied() error {

@@ -20,6 +20,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/internal/enginetest"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
@@ -85,7 +86,7 @@ func (n *neighbours) create(from, to int, mode byte) {
 // confirm waits until the good one has made each ConfigMap.
 func (n *neighbours) confirm(count int) {
 	n.t.Helper()
-	until(n.t, fmt.Sprintf("%d ConfigMaps", count), func() bool {
+	enginetest.Until(n.t, fmt.Sprintf("%d ConfigMaps", count), func() bool {
 		list, err := n.client.Resource(configMaps).Namespace(n.ns).List(n.t.Context(), metav1.ListOptions{FieldSelector: "metadata.name!=kube-root-ca.crt"})
 		return err == nil && len(list.Items) == count
 	})
@@ -184,7 +185,7 @@ func TestNeighbours_OneThatHangs(t *testing.T) {
 	})
 	const count = 40
 	n.create(0, count/2, 0)
-	until(t, "the bad one hangs", func() bool { return h.started.Load() > 0 })
+	enginetest.Until(t, "the bad one hangs", func() bool { return h.started.Load() > 0 })
 	n.create(count/2, count, 0)
 	n.confirm(count)
 	bad := n.status("bad")
@@ -201,7 +202,7 @@ func TestNeighbours_OneThatHangs(t *testing.T) {
 	}
 	h.mu.Unlock()
 	close(h.let)
-	until(t, "the bad one goes on", func() bool { return h.done.Load() >= count })
+	enginetest.Until(t, "the bad one goes on", func() bool { return h.done.Load() >= count })
 	n.finish()
 }
 
@@ -221,7 +222,7 @@ func TestNeighbours_OneThatTrapsOrFloods(t *testing.T) {
 				t.Errorf("no traps: %v", bad.Failures)
 			}
 			// Not forever: what traps again and again is quarantined.
-			until(t, "the bad one goes on", func() bool { return n.status("bad").Runs >= 2*count })
+			enginetest.Until(t, "the bad one goes on", func() bool { return n.status("bad").Runs >= 2*count })
 			good := n.status("good")
 			for kind, failed := range good.Failures {
 				if failed > 0 {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/devcluster"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
+	"github.com/wasmctl/wasmctl/internal/enginetest"
 )
 
 var secrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
@@ -79,7 +80,7 @@ func (m *mirrors) confirm(turn string, namespaces ...string) {
 	t.Helper()
 	want := base64.StdEncoding.EncodeToString([]byte(turn))
 	for _, ns := range namespaces {
-		until(t, "copies in "+ns, func() bool {
+		enginetest.Until(t, "copies in "+ns, func() bool {
 			list, err := m.client.Resource(secrets).Namespace(ns).List(t.Context(), metav1.ListOptions{})
 			if err != nil || len(list.Items) != m.n {
 				return false

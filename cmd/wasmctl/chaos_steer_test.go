@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
+	"github.com/wasmctl/wasmctl/internal/enginetest"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
@@ -31,7 +32,7 @@ func statusOf(t *testing.T, socket string) admin.Controller {
 func awaitPhase(t *testing.T, socket, resource, phase string) admin.Watch {
 	t.Helper()
 	var found admin.Watch
-	until(t, fmt.Sprintf("the watch of %s is %s", resource, phase), func() bool {
+	enginetest.Until(t, fmt.Sprintf("the watch of %s is %s", resource, phase), func() bool {
 		for _, w := range statusOf(t, socket).Watches {
 			if strings.HasPrefix(w.Source, resource) && w.Phase == phase {
 				found = w
@@ -62,14 +63,14 @@ func TestSteer_TriggerPauseResume(t *testing.T) {
 	c.wantLine(`"object":"`+f.ns+`/b"`, `"reason":"Triggered`)
 
 	steer(t, "pause", socket, "webapp")
-	until(t, "nothing runs", func() bool { return statusOf(t, socket).Running == 0 })
+	enginetest.Until(t, "nothing runs", func() bool { return statusOf(t, socket).Running == 0 })
 	before := statusOf(t, socket)
 	if text := steer(t, "status", socket); !before.Paused || !strings.Contains(text, "paused") {
 		t.Errorf("status does not say that it is paused: %s", text)
 	}
 	f.put(t.Context(), "a", app{image: "i:2"})
 	f.put(t.Context(), "b", app{image: "i:3", port: true})
-	until(t, "both are asked for", func() bool { return statusOf(t, socket).Ready == 2 })
+	enginetest.Until(t, "both are asked for", func() bool { return statusOf(t, socket).Ready == 2 })
 	if st := statusOf(t, socket); st.Runs != before.Runs {
 		t.Errorf("%d reconciles of a paused controller", st.Runs-before.Runs)
 	}
@@ -94,7 +95,7 @@ func TestSteer_PausedObject(t *testing.T) {
 	f.put(t.Context(), "b", app{image: "i:1"}) // after it, and so reconciled after it would have been
 	c.wantLine(`"msg":"reconciled"`, `"object":"`+f.ns+`/b"`)
 	f.patch(deployments, "a", `{"metadata": {"labels": {"touched": "yes"}}}`)
-	until(t, "each change has been looked at", func() bool { return strings.Count(c.text(), `"msg":"object paused"`) >= 2 })
+	enginetest.Until(t, "each change has been looked at", func() bool { return strings.Count(c.text(), `"msg":"object paused"`) >= 2 })
 	if err := f.differs(t.Context()); err == nil || !strings.Contains(err.Error(), `a: deployment "i:1 of`) {
 		t.Errorf("a paused object was reconciled: %v", err)
 	}
@@ -182,9 +183,9 @@ func TestFinalizer_CleansUpBeforeTheObjectGoes(t *testing.T) {
 	}
 	const mark = "[examples.wasmctl.dev/dnsrecord]"
 	c := run()
-	until(t, "both are in the zone", func() bool { return left() == "a"+mark+" b"+mark+": ftp www" })
+	enginetest.Until(t, "both are in the zone", func() bool { return left() == "a"+mark+" b"+mark+": ftp www" })
 	remove("a")
-	until(t, "a is gone, and its entry", func() bool { return left() == "b"+mark+": ftp" })
+	enginetest.Until(t, "a is gone, and its entry", func() bool { return left() == "b"+mark+": ftp" })
 	c.wantLine(`"msg":"finalized"`, `"object":"`+f.ns+`/a"`)
 	c.signal(syscall.SIGTERM)
 	c.wantExit(exitOK)
@@ -194,7 +195,7 @@ func TestFinalizer_CleansUpBeforeTheObjectGoes(t *testing.T) {
 		t.Errorf("with nobody there to clean up: %s", got)
 	}
 	run()
-	until(t, "nothing is left", func() bool { return left() == ": " })
+	enginetest.Until(t, "nothing is left", func() bool { return left() == ": " })
 }
 
 // entries returns the names in a zone.

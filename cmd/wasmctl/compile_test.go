@@ -13,6 +13,7 @@ import (
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/compiler"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/internal/enginetest"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
@@ -35,18 +36,18 @@ func TestSwap_KilledWhileCompiling(t *testing.T) {
 	}
 	c := run()
 	c.wantLine(`"msg":"reconciling"`)
-	next := numbered(module, os.Getpid()) // of which nobody has the code
+	next := enginetest.Numbered(module, os.Getpid()) // of which nobody has the code
 	replace(t, file, next)
 	var pid int
-	until(t, "a process compiles", func() bool { pid = compilerOf(t, c.cmd.Process.Pid); return pid != 0 })
-	until(t, "status shows it", func() bool { return strings.Contains(fmt.Sprint(revisionsOf(t, socket)), "loading") })
+	enginetest.Until(t, "a process compiles", func() bool { pid = compilerOf(t, c.cmd.Process.Pid); return pid != 0 })
+	enginetest.Until(t, "status shows it", func() bool { return strings.Contains(fmt.Sprint(revisionsOf(t, socket)), "loading") })
 	c.signal(syscall.SIGKILL)
 	<-c.done
-	until(t, "the compiler has ended", func() bool { return !alive(pid) })
+	enginetest.Until(t, "the compiler has ended", func() bool { return !alive(pid) })
 	c = run()
 	c.wantLine(`"msg":"reconciling"`)
 	var got []admin.Revision
-	until(t, "it answers", func() bool { got = revisionsOf(t, socket); return len(got) > 0 })
+	enginetest.Until(t, "it answers", func() bool { got = revisionsOf(t, socket); return len(got) > 0 })
 	if len(got) != 1 || got[0].Number != 1 || got[0].Digest != host.DigestOf(next) {
 		t.Errorf("runs %+v, want the file's module alone", got)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/internal/enginetest"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
@@ -33,7 +34,7 @@ func controllers(t *testing.T, socket string) map[string]admin.Controller {
 func TestControllersFile_ChangesTouchOnlyWhatTheyAreAbout(t *testing.T) {
 	ns, kubeconfig := newConfigMaps(t)
 	dir := t.TempDir()
-	for name, module := range map[string][]byte{"one.wasm": worse(modeGood, 1), "two.wasm": worse(modeGood, 2), "other.wasm": worse(modeGood, 3)} {
+	for name, module := range map[string][]byte{"one.wasm": enginetest.Worse(enginetest.Good, 1), "two.wasm": enginetest.Worse(enginetest.Good, 2), "other.wasm": enginetest.Worse(enginetest.Good, 3)} {
 		replace(t, filepath.Join(dir, name), module)
 	}
 	file := filepath.Join(dir, "controllers.yaml")
@@ -49,7 +50,7 @@ func TestControllersFile_ChangesTouchOnlyWhatTheyAreAbout(t *testing.T) {
 	c.wantLine(`"msg":"reconciled"`, `"controller":"one"`, ns+"/o0")
 	c.wantLine(`"msg":"reconciled"`, `"controller":"two"`, ns+"/o0")
 	c.wantLine(`"msg":"controller failed to start; retrying"`, `"controller":"bad"`, "no such file")
-	until(t, "status says how each does", func() bool {
+	enginetest.Until(t, "status says how each does", func() bool {
 		now := controllers(t, socket)
 		return len(now) == 3 && now["one"].Phase == admin.PhaseRunning && now["bad"].Phase == admin.PhaseFailed && strings.Contains(now["bad"].Message, "no such file")
 	})
@@ -63,10 +64,10 @@ func TestControllersFile_ChangesTouchOnlyWhatTheyAreAbout(t *testing.T) {
 	c.wantLine(`"msg":"controllers updated from the file"`, `"added":0,"changed":1,"removed":1`)
 	write(one, two(", module: other.wasm, config: {greeting: hello}")) // another module
 	c.wantLine(`"msg":"module swapped"`, `"controller":"two"`)
-	if got := controllers(t, socket)["two"].Digest; got != host.DigestOf(worse(modeGood, 3)) {
+	if got := controllers(t, socket)["two"].Digest; got != host.DigestOf(enginetest.Worse(enginetest.Good, 3)) {
 		t.Errorf("%s runs", got)
 	}
-	replace(t, filepath.Join(dir, "other.wasm"), worse(modeGood, 4)) // which is watched from now on
+	replace(t, filepath.Join(dir, "other.wasm"), enginetest.Worse(enginetest.Good, 4)) // which is watched from now on
 	c.wantLine(`"msg":"module swapped"`, `"why":"module file changed"`, `"controller":"two"`)
 	write(one, two(", module: other.wasm, concurrency: 2"), "- {name: three, module: two.wasm}") // what takes a start, and one more
 	c.wantLine(`"msg":"stopped"`, `"controller":"two"`)
@@ -76,7 +77,7 @@ func TestControllersFile_ChangesTouchOnlyWhatTheyAreAbout(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.wantLine(`"msg":"invalid controllers file; controllers unchanged"`, "kind: ")
-	until(t, "all three run", func() bool {
+	enginetest.Until(t, "all three run", func() bool {
 		now := controllers(t, socket)
 		return len(now) == 3 && now["one"].Phase == admin.PhaseRunning && now["two"].Phase == admin.PhaseRunning && now["three"].Phase == admin.PhaseRunning
 	})
@@ -94,8 +95,8 @@ func TestControllersFile_FilesThatComeLater(t *testing.T) {
 	t.Parallel()
 	ns, kubeconfig := newConfigMaps(t)
 	dir := t.TempDir()
-	replace(t, filepath.Join(dir, "one.wasm"), worse(modeGood, 1))
-	replace(t, filepath.Join(dir, "two.wasm"), worse(modeGood, 2))
+	replace(t, filepath.Join(dir, "one.wasm"), enginetest.Worse(enginetest.Good, 1))
+	replace(t, filepath.Join(dir, "two.wasm"), enginetest.Worse(enginetest.Good, 2))
 	file := filepath.Join(dir, "controllers.yaml")
 	replace(t, file, []byte("apiVersion: wasmctl.dev/v1\nkind: Controllers\ndefaults: {for: cm, namespace: "+ns+"}\ncontrollers:\n"+
 		"- {name: one, module: one.wasm, grantManifest: true}\n- {name: two, module: two.wasm, grant: grant.yaml, configFile: settings.yaml}\n"))
@@ -116,7 +117,7 @@ func TestRun_SeveralModules(t *testing.T) {
 	dir := t.TempDir()
 	one, two := filepath.Join(dir, "one.wasm"), filepath.Join(dir, "two.wasm")
 	manifest := func(name string) []byte {
-		return withManifest(t, modeGood, &abi.Manifest{Name: name, For: &abi.Watch{Version: "v1", Kind: "ConfigMap"}})
+		return enginetest.WithManifest(t, enginetest.Good, &abi.Manifest{Name: name, For: &abi.Watch{Version: "v1", Kind: "ConfigMap"}})
 	}
 	replace(t, one, manifest("one"))
 	replace(t, two, manifest("two"))

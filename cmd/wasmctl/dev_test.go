@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
+	"github.com/wasmctl/wasmctl/internal/enginetest"
 )
 
 const devModule = `module example.com/painter
@@ -92,7 +93,7 @@ func TestDev_BuildsOnSave(t *testing.T) {
 	c := startChild(t, cmd)
 	prints := func(text string) {
 		t.Helper()
-		until(t, "prints "+text, func() bool {
+		enginetest.Until(t, "prints "+text, func() bool {
 			b, err := os.ReadFile(printed.Name())
 			return err == nil && bytes.Contains(b, []byte(text))
 		})

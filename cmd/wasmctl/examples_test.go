@@ -17,6 +17,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/devcluster"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
+	"github.com/wasmctl/wasmctl/internal/enginetest"
 )
 
 // lesson does what the README of an example says, and looks whether it is so.
@@ -83,7 +84,7 @@ func (l *lesson) delete(r ref) {
 // the object being there.
 func (l *lesson) wants(r ref, want string, path ...string) {
 	l.t.Helper()
-	until(l.t, fmt.Sprintf("%v %v is %q", r, path, want), func() bool {
+	enginetest.Until(l.t, fmt.Sprintf("%v %v is %q", r, path, want), func() bool {
 		obj := l.get(r)
 		if obj == nil {
 			return false
@@ -97,13 +98,13 @@ func (l *lesson) there(r ref) { l.t.Helper(); l.wants(r, "there") }
 
 func (l *lesson) gone(r ref) {
 	l.t.Helper()
-	until(l.t, fmt.Sprintf("%v is gone", r), func() bool { return l.get(r) == nil })
+	enginetest.Until(l.t, fmt.Sprintf("%v is gone", r), func() bool { return l.get(r) == nil })
 }
 
 // condition waits for a condition of an object's status.
 func (l *lesson) condition(r ref, kind, want string) {
 	l.t.Helper()
-	until(l.t, fmt.Sprintf("%v: condition %s is %s", r, kind, want), func() bool {
+	enginetest.Until(l.t, fmt.Sprintf("%v: condition %s is %s", r, kind, want), func() bool {
 		obj := l.get(r)
 		if obj == nil {
 			return false
@@ -229,12 +230,12 @@ func lessonDNSRecord(l *lesson) {
 		_, ok := data[name]
 		return ok
 	}
-	until(l.t, "www is in the zone", func() bool { return entry("www") })
+	enginetest.Until(l.t, "www is in the zone", func() bool { return entry("www") })
 	if got := l.get(dns).GetFinalizers(); len(got) != 1 {
 		l.t.Errorf("finalizers: %v", got)
 	}
 	l.merge(dns, `{"spec":{"hostname":"shop"}}`)
-	until(l.t, "shop is in the zone and www out", func() bool { return entry("shop") && !entry("www") })
+	enginetest.Until(l.t, "shop is in the zone and www out", func() bool { return entry("shop") && !entry("www") })
 	l.delete(dns)
 	l.gone(dns)
 	if entry("shop") {
@@ -253,7 +254,7 @@ func lessonPeriodicJob(l *lesson) {
 		return list.Items
 	}
 	l.merge(pj, `{"spec":{"everySeconds":1}}`)
-	until(l.t, "some Jobs", func() bool { return len(jobs()) >= 2 })
+	enginetest.Until(l.t, "some Jobs", func() bool { return len(jobs()) >= 2 })
 	l.merge(pj, `{"spec":{"suspend":true}}`)
 	if owner := metav1.GetControllerOf(&jobs()[0]); owner == nil || owner.Kind != "PeriodicJob" {
 		l.t.Errorf("a Job without its owner: %v", owner)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
+	"github.com/wasmctl/wasmctl/internal/enginetest"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
@@ -66,7 +67,7 @@ func TestExplain_SaysWhatLedToARunAndWhatItWrote(t *testing.T) {
 			t.Log(steer(t, "explain", socket, "webapp/a", "-n", f.ns))
 		}
 	})
-	until(t, "the run of the change is known", func() bool {
+	enginetest.Until(t, "the run of the change is known", func() bool {
 		e := f.explained(socket, "a")
 		for i := range e.Runs {
 			if hasChange(e.Runs[i].Changes, admin.Change{Path: "spec.image", Before: `"i:1"`, After: `"i:2"`}) {
@@ -118,7 +119,7 @@ func TestExplain_SaysWhyAnObjectDoesNotRun(t *testing.T) {
 	c.wantLine(`"msg":"reconciled"`, `"object":"`+f.ns+`/a"`)
 	wantVerdict := func(name, state, part string) {
 		t.Helper()
-		until(t, name+" is "+state+": "+part, func() bool {
+		enginetest.Until(t, name+" is "+state+": "+part, func() bool {
 			e := f.explained(socket, name)
 			return e.State == state && strings.Contains(strings.Join(e.Why, "\n"), part)
 		})
@@ -126,7 +127,7 @@ func TestExplain_SaysWhyAnObjectDoesNotRun(t *testing.T) {
 	wantVerdict("b", "not selected", "do not match the selector tier=web")
 	wantVerdict("nobody", "absent", "the API server has no webapps")
 	n := 0
-	until(t, "a is idle: an event was hidden", func() bool {
+	enginetest.Until(t, "a is idle: an event was hidden", func() bool {
 		n++ // a run that comes after the event counts from there
 		label("a", fmt.Sprintf(`{"metadata":{"labels":{"more":"%d"}}}`, n))
 		e := f.explained(socket, "a")
@@ -137,7 +138,7 @@ func TestExplain_SaysWhyAnObjectDoesNotRun(t *testing.T) {
 	}
 	wantVerdict("a", "paused", "annotation wasmctl.dev/paused")
 	steer(t, "resume", socket, "webapp", f.ns+"/a")
-	until(t, "a is not paused", func() bool { return f.explained(socket, "a").State == "idle" })
+	enginetest.Until(t, "a is not paused", func() bool { return f.explained(socket, "a").State == "idle" })
 	if text := steer(t, "top", socket); !strings.Contains(text, f.ns+"/a") || !strings.Contains(text, "MEMORY") {
 		t.Errorf("top:\n%s", text)
 	}
@@ -165,13 +166,13 @@ func TestExplain_SaysWhatChangedInARelatedObject(t *testing.T) {
 	w.generate("a")
 	c := w.run("--grant-manifest", "--socket", socket)
 	c.wantLine(`"msg":"reconciled"`, w.ns+"/a")
-	until(t, "the ConfigMap is there", func() bool { return w.configMaps() == "a" })
+	enginetest.Until(t, "the ConfigMap is there", func() bool { return w.configMaps() == "a" })
 	patch := []byte(`{"metadata":{"annotations":{"edited":"yes"}}}`)
 	if _, err := w.client.Resource(configMaps).Namespace(w.ns).Patch(t.Context(), "a", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	var text string
-	until(t, "the change of the ConfigMap is explained", func() bool {
+	enginetest.Until(t, "the change of the ConfigMap is explained", func() bool {
 		text = steer(t, "explain", socket, "configmapgenerator/a", "-n", w.ns)
 		return strings.Contains(text, "related   configmaps "+w.ns+"/a was changed\n          + metadata.annotations") && strings.Contains(text, "edited")
 	})

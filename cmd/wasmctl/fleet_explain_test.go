@@ -20,6 +20,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/printer"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
+	"github.com/wasmctl/wasmctl/internal/enginetest"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
@@ -49,28 +50,28 @@ func newCrowd(t *testing.T, sick bool) *crowd {
 		t.Fatal(err)
 	}
 	for i := range 4 {
-		c.create(objectName(i))
+		c.create(enginetest.ObjectName(i))
 	}
 	limited := devclustertest.Limited(t, cluster, c.ns, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch"}})
 	dir := t.TempDir()
 	var list strings.Builder
 	add := func(name string, mode byte, more string) {
-		replace(t, filepath.Join(dir, name+".wasm"), worse(mode, list.Len()))
+		replace(t, filepath.Join(dir, name+".wasm"), enginetest.Worse(mode, list.Len()))
 		fmt.Fprintf(&list, "- {name: %s, module: %s.wasm%s}\n", name, name, more)
 	}
 	for i := range wellControllers {
-		add(fmt.Sprintf("well-%02d", i), modeGood, "")
+		add(fmt.Sprintf("well-%02d", i), enginetest.Good, "")
 	}
 	if sick {
-		add("hanging", modeSpins, ", timeout: 5m, concurrency: 1")
-		add("trapping", modeTraps, "")
-		add("crdless", modeGood, ", for: widgets."+c.ns+".wasmctl.dev")
-		add("denied", modeGood, ", for: secrets")
+		add("hanging", enginetest.Spins, ", timeout: 5m, concurrency: 1")
+		add("trapping", enginetest.Traps, "")
+		add("crdless", enginetest.Good, ", for: widgets."+c.ns+".wasmctl.dev")
+		add("denied", enginetest.Good, ", for: secrets")
 	}
 	file := filepath.Join(dir, "controllers.yaml")
 	replace(t, file, []byte("apiVersion: wasmctl.dev/v1\nkind: Controllers\ndefaults: {for: cm, namespace: "+c.ns+", drainTimeout: 1s}\ncontrollers:\n"+list.String()))
 	c.child = startWasmctl(t, "-f", file, "--socket", c.socket, "--kubeconfig", writeKubeconfig(t, limited))
-	until(t, "the process answers", func() bool {
+	enginetest.Until(t, "the process answers", func() bool {
 		_, err := admin.NewClient(c.socket).Status(t.Context())
 		return err == nil
 	})
@@ -88,11 +89,11 @@ func (c *crowd) create(name string) {
 // wantText waits until a controller is in a state that the status names.
 func (c *crowd) wantText(name string, parts ...string) {
 	c.t.Helper()
-	until(c.t, fmt.Sprintf("%s is said to be %q", name, parts), func() bool {
+	enginetest.Until(c.t, fmt.Sprintf("%s is said to be %q", name, parts), func() bool {
 		now := controllers(c.t, c.socket)[name]
 		return containsAll(now.State, parts)
 	})
-	until(c.t, fmt.Sprintf("the table says that %s is %q", name, parts), func() bool {
+	enginetest.Until(c.t, fmt.Sprintf("the table says that %s is %q", name, parts), func() bool {
 		for line := range strings.Lines(steer(c.t, "status", c.socket)) {
 			if strings.HasPrefix(line, name+" ") && containsAll(line, parts) {
 				return true
@@ -105,7 +106,7 @@ func (c *crowd) wantText(name string, parts ...string) {
 // explains waits until an object of a controller is explained so.
 func (c *crowd) explains(controller, object, state string, parts ...string) {
 	c.t.Helper()
-	until(c.t, fmt.Sprintf("%s of %s is %s: %q", object, controller, state, parts), func() bool {
+	enginetest.Until(c.t, fmt.Sprintf("%s of %s is %s: %q", object, controller, state, parts), func() bool {
 		list, err := admin.NewClient(c.socket).Explain(c.t.Context(), admin.Question{Controller: controller, Object: abi.Key{Namespace: c.ns, Name: object}})
 		return err == nil && len(list) == 1 && list[0].State == state && containsAll(strings.Join(list[0].Why, "\n"), parts)
 	})
@@ -129,13 +130,13 @@ func TestFleet_EachCauseIsNamed(t *testing.T) {
 	i := slices.IndexFunc(st.Controllers, func(c admin.Controller) bool { return c.Name == "hanging" })
 	_, hung, _ := strings.Cut(st.Controllers[i].LongestRun.Object, "/")
 	c.explains("hanging", hung, "running", "has been running for")
-	next := objectName(0)
+	next := enginetest.ObjectName(0)
 	if hung == next {
-		next = objectName(1)
+		next = enginetest.ObjectName(1)
 	}
 	c.explains("hanging", next, "ready", "1 of 1 workers are busy", hung)
-	until(t, "an object whose runs trap is explained", func() bool {
-		list, err := admin.NewClient(c.socket).Explain(t.Context(), admin.Question{Controller: "trapping", Object: abi.Key{Namespace: c.ns, Name: objectName(0)}})
+	enginetest.Until(t, "an object whose runs trap is explained", func() bool {
+		list, err := admin.NewClient(c.socket).Explain(t.Context(), admin.Question{Controller: "trapping", Object: abi.Key{Namespace: c.ns, Name: enginetest.ObjectName(0)}})
 		return err == nil && len(list) == 1 && list[0].FailedRuns > 0 && len(list[0].Runs) > 0 &&
 			list[0].Runs[0].Kind == "trap" && strings.Contains(list[0].Runs[0].Error, "wasm stack trace")
 	})
@@ -149,7 +150,7 @@ func TestFleet_EachCauseIsNamed(t *testing.T) {
 			c.explains(fmt.Sprintf("well-%02d", n), name, "idle")
 		}
 	}
-	until(t, "each that is well has run for each object", func() bool {
+	enginetest.Until(t, "each that is well has run for each object", func() bool {
 		now := controllers(t, c.socket)
 		for n := range wellControllers {
 			if w := now[fmt.Sprintf("well-%02d", n)]; w.Runs < 7 || len(w.Failures) > 0 && w.Failing > 0 || w.State != "ok" {
@@ -196,19 +197,19 @@ func TestFleet_TheOthersAreAsFast(t *testing.T) {
 func (c *crowd) latencies(rounds int) []time.Duration {
 	c.t.Helper()
 	for n := range wellControllers {
-		c.explains(fmt.Sprintf("well-%02d", n), objectName(0), "idle")
+		c.explains(fmt.Sprintf("well-%02d", n), enginetest.ObjectName(0), "idle")
 	}
 	client := admin.NewClient(c.socket)
 	var took []time.Duration
 	for round := range rounds {
 		since := time.Now()
 		patch := fmt.Appendf(nil, `{"data":{"round":"%d"}}`, round)
-		if _, err := c.client.CoreV1().ConfigMaps(c.ns).Patch(c.t.Context(), objectName(0), types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		if _, err := c.client.CoreV1().ConfigMaps(c.ns).Patch(c.t.Context(), enginetest.ObjectName(0), types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 			c.t.Fatal(err)
 		}
 		for n := range wellControllers {
-			until(c.t, "the change is reconciled", func() bool {
-				list, err := client.Explain(c.t.Context(), admin.Question{Controller: fmt.Sprintf("well-%02d", n), Object: abi.Key{Namespace: c.ns, Name: objectName(0)}})
+			enginetest.Until(c.t, "the change is reconciled", func() bool {
+				list, err := client.Explain(c.t.Context(), admin.Question{Controller: fmt.Sprintf("well-%02d", n), Object: abi.Key{Namespace: c.ns, Name: enginetest.ObjectName(0)}})
 				if err != nil || len(list) != 1 || len(list[0].Runs) == 0 || list[0].Runs[0].Started.Before(since) {
 					return false
 				}
@@ -229,7 +230,7 @@ func (c *crowd) endpoints() {
 		"status": func(ctx context.Context) error { _, err := client.Status(ctx); return err },
 		"top":    func(ctx context.Context) error { _, err := client.Top(ctx, 20); return err },
 		"explain": func(ctx context.Context) error {
-			_, err := client.Explain(ctx, admin.Question{Controller: "hanging", Object: abi.Key{Namespace: c.ns, Name: objectName(0)}})
+			_, err := client.Explain(ctx, admin.Question{Controller: "hanging", Object: abi.Key{Namespace: c.ns, Name: enginetest.ObjectName(0)}})
 			return err
 		},
 		"explain, absent": func(ctx context.Context) error {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
+	"github.com/wasmctl/wasmctl/internal/enginetest"
 )
 
 // served returns the URL of the address at which a process serves a path, as its
@@ -60,7 +61,7 @@ func TestHealth_IsAnsweredThoughEveryGuestHangs(t *testing.T) {
 	for _, cpu := range []string{"fuel", "close"} {
 		ns, kubeconfig := newConfigMaps(t)
 		module := filepath.Join(t.TempDir(), "spins.wasm")
-		if err := os.WriteFile(module, worse(modeSpins, 0), 0o600); err != nil {
+		if err := os.WriteFile(module, enginetest.Worse(enginetest.Spins, 0), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		c := startWasmctl(t, module, "--name", "spins", "--for", "cm", "-n", ns, "--concurrency", "2", "--timeout", "10m", "--drain-timeout", "1ms", "--cpu", cpu,
@@ -70,7 +71,7 @@ func TestHealth_IsAnsweredThoughEveryGuestHangs(t *testing.T) {
 			_, text := fetch(t, metrics+"/metrics")
 			return strings.Contains(text, `controller_runtime_active_workers{controller="spins"} 2`)
 		}
-		until(t, "both workers are busy", busy)
+		enginetest.Until(t, "both workers are busy", busy)
 		var slowest time.Duration
 		for range 20 {
 			for _, path := range []string{"/livez?verbose", "/readyz?verbose", "/readyz/synced-spins", "/readyz/module-spins"} {
@@ -119,7 +120,7 @@ spec:
   names: {plural: widgets, singular: widget, kind: Widget}
   versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
 `))
-	until(t, "it is ready", func() bool { code, _ := fetch(t, url+"/readyz"); return code == http.StatusOK })
+	enginetest.Until(t, "it is ready", func() bool { code, _ := fetch(t, url+"/readyz"); return code == http.StatusOK })
 	want("/readyz?verbose", http.StatusOK, "[+]synced-waits ok\n[+]module-waits ok\nreadyz check passed\n")
 	c.signal(syscall.SIGTERM)
 	c.wantExit(exitOK)

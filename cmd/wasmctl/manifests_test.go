@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
+	"github.com/wasmctl/wasmctl/internal/enginetest"
 )
 
 // manifests runs wasmctl manifests and returns what it prints.
@@ -89,7 +90,7 @@ func TestManifests_RunUnderTheRightsThatTheyGive(t *testing.T) {
 	}
 	c.wantLine(`"msg":"reconciled"`, `"controller":"cmg"`, `"action":"requeue after 5m0s"`)
 	c.wantLine(`"msg":"reconciled"`, `"controller":"web"`, `"action":"await change"`)
-	until(t, "the Deployment of the app", func() bool {
+	enginetest.Until(t, "the Deployment of the app", func() bool {
 		_, err := client.AppsV1().Deployments("default").Get(t.Context(), "hello", metav1.GetOptions{})
 		return err == nil
 	})
@@ -107,7 +108,7 @@ func TestManifests_IsAKustomizeBase(t *testing.T) {
 	t.Parallel()
 	cluster := devclustertest.Shared(t)
 	dir := t.TempDir()
-	replace(t, filepath.Join(dir, "m.wasm"), worse(modeGood, 1))
+	replace(t, filepath.Join(dir, "m.wasm"), enginetest.Worse(enginetest.Good, 1))
 	replace(t, filepath.Join(dir, "settings.yaml"), []byte("greeting: hello\n"))
 	file := filepath.Join(dir, "controllers.yaml")
 	replace(t, file, []byte("apiVersion: wasmctl.dev/v1\nkind: Controllers\ncontrollers:\n- {name: one, module: m.wasm, for: cm, grantManifest: true, configFile: settings.yaml}\n"))

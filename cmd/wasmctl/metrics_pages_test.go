@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/wasmctl/wasmctl/internal/enginetest"
 )
 
 const (
@@ -157,13 +159,13 @@ scrape_configs: [{job_name: wasmctl, static_configs: [{targets: [%q]}]}]
 		}
 		return string(body.Data)
 	}
-	until(t, "Prometheus has scraped", func() bool {
+	enginetest.Until(t, "Prometheus has scraped", func() bool {
 		return strings.Contains(query("/api/v1/query", "up"), `"1"]`)
 	})
-	until(t, "Prometheus has the runs", func() bool {
+	enginetest.Until(t, "Prometheus has the runs", func() bool {
 		return strings.Contains(query("/api/v1/query", `controller_runtime_reconcile_total{controller="modes",result="error"} > 0`), `"controller":"modes"`)
 	})
-	until(t, "the alert rules are evaluated, without an error", func() bool {
+	enginetest.Until(t, "the alert rules are evaluated, without an error", func() bool {
 		return strings.Contains(query("/api/v1/rules", ""), `"health":"ok"`) && !strings.Contains(query("/api/v1/rules", ""), `"health":"err"`)
 	})
 	if got := query("/api/v1/query", `scrape_samples_scraped`); !strings.Contains(got, `"wasmctl"`) {
@@ -177,7 +179,7 @@ scrape_configs: [{job_name: wasmctl, static_configs: [{targets: [%q]}]}]
 func (e *eventful) wantExemplar(t *testing.T) {
 	t.Helper()
 	id := regexp.MustCompile(`controller_runtime_reconcile_time_seconds_bucket\{controller="modes",.*# \{reconcile_id="([^"]+)"\}`)
-	until(t, "an exemplar names a run of the log", func() bool {
+	enginetest.Until(t, "an exemplar names a run of the log", func() bool {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, e.url+"/metrics", nil)
 		if err != nil {
 			t.Fatal(err)
@@ -206,10 +208,10 @@ func (e *eventful) removeController(t *testing.T) {
 	}
 	without := regexp.MustCompile(`(?m)^- \{name: mapped.*\n`).ReplaceAll(content, nil)
 	replace(t, e.file, without)
-	until(t, "the series are gone", func() bool { return !has("mapped") })
+	enginetest.Until(t, "the series are gone", func() bool { return !has("mapped") })
 	if text := fmt.Sprint(scraped(t, e.url).series); strings.Contains(text, `"mapped"`) || !has("modes") {
 		t.Error("something of the controller is left, or the others are gone")
 	}
 	replace(t, e.file, content)
-	until(t, "the series are back", func() bool { return has("mapped") })
+	enginetest.Until(t, "the series are back", func() bool { return has("mapped") })
 }

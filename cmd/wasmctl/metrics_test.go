@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
+	"github.com/wasmctl/wasmctl/internal/enginetest"
 	"github.com/wasmctl/wasmctl/runtime/metrics"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
@@ -153,7 +154,7 @@ spec:
 	})
 	e := &eventful{dir: t.TempDir(), made: client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(ns)}
 	e.module, e.file = filepath.Join(e.dir, "swapped.wasm"), filepath.Join(e.dir, "controllers.yaml")
-	replace(t, e.module, worse(modeGood, 0))
+	replace(t, e.module, enginetest.Worse(enginetest.Good, 0))
 	for name, from := range map[string]string{"modes.wasm": guests + "modes.wasm", "generator.wasm": exampleWasm(t, "configmapgenerator")} {
 		b, err := os.ReadFile(from)
 		if err != nil {
@@ -168,7 +169,7 @@ spec:
 	for _, mode := range []int64{0, 1, 2, 3, 4, 6, 8, 9, 11, 12} { // the last key in the order of keys is the last byte
 		create(schema.GroupVersionResource{Group: group, Version: "v1", Resource: "swaps"}, map[string]any{
 			"apiVersion": group + "/v1", "kind": "Swap", "zz": mode,
-			"metadata": map[string]any{"name": objectName(int(mode)), "labels": map[string]any{"greedy": map[bool]string{true: "yes"}[mode == 4]}},
+			"metadata": map[string]any{"name": enginetest.ObjectName(int(mode)), "labels": map[string]any{"greedy": map[bool]string{true: "yes"}[mode == 4]}},
 		})
 	}
 	return e
@@ -197,10 +198,10 @@ var quietMetrics = map[string]string{
 func TestMetrics_EachIsCounted(t *testing.T) {
 	t.Parallel()
 	e := startEventful(t)
-	e.wantLine(`"msg":"reconciled"`, `"controller":"swapped"`, "/"+objectName(0))
+	e.wantLine(`"msg":"reconciled"`, `"controller":"swapped"`, "/"+enginetest.ObjectName(0))
 	replace(t, e.module, wasm.BadExports)
 	e.wantLine("not swapped in", `"controller":"swapped"`)
-	replace(t, e.module, worse(modeTraps, 1))
+	replace(t, e.module, enginetest.Worse(enginetest.Traps, 1))
 	e.wantLine("rolling back", `"controller":"swapped"`)
 	var zero []string
 	counted := func() bool {
@@ -217,7 +218,7 @@ func TestMetrics_EachIsCounted(t *testing.T) {
 		}
 		return len(zero) == 0
 	}
-	until(t, "each metric has counted", counted)
+	enginetest.Until(t, "each metric has counted", counted)
 	compareWithControllerRuntime(t, scraped(t, e.url))
 	checkPages(t, scraped(t, e.url))
 	e.wantPrometheus(t)

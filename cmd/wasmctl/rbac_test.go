@@ -18,6 +18,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
+	"github.com/wasmctl/wasmctl/internal/enginetest"
 )
 
 // rbac returns what wasmctl rbac prints for a module.
@@ -97,7 +98,7 @@ func TestRBAC_IsTheLeastWithinAGrant(t *testing.T) {
 	devclustertest.Apply(t, w.cluster, printed)
 	account := w.account("example")
 	const own = "examples.wasmctl.dev/configmapgenerators"
-	until(t, "the API server knows the roles", func() bool {
+	enginetest.Until(t, "the API server knows the roles", func() bool {
 		return w.mayDo(account, w.ns, "list "+own) && w.mayDo(account, w.ns, "get /secrets creds")
 	})
 	for _, what := range []string{
@@ -124,7 +125,7 @@ func TestRBAC_IsTheLeastWithinAGrant(t *testing.T) {
 		"--leader-elect", "--leader-elect-resource-namespace", w.ns)
 	w.generate("a")
 	c.wantLine(`"msg":"reconciled"`, w.ns+"/a")
-	until(t, "the ConfigMap is there", func() bool { return w.configMaps() == "a" })
+	enginetest.Until(t, "the ConfigMap is there", func() bool { return w.configMaps() == "a" })
 	c.signal(syscall.SIGTERM)
 	c.wantExit(exitOK)
 	for _, bad := range []string{"forbidden", "denied a request", "allows less than"} {
@@ -140,7 +141,7 @@ func TestRun_SaysWhoMayNotImpersonate(t *testing.T) {
 	w := newWalled(t)
 	devclustertest.Apply(t, w.cluster, w.rbac(exampleWasm(t, "configmapgenerator"), func(o *rbacOptions) { o.controller.Namespaces = []string{w.ns} }))
 	as := "system:serviceaccount:" + w.ns + ":example"
-	until(t, "the API server knows the roles", func() bool { return w.may(as) })
+	enginetest.Until(t, "the API server knows the roles", func() bool { return w.may(as) })
 	run := func(rules ...rbacv1.PolicyRule) *child {
 		rc := devclustertest.Limited(t, w.cluster, w.ns, rules...)
 		return startWasmctl(t, exampleWasm(t, "configmapgenerator"), "-n", w.ns, "--socket", "none", "--as", as, "--kubeconfig", writeKubeconfig(t, rc))

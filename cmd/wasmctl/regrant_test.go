@@ -9,6 +9,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/internal/enginetest"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
@@ -93,11 +94,11 @@ func TestGrant_HoldsFromItsChangeOn(t *testing.T) {
 	c.wantLine("denied a request of the module", "data.content")
 	w.writeGrant(file, all)
 	c.wantLine("grant changed")
-	until(t, "what it grants now is done", func() bool { return w.configMaps() == "a" })
+	enginetest.Until(t, "what it grants now is done", func() bool { return w.configMaps() == "a" })
 	w.writeGrant(file, "- {resource: configmaps, verbs: [gte]}\n")
 	c.wantLine("cannot use the new grant", "did you mean get?")
 	w.generate("b")
-	until(t, "the rights are as they were", func() bool { return w.configMaps() == "a,b" })
+	enginetest.Until(t, "the rights are as they were", func() bool { return w.configMaps() == "a,b" })
 	w.writeGrant(file, exampleGrant)
 	c.wantLine("controller failed to start", "watch of configmaps: not granted")
 	if out := steer(t, "status", socket); !strings.Contains(out, "configmapgenerator") || !strings.Contains(out, "watch of configmaps") {
@@ -105,7 +106,7 @@ func TestGrant_HoldsFromItsChangeOn(t *testing.T) {
 	}
 	w.generate("c")
 	w.writeGrant(file, all)
-	until(t, "it runs again", func() bool { return w.configMaps() == "a,b,c" })
+	enginetest.Until(t, "it runs again", func() bool { return w.configMaps() == "a,b,c" })
 	c.signal(syscall.SIGTERM)
 	c.wantExit(exitOK)
 	if strings.Contains(c.text(), "panic") || strings.Contains(c.text(), "did not stop cleanly") {
@@ -127,7 +128,7 @@ func TestGrant_ChangeKeepsTheLiveModule(t *testing.T) {
 	}
 	path := func(name string) string { return filepath.Join(dir, name) }
 	for i, name := range []string{"a.wasm", "b.wasm", "c.wasm"} {
-		replace(t, path(name), numbered(example, i))
+		replace(t, path(name), enginetest.Numbered(example, i))
 	}
 	name := func(module string) {
 		replace(t, path("controllers.yaml"), []byte("apiVersion: wasmctl.dev/v1\nkind: Controllers\ncontrollers:\n- {name: web, module: "+module+", namespace: "+w.ns+", grant: grant.yaml, probation: 0s}\n"))
@@ -143,15 +144,15 @@ func TestGrant_ChangeKeepsTheLiveModule(t *testing.T) {
 	c.wantLine(`"msg":"reconciling"`, `"controller":"web"`)
 	runs := func(n int, source string) {
 		t.Helper()
-		until(t, "module "+source+" runs", func() bool {
+		enginetest.Until(t, "module "+source+" runs", func() bool {
 			got := controllers(t, socket)["web"]
-			return got.Phase == admin.PhaseRunning && got.Digest == host.DigestOf(numbered(example, n)) && got.Module == source
+			return got.Phase == admin.PhaseRunning && got.Digest == host.DigestOf(enginetest.Numbered(example, n)) && got.Module == source
 		})
 	}
 	restarts := func(n, times int) {
 		t.Helper()
-		digest := `"digest":"` + host.DigestOf(numbered(example, n))[:len("sha256:")+12] + `"`
-		until(t, "it starts with "+digest, func() bool {
+		digest := `"digest":"` + host.DigestOf(enginetest.Numbered(example, n))[:len("sha256:")+12] + `"`
+		enginetest.Until(t, "it starts with "+digest, func() bool {
 			return c.count(`"msg":"grant changed`) == times && c.count(`"msg":"module loaded"`, digest) > 0
 		})
 	}
@@ -169,7 +170,7 @@ func TestGrant_ChangeKeepsTheLiveModule(t *testing.T) {
 	runs(1, path("b.wasm"))
 
 	steer(t, "swap", socket, "web", path("c.wasm"))
-	digest := host.DigestOf(numbered(example, 2))[:len("sha256:")+12]
+	digest := host.DigestOf(enginetest.Numbered(example, 2))[:len("sha256:")+12]
 	runs(2, digest)
 	grant(3)
 	restarts(2, 3)
@@ -178,7 +179,7 @@ func TestGrant_ChangeKeepsTheLiveModule(t *testing.T) {
 		t.Errorf("modules were loaded %d times, want 4: at the start and after each grant", n)
 	}
 	w.generate("a")
-	until(t, "it does its work", func() bool { return w.configMaps() == "a" })
+	enginetest.Until(t, "it does its work", func() bool { return w.configMaps() == "a" })
 	c.signal(syscall.SIGTERM)
 	c.wantExit(exitOK)
 }

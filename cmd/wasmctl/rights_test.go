@@ -22,6 +22,7 @@ import (
 	"github.com/wasmctl/wasmctl/devcluster"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/internal/enginetest"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
@@ -215,11 +216,11 @@ func TestRBAC_IsEnoughToRunTheExample(t *testing.T) {
 		t.Errorf("with --namespace there is a ClusterRole:\n%s", out.String())
 	}
 	devclustertest.Apply(t, w.cluster, out.Bytes())
-	until(t, "the API server knows the roles", func() bool { return w.may(as) })
+	enginetest.Until(t, "the API server knows the roles", func() bool { return w.may(as) })
 	c := w.run("--as", as)
 	w.generate("a")
 	c.wantLine(`"msg":"reconciled"`, w.ns+"/a")
-	until(t, "the ConfigMap is there", func() bool { return w.configMaps() == "a" })
+	enginetest.Until(t, "the ConfigMap is there", func() bool { return w.configMaps() == "a" })
 	c.signal(syscall.SIGTERM)
 	c.wantExit(exitOK)
 	for _, bad := range []string{"forbidden", "denied", "give it these RBAC rules"} {
@@ -255,7 +256,7 @@ func TestRun_AuditWritesTheLeastGrant(t *testing.T) {
 	c := startChild(t, cmd)
 	w.generate("a")
 	c.wantLine(`"msg":"reconciled"`, w.ns+"/a")
-	until(t, "the write is learned", func() bool {
+	enginetest.Until(t, "the write is learned", func() bool {
 		b, err := os.ReadFile(file)
 		return err == nil && strings.Contains(string(b), "- data.") && strings.Contains(string(b), "# ")
 	})
@@ -264,7 +265,7 @@ func TestRun_AuditWritesTheLeastGrant(t *testing.T) {
 	again := w.run("--grant", file)
 	w.generate("b")
 	again.wantLine(`"msg":"reconciled"`, w.ns+"/b")
-	until(t, "the second ConfigMap is there", func() bool { return w.configMaps() == "a,b" })
+	enginetest.Until(t, "the second ConfigMap is there", func() bool { return w.configMaps() == "a,b" })
 	again.signal(syscall.SIGTERM)
 	again.wantExit(exitOK)
 	if strings.Contains(again.text(), "denied") {

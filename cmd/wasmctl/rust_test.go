@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
+	"github.com/wasmctl/wasmctl/internal/enginetest"
 )
 
 // rustWasm returns the example in Rust; without it the test is skipped.
@@ -137,7 +138,7 @@ func (w *twin) removeGenerator() {
 func (w *twin) settled() map[string]any {
 	w.t.Helper()
 	all := map[string]any{}
-	until(w.t, w.ns+" has settled", func() bool {
+	enginetest.Until(w.t, w.ns+" has settled", func() bool {
 		clear(all)
 		done := true
 		gens, err := w.objects(generators).List(w.t.Context(), metav1.ListOptions{})

@@ -16,6 +16,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/devcluster"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
+	"github.com/wasmctl/wasmctl/internal/enginetest"
 )
 
 // planted is the value of a Secret that must not be seen anywhere. It could be a
@@ -32,7 +33,7 @@ type leaks struct {
 
 // newLeaks makes the Secret, an object to be reconciled, and a module that reads
 // the one and then does last.
-func newLeaks(t *testing.T, last operation) *leaks {
+func newLeaks(t *testing.T, last enginetest.Operation) *leaks {
 	t.Helper()
 	cluster := devclustertest.Shared(t)
 	l := &leaks{t: t, cluster: cluster, ns: devclustertest.Namespace(t, cluster), file: filepath.Join(t.TempDir(), "leaks.wasm")}
@@ -47,17 +48,17 @@ func newLeaks(t *testing.T, last operation) *leaks {
 	if _, err := client.CoreV1().ServiceAccounts(l.ns).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	m := mayWrite("configmaps", "secrets")
+	m := enginetest.MayWrite("configmaps", "secrets")
 	m.Capabilities = append(m.Capabilities, abi.Capability{Group: "events.k8s.io", Resource: "events", Verbs: []string{"create", "patch"}})
-	copied := operation{abi.OpAPIApply, map[string]any{"force": true, "object": l.copyNamed("copy", nil)}}
-	event := operation{abi.OpEventRecord, map[string]any{"reason": "Leaked", "note": "the key is " + planted}}
-	read := operation{abi.OpAPIGet, map[string]any{"apiVersion": "v1", "kind": "Secret", "namespace": l.ns, "name": "s"}}
-	last.req["namespace"] = l.ns
-	if object, ok := last.req["object"].(map[string]any); ok {
-		delete(last.req, "namespace")
+	copied := enginetest.Operation{Op: abi.OpAPIApply, Request: map[string]any{"force": true, "object": l.copyNamed("copy", nil)}}
+	event := enginetest.Operation{Op: abi.OpEventRecord, Request: map[string]any{"reason": "Leaked", "note": "the key is " + planted}}
+	read := enginetest.Operation{Op: abi.OpAPIGet, Request: map[string]any{"apiVersion": "v1", "kind": "Secret", "namespace": l.ns, "name": "s"}}
+	last.Request["namespace"] = l.ns
+	if object, ok := last.Request["object"].(map[string]any); ok {
+		delete(last.Request, "namespace")
 		object["metadata"].(map[string]any)["namespace"] = l.ns
 	}
-	replace(t, l.file, scripted(t, m, read, event, copied, last))
+	replace(t, l.file, enginetest.Scripted(t, m, read, event, copied, last))
 	return l
 }
 
@@ -93,11 +94,11 @@ func (l *leaks) wantNone(where, text string) {
 }
 
 // lasts are what fails in the end, each with the value in its request.
-func lasts() map[string]operation {
-	return map[string]operation{
-		"denied":    {abi.OpAPIGet, map[string]any{"apiVersion": "v1", "kind": "Pod", "name": planted}},
-		"not found": {abi.OpAPIGet, map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "name": planted}},
-		"invalid": {abi.OpAPICreate, map[string]any{"object": map[string]any{
+func lasts() map[string]enginetest.Operation {
+	return map[string]enginetest.Operation{
+		"denied":    {Op: abi.OpAPIGet, Request: map[string]any{"apiVersion": "v1", "kind": "Pod", "name": planted}},
+		"not found": {Op: abi.OpAPIGet, Request: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "name": planted}},
+		"invalid": {Op: abi.OpAPICreate, Request: map[string]any{"object": map[string]any{
 			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "x", "labels": map[string]any{"l": "not a label " + planted}},
 		}}},
 	}
@@ -114,7 +115,7 @@ func TestSecrets_AreNotShown(t *testing.T) {
 			c, printed := l.run("--grant-manifest", "--socket", socket)
 			c.wantLine("reconcile", l.ns+"/a", `"reconcile_id"`)
 			explained := ""
-			until(t, "the copy is explained", func() bool {
+			enginetest.Until(t, "the copy is explained", func() bool {
 				explained = steer(t, "explain", socket, "sa/a", "-n", l.ns)
 				return strings.Contains(explained, "apply configmaps "+l.ns+"/copy") && strings.Contains(explained, "[redacted")
 			})
@@ -138,7 +139,7 @@ func TestSecrets_AreNotInDiffsAndAudits(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			l, file := newLeaks(t, lasts()["invalid"]), filepath.Join(t.TempDir(), "learned.yaml")
 			c, printed := l.run("--socket", "none", "--dry-run="+mode, "--audit", file)
-			until(t, "the diff and the event are printed, and the audit has the write", func() bool {
+			enginetest.Until(t, "the diff and the event are printed, and the audit has the write", func() bool {
 				b, err := os.ReadFile(file)
 				return err == nil && strings.Contains(string(b), "data.text") && containsAll(printed(), []string{"apply configmaps", "event     about"})
 			})

@@ -15,6 +15,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/internal/enginetest"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
@@ -39,7 +40,7 @@ func newConfigMaps(t *testing.T) (ns, kubeconfig string) {
 	}
 	ns = devclustertest.Namespace(t, cluster)
 	for i := range 4 {
-		if _, err := client.CoreV1().ConfigMaps(ns).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: objectName(i)}}, metav1.CreateOptions{}); err != nil {
+		if _, err := client.CoreV1().ConfigMaps(ns).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: enginetest.ObjectName(i)}}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -64,14 +65,14 @@ func TestSwap_FromFileSignalAndCommand(t *testing.T) {
 	ns, kubeconfig := newConfigMaps(t)
 	dir := t.TempDir()
 	file, other, bad := filepath.Join(dir, "module.wasm"), filepath.Join(dir, "other.wasm"), filepath.Join(dir, "bad.wasm")
-	replace(t, file, worse(modeGood, 1))
-	replace(t, other, worse(modeGood, 3))
-	replace(t, bad, worse(modeTraps, 4))
+	replace(t, file, enginetest.Worse(enginetest.Good, 1))
+	replace(t, other, enginetest.Worse(enginetest.Good, 3))
+	replace(t, bad, enginetest.Worse(enginetest.Traps, 4))
 	socket := newSocket(t)
 	c := startWasmctl(t, file, "--for", "cm", "-n", ns, "--socket", socket, "--probation", "2s", "--kubeconfig", kubeconfig)
 	c.wantLine(`"msg":"reconciled"`, `"object":"`+ns+`/o0"`, `"revision":1`)
 
-	replace(t, file, worse(modeGood, 2))
+	replace(t, file, enginetest.Worse(enginetest.Good, 2))
 	c.wantLine(`"msg":"module swapped"`, `"why":"module file changed"`, `"revision":2`)
 	c.wantLine(`"msg":"reconciled"`, `"object":"`+ns+`/o0"`, `ModuleSwapped`, `"revision":2`)
 	c.wantLine(`"msg":"probation passed"`, `"revision":2`)
@@ -79,7 +80,7 @@ func TestSwap_FromFileSignalAndCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.wantLine(`"msg":"module not swapped in; keeping the running one"`)
-	replace(t, file, worse(modeGood, 2))
+	replace(t, file, enginetest.Worse(enginetest.Good, 2))
 	c.wantLine(`"msg":"module file unchanged"`)
 
 	if out := steer(t, "swap", socket, "module", other, "--wait"); !containsAll(out, []string{"is live", "probation passed"}) {
@@ -90,13 +91,13 @@ func TestSwap_FromFileSignalAndCommand(t *testing.T) {
 	}
 	c.signal(syscall.SIGHUP) // back to what the file has
 	c.wantLine(`"msg":"probation passed"`, `"revision":4`)
-	if got := statusOf(t, socket).Digest; got != host.DigestOf(worse(modeGood, 2)) {
+	if got := statusOf(t, socket).Digest; got != host.DigestOf(enginetest.Worse(enginetest.Good, 2)) {
 		t.Errorf("after SIGHUP %s is live", got)
 	}
 	if code, out := refusedSteer(t, "swap", socket, "module", bad, "--wait"); code != exitModule || !strings.Contains(out, "was rolled back: ") {
 		t.Errorf("a bad one: exit code %d: %s", code, out)
 	}
-	until(t, "the one before is live again", func() bool { return statusOf(t, socket).Digest == host.DigestOf(worse(modeGood, 2)) })
+	enginetest.Until(t, "the one before is live again", func() bool { return statusOf(t, socket).Digest == host.DigestOf(enginetest.Worse(enginetest.Good, 2)) })
 	if code, out := refusedSteer(t, "swap", socket, "module", bad); code != exitModule || !strings.Contains(out, "--force") {
 		t.Errorf("the bad one again: exit code %d: %s", code, out)
 	}
@@ -126,9 +127,9 @@ func TestSwap_CanaryAndShadowThroughTheBinary(t *testing.T) {
 	ns, kubeconfig := newConfigMaps(t)
 	dir := t.TempDir()
 	file, other, bad := filepath.Join(dir, "module.wasm"), filepath.Join(dir, "other.wasm"), filepath.Join(dir, "bad.wasm")
-	replace(t, file, worse(modeGood, 1))
-	replace(t, other, worse(modeGood, 2))
-	replace(t, bad, worse(modeTraps, 3))
+	replace(t, file, enginetest.Worse(enginetest.Good, 1))
+	replace(t, other, enginetest.Worse(enginetest.Good, 2))
+	replace(t, bad, enginetest.Worse(enginetest.Traps, 3))
 	socket := newSocket(t)
 	c := startWasmctl(t, file, "--for", "cm", "-n", ns, "--socket", socket, "--probation", "0", "--canary-namespace", ns, "--kubeconfig", kubeconfig)
 	c.wantLine(`"msg":"reconciled"`, `"object":"`+ns+`/o0"`, `"revision":1`)
@@ -144,7 +145,7 @@ func TestSwap_CanaryAndShadowThroughTheBinary(t *testing.T) {
 		t.Errorf("shadow of itself: exit code %d: %s", code, out)
 	}
 
-	replace(t, file, worse(modeGood, 4)) // run was told to try it
+	replace(t, file, enginetest.Worse(enginetest.Good, 4)) // run was told to try it
 	c.wantLine(`"msg":"canary started"`, "in namespace "+ns)
 	if out := steer(t, "status", socket); !containsAll(out, []string{"canary", "in namespace " + ns}) {
 		t.Errorf("status:\n%s", out)
@@ -161,7 +162,7 @@ func TestSwap_CanaryAndShadowThroughTheBinary(t *testing.T) {
 	if out := steer(t, "promote", socket, "module"); !strings.Contains(out, "is live") {
 		t.Errorf("promote: %s", out)
 	}
-	if got := statusOf(t, socket).Digest; got != host.DigestOf(worse(modeGood, 2)) {
+	if got := statusOf(t, socket).Digest; got != host.DigestOf(enginetest.Worse(enginetest.Good, 2)) {
 		t.Errorf("%s is live", got)
 	}
 	if code, out := refusedSteer(t, "swap", socket, "module", bad, "--canary-time", "1h", "--wait"); code != exitModule || !strings.Contains(out, "was rolled back") {
@@ -186,17 +187,17 @@ func TestSwap_KilledRunsOneWholeModuleAfterwards(t *testing.T) {
 		flags []string
 		at    []string // the line after which it is killed; none: at once
 	}{
-		"before anything":    {next: worse(modeGood, 2)},
-		"on probation":       {next: worse(modeGood, 2), at: []string{`"msg":"module swapped"`, `"revision":2`}},
-		"proven":             {next: worse(modeGood, 2), flags: []string{"--probation", "300ms"}, at: []string{`"msg":"probation passed"`, `"revision":2`}},
-		"being rolled back":  {next: worse(modeTraps, 2), at: []string{"rolling back: the new module failed probation"}},
-		"rolled back":        {next: worse(modeTraps, 2), at: []string{`"msg":"module swapped"`, `"revision":3`}},
-		"tried":              {next: worse(modeGood, 2), flags: canaryFlags, at: []string{`"msg":"canary started"`, `"revision":2`}},
-		"tried and failed":   {next: worse(modeTraps, 2), flags: canaryFlags, at: []string{`"msg":"canary ended`, `"revision":2`}},
-		"tried and promoted": {next: worse(modeGood, 2), flags: canaryFlags, at: []string{`"msg":"canary promoted"`, `"revision":2`}},
+		"before anything":    {next: enginetest.Worse(enginetest.Good, 2)},
+		"on probation":       {next: enginetest.Worse(enginetest.Good, 2), at: []string{`"msg":"module swapped"`, `"revision":2`}},
+		"proven":             {next: enginetest.Worse(enginetest.Good, 2), flags: []string{"--probation", "300ms"}, at: []string{`"msg":"probation passed"`, `"revision":2`}},
+		"being rolled back":  {next: enginetest.Worse(enginetest.Traps, 2), at: []string{"rolling back: the new module failed probation"}},
+		"rolled back":        {next: enginetest.Worse(enginetest.Traps, 2), at: []string{`"msg":"module swapped"`, `"revision":3`}},
+		"tried":              {next: enginetest.Worse(enginetest.Good, 2), flags: canaryFlags, at: []string{`"msg":"canary started"`, `"revision":2`}},
+		"tried and failed":   {next: enginetest.Worse(enginetest.Traps, 2), flags: canaryFlags, at: []string{`"msg":"canary ended`, `"revision":2`}},
+		"tried and promoted": {next: enginetest.Worse(enginetest.Good, 2), flags: canaryFlags, at: []string{`"msg":"canary promoted"`, `"revision":2`}},
 	} {
 		file := filepath.Join(dir, "module.wasm")
-		replace(t, file, worse(modeGood, 1))
+		replace(t, file, enginetest.Worse(enginetest.Good, 1))
 		socket := newSocket(t)
 		run := func() *child {
 			return startWasmctl(t, append([]string{file, "--for", "cm", "-n", ns, "--socket", socket, "--kubeconfig", kubeconfig}, step.flags...)...)
@@ -213,7 +214,7 @@ func TestSwap_KilledRunsOneWholeModuleAfterwards(t *testing.T) {
 		c.wantLine(`"msg":"reconciling"`)
 		c.wantLine(`"msg":"reconcil`, `"revision":1`)
 		var numbers []admin.Revision
-		until(t, name+": it answers", func() bool {
+		enginetest.Until(t, name+": it answers", func() bool {
 			st, err := admin.NewClient(socket).Status(t.Context())
 			if err != nil || len(st.Controllers) != 1 {
 				return false

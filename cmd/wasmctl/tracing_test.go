@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
+	"github.com/wasmctl/wasmctl/internal/enginetest"
 )
 
 // receiver is an OTLP receiver: it decodes what it is sent.
@@ -104,7 +105,7 @@ func TestTracing_OneTraceForEachRun(t *testing.T) {
 	runs := f.explained(socket, "a").Runs
 	first := runs[len(runs)-1]
 	var spans map[string]*otlp.Span
-	until(t, "the trace arrives", func() bool {
+	enginetest.Until(t, "the trace arrives", func() bool {
 		spans = r.traces()[first.TraceID]
 		return spans["reconcile webapp"] != nil
 	})
@@ -113,7 +114,7 @@ func TestTracing_OneTraceForEachRun(t *testing.T) {
 	if queue == nil || guest == nil || apply == nil || status == nil {
 		t.Fatalf("spans: %v", spans)
 	}
-	until(t, "the trace of the log arrives", func() bool { return r.traces()[line.TraceID] != nil })
+	enginetest.Until(t, "the trace of the log arrives", func() bool { return r.traces()[line.TraceID] != nil })
 	for name, want := range map[string]string{
 		"wasmctl.controller": "webapp", "wasmctl.object": f.ns + "/a", "wasmctl.reconcile_id": first.ID,
 		"wasmctl.trigger": strings.Join(first.Reasons, ", "), "wasmctl.result": "succeeded", "k8s.namespace.name": f.ns,

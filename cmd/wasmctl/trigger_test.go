@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
+	"github.com/wasmctl/wasmctl/internal/enginetest"
 )
 
 // TestTriggers_LinesSettingsAndASignal: lines of stdin, new settings and a
@@ -34,13 +35,13 @@ func TestTriggers_LinesSettingsAndASignal(t *testing.T) {
 	triggered := func(name string) int { return c.count(`"object":"`+f.ns+"/"+name+`"`, `"reason":"Triggered`) }
 
 	_, _ = fmt.Fprintf(lines, "b\n%s/a\n", f.ns) // an error shows below
-	until(t, "a is reconciled", func() bool { return triggered("a") == 1 })
+	enginetest.Until(t, "a is reconciled", func() bool { return triggered("a") == 1 })
 	c.wantLine("skipping a line of stdin", "line 1", "namespace is needed")
 	if n := triggered("b"); n != 0 {
 		t.Errorf("b was triggered %d times, and never named", n)
 	}
 	_, _ = fmt.Fprintln(lines, "*")
-	until(t, "both are reconciled", func() bool { return triggered("a") == 2 && triggered("b") == 1 })
+	enginetest.Until(t, "both are reconciled", func() bool { return triggered("a") == 2 && triggered("b") == 1 })
 	_, _ = fmt.Fprintln(lines, f.ns+"/nobody")
 	c.wantLine("object not found", f.ns+"/nobody")
 	_ = lines.Close() // ends that trigger alone
@@ -55,7 +56,7 @@ func TestTriggers_LinesSettingsAndASignal(t *testing.T) {
 
 	awaitQuiet(t, socket)
 	c.signal(syscall.SIGUSR1)
-	until(t, "both are reconciled", func() bool { return triggered("a") == 3 && triggered("b") == 2 })
+	enginetest.Until(t, "both are reconciled", func() bool { return triggered("a") == 3 && triggered("b") == 2 })
 	c.signal(syscall.SIGTERM)
 	c.wantExit(exitOK)
 }
@@ -65,7 +66,7 @@ func TestTriggers_LinesSettingsAndASignal(t *testing.T) {
 func awaitQuiet(t *testing.T, socket string) {
 	t.Helper()
 	same, last := 0, uint64(0)
-	until(t, "nothing is left to do", func() bool {
+	enginetest.Until(t, "nothing is left to do", func() bool {
 		st := statusOf(t, socket)
 		if same++; st.Ready+st.Running > 0 || st.Runs != last {
 			same = 0

@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/wasmctl/wasmctl/internal/enginetest"
 )
 
 // TestRun_DryRunChangesNothing: the example runs, says what it would write, and
@@ -12,7 +14,7 @@ func TestRun_DryRunChangesNothing(t *testing.T) {
 	c, out := w.runDry()
 	w.generate("a")
 	c.wantLine(`"msg":"reconciled"`, w.ns+"/a")
-	until(t, "the diff is printed", func() bool {
+	enginetest.Until(t, "the diff is printed", func() bool {
 		return strings.Contains(out(), "created   apply configmaps "+w.ns+"/a (dry run)")
 	})
 	if got := w.configMaps(); got != "" {
