@@ -77,10 +77,14 @@ func (c *Controller) Name() string {
 func (c *Controller) Logger() *slog.Logger { return c.log }
 
 // Started waits until the controller has been tried for the first time, and
-// returns the error of that.
+// returns the error of that: ErrStopping where it was stopped before.
 func (c *Controller) Started(ctx context.Context) error {
 	select {
 	case <-c.first:
+	case <-c.ended:
+		if !isOpen(c.first) {
+			return ErrStopping
+		}
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -163,4 +164,22 @@ func TestRuntime_ControllerThatWaitsIsStillThere(t *testing.T) {
 	if err := r.stop(); err != nil {
 		t.Error(err)
 	}
+}
+
+func TestRuntime_OneThatNeverBeginsIsNotAwaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, err := newIdle(t).Ensure("late", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		started := make(chan error, 1)
+		go func() { started <- c.Started(t.Context()) }()
+		synctest.Wait()
+		if err := c.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-started; !errors.Is(err, ErrStopping) {
+			t.Errorf("started with %v", err)
+		}
+	})
 }

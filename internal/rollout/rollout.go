@@ -208,7 +208,7 @@ func (r *Rollout) show(k *canaryRun, revision uint64, api *kubeapi.API) {
 	r.view.Store(next)
 }
 
-// Settings is the number of the settings in force.
+// settings is the number of the settings in force.
 func (r *Rollout) settings() int64 {
 	_, number := r.cfg.Module.Settings()
 	return number
