@@ -6,11 +6,12 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/wasmctl/wasmctl/abi"
 )
@@ -84,37 +85,52 @@ func TestLimits_InFlight(t *testing.T) {
 
 // A request beyond the rate waits; where the run has no time for that it is not
 // sent, and says so at once.
+// The requests of a second may be sent at once; the next waits for its turn, or
+// is refused where its run ends before.
 func TestLimits_Rate(t *testing.T) {
-	var sent atomic.Int32
-	api := scripted(t, func(w http.ResponseWriter, r *http.Request) {
-		sent.Add(1)
-		answer("application/json", 200, `{"kind":"ConfigMap"}`)(w, r)
-	}).WithLimits(Limits{Rate: 2})
-	get := limitsRequest(t, "name", "x")
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Hour)
-	defer cancel()
-	for range 2 {
-		if got := api.Call(ctx, abi.OpAPIGet, get); got.Status != abi.StatusOK {
-			t.Fatalf("within the rate: %v", got.Status)
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(Limits{Rate: 2}, &limitHits{})
+		begin := time.Now()
+		enter := func(within time.Duration) error {
+			ctx, cancel := context.WithTimeout(t.Context(), within)
+			defer cancel()
+			done, err := l.enter(ctx)
+			if err == nil {
+				done()
+			}
+			return err
 		}
+		for _, step := range []struct {
+			within, at time.Duration
+			refused    bool
+		}{
+			{time.Hour, 0, false},
+			{time.Hour, 0, false},
+			{time.Millisecond, 0, true},
+			{time.Hour, 500 * time.Millisecond, false},
+			{time.Hour, time.Second, false},
+		} {
+			err := enter(step.within)
+			if at := time.Since(begin).Round(time.Millisecond); at != step.at || (err != nil) != step.refused {
+				t.Errorf("at %v: %v, want %+v", at, err, step)
+			}
+		}
+		if n := l.hits.rate.Load(); n != 3 {
+			t.Errorf("counted %d requests that had to wait, want 3", n)
+		}
+	})
+}
+
+// A request beyond the rate, whose run has no time to wait, is not sent.
+func TestLimits_RateIsARefusal(t *testing.T) {
+	api := scripted(t, func(http.ResponseWriter, *http.Request) { t.Error("it was sent") })
+	api.limits = &limiter{Limits: Limits{Rate: 1}, hits: api.limits.hits, rate: flowcontrol.NewFakeNeverRateLimiter()}
+	got := api.Call(t.Context(), abi.OpAPIGet, limitsRequest(t, "name", "x"))
+	if message := fmt.Sprint(statusBody(t, got)["message"]); got.Status != abi.StatusBudget || !strings.Contains(message, "(api_rate 1)") {
+		t.Errorf("got %v: %s", got.Status, message)
 	}
-	limiter := newLimiter(Limits{Rate: 1}, api.limits.hits)
-	slow := *api
-	slow.limits = limiter
-	if got := slow.Call(ctx, abi.OpAPIGet, get); got.Status != abi.StatusOK {
-		t.Fatalf("the first: %v", got.Status)
-	}
-	short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-	defer cancel()
-	late := slow.Call(short, abi.OpAPIGet, get)
-	if message := fmt.Sprint(statusBody(t, late)["message"]); late.Status != abi.StatusBudget || !strings.Contains(message, "(api_rate 1)") {
-		t.Errorf("got %v: %s", late.Status, message)
-	}
-	if got := slow.Call(ctx, abi.OpAPIGet, get); got.Status != abi.StatusOK || sent.Load() != 4 {
-		t.Errorf("one that can wait: %v, %d sent", got.Status, sent.Load())
-	}
-	if n := api.LimitStats()[abi.LimitAPIRate]; n != 2 {
-		t.Errorf("counted %d requests that waited, want 2", n)
+	if n := api.LimitStats()[abi.LimitAPIRate]; n != 1 {
+		t.Errorf("counted %d requests that had to wait, want 1", n)
 	}
 }
 

@@ -157,6 +157,7 @@ func TestRunner_EndOfInputRunsWhatIsBlocked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newReady(t, config{}, sleepJob(time.Second))
 		f.send("a")
+		synctest.Wait() // it runs: else the loop may take both in one turn, which is one run
 		f.send("a")
 		close(f.requests)
 		<-f.ended
