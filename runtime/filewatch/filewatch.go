@@ -14,6 +14,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -42,6 +43,7 @@ type File struct {
 	OnError func(error)
 	// Settle is how long the file must be quiet, and its new content stay the
 	// same, so that one that is being written is not read half; 0 is DefaultSettle.
+	// One that is touched all the time is read after ten times as long.
 	Settle time.Duration
 	// Poll is how often the file is read without an event: some file systems have
 	// none. 0 is DefaultPoll.
@@ -59,15 +61,9 @@ func (f File) Run(ctx context.Context) error {
 	if f.Sum == (watch{}).last {
 		w.last = sha256.Sum256(f.Content)
 	}
-	l := &loop{first: f.Settle, settle: f.Settle, poll: f.Poll, onPolling: func(err error) { // the file may have changed before Run
+	l := w.loop(ctx)
+	l.onPolling = func(err error) {
 		w.complain(fmt.Errorf("file[%s]: polling every %v: %w", f.Path, f.Poll, err))
-	}}
-	l.look = func(polled bool) (again bool, err error) {
-		if polled && w.untouched() {
-			return false, nil
-		}
-		w.follow(l)
-		return w.look(ctx), nil
 	}
 	return l.run(ctx)
 }
@@ -80,15 +76,32 @@ type watch struct {
 	next   [sha256.Size]byte // of a new content that was seen once
 	failed string            // the last error that was told
 	stat   os.FileInfo       // of the file that was read last; nil where it could not be
+	again  bool              // the last look has seen a new content once
+	places []string          // that events are followed of
 }
 
-// follow watches the folder of the file, where it and the links to it are
-// replaced, and the folder of what it points to.
+// loop returns the loop that looks at the file, also at the start: it may have
+// changed before Run.
+func (w *watch) loop(ctx context.Context) *loop {
+	l := &loop{first: w.Settle, settle: w.Settle, poll: w.Poll}
+	l.concerns = func(path string) bool { return slices.Contains(w.places, filepath.Clean(path)) }
+	l.look = func(polled bool) (again bool, err error) {
+		if polled && !w.again && w.untouched() {
+			return false, nil
+		}
+		w.follow(l)
+		w.again = w.look(ctx)
+		return w.again, nil
+	}
+	return l
+}
+
+// follow asks for the events of the file, and of the links that lead to it: the
+// folders in which they are replaced.
 func (w *watch) follow(l *loop) {
-	dir := filepath.Dir(w.Path)
-	l.follow(dir)
-	if real, err := filepath.EvalSymlinks(w.Path); err == nil && filepath.Dir(real) != dir {
-		l.follow(filepath.Dir(real))
+	w.places = places(w.Path)
+	for _, path := range w.places {
+		l.follow(filepath.Dir(path))
 	}
 }
 

@@ -13,28 +13,39 @@ import (
 // without that.
 type loop struct {
 	first  time.Duration // until the first look
-	settle time.Duration // how long it must be quiet after an event
+	settle time.Duration // how long it must be quiet after an event; see pace
 	poll   time.Duration // between looks without an event
+	// concerns reports whether an event of this path is a reason to look. Others are
+	// ignored: they do not delay a look either.
+	concerns func(path string) bool
 	// look is told whether it is such a look without an event, and reports whether
 	// it has to look again once it has been quiet. Its error ends the loop.
 	look      func(polled bool) (again bool, err error)
 	onPolling func(error) // told once why changes are seen by polling only
 
-	events   *fsnotify.Watcher // its channels are nil where there are no events
-	reported bool              // late was
+	events   <-chan fsnotify.Event // nil where there are none
+	errors   <-chan error
+	add      func(dir string) error // asks for the events of a folder; nil where there are none
+	reported bool                   // late was
 }
 
 // run looks until ctx ends.
 func (l *loop) run(ctx context.Context) error {
-	var err error
-	if l.events, err = fsnotify.NewWatcher(); err != nil {
-		l.events = &fsnotify.Watcher{}
+	events, err := fsnotify.NewWatcher()
+	if err != nil {
 		l.polls(err)
-	} else {
-		defer func() { _ = l.events.Close() }()
+		return l.watch(ctx)
 	}
-	settle := time.NewTimer(l.first)
-	defer settle.Stop()
+	defer func() { _ = events.Close() }()
+	l.events, l.errors, l.add = events.Events, events.Errors, events.Add
+	return l.watch(ctx)
+}
+
+// watch is run, with the source of events.
+func (l *loop) watch(ctx context.Context) error {
+	p := pace{settle: l.settle}
+	next := time.NewTimer(l.first)
+	defer next.Stop()
 	poll := time.NewTicker(l.poll)
 	defer poll.Stop()
 	for {
@@ -42,32 +53,38 @@ func (l *loop) run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-l.events.Events:
-			settle.Reset(l.settle)
+		case event := <-l.events:
+			if l.concerns(event.Name) {
+				p.event(time.Now())
+				next.Reset(time.Until(p.at))
+			}
 			continue
-		case <-l.events.Errors: //nolint:errcheck // events were lost: look
-			settle.Reset(l.settle)
+		case <-l.errors: // events were lost: look
+			p.event(time.Now())
+			next.Reset(time.Until(p.at))
 			continue
 		case <-poll.C:
 			polled = true
-		case <-settle.C:
+		case <-next.C:
+			p.looked()
 		}
 		again, err := l.look(polled)
 		if err != nil {
 			return err
 		}
 		if again {
-			settle.Reset(l.settle)
+			p.event(time.Now())
+			next.Reset(time.Until(p.at))
 		}
 	}
 }
 
 // follow asks for the events of a folder. To ask again does nothing.
 func (l *loop) follow(dir string) {
-	if l.events.Events == nil {
+	if l.add == nil {
 		return
 	}
-	if err := l.events.Add(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := l.add(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		l.polls(err)
 	}
 }

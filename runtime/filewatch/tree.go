@@ -40,6 +40,7 @@ func (t Tree) Run(ctx context.Context, since Stamp) error {
 	t.Settle = cmp.Or(t.Settle, DefaultSettle)
 	t.Poll = cmp.Or(t.Poll, DefaultTreePoll)
 	l := &loop{settle: t.Settle, poll: t.Poll, onPolling: t.onPolling} // the first look at once: they may have changed before Run
+	l.concerns = func(path string) bool { return t.Skip == nil || !t.Skip(filepath.Base(path)) }
 	l.look = func(bool) (again bool, err error) {
 		now, err := t.walk(l.follow) // also folders that are new
 		if err != nil {
