@@ -59,7 +59,7 @@ func (l *loop) watch(ctx context.Context) error {
 				next.Reset(time.Until(p.at))
 			}
 			continue
-		case <-l.errors: // events were lost: look
+		case <-l.errors: //nolint:errcheck // events were lost: look
 			p.event(time.Now())
 			next.Reset(time.Until(p.at))
 			continue

@@ -51,7 +51,7 @@ func flooded(t *testing.T, path string, poll time.Duration) (events chan<- fsnot
 			t.Error(err)
 		}
 	})
-	time.Sleep(time.Second)
+	time.Sleep(time.Second) //nolint:forbidigo // virtual time
 	return source, changes
 }
 
@@ -68,7 +68,7 @@ func TestFile_FloodOfEventsDelaysNothing(t *testing.T) {
 				write(t, path, "two")
 				events <- fsnotify.Event{Name: path, Op: fsnotify.Write}
 				for range 300 { // 3 s
-					time.Sleep(10 * time.Millisecond)
+					time.Sleep(10 * time.Millisecond) //nolint:forbidigo // virtual time
 					events <- fsnotify.Event{Name: filepath.Join(dir, flood), Op: fsnotify.Write}
 				}
 				if !slices.Equal(*changes, []string{"one", "two"}) {

@@ -93,7 +93,7 @@ func TestPool_HangingClientDelaysNoOther(t *testing.T) {
 // What is left over goes to the client with the fewest running jobs, so that two that flood share equally, in any order.
 func TestPool_SharesEqually(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		// One slot is kept for the third: the number of the others is even, so that no odd one goes to whoever is lucky.
+		// One slot is kept for the third: the number of the others is even, so that no slot is left over.
 		cfg := config{Pool: newPool(t, 9), Concurrency: 100}
 		var all []*fixture
 		for range 3 {
