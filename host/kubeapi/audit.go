@@ -2,11 +2,13 @@ package kubeapi
 
 import (
 	"context"
-	"slices"
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host/kubeapi/fieldpath"
 )
+
+// maxFields bounds how many fields of one write an audit looks at.
+const maxFields = 1_000
 
 // Everything returns a policy that allows whatever the API server does: for an
 // audit, which finds out what a module uses.
@@ -33,11 +35,11 @@ func (a *API) look(ctx context.Context, r *request) {
 }
 
 // Fields returns the fields that a write has touched, as docs/capabilities.md
-// says, sorted; those of updates and patches under WithAudit and WithDryRun only.
+// says, sorted, and of very many the first; those of updates and patches under WithAudit and WithDryRun only.
 // They are names: no value of the object is among them but those that items of
 // lists are known by.
 func (e *Exchange) Fields() []fieldpath.Path {
-	var touched []fieldpath.Path
+	touched := fieldpath.Touched(nil)
 	switch e.Op { //nolint:exhaustive // others write no fields
 	case abi.OpAPICreate, abi.OpAPIApply:
 		if sent, err := parseObject(e.Sent); err == nil {
@@ -47,11 +49,11 @@ func (e *Exchange) Fields() []fieldpath.Path {
 		before, err := parseObject(e.Before)
 		after, err2 := parseObject(e.Answer)
 		if err == nil && err2 == nil {
-			touched = slices.DeleteFunc(fieldpath.Changed(before, after), isManagedFields)
+			touched = fieldpath.Changed(before, after).Without(isManagedFields)
 		}
 	}
 	r := &request{op: e.Op, kind: e.Kind, APIRequest: abi.APIRequest{Subresource: e.Subresource}}
-	return r.others(touched)
+	return r.others(touched).Collect(maxFields)
 }
 
 // Verbs returns the verbs that an operation takes of a policy.

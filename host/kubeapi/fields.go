@@ -62,18 +62,18 @@ func (r *request) unpackBody() error {
 func (a *API) outside(ctx context.Context, r *request, limits *fieldpath.Set) ([]fieldpath.Path, error) {
 	switch {
 	case r.op == abi.OpAPICreate:
-		missing, _ := limits.Missing(r.others(fieldpath.Changed(nil, r.object)))
+		missing, _ := limits.Missing(r.others(fieldpath.Changed(nil, r.object)), maxMissing)
 		return missing, nil
 	case r.op == abi.OpAPIUpdate:
 		return a.outsideUpdate(ctx, r, limits)
 	case r.op == abi.OpAPIApply:
-		missing, byItem := limits.Missing(r.others(fieldpath.Touched(r.object)))
+		missing, byItem := limits.Missing(r.others(fieldpath.Touched(r.object)), maxMissing)
 		if len(missing) > 0 || !byItem && a.managerOf(r) == a.manager {
 			return missing, nil
 		}
 	case r.PatchType == abi.PatchMerge:
 		patch, _ := r.patch.(map[string]any)
-		missing, _ := limits.Missing(r.others(fieldpath.Merged(patch)))
+		missing, _ := limits.Missing(r.others(fieldpath.Merged(patch)), maxMissing)
 		return missing, nil
 	case r.patchesManagers():
 		return []fieldpath.Path{fieldpath.NewPath("metadata", "managedFields")}, nil
@@ -90,9 +90,9 @@ func (a *API) outsideUpdate(ctx context.Context, r *request, limits *fieldpath.S
 	}
 	changed := fieldpath.Changed(before.object, r.object)
 	if meta, _ := r.object["metadata"].(map[string]any); meta["managedFields"] == nil { // they stay as they are
-		changed = slices.DeleteFunc(changed, isManagedFields)
+		changed = changed.Without(isManagedFields)
 	}
-	missing, _ := limits.Missing(r.others(changed))
+	missing, _ := limits.Missing(r.others(changed), maxMissing)
 	if len(missing) > 0 {
 		return missing, nil
 	}
@@ -117,8 +117,8 @@ func (a *API) tried(ctx context.Context, r *request, limits *fieldpath.Set) ([]f
 	if err != nil {
 		return nil, err
 	}
-	changed := slices.DeleteFunc(fieldpath.Changed(before.object, after), isManagedFields)
-	missing, _ := limits.Missing(r.others(changed))
+	changed := fieldpath.Changed(before.object, after).Without(isManagedFields)
+	missing, _ := limits.Missing(r.others(changed), maxMissing)
 	if len(missing) > 0 {
 		return missing, nil
 	}
@@ -173,8 +173,8 @@ func isManagedFields(p fieldpath.Path) bool { return p.Within(managedFields) }
 // others leaves out the fields that need no right: those that say which object is
 // meant, those that this write cannot change, and the owner reference that the
 // host adds to a child.
-func (r *request) others(fields []fieldpath.Path) []fieldpath.Path {
-	return slices.DeleteFunc(fields, func(p fieldpath.Path) bool {
+func (r *request) others(fields fieldpath.Fields) fieldpath.Fields {
+	return fields.Without(func(p fieldpath.Path) bool {
 		switch p.KeyAt(0) {
 		case "apiVersion", "kind":
 			return true

@@ -182,7 +182,7 @@ func (p *Policy) limits(a *Attributes) *fieldpath.Set {
 // deniedFields is the refusal of a write that touches fields beyond its limits.
 func (p *Policy) deniedFields(a Attributes, fields []fieldpath.Path) *refusal {
 	rule := p.Missing(a)
-	for _, f := range fields[:min(len(fields), maxMissing)] {
+	for _, f := range fields {
 		if text := f.String(); !slices.Contains(rule.Fields, text) {
 			rule.Fields = append(rule.Fields, text)
 		}
@@ -192,7 +192,7 @@ func (p *Policy) deniedFields(a Attributes, fields []fieldpath.Path) *refusal {
 		if limits == nil {
 			return false
 		}
-		missing, _ := limits.Missing(fields)
+		missing, _ := limits.Missing(fieldpath.Fields(slices.Values(fields)), 1)
 		return len(missing) > 0
 	}))
 }

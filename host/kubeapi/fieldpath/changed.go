@@ -1,54 +1,69 @@
 package fieldpath
 
 import (
-	"maps"
 	"slices"
 )
 
-// Changed returns the fields that are not the same in two states of an object. A
+// Changed yields the fields that are not the same in two states of an object. A
 // null is as if it were not there. Of items of a list that are there in both
 // states, a change of their order touches the list.
-func Changed(before, after map[string]any) []Path {
-	var c changes
-	c.maps(nil, before, after)
-	return c.paths
-}
-
-// changes collects where two values differ.
-type changes struct{ paths []Path }
-
-func (c *changes) maps(at Path, before, after map[string]any) {
-	keys := maps.Clone(before)
-	if keys == nil {
-		keys = map[string]any{}
-	}
-	maps.Copy(keys, after)
-	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		c.values(at.key(key), before[key], after[key])
+func Changed(before, after map[string]any) Fields {
+	return func(yield func(Path) bool) {
+		c := changes{walk{yield: yield}}
+		c.maps(before, after)
 	}
 }
 
-func (c *changes) values(at Path, before, after any) {
-	if equal(before, after) {
-		return
+// changes finds where two values differ. Each value is compared once: what is
+// entered is not compared as a whole before.
+type changes struct{ walk }
+
+func (c *changes) maps(before, after map[string]any) {
+	for _, key := range unionKeys(before, after) {
+		c.push(step{key: key})
+		c.values(before[key], after[key])
+		c.pop()
+		if c.over {
+			return
+		}
 	}
+}
+
+// unionKeys returns the keys of two maps, sorted.
+func unionKeys(a, b map[string]any) []string {
+	keys := make([]string, 0, max(len(a), len(b)))
+	for key := range a {
+		keys = append(keys, key)
+	}
+	for key := range b {
+		if _, there := a[key]; !there {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func (c *changes) values(before, after any) {
 	b, wasMap := before.(map[string]any)
 	a, isMap := after.(map[string]any)
 	if isMap && (wasMap || before == nil) && len(a) > 0 || wasMap && after == nil && len(b) > 0 {
-		c.maps(at, b, a)
+		c.maps(b, a)
 		return
 	}
 	bl, wasList := before.([]any)
 	al, isList := after.([]any)
-	if (wasList || before == nil) && (isList || after == nil) && c.lists(at, bl, al) {
+	if (wasList || before == nil) && (isList || after == nil) && c.lists(bl, al) {
 		return
 	}
-	c.paths = append(c.paths, at)
+	if !equal(before, after) {
+		c.leaf()
+	}
 }
 
 // lists compares two lists of items; false says that they are none, or that
 // their order has changed.
-func (c *changes) lists(at Path, before, after []any) bool {
+func (c *changes) lists(before, after []any) bool {
 	if len(before)+len(after) == 0 {
 		return false
 	}
@@ -61,7 +76,7 @@ func (c *changes) lists(at Path, before, after []any) bool {
 		if !slices.Equal(b.shared(a), a.shared(b)) {
 			return false
 		}
-		c.items(at, b, a)
+		c.items(b, a)
 		return true
 	}
 	return false
@@ -74,17 +89,28 @@ func (l *itemList) shared(other itemList) []string {
 
 // items compares the items of two lists: one that has gone is touched as a
 // whole, one that has come in each of its fields.
-func (c *changes) items(at Path, before, after itemList) {
+func (c *changes) items(before, after itemList) {
 	for i, id := range before.ids {
+		c.push(step{item: before.list[i]})
 		if j, ok := after.place[id]; ok {
-			c.maps(at.item(before.list[i]), before.list[i], after.list[j])
+			c.maps(before.list[i], after.list[j])
 		} else {
-			c.paths = append(c.paths, at.item(before.list[i]))
+			c.leaf()
+		}
+		c.pop()
+		if c.over {
+			return
 		}
 	}
 	for j, id := range after.ids {
-		if _, ok := before.place[id]; !ok {
-			c.maps(at.item(after.list[j]), nil, after.list[j])
+		if _, ok := before.place[id]; ok {
+			continue
+		}
+		c.push(step{item: after.list[j]})
+		c.maps(nil, after.list[j])
+		c.pop()
+		if c.over {
+			return
 		}
 	}
 }

@@ -37,6 +37,9 @@ type step struct {
 	match map[string]string
 	// any, in a pattern, means all keys of a map, or all items of a list.
 	any bool
+	// serial is the same in two paths of one walk if they share all steps up to
+	// this one; 0 says nothing.
+	serial uint64
 }
 
 // Path leads to a field of an object, or is a pattern of such paths.
@@ -53,7 +56,14 @@ func NewPath(keys ...string) Path {
 
 func (p Path) key(key string) Path { return append(slices.Clip(p), step{key: key}) }
 
-func (p Path) item(item map[string]any) Path { return append(slices.Clip(p), step{item: item}) }
+// Clone returns a copy of a path that Fields has yielded.
+func (p Path) Clone() Path {
+	c := slices.Clone(p)
+	for i := range c {
+		c[i].serial = 0
+	}
+	return c
+}
 
 // String returns the path as a pattern. An item of a list is named by the first
 // of its values that items are known by in Kubernetes.

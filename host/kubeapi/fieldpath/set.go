@@ -24,48 +24,6 @@ func ParseSet(patterns []string) (*Set, error) {
 	return s, errors.Join(errs...)
 }
 
-// Covers reports whether a pattern covers a field. By says whether all that do
-// lead into a list: then it is right only if the list is one of items to the API
-// server too.
-func (s *Set) Covers(field Path) (covers, byItem bool) {
-	for _, p := range s.patterns {
-		if ok, item := covers1(p, field); ok {
-			if !item {
-				return true, false
-			}
-			covers, byItem = true, true
-		}
-	}
-	return covers, byItem
-}
-
-// covers1 matches one pattern: all its steps are those that the field starts
-// with. The right to any field of an item includes its key fields.
-func covers1(pattern, field Path) (covers, byItem bool) {
-	for i, want := range pattern {
-		if i >= len(field) {
-			return false, false
-		}
-		got := field[i]
-		byItem = byItem || got.item != nil
-		switch {
-		case want.any:
-		case want.match != nil:
-			if !want.matches(got.item) {
-				return false, false
-			}
-			if i+2 == len(field) && field[i+1].item == nil {
-				if _, known := want.match[field[i+1].key]; known {
-					return true, true
-				}
-			}
-		case got.item != nil || got.key != want.key:
-			return false, false
-		}
-	}
-	return true, byItem
-}
-
 func (s *step) matches(item map[string]any) bool {
 	if item == nil {
 		return false
@@ -76,19 +34,6 @@ func (s *step) matches(item map[string]any) bool {
 		}
 	}
 	return true
-}
-
-// Missing returns the fields that no pattern covers, and whether some of the
-// others are covered by item only; see Covers.
-func (s *Set) Missing(fields []Path) (missing []Path, byItem bool) {
-	for _, f := range fields {
-		covers, item := s.Covers(f)
-		if !covers {
-			missing = append(missing, f)
-		}
-		byItem = byItem || item
-	}
-	return missing, byItem
 }
 
 // Intersect returns the pattern of what two patterns both cover; ok is false if

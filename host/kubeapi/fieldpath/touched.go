@@ -10,49 +10,61 @@ import (
 // one of these keys, and no two the same; else it is one value.
 var itemKeys = []string{"name", "type", "key", "containerPort", "port", "mountPath", "devicePath", "ip", "uid", "topologyKey"}
 
-// Touched returns the fields that a value sets: its scalars, empty maps, and
+// Touched yields the fields that a value sets: its scalars, empty maps, and
 // lists that are one value.
-func Touched(value map[string]any) []Path {
-	var w walker
-	w.fields(nil, value)
-	return w.paths
+func Touched(value map[string]any) Fields {
+	return func(yield func(Path) bool) {
+		l := leaves{walk: walk{yield: yield}}
+		l.fields(value)
+	}
 }
 
 // Merged is Touched for a merge patch (RFC 7386): a list replaces what is there,
 // and so is one value.
-func Merged(patch map[string]any) []Path {
-	w := walker{whole: true}
-	w.fields(nil, patch)
-	return w.paths
+func Merged(patch map[string]any) Fields {
+	return func(yield func(Path) bool) {
+		l := leaves{walk: walk{yield: yield}, whole: true}
+		l.fields(patch)
+	}
 }
 
-// walker collects the leaves of a value.
-type walker struct {
+// leaves finds the leaves of a value.
+type leaves struct {
+	walk
 	whole bool // lists are one value
-	paths []Path
 }
 
-func (w *walker) value(at Path, v any) {
+func (l *leaves) value(v any) {
 	switch v := v.(type) {
 	case map[string]any:
 		if len(v) > 0 {
-			w.fields(at, v)
+			l.fields(v)
 			return
 		}
 	case []any:
-		if items, ok := items(v); ok && !w.whole {
-			for _, item := range items.list {
-				w.fields(at.item(item), item)
+		if l.whole {
+			break
+		}
+		if items, ok := items(v); ok {
+			for i := 0; i < len(items.list) && !l.over; i++ {
+				l.push(step{item: items.list[i]})
+				l.fields(items.list[i])
+				l.pop()
 			}
 			return
 		}
 	}
-	w.paths = append(w.paths, at)
+	l.leaf()
 }
 
-func (w *walker) fields(at Path, m map[string]any) {
+func (l *leaves) fields(m map[string]any) {
 	for _, key := range slices.Sorted(maps.Keys(m)) {
-		w.value(at.key(key), m[key])
+		l.push(step{key: key})
+		l.value(m[key])
+		l.pop()
+		if l.over {
+			return
+		}
 	}
 }
 
@@ -74,12 +86,15 @@ func items(list []any) (l itemList, ok bool) {
 }
 
 func itemsBy(list []any, key string) (itemList, bool) {
-	l := itemList{place: make(map[string]int, len(list))}
+	var l itemList
 	for i, v := range list {
 		item, _ := v.(map[string]any)
 		id, ok := text(item[key])
 		if _, twice := l.place[id]; !ok || twice {
 			return l, false
+		}
+		if i == 0 {
+			l = itemList{make([]map[string]any, 0, len(list)), make([]string, 0, len(list)), make(map[string]int, len(list))}
 		}
 		l.place[id] = i
 		l.list, l.ids = append(l.list, item), append(l.ids, id)
