@@ -21,6 +21,7 @@ export CARGO_TARGET_DIR   := $(BIN)/rust
 TEST_FLAGS ?= -timeout 25m
 FUZZTIME   ?= 30s
 BENCH      ?= .
+SMITH      ?= 4000
 
 .DEFAULT_GOAL := help
 
@@ -111,6 +112,10 @@ fuzz: ## Run each fuzz target for FUZZTIME
 		for f in $$(go test -list '^Fuzz' $$pkg | grep ^Fuzz); do \
 			echo "$$pkg $$f"; go test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; \
 		done; done) || exit 1; done
+
+.PHONY: smith
+smith: ## Compare SMITH modules of wasm-smith metered and unmetered (needs cargo)
+	METER_SMITH=$(SMITH) go test -run SmithModules -timeout 0 ./host/meter
 
 .PHONY: bench
 bench: build guests $(BIN)/devcluster ## Run the benchmarks named by BENCH, and the comparison with native peers
