@@ -68,6 +68,12 @@ type canaryRun struct {
 	assignment *canary.Assignment
 }
 
+// String returns for people which objects it has.
+func (k *canaryRun) String() string {
+	n, all := k.assignment.Count()
+	return fmt.Sprintf("%d of %d objects: %s", n, all, k.options)
+}
+
 // runs reports whether an object is the canary's.
 func (k *canaryRun) runs(stored *reflector.Object) bool {
 	o := objectOf(stored)
@@ -92,8 +98,12 @@ func (r *Rollout) beginCanary(ctx context.Context, up *prepared, o Canary) int {
 	if cfg.Time = o.Time; cfg.Time == 0 {
 		cfg.Time = untilPromoted
 	}
-	r.canary = &canaryRun{prepared: up, options: o, assignment: canary.New(o.Config, up.candidate.Digest())}
-	r.startCanary(up.candidate, cfg, o.String())
+	var objects []canary.Object
+	for _, stored := range r.controller.Objects() {
+		objects = append(objects, objectOf(stored))
+	}
+	r.canary = &canaryRun{prepared: up, options: o, assignment: canary.New(o.Config, up.candidate.Digest(), objects)}
+	r.startCanary(cfg, r.canary)
 	r.show(r.canary, up.candidate.Number(), up.api)
 	return r.reconcileWhere(ctx, r.canary.runs)
 }

@@ -58,7 +58,7 @@ type canaryFigures struct {
 	trialRuns
 
 	live *probation.Window
-	on   string // which objects it has, for people
+	on   *canaryRun
 }
 
 func (t *record) init(m *host.Module) {

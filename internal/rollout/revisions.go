@@ -13,16 +13,16 @@ import (
 // figures are taken from; where there are fewer, its runs before count too.
 const minLive = 20
 
-// startCanary says that a candidate runs some of the objects from now on. The words say
-// which.
-func (t *record) startCanary(c *host.Candidate, cfg probation.Config, on string) {
+// startCanary says that a candidate runs some of the objects from now on.
+func (t *record) startCanary(cfg probation.Config, k *canaryRun) {
+	c := k.candidate
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.canary = &canaryFigures{
 		trialRuns: trialRuns{
 			Trial: probation.New(cfg, probation.Figures{}, time.Now()), number: c.Number(), digest: c.Digest(), window: probation.NewWindow(),
 		},
-		live: probation.NewWindow(), on: on,
+		live: probation.NewWindow(), on: k,
 	}
 	t.canary.Excuse(t.liveWindow())
 }
@@ -128,7 +128,7 @@ func (t *record) Revisions() []admin.Revision {
 		case t.trial != nil && t.trial.number == g.Number:
 			st.State = "probation"
 		case t.canary != nil && t.canary.number == g.Number:
-			st.State, st.Since, st.Canary = "canary", t.canary.StartedAt(), t.canary.on
+			st.State, st.Since, st.Canary = "canary", t.canary.StartedAt(), t.canary.on.String()
 		case t.shadow == g.Number:
 			st.State = "shadow"
 		case g.State == host.RevisionLoading && next != nil:

@@ -62,12 +62,19 @@ func (c *Controller) TriggerAll(ctx context.Context, reason abi.ReasonType) int 
 // TriggerWhere is TriggerAll of the objects that are wanted.
 func (c *Controller) TriggerWhere(ctx context.Context, reason abi.ReasonType, wanted func(*reflector.Object) bool) int {
 	t := trigger.Trigger{Low: true, Reason: abi.Reason{Type: reason}}
-	for _, s := range c.forHandle().subs {
-		for _, o := range s.Store().List() {
-			if wanted(o) {
-				t.Refs = append(t.Refs, o.Ref())
-			}
+	for _, o := range c.Objects() {
+		if wanted(o) {
+			t.Refs = append(t.Refs, o.Ref())
 		}
 	}
 	return c.Trigger(ctx, t)
+}
+
+// Objects returns the objects of the kind that is reconciled, as the cache has them.
+func (c *Controller) Objects() []*reflector.Object {
+	var all []*reflector.Object
+	for _, s := range c.forHandle().subs {
+		all = append(all, s.Store().List()...)
+	}
+	return all
 }

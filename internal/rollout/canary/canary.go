@@ -4,7 +4,7 @@
 // It is pure.
 //
 //	cfg, err := canary.Parse("10%", []string{"shop"}, "tier=web")
-//	sides := canary.New(cfg, digest)
+//	sides := canary.New(cfg, digest, objects)
 //	sides.Canary(object)             // the same answer until Forget
 package canary
 
@@ -90,20 +90,39 @@ type Object struct {
 	Labels labels.Labels
 }
 
-// matches reports whether an object is the canary's. The salt makes the shares
-// of two modules others, so that it is not always the same objects that try what
-// is new.
-func (c Config) matches(o *Object, salt string) bool {
-	switch {
-	case len(c.Namespaces) > 0 && !slices.Contains(c.Namespaces, o.Key.Namespace):
-		return false
-	case c.Selector != nil && !c.Selector.Matches(o.Labels):
-		return false
-	}
-	return c.Share == 0 || position(salt, o.UID) < c.Share
+// eligible reports whether an object is one of those that the share is taken of.
+func (c Config) eligible(o *Object) bool {
+	return (len(c.Namespaces) == 0 || slices.Contains(c.Namespaces, o.Key.Namespace)) &&
+		(c.Selector == nil || c.Selector.Matches(o.Labels))
 }
 
-// position is where an object stands, in [0, 1), evenly spread over uids.
+// limit returns the position below which an object is the canary's, so that these
+// are the share of the objects that there are, and at least one.
+func (c Config) limit(objects []Object, salt string) float64 {
+	if c.Share == 0 {
+		return 1
+	}
+	var positions []float64
+	for i := range objects {
+		if c.eligible(&objects[i]) {
+			positions = append(positions, position(salt, objects[i].UID))
+		}
+	}
+	slices.Sort(positions)
+	n := len(positions)
+	k := max(1, int(math.Round(c.Share*float64(n))))
+	switch {
+	case n == 0:
+		return c.Share
+	case k < n:
+		return positions[k]
+	}
+	return max(c.Share, math.Nextafter(positions[n-1], 1))
+}
+
+// position is where an object stands, in [0, 1), evenly spread over uids. The salt
+// makes those of two modules others, so that it is not always the same objects
+// that try what is new.
 func position(salt, uid string) float64 {
 	h := fnv.New128a()
 	_, _ = h.Write([]byte(salt)) // never fails
@@ -119,8 +138,9 @@ func position(salt, uid string) float64 {
 // Assignment knows on which side each object is. An object stays with its side until
 // it is gone, whatever becomes of its labels. It is safe for concurrent use.
 type Assignment struct {
-	cfg  Config
-	salt string
+	cfg   Config
+	salt  string
+	limit float64
 
 	mu sync.Mutex
 	of map[abi.Key]assigned // guarded by mu
@@ -131,9 +151,27 @@ type assigned struct {
 	canary bool
 }
 
-// New returns the sides of a canary. The salt is the digest of its module.
-func New(cfg Config, salt string) *Assignment {
-	return &Assignment{cfg: cfg, salt: salt, of: map[abi.Key]assigned{}}
+// New returns the sides of a canary. The salt is the digest of its module. The
+// share is that of the objects that there are: they are ranked, and the first ones
+// are the canary's. Objects that come later are where they would have been.
+func New(cfg Config, salt string, objects []Object) *Assignment {
+	s := &Assignment{cfg: cfg, salt: salt, limit: cfg.limit(objects, salt), of: map[abi.Key]assigned{}}
+	for i := range objects {
+		s.Canary(&objects[i])
+	}
+	return s
+}
+
+// Count returns how many objects the canary has, of how many.
+func (s *Assignment) Count() (canary, all int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range s.of {
+		if a.canary {
+			canary++
+		}
+	}
+	return canary, len(s.of)
 }
 
 // Config returns what decides.
@@ -156,7 +194,7 @@ func (s *Assignment) Canary(o *Object) bool {
 	if ok && known.uid == uid {
 		return known.canary
 	}
-	known = assigned{uid, s.cfg.matches(o, s.salt)}
+	known = assigned{uid, s.cfg.eligible(o) && position(s.salt, o.UID) < s.limit}
 	s.of[o.Key] = known
 	return known.canary
 }

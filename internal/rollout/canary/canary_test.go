@@ -37,7 +37,7 @@ func TestAssignment_ShareIsThatOfTheObjects(t *testing.T) {
 			"counts": func(i int) string { return fmt.Sprintf("00000000-0000-0000-0000-%012d", i) },
 			"prefix": func(i int) string { return fmt.Sprintf("%08d-0000-0000-0000-000000000000", i) },
 		} {
-			s := New(parse(t, fmt.Sprint(percent, "%"), nil, ""), "sha256:x")
+			s := New(parse(t, fmt.Sprint(percent, "%"), nil, ""), "sha256:x", nil)
 			got := 0
 			for i := range n {
 				o := object(i)
@@ -53,10 +53,32 @@ func TestAssignment_ShareIsThatOfTheObjects(t *testing.T) {
 	}
 }
 
+// Of the objects that there are the canary gets exactly the share, and at least
+// one; what does not match does not count.
+func TestAssignment_ShareIsExactForThoseThatThereAre(t *testing.T) {
+	for _, tc := range []struct {
+		share   string
+		n, want int
+	}{{"50%", 6, 3}, {"50%", 30, 15}, {"20%", 30, 6}, {"1%", 6, 1}, {"0.5%", 1000, 5}, {"100%", 6, 6}, {"99%", 7, 7}, {"34%", 1, 1}} {
+		var objects []Object
+		for i := range tc.n {
+			o := object(i)
+			objects = append(objects, *o)
+			o.Key.Namespace = "elsewhere"
+			o.UID += "x"
+			objects = append(objects, *o)
+		}
+		s := New(parse(t, tc.share, []string{"shop"}, ""), "sha256:x", objects)
+		if got, all := s.Count(); got != tc.want || all != 2*tc.n {
+			t.Errorf("%s of %d objects: %d, want %d; %d in all", tc.share, tc.n, got, tc.want, all)
+		}
+	}
+}
+
 // An object stays with its side whatever is done to it; the same name with
 // another uid is decided again; the same canary decides the same again.
 func TestAssignment_ObjectStays(t *testing.T) {
-	s := New(parse(t, "", nil, "tier=web"), "sha256:x")
+	s := New(parse(t, "", nil, "tier=web"), "sha256:x", nil)
 	o := object(1)
 	o.Labels = labels.Set{"tier": "web"}
 	if !s.Canary(o) {
@@ -79,7 +101,7 @@ func TestAssignment_ObjectStays(t *testing.T) {
 		t.Error("what was never seen is the canary's")
 	}
 	half := parse(t, "50%", nil, "")
-	first, second, other := New(half, "a"), New(half, "a"), New(half, "b")
+	first, second, other := New(half, "a", nil), New(half, "a", nil), New(half, "b", nil)
 	differ := 0
 	for i := range 1000 {
 		o := object(i)
@@ -100,7 +122,7 @@ func TestAssignment_ObjectStays(t *testing.T) {
 func TestAssignment_Model(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	cfg := parse(t, "30%", []string{"a", "b"}, "tier in (web, db)")
-	s := New(cfg, "salt")
+	s := New(cfg, "salt", nil)
 	type entry struct {
 		uid    string
 		canary bool
@@ -160,7 +182,7 @@ func TestParse_SaysWhatIsWrong(t *testing.T) {
 // get one answer for one uid.
 func TestSides_HammerOneAnswerForAll(t *testing.T) {
 	const workers, objects = 8, 200
-	s := New(parse(t, "", nil, "tier=web"), "sha256:x")
+	s := New(parse(t, "", nil, "tier=web"), "sha256:x", nil)
 	uids := make([]string, objects)
 	for i := range uids {
 		uids[i] = string(uuid.NewUUID())
