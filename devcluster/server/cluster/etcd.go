@@ -44,7 +44,9 @@ func etcdConfig(cfg Config, sock, sockDir string) *embed.Config {
 	ec.Name = "devcluster"
 	ec.Dir = filepath.Join(cfg.DataDir, "etcd")
 	ec.ListenClientUrls = []url.URL{{Scheme: "unix", Path: sock}}
-	ec.ListenPeerUrls = []url.URL{{Scheme: "unix", Path: filepath.Join(sockDir, "peer.sock")}}
+	// etcd listens for peers on the host of the URL alone: a path would leave it an
+	// abstract socket, which each user of the machine may connect to.
+	ec.ListenPeerUrls = []url.URL{{Scheme: "unix", Host: filepath.Join(sockDir, "peer.sock")}}
 	// Nobody uses these: there is one member, and the API server's client does
 	// not ask for endpoints.
 	ec.AdvertiseClientUrls = []url.URL{{Scheme: "http", Host: "127.0.0.111:0"}}
