@@ -3,6 +3,8 @@ package host
 import (
 	"fmt"
 	"strings"
+
+	"github.com/wasmctl/wasmctl/internal/text"
 )
 
 // Bounds of what people are shown of a guest's words, in bytes. Its messages may
@@ -14,18 +16,18 @@ const (
 )
 
 // shorten returns the beginning of a text that is longer than it may be.
-func shorten(text string, most int) string {
-	if len(text) <= most {
-		return text
+func shorten(s string, most int) string {
+	if len(s) <= most {
+		return s
 	}
 	const room = 40 // of what is said of the rest
-	return fmt.Sprintf("%s [%d bytes left out]", strings.ToValidUTF8(text[:most-room], ""), len(text)-most+room)
+	return fmt.Sprintf("%s [%d bytes left out]", strings.ToValidUTF8(s[:most-room], ""), len(s)-most+room)
 }
 
 // shortError returns err with a text of bounded length.
 func shortError(err error) error {
-	if text := err.Error(); len(text) > maxText {
-		return &longError{shorten(text, maxText), err}
+	if s := err.Error(); len(s) > maxText {
+		return &longError{shorten(s, maxText), err}
 	}
 	return err
 }
@@ -42,14 +44,14 @@ func (e *longError) Error() string { return e.text }
 // Unwrap returns the error itself.
 func (e *longError) Unwrap() error { return e.err }
 
-// shortProblems bounds the problems of a module: one with a million imports that
-// nobody has must not become an error of gigabytes.
+// shortProblems makes each problem of a module one line, and bounds them: one with a
+// million imports that nobody has must not become an error of gigabytes.
 func shortProblems(problems []string) []string {
 	if more := len(problems) - maxProblems; more > 0 {
 		problems = append(problems[:maxProblems:maxProblems], fmt.Sprintf("and %d more", more))
 	}
 	for i := range problems {
-		problems[i] = shorten(problems[i], maxProblem)
+		problems[i] = shorten(text.Line(problems[i]), maxProblem)
 	}
 	return problems
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/plan"
+	"github.com/wasmctl/wasmctl/internal/text"
 )
 
 // rbacOptions are the flags of rbac.
@@ -149,7 +150,7 @@ func newGuess(o *flags.Process) *plan.Guess {
 // tellGuessed says what was guessed.
 func tellGuessed(s streams, kinds *plan.Guess) {
 	for _, guessed := range kinds.Guessed {
-		_, _ = fmt.Fprintf(s.err, "wasmctl: guessed because no cluster knows the kind: %s\n", guessed) // advice
+		_, _ = fmt.Fprintf(s.err, "wasmctl: guessed because no cluster knows the kind: %s\n", text.Line(guessed)) // advice
 	}
 }
 

@@ -7,11 +7,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/printer"
 	"github.com/wasmctl/wasmctl/internal/failure"
 )
 
-// execute runs one command line and returns the exit code.
+// execute runs one command line and returns the exit code. Nothing that it prints
+// commands a terminal, whoever chose the text.
 func execute(ctx context.Context, args []string, s streams) int {
+	s.out, s.err = printer.NewTerminal(s.out), printer.NewTerminal(s.err)
 	cmd := newCmdRoot(s)
 	cmd.SetArgs(args)
 	err := cmd.ExecuteContext(ctx)

@@ -3,13 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/printer"
-	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
 func newCmdStatus(s streams) *cobra.Command {
@@ -57,7 +55,11 @@ With --watch, the output refreshes until Ctrl-C, problems first.`,
 			if err != nil {
 				return err
 			}
-			return printer.Output(s.out, output, &st, func() []byte { return statusText(&st, printer.ScreenOf(s.out)) })
+			if output == "text" {
+				screen := printer.ScreenOf(s.out)
+				return screen.Write(printer.StatusLines(&st, time.Now(), screen, false))
+			}
+			return printer.Output(s.out, output, &st, nil)
 		},
 	}
 	o.bind(cmd)
@@ -69,7 +71,3 @@ With --watch, the output refreshes until Ctrl-C, problems first.`,
 
 // minRefresh is the shortest interval of what is shown again and again.
 const minRefresh = 100 * time.Millisecond
-
-func statusText(st *admin.Status, s printer.Screen) []byte {
-	return []byte(strings.Join(printer.StatusLines(st, time.Now(), s, false), "\n") + "\n")
-}

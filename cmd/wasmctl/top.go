@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -49,9 +48,11 @@ Only objects in the history are listed: see --history of "wasmctl run".`,
 			if err != nil {
 				return err
 			}
-			return printer.Output(s.out, output, &top, func() []byte {
-				return []byte(strings.Join(printer.TopLines(&top, printer.ScreenOf(s.out)), "\n") + "\n")
-			})
+			if output == "text" {
+				screen := printer.ScreenOf(s.out)
+				return screen.Write(printer.TopLines(&top, screen))
+			}
+			return printer.Output(s.out, output, &top, nil)
 		},
 	}
 	o.bind(cmd)

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/wasmctl/wasmctl/abi"
@@ -14,7 +13,7 @@ import (
 // String returns the change in a line: + is added, - removed, ~ changed.
 func (c *Change) String() string {
 	if c.Before == "" && c.After == "" {
-		return "  " + Clean(c.Path)
+		return "  " + text.Line(c.Path)
 	}
 	return Line(c.Path, c.Before, c.After)
 }
@@ -22,7 +21,7 @@ func (c *Change) String() string {
 // Line is a line about something of which two sides have a value each; empty is
 // that of a side that has none.
 func Line(what, before, after string) string {
-	what, before, after = Clean(what), Clean(before), Clean(after)
+	what, before, after = text.Line(what), text.Line(before), text.Line(after)
 	switch {
 	case before == "":
 		return fmt.Sprintf("+ %s: %s", what, after)
@@ -60,20 +59,6 @@ func asJSON(v any) (string, error) {
 	enc.SetEscapeHTML(false)
 	err := enc.Encode(v)
 	return strings.TrimSpace(b.String()), err
-}
-
-// Clean replaces what a terminal could take for a command: guests choose texts
-// too. Lines stay.
-func Clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '\n' || unicode.IsPrint(r) {
-			return r
-		}
-		if r == '\t' {
-			return ' '
-		}
-		return '?'
-	}, s)
 }
 
 // show returns a value as JSON.

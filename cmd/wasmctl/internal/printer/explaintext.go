@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl/internal/humanize"
+	"github.com/wasmctl/wasmctl/internal/text"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 	"github.com/wasmctl/wasmctl/runtime/diff"
 	"github.com/wasmctl/wasmctl/runtime/history"
@@ -28,7 +29,7 @@ func Explanations(list []admin.Explanation) []byte {
 func writeExplanation(b *strings.Builder, e *admin.Explanation, now time.Time) {
 	fmt.Fprintf(b, "%s %s, controller %s: %s\n", e.Kind, e.Object, e.Controller, e.State)
 	for _, why := range e.Why {
-		fmt.Fprintf(b, "  %s\n", diff.Clean(why))
+		fmt.Fprintf(b, "  %s\n", text.Printable(why))
 	}
 	if r := e.Running; r != nil {
 		fmt.Fprintf(b, "\nNow, for %s: %s %s\n", humanize.Age(now, r.Since), strings.Join(r.Reasons, ", "), r.ID)
@@ -49,7 +50,7 @@ func writeMissing(b *strings.Builder, rights []admin.MissingRight, now time.Time
 	b.WriteString("\nThe module was denied requests because it lacks these rights:\n")
 	for i := range rights {
 		r := &rights[i]
-		fmt.Fprintf(b, "  - %s\n    # %s: %s, the last for %s %s ago\n", diff.Clean(string(r.Rule)), r.Missing, humanize.Plural(int(min(r.Count, math.MaxInt32)), "time"), diff.Clean(r.Last), humanize.Age(now, r.LastTime))
+		fmt.Fprintf(b, "  - %s\n    # %s: %s, the last for %s %s ago\n", text.Line(string(r.Rule)), r.Missing, humanize.Plural(int(min(r.Count, math.MaxInt32)), "time"), text.Line(r.Last), humanize.Age(now, r.LastTime))
 	}
 }
 
@@ -74,7 +75,7 @@ func writeRun(b *strings.Builder, r *admin.Run, now time.Time) {
 			b.WriteString(", " + part.text)
 		}
 	}
-	fmt.Fprintf(b, "\n  because   %s\n", diff.Clean(strings.Join(r.Reasons, ", ")))
+	fmt.Fprintf(b, "\n  because   %s\n", text.Line(strings.Join(r.Reasons, ", ")))
 	switch {
 	case len(r.Changes) > 0:
 		b.WriteString("  changed since the run before\n")
@@ -89,7 +90,7 @@ func writeRun(b *strings.Builder, r *admin.Run, now time.Time) {
 		if r.Result == "skipped" {
 			label = "why"
 		}
-		fmt.Fprintf(b, "  %-9s %s\n", label, indent(diff.Clean(r.Error), "            "))
+		fmt.Fprintf(b, "  %-9s %s\n", label, indent(text.Printable(r.Error), "            "))
 	}
 	if r.Result != "skipped" {
 		fmt.Fprintf(b, "  next      %s", r.Next)
@@ -107,7 +108,7 @@ func writeRun(b *strings.Builder, r *admin.Run, now time.Time) {
 func writeRelated(b *strings.Builder, list []admin.Related) {
 	for i := range list {
 		c := &list[i]
-		fmt.Fprintf(b, "  related   %s %s was %s", c.Resource, diff.Clean(c.Object), c.Effect)
+		fmt.Fprintf(b, "  related   %s %s was %s", c.Resource, text.Line(c.Object), c.Effect)
 		if c.Effect == string(history.Unchanged) {
 			b.WriteString(" in the watched part")
 		}
@@ -148,10 +149,10 @@ func Operation(b *strings.Builder, by string, o *admin.Operation, note string) {
 	if o.Effect == string(history.Written) && len(o.Changes) > 0 {
 		note += "; previous content unknown, the request was:"
 	}
-	fmt.Fprintf(b, "%s%-9s %s%s\n", by, o.Effect, diff.Clean(what), note)
+	fmt.Fprintf(b, "%s%-9s %s%s\n", by, o.Effect, text.Line(what), note)
 	if o.Error != "" {
 		why, _, _ := strings.Cut(o.Error, "; to allow it, add this to ") // writeMissing has the rule, once
-		fmt.Fprintf(b, "%s          %s\n", by, indent(diff.Clean(why), by+"          "))
+		fmt.Fprintf(b, "%s          %s\n", by, indent(text.Printable(why), by+"          "))
 	}
 	writeChanges(b, by+"        ", o.Changes)
 }

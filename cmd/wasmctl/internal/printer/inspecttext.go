@@ -7,11 +7,10 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/internal/humanize"
+	"github.com/wasmctl/wasmctl/internal/text"
 )
 
 // Info is what wasmctl inspect shows as text.
@@ -19,7 +18,7 @@ func Info(info *host.Info) []byte {
 	var b bytes.Buffer
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	row := func(name string, format string, args ...any) {
-		_, _ = fmt.Fprintf(t, "%s\t%s\n", name, fmt.Sprintf(format, args...)) // to memory
+		_, _ = fmt.Fprintf(t, "%s\t%s\n", name, text.Line(fmt.Sprintf(format, args...))) // to memory
 	}
 	row("Digest:", "%s", info.Digest)
 	row("Size:", "%s", humanize.BytesExact(info.Size))
@@ -51,7 +50,7 @@ func writeManifest(row func(string, string, ...any), info *host.Info) {
 		row("Manifest:", "none in the file%s", describeHint(info))
 		return
 	}
-	b, err := yaml.Marshal(m)
+	b, err := marshalYAML(m)
 	if err != nil {
 		b = []byte(err.Error())
 	}

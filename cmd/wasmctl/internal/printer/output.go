@@ -14,6 +14,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/internal/humanize"
 	"github.com/wasmctl/wasmctl/internal/replay/shadow"
+	"github.com/wasmctl/wasmctl/internal/text"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 	"github.com/wasmctl/wasmctl/runtime/diff"
 )
@@ -26,7 +27,7 @@ func Output(w io.Writer, format string, v any, text func() []byte) error {
 	case "json":
 		return JSON(w, v)
 	case "yaml":
-		b, err = yaml.Marshal(v)
+		b, err = marshalYAML(v)
 	default:
 		b = text()
 	}
@@ -35,6 +36,16 @@ func Output(w io.Writer, format string, v any, text func() []byte) error {
 	}
 	_, err = w.Write(b)
 	return err
+}
+
+// marshalYAML is yaml.Marshal for values with control characters, which it refuses
+// without escapes.
+func marshalYAML(v any) ([]byte, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return yaml.JSONToYAML(text.AppendPrintable(nil, b))
 }
 
 // JSON writes a value as indented JSON and a line break.
@@ -143,7 +154,7 @@ func NewWrites(out io.Writer) *Writes {
 func (p *Writes) Print(w wasmctl.Write) {
 	var b strings.Builder
 	if w.Event != "" {
-		fmt.Fprintf(&b, "event     %s (dry run)\n", diff.Clean(w.Event))
+		fmt.Fprintf(&b, "event     %s (dry run)\n", text.Line(w.Event))
 	} else {
 		note := ""
 		if w.Run != (abi.Key{}) && w.Run.String() != w.Object {

@@ -6,7 +6,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/wasmctl/wasmctl/runtime/diff"
+	"github.com/wasmctl/wasmctl/internal/text"
 )
 
 // table lays out text in columns for a terminal. A line is never longer than
@@ -175,8 +175,9 @@ func runeWidth(r rune) int {
 	return 1
 }
 
-// oneLine is a text without ends of lines and what a terminal could take for a
-// command.
+var spaces = strings.NewReplacer("\n", " ", "\t", " ")
+
+// oneLine is a text in one line, without what a terminal could take for a command.
 func oneLine(s string) string {
-	return strings.ToValidUTF8(strings.ReplaceAll(diff.Clean(strings.TrimSpace(s)), "\n", " "), "?")
+	return text.Printable(spaces.Replace(strings.TrimSpace(s)))
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/term"
+
+	"github.com/wasmctl/wasmctl/internal/text"
 )
 
 // Colours of lines on a terminal.
@@ -28,7 +30,10 @@ type Screen struct {
 
 // ScreenOf returns the current size of w: users resize terminals.
 func ScreenOf(w io.Writer) Screen {
-	s := Screen{w: w}
+	s := Screen{w: w} // all that is no terminal
+	if t, ok := w.(*Terminal); ok {
+		w = t.w
+	}
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) { //nolint:gosec // a file descriptor is small
 		return s
@@ -37,14 +42,30 @@ func ScreenOf(w io.Writer) Screen {
 	if s.width, s.Height, err = term.GetSize(int(f.Fd())); err != nil || s.width <= 0 { //nolint:gosec // as above
 		s.width, s.Height = 80, 24
 	}
+	s.w = f // it gets commands; its lines are printable
 	s.coloured = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	return s
 }
 
-// write writes lines, each no longer than the terminal is wide.
-func (s Screen) write(lines []string) error {
-	_, err := io.WriteString(s.w, strings.Join(lines, "\n")+"\n")
+// Write writes lines, each no longer than the terminal is wide.
+func (s Screen) Write(lines []string) error {
+	var b strings.Builder
+	for _, line := range lines {
+		b.WriteString(keepColour(line) + "\n")
+	}
+	_, err := io.WriteString(s.w, b.String())
 	return err
+}
+
+// keepColour is a line that commands a terminal to nothing but the colour that the
+// line was given here.
+func keepColour(line string) string {
+	for _, colour := range []string{colourBad, colourWarn} {
+		if inner, ok := strings.CutPrefix(line, colour); ok {
+			return colour + text.Line(strings.TrimSuffix(inner, colourOff)) + colourOff
+		}
+	}
+	return text.Line(line)
 }
 
 // redraw writes lines over what is on the terminal, and no more than it has room
@@ -56,7 +77,7 @@ func (s Screen) redraw(lines []string) error {
 	var b bytes.Buffer
 	b.WriteString("\x1b[H") // to the top
 	for _, line := range lines {
-		b.WriteString(line + "\x1b[K\r\n") // and nothing behind it
+		b.WriteString(keepColour(line) + "\x1b[K\r\n") // and nothing behind it
 	}
 	b.WriteString("\x1b[J") // nor below
 	_, err := s.w.Write(b.Bytes())
@@ -68,8 +89,9 @@ func (s Screen) redraw(lines []string) error {
 func Refresh(ctx context.Context, w io.Writer, every time.Duration, draw func(context.Context, Screen) ([]string, error)) error {
 	live := ScreenOf(w).Height > 0
 	if live {
-		_, _ = io.WriteString(w, "\x1b[?1049h\x1b[?25l") // another screen, no cursor
-		defer func() { _, _ = io.WriteString(w, "\x1b[?25h\x1b[?1049l") }()
+		screen := ScreenOf(w).w
+		_, _ = io.WriteString(screen, "\x1b[?1049h\x1b[?25l") // another screen, no cursor
+		defer func() { _, _ = io.WriteString(screen, "\x1b[?25h\x1b[?1049l") }()
 	}
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -83,7 +105,7 @@ func Refresh(ctx context.Context, w io.Writer, every time.Duration, draw func(co
 			if live {
 				err = s.redraw(lines)
 			} else {
-				err = s.write(append(lines, ""))
+				err = s.Write(append(lines, ""))
 			}
 		}
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/wasmctl/wasmctl/host/conformance"
 	"github.com/wasmctl/wasmctl/host/conformance/validate"
 	"github.com/wasmctl/wasmctl/internal/humanize"
+	"github.com/wasmctl/wasmctl/internal/text"
 )
 
 // Validation is what wasmctl validate has found.
@@ -25,13 +26,13 @@ func (v *Validation) Write(w io.Writer, asJSON bool) error {
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, c := range v.Checks {
-		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\n", c.Verdict, c.ID, c.Found) // Flush returns the error
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\n", c.Verdict, c.ID, text.Line(c.Found)) // Flush returns the error
 		if c.Next != "" {
-			_, _ = fmt.Fprintf(t, "\t\t-> %s\n", c.Next)
+			_, _ = fmt.Fprintf(t, "\t\t-> %s\n", text.Line(c.Next))
 		}
 	}
 	for _, c := range v.Cases {
-		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\n", c.Result, c.ID, c.Detail)
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\n", c.Result, c.ID, text.Line(c.Detail))
 	}
 	if n := v.Passed + len(v.Cases); n > 0 {
 		_, _ = fmt.Fprintf(t, "\n%d of %s pass\n", v.Passed, humanize.Plural(n, "case"))

@@ -140,7 +140,7 @@ func TestWrites_OfADryRunOnce(t *testing.T) {
 	}
 	ev := &events.Event{Type: "Normal", Reason: "Made", Note: "a\x1b[2Jnote"}
 	ev.Regarding.Kind, ev.Regarding.Name = "App", "web"
-	if got := p.report(t.Context(), kubeapi.Exchange{Op: abi.OpEventRecord, DryRun: true, Event: ev}); got != "event     about App web: Normal Made: a?[2Jnote (dry run)\n" {
+	if got := p.report(t.Context(), kubeapi.Exchange{Op: abi.OpEventRecord, DryRun: true, Event: ev}); got != "event     about App web: Normal Made: a\\u001b[2Jnote (dry run)\n" {
 		t.Errorf("an event: %q", got)
 	}
 	p.run, e.Op = nil, abi.OpAPIDelete
