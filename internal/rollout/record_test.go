@@ -44,6 +44,8 @@ func TestRecord_PassedIsForgiven(t *testing.T) {
 	if r.badReason("x") == "" {
 		t.Fatal("it is not remembered")
 	}
+	r.Started(2, abi.Key{Name: "a"})
+	r.end(&applier.Outcome{Key: abi.Key{Name: "a"}, Revision: 2})
 	if v, _ := r.judge(time.Now().Add(time.Second)); v != probation.Passed || r.badReason("x") != "" {
 		t.Errorf("%s, and its digest is refused: %q", v, r.badReason("x"))
 	}

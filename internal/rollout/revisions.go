@@ -35,8 +35,7 @@ func (t *record) liveWindow() *probation.Window {
 	return t.window
 }
 
-// judgeCanary compares the canary with the live revision. One without runs
-// has not shown anything.
+// judgeCanary compares the canary with the live revision.
 func (t *record) judgeCanary(now time.Time) (v probation.Verdict, reason string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -48,11 +47,7 @@ func (t *record) judgeCanary(now time.Time) (v probation.Verdict, reason string)
 		beside = t.liveWindow().Figures()
 	}
 	t.canary.Compare(beside)
-	v, reason = t.canary.Judge(now)
-	if own := t.canary.Figures(); v == probation.Passed && own.Runs == 0 {
-		return probation.Pending, ""
-	}
-	return v, reason
+	return t.canary.Judge(now)
 }
 
 // canaryEnded says that the canary is over: promoted, without words, or ended. One
@@ -127,6 +122,9 @@ func (t *record) Revisions() []admin.Revision {
 		switch {
 		case t.trial != nil && t.trial.number == g.Number:
 			st.State = "probation"
+			if f := t.trial.Figures(); f.Runs == 0 {
+				st.Reason = "waiting for its first run"
+			}
 		case t.canary != nil && t.canary.number == g.Number:
 			st.State, st.Since, st.Canary = "canary", t.canary.StartedAt(), t.canary.on.String()
 		case t.shadow == g.Number:

@@ -76,6 +76,26 @@ func TestJudge_WorseFails(t *testing.T) {
 	}
 }
 
+// Without runs nothing is shown, however much time passes; then the time counts
+// from the first one.
+func TestJudge_TimeCountsFromTheFirstRun(t *testing.T) {
+	trial := New(Config{Time: time.Minute}, good(100), start)
+	want := func(at time.Duration, v Verdict) {
+		t.Helper()
+		if got, reason := trial.Judge(start.Add(at)); got != v {
+			t.Errorf("after %v: %s %q, want %s", at, got, reason, v)
+		}
+	}
+	want(time.Hour, Pending)
+	trial.Begin(key(1), start.Add(time.Hour))
+	trial.Forget(key(1)) // it was interrupted
+	want(3*time.Hour, Pending)
+	trial.Begin(key(1), start.Add(3*time.Hour))
+	trial.End(Run{Key: key(1)})
+	want(3*time.Hour+59*time.Second, Pending)
+	want(3*time.Hour+time.Minute, Passed)
+}
+
 // What the revision before did as often, and what one object does alone, is
 // no reason.
 func TestJudge_AsBeforePasses(t *testing.T) {
@@ -115,9 +135,6 @@ func TestJudge_AsBeforePasses(t *testing.T) {
 				t.Errorf("%s after %d runs: %s", v, n, reason)
 			}
 		})
-	}
-	if v, _ := New(Config{}, good(1), start).Judge(start.Add(DefaultTime)); v != Passed {
-		t.Errorf("without a run: %s", v)
 	}
 }
 
@@ -184,6 +201,8 @@ func TestJudge_StalledRunsFail(t *testing.T) {
 // A run that began in time is waited for; one that began later is not.
 func TestJudge_WaitsForRunsThatStartedInTime(t *testing.T) {
 	trial := New(Config{Stall: time.Hour}, good(100), start)
+	trial.Begin(key(0), start)
+	trial.End(Run{Key: key(0)})
 	trial.Begin(key(1), start.Add(DefaultTime-1))
 	trial.Begin(key(2), start.Add(DefaultTime))
 	if v, _ := trial.Judge(start.Add(2 * DefaultTime)); v != Pending {
@@ -256,6 +275,7 @@ func TestCompare_BothSufferIsNoReason(t *testing.T) {
 			if i%3 == 0 {
 				r.Failure = abi.FailureError
 			}
+			trial.Begin(r.Key, start)
 			trial.End(r)
 			if i%every != 0 {
 				r.Failure = ""

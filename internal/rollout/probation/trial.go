@@ -36,8 +36,9 @@ const (
 // Config says for how long, and how much worse a module may be. The zero value
 // is the defaults.
 type Config struct {
-	// Time is how long a revision is on probation: the runs that begin in this
-	// time count, and are waited for.
+	// Time is how long a revision is on probation, from its first run: the runs
+	// that begin in this time count, and are waited for. A standby runs nothing, so
+	// that a module is not proven there.
 	Time time.Duration
 	// Errors and Crashes are the shares of runs, 0 to 1, that may fail beyond those
 	// of the revision before.
@@ -86,6 +87,7 @@ type Trial struct {
 	cfg       Config
 	before    Figures
 	startedAt time.Time
+	firstRun  time.Time // zero before it has begun
 	figures   Figures
 	running   map[abi.Key]time.Time
 	// objects has what is wrong with each object that was seen.
@@ -131,7 +133,12 @@ func (t *Trial) Figures() Figures { return t.figures }
 func (t *Trial) StartedAt() time.Time { return t.startedAt }
 
 // Begin notes that a run has begun.
-func (t *Trial) Begin(key abi.Key, now time.Time) { t.running[key] = now }
+func (t *Trial) Begin(key abi.Key, now time.Time) {
+	if t.firstRun.IsZero() {
+		t.firstRun = now
+	}
+	t.running[key] = now
+}
 
 // End counts a run that has ended.
 func (t *Trial) End(r Run) {
@@ -170,7 +177,11 @@ func (r *Run) faults() (f fault) {
 
 // Forget drops a run that has ended without a verdict on the module: it was
 // interrupted.
-func (t *Trial) Forget(key abi.Key) { delete(t.running, key) }
+func (t *Trial) Forget(key abi.Key) {
+	if delete(t.running, key); len(t.running) == 0 && t.figures.Runs == 0 {
+		t.firstRun = time.Time{}
+	}
+}
 
 // Judge says how the revision does. The reason of Failed is for people.
 func (t *Trial) Judge(now time.Time) (v Verdict, reason string) {
@@ -179,7 +190,7 @@ func (t *Trial) Judge(now time.Time) (v Verdict, reason string) {
 			return Failed, reason
 		}
 	}
-	if end := t.startedAt.Add(t.cfg.Time); now.Before(end) || t.runsFrom(end) {
+	if end := t.firstRun.Add(t.cfg.Time); t.figures.Runs == 0 || now.Before(end) || t.runsFrom(end) {
 		return Pending, ""
 	}
 	return Passed, ""
