@@ -125,8 +125,6 @@ func (in *instance) callAPI(op abi.Op, req []byte) (res abi.Response) {
 			res = refuse(abi.StatusInternal, "Internal", fmt.Sprintf("%s: internal error of the host; see its log", op))
 		}
 	}()
-	secrets := in.gen.cfg.Secrets
-	secrets.Learn(req)
 	call := func() { res = in.gen.api.Call(ctx, op, bytes.Clone(req)) }
 	if op == abi.OpCacheGet || op == abi.OpCacheList { // does not wait
 		call()
@@ -135,7 +133,9 @@ func (in *instance) callAPI(op abi.Op, req []byte) (res abi.Response) {
 		in.withoutTimeSlice(call)
 		in.waiting(startedAt)
 	}
-	secrets.Learn(res.Body)
+	if res.Status == abi.StatusOK { // what was refused would be words of the guest's choice
+		in.gen.cfg.Secrets.Learn(res.Body)
+	}
 	return res
 }
 

@@ -34,6 +34,31 @@ func TestSecrets_DoNotReachTheLog(t *testing.T) {
 	}
 }
 
+// A request that was not carried out teaches nothing: a module could hide any
+// word of the log, that of its own denial first. What was written is known.
+func TestSecrets_ARefusedRequestTeachesNothing(t *testing.T) {
+	secret := mustEncode(map[string]any{"apiVersion": "v1", "kind": "Secret", "stringData": map[string]any{"a": secretValue}})
+	request := mustEncode(map[string]any{"object": map[string]any{"apiVersion": "v1", "kind": "Secret", "stringData": map[string]any{"a": secretValue}}})
+	for _, tc := range []struct {
+		answer abi.Response
+		known  bool
+	}{
+		{abi.Response{Status: abi.StatusDenied, Body: secret}, false},
+		{abi.Response{Status: 422, Body: secret}, false},
+		{abi.Response{Body: secret}, true},
+		{abi.Response{Body: mustEncode(map[string]any{"apiVersion": "a.b/v1", "kind": "Own", "status": map[string]any{"kind": "Secret", "stringData": map[string]any{"a": secretValue}}})}, false},
+	} {
+		var values redact.Values
+		api := &scriptedAPI{f: func(context.Context, abi.Op, []byte) abi.Response { return tc.answer }}
+		g := acquire(t, load(t, wasm.Calls, Config{API: apiOf(api), Secrets: &values}))
+		poke(t, g, 2048, request)
+		play(t, g, hostCall{"api_create", [5]uint32{2048, uint32(len(request)), dstAt, 1000}})
+		if got := values.Text(secretValue) == redact.Mark; got != tc.known {
+			t.Errorf("%v: known %v, want %v", tc.answer.Status, got, tc.known)
+		}
+	}
+}
+
 // Nor do the errors that a run fails with: those that the guest returns, and
 // those of what it returns.
 func TestSecrets_DoNotReachErrors(t *testing.T) {

@@ -2,22 +2,34 @@ package redact
 
 import (
 	"encoding/base64"
-	"encoding/json"
-	"net/url"
-	"strconv"
 	"strings"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/internal/packed"
 )
 
-// Learn takes the values of all Secrets in a message in msgpack: an object, a
-// list, or a request that holds one. Unreadable input has none.
+// Learn takes the values of a Secret, a list of Secrets, or the answer to a
+// request for a token, in msgpack. Anything else has none, and neither has what
+// merely holds something of this form: who writes an object would choose words
+// to hide.
 func (v *Values) Learn(message []byte) {
-	if v == nil || !mentions(message) {
+	if v == nil || !isSecretMessage(message) {
 		return
 	}
 	if m, err := abi.DecodeObject(message); err == nil {
 		v.LearnObject(m)
+	}
+}
+
+// LearnRequest is Learn for the object of a request that was carried out.
+func (v *Values) LearnRequest(message []byte) {
+	c := packed.At(message)
+	for range c.MapLen() {
+		if string(c.Text()) == "object" {
+			v.Learn(c.Value())
+			return
+		}
+		c.Skip()
 	}
 }
 
@@ -27,36 +39,43 @@ func (v *Values) LearnObject(object map[string]any) {
 		return
 	}
 	var texts []string
-	collect(object, false, func(text string) { texts = append(texts, text) })
+	add := func(text string) { texts = append(texts, text) }
+	switch {
+	case !ofKubernetes(object):
+	case isSecretObject(object):
+		collect(object, add)
+	case object["kind"] == "SecretList":
+		items, _ := object["items"].([]any)
+		for _, item := range items {
+			if m, ok := item.(map[string]any); ok {
+				collect(m, add)
+			}
+		}
+	}
 	if len(texts) > 0 {
 		v.add(texts)
 	}
 }
 
-// collect finds the Secrets in a value and passes on each form of their values.
-func collect(value any, secret bool, add func(string)) {
-	switch value := value.(type) {
-	case []any:
-		for _, item := range value {
-			collect(item, secret, add)
+// ofKubernetes reports whether an object's kind, if it is called Secret or
+// TokenRequest, can be that of Kubernetes.
+func ofKubernetes(object map[string]any) bool {
+	version, there := object["apiVersion"].(string)
+	return !there || version == "v1" || strings.HasPrefix(version, "authentication.k8s.io/")
+}
+
+// collect passes on each form of the values of a Secret or TokenRequest.
+func collect(object map[string]any, add func(string)) {
+	each(object["data"], func(text string) { // base64
+		if b, err := base64.StdEncoding.DecodeString(text); err == nil {
+			plain(string(b), add)
+		} else {
+			add(text)
 		}
-	case map[string]any:
-		if secret || isSecretObject(value) {
-			each(value["data"], func(text string) { // base64
-				if b, err := base64.StdEncoding.DecodeString(text); err == nil {
-					plain(string(b), add)
-				} else {
-					add(text)
-				}
-			})
-			each(value["stringData"], func(text string) { plain(text, add) })
-			if status, ok := value["status"].(map[string]any); ok {
-				each(map[string]any{"token": status["token"]}, func(text string) { plain(text, add) })
-			}
-		}
-		for key, part := range value {
-			collect(part, key == "items" && value["kind"] == "SecretList", add)
-		}
+	})
+	each(object["stringData"], func(text string) { plain(text, add) })
+	if status, ok := object["status"].(map[string]any); ok {
+		each(map[string]any{"token": status["token"]}, func(text string) { plain(text, add) })
 	}
 }
 
@@ -65,57 +84,6 @@ func each(values any, f func(string)) {
 	for _, value := range m {
 		if text, ok := value.(string); ok {
 			f(text)
-		}
-	}
-}
-
-// plain adds the forms in which a value shows up: its lines, as they are and
-// escaped, base64 of the whole, and the strings of a value that is JSON.
-func plain(text string, add func(string)) {
-	standard := strings.TrimRight(base64.StdEncoding.EncodeToString([]byte(text)), "=")
-	add(standard)
-	if urlSafe := strings.NewReplacer("+", "-", "/", "_").Replace(standard); urlSafe != standard {
-		add(urlSafe)
-	}
-	lines(text, add)
-	if trimmed := strings.TrimSpace(text); strings.HasPrefix(trimmed, "{") {
-		var value any
-		if json.Unmarshal([]byte(trimmed), &value) == nil {
-			leaves(value, func(leaf string) { lines(leaf, add) })
-		}
-	}
-}
-
-func lines(text string, add func(string)) {
-	for line := range strings.Lines(text) {
-		line = strings.TrimSpace(line)
-		if harmless[line] {
-			continue
-		}
-		add(line)
-		if quoted := strconv.Quote(line); len(quoted) != len(line)+2 {
-			add(quoted[1 : len(quoted)-1])
-		}
-		if escaped := url.QueryEscape(line); escaped != line {
-			add(escaped)
-		}
-	}
-}
-
-// harmless are values that hide nothing, and that every log is full of.
-var harmless = map[string]bool{"true": true, "false": true, "null": true, "none": true}
-
-func leaves(value any, f func(string)) {
-	switch value := value.(type) {
-	case string:
-		f(value)
-	case []any:
-		for _, item := range value {
-			leaves(item, f)
-		}
-	case map[string]any:
-		for _, part := range value {
-			leaves(part, f)
 		}
 	}
 }

@@ -16,11 +16,11 @@ var kindKey = []byte("\xa4kind")
 // stands behind it, a token to continue with included.
 const listTail = 8 << 10
 
-// mentions reports whether a message may hold a Secret. It is all that messages
-// without one cost, so what says its kind where abi.AppendValue puts it is not
-// searched: keys are in order there, kind the second of most objects and after
-// the items of a list.
-func mentions(message []byte) bool {
+// isSecretMessage reports whether a message says that it is, or is a list of,
+// something whose values are hidden. It is all that messages without one cost, so
+// what says its kind where abi.AppendValue puts it is not searched: keys are in
+// order there, kind the second of most objects and after the items of a list.
+func isSecretMessage(message []byte) bool {
 	c := packed.At(message)
 	if c.MapLen() > 0 && string(c.Text()) == "apiVersion" && c.Text() != nil {
 		at := c.Rest()
@@ -34,7 +34,15 @@ func mentions(message []byte) bool {
 			}
 		}
 	}
-	return slices.ContainsFunc(kinds, func(kind []byte) bool { return bytes.Contains(message, kind) })
+	c = packed.At(message)
+	for range c.MapLen() {
+		at := c.Rest()
+		if string(c.Text()) == "kind" {
+			return startsWithKind(at)
+		}
+		c.Skip()
+	}
+	return false
 }
 
 func startsWithKind(b []byte) bool {

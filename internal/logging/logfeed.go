@@ -137,7 +137,7 @@ func (h *feedHandler) Handle(ctx context.Context, r slog.Record) error {
 // said are the attributes that are wasmctl's own words and the names of what is
 // reconciled: a value of a Secret that is the same word is not hidden in them.
 var said = map[string]bool{
-	"controller": true, "module": true, "revision": true, "object": true, "reason": true, "reconcile_id": true, "action": true, "kind": true, "watch": true,
+	"controller": true, "module": true, "revision": true, "object": true, "reason": true, "reconcile_id": true, "action": true, "kind": true, "watch": true, "op": true,
 }
 
 // hideIn takes the values of Secrets out of a record.

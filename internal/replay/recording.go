@@ -117,7 +117,7 @@ func (x *shadowing) outcome(r *recording) *shadow.Run {
 	for _, e := range r.exchanges {
 		x.values.Learn(e.res.Body)
 		if e.writes() {
-			x.values.Learn(e.req)
+			x.values.LearnRequest(e.req)
 			out.Writes = append(out.Writes, writeOf(e.op, e.req))
 		}
 	}
