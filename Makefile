@@ -65,6 +65,13 @@ guests-rust: build ## Build the examples in Rust to bin/examples/*.rust.wasm
 		guest-sdk/rust/build.sh guest-sdk/rust/benchguest $(BIN)/examples/benchguest.rust.wasm; \
 	else echo "SKIPPED: there is no Rust for WebAssembly (see above): no *.rust.wasm is built"; fi
 
+.PHONY: test-32
+test-32: ## Run the tests of the Go SDK with an int of 32 bits, as TinyGo has
+	@case "$$(go env GOHOSTOS)/$$(go env GOHOSTARCH)" in \
+	linux/amd64|linux/386|windows/amd64) cd guest-sdk/go && GOARCH=386 CGO_ENABLED=0 go test $(TEST_FLAGS) ./... ;; \
+	*) echo "SKIPPED: this machine cannot run GOARCH=386: the Go SDK is not tested with an int of 32 bits" ;; \
+	esac
+
 .PHONY: test-rust
 test-rust: ## Run the tests of the Rust SDK and its examples natively
 	@if command -v cargo >/dev/null; then \
@@ -95,6 +102,7 @@ loc: ## Count the lines of production Go, by package
 test: build guests $(BIN)/devcluster ## Run all tests on one real control plane
 	$(BIN)/devcluster --unsafe-no-fsync -- go test $(TEST_FLAGS) ./...
 	cd guest-sdk/go && go test $(TEST_FLAGS) ./...
+	@$(MAKE) --no-print-directory test-32
 	cd examples && go test $(TEST_FLAGS) ./...
 	@$(MAKE) --no-print-directory test-rust
 	cd devcluster/server && CGO_ENABLED=0 go test -trimpath -vet=off $(TEST_FLAGS) ./...

@@ -64,7 +64,7 @@ func (c *Context) Reasons() (reasons []Reason, dropped int) {
 	for _, v := range (Value{c.in.reasons}).Elements() {
 		reasons = append(reasons, readReason(v))
 	}
-	return reasons, int(c.in.reasonsDropped)
+	return reasons, c.in.reasonsDropped
 }
 
 func readReason(v Value) Reason {
@@ -82,7 +82,7 @@ func (r Reason) String() string {
 
 // Attempt returns 1 for the first run, and one more after each failed run of
 // this object. In ErrorPolicy it is the attempt of the failed run.
-func (c *Context) Attempt() int { return int(c.in.attempt) }
+func (c *Context) Attempt() int { return c.in.attempt }
 
 // Deadline returns the time at which the host interrupts the run; false if the
 // host does not.

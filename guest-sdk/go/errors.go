@@ -72,8 +72,8 @@ func newError(op *imports.Op, status int32, body []byte) *Error {
 	return e
 }
 
-// AsError returns the *Error that err is or wraps. Use it instead of errors.As,
-// because older TinyGo lacks the reflection for errors.As.
+// AsError returns the *Error that err is or wraps, as errors.As does, without
+// reflection.
 func AsError(err error) (*Error, bool) { return as[*Error](err) }
 
 func hasStatus(err error, status int) bool {

@@ -24,6 +24,19 @@ func TestGolden_NumbersAndTextsAtTheirEdges(t *testing.T) {
 	equal(t, called, true)
 }
 
+// TestContext_CountsStopAtTheLargestInt: an int of TinyGo has 32 bits. GOARCH=386
+// shows it natively.
+func TestContext_CountsStopAtTheLargestInt(t *testing.T) {
+	huge := int64(1)<<40 + 3
+	msg := must(t, Map{"id": "r", "attempt": huge, "reasons_dropped": huge, "key": Map{"name": "n"}})
+	run(t, &scriptHost{}, msg, func(ctx *Context, _ Object) (Action, error) {
+		_, dropped := ctx.Reasons()
+		want := min(huge, math.MaxInt)
+		equal(t, []int64{int64(ctx.Attempt()), int64(dropped), int64(ctx.in.failed().Attempt)}, []int64{want, want, want})
+		return AwaitChange(), nil
+	})
+}
+
 func TestGolden_WhatAYoungerHostSendsIsRead(t *testing.T) {
 	called := false
 	run(t, &scriptHost{}, golden(t, "request-future"), func(ctx *Context, obj Object) (Action, error) {

@@ -15,8 +15,9 @@ type input struct {
 	watch, eventType, old, new []byte // of an Event
 	config                     []byte // of Settings
 
-	attempt, reasonsDropped, configGen, deadlineMS, firstFailedMS int64
-	stale, dryRun                                                 bool
+	attempt, reasonsDropped              int
+	configGen, deadlineMS, firstFailedMS int64
+	stale, dryRun                        bool
 }
 
 // parseInput reads a message; false if it is no map. The host writes the object
@@ -34,7 +35,7 @@ func parseInput(msg []byte) (in input, ok bool) {
 		case "reasons":
 			in.reasons = it.Value
 		case "reasons_dropped":
-			in.reasonsDropped, _ = wire.ReadInt(it.Value)
+			in.reasonsDropped = readCount(it.Value)
 		case "key":
 			in.key = it.Value
 		case "object":
@@ -56,8 +57,7 @@ func parseInput(msg []byte) (in input, ok bool) {
 		case "config":
 			in.config = it.Value
 		case "attempt":
-			in.attempt, _ = wire.ReadInt(it.Value)
-			in.attempt = min(in.attempt, math.MaxInt) // an int of TinyGo has 32 bits
+			in.attempt = readCount(it.Value)
 		case "config_gen":
 			in.configGen, _ = wire.ReadInt(it.Value)
 		case "deadline_ms":
@@ -73,6 +73,13 @@ func parseInput(msg []byte) (in input, ok bool) {
 	return in, wire.TypeOf(msg) == wire.Map && !it.Bad()
 }
 
+// readCount returns an integer as an int: at most the largest one, which has 32
+// bits with TinyGo.
+func readCount(v []byte) int {
+	n, _ := wire.ReadInt(v)
+	return int(min(n, math.MaxInt))
+}
+
 // failed returns what ErrorPolicy is given.
 func (in *input) failed() Failure {
 	e := Value{in.failure}
@@ -80,7 +87,7 @@ func (in *input) failed() Failure {
 		Kind: FailureKind(Value{in.kind}.String()), Class: ErrorClass(e.String("class")),
 		Message: e.String("message"), Reason: e.String("reason"),
 		After:   time.Duration(e.Int("after_ms")) * time.Millisecond,
-		Attempt: int(in.attempt),
+		Attempt: in.attempt,
 	}
 	if in.firstFailedMS != 0 {
 		f.FirstFailed = time.UnixMilli(in.firstFailedMS)

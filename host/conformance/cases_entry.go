@@ -3,6 +3,7 @@ package conformance
 import (
 	"fmt"
 	"maps"
+	"math"
 	"strings"
 	"time"
 
@@ -83,7 +84,7 @@ func requestCases() []Case {
 		c("unicode", "names that are not ASCII", func(r *abi.Request) { r.Key.Name, r.ID = "größe-😀", "läuft" },
 			object{"key": object{"namespace": "default", "name": "größe-😀"}, "id": "läuft"}),
 		c("stale", "stale is read", func(r *abi.Request) { r.Stale = true }, object{"stale": true}),
-		c("attempt", "attempt is a large number", func(r *abi.Request) { r.Attempt = 1 << 31 }, object{"attempt": 1 << 31}),
+		c("attempt", "attempt is the largest number", func(r *abi.Request) { r.Attempt = math.MaxInt32 }, object{"attempt": math.MaxInt32}),
 		c("related", "a reason has a resource and a ref", func(r *abi.Request) { r.Reason = related }, object{"reason": relatedMap, "reasons": list{relatedMap}}),
 		c("merged", "the merged reasons, and how many had no room", func(r *abi.Request) {
 			r.More, r.Dropped = []abi.Reason{related, {Type: abi.ReasonConfigChanged}}, 7

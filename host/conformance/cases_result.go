@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -131,7 +132,7 @@ func policyCases() []Case {
 		c("reason", "the error has a reason and a time", func(f *abi.Failure) { f.Error.Reason, f.Error.After = "NotOwned", 5*time.Second }),
 		c("permanent", "a permanent error", func(f *abi.Failure) { f.Error.Class = abi.ErrorPermanent }),
 		c("conflict", "a conflict", func(f *abi.Failure) { f.Error.Class = abi.ErrorConflict }),
-		c("attempt", "a large attempt", func(f *abi.Failure) { f.Attempt = 1 << 31 }),
+		c("attempt", "the largest attempt", func(f *abi.Failure) { f.Attempt = math.MaxInt32 }),
 		{"error_policy.await", 4, "error_policy awaits a change", func(p *probe) error {
 			f := failure()
 			f.Object = encode(caseObject(object{"policy": object{"action": "await"}}))

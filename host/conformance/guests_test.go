@@ -34,7 +34,7 @@ var toolchains = []toolchain{
 	}},
 	{name: "tinygo", dir: "go", lacks: noImport, tools: []string{"tinygo"}, build: func(t *testing.T, dir, out string) {
 		run(t, dir, nil, "tinygo", "build", "-target=wasip1", "-buildmode=c-shared", "-gc=precise", "-scheduler=none", "-no-debug", "-opt=2",
-			"-ldflags=-extldflags '-z stack-size=524288'", "-o", out, ".")
+			"-ldflags=-extldflags '-z stack-size=524288 --initial-memory=1048576'", "-o", out, ".")
 	}},
 	{name: "c", dir: "c", tools: []string{clang(), "wasm-ld"}, build: func(t *testing.T, dir, out string) {
 		run(t, dir, []string{"CLANG=" + clang()}, "./build.sh", out)

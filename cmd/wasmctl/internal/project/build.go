@@ -85,6 +85,11 @@ func Build(ctx context.Context, dir string, o Options) (Result, error) {
 	if err != nil {
 		return res, fmt.Errorf("project[%s]: %w", dir, err)
 	}
+	if t, ok := b.(*tinyGoProject); ok && t.env != nil { // it was another Go than at first
+		if res.Version, err = t.version(ctx); err != nil {
+			return res, fmt.Errorf("project[%s]: %w", dir, err)
+		}
+	}
 	if err := finish(ctx, wasm, b.name(), &res); err != nil {
 		return res, err
 	}
@@ -136,7 +141,10 @@ func choose(dir string, found Toolchain, file File, asked Toolchain) (builder, T
 	if t == Rust {
 		return &rustProject{dir: abs, target: cmp.Or(file.Target, DefaultTarget)}, t, nil
 	}
-	return goProject{dir: abs, tiny: t == TinyGo}, t, nil
+	if t == TinyGo {
+		return &tinyGoProject{dir: abs}, t, nil
+	}
+	return goProject{dir: abs}, t, nil
 }
 
 // finish writes the manifest into a module, and the module to its file.
