@@ -42,7 +42,7 @@ var forbidden = []struct {
 	{"./internal/rollout/canary", []string{module + "/host", module + "/runtime", "k8s.io/client-go", "github.com/tetratelabs/"}},
 	{"./internal/rollout/probation", []string{module + "/host", module + "/runtime", "k8s.io/", "github.com/tetratelabs/"}},
 	{"./internal/engine", []string{module + "/internal/adminserver"}},
-	{"./host", []string{module + "/runtime", module + "/internal/near", module + "/internal/text", "k8s.io/"}},
+	{"./host", []string{module + "/runtime", module + "/internal/near", "k8s.io/"}},
 	{"./host/kubeapi/...", []string{module + "/runtime", "github.com/tetratelabs/"}},
 	{"./host/...", append(outside, append(engine, module)...)},
 	{"./runtime/...", append(outside, append(engine, module, module+"/host", "github.com/tetratelabs/")...)},
