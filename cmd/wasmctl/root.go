@@ -12,7 +12,7 @@ import (
 )
 
 // execute runs one command line and returns the exit code. Nothing that it prints
-// commands a terminal, whoever chose the text.
+// commands a terminal, even where a module has chosen the text.
 func execute(ctx context.Context, args []string, s streams) int {
 	s.out, s.err = printer.NewTerminal(s.out), printer.NewTerminal(s.err)
 	cmd := newCmdRoot(s)
