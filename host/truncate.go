@@ -3,8 +3,6 @@ package host
 import (
 	"fmt"
 	"strings"
-
-	"github.com/wasmctl/wasmctl/internal/text"
 )
 
 // Bounds of what people are shown of a guest's words, in bytes. Its messages may
@@ -51,7 +49,10 @@ func shortProblems(problems []string) []string {
 		problems = append(problems[:maxProblems:maxProblems], fmt.Sprintf("and %d more", more))
 	}
 	for i := range problems {
-		problems[i] = shorten(text.Line(problems[i]), maxProblem)
+		problems[i] = shorten(lineBreaks.Replace(problems[i]), maxProblem)
 	}
 	return problems
 }
+
+// lineBreaks keeps names of a module from making lines of their own.
+var lineBreaks = strings.NewReplacer("\n", `\n`, "\r", `\r`)
