@@ -1,0 +1,102 @@
+package wasi
+
+// vectors reads a list of blocks, each a pointer and a length.
+func vectors(g Guest, at, count uint32) ([]byte, Errno) {
+	if count > maxVectors {
+		return nil, invalid
+	}
+	b, ok := g.Memory().Read(at, 8*count)
+	if !ok {
+		return nil, fault
+	}
+	g.Charge(len(b))
+	return b, OK
+}
+
+// block returns the block of the first vector of a list.
+func block(g Guest, list []byte) ([]byte, bool) {
+	return g.Memory().Read(le.Uint32(list), le.Uint32(list[4:]))
+}
+
+// fdRead: stdin is at its end.
+func fdRead(g Guest, p []uint64) Errno {
+	return read(g, p, i32(p[0]) == 0, u32(p[3]))
+}
+
+func fdPread(g Guest, p []uint64) Errno {
+	return read(g, p, false, u32(p[4]))
+}
+
+func read(g Guest, p []uint64, readable bool, result uint32) Errno {
+	if errno := fdOpen(g, p); errno != OK {
+		return errno
+	}
+	list, errno := vectors(g, u32(p[1]), u32(p[2]))
+	for ; len(list) > 0; list = list[8:] {
+		if le.Uint32(list[4:]) == 0 {
+			continue
+		}
+		if _, ok := block(g, list); !ok {
+			return fault
+		}
+		if !readable {
+			return badFile
+		}
+		break
+	}
+	if errno != OK {
+		return errno
+	}
+	return written(g.Memory().WriteUint32Le(result, 0))
+}
+
+// fdWrite writes all blocks, or the first maxWrite bytes of them: like any write
+// it may take less than it is given.
+func fdWrite(g Guest, p []uint64) Errno {
+	fd := i32(p[0])
+	if errno := fdOpen(g, p); errno != OK {
+		return errno
+	}
+	list, errno := vectors(g, u32(p[1]), u32(p[2]))
+	if errno != OK {
+		return errno
+	}
+	total := 0
+	for ; len(list) > 0 && total < maxWrite; list = list[8:] {
+		b, ok := block(g, list)
+		switch {
+		case !ok:
+			return fault
+		case fd == 0:
+			return badFile
+		}
+		b = b[:min(len(b), maxWrite-total)]
+		for total += len(b); len(b) > 0; {
+			n := min(len(b), piece)
+			g.Charge(n)
+			g.Write(fd, b[:n])
+			b = b[n:]
+		}
+	}
+	return written(g.Memory().WriteUint32Le(u32(p[3]), uint32(total))) //nolint:gosec // at most maxWrite
+}
+
+// fdPwrite: a stream has no position.
+func fdPwrite(g Guest, p []uint64) Errno {
+	if errno := fdOpen(g, p); errno != OK {
+		return errno
+	}
+	list, errno := vectors(g, u32(p[1]), u32(p[2]))
+	if errno != OK {
+		return errno
+	}
+	for ; len(list) > 0; list = list[8:] {
+		switch b, ok := block(g, list); {
+		case !ok:
+			return fault
+		case len(b) > 0:
+			return badFile
+		}
+	}
+	return written(g.Memory().WriteUint32Le(u32(p[4]), 0))
+}

@@ -1,0 +1,248 @@
+// Package wasi serves WASI preview 1 to a guest that has clocks, randomness, one
+// argument and two streams to the log, and no files, environment or sockets.
+//
+// wazero's own WASI cannot be interrupted and works for as long as the guest's
+// arguments say. Here each function has a bound, or charges the caller for what
+// it is about to do, piece by piece; where the call is over, Charge does not
+// return. What a function answers is what wazero's answers without a file
+// system; a test compares them, and names the exceptions.
+package wasi
+
+import (
+	"encoding/binary"
+	"strings"
+	"time"
+
+	"github.com/tetratelabs/wazero/api"
+)
+
+// Module is the name that guests import the functions from.
+const Module = "wasi_snapshot_preview1"
+
+// Bounds of one call.
+const (
+	maxVectors       = 1024    // of fd_read and fd_write, as IOV_MAX of Linux
+	maxSubscriptions = 1024    // of poll_oneoff
+	maxWrite         = 1 << 20 // bytes of fd_write; it returns how many it took
+	piece            = 16 << 10
+)
+
+// Guest is what the functions need of the instance that calls them.
+type Guest interface {
+	Memory() api.Memory
+	// Charge takes the cost of work on so many bytes, which is about to be done. It
+	// does not return where the guest's call is over.
+	Charge(bytes int)
+	// Program is what os.Args[0] is.
+	Program() string
+	// Descriptors are the guest's own, which nobody else changes.
+	Descriptors() *Descriptors
+	Now() time.Time
+	Mono() int64
+	Random(b []byte) error
+	// Sleep waits until the time has passed or the call is over.
+	Sleep(d time.Duration)
+	// Write takes what the guest writes to stdout (1) or stderr (2). b is the
+	// guest's memory.
+	Write(fd int32, b []byte)
+	// Exit ends the guest, and does not return.
+	Exit(code uint32)
+}
+
+// Descriptors says which of stdin, stdout and stderr a guest has closed. The zero
+// value has all open.
+type Descriptors struct{ closed [3]bool }
+
+func (d *Descriptors) open(fd int32) bool { return fd >= 0 && fd < 3 && !d.closed[fd] }
+
+// Errno is an error number of WASI.
+type Errno uint32
+
+// Error numbers.
+const (
+	OK       Errno = 0
+	badFile  Errno = 8
+	fault    Errno = 21
+	invalid  Errno = 28
+	inOut    Errno = 29
+	noSystem Errno = 52
+	notDir   Errno = 54
+	notSup   Errno = 58
+)
+
+// Func is one function.
+type Func struct {
+	Name            string
+	Params, Results []api.ValueType
+	// Call reads its parameters from the stack and leaves its result there.
+	Call func(g Guest, stack []uint64)
+}
+
+// Funcs returns all functions of preview 1, by name.
+func Funcs() map[string]Func {
+	out := make(map[string]Func, len(table))
+	for _, row := range table {
+		name, letters, _ := strings.Cut(row.signature, " ")
+		params := make([]api.ValueType, len(letters))
+		for i, c := range letters {
+			if params[i] = api.ValueTypeI32; c == 'I' {
+				params[i] = api.ValueTypeI64
+			}
+		}
+		f := Func{Name: name, Params: params, Results: []api.ValueType{api.ValueTypeI32}}
+		if row.f == nil { // proc_exit alone has no result
+			f.Results, f.Call = nil, func(g Guest, stack []uint64) { g.Exit(u32(stack[0])) }
+		} else {
+			f.Call = func(g Guest, stack []uint64) { stack[0] = uint64(row.f(g, stack)) }
+		}
+		out[name] = f
+	}
+	return out
+}
+
+// table has the name and the parameters of each function: i is an i32, I an i64.
+var table = []struct {
+	signature string
+	f         func(g Guest, p []uint64) Errno
+}{
+	{"args_get ii", argsGet},
+	{"args_sizes_get ii", argsSizesGet},
+	{"environ_get ii", environGet},
+	{"environ_sizes_get ii", environSizesGet},
+	{"clock_res_get ii", clockResGet},
+	{"clock_time_get iIi", clockTimeGet},
+	{"fd_advise iIIi", fdAdvise},
+	{"fd_allocate iII", fdAllocate},
+	{"fd_close i", fdClose},
+	{"fd_datasync i", fdOpen},
+	{"fd_fdstat_get ii", fdStatGet},
+	{"fd_fdstat_set_flags ii", fdStatSetFlags},
+	{"fd_fdstat_set_rights iII", unsupported},
+	{"fd_filestat_get ii", fdFileStatGet},
+	{"fd_filestat_set_size iI", fdOnlyFiles},
+	{"fd_filestat_set_times iIIi", fdFileStatSetTimes},
+	{"fd_pread iiiIi", fdPread},
+	{"fd_prestat_get ii", noFile},
+	{"fd_prestat_dir_name iii", noFile},
+	{"fd_pwrite iiiIi", fdPwrite},
+	{"fd_read iiii", fdRead},
+	{"fd_readdir iiiIi", fdReaddir},
+	{"fd_renumber ii", fdRenumber},
+	{"fd_seek iIii", fdOnlyFiles},
+	{"fd_sync i", fdOpen},
+	{"fd_tell ii", fdOnlyFiles},
+	{"fd_write iiii", fdWrite},
+	{"path_create_directory iii", path(0, 1)},
+	{"path_filestat_get iiiii", path(0, 2)},
+	{"path_filestat_set_times iiiiIIi", pathSetTimes},
+	{"path_link iiiiiii", path(0, 2)},
+	{"path_open iiiiiIIii", path(0, 2)},
+	{"path_readlink iiiiii", pathReadlink},
+	{"path_remove_directory iii", path(0, 1)},
+	{"path_rename iiiiii", path(0, 1)},
+	{"path_symlink iiiii", pathSymlink},
+	{"path_unlink_file iii", path(0, 1)},
+	{"poll_oneoff iiii", pollOneoff},
+	{"proc_exit i", nil},
+	{"proc_raise i", unsupported},
+	{"sched_yield ", func(Guest, []uint64) Errno { return OK }},
+	{"random_get ii", randomGet},
+	{"sock_accept iii", noFile},
+	{"sock_recv iiiiii", noFile},
+	{"sock_send iiiii", sockSend},
+	{"sock_shutdown ii", noFile},
+}
+
+func u32(v uint64) uint32 { return uint32(v) }        //nolint:gosec // the upper half is not ours
+func i32(v uint64) int32  { return int32(uint32(v)) } //nolint:gosec // the bits of an i32
+
+var le = binary.LittleEndian
+
+func written(ok bool) Errno {
+	if !ok {
+		return fault
+	}
+	return OK
+}
+
+func unsupported(Guest, []uint64) Errno { return noSystem }
+
+// noFile answers for what only directories and sockets have.
+func noFile(Guest, []uint64) Errno { return badFile }
+
+// program is the one argument, as it lies in memory.
+func program(g Guest) string {
+	name, _, _ := strings.Cut(g.Program(), "\x00")
+	return name + "\x00"
+}
+
+func argsSizesGet(g Guest, p []uint64) Errno {
+	m := g.Memory()
+	return written(m.WriteUint32Le(u32(p[0]), 1) && m.WriteUint32Le(u32(p[1]), uint32(len(program(g))))) //nolint:gosec // a name
+}
+
+func argsGet(g Guest, p []uint64) Errno {
+	m, text := g.Memory(), program(g)
+	_, pointer := m.Read(u32(p[0]), 4)
+	place, ok := m.Read(u32(p[1]), uint32(len(text))) //nolint:gosec // a name
+	if !pointer || !ok {
+		return fault
+	}
+	m.WriteUint32Le(u32(p[0]), u32(p[1]))
+	copy(place, text)
+	return OK
+}
+
+func environSizesGet(g Guest, p []uint64) Errno {
+	m := g.Memory()
+	return written(m.WriteUint32Le(u32(p[0]), 0) && m.WriteUint32Le(u32(p[1]), 0))
+}
+
+func environGet(g Guest, p []uint64) Errno {
+	m := g.Memory()
+	_, pointers := m.Read(u32(p[0]), 0)
+	_, texts := m.Read(u32(p[1]), 0)
+	return written(pointers && texts)
+}
+
+// Clocks.
+const (
+	realtime = iota
+	monotonic
+)
+
+func clockResGet(g Guest, p []uint64) Errno {
+	if u32(p[0]) > monotonic {
+		return invalid
+	}
+	return written(g.Memory().WriteUint64Le(u32(p[1]), 1))
+}
+
+func clockTimeGet(g Guest, p []uint64) Errno {
+	var ns int64
+	switch u32(p[0]) {
+	case realtime:
+		ns = g.Now().UnixNano()
+	case monotonic:
+		ns = g.Mono()
+	default:
+		return invalid
+	}
+	return written(g.Memory().WriteUint64Le(u32(p[2]), uint64(ns))) //nolint:gosec // the bits of an i64
+}
+
+func randomGet(g Guest, p []uint64) Errno {
+	b, ok := g.Memory().Read(u32(p[0]), u32(p[1]))
+	if !ok {
+		return fault
+	}
+	for len(b) > 0 {
+		n := min(len(b), piece)
+		g.Charge(n)
+		if g.Random(b[:n]) != nil {
+			return inOut
+		}
+		b = b[n:]
+	}
+	return OK
+}
