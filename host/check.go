@@ -7,14 +7,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/experimental"
-	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host/internal/binary"
+	"github.com/wasmctl/wasmctl/host/internal/wasi"
 	"github.com/wasmctl/wasmctl/host/meter"
 )
 
@@ -145,43 +144,29 @@ func (imp *wasmImport) problem() string {
 		return "found a " + kindNames[imp.kind] + ", expected a function"
 	}
 	var want abi.FuncType
-	var known bool
 	switch imp.module {
 	case abi.ImportModule:
+		var known bool
 		if want, known = abi.HostFuncs[imp.name]; !known {
 			if imp.typ.Equal(abi.OpType) {
 				return "" // linked to a stub that answers UNSUPPORTED (ABI.md, 9)
 			}
 			return fmt.Sprintf("this host does not have it, and %s is not the type of an operation: upgrade wasmctl", imp.typ)
 		}
-	case wasi_snapshot_preview1.ModuleName:
-		if want, known = wasiFuncs()[imp.name]; !known {
+	case wasi.Module:
+		f, known := wasiFuncs[imp.name]
+		if !known {
 			return "WASI preview 1 does not have it"
 		}
+		want = abi.FuncType{Params: valTypes(f.Params), Results: valTypes(f.Results)}
 	default:
-		return fmt.Sprintf("this host has no module %q: only %s and %s can be imported from", imp.module, abi.ImportModule, wasi_snapshot_preview1.ModuleName)
+		return fmt.Sprintf("this host has no module %q: only %s and %s can be imported from", imp.module, abi.ImportModule, wasi.Module)
 	}
 	if !imp.typ.Equal(want) {
 		return fmt.Sprintf("found %s, expected %s", imp.typ, want)
 	}
 	return ""
 }
-
-// wasiFuncs are the functions of WASI preview 1 that wazero has.
-var wasiFuncs = sync.OnceValue(func() map[string]abi.FuncType {
-	ctx := context.Background()
-	r := newWazero(ctx, wazero.NewRuntimeConfigInterpreter())
-	defer func() { _ = r.Close(ctx) }()
-	c, err := wasi_snapshot_preview1.NewBuilder(r).Compile(ctx)
-	if err != nil {
-		panic("BUG: wasi: " + err.Error())
-	}
-	out := map[string]abi.FuncType{}
-	for name, def := range c.ExportedFunctions() {
-		out[name] = abi.FuncType{Params: valTypes(def.ParamTypes()), Results: valTypes(def.ResultTypes())}
-	}
-	return out
-})
 
 // validate checks a module's code without compiling it: with a context that
 // has ended, wazero decodes and validates and stops before it compiles.

@@ -8,10 +8,11 @@ import (
 	"sync/atomic"
 
 	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
-	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/internal/wasi"
 )
 
 // code is a module's bytes, compiled: what the instances of a revision are
@@ -158,33 +159,29 @@ func (c *code) newRuntime(ctx context.Context, cache wazero.CompilationCache, cl
 
 // linkImports makes the host modules that the guest imports from.
 func (c *code) linkImports(ctx context.Context, bin *binaryModule) error {
-	b := c.runtime.NewHostModuleBuilder(abi.ImportModule)
-	seen := map[string]bool{}
-	wasi := false
 	if err := c.linkMeter(ctx); err != nil {
 		return err
 	}
-	for _, imp := range bin.imports {
-		switch {
-		case imp.module == wasi_snapshot_preview1.ModuleName:
-			wasi = true
-		case !seen[imp.name]:
+	for module, f := range map[string]func(name string) api.GoModuleFunc{abi.ImportModule: hostFunc, wasi.Module: wasiFunc} {
+		b := c.runtime.NewHostModuleBuilder(module)
+		seen := map[string]bool{}
+		for _, imp := range bin.imports {
+			if imp.module != module || seen[imp.name] {
+				continue
+			}
 			seen[imp.name] = true
 			b.NewFunctionBuilder().
-				WithGoModuleFunction(hostFunc(imp.name), valueTypes(imp.typ.Params), valueTypes(imp.typ.Results)).
+				WithGoModuleFunction(f(imp.name), valueTypes(imp.typ.Params), valueTypes(imp.typ.Results)).
 				Export(imp.name)
 		}
-	}
-	if wasi {
-		if _, err := wasi_snapshot_preview1.Instantiate(ctx, c.runtime); err != nil {
+		if len(seen) == 0 {
+			continue
+		}
+		if _, err := b.Instantiate(ctx); err != nil {
 			return err
 		}
 	}
-	if len(seen) == 0 {
-		return nil
-	}
-	_, err := b.Instantiate(ctx)
-	return err
+	return nil
 }
 
 func valueTypes(ts []abi.ValType) []byte {

@@ -33,6 +33,7 @@ type fuelBudget struct {
 	limit        int64 // fuel of one call; 0 is not bounded
 	granted      int64 // fuel in this call
 	slices       int   // that it was granted in
+	hostTime     int64 // of this call's host functions, in units of fuel that it would have got in it
 	paid         int64 // what of this call Config.FuelRate has counted
 	hasTimeSlice bool  // whether the instance has a turn of Config.CPUScheduler
 	others       runnable
@@ -63,7 +64,7 @@ func (t *fuelBudget) left() int64 {
 
 // begin starts an entry call with a slice.
 func (t *fuelBudget) begin(limit int64, now time.Time) {
-	t.limit, t.granted, t.slices, t.paid = limit, 0, 0, 0
+	t.limit, t.granted, t.slices, t.paid, t.hostTime = limit, 0, 0, 0, 0
 	if t.fuel != nil {
 		t.fuel.Set(0)
 		t.grant(now)
@@ -81,6 +82,32 @@ func (t *fuelBudget) grant(now time.Time) {
 	t.fuel.Set(t.fuel.Get() + uint64(to-t.granted)) //nolint:gosec // the bits of an i64
 	t.granted = to
 }
+
+// take takes fuel for what the host is about to do, and reports whether the slice
+// is used up.
+func (t *fuelBudget) take(n int64) bool {
+	if t.fuel == nil {
+		return false
+	}
+	left := int64(t.fuel.Get()) - n //nolint:gosec // the bits of an i64
+	t.fuel.Set(uint64(left))        //nolint:gosec // as above
+	return left < 0
+}
+
+// takeTime shortens the slice by time in which the host worked for the guest, at
+// the rate at which slices are made. What the guest has spent stays the same.
+func (t *fuelBudget) takeTime(took time.Duration) {
+	if t.fuel == nil {
+		return
+	}
+	n := t.sliceSizer.worth(took)
+	t.take(n)
+	t.granted -= n
+	t.hostTime += n
+}
+
+// used is what Config.FuelRate counts of this call.
+func (t *fuelBudget) used() int64 { return t.spent() + t.hostTime }
 
 // enterFrame gives the guest the whole stack; it is due before each call of one
 // of its functions.
@@ -137,9 +164,9 @@ func (in *instance) pay() bool {
 	if rate == 0 {
 		return true
 	}
-	spent := t.spent()
-	wait := in.gen.shared.rate.charge(time.Now(), rate, spent-t.paid)
-	t.paid = spent
+	used := t.used()
+	wait := in.gen.shared.rate.charge(time.Now(), rate, used-t.paid)
+	t.paid = used
 	if wait <= 0 {
 		return true
 	}
@@ -185,6 +212,8 @@ func (in *instance) releaseTimeSlice() {
 // withoutTimeSlice runs f, which waits for something else than a CPU, without the
 // instance's turn.
 func (in *instance) withoutTimeSlice(f func()) {
+	in.lap()
+	defer in.resume()
 	had := in.fuelBudget.hasTimeSlice
 	in.releaseTimeSlice()
 	f()
@@ -201,7 +230,7 @@ func (in *instance) settle() {
 	in.spent = t.spent()
 	in.gen.shared.fuel.Add(uint64(max(0, in.spent))) //nolint:gosec // not negative
 	if rate := in.gen.cfg.FuelRate; rate > 0 {
-		in.gen.shared.rate.charge(time.Now(), rate, in.spent-t.paid)
+		in.gen.shared.rate.charge(time.Now(), rate, t.used()-t.paid)
 	}
 }
 

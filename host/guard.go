@@ -74,7 +74,8 @@ func (in *instance) guarded(ctx context.Context, e entry, f func() error) error 
 	if d, ok := ctx.Deadline(); ok {
 		wait = min(wait, d.Sub(now))
 	}
-	in.run.parent, in.run.deadline, in.run.calls, in.run.events, in.run.waited = ctx, now.Add(wait), 0, 0, 0
+	in.run.parent, in.run.startedAt, in.run.limit, in.run.deadline = ctx, now, wait, now.Add(wait)
+	in.run.calls, in.run.events, in.run.waited = 0, 0, 0
 	in.linear.refused = nil
 	in.output.reset()
 	in.timer.Reset(wait)
@@ -87,6 +88,7 @@ func (in *instance) guarded(ctx context.Context, e entry, f func() error) error 
 	if in.pay() {
 		err = f()
 	}
+	in.host.name.Store(nil)
 	in.settle()
 	// A call that passed its deadline in a host function returns without an
 	// error, so the deadline counts even without an error.

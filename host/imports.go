@@ -1,7 +1,6 @@
 package host
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -33,25 +32,6 @@ var hostFuncs = map[string]func(in *instance, stack []uint64){
 	abi.FuncBudget:    (*instance).hostBudget,
 }
 
-// hostFunc makes the Go side of an import. A name that is none of hostFuncs is
-// an operation, known or not.
-func hostFunc(name string) api.GoModuleFunc {
-	f := hostFuncs[name]
-	if f == nil {
-		op := abi.Op(name)
-		f = func(in *instance, stack []uint64) {
-			stack[0] = in.operation(op, opArgs{u32(stack[0]), u32(stack[1]), u32(stack[2]), u32(stack[3])})
-		}
-	}
-	return func(ctx context.Context, mod api.Module, stack []uint64) {
-		in := ctx.Value(instanceKey{}).(*instance)
-		if in.memory == nil { // in a start function the instance is not complete
-			in.memory = mod.Memory()
-		}
-		f(in, stack)
-	}
-}
-
 // u32 is the i32 parameter in a stack slot.
 func u32(v uint64) uint32 { return uint32(v) } //nolint:gosec // the upper half is not ours
 
@@ -77,6 +57,7 @@ func (in *instance) hostTake(stack []uint64) {
 	default:
 		rest := in.run.held[min(uint64(off), uint64(len(in.run.held))):]
 		rest = rest[:min(uint64(length), uint64(len(rest)))]
+		in.charge(len(rest))
 		in.memory.Write(dst, rest)
 		stack[0] = i32(int32(len(rest))) //nolint:gosec // at most MaxBytes
 	}
@@ -134,11 +115,18 @@ func (in *instance) hostRandom(stack []uint64) {
 		status = abi.StatusTooLarge
 	} else if b, ok := in.memory.Read(ptr, length); !ok {
 		status = abi.StatusBadRequest
-	} else if _, err := io.ReadFull(in.gen.cfg.Random, b); err != nil {
-		in.gen.log.Error("random: cannot read the source of randomness", "error", err)
+	} else if in.charge(len(b)); in.random(b) != nil {
 		status = abi.StatusInternal
 	}
 	stack[0] = i32(int32(status))
+}
+
+func (in *instance) random(b []byte) error {
+	_, err := io.ReadFull(in.gen.cfg.Random, b)
+	if err != nil {
+		in.gen.log.Error("random: cannot read the source of randomness", "error", err)
+	}
+	return err
 }
 
 func (in *instance) hostCancelled(stack []uint64) {

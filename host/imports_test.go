@@ -307,7 +307,7 @@ func TestHostFunctions_Log(t *testing.T) {
 	}
 	cfg := Config{Name: "c", Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelInfo, ReplaceAttr: strip}))}
 	g := acquire(t, load(t, wasm.Calls, cfg))
-	texts := []string{"plain text", "\x83\xa3msg\xa3map\xa1n\x02\xa6object\xa5false", "bad \xff utf8", strings.Repeat("x", maxLine+5), "\x81\xc1"}
+	texts := []string{"plain text", "\x84\xa3msg\xa3map\xa1n\x02\xa6object\xa5false\xa4from\xa4host", "bad \xff utf8", strings.Repeat("x", maxLine+5), "\x81\xc1"}
 	ptr := uint32(requestAt)
 	var calls []hostCall
 	for i, s := range texts {
@@ -323,11 +323,12 @@ func TestHostFunctions_Log(t *testing.T) {
 	}
 	where := " controller=c revision=1 "
 	run := "object=default/web reconcile_id=r1\n"
-	want := "level=INFO msg=\"plain text\"" + where + run +
-		"level=WARN msg=map" + where + "n=2 guest_object=false " + run +
-		"level=INFO msg=\"bad \uFFFD utf8\"" + where + run +
-		"level=WARN msg=" + strings.Repeat("x", maxLine) + where + run +
-		"level=INFO msg=\"\uFFFD\"" + where + run +
+	guest := "from=guest " + run
+	want := "level=INFO msg=\"plain text\"" + where + guest +
+		"level=WARN msg=map" + where + "guest_from=host n=2 guest_object=false " + guest +
+		"level=INFO msg=\"bad \uFFFD utf8\"" + where + guest +
+		"level=WARN msg=" + strings.Repeat("x", maxLine) + where + guest +
+		"level=INFO msg=\"\uFFFD\"" + where + guest +
 		"level=WARN msg=\"log: message block of 5 bytes at 262144 does not lie in memory\"" + where + run
 	if diff := cmp.Diff(want, log.String()); diff != "" {
 		t.Error(diff)

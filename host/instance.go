@@ -11,6 +11,7 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/internal/wasi"
 )
 
 // instance is one instance of a revision. One goroutine uses it at a time,
@@ -38,7 +39,9 @@ type instance struct {
 	// the revision's mu while it is idle.
 	idleSince int64
 
-	fuelBudget fuelBudget
+	host        hostWork
+	descriptors wasi.Descriptors
+	fuelBudget  fuelBudget
 	// spent is the fuel that the last call used.
 	spent int64
 
@@ -55,8 +58,11 @@ type instance struct {
 // run is the state of one entry call.
 type run struct {
 	// parent is the caller's context: what operations and log lines are given.
-	parent   context.Context //nolint:containedctx // it lives as long as the call
-	deadline time.Time
+	parent context.Context //nolint:containedctx // it lives as long as the call
+	// startedAt and limit say when the call ends; deadline is the same.
+	startedAt time.Time
+	limit     time.Duration
+	deadline  time.Time
 	// access says what the guest may use now; it is more than accessNone only
 	// while an entry runs.
 	access access
@@ -120,11 +126,12 @@ func (g *revision) instantiate(ctx context.Context) (*instance, error) {
 		in.close(ctx)
 		return nil, err
 	}
-	err := in.guarded(ctx, entry{name: abi.ExportInitialize, limit: g.limits.Timeout}, func() (err error) {
-		in.module, err = g.code.runtime.InstantiateModule(experimental.WithMemoryAllocator(&in.interrupt, &in.linear), g.code.compiled, in.moduleConfig())
-		if err == nil && in.module.IsClosed() { // proc_exit(0) is no error to wazero
+	err := in.guarded(ctx, entry{name: abi.ExportInitialize, limit: g.limits.Timeout}, func() error {
+		mod, err := g.code.runtime.InstantiateModule(experimental.WithMemoryAllocator(&in.interrupt, &in.linear), g.code.compiled, moduleConfig)
+		if err == nil && mod.IsClosed() { // proc_exit(0) is no error to wazero
 			err = errors.New("exited with code 0")
 		}
+		in.module = mod
 		return err
 	})
 	if err != nil {
@@ -156,37 +163,10 @@ func (in *instance) function(name string) api.Function {
 	return fn
 }
 
-// moduleConfig gives a guest its clocks, its randomness and two streams to the
-// log, and nothing else: no files, environment or arguments.
-func (in *instance) moduleConfig() wazero.ModuleConfig {
-	cfg := in.gen.cfg
-	walltime := func() (sec int64, nsec int32) {
-		t := cfg.Now()
-		return t.Unix(), int32(t.Nanosecond()) //nolint:gosec // less than 1e9
-	}
-	return wazero.NewModuleConfig().
-		WithName(""). // anonymous: many instances of one module
-		WithStartFunctions(abi.ExportInitialize).
-		WithStdout(in.output.stdout()).WithStderr(in.output.stderr()).
-		WithWalltime(walltime, 1).WithNanotime(cfg.Mono, 1).
-		WithNanosleep(in.sleep).
-		WithRandSource(cfg.Random)
-}
-
-// sleep is WASI's sleep; it ends with the call.
-func (in *instance) sleep(ns int64) {
-	if ns <= 0 {
-		return
-	}
-	in.withoutTimeSlice(func() {
-		t := time.NewTimer(time.Duration(ns))
-		defer t.Stop()
-		select {
-		case <-t.C:
-		case <-in.interrupt.done:
-		}
-	})
-}
+// moduleConfig gives a guest nothing: what it may use are its imports.
+var moduleConfig = wazero.NewModuleConfig().
+	WithName(""). // anonymous: many instances of one module
+	WithStartFunctions(abi.ExportInitialize)
 
 // close returns what the instance holds. It must not be used afterwards; more
 // calls do nothing.

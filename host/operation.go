@@ -28,17 +28,15 @@ func (in *instance) operation(op abi.Op, a opArgs) uint64 {
 	}
 	in.run.held, in.run.holding = res.Body, true
 	if uint64(len(res.Body)) <= uint64(a.dstCap) {
+		in.charge(len(res.Body))
 		in.memory.Write(a.dstPtr, res.Body)
 	}
 	return abi.PackResult(res.Status, uint32(len(res.Body))) //nolint:gosec // at most MaxBytes
 }
 
-// Answers that never change are made once: a guest may go on asking, as fast as it
-// can.
-var (
-	outsideCall = refuse(abi.StatusUnavailable, "OutsideCall", "operations work only in entry calls, not in start code, buffer or describe")
-	timeOver    = refuse(abi.StatusCancelled, "Cancelled", "this run has timed out")
-)
+// outsideCall never changes and is made once: a guest may go on asking, as fast
+// as it can.
+var outsideCall = refuse(abi.StatusUnavailable, "OutsideCall", "operations work only in entry calls, not in start code, buffer or describe")
 
 // respond checks that an operation may run, and runs it.
 func (in *instance) respond(op abi.Op, a opArgs) abi.Response {
@@ -51,9 +49,8 @@ func (in *instance) respond(op abi.Op, a opArgs) abi.Response {
 		return refuse(abi.StatusBadRequest, "BadPointer", blockText("request", a.reqPtr, a.reqLen))
 	case int64(len(req)) > in.gen.limits.RequestBytes:
 		return in.refuseOver(abi.LimitRequestBytes, fmt.Sprintf("the request of %s is %d bytes long", op, len(req)))
-	case in.interrupt.Err() != nil:
-		return timeOver
 	}
+	in.charge(len(req))
 	in.run.calls++
 	if limit := in.gen.limits.HostCalls; limit > 0 && in.run.calls > limit {
 		return in.refuseAgain(abi.LimitHostCalls, "the limit of %d operations per run is reached")

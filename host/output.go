@@ -27,7 +27,12 @@ const (
 
 // ownKeys are the attributes by which the host says where a line comes from. A
 // guest's attributes of these names are renamed.
-var ownKeys = []string{"controller", "module", "revision", "object", "reason", "reconcile_id", "time", "level", "msg", "source"}
+var ownKeys = []string{
+	"controller", "module", "revision", "object", "reason", "reconcile_id", "trace_id", "time", "level", "msg", "source", fromKey,
+}
+
+// fromKey is the attribute of each line of a guest, and of no line of the host.
+const fromKey = "from"
 
 // output takes what one instance prints and logs. It is used by the goroutine
 // that runs the guest.
@@ -54,13 +59,8 @@ type stream struct {
 func (o *output) stdout() *stream { return &stream{o, &o.out, slog.LevelInfo} }
 func (o *output) stderr() *stream { return &stream{o, &o.err, slog.LevelWarn} }
 
-// Write implements io.Writer: each full line becomes a log line. Once the call is
-// over it is an error: one call of WASI may write gigabytes, and the guest cannot
-// be stopped before it returns.
-func (s *stream) Write(p []byte) (int, error) {
-	if err := s.o.in.interrupt.Err(); err != nil {
-		return 0, err
-	}
+// write makes a log line of each full line.
+func (s *stream) write(p []byte) {
 	s.o.keep(p)
 	for rest := p; len(rest) > 0; {
 		n := bytes.IndexByte(rest, '\n')
@@ -79,7 +79,6 @@ func (s *stream) Write(p []byte) (int, error) {
 			s.flush()
 		}
 	}
-	return len(p), nil
 }
 
 func (s *stream) flush() {
@@ -129,19 +128,25 @@ func (o *output) flush() {
 }
 
 // message logs what a guest passed to log: text, or a map of msg and
-// attributes.
+// attributes. What is dropped is not decoded.
 func (o *output) message(level slog.Level, b []byte) {
-	if len(b) > 0 && len(b) <= maxFields && isMap(b[0]) {
-		if m, err := abi.DecodeObject(b); err == nil {
-			msg, attrs := attributes(m)
-			if o.allow(len(b)) {
-				o.write(level, msg, attrs)
-			}
-			return
-		}
+	if len(b) == 0 || len(b) > maxFields || !isMap(b[0]) {
+		o.text(level, b[:min(len(b), maxLine)])
+		return
 	}
-	o.text(level, b[:min(len(b), maxLine)])
+	if !o.allow(len(b)) {
+		return
+	}
+	o.in.charge(len(b))
+	if m, err := abi.DecodeObject(b); err == nil {
+		msg, attrs := attributes(m)
+		o.guest(level, msg, attrs)
+	} else {
+		o.guest(level, validText(b[:min(len(b), maxLine)]), nil)
+	}
 }
+
+func validText(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") }
 
 // isMap reports whether a msgpack value that starts with c is a map; no text
 // in UTF-8 starts so.
@@ -166,11 +171,11 @@ func attributes(m map[string]any) (msg string, attrs []slog.Attr) {
 // gigabytes.
 func (o *output) text(level slog.Level, b []byte) {
 	if o.allow(len(b)) {
-		o.write(level, strings.ToValidUTF8(string(b), "\uFFFD"), nil)
+		o.guest(level, validText(b), nil)
 	}
 }
 
-// log writes one line, unless this call has written too much.
+// log writes one line of the host's, unless this call has written too much.
 func (o *output) log(level slog.Level, msg string, attrs []slog.Attr) {
 	if o.allow(len(msg)) {
 		o.write(level, msg, attrs)
@@ -203,14 +208,18 @@ func (o *output) admit(n int) bool {
 	return false
 }
 
-func (o *output) write(level slog.Level, msg string, attrs []slog.Attr) {
-	run := &o.in.run
-	ctx := run.parent
+// guest writes a line of the guest's.
+func (o *output) guest(level slog.Level, msg string, attrs []slog.Attr) {
 	secrets := o.in.gen.cfg.Secrets
-	msg = secrets.Text(msg)
 	for i := range attrs {
 		attrs[i].Value = slog.AnyValue(secrets.Any(attrs[i].Value.Any()))
 	}
+	o.write(level, secrets.Text(msg), append(attrs, slog.String(fromKey, "guest")))
+}
+
+func (o *output) write(level slog.Level, msg string, attrs []slog.Attr) {
+	run := &o.in.run
+	ctx := run.parent
 	if ctx == nil {
 		ctx = context.Background()
 	}

@@ -215,7 +215,7 @@ func TestModule_Hammer(t *testing.T) {
 func TestWASI_OutputGoesToTheLogAndTheError(t *testing.T) {
 	var log bytes.Buffer
 	m := load(t, wasm.WASI, Config{Name: "c", Concurrency: 8, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	if !strings.Contains(log.String(), `level=INFO msg="first line" controller=c revision=1`+"\n") {
+	if !strings.Contains(log.String(), `level=INFO msg="first line" controller=c revision=1 from=guest`+"\n") {
 		t.Errorf("start code: %s", log.String())
 	}
 	log.Reset()
@@ -283,10 +283,11 @@ func TestWASI_ExitIsATrap(t *testing.T) {
 	}
 }
 
-// WASI's clocks and random read what the host functions read, and there are
-// neither arguments nor an environment.
+// WASI's clocks and random read what the host functions read, the controller's
+// name is the only argument, and there is no environment.
 func TestWASI_Sandbox(t *testing.T) {
 	cfg := Config{
+		Name: "web",
 		Now:  func() time.Time { return time.Unix(1767225600, 123) },
 		Mono: func() int64 { return 42 }, Random: io.MultiReader(strings.NewReader("12345678"), strings.NewReader("more")),
 	}
@@ -301,8 +302,8 @@ func TestWASI_Sandbox(t *testing.T) {
 	if _, err := g.Reconcile(t.Context(), request(7)); err != nil {
 		t.Fatal(err)
 	}
-	if read(512) != 0 || read(520) != 0 {
-		t.Errorf("there are arguments or an environment: %x %x", read(512), read(520))
+	if read(512) != 4<<32|1 || read(520) != 0 {
+		t.Errorf("arguments, environment and their sizes: %x %x", read(512), read(520))
 	}
 }
 

@@ -28,6 +28,11 @@ func newSliceSizer(fixed int64) sliceSizer {
 	return sliceSizer{firstSlice, false}
 }
 
+// worth is the fuel of a slice that takes so long.
+func (p *sliceSizer) worth(took time.Duration) int64 {
+	return p.slice * int64(min(took, time.Minute)) / int64(sliceTime)
+}
+
 // learn takes how long the last slice took. This time includes other work of
 // the machine and waiting operations, so the size at most halves each time.
 func (p *sliceSizer) learn(took time.Duration) {

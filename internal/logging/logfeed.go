@@ -138,6 +138,7 @@ func (h *feedHandler) Handle(ctx context.Context, r slog.Record) error {
 // reconciled: a value of a Secret that is the same word is not hidden in them.
 var said = map[string]bool{
 	"controller": true, "module": true, "revision": true, "object": true, "reason": true, "reconcile_id": true, "action": true, "kind": true, "watch": true, "op": true,
+	"from": true,
 }
 
 // hideIn takes the values of Secrets out of a record.

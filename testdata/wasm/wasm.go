@@ -45,6 +45,11 @@ var Calls []byte
 //go:embed wasi.wasm
 var WASI []byte
 
+// Floods asks the host for work without end.
+//
+//go:embed floods.wasm
+var Floods []byte
+
 // Init calls host functions from its start code.
 //
 //go:embed init.wasm

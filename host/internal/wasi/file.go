@@ -132,13 +132,13 @@ func fdReaddir(g Guest, p []uint64) Errno {
 }
 
 // path answers for a path below a descriptor, which no descriptor has. The
-// arguments say which parameters these are.
-func path(fd, at int) func(Guest, []uint64) Errno {
+// descriptor is the first parameter, the path begins at the parameter given.
+func path(at int) func(Guest, []uint64) Errno {
 	return func(g Guest, p []uint64) Errno {
 		switch _, ok := g.Memory().Read(u32(p[at]), u32(p[at+1])); {
 		case !ok:
 			return fault
-		case !g.Descriptors().open(i32(p[fd])):
+		case !g.Descriptors().open(i32(p[0])):
 			return badFile
 		}
 		return notDir
@@ -149,14 +149,14 @@ func pathSetTimes(g Guest, p []uint64) Errno {
 	if badTimes(u32(p[6])) {
 		return invalid
 	}
-	return path(0, 2)(g, p)
+	return path(2)(g, p)
 }
 
 func pathReadlink(g Guest, p []uint64) Errno {
 	if u32(p[2]) == 0 || u32(p[4]) == 0 {
 		return invalid
 	}
-	return path(0, 1)(g, p)
+	return path(1)(g, p)
 }
 
 func pathSymlink(g Guest, p []uint64) Errno {

@@ -109,7 +109,7 @@ func (p *poll) clock(sub []byte) Errno {
 }
 
 func (p *poll) event(sub []byte, kind byte, errno Errno) {
-	copy(p.out, sub[:8]) // what the guest knows it by
+	copy(p.out, sub[:8])                   // what the guest knows it by
 	le.PutUint16(p.out[8:], uint16(errno)) //nolint:gosec // small
 	le.PutUint32(p.out[10:], uint32(kind))
 	p.out = p.out[eventSize:]

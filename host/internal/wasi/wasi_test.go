@@ -219,7 +219,7 @@ func differs(name string, p []uint64, their uint64) bool {
 // What a guest observes is what wazero's WASI without files shows it, on random
 // arguments and memory, for functions called in a row on one instance.
 func TestFuncs_AnswerAsWazeros(t *testing.T) {
-	const rounds = 40_000
+	const rounds = 8_000
 	ctx := t.Context()
 	all, list := Funcs(), names()
 	wasm := forwarder(list)

@@ -1,0 +1,44 @@
+package host
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/testdata/wasm"
+)
+
+// floods are the kinds of work that the guest wasm.Floods asks the host for.
+var floods = map[byte]string{
+	1: "random_get", 2: "log", 3: "poll_oneoff", 4: "fd_read", 5: "fd_write", 6: "clock_time_get",
+	7: "random", 8: "config_get", 9: "path_open", 10: "unknown operation", 11: "fd_write of nothing", 12: "args_get",
+}
+
+// A guest that does nothing but ask the host for work ends with its time, and its
+// slices have ended all along: with every bound, whatever the host function is.
+func TestHostCall_EndsWithItsTime(t *testing.T) {
+	for _, cpu := range CPUs {
+		for mode, name := range floods {
+			t.Run(fmt.Sprintf("%s/%s", cpu, name), func(t *testing.T) {
+				t.Parallel()
+				const timeout = 100 * time.Millisecond
+				m := load(t, wasm.Floods, Config{CPU: cpu, CPUScheduler: NewCPUScheduler(1), Limits: Limits{Timeout: timeout}})
+				g := acquire(t, m)
+				in := g.in
+				start := time.Now()
+				_, err := g.Reconcile(t.Context(), request(mode))
+				took := time.Since(start)
+				if ce := callError(t, err); ce.Kind != abi.FailureTimeout {
+					t.Errorf("got %v, want a timeout", err)
+				}
+				if took > 10*timeout { // the suite of attacks is exact
+					t.Errorf("took %v", took)
+				}
+				if slices := in.fuelBudget.slices; cpu == CPUFuel && slices < freeSlices {
+					t.Errorf("%d slices in %v", slices, took)
+				}
+			})
+		}
+	}
+}
