@@ -85,9 +85,13 @@ func (r *reader) resultError(dst **ResultError) (bool, error) {
 }
 
 // DecodeManifest decodes and validates a manifest. Unknown names its keys that
-// this host does not know, which were ignored.
+// this host does not know, which were ignored. A list that is longer than it may
+// be is refused before it is built.
 func DecodeManifest(b []byte) (m *Manifest, unknown []string, err error) {
 	m = &Manifest{}
+	if err = checkBounds(b); err != nil {
+		return nil, nil, fmt.Errorf("manifest: %w", err)
+	}
 	if unknown, err = decodeInto(b, m); err != nil {
 		return nil, nil, fmt.Errorf("manifest: %w", err)
 	}

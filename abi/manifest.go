@@ -119,6 +119,7 @@ func (m *Manifest) Validate() error {
 		where := fmt.Sprintf("watches[%d]", i)
 		errs = append(errs, m.Watches[i].validate(where), m.Watches[i].validateMap(where))
 	}
+	errs = append(errs, m.checkTotals())
 	for i := range m.Capabilities {
 		c := &m.Capabilities[i]
 		if c.Resource == "" || len(c.Verbs) == 0 {

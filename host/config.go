@@ -30,8 +30,8 @@ type Config struct {
 	// manifest's name, then Fallback, then "module".
 	Name, Fallback string
 	// Concurrency is how many instances may be in use by reconciles at once; one
-	// more serves map, filter and configure. Zero leaves it to the manifest, then
-	// to DefaultConcurrency.
+	// more serves map, filter and configure. Zero leaves it to the manifest, which
+	// may ask for abi.MaxConcurrency, then to DefaultConcurrency.
 	Concurrency int
 	// Limits are what the module may use at most. A manifest can lower them, one by
 	// one; see LimitsFor.

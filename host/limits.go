@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -154,6 +155,13 @@ func (l *Limits) Set(name abi.LimitName, value int64) bool {
 func (c Config) LimitsFor(m *abi.Manifest) Limits {
 	l, _ := c.limitsFor(m)
 	return l
+}
+
+// concurrencyFor returns the concurrency of a module with this manifest: the
+// configured one, else what the manifest asks for, which is bounded: each run at
+// a time is an instance.
+func (c Config) concurrencyFor(m *abi.Manifest) int {
+	return cmp.Or(c.Concurrency, min(m.Concurrency, abi.MaxConcurrency), DefaultConcurrency)
 }
 
 // limitsFor returns the limits in force, and the names of those of which the

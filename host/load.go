@@ -1,7 +1,6 @@
 package host
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,7 +34,11 @@ func Load(ctx context.Context, wasm []byte, cfg Config) (*Module, error) {
 	}
 	// The name and the concurrency stay, whatever later manifests say.
 	m.name, m.cfg.Name = g.name, g.name
-	m.shared.slots = make(slots, cmp.Or(cfg.Concurrency, g.manifest.Concurrency, DefaultConcurrency))
+	concurrency := cfg.concurrencyFor(g.manifest)
+	if asked := g.manifest.Concurrency; cfg.Concurrency == 0 && asked > concurrency {
+		g.log.Warn("manifest requests a higher concurrency than it may have; to raise it, use --concurrency", "asked", asked, "given", concurrency)
+	}
+	m.shared.slots = make(slots, concurrency)
 	g.state, g.since = RevisionLive, time.Now()
 	m.last.Store(g)
 	m.current.Store(g)
