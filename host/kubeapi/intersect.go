@@ -68,6 +68,9 @@ func SpellOut(verbs []string) []string {
 	return slices.Clone(verbs)
 }
 
+// manyPairs is how many pairs of two lists are compared one by one.
+const manyPairs = 256
+
 // common returns what two lists share, of which an empty one stands for
 // everything; ok is false if they share nothing.
 func common(a, b []string) (both []string, ok bool) {
@@ -77,7 +80,15 @@ func common(a, b []string) (both []string, ok bool) {
 	case len(b) == 0:
 		return slices.Clone(a), true
 	}
-	both = slices.DeleteFunc(slices.Clone(a), func(s string) bool { return !slices.Contains(b, s) })
+	has := func(s string) bool { return slices.Contains(b, s) }
+	if len(a)*len(b) > manyPairs {
+		set := make(map[string]bool, len(b))
+		for _, s := range b {
+			set[s] = true
+		}
+		has = func(s string) bool { return set[s] }
+	}
+	both = slices.DeleteFunc(slices.Clone(a), func(s string) bool { return !has(s) })
 	return both, len(both) > 0
 }
 
@@ -93,30 +104,4 @@ func CheckRules(rules []abi.Capability) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// Covers reports whether the policy allows a verb of a rule in each of its
-// namespaces, for each of its names and subresources, and all of its fields.
-func (p *Policy) Covers(c *abi.Capability, verb string) bool {
-	for _, sub := range OrAny(c.Subresources) { // any, which only a rule without a list covers
-		for _, ns := range OrAny(c.Namespaces) {
-			for _, name := range OrAny(c.Names) {
-				a := Attributes{Group: c.Group, Resource: c.Resource, Subresource: sub, Verb: verb, Namespace: ns, Name: name}
-				if !p.Allows(a) || !p.coversFields(&a, c.Fields) {
-					return false
-				}
-			}
-		}
-	}
-	return true
-}
-
-// coversFields reports whether a write may touch all that patterns mean.
-func (p *Policy) coversFields(a *Attributes, patterns []string) bool {
-	limits := p.limits(a)
-	if limits == nil {
-		return true
-	}
-	wanted, _ := fieldpath.ParseSet(patterns)
-	return len(patterns) > 0 && limits.Includes(wanted)
 }

@@ -90,6 +90,14 @@ func (p *Policy) Within(grant []abi.Capability) *Policy {
 	return within
 }
 
+// Narrowed returns the policy of rules that allow less than this one. A refusal
+// says whether they are in the way.
+func (p *Policy) Narrowed(to []abi.Capability) *Policy {
+	narrow := NewPolicy(to)
+	narrow.asked, narrow.granted = p, narrow
+	return narrow
+}
+
 // NewModulePolicy returns the rights of a module that reconciles a kind:
 // get, list and watch of the kind, and get, update and patch of its status, in the
 // namespaces that are watched (none: all); and the capabilities of its

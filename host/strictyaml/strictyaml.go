@@ -24,8 +24,14 @@ type Reader struct {
 	errs []error
 }
 
+// maxErrors is how many things that are wrong are told.
+const maxErrors = 100
+
 // Bad adds something that is wrong at a node.
 func (r *Reader) Bad(n *yaml.Node, format string, args ...any) {
+	if len(r.errs) == maxErrors {
+		return
+	}
 	r.errs = append(r.errs, fmt.Errorf("%s:%d:%d: %w", r.Path, n.Line, n.Column, fmt.Errorf(format, args...)))
 }
 
@@ -120,10 +126,15 @@ func (r *Reader) Constant(parent, n *yaml.Node, key, want string) {
 	}
 }
 
-// Sequence returns the items of a list, aliases followed.
-func (r *Reader) Sequence(n *yaml.Node, key string) []*yaml.Node {
+// Sequence returns the items of a list, aliases followed. It has most of them at
+// most.
+func (r *Reader) Sequence(n *yaml.Node, key string, most int) []*yaml.Node {
 	if n.Kind != yaml.SequenceNode {
 		r.Bad(n, "%s: want a list", key)
+		return nil
+	}
+	if len(n.Content) > most {
+		r.Bad(n, "%s: has %d entries, the limit is %d", key, len(n.Content), most)
 		return nil
 	}
 	items := make([]*yaml.Node, len(n.Content))

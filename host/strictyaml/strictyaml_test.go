@@ -20,6 +20,7 @@ func TestReader_SaysWhereAndWhat(t *testing.T) {
 		{"merge", "<<: {word: a}\n", "merge keys are not supported"},
 		{"value for a list", "list: a\n", "f.yaml:1:7: list: want a list"},
 		{"list for a value", "word: [a]\n", "f.yaml:1:7: word: want one value"},
+		{"list beyond its bound", "list: [a, b, c, d]\n", "f.yaml:1:7: list: has 4 entries, the limit is 3"},
 		{"nothing", "word: ~\n", "word: want one value"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -28,6 +29,10 @@ func TestReader_SaysWhereAndWhat(t *testing.T) {
 				t.Errorf("error %v, want %q", err, c.want)
 			}
 		})
+	}
+	_, err := read([]byte(strings.Repeat("x: 1\n", 100_000)))
+	if n := strings.Count(err.Error(), "\n") + 1; n != maxErrors {
+		t.Errorf("%d errors are told, want %d", n, maxErrors)
 	}
 	got, err := read([]byte("---\n---\nlist: [&x a, *x]\nword: *x\n"))
 	if err != nil || strings.Join(got, " ") != "a a a" {
@@ -42,7 +47,7 @@ func read(content []byte) (words []string, err error) {
 		fields := r.Mapping(root, []string{"list", "word"})
 		var nodes []*yaml.Node
 		if n := fields["list"]; n != nil {
-			nodes = r.Sequence(n, "list")
+			nodes = r.Sequence(n, "list", 3)
 		}
 		if n := fields["word"]; n != nil {
 			nodes = append(nodes, n)

@@ -116,7 +116,7 @@ func (p *Planner) grant(ctx context.Context, kind Watched, next *Plan) error {
 		return nil
 	case g.all:
 		if len(p.Namespaces) > 0 {
-			next.Policy = next.Policy.Within(append(grant.OwnRights(needs.For), next.asks...))
+			next.Policy = next.Policy.Narrowed(append(grant.OwnRights(needs.For), next.asks...))
 		}
 		next.Granted = next.asks
 		return nil

@@ -102,11 +102,33 @@ func IntersectAll(a, b []string) (both []string, ok bool) {
 // set.
 func (s *Set) Includes(other *Set) bool {
 	for _, p := range other.patterns {
-		if !slices.ContainsFunc(s.patterns, func(q Path) bool {
-			both, ok := Intersect(p, q)
-			return ok && len(p) >= len(q) && both.String() == p.String()
-		}) {
+		if !slices.ContainsFunc(s.patterns, func(q Path) bool { return lies(p, q) }) {
 			return false
+		}
+	}
+	return true
+}
+
+// lies reports whether all that a pattern covers lies within what another covers.
+func lies(p, within Path) bool {
+	if len(p) < len(within) {
+		return false
+	}
+	for i := range within {
+		switch q := &within[i]; {
+		case q.any:
+		case p[i].any || (q.match == nil) != (p[i].match == nil):
+			return false
+		case q.match == nil:
+			if q.key != p[i].key {
+				return false
+			}
+		default:
+			for key, want := range q.match {
+				if got, ok := p[i].match[key]; !ok || got != want {
+					return false
+				}
+			}
 		}
 	}
 	return true

@@ -19,8 +19,16 @@ const (
 	Kind       = "Grant"
 )
 
-// maxDocuments bounds how many documents a file may have.
-const maxDocuments = 1000
+// Bounds of a grant's file. A rule's own lists have those of a manifest's.
+const (
+	MaxDocuments = 1000
+	// MaxRules is how many capabilities all documents may have together, MaxRights
+	// how many single rights these may name: see abi.Capability.Count.
+	MaxRules  = 1000
+	MaxRights = 20_000
+	// MaxFields is how many patterns of fields they may have together.
+	MaxFields = 2000
+)
 
 // Document is one document of a grant's file.
 type Document struct {
@@ -72,9 +80,9 @@ func (f File) Controllers() []string {
 // The error joins everything that is wrong, each as path:line:column, with the
 // nearest word where one is not known.
 func Parse(path string, content []byte) (File, error) {
-	p := parser{strictyaml.Reader{Path: path}}
+	p := parser{Reader: strictyaml.Reader{Path: path}}
 	var f File
-	for _, root := range p.Documents(content, maxDocuments) {
+	for _, root := range p.Documents(content, MaxDocuments) {
 		f = append(f, p.document(root))
 	}
 	if len(f) == 0 && p.Wrong() == 0 {
@@ -84,7 +92,11 @@ func Parse(path string, content []byte) (File, error) {
 }
 
 // parser reads a file, and collects what is wrong with it.
-type parser struct{ strictyaml.Reader }
+type parser struct {
+	strictyaml.Reader
+
+	rules, rights, fields int // until now
+}
 
 func (p *parser) document(root *yaml.Node) Document {
 	var d Document
@@ -99,7 +111,7 @@ func (p *parser) document(root *yaml.Node) Document {
 		}
 		return d
 	}
-	for _, n := range p.Sequence(list, "capabilities") {
+	for _, n := range p.Sequence(list, "capabilities", MaxRules) {
 		d.Capabilities = append(d.Capabilities, p.capability(n))
 	}
 	return d
@@ -115,6 +127,7 @@ func (p *parser) capability(n *yaml.Node) abi.Capability {
 	if n.Kind != yaml.MappingNode {
 		return c
 	}
+	p.count(n, &c)
 	if fields["resource"] == nil {
 		p.Bad(n, "resource: is missing: want the plural, for example deployments")
 	} else if c.Resource == "*" || c.Group == "*" {
@@ -134,6 +147,24 @@ func (p *parser) capability(n *yaml.Node) abi.Capability {
 		}
 	}
 	return c
+}
+
+// count refuses the rule with which a file has more than it may.
+func (p *parser) count(n *yaml.Node, c *abi.Capability) {
+	if err := c.CheckLists(); err != nil {
+		p.Bad(n, "%w", err)
+		return
+	}
+	for _, total := range []struct {
+		what        string
+		sum         *int
+		add, atMost int
+	}{{"rules", &p.rules, 1, MaxRules}, {"rights", &p.rights, c.Count(), MaxRights}, {"fields", &p.fields, len(c.Fields), MaxFields}} {
+		before := *total.sum
+		if *total.sum += total.add; before <= total.atMost && *total.sum > total.atMost {
+			p.Bad(n, "capabilities: the file has more than %d %s together; split it", total.atMost, total.what)
+		}
+	}
 }
 
 var verbs = kubeapi.SpellOut([]string{"*"})
@@ -161,7 +192,7 @@ func (p *parser) texts(n *yaml.Node, key string) []string {
 		return nil
 	}
 	var list []string
-	for _, item := range p.Sequence(n, key) {
+	for _, item := range p.Sequence(n, key, abi.BoundOf("capabilities."+key)) {
 		text := p.text(item, key)
 		if text == "" && item.Kind == yaml.ScalarNode && !strictyaml.IsNull(item) {
 			p.Bad(item, "%s: is empty", key)

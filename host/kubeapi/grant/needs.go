@@ -122,14 +122,8 @@ func (w *Watch) finalizer() abi.Capability {
 // which it is to be: none for all. Ok is false where they let it be watched
 // nowhere.
 func (w *Watch) Narrow(rules []abi.Capability) (namespaces []string, ok bool) {
-	p := kubeapi.NewPolicy(rules)
-	need := w.Rule()
-	may := func(ns string) bool {
-		return !slices.ContainsFunc(need.Verbs, func(verb string) bool {
-			return !p.Allows(kubeapi.Attributes{Verb: verb, Group: need.Group, Resource: need.Resource, Namespace: ns, Name: w.Name})
-		})
-	}
-	if may("") {
+	p, need := kubeapi.NewPolicy(rules), w.Rule()
+	if len(p.AllowedIn(&need, []string{""})) > 0 {
 		return w.Namespaces, true
 	}
 	if !w.Kind.Namespaced {
@@ -143,11 +137,7 @@ func (w *Watch) Narrow(rules []abi.Capability) (namespaces []string, ok bool) {
 		slices.Sort(wanted)
 		wanted = slices.Compact(wanted)
 	}
-	for _, ns := range wanted {
-		if may(ns) {
-			namespaces = append(namespaces, ns)
-		}
-	}
+	namespaces = p.AllowedIn(&need, wanted)
 	return namespaces, len(namespaces) > 0
 }
 
@@ -158,8 +148,7 @@ func Beyond(granted, asked []abi.Capability) []abi.Capability {
 	var more []abi.Capability
 	for i := range asked {
 		c := asked[i]
-		verbs := kubeapi.SpellOut(c.Verbs)
-		missing := slices.DeleteFunc(slices.Clone(verbs), func(verb string) bool { return p.Covers(&c, verb) })
+		missing := p.Beyond(&c)
 		if len(missing) == 0 {
 			continue
 		}

@@ -3,6 +3,7 @@ package flags
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -16,8 +17,12 @@ import (
 	"github.com/wasmctl/wasmctl/internal/humanize"
 )
 
-// MaxFile is how large the file of run -f may be, in bytes.
-const MaxFile = 1 << 20
+// MaxFile is how large the file of run -f may be, and MaxNamed one that a
+// controller's flags name, in bytes.
+const (
+	MaxFile  = 1 << 20
+	MaxNamed = 4 << 20
+)
 
 // File is a file of controllers: wasmctl run -f.
 type File struct {
@@ -40,18 +45,25 @@ func Sets() (flags runfile.Flags, process *Process, controller *Controller) {
 
 // ReadFile reads a file of controllers.
 func ReadFile(path string) (*File, error) {
-	info, err := os.Stat(path)
-	if err == nil && info.Size() > MaxFile {
-		err = fmt.Errorf("is %s long, the limit is %s", humanize.Bytes(info.Size()), humanize.Bytes(MaxFile))
-	}
-	var content []byte
-	if err == nil {
-		content, err = os.ReadFile(path)
-	}
+	content, err := readFile(path, MaxFile)
 	if err != nil {
 		return nil, fmt.Errorf("--filename %s: %w", path, err)
 	}
 	return ParseFile(path, content)
+}
+
+// readFile reads a file of at most so many bytes.
+func readFile(path string, most int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	content, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(content)) > most {
+		err = fmt.Errorf("is longer than %s, the limit", humanize.Bytes(most))
+	}
+	return content, err
 }
 
 // ParseFile reads the content of a file, and checks all that can be

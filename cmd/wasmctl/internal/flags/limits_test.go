@@ -4,14 +4,18 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/runfile"
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/kubeapi/grant"
 )
 
 func TestLimitFlags_SetTheLimits(t *testing.T) {
@@ -77,6 +81,38 @@ func TestLimits_ThePageIsTrue(t *testing.T) {
 		if row[1] != want || flags.Controller.Lookup(row[1]) == nil {
 			t.Errorf("%s: the page says --%s, want --%s", name, row[1], want)
 		}
+	}
+}
+
+// listRow is a row of the table of lists: list, where, entries, test.
+var listRow = regexp.MustCompile(`(?m)^\| ([^|]+) \| (manifest|grant|manifest, grant|controllers file) \| ([0-9,]+) \| Test\w+ \|$`)
+
+// TestLists_ThePageIsTrue: docs/limits.md has each bound of a list, and no other.
+func TestLists_ThePageIsTrue(t *testing.T) {
+	page, err := os.ReadFile("../../../../docs/limits.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]int{
+		"rights of all capabilities, manifest": abi.MaxRights, "fields of all capabilities, manifest": abi.MaxFields,
+		"`owns` and `watches` together, manifest": abi.MaxWatches,
+		"documents, grant":                        grant.MaxDocuments, "capabilities of all documents, grant": grant.MaxRules,
+		"rights of all documents, grant": grant.MaxRights, "fields of all documents, grant": grant.MaxFields,
+		"`controllers`, controllers file": runfile.MaxControllers, "each list or mapping of a key, controllers file": runfile.MaxList,
+	}
+	for _, b := range abi.ManifestBounds {
+		where := "manifest"
+		if strings.HasPrefix(b.Name, "capabilities.") {
+			where += ", grant"
+		}
+		want["`"+b.Name+"`, "+where] = b.Max
+	}
+	got := map[string]int{}
+	for _, row := range listRow.FindAllStringSubmatch(string(page), -1) {
+		got[row[1]+", "+row[2]], _ = strconv.Atoi(strings.ReplaceAll(row[3], ",", ""))
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("docs/limits.md (-code +page):\n%s", diff)
 	}
 }
 

@@ -90,7 +90,7 @@ func (o *Controller) ReadFiles() (*Files, error) {
 	f := &Files{}
 	var err error
 	if o.ConfigFile != "" {
-		if f.SettingsText, err = os.ReadFile(o.ConfigFile); err != nil {
+		if f.SettingsText, err = readFile(o.ConfigFile, MaxNamed); err != nil {
 			return nil, failure.Usage.Wrap(fmt.Errorf("--config-file: %w", err))
 		}
 		if f.Settings, err = o.ParseSettings(f.SettingsText); err != nil {
@@ -98,7 +98,7 @@ func (o *Controller) ReadFiles() (*Files, error) {
 		}
 	}
 	if o.Rights.GrantFile != "" {
-		if f.GrantText, err = os.ReadFile(o.Rights.GrantFile); err != nil {
+		if f.GrantText, err = readFile(o.Rights.GrantFile, MaxNamed); err != nil {
 			if e, ok := errors.AsType[*fs.PathError](err); ok {
 				err = e.Err
 			}

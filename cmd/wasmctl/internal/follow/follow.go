@@ -19,9 +19,6 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/filewatch"
 )
 
-// maxFile is how large a file of settings or grants may be, in bytes.
-const maxFile = 4 << 20
-
 // Follower follows the files of one controller. It is safe for concurrent use.
 type Follower struct {
 	// Controller is set before Run.
@@ -107,7 +104,7 @@ func (o *Follower) log() *slog.Logger {
 // logged.
 func (o *Follower) watch(ctx context.Context, path string, content []byte, changed func(context.Context, []byte), otherwise string) {
 	file := filewatch.File{
-		Path: path, Content: content, MaxSize: maxFile, OnChange: changed,
+		Path: path, Content: content, MaxSize: flags.MaxNamed, OnChange: changed,
 		OnError: func(err error) { o.log().Warn(otherwise, "error", err.Error()) },
 	}
 	_ = file.Run(ctx) // its error has been told to OnError

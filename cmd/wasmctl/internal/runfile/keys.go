@@ -73,7 +73,7 @@ func (p *parser) value(n *yaml.Node, key string, flag *pflag.Flag) (list []strin
 	case typeList:
 		items := []*yaml.Node{n}
 		if n.Kind != yaml.ScalarNode {
-			items = p.Sequence(n, key)
+			items = p.Sequence(n, key, MaxList)
 		}
 		ok = true
 		for _, item := range items {

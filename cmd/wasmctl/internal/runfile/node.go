@@ -38,6 +38,10 @@ func (p *parser) pairs(n *yaml.Node, key string) (list []string, ok bool) {
 		p.Bad(n, "%s: want a mapping", key)
 		return nil, false
 	}
+	if len(n.Content)/2 > MaxList {
+		p.Bad(n, "%s: has %d entries, the limit is %d", key, len(n.Content)/2, MaxList)
+		return nil, false
+	}
 	fields := p.Mapping(n, nil)
 	ok = true
 	for _, name := range slices.Sorted(maps.Keys(fields)) {

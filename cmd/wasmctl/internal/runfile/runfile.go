@@ -37,6 +37,13 @@ const (
 	Kind       = "Controllers"
 )
 
+// Bounds of a file: MaxControllers it may have, and MaxList entries each list and
+// mapping of a key.
+const (
+	MaxControllers = 1000
+	MaxList        = 200
+)
+
 // Flags are the flag sets whose flags are the keys of a file. They are asked for
 // names and types, and not changed.
 type Flags struct {
@@ -103,7 +110,7 @@ func (p *parser) file(root *yaml.Node) *File {
 		return f
 	}
 	names := map[string]int{}
-	for _, n := range p.Sequence(list, "controllers") {
+	for _, n := range p.Sequence(list, "controllers", MaxControllers) {
 		c := p.controller(n, defaults)
 		if line, taken := names[c.Name]; taken && c.Name != "" {
 			p.Bad(n, "name: %q is also the name of the controller in line %d", c.Name, line)

@@ -1,6 +1,7 @@
 package runfile
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -225,5 +226,39 @@ func TestFormat_ReadsBackTheSame(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("read back (-want +got):\n%s\nfrom\n%s", diff, b)
+	}
+}
+
+// TestParse_BoundsAtTheirEdges: each list of a file has a bound, told with its line.
+func TestParse_BoundsAtTheirEdges(t *testing.T) {
+	controllers := func(n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, "- {name: c%d, module: m.wasm}\n", i)
+		}
+		return head + "controllers:\n" + b.String()
+	}
+	with := func(key string, n int) string {
+		return head + "controllers:\n- {name: a, module: m.wasm, " + key + ": [" + strings.TrimSuffix(strings.Repeat("x,", n), ",") + "]}\n"
+	}
+	config := func(n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, "    k%d: v\n", i)
+		}
+		return head + "controllers:\n- name: a\n  module: m.wasm\n  config:\n" + b.String()
+	}
+	for want, text := range map[string][2]string{
+		"c.yaml:4:1: controllers: has 1001 entries, the limit is 1000": {controllers(MaxControllers), controllers(MaxControllers + 1)},
+		"c.yaml:4:35: owns: has 201 entries, the limit is 200":         {with("owns", MaxList), with("owns", MaxList+1)},
+		"c.yaml:4:40: namespace: has 201 entries, the limit is 200":    {with("namespace", MaxList), with("namespace", MaxList+1)},
+		"c.yaml:7:5: config: has 201 entries, the limit is 200":        {config(MaxList), config(MaxList + 1)},
+	} {
+		if _, err := parse(t, text[0], nil); err != nil {
+			t.Errorf("%s: at the bound: %v", want, err)
+		}
+		if _, err := parse(t, text[1], nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
 	}
 }
