@@ -12,10 +12,10 @@
 //	})
 //	response := api.Call(ctx, abi.OpAPIGet, request)
 //
-// A request of a guest goes through four steps, and is answered at the first
+// A request of a guest goes through five steps, and is answered at the first
 // that it does not pass: its keys (decode, BAD_REQUEST), its kind (Resolver, 404),
-// its scope and identity (locate, BAD_REQUEST), the policy (DENIED). Only then
-// is anything sent.
+// its scope and identity (locate, BAD_REQUEST), the policy (DENIED), its body
+// (unpack, BAD_REQUEST). Only then is anything sent.
 package kubeapi
 
 import (
@@ -164,7 +164,7 @@ func (a *API) Call(ctx context.Context, op abi.Op, req []byte) abi.Response {
 	case abi.OpCacheGet:
 		return a.seen(ctx, r, a.cacheGet(r))
 	case abi.OpCacheList:
-		return a.seen(ctx, r, a.cacheList(r))
+		return a.seen(ctx, r, a.cacheList(ctx, r))
 	default:
 		return a.send(ctx, r)
 	}
@@ -176,7 +176,7 @@ func (a *API) admit(ctx context.Context, op abi.Op, req []byte) (*request, *abi.
 	refused := func(res abi.Response) (*request, *abi.Response) { return nil, &res }
 	r, unknown, err := decode(op, req)
 	if err != nil {
-		return refused(refuse(abi.StatusBadRequest, err.Error()))
+		return refused(misread(err))
 	}
 	a.report(op, unknown)
 	gvk, err := r.gvk()
@@ -193,7 +193,18 @@ func (a *API) admit(ctx context.Context, op abi.Op, req []byte) (*request, *abi.
 	if denied := a.check(ctx, r, verbs[op]); denied != nil {
 		return refused(denied.response())
 	}
+	if err := r.unpack(); err != nil {
+		return refused(misread(err))
+	}
 	return r, nil
+}
+
+// misread is the answer to a request that cannot be read.
+func misread(err error) abi.Response {
+	if own, ok := errors.AsType[*refusal](err); ok {
+		return own.response()
+	}
+	return refuse(abi.StatusBadRequest, err.Error())
 }
 
 // Admits reports whether Call would carry an operation out, one of reads and

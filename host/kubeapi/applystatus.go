@@ -64,6 +64,9 @@ func (a *API) applyStatus(ctx context.Context, o *owner, m *remembered, d *abi.D
 
 // encodeStatus returns the body of the apply.
 func encodeStatus(o *owner, packed []byte) ([]byte, error) {
+	if err := checkValues(packed); err != nil {
+		return nil, err
+	}
 	status, err := abi.DecodeObject(packed)
 	if err != nil {
 		return nil, badf("%v", err)

@@ -1,6 +1,7 @@
 package kubeapi
 
 import (
+	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -54,10 +55,10 @@ func (a *API) cacheGet(r *request) abi.Response {
 
 // cacheList serves cache_list, once it is allowed. A page ends at the limit, or
 // before the object that would make it too large.
-func (a *API) cacheList(r *request) abi.Response {
-	selector, err := labels.Parse(r.LabelSelector)
+func (a *API) cacheList(ctx context.Context, r *request) abi.Response {
+	selector, err := parseSelector(ctx, r.LabelSelector)
 	if err != nil {
-		return refuse(abi.StatusBadRequest, "labelSelector: "+shorten(err.Error()))
+		return refuse(abi.StatusBadRequest, err.Error())
 	}
 	after, err := parseContinue(r.Continue)
 	if err != nil {
@@ -73,6 +74,9 @@ func (a *API) cacheList(r *request) abi.Response {
 		if err != nil {
 			return r.fromCache(err)
 		}
+		if ctx.Err() != nil {
+			return refuse(abi.StatusCancelled, context.Cause(ctx).Error())
+		}
 		if err := p.add(objects, last); err != nil {
 			return refuse(abi.StatusTooLarge, err.Error())
 		}
@@ -80,6 +84,31 @@ func (a *API) cacheList(r *request) abi.Response {
 	}
 	return p.response(r.kind)
 }
+
+// parseSelector returns a label selector that selects nothing once ctx is over, so
+// that a search of a large cache ends.
+func parseSelector(ctx context.Context, text string) (labels.Selector, error) {
+	selector, err := labels.Parse(text)
+	if err != nil {
+		return nil, badf("labelSelector: %s", shorten(err.Error()))
+	}
+	if selector.Empty() {
+		return selector, nil
+	}
+	if requirements, _ := selector.Requirements(); len(requirements) > maxRequirements {
+		return nil, badf("labelSelector: has %d requirements, the limit is %d", len(requirements), maxRequirements)
+	}
+	return bounded{selector, ctx}, nil
+}
+
+type bounded struct {
+	labels.Selector
+
+	ctx context.Context
+}
+
+// Matches implements labels.Selector.
+func (b bounded) Matches(l labels.Labels) bool { return b.ctx.Err() == nil && b.Selector.Matches(l) }
 
 // fromCache returns the answer for an error of the cache.
 func (r *request) fromCache(err error) abi.Response {

@@ -71,9 +71,12 @@ func (a *API) prepare(ctx context.Context, o *owner, d *abi.Declared, settled ma
 // known of its kind and key.
 func (a *API) prepareChild(ctx context.Context, o *owner, packed []byte, force bool) (*request, error) {
 	r := &request{op: abi.OpAPIApply, APIRequest: abi.APIRequest{Force: force}}
-	var err error
-	if r.object, err = abi.DecodeObject(packed); err != nil {
-		return r, badf("%v", err)
+	err := checkValues(packed)
+	if err != nil {
+		return r, err
+	}
+	if r.head, err = readHead(packed, "child"); err != nil {
+		return r, err
 	}
 	gvk, err := r.gvk()
 	if err != nil {
@@ -91,6 +94,9 @@ func (a *API) prepareChild(ctx context.Context, o *owner, packed []byte, force b
 	if denied := a.check(ctx, r, VerbPatch, VerbCreate); denied != nil {
 		return r, denied
 	}
+	if err := r.unpackChild(o, packed); err != nil {
+		return r, err
+	}
 	r.owner = o.uid
 	if err := a.checkFields(ctx, r, VerbPatch, VerbCreate); err != nil {
 		return r, err
@@ -102,18 +108,11 @@ func (a *API) prepareChild(ctx context.Context, o *owner, packed []byte, force b
 	return r, nil
 }
 
-// locateChild finds the child's key and writes namespace and owner reference into
-// it. Errors are a badRequest.
+// locateChild finds the child's key. Errors are a badRequest.
 func (r *request) locateChild(o *owner) error {
-	meta, err := metadata(r.object, "child")
-	if err != nil {
-		return err
-	}
-	if r.key.Name, err = stringAt(meta, "name", "metadata"); err != nil {
-		return err
-	}
+	r.key.Name = r.head.name
 	switch {
-	case meta["generateName"] != nil:
+	case r.head.generateName:
 		return badf("metadata.generateName: a child needs the same name in every run: set metadata.name")
 	case r.key.Name == "":
 		return badf("metadata.name is needed")
@@ -121,11 +120,8 @@ func (r *request) locateChild(o *owner) error {
 	if msgs := rest.IsValidPathSegmentName(r.key.Name); len(msgs) > 0 {
 		return badf("metadata.name: %q %s", shorten(r.key.Name), msgs[0])
 	}
-	namespace, err := stringAt(meta, "namespace", "metadata")
-	if err != nil {
-		return err
-	}
-	if r.key.Namespace, err = o.place(r.kind, namespace); err != nil {
+	var err error
+	if r.key.Namespace, err = o.place(r.kind, r.head.namespace); err != nil {
 		return err
 	}
 	if msgs := rest.IsValidPathSegmentName(r.key.Namespace); len(msgs) > 0 {
@@ -133,6 +129,20 @@ func (r *request) locateChild(o *owner) error {
 	}
 	if r.key == o.key && r.kind.GVK().GroupKind() == o.kind.GVK().GroupKind() {
 		return badf("it is the reconciled object, which cannot own itself")
+	}
+	return nil
+}
+
+// unpackChild decodes a child, and writes namespace and owner reference into it.
+// Errors are a badRequest.
+func (r *request) unpackChild(o *owner, packed []byte) error {
+	var err error
+	if r.object, err = abi.DecodeObject(packed); err != nil {
+		return badf("%v", err)
+	}
+	meta, err := metadata(r.object, "child")
+	if err != nil {
+		return err
 	}
 	if r.key.Namespace != "" {
 		meta["namespace"] = r.key.Namespace

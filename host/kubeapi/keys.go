@@ -66,6 +66,9 @@ var requestKeys = []requestKey{
 // checkKeys reports every key that the operation does not take and every key
 // that it lacks. A key with a zero value is an absent key (ABI.md section 3).
 func checkKeys(op abi.Op, r *abi.APIRequest) error {
+	if err := checkTexts(r); err != nil {
+		return err
+	}
 	var wrong []string
 	for i := range requestKeys {
 		k := &requestKeys[i]
@@ -81,6 +84,40 @@ func checkKeys(op abi.Op, r *abi.APIRequest) error {
 		return nil
 	}
 	return badf("%s", strings.Join(wrong, "; "))
+}
+
+// checkTexts bounds the texts of a request, whatever the operation.
+func checkTexts(r *abi.APIRequest) error {
+	var p abi.Preconditions
+	if r.Preconditions != nil {
+		p = *r.Preconditions
+	}
+	for _, text := range [...]struct {
+		key, value string
+		limit      int
+	}{
+		{"apiVersion", r.APIVersion, maxText},
+		{"kind", r.Kind, maxText},
+		{"namespace", r.Namespace, maxText},
+		{"name", r.Name, maxText},
+		{"subresource", r.Subresource, maxText},
+		{"patchType", string(r.PatchType), maxText},
+		{"fieldManager", r.FieldManager, maxText},
+		{"fieldValidation", r.FieldValidation, maxText},
+		{"propagationPolicy", r.PropagationPolicy, maxText},
+		{"resourceVersion", r.ResourceVersion, maxText},
+		{"resourceVersionMatch", r.ResourceVersionMatch, maxText},
+		{"preconditions.uid", p.UID, maxText},
+		{"preconditions.resourceVersion", p.ResourceVersion, maxText},
+		{"labelSelector", r.LabelSelector, maxSelector},
+		{"fieldSelector", r.FieldSelector, maxSelector},
+		{"continue", r.Continue, maxSelector},
+	} {
+		if err := checkText(text.key, len(text.value), text.limit); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func opNames(ops []abi.Op) string {

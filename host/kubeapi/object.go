@@ -1,55 +1,52 @@
 package kubeapi
 
-import "github.com/wasmctl/wasmctl/abi"
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
-// locateObject makes the object and the rest of the request say the same: what
-// one of them leaves out comes from the other.
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+// locateObject takes from the object what the rest of the request leaves out, and
+// checks that both say the same.
 func (r *request) locateObject() error {
-	if err := r.checkObjectKind(); err != nil {
-		return err
-	}
-	meta, err := metadata(r.object, "object")
-	if err != nil {
-		return err
-	}
-	for _, f := range []struct {
-		key   string
-		value *string
-	}{{"name", &r.key.Name}, {"namespace", &r.key.Namespace}} {
-		inObject, err := stringAt(meta, f.key, "object.metadata")
-		if err != nil {
+	gvk := r.objectKind()
+	apiVersion, kind := gvk.ToAPIVersionAndKind()
+	for _, f := range [][3]string{{"apiVersion", apiVersion, r.head.apiVersion}, {"kind", kind, r.head.kind}} {
+		if _, err := agree(f[0], f[1], f[2]); err != nil {
 			return err
 		}
-		if *f.value, err = agree(f.key, *f.value, inObject); err != nil {
-			return err
-		}
-		if *f.value != "" {
-			meta[f.key] = *f.value
+	}
+	var err error
+	if r.key.Name, err = agree("name", r.key.Name, r.head.name); err != nil {
+		return err
+	}
+	r.key.Namespace, err = agree("namespace", r.key.Namespace, r.head.namespace)
+	return err
+}
+
+// objectKind is the kind of the object: that of the request, or of the
+// subresource.
+func (r *request) objectKind() schema.GroupVersionKind {
+	gvk := r.kind.GVK()
+	if sub, ok := r.kind.Subresources[r.Subresource]; ok && r.Subresource != "" && r.head.kind != gvk.Kind {
+		return sub
+	}
+	return gvk
+}
+
+// completeObject writes into the object what only the rest of the request says.
+func (r *request) completeObject() {
+	r.object["apiVersion"], r.object["kind"] = r.objectKind().ToAPIVersionAndKind()
+	meta, _ := r.object["metadata"].(map[string]any)
+	if meta == nil {
+		meta = map[string]any{}
+	}
+	for _, f := range [...][2]string{{"name", r.key.Name}, {"namespace", r.key.Namespace}} {
+		if f[1] != "" {
+			meta[f[0]] = f[1]
 		}
 	}
 	r.object["metadata"] = meta
-	return nil
-}
-
-// checkObjectKind checks that the object is of the request's kind, or of the
-// kind of the subresource, and fills in what it leaves out.
-func (r *request) checkObjectKind() error {
-	gvk := r.kind.GVK()
-	if sub, ok := r.kind.Subresources[r.Subresource]; ok && r.Subresource != "" && r.object["kind"] != gvk.Kind {
-		gvk = sub
-	}
-	apiVersion, kind := gvk.ToAPIVersionAndKind()
-	for _, f := range [][2]string{{"apiVersion", apiVersion}, {"kind", kind}} {
-		inObject, err := stringAt(r.object, f[0], "object")
-		if err != nil {
-			return err
-		}
-		if _, err := agree(f[0], f[1], inObject); err != nil {
-			return err
-		}
-		r.object[f[0]] = f[1]
-	}
-	return nil
 }
 
 // addPreconditions writes the preconditions of update, patch and apply into

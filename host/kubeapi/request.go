@@ -10,15 +10,18 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
+	"github.com/wasmctl/wasmctl/internal/packed"
 )
 
 // request is the request of one operation on its way: decode fills in the
-// first part, locate the second.
+// first part, locate the second, and unpack the body.
 type request struct {
 	op abi.Op
 	abi.APIRequest
+	// head is what its object says of itself.
+	head head
 	// object is the body of create, update and apply; patch that of patch: a
-	// map or an array.
+	// map or an array. unpack sets them.
 	object map[string]any
 	patch  any
 	// encoded is the JSON of the body where it is there already.
@@ -36,9 +39,13 @@ type request struct {
 	owner string
 }
 
-// decode reads a request and checks what can be checked without the API
-// server: types, and which keys the operation takes. Errors are a badRequest.
+// decode reads a request but for its body, and checks what can be checked without
+// the API server: types, and which keys the operation takes. Errors are a
+// badRequest, or a refusal.
 func decode(op abi.Op, b []byte) (req *request, unknown []string, err error) {
+	if err := checkValues(b); err != nil {
+		return nil, nil, err
+	}
 	req = &request{op: op}
 	if req.APIRequest, unknown, err = abi.DecodeRequest[abi.APIRequest](b); err != nil {
 		return nil, nil, badf("request of %s: %v", op, err)
@@ -53,30 +60,27 @@ func decode(op abi.Op, b []byte) (req *request, unknown []string, err error) {
 		return nil, nil, err
 	}
 	if req.Object != nil {
-		if req.object, err = abi.DecodeObject(req.Object); err != nil {
-			return nil, nil, badf("object: %v", err)
+		if req.head, err = readHead(req.Object, "object"); err != nil {
+			return nil, nil, err
 		}
 	}
 	if req.Patch != nil {
-		if err := req.decodePatch(); err != nil {
+		if err := req.checkPatch(); err != nil {
 			return nil, nil, err
 		}
 	}
 	return req, unknown, nil
 }
 
-func (r *request) decodePatch() error {
-	var err error
-	if r.patch, err = abi.DecodeValue(r.Patch); err != nil {
-		return badf("patch: %v", err)
-	}
+func (r *request) checkPatch() error {
+	form := packed.FormOf(r.Patch)
 	switch r.PatchType {
 	case abi.PatchJSON:
-		if _, ok := r.patch.([]any); !ok {
+		if form != packed.Array {
 			return badf("patch: must be an array of operations for patchType json")
 		}
 	case abi.PatchMerge, abi.PatchStrategic:
-		if _, ok := r.patch.(map[string]any); !ok {
+		if form != packed.Map {
 			return badf("patch: must be a map for patchType %s", r.PatchType)
 		}
 	default:
@@ -85,15 +89,35 @@ func (r *request) decodePatch() error {
 	return nil
 }
 
+// unpack decodes the body of a request that is allowed, and completes it. Errors
+// are a badRequest.
+func (r *request) unpack() error {
+	var err error
+	if r.Object != nil {
+		if r.object, err = abi.DecodeObject(r.Object); err != nil {
+			return badf("object: %v", err)
+		}
+		r.Object = nil
+		r.completeObject()
+	}
+	if r.Patch != nil {
+		if r.patch, err = abi.DecodeValue(r.Patch); err != nil {
+			return badf("patch: %v", err)
+		}
+		r.Patch = nil
+	}
+	return r.addPreconditions()
+}
+
 // gvk returns the kind that the request is about. Where there is a subresource
 // the object may be of another kind (a Scale, an Eviction), so that the
 // request's own words come first there.
 func (r *request) gvk() (schema.GroupVersionKind, error) {
-	apiVersion, err := r.wordOf("apiVersion", r.APIVersion)
+	apiVersion, err := r.wordOf("apiVersion", r.APIVersion, r.head.apiVersion)
 	if err != nil {
 		return schema.GroupVersionKind{}, err
 	}
-	kind, err := r.wordOf("kind", r.Kind)
+	kind, err := r.wordOf("kind", r.Kind, r.head.kind)
 	if err != nil {
 		return schema.GroupVersionKind{}, err
 	}
@@ -104,11 +128,7 @@ func (r *request) gvk() (schema.GroupVersionKind, error) {
 	return gv.WithKind(kind), nil
 }
 
-func (r *request) wordOf(key, given string) (string, error) {
-	inObject, err := stringAt(r.object, key, "object")
-	if err != nil {
-		return "", err
-	}
+func (r *request) wordOf(key, given, inObject string) (string, error) {
 	if r.Subresource != "" && given != "" {
 		return given, nil
 	}
@@ -119,12 +139,12 @@ func (r *request) wordOf(key, given string) (string, error) {
 	return word, err
 }
 
-// locate fills in the kind and the key of the object, checks them against the
-// object, and writes them into it. Errors are a badRequest.
+// locate fills in the kind and the key of the object, and checks them against
+// what the object says. Errors are a badRequest.
 func (r *request) locate(kind kinds.Kind) error {
 	r.kind = kind
 	r.key = abi.Key{Namespace: r.Namespace, Name: r.Name}
-	if r.object != nil {
+	if r.Object != nil {
 		if err := r.locateObject(); err != nil {
 			return err
 		}
@@ -137,7 +157,7 @@ func (r *request) locate(kind kinds.Kind) error {
 			return badf("%s: %q %s", segment[0], shorten(segment[1]), msgs[0])
 		}
 	}
-	return r.addPreconditions()
+	return nil
 }
 
 // checkScope checks that a namespace and a name are there where they must be.

@@ -89,7 +89,7 @@ func TestCall_BadRequestSaysWhatToChange(t *testing.T) {
 		{"versions disagree", abi.OpAPICreate, with(obj(), "apiVersion", "v2"), `apiVersion: the request has "v2", its object has "v1"`},
 		{"name is a number", abi.OpAPICreate, obj("metadata", map[string]any{"name": 1}), "object.metadata.name: must be a string"},
 		{"metadata is a list", abi.OpAPICreate, obj("metadata", []any{}), "object.metadata: must be a map"},
-		{"object is a list", abi.OpAPICreate, map[string]any{"object": []any{}}, "object: msgpack type is not allowed here"},
+		{"object is a list", abi.OpAPICreate, map[string]any{"object": []any{}}, "object: must be a map"},
 		{"namespace of a cluster-scoped object", abi.OpAPICreate, obj("kind", "Node"), "Node is cluster-scoped"},
 		{"create of a subresource without a name", abi.OpAPICreate, with(obj("metadata", map[string]any{"namespace": "a"}), "subresource", "status"), "name is needed by api_create"},
 		{"json patch that is a map", abi.OpAPIPatch, get("patchType", "json", "patch", map[string]any{}), "patch: must be an array of operations for patchType json"},
@@ -113,7 +113,7 @@ func TestCall_BadRequestSaysWhatToChange(t *testing.T) {
 			`apiVersion: the request has "autoscaling/v1", its object has "v1"`,
 		},
 	}
-	api := offlineAPI(t, nil)
+	api := offlineAPI(t, everything())
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got := api.Call(t.Context(), tt.op, msg(t, tt.req))

@@ -148,7 +148,7 @@ func (e *WriteError) fromStatus(status *metav1.Status) {
 func (e *WriteError) fromOther(ctx context.Context, err error) {
 	if own, ok := errors.AsType[*refusal](err); ok {
 		e.Reason = reasons[own.status]
-		if own.status == abi.StatusDenied {
+		if own.status == abi.StatusDenied || own.status == abi.StatusTooLarge {
 			e.Class = abi.ErrorPermanent
 		}
 		return
