@@ -46,6 +46,7 @@ type probes struct{ live, ready *health.Checks }
 func (p *probes) init(rt *Runtime) {
 	p.live, p.ready = health.New("livez"), health.New("readyz")
 	p.live.Add(health.Watches(func() []health.Watch { return rt.watchHealth(time.Now()) }))
+	p.live.Add(health.Check{Name: "calls", Do: rt.shared.Watchdog.Check})
 	p.ready.Add(health.Check{Name: "started", Do: func() error {
 		if !rt.running.Load() {
 			return errors.New("loading modules and looking up kinds")

@@ -77,7 +77,8 @@ func New(config *rest.Config, o Options) (*Runtime, error) {
 	rt.users.Log = rt.log
 	rt.shared = engine.Shared{
 		As: rt.users.As, Resolver: kinds.NewResolver(rt.users.Own.Client, rt.log), CPUs: host.NewCPUScheduler(cmp.Or(o.CPUs, goruntime.GOMAXPROCS(0))), Compile: o.Compile, CacheDir: o.CacheDir,
-		OnSwap: rt.swapped, EventsAbout: rt.eventsAbout,
+		Watchdog: host.NewWatchdog(),
+		OnSwap:   rt.swapped, EventsAbout: rt.eventsAbout,
 	}
 	if o.MemoryBudget > 0 {
 		rt.shared.Budget = host.NewBudget(o.MemoryBudget)
@@ -196,6 +197,7 @@ func (rt *Runtime) Run(ctx context.Context) error {
 	}
 	rt.mu.Unlock()
 	rt.running.Store(true)
+	rt.wg.Go(func() { rt.shared.Watchdog.Run(ctx) })
 	lease := rt.elect(ctx)
 	select {
 	case <-ctx.Done():

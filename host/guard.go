@@ -84,10 +84,12 @@ func (in *instance) guarded(ctx context.Context, e entry, f func() error) error 
 		stop = context.AfterFunc(ctx, in.cancel)
 	}
 	in.fuelBudget.begin(in.gen.limits.Fuel, now)
+	in.gen.cfg.Watchdog.begin(in, now, e.limit)
 	err := errInterrupted
 	if in.pay() {
 		err = f()
 	}
+	in.gen.cfg.Watchdog.end(in)
 	in.host.name.Store(nil)
 	in.settle()
 	// A call that passed its deadline in a host function returns without an

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"sync/atomic"
 	"time"
 
 	"github.com/tetratelabs/wazero"
@@ -40,6 +41,7 @@ type instance struct {
 	idleSince int64
 
 	host        hostWork
+	overdue     atomic.Int64 // when Config.Watchdog reports the call; 0 where none runs
 	descriptors wasi.Descriptors
 	fuelBudget  fuelBudget
 	// spent is the fuel that the last call used.
@@ -122,6 +124,7 @@ func (g *revision) instantiate(ctx context.Context) (*instance, error) {
 	in.timer = time.AfterFunc(math.MaxInt64, func() { in.interrupt.fire(byDeadline) })
 	in.cancel = func() { in.interrupt.fire(byCaller) }
 	in.output.in = in
+	g.cfg.Watchdog.add(in)
 	if err := g.register(in); err != nil {
 		in.close(ctx)
 		return nil, err
@@ -181,4 +184,5 @@ func (in *instance) close(ctx context.Context) {
 	}
 	in.linear.release()
 	in.gen.unregister(in)
+	in.gen.cfg.Watchdog.remove(in)
 }

@@ -57,6 +57,8 @@ type Shared struct {
 	Pool   *runner.Pool       // nil: workers are not bounded
 	Budget *host.Budget       // nil: memory is not bounded
 	CPUs   *host.CPUScheduler // of the CPUs
+	// Watchdog notices calls of modules that do not end; nil does not.
+	Watchdog *host.Watchdog
 	// Compile compiles modules out of process; nil: this process does.
 	Compile  func(context.Context, host.Compilation) error
 	CacheDir string       // of compiled modules; empty keeps none

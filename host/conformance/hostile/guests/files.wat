@@ -1,4 +1,5 @@
-;; Looks for files, sockets, arguments and environment; traps where there is one.
+;; Looks for files, sockets, environment and more arguments than its name; traps
+;; where there is one.
 (module
   (import "wasi_snapshot_preview1" "fd_prestat_get" (func $fd_prestat_get (param i32 i32) (result i32)))
   (import "wasi_snapshot_preview1" "path_open" (func $path_open (param i32 i32 i32 i32 i32 i64 i64 i32 i32) (result i32)))
@@ -23,7 +24,8 @@
       (br_if $next (i32.lt_u (local.get $fd) (i32.const 64))))
     (drop (call $environ_sizes_get (i32.const 512) (i32.const 516)))
     (drop (call $args_sizes_get (i32.const 520) (i32.const 524)))
-    (if (i64.ne (i64.const 0) (i64.or (i64.load (i32.const 512)) (i64.load (i32.const 520)))) (then (unreachable)))
+    (if (i64.ne (i64.const 0) (i64.load (i32.const 512))) (then (unreachable)))
+    (if (i32.ne (i32.const 1) (i32.load (i32.const 520))) (then (unreachable)))
     (drop (call $fd_read (i32.const 0) (i32.const 32) (i32.const 1) (i32.const 512)))
     (if (i32.load (i32.const 512)) (then (unreachable)))
     (i64.const 0)))

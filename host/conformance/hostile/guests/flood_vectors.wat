@@ -1,4 +1,5 @@
-;; Writes 16 MiB two million times to stdout, with one call of WASI.
+;; Writes 16 MiB two million times to stdout, with one call of WASI: more vectors
+;; than a call may have.
 (module
   (import "wasi_snapshot_preview1" "fd_write" (func $fd_write (param i32 i32 i32 i32) (result i32)))
   (memory (export "memory") 1)
