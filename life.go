@@ -89,19 +89,27 @@ func (c *Controller) try(ctx context.Context) (*engine.Controller, error) {
 		c.name = cmp.Or(o.Name, nameOf(m))
 	}
 	c.mu.Unlock()
-	e := engine.New(&c.rt.shared, o.engine(m), c.log, func(why string) { c.note(admin.PhaseWaiting, why, nil) })
-	if c.native != nil {
-		err = e.LoadNative(ctx, c.native.engine())
-	} else {
-		err = c.loadModule(ctx, e, m)
+	for {
+		e := engine.New(&c.rt.shared, o.engine(m), c.log, func(why string) { c.note(admin.PhaseWaiting, why, nil) })
+		if c.native != nil {
+			err = e.LoadNative(ctx, c.native.engine())
+		} else {
+			err = c.loadModule(ctx, e, m)
+		}
+		if err == nil {
+			err = c.start(e)
+		}
+		if err == nil {
+			return e, nil
+		}
+		err = errors.Join(err, e.Close())
+		good := c.rt.kept(err)
+		if good == nil {
+			return nil, err
+		}
+		c.log.Warn("running the module that was live last", "reason", err.Error())
+		m = held{m, good}
 	}
-	if err == nil {
-		err = c.start(e)
-	}
-	if err != nil {
-		return nil, errors.Join(err, e.Close())
-	}
-	return e, nil
 }
 
 func (c *Controller) loadModule(ctx context.Context, e *engine.Controller, m Module) error {

@@ -37,6 +37,10 @@ type Options struct {
 	CacheDir string
 	// Compile compiles modules out of process; nil: this process does.
 	Compile func(context.Context, host.Compilation) error
+	// StateDir keeps which module of each controller is live, and which ones were
+	// rolled back, for the next start; empty: a restart runs whatever it is given.
+	// Replicas share that in the Lease of their election.
+	StateDir string
 	// Election elects one of several replicas to reconcile; nil: this one does.
 	Election *Election
 	// Traces exports a trace of each run; nil: there are none.

@@ -31,6 +31,7 @@ import (
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 	"github.com/wasmctl/wasmctl/internal/engine"
 	"github.com/wasmctl/wasmctl/internal/failure"
+	"github.com/wasmctl/wasmctl/internal/rollout/ledger"
 	"github.com/wasmctl/wasmctl/internal/telemetry"
 	"github.com/wasmctl/wasmctl/runtime/leader"
 	"github.com/wasmctl/wasmctl/runtime/metrics"
@@ -92,7 +93,13 @@ func New(config *rest.Config, o Options) (*Runtime, error) {
 		if rt.elector, err = o.Election.elector(config, rt.log); err != nil {
 			return nil, failure.Usage.Wrap(err)
 		}
-		rt.shared.Gate = rt.elector.Gate()
+		rt.shared.Gate, rt.shared.Notes = rt.elector.Gate(), rt.elector
+	}
+	if o.StateDir != "" {
+		rt.shared.OnProven = rt.keep
+		if rt.elector == nil {
+			rt.shared.Notes = ledger.Dir(o.StateDir)
+		}
 	}
 	if o.Traces != nil {
 		if rt.shared.Tracing, err = telemetry.NewTracing(o.Traces, o.Version); err != nil {
@@ -129,7 +136,7 @@ func (rt *Runtime) load(ctx context.Context, source source, native *Native) (*Co
 	if err == nil {
 		err = c.admit(e)
 	}
-	return rt.kept(c, err)
+	return rt.settled(c, err)
 }
 
 // Ensure adds a controller that is loaded when the Runtime runs, and tried again
@@ -140,11 +147,11 @@ func (rt *Runtime) Ensure(name string, source func() (Module, ControllerOptions,
 	if err != nil {
 		return nil, err
 	}
-	return rt.kept(c, c.admit(nil))
+	return rt.settled(c, c.admit(nil))
 }
 
-// kept returns a controller that was added, unless that came to an error.
-func (rt *Runtime) kept(c *Controller, err error) (*Controller, error) {
+// settled returns a controller that was added, unless that came to an error.
+func (rt *Runtime) settled(c *Controller, err error) (*Controller, error) {
 	if err != nil {
 		rt.drop(c)
 		close(c.ended)

@@ -33,13 +33,20 @@ type guests struct {
 
 func newGuests(t *testing.T) *guests {
 	t.Helper()
+	return newGuestsIn(t, devclustertest.Namespace(t, devclustertest.Shared(t)), Options{})
+}
+
+// newGuestsIn runs a Runtime with options in a namespace that others may share.
+func newGuestsIn(t *testing.T, ns string, o Options) *guests {
+	t.Helper()
 	cluster := devclustertest.Shared(t)
-	r := &guests{t: t, cluster: cluster, ns: devclustertest.Namespace(t, cluster)}
+	r := &guests{t: t, cluster: cluster, ns: ns}
+	o.Logger, o.CacheDir = slog.New(slog.NewTextHandler(t.Output(), nil)), enginetest.CacheDir()
 	var err error
 	if r.client, err = kubernetes.NewForConfig(cluster.RESTConfig()); err != nil {
 		t.Fatal(err)
 	}
-	r.Runtime, err = New(cluster.RESTConfig(), Options{Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), CacheDir: enginetest.CacheDir()})
+	r.Runtime, err = New(cluster.RESTConfig(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,13 +48,14 @@ type Controller struct {
 	Runtime   *controller.Controller // set by Start
 	rollout   *rollout.Rollout       // belongs to the loop; nil for a native reconciler
 	loop      loop
+	active    chan struct{}      // closed when runs may begin, where Shared.Notes has a say
 	overrides map[string]*string // settings over those of the options, nil unsets; the loop's
 	waits     atomic.Pointer[func(why string)]
 }
 
 // New returns a Controller. Waits is notified of what loading waits for.
 func New(shared *Shared, opts Options, log *slog.Logger, waits func(why string)) *Controller {
-	c := &Controller{shared: shared, opts: opts, log: log}
+	c := &Controller{shared: shared, opts: opts, log: log, active: make(chan struct{})}
 	c.waits.Store(&waits)
 	c.loop.init()
 	if shared.Metrics != nil {
@@ -96,6 +97,9 @@ func (c *Controller) Run(ctx context.Context, force <-chan struct{}) error {
 		waits := c.rollout.Waits
 		c.waits.Store(&waits)
 		wg.Go(func() { c.serve(ctx) }) // nothing changes any longer once a stop has begun
+		if c.shared.Notes != nil {
+			wg.Go(func() { c.takeOver(ctx) })
+		}
 	}
 	wg.Go(func() { _ = c.api.Run(services) }) // its error is only that it runs
 	err := c.Runtime.Run(ctx, force)

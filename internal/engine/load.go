@@ -52,8 +52,11 @@ func (c *Controller) Load(ctx context.Context, wasm []byte) error {
 		Resolver:  c.shared.Resolver,
 		LimitsFor: func(m *abi.Manifest) kubeapi.Limits { return apiLimits(c.limitsFor(m)) },
 		Wrap:      func(api *kubeapi.API) host.API { return c.recorder.API(api) },
-		Loop:      c, Report: c.report, Logger: c.log,
+		Loop:      c, Report: c.report, Notes: c.shared.Notes, Leads: c.leads, Proven: c.proven, Logger: c.log,
 	}, o.Rollout)
+	if _, err := c.rollout.Recall(ctx); err != nil {
+		return failure.Module.Wrap(err)
+	}
 	return c.check(ctx, first)
 }
 

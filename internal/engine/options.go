@@ -11,6 +11,7 @@ import (
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 	"github.com/wasmctl/wasmctl/internal/plan"
 	"github.com/wasmctl/wasmctl/internal/rollout"
+	"github.com/wasmctl/wasmctl/internal/rollout/ledger"
 	"github.com/wasmctl/wasmctl/internal/telemetry"
 	"github.com/wasmctl/wasmctl/runtime/health"
 	"github.com/wasmctl/wasmctl/runtime/leader"
@@ -63,6 +64,11 @@ type Shared struct {
 	Compile  func(context.Context, host.Compilation) error
 	CacheDir string       // of compiled modules; empty keeps none
 	Gate     *leader.Gate // nil without an election
+	// Notes is what replicas and restarts share of modules; nil: nothing is.
+	Notes ledger.Notes
+	// OnProven, if not nil, is called with each module that is live and not on
+	// probation.
+	OnProven func(controller, digest string)
 
 	Tracing *telemetry.Tracing // nil: no traces are written
 	Metrics *metrics.Registry  // nil: nothing is counted

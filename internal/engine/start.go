@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -56,10 +57,40 @@ func (c *Controller) config() controller.Config {
 	if n := c.counts; n != nil {
 		cfg.OnStart, cfg.OnEnd = func(queued time.Duration, _ scheduler.Priority) { n.Started(queued) }, n.Ended
 	}
-	if c.shared.Gate != nil {
+	switch {
+	case c.rollout != nil && c.shared.Notes != nil:
+		cfg.Active = c.active
+	case c.shared.Gate != nil:
 		cfg.Active = c.shared.Gate.Open()
 	}
 	return cfg
+}
+
+// leads reports whether this replica may change what others see.
+func (c *Controller) leads() bool { return c.shared.Gate == nil || c.shared.Gate.Leads() }
+
+func (c *Controller) proven(digest string) {
+	if c.shared.OnProven != nil {
+		c.shared.OnProven(c.name, digest)
+	}
+}
+
+// takeOver lets runs begin once this replica leads, and knows which modules the
+// leader before has rolled back.
+func (c *Controller) takeOver(ctx context.Context) {
+	if gate := c.shared.Gate; gate != nil {
+		select {
+		case <-gate.Open():
+		case <-ctx.Done():
+			return
+		}
+	}
+	err := c.Do(ctx, c.rollout.TakeOver)
+	if refused, ok := errors.AsType[*rollout.RolledBackError](err); ok {
+		c.log.Error("nothing runs: there is no other module", "error", refused.Error(), "controller", c.name)
+		c.Pause(true)
+	}
+	close(c.active)
 }
 
 // scoped gives lines of text the scope of the kind.

@@ -135,6 +135,9 @@ func (r *Rollout) endCanary(ctx context.Context, result Result, reason string) {
 		level = slog.LevelWarn
 	}
 	r.log.Log(ctx, level, "canary ended; the live module has all objects", "result", result, "why", reason, "triggered", n, "revision", number)
+	if result == Failed {
+		r.shareFailed(ctx, k.candidate.Digest(), reason)
+	}
 	r.cfg.Report(result, number, reason)
 }
 
@@ -195,6 +198,7 @@ func (r *Rollout) Judge(ctx context.Context) {
 	switch v, reason := r.judge(time.Now()); v {
 	case probation.Passed:
 		gone := r.watches.settle(r.canary)
+		r.proven(ctx, r.cfg.Module.Digest())
 		r.log.Info("probation passed", "revision", number, "watches_ended", gone)
 	case probation.Failed:
 		r.rollBackFailed(ctx, reason)

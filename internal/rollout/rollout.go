@@ -19,6 +19,7 @@ import (
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 	"github.com/wasmctl/wasmctl/internal/plan"
 	"github.com/wasmctl/wasmctl/internal/rollout/canary"
+	"github.com/wasmctl/wasmctl/internal/rollout/ledger"
 	"github.com/wasmctl/wasmctl/internal/rollout/probation"
 	"github.com/wasmctl/wasmctl/runtime/applier"
 	"github.com/wasmctl/wasmctl/runtime/controller"
@@ -38,7 +39,7 @@ type Options struct {
 	AllowMoreRights bool
 }
 
-// Config says what is rolled out, and by what means. Each field is needed.
+// Config says what is rolled out, and by what means. Notes and Proven may be nil.
 type Config struct {
 	Controller string
 	Kind       plan.Watched // that is reconciled
@@ -57,6 +58,13 @@ type Config struct {
 	// Report is called with the result of each swap, the revision (0 if none was
 	// created) and the reason.
 	Report func(result Result, revision uint64, reason string)
+	// Notes is what replicas and restarts share; nil: nothing is. Leads reports
+	// whether this replica may change it.
+	Notes ledger.Notes
+	Leads func() bool
+	// Proven, if not nil, is called with the digest of a module that is live and not
+	// on probation.
+	Proven func(digest string)
 	Logger *slog.Logger
 }
 

@@ -162,6 +162,9 @@ func (r *Rollout) promoted(ctx context.Context, c *host.Candidate, p promotion) 
 		cfg = &r.Options.Probation
 	}
 	r.record.promoted(c, cfg)
+	if !p.probation {
+		r.proven(ctx, c.Digest())
+	}
 	if _, proven, ok := r.onTrial(); ok {
 		r.cfg.Module.Pin(proven)
 	} else {
@@ -245,6 +248,7 @@ func (r *Rollout) adopt(up *prepared) (same bool) {
 // rollBackFailed rolls back a revision that is worse than the one before.
 func (r *Rollout) rollBackFailed(ctx context.Context, reason string) {
 	bad, proven, _ := r.onTrial()
+	digest := r.cfg.Module.Digest()
 	r.log.Warn("rolling back: the new module failed probation", "reason", reason, "revision", bad)
 	window := r.fail(reason)
 	r.lastGood.distrust(bad)
@@ -253,7 +257,8 @@ func (r *Rollout) rollBackFailed(ctx context.Context, reason string) {
 	if errors.Is(err, host.ErrNotKept) { // there were swaps for longer than it is kept
 		_, err = r.rollback(ctx, 0, "", why)
 	}
-	if ctx.Err() != nil { // the next start runs what the file has
+	r.shareFailed(ctx, digest, reason)
+	if ctx.Err() != nil {
 		return
 	}
 	if err != nil {

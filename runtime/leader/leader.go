@@ -15,6 +15,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
@@ -66,6 +67,7 @@ func (c Config) withDefaults() Config {
 type Elector struct {
 	cfg     Config
 	gate    *Gate
+	leases  coordinationv1.LeaseInterface
 	elector *leaderelection.LeaderElector
 }
 
@@ -81,7 +83,7 @@ func New(cfg Config) (*Elector, error) {
 	if err != nil {
 		return nil, fmt.Errorf("leader[%s/%s]: %w", cfg.Namespace, cfg.Name, err)
 	}
-	e := &Elector{cfg: cfg, gate: newGate(cfg.LeaseDuration * 9 / 10)}
+	e := &Elector{cfg: cfg, gate: newGate(cfg.LeaseDuration * 9 / 10), leases: client.CoordinationV1().Leases(cfg.Namespace)}
 	e.elector, err = leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Name:          cfg.Name,
 		LeaseDuration: cfg.LeaseDuration, RenewDeadline: cfg.RenewDeadline, RetryPeriod: cfg.RetryPeriod,

@@ -21,7 +21,7 @@ var groups = []struct {
 	{"Limits of the module", []string{"timeout", "memory", "cpu", "fuel", "fuel-rate", "limit"}},
 	{"Limits of the process", []string{"workers", "memory-budget", "compile-memory", "compile-time", "history"}},
 	{"Rollout of a new module", []string{"watch", "probation", "canary", "canary-namespace", "canary-selector", "canary-time", "reconcile-on-swap"}},
-	{"Cluster and process", []string{"kubeconfig", "context", "dev", "dev-data-dir", "cache-dir", "socket", "drain-timeout"}},
+	{"Cluster and process", []string{"kubeconfig", "context", "dev", "dev-data-dir", "cache-dir", "state-dir", "socket", "drain-timeout"}},
 	{"Leader election", []string{
 		"leader-elect", "leader-elect-resource-namespace", "leader-elect-resource-name", "leader-elect-lease-duration",
 		"leader-elect-renew-deadline", "leader-elect-retry-period",

@@ -28,6 +28,7 @@ type Process struct {
 	Dev      bool
 	DevData  string
 	cacheDir string
+	stateDir string
 	// Socket is that of wasmctl status and others: "" is the default one, "none" none.
 	Socket string
 
@@ -49,6 +50,7 @@ func (o *Process) Bind(cmd *cobra.Command) {
 	f.BoolVar(&o.Dev, "dev", false, "Use a local control plane, and start it if needed")
 	f.StringVar(&o.DevData, "dev-data-dir", "", "Keep the data of the local control plane in this `directory` (default: in the user's cache directory)")
 	f.StringVar(&o.cacheDir, "cache-dir", "", `Cache compiled modules in this directory, at most 2 GiB; "none" turns it off (default: in the user's cache directory)`)
+	f.StringVar(&o.stateDir, "state-dir", "", "Keep which modules are live and which were rolled back in this `directory`, for the next start (default: nothing is kept; replicas share it in their Lease)")
 	f.StringVar(&o.Socket, "socket", "", `Listen on this socket for commands such as wasmctl status; "none" turns it off (default: in the user's runtime directory)`)
 	o.Leader.bind(f)
 	o.HTTP.bind(f)
@@ -57,6 +59,7 @@ func (o *Process) Bind(cmd *cobra.Command) {
 	f.CountVarP(&o.Verbosity, "verbose", "v", "Log more; repeat for even more")
 	_ = cmd.MarkFlagFilename("kubeconfig")
 	_ = cmd.MarkFlagDirname("dev-data-dir")
+	_ = cmd.MarkFlagDirname("state-dir")
 	_ = cmd.RegisterFlagCompletionFunc("log-format", cobra.FixedCompletions(logging.Formats, cobra.ShellCompDirectiveNoFileComp))
 }
 

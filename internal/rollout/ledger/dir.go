@@ -1,0 +1,66 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Dir is a folder with notes, and with the bytes of the module that was live last
+// of each controller. It implements Notes. One process at a time uses it.
+type Dir string
+
+// Note implements Notes.
+func (d Dir) Note(_ context.Context, key string) (string, error) {
+	b, err := d.read(key, ".json")
+	return string(b), err
+}
+
+// SetNote implements Notes.
+func (d Dir) SetNote(_ context.Context, key, value string) error {
+	return d.write(key, ".json", []byte(value))
+}
+
+// Module returns the bytes that SetModule kept; none where it kept none.
+func (d Dir) Module(controller string) ([]byte, error) { return d.read(Key(controller), ".wasm") }
+
+// SetModule keeps the bytes of the live module of a controller.
+func (d Dir) SetModule(controller string, wasm []byte) error {
+	return d.write(Key(controller), ".wasm", wasm)
+}
+
+func (d Dir) path(key, suffix string) string {
+	return filepath.Join(string(d), strings.ReplaceAll(key, "/", "_")+suffix)
+}
+
+func (d Dir) read(key, suffix string) ([]byte, error) {
+	b, err := os.ReadFile(d.path(key, suffix))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return b, err
+}
+
+// write replaces a file by a rename, so that it is the old one or the new one
+// whenever the process ends.
+func (d Dir) write(key, suffix string, b []byte) error {
+	if err := os.MkdirAll(string(d), 0o700); err != nil {
+		return err
+	}
+	file, err := os.CreateTemp(string(d), ".new-*")
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(b)
+	err = errors.Join(err, file.Sync(), file.Close())
+	if err == nil {
+		err = os.Rename(file.Name(), d.path(key, suffix))
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(file.Name()))
+	}
+	return nil
+}

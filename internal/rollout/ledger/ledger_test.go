@@ -1,0 +1,89 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What the leader writes is what a restart reads: which module passed last, and
+// which ones may not be tried again.
+func TestEntry_SurvivesARestart(t *testing.T) {
+	dir := Dir(t.TempDir() + "/state")
+	read := func() Entry {
+		e, err := Read(t.Context(), dir, "web")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	write := func(e Entry) {
+		if err := Write(t.Context(), dir, "web", e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if e := read(); e.Live != "" || len(e.Failed) > 0 {
+		t.Fatalf("before anything was written: %+v", e)
+	}
+	write(read().Proven("one"))
+	write(read().RolledBack(Failure{Digest: "two", Reason: "it traps", Time: time.Unix(0, 0)}, "one"))
+	e := read()
+	f, ok := e.Failure("two")
+	if e.Live != "one" || !ok || f.String() != "was rolled back at 1970-01-01T00:00:00Z: it traps" {
+		t.Errorf("%+v", e)
+	}
+	write(e.Proven("two")) // it was tried again by force
+	if e := read(); e.Live != "two" || len(e.Failed) > 0 {
+		t.Errorf("%+v", e)
+	}
+	if other, err := Read(t.Context(), dir, "other"); err != nil || other.Live != "" {
+		t.Errorf("of another controller: %+v, %v", other, err)
+	}
+}
+
+func TestEntry_IsBounded(t *testing.T) {
+	var e Entry
+	for i := range 100 {
+		e = e.RolledBack(Failure{Digest: fmt.Sprint(i), Reason: strings.Repeat("ä", 1<<20)}, "good")
+	}
+	if len(e.Failed) != maxFailed || e.Failed[maxFailed-1].Digest != "99" || len(e.Failed[0].Reason) > maxReason {
+		t.Errorf("%d failures, reasons of %d bytes", len(e.Failed), len(e.Failed[0].Reason))
+	}
+}
+
+func TestDir_KeepsTheLiveModule(t *testing.T) {
+	dir := Dir(t.TempDir())
+	if b, err := dir.Module("web"); b != nil || err != nil {
+		t.Errorf("%q, %v", b, err)
+	}
+	for _, wasm := range []string{"one", "two"} {
+		if err := dir.SetModule("web", []byte(wasm)); err != nil {
+			t.Fatal(err)
+		}
+		if b, err := dir.Module("web"); string(b) != wasm || err != nil {
+			t.Errorf("%q, %v", b, err)
+		}
+	}
+}
+
+type notes map[string]string
+
+func (n notes) Note(_ context.Context, key string) (string, error) { return n[key], nil }
+func (n notes) SetNote(_ context.Context, key, value string) error { n[key] = value; return nil }
+
+func FuzzRead(f *testing.F) {
+	f.Add(`{"live":"x","failed":[{"digest":"y","reason":"z","time":"2026-01-01T00:00:00Z"}]}`)
+	f.Add(`[]`)
+	f.Fuzz(func(t *testing.T, text string) {
+		n := notes{Key("c"): text}
+		e, err := Read(t.Context(), n, "c")
+		if err != nil {
+			return
+		}
+		if err := Write(t.Context(), n, "c", e); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

@@ -1,0 +1,40 @@
+package wasmctl
+
+import (
+	"errors"
+
+	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/internal/rollout"
+	"github.com/wasmctl/wasmctl/internal/rollout/ledger"
+)
+
+// keep keeps the bytes of a module that is live and not on probation, so that a
+// restart has them although its file has a module that was rolled back.
+func (rt *Runtime) keep(controller, digest string) {
+	for _, c := range rt.Controllers() {
+		c.mu.Lock()
+		m, ok := c.modules[digest]
+		ok = ok && c.name == controller
+		c.mu.Unlock()
+		if !ok {
+			continue
+		}
+		if err := ledger.Dir(rt.opts.StateDir).SetModule(controller, m.wasm); err != nil {
+			rt.log.Warn("cannot keep the live module for a restart", "controller", controller, "error", err.Error())
+		}
+	}
+}
+
+// kept returns the bytes of the module that was live last, where the error says
+// that the wanted one was rolled back, and there are any.
+func (rt *Runtime) kept(err error) []byte {
+	refused, ok := errors.AsType[*rollout.RolledBackError](err)
+	if !ok || rt.opts.StateDir == "" {
+		return nil
+	}
+	wasm, err := ledger.Dir(rt.opts.StateDir).Module(refused.Controller)
+	if err != nil || wasm == nil || host.DigestOf(wasm) == refused.Digest {
+		return nil
+	}
+	return wasm
+}

@@ -1,0 +1,119 @@
+package wasmctl
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
+	"github.com/wasmctl/wasmctl/internal/enginetest"
+)
+
+// probed loads a module whose swaps are on probation, and has objects to run.
+func (r *guests) probed(wasm []byte) *Controller {
+	r.t.Helper()
+	o := r.options("probed")
+	o.Probation = time.Hour
+	c, err := r.Load(r.t.Context(), Bytes(wasm), o)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return c
+}
+
+// live is the digest of the module that runs, and failed what the status says of
+// those that were rolled back.
+func (r *guests) live() (digest, failed string) {
+	for _, g := range r.Admin().Status().Controllers[0].Revisions {
+		switch g.State {
+		case "live", "probation":
+			digest = g.Digest
+		case "failed":
+			failed += g.Digest + " " + g.Reason
+		}
+	}
+	return digest, failed
+}
+
+func (r *guests) rollsBack(c *Controller, bad []byte) {
+	r.t.Helper()
+	good, _ := r.live()
+	if _, err := c.Swap(r.t.Context(), Bytes(bad), SwapOptions{}); err != nil {
+		r.t.Fatal(err)
+	}
+	enginetest.Until(r.t, "it is rolled back", func() bool {
+		live, failed := r.live()
+		return live == good && failed != ""
+	})
+}
+
+// A restart whose file has a module that was rolled back runs the one that was
+// live, and does not try the other again.
+func TestState_RestartRunsWhatWasLive(t *testing.T) {
+	ns := devclustertest.Namespace(t, devclustertest.Shared(t))
+	good, bad, state := enginetest.Worse(enginetest.Good, 1), enginetest.Worse(enginetest.Traps, 1), t.TempDir()
+	first := newGuestsIn(t, ns, Options{StateDir: state})
+	for i := range 5 {
+		first.create(enginetest.ObjectName(i))
+	}
+	first.rollsBack(first.probed(good), bad)
+	want, _ := first.live()
+	if err := first.stop(); err != nil {
+		t.Fatal(err)
+	}
+
+	second := newGuestsIn(t, ns, Options{StateDir: state})
+	c := second.probed(bad)
+	enginetest.Until(t, "it runs", func() bool { return second.runs() >= 5 })
+	if live, failed := second.live(); live != want || !strings.Contains(failed, "was rolled back at") {
+		t.Errorf("live %s, want %s; failed: %s", live, want, failed)
+	}
+	if _, err := c.Swap(t.Context(), Bytes(bad), SwapOptions{}); err == nil || !strings.Contains(err.Error(), "was rolled back") {
+		t.Errorf("it is swapped in again: %v", err)
+	}
+}
+
+// Two replicas have one file: the leader rolls its module back, and the standby
+// that takes over does not run it on a single object.
+func TestState_ReplicasShareWhatWasRolledBack(t *testing.T) {
+	ns := devclustertest.Namespace(t, devclustertest.Shared(t))
+	good, bad := enginetest.Worse(enginetest.Good, 2), enginetest.Worse(enginetest.Traps, 2)
+	election := func() Options {
+		return Options{Election: &Election{Namespace: ns, Name: "shared", LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 100 * time.Millisecond}}
+	}
+	leader := newGuestsIn(t, ns, election())
+	for i := range 5 {
+		leader.create(enginetest.ObjectName(i))
+	}
+	c := leader.probed(good)
+	enginetest.Until(t, "the leader runs", func() bool { return leader.runs() >= 5 })
+
+	standby := newGuestsIn(t, ns, election())
+	s := standby.probed(good)
+	if _, err := s.Swap(t.Context(), Bytes(bad), SwapOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	leader.rollsBack(c, bad)
+	want, _ := leader.live()
+	if err := leader.stop(); err != nil {
+		t.Fatal(err)
+	}
+	enginetest.Until(t, "the standby takes over", func() bool { return standby.runs() >= 5 })
+	if live, failed := standby.live(); live != want || failed == "" {
+		t.Errorf("live %s, want %s; failed: %q", live, want, failed)
+	}
+	if page := standby.metrics(); !strings.Contains(page, `result="error"} 0`) {
+		t.Errorf("runs of the bad module:\n%s", page)
+	}
+
+	third, err := New(standby.cluster.RESTConfig(), election())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = third.Load(t.Context(), Bytes(bad), standby.options("probed"))
+	if !errors.Is(err, ErrModule) || !strings.Contains(fmt.Sprint(err), "deploy another module") {
+		t.Errorf("a replica that has only the bad one: %v", err)
+	}
+}
