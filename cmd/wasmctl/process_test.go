@@ -164,7 +164,7 @@ func (c *child) wantExit(code int) {
 
 func (c *child) signal(sig syscall.Signal) {
 	c.t.Helper()
-	if err := c.cmd.Process.Signal(sig); err != nil && !errors.Is(err, syscall.ESRCH) {
+	if err := c.cmd.Process.Signal(sig); err != nil && !errors.Is(err, syscall.ESRCH) && !errors.Is(err, os.ErrProcessDone) {
 		c.t.Fatal(err)
 	}
 }

@@ -2,24 +2,25 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 )
 
-// followContext returns a context that SIGINT or SIGTERM ends, for commands that
-// go on showing.
-func followContext(parent context.Context) (context.Context, context.CancelFunc) {
-	return signal.NotifyContext(parent, os.Interrupt, syscall.SIGTERM)
-}
+// forceTime is how long a process may take to end after the second signal. Then it
+// ends as it stands: whatever a guest, a manifest or a file has it do.
+const forceTime = 700 * time.Millisecond
 
-// stopOnSignals returns a context that the first SIGINT or SIGTERM ends, and a
-// channel that the second closes (rule 9); a third does nothing. release gives
-// the signals back to Go's default.
-func stopOnSignals(parent context.Context, log *slog.Logger) (ctx context.Context, force <-chan struct{}, release func()) {
-	ctx, cancel := context.WithCancel(parent)
-	forced := make(chan struct{})
+// takeSignals takes SIGINT and SIGTERM from Go, whose default ends the process at
+// once. Nothing else does, so that what it promises holds for all commands. The
+// first signal calls first and the second calls second, which must not wait, and
+// must not log: a log that nobody reads blocks. After the second the process ends
+// within forceTime, with exitForced. release gives the signals back.
+func takeSignals(stderr io.Writer, first, second func(os.Signal)) (release func()) {
 	signals := make(chan os.Signal, 3)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	ended := make(chan struct{})
@@ -29,17 +30,70 @@ func stopOnSignals(parent context.Context, log *slog.Logger) (ctx context.Contex
 		if !ok {
 			return
 		}
-		log.Info("stopping; waiting for running reconciles; signal again to interrupt them", "signal", sig.String())
-		cancel()
+		first(sig)
 		if sig, ok = <-signals; ok {
-			log.Warn("stopping by force", "signal", sig.String())
-			close(forced)
+			time.AfterFunc(forceTime, func() { exitByForce(stderr) })
+			second(sig)
 		}
 	}()
-	return ctx, forced, func() {
+	return func() {
 		signal.Stop(signals)
 		close(signals)
 		<-ended
+	}
+}
+
+// exitByForce ends the process. The reason is written only if that does not block.
+func exitByForce(stderr io.Writer) {
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		_, _ = fmt.Fprintf(stderr, "wasmctl: forced exit: still running %v after the second signal\n", forceTime)
+	}()
+	select {
+	case <-written:
+	case <-time.After(forceTime / 7):
+	}
+	os.Exit(exitForced)
+}
+
+// followContext returns a context that SIGINT or SIGTERM ends, for commands that
+// go on showing.
+func followContext(parent context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(parent)
+	release := takeSignals(os.Stderr, func(os.Signal) { cancel() }, func(os.Signal) {})
+	return ctx, func() {
+		release()
+		cancel()
+	}
+}
+
+// stopOnSignals returns a context that the first SIGINT or SIGTERM ends, and a
+// channel that the second closes (rule 9); a third does nothing. release gives
+// the signals back to Go's default.
+func stopOnSignals(parent context.Context, log *slog.Logger) (ctx context.Context, force <-chan struct{}, release func()) {
+	ctx, cancel := context.WithCancel(parent)
+	forced := make(chan struct{})
+	lines, logged := make(chan func(), 2), make(chan struct{})
+	go func() {
+		defer close(logged)
+		for write := range lines {
+			write()
+		}
+	}()
+	giveBack := takeSignals(os.Stderr, func(sig os.Signal) {
+		cancel()
+		lines <- func() {
+			log.Info("stopping; waiting for running reconciles; signal again to interrupt them", "signal", sig.String())
+		}
+	}, func(sig os.Signal) {
+		close(forced)
+		lines <- func() { log.Warn("stopping by force", "signal", sig.String()) }
+	})
+	return ctx, forced, func() {
+		giveBack()
+		close(lines)
+		<-logged
 		cancel()
 	}
 }
