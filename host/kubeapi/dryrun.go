@@ -62,7 +62,7 @@ func (a *API) rehearse(ctx context.Context, r *request) ([]byte, error) {
 		return nil, &refusal{status: abi.StatusInternal, message: "request of " + string(r.op) + ": " + err.Error()}
 	}
 	r.sent = body
-	after, err := r.outcome(before, body)
+	after, err := r.outcome(ctx, before, body)
 	if err != nil {
 		return nil, err
 	}

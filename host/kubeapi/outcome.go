@@ -1,6 +1,7 @@
 package kubeapi
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"net/http"
@@ -24,7 +25,7 @@ var systemFields = []string{"uid", "resourceVersion", "creationTimestamp", "gene
 // outcome returns the answer to a write of DryRunClient: body merged over the
 // current object. Errors are the API server's: not found, already there,
 // conflict, a patch that does not fit.
-func (r *request) outcome(before *prior, body []byte) (map[string]any, error) {
+func (r *request) outcome(ctx context.Context, before *prior, body []byte) (map[string]any, error) {
 	resource := r.kind.GVR().GroupResource()
 	there := before.object != nil
 	switch {
@@ -42,7 +43,7 @@ func (r *request) outcome(before *prior, body []byte) (map[string]any, error) {
 	case r.op == abi.OpAPIDelete:
 		return r.gone(before), nil
 	case r.op == abi.OpAPIPatch:
-		return r.patched(before, body)
+		return r.patched(ctx, before, body)
 	case !there:
 		return r.made(body)
 	}
@@ -114,7 +115,7 @@ func (r *request) gone(before *prior) map[string]any {
 }
 
 // patched returns the object after a patch.
-func (r *request) patched(before *prior, body []byte) (map[string]any, error) {
+func (r *request) patched(ctx context.Context, before *prior, body []byte) (map[string]any, error) {
 	if before.object == nil {
 		return map[string]any{}, nil // we may not read it, and cannot know
 	}
@@ -122,13 +123,15 @@ func (r *request) patched(before *prior, body []byte) (map[string]any, error) {
 	var err error
 	switch r.PatchType {
 	case abi.PatchJSON:
-		var p jsonpatch.Patch
-		if p, err = jsonpatch.DecodePatch(body); err == nil {
-			js, err = p.Apply(before.json)
+		if js, err = applyOps(ctx, before.json, body); ctx.Err() != nil {
+			return nil, context.Cause(ctx)
 		}
 	case abi.PatchMerge:
 		js, err = jsonpatch.MergePatch(before.json, body)
 	default:
+		if err := r.checkStrategic(body); err != nil {
+			return nil, err
+		}
 		example, unknown := scheme.Scheme.New(r.kind.GVK())
 		if unknown != nil {
 			return nil, r.refusedPatch(http.StatusUnsupportedMediaType, unknown)

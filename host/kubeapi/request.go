@@ -79,6 +79,7 @@ func (r *request) checkPatch() error {
 		if form != packed.Array {
 			return badf("patch: must be an array of operations for patchType json")
 		}
+		return r.checkOps()
 	case abi.PatchMerge, abi.PatchStrategic:
 		if form != packed.Map {
 			return badf("patch: must be a map for patchType %s", r.PatchType)

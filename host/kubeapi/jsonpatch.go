@@ -1,0 +1,76 @@
+package kubeapi
+
+import (
+	"context"
+	"fmt"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/internal/packed"
+)
+
+const (
+	// maxPatchOps is the API server's bound on the operations of a JSON patch.
+	maxPatchOps = 10_000
+	// patchStep is how many operations DryRunClient applies between two looks at the
+	// time of the run and the size of the object.
+	patchStep = 16
+	// maxStrategic bounds the values of a strategic patch of DryRunClient: merging
+	// lists compares each item of one with each of the other.
+	maxStrategic = 10_000
+)
+
+// checkOps bounds the operations of a JSON patch before they are decoded.
+func (r *request) checkOps() error {
+	c := packed.At(r.Patch)
+	if n := c.ArrayLen(); n > maxPatchOps {
+		return tooMany("patch: has %d operations, the limit is %d", n, maxPatchOps)
+	}
+	return nil
+}
+
+// checkStrategic bounds a strategic patch that the host itself applies.
+func (r *request) checkStrategic(body []byte) error {
+	if n := countJSON(body); n > maxStrategic {
+		return tooMany("patch: has %d values and keys, the limit is %d for strategic patches with --dry-run=client", n, maxStrategic)
+	}
+	return nil
+}
+
+// countJSON returns about how many values and keys a JSON text has.
+func countJSON(js []byte) (n int) {
+	for _, c := range js {
+		if c == ',' || c == ':' || c == '{' || c == '[' {
+			n++
+		}
+	}
+	return n
+}
+
+// applyOps applies a JSON patch in steps, and looks at the time and the size of the
+// object after each. A copy is a step of its own, so that it doubles the object at
+// most.
+func applyOps(ctx context.Context, object, body []byte) ([]byte, error) {
+	ops, err := jsonpatch.DecodePatch(body)
+	if err != nil {
+		return nil, err
+	}
+	for len(ops) > 0 {
+		if err := context.Cause(ctx); err != nil {
+			return nil, err
+		}
+		n := 1
+		for ops[0].Kind() != "copy" && n < min(patchStep, len(ops)) && ops[n].Kind() != "copy" {
+			n++
+		}
+		if object, err = ops[:n].Apply(object); err != nil {
+			return nil, err
+		}
+		if len(object) > abi.MaxBytes {
+			return nil, fmt.Errorf("the object would have %d bytes, the limit is %d", len(object), abi.MaxBytes)
+		}
+		ops = ops[n:]
+	}
+	return object, nil
+}
