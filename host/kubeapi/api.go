@@ -157,8 +157,8 @@ func (a *API) Call(ctx context.Context, op abi.Op, req []byte) abi.Response {
 	if refused != nil {
 		return *refused
 	}
-	if err := a.checkFields(ctx, r, verbs[op]); err != nil {
-		return fromError(ctx, op, err)
+	if err := a.confine(ctx, r); err != nil {
+		return a.failed(ctx, r, err)
 	}
 	switch op {
 	case abi.OpCacheGet:
@@ -191,6 +191,9 @@ func (a *API) admit(ctx context.Context, op abi.Op, req []byte) (*request, *abi.
 		return refused(refuse(abi.StatusBadRequest, err.Error()))
 	}
 	if denied := a.check(ctx, r, verbs[op]); denied != nil {
+		return refused(denied.response())
+	}
+	if denied := a.checkReads(ctx, r); denied != nil {
 		return refused(denied.response())
 	}
 	if err := r.unpack(); err != nil {

@@ -37,7 +37,7 @@ func (a *API) applyAll(ctx context.Context, o *owner, m *remembered, children []
 		c := &children[i]
 		if c.request != nil {
 			delete(m.children, c.ref) // whatever comes of it, the last request is no longer the last
-			js, err := a.exchange(ctx, c.request)
+			js, err := a.exchangeJudged(ctx, c.request)
 			if err != nil {
 				return a.applyError(ctx, o, c.request, err).at(i)
 			}

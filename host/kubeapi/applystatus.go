@@ -17,7 +17,7 @@ const subresourceStatus = "status"
 func (a *API) applyStatus(ctx context.Context, o *owner, m *remembered, d *abi.Declared) error {
 	r := &request{
 		op: abi.OpAPIApply, kind: o.kind, key: o.key,
-		APIRequest: abi.APIRequest{Subresource: subresourceStatus, Force: d.Force},
+		APIRequest: abi.APIRequest{Subresource: subresourceStatus, Force: d.Force}, statusOnly: true,
 	}
 	fail := func(err error) *WriteError { return a.writeError(ctx, StepStatus, r, err) }
 	dig := o.digestOf(d.Status, d.Force)
@@ -35,11 +35,11 @@ func (a *API) applyStatus(ctx context.Context, o *owner, m *remembered, d *abi.D
 	if denied := a.check(ctx, r, VerbPatch); denied != nil {
 		return fail(denied)
 	}
-	if err := a.checkFields(ctx, r, VerbPatch); err != nil {
+	if err := a.confine(ctx, r); err != nil {
 		return fail(err)
 	}
 	m.status = applied{}
-	js, err := a.exchange(ctx, r)
+	js, err := a.exchangeJudged(ctx, r)
 	if err != nil {
 		e := fail(err)
 		if e.Reason == "NotFound" {

@@ -98,7 +98,7 @@ func (a *API) prepareChild(ctx context.Context, o *owner, packed []byte, force b
 		return r, err
 	}
 	r.owner = o.uid
-	if err := a.checkFields(ctx, r, VerbPatch, VerbCreate); err != nil {
+	if err := a.confine(ctx, r); err != nil || r.pins != (pins{}) {
 		return r, err
 	}
 	if r.encoded, err = json.Marshal(r.object); err != nil {

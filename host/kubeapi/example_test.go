@@ -19,7 +19,7 @@ func ExampleNewModulePolicy() {
 	fmt.Println(policy.Allows(kubeapi.Attributes{Verb: kubeapi.VerbDelete, Resource: "configmaps", Namespace: "default", Name: "x"}))
 	// Output:
 	// may: get, list, watch configmapgenerators.examples.wasmctl.dev in namespace default
-	// may: get, update, patch configmapgenerators.examples.wasmctl.dev/status in namespace default
+	// may: get, update, patch configmapgenerators.examples.wasmctl.dev/status (fields status) in namespace default
 	// may: get, patch configmaps in all namespaces
 	// false
 }

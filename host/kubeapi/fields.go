@@ -7,44 +7,224 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host/kubeapi/fieldpath"
 )
 
-// maxMissing bounds how many fields a refusal names.
-const maxMissing = 20
+const (
+	// maxMissing bounds how many fields a refusal names.
+	maxMissing = 20
+	// maxJudged bounds how often a write is judged whose object keeps changing.
+	maxJudged = 4
+)
 
-// checkFields makes sure that a write touches no fields but those that the
-// policy limits it to, as docs/capabilities.md says. Errors are a refusal, and
-// what the API server answers where it has to be asked: an update is compared
-// with what is there; a patch, and an apply whose fields lie in items of lists or
-// that is sent under another's name, is tried with dryRun=All. Such a write then
-// holds for the version that was looked at only.
-func (a *API) checkFields(ctx context.Context, r *request, verbs ...string) error {
-	if !a.policy.narrow {
+// errRaced says that an object has changed while a write of it was judged.
+var errRaced = errors.New("the object has changed since it was read")
+
+// confine keeps a write within what the policy limits beyond its verb: fields,
+// and an apply or an update that may not create. It costs nothing where nothing
+// is limited. Else the write is judged on what is there, and then holds for that
+// only; see docs/capabilities.md. Errors are a refusal, and what the API server
+// answers where it has to be asked.
+func (a *API) confine(ctx context.Context, r *request) error {
+	if a.policy.all || !slices.Contains(opsWrite, r.op) {
 		return nil
 	}
-	at := r.attributes()
-	for _, at.Verb = range verbs {
-		limits := a.policy.limits(&at)
-		if limits == nil {
-			continue
-		}
-		if err := r.unpackBody(); err != nil {
+	j := a.policy.judgement(r)
+	if !j.needed(r) {
+		return nil
+	}
+	for range maxJudged {
+		if err := a.judge(ctx, r, &j); !errors.Is(err, errRaced) {
 			return err
 		}
-		missing, err := a.outside(ctx, r, limits)
-		if err != nil {
+	}
+	return apierrors.NewConflict(r.kind.GVR().GroupResource(), r.key.Name, errRaced)
+}
+
+// judgement is what the policy says of one write.
+type judgement struct {
+	at Attributes
+	// fields limit the write, nil for no limit.
+	fields *fieldpath.Set
+	// creates says that the write may make an object that is not there. Then
+	// mayCreate is whether the policy allows it, with which fields.
+	creates, mayCreate bool
+	created            *fieldpath.Set
+}
+
+func (p *Policy) judgement(r *request) judgement {
+	j := judgement{at: r.attributes()}
+	j.fields = p.limits(&j.at)
+	if j.creates = r.Subresource == "" && (r.op == abi.OpAPIApply || r.op == abi.OpAPIUpdate); !j.creates {
+		return j
+	}
+	create := j.at
+	create.Verb = VerbCreate
+	if j.mayCreate = p.Allows(create); j.mayCreate {
+		j.created = p.limits(&create)
+	}
+	return j
+}
+
+// needed reports whether the write must be judged. A uid is only ever that of an
+// object that is there; a resourceVersion does not keep the API server from
+// creating.
+func (j *judgement) needed(r *request) bool {
+	if j.fields != nil {
+		return !r.touchesStatusOnly(j.fields)
+	}
+	return j.creates && (!j.mayCreate || j.created != nil) && r.wantedUID() == ""
+}
+
+// judge judges a write on what is there, and pins it to that.
+func (a *API) judge(ctx context.Context, r *request, j *judgement) error {
+	if err := r.unpackBody(); err != nil {
+		return err
+	}
+	if err := a.checkLimited(ctx, r, j); err != nil {
+		return err
+	}
+	if j.fields != nil {
+		if err := a.within(ctx, r, j.at, j.fields, r.sets()); err != nil || r.op == abi.OpAPICreate {
 			return err
 		}
-		if len(missing) > 0 {
-			denied := a.policy.deniedFields(at, missing)
-			a.deny(ctx, r, denied)
+	}
+	before, err := a.prior(ctx, r)
+	switch {
+	case err != nil:
+		return err
+	case before.known && before.object == nil:
+		return a.judgeAbsent(ctx, r, j)
+	case before.known && j.fields == nil:
+		r.pins = pins{uid: versionOf(before.object).UID}
+		return nil
+	}
+	return a.tryOut(ctx, r, j, before)
+}
+
+// judgeAbsent judges a write of an object that is not there: only an apply makes
+// one, and only one that is new.
+func (a *API) judgeAbsent(ctx context.Context, r *request, j *judgement) error {
+	switch {
+	case r.op != abi.OpAPIApply || !j.creates:
+		return apierrors.NewNotFound(r.kind.GVR().GroupResource(), r.key.Name)
+	case !j.mayCreate:
+		if denied := a.check(ctx, r, VerbCreate); denied != nil {
+			return denied
+		}
+	case j.created != nil:
+		at := j.at
+		at.Verb = VerbCreate
+		if err := a.within(ctx, r, at, j.created, fieldpath.Changed(nil, r.object)); err != nil {
+			return err
+		}
+	}
+	r.pins = pins{version: neverVersion}
+	return nil
+}
+
+// tryOut asks the API server what a write would change, and pins it to the
+// version that it was tried on.
+func (a *API) tryOut(ctx context.Context, r *request, j *judgement, before *prior) error {
+	keeps := j.fields != nil && !coversAll(j.fields, managedFields)
+	if keeps && r.patchesManagers(before.object) {
+		return a.within(ctx, r, j.at, j.fields, fieldpath.Fields(slices.Values([]fieldpath.Path{managedFields})))
+	}
+	dry := *r
+	dry.DryRun, dry.pins = true, pins{keepManagers: keeps}
+	js, err := a.roundTrip(ctx, &dry)
+	if err != nil {
+		return err
+	}
+	after, err := parseObject(js)
+	if err != nil {
+		return err
+	}
+	at := versionOf(after)
+	switch {
+	case dry.created:
+		return a.judgeAbsent(ctx, r, j)
+	case before.known && at != versionOf(before.object):
+		return errRaced
+	case j.fields == nil:
+		r.pins = pins{uid: at.UID}
+		return nil
+	}
+	changed := fieldpath.Changed(before.object, after).Without(isManagedFields)
+	if err := a.within(ctx, r, j.at, j.fields, changed); err != nil {
+		return err
+	}
+	if keeps && r.op == abi.OpAPIApply {
+		if err := a.within(ctx, r, j.at, j.fields, a.gained(r, before.object, after)); err != nil {
+			return err
+		}
+	}
+	r.pins = pins{uid: at.UID, version: at.ResourceVersion, keepManagers: keeps}
+	return nil
+}
+
+// checkLimited refuses what cannot be limited to fields: another version of the
+// kind, in which the same names mean something else; the name of another manager,
+// whose fields would change hands; and writes whose verdict alone tells what is
+// there, without the right to get it.
+func (a *API) checkLimited(ctx context.Context, r *request, j *judgement) error {
+	if j.fields == nil && j.created == nil {
+		return nil
+	}
+	preferred, err := a.resolver.ResolveGVK(ctx, schema.GroupVersionKind{Group: r.kind.Group, Kind: r.kind.Kind})
+	if err != nil {
+		return err
+	}
+	if preferred.Version != r.kind.Version && (r.Subresource != subresourceStatus || !coversAll(j.fields, theStatus)) {
+		rule := a.policy.Missing(j.at)
+		denied := &refusal{status: abi.StatusDenied, rule: &rule, where: inBoth}
+		denied.message = "the module may " + j.at.Verb + " only some fields of " + resourceName(r.kind.Group, r.kind.Resource, r.Subresource) +
+			", in the version that these are named in: use " + preferred.GVK().GroupVersion().String()
+		a.deny(ctx, r, denied)
+		return denied
+	}
+	if j.fields == nil {
+		return nil
+	}
+	if (r.op == abi.OpAPIUpdate || r.PatchType == abi.PatchStrategic) && !a.mayGet(r) {
+		if denied := a.check(ctx, r, VerbGet); denied != nil {
 			return denied
 		}
 	}
+	if name := a.managerOf(r); name != a.manager && !strings.HasPrefix(name, a.manager+"/") {
+		return a.within(ctx, r, j.at, j.fields, fieldpath.Fields(slices.Values([]fieldpath.Path{managedFields})))
+	}
 	return nil
+}
+
+// within refuses a write where some fields are not among the allowed ones.
+func (a *API) within(ctx context.Context, r *request, at Attributes, limits *fieldpath.Set, fields fieldpath.Fields) error {
+	missing, _ := limits.Missing(r.others(fields), maxMissing)
+	if len(missing) == 0 {
+		return nil
+	}
+	denied := a.policy.deniedFields(at, missing)
+	a.deny(ctx, r, denied)
+	return denied
+}
+
+// sets returns the fields that the text of a write names: for an apply and a
+// merge patch these are touched even if they stay as they are. What else a write
+// changes is known by trying it.
+func (r *request) sets() fieldpath.Fields {
+	switch {
+	case r.op == abi.OpAPICreate:
+		return fieldpath.Changed(nil, r.object)
+	case r.op == abi.OpAPIApply:
+		return fieldpath.Touched(r.object)
+	case r.op == abi.OpAPIPatch && r.PatchType == abi.PatchMerge:
+		patch, _ := r.patch.(map[string]any)
+		return fieldpath.Merged(patch)
+	}
+	return fieldpath.Touched(nil)
 }
 
 // unpackBody makes an object of a body that was encoded by the host.
@@ -58,136 +238,41 @@ func (r *request) unpackBody() error {
 	return err
 }
 
-// outside returns the fields that a write touches beyond its limits.
-func (a *API) outside(ctx context.Context, r *request, limits *fieldpath.Set) ([]fieldpath.Path, error) {
-	switch {
-	case r.op == abi.OpAPICreate:
-		missing, _ := limits.Missing(r.others(fieldpath.Changed(nil, r.object)), maxMissing)
-		return missing, nil
-	case r.op == abi.OpAPIUpdate:
-		return a.outsideUpdate(ctx, r, limits)
-	case r.op == abi.OpAPIApply:
-		missing, byItem := limits.Missing(r.others(fieldpath.Touched(r.object)), maxMissing)
-		if len(missing) > 0 || !byItem && a.managerOf(r) == a.manager {
-			return missing, nil
-		}
-	case r.PatchType == abi.PatchMerge:
-		patch, _ := r.patch.(map[string]any)
-		missing, _ := limits.Missing(r.others(fieldpath.Merged(patch)), maxMissing)
-		return missing, nil
-	case r.patchesManagers():
-		return []fieldpath.Path{fieldpath.NewPath("metadata", "managedFields")}, nil
-	}
-	return a.tried(ctx, r, limits)
-}
-
-// outsideUpdate compares an update with what is there, and makes it hold for
-// that only.
-func (a *API) outsideUpdate(ctx context.Context, r *request, limits *fieldpath.Set) ([]fieldpath.Path, error) {
-	before, err := a.prior(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	changed := fieldpath.Changed(before.object, r.object)
-	if meta, _ := r.object["metadata"].(map[string]any); meta["managedFields"] == nil { // they stay as they are
-		changed = changed.Without(isManagedFields)
-	}
-	missing, _ := limits.Missing(r.others(changed), maxMissing)
-	if len(missing) > 0 {
-		return missing, nil
-	}
-	return nil, r.pin(before)
-}
-
-// tried asks the API server what a write would change, and makes it hold for
-// the version that it was tried on. A new object has nothing that could be
-// changed beside what was sent.
-func (a *API) tried(ctx context.Context, r *request, limits *fieldpath.Set) ([]fieldpath.Path, error) {
-	before, err := a.prior(ctx, r)
-	if err != nil || before.known && before.object == nil {
-		return nil, err
-	}
-	dry := *r
-	dry.DryRun = true
-	js, err := a.roundTrip(ctx, &dry)
-	if err != nil {
-		return nil, err
-	}
-	after, err := parseObject(js)
-	if err != nil {
-		return nil, err
-	}
-	changed := fieldpath.Changed(before.object, after).Without(isManagedFields)
-	missing, _ := limits.Missing(r.others(changed), maxMissing)
-	if len(missing) > 0 {
-		return missing, nil
-	}
-	return nil, r.pin(before)
-}
-
-// pin makes a write hold only for the version of an object that was read.
-func (r *request) pin(before *prior) error {
-	meta, _ := before.object["metadata"].(map[string]any)
-	version, _ := meta["resourceVersion"].(string)
-	if version == "" {
-		return nil
-	}
-	if wanted, _ := r.object["metadata"].(map[string]any); wanted["resourceVersion"] != nil && wanted["resourceVersion"] != version {
-		return apierrors.NewConflict(r.kind.GVR().GroupResource(), r.key.Name, errors.New("the object has changed since it was read"))
-	}
-	var p abi.Preconditions
-	if r.Preconditions != nil {
-		p = *r.Preconditions
-	}
-	if p.ResourceVersion != "" {
-		return nil // the API server compares it
-	}
-	p.ResourceVersion = version
-	r.Preconditions = &p
-	return r.addPreconditions()
-}
-
-// patchesManagers reports whether a patch would change who owns which field.
-func (r *request) patchesManagers() bool {
-	switch patch := r.patch.(type) {
-	case map[string]any:
-		meta, _ := patch["metadata"].(map[string]any)
-		return meta["managedFields"] != nil
-	case []any:
-		return slices.ContainsFunc(patch, func(op any) bool {
-			o, _ := op.(map[string]any)
-			path, _ := o["path"].(string)
-			return o["op"] != "test" && (path == "" || path == "/metadata" || strings.HasPrefix(path, "/metadata/managedFields"))
-		})
-	}
-	return false
-}
-
-// identity of an object, and what its metadata has that a write does not change.
-var identity = append([]string{"name", "namespace", "generateName"}, slices.DeleteFunc(slices.Clone(systemFields), func(key string) bool { return key == "managedFields" })...)
-
-var managedFields = fieldpath.NewPath("metadata", "managedFields")
+var (
+	managedFields = fieldpath.NewPath("metadata", "managedFields")
+	theStatus     = fieldpath.NewPath(subresourceStatus)
+)
 
 func isManagedFields(p fieldpath.Path) bool { return p.Within(managedFields) }
 
+func coversAll(s *fieldpath.Set, p fieldpath.Path) bool {
+	if s == nil {
+		return true
+	}
+	covers, _ := s.Covers(p)
+	return covers
+}
+
+// identity is what metadata has that says which object is meant, and that no
+// write changes.
+var identity = []string{"name", "namespace", "uid", "resourceVersion", "creationTimestamp", "generation"}
+
 // others leaves out the fields that need no right: those that say which object is
-// meant, those that this write cannot change, and the owner reference that the
-// host adds to a child.
+// meant, an empty status where the API server ignores it, and the owner reference
+// that the host adds to a child.
 func (r *request) others(fields fieldpath.Fields) fieldpath.Fields {
 	return fields.Without(func(p fieldpath.Path) bool {
 		switch p.KeyAt(0) {
 		case "apiVersion", "kind":
-			return true
+			return p.Len() == 1
 		case "metadata":
-			return slices.Contains(identity, p.KeyAt(1)) || r.owner != "" && p.KeyAt(1) == "ownerReferences" && p.ItemAt(2, "uid") == r.owner
+			key := p.KeyAt(1)
+			return slices.Contains(identity, key) || key == "generateName" && r.op == abi.OpAPICreate ||
+				r.owner != "" && key == "ownerReferences" && p.ItemAt(2, "uid") == r.owner
 		case subresourceStatus:
-			if r.Subresource == "" && (r.op == abi.OpAPIUpdate || p.Len() == 1) {
-				_, ok := r.kind.Subresources[subresourceStatus]
-				return ok
-			}
-			return false
-		default:
-			return r.op == abi.OpAPIUpdate && r.Subresource == subresourceStatus
+			_, ok := r.kind.Subresources[subresourceStatus]
+			return ok && p.Len() == 1 && r.Subresource == ""
 		}
+		return false
 	})
 }

@@ -54,8 +54,8 @@ func TestFields_LimitWhatAWriteTouches(t *testing.T) {
 		{"merge patch of the managers", abi.OpAPIPatch, patch("merge", map[string]any{"metadata": map[string]any{"managedFields": []any{}}}), `"metadata.managedFields"`},
 		{"strategic patch within", abi.OpAPIPatch, patch("strategic", map[string]any{"data": map[string]any{"mine": "9"}}), ""},
 		{"strategic patch beyond", abi.OpAPIPatch, patch("strategic", map[string]any{"data": map[string]any{"$patch": "replace", "mine": "9"}}), `"data.theirs"`},
-		{"apply in another's name", abi.OpAPIApply, map[string]any{"object": mine("9"), "force": true, "fieldManager": "wasmctl/tester2"}, ""},
-		{"apply that drops another's", abi.OpAPIApply, map[string]any{"object": mine("9"), "force": true, "fieldManager": "they"}, `"data.theirs"`},
+		{"apply in another's name", abi.OpAPIApply, map[string]any{"object": mine("9"), "force": true, "fieldManager": "wasmctl/tester/2"}, ""},
+		{"apply that drops another's", abi.OpAPIApply, map[string]any{"object": mine("9"), "force": true, "fieldManager": "they"}, `"metadata.managedFields"`},
 		{"delete", abi.OpAPIDelete, s.ref("shared"), ""},
 	}
 	s.ok(abi.OpAPIApply, map[string]any{"object": s.cm("shared", map[string]any{"theirs": "1"}), "fieldManager": "they"})
@@ -143,7 +143,7 @@ func TestFields_HoldForTheVersionThatWasLookedAt(t *testing.T) {
 	old := s.ok(abi.OpAPICreate, map[string]any{"object": s.cm("racy", map[string]any{"theirs": "1"})})
 	s.ok(abi.OpAPIPatch, with(s.ref("racy"), "patchType", "merge", "patch", map[string]any{"data": map[string]any{"theirs": "2"}}))
 	old["data"] = map[string]any{"theirs": "2", "mine": "1"}
-	may.fails(409, "the object has changed", abi.OpAPIUpdate, map[string]any{"object": old})
+	may.fails(409, "the object has been modified", abi.OpAPIUpdate, map[string]any{"object": old})
 }
 
 // FuzzFields: no request makes the check fail.

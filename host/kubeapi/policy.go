@@ -99,9 +99,9 @@ func (p *Policy) Narrowed(to []abi.Capability) *Policy {
 }
 
 // NewModulePolicy returns the rights of a module that reconciles a kind:
-// get, list and watch of the kind, and get, update and patch of its status, in the
-// namespaces that are watched (none: all); and the capabilities of its
-// manifest.
+// get, list and watch of the kind, and get, update and patch of its status, but of
+// nothing else by it, in the namespaces that are watched (none: all); and the
+// capabilities of its manifest.
 func NewModulePolicy(reconciled kinds.Kind, namespaces []string, capabilities []abi.Capability) *Policy {
 	own := abi.Capability{
 		Group: reconciled.Group, Resource: reconciled.Resource, Verbs: []string{VerbGet, VerbList, VerbWatch},
@@ -110,7 +110,8 @@ func NewModulePolicy(reconciled kinds.Kind, namespaces []string, capabilities []
 		own.Namespaces = slices.Clone(namespaces)
 	}
 	status := own
-	status.Subresources, status.Verbs = []string{"status"}, []string{VerbGet, VerbUpdate, VerbPatch}
+	status.Subresources, status.Verbs = []string{subresourceStatus}, []string{VerbGet, VerbUpdate, VerbPatch}
+	status.Fields = []string{subresourceStatus} // that of most built-in kinds writes metadata too
 	return NewPolicy(append([]abi.Capability{own, status}, capabilities...))
 }
 
@@ -183,6 +184,9 @@ func (p *Policy) limits(a *Attributes) *fieldpath.Set {
 			return nil
 		}
 		sets = append(sets, p.fields[i])
+	}
+	if len(sets) == 1 {
+		return sets[0]
 	}
 	return fieldpath.Union(sets...)
 }

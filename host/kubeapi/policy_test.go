@@ -186,7 +186,7 @@ func TestModulePolicy_ImpliesRightsOfReconciledKind(t *testing.T) {
 	caps := []abi.Capability{{Resource: "configmaps", Verbs: []string{"get", "patch"}}}
 	want := []string{
 		"get, list, watch configmapgenerators.examples.wasmctl.dev in namespaces a, b",
-		"get, update, patch configmapgenerators.examples.wasmctl.dev/status in namespaces a, b",
+		"get, update, patch configmapgenerators.examples.wasmctl.dev/status (fields status) in namespaces a, b",
 		"get, patch configmaps in all namespaces",
 	}
 	if diff := cmp.Diff(want, NewModulePolicy(gen, []string{"a", "b"}, caps).Describe()); diff != "" {

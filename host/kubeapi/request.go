@@ -37,6 +37,10 @@ type request struct {
 	key  abi.Key
 	// owner is the uid of the object whose child is applied.
 	owner string
+	// statusOnly says that encoded has nothing but a status.
+	statusOnly bool
+	// pins is what the body is sent with so that it holds for what it was judged on.
+	pins pins
 }
 
 // decode reads a request but for its body, and checks what can be checked without
@@ -106,6 +110,11 @@ func (r *request) unpack() error {
 			return badf("patch: %v", err)
 		}
 		r.Patch = nil
+		if ops, ok := r.patch.([]any); ok {
+			if err := checkPointers(ops); err != nil {
+				return err
+			}
+		}
 	}
 	return r.addPreconditions()
 }
@@ -203,6 +212,8 @@ func (r *request) body() ([]byte, error) {
 	switch {
 	case r.encoded != nil:
 		return r.encoded, nil
+	case r.pins != pins{}:
+		return r.pinned()
 	case r.object != nil:
 		return json.Marshal(r.object)
 	case r.patch != nil:

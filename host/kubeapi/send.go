@@ -23,14 +23,31 @@ var patchTypes = map[abi.PatchType]types.PatchType{
 
 // send carries out a request that has been checked and allowed.
 func (a *API) send(ctx context.Context, r *request) abi.Response {
-	js, err := a.exchange(ctx, r)
+	js, err := a.exchangeJudged(ctx, r)
+	if err == nil && a.hides(r) {
+		js, err = identify(js, r.DryRun)
+	}
 	if err != nil {
-		return fromError(ctx, r.op, err)
+		return a.failed(ctx, r, err)
 	}
 	if r.op == abi.OpAPIList {
 		return a.limits.checkList(fromJSON(js))
 	}
 	return fromJSON(js)
+}
+
+// exchangeJudged is exchange for a request that confine has let pass. A write that
+// was judged on what is no longer there is judged again, a few times.
+func (a *API) exchangeJudged(ctx context.Context, r *request) (js []byte, err error) {
+	for range maxJudged {
+		if js, err = a.exchange(ctx, r); err == nil || !r.lostPins(err) {
+			return js, err
+		}
+		if err := a.confine(ctx, r); err != nil {
+			return nil, err
+		}
+	}
+	return nil, err
 }
 
 // carryOut sends a request and returns the JSON of the answer. A write waits

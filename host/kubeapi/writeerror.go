@@ -1,6 +1,7 @@
 package kubeapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,6 +71,9 @@ type WriteError struct {
 	Conflicts []FieldConflict
 	// Err is what happened.
 	Err error
+
+	// shown is what the module gets of Err where it may not get the object; else nil.
+	shown error
 }
 
 // Error implements error.
@@ -93,7 +97,9 @@ func (e *WriteError) Unwrap() error { return e.Err }
 func (e *WriteError) As(target any) bool {
 	result, ok := target.(**abi.ResultError)
 	if ok {
-		*result = &abi.ResultError{Class: e.Class, Message: e.Error(), Reason: e.Reason, After: e.After}
+		shown := *e
+		shown.Err = cmp.Or(e.shown, e.Err)
+		*result = &abi.ResultError{Class: e.Class, Message: shown.Error(), Reason: e.Reason, After: e.After}
 	}
 	return ok
 }
@@ -109,6 +115,9 @@ func (a *API) writeError(ctx context.Context, step Step, r *request, err error) 
 	e := &WriteError{Step: step, Index: -1, Class: abi.ErrorTransient, Err: err}
 	if r != nil {
 		e.Kind, e.Key = r.kind, r.key
+		if a.hides(r) {
+			e.shown = concealed(err)
+		}
 	}
 	if status, ok := errors.AsType[*apierrors.StatusError](err); ok {
 		e.fromStatus(&status.ErrStatus)

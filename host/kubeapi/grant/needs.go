@@ -106,7 +106,7 @@ func (w *Watch) rule(verbs ...string) abi.Capability {
 
 func (w *Watch) status() abi.Capability {
 	c := w.rule(kubeapi.VerbGet, kubeapi.VerbUpdate, kubeapi.VerbPatch)
-	c.Subresources = []string{"status"}
+	c.Subresources, c.Fields = []string{"status"}, []string{"status"}
 	return c
 }
 

@@ -115,6 +115,10 @@ func (s *snapshot) unknown(name string, want reading, show func(*Kind) string) e
 	return &UnknownError{Name: text.Shorten(name, 200), Near: s.nearKinds(want, show), MayArrive: s.mayArrive(want.group)}
 }
 
+// BuiltIn reports whether the group of a kind is one that comes with Kubernetes,
+// or that Kubernetes keeps for itself: its kinds are not all custom resources.
+func (k *Kind) BuiltIn() bool { return isBuiltIn(k.Group) }
+
 // isBuiltIn reports whether a group is one that comes with Kubernetes, or that
 // Kubernetes keeps for itself.
 func isBuiltIn(group string) bool {

@@ -1,0 +1,195 @@
+package kubeapi
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/kubeapi/fieldpath"
+)
+
+// neverVersion is the version of no object. The API server compares the version
+// with that of an object that is there, and ignores it where it makes a new one:
+// so an apply with this version only ever creates.
+const neverVersion = "1"
+
+// pins make a write hold for what it was judged on only.
+type pins struct {
+	uid, version string
+	// keepManagers leaves it to the API server who owns which field.
+	keepManagers bool
+}
+
+// version is which object in which state.
+type version struct{ UID, ResourceVersion string }
+
+func versionOf(object map[string]any) version {
+	meta, _ := object["metadata"].(map[string]any)
+	uid, _ := meta["uid"].(string)
+	v, _ := meta["resourceVersion"].(string)
+	return version{uid, v}
+}
+
+// wantedUID returns the uid that a request itself asks for.
+func (r *request) wantedUID() string {
+	if r.Preconditions != nil && r.Preconditions.UID != "" {
+		return r.Preconditions.UID
+	}
+	return versionOf(r.object).UID
+}
+
+// wantsVersion reports whether a request itself asks for a version.
+func (r *request) wantsVersion() bool {
+	patch, _ := r.patch.(map[string]any)
+	return r.Preconditions != nil && r.Preconditions.ResourceVersion != "" ||
+		versionOf(r.object).ResourceVersion != "" || versionOf(patch).ResourceVersion != ""
+}
+
+// lostPins reports whether the API server has refused a write because of its
+// pins. It may hold for what is there now.
+func (r *request) lostPins(err error) bool {
+	return r.pins != pins{} && apierrors.IsConflict(err) && len(fieldConflicts(err)) == 0 && !r.wantsVersion()
+}
+
+// pinned returns the body with its pins. They come last, so that nothing that the
+// guest has written comes after them.
+func (r *request) pinned() ([]byte, error) {
+	set := map[string]any{}
+	if r.pins.uid != "" {
+		set["uid"] = r.pins.uid
+	}
+	if r.pins.version != "" {
+		set["resourceVersion"] = r.pins.version
+	}
+	if ops, ok := r.patch.([]any); ok {
+		ops = slices.Clone(ops)
+		if r.pins.keepManagers {
+			set["managedFields"] = nil // which is as if the request did not speak of them; [] would be a reset
+		}
+		for _, key := range slices.Sorted(maps.Keys(set)) {
+			ops = append(ops, operation("add", "/metadata/"+key, set[key]))
+		}
+		return json.Marshal(ops)
+	}
+	body, isPatch := r.patch.(map[string]any)
+	if !isPatch {
+		body = r.object
+	}
+	meta, err := metadata(body, "object")
+	if err != nil {
+		return nil, err
+	}
+	body, meta = maps.Clone(body), maps.Clone(meta)
+	if r.pins.keepManagers {
+		if delete(meta, "managedFields"); isPatch {
+			set["managedFields"] = nil
+		}
+	}
+	maps.Copy(meta, set)
+	body["metadata"] = meta
+	return json.Marshal(body)
+}
+
+// patchesManagers reports whether a write would itself say who owns which field.
+// Its pins undo that in any case: this is for a refusal that says why.
+func (r *request) patchesManagers(before map[string]any) bool {
+	switch patch := r.patch.(type) {
+	case map[string]any:
+		meta, _ := patch["metadata"].(map[string]any)
+		return meta["managedFields"] != nil
+	case []any:
+		return slices.ContainsFunc(patch, func(op any) bool {
+			o, _ := op.(map[string]any)
+			return o["op"] != "test" && (leadsToManagers(o["path"]) || o["op"] == "move" && leadsToManagers(o["from"]))
+		})
+	}
+	sent, _ := r.object["metadata"].(map[string]any)
+	was, _ := before["metadata"].(map[string]any)
+	if sent["managedFields"] == nil || before == nil {
+		return false
+	}
+	key := func(m map[string]any) map[string]any { return map[string]any{"managedFields": m["managedFields"]} }
+	for range fieldpath.Changed(key(was), key(sent)) {
+		return true
+	}
+	return false
+}
+
+// gained returns the fields that an apply makes its manager the owner of.
+func (a *API) gained(r *request, before, after map[string]any) fieldpath.Fields {
+	manager := a.managerOf(r)
+	had := map[string]bool{}
+	for p := range fieldpath.Owned(appliedBy(before, manager, r.Subresource), before) {
+		had[p.String()] = true
+	}
+	return fieldpath.Owned(appliedBy(after, manager, r.Subresource), after).
+		Without(func(p fieldpath.Path) bool { return len(had) > 0 && had[p.String()] })
+}
+
+// appliedBy returns what a manager has applied to an object, as managedFields
+// have it.
+func appliedBy(object map[string]any, manager, subresource string) map[string]any {
+	meta, _ := object["metadata"].(map[string]any)
+	entries, _ := meta["managedFields"].([]any)
+	for _, e := range entries {
+		entry, _ := e.(map[string]any)
+		sub, _ := entry["subresource"].(string)
+		if entry["manager"] == manager && entry["operation"] == "Apply" && sub == subresource {
+			fields, _ := entry["fieldsV1"].(map[string]any)
+			return fields
+		}
+	}
+	return nil
+}
+
+// touchesStatusOnly reports whether a write that may touch the whole status
+// touches nothing else for certain, whatever is there: it names nothing else, and
+// takes nothing away that its manager owns beside it. An apply takes away what it
+// leaves out; but the API server writes nothing beside the status of a custom
+// resource.
+func (r *request) touchesStatusOnly(limits *fieldpath.Set) bool {
+	if r.Subresource != subresourceStatus || !coversAll(limits, theStatus) {
+		return false
+	}
+	switch {
+	case r.op == abi.OpAPIApply && r.FieldManager == "":
+		return !r.kind.BuiltIn() && (r.statusOnly || r.object != nil && r.isStatusOnly(r.object))
+	case r.op == abi.OpAPIPatch && r.PatchType == abi.PatchMerge:
+		patch, _ := r.patch.(map[string]any)
+		return patch != nil && r.isStatusOnly(patch)
+	}
+	return false
+}
+
+func (r *request) isStatusOnly(body map[string]any) bool {
+	apiVersion, kind := r.kind.GVK().ToAPIVersionAndKind()
+	for key, value := range body {
+		switch key {
+		case subresourceStatus:
+		case "apiVersion":
+			if value != apiVersion {
+				return false
+			}
+		case "kind":
+			if value != kind {
+				return false
+			}
+		case "metadata":
+			meta, ok := value.(map[string]any)
+			if !ok {
+				return false
+			}
+			for name := range meta {
+				if name != "name" && name != "namespace" && name != "uid" && name != "resourceVersion" {
+					return false
+				}
+			}
+		default:
+			return false
+		}
+	}
+	return true
+}
