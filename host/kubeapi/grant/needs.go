@@ -61,6 +61,9 @@ func (n *Needs) AccessRules(canCall func(abi.Op) bool) []abi.Capability {
 	if canCall(abi.OpAPIUpdate) {
 		status.Verbs = append(status.Verbs, kubeapi.VerbUpdate)
 	}
+	if slices.ContainsFunc([]abi.Op{abi.OpAPIUpdate, abi.OpAPIPatch, abi.OpAPIApply}, canCall) || n.For.Kind.BuiltIn() {
+		status.Fields = []string{"status"} // what is there is compared with what is written
+	}
 	rules := []abi.Capability{read.Rule(), status}
 	for _, w := range n.Watches {
 		w.Seen = false // the host lists and watches, and shows what that brought
