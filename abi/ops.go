@@ -42,6 +42,15 @@ const (
 	FuncBudget    = "budget"
 )
 
+// Kinds of metric.
+const (
+	MetricCounter int32 = 0 // the value is added
+	MetricGauge   int32 = 1 // the value replaces the last one
+)
+
+// MetricTotal is how the names of counters end where Prometheus reads them.
+const MetricTotal = "_total"
+
 // OpType is the type of every host function that returns data:
 // (req_ptr, req_len, dst_ptr, dst_cap) -> status<<32 | length. An import of
 // ImportModule that has this type and a name the host does not know is linked

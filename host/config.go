@@ -40,7 +40,8 @@ type Config struct {
 	// out of its log and its errors. Nil means one of the module's own.
 	Secrets *redact.Values
 	// Metric is given what the guest reports with the host function metric, and
-	// returns what that answers. It must be safe for concurrent use. Nil means that
+	// returns what that answers: kind is abi.MetricCounter or abi.MetricGauge, and
+	// the name fits Prometheus. It must be safe for concurrent use. Nil means that
 	// it answers UNSUPPORTED.
 	Metric func(kind int32, name string, value float64) abi.Status
 	// CacheDir keeps compiled code between runs of the process. All modules

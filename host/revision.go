@@ -47,6 +47,7 @@ type revision struct {
 	// over says that nothing may run any longer; guarded by mu.
 	draining atomic.Bool
 	over     bool
+	trial    atomic.Bool   // its runs do not count: no metrics
 	replaced chan struct{} // closed when over is set
 
 	// refs is 1 for being a candidate or current, and 1 per acquired guest; at 0

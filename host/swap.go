@@ -150,6 +150,7 @@ func (c *Candidate) Acquire(ctx context.Context) (guest abi.Guest, release func(
 // AcquireExtra is Acquire in a slot of the candidate's own, so that no run of the
 // module waits for it: for runs that do not count. There is one such slot.
 func (c *Candidate) AcquireExtra(ctx context.Context) (guest abi.Guest, release func(), err error) {
+	c.gen.trial.Store(true)
 	return c.acquire(ctx, c.extra)
 }
 

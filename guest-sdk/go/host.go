@@ -49,10 +49,13 @@ const (
 	MetricGauge   MetricKind = 1 // the value replaces the last one
 )
 
-// Metric counts or sets a metric of the module. The name is as in Prometheus,
-// "greetings_total"; the host adds the controller. The number of names is
-// limited: do not build names from user input. The error is an *Error;
-// IsUnsupported is true if the host keeps no metrics.
+// Metric counts or sets a metric of the module, which wasmctl serves at /metrics:
+// "greetings" is shown as wasmctl_custom_greetings_total if it is a counter. The
+// host adds the controller as the only label. A name has letters, digits and _. The
+// number of names is limited: do not build names from user input.
+//
+// The error is an *Error. A metric is seldom worth a failed run: ignore the error,
+// or log it.
 func (c *Context) Metric(kind MetricKind, name string, value float64) error {
 	if status := c.g.host.Metric(int32(kind), name, value); status != 0 {
 		return hostError("metric", status)

@@ -27,10 +27,14 @@ func metricCases() []Case {
 	}
 	return []Case{
 		c("counter", "a counter", metric{0, "greetings_total", 1}),
-		c("gauge", "a gauge, with all bits of its value", metric{1, "größe", -0.1e-300}),
+		c("gauge", "a gauge, with all bits of its value", metric{1, "temperature_celsius", -0.1e-300}),
 		{
 			"metric.refused", 5, "a metric that the host does not take",
 			refuses(do("metric", "kind", 1, "name", strings.Repeat("n", 257), "value", 1.0), abi.StatusTooLarge),
+		},
+		{
+			"metric.bad", 5, "a name that Prometheus does not have",
+			refuses(do("metric", "kind", 1, "name", "größe", "value", 1.0), abi.StatusBadRequest),
 		},
 		{
 			"metric.unsupported", 9, "a host that keeps no metrics",

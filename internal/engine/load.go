@@ -29,7 +29,7 @@ func (c *Controller) Load(ctx context.Context, wasm []byte) error {
 		CacheDir: c.shared.CacheDir, Logger: c.log, Settings: o.Settings, Budget: c.shared.Budget, CPUScheduler: c.shared.CPUs, Compiler: c.shared.Compile,
 		Watchdog: c.shared.Watchdog,
 		Secrets:  &c.Telemetry.Secrets, DrainTimeout: o.DrainTimeout, KeepFor: max(host.DefaultKeepFor, o.Rollout.Probation.Time+time.Minute),
-		OnCall: c.Telemetry.OnCall(),
+		OnCall: c.Telemetry.OnCall(), Metric: c.Telemetry.Metric,
 	}
 	var first *plan.Plan
 	cfg.API = func(m *abi.Manifest) (_ host.API, err error) {

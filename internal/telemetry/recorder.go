@@ -153,6 +153,15 @@ func (r *Recorder) count(out *applier.Outcome) {
 	r.cfg.Metrics.Ran(&run)
 }
 
+// Metric takes what the module reports, for host.Config. It succeeds where nothing
+// is counted too: a module does not know who listens.
+func (r *Recorder) Metric(kind int32, name string, value float64) abi.Status {
+	if c := r.cfg.Metrics; c != nil {
+		c.Custom(kind, name, value)
+	}
+	return abi.StatusOK
+}
+
 // OnCall returns what counts the calls of guests, for host.Config; nil where
 // nothing is counted.
 func (r *Recorder) OnCall() func(export string, took time.Duration, err error) {

@@ -74,6 +74,8 @@ type Controller struct {
 	calls    [len(knownHooks)]*histogram
 	failed   [len(knownHooks)][len(knownKinds)]atomic.Uint64
 
+	custom custom
+
 	mu        sync.Mutex
 	hostCalls map[hostCall]uint64   // guarded by mu
 	hostTimes map[abi.Op]*histogram // guarded by mu

@@ -354,3 +354,34 @@ func BenchmarkRun(b *testing.B) {
 		c.Ended(14 * time.Microsecond)
 	}
 }
+
+// TestController_ShowsWhatModulesReport: two controllers may report one name, and
+// a name that one takes for a counter and the other for a gauge.
+func TestController_ShowsWhatModulesReport(t *testing.T) {
+	r := metrics.New(metrics.Config{})
+	a, b := add(t, r, "a", metrics.Stats{}), add(t, r, "b", metrics.Stats{})
+	a.Custom(abi.MetricCounter, "renewed", 1)
+	a.Custom(abi.MetricCounter, "renewed_total", 2.5)
+	a.Custom(abi.MetricGauge, "certificates", 7)
+	a.Custom(abi.MetricGauge, "certificates", -3)
+	b.Custom(abi.MetricCounter, "renewed", 4)
+	b.Custom(abi.MetricGauge, "renewed", 5)
+	b.Custom(abi.MetricGauge, "info", 1)
+	lines := scrape(t, r, "")
+	want(t, lines, map[string]string{
+		`wasmctl_custom_renewed_total{controller="a"}`:       "3.5",
+		`wasmctl_custom_renewed_total{controller="b"}`:       "4",
+		`wasmctl_custom_certificates{controller="a"}`:        "-3",
+		`wasmctl_custom_renewed{controller="b"}`:             "5",
+		`wasmctl_custom_info{controller="b"}`:                "1",
+		`wasmctl_custom_certificates{controller="b"}`:        "",
+		"# TYPE wasmctl_custom_renewed_total":                "counter",
+		"# TYPE wasmctl_custom_certificates":                 "gauge",
+		"# HELP wasmctl_custom_renewed_total":                "Reported by modules with the host function metric.",
+		`wasmctl_custom_renewed_total{controller="unknown"}`: "",
+	})
+	r.Remove(a)
+	if _, ok := value(scrape(t, r, ""), `wasmctl_custom_renewed_total{controller="a"}`); ok {
+		t.Error("the series of a removed controller are still shown")
+	}
+}

@@ -52,7 +52,7 @@ func New(cfg Config) *Registry {
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	r := &Registry{cfg: cfg, registry: prometheus.NewRegistry(), controllers: map[string]*Controller{}}
 	r.registry.MustRegister(
-		&collector{r}, countRequests(),
+		&collector{r}, &customs{r}, countRequests(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(collectors.MetricsAll)),
 	)

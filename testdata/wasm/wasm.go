@@ -40,6 +40,11 @@ var Configure []byte
 //go:embed calls.wasm
 var Calls []byte
 
+// Reports reports a counter and a gauge in each run.
+//
+//go:embed reports.wasm
+var Reports []byte
+
 // WASI prints, exits, sleeps and reads the clocks through WASI.
 //
 //go:embed wasi.wasm

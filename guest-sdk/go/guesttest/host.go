@@ -20,15 +20,16 @@ type Host struct {
 	// LogLevel is the lowest level that is kept; LevelInfo by default.
 	LogLevel wasmctl.Level
 
-	t      testing.TB
-	store  store
-	now    time.Time
-	config map[string]string
-	calls  []Call
-	lines  []Line
-	events []wasmctl.Event
-	faults map[string][]wasmctl.Error
-	failed map[wasmctl.ObjectRef]*series
+	t       testing.TB
+	store   store
+	now     time.Time
+	config  map[string]string
+	calls   []Call
+	lines   []Line
+	events  []wasmctl.Event
+	metrics map[string]float64
+	faults  map[string][]wasmctl.Error
+	failed  map[wasmctl.ObjectRef]*series
 
 	configGen int64
 	notSynced map[string]bool                 // kinds
@@ -231,7 +232,6 @@ func (f functions) Log(level int32, msg []byte) {
 func (f functions) LogLevel() int32 { return int32(f.h.LogLevel) }
 
 // Metric implements imports.Host.
-func (f functions) Metric(int32, string, float64) int32 { return wasmctl.StatusUnsupported }
 
 // NowMS implements imports.Host.
 func (f functions) NowMS() int64 { return f.h.now.UnixMilli() }

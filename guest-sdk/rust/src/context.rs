@@ -188,11 +188,15 @@ impl<'a> Context<'a> {
         Ok(())
     }
 
-    /// Counts or sets a metric of the module.
+    /// Counts or sets a metric of the module, which wasmctl serves at `/metrics`: `"greetings"`
+    /// is shown as `wasmctl_custom_greetings_total` if it is a counter. The host adds the
+    /// controller as the only label. A name has letters, digits and `_`. The number of names
+    /// is limited: do not build names from input.
     ///
     /// # Errors
     ///
-    /// A status of the host.
+    /// A status of the host. A metric is seldom worth a failed run: ignore the error, or log
+    /// it.
     pub fn metric(&self, kind: Metric, name: &str, value: f64) -> Result<(), ApiError> {
         answered("metric", self.guest.host.metric(kind as i32, name, value))
     }

@@ -371,3 +371,26 @@ fn parts_that_do_not_fit_are_named() {
         assert!(text.starts_with("testing: the host would not load this: "), "{text}");
     }
 }
+
+#[test]
+fn metrics_are_kept_as_prometheus_shows_them() {
+    let host = Host::new();
+    with_context(&host, |ctx| {
+        for value in [1.0, 2.0] {
+            ctx.metric(Metric::Counter, "greetings", value)?;
+            ctx.metric(Metric::Gauge, "size", value)?;
+        }
+        for (kind, name, value) in [
+            (Metric::Gauge, "", 1.0),
+            (Metric::Gauge, "9", 1.0),
+            (Metric::Gauge, "größe", 1.0),
+            (Metric::Gauge, "a_total", 1.0),
+            (Metric::Gauge, "a", f64::NAN),
+            (Metric::Counter, "a", -1.0),
+        ] {
+            assert!(ctx.metric(kind, name, value).is_err(), "{name} {value}");
+        }
+        Ok(())
+    });
+    assert_eq!(host.metrics(), BTreeMap::from([("greetings_total".to_owned(), 3.0), ("size".to_owned(), 2.0)]));
+}

@@ -98,6 +98,8 @@ type exam struct {
 	world  *world
 	budget *host.Budget
 	kind   kind
+	// reported are the metrics that it reported, as they are shown.
+	reported map[string]bool
 }
 
 // Module tries a module. What is wrong with the module stands in the report; the
@@ -128,6 +130,7 @@ func Module(ctx context.Context, wasm []byte, opts Options) (*Report, error) {
 		check(ctx)
 	}
 	e.rights()
+	e.metrics()
 	e.unknownKeys()
 	return e.report, nil
 }
@@ -160,7 +163,7 @@ func (e *exam) load(ctx context.Context) bool {
 func (e *exam) config(connect func(*abi.Manifest) (host.API, error)) host.Config {
 	return host.Config{
 		Fallback: e.opts.Name, Concurrency: 1, Settings: e.opts.Settings, CacheDir: e.opts.CacheDir, Logger: e.opts.Logger,
-		Budget: e.budget, API: connect, Metric: func(int32, string, float64) abi.Status { return abi.StatusOK },
+		Budget: e.budget, API: connect, Metric: e.metric,
 	}
 }
 
@@ -178,6 +181,22 @@ func (e *exam) describe(ctx context.Context) {
 			"write it again: wasmctl annotate MODULE")
 	} else {
 		e.ok("describe", "equals the manifest in the file")
+	}
+}
+
+// metric takes a metric. One instance runs at a time.
+func (e *exam) metric(kind int32, name string, _ float64) abi.Status {
+	if e.reported == nil {
+		e.reported = map[string]bool{}
+	}
+	e.reported[map[int32]string{abi.MetricCounter: "counter ", abi.MetricGauge: "gauge "}[kind]+name] = true
+	return abi.StatusOK
+}
+
+// metrics lists what the module has reported.
+func (e *exam) metrics() {
+	if len(e.reported) > 0 {
+		e.ok("metrics", "it reports %s", joined(e.reported))
 	}
 }
 

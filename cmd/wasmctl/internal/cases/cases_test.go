@@ -7,7 +7,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/internal/memapi"
+	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
 const object = `
@@ -323,4 +326,36 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("%v\n%s", err, text)
 		}
 	})
+}
+
+// TestRun_MetricsAreComparedWhereTheyAreExpected: a case without them has others.
+func TestRun_MetricsAreComparedWhereTheyAreExpected(t *testing.T) {
+	module, err := host.WithManifest(wasm.Reports, &abi.Manifest{Name: "x", For: &abi.Watch{Group: "x.dev", Version: "v1", Kind: "X"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	suite := &Suite{Wasm: module, Name: "x"}
+	for expect, holds := range map[string]bool{
+		"":                                    true,
+		"expect: {metrics: [counter runs 1]}": false, // the gauge is missing
+		"expect: {metrics: []}":               false,
+		"expect: {metrics: [counter runs 1, gauge request_bytes SIZE]}": true,
+		"expect: {metrics: [counter runs 2, gauge request_bytes SIZE]}": false,
+	} {
+		f, err := Parse("f.yaml", []byte("cases:\n  - name: a"+object+"\n    "+expect))
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := suite.Run(t.Context(), f.Cases[0])
+		if err != nil || len(v.Seen.Metrics) != 2 {
+			t.Fatal(err, v.Seen)
+		}
+		if e := f.Cases[0].Expect; e != nil && len(e.Metrics) == 2 { // which version of the ABI writes how much does not matter here
+			e.Metrics[1] = v.Seen.Metrics[1]
+			v.Diff = compare(e, v.Seen)
+		}
+		if v.Failed() == holds {
+			t.Errorf("%q: %v", expect, v.Diff)
+		}
+	}
 }

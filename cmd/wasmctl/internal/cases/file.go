@@ -122,6 +122,9 @@ type Expect struct {
 	Events []string `yaml:"events,omitempty"`
 	// Status, if given, is the whole status of the object after the run.
 	Status Object `yaml:"status,omitempty"`
+	// Metrics, if given, are those that the run reports: "counter renewed_total 1",
+	// counters summed, sorted.
+	Metrics []string `yaml:"metrics,omitempty"`
 	// Reconciles are the objects that an Event causes to be reconciled:
 	// "namespace/name".
 	Reconciles []string `yaml:"reconciles,omitempty"`

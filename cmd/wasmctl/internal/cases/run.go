@@ -81,7 +81,7 @@ func (s *Suite) see(ctx context.Context, c *Case) (*Expect, error) {
 	for _, change := range b.w.server.Changes() {
 		seen.Writes = append(seen.Writes, writeOf(&change))
 	}
-	seen.Events = b.w.events
+	seen.Events, seen.Metrics = b.w.events, b.metrics.list()
 	if c.Expect != nil && c.Expect.Status != nil {
 		seen.Status = Object{}
 		if status, ok := b.w.object(b.key)["status"].(map[string]any); ok {
@@ -98,6 +98,7 @@ type bench struct {
 	key abi.Key
 	w   *world
 
+	metrics metrics
 	module  *host.Module
 	applier *applier.Applier
 }
@@ -128,7 +129,7 @@ func (b *bench) load(ctx context.Context) error {
 	maps.Copy(settings, b.c.Config)
 	cfg := host.Config{
 		Fallback: b.s.Name, CacheDir: b.s.CacheDir, Logger: b.s.log(), Settings: settings, Concurrency: 1,
-		Now: b.now, Random: &counter{},
+		Now: b.now, Random: &counter{}, Metric: b.metrics.add,
 		API: func(m *abi.Manifest) (_ host.API, err error) {
 			if b.w == nil {
 				b.w, err = newWorld(ctx, b.c, m, b.s.log())

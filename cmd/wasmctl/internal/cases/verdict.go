@@ -43,6 +43,9 @@ func normal(e, seen *Expect) Expect {
 	if e.Status == nil {
 		n.Status = seen.Status
 	}
+	if e.Metrics == nil {
+		n.Metrics = seen.Metrics
+	}
 	return n
 }
 

@@ -52,8 +52,22 @@ impl Host for Functions<'_> {
         self.0.borrow().log_level
     }
 
-    fn metric(&self, _: i32, _: &str, _: f64) -> i32 {
-        status::UNSUPPORTED
+    fn metric(&self, kind: i32, name: &str, value: f64) -> i32 {
+        let letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let named = !name.starts_with(|c: char| c.is_ascii_digit()) && !name.is_empty() && name.chars().all(letter);
+        let metrics = &mut self.0.borrow_mut().metrics;
+        match (kind, name.strip_suffix("_total")) {
+            _ if name.len() > 256 => return status::TOO_LARGE,
+            _ if !named || !value.is_finite() => return status::BAD_REQUEST,
+            (0, base) if value >= 0.0 => {
+                *metrics.entry(format!("{}_total", base.unwrap_or(name))).or_insert(0.0) += value;
+            }
+            (1, None) => {
+                metrics.insert(name.to_owned(), value);
+            }
+            _ => return status::BAD_REQUEST,
+        }
+        0
     }
 
     fn now_ms(&self) -> i64 {

@@ -59,6 +59,7 @@ pub(super) struct State {
     pub(super) calls: Vec<Call>,
     pub(super) lines: Vec<Line>,
     pub(super) events: Vec<Event>,
+    pub(super) metrics: BTreeMap<String, f64>,
     pub(super) faults: BTreeMap<String, VecDeque<ApiError>>,
     pub(super) failed: BTreeMap<ObjectRef, Series>,
     /// Kinds whose objects the cache has not listed.
@@ -101,6 +102,7 @@ impl Host {
             calls: Vec::new(),
             lines: Vec::new(),
             events: Vec::new(),
+            metrics: BTreeMap::new(),
             faults: BTreeMap::new(),
             failed: BTreeMap::new(),
             not_synced: BTreeSet::new(),
@@ -258,6 +260,13 @@ impl Host {
     /// The events recorded so far. `regarding` is filled in.
     pub fn events(&self) -> Vec<Event> {
         self.state.borrow().events.clone()
+    }
+
+    /// What the reconciler has reported with [`Context::metric`](crate::Context::metric) so
+    /// far: the sum of each counter and the last value of each gauge, by name. The name of a
+    /// counter ends in `_total`, as Prometheus shows it.
+    pub fn metrics(&self) -> BTreeMap<String, f64> {
+        self.state.borrow().metrics.clone()
     }
 
     /// The lines logged so far.
