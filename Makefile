@@ -121,6 +121,10 @@ fuzz: ## Run each fuzz target for FUZZTIME
 			echo "$$pkg $$f"; go test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; \
 		done; done) || exit 1; done
 
+.PHONY: hostile
+hostile: $(BIN)/devcluster ## Run all attacks on the real command, not only some of each kind
+	WASMCTL_HOSTILE=all go test -timeout 2h -run Process ./host/conformance/hostile
+
 .PHONY: smith
 smith: ## Compare SMITH modules of wasm-smith metered and unmetered (needs cargo)
 	METER_SMITH=$(SMITH) go test -run SmithModules -timeout 0 ./host/meter

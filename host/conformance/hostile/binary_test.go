@@ -50,6 +50,15 @@ func plain() *binaryModule {
 	}
 }
 
+// importing adds a function that is imported; those of the module move by one.
+func (m *binaryModule) importing(module, name string, params, results []byte) {
+	m.types = append(m.types, slices.Concat([]byte{0x60}, sized(params), sized(results)))
+	m.imports = append(m.imports, slices.Concat(text(module), text(name), []byte{0, byte(len(m.types) - 1)}))
+	for i := range m.exports[1:] {
+		m.exports[1+i][len(m.exports[1+i])-1]++
+	}
+}
+
 func export(name string, kind, index byte) []byte { return append(text(name), kind, index) }
 
 // body is a function without locals.

@@ -12,7 +12,7 @@ func attacks() []attack {
 	var out []attack
 	for _, list := range [][]attack{
 		timeAttacks(), stackAttacks(), memoryAttacks(), faultAttacks(), blockAttacks(), messageAttacks(),
-		callAttacks(), floodAttacks(), wasiAttacks(), loadAttacks(), binaryAttacks(),
+		callAttacks(), floodAttacks(), wasiAttacks(), loadAttacks(), binaryAttacks(), hostAttacks(),
 	} {
 		out = append(out, list...)
 	}

@@ -107,17 +107,21 @@ func (a always) Call(context.Context, abi.Op, []byte) abi.Response { return abi.
 
 // strike loads the module and calls it, and returns how that ended.
 func (w *world) strike(ctx context.Context, a *attack, wasm []byte) error {
-	m, err := host.Load(ctx, wasm, w.cfg)
-	if err != nil || a.on == onLoad {
+	if err := w.load(ctx, wasm); err != nil || a.on == onLoad {
 		if err == nil {
-			_ = m.Close(ctx)
+			err, w.module = w.module.Close(ctx), nil
 		}
 		return err
 	}
-	w.module = m
+	var err error
 	for range max(1, a.runs) {
 		err = w.call(ctx, a.on)
 	}
+	return err
+}
+
+func (w *world) load(ctx context.Context, wasm []byte) (err error) {
+	w.module, err = host.Load(ctx, wasm, w.cfg)
 	return err
 }
 

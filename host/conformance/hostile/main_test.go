@@ -5,6 +5,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 	"github.com/wasmctl/wasmctl/host/internal/linear"
 )
 
@@ -17,5 +18,5 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	linear.KeepFreed.Store(true)
-	os.Exit(m.Run())
+	devclustertest.Main(m)
 }

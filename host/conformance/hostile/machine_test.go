@@ -1,0 +1,132 @@
+package hostile_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// tick is the unit of /proc for the time of CPUs.
+const tick = 10 * time.Millisecond
+
+// stopwatch measures how long something takes that a process does, and how much of
+// that time it may have waited for CPUs that others had: on a busy machine that is
+// nothing to blame it for. On an idle one nothing is forgiven.
+type stopwatch struct {
+	pid        int
+	start      time.Time
+	busy, mine time.Duration // of all CPUs, of the process
+	queued     map[string]time.Duration
+
+	delay time.Duration // what read has found last
+}
+
+func startWatch(tb testing.TB, pid int) *stopwatch {
+	tb.Helper()
+	return &stopwatch{pid: pid, start: time.Now(), busy: busy(tb), mine: cpuTime(pid), queued: queued(pid)}
+}
+
+// read returns the time since the start, and how long the process may have been
+// delayed by others: as long as they computed, but not longer than its threads
+// were ready to run and did not. Once the process has ended the delay stays what
+// it was.
+func (w *stopwatch) read(tb testing.TB) (took, delay time.Duration) {
+	tb.Helper()
+	took = time.Since(w.start)
+	mine := cpuTime(w.pid)
+	if mine == 0 {
+		return took, w.delay
+	}
+	var waited time.Duration
+	for thread, d := range queued(w.pid) {
+		waited += d - w.queued[thread]
+	}
+	w.delay = max(w.delay, min(waited, busy(tb)-w.busy-(mine-w.mine)))
+	return took, w.delay
+}
+
+// queued is how long each thread of a process was ready to run and had no CPU.
+func queued(pid int) map[string]time.Duration {
+	out := map[string]time.Duration{}
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid)) // the pattern is good
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		fields := strings.Fields(string(b))
+		if err != nil || len(fields) < 2 {
+			continue // the thread has ended
+		}
+		if n, err := strconv.ParseInt(fields[1], 10, 64); err == nil {
+			out[file] = time.Duration(n)
+		}
+	}
+	return out
+}
+
+// busy is how long all CPUs have computed.
+func busy(tb testing.TB) time.Duration {
+	tb.Helper()
+	b, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	line, _, _ := strings.Cut(string(b), "\n")
+	var sum time.Duration
+	for i, f := range strings.Fields(line)[1:9] {
+		if n, err := strconv.ParseInt(f, 10, 64); err == nil && i != 3 && i != 4 { // not idle, not waiting for a disk
+			sum += time.Duration(n) * tick
+		}
+	}
+	return sum
+}
+
+// cpuTime is how long a process has computed, 0 where there is none.
+func cpuTime(pid int) time.Duration {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	_, after, _ := strings.Cut(string(b), ") ")
+	fields := strings.Fields(after)
+	if len(fields) < 13 {
+		return 0
+	}
+	user, _ := strconv.ParseInt(fields[11], 10, 64)
+	system, _ := strconv.ParseInt(fields[12], 10, 64)
+	return time.Duration(user+system) * tick
+}
+
+// memoryOf is how much of a process is in the machine's memory now, and the most
+// that was since forgetPeak. The kernel keeps the latter: nothing escapes it
+// between two samples.
+func memoryOf(tb testing.TB, pid int) (now, peak int64) {
+	tb.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, 0
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for line := range strings.Lines(string(b)) {
+		name, value, _ := strings.Cut(line, ":")
+		kib, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
+		switch name {
+		case "VmRSS":
+			now = kib << 10
+		case "VmHWM":
+			peak = kib << 10
+		}
+	}
+	return now, peak
+}
+
+// forgetPeak has memoryOf count from now on. Where the system does not let us, the
+// peak is that of all the process's life, which is more.
+func forgetPeak(pid int) {
+	_ = os.WriteFile(filepath.Join("/proc", strconv.Itoa(pid), "clear_refs"), []byte("5"), 0o200)
+}
