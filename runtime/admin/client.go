@@ -36,6 +36,9 @@ func DefaultPath(pid int) string { return filepath.Join(Dir(), strconv.Itoa(pid)
 
 // Find returns the socket of the one process of this user that serves one.
 func Find(ctx context.Context) (string, error) {
+	if err := checkDir(Dir()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
 	paths, err := filepath.Glob(filepath.Join(Dir(), "*.sock"))
 	if err != nil {
 		return "", err
@@ -65,10 +68,8 @@ type Client struct {
 // NewClient returns a Client of the socket at path. It connects when it is
 // used.
 func NewClient(path string) *Client {
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", path)
-	}
-	return &Client{path: path, http: &http.Client{Transport: &http.Transport{DialContext: dial}}}
+	connect := func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, &net.Dialer{}, path) }
+	return &Client{path: path, http: &http.Client{Transport: &http.Transport{DialContext: connect}}}
 }
 
 // Status asks how the process does.

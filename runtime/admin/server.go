@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -54,7 +53,7 @@ func (s *Server) Run(ctx context.Context) error {
 
 // listen opens the socket for its owner alone.
 func listen(ctx context.Context, path string) (net.Listener, error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	if err := makeDir(path); err != nil {
 		return nil, err
 	}
 	if answers(ctx, path) {
@@ -63,8 +62,6 @@ func listen(ctx context.Context, path string) (net.Listener, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
-	// Between listen and chmod others could connect if the folder let them in;
-	// the one that is made above does not.
 	l, err := (&net.ListenConfig{}).Listen(ctx, "unix", path)
 	if err != nil {
 		return nil, err
@@ -73,12 +70,12 @@ func listen(ctx context.Context, path string) (net.Listener, error) {
 		_ = l.Close()
 		return nil, err
 	}
-	return l, nil
+	return ownListener{l}, nil
 }
 
 // answers reports whether a process listens on the socket.
 func answers(ctx context.Context, path string) bool {
-	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "unix", path)
+	conn, err := dial(ctx, &net.Dialer{Timeout: time.Second}, path)
 	if err != nil {
 		return false
 	}
