@@ -105,7 +105,7 @@ func (rt *Runtime) swapped(controller, result string) {
 
 // figures are those of what the controllers share.
 func (rt *Runtime) figures() metrics.Process {
-	f := metrics.Process{Controllers: map[string]int{}}
+	f := metrics.Process{Controllers: map[string]int{}, ForgedCode: rt.forged.Load()}
 	for _, c := range rt.Controllers() {
 		phase, _ := c.state()
 		f.Controllers[phase]++

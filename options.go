@@ -35,6 +35,9 @@ type Options struct {
 	CPUs int
 	// CacheDir keeps compiled modules; empty keeps none.
 	CacheDir string
+	// CacheKey authenticates what is in CacheDir, which is executed. Without one no
+	// other user may have write access there.
+	CacheKey []byte
 	// Compile compiles modules out of process; nil: this process does.
 	Compile func(context.Context, host.Compilation) error
 	// StateDir keeps which module of each controller is live, and which ones were

@@ -58,6 +58,7 @@ type Runtime struct {
 	errs        []error         // of controllers that have ended; guarded by mu
 	wg          sync.WaitGroup  // of controllers; added to under mu, unless stopped
 	running     atomic.Bool     // Run has begun
+	forged      atomic.Uint64   // entries of the cache that were ignored
 	starts      sync.Mutex      // held while a controller takes its name
 }
 
@@ -77,7 +78,8 @@ func New(config *rest.Config, o Options) (*Runtime, error) {
 	}
 	rt.users.Log = rt.log
 	rt.shared = engine.Shared{
-		As: rt.users.As, Resolver: kinds.NewResolver(rt.users.Own.Client, rt.log), CPUs: host.NewCPUScheduler(cmp.Or(o.CPUs, goruntime.GOMAXPROCS(0))), Compile: o.Compile, CacheDir: o.CacheDir,
+		As: rt.users.As, Resolver: kinds.NewResolver(rt.users.Own.Client, rt.log), CPUs: host.NewCPUScheduler(cmp.Or(o.CPUs, goruntime.GOMAXPROCS(0))),
+		Compile: o.Compile, CacheDir: o.CacheDir, CacheKey: o.CacheKey, OnForged: func() { rt.forged.Add(1) },
 		Watchdog: host.NewWatchdog(),
 		OnSwap:   rt.swapped, EventsAbout: rt.eventsAbout,
 	}

@@ -83,7 +83,7 @@ func (c compiler) compile(ctx context.Context, wasm []byte, bin *binaryModule) (
 // compileForm compiles by the first way that works. A directory that cannot be
 // used, and a Compiler that does not start, cost time and never the module.
 func (c compiler) compileForm(ctx context.Context, code *code, form []byte) (err error) {
-	job := Compilation{Dir: c.cfg.CacheDir, Code: form, Workers: c.workers, Yield: c.yield, CloseOnDone: c.cfg.CPU == CPUClose}
+	job := Compilation{Code: form, Workers: c.workers, Yield: c.yield, CloseOnDone: c.cfg.CPU == CPUClose}
 	var trouble error
 	for _, way := range c.ways(len(form)) {
 		if err = way(ctx, code, job); err == nil {
@@ -110,25 +110,13 @@ const maxHere = 8 << 10
 // ways are how code of so many bytes may be compiled, the best first.
 func (c compiler) ways(size int) (ways []func(context.Context, *code, Compilation) error) {
 	outOfProcess := c.cfg.Compiler != nil && size > maxHere
-	if outOfProcess && c.cfg.CacheDir != "" {
-		ways = append(ways, c.outOfProcess)
-	}
 	if outOfProcess {
-		ways = append(ways, c.outOfProcessOnce)
+		ways = append(ways, c.outOfProcess)
 	}
 	if !outOfProcess && c.cfg.CacheDir != "" {
 		ways = append(ways, c.cached)
 	}
 	return append(ways, c.here)
-}
-
-// cached compiles in this process, through the cache directory.
-func (c compiler) cached(ctx context.Context, code *code, job Compilation) error {
-	unsaved, err := code.compileInto(ctx, job)
-	if err == nil && unsaved != nil {
-		c.warn(unsaved)
-	}
-	return err
 }
 
 // here compiles in this process, and keeps nothing.

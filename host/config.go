@@ -45,9 +45,14 @@ type Config struct {
 	// it answers UNSUPPORTED.
 	Metric func(kind int32, name string, value float64) abi.Status
 	// CacheDir keeps compiled code between runs of the process. All modules
-	// share it. No other user may have write access, because its content is
-	// executed. Empty means none.
+	// share it. Empty means none.
 	CacheDir string
+	// CacheKey authenticates what is in CacheDir, because it is executed: code of
+	// another key is ignored and compiled again. Without a key no other user may have
+	// write access.
+	CacheKey []byte
+	// OnForged, if not nil, is called for each entry of CacheDir that was ignored.
+	OnForged func()
 	// Compiler compiles what is not in the cache, somewhere else: compiling a
 	// module of a stranger may take minutes and gigabytes. Its error matches
 	// ErrInvalidModule where the module is at fault; with any other the module is

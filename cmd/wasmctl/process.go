@@ -77,6 +77,11 @@ func (o *runOptions) runtimeOptions(ctx context.Context, log *slog.Logger) (wasm
 	if options.CacheDir, err = o.process.CacheDir(); err != nil {
 		log.Warn("compiled modules are not kept", "error", err.Error())
 	}
+	if options.CacheDir != "" {
+		if options.CacheKey, err = flags.CacheKey(); err != nil {
+			log.Warn("compiled modules of other processes are not used, nor are those of this one by others", "error", err.Error())
+		}
+	}
 	if options.Traces, err = newExporter(ctx, o.process.OTLPEndpoint, log); err != nil {
 		return options, failure.Usage.Wrap(err)
 	}

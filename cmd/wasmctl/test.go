@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/wasmctl/wasmctl"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/cases"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/printer"
 	"github.com/wasmctl/wasmctl/internal/engine"
 	"github.com/wasmctl/wasmctl/internal/failure"
@@ -105,7 +107,7 @@ func runTest(ctx context.Context, o *testOptions) error {
 		return err
 	}
 	defer release()
-	suite.CacheDir = dir
+	suite.CacheDir, suite.CacheKey = dir, cacheKey(o.streams.err)
 	if o.verbose {
 		if suite.Log, err = logging.New(o.streams.err, "text", 1); err != nil {
 			return err
@@ -169,4 +171,13 @@ func (o *testOptions) runFile(ctx context.Context, suite *cases.Suite, f *cases.
 		return err
 	}
 	return os.WriteFile(f.Path, text, 0o644) // a file that is there keeps its mode
+}
+
+// cacheKey is the user's key for compiled modules.
+func cacheKey(stderr io.Writer) []byte {
+	key, err := flags.CacheKey()
+	if err != nil {
+		_, _ = fmt.Fprintln(stderr, "wasmctl: compiled modules of other processes are not used:", err) // advice
+	}
+	return key
 }

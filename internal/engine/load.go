@@ -26,7 +26,8 @@ func (c *Controller) Load(ctx context.Context, wasm []byte) error {
 	o := &c.opts
 	cfg := host.Config{
 		Name: o.Name, Fallback: o.Fallback, Concurrency: o.Concurrency, Limits: o.Limits, CPU: o.CPU, FuelRate: o.FuelRate,
-		CacheDir: c.shared.CacheDir, Logger: c.log, Settings: o.Settings, Budget: c.shared.Budget, CPUScheduler: c.shared.CPUs, Compiler: c.shared.Compile,
+		CacheDir: c.shared.CacheDir, CacheKey: c.shared.CacheKey, OnForged: c.shared.OnForged,
+		Logger: c.log, Settings: o.Settings, Budget: c.shared.Budget, CPUScheduler: c.shared.CPUs, Compiler: c.shared.Compile,
 		Watchdog: c.shared.Watchdog,
 		Secrets:  &c.Telemetry.Secrets, DrainTimeout: o.DrainTimeout, KeepFor: max(host.DefaultKeepFor, o.Rollout.Probation.Time+time.Minute),
 		OnCall: c.Telemetry.OnCall(), Metric: c.Telemetry.Metric,

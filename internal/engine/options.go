@@ -63,6 +63,8 @@ type Shared struct {
 	// Compile compiles modules out of process; nil: this process does.
 	Compile  func(context.Context, host.Compilation) error
 	CacheDir string       // of compiled modules; empty keeps none
+	CacheKey []byte       // authenticates what is in CacheDir
+	OnForged func()       // is notified of what is not used there; nil: nobody is
 	Gate     *leader.Gate // nil without an election
 	// Notes is what replicas and restarts share of modules; nil: nothing is.
 	Notes ledger.Notes

@@ -64,6 +64,7 @@ func (g gathering) process(p *Process) {
 	if l := p.Leader; l != nil {
 		g.set(leaderStatus, flag(l.Leads), l.Name)
 	}
+	g.set(forgedCode, float64(p.ForgedCode))
 	if b := p.Budget; b != nil {
 		g.set(budgetLimit, float64(b.Limit))
 		g.set(budgetUsed, float64(b.Used))

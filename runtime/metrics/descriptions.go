@@ -97,6 +97,7 @@ var (
 	budgetLimit    = gauge("wasmctl_memory_budget_bytes", "Limit of the linear memory of all instances together: --memory-budget.")
 	budgetUsed     = gauge("wasmctl_memory_budget_used_bytes", "Linear memory counted against the budget.")
 	budgetRefused  = counter("wasmctl_memory_budget_refused_total", "Memory requests that exceeded the budget.")
+	forgedCode     = counter("wasmctl_forged_code_total", "Entries of the compilation cache that the user's key does not authenticate; they are ignored and compiled again.")
 	workersLimit   = gauge("wasmctl_workers", "Limit of objects reconciled at a time in the process: --workers.")
 	workersBusy    = gauge("wasmctl_workers_busy", "Busy workers of the process.")
 	workersWaiting = gauge("wasmctl_workers_waiting_controllers", "Controllers waiting for a worker of the process.")

@@ -290,7 +290,7 @@ func TestWatches_AreSummedUpByResource(t *testing.T) {
 				{Resource: "pods", State: "denied", Age: time.Minute, Failures: 3, Stalled: true, Objects: 1, Bytes: 10},
 				{Resource: "swaps.example.com", State: "absent"},
 			},
-			Leader: &metrics.Leader{Name: "l", Leads: true}, Budget: &metrics.Budget{Limit: 4, Used: 3, Refused: 2}, Workers: &metrics.Workers{Limit: 9, Running: 8, Waiting: 7},
+			Leader: &metrics.Leader{Name: "l", Leads: true}, Budget: &metrics.Budget{Limit: 4, Used: 3, Refused: 2}, Workers: &metrics.Workers{Limit: 9, Running: 8, Waiting: 7}, ForgedCode: 5,
 		}
 	}})
 	want(t, scrape(t, r, ""), map[string]string{
@@ -299,7 +299,7 @@ func TestWatches_AreSummedUpByResource(t *testing.T) {
 		`wasmctl_watch_progress_age_seconds{resource="pods"}`: "60", `wasmctl_watch_failures{resource="pods"}`: "3", `wasmctl_watches_stalled{resource="pods"}`: "1",
 		`wasmctl_store_objects{resource="pods"}`: "3", `wasmctl_store_bytes{resource="pods"}`: "30", `leader_election_master_status{name="l"}`: "1",
 		`wasmctl_memory_budget_bytes`: "4", `wasmctl_memory_budget_used_bytes`: "3", `wasmctl_memory_budget_refused_total`: "2",
-		`wasmctl_workers`: "9", `wasmctl_workers_busy`: "8", `wasmctl_workers_waiting_controllers`: "7",
+		`wasmctl_workers`: "9", `wasmctl_forged_code_total`: "5", `wasmctl_workers_busy`: "8", `wasmctl_workers_waiting_controllers`: "7",
 	})
 }
 

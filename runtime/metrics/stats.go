@@ -51,6 +51,8 @@ type Process struct {
 	Leader      *Leader  // nil without an election
 	Budget      *Budget  // nil without one
 	Workers     *Workers // nil without a bound of the process
+	// ForgedCode counts entries of the compilation cache that were ignored.
+	ForgedCode uint64
 }
 
 // Watch is one watch.

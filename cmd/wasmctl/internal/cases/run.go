@@ -26,6 +26,8 @@ type Suite struct {
 	Name string
 	// CacheDir keeps compiled code; empty compiles for each case.
 	CacheDir string
+	// CacheKey authenticates what is in CacheDir.
+	CacheKey []byte
 	// Log gets what the module logs; nil drops it.
 	Log *slog.Logger
 }
@@ -128,7 +130,7 @@ func (b *bench) load(ctx context.Context) error {
 	maps.Copy(settings, b.c.file.Config)
 	maps.Copy(settings, b.c.Config)
 	cfg := host.Config{
-		Fallback: b.s.Name, CacheDir: b.s.CacheDir, Logger: b.s.log(), Settings: settings, Concurrency: 1,
+		Fallback: b.s.Name, CacheDir: b.s.CacheDir, CacheKey: b.s.CacheKey, Logger: b.s.log(), Settings: settings, Concurrency: 1,
 		Now: b.now, Random: &counter{}, Metric: b.metrics.add,
 		API: func(m *abi.Manifest) (_ host.API, err error) {
 			if b.w == nil {

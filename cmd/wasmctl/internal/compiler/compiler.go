@@ -97,11 +97,7 @@ func (c *Compiler) Compile(ctx context.Context, comp host.Compilation) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	err = c.verdict(out.kept, ended, cmd.ProcessState, strings.TrimSpace(string(trouble.kept)))
-	if err == nil {
-		trim(comp.Dir, maxCache, time.Now())
-	}
-	return err
+	return c.verdict(out.kept, ended, cmd.ProcessState, strings.TrimSpace(string(trouble.kept)))
 }
 
 // newCommand is this binary as a compiler. It has no environment but how many

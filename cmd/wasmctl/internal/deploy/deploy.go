@@ -146,7 +146,7 @@ func (c *Config) modules() any {
 // args are those of the container.
 func (c *Config) args() []string {
 	args := []string{
-		"run", "--filename", path.Join(ConfigDir, configFile), "--cache-dir", cacheDir, "--socket", path.Join(runDir, "wasmctl.sock"),
+		"run", "--filename", path.Join(ConfigDir, configFile), "--cache-dir", cacheDir,
 		"--log-format", "json", "--metrics-address", fmt.Sprintf(":%d", metricsPort), "--health-address", fmt.Sprintf(":%d", healthPort),
 	}
 	if c.Replicas > 1 {

@@ -41,8 +41,13 @@ func (c *Config) deployment() any {
 func (c *Config) container() corev1.Container {
 	return corev1.Container{
 		Name: "wasmctl", Image: c.Image, Args: c.args(),
-		// Go's runtime frees memory before the limit is reached.
-		Env: []corev1.EnvVar{{Name: "GOMEMLIMIT", ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.memory"}}}},
+		Env: []corev1.EnvVar{
+			// Go's runtime frees memory before the limit is reached.
+			{Name: "GOMEMLIMIT", ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.memory"}}},
+			// The rest of the file system is read-only: the socket, the key of the cache,
+			// and code that is being checked.
+			{Name: "XDG_RUNTIME_DIR", Value: runDir}, {Name: "XDG_CONFIG_HOME", Value: runDir}, {Name: "TMPDIR", Value: runDir},
+		},
 		Ports: []corev1.ContainerPort{
 			{Name: "metrics", ContainerPort: metricsPort, Protocol: corev1.ProtocolTCP},
 			{Name: "health", ContainerPort: healthPort, Protocol: corev1.ProtocolTCP},

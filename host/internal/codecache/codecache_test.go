@@ -1,0 +1,117 @@
+package codecache
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+var (
+	key  = bytes.Repeat([]byte{7}, 32)
+	name = "wazero-v1-amd64-linux/" + strings.Repeat("ab", 32)
+)
+
+// put keeps some code.
+func put(t *testing.T, s Store, id ID, code string) {
+	t.Helper()
+	private := t.TempDir()
+	path := filepath.Join(private, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(code), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Put(id, private, ""); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestStore_GivesBackWhatItWasGiven(t *testing.T) {
+	s := Store{t.TempDir(), key}
+	if got, err := s.Take(ID{1}, t.TempDir()); got != "" || err != nil {
+		t.Errorf("of an empty one: %q, %v", got, err)
+	}
+	put(t, s, ID{1}, "code")
+	private := t.TempDir()
+	got, err := s.Take(ID{1}, private)
+	if b, _ := os.ReadFile(filepath.Join(private, name)); err != nil || got != name || string(b) != "code" {
+		t.Errorf("%q %q, %v", got, b, err)
+	}
+	if err := s.Put(ID{2}, private, got); err != nil {
+		t.Error(err)
+	}
+	if got, err := s.Take(ID{2}, t.TempDir()); got != "" || err != nil {
+		t.Errorf("what was taken is kept again: %q, %v", got, err)
+	}
+}
+
+// Nothing that the key did not make is given: not with one bit changed, anywhere,
+// not from another user, nor the code of another module.
+func TestStore_GivesNothingForged(t *testing.T) {
+	s := Store{t.TempDir(), key}
+	put(t, s, ID{1}, "code")
+	entry, err := os.ReadFile(s.path(ID{1}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	forged := func(what string, content []byte) {
+		t.Helper()
+		if err := os.WriteFile(s.path(ID{1}), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		private := t.TempDir()
+		got, err := s.Take(ID{1}, private)
+		if files, _ := os.ReadDir(private); got != "" || !errors.Is(err, ErrForged) || len(files) > 0 {
+			t.Errorf("%s: got %q, %v and %v", what, got, err, files)
+		}
+	}
+	for i := range entry {
+		changed := bytes.Clone(entry)
+		changed[i] ^= 1 << (i % 8)
+		forged("a bit", changed)
+	}
+	for n := range entry {
+		forged("a part", entry[:n])
+	}
+	forged("more", append(bytes.Clone(entry), 0))
+	put(t, s, ID{2}, "code")
+	other, err := os.ReadFile(s.path(ID{2}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	forged("that of another module", other)
+	for _, foreign := range []Store{{s.Dir, nil}, {s.Dir, []byte("another")}} {
+		forged("of another key", foreign.seal(ID{1}, name, []byte("code")))
+	}
+	for _, bad := range []string{"", "../x", "wazero-v1/../../x", "/etc/passwd", name + "/x"} {
+		forged("a name", s.seal(ID{1}, bad, []byte("code")))
+	}
+	if err := os.Remove(s.path(ID{1})); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(s.path(ID{1}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Take(ID{1}, t.TempDir()); !errors.Is(err, ErrForged) {
+		t.Errorf("a pipe: %v", err)
+	}
+}
+
+// A compiler that was taken over can keep nothing from outside of its directory.
+func TestStore_FollowsNoLinkOfACompiler(t *testing.T) {
+	s, private, secret := Store{t.TempDir(), key}, t.TempDir(), filepath.Join(t.TempDir(), "secret")
+	if err := errors.Join(os.WriteFile(secret, []byte("s"), 0o600), os.Mkdir(filepath.Join(private, "wazero-v1-amd64-linux"), 0o700), os.Symlink(secret, filepath.Join(private, name))); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Put(ID{1}, private, ""); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.Take(ID{1}, t.TempDir()); got != "" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+}
