@@ -46,7 +46,9 @@ func (c *Config) container() corev1.Container {
 			{Name: "GOMEMLIMIT", ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.memory"}}},
 			// The rest of the file system is read-only: the socket, the key of the cache,
 			// and code that is being checked.
-			{Name: "XDG_RUNTIME_DIR", Value: runDir}, {Name: "XDG_CONFIG_HOME", Value: runDir}, {Name: "TMPDIR", Value: runDir},
+			{Name: "XDG_RUNTIME_DIR", Value: runDir},
+			{Name: "XDG_CONFIG_HOME", Value: runDir},
+			{Name: "TMPDIR", Value: runDir},
 		},
 		Ports: []corev1.ContainerPort{
 			{Name: "metrics", ContainerPort: metricsPort, Protocol: corev1.ProtocolTCP},
