@@ -86,7 +86,7 @@ func TestSocket_AFolderOfOthersIsRefused(t *testing.T) {
 	})
 }
 
-// TestSocket_OfAnotherUserIsNotAsked: whoever may make a socket at the path that a
+// TestSocket_OfAnotherUserIsNotAsked: another user may make a socket at the path that a
 // user names.
 func TestSocket_OfAnotherUserIsNotAsked(t *testing.T) {
 	asRoot(t)

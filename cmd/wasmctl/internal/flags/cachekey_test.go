@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestCacheKey_IsOfTheUserAlone: made once, whoever asks first, and readable by
+// TestCacheKey_IsOfTheUserAlone: made once, even if several processes ask at once, and readable by
 // nobody else.
 func TestCacheKey_IsOfTheUserAlone(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
