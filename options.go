@@ -29,7 +29,9 @@ type Options struct {
 	Version string
 	// Workers bounds the objects that are reconciled at a time; 0 does not.
 	Workers int
-	// MemoryBudget bounds the memory of all modules' instances in bytes; 0 does not.
+	// MemoryBudget bounds the memory of all modules together in bytes; 0 does not:
+	// then a module may take as much as its concurrency times its memory limit. The
+	// command sets half of the container's memory.
 	MemoryBudget int64
 	// CPUs is how many modules compute at once; 0 is as many as Go uses.
 	CPUs int

@@ -23,6 +23,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/sysmemory"
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/internal/humanize"
 )
@@ -158,7 +159,7 @@ func (c *Compiler) tooMuchMemory() error {
 // process keeps running.
 func DefaultMemory() int64 {
 	const most = 4 << 30
-	if n := containerMemory(); n > 0 {
+	if n := sysmemory.Container(); n > 0 {
 		return min(most, n/4*3)
 	}
 	return most

@@ -3,8 +3,6 @@ package compiler
 import (
 	"os"
 	"os/exec"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
 )
@@ -49,20 +47,6 @@ func enforce(l Limits) error {
 		}
 	}
 	return nil
-}
-
-// containerMemory is the memory of the container, or 0 where that is not bounded.
-func containerMemory() int64 {
-	for _, file := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
-		b, err := os.ReadFile(file)
-		if err != nil {
-			continue
-		}
-		if n, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64); err == nil {
-			return n
-		}
-	}
-	return 0
 }
 
 // killed reports whether a process was ended by SIGKILL.

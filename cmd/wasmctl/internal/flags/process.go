@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/sysmemory"
 	"github.com/wasmctl/wasmctl/internal/logging"
 	"github.com/wasmctl/wasmctl/runtime/runner"
 )
@@ -43,7 +44,7 @@ type Process struct {
 func (o *Process) Bind(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.IntVar(&o.workers, "workers", 0, "Reconcile at most this many objects at a time across all controllers (default: no limit besides --concurrency)")
-	f.StringVar(&o.memoryBudget, "memory-budget", "", "Limit the memory of all module instances together, for example 1Gi (default: no limit)")
+	f.StringVar(&o.memoryBudget, "memory-budget", "", `Limit the memory of all modules together, for example 1Gi; "none" does not (default: half of the container's or machine's memory)`)
 	o.Compile.bind(f)
 	f.StringVar(&o.Kubeconfig, "kubeconfig", "", "Use this kubeconfig `file` (default: $KUBECONFIG, ~/.kube/config, or the pod's service account)")
 	f.StringVar(&o.Context, "context", "", "Use this `context` of the kubeconfig")
@@ -77,8 +78,20 @@ func (o *Process) Validate() error {
 		bad("--log-format %q: want %s", o.LogFormat, strings.Join(logging.Formats, " or "))
 	}
 	var err error
-	if o.budgetBytes, err = parseSize(o.memoryBudget, minMemory, math.MaxInt64); err != nil {
+	if o.budgetBytes, err = parseBudget(o.memoryBudget, sysmemory.Available()); err != nil {
 		bad("--memory-budget %w", err)
 	}
 	return errors.Join(append(errs, o.Compile.validate(), o.Leader.validate(), o.HTTP.validate())...)
+}
+
+// parseBudget reads the memory of all modules together; 0 is not bounded. The
+// default leaves half of what there is to watches, caches and Go itself.
+func parseBudget(s string, available int64) (int64, error) {
+	switch {
+	case s == "none":
+		return 0, nil
+	case s == "" && available > 0:
+		return max(available/2, minMemory), nil
+	}
+	return parseSize(s, minMemory, math.MaxInt64)
 }

@@ -1,0 +1,18 @@
+package sysmemory
+
+import (
+	"os"
+	"syscall"
+)
+
+// Container is the memory of the container, or 0 where that is not bounded.
+func Container() int64 { return container(os.ReadFile) }
+
+// machine is the memory of the machine.
+func machine() int64 {
+	var info syscall.Sysinfo_t
+	if syscall.Sysinfo(&info) != nil {
+		return 0
+	}
+	return int64(uint64(info.Totalram) * uint64(info.Unit)) //nolint:gosec,unconvert // it fits; 32 bits on some machines
+}
