@@ -25,6 +25,9 @@ func (c *Controller) figures() metrics.Stats {
 		Failing: st.Reconciles.Failing, Quarantined: st.Reconciles.Quarantined, Hot: st.Reconciles.Loops.Hot, HotLoops: st.Reconciles.Loops.Episodes, Stale: st.Reconciles.Stale,
 		States: map[string]int{}, UnknownKeys: c.api.UnknownKeys(), Limits: c.LimitStats(),
 	}
+	if !c.leads() {
+		f.OldestReady = 0 // what a standby has queued is not late
+	}
 	for _, w := range st.Watches {
 		if w.Hook != nil {
 			f.Unmapped += w.Hook.Failing
