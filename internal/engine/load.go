@@ -44,6 +44,9 @@ func (c *Controller) Load(ctx context.Context, wasm []byte) error {
 	if c.Module, err = host.Load(ctx, wasm, cfg); err != nil {
 		return ModuleError(err)
 	}
+	if err := c.checkSettings(); err != nil {
+		return err
+	}
 	limit, err := c.planner.Limit(ctx, first)
 	if err != nil {
 		return err

@@ -17,6 +17,7 @@ import (
 	"github.com/wasmctl/wasmctl/internal/replay"
 	"github.com/wasmctl/wasmctl/internal/replay/shadow"
 	"github.com/wasmctl/wasmctl/internal/rollout"
+	"github.com/wasmctl/wasmctl/runtime/admin"
 	"github.com/wasmctl/wasmctl/runtime/applier"
 	"github.com/wasmctl/wasmctl/runtime/queue/trigger"
 )
@@ -73,11 +74,14 @@ func (c *Controller) end(ctx context.Context, why string, end func(*rollout.Roll
 }
 
 // Trigger asks for reconciles of the objects, or of all where there are none, and
-// returns how many it asked for.
+// returns how many it asked for. One that is not there is an error.
 func (c *Controller) Trigger(ctx context.Context, objects []abi.Key) (int, error) {
 	for _, key := range objects {
 		if err := c.CheckKey(key); err != nil {
 			return 0, err
+		}
+		if c.Runtime.Stored(key) == nil {
+			return 0, admin.Invalid(fmt.Errorf("%s[%s]: not found: the controller %s watches no such object", c.kind.Name(), key, c.name))
 		}
 	}
 	all := len(objects) == 0

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/near"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
@@ -51,22 +52,45 @@ func (c *Controller) Override(ctx context.Context, change map[string]*string) (n
 	return number, err
 }
 
-// known makes sure that the manifest has the settings that a user names, if it
-// has any: others are misspelled. One that is set already may be unset.
+// known makes sure that the manifest has the settings that a user names: others are
+// misspelled. One that is set already may be unset.
 func (c *Controller) known(change map[string]*string) error {
-	has := c.Module.Manifest().Config
 	values, _ := c.Module.Settings()
-	names := slices.Sorted(maps.Keys(has))
 	for _, key := range slices.Sorted(maps.Keys(change)) {
-		_, ok := has[key]
-		if _, isSet := values[key]; ok || len(has) == 0 || isSet && change[key] == nil {
+		if _, isSet := values[key]; isSet && change[key] == nil {
 			continue
 		}
-		meant := "want one of"
-		if word := near.Word(key, names); word != "" {
-			meant = "did you mean " + word + "? want one of"
+		if err := c.knownSetting(key); err != nil {
+			return admin.Invalid(err)
 		}
-		return admin.Invalid(fmt.Errorf("controller[%s]: %s: unknown setting; %s %s", c.name, key, meant, strings.Join(names, ", ")))
+	}
+	return nil
+}
+
+// knownSetting makes sure that the manifest, if there is one, has a setting.
+func (c *Controller) knownSetting(key string) error {
+	m := c.Module.Manifest()
+	if _, ok := m.Config[key]; ok || m.Name == "" {
+		return nil
+	}
+	names := slices.Sorted(maps.Keys(m.Config))
+	meant := "the manifest has none (config)"
+	if word := near.Word(key, names); word != "" {
+		meant = "did you mean " + word + "? want one of " + strings.Join(names, ", ")
+	} else if len(names) > 0 {
+		meant = "want one of " + strings.Join(names, ", ")
+	}
+	return fmt.Errorf("controller[%s]: %s: unknown setting; %s", c.name, key, meant)
+}
+
+// checkSettings refuses settings of the options that the first manifest does not
+// have. Those of a file that changes later are only warned of: they may be for a
+// module that is still to come.
+func (c *Controller) checkSettings() error {
+	for _, key := range slices.Sorted(maps.Keys(c.opts.Settings)) {
+		if err := c.knownSetting(key); err != nil {
+			return failure.Usage.Wrap(err)
+		}
 	}
 	return nil
 }
@@ -99,15 +123,12 @@ func (c *Controller) configure(ctx context.Context, settings map[string]string, 
 }
 
 // warnSettings names the settings that the manifest does not have: most
-// probably they are misspelled. A manifest without settings says nothing of
-// them.
+// probably they are misspelled.
 func (c *Controller) warnSettings() {
 	values, _ := c.Module.Settings()
-	has := c.Module.Manifest().Config
 	for _, key := range slices.Sorted(maps.Keys(values)) {
-		if _, ok := has[key]; !ok && len(has) > 0 {
-			c.log.Warn("the module's manifest does not declare this setting", "setting", key,
-				"has", strings.Join(slices.Sorted(maps.Keys(has)), ", "), "controller", c.name)
+		if err := c.knownSetting(key); err != nil {
+			c.log.Warn("unknown setting", "error", err.Error(), "controller", c.name)
 		}
 	}
 }

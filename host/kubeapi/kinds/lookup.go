@@ -16,9 +16,9 @@ import (
 // name, that before a kind; case matters in short names only; a group may be
 // named by its start where no group has exactly that name; without a version
 // the preferred one is taken. It differs in one thing: where a name without a
-// group means kinds of several groups and the first of these is not one of
-// Kubernetes' own, kubectl silently takes one, and this is an
-// *AmbiguousError.
+// group means kinds of several groups, kubectl silently takes one. This is an
+// *AmbiguousError, unless the first is of the core group, which has no name, or
+// all are Kubernetes' own.
 func (s *snapshot) lookup(name string) (Kind, error) {
 	readings, err := parseName(name)
 	if err != nil {
@@ -96,11 +96,14 @@ func (s *snapshot) filter(list []int, keep func(*Kind) bool) []int {
 
 func (s *snapshot) choose(name string, want reading, found []int) (Kind, error) {
 	first := s.kinds[found[0]]
-	if want.exact || isBuiltIn(first.Group) {
+	if want.exact || first.Group == "" {
 		return first, nil
 	}
 	var choices []string
 	for _, i := range found {
+		if isBuiltIn(first.Group) && isBuiltIn(s.kinds[i].Group) && i != found[0] {
+			continue
+		}
 		if n := s.kinds[i].Name(); !slices.Contains(choices, n) {
 			choices = append(choices, n)
 		}

@@ -2,6 +2,7 @@ package kinds
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -136,6 +137,33 @@ func TestLookup_UnknownKindNamesNearOnes(t *testing.T) {
 	_, err := s.lookup("deploymnets")
 	if want := "kind[deploymnets]: the API server does not know this kind; did you mean deployments.apps?"; err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}
+
+// A kind of a user's is not hidden by one of Kubernetes' own of the same name, but
+// one of the core group, which has no other name, is taken.
+func TestLookup_AKindOfTheUsersIsNotHidden(t *testing.T) {
+	list := func(group, plural, kind string) (*metav1.APIGroup, *metav1.APIResourceList) {
+		gv := metav1.GroupVersionForDiscovery{GroupVersion: strings.TrimPrefix(group+"/v1", "/"), Version: "v1"}
+		return &metav1.APIGroup{Name: group, Versions: []metav1.GroupVersionForDiscovery{gv}, PreferredVersion: gv},
+			&metav1.APIResourceList{GroupVersion: gv.GroupVersion, APIResources: []metav1.APIResource{{
+				Name: plural, Kind: kind, Namespaced: true, Verbs: metav1.Verbs{"get", "list", "watch"},
+			}}}
+	}
+	var groups []*metav1.APIGroup
+	var lists []*metav1.APIResourceList
+	for _, r := range [][3]string{{"", "services", "Service"}, {"batch", "cronjobs", "CronJob"}, {"serving.knative.dev", "services", "Service"}, {"batch.example.io", "cronjobs", "CronJob"}} {
+		g, l := list(r[0], r[1], r[2])
+		groups, lists = append(groups, g), append(lists, l)
+	}
+	s := newSnapshot(groups, lists, nil, nil)
+	_, err := s.lookup("CronJob")
+	ambiguous, ok := errors.AsType[*AmbiguousError](err)
+	if !ok || !slices.Equal(ambiguous.Choices, []string{"cronjobs.batch", "cronjobs.batch.example.io"}) {
+		t.Errorf("CronJob: %v", err)
+	}
+	if k, err := s.lookup("services"); err != nil || k.Group != "" {
+		t.Errorf("services: %v, %v", k, err)
 	}
 }
 

@@ -66,7 +66,7 @@ func (o *Controller) Bind(cmd *cobra.Command) {
 	f.BoolVar(&o.onStdin, "trigger-on-stdin", false, `Reconcile the objects named on stdin, one [NAMESPACE/]NAME per line, or "*" for all`)
 	f.DurationVar(&o.Debounce.Quiet, "debounce", 0, "Wait until an object has not been triggered for this long")
 	f.DurationVar(&o.Debounce.Max, "debounce-max", 0, "Delay a reconcile by at most this long when debouncing (default: 10 times --debounce)")
-	f.IntVar(&o.Concurrency, "concurrency", 0, "Reconcile at most this many objects at a time (default: from the manifest, else 4)")
+	f.Var((*concurrency)(&o.Concurrency), "concurrency", "Reconcile at most this many objects at a time (default: from the manifest, else 4)")
 	f.DurationVar(&o.Limits.Timeout, "timeout", 0, "Limit the duration of one reconcile; the manifest can lower it (default 30s)")
 	f.StringVar(&o.memory, "memory", "", "Limit the memory of one module instance, for example 64Mi; the manifest can lower it (default 256Mi)")
 	o.cpu.bind(f)
@@ -95,7 +95,7 @@ func (o *Controller) Validate() error {
 		bad("--namespace and --all-namespaces cannot be combined")
 	}
 	if o.Concurrency < 0 || o.Concurrency > runner.MaxConcurrency {
-		bad("--concurrency %d: want 1 to %d", o.Concurrency, runner.MaxConcurrency)
+		bad("--concurrency %v: want 1 to %d", (*concurrency)(&o.Concurrency), runner.MaxConcurrency)
 	}
 	if o.Limits.Timeout < 0 || o.DrainTimeout < 0 || o.Probation < 0 {
 		bad("--timeout, --drain-timeout and --probation must not be negative")
