@@ -67,12 +67,7 @@ impl Reconciler {
         F: Fn(&K, &Context<'_>) -> Result<Action, E> + 'static,
         E: Into<Error>,
     {
-        Self::new(manifest, move |obj: &Object<'_>, ctx: &Context<'_>| {
-            let k = obj
-                .decode::<K>(&[])
-                .map_err(|e| Error::from(e).context(obj.to_ref()).permanent().with_reason("InvalidObject"))?;
-            reconcile(&k, ctx).map_err(Into::into)
-        })
+        Self::new(manifest, decoding(reconcile))
     }
 
     /// A reconciler with a finalizer of that name, `example.com/cleanup`, in one function,
@@ -107,6 +102,30 @@ impl Reconciler {
     {
         self.finalize = Some(run(f));
         self
+    }
+
+    /// Like [`finalize`](Self::finalize), with the whole object decoded, as in
+    /// [`typed`](Self::typed).
+    #[must_use]
+    pub fn finalize_typed<K, F, E>(self, f: F) -> Self
+    where
+        K: Resource + serde::de::DeserializeOwned + 'static,
+        F: Fn(&K, &Context<'_>) -> Result<Action, E> + 'static,
+        E: Into<Error>,
+    {
+        self.finalize(decoding(f))
+    }
+
+    /// Like [`error_policy`](Self::error_policy), with the whole object decoded, as in
+    /// [`typed`](Self::typed). It is `None` if the failed run had no object, or one that does
+    /// not fit.
+    #[must_use]
+    pub fn error_policy_typed<K, F>(self, f: F) -> Self
+    where
+        K: Resource + serde::de::DeserializeOwned + 'static,
+        F: Fn(Option<&K>, &Failure, &Context<'_>) -> Action + 'static,
+    {
+        self.error_policy(move |obj, failure, ctx| f(obj.decode::<K>(&[]).ok().as_ref(), failure, ctx))
     }
 
     /// Decides what to do after a failed run. The host calls it once for each failed run.
@@ -191,6 +210,21 @@ impl Reconciler {
         }
         None
     }
+}
+
+/// A function of an object, from one of the whole decoded object.
+fn decoding<K, F, E>(f: F) -> Run
+where
+    K: serde::de::DeserializeOwned,
+    F: Fn(&K, &Context<'_>) -> Result<Action, E> + 'static,
+    E: Into<Error>,
+{
+    Box::new(move |obj, ctx| {
+        let k = obj
+            .decode::<K>(&[])
+            .map_err(|e| Error::from(e).context(obj.to_ref()).permanent().with_reason("InvalidObject"))?;
+        f(&k, ctx).map_err(Into::into)
+    })
 }
 
 fn run<F, E>(f: F) -> Run

@@ -394,3 +394,41 @@ fn metrics_are_kept_as_prometheus_shows_them() {
     });
     assert_eq!(host.metrics(), BTreeMap::from([("greetings_total".to_owned(), 3.0), ("size".to_owned(), 2.0)]));
 }
+
+#[derive(Deserialize)]
+struct TypedApp {
+    metadata: ObjectMeta,
+    spec: TypedSpec,
+}
+
+#[derive(Deserialize)]
+struct TypedSpec {
+    text: String,
+}
+
+resource!(TypedApp, "example.com/v1", "App");
+
+#[test]
+fn typed_goes_with_finalizer_and_error_policy() {
+    let m = Manifest { finalizer: "example.com/cleanup".into(), ..manifest() };
+    let r = Reconciler::typed(m, |app: &TypedApp, _| match app.spec.text.as_str() {
+        "a" => Ok(Action::await_change().status(&json!({"life": "applied"}))),
+        _ => Err(Error::msg("no luck")),
+    })
+    .finalize_typed(|app: &TypedApp, ctx| {
+        ctx.log().info("cleaned up", &[("name", &app.metadata.name)]);
+        Ok::<_, Error>(Action::await_change())
+    })
+    .error_policy_typed(|app: Option<&TypedApp>, _, _| {
+        Action::requeue(Duration::from_secs(app.map_or(7, |a| a.spec.text.len() as u64)))
+    });
+    let host = host_with("a");
+    host.reconcile(&r, &app_ref("a"));
+    assert_eq!(host.get(&app_ref("a")).str(&["status", "life"]), "applied");
+    host.edit(&app_ref("a"), |o| o.set(&["spec", "text"], "bbb").unwrap());
+    assert_eq!(host.reconcile(&r, &app_ref("a")).action.requeued(), Some(Duration::from_secs(3)));
+    host.edit(&app_ref("a"), |o| o.set(&["spec", "text"], "a").unwrap());
+    host.delete(&app_ref("a"));
+    host.run(&r);
+    assert!(host.log().iter().any(|l| l.message == "cleaned up"), "{:?}", host.log());
+}
