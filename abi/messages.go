@@ -3,6 +3,7 @@ package abi
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -205,6 +206,9 @@ type CallError struct {
 // Error implements error.
 func (e *CallError) Error() string {
 	s := fmt.Sprintf("guest[%s]: %s: %v", e.Func, e.Kind, e.Err)
+	if panicked, ok := strings.CutPrefix(e.Err.Error(), "panic: "); ok && e.Kind == FailureTrap { // says it all
+		s = fmt.Sprintf("guest[%s]: panic: %s", e.Func, panicked)
+	}
 	if e.Output != "" {
 		s += "\nguest output:\n" + e.Output
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"path/filepath"
 	"runtime"
@@ -33,12 +34,12 @@ func work(rounds, calls uint32) *abi.Request {
 func TestFuel_LimitEndsTheCall(t *testing.T) {
 	needsFuel(t)
 	for limit, want := range map[int64]string{1: "guest[reconcile]: timeout: ran out of fuel: ", 10_000_000: "guest[reconcile]: timeout: ran out of fuel: 1000000"} {
-		g := acquire(t, load(t, withManifest(t, wasm.Modes, &abi.Manifest{Limits: &abi.Limits{Fuel: limit}}), Config{}))
+		g := acquire(t, load(t, withManifest(t, named(wasm.Modes), &abi.Manifest{Limits: &abi.Limits{Fuel: limit}}), Config{}))
 		_, err := g.Reconcile(t.Context(), request(2))
 		if ce := callError(t, err); ce.Kind != abi.FailureTimeout || !errors.Is(err, ErrFuel) || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("limit %d: got %v, want %s", limit, err, want)
 		}
-		if text := err.Error(); !strings.Contains(text, "\nwasm stack trace:\n\t.$") || strings.Contains(text, "wazero") || strings.Contains(text, meter.RefillFunc) {
+		if text := err.Error(); !strings.Contains(text, "\n\tf") || strings.Contains(text, "wazero") || strings.Contains(text, meter.RefillFunc) {
 			t.Errorf("limit %d: got %q, want the guest's stack trace alone", limit, text)
 		}
 	}
@@ -166,11 +167,11 @@ func TestFuel_BudgetOfTheGuest(t *testing.T) {
 // and the trap says so.
 func TestFuel_RecursionIsBounded(t *testing.T) {
 	needsFuel(t)
-	g := acquire(t, load(t, wasm.Modes, Config{}))
+	g := acquire(t, load(t, named(wasm.Modes), Config{}))
 	before := allocated()
 	_, err := g.Reconcile(t.Context(), request(3))
 	if ce := callError(t, err); ce.Kind != abi.FailureTrap || !errors.Is(err, ErrStack) ||
-		!strings.HasPrefix(err.Error(), "guest[reconcile]: trap: stack overflow: calls nested too deeply (stack 4Mi)\nwasm stack trace:\n\t.$") {
+		!strings.HasPrefix(err.Error(), "guest[reconcile]: trap: stack overflow: calls nested too deeply (stack 4Mi)\n\tf") {
 		t.Error(err)
 	}
 	if grown := allocated() - before; grown > 32<<20 {
@@ -185,6 +186,17 @@ func TestFuel_RecursionIsBounded(t *testing.T) {
 	}
 }
 
+// named returns a module whose first functions have names: f0, f1 and so on.
+func named(module []byte) []byte {
+	names := []byte{12}
+	for i := range names[0] {
+		name := fmt.Sprintf("f%d", i)
+		names = append(append(names, i, byte(len(name))), name...)
+	}
+	payload := append([]byte{4, 'n', 'a', 'm', 'e', 1, byte(len(names))}, names...)
+	return append(append(bytes.Clone(module), 0, byte(len(payload))), payload...)
+}
+
 // allocated is how many bytes of heap were ever allocated.
 func allocated() int64 {
 	var s runtime.MemStats
@@ -195,8 +207,8 @@ func allocated() int64 {
 // The error of a guest that ran out of time says where it was.
 func TestFuel_TimeoutHasAStackTrace(t *testing.T) {
 	needsFuel(t)
-	_, err := acquire(t, load(t, wasm.Modes, Config{Limits: Limits{Timeout: 300 * time.Millisecond}})).Reconcile(t.Context(), request(2))
-	if want := "guest[reconcile]: timeout: exceeded its time limit (timeout 300ms)\nwasm stack trace:\n\t.$"; !strings.HasPrefix(err.Error(), want) || !errors.Is(err, context.DeadlineExceeded) {
+	_, err := acquire(t, load(t, named(wasm.Modes), Config{Limits: Limits{Timeout: 300 * time.Millisecond}})).Reconcile(t.Context(), request(2))
+	if want := "guest[reconcile]: timeout: exceeded its time limit (timeout 300ms)\n\tf"; !strings.HasPrefix(err.Error(), want) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v, want %s...", err, want)
 	}
 }

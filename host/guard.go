@@ -146,5 +146,9 @@ func (in *instance) timeoutError(e entry) error {
 
 func (in *instance) callError(kind abi.FailureKind, fn string, err error) error {
 	secrets := in.gen.cfg.Secrets
-	return &abi.CallError{Kind: kind, Func: fn, Err: shortError(secrets.Error(err)), Output: secrets.Text(in.output.excerpt())}
+	rest, panicked, err := explained(kind, err, in.output.excerpt())
+	if panicked {
+		in.output.tell()
+	}
+	return &abi.CallError{Kind: kind, Func: fn, Err: shortError(secrets.Error(err)), Output: secrets.Text(rest)}
 }

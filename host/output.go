@@ -47,6 +47,11 @@ type output struct {
 	// logged counts the bytes of this call, dropped those of them that did not
 	// reach the log.
 	logged, dropped int
+	// held are the lines since a panic began, told says that the error of the call
+	// has them.
+	held      []heldLine
+	heldBytes int
+	told      bool
 }
 
 // stream is stdout or stderr of an instance.
@@ -82,7 +87,7 @@ func (s *stream) write(p []byte) {
 }
 
 func (s *stream) flush() {
-	if line := bytes.TrimRight(*s.line, "\r"); len(line) > 0 {
+	if line := bytes.TrimRight(*s.line, "\r"); len(line) > 0 && !s.o.hold(s.level, line) {
 		s.o.text(s.level, line)
 	}
 	*s.line = (*s.line)[:0]
@@ -115,13 +120,14 @@ func (o *output) excerpt() string {
 
 // reset starts a call.
 func (o *output) reset() {
-	o.head, o.tail, o.cut, o.logged, o.dropped = o.head[:0], o.tail[:0], 0, 0, 0
+	o.head, o.tail, o.cut, o.logged, o.dropped, o.told = o.head[:0], o.tail[:0], 0, 0, 0, false
 }
 
 // flush ends a call: unfinished lines are logged, and what was dropped is told.
 func (o *output) flush() {
 	o.stdout().flush()
 	o.stderr().flush()
+	o.release()
 	if o.dropped > 0 && o.admit(0) {
 		o.write(slog.LevelWarn, "truncated the output of a call", []slog.Attr{slog.Int("dropped_bytes", o.dropped)})
 	}

@@ -138,7 +138,7 @@ func TestFleet_EachCauseIsNamed(t *testing.T) {
 	enginetest.Until(t, "an object whose runs trap is explained", func() bool {
 		list, err := admin.NewClient(c.socket).Explain(t.Context(), admin.Question{Controller: "trapping", Object: abi.Key{Namespace: c.ns, Name: enginetest.ObjectName(0)}})
 		return err == nil && len(list) == 1 && list[0].FailedRuns > 0 && len(list[0].Runs) > 0 &&
-			list[0].Runs[0].Kind == "trap" && strings.Contains(list[0].Runs[0].Error, "wasm stack trace")
+			list[0].Runs[0].Kind == "trap" && strings.Contains(list[0].Runs[0].Error, "unreachable")
 	})
 	c.explains("crdless", "any", "controller waiting", "widgets.", "CustomResourceDefinition")
 	c.explains("denied", "any", "controller failed", "secrets")
