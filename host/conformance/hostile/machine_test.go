@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -48,6 +49,25 @@ func (w *stopwatch) read(tb testing.TB) (took, delay time.Duration) {
 	}
 	w.delay = max(w.delay, min(waited, busy(tb)-w.busy-(mine-w.mine)))
 	return took, w.delay
+}
+
+// computed is how long the process has since the start: what others do does not
+// make that longer. An ended process has computed nothing.
+func (w *stopwatch) computed() time.Duration { return cpuTime(w.pid) - w.mine }
+
+// late says what is wrong where a call was to end within a time, "" if nothing is:
+// neither may it have lasted longer, but for the delay by others, nor may the
+// process have computed for longer on all CPUs.
+func (w *stopwatch) late(tb testing.TB, within time.Duration) string {
+	tb.Helper()
+	took, delay := w.read(tb)
+	if took > within+delay {
+		return fmt.Sprintf("it took %v, want %v, and %v in which others computed", took, within, delay)
+	}
+	if most := within * time.Duration(runtime.NumCPU()); w.computed() > most {
+		return fmt.Sprintf("the process computed for %v, want %v at most", w.computed(), most)
+	}
+	return ""
 }
 
 // queued is how long each thread of a process was ready to run and had no CPU.

@@ -2,6 +2,7 @@ package hostile_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -32,7 +33,8 @@ var p99Window = flag.Duration("hostile.p99", 0, "how long TestHostile_NeighbourK
 const p99Pieces = 8
 
 // TestHostile_NeighbourKeepsItsP99 measures how long a reconcile with one operation
-// takes the neighbour while each attack is carried out again and again, and while nothing is.
+// takes the neighbour while each attack is carried out again and again, and while nothing is,
+// and how many of them it gets done.
 // It needs a machine with nothing else to do, so it is asked for by a flag.
 func TestHostile_NeighbourKeepsItsP99(t *testing.T) {
 	if *p99Window == 0 {
@@ -48,7 +50,7 @@ func TestHostile_NeighbourKeepsItsP99(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cpus + 1)) // as wasmctl does
 	cpuScheduler := host.NewCPUScheduler(cpus)
 	api := startRemote(t)
-	var worse, all int
+	var table []fared
 	// What the machine makes of a module that does no harm, just as often.
 	control := attack{guest: "control", bytes: plain().bytes}
 	for _, a := range append([]attack{control}, attacks()...) {
@@ -56,28 +58,59 @@ func TestHostile_NeighbourKeepsItsP99(t *testing.T) {
 			continue // there is no call to measure beside
 		}
 		t.Run(a.name(), func(t *testing.T) {
-			alone, beside := p99Of(t, &a, cpuScheduler, api, 1)
-			ratio := float64(beside) / float64(alone)
-			t.Logf("p99 alone %v, beside %v: %.2f", alone, beside, ratio)
+			f := besideOf(t, &a, cpuScheduler, api, 1)
+			t.Log(f)
 			if a.guest == control.guest {
 				return
 			}
-			if all++; ratio > 1.5 {
-				worse++
-				t.Errorf("the p99 of the neighbour is %.2f times that without the attack", ratio)
+			table = append(table, f)
+			if f.throughput() < minThroughput {
+				t.Errorf("the throughput of the neighbour is %.2f of that without the attack", f.throughput())
+			}
+			if cpus >= 4 && f.slower() > 1.5 { // fewer share a CPU with the attack, whose time slice is the kernel's to say
+				t.Errorf("the p99 of the neighbour is %.2f times that without the attack", f.slower())
 			}
 		})
 	}
 	t.Run("spin on all CPUs", func(t *testing.T) {
 		// How much each gets is the kernel's to say: shown, and not held.
-		alone, beside := p99Of(t, &attack{guest: "spin", limits: host.Limits{Timeout: spinning}}, cpuScheduler, api, cpus)
-		t.Logf("p99 alone %v, beside %v: %.2f", alone, beside, float64(beside)/float64(alone))
+		t.Log(besideOf(t, &attack{guest: "spin", limits: host.Limits{Timeout: spinning}}, cpuScheduler, api, cpus))
 	})
-	t.Logf("%d of %d attacks cost the neighbour more than half of its p99", worse, all)
+	slices.SortFunc(table, func(a, b fared) int { return cmp.Compare(a.throughput(), b.throughput()) })
+	for i, f := range table {
+		if i < 10 || i == len(table)/2 {
+			t.Logf("%d of %d by throughput: %v", i+1, len(table), f)
+		}
+	}
+	slices.SortFunc(table, func(a, b fared) int { return cmp.Compare(b.slower(), a.slower()) })
+	for i, f := range table {
+		if i < 10 || i == len(table)/2 {
+			t.Logf("%d of %d by p99: %v", i+1, len(table), f)
+		}
+	}
 }
 
-// p99Of measures the neighbour by turns without and with an attack.
-func p99Of(t *testing.T, a *attack, cpuScheduler *host.CPUScheduler, api remote, loops int) (alone, beside time.Duration) {
+// minThroughput is the share of the neighbour's runs that an attack leaves it.
+const minThroughput = 0.6
+
+// fared is how the neighbour fared without and with an attack: its p99, and its
+// runs in the same time.
+type fared struct {
+	attack        string
+	alone, beside time.Duration
+	runs          [2]int
+}
+
+func (f fared) slower() float64     { return float64(f.beside) / float64(f.alone) }
+func (f fared) throughput() float64 { return float64(f.runs[1]) / float64(f.runs[0]) }
+
+// String implements fmt.Stringer.
+func (f fared) String() string {
+	return fmt.Sprintf("%s: p99 alone %v, beside %v: %.2f; runs %d and %d: %.2f", f.attack, f.alone, f.beside, f.slower(), f.runs[0], f.runs[1], f.throughput())
+}
+
+// besideOf measures the neighbour by turns without and with an attack.
+func besideOf(t *testing.T, a *attack, cpuScheduler *host.CPUScheduler, api remote, loops int) fared {
 	w := newWorld(t, a, cpuScheduler)
 	bytes := a.module(t)
 	n := newBusyNeighbour(t, cpuScheduler, api)
@@ -97,7 +130,7 @@ func p99Of(t *testing.T, a *attack, cpuScheduler *host.CPUScheduler, api remote,
 	for i := range took {
 		slices.Sort(took[i])
 	}
-	return took[0][len(took[0])*99/100], took[1][len(took[1])*99/100]
+	return fared{a.name(), took[0][len(took[0])*99/100], took[1][len(took[1])*99/100], [2]int{len(took[0]), len(took[1])}}
 }
 
 // remote is an API server in another process, a millisecond away: what comes from

@@ -86,14 +86,15 @@ func (p *process) endure(f *family, name string) bool {
 		return !slices.ContainsFunc(objects, func(o string) bool { return !p.ran(since, o) })
 	})
 	took, delay := watch.read(p.t)
+	rounds := time.Duration(max(1, (len(objects)+3)/4))
+	late := watch.late(p.t, rounds*(attackTimeout*3/2)+50*time.Millisecond)
 	_, peak := memoryOf(p.t, p.pid())
 	for _, o := range objects {
 		p.remove(o)
 	}
 	p.t.Logf("%v for a timeout of %v, %d MiB beside %d; the neighbour %v; delayed by others %v", took, attackTimeout, (peak-p.base)>>20, p.base>>20, neighbour, delay)
-	rounds := time.Duration(max(1, (len(objects)+3)/4))
-	if within := rounds*(attackTimeout*3/2) + 50*time.Millisecond + delay; took > within {
-		p.t.Errorf("the run took %v, ended %v: want %v, of which others delayed it by %v", took, ended, within, delay)
+	if late != "" {
+		p.t.Errorf("%s; the run ended: %v", late, ended)
 	}
 	if most := p.base + f.memory; peak > most {
 		p.t.Errorf("the process took %d MiB, want %d", peak>>20, most>>20)
