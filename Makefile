@@ -22,6 +22,8 @@ TEST_FLAGS ?= -timeout 25m
 FUZZTIME   ?= 30s
 BENCH      ?= .
 SMITH      ?= 4000
+RIGHTS     ?= 50000
+RIGHTS_SEED ?= 1
 
 .DEFAULT_GOAL := help
 
@@ -113,6 +115,10 @@ race: build guests $(BIN)/devcluster ## Run the tests of everything with a lock 
 	@echo "compiling the examples without the race detector, which makes that ten times as slow"
 	$(BIN)/devcluster --unsafe-no-fsync -- go test $(TEST_FLAGS) -run TestExamples_DoWhatTheirReadmesSay ./cmd/wasmctl
 	$(BIN)/devcluster --unsafe-no-fsync -- go test -race -short $(TEST_FLAGS) ./cmd/...
+
+.PHONY: rights
+rights: $(BIN)/devcluster ## Compare the rights of writes with a model, in RIGHTS random cases
+	WASMCTL_RIGHTS_CASES=$(RIGHTS) WASMCTL_RIGHTS_SEED=$(RIGHTS_SEED) go test -timeout 3h -count=1 -v -run TestRights_WhatChangesLiesWithinThem ./host/kubeapi
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME

@@ -58,11 +58,11 @@ type judgement struct {
 func (p *Policy) judgement(r *request) judgement {
 	j := judgement{at: r.attributes()}
 	j.fields = p.limits(&j.at)
-	if j.creates = r.Subresource == "" && (r.op == abi.OpAPIApply || r.op == abi.OpAPIUpdate); !j.creates {
-		return j
+	if j.creates = (r.op == abi.OpAPIApply || r.op == abi.OpAPIUpdate) && (r.Subresource == "" || r.kind.BuiltIn()); !j.creates {
+		return j // even the status of some built-in kinds creates the object
 	}
 	create := j.at
-	create.Verb = VerbCreate
+	create.Verb, create.Subresource = VerbCreate, ""
 	if j.mayCreate = p.Allows(create); j.mayCreate {
 		j.created = p.limits(&create)
 	}
@@ -109,7 +109,7 @@ func (a *API) judge(ctx context.Context, r *request, j *judgement) error {
 // one, and only one that is new.
 func (a *API) judgeAbsent(ctx context.Context, r *request, j *judgement) error {
 	switch {
-	case r.op != abi.OpAPIApply || !j.creates:
+	case r.op != abi.OpAPIApply || r.Subresource != "":
 		return apierrors.NewNotFound(r.kind.GVR().GroupResource(), r.key.Name)
 	case !j.mayCreate:
 		if denied := a.check(ctx, r, VerbCreate); denied != nil {
@@ -129,12 +129,12 @@ func (a *API) judgeAbsent(ctx context.Context, r *request, j *judgement) error {
 // tryOut asks the API server what a write would change, and pins it to the
 // version that it was tried on.
 func (a *API) tryOut(ctx context.Context, r *request, j *judgement, before *prior) error {
-	keeps := j.fields != nil && !coversAll(j.fields, managedFields)
-	if keeps && r.patchesManagers(before.object) {
-		return a.within(ctx, r, j.at, j.fields, fieldpath.Fields(slices.Values([]fieldpath.Path{managedFields})))
+	limited := j.fields != nil
+	if limited && r.patchesManagers(before.object) {
+		return a.denyManagers(ctx, r, j)
 	}
 	dry := *r
-	dry.DryRun, dry.pins = true, pins{keepManagers: keeps}
+	dry.DryRun, dry.pins = true, pins{keepManagers: limited}
 	js, err := a.roundTrip(ctx, &dry)
 	if err != nil {
 		return err
@@ -149,7 +149,7 @@ func (a *API) tryOut(ctx context.Context, r *request, j *judgement, before *prio
 		return a.judgeAbsent(ctx, r, j)
 	case before.known && at != versionOf(before.object):
 		return errRaced
-	case j.fields == nil:
+	case !limited:
 		r.pins = pins{uid: at.UID}
 		return nil
 	}
@@ -157,12 +157,12 @@ func (a *API) tryOut(ctx context.Context, r *request, j *judgement, before *prio
 	if err := a.within(ctx, r, j.at, j.fields, changed); err != nil {
 		return err
 	}
-	if keeps && r.op == abi.OpAPIApply {
+	if r.op == abi.OpAPIApply {
 		if err := a.within(ctx, r, j.at, j.fields, a.gained(r, before.object, after)); err != nil {
 			return err
 		}
 	}
-	r.pins = pins{uid: at.UID, version: at.ResourceVersion, keepManagers: keeps}
+	r.pins = pins{uid: at.UID, version: at.ResourceVersion, keepManagers: true}
 	return nil
 }
 
@@ -195,9 +195,20 @@ func (a *API) checkLimited(ctx context.Context, r *request, j *judgement) error 
 		}
 	}
 	if name := a.managerOf(r); name != a.manager && !strings.HasPrefix(name, a.manager+"/") {
-		return a.within(ctx, r, j.at, j.fields, fieldpath.Fields(slices.Values([]fieldpath.Path{managedFields})))
+		return a.denyManagers(ctx, r, j)
 	}
 	return nil
+}
+
+// denyManagers refuses a limited write that would say who owns which field, or
+// that is sent under the name of another manager.
+func (a *API) denyManagers(ctx context.Context, r *request, j *judgement) error {
+	rule := a.policy.Missing(j.at)
+	denied := &refusal{status: abi.StatusDenied, rule: &rule, where: inBoth}
+	denied.message = "the module may " + j.at.Verb + " only some fields of " + resourceName(r.kind.Group, r.kind.Resource, r.Subresource) +
+		", and so not change metadata.managedFields, nor use another field manager than " + a.manager + " or " + a.manager + "/..."
+	a.deny(ctx, r, denied)
+	return denied
 }
 
 // within refuses a write where some fields are not among the allowed ones.
@@ -218,6 +229,8 @@ func (r *request) sets() fieldpath.Fields {
 	switch {
 	case r.op == abi.OpAPICreate:
 		return fieldpath.Changed(nil, r.object)
+	case r.kind.Subresources[r.Subresource].Kind == kindScale: // it has one field, which changes hands by any write
+		return fieldpath.Fields(slices.Values([]fieldpath.Path{scaled}))
 	case r.op == abi.OpAPIApply:
 		return fieldpath.Touched(r.object)
 	case r.op == abi.OpAPIPatch && r.PatchType == abi.PatchMerge:
@@ -240,6 +253,7 @@ func (r *request) unpackBody() error {
 
 var (
 	managedFields = fieldpath.NewPath("metadata", "managedFields")
+	scaled        = fieldpath.NewPath("spec", "replicas")
 	theStatus     = fieldpath.NewPath(subresourceStatus)
 )
 

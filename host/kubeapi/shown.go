@@ -14,6 +14,8 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
+const kindScale = "Scale"
+
 // mayGet reports whether the module may get what a request is about. Where a
 // subresource shows the object itself, or its scale, the right to get the object
 // is enough.
@@ -24,7 +26,7 @@ func (a *API) mayGet(r *request) bool {
 		return true
 	}
 	shows := r.kind.Subresources[r.Subresource].Kind
-	if r.Subresource == "" || shows != r.kind.Kind && shows != "Scale" {
+	if r.Subresource == "" || shows != r.kind.Kind && shows != kindScale {
 		return false
 	}
 	at.Subresource = ""
