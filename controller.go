@@ -42,6 +42,7 @@ type Controller struct {
 
 	mu       sync.Mutex
 	name     string                  // what it is called; guarded by mu
+	taken    string                  // the name that it has started with, and keeps; guarded by mu
 	admitted bool                    // it is to begin when the Runtime runs; guarded by mu
 	loaded   *engine.Controller      // what was loaded before it began; nil once it has; guarded by mu
 	engine   *engine.Controller      // nil unless it runs; guarded by mu
@@ -70,6 +71,20 @@ func (c *Controller) Name() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.name
+}
+
+// started reports whether the controller has started with a name, named whether its
+// options give it one.
+func (c *Controller) started(name string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.taken == name
+}
+
+func (c *Controller) named(name string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.options.Name == name
 }
 
 // Logger logs as the controller does: with its level, and into what wasmctl logs

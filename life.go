@@ -127,14 +127,14 @@ func (c *Controller) loadModule(ctx context.Context, e *engine.Controller, m Mod
 func (c *Controller) start(e *engine.Controller) error {
 	c.rt.starts.Lock() // names are checked one after the other
 	defer c.rt.starts.Unlock()
-	if err := c.rt.nameTaken(c, e.Name()); err != nil {
+	if err := c.rt.conflict(c, e); err != nil {
 		return err
 	}
 	if err := e.Start(); err != nil {
 		return err
 	}
 	c.mu.Lock()
-	c.name, c.wanted = e.Name(), nil
+	c.name, c.taken, c.wanted = e.Name(), e.Name(), nil
 	c.mu.Unlock()
 	c.note(admin.PhaseRunning, "", e)
 	return nil

@@ -252,11 +252,22 @@ func (rt *Runtime) elect(ctx context.Context) lease {
 	}}
 }
 
-// nameTaken returns an error where another controller that runs has a name.
-func (rt *Runtime) nameTaken(by *Controller, name string) error {
+// conflict returns an error where another controller has the name of one that
+// starts, or its finalizer. A name is kept until its controller has ended: its
+// rights and its field manager go by it, also while it restarts. A name that options
+// give is kept from manifests before that.
+func (rt *Runtime) conflict(by *Controller, e *engine.Controller) error {
 	for _, c := range rt.Controllers() {
-		if c != by && c.current() != nil && c.Name() == name {
-			return fmt.Errorf("controller[%s]: %w", name, ErrNameTaken)
+		if c == by {
+			continue
+		}
+		if name := e.Name(); c.started(name) || c.named(name) && !by.named(name) {
+			return fmt.Errorf("controller[%s]: %w", e.Name(), ErrNameTaken)
+		}
+		if o := c.current(); o != nil {
+			if f := e.SharesFinalizer(o); f != "" {
+				return fmt.Errorf("controller[%s]: finalizer %s: controller[%s] keeps it on objects of the same kind: use another name, or other namespaces", e.Name(), f, o.Name())
+			}
 		}
 	}
 	return nil

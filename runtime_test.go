@@ -20,6 +20,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
+	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
 func TestMain(m *testing.M) { devclustertest.Main(m) }
@@ -203,6 +204,52 @@ func TestRuntime_NamesAreUnique(t *testing.T) {
 			t.Error(err)
 		}
 		r.add(twin)
+	})
+}
+
+// A controller keeps its name while it restarts or waits to be retried: its rights
+// and its field manager go by it.
+func TestRuntime_NamesAreKeptMeanwhile(t *testing.T) {
+	virtually(t, func(t *testing.T, r *running) {
+		first := r.add(&counted{name: "a"})
+		first.mu.Lock()
+		e := first.engine
+		first.mu.Unlock()
+		first.note(admin.PhaseFailed, "its grant is gone", nil)
+		twin := &counted{name: "a"}
+		if _, err := r.Add(t.Context(), twin.native(), ControllerOptions{}); !errors.Is(err, ErrNameTaken) {
+			t.Errorf("another took the name: %v", err)
+		}
+		first.note(admin.PhaseRunning, "", e)
+	})
+}
+
+// Two controllers that keep one finalizer on the same objects would each take it
+// off before the other has cleaned up.
+func TestRuntime_AFinalizerHasOneController(t *testing.T) {
+	virtually(t, func(t *testing.T, r *running) {
+		add := func(name, finalizer string, namespaces ...string) error {
+			n := (&counted{name: name}).native()
+			n.Finalizer, n.Finalize = finalizer, n.Reconcile
+			_, err := r.Add(t.Context(), n, ControllerOptions{Namespaces: namespaces})
+			return err
+		}
+		for _, c := range []struct {
+			name, finalizer string
+			namespaces      []string
+			refused         bool
+		}{
+			{"a", "example.com/f", []string{"shop", "web"}, false},
+			{"b", "example.com/f", []string{"web", "other"}, true},
+			{"c", "example.com/f", nil, true},
+			{"d", "example.com/g", []string{"web"}, false},
+			{"e", "example.com/f", []string{"other"}, false},
+		} {
+			err := add(c.name, c.finalizer, c.namespaces...)
+			if (err != nil) != c.refused || err != nil && !strings.Contains(err.Error(), "finalizer example.com/f: controller[a] keeps it") {
+				t.Errorf("%s: %v", c.name, err)
+			}
+		}
 	})
 }
 

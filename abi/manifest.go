@@ -130,6 +130,9 @@ func (m *Manifest) Validate() error {
 	if m.Finalizer != "" && !isFinalizer(m.Finalizer) {
 		errs = append(errs, fmt.Errorf("finalizer: %q is not a finalizer's name: Kubernetes wants domain/name, for example example.com/cleanup", m.Finalizer))
 	}
+	if isReserved(m.Finalizer) {
+		errs = append(errs, fmt.Errorf("finalizer: %q is in a domain of Kubernetes: it protects something else; use a domain of your own", m.Finalizer))
+	}
 	if m.Concurrency < 0 {
 		errs = append(errs, errors.New("concurrency: negative"))
 	}

@@ -80,3 +80,23 @@ func TestManifest_ValidatesMapsAndFinalizer(t *testing.T) {
 		}
 	}
 }
+
+// TestManifest_CannotNameAFinalizerOfKubernetes, which the host would take off an
+// object while it still protects something.
+func TestManifest_CannotNameAFinalizerOfKubernetes(t *testing.T) {
+	for _, name := range []string{
+		"kubernetes.io/pvc-protection", "kubernetes.io/pv-protection", "k8s.io/x", "snapshot.storage.kubernetes.io/volumesnapshot-bound-protection",
+		"service.kubernetes.io/load-balancer-cleanup", "external-attacher.storage.k8s.io/x",
+	} {
+		m := Manifest{Finalizer: name}
+		if err := m.Validate(); err == nil || !strings.Contains(err.Error(), "domain of Kubernetes") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, name := range []string{"example.com/kubernetes.io", "mykubernetes.io/x", "cluster.x-k8s.io/x"} {
+		m := Manifest{Finalizer: name}
+		if err := m.Validate(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package abi
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -33,3 +34,13 @@ func isQualifiedName(s string) bool {
 // isFinalizer reports whether s may be the name of a custom finalizer, which
 // the API server wants to have a domain.
 func isFinalizer(s string) bool { return strings.Contains(s, "/") && isQualifiedName(s) }
+
+// reservedDomains are those of Kubernetes itself: what has a finalizer of one
+// protects something that is not the module's.
+var reservedDomains = []string{"kubernetes.io", "k8s.io"}
+
+// isReserved reports whether a finalizer is one of Kubernetes' own.
+func isReserved(finalizer string) bool {
+	domain, _, _ := strings.Cut(finalizer, "/")
+	return slices.ContainsFunc(reservedDomains, func(d string) bool { return domain == d || strings.HasSuffix(domain, "."+d) })
+}

@@ -224,7 +224,7 @@ func TestCanary_IsPromotedAfterACleanTime(t *testing.T) {
 // to leave stay for it.
 func TestCanary_WatchesOfBothManifests(t *testing.T) {
 	opts := swapOptions()
-	opts.Rollout.Probation.Time = 0
+	opts.Rollout.Probation.Time, opts.Rollout.AllowMoreRights = 0, true // a watch is a right
 	w := newSwapping(t, enginetest.WithManifest(t, enginetest.Good, &abi.Manifest{Version: "1", Watches: []abi.Watch{watchOf("ConfigMap", "label:swap")}}), opts)
 	w.putAll(3, 1)
 	second := enginetest.WithManifest(t, enginetest.Good, &abi.Manifest{Version: "2", Watches: []abi.Watch{watchOf("Secret", "label:swap")}})

@@ -16,6 +16,7 @@ import (
 func TestSwap_ReconcilesWhatIsInDoubt(t *testing.T) {
 	opts := swapOptions()
 	opts.Rollout.Reconcile, opts.Rollout.Probation.Time = rollout.ReconcileChanged, time.Hour
+	opts.Rollout.AllowMoreRights = true                                     // a watch is a right
 	w := newSwapping(t, enginetest.Worse(enginetest.TrapsOnTenth, 0), opts) // traps for o0 and o10
 	for i := range 12 {
 		if err := w.put(t.Context(), i, 1); err != nil {

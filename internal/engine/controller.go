@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -105,6 +106,28 @@ func (c *Controller) Run(ctx context.Context, force <-chan struct{}) error {
 	err := c.Runtime.Run(ctx, force)
 	c.logStopped()
 	return err
+}
+
+// SharesFinalizer returns the finalizer that both controllers keep on the same
+// objects, as far as their namespaces tell; empty where there is none. Each would
+// take it off before the other has cleaned up.
+func (c *Controller) SharesFinalizer(o *Controller) string {
+	f := c.finalizer()
+	if f == "" || f != o.finalizer() || c.kind.Group != o.kind.Group || c.kind.Kind.Kind != o.kind.Kind.Kind {
+		return ""
+	}
+	mine, theirs := c.kind.Watch.Namespaces, o.kind.Watch.Namespaces
+	if len(mine) > 0 && len(theirs) > 0 && !slices.ContainsFunc(mine, func(ns string) bool { return slices.Contains(theirs, ns) }) {
+		return ""
+	}
+	return f
+}
+
+func (c *Controller) finalizer() string {
+	if c.native != nil {
+		return c.native.Manifest.Finalizer
+	}
+	return c.Module.Manifest().Finalizer
 }
 
 // Close gives up what Load made. It is called when Run has returned, or instead.

@@ -47,7 +47,7 @@ func (c *Controller) Load(ctx context.Context, wasm []byte) error {
 	if err := c.checkSettings(); err != nil {
 		return err
 	}
-	limit, err := c.planner.Limit(ctx, first)
+	limit, err := c.planner.Limit(ctx, c.kind, first)
 	if err != nil {
 		return err
 	}

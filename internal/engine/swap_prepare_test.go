@@ -91,7 +91,9 @@ func TestSwap_NothingWaitsForOneThatIsPrepared(t *testing.T) {
 // A module that waits for a kind is live once the kind is there, though it was
 // cut short before.
 func TestSwap_PreparedOnceItsKindIsThere(t *testing.T) {
-	w := newSwapping(t, enginetest.Worse(enginetest.Good, 0), swapOptions())
+	opts := swapOptions()
+	opts.Rollout.AllowMoreRights = true // a watch is a right
+	w := newSwapping(t, enginetest.Worse(enginetest.Good, 0), opts)
 	ended := w.beginSwap(w.waiting("1"))
 	if err := w.engine.Do(t.Context(), func(context.Context) error { return nil }); err != nil {
 		t.Fatal(err)

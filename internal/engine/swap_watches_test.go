@@ -33,7 +33,7 @@ func watchOf(kind, mapBy string) abi.Watch {
 // the watches of the one before as they were.
 func TestSwap_WatchesOfTheManifest(t *testing.T) {
 	opts := swapOptions()
-	opts.Rollout.Probation.Time = time.Hour
+	opts.Rollout.Probation.Time, opts.Rollout.AllowMoreRights = time.Hour, true // a watch is a right
 	w := newSwapping(t, enginetest.WithManifest(t, enginetest.Good, &abi.Manifest{
 		Version: "1", Watches: []abi.Watch{watchOf("ConfigMap", "label:swap"), watchOf("Secret", "label:swap")},
 	}), opts)
@@ -114,6 +114,8 @@ func TestSwap_RefusesWhatARunningControllerCannotGive(t *testing.T) {
 		"all namespaces": {abi.Manifest{Capabilities: []abi.Capability{{Resource: "configmaps", Verbs: []string{"get"}}}}, []string{`"configmaps"`}},
 		"every verb":     {abi.Manifest{Capabilities: []abi.Capability{{Resource: "configmaps", Verbs: []string{"*"}, Namespaces: []string{"a"}}}}, []string{`"verbs":["*"]`}},
 		"a subresource":  {abi.Manifest{Capabilities: []abi.Capability{{Group: "apps", Resource: "deployments", Subresources: []string{"scale"}, Verbs: []string{"get"}}}}, []string{`"scale"`}},
+		"a watch":        {abi.Manifest{Watches: []abi.Watch{watchOf("Secret", "label:swap")}}, []string{"--allow-more-rights", `"resource":"secrets","verbs":["list","watch"]`}},
+		"an owned kind":  {abi.Manifest{Owns: []abi.Watch{{Version: "v1", Kind: "Secret"}}}, []string{`"resource":"secrets","verbs":["list","watch"]`}},
 		"a resource":     {abi.Manifest{Capabilities: []abi.Capability{{Resource: "secrets", Verbs: []string{"get"}}}}, []string{`"secrets"`}},
 	} {
 		_, err := w.swap(enginetest.WithManifest(t, enginetest.Good, &c.manifest))

@@ -19,6 +19,7 @@ import (
 type Audit struct {
 	controller   string
 	watches, own []abi.Capability // what running it takes, and what needs no capability
+	finalizers   []string         // that need a name in the grant
 	learned      *grant.Audit
 	secrets      *redact.Values // left out
 
@@ -35,6 +36,9 @@ func (p *Planner) NewAudit(kind Watched, of *Plan, secrets *redact.Values, repor
 	a := &Audit{
 		controller: p.Controller, watches: needs.Rules(), own: append(grant.OwnRights(needs.For), needs.FinalizerRules()...),
 		learned: grant.NewAudit(of.Manifest.Capabilities), secrets: secrets, report: report, log: p.Log,
+	}
+	if f := of.Manifest.Finalizer; f != "" && !needs.OwnFinalizer(f) {
+		a.finalizers = []string{f}
 	}
 	a.write()
 	return a
@@ -63,7 +67,7 @@ func (a *Audit) write() {
 // it.
 func (a *Audit) text() ([]byte, error) {
 	used, hidden := withoutValues(a.learned.Rules(), a.secrets)
-	g := grant.Document{Controller: a.controller, Capabilities: append(slices.Clone(a.watches), grant.Beyond(a.watches, used)...)}
+	g := grant.Document{Controller: a.controller, Capabilities: append(slices.Clone(a.watches), grant.Beyond(a.watches, used)...), Finalizers: a.finalizers}
 	body, err := g.Marshal()
 	if err != nil {
 		return nil, err

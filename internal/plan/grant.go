@@ -22,9 +22,10 @@ const howToGrant = "accept all requested rights with --grant-manifest, or write 
 
 // granted is what an operator lets a module do now.
 type granted struct {
-	rules []abi.Capability
-	all   bool // whatever its manifest asks for
-	log   *slog.Logger
+	rules      []abi.Capability
+	finalizers []string // beside its own
+	all        bool     // whatever its manifest asks for
+	log        *slog.Logger
 }
 
 func (p *Planner) granted(ctx context.Context) (*granted, error) {
@@ -36,7 +37,7 @@ func (p *Planner) granted(ctx context.Context) (*granted, error) {
 		return nil, err
 	}
 	named, err := p.named(ctx)
-	return &granted{rules: append(rules, named...), log: p.Log}, err
+	return &granted{rules: append(rules, named...), finalizers: p.Grant.File.Finalizers(p.Controller), log: p.Log}, err
 }
 
 // named are the rights to the kinds that options name.
@@ -151,18 +152,56 @@ func (g *granted) bound(kind Watched, p *Plan) error {
 	if missing := grant.Beyond(g.rules, needs.FinalizerRules()); len(missing) > 0 {
 		return failure.Denied.Wrap(fmt.Errorf("the module's finalizer is not granted; %s\n%s", howToGrant, RuleLines(missing)))
 	}
+	if f := p.Manifest.Finalizer; f != "" && !needs.OwnFinalizer(f) && !slices.Contains(g.finalizers, f) {
+		return failure.Denied.Wrap(fmt.Errorf("the module's finalizer is not granted: the domain of %q is not the API group of %s, so it may be another controller's; "+
+			"if it is the module's, add finalizers: [%s] to the grant", f, kind.Name(), f))
+	}
 	return nil
 }
 
-// WithinLimit returns an error that lists what a plan asks for beyond a limit.
-func (p *Plan) WithinLimit(limit []abi.Capability) error {
-	asked := slices.Clone(p.asks)
-	for i := range p.Related { // what the module's own map and filter are shown
-		if w := p.Related[i].needs(); w.Seen {
-			asked = append(asked, w.Rule())
+// Limit is what no module may have more than that replaces another one.
+type Limit struct {
+	// Rules are what is granted, and what the first module needs.
+	Rules []abi.Capability
+	// Pending are the watches of the first module whose kinds were not there: which
+	// rules they are is known when the kinds are.
+	Pending []Watched
+}
+
+// rules are those of the limit, and those of watches of a kind that was pending.
+func (l *Limit) rules(k Watched) []abi.Capability {
+	rules := slices.Clip(l.Rules)
+	for _, p := range l.Pending {
+		if p.Watch.Group == k.Group && p.Watch.Kind == k.Kind.Kind {
+			p.Kind = k.Kind
+			w := p.needs()
+			rules = append(rules, w.Rule())
 		}
 	}
-	more := grant.Beyond(limit, asked)
+	return rules
+}
+
+// beyond returns what watching a kind takes beyond the limit: a watch is a right
+// to list and watch, and to get where the module is shown the objects.
+func (l *Limit) beyond(k Watched) []abi.Capability {
+	w := k.needs()
+	return grant.Beyond(l.rules(k), []abi.Capability{w.Rule()})
+}
+
+// AllowsWatch returns an error that lists what watching a kind takes beyond the
+// limit.
+func (l *Limit) AllowsWatch(k Watched) error { return moreRights(l.beyond(k)) }
+
+// WithinLimit returns an error that lists what a plan asks for beyond a limit.
+func (p *Plan) WithinLimit(limit *Limit) error {
+	more := grant.Beyond(limit.Rules, p.asks)
+	for _, k := range p.Related {
+		more = append(more, limit.beyond(k)...)
+	}
+	return moreRights(more)
+}
+
+func moreRights(more []abi.Capability) error {
 	if len(more) == 0 {
 		return nil
 	}

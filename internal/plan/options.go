@@ -101,10 +101,15 @@ func (p *Planner) Plan(ctx context.Context, kind Watched, m *abi.Manifest) (*Pla
 
 // Limit returns the rights that no module may have more than that replaces the
 // one of this plan: what is granted, and what the plan needs.
-func (p *Planner) Limit(ctx context.Context, first *Plan) ([]abi.Capability, error) {
+func (p *Planner) Limit(ctx context.Context, kind Watched, first *Plan) (*Limit, error) {
 	g, err := p.granted(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return append(slices.Clip(g.rules), first.Rights...), nil
+	l := &Limit{Rules: append(slices.Clip(g.rules), first.Rights...)}
+	for _, k := range first.Pending {
+		k.Namespaced = true // not known yet; the rule of a cluster-scoped kind omits them
+		l.Pending = append(l.Pending, p.Placed(kind, k))
+	}
+	return l, nil
 }

@@ -50,3 +50,76 @@ func TestGrantTo_RefusesRulesThatCannotBeRead(t *testing.T) {
 		}
 	}
 }
+
+// secrets is a watch of a kind that tells secrets.
+func secrets(namespaces ...string) Watched {
+	return Watched{
+		Kind:  kinds.Kind{Version: "v1", Kind: "Secret", Resource: "secrets", Namespaced: true},
+		Watch: abi.Watch{Version: "v1", Kind: "Secret", Map: abi.MapOwner, Namespaces: namespaces},
+	}
+}
+
+// TestWithinLimit_AWatchIsARight: a module that is swapped in may watch what is
+// granted or what the first one watched, and nothing else: what it watches is
+// cached, whether or not it is shown the objects.
+func TestWithinLimit_AWatchIsARight(t *testing.T) {
+	first, shown := secrets("shop"), secrets("shop")
+	watch := first.needs()
+	shown.Watch.Map = abi.MapFunc
+	seen := shown.needs()
+	for name, c := range map[string]struct {
+		limit Limit
+		next  Plan
+		want  string
+	}{
+		"a new watch":         {Limit{}, Plan{Related: []Watched{secrets()}}, `"resource":"secrets","verbs":["list","watch"]`},
+		"the same":            {Limit{Rules: []abi.Capability{watch.Rule()}}, Plan{Related: []Watched{secrets("shop")}}, ""},
+		"another namespace":   {Limit{Rules: []abi.Capability{watch.Rule()}}, Plan{Related: []Watched{secrets("kube-system")}}, "kube-system"},
+		"now it is shown":     {Limit{Rules: []abi.Capability{watch.Rule()}}, Plan{Related: []Watched{shown}}, `"verbs":["get"]`},
+		"it was shown":        {Limit{Rules: []abi.Capability{seen.Rule()}}, Plan{Related: []Watched{shown}}, ""},
+		"it was pending":      {Limit{Pending: []Watched{secrets("shop")}}, Plan{Related: []Watched{secrets("shop")}}, ""},
+		"pending, but wider":  {Limit{Pending: []Watched{secrets("shop")}}, Plan{Related: []Watched{secrets()}}, `"resource":"secrets"`},
+		"another was pending": {Limit{Pending: []Watched{{Watch: abi.Watch{Group: "g", Kind: "Secret"}}}}, Plan{Related: []Watched{secrets("shop")}}, `"resource":"secrets"`},
+	} {
+		err := c.next.WithinLimit(&c.limit)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+		if watched := c.limit.AllowsWatch(c.next.Related[0]); (watched == nil) != (err == nil) {
+			t.Errorf("%s: a watch that comes later: %v", name, watched)
+		}
+	}
+}
+
+// TestGrant_AFinalizerOfAnotherIsNamed: one under the API group of the kind is the
+// module's; any other is granted by its name, or with all of the manifest.
+func TestGrant_AFinalizerOfAnotherIsNamed(t *testing.T) {
+	kind := Watched{Kind: kinds.Kind{Group: "example.dev", Version: "v1", Kind: "Web", Resource: "webs", Namespaced: true}}
+	const head = "apiVersion: wasmctl.dev/v1\nkind: Grant\ncapabilities:\n- {group: example.dev, resource: webs, verbs: [get, list, watch, patch]}\n"
+	for _, c := range []struct {
+		finalizer, grant string
+		all, ok          bool
+	}{
+		{"example.dev/finalizer", head, false, true},
+		{"webs.example.dev/cleanup", head, false, true},
+		{"notexample.dev/finalizer", head, false, false},
+		{"other.com/finalizer", head, false, false},
+		{"other.com/finalizer", head + "finalizers: [other.com/finalizer]\n", false, true},
+		{"other.com/finalizer", head + "finalizers: [other.com/finalizer2]\n", false, false},
+		{"other.com/finalizer", head + "finalizers: [other.com/finalizer]\ncontroller: another\n---\n" + head, false, false},
+		{"other.com/finalizer", "", true, true},
+	} {
+		p := Planner{Options: Options{Grant: Grant{Manifest: true}}, Controller: "web"}
+		if !c.all {
+			g, err := ParseGrant("g.yaml", []byte(c.grant))
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Grant = g
+		}
+		err := p.grant(t.Context(), kind, &Plan{Manifest: &abi.Manifest{Finalizer: c.finalizer}})
+		if (err == nil) != c.ok || err != nil && (failure.Of(err) != failure.Denied || !strings.Contains(err.Error(), "finalizers: ["+c.finalizer+"]")) {
+			t.Errorf("%s under %q: %v", c.finalizer, c.grant, err)
+		}
+	}
+}

@@ -153,6 +153,9 @@ func (r *Rollout) addPending(ctx context.Context, id string, k plan.Watched) err
 		return ctx.Err()
 	}
 	k, err := r.cfg.Planner.Narrow(ctx, r.cfg.Planner.Placed(r.cfg.Kind, k))
+	if err == nil && !r.Options.AllowMoreRights {
+		err = r.cfg.Limit.AllowsWatch(k)
+	}
 	if err != nil {
 		return err
 	}

@@ -28,6 +28,8 @@ const (
 	MaxRights = 20_000
 	// MaxFields is how many patterns of fields they may have together.
 	MaxFields = 2000
+	// MaxFinalizers is how many a document may name.
+	MaxFinalizers = 20
 )
 
 // Document is one document of a grant's file.
@@ -37,6 +39,9 @@ type Document struct {
 	Controller string
 	// Capabilities are rules as in a manifest.
 	Capabilities []abi.Capability
+	// Finalizers are names beyond those under the API group of the reconciled kind
+	// that a module may have.
+	Finalizers []string
 }
 
 // File is a grant's file.
@@ -51,6 +56,16 @@ func (f File) Rules(controller string) (rules []abi.Capability, named bool) {
 		}
 	}
 	return rules, named
+}
+
+// Finalizers returns the names of finalizers for a controller.
+func (f File) Finalizers(controller string) (names []string) {
+	for i := range f {
+		if c := f[i].Controller; c == "" || c == controller {
+			names = append(names, f[i].Finalizers...)
+		}
+	}
+	return names
 }
 
 // Controllers returns the names that documents are for.
@@ -76,6 +91,7 @@ func (f File) Controllers() []string {
 //	  namespaces: [shop]     # absent: all
 //	  names: [web]           # absent: all
 //	  fields: [spec.replicas]
+//	finalizers: [example.com/web] # optional; see OwnFinalizer
 //
 // The error joins everything that is wrong, each as path:line:column, with the
 // nearest word where one is not known.
@@ -100,10 +116,11 @@ type parser struct {
 
 func (p *parser) document(root *yaml.Node) Document {
 	var d Document
-	fields := p.Mapping(root, []string{"apiVersion", "kind", "controller", "capabilities"})
+	fields := p.Mapping(root, []string{"apiVersion", "kind", "controller", "capabilities", "finalizers"})
 	p.Constant(root, fields["apiVersion"], "apiVersion", APIVersion)
 	p.Constant(root, fields["kind"], "kind", Kind)
 	d.Controller = p.text(fields["controller"], "controller")
+	d.Finalizers = p.texts(fields["finalizers"], "finalizers", MaxFinalizers)
 	list := fields["capabilities"]
 	if list == nil {
 		if root.Kind == yaml.MappingNode {
@@ -119,10 +136,11 @@ func (p *parser) document(root *yaml.Node) Document {
 
 func (p *parser) capability(n *yaml.Node) abi.Capability {
 	fields := p.Mapping(n, []string{"group", "resource", "subresources", "verbs", "namespaces", "names", "fields"})
+	list := func(key string) []string { return p.texts(fields[key], key, abi.BoundOf("capabilities."+key)) }
 	c := abi.Capability{
 		Group: p.text(fields["group"], "group"), Resource: p.text(fields["resource"], "resource"),
-		Subresources: p.texts(fields["subresources"], "subresources"), Verbs: p.texts(fields["verbs"], "verbs"),
-		Namespaces: p.texts(fields["namespaces"], "namespaces"), Names: p.texts(fields["names"], "names"), Fields: p.texts(fields["fields"], "fields"),
+		Subresources: list("subresources"), Verbs: list("verbs"),
+		Namespaces: list("namespaces"), Names: list("names"), Fields: list("fields"),
 	}
 	if n.Kind != yaml.MappingNode {
 		return c
@@ -187,12 +205,12 @@ func (p *parser) text(n *yaml.Node, key string) string {
 
 // texts returns a list of scalars, which must not be empty: an empty list would
 // read as all of them.
-func (p *parser) texts(n *yaml.Node, key string) []string {
+func (p *parser) texts(n *yaml.Node, key string, most int) []string {
 	if n == nil {
 		return nil
 	}
 	var list []string
-	for _, item := range p.Sequence(n, key, abi.BoundOf("capabilities."+key)) {
+	for _, item := range p.Sequence(n, key, most) {
 		text := p.text(item, key)
 		if text == "" && item.Kind == yaml.ScalarNode && !strictyaml.IsNull(item) {
 			p.Bad(item, "%s: is empty", key)
@@ -212,7 +230,8 @@ func (d *Document) Marshal() ([]byte, error) {
 		Kind         string       `yaml:"kind"`
 		Controller   string       `yaml:"controller,omitempty"`
 		Capabilities []capability `yaml:"capabilities"`
-	}{APIVersion, Kind, d.Controller, capabilities(d.Capabilities)})
+		Finalizers   []string     `yaml:"finalizers,omitempty"`
+	}{APIVersion, Kind, d.Controller, capabilities(d.Capabilities), d.Finalizers})
 }
 
 // capability is an abi.Capability with the keys of YAML, in flow style.

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -154,14 +155,14 @@ func (o *Follower) regrant(_ context.Context, content []byte) {
 	var rules, old string
 	if err == nil {
 		now, nameErr := next.Rules(name)
-		rules, err = plan.RuleLines(now), nameErr
+		rules, err = plan.RuleLines(now)+strings.Join(next.File.Finalizers(name), "\n"), nameErr
 	}
 	if err != nil {
 		o.log().Warn(keepsRights, "error", err.Error())
 		return
 	}
 	if was, err := before.Grant.Rules(name); err == nil {
-		old = plan.RuleLines(was)
+		old = plan.RuleLines(was) + strings.Join(before.Grant.File.Finalizers(name), "\n")
 	}
 	if rules == old {
 		return
