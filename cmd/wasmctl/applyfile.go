@@ -53,6 +53,9 @@ func (p *process) followFile(ctx context.Context) {
 // all other changed ones are stopped cleanly and restarted.
 func (p *process) applyFile(ctx context.Context, content []byte) {
 	next, err := flags.ParseFile(p.file.Path, content)
+	if err == nil {
+		err = p.process.Fits(len(next.Flags))
+	}
 	if err != nil {
 		p.log.Warn("invalid controllers file; controllers unchanged", "file", p.file.Path, "error", strings.TrimSpace(err.Error()))
 		return

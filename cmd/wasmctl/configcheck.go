@@ -22,6 +22,9 @@ names. All errors are printed, each with its line. Environment variables are exp
 		Args:    exactArgs("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f, err := flags.ReadFile(args[0])
+			if err == nil {
+				err = f.Fits()
+			}
 			if err != nil {
 				return failure.Usage.Wrap(err)
 			}

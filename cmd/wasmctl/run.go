@@ -133,7 +133,7 @@ func (o *runOptions) complete(cmd *cobra.Command, args []string) error {
 	if len(args) > 1 && o.process.Leader.Elect && o.process.Leader.Name == "" {
 		return errors.New("--leader-elect of several controllers needs --leader-elect-resource-name")
 	}
-	return o.validate()
+	return errors.Join(o.validate(), o.process.Fits(len(args)))
 }
 
 // completeFile reads the file of controllers. Flags of the process take
@@ -159,7 +159,7 @@ func (o *runOptions) completeFile(cmd *cobra.Command) error {
 	if o.process.Leader.Name == "" {
 		o.process.Leader.Name = o.file.LeaseName()
 	}
-	return o.process.Validate()
+	return errors.Join(o.process.Validate(), o.process.Fits(len(o.file.Flags)))
 }
 
 func (o *runOptions) validate() error {

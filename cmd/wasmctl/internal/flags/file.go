@@ -92,6 +92,19 @@ func ParseFile(path string, content []byte) (*File, error) {
 	return f, errors.Join(errs...)
 }
 
+// Fits is Process.Fits for what the file alone says.
+func (f *File) Fits() error {
+	flags, process, _ := Sets()
+	err := f.Process.Apply(flags.Process)
+	if err == nil {
+		err = process.Fits(len(f.Flags))
+	}
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: process: %w", f.Path, keysFor(err, flags.Process))
+}
+
 // optionsOf returns the options of a controller of a file.
 func optionsOf(c *runfile.Controller) (*Controller, error) {
 	flags, _, o := Sets()

@@ -64,6 +64,15 @@ func (o *Process) Bind(cmd *cobra.Command) {
 	_ = cmd.RegisterFlagCompletionFunc("log-format", cobra.FixedCompletions(logging.Formats, cobra.ShellCompDirectiveNoFileComp))
 }
 
+// Fits returns an error where there are more controllers than workers: each has one
+// of its own, and one too many would never run.
+func (o *Process) Fits(controllers int) error {
+	if o.workers == 0 || controllers <= o.workers {
+		return nil
+	}
+	return fmt.Errorf("--workers %d is less than the %d controllers: each needs one", o.workers, controllers)
+}
+
 // Validate checks the flags and parses sizes.
 func (o *Process) Validate() error {
 	var errs []error
