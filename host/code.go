@@ -31,6 +31,8 @@ type code struct {
 	cache    wazero.CompilationCache // nil where there is none
 	compiled wazero.CompiledModule
 
+	// work estimates what compiling takes, in instructions of simple code.
+	work int64
 	// metered says that the compiled form counts its work, and maxStack how many
 	// bytes of stack it may use.
 	metered  bool
@@ -85,7 +87,7 @@ func (c compiler) compile(ctx context.Context, wasm []byte, bin *binaryModule) (
 func (c compiler) compileForm(ctx context.Context, code *code, form []byte) (err error) {
 	job := Compilation{Code: form, Workers: c.workers, Yield: c.yield, CloseOnDone: c.cfg.CPU == CPUClose}
 	var trouble error
-	for _, way := range c.ways(len(form)) {
+	for _, way := range c.ways(len(form), code.work) {
 		if err = way(ctx, code, job); err == nil {
 			if trouble != nil {
 				c.warn(trouble)
@@ -103,13 +105,16 @@ func (c compiler) compileForm(ctx context.Context, code *code, form []byte) (err
 	return err
 }
 
-// maxHere is the code, in bytes, that is always compiled in this process: what
-// it may take is less than another process.
-const maxHere = 8 << 10
+// maxHere is the code, in bytes, that is always compiled in this process, and
+// maxWorkHere what compiling it may take: less than another process.
+const (
+	maxHere     = 8 << 10
+	maxWorkHere = 100_000
+)
 
 // ways are how code of so many bytes may be compiled, the best first.
-func (c compiler) ways(size int) (ways []func(context.Context, *code, Compilation) error) {
-	outOfProcess := c.cfg.Compiler != nil && size > maxHere
+func (c compiler) ways(size int, work int64) (ways []func(context.Context, *code, Compilation) error) {
+	outOfProcess := c.cfg.Compiler != nil && (size > maxHere || work > maxWorkHere)
 	if outOfProcess {
 		ways = append(ways, c.outOfProcess)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/wasmctl/wasmctl/host/internal/binary"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
@@ -86,5 +87,58 @@ func TestLoad_NoCompilerIsAskedAboutAnInvalidModule(t *testing.T) {
 	_, err := Load(t.Context(), bad, Config{Compiler: func(context.Context, Compilation) error { asked = true; return nil }})
 	if plain == nil || err == nil || err.Error() != plain.Error() || asked {
 		t.Errorf("got %v, want %v; asked: %v", err, plain, asked)
+	}
+}
+
+// withFunctions is a module with so many more functions, each of so many locals
+// in a few bytes.
+func withFunctions(t *testing.T, functions, locals int) []byte {
+	t.Helper()
+	body := append(binary.AppendU32([]byte{1}, uint32(locals)), 0x7f, 0x0b) //nolint:gosec // small
+	one := append(binary.AppendU32(nil, uint32(len(body))), body...)        //nolint:gosec // small
+	sections, err := binary.Sections(wasm.Empty)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := []byte(binary.Header)
+	for _, s := range sections {
+		added := map[byte][]byte{binary.SectionFunction: binary.AppendU32(nil, 0), binary.SectionCode: one}[s.ID]
+		if added == nil {
+			out = append(out, wasm.Empty[s.Start:s.End]...)
+			continue
+		}
+		r := s.Body
+		n := r.U32()
+		payload := append(binary.AppendU32(nil, n+uint32(functions)), r.Rest()...) //nolint:gosec // small
+		out = binary.AppendSection(out, s.ID, append(payload, bytes.Repeat(added, functions)...))
+	}
+	return out
+}
+
+// Few bytes that are much work are not compiled in this process, and more locals
+// than any program has are refused.
+func TestLoad_WorkOfCompilingIsBounded(t *testing.T) {
+	for _, tc := range []struct {
+		functions, locals int
+		asked             bool
+		problem           string
+	}{
+		{1, 100, false, ""},
+		{60, 50_000, true, ""},
+		{850, 50_000, false, "functions have more than 4000000 locals together"},
+	} {
+		module := withFunctions(t, tc.functions, tc.locals)
+		asked := false
+		cfg := Config{Compiler: func(ctx context.Context, job Compilation) error {
+			asked = true
+			return job.Run(ctx)
+		}}
+		m, err := Load(t.Context(), module, cfg)
+		if err == nil {
+			err = m.Close(t.Context())
+		}
+		if asked != tc.asked && defaultCPU == CPUFuel || (err == nil) != (tc.problem == "") || err != nil && !strings.Contains(err.Error(), tc.problem) {
+			t.Errorf("%d functions of %d locals, %d bytes: asked %v, error %v", tc.functions, tc.locals, len(module), asked, err)
+		}
 	}
 }

@@ -2,8 +2,14 @@ package host
 
 import "github.com/wasmctl/wasmctl/host/internal/binary"
 
-// maxLocals bounds the locals of one function, as web browsers do.
-const maxLocals = 50_000
+// maxLocals bounds the locals of one function, as web browsers do, and
+// maxAllLocals those of all functions. A group of locals is a few bytes, whatever
+// their number, and the compiler allocates for each. A Go program of 11 MB has
+// 100,000.
+const (
+	maxLocals    = 50_000
+	maxAllLocals = 4_000_000
+)
 
 // wazero allocates by the counts in these parts of a module before it reads
 // what they count. A module of a hundred bytes could make it ask for a hundred
@@ -34,7 +40,7 @@ func checkCount(id byte, r binary.Reader) error {
 }
 
 // checkBody checks one function of the code section.
-func checkBody(r *binary.Reader) {
+func (m *binaryModule) checkBody(r *binary.Reader) {
 	body := r.Block()
 	var locals uint64
 	body.Each(func(r *binary.Reader) {
@@ -44,6 +50,9 @@ func checkBody(r *binary.Reader) {
 		r.Byte()
 	})
 	r.Fail(body.Err())
+	if m.locals += locals; m.locals > maxAllLocals {
+		r.Failf("functions have more than %d locals together", maxAllLocals)
+	}
 }
 
 // checkData checks one segment of the data section.

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/tetratelabs/wazero/api"
 
@@ -37,13 +38,14 @@ var defaultCPU = CPUFuel
 func (c compiler) form(code *code, wasm []byte, bin *binaryModule) ([]byte, error) {
 	wasm = boundTables(wasm, bin)
 	if c.cfg.CPU != CPUFuel {
+		code.work = math.MaxInt64 // nobody has read the code
 		return wasm, nil
 	}
 	out, err := meter.Rewrite(wasm, meter.Config{MaxStack: c.cfg.LimitsFor(code.info.Manifest).Stack})
 	if err != nil {
 		return nil, fmt.Errorf("cannot be metered: %w", err)
 	}
-	code.metered, code.maxStack = true, out.MaxStack
+	code.metered, code.maxStack, code.work = true, out.MaxStack, out.Work
 	if len(out.Dropped) > 0 {
 		c.log.Debug("sections of a module that speak of places in its code are not kept: it is metered", "sections", out.Dropped)
 	}

@@ -23,6 +23,7 @@ type binaryModule struct {
 	memories []binary.Limits
 	exports  []wasmExport
 	start    bool
+	locals   uint64 // of all functions
 }
 
 type wasmImport struct {
@@ -80,7 +81,7 @@ func (m *binaryModule) parseSection(s *binary.Section, r *binary.Reader) {
 	case binary.SectionStart:
 		m.start = true
 	case binary.SectionCode:
-		r.Each(checkBody)
+		r.Each(m.checkBody)
 	case binary.SectionData:
 		r.Each(checkData)
 	case binary.SectionElement:

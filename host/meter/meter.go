@@ -78,6 +78,9 @@ type Output struct {
 	Wasm []byte
 	// MaxStack is what StackGlobal is set to before a call, in bytes.
 	MaxStack int64
+	// Work estimates what compiling the module takes, in instructions of simple
+	// code. Few bytes may be much work: locals, signatures and branches multiply.
+	Work int64
 	// Dropped are the names of custom sections left out because they hold code
 	// offsets, which no longer fit: debug information, mostly.
 	Dropped []string
@@ -139,5 +142,5 @@ func Rewrite(wasm []byte, cfg Config) (*Output, error) {
 	if err != nil {
 		return nil, inMeter(err)
 	}
-	return &Output{Wasm: out, MaxStack: cfg.MaxStack, Dropped: dropped}, nil
+	return &Output{Wasm: out, MaxStack: cfg.MaxStack, Work: m.work, Dropped: dropped}, nil
 }

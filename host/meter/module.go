@@ -29,6 +29,8 @@ type module struct {
 	bodies   []body // of the functions that are not imported
 	voidType int    // the type () -> (), or -1
 	slack    int64  // Config.Slack
+	widest   int    // parameters and results of the widest type
+	work     int64  // Output.Work
 }
 
 // parse reads all but the code.
@@ -93,6 +95,7 @@ func (m *module) readTypes(r *binary.Reader) {
 		}
 		params, results := r.Block(), r.Block()
 		t := signature{params: len(params.Rest()), paramBytes: slotBytes(params.Rest()), resultBytes: slotBytes(results.Rest())}
+		m.widest = max(m.widest, len(params.Rest())+len(results.Rest()))
 		if m.voidType < 0 && len(params.Rest())+len(results.Rest()) == 0 {
 			m.voidType = len(m.types)
 		}

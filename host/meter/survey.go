@@ -100,9 +100,10 @@ func (m *module) surveyBody(i int, costs *Costs) error {
 	locals := readLocals(&r)
 	b.locals = sig.params + locals.count
 	var in instr
-	var calls, sets, control int
+	var calls, sets, control, instrs int
 	for r.Left() > 0 {
 		decode(&r, &in, fn)
+		instrs++
 		if in.isControl() {
 			control++
 		}
@@ -132,10 +133,18 @@ func (m *module) surveyBody(i int, costs *Costs) error {
 	}
 	b.work = b.cost + int64(calls)*m.tinyCost()
 	b.frame = frameBytes(sig, locals.bytes, calls, sets)
+	m.work += compileWork(int64(instrs), int64(b.locals), int64(control), int64(calls), int64(m.widest))
 	if control > maxControl {
 		r.Failf("function %d has %d blocks and branches, the limit is %d: split it", fn, control, maxControl)
 	}
 	return r.Err()
+}
+
+// compileWork estimates what compiling a function takes. Each branch may carry
+// each local, and each block and call the values of the widest type; and wazero
+// takes time by the square of the blocks.
+func compileWork(instrs, locals, control, calls, widest int64) int64 {
+	return instrs + locals + control*locals + (control+calls)*widest + control*control/64
 }
 
 // isControl reports whether an instruction begins a block or branches.
