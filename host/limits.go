@@ -33,7 +33,7 @@ const (
 	DefaultInstanceRate  = 100                   // a second, of the module
 )
 
-const maxStack = 16 << 20 // whose recursion allocates 40 MiB at most
+const maxStack = 16 << 20 // whose recursion allocates 192 MiB at most
 
 // Limits bound what a module may use. Zero leaves a limit to its default.
 type Limits struct {
@@ -49,7 +49,7 @@ type Limits struct {
 	Fuel int64 `json:"fuel,omitempty"`
 	// Stack is the stack of one entry call, in bytes by the estimate of
 	// docs/metering.md: it bounds how deeply calls nest, and with it the memory of
-	// the host that recursion takes, 2.5 times as much. Only CPUFuel counts it.
+	// the host that recursion takes, at most 12 times as much. Only CPUFuel counts it.
 	Stack int64 `json:"stack,omitempty"`
 	// RequestBytes is the size of the request of one operation, ResultBytes that
 	// of what one entry call returns; abi.MaxBytes at most.

@@ -29,8 +29,9 @@ type module struct {
 	bodies   []body // of the functions that are not imported
 	voidType int    // the type () -> (), or -1
 	slack    int64  // Config.Slack
-	widest   int    // parameters and results of the widest type
-	work     int64  // Output.Work
+	framer   framer
+	widest   int   // parameters and results of the widest type
+	work     int64 // Output.Work
 }
 
 // parse reads all but the code.

@@ -100,10 +100,13 @@ func (m *module) surveyBody(i int, costs *Costs) error {
 	locals := readLocals(&r)
 	b.locals = sig.params + locals.count
 	var in instr
+	f := &m.framer
+	f.begin(b.locals)
 	var calls, sets, control, instrs int
 	for r.Left() > 0 {
 		decode(&r, &in, fn)
 		instrs++
+		f.step(&in, m)
 		if in.isControl() {
 			control++
 		}
@@ -132,7 +135,7 @@ func (m *module) surveyBody(i int, costs *Costs) error {
 		}
 	}
 	b.work = b.cost + int64(calls)*m.tinyCost()
-	b.frame = frameBytes(sig, locals.bytes, calls, sets)
+	b.frame = max(frameBytes(sig, locals.bytes, calls, sets), f.most(sig, locals)/maxOverEstimate)
 	m.work += compileWork(int64(instrs), int64(b.locals), int64(control), int64(calls), int64(m.widest))
 	if control > maxControl {
 		r.Failf("function %d has %d blocks and branches, the limit is %d: split it", fn, control, maxControl)
@@ -163,11 +166,10 @@ func (m *module) surveyCall(b *body, callee uint32, costs *Costs) {
 	}
 }
 
-// frameBytes estimates how much native stack a call takes: a fixed part, a place
-// for each parameter, result and local, and places for the values that have to
-// survive a call or a branch. wazero gives each its own. The frames of the Go
-// and Rust guests in testdata take 0.55 of it together, and none more than 2.2
-// times as much.
+// frameBytes estimates how much native stack a call takes where wazero keeps most
+// values in registers: a fixed part, a place for each parameter, result and
+// local, and places for the values that have to survive a call or a branch. The
+// frames of Go and Rust guests take about as much, and few more than twice.
 func frameBytes(sig signature, locals, calls, sets int) int {
 	return 64 + sig.paramBytes + sig.resultBytes + locals + 8*(calls+sets/2)
 }
