@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host"
@@ -130,53 +129,4 @@ func younger(msg []byte) []byte {
 		out = append(append(out, encode(k)...), encode(m[k])...)
 	}
 	return out
-}
-
-// steady makes many runs, and looks whether the module needs more and more
-// memory.
-func (e *exam) steady(ctx context.Context) {
-	req := request(e.kind.sample)
-	for range 32 { // an instance that large objects have left large may be replaced now
-		if _, _, err := e.run(ctx, abi.ExportReconcile, req); err != nil {
-			return // reconcile.minimal has said so
-		}
-	}
-	used := func() int64 { return e.budget.Stats().Used }
-	start, fuel, replaced := time.Now(), e.module.Fuel(), e.replaced()
-	var fifth, half int64
-	n := 0
-	for ; n < e.opts.Calls && time.Since(start) < maxSteady; n++ {
-		switch n {
-		case e.opts.Calls / 5:
-			fifth = used()
-		case e.opts.Calls / 2:
-			half = used()
-		}
-		if _, _, err := e.run(ctx, abi.ExportReconcile, req); err != nil {
-			e.add("steady", Fail, fmt.Sprintf("run %d: %s", n+1, oneLine(err)), nextOf(err))
-			return
-		}
-	}
-	each := time.Since(start) / time.Duration(max(n, 1))
-	spent := (e.module.Fuel() - fuel) / uint64(max(n, 1)) //nolint:gosec // positive
-	found := fmt.Sprintf("%d runs, %v and %d units of fuel each; an instance has %s", n, each.Round(100*time.Nanosecond), spent, size(used()))
-	switch end := used(); {
-	case n < e.opts.Calls:
-		e.add("steady", Warn, found+": stopped after "+maxSteady.String(), "a run of "+each.Round(time.Millisecond).String()+" holds a worker for as long")
-	case e.replaced() > replaced:
-		e.add("steady", Fail, fmt.Sprintf("memory keeps growing: within %d runs the host replaced %d instances for their size", n, e.replaced()-replaced), nextLeak)
-	case half > fifth && end > half:
-		e.add("steady", Fail, fmt.Sprintf("memory keeps growing: %s after %d runs, %s after %d, %s after %d", size(fifth), e.opts.Calls/5, size(half), e.opts.Calls/2, size(end), n), nextLeak)
-	case end > half:
-		e.add("steady", Warn, found+fmt.Sprintf("; it was %s after %d runs", size(half), e.opts.Calls/2), "check with more runs: --calls "+fmt.Sprint(10*e.opts.Calls))
-	default:
-		e.add("steady", OK, found, "")
-	}
-}
-
-const nextLeak = "free what a run allocates, and keep no objects in variables; TinyGo needs -gc=precise"
-
-// replaced is how many instances the host has replaced for their memory.
-func (e *exam) replaced() uint64 {
-	return e.module.Recycled()[string(abi.LimitHighWater)]
 }
