@@ -33,7 +33,7 @@ help: ## List the targets
 
 .PHONY: build
 build: ## Build bin/wasmctl
-	go build -trimpath -ldflags="-s -w -X $(CHECKOUT)" -o $(BIN)/wasmctl ./cmd/wasmctl
+	CGO_ENABLED=0 go build -trimpath -ldflags="-s -w -X $(CHECKOUT)" -o $(BIN)/wasmctl ./cmd/wasmctl
 
 DEVCLUSTER_SOURCES := $(shell find devcluster/server -name '*.go' -not -name '*_test.go' -o -name go.mod -path 'devcluster/server/*' -o -name build.sh)
 

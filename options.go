@@ -46,6 +46,8 @@ type Options struct {
 	// rolled back, for the next start; empty: a restart runs whatever it is given.
 	// Replicas share that in the Lease of their election.
 	StateDir string
+	// Hardening is what the program says of itself in wasmctl status.
+	Hardening string
 	// Election elects one of several replicas to reconcile; nil: this one does.
 	Election *Election
 	// Traces exports a trace of each run; nil: there are none.

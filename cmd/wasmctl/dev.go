@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/harden"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/humanize"
@@ -111,7 +112,7 @@ func (o *devOptions) run(ctx context.Context, out string, log *slog.Logger, forc
 		return context.Cause(ctx)
 	}
 	o.modules, o.controller.Watch = []string{b.module}, true
-	o.writes = o.diff
+	o.writes, o.process.Harden = o.diff, harden.Off // toolchains need what they need
 	err = runProcess(ctx, &o.runOptions, log, force)
 	if cause := context.Cause(ctx); err == nil && cause != nil && !errors.Is(cause, context.Canceled) {
 		return cause

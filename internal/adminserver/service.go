@@ -43,6 +43,8 @@ type Controller struct {
 // Service implements admin.Service for a process.
 type Service struct {
 	Version string // of the program
+	// Hardening is what the program has given up.
+	Hardening string
 	Started time.Time
 	Gate    *leader.Gate // nil without an election
 	// Controllers returns the controllers in the order in which they came.
@@ -51,7 +53,7 @@ type Service struct {
 
 // Status implements admin.Service.
 func (s Service) Status() admin.Status {
-	st := admin.Status{Version: s.Version, PID: os.Getpid(), Started: s.Started}
+	st := admin.Status{Version: s.Version, Hardening: s.Hardening, PID: os.Getpid(), Started: s.Started}
 	if gate := s.Gate; gate != nil {
 		leads := gate.Leads()
 		st.Leader = &leads

@@ -140,6 +140,9 @@ type Status struct {
 	Version string    `json:"version"`
 	PID     int       `json:"pid"`
 	Started time.Time `json:"started"`
+	// Hardening is what the process has given up, for people; empty where nothing is
+	// known.
+	Hardening string `json:"hardening,omitempty"`
 	// Leader says whether this replica may write; nil without an election.
 	Leader *bool `json:"leader,omitempty"`
 	// Controllers are in the order in which they were started.

@@ -23,6 +23,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/harden"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/sysmemory"
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/internal/humanize"
@@ -36,6 +37,8 @@ const Command = "compile-for-run"
 type Limits struct {
 	Memory int64         // bytes that the process may allocate
 	Time   time.Duration // of CPUs, not of the clock: a busy machine refuses nothing; whole seconds
+	// Harden says whether the process gives up network, programs and files.
+	Harden harden.Mode
 }
 
 // Compiler starts processes that compile, several at a time. Its methods are

@@ -10,6 +10,7 @@ import (
 	"os"
 	"runtime/debug"
 
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/harden"
 	"github.com/wasmctl/wasmctl/host"
 )
 
@@ -42,6 +43,11 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	}()
 	if err := bound(j.Limits); err != nil {
 		return fmt.Errorf("compiler: bounds: %w", err)
+	}
+	// A module that takes over the compiler finds the directory of its own code, and
+	// nothing else: neither network nor programs nor files.
+	if _, err := harden.Apply(j.Limits.Harden, &harden.Policy{Write: []string{j.Dir}, Alone: true}); err != nil {
+		return fmt.Errorf("compiler: %w", err)
 	}
 	err = host.Compilation{Dir: j.Dir, Code: code, Workers: j.Workers, CloseOnDone: j.CloseOnDone}.Run(ctx)
 	var a answer

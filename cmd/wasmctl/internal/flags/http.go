@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/compiler"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/harden"
 	"github.com/wasmctl/wasmctl/host"
 )
 
@@ -78,6 +79,6 @@ func (o *Compile) validate() error {
 }
 
 // compile returns what compiles modules out of process.
-func (o *Compile) compile() func(context.Context, host.Compilation) error {
-	return compiler.New(compiler.Limits{Memory: o.memoryBytes, Time: o.time}).Compile
+func (o *Compile) compile(mode harden.Mode) func(context.Context, host.Compilation) error {
+	return compiler.New(compiler.Limits{Memory: o.memoryBytes, Time: o.time, Harden: mode}).Compile
 }

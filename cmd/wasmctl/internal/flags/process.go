@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/harden"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/sysmemory"
 	"github.com/wasmctl/wasmctl/internal/logging"
 	"github.com/wasmctl/wasmctl/runtime/runner"
@@ -33,6 +34,9 @@ type Process struct {
 	// Socket is that of wasmctl status and others: "" is the default one, "none" none.
 	Socket string
 
+	// Harden says what the process gives up after its start.
+	Harden harden.Mode
+
 	// OTLPEndpoint is the URL of a receiver of traces.
 	OTLPEndpoint string
 
@@ -53,6 +57,7 @@ func (o *Process) Bind(cmd *cobra.Command) {
 	f.StringVar(&o.cacheDir, "cache-dir", "", `Cache compiled modules in this directory, at most 2 GiB; "none" turns it off (default: in the user's cache directory)`)
 	f.StringVar(&o.stateDir, "state-dir", "", "Keep which modules are live and which were rolled back in this `directory`, for the next start (default: nothing is kept; replicas share it in their Lease)")
 	f.StringVar(&o.Socket, "socket", "", `Listen on this socket for commands such as wasmctl status; "none" turns it off (default: in the user's runtime directory)`)
+	f.StringVar((*string)(&o.Harden), "harden", string(harden.Auto), "Give up system calls and privileges that the process does not need: auto, off, or required (an error where the system lacks something)")
 	o.Leader.bind(f)
 	o.HTTP.bind(f)
 	f.StringVar(&o.OTLPEndpoint, "otlp-endpoint", "", "Send traces to this OTLP/HTTP `URL` (default: $OTEL_EXPORTER_OTLP_ENDPOINT, else no traces)")
@@ -85,6 +90,9 @@ func (o *Process) Validate() error {
 	}
 	if !slices.Contains(logging.Formats, o.LogFormat) {
 		bad("--log-format %q: want %s", o.LogFormat, strings.Join(logging.Formats, " or "))
+	}
+	if !slices.Contains(harden.Modes, o.Harden) {
+		bad("--harden %q: want auto, off or required", o.Harden)
 	}
 	var err error
 	if o.budgetBytes, err = parseBudget(o.memoryBudget, sysmemory.Available()); err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl/internal/humanize"
+	"github.com/wasmctl/wasmctl/internal/text"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
@@ -28,6 +29,9 @@ func StatusLines(st *admin.Status, now time.Time, s Screen, live bool) []string 
 		head += fmt.Sprintf(", %d %s a look", n, map[bool]string{true: "needs", false: "need"}[n == 1])
 	}
 	lines := []string{cutTo(head, s.width)}
+	if st.Hardening != "" && !live {
+		lines = append(lines, cutTo("hardening: "+text.Line(st.Hardening), s.width))
+	}
 	if len(st.Controllers) == 0 {
 		return lines
 	}

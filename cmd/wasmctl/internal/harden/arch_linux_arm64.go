@@ -1,0 +1,7 @@
+package harden
+
+import "golang.org/x/sys/unix"
+
+const arch = unix.AUDIT_ARCH_AARCH64
+
+var neverHere []uint32

@@ -1,0 +1,42 @@
+package harden
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// apply restricts all threads, one part after the other. Each works without the
+// others, but for no_new_privs, which the kernel wants first.
+func apply(p *Policy, s *State) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	s.add("not dumpable", unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)) // of the process
+	err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)             // of this thread
+	synced := restrictCalls(p.Alone)
+	if synced != nil && err == nil { // seccomp would have told the other threads
+		err = onAllThreads(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0)
+	}
+	s.add("no_new_privs", err)
+	if !p.AnyFile {
+		version, err := restrictFiles(p)
+		s.add(fmt.Sprintf("landlock v%d", version), err)
+	}
+	s.add("seccomp", synced)
+}
+
+// onAllThreads makes a system call on each thread of Go's. With cgo there may be
+// others, so that it does nothing then.
+func onAllThreads(call, a, b, c uintptr) error {
+	_, _, errno := syscall.AllThreadsSyscall(call, a, b, c)
+	if errno == 0 {
+		return nil
+	}
+	if errno == syscall.ENOTSUP {
+		return errors.New("the program was built with cgo: build it with CGO_ENABLED=0")
+	}
+	return errno
+}

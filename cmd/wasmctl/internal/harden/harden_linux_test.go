@@ -1,0 +1,247 @@
+package harden
+
+import (
+	"encoding/json"
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// asHardened makes the test binary be a process that hardens itself, and then tries
+// what it must not do, on many threads.
+const asHardened = "HARDEN_TEST_POLICY"
+
+// found is what a hardened process says of itself.
+type found struct {
+	State
+	Tried map[string]string // what was tried, and the error; "" where it worked
+}
+
+func TestMain(m *testing.M) {
+	var p Policy
+	if text, ok := os.LookupEnv(asHardened); ok {
+		if err := json.Unmarshal([]byte(text), &p); err != nil {
+			panic(err)
+		}
+		beHardened(&p)
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func beHardened(p *Policy) {
+	threads := make(chan struct{})
+	var wg sync.WaitGroup
+	for range 8 { // they are there before
+		wg.Go(func() {
+			runtime.LockOSThread()
+			<-threads
+		})
+	}
+	s, err := Apply(Auto, p)
+	f := found{State: *s, Tried: map[string]string{"apply": text(err)}}
+	close(threads)
+	wg.Wait()
+	for name, try := range attempts() {
+		errs := make(chan error, 8)
+		for range cap(errs) {
+			go func() {
+				runtime.LockOSThread() // a thread each
+				errs <- try()
+			}()
+		}
+		f.Tried[name] = text(<-errs)
+		for range cap(errs) - 1 {
+			if got := text(<-errs); got != f.Tried[name] {
+				f.Tried[name] = "differs: " + got + " and " + f.Tried[name]
+			}
+		}
+	}
+	_ = json.NewEncoder(os.Stdout).Encode(f)
+}
+
+func attempts() map[string]func() error {
+	call := func(n uintptr) func() error {
+		return func() error {
+			if _, _, errno := unix.Syscall6(n, 0, 0, 0, 0, 0, 0); errno == unix.EPERM {
+				return errno
+			}
+			return nil
+		}
+	}
+	read := func(path string) func() error {
+		return func() error { _, err := os.ReadFile(path); return err }
+	}
+	dir := os.Getenv("HARDEN_TEST_DIR")
+	return map[string]func() error{
+		"ptrace": call(unix.SYS_PTRACE), "bpf": call(unix.SYS_BPF), "unshare": call(unix.SYS_UNSHARE), "mount": call(unix.SYS_MOUNT), "io_uring": call(unix.SYS_IO_URING_SETUP),
+		"read /etc": read("/etc/passwd"), "read allowed": read(filepath.Join(dir, "r", "f")), "read other": read(filepath.Join(dir, "x", "f")),
+		"write allowed": func() error {
+			f, err := os.CreateTemp(filepath.Join(dir, "w"), "")
+			if err != nil {
+				return err
+			}
+			return errors.Join(f.Close(), os.Rename(f.Name(), f.Name()+"2"), os.Remove(f.Name()+"2"))
+		},
+		"write read-only": func() error { f, err := os.CreateTemp(filepath.Join(dir, "r"), ""); _ = f.Close(); return err },
+		"connect": func() error {
+			l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a test
+			if err == nil {
+				err = l.Close()
+			}
+			return err
+		},
+		"exec": func() error { return exec.Command("/bin/true").Run() }, //nolint:noctx // a test
+		"privileges": func() error {
+			on, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)
+			if err == nil && on == 1 {
+				err = errors.New("none new")
+			}
+			return err
+		},
+		"dumpable": func() error {
+			on, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
+			if err == nil && on == 0 {
+				err = errors.New("not")
+			}
+			return err
+		},
+	}
+}
+
+func text(err error) string {
+	switch {
+	case err == nil:
+		return ""
+	case errors.Is(err, os.ErrPermission):
+		return "denied"
+	}
+	return err.Error()
+}
+
+// hardened runs a process with a policy.
+func hardened(t *testing.T, p *Policy) (f found) {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{"r", "w", "x"} {
+		if err := errors.Join(os.Mkdir(filepath.Join(dir, name), 0o700), os.WriteFile(filepath.Join(dir, name, "f"), nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.Read, p.Write = append(p.Read, filepath.Join(dir, "r"), filepath.Join(dir, "not there")), append(p.Write, filepath.Join(dir, "w"))
+	b, err := json.Marshal(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), asHardened+"="+string(b), "HARDEN_TEST_DIR="+dir)
+	out, err := cmd.Output()
+	if err == nil {
+		err = json.Unmarshal(out, &f)
+	}
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return f
+}
+
+func wantTried(t *testing.T, f found, want map[string]string) {
+	t.Helper()
+	for name, result := range want {
+		if got := f.Tried[name]; got != result {
+			t.Errorf("%s: %q, want %q", name, got, result)
+		}
+	}
+}
+
+// Every thread has lost what the process does not need, also those that were there
+// before.
+func TestApply_RestrictsEachThread(t *testing.T) {
+	f := hardened(t, &Policy{Execute: []string{"/bin/true"}, AnyFile: true})
+	wantTried(t, f, map[string]string{
+		"apply": "", "ptrace": "denied", "bpf": "denied", "unshare": "denied", "mount": "denied", "io_uring": "denied",
+		"privileges": "none new", "dumpable": "not", "connect": "", "exec": "", "read other": "",
+	})
+	if got := f.String(); got != "not dumpable, no_new_privs, seccomp" || len(f.Missing) > 0 {
+		t.Errorf("in force: %q; missing: %q", got, f.Missing)
+	}
+}
+
+// A process that is alone has neither network nor children.
+func TestApply_AloneIsWithoutNetworkAndPrograms(t *testing.T) {
+	wantTried(t, hardened(t, &Policy{Alone: true, AnyFile: true}), map[string]string{"connect": "denied", "exec": "denied", "ptrace": "denied"})
+}
+
+// Files are those of the policy, for each thread.
+func TestApply_RestrictsFiles(t *testing.T) {
+	f := hardened(t, &Policy{})
+	if missing := strings.Join(f.Missing, "; "); strings.Contains(missing, "landlock") {
+		t.Skip("SKIPPED: run with CGO_ENABLED=0 on a kernel with Landlock: " + missing)
+	}
+	wantTried(t, f, map[string]string{
+		"read allowed": "", "read other": "denied", "read /etc": "denied", "write allowed": "", "write read-only": "denied", "exec": "denied",
+	})
+	f = hardened(t, &Policy{Read: []string{"/etc"}, Execute: []string{"/"}, Write: []string{os.DevNull}})
+	wantTried(t, f, map[string]string{"read /etc": "", "exec": "", "read other": "", "write read-only": "denied"})
+}
+
+func TestApply_RequiredSaysWhatIsMissing(t *testing.T) {
+	if s, err := Apply(Off, &Policy{}); err != nil || s.String() != "none" {
+		t.Errorf("off: %v, %v", s, err)
+	}
+}
+
+// The program answers as a list would: for each number, on this architecture and on
+// others.
+func TestFilter_AgreesWithTheList(t *testing.T) {
+	program := filter(never)
+	run := func(number, arch uint32) uint32 {
+		var loaded uint32
+		for at := 0; ; at++ {
+			switch i := program[at]; i.Code {
+			case unix.BPF_LD | unix.BPF_W | unix.BPF_ABS:
+				loaded = map[uint32]uint32{0: number, 4: arch}[i.K] // struct seccomp_data
+			case unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K:
+				at += jump(i, loaded == i.K)
+			case unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K:
+				at += jump(i, loaded >= i.K)
+			case unix.BPF_RET | unix.BPF_K:
+				return i.K
+			default:
+				t.Fatalf("instruction %d: %+v", at, i)
+			}
+		}
+	}
+	for number := range uint32(1000) {
+		want := uint32(unix.SECCOMP_RET_ALLOW)
+		for _, refused := range never {
+			if number == refused {
+				want = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
+			}
+		}
+		if got := run(number, arch); got != want {
+			t.Errorf("call %d: %#x, want %#x", number, got, want)
+		}
+		if got := run(number, arch+1); got != unix.SECCOMP_RET_KILL_PROCESS {
+			t.Errorf("call %d of another architecture: %#x", number, got)
+		}
+		if got := run(number|maxNumber, arch); got == unix.SECCOMP_RET_ALLOW {
+			t.Errorf("call %d of x32 is allowed", number)
+		}
+	}
+}
+
+func jump(i unix.SockFilter, yes bool) int {
+	if yes {
+		return int(i.Jt)
+	}
+	return int(i.Jf)
+}

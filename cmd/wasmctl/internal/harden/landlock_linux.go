@@ -1,0 +1,98 @@
+package harden
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Rights to files, by what is done with them.
+const (
+	readFile   = unix.LANDLOCK_ACCESS_FS_READ_FILE
+	readAll    = readFile | unix.LANDLOCK_ACCESS_FS_READ_DIR
+	executeOne = readFile | unix.LANDLOCK_ACCESS_FS_EXECUTE
+	writeFile  = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE
+	writeAll   = readAll | writeFile | unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE |
+		unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_SOCK | unix.LANDLOCK_ACCESS_FS_REFER
+	// ofFiles are those that a rule for a file, and not a folder, may have.
+	ofFiles = readFile | writeFile | unix.LANDLOCK_ACCESS_FS_EXECUTE
+)
+
+// handled are the rights that a version of Landlock knows.
+func handled(version int) uint64 {
+	rights := uint64(unix.LANDLOCK_ACCESS_FS_MAKE_SYM<<1 - 1) // version 1
+	if version >= 2 {
+		rights |= unix.LANDLOCK_ACCESS_FS_REFER
+	}
+	if version >= 3 {
+		rights |= unix.LANDLOCK_ACCESS_FS_TRUNCATE
+	}
+	if version >= 5 {
+		rights |= unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
+	}
+	return rights
+}
+
+// restrictFiles leaves this process the files of a policy, and returns the version
+// of Landlock.
+func restrictFiles(p *Policy) (int, error) {
+	v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	version := int(v)
+	if errno != 0 {
+		return 0, fmt.Errorf("the kernel does not have it: %w", errno)
+	}
+	attr := unix.LandlockRulesetAttr{Access_fs: handled(version)}
+	ruleset, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr.Access_fs), 0) //nolint:gosec // as the kernel wants it
+	if errno != 0 {
+		return version, os.NewSyscallError("landlock_create_ruleset", errno)
+	}
+	defer func() { _ = unix.Close(int(ruleset)) }()
+	for _, part := range []struct {
+		paths  []string
+		rights uint64
+	}{{p.Read, readAll}, {p.Write, writeAll}, {p.Execute, executeOne}} {
+		for _, path := range part.paths {
+			if err := allow(int(ruleset), path, part.rights&attr.Access_fs); err != nil {
+				return version, err
+			}
+		}
+	}
+	return version, onAllThreads(unix.SYS_LANDLOCK_RESTRICT_SELF, ruleset, 0, 0)
+}
+
+// filesError says why a process of this program cannot be restricted to its files.
+func filesError() error {
+	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION); errno != 0 {
+		return fmt.Errorf("the kernel does not have it: %w", errno)
+	}
+	return onAllThreads(unix.SYS_GETUID, 0, 0, 0)
+}
+
+// allow adds a rule for what is below a path, if it is there.
+func allow(ruleset int, path string, rights uint64) error {
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.ENOTDIR) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	defer func() { _ = unix.Close(fd) }()
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		rights &= ofFiles
+	}
+	rule := unix.LandlockPathBeneathAttr{Allowed_access: rights, Parent_fd: int32(fd)}                                                                   //nolint:gosec // a descriptor is small
+	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(ruleset), unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&rule)), 0, 0, 0) //nolint:gosec // as the kernel wants it
+	if errno != 0 {
+		return fmt.Errorf("%s: %w", path, os.NewSyscallError("landlock_add_rule", errno))
+	}
+	return nil
+}
