@@ -212,6 +212,7 @@ func (e *eventful) removeController(t *testing.T) {
 	if text := fmt.Sprint(scraped(t, e.url).series); strings.Contains(text, `"mapped"`) || !has("modes") {
 		t.Error("something of the controller is left, or the others are gone")
 	}
+	replace(t, e.module, enginetest.Worse(enginetest.Good, 2)) // the Lease remembers that the other was rolled back
 	replace(t, e.file, content)
 	enginetest.Until(t, "the series are back", func() bool { return has("mapped") })
 }
