@@ -82,7 +82,7 @@ func TestExplain_SaysWhatLedToARunAndWhatItWrote(t *testing.T) {
 	var wrote bool
 	for _, o := range run.Operations {
 		if o.Resource == "deployments.apps" && o.Name == "api_apply" {
-			wrote = o.Effect == "changed" && hasChange(o.Changes, admin.Change{Path: "spec.template.spec.containers[0].image", Before: `"i:1"`, After: `"i:2"`})
+			wrote = o.Effect == "changed" && hasChange(o.Changes, admin.Change{Path: "spec.template.spec.containers[name=app].image", Before: `"i:1"`, After: `"i:2"`})
 		}
 	}
 	if !wrote {

@@ -9,7 +9,6 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
-	"strconv"
 	"strings"
 
 	"github.com/wasmctl/wasmctl/abi"
@@ -34,7 +33,9 @@ type Bounds struct {
 
 // Change is one field that differs between two states of an object.
 type Change struct {
-	// Path names the field: "spec.containers[0].image", "metadata.labels[app.kubernetes.io/name]".
+	// Path names the field: "spec.containers[name=app].image", "spec.args[0]",
+	// "metadata.labels[app.kubernetes.io/name]". One that ends with Order is that of
+	// a list: the values are the names of its elements in their order.
 	Path string `json:"path"`
 	// Before and After are the beginnings of the values, as JSON; empty where there
 	// was none. Of two long texts they are what follows where they part. A map or
@@ -46,8 +47,12 @@ type Change struct {
 // More is the Path of the change that stands for those that have no room.
 const More = "..."
 
+// Order ends the Path of a list whose elements have changed places.
+const Order = "[order]"
+
 // Packed compares two states of an object as the cache packs them: msgpack with
-// sorted keys. An empty state is that of no object. Fields that only repeat or
+// sorted keys. An empty state is that of no object. Elements of lists are
+// compared by their name, uid or type where each has one of its own, else by place. Fields that only repeat or
 // count other changes are skipped: resourceVersion, managedFields, and kubectl's
 // copy of what it applied. The error says that one is no such state.
 func Packed(before, after []byte, bounds Bounds) ([]Change, error) {
@@ -191,25 +196,6 @@ func appendKey(path []byte, key string) []byte {
 	return append(path, key...)
 }
 
-// arrays compares elements that stand at the same place.
-func (d *differ) arrays(b, a *entries) error {
-	for i := int64(0); ; i++ {
-		if !b.next() || !a.next() {
-			return errPacked
-		}
-		if !b.some && !a.some {
-			return nil
-		}
-		length := len(d.path)
-		d.path = append(strconv.AppendInt(append(d.path, '['), i, 10), ']')
-		err := d.either(b.value, a.value)
-		d.path = d.path[:length]
-		if err != nil {
-			return err
-		}
-	}
-}
-
 // either compares two values of which one may not be there.
 func (d *differ) either(from, to []byte) error {
 	if from != nil && to != nil {
@@ -218,13 +204,10 @@ func (d *differ) either(from, to []byte) error {
 	return d.differs(from, to)
 }
 
-// differs adds a change.
+// differs adds a change of a value.
 func (d *differ) differs(from, to []byte) error {
-	switch n := len(d.changes); {
-	case n > d.bounds.Changes:
-		return nil
-	case n == d.bounds.Changes:
-		d.changes = append(d.changes, Change{Path: More})
+	if len(d.changes) >= d.bounds.Changes {
+		d.add("", "")
 		return nil
 	}
 	if parts, err := d.parts(from, to); parts || err != nil {
@@ -238,9 +221,20 @@ func (d *differ) differs(from, to []byte) error {
 	if err != nil {
 		return err
 	}
-	before, after = part(before, after, d.bounds.Value)
-	d.changes = append(d.changes, Change{Path: strings.ToValidUTF8(string(d.path), "?"), Before: before, After: after})
+	d.add(before, after)
 	return nil
+}
+
+// add adds a change, or says once that there are more.
+func (d *differ) add(before, after string) {
+	switch n := len(d.changes); {
+	case n > d.bounds.Changes:
+	case n == d.bounds.Changes:
+		d.changes = append(d.changes, Change{Path: More})
+	default:
+		before, after = part(before, after, d.bounds.Value)
+		d.changes = append(d.changes, Change{Path: strings.ToValidUTF8(string(d.path), "?"), Before: before, After: after})
+	}
 }
 
 // parts adds the changes of the parts of a map or list that has come or gone and

@@ -31,7 +31,7 @@ func TestPacked_NamesWhatDiffers(t *testing.T) {
 			"name": "web", "resourceVersion": "1", "managedFields": []any{"x"},
 			"labels": map[string]any{"app.kubernetes.io/name": "web", "tier": "front"},
 		},
-		"spec": map[string]any{"replicas": int64(1), "containers": []any{map[string]any{"image": "a:1"}}, "off": true},
+		"spec": map[string]any{"replicas": int64(1), "containers": []any{map[string]any{"name": "app", "image": "a:1"}}, "args": []any{"x"}, "off": true},
 	}
 	after := map[string]any{
 		"kind": "App",
@@ -39,7 +39,7 @@ func TestPacked_NamesWhatDiffers(t *testing.T) {
 			"name": "web", "resourceVersion": "2",
 			"labels": map[string]any{"app.kubernetes.io/name": "shop", "tier": "front"},
 		},
-		"spec":   map[string]any{"replicas": int64(3), "containers": []any{map[string]any{"image": "a:2"}, map[string]any{"image": "b"}}},
+		"spec":   map[string]any{"replicas": int64(3), "containers": []any{map[string]any{"name": "side", "image": "b"}, map[string]any{"name": "app", "image": "a:2"}}, "args": []any{"y"}},
 		"status": map[string]any{"text": strings.Repeat("é", MaxValue)},
 	}
 	got, err := Packed(packOf(t, before), packOf(t, after), Bounds{})
@@ -49,8 +49,9 @@ func TestPacked_NamesWhatDiffers(t *testing.T) {
 	long := Clip(`"`+strings.Repeat("é", MaxValue), MaxValue)
 	want := []Change{
 		{"metadata.labels[app.kubernetes.io/name]", `"web"`, `"shop"`},
-		{"spec.containers[0].image", `"a:1"`, `"a:2"`},
-		{"spec.containers[1]", "", `{"image":"b"}`},
+		{"spec.args[0]", `"x"`, `"y"`},
+		{"spec.containers[name=side]", "", `{"image":"b","name":"side"}`},
+		{"spec.containers[name=app].image", `"a:1"`, `"a:2"`},
 		{"spec.off", "true", ""},
 		{"spec.replicas", "1", "3"},
 		{"status.text", "", long},
@@ -60,6 +61,34 @@ func TestPacked_NamesWhatDiffers(t *testing.T) {
 	}
 	if got, err := Packed(nil, packOf(t, map[string]any{"a": "b"}), Bounds{}); err != nil || len(got) != 1 || got[0] != (Change{"a", "", `"b"`}) {
 		t.Errorf("from nothing: %v, %v", got, err)
+	}
+}
+
+// TestPacked_ListsByNameUIDOrType: what was inserted before an element, and what
+// changed places, is not told as changes of all that follow.
+func TestPacked_ListsByNameUIDOrType(t *testing.T) {
+	list := func(field string, ids ...string) map[string]any {
+		var l []any
+		for _, id := range ids {
+			l = append(l, map[string]any{field: id, "value": "of " + id})
+		}
+		return map[string]any{"l": l}
+	}
+	for _, c := range []struct {
+		before, after map[string]any
+		want          []Change
+	}{
+		{list("name", "a", "b"), list("name", "new", "a", "b"), []Change{{"l[name=new]", "", `{"name":"new","value":"of new"}`}}},
+		{list("uid", "a", "b"), list("uid", "b"), []Change{{"l[uid=a]", `{"uid":"a","value":"of a"}`, ""}}},
+		{list("type", "Ready", "Up"), list("type", "Up", "Ready"), []Change{{"l[order]", `["Ready","Up"]`, `["Up","Ready"]`}}},
+		{list("type", "x.y/Z"), list("type"), []Change{{`l[type="x.y/Z"]`, `{"type":"x.y/Z","value":"of x.y/Z"}`, ""}}},
+		{list("name", "a", "a"), list("name", "b", "a"), []Change{{"l[0].name", `"a"`, `"b"`}, {"l[0].value", `"of a"`, `"of b"`}}},
+		{list("key", "a"), list("key", "b", "a"), []Change{{"l[0].key", `"a"`, `"b"`}, {"l[0].value", `"of a"`, `"of b"`}, {"l[1]", "", `{"key":"a","value":"of a"}`}}},
+	} {
+		got, err := Packed(packOf(t, c.before), packOf(t, c.after), Bounds{})
+		if diff := cmp.Diff(c.want, got); diff != "" || err != nil {
+			t.Errorf("%v to %v: %v (-want +got):\n%s", c.before, c.after, err, diff)
+		}
 	}
 }
 
@@ -95,6 +124,11 @@ func model(path string, before, after any, out map[string][2]string) {
 		modelAt(path, before, after, out)
 		return
 	}
+	for _, field := range []string{"name", "uid", "type"} {
+		if modelNamed(path, field, bs, as, out) {
+			return
+		}
+	}
 	for i := range max(len(bs), len(as)) {
 		var x, y any
 		if i < len(bs) {
@@ -105,6 +139,36 @@ func model(path string, before, after any, out map[string][2]string) {
 		}
 		modelAt(fmt.Sprintf("%s[%d]", path, i), x, y, out)
 	}
+}
+
+// modelNamed compares lists of maps that all have a field with a text of their own;
+// false says that these have not.
+func modelNamed(path, field string, before, after []any, out map[string][2]string) bool {
+	var orders [2][]string
+	var found [2]map[string]any
+	for side, list := range [][]any{before, after} {
+		found[side] = map[string]any{}
+		for _, e := range list {
+			m, _ := e.(map[string]any)
+			id, _ := m[field].(string)
+			if id == "" || found[side][id] != nil {
+				return false
+			}
+			found[side][id] = m
+			orders[side] = append(orders[side], id)
+		}
+	}
+	for side := range orders {
+		for _, id := range orders[side] {
+			modelAt(path+"["+field+"="+id+"]", found[0][id], found[1][id], out)
+		}
+		orders[side] = slices.DeleteFunc(orders[side], func(id string) bool { return found[1-side][id] == nil })
+	}
+	if !slices.Equal(orders[0], orders[1]) {
+		b, a := any(orders[0]), any(orders[1])
+		out[strings.TrimPrefix(path+Order, ".")] = [2]string{jsonOf(b), jsonOf(a)}
+	}
+	return true
 }
 
 func modelAt(path string, before, after any, out map[string][2]string) {
@@ -163,8 +227,17 @@ func randomValue(rnd *rand.Rand, depth int) any {
 	switch kind := rnd.IntN(6); {
 	case kind == 0 && depth > 0:
 		list := make([]any, rnd.IntN(4))
+		field := ""
+		if rnd.IntN(2) == 0 {
+			field = []string{"name", "uid", "type"}[rnd.IntN(3)]
+		}
 		for i := range list {
 			list[i] = randomValue(rnd, depth-1)
+			if field != "" {
+				m := randomMap(rnd, depth-1)
+				m[field] = string(rune('a' + rnd.IntN(5)))
+				list[i] = m
+			}
 		}
 		return list
 	case kind <= 2 && depth > 0:
@@ -179,6 +252,9 @@ func randomValue(rnd *rand.Rand, depth int) any {
 
 func randomMap(rnd *rand.Rand, depth int) map[string]any {
 	m := map[string]any{}
+	if field := rnd.IntN(5); field < 3 { // what a list is compared by
+		m[[]string{"name", "uid", "type"}[field]] = string(rune('a' + rnd.IntN(4)))
+	}
 	for range rnd.IntN(5) {
 		m[string(rune('a'+rnd.IntN(5)))] = randomValue(rnd, depth)
 	}
