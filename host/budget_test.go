@@ -126,7 +126,7 @@ func TestBudget_GrowingGuest(t *testing.T) {
 		t.Fatal(err)
 	}
 	used(t, b, pages(10))
-	if got := int64(g.in.memory.Size()); got != pages(10) || len(other.last.Load().idle) != 0 {
+	if got := g.in.size(); got != pages(10) || len(other.last.Load().idle) != 0 {
 		t.Errorf("the guest has %s, and %d instances are idle", sizeText(got), len(other.last.Load().idle))
 	}
 	_, err := g.Reconcile(t.Context(), request(4)) // grows, and traps once it is refused
@@ -173,7 +173,7 @@ func TestBudget_Hammer(t *testing.T) {
 	var sum int64
 	for _, m := range modules {
 		for _, in := range m.last.Load().idle {
-			sum += int64(in.memory.Size())
+			sum += in.size()
 		}
 	}
 	used(t, b, sum)

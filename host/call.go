@@ -138,13 +138,12 @@ func (l *lease) call(ctx context.Context, name string, object []byte) (abi.Resul
 
 // describe calls the guest's describe.
 func (in *instance) describe(ctx context.Context) (man *abi.Manifest, unknown []string, err error) {
-	fn := in.module.ExportedFunction(abi.ExportDescribe)
 	err = in.guarded(ctx, entry{name: abi.ExportDescribe, limit: in.gen.limits.Timeout}, func() error {
-		in.fuelBudget.enterFrame()
-		if err := fn.CallWithStack(&in.interrupt, in.stack[:]); err != nil {
+		v, err := in.callDescribe()
+		if err != nil {
 			return err
 		}
-		b, err := in.result(in.stack[0])
+		b, err := in.result(v)
 		if err != nil {
 			return err
 		}
@@ -154,6 +153,16 @@ func (in *instance) describe(ctx context.Context) (man *abi.Manifest, unknown []
 		return nil
 	})
 	return man, unknown, err
+}
+
+// callDescribe calls describe, the one entry without a message.
+func (in *instance) callDescribe() (uint64, error) {
+	if in.remote != nil {
+		return in.remote.call(abi.ExportDescribe, accessNone, message{})
+	}
+	in.fuelBudget.enterFrame()
+	err := in.function(abi.ExportDescribe).CallWithStack(&in.interrupt, in.stack[:])
+	return in.stack[0], err
 }
 
 // maxUnknown is how many keys that are not known are told.

@@ -68,7 +68,7 @@ func TestCandidate_AcquireIsOfTheCandidate(t *testing.T) {
 // What a canary still runs when it is discarded is told, goes on for the time to
 // drain, and is interrupted then; the live revision is not touched.
 func TestDiscard_DrainsACanary(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		m := load(t, wasm.WASI, Config{Limits: Limits{Timeout: 2 * time.Hour}, KeepFor: -1})
 		c, err := m.Prepare(t.Context(), variant(wasm.WASI, 2), nil)
 		if err != nil {

@@ -33,6 +33,10 @@ type code struct {
 
 	// work estimates what compiling takes, in instructions of simple code.
 	work int64
+	// remote is the code where guest processes load it, in the place of runtime,
+	// cache and compiled.
+	remote *remoteCode
+
 	// metered says that the compiled form counts its work, and maxStack how many
 	// bytes of stack it may use.
 	metered  bool
@@ -75,6 +79,9 @@ func (c compiler) compile(ctx context.Context, wasm []byte, bin *binaryModule) (
 		}
 		return nil, invalid(c.name, blame(ctx, wasm, err))
 	}
+	if code.remote != nil {
+		return code, nil
+	}
 	if err := code.linkImports(ctx, bin); err != nil {
 		_ = code.release(ctx)
 		return nil, fmt.Errorf("module[%s]: host functions: %w", c.name, err)
@@ -86,6 +93,9 @@ func (c compiler) compile(ctx context.Context, wasm []byte, bin *binaryModule) (
 // used, and a Compiler that does not start, cost time and never the module.
 func (c compiler) compileForm(ctx context.Context, code *code, form []byte) (err error) {
 	job := Compilation{Code: form, Workers: c.workers, Yield: c.yield, CloseOnDone: c.cfg.CPU == CPUClose}
+	if c.cfg.Isolation != nil {
+		return c.isolated(ctx, code, job)
+	}
 	var trouble error
 	for _, way := range c.ways(len(form), code.work) {
 		if err = way(ctx, code, job); err == nil {
@@ -198,6 +208,12 @@ func (c *code) release(ctx context.Context) error {
 }
 
 func (c *code) close(ctx context.Context) error {
+	c.remote.leave()
+	return c.closeLocal(ctx)
+}
+
+// closeLocal closes what is in this process.
+func (c *code) closeLocal(ctx context.Context) error {
 	if c.runtime == nil {
 		return nil
 	}
@@ -205,6 +221,6 @@ func (c *code) close(ctx context.Context) error {
 	if c.cache != nil {
 		err = errors.Join(err, c.cache.Close(ctx))
 	}
-	c.runtime, c.cache = nil, nil
+	c.runtime, c.cache, c.compiled = nil, nil, nil
 	return err
 }

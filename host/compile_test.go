@@ -23,6 +23,7 @@ func runIt(ctx context.Context, job Compilation) error { return job.Run(ctx) }
 // A module whose code is being made has a number already, and is gone from the
 // list where that fails.
 func TestRevisions_ShowWhatIsBeingCompiled(t *testing.T) {
+	inThisProcess(t)
 	var m *Module
 	var during []string
 	broken := errors.New("no process")
@@ -50,6 +51,7 @@ func TestRevisions_ShowWhatIsBeingCompiled(t *testing.T) {
 // What a Compiler says against the module counts; that it does not start, or
 // leaves nothing, does not: the module is compiled here.
 func TestLoad_ACompilerThatFailsIsNoFaultOfTheModule(t *testing.T) {
+	inThisProcess(t)
 	for name, c := range map[string]struct {
 		compiler func(context.Context, Compilation) error
 		log      string

@@ -72,6 +72,10 @@ type Config struct {
 	// UNSUPPORTED.
 	API func(*abi.Manifest) (API, error)
 
+	// Isolation has the instances of the module in a process of their own, with its
+	// own clocks and randomness; nil has them in this process.
+	Isolation Isolation
+
 	// Budget bounds the linear memory of all modules that share it; nil bounds
 	// that of each instance only.
 	Budget *Budget
@@ -151,6 +155,7 @@ func (c Config) withDefaults() Config {
 	c.DrainTimeout = cmp.Or(c.DrainTimeout, DefaultDrainTimeout)
 	c.KeepFor = cmp.Or(c.KeepFor, DefaultKeepFor)
 	c.CPU = cmp.Or(c.CPU, defaultCPU)
+	c.Isolation = cmp.Or(c.Isolation, defaultIsolation)
 	c.Secrets = cmp.Or(c.Secrets, &redact.Values{})
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if c.Now == nil {

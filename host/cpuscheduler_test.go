@@ -77,7 +77,7 @@ func TestCPUScheduler_Hammer(t *testing.T) {
 // any of theirs, although they came first.
 func TestCPUScheduler_ModulesGetTimeSlicesInTurn(t *testing.T) {
 	needsFuel(t)
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		s := NewCPUScheduler(1)
 		cfg := Config{CPUScheduler: s, slice: 50_000}
 		greedy, modest := load(t, wasm.Work, cfg), load(t, wasm.Work, cfg)
@@ -112,7 +112,7 @@ func TestCPUScheduler_ModulesGetTimeSlicesInTurn(t *testing.T) {
 // Who waits for a turn runs out of time as who runs, and can be cancelled.
 func TestCPUScheduler_WaitingEndsWithTheCall(t *testing.T) {
 	needsFuel(t)
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		s := NewCPUScheduler(1)
 		m := load(t, wasm.Modes, Config{CPUScheduler: s})
 		if !s.take(&shared{}, false, nil) {
@@ -137,7 +137,7 @@ func TestCPUScheduler_WaitingEndsWithTheCall(t *testing.T) {
 // A guest whose operation waits leaves the CPU to others meanwhile.
 func TestCPUScheduler_OperationsUseNoTimeSlice(t *testing.T) {
 	needsFuel(t)
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		s := NewCPUScheduler(1)
 		cfg := Config{CPUScheduler: s, slice: 1000}
 		other := acquire(t, load(t, wasm.Work, cfg))

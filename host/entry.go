@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tetratelabs/wazero/api"
-
 	"github.com/wasmctl/wasmctl/abi"
 )
 
@@ -56,9 +54,8 @@ func (in *instance) enter(ctx context.Context, e entry, m message, read func(v u
 	in.gen.cfg.Secrets.Learn(m.first)
 	in.gen.cfg.Secrets.Learn(m.second)
 	in.entered++
-	fn := in.function(e.name)
 	err := in.guarded(ctx, e, func() error {
-		v, err := in.exchange(fn, e.access, m)
+		v, err := in.exchange(e, m)
 		if err != nil {
 			return err
 		}
@@ -73,7 +70,11 @@ func (in *instance) enter(ctx context.Context, e entry, m message, read func(v u
 
 // exchange hands a message over and returns what the entry returns: section 2
 // of ABI.md.
-func (in *instance) exchange(fn api.Function, a access, m message) (uint64, error) {
+func (in *instance) exchange(e entry, m message) (uint64, error) {
+	if in.remote != nil {
+		return in.remote.call(e.name, e.access, m)
+	}
+	fn := in.function(e.name)
 	size := uint32(m.size()) //nolint:gosec // at most MaxBytes
 	in.stack[0] = uint64(size)
 	in.fuelBudget.enterFrame()
@@ -90,7 +91,7 @@ func (in *instance) exchange(fn api.Function, a access, m message) (uint64, erro
 		at += uint32(len(part)) //nolint:gosec // at most MaxBytes
 	}
 	in.stack[0], in.stack[1] = uint64(ptr), uint64(size)
-	in.run.access = a
+	in.run.access = e.access
 	in.fuelBudget.enterFrame()
 	err := fn.CallWithStack(&in.interrupt, in.stack[:])
 	in.run.access = accessNone
@@ -112,6 +113,9 @@ func (in *instance) checkBuffer(ptr, size uint32) error {
 // result returns a view of what an entry returned; it holds until the next
 // call.
 func (in *instance) result(v uint64) ([]byte, error) {
+	if in.remote != nil {
+		return in.remote.result, nil
+	}
 	ptr, length := abi.UnpackPointer(v)
 	b, ok := in.memory.Read(ptr, length)
 	if !ok {

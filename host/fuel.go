@@ -49,7 +49,7 @@ func (t *fuelBudget) bind(mod api.Module) {
 // spent is the fuel that this call has used.
 func (t *fuelBudget) spent() int64 {
 	if t.fuel == nil {
-		return 0
+		return t.granted // in a guest process, or 0
 	}
 	return t.granted - int64(t.fuel.Get()) //nolint:gosec // the bits of an i64
 }
@@ -234,15 +234,18 @@ func (in *instance) settle() {
 	}
 }
 
+// traceStart is before the guest's stack in an error of wazero.
+const traceStart = "\nwasm stack trace:"
+
 // traced is reason with the guest's stack trace that wazero put into err.
 func traced(reason, err error) error {
 	if err == nil {
 		return reason
 	}
-	_, trace, ok := strings.Cut(err.Error(), "\nwasm stack trace:")
+	_, trace, ok := strings.Cut(err.Error(), traceStart)
 	if !ok {
 		return reason
 	}
 	trace = strings.Replace(trace, "\n\t"+meter.ImportModule+"."+meter.RefillFunc+"()", "", 1)
-	return fmt.Errorf("%w\nwasm stack trace:%s", reason, trace)
+	return fmt.Errorf("%w"+traceStart+"%s", reason, trace)
 }

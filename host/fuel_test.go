@@ -11,7 +11,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -115,6 +114,7 @@ func TestFuel_SameOnEachRun(t *testing.T) {
 // A whole Go program uses the same fuel, run by run, where it reads the same
 // clock and randomness: Go seeds its maps and its scheduler from them.
 func TestFuel_SameForAGoGuest(t *testing.T) {
+	inThisProcess(t)
 	needsFuel(t)
 	module, cfg, req := example(t)
 	cfg.CacheDir = t.TempDir()
@@ -182,7 +182,7 @@ func TestFuel_RecursionIsBounded(t *testing.T) {
 		if _, err := g.Reconcile(t.Context(), request(0)); err != nil {
 			t.Error(err)
 		}
-		g.in.fuelBudget.stack.Set(0)
+		inGuest(g.in).fuelBudget.stack.Set(0)
 	}
 }
 
@@ -217,7 +217,7 @@ func TestFuel_TimeoutHasAStackTrace(t *testing.T) {
 // timeout goes on meanwhile.
 func TestFuel_RateSlowsTheModule(t *testing.T) {
 	needsFuel(t)
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		g := acquire(t, load(t, wasm.Work, Config{FuelRate: 600_000, slice: 100_000}))
 		start := time.Now()
 		for range 10 { // of 600,000 units each
@@ -268,6 +268,7 @@ func TestLoad_FuelNeedsCounting(t *testing.T) {
 // The digest is that of the module's own bytes, and what was compiled for one
 // way of bounding is never taken for another.
 func TestLoad_CacheKeepsFormsApart(t *testing.T) {
+	inThisProcess(t)
 	dir := t.TempDir()
 	var digests []string
 	for range 2 {
@@ -322,6 +323,7 @@ func TestLoad_InvalidCodeIsNamedAsInspectDoes(t *testing.T) {
 
 // A thousand runs, good ones and all kinds of bad ones, leave nothing behind.
 func TestModule_SoakLeavesNothing(t *testing.T) {
+	inThisProcess(t)
 	cfg := Config{}
 	modes := []byte{0, 1, 3, 5, 8, 11, 14}
 	if defaultCPU == CPUFuel {

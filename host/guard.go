@@ -34,6 +34,9 @@ func (i *interrupt) fire(cause int32) {
 		if cancel := i.operation.Load(); cancel != nil {
 			(*cancel)()
 		}
+		if r := i.in.remote; r != nil {
+			r.stop()
+		}
 	}
 }
 
@@ -74,29 +77,13 @@ func (in *instance) guarded(ctx context.Context, e entry, f func() error) error 
 	if d, ok := ctx.Deadline(); ok {
 		wait = min(wait, d.Sub(now))
 	}
-	in.run.parent, in.run.startedAt, in.run.limit, in.run.deadline = ctx, now, wait, now.Add(wait)
-	in.run.calls, in.run.events, in.run.waited = 0, 0, 0
-	in.linear.refused = nil
-	in.output.reset()
-	in.timer.Reset(wait)
 	var stop func() bool
 	if ctx.Done() != nil {
 		stop = context.AfterFunc(ctx, in.cancel)
 	}
-	in.fuelBudget.begin(in.gen.limits.Fuel, now)
 	in.gen.cfg.Watchdog.begin(in, now, e.limit)
-	err := errInterrupted
-	if in.pay() {
-		err = f()
-	}
+	err := in.bounded(ctx, wait, now, f)
 	in.gen.cfg.Watchdog.end(in)
-	in.host.name.Store(nil)
-	in.settle()
-	// A call that passed its deadline in a host function returns without an
-	// error, so the deadline counts even without an error.
-	if !in.timer.Stop() {
-		in.interrupt.fire(byDeadline)
-	}
 	if stop != nil && !stop() {
 		in.interrupt.fire(byCaller)
 	}
@@ -104,6 +91,29 @@ func (in *instance) guarded(ctx context.Context, e entry, f func() error) error 
 	in.output.flush()
 	in.run = run{}
 	in.gen.ended(e.name, now, err)
+	return err
+}
+
+// bounded runs f, which runs the guest, until it ends, its time is over or the
+// instance is interrupted.
+func (in *instance) bounded(ctx context.Context, wait time.Duration, now time.Time, f func() error) error {
+	in.run.parent, in.run.startedAt, in.run.limit, in.run.deadline = ctx, now, wait, now.Add(wait)
+	in.run.calls, in.run.events, in.run.waited = 0, 0, 0
+	in.linear.refused = nil
+	in.output.reset()
+	in.timer.Reset(wait)
+	in.fuelBudget.begin(in.gen.limits.Fuel, now)
+	err := errInterrupted
+	if in.pay() {
+		err = f()
+	}
+	in.host.name.Store(nil)
+	in.settle()
+	// A call that passed its deadline in a host function returns without an
+	// error, so the deadline counts even without an error.
+	if !in.timer.Stop() {
+		in.interrupt.fire(byDeadline)
+	}
 	return err
 }
 

@@ -87,7 +87,7 @@ func TestMap_ErrorOfTheGuest(t *testing.T) {
 func echoCalls(tb testing.TB, m *Module) uint32 {
 	tb.Helper()
 	g := acquire(tb, m)
-	n, _ := g.in.memory.ReadUint32Le(512)
+	n, _ := inGuest(g.in).memory.ReadUint32Le(512)
 	g.release()
 	return n
 }
@@ -124,7 +124,7 @@ func TestHooks_HostileAnswers(t *testing.T) {
 			if _, err := m.Map(t.Context(), event(echoObject(nil))); err != nil {
 				t.Errorf("the next call: %v", err)
 			}
-			if n, _ := other.in.memory.ReadUint32Le(512); n != 1 {
+			if n, _ := inGuest(other.in).memory.ReadUint32Le(512); n != 1 {
 				t.Errorf("another instance had %d calls, want 1", n)
 			}
 		})
@@ -186,7 +186,7 @@ func TestHooks_EventOnTheWire(t *testing.T) {
 		}
 		g := acquire(t, m)
 		want := encodeEvent(ev)
-		if got, _ := g.in.memory.Read(16384, uint32(len(want))); !cmp.Equal(want, got) {
+		if got, _ := inGuest(g.in).memory.Read(16384, uint32(len(want))); !cmp.Equal(want, got) {
 			t.Errorf("%s: got %q, want %q", ev.Type, got, want)
 		}
 		g.release()
@@ -215,11 +215,11 @@ func TestHooks_HostFunctions(t *testing.T) {
 		g = acquire(t, m)
 		var got []string
 		for i := range uint32(len(calls) - 1) {
-			v, _ := g.in.memory.ReadUint64Le(resultsAt + 8*i)
+			v, _ := inGuest(g.in).memory.ReadUint64Le(resultsAt + 8*i)
 			s, _ := unpackResult(v)
 			got = append(got, s.String())
 		}
-		left, _ := g.in.memory.ReadUint64Le(resultsAt + 8*uint32(len(calls)-1))
+		left, _ := inGuest(g.in).memory.ReadUint64Le(resultsAt + 8*uint32(len(calls)-1))
 		g.release()
 		if want := "OK OK OK UNAVAILABLE UNAVAILABLE UNAVAILABLE UNAVAILABLE"; strings.Join(got, " ") != want {
 			t.Errorf("%s: got %v, want %s", name, got, want)
@@ -241,7 +241,7 @@ func TestHooks_HostFunctions(t *testing.T) {
 // rule 16: mapping does not wait for reconciles that hold every guest, and a
 // hook that waits holds up no reconcile; two hooks take turns.
 func TestHooks_HaveASlotOfTheirOwn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		unblock := make(chan struct{})
 		api := &scriptedAPI{f: func(ctx context.Context, op abi.Op, _ []byte) abi.Response {
 			if op == abi.OpCacheGet {

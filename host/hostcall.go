@@ -81,6 +81,9 @@ func (in *instance) lap() {
 // to be done. It waits for a further slice where this one is used up, and does not
 // return where the call is over.
 func (in *instance) charge(n int) {
+	if in.remote != nil { // its process does
+		return
+	}
 	in.lap()
 	in.checkOver(in.host.since)
 	if !in.fuelBudget.take(int64(n)) {

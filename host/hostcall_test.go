@@ -25,7 +25,7 @@ func TestHostCall_EndsWithItsTime(t *testing.T) {
 				const timeout = 100 * time.Millisecond
 				m := load(t, wasm.Floods, Config{CPU: cpu, CPUScheduler: NewCPUScheduler(1), Limits: Limits{Timeout: timeout}})
 				g := acquire(t, m)
-				in := g.in
+				in := inGuest(g.in)
 				start := time.Now()
 				_, err := g.Reconcile(t.Context(), request(mode))
 				took := time.Since(start)

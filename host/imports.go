@@ -78,12 +78,14 @@ func (in *instance) hostLog(stack []uint64) {
 }
 
 // hostLogLevel answers the lowest level that is kept.
-func (in *instance) hostLogLevel(stack []uint64) {
+func (in *instance) hostLogLevel(stack []uint64) { stack[0] = i32(in.logLevel()) }
+
+func (in *instance) logLevel() int32 {
 	level := abi.LevelDebug
 	for level <= abi.LevelError && !in.gen.log.Enabled(in.run.parent, slog.Level(level)) {
 		level += abi.LevelInfo - abi.LevelDebug
 	}
-	stack[0] = i32(level)
+	return level
 }
 
 func (in *instance) hostMetric(stack []uint64) {
@@ -130,10 +132,22 @@ func (in *instance) random(b []byte) error {
 }
 
 func (in *instance) hostCancelled(stack []uint64) {
-	stack[0] = 0
-	if in.run.access > accessNone && (in.gen.shared.draining.Load() || in.gen.draining.Load()) {
-		stack[0] = 1
+	switch {
+	case in.run.access == accessNone:
+		stack[0] = 0
+	case in.upstream != nil:
+		stack[0] = i32(in.upstream.cancelled())
+	default:
+		stack[0] = i32(in.cancelled())
 	}
+}
+
+// cancelled is 1 where the run should come to an end.
+func (in *instance) cancelled() int32 {
+	if in.gen.shared.draining.Load() || in.gen.draining.Load() {
+		return 1
+	}
+	return 0
 }
 
 // hostBudget answers what is left of what the kind names.

@@ -56,7 +56,7 @@ func play(tb testing.TB, g *lease, calls ...hostCall) []int64 {
 	}
 	out := make([]int64, len(calls))
 	for i := range out {
-		v, _ := g.in.memory.ReadUint64Le(resultsAt + 8*uint32(i))
+		v, _ := inGuest(g.in).memory.ReadUint64Le(resultsAt + 8*uint32(i))
 		out[i] = int64(v)
 	}
 	return out
@@ -65,7 +65,7 @@ func play(tb testing.TB, g *lease, calls ...hostCall) []int64 {
 // poke writes into the guest's memory between two calls.
 func poke(tb testing.TB, g *lease, ptr uint32, b []byte) {
 	tb.Helper()
-	if !g.in.memory.Write(ptr, b) {
+	if !inGuest(g.in).memory.Write(ptr, b) {
 		tb.Fatalf("%d bytes at %d do not lie in memory", len(b), ptr)
 	}
 }
@@ -80,7 +80,7 @@ func statusText(v int64) string {
 // that fill left there.
 func written(tb testing.TB, g *lease, ptr uint32, want []byte) {
 	tb.Helper()
-	b, _ := g.in.memory.Read(ptr-4, uint32(len(want))+8)
+	b, _ := inGuest(g.in).memory.Read(ptr-4, uint32(len(want))+8)
 	if wantAll := "????" + string(want) + "????"; string(b) != wantAll {
 		tb.Errorf("memory at %d: got %q, want %q", ptr-4, b, wantAll)
 	}
@@ -207,7 +207,7 @@ func TestHostFunctions_Refusals(t *testing.T) {
 		g := acquire(t, load(t, wasm.Calls, cfg))
 		poke(t, g, requestAt, []byte{0xc1, 0xc1, 0xc1, 0xc1})
 		status, n := unpackResult(uint64(play(t, g, tc.call)[0]))
-		b, _ := g.in.memory.Read(dstAt, n)
+		b, _ := inGuest(g.in).memory.Read(dstAt, n)
 		body, err := abi.DecodeObject(b)
 		if status != tc.status || err != nil || body["code"] != int64(tc.status) || body["reason"] != tc.reason || !strings.Contains(fmt.Sprint(body["message"]), tc.text) {
 			t.Errorf("%s: got %s %v, want %s %s: %s", tc.name, status, body, tc.status, tc.reason, tc.text)
@@ -226,7 +226,7 @@ func TestHostFunctions_Config(t *testing.T) {
 	} {
 		poke(t, g, requestAt, []byte(req))
 		status, n := unpackResult(uint64(play(t, g, hostCall{"config_get", [5]uint32{requestAt, uint32(len(req)), dstAt, 512}})[0]))
-		b, _ := g.in.memory.Read(dstAt, n)
+		b, _ := inGuest(g.in).memory.Read(dstAt, n)
 		got, err := abi.DecodeValue(b)
 		if diff := cmp.Diff(want, got); status != abi.StatusOK || err != nil || diff != "" {
 			t.Errorf("%q: %s %v %s", req, status, err, diff)
@@ -235,6 +235,7 @@ func TestHostFunctions_Config(t *testing.T) {
 }
 
 func TestHostFunctions_ClocksAndRandom(t *testing.T) {
+	inThisProcess(t)
 	cfg := Config{
 		Now:  func() time.Time { return time.UnixMilli(1767225600123) },
 		Mono: func() int64 { return 42 }, Random: bytes.NewReader(bytes.Repeat([]byte("random "), 20000)),
@@ -278,12 +279,13 @@ func TestHostFunctions_BudgetCancelledMetric(t *testing.T) {
 // Outside of an entry call there are no operations, and nothing is cancelled or
 // bounded.
 func TestHostFunctions_OutsideOfAnEntryCall(t *testing.T) {
+	inThisProcess(t)
 	var log bytes.Buffer
 	cfg := Config{API: apiOf(nil), Now: func() time.Time { return time.UnixMilli(7) }, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 	g := acquire(t, load(t, wasm.Init, cfg))
 	var got []int64
 	for i := range uint32(7) {
-		v, _ := g.in.memory.ReadUint64Le(resultsAt + 8*i)
+		v, _ := inGuest(g.in).memory.ReadUint64Le(resultsAt + 8*i)
 		got = append(got, int64(v))
 	}
 	if s, _ := unpackResult(uint64(got[0])); s != abi.StatusUnavailable {
@@ -324,12 +326,16 @@ func TestHostFunctions_Log(t *testing.T) {
 	where := " controller=c revision=1 "
 	run := "object=default/web reconcile_id=r1\n"
 	guest := "from=guest " + run
+	host := run
+	if defaultIsolation != nil {
+		host = guest // the process of a guest may say anything
+	}
 	want := "level=INFO msg=\"plain text\"" + where + guest +
 		"level=WARN msg=map" + where + "guest_from=host n=2 guest_object=false " + guest +
 		"level=INFO msg=\"bad \uFFFD utf8\"" + where + guest +
 		"level=WARN msg=" + strings.Repeat("x", maxLine) + where + guest +
 		"level=INFO msg=\"\uFFFD\"" + where + guest +
-		"level=WARN msg=\"log: message block of 5 bytes at 262144 does not lie in memory\"" + where + run
+		"level=WARN msg=\"log: message block of 5 bytes at 262144 does not lie in memory\"" + where + host
 	if diff := cmp.Diff(want, log.String()); diff != "" {
 		t.Error(diff)
 	}

@@ -50,6 +50,11 @@ type instance struct {
 	// entered counts the entry calls.
 	entered int64
 
+	// remote is the instance where it is in a guest process; all that is the
+	// guest's is there. upstream is, in that process, the host.
+	remote   *remote
+	upstream *upstream
+
 	run    run
 	output output
 	// refusals are answers of operations beyond a limit, to be given again.
@@ -115,39 +120,67 @@ func (g *revision) newInstance(ctx context.Context, s *settings) (_ *instance, e
 // of a call.
 func (g *revision) instantiate(ctx context.Context) (*instance, error) {
 	in := &instance{gen: g}
-	in.interrupt = interrupt{in: in, done: make(chan struct{})}
-	in.fuelBudget.maxStack, in.fuelBudget.sliceSizer = min(g.code.maxStack, g.limits.Stack), newSliceSizer(g.cfg.slice)
-	if err := in.linear.reserve(g); err != nil {
-		in.linear.release()
+	if err := in.prepare(ctx); err != nil {
+		in.close(ctx)
 		return nil, err
 	}
+	if err := in.guarded(ctx, entry{name: abi.ExportInitialize, limit: g.limits.Timeout}, in.load); err != nil {
+		in.close(ctx)
+		return nil, err
+	}
+	return in, nil
+}
+
+// prepare takes what an instance needs before any of its code runs. After an
+// error it must be closed.
+func (in *instance) prepare(ctx context.Context) error {
+	g := in.gen
+	in.interrupt = interrupt{in: in, done: make(chan struct{})}
+	in.fuelBudget.maxStack, in.fuelBudget.sliceSizer = min(g.code.maxStack, g.limits.Stack), newSliceSizer(g.cfg.slice)
 	in.timer = time.AfterFunc(math.MaxInt64, func() { in.interrupt.fire(byDeadline) })
 	in.cancel = func() { in.interrupt.fire(byCaller) }
 	in.output.in = in
-	g.cfg.Watchdog.add(in)
-	if err := g.register(in); err != nil {
-		in.close(ctx)
-		return nil, err
+	var err error
+	if g.code.remote != nil {
+		err = in.connect(ctx)
+	} else {
+		err = in.linear.reserve(in)
 	}
-	err := in.guarded(ctx, entry{name: abi.ExportInitialize, limit: g.limits.Timeout}, func() error {
-		mod, err := g.code.runtime.InstantiateModule(experimental.WithMemoryAllocator(&in.interrupt, &in.linear), g.code.compiled, moduleConfig)
-		if err == nil && mod.IsClosed() { // proc_exit(0) is no error to wazero
-			err = errors.New("exited with code 0")
-		}
-		in.module = mod
-		return err
-	})
 	if err != nil {
-		in.close(ctx)
-		return nil, err
+		return err
 	}
-	if g.code.metered {
+	g.cfg.Watchdog.add(in)
+	return g.register(in)
+}
+
+// load instantiates the module, which runs its start code.
+func (in *instance) load() (err error) {
+	if in.remote != nil {
+		return in.remote.start()
+	}
+	code := in.gen.code
+	in.module, err = code.runtime.InstantiateModule(experimental.WithMemoryAllocator(&in.interrupt, &in.linear), code.compiled, moduleConfig)
+	if err == nil && in.module.IsClosed() { // proc_exit(0) is no error to wazero
+		err = errors.New("exited with code 0")
+	}
+	if err != nil {
+		return err
+	}
+	if code.metered {
 		in.fuelBudget.bind(in.module)
 	}
 	in.memory = in.module.Memory()
 	in.buffer = in.module.ExportedFunction(abi.ExportBuffer)
 	in.reconcile = in.module.ExportedFunction(abi.ExportReconcile)
-	return in, nil
+	return nil
+}
+
+// size is that of the instance's linear memory, in bytes.
+func (in *instance) size() int64 {
+	if in.remote != nil {
+		return in.remote.size
+	}
+	return int64(in.memory.Size())
 }
 
 // function returns an entry of the guest; it must be exported.
@@ -179,6 +212,9 @@ func (in *instance) close(ctx context.Context) {
 	}
 	in.closed = true
 	in.timer.Stop()
+	if in.remote != nil {
+		in.remote.close()
+	}
 	if in.module != nil {
 		_ = in.module.Close(ctx) // there are no files whose closing could fail
 	}

@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
@@ -33,7 +32,7 @@ func dies(t *testing.T, m *Module, runs int) time.Duration {
 // A module whose runs trap has one second's instances at once, and then as many
 // as come back; one that does not trap waits for nothing.
 func TestInstanceRate_BoundsAModuleThatDies(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		m := load(t, wasm.Modes, Config{Limits: Limits{InstanceRate: 10}})
 		// The first run takes the instance of loading.
 		if took := dies(t, m, 11); took != 0 {
@@ -64,7 +63,7 @@ func TestInstanceRate_BoundsAModuleThatDies(t *testing.T) {
 // Another module does not notice, and neither do loading and a change of the
 // settings.
 func TestInstanceRate_IsOfTheRunsOfOneModule(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		cfg := Config{Limits: Limits{InstanceRate: 1}}
 		m, other := load(t, wasm.Modes, cfg), load(t, wasm.Modes, cfg)
 		dies(t, m, 3)
@@ -86,7 +85,7 @@ func TestInstanceRate_IsOfTheRunsOfOneModule(t *testing.T) {
 // a run that has less time than it would wait is refused at once, with the
 // limit's name and value.
 func TestInstanceRate_WaitingEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		m := load(t, wasm.Modes, Config{Limits: Limits{InstanceRate: 1}})
 		dies(t, m, 2)
 		short, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
@@ -146,7 +145,7 @@ func TestInstanceRate_AgreesWithAModel(t *testing.T) {
 // Hammer: many runs at once that all trap need as many instances as the rate
 // allows, whichever run stops waiting.
 func TestInstanceRate_Hammer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		const rate, workers = 20, 8
 		m := load(t, wasm.Modes, Config{Concurrency: workers, Limits: Limits{InstanceRate: rate}})
 		var mu sync.Mutex

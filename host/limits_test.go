@@ -10,7 +10,6 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -195,7 +194,7 @@ func TestLimits_TimeoutSaysThatItWaited(t *testing.T) {
 
 // One in which the guest slept is.
 func TestLimits_SleepingIsNoWaiting(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		_, err := acquire(t, load(t, wasm.WASI, Config{})).Reconcile(t.Context(), request(6)) // sleeps for an hour
 		if le := limitOf(t, err); le.Limit != abi.LimitTimeout || le.Waited {
 			t.Errorf("got %+v", le)
@@ -209,7 +208,7 @@ func refusedWith(t *testing.T, g *lease, calls ...hostCall) (status string, body
 	t.Helper()
 	results := play(t, g, calls...)
 	s, n := unpackResult(uint64(results[len(results)-1]))
-	b, _ := g.in.memory.Read(dstAt, n)
+	b, _ := inGuest(g.in).memory.Read(dstAt, n)
 	return s.String(), string(b)
 }
 
@@ -232,7 +231,7 @@ func TestLimits_OperationsAtTheirEdges(t *testing.T) {
 		{abi.LimitEvents, Limits{Events: 2}, []hostCall{event, event, event}, "BUDGET", "(events 2)"},
 		{abi.LimitEventRate, Limits{EventRate: 2}, []hostCall{event, event, event}, "BUDGET", "(event_rate 2)"},
 	} {
-		synctest.Test(t, func(t *testing.T) { // the clock stands still
+		inBubble(t, func(t *testing.T) { // the clock stands still
 			m := load(t, wasm.Calls, Config{API: apiOf(nil), Limits: tc.limits})
 			status, body := refusedWith(t, acquire(t, m), tc.calls...)
 			if status != tc.status || !strings.Contains(body, tc.message) {
@@ -246,7 +245,7 @@ func TestLimits_OperationsAtTheirEdges(t *testing.T) {
 }
 
 func TestLimits_EventsComeBackWithTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		g := acquire(t, load(t, wasm.Calls, Config{API: apiOf(nil), Limits: Limits{EventRate: 1}}))
 		event := hostCall{"call", [5]uint32{10, requestAt, 4, dstAt, 1000}}
 		for i, want := range []string{"OK", "BUDGET", "OK"} {
@@ -266,7 +265,7 @@ func TestLimits_LogRate(t *testing.T) {
 	for name, limits := range map[abi.LimitName]Limits{
 		abi.LimitLogLines: {LogLines: 3}, abi.LimitLogBytes: {LogBytes: 15},
 	} {
-		synctest.Test(t, func(t *testing.T) {
+		inBubble(t, func(t *testing.T) {
 			var log bytes.Buffer
 			m := load(t, wasm.Calls, Config{Logger: slog.New(slog.NewTextHandler(&log, nil)), Limits: limits})
 			g := acquire(t, m)

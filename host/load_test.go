@@ -274,6 +274,7 @@ func TestLoad_RequiresAPIOnlyWhereThereIsOne(t *testing.T) {
 
 // A cache that cannot be used costs time and a warning, never the module.
 func TestLoad_CacheDirIsOptional(t *testing.T) {
+	inThisProcess(t)
 	dir := t.TempDir()
 	logged := func(t *testing.T, dir string) string {
 		t.Helper()

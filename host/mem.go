@@ -23,12 +23,15 @@ type linearMemory struct {
 	charged int64
 	// refused says why growing was refused, and is cleared with each call.
 	refused error
+	// upstream is, in a guest process, the host, which counts.
+	upstream *upstream
 }
 
 // reserve takes what an instance starts with, and the addresses of what it may
 // have at most: wazero panics where the first cannot be had.
-func (l *linearMemory) reserve(g *revision) (err error) {
-	l.gen, l.budget = g, g.cfg.Budget
+func (l *linearMemory) reserve(in *instance) (err error) {
+	g := in.gen
+	l.gen, l.budget, l.upstream = g, g.cfg.Budget, in.upstream
 	if err := l.charge(g.code.startSize); err != nil {
 		return err
 	}
@@ -41,6 +44,11 @@ func (l *linearMemory) reserve(g *revision) (err error) {
 
 // charge has the budget count so many bytes for this memory.
 func (l *linearMemory) charge(size int64) error {
+	if l.upstream != nil && size > l.gen.code.startSize { // what it starts with is counted
+		if err := l.upstream.grow(size); err != nil {
+			return err
+		}
+	}
 	if err := l.budget.take(size - l.charged); err != nil {
 		l.gen.shared.hits.add(abi.LimitMemoryBudget)
 		return err

@@ -23,7 +23,7 @@ func TestMemory_BudgetCountsWhatMayBeTouched(t *testing.T) {
 	if _, err := g.Reconcile(t.Context(), request(15)); err != nil { // grows until refused, and copes
 		t.Fatal(err)
 	}
-	if got := int64(g.in.memory.Size()); got != pages(5) {
+	if got := g.in.size(); got != pages(5) {
 		t.Errorf("the guest has %s", sizeText(got))
 	}
 	used(t, b, pages(5))
@@ -35,6 +35,7 @@ func TestMemory_BudgetCountsWhatMayBeTouched(t *testing.T) {
 // A process without address space for another instance says so and goes on: the
 // same module with less memory works. It holds in a process of its own.
 func TestMemory_NoAddressSpaceIsAnError(t *testing.T) {
+	inThisProcess(t)
 	const name = "WASMCTL_TEST_ADDRESS_SPACE"
 	if os.Getenv(name) == "" {
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestMemory_NoAddressSpaceIsAnError$")

@@ -48,7 +48,14 @@ func (in *instance) metric(kind int32, ptr, length uint32, value float64) abi.St
 	if !ok {
 		return abi.StatusBadRequest
 	}
-	k := metricKey{kind, string(name)}
+	if in.upstream != nil {
+		return in.upstream.metric(kind, name, value)
+	}
+	return in.report(metricKey{kind, string(name)}, value)
+}
+
+// report passes on what a guest reports, within the limit.
+func (in *instance) report(k metricKey, value float64) abi.Status {
 	switch {
 	case !validMetric(k, value):
 		return abi.StatusBadRequest
@@ -58,7 +65,7 @@ func (in *instance) metric(kind int32, ptr, length uint32, value float64) abi.St
 		in.gen.shared.hits.add(abi.LimitMetricSeries)
 		return abi.StatusBudget
 	}
-	return in.gen.cfg.Metric(kind, k.name, value)
+	return in.gen.cfg.Metric(k.kind, k.name, value)
 }
 
 // validMetric reports whether Prometheus can show it. A gauge has no name that

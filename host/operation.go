@@ -21,11 +21,7 @@ func (in *instance) operation(op abi.Op, a opArgs) uint64 {
 		// Checked first: where the answer cannot be written nothing is done.
 		return abi.PackResult(abi.StatusBadRequest, 0)
 	}
-	res := in.respond(op, a)
-	if len(res.Body) > abi.MaxBytes {
-		res = refuse(abi.StatusTooLarge, "TooLarge",
-			fmt.Sprintf("the answer of %s is %d bytes long, the limit is %d: ask for less, for example with limit and continue", op, len(res.Body), abi.MaxBytes))
-	}
+	res := shortAnswer(op, in.respond(op, a))
 	in.run.held, in.run.holding = res.Body, true
 	if uint64(len(res.Body)) <= uint64(a.dstCap) {
 		in.charge(len(res.Body))
@@ -38,6 +34,18 @@ func (in *instance) operation(op abi.Op, a opArgs) uint64 {
 // as it can.
 var outsideCall = refuse(abi.StatusUnavailable, "OutsideCall", "operations work only in entry calls, not in start code, buffer or describe")
 
+// shortAnswer refuses in the place of an answer that is too long.
+func shortAnswer(op abi.Op, res abi.Response) abi.Response {
+	if len(res.Body) <= abi.MaxBytes {
+		return res
+	}
+	return refuse(abi.StatusTooLarge, "TooLarge",
+		fmt.Sprintf("the answer of %s is %d bytes long, the limit is %d: ask for less, for example with limit and continue", op, len(res.Body), abi.MaxBytes))
+}
+
+// timeOver is the answer where a guest process asks although its call is over.
+var timeOver = refuse(abi.StatusCancelled, "Cancelled", "this run has timed out")
+
 // respond checks that an operation may run, and runs it.
 func (in *instance) respond(op abi.Op, a opArgs) abi.Response {
 	if in.run.access == accessNone {
@@ -47,13 +55,25 @@ func (in *instance) respond(op abi.Op, a opArgs) abi.Response {
 	switch {
 	case !ok:
 		return refuse(abi.StatusBadRequest, "BadPointer", blockText("request", a.reqPtr, a.reqLen))
-	case int64(len(req)) > in.gen.limits.RequestBytes:
-		return in.refuseOver(abi.LimitRequestBytes, fmt.Sprintf("the request of %s is %d bytes long", op, len(req)))
+	case in.upstream != nil:
+		return in.upstream.operation(op, req)
+	}
+	return in.answer(op, req, int64(len(req)))
+}
+
+// answer checks a request of so many bytes, and answers it; one that is too long
+// need not be there.
+func (in *instance) answer(op abi.Op, req []byte, size int64) abi.Response {
+	switch {
+	case size > in.gen.limits.RequestBytes:
+		return in.refuseOver(abi.LimitRequestBytes, fmt.Sprintf("the request of %s is %d bytes long", op, size))
+	case in.interrupt.Err() != nil:
+		return timeOver
 	}
 	in.charge(len(req))
 	in.run.calls++
 	if limit := in.gen.limits.HostCalls; limit > 0 && in.run.calls > limit {
-		return in.refuseAgain(abi.LimitHostCalls, "the limit of %d operations per run is reached")
+		return in.refuseAgain(abi.LimitHostCalls, tooManyCalls)
 	}
 	switch {
 	case op == abi.OpConfigGet:
@@ -71,6 +91,8 @@ func (in *instance) respond(op abi.Op, a opArgs) abi.Response {
 	}
 	return in.callAPI(op, req)
 }
+
+const tooManyCalls = "the limit of %d operations per run is reached"
 
 // refuseAgain is the answer of an operation that is one too many; what gets the
 // limit. It is made once for each instance.

@@ -67,6 +67,10 @@ func (o *output) stderr() *stream { return &stream{o, &o.err, slog.LevelWarn} }
 // write makes a log line of each full line.
 func (s *stream) write(p []byte) {
 	s.o.keep(p)
+	if up := s.o.in.upstream; up != nil {
+		up.print(s.level, p)
+		return
+	}
 	for rest := p; len(rest) > 0; {
 		n := bytes.IndexByte(rest, '\n')
 		end := n >= 0
@@ -136,6 +140,10 @@ func (o *output) flush() {
 // message logs what a guest passed to log: text, or a map of msg and
 // attributes. What is dropped is not decoded.
 func (o *output) message(level slog.Level, b []byte) {
+	if up := o.in.upstream; up != nil {
+		up.log(level, b)
+		return
+	}
 	if len(b) == 0 || len(b) > maxFields || !isMap(b[0]) {
 		o.text(level, b[:min(len(b), maxLine)])
 		return
@@ -176,6 +184,10 @@ func attributes(m map[string]any) (msg string, attrs []slog.Attr) {
 // text logs what a guest wrote. Dropped text is not copied either: it can have
 // gigabytes.
 func (o *output) text(level slog.Level, b []byte) {
+	if up := o.in.upstream; up != nil {
+		up.log(level, b)
+		return
+	}
 	if o.allow(len(b)) {
 		o.guest(level, validText(b), nil)
 	}
@@ -183,6 +195,10 @@ func (o *output) text(level slog.Level, b []byte) {
 
 // log writes one line of the host's, unless this call has written too much.
 func (o *output) log(level slog.Level, msg string, attrs []slog.Attr) {
+	if up := o.in.upstream; up != nil {
+		up.log(level, []byte(msg))
+		return
+	}
 	if o.allow(len(msg)) {
 		o.write(level, msg, attrs)
 	}

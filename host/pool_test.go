@@ -25,7 +25,7 @@ import (
 // No more guests than the concurrency are out at once; who waits gets the next
 // that is released, the one used last.
 func TestAcquire_BoundAndWaiting(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		m := load(t, wasm.Modes, Config{Concurrency: 2})
 		first, releaseFirst, err := m.Acquire(t.Context())
 		if err != nil {
@@ -72,7 +72,7 @@ func TestAcquire_BoundAndWaiting(t *testing.T) {
 // A host function that waits, waits on the bubble's clock: a call's timeout is
 // kept without a real second passing.
 func TestReconcile_TimeoutInVirtualTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		start := time.Now()
 		_, err := acquire(t, load(t, wasm.WASI, Config{})).Reconcile(t.Context(), request(6)) // sleeps for an hour
 		if ce := callError(t, err); ce.Kind != abi.FailureTimeout || time.Since(start) != DefaultTimeout {
@@ -82,7 +82,7 @@ func TestReconcile_TimeoutInVirtualTime(t *testing.T) {
 }
 
 func TestClose_WaitsForGuestsAndRefusesNewOnes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		m := load(t, wasm.Modes, Config{Concurrency: 1})
 		g, release, err := m.Acquire(t.Context())
 		if err != nil {
@@ -119,6 +119,7 @@ func TestClose_WaitsForGuestsAndRefusesNewOnes(t *testing.T) {
 
 // Loading and closing leaves no goroutine and no memory behind.
 func TestClose_ReturnsEverything(t *testing.T) {
+	inThisProcess(t)
 	once := func() {
 		m, err := Load(context.Background(), wasm.Calls, Config{})
 		if err != nil {
@@ -310,13 +311,14 @@ func TestWASI_ExitIsATrap(t *testing.T) {
 // WASI's clocks and random read what the host functions read, the controller's
 // name is the only argument, and there is no environment.
 func TestWASI_Sandbox(t *testing.T) {
+	inThisProcess(t)
 	cfg := Config{
 		Name: "web",
 		Now:  func() time.Time { return time.Unix(1767225600, 123) },
 		Mono: func() int64 { return 42 }, Random: io.MultiReader(strings.NewReader("12345678"), strings.NewReader("more")),
 	}
 	g := acquire(t, load(t, wasm.WASI, cfg))
-	read := func(ptr uint32) uint64 { v, _ := g.in.memory.ReadUint64Le(ptr); return v }
+	read := func(ptr uint32) uint64 { v, _ := inGuest(g.in).memory.ReadUint64Le(ptr); return v }
 	if _, err := g.Reconcile(t.Context(), request(5)); err != nil {
 		t.Fatal(err)
 	}

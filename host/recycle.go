@@ -22,7 +22,7 @@ func (in *instance) worn() abi.LimitName {
 	switch {
 	case in.entered >= l.InstanceCalls:
 		return abi.LimitInstanceCalls
-	case in.entered >= minCalls && int64(in.memory.Size()) > l.HighWater:
+	case in.entered >= minCalls && in.size() > l.HighWater:
 		return abi.LimitHighWater
 	}
 	return ""

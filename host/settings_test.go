@@ -74,15 +74,15 @@ func TestConfigure_WhatTheGuestSees(t *testing.T) {
 		g := acquire(t, m)
 		defer g.release()
 		message := abi.AppendSettings(nil, &abi.Settings{Generation: gen, Values: want})
-		if got, _ := g.in.memory.Read(1024, uint32(len(message))); !cmp.Equal(message, got) {
+		if got, _ := inGuest(g.in).memory.Read(1024, uint32(len(message))); !cmp.Equal(message, got) {
 			t.Errorf("message %q, want %q", got, message)
 		}
 		all := mustEncode(want)
-		if got, _ := g.in.memory.Read(600, uint32(len(all))); !cmp.Equal(all, got) {
+		if got, _ := inGuest(g.in).memory.Read(600, uint32(len(all))); !cmp.Equal(all, got) {
 			t.Errorf("config_get answered %q, want %q", got, all)
 		}
 		for _, at := range []uint32{520, 528} {
-			v, _ := g.in.memory.ReadUint64Le(at)
+			v, _ := inGuest(g.in).memory.ReadUint64Le(at)
 			if s, _ := unpackResult(v); s != abi.StatusUnavailable {
 				t.Errorf("cache_get or api_get: %s", s)
 			}
@@ -169,7 +169,7 @@ func TestConfigure_WithoutTheExport(t *testing.T) {
 	g := acquire(t, m)
 	poke(t, g, requestAt, []byte("\x81\xa3key\xa4size"))
 	status, n := unpackResult(uint64(play(t, g, hostCall{"config_get", [5]uint32{requestAt, 10, dstAt, 16}})[0]))
-	if b, _ := g.in.memory.Read(dstAt, n); status != abi.StatusOK || string(b) != "\xa12" {
+	if b, _ := inGuest(g.in).memory.Read(dstAt, n); status != abi.StatusOK || string(b) != "\xa12" {
 		t.Errorf("%s %q", status, b)
 	}
 }

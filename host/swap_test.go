@@ -198,7 +198,7 @@ func TestPrepare_BadModuleChangesNothing(t *testing.T) {
 // A revision is kept compiled for a while, and no longer; a rollback is a new
 // revision of the same code.
 func TestPrepareKept_WithinItsTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		m := load(t, wasm.Modes, Config{KeepFor: time.Minute})
 		first := m.Digest()
 		swap(t, m, variant(wasm.Modes, 2))
@@ -358,6 +358,7 @@ func TestPromote_AfterCloseIsRefused(t *testing.T) {
 
 // Memory and code of revisions that ended return.
 func TestPromote_ReturnsEverything(t *testing.T) {
+	inThisProcess(t)
 	m := load(t, wasm.Calls, Config{KeepFor: -1})
 	n := 1
 	once := func() {
@@ -480,7 +481,7 @@ func TestPromote_Hammer(t *testing.T) {
 // The time to drain, in virtual time with a real guest that sleeps for an hour:
 // it is told at once, interrupted when its time is over, and not before.
 func TestPromote_DrainsInVirtualTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		m := load(t, wasm.WASI, Config{Limits: Limits{Timeout: 2 * time.Hour}, KeepFor: -1})
 		g, release, err := m.Acquire(t.Context())
 		if err != nil {

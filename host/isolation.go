@@ -1,0 +1,211 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+)
+
+// Isolation gives modules a process of their own, in which ServeGuests runs: their
+// instances are there, and everything else stays in this process, which answers
+// what they ask for. So a guest that escapes from its sandbox is in a process
+// that has nothing but its own memory. All methods are safe for concurrent use.
+type Isolation interface {
+	// Process returns the process, and starts one where none runs. It lives until
+	// each caller has called Release.
+	Process(ctx context.Context) (GuestProcess, error)
+}
+
+// GuestProcess is a process of an Isolation. All methods are safe for concurrent
+// use.
+type GuestProcess interface {
+	// Connect returns a connection that ServeGuests serves there. It ends with
+	// the process.
+	Connect() (GuestConn, error)
+	// Kill ends the process, because of what it has done, and returns why it has
+	// ended.
+	Kill(reason error) error
+	// Ended returns why the process has ended, and nil while it runs.
+	Ended() error
+	// Release gives it back.
+	Release()
+	// Stats returns its figures.
+	Stats() ProcessStats
+}
+
+// GuestConn is a connection to a guest process: *net.UnixConn is one.
+type GuestConn = duplex
+
+// ProcessStats are figures of a guest process.
+type ProcessStats struct {
+	PID int
+	// Memory is what is resident, in bytes; 0 where it is not known.
+	Memory int64
+}
+
+// defaultIsolation is what Config.Isolation is where it is nil. Tests run with one.
+var defaultIsolation Isolation
+
+// loadLimit bounds loading code in a guest process, which may compile it.
+const loadLimit = 5 * time.Minute
+
+// remoteCode is code that is loaded in a guest process, and again in another
+// where that has ended.
+type remoteCode struct {
+	isolation Isolation
+	job       loadJob
+	form      []byte // that is compiled
+
+	busy chan struct{} // has room for one: who loads
+
+	proc GuestProcess // where it is loaded; nil before; the holder of busy changes it
+	conn GuestConn    // by which it is
+	live atomic.Pointer[GuestProcess]
+}
+
+// loadJob is frameLoad, beside the code.
+type loadJob struct {
+	ID          uint64 `json:"id"`
+	Dir         string `json:"dir,omitempty"` // of compiled code; it is compiled there where it is not found
+	Workers     int    `json:"workers"`
+	CloseOnDone bool   `json:"closeOnDone,omitempty"`
+	Metered     bool   `json:"metered,omitempty"`
+	MaxStack    int64  `json:"maxStack,omitempty"`
+	StartSize   int64  `json:"startSize"`
+}
+
+var lastCode atomic.Uint64
+
+// isolated makes code that guest processes load. It is compiled beforehand where
+// there is a directory to find it in; else each process does it.
+func (c compiler) isolated(ctx context.Context, code *code, job Compilation) error {
+	code.remote = &remoteCode{
+		isolation: c.cfg.Isolation, form: job.Code, busy: make(chan struct{}, 1),
+		job: loadJob{
+			ID: lastCode.Add(1), Dir: job.Dir, Workers: job.Workers, CloseOnDone: job.CloseOnDone,
+			Metered: code.metered, MaxStack: code.maxStack, StartSize: code.startSize,
+		},
+	}
+	if c.cfg.Compiler == nil || job.Dir == "" || len(job.Code) <= maxHere {
+		return validate(ctx, job.Code)
+	}
+	err := c.outOfProcess(ctx, code, job)
+	if err := code.closeLocal(ctx); err != nil {
+		return err
+	}
+	if err == nil || ctx.Err() != nil || errors.Is(err, ErrInvalidModule) {
+		return err
+	}
+	c.log.Warn("cannot compile the module beforehand; its guest process compiles it", "error", err)
+	return validate(ctx, job.Code)
+}
+
+// place returns the guest process in which the code is loaded, and loads it
+// there first.
+func (r *remoteCode) place(ctx context.Context) (GuestProcess, error) {
+	select {
+	case r.busy <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	defer func() { <-r.busy }()
+	if r.proc != nil && r.proc.Ended() == nil {
+		return r.proc, nil
+	}
+	r.leave()
+	proc, err := r.isolation.Process(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("guest process: %w", err)
+	}
+	conn, err := r.load(ctx, proc)
+	if err != nil {
+		proc.Release()
+		return nil, err
+	}
+	r.proc, r.conn = proc, conn
+	r.live.Store(&proc)
+	return proc, nil
+}
+
+// load has a process load the code.
+func (r *remoteCode) load(ctx context.Context, proc GuestProcess) (_ GuestConn, err error) {
+	conn, err := proc.Connect()
+	if err != nil {
+		return nil, fmt.Errorf("guest process: %w", err)
+	}
+	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
+	defer func() {
+		if err != nil {
+			_ = conn.Close()
+		}
+	}()
+	if err := conn.SetDeadline(time.Now().Add(loadLimit)); err != nil {
+		return nil, fmt.Errorf("guest process: %w", err)
+	}
+	head, err := json.Marshal(r.job)
+	if err != nil {
+		return nil, fmt.Errorf("guest process: %w", err)
+	}
+	c := frameConn{conn: conn, limit: maxFrame}
+	err = c.begin(frameLoad).text(string(head)).rest(r.form).send()
+	if err == nil {
+		err = readLoaded(&c)
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err != nil && !errors.Is(err, errNotLoaded) {
+		err = fmt.Errorf("guest process: %w", proc.Kill(err))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return conn, nil
+}
+
+// readLoaded reads the answer to frameLoad.
+func readLoaded(c *frameConn) error {
+	kind, f, err := c.read()
+	if err != nil {
+		return err
+	}
+	trouble := f.text(maxText)
+	if kind != frameDone || f.end() != nil {
+		return errFrame
+	}
+	if trouble != "" {
+		return fmt.Errorf("%w: %s", errNotLoaded, trouble)
+	}
+	return nil
+}
+
+// errNotLoaded is the error of code that a guest process could not load.
+var errNotLoaded = errors.New("guest process: the module cannot be loaded")
+
+// leave unloads the code. The caller holds busy, or is the last one.
+func (r *remoteCode) leave() {
+	if r == nil || r.proc == nil {
+		return
+	}
+	r.live.Store(nil)
+	_ = r.conn.Close() // it was read to its end
+	r.proc.Release()
+	r.proc, r.conn = nil, nil
+}
+
+// GuestProcess returns the figures of the process in which the instances of the
+// live revision are, and false where there is none.
+func (m *Module) GuestProcess() (ProcessStats, bool) {
+	r := m.last.Load().code.remote
+	if r == nil {
+		return ProcessStats{}, false
+	}
+	proc := r.live.Load()
+	if proc == nil || (*proc).Ended() != nil {
+		return ProcessStats{}, false
+	}
+	return (*proc).Stats(), true
+}
