@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -113,7 +112,6 @@ func (p *localProcess) Ended() error {
 func (p *localProcess) Release()            {}
 func (p *localProcess) Stats() ProcessStats { return ProcessStats{PID: os.Getpid()} }
 
-var errTest = errors.New("a test ends the process")
 
 // inGuest is an instance where its guest is: itself, or one in a guest process.
 func inGuest(in *instance) *instance {

@@ -67,6 +67,9 @@ func (g *revision) put(in *instance, taken slots) {
 func (g *revision) ready(ctx context.Context) (*instance, error) {
 	current := g.settings.Load()
 	in := g.popIdle()
+	for ; in != nil && in.remote != nil && in.remote.proc.Ended() != nil; in = g.popIdle() {
+		in.close(ctx)
+	}
 	if in == nil {
 		return g.another(ctx, current)
 	}

@@ -85,9 +85,10 @@ func (e *lackError) Error() string { return e.what }
 
 // Guest is a module under test. One goroutine uses it.
 type Guest struct {
-	wasm     []byte
-	cacheDir string
-	rigs     map[rigKind]*rig
+	wasm      []byte
+	cacheDir  string
+	isolation host.Isolation
+	rigs      map[rigKind]*rig
 }
 
 // Open loads a guest. Its compiled code is kept in cacheDir, as in
@@ -95,7 +96,13 @@ type Guest struct {
 // compile it again. The error is that of host.Load, or says that the module is
 // no guest of this kit.
 func Open(ctx context.Context, wasm []byte, cacheDir string) (*Guest, error) {
-	g := &Guest{wasm: wasm, cacheDir: cacheDir, rigs: map[rigKind]*rig{}}
+	return OpenIsolated(ctx, wasm, cacheDir, nil)
+}
+
+// OpenIsolated is Open in guest processes, unless isolation is nil. These have
+// clocks of their own, so that cases of the time fail there.
+func OpenIsolated(ctx context.Context, wasm []byte, cacheDir string, isolation host.Isolation) (*Guest, error) {
+	g := &Guest{wasm: wasm, cacheDir: cacheDir, isolation: isolation, rigs: map[rigKind]*rig{}}
 	r, err := g.rig(ctx, fullHost)
 	if err != nil {
 		return nil, err
@@ -148,7 +155,7 @@ func (g *Guest) Close(ctx context.Context) error {
 // cluster.
 func (g *Guest) openWith(ctx context.Context, cfg host.Config, connected bool) (*rig, error) {
 	r := &rig{api: &script{}, log: &logbook{}, budget: host.NewBudget(1 << 40)}
-	cfg.Name, cfg.Concurrency, cfg.CacheDir, cfg.Budget = "conformance", 1, g.cacheDir, r.budget
+	cfg.Name, cfg.Concurrency, cfg.CacheDir, cfg.Budget, cfg.Isolation = "conformance", 1, g.cacheDir, r.budget, g.isolation
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(r.log))
 	cfg.Now = func() time.Time { return time.UnixMilli(nowMS) }
 	var mono atomic.Int64

@@ -17,14 +17,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
-	"regexp"
 	"runtime"
 	"strings"
 	"time"
 
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/harden"
-	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/sysmemory"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/subprocess"
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/internal/humanize"
 )
@@ -82,8 +80,8 @@ func (c *Compiler) Compile(ctx context.Context, comp host.Compilation) error {
 	if err != nil {
 		return fmt.Errorf("compiler: %w", err)
 	}
-	cmd := newCommand(ctx, comp.Workers)
-	var out, trouble head
+	cmd := subprocess.Command(ctx, Command, comp.Workers)
+	var out, trouble subprocess.Head
 	cmd.Stdout, cmd.Stderr = &out, &trouble
 	in, err := cmd.StdinPipe() // open until the end of Wait: the process ends with it
 	if err != nil {
@@ -93,7 +91,7 @@ func (c *Compiler) Compile(ctx context.Context, comp host.Compilation) error {
 		return fmt.Errorf("compiler: start: %w", err)
 	}
 	if comp.Yield {
-		lowerPriority(cmd.Process.Pid)
+		subprocess.LowerPriority(cmd.Process.Pid)
 	}
 	// A process that died does not read; what became of it says Wait.
 	_, _ = io.Copy(in, io.MultiReader(bytes.NewReader(append(line, '\n')), bytes.NewReader(comp.Code)))
@@ -101,19 +99,7 @@ func (c *Compiler) Compile(ctx context.Context, comp host.Compilation) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return c.verdict(out.kept, ended, cmd.ProcessState, strings.TrimSpace(string(trouble.kept)))
-}
-
-// newCommand is this binary as a compiler. It has no environment but how many
-// CPUs it may use, so that it has no credentials there.
-func newCommand(ctx context.Context, workers int) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, self(), Command)
-	cmd.Args[0] = "wasmctl"
-	cmd.Env = []string{fmt.Sprintf("GOMAXPROCS=%d", max(1, workers))}
-	cmd.Dir = "/" // a directory that is there
-	cmd.WaitDelay = 10 * time.Second
-	setGroup(cmd)
-	return cmd
+	return c.verdict(out.Kept, ended, cmd.ProcessState, strings.TrimSpace(string(trouble.Kept)))
 }
 
 // verdict says what became of a process.
@@ -127,15 +113,15 @@ func (c *Compiler) verdict(out []byte, ended error, state *os.ProcessState, trou
 		if a.Cache {
 			return fmt.Errorf("%w: %s", host.ErrCacheDir, a.Error)
 		}
-		if outOfMemory(a.Error) {
+		if subprocess.OutOfMemory(a.Error) {
 			return c.tooMuchMemory()
 		}
 		return &moduleError{a.Error}
 	case c.limits.Time > 0 && state.UserTime()+state.SystemTime() >= c.limits.Time-time.Second:
 		return &moduleError{fmt.Sprintf("cannot be compiled: exceeds the CPU time limit (--compile-time %v)", c.limits.Time)}
-	case outOfMemory(trouble):
+	case subprocess.OutOfMemory(trouble):
 		return c.tooMuchMemory()
-	case killed(state):
+	case subprocess.Killed(state):
 		return &moduleError{"cannot be compiled: the compiler process was killed, possibly because the system ran out of memory"}
 	case strings.Contains(trouble, "panic") || strings.Contains(trouble, "fatal error") || strings.Contains(trouble, "SIGSEGV"):
 		limit := ""
@@ -147,25 +133,8 @@ func (c *Compiler) verdict(out []byte, ended error, state *os.ProcessState, trou
 	return fmt.Errorf("compiler: %w: %s", errors.Join(ended, errors.New("no answer")), humanize.FirstLine(trouble))
 }
 
-var noMemory = regexp.MustCompile("out of memory|cannot allocate memory|pthread_create failed|failed to create new OS thread")
-
-// outOfMemory reports whether Go or the system has said so; a thread needs memory for
-// its stack.
-func outOfMemory(text string) bool { return noMemory.MatchString(text) }
-
 func (c *Compiler) tooMuchMemory() error {
 	return &moduleError{fmt.Sprintf("cannot be compiled: exceeds the memory limit (--compile-memory %dMi)", c.limits.Memory>>20)}
-}
-
-// DefaultMemory is the default bound for compiling: far more than any real
-// module needs, and less than the container has, so that the rest of the
-// process keeps running.
-func DefaultMemory() int64 {
-	const most = 4 << 30
-	if n := sysmemory.Container(); n > 0 {
-		return min(most, n/4*3)
-	}
-	return most
 }
 
 // moduleError is the fault of the module.
@@ -176,14 +145,3 @@ func (e *moduleError) Error() string { return e.text }
 
 // Is reports whether target is host.ErrInvalidModule.
 func (e *moduleError) Is(target error) bool { return target == host.ErrInvalidModule }
-
-// head keeps the first bytes of what is written, and no more.
-type head struct{ kept []byte }
-
-const maxHead = 16 << 10
-
-// Write implements io.Writer.
-func (h *head) Write(p []byte) (int, error) {
-	h.kept = append(h.kept, p[:min(maxHead-len(h.kept), len(p))]...)
-	return len(p), nil
-}

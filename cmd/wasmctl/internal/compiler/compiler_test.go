@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/subprocess"
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
@@ -166,7 +167,7 @@ func TestCompiler_AProcessIsAloneAndComesLast(t *testing.T) {
 		t.Skip("SKIPPED: /proc is Linux's")
 	}
 	t.Setenv("WASMCTL_A_TOKEN", "secret")
-	cmd := newCommand(t.Context(), 1)
+	cmd := subprocess.Command(t.Context(), Command, 1)
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -174,7 +175,7 @@ func TestCompiler_AProcessIsAloneAndComesLast(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	lowerPriority(cmd.Process.Pid)
+	subprocess.LowerPriority(cmd.Process.Pid)
 	code := bomb(20, 20_000)
 	if err := json.NewEncoder(in).Encode(job{Dir: t.TempDir(), Size: len(code), Workers: 1}); err != nil {
 		t.Fatal(err)

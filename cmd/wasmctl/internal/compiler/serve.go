@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime/debug"
 
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/harden"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/subprocess"
 	"github.com/wasmctl/wasmctl/host"
 )
 
@@ -41,7 +41,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 		_, _ = io.Copy(io.Discard, r)
 		os.Exit(1)
 	}()
-	if err := bound(j.Limits); err != nil {
+	if err := subprocess.Bound(subprocess.Limits{Memory: j.Limits.Memory, Time: j.Limits.Time}); err != nil {
 		return fmt.Errorf("compiler: bounds: %w", err)
 	}
 	// A module that takes over the compiler finds the directory of its own code, and
@@ -55,12 +55,4 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 		a = answer{Error: err.Error(), Cache: errors.Is(err, host.ErrCacheDir)}
 	}
 	return json.NewEncoder(out).Encode(a)
-}
-
-// bound applies limits to this process.
-func bound(l Limits) error {
-	if l.Memory > 0 {
-		debug.SetMemoryLimit(l.Memory / 10 * 9) // collect garbage rather than die of it
-	}
-	return enforce(l)
 }

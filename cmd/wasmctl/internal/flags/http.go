@@ -13,6 +13,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/compiler"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/harden"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/subprocess"
 	"github.com/wasmctl/wasmctl/host"
 )
 
@@ -69,7 +70,7 @@ func (o *Compile) validate() error {
 	case "0":
 		return nil
 	case "":
-		o.memoryBytes = compiler.DefaultMemory()
+		o.memoryBytes = subprocess.DefaultMemory()
 		return nil
 	}
 	if o.memoryBytes, err = parseSize(o.memory, 64<<20, math.MaxInt64); err != nil {

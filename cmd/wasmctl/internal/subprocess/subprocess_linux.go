@@ -1,4 +1,4 @@
-package compiler
+package subprocess
 
 import (
 	"os"
@@ -22,11 +22,11 @@ func setGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 }
 
-// lowerPriority lets all threads of a process have what others leave of the
+// LowerPriority lets all threads of a process have what others leave of the
 // CPUs, and a tenth where those leave nothing: a module that spins must
 // not keep the one out that is to replace it. That it cannot be had is no reason
 // not to compile.
-func lowerPriority(pid int) {
+func LowerPriority(pid int) {
 	_ = syscall.Setpriority(syscall.PRIO_PGRP, pid, niceness)
 }
 
@@ -49,8 +49,8 @@ func enforce(l Limits) error {
 	return nil
 }
 
-// killed reports whether a process was ended by SIGKILL.
-func killed(state *os.ProcessState) bool {
+// Killed reports whether a process was ended by SIGKILL.
+func Killed(state *os.ProcessState) bool {
 	status, ok := state.Sys().(syscall.WaitStatus)
 	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
 }

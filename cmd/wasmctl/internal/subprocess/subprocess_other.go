@@ -1,6 +1,6 @@
 //go:build !linux
 
-package compiler
+package subprocess
 
 import (
 	"os"
@@ -18,8 +18,10 @@ func self() string {
 
 func setGroup(*exec.Cmd) {}
 
-func lowerPriority(int) {}
+// LowerPriority does nothing: only Linux has it here.
+func LowerPriority(int) {}
 
 func enforce(Limits) error { return nil }
 
-func killed(*os.ProcessState) bool { return false }
+// Killed is always false: only Linux says so here.
+func Killed(*os.ProcessState) bool { return false }

@@ -1,0 +1,166 @@
+package guestprocess
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/subprocess"
+	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/internal/humanize"
+)
+
+// Supported reports whether this system has guest processes.
+const Supported = true
+
+// controlFD is the socket that a process inherits: it brings the others.
+const controlFD = 3
+
+// connectLimit is how long a process may take to take a connection.
+const connectLimit = 10 * time.Second
+
+// process is one guest process. It implements host.GuestProcess.
+type process struct {
+	of        *Isolation
+	cmd       *exec.Cmd
+	trouble   subprocess.Head // what it has printed; read after its end
+	startedAt time.Time
+
+	mu      sync.Mutex    // held while a connection is sent
+	control *net.UnixConn // writing is guarded by mu
+
+	once  sync.Once // sets cause
+	cause error     // for which it is killed; read after ended
+	ended chan struct{}
+	why   error // written before ended is closed
+}
+
+// open makes the socket that the process inherits.
+func (p *process) open() (*os.File, error) {
+	mine, theirs, err := pair()
+	if err != nil {
+		return nil, err
+	}
+	p.control = mine
+	p.cmd.ExtraFiles = []*os.File{theirs}
+	p.cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+	return theirs, nil
+}
+
+// pair makes a connection.
+func pair() (mine *net.UnixConn, theirs *os.File, err error) {
+	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, os.NewSyscallError("socketpair", err)
+	}
+	if mine, err = connOf(fds[0]); err != nil {
+		_ = syscall.Close(fds[1])
+		return nil, nil, err
+	}
+	return mine, os.NewFile(uintptr(fds[1]), "guest process"), nil //nolint:gosec // not negative
+}
+
+// connOf takes a socket over.
+func connOf(fd int) (*net.UnixConn, error) {
+	f := os.NewFile(uintptr(fd), "guest process") //nolint:gosec // not negative
+	if f == nil {
+		return nil, os.ErrInvalid
+	}
+	defer func() { _ = f.Close() }() // the connection has a copy
+	c, err := net.FileConn(f)
+	if err != nil {
+		return nil, err
+	}
+	u, ok := c.(*net.UnixConn)
+	if !ok {
+		_ = c.Close()
+		return nil, os.ErrInvalid
+	}
+	return u, nil
+}
+
+// Connect implements host.GuestProcess.
+func (p *process) Connect() (host.GuestConn, error) {
+	mine, theirs, err := pair()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = theirs.Close() }()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err = p.control.SetWriteDeadline(time.Now().Add(connectLimit)); err == nil {
+		_, _, err = p.control.WriteMsgUnix([]byte{0}, syscall.UnixRights(int(theirs.Fd())), nil)
+	}
+	if err == nil {
+		return mine, nil
+	}
+	_ = mine.Close()
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = errNoAnswer
+	}
+	return nil, p.Kill(err)
+}
+
+// Kill implements host.GuestProcess.
+func (p *process) Kill(reason error) error {
+	p.once.Do(func() { p.cause = reason })
+	_ = p.cmd.Process.Kill() // or it has ended
+	<-p.ended
+	return p.why
+}
+
+// stop ends a process that nobody needs any longer.
+func (p *process) stop() {
+	p.once.Do(func() { p.cause = errors.New("is not needed any longer") })
+	_ = p.control.Close()
+	_ = p.cmd.Process.Kill()
+}
+
+// end notes that the process has ended.
+func (p *process) end(err error) {
+	p.once.Do(func() {})
+	state := "exit status 0"
+	if err != nil {
+		state = err.Error()
+	}
+	if text := strings.TrimSpace(string(p.trouble.Kept)); text != "" {
+		state += ": " + humanize.FirstLine(text)
+	}
+	p.why = fmt.Errorf("process %d has ended: %s", p.cmd.Process.Pid, state)
+	if p.cause != nil {
+		p.why = fmt.Errorf("process %d %w (%s)", p.cmd.Process.Pid, p.cause, state)
+	}
+	_ = p.control.Close()
+	close(p.ended)
+}
+
+// Ended implements host.GuestProcess.
+func (p *process) Ended() error {
+	select {
+	case <-p.ended:
+		return p.why
+	default:
+		return nil
+	}
+}
+
+// Release implements host.GuestProcess.
+func (p *process) Release() { p.of.release(p) }
+
+// Stats implements host.GuestProcess.
+func (p *process) Stats() host.ProcessStats {
+	st := host.ProcessStats{PID: p.cmd.Process.Pid}
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(st.PID) + "/statm")
+	if words := strings.Fields(string(b)); err == nil && len(words) > 1 {
+		pages, _ := strconv.ParseInt(words[1], 10, 64) // 0 where it is not known
+		st.Memory = pages * int64(os.Getpagesize())
+	}
+	return st
+}

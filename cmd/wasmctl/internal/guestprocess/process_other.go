@@ -1,0 +1,49 @@
+//go:build !linux
+
+package guestprocess
+
+import (
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"time"
+
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/subprocess"
+	"github.com/wasmctl/wasmctl/host"
+)
+
+// Supported reports whether this system has guest processes.
+const Supported = false
+
+// ErrNoJob is returned by Serve.
+var ErrNoJob = errors.New("guests-for-run: for internal use, on Linux only")
+
+// process is never started.
+type process struct {
+	of        *Isolation
+	cmd       *exec.Cmd
+	trouble   subprocess.Head
+	startedAt time.Time
+	control   *os.File
+	ended     chan struct{}
+}
+
+func (p *process) open() (*os.File, error) { return nil, errors.ErrUnsupported }
+
+func (p *process) Connect() (host.GuestConn, error) { return nil, errors.ErrUnsupported }
+
+func (p *process) Kill(error) error { return errors.ErrUnsupported }
+
+func (p *process) stop() {}
+
+func (p *process) end(error) {}
+
+func (p *process) Ended() error { return errors.ErrUnsupported }
+
+func (p *process) Release() {}
+
+func (p *process) Stats() host.ProcessStats { return host.ProcessStats{} }
+
+// Serve is not there.
+func Serve(io.Reader) error { return ErrNoJob }

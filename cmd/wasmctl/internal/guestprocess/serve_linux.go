@@ -1,0 +1,64 @@
+package guestprocess
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"syscall"
+
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/subprocess"
+	"github.com/wasmctl/wasmctl/host"
+)
+
+// ErrNoJob is returned by Serve where stdin has no job: somebody has typed the
+// command.
+var ErrNoJob = errors.New("guests-for-run: for internal use: wasmctl run --isolate starts it to run modules in a separate process")
+
+// maxJob bounds what is read from stdin.
+const maxJob = 64 << 10
+
+// Serve is a guest process: it reads its job and serves the connections that it
+// is given, until the process that has started it ends.
+func Serve(in io.Reader) error {
+	var j job
+	b, err := io.ReadAll(io.LimitReader(in, maxJob))
+	if err != nil || json.Unmarshal(b, &j) != nil || j.CPUs < 1 {
+		return ErrNoJob
+	}
+	control, err := connOf(controlFD)
+	if err != nil {
+		return ErrNoJob
+	}
+	if err := subprocess.Bound(subprocess.Limits{Memory: j.Memory}); err != nil {
+		return fmt.Errorf("guest process: bounds: %w", err)
+	}
+	err = host.ServeGuests(func() (host.GuestConn, error) { return accept(control) }, j.CPUs)
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return fmt.Errorf("guest process: %w", err)
+}
+
+// accept takes a connection.
+func accept(control *net.UnixConn) (host.GuestConn, error) {
+	var b [1]byte
+	rights := make([]byte, syscall.CmsgSpace(4))
+	n, size, _, _, err := control.ReadMsgUnix(b[:], rights)
+	if err != nil {
+		return nil, err
+	}
+	if n == 0 {
+		return nil, io.EOF
+	}
+	messages, err := syscall.ParseSocketControlMessage(rights[:size])
+	if err != nil || len(messages) != 1 {
+		return nil, errors.Join(err, errors.New("no connection"))
+	}
+	fds, err := syscall.ParseUnixRights(&messages[0])
+	if err != nil || len(fds) != 1 {
+		return nil, errors.Join(err, errors.New("no connection"))
+	}
+	return connOf(fds[0])
+}
