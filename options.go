@@ -48,6 +48,9 @@ type Options struct {
 	StateDir string
 	// Hardening is what the program says of itself in wasmctl status.
 	Hardening string
+	// Isolation returns the process of a class of modules, and a further one with
+	// each call for "". Nil: no controller can ask for one.
+	Isolation func(class string) host.Isolation
 	// Election elects one of several replicas to reconcile; nil: this one does.
 	Election *Election
 	// Traces exports a trace of each run; nil: there are none.
@@ -101,6 +104,9 @@ type ControllerOptions struct {
 	Limits   host.Limits
 	CPU      host.CPU
 	FuelRate int64
+	// Isolate names the class of modules in whose process this one is: IsolateAlone
+	// for a process of its own, empty for the Runtime's.
+	Isolate string
 	// Settings are those of the module, over those of its manifest.
 	Settings map[string]string
 	// DrainTimeout is how long running reconciles may go on after a stop (default:
@@ -124,6 +130,9 @@ type ControllerOptions struct {
 	// OnWrite is notified of each write, by several goroutines at once.
 	OnWrite func(Write)
 }
+
+// IsolateAlone is the class of ControllerOptions.Isolate that a module is alone in.
+const IsolateAlone = engine.IsolateAlone
 
 // Write is a write that the API server has answered, with what it has changed.
 type Write = telemetry.Write
@@ -179,7 +188,7 @@ func (o *ControllerOptions) engine(m Module) engine.Options {
 			Selector: o.Selector, FieldSelector: o.FieldSelector, Predicates: o.Predicates, Grant: o.Grant,
 		},
 		Name: o.Name, Fallback: nameOf(m), Source: m.String(), As: o.As, DryRun: o.DryRun, Audit: o.Audit,
-		Triggers: o.Triggers, Debounce: o.Debounce, Concurrency: o.Concurrency, Limits: o.Limits, CPU: o.CPU, FuelRate: o.FuelRate,
+		Triggers: o.Triggers, Debounce: o.Debounce, Concurrency: o.Concurrency, Limits: o.Limits, CPU: o.CPU, FuelRate: o.FuelRate, Isolate: o.Isolate,
 		DrainTimeout: o.DrainTimeout, Settings: o.Settings, History: o.History, OnWrite: o.OnWrite,
 		Rollout: rollout.Options{Probation: probation.Config{Time: o.Probation}, Reconcile: o.Reconcile, AllowMoreRights: o.AllowMoreRights},
 	}

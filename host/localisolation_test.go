@@ -112,7 +112,6 @@ func (p *localProcess) Ended() error {
 func (p *localProcess) Release()            {}
 func (p *localProcess) Stats() ProcessStats { return ProcessStats{PID: os.Getpid()} }
 
-
 // inGuest is an instance where its guest is: itself, or one in a guest process.
 func inGuest(in *instance) *instance {
 	if in.remote == nil {

@@ -123,13 +123,20 @@ func (l *lesson) condition(r ref, kind, want string) {
 // control plane of its own: they use the namespaces that the samples name.
 func TestExamples_DoWhatTheirReadmesSay(t *testing.T) {
 	t.Parallel()
+	const file = "../../examples/controllers.yaml"
+	runExamples(t, file, false)
+}
+
+// runExamples runs the examples of a file, which has all of them, in processes of
+// their own or not.
+func runExamples(t *testing.T, file string, isolated bool) {
+	t.Helper()
 	cluster := devclustertest.Own(t)
 	client, err := dynamic.NewForConfig(cluster.RESTConfig())
 	if err != nil {
 		t.Fatal(err)
 	}
 	l := &lesson{t, cluster, client}
-	const file = "../../examples/controllers.yaml"
 	for _, name := range []string{"configmapgenerator", "secretmirror", "memcached", "webapp", "dnsrecord", "periodicjob"} {
 		exampleWasm(t, name)
 		devclustertest.ApplyFile(t, cluster, "../../examples/"+name+"/crd.yaml")
@@ -156,6 +163,9 @@ func TestExamples_DoWhatTheirReadmesSay(t *testing.T) {
 		}
 	})
 	for name, st := range controllers(t, socket) {
+		if isolated != (st.Process != nil) {
+			t.Errorf("%s: its process is %v", name, st.Process)
+		}
 		for kind, n := range st.Failures {
 			if n > 0 && kind != "conflict" { // which the next run resolves
 				t.Errorf("%s: %d failures: %s", name, n, kind)

@@ -15,9 +15,11 @@ import (
 	"github.com/wasmctl/wasmctl"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/follow"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/guestprocess"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/harden"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/httpserver"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/printer"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/subprocess"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
@@ -97,6 +99,7 @@ func (o *runOptions) runtimeOptions(ctx context.Context, log *slog.Logger) (wasm
 			log.Warn("compiled modules of other processes are not used, nor are those of this one by others", "error", err.Error())
 		}
 	}
+	options.Isolation = guestprocess.New(guestprocess.Config{Memory: subprocess.DefaultMemory(), CPUs: cpus()}).Of
 	if options.Traces, err = newExporter(ctx, o.process.OTLPEndpoint, log); err != nil {
 		return options, failure.Usage.Wrap(err)
 	}

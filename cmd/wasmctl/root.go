@@ -67,7 +67,7 @@ The reconcile logic is a sandboxed WebAssembly module, written in Go, Rust or an
 		}
 		cmd.AddCommand(g.commands...)
 	}
-	cmd.AddCommand(newCmdVersion(s), newCmdCompile(s))
+	cmd.AddCommand(newCmdVersion(s), newCmdCompile(s), newCmdGuests(s))
 	completeArgs(cmd)
 	return cmd
 }

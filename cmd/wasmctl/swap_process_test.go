@@ -61,7 +61,10 @@ func refusedSteer(t *testing.T, command, socket string, args ...string) (int, st
 
 // TestSwap_FromFileSignalAndCommand: every way to start a swap, through the
 // binary, and what status says of it.
-func TestSwap_FromFileSignalAndCommand(t *testing.T) {
+func TestSwap_FromFileSignalAndCommand(t *testing.T) { swapInEveryWay(t) }
+
+func swapInEveryWay(t *testing.T, args ...string) {
+	t.Helper()
 	ns, kubeconfig := newConfigMaps(t)
 	dir := t.TempDir()
 	file, other, bad := filepath.Join(dir, "module.wasm"), filepath.Join(dir, "other.wasm"), filepath.Join(dir, "bad.wasm")
@@ -69,7 +72,7 @@ func TestSwap_FromFileSignalAndCommand(t *testing.T) {
 	replace(t, other, enginetest.Worse(enginetest.Good, 3))
 	replace(t, bad, enginetest.Worse(enginetest.Traps, 4))
 	socket := newSocket(t)
-	c := startWasmctl(t, file, "--for", "cm", "-n", ns, "--socket", socket, "--probation", "2s", "--kubeconfig", kubeconfig)
+	c := startWasmctl(t, append([]string{file, "--for", "cm", "-n", ns, "--socket", socket, "--probation", "2s", "--kubeconfig", kubeconfig}, args...)...)
 	c.wantLine(`"msg":"reconciled"`, `"object":"`+ns+`/o0"`, `"revision":1`)
 
 	replace(t, file, enginetest.Worse(enginetest.Good, 2))
@@ -123,7 +126,10 @@ func TestSwap_FromFileSignalAndCommand(t *testing.T) {
 
 // TestSwap_CanaryAndShadowThroughTheBinary: their commands, what they print and
 // their exit codes.
-func TestSwap_CanaryAndShadowThroughTheBinary(t *testing.T) {
+func TestSwap_CanaryAndShadowThroughTheBinary(t *testing.T) { canaryAndShadow(t) }
+
+func canaryAndShadow(t *testing.T, args ...string) {
+	t.Helper()
 	ns, kubeconfig := newConfigMaps(t)
 	dir := t.TempDir()
 	file, other, bad := filepath.Join(dir, "module.wasm"), filepath.Join(dir, "other.wasm"), filepath.Join(dir, "bad.wasm")
@@ -131,7 +137,7 @@ func TestSwap_CanaryAndShadowThroughTheBinary(t *testing.T) {
 	replace(t, other, enginetest.Worse(enginetest.Good, 2))
 	replace(t, bad, enginetest.Worse(enginetest.Traps, 3))
 	socket := newSocket(t)
-	c := startWasmctl(t, file, "--for", "cm", "-n", ns, "--socket", socket, "--probation", "0", "--canary-namespace", ns, "--kubeconfig", kubeconfig)
+	c := startWasmctl(t, append([]string{file, "--for", "cm", "-n", ns, "--socket", socket, "--probation", "0", "--canary-namespace", ns, "--kubeconfig", kubeconfig}, args...)...)
 	c.wantLine(`"msg":"reconciled"`, `"object":"`+ns+`/o0"`, `"revision":1`)
 
 	if out := steer(t, "shadow", socket, "module", other, "--all", "--count", "2", "--for", "1h"); !strings.Contains(out, "compared 2 runs of 2 objects: 2 the same") {

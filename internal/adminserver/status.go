@@ -43,6 +43,11 @@ func running(e *engine.Controller) admin.Controller {
 	if m := e.Module; m != nil {
 		c.Digest, c.Fuel, c.Revision, c.Memory = m.Digest(), m.Fuel(), m.Revision(), m.Memory()
 	}
+	if m := e.Module; m != nil {
+		if p, ok := m.GuestProcess(); ok {
+			c.Process = &admin.Process{PID: p.PID, Memory: p.Memory}
+		}
+	}
 	if f := logging.FeedOf(e.Logger()); f != nil {
 		c.LogsDropped = f.Dropped()
 	}

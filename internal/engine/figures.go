@@ -36,6 +36,9 @@ func (c *Controller) figures() metrics.Stats {
 	if m := c.Module; m != nil {
 		f.Revision, f.Digest, f.Memory, f.Fuel, f.Recycled = m.Revision(), humanize.Digest(m.Digest()), m.Memory(), m.Fuel(), m.Recycled()
 		f.UnknownKeys += m.UnknownKeys()
+		if p, ok := m.GuestProcess(); ok {
+			f.ProcessMemory = p.Memory
+		}
 		for _, g := range m.Revisions() {
 			f.States[string(g.State)]++
 			f.Instances += g.Instances

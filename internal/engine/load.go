@@ -32,6 +32,10 @@ func (c *Controller) Load(ctx context.Context, wasm []byte) error {
 		Secrets:  &c.Telemetry.Secrets, DrainTimeout: o.DrainTimeout, KeepFor: max(host.DefaultKeepFor, o.Rollout.Probation.Time+time.Minute),
 		OnCall: c.Telemetry.OnCall(), Metric: c.Telemetry.Metric,
 	}
+	var err error
+	if cfg.Isolation, err = c.isolation(); err != nil {
+		return err
+	}
 	var first *plan.Plan
 	cfg.API = func(m *abi.Manifest) (_ host.API, err error) {
 		c.name, c.limitsFor = cfg.NameFor(m), cfg.LimitsFor
@@ -40,7 +44,6 @@ func (c *Controller) Load(ctx context.Context, wasm []byte) error {
 		}
 		return c.recorder.API(c.api), nil
 	}
-	var err error
 	if c.Module, err = host.Load(ctx, wasm, cfg); err != nil {
 		return ModuleError(err)
 	}
@@ -62,6 +65,21 @@ func (c *Controller) Load(ctx context.Context, wasm []byte) error {
 		return failure.Module.Wrap(err)
 	}
 	return c.check(ctx, first)
+}
+
+// isolation returns the process of the module's class, or nil where it is to be in
+// this one.
+func (c *Controller) isolation() (host.Isolation, error) {
+	class := c.opts.Isolate
+	switch {
+	case class == "":
+		return nil, nil
+	case c.shared.Isolation == nil:
+		return nil, failure.Usage.Wrap(fmt.Errorf("--isolate %s: this program has no processes for modules", class))
+	case class == IsolateAlone:
+		class = ""
+	}
+	return c.shared.Isolation(class), nil
 }
 
 // identify finds out as whom requests are sent.

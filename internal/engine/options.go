@@ -21,6 +21,9 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/scheduler"
 )
 
+// IsolateAlone is the class of Options.Isolate that a module is alone in.
+const IsolateAlone = "controller"
+
 // Options say what one controller is. A field means what the one of this name
 // means in wasmctl.ControllerOptions.
 type Options struct {
@@ -41,6 +44,7 @@ type Options struct {
 	Limits       host.Limits
 	CPU          host.CPU
 	FuelRate     int64
+	Isolate      string
 	DrainTimeout time.Duration
 	Settings     map[string]string
 
@@ -62,10 +66,12 @@ type Shared struct {
 	Watchdog *host.Watchdog
 	// Compile compiles modules out of process; nil: this process does.
 	Compile  func(context.Context, host.Compilation) error
-	CacheDir string       // of compiled modules; empty keeps none
-	CacheKey []byte       // authenticates what is in CacheDir
-	OnForged func()       // is notified of what is not used there; nil: nobody is
-	Gate     *leader.Gate // nil without an election
+	CacheDir string // of compiled modules; empty keeps none
+	CacheKey []byte // authenticates what is in CacheDir
+	OnForged func() // is notified of what is not used there; nil: nobody is
+	// Isolation returns the process of a class of modules; nil: there is none.
+	Isolation func(class string) host.Isolation
+	Gate      *leader.Gate // nil without an election
 	// Notes is what replicas and restarts share of modules; nil: nothing is.
 	Notes ledger.Notes
 	// OnProven, if not nil, is called with each module that is live and not on

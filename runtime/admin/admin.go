@@ -192,6 +192,9 @@ type Controller struct {
 	Memory      int64  `json:"memory"`
 	History     int64  `json:"history"`
 	LogsDropped uint64 `json:"logsDropped,omitempty"`
+	// Process is the one that the instances are in; nil where that is the
+	// controller's own.
+	Process *Process `json:"process,omitempty"`
 	// Revision is the number of the live one.
 	Revision uint64 `json:"revision,omitempty"`
 	// Fuel is what the module has used, in the unit of docs/metering.md; 0 where it
@@ -235,6 +238,12 @@ type QuarantinedObject struct {
 	// its error with the stack trace of the guest.
 	Kind  string `json:"kind"`
 	Error string `json:"error"`
+}
+
+// Process is a process of modules. Memory is what is resident, in bytes.
+type Process struct {
+	PID    int   `json:"pid"`
+	Memory int64 `json:"memory"`
 }
 
 // LongestRun is a run that is under way.

@@ -200,6 +200,9 @@ func (g gathering) guest(c *Controller, st *Stats) {
 	}
 	g.set(guestInstances, float64(st.Instances), n)
 	g.set(guestMemory, float64(st.Memory), n)
+	if st.ProcessMemory > 0 {
+		g.set(guestProcess, float64(st.ProcessMemory), n)
+	}
 	g.set(guestFuel, float64(st.Fuel), n)
 	g.set(unknownKeys, float64(st.UnknownKeys), n)
 	for _, state := range [...]string{"loading", "live", "draining", "kept"} {

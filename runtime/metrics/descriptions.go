@@ -126,6 +126,7 @@ var (
 	guestInstances = gauge("wasmctl_guest_instances", "Instances, including idle ones.", "controller")
 	guestRecycled  = counter("wasmctl_guest_instances_recycled_total", "Replaced instances by reason: the kind of failure, or instance_calls, high_water, interrupted.", "controller", "reason")
 	guestMemory    = gauge("wasmctl_guest_memory_bytes", "Linear memory of all instances.", "controller")
+	guestProcess   = gauge("wasmctl_guest_process_resident_memory_bytes", "Resident memory of the module's process, with --isolate. Modules of one class share a process.", "controller")
 	guestFuel      = counter("wasmctl_guest_fuel_total", "Fuel used by the module.", "controller")
 	unknownKeys    = counter("wasmctl_guest_unknown_keys_total", "Unknown keys in results and requests.", "controller")
 	revisions      = gauge("wasmctl_revisions", "Revisions by state: loading, live, draining, kept.", "controller", "state")

@@ -34,6 +34,9 @@ type Stats struct {
 	Instances int
 	// Memory is the linear memory of all instances, in bytes.
 	Memory int64
+	// ProcessMemory is what is resident of the process that the instances are in,
+	// in bytes, where they have one of their own; else 0.
+	ProcessMemory int64
 	// Fuel and UnknownKeys count since the start.
 	Fuel, UnknownKeys uint64
 	// Limits counts how often each limit was reached, Recycled the instances that

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/wasmctl/wasmctl"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/guestprocess"
 	"github.com/wasmctl/wasmctl/internal/humanize"
 	"github.com/wasmctl/wasmctl/internal/rollout/probation"
 	"github.com/wasmctl/wasmctl/runtime/queue/predicate"
@@ -71,6 +73,8 @@ func (o *Controller) Bind(cmd *cobra.Command) {
 	f.StringVar(&o.memory, "memory", "", "Limit the memory of one module instance, for example 64Mi; the manifest can lower it (default 256Mi)")
 	o.cpu.bind(f)
 	o.limit.bind(cmd)
+	f.StringVar(&o.Isolate, "isolate", "", "Run the module in a process without rights, shared with the modules of the same `class`; without a class, in a process of its own")
+	f.Lookup("isolate").NoOptDefVal = wasmctl.IsolateAlone
 	f.StringVar(&o.history, "history", "1Mi", "Keep a history of runs of this `size` for wasmctl explain and top; 0 turns it off")
 	f.StringToStringVar(&o.Config, "config", nil, "Set a setting of the module as key=value; repeatable")
 	f.StringVar(&o.ConfigFile, "config-file", "", "Read settings of the module from this YAML `file`, and again whenever it changes; --config takes precedence")
@@ -120,6 +124,9 @@ func (o *Controller) Validate() error {
 	if o.Limits.Memory, err = parseSize(o.memory, minMemory, maxMemory); err != nil {
 		bad("--memory %w", err)
 	}
+	if err := checkClass(o.Isolate); err != nil {
+		bad("--isolate %w", err)
+	}
 	history, err := parseSize(o.history, 0, math.MaxInt32)
 	if err != nil {
 		bad("--history %w", err)
@@ -127,6 +134,21 @@ func (o *Controller) Validate() error {
 	o.History = int(history)
 	errs = append(errs, o.Rights.validate(), o.validateTriggers(), o.cpu.validate(), o.limit.validate())
 	return errors.Join(errs...)
+}
+
+var className = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+
+// checkClass checks the class of --isolate.
+func checkClass(class string) error {
+	switch {
+	case class == "":
+		return nil
+	case !guestprocess.Supported:
+		return errors.New("needs Linux")
+	case !className.MatchString(class):
+		return fmt.Errorf("%q: want the name of a class: lower-case letters, digits and -", class)
+	}
+	return nil
 }
 
 // parseSize reads a size within bounds; "" is 0.

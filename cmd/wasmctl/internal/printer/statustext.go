@@ -41,7 +41,7 @@ func StatusLines(st *admin.Status, now time.Time, s Screen, live bool) []string 
 		slices.SortStableFunc(controllers, func(a, b admin.Controller) int { return severity(&b) - severity(&a) })
 	}
 	all := !live && len(controllers) <= detailed
-	for _, t := range []*table{controllerTable(controllers, now), revisionTable(controllers, now, all), quarantineTable(controllers, now), missingTable(controllers, now), watchTable(controllers, now, all)} {
+	for _, t := range []*table{controllerTable(controllers, now), processTable(controllers), revisionTable(controllers, now, all), quarantineTable(controllers, now), missingTable(controllers, now), watchTable(controllers, now, all)} {
 		if len(t.rows) > 0 {
 			lines = append(append(lines, ""), t.render(s.width, s.coloured)...)
 		}
@@ -79,6 +79,16 @@ func controllerTable(list []admin.Controller, now time.Time) *table {
 		}
 		t.row([]string{"", colourWarn, colourBad}[severity(c)], c.Name, c.Kind, c.Ready, oldest, c.Waiting, fmt.Sprintf("%d/%d", c.Running, c.Workers),
 			c.Runs, failed, c.Failing, c.Quarantined, c.Denied, humanize.Bytes(c.Memory), revisionName(c.Revision), strings.TrimPrefix(humanize.Digest(c.Digest), "sha256:"), c.State)
+	}
+	return t
+}
+
+func processTable(list []admin.Controller) *table {
+	t := &table{columns: []column{{title: "ISOLATED", minWidth: 14}, {title: "PID", right: true}, {title: "RESIDENT", right: true}}}
+	for i := range list {
+		if p := list[i].Process; p != nil {
+			t.row("", list[i].Name, p.PID, humanize.Bytes(p.Memory))
+		}
 	}
 	return t
 }
