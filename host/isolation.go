@@ -58,6 +58,9 @@ type remoteCode struct {
 	isolation Isolation
 	job       loadJob
 	form      []byte // that is compiled
+	// take calls a function with a directory that has the compiled code; nil where
+	// processes compile it.
+	take func(use func(dir string) error) error
 
 	busy chan struct{} // has room for one: who loads
 
@@ -85,12 +88,15 @@ func (c compiler) isolated(ctx context.Context, code *code, job Compilation) err
 	code.remote = &remoteCode{
 		isolation: c.cfg.Isolation, form: job.Code, busy: make(chan struct{}, 1),
 		job: loadJob{
-			ID: lastCode.Add(1), Dir: job.Dir, Workers: job.Workers, CloseOnDone: job.CloseOnDone,
+			ID: lastCode.Add(1), Workers: job.Workers, CloseOnDone: job.CloseOnDone,
 			Metered: code.metered, MaxStack: code.maxStack, StartSize: code.startSize,
 		},
 	}
-	if c.cfg.Compiler == nil || job.Dir == "" || len(job.Code) <= maxHere {
+	if c.cfg.Compiler == nil || c.cfg.CacheDir == "" || len(job.Code) <= maxHere {
 		return validate(ctx, job.Code)
+	}
+	code.remote.take = func(use func(dir string) error) error {
+		return c.inPrivate(job, func(job Compilation) error { return use(job.Dir) })
 	}
 	err := c.outOfProcess(ctx, code, job)
 	if err := code.closeLocal(ctx); err != nil {
@@ -101,6 +107,23 @@ func (c compiler) isolated(ctx context.Context, code *code, job Compilation) err
 	}
 	c.log.Warn("cannot compile the module beforehand; its guest process compiles it", "error", err)
 	return validate(ctx, job.Code)
+}
+
+// connect returns a connection to a process in which the code is loaded. A process
+// may end meanwhile, because of another module of its class: then it tries the
+// next one.
+func (r *remoteCode) connect(ctx context.Context) (proc GuestProcess, conn GuestConn, err error) {
+	for range 3 {
+		if proc, err = r.place(ctx); err == nil {
+			if conn, err = proc.Connect(); err == nil {
+				return proc, conn, nil
+			}
+		}
+		if ctx.Err() != nil || errors.Is(err, errNotLoaded) {
+			return nil, nil, err
+		}
+	}
+	return nil, nil, fmt.Errorf("guest process: %w", err)
 }
 
 // place returns the guest process in which the code is loaded, and loads it
@@ -118,7 +141,7 @@ func (r *remoteCode) place(ctx context.Context) (GuestProcess, error) {
 	r.leave()
 	proc, err := r.isolation.Process(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("guest process: %w", err)
+		return nil, err
 	}
 	conn, err := r.load(ctx, proc)
 	if err != nil {
@@ -134,7 +157,7 @@ func (r *remoteCode) place(ctx context.Context) (GuestProcess, error) {
 func (r *remoteCode) load(ctx context.Context, proc GuestProcess) (_ GuestConn, err error) {
 	conn, err := proc.Connect()
 	if err != nil {
-		return nil, fmt.Errorf("guest process: %w", err)
+		return nil, err
 	}
 	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
 	defer func() {
@@ -143,27 +166,38 @@ func (r *remoteCode) load(ctx context.Context, proc GuestProcess) (_ GuestConn, 
 		}
 	}()
 	if err := conn.SetDeadline(time.Now().Add(loadLimit)); err != nil {
-		return nil, fmt.Errorf("guest process: %w", err)
+		return nil, err
 	}
-	head, err := json.Marshal(r.job)
-	if err != nil {
-		return nil, fmt.Errorf("guest process: %w", err)
-	}
-	c := frameConn{conn: conn, limit: maxFrame}
-	err = c.begin(frameLoad).text(string(head)).rest(r.form).send()
-	if err == nil {
-		err = readLoaded(&c)
+	c := &frameConn{conn: conn, limit: maxFrame}
+	if r.take == nil {
+		err = r.send(c, "")
+	} else if err = r.take(func(dir string) error { return r.send(c, dir) }); errors.Is(err, ErrCacheDir) {
+		err = r.send(c, "") // the process compiles it
 	}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
 	if err != nil && !errors.Is(err, errNotLoaded) {
-		err = fmt.Errorf("guest process: %w", proc.Kill(err))
+		err = proc.Kill(err)
 	}
 	if err != nil {
 		return nil, err
 	}
 	return conn, nil
+}
+
+// send has the code loaded, with what a directory has of it.
+func (r *remoteCode) send(c *frameConn, dir string) error {
+	job := r.job
+	job.Dir = dir
+	head, err := json.Marshal(job)
+	if err == nil {
+		err = c.begin(frameLoad).text(string(head)).rest(r.form).send()
+	}
+	if err != nil {
+		return err
+	}
+	return readLoaded(c)
 }
 
 // readLoaded reads the answer to frameLoad.
@@ -183,7 +217,7 @@ func readLoaded(c *frameConn) error {
 }
 
 // errNotLoaded is the error of code that a guest process could not load.
-var errNotLoaded = errors.New("guest process: the module cannot be loaded")
+var errNotLoaded = errors.New("the module cannot be loaded")
 
 // leave unloads the code. The caller holds busy, or is the last one.
 func (r *remoteCode) leave() {

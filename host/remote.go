@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
@@ -26,6 +27,8 @@ type remote struct {
 	result []byte // of the last call; holds until the next
 	size   int64  // linear memory, as the process says
 	shown  int    // bytes that were logged and printed in this call
+
+	limit atomic.Int64 // how long the call may take, in nanoseconds
 }
 
 // Bounds of what a guest process may do in one call.
@@ -35,9 +38,10 @@ const (
 	maxOpName = 256
 )
 
-// endGrace is how long an interrupted call may take to end until its process is
-// killed: less than the Watchdog waits.
-const endGrace = watchGrace
+// endGrace is how long an interrupted call may take to end until its process, in
+// which others may be too, is killed: as long as it may run in addition, at most,
+// which is before the Watchdog notices.
+func endGrace(limit time.Duration) time.Duration { return watchGrace/2 + min(limit, 10*time.Second) }
 
 var (
 	errUnanswered = errors.New("did not end a call that was interrupted")
@@ -51,13 +55,9 @@ func (in *instance) connect(ctx context.Context) error {
 	if err := in.linear.charge(g.code.startSize); err != nil {
 		return err
 	}
-	proc, err := g.code.remote.place(ctx)
+	proc, conn, err := g.code.remote.connect(ctx)
 	if err != nil {
 		return err
-	}
-	conn, err := proc.Connect()
-	if err != nil {
-		return fmt.Errorf("guest process: %w", err)
 	}
 	in.remote = &remote{in: in, proc: proc, conn: frameConn{conn: conn, limit: maxFrame}, size: g.code.startSize}
 	return nil
@@ -97,6 +97,7 @@ func (r *remote) call(export string, a access, m message) (uint64, error) {
 // begin starts a frame that runs the guest: with the time that it has, and what
 // is logged.
 func (r *remote) begin(kind frameKind) *frameConn {
+	r.limit.Store(int64(r.in.run.limit))
 	return r.conn.begin(kind).i64(int64(time.Until(r.in.run.deadline))).u8(byte(r.in.logLevel()))
 }
 
@@ -253,7 +254,7 @@ func (r *remote) done(d *done) (uint64, error) {
 // stop interrupts the call: the process sees the end of the connection. It has a
 // moment to end the call.
 func (r *remote) stop() {
-	_ = r.conn.conn.SetDeadline(time.Now().Add(endGrace))
+	_ = r.conn.conn.SetDeadline(time.Now().Add(endGrace(time.Duration(r.limit.Load()))))
 	_ = r.conn.conn.CloseWrite() // or it is closed already
 }
 

@@ -26,6 +26,7 @@ func (h hangingAPI) Call(context.Context, abi.Op, []byte) abi.Response {
 // stack of its goroutine. When it returns, the check passes and the call has timed
 // out.
 func TestWatchdog_NamesTheFunctionThatHangs(t *testing.T) {
+	inThisProcess(t)
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()

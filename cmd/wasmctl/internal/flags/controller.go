@@ -73,7 +73,7 @@ func (o *Controller) Bind(cmd *cobra.Command) {
 	f.StringVar(&o.memory, "memory", "", "Limit the memory of one module instance, for example 64Mi; the manifest can lower it (default 256Mi)")
 	o.cpu.bind(f)
 	o.limit.bind(cmd)
-	f.StringVar(&o.Isolate, "isolate", "", "Run the module in a process without rights, shared with the modules of the same `class`; without a class, in a process of its own")
+	f.StringVar(&o.Isolate, "isolate", "", "Run the module in a separate process, shared with modules of the same `class`; without a class, in a process of its own")
 	f.Lookup("isolate").NoOptDefVal = wasmctl.IsolateAlone
 	f.StringVar(&o.history, "history", "1Mi", "Keep a history of runs of this `size` for wasmctl explain and top; 0 turns it off")
 	f.StringToStringVar(&o.Config, "config", nil, "Set a setting of the module as key=value; repeatable")

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -136,7 +137,7 @@ func gone(tb testing.TB, pid int) {
 		if time.Now().After(deadline) {
 			tb.Fatalf("process %d lives on", pid)
 		}
-		time.Sleep(time.Millisecond)
+		runtime.Gosched()
 	}
 }
 
@@ -211,8 +212,7 @@ func TestProcess_Hostile(t *testing.T) {
 			if err == nil {
 				t.Fatalf("it was loaded: %v", m)
 			}
-			var ce *abi.CallError
-			if !errors.As(err, &ce) {
+			if _, ok := errors.AsType[*abi.CallError](err); !ok {
 				t.Errorf("got %v", err)
 			}
 			if took := time.Since(start); took > 20*time.Second {
