@@ -1,6 +1,7 @@
 package hostile_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/wasmctl/wasmctl/abi"
@@ -12,7 +13,7 @@ func attacks() []attack {
 	var out []attack
 	for _, list := range [][]attack{
 		timeAttacks(), stackAttacks(), memoryAttacks(), faultAttacks(), blockAttacks(), messageAttacks(),
-		callAttacks(), floodAttacks(), wasiAttacks(), loadAttacks(), binaryAttacks(), hostAttacks(),
+		callAttacks(), floodAttacks(), wasiAttacks(), loadAttacks(), binaryAttacks(), hostAttacks(), frameAttacks(),
 	} {
 		out = append(out, list...)
 	}
@@ -63,6 +64,14 @@ func stackAttacks() []attack {
 	}
 	for i := range out {
 		out[i].kind, out[i].message = abi.FailureTrap, "(stack 4Mi)"
+	}
+	return out
+}
+
+// frameAttacks recurse with operands that are in no local.
+func frameAttacks() (out []attack) {
+	for _, n := range []int{100, 1000, 10_000} {
+		out = append(out, attack{guest: fmt.Sprintf("recurse with %d operands", n), bytes: func() []byte { return largeFrames(n) }, kind: abi.FailureTrap, message: "(stack 4Mi)"})
 	}
 	return out
 }

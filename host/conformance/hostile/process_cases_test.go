@@ -58,6 +58,7 @@ func families(t *testing.T) []family {
 		{name: "dry run", entry: dry, memory: 64 << 20, modules: loopBytes(some(hostLoops(), "api_patch: copy bomb", "api_patch: wide and deep"))},
 		{name: "guest", entry: limits, memory: 320 << 20, modules: pick(guestFiles(t),
 			"spin", "recurse", "recurse-wide", "grow-touch", "flood-log", "spin-operations")},
+		{name: "stack", entry: limits, memory: 64 << 20, modules: map[string][]byte{"large-frames": largeFrames(1000), "larger-frames": largeFrames(10_000)}},
 		{name: "concurrency", entry: limits, objects: 24, memory: 320 << 20, args: []string{"--memory-budget", "256Mi"}, modules: map[string][]byte{
 			"ten-thousand": tenThousand(),
 		}},
@@ -98,6 +99,24 @@ func guestFiles(t *testing.T) map[string][]byte {
 		out[plainName(a.guest)] = b
 	}
 	return out
+}
+
+// largeFrames recurses without end, with so many operands alive across each call:
+// they are in no local, and each takes its place in the frame.
+func largeFrames(operands int) []byte {
+	m := plain()
+	m.types = append(m.types, []byte{0x60, 1, wasmI64, 1, wasmI64})
+	m.funcs = append(m.funcs, []byte{3})
+	var code []byte
+	for i := range operands { // loads: a constant would be made again after the call
+		code = append(code, 0x41)
+		code = append(appendSigned(code, int64(i*8%65536)), 0x29, 3, 0)
+	}
+	code = append(code, 0x20, 0, 0x10, 3)
+	code = append(code, slices.Repeat([]byte{0x7c}, operands)...)
+	m.bodies = append(m.bodies, body(code...))
+	m.bodies[2] = body(0x42, 0, 0x10, 3)
+	return m.bytes()
 }
 
 // tenThousand wants to be run ten thousand times at once, and each time takes all

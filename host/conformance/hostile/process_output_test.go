@@ -244,13 +244,21 @@ func TestProcess_ManifestsOfAnySize(t *testing.T) {
 	needsLinux(t)
 	modules := map[string][]byte{}
 	for name, manifest := range manifests() {
-		if !slices.Contains([]string{"200,000 names in 200,000 namespaces", "400,000 fields", "400,000 verbs", "3,000 watches", "400,000 settings"}, name) {
+		if !slices.Contains([]string{"200,000 names in 200,000 namespaces", "400,000 fields", "400,000 verbs", "3,000 watches", "400,000 settings", "another's finalizer"}, name) {
 			continue
 		}
 		m := plain()
 		m.behind = manifestOf(manifest)
-		modules[plainName(name)] = m.bytes()
+		if _, ok := manifest["finalizer"]; ok {
+			m.exports = append(m.exports, export(abi.ExportFinalize, 0, 2))
+		}
+		modules[strings.ReplaceAll(plainName(name), "'", "")] = m.bytes()
 	}
+	modules["many-locals"] = with(func(m *binaryModule) {
+		for range 850 {
+			m.funcs, m.bodies = append(m.funcs, []byte{2}), append(m.bodies, bodyOf(50_000, 0x42, 0))
+		}
+	})()
 	for _, name := range slices.Sorted(maps.Keys(modules)) {
 		t.Run(name, func(t *testing.T) {
 			p := startProcess(t, map[string][]byte{name: modules[name]}, nil)
@@ -262,7 +270,7 @@ func TestProcess_ManifestsOfAnySize(t *testing.T) {
 			_, peak := memoryOf(t, p.pid())
 			c := p.phases()[name]
 			t.Logf("%s after %v, %v of others: %.300q; %d MiB", c.Phase, took, delay, c.Message, peak>>20)
-			if c.Phase != "failed" || !strings.Contains(c.Message, "limit") {
+			if name != "many-locals" && c.Phase != "failed" {
 				t.Errorf("it is %s", c.Phase)
 			}
 			if peak > commandMemory {
