@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -46,9 +44,15 @@ func steerError(ctx context.Context, c *admin.Client, err error) error {
 	if statusErr != nil {
 		return failure.Usage.Wrap(err)
 	}
-	names := make([]string, len(st.Controllers))
-	for i, c := range st.Controllers {
-		names[i] = c.Name
+	return failure.Usage.Wrap(runsThese(err, namesOf(&st)))
+}
+
+// clientOf finds the process, and the names of its controllers.
+func (o *steerOptions) clientOf(ctx context.Context) (*admin.Client, []string, error) {
+	c, err := o.client(ctx)
+	if err != nil {
+		return nil, nil, err
 	}
-	return failure.Usage.Wrap(fmt.Errorf("%w; the process runs: %s", err, strings.Join(names, ", ")))
+	st, err := c.Status(ctx)
+	return c, namesOf(&st), err
 }

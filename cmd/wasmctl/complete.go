@@ -9,13 +9,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wasmctl/wasmctl/internal/logging"
+	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
 // completeLimit bounds how long a shell waits for a running process.
 const completeLimit = time.Second
 
 // completeArgs lets the shell complete the arguments of each command, by the
-// words of its usage: CONTROLLER, MODULE, FILE, DIR, CASES, LEVEL.
+// words of its usage: CONTROLLER, NAME, MODULE, FILE, DIR, CASES, LEVEL.
 func completeArgs(root *cobra.Command) {
 	for _, cmd := range root.Commands() {
 		completeArgs(cmd)
@@ -32,7 +33,9 @@ func completeArgs(root *cobra.Command) {
 func completeArg(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	switch argWord(cmd.Use, len(args)) {
 	case "CONTROLLER":
-		return controllerNames(cmd), cobra.ShellCompDirectiveNoFileComp
+		return append(controllerNames(cmd), objectNames(cmd, args)...), cobra.ShellCompDirectiveNoFileComp
+	case "[NAMESPACE/]NAME", "NAMESPACE/]NAME":
+		return objectNames(cmd, args), cobra.ShellCompDirectiveNoFileComp
 	case "LEVEL":
 		return logging.Levels, cobra.ShellCompDirectiveNoFileComp
 	case "MODULE":
@@ -61,8 +64,8 @@ func argWord(use string, index int) string {
 	return strings.Trim(words[index], "[].")
 }
 
-// controllerNames are those of the running process; nothing where none is found.
-func controllerNames(cmd *cobra.Command) []string {
+// ofProcess asks the running process for names; nothing where none is found.
+func ofProcess(cmd *cobra.Command, ask func(context.Context, *admin.Client) ([]string, error)) []string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), completeLimit)
 	defer cancel()
 	o := &steerOptions{}
@@ -71,15 +74,54 @@ func controllerNames(cmd *cobra.Command) []string {
 	if err != nil {
 		return nil
 	}
-	st, err := c.Status(ctx)
+	names, err := ask(ctx, c)
 	if err != nil {
 		return nil
 	}
-	names := make([]string, len(st.Controllers))
-	for i, controller := range st.Controllers {
-		names[i] = controller.Name
-	}
 	return names
+}
+
+// controllerNames are those of the running process.
+func controllerNames(cmd *cobra.Command) []string {
+	return ofProcess(cmd, func(ctx context.Context, c *admin.Client) ([]string, error) {
+		st, err := c.Status(ctx)
+		return namesOf(&st), err
+	})
+}
+
+// completedObjects is how many objects are offered at most.
+const completedObjects = 200
+
+// objectNames are the objects that have run most, of the controller that args or
+// flags name or that is the only one, for commands that take objects.
+func objectNames(cmd *cobra.Command, args []string) []string {
+	controller, namespace := cmd.Flags().Lookup("controller"), cmd.Flags().Lookup("namespace")
+	if controller == nil || namespace == nil {
+		return nil
+	}
+	t := target{controller: controller.Value.String()}
+	return ofProcess(cmd, func(ctx context.Context, c *admin.Client) ([]string, error) {
+		st, err := c.Status(ctx)
+		if err != nil {
+			return nil, err
+		}
+		of, _, err := t.splitController(args, namesOf(&st))
+		if err != nil {
+			return nil, err
+		}
+		top, err := c.Top(ctx, completedObjects)
+		var names []string
+		for _, o := range top.Objects {
+			name := o.Object
+			if ns := namespace.Value.String(); ns != "" {
+				name, _ = strings.CutPrefix(name, ns+"/")
+			}
+			if o.Controller == of {
+				names = append(names, name)
+			}
+		}
+		return names, err
+	})
 }
 
 // dirOf is the one argument of a command that works on a folder; here without it.

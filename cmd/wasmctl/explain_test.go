@@ -17,30 +17,6 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
-func TestParseQuestion_Forms(t *testing.T) {
-	key := func(namespace, name string) abi.Key { return abi.Key{Namespace: namespace, Name: name} }
-	for _, c := range []struct {
-		arg, controller, namespace string
-		want                       admin.Question
-		bad                        bool
-	}{
-		{"webapp/a", "", "shop", admin.Question{Kind: "webapp", Object: key("shop", "a")}, false},
-		{"apps/v1/Deployment/a", "", "", admin.Question{Kind: "apps/v1/Deployment", Object: key("", "a")}, false},
-		{"shop/a", "web", "", admin.Question{Controller: "web", Object: key("shop", "a")}, false},
-		{"webapp/a", "web", "shop", admin.Question{Controller: "web", Kind: "webapp", Object: key("shop", "a")}, false},
-		{"a", "web", "shop", admin.Question{Controller: "web", Object: key("shop", "a")}, false},
-		{"a", "", "shop", admin.Question{}, true},
-		{"webapp/", "", "", admin.Question{}, true},
-		{"/a", "", "", admin.Question{}, true},
-		{"/a", "web", "", admin.Question{}, true},
-	} {
-		got, err := parseQuestion(c.arg, c.controller, c.namespace)
-		if (err != nil) != c.bad || err == nil && got != c.want {
-			t.Errorf("%q %q %q: %+v, %v", c.arg, c.controller, c.namespace, got, err)
-		}
-	}
-}
-
 // explained asks about one object of a fleet.
 func (f *fleet) explained(socket, name string) admin.Explanation {
 	f.t.Helper()
@@ -89,6 +65,12 @@ func TestExplain_SaysWhatLedToARunAndWhatItWrote(t *testing.T) {
 		t.Errorf("the diff of the Deployment is missing: %+v", run.Operations)
 	}
 	text := steer(t, "explain", socket, "webapp/a", "-n", f.ns)
+	for _, args := range [][]string{{"webapp", "a", "-n", f.ns}, {"webapp", f.ns + "/a"}, {f.ns + "/a"}, {"a", "-n", f.ns}} {
+		same := steer(t, "explain", socket, append(args, "--last", "1")...)
+		if head, _, _ := strings.Cut(text, "\n"); !strings.HasPrefix(same, head) || strings.Count(same, "because") != 1 {
+			t.Errorf("%q:\n%s", args, same)
+		}
+	}
 	for _, want := range []string{"because   ObjectUpdated", `~ spec.image: "i:1" -> "i:2"`, "changed   apply deployments.apps", "created   apply deployments.apps", "controller webapp: idle"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the text does not say %q:\n%s", want, text)
@@ -133,11 +115,11 @@ func TestExplain_SaysWhyAnObjectDoesNotRun(t *testing.T) {
 		e := f.explained(socket, "a")
 		return e.State == "idle" && e.Hidden != nil && strings.Contains(e.Why[0], "predicates have hidden") && e.Hidden.Unchanged == "generation"
 	})
-	if got := steer(t, "pause", socket, "webapp", f.ns+"/a"); got != "paused webapp "+f.ns+"/a\n" {
+	if got := steer(t, "pause", socket, "a", "-n", f.ns); got != "paused webapp "+f.ns+"/a\n" {
 		t.Errorf("pause says %q", got)
 	}
 	wantVerdict("a", "paused", "annotation wasmctl.dev/paused")
-	steer(t, "resume", socket, "webapp", f.ns+"/a")
+	steer(t, "resume", socket, f.ns+"/a")
 	enginetest.Until(t, "a is not paused", func() bool { return f.explained(socket, "a").State == "idle" })
 	if text := steer(t, "top", socket); !strings.Contains(text, f.ns+"/a") || !strings.Contains(text, "MEMORY") {
 		t.Errorf("top:\n%s", text)

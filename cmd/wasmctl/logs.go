@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,25 +18,31 @@ func newCmdLogs(s streams) *cobra.Command {
 	var since time.Duration
 	var output string
 	cmd := &cobra.Command{
-		Use:   "logs CONTROLLER",
+		Use:   "logs [CONTROLLER]",
 		Short: "Show the log of a running controller",
 		Long: `Shows the last log lines of a controller, from the host and from its module. The process keeps the last 2,000 lines of each
-controller, up to 512 KiB. Lines below the log level are not kept: see "wasmctl log-level".`,
-		Example: `  wasmctl logs webapp --follow
+controller, up to 512 KiB. Lines below the log level are not kept: see "wasmctl log-level".
+CONTROLLER can be omitted if the process has only one.`,
+		Example: `  wasmctl logs --follow
   wasmctl logs webapp --object shop/hello --since 10m
   wasmctl logs webapp -o json | jq 'select(.level == "WARN")'`,
-		Args: exactArgs("CONTROLLER"),
+		Args: maxArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if since > 0 {
 				q.Since = time.Now().Add(-since)
 			}
-			c, err := o.client(cmd.Context())
+			c, known, err := o.clientOf(cmd.Context())
+			if err != nil {
+				return err
+			}
+			t := target{controller: strings.Join(args, "")}
+			controller, _, err := t.splitController(nil, known)
 			if err != nil {
 				return err
 			}
 			ctx, stop := followContext(cmd.Context())
 			defer stop()
-			err = c.Logs(ctx, args[0], q, logging.LineWriter(s.out, output))
+			err = c.Logs(ctx, controller, q, logging.LineWriter(s.out, output))
 			if q.Follow && (ctx.Err() != nil || errors.Is(err, io.ErrUnexpectedEOF)) {
 				return nil // it was told to stop, or the process was
 			}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -18,36 +17,38 @@ paused until then or until the process ends. For an object, the process sets the
 to patch it.`
 	}
 	o := &steerOptions{streams: s}
+	var t target
 	cmd := &cobra.Command{
-		Use: verb + " CONTROLLER [[NAMESPACE/]NAME...]", Short: what, Long: what + ".\n" + long,
-		Example: "  wasmctl " + verb + " configmapgenerator\n  wasmctl " + verb + " configmapgenerator default/hello",
+		Use: verb + " [CONTROLLER] [[NAMESPACE/]NAME...]", Short: what,
+		Long:    what + ".\n" + long + "\n\nCONTROLLER can be omitted if the process has only one.",
+		Example: "  wasmctl " + verb + " configmapgenerator\n  wasmctl " + verb + " configmapgenerator default/hello\n  wasmctl " + verb + " hello -n default",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usageError(cmd, errors.New("CONTROLLER is missing"))
-			}
-			keys, err := parseKeys(args[1:])
-			if err != nil {
-				return usageError(cmd, err)
-			}
-			c, err := o.client(cmd.Context())
+			c, known, err := o.clientOf(cmd.Context())
 			if err != nil {
 				return err
 			}
+			controller, keys, err := t.resolve(args, known)
+			if err != nil {
+				return err
+			}
+			names := []string{controller}
 			if len(keys) == 0 {
-				err = c.Pause(cmd.Context(), args[0], paused)
+				err = c.Pause(cmd.Context(), controller, paused)
 			}
 			for _, key := range keys {
 				if err == nil {
-					err = c.PauseObject(cmd.Context(), args[0], key, paused)
+					err = c.PauseObject(cmd.Context(), controller, key, paused)
 				}
+				names = append(names, key.String())
 			}
 			if err != nil {
 				return steerError(cmd.Context(), c, err)
 			}
-			_, err = fmt.Fprintf(s.out, "%s %s\n", done, strings.Join(args, " "))
+			_, err = fmt.Fprintf(s.out, "%s %s\n", done, strings.Join(names, " "))
 			return err
 		},
 	}
 	o.bind(cmd)
+	t.bind(cmd)
 	return cmd
 }

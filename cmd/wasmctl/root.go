@@ -36,12 +36,14 @@ The reconcile logic is a sandboxed WebAssembly module, written in Go, Rust or an
 
   # Inspect a module without running it
   wasmctl inspect module.wasm`,
+		Version:       versionLine(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          noCommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.SetUsageTemplate(cmd.UsageTemplate() + "{{if not .HasParent}}\nExit codes:\n" + exitTable() + "{{end}}")
+	cmd.SetVersionTemplate("{{.Version}}\n")
 	cmd.SetIn(s.in)
 	cmd.SetOut(s.out)
 	cmd.SetErr(s.err)
@@ -98,6 +100,16 @@ func exactArgs(names ...string) cobra.PositionalArgs {
 			return usageError(cmd, fmt.Errorf("%s is missing", names[len(args)]))
 		case len(args) > len(names):
 			return usageError(cmd, fmt.Errorf("unexpected argument %q", args[len(names)]))
+		}
+		return nil
+	}
+}
+
+// maxArgs wants at most n arguments.
+func maxArgs(n int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > n {
+			return usageError(cmd, fmt.Errorf("unexpected argument %q", args[n]))
 		}
 		return nil
 	}

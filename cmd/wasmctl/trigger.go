@@ -3,40 +3,43 @@ package main
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/internal/humanize"
 )
 
+// errWantObjects says what a trigger needs.
+var errWantObjects = errors.New("want the names of objects, or --all")
+
 func newCmdTrigger(s streams) *cobra.Command {
 	o := &steerOptions{streams: s}
+	var t target
 	var all bool
 	cmd := &cobra.Command{
-		Use:   "trigger CONTROLLER [NAMESPACE/]NAME...",
+		Use:   "trigger [CONTROLLER] [NAMESPACE/]NAME...",
 		Short: "Make a running controller reconcile objects",
 		Long: `Makes a running controller reconcile objects now, as if they had changed. With --all it reconciles all objects, at low priority,
-after those that have changed.`,
+after those that have changed. CONTROLLER can be omitted if the process has only one.`,
 		Example: `  wasmctl trigger configmapgenerator default/hello
+  wasmctl trigger hello -n default
   wasmctl trigger configmapgenerator --all`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usageError(cmd, errors.New("CONTROLLER is missing"))
+			if len(args) == 0 && !all {
+				return usageError(cmd, errWantObjects)
 			}
-			keys, err := parseKeys(args[1:])
-			switch {
-			case err != nil:
-				return usageError(cmd, err)
-			case all == (len(keys) > 0):
-				return usageError(cmd, errors.New("want the names of objects, or --all"))
-			}
-			c, err := o.client(cmd.Context())
+			c, known, err := o.clientOf(cmd.Context())
 			if err != nil {
 				return err
 			}
-			n, err := c.Trigger(cmd.Context(), args[0], keys)
+			controller, keys, err := t.resolve(args, known)
+			switch {
+			case err != nil:
+				return err
+			case all == (len(keys) > 0):
+				return usageError(cmd, errWantObjects)
+			}
+			n, err := c.Trigger(cmd.Context(), controller, keys)
 			if err != nil {
 				return steerError(cmd.Context(), c, err)
 			}
@@ -45,22 +48,7 @@ after those that have changed.`,
 		},
 	}
 	o.bind(cmd)
+	t.bind(cmd)
 	cmd.Flags().BoolVar(&all, "all", false, "Reconcile all objects of the controller")
 	return cmd
-}
-
-// parseKeys reads the names of objects.
-func parseKeys(names []string) ([]abi.Key, error) {
-	keys := make([]abi.Key, len(names))
-	for i, name := range names {
-		ns, rest, ok := strings.Cut(name, "/")
-		if !ok {
-			ns, rest = "", name
-		}
-		if rest == "" || ok && ns == "" || strings.Contains(rest, "/") {
-			return nil, fmt.Errorf("object %q: want NAMESPACE/NAME, or NAME for a cluster-scoped kind", name)
-		}
-		keys[i] = abi.Key{Namespace: ns, Name: rest}
-	}
-	return keys, nil
 }

@@ -1,6 +1,7 @@
 package adminserver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,18 +34,36 @@ func (s Service) Explain(ctx context.Context, q admin.Question) ([]admin.Explana
 			out = append(out, explainStopped(c, key))
 			continue
 		}
-		switch {
-		case !e.Kind().Namespaced && q.Kind != "":
+		if !e.Kind().Namespaced && q.Kind != "" {
 			key.Namespace = ""
-		case e.Kind().Namespaced && key.Namespace == "":
-			key.Namespace = metav1.NamespaceDefault
 		}
+		key = withNamespace(e, key)
 		if err := e.CheckKey(key); err != nil {
 			return nil, err
 		}
 		out = append(out, explain(ctx, e, s.Gate, key))
 	}
+	slices.SortStableFunc(out, func(a, b admin.Explanation) int {
+		return cmp.Compare(rank(&a), rank(&b))
+	})
 	return out, nil
+}
+
+// rank is lower the more a controller knows of an object.
+func rank(e *admin.Explanation) int {
+	if e.Known() {
+		return 0
+	}
+	return 1
+}
+
+// withNamespace adds the default namespace, where the kind has namespaces and the
+// key has none.
+func withNamespace(e *engine.Controller, key abi.Key) abi.Key {
+	if e.Kind().Namespaced && key.Namespace == "" {
+		key.Namespace = metav1.NamespaceDefault
+	}
+	return key
 }
 
 // reconcilers returns the controllers that a question is about.
@@ -70,7 +89,7 @@ func (s Service) reconcilers(q admin.Question) ([]Controller, error) {
 	if len(found) > 0 {
 		return found, nil
 	}
-	return nil, noReconciler(all, q.Kind)
+	return nil, admin.Invalid(noReconciler(all, q.Kind))
 }
 
 // noReconciler says what else there is where no controller reconciles a kind.

@@ -89,6 +89,9 @@ func (s Service) Trigger(ctx context.Context, name string, objects []abi.Key) (i
 	if err != nil {
 		return 0, err
 	}
+	for i := range objects {
+		objects[i] = withNamespace(c.Engine, objects[i])
+	}
 	return c.Engine.Trigger(ctx, objects)
 }
 
@@ -107,7 +110,7 @@ func (s Service) PauseObject(ctx context.Context, name string, object abi.Key, p
 	if err != nil {
 		return err
 	}
-	return c.Engine.PauseObject(ctx, object, paused)
+	return c.Engine.PauseObject(ctx, withNamespace(c.Engine, object), paused)
 }
 
 // Swap implements admin.Service.

@@ -160,7 +160,7 @@ func (v *verdict) missing(ctx context.Context) {
 	o, err := v.c.Resource(v.c.Kind().Kind, v.key.Namespace).Get(ctx, v.key.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		v.report("absent", "the API server has no %s %s", v.c.Kind().Name(), v.key)
+		v.report(admin.StateAbsent, "the API server has no %s %s", v.c.Kind().Name(), v.key)
 		return
 	case err != nil:
 		v.report("not cached", "the object is not in the cache, and the API server does not answer: %v", err)

@@ -13,7 +13,8 @@ import (
 // Explainer says why objects run, or do not.
 type Explainer interface {
 	// Explain returns one Explanation for each controller that reconciles the
-	// object. The error says what else there is where none does.
+	// object's kind, those that have the object first. The error says what else there
+	// is where none does; it is ErrInvalid then.
 	Explain(ctx context.Context, q Question) ([]Explanation, error)
 }
 
@@ -80,6 +81,12 @@ type MissingRight struct {
 	Last     string    `json:"last"`
 	LastTime time.Time `json:"lastTime"`
 }
+
+// StateAbsent is the State of an object that the API server does not have.
+const StateAbsent = "absent"
+
+// Known reports whether the controller has the object, or has had it.
+func (e *Explanation) Known() bool { return e.Cached != nil || e.Running != nil || len(e.Runs) > 0 }
 
 // Cached is the head of an object in the cache.
 type Cached struct {

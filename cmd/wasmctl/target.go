@@ -1,0 +1,89 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/internal/failure"
+	"github.com/wasmctl/wasmctl/runtime/admin"
+)
+
+// target is the controller and the objects that a command is about. The controller
+// may be left out where the process has only one.
+type target struct{ controller, namespace string }
+
+func (t *target) bind(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&t.controller, "controller", "", "Name the `controller`, instead of as the first argument")
+	cmd.Flags().StringVarP(&t.namespace, "namespace", "n", "", "Set the `namespace` of objects that are named without one (default: default)")
+}
+
+// resolve reads [CONTROLLER] [[NAMESPACE/]NAME...], given the controllers of the
+// process. With a namespace, at least one object is meant.
+func (t *target) resolve(args, known []string) (controller string, keys []abi.Key, err error) {
+	if controller, args, err = t.splitController(args, known); err != nil {
+		return "", nil, err
+	}
+	if keys, err = parseKeys(args, t.namespace); err == nil && t.namespace != "" && len(keys) == 0 {
+		err = failure.Usage.Wrap(errors.New("--namespace is set: the name of an object is missing"))
+	}
+	return controller, keys, err
+}
+
+// splitController returns the controller that args begin with or that is the only
+// one, and the other arguments.
+func (t *target) splitController(args, known []string) (controller string, objects []string, err error) {
+	if t.controller != "" {
+		return t.controller, args, nil
+	}
+	named := len(args) > 0 && slices.Contains(known, args[0])
+	if len(known) == 1 && (!named || len(args) == 1 && t.namespace != "") {
+		return known[0], args, nil
+	}
+	if named {
+		return args[0], args[1:], nil
+	}
+	err = errors.New("CONTROLLER is missing")
+	if len(args) > 0 && !strings.Contains(args[0], "/") {
+		err = fmt.Errorf("controller[%s]: %w", args[0], admin.ErrUnknown)
+	}
+	return "", nil, failure.Usage.Wrap(runsThese(err, known))
+}
+
+// runsThese adds to an error which controllers there are.
+func runsThese(err error, known []string) error {
+	return fmt.Errorf("%w; the process runs: %s", err, cmp.Or(strings.Join(known, ", "), "no controllers"))
+}
+
+// namesOf are the names of the controllers of a process.
+func namesOf(st *admin.Status) []string {
+	names := make([]string, len(st.Controllers))
+	for i := range st.Controllers {
+		names[i] = st.Controllers[i].Name
+	}
+	return names
+}
+
+// parseKeys reads the names of objects; namespace is that of those without one.
+func parseKeys(names []string, namespace string) ([]abi.Key, error) {
+	keys := make([]abi.Key, len(names))
+	for i, name := range names {
+		ns, rest, ok := strings.Cut(name, "/")
+		if !ok {
+			ns, rest = namespace, name
+		}
+		switch {
+		case rest == "" || ok && ns == "" || strings.Contains(rest, "/"):
+			return nil, failure.Usage.Wrap(fmt.Errorf("object %q: want NAMESPACE/NAME or NAME", name))
+		case ok && namespace != "" && ns != namespace:
+			return nil, failure.Usage.Wrap(fmt.Errorf("object %q: is not in --namespace %s", name, namespace))
+		}
+		keys[i] = abi.Key{Namespace: ns, Name: rest}
+	}
+	return keys, nil
+}
