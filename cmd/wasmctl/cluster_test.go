@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -18,6 +20,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/devcluster"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
+	"github.com/wasmctl/wasmctl/internal/enginetest"
 )
 
 const guests = "../../testdata/wasm/"
@@ -74,8 +77,15 @@ func TestRun_WaitsForACRDThatArrivesLater(t *testing.T) {
 	t.Parallel()
 	cluster := devclustertest.Shared(t)
 	group := devclustertest.Namespace(t, cluster) + ".wasmctl.dev" // a new one for each run of the test
-	c := startWasmctl(t, guests+"empty.wasm", "--for", "widgets."+group, "--kubeconfig", cluster.Kubeconfig())
+	socket := filepath.Join(t.TempDir(), "s")
+	c := startWasmctl(t, guests+"empty.wasm", "--for", "widgets."+group, "--kubeconfig", cluster.Kubeconfig(), "--socket", socket)
 	c.wantLine("waiting for the cluster", "widgets."+group, "install the CustomResourceDefinition")
+	// status shows that too: the socket opens before anything is waited for.
+	var status []byte
+	enginetest.Until(t, "status names the kind that is waited for", func() bool {
+		status, _ = exec.Command("wasmctl", "status", "--socket", socket).CombinedOutput() // fails until there is a socket
+		return bytes.Contains(status, []byte("waiting")) && bytes.Contains(status, []byte("widgets."+group))
+	})
 	devclustertest.Apply(t, cluster, []byte(`
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition

@@ -133,15 +133,15 @@ func (p *process) run(ctx context.Context, force <-chan struct{}) error {
 		case <-services.Done():
 		}
 	})
+	if p.process.Socket != "none" { // first: loading may wait for the cluster
+		wg.Go(func() { p.serveAdmin(services) })
+	}
 	err := p.load(ctx, giveUp)
 	if err != nil {
 		giveUp(err) // Run gives up what is loaded
 		err = errors.Join(err, p.rt.Run(ctx))
 		p.wg.Wait()
 		return err
-	}
-	if p.process.Socket != "none" {
-		wg.Go(func() { p.serveAdmin(services) })
 	}
 	if p.file != nil {
 		wg.Go(func() { p.followFile(ctx) })
