@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host/internal/binary"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
@@ -143,4 +144,35 @@ func TestLoad_WorkOfCompilingIsBounded(t *testing.T) {
 			t.Errorf("%d functions of %d locals, %d bytes: asked %v, error %v", tc.functions, tc.locals, len(module), asked, err)
 		}
 	}
+}
+
+// A manifest that is refused costs no compiling, where it is in the bytes; one that
+// is not is asked about once.
+func TestPrepare_RefusesTheManifestBeforeCompiling(t *testing.T) {
+	compiled, asked := 0, 0
+	m := load(t, wasm.Empty, Config{Compiler: func(ctx context.Context, job Compilation) error {
+		compiled++
+		return job.Run(ctx)
+	}})
+	manifest, err := abi.EncodeManifest(&abi.Manifest{Version: "2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := withSection(large(1), abi.ManifestSection, manifest)
+	refusal := errors.New("no")
+	if _, err := m.Prepare(t.Context(), named, func(*abi.Manifest) (API, error) { return nil, refusal }); !errors.Is(err, refusal) || compiled > 0 {
+		t.Errorf("compiled %d times, error %v", compiled, err)
+	}
+	wantStates(t, m, "1 live")
+	c, err := m.Prepare(t.Context(), named, func(man *abi.Manifest) (API, error) {
+		asked++
+		if man.Version != "2" {
+			t.Errorf("manifest %+v", man)
+		}
+		return nil, nil
+	})
+	if err != nil || asked != 1 || compiled != 1 {
+		t.Fatalf("asked %d times, compiled %d times, error %v", asked, compiled, err)
+	}
+	c.Discard()
 }

@@ -24,7 +24,7 @@ func Load(ctx context.Context, wasm []byte, cfg Config) (*Module, error) {
 		return nil, err
 	}
 	m := newModule(cfg)
-	g, err := m.load(ctx, wasm, bin, compilationWorkers)
+	g, err := m.load(ctx, wasm, bin, compilationWorkers, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func Describe(ctx context.Context, wasm []byte, cfg Config) (*abi.Manifest, erro
 		return nil, invalid(cfg.NameFor(nil), fmt.Errorf("export[%s]: missing: the module has no manifest", abi.ExportDescribe))
 	}
 	m := newModule(cfg)
-	g, err := m.load(ctx, wasm, bin, compilationWorkers)
+	g, err := m.load(ctx, wasm, bin, compilationWorkers, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -103,9 +103,16 @@ func newModule(cfg Config) *Module {
 	return m
 }
 
-// load compiles checked bytes into a new revision.
-func (m *Module) load(ctx context.Context, wasm []byte, bin *binaryModule, workers int) (*revision, error) {
+// load compiles checked bytes into a new revision, unless accept, which may be nil,
+// refuses that before.
+func (m *Module) load(ctx context.Context, wasm []byte, bin *binaryModule, workers int, accept func() error) (*revision, error) {
 	number := m.begin(DigestOf(wasm))
+	if accept != nil {
+		if err := accept(); err != nil {
+			m.end(number)
+			return nil, err
+		}
+	}
 	c := compiler{cfg: m.cfg, name: m.name, log: revisionLog(m.cfg, m.name, number), workers: workers, yield: m.current.Load() != nil}
 	code, err := c.compile(ctx, wasm, bin)
 	if err != nil {

@@ -29,8 +29,9 @@ func swapWorkers() int {
 
 // Prepare loads other bytes beside those that are live, which are not touched,
 // by all steps of Load: checks, compiling, an instance with the settings in
-// force. connect is called where Config.API was called for the first bytes, and
-// may refuse the manifest; its error is returned as it is. Nil is Config.API.
+// force. connect takes the place of Config.API, and may refuse the manifest; its
+// error is returned as it is. It is called before anything is compiled, where the
+// bytes have the manifest: what is refused costs nothing. Nil is Config.API.
 //
 // The error is ErrSameModule for the bytes that are live, and else as Load's.
 func (m *Module) Prepare(ctx context.Context, wasm []byte, connect func(*abi.Manifest) (API, error)) (*Candidate, error) {
@@ -45,7 +46,18 @@ func (m *Module) Prepare(ctx context.Context, wasm []byte, connect func(*abi.Man
 	if err != nil {
 		return nil, err
 	}
-	g, err := m.load(ctx, wasm, bin, swapWorkers())
+	if connect == nil {
+		connect = m.cfg.API
+	}
+	var accept func() error
+	if man, _, err := bin.manifest(); man != nil && err == nil && connect != nil {
+		accept = func() error {
+			api, err := connect(man)
+			connect = func(*abi.Manifest) (API, error) { return api, nil }
+			return err
+		}
+	}
+	g, err := m.load(ctx, wasm, bin, swapWorkers(), accept)
 	if err != nil {
 		return nil, err
 	}

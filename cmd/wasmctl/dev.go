@@ -44,7 +44,8 @@ func newCmdDev(s streams) *cobra.Command {
 The new module is swapped in: caches, queue and timers stay, and it reconciles all objects. If the build fails or the module is
 refused, the error is printed and the old module keeps running. Each write of a run is printed with the change that it made.
 
-The command accepts all flags of "wasmctl run". New modules have no probation unless you set --probation. Press Ctrl-C to stop.`,
+The command accepts all flags of "wasmctl run". New modules have no probation unless you set --probation,
+and may request more rights and watches than the first one. Press Ctrl-C to stop.`,
 		Example: `  # On a local control plane, started if needed
   wasmctl dev --dev
 
@@ -72,8 +73,8 @@ The command accepts all flags of "wasmctl run". New modules have no probation un
 	f.BoolVar(&o.diff, "diff", true, "Print what each run writes and what that changes")
 	o.controller.Bind(cmd)
 	o.process.Bind(cmd)
-	o.controller.Probation = 0
-	f.Lookup("probation").DefValue = "0s"
+	o.controller.Probation, o.controller.AllowMoreRights = 0, true // the module is the user's own
+	f.Lookup("probation").DefValue, f.Lookup("allow-more-rights").DefValue = "0s", "true"
 	for _, name := range notOfDev {
 		_ = f.MarkHidden(name)
 	}

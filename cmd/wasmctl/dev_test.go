@@ -111,7 +111,9 @@ func TestDev_BuildsOnSave(t *testing.T) {
 			t.Errorf("text between the lines of JSON: %s", line)
 		}
 	}
-	replace(t, source, []byte(strings.ReplaceAll(devSource, `"blue"`, `"pink"`)))
+	// It may also ask for more than the one before: rights and watches.
+	replace(t, source, []byte(strings.NewReplacer(`"blue"`, `"pink"`, `Manifest: wasmctl.Manifest{`,
+		`Manifest: wasmctl.Manifest{Owns: []wasmctl.Watch{{Version: "v1", Kind: "ServiceAccount"}}, `, `"create", "patch"`, `"create", "patch", "get"`).Replace(devSource)))
 	c.wantLine(`"msg":"module swapped"`, `"probation":false`, `"revision":2`)
 	c.wantLine(`"msg":"reconciled"`, `"object":"`+ns+`/o"`, `"revision":2`)
 	prints("changed   apply configmaps " + ns + "/made, for " + ns + "/o\n        ~ data.color: \"blue\" -> \"pink\"\n")
