@@ -53,7 +53,7 @@ func (m *Module) Prepare(ctx context.Context, wasm []byte, connect func(*abi.Man
 	if man, _, err := bin.manifest(); man != nil && err == nil && connect != nil {
 		accept = func() error {
 			api, err := connect(man)
-			connect = func(*abi.Manifest) (API, error) { return api, nil }
+			connect = func(*abi.Manifest) (API, error) { return api, nil } //nolint:unparam // the type's
 			return err
 		}
 	}
