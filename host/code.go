@@ -146,7 +146,7 @@ func (c compiler) warn(trouble error) {
 		c.log.Warn("cannot start the compiler process; compiled the module in this process without --compile-memory and --compile-time", "error", trouble)
 		return
 	}
-	c.log.Warn("cannot use the compilation cache; compiled the module again; if the cache is damaged, remove the directory",
+	c.log.Warn("cannot use the compilation cache; compiled the module again; make the directory that the error names writable, or set --cache-dir",
 		"dir", c.cfg.CacheDir, "error", trouble)
 }
 
