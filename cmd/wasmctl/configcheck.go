@@ -41,7 +41,7 @@ names. All errors are printed, each with its line. Environment variables are exp
 func checkAllFiles(ctx context.Context, f *flags.File) error {
 	var errs []error
 	for i, c := range f.Controllers {
-		if err := checkFilesOf(ctx, f.Flags[i]); err != nil {
+		if _, err := checkFilesOf(ctx, f.Flags[i]); err != nil {
 			errs = append(errs, fmt.Errorf("%s:%d: controller[%s]: %w", f.Path, c.Line, c.Name, err))
 		}
 	}

@@ -45,13 +45,20 @@ var errNoneStarts = errors.New("no controller could be started")
 
 // checkFiles checks the files of controllers before anything is connected. Wrong
 // joins what is wrong with some of several, which do not stop the others; the
-// error is that of the only one, or that none can start.
+// error is that of the only one, that none can start, or that two have one name.
 func checkFiles(ctx context.Context, list []*flags.Controller) (wrong, err error) {
 	var errs []error
+	modules := map[string]string{} // by the name of the controller
 	for _, o := range list {
-		if err := checkFilesOf(ctx, o); err != nil {
+		name, err := checkFilesOf(ctx, o)
+		if err != nil {
 			errs = append(errs, err)
 		}
+		if other, taken := modules[name]; taken && name != "" {
+			return nil, failure.Usage.Wrap(fmt.Errorf("controller[%s]: module[%s] and module[%s] have this name, and a grant is for a name: name them in a file, with wasmctl run -f",
+				name, other, o.Module))
+		}
+		modules[name] = o.Module
 	}
 	switch wrong = errors.Join(errs...); {
 	case len(errs) == 0 || len(errs) < len(list):
@@ -63,15 +70,19 @@ func checkFiles(ctx context.Context, list []*flags.Controller) (wrong, err error
 }
 
 // checkFilesOf checks the files of a controller, as far as that takes neither a
-// cluster nor running the module.
-func checkFilesOf(ctx context.Context, o *flags.Controller) error {
+// cluster nor running the module. The name is the controller's, "" where only
+// running the module says it.
+func checkFilesOf(ctx context.Context, o *flags.Controller) (name string, err error) {
 	info, err := inspectModule(ctx, o.Module)
 	errs := []error{err}
+	if info != nil && (info.Manifest != nil || o.Name != "" || !info.HasExport(abi.ExportDescribe)) {
+		name = controllerName(o, info.Manifest)
+	}
 	files, err := o.ReadFiles()
 	errs = append(errs, err)
 	if err == nil && info != nil && (info.Manifest != nil || o.Name != "") {
-		_, err := files.Grant.Rules(controllerName(o, info.Manifest))
+		_, err := files.Grant.Rules(name)
 		errs = append(errs, err)
 	}
-	return errors.Join(errs...)
+	return name, errors.Join(errs...)
 }

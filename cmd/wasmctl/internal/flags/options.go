@@ -85,10 +85,16 @@ type Files struct {
 	Grant                   wasmctl.Grant
 }
 
-// ReadFiles reads the files of settings and of grants.
+// ReadFiles reads the files of settings and of grants. That of an audit is written
+// later: the error may be that it cannot be.
 func (o *Controller) ReadFiles() (*Files, error) {
 	f := &Files{}
 	var err error
+	if o.Rights.Audit != "" {
+		if err := project.CanReplace(o.Rights.Audit); err != nil {
+			return nil, failure.Usage.Wrap(fmt.Errorf("--audit %s: cannot be written: %w", o.Rights.Audit, reason(err)))
+		}
+	}
 	if o.ConfigFile != "" {
 		if f.SettingsText, err = readFile(o.ConfigFile, MaxNamed); err != nil {
 			return nil, failure.Usage.Wrap(fmt.Errorf("--config-file: %w", err))
@@ -99,14 +105,19 @@ func (o *Controller) ReadFiles() (*Files, error) {
 	}
 	if o.Rights.GrantFile != "" {
 		if f.GrantText, err = readFile(o.Rights.GrantFile, MaxNamed); err != nil {
-			if e, ok := errors.AsType[*fs.PathError](err); ok {
-				err = e.Err
-			}
-			return nil, failure.Usage.Wrap(fmt.Errorf("--grant %s: %w", o.Rights.GrantFile, err))
+			return nil, failure.Usage.Wrap(fmt.Errorf("--grant %s: %w", o.Rights.GrantFile, reason(err)))
 		}
 		f.Grant, err = wasmctl.ParseGrant(o.Rights.GrantFile, f.GrantText)
 	}
 	return f, err
+}
+
+// reason is an error without the path, which the message names already.
+func reason(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	return err
 }
 
 // ParseSettings reads the content of the file of settings.
