@@ -64,7 +64,7 @@ func (c *code) compileInto(ctx context.Context, job Compilation) (unsaved, err e
 // outOfProcess has a module compiled by Config.Compiler, unless it is in the cache
 // already. The compiler writes into a private directory, for this module alone.
 func (c compiler) outOfProcess(ctx context.Context, code *code, job Compilation) error {
-	return c.inPrivate(job, func(job Compilation) error {
+	return c.inPrivate("", job, func(job Compilation) error {
 		cache, err := newWazeroCache(job.Dir)
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrCacheDir, err)
@@ -88,7 +88,7 @@ func (c compiler) outOfProcess(ctx context.Context, code *code, job Compilation)
 
 // cached compiles in this process, through the cache directory.
 func (c compiler) cached(ctx context.Context, code *code, job Compilation) error {
-	return c.inPrivate(job, func(job Compilation) error {
+	return c.inPrivate("", job, func(job Compilation) error {
 		unsaved, err := code.compileInto(ctx, job)
 		if err == nil && unsaved != nil {
 			c.warn(unsaved)
@@ -107,11 +107,11 @@ func (c *code) fromCache(ctx context.Context, form []byte) (err error) {
 	return err
 }
 
-// inPrivate compiles through a directory that nobody else can write to, with what the
-// cache has for the module, and keeps there what is new. Trouble with the cache costs
-// time only.
-func (c compiler) inPrivate(job Compilation, compile func(Compilation) error) error {
-	private, err := os.MkdirTemp("", "wasmctl-code-")
+// inPrivate compiles through a directory that nobody else can write to, in another
+// one or in that of temporary files, with what the cache has for the module, and
+// keeps there what is new. Trouble with the cache costs time only.
+func (c compiler) inPrivate(in string, job Compilation, compile func(Compilation) error) error {
+	private, err := os.MkdirTemp(in, "wasmctl-code-")
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrCacheDir, err)
 	}

@@ -30,6 +30,9 @@ type GuestProcess interface {
 	Kill(reason error) error
 	// Ended returns why the process has ended, and nil while it runs.
 	Ended() error
+	// Dir is a directory of its own, in which it is given what it reads; empty where
+	// there is none.
+	Dir() string
 	// Release gives it back.
 	Release()
 	// Stats returns its figures.
@@ -58,9 +61,9 @@ type remoteCode struct {
 	isolation Isolation
 	job       loadJob
 	form      []byte // that is compiled
-	// take calls a function with a directory that has the compiled code; nil where
-	// processes compile it.
-	take func(use func(dir string) error) error
+	// take calls a function with a directory, in another one, that has the compiled
+	// code; nil where processes compile it.
+	take func(in string, use func(dir string) error) error
 
 	busy chan struct{} // has room for one: who loads
 
@@ -95,8 +98,8 @@ func (c compiler) isolated(ctx context.Context, code *code, job Compilation) err
 	if c.cfg.Compiler == nil || c.cfg.CacheDir == "" || len(job.Code) <= maxHere {
 		return validate(ctx, job.Code)
 	}
-	code.remote.take = func(use func(dir string) error) error {
-		return c.inPrivate(job, func(job Compilation) error { return use(job.Dir) })
+	code.remote.take = func(in string, use func(dir string) error) error {
+		return c.inPrivate(in, job, func(job Compilation) error { return use(job.Dir) })
 	}
 	err := c.outOfProcess(ctx, code, job)
 	if err := code.closeLocal(ctx); err != nil {
@@ -169,9 +172,9 @@ func (r *remoteCode) load(ctx context.Context, proc GuestProcess) (_ GuestConn, 
 		return nil, err
 	}
 	c := &frameConn{conn: conn, limit: maxFrame}
-	if r.take == nil {
+	if r.take == nil || proc.Dir() == "" {
 		err = r.send(c, "")
-	} else if err = r.take(func(dir string) error { return r.send(c, dir) }); errors.Is(err, ErrCacheDir) {
+	} else if err = r.take(proc.Dir(), func(dir string) error { return r.send(c, dir) }); errors.Is(err, ErrCacheDir) {
 		err = r.send(c, "") // the process compiles it
 	}
 	if ctx.Err() != nil {

@@ -109,6 +109,7 @@ func (p *localProcess) Ended() error {
 	return p.why
 }
 
+func (p *localProcess) Dir() string         { return "" }
 func (p *localProcess) Release()            {}
 func (p *localProcess) Stats() ProcessStats { return ProcessStats{PID: os.Getpid()} }
 

@@ -99,7 +99,7 @@ func (o *runOptions) runtimeOptions(ctx context.Context, log *slog.Logger) (wasm
 			log.Warn("compiled modules of other processes are not used, nor are those of this one by others", "error", err.Error())
 		}
 	}
-	options.Isolation = guestprocess.New(guestprocess.Config{Memory: subprocess.DefaultMemory(), CPUs: cpus()}).Of
+	options.Isolation = guestprocess.New(guestprocess.Config{Memory: subprocess.DefaultMemory(), CPUs: cpus(), Harden: o.process.Harden}).Of
 	if options.Traces, err = newExporter(ctx, o.process.OTLPEndpoint, log); err != nil {
 		return options, failure.Usage.Wrap(err)
 	}

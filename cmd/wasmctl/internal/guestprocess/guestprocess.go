@@ -10,10 +10,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"sync"
 	"time"
 
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/harden"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/subprocess"
 	"github.com/wasmctl/wasmctl/host"
 )
@@ -26,8 +28,9 @@ type Config struct {
 	// Memory is how much a process may allocate, in bytes: for guests, for what is
 	// compiled and for what Go keeps of both. Zero does not bound it.
 	Memory int64
-	// Dir has compiled code, which is read; empty is none.
-	Dir string
+	// Harden says whether a process gives up network, programs and all files but its
+	// directory of compiled code.
+	Harden harden.Mode
 	// CPUs is how many guests compute on at once.
 	CPUs int
 }
@@ -151,32 +154,53 @@ func (i *Isolation) release(p *process) {
 // job is what a process reads from stdin.
 type job struct {
 	Memory int64  `json:"memory"`
-	Dir    string `json:"dir"`
+	Dir    string `json:"dir,omitempty"`
 	CPUs   int    `json:"cpus"`
+
+	Harden harden.Mode `json:"harden"`
 }
 
 // start starts a process.
 func start(of *Isolation) (*process, error) {
-	in, err := json.Marshal(job{of.cfg.Memory, of.cfg.Dir, of.cfg.CPUs})
-	if err != nil {
-		return nil, err
-	}
 	p := &process{of: of, startedAt: time.Now(), ended: make(chan struct{})}
+	p.dir, _ = os.MkdirTemp("", "wasmctl-guests-") // without one, it compiles itself
+	err := p.begin()
+	if err != nil {
+		p.tidy()
+		return nil, fmt.Errorf("start: %w", err)
+	}
+	return p, nil
+}
+
+// tidy removes what a process was given.
+func (p *process) tidy() {
+	if p.dir != "" {
+		_ = os.RemoveAll(p.dir) // a later one has another name
+	}
+}
+
+// begin starts the process.
+func (p *process) begin() error {
+	of := p.of
+	in, err := json.Marshal(job{Memory: of.cfg.Memory, Dir: p.dir, CPUs: of.cfg.CPUs, Harden: of.cfg.Harden})
+	if err != nil {
+		return err
+	}
 	// One more than guests compute on: see cpus in cmd/wasmctl.
 	p.cmd = subprocess.Command(context.Background(), Command, of.cfg.CPUs+1)
 	p.cmd.Stdin, p.cmd.Stderr = bytes.NewReader(in), &p.trouble
 	theirs, err := p.open()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { _ = theirs.Close() }()
 	started := make(chan error)
 	go p.run(started)
 	if err := <-started; err != nil {
 		_ = p.control.Close()
-		return nil, fmt.Errorf("start: %w", err)
+		return err
 	}
-	return p, nil
+	return nil
 }
 
 // run starts the process and waits for its end. The system ends the process with

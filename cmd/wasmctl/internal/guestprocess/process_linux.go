@@ -32,6 +32,7 @@ type process struct {
 	cmd       *exec.Cmd
 	trouble   subprocess.Head // what it has printed; read after its end
 	startedAt time.Time
+	dir       string // that it reads; empty where there is none
 
 	mu      sync.Mutex    // held while a connection is sent
 	control *net.UnixConn // writing is guarded by mu
@@ -138,6 +139,7 @@ func (p *process) end(err error) {
 		p.why = fmt.Errorf("process %d %w (%s)", p.cmd.Process.Pid, p.cause, state)
 	}
 	_ = p.control.Close()
+	p.tidy()
 	close(p.ended)
 }
 
@@ -150,6 +152,9 @@ func (p *process) Ended() error {
 		return nil
 	}
 }
+
+// Dir implements host.GuestProcess.
+func (p *process) Dir() string { return p.dir }
 
 // Release implements host.GuestProcess.
 func (p *process) Release() { p.of.release(p) }

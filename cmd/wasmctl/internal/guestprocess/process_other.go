@@ -25,6 +25,7 @@ type process struct {
 	cmd       *exec.Cmd
 	trouble   subprocess.Head
 	startedAt time.Time
+	dir       string
 	control   *os.File
 	ended     chan struct{}
 }
@@ -40,6 +41,8 @@ func (p *process) stop() {}
 func (p *process) end(error) {}
 
 func (p *process) Ended() error { return errors.ErrUnsupported }
+
+func (p *process) Dir() string { return p.dir }
 
 func (p *process) Release() {}
 

@@ -8,6 +8,7 @@ import (
 	"net"
 	"syscall"
 
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/harden"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/subprocess"
 	"github.com/wasmctl/wasmctl/host"
 )
@@ -33,6 +34,15 @@ func Serve(in io.Reader) error {
 	}
 	if err := subprocess.Bound(subprocess.Limits{Memory: j.Memory}); err != nil {
 		return fmt.Errorf("guest process: bounds: %w", err)
+	}
+	// A guest that escapes finds compiled code of its own class, and nothing else:
+	// neither network nor programs nor files.
+	policy := harden.Policy{Alone: true}
+	if j.Dir != "" {
+		policy.Read = []string{j.Dir}
+	}
+	if _, err := harden.Apply(j.Harden, &policy); err != nil {
+		return fmt.Errorf("guest process: %w", err)
 	}
 	err = host.ServeGuests(func() (host.GuestConn, error) { return accept(control) }, j.CPUs)
 	if errors.Is(err, io.EOF) {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/harden"
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/host/conformance"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
@@ -26,7 +27,7 @@ import (
 const parentCommand = "parent-of-guests"
 
 // TestMain is a guest process where it is started as one, as the main of wasmctl
-// is: a hostile one where its directory of compiled code says so.
+// is: a hostile one where the mode of its hardening says so.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == Command {
 		in, err := io.ReadAll(os.Stdin)
@@ -34,7 +35,7 @@ func TestMain(m *testing.M) {
 		if err == nil {
 			err = json.Unmarshal(in, &j)
 		}
-		if how, hostile := strings.CutPrefix(j.Dir, "hostile:"); hostile && err == nil {
+		if how, hostile := strings.CutPrefix(string(j.Harden), "hostile:"); hostile && err == nil {
 			beHostile(how)
 		}
 		if err == nil {
@@ -155,7 +156,7 @@ func TestGuests_ConformToTheABI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	classes := New(Config{CPUs: 2, Dir: t.TempDir()})
+	classes := New(Config{CPUs: 2, Harden: harden.Auto})
 	g, err := conformance.OpenIsolated(t.Context(), code, "", classes.Of("conformance"))
 	if err != nil {
 		t.Fatal(err)
@@ -207,7 +208,7 @@ func TestProcess_Hostile(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			start := time.Now()
 			m, err := host.Load(t.Context(), wasm.Empty, host.Config{
-				Isolation: New(Config{CPUs: 1, Dir: "hostile:" + how}).Of(""), Limits: host.Limits{Timeout: 500 * time.Millisecond},
+				Isolation: New(Config{CPUs: 1, Harden: harden.Mode("hostile:" + how)}).Of(""), Limits: host.Limits{Timeout: 500 * time.Millisecond},
 			})
 			if err == nil {
 				t.Fatalf("it was loaded: %v", m)
@@ -309,7 +310,7 @@ func TestProcess_Swap(t *testing.T) {
 // sockets.
 func TestProcess_HasNothing(t *testing.T) {
 	t.Setenv("WASMCTL_A_TOKEN", "secret")
-	m := load(t, wasm.Empty, host.Config{Isolation: New(Config{CPUs: 1}).Of("")})
+	m := load(t, wasm.Empty, host.Config{Isolation: New(Config{CPUs: 1, Harden: harden.Off}).Of("")}) // which hides it
 	proc := fmt.Sprintf("/proc/%d", pid(t, m))
 	env, err := os.ReadFile(proc + "/environ")
 	if err != nil || string(env) != "GOMAXPROCS=2\x00" {
@@ -326,6 +327,43 @@ func TestProcess_HasNothing(t *testing.T) {
 			t.Errorf("file %s is %s", f.Name(), to)
 		}
 	}
+}
+
+// A guest process has given up system calls and privileges on each of its threads,
+// and where Landlock is there, its files.
+func TestProcess_IsHardened(t *testing.T) {
+	m := load(t, wasm.Empty, host.Config{Isolation: New(Config{CPUs: 1, Harden: harden.Auto}).Of("")})
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid(t, m)))
+	for _, path := range threads {
+		status, err := os.ReadFile(path) //nolint:gosec // of /proc
+		if err == nil && (!strings.Contains(string(status), "Seccomp:\t2\n") || !strings.Contains(string(status), "NoNewPrivs:\t1\n")) {
+			t.Errorf("%s:\n%s", path, status)
+		}
+	}
+	if len(threads) == 0 {
+		t.Error("no threads")
+	}
+	if err := reconcile(t, m, 0); err != nil {
+		t.Error(err)
+	}
+}
+
+// What a process was given is gone with it.
+func TestProcess_LeavesNothing(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	iso := New(Config{CPUs: 1}).Of("")
+	p, err := iso.Process(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(p.Dir()); err != nil {
+		t.Error(err)
+	}
+	_ = p.Kill(errors.New("a test")) // which is the error
+	if left, err := os.ReadDir(os.Getenv("TMPDIR")); err != nil || len(left) > 0 {
+		t.Errorf("left %v, %v", left, err)
+	}
+	p.Release()
 }
 
 // A guest process ends with the process that has started it, however that ends.
