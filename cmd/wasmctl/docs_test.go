@@ -20,6 +20,7 @@ var othersFlags = strings.Fields("apiserver-flag data-dir exit-on-stdin-close no
 	" shutdown-watch-termination-grace-period" + // kube-apiserver
 	" features lib open precise release target" + // cargo
 	" show-managed-fields type" + // kubectl
+	" initial-memory" + // wasm-ld
 	" include") // grep
 
 // TestDocs_FlagsExist: a flag that a page names is one of wasmctl's, or of a
