@@ -17,6 +17,10 @@ import (
 	"github.com/wasmctl/wasmctl/host/meter"
 )
 
+// exportStart is WASI's entry of a command. The runtime of its language starts
+// there and nowhere else, so that every other export of it traps.
+const exportStart = "_start"
+
 // problems returns every reason in a module's sections why it cannot be
 // loaded, in the order of ABI.md: the marker, memory, exports, imports.
 func (m *binaryModule) problems(limit int64) []string {
@@ -27,6 +31,10 @@ func (m *binaryModule) problems(limit int64) []string {
 	var out []string
 	if marker != "" {
 		out = append(out, marker)
+	}
+	if m.exportsFunc(exportStart) && !m.exportsFunc(abi.ExportInitialize) {
+		out = append(out, fmt.Sprintf("export[%s]: built as a command, not as a reactor: build it with wasmctl build "+
+			"(Rust: as a library with crate-type cdylib, see wasmctl new)", exportStart))
 	}
 	out = append(out, m.checkMemory(limit)...)
 	out = append(out, m.checkExports()...)

@@ -72,6 +72,7 @@ func badModules(tb testing.TB) []badModule {
   - import[env.abort]: this host has no module "env": only reconciler_v1 and wasi_snapshot_preview1 can be imported from
   - import[wasi_snapshot_preview1.fd_teleport]: WASI preview 1 does not have it
   - import[wasi_snapshot_preview1.proc_exit]: found () -> (), expected (i32) -> ()`},
+		{"a command", wasm.Command, text + "export[_start]: built as a command, not as a reactor: build it with wasmctl build (Rust: as a library with crate-type cdylib, see wasmctl new)"},
 		{"ABI 2", wasm.ABI2, text + "module wants reconciler ABI 2, this host has 1: upgrade wasmctl"},
 		{
 			"manifest is not msgpack", withSection(wasm.Empty, abi.ManifestSection, []byte{0xc1}),

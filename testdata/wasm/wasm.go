@@ -129,3 +129,8 @@ var Leak []byte
 //
 //go:embed picky.wasm
 var Picky []byte
+
+// Command is built as a WASI command, not as a reactor.
+//
+//go:embed command.wasm
+var Command []byte
