@@ -17,6 +17,7 @@ import (
 type inspectOptions struct {
 	module  string
 	output  string
+	verbose bool
 	streams streams
 }
 
@@ -26,7 +27,7 @@ func newCmdInspect(s streams) *cobra.Command {
 		Use:   "inspect MODULE",
 		Short: "Show the contents of a module without running it",
 		Long: `Shows digest, size, ABI, toolchain, exports, imports, memory and manifest of a module, and each problem that would keep it from
-loading. Exits with 3 if there is a problem. The module is not run.`,
+loading. Exits with 3 if there is a problem. The module is not run. The functions of WASI are counted; -v lists them.`,
 		Example: `  wasmctl inspect module.wasm
   wasmctl inspect module.wasm -o json | jq .manifest.capabilities`,
 		Args: exactArgs("MODULE"),
@@ -35,6 +36,7 @@ loading. Exits with 3 if there is a problem. The module is not run.`,
 			return runInspect(cmd.Context(), o)
 		},
 	}
+	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "List the imported functions of WASI")
 	outputFlag(cmd, &o.output, "text", "json", "yaml")
 	return cmd
 }
@@ -45,7 +47,7 @@ func runInspect(ctx context.Context, o *inspectOptions) error {
 		return err
 	}
 	info := host.Inspect(ctx, wasm)
-	if err := printer.Output(o.streams.out, o.output, info, func() []byte { return printer.Info(info) }); err != nil {
+	if err := printer.Output(o.streams.out, o.output, info, func() []byte { return printer.Info(info, o.verbose) }); err != nil {
 		return err
 	}
 	if n := len(info.Problems); n > 0 {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -13,8 +14,12 @@ import (
 	"github.com/wasmctl/wasmctl/internal/text"
 )
 
-// Info is what wasmctl inspect shows as text.
-func Info(info *host.Info) []byte {
+// wasiModule is the name under which WASI preview 1 is imported.
+const wasiModule = "wasi_snapshot_preview1"
+
+// Info is what wasmctl inspect shows as text. Only verbose lists the functions of
+// WASI, which the toolchain imports and not the author.
+func Info(info *host.Info, verbose bool) []byte {
 	var b bytes.Buffer
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	row := func(name string, format string, args ...any) {
@@ -30,8 +35,8 @@ func Info(info *host.Info) []byte {
 	for i, e := range info.Exports {
 		row(head(i, "Exports:"), "%s", strings.TrimSpace(e.Name+" "+typeOf(e.Type, e.Kind)))
 	}
-	for i, e := range info.Imports {
-		row(head(i, "Imports:"), "%s", strings.TrimSpace(e.Module+"."+e.Name+" "+typeOf(e.Type, e.Kind)))
+	for i, line := range importLines(info.Imports, verbose) {
+		row(head(i, "Imports:"), "%s", line)
 	}
 	writeManifest(row, info)
 	for i, p := range info.Problems {
@@ -42,6 +47,26 @@ func Info(info *host.Info) []byte {
 	}
 	_ = t.Flush() // to memory
 	return b.Bytes()
+}
+
+// importLines has a line for each thing that is imported, however often it is. Those
+// of WASI are one line at the end, unless they are asked for.
+func importLines(imports []host.Import, verbose bool) []string {
+	var lines, wasi []string
+	for _, i := range imports {
+		line := i.Module + "." + i.Name + " " + typeOf(i.Type, i.Kind)
+		list := &lines
+		if i.Module == wasiModule && !verbose {
+			list = &wasi
+		}
+		if !slices.Contains(*list, line) {
+			*list = append(*list, line)
+		}
+	}
+	if len(wasi) > 0 {
+		lines = append(lines, wasiModule+": "+humanize.Plural(len(wasi), "function"))
+	}
+	return lines
 }
 
 func writeManifest(row func(string, string, ...any), info *host.Info) {
