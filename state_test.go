@@ -95,7 +95,9 @@ func TestState_ReplicasShareWhatWasRolledBack(t *testing.T) {
 	if _, err := s.Swap(t.Context(), Bytes(bad), SwapOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	enginetest.Until(t, "the standby has a queue", func() bool { return strings.Contains(standby.metrics(), `depth{controller="probed",name="probed",priority="-100"} 6`) })
+	enginetest.Until(t, "the standby has a queue", func() bool {
+		return strings.Contains(standby.metrics(), `depth{controller="probed",name="probed",priority="-100"} 6`)
+	})
 	if page := standby.metrics(); !strings.Contains(page, `wasmctl_queue_oldest_seconds{controller="probed"} 0`+"\n") {
 		t.Errorf("its queue is late:\n%s", page)
 	}

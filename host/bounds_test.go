@@ -21,7 +21,7 @@ func TestLoad_RefusesAManifestBeyondItsBounds(t *testing.T) {
 	watch := map[string]any{"group": "", "kind": "Secret", "map": "owner"}
 	for want, manifest := range map[string]map[string]any{
 		"capabilities[0].names: has 200000 entries, the limit is 200": {"capabilities": []any{map[string]any{
-			"resource": "pods", "verbs": []any{"get"}, "names": slices.Repeat([]any{"x"}, 200_000), "namespaces": slices.Repeat([]any{"x"}, 200_000),
+			"resource": "pods", "verbs": []any{"get"}, "names": slices.Repeat([]any{"x"}, 200_000), "namespaces": slices.Repeat([]any{"x"}, 200),
 		}}},
 		"watches: has 3000 entries, the limit is 50": {"watches": slices.Repeat([]any{watch}, 3000)},
 	} {

@@ -45,8 +45,8 @@ type Service struct {
 	Version string // of the program
 	// Hardening is what the program has given up.
 	Hardening string
-	Started time.Time
-	Gate    *leader.Gate // nil without an election
+	Started   time.Time
+	Gate      *leader.Gate // nil without an election
 	// Controllers returns the controllers in the order in which they came.
 	Controllers func() []Controller
 }
