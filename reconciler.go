@@ -2,6 +2,7 @@ package wasmctl
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -25,19 +26,30 @@ type Module interface {
 	String() string
 }
 
-// File is the Module in a file.
+// File is the Module in a file, which may be compressed with gzip.
 type File string
 
 // Read implements Module. The error matches ErrModule.
 func (f File) Read() ([]byte, error) {
-	wasm, err := f.read()
+	wasm, _, err := f.ReadSum()
+	return wasm, err
+}
+
+// ReadSum is Read, and the sha256 of what the file has: of the module, or of the
+// compressed one.
+func (f File) ReadSum() (wasm []byte, sum [sha256.Size]byte, err error) {
+	content, err := f.read()
+	if err == nil {
+		sum = sha256.Sum256(content)
+		wasm, err = host.Unpack(content)
+	}
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		err = e.Err // the path stands before it
 	}
 	if err != nil {
-		return nil, failure.Module.Wrap(fmt.Errorf("module[%s]: %w", string(f), err))
+		return nil, sum, failure.Module.Wrap(fmt.Errorf("module[%s]: %w", string(f), err))
 	}
-	return wasm, nil
+	return wasm, sum, nil
 }
 
 // read reads no more than a module may have.
@@ -67,7 +79,7 @@ func (b bytesModule) String() string        { return humanize.Digest(host.Digest
 
 // nameOf is the name of a module that has no other.
 func nameOf(m Module) string {
-	base := filepath.Base(m.String())
+	base := strings.TrimSuffix(filepath.Base(m.String()), ".gz")
 	return strings.TrimSuffix(base, filepath.Ext(base))
 }
 

@@ -25,8 +25,8 @@ func newCmdAnnotate(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "annotate MODULE",
 		Short: "Write the manifest of a module into its file",
-		Long: `Calls the module's describe export in a sandbox that can only log, and writes the returned manifest into a section of the file.
-Other commands then read the manifest without running the module.`,
+		Long: `Calls the module's describe export in a sandbox that can only log, and writes the returned manifest into a section of the file,
+uncompressed. Other commands then read the manifest without running the module.`,
 		Example: `  # Not needed after wasmctl build, which does both
   GOOS=wasip1 GOARCH=wasm go build -buildmode=c-shared -o module.wasm .
   wasmctl annotate module.wasm`,

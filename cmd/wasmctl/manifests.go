@@ -46,9 +46,10 @@ The command looks up the resources of kinds in the cluster and changes nothing t
 cluster is configured, it guesses the resource and prints a note. Environment variables in the file are expanded. With --output-dir
 it writes one file per object and a kustomization.yaml, as a base for your own.
 
-Modules come from a ConfigMap if they fit into one. Otherwise put them into the image (--modules image: see the Dockerfile) or on a
-volume (--modules claim=NAME), as NAME.wasm, where NAME is the name of the controller.`,
-		Example: `  wasmctl manifests -f controllers.yaml --image registry.example/wasmctl:1.0 | kubectl apply -f -
+Each module comes from a ConfigMap if it fits into one, compressed if needed. Use kubectl apply --server-side: without it, kubectl
+takes no more than 256 KiB. Otherwise put the modules into the image (--modules image: see the Dockerfile) or on a volume (--modules
+claim=NAME), as NAME.wasm, where NAME is the name of the controller.`,
+		Example: `  wasmctl manifests -f controllers.yaml --image registry.example/wasmctl:1.0 | kubectl apply --server-side -f -
   wasmctl manifests -f controllers.yaml --replicas 2 --output-dir deploy/base`,
 		Args: exactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -171,9 +172,9 @@ func contain(f *flags.File, c *deploy.Config) error {
 			return err
 		}
 		if c.Modules != nil {
-			c.Modules[at.Name+".wasm"] = wasm
+			c.Modules[at.Name] = deploy.Pack(wasm)
 		}
-		at.Module = path.Join(deploy.ModuleDir, at.Name+".wasm")
+		at.Module = path.Join(deploy.ModuleDir, deploy.ModuleFile(at.Name))
 		for flag, values := range at.Values {
 			if !runfile.IsPath(sets.Controller.Lookup(flag)) {
 				continue

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -44,7 +45,7 @@ func TestManifests_RunUnderTheRightsThatTheyGive(t *testing.T) {
 	file := filepath.Join(dir, "controllers.yaml")
 	replace(t, file, []byte("apiVersion: wasmctl.dev/v1\nkind: Controllers\nprocess: {workers: 4}\ndefaults: {grantManifest: true}\ncontrollers:\n"+
 		"- {name: cmg, module: "+exampleWasm(t, "configmapgenerator")+"}\n- {name: web, module: "+exampleWasm(t, "webapp")+", namespace: [default]}\n"))
-	printed := manifests(t, "-f", file, "--kubeconfig", cluster.Kubeconfig(), "--replicas", "2", "--modules", "image", "--image", "registry.example/wasmctl:1")
+	printed := manifests(t, "-f", file, "--kubeconfig", cluster.Kubeconfig(), "--replicas", "2", "--image", "registry.example/wasmctl:1")
 	objects := devclustertest.Apply(t, cluster, printed)
 	kinds := map[string]int{}
 	for _, o := range objects {
@@ -79,9 +80,20 @@ func TestManifests_RunUnderTheRightsThatTheyGive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	inside := strings.ReplaceAll(cm.Data["controllers.yaml"], "/modules/cmg.wasm", exampleWasm(t, "configmapgenerator"))
-	inside = strings.ReplaceAll(inside, "/modules/web.wasm", exampleWasm(t, "webapp"))
-	replace(t, file, []byte(inside))
+	// The modules are those of the volume, compressed.
+	for _, source := range deployment.Spec.Template.Spec.Volumes[len(deployment.Spec.Template.Spec.Volumes)-1].Projected.Sources {
+		cm, err := client.CoreV1().ConfigMaps(ns).Get(t.Context(), source.ConfigMap.Name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, content := range cm.BinaryData {
+			replace(t, filepath.Join(dir, name), content)
+			if !bytes.HasPrefix(content, []byte("\x1f\x8b")) {
+				t.Errorf("%s is not compressed", name)
+			}
+		}
+	}
+	replace(t, file, []byte(strings.ReplaceAll(cm.Data["controllers.yaml"], "/modules/", dir+"/")))
 	c := startWasmctl(t, "-f", file, "--socket", "none", "--kubeconfig", writeKubeconfig(t, rc), "--leader-elect", "--leader-elect-resource-name", "wasmctl",
 		"--leader-elect-resource-namespace", ns)
 	c.wantLine(`"msg":"reconciling"`, `"controller":"cmg"`)

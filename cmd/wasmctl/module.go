@@ -29,9 +29,9 @@ func inspectModule(ctx context.Context, path string) (*host.Info, error) {
 }
 
 // moduleName is the name of a module that has no other: its file's, without
-// extension.
+// extensions.
 func moduleName(path string) string {
-	base := filepath.Base(path)
+	base := strings.TrimSuffix(filepath.Base(path), ".gz")
 	return strings.TrimSuffix(base, filepath.Ext(base))
 }
 

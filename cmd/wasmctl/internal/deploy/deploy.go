@@ -3,12 +3,17 @@
 package deploy
 
 import (
+	"bytes"
+	"compress/gzip"
+	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host/kubeapi/grant"
@@ -28,7 +33,8 @@ const (
 
 // Ways in which modules come into the container.
 const (
-	// FromConfigMap puts them into a ConfigMap: for modules that fit into one.
+	// FromConfigMap puts each into a ConfigMap: for modules that fit into one,
+	// compressed.
 	FromConfigMap = "configmap"
 	// FromImage expects them in the container's image, in ModuleDir.
 	FromImage = "image"
@@ -36,8 +42,8 @@ const (
 	FromClaim = "claim"
 )
 
-// MaxConfigMap is how many bytes the modules of one ConfigMap may have
-// together: the API server's limit of 1 MiB, less what the rest needs.
+// MaxConfigMap is how many bytes the module of a ConfigMap may have: the API
+// server's limit of 1 MiB, less what the rest needs.
 const MaxConfigMap = 1<<20 - 16<<10
 
 // Config says what is to run, and how. All fields but those that say otherwise
@@ -52,8 +58,8 @@ type Config struct {
 	File []byte
 	// Files are further files in ConfigDir, by name; may be empty.
 	Files map[string][]byte
-	// Modules are the modules by their names in ModuleDir; nil unless Source is
-	// FromConfigMap.
+	// Modules are the modules, or what Pack makes of them, by the names of their
+	// controllers; nil unless Source is FromConfigMap.
 	Modules map[string][]byte
 	// Source is one of FromConfigMap, FromImage and FromClaim.
 	Source string
@@ -70,9 +76,7 @@ type Config struct {
 func (c *Config) Objects() []any {
 	list := append([]any{c.namespace()}, c.rbac()...)
 	list = append(list, c.controllers())
-	if c.Source == FromConfigMap {
-		list = append(list, c.modules())
-	}
+	list = append(list, c.modules()...)
 	list = append(list, c.deployment(), c.service())
 	if c.Replicas > 1 {
 		list = append(list, c.disruptionBudget())
@@ -85,15 +89,30 @@ func (c *Config) Objects() []any {
 
 // Validate says what cannot be run.
 func (c *Config) Validate() error {
-	size := 0
-	for _, wasm := range c.Modules {
-		size += len(wasm)
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(c.Modules)) {
+		if size := len(c.Modules[name]); size > MaxConfigMap {
+			errs = append(errs, fmt.Errorf("controller[%s]: the module needs %d KiB, compressed, and a ConfigMap holds %d KiB: put the modules into the image (--modules %s, see the Dockerfile) or on a volume (--modules %s=NAME)",
+				name, size>>10, MaxConfigMap>>10, FromImage, FromClaim))
+		}
+		if bad := validation.IsDNS1123Subdomain(c.moduleName(name)); len(bad) > 0 {
+			errs = append(errs, fmt.Errorf("controller[%s]: cannot be part of the name of a ConfigMap: %s", name, bad[0]))
+		}
 	}
-	if c.Source == FromConfigMap && size > MaxConfigMap {
-		return fmt.Errorf("the modules need %d KiB and a ConfigMap holds %d KiB: put them into the image (--modules %s, see the Dockerfile) or on a volume (--modules %s=NAME)",
-			size>>10, MaxConfigMap>>10, FromImage, FromClaim)
+	return errors.Join(errs...)
+}
+
+// Pack returns a module as a ConfigMap has it: compressed with gzip, if it does not
+// fit otherwise.
+func Pack(wasm []byte) []byte {
+	if len(wasm) <= MaxConfigMap {
+		return wasm
 	}
-	return nil
+	var b bytes.Buffer
+	w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level is one
+	_, _ = w.Write(wasm)                                  // to memory
+	_ = w.Close()
+	return b.Bytes()
 }
 
 // meta is the metadata of an object; suffix tells objects of a kind apart.
@@ -137,11 +156,25 @@ func (c *Config) controllers() any {
 	}
 }
 
-func (c *Config) modules() any {
-	return &corev1.ConfigMap{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: c.meta("-modules"), BinaryData: c.Modules,
+// modules are a ConfigMap for each module: one holds little.
+func (c *Config) modules() (list []any) {
+	for _, name := range slices.Sorted(maps.Keys(c.Modules)) {
+		list = append(list, &corev1.ConfigMap{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: c.meta(moduleSuffix + name),
+			BinaryData: map[string][]byte{ModuleFile(name): c.Modules[name]},
+		})
 	}
+	return list
 }
+
+// ModuleFile is the name of the file of a controller's module, in ModuleDir.
+func ModuleFile(controller string) string { return controller + ".wasm" }
+
+// moduleSuffix comes between the names in the name of the ConfigMap of a module.
+const moduleSuffix = "-module-"
+
+// moduleName is the name of the ConfigMap of a controller's module.
+func (c *Config) moduleName(controller string) string { return c.Name + moduleSuffix + controller }
 
 // args are those of the container.
 func (c *Config) args() []string {

@@ -1,6 +1,9 @@
 package deploy
 
 import (
+	"maps"
+	"slices"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -107,7 +110,13 @@ func (c *Config) volumes() []corev1.Volume {
 	volumes := []corev1.Volume{fromConfigMap(volumeControllers, c.Name+"-controllers"), scratch(volumeCache), scratch(volumeRun)}
 	switch c.Source {
 	case FromConfigMap:
-		volumes = append(volumes, fromConfigMap(volumeModules, c.Name+"-modules"))
+		all := &corev1.ProjectedVolumeSource{}
+		for _, name := range slices.Sorted(maps.Keys(c.Modules)) {
+			all.Sources = append(all.Sources, corev1.VolumeProjection{ConfigMap: &corev1.ConfigMapProjection{
+				LocalObjectReference: corev1.LocalObjectReference{Name: c.moduleName(name)},
+			}})
+		}
+		volumes = append(volumes, corev1.Volume{Name: volumeModules, VolumeSource: corev1.VolumeSource{Projected: all}})
 	case FromClaim:
 		volumes = append(volumes, corev1.Volume{Name: volumeModules, VolumeSource: corev1.VolumeSource{
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: c.Claim, ReadOnly: true},

@@ -31,7 +31,7 @@ type Follower struct {
 	mu    sync.Mutex
 	flags flags.Controller  // guarded by mu
 	files *flags.Files      // what was read last; guarded by mu
-	sum   [sha256.Size]byte // of the module when it was read last; guarded by mu
+	sum   [sha256.Size]byte // of the module's file when it was read last; guarded by mu
 	moved chan struct{}     // closed when flags name another module; guarded by mu
 }
 
@@ -63,11 +63,11 @@ type noting struct {
 }
 
 func (n noting) Read() ([]byte, error) {
-	wasm, err := n.File.Read()
+	wasm, sum, err := n.ReadSum()
 	n.follower.mu.Lock()
 	defer n.follower.mu.Unlock()
 	if err == nil && string(n.File) == n.follower.flags.Module {
-		n.follower.sum = sha256.Sum256(wasm)
+		n.follower.sum = sum
 	}
 	return wasm, err
 }

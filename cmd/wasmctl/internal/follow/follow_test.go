@@ -1,6 +1,8 @@
 package follow
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"log/slog"
 	"os"
@@ -21,7 +23,7 @@ func TestMain(m *testing.M) { devclustertest.Main(m) }
 
 // TestModule_SlowlyWrittenFileIsOneChange: a file that is written in pieces, with
 // rests between them, is swapped in once it is whole, and no part of it is
-// refused.
+// refused. The file may be compressed.
 func TestModule_SlowlyWrittenFileIsOneChange(t *testing.T) {
 	cluster := devclustertest.Shared(t)
 	rt, err := wasmctl.New(cluster.RESTConfig(), wasmctl.Options{Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), CacheDir: enginetest.CacheDir()})
@@ -56,13 +58,27 @@ func TestModule_SlowlyWrittenFileIsOneChange(t *testing.T) {
 	if err := o.Controller.Started(ctx); err != nil {
 		t.Fatal(err)
 	}
-	whole := enginetest.Worse(enginetest.Good, 1)
-	for pieces := 1; pieces <= 4; pieces++ {
-		write(whole[:len(whole)*pieces/4])
-		<-time.After(500 * time.Millisecond) // longer than the watch takes for rest
-	}
 	status := func() admin.Controller { return rt.Admin().Status().Controllers[0] }
-	enginetest.Until(t, "the whole module is live", func() bool { return status().Digest == host.DigestOf(whole) })
+	for i, compress := range []bool{false, true} {
+		wasm := enginetest.Worse(enginetest.Good, i+1)
+		whole := wasm
+		if compress {
+			var b bytes.Buffer
+			w := gzip.NewWriter(&b)
+			if _, err := w.Write(wasm); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.Close(); err != nil {
+				t.Fatal(err)
+			}
+			whole = b.Bytes()
+		}
+		for pieces := 1; pieces <= 4; pieces++ {
+			write(whole[:len(whole)*pieces/4])
+			<-time.After(500 * time.Millisecond) // longer than the watch takes for rest
+		}
+		enginetest.Until(t, "the whole module is live", func() bool { return status().Digest == host.DigestOf(wasm) })
+	}
 	for _, g := range status().Revisions {
 		if g.State == "refused" {
 			t.Errorf("%+v", g)

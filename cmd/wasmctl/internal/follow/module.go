@@ -1,8 +1,8 @@
 package follow
 
 import (
-	"bytes"
 	"context"
+	"crypto/sha256"
 	"sync"
 	"time"
 
@@ -28,8 +28,8 @@ func (o *Follower) watchModule(ctx context.Context) {
 		})
 		file := filewatch.File{
 			Path: path, Sum: sum, MaxSize: host.DefaultMaxModuleSize,
-			OnChange: func(ctx context.Context, wasm []byte) {
-				if !halfWritten(ctx, path, wasm, o.rest) { // else the rest is a change of its own
+			OnChange: func(ctx context.Context, content []byte) {
+				if !halfWritten(ctx, path, content, o.rest) { // else the rest is a change of its own
 					o.swap(ctx, wasmctl.File(path), "module file changed")
 				}
 			},
@@ -52,10 +52,11 @@ const (
 
 // halfWritten waits, where bytes of a file cannot be a module, whether they become
 // others within rest, and reports whether they have.
-func halfWritten(ctx context.Context, path string, wasm []byte, rest time.Duration) bool {
-	if len(host.Inspect(ctx, wasm).Problems) == 0 {
+func halfWritten(ctx context.Context, path string, content []byte, rest time.Duration) bool {
+	if wasm, err := host.Unpack(content); err == nil && len(host.Inspect(ctx, wasm).Problems) == 0 {
 		return false
 	}
+	was := sha256.Sum256(content)
 	look := time.NewTicker(writeLook)
 	defer look.Stop()
 	rested := time.NewTimer(rest)
@@ -68,7 +69,7 @@ func halfWritten(ctx context.Context, path string, wasm []byte, rest time.Durati
 			return false
 		case <-look.C:
 		}
-		if now, err := wasmctl.File(path).Read(); err != nil || !bytes.Equal(now, wasm) {
+		if _, now, _ := wasmctl.File(path).ReadSum(); now != was {
 			return true
 		}
 	}
