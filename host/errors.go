@@ -77,6 +77,6 @@ const replacedAfter = 10 * time.Millisecond
 func errReplaced(number uint64) error {
 	return &abi.ResultError{
 		Class: abi.ErrorTransient, Reason: "ModuleSwapped", After: replacedAfter,
-		Message: fmt.Sprintf("interrupted: revision %d of the module was replaced and its drain timeout has passed", number),
+		Message: fmt.Sprintf("interrupted: drain timeout exceeded; revision %d of the module was replaced", number),
 	}
 }

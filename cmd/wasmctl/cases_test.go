@@ -58,6 +58,6 @@ func casesHold(t *testing.T, suite *cases.Suite, c *cases.Case) {
 		t.Errorf("%d %s: %s: %s %q", d.Nth, d.Call, d.Fault, d.Why, d.Diff)
 	}
 	if report.Skipped == "" && len(report.Calls) > 0 && report.Tries < 3*len(report.Calls) {
-		t.Errorf("%d requests and only %d disturbances", len(report.Calls), report.Tries)
+		t.Errorf("%d requests and only %d injected faults", len(report.Calls), report.Tries)
 	}
 }

@@ -79,7 +79,7 @@ func TestRun_WaitsForACRDThatArrivesLater(t *testing.T) {
 	group := devclustertest.Namespace(t, cluster) + ".wasmctl.dev" // a new one for each run of the test
 	socket := filepath.Join(t.TempDir(), "s")
 	c := startWasmctl(t, guests+"empty.wasm", "--for", "widgets."+group, "--kubeconfig", cluster.Kubeconfig(), "--socket", socket)
-	c.wantLine("waiting for the cluster", "widgets."+group, "install the CustomResourceDefinition")
+	c.wantLine("waiting for CRD widgets." + group + "; kubectl apply -f crd.yaml")
 	// status shows that too: the socket opens before anything is waited for.
 	var status []byte
 	enginetest.Until(t, "status names the kind that is waited for", func() bool {
@@ -109,7 +109,7 @@ func TestRun_WaitsForAnAPIServerThatIsDown(t *testing.T) {
 	const addr = "127.0.0.1:1" // nobody is given this port who asks for any
 	kubeconfig := writeKubeconfig(t, &rest.Config{Host: "https://" + addr})
 	c := startWasmctl(t, guests+"empty.wasm", "--for", "cm", "--kubeconfig", kubeconfig)
-	c.wantLine("waiting for the cluster", addr, "refused")
+	c.wantLine("waiting for the API server", addr, "refused")
 	c.signal(syscall.SIGTERM)
 	c.wantExit(exitOK)
 }

@@ -31,7 +31,7 @@ old ones stay in effect. Otherwise all objects are reconciled, at low priority.`
 			if err != nil {
 				return steerError(cmd.Context(), c, err)
 			}
-			_, err = fmt.Fprintf(s.out, "settings version %d is in effect\n", gen)
+			_, err = fmt.Fprintf(s.out, "settings applied (revision %d)\n", gen)
 			return err
 		},
 	}

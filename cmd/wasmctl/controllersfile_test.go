@@ -60,7 +60,7 @@ func TestControllersFile_ChangesTouchOnlyWhatTheyAreAbout(t *testing.T) {
 	startedAt := controllers(t, socket)["one"].Since
 
 	write(one, two(", module: two.wasm, config: {greeting: hello}")) // settings, and one less
-	c.wantLine(`"msg":"settings changed"`, `"controller":"two"`)
+	c.wantLine(`"msg":"settings applied"`, `"controller":"two"`)
 	c.wantLine(`"msg":"controllers updated from the file"`, `"added":0,"changed":1,"removed":1`)
 	write(one, two(", module: other.wasm, config: {greeting: hello}")) // another module
 	c.wantLine(`"msg":"module swapped"`, `"controller":"two"`)

@@ -140,7 +140,7 @@ func TestFleet_EachCauseIsNamed(t *testing.T) {
 		return err == nil && len(list) == 1 && list[0].FailedRuns > 0 && len(list[0].Runs) > 0 &&
 			list[0].Runs[0].Kind == "trap" && strings.Contains(list[0].Runs[0].Error, "unreachable")
 	})
-	c.explains("crdless", "any", "controller waiting", "widgets.", "CustomResourceDefinition")
+	c.explains("crdless", "any", "controller waiting", "CRD widgets.", "kubectl apply -f crd.yaml")
 	c.explains("denied", "any", "controller failed", "secrets")
 
 	for round := range 3 {

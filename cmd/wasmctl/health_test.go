@@ -97,7 +97,7 @@ func TestHealth_ReadyOnceSynced(t *testing.T) {
 	cluster := devclustertest.Shared(t)
 	group := devclustertest.Namespace(t, cluster) + ".wasmctl.dev"
 	c := startWasmctl(t, guests+"empty.wasm", "--name", "waits", "--for", "widgets."+group, "--health-address", "127.0.0.1:0", "--kubeconfig", cluster.Kubeconfig())
-	c.wantLine("waiting for the cluster", "widgets."+group)
+	c.wantLine("waiting for CRD widgets." + group)
 	url := served(t, c, "/readyz")
 	want := func(path string, code int, part string) {
 		t.Helper()

@@ -48,7 +48,7 @@ func TestTriggers_LinesSettingsAndASignal(t *testing.T) {
 	writeFile(t, settings, "defaultReplicas: many")
 	c.wantLine("refused new settings", "many")
 	writeFile(t, settings, "defaultReplicas: 3\nreplicas: 2")
-	c.wantLine("settings changed", `"config_gen":2`)
+	c.wantLine("settings applied", `"config_gen":2`)
 	c.wantLine("unknown setting", "replicas: unknown setting; want one of defaultReplicas")
 	for _, name := range []string{"a", "b"} {
 		c.wantLine(`"object":"`+f.ns+"/"+name+`"`, `"reason":"ConfigChanged`)

@@ -119,7 +119,7 @@ func mayReconcile(c Controller, kind string) bool {
 // explainStopped says why a controller does not run.
 func explainStopped(c Controller, key abi.Key) admin.Explanation {
 	next := map[string]string{
-		admin.PhaseWaiting: "it continues once the cluster is ready: install the CustomResourceDefinition, or make the API server reachable",
+		admin.PhaseWaiting: "it continues once the CustomResourceDefinition is there and the API server answers",
 		admin.PhaseFailed:  "it is retried within a minute",
 	}[c.Phase]
 	return admin.Explanation{

@@ -151,14 +151,15 @@ func (c *Controller) check(ctx context.Context, p *plan.Plan) error {
 
 // waiting logs what loading or a swap waits for.
 func (c *Controller) waiting(reason error) {
-	next := "start the API server, or configure another cluster; wasmctl keeps retrying"
-	if errors.Is(reason, kinds.ErrUnknown) {
-		next = "install the CustomResourceDefinition; wasmctl keeps retrying"
+	msg, next, status := "waiting for the API server", "start it, or configure another cluster; wasmctl keeps retrying", reason.Error()
+	if unknown, ok := errors.AsType[*kinds.UnknownError](reason); ok {
+		msg, next = "waiting for CRD "+unknown.Name+"; kubectl apply -f crd.yaml", "wasmctl keeps retrying"
+		status = "CRD " + unknown.Name + " is missing; kubectl apply -f crd.yaml (" + status + ")"
 	}
 	if waits := *c.waits.Load(); waits != nil {
-		waits(reason.Error())
+		waits(status)
 	}
-	c.log.Warn("waiting for the cluster", "reason", reason.Error(), "next", next, "controller", c.name)
+	c.log.Warn(msg, "reason", reason.Error(), "next", next, "controller", c.name)
 }
 
 // apiLimits are those that are kept where the API is served.

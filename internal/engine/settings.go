@@ -117,7 +117,7 @@ func (c *Controller) configure(ctx context.Context, settings map[string]string, 
 	}
 	c.rollout.Configure(ctx)
 	n := c.Runtime.TriggerAll(ctx, abi.ReasonConfigChanged)
-	c.log.Info("settings changed", "config_gen", number, "triggered", n, "controller", c.name)
+	c.log.Info("settings applied", "config_gen", number, "triggered", n, "controller", c.name)
 	c.warnSettings()
 	return number, nil
 }

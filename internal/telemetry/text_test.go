@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/runtime/queue"
 )
 
 func TestErrorText_SaysAReasonOnce(t *testing.T) {
@@ -34,5 +35,19 @@ func TestActionText_RoundsForPeople(t *testing.T) {
 	}
 	if got := ActionText(abi.Action{}); got != "await change" {
 		t.Error(got)
+	}
+}
+
+// TestReasonText_ListsTwo: of a run with two reasons both are said.
+func TestReasonText_ListsTwo(t *testing.T) {
+	var r queue.Reasons
+	for _, step := range []struct {
+		next abi.ReasonType
+		want string
+	}{{abi.ReasonObjectUpdated, "ObjectUpdated"}, {abi.ReasonConfigChanged, "ObjectUpdated, ConfigChanged"}, {abi.ReasonResync, "ObjectUpdated, ConfigChanged and 1 more"}} {
+		r = queue.MergeReasons(r, queue.Reasons{First: abi.Reason{Type: step.next}})
+		if got := ReasonText(&r); got != step.want {
+			t.Errorf("%q, want %q", got, step.want)
+		}
 	}
 }

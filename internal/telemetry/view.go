@@ -85,12 +85,16 @@ func (r *Recorder) Operations(ops []history.Op) []admin.Operation {
 	return out
 }
 
-// ReasonText is the first reason, and how many there are besides.
+// ReasonText is the first two reasons, and how many there are besides.
 func ReasonText(r *queue.Reasons) string {
-	if more := len(r.More) + r.Dropped; more > 0 {
-		return fmt.Sprintf("%s and %d more", r.First, more)
+	text := r.First.String()
+	if len(r.More) > 0 {
+		text += ", " + r.More[0].String()
 	}
-	return r.First.String()
+	if more := len(r.More) + r.Dropped - 1; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
 // ErrorText is the error, without a reason that its message says already.

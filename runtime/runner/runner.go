@@ -24,7 +24,7 @@ import (
 // Why running jobs were interrupted: the cause (context.Cause) of their context, and wrapped in the error of Run.
 var (
 	// ErrDrainTimeout is the cause when a job did not end within Config.DrainTimeout after the stop.
-	ErrDrainTimeout = errors.New("drain timeout passed")
+	ErrDrainTimeout = errors.New("drain timeout exceeded")
 	// ErrForced is the cause when Input.Force was closed.
 	ErrForced = errors.New("forced stop")
 )

@@ -83,10 +83,10 @@ func TestRunner_DrainTimeoutInterrupts(t *testing.T) {
 		if !f.hasEnded() || !errors.Is(f.err, runner.ErrDrainTimeout) {
 			t.Fatalf("ended %v, error %v", f.hasEnded(), f.err)
 		}
-		if want := "runner: 2 running jobs interrupted: drain timeout passed"; f.err.Error() != want {
+		if want := "runner: 2 running jobs interrupted: drain timeout exceeded"; f.err.Error() != want {
 			t.Fatalf("error %q, want %q", f.err, want)
 		}
-		if diff := cmp.Diff([]string{"a: drain timeout passed", "b: drain timeout passed"}, c.sorted()); diff != "" {
+		if diff := cmp.Diff([]string{"a: drain timeout exceeded", "b: drain timeout exceeded"}, c.sorted()); diff != "" {
 			t.Fatalf("jobs (-want +got):\n%s", diff)
 		}
 	})

@@ -22,8 +22,8 @@ const (
 	calmRuns = 4
 )
 
-// disturbance is one way in which a request goes wrong.
-type disturbance struct {
+// fault is one way in which a request goes wrong.
+type fault struct {
 	name string
 	// writes says that it makes no sense for a request that only reads.
 	writes bool
@@ -32,7 +32,7 @@ type disturbance struct {
 	stop   bool // and then the process ends
 }
 
-var disturbances = []disturbance{
+var faults = []fault{
 	{name: "409", writes: true, code: http.StatusConflict},
 	{name: "429", code: http.StatusTooManyRequests},
 	{name: "500", code: http.StatusInternalServerError},
@@ -98,7 +98,7 @@ func (s *Suite) Chaos(ctx context.Context, c *Case) (*ChaosReport, error) {
 
 // disturb fills in the report.
 func (b *bench) disturb(ctx context.Context, report *ChaosReport) error {
-	calm, err := b.settle(ctx, 0, disturbance{})
+	calm, err := b.settle(ctx, 0, fault{})
 	if err != nil {
 		return fmt.Errorf("case[%s]: %w", b.c.Name, err)
 	}
@@ -108,7 +108,7 @@ func (b *bench) disturb(ctx context.Context, report *ChaosReport) error {
 		return nil
 	}
 	for i, call := range calm.calls {
-		for _, d := range disturbances {
+		for _, d := range faults {
 			if d.writes && !calm.writes[i] {
 				continue
 			}
@@ -128,7 +128,7 @@ func (b *bench) disturb(ctx context.Context, report *ChaosReport) error {
 
 // disturbed brings the object to rest with one request disturbed, and returns
 // how the end differs, or nil.
-func (b *bench) disturbed(ctx context.Context, nth int, d disturbance, calm *settled) (*Divergence, error) {
+func (b *bench) disturbed(ctx context.Context, nth int, d fault, calm *settled) (*Divergence, error) {
 	end, err := b.settle(ctx, nth, d)
 	switch {
 	case err != nil:
@@ -154,7 +154,7 @@ type settled struct {
 
 // settle runs the object as the host would until it is at rest. The nth request
 // is disturbed; 0 disturbs none.
-func (b *bench) settle(ctx context.Context, nth int, d disturbance) (*settled, error) {
+func (b *bench) settle(ctx context.Context, nth int, d fault) (*settled, error) {
 	if err := b.reset(ctx); err != nil {
 		return nil, err
 	}
@@ -179,7 +179,7 @@ type pass struct {
 	*bench
 	*settled
 
-	d   disturbance
+	d   fault
 	nth int
 	// calm counts the last runs that wrote nothing.
 	calm int

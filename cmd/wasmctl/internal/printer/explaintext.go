@@ -95,7 +95,7 @@ func writeRun(b *strings.Builder, r *admin.Run, now time.Time) {
 	if r.Result != "skipped" {
 		fmt.Fprintf(b, "  next      %s", r.Next)
 		if r.DecidedBy != "" {
-			fmt.Fprintf(b, ", says %s", r.DecidedBy)
+			fmt.Fprintf(b, ", decided by %s", r.DecidedBy)
 		}
 		if r.Delay > 0 {
 			fmt.Fprintf(b, "; delayed %v by the hot-loop guard", short(r.Delay))

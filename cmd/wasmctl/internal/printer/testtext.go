@@ -88,7 +88,7 @@ func (r *Tests) add(res *testResult) {
 	}
 	more := ""
 	if res.Chaos != nil {
-		more = fmt.Sprintf(" (%s of %s)", humanize.Plural(res.Chaos.Tries, "disturbance"), humanize.Plural(len(res.Chaos.Calls), "request"))
+		more = fmt.Sprintf(" (%s of %s)", humanize.Plural(res.Chaos.Tries, "injected fault"), humanize.Plural(len(res.Chaos.Calls), "request"))
 		if res.Chaos.Skipped != "" {
 			more = ": " + res.Chaos.Skipped
 		}
@@ -143,7 +143,10 @@ func sumUp(counts map[string]int, tries int) string {
 	}
 	text := strings.Join(parts, ", ")
 	if tries > 0 {
-		text += "; " + humanize.Plural(tries, "disturbance")
+		text += "; " + humanize.Plural(tries, "injected fault")
+		if counts[resultFail] == 0 {
+			text += ", all recovered"
+		}
 	}
 	return text
 }
