@@ -2,18 +2,21 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/printer"
+	"github.com/wasmctl/wasmctl/internal/failure"
+	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
 func newCmdStatus(s streams) *cobra.Command {
 	o := &steerOptions{streams: s}
 	var output string
-	var watch bool
+	var watch, all bool
 	var every time.Duration
 	cmd := &cobra.Command{
 		Use:   "status",
@@ -27,9 +30,12 @@ QUARantined count objects, DENIED counts refused requests of the module. A watch
 absent or failing) FOR this long, and PROGRESS is the time since the API server last sent something. For one object, use
 "wasmctl explain".
 
+With --all, the output has every process of this user on this machine, each with its socket.
+
 With --watch, the output refreshes until Ctrl-C, problems first.`,
 		Example: `  wasmctl status
   wasmctl status --watch
+  wasmctl status --all
   wasmctl status -o json | jq '.controllers[].watches'`,
 		Args: exactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -38,6 +44,10 @@ With --watch, the output refreshes until Ctrl-C, problems first.`,
 				return usageError(cmd, fmt.Errorf("--watch prints text: omit --output %s", output))
 			case every < minRefresh:
 				return usageError(cmd, fmt.Errorf("--interval %v: want at least %v", every, minRefresh))
+			case all && (watch || o.socket != ""):
+				return usageError(cmd, errors.New("--all cannot be combined with --watch or --socket"))
+			case all:
+				return o.statusOfAll(cmd.Context(), output)
 			}
 			c, err := o.client(cmd.Context())
 			if err != nil {
@@ -64,9 +74,38 @@ With --watch, the output refreshes until Ctrl-C, problems first.`,
 	}
 	o.bind(cmd)
 	outputFlag(cmd, &output, "text", "json", "yaml")
+	cmd.Flags().BoolVar(&all, "all", false, "Show all processes of this user on this machine")
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "Keep refreshing the output")
 	cmd.Flags().DurationVar(&every, "interval", 2*time.Second, "Refresh at this interval with --watch")
 	return cmd
+}
+
+// statusOfAll shows all processes: as text one after the other, else as a list. One
+// that does not answer hides no other.
+func (o *steerOptions) statusOfAll(ctx context.Context, output string) error {
+	sockets, err := admin.FindAll(ctx)
+	if err != nil {
+		return failure.Usage.Wrap(err)
+	}
+	var list []admin.Status
+	var lines []string
+	var failed []error
+	screen := printer.ScreenOf(o.streams.out)
+	for _, socket := range sockets {
+		st, err := admin.NewClient(socket).Status(ctx)
+		if err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		if list = append(list, st); len(lines) > 0 {
+			lines = append(lines, "")
+		}
+		lines = append(append(lines, "socket "+socket), printer.StatusLines(&st, time.Now(), screen, false)...)
+	}
+	if output == "text" {
+		return errors.Join(append(failed, screen.Write(lines))...)
+	}
+	return errors.Join(append(failed, printer.Output(o.streams.out, output, list, nil))...)
 }
 
 // minRefresh is the shortest interval of what is shown again and again.

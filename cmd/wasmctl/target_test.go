@@ -167,3 +167,34 @@ func TestTarget_AllCommandsTakeAllForms(t *testing.T) {
 
 // cobraComplete begins the line of a shell that wants to complete another.
 const cobraComplete = "__complete "
+
+// TestStatus_AllShowsEachProcess: of two processes status alone shows neither, and
+// says how both are shown.
+func TestStatus_AllShowsEachProcess(t *testing.T) {
+	dir, err := os.MkdirTemp("", "all-") //nolint:usetesting // t.TempDir's path can be too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	t.Setenv("XDG_RUNTIME_DIR", dir)
+	if err := os.Mkdir(admin.Dir(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for pid, name := range []string{"web", "db"} {
+		if err := os.Symlink((&asked{names: []string{name}}).listen(t), admin.DefaultPath(pid)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := says(t, "status"); !strings.Contains(got, "2 processes") || !strings.Contains(got, "wasmctl status --all") {
+		t.Errorf("status: %s", got)
+	}
+	got := says(t, "status --all")
+	for _, want := range []string{"socket " + admin.DefaultPath(0), "socket " + admin.DefaultPath(1), "web", "db"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("--all does not say %q:\n%s", want, got)
+		}
+	}
+	if got := says(t, "status --all -o json"); strings.Count(got, `"pid"`) != 2 {
+		t.Errorf("--all -o json: %s", got)
+	}
+}

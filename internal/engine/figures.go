@@ -8,6 +8,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host/kubeapi"
 	"github.com/wasmctl/wasmctl/internal/humanize"
+	"github.com/wasmctl/wasmctl/internal/logging"
 	"github.com/wasmctl/wasmctl/internal/plan"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 	"github.com/wasmctl/wasmctl/runtime/metrics"
@@ -24,6 +25,9 @@ func (c *Controller) figures() metrics.Stats {
 		Synced: len(c.Runtime.Unsynced()) == 0, Paused: st.Paused,
 		Failing: st.Reconciles.Failing, Quarantined: st.Reconciles.Quarantined, Hot: st.Reconciles.Loops.Hot, HotLoops: st.Reconciles.Loops.Episodes, Stale: st.Reconciles.Stale,
 		States: map[string]int{}, UnknownKeys: c.api.UnknownKeys(), Limits: c.LimitStats(),
+	}
+	if feed := logging.FeedOf(c.log); feed != nil {
+		f.LogsDropped = feed.Dropped()
 	}
 	if !c.leads() {
 		f.OldestReady = 0 // what a standby has queued is not late

@@ -14,6 +14,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
+	"github.com/wasmctl/wasmctl/internal/humanize"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
@@ -183,6 +184,27 @@ func resident() int64 {
 
 // TestSwap_BadDigestIsNotTriedAgain: what was rolled back is refused until it
 // is forced, and so is what wants more than a running controller can give.
+// TestSwap_EventNamesWhatIsLiveAgain: after two quick swaps the rollback goes to the
+// revision that had passed, not to the one before, and its event says so.
+func TestSwap_EventNamesWhatIsLiveAgain(t *testing.T) {
+	opts := swapOptions()
+	opts.Rollout.Probation.Time = time.Hour
+	good := enginetest.Worse(enginetest.Good, 0)
+	w := newSwapping(t, good, opts)
+	w.putAll(4, 1)
+	quick := w.mustSwap(enginetest.Worse(enginetest.Good, 1))
+	bad := w.mustSwap(enginetest.Worse(enginetest.Traps, 2))
+	if g := w.verdict(bad); g.State != "failed" {
+		t.Errorf("revision %+v", g)
+	}
+	e := w.event("ModuleRolledBack")
+	for _, want := range []string{fmt.Sprintf("revision %d of the module", bad), fmt.Sprintf("as revision %d: module %s", bad+1, humanize.Digest(host.DigestOf(good)))} {
+		if !strings.Contains(e.Note, want) {
+			t.Errorf("revisions %d and %d: the event does not say %q: %s", quick, bad, want, e.Note)
+		}
+	}
+}
+
 func TestSwap_BadDigestIsNotTriedAgain(t *testing.T) {
 	opts := swapOptions()
 	opts.Rollout.Probation.Time = time.Hour

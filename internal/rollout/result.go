@@ -35,7 +35,7 @@ var results = map[Result]struct {
 	Swapped:          {"ModuleSwapped", false, "is live"},
 	RolledBackByUser: {"ModuleRolledBackByUser", false, "is live again"},
 	Refused:          {"ModuleRefused", true, "was not swapped in"},
-	RolledBack:       {"ModuleRolledBack", true, "failed its probation; the previous module is live again"},
+	RolledBack:       {"ModuleRolledBack", true, "failed its probation and was rolled back"},
 	Stuck:            {"ModuleFailing", true, "failed its probation; the previous module is no longer kept"},
 	CanaryStarted:    {"CanaryStarted", false, "is running as a canary"},
 	Promoted:         {"CanaryPromoted", false, "is live"},

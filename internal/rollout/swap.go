@@ -253,9 +253,9 @@ func (r *Rollout) rollBackFailed(ctx context.Context, reason string) {
 	window := r.fail(reason)
 	r.lastGood.distrust(bad)
 	const why = "probation failed"
-	_, err := r.rollback(ctx, proven, "", why)
+	now, err := r.rollback(ctx, proven, "", why)
 	if errors.Is(err, host.ErrNotKept) { // there were swaps for longer than it is kept
-		_, err = r.rollback(ctx, 0, "", why)
+		now, err = r.rollback(ctx, 0, "", why)
 	}
 	r.shareFailed(ctx, digest, reason)
 	if ctx.Err() != nil {
@@ -270,5 +270,7 @@ func (r *Rollout) rollBackFailed(ctx context.Context, reason string) {
 	r.resume(window)
 	r.cfg.Module.Drop(bad)
 	r.cfg.Module.Interrupt(bad)
-	r.cfg.Report(RolledBack, bad, reason)
+	// After several swaps the module that is live again is not that of the revision
+	// before, so the event names it.
+	r.cfg.Report(RolledBack, bad, fmt.Sprintf("%s; live again, as revision %d: module %s", reason, now, humanize.Digest(r.cfg.Module.Digest())))
 }

@@ -34,14 +34,15 @@ func Dir() string {
 // DefaultPath returns the socket of the process with a pid.
 func DefaultPath(pid int) string { return filepath.Join(Dir(), strconv.Itoa(pid)+".sock") }
 
-// Find returns the socket of the one process of this user that serves one.
-func Find(ctx context.Context) (string, error) {
+// FindAll returns the sockets of the processes of this user that serve one, at
+// least one.
+func FindAll(ctx context.Context) ([]string, error) {
 	if err := checkDir(Dir()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", err
+		return nil, err
 	}
 	paths, err := filepath.Glob(filepath.Join(Dir(), "*.sock"))
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	var alive []string
 	for _, path := range paths {
@@ -49,13 +50,22 @@ func Find(ctx context.Context) (string, error) {
 			alive = append(alive, path)
 		}
 	}
-	switch len(alive) {
-	case 0:
-		return "", fmt.Errorf("%w: set a socket with --socket", ErrNotFound)
-	case 1:
+	if len(alive) == 0 {
+		return nil, fmt.Errorf("%w: set a socket with --socket", ErrNotFound)
+	}
+	return alive, nil
+}
+
+// Find returns the socket of the one process of this user that serves one.
+func Find(ctx context.Context) (string, error) {
+	alive, err := FindAll(ctx)
+	if err != nil {
+		return "", err
+	}
+	if len(alive) == 1 {
 		return alive[0], nil
 	}
-	return "", fmt.Errorf("%d processes are running: choose a socket with --socket: %s", len(alive), strings.Join(alive, ", "))
+	return "", fmt.Errorf("%d processes are running: choose a socket with --socket, or see them with wasmctl status --all: %s", len(alive), strings.Join(alive, ", "))
 }
 
 // Client asks and steers a process. It implements Service but for the context

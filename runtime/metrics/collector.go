@@ -179,6 +179,7 @@ func (g gathering) runs(c *Controller, st *Stats) {
 	g.set(limitHits, float64(st.Limits[abi.LimitMemoryBudget]), n, string(abi.LimitMemoryBudget))
 	g.set(synced, flag(st.Synced), n)
 	g.set(paused, flag(st.Paused), n)
+	g.set(logsDropped, float64(st.LogsDropped), n)
 	g.set(failing, float64(st.Failing), n)
 	g.set(quarantined, float64(st.Quarantined), n)
 	g.set(unmapped, float64(st.Unmapped), n)

@@ -107,6 +107,7 @@ var (
 var (
 	moduleInfo   = gauge("wasmctl_module_info", "Always 1; the labels identify the live module. The digest is shortened.", "controller", "digest", "revision")
 	synced       = gauge("wasmctl_controller_synced", "1 once all required watches of the controller have synced.", "controller")
+	logsDropped  = counter("wasmctl_log_lines_dropped_total", "Log lines of the controller and its module that were dropped because they came too often.", "controller")
 	paused       = gauge("wasmctl_controller_paused", "1 while the controller is paused.", "controller")
 	queueWaiting = gauge("wasmctl_queue_waiting", "Requests waiting for a time: requeues, retries, the debounce.", "controller")
 	queueOldest  = gauge("wasmctl_queue_oldest_seconds", "Time that the next request has been due.", "controller")

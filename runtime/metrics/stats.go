@@ -19,6 +19,8 @@ type Stats struct {
 	// Unfinished are the ages of the oldest run, and of all added up.
 	OldestReady, OldestRunning, Unfinished time.Duration
 
+	// LogsDropped counts log lines that came too often.
+	LogsDropped uint64
 	// Synced and Paused are about the controller as a whole.
 	Synced, Paused bool
 	// Failing, Quarantined, Unmapped and Hot count objects.
