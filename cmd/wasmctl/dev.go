@@ -85,7 +85,7 @@ and may request more rights and watches than the first one. Press Ctrl-C to stop
 
 // runDev builds, runs and builds again until it is told to stop.
 func runDev(ctx context.Context, o *devOptions) error {
-	return untilStopped(ctx, &o.process, o.streams.err, func(ctx context.Context, log *slog.Logger, force <-chan struct{}) error {
+	return untilStopped(ctx, &o.runOptions, func(ctx context.Context, log *slog.Logger, force <-chan struct{}) error {
 		tmp, err := os.MkdirTemp("", "wasmctl-dev-*")
 		if err != nil {
 			return err

@@ -20,6 +20,7 @@ import (
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/httpserver"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/printer"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/subprocess"
+	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
@@ -90,6 +91,12 @@ func hardened(mode harden.Mode, log *slog.Logger) (string, error) {
 func (o *runOptions) runtimeOptions(ctx context.Context, log *slog.Logger) (wasmctl.Options, error) {
 	options := o.process.Options()
 	options.Logger, options.Version, options.CPUs = log, version, cpus()
+	if compile, progress := options.Compile, o.progress; progress != nil {
+		options.Compile = func(ctx context.Context, job host.Compilation) error {
+			defer progress.Start("compiling the module")()
+			return compile(ctx, job)
+		}
+	}
 	var err error
 	if options.CacheDir, err = o.process.CacheDir(); err != nil {
 		log.Warn("compiled modules are not kept", "error", err.Error())

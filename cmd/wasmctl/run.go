@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/printer"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/logging"
 )
@@ -61,14 +61,18 @@ Exit codes:
 // runRun runs a module until it is told to stop. A stop that comes while it
 // still waits for the cluster is an orderly one.
 func runRun(ctx context.Context, o *runOptions) error {
-	return untilStopped(ctx, &o.process, o.streams.err, func(ctx context.Context, log *slog.Logger, force <-chan struct{}) error {
+	return untilStopped(ctx, o, func(ctx context.Context, log *slog.Logger, force <-chan struct{}) error {
 		return runProcess(ctx, o, log, force)
 	})
 }
 
 // untilStopped runs what a process does until signals stop it.
-func untilStopped(ctx context.Context, o *flags.Process, stderr io.Writer, run func(ctx context.Context, log *slog.Logger, force <-chan struct{}) error) error {
-	log, err := logging.New(stderr, o.LogFormat, o.Verbosity)
+func untilStopped(ctx context.Context, o *runOptions, run func(ctx context.Context, log *slog.Logger, force <-chan struct{}) error) error {
+	if o.process.LogFormat == "text" { // what reads JSON sees no other lines
+		o.progress = printer.NewProgress(o.streams.err)
+		o.streams.err = o.progress
+	}
+	log, err := logging.New(o.streams.err, o.process.LogFormat, o.process.Verbosity)
 	if err != nil {
 		return failure.Usage.Wrap(err)
 	}
@@ -96,8 +100,9 @@ type runOptions struct {
 	filename string      // of a file of controllers, instead of arguments
 	file     *flags.File // what it says; nil without one
 
-	streams streams
-	writes  bool // print what runs write; no flag
+	streams  streams
+	progress *printer.Progress // of stderr; nil where the log is JSON
+	writes   bool              // print what runs write; no flag
 }
 
 func (o *runOptions) bind(cmd *cobra.Command) {

@@ -35,7 +35,7 @@ const forceBound = forceTime + 2*time.Second
 func hangs() {
 	r, w := io.Pipe()
 	defer func() { _ = r.Close() }()
-	_ = untilStopped(context.Background(), &flags.Process{LogFormat: "text"}, w, func(_ context.Context, log *slog.Logger, _ <-chan struct{}) error {
+	_ = untilStopped(context.Background(), &runOptions{process: flags.Process{LogFormat: "text"}, streams: streams{err: w}}, func(_ context.Context, log *slog.Logger, _ <-chan struct{}) error {
 		fmt.Println("ready")
 		go log.Info("blocks, with the lock of the log")
 		for n := 0; ; n++ {

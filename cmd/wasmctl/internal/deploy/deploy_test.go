@@ -28,7 +28,7 @@ func TestModules_EachHasAConfigMap(t *testing.T) {
 	}
 	var names []string
 	for _, o := range c.modules() {
-		m := o.(*corev1.ConfigMap) //nolint:errcheck,forcetypeassert // or the test fails
+		m := o.(*corev1.ConfigMap) //nolint:forcetypeassert // or the test fails
 		names = append(names, m.Name)
 		if m.Name == "w-module-c" {
 			if got, err := host.Unpack(m.BinaryData["c.wasm"]); err != nil || !bytes.Equal(got, large) {
