@@ -14,6 +14,10 @@ import (
 // Lease.
 type Least struct {
 	Rules []abi.Capability
+	// Grant is what a grant must allow so that nothing of the module is refused, and
+	// Finalizers those that it must name.
+	Grant      []abi.Capability
+	Finalizers []string
 	// Namespaces are those in which the kind is watched that is reconciled; none for
 	// all.
 	Namespaces []string
@@ -44,6 +48,10 @@ func LeastRights(ctx context.Context, o Options, controller string, kinds Finder
 		}
 	}
 	out, needs := &Least{Namespaces: kind.Watch.Namespaces}, watched.needs(kind)
+	out.Grant = needs.Rules()
+	if f := m.Finalizer; f != "" && !needs.OwnFinalizer(f) {
+		out.Finalizers = []string{f}
+	}
 	if g.all {
 		out.Rules = needs.AccessRules(canCall)
 		return out, nil

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
+	"github.com/wasmctl/wasmctl/host/kubeapi/grant"
+)
+
+func newCmdGrant(s streams) *cobra.Command {
+	var process flags.Process
+	var controller flags.Controller
+	cmd := &cobra.Command{
+		Use:   "grant MODULE",
+		Short: "Print the grant that lets a module run",
+		Long: `Prints a grant with all that a module requests: its watches, its finalizer, the objects that it reconciles, and the capabilities of
+its manifest. Read it, remove what the module should not do, and run the module with --grant.
+
+The command looks up the plurals of kinds in the cluster. If no cluster is configured or it does not know a kind yet, it guesses the
+plural and prints a note.`,
+		Example: `  wasmctl grant module.wasm > grant.yaml
+  wasmctl run module.wasm --grant grant.yaml
+  wasmctl grant module.wasm -n shop`,
+		Args: exactArgs("MODULE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			controller.Module = args[0]
+			guess := newGuess(&process)
+			l, name, err := least(cmd.Context(), guess, &controller)
+			if err != nil {
+				return err
+			}
+			tellGuessed(s, guess)
+			b, err := (&grant.Document{Controller: name, Capabilities: l.Grant, Finalizers: l.Finalizers}).Marshal()
+			if err != nil {
+				return err
+			}
+			_, err = s.out.Write(b)
+			return err
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVar(&controller.For, "for", "", "Reconcile this `kind`, as with wasmctl run (default: from the manifest)")
+	f.StringSliceVarP(&controller.Namespaces, "namespace", "n", nil, "Watch only these `namespaces`; repeatable")
+	f.StringVar(&controller.Name, "name", "", "Name the controller (default: from the manifest, else from the file name)")
+	f.StringVar(&process.Kubeconfig, "kubeconfig", "", "Use this kubeconfig `file` (default: as wasmctl run)")
+	f.StringVar(&process.Context, "context", "", "Use this `context` of the kubeconfig")
+	_ = cmd.MarkFlagFilename("kubeconfig")
+	return cmd
+}
