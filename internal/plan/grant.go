@@ -136,6 +136,7 @@ func (p *Planner) grant(ctx context.Context, kind Watched, next *Plan) error {
 // what the module cannot run without.
 func (g *granted) bound(kind Watched, p *Plan) error {
 	var kept []Watched
+	var lacks []error // all at once: else each is found only when the one before is granted
 	for _, k := range p.Related {
 		narrowed, err := g.narrow(k)
 		switch {
@@ -144,19 +145,19 @@ func (g *granted) bound(kind Watched, p *Plan) error {
 		case k.Watch.Optional:
 			g.log.Warn("skipping optional watch", "kind", k.Name(), "error", err.Error())
 		default:
-			return err
+			lacks = append(lacks, err)
 		}
 	}
 	p.Related = kept
 	needs := grant.Needs{For: kind.needs(), Finalizer: p.Manifest.Finalizer != ""}
 	if missing := grant.Beyond(g.rules, needs.FinalizerRules()); len(missing) > 0 {
-		return failure.Denied.Wrap(fmt.Errorf("the module's finalizer is not granted; %s\n%s", howToGrant, RuleLines(missing)))
+		lacks = append(lacks, failure.Denied.Wrap(fmt.Errorf("the module's finalizer is not granted; %s\n%s", howToGrant, RuleLines(missing))))
 	}
 	if f := p.Manifest.Finalizer; f != "" && !needs.OwnFinalizer(f) && !slices.Contains(g.finalizers, f) {
-		return failure.Denied.Wrap(fmt.Errorf("the module's finalizer is not granted: the domain of %q is not the API group of %s, so it may be another controller's; "+
-			"if it is the module's, add finalizers: [%s] to the grant", f, kind.Name(), f))
+		lacks = append(lacks, failure.Denied.Wrap(fmt.Errorf("the module's finalizer is not granted: the domain of %q is not the API group of %s, so it may be another controller's; "+
+			"if it is the module's, add finalizers: [%s] to the grant", f, kind.Name(), f)))
 	}
-	return nil
+	return errors.Join(lacks...)
 }
 
 // Limit is what no module may have more than that replaces another one.

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -120,6 +121,24 @@ func TestGrant_AFinalizerOfAnotherIsNamed(t *testing.T) {
 		err := p.grant(t.Context(), kind, &Plan{Manifest: &abi.Manifest{Finalizer: c.finalizer}})
 		if (err == nil) != c.ok || err != nil && (failure.Of(err) != failure.Denied || !strings.Contains(err.Error(), "finalizers: ["+c.finalizer+"]")) {
 			t.Errorf("%s under %q: %v", c.finalizer, c.grant, err)
+		}
+	}
+}
+
+// TestGrant_AllThatLacksIsToldAtOnce: each watch and the finalizer, so that nobody
+// learns of one after the other.
+func TestGrant_AllThatLacksIsToldAtOnce(t *testing.T) {
+	kind := Watched{Kind: kinds.Kind{Group: "example.dev", Version: "v1", Kind: "Web", Resource: "webs", Namespaced: true}}
+	other := secrets()
+	other.Kind.Kind, other.Kind.Resource, other.Watch.Kind = "ConfigMap", "configmaps", "ConfigMap"
+	g := &granted{log: slog.New(slog.DiscardHandler)}
+	err := g.bound(kind, &Plan{Manifest: &abi.Manifest{Finalizer: "other.com/finalizer"}, Related: []Watched{secrets(), other}})
+	if failure.Of(err) != failure.Denied {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"watch of secrets", "watch of configmaps", `"resource":"webs"`, "finalizers: [other.com/finalizer]"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is not told: %v", want, err)
 		}
 	}
 }
