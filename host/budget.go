@@ -14,11 +14,12 @@ import (
 var ErrMemoryBudget = errors.New("memory budget exhausted")
 
 // Budget bounds the linear memory of all instances of all modules that share
-// it. Where it is used up, idle instances are closed, whichever module they are
-// of, the one that has been idle longest first. Where none is idle a new
-// instance is refused, and a guest that grows gets no more memory: a failure of
-// that one call. Compiled code is not counted. All methods are safe for
-// concurrent use.
+// it, and the host's own memory for them (Account). Where it is used up, idle
+// instances are closed, whichever module they are of, the one that has been idle
+// longest first. Where none is idle a new instance is refused, and a guest that
+// grows gets no more memory: a failure of that one call. An operation answers
+// StatusBudget. Compiled code is not counted. All methods are safe for concurrent
+// use.
 type Budget struct {
 	limit int64
 

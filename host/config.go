@@ -79,6 +79,8 @@ type Config struct {
 	// Budget bounds the linear memory of all modules that share it; nil bounds
 	// that of each instance only.
 	Budget *Budget
+	// Account counts the host's own memory for the module; nil means one in Budget.
+	Account *Account
 
 	// DrainTimeout is how long runs of a revision may go on after another was
 	// promoted. Zero means DefaultDrainTimeout.
@@ -156,6 +158,9 @@ func (c Config) withDefaults() Config {
 	c.KeepFor = cmp.Or(c.KeepFor, DefaultKeepFor)
 	c.CPU = cmp.Or(c.CPU, defaultCPU)
 	c.Isolation = cmp.Or(c.Isolation, defaultIsolation)
+	if c.Account == nil {
+		c.Account = NewAccount(c.Budget)
+	}
 	c.Secrets = cmp.Or(c.Secrets, &redact.Values{})
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if c.Now == nil {

@@ -89,6 +89,7 @@ func (in *instance) guarded(ctx context.Context, e entry, f func() error) error 
 	}
 	err = in.verdict(ctx, e, err)
 	in.output.flush()
+	in.drop()
 	in.run = run{}
 	in.gen.ended(e.name, now, err)
 	return err

@@ -76,9 +76,11 @@ type run struct {
 	// id and key name the run in log lines.
 	id  string
 	key abi.Key
-	// held is the answer that take copies from, where holding.
+	// held is the answer that take copies from, where holding. counted is what the
+	// account counts of it.
 	held    []byte
 	holding bool
+	counted int64
 	// calls counts operations, events those of them that record one.
 	calls, events int64
 	// waited is how long the guest waited for operations, for its turn and for the

@@ -35,4 +35,10 @@ func (t *tally[K]) all() map[K]uint64 {
 // it was loaded; those that it never reached are left out. For log_lines and
 // log_bytes it is the lines that were dropped, for instance_calls and high_water
 // the instances that were replaced. memory_budget is that of the process.
-func (m *Module) LimitStats() map[abi.LimitName]uint64 { return m.shared.hits.all() }
+func (m *Module) LimitStats() map[abi.LimitName]uint64 {
+	stats := m.shared.hits.all()
+	if n := m.cfg.Account.refused.Load(); n > 0 {
+		stats[abi.LimitMemoryBudget] += n
+	}
+	return stats
+}

@@ -3,6 +3,7 @@ package host
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"time"
@@ -16,13 +17,16 @@ type opArgs struct{ reqPtr, reqLen, dstPtr, dstCap uint32 }
 // operation answers one operation. Whatever the guest passed, there is an
 // answer: a trap in here would leave the guest's own stack wrong (ABI.md, 5).
 func (in *instance) operation(op abi.Op, a opArgs) uint64 {
-	in.run.held, in.run.holding = nil, false
+	in.drop()
 	if !inside(in.memory, a.dstPtr, a.dstCap) {
 		// Checked first: where the answer cannot be written nothing is done.
 		return abi.PackResult(abi.StatusBadRequest, 0)
 	}
 	res := shortAnswer(op, in.respond(op, a))
-	in.run.held, in.run.holding = res.Body, true
+	if err := in.hold(res.Body); err != nil {
+		res = noMemory("the answer of "+string(op)+", which was carried out", err)
+		_ = in.hold(res.Body) // which is small
+	}
 	if uint64(len(res.Body)) <= uint64(a.dstCap) {
 		in.charge(len(res.Body))
 		in.memory.Write(a.dstPtr, res.Body)
@@ -144,6 +148,11 @@ func (in *instance) callAPI(op abi.Op, req []byte) (res abi.Response) {
 			res = refuse(abi.StatusInternal, "Internal", fmt.Sprintf("%s: internal error of the host; see its log", op))
 		}
 	}()
+	give, err := in.takeRequest(len(req))
+	if err != nil {
+		return noMemory(string(op), err)
+	}
+	defer give()
 	call := func() { res = in.gen.api.Call(ctx, op, bytes.Clone(req)) }
 	if op == abi.OpCacheGet || op == abi.OpCacheList { // does not wait
 		call()
@@ -156,6 +165,16 @@ func (in *instance) callAPI(op abi.Op, req []byte) (res abi.Response) {
 		in.gen.cfg.Secrets.Learn(res.Body)
 	}
 	return res
+}
+
+// noMemory is the answer of an operation that the memory budget has no room for.
+// What it says is of this module: what others use is not its business.
+func noMemory(what string, err error) abi.Response {
+	text := fmt.Sprintf("the host has no memory for %s now: ask for less, or later", what)
+	if limit, ok := errors.AsType[*abi.LimitError](err); ok {
+		text = (&abi.LimitError{Limit: limit.Limit, Value: limit.Value, What: text}).Error()
+	}
+	return refuse(abi.StatusBudget, "BudgetExceeded", text)
 }
 
 // refuse is an answer of the host's own.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,10 +35,24 @@ type refusal struct {
 	message string
 	rule    *abi.Capability // what is missing, for StatusDenied
 	where   string          // what lacks it
+	err     error           // what led to it, or nil
 }
 
 // Error implements error.
 func (r *refusal) Error() string { return r.message }
+
+// after is the refusal of an answer to an operation that was sent.
+func (r *refusal) after(op abi.Op) *refusal {
+	if slices.Contains(opsRead, op) {
+		return r
+	}
+	sent := *r
+	sent.message += carriedOut
+	return &sent
+}
+
+// Unwrap returns what led to it.
+func (r *refusal) Unwrap() error { return r.err }
 
 // refuse returns an answer of the host's own.
 func refuse(status abi.Status, message string) abi.Response {
@@ -64,7 +79,7 @@ func fromStatus(status *metav1.Status) abi.Response {
 	if err != nil {
 		return refuse(abi.StatusInternal, "status of the API server: "+err.Error())
 	}
-	answer := fromJSON(js)
+	answer := fromJSON(nil, js)
 	if answer.Status == abi.StatusOK {
 		answer.Status = abi.Status(code)
 	}
@@ -72,15 +87,21 @@ func fromStatus(status *metav1.Status) abi.Response {
 }
 
 // fromJSON turns the JSON of an answer into msgpack.
-func fromJSON(js []byte) abi.Response {
+func fromJSON(l *ledger, js []byte) abi.Response {
 	var direct transcode.Transcoder
 	body, ok := direct.Append(make([]byte, 0, len(js)), js)
 	var err error
 	if !ok { // not every object fits a Transcoder
 		var value map[string]any
-		if err = utiljson.Unmarshal(js, &value); err == nil {
+		if err = l.takeJSON(js); err == nil {
+			err = utiljson.Unmarshal(js, &value)
+		}
+		if err == nil {
 			body, err = abi.AppendValue(make([]byte, 0, len(js)), value)
 		}
+	}
+	if own, ok := errors.AsType[*refusal](err); ok {
+		return own.response()
 	}
 	switch {
 	case errors.Is(err, abi.ErrTooDeep):

@@ -56,6 +56,8 @@ type Config struct {
 	Children Children
 	// Limits bound what is asked of the API server, and lists.
 	Limits Limits
+	// Account counts the memory of operations; nil counts nothing.
+	Account Account
 	// Secrets hides the values of Secrets in the notes of events; nil hides none.
 	Secrets *redact.Values
 	// Observer, if not nil, is notified of every operation once it is answered.
@@ -80,6 +82,7 @@ type API struct {
 	children Children
 	observer Observer
 	limits   *limiter
+	account  Account
 	secrets  *redact.Values
 	dry      DryRun
 	audits   bool
@@ -112,7 +115,7 @@ func New(c Config) (*API, error) {
 	}
 	return &API{
 		client: c.Client, resolver: c.Resolver, policy: cmp.Or(c.Policy, NewPolicy(nil)), manager: manager, log: log,
-		gate: c.Gate, cache: c.Cache, children: c.Children, observer: c.Observer, limits: newLimiter(c.Limits, &limitHits{}), secrets: c.Secrets,
+		gate: c.Gate, cache: c.Cache, children: c.Children, observer: c.Observer, limits: newLimiter(c.Limits, &limitHits{}), account: c.Account, secrets: c.Secrets,
 		events:  events.New(events.Config{Sink: sink, Controller: c.Controller, Logger: log}),
 		lasting: &lasting{},
 	}, nil
@@ -153,8 +156,9 @@ func (a *API) Call(ctx context.Context, op abi.Op, req []byte) abi.Response {
 	if op == abi.OpEventRecord {
 		return a.recordEvent(ctx, req)
 	}
-	r, refused := a.admit(ctx, op, req)
-	if refused != nil {
+	r := a.newRequest(op)
+	defer r.ledger.close()
+	if refused := a.admit(ctx, r, req); refused != nil {
 		return *refused
 	}
 	if err := a.confine(ctx, r); err != nil {
@@ -170,15 +174,22 @@ func (a *API) Call(ctx context.Context, op abi.Op, req []byte) abi.Response {
 	}
 }
 
+// newRequest returns a request that is not read yet. Its ledger must be closed.
+func (a *API) newRequest(op abi.Op) *request {
+	r := &request{op: op}
+	r.own.account, r.ledger = a.account, &r.own
+	return r
+}
+
 // admit takes a request through everything that comes before it is carried out.
 // It returns the answer of one that is not.
-func (a *API) admit(ctx context.Context, op abi.Op, req []byte) (*request, *abi.Response) {
-	refused := func(res abi.Response) (*request, *abi.Response) { return nil, &res }
-	r, unknown, err := decode(op, req)
+func (a *API) admit(ctx context.Context, r *request, req []byte) *abi.Response {
+	refused := func(res abi.Response) *abi.Response { return &res }
+	unknown, err := r.decode(req)
 	if err != nil {
 		return refused(misread(err))
 	}
-	a.report(op, unknown)
+	a.report(r.op, unknown)
 	gvk, err := r.gvk()
 	if err != nil {
 		return refused(refuse(abi.StatusBadRequest, err.Error()))
@@ -190,7 +201,7 @@ func (a *API) admit(ctx context.Context, op abi.Op, req []byte) (*request, *abi.
 	if err := r.locate(kind); err != nil {
 		return refused(refuse(abi.StatusBadRequest, err.Error()))
 	}
-	if denied := a.check(ctx, r, verbs[op]); denied != nil {
+	if denied := a.check(ctx, r, verbs[r.op]); denied != nil {
 		return refused(denied.response())
 	}
 	if denied := a.checkReads(ctx, r); denied != nil {
@@ -199,7 +210,7 @@ func (a *API) admit(ctx context.Context, op abi.Op, req []byte) (*request, *abi.
 	if err := r.unpack(); err != nil {
 		return refused(misread(err))
 	}
-	return r, nil
+	return nil
 }
 
 // misread is the answer to a request that cannot be read.
@@ -217,7 +228,9 @@ func (a *API) Admits(ctx context.Context, op abi.Op, req []byte) (answer abi.Res
 	if !a.serves(op) || op == abi.OpEventRecord {
 		return refuse(abi.StatusUnsupported, fmt.Sprintf("this host does not serve %s here", op)), false
 	}
-	if _, refused := a.admit(ctx, op, req); refused != nil {
+	r := a.newRequest(op)
+	defer r.ledger.close()
+	if refused := a.admit(ctx, r, req); refused != nil {
 		return *refused, false
 	}
 	return abi.Response{}, true

@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/wasmctl/wasmctl/abi"
-	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 )
 
 // settled lists the children of which the cache has what their last apply led
@@ -37,6 +36,7 @@ func (a *API) applyAll(ctx context.Context, o *owner, m *remembered, children []
 		c := &children[i]
 		if c.request != nil {
 			delete(m.children, c.ref) // whatever comes of it, the last request is no longer the last
+			mark := c.request.ledger.mark()
 			js, err := a.exchangeJudged(ctx, c.request)
 			if err != nil {
 				return a.applyError(ctx, o, c.request, err).at(i)
@@ -46,6 +46,7 @@ func (a *API) applyAll(ctx context.Context, o *owner, m *remembered, children []
 				return a.writeError(ctx, StepApply, c.request, err).at(i)
 			}
 			m.children[c.ref] = applied{c.digest, made.Metadata.UID, made.Metadata.ResourceVersion}
+			c.request.ledger.rewind(mark)
 		}
 		listed[c.ref] = m.children[c.ref]
 	}
@@ -60,7 +61,7 @@ func (a *API) applyError(ctx context.Context, o *owner, r *request, err error) *
 	if !refusedOwners(err) {
 		return a.writeError(ctx, StepApply, r, err)
 	}
-	live, readErr := a.read(ctx, r.kind, r.key)
+	live, readErr := a.read(ctx, r)
 	if readErr != nil {
 		return a.writeError(ctx, StepApply, r, err)
 	}
@@ -80,9 +81,9 @@ func refusedOwners(err error) bool {
 	return apierrors.IsInvalid(err) && slices.ContainsFunc(causes(err), func(c metav1.StatusCause) bool { return c.Field == "metadata.ownerReferences" })
 }
 
-// read reads the metadata of an object from the API server.
-func (a *API) read(ctx context.Context, kind kinds.Kind, key abi.Key) (*metav1.ObjectMeta, error) {
-	js, err := a.exchange(ctx, &request{op: abi.OpAPIGet, kind: kind, key: key})
+// read reads the metadata of the object of a request from the API server.
+func (a *API) read(ctx context.Context, r *request) (*metav1.ObjectMeta, error) {
+	js, err := a.exchange(ctx, &request{op: abi.OpAPIGet, kind: r.kind, key: r.key, ledger: r.ledger})
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ const subresourceStatus = "status"
 // last apply did and the object has not changed since.
 func (a *API) applyStatus(ctx context.Context, o *owner, m *remembered, d *abi.Declared) error {
 	r := &request{
-		op: abi.OpAPIApply, kind: o.kind, key: o.key,
+		op: abi.OpAPIApply, kind: o.kind, key: o.key, ledger: &o.ledger,
 		APIRequest: abi.APIRequest{Subresource: subresourceStatus, Force: d.Force}, statusOnly: true,
 	}
 	fail := func(err error) *WriteError { return a.writeError(ctx, StepStatus, r, err) }
@@ -65,6 +65,9 @@ func (a *API) applyStatus(ctx context.Context, o *owner, m *remembered, d *abi.D
 // encodeStatus returns the body of the apply.
 func encodeStatus(o *owner, packed []byte) ([]byte, error) {
 	if err := checkValues(packed); err != nil {
+		return nil, err
+	}
+	if err := o.ledger.takePacked(packed); err != nil {
 		return nil, err
 	}
 	status, err := abi.DecodeObject(packed)

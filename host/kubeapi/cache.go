@@ -82,6 +82,9 @@ func (a *API) cacheList(ctx context.Context, r *request) abi.Response {
 		}
 		p.more = p.full || more && len(objects) > 0
 	}
+	if err := r.ledger.takeBytes(pageCopies * (a.limits.pageRoom() - p.room)); err != nil {
+		return a.failed(ctx, r, err)
+	}
 	return p.response(r.kind)
 }
 

@@ -70,7 +70,7 @@ func (a *API) prepare(ctx context.Context, o *owner, d *abi.Declared, settled ma
 // prepareChild checks one child. With an error too the request says what is
 // known of its kind and key.
 func (a *API) prepareChild(ctx context.Context, o *owner, packed []byte, force bool) (*request, error) {
-	r := &request{op: abi.OpAPIApply, APIRequest: abi.APIRequest{Force: force}}
+	r := &request{op: abi.OpAPIApply, ledger: &o.ledger, APIRequest: abi.APIRequest{Force: force}}
 	err := checkValues(packed)
 	if err != nil {
 		return r, err
@@ -94,6 +94,10 @@ func (a *API) prepareChild(ctx context.Context, o *owner, packed []byte, force b
 	if denied := a.check(ctx, r, VerbPatch, VerbCreate); denied != nil {
 		return r, denied
 	}
+	mark := r.ledger.mark()
+	if err := r.ledger.takePacked(packed); err != nil {
+		return r, err
+	}
 	if err := r.unpackChild(o, packed); err != nil {
 		return r, err
 	}
@@ -105,7 +109,8 @@ func (a *API) prepareChild(ctx context.Context, o *owner, packed []byte, force b
 		return r, badf("%v", err)
 	}
 	r.object = nil
-	return r, nil
+	r.ledger.rewind(mark)
+	return r, r.ledger.takeBytes(len(r.encoded) - (declaredCopies-1)*len(packed)) // what is longer than most
 }
 
 // locateChild finds the child's key. Errors are a badRequest.

@@ -12,7 +12,6 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
@@ -71,20 +70,6 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 // RoundTrip implements http.RoundTripper.
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-func boundAnswers(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(r *http.Request) (*http.Response, error) {
-		resp, err := next.RoundTrip(r)
-		if resp != nil && resp.Body != nil {
-			resp.Body = http.MaxBytesReader(nil, resp.Body, maxAnswerJSON)
-		}
-		return resp, err
-	})
-}
-
-// quiet returns ctx with a logger that drops what client-go logs in addition to
-// the error that it returns.
-func quiet(ctx context.Context) context.Context { return klog.NewContext(ctx, klog.Logger{}) }
 
 // Discover implements kinds.Source: two requests where the API server has
 // aggregated discovery (Kubernetes 1.27 and later).

@@ -48,6 +48,11 @@ func (a *API) Declare(ctx context.Context, of Owner, d *abi.Declared) error {
 	if err != nil {
 		return fmt.Errorf("declared result of %s: %w", of.Kind.Name(), err)
 	}
+	o.ledger.account = a.account
+	defer o.ledger.close()
+	if err := o.ledger.takeBytes(declaredCopies * sizeOf(d)); err != nil {
+		return a.writeError(ctx, StepApply, &request{kind: o.kind, key: o.key}, err)
+	}
 	m, keep := a.recall(o)
 	defer keep()
 	cached := a.cachedChildren(o)
@@ -67,6 +72,15 @@ func (a *API) Declare(ctx context.Context, of Owner, d *abi.Declared) error {
 		return nil
 	}
 	return a.applyStatus(ctx, o, m, d)
+}
+
+// sizeOf returns how many bytes a declared result has.
+func sizeOf(d *abi.Declared) int {
+	n := len(d.Status)
+	for _, child := range d.Apply {
+		n += len(child)
+	}
+	return n
 }
 
 // recall returns what is remembered of an owner, which the caller keeps when it is

@@ -59,7 +59,7 @@ func (a *API) rehearse(ctx context.Context, r *request) ([]byte, error) {
 	}
 	body, err := r.body()
 	if err != nil {
-		return nil, &refusal{status: abi.StatusInternal, message: "request of " + string(r.op) + ": " + err.Error()}
+		return nil, err
 	}
 	r.sent = body
 	after, err := r.outcome(ctx, before, body)
@@ -83,7 +83,7 @@ func (a *API) prior(ctx context.Context, r *request) (*prior, error) {
 	if r.key.Name == "" || r.op == abi.OpAPICreate && r.Subresource != "" {
 		return &prior{}, nil
 	}
-	get := &request{op: abi.OpAPIGet, kind: r.kind, key: r.key}
+	get := &request{op: abi.OpAPIGet, kind: r.kind, key: r.key, ledger: r.ledger}
 	if r.Subresource != subresourceStatus { // which is read with its object
 		get.Subresource = r.Subresource
 	}
@@ -94,6 +94,9 @@ func (a *API) prior(ctx context.Context, r *request) (*prior, error) {
 	case apierrors.IsForbidden(err), apierrors.IsMethodNotSupported(err):
 		return &prior{}, nil
 	case err != nil:
+		return nil, err
+	}
+	if err := r.ledger.takeJSON(js); err != nil {
 		return nil, err
 	}
 	p := &prior{known: true, json: js}

@@ -84,6 +84,7 @@ func (a *API) judge(ctx context.Context, r *request, j *judgement) error {
 	if err := r.unpackBody(); err != nil {
 		return err
 	}
+	defer r.ledger.rewind(r.ledger.mark()) // what it is judged on is not kept
 	if err := a.checkLimited(ctx, r, j); err != nil {
 		return err
 	}
@@ -139,7 +140,7 @@ func (a *API) tryOut(ctx context.Context, r *request, j *judgement, before *prio
 	if err != nil {
 		return err
 	}
-	after, err := parseObject(js)
+	after, err := r.parseObject(js)
 	if err != nil {
 		return err
 	}
@@ -246,7 +247,7 @@ func (r *request) unpackBody() error {
 		return nil
 	}
 	var err error
-	r.object, err = parseObject(r.encoded)
+	r.object, err = r.parseObject(r.encoded)
 	r.encoded = nil
 	return err
 }

@@ -42,11 +42,15 @@ func (a *API) AddFinalizer(ctx context.Context, kind kinds.Kind, object []byte, 
 	} else {
 		patch = append(patch, test("/metadata/finalizers", seen), operation("add", "/metadata/finalizers/-", name))
 	}
-	js, err := a.patchFinalizers(ctx, StepAddFinalizer, kind, p.key(), patch)
+	l := ledger{account: a.account}
+	defer l.close()
+	js, err := a.patchFinalizers(ctx, &l, StepAddFinalizer, kind, p.key(), patch)
 	if err != nil {
 		return nil, err
 	}
-	updated, err = packObject(js)
+	if err = l.takeJSON(js); err == nil {
+		updated, err = packObject(js)
+	}
 	if err != nil {
 		return nil, a.writeError(ctx, StepAddFinalizer, &request{kind: kind, key: p.key()}, err)
 	}
@@ -66,7 +70,9 @@ func (a *API) RemoveFinalizer(ctx context.Context, kind kinds.Kind, object []byt
 		return nil
 	}
 	path := "/metadata/finalizers/" + strconv.Itoa(i)
-	_, err = a.patchFinalizers(ctx, StepRemoveFinalizer, kind, p.key(), []any{
+	l := ledger{account: a.account}
+	defer l.close()
+	_, err = a.patchFinalizers(ctx, &l, StepRemoveFinalizer, kind, p.key(), []any{
 		test("/metadata/uid", p.Metadata.UID), test(path, name), operation("remove", path, nil),
 	})
 	if apierrors.IsNotFound(err) {
@@ -86,8 +92,8 @@ func operation(op, path string, value any) map[string]any {
 
 func test(path string, value any) map[string]any { return operation("test", path, value) }
 
-func (a *API) patchFinalizers(ctx context.Context, step Step, kind kinds.Kind, key abi.Key, patch []any) ([]byte, error) {
-	r := &request{op: abi.OpAPIPatch, kind: kind, key: key, patch: patch, APIRequest: abi.APIRequest{PatchType: abi.PatchJSON}}
+func (a *API) patchFinalizers(ctx context.Context, l *ledger, step Step, kind kinds.Kind, key abi.Key, patch []any) ([]byte, error) {
+	r := &request{op: abi.OpAPIPatch, ledger: l, kind: kind, key: key, patch: patch, APIRequest: abi.APIRequest{PatchType: abi.PatchJSON}}
 	js, err := a.exchange(ctx, r)
 	if err == nil {
 		return js, nil

@@ -72,7 +72,7 @@ func fullRequest() map[string]any {
 
 func TestDecode_NamesEveryWrongKey(t *testing.T) {
 	for _, op := range allOps {
-		_, _, err := decode(op, msg(t, fullRequest()))
+		_, err := (&request{op: op}).decode(msg(t, fullRequest()))
 		if err == nil {
 			t.Fatalf("%s: took every key", op)
 		}
@@ -88,7 +88,7 @@ func TestDecode_NamesEveryWrongKey(t *testing.T) {
 				delete(right, k.name)
 			}
 		}
-		if _, unknown, err := decode(op, msg(t, right)); err != nil || len(unknown) > 0 {
+		if unknown, err := (&request{op: op}).decode(msg(t, right)); err != nil || len(unknown) > 0 {
 			t.Errorf("%s: with all its keys: %v, unknown %v", op, err, unknown)
 		}
 		for _, k := range requestKeys {
@@ -100,7 +100,7 @@ func TestDecode_NamesEveryWrongKey(t *testing.T) {
 				if right[k.name] = nil; absent != nil {
 					delete(right, k.name)
 				}
-				if _, _, err := decode(op, msg(t, right)); err == nil || !strings.Contains(err.Error(), k.name+" is needed by "+string(op)) {
+				if _, err := (&request{op: op}).decode(msg(t, right)); err == nil || !strings.Contains(err.Error(), k.name+" is needed by "+string(op)) {
 					t.Errorf("%s without %s: %v", op, k.name, err)
 				}
 			}

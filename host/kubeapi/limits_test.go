@@ -181,7 +181,7 @@ func TestLimits_ListItems(t *testing.T) {
 
 func TestLimits_ListBytes(t *testing.T) {
 	const list = `{"apiVersion":"v1","items":[],"kind":"ConfigMapList"}`
-	whole := len(fromJSON([]byte(list)).Body)
+	whole := len(fromJSON(nil, []byte(list)).Body)
 	for limit, want := range map[int]abi.Status{whole: abi.StatusOK, whole - 1: abi.StatusTooLarge} {
 		api := scripted(t, answer("application/json", 200, list)).WithLimits(Limits{ListBytes: int64(limit)})
 		got := api.Call(t.Context(), abi.OpAPIList, limitsRequest(t))

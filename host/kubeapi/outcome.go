@@ -47,7 +47,7 @@ func (r *request) outcome(ctx context.Context, before *prior, body []byte) (map[
 	case !there:
 		return r.made(body)
 	}
-	sent, err := parseObject(body)
+	sent, err := r.parseObject(body)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (r *request) meets(before *prior) error {
 
 // made returns an object as if it had just been created.
 func (r *request) made(body []byte) (map[string]any, error) {
-	object, err := parseObject(body)
+	object, err := r.parseObject(body)
 	if err != nil || r.Subresource != "" {
 		return object, err
 	}
@@ -119,8 +119,13 @@ func (r *request) patched(ctx context.Context, before *prior, body []byte) (map[
 	if before.object == nil {
 		return map[string]any{}, nil // we may not read it, and cannot know
 	}
-	var js []byte
-	var err error
+	js, err := before.json, r.ledger.takeJSON(before.json)
+	if err == nil {
+		err = r.ledger.takeJSON(body)
+	}
+	if err != nil {
+		return nil, err
+	}
 	switch r.PatchType {
 	case abi.PatchJSON:
 		if js, err = applyOps(ctx, before.json, body); ctx.Err() != nil {
@@ -140,7 +145,7 @@ func (r *request) patched(ctx context.Context, before *prior, body []byte) (map[
 	}
 	var after map[string]any
 	if err == nil {
-		after, err = parseObject(js)
+		after, err = r.parseObject(js)
 	}
 	if err != nil {
 		return nil, r.refusedPatch(http.StatusUnprocessableEntity, err)
@@ -249,6 +254,14 @@ func byKey(list []any, key string) (places map[string]int, ok bool) {
 		places[value] = i
 	}
 	return places, true
+}
+
+// parseObject counts what an object takes, and decodes it.
+func (r *request) parseObject(js []byte) (map[string]any, error) {
+	if err := r.ledger.takeJSON(js); err != nil {
+		return nil, err
+	}
+	return parseObject(js)
 }
 
 func parseObject(js []byte) (map[string]any, error) {

@@ -23,6 +23,8 @@ type owner struct {
 	key             abi.Key
 	uid             string
 	resourceVersion string
+	// ledger counts what its declared result takes.
+	ledger ledger
 }
 
 func (o Owner) read() (*owner, error) {

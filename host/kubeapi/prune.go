@@ -67,6 +67,8 @@ func (c *cachedChild) deletion() *request {
 // checked once more: it may have another controller by now.
 func (a *API) pruneOne(ctx context.Context, o *owner, r *request) error {
 	var err error
+	r.ledger = &o.ledger
+	defer r.ledger.rewind(r.ledger.mark())
 	for range pruneTries {
 		_, err = a.exchange(ctx, r)
 		if err == nil || apierrors.IsNotFound(err) {
@@ -75,7 +77,7 @@ func (a *API) pruneOne(ctx context.Context, o *owner, r *request) error {
 		if !apierrors.IsConflict(err) {
 			return err
 		}
-		live, getErr := a.read(ctx, r.kind, r.key)
+		live, getErr := a.read(ctx, r)
 		switch {
 		case apierrors.IsNotFound(getErr):
 			return nil

@@ -2,6 +2,7 @@ package kubeapi
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/fields"
@@ -39,6 +40,9 @@ type request struct {
 	owner string
 	// statusOnly says that encoded has nothing but a status.
 	statusOnly bool
+	// ledger counts what serving it takes; own is that of a request of the guest.
+	ledger *ledger
+	own    ledger
 	// pins is what the body is sent with so that it holds for what it was judged on.
 	pins pins
 }
@@ -46,34 +50,33 @@ type request struct {
 // decode reads a request but for its body, and checks what can be checked without
 // the API server: types, and which keys the operation takes. Errors are a
 // badRequest, or a refusal.
-func decode(op abi.Op, b []byte) (req *request, unknown []string, err error) {
+func (r *request) decode(b []byte) (unknown []string, err error) {
 	if err := checkValues(b); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	req = &request{op: op}
-	if req.APIRequest, unknown, err = abi.DecodeRequest[abi.APIRequest](b); err != nil {
-		return nil, nil, badf("request of %s: %v", op, err)
+	if r.APIRequest, unknown, err = abi.DecodeRequest[abi.APIRequest](b); err != nil {
+		return nil, badf("request of %s: %v", r.op, err)
 	}
-	if isNil(req.Object) {
-		req.Object = nil
+	if isNil(r.Object) {
+		r.Object = nil
 	}
-	if isNil(req.Patch) {
-		req.Patch = nil
+	if isNil(r.Patch) {
+		r.Patch = nil
 	}
-	if err := checkKeys(op, &req.APIRequest); err != nil {
-		return nil, nil, err
+	if err := checkKeys(r.op, &r.APIRequest); err != nil {
+		return nil, err
 	}
-	if req.Object != nil {
-		if req.head, err = readHead(req.Object, "object"); err != nil {
-			return nil, nil, err
+	if r.Object != nil {
+		if r.head, err = readHead(r.Object, "object"); err != nil {
+			return nil, err
 		}
 	}
-	if req.Patch != nil {
-		if err := req.checkPatch(); err != nil {
-			return nil, nil, err
+	if r.Patch != nil {
+		if err := r.checkPatch(); err != nil {
+			return nil, err
 		}
 	}
-	return req, unknown, nil
+	return unknown, nil
 }
 
 func (r *request) checkPatch() error {
@@ -95,9 +98,15 @@ func (r *request) checkPatch() error {
 }
 
 // unpack decodes the body of a request that is allowed, and completes it. Errors
-// are a badRequest.
+// are a badRequest, or a refusal.
 func (r *request) unpack() error {
 	var err error
+	if err := r.ledger.takePacked(r.Object); err != nil {
+		return err
+	}
+	if err := r.ledger.takePacked(r.Patch); err != nil {
+		return err
+	}
 	if r.Object != nil {
 		if r.object, err = abi.DecodeObject(r.Object); err != nil {
 			return badf("object: %v", err)
@@ -207,11 +216,21 @@ var verbs = map[abi.Op]string{
 // lists reports whether the answer is a list.
 func (r *request) lists() bool { return slices.Contains(opsList, r.op) }
 
-// body returns the body of the HTTP request, nil where there is none.
+// body returns the body of the HTTP request, nil where there is none. Errors are a
+// refusal.
 func (r *request) body() ([]byte, error) {
-	switch {
-	case r.encoded != nil:
+	if r.encoded != nil {
 		return r.encoded, nil
+	}
+	b, err := r.encode()
+	if err != nil {
+		return nil, &refusal{status: abi.StatusInternal, message: fmt.Sprintf("request of %s: %v", r.op, err)}
+	}
+	return b, r.ledger.takeBytes(len(b))
+}
+
+func (r *request) encode() ([]byte, error) {
+	switch {
 	case r.pins != pins{}:
 		return r.pinned()
 	case r.object != nil:

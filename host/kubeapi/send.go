@@ -31,9 +31,9 @@ func (a *API) send(ctx context.Context, r *request) abi.Response {
 		return a.failed(ctx, r, err)
 	}
 	if r.op == abi.OpAPIList {
-		return a.limits.checkList(fromJSON(js))
+		return a.limits.checkList(fromJSON(r.ledger, js))
 	}
-	return fromJSON(js)
+	return fromJSON(r.ledger, js)
 }
 
 // exchangeJudged is exchange for a request that confine has let pass. A write that
@@ -82,9 +82,9 @@ func (a *API) carryOut(ctx context.Context, r *request) ([]byte, error) {
 func (a *API) roundTrip(ctx context.Context, r *request) ([]byte, error) {
 	body, err := r.body()
 	if err != nil {
-		return nil, &refusal{status: abi.StatusInternal, message: fmt.Sprintf("request of %s: %v", r.op, err)}
+		return nil, err
 	}
-	h := a.newRequest(r).AbsPath(r.path()...).WarningHandlerWithContext(warnings{a})
+	h := a.httpRequest(r).AbsPath(r.path()...).WarningHandlerWithContext(warnings{a})
 	if body != nil {
 		r.sent = body
 		h = h.Body(body)
@@ -97,11 +97,14 @@ func (a *API) roundTrip(ctx context.Context, r *request) ([]byte, error) {
 	defer done()
 	var contentType string
 	var code int
-	result := h.Do(quiet(ctx)).ContentType(&contentType).StatusCode(&code)
+	result := h.Do(&sending{ctx, r.ledger}).ContentType(&contentType).StatusCode(&code)
 	r.created = code == http.StatusCreated
 	if err := result.Error(); err != nil {
 		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 			return nil, errAnswerTooLarge
+		}
+		if own, ok := errors.AsType[*refusal](err); ok { // of countedBody
+			return nil, own.after(r.op)
 		}
 		if r.Subresource == "" && isNoSuchResource(err) {
 			a.resolver.Expire()
@@ -116,7 +119,7 @@ func (a *API) roundTrip(ctx context.Context, r *request) ([]byte, error) {
 	return js, nil
 }
 
-func (a *API) newRequest(r *request) *rest.Request {
+func (a *API) httpRequest(r *request) *rest.Request {
 	client := a.client.rest
 	switch r.op {
 	case abi.OpAPICreate:

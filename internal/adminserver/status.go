@@ -37,7 +37,7 @@ func running(e *engine.Controller) admin.Controller {
 		Name: e.Name(), Kind: e.Kind().Name(), Paused: stats.Paused,
 		Ready: stats.Ready, Waiting: stats.Waiting, Running: stats.Running, Runs: stats.Started, Failures: map[string]uint64{},
 		Workers: e.Concurrency(), OldestReady: admin.Duration(stats.OldestReady), Failing: stats.Reconciles.Failing,
-		HotLoops: stats.Reconciles.Loops.Episodes, Denied: t.Denied(), History: int64(t.History.Bytes()),
+		HotLoops: stats.Reconciles.Loops.Episodes, Denied: t.Denied(), History: int64(t.History.Bytes()), HostMemory: e.HostMemory(),
 		Revisions: e.Revisions(), MissingRights: missingRights(e),
 	}
 	if m := e.Module; m != nil {

@@ -39,6 +39,7 @@ type Controller struct {
 	guests    applier.Module // what the controller acquires guests from
 	cache     *controller.Cache
 	api       *kubeapi.API                    // under the policy of the first revision
+	account   *host.Account                   // of the host's own memory for it
 	limitsFor func(*abi.Manifest) host.Limits // of a revision with this manifest
 	Telemetry *telemetry.Recorder             // the last runs, and the Secrets that were seen
 	native    *plan.Plan                      // of a native reconciler; nil for a module
@@ -56,7 +57,7 @@ type Controller struct {
 
 // New returns a Controller. Waits is notified of what loading waits for.
 func New(shared *Shared, opts Options, log *slog.Logger, waits func(why string)) *Controller {
-	c := &Controller{shared: shared, opts: opts, log: log, active: make(chan struct{})}
+	c := &Controller{shared: shared, opts: opts, log: log, account: host.NewAccount(shared.Budget), active: make(chan struct{})}
 	c.waits.Store(&waits)
 	c.loop.init()
 	if shared.Metrics != nil {

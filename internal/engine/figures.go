@@ -24,6 +24,7 @@ func (c *Controller) figures() metrics.Stats {
 		OldestReady: st.OldestReady, OldestRunning: st.OldestRunning, Unfinished: st.Unfinished,
 		Synced: len(c.Runtime.Unsynced()) == 0, Paused: st.Paused,
 		Failing: st.Reconciles.Failing, Quarantined: st.Reconciles.Quarantined, Hot: st.Reconciles.Loops.Hot, HotLoops: st.Reconciles.Loops.Episodes, Stale: st.Reconciles.Stale,
+		HostMemory: c.account.Used(),
 		States: map[string]int{}, UnknownKeys: c.api.UnknownKeys(), Limits: c.LimitStats(),
 	}
 	if feed := logging.FeedOf(c.log); feed != nil {
@@ -100,6 +101,9 @@ func (c *Controller) Memory() int64 {
 	}
 	return c.Module.Memory()
 }
+
+// HostMemory is the host's own memory for operations of the module, in bytes.
+func (c *Controller) HostMemory() int64 { return c.account.Used() }
 
 // Revisions returns those of the module that have something left and those
 // that failed.

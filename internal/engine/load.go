@@ -26,6 +26,7 @@ func (c *Controller) Load(ctx context.Context, wasm []byte) error {
 	o := &c.opts
 	cfg := host.Config{
 		Name: o.Name, Fallback: o.Fallback, Concurrency: o.Concurrency, Limits: o.Limits, CPU: o.CPU, FuelRate: o.FuelRate,
+		Account:  c.account,
 		CacheDir: c.shared.CacheDir, CacheKey: c.shared.CacheKey, OnForged: c.shared.OnForged,
 		Logger: c.log, Settings: o.Settings, Budget: c.shared.Budget, CPUScheduler: c.shared.CPUs, Compiler: c.shared.Compile,
 		Watchdog: c.shared.Watchdog,
@@ -119,6 +120,7 @@ func (c *Controller) connect(ctx context.Context, m *abi.Manifest, limits kubeap
 	cfg := kubeapi.Config{
 		Client: c.Client, Resolver: c.shared.Resolver, Controller: c.name, Policy: first.Policy, Logger: c.log, Cache: c.cache, Children: c.cache,
 		Observer: kubeapi.Observers(observers...), Limits: limits, Secrets: &c.Telemetry.Secrets,
+		Account: c.account,
 	}
 	if c.shared.Gate != nil {
 		cfg.Gate = c.shared.Gate

@@ -41,3 +41,40 @@ func Measure(b []byte) (values int, decoded int64) {
 	}
 	return values, decoded
 }
+
+// MeasureJSON is Measure for JSON: about how many bytes a text takes once it is
+// decoded. Texts in it are skipped, so that JSON within JSON is only a text.
+func MeasureJSON(js []byte) (decoded int64) {
+	decoded = int64(len(js))
+	for i := 0; i < len(js); i++ {
+		switch js[i] {
+		case '"':
+			i += textEnd(js[i+1:])
+			decoded += sizeText
+		case '{':
+			decoded += sizeMap + sizeGroup
+			if i+1 < len(js) && js[i+1] == '}' {
+				decoded -= sizeGroup
+			}
+		case '[':
+			decoded += sizeText
+		case ',':
+			decoded += sizeOfSlot
+		}
+	}
+	return decoded
+}
+
+// textEnd returns where a text ends, counted from behind its first quote; that of
+// the whole where it does not.
+func textEnd(js []byte) int {
+	for i := 0; i < len(js); i++ {
+		switch js[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return len(js)
+}

@@ -187,9 +187,11 @@ type Controller struct {
 	LastFailure *LastFailure `json:"lastFailure,omitempty"`
 	// Denied counts what runs asked for and the policy did not allow.
 	Denied uint64 `json:"denied,omitempty"`
-	// Memory is the linear memory of the guests' instances, and History what the
-	// last runs take, in bytes. LogsDropped counts lines that came too often.
+	// Memory is the linear memory of the guests' instances, HostMemory the host's own
+	// for their operations, both of which count in --memory-budget, and History what
+	// the last runs take, in bytes. LogsDropped counts lines that came too often.
 	Memory      int64  `json:"memory"`
+	HostMemory  int64  `json:"hostMemory"`
 	History     int64  `json:"history"`
 	LogsDropped uint64 `json:"logsDropped,omitempty"`
 	// Process is the one that the instances are in; nil where that is the

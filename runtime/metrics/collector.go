@@ -177,6 +177,7 @@ func (g gathering) runs(c *Controller, st *Stats) {
 		g.set(limitHits, float64(st.Limits[limit]), n, string(limit))
 	}
 	g.set(limitHits, float64(st.Limits[abi.LimitMemoryBudget]), n, string(abi.LimitMemoryBudget))
+	g.set(hostMemory, float64(st.HostMemory), n)
 	g.set(synced, flag(st.Synced), n)
 	g.set(paused, flag(st.Paused), n)
 	g.set(logsDropped, float64(st.LogsDropped), n)

@@ -39,6 +39,8 @@ type Stats struct {
 	// ProcessMemory is what is resident of the process that the instances are in,
 	// in bytes, where they have one of their own; else 0.
 	ProcessMemory int64
+	// HostMemory is the host's own memory for operations of the module, in bytes.
+	HostMemory int64
 	// Fuel and UnknownKeys count since the start.
 	Fuel, UnknownKeys uint64
 	// Limits counts how often each limit was reached, Recycled the instances that
@@ -81,7 +83,7 @@ type Leader struct {
 	Leads bool
 }
 
-// Budget is the memory that all guests share, in bytes.
+// Budget is the memory that all guests, and the host for them, share, in bytes.
 type Budget struct {
 	Limit, Used int64
 	Refused     uint64
