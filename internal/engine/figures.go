@@ -25,7 +25,7 @@ func (c *Controller) figures() metrics.Stats {
 		Synced: len(c.Runtime.Unsynced()) == 0, Paused: st.Paused,
 		Failing: st.Reconciles.Failing, Quarantined: st.Reconciles.Quarantined, Hot: st.Reconciles.Loops.Hot, HotLoops: st.Reconciles.Loops.Episodes, Stale: st.Reconciles.Stale,
 		HostMemory: c.account.Used(),
-		States: map[string]int{}, UnknownKeys: c.api.UnknownKeys(), Limits: c.LimitStats(),
+		States:     map[string]int{}, UnknownKeys: c.api.UnknownKeys(), Limits: c.LimitStats(),
 	}
 	if feed := logging.FeedOf(c.log); feed != nil {
 		f.LogsDropped = feed.Dropped()

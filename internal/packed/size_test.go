@@ -1,12 +1,14 @@
 package packed_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/vmihailenco/msgpack/v5"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/internal/packed"
@@ -55,6 +57,37 @@ func TestMeasure_IsAboutWhatDecodingTakes(t *testing.T) {
 			t.Errorf("%s: %d bytes decode into %d, measured are %d", name, len(b), took, got)
 		}
 		runtime.KeepAlive(decoded)
+		js, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		runtime.ReadMemStats(&before)
+		err = utiljson.Unmarshal(js, &decoded)
+		runtime.ReadMemStats(&after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		took = int64(after.TotalAlloc - before.TotalAlloc) //nolint:gosec // small
+		if got := packed.MeasureJSON(js); got < took*1/3 || got > took*4 {
+			t.Errorf("%s: %d bytes of JSON decode into %d, measured are %d", name, len(js), took, got)
+		}
+		runtime.KeepAlive(decoded)
+	}
+}
+
+// TestMeasureJSON_SkipsTexts: what looks like JSON within a text is none.
+func TestMeasureJSON_SkipsTexts(t *testing.T) {
+	for _, inner := range []string{`[{},{},{}]`, `\"{[,`, `{`, `"`} {
+		text, err := json.Marshal(strings.Repeat(inner, 100))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, most := packed.MeasureJSON(text), int64(len(text)+100); got > most {
+			t.Errorf("%s: %d, want at most %d", inner, got, most)
+		}
+	}
+	for _, bad := range []string{"", `"`, `"\\`, `{"a`, `[[[`} {
+		packed.MeasureJSON([]byte(bad)) // does not panic
 	}
 }
 
