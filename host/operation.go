@@ -24,7 +24,7 @@ func (in *instance) operation(op abi.Op, a opArgs) uint64 {
 	}
 	res := shortAnswer(op, in.respond(op, a))
 	if err := in.hold(res.Body); err != nil {
-		res = noMemory("the answer of "+string(op)+", which was carried out", err)
+		res = noMemory("the answer of "+string(op)+", which may have been carried out", err)
 		_ = in.hold(res.Body) // which is small
 	}
 	if uint64(len(res.Body)) <= uint64(a.dstCap) {

@@ -2,6 +2,7 @@ package kubeapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -119,13 +120,11 @@ func (r *request) patched(ctx context.Context, before *prior, body []byte) (map[
 	if before.object == nil {
 		return map[string]any{}, nil // we may not read it, and cannot know
 	}
-	js, err := before.json, r.ledger.takeJSON(before.json)
-	if err == nil {
-		err = r.ledger.takeJSON(body)
-	}
+	err := errors.Join(r.ledger.takeJSON(before.json), r.ledger.takeJSON(body))
 	if err != nil {
 		return nil, err
 	}
+	var js []byte
 	switch r.PatchType {
 	case abi.PatchJSON:
 		if js, err = applyOps(ctx, before.json, body); ctx.Err() != nil {
