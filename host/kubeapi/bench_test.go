@@ -45,7 +45,9 @@ func BenchmarkGet(b *testing.B) {
 	ns := devclustertest.Namespace(b, c)
 	client := newClient(b, c.RESTConfig())
 	log := slog.New(slog.DiscardHandler)
-	api, err := New(Config{Client: client, Resolver: kinds.NewResolver(client, log), Controller: "bench", Policy: everything(), Logger: log})
+	account := &purse{}
+	account.limit.Store(1 << 40)
+	api, err := New(Config{Client: client, Resolver: kinds.NewResolver(client, log), Account: account, Controller: "bench", Policy: everything(), Logger: log})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -140,33 +140,35 @@ func quiet(ctx context.Context) context.Context { return &sending{Context: ctx} 
 func boundAnswers(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		resp, err := next.RoundTrip(r)
-		if resp == nil || resp.Body == nil {
-			return resp, err
-		}
-		resp.Body = http.MaxBytesReader(nil, resp.Body, maxAnswerJSON)
-		if l, _ := r.Context().Value(ledgerKey{}).(*ledger); l != nil && l.account != nil {
-			resp.Body = &countedBody{ReadCloser: resp.Body, ledger: l}
+		if resp != nil && resp.Body != nil {
+			l, _ := r.Context().Value(ledgerKey{}).(*ledger)
+			resp.Body = &answerBody{ReadCloser: resp.Body, ledger: l}
 		}
 		return resp, err
 	})
 }
 
-// countedBody is a body whose bytes are counted while it is read.
-type countedBody struct {
+// answerBody is the body of an answer, of maxAnswerJSON bytes at most, which are
+// counted while they are read.
+type answerBody struct {
 	io.ReadCloser
 
-	ledger *ledger
-	fresh  int // bytes that are not counted yet
+	ledger         *ledger
+	length, counts int // what was read, and what of it is counted
 }
 
 // Read implements io.Reader.
-func (c *countedBody) Read(p []byte) (int, error) {
-	n, err := c.ReadCloser.Read(p)
-	if c.fresh += n; c.fresh >= minBytes {
-		if refused := c.ledger.take(answerCopies * int64(c.fresh)); refused != nil {
+func (b *answerBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.length += n
+	if b.length > maxAnswerJSON {
+		return n, &http.MaxBytesError{Limit: maxAnswerJSON}
+	}
+	if fresh := b.length - b.counts; fresh >= minBytes {
+		if refused := b.ledger.take(answerCopies * int64(fresh)); refused != nil {
 			return n, refused
 		}
-		c.fresh = 0
+		b.counts = b.length
 	}
 	return n, err
 }

@@ -103,7 +103,7 @@ func (a *API) roundTrip(ctx context.Context, r *request) ([]byte, error) {
 		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 			return nil, errAnswerTooLarge
 		}
-		if own, ok := errors.AsType[*refusal](err); ok { // of countedBody
+		if own, ok := errors.AsType[*refusal](err); ok { // of answerBody
 			return nil, own.after(r.op)
 		}
 		if r.Subresource == "" && isNoSuchResource(err) {
