@@ -69,9 +69,13 @@ func TestAccount_ExhaustedByRequests(t *testing.T) {
 	const large = 200 << 10
 	b := NewBudget(pages(12) + requestCopies*large)
 	entered, leave := make(chan struct{}), make(chan struct{})
-	slow := &scriptedAPI{f: func(context.Context, abi.Op, []byte) abi.Response {
-		entered <- struct{}{}
-		<-leave
+	slow := &scriptedAPI{f: func(ctx context.Context, _ abi.Op, _ []byte) abi.Response {
+		for _, c := range []chan struct{}{entered, leave} {
+			select {
+			case c <- struct{}{}:
+			case <-ctx.Done():
+			}
+		}
 		return abi.Response{}
 	}}
 	greedy := load(t, wasm.Calls, Config{Name: "greedy", Budget: b, API: apiOf(slow)})
@@ -92,7 +96,7 @@ func TestAccount_ExhaustedByRequests(t *testing.T) {
 			t.Errorf("a neighbour's small request: %s", got)
 		}
 	}
-	close(leave)
+	<-leave
 	if got := statusText((<-done)[0]); got != "OK 0" {
 		t.Errorf("the first: %s", got)
 	}
