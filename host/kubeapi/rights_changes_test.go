@@ -52,9 +52,9 @@ type done struct {
 	request  string
 }
 
-// ledger says who did what, by uid and resourceVersion: others' writes always
+// logbook says who did what, by uid and resourceVersion: others' writes always
 // change something, so that a version that both were answered is theirs.
-type ledger struct {
+type logbook struct {
 	mu      sync.Mutex
 	module  map[version]*done  // guarded by mu
 	others  map[version]bool   // guarded by mu
@@ -65,7 +65,7 @@ type ledger struct {
 // spy records the answers to writes.
 type spy struct {
 	next   http.RoundTripper
-	book   *ledger
+	book   *logbook
 	now    *done  // nil for others; one case at a time
 	before func() // called once before a write is sent
 }
@@ -182,7 +182,7 @@ func TestRights_WhatChangesLiesWithinThem(t *testing.T) {
 		ns := devclustertest.Namespace(t, c)
 		namespaces[ns], list = true, append(list, ns)
 	}
-	book := &ledger{module: map[version]*done{}, others: map[version]bool{}, deletes: map[string][]*done{}, gone: map[string]bool{}}
+	book := &logbook{module: map[version]*done{}, others: map[version]bool{}, deletes: map[string][]*done{}, gone: map[string]bool{}}
 	kinds := modelKinds()
 	h := &history{state: map[string]map[string]any{}, more: make(chan struct{}, 1), kinds: kinds, players: workers}
 	for _, k := range kinds {
@@ -228,7 +228,7 @@ type player struct {
 	totals map[string]int
 }
 
-func newPlayer(t *testing.T, config *rest.Config, book *ledger, kinds []*modelKind, ns string, r *rand.Rand) *player {
+func newPlayer(t *testing.T, config *rest.Config, book *logbook, kinds []*modelKind, ns string, r *rand.Rand) *player {
 	spied := func() (*session, *spy) {
 		s := &spy{book: book}
 		c := rest.CopyConfig(config)
@@ -358,7 +358,7 @@ func (p *player) last() {
 	}
 }
 
-// settle waits until the history has every version of the ledger.
+// settle waits until the history has every version of the logbook.
 func (h *history) settle(t *testing.T) {
 	for !h.complete() {
 		if t.Failed() {
@@ -389,7 +389,7 @@ func (h *history) complete() bool {
 	return true
 }
 
-func (h *history) judge(t *testing.T, book *ledger) {
+func (h *history) judge(t *testing.T, book *logbook) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	book.mu.Lock()
@@ -424,7 +424,7 @@ func (h *history) judge(t *testing.T, book *ledger) {
 	t.Logf("%d changes, %d of them by the module", len(h.events), byModule)
 }
 
-func (h *history) judgeDeleted(t *testing.T, book *ledger, e *watched) {
+func (h *history) judgeDeleted(t *testing.T, book *logbook, e *watched) {
 	v := versionOf(e.after)
 	for _, d := range book.deletes[v.UID] {
 		if d.rights.allow(d.kind, "delete", "", d.ns, d.name) {
