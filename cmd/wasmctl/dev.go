@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -40,9 +38,10 @@ func newCmdDev(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dev [DIR]",
 		Short: "Build and run a project, and rebuild it on each save",
-		Long: `Builds the project in DIR (default: the current directory), runs it as a controller, and rebuilds it whenever a file in DIR changes.
-The new module is swapped in: caches, queue and timers stay, and it reconciles all objects. If the build fails or the module is
-refused, the error is printed and the old module keeps running. Each write of a run is printed with the change that it made.
+		Long: `Builds the project in DIR (default: the current directory) to the file that "wasmctl build" writes, runs it as a controller, and
+rebuilds it whenever a file in DIR changes. The new module is swapped in: caches, queue and timers stay, and it reconciles all
+objects. If the build fails or the module is refused, the error is printed and the old module keeps running. Each write of a run
+is printed with the change that it made.
 
 The command accepts all flags of "wasmctl run". New modules have no probation unless you set --probation,
 and may request more rights and watches than the first one. Press Ctrl-C to stop.`,
@@ -85,23 +84,12 @@ and may request more rights and watches than the first one. Press Ctrl-C to stop
 
 // runDev builds, runs and builds again until it is told to stop.
 func runDev(ctx context.Context, o *devOptions) error {
-	return untilStopped(ctx, &o.runOptions, func(ctx context.Context, log *slog.Logger, force <-chan struct{}) error {
-		tmp, err := os.MkdirTemp("", "wasmctl-dev-*")
-		if err != nil {
-			return err
-		}
-		defer func() { _ = os.RemoveAll(tmp) }()
-		return o.run(ctx, tmp, log, force)
-	})
+	return untilStopped(ctx, &o.runOptions, o.run)
 }
 
-// run runs what is built into a folder.
-func (o *devOptions) run(ctx context.Context, out string, log *slog.Logger, force <-chan struct{}) error {
-	abs, err := filepath.Abs(o.dir)
-	if err != nil {
-		return failure.Usage.Wrap(err)
-	}
-	b := &devBuild{options: o, log: log, module: filepath.Join(out, filepath.Base(abs)+".wasm"), built: make(chan struct{})}
+// run builds the project to where wasmctl build writes it, and runs that file.
+func (o *devOptions) run(ctx context.Context, log *slog.Logger, force <-chan struct{}) error {
+	b := &devBuild{options: o, log: log, built: make(chan struct{})}
 	ctx, stop := context.WithCancelCause(ctx)
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -114,7 +102,7 @@ func (o *devOptions) run(ctx context.Context, out string, log *slog.Logger, forc
 	}
 	o.modules, o.controller.Watch = []string{b.module}, true
 	o.writes, o.process.Harden = o.diff, harden.Off // toolchains need what they need
-	err = runProcess(ctx, &o.runOptions, log, force)
+	err := runProcess(ctx, &o.runOptions, log, force)
 	if cause := context.Cause(ctx); err == nil && cause != nil && !errors.Is(cause, context.Canceled) {
 		return cause
 	}
@@ -125,7 +113,7 @@ func (o *devOptions) run(ctx context.Context, out string, log *slog.Logger, forc
 type devBuild struct {
 	options *devOptions
 	log     *slog.Logger
-	module  string        // the file that is written
+	module  string        // the file that the first build has written, and all others write
 	built   chan struct{} // closed when there is a module
 	once    sync.Once
 }
@@ -167,8 +155,11 @@ func (b *devBuild) build(ctx context.Context) error {
 		b.log.Error("build failed; keeping the running module; save a file to try again", "error", err.Error())
 		return err
 	}
-	b.log.Info("built", "toolchain", string(res.Toolchain), "size", humanize.Bytes(res.Size), "took", res.Took.Round(time.Millisecond), "changed", res.Changed)
-	b.once.Do(func() { close(b.built) })
+	b.log.Info("built", "module", res.File, "toolchain", string(res.Toolchain), "size", humanize.Bytes(res.Size), "took", res.Took.Round(time.Millisecond), "changed", res.Changed)
+	b.once.Do(func() {
+		b.module = res.File
+		close(b.built)
+	})
 	return nil
 }
 

@@ -98,7 +98,8 @@ func TestDev_BuildsOnSave(t *testing.T) {
 			return err == nil && bytes.Contains(b, []byte(text))
 		})
 	}
-	c.wantLine(`"msg":"built"`, `"toolchain":"go"`)
+	built := filepath.Join(dir, "painter.wasm") // where wasmctl build writes it, and wasmctl run looks
+	c.wantLine(`"msg":"built"`, `"module":"`+built+`"`, `"toolchain":"go"`)
 	c.wantLine(`"msg":"reconciled"`, `"object":"`+ns+`/o"`, `"controller":"painter"`, `"revision":1`)
 	prints("created   apply configmaps " + ns + "/made, for " + ns + "/o\n        + data: {\"color\":\"blue\"}\n")
 
@@ -117,6 +118,9 @@ func TestDev_BuildsOnSave(t *testing.T) {
 	c.wantLine(`"msg":"module swapped"`, `"probation":false`, `"revision":2`)
 	c.wantLine(`"msg":"reconciled"`, `"object":"`+ns+`/o"`, `"revision":2`)
 	prints("changed   apply configmaps " + ns + "/made, for " + ns + "/o\n        ~ data.color: \"blue\" -> \"pink\"\n")
+	if wasm, err := os.ReadFile(built); err != nil || !bytes.Contains(wasm, []byte("pink")) {
+		t.Errorf("%s is not what runs: %v", built, err)
+	}
 	c.signal(syscall.SIGINT)
 	c.wantExit(exitOK)
 }
