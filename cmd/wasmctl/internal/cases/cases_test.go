@@ -359,3 +359,24 @@ func TestRun_MetricsAreComparedWhereTheyAreExpected(t *testing.T) {
 		}
 	}
 }
+
+// A status that is not as expected is shown value by value, as a declared status
+// and as a write.
+func TestCompare_StatusHasItsDiff(t *testing.T) {
+	write := "update x.dev/v1/X d/a status"
+	seen := &Expect{Action: awaitChange, Status: Object{"ready": int64(0), "phase": "New"}, Writes: []Write{{write, "+ status.ready: 0\n"}}}
+	want := &Expect{Status: Object{"ready": int64(1), "phase": "New"}, Writes: []Write{{write, "+ status.ready: 1\n"}}}
+	got := strings.Join(compare(want, seen), "\n")
+	if diff := cmp.Diff(`  action: await change
+  writes:
+    - write: update x.dev/v1/X d/a status
+      diff: |
+-       + status.ready: 1
++       + status.ready: 0
+  status:
+    phase: New
+-   ready: 1
++   ready: 0`, got); diff != "" {
+		t.Error(diff)
+	}
+}
