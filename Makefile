@@ -75,12 +75,13 @@ test-32: ## Run the tests of the Go SDK with an int of 32 bits, as TinyGo has
 	esac
 
 .PHONY: test-rust
-test-rust: ## Run the tests of the Rust SDK and its examples natively
+test-rust: build ## Run the tests of the Rust SDK and its examples natively
 	@if command -v cargo >/dev/null; then \
 		(cd guest-sdk/rust && cargo test --quiet --locked --features testing) || exit 1; \
 		for e in $(RUST_EXAMPLES); do (cd examples/rust/$$e && cargo test --quiet --locked) || exit 1; done; \
-		if [ "$$(cargo --version | cut -d. -f2)" -ge 85 ]; then (cd guest-sdk/rust/k8s-test && cargo test --quiet --locked); \
+		if [ "$$(cargo --version | cut -d. -f2)" -ge 85 ]; then (cd guest-sdk/rust/k8s-test && cargo test --quiet --locked) || exit 1; \
 		else echo "SKIPPED: cargo is older than 1.85: the SDK is not tested with k8s-openapi"; fi; \
+		guest-sdk/rust/scaffold-test.sh $(BIN)/wasmctl; \
 	else echo "SKIPPED: cargo is not on PATH: the Rust SDK is not tested"; fi
 
 .PHONY: demo
