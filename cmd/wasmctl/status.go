@@ -61,15 +61,7 @@ With --watch, the output refreshes until Ctrl-C, problems first.`,
 					return printer.StatusLines(&st, time.Now(), screen, true), err
 				})
 			}
-			st, err := c.Status(cmd.Context())
-			if err != nil {
-				return err
-			}
-			if output == "text" {
-				screen := printer.ScreenOf(s.out)
-				return screen.Write(printer.StatusLines(&st, time.Now(), screen, false))
-			}
-			return printer.Output(s.out, output, &st, nil)
+			return showStatus(cmd.Context(), s, c, output)
 		},
 	}
 	o.bind(cmd)
@@ -78,6 +70,19 @@ With --watch, the output refreshes until Ctrl-C, problems first.`,
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "Keep refreshing the output")
 	cmd.Flags().DurationVar(&every, "interval", 2*time.Second, "Refresh at this interval with --watch")
 	return cmd
+}
+
+// showStatus shows one process once.
+func showStatus(ctx context.Context, s streams, c *admin.Client, output string) error {
+	st, err := c.Status(ctx)
+	if err != nil {
+		return err
+	}
+	if output == "text" {
+		screen := printer.ScreenOf(s.out)
+		return screen.Write(printer.StatusLines(&st, time.Now(), screen, false))
+	}
+	return printer.Output(s.out, output, &st, nil)
 }
 
 // statusOfAll shows all processes: as text one after the other, else as a list. One

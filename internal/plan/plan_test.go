@@ -130,7 +130,7 @@ func TestGrant_AFinalizerOfAnotherIsNamed(t *testing.T) {
 func TestGrant_AllThatLacksIsToldAtOnce(t *testing.T) {
 	kind := Watched{Kind: kinds.Kind{Group: "example.dev", Version: "v1", Kind: "Web", Resource: "webs", Namespaced: true}}
 	other := secrets()
-	other.Kind.Kind, other.Kind.Resource, other.Watch.Kind = "ConfigMap", "configmaps", "ConfigMap"
+	other.Kind.Kind, other.Resource, other.Watch.Kind = "ConfigMap", "configmaps", "ConfigMap"
 	g := &granted{log: slog.New(slog.DiscardHandler)}
 	err := g.bound(kind, &Plan{Manifest: &abi.Manifest{Finalizer: "other.com/finalizer"}, Related: []Watched{secrets(), other}})
 	if failure.Of(err) != failure.Denied {
