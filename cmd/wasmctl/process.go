@@ -16,7 +16,6 @@ import (
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/follow"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/guestprocess"
-	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/harden"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/httpserver"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/printer"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/subprocess"
@@ -60,7 +59,7 @@ func runProcess(ctx context.Context, o *runOptions, log *slog.Logger, force <-ch
 	defer func() { err = errors.Join(err, cluster.close()) }()
 	ctx, release := cluster.watch(ctx, log)
 	defer release()
-	if options.Hardening, err = hardened(o.process.Harden, log); err != nil {
+	if options.Hardening, err = o.hardened(&options, cluster.config, log); err != nil {
 		return err
 	}
 	rt, err := wasmctl.New(cluster.config, options)
@@ -74,17 +73,6 @@ func runProcess(ctx context.Context, o *runOptions, log *slog.Logger, force <-ch
 		return failure.Cluster.Wrap(cause) // whatever failed, failed by that
 	}
 	return err
-}
-
-// hardened gives up what the process does not need from now on: the cluster is
-// connected, and what was started for it runs.
-func hardened(mode harden.Mode, log *slog.Logger) (string, error) {
-	state, err := harden.Apply(mode, &harden.Policy{AnyFile: true})
-	if err != nil {
-		return "", failure.Usage.Wrap(err)
-	}
-	log.Debug("hardened the process", "in_force", state.String(), "missing", state.Missing)
-	return state.String(), nil
 }
 
 // runtimeOptions are those of the Runtime.

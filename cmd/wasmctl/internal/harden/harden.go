@@ -5,6 +5,7 @@
 package harden
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -27,7 +28,9 @@ type Policy struct {
 	// Read are files and folders to read, Write folders to read and write, Execute
 	// programs. Those that are not there are left out.
 	Read, Write, Execute []string
-	// AnyFile leaves the process all files.
+	// Self lets the process start its own program again.
+	Self bool
+	// AnyFile leaves the process all files, and what it starts.
 	AnyFile bool
 	// Alone says that the process needs no network and starts no program.
 	Alone bool
@@ -41,10 +44,11 @@ type State struct {
 
 // String is the state for people.
 func (s *State) String() string {
-	if len(s.InForce) == 0 {
-		return "none"
+	text := cmp.Or(strings.Join(s.InForce, ", "), "none")
+	if len(s.Missing) > 0 {
+		text += "; without " + strings.Join(s.Missing, ", ")
 	}
-	return strings.Join(s.InForce, ", ")
+	return text
 }
 
 // Apply hardens this process for the rest of its life, and what it starts. Without

@@ -16,16 +16,20 @@ func apply(p *Policy, s *State) {
 	defer runtime.UnlockOSThread()
 	s.add("not dumpable", unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)) // of the process
 	err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)             // of this thread
-	synced := restrictCalls(p.Alone)
+	synced := restrictCalls(p)
 	if synced != nil && err == nil { // seccomp would have told the other threads
 		err = onAllThreads(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0)
 	}
 	s.add("no_new_privs", err)
+	s.add("seccomp", synced)
 	if !p.AnyFile {
 		version, err := restrictFiles(p)
-		s.add(fmt.Sprintf("landlock v%d", version), err)
+		part := "landlock"
+		if err == nil {
+			part = fmt.Sprintf("landlock v%d", version)
+		}
+		s.add(part, err)
 	}
-	s.add("seccomp", synced)
 }
 
 // onAllThreads makes a system call on each thread of Go's. With cgo there may be

@@ -1,6 +1,7 @@
 package harden
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"net"
@@ -25,8 +26,14 @@ type found struct {
 	Tried map[string]string // what was tried, and the error; "" where it worked
 }
 
+// asChild makes it be a process that a hardened one has started.
+const asChild = "HARDEN_TEST_CHILD"
+
 func TestMain(m *testing.M) {
 	var p Policy
+	if os.Getenv(asChild) != "" {
+		os.Exit(0)
+	}
 	if text, ok := os.LookupEnv(asHardened); ok {
 		if err := json.Unmarshal([]byte(text), &p); err != nil {
 			panic(err)
@@ -90,6 +97,20 @@ func attempts() map[string]func() error {
 				return err
 			}
 			return errors.Join(f.Close(), os.Rename(f.Name(), f.Name()+"2"), os.Remove(f.Name()+"2"))
+		},
+		"write other": func() error { return os.WriteFile(filepath.Join(dir, "x", "f"), nil, 0o600) },
+		"make other":  func() error { return os.Mkdir(filepath.Join(dir, "x", rand.Text()), 0o700) },
+		"memory file": func() error {
+			fd, err := unix.MemfdCreate("", unix.MFD_CLOEXEC)
+			if err == nil {
+				err = unix.Close(fd)
+			}
+			return err
+		},
+		"exec self": func() error {
+			cmd := exec.Command("/proc/self/exe") //nolint:noctx // a test
+			cmd.Env = []string{asChild + "=1"}
+			return cmd.Run()
 		},
 		"write read-only": func() error { f, err := os.CreateTemp(filepath.Join(dir, "r"), ""); _ = f.Close(); return err },
 		"connect": func() error {
@@ -167,7 +188,7 @@ func wantTried(t *testing.T, f found, want map[string]string) {
 func TestApply_RestrictsEachThread(t *testing.T) {
 	f := hardened(t, &Policy{Execute: []string{"/bin/true"}, AnyFile: true})
 	wantTried(t, f, map[string]string{
-		"apply": "", "ptrace": "denied", "bpf": "denied", "unshare": "denied", "mount": "denied", "io_uring": "denied",
+		"apply": "", "memory file": "", "exec self": "", "ptrace": "denied", "bpf": "denied", "unshare": "denied", "mount": "denied", "io_uring": "denied",
 		"privileges": "none new", "dumpable": "not", "connect": "", "exec": "", "read other": "",
 	})
 	if got := f.String(); got != "not dumpable, no_new_privs, seccomp" || len(f.Missing) > 0 {
@@ -191,6 +212,35 @@ func TestApply_RestrictsFiles(t *testing.T) {
 	})
 	f = hardened(t, &Policy{Read: []string{"/etc"}, Execute: []string{"/"}, Write: []string{os.DevNull}})
 	wantTried(t, f, map[string]string{"read /etc": "", "exec": "", "read other": "", "write read-only": "denied"})
+}
+
+// A process that reads everything writes and starts only what its lists have, and
+// itself.
+func TestApply_WritesAndStartsWhatTheListsHave(t *testing.T) {
+	f := hardened(t, &Policy{Read: []string{"/"}, Write: []string{os.DevNull}, Self: true})
+	if missing := strings.Join(f.Missing, "; "); strings.Contains(missing, "landlock") {
+		t.Skip("SKIPPED: run with CGO_ENABLED=0 on a kernel with Landlock: " + missing)
+	}
+	wantTried(t, f, map[string]string{
+		"read other": "", "read /etc": "", "write allowed": "", "exec self": "", "connect": "",
+		"write other": "denied", "make other": "denied", "write read-only": "denied", "exec": "denied", "memory file": "denied",
+	})
+	if got := f.String(); !strings.HasPrefix(got, "not dumpable, no_new_privs, seccomp, landlock v") || len(f.Missing) > 0 {
+		t.Errorf("in force: %q; missing: %q", got, f.Missing)
+	}
+}
+
+func TestState_SaysWhatIsMissing(t *testing.T) {
+	for want, s := range map[string]State{
+		"none":                      {},
+		"seccomp":                   {InForce: []string{"seccomp"}},
+		"none; without a: x, b: y":  {Missing: []string{"a: x", "b: y"}},
+		"seccomp; without b: cause": {InForce: []string{"seccomp"}, Missing: []string{"b: cause"}},
+	} {
+		if got := s.String(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
 }
 
 func TestApply_RequiredSaysWhatIsMissing(t *testing.T) {

@@ -1,10 +1,14 @@
 package harden
 
 import (
+	"debug/elf"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
+	"slices"
+	"strings"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -51,10 +55,14 @@ func restrictFiles(p *Policy) (int, error) {
 		return version, os.NewSyscallError("landlock_create_ruleset", errno)
 	}
 	defer func() { _ = unix.Close(int(ruleset)) }()
+	execute := slices.Clone(p.Execute)
+	if p.Self {
+		execute = append(execute, ownProgram()...)
+	}
 	for _, part := range []struct {
 		paths  []string
 		rights uint64
-	}{{p.Read, readAll}, {p.Write, writeAll}, {p.Execute, executeOne}} {
+	}{{p.Read, readAll}, {p.Write, writeAll}, {execute, executeOne}} {
 		for _, path := range part.paths {
 			if err := allow(int(ruleset), path, part.rights&attr.Access_fs); err != nil {
 				return version, err
@@ -62,6 +70,27 @@ func restrictFiles(p *Policy) (int, error) {
 		}
 	}
 	return version, onAllThreads(unix.SYS_LANDLOCK_RESTRICT_SELF, ruleset, 0, 0)
+}
+
+// ownProgram is the binary of this process, also where its file was replaced
+// meanwhile, and the loader that the kernel starts for it, if it needs one.
+func ownProgram() []string {
+	const self = "/proc/self/exe"
+	paths := []string{self}
+	f, err := elf.Open(self)
+	if err != nil {
+		return paths
+	}
+	defer func() { _ = f.Close() }()
+	for _, part := range f.Progs {
+		if part.Type != elf.PT_INTERP {
+			continue
+		}
+		if name, err := io.ReadAll(io.LimitReader(part.Open(), unix.PathMax)); err == nil {
+			paths = append(paths, strings.TrimRight(string(name), "\x00"))
+		}
+	}
+	return paths
 }
 
 // filesError says why a process of this program cannot be restricted to its files.

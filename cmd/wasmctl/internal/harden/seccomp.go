@@ -5,6 +5,7 @@ package harden
 import (
 	"errors"
 	"os"
+	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -64,10 +65,13 @@ func filter(refused []uint32) []unix.SockFilter {
 }
 
 // restrictCalls refuses calls on all threads, cgo's included.
-func restrictCalls(lonely bool) error {
-	refused := never
-	if lonely {
-		refused = append(append([]uint32(nil), never...), alone...)
+func restrictCalls(policy *Policy) error {
+	refused := slices.Clone(never)
+	if policy.Alone {
+		refused = append(refused, alone...)
+	}
+	if !policy.AnyFile { // no file of memory may stand in for a program that Landlock refuses
+		refused = append(refused, unix.SYS_MEMFD_CREATE)
 	}
 	p := filter(refused)
 	program := unix.SockFprog{Len: uint16(len(p)), Filter: &p[0]}                                                                                    //nolint:gosec // some hundred

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"cmp"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/wasmctl/wasmctl"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/harden"
+	"github.com/wasmctl/wasmctl/internal/failure"
+	"github.com/wasmctl/wasmctl/runtime/admin"
+)
+
+// hardened gives up what the process does not need from now on: the cluster is
+// connected, and what was started for it runs.
+func (o *runOptions) hardened(options *wasmctl.Options, c *rest.Config, log *slog.Logger) (string, error) {
+	policy := &harden.Policy{AnyFile: true}
+	switch {
+	case o.process.Harden == harden.Off || o.process.Dev: // the local control plane has files of its own
+	case c.ExecProvider != nil:
+		log.Info("the plugin of the kubeconfig can use all files and start programs, so this process can, too; to restrict it, use a token or a certificate", "plugin", c.ExecProvider.Command)
+	default:
+		policy = o.files(options)
+	}
+	state, err := harden.Apply(o.process.Harden, policy)
+	if err != nil {
+		return "", failure.Usage.Wrap(err)
+	}
+	log.Debug("hardened the process", "in_force", state.InForce, "missing", state.Missing)
+	return state.String(), nil
+}
+
+// files are those that the process writes and the programs that it starts. It may
+// read all: the file of controllers can name others later.
+func (o *runOptions) files(options *wasmctl.Options) *harden.Policy {
+	made := []string{options.CacheDir, options.StateDir}
+	if o.process.Socket != "none" {
+		made = append(made, filepath.Dir(cmp.Or(o.process.Socket, admin.DefaultPath(os.Getpid()))))
+	}
+	p := &harden.Policy{Read: []string{"/"}, Write: []string{os.TempDir(), os.DevNull}, Self: true}
+	for _, dir := range made {
+		if dir != "" {
+			_ = os.MkdirAll(dir, 0o700) // a rule is for a folder that is there; who writes to it reports that it is not
+			p.Write = append(p.Write, dir)
+		}
+	}
+	for _, c := range o.controllers() {
+		if c.Rights.Audit != "" {
+			p.Write = append(p.Write, filepath.Dir(c.Rights.Audit))
+		}
+	}
+	if os.Getuid() != 0 { // whose processes offer themselves where memory runs out; root finds the settings of the kernel there
+		p.Write = append(p.Write, "/proc")
+	}
+	return p
+}
