@@ -114,7 +114,7 @@ func TestRun_WritesItsOwnFilesOnly(t *testing.T) {
 		t.Errorf("log:\n%s", text)
 	}
 	write(first, second, "- {name: three, module: two.wasm, audit: elsewhere/three.yaml}")
-	c.wantLine(`"msg":"cannot write the audit file"`, "permission denied")
+	c.wantLine("cannot be written", "permission denied")
 	c.signal(syscall.SIGTERM)
 	c.wantExit(exitOK)
 	left, _ := filepath.Glob(filepath.Join(dir, "tmp", "*"))
