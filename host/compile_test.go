@@ -160,11 +160,11 @@ func TestPrepare_RefusesTheManifestBeforeCompiling(t *testing.T) {
 	}
 	named := withSection(large(1), abi.ManifestSection, manifest)
 	refusal := errors.New("no")
-	if _, err := m.Prepare(t.Context(), named, func(*abi.Manifest) (API, error) { return nil, refusal }); !errors.Is(err, refusal) || compiled > 0 {
+	if _, err := m.Prepare(t.Context(), named, func(string, *abi.Manifest) (API, error) { return nil, refusal }); !errors.Is(err, refusal) || compiled > 0 {
 		t.Errorf("compiled %d times, error %v", compiled, err)
 	}
 	wantStates(t, m, "1 live")
-	c, err := m.Prepare(t.Context(), named, func(man *abi.Manifest) (API, error) {
+	c, err := m.Prepare(t.Context(), named, func(_ string, man *abi.Manifest) (API, error) {
 		asked++
 		if man.Version != "2" {
 			t.Errorf("manifest %+v", man)

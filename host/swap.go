@@ -20,6 +20,18 @@ type Candidate struct {
 	ended  bool  // promoted or discarded
 }
 
+// Connect connects the API of a candidate, whose bytes have the digest.
+type Connect func(digest string, m *abi.Manifest) (API, error)
+
+// apiFor returns what connects the API of bytes with a digest. A nil connect is
+// Config.API.
+func (m *Module) apiFor(digest string, connect Connect) func(*abi.Manifest) (API, error) {
+	if connect == nil {
+		return m.cfg.API
+	}
+	return func(man *abi.Manifest) (API, error) { return connect(digest, man) }
+}
+
 // swapWorkers bounds the CPUs that compiling takes from guests that run
 // meanwhile: all but one, and no more than for the first load. With one alone,
 // compiling goes on to its end although ctx has ended.
@@ -34,26 +46,24 @@ func swapWorkers() int {
 // bytes have the manifest: what is refused costs nothing. Nil is Config.API.
 //
 // The error is ErrSameModule for the bytes that are live, and else as Load's.
-func (m *Module) Prepare(ctx context.Context, wasm []byte, connect func(*abi.Manifest) (API, error)) (*Candidate, error) {
+func (m *Module) Prepare(ctx context.Context, wasm []byte, connect Connect) (*Candidate, error) {
 	digest := DigestOf(wasm)
 	if digest == m.Digest() {
 		return nil, fmt.Errorf("module[%s]: %s: %w", m.name, digest, ErrSameModule)
 	}
+	api := m.apiFor(digest, connect)
 	if code := m.retainKept(func(k *kept) bool { return k.code.info.Digest == digest }); code != nil {
-		return m.candidate(ctx, m.add(m.nextNumber(), code), connect)
+		return m.candidate(ctx, m.add(m.nextNumber(), code), api)
 	}
 	_, bin, err := prepare(wasm, m.cfg)
 	if err != nil {
 		return nil, err
 	}
-	if connect == nil {
-		connect = m.cfg.API
-	}
 	var accept func() error
-	if man, _, err := bin.manifest(); man != nil && err == nil && connect != nil {
+	if man, _, err := bin.manifest(); man != nil && err == nil && api != nil {
 		accept = func() error {
-			api, err := connect(man)
-			connect = func(*abi.Manifest) (API, error) { return api, nil } //nolint:unparam // the type's
+			connected, err := api(man)
+			api = func(*abi.Manifest) (API, error) { return connected, nil } //nolint:unparam // the type's
 			return err
 		}
 	}
@@ -61,14 +71,14 @@ func (m *Module) Prepare(ctx context.Context, wasm []byte, connect func(*abi.Man
 	if err != nil {
 		return nil, err
 	}
-	return m.candidate(ctx, g, connect)
+	return m.candidate(ctx, g, api)
 }
 
 // PrepareKept is Prepare for the code of an earlier revision, which needs no
 // compiling: see Revisions for what is kept. Number 0 is the newest that has
 // other bytes than those that are live. The new revision has a new number. The
 // error may be ErrNotKept.
-func (m *Module) PrepareKept(ctx context.Context, number uint64, connect func(*abi.Manifest) (API, error)) (*Candidate, error) {
+func (m *Module) PrepareKept(ctx context.Context, number uint64, connect Connect) (*Candidate, error) {
 	live := m.Digest()
 	code := m.retainKept(func(k *kept) bool { return k.number == number || number == 0 && k.code.info.Digest != live })
 	if code == nil {
@@ -77,15 +87,12 @@ func (m *Module) PrepareKept(ctx context.Context, number uint64, connect func(*a
 		}
 		return nil, fmt.Errorf("module[%s]: revision %d: %w; kept: %s", m.name, number, ErrNotKept, m.keptText())
 	}
-	return m.candidate(ctx, m.add(m.nextNumber(), code), connect)
+	return m.candidate(ctx, m.add(m.nextNumber(), code), m.apiFor(code.info.Digest, connect))
 }
 
 // candidate starts a revision with the settings in force.
-func (m *Module) candidate(ctx context.Context, g *revision, connect func(*abi.Manifest) (API, error)) (*Candidate, error) {
-	if connect == nil {
-		connect = m.cfg.API
-	}
-	if err := g.start(ctx, connect); err != nil {
+func (m *Module) candidate(ctx context.Context, g *revision, api func(*abi.Manifest) (API, error)) (*Candidate, error) {
+	if err := g.start(ctx, api); err != nil {
 		g.retire(0)
 		return nil, err
 	}

@@ -165,14 +165,14 @@ func TestPrepare_BadModuleChangesNothing(t *testing.T) {
 	m := load(t, wasm.Configure, Config{Settings: mode("1"), Limits: Limits{Timeout: 50 * time.Millisecond}})
 	for name, bad := range map[string]struct {
 		module  []byte
-		connect func(*abi.Manifest) (API, error)
+		connect Connect
 		want    error
 	}{
 		"no module":   {[]byte("nonsense"), nil, ErrInvalidModule},
 		"exports":     {wasm.BadExports, nil, ErrInvalidModule},
 		"start traps": {wasm.StartTrap, nil, ErrInvalidModule},
 		"start spins": {wasm.InitSpin, nil, ErrInvalidModule},
-		"manifest":    {variant(wasm.Modes, 1), func(*abi.Manifest) (API, error) { return nil, refusal }, refusal},
+		"manifest":    {variant(wasm.Modes, 1), func(string, *abi.Manifest) (API, error) { return nil, refusal }, refusal},
 	} {
 		c, err := m.Prepare(t.Context(), bad.module, bad.connect)
 		if c != nil || !errors.Is(err, bad.want) {

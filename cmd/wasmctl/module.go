@@ -81,8 +81,7 @@ func checkFilesOf(ctx context.Context, o *flags.Controller) (name string, err er
 	files, err := o.ReadFiles()
 	errs = append(errs, err)
 	if err == nil && info != nil && (info.Manifest != nil || o.Name != "") {
-		_, err := files.Grant.Rules(name)
-		errs = append(errs, err)
+		errs = append(errs, files.Grant.Check(name, info.Digest))
 	}
 	return name, errors.Join(errs...)
 }

@@ -40,7 +40,7 @@ func (c *Controller) Load(ctx context.Context, wasm []byte) error {
 	var first *plan.Plan
 	cfg.API = func(m *abi.Manifest) (_ host.API, err error) {
 		c.name, c.limitsFor = cfg.NameFor(m), cfg.LimitsFor
-		if first, err = c.connect(ctx, m, apiLimits(cfg.LimitsFor(m))); err != nil {
+		if first, err = c.connect(ctx, host.DigestOf(wasm), m, apiLimits(cfg.LimitsFor(m))); err != nil {
 			return nil, err
 		}
 		return c.recorder.API(c.api), nil
@@ -51,12 +51,8 @@ func (c *Controller) Load(ctx context.Context, wasm []byte) error {
 	if err := c.checkSettings(); err != nil {
 		return err
 	}
-	limit, err := c.planner.Limit(ctx, c.kind, first)
-	if err != nil {
-		return err
-	}
 	c.rollout = rollout.New(rollout.Config{
-		Controller: c.name, Kind: c.kind, Module: c.Module, Plan: first, API: c.api, Limit: limit, Planner: c.planner, Access: c.access,
+		Controller: c.name, Kind: c.kind, Module: c.Module, Plan: first, API: c.api, Planner: c.planner, Access: c.access,
 		Resolver:  c.shared.Resolver,
 		LimitsFor: func(m *abi.Manifest) kubeapi.Limits { return apiLimits(c.limitsFor(m)) },
 		Wrap:      func(api *kubeapi.API) host.API { return c.recorder.API(api) },
@@ -98,23 +94,23 @@ func (c *Controller) identify() (err error) {
 
 // connect resolves the kinds of a manifest under the options and builds the
 // module's view of the cluster.
-func (c *Controller) connect(ctx context.Context, m *abi.Manifest, limits kubeapi.Limits) (*plan.Plan, error) {
+func (c *Controller) connect(ctx context.Context, digest string, m *abi.Manifest, limits kubeapi.Limits) (*plan.Plan, error) {
 	c.planner.Controller, c.planner.Log = c.name, c.log.With("controller", c.name)
-	if _, err := c.planner.Grant.Rules(c.name); err != nil {
+	planner, err := c.planner.Of(digest)
+	if err != nil {
 		return nil, err
 	}
-	var err error
-	if c.kind, err = c.planner.Kind(ctx, m); err != nil {
+	if c.kind, err = planner.Kind(ctx, m); err != nil {
 		return nil, err
 	}
-	first, err := c.planner.Plan(ctx, c.kind, m)
+	first, err := planner.Plan(ctx, c.kind, m)
 	if err != nil {
 		return nil, err
 	}
 	c.Telemetry.For(c.name, c.kind.Kind)
 	observers := []kubeapi.Observer{c.Telemetry.Requested}
 	if c.opts.Audit != nil {
-		observers = append(observers, c.planner.NewAudit(c.kind, first, &c.Telemetry.Secrets, c.opts.Audit).Requested)
+		observers = append(observers, planner.NewAudit(c.kind, first, &c.Telemetry.Secrets, c.opts.Audit).Requested)
 	}
 	c.cache = controller.NewCache()
 	cfg := kubeapi.Config{

@@ -66,7 +66,7 @@ func (c *Controller) LoadNative(ctx context.Context, n *Native) error {
 		return err
 	}
 	c.name = n.Manifest.Name
-	p, err := c.connect(ctx, n.Manifest, kubeapi.Limits{})
+	p, err := c.connect(ctx, "", n.Manifest, kubeapi.Limits{})
 	if err != nil {
 		return err
 	}

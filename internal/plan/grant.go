@@ -167,6 +167,8 @@ type Limit struct {
 	// Pending are the watches of the first module whose kinds were not there: which
 	// rules they are is known when the kinds are.
 	Pending []Watched
+
+	elsewhere string // as in a Planner
 }
 
 // rules are those of the limit, and those of watches of a kind that was pending.
@@ -191,7 +193,7 @@ func (l *Limit) beyond(k Watched) []abi.Capability {
 
 // AllowsWatch returns an error that lists what watching a kind takes beyond the
 // limit.
-func (l *Limit) AllowsWatch(k Watched) error { return moreRights(l.beyond(k)) }
+func (l *Limit) AllowsWatch(k Watched) error { return l.moreRights(l.beyond(k)) }
 
 // WithinLimit returns an error that lists what a plan asks for beyond a limit.
 func (p *Plan) WithinLimit(limit *Limit) error {
@@ -199,10 +201,10 @@ func (p *Plan) WithinLimit(limit *Limit) error {
 	for _, k := range p.Related {
 		more = append(more, limit.beyond(k)...)
 	}
-	return moreRights(more)
+	return limit.moreRights(more)
 }
 
-func moreRights(more []abi.Capability) error {
+func (l *Limit) moreRights(more []abi.Capability) error {
 	if len(more) == 0 {
 		return nil
 	}
@@ -210,8 +212,12 @@ func moreRights(more []abi.Capability) error {
 	for i := range more {
 		texts[i] = RuleText(&more[i])
 	}
-	return errors.New("the module wants more rights than were granted, and than the one that was started has; start wasmctl with --allow-more-rights to let it: " +
-		strings.Join(texts, "; "))
+	text := "the module wants more rights than were granted, and than the one that was started has; start wasmctl with --allow-more-rights to let it: " +
+		strings.Join(texts, "; ")
+	if l.elsewhere != "" {
+		text += "; " + l.elsewhere
+	}
+	return errors.New(text)
 }
 
 // RuleLines writes rules as they stand in a manifest or a grant.

@@ -1,12 +1,14 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/host/kubeapi"
 )
 
@@ -24,12 +26,16 @@ type Least struct {
 }
 
 // LeastRights says what a controller takes: what its module asks for, within its
-// grant's file if there is one. CanCall says which operations the module imports.
-func LeastRights(ctx context.Context, o Options, controller string, kinds Finder, m *abi.Manifest, canCall func(abi.Op) bool) (*Least, error) {
+// grant's file if there is one.
+func LeastRights(ctx context.Context, o Options, controller string, kinds Finder, info *host.Info) (*Least, error) {
 	if o.Grant.Path == "" {
 		o.Grant = Grant{Manifest: true}
 	}
-	p := Planner{Options: o, Controller: controller, Finder: kinds, Log: slog.New(slog.DiscardHandler)}
+	p, err := (&Planner{Options: o, Controller: controller, Finder: kinds, Log: slog.New(slog.DiscardHandler)}).Of(info.Digest)
+	if err != nil {
+		return nil, err
+	}
+	m := cmp.Or(info.Manifest, &abi.Manifest{})
 	g, err := p.granted(ctx)
 	if err != nil {
 		return nil, err
@@ -44,7 +50,7 @@ func LeastRights(ctx context.Context, o Options, controller string, kinds Finder
 	}
 	if !g.all {
 		if err := g.bound(kind, watched); err != nil {
-			return nil, err
+			return nil, p.hint(err)
 		}
 	}
 	out, needs := &Least{Namespaces: kind.Watch.Namespaces}, watched.needs(kind)
@@ -53,11 +59,11 @@ func LeastRights(ctx context.Context, o Options, controller string, kinds Finder
 		out.Finalizers = []string{f}
 	}
 	if g.all {
-		out.Rules = needs.AccessRules(canCall)
+		out.Rules = needs.AccessRules(info.CanCall)
 		return out, nil
 	}
 	needs.Capabilities = m.Capabilities
-	out.Rules = kubeapi.Intersect(needs.AccessRules(canCall), g.rules)
+	out.Rules = kubeapi.Intersect(needs.AccessRules(info.CanCall), g.rules)
 	return out, nil
 }
 

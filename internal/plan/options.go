@@ -60,6 +60,42 @@ func (g *Grant) Rules(controller string) ([]abi.Capability, error) {
 		g.Path, controller, strings.Join(g.File.Controllers(), ", ")))
 }
 
+// Check returns an error where the file is for other controllers or for modules
+// with other digests only.
+func (g *Grant) Check(controller, digest string) error {
+	_, _, err := g.of(controller, digest)
+	return err
+}
+
+// of returns the grant without documents that are not for a controller whose
+// module has a digest. Elsewhere says which digests they are bound to, where none
+// is bound to this one.
+func (g *Grant) of(controller, digest string) (of Grant, elsewhere string, err error) {
+	if _, err := g.Rules(controller); err != nil {
+		return *g, "", err
+	}
+	of = *g
+	var others []string
+	if of.File, others = g.File.Of(controller).For(digest); len(others) == 0 {
+		return of, "", nil
+	}
+	slices.Sort(others)
+	others = slices.Compact(others)
+	more := ""
+	if n := len(others) - maxListed; n > 0 {
+		others, more = others[:maxListed], fmt.Sprintf(" and %d more", n)
+	}
+	elsewhere = fmt.Sprintf("--grant %s: bound to digest %s%s, and the module has %s; add this digest to the document, or run the module that is meant",
+		g.Path, strings.Join(others, ", "), more, digest)
+	if len(of.File) == 0 {
+		err = failure.Denied.Wrap(fmt.Errorf("nothing is granted to the module: %s", elsewhere))
+	}
+	return of, elsewhere, err
+}
+
+// maxListed is how many digests an error lists.
+const maxListed = 5
+
 // Planner makes the plans of one controller.
 type Planner struct {
 	Options
@@ -67,6 +103,27 @@ type Planner struct {
 	Controller string
 	Finder     Finder
 	Log        *slog.Logger // told of what is watched in part, or not at all
+
+	elsewhere string // which other modules the grant is bound to; see Of
+}
+
+// Of returns the Planner of the module with a digest: documents of the grant's
+// file that are bound to others give it nothing. The error says that all are.
+func (p *Planner) Of(digest string) (*Planner, error) {
+	next := *p
+	var err error
+	if next.Grant, next.elsewhere, err = p.Grant.of(p.Controller, digest); err == nil && next.elsewhere != "" {
+		p.Log.Warn("a part of the grant is not for this module", "reason", next.elsewhere)
+	}
+	return &next, err
+}
+
+// hint adds to an error about a missing right which modules may have it.
+func (p *Planner) hint(err error) error {
+	if p.elsewhere == "" || failure.Of(err) != failure.Denied {
+		return err
+	}
+	return fmt.Errorf("%w\n%s", err, p.elsewhere)
 }
 
 // Kind finds the kind to reconcile, and narrows its watch to where a grant's file
@@ -86,7 +143,8 @@ func (p *Planner) Narrow(ctx context.Context, k Watched) (Watched, error) {
 	if err != nil {
 		return k, err
 	}
-	return g.narrow(k)
+	k, err = g.narrow(k)
+	return k, p.hint(err)
 }
 
 // Plan finds the kinds that a manifest owns and watches beside the one that is
@@ -96,17 +154,17 @@ func (p *Planner) Plan(ctx context.Context, kind Watched, m *abi.Manifest) (*Pla
 	if err != nil {
 		return nil, err
 	}
-	return next, p.grant(ctx, kind, next)
+	return next, p.hint(p.grant(ctx, kind, next))
 }
 
-// Limit returns the rights that no module may have more than that replaces the
-// one of this plan: what is granted, and what the plan needs.
+// Limit returns the rights that the Planner's module may not have more than if it
+// replaces the one of this plan: what is granted to it, and what the plan needs.
 func (p *Planner) Limit(ctx context.Context, kind Watched, first *Plan) (*Limit, error) {
 	g, err := p.granted(ctx)
 	if err != nil {
 		return nil, err
 	}
-	l := &Limit{Rules: append(slices.Clip(g.rules), first.Rights...)}
+	l := &Limit{Rules: append(slices.Clip(g.rules), first.Rights...), elsewhere: p.elsewhere}
 	for _, k := range first.Pending {
 		k.Namespaced = true // not known yet; the rule of a cluster-scoped kind omits them
 		l.Pending = append(l.Pending, p.Placed(kind, k))

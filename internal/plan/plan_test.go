@@ -92,6 +92,57 @@ func TestWithinLimit_AWatchIsARight(t *testing.T) {
 	}
 }
 
+// TestGrant_IsBoundToADigest: documents that are bound to other modules give nothing,
+// and the errors about what is missing say so. The rights of a new module come with
+// its digest: they are not more than was granted, whatever the first one had.
+func TestGrant_IsBoundToADigest(t *testing.T) {
+	a, b := "sha256:"+strings.Repeat("a", 64), "sha256:"+strings.Repeat("b", 64)
+	const head = "apiVersion: wasmctl.dev/v1\nkind: Grant\n"
+	const pods = "capabilities:\n- {resource: pods, verbs: [get]}\n- {resource: secrets, verbs: [list, watch]}\n"
+	const none = "capabilities: []\n"
+	for name, c := range map[string]struct {
+		grant       string
+		ok, inLimit bool
+		hint        bool
+	}{
+		"not bound":                         {head + pods, true, true, false},
+		"bound to it":                       {head + "digest: " + b + "\n" + pods, true, true, false},
+		"to both":                           {head + "digest: [" + a + ", " + b + "]\n" + pods, true, true, false},
+		"to each, in a document":            {head + "digest: " + a + "\n" + none + "---\n" + head + "digest: " + b + "\n" + pods, true, true, false},
+		"to another":                        {head + "digest: " + a + "\n" + pods, false, false, true},
+		"to another, and some for all":      {head + none + "---\n" + head + "digest: " + a + "\n" + pods, true, false, true},
+		"to it, but for another controller": {head + "digest: " + a + "\n" + pods + "---\n" + head + "controller: other\ndigest: " + b + "\n" + pods, false, false, true},
+		"to another, less for it":           {head + "digest: " + a + "\n" + pods + "---\n" + head + "digest: " + b + "\n" + none, true, false, false},
+	} {
+		g, err := ParseGrant("g.yaml", []byte(c.grant))
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		base := &Planner{Options: Options{Grant: g}, Controller: "web", Log: slog.New(slog.DiscardHandler)}
+		p, err := base.Of(b)
+		hinted := func(err error) bool {
+			return err != nil && strings.Contains(err.Error(), a) && strings.Contains(err.Error(), b) && strings.Contains(err.Error(), "add this digest")
+		}
+		if checked := g.Check("web", b); (err == nil) != c.ok || (checked == nil) != c.ok || !c.ok && (failure.Of(err) != failure.Denied || !hinted(err)) {
+			t.Errorf("%s: %v; %v", name, err, checked)
+		}
+		if !c.ok {
+			continue
+		}
+		if _, err := p.Narrow(t.Context(), secrets("shop")); (err == nil) != c.inLimit || err != nil && (failure.Of(err) != failure.Denied || hinted(err) != c.hint) {
+			t.Errorf("%s: a watch: %v", name, err)
+		}
+		limit, err := p.Limit(t.Context(), Watched{}, &Plan{Manifest: &abi.Manifest{}})
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		next := &Plan{asks: []abi.Capability{{Resource: "pods", Verbs: []string{"get"}}}}
+		if err := next.WithinLimit(limit); (err == nil) != c.inLimit || err != nil && hinted(err) != c.hint {
+			t.Errorf("%s: in the place of another: %v", name, err)
+		}
+	}
+}
+
 // TestGrant_AFinalizerOfAnotherIsNamed: one under the API group of the kind is the
 // module's; any other is granted by its name, or with all of the manifest.
 func TestGrant_AFinalizerOfAnotherIsNamed(t *testing.T) {

@@ -12,25 +12,33 @@ import (
 	"github.com/wasmctl/wasmctl/internal/plan"
 )
 
-// accept says what a manifest means, or why a running controller cannot take it.
-func (r *Rollout) accept(ctx context.Context, m *abi.Manifest) (*plan.Plan, error) {
+// accept says what the manifest of the module with a digest means, or why a running controller cannot take it.
+func (r *Rollout) accept(ctx context.Context, digest string, m *abi.Manifest) (*plan.Plan, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	if diff := r.otherKind(m); diff != "" { // its kind may never be there
 		return nil, cannotChange(diff)
 	}
-	kind, err := r.cfg.Planner.Kind(ctx, m)
+	planner, err := r.cfg.Planner.Of(digest)
+	if err != nil {
+		return nil, err
+	}
+	kind, err := planner.Kind(ctx, m)
 	if err != nil {
 		return nil, err
 	}
 	if diff := r.differences(kind, m); len(diff) > 0 {
 		return nil, cannotChange(diff...)
 	}
-	next, err := r.cfg.Planner.Plan(ctx, r.cfg.Kind, m)
+	next, err := planner.Plan(ctx, r.cfg.Kind, m)
 	if err != nil {
 		return nil, err
 	}
-	if err := next.WithinLimit(r.cfg.Limit); err != nil && !r.Options.AllowMoreRights {
+	limit, err := planner.Limit(ctx, r.cfg.Kind, r.cfg.Plan)
+	if err != nil {
+		return nil, err
+	}
+	if err := next.WithinLimit(limit); err != nil && !r.Options.AllowMoreRights {
 		return nil, err
 	}
 	added := r.addedBy(next)
@@ -94,8 +102,8 @@ func (r *Rollout) differences(kind plan.Watched, m *abi.Manifest) (diff []string
 // module's own policy and limits. The loop calls it.
 func (r *Rollout) PrepareShadow(ctx context.Context, wasm []byte, connect func(*kubeapi.API) host.API) (c *host.Candidate, err error) {
 	err = r.cfg.Loop.Meanwhile(ctx, func(ctx context.Context) (err error) {
-		c, err = r.cfg.Module.Prepare(ctx, wasm, func(m *abi.Manifest) (host.API, error) {
-			next, err := r.accept(ctx, m)
+		c, err = r.cfg.Module.Prepare(ctx, wasm, func(digest string, m *abi.Manifest) (host.API, error) {
+			next, err := r.accept(ctx, digest, m)
 			if err != nil {
 				return nil, err
 			}

@@ -13,7 +13,7 @@ import (
 // before the API server is asked for it, which may never have it.
 func TestAccept_AnotherKindIsRefusedAtOnce(t *testing.T) {
 	r := &Rollout{cfg: Config{Kind: plan.Watched{Kind: kinds.Kind{Group: "example.dev", Version: "v1", Kind: "Greeting"}}, Planner: &plan.Planner{}}}
-	_, err := r.accept(t.Context(), &abi.Manifest{For: &abi.Watch{Group: "never.example.dev", Version: "v1", Kind: "Salute"}})
+	_, err := r.accept(t.Context(), "", &abi.Manifest{For: &abi.Watch{Group: "never.example.dev", Version: "v1", Kind: "Salute"}})
 	if err == nil || !strings.Contains(err.Error(), "restart wasmctl") || !strings.Contains(err.Error(), "Salute, was") || !strings.Contains(err.Error(), "Greeting") {
 		t.Errorf("%v", err)
 	}

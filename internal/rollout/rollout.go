@@ -44,9 +44,8 @@ type Config struct {
 	Controller string
 	Kind       plan.Watched // that is reconciled
 	Module     *host.Module
-	Plan       *plan.Plan   // of the first revision
+	Plan       *plan.Plan   // of the first revision; no later module may have more than it and its grant
 	API        *kubeapi.API // under its policy
-	Limit      *plan.Limit  // what no later module may have more than
 	Planner    *plan.Planner
 	Access     *plan.Access
 	Resolver   *kinds.Resolver

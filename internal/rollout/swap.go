@@ -25,13 +25,10 @@ func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, prepareLimit, fmt.Errorf("not ready within %v", prepareLimit))
 }
 
-// connectFunc is what host.Module.Prepare calls with the manifest.
-type connectFunc = func(*abi.Manifest) (host.API, error)
-
 // change is a change of the revision that is live.
 type change struct {
 	// prepare makes the candidate.
-	prepare func(ctx context.Context, connect connectFunc) (*host.Candidate, error)
+	prepare func(ctx context.Context, connect host.Connect) (*host.Candidate, error)
 	// digest is that of the candidate, where it is known.
 	digest string
 	// urgent says that nothing else comes first.
@@ -83,7 +80,7 @@ func (r *Rollout) Swap(ctx context.Context, wasm []byte, o SwapOptions) (uint64,
 		return 0, err
 	}
 	number, err := r.change(ctx, change{
-		prepare: func(ctx context.Context, connect connectFunc) (*host.Candidate, error) {
+		prepare: func(ctx context.Context, connect host.Connect) (*host.Candidate, error) {
 			return r.cfg.Module.Prepare(ctx, wasm, connect)
 		},
 		digest: digest, why: o.Why, probation: r.Options.Probation.Time > 0, canary: *o.Canary, result: Swapped,
@@ -106,7 +103,7 @@ func (r *Rollout) Rollback(ctx context.Context, to uint64, why string) (uint64, 
 func (r *Rollout) rollback(ctx context.Context, to uint64, result Result, why string) (uint64, error) {
 	return r.change(ctx, change{
 		urgent: result == "",
-		prepare: func(ctx context.Context, connect connectFunc) (*host.Candidate, error) {
+		prepare: func(ctx context.Context, connect host.Connect) (*host.Candidate, error) {
 			return r.cfg.Module.PrepareKept(ctx, to, connect)
 		},
 		why: why, result: result,
@@ -197,8 +194,8 @@ func (r *Rollout) prepare(ctx context.Context, ch change) (up *prepared, err err
 // After an error nothing is left of it.
 func (r *Rollout) bringUp(ctx context.Context, ch change) (_ *prepared, err error) {
 	up := &prepared{}
-	up.candidate, err = ch.prepare(ctx, func(m *abi.Manifest) (_ host.API, err error) {
-		if up.plan, err = r.accept(ctx, m); err != nil {
+	up.candidate, err = ch.prepare(ctx, func(digest string, m *abi.Manifest) (_ host.API, err error) {
+		if up.plan, err = r.accept(ctx, digest, m); err != nil {
 			return nil, err
 		}
 		up.api = r.cfg.API.WithPolicy(up.plan.Policy).WithLimits(r.cfg.LimitsFor(m))

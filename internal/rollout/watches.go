@@ -152,10 +152,7 @@ func (r *Rollout) addPending(ctx context.Context, id string, k plan.Watched) err
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	k, err := r.cfg.Planner.Narrow(ctx, r.cfg.Planner.Placed(r.cfg.Kind, k))
-	if err == nil && !r.Options.AllowMoreRights {
-		err = r.cfg.Limit.AllowsWatch(k)
-	}
+	k, err := r.allowed(ctx, r.cfg.Planner.Placed(r.cfg.Kind, k))
 	if err != nil {
 		return err
 	}
@@ -167,4 +164,20 @@ func (r *Rollout) addPending(ctx context.Context, id string, k plan.Watched) err
 	maps.Copy(r.watches.active, added)
 	delete(r.watches.pending, id)
 	return err
+}
+
+// allowed narrows a watch of the live module to what it may watch.
+func (r *Rollout) allowed(ctx context.Context, k plan.Watched) (plan.Watched, error) {
+	planner, err := r.cfg.Planner.Of(r.cfg.Module.Digest())
+	if err == nil {
+		k, err = planner.Narrow(ctx, k)
+	}
+	if err != nil || r.Options.AllowMoreRights {
+		return k, err
+	}
+	limit, err := planner.Limit(ctx, r.cfg.Kind, r.cfg.Plan)
+	if err != nil {
+		return k, err
+	}
+	return k, limit.AllowsWatch(k)
 }

@@ -37,6 +37,8 @@ type Document struct {
 	// Controller is the name of the controller that it is for; "" is all of the
 	// process.
 	Controller string
+	// Digests are those of the modules that it is for; none is all.
+	Digests []string
 	// Capabilities are rules as in a manifest.
 	Capabilities []abi.Capability
 	// Finalizers are names beyond those under the API group of the reconciled kind
@@ -47,23 +49,31 @@ type Document struct {
 // File is a grant's file.
 type File []Document
 
-// Rules returns the rules for a controller: those of the documents with its name,
-// and of those without one. Named says whether any document is for it.
-func (f File) Rules(controller string) (rules []abi.Capability, named bool) {
+// Of returns the documents for a controller: those with its name, and those
+// without one.
+func (f File) Of(controller string) (of File) {
 	for i := range f {
 		if c := f[i].Controller; c == "" || c == controller {
-			rules, named = append(rules, f[i].Capabilities...), true
+			of = append(of, f[i])
 		}
 	}
-	return rules, named
+	return of
+}
+
+// Rules returns the rules for a controller. Named says whether any document is for
+// it.
+func (f File) Rules(controller string) (rules []abi.Capability, named bool) {
+	of := f.Of(controller)
+	for i := range of {
+		rules = append(rules, of[i].Capabilities...)
+	}
+	return rules, len(of) > 0
 }
 
 // Finalizers returns the names of finalizers for a controller.
 func (f File) Finalizers(controller string) (names []string) {
-	for i := range f {
-		if c := f[i].Controller; c == "" || c == controller {
-			names = append(names, f[i].Finalizers...)
-		}
+	for _, d := range f.Of(controller) {
+		names = append(names, d.Finalizers...)
 	}
 	return names
 }
@@ -84,6 +94,7 @@ func (f File) Controllers() []string {
 //	apiVersion: wasmctl.dev/v1
 //	kind: Grant
 //	controller: web          # optional; several documents may be for several controllers
+//	digest: sha256:1f0c...   # optional; of the module, or a list
 //	capabilities:
 //	- group: apps            # absent: the core group
 //	  resource: deployments
@@ -116,10 +127,11 @@ type parser struct {
 
 func (p *parser) document(root *yaml.Node) Document {
 	var d Document
-	fields := p.Mapping(root, []string{"apiVersion", "kind", "controller", "capabilities", "finalizers"})
+	fields := p.Mapping(root, []string{"apiVersion", "kind", "controller", "digest", "capabilities", "finalizers"})
 	p.Constant(root, fields["apiVersion"], "apiVersion", APIVersion)
 	p.Constant(root, fields["kind"], "kind", Kind)
 	d.Controller = p.text(fields["controller"], "controller")
+	d.Digests = p.digests(fields["digest"])
 	d.Finalizers = p.texts(fields["finalizers"], "finalizers", MaxFinalizers)
 	list := fields["capabilities"]
 	if list == nil {
@@ -229,9 +241,10 @@ func (d *Document) Marshal() ([]byte, error) {
 		APIVersion   string       `yaml:"apiVersion"`
 		Kind         string       `yaml:"kind"`
 		Controller   string       `yaml:"controller,omitempty"`
+		Digests      []string     `yaml:"digest,omitempty"`
 		Capabilities []capability `yaml:"capabilities"`
 		Finalizers   []string     `yaml:"finalizers,omitempty"`
-	}{APIVersion, Kind, d.Controller, capabilities(d.Capabilities), d.Finalizers})
+	}{APIVersion, Kind, d.Controller, d.Digests, capabilities(d.Capabilities), d.Finalizers})
 }
 
 // capability is an abi.Capability with the keys of YAML, in flow style.

@@ -85,6 +85,7 @@ func TestParse_SaysWhereAndWhatIsWrong(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(two))
+	f.Add([]byte(bound("["+digestA+", "+digestB+"]", "pods")))
 	f.Add([]byte("a: &x [*x]"))
 	f.Add([]byte("? {}\n: {}"))
 	f.Fuzz(func(t *testing.T, content []byte) {
@@ -100,6 +101,9 @@ func FuzzParse(f *testing.F) {
 			again, err := Parse("g.yaml", b)
 			if err != nil {
 				t.Fatalf("%s\nis written as\n%s\nwhich is wrong: %v", content, b, err)
+			}
+			if diff := cmp.Diff(file[i].Digests, again[0].Digests); diff != "" {
+				t.Fatal(diff)
 			}
 			if diff := cmp.Diff(file[i].Capabilities, again[0].Capabilities); diff != "" && len(file[i].Capabilities) > 0 {
 				t.Fatal(diff)

@@ -8,7 +8,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"log/slog"
-	"strings"
+	"reflect"
 	"sync"
 	"time"
 
@@ -16,7 +16,6 @@ import (
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/internal/humanize"
-	"github.com/wasmctl/wasmctl/internal/plan"
 	"github.com/wasmctl/wasmctl/runtime/filewatch"
 )
 
@@ -152,19 +151,14 @@ func (o *Follower) regrant(_ context.Context, content []byte) {
 	o.mu.Unlock()
 	name := o.Controller.Name()
 	next, err := wasmctl.ParseGrant(path, content)
-	var rules, old string
 	if err == nil {
-		now, nameErr := next.Rules(name)
-		rules, err = plan.RuleLines(now)+strings.Join(next.File.Finalizers(name), "\n"), nameErr
+		_, err = next.Rules(name)
 	}
 	if err != nil {
 		o.log().Warn(keepsRights, "error", err.Error())
 		return
 	}
-	if was, err := before.Grant.Rules(name); err == nil {
-		old = plan.RuleLines(was) + strings.Join(before.Grant.File.Finalizers(name), "\n")
-	}
-	if rules == old {
+	if reflect.DeepEqual(next.File.Of(name), before.Grant.File.Of(name)) {
 		return
 	}
 	o.log().Info("grant changed; restarting controller", "file", path)
