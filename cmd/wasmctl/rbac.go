@@ -130,7 +130,7 @@ func least(ctx context.Context, kinds *plan.Guess, o *flags.Controller) (*plan.L
 	}
 	options := plan.Options{For: o.For, Owns: o.Owns, Namespaces: o.Namespaces, AllNamespaces: o.AllNamespaces, Grant: files.Grant}
 	name := controllerName(o, man)
-	l, err := plan.LeastRights(ctx, options, name, kinds, info)
+	l, err := plan.LeastRights(ctx, options, name, kinds, plan.Asking{Digest: info.Digest, Manifest: info.Manifest, CanCall: info.CanCall})
 	return l, name, err
 }
 

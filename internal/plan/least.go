@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/wasmctl/wasmctl/abi"
-	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/host/kubeapi"
 )
 
@@ -25,17 +24,25 @@ type Least struct {
 	Namespaces []string
 }
 
+// Asking is a module that asks for rights. CanCall says which operations it
+// imports; a Manifest of nil is an empty one.
+type Asking struct {
+	Digest   string
+	Manifest *abi.Manifest
+	CanCall  func(abi.Op) bool
+}
+
 // LeastRights says what a controller takes: what its module asks for, within its
 // grant's file if there is one.
-func LeastRights(ctx context.Context, o Options, controller string, kinds Finder, info *host.Info) (*Least, error) {
+func LeastRights(ctx context.Context, o Options, controller string, kinds Finder, module Asking) (*Least, error) {
 	if o.Grant.Path == "" {
 		o.Grant = Grant{Manifest: true}
 	}
-	p, err := (&Planner{Options: o, Controller: controller, Finder: kinds, Log: slog.New(slog.DiscardHandler)}).Of(info.Digest)
+	p, err := (&Planner{Options: o, Controller: controller, Finder: kinds, Log: slog.New(slog.DiscardHandler)}).Of(module.Digest)
 	if err != nil {
 		return nil, err
 	}
-	m := cmp.Or(info.Manifest, &abi.Manifest{})
+	m := cmp.Or(module.Manifest, &abi.Manifest{})
 	g, err := p.granted(ctx)
 	if err != nil {
 		return nil, err
@@ -59,11 +66,11 @@ func LeastRights(ctx context.Context, o Options, controller string, kinds Finder
 		out.Finalizers = []string{f}
 	}
 	if g.all {
-		out.Rules = needs.AccessRules(info.CanCall)
+		out.Rules = needs.AccessRules(module.CanCall)
 		return out, nil
 	}
 	needs.Capabilities = m.Capabilities
-	out.Rules = kubeapi.Intersect(needs.AccessRules(info.CanCall), g.rules)
+	out.Rules = kubeapi.Intersect(needs.AccessRules(module.CanCall), g.rules)
 	return out, nil
 }
 
