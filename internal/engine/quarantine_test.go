@@ -29,7 +29,7 @@ func TestQuarantine_OneObjectKeepsFailing(t *testing.T) {
 	}
 	enginetest.Until(t, "the object is quarantined", func() bool { return len(w.quarantined()) == 1 })
 	q := w.quarantined()[0]
-	if q.Key != w.key(0) || q.Kind != abi.FailureTrap || q.Runs != 5 || !strings.Contains(q.Text, "wasm stack trace") || q.Until.Sub(q.Since) < 45*time.Second {
+	if q.Key != w.key(0) || q.Kind != abi.FailureTrap || q.Runs != 5 || !strings.Contains(q.Text, "unreachable") || q.Until.Sub(q.Since) < 45*time.Second {
 		t.Errorf("quarantine %+v", q)
 	}
 	if n := w.engine.Runtime.Stats().Reconciles.Quarantined; n != 1 {
