@@ -18,8 +18,8 @@ var docFlag = regexp.MustCompile(`(^|[^-\w])--([a-z][a-z0-9-]*)`)
 // othersFlags are flags of other programs that pages name.
 var othersFlags = strings.Fields("apiserver-flag data-dir exit-on-stdin-close no-controllers port unsafe-no-fsync v" + // devcluster
 	" shutdown-watch-termination-grace-period" + // kube-apiserver
-	" features lib open precise release target" + // cargo
-	" show-managed-fields type" + // kubectl
+	" features lib no-default-features open precise release target" + // cargo
+	" server-side show-managed-fields type" + // kubectl
 	" initial-memory" + // wasm-ld
 	" include") // grep
 
