@@ -129,9 +129,10 @@ func TestRun_SeveralModules(t *testing.T) {
 
 	replace(t, two, manifest("one"))
 	c = startWasmctl(t, one, two, "-n", ns, "--socket", "none", "--kubeconfig", kubeconfig)
-	c.wantLine(`"msg":"controller failed to start`, "another controller has this name")
-	c.signal(syscall.SIGTERM)
-	c.wantExit(exitOK)
+	c.wantExit(exitUsage)
+	if text := c.text(); !containsAll(text, []string{"one.wasm", "two.wasm"}) {
+		t.Errorf("says: %s", text)
+	}
 
 	c = startWasmctl(t, filepath.Join(dir, "a.wasm"), filepath.Join(dir, "b.wasm"), "--socket", "none", "--kubeconfig", kubeconfig)
 	c.wantExit(exitModule)

@@ -98,8 +98,8 @@ func TestLists_ThePageIsTrue(t *testing.T) {
 		"`owns` and `watches` together, manifest": abi.MaxWatches,
 		"documents, grant":                        grant.MaxDocuments, "capabilities of all documents, grant": grant.MaxRules,
 		"rights of all documents, grant": grant.MaxRights, "fields of all documents, grant": grant.MaxFields,
-		"`finalizers` of a document, grant": grant.MaxFinalizers,
-		"`controllers`, controllers file":   runfile.MaxControllers, "each list or mapping of a key, controllers file": runfile.MaxList,
+		"`finalizers` of a document, grant": grant.MaxFinalizers, "`digest` of a document, grant": grant.MaxDigests,
+		"`controllers`, controllers file": runfile.MaxControllers, "each list or mapping of a key, controllers file": runfile.MaxList,
 	}
 	for _, b := range abi.ManifestBounds {
 		where := "manifest"
