@@ -19,7 +19,13 @@ func (a *API) applyStatus(ctx context.Context, o *owner, m *remembered, d *abi.D
 		op: abi.OpAPIApply, kind: o.kind, key: o.key, ledger: &o.ledger,
 		APIRequest: abi.APIRequest{Subresource: subresourceStatus, Force: d.Force}, statusOnly: true,
 	}
-	fail := func(err error) *WriteError { return a.writeError(ctx, StepStatus, r, err) }
+	fail := func(err error) *WriteError {
+		e := a.writeError(ctx, StepStatus, r, err)
+		if e.Reason == "NotFound" {
+			e.Class = abi.ErrorConflict // it was deleted: the next run knows
+		}
+		return e
+	}
 	dig := o.digestOf(d.Status, d.Force)
 	if o.resourceVersion != "" && m.status == (applied{dig, o.uid, o.resourceVersion}) {
 		return nil
@@ -41,11 +47,7 @@ func (a *API) applyStatus(ctx context.Context, o *owner, m *remembered, d *abi.D
 	m.status = applied{}
 	js, err := a.exchangeJudged(ctx, r)
 	if err != nil {
-		e := fail(err)
-		if e.Reason == "NotFound" {
-			e.Class = abi.ErrorConflict // it was deleted: the next run knows
-		}
-		return e
+		return fail(err)
 	}
 	var body answered
 	if err := json.Unmarshal(js, &body); err != nil {
