@@ -71,15 +71,24 @@ func fdRenumber(g Guest, p []uint64) Errno {
 	return notSup
 }
 
-func fdStatGet(g Guest, p []uint64) Errno {
-	b, ok := g.Memory().Read(u32(p[1]), 24)
+// statOf returns the cleared place for what is told of an open stream.
+func statOf(g Guest, p []uint64, size uint32) ([]byte, Errno) {
+	b, ok := g.Memory().Read(u32(p[1]), size)
 	if !ok {
-		return fault
+		return nil, fault
 	}
-	if errno := fdOpen(g, p); errno != OK {
+	errno := fdOpen(g, p)
+	if errno == OK {
+		clear(b)
+	}
+	return b, errno
+}
+
+func fdStatGet(g Guest, p []uint64) Errno {
+	b, errno := statOf(g, p, 24)
+	if errno != OK {
 		return errno
 	}
-	clear(b)
 	le.PutUint16(b, blockDevice)
 	le.PutUint64(b[8:], fileRights)
 	return OK
@@ -97,14 +106,10 @@ func fdStatSetFlags(g Guest, p []uint64) Errno {
 }
 
 func fdFileStatGet(g Guest, p []uint64) Errno {
-	b, ok := g.Memory().Read(u32(p[1]), 64)
-	if !ok {
-		return fault
-	}
-	if errno := fdOpen(g, p); errno != OK {
+	b, errno := statOf(g, p, 64)
+	if errno != OK {
 		return errno
 	}
-	clear(b)
 	le.PutUint64(b[16:], blockDevice)
 	le.PutUint64(b[24:], 1) // links
 	return OK
