@@ -73,7 +73,7 @@ func TestIsolate_KilledProcessLosesNothing(t *testing.T) {
 	if err := syscall.Kill(before, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	c.wantLine(`"object":"`+ns+`/o0"`, "signal: killed")
+	c.wantLine(`"action":"requeue`, "signal: killed") // of any four: the namespace has a ConfigMap of its own too
 	enginetest.Until(t, "all objects run again", func() bool {
 		pid := guestPID(t, socket)
 		return pid != before && pid != 0 && statusRunning(t, socket) == 4

@@ -71,7 +71,7 @@ func fdRenumber(g Guest, p []uint64) Errno {
 	return notSup
 }
 
-// statOf returns the cleared place for what is told of an open stream.
+// statOf returns the cleared place that the stat of an open stream goes to.
 func statOf(g Guest, p []uint64, size uint32) ([]byte, Errno) {
 	b, ok := g.Memory().Read(u32(p[1]), size)
 	if !ok {

@@ -136,19 +136,32 @@ func pause(deaths int) time.Duration {
 	return min(mostPause, firstPause<<min(deaths-2, 10))
 }
 
-// release gives a hold back; the last one ends the process.
+var errUnused = errors.New("is not needed any longer")
+
+// release gives a hold back; the last one ends the process, and waits for its end.
 func (i *Isolation) release(p *process) {
+	if i.drop(p) {
+		_ = p.Kill(errUnused)
+	}
+}
+
+// drop takes a hold off, and reports whether it was the last one of a process that
+// lives.
+func (i *Isolation) drop(p *process) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.current != p {
-		return
+		return false
 	}
 	if p.Ended() != nil {
 		i.died(p)
-	} else if i.users--; i.users == 0 {
-		i.current = nil
-		p.stop()
+		return false
 	}
+	if i.users--; i.users > 0 {
+		return false
+	}
+	i.current = nil
+	return true
 }
 
 // job is what a process reads from stdin.

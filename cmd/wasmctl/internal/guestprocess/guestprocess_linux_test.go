@@ -348,22 +348,30 @@ func TestProcess_IsHardened(t *testing.T) {
 	}
 }
 
-// What a process was given is gone with it.
+// What a process was given is gone with it: when it is killed, and when its last
+// user has released it.
 func TestProcess_LeavesNothing(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	iso := New(Config{CPUs: 1}).Of("")
-	p, err := iso.Process(t.Context())
-	if err != nil {
-		t.Fatal(err)
+	for name, end := range map[string]func(host.GuestProcess){
+		"killed":   func(p host.GuestProcess) { _ = p.Kill(errors.New("a test")) }, // which is the error
+		"released": host.GuestProcess.Release,
+	} {
+		p, err := iso.Process(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(p.Dir()); err != nil {
+			t.Error(err)
+		}
+		end(p)
+		if left, err := os.ReadDir(os.Getenv("TMPDIR")); err != nil || len(left) > 0 {
+			t.Errorf("%s: left %v, %v", name, left, err)
+		}
+		if name == "killed" {
+			p.Release()
+		}
 	}
-	if _, err := os.Stat(p.Dir()); err != nil {
-		t.Error(err)
-	}
-	_ = p.Kill(errors.New("a test")) // which is the error
-	if left, err := os.ReadDir(os.Getenv("TMPDIR")); err != nil || len(left) > 0 {
-		t.Errorf("left %v, %v", left, err)
-	}
-	p.Release()
 }
 
 // A guest process ends with the process that has started it, however that ends.

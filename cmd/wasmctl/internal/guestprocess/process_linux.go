@@ -117,13 +117,6 @@ func (p *process) Kill(reason error) error {
 	return p.why
 }
 
-// stop ends a process that nobody needs any longer.
-func (p *process) stop() {
-	p.once.Do(func() { p.cause = errors.New("is not needed any longer") })
-	_ = p.control.Close()
-	_ = p.cmd.Process.Kill()
-}
-
 // end notes that the process has ended.
 func (p *process) end(err error) {
 	p.once.Do(func() {})

@@ -36,8 +36,6 @@ func (p *process) Connect() (host.GuestConn, error) { return nil, errors.ErrUnsu
 
 func (p *process) Kill(error) error { return errors.ErrUnsupported }
 
-func (p *process) stop() {}
-
 func (p *process) end(error) {}
 
 func (p *process) Ended() error { return errors.ErrUnsupported }
