@@ -1,0 +1,73 @@
+package signature
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// The format of cosign before version 3: a manifest under LegacyTag, each layer of
+// which is a payload of LegacyType, with its signature in an annotation.
+const (
+	LegacyType            = "application/vnd.dev.cosign.simplesigning.v1+json"
+	AnnotationSignature   = "dev.cosignproject.cosign/signature"
+	AnnotationCertificate = "dev.sigstore.cosign/certificate"
+)
+
+const legacyClaim = "cosign container image signature"
+
+// LegacyTag is the tag of the manifest with the signatures of another one.
+func LegacyTag(digest string) string { return strings.Replace(digest, ":", "-", 1) + ".sig" }
+
+type simpleSigning struct {
+	Critical critical `json:"critical"`
+	Optional any      `json:"optional"`
+}
+
+type critical struct {
+	Identity struct {
+		Reference string `json:"docker-reference"`
+	} `json:"identity"`
+	Image struct {
+		Digest string `json:"docker-manifest-digest"`
+	} `json:"image"`
+	Type string `json:"type"`
+}
+
+// SignLegacy returns the payload that signs a manifest's digest, and the annotation
+// with the signature. The reference is that of the repository; it is for people,
+// and nothing checks it.
+func SignLegacy(digest, reference string, key *PrivateKey) (payload []byte, annotation string, err error) {
+	if _, err := hashOf(digest); err != nil {
+		return nil, "", err
+	}
+	var s simpleSigning
+	s.Critical.Type, s.Critical.Image.Digest, s.Critical.Identity.Reference = legacyClaim, digest, reference
+	if payload, err = json.Marshal(s); err != nil {
+		return nil, "", err
+	}
+	sig, err := key.sign(payload, true)
+	return payload, base64.StdEncoding.EncodeToString(sig), err
+}
+
+// readLegacy returns what a layer says is signed.
+func readLegacy(c *Candidate) (s signed, err error) {
+	if s.signature, err = base64.StdEncoding.DecodeString(c.Signature); err != nil {
+		return s, fmt.Errorf("%w: annotation %s: %w", ErrUnreadable, AnnotationSignature, err)
+	}
+	s.message, s.keyless = c.Payload, c.Certificate
+	s.claims = func() ([]string, error) {
+		var p struct {
+			Critical critical `json:"critical"`
+		}
+		if err := json.Unmarshal(c.Payload, &p); err != nil {
+			return nil, err
+		}
+		if p.Critical.Type != legacyClaim {
+			return nil, fmt.Errorf("payload of type %.80q; want %q", p.Critical.Type, legacyClaim)
+		}
+		return []string{p.Critical.Image.Digest}, nil
+	}
+	return s, nil
+}
