@@ -117,6 +117,10 @@ race: build guests $(BIN)/devcluster ## Run the tests of everything with a lock 
 	$(BIN)/devcluster --unsafe-no-fsync -- go test $(TEST_FLAGS) -run TestExamples_DoWhatTheirReadmesSay ./cmd/wasmctl
 	$(BIN)/devcluster --unsafe-no-fsync -- go test -race -short $(TEST_FLAGS) ./cmd/...
 
+.PHONY: soak
+soak: build guests $(BIN)/devcluster ## Run all tests, or those of SOAK_PACKAGES, up to SOAK times beside busy loops
+	$(BIN)/devcluster --unsafe-no-fsync -- .ci/soak.sh $(SOAK_PACKAGES)
+
 .PHONY: rights
 rights: $(BIN)/devcluster ## Compare the rights of writes with a model, in RIGHTS random cases
 	WASMCTL_RIGHTS_CASES=$(RIGHTS) WASMCTL_RIGHTS_SEED=$(RIGHTS_SEED) go test -timeout 3h -count=1 -v -run TestRights_WhatChangesLiesWithinThem ./host/kubeapi
