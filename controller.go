@@ -52,6 +52,7 @@ type Controller struct {
 	message  string                  // why it waits or has failed; guarded by mu
 	since    time.Time               // of the phase and message; guarded by mu
 	firstErr error                   // of the first try; guarded by mu
+	tryErr   error                   // of the last try; nil once it runs; guarded by mu
 	err      error                   // of its end; guarded by mu
 	modules  map[string]held         // those that were live or asked for, by digest; guarded by mu
 	wanted   Module                  // of the next start; nil is the source's; guarded by mu
@@ -111,6 +112,14 @@ func (c *Controller) Started(ctx context.Context) error {
 // Running reports whether the controller runs: else it is loaded, waits or has
 // failed.
 func (c *Controller) Running() bool { return c.current() != nil }
+
+// Err is why the controller does not run, as the last try to start it said; nil
+// while it runs, or has not been tried. It matches as the errors of Load do.
+func (c *Controller) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.tryErr
+}
 
 // Ended is closed when the controller has been stopped and everything that it
 // started has ended.

@@ -144,6 +144,7 @@ func (c *Controller) start(e *engine.Controller) error {
 func (c *Controller) tried(ctx context.Context, err error) {
 	c.mu.Lock()
 	first, before := !isOpen(c.first), c.message
+	c.tryErr = err
 	if first && ctx.Err() == nil {
 		c.firstErr = err
 	}

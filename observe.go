@@ -169,6 +169,10 @@ func (c *Controller) snapshot() adminserver.Controller {
 	return out
 }
 
+// Status is how far the controller is, and, once it runs, all that is known of
+// it: what wasmctl status shows.
+func (c *Controller) Status() admin.Controller { return adminserver.Status(c.snapshot()) }
+
 // state says how far the controller is, and why.
 func (c *Controller) state() (phase, message string) {
 	c.mu.Lock()

@@ -15,6 +15,7 @@ import (
 	"github.com/wasmctl/wasmctl/internal/plan"
 	"github.com/wasmctl/wasmctl/internal/rollout"
 	"github.com/wasmctl/wasmctl/internal/rollout/canary"
+	"github.com/wasmctl/wasmctl/internal/rollout/ledger"
 	"github.com/wasmctl/wasmctl/internal/rollout/probation"
 	"github.com/wasmctl/wasmctl/internal/telemetry"
 	"github.com/wasmctl/wasmctl/runtime/queue/trigger"
@@ -46,6 +47,9 @@ type Options struct {
 	// rolled back, for the next start; empty: a restart runs whatever it is given.
 	// Replicas share that in the Lease of their election.
 	StateDir string
+	// Notes keep the same in another place, and take precedence. Nil leaves it to
+	// StateDir and Election.
+	Notes Notes
 	// Hardening is what the program says of itself in wasmctl status.
 	Hardening string
 	// Isolation returns the process of a class of modules, and a further one with
@@ -56,6 +60,13 @@ type Options struct {
 	// Traces exports a trace of each run; nil: there are none.
 	Traces sdktrace.SpanExporter
 }
+
+// Notes keep a text for each key, of at most some KiB. A key that was not set has
+// the empty one.
+type Notes = ledger.Notes
+
+// NoteKey is the key of what Notes keep of a controller.
+func NoteKey(controller string) string { return ledger.Key(controller) }
 
 // Election is the Lease by which one of several replicas is elected. Durations
 // that are zero are those of Kubernetes' own components.
@@ -84,6 +95,10 @@ type ControllerOptions struct {
 	Predicates              []string
 	// Grant is what the module may do.
 	Grant Grant
+	// Confine, if not empty, is the only namespace that the module reaches, whatever
+	// manifest and Grant say: it watches, reads and writes no other, and nothing that
+	// is cluster-scoped.
+	Confine string
 	// As is the user as whom requests are sent; empty is that of the rest.Config.
 	As string
 	// DryRun changes nothing: DryRunServer asks the API server what each write would
@@ -185,7 +200,7 @@ func (o *ControllerOptions) engine(m Module) engine.Options {
 	out := engine.Options{
 		Options: plan.Options{
 			For: o.For, Owns: o.Owns, Namespaces: o.Namespaces, AllNamespaces: o.AllNamespaces,
-			Selector: o.Selector, FieldSelector: o.FieldSelector, Predicates: o.Predicates, Grant: o.Grant,
+			Selector: o.Selector, FieldSelector: o.FieldSelector, Predicates: o.Predicates, Grant: o.Grant, Confine: o.Confine,
 		},
 		Name: o.Name, Fallback: nameOf(m), Source: m.String(), As: o.As, DryRun: o.DryRun, Audit: o.Audit,
 		Triggers: o.Triggers, Debounce: o.Debounce, Concurrency: o.Concurrency, Limits: o.Limits, CPU: o.CPU, FuelRate: o.FuelRate, Isolate: o.Isolate,

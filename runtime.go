@@ -103,6 +103,9 @@ func New(config *rest.Config, o Options) (*Runtime, error) {
 			rt.shared.Notes = ledger.Dir(o.StateDir)
 		}
 	}
+	if o.Notes != nil {
+		rt.shared.Notes = o.Notes
+	}
 	if o.Traces != nil {
 		if rt.shared.Tracing, err = telemetry.NewTracing(o.Traces, o.Version); err != nil {
 			return nil, failure.Usage.Wrap(err)

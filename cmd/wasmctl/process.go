@@ -18,6 +18,7 @@ import (
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/guestprocess"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/httpserver"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/printer"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/serve"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/subprocess"
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/internal/failure"
@@ -28,8 +29,9 @@ import (
 type process struct {
 	*runOptions
 
-	log *slog.Logger
-	rt  *wasmctl.Runtime
+	log    *slog.Logger
+	rt     *wasmctl.Runtime
+	server *serve.Server // of wasmctl serve; else nil
 
 	mu        sync.Mutex
 	followers map[string]*follow.Follower // by the controller's name in the file, or the module's path; guarded by mu
@@ -62,12 +64,19 @@ func runProcess(ctx context.Context, o *runOptions, log *slog.Logger, force <-ch
 	if options.Hardening, err = o.hardened(&options, cluster.config, log); err != nil {
 		return err
 	}
+	var server *serve.Server
+	if o.server != nil {
+		if server, err = o.server(cluster.config, log); err != nil {
+			return err
+		}
+		options.Notes = server
+	}
 	rt, err := wasmctl.New(cluster.config, options)
 	if err != nil {
 		return err
 	}
 	defer servers.Serve(rt)()
-	p := &process{runOptions: o, log: log, rt: rt, followers: map[string]*follow.Follower{}}
+	p := &process{runOptions: o, log: log, rt: rt, server: server, followers: map[string]*follow.Follower{}}
 	err = p.run(ctx, force)
 	if cause := context.Cause(ctx); errors.Is(cause, errDevEnded) {
 		return failure.Cluster.Wrap(cause) // whatever failed, failed by that
@@ -155,6 +164,9 @@ func (p *process) run(ctx context.Context, force <-chan struct{}) error {
 // all of these have failed, fail is called with why: then there is nothing that
 // could go on.
 func (p *process) load(ctx context.Context, fail func(error)) error {
+	if p.server != nil {
+		return p.server.Start(ctx, p.rt)
+	}
 	controllers := p.controllers()
 	if len(controllers) == 1 && p.file == nil {
 		f := p.follower(controllers[0])

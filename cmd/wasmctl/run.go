@@ -8,9 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
 
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/printer"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/serve"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/logging"
 )
@@ -103,6 +105,8 @@ type runOptions struct {
 	streams  streams
 	progress *printer.Progress // of stderr; nil where the log is JSON
 	writes   bool              // print what runs write; no flag
+
+	server func(*rest.Config, *slog.Logger) (*serve.Server, error) // of wasmctl serve; else nil
 }
 
 func (o *runOptions) bind(cmd *cobra.Command) {

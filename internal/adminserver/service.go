@@ -59,7 +59,7 @@ func (s Service) Status() admin.Status {
 		st.Leader = &leads
 	}
 	for _, c := range s.Controllers() {
-		st.Controllers = append(st.Controllers, status(c))
+		st.Controllers = append(st.Controllers, Status(c))
 	}
 	return st
 }

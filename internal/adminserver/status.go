@@ -17,8 +17,8 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/controller"
 )
 
-// status is how far a controller is, and, once it runs, all that is known of it.
-func status(of Controller) admin.Controller {
+// Status is how far a controller is, and, once it runs, all that is known of it.
+func Status(of Controller) admin.Controller {
 	c := admin.Controller{Name: of.Name}
 	if of.Engine != nil {
 		c = running(of.Engine)

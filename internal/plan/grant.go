@@ -26,18 +26,36 @@ type granted struct {
 	finalizers []string // beside its own
 	all        bool     // whatever its manifest asks for
 	log        *slog.Logger
+
+	confined func([]abi.Capability) []abi.Capability // what is left of rules
 }
 
 func (p *Planner) granted(ctx context.Context) (*granted, error) {
-	if p.Grant.Manifest || p.Grant.Everything {
-		return &granted{all: true}, nil
+	g := &granted{log: p.Log, confined: func(rules []abi.Capability) []abi.Capability { return p.confined(ctx, rules) }}
+	if g.all = p.Grant.Manifest || p.Grant.Everything; g.all {
+		return g, nil
 	}
 	rules, err := p.Grant.Rules(p.Controller)
 	if err != nil {
 		return nil, err
 	}
 	named, err := p.named(ctx)
-	return &granted{rules: append(rules, named...), finalizers: p.Grant.File.Finalizers(p.Controller), log: p.Log}, err
+	g.rules, g.finalizers = g.confined(append(rules, named...)), p.Grant.File.Finalizers(p.Controller)
+	return g, err
+}
+
+// confined is what is left of rules in the namespace of Confine.
+func (p *Planner) confined(ctx context.Context, rules []abi.Capability) (left []abi.Capability) {
+	if p.Confine == "" {
+		return rules
+	}
+	for _, c := range rules {
+		if (len(c.Namespaces) == 0 || slices.Contains(c.Namespaces, p.Confine)) && p.Finder.Namespaced(ctx, c.Group, c.Resource) {
+			c.Namespaces = []string{p.Confine}
+			left = append(left, c)
+		}
+	}
+	return left
 }
 
 // named are the rights to the kinds that options name.
@@ -62,11 +80,11 @@ func (p *Planner) named(ctx context.Context) (rules []abi.Capability, err error)
 
 // narrow keeps a watch to the namespaces in which its objects may be seen.
 func (g *granted) narrow(k Watched) (Watched, error) {
+	w, rules := k.needs(), g.rules
 	if g.all {
-		return k, nil
+		rules = g.confined([]abi.Capability{w.Rule()})
 	}
-	w := k.needs()
-	namespaces, ok := w.Narrow(g.rules)
+	namespaces, ok := w.Narrow(rules)
 	if !ok {
 		return k, failure.Denied.Wrap(fmt.Errorf("watch of %s: not granted to the module; %s\n%s", k.Name(), howToGrant, RuleLines([]abi.Capability{w.Rule()})))
 	}
@@ -111,6 +129,10 @@ func (p *Planner) grant(ctx context.Context, kind Watched, next *Plan) error {
 	next.Policy = kubeapi.NewModulePolicy(kind.Kind, kind.Watch.Namespaces, next.Manifest.Capabilities)
 	needs := next.needs(kind)
 	next.Rights = needs.Rules()
+	if p.Confine != "" && g.all {
+		g = &granted{rules: g.confined(next.Rights), finalizers: []string{next.Manifest.Finalizer}, log: g.log}
+		return p.within(g, kind, next)
+	}
 	switch more := grant.Beyond(g.rules, next.Rights); {
 	case p.Grant.Everything:
 		next.Policy = kubeapi.Everything()
@@ -124,6 +146,11 @@ func (p *Planner) grant(ctx context.Context, kind Watched, next *Plan) error {
 	case p.Grant.Path == "" && len(more) > 0:
 		return failure.Denied.Wrap(fmt.Errorf("the module requests rights that are not granted; %s\n%s", howToGrant, RuleLines(more)))
 	}
+	return p.within(g, kind, next)
+}
+
+// within keeps a plan to what is granted.
+func (p *Planner) within(g *granted, kind Watched, next *Plan) error {
 	if err := g.bound(kind, next); err != nil {
 		return err
 	}

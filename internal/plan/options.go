@@ -25,6 +25,8 @@ type Options struct {
 	Selector, FieldSelector string
 	Predicates              []string
 	Grant                   Grant
+	// Confine, if not empty, is the only namespace that the module reaches.
+	Confine string
 }
 
 // Grant is what an operator lets a module do. The zero Grant is what options
@@ -130,7 +132,7 @@ func (p *Planner) hint(err error) error {
 // lets it be watched.
 func (p *Planner) Kind(ctx context.Context, m *abi.Manifest) (Watched, error) {
 	k, err := p.reconciled(ctx, p.Finder, m)
-	if err != nil || p.Grant.Path == "" {
+	if err != nil || p.Grant.Path == "" && p.Confine == "" {
 		return k, err // Plan decides on all at once
 	}
 	return p.Narrow(ctx, k)

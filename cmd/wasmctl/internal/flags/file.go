@@ -107,9 +107,16 @@ func (f *File) Fits() error {
 
 // optionsOf returns the options of a controller of a file.
 func optionsOf(c *runfile.Controller) (*Controller, error) {
-	flags, _, o := Sets()
-	err := c.Values.Apply(flags.Controller)
+	o, err := Of(c.Values)
 	o.Module = c.Module
+	return o, err
+}
+
+// Of returns the options that values of flags mean. Errors name flags as a file
+// does.
+func Of(values runfile.Values) (*Controller, error) {
+	flags, _, o := Sets()
+	err := values.Apply(flags.Controller)
 	if err == nil {
 		err = o.Validate()
 	}

@@ -122,18 +122,24 @@ func reason(err error) error {
 
 // ParseSettings reads the content of the file of settings.
 func (o *Controller) ParseSettings(content []byte) (map[string]string, error) {
-	bad := func(format string, args ...any) error {
-		return failure.Usage.Wrap(fmt.Errorf("--config-file "+o.ConfigFile+": "+format, args...))
+	values, err := ParseSettings(content)
+	if err != nil {
+		return nil, failure.Usage.Wrap(fmt.Errorf("--config-file %s: %w", o.ConfigFile, err))
 	}
+	return values, nil
+}
+
+// ParseSettings reads settings in YAML or JSON: strings, numbers, true and false.
+func ParseSettings(content []byte) (map[string]string, error) {
 	var file map[string]any
 	if err := yaml.UnmarshalStrict(content, &file); err != nil {
-		return nil, bad("%w", err)
+		return nil, err
 	}
 	values := map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(file)) {
 		switch v := file[key].(type) {
 		case map[string]any, []any, nil:
-			return nil, bad("%s: want a string, a number or true or false", key)
+			return nil, fmt.Errorf("%s: want a string, a number or true or false", key)
 		default:
 			values[key] = strings.TrimSpace(fmt.Sprint(v))
 		}

@@ -1,0 +1,233 @@
+// Package serve runs what Reconcilers and ClusterReconcilers say. It is a native
+// reconciler on the runtime that its modules run on: each object has a unit, which
+// brings one controller to where the spec is, and says in the status how far that is.
+package serve
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/wasmctl/wasmctl"
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/serve/v1alpha1"
+	"github.com/wasmctl/wasmctl/host"
+)
+
+// Config says what a Server serves.
+type Config struct {
+	// Cluster is the host's own configuration.
+	Cluster *rest.Config
+	// Registry fetches modules from registries.
+	Registry Registry
+	// Namespaces are those whose Reconcilers are served; empty is all, and
+	// ClusterReconcilers too.
+	Namespaces []string
+	// ServiceAccount is that of Reconcilers that name none.
+	ServiceAccount string
+	Bounds         Bounds
+	Log            *slog.Logger
+}
+
+// concurrency is how many Reconcilers are looked at at once: each may wait for a
+// registry or a compiler.
+const concurrency = 64
+
+// lookLimit is how long one look may take: a download and a compile.
+const lookLimit = 10 * time.Minute
+
+// finalizer keeps an object until its controller has ended.
+const finalizer = v1alpha1.Group + "/serve"
+
+// Server serves Reconcilers. Its methods are safe for concurrent use.
+type Server struct {
+	cfg    Config
+	client dynamic.Interface
+	rt     *wasmctl.Runtime
+
+	mu    sync.Mutex
+	units map[types.UID]*unit // guarded by mu
+}
+
+// New returns a Server. It implements wasmctl.Notes, which its Runtime needs.
+func New(cfg Config) (*Server, error) {
+	client, err := dynamic.NewForConfig(cfg.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	return &Server{cfg: cfg, client: client, units: map[types.UID]*unit{}}, nil
+}
+
+// Start adds the reconcilers of both kinds to a Runtime: it waits for their CRDs
+// until ctx ends.
+func (s *Server) Start(ctx context.Context, rt *wasmctl.Runtime) error {
+	s.rt = rt
+	kinds := []string{v1alpha1.KindNamespaced, v1alpha1.KindCluster}
+	if len(s.cfg.Namespaces) > 0 {
+		kinds = kinds[:1]
+	}
+	for _, kind := range kinds {
+		n := wasmctl.Native{
+			Name: "wasmctl-" + v1alpha1.GVR(kind).Resource, Finalizer: finalizer,
+			For: abi.Watch{
+				Group: v1alpha1.Group, Version: v1alpha1.Version, Kind: kind,
+				Predicates: []string{"generation", "annotations", "deletion"}, // not its own status
+			},
+			Reconcile: func(ctx context.Context, r *wasmctl.Request) (wasmctl.Action, error) {
+				return s.reconcile(ctx, kind, r)
+			},
+			Finalize: func(ctx context.Context, r *wasmctl.Request) (wasmctl.Action, error) {
+				o, err := read(kind, r)
+				if err != nil {
+					return wasmctl.Action{}, err
+				}
+				return wasmctl.Action{}, s.remove(ctx, o.meta.UID)
+			},
+		}
+		o := wasmctl.ControllerOptions{Concurrency: concurrency, Limits: host.Limits{Timeout: lookLimit}}
+		if kind == v1alpha1.KindNamespaced {
+			o.Namespaces = s.cfg.Namespaces
+		}
+		if _, err := rt.Add(ctx, n, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read decodes the object of a request.
+func read(kind string, r *wasmctl.Request) (*reconciler, error) {
+	if kind == v1alpha1.KindCluster {
+		var o v1alpha1.ClusterReconciler
+		err := r.Decode(&o)
+		return &reconciler{meta: o.ObjectMeta, kind: kind, spec: o.Spec, status: o.Status}, err
+	}
+	var o v1alpha1.Reconciler
+	err := r.Decode(&o)
+	return &reconciler{meta: o.ObjectMeta, kind: kind, spec: v1alpha1.ClusterSpec{Spec: o.Spec}, status: o.Status}, err
+}
+
+// reconcile brings a unit nearer to its spec, and writes its status. It asks to be
+// called again, soon while something is under way.
+func (s *Server) reconcile(ctx context.Context, kind string, r *wasmctl.Request) (wasmctl.Action, error) {
+	o, err := read(kind, r)
+	if err != nil {
+		return wasmctl.Action{}, err
+	}
+	u := s.unit(o)
+	in := u.look(ctx, o)
+	if err := s.write(ctx, o, next(o.status, in, time.Now())); err != nil {
+		return wasmctl.Action{}, err
+	}
+	return wasmctl.Action{Requeue: true, After: u.pause(in)}, nil
+}
+
+// unit returns the unit of an object.
+func (s *Server) unit(o *reconciler) *unit {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u := s.units[o.meta.UID]
+	if u == nil {
+		u = &unit{server: s, log: s.cfg.Log.With("reconciler", o.controller())}
+		s.units[o.meta.UID] = u
+	}
+	u.setObject(o)
+	return u
+}
+
+// remove ends the controller of an object.
+func (s *Server) remove(ctx context.Context, uid types.UID) error {
+	s.mu.Lock()
+	u := s.units[uid]
+	s.mu.Unlock()
+	if u == nil {
+		return nil
+	}
+	if err := u.stop(ctx); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	delete(s.units, uid)
+	s.mu.Unlock()
+	return nil
+}
+
+// write writes a status where it has changed.
+func (s *Server) write(ctx context.Context, o *reconciler, st v1alpha1.Status) error {
+	st.Record = s.unit(o).record()
+	before, err := json.Marshal(o.status)
+	if err != nil {
+		return err
+	}
+	after, err := json.Marshal(st)
+	if err != nil || bytes.Equal(before, after) {
+		return err
+	}
+	return s.patch(ctx, o, map[string]any{"metadata": map[string]any{"uid": o.meta.UID}, "status": full(after)})
+}
+
+// full is a status as a merge patch: what it does not have goes.
+func full(status []byte) map[string]any {
+	out := map[string]any{"candidate": nil, "refused": nil, "live": nil, "objects": nil, "history": nil, "lastHandledReconcileAt": nil, "record": nil, "for": nil}
+	if err := json.Unmarshal(status, &out); err != nil {
+		panic("BUG: status: " + err.Error())
+	}
+	return out
+}
+
+// patch patches the status of an object, unless that is gone.
+func (s *Server) patch(ctx context.Context, o *reconciler, patch map[string]any) error {
+	body, err := json.Marshal(patch)
+	if err != nil {
+		return err
+	}
+	_, err = s.client.Resource(v1alpha1.GVR(o.kind)).Namespace(o.meta.Namespace).Patch(ctx, o.meta.Name, types.MergePatchType, body,
+		metav1.PatchOptions{FieldManager: "wasmctl-serve"}, "status")
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // its next event says what is there
+	}
+	if err != nil {
+		return fmt.Errorf("status: %w", err)
+	}
+	return nil
+}
+
+// Note implements wasmctl.Notes: a controller's note is in the status of its
+// object.
+func (s *Server) Note(_ context.Context, key string) (string, error) {
+	if u := s.byKey(key); u != nil {
+		return u.record(), nil
+	}
+	return "", nil
+}
+
+// SetNote implements wasmctl.Notes.
+func (s *Server) SetNote(ctx context.Context, key, value string) error {
+	u := s.byKey(key)
+	if u == nil {
+		return nil // one of the Server's own
+	}
+	o := u.setRecord(value)
+	return s.patch(ctx, o, map[string]any{"metadata": map[string]any{"uid": o.meta.UID}, "status": map[string]any{"record": value}})
+}
+
+func (s *Server) byKey(key string) *unit {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, u := range s.units {
+		if wasmctl.NoteKey(u.object().controller()) == key {
+			return u
+		}
+	}
+	return nil
+}

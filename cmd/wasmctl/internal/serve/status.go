@@ -1,0 +1,289 @@
+package serve
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/serve/v1alpha1"
+	"github.com/wasmctl/wasmctl/internal/humanize"
+	"github.com/wasmctl/wasmctl/runtime/admin"
+)
+
+const (
+	maxHistory = 5
+	maxMessage = 4 << 10 // bytes of a condition's message
+	countEvery = 30 * time.Second
+)
+
+// problem is why the spec is not done. It is an error.
+type problem struct {
+	condition       string // that it makes False beside Ready; "" is none
+	reason, message string
+	stalled         bool // nothing helps but another spec, or other sources of it
+}
+
+// Error implements error.
+func (p *problem) Error() string { return p.message }
+
+// seen is what a status is made from.
+type seen struct {
+	generation int64
+	requested  string
+	suspended  bool
+	problem    *problem           // nil where all that could be done is done
+	wanted     *v1alpha1.Revision // what the spec asks for, by digest; nil where that is not known
+	verified   bool               // the module's signature was
+	controller *admin.Controller  // nil where there is none
+	count      bool               // objects are to be counted again
+}
+
+// state is Ready's, and which of the other two there is.
+type state struct {
+	ready, reconciling, stalled bool
+	reason, message             string
+}
+
+// next is the status after a look at the controller. It is pure.
+func next(prev v1alpha1.Status, in *seen, now time.Time) v1alpha1.Status {
+	st := prev
+	st.Conditions, st.History = slices.Clone(prev.Conditions), slices.Clone(prev.History)
+	st.ObservedGeneration, st.LastHandledReconcileAt = in.generation, in.requested
+	st.Candidate = nil
+	if c := in.controller; c != nil && c.Phase == admin.PhaseRunning {
+		st.For = c.Kind
+		modules(&st, in, now)
+		count(&st, c, in)
+	}
+	s := judge(&st, in)
+	conditions(&st, in, s, now)
+	return st
+}
+
+// modules says which module is live, and which is to be.
+func modules(st *v1alpha1.Status, in *seen, now time.Time) {
+	c := in.controller
+	live := v1alpha1.Revision{Digest: c.Digest, Version: humanize.Digest(c.Digest), Generation: in.generation, Since: metav1.NewTime(now)}
+	for _, r := range c.Revisions {
+		switch r.State {
+		case "loading", "canary", "probation":
+			st.Candidate = &v1alpha1.Candidate{
+				Digest: r.Digest, Version: version(in, r.Digest), Stage: strings.ToUpper(r.State[:1]) + r.State[1:], Since: metav1.NewTime(r.Since),
+				Objects: r.Canary, Runs: rough(r.Runs), Failures: rough(r.Errors),
+			}
+			if r.State == "probation" && st.Live != nil && r.Digest == c.Digest {
+				live = *st.Live // until the other has proved itself
+			}
+		}
+	}
+	st.Refused = refused(st.Refused, in)
+	switch before := st.Live; {
+	case before != nil && before.Digest == live.Digest:
+	default:
+		if before != nil {
+			past := v1alpha1.Past{Digest: before.Digest, Version: before.Version, From: before.Since, To: metav1.NewTime(now), Reason: "Replaced"}
+			if st.Refused != nil && st.Refused.Digest == before.Digest {
+				past.Reason = st.Refused.Reason
+			}
+			st.History = slices.Insert(st.History, 0, past)[:min(len(st.History)+1, maxHistory)]
+		}
+		st.Live = &live
+	}
+	if w := in.wanted; w != nil && w.Digest == st.Live.Digest {
+		live = *st.Live
+		live.Image, live.Version = w.Image, w.Version
+		st.Live, st.Refused = &live, nil
+	}
+}
+
+// refused is what became of the wanted module where it does not run.
+func refused(prev *v1alpha1.Refused, in *seen) *v1alpha1.Refused {
+	if in.wanted == nil {
+		return prev
+	}
+	for _, r := range slices.Backward(in.controller.Revisions) {
+		if r.Digest != in.wanted.Digest || r.Digest == in.controller.Digest {
+			continue
+		}
+		reason := map[string]string{"failed": "RolledBack", "refused": "ModuleRefused", "aborted": "Aborted"}[r.State]
+		if reason == "" {
+			continue
+		}
+		at := r.Since
+		if prev != nil && prev.Digest == r.Digest && prev.Reason == reason {
+			at = prev.At.Time
+		}
+		return &v1alpha1.Refused{Digest: r.Digest, Reason: reason, Message: short(r.Reason), At: metav1.NewTime(at)}
+	}
+	return prev
+}
+
+// judge says whether the spec is done, and else why not.
+func judge(st *v1alpha1.Status, in *seen) state {
+	c := in.controller
+	switch {
+	case in.suspended:
+		return state{reason: "Suspended", message: "spec.suspend is true"}
+	case in.problem != nil:
+		return state{reconciling: !in.problem.stalled, stalled: in.problem.stalled, reason: in.problem.reason, message: in.problem.message}
+	case c == nil || c.Phase == admin.PhaseLoading:
+		return state{reconciling: true, reason: "Progressing", message: "loading the module"}
+	case c.Phase == admin.PhaseWaiting:
+		return state{reconciling: true, reason: "WaitingForKind", message: c.Message}
+	case c.Phase == admin.PhaseFailed:
+		return state{reconciling: true, reason: "StartFailed", message: c.Message}
+	}
+	if r := st.Refused; r != nil && in.wanted != nil && r.Digest == in.wanted.Digest {
+		return state{stalled: true, reason: r.Reason, message: fmt.Sprintf("%s: %s; the module before goes on", cmp.Or(in.wanted.Version, humanize.Digest(r.Digest)), r.Message)}
+	}
+	if k := st.Candidate; k != nil {
+		return state{reconciling: true, reason: k.Stage, message: strings.TrimSpace(fmt.Sprintf("%s of %s %s", strings.ToLower(k.Stage), k.Version, k.Objects))}
+	}
+	for _, w := range c.Watches {
+		if w.Phase != "ready" {
+			return state{reconciling: true, reason: "CachesSyncing", message: strings.TrimSuffix(w.Source+" is "+w.Phase+": "+w.Message, ": ")}
+		}
+	}
+	if in.wanted == nil || st.Live == nil || in.wanted.Digest != st.Live.Digest {
+		return state{reconciling: true, reason: "Progressing", message: "swapping the module"}
+	}
+	return state{ready: true, reason: "Succeeded", message: "serving " + cmp.Or(st.Live.Version, humanize.Digest(st.Live.Digest))}
+}
+
+// conditions writes the conditions by the rules of kstatus and Flux: Ready is always
+// there, Reconciling and Stalled only while true.
+func conditions(st *v1alpha1.Status, in *seen, s state, now time.Time) {
+	set := func(name string, ok metav1.ConditionStatus, reason, message string) {
+		meta.SetStatusCondition(&st.Conditions, metav1.Condition{
+			Type: name, Status: ok, Reason: reason, Message: short(message), ObservedGeneration: in.generation, LastTransitionTime: metav1.NewTime(now),
+		})
+	}
+	is := func(name string, ok bool, reason, message string) {
+		status := metav1.ConditionFalse
+		if ok {
+			status = metav1.ConditionTrue
+		}
+		set(name, status, reason, message)
+	}
+	is(v1alpha1.Ready, s.ready, s.reason, s.message)
+	for name, there := range map[string]bool{v1alpha1.Reconciling: s.reconciling, v1alpha1.Stalled: s.stalled} {
+		if there {
+			is(name, true, s.reason, s.message)
+		} else {
+			meta.RemoveStatusCondition(&st.Conditions, name)
+		}
+	}
+	for _, name := range []string{v1alpha1.ModuleFetched, v1alpha1.ModuleVerified, v1alpha1.Granted, v1alpha1.KindServed, v1alpha1.CachesSynced, v1alpha1.Healthy} {
+		switch ok, reason, message := part(name, st, in); {
+		case ok == "":
+			meta.RemoveStatusCondition(&st.Conditions, name)
+		default:
+			set(name, ok, reason, message)
+		}
+	}
+}
+
+// part is one of the conditions about a part of the work; without a status where
+// nothing is known of it.
+func part(name string, st *v1alpha1.Status, in *seen) (ok metav1.ConditionStatus, reason, message string) {
+	if p := in.problem; p != nil && p.condition == name {
+		return metav1.ConditionFalse, p.reason, p.message
+	}
+	c := in.controller
+	runs := c != nil && c.Phase == admin.PhaseRunning
+	switch name {
+	case v1alpha1.ModuleFetched:
+		if in.wanted != nil {
+			return metav1.ConditionTrue, "Succeeded", cmp.Or(in.wanted.Image, in.wanted.Version)
+		}
+	case v1alpha1.ModuleVerified:
+		if in.verified {
+			return metav1.ConditionTrue, "Succeeded", "signed by one of spec.module.verify"
+		}
+	case v1alpha1.Granted:
+		if runs && len(c.MissingRights) > 0 {
+			return metav1.ConditionFalse, "RightsMissing", missing(c.MissingRights)
+		}
+		if runs {
+			return metav1.ConditionTrue, "Succeeded", "nothing was denied"
+		}
+	case v1alpha1.KindServed:
+		if c != nil && c.Phase == admin.PhaseWaiting {
+			return metav1.ConditionFalse, "WaitingForKind", c.Message
+		}
+		if runs {
+			return metav1.ConditionTrue, "Succeeded", c.Kind
+		}
+	case v1alpha1.CachesSynced:
+		if runs {
+			for _, w := range c.Watches {
+				if w.Phase != "ready" {
+					return metav1.ConditionFalse, "CachesSyncing", strings.TrimSuffix(w.Source+" is "+w.Phase+": "+w.Message, ": ")
+				}
+			}
+			return metav1.ConditionTrue, "Succeeded", humanize.Plural(len(c.Watches), "watch")
+		}
+	case v1alpha1.Healthy:
+		switch {
+		case !runs:
+		case c.Quarantined > 0:
+			return metav1.ConditionFalse, "ObjectsQuarantined", "see wasmctl status"
+		case c.Failing > 0 && st.Objects != nil && st.Objects.Failing > 0:
+			return metav1.ConditionFalse, "ObjectsFailing", "see wasmctl status"
+		default:
+			return metav1.ConditionTrue, "Succeeded", "no object keeps failing"
+		}
+	}
+	return "", "", ""
+}
+
+// missing lists rights that a module has asked for and does not have.
+func missing(rights []admin.MissingRight) string {
+	list := make([]string, 0, len(rights))
+	for _, r := range rights {
+		list = append(list, string(r.Rule)+" ("+r.Missing+")")
+	}
+	return "missing rights: " + strings.Join(list, "; ")
+}
+
+// count counts the objects, unless that was done a moment ago.
+func count(st *v1alpha1.Status, c *admin.Controller, in *seen) {
+	if st.Objects != nil && !in.count {
+		return
+	}
+	o := &v1alpha1.Objects{Failing: int64(c.Failing), Quarantined: int64(c.Quarantined)}
+	if len(c.Watches) > 0 {
+		o.Watched = int64(c.Watches[0].Objects)
+	}
+	st.Objects = o
+}
+
+// version is the tag of a module, if it is known.
+func version(in *seen, digest string) string {
+	if in.wanted != nil && in.wanted.Digest == digest {
+		return in.wanted.Version
+	}
+	return humanize.Digest(digest)
+}
+
+// rough rounds down to two digits, so that a status is not written for each run.
+func rough(n uint64) int64 {
+	unit := uint64(1)
+	for n/unit >= 100 {
+		unit *= 10
+	}
+	return int64(n / unit * unit) //nolint:gosec // runs
+}
+
+// short cuts a message.
+func short(s string) string {
+	if len(s) <= maxMessage {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxMessage-3], "") + "..."
+}

@@ -1,0 +1,300 @@
+package serve
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"maps"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/wasmctl/wasmctl"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/serve/v1alpha1"
+	"github.com/wasmctl/wasmctl/runtime/admin"
+)
+
+// How soon a unit is looked at again.
+const (
+	soon       = 200 * time.Millisecond // it starts, or is swapped
+	onTrial    = time.Second            // a canary, or probation
+	firstRetry = 2 * time.Second        // after a problem that may pass
+	mostRetry  = 5 * time.Minute
+	quiet      = 30 * time.Second // figures, and what the spec names in ConfigMaps and Secrets
+)
+
+// unit is one Reconciler in this process. One worker at a time looks at it; what is
+// guarded by mu is also asked for by the controller.
+type unit struct {
+	server *Server
+	log    *slog.Logger
+
+	controller *wasmctl.Controller
+	source     source   // what module was fetched for
+	module     *fetched // nil before
+	followed   time.Time
+	swapped    string // the digest that was given to the controller last
+	forced     string // the request that a swap was forced for
+	counted    time.Time
+	failures   int // problems in a row
+
+	mu       sync.Mutex
+	obj      *reconciler               // as it was seen last; guarded by mu
+	noted    string                    // the record; guarded by mu
+	options  wasmctl.ControllerOptions // of the next start; guarded by mu
+	starting wasmctl.Module            // of the next start; guarded by mu
+}
+
+func (u *unit) setObject(o *reconciler) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.obj == nil {
+		u.noted = o.status.Record
+	}
+	u.obj = o
+}
+
+func (u *unit) object() *reconciler {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.obj
+}
+
+func (u *unit) record() string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.noted
+}
+
+func (u *unit) setRecord(text string) *reconciler {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.noted = text
+	return u.obj
+}
+
+// look brings the unit nearer to the spec, and says what there is to be seen.
+func (u *unit) look(ctx context.Context, o *reconciler) *seen {
+	in := &seen{generation: o.meta.Generation, requested: o.requested(), suspended: o.spec.Suspend}
+	now := time.Now()
+	if in.count = now.Sub(u.counted) >= countEvery; in.count {
+		u.counted = now
+	}
+	if o.spec.Suspend {
+		if err := u.stop(ctx); err != nil {
+			in.problem = &problem{reason: "Stopping", message: err.Error()}
+		}
+		return in
+	}
+	err := u.step(ctx, o)
+	if m := u.module; m != nil {
+		in.wanted, in.verified = &v1alpha1.Revision{Digest: m.digest, Image: m.image, Version: m.version, Generation: o.meta.Generation}, m.verified
+	}
+	if err != nil && !errors.As(err, &in.problem) {
+		in.problem = &problem{reason: "Failed", message: err.Error()}
+	}
+	if u.failures++; in.problem == nil {
+		u.failures = 0
+	}
+	if u.controller != nil {
+		st := u.controller.Status()
+		in.controller = &st
+		if in.problem == nil {
+			in.problem = startProblem(&st, u.controller)
+		}
+	}
+	return in
+}
+
+// startProblem is why a controller does not start, where that is for the spec to
+// change.
+func startProblem(st *admin.Controller, c *wasmctl.Controller) *problem {
+	if st.Phase != admin.PhaseFailed {
+		return nil
+	}
+	err := c.Err()
+	p := &problem{reason: "StartFailed", message: st.Message}
+	switch {
+	case errors.Is(err, wasmctl.ErrDenied):
+		p.condition, p.reason = v1alpha1.Granted, "RightsMissing"
+	case errors.Is(err, wasmctl.ErrUnknownKind):
+		p.condition, p.reason = v1alpha1.KindServed, "KindUnknown"
+	case errors.Is(err, wasmctl.ErrNameTaken):
+		p.reason = "NameTaken"
+	case errors.Is(err, wasmctl.ErrRefused):
+		p.reason, p.stalled = "ConfigRefused", true
+	case errors.Is(err, wasmctl.ErrModule):
+		p.reason, p.stalled = "ModuleRefused", true
+	case errors.Is(err, wasmctl.ErrUsage):
+		p.reason, p.stalled = "InvalidSpec", true
+	}
+	return p
+}
+
+// step does what the spec asks for.
+func (u *unit) step(ctx context.Context, o *reconciler) error {
+	options, err := o.options(u.server.cfg.ServiceAccount, u.server.cfg.Bounds)
+	if err != nil {
+		return &problem{reason: "InvalidSpec", message: err.Error(), stalled: true}
+	}
+	if err := u.fetch(ctx, o, options.As); err != nil {
+		return err
+	}
+	if options.Settings, err = u.server.settings(ctx, o, options.As); err != nil {
+		return err
+	}
+	u.mu.Lock()
+	before := u.options
+	u.options = options
+	u.mu.Unlock()
+	if u.controller != nil && !u.controller.Running() && (!same(before, options) || u.swapped != u.module.digest) {
+		if err := u.stop(ctx); err != nil { // it may wait for long to be tried again
+			return err
+		}
+	}
+	if u.controller == nil {
+		return u.start(ctx, o)
+	}
+	if settings := before.Settings; !same(before, options) {
+		u.controller.Restart()
+	} else if !maps.Equal(settings, options.Settings) {
+		if err := u.configure(ctx, options.Settings); err != nil {
+			return err
+		}
+	}
+	return u.swap(ctx, o)
+}
+
+// same reports whether options differ in the settings only.
+func same(a, b wasmctl.ControllerOptions) bool {
+	a.Settings, b.Settings = nil, nil
+	return reflect.DeepEqual(a, b)
+}
+
+// start adds the controller.
+func (u *unit) start(ctx context.Context, o *reconciler) error {
+	m := u.first(ctx, o, u.options.As)
+	u.mu.Lock()
+	u.starting = m
+	u.mu.Unlock()
+	c, err := u.server.rt.Ensure(o.controller(), func() (wasmctl.Module, wasmctl.ControllerOptions, error) {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		return u.starting, u.options, nil
+	})
+	if err != nil {
+		return &problem{reason: "StartFailed", message: err.Error()}
+	}
+	u.controller, u.swapped = c, m.digest
+	return nil
+}
+
+// configure gives the module its settings.
+func (u *unit) configure(ctx context.Context, settings map[string]string) error {
+	err := u.controller.Configure(ctx, settings)
+	switch {
+	case errors.Is(err, wasmctl.ErrRefused):
+		return &problem{reason: "ConfigRefused", message: err.Error(), stalled: true}
+	case errors.Is(err, wasmctl.ErrNotRunning): // its next start reads them
+		return nil
+	}
+	return err
+}
+
+// swap gives the controller the module that the spec asks for.
+func (u *unit) swap(ctx context.Context, o *reconciler) error {
+	force := o.meta.Annotations[v1alpha1.ForceAt]
+	again := force != "" && force == o.requested() && force != u.forced
+	if u.module.digest == u.swapped && !again {
+		return nil
+	}
+	_, err := u.controller.Swap(ctx, u.module, wasmctl.SwapOptions{Why: "the Reconciler asks for it", Force: again})
+	switch {
+	case errors.Is(err, wasmctl.ErrNotRunning), errors.Is(err, wasmctl.ErrStopping):
+		return nil // later, or with its next start
+	case errors.Is(err, wasmctl.ErrPreparing):
+		return nil
+	case err == nil || errors.Is(err, wasmctl.ErrSameModule):
+		u.swapped, u.forced = u.module.digest, force
+		return nil
+	case ctx.Err() != nil:
+		return err
+	}
+	u.swapped, u.forced = u.module.digest, force // it is refused: another one helps
+	return &problem{reason: "ModuleRefused", message: err.Error(), stalled: true}
+}
+
+// stop stops the controller, if there is one.
+func (u *unit) stop(ctx context.Context) error {
+	if u.controller == nil {
+		return nil
+	}
+	if err := u.controller.Stop(ctx); err != nil && !errors.Is(err, wasmctl.ErrForced) {
+		return err
+	}
+	u.controller = nil
+	return nil
+}
+
+// pause is for how long the unit is left alone.
+func (u *unit) pause(in *seen) time.Duration {
+	if p := in.problem; p != nil {
+		if p.stalled {
+			return mostRetry
+		}
+		return min(mostRetry, firstRetry<<min(u.failures-1, 10))
+	}
+	switch c := in.controller; {
+	case in.suspended:
+		return mostRetry
+	case c == nil || c.Phase != admin.PhaseRunning || in.wanted != nil && c.Digest != in.wanted.Digest:
+		return soon
+	default:
+		for _, r := range c.Revisions {
+			if r.State == "loading" || r.State == "canary" || r.State == "probation" {
+				return onTrial
+			}
+		}
+		for _, w := range c.Watches {
+			if w.Phase != "ready" {
+				return soon
+			}
+		}
+	}
+	return quiet
+}
+
+// first is the module that a start begins with: the one that was live last, where
+// the wanted one was rolled back since.
+func (u *unit) first(ctx context.Context, o *reconciler, user string) *fetched {
+	live := o.status.Live
+	if live == nil || live.Digest == u.module.digest || live.Image == "" || !rolledBack(u.record(), u.module.digest) {
+		return u.module
+	}
+	before := *o
+	before.spec.Module.Image = live.Image
+	m, err := u.server.fetch(ctx, &before, user)
+	if err != nil || m.digest != live.Digest {
+		return u.module // which is refused with the reason
+	}
+	return m
+}
+
+// rolledBack reports whether a record says that of a module.
+func rolledBack(record, digest string) bool {
+	var e struct {
+		Failed []struct {
+			Digest string `json:"digest"`
+		} `json:"failed"`
+	}
+	if json.Unmarshal([]byte(record), &e) != nil {
+		return false
+	}
+	for _, f := range e.Failed {
+		if f.Digest == digest {
+			return true
+		}
+	}
+	return false
+}

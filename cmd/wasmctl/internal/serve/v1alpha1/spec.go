@@ -1,0 +1,337 @@
+// Package v1alpha1 has the kinds by which wasmctl serve is told what to run:
+// Reconciler, whose module acts in the namespace of its Reconciler alone, and
+// ClusterReconciler. crds.yaml is generated from the types (make crds).
+//
+// +groupName=wasmctl.dev
+// +versionName=v1alpha1
+// +kubebuilder:object:generate=false
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// Group and Version are those of the kinds.
+const (
+	Group   = "wasmctl.dev"
+	Version = "v1alpha1"
+)
+
+// GVR returns the resource of a kind, "Reconciler" or "ClusterReconciler".
+func GVR(kind string) schema.GroupVersionResource {
+	gvr := schema.GroupVersionResource{Group: Group, Version: Version, Resource: "reconcilers"}
+	if kind == KindCluster {
+		gvr.Resource = "clusterreconcilers"
+	}
+	return gvr
+}
+
+// The kinds.
+const (
+	KindNamespaced = "Reconciler"
+	KindCluster    = "ClusterReconciler"
+)
+
+// Reconciler runs a module that reconciles objects in the namespace of the
+// Reconciler. It has the rights of a service account of this namespace, within the
+// grant, and reaches nothing elsewhere.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=rec,categories=wasmctl
+// +kubebuilder:printcolumn:name="For",type=string,JSONPath=`.status.for`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.live.version`
+// +kubebuilder:printcolumn:name="Objects",type=integer,JSONPath=`.status.objects.watched`
+// +kubebuilder:printcolumn:name="Failing",type=integer,JSONPath=`.status.objects.failing`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Digest",type=string,priority=1,JSONPath=`.status.live.digest`
+// +kubebuilder:printcolumn:name="Candidate",type=string,priority=1,JSONPath=`.status.candidate.stage`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 52",message="the name may have 52 characters"
+type Reconciler struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec Spec `json:"spec"`
+	// +kubebuilder:default={observedGeneration:-1}
+	Status Status `json:"status,omitempty"`
+}
+
+// ClusterReconciler runs a module that may reach beyond one namespace: within the
+// grant, and as the service account that it names.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,shortName=crec,categories=wasmctl
+// +kubebuilder:printcolumn:name="For",type=string,JSONPath=`.status.for`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.live.version`
+// +kubebuilder:printcolumn:name="Objects",type=integer,JSONPath=`.status.objects.watched`
+// +kubebuilder:printcolumn:name="Failing",type=integer,JSONPath=`.status.objects.failing`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Digest",type=string,priority=1,JSONPath=`.status.live.digest`
+// +kubebuilder:printcolumn:name="Candidate",type=string,priority=1,JSONPath=`.status.candidate.stage`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 52 && !self.metadata.name.contains('.')",message="the name may have 52 characters, and no dot"
+type ClusterReconciler struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec ClusterSpec `json:"spec"`
+	// +kubebuilder:default={observedGeneration:-1}
+	Status Status `json:"status,omitempty"`
+}
+
+// ClusterSpec is the Spec of a ClusterReconciler.
+type ClusterSpec struct {
+	Spec `json:",inline"`
+
+	// Namespaces are watched, and without a grant's rules the module may act in no
+	// others (default: those of the module's manifest, else all).
+	// +kubebuilder:validation:MaxItems=200
+	// +listType=set
+	Namespaces []string `json:"namespaces,omitempty"`
+	// ServiceAccountNamespace is where the service account, the ConfigMaps and the
+	// Secrets are that the spec names.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	ServiceAccountNamespace string `json:"serviceAccountNamespace"`
+}
+
+// Spec says what to run. What it leaves open is as the module's manifest says.
+type Spec struct {
+	// Module is what to run.
+	Module Module `json:"module"`
+	// For is the kind to reconcile (default: from the manifest).
+	For *Kind `json:"for,omitempty"`
+	// Owns are kinds whose owner is reconciled when they change (default: from the
+	// manifest).
+	// +kubebuilder:validation:MaxItems=50
+	// +listType=atomic
+	Owns []Kind `json:"owns,omitempty"`
+	// Selector selects the objects to reconcile by their labels, FieldSelector by
+	// fields.
+	Selector *metav1.LabelSelector `json:"selector,omitempty"`
+	// +kubebuilder:validation:MaxLength=1024
+	FieldSelector string `json:"fieldSelector,omitempty"`
+	// Predicates hide changes that none of them matches, for example generation.
+	// +kubebuilder:validation:MaxItems=50
+	// +listType=atomic
+	Predicates []string `json:"predicates,omitempty"`
+	// Schedule reconciles all objects at the times of these cron expressions, Resync
+	// at this interval.
+	// +kubebuilder:validation:MaxItems=20
+	// +listType=atomic
+	Schedule []string  `json:"schedule,omitempty"`
+	Resync   *Duration `json:"resync,omitempty"`
+
+	// Config are settings of the module: strings, numbers, true or false.
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Config *runtime.RawExtension `json:"config,omitempty"`
+	// ConfigFrom are settings in ConfigMaps and Secrets, which the service account
+	// must be able to get. Config takes precedence, and later ones over earlier ones.
+	// +kubebuilder:validation:MaxItems=50
+	// +listType=atomic
+	ConfigFrom []ConfigSource `json:"configFrom,omitempty"`
+
+	// Grant is what the module may do. Without one it may read the kinds of For and
+	// Owns, and write the status of the first.
+	Grant *Grant `json:"grant,omitempty"`
+	// Limits are those of the module, by the names of wasmctl run's flags and of
+	// --limit: memory, timeout, fuel, fuel-rate, host_calls and others. Those of the
+	// process and of the manifest stay: this lowers them.
+	// +kubebuilder:validation:MaxProperties=50
+	Limits map[string]intstr.IntOrString `json:"limits,omitempty"`
+	// Concurrency is how many objects are reconciled at a time.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000
+	Concurrency int32 `json:"concurrency,omitempty"`
+	// ServiceAccountName is the service account as whom requests are sent (default:
+	// that of the process's --default-service-account, else "default").
+	// +kubebuilder:validation:MaxLength=253
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
+	// Rollout says how another module takes over.
+	Rollout *Rollout `json:"rollout,omitempty"`
+	// Mode Enforce writes. DryRun asks the API server what each write would change,
+	// and changes nothing.
+	// +kubebuilder:validation:Enum=Enforce;DryRun
+	// +kubebuilder:default=Enforce
+	Mode string `json:"mode,omitempty"`
+	// Suspend stops the module in order.
+	Suspend bool `json:"suspend,omitempty"`
+}
+
+// Kind is a kind of objects.
+type Kind struct {
+	// APIVersion is the group and the version, "v1" for the core group.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	APIVersion string `json:"apiVersion"`
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind"`
+}
+
+// Module is where a module comes from.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.image) != has(self.configMapKeyRef)",message="want image or configMapKeyRef"
+// +kubebuilder:validation:XValidation:rule="has(self.image) || !has(self.verify) && !has(self.pullSecrets) && !has(self.follow)",message="verify, pullSecrets and follow are for an image"
+type Module struct {
+	// Image is a module in a registry: HOST/REPOSITORY:TAG, @DIGEST, or both; then
+	// the digest counts.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Image string `json:"image,omitempty"`
+	// ConfigMapKeyRef is a small module in the binaryData of a ConfigMap, which may
+	// be compressed with gzip.
+	ConfigMapKeyRef *KeyRef `json:"configMapKeyRef,omitempty"`
+	// Verify refuses modules that none of these keys has signed.
+	Verify *Verify `json:"verify,omitempty"`
+	// PullSecrets are Secrets with the registry's credentials, which the service
+	// account must be able to get.
+	// +kubebuilder:validation:MaxItems=20
+	// +listType=map
+	// +listMapKey=name
+	PullSecrets []LocalRef `json:"pullSecrets,omitempty"`
+	// Follow looks at this interval whether the tag names another module, and runs
+	// that then.
+	Follow *Duration `json:"follow,omitempty"`
+}
+
+// Verify says whose signatures count.
+type Verify struct {
+	// Keys are public keys in PEM.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=20
+	// +listType=atomic
+	Keys []string `json:"keys"`
+}
+
+// LocalRef names an object in the same namespace.
+type LocalRef struct {
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+}
+
+// KeyRef is a key of a ConfigMap or a Secret.
+type KeyRef struct {
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Key string `json:"key"`
+}
+
+// ConfigSource is a setting in a ConfigMap or a Secret.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.configMapKeyRef) != has(self.secretKeyRef)",message="want configMapKeyRef or secretKeyRef"
+type ConfigSource struct {
+	// Setting is the setting's name (default: the key).
+	// +kubebuilder:validation:MaxLength=253
+	Setting         string  `json:"setting,omitempty"`
+	ConfigMapKeyRef *KeyRef `json:"configMapKeyRef,omitempty"`
+	SecretKeyRef    *KeyRef `json:"secretKeyRef,omitempty"`
+	// Optional leaves the setting to the manifest where there is no such key.
+	Optional bool `json:"optional,omitempty"`
+}
+
+// Grant is what a module may do.
+//
+// +kubebuilder:validation:XValidation:rule="!(has(self.manifest) && self.manifest && has(self.capabilities))",message="manifest and capabilities cannot be combined"
+type Grant struct {
+	// Manifest accepts all that the module's manifest asks for.
+	Manifest bool `json:"manifest,omitempty"`
+	// Capabilities are rules as in a manifest (docs/capabilities.md).
+	// +kubebuilder:validation:MaxItems=200
+	// +listType=atomic
+	Capabilities []Capability `json:"capabilities,omitempty"`
+	// Finalizers are names beyond those under the API group of the reconciled kind
+	// that the module may have.
+	// +kubebuilder:validation:MaxItems=20
+	// +listType=set
+	Finalizers []string `json:"finalizers,omitempty"`
+	// Digests are those of the modules that the grant is for; none is all.
+	// +kubebuilder:validation:MaxItems=50
+	// +listType=set
+	Digests []string `json:"digests,omitempty"`
+}
+
+// Capability is a rule about a kind.
+type Capability struct {
+	// Group is the API group, empty for the core group.
+	// +kubebuilder:validation:MaxLength=253
+	Group string `json:"group,omitempty"`
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Resource string `json:"resource"`
+	// Subresources, where given, are what the rule is about, and not the resource
+	// itself.
+	// +kubebuilder:validation:MaxItems=50
+	// +listType=atomic
+	Subresources []string `json:"subresources,omitempty"`
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=50
+	// +listType=atomic
+	Verbs []string `json:"verbs"`
+	// +kubebuilder:validation:MaxItems=200
+	// +listType=atomic
+	Namespaces []string `json:"namespaces,omitempty"`
+	// +kubebuilder:validation:MaxItems=200
+	// +listType=atomic
+	Names []string `json:"names,omitempty"`
+	// Fields, where given, are all that create, update and patch may touch.
+	// +kubebuilder:validation:MaxItems=200
+	// +listType=atomic
+	Fields []string `json:"fields,omitempty"`
+}
+
+// Rollout says how another module takes over.
+type Rollout struct {
+	// Canary tries it on some objects first.
+	Canary *Canary `json:"canary,omitempty"`
+	// Probation is how long a new module must do no worse than the one before
+	// (default: that of wasmctl run); 0s is none.
+	Probation *Duration `json:"probation,omitempty"`
+	// AutoRollback makes the module before live again where the new one does worse;
+	// false is a probation of 0s.
+	// +kubebuilder:default=true
+	AutoRollback *bool `json:"autoRollback,omitempty"`
+	// Reconcile says which objects are reconciled after a swap.
+	// +kubebuilder:validation:Enum=all;none;changed
+	// +kubebuilder:default=all
+	Reconcile string `json:"reconcile,omitempty"`
+	// AllowMoreRights lets the new module have capabilities, within the grant, that
+	// the one before did not have.
+	// +kubebuilder:default=true
+	AllowMoreRights *bool `json:"allowMoreRights,omitempty"`
+}
+
+// Canary says on which objects a module is tried first.
+type Canary struct {
+	// Percent is the share of the objects.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	Percent int32 `json:"percent,omitempty"`
+	// Namespaces and Selector are those of the objects; empty is all.
+	// +kubebuilder:validation:MaxItems=200
+	// +listType=set
+	Namespaces []string              `json:"namespaces,omitempty"`
+	Selector   *metav1.LabelSelector `json:"selector,omitempty"`
+	// Time is after how long it gets all objects (default: 5m).
+	Time *Duration `json:"time,omitempty"`
+}
+
+// Duration is a time such as 30s, 5m or 1h30m.
+//
+// +kubebuilder:validation:Type=string
+// +kubebuilder:validation:MaxLength=32
+// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+type Duration string

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/client-go/rest"
+
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/serve"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/serve/v1alpha1"
+)
+
+// serveOptions are the flags of serve, beside those of a process.
+type serveOptions struct {
+	run            runOptions
+	namespaces     []string
+	serviceAccount string
+	memory         string
+	timeout        time.Duration
+	concurrency    int
+	bounds         serve.Bounds // parsed by complete
+}
+
+func newCmdServe(s streams) *cobra.Command {
+	o := &serveOptions{run: runOptions{streams: s}}
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run what Reconciler and ClusterReconciler resources say",
+		Long: `Runs a module for each Reconciler and ClusterReconciler of the cluster, until SIGINT or SIGTERM. Install their CRDs first: wasmctl crds.
+A Reconciler acts as a service account of its namespace, and reaches no other namespace. When the resource names another module, that is
+swapped in while the process runs. The resource's status says which module is live, which is to be, and what is wrong.
+
+Exit codes:
+` + exitTable(),
+		Example: `  # Install the kinds, then serve
+  wasmctl crds | kubectl apply -f -
+  wasmctl serve
+
+  # Reconcilers of two namespaces only
+  wasmctl serve -n team-a,team-b`,
+		Args: exactArgs(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.complete(); err != nil {
+				return usageError(cmd, err)
+			}
+			return runRun(cmd.Context(), &o.run)
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringSliceVarP(&o.namespaces, "namespace", "n", nil, "Serve only Reconcilers in these `namespaces`, and no ClusterReconcilers; repeatable")
+	f.StringVar(&o.serviceAccount, "default-service-account", "default", "Run Reconcilers as this service `account` of their namespace if they name none")
+	f.StringVar(&o.memory, "max-memory", "256Mi", "Limit the memory of one module instance; a Reconciler can lower it")
+	f.DurationVar(&o.timeout, "max-timeout", 30*time.Second, "Limit the duration of one reconcile; a Reconciler can lower it")
+	f.IntVar(&o.concurrency, "max-concurrency", 16, "Let each Reconciler reconcile at most this many objects at a time")
+	o.run.process.Bind(cmd)
+	return cmd
+}
+
+// complete validates the flags.
+func (o *serveOptions) complete() error {
+	errs := []error{o.run.process.Validate()}
+	memory, err := resource.ParseQuantity(o.memory)
+	if err != nil || memory.Value() < 64<<10 {
+		errs = append(errs, fmt.Errorf("--max-memory %q: want a size of at least 64Ki, such as 64Mi", o.memory))
+	}
+	if o.timeout <= 0 || o.concurrency <= 0 {
+		errs = append(errs, errors.New("--max-timeout and --max-concurrency must be more than 0"))
+	}
+	o.bounds = serve.Bounds{Memory: memory.Value(), Timeout: o.timeout, Concurrency: o.concurrency}
+	if o.run.process.Leader.Name == "" {
+		o.run.process.Leader.Name = "wasmctl-serve"
+	}
+	o.run.server = o.server
+	return errors.Join(errs...)
+}
+
+// server returns what serves a cluster.
+func (o *serveOptions) server(cluster *rest.Config, log *slog.Logger) (*serve.Server, error) {
+	return serve.New(serve.Config{
+		Cluster: cluster, Registry: noRegistry{}, Namespaces: o.namespaces, ServiceAccount: o.serviceAccount, Bounds: o.bounds, Log: log,
+	})
+}
+
+type noRegistry struct{}
+
+func (noRegistry) Fetch(context.Context, serve.Image) (*serve.Fetched, error) {
+	return nil, fmt.Errorf("%w: no registry", serve.ErrInvalid)
+}
+
+func newCmdCRDs(s streams) *cobra.Command {
+	return &cobra.Command{
+		Use:     "crds",
+		Short:   "Print the CRDs of wasmctl serve",
+		Long:    "Prints the CustomResourceDefinitions of the kinds Reconciler and ClusterReconciler, for kubectl apply.",
+		Example: `  wasmctl crds | kubectl apply -f -`,
+		Args:    exactArgs(),
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprint(s.out, v1alpha1.CRDs)
+			return err
+		},
+	}
+}
