@@ -4,6 +4,8 @@ GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 BIN      := $(CURDIR)/bin
 LINT     := $(BIN)/tools/golangci-lint-$(lastword $(subst @, ,$(GOLANGCI_LINT)))
+CONTROLLER_GEN_PACKAGE := sigs.k8s.io/controller-tools/cmd/controller-gen@v0.20.0
+CONTROLLER_GEN := $(BIN)/tools/controller-gen-$(lastword $(subst @, ,$(CONTROLLER_GEN_PACKAGE)))
 # The Go modules of this repository; the root module is first.
 MODULES  := . guest-sdk/go examples bench host/conformance/guests/go devcluster/server
 # Modules that lint, vet and tests look at. devcluster/server has targets of its
@@ -171,8 +173,21 @@ wat: ## Rebuild the .wasm of tests from their .wat (needs wat2wasm: Debian packa
 	testdata/wasm/build.sh
 	host/conformance/hostile/guests/build.sh
 
+CRDS := cmd/wasmctl/internal/serve/v1alpha1/crds.yaml
+
+.PHONY: crds
+crds: $(CONTROLLER_GEN) ## Generate the CRDs of wasmctl serve from the Go types
+	(echo '# Generated from the Go types by make crds: do not edit.'; \
+		$(CONTROLLER_GEN) crd:crdVersions=v1,ignoreUnexportedFields=true paths=./cmd/wasmctl/internal/serve/v1alpha1 output:crd:stdout) > $(CRDS).new
+	mv $(CRDS).new $(CRDS)
+
+$(CONTROLLER_GEN):
+	@echo "building controller-gen"
+	GOBIN=$(BIN)/tools go install $(CONTROLLER_GEN_PACKAGE)
+	mv $(BIN)/tools/controller-gen $@
+
 .PHONY: check
-check: tidy fmt ## Tidy, format, vet, lint, check imports and docs, then fail on any difference to what is committed
+check: tidy fmt crds ## Tidy, format, vet, lint, check imports and docs, then fail on any difference to what is committed
 	@for m in $(OURS); do echo "vet $$m"; (cd $$m && go vet ./...) || exit 1; done
 	@$(MAKE) --no-print-directory lint
 	go test -run 'Imports|Globals|Docs|Architecture' .

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
-	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/internal/engine"
 	"github.com/wasmctl/wasmctl/internal/logging"
 	"github.com/wasmctl/wasmctl/runtime/admin"
@@ -204,36 +203,6 @@ func (c *Controller) swap(ctx context.Context, m Module, o SwapOptions) (revisio
 		c.mu.Unlock()
 	}
 	return revision, canary, err
-}
-
-// held is a module with its bytes: its file may have others by the time that a
-// restart needs them, such as those of one that was rolled back.
-type held struct {
-	Module
-
-	wasm []byte
-}
-
-// Read implements Module.
-func (h held) Read() ([]byte, error) { return h.wasm, nil }
-
-// remember keeps the bytes of a module for a restart, and forgets those of
-// modules that are gone.
-func (c *Controller) remember(e *engine.Controller, m Module, wasm []byte) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if h, ok := m.(held); ok {
-		m = h.Module
-	}
-	open := map[string]held{host.DigestOf(wasm): {m, wasm}}
-	if e != nil && e.Module != nil {
-		for _, g := range e.Module.Revisions() {
-			if known, ok := c.modules[g.Digest]; ok {
-				open[g.Digest] = known
-			}
-		}
-	}
-	c.modules = open
 }
 
 // Rollback makes the module of an earlier revision live again; 0 is the one

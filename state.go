@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/internal/engine"
 	"github.com/wasmctl/wasmctl/internal/rollout"
 	"github.com/wasmctl/wasmctl/internal/rollout/ledger"
 )
@@ -23,6 +24,36 @@ func (rt *Runtime) keep(controller, digest string) {
 			rt.log.Warn("cannot keep the live module for a restart", "controller", controller, "error", err.Error())
 		}
 	}
+}
+
+// held is a module with its bytes: its file may have others by the time that a
+// restart needs them, such as those of one that was rolled back.
+type held struct {
+	Module
+
+	wasm []byte
+}
+
+// Read implements Module.
+func (h held) Read() ([]byte, error) { return h.wasm, nil }
+
+// remember keeps the bytes of a module for a restart, and forgets those of
+// modules that are gone.
+func (c *Controller) remember(e *engine.Controller, m Module, wasm []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if h, ok := m.(held); ok {
+		m = h.Module
+	}
+	open := map[string]held{host.DigestOf(wasm): {m, wasm}}
+	if e != nil && e.Module != nil {
+		for _, g := range e.Module.Revisions() {
+			if known, ok := c.modules[g.Digest]; ok {
+				open[g.Digest] = known
+			}
+		}
+	}
+	c.modules = open
 }
 
 // kept returns the bytes of the module that was live last, where the error says

@@ -121,7 +121,7 @@ func startServe(t *tenant, args ...string) *child {
 }
 
 // TestServe_SwapsAndRollsBack: a change of a Reconciler's module is a swap. Ready
-// means that it has passed its probation; one that fails is taken back, also across
+// means that it has passed its probation; one that fails is rolled back, also across
 // restarts of the process.
 func TestServe_SwapsAndRollsBack(t *testing.T) {
 	tenant := newTenant(t)

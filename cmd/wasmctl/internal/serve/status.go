@@ -179,12 +179,12 @@ func conditions(st *v1alpha1.Status, in *seen, s state, now time.Time) {
 		}
 	}
 	for _, name := range []string{v1alpha1.ModuleFetched, v1alpha1.ModuleVerified, v1alpha1.Granted, v1alpha1.KindServed, v1alpha1.CachesSynced, v1alpha1.Healthy} {
-		switch ok, reason, message := part(name, st, in); {
-		case ok == "":
+		ok, reason, message := part(name, st, in)
+		if ok == "" {
 			meta.RemoveStatusCondition(&st.Conditions, name)
-		default:
-			set(name, ok, reason, message)
+			continue
 		}
+		set(name, ok, reason, message)
 	}
 }
 
