@@ -24,7 +24,8 @@ type Manifest struct {
 	Capabilities []Capability `msgpack:"capabilities,omitempty" json:"capabilities,omitempty"`
 	Limits       *Limits      `msgpack:"limits,omitempty" json:"limits,omitempty"`
 	// Finalizer is the name, "domain/name", of the finalizer that the host keeps on
-	// the objects of For until the export finalize has succeeded for them.
+	// the objects of For until the export finalize has succeeded for them. Custom
+	// resources can have one without a domain: see Warnings.
 	Finalizer string `msgpack:"finalizer,omitempty" json:"finalizer,omitempty"`
 	// Concurrency is the number of objects reconciled at a time; 0 leaves it to
 	// the host.
@@ -127,16 +128,41 @@ func (m *Manifest) Validate() error {
 		}
 	}
 	errs = append(errs, m.Limits.validate())
-	if m.Finalizer != "" && !isFinalizer(m.Finalizer) {
-		errs = append(errs, fmt.Errorf("finalizer: %q is not a finalizer's name: Kubernetes wants domain/name, for example example.com/cleanup", m.Finalizer))
-	}
-	if isReserved(m.Finalizer) {
-		errs = append(errs, fmt.Errorf("finalizer: %q is in a domain of Kubernetes: it protects something else; use a domain of your own", m.Finalizer))
-	}
+	errs = append(errs, m.checkFinalizer())
 	if m.Concurrency < 0 {
 		errs = append(errs, errors.New("concurrency: negative"))
 	}
 	return errors.Join(errs...)
+}
+
+func (m *Manifest) checkFinalizer() error {
+	switch f := m.Finalizer; {
+	case f == "":
+		return nil
+	case !isQualifiedName(f):
+		return fmt.Errorf("finalizer: %q is not a finalizer's name: use domain/name, for example example.com/cleanup", f)
+	case isReserved(f):
+		return fmt.Errorf("finalizer: %q is one of Kubernetes itself: it protects something else; use domain/name with a domain of your own", f)
+	case m.finalizerLacksDomain() && m.For != nil && isBuiltInGroup(m.For.Group):
+		return fmt.Errorf("finalizer: %q has no domain: the API server accepts that for custom resources only, and %s is none; "+
+			"use domain/name, for example example.com/%[1]s", f, m.For.Kind)
+	}
+	return nil
+}
+
+// finalizerLacksDomain reports whether the finalizer is one that custom resources
+// of old controllers have.
+func (m *Manifest) finalizerLacksDomain() bool {
+	return m.Finalizer != "" && !strings.Contains(m.Finalizer, "/")
+}
+
+// Warnings returns what of a manifest that Validate accepts can lead to trouble.
+func (m *Manifest) Warnings() []string {
+	if !m.finalizerLacksDomain() {
+		return nil
+	}
+	return []string{fmt.Sprintf("finalizer: %q has no domain: the API server accepts it for custom resources only, and another controller may use it too; "+
+		"keep it only to take over objects that have it", m.Finalizer)}
 }
 
 // Values of Watch.Map. MapLabel and MapAnnotation are followed by a key, whose

@@ -73,10 +73,33 @@ func TestManifest_ValidatesMapsAndFinalizer(t *testing.T) {
 			t.Errorf("%q: got %v, want %s", value, err, want)
 		}
 	}
-	for _, name := range []string{"cleanup", "example.com/", "/cleanup", "Example.com/x", "foregroundDeletion"} {
+	for _, name := range []string{"example.com/", "/cleanup", "Example.com/x", "a/b/c", "clean up"} {
 		m := Manifest{Finalizer: name}
 		if err := m.Validate(); err == nil || !strings.Contains(err.Error(), "domain/name") {
 			t.Errorf("finalizer %q: %v", name, err)
+		}
+	}
+}
+
+// TestManifest_FinalizerWithoutADomainIsWarnedOf: custom resources of old
+// controllers have one; no kind of Kubernetes can.
+func TestManifest_FinalizerWithoutADomainIsWarnedOf(t *testing.T) {
+	for name, c := range map[string]struct {
+		manifest       Manifest
+		refused, warns bool
+	}{
+		"custom resource":     {Manifest{Finalizer: "cleanup", For: &Watch{Group: "example.com", Kind: "App"}}, false, true},
+		"like a domain":       {Manifest{Finalizer: "cleanup.example.com", For: &Watch{Group: "example.com", Kind: "App"}}, false, true},
+		"maybe a custom one":  {Manifest{Finalizer: "cleanup", For: &Watch{Group: "gateway.networking.k8s.io", Kind: "Gateway"}}, false, true},
+		"no kind yet":         {Manifest{Finalizer: "cleanup"}, false, true},
+		"core":                {Manifest{Finalizer: "cleanup", For: &Watch{Kind: "ConfigMap"}}, true, true},
+		"a group of its own":  {Manifest{Finalizer: "cleanup", For: &Watch{Group: "apps", Kind: "Deployment"}}, true, true},
+		"core, with a domain": {Manifest{Finalizer: "example.com/cleanup", For: &Watch{Kind: "ConfigMap"}}, false, false},
+		"none":                {Manifest{For: &Watch{Kind: "ConfigMap"}}, false, false},
+	} {
+		err, warnings := c.manifest.Validate(), c.manifest.Warnings()
+		if (err != nil) != c.refused || err != nil && !strings.Contains(err.Error(), "for custom resources only") || (len(warnings) > 0) != c.warns {
+			t.Errorf("%s: %v, warnings %q", name, err, warnings)
 		}
 	}
 }
@@ -87,9 +110,10 @@ func TestManifest_CannotNameAFinalizerOfKubernetes(t *testing.T) {
 	for _, name := range []string{
 		"kubernetes.io/pvc-protection", "kubernetes.io/pv-protection", "k8s.io/x", "snapshot.storage.kubernetes.io/volumesnapshot-bound-protection",
 		"service.kubernetes.io/load-balancer-cleanup", "external-attacher.storage.k8s.io/x",
+		"foregroundDeletion", "orphan", "kubernetes", "kubernetes.io", "protection.storage.k8s.io",
 	} {
 		m := Manifest{Finalizer: name}
-		if err := m.Validate(); err == nil || !strings.Contains(err.Error(), "domain of Kubernetes") {
+		if err := m.Validate(); err == nil || !strings.Contains(err.Error(), "one of Kubernetes itself") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

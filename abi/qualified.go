@@ -31,16 +31,19 @@ func isQualifiedName(s string) bool {
 	return len(name) <= maxNamePart && namePart.MatchString(name)
 }
 
-// isFinalizer reports whether s may be the name of a custom finalizer, which
-// the API server wants to have a domain.
-func isFinalizer(s string) bool { return strings.Contains(s, "/") && isQualifiedName(s) }
-
-// reservedDomains are those of Kubernetes itself: what has a finalizer of one
-// protects something that is not the module's.
-var reservedDomains = []string{"kubernetes.io", "k8s.io"}
+// Kubernetes' own finalizers: what has one protects something that is not the
+// module's. Those without a domain are for the garbage collector and namespaces.
+var (
+	reservedDomains    = []string{"kubernetes.io", "k8s.io"}
+	reservedFinalizers = []string{"foregroundDeletion", "orphan", "kubernetes"}
+)
 
 // isReserved reports whether a finalizer is one of Kubernetes' own.
 func isReserved(finalizer string) bool {
 	domain, _, _ := strings.Cut(finalizer, "/")
-	return slices.ContainsFunc(reservedDomains, func(d string) bool { return domain == d || strings.HasSuffix(domain, "."+d) })
+	return slices.Contains(reservedFinalizers, finalizer) ||
+		slices.ContainsFunc(reservedDomains, func(d string) bool { return domain == d || strings.HasSuffix(domain, "."+d) })
 }
+
+// isBuiltInGroup reports whether an API group can have no custom resources.
+func isBuiltInGroup(group string) bool { return !strings.Contains(group, ".") }

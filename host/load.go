@@ -145,6 +145,9 @@ func (g *revision) start(ctx context.Context, connect func(*abi.Manifest) (API, 
 	if len(unknown) > 0 {
 		g.log.Warn("ignoring unknown keys in the manifest", "keys", unknown)
 	}
+	for _, warning := range man.Warnings() {
+		g.log.Warn("manifest can lead to trouble", "warning", warning)
+	}
 	for _, name := range g.moreAsked {
 		g.log.Warn("manifest requests more than the limits allow; to raise a limit, use --limit", "limit", name,
 			"asked", man.Limits.Get(name), "given", limitText(name, g.limits.Get(name)))

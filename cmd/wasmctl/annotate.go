@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wasmctl/wasmctl"
+	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project"
 	"github.com/wasmctl/wasmctl/internal/engine"
 	"github.com/wasmctl/wasmctl/internal/humanize"
@@ -53,6 +54,14 @@ func runAnnotate(ctx context.Context, o *annotateOptions) error {
 	if err := project.ReplaceFile(output, annotated); err != nil {
 		return fmt.Errorf("module[%s]: write: %w", output, err)
 	}
+	warn(o.streams, output, manifest)
 	_, err = fmt.Fprintf(o.streams.out, "%s: %s, manifest of %q written\n", output, humanize.BytesExact(int64(len(annotated))), manifest.Name)
 	return err
+}
+
+// warn says what of a manifest can lead to trouble.
+func warn(s streams, file string, m *abi.Manifest) {
+	for _, warning := range m.Warnings() {
+		_, _ = fmt.Fprintf(s.err, "%s: warning: %s\n", file, warning)
+	}
 }

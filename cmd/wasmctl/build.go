@@ -67,6 +67,7 @@ func runBuild(ctx context.Context, o *buildOptions) error {
 	case err != nil:
 		return engine.ModuleError(err)
 	}
+	warn(o.streams, res.File, res.Manifest)
 	if o.output == "json" {
 		return printer.JSON(o.streams.out, res)
 	}

@@ -32,8 +32,9 @@ type Manifest struct {
 	// declared results need. You need none to watch, to read the kind of For,
 	// or to write its status.
 	Capabilities []Capability `json:"capabilities,omitempty"`
-	// Finalizer is the name of the finalizer for Reconciler.Finalize, in the
-	// form that Kubernetes requires: "example.com/cleanup".
+	// Finalizer is the name of the finalizer for Reconciler.Finalize:
+	// "example.com/cleanup". A name without a domain is only for custom resources
+	// that have it already, and wasmctl warns of it.
 	Finalizer string `json:"finalizer,omitempty"`
 	// Limits bounds what one instance may use.
 	Limits *Limits `json:"limits,omitempty"`

@@ -141,6 +141,28 @@ func TestFinalizer_OfAnObjectThatIsBeingDeleted(t *testing.T) {
 	failsAs(t, err, abi.ErrorPermanent, "Invalid", "metadata.finalizers")
 }
 
+// TestFinalizer_WithoutADomainIsForCustomResources: the API server decides, and
+// says so: abi.Manifest.Warnings speaks of it.
+func TestFinalizer_WithoutADomainIsForCustomResources(t *testing.T) {
+	d := newDeclarer(t)
+	updated, err := d.AddFinalizer(t.Context(), d.owner.Kind, d.owner.Object, "cleanup")
+	if err != nil || d.finalizers("owner") != "cleanup" {
+		t.Fatalf("%v, finalizers %s", err, d.finalizers("owner"))
+	}
+	if err := d.RemoveFinalizer(t.Context(), d.owner.Kind, updated, "cleanup"); err != nil || strings.Contains(d.finalizers("owner"), "cleanup") {
+		t.Errorf("%v, finalizers %s", err, d.finalizers("owner"))
+	}
+	made := d.ok(abi.OpAPICreate, map[string]any{"object": map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "x", "namespace": d.ns},
+	}})
+	builtIn, err := d.resolver.Resolve(t.Context(), "configmaps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = d.AddFinalizer(t.Context(), builtIn, msg(t, made), "cleanup")
+	failsAs(t, err, abi.ErrorPermanent, "Invalid", `"cleanup": name is neither a standard finalizer name nor is it fully qualified`)
+}
+
 // TestFinalizer_ActorsNeverRemoveEachOthersEntry: rule 21: several actors add and
 // remove their own finalizer of one object at once, each as often as its tests
 // hold; an entry that its actor has added is there until that actor removes it.

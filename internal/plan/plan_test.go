@@ -160,6 +160,10 @@ func TestGrant_AFinalizerOfAnotherIsNamed(t *testing.T) {
 		{"other.com/finalizer", head + "finalizers: [other.com/finalizer2]\n", false, false},
 		{"other.com/finalizer", head + "finalizers: [other.com/finalizer]\ncontroller: another\n---\n" + head, false, false},
 		{"other.com/finalizer", "", true, true},
+		{"cleanup", head, false, false},
+		{"cleanup.example.dev", head, false, false}, // a domain is what precedes a slash
+		{"cleanup", head + "finalizers: [cleanup]\n", false, true},
+		{"cleanup", "", true, true},
 	} {
 		p := Planner{Options: Options{Grant: Grant{Manifest: true}}, Controller: "web"}
 		if !c.all {

@@ -25,7 +25,9 @@ pub struct Manifest {
     /// none to watch, to read the kind of `for_`, or to write its status.
     pub capabilities: Vec<Capability>,
     /// The name of the finalizer for
-    /// [`Reconciler::finalize`](crate::Reconciler::finalize): `example.com/cleanup`.
+    /// [`Reconciler::finalize`](crate::Reconciler::finalize): `example.com/cleanup`. A name
+    /// without a domain is only for custom resources that have it already, and wasmctl
+    /// warns of it.
     pub finalizer: String,
     /// Bounds what one instance may use.
     pub limits: Limits,

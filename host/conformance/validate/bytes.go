@@ -108,6 +108,8 @@ func (e *exam) goodManifest() {
 		e.add("manifest", Warn, "none: the manifest is unknown", "export describe, or run it with --for and grant it the rights that it needs")
 	case len(e.info.UnknownKeys) > 0:
 		e.add("manifest", Warn, "has keys that this host does not know: "+strings.Join(e.info.UnknownKeys, ", "), "they are ignored: upgrade wasmctl, or correct the spelling")
+	case len(m.Warnings()) > 0:
+		e.add("manifest", Warn, strings.Join(m.Warnings(), "; "), "objects that do not have it yet need domain/name, for example example.com/cleanup")
 	case m.For == nil:
 		e.add("manifest", Warn, "does not name the kind to reconcile", "set for; without it, wasmctl run needs --for")
 	default:

@@ -230,3 +230,14 @@ func TestYounger_SaysTheSame(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestModule_WarnsOfAFinalizerWithoutADomain, which the API server takes for custom
+// resources only.
+func TestModule_WarnsOfAFinalizerWithoutADomain(t *testing.T) {
+	for finalizer, want := range map[string]Verdict{"cleanup": Warn, "example.com/cleanup": OK} {
+		e := &exam{info: &host.Info{Manifest: &abi.Manifest{For: aKind, Finalizer: finalizer}}, report: &Report{}}
+		if e.goodManifest(); e.report.Checks[0].Verdict != want {
+			t.Errorf("%s: %+v", finalizer, e.report.Checks)
+		}
+	}
+}

@@ -84,11 +84,12 @@ func (n *Needs) FinalizerRules() []abi.Capability {
 // OwnFinalizer reports whether a finalizer is the module's own, which the right to
 // the finalizers of its objects includes: its domain is the API group of the
 // reconciled kind, or below it, as in GROUP/finalizer and KIND.GROUP/finalizer. The
-// operator grants another one by its name, since it may be another controller's.
+// operator grants another one by its name, since it may be another controller's. One
+// without a slash has no domain.
 func (n *Needs) OwnFinalizer(finalizer string) bool {
-	domain, _, _ := strings.Cut(finalizer, "/")
+	domain, _, found := strings.Cut(finalizer, "/")
 	group := n.For.Kind.Group
-	return group != "" && (domain == group || strings.HasSuffix(domain, "."+group))
+	return found && group != "" && (domain == group || strings.HasSuffix(domain, "."+group))
 }
 
 // OwnRights are those that every module has on the kind that it reconciles

@@ -85,6 +85,9 @@ func writeManifest(row func(string, string, ...any), info *host.Info) {
 	if len(info.UnknownKeys) > 0 {
 		row("Unknown keys:", "%s (ignored)", strings.Join(info.UnknownKeys, ", "))
 	}
+	for i, warning := range m.Warnings() {
+		row(head(i, "Warnings:"), "%s", warning)
+	}
 }
 
 // describeHint says how to get the manifest of a module that only tells it

@@ -1,0 +1,19 @@
+package printer
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host"
+)
+
+// TestInfo_ShowsWarningsOfTheManifest, which no problem is.
+func TestInfo_ShowsWarningsOfTheManifest(t *testing.T) {
+	for finalizer, want := range map[string]bool{"cleanup": true, "example.com/cleanup": false} {
+		out := string(Info(&host.Info{Manifest: &abi.Manifest{Finalizer: finalizer}}, false))
+		if strings.Contains(out, "has no domain") != want || !strings.Contains(out, "Problems:   none") {
+			t.Errorf("%s:\n%s", finalizer, out)
+		}
+	}
+}
