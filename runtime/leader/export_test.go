@@ -1,5 +1,17 @@
 package leader
 
+import "k8s.io/client-go/tools/leaderelection/resourcelock"
+
 // Leader returns the identity of the leader as this replica sees it; empty
 // where it has not seen one.
-func (e *Elector) Leader() string { return e.elector.GetLeader() }
+func (e *Elector) Leader() string {
+	if seen := e.leader.Load(); seen != nil {
+		return *seen
+	}
+	return ""
+}
+
+// NewOn returns an Elector on a lock that is not a Lease.
+func NewOn(cfg Config, on resourcelock.Interface) (*Elector, error) {
+	return newElector(cfg.withDefaults(), nil, on)
+}

@@ -2,7 +2,8 @@
 //
 // The election is client-go's, on a Lease. In addition, this package ends
 // writes before the lease does: they stop when the process lets go of the
-// lease, and when it could not renew it in time, whatever else is stuck.
+// lease, and when it could not renew it in time, whatever else is stuck. And a
+// standby takes over as soon as the lease ends.
 package leader
 
 import (
@@ -11,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -69,6 +71,7 @@ type Elector struct {
 	gate    *Gate
 	leases  coordinationv1.LeaseInterface
 	elector *leaderelection.LeaderElector
+	leader  atomic.Pointer[string] // its identity, as seen last
 }
 
 // New returns an Elector. It sends nothing; Run does.
@@ -83,21 +86,29 @@ func New(cfg Config) (*Elector, error) {
 	if err != nil {
 		return nil, fmt.Errorf("leader[%s/%s]: %w", cfg.Namespace, cfg.Name, err)
 	}
-	e := &Elector{cfg: cfg, gate: newGate(cfg.LeaseDuration * 9 / 10), leases: client.CoordinationV1().Leases(cfg.Namespace)}
+	return newElector(cfg, client.CoordinationV1().Leases(cfg.Namespace), &resourcelock.LeaseLock{
+		LeaseMeta:  metav1.ObjectMeta{Namespace: cfg.Namespace, Name: cfg.Name},
+		Client:     client.CoordinationV1(),
+		LockConfig: resourcelock.ResourceLockConfig{Identity: cfg.Identity},
+	})
+}
+
+// newElector returns an Elector on a lock.
+func newElector(cfg Config, leases coordinationv1.LeaseInterface, on resourcelock.Interface) (*Elector, error) {
+	e := &Elector{cfg: cfg, gate: newGate(cfg.LeaseDuration * 9 / 10), leases: leases}
+	var err error
 	e.elector, err = leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Name:          cfg.Name,
 		LeaseDuration: cfg.LeaseDuration, RenewDeadline: cfg.RenewDeadline, RetryPeriod: cfg.RetryPeriod,
 		// The lease is given up in Run's order: see lock.Update.
 		ReleaseOnCancel: true,
-		Lock: &lock{gate: e.gate, log: cfg.Logger, failed: map[string]string{}, Interface: &resourcelock.LeaseLock{
-			LeaseMeta:  metav1.ObjectMeta{Namespace: cfg.Namespace, Name: cfg.Name},
-			Client:     client.CoordinationV1(),
-			LockConfig: resourcelock.ResourceLockConfig{Identity: cfg.Identity},
-		}},
+		Lock: &lock{
+			Interface: on, gate: e.gate, standby: standby{period: cfg.RetryPeriod, lease: cfg.LeaseDuration},
+			leads: e.leads, log: cfg.Logger, failed: map[string]string{},
+		},
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(context.Context) {}, // the gate opens with the write of the lease
 			OnStoppedLeading: func() {},
-			OnNewLeader:      e.newLeader,
 		},
 	})
 	if err != nil {
@@ -106,7 +117,11 @@ func New(cfg Config) (*Elector, error) {
 	return e, nil
 }
 
-func (e *Elector) newLeader(identity string) {
+// leads takes in who holds the lease.
+func (e *Elector) leads(identity string) {
+	if before := e.leader.Swap(&identity); before != nil && *before == identity {
+		return
+	}
 	if identity == e.cfg.Identity {
 		e.cfg.Logger.Info("became leader", "lease", e.cfg.Namespace+"/"+e.cfg.Name, "identity", identity)
 		return

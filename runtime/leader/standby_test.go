@@ -1,0 +1,197 @@
+package leader_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/wasmctl/wasmctl/runtime/leader"
+)
+
+var leases = schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
+
+// lease is a Lease as all replicas see it.
+type lease struct {
+	latency time.Duration
+
+	mu      sync.Mutex
+	record  *resourcelock.LeaderElectionRecord // guarded by mu
+	version int                                // guarded by mu
+	renewed time.Time                          // guarded by mu; of the last write
+	reads   int                                // guarded by mu
+}
+
+// view is the lease as one replica reaches it. It belongs to one goroutine, but
+// for dead.
+type view struct {
+	*lease
+	id   string
+	dead context.Context //nolint:containedctx // ends with the process
+	seen int             // the version of the last read or write
+}
+
+func (v *view) Identity() string   { return v.id }
+func (v *view) Describe() string   { return "ns/test" }
+func (v *view) RecordEvent(string) {}
+
+// request is the way of a request: a process that was killed sends none.
+func (v *view) request(ctx context.Context) error {
+	select {
+	case <-time.After(v.latency):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if v.dead.Err() != nil {
+		return errors.New("killed")
+	}
+	return nil
+}
+
+func (v *view) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	if err := v.request(ctx); err != nil {
+		return nil, nil, err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.reads++
+	if v.record == nil {
+		return nil, nil, apierrors.NewNotFound(leases, "test")
+	}
+	v.seen = v.version
+	r := *v.record
+	raw, err := json.Marshal(r)
+	return &r, raw, err
+}
+
+func (v *view) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+	v.seen = 0
+	return v.Update(ctx, r)
+}
+
+func (v *view) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+	if err := v.request(ctx); err != nil {
+		return err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.seen != v.version {
+		return apierrors.NewConflict(leases, "test", errors.New("changed"))
+	}
+	if age := time.Since(r.RenewTime.Time); age > v.latency {
+		return fmt.Errorf("written as of %v ago", age)
+	}
+	v.version++
+	v.seen, v.record, v.renewed = v.version, &r, time.Now()
+	return nil
+}
+
+// process starts a replica; kill ends it as kill -9 does.
+func (l *lease) process(t *testing.T, id string) (e *leader.Elector, kill func()) {
+	t.Helper()
+	dead, kill := context.WithCancel(t.Context())
+	e, err := leader.NewOn(leader.Config{Namespace: "ns", Name: "test", Identity: id}, &view{lease: l, id: id, dead: dead})
+	if err != nil {
+		t.Fatal(err)
+	}
+	running, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = e.Run(running)
+	}()
+	t.Cleanup(func() {
+		stop()
+		<-ended
+	})
+	return e, kill
+}
+
+// A standby takes over when the lease ends, whenever the leader was killed and
+// whenever the standby began: no sooner than the lease lasts after the last
+// renewal, and at most a small part of it later.
+func TestElector_TakesOverWhenTheLeaseEnds(t *testing.T) {
+	const margin = leader.DefaultRetryPeriod / 4
+	for seed := range uint64(200) {
+		synctest.Test(t, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(seed, 19))
+			within := func(d time.Duration) { <-time.After(time.Duration(rng.Int64N(int64(d)))) }
+			l := &lease{latency: time.Duration(rng.Int64N(int64(30 * time.Millisecond)))}
+			first, kill := l.process(t, "first")
+			<-first.Gate().Open()
+			within(10 * time.Second)
+			second, _ := l.process(t, "second")
+			within(3 * time.Minute)
+			for second.Leader() != "first" { // it was there for a while
+				<-time.After(leader.DefaultRetryPeriod)
+			}
+			<-time.After(2 * leader.DefaultRetryPeriod)
+			l.mu.Lock()
+			begin, reads := time.Now(), l.reads
+			l.mu.Unlock()
+			<-time.After(time.Minute)
+			l.mu.Lock()
+			if n, most := l.reads-reads, 4*int(time.Since(begin)/leader.DefaultRetryPeriod); n > most {
+				t.Errorf("seed %d: %d reads in a minute, want at most %d", seed, n, most)
+			}
+			l.mu.Unlock()
+			within(10 * time.Second)
+			kill()
+			killed := time.Now()
+			synctest.Wait()
+			l.mu.Lock()
+			renewed := l.renewed
+			l.mu.Unlock()
+			<-second.Gate().Open()
+			if !errors.Is(first.Gate().Err(), leader.ErrLost) {
+				t.Fatalf("seed %d: the one that was killed may write", seed)
+			}
+			if took := time.Since(renewed); took < leader.DefaultLeaseDuration || took > leader.DefaultLeaseDuration+margin {
+				t.Errorf("seed %d: took over %v after the last renewal, %v after the kill", seed, took, time.Since(killed))
+			}
+		})
+	}
+}
+
+// Of several standbys one takes over, and the others stay.
+func TestElector_OneOfManyTakesOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &lease{latency: 5 * time.Millisecond}
+		first, kill := l.process(t, "first")
+		<-first.Gate().Open()
+		var others []*leader.Elector
+		for i := range 5 {
+			e, _ := l.process(t, fmt.Sprint("other-", i))
+			others = append(others, e)
+			<-time.After(700 * time.Millisecond)
+		}
+		<-time.After(time.Minute)
+		kill()
+		<-time.After(leader.DefaultLeaseDuration + leader.DefaultRetryPeriod)
+		leading := 0
+		for range 60 {
+			leading = 0
+			for _, e := range others {
+				if e.Gate().Leads() {
+					leading++
+				}
+			}
+			if leading > 1 {
+				break
+			}
+			<-time.After(time.Second)
+		}
+		if leading != 1 {
+			t.Errorf("%d lead", leading)
+		}
+	})
+}
