@@ -12,7 +12,7 @@ import (
 // goroutine of Elector.Run.
 type standby struct {
 	period time.Duration // how often a leader renews
-	lease  time.Duration // the least that a lease lasts
+	lease  time.Duration // how long a lease lasts, where its record does not say more
 
 	record string    // as it was read last
 	since  time.Time // when a change of it was read
