@@ -1,0 +1,129 @@
+package serve
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/serve/v1alpha1"
+	"github.com/wasmctl/wasmctl/runtime/admin"
+)
+
+func pick[T any](r *rand.Rand, list ...T) T { return list[r.IntN(len(list))] }
+
+// randomSeen is something that a unit may see.
+func randomSeen(r *rand.Rand) *seen {
+	in := &seen{generation: int64(1 + r.IntN(5)), requested: pick(r, "", "now"), suspended: r.IntN(8) == 0, verified: r.IntN(2) == 0, count: r.IntN(2) == 0}
+	if r.IntN(5) > 0 {
+		in.wanted = &v1alpha1.Revision{Digest: pick(r, "a", "b", "c"), Image: "host/x@sha256:1", Version: "v1", Generation: in.generation}
+	}
+	if r.IntN(3) == 0 {
+		in.problem = &problem{
+			condition: pick(r, "", v1alpha1.ModuleFetched, v1alpha1.ModuleVerified, v1alpha1.Granted, v1alpha1.KindServed),
+			reason:    pick(r, "ImagePullFailed", "InvalidSpec"), message: "why", stalled: r.IntN(2) == 0,
+		}
+	}
+	if r.IntN(4) == 0 {
+		return in
+	}
+	c := &admin.Controller{
+		Phase: pick(r, admin.PhaseLoading, admin.PhaseWaiting, admin.PhaseRunning, admin.PhaseRunning, admin.PhaseRunning, admin.PhaseFailed), Message: "why",
+		Kind: "configmaps", Digest: pick(r, "a", "b", "c"), Failing: r.IntN(2), Quarantined: r.IntN(2),
+		Watches: []admin.Watch{{Source: "configmaps", Phase: pick(r, "ready", "ready", "ready", "syncing"), Objects: r.IntN(3)}},
+	}
+	c.Revisions = append(c.Revisions, admin.Revision{Number: 1, Digest: c.Digest, State: pick(r, "live", "live", "probation")})
+	for range r.IntN(3) {
+		c.Revisions = append(c.Revisions, admin.Revision{
+			Digest: pick(r, "a", "b", "c"), State: pick(r, "canary", "loading", "failed", "refused", "aborted", "kept", "replaced", "draining"), Reason: "why", Runs: r.Uint64N(2000),
+		})
+	}
+	if r.IntN(4) == 0 {
+		c.MissingRights = []admin.MissingRight{{Rule: []byte(`{}`), Missing: "grant"}}
+	}
+	in.controller = c
+	return in
+}
+
+// kstatus is what kstatus makes of a status of the newest generation.
+func kstatus(st *v1alpha1.Status) string {
+	for _, c := range st.Conditions {
+		switch {
+		case c.Type == v1alpha1.Reconciling && c.Status == metav1.ConditionTrue:
+			return "InProgress"
+		case c.Type == v1alpha1.Stalled && c.Status == metav1.ConditionTrue:
+			return "Failed"
+		}
+	}
+	if meta.IsStatusConditionTrue(st.Conditions, v1alpha1.Ready) {
+		return "Current"
+	}
+	return "InProgress"
+}
+
+// wrong lists which of the rules of Flux and kstatus a status breaks.
+func wrong(st *v1alpha1.Status, in *seen) (list []string) {
+	bad := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
+	ready := meta.FindStatusCondition(st.Conditions, v1alpha1.Ready)
+	if ready == nil || ready.Reason == "" {
+		return []string{"there is no Ready"}
+	}
+	reconciling, stalled := meta.FindStatusCondition(st.Conditions, v1alpha1.Reconciling), meta.FindStatusCondition(st.Conditions, v1alpha1.Stalled)
+	for _, c := range []*metav1.Condition{reconciling, stalled} {
+		if c != nil && (c.Status != metav1.ConditionTrue || c.Reason != ready.Reason || c.Message != ready.Message || ready.Status == metav1.ConditionTrue) {
+			bad("%s beside %v: %v", c.Type, ready, c)
+		}
+	}
+	if reconciling != nil && stalled != nil {
+		bad("reconciling and stalled")
+	}
+	if ready.Status == metav1.ConditionFalse && reconciling == nil && stalled == nil && !in.suspended {
+		bad("neither ready, nor reconciling, nor stalled")
+	}
+	for _, c := range st.Conditions {
+		if c.ObservedGeneration != in.generation || st.ObservedGeneration != in.generation {
+			bad("%s is about generation %d, of %d", c.Type, c.ObservedGeneration, in.generation)
+		}
+	}
+	if k := kstatus(st); (k == "Current") != (ready.Status == metav1.ConditionTrue) || (k == "Failed") != (stalled != nil) {
+		bad("kstatus says %s", k)
+	}
+	if ready.Status == metav1.ConditionTrue && (in.suspended || in.problem != nil || st.Candidate != nil || st.Refused != nil || st.Live == nil || in.wanted == nil || st.Live.Digest != in.wanted.Digest) {
+		bad("ready, but %+v", *st)
+	}
+	if len(st.History) > maxHistory {
+		bad("%d entries of history", len(st.History))
+	}
+	return list
+}
+
+// TestNext_EveryStatusIsOneThatFluxAndKstatusRead: whatever a unit sees, in whatever
+// order. What it sees twice changes nothing.
+func TestNext_EveryStatusIsOneThatFluxAndKstatusRead(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test
+	now := time.Unix(1e9, 0)
+	kinds := map[string]int{}
+	for range 2000 {
+		st := v1alpha1.Status{ObservedGeneration: -1}
+		for range 20 {
+			in := randomSeen(r)
+			now = now.Add(time.Second)
+			st = next(st, in, now)
+			if list := wrong(&st, in); len(list) > 0 {
+				t.Fatalf("%q\n%+v\n%+v", list, in, st)
+			}
+			in.count = false
+			if again := next(st, in, now.Add(time.Second)); !reflect.DeepEqual(again, st) {
+				t.Fatalf("a second look at %+v:\n%+v\n%+v", in, st, again)
+			}
+			kinds[kstatus(&st)]++
+		}
+	}
+	if kinds["Current"] < 100 || kinds["Failed"] < 100 || kinds["InProgress"] < 100 {
+		t.Errorf("%v", kinds)
+	}
+}
