@@ -53,6 +53,10 @@ func New(cfg Config) (*Controller, error) {
 func (c *Controller) build() error {
 	cfg := &c.cfg
 	var err error
+	finalized := newOwn()
+	if cfg.Cluster != nil {
+		cfg.Cluster = finalizers{cfg.Cluster, finalized}
+	}
 	c.applier, err = applier.New(applier.Config{
 		Controller: cfg.Name, Module: cfg.Module, Lookup: c.lookup, Deletes: cfg.Deletes, Backoff: cfg.Backoff, Finalizer: cfg.Finalizer,
 		Cluster: cfg.Cluster, Cache: c.cache, AwaitWrites: cfg.AwaitWrites, Guard: cfg.Guard, Logger: cfg.Logger,
@@ -74,6 +78,9 @@ func (c *Controller) build() error {
 		h, err := c.newHandle(w)
 		if err != nil {
 			return err
+		}
+		if len(handles) == 0 {
+			h.own = finalized
 		}
 		handles = append(handles, h)
 		c.cache.handles.Store(&handles)

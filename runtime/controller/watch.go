@@ -71,6 +71,7 @@ type Handle struct {
 	subs     []*watcher.Subscription
 	hook     *queue.Hook // nil where the guest is not asked
 	children *children   // nil unless Watch.Owned
+	own      *own        // nil unless it is that of Config.For
 
 	stop  chan struct{} // closed by RemoveWatch
 	ended sync.WaitGroup
@@ -137,18 +138,28 @@ func (c *Controller) handler(h *Handle, filter *predicate.Filter) watcher.Handle
 			h.children.observe(ev)
 		}
 		verdict := filter.Check(time.Now(), ev)
-		switch {
-		case verdict == predicate.Hide:
-		case h.hook != nil:
+		if h.own != nil && h.own.waiting.Load() > 0 && h.own.take(ev, func() { c.pass(ctx, h, ev, verdict, nil) }) {
+			return
+		}
+		mapped = c.pass(ctx, h, ev, verdict, mapped[:0])
+	}
+}
+
+// pass hands an event on to the queue. It appends what the event asks for to mapped,
+// and returns that.
+func (c *Controller) pass(ctx context.Context, h *Handle, ev reflector.Event, verdict predicate.Verdict, mapped []queue.Request) []queue.Request {
+	switch {
+	case verdict == predicate.Hide:
+	case h.hook != nil:
+		c.reportRelated(h, ev)
+		h.hook.Handle(ev, verdict == predicate.Ask)
+	default:
+		if mapped = h.watch.Map(mapped, ev); len(mapped) > 0 {
 			c.reportRelated(h, ev)
-			h.hook.Handle(ev, verdict == predicate.Ask)
-		default:
-			if mapped = h.watch.Map(mapped[:0], ev); len(mapped) > 0 {
-				c.reportRelated(h, ev)
-				c.request(ctx, mapped)
-			}
+			c.request(ctx, mapped)
 		}
 	}
+	return mapped
 }
 
 // reportRelated reports a change of a related object; what a list has found is

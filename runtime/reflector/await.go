@@ -87,7 +87,7 @@ func (s *Store) wake() {
 // where lists have no version, it does not count: what a watch then sends first
 // is in no order. The caller holds mu for writing.
 func (s *Store) reached(version string) {
-	if older(s.version, version) {
+	if Older(s.version, version) {
 		s.version = version
 	}
 }
@@ -99,9 +99,9 @@ func atLeast(a, b string) bool {
 	return err == nil && c >= 0
 }
 
-// older reports whether version a is before b; false where one cannot be
+// Older reports whether resourceVersion a is before b; false where one cannot be
 // compared.
-func older(a, b string) bool {
+func Older(a, b string) bool {
 	c, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && c < 0
 }

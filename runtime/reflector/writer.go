@@ -23,7 +23,7 @@ func (w *Writer) Store() *Store { return w.store }
 func (w *Writer) Apply(o *Object, emit func(Event)) {
 	// The Writer is the only one that changes the map, so it reads without lock.
 	old := w.store.objects[o.ref]
-	if old != nil && (old.Same(o) || older(o.resourceVersion, old.resourceVersion)) {
+	if old != nil && (old.Same(o) || Older(o.resourceVersion, old.resourceVersion)) {
 		return
 	}
 	w.put(old, o, o.resourceVersion)
@@ -35,7 +35,7 @@ func (w *Writer) Apply(o *Object, emit func(Event)) {
 // that has been created again.
 func (w *Writer) Delete(final *Object, emit func(Event)) {
 	old := w.store.objects[final.ref]
-	late := old != nil && old.uid != final.uid && older(final.resourceVersion, old.resourceVersion)
+	late := old != nil && old.uid != final.uid && Older(final.resourceVersion, old.resourceVersion)
 	if old == nil || late {
 		return
 	}
