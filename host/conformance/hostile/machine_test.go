@@ -21,34 +21,39 @@ const tick = 10 * time.Millisecond
 type stopwatch struct {
 	pid        int
 	start      time.Time
-	busy, mine time.Duration // of all CPUs, of the process
-	queued     map[string]time.Duration
+	busy, mine time.Duration            // of all CPUs, of the process
+	queued     map[string]time.Duration // of the process and the test itself
 
-	delay time.Duration // what read has found last
+	waited, used time.Duration // by the process, when it was last seen
+	delay        time.Duration // what read has found last
 }
 
 func startWatch(tb testing.TB, pid int) *stopwatch {
 	tb.Helper()
-	return &stopwatch{pid: pid, start: time.Now(), busy: busy(tb), mine: cpuTime(pid), queued: queued(pid)}
+	return &stopwatch{pid: pid, start: time.Now(), busy: busy(tb), mine: cpuTime(pid), queued: queued(pid, os.Getpid())}
 }
 
 // read returns the time since the start, and how long the process may have been
 // delayed by others: as long as they computed, but not longer than its threads
-// were ready to run and did not. Once the process has ended the delay stays what
-// it was.
+// were ready to run and did not. The clock is the test's: what it has waited for
+// itself, before it saw what the process did, is a delay too.
 func (w *stopwatch) read(tb testing.TB) (took, delay time.Duration) {
 	tb.Helper()
 	took = time.Since(w.start)
-	mine := cpuTime(w.pid)
-	if mine == 0 {
-		return took, w.delay
+	if mine := cpuTime(w.pid); mine > 0 { // it has not ended
+		w.waited, w.used = max(w.waited, w.waitedSince(w.pid)), mine-w.mine
 	}
-	var waited time.Duration
-	for thread, d := range queued(w.pid) {
+	w.delay = max(w.delay, min(w.waited+w.waitedSince(os.Getpid()), busy(tb)-w.busy-w.used))
+	return took, w.delay
+}
+
+// waitedSince is how long a process's threads were ready to run and did not, since
+// the start.
+func (w *stopwatch) waitedSince(pid int) (waited time.Duration) {
+	for thread, d := range queued(pid) {
 		waited += d - w.queued[thread]
 	}
-	w.delay = max(w.delay, min(waited, busy(tb)-w.busy-(mine-w.mine)))
-	return took, w.delay
+	return waited
 }
 
 // computed is how long the process has since the start: what others do does not
@@ -70,10 +75,14 @@ func (w *stopwatch) late(tb testing.TB, within time.Duration) string {
 	return ""
 }
 
-// queued is how long each thread of a process was ready to run and had no CPU.
-func queued(pid int) map[string]time.Duration {
+// queued is how long each thread of processes was ready to run and had no CPU.
+func queued(pids ...int) map[string]time.Duration {
 	out := map[string]time.Duration{}
-	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid)) // the pattern is good
+	var files []string
+	for _, pid := range pids {
+		of, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid)) // the pattern is good
+		files = append(files, of...)
+	}
 	for _, file := range files {
 		b, err := os.ReadFile(file)
 		fields := strings.Fields(string(b))

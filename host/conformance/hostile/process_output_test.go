@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 	"unicode"
@@ -276,8 +275,7 @@ func TestProcess_ManifestsOfAnySize(t *testing.T) {
 			if peak > commandMemory {
 				t.Errorf("the process took %d MiB, want %d", peak>>20, commandMemory>>20)
 			}
-			p.signal(syscall.SIGINT)
-			p.signal(syscall.SIGINT)
+			p.interruptTwice()
 			p.wantEnd(time.Second)
 		})
 	}

@@ -41,9 +41,7 @@ func (f *family) end(t *testing.T) {
 	})
 	t.Run("SIGINT twice", func(t *testing.T) {
 		p := f.under(t, nil)
-		p.signal(syscall.SIGINT)
-		p.await(func() bool { _, ok := p.has(0, "stopping; waiting for running reconciles"); return ok })
-		p.signal(syscall.SIGINT)
+		p.interruptTwice()
 		p.wantEnd(time.Second)
 	})
 }

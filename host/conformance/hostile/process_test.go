@@ -289,3 +289,12 @@ func (p *process) signal(sig syscall.Signal) {
 		p.t.Fatal(err)
 	}
 }
+
+// interruptTwice sends a second SIGINT after the first was taken: two that are
+// under way at once are one.
+func (p *process) interruptTwice() {
+	p.t.Helper()
+	p.signal(syscall.SIGINT)
+	p.await(func() bool { _, ok := p.has(0, "stopping; waiting for running reconciles"); return ok })
+	p.signal(syscall.SIGINT)
+}
