@@ -115,7 +115,7 @@ func TestErrorPolicy_AbsentOrFailing(t *testing.T) {
 
 func TestReconcile_BadBuffers(t *testing.T) {
 	needsBound(t)
-	m := load(t, wasm.Buffers, Config{Concurrency: 8, Limits: Limits{Timeout: 100 * time.Millisecond}})
+	m := load(t, wasm.Buffers, Config{Concurrency: 8})
 	for mode, tc := range map[int]struct {
 		kind abi.FailureKind
 		want string
@@ -129,7 +129,12 @@ func TestReconcile_BadBuffers(t *testing.T) {
 	} {
 		req := request(0)
 		req.Object = make([]byte, mode<<12)
-		_, err := acquire(t, m).Reconcile(t.Context(), req)
+		g := acquire(t, m)
+		if tc.kind == abi.FailureTimeout {
+			hurry(m, 100*time.Millisecond)
+		}
+		_, err := g.Reconcile(t.Context(), req)
+		hurry(m, DefaultTimeout)
 		if ce := callError(t, err); ce.Kind != tc.kind || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("mode %d: got %v; want %s: %s", mode, err, tc.kind, tc.want)
 		}
@@ -153,16 +158,18 @@ func TestReconcile_RequestOverTheCap(t *testing.T) {
 // rule 17, timeout: a guest that spins is stopped, in real time.
 func TestReconcile_SpinningGuestTimesOut(t *testing.T) {
 	needsBound(t)
-	m := load(t, wasm.Modes, Config{Limits: Limits{Timeout: 50 * time.Millisecond}})
+	m := load(t, wasm.Modes, Config{})
+	g := acquire(t, m)
+	hurry(m, 50*time.Millisecond)
 	start := time.Now()
-	_, err := acquire(t, m).Reconcile(t.Context(), request(2))
+	_, err := g.Reconcile(t.Context(), request(2))
 	if ce := callError(t, err); ce.Kind != abi.FailureTimeout || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}
 	if took := time.Since(start); took < 50*time.Millisecond || took > time.Minute {
 		t.Errorf("took %v, want about 50ms", took)
 	}
-	g := acquire(t, load(t, wasm.Modes, Config{}))
+	g = acquire(t, load(t, wasm.Modes, Config{}))
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	_, err = g.Reconcile(ctx, request(2))

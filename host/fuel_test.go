@@ -207,7 +207,10 @@ func allocated() int64 {
 // The error of a guest that ran out of time says where it was.
 func TestFuel_TimeoutHasAStackTrace(t *testing.T) {
 	needsFuel(t)
-	_, err := acquire(t, load(t, named(wasm.Modes), Config{Limits: Limits{Timeout: 300 * time.Millisecond}})).Reconcile(t.Context(), request(2))
+	m := load(t, named(wasm.Modes), Config{})
+	g := acquire(t, m)
+	hurry(m, 300*time.Millisecond)
+	_, err := g.Reconcile(t.Context(), request(2))
 	if want := "guest[reconcile]: timeout: exceeded its time limit (timeout 300ms)\n\tf"; !strings.HasPrefix(err.Error(), want) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v, want %s...", err, want)
 	}

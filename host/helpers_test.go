@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
 )
@@ -50,6 +51,10 @@ func acquire(tb testing.TB, m *Module) *lease {
 	tb.Cleanup(release)
 	return g.(*lease)
 }
+
+// hurry bounds the calls of a module from now on. As a limit of its Config the same
+// time would bound its start too, which takes longer than that on a busy machine.
+func hurry(m *Module, timeout time.Duration) { m.last.Load().limits.Timeout = timeout }
 
 // request is a request whose object is one byte, the mode of some guests.
 func request(mode byte) *abi.Request {

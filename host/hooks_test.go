@@ -112,12 +112,16 @@ func TestHooks_HostileAnswers(t *testing.T) {
 		{"keys that are not there", echoObject([]byte("\x81\xa4keys\xdd\xff\xff\xff\xff")), abi.FailureOutput, "msgpack ends too early"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			m := load(t, echo(t), Config{Limits: Limits{Timeout: 100 * time.Millisecond}})
+			m := load(t, echo(t), Config{})
 			other := acquire(t, m)
 			if _, err := other.Reconcile(t.Context(), &abi.Request{Object: echoObject(nil)}); err != nil {
 				t.Fatal(err)
 			}
+			if tc.kind == abi.FailureTimeout {
+				hurry(m, 100*time.Millisecond)
+			}
 			_, err := m.Map(t.Context(), event(tc.object))
+			hurry(m, DefaultTimeout)
 			if ce := callError(t, err); ce.Kind != tc.kind || ce.Func != "map" || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got %v, want %s: %s", err, tc.kind, tc.want)
 			}
@@ -133,7 +137,7 @@ func TestHooks_HostileAnswers(t *testing.T) {
 
 func TestFilter_KeepsDropsAndFails(t *testing.T) {
 	needsBound(t)
-	m := load(t, echo(t), Config{Limits: Limits{Timeout: 100 * time.Millisecond}})
+	m := load(t, echo(t), Config{})
 	for n, want := range map[uint32]bool{0: false, 1: true} {
 		if got, err := m.Filter(t.Context(), event(echoLength(nil, n))); got != want || err != nil {
 			t.Errorf("%d: got %v, %v", n, got, err)
@@ -143,7 +147,11 @@ func TestFilter_KeepsDropsAndFails(t *testing.T) {
 		2:        "guest[filter]: output: filter returned 2: want 1 (keep) or 0 (drop)",
 		echoTrap: "guest[filter]: trap", echoSpin: "guest[filter]: timeout",
 	} {
+		if n == echoSpin {
+			hurry(m, 100*time.Millisecond)
+		}
 		keep, err := m.Filter(t.Context(), event(echoLength(nil, n)))
+		hurry(m, DefaultTimeout)
 		if ce := callError(t, err); keep || !strings.HasPrefix(ce.Error(), want) {
 			t.Errorf("%d: got %v, %v", int32(n), keep, err)
 		}

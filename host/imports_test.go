@@ -348,10 +348,13 @@ func TestHostFunctions_DeadlineInsideTheAPI(t *testing.T) {
 		<-ctx.Done()
 		return abi.Response{Body: []byte{0xc0}}
 	}}
-	g := acquire(t, load(t, wasm.Calls, Config{API: apiOf(api), Limits: Limits{Timeout: 30 * time.Millisecond}}))
+	m := load(t, wasm.Calls, Config{API: apiOf(api)})
+	g := acquire(t, m)
 	req := request(0)
 	req.Object = program([]hostCall{{"api_get", [5]uint32{requestAt, 1, dstAt, 8}}})
+	hurry(m, 30*time.Millisecond)
 	_, err := g.Reconcile(t.Context(), req)
+	hurry(m, DefaultTimeout)
 	if ce := callError(t, err); ce.Kind != abi.FailureTimeout {
 		t.Errorf("got %v", err)
 	}

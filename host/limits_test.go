@@ -131,7 +131,7 @@ func TestLimits_ErrorsNameThem(t *testing.T) {
 		fuel   bool
 	}{
 		{abi.LimitMemory, 4, Limits{Memory: 4 * pageSize}, abi.FailureMemory, "256Ki", false},
-		{abi.LimitTimeout, 2, Limits{Timeout: 20 * time.Millisecond}, abi.FailureTimeout, "20ms", false},
+		{abi.LimitTimeout, 2, Limits{}, abi.FailureTimeout, "20ms", false},
 		{abi.LimitFuel, 2, Limits{Fuel: 1000}, abi.FailureTimeout, "1000", true},
 		{abi.LimitStack, 3, Limits{Stack: 100_000}, abi.FailureTrap, "100000", true},
 		{abi.LimitResultBytes, 8, Limits{ResultBytes: 53}, abi.FailureOutput, "53", false},
@@ -140,7 +140,11 @@ func TestLimits_ErrorsNameThem(t *testing.T) {
 			continue
 		}
 		m := load(t, wasm.Modes, Config{Limits: tc.limits})
-		_, err := acquire(t, m).Reconcile(t.Context(), request(tc.mode))
+		g := acquire(t, m)
+		if tc.name == abi.LimitTimeout {
+			hurry(m, 20*time.Millisecond)
+		}
+		_, err := g.Reconcile(t.Context(), request(tc.mode))
 		ce, le := callError(t, err), limitOf(t, err)
 		want := fmt.Sprintf("(%s %s)", tc.name, tc.value)
 		if ce.Kind != tc.kind || le.Limit != tc.name || !strings.Contains(err.Error(), want) || le.Waited {
@@ -181,15 +185,16 @@ func TestLimits_StackBoundsTheHostsMemory(t *testing.T) {
 
 // A timeout in which an operation was waited for is not one of the guest's own.
 func TestLimits_TimeoutSaysThatItWaited(t *testing.T) {
-	api := &scriptedAPI{f: func(ctx context.Context, _ abi.Op, _ []byte) abi.Response {
-		<-ctx.Done()
-		return abi.Response{}
-	}}
-	g := acquire(t, load(t, wasm.Spy, Config{API: apiOf(api), Limits: Limits{Timeout: 30 * time.Millisecond}}))
-	_, err := g.Reconcile(t.Context(), request(0))
-	if le := limitOf(t, err); le.Limit != abi.LimitTimeout || !le.Waited {
-		t.Errorf("got %+v", le)
-	}
+	inBubble(t, func(t *testing.T) {
+		api := &scriptedAPI{f: func(ctx context.Context, _ abi.Op, _ []byte) abi.Response {
+			<-ctx.Done()
+			return abi.Response{}
+		}}
+		_, err := acquire(t, load(t, wasm.Spy, Config{API: apiOf(api)})).Reconcile(t.Context(), request(0))
+		if le := limitOf(t, err); le.Limit != abi.LimitTimeout || !le.Waited {
+			t.Errorf("got %+v", le)
+		}
+	})
 }
 
 // One in which the guest slept is.

@@ -154,7 +154,11 @@ func TestLoad_FailsFastWhereStartCodeFails(t *testing.T) {
 		{"describe", wasm.DescribeBad, abi.FailureOutput, "guest[describe]: output: manifest: msgpack type is not allowed here: want a map"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			_, err := Load(t.Context(), tc.wasm, Config{Name: "m", Limits: Limits{Timeout: 20 * time.Millisecond}})
+			var limits Limits
+			if tc.kind == abi.FailureTimeout {
+				limits.Timeout = 20 * time.Millisecond
+			}
+			_, err := Load(t.Context(), tc.wasm, Config{Name: "m", Limits: limits})
 			if !errors.Is(err, ErrInvalidModule) || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got %v, want an ErrInvalidModule with %q", err, tc.want)
 			}

@@ -160,7 +160,8 @@ func TestModule_Hammer(t *testing.T) {
 	if testing.Short() {
 		workers, rounds = 4, 20
 	}
-	m := load(t, wasm.Modes, Config{Concurrency: 3, Limits: Limits{Timeout: 10 * time.Millisecond}})
+	m := load(t, wasm.Modes, Config{Concurrency: 3})
+	hurry(m, 10*time.Millisecond)
 	var good, inUse, most atomic.Int64
 	var wg sync.WaitGroup
 	for w := range workers {

@@ -47,12 +47,15 @@ func callHostile(t *testing.T, cfg Config, script func(c *frameConn)) error {
 	t.Helper()
 	iso := hostileProcess(script)
 	cfg.Isolation = iso
+	timeout := cfg.LimitsFor(nil).Timeout
+	cfg.Limits.Timeout = 0
 	m := load(t, wasm.Empty, cfg)
 	g, release, err := m.Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer release()
+	hurry(m, timeout)
 	_, err = g.Reconcile(t.Context(), request(0))
 	if err == nil {
 		t.Fatal("the run came to no error")

@@ -162,7 +162,7 @@ func TestInterrupt_EndsADrainingRevisionAtOnce(t *testing.T) {
 func TestPrepare_BadModuleChangesNothing(t *testing.T) {
 	needsBound(t)
 	refusal := errors.New("no")
-	m := load(t, wasm.Configure, Config{Settings: mode("1"), Limits: Limits{Timeout: 50 * time.Millisecond}})
+	m := load(t, wasm.Configure, Config{Settings: mode("1")})
 	for name, bad := range map[string]struct {
 		module  []byte
 		connect Connect
@@ -174,6 +174,10 @@ func TestPrepare_BadModuleChangesNothing(t *testing.T) {
 		"start spins": {wasm.InitSpin, nil, ErrInvalidModule},
 		"manifest":    {variant(wasm.Modes, 1), func(string, *abi.Manifest) (API, error) { return nil, refusal }, refusal},
 	} {
+		m.cfg.Limits.Timeout = DefaultTimeout
+		if name == "start spins" {
+			m.cfg.Limits.Timeout = 50 * time.Millisecond
+		}
 		c, err := m.Prepare(t.Context(), bad.module, bad.connect)
 		if c != nil || !errors.Is(err, bad.want) {
 			t.Errorf("%s: %v", name, err)
