@@ -166,14 +166,12 @@ func runExamples(t *testing.T, file string, isolated bool) {
 		if isolated != (st.Process != nil) {
 			t.Errorf("%s: its process is %v", name, st.Process)
 		}
-		for kind, n := range st.Failures {
-			if n > 0 && kind != "conflict" { // which the next run resolves
-				t.Errorf("%s: %d failures: %s", name, n, kind)
-			}
-		}
 	}
 	c.signal(syscall.SIGTERM)
 	c.wantExit(exitOK)
+	for _, line := range c.failures() {
+		t.Errorf("a run failed: %s", line)
+	}
 }
 
 func lessonConfigMapGenerator(l *lesson) {

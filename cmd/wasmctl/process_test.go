@@ -18,6 +18,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/wasmctl/wasmctl/runtime/applier"
 )
 
 // child is a wasmctl process of a test. It is killed when the test ends.
@@ -109,11 +111,20 @@ func (c *child) text() string {
 	return strings.Join(c.lines, "\n")
 }
 
-// tail returns the last lines of it.
+// tail returns the last lines of it, after the first warnings and errors of those
+// that are left out.
 func (c *child) tail() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return strings.Join(c.lines[max(0, len(c.lines)-20):], "\n")
+	const most = 20
+	var shown []string
+	last := max(0, len(c.lines)-most)
+	for _, line := range c.lines[:last] {
+		if len(shown) < most && (strings.Contains(line, `"level":"WARN"`) || strings.Contains(line, `"level":"ERROR"`)) {
+			shown = append(shown, line)
+		}
+	}
+	return strings.Join(append(shown, c.lines[last:]...), "\n")
 }
 
 // wantLine waits for a line that contains all parts, and returns it.
@@ -138,6 +149,18 @@ func (c *child) wantLine(parts ...string) string {
 			c.t.Fatalf("no line with %q", parts)
 		}
 	}
+}
+
+// failures returns the lines of runs that failed, but for conflicts that the next
+// run resolves: users write and delete while a run is going on.
+func (c *child) failures() (failed []string) {
+	c.t.Helper()
+	for line := range strings.Lines(c.text()) {
+		if l := parseLine(c.t, line); l.Msg == "reconcile failed" && !l.conflict() {
+			failed = append(failed, line)
+		}
+	}
+	return failed
 }
 
 func containsAll(line string, parts []string) bool {
@@ -173,6 +196,13 @@ func (c *child) signal(sig syscall.Signal) {
 type logLine struct {
 	Level, Msg, Object, Error, Action string
 	Attempt                           int
+	DecidedBy                         string `json:"decided_by"`
+}
+
+// conflict reports whether a run failed with a conflict that is retried at once:
+// nothing else has that delay whatever the module says.
+func (l *logLine) conflict() bool {
+	return l.DecidedBy == string(applier.DecidedByError) && l.Action == "requeue after "+applier.ConflictDelay.String()
 }
 
 func parseLine(t *testing.T, line string) logLine {
