@@ -4,6 +4,7 @@
 ;;   5 reads the real-time clock to 512, the monotonic one to 520, 8 random bytes to 528
 ;;   6 sleeps for an hour  7 the number of arguments to 512, of environment variables to 520
 ;;   8 prints 4 KiB of dots without an end of line, 200 times
+;;   9 prints 1,000 lines of a dot at once
 (module
   (import "wasi_snapshot_preview1" "fd_write" (func $fd_write (param i32 i32 i32 i32) (result i32)))
   (import "wasi_snapshot_preview1" "proc_exit" (func $proc_exit (param i32)))
@@ -32,6 +33,15 @@
       (local.set $n (i32.add (local.get $n) (i32.const 1)))
       (br_if $again (i32.lt_u (local.get $n) (i32.const 200)))))
 
+  (func $lines
+    (local $at i32)
+    (local.set $at (i32.const 8192))
+    (loop $again
+      (i32.store16 (local.get $at) (i32.const 0x0a2e))
+      (local.set $at (i32.add (local.get $at) (i32.const 2)))
+      (br_if $again (i32.lt_u (local.get $at) (i32.const 10192))))
+    (call $print (i32.const 1) (i32.const 8192) (i32.const 2000)))
+
   (func $sleep
     ;; one subscription: to the monotonic clock, relative
     (memory.fill (i32.const 4096) (i32.const 0) (i32.const 48))
@@ -57,4 +67,5 @@
       (drop (call $args_sizes_get (i32.const 512) (i32.const 516)))
       (drop (call $environ_sizes_get (i32.const 520) (i32.const 524)))))
     (if (i32.eq (local.get $mode) (i32.const 8)) (then (call $flood)))
+    (if (i32.eq (local.get $mode) (i32.const 9)) (then (call $lines)))
     (i64.const 0)))
