@@ -44,6 +44,7 @@ var forbidden = []struct {
 	{"./internal/engine", []string{module + "/internal/adminserver"}},
 	{"./host", []string{module + "/runtime", module + "/internal/near", "k8s.io/"}},
 	{"./host/kubeapi/...", []string{module + "/runtime", "github.com/tetratelabs/"}},
+	{"./host/oci", []string{module + "/runtime", "k8s.io/", "github.com/tetratelabs/", "github.com/google/go-containerregistry"}},
 	{"./host/...", append(outside, append(engine, module)...)},
 	{"./runtime/...", append(outside, append(engine, module, module+"/host", "github.com/tetratelabs/")...)},
 	{"./runtime/scheduler", []string{module + "/abi", "k8s.io/", "github.com/"}},

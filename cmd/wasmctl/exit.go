@@ -9,17 +9,18 @@ import (
 
 // Exit codes; README.md has the same table.
 const (
-	exitOK      = 0
-	exitError   = 1  // an error without an exit code of its own
-	exitUsage   = 2  // invalid flag or argument
-	exitModule  = 3  // the module cannot be loaded, or failed a check
-	exitCluster = 4  // no cluster is configured, or the local one did not start or exited
-	exitKind    = 5  // the API server does not know a kind
-	exitDenied  = 6  // the API server or the grant denies access
-	exitForced  = 7  // forced stop: running reconciles were interrupted
-	exitLost    = 8  // the lease was lost
-	exitListen  = 9  // an address cannot be listened on
-	exitDiffers = 10 // wasmctl shadow found differences
+	exitOK       = 0
+	exitError    = 1  // an error without an exit code of its own
+	exitUsage    = 2  // invalid flag or argument
+	exitModule   = 3  // the module cannot be loaded, or failed a check
+	exitCluster  = 4  // no cluster is configured, or the local one did not start or exited
+	exitKind     = 5  // the API server does not know a kind
+	exitDenied   = 6  // the API server or the grant denies access
+	exitForced   = 7  // forced stop: running reconciles were interrupted
+	exitLost     = 8  // the lease was lost
+	exitListen   = 9  // an address cannot be listened on
+	exitDiffers  = 10 // wasmctl shadow found differences
+	exitRegistry = 11 // the registry does not answer, or not yet
 )
 
 var exitCodes = []struct {
@@ -33,11 +34,12 @@ var exitCodes = []struct {
 	{exitModule, failure.Module, "the module cannot be loaded, or failed validation or probation; wasmctl inspect lists its problems"},
 	{exitCluster, failure.Cluster, "no cluster is configured, or the local control plane did not start, or exited"},
 	{exitKind, failure.Kind, "the API server does not know a kind, or a kind's name is ambiguous"},
-	{exitDenied, failure.Denied, "access denied: the API server denies the watches or the credentials, or no grant covers the module's request"},
+	{exitDenied, failure.Denied, "access denied: the API server denies the watches or the credentials, a registry denies access, or no grant covers the module's request"},
 	{exitForced, failure.Forced, "forced stop: running reconciles were interrupted"},
 	{exitLost, failure.Lost, "the lease of --leader-elect was lost to another replica, or could not be renewed"},
 	{exitListen, failure.Listen, "--metrics-address or --health-address cannot be listened on, for example because the port is in use"},
 	{exitDiffers, failure.Differs, "wasmctl shadow found differences"},
+	{exitRegistry, failure.Registry, "the registry does not answer, or not yet; try again later"},
 }
 
 // exitTable returns the exit codes as help shows them.

@@ -19,6 +19,8 @@ const (
 	Lost    Class = "lease lost"
 	Listen  Class = "cannot listen on the address"
 	Differs Class = "the modules differ"
+	// Registry is of a registry that does not answer; what it has may be fine.
+	Registry Class = "registry unreachable"
 )
 
 // Error implements error.

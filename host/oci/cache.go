@@ -1,0 +1,270 @@
+package oci
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/opencontainers/go-digest"
+	"github.com/opencontainers/image-spec/specs-go"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+)
+
+// Annotations of the entries of the cache's index, beside the standard name.
+const (
+	annotationRepository = "dev.wasmctl.repository"
+	annotationAdmitted   = "dev.wasmctl.admitted"
+)
+
+// lockLook is how often a lock that another process has is tried.
+const lockLook = 20 * time.Millisecond
+
+// cache is an OCI image layout in a directory that processes share. Blobs have the
+// names of their digests, and are checked when they are read. An entry of the index
+// says that a policy has admitted a manifest from a repository: the key
+// authenticates this, so that an entry of somebody else, or of another policy,
+// admits nothing.
+type cache struct {
+	dir    string
+	policy string
+	key    []byte
+	most   int64 // bytes
+}
+
+func (c *cache) blobPath(d digest.Digest) string {
+	return filepath.Join(c.dir, "blobs", "sha256", d.Encoded())
+}
+
+// admission authenticates an entry. Name is the reference that was resolved to the
+// digest, or "" for the digest itself.
+func (c *cache) admission(repository, name string, d digest.Digest) string {
+	mac := hmac.New(sha256.New, c.key)
+	for _, part := range []string{"wasmctl-oci-1", c.policy, repository, name, string(d)} {
+		_, _ = fmt.Fprintf(mac, "%d %s,", len(part), part)
+	}
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+func (c *cache) entry(repository, name string, m ocispec.Descriptor) ocispec.Descriptor {
+	notes := map[string]string{annotationRepository: repository, annotationAdmitted: c.admission(repository, name, m.Digest)}
+	if name != "" {
+		notes[ocispec.AnnotationRefName] = name
+	}
+	return ocispec.Descriptor{MediaType: m.MediaType, Digest: m.Digest, Size: m.Size, Annotations: notes}
+}
+
+// admitted reports whether this cache's policy has made an entry.
+func (c *cache) admitted(d ocispec.Descriptor) bool {
+	want := c.admission(d.Annotations[annotationRepository], d.Annotations[ocispec.AnnotationRefName], d.Digest)
+	return hmac.Equal([]byte(want), []byte(d.Annotations[annotationAdmitted]))
+}
+
+// resolved returns the digest that a reference had when it was resolved last; ""
+// where this is not known.
+func (c *cache) resolved(name string) digest.Digest {
+	for _, d := range c.index().Manifests {
+		if name != "" && d.Annotations[ocispec.AnnotationRefName] == name && c.admitted(d) {
+			return d.Digest
+		}
+	}
+	return ""
+}
+
+// has reports whether the policy has admitted a manifest from a repository.
+func (c *cache) has(repository string, d digest.Digest) bool {
+	return slices.ContainsFunc(c.index().Manifests, func(e ocispec.Descriptor) bool {
+		return e.Digest == d && e.Annotations[annotationRepository] == repository && e.Annotations[ocispec.AnnotationRefName] == "" && c.admitted(e)
+	})
+}
+
+// blob returns the bytes of a digest; nil where they are not here, or damaged.
+func (c *cache) blob(d digest.Digest, most int64) []byte {
+	path := c.blobPath(d)
+	info, err := os.Lstat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > most {
+		return nil
+	}
+	b, err := os.ReadFile(path) //nolint:gosec // a digest
+	if err != nil || digest.FromBytes(b) != d {
+		return nil
+	}
+	now := time.Now()
+	_ = os.Chtimes(path, now, now) // which trim reads
+	return b
+}
+
+// put keeps blobs, the first of which is the manifest that a reference was resolved
+// to, and removes what was used least recently where there are too many bytes.
+func (c *cache) put(ctx context.Context, repository, name string, blobs []blob) error {
+	unlock, err := c.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	for _, b := range blobs {
+		if c.blob(b.Digest, b.Size) != nil {
+			continue
+		}
+		if err := writeFile(c.blobPath(b.Digest), b.content); err != nil {
+			return err
+		}
+	}
+	index := c.index()
+	index.Manifests = slices.DeleteFunc(index.Manifests, func(d ocispec.Descriptor) bool {
+		at := d.Annotations[ocispec.AnnotationRefName]
+		replaced := at == "" && d.Digest == blobs[0].Digest || at != "" && at == name
+		return replaced && d.Annotations[annotationRepository] == repository && c.admitted(d)
+	})
+	index.Manifests = append(index.Manifests, c.entry(repository, "", blobs[0].Descriptor))
+	if name != "" {
+		index.Manifests = append(index.Manifests, c.entry(repository, name, blobs[0].Descriptor))
+	}
+	removed := c.trim(&index, blobs[0].Digest)
+	if err := writeFile(filepath.Join(c.dir, ocispec.ImageLayoutFile), encode(ocispec.ImageLayout{Version: ocispec.ImageLayoutVersion})); err != nil {
+		return err
+	}
+	if err := writeFile(filepath.Join(c.dir, ocispec.ImageIndexFile), encode(index)); err != nil {
+		return err
+	}
+	for _, path := range removed { // last: no index names what is not there
+		_ = os.Remove(path)
+	}
+	return nil
+}
+
+// index is what the cache has; an empty one where nothing can be read.
+func (c *cache) index() ocispec.Index {
+	empty := ocispec.Index{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageIndex, Manifests: []ocispec.Descriptor{}}
+	index := empty
+	b, err := os.ReadFile(filepath.Join(c.dir, ocispec.ImageIndexFile))
+	if err != nil || json.Unmarshal(b, &index) != nil || index.Manifests == nil {
+		return empty
+	}
+	index.Manifests = slices.DeleteFunc(index.Manifests, func(d ocispec.Descriptor) bool { return !digestForm.MatchString(string(d.Digest)) })
+	return index
+}
+
+// lock keeps other processes out until unlock.
+func (c *cache) lock(ctx context.Context) (unlock func(), err error) {
+	if err := os.MkdirAll(filepath.Join(c.dir, "blobs", "sha256"), 0o700); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(c.dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	look := time.NewTicker(lockLook)
+	defer look.Stop()
+	for {
+		if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err == nil {
+			return func() { _ = f.Close() }, nil
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
+			return nil, errors.Join(err, f.Close())
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return nil, errors.Join(fmt.Errorf("another process has locked it: %w", context.Cause(ctx)), f.Close())
+		}
+	}
+}
+
+// writeFile replaces a file by a whole one, which survives a crash.
+func writeFile(path string, content []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+	}
+	return err
+}
+
+// trim removes entries from the index until what it needs is within the bound, and
+// returns the files that nothing needs then. Keep stays.
+func (c *cache) trim(index *ocispec.Index, keep digest.Digest) (remove []string) {
+	files, err := os.ReadDir(filepath.Join(c.dir, "blobs", "sha256"))
+	if err != nil {
+		return nil
+	}
+	size, used := map[digest.Digest]int64{}, map[digest.Digest]time.Time{}
+	for _, f := range files {
+		info, err := f.Info()
+		if err != nil {
+			continue
+		}
+		if strings.HasPrefix(f.Name(), ".new-") { // of a process that ended: this one has the lock
+			remove = append(remove, filepath.Join(c.dir, "blobs", "sha256", f.Name()))
+			continue
+		}
+		d := digest.NewDigestFromEncoded(digest.SHA256, f.Name())
+		size[d], used[d] = info.Size(), info.ModTime()
+	}
+	needs := map[digest.Digest][]digest.Digest{} // blobs of each manifest
+	for _, d := range index.Manifests {
+		needs[d.Digest] = c.needs(d)
+	}
+	byUse := make([]digest.Digest, 0, len(needs))
+	for d := range needs {
+		byUse = append(byUse, d)
+	}
+	slices.SortFunc(byUse, func(a, b digest.Digest) int { return used[a].Compare(used[b]) })
+	for {
+		needed, total := map[digest.Digest]bool{}, int64(0)
+		for _, list := range needs {
+			for _, d := range list {
+				if !needed[d] {
+					needed[d], total = true, total+size[d]
+				}
+			}
+		}
+		if total > c.most && len(byUse) > 0 {
+			if byUse[0] != keep {
+				delete(needs, byUse[0])
+			}
+			byUse = byUse[1:]
+			continue
+		}
+		for d := range size {
+			if !needed[d] {
+				remove = append(remove, c.blobPath(d))
+			}
+		}
+		break
+	}
+	index.Manifests = slices.DeleteFunc(index.Manifests, func(d ocispec.Descriptor) bool { return needs[d.Digest] == nil })
+	return remove
+}
+
+// needs are the blobs of a manifest in the cache, with itself.
+func (c *cache) needs(d ocispec.Descriptor) []digest.Digest {
+	list := []digest.Digest{d.Digest}
+	content := c.blob(d.Digest, maxManifest)
+	if content == nil {
+		return nil
+	}
+	m, err := readManifest(d.MediaType, content, 1<<62)
+	switch {
+	case err != nil:
+		return nil
+	case m.index != nil:
+		return append(list, c.needs(*m.index)...)
+	}
+	return append(list, m.layer.Digest)
+}

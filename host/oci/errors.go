@@ -1,0 +1,130 @@
+package oci
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"oras.land/oras-go/v2/errdef"
+	"oras.land/oras-go/v2/registry/remote/auth"
+	"oras.land/oras-go/v2/registry/remote/errcode"
+
+	"github.com/wasmctl/wasmctl/internal/failure"
+)
+
+// What an error of this package matches.
+var (
+	// ErrUnreachable says that the registry did not answer, or not yet: later it may.
+	ErrUnreachable = errors.New("registry unreachable")
+	// ErrNotFound says that the registry does not have what was asked for.
+	ErrNotFound = errors.New("not in the registry")
+	// ErrUnauthorized says that credentials are missing, refused or cannot be read.
+	ErrUnauthorized = errors.New("registry denies access")
+	// ErrRefused says that what the registry has is no module, or another one than
+	// was asked for, or that it refused what was pushed.
+	ErrRefused = errors.New("refused")
+)
+
+// classes are those of exit codes.
+var classes = map[error]failure.Class{
+	ErrUnreachable: failure.Registry, ErrNotFound: failure.Module, ErrUnauthorized: failure.Denied, ErrRefused: failure.Module,
+}
+
+// as returns an error of a kind, and of its class.
+func as(kind, err error) error { return failure.As(classes[kind].Wrap(err), kind) }
+
+// BusyError is the error of a registry that wants no request before a time. It
+// matches ErrUnreachable.
+type BusyError struct {
+	Host  string
+	Until time.Time
+}
+
+// Error implements error.
+func (e *BusyError) Error() string {
+	return fmt.Sprintf("registry[%s]: too many requests: it wants no other before %s", e.Host, e.Until.UTC().Format(time.RFC3339))
+}
+
+// explain says what an error is about, and what to do next. One that has been
+// explained stays as it is.
+func explain(r Ref, err error) error {
+	for kind := range classes {
+		if errors.Is(err, kind) {
+			return err
+		}
+	}
+	next, kind := kindOf(err)
+	err = fmt.Errorf("module[%s]: %w", r, err)
+	if next != "" {
+		err = fmt.Errorf("%w; %s", err, strings.ReplaceAll(next, "HOST", r.Host))
+	}
+	return as(kind, err)
+}
+
+// kindOf returns the kind of an error, and before it what to do, with HOST for
+// the registry's.
+func kindOf(err error) (next string, kind error) {
+	if answer, ok := errors.AsType[*errcode.ErrorResponse](err); ok {
+		return kindOfStatus(answer)
+	}
+	if busy, ok := errors.AsType[*BusyError](err); ok {
+		return fmt.Sprintf("wait for %v", time.Until(busy.Until).Round(time.Second)), ErrUnreachable
+	}
+	if errors.Is(err, errPlain) {
+		return "", ErrRefused
+	}
+	if errors.Is(err, http.ErrSchemeMismatch) {
+		return "HOST speaks plain HTTP: if it may, use --insecure-registry HOST", ErrUnreachable
+	}
+	if errors.Is(err, auth.ErrBasicCredentialNotFound) {
+		return "no credentials for HOST were found: use docker login HOST, or a pull secret", ErrUnauthorized
+	}
+	if errors.Is(err, errdef.ErrNotFound) {
+		return "check repository, tag and digest", ErrNotFound
+	}
+	if wrong(err) {
+		return "check the name of the registry, and the network", ErrUnreachable
+	}
+	return "", ErrRefused
+}
+
+// wrong reports whether an error is one of the network.
+func wrong(err error) bool {
+	_, ofURL := errors.AsType[*url.Error](err)
+	_, ofNet := errors.AsType[net.Error](err)
+	return ofURL || ofNet || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) ||
+		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+}
+
+// kindOfStatus is kindOf for an answer.
+func kindOfStatus(answer *errcode.ErrorResponse) (next string, kind error) {
+	switch status := answer.StatusCode; {
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		return "check the credentials for HOST, and that they may use this repository", ErrUnauthorized
+	case status == http.StatusNotFound:
+		return "check repository, tag and digest; some registries say this where credentials for HOST are missing", ErrNotFound
+	case status == http.StatusTooManyRequests || status == http.StatusRequestTimeout || status >= http.StatusInternalServerError:
+		return "try again later", ErrUnreachable
+	}
+	return "", ErrRefused
+}
+
+// refusesType reports whether a registry refuses media types that it does not know.
+func refusesType(err error) bool {
+	answer, ok := errors.AsType[*errcode.ErrorResponse](err)
+	if !ok {
+		return false
+	}
+	for _, e := range answer.Errors {
+		if e.Code == errcode.ErrorCodeManifestInvalid {
+			return true
+		}
+	}
+	return answer.StatusCode == http.StatusUnsupportedMediaType
+}

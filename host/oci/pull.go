@@ -1,0 +1,243 @@
+package oci
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2/content"
+	"oras.land/oras-go/v2/registry/remote"
+	"oras.land/oras-go/v2/registry/remote/errcode"
+)
+
+// Resolve returns a reference with the digest that it means now. A pinned one is
+// returned as it is; else the registry is asked with HEAD.
+func (c *Client) Resolve(ctx context.Context, r Ref) (Ref, error) {
+	if r.Pinned() {
+		return r, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.opts.Timeout)
+	defer cancel()
+	err := c.with(ctx, r, func(repo *remote.Repository) error {
+		at := r
+		if r.Range != "" {
+			tag, err := selectTag(ctx, repo, r)
+			if err != nil {
+				return err
+			}
+			at.Range, at.Tag = "", tag
+		}
+		d, err := head(ctx, repo, at.Tag)
+		if err != nil {
+			return err
+		}
+		if !digestForm.MatchString(string(d)) {
+			return fmt.Errorf("the registry names digest %q: want one of sha256", d)
+		}
+		at.Digest = string(d)
+		r = at
+		return nil
+	})
+	return r, err
+}
+
+// head asks what a tag means. A registry that does not say so without the manifest
+// is asked for that.
+func head(ctx context.Context, repo *remote.Repository, tag string) (digest.Digest, error) {
+	d, err := repo.Manifests().Resolve(ctx, tag)
+	if _, answered := errors.AsType[*errcode.ErrorResponse](err); err == nil || answered || kindIs(err, ErrUnreachable, ErrUnauthorized, ErrNotFound) {
+		return d.Digest, err
+	}
+	b, err := fetchManifest(ctx, repo, tag)
+	return b.Digest, err
+}
+
+func kindIs(err error, kinds ...error) bool {
+	_, kind := kindOf(err)
+	return slices.Contains(kinds, kind)
+}
+
+var errEnough = errors.New("enough")
+
+// selectTag returns the tag with the highest version of a range.
+func selectTag(ctx context.Context, repo *remote.Repository, r Ref) (string, error) {
+	want, err := parseRange(r.Range)
+	if err != nil {
+		return "", err
+	}
+	var tags []string
+	err = repo.Tags(ctx, "", func(page []string) error {
+		if tags = append(tags, page...); len(tags) > maxTags {
+			return errEnough
+		}
+		return nil
+	})
+	switch {
+	case errors.Is(err, errEnough):
+		return "", fmt.Errorf("the repository has more than %d tags: name one, and no range", maxTags)
+	case err != nil:
+		return "", err
+	}
+	if tag := want.highest(tags); tag != "" {
+		return tag, nil
+	}
+	return "", as(ErrNotFound, fmt.Errorf("module[%s]: none of %d tags is a version of the range", r, len(tags)))
+}
+
+// Pull returns the module of a reference. If the registry does not answer, and the
+// cache has what a tag meant last, it returns that and says so.
+func (c *Client) Pull(ctx context.Context, r Ref) (*Artifact, error) {
+	at, err := c.Resolve(ctx, r)
+	var stale error
+	if c.cache != nil && errors.Is(err, ErrUnreachable) && ctx.Err() == nil {
+		if d := c.cache.resolved(r.moving()); d != "" {
+			at, stale, err = r.At(string(d)), err, nil
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if a := c.cached(at); a != nil {
+		a.Stale = stale
+		return a, nil
+	}
+	if stale != nil {
+		return nil, stale
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.opts.Timeout)
+	defer cancel()
+	var a *Artifact
+	err = c.with(ctx, at, func(repo *remote.Repository) error {
+		var err error
+		a, err = c.fetch(ctx, repo, r, at)
+		return err
+	})
+	return a, err
+}
+
+// cached returns a module of the cache that the policy has admitted; nil where there
+// is none.
+func (c *Client) cached(at Ref) *Artifact {
+	if c.cache == nil || !c.cache.has(at.repository(), at.digest()) {
+		return nil
+	}
+	next, mediaType := at.digest(), ""
+	for range 2 { // an index, and a manifest
+		b := c.cache.blob(next, maxManifest)
+		m, err := readManifest(mediaType, b, c.opts.MaxSize)
+		if b == nil || err != nil {
+			return nil
+		}
+		if m.index != nil {
+			next, mediaType = m.index.Digest, m.index.MediaType
+			continue
+		}
+		if wasm := c.cache.blob(m.layer.Digest, c.opts.MaxSize); wasm != nil {
+			return &Artifact{Ref: at, Digest: at.Digest, Layer: string(m.layer.Digest), Annotations: m.annotations, Wasm: wasm, Cached: true}
+		}
+		return nil
+	}
+	return nil
+}
+
+// fetch reads a module from the registry, by digests.
+func (c *Client) fetch(ctx context.Context, repo *remote.Repository, asked, at Ref) (*Artifact, error) {
+	top, err := fetchManifest(ctx, repo, at.Digest)
+	if err != nil {
+		return nil, err
+	}
+	keep := []blob{top}
+	m, err := readManifest(top.MediaType, top.content, c.opts.MaxSize)
+	if err == nil && m.index != nil {
+		var inner blob
+		if inner, err = fetchManifest(ctx, repo, string(m.index.Digest)); err != nil {
+			return nil, err
+		}
+		keep = append(keep, inner)
+		m, err = readManifest(inner.MediaType, inner.content, c.opts.MaxSize)
+	}
+	if err == nil && m.index != nil {
+		err = errors.New("it is an index of indexes")
+	}
+	if err != nil {
+		return nil, err
+	}
+	if c.opts.Verify != nil {
+		s := &Subject{Ref: at, Digest: at.Digest, Layer: string(m.layer.Digest), Manifest: top.content, manifest: top.Descriptor, repo: repo}
+		if err := c.opts.Verify(ctx, s); err != nil {
+			return nil, verdict(at, err)
+		}
+	}
+	wasm, err := c.layer(ctx, repo, m.layer)
+	if err != nil {
+		return nil, err
+	}
+	if c.cache != nil {
+		if err := c.cache.put(ctx, at.repository(), asked.moving(), append(keep, blob{m.layer, wasm})); err != nil {
+			c.opts.Logger.Warn("cannot keep the module of a registry; the next start reads it again", "module", at.String(), "error", err.Error())
+		}
+	}
+	return &Artifact{Ref: at, Digest: at.Digest, Layer: string(m.layer.Digest), Annotations: m.annotations, Wasm: wasm}, nil
+}
+
+// verdict is the error of a Verify: a refusal, but where it could not ask.
+func verdict(r Ref, err error) error {
+	if kindIs(err, ErrUnreachable) || errors.Is(err, ErrUnreachable) || errors.Is(err, ErrUnauthorized) {
+		return explain(r, err)
+	}
+	return as(ErrRefused, fmt.Errorf("module[%s]: is not admitted: %w", r, err))
+}
+
+// layer returns the bytes of a layer, as its descriptor says.
+func (c *Client) layer(ctx context.Context, repo *remote.Repository, d ocispec.Descriptor) ([]byte, error) {
+	if c.cache != nil { // this repository has shown that it may be had
+		if b := c.cache.blob(d.Digest, c.opts.MaxSize); b != nil && int64(len(b)) == d.Size {
+			return b, checkWasm(b)
+		}
+	}
+	b, err := fetchBlob(ctx, repo, d)
+	if err != nil {
+		return nil, err
+	}
+	return b, checkWasm(b)
+}
+
+// fetchBlob returns the bytes of a blob whose size has been checked.
+func fetchBlob(ctx context.Context, repo *remote.Repository, d ocispec.Descriptor) ([]byte, error) {
+	body, err := repo.Blobs().Fetch(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = body.Close() }() // it was only read
+	b, err := content.ReadAll(body, d)
+	if err != nil {
+		return nil, fmt.Errorf("blob[%s]: %w", d.Digest, err)
+	}
+	return b, nil
+}
+
+// fetchManifest returns the manifest of a tag or a digest as it was received. By a
+// digest it is that, whatever the registry says.
+func fetchManifest(ctx context.Context, repo *remote.Repository, reference string) (blob, error) {
+	d, body, err := repo.Manifests().FetchReference(ctx, reference)
+	if err != nil {
+		return blob{}, err
+	}
+	defer func() { _ = body.Close() }() // it was only read
+	b, err := io.ReadAll(io.LimitReader(body, maxManifest+1))
+	if err != nil {
+		return blob{}, err
+	}
+	if len(b) > maxManifest {
+		return blob{}, fmt.Errorf("manifest[%s]: is larger than %d bytes", reference, maxManifest)
+	}
+	got := newBlob(d.MediaType, b)
+	if digestForm.MatchString(reference) && string(got.Digest) != reference {
+		return blob{}, fmt.Errorf("manifest[%s]: the registry sent another one, %s", reference, got.Digest)
+	}
+	return got, nil
+}

@@ -1,0 +1,158 @@
+package oci
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"oras.land/oras-go/v2/registry/remote/retry"
+)
+
+// Bounds of waiting: how long a request waits itself where a registry wants none
+// for a time, how often it is tried, and how long a registry may ask for.
+const (
+	patience     = 10 * time.Second
+	maxAttempts  = 4
+	maxRetry     = time.Hour
+	answerLimit  = 30 * time.Second
+	connectLimit = 10 * time.Second
+)
+
+// errPlain is of a request that would have gone over the wire in the clear.
+var errPlain = errors.New("plain HTTP is refused")
+
+// transport sends requests: it keeps to TLS but for named hosts, and to the times
+// that registries ask for. It is safe for concurrent use.
+type transport struct {
+	strict, lax http.RoundTripper
+	insecure    []string // hosts with ports
+
+	mu    sync.Mutex
+	busy  map[string]time.Time // until when a host wants no request; guarded by mu
+	plain map[string]bool      // whether an insecure host speaks plain HTTP; guarded by mu
+}
+
+func newTransport(base *http.Transport, insecure []string) *transport {
+	if base == nil {
+		base = &http.Transport{
+			Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, IdleConnTimeout: time.Minute,
+			DialContext:         (&net.Dialer{Timeout: connectLimit}).DialContext,
+			TLSHandshakeTimeout: connectLimit, ResponseHeaderTimeout: answerLimit,
+		}
+	}
+	lax := base.Clone()
+	lax.TLSClientConfig = cmp.Or(lax.TLSClientConfig, &tls.Config{MinVersion: tls.VersionTLS12}).Clone()
+	lax.TLSClientConfig.InsecureSkipVerify = true // of hosts that the user named
+	return &transport{strict: base, lax: lax, insecure: insecure, busy: map[string]time.Time{}, plain: map[string]bool{}}
+}
+
+// client returns the client for one use, which follows redirects.
+func (t *transport) client() *http.Client {
+	tries := retry.NewTransport(t)
+	tries.Policy = func() retry.Policy { return policy{} }
+	return &http.Client{Transport: tries}
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	host := req.URL.Host
+	named := slices.Contains(t.insecure, host)
+	if req.URL.Scheme != "https" && !named {
+		return nil, fmt.Errorf("registry[%s]: %w; if it may be used so, name it: --insecure-registry %[1]s", host, errPlain)
+	}
+	t.mu.Lock()
+	until := t.busy[host]
+	t.mu.Unlock()
+	if time.Until(until) > 0 {
+		return nil, &BusyError{host, until}
+	}
+	by := t.strict
+	if named {
+		by = t.lax
+	}
+	resp, err := by.RoundTrip(req)
+	if err == nil {
+		if wait := retryAfter(resp, time.Now()); wait > patience {
+			t.mu.Lock()
+			t.busy[host] = time.Now().Add(wait)
+			t.mu.Unlock()
+		}
+	}
+	return resp, err
+}
+
+// retryAfter is how long a registry wants no other request; 0 where it does not say.
+func retryAfter(resp *http.Response, now time.Time) time.Duration {
+	if resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode != http.StatusServiceUnavailable {
+		return 0
+	}
+	text := resp.Header.Get("Retry-After")
+	wait := time.Duration(0)
+	if seconds, err := strconv.ParseInt(text, 10, 32); err == nil {
+		wait = time.Duration(seconds) * time.Second
+	} else if at, err := http.ParseTime(text); err == nil {
+		wait = at.Sub(now)
+	}
+	return min(max(wait, 0), maxRetry)
+}
+
+// policy says when a request is sent again.
+type policy struct{}
+
+// Retry implements retry.Policy.
+func (policy) Retry(attempt int, resp *http.Response, err error) (time.Duration, error) {
+	backoff := time.Duration(float64(250*time.Millisecond<<attempt) * (0.9 + 0.2*rand.Float64()))
+	_, busy := errors.AsType[*BusyError](err)
+	switch {
+	case attempt+1 >= maxAttempts:
+	case err != nil:
+		if again := errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE); again && !busy {
+			return backoff, nil
+		}
+	case resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= http.StatusInternalServerError:
+		if wait := retryAfter(resp, time.Now()); wait <= patience {
+			return max(wait, backoff), nil
+		}
+	}
+	return -1, nil
+}
+
+// isPlain finds out whether a host that the user named as insecure speaks plain
+// HTTP. All others speak TLS.
+func (t *transport) isPlain(ctx context.Context, host string) bool {
+	if !slices.Contains(t.insecure, host) {
+		return false
+	}
+	t.mu.Lock()
+	plain, known := t.plain[host]
+	t.mu.Unlock()
+	if known {
+		return plain
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+host+"/v2/", nil)
+	if err != nil {
+		return false
+	}
+	once := http.Client{Transport: t.lax, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	resp, err := once.Do(req)
+	if err == nil {
+		_ = resp.Body.Close()
+	}
+	plain = errors.Is(err, http.ErrSchemeMismatch) || errors.Is(err, syscall.ECONNREFUSED)
+	if err == nil || errors.Is(err, http.ErrSchemeMismatch) { // else it may be another time
+		t.mu.Lock()
+		t.plain[host] = plain
+		t.mu.Unlock()
+	}
+	return plain
+}
