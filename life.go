@@ -86,7 +86,7 @@ func (c *Controller) try(ctx context.Context) (*engine.Controller, error) {
 		m = c.wanted
 	}
 	if c.name == "" {
-		c.name = cmp.Or(o.Name, nameOf(m))
+		c.name = cmp.Or(o.Name, NameOf(m))
 	}
 	c.mu.Unlock()
 	for {

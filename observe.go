@@ -30,7 +30,7 @@ func (rt *Runtime) HandleHealth(mux *http.ServeMux) {
 // Admin is what wasmctl's commands ask and steer a process by: serve it with
 // admin.New.
 func (rt *Runtime) Admin() admin.Service {
-	return adminserver.Service{Version: rt.opts.Version, Hardening: rt.opts.Hardening, Started: rt.startedAt, Gate: rt.shared.Gate, Controllers: func() []adminserver.Controller {
+	return adminserver.Service{Version: rt.opts.Version, Hardening: rt.opts.Hardening, InsecureRegistries: rt.opts.InsecureRegistries, Started: rt.startedAt, Gate: rt.shared.Gate, Controllers: func() []adminserver.Controller {
 		list := rt.Controllers()
 		out := make([]adminserver.Controller, len(list))
 		for i, c := range list {

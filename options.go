@@ -52,6 +52,9 @@ type Options struct {
 	Notes Notes
 	// Hardening is what the program says of itself in wasmctl status.
 	Hardening string
+	// InsecureRegistries are hosts that the program speaks to without verified TLS;
+	// wasmctl status names them.
+	InsecureRegistries []string
 	// Isolation returns the process of a class of modules, and a further one with
 	// each call for "". Nil: no controller can ask for one.
 	Isolation func(class string) host.Isolation
@@ -202,7 +205,7 @@ func (o *ControllerOptions) engine(m Module) engine.Options {
 			For: o.For, Owns: o.Owns, Namespaces: o.Namespaces, AllNamespaces: o.AllNamespaces,
 			Selector: o.Selector, FieldSelector: o.FieldSelector, Predicates: o.Predicates, Grant: o.Grant, Confine: o.Confine,
 		},
-		Name: o.Name, Fallback: nameOf(m), Source: m.String(), As: o.As, DryRun: o.DryRun, Audit: o.Audit,
+		Name: o.Name, Fallback: NameOf(m), Source: m.String(), As: o.As, DryRun: o.DryRun, Audit: o.Audit,
 		Triggers: o.Triggers, Debounce: o.Debounce, Concurrency: o.Concurrency, Limits: o.Limits, CPU: o.CPU, FuelRate: o.FuelRate, Isolate: o.Isolate,
 		DrainTimeout: o.DrainTimeout, Settings: o.Settings, History: o.History, OnWrite: o.OnWrite,
 		Rollout: rollout.Options{Probation: probation.Config{Time: o.Probation}, Reconcile: o.Reconcile, AllowMoreRights: o.AllowMoreRights},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/oci"
 	"github.com/wasmctl/wasmctl/internal/engine"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/humanize"
@@ -77,9 +78,16 @@ type bytesModule struct{ wasm []byte }
 func (b bytesModule) Read() ([]byte, error) { return b.wasm, nil }
 func (b bytesModule) String() string        { return humanize.Digest(host.DigestOf(b.wasm)) }
 
-// nameOf is the name of a module that has no other.
-func nameOf(m Module) string {
-	base := strings.TrimSuffix(filepath.Base(m.String()), ".gz")
+// NameOf is the name of a module that has no other: its file's, without extensions,
+// or the last part of its repository.
+func NameOf(m Module) string {
+	name := m.String()
+	if oci.IsRef(name) {
+		if ref, err := oci.Parse(name); err == nil {
+			return ref.Name()
+		}
+	}
+	base := strings.TrimSuffix(filepath.Base(name), ".gz")
 	return strings.TrimSuffix(base, filepath.Ext(base))
 }
 

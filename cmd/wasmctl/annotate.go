@@ -9,6 +9,7 @@ import (
 
 	"github.com/wasmctl/wasmctl"
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project"
 	"github.com/wasmctl/wasmctl/internal/engine"
 	"github.com/wasmctl/wasmctl/internal/humanize"
@@ -46,7 +47,7 @@ func runAnnotate(ctx context.Context, o *annotateOptions) error {
 	if err != nil {
 		return err
 	}
-	annotated, manifest, err := project.Annotate(ctx, wasm, moduleName(o.module))
+	annotated, manifest, err := project.Annotate(ctx, wasm, flags.ModuleName(o.module))
 	if err != nil {
 		return engine.ModuleError(err)
 	}

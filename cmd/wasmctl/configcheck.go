@@ -40,8 +40,9 @@ names. All errors are printed, each with its line. Environment variables are exp
 // checkAllFiles checks the files that each controller names.
 func checkAllFiles(ctx context.Context, f *flags.File) error {
 	var errs []error
+	from := f.Registry()
 	for i, c := range f.Controllers {
-		if _, err := checkFilesOf(ctx, f.Flags[i]); err != nil {
+		if _, err := checkFilesOf(ctx, from, f.Flags[i]); err != nil {
 			errs = append(errs, fmt.Errorf("%s:%d: controller[%s]: %w", f.Path, c.Line, c.Name, err))
 		}
 	}

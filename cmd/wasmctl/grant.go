@@ -25,7 +25,7 @@ plural and prints a note.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			controller.Module = args[0]
 			guess := newGuess(&process)
-			l, name, err := least(cmd.Context(), guess, &controller)
+			l, name, err := least(cmd.Context(), guess, &process.Registry, &controller)
 			if err != nil {
 				return err
 			}
@@ -45,6 +45,7 @@ plural and prints a note.`,
 	f.StringVar(&controller.Name, "name", "", "Name the controller (default: from the manifest, else from the file name)")
 	f.StringVar(&process.Kubeconfig, "kubeconfig", "", "Use this kubeconfig `file` (default: as wasmctl run)")
 	f.StringVar(&process.Context, "context", "", "Use this `context` of the kubeconfig")
+	process.Registry.Bind(f)
 	_ = cmd.MarkFlagFilename("kubeconfig")
 	return cmd
 }

@@ -5,11 +5,15 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"k8s.io/client-go/rest"
 
 	"github.com/wasmctl/wasmctl"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/harden"
+	"github.com/wasmctl/wasmctl/host/oci"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
@@ -22,6 +26,8 @@ func (o *runOptions) hardened(options *wasmctl.Options, c *rest.Config, log *slo
 	case o.process.Harden == harden.Off || o.process.Dev: // the local control plane has files of its own
 	case c.ExecProvider != nil:
 		log.Info("the plugin of the kubeconfig can use all files and start programs, so this process can, too; to restrict it, use a token or a certificate", "plugin", c.ExecProvider.Command)
+	case o.helped() != "":
+		log.Info("the credential helper of a registry can use all files and start programs, so this process can, too; to restrict it, use auths in the file or a pull secret", "helper", o.helped())
 	default:
 		policy = o.files(options)
 	}
@@ -31,6 +37,15 @@ func (o *runOptions) hardened(options *wasmctl.Options, c *rest.Config, log *slo
 	}
 	log.Debug("hardened the process", "in_force", state.InForce, "missing", state.Missing)
 	return state.String(), nil
+}
+
+// helped returns the helper that docker or podman asks for credentials, if modules
+// of registries are run: they are asked again later.
+func (o *runOptions) helped() string {
+	if !slices.ContainsFunc(o.controllers(), func(c *flags.Controller) bool { return oci.IsRef(c.Module) }) {
+		return ""
+	}
+	return strings.Join(flags.Login().Helpers(), ", ")
 }
 
 // files are those that the process writes and the programs that it starts. It may

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/wasmctl/wasmctl"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/printer"
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/internal/failure"
@@ -15,10 +15,11 @@ import (
 
 // inspectOptions are the flags of inspect.
 type inspectOptions struct {
-	module  string
-	output  string
-	verbose bool
-	streams streams
+	module   string
+	registry flags.Registry
+	output   string
+	verbose  bool
+	streams  streams
 }
 
 func newCmdInspect(s streams) *cobra.Command {
@@ -37,12 +38,13 @@ loading. Exits with 3 if there is a problem. The module is not run. The function
 		},
 	}
 	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "List the imported functions of WASI")
+	o.registry.Bind(cmd.Flags())
 	outputFlag(cmd, &o.output, "text", "json", "yaml")
 	return cmd
 }
 
 func runInspect(ctx context.Context, o *inspectOptions) error {
-	wasm, err := wasmctl.File(o.module).Read()
+	wasm, err := o.registry.Open(o.module).Read()
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/runfile"
 	"github.com/wasmctl/wasmctl/host/kubeapi/grant"
+	"github.com/wasmctl/wasmctl/host/oci"
 	"github.com/wasmctl/wasmctl/internal/failure"
 )
 
@@ -142,7 +143,7 @@ func runManifests(ctx context.Context, o *manifestsOptions) error {
 func (o *manifestsOptions) rights(ctx context.Context, f *flags.File, c *deploy.Config) error {
 	kinds := newGuess(&o.process)
 	for i, at := range f.Controllers {
-		l, _, err := least(ctx, kinds, f.Flags[i])
+		l, _, err := least(ctx, kinds, f.Registry(), f.Flags[i])
 		if err != nil {
 			return fmt.Errorf("%s:%d: controller[%s]: %w", f.Path, at.Line, at.Name, err)
 		}
@@ -167,14 +168,16 @@ func contain(f *flags.File, c *deploy.Config) error {
 		c.Modules = map[string][]byte{}
 	}
 	for _, at := range f.Controllers {
-		wasm, err := wasmctl.File(at.Module).Read()
-		if err != nil {
-			return err
+		if !oci.IsRef(at.Module) { // which the container pulls itself
+			wasm, err := wasmctl.File(at.Module).Read()
+			if err != nil {
+				return err
+			}
+			if c.Modules != nil {
+				c.Modules[at.Name] = deploy.Pack(wasm)
+			}
+			at.Module = path.Join(deploy.ModuleDir, deploy.ModuleFile(at.Name))
 		}
-		if c.Modules != nil {
-			c.Modules[at.Name] = deploy.Pack(wasm)
-		}
-		at.Module = path.Join(deploy.ModuleDir, deploy.ModuleFile(at.Name))
 		for flag, values := range at.Values {
 			if !runfile.IsPath(sets.Controller.Lookup(flag)) {
 				continue

@@ -4,20 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 
-	"github.com/wasmctl/wasmctl"
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/internal/failure"
 )
 
-// inspectModule says what is in a module's file, and refuses one that could not
-// be loaded. Nothing of it is run.
-func inspectModule(ctx context.Context, path string) (*host.Info, error) {
-	wasm, err := wasmctl.File(path).Read()
+// inspectModule says what is in a module, and refuses one that could not be loaded.
+// Nothing of it is run.
+func inspectModule(ctx context.Context, from *flags.Registry, path string) (*host.Info, error) {
+	wasm, err := from.Open(path).Read()
 	if err != nil {
 		return nil, err
 	}
@@ -28,16 +26,9 @@ func inspectModule(ctx context.Context, path string) (*host.Info, error) {
 	return info, nil
 }
 
-// moduleName is the name of a module that has no other: its file's, without
-// extensions.
-func moduleName(path string) string {
-	base := strings.TrimSuffix(filepath.Base(path), ".gz")
-	return strings.TrimSuffix(base, filepath.Ext(base))
-}
-
 // controllerName is what a controller is called whose module has this manifest.
 func controllerName(o *flags.Controller, m *abi.Manifest) string {
-	return host.Config{Name: o.Name, Fallback: moduleName(o.Module)}.NameFor(m)
+	return host.Config{Name: o.Name, Fallback: flags.ModuleName(o.Module)}.NameFor(m)
 }
 
 // errNoneStarts says that no controller of several could be started.
@@ -46,11 +37,11 @@ var errNoneStarts = errors.New("no controller could be started")
 // checkFiles checks the files of controllers before anything is connected. Wrong
 // joins what is wrong with some of several, which do not stop the others; the
 // error is that of the only one, that none can start, or that two have one name.
-func checkFiles(ctx context.Context, list []*flags.Controller) (wrong, err error) {
+func checkFiles(ctx context.Context, from *flags.Registry, list []*flags.Controller) (wrong, err error) {
 	var errs []error
 	modules := map[string]string{} // by the name of the controller
 	for _, o := range list {
-		name, err := checkFilesOf(ctx, o)
+		name, err := checkFilesOf(ctx, from, o)
 		if err != nil {
 			errs = append(errs, err)
 		}
@@ -72,8 +63,8 @@ func checkFiles(ctx context.Context, list []*flags.Controller) (wrong, err error
 // checkFilesOf checks the files of a controller, as far as that takes neither a
 // cluster nor running the module. The name is the controller's, "" where only
 // running the module says it.
-func checkFilesOf(ctx context.Context, o *flags.Controller) (name string, err error) {
-	info, err := inspectModule(ctx, o.Module)
+func checkFilesOf(ctx context.Context, from *flags.Registry, o *flags.Controller) (name string, err error) {
+	info, err := inspectModule(ctx, from, o.Module)
 	errs := []error{err}
 	if info != nil && (info.Manifest != nil || o.Name != "" || !info.HasExport(abi.ExportDescribe)) {
 		name = controllerName(o, info.Manifest)

@@ -50,7 +50,7 @@ func runProcess(ctx context.Context, o *runOptions, log *slog.Logger, force <-ch
 	if err != nil {
 		return err
 	}
-	wrong, err := checkFiles(ctx, o.controllers())
+	wrong, err := checkFiles(ctx, &o.process.Registry, o.controllers())
 	if err != nil {
 		return err
 	}
@@ -87,6 +87,7 @@ func runProcess(ctx context.Context, o *runOptions, log *slog.Logger, force <-ch
 // runtimeOptions are those of the Runtime.
 func (o *runOptions) runtimeOptions(ctx context.Context, log *slog.Logger) (wasmctl.Options, error) {
 	options := o.process.Options()
+	options.InsecureRegistries = o.process.Registry.Insecure
 	options.Logger, options.Version, options.CPUs = log, version, cpus()
 	if compile, progress := options.Compile, o.progress; progress != nil {
 		options.Compile = func(ctx context.Context, job host.Compilation) error {
@@ -98,6 +99,7 @@ func (o *runOptions) runtimeOptions(ctx context.Context, log *slog.Logger) (wasm
 	if options.CacheDir, err = o.process.CacheDir(); err != nil {
 		log.Warn("compiled modules are not kept", "error", err.Error())
 	}
+	o.process.Registry.Logger, o.process.Registry.CacheDir = log, cmp.Or(options.CacheDir, "none")
 	if options.CacheDir != "" {
 		if options.CacheKey, err = flags.CacheKey(); err != nil {
 			log.Warn("compiled modules of other processes are not used, nor are those of this one by others", "error", err.Error())
@@ -108,7 +110,7 @@ func (o *runOptions) runtimeOptions(ctx context.Context, log *slog.Logger) (wasm
 		return options, failure.Usage.Wrap(err)
 	}
 	if l := &o.process.Leader; options.Election != nil && l.Name == "" { // of the only module
-		info, err := inspectModule(ctx, o.modules[0])
+		info, err := inspectModule(ctx, &o.process.Registry, o.modules[0])
 		if err != nil {
 			return options, err
 		}
@@ -201,7 +203,7 @@ func (p *process) load(ctx context.Context, fail func(error)) error {
 // add adds a controller, which is retried until it starts.
 func (p *process) add(ctx context.Context, c *flags.Controller) (*follow.Follower, error) {
 	f := p.follower(c)
-	name := cmp.Or(c.Name, moduleName(c.Module))
+	name := cmp.Or(c.Name, flags.ModuleName(c.Module))
 	var err error
 	if f.Controller, err = p.rt.Ensure(name, f.Source); err != nil {
 		return nil, err
@@ -212,7 +214,7 @@ func (p *process) add(ctx context.Context, c *flags.Controller) (*follow.Followe
 
 // follower returns what follows the files of a controller.
 func (p *process) follower(c *flags.Controller) *follow.Follower {
-	return follow.New(c, func(c *flags.Controller, files *flags.Files) (wasmctl.ControllerOptions, error) {
+	return follow.New(c, &p.process.Registry, func(c *flags.Controller, files *flags.Files) (wasmctl.ControllerOptions, error) {
 		o, err := c.Options(files, p.streams.in, p.process.Dev)
 		if p.writes || c.Rights.DryRun != "" {
 			o.OnWrite = printer.NewWrites(p.streams.out).Print

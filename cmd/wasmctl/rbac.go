@@ -70,6 +70,7 @@ plural and prints a note. RBAC has no rules for fields: only wasmctl enforces th
 	f.StringVar(&o.leader.Name, "leader-elect-resource-name", "", "Name the Lease (default: wasmctl- and the controller's name)")
 	f.StringVar(&o.process.Kubeconfig, "kubeconfig", "", "Use this kubeconfig `file` (default: as wasmctl run)")
 	f.StringVar(&o.process.Context, "context", "", "Use this `context` of the kubeconfig")
+	o.process.Registry.Bind(f)
 	outputFlag(cmd, &o.output, "yaml", "json")
 	_ = cmd.MarkFlagFilename("kubeconfig")
 	_ = cmd.MarkFlagFilename("grant", "yaml", "yml")
@@ -90,7 +91,7 @@ func (o *rbacOptions) validate() error {
 func runRBAC(ctx context.Context, o *rbacOptions) error {
 	kinds := newGuess(&o.process)
 	o.controller.Module = o.module
-	l, name, err := least(ctx, kinds, &o.controller)
+	l, name, err := least(ctx, kinds, &o.process.Registry, &o.controller)
 	if err != nil {
 		return err
 	}
@@ -112,8 +113,8 @@ func (o *rbacOptions) hostRules(account grant.Account, controller string, l *pla
 
 // least says what running a controller takes of the API at least: see
 // plan.LeastRights. It returns the controller's name too.
-func least(ctx context.Context, kinds *plan.Guess, o *flags.Controller) (*plan.Least, string, error) {
-	info, err := inspectModule(ctx, o.Module)
+func least(ctx context.Context, kinds *plan.Guess, from *flags.Registry, o *flags.Controller) (*plan.Least, string, error) {
+	info, err := inspectModule(ctx, from, o.Module)
 	if err != nil {
 		return nil, "", err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -142,7 +143,13 @@ func (o *runOptions) complete(cmd *cobra.Command, args []string) error {
 	if len(args) > 1 && o.process.Leader.Elect && o.process.Leader.Name == "" {
 		return errors.New("--leader-elect of several controllers needs --leader-elect-resource-name")
 	}
-	return errors.Join(o.validate(), o.process.Fits(len(args)))
+	errs := []error{o.validate(), o.process.Fits(len(args))}
+	for _, c := range o.controllers() {
+		if c.Follow >= time.Second { // else validate has said so
+			errs = append(errs, c.CheckFollow())
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // completeFile reads the file of controllers. Flags of the process take

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/wasmctl/wasmctl"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/printer"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/runtime/admin"
@@ -24,6 +24,7 @@ func newCmdShadow(s streams) *cobra.Command {
 	o := &steerOptions{streams: s}
 	options := admin.ShadowOptions{For: defaultShadow}
 	var output string
+	var registry flags.Registry
 	cmd := &cobra.Command{
 		Use:   "shadow CONTROLLER MODULE",
 		Short: "Compare another module with the live one, without writing",
@@ -44,7 +45,7 @@ Exits with 0 if both modules did the same, with ` + fmt.Sprint(exitDiffers) + ` 
 			if options.For <= 0 || options.Count < 0 {
 				return usageError(cmd, errors.New("--for must be positive, and --count not negative"))
 			}
-			wasm, err := wasmctl.File(args[1]).Read()
+			wasm, err := registry.Open(args[1]).Read()
 			if err != nil {
 				return err
 			}
@@ -52,6 +53,7 @@ Exits with 0 if both modules did the same, with ` + fmt.Sprint(exitDiffers) + ` 
 		},
 	}
 	o.bind(cmd)
+	registry.Bind(cmd.Flags())
 	f := cmd.Flags()
 	f.DurationVar(&options.For, "for", options.For, "Compare runs for this long")
 	f.IntVar(&options.Count, "count", 0, "Stop after this many runs (default: no limit)")

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/wasmctl/wasmctl"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/rollout"
@@ -23,6 +22,7 @@ func newCmdSwap(s streams) *cobra.Command {
 	o := &steerOptions{streams: s}
 	var wait, force bool
 	var try flags.Canary
+	var registry flags.Registry
 	cmd := &cobra.Command{
 		Use:   "swap CONTROLLER MODULE",
 		Short: "Replace the module of a running controller",
@@ -40,7 +40,7 @@ The swap lasts until the process ends: after a restart, the process runs the mod
   wasmctl swap configmapgenerator new.wasm --canary 10%`,
 		Args: exactArgs("CONTROLLER", "MODULE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			wasm, err := wasmctl.File(args[1]).Read()
+			wasm, err := registry.Open(args[1]).Read()
 			if err != nil {
 				return err
 			}
@@ -57,6 +57,7 @@ The swap lasts until the process ends: after a restart, the process runs the mod
 		},
 	}
 	o.bind(cmd)
+	registry.Bind(cmd.Flags())
 	try.Bind(cmd.Flags())
 	cmd.Flags().Lookup("canary").Usage += `; "off" turns it off (default: as set for wasmctl run)`
 	cmd.Flags().BoolVar(&wait, "wait", false, "Wait until canary and probation have ended")

@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/wasmctl/wasmctl"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/cases"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/printer"
@@ -24,6 +23,7 @@ import (
 // testOptions are the flags of test.
 type testOptions struct {
 	module   string
+	registry flags.Registry
 	paths    []string
 	run      string
 	update   bool
@@ -73,6 +73,7 @@ way: 409, 429, 500, a timeout, a lost answer, a process that ends after the writ
 
 func (o *testOptions) bind(cmd *cobra.Command) {
 	f := cmd.Flags()
+	o.registry.Bind(f)
 	f.StringVar(&o.run, "run", "", "Run only cases whose name matches this `regexp`")
 	f.BoolVar(&o.update, "update", false, "Write the observed results to the files")
 	f.BoolVar(&o.chaos, "chaos", false, "Make each request fail in each way, and check that the module recovers")
@@ -93,7 +94,7 @@ func (o *testOptions) validate() error {
 }
 
 func runTest(ctx context.Context, o *testOptions) error {
-	wasm, err := wasmctl.File(o.module).Read()
+	wasm, err := o.registry.Open(o.module).Read()
 	if err != nil {
 		return err
 	}
@@ -101,7 +102,7 @@ func runTest(ctx context.Context, o *testOptions) error {
 	if err != nil {
 		return failure.Usage.Wrap(err)
 	}
-	suite := &cases.Suite{Wasm: wasm, Name: moduleName(o.module)}
+	suite := &cases.Suite{Wasm: wasm, Name: flags.ModuleName(o.module)}
 	dir, release, err := o.compiled()
 	if err != nil {
 		return err

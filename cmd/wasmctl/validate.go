@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/wasmctl/wasmctl"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/cases"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/printer"
 	"github.com/wasmctl/wasmctl/host/conformance"
 	"github.com/wasmctl/wasmctl/host/conformance/validate"
@@ -18,13 +18,14 @@ import (
 
 // validateOptions are the flags of validate.
 type validateOptions struct {
-	module  string
-	output  string
-	object  string
-	config  map[string]string
-	calls   int
-	cases   bool
-	streams streams
+	module   string
+	registry flags.Registry
+	output   string
+	object   string
+	config   map[string]string
+	calls    int
+	cases    bool
+	streams  streams
 }
 
 func newCmdValidate(s streams) *cobra.Command {
@@ -50,6 +51,7 @@ docs/conformance.md describes the checks.`,
 		},
 	}
 	f := cmd.Flags()
+	o.registry.Bind(f)
 	outputFlag(cmd, &o.output, "text", "json")
 	f.StringVar(&o.object, "object", "", "Validate with the object in this YAML or JSON `file`")
 	f.StringToStringVar(&o.config, "config", nil, "Set settings of the module as KEY=VALUE")
@@ -59,7 +61,7 @@ docs/conformance.md describes the checks.`,
 }
 
 func runValidate(ctx context.Context, o *validateOptions) error {
-	wasm, err := wasmctl.File(o.module).Read()
+	wasm, err := o.registry.Open(o.module).Read()
 	if err != nil {
 		return err
 	}
@@ -73,7 +75,7 @@ func runValidate(ctx context.Context, o *validateOptions) error {
 	}
 	defer func() { _ = os.RemoveAll(cache) }()
 	out := printer.Validation{}
-	opts := validate.Options{Name: moduleName(o.module), Objects: objects, Settings: o.config, Calls: o.calls, CacheDir: cache}
+	opts := validate.Options{Name: flags.ModuleName(o.module), Objects: objects, Settings: o.config, Calls: o.calls, CacheDir: cache}
 	if out.Report, err = validate.Module(ctx, wasm, opts); err != nil {
 		return failure.Usage.Wrap(fmt.Errorf("module[%s]: %w", o.module, err))
 	}

@@ -60,8 +60,8 @@ func TestPullSecret_MatchesAsAKubelet(t *testing.T) {
 		"docker.io/a/b":       {"https_//index.docker.io/v1/"},
 		"h.io:5000/x/y":       {"h.io_5000/x"},
 		"h.io/x/y":            nil,
-		"evil-ghcr.io/org":    nil,
-		"ghcr.io.evil/org":    nil,
+		"my-ghcr.io/org":      nil,
+		"ghcr.io.other/org":   nil,
 		"empty.io/x":          nil,
 	} {
 		host, repository, _ := strings.Cut(image, "/")
@@ -193,7 +193,7 @@ func TestLogin_IsNeverSilentlyEmpty(t *testing.T) {
 	for config, want := range map[string]string{
 		`{"credsStore": "test"}`:                        "the keychain is locked",
 		`{"credHelpers": {"h.io": "missing"}}`:          "docker-credential-missing",
-		`{"credHelpers": {"h.io": "../../evil"}}`:       "no name of a program",
+		`{"credHelpers": {"h.io": "../../other"}}`:      "no name of a program",
 		`{"auths": {"h.io": {"auth": "***"}}}`:          "not in base64",
 		`{"auths": `:                                    "no JSON",
 		`{"auths": {"h.io": {"auth": ["unexpected"]}}}`: "not of the form",

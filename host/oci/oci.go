@@ -38,7 +38,7 @@ const (
 type Options struct {
 	// CacheDir keeps modules below this directory; "" keeps none. Processes may share
 	// it. CacheKey authenticates what was admitted; without it, and with Verify, each
-	// process verifies anew.
+	// process verifies again.
 	CacheDir string
 	CacheKey []byte
 	// CacheSize bounds the cache, MaxSize a module, Timeout an operation.

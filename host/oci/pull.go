@@ -102,7 +102,9 @@ func (c *Client) Pull(ctx context.Context, r Ref) (*Artifact, error) {
 		return nil, err
 	}
 	if a := c.cached(at); a != nil {
-		a.Stale = stale
+		if a.Stale = stale; stale != nil {
+			c.opts.Logger.Warn("the registry does not answer; using what the tag meant last", "module", at.String(), "error", stale.Error())
+		}
 		return a, nil
 	}
 	if stale != nil {

@@ -45,15 +45,17 @@ type Service struct {
 	Version string // of the program
 	// Hardening is what the program has given up.
 	Hardening string
-	Started   time.Time
-	Gate      *leader.Gate // nil without an election
+	// InsecureRegistries are those without verified TLS.
+	InsecureRegistries []string
+	Started            time.Time
+	Gate               *leader.Gate // nil without an election
 	// Controllers returns the controllers in the order in which they came.
 	Controllers func() []Controller
 }
 
 // Status implements admin.Service.
 func (s Service) Status() admin.Status {
-	st := admin.Status{Version: s.Version, Hardening: s.Hardening, PID: os.Getpid(), Started: s.Started}
+	st := admin.Status{Version: s.Version, Hardening: s.Hardening, InsecureRegistries: s.InsecureRegistries, PID: os.Getpid(), Started: s.Started}
 	if gate := s.Gate; gate != nil {
 		leads := gate.Leads()
 		st.Leader = &leads

@@ -143,6 +143,8 @@ type Status struct {
 	// Hardening is what the process has given up, for people; empty where nothing is
 	// known.
 	Hardening string `json:"hardening,omitempty"`
+	// InsecureRegistries are hosts that are spoken to without verified TLS.
+	InsecureRegistries []string `json:"insecureRegistries,omitempty"`
 	// Leader says whether this replica may write; nil without an election.
 	Leader *bool `json:"leader,omitempty"`
 	// Controllers are in the order in which they were started.
@@ -151,7 +153,7 @@ type Status struct {
 
 // Controller is how one controller does.
 type Controller struct {
-	// Name is the controller's, Module the file that was loaded, Digest the
+	// Name is the controller's, Module the file or the reference that was loaded, Digest the
 	// sha256 of it, Kind what is reconciled.
 	Name   string `json:"name"`
 	Module string `json:"module"`

@@ -15,6 +15,7 @@ import (
 
 	"github.com/wasmctl/wasmctl"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/guestprocess"
+	"github.com/wasmctl/wasmctl/host/oci"
 	"github.com/wasmctl/wasmctl/internal/humanize"
 	"github.com/wasmctl/wasmctl/internal/rollout/probation"
 	"github.com/wasmctl/wasmctl/runtime/queue/predicate"
@@ -33,12 +34,14 @@ const (
 type Controller struct {
 	wasmctl.ControllerOptions
 
-	Module string // the file
+	Module string // the file, or a reference
 	// Config are settings of the module, under them those of ConfigFile.
 	Config     map[string]string
 	ConfigFile string
 	// Watch swaps the module in when its file changes.
-	Watch  bool
+	Watch bool
+	// Follow swaps in what the module's tag means, at this interval; 0 does not.
+	Follow time.Duration
 	Rights Rights
 
 	resync          time.Duration
@@ -81,6 +84,7 @@ func (o *Controller) Bind(cmd *cobra.Command) {
 	f.StringVar(&o.Name, "name", "", "Name the controller (default: from the manifest, else from the file name)")
 	f.DurationVar(&o.DrainTimeout, "drain-timeout", 0, "Wait this long for running reconciles after the first signal (default 30s)")
 	f.BoolVar(&o.Watch, "watch", true, "Swap in the module when its file changes")
+	f.DurationVar(&o.Follow, "follow", 0, "Ask the registry at this interval what the module's tag means, and swap in a new module (default: never)")
 	f.DurationVar(&o.Probation, "probation", probation.DefaultTime, "Compare a new module with its predecessor for this long, and roll back if it does worse; 0 turns it off")
 	f.StringVar(&o.reconcileOnSwap, "reconcile-on-swap", string(wasmctl.ReconcileAll), "Reconcile these `objects` after a swap, at low priority: all, none, or changed (only those that the swap can affect)")
 	o.canary.Bind(f)
@@ -124,6 +128,9 @@ func (o *Controller) Validate() error {
 	if o.Limits.Memory, err = parseSize(o.memory, minMemory, maxMemory); err != nil {
 		bad("--memory %w", err)
 	}
+	if err := o.CheckFollow(); err != nil {
+		bad("%w", err)
+	}
 	if err := checkClass(o.Isolate); err != nil {
 		bad("--isolate %w", err)
 	}
@@ -134,6 +141,28 @@ func (o *Controller) Validate() error {
 	o.History = int(history)
 	errs = append(errs, o.Rights.validate(), o.validateTriggers(), o.cpu.validate(), o.limit.validate())
 	return errors.Join(errs...)
+}
+
+// minFollow is the shortest interval of --follow: registries count requests.
+const minFollow = time.Second
+
+// CheckFollow checks --follow, once the module is known.
+func (o *Controller) CheckFollow() error {
+	switch ref, err := oci.Parse(o.Module); {
+	case o.Follow == 0:
+		return nil
+	case o.Follow < minFollow:
+		return fmt.Errorf("--follow %v: want at least %v", o.Follow, minFollow)
+	case o.Module == "":
+		return nil
+	case !oci.IsRef(o.Module):
+		return fmt.Errorf("--follow needs a module of a registry, and %q is a file: --watch follows that", o.Module)
+	case err != nil:
+		return err
+	case ref.Pinned():
+		return fmt.Errorf("--follow: %q always names the same module: remove the digest, or --follow", o.Module)
+	}
+	return nil
 }
 
 var className = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)

@@ -105,6 +105,13 @@ func (f *File) Fits() error {
 	return fmt.Errorf("%s: process: %w", f.Path, keysFor(err, flags.Process))
 }
 
+// Registry reads modules as the file alone says.
+func (f *File) Registry() *Registry {
+	flags, process, _ := Sets()
+	_ = f.Process.Apply(flags.Process) // ParseFile has done it too
+	return &process.Registry
+}
+
 // optionsOf returns the options of a controller of a file.
 func optionsOf(c *runfile.Controller) (*Controller, error) {
 	o, err := Of(c.Values)

@@ -20,8 +20,8 @@ var groups = []struct {
 	{"Rights", []string{"grant", "grant-manifest", "allow-more-rights", "as", "audit", "dry-run"}},
 	{"Limits of the module", []string{"timeout", "memory", "cpu", "fuel", "fuel-rate", "limit", "isolate"}},
 	{"Limits of the process", []string{"workers", "memory-budget", "compile-memory", "compile-time", "history"}},
-	{"Rollout of a new module", []string{"watch", "probation", "canary", "canary-namespace", "canary-selector", "canary-time", "reconcile-on-swap"}},
-	{"Cluster and process", []string{"kubeconfig", "context", "dev", "dev-data-dir", "cache-dir", "state-dir", "socket", "drain-timeout"}},
+	{"Rollout of a new module", []string{"watch", "follow", "probation", "canary", "canary-namespace", "canary-selector", "canary-time", "reconcile-on-swap"}},
+	{"Cluster and process", []string{"kubeconfig", "context", "dev", "dev-data-dir", "cache-dir", "state-dir", "socket", "drain-timeout", "insecure-registry"}},
 	{"Leader election", []string{
 		"leader-elect", "leader-elect-resource-namespace", "leader-elect-resource-name", "leader-elect-lease-duration",
 		"leader-elect-renew-deadline", "leader-elect-retry-period",

@@ -23,7 +23,9 @@ type Process struct {
 
 	Compile Compile
 	Leader  Leader
-	HTTP    HTTP
+	// Registry reads the modules.
+	Registry Registry
+	HTTP     HTTP
 
 	Kubeconfig, Context string
 	// Dev uses a local control plane, which keeps its data in DevData.
@@ -60,6 +62,7 @@ func (o *Process) Bind(cmd *cobra.Command) {
 	f.StringVar((*string)(&o.Harden), "harden", string(harden.Auto), "Give up system calls and privileges that the process does not need: auto, off, or required (an error where the system lacks something)")
 	o.Leader.bind(f)
 	o.HTTP.bind(f)
+	o.Registry.Bind(f)
 	f.StringVar(&o.OTLPEndpoint, "otlp-endpoint", "", "Send traces to this OTLP/HTTP `URL` (default: $OTEL_EXPORTER_OTLP_ENDPOINT, else no traces)")
 	f.StringVar(&o.LogFormat, "log-format", "text", "Log in this `format`: text or json")
 	f.CountVarP(&o.Verbosity, "verbose", "v", "Log more; repeat for even more")

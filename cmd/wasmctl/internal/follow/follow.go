@@ -15,6 +15,7 @@ import (
 	"github.com/wasmctl/wasmctl"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/oci"
 	"github.com/wasmctl/wasmctl/internal/humanize"
 	"github.com/wasmctl/wasmctl/runtime/filewatch"
 )
@@ -24,6 +25,7 @@ type Follower struct {
 	// Controller is set before Run.
 	Controller *wasmctl.Controller
 
+	from    *flags.Registry
 	options func(*flags.Files) (wasmctl.ControllerOptions, error)
 	rest    time.Duration // how long a module may rest while it is written
 
@@ -32,11 +34,12 @@ type Follower struct {
 	files *flags.Files      // what was read last; guarded by mu
 	sum   [sha256.Size]byte // of the module's file when it was read last; guarded by mu
 	moved chan struct{}     // closed when flags name another module; guarded by mu
+	tried string            // the digest that was swapped in last, or refused; guarded by mu
 }
 
-// New returns a Follower. Options says what the flags and the files mean.
-func New(f *flags.Controller, options func(*flags.Controller, *flags.Files) (wasmctl.ControllerOptions, error)) *Follower {
-	o := &Follower{flags: *f, files: &flags.Files{}, moved: make(chan struct{}), rest: writeRest}
+// New returns a Follower, which reads modules from a Registry. Options says what the flags and the files mean.
+func New(f *flags.Controller, from *flags.Registry, options func(*flags.Controller, *flags.Files) (wasmctl.ControllerOptions, error)) *Follower {
+	o := &Follower{flags: *f, from: from, files: &flags.Files{}, moved: make(chan struct{}), rest: writeRest}
 	o.options = func(files *flags.Files) (wasmctl.ControllerOptions, error) { return options(&o.flags, files) }
 	return o
 }
@@ -51,7 +54,16 @@ func (o *Follower) Source() (wasmctl.Module, wasmctl.ControllerOptions, error) {
 	}
 	o.files = files
 	options, err := o.options(files)
-	return noting{wasmctl.File(o.flags.Module), o}, options, err
+	return o.open(o.flags.Module), options, err
+}
+
+// open returns the module of a file or a registry.
+func (o *Follower) open(module string) wasmctl.Module {
+	if m, ok := o.from.Open(module).(wasmctl.File); !ok {
+		return o.from.Open(module)
+	} else {
+		return noting{m, o}
+	}
 }
 
 // noting is a module's file. The caller has already read the file once.
@@ -93,6 +105,9 @@ func (o *Follower) Run(ctx context.Context) {
 	}
 	if f.Watch {
 		wg.Go(func() { o.watchModule(ctx) })
+	}
+	if f.Follow > 0 {
+		wg.Go(func() { o.followTag(ctx, f.Follow) })
 	}
 }
 
@@ -165,17 +180,22 @@ func (o *Follower) regrant(_ context.Context, content []byte) {
 	o.Controller.Restart()
 }
 
-// Reload swaps in what the module's file has.
+// Reload swaps in what the module's file has, or what its tag means.
 func (o *Follower) Reload(ctx context.Context) {
 	o.mu.Lock()
 	path := o.flags.Module
 	o.mu.Unlock()
-	o.swap(ctx, wasmctl.File(path), "module file changed")
+	if oci.IsRef(path) {
+		_ = o.poll(ctx, path) // it has been logged
+		return
+	}
+	_ = o.swap(ctx, wasmctl.File(path), "module file changed")
 }
 
-// swap swaps in a module of a file.
-func (o *Follower) swap(ctx context.Context, m wasmctl.Module, why string) {
-	switch _, err := o.Controller.Swap(ctx, m, wasmctl.SwapOptions{Why: why}); {
+// swap swaps in a module. Its error has been logged, if it is worth that.
+func (o *Follower) swap(ctx context.Context, m wasmctl.Module, why string) error {
+	_, err := o.Controller.Swap(ctx, m, wasmctl.SwapOptions{Why: why})
+	switch {
 	case err == nil || errors.Is(err, wasmctl.ErrPreparing) || waits(err) || ctx.Err() != nil:
 	case errors.Is(err, wasmctl.ErrSameModule):
 		o.log().Info("module file unchanged")
@@ -186,6 +206,7 @@ func (o *Follower) swap(ctx context.Context, m wasmctl.Module, why string) {
 		}
 		o.log().Warn("module not swapped in; keeping the running one", "digest", digest, "error", err.Error())
 	}
+	return err
 }
 
 // Change gives a controller what can change while it runs: its settings, and its
@@ -202,6 +223,6 @@ func (o *Follower) Change(ctx context.Context, next *flags.Controller) {
 	o.mu.Unlock()
 	o.logSettings(o.Controller.Configure(ctx, settings))
 	if moved {
-		o.swap(ctx, noting{wasmctl.File(next.Module), o}, "the controllers file names another module")
+		_ = o.swap(ctx, o.open(next.Module), "the controllers file names another module")
 	}
 }

@@ -38,7 +38,7 @@ func TestModule_SlowlyWrittenFileIsOneChange(t *testing.T) {
 		}
 	}
 	write(enginetest.Worse(enginetest.Good, 0))
-	o := New(&flags.Controller{Module: file, Watch: true}, func(*flags.Controller, *flags.Files) (wasmctl.ControllerOptions, error) {
+	o := New(&flags.Controller{Module: file, Watch: true}, &flags.Registry{}, func(*flags.Controller, *flags.Files) (wasmctl.ControllerOptions, error) {
 		return wasmctl.ControllerOptions{For: "configmaps", Namespaces: []string{devclustertest.Namespace(t, cluster)}}, nil
 	})
 	o.rest = time.Hour // the machine may be busy

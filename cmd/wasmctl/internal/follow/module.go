@@ -8,6 +8,7 @@ import (
 
 	"github.com/wasmctl/wasmctl"
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/oci"
 	"github.com/wasmctl/wasmctl/runtime/filewatch"
 )
 
@@ -30,14 +31,18 @@ func (o *Follower) watchModule(ctx context.Context) {
 			Path: path, Sum: sum, MaxSize: host.DefaultMaxModuleSize,
 			OnChange: func(ctx context.Context, content []byte) {
 				if !halfWritten(ctx, path, content, o.rest) { // else the rest is a change of its own
-					o.swap(ctx, wasmctl.File(path), "module file changed")
+					_ = o.swap(ctx, wasmctl.File(path), "module file changed")
 				}
 			},
 			OnError: func(err error) {
 				o.log().Warn("cannot read the module file; keeping the running module", "error", err.Error())
 			},
 		}
-		_ = file.Run(here) // its error has been told to OnError
+		if oci.IsRef(path) {
+			<-here.Done() // until there is a file
+		} else {
+			_ = file.Run(here) // its error has been told to OnError
+		}
 		leave()
 		wg.Wait()
 	}

@@ -32,6 +32,14 @@ func StatusLines(st *admin.Status, now time.Time, s Screen, live bool) []string 
 	if st.Hardening != "" && !live {
 		lines = append(lines, cutTo("hardening: "+text.Line(st.Hardening), s.width))
 	}
+	if len(st.InsecureRegistries) > 0 {
+		lines = append(lines, cutTo("registries without verified TLS: "+text.Line(strings.Join(st.InsecureRegistries, ", ")), s.width))
+	}
+	for _, c := range st.Controllers {
+		if !live && strings.HasPrefix(c.Module, "oci://") {
+			lines = append(lines, cutTo(text.Line(c.Name+" runs "+c.Module), s.width))
+		}
+	}
 	if len(st.Controllers) == 0 {
 		return lines
 	}

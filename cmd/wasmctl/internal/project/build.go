@@ -115,14 +115,32 @@ func prepare(ctx context.Context, dir string, o Options) (builder, Result, error
 	if res.Version, err = b.version(ctx); err != nil {
 		return nil, res, fmt.Errorf("project[%s]: %w", dir, err)
 	}
-	switch {
-	case res.File != "":
-	case file.Output != "":
-		res.File = filepath.Join(dir, file.Output)
-	default:
-		res.File = filepath.Join(dir, b.name()+".wasm")
+	if res.File == "" {
+		res.File = outputOf(dir, file, b)
 	}
 	return b, res, nil
+}
+
+func outputOf(dir string, file File, b builder) string {
+	return filepath.Join(dir, cmp.Or(file.Output, b.name()+".wasm"))
+}
+
+// Built returns the file that Build writes without options. The error matches
+// ErrNoProject.
+func Built(dir string) (string, error) {
+	found, err := find(dir)
+	if err != nil {
+		return "", err
+	}
+	file, err := readFile(dir)
+	if err != nil {
+		return "", err
+	}
+	b, _, err := choose(dir, found, file, "")
+	if err != nil {
+		return "", err
+	}
+	return outputOf(dir, file, b), nil
 }
 
 // choose returns what builds the folder.

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/wasmctl/wasmctl/host/oci"
 	"github.com/wasmctl/wasmctl/host/strictyaml"
 )
 
@@ -103,7 +104,7 @@ func (p *parser) value(n *yaml.Node, key string, flag *pflag.Flag) (list []strin
 // rebase makes a path that is relative to the file one that is relative to
 // where the process runs.
 func (p *parser) rebase(path string) string {
-	if path == "" || filepath.IsAbs(path) {
+	if path == "" || filepath.IsAbs(path) || oci.IsRef(path) {
 		return path
 	}
 	return filepath.Join(p.dir, path)
