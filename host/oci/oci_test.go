@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -172,6 +173,7 @@ func TestPull_RefusesWhatIsNotTheDigest(t *testing.T) {
 		"less":     func(b []byte) []byte { return b[:rnd.IntN(len(b))] },
 		"more":     func(b []byte) []byte { return append(b, 0) },
 		"nothing":  func([]byte) []byte { return nil },
+		"gigantic": func(b []byte) []byte { return append(b, make([]byte, 2<<20)...) },
 		"another":  func(b []byte) []byte { return module(3, len(b)) },
 		"same but": func(b []byte) []byte { return bytes.Replace(b, []byte(":"), []byte(": "), 1) },
 	} {
@@ -334,6 +336,44 @@ func TestCredentials_NeverFallBackToNone(t *testing.T) {
 	}
 	if got := reg.Requests(); len(got) > 0 {
 		t.Errorf("was asked: %v", got)
+	}
+}
+
+// A registry that sends a client elsewhere does not send the password along, whatever
+// is asked for there.
+func TestCredentials_StayWithTheirHost(t *testing.T) {
+	reg, other := ocitest.New(t), ocitest.New(t)
+	at := push(t, client(reg), ref(t, reg, "a/b:1"), module(1, 100))
+	push(t, client(other), ref(t, other, "a/b:1"), module(1, 100))
+	reg.Use(ocitest.Basic("u", "secret"), ocitest.On(http.MethodGet, "/blobs/", func(w http.ResponseWriter, req *http.Request, _ http.Handler) {
+		http.Redirect(w, req, "https://example.com"+req.URL.Path, http.StatusTemporaryRedirect)
+	}))
+	for _, asks := range []bool{false, true} {
+		got := ""
+		other.Use(func(w http.ResponseWriter, req *http.Request, next http.Handler) {
+			if got += req.Header.Get("Authorization"); asks {
+				ocitest.Basic("u", "secret")(w, req, next)
+				return
+			}
+			next.ServeHTTP(w, req)
+		})
+		c := client(reg, func(o *oci.Options) {
+			o.Credentials = func(_ context.Context, host, _ string) ([]oci.Credential, error) {
+				return []oci.Credential{{Username: "u", Password: "secret"}}, nil
+			}
+			o.Transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+				if address == "example.com:443" {
+					address = other.Host
+				}
+				return (&net.Dialer{}).DialContext(ctx, network, address)
+			}
+		})
+		if _, err := c.Pull(t.Context(), at); (err != nil) != asks {
+			t.Errorf("asks %v: %v", asks, err)
+		}
+		if got != "" {
+			t.Errorf("asks %v: was sent %q", asks, got)
+		}
 	}
 }
 
