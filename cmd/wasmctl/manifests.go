@@ -15,6 +15,8 @@ import (
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/deploy"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/runfile"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/serve"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/serve/v1alpha1"
 	"github.com/wasmctl/wasmctl/host/kubeapi/grant"
 	"github.com/wasmctl/wasmctl/host/oci"
 	"github.com/wasmctl/wasmctl/internal/failure"
@@ -26,6 +28,7 @@ type manifestsOptions struct {
 	streams streams
 
 	filename        string
+	serve           bool
 	name, namespace string
 	image           string
 	replicas        int32
@@ -37,8 +40,8 @@ type manifestsOptions struct {
 func newCmdManifests(s streams) *cobra.Command {
 	o := &manifestsOptions{streams: s}
 	cmd := &cobra.Command{
-		Use:   "manifests -f FILE",
-		Short: "Print the manifests that run a controllers file in a cluster",
+		Use:   "manifests -f FILE | --serve",
+		Short: "Print the manifests that run a controllers file, or wasmctl serve, in a cluster",
 		Long: `Prints the objects that run the controllers of a file in a cluster, for kubectl apply: a Namespace, a ServiceAccount, the minimal
 RBAC for the controllers and their watches, ConfigMaps for the file and the modules, a Deployment with probes and limits and without
 privileges, and a Service. With several replicas, a Lease for leader election and a PodDisruptionBudget are added.
@@ -49,9 +52,13 @@ it writes one file per object and a kustomization.yaml, as a base for your own.
 
 Each module comes from a ConfigMap if it fits into one, compressed if needed. Use kubectl apply --server-side: without it, kubectl
 takes no more than 256 KiB. Otherwise put the modules into the image (--modules image: see the Dockerfile) or on a volume (--modules
-claim=NAME), as NAME.wasm, where NAME is the name of the controller.`,
+claim=NAME), as NAME.wasm, where NAME is the name of the controller.
+
+With --serve, the objects run wasmctl serve, and ConfigMaps are not needed: the CRDs of Reconciler and ClusterReconciler, and a
+NetworkPolicy, are added.`,
 		Example: `  wasmctl manifests -f controllers.yaml --image registry.example/wasmctl:1.0 | kubectl apply --server-side -f -
-  wasmctl manifests -f controllers.yaml --replicas 2 --output-dir deploy/base`,
+  wasmctl manifests -f controllers.yaml --replicas 2 --output-dir deploy/base
+  wasmctl manifests --serve --image registry.example/wasmctl:1.0 | kubectl apply --server-side -f -`,
 		Args: exactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.validate(); err != nil {
@@ -63,6 +70,7 @@ claim=NAME), as NAME.wasm, where NAME is the name of the controller.`,
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVarP(&o.filename, "filename", "f", "", "Read the controllers from this YAML `file`, as wasmctl run does")
+	f.BoolVar(&o.serve, "serve", false, "Run wasmctl serve instead of the controllers of a file")
 	f.StringVar(&o.image, "image", "wasmctl:"+version, "Run this container `image`")
 	f.StringVar(&o.name, "name", "wasmctl", "Name the objects")
 	f.StringVar(&o.namespace, "namespace", "wasmctl-system", "Create the objects in this `namespace`")
@@ -79,8 +87,8 @@ claim=NAME), as NAME.wasm, where NAME is the name of the controller.`,
 
 func (o *manifestsOptions) validate() error {
 	var errs []error
-	if o.filename == "" {
-		errs = append(errs, errors.New("--filename is needed"))
+	if (o.filename == "") == !o.serve {
+		errs = append(errs, errors.New("want --filename or --serve"))
 	}
 	for flag, name := range map[string]string{"name": o.name, "namespace": o.namespace} {
 		if bad := validation.IsDNS1123Label(name); len(bad) > 0 {
@@ -109,20 +117,9 @@ func (o *manifestsOptions) source() (source, claim string) {
 }
 
 func runManifests(ctx context.Context, o *manifestsOptions) error {
-	f, err := flags.ReadFile(o.filename)
-	if err != nil {
-		return failure.Usage.Wrap(err)
-	}
 	c := &deploy.Config{Name: o.name, Namespace: o.namespace, Image: o.image, Replicas: o.replicas, PodMonitor: o.podMonitor}
-	c.Source, c.Claim = o.source()
-	if err := o.rights(ctx, f, c); err != nil {
+	if err := o.fill(ctx, c); err != nil {
 		return err
-	}
-	if err := contain(f, c); err != nil {
-		return failure.Usage.Wrap(err)
-	}
-	if err := c.Validate(); err != nil {
-		return failure.Usage.Wrap(err)
 	}
 	if o.output != "" {
 		return deploy.WriteBase(o.output, c.Objects())
@@ -137,6 +134,24 @@ func runManifests(ctx context.Context, o *manifestsOptions) error {
 		}
 	}
 	return nil
+}
+
+// fill fills in what is to run, and its rights.
+func (o *manifestsOptions) fill(ctx context.Context, c *deploy.Config) (err error) {
+	if o.serve {
+		c.Rights = append(serve.Rights(nil, false), grant.EventRules(c.Namespace)...)
+		c.CRDs, err = v1alpha1.CRDObjects()
+		return err
+	}
+	f, err := flags.ReadFile(o.filename)
+	if err != nil {
+		return failure.Usage.Wrap(err)
+	}
+	c.Source, c.Claim = o.source()
+	if err := o.rights(ctx, f, c); err != nil {
+		return err
+	}
+	return failure.Usage.Wrap(errors.Join(contain(f, c), c.Validate()))
 }
 
 // rights finds out what the controllers and the process may do.

@@ -26,6 +26,7 @@ type rbacOptions struct {
 	module  string
 	output  string
 	account string
+	serve   rbacServe
 
 	leader     flags.Leader
 	process    flags.Process
@@ -36,23 +37,34 @@ type rbacOptions struct {
 func newCmdRBAC(s streams) *cobra.Command {
 	o := &rbacOptions{streams: s}
 	cmd := &cobra.Command{
-		Use:   "rbac MODULE",
-		Short: "Print the RBAC objects that let a module run",
+		Use:   "rbac MODULE | --serve",
+		Short: "Print the RBAC objects that let a module run, or wasmctl serve",
 		Long: `Prints a ServiceAccount, and roles and bindings with the minimal rights for the module: the capabilities that its manifest requests,
 within --grant and --namespace as for wasmctl run, its watches, the status of the kind that it reconciles, its finalizer, and events
 of the host. Run the module under that account: in a pod, or with wasmctl run --as system:serviceaccount:NAMESPACE:NAME.
 
 The command looks up the plurals of kinds in the cluster. If no cluster is configured or it does not know a kind yet, it guesses the
-plural and prints a note. RBAC has no rules for fields: only wasmctl enforces the fields that a capability is limited to.`,
+plural and prints a note. RBAC has no rules for fields: only wasmctl enforces the fields that a capability is limited to.
+
+With --serve, the rights are those of wasmctl serve itself: it may impersonate the service accounts of Reconcilers, and thus do whatever
+these may. With --constrained-impersonation it may impersonate none; print what it may do as each account with --as and the modules that
+run as this account. An account needs its own rights as well: print them without --serve.`,
 		Example: `  wasmctl rbac module.wasm --serviceaccount ops:web | kubectl apply -f -
   wasmctl rbac module.wasm -n shop --leader-elect
-  wasmctl rbac module.wasm --grant grant.yaml`,
-		Args: exactArgs("MODULE"),
+  wasmctl rbac module.wasm --grant grant.yaml
+
+  # Of wasmctl serve, which may act as the account "web" only as far as the module needs
+  wasmctl rbac --serve --constrained-impersonation
+  wasmctl rbac --serve --constrained-impersonation --as system:serviceaccount:shop:web module.wasm -n shop`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.module = args[0]
-			if err := o.validate(); err != nil {
+			if err := errors.Join(o.validate(), o.serve.validate(len(args))); err != nil {
 				return usageError(cmd, err)
 			}
+			if o.serve.serve {
+				objects, err := o.serveObjects(cmd.Context(), args)
+				return cmp.Or(err, o.write(objects))
+			}
+			o.module = args[0]
 			return runRBAC(cmd.Context(), o)
 		},
 	}
@@ -68,6 +80,7 @@ plural and prints a note. RBAC has no rules for fields: only wasmctl enforces th
 	f.BoolVar(&o.leader.Elect, "leader-elect", false, "Add the rights for leader election")
 	f.StringVar(&o.leader.Namespace, "leader-elect-resource-namespace", "", "Put the Lease into this `namespace` (default: that of the service account)")
 	f.StringVar(&o.leader.Name, "leader-elect-resource-name", "", "Name the Lease (default: wasmctl- and the controller's name)")
+	o.serve.bind(cmd)
 	f.StringVar(&o.process.Kubeconfig, "kubeconfig", "", "Use this kubeconfig `file` (default: as wasmctl run)")
 	f.StringVar(&o.process.Context, "context", "", "Use this `context` of the kubeconfig")
 	o.process.Registry.Bind(f)

@@ -74,7 +74,7 @@ func (o *serveOptions) complete() error {
 	}
 	o.bounds = serve.Bounds{Memory: memory.Value(), Timeout: o.timeout, Concurrency: o.concurrency}
 	if o.run.process.Leader.Name == "" {
-		o.run.process.Leader.Name = "wasmctl-serve"
+		o.run.process.Leader.Name = serveLease
 	}
 	o.run.server = o.server
 	return errors.Join(errs...)

@@ -45,24 +45,28 @@ func EventRules(namespace string) []abi.Capability {
 // rule limits to them is allowed as a whole, and the get that comparing them
 // takes is added. It also cannot limit creation to names.
 func RBAC(account Account, rules []abi.Capability) []any {
-	meta := func(namespace string) metav1.ObjectMeta {
-		return metav1.ObjectMeta{Namespace: namespace, Name: account.Name, Labels: map[string]string{"app.kubernetes.io/managed-by": "wasmctl"}}
-	}
-	sa := &corev1.ServiceAccount{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: meta(account.Namespace)}
-	objects := []any{sa}
+	sa := &corev1.ServiceAccount{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: meta(account.Namespace, account.Name)}
+	return append([]any{sa}, roles(account, account.Name, flatten(rules))...)
+}
+
+func meta(namespace, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"app.kubernetes.io/managed-by": "wasmctl"}}
+}
+
+// roles returns the roles of this name that give an account rights, by namespace,
+// and their bindings.
+func roles(account Account, name string, scopes map[string]map[right]bool) (objects []any) {
 	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}}
 	typed := func(kind string) metav1.TypeMeta {
 		return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
 	}
-	scopes := flatten(rules)
 	for _, ns := range slices.Sorted(maps.Keys(scopes)) {
 		policy := policyRules(scopes[ns], scopes[""], ns)
 		if len(policy) == 0 {
 			continue
 		}
 		if ns == "" {
-			m := meta("")
-			m.Name = account.Namespace + ":" + account.Name
+			m := meta("", account.Namespace+":"+name)
 			objects = append(objects,
 				&rbacv1.ClusterRole{TypeMeta: typed("ClusterRole"), ObjectMeta: m, Rules: policy},
 				&rbacv1.ClusterRoleBinding{
@@ -72,10 +76,10 @@ func RBAC(account Account, rules []abi.Capability) []any {
 			continue
 		}
 		objects = append(objects,
-			&rbacv1.Role{TypeMeta: typed("Role"), ObjectMeta: meta(ns), Rules: policy},
+			&rbacv1.Role{TypeMeta: typed("Role"), ObjectMeta: meta(ns, name), Rules: policy},
 			&rbacv1.RoleBinding{
-				TypeMeta: typed("RoleBinding"), ObjectMeta: meta(ns), Subjects: subjects,
-				RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: account.Name},
+				TypeMeta: typed("RoleBinding"), ObjectMeta: meta(ns, name), Subjects: subjects,
+				RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
 			})
 	}
 	return objects
@@ -189,5 +193,5 @@ func orNone(name string) []string {
 
 func byVerb(a, b string) int {
 	all := kubeapi.SpellOut([]string{"*"})
-	return cmp.Compare(slices.Index(all, a), slices.Index(all, b))
+	return cmp.Or(cmp.Compare(slices.Index(all, a), slices.Index(all, b)), cmp.Compare(a, b)) // others are RBAC's own
 }

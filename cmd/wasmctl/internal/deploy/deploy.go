@@ -65,6 +65,8 @@ type Config struct {
 	Source string
 	// Claim is the name of the PersistentVolumeClaim; empty unless Source is FromClaim.
 	Claim string
+	// CRDs are those of wasmctl serve, which is run then; nil where File is.
+	CRDs []any
 	// Rights are what the processes may do.
 	Rights []abi.Capability
 	// PodMonitor adds one: for clusters with the Prometheus operator.
@@ -74,8 +76,13 @@ type Config struct {
 // Objects returns the objects, in an order in which they can be made. Check a
 // Config with Validate first.
 func (c *Config) Objects() []any {
-	list := append([]any{c.namespace()}, c.rbac()...)
-	list = append(list, c.controllers())
+	list := append([]any{c.namespace()}, c.CRDs...)
+	list = append(list, c.rbac()...)
+	if c.serves() {
+		list = append(list, c.networkPolicy())
+	} else {
+		list = append(list, c.controllers())
+	}
 	list = append(list, c.modules()...)
 	list = append(list, c.deployment(), c.service())
 	if c.Replicas > 1 {
@@ -86,6 +93,9 @@ func (c *Config) Objects() []any {
 	}
 	return list
 }
+
+// serves reports whether wasmctl serve is run.
+func (c *Config) serves() bool { return c.CRDs != nil }
 
 // Validate says what cannot be run.
 func (c *Config) Validate() error {
@@ -178,10 +188,14 @@ func (c *Config) moduleName(controller string) string { return c.Name + moduleSu
 
 // args are those of the container.
 func (c *Config) args() []string {
-	args := []string{
-		"run", "--filename", path.Join(ConfigDir, configFile), "--cache-dir", cacheDir,
-		"--log-format", "json", "--metrics-address", fmt.Sprintf(":%d", metricsPort), "--health-address", fmt.Sprintf(":%d", healthPort),
+	args := []string{"serve"}
+	if !c.serves() {
+		args = []string{"run", "--filename", path.Join(ConfigDir, configFile)}
 	}
+	args = append(args,
+		"--cache-dir", cacheDir,
+		"--log-format", "json", "--metrics-address", fmt.Sprintf(":%d", metricsPort), "--health-address", fmt.Sprintf(":%d", healthPort),
+	)
 	if c.Replicas > 1 {
 		args = append(args, "--leader-elect", "--leader-elect-resource-name", c.Name)
 	}

@@ -6,6 +6,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -87,11 +88,11 @@ const (
 )
 
 func (c *Config) mounts() []corev1.VolumeMount {
-	mounts := []corev1.VolumeMount{
-		{Name: volumeControllers, MountPath: ConfigDir, ReadOnly: true},
-		{Name: volumeCache, MountPath: cacheDir},
-		{Name: volumeRun, MountPath: runDir},
+	mounts := []corev1.VolumeMount{{Name: volumeCache, MountPath: cacheDir}, {Name: volumeRun, MountPath: runDir}}
+	if c.serves() {
+		return mounts
 	}
+	mounts = slices.Insert(mounts, 0, corev1.VolumeMount{Name: volumeControllers, MountPath: ConfigDir, ReadOnly: true})
 	if c.Source != FromImage {
 		mounts = append(mounts, corev1.VolumeMount{Name: volumeModules, MountPath: ModuleDir, ReadOnly: true})
 	}
@@ -107,7 +108,11 @@ func (c *Config) volumes() []corev1.Volume {
 	scratch := func(name string) corev1.Volume {
 		return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}
 	}
-	volumes := []corev1.Volume{fromConfigMap(volumeControllers, c.Name+"-controllers"), scratch(volumeCache), scratch(volumeRun)}
+	volumes := []corev1.Volume{scratch(volumeCache), scratch(volumeRun)}
+	if c.serves() {
+		return volumes
+	}
+	volumes = slices.Insert(volumes, 0, fromConfigMap(volumeControllers, c.Name+"-controllers"))
 	switch c.Source {
 	case FromConfigMap:
 		all := &corev1.ProjectedVolumeSource{}
@@ -132,6 +137,22 @@ func (c *Config) service() any {
 		Spec: corev1.ServiceSpec{
 			Selector: c.labels(),
 			Ports:    []corev1.ServicePort{{Name: "metrics", Port: metricsPort, TargetPort: intstr.FromString("metrics"), Protocol: corev1.ProtocolTCP}},
+		},
+	}
+}
+
+// networkPolicy lets nobody in but to the metrics and the probes. Where requests go
+// is for the cluster to say: to its API server and the registries of modules.
+func (c *Config) networkPolicy() any {
+	port := func(name string) networkingv1.NetworkPolicyPort {
+		return networkingv1.NetworkPolicyPort{Protocol: new(corev1.ProtocolTCP), Port: new(intstr.FromString(name))}
+	}
+	return &networkingv1.NetworkPolicy{
+		TypeMeta: metav1.TypeMeta{APIVersion: "networking.k8s.io/v1", Kind: "NetworkPolicy"}, ObjectMeta: c.meta(""),
+		Spec: networkingv1.NetworkPolicySpec{
+			PodSelector: metav1.LabelSelector{MatchLabels: c.labels()},
+			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
+			Ingress:     []networkingv1.NetworkPolicyIngressRule{{Ports: []networkingv1.NetworkPolicyPort{port("metrics"), port("health")}}},
 		},
 	}
 }

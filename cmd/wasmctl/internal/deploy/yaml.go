@@ -16,12 +16,12 @@ import (
 // YAML writes an object as kubectl would have it: without what only a server
 // fills in.
 func YAML(object any) ([]byte, error) {
-	fields, ok := object.(map[string]any)
-	if !ok {
-		var err error
-		if fields, err = runtime.DefaultUnstructuredConverter.ToUnstructured(object); err != nil {
-			return nil, err
-		}
+	if fields, ok := object.(map[string]any); ok {
+		return yaml.Marshal(fields)
+	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return nil, err
 	}
 	delete(fields, "status")
 	prune(fields)

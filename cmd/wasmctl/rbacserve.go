@@ -1,0 +1,96 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/serve"
+	"github.com/wasmctl/wasmctl/host/kubeapi/grant"
+	"github.com/wasmctl/wasmctl/internal/plan"
+)
+
+// serveLease is the name of the Lease of wasmctl serve.
+const serveLease = "wasmctl-serve"
+
+// serveAccount is the service account of wasmctl serve, where nothing names one.
+func serveAccount() grant.Account {
+	return grant.Account{Namespace: "wasmctl-system", Name: "wasmctl"}
+}
+
+// rbacServe are the flags of rbac that are about wasmctl serve.
+type rbacServe struct {
+	serve       bool
+	constrained bool
+	as          string // the user whom the modules act as; "" prints the host's own rights
+}
+
+func (o *rbacServe) bind(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.BoolVar(&o.serve, "serve", false, "Print what wasmctl serve needs itself, to serve all Reconcilers or those of --namespace")
+	f.BoolVar(&o.constrained, "constrained-impersonation", false, "With --serve: allow no account to be impersonated as a whole; needs Kubernetes 1.36")
+	f.StringVar(&o.as, "as", "", "With --constrained-impersonation: print what wasmctl serve needs to run MODULE as this service account `user`")
+}
+
+// validate checks the flags with the number of modules.
+func (o *rbacServe) validate(modules int) error {
+	switch {
+	case !o.serve && (o.constrained || o.as != ""):
+		return errors.New("--constrained-impersonation and --as need --serve")
+	case !o.serve && modules == 0:
+		return errors.New("MODULE is missing")
+	case !o.serve && modules > 1:
+		return errors.New("several modules need --serve --constrained-impersonation --as USER")
+	case o.serve && (o.as == "") != (modules == 0), o.as != "" && !o.constrained:
+		return errors.New("--serve takes no MODULE, or modules with --constrained-impersonation and --as")
+	}
+	if _, ok := accountOfUser(o.as); o.as != "" && !ok {
+		return fmt.Errorf("--as %q: want system:serviceaccount:NAMESPACE:NAME", o.as)
+	}
+	return nil
+}
+
+// accountOfUser is the service account of a user.
+func accountOfUser(user string) (a grant.Account, ok bool) {
+	rest, ok := strings.CutPrefix(user, "system:serviceaccount:")
+	a.Namespace, a.Name, _ = strings.Cut(rest, ":")
+	return a, ok && a.Namespace != "" && a.Name != ""
+}
+
+// serveObjects are what rbac --serve prints.
+func (o *rbacOptions) serveObjects(ctx context.Context, modules []string) ([]any, error) {
+	host := serveAccount()
+	if o.account != "" {
+		host = o.accountOf("")
+	}
+	if o.serve.as == "" {
+		return grant.RBAC(host, o.serveRights(host)), nil
+	}
+	as, _ := accountOfUser(o.serve.as)
+	rules, kinds := serve.ModuleReads(as.Namespace), newGuess(&o.process)
+	for _, module := range modules {
+		o.controller.Module = module
+		l, _, err := least(ctx, kinds, &o.process.Registry, &o.controller)
+		if err != nil {
+			return nil, err
+		}
+		rules = append(rules, l.Rules...)
+		rules = append(rules, grant.EventRules(plan.EventNamespace(l.Namespaces))...)
+	}
+	tellGuessed(o.streams, kinds)
+	return grant.Impersonation(host, as, rules), nil
+}
+
+// serveRights are the rights of the process itself.
+func (o *rbacOptions) serveRights(host grant.Account) []abi.Capability {
+	rights := append(serve.Rights(o.controller.Namespaces, o.serve.constrained), grant.EventRules(host.Namespace)...)
+	if o.leader.Elect {
+		rights = append(rights, grant.LeaseRules(cmp.Or(o.leader.Namespace, host.Namespace), cmp.Or(o.leader.Name, serveLease))...)
+	}
+	return rights
+}
