@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -153,7 +154,8 @@ func canaryAndShadow(t *testing.T, args ...string) {
 
 	replace(t, file, enginetest.Worse(enginetest.Good, 4)) // run was told to try it
 	c.wantLine(`"msg":"canary started"`, "in namespace "+ns)
-	if out := steer(t, "status", socket); !containsAll(out, []string{"canary", "in namespace " + ns}) {
+	serving := regexp.MustCompile(`module: (\d+) +canary .* canary: revision (\d+) serves [45] of [45] objects \(all objects in namespace ` + ns + `, for 5m0s\)\n`)
+	if out := steer(t, "status", socket); !serving.MatchString(out) || serving.FindStringSubmatch(out)[1] != serving.FindStringSubmatch(out)[2] {
 		t.Errorf("status:\n%s", out)
 	}
 	if out := steer(t, "abort", socket, "module"); !strings.Contains(out, "revision 1 is live") {

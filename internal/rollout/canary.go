@@ -71,7 +71,7 @@ type canaryRun struct {
 // String returns for people which objects it has.
 func (k *canaryRun) String() string {
 	n, all := k.assignment.Count()
-	return fmt.Sprintf("%d of %d objects: %s", n, all, k.options)
+	return fmt.Sprintf("canary: revision %d serves %d of %d objects (%s)", k.candidate.Number(), n, all, k.options)
 }
 
 // runs reports whether an object is the canary's.
