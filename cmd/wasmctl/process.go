@@ -29,9 +29,10 @@ import (
 type process struct {
 	*runOptions
 
-	log    *slog.Logger
-	rt     *wasmctl.Runtime
-	server *serve.Server // of wasmctl serve; else nil
+	log     *slog.Logger
+	rt      *wasmctl.Runtime
+	server  *serve.Server   // of wasmctl serve; else nil
+	printed *printer.Writes // of all controllers
 
 	mu        sync.Mutex
 	followers map[string]*follow.Follower // by the controller's name in the file, or the module's path; guarded by mu
@@ -76,7 +77,8 @@ func runProcess(ctx context.Context, o *runOptions, log *slog.Logger, force <-ch
 		return err
 	}
 	defer servers.Serve(rt)()
-	p := &process{runOptions: o, log: log, rt: rt, server: server, followers: map[string]*follow.Follower{}}
+	p := &process{runOptions: o, log: log, rt: rt, server: server, printed: printer.NewWrites(o.streams.out), followers: map[string]*follow.Follower{}}
+	defer p.printed.Close()
 	err = p.run(ctx, force)
 	if cause := context.Cause(ctx); errors.Is(cause, errDevEnded) {
 		return failure.Cluster.Wrap(cause) // whatever failed, failed by that
@@ -217,7 +219,7 @@ func (p *process) follower(c *flags.Controller) *follow.Follower {
 	return follow.New(c, &p.process.Registry, func(c *flags.Controller, files *flags.Files) (wasmctl.ControllerOptions, error) {
 		o, err := c.Options(files, p.streams.in, p.process.Dev)
 		if p.writes || c.Rights.DryRun != "" {
-			o.OnWrite = printer.NewWrites(p.streams.out).Print
+			o.OnWrite = p.printed.Print
 		}
 		return o, err
 	})

@@ -1,17 +1,13 @@
 package printer
 
 import (
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
-	"sync"
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/wasmctl/wasmctl"
-	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/internal/humanize"
 	"github.com/wasmctl/wasmctl/internal/replay/shadow"
 	"github.com/wasmctl/wasmctl/internal/text"
@@ -131,53 +127,4 @@ func textsOf(v any) string {
 		return ""
 	}
 	return diff.Clip(strings.ReplaceAll(fmt.Sprint(v), "\n", `\n`), limit)
-}
-
-// maxPrinted bounds how many writes of a dry run are known to have been printed.
-const maxPrinted = 10_000
-
-// Writes prints what runs write, as wasmctl explain would show it later: for
-// wasmctl dev each write, for --dry-run what would be written, and that not again
-// while it stays the same.
-type Writes struct {
-	mu      sync.Mutex
-	out     io.Writer                    // guarded by mu
-	printed map[string][sha256.Size]byte // what was printed last of a dry run, by write; guarded by mu
-}
-
-// NewWrites returns what prints writes to out.
-func NewWrites(out io.Writer) *Writes {
-	return &Writes{out: out, printed: map[string][sha256.Size]byte{}}
-}
-
-// Print prints a write.
-func (p *Writes) Print(w wasmctl.Write) {
-	var b strings.Builder
-	if w.Event != "" {
-		fmt.Fprintf(&b, "event     %s (dry run)\n", text.Line(w.Event))
-	} else {
-		note := ""
-		if w.Run != (abi.Key{}) && w.Run.String() != w.Object {
-			note = ", for " + w.Run.String()
-		}
-		Operation(&b, "", &w.Operation, note)
-	}
-	p.once(w.DryRun, w.Name+" "+w.Resource+"/"+w.Subresource+" "+w.Object+w.ID, b.String())
-}
-
-// once prints a text, unless it is that of the same write of a dry run again.
-func (p *Writes) once(dryRun bool, name, text string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if dryRun {
-		sum := sha256.Sum256([]byte(text))
-		if last, ok := p.printed[name]; ok && last == sum {
-			return
-		}
-		if len(p.printed) >= maxPrinted {
-			clear(p.printed)
-		}
-		p.printed[name] = sum
-	}
-	_, _ = io.WriteString(p.out, text) // who reads it is gone
 }

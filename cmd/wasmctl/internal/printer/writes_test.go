@@ -3,11 +3,15 @@ package printer
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/wasmctl/wasmctl"
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host/kubeapi"
 	"github.com/wasmctl/wasmctl/host/kubeapi/events"
@@ -62,7 +66,7 @@ func secretJSON(password, label, version string) []byte {
 		`","labels":{"l":"` + label + `"}},"data":{"p":"` + password + `"}}`)
 }
 
-// TestWrites_HaveOneLook: what is new, what changed, what did not, what failed,
+// TestWrites_HaveOneLook: what is new, what changed, what failed,
 // what is gone and what is not known: printed as wasmctl explain shows them,
 // without the values of Secrets.
 func TestWrites_HaveOneLook(t *testing.T) {
@@ -83,7 +87,6 @@ func TestWrites_HaveOneLook(t *testing.T) {
 			kubeapi.Exchange{Op: abi.OpAPIApply, Created: true, Sent: secretJSON("hunter2x", "1", ""), Answer: secretJSON("hunter2x", "1", "2")},
 			[]string{"created   apply secrets a/s, for a/web\n", `+ metadata.labels: {"l":"1"}`, "+ data: ", "[redacted #"},
 		},
-		{"the same", kubeapi.Exchange{Op: abi.OpAPIApply, Answer: secretJSON("hunter2x", "1", "2")}, []string{"unchanged apply secrets a/s, for a/web\n"}},
 		{
 			"changed",
 			kubeapi.Exchange{Op: abi.OpAPIApply, Answer: secretJSON("hunter3x", "2", "3")},
@@ -103,6 +106,54 @@ func TestWrites_HaveOneLook(t *testing.T) {
 	if got := p.report(t.Context(), kubeapi.Exchange{Op: abi.OpAPIGet, Kind: secretKind, Answer: secretJSON("x", "1", "1")}); got != "" {
 		t.Errorf("a read: %s", got)
 	}
+}
+
+// TestWrites_FoldWhatIsUnchanged: a swap that reconciles 323 objects with five
+// children each, of which one object gets another child, is two lines; and so it is
+// where writes never pause, and at the end.
+func TestWrites_FoldWhatIsUnchanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		p := NewWrites(&out)
+		write := func(object, child int, effect history.Effect) {
+			w := wasmctl.Write{Run: abi.Key{Namespace: "a", Name: strconv.Itoa(object)}}
+			w.Name, w.Resource, w.Object, w.Effect = "api_apply", "configmaps", fmt.Sprintf("a/%d-%d", object, child), string(effect)
+			p.Print(w)
+		}
+		want := func(what, text string) {
+			t.Helper()
+			synctest.Wait()
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			if got := out.String(); got != text {
+				t.Errorf("%s:\n%swant\n%s", what, got, text)
+			}
+			out.Reset()
+		}
+		for object := range 324 {
+			for child := range 5 {
+				effect := history.Unchanged
+				if object == 7 && child == 3 {
+					effect = history.Changed
+				}
+				write(object, child, effect)
+			}
+			time.Sleep(quietTime / 100)
+		}
+		want("while it lasts", "changed   apply configmaps a/7-3, for a/7\n")
+		time.Sleep(quietTime)
+		want("the end of a swap", "323 objects unchanged\n")
+		for range 30 {
+			write(1, 1, history.Unchanged)
+			time.Sleep(quietTime / 2)
+		}
+		want("without a pause", "1 object unchanged\n")
+		p.Close()
+		want("closed", "1 object unchanged\n")
+		write(1, 1, history.Changed)
+		time.Sleep(time.Hour)
+		want("after the end", "")
+	})
 }
 
 // What a module has copied from a Secret into another object is not printed

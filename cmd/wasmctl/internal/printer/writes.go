@@ -1,0 +1,140 @@
+package printer
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/wasmctl/wasmctl"
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/internal/humanize"
+	"github.com/wasmctl/wasmctl/internal/text"
+	"github.com/wasmctl/wasmctl/runtime/history"
+)
+
+// maxPrinted bounds how many writes of a dry run are known to have been printed,
+// and how many objects are counted.
+const maxPrinted = 10_000
+
+// The objects that did not change are counted after quietTime without a write,
+// since a swap reconciles all of them, and at the latest after countTime.
+const (
+	quietTime = time.Second
+	countTime = 10 * time.Second
+)
+
+// Writes prints what runs write, as wasmctl explain would show it later: for
+// wasmctl dev each write, for --dry-run what would be written, and that not again
+// while it stays the same. Writes that change nothing are folded into one line.
+type Writes struct {
+	mu      sync.Mutex
+	out     io.Writer                    // guarded by mu
+	printed map[string][sha256.Size]byte // what was printed last of a dry run, by write; guarded by mu
+	changed map[string]bool              // the objects of writes since the last count, and whether one was changed; guarded by mu
+	since   time.Time                    // the first of them; guarded by mu
+	timer   *time.Timer                  // counts them; nil before the first write; guarded by mu
+	closed  bool                         // guarded by mu
+}
+
+// NewWrites returns what prints writes to out until it is closed.
+func NewWrites(out io.Writer) *Writes {
+	return &Writes{out: out, printed: map[string][sha256.Size]byte{}, changed: map[string]bool{}}
+}
+
+// Print prints a write.
+func (p *Writes) Print(w wasmctl.Write) {
+	var b strings.Builder
+	object := w.Object
+	if w.Event != "" {
+		fmt.Fprintf(&b, "event     %s (dry run)\n", text.Line(w.Event))
+	} else {
+		note := ""
+		if w.Run != (abi.Key{}) {
+			object = w.Run.String()
+		}
+		if object != w.Object {
+			note = ", for " + object
+		}
+		Operation(&b, "", &w.Operation, note)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || w.DryRun && p.again(w.Name+" "+w.Resource+"/"+w.Subresource+" "+w.Object+w.ID, b.String()) {
+		return
+	}
+	same := w.Effect == string(history.Unchanged)
+	p.note(object, !same)
+	if !same {
+		_, _ = io.WriteString(p.out, b.String()) // who reads it is gone
+	}
+}
+
+// note notes that an object was written, and sees to it that it is counted. The
+// mutex is held.
+func (p *Writes) note(object string, changed bool) {
+	now := time.Now()
+	if len(p.changed) == 0 {
+		p.since = now
+	}
+	if _, known := p.changed[object]; known || len(p.changed) < maxPrinted {
+		p.changed[object] = p.changed[object] || changed
+	}
+	wait := min(quietTime, p.since.Add(countTime).Sub(now))
+	if p.timer == nil {
+		p.timer = time.AfterFunc(wait, p.flush)
+		return
+	}
+	p.timer.Reset(wait)
+}
+
+// again reports whether a text is that of the same write of a dry run again. The
+// mutex is held.
+func (p *Writes) again(name, text string) bool {
+	sum := sha256.Sum256([]byte(text))
+	if last, ok := p.printed[name]; ok && last == sum {
+		return true
+	}
+	if len(p.printed) >= maxPrinted {
+		clear(p.printed)
+	}
+	p.printed[name] = sum
+	return false
+}
+
+// flush counts the objects that were written and have not changed.
+func (p *Writes) flush() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.count()
+}
+
+// count prints the count. The mutex is held.
+func (p *Writes) count() {
+	n, bound := 0, ""
+	for _, changed := range p.changed {
+		if !changed {
+			n++
+		}
+	}
+	if len(p.changed) >= maxPrinted {
+		bound = "at least "
+	}
+	clear(p.changed)
+	if n > 0 && !p.closed {
+		_, _ = fmt.Fprintf(p.out, "%s%s unchanged\n", bound, humanize.Plural(n, "object")) // who reads it is gone
+	}
+}
+
+// Close counts what is not counted yet. Nothing is printed after it.
+func (p *Writes) Close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+	p.count()
+	p.closed = true
+}
