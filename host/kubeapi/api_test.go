@@ -6,8 +6,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 )
 
 func TestCall_CreateAndGet(t *testing.T) {
@@ -24,6 +29,7 @@ func TestCall_CreateAndGet(t *testing.T) {
 	if m := managers(got); m != "wasmctl/tester" {
 		t.Errorf("field managers: %s", m)
 	}
+	s.seen("a")
 	if at(s.ok(abi.OpAPIGet, with(s.ref("a"), "resourceVersion", "0")), "metadata", "uid") != at(made, "metadata", "uid") {
 		t.Error("a get from the API server's cache answers another object")
 	}
@@ -35,6 +41,44 @@ func TestCall_CreateAndGet(t *testing.T) {
 	again := s.fails(409, "already exists", abi.OpAPICreate, map[string]any{"object": s.cm("a", data)})
 	if again["reason"] != "AlreadyExists" {
 		t.Errorf("reason: %v", again["reason"])
+	}
+}
+
+// seen returns once the API server's cache has a ConfigMap: only a get without a
+// resourceVersion is promised to see a write at once.
+func (s *session) seen(name string) {
+	s.t.Helper()
+	client, err := dynamic.NewForConfig(devclustertest.Shared(s.t).RESTConfig())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	w, err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace(s.ns).
+		Watch(s.t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + name}) // watches are served from that cache
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer w.Stop()
+	if ev := <-w.ResultChan(); ev.Type != watch.Added {
+		s.t.Fatalf("watch of %s: %v", name, ev)
+	}
+}
+
+// TestCall_GetWithoutAVersionSeesTheLastWrite: none of the writes of a module is
+// missing in its next read, whatever the API server's cache has.
+func TestCall_GetWithoutAVersionSeesTheLastWrite(t *testing.T) {
+	s := sharedSession(t)
+	for i := range 50 {
+		name := fmt.Sprint("w", i)
+		made := s.ok(abi.OpAPICreate, map[string]any{"object": s.cm(name, nil)})
+		patched := s.ok(abi.OpAPIPatch, with(s.ref(name), "patchType", "merge", "patch", map[string]any{"data": map[string]any{"k": name}}))
+		if got := s.ok(abi.OpAPIGet, s.ref(name)); at(got, "metadata", "uid") != at(made, "metadata", "uid") || !cmp.Equal(got, patched) {
+			t.Fatalf("%s: %v, written %v", name, got, patched)
+		}
+		if items := s.ok(abi.OpAPIList, map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "namespace": s.ns, "fieldSelector": "metadata.name=" + name})["items"].([]any); len(items) != 1 {
+			t.Fatalf("list: %v", items)
+		}
+		s.ok(abi.OpAPIDelete, s.ref(name))
+		s.fails(404, "not found", abi.OpAPIGet, s.ref(name))
 	}
 }
 
