@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl/internal/engine"
+	"github.com/wasmctl/wasmctl/internal/humanize"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
@@ -151,7 +152,7 @@ func (c *Controller) tried(ctx context.Context, err error) {
 	c.mu.Unlock()
 	if err != nil && ctx.Err() == nil {
 		if before != err.Error() {
-			c.log.Error("controller failed to start; retrying", "controller", c.Name(), "error", err.Error())
+			c.log.Error("controller failed to start; retrying", "controller", c.Name(), "error", humanize.OneLine(err.Error()))
 		}
 		c.note(admin.PhaseFailed, err.Error(), nil)
 	}

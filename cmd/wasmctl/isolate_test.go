@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/guestprocess"
+	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
 )
 
@@ -92,6 +93,35 @@ func TestIsolate_KilledProcessLosesNothing(t *testing.T) {
 		b, err := os.ReadFile("/proc/" + strconv.Itoa(last) + "/stat")
 		return err != nil || strings.Contains(string(b), ") Z ")
 	})
+}
+
+// TestMetrics_MemoryOfAProcessFollowsItsModules: the gauge of a controller rises
+// where a module of the standard toolchain, whose instance takes megabytes, comes
+// into its process.
+func TestMetrics_MemoryOfAProcessFollowsItsModules(t *testing.T) {
+	needsGuestProcesses(t)
+	t.Parallel()
+	const metric, rise = "wasmctl_guest_process_resident_memory_bytes", 4 << 20
+	ns, kubeconfig := newConfigMaps(t)
+	devclustertest.ApplyFile(t, devclustertest.Shared(t), exampleCRD)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "controllers.yaml")
+	large, err := os.ReadFile(exampleWasm(t, "configmapgenerator"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	replace(t, filepath.Join(dir, "large.wasm"), large)
+	replace(t, filepath.Join(dir, "small.wasm"), enginetest.Worse(enginetest.Good, 1))
+	content := "apiVersion: wasmctl.dev/v1\nkind: Controllers\nprocess: {metricsAddress: \"127.0.0.1:0\", socket: none}\n" +
+		"defaults: {grantManifest: true, isolate: class, namespace: [" + ns + "]}\ncontrollers:\n- {name: small, module: small.wasm, for: cm}\n"
+	replace(t, file, []byte(content))
+	c := startWasmctl(t, "-f", file, "--kubeconfig", kubeconfig)
+	url := served(t, c, "/metrics")
+	enginetest.Until(t, "the process has memory", func() bool { return scraped(t, url).sums[metric] > 0 })
+	small := scraped(t, url).sums[metric]
+	replace(t, file, []byte(content+"- {name: large, module: large.wasm}\n"))
+	c.wantLine(`"msg":"reconciling"`, `"controller":"large"`)
+	enginetest.Until(t, "both say what the process has", func() bool { return scraped(t, url).sums[metric] > 2*(small+rise) })
 }
 
 // statusRunning is how many objects the only controller runs, 0 before it is

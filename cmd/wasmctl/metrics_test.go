@@ -205,7 +205,7 @@ func (e *eventful) fight(t *testing.T) {
 // quietMetrics are counters that nothing in an eventful process counts up, with
 // the test that does.
 var quietMetrics = map[string]string{
-	"wasmctl_guest_process_resident_memory_bytes": "no test: it is a gauge of isolated modules, and nothing is isolated here",
+	"wasmctl_guest_process_resident_memory_bytes": "TestMetrics_MemoryOfAProcessFollowsItsModules: nothing is isolated here",
 	"rest_client_request_retries_total":           "TestRequests_CountsRetries of runtime/metrics",
 	"wasmctl_stale_reconciles_total":              "the tests of runtime/applier: it needs a watch that is late by seconds while requests are not",
 }

@@ -169,7 +169,7 @@ func TestRBAC_RefusesWhatTheGrantLeavesOut(t *testing.T) {
 		module: exampleWasm(t, "configmapgenerator"), output: "yaml", streams: streams{out: os.Stderr, err: os.Stderr},
 		process: flags.Process{Kubeconfig: w.cluster.Kubeconfig()}, controller: flags.Controller{Rights: flags.Rights{GrantFile: file}},
 	}
-	if err := runRBAC(t.Context(), o); exitCode(err) != exitDenied || !strings.Contains(err.Error(), "watch of configmaps") {
+	if err := runRBAC(t.Context(), o); exitCode(err) != exitDenied || !strings.Contains(err.Error(), "list, watch configmaps") {
 		t.Errorf("exit code %d: %v", exitCode(err), err)
 	}
 }

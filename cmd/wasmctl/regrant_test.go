@@ -100,8 +100,8 @@ func TestGrant_HoldsFromItsChangeOn(t *testing.T) {
 	w.generate("b")
 	enginetest.Until(t, "the rights are as they were", func() bool { return w.configMaps() == "a,b" })
 	w.writeGrant(file, exampleGrant)
-	c.wantLine("controller failed to start", "watch of configmaps: not granted")
-	if out := steer(t, "status", socket); !strings.Contains(out, "configmapgenerator") || !strings.Contains(out, "watch of configmaps") {
+	c.wantLine("controller failed to start", "list, watch configmaps")
+	if out := steer(t, "status", socket); !strings.Contains(out, "configmapgenerator") || !strings.Contains(out, "list, watch configmaps") {
 		t.Errorf("status does not say why it does not run:\n%s", out)
 	}
 	w.generate("c")

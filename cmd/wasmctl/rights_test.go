@@ -183,7 +183,7 @@ func TestRun_GrantBoundsTheManifest(t *testing.T) {
 	}
 	none := w.run("--grant", w.grantFile(exampleGrant))
 	none.wantExit(exitDenied)
-	if !strings.Contains(none.text(), "watch of configmaps") {
+	if !strings.Contains(none.text(), "list, watch configmaps") {
 		t.Errorf("a watch that is not granted: %s", none.text())
 	}
 	bad := w.run("--grant", w.grantFile("- {resource: configmaps, verbs: [gte]}"))

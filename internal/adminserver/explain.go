@@ -175,7 +175,7 @@ func explain(ctx context.Context, c *engine.Controller, gate *leader.Gate, key a
 	if h := t.History.Hidden(key); h.Count > 0 {
 		e.Hidden = &admin.Hidden{Count: h.Count, Last: h.Last, Unchanged: h.Unchanged}
 	}
-	e.MissingRights = missingRights(c)
+	e.MissingRights = deniedRights(c)
 	v := verdict{e: &e, c: c, gate: gate, key: key, now: now}
 	v.stored = c.Runtime.Stored(key)
 	if o := v.stored; o != nil {

@@ -38,7 +38,7 @@ func running(e *engine.Controller) admin.Controller {
 		Ready: stats.Ready, Waiting: stats.Waiting, Running: stats.Running, Runs: stats.Started, Failures: map[string]uint64{},
 		Workers: e.Concurrency(), OldestReady: admin.Duration(stats.OldestReady), Failing: stats.Reconciles.Failing,
 		HotLoops: stats.Reconciles.Loops.Episodes, Denied: t.Denied(), History: int64(t.History.Bytes()), HostMemory: e.HostMemory(),
-		Revisions: e.Revisions(), MissingRights: missingRights(e),
+		Revisions: e.Revisions(), MissingRights: append(deniedRights(e), ungrantedRights(e)...),
 	}
 	if m := e.Module; m != nil {
 		c.Digest, c.Fuel, c.Revision, c.Memory = m.Digest(), m.Fuel(), m.Revision(), m.Memory()
@@ -101,8 +101,8 @@ func watchStatus(w *controller.WatchState) admin.Watch {
 	return out
 }
 
-// missingRights returns what the module was denied.
-func missingRights(e *engine.Controller) []admin.MissingRight {
+// deniedRights returns what the module was denied.
+func deniedRights(e *engine.Controller) []admin.MissingRight {
 	hide := e.Telemetry.Secrets.Text
 	var list []admin.MissingRight
 	for _, d := range e.Denied() {
@@ -115,6 +115,16 @@ func missingRights(e *engine.Controller) []admin.MissingRight {
 		list = append(list, admin.MissingRight{
 			Rule: json.RawMessage(plan.RuleText(&d.Rule)), Missing: d.Where, Count: d.Count, Last: hide(d.Last.String()), LastTime: d.LastTime,
 		})
+	}
+	return list
+}
+
+// ungrantedRights returns what the module requests and is not granted, whether or
+// not it has used it.
+func ungrantedRights(e *engine.Controller) []admin.MissingRight {
+	var list []admin.MissingRight
+	for _, rule := range e.Refused() {
+		list = append(list, admin.MissingRight{Rule: json.RawMessage(plan.RuleText(&rule)), Missing: "grant"})
 	}
 	return list
 }

@@ -116,3 +116,12 @@ func (c *Controller) Revisions() []admin.Revision {
 
 // Denied lists what the module was denied.
 func (c *Controller) Denied() []kubeapi.Denied { return c.api.Denied() }
+
+// Refused are the capabilities that the live module requests and that are not
+// granted.
+func (c *Controller) Refused() []abi.Capability {
+	if c.rollout == nil { // native
+		return nil
+	}
+	return c.rollout.Refused()
+}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/kubeapi"
 	"github.com/wasmctl/wasmctl/internal/humanize"
 	"github.com/wasmctl/wasmctl/internal/plan"
 	"github.com/wasmctl/wasmctl/internal/rollout"
@@ -85,7 +86,10 @@ func (c *Controller) announce(p *plan.Plan) {
 		c.log.Info("module rights", "right", right, "controller", c.name)
 	}
 	if len(p.Refused) > 0 {
-		c.log.Info("module is granted less than its manifest requests", "missing", plan.RuleLines(p.Refused), "controller", c.name)
+		c.log.Warn("module is granted less than its manifest requests", "next", plan.HowToGrant, "controller", c.name)
+		for _, right := range kubeapi.NewPolicy(p.Refused).Describe() {
+			c.log.Warn("right is not granted", "right", right, "controller", c.name)
+		}
 	}
 	if c.Module != nil {
 		c.warnSettings()

@@ -40,6 +40,9 @@ func Plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
+// OneLine is a text with its lines behind one another, as for a log.
+func OneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
 // FirstLine is a text up to its first line break.
 func FirstLine(s string) string {
 	first, _, _ := strings.Cut(s, "\n")

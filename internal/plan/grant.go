@@ -15,10 +15,9 @@ import (
 	"github.com/wasmctl/wasmctl/host/kubeapi"
 	"github.com/wasmctl/wasmctl/host/kubeapi/grant"
 	"github.com/wasmctl/wasmctl/internal/failure"
+	"github.com/wasmctl/wasmctl/internal/humanize"
 	"github.com/wasmctl/wasmctl/runtime/queue/predicate"
 )
-
-const howToGrant = "accept all requested rights with --grant-manifest, or write a file for --grant (docs/capabilities.md). Missing:"
 
 // granted is what an operator lets a module do now.
 type granted struct {
@@ -86,7 +85,7 @@ func (g *granted) narrow(k Watched) (Watched, error) {
 	}
 	namespaces, ok := w.Narrow(rules)
 	if !ok {
-		return k, failure.Denied.Wrap(fmt.Errorf("watch of %s: not granted to the module; %s\n%s", k.Name(), howToGrant, RuleLines([]abi.Capability{w.Rule()})))
+		return k, ungranted([]abi.Capability{w.Rule()}, "", nil)
 	}
 	if !slices.Equal(namespaces, k.Watch.Namespaces) {
 		g.log.Warn("watching only the granted namespaces", "kind", k.Name(), "namespaces", strings.Join(namespaces, ","))
@@ -144,48 +143,77 @@ func (p *Planner) grant(ctx context.Context, kind Watched, next *Plan) error {
 		next.Granted = next.asks
 		return nil
 	case p.Grant.Path == "" && len(more) > 0:
-		return failure.Denied.Wrap(fmt.Errorf("the module requests rights that are not granted; %s\n%s", howToGrant, RuleLines(more)))
+		return ungranted(more, "", nil)
 	}
 	return p.within(g, kind, next)
 }
 
 // within keeps a plan to what is granted.
 func (p *Planner) within(g *granted, kind Watched, next *Plan) error {
+	next.Refused = grant.Beyond(g.rules, next.asks)
 	if err := g.bound(kind, next); err != nil {
 		return err
 	}
 	next.Policy, next.Granted = next.Policy.Within(g.rules), kubeapi.Intersect(next.Manifest.Capabilities, g.rules)
-	next.Refused = grant.Beyond(g.rules, next.asks)
 	return nil
 }
 
 // bound keeps the watches of a plan to where they are granted. The error says
-// what the module cannot run without.
+// what the module cannot run without, and what else it asks for.
 func (g *granted) bound(kind Watched, p *Plan) error {
 	var kept []Watched
-	var lacks []error // all at once: else each is found only when the one before is granted
+	var lacks []abi.Capability // all at once: else each is found only when the one before is granted
+	if _, err := g.narrow(kind); err != nil {
+		w := kind.needs()
+		lacks = append(lacks, w.Rule())
+	}
 	for _, k := range p.Related {
 		narrowed, err := g.narrow(k)
 		switch {
 		case err == nil:
 			kept = append(kept, narrowed)
 		case k.Watch.Optional:
-			g.log.Warn("skipping optional watch", "kind", k.Name(), "error", err.Error())
+			g.log.Warn("skipping optional watch", "kind", k.Name(), "error", humanize.OneLine(err.Error()))
 		default:
-			lacks = append(lacks, err)
+			w := k.needs()
+			lacks = append(lacks, w.Rule())
 		}
 	}
-	p.Related = kept
 	needs := grant.Needs{For: kind.needs(), Finalizer: p.Manifest.Finalizer != ""}
-	if missing := grant.Beyond(g.rules, needs.FinalizerRules()); len(missing) > 0 {
-		lacks = append(lacks, failure.Denied.Wrap(fmt.Errorf("the module's finalizer is not granted; %s\n%s", howToGrant, RuleLines(missing))))
-	}
+	lacks = append(lacks, grant.Beyond(g.rules, needs.FinalizerRules())...)
+	finalizer := ""
 	if f := p.Manifest.Finalizer; f != "" && !needs.OwnFinalizer(f) && !slices.Contains(g.finalizers, f) {
-		lacks = append(lacks, failure.Denied.Wrap(fmt.Errorf("the module's finalizer is not granted: the domain of %q is not the API group of %s, so it may be another controller's; "+
-			"if it is the module's, add finalizers: [%s] to the grant", f, kind.Name(), f)))
+		finalizer = fmt.Sprintf("the finalizer %s: its domain is not the API group of %s, so it may be another controller's; "+
+			"if it is the module's, add finalizers: [%s] to the grant", f, kind.Name(), f)
 	}
-	return errors.Join(lacks...)
+	if len(lacks) > 0 || finalizer != "" {
+		return ungranted(lacks, finalizer, grant.Beyond(g.rules, append(grant.OwnRights(needs.For)[1:], p.Refused...))) // the first is a watch's
+	}
+	p.Related = kept
+	return nil
 }
+
+// HowToGrant is what to do where a module lacks a grant.
+const HowToGrant = "print the grant with: wasmctl grant MODULE > grant.yaml; read it, and run the module with --grant grant.yaml. " +
+	"--grant-manifest accepts all that the module requests (docs/capabilities.md)"
+
+// ungranted returns an error that lists the rights that a module cannot run
+// without, a finalizer that is not granted, and the rights that it only asks for.
+// The first line says what to do.
+func ungranted(rules []abi.Capability, finalizer string, optional []abi.Capability) error {
+	lines := append([]string{"the module requests rights that are not granted; " + HowToGrant + ". Missing:"}, rights(rules)...)
+	if finalizer != "" {
+		lines = append(lines, finalizer)
+	}
+	text := strings.Join(lines, "\n  - ")
+	if len(optional) > 0 {
+		text += "\n" + strings.Join(append([]string{"Not granted either, but not needed to start:"}, rights(optional)...), "\n  - ")
+	}
+	return failure.Denied.Wrap(errors.New(text))
+}
+
+// rights are rules in words.
+func rights(rules []abi.Capability) []string { return kubeapi.NewPolicy(rules).Describe() }
 
 // Limit is what no module may have more than that replaces another one.
 type Limit struct {

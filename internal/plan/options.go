@@ -129,13 +129,40 @@ func (p *Planner) hint(err error) error {
 }
 
 // Kind finds the kind to reconcile, and narrows its watch to where a grant's file
-// lets it be watched.
+// lets it be watched. Where nothing at all is granted, the error says so before the
+// kind is waited for.
 func (p *Planner) Kind(ctx context.Context, m *abi.Manifest) (Watched, error) {
+	if g := &p.Grant; !g.Manifest && !g.Everything && g.Path == "" && p.For == "" && len(p.Owns) == 0 {
+		if err := p.foresee(ctx, m); failure.Of(err) == failure.Denied {
+			return Watched{}, err
+		}
+	}
 	k, err := p.reconciled(ctx, p.Finder, m)
 	if err != nil || p.Grant.Path == "" && p.Confine == "" {
 		return k, err // Plan decides on all at once
 	}
-	return p.Narrow(ctx, k)
+	narrowed, err := p.Narrow(ctx, k)
+	if err != nil {
+		if _, all := p.Plan(ctx, k, m); all != nil {
+			err = all // what else lacks, too
+		}
+		return k, err
+	}
+	return narrowed, nil
+}
+
+// foresee plans without waiting for the kinds that are not there yet.
+func (p *Planner) foresee(ctx context.Context, m *abi.Manifest) error {
+	next, guess := *p, &Guess{}
+	if f, ok := p.Finder.(*Patient); ok {
+		guess.Resolver = f.Resolver
+	}
+	next.Finder = guess
+	k, err := next.reconciled(ctx, guess, m)
+	if err == nil {
+		_, err = next.Plan(ctx, k, m)
+	}
+	return err
 }
 
 // Narrow keeps a watch to the namespaces in which the operator lets the module

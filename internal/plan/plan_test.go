@@ -180,18 +180,22 @@ func TestGrant_AFinalizerOfAnotherIsNamed(t *testing.T) {
 	}
 }
 
-// TestGrant_AllThatLacksIsToldAtOnce: each watch and the finalizer, so that nobody
-// learns of one after the other.
+// TestGrant_AllThatLacksIsToldAtOnce: the kind, each watch, the finalizer and what
+// the module only asks for, so that nobody learns of one after the other.
 func TestGrant_AllThatLacksIsToldAtOnce(t *testing.T) {
 	kind := Watched{Kind: kinds.Kind{Group: "example.dev", Version: "v1", Kind: "Web", Resource: "webs", Namespaced: true}}
 	other := secrets()
 	other.Kind.Kind, other.Resource, other.Watch.Kind = "ConfigMap", "configmaps", "ConfigMap"
 	g := &granted{log: slog.New(slog.DiscardHandler)}
-	err := g.bound(kind, &Plan{Manifest: &abi.Manifest{Finalizer: "other.com/finalizer"}, Related: []Watched{secrets(), other}})
+	refused := []abi.Capability{{Resource: "pods", Verbs: []string{"create"}}}
+	err := g.bound(kind, &Plan{Manifest: &abi.Manifest{Finalizer: "other.com/finalizer"}, Related: []Watched{secrets(), other}, Refused: refused})
 	if failure.Of(err) != failure.Denied {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"watch of secrets", "watch of configmaps", `"resource":"webs"`, "finalizers: [other.com/finalizer]"} {
+	for _, want := range []string{
+		"wasmctl grant MODULE > grant.yaml", "--grant grant.yaml", "list, watch webs.example.dev", "list, watch secrets", "list, watch configmaps",
+		"patch webs.example.dev (fields metadata.finalizers)", "finalizers: [other.com/finalizer]", "create pods",
+	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not told: %v", want, err)
 		}

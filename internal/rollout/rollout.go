@@ -91,6 +91,8 @@ type Rollout struct {
 	lastGood   lastGood
 
 	view atomic.Pointer[view]
+	// ungranted are the capabilities of the live module that are not granted.
+	ungranted atomic.Pointer[[]abi.Capability]
 }
 
 // view is what workers see. It never changes: another one takes its place.
@@ -105,6 +107,7 @@ func New(cfg Config, o Options) *Rollout {
 	r := &Rollout{cfg: cfg, log: cfg.Logger.With("controller", cfg.Controller), Options: o, plan: cfg.Plan}
 	r.init(cfg.Module)
 	r.lastGood.on = o.Reconcile == ReconcileChanged
+	r.ungranted.Store(&cfg.Plan.Refused)
 	r.view.Store(&view{apis: map[uint64]*kubeapi.API{cfg.Module.Revision(): cfg.API}})
 	return r
 }
@@ -199,6 +202,10 @@ func (r *Rollout) Ended(out *applier.Outcome) {
 	r.end(out)
 	r.lastGood.end(out)
 }
+
+// Refused are the capabilities that the live module requests and that are not
+// granted.
+func (r *Rollout) Refused() []abi.Capability { return *r.ungranted.Load() }
 
 // show gives workers a view with this canary, and with the API of one more
 // revision; those of revisions that have ended are forgotten.

@@ -239,6 +239,7 @@ func (r *Rollout) adopt(up *prepared) (same bool) {
 	same = r.plan.SameInputs(up.plan)
 	r.watches.adopt(up.list, up.added)
 	r.plan = up.plan
+	r.ungranted.Store(&up.plan.Refused)
 	return same
 }
 

@@ -215,7 +215,8 @@ type Controller struct {
 	// Revisions are those of the module: the live one, those before that still
 	// have something, and the last that failed.
 	Revisions []Revision `json:"revisions"`
-	// MissingRights are those that the module has asked for and does not have.
+	// MissingRights are those that the module was denied, and those that it requests
+	// and is not granted; the latter have a Count of 0.
 	MissingRights []MissingRight `json:"missingRights,omitempty"`
 	// Watches has the reconciled kind first.
 	Watches []Watch `json:"watches"`

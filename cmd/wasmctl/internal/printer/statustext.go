@@ -54,6 +54,22 @@ func StatusLines(st *admin.Status, now time.Time, s Screen, live bool) []string 
 			lines = append(append(lines, ""), t.render(s.width, s.coloured)...)
 		}
 	}
+	return append(lines, messageLines(controllers)...)
+}
+
+// messageLines are the messages of controllers that do not run where STATE has only
+// the first line of them. None is cut: it says what is missing.
+func messageLines(list []admin.Controller) (lines []string) {
+	for i := range list {
+		c := &list[i]
+		if c.Phase == admin.PhaseRunning || !strings.Contains(c.Message, "\n") {
+			continue
+		}
+		lines = append(lines, "", c.Name+": "+c.Phase+":")
+		for line := range strings.Lines(c.Message) {
+			lines = append(lines, text.Line(strings.TrimRight(line, "\n")))
+		}
+	}
 	return lines
 }
 
@@ -149,7 +165,11 @@ func missingTable(list []admin.Controller, now time.Time) *table {
 	}}
 	for i := range list {
 		for _, r := range list[i].MissingRights {
-			t.row(colourWarn, list[i].Name, r.Count, humanize.Age(now, r.LastTime), r.Last, r.Missing, string(r.Rule))
+			last, ago := "-", "-"
+			if r.Count > 0 {
+				last, ago = r.Last, humanize.Age(now, r.LastTime)
+			}
+			t.row(colourWarn, list[i].Name, r.Count, ago, last, r.Missing, string(r.Rule))
 		}
 	}
 	return t
