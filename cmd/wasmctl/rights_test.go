@@ -170,8 +170,12 @@ func TestRun_GrantBoundsTheManifest(t *testing.T) {
 		t.Errorf("an operation repeats the rule:\n%s", explained)
 	}
 	st, err := admin.NewClient(socket).Status(t.Context())
-	if err != nil || len(st.Controllers) != 1 || len(st.Controllers[0].MissingRights) != 1 || !strings.Contains(string(st.Controllers[0].MissingRights[0].Rule), `"fields":["data`) {
-		t.Errorf("status: %+v, %v", st.Controllers, err)
+	if err != nil || len(st.Controllers) != 1 || len(st.Controllers[0].MissingRights) != 2 {
+		t.Fatalf("status: %+v, %v", st.Controllers, err)
+	}
+	used, unused := st.Controllers[0].MissingRights[0], st.Controllers[0].MissingRights[1]
+	if !strings.Contains(string(used.Rule), `"fields":["data`) || used.Count == 0 || !strings.Contains(string(unused.Rule), `"verbs":["create","patch"]`) || unused.Count != 0 {
+		t.Errorf("status: %+v", st.Controllers[0].MissingRights)
 	}
 	if js := steer(t, "status", socket, "-o", "json"); !strings.Contains(js, `"state": "fails: `+w.ns+`/a`) || !strings.Contains(js, `"missingRights": [`) {
 		t.Errorf("the JSON lacks what the table shows:\n%s", js)

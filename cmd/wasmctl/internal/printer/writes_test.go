@@ -130,6 +130,9 @@ func TestWrites_FoldWhatIsUnchanged(t *testing.T) {
 			}
 			out.Reset()
 		}
+		sleep := func(d time.Duration) {
+			time.Sleep(d) //nolint:forbidigo // virtual time
+		}
 		for object := range 324 {
 			for child := range 5 {
 				effect := history.Unchanged
@@ -138,20 +141,20 @@ func TestWrites_FoldWhatIsUnchanged(t *testing.T) {
 				}
 				write(object, child, effect)
 			}
-			time.Sleep(quietTime / 100)
+			sleep(quietTime / 100)
 		}
 		want("while it lasts", "changed   apply configmaps a/7-3, for a/7\n")
-		time.Sleep(quietTime)
+		sleep(quietTime)
 		want("the end of a swap", "323 objects unchanged\n")
 		for range 30 {
 			write(1, 1, history.Unchanged)
-			time.Sleep(quietTime / 2)
+			sleep(quietTime / 2)
 		}
 		want("without a pause", "1 object unchanged\n")
 		p.Close()
 		want("closed", "1 object unchanged\n")
 		write(1, 1, history.Changed)
-		time.Sleep(time.Hour)
+		sleep(time.Hour)
 		want("after the end", "")
 	})
 }
