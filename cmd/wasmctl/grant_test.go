@@ -46,13 +46,10 @@ func TestGrant_TheFirstStartSaysAllThatLacks(t *testing.T) {
 		"wasmctl grant MODULE > grant.yaml", "--grant grant.yaml", "get, list, watch webapps.examples.wasmctl.dev", "webapps.examples.wasmctl.dev/status",
 		"list, watch deployments.apps", "list, watch services", "get, create, patch, delete deployments.apps", "create, patch, delete services", "create, patch events.events.k8s.io",
 	}
-	var out, errs bytes.Buffer
-	args := []string{"run", exampleWasm(t, "webapp"), "--kubeconfig", cluster.Kubeconfig(), "--socket", "none"}
-	if code := execute(t.Context(), args, streams{in: strings.NewReader(""), out: &out, err: &errs}); code != exitDenied || !containsAll(errs.String(), want) {
-		t.Errorf("exit code %d: %s", code, &errs)
-	}
-	if strings.ContainsAny(errs.String(), `\"`) {
-		t.Errorf("escaped: %s", &errs)
+	alone := startWasmctl(t, exampleWasm(t, "webapp"), "--kubeconfig", cluster.Kubeconfig(), "--socket", "none", "--grant-manifest=false")
+	alone.wantExit(exitDenied)
+	if text := alone.text(); !containsAll(text, want) || strings.ContainsAny(text, `\"`) {
+		t.Error(text)
 	}
 	dir, socket := t.TempDir(), newSocket(t)
 	file, module := filepath.Join(dir, "controllers.yaml"), filepath.Join(dir, "web.wasm")

@@ -129,7 +129,7 @@ func TestRun_GrantsNothingThatNobodyGranted(t *testing.T) {
 	w := newWalled(t)
 	c := w.run("--grant-manifest=false")
 	c.wantExit(exitDenied)
-	for _, want := range []string{"not granted", "--grant-manifest", `"resource":"configmaps"`, `"resource":"configmapgenerators"`} {
+	for _, want := range []string{"not granted", "--grant-manifest", "list, watch configmaps", "get, list, watch configmapgenerators"} {
 		if !strings.Contains(strings.ReplaceAll(c.text(), `\"`, `"`), want) {
 			t.Errorf("no %q in\n%s", want, c.text())
 		}
