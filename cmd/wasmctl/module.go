@@ -72,7 +72,7 @@ func checkFilesOf(ctx context.Context, from *flags.Registry, o *flags.Controller
 	files, err := o.ReadFiles()
 	errs = append(errs, err)
 	if err == nil && info != nil && (info.Manifest != nil || o.Name != "") {
-		errs = append(errs, files.Grant.Check(name, info.Digest))
+		errs = append(errs, files.Grant.Check(name, info.Digest, nil))
 	}
 	return name, errors.Join(errs...)
 }

@@ -25,9 +25,10 @@ type Least struct {
 }
 
 // Asking is a module that asks for rights. CanCall says which operations it
-// imports; a Manifest of nil is an empty one.
+// imports; a Manifest of nil is an empty one. Signers are those of its keys.
 type Asking struct {
 	Digest   string
+	Signers  []string
 	Manifest *abi.Manifest
 	CanCall  func(abi.Op) bool
 }
@@ -38,6 +39,7 @@ func LeastRights(ctx context.Context, o Options, controller string, kinds Finder
 	if o.Grant.Path == "" {
 		o.Grant = Grant{Manifest: true}
 	}
+	o.Signed.Signers = func(string) []string { return module.Signers }
 	p, err := (&Planner{Options: o, Controller: controller, Finder: kinds, Log: slog.New(slog.DiscardHandler)}).Of(module.Digest)
 	if err != nil {
 		return nil, err

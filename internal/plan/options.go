@@ -27,6 +27,7 @@ type Options struct {
 	Grant                   Grant
 	// Confine, if not empty, is the only namespace that the module reaches.
 	Confine string
+	Signed                  Signed
 }
 
 // Grant is what an operator lets a module do. The zero Grant is what options
@@ -62,41 +63,32 @@ func (g *Grant) Rules(controller string) ([]abi.Capability, error) {
 		g.Path, controller, strings.Join(g.File.Controllers(), ", ")))
 }
 
-// Check returns an error where the file is for other controllers or for modules
-// with other digests only.
-func (g *Grant) Check(controller, digest string) error {
-	_, _, err := g.of(controller, digest)
+// Check returns an error where the file is for other controllers or for other
+// modules only than the one with a digest and these signers.
+func (g *Grant) Check(controller, digest string, signers []string) error {
+	_, _, err := g.of(controller, digest, signers)
 	return err
 }
 
 // of returns the grant without documents that are not for a controller whose
-// module has a digest. Elsewhere says which digests they are bound to, where none
-// is bound to this one.
-func (g *Grant) of(controller, digest string) (of Grant, elsewhere string, err error) {
+// module has a digest and signers. Elsewhere says to which others they are bound,
+// where none is bound to this one.
+func (g *Grant) of(controller, digest string, signers []string) (of Grant, elsewhere string, err error) {
 	if _, err := g.Rules(controller); err != nil {
 		return *g, "", err
 	}
 	of = *g
-	var others []string
-	if of.File, others = g.File.Of(controller).For(digest); len(others) == 0 {
+	var others grant.Bound
+	of.File, others = g.File.Of(controller).For(digest, signers)
+	if elsewhere = boundTo(others, digest, signers); elsewhere == "" {
 		return of, "", nil
 	}
-	slices.Sort(others)
-	others = slices.Compact(others)
-	more := ""
-	if n := len(others) - maxListed; n > 0 {
-		others, more = others[:maxListed], fmt.Sprintf(" and %d more", n)
-	}
-	elsewhere = fmt.Sprintf("--grant %s: bound to digest %s%s, and the module has %s; add this digest to the document, or run the module that is meant",
-		g.Path, strings.Join(others, ", "), more, digest)
+	elsewhere = "--grant " + g.Path + ": " + elsewhere
 	if len(of.File) == 0 {
 		err = failure.Denied.Wrap(fmt.Errorf("nothing is granted to the module: %s", elsewhere))
 	}
 	return of, elsewhere, err
 }
-
-// maxListed is how many digests an error lists.
-const maxListed = 5
 
 // Planner makes the plans of one controller.
 type Planner struct {
@@ -110,11 +102,15 @@ type Planner struct {
 }
 
 // Of returns the Planner of the module with a digest: documents of the grant's
-// file that are bound to others give it nothing. The error says that all are.
+// file that are bound to others give it nothing. The error says that all are, or
+// that the module is not signed as it must be.
 func (p *Planner) Of(digest string) (*Planner, error) {
 	next := *p
-	var err error
-	if next.Grant, next.elsewhere, err = p.Grant.of(p.Controller, digest); err == nil && next.elsewhere != "" {
+	signers, err := p.Signed.check(digest)
+	if err != nil {
+		return &next, err
+	}
+	if next.Grant, next.elsewhere, err = p.Grant.of(p.Controller, digest, signers); err == nil && next.elsewhere != "" {
 		p.Log.Warn("a part of the grant is not for this module", "reason", next.elsewhere)
 	}
 	return &next, err

@@ -123,7 +123,7 @@ func TestGrant_IsBoundToADigest(t *testing.T) {
 		hinted := func(err error) bool {
 			return err != nil && strings.Contains(err.Error(), a) && strings.Contains(err.Error(), b) && strings.Contains(err.Error(), "add this digest")
 		}
-		if checked := g.Check("web", b); (err == nil) != c.ok || (checked == nil) != c.ok || !c.ok && (failure.Of(err) != failure.Denied || !hinted(err)) {
+		if checked := g.Check("web", b, nil); (err == nil) != c.ok || (checked == nil) != c.ok || !c.ok && (failure.Of(err) != failure.Denied || !hinted(err)) {
 			t.Errorf("%s: %v; %v", name, err, checked)
 		}
 		if !c.ok {
@@ -140,6 +140,60 @@ func TestGrant_IsBoundToADigest(t *testing.T) {
 		if err := next.WithinLimit(limit); (err == nil) != c.inLimit || err != nil && hinted(err) != c.hint {
 			t.Errorf("%s: in the place of another: %v", name, err)
 		}
+	}
+}
+
+// TestGrant_IsBoundToASigner: as to a digest. A module that must be signed and is
+// not gets nothing, whatever the grant says.
+func TestGrant_IsBoundToASigner(t *testing.T) {
+	a, b, c := "sha256:"+strings.Repeat("a", 64), "sha256:"+strings.Repeat("b", 64), "sha256:"+strings.Repeat("c", 64)
+	const pods = "\ncapabilities: [{resource: pods, verbs: [get]}]\n"
+	head := "apiVersion: wasmctl.dev/v1\nkind: Grant\n"
+	for name, of := range map[string]struct {
+		grant       string
+		signers, by []string
+		rules       int
+		want        []string // of the error; nil: there is none
+	}{
+		"by one of two":            {head + "signers: [" + a + ", " + b + "]" + pods, []string{b}, nil, 1, nil},
+		"by nobody":                {head + "signers: " + a + pods, nil, nil, 0, []string{"bound to signer " + a, "not known to be signed", "--verify-key"}},
+		"by another":               {head + "signers: " + a + pods, []string{b}, nil, 0, []string{"bound to signer " + a, "signed by " + b}},
+		"by another, some for all": {head + pods[1:] + "---\n" + head + "signers: " + a + pods, []string{b}, nil, 1, nil},
+		"of another digest too":    {head + "digest: " + a + "\nsigners: " + b + pods, []string{b}, nil, 0, []string{"bound to digest " + a}},
+		"of its digest too":        {head + "digest: " + c + "\nsigners: " + b + pods, []string{b}, nil, 1, nil},
+		"of either, in documents":  {head + "digest: " + a + pods + "---\n" + head + "signers: " + a + pods, []string{b}, nil, 0, []string{"digest " + a, "signer " + a}},
+		"must be, and is":          {head + pods[1:], []string{a}, []string{a, b}, 1, nil},
+		"must be, and is not":      {head + pods[1:], nil, []string{a, b}, 0, []string{"--verify-key", "want a signature by " + a + ", " + b, "not known to be signed"}},
+		"must be, by another":      {head + pods[1:], []string{c}, []string{a}, 0, []string{"signed by " + c}},
+	} {
+		g, err := ParseGrant("g.yaml", []byte(of.grant))
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		signed := Signed{By: of.by, Signers: func(digest string) []string {
+			if digest != c {
+				t.Errorf("%s: asked for %s", name, digest)
+			}
+			return of.signers
+		}}
+		p, err := (&Planner{Options: Options{Grant: g, Signed: signed}, Controller: "web", Log: slog.New(slog.DiscardHandler)}).Of(c)
+		if err != nil {
+			if failure.Of(err) != failure.Denied || of.want == nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			for _, want := range of.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%s: no %q in %v", name, want, err)
+				}
+			}
+			continue
+		}
+		if rules, _ := p.Grant.File.Rules("web"); of.want != nil || len(rules) != of.rules {
+			t.Errorf("%s: %v", name, rules)
+		}
+	}
+	if _, err := (&Planner{Log: slog.New(slog.DiscardHandler)}).Of(c); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package grant
 
 import (
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -26,7 +27,7 @@ func TestFor_EachModuleHasItsDocuments(t *testing.T) {
 	}
 	other := "sha256:" + strings.Repeat("c", 64)
 	for digest, want := range map[string]string{digestA: "pods events leases", digestB: "nodes events leases", other: "leases", "": "leases"} {
-		of, others := f.For(digest)
+		of, others := f.For(digest, nil)
 		var got []string
 		rules, _ := of.Rules("")
 		for i := range rules {
@@ -35,7 +36,7 @@ func TestFor_EachModuleHasItsDocuments(t *testing.T) {
 		if diff := cmp.Diff(want, strings.Join(got, " ")); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", digest, diff)
 		}
-		if named := slices.Contains(others, digestA) && slices.Contains(others, digestB); named != (want == "leases") {
+		if named := slices.Contains(others.Digests, digestA) && slices.Contains(others.Digests, digestB); named != (want == "leases") {
 			t.Errorf("%s: others are %v", digest, others)
 		}
 	}
@@ -62,6 +63,72 @@ func TestParse_ADigestIsWhole(t *testing.T) {
 	} {
 		if f, err := Parse("g.yaml", []byte(bound(digest, "pods"))); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s\ngot  %v, %v\nwant ...%s...", digest, f, err, want)
+		}
+	}
+}
+
+// TestFor_AgreesWithAModel: of random documents and modules, a module has those that
+// neither its digest nor its signers exclude; and where none names it, it is said to
+// which others the rest is bound.
+func TestFor_AgreesWithAModel(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	some := func(from string) (list []string) {
+		for _, c := range from {
+			if r.IntN(3) == 0 {
+				list = append(list, string(c))
+			}
+		}
+		return list
+	}
+	for range 5000 {
+		var f File
+		for range r.IntN(4) {
+			f = append(f, Document{Digests: some("ab"), Signers: some("xyz")})
+		}
+		digest, signers := string("abc"[r.IntN(3)]), some("xyz")
+		var want File
+		var others Bound
+		named := false
+		for _, d := range f {
+			byDigest := len(d.Digests) == 0 || strings.Contains(strings.Join(d.Digests, ""), digest)
+			bySigner := len(d.Signers) == 0 || strings.ContainsAny(strings.Join(d.Signers, ""), strings.Join(signers, ""))
+			if byDigest && bySigner {
+				want = append(want, d)
+				named = named || d.Digests != nil || d.Signers != nil
+			} else if byDigest {
+				others.Signers = append(others.Signers, d.Signers...)
+			} else {
+				others.Digests = append(others.Digests, d.Digests...)
+			}
+		}
+		if named {
+			others = Bound{}
+		}
+		got, gotOthers := f.For(digest, signers)
+		if diff := cmp.Diff([]any{want, others}, []any{got, gotOthers}); diff != "" {
+			t.Fatalf("%v for %s, %v (-want +got):\n%s", f, digest, signers, diff)
+		}
+	}
+}
+
+// TestParse_Signers: they are read, written and checked as digests are.
+func TestParse_Signers(t *testing.T) {
+	f, err := Parse("g.yaml", []byte(strings.Replace(bound("["+digestA+", "+digestB+"]", "pods"), "digest", "signers", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := f[0].Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := Parse("g.yaml", text)
+	if diff := cmp.Diff(f, again); err != nil || diff != "" || !slices.Equal(f[0].Signers, []string{digestA, digestB}) || f[0].Digests != nil {
+		t.Errorf("%v, %v, %s", f, err, diff)
+	}
+	for _, signers := range []string{"[]", "~", "x", digestA[:70], "-----BEGIN"} {
+		_, err := Parse("g.yaml", []byte(strings.Replace(bound(signers, "pods"), "digest", "signers", 1)))
+		if err == nil || !strings.Contains(err.Error(), "g.yaml:3:10: signers: ") {
+			t.Errorf("%s: %v", signers, err)
 		}
 	}
 }

@@ -39,6 +39,9 @@ type Document struct {
 	Controller string
 	// Digests are those of the modules that it is for; none is all.
 	Digests []string
+	// Signers are fingerprints of keys, one of which must have signed the module; none
+	// is that nobody must.
+	Signers []string
 	// Capabilities are rules as in a manifest.
 	Capabilities []abi.Capability
 	// Finalizers are names beyond those under the API group of the reconciled kind
@@ -95,6 +98,7 @@ func (f File) Controllers() []string {
 //	kind: Grant
 //	controller: web          # optional; several documents may be for several controllers
 //	digest: sha256:1f0c...   # optional; of the module, or a list
+//	signers: sha256:9a3e...  # optional; of the key that signed the module, or a list
 //	capabilities:
 //	- group: apps            # absent: the core group
 //	  resource: deployments
@@ -127,11 +131,11 @@ type parser struct {
 
 func (p *parser) document(root *yaml.Node) Document {
 	var d Document
-	fields := p.Mapping(root, []string{"apiVersion", "kind", "controller", "digest", "capabilities", "finalizers"})
+	fields := p.Mapping(root, []string{"apiVersion", "kind", "controller", "digest", "signers", "capabilities", "finalizers"})
 	p.Constant(root, fields["apiVersion"], "apiVersion", APIVersion)
 	p.Constant(root, fields["kind"], "kind", Kind)
 	d.Controller = p.text(fields["controller"], "controller")
-	d.Digests = p.digests(fields["digest"])
+	d.Digests, d.Signers = p.digests(fields["digest"], "digest"), p.digests(fields["signers"], "signers")
 	d.Finalizers = p.texts(fields["finalizers"], "finalizers", MaxFinalizers)
 	list := fields["capabilities"]
 	if list == nil {
@@ -242,9 +246,10 @@ func (d *Document) Marshal() ([]byte, error) {
 		Kind         string       `yaml:"kind"`
 		Controller   string       `yaml:"controller,omitempty"`
 		Digests      []string     `yaml:"digest,omitempty"`
+		Signers      []string     `yaml:"signers,omitempty"`
 		Capabilities []capability `yaml:"capabilities"`
 		Finalizers   []string     `yaml:"finalizers,omitempty"`
-	}{APIVersion, Kind, d.Controller, d.Digests, capabilities(d.Capabilities), d.Finalizers})
+	}{APIVersion, Kind, d.Controller, d.Digests, d.Signers, capabilities(d.Capabilities), d.Finalizers})
 }
 
 // capability is an abi.Capability with the keys of YAML, in flow style.
