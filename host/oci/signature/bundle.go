@@ -82,7 +82,7 @@ func SignBundle(digest string, key *PrivateKey) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	sig, err := key.sign(preAuth(payloadType, payload), false)
+	sig, err := key.sign(preAuth(payloadType, payload))
 	if err != nil {
 		return nil, err
 	}

@@ -17,13 +17,17 @@ import (
 	"strings"
 )
 
+// publicType is the PEM type of a public key.
+const publicType = "PUBLIC KEY"
+
 // minRSA is how many bits an RSA key has at least.
 const minRSA = 2048
 
 // Key is a public key: ECDSA on P-256, Ed25519, or RSA.
 type Key struct {
 	public crypto.PublicKey
-	sum    [sha256.Size]byte // of its SubjectPublicKeyInfo
+	der    []byte            // its SubjectPublicKeyInfo
+	sum    [sha256.Size]byte // of that
 }
 
 // Fingerprint is "sha256:" and the hash, in hexadecimal, of the key's
@@ -38,7 +42,7 @@ func ParsePublicKey(content []byte) (*Key, error) {
 		return nil, err
 	case strings.HasSuffix(block.Type, "PRIVATE KEY"):
 		return nil, errors.New("is a private key; give the public key that belongs to it, and keep this one secret")
-	case block.Type != "PUBLIC KEY":
+	case block.Type != publicType:
 		return nil, fmt.Errorf("has a PEM block %.40q; want PUBLIC KEY", block.Type)
 	}
 	public, err := x509.ParsePKIXPublicKey(block.Bytes)
@@ -77,8 +81,11 @@ func newKey(public crypto.PublicKey) (*Key, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Key{public, sha256.Sum256(der)}, nil
+	return &Key{public, der, sha256.Sum256(der)}, nil
 }
+
+// pem is what ParsePublicKey reads.
+func (k *Key) pem() []byte { return pem.EncodeToMemory(&pem.Block{Type: publicType, Bytes: k.der}) }
 
 // verifies reports whether a signature is this key's, of a message.
 func (k *Key) verifies(message, signature []byte) bool {
@@ -88,7 +95,7 @@ func (k *Key) verifies(message, signature []byte) bool {
 		return ecdsa.VerifyASN1(public, sum[:], signature)
 	case *rsa.PublicKey:
 		return rsa.VerifyPKCS1v15(public, crypto.SHA256, sum[:], signature) == nil
-	case ed25519.PublicKey: // cosign signs with either, depending on its version and the format
+	case ed25519.PublicKey: // cosign's sign uses the second, its verify takes the first
 		long := sha512.Sum512(message)
 		return ed25519.Verify(public, message, signature) ||
 			ed25519.VerifyWithOptions(public, long[:], signature, &ed25519.Options{Hash: crypto.SHA512}) == nil
@@ -140,17 +147,14 @@ func ParsePrivateKey(content, password []byte) (*PrivateKey, error) {
 	return &PrivateKey{*public, signer}, nil
 }
 
-// sign signs a message. Prehash is for Ed25519: whether its hash is signed.
-func (k *PrivateKey) sign(message []byte, prehash bool) ([]byte, error) {
-	if _, ok := k.public.(ed25519.PublicKey); !ok {
-		sum := sha256.Sum256(message)
-		return k.signer.Sign(rand.Reader, sum[:], crypto.SHA256)
-	}
-	if !prehash {
+// sign signs a message. Of Ed25519 it uses the form that cosign's verify takes,
+// without a hash.
+func (k *PrivateKey) sign(message []byte) ([]byte, error) {
+	if _, ok := k.public.(ed25519.PublicKey); ok {
 		return k.signer.Sign(nil, message, crypto.Hash(0))
 	}
-	sum := sha512.Sum512(message)
-	return k.signer.Sign(nil, sum[:], &ed25519.Options{Hash: crypto.SHA512})
+	sum := sha256.Sum256(message)
+	return k.signer.Sign(rand.Reader, sum[:], crypto.SHA256)
 }
 
 // GenerateKey returns the PEM files of a new ECDSA key on P-256, as cosign writes
@@ -167,9 +171,9 @@ func GenerateKey(password []byte) (private, public []byte, err error) {
 	if der, err = encrypt(der, password); err != nil {
 		return nil, nil, err
 	}
-	spki, err := x509.MarshalPKIXPublicKey(key.Public())
+	of, err := newKey(key.Public())
 	if err != nil {
 		return nil, nil, err
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: encryptedType, Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: spki}), nil
+	return pem.EncodeToMemory(&pem.Block{Type: encryptedType, Bytes: der}), of.pem(), nil
 }

@@ -47,7 +47,7 @@ func SignLegacy(digest, reference string, key *PrivateKey) (payload []byte, anno
 	if payload, err = json.Marshal(s); err != nil {
 		return nil, "", err
 	}
-	sig, err := key.sign(payload, true)
+	sig, err := key.sign(payload)
 	return payload, base64.StdEncoding.EncodeToString(sig), err
 }
 

@@ -35,13 +35,13 @@ var (
 // Candidate is what may be a signature of a manifest, as a registry has it.
 type Candidate struct {
 	// From says where it was found, for errors.
-	From string
+	From string `json:"from"`
 	// Bundle is a sigstore bundle; nil for a layer of the format before, with the
 	// Payload and the annotations Signature and Certificate.
-	Bundle      []byte
-	Payload     []byte
-	Signature   string
-	Certificate bool
+	Bundle      []byte `json:"bundle,omitempty"`
+	Payload     []byte `json:"payload,omitempty"`
+	Signature   string `json:"signature,omitempty"`
+	Certificate bool   `json:"certificate,omitempty"`
 }
 
 // Keyless verifies bundles that were signed by an identity and not by a key: see
@@ -64,7 +64,11 @@ func (p *Policy) ID() string {
 	if p.Keyless != nil {
 		return ""
 	}
-	sum := sha256.Sum256([]byte(strings.Join(p.Fingerprints(), "\n")))
+	return digestOfBytes([]byte(strings.Join(p.Fingerprints(), "\n")))
+}
+
+func digestOfBytes(content []byte) string {
+	sum := sha256.Sum256(content)
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 

@@ -107,7 +107,7 @@ func TestVerify_SaysWhatWasFound(t *testing.T) {
 	}
 	signedAs := func(kind, payload string) []byte {
 		return edit(func(b *bundle) {
-			sig, err := ours.sign(preAuth(kind, []byte(payload)), false)
+			sig, err := ours.sign(preAuth(kind, []byte(payload)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -115,7 +115,7 @@ func TestVerify_SaysWhatWasFound(t *testing.T) {
 		})
 	}
 	legacyAs := func(payload string) Candidate {
-		sig, err := ours.sign([]byte(payload), true)
+		sig, err := ours.sign([]byte(payload))
 		if err != nil {
 			t.Fatal(err)
 		}
