@@ -24,6 +24,7 @@ import (
 const (
 	annotationRepository = "dev.wasmctl.repository"
 	annotationAdmitted   = "dev.wasmctl.admitted"
+	annotationProof      = "dev.wasmctl.proof" // digest of a blob
 )
 
 // lockLook is how often a lock that another process has is tried.
@@ -80,11 +81,29 @@ func (c *cache) resolved(name string) digest.Digest {
 	return ""
 }
 
-// has reports whether the policy has admitted a manifest from a repository.
-func (c *cache) has(repository string, d digest.Digest) bool {
-	return slices.ContainsFunc(c.index().Manifests, func(e ocispec.Descriptor) bool {
-		return e.Digest == d && e.Annotations[annotationRepository] == repository && e.Annotations[ocispec.AnnotationRefName] == "" && c.admitted(e)
-	})
+// has reports whether the policy has admitted a manifest from a repository, and
+// returns what was kept of that. A proof shows by itself what it shows.
+func (c *cache) has(repository string, d digest.Digest) (proof []byte, found bool) {
+	for _, e := range c.index().Manifests {
+		if e.Digest != d || e.Annotations[annotationRepository] != repository || e.Annotations[ocispec.AnnotationRefName] != "" || !c.admitted(e) {
+			continue
+		}
+		of := proofOf(e)
+		if of == "" {
+			return nil, true
+		}
+		proof = c.blob(of, maxManifest)
+		return proof, proof != nil
+	}
+	return nil, false
+}
+
+// proofOf is the blob that an entry names as its proof; "" is none.
+func proofOf(e ocispec.Descriptor) digest.Digest {
+	if of := e.Annotations[annotationProof]; digestForm.MatchString(of) {
+		return digest.Digest(of)
+	}
+	return ""
 }
 
 // blob returns the bytes of a digest; nil where they are not here, or damaged.
@@ -104,8 +123,15 @@ func (c *cache) blob(d digest.Digest, most int64) []byte {
 }
 
 // put keeps blobs, the first of which is the manifest that a reference was resolved
-// to, and removes what was used least recently where there are too many bytes.
-func (c *cache) put(ctx context.Context, repository, name string, blobs []blob) error {
+// to, with the proof of why, and removes what was used least recently where there
+// are too many bytes.
+func (c *cache) put(ctx context.Context, repository, name string, blobs []blob, proof []byte) error {
+	first := c.entry(repository, "", blobs[0].Descriptor)
+	if proof != nil {
+		b := newBlob("", proof)
+		first.Annotations[annotationProof] = string(b.Digest)
+		blobs = append(blobs, b)
+	}
 	unlock, err := c.lock(ctx)
 	if err != nil {
 		return err
@@ -125,7 +151,7 @@ func (c *cache) put(ctx context.Context, repository, name string, blobs []blob) 
 		replaced := at == "" && d.Digest == blobs[0].Digest || at != "" && at == name
 		return replaced && d.Annotations[annotationRepository] == repository && c.admitted(d)
 	})
-	index.Manifests = append(index.Manifests, c.entry(repository, "", blobs[0].Descriptor))
+	index.Manifests = append(index.Manifests, first)
 	if name != "" {
 		index.Manifests = append(index.Manifests, c.entry(repository, name, blobs[0].Descriptor))
 	}
@@ -218,7 +244,11 @@ func (c *cache) trim(index *ocispec.Index, keep digest.Digest) (remove []string)
 	}
 	needs := map[digest.Digest][]digest.Digest{} // blobs of each manifest
 	for _, d := range index.Manifests {
-		needs[d.Digest] = c.needs(d)
+		list := c.needs(d)
+		if of := proofOf(d); list != nil && of != "" {
+			list = append(list, of)
+		}
+		needs[d.Digest] = append(needs[d.Digest], list...)
 	}
 	byUse := make([]digest.Digest, 0, len(needs))
 	for d := range needs {

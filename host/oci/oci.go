@@ -144,8 +144,9 @@ func (c *Client) remote(r Ref, with Credential, plain bool) *remote.Repository {
 type Module struct {
 	client *Client
 
-	mu  sync.Mutex
-	ref Ref // with its digest, once it is known; guarded by mu
+	mu    sync.Mutex
+	ref   Ref    // with its digest, once it is known; guarded by mu
+	proof []byte // as an Artifact's; guarded by mu
 }
 
 // Module returns what a reference names. Its tag is resolved when it is read first;
@@ -160,8 +161,15 @@ func (m *Module) Read() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.ref = a.Ref
+	m.ref, m.proof = a.Ref, a.Proof
 	return a.Wasm, nil
+}
+
+// Proof implements wasmctl.Signed: it is nil before the first Read.
+func (m *Module) Proof() []byte {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.proof
 }
 
 // String is the reference, with its digest once it is known.
@@ -183,6 +191,9 @@ type Artifact struct {
 	Digest, Layer string
 	Annotations   map[string]string
 	Wasm          []byte
+	// Proof is what Verify has kept when it admitted the module; Signed keeps a
+	// signature.Proof.
+	Proof []byte
 	// Cached says that nothing was read from the registry but, at most, what the tag
 	// means. Stale, if not nil, says why even that was not: the tag may have moved.
 	Cached bool

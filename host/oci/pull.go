@@ -124,7 +124,11 @@ func (c *Client) Pull(ctx context.Context, r Ref) (*Artifact, error) {
 // cached returns a module of the cache that the policy has admitted; nil where there
 // is none.
 func (c *Client) cached(at Ref) *Artifact {
-	if c.cache == nil || !c.cache.has(at.repository(), at.digest()) {
+	if c.cache == nil {
+		return nil
+	}
+	proof, found := c.cache.has(at.repository(), at.digest())
+	if !found {
 		return nil
 	}
 	next, mediaType := at.digest(), ""
@@ -139,7 +143,7 @@ func (c *Client) cached(at Ref) *Artifact {
 			continue
 		}
 		if wasm := c.cache.blob(m.layer.Digest, c.opts.MaxSize); wasm != nil {
-			return &Artifact{Ref: at, Digest: at.Digest, Layer: string(m.layer.Digest), Annotations: m.annotations, Wasm: wasm, Cached: true}
+			return &Artifact{Ref: at, Digest: at.Digest, Layer: string(m.layer.Digest), Annotations: m.annotations, Wasm: wasm, Proof: proof, Cached: true}
 		}
 		return nil
 	}
@@ -168,8 +172,11 @@ func (c *Client) fetch(ctx context.Context, repo *remote.Repository, asked, at R
 	if err != nil {
 		return nil, err
 	}
+	s := &Subject{Ref: at, Digest: at.Digest, Layer: string(m.layer.Digest), Manifest: top.content, manifest: top.Descriptor, repo: repo}
+	if len(keep) > 1 {
+		s.Inner = keep[1].content
+	}
 	if c.opts.Verify != nil {
-		s := &Subject{Ref: at, Digest: at.Digest, Layer: string(m.layer.Digest), Manifest: top.content, manifest: top.Descriptor, repo: repo}
 		if err := c.opts.Verify(ctx, s); err != nil {
 			return nil, verdict(at, err)
 		}
@@ -179,11 +186,11 @@ func (c *Client) fetch(ctx context.Context, repo *remote.Repository, asked, at R
 		return nil, err
 	}
 	if c.cache != nil {
-		if err := c.cache.put(ctx, at.repository(), asked.moving(), append(keep, blob{m.layer, wasm})); err != nil {
+		if err := c.cache.put(ctx, at.repository(), asked.moving(), append(keep, blob{m.layer, wasm}), s.proof); err != nil {
 			c.opts.Logger.Warn("cannot keep the module of a registry; the next start reads it again", "module", at.String(), "error", err.Error())
 		}
 	}
-	return &Artifact{Ref: at, Digest: at.Digest, Layer: string(m.layer.Digest), Annotations: m.annotations, Wasm: wasm}, nil
+	return &Artifact{Ref: at, Digest: at.Digest, Layer: string(m.layer.Digest), Annotations: m.annotations, Wasm: wasm, Proof: s.proof}, nil
 }
 
 // verdict is the error of a Verify: a refusal, but where it could not ask.

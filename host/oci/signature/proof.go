@@ -22,8 +22,8 @@ type Proof struct {
 	Candidates []Candidate `json:"candidates"`
 }
 
-// Prove returns the proof of what Verify has found with a policy: with the keys and
-// candidates that count only.
+// Prove returns what Verify does, and the proof of the signatures with keys: with
+// those that count only. It is nil where there are none.
 func (p *Policy) Prove(ctx context.Context, digest string, manifests [][]byte, candidates []Candidate) (*Proof, []string, error) {
 	signers, err := p.Verify(ctx, digest, candidates)
 	if err != nil {
@@ -40,6 +40,9 @@ func (p *Policy) Prove(ctx context.Context, digest string, manifests [][]byte, c
 		if _, err := byKey.verify(ctx, digest, &candidates[i]); err == nil {
 			proof.Candidates = append(proof.Candidates, candidates[i])
 		}
+	}
+	if len(proof.Candidates) == 0 {
+		proof = nil
 	}
 	return proof, signers, nil
 }

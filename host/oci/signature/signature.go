@@ -4,7 +4,9 @@
 package signature
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -42,6 +44,8 @@ type Candidate struct {
 	Payload     []byte `json:"payload,omitempty"`
 	Signature   string `json:"signature,omitempty"`
 	Certificate bool   `json:"certificate,omitempty"`
+	// Err, if not nil, says why what was found cannot be read.
+	Err error `json:"-"`
 }
 
 // Keyless verifies bundles that were signed by an identity and not by a key: see
@@ -56,15 +60,17 @@ type Keyless interface {
 type Policy struct {
 	Keys    []*Key
 	Keyless Keyless // nil for none
+	// KeylessID names what Keyless admits.
+	KeylessID string
 }
 
-// ID names what the policy admits: two with one ID admit the same. One that also
-// admits keyless signatures has none, and is "".
+// ID names what the policy admits: two with one ID admit the same.
 func (p *Policy) ID() string {
+	list := p.Fingerprints()
 	if p.Keyless != nil {
-		return ""
+		list = append(list, "keyless", cmp.Or(p.KeylessID, rand.Text())) // what is not known is not the same
 	}
-	return digestOfBytes([]byte(strings.Join(p.Fingerprints(), "\n")))
+	return digestOfBytes([]byte(strings.Join(list, "\n")))
 }
 
 func digestOfBytes(content []byte) string {
@@ -123,6 +129,9 @@ func (p *Policy) verify(ctx context.Context, digest string, c *Candidate) (signe
 		return "", fmt.Errorf("%w: %d bytes are more than the limit of %d", ErrUnreadable, n, MaxSize)
 	}
 	var s signed
+	if c.Err != nil {
+		return "", fmt.Errorf("%w: %w", ErrUnreadable, c.Err)
+	}
 	if c.Bundle != nil {
 		s, err = readBundle(c.Bundle)
 	} else {

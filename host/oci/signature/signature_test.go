@@ -228,8 +228,12 @@ func TestVerify_KeylessIsAskedForBundlesWithACertificate(t *testing.T) {
 	if want := []string{key.Fingerprint(), "them"}; err != nil || asked != 1 || !slices.Equal(signers, want) {
 		t.Errorf("%v, %v, asked %d times", signers, err, asked)
 	}
-	if policy.ID() != "" {
-		t.Error("a policy that admits more than its keys has the ID of them")
+	byKey := Policy{Keys: policy.Keys}
+	if id := policy.ID(); id == byKey.ID() || id == policy.ID() {
+		t.Error("a policy that admits what nothing names has an ID that lasts")
+	}
+	if policy.KeylessID = "them"; policy.ID() != policy.ID() || policy.ID() == byKey.ID() {
+		t.Error("a policy whose identities have a name has no ID of its own")
 	}
 }
 
