@@ -54,6 +54,7 @@ type Controller struct {
 	tryErr   error                   // of the last try; nil once it runs; guarded by mu
 	err      error                   // of its end; guarded by mu
 	modules  map[string]held         // those that were live or asked for, by digest; guarded by mu
+	shadows  map[string]*shadow      // those that shadow the live one, by digest; guarded by mu
 	wanted   Module                  // of the next start; nil is the source's; guarded by mu
 	options  ControllerOptions       // of the last try; guarded by mu
 }
@@ -61,7 +62,7 @@ type Controller struct {
 func newController(rt *Runtime, name string, source source) *Controller {
 	return &Controller{
 		rt: rt, source: source, name: name, log: logging.ForController(rt.log, rt.shared.Tracing.TraceIDs()),
-		first: make(chan struct{}), ended: make(chan struct{}), modules: map[string]held{}, phase: admin.PhaseLoading, since: time.Now(),
+		first: make(chan struct{}), ended: make(chan struct{}), modules: map[string]held{}, shadows: map[string]*shadow{}, phase: admin.PhaseLoading, since: time.Now(),
 	}
 }
 

@@ -91,7 +91,7 @@ func (c *Controller) try(ctx context.Context) (*engine.Controller, error) {
 	}
 	c.mu.Unlock()
 	for {
-		e := engine.New(&c.rt.shared, o.engine(m), c.log, func(why string) { c.note(admin.PhaseWaiting, why, nil) })
+		e := engine.New(&c.rt.shared, c.engineOptions(&o, m), c.log, func(why string) { c.note(admin.PhaseWaiting, why, nil) })
 		if c.native != nil {
 			err = e.LoadNative(ctx, c.native.engine())
 		} else {
@@ -109,19 +109,17 @@ func (c *Controller) try(ctx context.Context) (*engine.Controller, error) {
 			return nil, err
 		}
 		c.log.Warn("running the module that was live last", "reason", err.Error())
-		m = held{m, good}
+		m = held{m, good, nil}
 	}
 }
 
 func (c *Controller) loadModule(ctx context.Context, e *engine.Controller, m Module) error {
 	wasm, err := m.Read()
-	if err == nil {
-		err = e.Load(ctx, wasm)
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		c.remember(nil, m, wasm)
-	}
-	return err
+	c.remember(nil, m, wasm) // who has signed it decides about its rights
+	return e.Load(ctx, wasm)
 }
 
 // start starts what is loaded.

@@ -154,9 +154,10 @@ func (c *Controller) snapshot() adminserver.Controller {
 	out := adminserver.Controller{
 		Name: c.name, Phase: c.phase, Message: c.message, Since: c.since, Engine: c.engine, Source: c.name, For: c.options.For,
 		Logger: c.log, Ended: c.ended,
-		Swap: func(ctx context.Context, wasm []byte, o rollout.SwapOptions) (uint64, bool, error) {
-			return c.swap(ctx, Bytes(wasm), o)
+		Swap: func(ctx context.Context, wasm, proof []byte, o rollout.SwapOptions) (uint64, bool, error) {
+			return c.swap(ctx, provenBytes{bytesModule{wasm}, proof}, o)
 		},
+		Known: c.known, Signers: c.signers,
 	}
 	if c.options.Canary != nil {
 		out.Canary = *c.options.Canary

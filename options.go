@@ -102,6 +102,10 @@ type ControllerOptions struct {
 	// manifest and Grant say: it watches, reads and writes no other, and nothing that
 	// is cluster-scoped.
 	Confine string
+	// SignedBy are fingerprints of keys, as package signature has them: one of these
+	// must have signed each module. None: nobody must. A Module that implements Signed
+	// shows who has.
+	SignedBy []string
 	// As is the user as whom requests are sent; empty is that of the rest.Config.
 	As string
 	// DryRun changes nothing: DryRunServer asks the API server what each write would
@@ -204,6 +208,7 @@ func (o *ControllerOptions) engine(m Module) engine.Options {
 		Options: plan.Options{
 			For: o.For, Owns: o.Owns, Namespaces: o.Namespaces, AllNamespaces: o.AllNamespaces,
 			Selector: o.Selector, FieldSelector: o.FieldSelector, Predicates: o.Predicates, Grant: o.Grant, Confine: o.Confine,
+			Signed: plan.Signed{By: o.SignedBy},
 		},
 		Name: o.Name, Fallback: NameOf(m), Source: m.String(), As: o.As, DryRun: o.DryRun, Audit: o.Audit,
 		Triggers: o.Triggers, Debounce: o.Debounce, Concurrency: o.Concurrency, Limits: o.Limits, CPU: o.CPU, FuelRate: o.FuelRate, Isolate: o.Isolate,

@@ -31,7 +31,8 @@ func (rt *Runtime) keep(controller, digest string) {
 type held struct {
 	Module
 
-	wasm []byte
+	wasm    []byte
+	signers []string // who has signed these
 }
 
 // Read implements Module.
@@ -40,12 +41,13 @@ func (h held) Read() ([]byte, error) { return h.wasm, nil }
 // remember keeps the bytes of a module for a restart, and forgets those of
 // modules that are gone.
 func (c *Controller) remember(e *engine.Controller, m Module, wasm []byte) {
+	h, ok := m.(held)
+	if !ok {
+		h = held{m, wasm, c.proven(m, wasm)}
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if h, ok := m.(held); ok {
-		m = h.Module
-	}
-	open := map[string]held{host.DigestOf(wasm): {m, wasm}}
+	open := map[string]held{host.DigestOf(wasm): h}
 	if e != nil && e.Module != nil {
 		for _, g := range e.Module.Revisions() {
 			if known, ok := c.modules[g.Digest]; ok {

@@ -36,8 +36,12 @@ type Controller struct {
 	Ended <-chan struct{}
 	// Canary is that of modules that are swapped in, where a request says none.
 	Canary rollout.Canary
-	// Swap swaps a module in.
-	Swap func(ctx context.Context, wasm []byte, o rollout.SwapOptions) (revision uint64, canary bool, err error)
+	// Swap swaps a module in, with the proof of who has signed it, or nil. Known keeps
+	// such a proof of a module for as long as it runs without being swapped in.
+	Swap  func(ctx context.Context, wasm, proof []byte, o rollout.SwapOptions) (revision uint64, canary bool, err error)
+	Known func(wasm, proof []byte) (forget func())
+	// Signers returns who has signed the module with a digest.
+	Signers func(digest string) []string
 }
 
 // Service implements admin.Service for a process.
@@ -125,7 +129,7 @@ func (s Service) Swap(ctx context.Context, name string, wasm []byte, options adm
 	if err != nil {
 		return res, err
 	}
-	res.Revision, res.Canary, err = c.Swap(ctx, wasm, rollout.SwapOptions{Force: options.Force, Canary: canary, Why: "wasmctl swap"})
+	res.Revision, res.Canary, err = c.Swap(ctx, wasm, options.Proof, rollout.SwapOptions{Force: options.Force, Canary: canary, Why: "wasmctl swap"})
 	if errors.Is(err, host.ErrSameModule) {
 		res.Unchanged = true
 		if res.Revision == 0 {
@@ -200,6 +204,7 @@ func (s Service) Shadow(ctx context.Context, name string, wasm []byte, options a
 	if err != nil {
 		return shadow.Summary{}, err
 	}
+	defer c.Known(wasm, options.Proof)()
 	var reported error
 	sum, err := c.Engine.Shadow(ctx, wasm, engine.ShadowOptions{Limit: replay.Limit{For: options.For, Count: options.Count}, All: options.All}, func(of replay.Compared) error {
 		reported = report(admin.Shadowed{Object: of.Object.String(), ReconcileID: of.ReconcileID, Differences: of.Differences})

@@ -87,6 +87,8 @@ type SwapOptions struct {
 	// Canary says on which objects it is tried first; nil leaves that to the
 	// process.
 	Canary *Canary
+	// Proof shows who has signed the module; nil: nothing does.
+	Proof []byte
 }
 
 // Canary says on which objects a module is tried first: those that all of its
@@ -159,6 +161,8 @@ type Controller struct {
 	Module string `json:"module"`
 	Digest string `json:"digest"`
 	Kind   string `json:"kind"`
+	// Signers are the fingerprints of the keys that are known to have signed the module.
+	Signers []string `json:"signers,omitempty"`
 	// Phase is loading, waiting (for a kind, or the cluster), running or failed (it
 	// could not be started, and is retried), Message why, Since when that began. A
 	// controller that does not run has nothing of what follows.

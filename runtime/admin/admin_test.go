@@ -23,6 +23,7 @@ import (
 
 // process is a Service with one controller.
 type process struct {
+	proof     []byte // of a shadow
 	triggered []abi.Key
 	paused    bool
 	swapped   string
@@ -118,6 +119,7 @@ func (p *process) Shadow(_ context.Context, controller string, wasm []byte, opti
 	if controller != "web" {
 		return sum, fmt.Errorf("controller[%s]: %w", controller, ErrUnknown)
 	}
+	p.proof = options.Proof
 	for i := range options.Count {
 		run := Shadowed{Object: fmt.Sprint("shop/", i), ReconcileID: string(wasm)}
 		if options.All {
@@ -311,7 +313,7 @@ func TestAdmin_Canary(t *testing.T) {
 	for _, options := range []SwapOptions{
 		{},
 		{Canary: &Canary{}},
-		{Canary: &Canary{Share: "0.5%", Time: 90 * time.Second}, Force: true},
+		{Canary: &Canary{Share: "0.5%", Time: 90 * time.Second}, Force: true, Proof: []byte("{}\xff")},
 		{Canary: &Canary{Namespaces: []string{"a", "b c"}, Selector: "tier in (web,db),!x"}},
 	} {
 		res, err := c.Swap(t.Context(), "web", []byte("wasm"), options)
@@ -349,15 +351,16 @@ func TestAdmin_QuestionsArriveAsTheyAreAsked(t *testing.T) {
 // Each run of a shadow arrives when it was compared, then the summary; an error
 // after the first run, or of who is told, ends it.
 func TestAdmin_Shadow(t *testing.T) {
-	c, _ := serve(t, &process{})
+	p := &process{}
+	c, _ := serve(t, p)
 	var reported []Shadowed
 	report := func(s Shadowed) error {
 		reported = append(reported, s)
 		return nil
 	}
-	sum, err := c.Shadow(t.Context(), "web", []byte("wasm"), ShadowOptions{For: time.Minute, Count: 2, All: true}, report)
-	if err != nil || sum.Runs != 2 || sum.Different != 2 || sum.Objects != 2 {
-		t.Errorf("%+v %v", sum, err)
+	sum, err := c.Shadow(t.Context(), "web", []byte("wasm"), ShadowOptions{For: time.Minute, Count: 2, All: true, Proof: []byte("proof")}, report)
+	if err != nil || sum.Runs != 2 || sum.Different != 2 || sum.Objects != 2 || string(p.proof) != "proof" {
+		t.Errorf("%+v %v, with proof %q", sum, err, p.proof)
 	}
 	want := []shadow.Difference{{Of: shadow.OfWrite, Path: "1m0s", Live: map[string]any{"a": "b"}}}
 	if len(reported) != 2 || reported[1].Object != "shop/1" || reported[1].ReconcileID != "wasm" || !cmp.Equal(reported[1].Differences, want) {

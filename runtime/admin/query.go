@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"encoding/base64"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -14,12 +15,32 @@ const (
 	queryNamespace = "canaryNamespace"
 	querySelector  = "canarySelector"
 	queryTime      = "canaryTime"
+	queryProof     = "proof" // of a shadow too
 )
+
+func setProof(q url.Values, proof []byte) {
+	if proof != nil {
+		q.Set(queryProof, base64.RawURLEncoding.EncodeToString(proof))
+	}
+}
+
+func proofOf(q url.Values) ([]byte, error) {
+	text := q.Get(queryProof)
+	if text == "" {
+		return nil, nil
+	}
+	proof, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", queryProof, err)
+	}
+	return proof, nil
+}
 
 // query is how it is sent: the body has the module. A canary has its time at
 // least.
 func (h *SwapOptions) query() url.Values {
 	q := url.Values{}
+	setProof(q, h.Proof)
 	if h.Force {
 		q.Set(queryForce, strconv.FormatBool(true))
 	}
@@ -36,8 +57,11 @@ func (h *SwapOptions) query() url.Values {
 }
 
 // swapOptions reads what query has written, and what a user writes by hand.
-func swapOptions(q url.Values) (SwapOptions, error) {
-	h := SwapOptions{Force: q.Get(queryForce) == "true"}
+func swapOptions(q url.Values) (h SwapOptions, err error) {
+	h.Force = q.Get(queryForce) == "true"
+	if h.Proof, err = proofOf(q); err != nil {
+		return h, err
+	}
 	for _, key := range []string{queryCanary, queryNamespace, querySelector, queryTime} {
 		if q.Has(key) {
 			h.Canary = &Canary{Share: q.Get(queryCanary), Namespaces: q[queryNamespace], Selector: q.Get(querySelector)}

@@ -22,6 +22,8 @@ type ShadowOptions struct {
 	Count int
 	// All has all objects reconciled once by the live module.
 	All bool
+	// Proof is as in SwapOptions.
+	Proof []byte
 }
 
 // Shadowed is one run of the live module and what the other would have done.
@@ -42,6 +44,7 @@ type shadowLine struct {
 // Shadow is Service.Shadow. It ends early with ctx, or an error of tell.
 func (c *Client) Shadow(ctx context.Context, controller string, wasm []byte, options ShadowOptions, report func(Shadowed) error) (shadow.Summary, error) {
 	q := url.Values{"for": {options.For.String()}, "count": {strconv.Itoa(options.Count)}, "all": {strconv.FormatBool(options.All)}}
+	setProof(q, options.Proof)
 	body, err := c.open(ctx, http.MethodPost, "controllers/"+url.PathEscape(controller)+"/shadow?"+q.Encode(), wasm)
 	if err != nil {
 		return shadow.Summary{}, err
@@ -110,5 +113,6 @@ func shadowOptions(q url.Values) (options ShadowOptions, err error) {
 		}
 	}
 	options.All = q.Get("all") == "true"
-	return options, nil
+	options.Proof, err = proofOf(q)
+	return options, err
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // MaxProof is how many bytes a Proof has at most.
-const MaxProof = 512 << 10
+const MaxProof = 256 << 10
 
 // Proof shows who has signed a module, to somebody who has neither the registry nor
 // the keys: it has each link between the module's digest and the signatures, and

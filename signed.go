@@ -1,0 +1,91 @@
+package wasmctl
+
+import (
+	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/oci/signature"
+	"github.com/wasmctl/wasmctl/internal/engine"
+)
+
+// Signed is a Module that shows who has signed it.
+type Signed interface {
+	Module
+	// Proof returns a signature.Proof in JSON, or nil. It is called after Read. One of
+	// another module shows nothing.
+	Proof() []byte
+}
+
+// provenBytes are bytes with the proof of who has signed them.
+type provenBytes struct {
+	bytesModule
+
+	proof []byte
+}
+
+func (b provenBytes) Proof() []byte { return b.proof }
+
+// shadow is a module that shadows the live one, for some requests.
+type shadow struct {
+	signers []string
+	users   int
+}
+
+// proven returns who has signed the bytes of a module, as its proof shows.
+func (c *Controller) proven(m Module, wasm []byte) []string {
+	s, ok := m.(Signed)
+	if !ok || s.Proof() == nil {
+		return nil
+	}
+	proof, err := signature.ParseProof(s.Proof())
+	var signers []string
+	if err == nil {
+		signers, err = proof.Signers(host.DigestOf(wasm))
+	}
+	if err != nil {
+		c.log.Warn("the module counts as not signed: its proof does not hold", "module", m.String(), "reason", err.Error())
+	}
+	return signers
+}
+
+// signers returns who has signed the module with a digest.
+func (c *Controller) signers(digest string) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if h, ok := c.modules[digest]; ok && h.signers != nil {
+		return h.signers
+	}
+	if g := c.shadows[digest]; g != nil {
+		return g.signers
+	}
+	return nil
+}
+
+// known has it known who has signed a module until forget.
+func (c *Controller) known(wasm, proof []byte) (forget func()) {
+	signers := c.proven(provenBytes{bytesModule{wasm}, proof}, wasm)
+	if signers == nil {
+		return func() {}
+	}
+	digest := host.DigestOf(wasm)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	g := c.shadows[digest]
+	if g == nil {
+		g = &shadow{signers: signers}
+		c.shadows[digest] = g
+	}
+	g.users++
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if g.users--; g.users == 0 {
+			delete(c.shadows, digest)
+		}
+	}
+}
+
+// engineOptions are the options of the next engine.
+func (c *Controller) engineOptions(o *ControllerOptions, m Module) engine.Options {
+	out := o.engine(m)
+	out.Signed.Signers = c.signers
+	return out
+}
