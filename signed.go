@@ -21,6 +21,7 @@ type provenBytes struct {
 	proof []byte
 }
 
+// Proof implements Signed.
 func (b provenBytes) Proof() []byte { return b.proof }
 
 // shadow is a module that shadows the live one, for some requests.

@@ -21,7 +21,8 @@ var othersFlags = strings.Fields("apiserver-flag data-dir exit-on-stdin-close no
 	" features lib no-default-features open precise release target" + // cargo
 	" server-side show-managed-fields type" + // kubectl
 	" initial-memory" + // wasm-ld
-	" include") // grep
+	" include" + // grep
+	" insecure-ignore-tlog tlog-upload use-signing-config") // cosign
 
 // TestDocs_FlagsExist: a flag that a page names is one of wasmctl's, or of a
 // program that is known here.

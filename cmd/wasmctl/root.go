@@ -56,7 +56,7 @@ The reconcile logic is a sandboxed WebAssembly module, written in Go, Rust or an
 	}{
 		{"Write a module:", []*cobra.Command{
 			newCmdNew(s), newCmdBuild(s), newCmdTest(s), newCmdDev(s),
-			newCmdValidate(s), newCmdInspect(s), newCmdAnnotate(s), newCmdPush(s), newCmdPull(s),
+			newCmdValidate(s), newCmdInspect(s), newCmdAnnotate(s), newCmdPush(s), newCmdPull(s), newCmdSign(s),
 		}},
 		{"Run it:", []*cobra.Command{newCmdRun(s), newCmdServe(s), newCmdCRDs(s), newCmdConfig(s), newCmdGrant(s), newCmdRBAC(s), newCmdManifests(s)}},
 		{"Observe a running process:", []*cobra.Command{newCmdStatus(s), newCmdExplain(s), newCmdLogs(s), newCmdLogLevel(s), newCmdTop(s)}},

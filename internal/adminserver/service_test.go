@@ -18,7 +18,9 @@ func TestService_WhatAControllerRefusesIsRefused(t *testing.T) {
 	superseded := errors.New("another module was asked for")
 	one := Controller{ // it runs, and can do nothing that takes a module
 		Name: "one", Phase: admin.PhaseRunning, Engine: engine.New(&engine.Shared{}, engine.Options{}, slog.New(slog.DiscardHandler), func(string) {}),
-		Swap:  func(context.Context, []byte, []byte, rollout.SwapOptions) (uint64, bool, error) { return 0, false, superseded },
+		Swap: func(context.Context, []byte, []byte, rollout.SwapOptions) (uint64, bool, error) {
+			return 0, false, superseded
+		},
 		Known: func(_, _ []byte) func() { return func() {} },
 	}
 	s := Service{Controllers: func() []Controller { return []Controller{one} }}

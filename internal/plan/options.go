@@ -27,7 +27,7 @@ type Options struct {
 	Grant                   Grant
 	// Confine, if not empty, is the only namespace that the module reaches.
 	Confine string
-	Signed                  Signed
+	Signed  Signed
 }
 
 // Grant is what an operator lets a module do. The zero Grant is what options
