@@ -30,17 +30,23 @@ type shadow struct {
 	users   int
 }
 
-// proven returns who has signed the bytes of a module, as its proof shows.
-func (c *Controller) proven(m Module, wasm []byte) []string {
+// Signers returns the fingerprints of the keys that have signed a module with a
+// digest, as the module's proof shows; none where it has no proof.
+func Signers(m Module, digest string) ([]string, error) {
 	s, ok := m.(Signed)
 	if !ok || s.Proof() == nil {
-		return nil
+		return nil, nil
 	}
 	proof, err := signature.ParseProof(s.Proof())
-	var signers []string
-	if err == nil {
-		signers, err = proof.Signers(host.DigestOf(wasm))
+	if err != nil {
+		return nil, err
 	}
+	return proof.Signers(digest)
+}
+
+// proven returns who has signed the bytes of a module, as its proof shows.
+func (c *Controller) proven(m Module, wasm []byte) []string {
+	signers, err := Signers(m, host.DigestOf(wasm))
 	if err != nil {
 		c.log.Warn("the module counts as not signed: its proof does not hold", "module", m.String(), "reason", err.Error())
 	}

@@ -46,6 +46,7 @@ plural and prints a note.`,
 	f.StringVar(&process.Kubeconfig, "kubeconfig", "", "Use this kubeconfig `file` (default: as wasmctl run)")
 	f.StringVar(&process.Context, "context", "", "Use this `context` of the kubeconfig")
 	process.Registry.Bind(f)
+	process.Registry.BindVerify(f)
 	_ = cmd.MarkFlagFilename("kubeconfig")
 	return cmd
 }

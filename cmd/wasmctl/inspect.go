@@ -6,12 +6,21 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/wasmctl/wasmctl"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/printer"
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/humanize"
 )
+
+// inspected is what inspect prints.
+type inspected struct {
+	*host.Info
+
+	// Signers are the keys of --verify-key that have signed the module.
+	Signers []string `json:"signers,omitempty"`
+}
 
 // inspectOptions are the flags of inspect.
 type inspectOptions struct {
@@ -39,17 +48,22 @@ loading. Exits with 3 if there is a problem. The module is not run. The function
 	}
 	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "List the imported functions of WASI")
 	o.registry.Bind(cmd.Flags())
+	o.registry.BindVerify(cmd.Flags())
 	outputFlag(cmd, &o.output, "text", "json", "yaml")
 	return cmd
 }
 
 func runInspect(ctx context.Context, o *inspectOptions) error {
-	wasm, err := o.registry.Open(o.module).Read()
+	m := o.registry.Open(o.module)
+	wasm, err := m.Read()
 	if err != nil {
 		return err
 	}
-	info := host.Inspect(ctx, wasm)
-	if err := printer.Output(o.streams.out, o.output, info, func() []byte { return printer.Info(info, o.verbose) }); err != nil {
+	info := inspected{Info: host.Inspect(ctx, wasm)}
+	if info.Signers, err = wasmctl.Signers(m, info.Digest); err != nil {
+		return err
+	}
+	if err := printer.Output(o.streams.out, o.output, info, func() []byte { return printer.Info(info.Info, info.Signers, o.verbose) }); err != nil {
 		return err
 	}
 	if n := len(info.Problems); n > 0 {

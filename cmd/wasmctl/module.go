@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/wasmctl/wasmctl"
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/host"
@@ -72,7 +73,8 @@ func checkFilesOf(ctx context.Context, from *flags.Registry, o *flags.Controller
 	files, err := o.ReadFiles()
 	errs = append(errs, err)
 	if err == nil && info != nil && (info.Manifest != nil || o.Name != "") {
-		errs = append(errs, files.Grant.Check(name, info.Digest, nil))
+		signers, err := wasmctl.Signers(from.Open(o.Module), info.Digest)
+		errs = append(errs, err, files.Grant.Check(name, info.Digest, signers))
 	}
 	return name, errors.Join(errs...)
 }

@@ -218,6 +218,9 @@ func (p *process) add(ctx context.Context, c *flags.Controller) (*follow.Followe
 func (p *process) follower(c *flags.Controller) *follow.Follower {
 	return follow.New(c, &p.process.Registry, func(c *flags.Controller, files *flags.Files) (wasmctl.ControllerOptions, error) {
 		o, err := c.Options(files, p.streams.in, p.process.Dev)
+		if err == nil {
+			o.SignedBy, err = p.process.Registry.SignedBy()
+		}
 		if p.writes || c.Rights.DryRun != "" {
 			o.OnWrite = p.printed.Print
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"strconv"
@@ -16,6 +17,7 @@ import (
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project"
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/host/oci"
+	"github.com/wasmctl/wasmctl/host/oci/signature"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/humanize"
 )
@@ -136,10 +138,27 @@ or 1.x.`,
 				return fmt.Errorf("module[%s]: write: %w", output, err)
 			}
 			_, err = fmt.Fprintf(s.out, "%s\n%s: %s, %s\n", a.Ref, output, humanize.BytesExact(int64(len(a.Wasm))), a.Layer)
-			return err
+			return errors.Join(err, printSigners(s.out, a))
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "", "Write to this `file` (default: NAME.wasm, where NAME is the last part of the repository)")
 	registry.Bind(cmd.Flags())
+	registry.BindVerify(cmd.Flags())
 	return cmd
+}
+
+// printSigners says who has signed what was pulled, where that was verified.
+func printSigners(out io.Writer, a *oci.Artifact) error {
+	if a.Proof == nil {
+		return nil
+	}
+	proof, err := signature.ParseProof(a.Proof)
+	if err != nil {
+		return err
+	}
+	signers, err := proof.Signers(a.Layer)
+	for _, signer := range signers {
+		_, err = fmt.Fprintf(out, "signed by %s\n", signer)
+	}
+	return err
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/wasmctl/wasmctl"
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/printer"
@@ -84,6 +85,7 @@ run as this account. An account needs its own rights as well: print them without
 	f.StringVar(&o.process.Kubeconfig, "kubeconfig", "", "Use this kubeconfig `file` (default: as wasmctl run)")
 	f.StringVar(&o.process.Context, "context", "", "Use this `context` of the kubeconfig")
 	o.process.Registry.Bind(f)
+	o.process.Registry.BindVerify(f)
 	outputFlag(cmd, &o.output, "yaml", "json")
 	_ = cmd.MarkFlagFilename("kubeconfig")
 	_ = cmd.MarkFlagFilename("grant", "yaml", "yml")
@@ -144,7 +146,11 @@ func least(ctx context.Context, kinds *plan.Guess, from *flags.Registry, o *flag
 	}
 	options := plan.Options{For: o.For, Owns: o.Owns, Namespaces: o.Namespaces, AllNamespaces: o.AllNamespaces, Grant: files.Grant}
 	name := controllerName(o, man)
-	l, err := plan.LeastRights(ctx, options, name, kinds, plan.Asking{Digest: info.Digest, Manifest: info.Manifest, CanCall: info.CanCall})
+	signers, err := wasmctl.Signers(from.Open(o.Module), info.Digest)
+	if err != nil {
+		return nil, "", err
+	}
+	l, err := plan.LeastRights(ctx, options, name, kinds, plan.Asking{Digest: info.Digest, Signers: signers, Manifest: info.Manifest, CanCall: info.CanCall})
 	return l, name, err
 }
 

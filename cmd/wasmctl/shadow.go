@@ -45,15 +45,18 @@ Exits with 0 if both modules did the same, with ` + fmt.Sprint(exitDiffers) + ` 
 			if options.For <= 0 || options.Count < 0 {
 				return usageError(cmd, errors.New("--for must be positive, and --count not negative"))
 			}
-			wasm, err := registry.Open(args[1]).Read()
+			m := registry.Open(args[1])
+			wasm, err := m.Read()
 			if err != nil {
 				return err
 			}
+			options.Proof = flags.Proof(m)
 			return o.shadow(cmd.Context(), args[0], wasm, options, printer.Shadow{Out: s.out, AsJSON: output == "json"})
 		},
 	}
 	o.bind(cmd)
 	registry.Bind(cmd.Flags())
+	registry.BindVerify(cmd.Flags())
 	f := cmd.Flags()
 	f.DurationVar(&options.For, "for", options.For, "Compare runs for this long")
 	f.IntVar(&options.Count, "count", 0, "Stop after this many runs (default: no limit)")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -24,7 +23,7 @@ type signOptions struct {
 	key      string
 	generate string
 	format   string
-	insecure []string
+	registry flags.Registry
 	streams  streams
 }
 
@@ -53,7 +52,7 @@ The key is ECDSA on P-256, Ed25519 or RSA, in PEM. COSIGN_PASSWORD has the passw
 	f.StringVar(&o.key, "key", "", "Sign with the private key in this PEM `file`")
 	f.StringVar(&o.format, "format", formatBundle, "Sign in this `format`: bundle (cosign 3), or legacy (a tag that ends in .sig, for older tools)")
 	f.StringVar(&o.generate, "generate-key", "", "Write a new key to `prefix`.key and prefix.pub, and sign nothing")
-	f.StringSliceVar(&o.insecure, "insecure-registry", nil, "Allow plain HTTP, and TLS without verification, for the registry at this `host`[:port]; repeatable")
+	o.registry.Bind(f)
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{formatBundle, formatLegacy}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -89,8 +88,7 @@ func runSign(ctx context.Context, o *signOptions) error {
 	if err != nil {
 		return err
 	}
-	client := oci.New(oci.Options{Insecure: o.insecure, Credentials: oci.UserLogin(os.Getenv).Credentials})
-	ref, err := client.Sign(ctx, o.ref, key, o.format == formatLegacy)
+	ref, err := o.registry.Client().Sign(ctx, o.ref, key, o.format == formatLegacy)
 	if err != nil {
 		return err
 	}

@@ -40,11 +40,12 @@ The swap lasts until the process ends: after a restart, the process runs the mod
   wasmctl swap configmapgenerator new.wasm --canary 10%`,
 		Args: exactArgs("CONTROLLER", "MODULE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			wasm, err := registry.Open(args[1]).Read()
+			m := registry.Open(args[1])
+			wasm, err := m.Read()
 			if err != nil {
 				return err
 			}
-			options := admin.SwapOptions{Force: force}
+			options := admin.SwapOptions{Force: force, Proof: flags.Proof(m)}
 			if _, err := try.Parse(); err != nil {
 				return usageError(cmd, err)
 			}
@@ -58,6 +59,7 @@ The swap lasts until the process ends: after a restart, the process runs the mod
 	}
 	o.bind(cmd)
 	registry.Bind(cmd.Flags())
+	registry.BindVerify(cmd.Flags())
 	try.Bind(cmd.Flags())
 	cmd.Flags().Lookup("canary").Usage += `; "off" turns it off (default: as set for wasmctl run)`
 	cmd.Flags().BoolVar(&wait, "wait", false, "Wait until canary and probation have ended")

@@ -63,6 +63,7 @@ func (o *Process) Bind(cmd *cobra.Command) {
 	o.Leader.bind(f)
 	o.HTTP.bind(f)
 	o.Registry.Bind(f)
+	o.Registry.BindVerify(f)
 	f.StringVar(&o.OTLPEndpoint, "otlp-endpoint", "", "Send traces to this OTLP/HTTP `URL` (default: $OTEL_EXPORTER_OTLP_ENDPOINT, else no traces)")
 	f.StringVar(&o.LogFormat, "log-format", "text", "Log in this `format`: text or json")
 	f.CountVarP(&o.Verbosity, "verbose", "v", "Log more; repeat for even more")

@@ -2,6 +2,7 @@ package flags
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"github.com/wasmctl/wasmctl"
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/host/oci"
+	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/logging"
 )
 
@@ -20,6 +22,8 @@ import (
 type Registry struct {
 	// Insecure are hosts that may be spoken to without verified TLS.
 	Insecure []string
+	// VerifyKeys are files of public keys, one of which must have signed each module.
+	VerifyKeys VerifyKeys
 	// CacheDir keeps modules; "" is the user's, "none" none. Logger hears what is
 	// worth a warning. Both are set before the first use.
 	CacheDir string
@@ -35,6 +39,20 @@ type Registry struct {
 // Bind adds the flags to a command.
 func (o *Registry) Bind(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.Insecure, "insecure-registry", nil, "Allow plain HTTP, and TLS without verification, for the registry at this `host`[:port]; repeatable")
+}
+
+// BindVerify adds the flags that are about reading modules only.
+func (o *Registry) BindVerify(f *pflag.FlagSet) {
+	f.StringArrayVar((*[]string)(&o.VerifyKeys), "verify-key", nil, "Refuse modules that the key in this PEM `file` has not signed; repeatable: one of the keys must have")
+}
+
+// SignedBy are the fingerprints of the keys of --verify-key.
+func (o *Registry) SignedBy() ([]string, error) {
+	p, err := o.VerifyKeys.Policy()
+	if p == nil {
+		return nil, err
+	}
+	return p.Fingerprints(), nil
 }
 
 // Login are the credentials of the user.
@@ -60,6 +78,12 @@ func (o *Registry) Client() *oci.Client {
 			options.CacheDir = filepath.Join(dir, "oci")
 			options.CacheKey, _ = CacheKey() // an error leaves a key of this process
 		}
+		switch p, err := o.VerifyKeys.Policy(); {
+		case err != nil: // what should be verified is not admitted without
+			options.PolicyID, options.Verify = "none", func(context.Context, *oci.Subject) error { return err }
+		case p != nil:
+			options.Require(*p)
+		}
 		o.client = oci.New(options)
 		o.known = map[string]*oci.Module{}
 	})
@@ -69,7 +93,14 @@ func (o *Registry) Client() *oci.Client {
 // Open returns the module of a path or a reference. The tag of a reference is
 // resolved by the first read: all others of this process give the same module.
 func (o *Registry) Open(module string) wasmctl.Module {
-	if !oci.IsRef(module) {
+	if _, err := o.VerifyKeys.Policy(); err != nil {
+		return unreadable{module, err}
+	}
+	switch {
+	case oci.IsRef(module):
+	case len(o.VerifyKeys) > 0:
+		return unreadable{module, failure.Usage.Wrap(fmt.Errorf("module[%s]: --verify-key: a file has no signature; push and sign it, and name its reference, oci://HOST/REPOSITORY", module))}
+	default:
 		return wasmctl.File(module)
 	}
 	ref, err := oci.Parse(module)
@@ -83,6 +114,14 @@ func (o *Registry) Open(module string) wasmctl.Module {
 		o.known[module] = c.Module(ref)
 	}
 	return o.known[module]
+}
+
+// Proof shows who has signed a module that has been read; nil: nothing does.
+func Proof(m wasmctl.Module) []byte {
+	if s, ok := m.(wasmctl.Signed); ok {
+		return s.Proof()
+	}
+	return nil
 }
 
 // Newest asks the registry what a reference means now. Changed says that this is not

@@ -18,14 +18,18 @@ import (
 const wasiModule = "wasi_snapshot_preview1"
 
 // Info is what wasmctl inspect shows as text. Only verbose lists the functions of
-// WASI, which the toolchain imports and not the author.
-func Info(info *host.Info, verbose bool) []byte {
+// WASI, which the toolchain imports and not the author. Signers are those that have
+// been verified.
+func Info(info *host.Info, signers []string, verbose bool) []byte {
 	var b bytes.Buffer
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	row := func(name string, format string, args ...any) {
 		_, _ = fmt.Fprintf(t, "%s\t%s\n", name, text.Line(fmt.Sprintf(format, args...))) // to memory
 	}
 	row("Digest:", "%s", info.Digest)
+	for i, s := range signers {
+		row(head(i, "Signed by:"), "%s", s)
+	}
 	row("Size:", "%s", humanize.BytesExact(info.Size))
 	row("ABI:", "%s", abiText(info.ABI))
 	row("Toolchain:", "%s", cmp.Or(info.Toolchain, "not known"))
