@@ -200,11 +200,11 @@ func (c Config) limitsFor(m *abi.Manifest) (l Limits, more []abi.LimitName) {
 // limitError is the error of a call that went beyond one of Limits.
 func (g *revision) limitError(name abi.LimitName, what string, err error) *abi.LimitError {
 	g.shared.hits.add(name)
-	return &abi.LimitError{Limit: name, Value: limitText(name, g.limits.Get(name)), What: what, Err: err}
+	return &abi.LimitError{Limit: name, Value: LimitText(name, g.limits.Get(name)), What: what, Err: err}
 }
 
-// limitText is a limit as people write it.
-func limitText(name abi.LimitName, value int64) string {
+// LimitText is a limit as people write it.
+func LimitText(name abi.LimitName, value int64) string {
 	switch name {
 	case abi.LimitTimeout:
 		return time.Duration(value).String()

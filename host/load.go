@@ -150,7 +150,7 @@ func (g *revision) start(ctx context.Context, connect func(*abi.Manifest) (API, 
 	}
 	for _, name := range g.moreAsked {
 		g.log.Warn("manifest requests more than the limits allow; to raise a limit, use --limit", "limit", name,
-			"asked", man.Limits.Get(name), "given", limitText(name, g.limits.Get(name)))
+			"asked", man.Limits.Get(name), "given", LimitText(name, g.limits.Get(name)))
 	}
 	if err := g.settings.Load().checkSize(); err != nil {
 		return fmt.Errorf("module[%s]: %w", g.name, err)

@@ -61,6 +61,8 @@ type Server struct {
 
 // New returns a Server. It implements wasmctl.Notes, which its Runtime needs.
 func New(cfg Config) (*Server, error) {
+	cfg.Cluster = rest.CopyConfig(cfg.Cluster)
+	cfg.Cluster.QPS = -1 // the API server's priority and fairness decides
 	client, err := dynamic.NewForConfig(cfg.Cluster)
 	if err != nil {
 		return nil, err

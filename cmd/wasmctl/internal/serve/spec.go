@@ -12,12 +12,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/wasmctl/wasmctl"
+	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/runfile"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/serve/v1alpha1"
+	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/host/kubeapi"
 	"github.com/wasmctl/wasmctl/host/kubeapi/grant"
-	"github.com/wasmctl/wasmctl/internal/humanize"
 )
 
 // Bounds are what no Reconciler may have more of.
@@ -25,6 +26,21 @@ type Bounds struct {
 	Memory      int64 // of an instance, in bytes
 	Timeout     time.Duration
 	Concurrency int
+}
+
+// check returns an error where options are beyond the bounds: a Reconciler lowers the
+// limits of the process, and raises none.
+func (b Bounds) check(o *wasmctl.ControllerOptions) error {
+	if o.Concurrency > b.Concurrency {
+		return fmt.Errorf("spec.concurrency: %d is more than this process allows, %d", o.Concurrency, b.Concurrency)
+	}
+	most := host.Config{Limits: host.Limits{Memory: b.Memory, Timeout: b.Timeout}}.LimitsFor(nil)
+	for _, name := range abi.LimitNames {
+		if has, limit := o.Limits.Get(name), most.Get(name); limit > 0 && has > limit {
+			return fmt.Errorf("spec.limits.%s: %s is more than this process allows, %s", name, host.LimitText(name, has), host.LimitText(name, limit))
+		}
+	}
+	return nil
 }
 
 // reconciler is a Reconciler or a ClusterReconciler.
@@ -68,18 +84,8 @@ func (r *reconciler) options(account string, most Bounds) (wasmctl.ControllerOpt
 	if err != nil {
 		return out, err
 	}
-	for _, b := range []struct {
-		name       string
-		has, limit int64
-		text       func(int64) string
-	}{
-		{"limits.memory", out.Limits.Memory, most.Memory, func(n int64) string { return humanize.Bytes(n).String() }},
-		{"limits.timeout", int64(out.Limits.Timeout), int64(most.Timeout), func(n int64) string { return time.Duration(n).String() }},
-		{"concurrency", int64(out.Concurrency), int64(most.Concurrency), func(n int64) string { return fmt.Sprint(n) }},
-	} {
-		if b.has > b.limit {
-			return out, fmt.Errorf("spec.%s: %s is more than this process allows, %s", b.name, b.text(b.has), b.text(b.limit))
-		}
+	if err := most.check(&out); err != nil {
+		return out, err
 	}
 	out.As = r.user(account)
 	if r.kind == v1alpha1.KindNamespaced {

@@ -226,7 +226,7 @@ func part(name string, st *v1alpha1.Status, in *seen) (ok metav1.ConditionStatus
 					return metav1.ConditionFalse, "CachesSyncing", strings.TrimSuffix(w.Source+" is "+w.Phase+": "+w.Message, ": ")
 				}
 			}
-			return metav1.ConditionTrue, "Succeeded", humanize.Plural(len(c.Watches), "watch")
+			return metav1.ConditionTrue, "Succeeded", fmt.Sprintf("watches: %d", len(c.Watches))
 		}
 	case v1alpha1.Healthy:
 		switch {

@@ -101,6 +101,7 @@ type ClusterSpec struct {
 	// Secrets are that the spec names.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	ServiceAccountNamespace string `json:"serviceAccountNamespace"`
 }
 
@@ -155,6 +156,7 @@ type Spec struct {
 	// ServiceAccountName is the service account as whom requests are sent (default:
 	// that of the process's --default-service-account, else "default").
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 	// Rollout says how another module takes over.
 	Rollout *Rollout `json:"rollout,omitempty"`
