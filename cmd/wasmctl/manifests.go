@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/wasmctl/wasmctl"
+	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/deploy"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/runfile"
@@ -34,8 +36,15 @@ type manifestsOptions struct {
 	replicas        int32
 	modules         string
 	podMonitor      bool
-	output          string
+	output, dir     string
 }
+
+// Values of --output.
+const (
+	outputYAML      = "yaml"
+	outputKustomize = "kustomize"
+	outputHelm      = "helm"
+)
 
 func newCmdManifests(s streams) *cobra.Command {
 	o := &manifestsOptions{streams: s}
@@ -55,10 +64,11 @@ takes no more than 256 KiB. Otherwise put the modules into the image (--modules 
 claim=NAME), as NAME.wasm, where NAME is the name of the controller.
 
 With --serve, the objects run wasmctl serve, and ConfigMaps are not needed: the CRDs of Reconciler and ClusterReconciler, and a
-NetworkPolicy, are added.`,
+NetworkPolicy, are added. -o helm writes a chart of them, whose values are the image, the replicas, the resources and the PodMonitor.`,
 		Example: `  wasmctl manifests -f controllers.yaml --image registry.example/wasmctl:1.0 | kubectl apply --server-side -f -
   wasmctl manifests -f controllers.yaml --replicas 2 --output-dir deploy/base
-  wasmctl manifests --serve --image registry.example/wasmctl:1.0 | kubectl apply --server-side -f -`,
+  wasmctl manifests --serve --image registry.example/wasmctl:1.0 | kubectl apply --server-side -f -
+  wasmctl manifests --serve -o helm --output-dir chart`,
 		Args: exactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.validate(); err != nil {
@@ -77,7 +87,8 @@ NetworkPolicy, are added.`,
 	f.Int32Var(&o.replicas, "replicas", 1, "Run this many replicas; 2 or more elect a leader")
 	f.StringVar(&o.modules, "modules", deploy.FromConfigMap, "Load modules from this `source`: configmap, image, or claim=NAME of a PersistentVolumeClaim")
 	f.BoolVar(&o.podMonitor, "pod-monitor", false, "Add a PodMonitor, for clusters with the Prometheus operator")
-	f.StringVar(&o.output, "output-dir", "", "Write one file per object and a kustomization.yaml to this `directory`")
+	outputFlag(cmd, &o.output, outputYAML, outputKustomize, outputHelm)
+	f.StringVar(&o.dir, "output-dir", "", "Write one file per object and a kustomization.yaml, or with -o helm a chart, to this `directory`")
 	f.StringVar(&o.process.Kubeconfig, "kubeconfig", "", "Use this kubeconfig `file` to look up kinds")
 	f.StringVar(&o.process.Context, "context", "", "Use this `context` of the kubeconfig")
 	_ = cmd.MarkFlagFilename("filename", "yaml", "yml")
@@ -101,6 +112,9 @@ func (o *manifestsOptions) validate() error {
 	if source, claim := o.source(); source == "" || source == deploy.FromClaim && claim == "" {
 		errs = append(errs, fmt.Errorf("--modules %q: want configmap, image or claim=NAME", o.modules))
 	}
+	if o.output != outputYAML && o.dir == "" || o.output == outputHelm && !o.serve {
+		errs = append(errs, fmt.Errorf("--output %s needs --output-dir, and helm --serve too", o.output))
+	}
 	return errors.Join(errs...)
 }
 
@@ -121,8 +135,12 @@ func runManifests(ctx context.Context, o *manifestsOptions) error {
 	if err := o.fill(ctx, c); err != nil {
 		return err
 	}
-	if o.output != "" {
-		return deploy.WriteBase(o.output, c.Objects())
+	switch {
+	case o.output == outputHelm:
+		files, err := c.Chart(chartVersion(), serveRights)
+		return cmp.Or(err, deploy.WriteFiles(o.dir, files))
+	case o.dir != "":
+		return deploy.WriteBase(o.dir, c.Objects())
 	}
 	for _, object := range c.Objects() {
 		b, err := deploy.YAML(object)
@@ -136,10 +154,23 @@ func runManifests(ctx context.Context, o *manifestsOptions) error {
 	return nil
 }
 
+// chartVersion is the version as charts have it: a semantic one.
+func chartVersion() string {
+	if version == "dev" {
+		return "0.0.0-dev"
+	}
+	return strings.TrimPrefix(version, "v")
+}
+
+// serveRights are those of wasmctl serve in a namespace.
+func serveRights(namespace string) []abi.Capability {
+	return append(serve.Rights(nil, false), grant.EventRules(namespace)...)
+}
+
 // fill fills in what is to run, and its rights.
 func (o *manifestsOptions) fill(ctx context.Context, c *deploy.Config) (err error) {
 	if o.serve {
-		c.Rights = append(serve.Rights(nil, false), grant.EventRules(c.Namespace)...)
+		c.Rights = serveRights(c.Namespace)
 		c.CRDs, err = v1alpha1.CRDObjects()
 		return err
 	}

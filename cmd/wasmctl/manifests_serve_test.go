@@ -1,21 +1,28 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"text/template"
 
+	"github.com/google/go-cmp/cmp"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
 
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/deploy"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/serve/v1alpha1"
@@ -146,4 +153,83 @@ func mustRead(t *testing.T, path string) []byte {
 		t.Fatal(err)
 	}
 	return b
+}
+
+// TestManifestsServe_ChartGivesTheSameObjects: a release of the chart has the objects
+// that are printed for its name and its values. Go's text/template renders it: Helm's
+// engine is that with more functions, which the chart does not use.
+func TestManifestsServe_ChartGivesTheSameObjects(t *testing.T) {
+	dir := t.TempDir()
+	manifests(t, "--serve", "-o", "helm", "--output-dir", dir, "--image", "registry.example/wasmctl:1", "--pod-monitor")
+	for _, release := range []map[string]any{{"Name": "wasmctl", "Namespace": "wasmctl-system"}, {"Name": "1", "Namespace": "42"}} {
+		for _, replicas := range []string{"1", "3"} {
+			var values map[string]any
+			if err := yaml.Unmarshal(mustRead(t, filepath.Join(dir, "values.yaml")), &values); err != nil {
+				t.Fatal(err)
+			}
+			n, _ := strconv.ParseFloat(replicas, 64)
+			values["replicas"] = n // as Helm has it
+			got := render(t, dir, map[string]any{"Release": release, "Values": values})
+			want := objectsOf(t, manifests(t, "--serve", "--image", "registry.example/wasmctl:1", "--pod-monitor", "--replicas", "3",
+				"--name", fmt.Sprint(release["Name"]), "--namespace", fmt.Sprint(release["Namespace"])))
+			for id, o := range want {
+				switch o["kind"] {
+				case "Namespace":
+					delete(want, id)
+				case "CustomResourceDefinition":
+					_ = unstructured.SetNestedField(o, "keep", "metadata", "annotations", "helm.sh/resource-policy")
+				case "Deployment":
+					_ = unstructured.SetNestedField(o, n, "spec", "replicas")
+				case "PodDisruptionBudget":
+					if replicas == "1" {
+						delete(want, id)
+					}
+				}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("release %v, %s replicas: - printed + chart\n%s", release, replicas, diff)
+			}
+		}
+	}
+}
+
+// render renders the templates of a chart.
+func render(t *testing.T, dir string, data any) map[string]map[string]any {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "templates", "*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all bytes.Buffer
+	for _, file := range files {
+		parsed, err := template.New(file).Option("missingkey=error").Parse(string(mustRead(t, file)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.WriteString("---\n")
+		if err := parsed.Execute(&all, data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return objectsOf(t, all.Bytes())
+}
+
+// objectsOf decodes the objects of YAML documents, by kind and name.
+func objectsOf(t *testing.T, docs []byte) map[string]map[string]any {
+	t.Helper()
+	out := map[string]map[string]any{}
+	for doc := range bytes.SplitSeq(append([]byte("\n"), docs...), []byte("\n---\n")) {
+		var o map[string]any
+		if err := yaml.Unmarshal(doc, &o); err != nil {
+			t.Fatalf("%v:\n%s", err, doc)
+		}
+		if o != nil {
+			name, _, err := unstructured.NestedString(o, "metadata", "name")
+			if err != nil {
+				t.Fatalf("%v:\n%s", err, doc)
+			}
+			out[fmt.Sprint(o["kind"], " ", name)] = o
+		}
+	}
+	return out
 }
