@@ -53,6 +53,7 @@ The key is ECDSA on P-256, Ed25519 or RSA, in PEM. COSIGN_PASSWORD has the passw
 	f.StringVar(&o.format, "format", formatBundle, "Sign in this `format`: bundle (cosign 3), or legacy (a tag that ends in .sig, for older tools)")
 	f.StringVar(&o.generate, "generate-key", "", "Write a new key to `prefix`.key and prefix.pub, and sign nothing")
 	o.registry.Bind(f)
+	_ = cmd.MarkFlagFilename("key", "key", "pem")
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{formatBundle, formatLegacy}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }

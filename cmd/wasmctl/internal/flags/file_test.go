@@ -2,6 +2,7 @@ package flags
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -26,5 +27,20 @@ func TestControllersFile_TheSchemaIsThatOfTheFlags(t *testing.T) {
 	}
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
 		t.Errorf("%s is not what the flags say: WASMCTL_UPDATE=1 go test -run TheSchemaIs ./cmd/wasmctl/internal/flags (-want +got):\n%s", path, diff)
+	}
+}
+
+// TestControllersFile_KeysAreBesideTheFile: the path of a key is relative to the file
+// that names it, as other paths are.
+func TestControllersFile_KeysAreBesideTheFile(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "controllers.yaml")
+	text := "apiVersion: wasmctl.dev/v1\nkind: Controllers\nprocess:\n  verifyKey: [a.pub, /etc/b.pub]\ncontrollers:\n- name: a\n  module: oci://h/r:1\n"
+	f, err := ParseFile(path, []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(VerifyKeys{filepath.Join(dir, "a.pub"), "/etc/b.pub"}, f.Registry().VerifyKeys); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/wasmctl/wasmctl"
@@ -44,6 +45,7 @@ func (o *Registry) Bind(f *pflag.FlagSet) {
 // BindVerify adds the flags that are about reading modules only.
 func (o *Registry) BindVerify(f *pflag.FlagSet) {
 	f.StringArrayVar((*[]string)(&o.VerifyKeys), "verify-key", nil, "Refuse modules that the key in this PEM `file` has not signed; repeatable: one of the keys must have")
+	_ = f.SetAnnotation("verify-key", cobra.BashCompFilenameExt, []string{"pub", "pem"}) // in a file, it is relative to that
 }
 
 // SignedBy are the fingerprints of the keys of --verify-key.
