@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -83,14 +82,8 @@ func (o *serveOptions) complete() error {
 // server returns what serves a cluster.
 func (o *serveOptions) server(cluster *rest.Config, log *slog.Logger) (*serve.Server, error) {
 	return serve.New(serve.Config{
-		Cluster: cluster, Registry: noRegistry{}, Namespaces: o.namespaces, ServiceAccount: o.serviceAccount, Bounds: o.bounds, Log: log,
+		Cluster: cluster, Registry: o.run.process.Registry.Options, Namespaces: o.namespaces, ServiceAccount: o.serviceAccount, Bounds: o.bounds, Log: log,
 	})
-}
-
-type noRegistry struct{}
-
-func (noRegistry) Fetch(context.Context, serve.Image) (*serve.Fetched, error) {
-	return nil, fmt.Errorf("%w: no registry", serve.ErrInvalid)
 }
 
 func newCmdCRDs(s streams) *cobra.Command {

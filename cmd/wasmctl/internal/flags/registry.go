@@ -63,33 +63,40 @@ func Login() *oci.Login { return oci.UserLogin(os.Getenv) }
 // Client is the client of all registries.
 func (o *Registry) Client() *oci.Client {
 	o.once.Do(func() {
-		dir := o.CacheDir
-		if dir == "" {
-			if base, err := os.UserCacheDir(); err == nil {
-				dir = filepath.Join(base, "wasmctl", "modules")
-			}
-		}
-		if dir == "none" {
-			dir = ""
-		}
-		if o.Logger == nil {
-			o.Logger, _ = logging.New(os.Stderr, "text", 0) // the format is known
-		}
-		options := oci.Options{Insecure: o.Insecure, Credentials: Login().Credentials, MaxSize: host.DefaultMaxModuleSize, Logger: o.Logger}
-		if dir != "" {
-			options.CacheDir = filepath.Join(dir, "oci")
-			options.CacheKey, _ = CacheKey() // an error leaves a key of this process
-		}
-		switch p, err := o.VerifyKeys.Policy(); {
-		case err != nil: // what should be verified is not admitted without
-			options.PolicyID, options.Verify = "none", func(context.Context, *oci.Subject) error { return err }
-		case p != nil:
-			options.Require(*p)
-		}
+		options := o.Options()
+		options.Credentials = Login().Credentials
 		o.client = oci.New(options)
 		o.known = map[string]*oci.Module{}
 	})
 	return o.client
+}
+
+// Options are those of a client with no credentials.
+func (o *Registry) Options() oci.Options {
+	dir := o.CacheDir
+	if dir == "" {
+		if base, err := os.UserCacheDir(); err == nil {
+			dir = filepath.Join(base, "wasmctl", "modules")
+		}
+	}
+	if dir == "none" {
+		dir = ""
+	}
+	if o.Logger == nil {
+		o.Logger, _ = logging.New(os.Stderr, "text", 0) // the format is known
+	}
+	options := oci.Options{Insecure: o.Insecure, MaxSize: host.DefaultMaxModuleSize, Logger: o.Logger}
+	if dir != "" {
+		options.CacheDir = filepath.Join(dir, "oci")
+		options.CacheKey, _ = CacheKey() // an error leaves a key of this process
+	}
+	switch p, err := o.VerifyKeys.Policy(); {
+	case err != nil: // what should be verified is not admitted without
+		options.PolicyID, options.Verify = "none", func(context.Context, *oci.Subject) error { return err }
+	case p != nil:
+		options.Require(*p)
+	}
+	return options
 }
 
 // Open returns the module of a path or a reference. The tag of a reference is

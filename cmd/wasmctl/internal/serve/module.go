@@ -3,7 +3,6 @@ package serve
 import (
 	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -23,43 +22,6 @@ import (
 	"github.com/wasmctl/wasmctl/internal/humanize"
 )
 
-// Registry fetches modules from registries.
-type Registry interface {
-	// Fetch resolves a reference once, and fetches what it names by digest. The error
-	// matches ErrInvalid where another spec is needed, and ErrUnverified where no key
-	// has signed the module.
-	Fetch(ctx context.Context, image Image) (*Fetched, error)
-}
-
-// Errors of a Registry.
-var (
-	ErrInvalid    = errors.New("invalid reference")
-	ErrUnverified = errors.New("not signed by a key that is accepted")
-)
-
-// Image is what a Registry is asked for.
-type Image struct {
-	Ref string
-	// Keys are PEM. One of them must have signed the module, unless there are none.
-	Keys []string
-	// Secrets are pull secrets: credentials beside the process's own.
-	Secrets []Secret
-}
-
-// Secret is a pull secret.
-type Secret struct {
-	Name, Type string
-	Data       map[string][]byte
-}
-
-// Fetched is a module of a registry.
-type Fetched struct {
-	Wasm []byte
-	// Image is the reference by digest, Version the tag or the short digest.
-	Image, Version string
-	Verified       bool
-}
-
 // source is what a module was fetched for: another one is fetched again.
 type source struct {
 	module    v1alpha1.Module
@@ -72,10 +34,14 @@ type fetched struct {
 	wasm                   []byte
 	digest, image, version string
 	verified               bool
+	proof                  []byte // who has signed it
 }
 
 // Read implements wasmctl.Module.
 func (f *fetched) Read() ([]byte, error) { return f.wasm, nil }
+
+// Proof implements wasmctl.Signed.
+func (f *fetched) Proof() []byte { return f.proof }
 
 // String implements wasmctl.Module.
 func (f *fetched) String() string { return f.image }
@@ -104,32 +70,10 @@ func (u *unit) fetch(ctx context.Context, o *reconciler, user string) error {
 
 // fetch fetches the module of a spec.
 func (s *Server) fetch(ctx context.Context, o *reconciler, user string) (*fetched, error) {
-	m := &o.spec.Module
-	if ref := m.ConfigMapKeyRef; ref != nil {
+	if ref := o.spec.Module.ConfigMapKeyRef; ref != nil {
 		return s.fromConfigMap(ctx, o, user, ref)
 	}
-	image := Image{Ref: m.Image}
-	if m.Verify != nil {
-		image.Keys = m.Verify.Keys
-	}
-	for _, ref := range m.PullSecrets {
-		secret, err := s.get(ctx, user, "secrets", o.home(), ref.Name)
-		if err != nil {
-			return nil, notFetched("PullSecret", err, false)
-		}
-		kind, _, _ := unstructured.NestedString(secret, "type")
-		image.Secrets = append(image.Secrets, Secret{ref.Name, kind, binary(secret, "data")})
-	}
-	got, err := s.cfg.Registry.Fetch(ctx, image)
-	switch {
-	case errors.Is(err, ErrUnverified):
-		return nil, &problem{condition: v1alpha1.ModuleVerified, reason: "SignatureRefused", message: err.Error(), stalled: true}
-	case errors.Is(err, ErrInvalid):
-		return nil, notFetched("ImageRefused", err, true)
-	case err != nil:
-		return nil, notFetched("ImagePullFailed", err, false)
-	}
-	return &fetched{got.Wasm, host.DigestOf(got.Wasm), got.Image, got.Version, got.Verified}, nil
+	return s.fromRegistry(ctx, o, user)
 }
 
 func notFetched(reason string, err error, stalled bool) error {
@@ -151,7 +95,7 @@ func (s *Server) fromConfigMap(ctx context.Context, o *reconciler, user string, 
 		return nil, notFetched("ModuleRefused", fmt.Errorf("configmap[%s/%s]: %w", o.home(), ref.Name, err), true)
 	}
 	digest := host.DigestOf(wasm)
-	return &fetched{wasm, digest, "configmap " + o.home() + "/" + ref.Name, humanize.Digest(digest), false}, nil
+	return &fetched{wasm: wasm, digest: digest, image: "configmap " + o.home() + "/" + ref.Name, version: humanize.Digest(digest)}, nil
 }
 
 // settings are those of the spec.

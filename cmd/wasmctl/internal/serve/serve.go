@@ -22,14 +22,16 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/serve/v1alpha1"
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/oci"
 )
 
 // Config says what a Server serves.
 type Config struct {
 	// Cluster is the host's own configuration.
 	Cluster *rest.Config
-	// Registry fetches modules from registries.
-	Registry Registry
+	// Registry returns how registries are asked, but for credentials. Each module
+	// must pass its Verify, and then that of the spec.
+	Registry func() oci.Options
 	// Namespaces are those whose Reconcilers are served; empty is all, and
 	// ClusterReconcilers too.
 	Namespaces []string

@@ -91,6 +91,11 @@ func (r *reconciler) options(account string, most Bounds) (wasmctl.ControllerOpt
 	if r.kind == v1alpha1.KindNamespaced {
 		out.Confine = r.meta.Namespace
 	}
+	keys, err := keysOf(r.spec.Module.Verify)
+	if err != nil {
+		return out, err
+	}
+	out.SignedBy = keys.Fingerprints()
 	out.Grant, err = r.grant()
 	return out, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"reflect"
@@ -13,15 +14,6 @@ import (
 	"github.com/wasmctl/wasmctl"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/serve/v1alpha1"
 	"github.com/wasmctl/wasmctl/runtime/admin"
-)
-
-// How soon a unit is looked at again.
-const (
-	soon       = 200 * time.Millisecond // it starts, or is swapped
-	onTrial    = time.Second            // a canary, or probation
-	firstRetry = 2 * time.Second        // after a problem that may pass
-	mostRetry  = 5 * time.Minute
-	quiet      = 30 * time.Second // figures, and what the spec names in ConfigMaps and Secrets
 )
 
 // unit is one Reconciler in this process. One worker at a time looks at it; what is
@@ -37,7 +29,8 @@ type unit struct {
 	swapped    string // the digest that was given to the controller last
 	forced     string // the request that a swap was forced for
 	counted    time.Time
-	failures   int // problems in a row
+	failures   int    // problems in a row, of one spec
+	about      string // the spec that failures are about
 
 	mu       sync.Mutex
 	obj      *reconciler               // as it was seen last; guarded by mu
@@ -86,6 +79,9 @@ func (u *unit) look(ctx context.Context, o *reconciler) *seen {
 			in.problem = &problem{reason: "Stopping", message: err.Error()}
 		}
 		return in
+	}
+	if about := fmt.Sprint(o.meta.Generation, o.meta.Annotations); about != u.about {
+		u.about, u.failures = about, 0
 	}
 	err := u.step(ctx, o)
 	if m := u.module; m != nil {
@@ -235,34 +231,6 @@ func (u *unit) stop(ctx context.Context) error {
 	}
 	u.controller = nil
 	return nil
-}
-
-// pause is for how long the unit is left alone.
-func (u *unit) pause(in *seen) time.Duration {
-	if p := in.problem; p != nil {
-		if p.stalled {
-			return mostRetry
-		}
-		return min(mostRetry, firstRetry<<min(u.failures-1, 10))
-	}
-	switch c := in.controller; {
-	case in.suspended:
-		return mostRetry
-	case c == nil || c.Phase != admin.PhaseRunning || in.wanted != nil && c.Digest != in.wanted.Digest:
-		return soon
-	default:
-		for _, r := range c.Revisions {
-			if r.State == "loading" || r.State == "canary" || r.State == "probation" {
-				return onTrial
-			}
-		}
-		for _, w := range c.Watches {
-			if w.Phase != "ready" {
-				return soon
-			}
-		}
-	}
-	return quiet
 }
 
 // first is the module that a start begins with: the one that was live last, where

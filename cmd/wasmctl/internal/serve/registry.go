@@ -1,0 +1,126 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/serve/v1alpha1"
+	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/oci"
+	"github.com/wasmctl/wasmctl/host/oci/signature"
+	"github.com/wasmctl/wasmctl/internal/failure"
+	"github.com/wasmctl/wasmctl/internal/humanize"
+)
+
+// fromRegistry fetches the module of an image. The credentials are those of the
+// spec's pull secrets, and none of the process's: a tenant sees what its service
+// account can get, and the cache keeps tenants apart.
+func (s *Server) fromRegistry(ctx context.Context, o *reconciler, user string) (*fetched, error) {
+	m := &o.spec.Module
+	ref, err := oci.Parse(m.Image)
+	if err != nil {
+		return nil, notFetched("InvalidSpec", fmt.Errorf("spec.module.image: %w", err), true)
+	}
+	var ring oci.Keyring
+	for _, ref := range m.PullSecrets {
+		secret, err := s.get(ctx, user, "secrets", o.home(), ref.Name)
+		if err != nil {
+			return nil, notFetched("PullSecret", err, false)
+		}
+		kind, _, _ := unstructured.NestedString(secret, "type")
+		keys, err := oci.PullSecret(ref.Name, kind, binary(secret, "data"))
+		if err != nil {
+			return nil, notFetched("PullSecret", err, false)
+		}
+		ring = append(ring, keys...)
+	}
+	options := s.cfg.Registry()
+	options.Credentials = func(_ context.Context, host, repository string) ([]oci.Credential, error) {
+		return ring.For(host, repository), nil
+	}
+	if err := require(&options, m.Verify); err != nil {
+		return nil, &problem{condition: v1alpha1.ModuleVerified, reason: "InvalidSpec", message: err.Error(), stalled: true}
+	}
+	options.PolicyID = policyID(options.PolicyID, user, m.PullSecrets)
+	a, err := oci.New(options).Pull(ctx, ref)
+	if err != nil {
+		return nil, pullProblem(err)
+	}
+	at := a.Ref
+	at.Tag, at.Range = "", ""
+	return &fetched{
+		wasm: a.Wasm, digest: host.DigestOf(a.Wasm), image: at.String(), version: cmp.Or(a.Ref.Tag, humanize.Digest(a.Digest)),
+		verified: m.Verify != nil, proof: a.Proof,
+	}, nil
+}
+
+// require lets only modules through that one of the keys has signed, of those that
+// the process lets through.
+func require(o *oci.Options, v *v1alpha1.Verify) error {
+	policy, err := keysOf(v)
+	if v == nil || err != nil {
+		return err
+	}
+	first, id := o.Verify, o.PolicyID
+	o.Require(*policy)
+	o.PolicyID += id
+	if then := o.Verify; first != nil {
+		o.Verify = func(ctx context.Context, s *oci.Subject) error {
+			if err := first(ctx, s); err != nil {
+				return err
+			}
+			return then(ctx, s)
+		}
+	}
+	return nil
+}
+
+// keysOf are the keys of a spec.
+func keysOf(v *v1alpha1.Verify) (*signature.Policy, error) {
+	var policy signature.Policy
+	if v == nil {
+		return &policy, nil
+	}
+	for i, pem := range v.Keys {
+		key, err := signature.ParsePublicKey([]byte(pem))
+		if err != nil {
+			return nil, fmt.Errorf("spec.module.verify.keys[%d]: %w", i, err)
+		}
+		policy.Keys = append(policy.Keys, key)
+	}
+	return &policy, nil
+}
+
+// policyID names who may have what the cache has: a service account, with these
+// secrets and keys.
+func policyID(keys, user string, secrets []v1alpha1.LocalRef) string {
+	parts := []string{keys, user}
+	for _, s := range secrets {
+		parts = append(parts, s.Name)
+	}
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\n")))
+	return hex.EncodeToString(sum[:])
+}
+
+func pullProblem(err error) error {
+	switch {
+	case errors.Is(err, signature.ErrUnsigned):
+		return &problem{condition: v1alpha1.ModuleVerified, reason: "SignatureRefused", message: err.Error(), stalled: true}
+	case errors.Is(err, oci.ErrUnreachable):
+		return notFetched("RegistryUnavailable", err, false)
+	case errors.Is(err, oci.ErrUnauthorized):
+		return notFetched("Unauthorized", err, false)
+	case errors.Is(err, oci.ErrNotFound): // it may be pushed yet
+		return notFetched("NotFound", err, false)
+	case errors.Is(err, oci.ErrRefused), failure.Of(err) == failure.Usage:
+		return notFetched("ImageRefused", err, true)
+	}
+	return notFetched("ImagePullFailed", err, false)
+}
