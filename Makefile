@@ -37,6 +37,39 @@ help: ## List the targets
 build: ## Build bin/wasmctl
 	CGO_ENABLED=0 go build -trimpath -ldflags="-s -w -X $(CHECKOUT)" -o $(BIN)/wasmctl ./cmd/wasmctl
 
+VERSION ?= $(shell git describe --tags --exact-match 2>/dev/null || echo dev)
+# Everything that is published has the time of the commit.
+export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
+DIST := $(BIN)/dist
+RELEASE_BUILD = CGO_ENABLED=0 go build -trimpath -ldflags="-s -w -X main.version=$(VERSION)"
+
+$(DIST)/wasmctl-%: FORCE
+	@echo "building wasmctl-$*"
+	@GOOS=$(word 1,$(subst -, ,$*)) GOARCH=$(word 2,$(subst -, ,$*)) $(RELEASE_BUILD) -o $@ ./cmd/wasmctl
+
+.PHONY: FORCE
+FORCE:
+
+.PHONY: image
+image: $(DIST)/wasmctl-linux-amd64 $(DIST)/wasmctl-linux-arm64 ## Write the image to bin/image, an OCI layout, without Docker
+	rm -rf $(BIN)/image
+	go run ./cmd/release -image $(BIN)/image -version $(VERSION) $^
+
+RELEASE_BINARIES := $(foreach t,linux-amd64 linux-arm64 darwin-amd64 darwin-arm64,$(DIST)/wasmctl-$(t))
+
+.PHONY: release
+release: $(RELEASE_BINARIES) ## Write binaries, checksums, SBOMs, completions, manual pages and the chart to bin/dist
+	go run ./cmd/release $^
+	rm -rf $(DIST)/completions $(DIST)/man $(DIST)/chart && mkdir -p $(DIST)/completions $(DIST)/man $(DIST)/native
+	$(RELEASE_BUILD) -o $(DIST)/native/wasmctl ./cmd/wasmctl
+	for s in bash zsh fish; do $(DIST)/native/wasmctl completion $$s > $(DIST)/completions/wasmctl.$$s || exit 1; done
+	printf '#!/bin/sh\nexec kubectl wasmctl __complete "$$@"\n' > $(DIST)/completions/kubectl_complete-wasmctl
+	chmod +x $(DIST)/completions/kubectl_complete-wasmctl
+	$(DIST)/native/wasmctl man $(DIST)/man
+	$(DIST)/native/wasmctl manifests --serve -o helm --output-dir $(DIST)/chart
+	rm -rf $(DIST)/native
+	cd $(DIST) && rm -f SHA256SUMS && find . -type f ! -name SHA256SUMS | LC_ALL=C sort | sed 's|^\./||' | xargs sha256sum > SHA256SUMS
+
 DEVCLUSTER_SOURCES := $(shell find devcluster/server -name '*.go' -not -name '*_test.go' -o -name go.mod -path 'devcluster/server/*' -o -name build.sh)
 
 $(BIN)/devcluster: $(DEVCLUSTER_SOURCES)

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -37,6 +39,7 @@ The reconcile logic is a sandboxed WebAssembly module, written in Go, Rust or an
   # Inspect a module without running it
   wasmctl inspect module.wasm`,
 		Version:       versionLine(),
+		Annotations:   calledAs(os.Args[0]),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          noCommand,
@@ -69,9 +72,17 @@ The reconcile logic is a sandboxed WebAssembly module, written in Go, Rust or an
 		}
 		cmd.AddCommand(g.commands...)
 	}
-	cmd.AddCommand(newCmdVersion(s), newCmdCompile(s), newCmdGuests(s))
+	cmd.AddCommand(newCmdVersion(s), newCmdCompile(s), newCmdGuests(s), newCmdMan(s))
 	completeArgs(cmd)
 	return cmd
+}
+
+// calledAs says how help calls the program: kubectl's plugins are called by kubectl.
+func calledAs(program string) map[string]string {
+	if plugin, ok := strings.CutPrefix(filepath.Base(program), "kubectl-"); ok {
+		return map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl " + plugin}
+	}
+	return nil
 }
 
 // noCommand says what was probably meant by a command that does not exist.

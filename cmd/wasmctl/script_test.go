@@ -16,7 +16,7 @@ import (
 // TestMain puts this test binary on PATH as "wasmctl", so that tests run the
 // command as users do: as a process.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"wasmctl": main, "wasmctl-hangs": hangs, "wasmctl-follows": follows})
+	testscript.Main(m, map[string]func(){"wasmctl": main, "kubectl-wasmctl": main, "wasmctl-hangs": hangs, "wasmctl-follows": follows})
 }
 
 // TestScripts runs testdata/script/*.txtar: what a user types and sees, where

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2/content"
+	"oras.land/oras-go/v2/content/oci"
+)
+
+// built returns the path of a static binary of wasmctl.
+func built(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "wasmctl")
+	cmd := exec.Command("go", "build", "-trimpath", "-o", path, "../wasmctl")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return path
+}
+
+// TestImage_IsStaticAndReproducible: the same binaries give the same digest, and a
+// library that reads OCI layouts finds in it an image for each architecture, whose
+// user is nobody and whose program runs.
+func TestImage_IsStaticAndReproducible(t *testing.T) {
+	amd64 := built(t)
+	binary, err := os.ReadFile(amd64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	arm64 := filepath.Join(t.TempDir(), "arm64")
+	if err := os.WriteFile(arm64, append(append(bytes.Clone(binary[:18]), 0xb7, 0), binary[20:]...), 0o600); err != nil { // e_machine
+		t.Fatal(err)
+	}
+	at := time.Unix(1_800_000_000, 0).UTC()
+	dir := t.TempDir()
+	first, err := writeImage(dir, "1.2.3", at, []string{amd64, arm64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := writeImage(t.TempDir(), "1.2.3", at, []string{amd64, arm64}); err != nil || again != first {
+		t.Errorf("%s, then %s: %v", first, again, err)
+	}
+	store, err := oci.NewFromFS(t.Context(), os.DirFS(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := store.Resolve(t.Context(), "1.2.3")
+	if err != nil || root.Digest != first {
+		t.Fatalf("%+v: %v", root, err)
+	}
+	fetch := func(d ocispec.Descriptor, into any) []byte {
+		t.Helper()
+		b, err := content.FetchAll(t.Context(), store, d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if into != nil && json.Unmarshal(b, into) != nil {
+			t.Fatal(string(b))
+		}
+		return b
+	}
+	var index ocispec.Index
+	fetch(root, &index)
+	for i, arch := range []string{"amd64", "arm64"} {
+		var m ocispec.Manifest
+		var image ocispec.Image
+		fetch(index.Manifests[i], &m)
+		fetch(m.Config, &image)
+		c := image.Config
+		if p := index.Manifests[i].Platform; p.Architecture != arch || p.OS != "linux" || image.Architecture != arch {
+			t.Errorf("%+v, %s, want %s", p, image.Architecture, arch)
+		}
+		if c.User != "65532:65532" || strings.Join(c.Entrypoint, " ") != "/wasmctl" || c.Labels[ocispec.AnnotationVersion] != "1.2.3" || !image.Created.Equal(at) {
+			t.Errorf("%+v", image)
+		}
+		files := untar(t, fetch(m.Layers[0], nil))
+		if arch == "amd64" && !bytes.Equal(files["wasmctl"], binary) {
+			t.Error("another binary")
+		}
+		if !x509.NewCertPool().AppendCertsFromPEM(files["etc/ssl/certs/ca-certificates.crt"]) {
+			t.Error("there are no certificates")
+		}
+		if arch == "amd64" {
+			runs(t, files["wasmctl"])
+		}
+	}
+}
+
+// runs runs the program of an image, where nothing else is.
+func runs(t *testing.T, binary []byte) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "wasmctl")
+	if err := os.WriteFile(path, binary, 0o755); err != nil { //nolint:gosec // a program
+		t.Fatal(err)
+	}
+	cmd := exec.Command(path, "version")
+	cmd.Env = []string{"PATH="}
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.HasPrefix(string(out), "wasmctl ") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+func untar(t *testing.T, layer []byte) map[string][]byte {
+	t.Helper()
+	z, err := gzip.NewReader(bytes.NewReader(layer))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string][]byte{}
+	for r := tar.NewReader(z); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return files
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if files[h.Name], err = io.ReadAll(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestImage_RefusesWhatDoesNotRunAlone: nothing but the binary is in the image.
+func TestImage_RefusesWhatDoesNotRunAlone(t *testing.T) {
+	for _, path := range []string{"/bin/sh", "release_test.go"} {
+		if _, err := writeImage(t.TempDir(), "1", time.Now(), []string{path}); err == nil {
+			t.Errorf("%s is taken", path)
+		}
+	}
+}
+
+// TestBillOfMaterials_ListsWhatIsLinked: each module of a binary is there, with its
+// version, and Go's standard library.
+func TestBillOfMaterials_ListsWhatIsLinked(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := billOfMaterials(self, time.Unix(0, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var bom struct{ Components []component }
+	if err := json.Unmarshal(b, &bom); err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{}
+	for _, c := range bom.Components {
+		all[c.Name] = c.Version
+	}
+	if all["std"] == "" || all["github.com/opencontainers/image-spec"] == "" || all["github.com/opencontainers/go-digest"] != "v1.0.0" {
+		t.Errorf("%v", all)
+	}
+}
