@@ -2,6 +2,9 @@ package memapi
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,7 +28,7 @@ func (r *Request) pruned(object map[string]any) error {
 	}
 	if !r.Kind.builtIn {
 		if r.Kind.Schema != nil {
-			prune(object, r.Kind.Schema, true)
+			prune(object, r.Kind.Schema, true, "")
 		}
 		return nil
 	}
@@ -80,8 +83,20 @@ func intersect(v, other any) {
 	}
 }
 
-// prune takes out of a custom resource what its schema does not have.
-func prune(v any, s *spec.Schema, root bool) {
+// Unknown returns the first field of an object that the kind's schema does not have;
+// "" where there is none, or no schema.
+func (k *Kind) Unknown(object map[string]any) string {
+	if k.Schema == nil {
+		return ""
+	}
+	dropped := prune(runtime.DeepCopyJSON(object), k.Schema, true, "")
+	slices.Sort(dropped)
+	return strings.TrimPrefix(strings.Join(dropped[:min(1, len(dropped))], ""), ".")
+}
+
+// prune takes out of a custom resource what its schema does not have, and returns
+// the paths of that.
+func prune(v any, s *spec.Schema, root bool, at string) (dropped []string) {
 	switch v := v.(type) {
 	case map[string]any:
 		for key, e := range v {
@@ -90,22 +105,24 @@ func prune(v any, s *spec.Schema, root bool) {
 			}
 			switch p, known := s.Properties[key]; {
 			case known:
-				prune(e, &p, embedded(&p))
+				dropped = append(dropped, prune(e, &p, embedded(&p), at+"."+key)...)
 			case s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil:
-				prune(e, s.AdditionalProperties.Schema, false)
+				dropped = append(dropped, prune(e, s.AdditionalProperties.Schema, false, at+"."+key)...)
 			case preserves(s) || s.AdditionalProperties != nil && s.AdditionalProperties.Allows:
 			default:
+				dropped = append(dropped, at+"."+key)
 				delete(v, key)
 			}
 		}
 	case []any:
 		if s.Items == nil || s.Items.Schema == nil {
-			return
+			return nil
 		}
-		for _, e := range v {
-			prune(e, s.Items.Schema, false)
+		for i, e := range v {
+			dropped = append(dropped, prune(e, s.Items.Schema, false, fmt.Sprintf("%s[%d]", at, i))...)
 		}
 	}
+	return dropped
 }
 
 func preserves(s *spec.Schema) bool {

@@ -59,6 +59,13 @@ func newWorld(ctx context.Context, c *Case, m *abi.Manifest, log *slog.Logger) (
 // fill puts the case's objects in. Its earlier runs own what they wrote: the
 // object's status, and applied objects.
 func (w *world) fill() error {
+	for _, o := range slices.Concat([]Object{w.c.Object}, w.c.Applied, w.c.Cluster) {
+		u := unstructured.Unstructured{Object: o}
+		kind, _ := w.server.Kind(u.GroupVersionKind())
+		if field := kind.Unknown(o); field != "" {
+			return fmt.Errorf("%s %s: its CRD has no field %s", u.GetKind(), u.GetName(), field)
+		}
+	}
 	manager := "wasmctl/" + w.name()
 	if w.c.Object != nil {
 		if err := w.server.PutApplied(w.adopted(w.c.Object), manager, "status"); err != nil {
