@@ -19,7 +19,7 @@ var docFlag = regexp.MustCompile(`(^|[^-\w])--([a-z][a-z0-9-]*)`)
 var othersFlags = strings.Fields("apiserver-flag data-dir exit-on-stdin-close no-controllers port unsafe-no-fsync v" + // devcluster
 	" shutdown-watch-termination-grace-period" + // kube-apiserver
 	" features lib no-default-features open precise release target" + // cargo
-	" server-side show-managed-fields type" + // kubectl
+	" from-file server-side show-managed-fields type" + // kubectl
 	" initial-memory" + // wasm-ld
 	" include" + // grep
 	" insecure-ignore-tlog tlog-upload use-signing-config") // cosign
