@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"os/exec"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -161,6 +162,27 @@ func TestServe_SwapsAndRollsBack(t *testing.T) {
 	enginetest.Until(t, "it is gone", func() bool {
 		list, err := tenant.dynamic.Resource(v1alpha1.GVR("Reconciler")).Namespace(tenant.ns).List(t.Context(), metav1.ListOptions{})
 		return err == nil && len(list.Items) == 0
+	})
+	c.signal(syscall.SIGTERM)
+	c.wantExit(exitOK)
+}
+
+// TestServe_StopsWhatIsGone: also where somebody has removed the finalizer, and where
+// another object has taken the name.
+func TestServe_StopsWhatIsGone(t *testing.T) {
+	tenant := newTenant(t)
+	c := startServe(tenant)
+	spec := map[string]any{"module": tenant.module("v1", enginetest.Worse(enginetest.Good, 1)), "for": map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
+	for range 2 {
+		tenant.create("web", spec)
+		tenant.ready("web", "True", "Succeeded")
+		resource := tenant.dynamic.Resource(v1alpha1.GVR("Reconciler")).Namespace(tenant.ns)
+		_, err := resource.Patch(t.Context(), "web", types.MergePatchType, []byte(`{"metadata": {"finalizers": null}}`), metav1.PatchOptions{})
+		tenant.must(err)
+		tenant.must(resource.Delete(t.Context(), "web", metav1.DeleteOptions{}))
+	}
+	enginetest.Until(t, "both have ended", func() bool {
+		return strings.Count(c.text(), `"msg":"stopped","controller":"`+tenant.ns+`.web"`) == 2
 	})
 	c.signal(syscall.SIGTERM)
 	c.wantExit(exitOK)

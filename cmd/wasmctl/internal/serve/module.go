@@ -27,6 +27,7 @@ type source struct {
 	module    v1alpha1.Module
 	requested string
 	user      string
+	follow    time.Duration // how often it is looked at again; 0 is never
 }
 
 // fetched is a module that is ready to run. It implements wasmctl.Module.
@@ -49,15 +50,14 @@ func (f *fetched) String() string { return f.image }
 // fetch fetches the module of a spec, unless it is there: once for each spec, and
 // again where a tag is followed or somebody asks for it.
 func (u *unit) fetch(ctx context.Context, o *reconciler, user string) error {
-	want, now := source{o.spec.Module, o.requested(), user}, time.Now()
-	follow := time.Duration(0)
+	want, now := source{module: o.spec.Module, requested: o.requested(), user: user}, time.Now()
 	if d := o.spec.Module.Follow; d != nil {
-		follow, _ = time.ParseDuration(string(*d)) // the CRD has checked it
+		want.follow, _ = time.ParseDuration(string(*d)) // the CRD has checked it
 	}
 	if o.spec.Module.ConfigMapKeyRef != nil {
-		follow = quiet
+		want.follow = quiet
 	}
-	if u.module != nil && reflect.DeepEqual(want, u.source) && (follow == 0 || now.Sub(u.followed) < follow) {
+	if u.module != nil && reflect.DeepEqual(want, u.source) && (want.follow == 0 || now.Sub(u.followed) < want.follow) {
 		return nil
 	}
 	m, err := u.server.fetch(ctx, o, user)

@@ -58,7 +58,13 @@ type Server struct {
 	rt     *wasmctl.Runtime
 
 	mu    sync.Mutex
-	units map[types.UID]*unit // guarded by mu
+	units map[id]*unit // guarded by mu
+}
+
+// id names an object.
+type id struct {
+	kind string
+	abi.Key
 }
 
 // New returns a Server. It implements wasmctl.Notes, which its Runtime needs.
@@ -69,7 +75,7 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Server{cfg: cfg, client: client, units: map[types.UID]*unit{}}, nil
+	return &Server{cfg: cfg, client: client, units: map[id]*unit{}}, nil
 }
 
 // Start adds the reconcilers of both kinds to a Runtime: it waits for their CRDs
@@ -86,16 +92,13 @@ func (s *Server) Start(ctx context.Context, rt *wasmctl.Runtime) error {
 			For: abi.Watch{
 				Group: v1alpha1.Group, Version: v1alpha1.Version, Kind: kind,
 				Predicates: []string{"generation", "annotations", "deletion"}, // not its own status
+				Deletes:    true,                                              // whoever may delete may remove the finalizer
 			},
 			Reconcile: func(ctx context.Context, r *wasmctl.Request) (wasmctl.Action, error) {
 				return s.reconcile(ctx, kind, r)
 			},
 			Finalize: func(ctx context.Context, r *wasmctl.Request) (wasmctl.Action, error) {
-				o, err := read(kind, r)
-				if err != nil {
-					return wasmctl.Action{}, err
-				}
-				return wasmctl.Action{}, s.remove(ctx, o.meta.UID)
+				return wasmctl.Action{}, s.remove(ctx, id{kind, r.Key})
 			},
 		}
 		o := wasmctl.ControllerOptions{Concurrency: concurrency, Limits: host.Limits{Timeout: lookLimit}}
@@ -124,11 +127,17 @@ func read(kind string, r *wasmctl.Request) (*reconciler, error) {
 // reconcile brings a unit nearer to its spec, and writes its status. It asks to be
 // called again, soon while something is under way.
 func (s *Server) reconcile(ctx context.Context, kind string, r *wasmctl.Request) (wasmctl.Action, error) {
+	if r.Object == nil {
+		return wasmctl.Action{}, s.remove(ctx, id{kind, r.Key})
+	}
 	o, err := read(kind, r)
 	if err != nil {
 		return wasmctl.Action{}, err
 	}
 	u := s.unit(o)
+	if u.uid != o.meta.UID { // another object of this name
+		return wasmctl.Action{Requeue: true}, s.remove(ctx, o.id())
+	}
 	in := u.look(ctx, o)
 	if err := s.write(ctx, o, next(o.status, in, time.Now())); err != nil {
 		return wasmctl.Action{}, err
@@ -140,19 +149,21 @@ func (s *Server) reconcile(ctx context.Context, kind string, r *wasmctl.Request)
 func (s *Server) unit(o *reconciler) *unit {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	u := s.units[o.meta.UID]
+	u := s.units[o.id()]
 	if u == nil {
-		u = &unit{server: s, log: s.cfg.Log.With("reconciler", o.controller())}
-		s.units[o.meta.UID] = u
+		u = &unit{server: s, uid: o.meta.UID, log: s.cfg.Log.With("reconciler", o.controller())}
+		s.units[o.id()] = u
 	}
-	u.setObject(o)
+	if u.uid == o.meta.UID {
+		u.setObject(o)
+	}
 	return u
 }
 
 // remove ends the controller of an object.
-func (s *Server) remove(ctx context.Context, uid types.UID) error {
+func (s *Server) remove(ctx context.Context, of id) error {
 	s.mu.Lock()
-	u := s.units[uid]
+	u := s.units[of]
 	s.mu.Unlock()
 	if u == nil {
 		return nil
@@ -161,7 +172,7 @@ func (s *Server) remove(ctx context.Context, uid types.UID) error {
 		return err
 	}
 	s.mu.Lock()
-	delete(s.units, uid)
+	delete(s.units, of)
 	s.mu.Unlock()
 	return nil
 }

@@ -51,6 +51,10 @@ type reconciler struct {
 	status v1alpha1.Status
 }
 
+func (r *reconciler) id() id {
+	return id{r.kind, abi.Key{Namespace: r.meta.Namespace, Name: r.meta.Name}}
+}
+
 // home is the namespace of the service account, and of what the spec names.
 func (r *reconciler) home() string { return cmp.Or(r.meta.Namespace, r.spec.ServiceAccountNamespace) }
 

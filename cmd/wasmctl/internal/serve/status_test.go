@@ -127,3 +127,20 @@ func TestNext_EveryStatusIsOneThatFluxAndKstatusRead(t *testing.T) {
 		t.Errorf("%v", kinds)
 	}
 }
+
+// TestPauseAfter_RestsInEveryEnd: what waits for somebody else is not looked at
+// several times a second.
+func TestPauseAfter_RestsInEveryEnd(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // a test
+	for range 20_000 {
+		in := randomSeen(r)
+		st := next(v1alpha1.Status{}, in, time.Unix(1e9, 0))
+		d := pauseAfter(in, 1+r.IntN(100))
+		switch ready := meta.FindStatusCondition(st.Conditions, v1alpha1.Ready); {
+		case d < soon || d > mostRetry:
+			t.Fatalf("%v for %+v", d, in)
+		case (ready.Status == metav1.ConditionTrue || meta.IsStatusConditionTrue(st.Conditions, v1alpha1.Stalled)) && d < onTrial:
+			t.Fatalf("%v, although %s %s: %+v", d, ready.Status, ready.Reason, in)
+		}
+	}
+}

@@ -14,12 +14,14 @@ import (
 	"github.com/wasmctl/wasmctl"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/serve/v1alpha1"
 	"github.com/wasmctl/wasmctl/runtime/admin"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // unit is one Reconciler in this process. One worker at a time looks at it; what is
 // guarded by mu is also asked for by the controller.
 type unit struct {
 	server *Server
+	uid    types.UID
 	log    *slog.Logger
 
 	controller *wasmctl.Controller
@@ -90,15 +92,15 @@ func (u *unit) look(ctx context.Context, o *reconciler) *seen {
 	if err != nil && !errors.As(err, &in.problem) {
 		in.problem = &problem{reason: "Failed", message: err.Error()}
 	}
-	if u.failures++; in.problem == nil {
-		u.failures = 0
-	}
 	if u.controller != nil {
 		st := u.controller.Status()
 		in.controller = &st
 		if in.problem == nil {
 			in.problem = startProblem(&st, u.controller)
 		}
+	}
+	if u.failures++; in.problem == nil {
+		u.failures = 0
 	}
 	return in
 }
