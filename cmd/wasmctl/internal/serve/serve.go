@@ -92,7 +92,7 @@ func (s *Server) Start(ctx context.Context, rt *wasmctl.Runtime) error {
 			For: abi.Watch{
 				Group: v1alpha1.Group, Version: v1alpha1.Version, Kind: kind,
 				Predicates: []string{"generation", "annotations", "deletion"}, // not its own status
-				Deletes:    true,                                              // whoever may delete may remove the finalizer
+				Deletes:    true,                                              // a user who may delete may remove the finalizer
 			},
 			Reconcile: func(ctx context.Context, r *wasmctl.Request) (wasmctl.Action, error) {
 				return s.reconcile(ctx, kind, r)

@@ -11,10 +11,11 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/wasmctl/wasmctl"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/serve/v1alpha1"
 	"github.com/wasmctl/wasmctl/runtime/admin"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // unit is one Reconciler in this process. One worker at a time looks at it; what is
