@@ -6,6 +6,7 @@ import (
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/internal/engine"
 	"github.com/wasmctl/wasmctl/internal/failure"
+	"github.com/wasmctl/wasmctl/internal/plan"
 	"github.com/wasmctl/wasmctl/internal/rollout"
 	"github.com/wasmctl/wasmctl/runtime/runner"
 )
@@ -25,6 +26,8 @@ var (
 	// ErrDenied says that a right is missing: it is not granted to the module, or the
 	// API server denies it.
 	ErrDenied error = failure.Denied
+	// ErrNotGranted says which ErrDenied is about the grant.
+	ErrNotGranted = plan.ErrNotGranted
 	// ErrForced says that reconciles were interrupted by a stop.
 	ErrForced error = failure.Forced
 	// ErrLeaseLost says that another replica may lead now.

@@ -107,7 +107,11 @@ func (a *Access) CheckSelectors(ctx context.Context, watches ...Watched) error {
 		if k.Watch.LabelSelector == "" && k.Watch.FieldSelector == "" {
 			continue
 		}
-		_, err := a.Dynamic.Resource(k.GVR()).List(ctx, metav1.ListOptions{LabelSelector: k.Watch.LabelSelector, FieldSelector: k.Watch.FieldSelector, Limit: 1})
+		ns := metav1.NamespaceAll
+		if len(k.Watch.Namespaces) > 0 {
+			ns = k.Watch.Namespaces[0] // it may be that nothing else may be listed
+		}
+		_, err := a.Dynamic.Resource(k.GVR()).Namespace(ns).List(ctx, metav1.ListOptions{LabelSelector: k.Watch.LabelSelector, FieldSelector: k.Watch.FieldSelector, Limit: 1})
 		if apierrors.IsBadRequest(err) {
 			return failure.Usage.Wrap(fmt.Errorf("selector of %s: %w", k.Name(), err))
 		}

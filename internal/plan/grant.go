@@ -193,28 +193,6 @@ func (g *granted) bound(kind Watched, p *Plan) error {
 	return nil
 }
 
-// HowToGrant is what to do where a module lacks a grant.
-const HowToGrant = "print the grant with: wasmctl grant MODULE > grant.yaml; read it, and run the module with --grant grant.yaml. " +
-	"--grant-manifest accepts all that the module requests (docs/capabilities.md)"
-
-// ungranted returns an error that lists the rights that a module cannot run
-// without, a finalizer that is not granted, and the rights that it only asks for.
-// The first line says what to do.
-func ungranted(rules []abi.Capability, finalizer string, optional []abi.Capability) error {
-	lines := append([]string{"the module requests rights that are not granted; " + HowToGrant + ". Missing:"}, rights(rules)...)
-	if finalizer != "" {
-		lines = append(lines, finalizer)
-	}
-	text := strings.Join(lines, "\n  - ")
-	if len(optional) > 0 {
-		text += "\n" + strings.Join(append([]string{"Not granted either, but not needed to start:"}, rights(optional)...), "\n  - ")
-	}
-	return failure.Denied.Wrap(errors.New(text))
-}
-
-// rights are rules in words.
-func rights(rules []abi.Capability) []string { return kubeapi.NewPolicy(rules).Describe() }
-
 // Limit is what no module may have more than that replaces another one.
 type Limit struct {
 	// Rules are what is granted, and what the first module needs.

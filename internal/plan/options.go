@@ -85,7 +85,7 @@ func (g *Grant) of(controller, digest string, signers []string) (of Grant, elsew
 	}
 	elsewhere = "--grant " + g.Path + ": " + elsewhere
 	if len(of.File) == 0 {
-		err = failure.Denied.Wrap(fmt.Errorf("nothing is granted to the module: %s", elsewhere))
+		err = notGranted("nothing is granted to the module: " + elsewhere)
 	}
 	return of, elsewhere, err
 }

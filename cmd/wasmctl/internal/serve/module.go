@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"time"
+	"unique"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,14 +33,14 @@ type source struct {
 
 // fetched is a module that is ready to run. It implements wasmctl.Module.
 type fetched struct {
-	wasm                   []byte
+	wasm                   unique.Handle[string] // once for all Reconcilers
 	digest, image, version string
 	verified               bool
 	proof                  []byte // who has signed it
 }
 
 // Read implements wasmctl.Module.
-func (f *fetched) Read() ([]byte, error) { return f.wasm, nil }
+func (f *fetched) Read() ([]byte, error) { return []byte(f.wasm.Value()), nil }
 
 // Proof implements wasmctl.Signed.
 func (f *fetched) Proof() []byte { return f.proof }
@@ -95,7 +96,7 @@ func (s *Server) fromConfigMap(ctx context.Context, o *reconciler, user string, 
 		return nil, notFetched("ModuleRefused", fmt.Errorf("configmap[%s/%s]: %w", o.home(), ref.Name, err), true)
 	}
 	digest := host.DigestOf(wasm)
-	return &fetched{wasm: wasm, digest: digest, image: "configmap " + o.home() + "/" + ref.Name, version: humanize.Digest(digest)}, nil
+	return &fetched{wasm: unique.Make(string(wasm)), digest: digest, image: "configmap " + o.home() + "/" + ref.Name, version: humanize.Digest(digest)}, nil
 }
 
 // settings are those of the spec.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unique"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -56,7 +57,7 @@ func (s *Server) fromRegistry(ctx context.Context, o *reconciler, user string) (
 	at := a.Ref
 	at.Tag, at.Range = "", ""
 	return &fetched{
-		wasm: a.Wasm, digest: host.DigestOf(a.Wasm), image: at.String(), version: cmp.Or(a.Ref.Tag, humanize.Digest(a.Digest)),
+		wasm: unique.Make(string(a.Wasm)), digest: host.DigestOf(a.Wasm), image: at.String(), version: cmp.Or(a.Ref.Tag, humanize.Digest(a.Digest)),
 		verified: m.Verify != nil, proof: a.Proof,
 	}, nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/host/kubeapi"
 	"github.com/wasmctl/wasmctl/host/kubeapi/grant"
+	"github.com/wasmctl/wasmctl/internal/plan"
 )
 
 // Bounds are what no Reconciler may have more of.
@@ -211,4 +213,26 @@ func (r *reconciler) grant() (wasmctl.Grant, error) {
 		return wasmctl.Grant{}, err
 	}
 	return wasmctl.ParseGrant("spec.grant", content)
+}
+
+// inSpec is a text about flags of wasmctl run as one about the spec.
+func inSpec(text string) string {
+	text = strings.ReplaceAll(text, plan.HowToGrant, "put rules that wasmctl grant MODULE prints into spec.grant.capabilities, or accept all that the module requests with spec.grant.manifest: true")
+	return flagName.ReplaceAllStringFunc(text, func(flag string) string {
+		if field := fields[flag]; field != "" {
+			return "spec." + field
+		}
+		return flag
+	})
+}
+
+var flagName = regexp.MustCompile(`--[a-z][a-z-]*`)
+
+// fields are the fields of the spec for flags with names that differ too.
+var fields = map[string]string{
+	"--for": "for", "--owns": "owns", "--namespace": "namespaces", "--selector": "selector", "--field-selector": "fieldSelector",
+	"--predicate": "predicates", "--schedule": "schedule", "--resync": "resync", "--config": "config", "--config-file": "configFrom",
+	"--grant": "grant", "--grant-manifest": "grant.manifest", "--limit": "limits", "--memory": "limits.memory", "--timeout": "limits.timeout",
+	"--fuel": "limits.fuel", "--fuel-rate": "limits.fuel-rate", "--concurrency": "concurrency", "--as": "serviceAccountName",
+	"--canary": "rollout.canary", "--probation": "rollout.probation", "--allow-more-rights": "rollout.allowMoreRights",
 }

@@ -113,8 +113,10 @@ func startProblem(st *admin.Controller, c *wasmctl.Controller) *problem {
 		return nil
 	}
 	err := c.Err()
-	p := &problem{reason: "StartFailed", message: st.Message}
+	p := &problem{reason: "StartFailed", message: inSpec(st.Message)}
 	switch {
+	case errors.Is(err, wasmctl.ErrNotGranted):
+		p.condition, p.reason, p.stalled = v1alpha1.Granted, "NotGranted", true
 	case errors.Is(err, wasmctl.ErrDenied):
 		p.condition, p.reason = v1alpha1.Granted, "RightsMissing"
 	case errors.Is(err, wasmctl.ErrUnknownKind):
@@ -135,7 +137,7 @@ func startProblem(st *admin.Controller, c *wasmctl.Controller) *problem {
 func (u *unit) step(ctx context.Context, o *reconciler) error {
 	options, err := o.options(u.server.cfg.ServiceAccount, u.server.cfg.Bounds)
 	if err != nil {
-		return &problem{reason: "InvalidSpec", message: err.Error(), stalled: true}
+		return &problem{reason: "InvalidSpec", message: inSpec(err.Error()), stalled: true}
 	}
 	if err := u.fetch(ctx, o, options.As); err != nil {
 		return err
@@ -147,7 +149,7 @@ func (u *unit) step(ctx context.Context, o *reconciler) error {
 	before := u.options
 	u.options = options
 	u.mu.Unlock()
-	if u.controller != nil && !u.controller.Running() && (!same(before, options) || u.swapped != u.module.digest) {
+	if u.controller != nil && !u.controller.Running() && (!reflect.DeepEqual(before, options) || u.swapped != u.module.digest) {
 		if err := u.stop(ctx); err != nil { // it may wait for long to be tried again
 			return err
 		}

@@ -1,0 +1,40 @@
+package plan
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/kubeapi"
+	"github.com/wasmctl/wasmctl/internal/failure"
+)
+
+// ErrNotGranted matches the error of a module that needs what nobody has granted,
+// which is not to be had by waiting.
+var ErrNotGranted = errors.New("not granted to the module")
+
+func notGranted(text string) error {
+	return failure.Denied.Wrap(failure.As(errors.New(text), ErrNotGranted))
+}
+
+// HowToGrant is what to do where a module lacks a grant.
+const HowToGrant = "print the grant with: wasmctl grant MODULE > grant.yaml; read it, and run the module with --grant grant.yaml. " +
+	"--grant-manifest accepts all that the module requests (docs/capabilities.md)"
+
+// ungranted returns an error that lists the rights that a module cannot run
+// without, a finalizer that is not granted, and the rights that it only asks for.
+// The first line says what to do.
+func ungranted(rules []abi.Capability, finalizer string, optional []abi.Capability) error {
+	lines := append([]string{"the module requests rights that are not granted; " + HowToGrant + ". Missing:"}, rights(rules)...)
+	if finalizer != "" {
+		lines = append(lines, finalizer)
+	}
+	text := strings.Join(lines, "\n  - ")
+	if len(optional) > 0 {
+		text += "\n" + strings.Join(append([]string{"Not granted either, but not needed to start:"}, rights(optional)...), "\n  - ")
+	}
+	return notGranted(text)
+}
+
+// rights are rules in words.
+func rights(rules []abi.Capability) []string { return kubeapi.NewPolicy(rules).Describe() }
