@@ -80,7 +80,7 @@ func New(config *rest.Config, o Options) (*Runtime, error) {
 	rt.shared = engine.Shared{
 		As: rt.users.As, Resolver: kinds.NewResolver(rt.users.Own.Client, rt.log), CPUs: host.NewCPUScheduler(cmp.Or(o.CPUs, goruntime.GOMAXPROCS(0))),
 		Compile: o.Compile, CacheDir: o.CacheDir, CacheKey: o.CacheKey, OnForged: func() { rt.forged.Add(1) },
-		Watchdog: host.NewWatchdog(), Isolation: o.Isolation,
+		Watchdog: host.NewWatchdog(), Codes: &host.Codes{}, Isolation: o.Isolation,
 		OnSwap: rt.swapped, EventsAbout: rt.eventsAbout,
 	}
 	if o.MemoryBudget > 0 {

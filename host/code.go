@@ -16,8 +16,8 @@ import (
 )
 
 // code is a module's bytes, compiled: what the instances of a revision are
-// made of. It owns a wazero runtime, so that closing one code cannot touch
-// another. A rollback makes a new revision of code that was kept.
+// made of. It owns a wazero runtime, or is one of several users of the same: closing
+// one code cannot touch another. A rollback makes a new revision of code that was kept.
 type code struct {
 	// info is what Inspect would say; its manifest is that of describe where there
 	// is no section, once describe was asked.
@@ -30,6 +30,7 @@ type code struct {
 	runtime  wazero.Runtime
 	cache    wazero.CompilationCache // nil where there is none
 	compiled wazero.CompiledModule
+	shared   *sharedCode // whose these three are; nil where they are its own
 
 	// work estimates what compiling takes, in instructions of simple code.
 	work int64
@@ -69,24 +70,36 @@ func (c compiler) compile(ctx context.Context, wasm []byte, bin *binaryModule) (
 		code.hooks[e.Name] = bin.exportsFunc(e.Name)
 	}
 	form, err := c.form(code, wasm, bin)
-	if err == nil {
-		err = c.compileForm(ctx, code, form)
-	}
 	if err != nil {
-		_ = code.release(ctx)
-		if ctx.Err() != nil {
-			return nil, fmt.Errorf("module[%s]: compile: %w", c.name, ctx.Err())
-		}
-		return nil, invalid(c.name, blame(ctx, wasm, err))
+		err = uncompiled{err}
+	} else {
+		err = c.share(ctx, code, form, bin)
 	}
-	if code.remote != nil {
+	if err == nil {
 		return code, nil
 	}
-	if err := code.linkImports(ctx, bin); err != nil {
-		_ = code.release(ctx)
-		return nil, fmt.Errorf("module[%s]: host functions: %w", c.name, err)
+	_ = code.release(ctx)
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("module[%s]: compile: %w", c.name, ctx.Err())
 	}
-	return code, nil
+	if module, ok := errors.AsType[uncompiled](err); ok {
+		return nil, invalid(c.name, blame(ctx, wasm, module.error))
+	}
+	return nil, fmt.Errorf("module[%s]: host functions: %w", c.name, err)
+}
+
+// uncompiled is an error that is the module's fault.
+type uncompiled struct{ error }
+
+// build compiles, and makes what the guest imports from.
+func (c compiler) build(ctx context.Context, code *code, form []byte, bin *binaryModule) error {
+	if err := c.compileForm(ctx, code, form); err != nil {
+		return uncompiled{err}
+	}
+	if code.remote != nil {
+		return nil
+	}
+	return code.linkImports(ctx, bin)
 }
 
 // compileForm compiles by the first way that works. A directory that cannot be
@@ -217,10 +230,12 @@ func (c *code) closeLocal(ctx context.Context) error {
 	if c.runtime == nil {
 		return nil
 	}
-	err := c.runtime.Close(ctx)
-	if c.cache != nil {
-		err = errors.Join(err, c.cache.Close(ctx))
+	var err error
+	if c.shared != nil {
+		err = c.shared.leave(ctx)
+	} else {
+		err = closeCode(ctx, c.runtime, c.cache)
 	}
-	c.runtime, c.cache, c.compiled = nil, nil, nil
+	c.runtime, c.cache, c.compiled, c.shared = nil, nil, nil, nil
 	return err
 }

@@ -97,6 +97,8 @@ type Config struct {
 	// CPUScheduler lets modules share the CPUs in time slices; nil leaves that to
 	// Go's scheduler.
 	CPUScheduler *CPUScheduler
+	// Codes shares compiled code with other modules; nil does not.
+	Codes *Codes
 	// Watchdog notices calls that do not end with their time; nil does not.
 	Watchdog *Watchdog
 	// slice is the fuel that a guest gets at a time. Zero means what takes about

@@ -29,8 +29,8 @@ func (c *Controller) Load(ctx context.Context, wasm []byte) error {
 		Account:  c.account,
 		CacheDir: c.shared.CacheDir, CacheKey: c.shared.CacheKey, OnForged: c.shared.OnForged,
 		Logger: c.log, Settings: o.Settings, Budget: c.shared.Budget, CPUScheduler: c.shared.CPUs, Compiler: c.shared.Compile,
-		Watchdog: c.shared.Watchdog,
-		Secrets:  &c.Telemetry.Secrets, DrainTimeout: o.DrainTimeout, KeepFor: max(host.DefaultKeepFor, o.Rollout.Probation.Time+time.Minute),
+		Watchdog: c.shared.Watchdog, Codes: c.shared.Codes,
+		Secrets: &c.Telemetry.Secrets, DrainTimeout: o.DrainTimeout, KeepFor: max(host.DefaultKeepFor, o.Rollout.Probation.Time+time.Minute),
 		OnCall: c.Telemetry.OnCall(), Metric: c.Telemetry.Metric,
 	}
 	var err error

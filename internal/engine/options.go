@@ -62,6 +62,8 @@ type Shared struct {
 	Pool   *runner.Pool       // nil: workers are not bounded
 	Budget *host.Budget       // nil: memory is not bounded
 	CPUs   *host.CPUScheduler // of the CPUs
+	// Codes shares compiled code between modules; nil does not.
+	Codes *host.Codes
 	// Watchdog notices calls of modules that do not end; nil does not.
 	Watchdog *host.Watchdog
 	// Compile compiles modules out of process; nil: this process does.

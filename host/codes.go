@@ -1,0 +1,101 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/tetratelabs/wazero"
+
+	"github.com/wasmctl/wasmctl/host/internal/codecache"
+)
+
+// Codes has the compiled code of the modules that share it: modules with the same
+// bytes are compiled once, and the code is there once. Code has no state: what is a
+// module's is in its instances. The zero Codes is ready for use, by any number of
+// goroutines.
+type Codes struct {
+	mu   sync.Mutex
+	list map[codecache.ID]*sharedCode // guarded by mu
+}
+
+// sharedCode is compiled code with its users.
+type sharedCode struct {
+	of    *Codes
+	id    codecache.ID
+	users int           // and those who wait for their turn; guarded by Codes.mu
+	turn  chan struct{} // who has put something in may compile, and use what is below
+
+	runtime  wazero.Runtime
+	cache    wazero.CompilationCache
+	compiled wazero.CompiledModule // nil before
+}
+
+// share gives code what is compiled already under an id, or else what build makes
+// of it.
+func (s *Codes) share(ctx context.Context, id codecache.ID, code *code, build func() error) error {
+	e := s.enter(id)
+	select {
+	case e.turn <- struct{}{}:
+		defer func() { <-e.turn }()
+	case <-ctx.Done():
+		return errors.Join(ctx.Err(), e.leave(ctx))
+	}
+	if e.compiled == nil {
+		if err := build(); err != nil {
+			return errors.Join(err, e.leave(ctx)) // the next one in the row tries
+		}
+		e.runtime, e.cache, e.compiled = code.runtime, code.cache, code.compiled
+	}
+	code.runtime, code.cache, code.compiled, code.shared = e.runtime, e.cache, e.compiled, e
+	return nil
+}
+
+func (s *Codes) enter(id codecache.ID) *sharedCode {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.list[id]
+	if e == nil {
+		e = &sharedCode{of: s, id: id, turn: make(chan struct{}, 1)}
+		if s.list == nil {
+			s.list = map[codecache.ID]*sharedCode{}
+		}
+		s.list[id] = e
+	}
+	e.users++
+	return e
+}
+
+// leave closes the code after its last user.
+func (e *sharedCode) leave(ctx context.Context) error {
+	e.of.mu.Lock()
+	e.users--
+	last := e.users == 0
+	if last {
+		delete(e.of.list, e.id)
+	}
+	e.of.mu.Unlock()
+	if !last || e.runtime == nil {
+		return nil
+	}
+	return closeCode(ctx, e.runtime, e.cache)
+}
+
+func closeCode(ctx context.Context, runtime wazero.Runtime, cache wazero.CompilationCache) error {
+	err := runtime.Close(ctx)
+	if cache != nil {
+		err = errors.Join(err, cache.Close(ctx))
+	}
+	return err
+}
+
+// share compiles, or takes what another module of the same bytes has compiled.
+func (c compiler) share(ctx context.Context, code *code, form []byte, bin *binaryModule) error {
+	build := func() error { return c.build(ctx, code, form, bin) }
+	if c.cfg.Codes == nil || c.cfg.Isolation != nil {
+		return build()
+	}
+	id := codeID(Compilation{Code: fmt.Appendf(nil, "%v %s", code.metered, form), CloseOnDone: c.cfg.CPU == CPUClose})
+	return c.cfg.Codes.share(ctx, id, code, build)
+}

@@ -1,0 +1,93 @@
+package host
+
+import (
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+// TestCodes_OneForAllModulesOfTheSameBytes: modules that share code run beside each
+// other, each with its own instances; it is closed with the last, and what cannot be
+// compiled is refused to each.
+func TestCodes_OneForAllModulesOfTheSameBytes(t *testing.T) {
+	codes := &Codes{}
+	const n = 8
+	modules := make([]*Module, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			m, err := Load(t.Context(), large(i%2), Config{Codes: codes})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			modules[i] = m
+		})
+	}
+	wg.Wait()
+	if t.Failed() {
+		return
+	}
+	if len(codes.list) != 2 {
+		t.Fatalf("%d codes, want 2", len(codes.list))
+	}
+	for i, m := range modules {
+		if m.last.Load().code.compiled != modules[i%2].last.Load().code.compiled {
+			t.Errorf("module %d has its own code", i)
+		}
+	}
+	for i, m := range modules {
+		guest, release, err := m.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := guest.Reconcile(t.Context(), &abi.Request{ID: "1", Key: abi.Key{Name: "x"}}); err != nil {
+			t.Errorf("module %d: %v", i, err)
+		}
+		release()
+		if err := m.Close(t.Context()); err != nil { // those that are left go on
+			t.Fatal(err)
+		}
+	}
+	if len(codes.list) != 0 {
+		t.Errorf("%d codes are left", len(codes.list))
+	}
+}
+
+// BenchmarkCodes is the memory of one more module with the same bytes, alone and with
+// shared code.
+func BenchmarkCodes(b *testing.B) {
+	for name, codes := range map[string]*Codes{"alone": nil, "shared": {}} {
+		b.Run(name, func(b *testing.B) {
+			wasm := large(1)
+			var list []*Module
+			load := func() {
+				m, err := Load(b.Context(), wasm, Config{Codes: codes})
+				if err != nil {
+					b.Fatal(err)
+				}
+				list = append(list, m)
+			}
+			load()
+			heap := func() uint64 {
+				runtime.GC()
+				runtime.GC()
+				var s runtime.MemStats
+				runtime.ReadMemStats(&s)
+				return s.HeapAlloc
+			}
+			before := heap()
+			for b.Loop() {
+				load()
+			}
+			b.ReportMetric(float64(heap()-before)/float64(b.N), "heapB/module")
+			for _, m := range list {
+				if err := m.Close(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
