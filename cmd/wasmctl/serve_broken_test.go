@@ -17,7 +17,7 @@ import (
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
-// broken is a way in which a Reconciler does not work, and what mends it.
+// broken is a way in which a Reconciler does not work, and what corrects it.
 type broken struct {
 	name, reason, message string
 	condition             string // that says so too, beside Ready
@@ -88,7 +88,7 @@ schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: t
 }
 
 // TestServe_OneThatIsBrokenAffectsNoOther: each kind of brokenness beside good ones in
-// one process. The status says what is wrong and what to do, a mended spec or cause
+// one process. The status says what is wrong and what to do, a corrected spec or cause
 // makes it Ready, and the good ones stay Ready and reconcile meanwhile.
 func TestServe_OneThatIsBrokenAffectsNoOther(t *testing.T) {
 	tenant := newTenant(t)
@@ -116,7 +116,7 @@ func TestServe_OneThatIsBrokenAffectsNoOther(t *testing.T) {
 	for _, name := range good {
 		c.wantLine(`"msg":"reconciled"`, tenant.ns+"/o0", `"reason":"ObjectUpdated"`, `"controller":"`+tenant.ns+"."+name+`"`)
 	}
-	mended := time.Now()
+	corrected := time.Now()
 	for _, b := range rows {
 		if b.heal != nil {
 			b.heal()
@@ -126,7 +126,7 @@ func TestServe_OneThatIsBrokenAffectsNoOther(t *testing.T) {
 	}
 	for _, b := range rows {
 		tenant.ready(b.name, "True", "Succeeded")
-		t.Logf("%s: mended after %v", b.name, time.Since(mended).Round(time.Second))
+		t.Logf("%s: Ready after %v", b.name, time.Since(corrected).Round(time.Second))
 	}
 	for i, name := range good {
 		r := tenant.ready(name, "True", "Succeeded")
