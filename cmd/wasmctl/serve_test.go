@@ -167,6 +167,25 @@ func TestServe_SwapsAndRollsBack(t *testing.T) {
 	c.wantExit(exitOK)
 }
 
+// TestServe_ReadyWithoutObjects: a swap is done in time where there is nothing to
+// prove it on.
+func TestServe_ReadyWithoutObjects(t *testing.T) {
+	tenant := newTenant(t)
+	c := startServe(tenant)
+	tenant.create("web", map[string]any{
+		"module": tenant.module("v1", enginetest.Worse(enginetest.Good, 1)), "for": map[string]any{"apiVersion": "v1", "kind": "ConfigMap"},
+		"selector": map[string]any{"matchLabels": map[string]any{"no": "such"}}, "rollout": map[string]any{"probation": "1s"},
+	})
+	tenant.ready("web", "True", "Succeeded")
+	next := enginetest.Worse(enginetest.Good, 2)
+	tenant.patch("web", map[string]any{"module": tenant.module("v2", next)})
+	if r := tenant.ready("web", "True", "Succeeded"); r.Status.Live.Digest != host.DigestOf(next) {
+		t.Errorf("%+v", r.Status)
+	}
+	c.signal(syscall.SIGTERM)
+	c.wantExit(exitOK)
+}
+
 // TestServe_StopsWhatIsGone: also where somebody has removed the finalizer, and where
 // another object has taken the name.
 func TestServe_StopsWhatIsGone(t *testing.T) {

@@ -151,6 +151,15 @@ func (t *record) promoted(c *host.Candidate, cfg *probation.Config) {
 	t.trial.Excuse(t.window)
 }
 
+// nothingToRun begins the time of the trial although no object is there to run.
+func (t *record) nothingToRun(now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.trial != nil {
+		t.trial.NothingToRun(now)
+	}
+}
+
 // judge says how the trial goes. A revision that passes is proven from now
 // on.
 func (t *record) judge(now time.Time) (v probation.Verdict, reason string) {

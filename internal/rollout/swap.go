@@ -174,7 +174,11 @@ func (r *Rollout) promoted(ctx context.Context, c *host.Candidate, p promotion) 
 	case p.wanted != nil && r.Options.Reconcile != ReconcileChanged:
 		return r.reconcileWhere(ctx, p.wanted)
 	}
-	return r.reconcileWhere(ctx, func(*reflector.Object) bool { return true })
+	n := r.reconcileWhere(ctx, func(*reflector.Object) bool { return true })
+	if n == 0 && r.Options.Reconcile != ReconcileNone && (r.cfg.Leads == nil || r.cfg.Leads()) {
+		r.nothingToRun(time.Now())
+	}
+	return n
 }
 
 // prepare lets nothing else wait for it, unless it is urgent.

@@ -96,6 +96,35 @@ func TestJudge_TimeCountsFromTheFirstRun(t *testing.T) {
 	want(3*time.Hour+time.Minute, Passed)
 }
 
+// Where no object is there, the time counts from the swap.
+func TestJudge_WithoutObjectsPassesInTime(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		run  func(*Trial)
+		want Verdict
+	}{
+		{"no object", func(*Trial) {}, Passed},
+		{"one comes and is interrupted", func(tr *Trial) { tr.Begin(key(1), start.Add(time.Second)); tr.Forget(key(1)) }, Passed},
+		{"one comes and traps", func(tr *Trial) {
+			for range 10 {
+				tr.Begin(key(1), start.Add(time.Second))
+				tr.End(Run{Key: key(1), Failure: abi.FailureTrap})
+			}
+		}, Failed},
+		{"one still runs", func(tr *Trial) { tr.Begin(key(1), start.Add(time.Second)) }, Pending},
+	} {
+		tr := New(Config{Time: time.Minute, Stall: 2 * time.Minute}, Figures{}, start)
+		tr.NothingToRun(start)
+		if v, _ := tr.Judge(start.Add(59 * time.Second)); v == Passed {
+			t.Errorf("%s: passed before its time", c.name)
+		}
+		c.run(tr)
+		if v, reason := tr.Judge(start.Add(time.Minute)); v != c.want {
+			t.Errorf("%s: %s %s, want %s", c.name, v, reason, c.want)
+		}
+	}
+}
+
 // What the revision before did as often, and what one object does alone, is
 // no reason.
 func TestJudge_AsBeforePasses(t *testing.T) {

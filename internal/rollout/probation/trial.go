@@ -87,7 +87,8 @@ type Trial struct {
 	cfg       Config
 	before    Figures
 	startedAt time.Time
-	firstRun  time.Time // zero before it has begun
+	firstRun  time.Time // when its time begins; zero before
+	idle      bool      // there was nothing to run: it passes without runs too
 	figures   Figures
 	running   map[abi.Key]time.Time
 	// objects has what is wrong with each object that was seen.
@@ -131,6 +132,14 @@ func (t *Trial) Figures() Figures { return t.figures }
 
 // StartedAt returns when it began.
 func (t *Trial) StartedAt() time.Time { return t.startedAt }
+
+// NothingToRun notes that there is no object: the time begins now, and the trial
+// passes where none comes meanwhile.
+func (t *Trial) NothingToRun(now time.Time) {
+	if t.firstRun.IsZero() {
+		t.firstRun, t.idle = now, true
+	}
+}
 
 // Begin notes that a run has begun.
 func (t *Trial) Begin(key abi.Key, now time.Time) {
@@ -178,7 +187,7 @@ func (r *Run) faults() (f fault) {
 // Forget drops a run that has ended without a verdict on the module: it was
 // interrupted.
 func (t *Trial) Forget(key abi.Key) {
-	if delete(t.running, key); len(t.running) == 0 && t.figures.Runs == 0 {
+	if delete(t.running, key); len(t.running) == 0 && t.figures.Runs == 0 && !t.idle {
 		t.firstRun = time.Time{}
 	}
 }
@@ -190,7 +199,7 @@ func (t *Trial) Judge(now time.Time) (v Verdict, reason string) {
 			return Failed, reason
 		}
 	}
-	if end := t.firstRun.Add(t.cfg.Time); t.figures.Runs == 0 || now.Before(end) || t.runsFrom(end) {
+	if end := t.firstRun.Add(t.cfg.Time); t.figures.Runs == 0 && !t.idle || now.Before(end) || t.runsFrom(end) {
 		return Pending, ""
 	}
 	return Passed, ""

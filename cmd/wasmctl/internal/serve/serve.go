@@ -23,6 +23,7 @@ import (
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/serve/v1alpha1"
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/host/oci"
+	"github.com/wasmctl/wasmctl/internal/logging"
 )
 
 // Config says what a Server serves.
@@ -105,8 +106,12 @@ func (s *Server) Start(ctx context.Context, rt *wasmctl.Runtime) error {
 		if kind == v1alpha1.KindNamespaced {
 			o.Namespaces = s.cfg.Namespaces
 		}
-		if _, err := rt.Add(ctx, n, o); err != nil {
+		c, err := rt.Add(ctx, n, o)
+		if err != nil {
 			return err
+		}
+		if feed := logging.FeedOf(c.Logger()); feed != nil {
+			feed.Level.Set(slog.LevelWarn) // it looks at each Reconciler again and again
 		}
 	}
 	return nil
