@@ -132,8 +132,7 @@ func TestServe_SwapsAndRollsBack(t *testing.T) {
 		"selector": map[string]any{"matchExpressions": []any{map[string]any{"key": "module", "operator": "DoesNotExist"}}},
 		"rollout":  map[string]any{"probation": "2s"},
 	})
-	state := t.TempDir()
-	c := startServe(tenant, "--state-dir", state)
+	c := startServe(tenant)
 	r := tenant.ready("web", "True", "Succeeded")
 	if r.Status.Live.Digest != host.DigestOf(good) || r.Status.For != "configmaps" || r.Status.Objects.Watched < 4 {
 		t.Errorf("%+v", r.Status)
@@ -150,7 +149,7 @@ func TestServe_SwapsAndRollsBack(t *testing.T) {
 	}
 	c.signal(syscall.SIGKILL)
 	<-c.done
-	c = startServe(tenant, "--state-dir", state)
+	c = startServe(tenant)
 	c.wantLine(`"msg":"reconciled"`, tenant.ns+"/o0")
 	r = tenant.ready("web", "False", "RolledBack")
 	if r.Status.Live.Digest != host.DigestOf(better) {

@@ -69,6 +69,9 @@ func (u *unit) fetch(ctx context.Context, o *reconciler, user string) error {
 	return nil
 }
 
+// configMapImage begins the image of a module in a ConfigMap: its name and key follow.
+const configMapImage = "configmap "
+
 // fetch fetches the module of a spec.
 func (s *Server) fetch(ctx context.Context, o *reconciler, user string) (*fetched, error) {
 	if ref := o.spec.Module.ConfigMapKeyRef; ref != nil {
@@ -96,7 +99,7 @@ func (s *Server) fromConfigMap(ctx context.Context, o *reconciler, user string, 
 		return nil, notFetched("ModuleRefused", fmt.Errorf("configmap[%s/%s]: %w", o.home(), ref.Name, err), true)
 	}
 	digest := host.DigestOf(wasm)
-	return &fetched{wasm: unique.Make(string(wasm)), digest: digest, image: "configmap " + o.home() + "/" + ref.Name, version: humanize.Digest(digest)}, nil
+	return &fetched{wasm: unique.Make(string(wasm)), digest: digest, image: configMapImage + ref.Name + "/" + ref.Key, version: humanize.Digest(digest)}, nil
 }
 
 // settings are those of the spec.

@@ -76,10 +76,11 @@ func modules(st *v1alpha1.Status, in *seen, now time.Time) {
 				Digest: r.Digest, Version: version(in, r.Digest), Stage: strings.ToUpper(r.State[:1]) + r.State[1:], Since: metav1.NewTime(r.Since),
 				Objects: r.Canary, Runs: rough(r.Runs), Failures: rough(r.Errors),
 			}
-			if r.State == "probation" && st.Live != nil && r.Digest == c.Digest {
-				live = *st.Live // until the other has proved itself
-			}
 		}
+	}
+	proven := func(r admin.Revision) bool { return r.State == "live" && r.Digest == c.Digest }
+	if st.Live != nil && !slices.ContainsFunc(c.Revisions, proven) {
+		live = *st.Live // until the other has proved itself, or is rolled back
 	}
 	st.Refused = refused(st.Refused, in)
 	switch before := st.Live; {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -36,7 +37,7 @@ func randomSeen(r *rand.Rand) *seen {
 		Kind: "configmaps", Digest: pick(r, "a", "b", "c"), Failing: r.IntN(2), Quarantined: r.IntN(2),
 		Watches: []admin.Watch{{Source: "configmaps", Phase: pick(r, "ready", "ready", "ready", "syncing"), Objects: r.IntN(3)}},
 	}
-	c.Revisions = append(c.Revisions, admin.Revision{Number: 1, Digest: c.Digest, State: pick(r, "live", "live", "probation")})
+	c.Revisions = append(c.Revisions, admin.Revision{Number: 1, Digest: c.Digest, State: pick(r, "live", "live", "probation", "failed")})
 	for range r.IntN(3) {
 		c.Revisions = append(c.Revisions, admin.Revision{
 			Digest: pick(r, "a", "b", "c"), State: pick(r, "canary", "loading", "failed", "refused", "aborted", "kept", "replaced", "draining"), Reason: "why", Runs: r.Uint64N(2000),
@@ -112,7 +113,13 @@ func TestNext_EveryStatusIsOneThatFluxAndKstatusRead(t *testing.T) {
 		for range 20 {
 			in := randomSeen(r)
 			now = now.Add(time.Second)
+			before := st.Live
 			st = next(st, in, now)
+			if before != nil && st.Live.Digest != before.Digest && !slices.ContainsFunc(in.controller.Revisions, func(r admin.Revision) bool {
+				return r.Digest == st.Live.Digest && r.State == "live"
+			}) {
+				t.Fatalf("%s is live, of %+v", st.Live.Digest, in.controller.Revisions)
+			}
 			if list := wrong(&st, in); len(list) > 0 {
 				t.Fatalf("%q\n%+v\n%+v", list, in, st)
 			}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"reflect"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,7 +30,9 @@ type unit struct {
 	source     source   // what module was fetched for
 	module     *fetched // nil before
 	followed   time.Time
+	asked      string // the digest that it was started for
 	swapped    string // the digest that was given to the controller last
+	direct     bool   // a start begins with the wanted module
 	forced     string // the request that a swap was forced for
 	counted    time.Time
 	failures   int    // problems in a row, of one spec
@@ -149,9 +152,12 @@ func (u *unit) step(ctx context.Context, o *reconciler) error {
 	before := u.options
 	u.options = options
 	u.mu.Unlock()
-	if u.controller != nil && !u.controller.Running() && (!reflect.DeepEqual(before, options) || u.swapped != u.module.digest) {
-		if err := u.stop(ctx); err != nil { // it may wait for long to be tried again
-			return err
+	if u.controller != nil && !u.controller.Running() {
+		u.direct = u.swapped != u.module.digest && u.controller.Err() != nil // the one before cannot start
+		if !reflect.DeepEqual(before, options) || u.asked != u.module.digest || u.direct {
+			if err := u.stop(ctx); err != nil { // it may wait for long to be tried again
+				return err
+			}
 		}
 	}
 	if u.controller == nil {
@@ -187,7 +193,7 @@ func (u *unit) start(ctx context.Context, o *reconciler) error {
 	if err != nil {
 		return &problem{reason: "StartFailed", message: err.Error()}
 	}
-	u.controller, u.swapped = c, m.digest
+	u.controller, u.asked, u.swapped = c, u.module.digest, m.digest
 	return nil
 }
 
@@ -208,6 +214,11 @@ func (u *unit) swap(ctx context.Context, o *reconciler) error {
 	force := o.meta.Annotations[v1alpha1.ForceAt]
 	again := force != "" && force == o.requested() && force != u.forced
 	if u.module.digest == u.swapped && !again {
+		return nil
+	}
+	u.asked = u.module.digest
+	if !again && rolledBack(u.record(), u.module.digest) {
+		u.swapped = u.module.digest
 		return nil
 	}
 	_, err := u.controller.Swap(ctx, u.module, wasmctl.SwapOptions{Why: "the Reconciler asks for it", Force: again})
@@ -238,18 +249,24 @@ func (u *unit) stop(ctx context.Context) error {
 	return nil
 }
 
-// first is the module that a start begins with: the one that was live last, where
-// the wanted one was rolled back since.
+// first is the module that a start begins with: the one that was live last, so that
+// the wanted one is swapped in as if the process had never ended.
 func (u *unit) first(ctx context.Context, o *reconciler, user string) *fetched {
 	live := o.status.Live
-	if live == nil || live.Digest == u.module.digest || live.Image == "" || !rolledBack(u.record(), u.module.digest) {
+	if live == nil || live.Digest == u.module.digest || live.Image == "" || u.direct {
 		return u.module
 	}
 	before := *o
 	before.spec.Module.Image = live.Image
+	if ref, ok := strings.CutPrefix(live.Image, configMapImage); ok {
+		name, key, _ := strings.Cut(ref, "/")
+		before.spec.Module.ConfigMapKeyRef = &v1alpha1.KeyRef{Name: name, Key: key}
+	} else {
+		before.spec.Module.ConfigMapKeyRef = nil
+	}
 	m, err := u.server.fetch(ctx, &before, user)
 	if err != nil || m.digest != live.Digest {
-		return u.module // which is refused with the reason
+		return u.module
 	}
 	return m
 }
