@@ -1,0 +1,68 @@
+package client
+
+// CreateOption is an option of Writer.Create.
+type CreateOption interface{ ApplyToCreate(*CreateOptions) }
+
+// DeleteOption is an option of Writer.Delete.
+type DeleteOption interface{ ApplyToDelete(*DeleteOptions) }
+
+// GetOption is an option of Reader.Get.
+type GetOption interface{ ApplyToGet(*GetOptions) }
+
+// ListOption is an option of Reader.List.
+type ListOption interface{ ApplyToList(*ListOptions) }
+
+// UpdateOption is an option of Writer.Update.
+type UpdateOption interface{ ApplyToUpdate(*UpdateOptions) }
+
+// PatchOption is an option of Writer.Patch.
+type PatchOption interface{ ApplyToPatch(*PatchOptions) }
+
+// ApplyOption is an option of Writer.Apply.
+type ApplyOption interface{ ApplyToApply(*ApplyOptions) }
+
+// DeleteAllOfOption is an option of Writer.DeleteAllOf.
+type DeleteAllOfOption interface{ ApplyToDeleteAllOf(*DeleteAllOfOptions) }
+
+// SubResourceGetOption is an option of SubResourceReader.Get.
+type SubResourceGetOption interface{ ApplyToSubResourceGet(*SubResourceGetOptions) }
+
+// SubResourceUpdateOption is an option of SubResourceWriter.Update.
+type SubResourceUpdateOption interface {
+	ApplyToSubResourceUpdate(*SubResourceUpdateOptions)
+}
+
+// SubResourceCreateOption is an option of SubResourceWriter.Create.
+type SubResourceCreateOption interface {
+	ApplyToSubResourceCreate(*SubResourceCreateOptions)
+}
+
+// SubResourcePatchOption is an option of SubResourceWriter.Patch.
+type SubResourcePatchOption interface {
+	ApplyToSubResourcePatch(*SubResourcePatchOptions)
+}
+
+// SubResourceApplyOption is an option of SubResourceWriter.Apply.
+type SubResourceApplyOption interface {
+	ApplyToSubResourceApply(*SubResourceApplyOptions)
+}
+
+// SubResourceUpdateAndPatchOption is an option of both.
+type SubResourceUpdateAndPatchOption interface {
+	SubResourceUpdateOption
+	SubResourcePatchOption
+}
+
+// set replaces what v points to, unless value says nothing.
+func set[T comparable](v *T, value T) {
+	var nothing T
+	if value != nothing {
+		*v = value
+	}
+}
+
+func setDryRun(v *[]string, value []string) {
+	if value != nil {
+		*v = value
+	}
+}

@@ -1,0 +1,107 @@
+package client
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// DeleteOptions are the options of Writer.Delete.
+type DeleteOptions struct {
+	// GracePeriodSeconds is, if nil, that of the kind.
+	GracePeriodSeconds *int64
+	// Preconditions must hold, else the answer is a conflict.
+	Preconditions *metav1.Preconditions
+	// PropagationPolicy says what happens to owned objects.
+	PropagationPolicy *metav1.DeletionPropagation
+	// Raw are the options of the API; those here win.
+	Raw *metav1.DeleteOptions
+	// DryRun is metav1.DryRunAll to delete nothing.
+	DryRun []string
+}
+
+// ApplyOptions applies opts to o.
+func (o *DeleteOptions) ApplyOptions(opts []DeleteOption) *DeleteOptions {
+	for _, opt := range opts {
+		opt.ApplyToDelete(o)
+	}
+	return o
+}
+
+// ApplyToDelete implements DeleteOption.
+func (o *DeleteOptions) ApplyToDelete(to *DeleteOptions) {
+	set(&to.GracePeriodSeconds, o.GracePeriodSeconds)
+	set(&to.Preconditions, o.Preconditions)
+	set(&to.PropagationPolicy, o.PropagationPolicy)
+	set(&to.Raw, o.Raw)
+	setDryRun(&to.DryRun, o.DryRun)
+}
+
+// AsDeleteOptions returns the options of the API.
+func (o *DeleteOptions) AsDeleteOptions() *metav1.DeleteOptions {
+	if o == nil {
+		return &metav1.DeleteOptions{}
+	}
+	if o.Raw == nil {
+		o.Raw = &metav1.DeleteOptions{}
+	}
+	o.Raw.GracePeriodSeconds, o.Raw.Preconditions = o.GracePeriodSeconds, o.Preconditions
+	o.Raw.PropagationPolicy, o.Raw.DryRun = o.PropagationPolicy, o.DryRun
+	return o.Raw
+}
+
+// GracePeriodSeconds is the time that an object gets to end.
+type GracePeriodSeconds int64
+
+// ApplyToDelete implements DeleteOption.
+func (s GracePeriodSeconds) ApplyToDelete(o *DeleteOptions) {
+	seconds := int64(s)
+	o.GracePeriodSeconds = &seconds
+}
+
+// ApplyToDeleteAllOf implements DeleteAllOfOption.
+func (s GracePeriodSeconds) ApplyToDeleteAllOf(o *DeleteAllOfOptions) {
+	s.ApplyToDelete(&o.DeleteOptions)
+}
+
+// Preconditions must hold for a deletion.
+type Preconditions metav1.Preconditions
+
+// ApplyToDelete implements DeleteOption.
+func (p Preconditions) ApplyToDelete(o *DeleteOptions) {
+	conditions := metav1.Preconditions(p)
+	o.Preconditions = &conditions
+}
+
+// ApplyToDeleteAllOf implements DeleteAllOfOption.
+func (p Preconditions) ApplyToDeleteAllOf(o *DeleteAllOfOptions) { p.ApplyToDelete(&o.DeleteOptions) }
+
+// PropagationPolicy says what a deletion does to owned objects.
+type PropagationPolicy metav1.DeletionPropagation
+
+// ApplyToDelete implements DeleteOption.
+func (p PropagationPolicy) ApplyToDelete(o *DeleteOptions) {
+	policy := metav1.DeletionPropagation(p)
+	o.PropagationPolicy = &policy
+}
+
+// ApplyToDeleteAllOf implements DeleteAllOfOption.
+func (p PropagationPolicy) ApplyToDeleteAllOf(o *DeleteAllOfOptions) {
+	p.ApplyToDelete(&o.DeleteOptions)
+}
+
+// DeleteAllOfOptions are the options of Writer.DeleteAllOf.
+type DeleteAllOfOptions struct {
+	ListOptions
+	DeleteOptions
+}
+
+// ApplyOptions applies opts to o.
+func (o *DeleteAllOfOptions) ApplyOptions(opts []DeleteAllOfOption) *DeleteAllOfOptions {
+	for _, opt := range opts {
+		opt.ApplyToDeleteAllOf(o)
+	}
+	return o
+}
+
+// ApplyToDeleteAllOf implements DeleteAllOfOption.
+func (o *DeleteAllOfOptions) ApplyToDeleteAllOf(to *DeleteAllOfOptions) {
+	o.ApplyToList(&to.ListOptions)
+	o.ApplyToDelete(&to.DeleteOptions)
+}

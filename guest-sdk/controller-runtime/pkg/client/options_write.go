@@ -1,0 +1,159 @@
+package client
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// CreateOptions are the options of Writer.Create.
+type CreateOptions struct {
+	// DryRun is metav1.DryRunAll to store nothing.
+	DryRun []string
+	// FieldManager is the field manager of the write; see FieldOwner.
+	FieldManager string
+	// FieldValidation says what happens to unknown fields.
+	FieldValidation string
+	// Raw are the options of the API; those above win.
+	Raw *metav1.CreateOptions
+}
+
+// ApplyOptions applies opts to o.
+func (o *CreateOptions) ApplyOptions(opts []CreateOption) *CreateOptions {
+	for _, opt := range opts {
+		opt.ApplyToCreate(o)
+	}
+	return o
+}
+
+// ApplyToCreate implements CreateOption.
+func (o *CreateOptions) ApplyToCreate(to *CreateOptions) {
+	setDryRun(&to.DryRun, o.DryRun)
+	set(&to.FieldManager, o.FieldManager)
+	set(&to.FieldValidation, o.FieldValidation)
+	set(&to.Raw, o.Raw)
+}
+
+// AsCreateOptions returns the options of the API.
+func (o *CreateOptions) AsCreateOptions() *metav1.CreateOptions {
+	if o == nil {
+		return &metav1.CreateOptions{}
+	}
+	if o.Raw == nil {
+		o.Raw = &metav1.CreateOptions{}
+	}
+	o.Raw.DryRun, o.Raw.FieldManager, o.Raw.FieldValidation = o.DryRun, o.FieldManager, o.FieldValidation
+	return o.Raw
+}
+
+// UpdateOptions are the options of Writer.Update.
+type UpdateOptions struct {
+	// DryRun is metav1.DryRunAll to store nothing.
+	DryRun []string
+	// FieldManager is the field manager of the write; see FieldOwner.
+	FieldManager string
+	// FieldValidation says what happens to unknown fields.
+	FieldValidation string
+	// Raw are the options of the API; those above win.
+	Raw *metav1.UpdateOptions
+}
+
+// ApplyOptions applies opts to o.
+func (o *UpdateOptions) ApplyOptions(opts []UpdateOption) *UpdateOptions {
+	for _, opt := range opts {
+		opt.ApplyToUpdate(o)
+	}
+	return o
+}
+
+// ApplyToUpdate implements UpdateOption.
+func (o *UpdateOptions) ApplyToUpdate(to *UpdateOptions) {
+	setDryRun(&to.DryRun, o.DryRun)
+	set(&to.FieldManager, o.FieldManager)
+	set(&to.FieldValidation, o.FieldValidation)
+	set(&to.Raw, o.Raw)
+}
+
+// AsUpdateOptions returns the options of the API.
+func (o *UpdateOptions) AsUpdateOptions() *metav1.UpdateOptions {
+	if o == nil {
+		return &metav1.UpdateOptions{}
+	}
+	if o.Raw == nil {
+		o.Raw = &metav1.UpdateOptions{}
+	}
+	o.Raw.DryRun, o.Raw.FieldManager, o.Raw.FieldValidation = o.DryRun, o.FieldManager, o.FieldValidation
+	return o.Raw
+}
+
+// PatchOptions are the options of Writer.Patch.
+type PatchOptions struct {
+	// DryRun is metav1.DryRunAll to store nothing.
+	DryRun []string
+	// Force takes over fields of other managers; only for patches of type Apply.
+	Force *bool
+	// FieldManager is the field manager of the write; see FieldOwner.
+	FieldManager string
+	// FieldValidation says what happens to unknown fields.
+	FieldValidation string
+	// Raw are the options of the API; those above win.
+	Raw *metav1.PatchOptions
+}
+
+// ApplyOptions applies opts to o.
+func (o *PatchOptions) ApplyOptions(opts []PatchOption) *PatchOptions {
+	for _, opt := range opts {
+		opt.ApplyToPatch(o)
+	}
+	return o
+}
+
+// ApplyToPatch implements PatchOption.
+func (o *PatchOptions) ApplyToPatch(to *PatchOptions) {
+	setDryRun(&to.DryRun, o.DryRun)
+	set(&to.Force, o.Force)
+	set(&to.FieldManager, o.FieldManager)
+	set(&to.FieldValidation, o.FieldValidation)
+	set(&to.Raw, o.Raw)
+}
+
+// AsPatchOptions returns the options of the API.
+func (o *PatchOptions) AsPatchOptions() *metav1.PatchOptions {
+	if o == nil {
+		return &metav1.PatchOptions{}
+	}
+	if o.Raw == nil {
+		o.Raw = &metav1.PatchOptions{}
+	}
+	setDryRun(&o.Raw.DryRun, o.DryRun)
+	set(&o.Raw.Force, o.Force)
+	set(&o.Raw.FieldManager, o.FieldManager)
+	set(&o.Raw.FieldValidation, o.FieldValidation)
+	return o.Raw
+}
+
+// ApplyOptions are the options of Writer.Apply.
+type ApplyOptions struct {
+	// DryRun is metav1.DryRunAll to store nothing.
+	DryRun []string
+	// Force takes over fields of other managers.
+	Force *bool
+	// FieldManager is the field manager of the write; see FieldOwner.
+	FieldManager string
+}
+
+// ApplyOptions applies opts to o.
+func (o *ApplyOptions) ApplyOptions(opts []ApplyOption) *ApplyOptions {
+	for _, opt := range opts {
+		opt.ApplyToApply(o)
+	}
+	return o
+}
+
+// ApplyToApply implements ApplyOption.
+func (o *ApplyOptions) ApplyToApply(to *ApplyOptions) {
+	setDryRun(&to.DryRun, o.DryRun)
+	set(&to.Force, o.Force)
+	set(&to.FieldManager, o.FieldManager)
+}
+
+// AsPatchOptions returns the options of the API.
+func (o *ApplyOptions) AsPatchOptions() *metav1.PatchOptions {
+	return &metav1.PatchOptions{DryRun: o.DryRun, Force: o.Force, FieldManager: o.FieldManager}
+}

@@ -1,0 +1,122 @@
+package client
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+var (
+	// Apply sends the object as server-side apply.
+	//
+	// Deprecated: use Writer.Apply.
+	Apply Patch = whole{types.ApplyPatchType}
+
+	// Merge sends the whole object as a merge patch.
+	Merge Patch = whole{types.MergePatchType}
+)
+
+// whole sends the object that it leads to.
+type whole struct{ typ types.PatchType }
+
+// Type implements Patch.
+func (w whole) Type() types.PatchType { return w.typ }
+
+// Data implements Patch.
+func (w whole) Data(obj Object) ([]byte, error) { return json.Marshal(obj) }
+
+// RawPatch is a patch of the given bytes.
+func RawPatch(patchType types.PatchType, data []byte) Patch { return &raw{patchType, data} }
+
+type raw struct {
+	typ  types.PatchType
+	data []byte
+}
+
+// Type implements Patch.
+func (r *raw) Type() types.PatchType { return r.typ }
+
+// Data implements Patch.
+func (r *raw) Data(Object) ([]byte, error) { return r.data, nil }
+
+// MergeFromOption is an option of MergeFromWithOptions.
+type MergeFromOption interface{ ApplyToMergeFrom(*MergeFromOptions) }
+
+// MergeFromOptions are the options of MergeFromWithOptions.
+type MergeFromOptions struct {
+	// OptimisticLock makes the patch fail with a conflict if somebody else wrote
+	// the object meanwhile.
+	OptimisticLock bool
+}
+
+// MergeFromWithOptimisticLock sets MergeFromOptions.OptimisticLock.
+type MergeFromWithOptimisticLock struct{}
+
+// ApplyToMergeFrom implements MergeFromOption.
+func (MergeFromWithOptimisticLock) ApplyToMergeFrom(o *MergeFromOptions) { o.OptimisticLock = true }
+
+// MergeFrom is a merge patch (RFC 7386) of what differs from obj. Lists are
+// replaced as a whole. Take a DeepCopy of the object before you change it.
+func MergeFrom(obj Object) Patch { return MergeFromWithOptions(obj) }
+
+// MergeFromWithOptions is MergeFrom with options.
+func MergeFromWithOptions(obj Object, opts ...MergeFromOption) Patch {
+	f := &mergeFrom{from: obj}
+	for _, opt := range opts {
+		opt.ApplyToMergeFrom(&f.opts)
+	}
+	return f
+}
+
+// mergeFrom is the merge patch of a difference.
+type mergeFrom struct {
+	from Object
+	opts MergeFromOptions
+}
+
+// Type implements Patch.
+func (*mergeFrom) Type() types.PatchType { return types.MergePatchType }
+
+// Data implements Patch.
+func (m *mergeFrom) Data(obj Object) ([]byte, error) {
+	diff, err := m.diff(obj)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(diff)
+}
+
+func (m *mergeFrom) diff(obj Object) (map[string]any, error) {
+	from, to, err := m.states(obj)
+	if err != nil {
+		return nil, err
+	}
+	return mergeDiff(from, to), nil
+}
+
+// states returns both states as maps. With the lock, only the new one has a
+// resourceVersion, so that the difference has it too.
+func (m *mergeFrom) states(obj Object) (from, to map[string]any, err error) {
+	if from, err = toMap(m.from); err != nil {
+		return nil, nil, err
+	}
+	if to, err = toMap(obj); err != nil {
+		return nil, nil, err
+	}
+	if !m.opts.OptimisticLock {
+		return from, to, nil
+	}
+	version := m.from.GetResourceVersion()
+	if version == "" {
+		return nil, nil, fmt.Errorf("patch %s[%s]: OptimisticLock: the object that the patch starts from has no resourceVersion; read it first",
+			m.from.GetObjectKind().GroupVersionKind().Kind, ObjectKeyFromObject(m.from))
+	}
+	if md, ok := from["metadata"].(map[string]any); ok {
+		delete(md, "resourceVersion")
+	}
+	if md, ok := to["metadata"].(map[string]any); ok {
+		md["resourceVersion"] = version
+	}
+	return from, to, nil
+}

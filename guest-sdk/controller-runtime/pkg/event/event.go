@@ -1,0 +1,46 @@
+// Package event has the events of watched objects, as predicates and handlers
+// receive them.
+package event
+
+import "sigs.k8s.io/controller-runtime/pkg/client"
+
+// CreateEvent says that an object was created, or seen for the first time.
+type CreateEvent = TypedCreateEvent[client.Object]
+
+// UpdateEvent says that an object has changed.
+type UpdateEvent = TypedUpdateEvent[client.Object]
+
+// DeleteEvent says that an object is gone.
+type DeleteEvent = TypedDeleteEvent[client.Object]
+
+// GenericEvent comes from elsewhere than a watch.
+type GenericEvent = TypedGenericEvent[client.Object]
+
+// TypedCreateEvent is a CreateEvent of a type of object.
+type TypedCreateEvent[object any] struct {
+	// Object is the object.
+	Object object
+	// IsInInitialList says that the object was there when the watch started.
+	IsInInitialList bool
+}
+
+// TypedUpdateEvent is an UpdateEvent of a type of object.
+type TypedUpdateEvent[object any] struct {
+	// ObjectOld and ObjectNew are the object before and after the change.
+	ObjectOld object
+	ObjectNew object
+}
+
+// TypedDeleteEvent is a DeleteEvent of a type of object.
+type TypedDeleteEvent[object any] struct {
+	// Object is the last known state.
+	Object object
+	// DeleteStateUnknown is always false here.
+	DeleteStateUnknown bool
+}
+
+// TypedGenericEvent is a GenericEvent of a type of object.
+type TypedGenericEvent[object any] struct {
+	// Object is the object.
+	Object object
+}

@@ -1,0 +1,24 @@
+// Package rest has what the stand-in knows of client-go's package of that name.
+package rest
+
+import "time"
+
+// Config stands for the *rest.Config of client-go, which a module does not have:
+// the host talks to the API server. Its fields are those that programs set, and
+// have no effect. It is a type of its own so that a use as client-go's, for
+// another client, does not compile.
+type Config struct {
+	// Host is the name of the controller's host.
+	Host string
+	// UserAgent, QPS, Burst and Timeout are set by the host.
+	UserAgent string
+	QPS       float32
+	Burst     int
+	Timeout   time.Duration
+}
+
+// CopyConfig returns a copy.
+func CopyConfig(c *Config) *Config {
+	d := *c
+	return &d
+}
