@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -106,8 +105,24 @@ func proofOf(e ocispec.Descriptor) digest.Digest {
 	return ""
 }
 
-// blob returns the bytes of a digest; nil where they are not here, or damaged.
+// blob uses what read returns, so that trim keeps it for longer.
 func (c *cache) blob(d digest.Digest, most int64) []byte {
+	b := c.read(d, most)
+	if b != nil {
+		c.touch(d)
+	}
+	return b
+}
+
+// touch sets the time of a blob's last use. The time of a write is not used: the
+// clock of the file system may be behind by milliseconds.
+func (c *cache) touch(d digest.Digest) {
+	now := time.Now()
+	_ = os.Chtimes(c.blobPath(d), now, now) // without it, trim removes it too early
+}
+
+// read returns the bytes of a digest; nil where they are not here, or damaged.
+func (c *cache) read(d digest.Digest, most int64) []byte {
 	path := c.blobPath(d)
 	info, err := os.Lstat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Size() > most {
@@ -117,8 +132,6 @@ func (c *cache) blob(d digest.Digest, most int64) []byte {
 	if err != nil || digest.FromBytes(b) != d {
 		return nil
 	}
-	now := time.Now()
-	_ = os.Chtimes(path, now, now) // which trim reads
 	return b
 }
 
@@ -144,6 +157,7 @@ func (c *cache) put(ctx context.Context, repository, name string, blobs []blob, 
 		if err := writeFile(c.blobPath(b.Digest), b.content); err != nil {
 			return err
 		}
+		c.touch(b.Digest)
 	}
 	index := c.index()
 	index.Manifests = slices.DeleteFunc(index.Manifests, func(d ocispec.Descriptor) bool {
@@ -220,81 +234,4 @@ func writeFile(path string, content []byte) error {
 		_ = os.Remove(f.Name())
 	}
 	return err
-}
-
-// trim removes entries from the index until what it needs is within the bound, and
-// returns the files that nothing needs then. Keep stays.
-func (c *cache) trim(index *ocispec.Index, keep digest.Digest) (remove []string) {
-	files, err := os.ReadDir(filepath.Join(c.dir, "blobs", "sha256"))
-	if err != nil {
-		return nil
-	}
-	size, used := map[digest.Digest]int64{}, map[digest.Digest]time.Time{}
-	for _, f := range files {
-		info, err := f.Info()
-		if err != nil {
-			continue
-		}
-		if strings.HasPrefix(f.Name(), ".new-") { // of a process that ended: this one has the lock
-			remove = append(remove, filepath.Join(c.dir, "blobs", "sha256", f.Name()))
-			continue
-		}
-		d := digest.NewDigestFromEncoded(digest.SHA256, f.Name())
-		size[d], used[d] = info.Size(), info.ModTime()
-	}
-	needs := map[digest.Digest][]digest.Digest{} // blobs of each manifest
-	for _, d := range index.Manifests {
-		list := c.needs(d)
-		if of := proofOf(d); list != nil && of != "" {
-			list = append(list, of)
-		}
-		needs[d.Digest] = append(needs[d.Digest], list...)
-	}
-	byUse := make([]digest.Digest, 0, len(needs))
-	for d := range needs {
-		byUse = append(byUse, d)
-	}
-	slices.SortFunc(byUse, func(a, b digest.Digest) int { return used[a].Compare(used[b]) })
-	for {
-		needed, total := map[digest.Digest]bool{}, int64(0)
-		for _, list := range needs {
-			for _, d := range list {
-				if !needed[d] {
-					needed[d], total = true, total+size[d]
-				}
-			}
-		}
-		if total > c.most && len(byUse) > 0 {
-			if byUse[0] != keep {
-				delete(needs, byUse[0])
-			}
-			byUse = byUse[1:]
-			continue
-		}
-		for d := range size {
-			if !needed[d] {
-				remove = append(remove, c.blobPath(d))
-			}
-		}
-		break
-	}
-	index.Manifests = slices.DeleteFunc(index.Manifests, func(d ocispec.Descriptor) bool { return needs[d.Digest] == nil })
-	return remove
-}
-
-// needs are the blobs of a manifest in the cache, with itself.
-func (c *cache) needs(d ocispec.Descriptor) []digest.Digest {
-	list := []digest.Digest{d.Digest}
-	content := c.blob(d.Digest, maxManifest)
-	if content == nil {
-		return nil
-	}
-	m, err := readManifest(d.MediaType, content, 1<<62)
-	switch {
-	case err != nil:
-		return nil
-	case m.index != nil:
-		return append(list, c.needs(*m.index)...)
-	}
-	return append(list, m.layer.Digest)
 }

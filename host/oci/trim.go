@@ -1,0 +1,100 @@
+package oci
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+)
+
+// trim removes entries from the index until what it needs is within the bound, the
+// one that was used least recently first, and returns the files that nothing needs
+// then. Keep stays.
+func (c *cache) trim(index *ocispec.Index, keep digest.Digest) (remove []string) {
+	size, used, remove := c.files()
+	needs := map[digest.Digest][]digest.Digest{} // blobs of each manifest
+	for _, d := range index.Manifests {
+		list := c.needs(d)
+		if of := proofOf(d); list != nil && of != "" {
+			list = append(list, of)
+		}
+		needs[d.Digest] = append(needs[d.Digest], list...)
+	}
+	byUse := make([]digest.Digest, 0, len(needs))
+	for d := range needs {
+		byUse = append(byUse, d)
+	}
+	slices.SortFunc(byUse, func(a, b digest.Digest) int { return used[a].Compare(used[b]) })
+	needed, total := sum(needs, size)
+	for _, d := range byUse {
+		if total <= c.most {
+			break
+		}
+		if d != keep {
+			delete(needs, d)
+			needed, total = sum(needs, size)
+		}
+	}
+	for d := range size {
+		if !needed[d] {
+			remove = append(remove, c.blobPath(d))
+		}
+	}
+	index.Manifests = slices.DeleteFunc(index.Manifests, func(d ocispec.Descriptor) bool { return needs[d.Digest] == nil })
+	return remove
+}
+
+// files returns the sizes of all blobs and when they were used last, and what a
+// process that ended has left.
+func (c *cache) files() (size map[digest.Digest]int64, used map[digest.Digest]time.Time, left []string) {
+	dir := filepath.Join(c.dir, "blobs", "sha256")
+	files, _ := os.ReadDir(dir) // the rest of it, where it cannot be read
+	size, used = map[digest.Digest]int64{}, map[digest.Digest]time.Time{}
+	for _, f := range files {
+		info, err := f.Info()
+		if err != nil {
+			continue
+		}
+		if strings.HasPrefix(f.Name(), ".new-") { // nobody else writes: this process has the lock
+			left = append(left, filepath.Join(dir, f.Name()))
+			continue
+		}
+		d := digest.NewDigestFromEncoded(digest.SHA256, f.Name())
+		size[d], used[d] = info.Size(), info.ModTime()
+	}
+	return size, used, left
+}
+
+// sum returns the blobs that any manifest needs, and their bytes.
+func sum(needs map[digest.Digest][]digest.Digest, size map[digest.Digest]int64) (needed map[digest.Digest]bool, total int64) {
+	needed = map[digest.Digest]bool{}
+	for _, list := range needs {
+		for _, d := range list {
+			if !needed[d] {
+				needed[d], total = true, total+size[d]
+			}
+		}
+	}
+	return needed, total
+}
+
+// needs are the blobs of a manifest in the cache, with itself. It is no use of them.
+func (c *cache) needs(d ocispec.Descriptor) []digest.Digest {
+	list := []digest.Digest{d.Digest}
+	content := c.read(d.Digest, maxManifest)
+	if content == nil {
+		return nil
+	}
+	m, err := readManifest(d.MediaType, content, 1<<62)
+	switch {
+	case err != nil:
+		return nil
+	case m.index != nil:
+		return append(list, c.needs(*m.index)...)
+	}
+	return append(list, m.layer.Digest)
+}
