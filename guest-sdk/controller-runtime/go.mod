@@ -3,11 +3,15 @@ module sigs.k8s.io/controller-runtime
 
 go 1.24.0
 
-require k8s.io/apimachinery v0.34.0
+require (
+	github.com/go-logr/logr v1.4.2
+	github.com/wasmctl/wasmctl/guest-sdk/go v0.0.0
+	k8s.io/apimachinery v0.34.0
+	k8s.io/client-go v0.34.0
+)
 
 require (
 	github.com/fxamacker/cbor/v2 v2.9.0 // indirect
-	github.com/go-logr/logr v1.4.2 // indirect
 	github.com/gogo/protobuf v1.3.2 // indirect
 	github.com/json-iterator/go v1.1.12 // indirect
 	github.com/kr/pretty v0.3.1 // indirect
@@ -17,6 +21,7 @@ require (
 	go.yaml.in/yaml/v2 v2.4.2 // indirect
 	golang.org/x/net v0.38.0 // indirect
 	golang.org/x/text v0.23.0 // indirect
+	golang.org/x/time v0.9.0 // indirect
 	gopkg.in/check.v1 v1.0.0-20201130134442-10cb98267c6c // indirect
 	gopkg.in/inf.v0 v0.9.1 // indirect
 	k8s.io/klog/v2 v2.130.1 // indirect

@@ -39,6 +39,9 @@ type Error struct {
 	// Rule is set if Status is StatusDenied. It is the capability that is
 	// missing in the module's manifest, or in the operator's grant.
 	Rule *Capability
+	// Details are those of the API server's answer: the names of fields that it
+	// does not accept, for example.
+	Details Value
 }
 
 // Error implements error: "api_get ConfigMap[default/a]: NotFound: ...".
@@ -68,6 +71,9 @@ func newError(op *imports.Op, status int32, body []byte) *Error {
 		if err := v.Decode(e.Rule, "rule"); err != nil {
 			e.Rule = nil
 		}
+	}
+	if v.Exists("details") {
+		e.Details = v.At("details").Clone()
 	}
 	return e
 }

@@ -43,7 +43,7 @@ func exportConfigure(ptr, size uint32) uint64 { return mem.Pack(enter(entry.Conf
 
 //go:wasmexport filter
 func exportFilter(ptr, size uint32) uint32 {
-	instance.reconciler = registered
+	instance.reconciler, instance.refused = current()
 	if instance.keep(message(ptr, size)) {
 		return 1
 	}
@@ -52,16 +52,17 @@ func exportFilter(ptr, size uint32) uint32 {
 
 //go:wasmexport describe
 func exportDescribe() uint64 {
-	if registered == nil {
-		panic("wasmctl: " + errNotRegistered.Error())
+	r, err := current()
+	if r == nil {
+		panic("wasmctl: " + err.Error())
 	}
-	instance.result = describe(registered)
+	instance.result = describe(r)
 	return mem.Pack(instance.result)
 }
 
 // enter carries out the call.
 func enter(name string, ptr, size uint32) []byte {
-	instance.reconciler = registered
+	instance.reconciler, instance.refused = current()
 	return instance.call(name, message(ptr, size))
 }
 

@@ -12,6 +12,7 @@ import (
 type guest struct {
 	host       imports.Host
 	reconciler *Reconciler
+	refused    error // why there is no reconciler, if RegisterFunc was called
 
 	block   mem.Block // where the host writes requests
 	result  []byte    // what the last entry call returned
@@ -35,8 +36,10 @@ func (g *guest) call(name string, msg []byte) []byte {
 	switch {
 	case !ok:
 		g.result = appendFailed(g.result[:0], Permanent(errMessage))
-	case g.reconciler == nil:
+	case g.reconciler == nil && g.refused == nil:
 		g.result = appendFailed(g.result[:0], Permanent(errNotRegistered))
+	case g.reconciler == nil:
+		g.result = appendFailed(g.result[:0], Permanent(g.refused))
 	default:
 		g.begin(in)
 		g.result = g.enter(name, g.result[:0])

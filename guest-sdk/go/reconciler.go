@@ -1,5 +1,7 @@
 package wasmctl
 
+import "errors"
+
 // Reconciler defines a module: its functions and its manifest.
 type Reconciler struct {
 	// Manifest declares the reconciled kind and the rights of the module.
@@ -37,8 +39,15 @@ type Reconciler struct {
 	Configure func(ctx *Context, settings map[string]string) error
 }
 
-// registered is what Register was called with.
+// registered is what Register was called with, or what pending returned.
 var registered *Reconciler
+
+// pending is what RegisterFunc was called with, until it is asked. refused is
+// its error.
+var (
+	pending func() (Reconciler, error)
+	refused error
+)
 
 // Register registers r as the reconciler of this module. Call it once, in an
 // init function: main does not run in a module. It panics if r.Reconcile is
@@ -52,6 +61,38 @@ func Register(r Reconciler) {
 		panic("wasmctl.Register: " + problem)
 	}
 	registered = &r
+}
+
+// RegisterFunc is Register for a module that cannot say in an init function what
+// it is. The host's first call of an instance calls load. With an error, the
+// host does not load the module, and shows the error.
+func RegisterFunc(load func() (Reconciler, error)) {
+	if registered != nil || pending != nil {
+		panic("wasmctl.RegisterFunc: called twice, or beside Register; a module has one reconciler")
+	}
+	pending = load
+}
+
+// current returns the registered reconciler, or why there is none.
+func current() (*Reconciler, error) {
+	switch {
+	case registered != nil || refused != nil:
+		return registered, refused
+	case pending == nil:
+		return nil, errNotRegistered
+	}
+	load := pending
+	pending = nil
+	r, err := load()
+	if problem := r.problem(); err == nil && problem != "" {
+		err = errors.New(problem)
+	}
+	if err != nil {
+		refused = err
+		return nil, err
+	}
+	registered = &r
+	return registered, nil
 }
 
 // problem says why r cannot run; empty if it can.

@@ -1,0 +1,149 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
+
+	"sigs.k8s.io/controller-runtime/pkg/internal/kinds"
+	"sigs.k8s.io/controller-runtime/pkg/internal/rest"
+	"sigs.k8s.io/controller-runtime/pkg/internal/run"
+)
+
+// Options are the options of New.
+type Options struct {
+	// HTTPClient has no effect: the host talks to the API server.
+	HTTPClient *http.Client
+	// Scheme knows the Go types of kinds.
+	Scheme *runtime.Scheme
+	// Mapper maps kinds to resources.
+	Mapper meta.RESTMapper
+	// Cache says which reads go to a cache. Without it, all go to the API server.
+	Cache *CacheOptions
+	// DryRun stores no write.
+	DryRun *bool
+	// FieldOwner is the field manager of writes that name none.
+	FieldOwner string
+	// FieldValidation is that of writes that name none.
+	FieldValidation string
+}
+
+// CacheOptions say which reads go to a cache.
+type CacheOptions struct {
+	// Reader is the cache.
+	Reader Reader
+	// DisableFor are the kinds that are read from the API server.
+	DisableFor []Object
+	// Unstructured says that Unstructured objects are read from the cache too.
+	Unstructured bool
+}
+
+// NewClientFunc makes a client.
+type NewClientFunc func(config *rest.Config, options Options) (Client, error)
+
+// New returns a client whose calls go to the host. It works within a call of
+// Reconcile.
+func New(config *rest.Config, options Options) (Client, error) {
+	if config == nil {
+		return nil, errors.New("client: the config is nil; use the one of ctrl.GetConfigOrDie")
+	}
+	if options.Scheme == nil {
+		return nil, errors.New("client: Options.Scheme is nil; set the one that main made")
+	}
+	if options.Mapper == nil {
+		options.Mapper = kinds.NewMapper(options.Scheme)
+	}
+	h := &host{scheme: options.Scheme, mapper: options.Mapper, uncached: map[schema.GroupVersionKind]bool{}}
+	if err := h.useCache(options.Cache); err != nil {
+		return nil, err
+	}
+	var c Client = h
+	if options.DryRun != nil && *options.DryRun {
+		c = NewDryRunClient(c)
+	}
+	if options.FieldOwner != "" {
+		c = WithFieldOwner(c, options.FieldOwner)
+	}
+	if options.FieldValidation != "" {
+		c = WithFieldValidation(c, FieldValidation(options.FieldValidation))
+	}
+	return c, nil
+}
+
+// host is a Client whose calls go to the host.
+type host struct {
+	scheme *runtime.Scheme
+	mapper meta.RESTMapper
+
+	cache        Reader
+	uncached     map[schema.GroupVersionKind]bool
+	unstructured bool
+}
+
+func (h *host) useCache(o *CacheOptions) error {
+	if o == nil || o.Reader == nil {
+		return nil
+	}
+	h.cache, h.unstructured = o.Reader, o.Unstructured
+	for _, obj := range o.DisableFor {
+		gvk, err := h.GroupVersionKindFor(obj)
+		if err != nil {
+			return err
+		}
+		h.uncached[gvk] = true
+	}
+	return nil
+}
+
+// cached reports whether objects of the kind, read into obj, come from the cache.
+func (h *host) cached(obj runtime.Object, gvk schema.GroupVersionKind) bool {
+	if h.cache == nil || h.uncached[gvk] {
+		return false
+	}
+	_, unstructured := obj.(runtime.Unstructured)
+	return h.unstructured || !unstructured
+}
+
+// Scheme implements Client.
+func (h *host) Scheme() *runtime.Scheme { return h.scheme }
+
+// RESTMapper implements Client.
+func (h *host) RESTMapper() meta.RESTMapper { return h.mapper }
+
+// GroupVersionKindFor implements Client.
+func (h *host) GroupVersionKindFor(obj runtime.Object) (schema.GroupVersionKind, error) {
+	return kinds.Of(obj, h.scheme)
+}
+
+// IsObjectNamespaced implements Client.
+func (h *host) IsObjectNamespaced(obj runtime.Object) (bool, error) {
+	gvk, err := kinds.OfItems(obj, h.scheme)
+	if err != nil {
+		return false, err
+	}
+	return kinds.Namespaced(gvk, h.mapper)
+}
+
+// caller returns the client of the SDK for the call that the module carries out.
+func caller(ctx context.Context) (*wasmctl.Client, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if c := run.Current(ctx); c != nil {
+		return c.Client(), nil
+	}
+	return nil, errors.New("client: used outside of Reconcile: a module reaches the cluster only while the host calls it; " +
+		"move the call from main, or from a goroutine that goes on after Reconcile, into Reconcile")
+}
+
+// refOf names an object.
+func refOf(gvk schema.GroupVersionKind, namespace, name string) wasmctl.ObjectRef {
+	apiVersion, kind := gvk.ToAPIVersionAndKind()
+	return wasmctl.ObjectRef{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Name: name}
+}

@@ -1,0 +1,76 @@
+package client
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
+
+	"sigs.k8s.io/controller-runtime/pkg/internal/codec"
+	"sigs.k8s.io/controller-runtime/pkg/internal/failure"
+	"sigs.k8s.io/controller-runtime/pkg/internal/kinds"
+)
+
+// Get implements Reader.
+func (h *host) Get(ctx context.Context, key ObjectKey, obj Object, opts ...GetOption) error {
+	gvk, err := h.GroupVersionKindFor(obj)
+	if err != nil {
+		return err
+	}
+	if h.cached(obj, gvk) {
+		return h.cache.Get(ctx, key, obj, opts...)
+	}
+	c, err := caller(ctx)
+	if err != nil {
+		return err
+	}
+	o := (&GetOptions{}).ApplyOptions(opts)
+	got, err := c.Get(refOf(gvk, key.Namespace, key.Name), wasmctl.GetOptions{ResourceVersion: o.AsGetOptions().ResourceVersion})
+	if err != nil {
+		return failure.FromHost(err)
+	}
+	return into(got, obj, gvk)
+}
+
+// List implements Reader.
+func (h *host) List(ctx context.Context, list ObjectList, opts ...ListOption) error {
+	gvk, err := kinds.OfItems(list, h.scheme)
+	if err != nil {
+		return err
+	}
+	if h.cached(list, gvk) {
+		return h.cache.List(ctx, list, opts...)
+	}
+	c, err := caller(ctx)
+	if err != nil {
+		return err
+	}
+	o := (&ListOptions{}).ApplyOptions(opts)
+	raw := o.AsListOptions()
+	ask := wasmctl.ListOptions{
+		LabelSelector: raw.LabelSelector, FieldSelector: raw.FieldSelector, Limit: raw.Limit, Continue: raw.Continue,
+		ResourceVersion: raw.ResourceVersion, ResourceVersionMatch: string(raw.ResourceVersionMatch),
+	}
+	page, err := c.List(refOf(gvk, o.Namespace, ""), ask)
+	if err != nil {
+		return failure.FromHost(err)
+	}
+	return codec.DecodeList(page, list, gvk)
+}
+
+// into decodes what the API server answered. As with the real client, a typed
+// object does not say its kind then, unless it did before.
+func into(got wasmctl.Object, obj Object, gvk schema.GroupVersionKind) error {
+	said := obj.GetObjectKind().GroupVersionKind()
+	if err := codec.Decode(got.Value, obj); err != nil {
+		return err
+	}
+	if _, ok := obj.(runtime.Unstructured); !ok {
+		obj.GetObjectKind().SetGroupVersionKind(said)
+	} else if obj.GetObjectKind().GroupVersionKind().Empty() {
+		obj.GetObjectKind().SetGroupVersionKind(gvk)
+	}
+	return nil
+}

@@ -1,0 +1,189 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
+
+	"sigs.k8s.io/controller-runtime/pkg/internal/codec"
+	"sigs.k8s.io/controller-runtime/pkg/internal/failure"
+)
+
+// target is an object of a call, and the SDK's client for it.
+type target struct {
+	c   *wasmctl.Client
+	gvk schema.GroupVersionKind
+	obj Object
+}
+
+// aim prepares a call that is about obj.
+func (h *host) aim(ctx context.Context, obj Object) (target, error) {
+	gvk, err := h.GroupVersionKindFor(obj)
+	if err != nil {
+		return target{}, err
+	}
+	c, err := caller(ctx)
+	return target{c, gvk, obj}, err
+}
+
+func (t target) ref() wasmctl.ObjectRef {
+	return refOf(t.gvk, t.obj.GetNamespace(), t.obj.GetName())
+}
+
+// take puts what the API server answered into the object.
+func (t target) take(got wasmctl.Object, err error) error {
+	if err != nil {
+		return failure.FromHost(err)
+	}
+	return into(got, t.obj, t.gvk)
+}
+
+// whole is the object to send: not only its metadata.
+func (t target) whole(verb string) (any, error) {
+	if _, ok := t.obj.(*metav1.PartialObjectMetadata); ok {
+		return nil, fmt.Errorf("client: cannot %s %s from its metadata alone; patch it, or use its whole type", verb, t.ref())
+	}
+	return codec.Encode(t.obj, t.gvk)
+}
+
+// Create implements Writer.
+func (h *host) Create(ctx context.Context, obj Object, opts ...CreateOption) error {
+	t, err := h.aim(ctx, obj)
+	if err != nil {
+		return err
+	}
+	o := (&CreateOptions{}).ApplyOptions(opts).AsCreateOptions()
+	body, err := t.whole("create")
+	if err != nil {
+		return err
+	}
+	return t.take(t.c.Create(body, writeOptions("", o.DryRun, o.FieldManager, o.FieldValidation)))
+}
+
+// Update implements Writer.
+func (h *host) Update(ctx context.Context, obj Object, opts ...UpdateOption) error {
+	t, err := h.aim(ctx, obj)
+	if err != nil {
+		return err
+	}
+	o := (&UpdateOptions{}).ApplyOptions(opts).AsUpdateOptions()
+	body, err := t.whole("update")
+	if err != nil {
+		return err
+	}
+	return t.take(t.c.Update(body, writeOptions("", o.DryRun, o.FieldManager, o.FieldValidation)))
+}
+
+// Patch implements Writer.
+func (h *host) Patch(ctx context.Context, obj Object, patch Patch, opts ...PatchOption) error {
+	t, err := h.aim(ctx, obj)
+	if err != nil {
+		return err
+	}
+	o := (&PatchOptions{}).ApplyOptions(opts).AsPatchOptions()
+	return t.patch("", obj, patch, o)
+}
+
+// Apply implements Writer.
+func (h *host) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...ApplyOption) error {
+	c, err := caller(ctx)
+	if err != nil {
+		return err
+	}
+	body, err := codec.Map(unwrap(obj))
+	if err != nil {
+		return err
+	}
+	o := (&ApplyOptions{}).ApplyOptions(opts).AsPatchOptions()
+	got, err := c.Apply(body, applyOptions("", o))
+	if err != nil {
+		return failure.FromHost(err)
+	}
+	return takeApplied(got, obj)
+}
+
+// unwrap returns what is encoded of an apply configuration.
+func unwrap(obj runtime.ApplyConfiguration) any {
+	if u, ok := obj.(*unstructuredApply); ok {
+		return u.Unstructured
+	}
+	return obj
+}
+
+// takeApplied puts what the API server answered into an apply configuration.
+func takeApplied(got wasmctl.Object, obj runtime.ApplyConfiguration) error {
+	return codec.Decode(got.Value, unwrap(obj))
+}
+
+// Delete implements Writer.
+func (h *host) Delete(ctx context.Context, obj Object, opts ...DeleteOption) error {
+	t, err := h.aim(ctx, obj)
+	if err != nil {
+		return err
+	}
+	o := (&DeleteOptions{}).ApplyOptions(opts).AsDeleteOptions()
+	return failure.FromHost(t.c.Delete(t.ref(), deleteOptions(o)))
+}
+
+// DeleteAllOf implements Writer: by a list, and a deletion of each object. The
+// API server does the same, but one that is created meanwhile may stay.
+func (h *host) DeleteAllOf(ctx context.Context, obj Object, opts ...DeleteAllOfOption) error {
+	t, err := h.aim(ctx, obj)
+	if err != nil {
+		return err
+	}
+	o := (&DeleteAllOfOptions{}).ApplyOptions(opts)
+	l := o.AsListOptions()
+	ask := wasmctl.ListOptions{LabelSelector: l.LabelSelector, FieldSelector: l.FieldSelector, Limit: l.Limit}
+	var refs []wasmctl.ObjectRef
+	for found, err := range t.c.All(refOf(t.gvk, o.Namespace, ""), ask) {
+		if err != nil {
+			return failure.FromHost(err)
+		}
+		refs = append(refs, refOf(t.gvk, found.Namespace(), found.Name()))
+	}
+	del := deleteOptions(o.AsDeleteOptions())
+	var all []error
+	for _, ref := range refs {
+		if err := t.c.Delete(ref, del); !wasmctl.IsNotFound(err) {
+			all = append(all, failure.FromHost(err))
+		}
+	}
+	return errors.Join(all...)
+}
+
+func writeOptions(sub string, dryRun []string, manager, validation string) wasmctl.WriteOptions {
+	return wasmctl.WriteOptions{Subresource: sub, DryRun: isDry(dryRun), FieldManager: manager, FieldValidation: validation}
+}
+
+func applyOptions(sub string, o *metav1.PatchOptions) wasmctl.ApplyOptions {
+	return wasmctl.ApplyOptions{
+		WriteOptions: writeOptions(sub, o.DryRun, o.FieldManager, o.FieldValidation),
+		Force:        o.Force != nil && *o.Force,
+	}
+}
+
+func deleteOptions(o *metav1.DeleteOptions) wasmctl.DeleteOptions {
+	d := wasmctl.DeleteOptions{DryRun: isDry(o.DryRun), GracePeriodSeconds: o.GracePeriodSeconds}
+	if o.PropagationPolicy != nil {
+		d.PropagationPolicy = string(*o.PropagationPolicy)
+	}
+	if p := o.Preconditions; p != nil {
+		if p.UID != nil {
+			d.Preconditions.UID = string(*p.UID)
+		}
+		if p.ResourceVersion != nil {
+			d.Preconditions.ResourceVersion = *p.ResourceVersion
+		}
+	}
+	return d
+}
+
+func isDry(list []string) bool { return slices.Contains(list, metav1.DryRunAll) }

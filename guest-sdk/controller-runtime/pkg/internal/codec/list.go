@@ -1,0 +1,90 @@
+package codec
+
+import (
+	"fmt"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
+)
+
+// List fills a list with objects that it decodes.
+type List struct {
+	items reflect.Value // the slice
+	gvk   schema.GroupVersionKind
+}
+
+// NewList empties the list. gvk is the kind of its items.
+func NewList(list runtime.Object, gvk schema.GroupVersionKind) (*List, error) {
+	ptr, err := meta.GetItemsPtr(list)
+	if err != nil {
+		return nil, fmt.Errorf("list %T: %w", list, err)
+	}
+	items := reflect.ValueOf(ptr).Elem()
+	items.Set(reflect.MakeSlice(items.Type(), 0, 0))
+	return &List{items, gvk}, nil
+}
+
+// Append decodes an object to the end of the list, and returns it.
+func (l *List) Append(v wasmctl.Value) (runtime.Object, error) {
+	n := l.items.Len()
+	typ := l.items.Type().Elem()
+	l.items.Set(reflect.Append(l.items, reflect.Zero(typ)))
+	item := l.items.Index(n)
+	if typ.Kind() == reflect.Pointer {
+		item.Set(reflect.New(typ.Elem()))
+	} else {
+		item = item.Addr()
+	}
+	obj, ok := item.Interface().(runtime.Object)
+	if !ok {
+		return nil, fmt.Errorf("list of %s: its items are no objects", typ)
+	}
+	if err := Decode(v, obj); err != nil {
+		return nil, err
+	}
+	obj.GetObjectKind().SetGroupVersionKind(l.gvk)
+	return obj, nil
+}
+
+// Drop removes the last object.
+func (l *List) Drop() { l.items.SetLen(l.items.Len() - 1) }
+
+// Len is the number of objects.
+func (l *List) Len() int { return l.items.Len() }
+
+// DecodeList replaces list by a page of the API server. As with the real client,
+// typed items do not say their kind.
+func DecodeList(page wasmctl.List, list interface {
+	metav1.ListInterface
+	runtime.Object
+}, gvk schema.GroupVersionKind,
+) error {
+	l, err := NewList(list, gvk)
+	if err != nil {
+		return err
+	}
+	for _, o := range page.Items() {
+		obj, err := l.Append(o.Value)
+		if err != nil {
+			return err
+		}
+		switch obj.(type) {
+		case runtime.Unstructured, *metav1.PartialObjectMetadata:
+		default:
+			obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+		}
+	}
+	list.SetResourceVersion(page.ResourceVersion())
+	list.SetContinue(page.Continue())
+	list.SetRemainingItemCount(nil)
+	if page.Exists("metadata", "remainingItemCount") {
+		left := page.Int("metadata", "remainingItemCount")
+		list.SetRemainingItemCount(&left)
+	}
+	return nil
+}

@@ -1,0 +1,69 @@
+// Package failure turns errors of the host into those of apimachinery.
+package failure
+
+import (
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
+)
+
+// codes are the answers of an API server that come closest to those of the host.
+var codes = map[int]struct {
+	code   int32
+	reason metav1.StatusReason
+}{
+	wasmctl.StatusUnsupported: {http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed},
+	wasmctl.StatusDenied:      {http.StatusForbidden, metav1.StatusReasonForbidden},
+	wasmctl.StatusBadRequest:  {http.StatusBadRequest, metav1.StatusReasonBadRequest},
+	wasmctl.StatusTooLarge:    {http.StatusRequestEntityTooLarge, metav1.StatusReasonRequestEntityTooLarge},
+	wasmctl.StatusBudget:      {http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests},
+	wasmctl.StatusCancelled:   {http.StatusGatewayTimeout, metav1.StatusReasonTimeout},
+	wasmctl.StatusUnavailable: {http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable},
+	wasmctl.StatusNotSynced:   {http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable},
+	wasmctl.StatusInternal:    {http.StatusInternalServerError, metav1.StatusReasonInternalError},
+}
+
+// FromHost returns err as an *apierrors.StatusError if the host answered it, so
+// that apierrors.IsNotFound and the others work. The API server's status is
+// handed on as it is.
+func FromHost(err error) error {
+	e, ok := wasmctl.AsError(err)
+	if !ok {
+		return err
+	}
+	s := metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReason(e.Reason), Message: e.Message, Code: int32(e.Status)} //nolint:gosec // an HTTP code
+	if e.Status < 0 {
+		like, known := codes[e.Status]
+		if !known {
+			like = codes[wasmctl.StatusInternal]
+		}
+		s.Code, s.Reason, s.Message = like.code, like.reason, e.Error()
+		return &apierrors.StatusError{ErrStatus: s}
+	}
+	if s.Message == "" {
+		s.Message = e.Error()
+	}
+	s.Details = details(e)
+	return &apierrors.StatusError{ErrStatus: s}
+}
+
+// details are the API server's, as far as they can be read.
+func details(e *wasmctl.Error) *metav1.StatusDetails {
+	if !e.Details.Exists() {
+		return nil
+	}
+	v := e.Details
+	d := &metav1.StatusDetails{
+		Name: v.String("name"), Group: v.String("group"), Kind: v.String("kind"),
+		RetryAfterSeconds: int32(v.Int("retryAfterSeconds")), //nolint:gosec // seconds
+	}
+	for _, c := range v.Elements("causes") {
+		d.Causes = append(d.Causes, metav1.StatusCause{
+			Type: metav1.CauseType(c.String("reason")), Message: c.String("message"), Field: c.String("field"),
+		})
+	}
+	return d
+}

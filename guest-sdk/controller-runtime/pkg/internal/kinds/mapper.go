@@ -1,0 +1,90 @@
+package kinds
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// clusterScoped are the kinds of Kubernetes whose objects have no namespace.
+var clusterScoped = map[schema.GroupKind]bool{}
+
+func init() {
+	for group, list := range map[string][]string{
+		"":                             {"Namespace", "Node", "PersistentVolume", "ComponentStatus"},
+		"admissionregistration.k8s.io": {"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"},
+		"apiextensions.k8s.io":         {"CustomResourceDefinition"},
+		"apiregistration.k8s.io":       {"APIService"},
+		"authentication.k8s.io":        {"TokenReview", "SelfSubjectReview"},
+		"authorization.k8s.io":         {"SelfSubjectAccessReview", "SelfSubjectRulesReview", "SubjectAccessReview"},
+		"certificates.k8s.io":          {"CertificateSigningRequest", "ClusterTrustBundle"},
+		"flowcontrol.apiserver.k8s.io": {"FlowSchema", "PriorityLevelConfiguration"},
+		"networking.k8s.io":            {"IngressClass", "IPAddress", "ServiceCIDR"},
+		"node.k8s.io":                  {"RuntimeClass"},
+		"rbac.authorization.k8s.io":    {"ClusterRole", "ClusterRoleBinding"},
+		"resource.k8s.io":              {"DeviceClass", "ResourceSlice"},
+		"scheduling.k8s.io":            {"PriorityClass"},
+		"storage.k8s.io":               {"StorageClass", "CSIDriver", "CSINode", "VolumeAttachment", "VolumeAttributesClass"},
+		"gateway.networking.k8s.io":    {"GatewayClass"},
+	} {
+		for _, kind := range list {
+			clusterScoped[schema.GroupKind{Group: group, Kind: kind}] = true
+		}
+	}
+}
+
+// mapper guesses: the resource from the kind, by the rules of plurals, and the
+// scope from what is known of Kubernetes' own kinds and from Learn.
+type mapper struct {
+	*meta.DefaultRESTMapper
+	scheme *runtime.Scheme
+}
+
+// NewMapper returns a mapper of the kinds of the scheme. A module cannot ask the
+// API server what it has.
+func NewMapper(scheme *runtime.Scheme) meta.RESTMapper {
+	m := meta.NewDefaultRESTMapper(scheme.PrioritizedVersionsAllGroups())
+	for gvk := range scheme.AllKnownTypes() {
+		if gvk.Version != runtime.APIVersionInternal {
+			m.Add(gvk, scope(gvk.GroupKind()))
+		}
+	}
+	return &mapper{m, scheme}
+}
+
+func scope(gk schema.GroupKind) meta.RESTScope {
+	if clusterScoped[gk] {
+		return meta.RESTScopeRoot
+	}
+	return meta.RESTScopeNamespace
+}
+
+// RESTMapping implements meta.RESTMapper, also for kinds without a Go type.
+func (m *mapper) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	for _, version := range versions {
+		if version == "" {
+			continue
+		}
+		gvk := gk.WithVersion(version)
+		resource, _ := meta.UnsafeGuessKindToResource(gvk)
+		return &meta.RESTMapping{Resource: resource, GroupVersionKind: gvk, Scope: scope(gk)}, nil
+	}
+	mapping, err := m.DefaultRESTMapper.RESTMapping(gk)
+	if err != nil {
+		return nil, err
+	}
+	mapping.Scope = scope(gk)
+	return mapping, nil
+}
+
+// Learn notes that objects of the kind have no namespace.
+func Learn(gk schema.GroupKind) { clusterScoped[gk] = true }
+
+// Namespaced reports whether objects of the kind have a namespace.
+func Namespaced(gvk schema.GroupVersionKind, m meta.RESTMapper) (bool, error) {
+	mapping, err := m.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return false, err
+	}
+	return mapping.Scope.Name() != meta.RESTScopeNameRoot, nil
+}
