@@ -251,3 +251,24 @@ func Decode[T any](v Value, path ...string) (T, error) {
 // pointers to these, and any Value, Object or *Builder. Numbers must be finite
 // and within an int64. Other values are an error of the call that sends them.
 type Map = map[string]any
+
+// MarshalJSON lets encoding/json write a Value; one that is absent is null.
+func (v Value) MarshalJSON() ([]byte, error) {
+	if len(v.view) == 0 {
+		return []byte("null"), nil
+	}
+	return wire.AppendAsJSON(nil, v.view)
+}
+
+// UnmarshalJSON lets encoding/json read a Value.
+func (v *Value) UnmarshalJSON(js []byte) error {
+	b, err := wire.AppendJSON(nil, js)
+	if err == nil {
+		err = wire.Check(b)
+	}
+	if err != nil {
+		return err
+	}
+	v.view = b
+	return nil
+}

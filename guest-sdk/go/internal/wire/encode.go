@@ -1,8 +1,6 @@
 package wire
 
 import (
-	"encoding/base64"
-	"errors"
 	"math"
 	"reflect"
 	"slices"
@@ -11,17 +9,13 @@ import (
 	"time"
 )
 
-// Appender is a type that writes itself: one whole msgpack value.
-type Appender interface {
-	AppendMsgpack(dst []byte) ([]byte, error)
-}
-
 // Append appends any value that has a form in msgpack: nil, booleans, numbers,
-// strings, time.Time (RFC 3339 in UTC, to the second), slices, maps with string
-// keys, structs by their msgpack or json tags, pointers to these, and any
-// Appender. A []byte is written in base64, as JSON has it. The
-// keys of a map are sorted, so equal values give equal bytes. A value that
-// Check would refuse is an error; dst is then lost.
+// strings, time.Time (RFC 3339 in UTC, to the second), slices, arrays, maps,
+// structs by their msgpack or json tags, pointers to these, any Appender, and
+// what encoding/json writes by methods of its type. A []byte is written in
+// base64, and keys of maps as text, as JSON has them. The keys of a map are
+// sorted, so equal values give equal bytes. A value that Check would refuse is an
+// error, and a struct of which nothing would be written; dst is then lost.
 func Append(dst []byte, v any) ([]byte, error) { return appendAny(dst, v, 0) }
 
 func appendAny(dst []byte, v any, depth int) ([]byte, error) {
@@ -59,7 +53,8 @@ func appendAny(dst []byte, v any, depth int) ([]byte, error) {
 		}
 		return v.AppendMsgpack(dst)
 	}
-	return appendReflect(dst, reflect.ValueOf(v), depth)
+	val := reflect.ValueOf(v)
+	return planOf(val.Type()).encode(dst, val, depth)
 }
 
 // AppendText is AppendString for a string that may not be UTF-8: that is
@@ -163,117 +158,4 @@ func appendStrings(dst []byte, a []string) ([]byte, error) {
 		}
 	}
 	return dst, nil
-}
-
-// appendReflect is appendAny for the types that it does not name.
-func appendReflect(dst []byte, v reflect.Value, depth int) ([]byte, error) {
-	switch v.Kind() {
-	case reflect.Bool:
-		return AppendBool(dst, v.Bool()), nil
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		return AppendInt(dst, v.Int()), nil
-	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		if v.Uint() > math.MaxInt64 {
-			return nil, ErrNumber
-		}
-		return AppendInt(dst, int64(v.Uint())), nil
-	case reflect.Float32, reflect.Float64:
-		return appendFinite(dst, v.Float())
-	case reflect.String:
-		return AppendText(dst, v.String())
-	case reflect.Pointer, reflect.Interface:
-		if v.IsNil() {
-			return AppendNil(dst), nil
-		}
-		return appendAny(dst, v.Elem().Interface(), depth+1)
-	case reflect.Slice, reflect.Array:
-		return appendList(dst, v, depth)
-	case reflect.Map:
-		return appendMapReflect(dst, v, depth)
-	case reflect.Struct:
-		return appendStruct(dst, v, depth)
-	default:
-		return nil, errors.New("Go type " + v.Type().String() + " has no form in msgpack")
-	}
-}
-
-func appendList(dst []byte, v reflect.Value, depth int) ([]byte, error) {
-	if v.Kind() == reflect.Slice {
-		if v.IsNil() {
-			return AppendNil(dst), nil
-		}
-		if v.Type().Elem().Kind() == reflect.Uint8 {
-			return AppendString(dst, base64.StdEncoding.EncodeToString(v.Bytes())), nil
-		}
-	}
-	dst = AppendArray(dst, v.Len())
-	for i := 0; i < v.Len(); i++ {
-		var err error
-		if dst, err = appendAny(dst, v.Index(i).Interface(), depth+1); err != nil {
-			return nil, within(strconv.Itoa(i), err)
-		}
-	}
-	return dst, nil
-}
-
-func appendMapReflect(dst []byte, v reflect.Value, depth int) ([]byte, error) {
-	if v.IsNil() {
-		return AppendNil(dst), nil
-	}
-	if v.Type().Key().Kind() != reflect.String {
-		return nil, errors.New("Go type " + v.Type().String() + " has keys that are not strings")
-	}
-	m := make(map[string]any, v.Len())
-	for it := v.MapRange(); it.Next(); {
-		m[it.Key().String()] = it.Value().Interface()
-	}
-	return appendMapAny(dst, m, depth)
-}
-
-func appendStruct(dst []byte, v reflect.Value, depth int) ([]byte, error) {
-	b := NewBuilder(dst)
-	for _, f := range fieldsOf(v.Type()) {
-		fv, ok := f.in(v, false)
-		if !ok || f.omitEmpty && isEmpty(fv) {
-			continue
-		}
-		b.key(f.name)
-		var err error
-		if b.b, err = appendAny(b.b, fv.Interface(), depth+1); err != nil {
-			return nil, within(f.name, err)
-		}
-	}
-	return b.End(), nil
-}
-
-func isEmpty(v reflect.Value) bool {
-	switch v.Kind() {
-	case reflect.Slice, reflect.Map, reflect.String, reflect.Array:
-		return v.Len() == 0
-	case reflect.Struct:
-		return v.Type() == timeType && v.Interface().(time.Time).IsZero()
-	default:
-		return v.IsZero()
-	}
-}
-
-// PathError says where in a value an error is.
-type PathError struct {
-	// Path is the way from the root, with dots between.
-	Path string
-	Err  error
-}
-
-// Error implements error.
-func (e *PathError) Error() string { return e.Path + ": " + e.Err.Error() }
-
-// Unwrap returns what is wrong there.
-func (e *PathError) Unwrap() error { return e.Err }
-
-// within puts a step before the path of err.
-func within(step string, err error) error {
-	if p, ok := err.(*PathError); ok { //nolint:errorlint // only the outermost has the path
-		return &PathError{Path: step + "." + p.Path, Err: p.Err}
-	}
-	return &PathError{Path: step, Err: err}
 }

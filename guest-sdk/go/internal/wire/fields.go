@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"reflect"
 	"slices"
 	"strings"
@@ -12,37 +13,86 @@ var timeType = reflect.TypeOf(time.Time{}) //nolint:modernize // not every TinyG
 // field is one key that a struct has in msgpack.
 type field struct {
 	name      string
+	tagged    bool  // the name is that of a tag
 	index     []int // the way through embedded structs
+	typ       reflect.Type
 	omitEmpty bool
+	omitZero  bool
+	quoted    bool // the option "string": a scalar as the text of its JSON
+	plan      *plan
 }
 
 // fieldsOf lists the fields of a struct: by the msgpack tag, else the json tag,
 // else the Go name. Embedded structs without a name are part of the outer one.
-func fieldsOf(t reflect.Type) []field { return appendFields(nil, t, nil) }
+// Of several fields of one name that counts which counts for encoding/json: the
+// least embedded one, else the tagged one, else none.
+func fieldsOf(t reflect.Type) []field {
+	all := appendFields(nil, t, nil, nil)
+	list := make([]field, 0, len(all))
+	for i := range all {
+		hidden := slices.ContainsFunc(all, func(f field) bool {
+			return f.name == all[i].name && !slices.Equal(f.index, all[i].index) && f.compare(&all[i]) <= 0
+		})
+		if !hidden {
+			list = append(list, all[i])
+		}
+	}
+	return list
+}
 
-func appendFields(list []field, t reflect.Type, outer []int) []field {
+// compare is below 0 if f counts rather than a field of the same name.
+func (f *field) compare(other *field) int {
+	c := cmp.Compare(len(f.index), len(other.index))
+	switch {
+	case c != 0 || f.tagged == other.tagged:
+		return c
+	case f.tagged:
+		return -1
+	}
+	return 1
+}
+
+// appendFields appends the fields of t, which is embedded by way of outer, the
+// types within.
+func appendFields(list []field, t reflect.Type, outer []int, within []reflect.Type) []field {
+	if slices.Contains(within, t) {
+		return list // it embeds itself
+	}
+	within = append(slices.Clip(within), t)
 	for i := 0; i < t.NumField(); i++ {
 		sf := t.Field(i)
 		tag, ok := sf.Tag.Lookup("msgpack")
 		if !ok {
 			tag = sf.Tag.Get("json")
 		}
-		name, opts, _ := strings.Cut(tag, ",")
+		name, rest, _ := strings.Cut(tag, ",")
 		index := append(slices.Clip(outer), i)
 		switch {
 		case tag == "-":
 		case sf.Anonymous && name == "" && structOf(sf.Type) != nil:
-			list = appendFields(list, structOf(sf.Type), index)
+			list = appendFields(list, structOf(sf.Type), index, within)
 		case !sf.IsExported():
 		default:
+			f := field{name: name, tagged: name != "", index: index, typ: sf.Type}
 			if name == "" {
-				name = sf.Name
+				f.name = sf.Name
 			}
-			omit := strings.Contains(opts, "omitempty") || strings.Contains(opts, "omitzero")
-			list = append(list, field{name: name, index: index, omitEmpty: omit})
+			opts := strings.Split(rest, ",")
+			f.omitEmpty, f.omitZero = slices.Contains(opts, "omitempty"), slices.Contains(opts, "omitzero")
+			f.quoted = slices.Contains(opts, "string") && isScalar(sf.Type)
+			list = append(list, f)
 		}
 	}
 	return list
+}
+
+// isScalar reports whether the option "string" has a meaning for the type.
+func isScalar(t reflect.Type) bool {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	k := t.Kind()
+	return k >= reflect.Bool && k <= reflect.Float64 || k == reflect.String
 }
 
 // structOf returns the struct type that t is or points to, or nil.
@@ -59,6 +109,9 @@ func structOf(t reflect.Type) reflect.Type {
 // in returns the field of the struct v; false if an embedded pointer on the way
 // is nil. fill is for writing: it makes what such a pointer is to point to.
 func (f *field) in(v reflect.Value, fill bool) (reflect.Value, bool) {
+	if len(f.index) == 1 {
+		return v.Field(f.index[0]), true
+	}
 	for i, x := range f.index {
 		if i > 0 && v.Kind() == reflect.Pointer {
 			if v.IsNil() {

@@ -114,7 +114,8 @@ func TestAppend_RefusesWhatHasNoForm(t *testing.T) {
 	}{
 		{map[string]any{"a": map[string]any{"f": math.Inf(-1)}}, "a.f: number"},
 		{map[string]any{"a": []any{0, "\xff"}}, "a.1: string is not UTF-8"},
-		{map[int]string{1: "a"}, "keys that are not strings"},
+		{map[bool]string{true: "a"}, "keys that are not text"},
+		{struct{ hidden int }{1}, "no exported field"},
 		{make(chan int), "chan int has no form"},
 		{uint64(math.MaxUint64), "number"},
 		{endless, "deeper than 128"},

@@ -246,3 +246,8 @@ func Len(v []byte) (n, pos int) {
 	}
 	return values, size
 }
+
+var typeNames = [...]string{"invalid value", "nil", "bool", "integer", "float", "string", "array", "map"}
+
+// String returns the type's name as it stands in messages for people.
+func (t Type) String() string { return typeNames[min(int(t), len(typeNames)-1)] }

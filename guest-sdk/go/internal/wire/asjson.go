@@ -1,0 +1,105 @@
+package wire
+
+import (
+	"math"
+	"strconv"
+)
+
+// AppendAsJSON appends the JSON of the value that v starts with.
+func AppendAsJSON(dst, v []byte) ([]byte, error) {
+	end := Skip(v, 0)
+	if end < 0 {
+		return nil, ErrTruncated
+	}
+	return appendAsJSON(dst, &decoder{b: v[:end]})
+}
+
+// appendAsJSON appends the JSON of the value that d is at, and leaves d behind it.
+func appendAsJSON(dst []byte, d *decoder) ([]byte, error) {
+	v := d.b[d.pos:]
+	switch TypeOf(v) {
+	case Array, Map:
+		return containerAsJSON(dst, d)
+	case String:
+		s, _ := d.text()
+		return appendQuoted(dst, s), nil
+	case Nil:
+		dst = append(dst, "null"...)
+	case Bool:
+		b, _ := ReadBool(v)
+		dst = strconv.AppendBool(dst, b)
+	case Int:
+		i, ok := readInt(v)
+		if !ok {
+			return nil, ErrNumber
+		}
+		dst = strconv.AppendInt(dst, i, 10)
+	case Float:
+		f, _ := ReadFloat(v)
+		if math.IsNaN(f) || math.IsInf(f, 0) {
+			return nil, ErrNumber
+		}
+		dst = appendFloatJSON(dst, f)
+	default:
+		return nil, ErrType
+	}
+	d.skip()
+	return dst, nil
+}
+
+// appendFloatJSON writes very large and very small numbers with an exponent.
+func appendFloatJSON(dst []byte, f float64) []byte {
+	if a := math.Abs(f); a != 0 && (a < 1e-6 || a >= 1e21) {
+		return strconv.AppendFloat(dst, f, 'e', -1, 64)
+	}
+	return strconv.AppendFloat(dst, f, 'f', -1, 64)
+}
+
+func containerAsJSON(dst []byte, d *decoder) ([]byte, error) {
+	isMap := TypeOf(d.b[d.pos:]) == Map
+	n, err := d.open()
+	if err != nil {
+		return nil, err
+	}
+	open, end := byte('['), byte(']')
+	if isMap {
+		open, end = '{', '}'
+	}
+	dst = append(dst, open)
+	for i := range n {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		if isMap {
+			key, ok := d.text()
+			if !ok {
+				return nil, ErrType
+			}
+			dst = append(appendQuoted(dst, key), ':')
+		}
+		if dst, err = appendAsJSON(dst, d); err != nil {
+			return nil, err
+		}
+	}
+	d.depth--
+	return append(dst, end), nil
+}
+
+// appendQuoted writes a string of JSON.
+func appendQuoted(dst, s []byte) []byte {
+	const digits = "0123456789abcdef"
+	dst = append(dst, '"')
+	for _, c := range s {
+		switch {
+		case c == '"', c == '\\':
+			dst = append(dst, '\\', c)
+		case c == '\n':
+			dst = append(dst, `\n`...)
+		case c < ' ':
+			dst = append(dst, '\\', 'u', '0', '0', digits[c>>4], digits[c&15])
+		default:
+			dst = append(dst, c)
+		}
+	}
+	return append(dst, '"')
+}

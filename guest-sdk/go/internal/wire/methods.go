@@ -1,0 +1,113 @@
+package wire
+
+import "reflect"
+
+// Decoder is a type that reads itself from the value that v starts with. It
+// copies what it keeps.
+type Decoder interface {
+	DecodeMsgpack(v []byte) error
+}
+
+// Appender is a type that writes itself: one whole msgpack value.
+type Appender interface {
+	AppendMsgpack(dst []byte) ([]byte, error)
+}
+
+// The interfaces of encoding and encoding/json, which a small module does not
+// import.
+type (
+	jsonMarshaler   interface{ MarshalJSON() ([]byte, error) }
+	jsonUnmarshaler interface{ UnmarshalJSON(js []byte) error }
+	textMarshaler   interface{ MarshalText() ([]byte, error) }
+	textUnmarshaler interface{ UnmarshalText(text []byte) error }
+)
+
+// byMethods lets the methods of a type have their say, in the order of
+// encoding/json. They are looked for by pointer, which has those of values too;
+// the plan of a pointer or an interface is that of what is behind it.
+func (p *plan) byMethods(t reflect.Type) {
+	if k := t.Kind(); k == reflect.Pointer || k == reflect.Interface || t == timeType {
+		return
+	}
+	own := reflect.New(t).Interface()
+	switch own.(type) {
+	case Decoder:
+		p.decode, p.takesNil = decodeDecoder, true
+	case jsonUnmarshaler:
+		p.decode, p.takesNil = decodeByJSON, true
+	case textUnmarshaler:
+		p.decode = decodeByText
+	}
+	switch own.(type) {
+	case Appender:
+		p.encode = byAddress(encodeAppender)
+	case jsonMarshaler:
+		p.encode = byAddress(encodeByJSON)
+	case textMarshaler:
+		p.encode = byAddress(encodeByText)
+	}
+	if _, ok := own.(interface{ IsZero() bool }); ok {
+		p.zero = func(v reflect.Value) bool {
+			return addressed(v).Interface().(interface{ IsZero() bool }).IsZero() //nolint:forcetypeassert // own is one
+		}
+	}
+}
+
+// addressed returns a pointer to v, or to a copy of it.
+func addressed(v reflect.Value) reflect.Value {
+	if v.CanAddr() {
+		return v.Addr()
+	}
+	p := reflect.New(v.Type())
+	p.Elem().Set(v)
+	return p
+}
+
+func byAddress(encode func(dst []byte, v any) ([]byte, error)) func([]byte, reflect.Value, int) ([]byte, error) {
+	return func(dst []byte, v reflect.Value, _ int) ([]byte, error) {
+		return encode(dst, addressed(v).Interface())
+	}
+}
+
+func encodeAppender(dst []byte, v any) ([]byte, error) {
+	return v.(Appender).AppendMsgpack(dst) //nolint:forcetypeassert // byMethods has looked
+}
+
+func encodeByJSON(dst []byte, v any) ([]byte, error) {
+	js, err := v.(jsonMarshaler).MarshalJSON() //nolint:forcetypeassert // byMethods has looked
+	if err != nil {
+		return nil, err
+	}
+	return AppendJSON(dst, js)
+}
+
+func encodeByText(dst []byte, v any) ([]byte, error) {
+	text, err := v.(textMarshaler).MarshalText() //nolint:forcetypeassert // byMethods has looked
+	if err != nil {
+		return nil, err
+	}
+	return AppendText(dst, string(text))
+}
+
+func decodeDecoder(d *decoder, v reflect.Value) error {
+	view := d.b[d.pos:]
+	d.skip()
+	return v.Addr().Interface().(Decoder).DecodeMsgpack(view) //nolint:forcetypeassert // byMethods has looked
+}
+
+func decodeByJSON(d *decoder, v reflect.Value) error {
+	js, err := appendAsJSON(d.json[:0], d)
+	if err != nil {
+		return err
+	}
+	d.json = js
+	return v.Addr().Interface().(jsonUnmarshaler).UnmarshalJSON(js) //nolint:forcetypeassert // byMethods has looked
+}
+
+func decodeByText(d *decoder, v reflect.Value) error {
+	s, ok := d.text()
+	if !ok {
+		return d.mismatch(v)
+	}
+	return v.Addr().Interface().(textUnmarshaler).UnmarshalText(s) //nolint:forcetypeassert // byMethods has looked
+}
