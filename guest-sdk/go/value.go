@@ -159,9 +159,11 @@ func (v Value) StringMap(path ...string) map[string]string {
 }
 
 // Decode decodes the value at the path into the variable that into points to.
-// It supports structs by their msgpack or json tags, slices, maps with string
-// keys, pointers, strings, numbers, bools, time.Time, []byte (base64, as in a
-// Secret), and any.
+// It supports what encoding/json does, by the same rules, so the types of
+// k8s.io/api too: structs by their msgpack or json tags, slices, maps, pointers,
+// strings, numbers, bools, []byte (base64, as in a Secret), any, and types with
+// methods of their own (UnmarshalJSON, UnmarshalText). time.Time is as RFC 3339
+// has it. Names of keys count exactly.
 //
 // An absent value does not change the variable. Keys that a struct does not
 // have are ignored. A value of the wrong type is an error that names its path.
@@ -246,10 +248,12 @@ func Decode[T any](v Value, path ...string) (T, error) {
 
 // Map is a value to send, an object for example, as it would be written in
 // YAML. All values to send may be nil, bools, numbers, strings, time.Time,
-// []byte (sent in base64), slices, maps with string keys, structs by their
-// msgpack or json tags (embedded ones are flattened, omitempty counts),
-// pointers to these, and any Value, Object or *Builder. Numbers must be finite
-// and within an int64. Other values are an error of the call that sends them.
+// []byte (sent in base64), slices, maps, structs by their msgpack or json tags,
+// pointers to these, any Value, Object or *Builder, and types with MarshalJSON or
+// MarshalText: what encoding/json writes, by the same rules, so the types of
+// k8s.io/api too. omitempty also leaves out a zero time.Time. Numbers must be
+// finite and within an int64. Other values, and structs of which nothing would be
+// written, are an error of the call that sends them.
 type Map = map[string]any
 
 // MarshalJSON lets encoding/json write a Value; one that is absent is null.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"strconv"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -110,18 +111,25 @@ func (p *jsonParser) container(open byte, depth int) error {
 }
 
 func (p *jsonParser) number() error {
-	start := p.pos
-	float := false
-	for ; p.pos < len(p.js); p.pos++ {
-		c := p.js[p.pos]
-		if c == '.' || c == 'e' || c == 'E' {
-			float = true
-		} else if c != '-' && c != '+' && (c < '0' || c > '9') {
-			break
+	start, whole := p.pos, true
+	p.one("-")
+	zero := p.pos < len(p.js) && p.js[p.pos] == '0'
+	if n := p.digits(); n == 0 || zero && n > 1 {
+		return errJSON
+	}
+	if p.one(".") {
+		if whole = false; p.digits() == 0 {
+			return errJSON
+		}
+	}
+	if p.one("eE") {
+		p.one("+-")
+		if whole = false; p.digits() == 0 {
+			return errJSON
 		}
 	}
 	text := string(p.js[start:p.pos])
-	if !float {
+	if whole {
 		if i, err := strconv.ParseInt(text, 10, 64); err == nil {
 			p.out = AppendInt(p.out, i)
 			return nil
@@ -129,10 +137,27 @@ func (p *jsonParser) number() error {
 	}
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil {
-		return errJSON
+		return ErrNumber
 	}
-	p.out, err = appendFinite(p.out, f)
-	return err
+	p.out = AppendFloat(p.out, f)
+	return nil
+}
+
+// one skips one of the characters, if one is there.
+func (p *jsonParser) one(of string) bool {
+	ok := p.pos < len(p.js) && strings.IndexByte(of, p.js[p.pos]) >= 0
+	if ok {
+		p.pos++
+	}
+	return ok
+}
+
+// digits skips digits and returns how many there were.
+func (p *jsonParser) digits() (n int) {
+	for ; p.pos < len(p.js) && p.js[p.pos]-'0' <= 9; p.pos++ {
+		n++
+	}
+	return n
 }
 
 // text reads a string.
