@@ -47,7 +47,7 @@ func mismatch(b []byte, v reflect.Value) error {
 	return errors.New(TypeOf(b).String() + " does not fit into " + v.Type().String())
 }
 
-// unsafeString is b as a string; b does not change any more.
+// unsafeString is b as a string; nothing changes b after that.
 func unsafeString(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 func decodeInterface(d *decoder, v reflect.Value) error {
