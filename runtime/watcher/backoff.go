@@ -38,6 +38,7 @@ type backoff struct {
 	failing wait.DelayFunc // guarded by mu
 	missing wait.DelayFunc // guarded by mu; for Denied and Absent
 	last    *failure       // guarded by mu; nil where the next request need not wait
+	expired bool           // the last failure was of a version that is too old; guarded by mu
 }
 
 type failure struct {
@@ -58,16 +59,23 @@ func newBackoff() *backoff {
 
 // reset makes the next delays start from backoffFirst.
 func (b *backoff) reset() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.restart()
+}
+
+// restart is reset. The caller holds mu.
+func (b *backoff) restart() {
 	delay := func(longest time.Duration) wait.DelayFunc {
 		return wait.Backoff{Duration: backoffFirst, Cap: longest, Factor: 2, Jitter: 1, Steps: 100}.
 			DelayWithReset(clock.RealClock{}, backoffReset)
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	b.failing, b.missing = delay(backoffCap), delay(missingCap)
 }
 
-// failed notes that a request has failed with err.
+// failed notes that a request has failed with err. An API server that says for the
+// first time that a version is too old answers again: with new caches after an
+// outage, which is over.
 func (b *backoff) failed(err error, missing, streaming bool) {
 	f := &failure{at: time.Now(), missing: missing, streaming: streaming}
 	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
@@ -75,6 +83,12 @@ func (b *backoff) failed(err error, missing, streaming bool) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if over := isExpired(err); over != b.expired {
+		b.expired = over
+		if over {
+			b.restart()
+		}
+	}
 	b.last = f
 }
 

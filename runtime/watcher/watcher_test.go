@@ -241,6 +241,33 @@ func TestWatch_BacksOff(t *testing.T) {
 	})
 }
 
+// Rule 12: an API server that has forgotten the version in an outage is listed soon
+// after it answers again, and no oftener than others where it forgets each.
+func TestWatch_ExpiredEndsAnOutage(t *testing.T) {
+	bubble(t, func(t *testing.T, b *bed) {
+		after(15 * time.Second)
+		b.cm.failWith(errRefused)
+		b.cm.cut()
+		after(time.Minute)
+		b.cm.failWith(nil)
+		b.cm.compact()
+		b.cm.set("new", 1)
+		b.cm.took()
+		for len(b.cm.took()) == 0 {
+			after(100 * time.Millisecond)
+		}
+		after(1700 * time.Millisecond)
+		b.u.expect("Relisted ns/new")
+		b.cm.failWith(expiredError)
+		b.cm.cut()
+		b.cm.took()
+		after(10 * time.Minute)
+		if n := len(b.cm.took()); n > 90 {
+			t.Errorf("%d requests in ten minutes", n)
+		}
+	})
+}
+
 // An API server, or a proxy before it, that ends each watch at once is not
 // asked again in a tight loop.
 func TestWatch_ShortWatchesBackOff(t *testing.T) {
