@@ -2,6 +2,9 @@ package main
 
 import (
 	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +16,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/serve/v1alpha1"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
+	"github.com/wasmctl/wasmctl/host/oci/ocitest"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
@@ -28,7 +32,7 @@ type broken struct {
 }
 
 // brokenness has a row for each.
-func (t *tenant) brokenness(group string) []broken {
+func (t *tenant) brokenness(group string, reg *ocitest.Registry, closed string) []broken {
 	good := t.module("good", enginetest.Worse(enginetest.Good, 0))
 	in := func(key string, value any) map[string]any { return map[string]any{key: value} }
 	module := func(m map[string]any) map[string]any { return in("module", m) }
@@ -39,7 +43,13 @@ func (t *tenant) brokenness(group string) []broken {
 		return in("selector", map[string]any{"matchExpressions": []any{map[string]any{"key": "module", "operator": operator}}})
 	}
 	asks := enginetest.WithManifest(t.T, enginetest.Good, enginetest.MayWrite("configmaps"))
+	image := t.pushed(reg, "good:1", enginetest.Worse(enginetest.Good, 0))["image"].(string)
+	reg.Use(ocitest.Status(http.StatusServiceUnavailable, "UNAVAILABLE"))
 	return []broken{
+		{name: "registry-unavailable", reason: "RegistryUnavailable", message: "503", condition: v1alpha1.ModuleFetched, spec: module(in("image", image)), heal: func() { reg.Use() }},
+		{name: "registry-refuses", reason: "RegistryUnavailable", message: "connection refused", condition: v1alpha1.ModuleFetched, spec: module(in("image", closed+strings.TrimPrefix(image, reg.Host))), heal: func() {
+			serveAt(t.T, closed, reg)
+		}},
 		{name: "no-configmap", reason: "ConfigMapFailed", message: "not found", condition: v1alpha1.ModuleFetched, spec: module(ref("absent", "module.wasm")), heal: func() {
 			t.module("absent", enginetest.Worse(enginetest.Good, 7))
 		}},
@@ -69,6 +79,29 @@ func (t *tenant) brokenness(group string) []broken {
 	}
 }
 
+// closedPort is an address that refuses connections, until serveAt.
+func closedPort(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = ln.Close() }()
+	return ln.Addr().String()
+}
+
+// serveAt serves at an address.
+func serveAt(t *testing.T, address string, handler http.Handler) {
+	t.Helper()
+	ln, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.Server{Listener: ln, Config: &http.Server{Handler: handler}} //nolint:gosec // a test
+	s.Start()
+	t.Cleanup(s.Close)
+}
+
 // allow gives the service account more rights.
 func (t *tenant) allow(name string, rule rbacv1.PolicyRule) {
 	t.Helper()
@@ -95,8 +128,9 @@ func TestServe_OneThatIsBrokenAffectsNoOther(t *testing.T) {
 	spec := func(more map[string]any) map[string]any {
 		return withAll(map[string]any{"module": map[string]any{"configMapKeyRef": map[string]any{"name": "good", "key": "module.wasm"}}, "for": map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}, "rollout": map[string]any{"probation": "1s"}}, more)
 	}
-	rows := tenant.brokenness("g" + utilrand.String(5) + ".example.dev")
-	c := startServe(tenant)
+	reg, closed := ocitest.NewPlain(t), closedPort(t)
+	rows := tenant.brokenness("g"+utilrand.String(5)+".example.dev", reg, closed)
+	c := startServe(tenant, "--insecure-registry", reg.Host, "--insecure-registry", closed)
 	good := []string{"good-0", "good-1", "good-2"}
 	var since []metav1.Time
 	for _, name := range good {

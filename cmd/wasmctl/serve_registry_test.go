@@ -13,6 +13,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/serve/v1alpha1"
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/host/oci/ocitest"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
 )
 
@@ -98,6 +99,38 @@ func TestServe_RunsModulesOfARegistry(t *testing.T) {
 		l := tenant.get("greeter").Status.Live
 		return l.Digest == host.DigestOf(three) && l.Version == "1.3.0"
 	})
+	c.signal(syscall.SIGTERM)
+	c.wantExit(exitOK)
+}
+
+// TestServe_WritesNoStatusWhileQuiet: looks at a tag that stays, and runs of objects,
+// are no reason to write the status of a Reconciler that is done.
+func TestServe_WritesNoStatusWhileQuiet(t *testing.T) {
+	tenant, reg := newTenant(t), ocitest.NewPlain(t)
+	image := tenant.pushed(reg, "quiet:1", enginetest.Worse(enginetest.Good, 1))
+	tenant.create("quiet", map[string]any{
+		"module": withAll(image, map[string]any{"follow": "1s"}), "for": map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}, "rollout": map[string]any{"probation": "1s"},
+	})
+	c := startServe(tenant, "--insecure-registry", reg.Host)
+	looks := func(n int) {
+		t.Helper()
+		reg.Requests()
+		enginetest.Until(t, "the tag is looked at again", func() bool {
+			n -= len(reg.Requests())
+			return n <= 0
+		})
+	}
+	tenant.ready("quiet", "True", "Succeeded")
+	looks(1) // what the look before has written is there
+	before := tenant.get("quiet").ResourceVersion
+	for i := range 3 {
+		tenant.touch("o0")
+		enginetest.Until(t, "it is reconciled", func() bool { return strings.Count(c.text(), `/o0","reason":"ObjectUpdated"`) > i })
+		looks(3)
+	}
+	if r := tenant.get("quiet"); r.ResourceVersion != before {
+		t.Errorf("written at %s, after %s: %+v", r.ResourceVersion, before, r.Status)
+	}
 	c.signal(syscall.SIGTERM)
 	c.wantExit(exitOK)
 }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/serve/v1alpha1"
+	"github.com/wasmctl/wasmctl/devcluster"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
@@ -36,8 +37,12 @@ type tenant struct {
 // account may do all with ConfigMaps of it, on a cluster with the CRDs.
 func newTenant(t *testing.T) *tenant {
 	t.Helper()
-	cluster := devclustertest.Shared(t)
-	ns, kubeconfig := newConfigMaps(t)
+	return newTenantOn(t, devclustertest.Shared(t))
+}
+
+func newTenantOn(t *testing.T, cluster *devcluster.Cluster) *tenant {
+	t.Helper()
+	ns, kubeconfig := newConfigMapsOn(t, cluster)
 	out := &tenant{T: t, ns: ns, kubeconfig: kubeconfig, client: kubernetes.NewForConfigOrDie(cluster.RESTConfig()), dynamic: dynamic.NewForConfigOrDie(cluster.RESTConfig())}
 	devclustertest.Apply(t, cluster, []byte(v1alpha1.CRDs))
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "module"}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps", "configmaps/status"}, Verbs: []string{"*"}}}}

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/wasmctl/wasmctl/devcluster"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
@@ -34,7 +35,11 @@ func replace(t *testing.T, path string, module []byte) {
 // newConfigMaps makes a namespace with some ConfigMaps.
 func newConfigMaps(t *testing.T) (ns, kubeconfig string) {
 	t.Helper()
-	cluster := devclustertest.Shared(t)
+	return newConfigMapsOn(t, devclustertest.Shared(t))
+}
+
+func newConfigMapsOn(t *testing.T, cluster *devcluster.Cluster) (ns, kubeconfig string) {
+	t.Helper()
 	client, err := kubernetes.NewForConfig(cluster.RESTConfig())
 	if err != nil {
 		t.Fatal(err)
