@@ -1,0 +1,38 @@
+// Package cluster has what a manager knows of its cluster.
+package cluster
+
+import (
+	"context"
+	"net/http"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/internal/rest"
+	"sigs.k8s.io/controller-runtime/pkg/recorder"
+)
+
+// Cluster is the one cluster that a module works in.
+type Cluster interface {
+	recorder.Provider
+	// GetHTTPClient returns a client that cannot reach anything.
+	GetHTTPClient() *http.Client
+	// GetConfig returns a configuration that no other client takes.
+	GetConfig() *rest.Config
+	// GetCache returns the host's copies of the watched objects.
+	GetCache() cache.Cache
+	// GetScheme returns the scheme of the options.
+	GetScheme() *runtime.Scheme
+	// GetClient returns the client, which reads watched kinds from the cache.
+	GetClient() client.Client
+	// GetFieldIndexer registers indexes.
+	GetFieldIndexer() client.FieldIndexer
+	// GetRESTMapper maps kinds to resources.
+	GetRESTMapper() meta.RESTMapper
+	// GetAPIReader reads from the API server.
+	GetAPIReader() client.Reader
+	// Start waits until ctx is done.
+	Start(ctx context.Context) error
+}

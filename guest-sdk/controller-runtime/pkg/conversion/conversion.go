@@ -1,0 +1,21 @@
+// Package conversion has the interfaces of kinds with several versions. A
+// module has no conversion webhook; its own code can call these.
+package conversion
+
+import "k8s.io/apimachinery/pkg/runtime"
+
+// Hub is the version that all others convert to and from.
+type Hub interface {
+	runtime.Object
+	// Hub marks the type.
+	Hub()
+}
+
+// Convertible is any other version.
+type Convertible interface {
+	runtime.Object
+	// ConvertTo writes this object into dst.
+	ConvertTo(dst Hub) error
+	// ConvertFrom reads this object from src.
+	ConvertFrom(src Hub) error
+}

@@ -1,0 +1,127 @@
+// Package hostlog is the logr.LogSink of a module: what it logs goes to the log
+// of the host, which adds the controller, the object and the run.
+package hostlog
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/go-logr/logr"
+)
+
+// Level is the level of a line, by the numbers of log/slog.
+type Level int
+
+// The levels that logr has: its levels above 0 are debugging.
+const (
+	Debug Level = -4
+	Info  Level = 0
+	Error Level = 8
+)
+
+// Host takes the lines of a run.
+type Host interface {
+	// Enabled reports whether lines of the level are kept.
+	Enabled(level Level) bool
+	// Log writes one line; attrs are pairs of a name and a value.
+	Log(level Level, msg string, attrs []any)
+}
+
+// Current is the host of the run; nil outside of one, when lines go to standard
+// error, which the host logs too. One thread runs in a module.
+var Current Host
+
+// Options of a sink. The zero value has the levels of the host.
+type Options struct {
+	// Enabled bounds the levels of logr; nil keeps all.
+	Enabled func(level int) bool
+	// Dest gets the lines instead of the host, as text.
+	Dest io.Writer
+}
+
+// New returns a logger for the host.
+func New(o Options) logr.Logger { return logr.New(&sink{o: o}) }
+
+type sink struct {
+	o      Options
+	name   string
+	values []any
+}
+
+// Init implements logr.LogSink.
+func (s *sink) Init(logr.RuntimeInfo) {}
+
+// Enabled implements logr.LogSink.
+func (s *sink) Enabled(level int) bool {
+	if s.o.Enabled != nil && !s.o.Enabled(level) {
+		return false
+	}
+	return s.o.Dest != nil || Current == nil || Current.Enabled(levelOf(level))
+}
+
+func levelOf(level int) Level {
+	if level > 0 {
+		return Debug
+	}
+	return Info
+}
+
+// Info implements logr.LogSink.
+func (s *sink) Info(level int, msg string, keysAndValues ...any) {
+	s.write(levelOf(level), msg, keysAndValues)
+}
+
+// Error implements logr.LogSink.
+func (s *sink) Error(err error, msg string, keysAndValues ...any) {
+	if err != nil {
+		keysAndValues = append([]any{"error", err}, keysAndValues...)
+	}
+	s.write(Error, msg, keysAndValues)
+}
+
+// WithValues implements logr.LogSink.
+func (s *sink) WithValues(keysAndValues ...any) logr.LogSink {
+	c := *s
+	c.values = append(slices.Clip(s.values), keysAndValues...)
+	return &c
+}
+
+// WithName implements logr.LogSink.
+func (s *sink) WithName(name string) logr.LogSink {
+	c := *s
+	if s.name != "" {
+		name = s.name + "." + name
+	}
+	c.name = name
+	return &c
+}
+
+func (s *sink) write(level Level, msg string, keysAndValues []any) {
+	attrs := append(slices.Clip(s.values), keysAndValues...)
+	if s.name != "" {
+		attrs = append([]any{"logger", s.name}, attrs...)
+	}
+	switch {
+	case s.o.Dest != nil:
+		_, _ = io.WriteString(s.o.Dest, line(level, msg, attrs))
+	case Current != nil:
+		Current.Log(level, msg, attrs)
+	default:
+		_, _ = io.WriteString(os.Stderr, line(level, msg, attrs))
+	}
+}
+
+// line is a line of text.
+func line(level Level, msg string, attrs []any) string {
+	var b strings.Builder
+	b.WriteString(map[Level]string{Debug: "DEBUG ", Error: "ERROR "}[level])
+	b.WriteString(msg)
+	for i := 0; i+1 < len(attrs); i += 2 {
+		fmt.Fprintf(&b, " %v=%q", attrs[i], fmt.Sprint(attrs[i+1]))
+	}
+	b.WriteByte('\n')
+	return b.String()
+}

@@ -1,0 +1,116 @@
+// Package zap has the options of the logger that kubebuilder's projects make. In
+// a module the host writes the log: levels count, encodings do not.
+package zap
+
+import (
+	"io"
+	"os"
+
+	"github.com/go-logr/logr"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"sigs.k8s.io/controller-runtime/pkg/internal/hostlog"
+)
+
+// EncoderConfigOption changes how lines are encoded. It has no effect.
+type EncoderConfigOption func(*zapcore.EncoderConfig)
+
+// NewEncoderFunc makes an encoder. It has no effect.
+type NewEncoderFunc func(...EncoderConfigOption) zapcore.Encoder
+
+// Opts changes the options.
+type Opts func(*Options)
+
+// Options of the logger. Only Development, Level and DestWriter have an effect.
+type Options struct {
+	// Development keeps the debug level too.
+	Development          bool
+	Encoder              zapcore.Encoder
+	EncoderConfigOptions []EncoderConfigOption
+	NewEncoder           NewEncoderFunc
+	// DestWriter gets the lines instead of the host, as text.
+	DestWriter io.Writer
+	// Level bounds what the host gets; the host has a level too.
+	Level           zapcore.LevelEnabler
+	StacktraceLevel zapcore.LevelEnabler
+	ZapOpts         []zap.Option
+	TimeEncoder     zapcore.TimeEncoder
+}
+
+// New returns a logger that writes to the host's log.
+func New(opts ...Opts) logr.Logger {
+	o := options(opts)
+	return hostlog.New(hostlog.Options{Dest: o.DestWriter, Enabled: o.keeps})
+}
+
+// NewRaw returns a logger of zap that prints JSON, which the host logs as text.
+func NewRaw(opts ...Opts) *zap.Logger {
+	o := options(opts)
+	dest := o.DestWriter
+	if dest == nil {
+		dest = os.Stderr
+	}
+	encoder := zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig())
+	return zap.New(zapcore.NewCore(encoder, zapcore.AddSync(dest), o.level()), o.ZapOpts...)
+}
+
+func options(opts []Opts) *Options {
+	o := &Options{}
+	for _, opt := range opts {
+		opt(o)
+	}
+	return o
+}
+
+// level is the one that the options say.
+func (o *Options) level() zapcore.LevelEnabler {
+	switch {
+	case o.Level != nil:
+		return o.Level
+	case o.Development:
+		return zapcore.DebugLevel
+	}
+	return zapcore.InfoLevel
+}
+
+// keeps reports whether lines of a level of logr are kept; logr counts the other
+// way round.
+func (o *Options) keeps(level int) bool {
+	return o.level().Enabled(zapcore.Level(-min(level, 127))) //nolint:gosec // bounded
+}
+
+// UseDevMode sets Options.Development.
+func UseDevMode(enabled bool) Opts { return func(o *Options) { o.Development = enabled } }
+
+// UseFlagOptions uses the options that BindFlags filled.
+func UseFlagOptions(in *Options) Opts { return func(o *Options) { *o = *in } }
+
+// WriteTo sets Options.DestWriter.
+func WriteTo(out io.Writer) Opts { return func(o *Options) { o.DestWriter = out } }
+
+// Level sets Options.Level.
+func Level(level zapcore.LevelEnabler) func(o *Options) {
+	return func(o *Options) { o.Level = level }
+}
+
+// StacktraceLevel sets Options.StacktraceLevel.
+func StacktraceLevel(level zapcore.LevelEnabler) func(o *Options) {
+	return func(o *Options) { o.StacktraceLevel = level }
+}
+
+// Encoder sets Options.Encoder.
+func Encoder(encoder zapcore.Encoder) func(o *Options) {
+	return func(o *Options) { o.Encoder = encoder }
+}
+
+// JSONEncoder has no effect.
+func JSONEncoder(...EncoderConfigOption) func(o *Options) { return func(*Options) {} }
+
+// ConsoleEncoder has no effect.
+func ConsoleEncoder(...EncoderConfigOption) func(o *Options) { return func(*Options) {} }
+
+// RawZapOpts adds to Options.ZapOpts.
+func RawZapOpts(zapOpts ...zap.Option) func(o *Options) {
+	return func(o *Options) { o.ZapOpts = append(o.ZapOpts, zapOpts...) }
+}

@@ -1,0 +1,8 @@
+// Package signals has the context that ends on a signal. A module gets no
+// signals: the host stops it between two runs.
+package signals
+
+import "context"
+
+// SetupSignalHandler returns a context that never ends.
+func SetupSignalHandler() context.Context { return context.Background() }

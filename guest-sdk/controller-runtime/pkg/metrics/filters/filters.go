@@ -1,0 +1,18 @@
+// Package filters has the filter of the metrics server, which a module does not
+// have.
+package filters
+
+import (
+	"net/http"
+
+	"github.com/go-logr/logr"
+
+	"sigs.k8s.io/controller-runtime/pkg/internal/rest"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+)
+
+// WithAuthenticationAndAuthorization returns a filter that changes nothing:
+// there is no server that it could guard.
+func WithAuthenticationAndAuthorization(*rest.Config, *http.Client) (server.Filter, error) {
+	return func(_ logr.Logger, handler http.Handler) (http.Handler, error) { return handler, nil }, nil
+}

@@ -1,0 +1,60 @@
+// Package server has the options of the metrics server. A module serves
+// nothing: the host has the metrics of its controllers.
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+
+	"github.com/go-logr/logr"
+
+	"sigs.k8s.io/controller-runtime/pkg/internal/rest"
+)
+
+// DefaultBindAddress is what Options.BindAddress means if it is empty.
+var DefaultBindAddress = ":8080"
+
+// Filter puts authentication before a handler.
+type Filter func(log logr.Logger, handler http.Handler) (http.Handler, error)
+
+// Options have no effect in a module.
+type Options struct {
+	SecureServing  bool
+	BindAddress    string
+	ExtraHandlers  map[string]http.Handler
+	FilterProvider func(c *rest.Config, httpClient *http.Client) (Filter, error)
+	CertDir        string
+	CertName       string
+	KeyName        string
+	TLSOpts        []func(*tls.Config)
+	ListenConfig   net.ListenConfig
+}
+
+// Server stands for a server.
+type Server interface {
+	// AddExtraHandler has no effect.
+	AddExtraHandler(path string, handler http.Handler) error
+	// NeedLeaderElection returns false.
+	NeedLeaderElection() bool
+	// Start waits until ctx is done.
+	Start(ctx context.Context) error
+}
+
+// NewServer returns a server that does not serve.
+func NewServer(Options, *rest.Config, *http.Client) (Server, error) { return server{}, nil }
+
+type server struct{}
+
+// AddExtraHandler implements Server.
+func (server) AddExtraHandler(string, http.Handler) error { return nil }
+
+// NeedLeaderElection implements Server.
+func (server) NeedLeaderElection() bool { return false }
+
+// Start implements Server.
+func (server) Start(ctx context.Context) error {
+	<-ctx.Done()
+	return nil
+}

@@ -1,0 +1,163 @@
+// Package admission has the types of admission webhooks, so that programs that
+// have some compile. A module serves none.
+package admission
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/go-logr/logr"
+	"gomodules.xyz/jsonpatch/v2"
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Request is the question whether a write may happen.
+type Request struct {
+	admissionv1.AdmissionRequest
+}
+
+// Warnings are shown to the user who writes.
+type Warnings []string
+
+// Validator checks objects of a type.
+type Validator[T runtime.Object] interface {
+	// ValidateCreate checks a new object.
+	ValidateCreate(ctx context.Context, obj T) (warnings Warnings, err error)
+	// ValidateUpdate checks a change.
+	ValidateUpdate(ctx context.Context, oldObj, newObj T) (warnings Warnings, err error)
+	// ValidateDelete checks a deletion.
+	ValidateDelete(ctx context.Context, obj T) (warnings Warnings, err error)
+}
+
+// CustomValidator is a Validator of any type.
+type CustomValidator = Validator[runtime.Object]
+
+// Defaulter fills in defaults of objects of a type.
+type Defaulter[T runtime.Object] interface {
+	// Default changes obj.
+	Default(ctx context.Context, obj T) error
+}
+
+// CustomDefaulter is a Defaulter of any type.
+type CustomDefaulter = Defaulter[runtime.Object]
+
+// DefaulterOption changes how a Defaulter is called.
+type DefaulterOption func(*defaulterOptions)
+
+type defaulterOptions struct{}
+
+// DefaulterRemoveUnknownOrOmitableFields has no effect.
+func DefaulterRemoveUnknownOrOmitableFields(*defaulterOptions) {}
+
+// Handler answers requests.
+type Handler interface {
+	// Handle answers one.
+	Handle(context.Context, Request) Response
+}
+
+// HandlerFunc is a function that is a Handler.
+type HandlerFunc func(context.Context, Request) Response
+
+// Handle implements Handler.
+func (f HandlerFunc) Handle(ctx context.Context, req Request) Response { return f(ctx, req) }
+
+// Webhook is an admission webhook, which a module does not serve.
+type Webhook struct {
+	Handler         Handler
+	RecoverPanic    *bool
+	WithContextFunc func(context.Context, *http.Request) context.Context
+	LogConstructor  func(base logr.Logger, req *Request) logr.Logger
+}
+
+// WithRecoverPanic sets RecoverPanic.
+func (wh *Webhook) WithRecoverPanic(recoverPanic bool) *Webhook {
+	wh.RecoverPanic = &recoverPanic
+	return wh
+}
+
+// Handle calls the handler.
+func (wh *Webhook) Handle(ctx context.Context, req Request) Response {
+	if wh.Handler == nil {
+		return Errored(http.StatusInternalServerError, errNotServed)
+	}
+	return wh.Handler.Handle(ctx, req)
+}
+
+// ServeHTTP answers that webhooks are not served.
+func (wh *Webhook) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	http.Error(w, errNotServed.Error(), http.StatusNotImplemented)
+}
+
+var errNotServed = errors.New("webhook: a module serves no webhooks")
+
+// WithCustomDefaulter returns a webhook that is not served.
+func WithCustomDefaulter(*runtime.Scheme, runtime.Object, CustomDefaulter, ...DefaulterOption) *Webhook {
+	return &Webhook{}
+}
+
+// WithCustomValidator returns a webhook that is not served.
+func WithCustomValidator(*runtime.Scheme, runtime.Object, CustomValidator) *Webhook {
+	return &Webhook{}
+}
+
+// WithDefaulter returns a webhook that is not served.
+func WithDefaulter[T runtime.Object](*runtime.Scheme, Defaulter[T], ...DefaulterOption) *Webhook {
+	return &Webhook{}
+}
+
+// WithValidator returns a webhook that is not served.
+func WithValidator[T runtime.Object](*runtime.Scheme, Validator[T]) *Webhook { return &Webhook{} }
+
+// StandaloneOptions of a webhook in a server of one's own.
+type StandaloneOptions struct {
+	Logger      logr.Logger
+	MetricsPath string
+}
+
+// StandaloneWebhook returns an error: a module serves nothing.
+func StandaloneWebhook(*Webhook, StandaloneOptions) (http.Handler, error) { return nil, errNotServed }
+
+// MultiMutatingHandler returns a handler that asks all, and merges their patches.
+func MultiMutatingHandler(handlers ...Handler) Handler {
+	return HandlerFunc(func(ctx context.Context, req Request) Response {
+		var patches []jsonpatch.JsonPatchOperation
+		for _, h := range handlers {
+			res := h.Handle(ctx, req)
+			if !res.Allowed {
+				return res
+			}
+			patches = append(patches, res.Patches...)
+		}
+		return Patched("", patches...)
+	})
+}
+
+// MultiValidatingHandler returns a handler that asks one after the other until
+// one denies.
+func MultiValidatingHandler(handlers ...Handler) Handler {
+	return HandlerFunc(func(ctx context.Context, req Request) Response {
+		for _, h := range handlers {
+			if res := h.Handle(ctx, req); !res.Allowed {
+				return res
+			}
+		}
+		return Allowed("")
+	})
+}
+
+type requestKey struct{}
+
+// NewContextWithRequest returns a context with req.
+func NewContextWithRequest(ctx context.Context, req Request) context.Context {
+	return context.WithValue(ctx, requestKey{}, req)
+}
+
+// RequestFromContext returns the request of a context.
+func RequestFromContext(ctx context.Context) (Request, error) {
+	if req, ok := ctx.Value(requestKey{}).(Request); ok {
+		return req, nil
+	}
+	return Request{}, errors.New("context: has no admission request")
+}

@@ -1,0 +1,59 @@
+package admission
+
+import (
+	"net/http"
+	"slices"
+
+	"gomodules.xyz/jsonpatch/v2"
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Response is the answer to a Request.
+type Response struct {
+	// Patches change the object.
+	Patches []jsonpatch.JsonPatchOperation
+	admissionv1.AdmissionResponse
+}
+
+// WithWarnings returns the response with more warnings.
+func (r Response) WithWarnings(warnings ...string) Response {
+	r.Warnings = append(slices.Clip(r.Warnings), warnings...)
+	return r
+}
+
+// Allowed allows the write.
+func Allowed(message string) Response { return ValidationResponse(true, message) }
+
+// Denied denies the write.
+func Denied(message string) Response { return ValidationResponse(false, message) }
+
+// Patched allows the write, with changes.
+func Patched(message string, patches ...jsonpatch.JsonPatchOperation) Response {
+	r := Allowed(message)
+	r.Patches = patches
+	return r
+}
+
+// Errored says that the question could not be answered.
+func Errored(code int32, err error) Response {
+	return Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &metav1.Status{Code: code, Message: err.Error()}}}
+}
+
+// ValidationResponse allows or denies the write.
+func ValidationResponse(allowed bool, message string) Response {
+	status := &metav1.Status{Code: http.StatusOK, Message: message}
+	if !allowed {
+		status.Code, status.Reason = http.StatusForbidden, metav1.StatusReasonForbidden
+	}
+	return Response{AdmissionResponse: admissionv1.AdmissionResponse{Allowed: allowed, Result: status}}
+}
+
+// PatchResponseFromRaw allows the write, with what makes current of original.
+func PatchResponseFromRaw(original, current []byte) Response {
+	patches, err := jsonpatch.CreatePatch(original, current)
+	if err != nil {
+		return Errored(http.StatusInternalServerError, err)
+	}
+	return Response{Patches: patches, AdmissionResponse: admissionv1.AdmissionResponse{Allowed: true}}
+}
