@@ -18,7 +18,11 @@ RUST_EXAMPLES := configmapgenerator
 # A development build knows its checkout, for the SDK of what wasmctl new makes.
 CHECKOUT := github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project.checkout=$(CURDIR)
 
-export WASMCTL_DEVCLUSTER := $(BIN)/devcluster
+# Version of the control plane that is built and used: 1.33 is the oldest one, nothing
+# the newest. CI uses the newest only: another one takes minutes to build.
+KUBERNETES ?=
+DEVCLUSTER := $(BIN)/devcluster$(KUBERNETES:%=-%)
+export WASMCTL_DEVCLUSTER := $(DEVCLUSTER)
 export CARGO_TARGET_DIR   := $(BIN)/rust
 TEST_FLAGS ?= -timeout 25m
 FUZZTIME   ?= 30s
@@ -70,14 +74,14 @@ release: $(RELEASE_BINARIES) ## Write binaries, checksums, SBOMs, completions, m
 	rm -rf $(DIST)/native
 	cd $(DIST) && rm -f SHA256SUMS && find . -type f ! -name SHA256SUMS | LC_ALL=C sort | sed 's|^\./||' | xargs sha256sum > SHA256SUMS
 
-DEVCLUSTER_SOURCES := $(shell find devcluster/server -name '*.go' -not -name '*_test.go' -o -name go.mod -path 'devcluster/server/*' -o -name build.sh)
+DEVCLUSTER_SOURCES := $(shell find devcluster/server -name '*.go' -not -name '*_test.go' -o -name 'go*.mod' -path 'devcluster/server/*' -o -name build.sh)
 
-$(BIN)/devcluster: $(DEVCLUSTER_SOURCES)
+$(DEVCLUSTER): $(DEVCLUSTER_SOURCES)
 	@echo "building the control plane (kube-apiserver and etcd): some minutes the first time, seconds afterwards"
-	devcluster/server/build.sh $@
+	devcluster/server/build.sh $@ $(KUBERNETES)
 
 .PHONY: devcluster
-devcluster: $(BIN)/devcluster ## Build bin/devcluster, a real kube-apiserver and etcd
+devcluster: $(DEVCLUSTER) ## Build bin/devcluster, a real kube-apiserver and etcd; with KUBERNETES=1.33, bin/devcluster-1.33
 
 .PHONY: guests
 guests: build ## Build the examples to bin/examples/*.wasm, manifest included
@@ -120,11 +124,11 @@ test-rust: build ## Run the tests of the Rust SDK and its examples natively
 	else echo "SKIPPED: cargo is not on PATH: the Rust SDK is not tested"; fi
 
 .PHONY: demo
-demo: build guests $(BIN)/devcluster ## Run the example on a local control plane, from nothing to garbage collection
+demo: build guests $(DEVCLUSTER) ## Run the example on a local control plane, from nothing to garbage collection
 	go run ./cmd/demo
 
 .PHONY: screenshot
-screenshot: build guests $(BIN)/devcluster ## Record docs/terminal.svg from the demo
+screenshot: build guests $(DEVCLUSTER) ## Record docs/terminal.svg from the demo
 	go run ./cmd/demo --svg docs/terminal.svg
 
 # Test support does not count: what only tests and benchmarks import.
@@ -137,8 +141,8 @@ loc: ## Count the lines of production Go, by package
 		END {for (n in lines) printf "%6d %s\n", lines[n], n | "sort -k2"; close("sort -k2"); printf "%6d total\n", all}'
 
 .PHONY: test
-test: build guests $(BIN)/devcluster ## Run all tests on one real control plane
-	$(BIN)/devcluster --unsafe-no-fsync -- go test $(TEST_FLAGS) ./...
+test: build guests $(DEVCLUSTER) ## Run all tests on one real control plane; with KUBERNETES=1.33, on the oldest version
+	$(DEVCLUSTER) --unsafe-no-fsync -- go test $(TEST_FLAGS) ./...
 	cd guest-sdk/go && go test $(TEST_FLAGS) ./...
 	@$(MAKE) --no-print-directory test-32
 	cd examples && go test $(TEST_FLAGS) ./...
@@ -146,18 +150,18 @@ test: build guests $(BIN)/devcluster ## Run all tests on one real control plane
 	cd devcluster/server && CGO_ENABLED=0 go test -trimpath -vet=off $(TEST_FLAGS) ./...
 
 .PHONY: race
-race: build guests $(BIN)/devcluster ## Run the tests of everything with a lock or a goroutine under the race detector
-	$(BIN)/devcluster --unsafe-no-fsync -- go test -race $(TEST_FLAGS) . ./abi/... ./host/... ./internal/... ./runtime/... ./devcluster/...
+race: build guests $(DEVCLUSTER) ## Run the tests of everything with a lock or a goroutine under the race detector
+	$(DEVCLUSTER) --unsafe-no-fsync -- go test -race $(TEST_FLAGS) . ./abi/... ./host/... ./internal/... ./runtime/... ./devcluster/...
 	@echo "compiling the examples without the race detector, which makes that ten times as slow"
-	$(BIN)/devcluster --unsafe-no-fsync -- go test $(TEST_FLAGS) -run TestExamples_DoWhatTheirReadmesSay ./cmd/wasmctl
-	$(BIN)/devcluster --unsafe-no-fsync -- go test -race -short $(TEST_FLAGS) ./cmd/...
+	$(DEVCLUSTER) --unsafe-no-fsync -- go test $(TEST_FLAGS) -run TestExamples_DoWhatTheirReadmesSay ./cmd/wasmctl
+	$(DEVCLUSTER) --unsafe-no-fsync -- go test -race -short $(TEST_FLAGS) ./cmd/...
 
 .PHONY: soak
-soak: build guests $(BIN)/devcluster ## Run all tests, or those of SOAK_PACKAGES, up to SOAK times beside busy loops
-	$(BIN)/devcluster --unsafe-no-fsync -- .ci/soak.sh $(SOAK_PACKAGES)
+soak: build guests $(DEVCLUSTER) ## Run all tests, or those of SOAK_PACKAGES, up to SOAK times beside busy loops
+	$(DEVCLUSTER) --unsafe-no-fsync -- .ci/soak.sh $(SOAK_PACKAGES)
 
 .PHONY: rights
-rights: $(BIN)/devcluster ## Compare the rights of writes with a model, in RIGHTS random cases
+rights: $(DEVCLUSTER) ## Compare the rights of writes with a model, in RIGHTS random cases
 	WASMCTL_RIGHTS_CASES=$(RIGHTS) WASMCTL_RIGHTS_SEED=$(RIGHTS_SEED) go test -timeout 3h -count=1 -v -run TestRights_WhatChangesLiesWithinThem ./host/kubeapi
 
 .PHONY: fuzz
@@ -168,7 +172,7 @@ fuzz: ## Run each fuzz target for FUZZTIME
 		done; done) || exit 1; done
 
 .PHONY: hostile
-hostile: $(BIN)/devcluster ## Run all attacks on the real command, not only some of each kind
+hostile: $(DEVCLUSTER) ## Run all attacks on the real command, not only some of each kind
 	WASMCTL_HOSTILE=all go test -timeout 2h -run Process ./host/conformance/hostile
 
 .PHONY: smith
@@ -176,9 +180,9 @@ smith: ## Compare SMITH modules of wasm-smith metered and unmetered (needs cargo
 	METER_SMITH=$(SMITH) go test -run SmithModules -timeout 0 ./host/meter
 
 .PHONY: bench
-bench: build guests $(BIN)/devcluster ## Run the benchmarks named by BENCH, and the comparison with native peers
+bench: build guests $(DEVCLUSTER) ## Run the benchmarks named by BENCH, and the comparison with native peers
 	go test -run '^$$' -bench '$(BENCH)' -benchmem ./abi/... ./host/... ./runtime/...
-	cd bench && $(BIN)/devcluster --unsafe-no-fsync -- go test -run '^$$' -bench '$(BENCH)' -benchtime 1x -timeout 30m ./...
+	cd bench && $(DEVCLUSTER) --unsafe-no-fsync -- go test -run '^$$' -bench '$(BENCH)' -benchtime 1x -timeout 30m ./...
 
 $(LINT):
 	@echo "building golangci-lint: minutes the first time"

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,7 +77,7 @@ func (d *demo) step(ctx context.Context, s step) error {
 
 func (d *demo) startCluster(ctx context.Context, data string) error {
 	cluster, err := devcluster.Start(ctx, devcluster.Config{
-		Binary: filepath.Join(d.bin, "devcluster"), DataDir: filepath.Join(data, "cluster"), UnsafeNoFsync: true,
+		Binary: cmp.Or(os.Getenv(devcluster.EnvBinary), filepath.Join(d.bin, "devcluster")), DataDir: filepath.Join(data, "cluster"), UnsafeNoFsync: true,
 	})
 	if err != nil {
 		return err

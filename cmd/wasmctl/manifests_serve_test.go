@@ -124,6 +124,10 @@ func TestManifestsServe_RunUnderTheRightsThatTheyGive(t *testing.T) {
 		t.Errorf("the pod is not admitted: %v", err)
 	}
 	i.serves("classic")
+	if !devclustertest.AtLeast(t, i.cluster, "1.36") {
+		t.Log("SKIPPED: Kubernetes before 1.36 has no constrained impersonation")
+		return
+	}
 
 	const role = "wasmctl-system:wasmctl"
 	i.must(i.client.RbacV1().ClusterRoles().Delete(t.Context(), role, metav1.DeleteOptions{}))

@@ -232,11 +232,7 @@ func TestCanary_WatchesOfBothManifests(t *testing.T) {
 	if got := w.sources(); got != "swaps configmaps secrets" {
 		t.Errorf("watches %s", got)
 	}
-	for _, s := range w.engine.Runtime.Stats().Watches {
-		if s.State.Phase.String() != "ready" {
-			t.Errorf("%s is %s", s.Source.Resource.Resource, s.State.Phase)
-		}
-	}
+	w.wantReady()
 	w.steerCanary(false)
 	if got := w.sources(); got != "swaps configmaps" {
 		t.Errorf("after it was aborted: watches %s", got)

@@ -247,6 +247,26 @@ func (w *swapping) wantNoFaults() {
 	}
 }
 
+// wantReady: all watches are ready. If the API server does not stream lists, what
+// has synced is ready a moment later, as the request to watch comes after the list.
+func (w *swapping) wantReady() {
+	w.t.Helper()
+	waiting := func() (list []string) {
+		for _, s := range w.engine.Runtime.Stats().Watches {
+			if s.State.Phase != watcher.Ready {
+				list = append(list, s.Source.Resource.Resource)
+			}
+		}
+		return list
+	}
+	if !devclustertest.AtLeast(w.t, w.cluster, "1.34") {
+		enginetest.Until(w.t, "all watches are ready", func() bool { return waiting() == nil })
+	}
+	if list := waiting(); list != nil {
+		w.t.Errorf("not ready: %v", list)
+	}
+}
+
 // sent counts the lists and watches that a process asks for. The API server's
 // own figures would have those of its garbage collector in them.
 type sent struct {
@@ -268,6 +288,9 @@ func (s *sent) RoundTrip(r *http.Request) (*http.Response, error) {
 		s.watches.Add(1)
 	}
 	res, err := s.RoundTripper.RoundTrip(r)
+	if err == nil && res.StatusCode == http.StatusUnprocessableEntity {
+		s.lists.Add(-1) // Kubernetes before 1.34 does not stream lists: one in pages follows
+	}
 	if err == nil && r.URL.Query().Get("watch") != "" {
 		res.Body = &watchBody{ReadCloser: res.Body, cut: &s.cut}
 	}

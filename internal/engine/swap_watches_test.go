@@ -62,11 +62,7 @@ func TestSwap_WatchesOfTheManifest(t *testing.T) {
 	if got := w.sources(); got != "swaps configmaps secrets serviceaccounts" {
 		t.Errorf("on probation: watches %s", got)
 	}
-	for _, s := range w.engine.Runtime.Stats().Watches {
-		if s.State.Phase.String() != "ready" {
-			t.Errorf("%s is %s", s.Source.Resource.Resource, s.State.Phase)
-		}
-	}
+	w.wantReady()
 	enginetest.Until(t, "all objects are reconciled by the second module", func() bool {
 		for i := range 4 {
 			if w.observer.noted(w.key(i), 2) == 0 {

@@ -33,9 +33,7 @@ func TestReal_StreamsTheListAndFollows(t *testing.T) {
 	cm.remove("b")
 	w.expect("Deleted b")
 	cm.agrees(w.sub.Store())
-	if q := asked(); len(q) != 1 || !strings.Contains(q[0], "sendInitialEvents=true") {
-		t.Errorf("requests: %v, want one streamed list", q)
-	}
+	wantListedOnce(t, c, asked(), 1)
 	if st := w.phase(watcher.Ready); st.Err != nil {
 		t.Errorf("ready with %v", st.Err)
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	cacheddiscovery "k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/informers"
+	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/metadata/metadatainformer"
@@ -107,9 +108,7 @@ func (s *controllerSet) addAll(ctx context.Context, caPEM []byte) error {
 		s.shared.Core().V1().Namespaces(), namespaceResync, corev1.FinalizerKubernetes)
 	s.run(func(ctx context.Context) { ns.Run(ctx, 5) })
 
-	accounts, err := serviceaccount.NewServiceAccountsController(klog.FromContext(ctx),
-		s.shared.Core().V1().ServiceAccounts(), s.shared.Core().V1().Namespaces(), s.client,
-		serviceaccount.DefaultServiceAccountsControllerOptions())
+	accounts, err := s.serviceAccounts(ctx)
 	if err != nil {
 		return fmt.Errorf("service accounts: %w", err)
 	}
@@ -125,6 +124,26 @@ func (s *controllerSet) addAll(ctx context.Context, caPEM []byte) error {
 	}
 	s.run(func(ctx context.Context) { ca.Run(ctx, 1) })
 	return nil
+}
+
+// serviceAccounts returns the controller of the default service accounts. Its
+// constructor in Kubernetes 1.33 takes no logger.
+func (s *controllerSet) serviceAccounts(ctx context.Context) (*serviceaccount.ServiceAccountsController, error) {
+	type (
+		accounts   = coreinformers.ServiceAccountInformer
+		namespaces = coreinformers.NamespaceInformer
+		options    = serviceaccount.ServiceAccountsControllerOptions
+		controller = serviceaccount.ServiceAccountsController
+	)
+	core, opts := s.shared.Core().V1(), serviceaccount.DefaultServiceAccountsControllerOptions()
+	switch build := any(serviceaccount.NewServiceAccountsController).(type) {
+	case func(klog.Logger, accounts, namespaces, kubernetes.Interface, options) (*controller, error):
+		return build(klog.FromContext(ctx), core.ServiceAccounts(), core.Namespaces(), s.client, opts)
+	case func(accounts, namespaces, kubernetes.Interface, options) (*controller, error):
+		return build(core.ServiceAccounts(), core.Namespaces(), s.client, opts)
+	default:
+		return nil, fmt.Errorf("BUG: its constructor is %T", build)
+	}
 }
 
 func (s *controllerSet) addGarbageCollector(ctx context.Context) error {

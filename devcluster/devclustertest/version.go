@@ -1,0 +1,25 @@
+package devclustertest
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/client-go/discovery"
+
+	"github.com/wasmctl/wasmctl/devcluster"
+)
+
+// AtLeast reports whether the control plane is Kubernetes of a version, such as
+// "1.34", or a later one. Tests of what others do not have skip, or want less.
+func AtLeast(t testing.TB, c *devcluster.Cluster, least string) bool {
+	t.Helper()
+	client, err := discovery.NewDiscoveryClientForConfig(c.RESTConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := client.ServerVersion()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return version.MustParseGeneric(info.GitVersion).AtLeast(version.MustParseGeneric(least))
+}
