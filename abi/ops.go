@@ -129,6 +129,7 @@ type APIRequest struct {
 
 	LabelSelector        string `msgpack:"labelSelector,omitempty"`
 	FieldSelector        string `msgpack:"fieldSelector,omitempty"`
+	Owner                string `msgpack:"owner,omitempty"` // the uid of an owner, for cache_list
 	Limit                int64  `msgpack:"limit,omitempty"`
 	Continue             string `msgpack:"continue,omitempty"`
 	ResourceVersion      string `msgpack:"resourceVersion,omitempty"`

@@ -26,6 +26,12 @@ type Cache struct {
 type CacheListOptions struct {
 	// LabelSelector is written as for kubectl.
 	LabelSelector string
+	// FieldSelector is too, and may name any field that is a text, a number or a
+	// bool: "spec.nodeName=a,status.ready!=true".
+	FieldSelector string
+	// Owner is the UID of an object: only objects with an owner reference to it,
+	// which the host finds without a look at the others.
+	Owner string
 	// Limit is the number of objects in a page, 500 if it is not set. Continue,
 	// from List.Continue, asks for the next page. It stays valid whatever
 	// changes.
@@ -48,6 +54,8 @@ func (c *Cache) List(ref ObjectRef, opts CacheListOptions) (List, error) {
 	}
 	b := begin(c.g, ref)
 	b.String("labelSelector", opts.LabelSelector)
+	b.String("fieldSelector", opts.FieldSelector)
+	b.String("owner", opts.Owner)
 	b.Int("limit", opts.Limit)
 	b.String("continue", opts.Continue)
 	o, err := object(c.g, &imports.CacheList, b.End(), ref)

@@ -74,7 +74,7 @@ func operationRequests() []operationRequest {
 		{"no-grace", abi.OpAPIDelete, and(cm, "gracePeriodSeconds", 0)},
 		{"plain", abi.OpCacheGet, cm},
 		{"plain", abi.OpCacheList, all},
-		{"options", abi.OpCacheList, and(all, "labelSelector", "a in (b, c)", "limit", 2, "continue", "größe")},
+		{"options", abi.OpCacheList, and(all, "labelSelector", "a in (b, c)", "fieldSelector", "spec.a=b", "owner", "5c2f", "limit", 2, "continue", "größe")},
 		{"plain", abi.OpEventRecord, object{"reason": "Created"}},
 		{"options", abi.OpEventRecord, object{
 			"type": "Warning", "reason": "NotOwned", "action": "Apply", "note": "größe: " + strings.Repeat("x", 1000),

@@ -32,9 +32,10 @@ type Cache interface {
 	Get(gvr schema.GroupVersionResource, key abi.Key) (object []byte, err error)
 	// List returns up to limit objects whose key comes after the given one, in the
 	// order of namespace and name, and the key of the last of them. An empty
-	// namespace means all. More says that there are further ones.
-	List(gvr schema.GroupVersionResource, namespace string, selector labels.Selector, after abi.Key, limit int) (
-		objects [][]byte, more bool, last abi.Key, err error)
+	// namespace means all; with an owner, which is a uid, only objects that it
+	// owns. More says that there are further ones.
+	List(gvr schema.GroupVersionResource, namespace, owner string, matches func(l labels.Labels, object []byte) bool,
+		after abi.Key, limit int) (objects [][]byte, more bool, last abi.Key, err error)
 }
 
 // cacheGet serves cache_get, once it is allowed.
@@ -56,7 +57,7 @@ func (a *API) cacheGet(r *request) abi.Response {
 // cacheList serves cache_list, once it is allowed. A page ends at the limit, or
 // before the object that would make it too large.
 func (a *API) cacheList(ctx context.Context, r *request) abi.Response {
-	selector, err := parseSelector(ctx, r.LabelSelector)
+	matches, err := parseSelectors(ctx, r.LabelSelector, r.FieldSelector)
 	if err != nil {
 		return refuse(abi.StatusBadRequest, err.Error())
 	}
@@ -70,7 +71,7 @@ func (a *API) cacheList(ctx context.Context, r *request) abi.Response {
 	p := page{items: []msgpack.RawMessage{}, last: after, more: true, room: a.limits.pageRoom()}
 	for limit := a.limits.cachePage(r.Limit); p.more && !p.full && int64(len(p.items)) < limit; {
 		left := int(min(limit-int64(len(p.items)), defaultPage))
-		objects, more, last, err := a.cache.List(r.kind.GVR(), r.key.Namespace, selector, p.last, left)
+		objects, more, last, err := a.cache.List(r.kind.GVR(), r.key.Namespace, r.Owner, matches, p.last, left)
 		if err != nil {
 			return r.fromCache(err)
 		}
@@ -87,31 +88,6 @@ func (a *API) cacheList(ctx context.Context, r *request) abi.Response {
 	}
 	return p.response(r.kind)
 }
-
-// parseSelector returns a label selector that selects nothing once ctx is over, so
-// that a search of a large cache ends.
-func parseSelector(ctx context.Context, text string) (labels.Selector, error) {
-	selector, err := labels.Parse(text)
-	if err != nil {
-		return nil, badf("labelSelector: %s", shorten(err.Error()))
-	}
-	if selector.Empty() {
-		return selector, nil
-	}
-	if requirements, _ := selector.Requirements(); len(requirements) > maxRequirements {
-		return nil, badf("labelSelector: has %d requirements, the limit is %d", len(requirements), maxRequirements)
-	}
-	return bounded{selector, ctx}, nil
-}
-
-type bounded struct {
-	labels.Selector
-
-	ctx context.Context
-}
-
-// Matches implements labels.Selector.
-func (b bounded) Matches(l labels.Labels) bool { return b.ctx.Err() == nil && b.Selector.Matches(l) }
 
 // fromCache returns the answer for an error of the cache.
 func (r *request) fromCache(err error) abi.Response {

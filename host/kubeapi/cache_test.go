@@ -18,6 +18,7 @@ import (
 
 // packedCache is a cache of objects in the order of their keys.
 type packedCache struct {
+	owner   string // that was asked for
 	objects []map[string]any
 	err     error
 	asked   []int // the limits
@@ -52,22 +53,23 @@ func (p *packedCache) Get(_ schema.GroupVersionResource, key abi.Key) ([]byte, e
 }
 
 // List implements Cache.
-func (p *packedCache) List(_ schema.GroupVersionResource, namespace string, selector labels.Selector, after abi.Key, limit int) (
-	list [][]byte, more bool, last abi.Key, err error,
-) {
+func (p *packedCache) List(
+	_ schema.GroupVersionResource, namespace, owner string, matches func(l labels.Labels, object []byte) bool, after abi.Key, limit int,
+) (list [][]byte, more bool, last abi.Key, err error) {
+	p.owner = owner
 	p.asked = append(p.asked, limit)
 	for _, o := range p.objects {
 		key := keyOf(o)
 		l := labels.Set{"first": key.Name[:1]}
-		if compareKeys(key, after) <= 0 || namespace != "" && key.Namespace != namespace || !selector.Matches(l) {
+		b, err := abi.AppendValue(nil, o)
+		if err != nil {
+			return nil, false, last, err
+		}
+		if compareKeys(key, after) <= 0 || namespace != "" && key.Namespace != namespace || !matches(l, b) {
 			continue
 		}
 		if len(list) == limit {
 			return list, true, last, p.err
-		}
-		b, err := abi.AppendValue(nil, o)
-		if err != nil {
-			return nil, false, last, err
 		}
 		list, last = append(list, b), key
 	}
@@ -151,7 +153,7 @@ func TestCache_ListRefusesBadRequests(t *testing.T) {
 		"is not from an answer": with(list, "continue", "nonsense!"),
 		`"MS9h" is not from`:    with(list, "continue", "MS9h"), // 1/a
 		"limit: -1 is negative": with(list, "limit", -1),
-		"fieldSelector is not":  with(list, "fieldSelector", "a=b"),
+		"fieldSelector":         with(list, "fieldSelector", "a"),
 		"name is not a key":     with(list, "name", "x"),
 	} {
 		s.fails(abi.StatusBadRequest, text, abi.OpCacheList, req)
@@ -261,4 +263,34 @@ func FuzzParseContinue(f *testing.F) {
 			t.Errorf("%q: %v, %v", token, again, err2)
 		}
 	})
+}
+
+// TestCache_ListSelectsByFieldAndOwner: a term is about the text at a path of the
+// object, numbers and bools too; the owner goes to the cache, which has an index.
+func TestCache_ListSelectsByFieldAndOwner(t *testing.T) {
+	s, p := cachedSession(t)
+	for i, name := range []string{"x", "y", "z"} {
+		p.add("a", name, 1)
+		p.objects[i]["spec"] = map[string]any{"n": int64(i), "on": i == 1, "list": []any{"x"}, "deep": map[string]any{"name": name + "=,"}}
+	}
+	all := map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}
+	for selector, want := range map[string]string{
+		"metadata.name=y": "y", "metadata.name!=y": "xz", "spec.n=2": "z", "spec.on=true": "y", "spec.on!=true,metadata.name!=x": "z",
+		`spec.deep.name=x\=\,`: "x", "spec.none=": "xyz", "spec.none!=": "", "spec.list=x": "", "spec.deep=": "xyz", "": "xyz",
+	} {
+		var got string
+		keys, _ := s.listed(with(all, "fieldSelector", selector))
+		for _, k := range keys {
+			got += k.Name
+		}
+		if got != want {
+			t.Errorf("%q selects %q, want %q", selector, got, want)
+		}
+	}
+	s.listed(with(all, "owner", "u-1"))
+	if p.owner != "u-1" {
+		t.Errorf("the cache was asked for objects of %q", p.owner)
+	}
+	s.fails(abi.StatusBadRequest, "owner is not a key of api_list", abi.OpAPIList, with(all, "owner", "u-1"))
+	s.fails(abi.StatusBadRequest, "requirements, the limit is", abi.OpCacheList, with(all, "fieldSelector", strings.Repeat("a=b,", 1100)+"a=b"))
 }

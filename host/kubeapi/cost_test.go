@@ -154,9 +154,11 @@ type endless struct {
 }
 
 // List implements Cache.
-func (c *endless) List(_ schema.GroupVersionResource, _ string, selector labels.Selector, _ abi.Key, _ int) ([][]byte, bool, abi.Key, error) {
+func (c *endless) List(
+	_ schema.GroupVersionResource, _, _ string, matches func(l labels.Labels, object []byte) bool, _ abi.Key, _ int,
+) ([][]byte, bool, abi.Key, error) {
 	for c.seen = 1; c.seen < 1_000_000; c.seen++ {
-		if selector.Matches(labels.Set{"a": "x"}) {
+		if matches(labels.Set{"a": "x"}, nil) {
 			return nil, false, abi.Key{}, nil
 		}
 		if c.seen == 1000 {

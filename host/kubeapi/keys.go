@@ -56,7 +56,8 @@ var requestKeys = []requestKey{
 	{"propagationPolicy", func(r *abi.APIRequest) bool { return r.PropagationPolicy != "" }, opsDelete, nil},
 	{"gracePeriodSeconds", func(r *abi.APIRequest) bool { return r.GracePeriodSeconds != nil }, opsDelete, nil},
 	{"labelSelector", func(r *abi.APIRequest) bool { return r.LabelSelector != "" }, opsList, nil},
-	{"fieldSelector", func(r *abi.APIRequest) bool { return r.FieldSelector != "" }, []abi.Op{abi.OpAPIList}, nil},
+	{"fieldSelector", func(r *abi.APIRequest) bool { return r.FieldSelector != "" }, opsList, nil},
+	{"owner", func(r *abi.APIRequest) bool { return r.Owner != "" }, []abi.Op{abi.OpCacheList}, nil},
 	{"limit", func(r *abi.APIRequest) bool { return r.Limit != 0 }, opsList, nil},
 	{"continue", func(r *abi.APIRequest) bool { return r.Continue != "" }, opsList, nil},
 	{"resourceVersion", func(r *abi.APIRequest) bool { return r.ResourceVersion != "" }, opsRead, nil},
@@ -111,6 +112,7 @@ func checkTexts(r *abi.APIRequest) error {
 		{"preconditions.resourceVersion", p.ResourceVersion, maxText},
 		{"labelSelector", r.LabelSelector, maxSelector},
 		{"fieldSelector", r.FieldSelector, maxSelector},
+		{"owner", r.Owner, maxText},
 		{"continue", r.Continue, maxSelector},
 	} {
 		if err := checkText(text.key, len(text.value), text.limit); err != nil {

@@ -128,10 +128,11 @@ func (c *Cache) Get(gvr schema.GroupVersionResource, key abi.Key) ([]byte, error
 // List returns up to limit objects of a watched resource whose key comes after
 // the given one, in the order of namespace and name, with the key of the last
 // of them; more says that there are further ones. An empty namespace is all
-// that are watched. The error is a *CacheError.
-func (c *Cache) List(gvr schema.GroupVersionResource, namespace string, selector labels.Selector, after abi.Key, limit int) (
-	objects [][]byte, more bool, last abi.Key, err error,
-) {
+// that are watched, and an empty owner any; else the objects have an owner of
+// that uid. The error is a *CacheError.
+func (c *Cache) List(
+	gvr schema.GroupVersionResource, namespace, owner string, matches func(l labels.Labels, object []byte) bool, after abi.Key, limit int,
+) (objects [][]byte, more bool, last abi.Key, err error) {
 	subs, err := c.stores(gvr, namespace)
 	if err != nil {
 		return nil, false, last, err
@@ -139,8 +140,12 @@ func (c *Cache) List(gvr schema.GroupVersionResource, namespace string, selector
 	var found []*reflector.Object
 	for _, s := range subs {
 		n := 0
-		for o := range s.Store().Scan(namespace, after) {
-			if !selector.Matches(o.Labels()) {
+		from := s.Store().Scan(namespace, after)
+		if owner != "" {
+			from = s.Store().Owned(owner, namespace, after)
+		}
+		for o := range from {
+			if !matches(o.Labels(), o.Msgpack()) {
 				continue
 			}
 			found = append(found, o)
@@ -166,15 +171,27 @@ func (c *Cache) List(gvr schema.GroupVersionResource, namespace string, selector
 // uid, until yield returns false.
 func (c *Cache) Children(_ abi.Key, uid string, yield func(gvr schema.GroupVersionResource, child abi.Key, uid, resourceVersion string) bool) {
 	for _, h := range *c.handles.Load() {
-		if h.children == nil {
+		if !h.watch.Owned {
 			continue
 		}
-		for _, o := range h.children.of(uid) {
-			if !yield(h.watch.Resource, o.Ref(), o.UID(), o.ResourceVersion()) {
-				return
+		for _, s := range h.subs {
+			for o := range s.Store().Owned(uid, "", abi.Key{}) {
+				if controls(uid, o) && !yield(h.watch.Resource, o.Ref(), o.UID(), o.ResourceVersion()) {
+					return
+				}
 			}
 		}
 	}
+}
+
+// controls reports whether the controlling owner of an object has this uid.
+func controls(uid string, o *reflector.Object) bool {
+	for owner := range o.Owners() {
+		if owner.Controller {
+			return owner.UID == uid
+		}
+	}
+	return false
 }
 
 // Version implements applier.Cache.

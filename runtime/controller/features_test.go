@@ -234,19 +234,18 @@ func TestCache_AnswersForWhatIsWatched(t *testing.T) {
 		f.createSecret(fmt.Sprintf("s%d", i), map[string]string{"odd": fmt.Sprint(i%2 == 1)})
 	}
 	gvr := schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	all := func(labels.Labels, []byte) bool { return true }
 	until(t, "the store has all", func() bool {
-		objects, _, _, err := f.cache.List(gvr, f.ns, labels.Everything(), abi.Key{}, 10)
+		objects, _, _, err := f.cache.List(gvr, f.ns, "", all, abi.Key{}, 10)
 		return err == nil && len(objects) == 5
 	})
-	odd, err := labels.Parse("odd=false")
-	if err != nil {
-		t.Fatal(err)
-	}
+	odd := func(l labels.Labels, _ []byte) bool { return l.Get("odd") == "false" }
+	var err error
 	var names []string
 	var last abi.Key
 	for more := true; more; {
 		var page [][]byte
-		if page, more, last, err = f.cache.List(gvr, "", odd, last, 2); err != nil {
+		if page, more, last, err = f.cache.List(gvr, "", "", odd, last, 2); err != nil {
 			t.Fatal(err)
 		}
 		for _, b := range page {
@@ -289,6 +288,11 @@ func TestCache_KnowsTheChildrenOfAnOwner(t *testing.T) {
 		return names
 	}
 	until(t, "the child is known", func() bool { return slices.Equal(children(), []string{"mine"}) })
+	until(t, "both have the owner", func() bool {
+		all := func(labels.Labels, []byte) bool { return true }
+		owned, _, last, err := f.cache.List(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, "", string(a.UID), all, abi.Key{}, 10)
+		return err == nil && len(owned) == 2 && last.Name == "not-controlled"
+	})
 	if err := f.client.CoreV1().Secrets(f.ns).Delete(t.Context(), "mine", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}

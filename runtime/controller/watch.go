@@ -70,7 +70,6 @@ type Handle struct {
 	selector labels.Selector // of watch.LabelSelector
 	subs     []*watcher.Subscription
 	hook     *queue.Hook // nil where the guest is not asked
-	children *children   // nil unless Watch.Owned
 	own      *own        // nil unless it is that of Config.For
 
 	stop  chan struct{} // closed by RemoveWatch
@@ -84,9 +83,6 @@ func (c *Controller) newHandle(w Watch) (*Handle, error) {
 		return nil, fmt.Errorf("watch[%s]: label selector %q: %w", w.Kind.Kind, w.LabelSelector, err)
 	}
 	h := &Handle{watch: w, selector: selector, stop: make(chan struct{})}
-	if w.Owned {
-		h.children = newChildren()
-	}
 	sources := w.sources()
 	filters, err := c.filters(&w, len(sources))
 	if err != nil {
@@ -134,9 +130,6 @@ func (c *Controller) filters(w *Watch, n int) ([]*predicate.Filter, error) {
 func (c *Controller) handler(h *Handle, filter *predicate.Filter) watcher.Handler {
 	var mapped []queue.Request // reused: a subscription calls its handler one at a time
 	return func(ctx context.Context, ev reflector.Event) {
-		if h.children != nil {
-			h.children.observe(ev)
-		}
 		verdict := filter.Check(time.Now(), ev)
 		if h.own != nil && h.own.waiting.Load() > 0 && h.own.take(ev, func() { c.pass(ctx, h, ev, verdict, nil) }) {
 			return

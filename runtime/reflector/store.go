@@ -23,6 +23,7 @@ type Store struct {
 	bytes   int64                 // guarded by mu; sum of len(Msgpack())
 	version string                // guarded by mu; the resourceVersion that the content includes; "" where unknown
 	order   *order                // guarded by mu; nil before the first Scan and after a Replace
+	owned   owned                 // guarded by mu; nil before the first Owned and after a Replace
 	waiters []*waiter             // guarded by mu; calls of AwaitVersion
 }
 

@@ -86,7 +86,7 @@ func (w *Writer) swap(next map[ObjectRef]*Object, bytes int64, version string) {
 	s := w.store
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.objects, s.bytes, s.version, s.order = next, bytes, version, nil
+	s.objects, s.bytes, s.version, s.order, s.owned = next, bytes, version, nil, nil
 	s.wake()
 }
 
@@ -128,6 +128,9 @@ func (w *Writer) put(old, o *Object, version string) {
 		s.order.remove(old.ref)
 	case old == nil:
 		s.order.add(o.ref)
+	}
+	if s.owned != nil {
+		s.owned.change(old, o)
 	}
 	s.reached(version)
 	s.wake()

@@ -3,6 +3,7 @@ package guesttest
 import (
 	"cmp"
 	"encoding/base64"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -90,6 +91,7 @@ func (h *Host) cacheList(r *request) (any, *failure) {
 		obj, ok := cached(watches, h.store.objects[at])
 		if ok {
 			ok, fail = labelsMatch(str(r.msg, "labelSelector"), obj)
+			ok = ok && ownedBy(str(r.msg, "owner"), obj) && fieldsMatch(str(r.msg, "fieldSelector"), obj)
 		}
 		switch {
 		case fail != nil:
@@ -104,6 +106,34 @@ func (h *Host) cacheList(r *request) (any, *failure) {
 		items, last = append(items, obj), at
 	}
 	return map[string]any{"apiVersion": r.ref.APIVersion, "kind": r.ref.Kind + "List", "metadata": meta, "items": items}, nil
+}
+
+// ownedBy reports whether an object has an owner of this uid; empty is any.
+func ownedBy(uid string, obj map[string]any) bool {
+	owners, _ := metadata(obj)["ownerReferences"].([]any)
+	return uid == "" || slices.ContainsFunc(owners, func(o any) bool { return str(o, "uid") == uid })
+}
+
+// fieldsMatch evaluates a field selector, whose paths may lead to any text, number
+// or bool.
+func fieldsMatch(selector string, obj map[string]any) bool {
+	return !slices.ContainsFunc(terms(selector), func(term string) bool {
+		return !matches(term, func(key string) (string, bool) { return scalar(obj, strings.Split(key, ".")...), true })
+	})
+}
+
+// scalar is str for numbers and bools too.
+func scalar(v any, path ...string) string {
+	for _, k := range path {
+		m, _ := v.(map[string]any)
+		v = m[k]
+	}
+	switch v := v.(type) {
+	case string, bool, int64, float64:
+		return fmt.Sprint(v)
+	default:
+		return ""
+	}
 }
 
 // sorted returns the objects of the kind and the namespace by namespace and

@@ -2,6 +2,7 @@ package guesttest_test
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -74,6 +75,29 @@ func TestCache_HasWhatIsWatchedAndNothingElse(t *testing.T) {
 	reading(t, host, func(_ *wasmctl.Context, c *wasmctl.Cache) {
 		_, err := c.Get(ref)
 		equal(t, err, nil)
+	})
+}
+
+// TestCache_SelectsByOwnerAndField as the host does.
+func TestCache_SelectsByOwnerAndField(t *testing.T) {
+	host := guesttest.New(t, greeting())
+	for i, owner := range []string{"u1", "u2", "u1"} {
+		host.Add(wasmctl.Map{
+			"apiVersion": "v1", "kind": "ConfigMap", "data": wasmctl.Map{"n": strconv.Itoa(i)}, "immutable": i == 2,
+			"metadata": wasmctl.Map{"name": fmt.Sprintf("n%d", i), "namespace": "default", "labels": wasmctl.Map{"app": "x"}, "ownerReferences": []any{wasmctl.Map{"uid": owner}}},
+		})
+	}
+	reading(t, host, func(_ *wasmctl.Context, c *wasmctl.Cache) {
+		for opts, want := range map[wasmctl.CacheListOptions]string{
+			{Owner: "u1"}: "n0 n2", {Owner: "u1", FieldSelector: "data.n!=0"}: "n2", {FieldSelector: "immutable=true,metadata.name=n2"}: "n2", {Owner: "none"}: "",
+		} {
+			var names []string
+			for o, err := range c.All(wasmctl.ObjectRef{APIVersion: "v1", Kind: "ConfigMap"}, opts) {
+				equal(t, err, nil)
+				names = append(names, o.Name())
+			}
+			equal(t, strings.Join(names, " "), want)
+		}
 	})
 }
 

@@ -41,8 +41,8 @@ impl<'a> Cache<'a> {
 
     /// One page of the objects of a kind, ordered by namespace and name. It lists the
     /// namespace of `at`, or all if `at` has none. It reads the parameters
-    /// `label_selector`, `limit` (500 if 0) and `continue_token`, which stays valid
-    /// whatever changes.
+    /// `label_selector`, `field_selector`, `owner`, `limit` (500 if 0) and
+    /// `continue_token`, which stays valid whatever changes.
     ///
     /// # Errors
     ///

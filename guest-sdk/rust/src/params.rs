@@ -24,8 +24,12 @@ impl GetParams {
 pub struct ListParams {
     /// Written as for kubectl.
     pub label_selector: String,
-    /// Written as for kubectl. The cache does not read it.
+    /// Written as for kubectl. For the cache it may name any field that is a text, a
+    /// number or a bool.
     pub field_selector: String,
+    /// The uid of an owner of the objects. Only for the cache, which finds them without
+    /// a look at the others.
+    pub owner: String,
     /// How many objects a page has.
     pub limit: i64,
     /// Asks for the next page: [`List::continue_token`](crate::List::continue_token).
@@ -51,6 +55,13 @@ impl ListParams {
         self
     }
 
+    /// Only objects that the object of this uid owns.
+    #[must_use]
+    pub fn owned_by(mut self, uid: &str) -> Self {
+        self.owner = uid.to_owned();
+        self
+    }
+
     /// So many objects in a page.
     #[must_use]
     pub fn limit(mut self, n: i64) -> Self {
@@ -61,6 +72,7 @@ impl ListParams {
     pub(crate) fn write(&self, m: &mut Message<'_>) {
         m.str("labelSelector", &self.label_selector);
         m.str("fieldSelector", &self.field_selector);
+        m.str("owner", &self.owner);
         m.int("limit", self.limit);
         m.str("continue", &self.continue_token);
         m.str("resourceVersion", &self.resource_version);

@@ -103,16 +103,16 @@ func (c *cache) Get(gvr schema.GroupVersionResource, key abi.Key) ([]byte, error
 }
 
 // List implements kubeapi.Cache.
-func (c *cache) List(gvr schema.GroupVersionResource, namespace string, selector labels.Selector, after abi.Key, limit int) (
-	objects [][]byte, more bool, last abi.Key, err error,
-) {
+func (c *cache) List(
+	gvr schema.GroupVersionResource, namespace, owner string, matches func(l labels.Labels, object []byte) bool, after abi.Key, limit int,
+) (objects [][]byte, more bool, last abi.Key, err error) {
 	if err := c.watched(gvr); err != nil {
 		return nil, false, last, err
 	}
 	for _, e := range c.entries {
 		ref := e.object.Ref()
 		if e.watch.resource() != gvr || namespace != "" && ref.Namespace != namespace || ref.Compare(after) <= 0 ||
-			!selector.Matches(e.object.Labels()) || len(objects) > 0 && ref == last {
+			owner != "" && !owns(owner, e.object) || !matches(e.object.Labels(), e.object.Msgpack()) || len(objects) > 0 && ref == last {
 			continue
 		}
 		if len(objects) == limit {
@@ -135,4 +135,14 @@ func (c *cache) Children(_ abi.Key, uid string, yield func(gvr schema.GroupVersi
 			}
 		}
 	}
+}
+
+// owns reports whether an object has an owner of this uid.
+func owns(uid string, o *reflector.Object) bool {
+	for owner := range o.Owners() {
+		if owner.UID == uid {
+			return true
+		}
+	}
+	return false
 }

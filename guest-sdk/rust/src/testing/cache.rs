@@ -72,6 +72,9 @@ impl State {
             {
                 continue;
             }
+            if !has_owner(r.msg.str(&["owner"]), &obj) || !has_fields(r.msg.str(&["fieldSelector"]), &obj) {
+                continue;
+            }
             if items.len() == limit {
                 next = last_of(&items);
                 break;
@@ -89,6 +92,30 @@ impl State {
             ("items", Json::List(items)),
         ]))
     }
+}
+
+fn has_owner(uid: &str, obj: &Json) -> bool {
+    match obj.at(&["metadata", "ownerReferences"]) {
+        _ if uid.is_empty() => true,
+        Json::List(owners) => owners.iter().any(|o| o.str(&["uid"]) == uid),
+        _ => false,
+    }
+}
+
+/// Terms `path=value`, `path==value` and `path!=value`, joined by commas.
+fn has_fields(selector: &str, obj: &Json) -> bool {
+    selector.split(',').filter(|t| !t.is_empty()).all(|term| {
+        let (path, want) = term.split_once('=').unwrap_or((term, ""));
+        let (path, not) = path.strip_suffix('!').map_or((path, false), |p| (p, true));
+        let path: Vec<&str> = path.split('.').collect();
+        let have = match obj.at(&path) {
+            Json::Str(s) => s.clone(),
+            Json::Int(n) => n.to_string(),
+            Json::Bool(b) => b.to_string(),
+            _ => String::new(),
+        };
+        (have == want.strip_prefix('=').unwrap_or(want)) != not
+    })
 }
 
 fn last_of(items: &[Json]) -> String {

@@ -22,7 +22,8 @@ func operate(ctx *wasmctl.Context, op string, req wasmctl.Value) wasmctl.Map {
 		return object(ctx.Cache().Get(ref))
 	case "cache_list":
 		l, err := ctx.Cache().List(ref, wasmctl.CacheListOptions{
-			LabelSelector: req.String("labelSelector"), Limit: req.Int("limit"), Continue: req.String("continue"),
+			LabelSelector: req.String("labelSelector"), FieldSelector: req.String("fieldSelector"), Owner: req.String("owner"),
+			Limit: req.Int("limit"), Continue: req.String("continue"),
 		})
 		return answer(l.Value, err)
 	case "api_create", "api_update", "api_apply":

@@ -59,6 +59,7 @@ fn list_params(req: Value) -> ListParams {
     ListParams {
         label_selector: text(req, "labelSelector"),
         field_selector: text(req, "fieldSelector"),
+        owner: text(req, "owner"),
         limit: req.int(&["limit"]),
         continue_token: text(req, "continue"),
         resource_version: text(req, "resourceVersion"),

@@ -1,0 +1,99 @@
+package reflector
+
+import (
+	"iter"
+	"slices"
+)
+
+// Owned yields the objects that have an owner of this uid, whether it controls
+// them or not, after the ref after, by namespace and then by name; with a
+// namespace only those in it. They are those of one moment.
+//
+// A store that was asked for owned objects keeps an index of them from then on:
+// about 100 bytes for each owner of an object.
+func (s *Store) Owned(uid, namespace string, after ObjectRef) iter.Seq[*Object] {
+	return func(yield func(*Object) bool) {
+		for _, o := range s.ownedBy(uid, after) {
+			if (namespace == "" || o.ref.Namespace == namespace) && !yield(o) {
+				return
+			}
+		}
+	}
+}
+
+// ownedBy returns the objects of an owner after a ref. The first call reads the
+// owners of all objects, with the lock held, once after each list.
+func (s *Store) ownedBy(uid string, after ObjectRef) []*Object {
+	s.mu.RLock()
+	if s.owned != nil {
+		defer s.mu.RUnlock()
+	} else {
+		s.mu.RUnlock()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.owned == nil {
+			s.owned = newOwned(s.objects)
+		}
+	}
+	refs := s.owned[uid]
+	at, found := slices.BinarySearchFunc(refs, after, ObjectRef.Compare)
+	if found {
+		at++
+	}
+	list := make([]*Object, 0, len(refs)-at)
+	for _, ref := range refs[at:] {
+		list = append(list, s.objects[ref])
+	}
+	return list
+}
+
+// owned says which objects have an owner, by the owner's uid. The refs are
+// sorted.
+type owned map[string][]ObjectRef
+
+func newOwned(objects map[ObjectRef]*Object) owned {
+	all := owned{}
+	for ref, o := range objects {
+		for i := range o.owners {
+			all[o.owners[i].uid] = append(all[o.owners[i].uid], ref)
+		}
+	}
+	for uid, refs := range all {
+		slices.SortFunc(refs, ObjectRef.Compare)
+		all[uid] = slices.Compact(refs) // an object may name an owner twice
+	}
+	return all
+}
+
+// change replaces the state old of an object by o; either may be nil.
+func (w owned) change(old, o *Object) {
+	if old != nil && o != nil && slices.Equal(old.owners, o.owners) {
+		return
+	}
+	if old != nil {
+		for i := range old.owners {
+			w.remove(old.owners[i].uid, old.ref)
+		}
+	}
+	if o != nil {
+		for i := range o.owners {
+			w.add(o.owners[i].uid, o.ref)
+		}
+	}
+}
+
+func (w owned) add(uid string, ref ObjectRef) {
+	if at, found := slices.BinarySearchFunc(w[uid], ref, ObjectRef.Compare); !found {
+		w[uid] = slices.Insert(w[uid], at, ref)
+	}
+}
+
+func (w owned) remove(uid string, ref ObjectRef) {
+	at, found := slices.BinarySearchFunc(w[uid], ref, ObjectRef.Compare)
+	if !found {
+		return
+	}
+	if w[uid] = slices.Delete(w[uid], at, at+1); len(w[uid]) == 0 {
+		delete(w, uid)
+	}
+}
