@@ -10,8 +10,7 @@ import (
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
 )
 
-// Statuses of the host (abi/ABI.md, section 7). A positive status is the API
-// server's HTTP code.
+// Statuses of the host (abi/ABI.md, section 7). Above 0 are HTTP codes.
 const (
 	StatusUnsupported = -1 // the host does not have this operation
 	StatusDenied      = -2 // no capability; Error.Rule is what is missing
