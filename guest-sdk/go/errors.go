@@ -71,9 +71,7 @@ func newError(op *imports.Op, status int32, body []byte) *Error {
 			e.Rule = nil
 		}
 	}
-	if v.Exists("details") {
-		e.Details = v.At("details").Clone()
-	}
+	e.Details = v.At("details").Clone()
 	return e
 }
 

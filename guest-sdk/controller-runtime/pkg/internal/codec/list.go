@@ -88,3 +88,25 @@ func DecodeList(page wasmctl.List, list interface {
 	}
 	return nil
 }
+
+// Keep drops the items of a list that keep does not want.
+func Keep(list runtime.Object, keep func(runtime.Object) bool) error {
+	ptr, err := meta.GetItemsPtr(list)
+	if err != nil {
+		return fmt.Errorf("list %T: %w", list, err)
+	}
+	items := reflect.ValueOf(ptr).Elem()
+	n := 0
+	for i := range items.Len() {
+		item := items.Index(i)
+		if item.Kind() != reflect.Pointer {
+			item = item.Addr()
+		}
+		if obj, ok := item.Interface().(runtime.Object); ok && keep(obj) {
+			items.Index(n).Set(items.Index(i))
+			n++
+		}
+	}
+	items.SetLen(n)
+	return nil
+}

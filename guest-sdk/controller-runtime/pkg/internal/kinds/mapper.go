@@ -34,7 +34,7 @@ func init() {
 }
 
 // mapper guesses: the resource from the kind, by the rules of plurals, and the
-// scope from what is known of Kubernetes' own kinds and from Learn.
+// scope from what is known of Kubernetes' own kinds and from LearnClusterScoped.
 type mapper struct {
 	*meta.DefaultRESTMapper
 	scheme *runtime.Scheme
@@ -77,8 +77,10 @@ func (m *mapper) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RES
 	return mapping, nil
 }
 
-// Learn notes that objects of the kind have no namespace.
-func Learn(gk schema.GroupKind) { clusterScoped[gk] = true }
+// LearnClusterScoped notes that objects of the kind have no namespace.
+func LearnClusterScoped(apiVersion, kind string) {
+	clusterScoped[schema.FromAPIVersionAndKind(apiVersion, kind).GroupKind()] = true
+}
 
 // Namespaced reports whether objects of the kind have a namespace.
 func Namespaced(gvk schema.GroupVersionKind, m meta.RESTMapper) (bool, error) {

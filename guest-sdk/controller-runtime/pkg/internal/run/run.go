@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 
 	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
+
+	"sigs.k8s.io/controller-runtime/pkg/internal/hostlog"
 )
 
 // now is the current call. A module carries out one at a time, and Reconcile may
@@ -18,6 +20,7 @@ type key struct{}
 // host would interrupt it.
 func Enter(ctx context.Context, c *wasmctl.Context) (context.Context, func()) {
 	now.Store(c)
+	hostlog.Current = lines{c.Log()}
 	ctx = context.WithValue(ctx, key{}, c)
 	cancel := context.CancelFunc(func() {})
 	if at, ok := c.Deadline(); ok {
@@ -28,6 +31,7 @@ func Enter(ctx context.Context, c *wasmctl.Context) (context.Context, func()) {
 	return ctx, func() {
 		cancel()
 		now.CompareAndSwap(c, nil)
+		hostlog.Current = nil
 	}
 }
 
@@ -38,4 +42,22 @@ func Current(ctx context.Context) *wasmctl.Context {
 		return c
 	}
 	return now.Load()
+}
+
+// lines is the log of a call, for package hostlog.
+type lines struct{ log *wasmctl.Logger }
+
+// Enabled implements hostlog.Host.
+func (l lines) Enabled(level hostlog.Level) bool { return l.log.Enabled(wasmctl.Level(level)) } //nolint:gosec // the numbers of log/slog
+
+// Log implements hostlog.Host.
+func (l lines) Log(level hostlog.Level, msg string, attrs []any) {
+	switch {
+	case level >= hostlog.Error:
+		l.log.Error(msg, attrs...)
+	case level >= hostlog.Info:
+		l.log.Info(msg, attrs...)
+	default:
+		l.log.Debug(msg, attrs...)
+	}
 }

@@ -1,0 +1,71 @@
+package builder
+
+import "sigs.k8s.io/controller-runtime/pkg/predicate"
+
+// settings are what options set.
+type settings struct {
+	predicates []predicate.Predicate
+	metadata   bool
+	everyOwner bool
+}
+
+// ForInput is what options of For set.
+type ForInput struct{ settings }
+
+// OwnsInput is what options of Owns set.
+type OwnsInput struct{ settings }
+
+// WatchesInput is what options of Watches set.
+type WatchesInput[request comparable] struct{ settings }
+
+func (w *WatchesInput[request]) set() *settings { return &w.settings }
+
+// anyWatchesInput is a WatchesInput of some type of request.
+type anyWatchesInput interface{ set() *settings }
+
+// ForOption is an option of For.
+type ForOption interface{ ApplyToFor(in *ForInput) }
+
+// OwnsOption is an option of Owns.
+type OwnsOption interface{ ApplyToOwns(in *OwnsInput) }
+
+// WatchesOption is an option of Watches.
+type WatchesOption interface{ ApplyToWatches(in anyWatchesInput) }
+
+// WithPredicates hides the events that one of the predicates does not pass.
+func WithPredicates(predicates ...predicate.Predicate) Predicates { return Predicates{predicates} }
+
+// Predicates is the option of WithPredicates.
+type Predicates struct{ predicates []predicate.Predicate }
+
+// ApplyToFor implements ForOption.
+func (p Predicates) ApplyToFor(in *ForInput) { in.predicates = p.predicates }
+
+// ApplyToOwns implements OwnsOption.
+func (p Predicates) ApplyToOwns(in *OwnsInput) { in.predicates = p.predicates }
+
+// ApplyToWatches implements WatchesOption.
+func (p Predicates) ApplyToWatches(in anyWatchesInput) { in.set().predicates = p.predicates }
+
+// OnlyMetadata watches nothing but metadata. Read such objects as
+// metav1.PartialObjectMetadata.
+var OnlyMetadata = onlyMetadata{}
+
+type onlyMetadata struct{}
+
+// ApplyToFor implements ForOption.
+func (onlyMetadata) ApplyToFor(in *ForInput) { in.metadata = true }
+
+// ApplyToOwns implements OwnsOption.
+func (onlyMetadata) ApplyToOwns(in *OwnsInput) { in.metadata = true }
+
+// ApplyToWatches implements WatchesOption.
+func (onlyMetadata) ApplyToWatches(in anyWatchesInput) { in.set().metadata = true }
+
+// MatchEveryOwner reconciles all owners, not only the controlling one.
+var MatchEveryOwner = matchEveryOwner{}
+
+type matchEveryOwner struct{}
+
+// ApplyToOwns implements OwnsOption.
+func (matchEveryOwner) ApplyToOwns(in *OwnsInput) { in.everyOwner = true }

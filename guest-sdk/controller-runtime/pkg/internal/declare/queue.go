@@ -1,0 +1,21 @@
+package declare
+
+import "time"
+
+// collector is the queue that handlers write to. The host has the real one, so
+// it only collects what is added, whenever that is to be run.
+type collector[request comparable] struct{ items []request }
+
+func (c *collector[request]) Add(item request)                       { c.items = append(c.items, item) }
+func (c *collector[request]) AddAfter(item request, _ time.Duration) { c.Add(item) }
+func (c *collector[request]) AddRateLimited(item request)            { c.Add(item) }
+func (c *collector[request]) Forget(request)                         {}
+func (c *collector[request]) NumRequeues(request) int                { return 0 }
+func (c *collector[request]) Len() int                               { return len(c.items) }
+func (c *collector[request]) Done(request)                           {}
+func (c *collector[request]) ShutDown()                              {}
+func (c *collector[request]) ShutDownWithDrain()                     {}
+func (c *collector[request]) ShuttingDown() bool                     { return false }
+
+// Get returns nothing: what is added here is run by the host.
+func (c *collector[request]) Get() (item request, shutdown bool) { return item, true }

@@ -1,0 +1,160 @@
+// Package hostcache reads the objects that the host watches for the module.
+package hostcache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
+
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/internal/codec"
+	"sigs.k8s.io/controller-runtime/pkg/internal/failure"
+	"sigs.k8s.io/controller-runtime/pkg/internal/kinds"
+	"sigs.k8s.io/controller-runtime/pkg/internal/run"
+)
+
+// Cache reads watched kinds from the host, and others from the API server.
+type Cache struct {
+	scheme *runtime.Scheme
+	api    client.Reader
+
+	mu      sync.Mutex
+	watched map[schema.GroupVersionKind]bool // true: nothing but metadata
+	indexes map[index]client.IndexerFunc
+}
+
+type index struct {
+	gvk   schema.GroupVersionKind
+	field string
+}
+
+// New returns a cache. api reads what is not watched.
+func New(scheme *runtime.Scheme, api client.Reader) *Cache {
+	return &Cache{scheme: scheme, api: api, indexes: map[index]client.IndexerFunc{}}
+}
+
+// Watch sets the kinds that the host watches; true: nothing but their metadata.
+func (c *Cache) Watch(list map[schema.GroupVersionKind]bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.watched = list
+}
+
+// has reports whether the host's cache has what is to be read into obj.
+func (c *Cache) has(obj runtime.Object, gvk schema.GroupVersionKind) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	metadataOnly, ok := c.watched[gvk]
+	return ok && (!metadataOnly || isMetadata(obj))
+}
+
+// current returns the SDK's cache for the call that the module carries out.
+func current(ctx context.Context) (*wasmctl.Cache, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if c := run.Current(ctx); c != nil {
+		return c.Cache(), nil
+	}
+	return nil, fmt.Errorf("%w; move the call from main into Reconcile", &cache.ErrCacheNotStarted{})
+}
+
+func refOf(gvk schema.GroupVersionKind, namespace, name string) wasmctl.ObjectRef {
+	apiVersion, kind := gvk.ToAPIVersionAndKind()
+	return wasmctl.ObjectRef{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Name: name}
+}
+
+// Get implements client.Reader.
+func (c *Cache) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	gvk, err := kinds.Of(obj, c.scheme)
+	if err != nil {
+		return err
+	}
+	if !c.has(obj, gvk) {
+		return c.api.Get(ctx, key, obj, opts...)
+	}
+	host, err := current(ctx)
+	if err != nil {
+		return err
+	}
+	got, err := host.Get(refOf(gvk, key.Namespace, key.Name))
+	if err != nil {
+		return failure.FromHost(err)
+	}
+	if err := codec.Decode(got.Value, obj); err != nil {
+		return err
+	}
+	obj.GetObjectKind().SetGroupVersionKind(gvk)
+	return nil
+}
+
+// IndexField implements client.FieldIndexer. Nothing is kept: a list asks the
+// function for each object.
+func (c *Cache) IndexField(_ context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
+	gvk, err := kinds.Of(obj, c.scheme)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.indexes[index{gvk, field}] != nil {
+		return fmt.Errorf("index[%s %s]: is there already", gvk.Kind, field)
+	}
+	c.indexes[index{gvk, field}] = extract
+	return nil
+}
+
+func (c *Cache) indexer(gvk schema.GroupVersionKind, field string) client.IndexerFunc {
+	switch field {
+	case "metadata.name":
+		return func(obj client.Object) []string { return []string{obj.GetName()} }
+	case "metadata.namespace":
+		return func(obj client.Object) []string { return []string{obj.GetNamespace()} }
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.indexes[index{gvk, field}]
+}
+
+// GetInformer implements cache.Informers.
+func (*Cache) GetInformer(context.Context, client.Object, ...cache.InformerGetOption) (cache.Informer, error) {
+	return informer{}, nil
+}
+
+// GetInformerForKind implements cache.Informers.
+func (*Cache) GetInformerForKind(context.Context, schema.GroupVersionKind, ...cache.InformerGetOption) (cache.Informer, error) {
+	return informer{}, nil
+}
+
+// RemoveInformer implements cache.Informers.
+func (*Cache) RemoveInformer(context.Context, client.Object) error { return nil }
+
+// Start implements cache.Informers.
+func (*Cache) Start(ctx context.Context) error {
+	<-ctx.Done()
+	return nil
+}
+
+// WaitForCacheSync implements cache.Informers.
+func (*Cache) WaitForCacheSync(context.Context) bool { return true }
+
+type informer struct{}
+
+func (informer) HasSynced() bool { return true }
+func (informer) IsStopped() bool { return false }
+
+// errContinue is that of the real cache.
+var errContinue = errors.New("cache: a list of a watched kind has no pages: it is read without a limit of the API server; remove client.Continue")
+
+// contains reports whether an index has the value for the object.
+func contains(extract client.IndexerFunc, obj client.Object, value string) bool {
+	return slices.Contains(extract(obj), value)
+}

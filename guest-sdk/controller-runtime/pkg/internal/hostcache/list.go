@@ -1,0 +1,153 @@
+package hostcache
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
+
+	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/internal/codec"
+	"sigs.k8s.io/controller-runtime/pkg/internal/failure"
+	"sigs.k8s.io/controller-runtime/pkg/internal/kinds"
+)
+
+func isMetadata(obj runtime.Object) bool {
+	switch obj.(type) {
+	case *metav1.PartialObjectMetadata, *metav1.PartialObjectMetadataList:
+		return true
+	}
+	return false
+}
+
+// List implements client.Reader.
+func (c *Cache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	gvk, err := kinds.OfItems(list, c.scheme)
+	if err != nil {
+		return err
+	}
+	o := (&client.ListOptions{}).ApplyOptions(opts)
+	match, err := c.matcher(gvk, o)
+	if err != nil {
+		return err
+	}
+	if !c.has(list, gvk) {
+		return c.fromAPI(ctx, list, o, match)
+	}
+	if o.Continue != "" {
+		return errContinue
+	}
+	host, err := current(ctx)
+	if err != nil {
+		return err
+	}
+	items, err := codec.NewList(list, gvk)
+	if err != nil || selectsNothing(o.LabelSelector) {
+		return err
+	}
+	ask := wasmctl.CacheListOptions{}
+	if o.LabelSelector != nil {
+		ask.LabelSelector = o.LabelSelector.String()
+	}
+	for found, err := range host.All(refOf(gvk, o.Namespace, ""), ask) {
+		if err != nil {
+			return failure.FromHost(err)
+		}
+		if err := add(items, found, match); err != nil {
+			return err
+		}
+		if o.Limit > 0 && int64(items.Len()) >= o.Limit {
+			break
+		}
+	}
+	return nil
+}
+
+// add appends an object, unless the indexes do not match.
+func add(items *codec.List, found wasmctl.Object, match func(client.Object) bool) error {
+	obj, err := items.Append(found.Value)
+	if err != nil {
+		return err
+	}
+	if typed, ok := obj.(client.Object); match != nil && (!ok || !match(typed)) {
+		items.Drop()
+	}
+	return nil
+}
+
+// selectsNothing reports whether a selector is the one for no object, which its
+// text does not say.
+func selectsNothing(s labels.Selector) bool {
+	if s == nil {
+		return false
+	}
+	_, selectable := s.Requirements()
+	return !selectable
+}
+
+// matcher returns what the field selector asks of an object, by the indexes; nil
+// is nothing. Of a kind that is not watched, fields without an index are the API
+// server's.
+func (c *Cache) matcher(gvk schema.GroupVersionKind, o *client.ListOptions) (func(client.Object) bool, error) {
+	if o.FieldSelector == nil {
+		return nil, nil
+	}
+	type want struct {
+		extract client.IndexerFunc
+		value   string
+	}
+	var all []want
+	for _, r := range o.FieldSelector.Requirements() {
+		extract := c.indexer(gvk, r.Field)
+		if extract == nil {
+			if c.watches(gvk) {
+				return nil, fmt.Errorf("list %s: there is no index of the field %q; register it by mgr.GetFieldIndexer().IndexField", gvk.Kind, r.Field)
+			}
+			return nil, nil
+		}
+		if r.Operator != selection.Equals && r.Operator != selection.DoubleEquals {
+			return nil, fmt.Errorf("list %s: field %q: an index finds equal values only, not %q", gvk.Kind, r.Field, r.Operator)
+		}
+		all = append(all, want{extract, r.Value})
+	}
+	if len(all) == 0 && !o.FieldSelector.Empty() { // fields.Nothing
+		return func(client.Object) bool { return false }, nil
+	}
+	return func(obj client.Object) bool {
+		for _, w := range all {
+			if !contains(w.extract, obj, w.value) {
+				return false
+			}
+		}
+		return true
+	}, nil
+}
+
+func (c *Cache) watches(gvk schema.GroupVersionKind) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, ok := c.watched[gvk]
+	return ok
+}
+
+// fromAPI lists a kind that is not watched. Fields with an index are compared
+// here: the API server does not know them.
+func (c *Cache) fromAPI(ctx context.Context, list client.ObjectList, o *client.ListOptions, match func(client.Object) bool) error {
+	plain := *o
+	if match != nil {
+		plain.FieldSelector, plain.Limit = nil, 0
+	}
+	if err := c.api.List(ctx, list, &plain); err != nil || match == nil {
+		return err
+	}
+	return codec.Keep(list, func(obj runtime.Object) bool {
+		typed, ok := obj.(client.Object)
+		return ok && match(typed)
+	})
+}

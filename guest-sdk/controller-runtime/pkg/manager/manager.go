@@ -1,0 +1,111 @@
+// Package manager has the manager of a module's controllers. It declares them to
+// the host, which watches, queues and runs them.
+package manager
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/internal/rest"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+)
+
+// Manager has what the controllers of a module share.
+type Manager interface {
+	cluster.Cluster
+	// Add adds a controller. Anything else that runs is an error.
+	Add(r Runnable) error
+	// Elected is closed: the host elects.
+	Elected() <-chan struct{}
+	// AddMetricsServerExtraHandler has no effect: nobody serves it.
+	AddMetricsServerExtraHandler(path string, handler http.Handler) error
+	// AddHealthzCheck has no effect: the host answers probes.
+	AddHealthzCheck(name string, check healthz.Checker) error
+	// AddReadyzCheck has no effect: the host answers probes.
+	AddReadyzCheck(name string, check healthz.Checker) error
+	// Start declares the controllers to the host, and waits until ctx is done.
+	Start(ctx context.Context) error
+	// GetWebhookServer returns a server that does not serve.
+	GetWebhookServer() webhook.Server
+	// GetLogger returns the logger of the options.
+	GetLogger() logr.Logger
+	// GetControllerOptions returns the options that controllers share.
+	GetControllerOptions() config.Controller
+}
+
+// Options of a manager. In a module, those of leader election, of servers and of
+// the connection have no effect: the host has its own.
+type Options struct {
+	// Scheme knows the Go types of kinds.
+	Scheme *runtime.Scheme
+	// MapperProvider makes the mapper, if it is set.
+	MapperProvider func(c *rest.Config, httpClient *http.Client) (meta.RESTMapper, error)
+	// Cache bounds what is watched.
+	Cache cache.Options
+	// NewCache is an error: the host has the cache.
+	NewCache cache.NewCacheFunc
+	// Client says which reads go to the cache.
+	Client client.Options
+	// NewClient makes the client, if it is set.
+	NewClient client.NewClientFunc
+	// Logger is that of the manager; log.Log if it is not set.
+	Logger logr.Logger
+
+	LeaderElection                      bool
+	LeaderElectionResourceLock          string
+	LeaderElectionNamespace             string
+	LeaderElectionID                    string
+	LeaderElectionConfig                *rest.Config
+	LeaderElectionReleaseOnCancel       bool
+	LeaderElectionLabels                map[string]string
+	LeaderElectionResourceLockInterface any
+	LeaseDuration                       *time.Duration
+	RenewDeadline                       *time.Duration
+	RetryPeriod                         *time.Duration
+
+	Metrics                metricsserver.Options
+	HealthProbeBindAddress string
+	ReadinessEndpointName  string
+	LivenessEndpointName   string
+	PprofBindAddress       string
+	WebhookServer          webhook.Server
+
+	// BaseContext is the context of what the manager runs.
+	BaseContext             BaseContextFunc
+	EventBroadcaster        any
+	GracefulShutdownTimeout *time.Duration
+	// Controller are the options that controllers share.
+	Controller config.Controller
+}
+
+// BaseContextFunc returns a context.
+type BaseContextFunc func() context.Context
+
+// Runnable is something that a manager starts.
+type Runnable interface {
+	// Start runs until ctx is done.
+	Start(ctx context.Context) error
+}
+
+// RunnableFunc is a function that is a Runnable.
+type RunnableFunc func(context.Context) error
+
+// Start implements Runnable.
+func (f RunnableFunc) Start(ctx context.Context) error { return f(ctx) }
+
+// LeaderElectionRunnable is a Runnable that says whether only a leader runs it.
+type LeaderElectionRunnable interface {
+	// NeedLeaderElection reports whether only a leader runs it.
+	NeedLeaderElection() bool
+}

@@ -1,0 +1,157 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	goruntime "runtime"
+	"strings"
+
+	"github.com/go-logr/logr"
+
+	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
+
+	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/internal/declare"
+	"sigs.k8s.io/controller-runtime/pkg/internal/program"
+	"sigs.k8s.io/controller-runtime/pkg/internal/rest"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+)
+
+// module is the manager of a module.
+type module struct {
+	*connection
+	options     Options
+	declarers   []declare.Declarer
+	elected     chan struct{}
+}
+
+// New returns a manager.
+func New(cfg *rest.Config, options Options) (Manager, error) {
+	if options.Logger.GetSink() == nil {
+		options.Logger = logf.Log
+	}
+	if options.Controller.Logger.GetSink() == nil {
+		options.Controller.Logger = options.Logger
+	}
+	if options.WebhookServer == nil {
+		options.WebhookServer = webhook.NewServer(webhook.Options{})
+	}
+	c, err := connect(cfg, &options)
+	if err != nil {
+		return nil, fmt.Errorf("manager: %w", err)
+	}
+	m := &module{connection: c, options: options, elected: make(chan struct{})}
+	close(m.elected)
+	return m, nil
+}
+
+// Add implements Manager.
+func (m *module) Add(r Runnable) error {
+	if d, ok := r.(declare.Declarer); ok {
+		m.declarers = append(m.declarers, d)
+		return nil
+	}
+	switch r.(type) {
+	case *certwatcher.CertWatcher, webhook.Server, metricsserver.Server, cluster.Cluster:
+		m.options.Logger.Info("has no effect in a module, the host does this", "runnable", nameOf(r))
+		return nil
+	}
+	return fmt.Errorf("manager: Add(%s): a module runs controllers and nothing beside them; "+
+		"do its work in Reconcile, with RequeueAfter, or run it as a program of its own", nameOf(r))
+}
+
+// nameOf names what was to be run: a function by its place in the source.
+func nameOf(r Runnable) string {
+	if v := reflect.ValueOf(r); v.Kind() == reflect.Func {
+		if f := goruntime.FuncForPC(v.Pointer()); f != nil {
+			file, line := f.FileLine(v.Pointer())
+			return fmt.Sprintf("%s at %s:%d", f.Name(), file, line)
+		}
+	}
+	return fmt.Sprintf("%T", r)
+}
+
+// Start implements Manager.
+func (m *module) Start(ctx context.Context) error {
+	if len(m.declarers) == 0 {
+		return errors.New("manager: has no controllers; call SetupWithManager of each reconciler before mgr.Start")
+	}
+	if err := program.Start(m.reconciler); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// reconciler returns the reconciler of the controller that the module runs as.
+func (m *module) reconciler(name string) (wasmctl.Reconciler, error) {
+	all := make([]*declare.Controller, 0, len(m.declarers))
+	for _, d := range m.declarers {
+		c, err := d.Declare()
+		if err != nil {
+			return wasmctl.Reconciler{}, err
+		}
+		all = append(all, c)
+	}
+	c, err := choose(all, name)
+	if err != nil {
+		return wasmctl.Reconciler{}, err
+	}
+	r, err := c.Reconciler(m.GetScheme())
+	if err != nil {
+		return r, err
+	}
+	m.bound(&r.Manifest)
+	m.cache.Watch(declare.Kinds(&r.Manifest))
+	if m.events {
+		r.Manifest.Capabilities = append(r.Manifest.Capabilities, recordsEvents)
+	}
+	return r, nil
+}
+
+// recordsEvents is the right to record events, which each manager has.
+var recordsEvents = wasmctl.Capability{Group: "events.k8s.io", Resource: "events", Verbs: []string{"create", "patch"}}
+
+// choose returns the only controller, or the one of that name.
+func choose(all []*declare.Controller, name string) (*declare.Controller, error) {
+	if len(all) == 1 {
+		return all[0], nil
+	}
+	names := make([]string, len(all))
+	for i, c := range all {
+		if names[i] = c.Name; c.Name == name {
+			return c, nil
+		}
+	}
+	return nil, fmt.Errorf("manager: the module has %d controllers, and none is named %q: run it once for each, with --name and one of %s",
+		len(all), name, strings.Join(names, ", "))
+}
+
+// Elected implements Manager.
+func (m *module) Elected() <-chan struct{} { return m.elected }
+
+// AddMetricsServerExtraHandler implements Manager.
+func (*module) AddMetricsServerExtraHandler(string, http.Handler) error { return nil }
+
+// AddHealthzCheck implements Manager.
+func (*module) AddHealthzCheck(string, healthz.Checker) error { return nil }
+
+// AddReadyzCheck implements Manager.
+func (*module) AddReadyzCheck(string, healthz.Checker) error { return nil }
+
+// GetWebhookServer implements Manager.
+func (m *module) GetWebhookServer() webhook.Server { return m.options.WebhookServer }
+
+// GetLogger implements Manager.
+func (m *module) GetLogger() logr.Logger { return m.options.Logger }
+
+// GetControllerOptions implements Manager.
+func (m *module) GetControllerOptions() config.Controller { return m.options.Controller }

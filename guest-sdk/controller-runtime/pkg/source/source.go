@@ -1,0 +1,144 @@
+// Package source has the sources of events: kinds that the host watches.
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"k8s.io/client-go/util/workqueue"
+
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/internal/declare"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// Source is a source of events.
+type Source = TypedSource[reconcile.Request]
+
+// TypedSource is a Source of a type of request.
+type TypedSource[request comparable] interface {
+	// Start has no effect in a module: the host watches.
+	Start(ctx context.Context, q workqueue.TypedRateLimitingInterface[request]) error
+}
+
+// SyncingSource is a Source that can be waited for.
+type SyncingSource = TypedSyncingSource[reconcile.Request]
+
+// TypedSyncingSource is a SyncingSource of a type of request.
+type TypedSyncingSource[request comparable] interface {
+	TypedSource[request]
+	// WaitForSync returns at once: the host runs nothing before.
+	WaitForSync(ctx context.Context) error
+}
+
+// Kind is the source of the events of a kind.
+func Kind[object client.Object](c cache.Cache, obj object, h handler.TypedEventHandler[object, reconcile.Request], predicates ...predicate.TypedPredicate[object]) SyncingSource {
+	return TypedKind(c, obj, h, predicates...)
+}
+
+// TypedKind is Kind of a type of request.
+func TypedKind[object client.Object, request comparable](_ cache.Cache, obj object, h handler.TypedEventHandler[object, request], predicates ...predicate.TypedPredicate[object]) TypedSyncingSource[request] {
+	return &kind[object, request]{obj, h, predicates}
+}
+
+type kind[object client.Object, request comparable] struct {
+	obj        object
+	handler    handler.TypedEventHandler[object, request]
+	predicates []predicate.TypedPredicate[object]
+}
+
+// Start implements TypedSource.
+func (*kind[object, request]) Start(context.Context, workqueue.TypedRateLimitingInterface[request]) error {
+	return nil
+}
+
+// WaitForSync implements TypedSyncingSource.
+func (*kind[object, request]) WaitForSync(context.Context) error { return nil }
+
+// Declared implements declare.Source.
+func (k *kind[object, request]) Declared() (declare.Watch, error) {
+	if v := reflect.ValueOf(k.obj); !v.IsValid() || v.IsNil() {
+		return declare.Watch{}, errors.New("source.Kind: the object is nil; pass an empty one of the kind")
+	}
+	typed, ok := any(k.handler).(handler.TypedEventHandler[object, reconcile.Request])
+	if !ok {
+		return declare.Watch{}, fmt.Errorf("source.Kind of %T: the handler enqueues %T: a module reconciles objects by their name, use reconcile.Request",
+			k.obj, *new(request))
+	}
+	w := declare.Watch{Object: k.obj, Handler: plainHandler(typed)}
+	for _, p := range k.predicates {
+		w.Predicates = append(w.Predicates, plainPredicate(p))
+	}
+	return w, nil
+}
+
+// ChannelOpt is an option of Channel.
+type ChannelOpt[object any, request comparable] func(*unavailable[request])
+
+// WithPredicates is an option of Channel.
+func WithPredicates[object any, request comparable](...predicate.TypedPredicate[object]) ChannelOpt[object, request] {
+	return func(*unavailable[request]) {}
+}
+
+// WithBufferSize is an option of Channel.
+func WithBufferSize[object any, request comparable](int) ChannelOpt[object, request] {
+	return func(*unavailable[request]) {}
+}
+
+// Channel is a source that a module cannot have: a controller with it is an
+// error.
+func Channel[object any](source <-chan event.TypedGenericEvent[object], h handler.TypedEventHandler[object, reconcile.Request], opts ...ChannelOpt[object, reconcile.Request]) Source {
+	return TypedChannel(source, h, opts...)
+}
+
+// TypedChannel is Channel of a type of request.
+func TypedChannel[object any, request comparable](<-chan event.TypedGenericEvent[object], handler.TypedEventHandler[object, request], ...ChannelOpt[object, request]) TypedSource[request] {
+	return &unavailable[request]{"source.Channel"}
+}
+
+// Informer is a source that a module cannot have: a controller with it is an
+// error.
+type Informer struct {
+	Informer   cache.Informer
+	Handler    handler.EventHandler
+	Predicates []predicate.Predicate
+}
+
+// Start implements Source.
+func (*Informer) Start(context.Context, workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	return impossible("source.Informer")
+}
+
+// Func is a source that a module cannot have: a controller with it is an error.
+type Func = TypedFunc[reconcile.Request]
+
+// TypedFunc is Func of a type of request.
+type TypedFunc[request comparable] func(context.Context, workqueue.TypedRateLimitingInterface[request]) error
+
+// Start implements TypedSource.
+func (f TypedFunc[request]) Start(ctx context.Context, q workqueue.TypedRateLimitingInterface[request]) error {
+	return f(ctx, q)
+}
+
+// unavailable is a source that cannot be had.
+type unavailable[request comparable] struct{ name string }
+
+// Start implements TypedSource.
+func (u *unavailable[request]) Start(context.Context, workqueue.TypedRateLimitingInterface[request]) error {
+	return impossible(u.name)
+}
+
+// Declared implements declare.Source.
+func (u *unavailable[request]) Declared() (declare.Watch, error) {
+	return declare.Watch{}, impossible(u.name)
+}
+
+func impossible(name string) error {
+	return fmt.Errorf("%s: a module gets its events from the host only; watch a kind with Watches, or return RequeueAfter", name)
+}
