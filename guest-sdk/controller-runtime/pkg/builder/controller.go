@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/internal/kinds"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -183,7 +183,7 @@ func (b *TypedBuilder[request]) check(r reconcile.TypedReconciler[request]) erro
 		return errors.New("builder: nothing is watched, so the controller would never run; call For, Owns or Watches")
 	}
 	if b.object != nil {
-		gvk, err := kinds.Of(b.object, b.mgr.GetScheme())
+		gvk, err := apiutil.GVKForObject(b.object, b.mgr.GetScheme())
 		if err != nil {
 			return fmt.Errorf("builder: For: %w", err)
 		}
@@ -229,7 +229,7 @@ func (b *TypedBuilder[request]) project(in input[request]) (client.Object, error
 	if !in.metadata {
 		return in.object, nil
 	}
-	gvk, err := kinds.Of(in.object, b.mgr.GetScheme())
+	gvk, err := apiutil.GVKForObject(in.object, b.mgr.GetScheme())
 	if err != nil {
 		return nil, fmt.Errorf("builder: OnlyMetadata: %w", err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
 
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/internal/kinds"
 	"sigs.k8s.io/controller-runtime/pkg/internal/rest"
 	"sigs.k8s.io/controller-runtime/pkg/internal/run"
@@ -118,7 +119,7 @@ func (h *host) RESTMapper() meta.RESTMapper { return h.mapper }
 
 // GroupVersionKindFor implements Client.
 func (h *host) GroupVersionKindFor(obj runtime.Object) (schema.GroupVersionKind, error) {
-	return kinds.Of(obj, h.scheme)
+	return apiutil.GVKForObject(obj, h.scheme)
 }
 
 // IsObjectNamespaced implements Client.
@@ -127,7 +128,7 @@ func (h *host) IsObjectNamespaced(obj runtime.Object) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return kinds.Namespaced(gvk, h.mapper)
+	return apiutil.IsGVKNamespaced(gvk, h.mapper)
 }
 
 // caller returns the client of the SDK for the call that the module carries out.

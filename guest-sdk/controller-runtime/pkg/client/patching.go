@@ -14,40 +14,43 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/internal/codec"
 )
 
-// patch sends the patch that leads to body, and puts the answer there.
+// patch sends the patch that leads to the object, or to the body of a
+// subresource, and puts the answer there.
 func (t target) patch(sub string, body Object, patch Patch, o *metav1.PatchOptions) error {
+	answer := target{t.c, t.gvk, body}
 	if patch.Type() == types.ApplyPatchType {
-		value, err := t.applied(body, patch)
-		if err != nil {
-			return err
-		}
-		if sub == "" || body == t.obj {
-			return t.take(t.c.Apply(value, applyOptions(sub, o)))
-		}
-		return target{t.c, body.GetObjectKind().GroupVersionKind(), body}.take(t.c.Subresource(t.ref(), sub).Apply(value, applyOptions("", o)))
+		return answer.apply(t.ref(), sub, patch, o)
 	}
 	p, err := convert(body, patch)
 	if err != nil {
 		return fmt.Errorf("patch %s: %w", t.ref(), err)
 	}
-	got, err := t.c.Patch(t.ref(), p, writeOptions(sub, o.DryRun, o.FieldManager, o.FieldValidation))
-	return target{t.c, t.gvk, body}.take(got, err)
+	return answer.take(t.c.Patch(t.ref(), p, writeOptions(sub, o.DryRun, o.FieldManager, o.FieldValidation)))
 }
 
-// applied is what a patch of type Apply sends.
-func (t target) applied(body Object, patch Patch) (any, error) {
-	if patch == Apply { // without the detour through JSON
-		return codec.Encode(body, t.gvk)
+// apply sends a patch of type Apply. ref is the object of a subresource.
+func (t target) apply(ref wasmctl.ObjectRef, sub string, patch Patch, o *metav1.PatchOptions) error {
+	call := func(body any) (wasmctl.Object, error) {
+		if sub == "" || sub == "status" {
+			return t.c.Apply(body, applyOptions(sub, o))
+		}
+		return t.c.Subresource(ref, sub).Apply(body, applyOptions("", o))
 	}
-	data, err := patch.Data(body)
+	if patch == Apply { // without the detour through JSON
+		body, restore := codec.Body(t.obj, t.gvk)
+		got, err := call(body)
+		restore()
+		return t.take(got, err)
+	}
+	data, err := patch.Data(t.obj)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var m map[string]any
 	if err := utiljson.Unmarshal(data, &m); err != nil {
-		return nil, fmt.Errorf("patch %s: %w", t.ref(), err)
+		return fmt.Errorf("patch %s: %w", ref, err)
 	}
-	return m, nil
+	return t.take(call(m))
 }
 
 // convert turns a patch into one of the SDK.

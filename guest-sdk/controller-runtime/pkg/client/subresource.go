@@ -2,15 +2,12 @@ package client
 
 import (
 	"context"
-	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
 
 	"sigs.k8s.io/controller-runtime/pkg/internal/codec"
-	"sigs.k8s.io/controller-runtime/pkg/internal/failure"
 )
 
 // Status implements Client.
@@ -41,23 +38,19 @@ func (s *subresource) Create(ctx context.Context, obj, body Object, opts ...SubR
 	if err != nil {
 		return err
 	}
-	sent, value, err := s.encode(body)
+	o := (&SubResourceCreateOptions{}).ApplyOptions(opts).AsCreateOptions()
+	return s.send(t, body, func(value any) (wasmctl.Object, error) {
+		return t.c.Subresource(t.ref(), s.name).Create(value, writeOptions("", o.DryRun, o.FieldManager, o.FieldValidation))
+	})
+}
+
+// send sends a body that may be of another kind than the object.
+func (s *subresource) send(t target, body Object, call func(value any) (wasmctl.Object, error)) error {
+	gvk, err := s.h.GroupVersionKindFor(body)
 	if err != nil {
 		return err
 	}
-	o := (&SubResourceCreateOptions{}).ApplyOptions(opts).AsCreateOptions()
-	got, err := t.c.Subresource(t.ref(), s.name).Create(value, writeOptions("", o.DryRun, o.FieldManager, o.FieldValidation))
-	return target{t.c, sent, body}.take(got, err)
-}
-
-// encode returns a body with its own kind.
-func (s *subresource) encode(body Object) (schema.GroupVersionKind, any, error) {
-	gvk, err := s.h.GroupVersionKindFor(body)
-	if err != nil {
-		return gvk, nil, err
-	}
-	value, err := codec.Encode(body, gvk)
-	return gvk, value, err
+	return target{t.c, gvk, body}.send("send the "+s.name+" of", call)
 }
 
 // Update implements SubResourceWriter.
@@ -70,19 +63,12 @@ func (s *subresource) Update(ctx context.Context, obj Object, opts ...SubResourc
 	raw := o.AsUpdateOptions()
 	write := writeOptions("", raw.DryRun, raw.FieldManager, raw.FieldValidation)
 	if o.SubResourceBody == nil {
-		body, err := t.whole("update the " + s.name + " of")
-		if err != nil {
-			return err
-		}
 		write.Subresource = s.name
-		return t.take(t.c.Update(body, write))
+		return t.send("update the "+s.name+" of", func(body any) (wasmctl.Object, error) { return t.c.Update(body, write) })
 	}
-	sent, body, err := s.encode(o.SubResourceBody)
-	if err != nil {
-		return err
-	}
-	got, err := t.c.Subresource(t.ref(), s.name).Update(body, write)
-	return target{t.c, sent, o.SubResourceBody}.take(got, err)
+	return s.send(t, o.SubResourceBody, func(body any) (wasmctl.Object, error) {
+		return t.c.Subresource(t.ref(), s.name).Update(body, write)
+	})
 }
 
 // Patch implements SubResourceWriter.
@@ -106,43 +92,15 @@ func (s *subresource) Apply(ctx context.Context, obj runtime.ApplyConfiguration,
 		return err
 	}
 	o := (&SubResourceApplyOptions{}).ApplyOpts(opts)
-	named, err := codec.Map(unwrap(obj))
-	if err != nil {
-		return err
-	}
+	named := codec.Plain(unwrap(obj))
 	if o.SubResourceBody == nil {
-		got, err := c.Apply(named, applyOptions(s.name, o.AsPatchOptions()))
-		if err != nil {
-			return failure.FromHost(err)
-		}
-		return takeApplied(got, obj)
+		return applied(obj)(c.Apply(named, applyOptions(s.name, o.AsPatchOptions())))
 	}
-	body, err := codec.Map(unwrap(o.SubResourceBody))
+	v, err := wasmctl.NewValue(named)
 	if err != nil {
 		return err
 	}
-	ref, err := refOfMap(named)
-	if err != nil {
-		return err
-	}
-	got, err := c.Subresource(ref, s.name).Apply(body, applyOptions("", o.AsPatchOptions()))
-	if err != nil {
-		return failure.FromHost(err)
-	}
-	return takeApplied(got, o.SubResourceBody)
-}
-
-// refOfMap names the object of an apply configuration.
-func refOfMap(m map[string]any) (wasmctl.ObjectRef, error) {
-	md, _ := m["metadata"].(map[string]any)
-	var ref wasmctl.ObjectRef
-	for to, v := range map[*string]any{
-		&ref.APIVersion: m["apiVersion"], &ref.Kind: m["kind"], &ref.Namespace: md["namespace"], &ref.Name: md["name"],
-	} {
-		*to, _ = v.(string)
-	}
-	if ref.APIVersion == "" || ref.Kind == "" || ref.Name == "" {
-		return ref, fmt.Errorf("apply %s: the apply configuration needs apiVersion, kind and name", ref)
-	}
-	return ref, nil
+	ref := wasmctl.Object{Value: v}.Ref()
+	body := codec.Plain(unwrap(o.SubResourceBody))
+	return applied(o.SubResourceBody)(c.Subresource(ref, s.name).Apply(body, applyOptions("", o.AsPatchOptions())))
 }

@@ -45,12 +45,15 @@ func (t target) take(got wasmctl.Object, err error) error {
 	return into(got, t.obj, t.gvk)
 }
 
-// whole is the object to send: not only its metadata.
-func (t target) whole(verb string) (any, error) {
+// send sends the object by a call, and puts the answer there.
+func (t target) send(verb string, call func(body any) (wasmctl.Object, error)) error {
 	if _, ok := t.obj.(*metav1.PartialObjectMetadata); ok {
-		return nil, fmt.Errorf("client: cannot %s %s from its metadata alone; patch it, or use its whole type", verb, t.ref())
+		return fmt.Errorf("client: cannot %s %s from its metadata alone; patch it, or use its whole type", verb, t.ref())
 	}
-	return codec.Encode(t.obj, t.gvk)
+	body, restore := codec.Body(t.obj, t.gvk)
+	got, err := call(body)
+	restore()
+	return t.take(got, err)
 }
 
 // Create implements Writer.
@@ -60,11 +63,9 @@ func (h *host) Create(ctx context.Context, obj Object, opts ...CreateOption) err
 		return err
 	}
 	o := (&CreateOptions{}).ApplyOptions(opts).AsCreateOptions()
-	body, err := t.whole("create")
-	if err != nil {
-		return err
-	}
-	return t.take(t.c.Create(body, writeOptions("", o.DryRun, o.FieldManager, o.FieldValidation)))
+	return t.send("create", func(body any) (wasmctl.Object, error) {
+		return t.c.Create(body, writeOptions("", o.DryRun, o.FieldManager, o.FieldValidation))
+	})
 }
 
 // Update implements Writer.
@@ -74,11 +75,9 @@ func (h *host) Update(ctx context.Context, obj Object, opts ...UpdateOption) err
 		return err
 	}
 	o := (&UpdateOptions{}).ApplyOptions(opts).AsUpdateOptions()
-	body, err := t.whole("update")
-	if err != nil {
-		return err
-	}
-	return t.take(t.c.Update(body, writeOptions("", o.DryRun, o.FieldManager, o.FieldValidation)))
+	return t.send("update", func(body any) (wasmctl.Object, error) {
+		return t.c.Update(body, writeOptions("", o.DryRun, o.FieldManager, o.FieldValidation))
+	})
 }
 
 // Patch implements Writer.
@@ -97,16 +96,8 @@ func (h *host) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts .
 	if err != nil {
 		return err
 	}
-	body, err := codec.Map(unwrap(obj))
-	if err != nil {
-		return err
-	}
 	o := (&ApplyOptions{}).ApplyOptions(opts).AsPatchOptions()
-	got, err := c.Apply(body, applyOptions("", o))
-	if err != nil {
-		return failure.FromHost(err)
-	}
-	return takeApplied(got, obj)
+	return applied(obj)(c.Apply(codec.Plain(unwrap(obj)), applyOptions("", o)))
 }
 
 // unwrap returns what is encoded of an apply configuration.
@@ -117,9 +108,14 @@ func unwrap(obj runtime.ApplyConfiguration) any {
 	return obj
 }
 
-// takeApplied puts what the API server answered into an apply configuration.
-func takeApplied(got wasmctl.Object, obj runtime.ApplyConfiguration) error {
-	return codec.Decode(got.Value, unwrap(obj))
+// applied puts what the API server answered into an apply configuration.
+func applied(obj runtime.ApplyConfiguration) func(got wasmctl.Object, err error) error {
+	return func(got wasmctl.Object, err error) error {
+		if err != nil {
+			return failure.FromHost(err)
+		}
+		return codec.Decode(got.Value, unwrap(obj))
+	}
 }
 
 // Delete implements Writer.

@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/internal/kinds"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -84,7 +84,7 @@ func EnqueueRequestForOwner(scheme *runtime.Scheme, mapper meta.RESTMapper, owne
 
 // TypedEnqueueRequestForOwner is EnqueueRequestForOwner of a type of object.
 func TypedEnqueueRequestForOwner[object client.Object](scheme *runtime.Scheme, mapper meta.RESTMapper, ownerType client.Object, opts ...OwnerOption) TypedEventHandler[object, reconcile.Request] {
-	gvk, err := kinds.Of(ownerType, scheme)
+	gvk, err := apiutil.GVKForObject(ownerType, scheme)
 	if err != nil {
 		panic(fmt.Sprintf("handler.EnqueueRequestForOwner: %v", err))
 	}
@@ -120,7 +120,7 @@ func (h *owners[object]) of(obj object, mapper meta.RESTMapper) []reconcile.Requ
 			continue
 		}
 		name := types.NamespacedName{Name: ref.Name}
-		if namespaced, err := kinds.Namespaced(gv.WithKind(ref.Kind), mapper); err != nil || namespaced {
+		if namespaced, err := apiutil.IsGVKNamespaced(gv.WithKind(ref.Kind), mapper); err != nil || namespaced {
 			name.Namespace = obj.GetNamespace()
 		}
 		list = append(list, reconcile.Request{NamespacedName: name})

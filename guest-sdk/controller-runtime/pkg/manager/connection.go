@@ -16,6 +16,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/internal/hostcache"
 	"sigs.k8s.io/controller-runtime/pkg/internal/hostevents"
 	"sigs.k8s.io/controller-runtime/pkg/internal/kinds"
@@ -46,7 +47,7 @@ func connect(cfg *rest.Config, o *Options) (*connection, error) {
 	}
 	c := &connection{config: cfg, scheme: o.Scheme, limits: o.Cache, byKind: map[schema.GroupVersionKind]cache.ByObject{}}
 	for obj, limits := range o.Cache.ByObject {
-		gvk, err := kinds.Of(obj, o.Scheme)
+		gvk, err := apiutil.GVKForObject(obj, o.Scheme)
 		if err != nil {
 			return nil, err
 		}

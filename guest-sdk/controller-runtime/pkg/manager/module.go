@@ -28,9 +28,9 @@ import (
 // module is the manager of a module.
 type module struct {
 	*connection
-	options     Options
-	declarers   []declare.Declarer
-	elected     chan struct{}
+	options   Options
+	declarers []declare.Declarer
+	elected   chan struct{}
 }
 
 // New returns a manager.

@@ -29,7 +29,7 @@ func GVKForObject(obj runtime.Object, scheme *runtime.Scheme) (schema.GroupVersi
 	kinds, unversioned, err := scheme.ObjectKinds(obj)
 	switch {
 	case err != nil:
-		return schema.GroupVersionKind{}, err
+		return schema.GroupVersionKind{}, fmt.Errorf("%w; call AddToScheme of its package in main", err)
 	case unversioned:
 		return schema.GroupVersionKind{}, fmt.Errorf("object[%T]: its type has no version", obj)
 	case len(kinds) == 1:

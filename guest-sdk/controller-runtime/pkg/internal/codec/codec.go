@@ -2,56 +2,53 @@
 package codec
 
 import (
-	"errors"
 	"fmt"
 	"reflect"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
 )
 
-// Encode returns obj as a value that can be sent, with its kind.
-func Encode(obj any, gvk schema.GroupVersionKind) (any, error) {
-	if u, ok := obj.(runtime.Unstructured); ok {
-		obj = u.UnstructuredContent()
+// Body returns what is sent of obj. The kind of a typed object is set until
+// restore is called: programs seldom set it.
+func Body(obj runtime.Object, gvk schema.GroupVersionKind) (body any, restore func()) {
+	kind := obj.GetObjectKind()
+	said := kind.GroupVersionKind()
+	if u, ok := obj.(runtime.Unstructured); ok && said == gvk {
+		return u.UnstructuredContent(), func() {}
 	}
-	v, err := wasmctl.NewValue(obj)
-	if err != nil {
-		return nil, fmt.Errorf("encode %T: %w", obj, err)
-	}
-	if gvk.Empty() {
-		return v, nil
-	}
-	apiVersion, kind := gvk.ToAPIVersionAndKind()
-	return v, errors.Join(v.Set(apiVersion, "apiVersion"), v.Set(kind, "kind"))
+	kind.SetGroupVersionKind(gvk)
+	return Plain(obj), func() { kind.SetGroupVersionKind(said) }
 }
 
-// Map returns obj as its JSON would be. Maps of an Unstructured are its own.
-func Map(obj any) (map[string]any, error) {
+// Plain returns what is sent of obj as it is.
+func Plain(obj any) any {
 	if u, ok := obj.(runtime.Unstructured); ok {
-		return u.UnstructuredContent(), nil
+		return u.UnstructuredContent()
 	}
-	m, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
-	if err != nil {
-		return nil, fmt.Errorf("encode %T: %w", obj, err)
-	}
-	return m, nil
+	return obj
 }
 
 // Decode replaces obj, which is a pointer, by what v holds.
 func Decode(v wasmctl.Value, obj any) error {
-	if u, ok := obj.(runtime.Unstructured); ok {
+	var err error
+	switch obj := obj.(type) {
+	case *unstructured.Unstructured:
+		obj.Object = nil
+		err = v.Decode(&obj.Object)
+	case runtime.Unstructured:
 		var m map[string]any
-		if err := v.Decode(&m); err != nil {
-			return fmt.Errorf("decode %T: %w", obj, err)
+		if err = v.Decode(&m); err == nil {
+			obj.SetUnstructuredContent(m)
 		}
-		u.SetUnstructuredContent(m)
-		return nil
+	default:
+		reflect.ValueOf(obj).Elem().SetZero()
+		err = v.Decode(obj)
 	}
-	reflect.ValueOf(obj).Elem().SetZero()
-	if err := v.Decode(obj); err != nil {
+	if err != nil {
 		return fmt.Errorf("decode %T: %w", obj, err)
 	}
 	return nil

@@ -6,16 +6,35 @@ import "time"
 // it only collects what is added, whenever that is to be run.
 type collector[request comparable] struct{ items []request }
 
-func (c *collector[request]) Add(item request)                       { c.items = append(c.items, item) }
+// Add collects a request.
+func (c *collector[request]) Add(item request) { c.items = append(c.items, item) }
+
+// AddAfter collects a request.
 func (c *collector[request]) AddAfter(item request, _ time.Duration) { c.Add(item) }
-func (c *collector[request]) AddRateLimited(item request)            { c.Add(item) }
-func (c *collector[request]) Forget(request)                         {}
-func (c *collector[request]) NumRequeues(request) int                { return 0 }
-func (c *collector[request]) Len() int                               { return len(c.items) }
-func (c *collector[request]) Done(request)                           {}
-func (c *collector[request]) ShutDown()                              {}
-func (c *collector[request]) ShutDownWithDrain()                     {}
-func (c *collector[request]) ShuttingDown() bool                     { return false }
+
+// AddRateLimited collects a request.
+func (c *collector[request]) AddRateLimited(item request) { c.Add(item) }
+
+// Forget has no effect.
+func (c *collector[request]) Forget(request) {}
+
+// NumRequeues returns 0.
+func (c *collector[request]) NumRequeues(request) int { return 0 }
+
+// Len is the number of requests.
+func (c *collector[request]) Len() int { return len(c.items) }
 
 // Get returns nothing: what is added here is run by the host.
 func (c *collector[request]) Get() (item request, shutdown bool) { return item, true }
+
+// Done has no effect.
+func (c *collector[request]) Done(request) {}
+
+// ShutDown has no effect.
+func (c *collector[request]) ShutDown() {}
+
+// ShutDownWithDrain has no effect.
+func (c *collector[request]) ShutDownWithDrain() {}
+
+// ShuttingDown returns false.
+func (c *collector[request]) ShuttingDown() bool { return false }

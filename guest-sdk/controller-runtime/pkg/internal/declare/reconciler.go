@@ -12,8 +12,8 @@ import (
 
 	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
 
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/internal/kinds"
 	"sigs.k8s.io/controller-runtime/pkg/internal/run"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
@@ -47,7 +47,7 @@ func (c *Controller) Reconciler(scheme *runtime.Scheme) (wasmctl.Reconciler, err
 func (p *planner) plan() error {
 	all := make([]watched, 0, len(p.c.Watches))
 	for _, w := range p.c.Watches {
-		gvk, err := kinds.Of(w.Object, p.scheme)
+		gvk, err := apiutil.GVKForObject(w.Object, p.scheme)
 		if err != nil {
 			return err
 		}

@@ -15,9 +15,9 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/internal/codec"
 	"sigs.k8s.io/controller-runtime/pkg/internal/failure"
-	"sigs.k8s.io/controller-runtime/pkg/internal/kinds"
 	"sigs.k8s.io/controller-runtime/pkg/internal/run"
 )
 
@@ -74,7 +74,7 @@ func refOf(gvk schema.GroupVersionKind, namespace, name string) wasmctl.ObjectRe
 
 // Get implements client.Reader.
 func (c *Cache) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	gvk, err := kinds.Of(obj, c.scheme)
+	gvk, err := apiutil.GVKForObject(obj, c.scheme)
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (c *Cache) Get(ctx context.Context, key client.ObjectKey, obj client.Object
 // IndexField implements client.FieldIndexer. Nothing is kept: a list asks the
 // function for each object.
 func (c *Cache) IndexField(_ context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
-	gvk, err := kinds.Of(obj, c.scheme)
+	gvk, err := apiutil.GVKForObject(obj, c.scheme)
 	if err != nil {
 		return err
 	}
@@ -148,7 +148,10 @@ func (*Cache) WaitForCacheSync(context.Context) bool { return true }
 
 type informer struct{}
 
+// HasSynced implements cache.Informer.
 func (informer) HasSynced() bool { return true }
+
+// IsStopped implements cache.Informer.
 func (informer) IsStopped() bool { return false }
 
 // errContinue is that of the real cache.

@@ -10,7 +10,7 @@ import (
 
 	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
 
-	"sigs.k8s.io/controller-runtime/pkg/internal/kinds"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/internal/run"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 )
@@ -52,7 +52,7 @@ func (r Recorder) ref(obj runtime.Object) *wasmctl.EventObject {
 	if obj == nil {
 		return nil
 	}
-	gvk, err := kinds.Of(obj, r.Scheme)
+	gvk, err := apiutil.GVKForObject(obj, r.Scheme)
 	if err != nil {
 		return nil
 	}

@@ -81,12 +81,3 @@ func (m *mapper) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RES
 func LearnClusterScoped(apiVersion, kind string) {
 	clusterScoped[schema.FromAPIVersionAndKind(apiVersion, kind).GroupKind()] = true
 }
-
-// Namespaced reports whether objects of the kind have a namespace.
-func Namespaced(gvk schema.GroupVersionKind, m meta.RESTMapper) (bool, error) {
-	mapping, err := m.RESTMapping(gvk.GroupKind(), gvk.Version)
-	if err != nil {
-		return false, err
-	}
-	return mapping.Scope.Name() != meta.RESTScopeNameRoot, nil
-}
