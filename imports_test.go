@@ -45,6 +45,7 @@ var forbidden = []struct {
 	{"./host", []string{module + "/runtime", module + "/internal/near", "k8s.io/"}},
 	{"./host/kubeapi/...", []string{module + "/runtime", "github.com/tetratelabs/"}},
 	{"./host/oci", []string{module + "/runtime", "k8s.io/", "github.com/tetratelabs/", "github.com/google/go-containerregistry"}},
+	{"./...", []string{"github.com/sigstore/", "k8s.io/kubernetes"}},
 	{"./host/...", append(outside, append(engine, module)...)},
 	{"./runtime/...", append(outside, append(engine, module, module+"/host", "github.com/tetratelabs/")...)},
 	{"./runtime/scheduler", []string{module + "/abi", "k8s.io/", "github.com/"}},

@@ -22,7 +22,8 @@ var othersFlags = strings.Fields("apiserver-flag data-dir exit-on-stdin-close no
 	" from-file server-side show-managed-fields type" + // kubectl
 	" initial-memory" + // wasm-ld
 	" include" + // grep
-	" insecure-ignore-tlog tlog-upload use-signing-config") // cosign
+	" insecure-ignore-tlog tlog-upload use-signing-config" + // cosign
+	" trusted-root verify-identity verify-issuer") // wasmctl-keyless
 
 // TestDocs_FlagsExist: a flag that a page names is one of wasmctl's, or of a
 // program that is known here.
