@@ -26,6 +26,9 @@ const (
 	annotationProof      = "dev.wasmctl.proof" // digest of a blob
 )
 
+// newPrefix begins the names of files that are being written.
+const newPrefix = ".new-"
+
 // lockLook is how often a lock that another process has is tried.
 const lockLook = 20 * time.Millisecond
 
@@ -222,7 +225,7 @@ func (c *cache) lock(ctx context.Context) (unlock func(), err error) {
 
 // writeFile replaces a file by a whole one, which survives a crash.
 func writeFile(path string, content []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	f, err := os.CreateTemp(filepath.Dir(path), newPrefix+"*")
 	if err != nil {
 		return err
 	}

@@ -48,23 +48,24 @@ func (c *cache) trim(index *ocispec.Index, keep digest.Digest) (remove []string)
 	return remove
 }
 
-// files returns the sizes of all blobs and when they were used last, and what a
-// process that ended has left.
+// files returns the sizes of all blobs and when they were used last, and what
+// processes that ended have left: nobody else writes, as this one has the lock.
 func (c *cache) files() (size map[digest.Digest]int64, used map[digest.Digest]time.Time, left []string) {
-	dir := filepath.Join(c.dir, "blobs", "sha256")
-	files, _ := os.ReadDir(dir) // the rest of it, where it cannot be read
 	size, used = map[digest.Digest]int64{}, map[digest.Digest]time.Time{}
-	for _, f := range files {
-		info, err := f.Info()
-		if err != nil {
-			continue
+	blobs := filepath.Join(c.dir, "blobs", "sha256")
+	for _, dir := range []string{c.dir, blobs} {
+		files, _ := os.ReadDir(dir) // the rest of it, where it cannot be read
+		for _, f := range files {
+			info, err := f.Info()
+			switch {
+			case err != nil:
+			case strings.HasPrefix(f.Name(), newPrefix):
+				left = append(left, filepath.Join(dir, f.Name()))
+			case dir == blobs:
+				d := digest.NewDigestFromEncoded(digest.SHA256, f.Name())
+				size[d], used[d] = info.Size(), info.ModTime()
+			}
 		}
-		if strings.HasPrefix(f.Name(), ".new-") { // nobody else writes: this process has the lock
-			left = append(left, filepath.Join(dir, f.Name()))
-			continue
-		}
-		d := digest.NewDigestFromEncoded(digest.SHA256, f.Name())
-		size[d], used[d] = info.Size(), info.ModTime()
 	}
 	return size, used, left
 }

@@ -5,6 +5,8 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -109,6 +111,31 @@ func TestCache_LeastRecentlyUsedGoesFirst(t *testing.T) {
 			if want := k.pull(at.Repository, at.Digest); a.Cached != want {
 				t.Fatalf("seed %d, %d bytes, step %d: %s: cached %v, want %v", seed, most, step, at, a.Cached, want)
 			}
+		}
+	}
+}
+
+// TestCache_RemovesWhatAKilledProcessLeft: files that were never renamed, of blobs
+// and of the index, go with the next module that is kept.
+func TestCache_RemovesWhatAKilledProcessLeft(t *testing.T) {
+	reg := ocitest.New(t)
+	dir := t.TempDir()
+	blobs := filepath.Join(dir, "blobs", "sha256")
+	if err := os.MkdirAll(blobs, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, in := range []string{dir, blobs} {
+		if err := os.WriteFile(filepath.Join(in, ".new-1"), make([]byte, 100), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := push(t, client(reg), ref(t, reg, "a/b:1"), module(1, 1000))
+	if _, err := client(reg, func(o *oci.Options) { o.CacheDir = dir }).Pull(t.Context(), at); err != nil {
+		t.Fatal(err)
+	}
+	for _, in := range []string{dir, blobs} {
+		if left, err := filepath.Glob(filepath.Join(in, ".new-*")); err != nil || left != nil {
+			t.Errorf("%v, %v", left, err)
 		}
 	}
 }
