@@ -1,6 +1,8 @@
 package wasmctl
 
 import (
+	"slices"
+
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/host/oci/signature"
 	"github.com/wasmctl/wasmctl/internal/engine"
@@ -53,17 +55,17 @@ func (c *Controller) proven(m Module, wasm []byte) []string {
 	return signers
 }
 
-// signers returns who has signed the module with a digest.
+// signers returns who has signed the module with a digest. Each proof that it came
+// with counts: a swap that was refused may have brought another one.
 func (c *Controller) signers(digest string) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if h, ok := c.modules[digest]; ok && h.signers != nil {
-		return h.signers
-	}
+	all := slices.Clone(c.modules[digest].signers)
 	if g := c.shadows[digest]; g != nil {
-		return g.signers
+		all = append(all, g.signers...)
 	}
-	return nil
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // known has it known who has signed a module until forget.
@@ -77,9 +79,10 @@ func (c *Controller) known(wasm, proof []byte) (forget func()) {
 	defer c.mu.Unlock()
 	g := c.shadows[digest]
 	if g == nil {
-		g = &shadow{signers: signers}
+		g = &shadow{}
 		c.shadows[digest] = g
 	}
+	g.signers = append(g.signers, signers...)
 	g.users++
 	return func() {
 		c.mu.Lock()

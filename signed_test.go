@@ -95,7 +95,12 @@ func TestSigned_RightsFollowTheSigner(t *testing.T) {
 		_, err := service.Shadow(t.Context(), "signed", second, admin.ShadowOptions{For: time.Millisecond, Proof: proof}, func(admin.Shadowed) error { return nil })
 		return err
 	}
-	for what, proof := range map[string][]byte{"nobody": nil, "another": proofOf(t, second, b), "for another module": proofOf(t, first, a)} {
+	// That of another key comes last: what a refused swap brought stays known.
+	for _, by := range []struct {
+		what  string
+		proof []byte
+	}{{"nobody", nil}, {"for another module", proofOf(t, first, a)}, {"another", proofOf(t, second, b)}} {
+		what, proof := by.what, by.proof
 		for _, canary := range []*admin.Canary{nil, {Share: "50%"}} {
 			_, err := service.Swap(t.Context(), "signed", second, admin.SwapOptions{Proof: proof, Canary: canary})
 			refused("swap, signed by "+what, err)

@@ -21,6 +21,7 @@ const (
 	DefaultMaxModuleSize = 64 << 20         // bytes of a module
 	DefaultDrainTimeout  = 30 * time.Second // for runs of a revision that was replaced
 	DefaultKeepFor       = 15 * time.Minute // of the code of such a revision
+	DefaultKeepIdle      = 5 * time.Minute  // of an instance that nothing runs in
 )
 
 // Config says how a module is hosted. The zero value works: a module without
@@ -88,6 +89,10 @@ type Config struct {
 	// KeepFor is how long the code of a revision is kept for a rollback after
 	// another was promoted. Zero means DefaultKeepFor, negative not at all.
 	KeepFor time.Duration
+
+	// KeepIdle is how long an instance is kept that nothing runs in. Zero means
+	// DefaultKeepIdle, negative for ever.
+	KeepIdle time.Duration
 
 	// CPU says how CPU time is bounded. Empty means CPUFuel.
 	CPU CPU
@@ -158,6 +163,7 @@ func (c Config) withDefaults() Config {
 	c.MaxModuleSize = cmp.Or(c.MaxModuleSize, DefaultMaxModuleSize)
 	c.DrainTimeout = cmp.Or(c.DrainTimeout, DefaultDrainTimeout)
 	c.KeepFor = cmp.Or(c.KeepFor, DefaultKeepFor)
+	c.KeepIdle = cmp.Or(c.KeepIdle, DefaultKeepIdle)
 	c.CPU = cmp.Or(c.CPU, defaultCPU)
 	c.Isolation = cmp.Or(c.Isolation, defaultIsolation)
 	if c.Account == nil {

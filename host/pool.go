@@ -3,7 +3,6 @@ package host
 import (
 	"context"
 	"slices"
-	"time"
 )
 
 // slots bound how many instances of a module are in use at once: one token
@@ -156,15 +155,4 @@ func (g *revision) park(in *instance) {
 	} else if !g.keepIdle(in) {
 		in.close(context.Background())
 	}
-}
-
-func (g *revision) keepIdle(in *instance) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.draining.Load() {
-		return false
-	}
-	in.idleSince = time.Now().UnixNano()
-	g.idle = append(g.idle, in)
-	return true
 }

@@ -41,6 +41,8 @@ type revision struct {
 
 	mu   sync.Mutex
 	idle []*instance // guarded by mu; the last one used is the last
+	// expiry closes idle instances in time; guarded by mu; nil where none is idle.
+	expiry *time.Timer
 	// all are the instances that are not closed, those in use too; guarded by mu.
 	all map[*instance]struct{}
 	// draining says that what is released is not used again; it is set under mu.
@@ -148,6 +150,7 @@ func (g *revision) retire(limit time.Duration) {
 	for in := g.popIdle(); in != nil; in = g.popIdle() {
 		in.close(context.Background())
 	}
+	g.stopExpiry()
 	if limit > 0 {
 		g.drain = time.AfterFunc(limit, g.interrupt)
 	}
@@ -175,6 +178,7 @@ func (g *revision) close(ctx context.Context) {
 	for in := g.popIdle(); in != nil; in = g.popIdle() {
 		in.close(ctx)
 	}
+	g.stopExpiry()
 	g.cfg.Budget.leave(g)
 	g.closeErr = g.code.release(ctx)
 	close(g.closed)
