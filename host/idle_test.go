@@ -1,6 +1,10 @@
 package host
 
 import (
+	"os"
+	"runtime/debug"
+	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,27 +34,27 @@ func TestIdle_InstancesAreClosedInTime(t *testing.T) {
 			t.Fatal(err)
 		}
 		run() // the other instance
-		time.Sleep(30 * time.Second)
+		<-time.After(30 * time.Second)
 		releaseOne()
 		if n := idle(); n != 2 {
 			t.Fatalf("%d instances are idle, want 2", n)
 		}
-		time.Sleep(29 * time.Second)
+		<-time.After(29 * time.Second)
 		if n := idle(); n != 2 {
 			t.Errorf("%d instances are idle after 59 s, want 2", n)
 		}
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		if n := idle(); n != 1 {
 			t.Errorf("%d instances are idle after a minute, want 1", n)
 		}
 		for range 5 { // what is used stays
-			time.Sleep(20 * time.Second)
+			<-time.After(20 * time.Second)
 			run()
 		}
 		if n := idle(); n != 1 {
 			t.Errorf("%d instances are idle although one is used, want 1", n)
 		}
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		if n := idle(); n != 0 {
 			t.Errorf("%d instances are idle, want 0", n)
 		}
@@ -60,4 +64,51 @@ func TestIdle_InstancesAreClosedInTime(t *testing.T) {
 			t.Errorf("%d instances are idle after a run, want 1", n)
 		}
 	})
+}
+
+// BenchmarkIdle_Memory is the memory of the process for one more module of the same
+// bytes, here one of the standard Go toolchain, after a run: while its instance is
+// kept, and after that.
+func BenchmarkIdle_Memory(b *testing.B) {
+	for name, keep := range map[string]time.Duration{"kept": -1, "closed": time.Millisecond} {
+		b.Run(name, func(b *testing.B) {
+			wasm, cfg, req := example(b)
+			cfg.Codes, cfg.KeepIdle = &Codes{}, keep
+			reconciled := func() {
+				m := load(b, wasm, cfg)
+				guest, release, err := m.Acquire(b.Context())
+				if err != nil {
+					b.Fatal(err)
+				}
+				if _, err := guest.Reconcile(b.Context(), req); err != nil {
+					b.Fatal(err)
+				}
+				release()
+				for keep > 0 && m.Revisions()[0].Instances > 0 {
+					<-time.After(keep)
+				}
+			}
+			reconciled()
+			before := resident(b)
+			for b.Loop() {
+				reconciled()
+			}
+			b.ReportMetric(float64(resident(b)-before)/float64(b.N)/(1<<20), "MiB/module")
+		})
+	}
+}
+
+// resident returns the resident memory of the process in bytes, without garbage.
+func resident(b *testing.B) int {
+	b.Helper()
+	debug.FreeOSMemory()
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		b.Skip("SKIPPED: ", err)
+	}
+	pages, err := strconv.Atoi(strings.Fields(string(text))[1])
+	if err != nil {
+		b.Fatal(err)
+	}
+	return pages * os.Getpagesize()
 }
