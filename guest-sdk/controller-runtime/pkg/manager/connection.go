@@ -9,8 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/tools/record"
 
 	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
 
@@ -21,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/internal/hostevents"
 	"sigs.k8s.io/controller-runtime/pkg/internal/kinds"
 	"sigs.k8s.io/controller-runtime/pkg/internal/rest"
+	"sigs.k8s.io/controller-runtime/pkg/recorder"
 )
 
 // connection is what a manager has of its cluster.
@@ -156,13 +155,13 @@ func (c *connection) GetAPIReader() client.Reader { return c.reader }
 
 // GetEventRecorderFor implements recorder.Provider. The host names the
 // controller in its events.
-func (c *connection) GetEventRecorderFor(string) record.EventRecorder {
+func (c *connection) GetEventRecorderFor(string) recorder.EventRecorder {
 	c.events = true
 	return hostevents.Recorder{Scheme: c.scheme}
 }
 
 // GetEventRecorder implements recorder.Provider.
-func (c *connection) GetEventRecorder(string) events.EventRecorder {
+func (c *connection) GetEventRecorder(string) recorder.ActionRecorder {
 	c.events = true
 	return hostevents.Actions{Recorder: hostevents.Recorder{Scheme: c.scheme}}
 }

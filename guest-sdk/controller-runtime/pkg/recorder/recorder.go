@@ -1,16 +1,31 @@
 // Package recorder has the interface of what makes event recorders.
 package recorder
 
-import (
-	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/tools/record"
-)
+import "k8s.io/apimachinery/pkg/runtime"
 
 // Provider makes recorders of Kubernetes events.
 type Provider interface {
-	// GetEventRecorderFor returns a recorder whose events name the component.
-	GetEventRecorderFor(name string) record.EventRecorder
-	// GetEventRecorder returns the same with the signature of the newer events
-	// API.
-	GetEventRecorder(name string) events.EventRecorder
+	// GetEventRecorderFor returns a recorder, as record.EventRecorder of client-go.
+	GetEventRecorderFor(name string) EventRecorder
+	// GetEventRecorder returns a recorder, as events.EventRecorder of client-go.
+	GetEventRecorder(name string) ActionRecorder
+}
+
+// EventRecorder has the methods of client-go's record.EventRecorder, and can be
+// assigned to one. It is a type of its own because client-go's package would
+// bring its REST client into each module.
+type EventRecorder interface {
+	// Event records an event about an object.
+	Event(object runtime.Object, eventtype, reason, message string)
+	// Eventf is Event with a format.
+	Eventf(object runtime.Object, eventtype, reason, messageFmt string, args ...any)
+	// AnnotatedEventf is Eventf; the annotations have no effect.
+	AnnotatedEventf(object runtime.Object, annotations map[string]string, eventtype, reason, messageFmt string, args ...any)
+}
+
+// ActionRecorder has the methods of client-go's events.EventRecorder, and can be
+// assigned to one.
+type ActionRecorder interface {
+	// Eventf records an event about an object and a related one.
+	Eventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any)
 }

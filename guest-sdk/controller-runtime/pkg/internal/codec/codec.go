@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"reflect"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -32,23 +31,22 @@ func Plain(obj any) any {
 	return obj
 }
 
-// Decode replaces obj, which is a pointer, by what v holds.
+// Decode replaces obj, which is a pointer, by what v holds. What holds no object
+// is an error.
 func Decode(v wasmctl.Value, obj any) error {
-	var err error
-	switch obj := obj.(type) {
-	case *unstructured.Unstructured:
-		obj.Object = nil
-		err = v.Decode(&obj.Object)
-	case runtime.Unstructured:
-		var m map[string]any
-		if err = v.Decode(&m); err == nil {
-			obj.SetUnstructuredContent(m)
-		}
-	default:
-		reflect.ValueOf(obj).Elem().SetZero()
-		err = v.Decode(obj)
+	if v.Type() != wasmctl.TypeMap {
+		return fmt.Errorf("decode %T: the host answered no object", obj)
 	}
-	if err != nil {
+	if u, ok := obj.(runtime.Unstructured); ok {
+		var m map[string]any
+		if err := v.Decode(&m); err != nil {
+			return fmt.Errorf("decode %T: %w", obj, err)
+		}
+		u.SetUnstructuredContent(m)
+		return nil
+	}
+	reflect.ValueOf(obj).Elem().SetZero()
+	if err := v.Decode(obj); err != nil {
 		return fmt.Errorf("decode %T: %w", obj, err)
 	}
 	return nil

@@ -17,8 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
 	"sigs.k8s.io/controller-runtime/pkg/internal/codec"
+
+	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
 )
 
 // sameAsJSON sends obj and a JSON of it to a variable of the type each, and

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
+)
+
+var sites = schema.GroupVersionResource{Group: "apps.wasmctl.test", Version: "v1", Resource: "sites"}
+
+// buildOperator builds an operator of guest-sdk/controller-runtime/testdata, with
+// the rights that its markers say.
+func buildOperator(t *testing.T, name, capabilities string) string {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), name+".wasm")
+	flags := "-ldflags=-s -w -X 'sigs.k8s.io/controller-runtime/pkg/internal/rules.linked=" + capabilities + "'"
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-buildmode=c-shared", flags, "-o", out, "./testdata/"+name)
+	cmd.Dir = "../../guest-sdk/controller-runtime"
+	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm")
+	if text, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build %s: %v\n%s", name, err, text)
+	}
+	return out
+}
+
+// operatorTest is one operator that runs against the control plane.
+type operatorTest struct {
+	*testing.T
+	client dynamic.Interface
+	child  *child
+	ns     string
+}
+
+// TestControllerRuntime_AnOrdinaryMainRunsAsAModule: main.go, builder, client and
+// recorder of an ordinary operator work on the real control plane: it makes its
+// Deployment, follows edits of both, and reports the status.
+func TestControllerRuntime_AnOrdinaryMainRunsAsAModule(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("SKIPPED: -short: builds an operator, and starts a control plane")
+	}
+	module := buildOperator(t, "webapp", `[{"group":"apps","resource":"deployments","verbs":["*"]}]`)
+	c := devclustertest.Shared(t)
+	devclustertest.ApplyFile(t, c, "../../guest-sdk/controller-runtime/testdata/webapp/crd.yaml")
+	client, err := dynamic.NewForConfig(c.RESTConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &operatorTest{T: t, client: client, ns: devclustertest.Namespace(t, c)}
+	o.child = startWasmctl(t, module, "--kubeconfig", c.Kubeconfig(), "--namespace", o.ns, "--socket", "none")
+	o.create(sites, map[string]any{
+		"apiVersion": "apps.wasmctl.test/v1", "kind": "Site", "metadata": map[string]any{"name": "a"},
+		"spec": map[string]any{"image": "nginx:1"},
+	})
+	image := func() string {
+		list, _, _ := unstructured.NestedSlice(o.get(deployments).Object, "spec", "template", "spec", "containers")
+		if len(list) == 0 {
+			return ""
+		}
+		return list[0].(map[string]any)["image"].(string) //nolint:forcetypeassert // as the API server has it
+	}
+	o.await("the Deployment", func() bool { return image() == "nginx:1" })
+	if owner := metav1.GetControllerOf(o.get(deployments)); owner == nil || owner.Kind != "Site" || owner.Name != "a" {
+		t.Errorf("the owner is %+v", owner)
+	}
+	o.await("the status", func() bool {
+		list, _, _ := unstructured.NestedSlice(o.get(sites).Object, "status", "conditions")
+		return len(list) == 1 && strings.Contains(o.child.text(), "creating a Deployment")
+	})
+	o.patch(sites, `{"spec":{"image":"nginx:2"}}`)
+	o.await("an edit of the Site", func() bool { return image() == "nginx:2" })
+	o.patch(deployments, `{"spec":{"replicas":7}}`)
+	o.await("an edit of the Deployment", func() bool {
+		n, _, _ := unstructured.NestedInt64(o.get(deployments).Object, "spec", "replicas")
+		return n == 1
+	})
+	uid := o.get(deployments).GetUID()
+	o.delete(deployments)
+	o.await("a deletion of the Deployment", func() bool { now := o.get(deployments).GetUID(); return now != "" && now != uid })
+	o.awaitEvent("created Deployment a")
+	if failed := o.child.failures(); len(failed) > 0 {
+		t.Errorf("runs failed: %q", failed)
+	}
+}
+
+func (o *operatorTest) of(r schema.GroupVersionResource) dynamic.ResourceInterface {
+	return o.client.Resource(r).Namespace(o.ns)
+}
+
+func (o *operatorTest) create(r schema.GroupVersionResource, obj map[string]any) {
+	o.Helper()
+	if _, err := o.of(r).Create(o.Context(), &unstructured.Unstructured{Object: obj}, metav1.CreateOptions{}); err != nil {
+		o.Fatal(err)
+	}
+}
+
+// get reads the object "a", or an empty one if there is none.
+func (o *operatorTest) get(r schema.GroupVersionResource) *unstructured.Unstructured {
+	o.Helper()
+	obj, err := o.of(r).Get(o.Context(), "a", metav1.GetOptions{})
+	if errors.IsNotFound(err) {
+		return &unstructured.Unstructured{Object: map[string]any{}}
+	}
+	if err != nil {
+		o.Fatal(err)
+	}
+	return obj
+}
+
+func (o *operatorTest) patch(r schema.GroupVersionResource, patch string) {
+	o.Helper()
+	if _, err := o.of(r).Patch(o.Context(), "a", types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+		o.Fatal(err)
+	}
+}
+
+func (o *operatorTest) delete(r schema.GroupVersionResource) {
+	o.Helper()
+	if err := o.of(r).Delete(o.Context(), "a", metav1.DeleteOptions{}); err != nil {
+		o.Fatal(err)
+	}
+}
+
+// await waits until it is so.
+func (o *operatorTest) await(what string, so func() bool) {
+	o.Helper()
+	ctx, cancel := context.WithTimeout(o.Context(), settleLimit)
+	defer cancel()
+	for !so() {
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-o.child.done:
+			o.Fatalf("%s: wasmctl has ended:\n%s", what, o.child.tail())
+		case <-ctx.Done():
+			o.Fatalf("%s: did not come:\n%s", what, o.child.tail())
+		}
+	}
+}
+
+// awaitEvent waits for an event with that note.
+func (o *operatorTest) awaitEvent(note string) {
+	o.Helper()
+	events := schema.GroupVersionResource{Group: "events.k8s.io", Version: "v1", Resource: "events"}
+	o.await("the event", func() bool {
+		list, err := o.of(events).List(o.Context(), metav1.ListOptions{})
+		if err != nil {
+			o.Fatal(err)
+		}
+		text, err := list.MarshalJSON()
+		if err != nil {
+			o.Fatal(err)
+		}
+		return bytes.Contains(text, []byte(note))
+	})
+}
