@@ -122,9 +122,7 @@ func decodeTime(d *decoder, v reflect.Value) error {
 	return err
 }
 
-// decodeStruct decodes a map into v, whose fields are sorted by name, as the
-// keys of the host's messages are.
-func decodeStruct(d *decoder, v reflect.Value, fields []field) error {
+func decodeStruct(d *decoder, v reflect.Value, fields *fieldTable) error {
 	if TypeOf(d.b[d.pos:]) != Map {
 		return d.mismatch(v)
 	}
@@ -132,13 +130,12 @@ func decodeStruct(d *decoder, v reflect.Value, fields []field) error {
 	if err != nil {
 		return err
 	}
-	next := 0
 	for ; n > 0; n-- {
 		key, ok := d.text()
 		if !ok {
 			return ErrType
 		}
-		f := findField(fields, &next, key)
+		f := fields.find(key)
 		if f == nil {
 			d.skip()
 			continue
@@ -153,25 +150,6 @@ func decodeStruct(d *decoder, v reflect.Value, fields []field) error {
 		}
 	}
 	d.depth--
-	return nil
-}
-
-// findField returns the field of that name, or nil. It looks from next on and
-// sets it: where the keys are sorted, all of them together look at each field
-// once.
-func findField(fields []field, next *int, key []byte) *field {
-	i := *next
-	for range fields {
-		if i == len(fields) {
-			i = 0
-		}
-		f := &fields[i]
-		i++
-		if len(f.name) == len(key) && f.name == string(key) { // does not allocate
-			*next = i
-			return f
-		}
-	}
 	return nil
 }
 

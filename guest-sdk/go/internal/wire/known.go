@@ -2,24 +2,26 @@ package wire
 
 import (
 	"reflect"
+	"sync"
 	"time"
 )
 
-// knownTypes are types of apimachinery that nearly every object has several of.
-// Their methods go by way of encoding/json, which takes five times as long as the
-// rest of the field. They are known by name: a small module does not import them.
-var knownTypes = map[string]func(p *plan){
-	"k8s.io/apimachinery/pkg/apis/meta/v1.Time":       planKubeTime,
-	"k8s.io/apimachinery/pkg/util/intstr.IntOrString": planIntOrString,
-}
-
-// byName plans for a known type, and reports whether it is one.
+// byName plans for types of apimachinery that nearly every object has several of,
+// and reports whether t is one. Their methods go by way of encoding/json, which
+// takes five times as long as the rest of the field. They are known by name: a
+// small module does not import them.
 func (p *plan) byName(t reflect.Type) bool {
-	f := knownTypes[t.PkgPath()+"."+t.Name()]
-	if f != nil {
-		f(p)
+	switch t.PkgPath() + "." + t.Name() {
+	case "k8s.io/apimachinery/pkg/apis/meta/v1.Time":
+		planKubeTime(p)
+	case "k8s.io/apimachinery/pkg/util/intstr.IntOrString":
+		planIntOrString(p)
+	case "k8s.io/apimachinery/pkg/api/resource.Quantity":
+		planQuantity(p, t)
+	default:
+		return false
 	}
-	return f != nil
+	return true
 }
 
 // planKubeTime plans for metav1.Time, a struct of a time.Time: a zero one is
@@ -63,4 +65,59 @@ func planIntOrString(p *plan) {
 		v.Field(0).SetInt(0)
 		return decodeScalar(d, v.Field(1))
 	}
+}
+
+// knownQuantities is how many quantities are kept.
+const knownQuantities = 256
+
+// planQuantity plans for resource.Quantity. There are few different ones, and
+// parsing is dear: what was read is kept.
+func planQuantity(p *plan, t reflect.Type) {
+	p.byKind(t)
+	p.byMethods(t)
+	parse := p.decode
+	var mu sync.Mutex
+	known := map[string]reflect.Value{} // guarded by mu; the values are not changed
+	p.decode = func(d *decoder, v reflect.Value) error {
+		at := d.pos
+		text, ok := d.text()
+		if !ok {
+			return parse(d, v)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if q, ok := known[string(text)]; ok {
+			v.Set(q)
+			return nil
+		}
+		d.pos = at
+		if err := parse(d, v); err != nil {
+			return err
+		}
+		if len(known) < knownQuantities && !hasPointers(v) {
+			q := reflect.New(t).Elem()
+			q.Set(v)
+			known[string(text)] = q
+		}
+		return nil
+	}
+}
+
+// hasPointers reports whether a copy of a struct shares memory with it, as that of
+// a quantity does which an int64 cannot hold.
+func hasPointers(v reflect.Value) bool {
+	for i := 0; i < v.NumField(); i++ {
+		switch f := v.Field(i); f.Kind() {
+		case reflect.Struct:
+			if hasPointers(f) {
+				return true
+			}
+		case reflect.Pointer, reflect.Slice, reflect.Map, reflect.Interface:
+			if !f.IsNil() {
+				return true
+			}
+		default: // it is copied
+		}
+	}
+	return false
 }

@@ -2,8 +2,6 @@ package wire
 
 import (
 	"reflect"
-	"slices"
-	"strings"
 	"sync"
 )
 
@@ -145,8 +143,7 @@ func (p *plan) structure(t reflect.Type) {
 			fields[i].plan = quoted(fields[i].plan)
 		}
 	}
-	byName := slices.Clone(fields)
-	slices.SortFunc(byName, func(a, b field) int { return strings.Compare(a.name, b.name) })
+	byName := newFieldTable(fields)
 	p.decode = func(d *decoder, v reflect.Value) error { return decodeStruct(d, v, byName) }
 	if len(fields) == 0 && hidesAll(t) {
 		p.encode = encodeNothing
