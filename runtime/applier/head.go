@@ -29,16 +29,16 @@ type head struct {
 	finalizer            bool // it has the module's finalizer
 }
 
-// readHead reads the metadata of a packed object without decoding the rest of
-// it, and without allocating.
+// readHead reads the metadata of a packed object, without allocating. It does not
+// look at what follows, which is most of an object.
 func readHead(object []byte, finalizer string) (h head, err error) {
 	c := packed.At(object)
 	for range c.MapLen() {
 		if string(c.Text()) == "metadata" {
 			h.read(&c, finalizer)
-		} else {
-			c.Skip()
+			break
 		}
+		c.Skip()
 	}
 	if !c.OK() {
 		err = errMsgpack
