@@ -7,6 +7,7 @@ import (
 	"github.com/wasmctl/wasmctl/internal/engine"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/plan"
+	"github.com/wasmctl/wasmctl/internal/replay"
 	"github.com/wasmctl/wasmctl/internal/rollout"
 	"github.com/wasmctl/wasmctl/runtime/runner"
 )
@@ -44,6 +45,8 @@ var (
 	ErrNoCanary = rollout.ErrNoCanary
 	// ErrPreparing says that this module is being prepared already.
 	ErrPreparing = engine.ErrPreparing
+	// ErrShadowed says that another module shadows the live one already.
+	ErrShadowed = replay.ErrShadowed
 	// ErrNative says that a native reconciler has no module.
 	ErrNative = engine.ErrNative
 	// ErrNotRunning says that the controller is loaded, waits or has failed.

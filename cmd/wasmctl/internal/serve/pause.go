@@ -37,6 +37,8 @@ func pauseAfter(in *seen, failures int) time.Duration {
 		return soon
 	case c.Phase != admin.PhaseRunning:
 		return onTrial
+	case in.shadow != nil || in.auditing:
+		return onTrial
 	case slices.ContainsFunc(c.Watches, func(w admin.Watch) bool { return w.Phase != "ready" }):
 		return onTrial
 	case slices.ContainsFunc(c.Revisions, func(r admin.Revision) bool {

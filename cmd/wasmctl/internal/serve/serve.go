@@ -198,7 +198,7 @@ func (s *Server) write(ctx context.Context, o *reconciler, st v1alpha1.Status) e
 
 // full is a status as a merge patch: what it does not have goes.
 func full(status []byte) map[string]any {
-	out := map[string]any{"candidate": nil, "refused": nil, "live": nil, "objects": nil, "history": nil, "lastHandledReconcileAt": nil, "record": nil, "for": nil}
+	out := map[string]any{"candidate": nil, "refused": nil, "live": nil, "objects": nil, "history": nil, "audit": nil, "lastHandledReconcileAt": nil, "record": nil, "for": nil}
 	if err := json.Unmarshal(status, &out); err != nil {
 		panic("BUG: status: " + err.Error())
 	}

@@ -142,7 +142,7 @@ func (r *reconciler) values(most Bounds) runfile.Values {
 			v["limit"] = append(v["limit"], name+"="+value.String())
 		}
 	}
-	if s.Mode == "DryRun" {
+	if s.Mode == "DryRun" || s.Mode == modeAudit {
 		set("dry-run", string(kubeapi.DryRunServer))
 	}
 	rollout(s.Rollout, set)
@@ -199,6 +199,8 @@ func selector(s *metav1.LabelSelector) string {
 func (r *reconciler) grant() (wasmctl.Grant, error) {
 	g := r.spec.Grant
 	switch {
+	case r.spec.Mode == modeAudit:
+		return wasmctl.Grant{Everything: true}, nil
 	case g == nil:
 		return wasmctl.Grant{}, nil
 	case g.Manifest:

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/serve/v1alpha1"
@@ -40,7 +39,12 @@ type seen struct {
 	wanted     *v1alpha1.Revision // what the spec asks for, by digest; nil where that is not known
 	verified   bool               // the module's signature was
 	controller *admin.Controller  // nil where there is none
-	count      bool               // objects are to be counted again
+	mode       string
+	shadow     *v1alpha1.Candidate // a module that shadows the live one; nil where none does
+	refused    *v1alpha1.Refused   // what came of that for the wanted module, where it does not take over
+	audit      *v1alpha1.Audit     // nil in other modes
+	auditing   bool                // audit has changed since the look before
+	count      bool                // objects are to be counted again
 }
 
 // state is Ready's, and which of the other two there is.
@@ -54,7 +58,7 @@ func next(prev v1alpha1.Status, in *seen, now time.Time) v1alpha1.Status {
 	st := prev
 	st.Conditions, st.History = slices.Clone(prev.Conditions), slices.Clone(prev.History)
 	st.ObservedGeneration, st.LastHandledReconcileAt = in.generation, in.requested
-	st.Candidate = nil
+	st.Candidate, st.Audit = nil, in.audit
 	if c := in.controller; c != nil && c.Phase == admin.PhaseRunning {
 		st.For = c.Kind
 		modules(&st, in, now)
@@ -77,6 +81,9 @@ func modules(st *v1alpha1.Status, in *seen, now time.Time) {
 				Objects: r.Canary, Runs: rough(r.Runs), Failures: rough(r.Errors),
 			}
 		}
+	}
+	if st.Candidate == nil {
+		st.Candidate = in.shadow
 	}
 	proven := func(r admin.Revision) bool { return r.State == "live" && r.Digest == c.Digest }
 	if st.Live != nil && !slices.ContainsFunc(c.Revisions, proven) {
@@ -104,8 +111,15 @@ func modules(st *v1alpha1.Status, in *seen, now time.Time) {
 
 // refused is what became of the wanted module where it does not run.
 func refused(prev *v1alpha1.Refused, in *seen) *v1alpha1.Refused {
-	if in.wanted == nil {
+	switch r := in.refused; {
+	case r != nil && prev != nil && prev.Digest == r.Digest && prev.Reason == r.Reason:
 		return prev
+	case r != nil:
+		return r
+	case in.wanted == nil:
+		return prev
+	case prev != nil && prev.Digest == in.wanted.Digest && prev.Reason == reasonDiffers:
+		prev = nil // somebody wants it though
 	}
 	for _, r := range slices.Backward(in.controller.Revisions) {
 		if r.Digest != in.wanted.Digest || r.Digest == in.controller.Digest {
@@ -143,7 +157,7 @@ func judge(st *v1alpha1.Status, in *seen) state {
 		return state{stalled: true, reason: r.Reason, message: fmt.Sprintf("%s: %s; the module before goes on", cmp.Or(in.wanted.Version, humanize.Digest(r.Digest)), r.Message)}
 	}
 	if k := st.Candidate; k != nil {
-		return state{reconciling: true, reason: k.Stage, message: strings.TrimSpace(fmt.Sprintf("%s of %s %s", strings.ToLower(k.Stage), k.Version, k.Objects))}
+		return state{reconciling: true, reason: k.Stage, message: progress(k)}
 	}
 	for _, w := range c.Watches {
 		if w.Phase != "ready" {
@@ -153,103 +167,20 @@ func judge(st *v1alpha1.Status, in *seen) state {
 	if in.wanted == nil || st.Live == nil || in.wanted.Digest != st.Live.Digest {
 		return state{reconciling: true, reason: "Progressing", message: "swapping the module"}
 	}
-	return state{ready: true, reason: "Succeeded", message: "serving " + cmp.Or(st.Live.Version, humanize.Digest(st.Live.Digest))}
+	message := "serving " + cmp.Or(st.Live.Version, humanize.Digest(st.Live.Digest))
+	if in.mode != "" && in.mode != "Enforce" {
+		message += "; writes nothing: mode " + in.mode
+	}
+	return state{ready: true, reason: "Succeeded", message: message}
 }
 
-// conditions writes the conditions by the rules of kstatus and Flux: Ready is always
-// there, Reconciling and Stalled only while true.
-func conditions(st *v1alpha1.Status, in *seen, s state, now time.Time) {
-	set := func(name string, ok metav1.ConditionStatus, reason, message string) {
-		meta.SetStatusCondition(&st.Conditions, metav1.Condition{
-			Type: name, Status: ok, Reason: reason, Message: short(message), ObservedGeneration: in.generation, LastTransitionTime: metav1.NewTime(now),
-		})
+// progress says how far a candidate is.
+func progress(k *v1alpha1.Candidate) string {
+	text := strings.TrimSpace(fmt.Sprintf("%s of %s %s", strings.ToLower(k.Stage), k.Version, k.Objects))
+	if k.Stage == stageShadow {
+		text += fmt.Sprintf(": compared %d runs, %d differ", k.Runs, k.Differences)
 	}
-	is := func(name string, ok bool, reason, message string) {
-		status := metav1.ConditionFalse
-		if ok {
-			status = metav1.ConditionTrue
-		}
-		set(name, status, reason, message)
-	}
-	is(v1alpha1.Ready, s.ready, s.reason, s.message)
-	for name, there := range map[string]bool{v1alpha1.Reconciling: s.reconciling, v1alpha1.Stalled: s.stalled} {
-		if there {
-			is(name, true, s.reason, s.message)
-		} else {
-			meta.RemoveStatusCondition(&st.Conditions, name)
-		}
-	}
-	for _, name := range []string{v1alpha1.ModuleFetched, v1alpha1.ModuleVerified, v1alpha1.Granted, v1alpha1.KindServed, v1alpha1.CachesSynced, v1alpha1.Healthy} {
-		ok, reason, message := part(name, st, in)
-		if ok == "" {
-			meta.RemoveStatusCondition(&st.Conditions, name)
-			continue
-		}
-		set(name, ok, reason, message)
-	}
-}
-
-// part is one of the conditions about a part of the work; without a status where
-// nothing is known of it.
-func part(name string, st *v1alpha1.Status, in *seen) (ok metav1.ConditionStatus, reason, message string) {
-	if p := in.problem; p != nil && p.condition == name {
-		return metav1.ConditionFalse, p.reason, p.message
-	}
-	c := in.controller
-	runs := c != nil && c.Phase == admin.PhaseRunning
-	switch name {
-	case v1alpha1.ModuleFetched:
-		if in.wanted != nil {
-			return metav1.ConditionTrue, "Succeeded", cmp.Or(in.wanted.Image, in.wanted.Version)
-		}
-	case v1alpha1.ModuleVerified:
-		if in.verified {
-			return metav1.ConditionTrue, "Succeeded", "signed by one of spec.module.verify"
-		}
-	case v1alpha1.Granted:
-		if runs && len(c.MissingRights) > 0 {
-			return metav1.ConditionFalse, "RightsMissing", missing(c.MissingRights)
-		}
-		if runs {
-			return metav1.ConditionTrue, "Succeeded", "nothing was denied"
-		}
-	case v1alpha1.KindServed:
-		if c != nil && c.Phase == admin.PhaseWaiting {
-			return metav1.ConditionFalse, "WaitingForKind", c.Message
-		}
-		if runs {
-			return metav1.ConditionTrue, "Succeeded", c.Kind
-		}
-	case v1alpha1.CachesSynced:
-		if runs {
-			for _, w := range c.Watches {
-				if w.Phase != "ready" {
-					return metav1.ConditionFalse, "CachesSyncing", strings.TrimSuffix(w.Source+" is "+w.Phase+": "+w.Message, ": ")
-				}
-			}
-			return metav1.ConditionTrue, "Succeeded", fmt.Sprintf("watches: %d", len(c.Watches))
-		}
-	case v1alpha1.Healthy:
-		switch {
-		case !runs:
-		case c.Quarantined > 0:
-			return metav1.ConditionFalse, "ObjectsQuarantined", "see wasmctl status"
-		case c.Failing > 0 && st.Objects != nil && st.Objects.Failing > 0:
-			return metav1.ConditionFalse, "ObjectsFailing", "see wasmctl status"
-		default:
-			return metav1.ConditionTrue, "Succeeded", "no object keeps failing"
-		}
-	}
-	return "", "", ""
-}
-
-// missing lists rights that a module has asked for and does not have.
-func missing(rights []admin.MissingRight) string {
-	list := make([]string, 0, len(rights))
-	for _, r := range rights {
-		list = append(list, string(r.Rule)+" ("+r.Missing+")")
-	}
-	return "missing rights: " + strings.Join(list, "; ")
+	return text
 }
 
 // count counts the objects, unless that was done a moment ago.
@@ -279,12 +210,4 @@ func rough(n uint64) int64 {
 		unit *= 10
 	}
 	return int64(n / unit * unit) //nolint:gosec // runs
-}
-
-// short cuts a message.
-func short(s string) string {
-	if len(s) <= maxMessage {
-		return s
-	}
-	return strings.ToValidUTF8(s[:maxMessage-3], "") + "..."
 }

@@ -29,6 +29,14 @@ func randomSeen(r *rand.Rand) *seen {
 			reason:    pick(r, "ImagePullFailed", "InvalidSpec"), message: "why", stalled: r.IntN(2) == 0,
 		}
 	}
+	if in.wanted != nil && r.IntN(6) == 0 {
+		in.refused = &v1alpha1.Refused{Digest: in.wanted.Digest, Reason: pick(r, reasonDiffers, "ModuleRefused"), Message: "why"}
+	} else if in.wanted != nil && r.IntN(6) == 0 {
+		in.shadow = &v1alpha1.Candidate{Digest: in.wanted.Digest, Stage: stageShadow, Runs: 3, Differences: r.Int64N(3)}
+	}
+	if r.IntN(6) == 0 {
+		in.mode, in.audit, in.auditing = modeAudit, &v1alpha1.Audit{Writes: []string{"created apply configmaps a/b"}}, r.IntN(2) == 0
+	}
 	if r.IntN(4) == 0 {
 		return in
 	}

@@ -2,13 +2,11 @@ package serve
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
 	"reflect"
-	"strings"
 	"sync"
 	"time"
 
@@ -30,10 +28,13 @@ type unit struct {
 	source     source   // what module was fetched for
 	module     *fetched // nil before
 	followed   time.Time
-	asked      string // the digest that it was started for
-	swapped    string // the digest that was given to the controller last
-	direct     bool   // a start begins with the wanted module
-	forced     string // the request that a swap was forced for
+	asked      string            // the digest that it was started for
+	swapped    string            // the digest that was given to the controller last
+	direct     bool              // a start begins with the wanted module
+	forced     string            // the request that a swap was forced for
+	trial      *trial            // of the wanted module; nil where it does not shadow the live one
+	same       string            // the digest that shadowed the live one and did the same
+	refusal    *v1alpha1.Refused // of a module that did not
 	counted    time.Time
 	failures   int    // problems in a row, of one spec
 	about      string // the spec that failures are about
@@ -43,13 +44,17 @@ type unit struct {
 	noted    string                    // the record; guarded by mu
 	options  wasmctl.ControllerOptions // of the next start; guarded by mu
 	starting wasmctl.Module            // of the next start; guarded by mu
+	audit    v1alpha1.Audit            // guarded by mu
 }
 
 func (u *unit) setObject(o *reconciler) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.obj == nil {
-		u.noted = o.status.Record
+		u.noted, u.forced = o.status.Record, o.status.LastHandledReconcileAt
+		if r := o.status.Refused; r != nil && r.Reason == reasonDiffers {
+			u.refusal = r
+		}
 	}
 	u.obj = o
 }
@@ -92,6 +97,11 @@ func (u *unit) look(ctx context.Context, o *reconciler) *seen {
 	err := u.step(ctx, o)
 	if m := u.module; m != nil {
 		in.wanted, in.verified = &v1alpha1.Revision{Digest: m.digest, Image: m.image, Version: m.version, Generation: o.meta.Generation}, m.verified
+	}
+	in.shadow, in.audit, in.mode = u.evidence(), u.auditOf(o), o.spec.Mode
+	in.auditing = in.audit != nil && !reflect.DeepEqual(in.audit, o.status.Audit)
+	if u.module != nil && u.refused() {
+		in.refused = u.refusal
 	}
 	if err != nil && !errors.As(err, &in.problem) {
 		in.problem = &problem{reason: "Failed", message: err.Error()}
@@ -153,7 +163,7 @@ func (u *unit) step(ctx context.Context, o *reconciler) error {
 	u.options = options
 	u.mu.Unlock()
 	if u.controller != nil && !u.controller.Running() {
-		u.direct = u.swapped != u.module.digest && u.controller.Err() != nil // the one before cannot start
+		u.direct = u.swapped != u.module.digest && u.controller.Err() != nil && !u.refused() // the one before cannot start
 		if !reflect.DeepEqual(before, options) || u.asked != u.module.digest || u.direct {
 			if err := u.stop(ctx); err != nil { // it may wait for long to be tried again
 				return err
@@ -181,14 +191,17 @@ func same(a, b wasmctl.ControllerOptions) bool {
 
 // start adds the controller.
 func (u *unit) start(ctx context.Context, o *reconciler) error {
-	m := u.first(ctx, o, u.options.As)
+	m, err := u.first(ctx, o, u.options.As)
+	if err != nil {
+		return err
+	}
 	u.mu.Lock()
 	u.starting = m
 	u.mu.Unlock()
 	c, err := u.server.rt.Ensure(o.controller(), func() (wasmctl.Module, wasmctl.ControllerOptions, error) {
 		u.mu.Lock()
 		defer u.mu.Unlock()
-		return u.starting, u.options, nil
+		return u.starting, u.audited(u.options), nil
 	})
 	if err != nil {
 		return &problem{reason: "StartFailed", message: err.Error()}
@@ -209,36 +222,9 @@ func (u *unit) configure(ctx context.Context, settings map[string]string) error 
 	return err
 }
 
-// swap gives the controller the module that the spec asks for.
-func (u *unit) swap(ctx context.Context, o *reconciler) error {
-	force := o.meta.Annotations[v1alpha1.ForceAt]
-	again := force != "" && force == o.requested() && force != u.forced
-	if u.module.digest == u.swapped && !again {
-		return nil
-	}
-	u.asked = u.module.digest
-	if !again && rolledBack(u.record(), u.module.digest) {
-		u.swapped = u.module.digest
-		return nil
-	}
-	_, err := u.controller.Swap(ctx, u.module, wasmctl.SwapOptions{Why: "the Reconciler asks for it", Force: again})
-	switch {
-	case errors.Is(err, wasmctl.ErrNotRunning), errors.Is(err, wasmctl.ErrStopping):
-		return nil // later, or with its next start
-	case errors.Is(err, wasmctl.ErrPreparing):
-		return nil
-	case err == nil || errors.Is(err, wasmctl.ErrSameModule):
-		u.swapped, u.forced = u.module.digest, force
-		return nil
-	case ctx.Err() != nil:
-		return err
-	}
-	u.swapped, u.forced = u.module.digest, force // it is refused: another one helps
-	return &problem{reason: "ModuleRefused", message: err.Error(), stalled: true}
-}
-
 // stop stops the controller, if there is one.
 func (u *unit) stop(ctx context.Context) error {
+	u.endTrial()
 	if u.controller == nil {
 		return nil
 	}
@@ -247,44 +233,4 @@ func (u *unit) stop(ctx context.Context) error {
 	}
 	u.controller = nil
 	return nil
-}
-
-// first is the module that a start begins with: the one that was live last, so that
-// the wanted one is swapped in as if the process had never ended.
-func (u *unit) first(ctx context.Context, o *reconciler, user string) *fetched {
-	live := o.status.Live
-	if live == nil || live.Digest == u.module.digest || live.Image == "" || u.direct {
-		return u.module
-	}
-	before := *o
-	before.spec.Module.Image = live.Image
-	if ref, ok := strings.CutPrefix(live.Image, configMapImage); ok {
-		name, key, _ := strings.Cut(ref, "/")
-		before.spec.Module.ConfigMapKeyRef = &v1alpha1.KeyRef{Name: name, Key: key}
-	} else {
-		before.spec.Module.ConfigMapKeyRef = nil
-	}
-	m, err := u.server.fetch(ctx, &before, user)
-	if err != nil || m.digest != live.Digest {
-		return u.module
-	}
-	return m
-}
-
-// rolledBack reports whether a record says that of a module.
-func rolledBack(record, digest string) bool {
-	var e struct {
-		Failed []struct {
-			Digest string `json:"digest"`
-		} `json:"failed"`
-	}
-	if json.Unmarshal([]byte(record), &e) != nil {
-		return false
-	}
-	for _, f := range e.Failed {
-		if f.Digest == digest {
-			return true
-		}
-	}
-	return false
 }

@@ -54,6 +54,9 @@ type Capability struct {
 
 // Rollout says how another module takes over.
 type Rollout struct {
+	// Shadow runs it beside the live one first, without its writes. It does not take
+	// over if it does something else.
+	Shadow *Shadow `json:"shadow,omitempty"`
 	// Canary tries it on some objects first.
 	Canary *Canary `json:"canary,omitempty"`
 	// Probation is how long a new module must do no worse than the one before
@@ -71,6 +74,19 @@ type Rollout struct {
 	// the one before did not have.
 	// +kubebuilder:default=true
 	AllowMoreRights *bool `json:"allowMoreRights,omitempty"`
+}
+
+// Shadow says for how long a module is compared with the live one, which reconciles
+// all objects at the start, unless Reconcile says otherwise.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.time) || duration(self.time) > duration('0s')",message="time must be more than 0s"
+type Shadow struct {
+	// Time is after how long it ends (default: 1m).
+	Time *Duration `json:"time,omitempty"`
+	// Runs ends it before that, after so many runs were compared.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100000
+	Runs int32 `json:"runs,omitempty"`
 }
 
 // Canary says on which objects a module is tried first.

@@ -161,8 +161,9 @@ type Spec struct {
 	// Rollout says how another module takes over.
 	Rollout *Rollout `json:"rollout,omitempty"`
 	// Mode Enforce writes. DryRun asks the API server what each write would change,
-	// and changes nothing.
-	// +kubebuilder:validation:Enum=Enforce;DryRun
+	// and changes nothing. Audit is a DryRun without a grant: the status says what the
+	// module would write, and which capabilities that takes.
+	// +kubebuilder:validation:Enum=Enforce;DryRun;Audit
 	// +kubebuilder:default=Enforce
 	Mode string `json:"mode,omitempty"`
 	// Suspend stops the module in order.

@@ -43,6 +43,8 @@ type Status struct {
 	// +kubebuilder:validation:MaxItems=5
 	// +listType=atomic
 	History []Past `json:"history,omitempty"`
+	// Audit is what the module would do, in mode Audit.
+	Audit *Audit `json:"audit,omitempty"`
 	// Objects counts, at most every 30 s.
 	Objects *Objects `json:"objects,omitempty"`
 	// LastHandledReconcileAt is the last value of the annotation by which somebody
@@ -70,14 +72,18 @@ type Revision struct {
 type Candidate struct {
 	Digest  string `json:"digest"`
 	Version string `json:"version,omitempty"`
-	// Stage is Loading, Canary or Probation.
+	// Stage is Loading, Shadow, Canary or Probation.
 	Stage string      `json:"stage"`
 	Since metav1.Time `json:"since,omitempty"`
 	// Objects says which objects a canary has.
 	Objects string `json:"objects,omitempty"`
-	// Runs and Failures are rounded down to two digits.
-	Runs     int64 `json:"runs,omitempty"`
-	Failures int64 `json:"failures,omitempty"`
+	// Runs, Failures and Differences are rounded down to two digits. Runs of a shadow
+	// are those that were compared, Differences those of them that differ from the
+	// live module's, and Difference is the first one.
+	Runs        int64  `json:"runs,omitempty"`
+	Failures    int64  `json:"failures,omitempty"`
+	Differences int64  `json:"differences,omitempty"`
+	Difference  string `json:"difference,omitempty"`
 }
 
 // Refused is a module that does not run.
@@ -86,6 +92,21 @@ type Refused struct {
 	Reason  string      `json:"reason"`
 	Message string      `json:"message,omitempty"`
 	At      metav1.Time `json:"at"`
+}
+
+// Audit is what a module would do.
+type Audit struct {
+	// Capabilities and Finalizers are the least, as spec.grant has them, that allow
+	// what the module has asked for since it was started.
+	// +kubebuilder:validation:MaxItems=200
+	// +listType=atomic
+	Capabilities []Capability `json:"capabilities,omitempty"`
+	// +listType=atomic
+	Finalizers []string `json:"finalizers,omitempty"`
+	// Writes are what it would have written last, each once.
+	// +kubebuilder:validation:MaxItems=20
+	// +listType=atomic
+	Writes []string `json:"writes,omitempty"`
 }
 
 // Past is a module that was live.

@@ -1,0 +1,82 @@
+package serve
+
+import (
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/wasmctl/wasmctl"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/printer"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/serve/v1alpha1"
+	"github.com/wasmctl/wasmctl/runtime/history"
+)
+
+// modeAudit is the mode in which nothing is granted or written, and the status says
+// what the module would do.
+const modeAudit = "Audit"
+
+// Bounds of an audit in a status.
+const (
+	maxRules  = 200
+	maxWrites = 20
+	maxWrite  = 1 << 10 // bytes
+)
+
+// audited has options tell what the module would do, if that is their mode.
+func (u *unit) audited(o wasmctl.ControllerOptions) wasmctl.ControllerOptions {
+	if o.Grant.Everything {
+		o.Audit, o.OnWrite = u.uses, u.wouldWrite
+	}
+	return o
+}
+
+// uses notes the least grant for what the module has asked for.
+func (u *unit) uses(grant []byte) error {
+	var g struct {
+		Capabilities []v1alpha1.Capability `json:"capabilities"`
+		Finalizers   []string              `json:"finalizers"`
+	}
+	if err := yaml.Unmarshal(grant, &g); err != nil {
+		return err
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.audit.Capabilities, u.audit.Finalizers = g.Capabilities[:min(len(g.Capabilities), maxRules)], g.Finalizers
+	return nil
+}
+
+// wouldWrite notes a write of a dry run, once.
+func (u *unit) wouldWrite(w wasmctl.Write) {
+	if w.Event != "" || w.Effect == string(history.Unchanged) {
+		return
+	}
+	w.DryRun = false // all are
+	var b strings.Builder
+	printer.Operation(&b, "", &w.Operation, "")
+	what, changes, _ := strings.Cut(strings.TrimSpace(b.String()), "\n")
+	lines := []string{strings.Join(strings.Fields(what), " ")}
+	for line := range strings.Lines(changes) {
+		lines = append(lines, strings.TrimSpace(line))
+	}
+	text := cut(strings.Join(lines, "\n"), maxWrite)
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if slices.Contains(u.audit.Writes, text) {
+		return
+	}
+	u.audit.Writes = append(u.audit.Writes[max(0, len(u.audit.Writes)-maxWrites+1):], text)
+}
+
+// auditOf is what is known of what the module would do, in that mode.
+func (u *unit) auditOf(o *reconciler) *v1alpha1.Audit {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if o.spec.Mode != modeAudit {
+		u.audit = v1alpha1.Audit{}
+		return nil
+	}
+	a := u.audit
+	a.Writes = slices.Clone(a.Writes)
+	return &a
+}

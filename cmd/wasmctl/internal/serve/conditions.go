@@ -1,0 +1,121 @@
+package serve
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/serve/v1alpha1"
+	"github.com/wasmctl/wasmctl/runtime/admin"
+)
+
+// conditions writes the conditions by the rules of kstatus and Flux: Ready is always
+// there, Reconciling and Stalled only while true.
+func conditions(st *v1alpha1.Status, in *seen, s state, now time.Time) {
+	set := func(name string, ok metav1.ConditionStatus, reason, message string) {
+		meta.SetStatusCondition(&st.Conditions, metav1.Condition{
+			Type: name, Status: ok, Reason: reason, Message: short(message), ObservedGeneration: in.generation, LastTransitionTime: metav1.NewTime(now),
+		})
+	}
+	is := func(name string, ok bool, reason, message string) {
+		status := metav1.ConditionFalse
+		if ok {
+			status = metav1.ConditionTrue
+		}
+		set(name, status, reason, message)
+	}
+	is(v1alpha1.Ready, s.ready, s.reason, s.message)
+	for name, there := range map[string]bool{v1alpha1.Reconciling: s.reconciling, v1alpha1.Stalled: s.stalled} {
+		if there {
+			is(name, true, s.reason, s.message)
+		} else {
+			meta.RemoveStatusCondition(&st.Conditions, name)
+		}
+	}
+	for _, name := range []string{v1alpha1.ModuleFetched, v1alpha1.ModuleVerified, v1alpha1.Granted, v1alpha1.KindServed, v1alpha1.CachesSynced, v1alpha1.Healthy} {
+		ok, reason, message := part(name, st, in)
+		if ok == "" {
+			meta.RemoveStatusCondition(&st.Conditions, name)
+			continue
+		}
+		set(name, ok, reason, message)
+	}
+}
+
+// part is one of the conditions about a part of the work; without a status where
+// nothing is known of it.
+func part(name string, st *v1alpha1.Status, in *seen) (ok metav1.ConditionStatus, reason, message string) {
+	if p := in.problem; p != nil && p.condition == name {
+		return metav1.ConditionFalse, p.reason, p.message
+	}
+	c := in.controller
+	runs := c != nil && c.Phase == admin.PhaseRunning
+	switch name {
+	case v1alpha1.ModuleFetched:
+		if in.wanted != nil {
+			return metav1.ConditionTrue, "Succeeded", cmp.Or(in.wanted.Image, in.wanted.Version)
+		}
+	case v1alpha1.ModuleVerified:
+		if in.verified {
+			return metav1.ConditionTrue, "Succeeded", "signed by one of spec.module.verify"
+		}
+	case v1alpha1.Granted:
+		if runs && len(c.MissingRights) > 0 {
+			return metav1.ConditionFalse, "RightsMissing", missing(c.MissingRights)
+		}
+		if runs {
+			return metav1.ConditionTrue, "Succeeded", "nothing was denied"
+		}
+	case v1alpha1.KindServed:
+		if c != nil && c.Phase == admin.PhaseWaiting {
+			return metav1.ConditionFalse, "WaitingForKind", c.Message
+		}
+		if runs {
+			return metav1.ConditionTrue, "Succeeded", c.Kind
+		}
+	case v1alpha1.CachesSynced:
+		if runs {
+			for _, w := range c.Watches {
+				if w.Phase != "ready" {
+					return metav1.ConditionFalse, "CachesSyncing", strings.TrimSuffix(w.Source+" is "+w.Phase+": "+w.Message, ": ")
+				}
+			}
+			return metav1.ConditionTrue, "Succeeded", fmt.Sprintf("watches: %d", len(c.Watches))
+		}
+	case v1alpha1.Healthy:
+		switch {
+		case !runs:
+		case c.Quarantined > 0:
+			return metav1.ConditionFalse, "ObjectsQuarantined", "see wasmctl status"
+		case c.Failing > 0 && st.Objects != nil && st.Objects.Failing > 0:
+			return metav1.ConditionFalse, "ObjectsFailing", "see wasmctl status"
+		default:
+			return metav1.ConditionTrue, "Succeeded", "no object keeps failing"
+		}
+	}
+	return "", "", ""
+}
+
+// missing lists rights that a module has asked for and does not have.
+func missing(rights []admin.MissingRight) string {
+	list := make([]string, 0, len(rights))
+	for _, r := range rights {
+		list = append(list, string(r.Rule)+" ("+r.Missing+")")
+	}
+	return "missing rights: " + strings.Join(list, "; ")
+}
+
+// short cuts a message.
+func short(s string) string { return cut(s, maxMessage) }
+
+// cut cuts a text to so many bytes.
+func cut(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most-3], "") + "..."
+}

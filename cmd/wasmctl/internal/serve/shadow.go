@@ -1,0 +1,161 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/wasmctl/wasmctl"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/printer"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/serve/v1alpha1"
+)
+
+// reasonDiffers is why a module does not take over that has done something else than
+// the live one.
+const reasonDiffers = "Differs"
+
+// stageShadow is the stage of a module that shadows the live one.
+const stageShadow = "Shadow"
+
+// defaultShadow is for how long a module shadows the live one.
+const defaultShadow = time.Minute
+
+// shadow says how a module is compared with the live one; nil if it is not.
+func (r *reconciler) shadow() *wasmctl.ShadowOptions {
+	if r.spec.Rollout == nil || r.spec.Rollout.Shadow == nil {
+		return nil
+	}
+	s := r.spec.Rollout.Shadow
+	o := &wasmctl.ShadowOptions{All: slices.Contains([]string{"", string(wasmctl.ReconcileAll)}, r.spec.Rollout.Reconcile)}
+	o.For, o.Count = defaultShadow, int(s.Runs)
+	if s.Time != nil {
+		o.For, _ = time.ParseDuration(string(*s.Time)) // the CRD has checked it
+	}
+	return o
+}
+
+// trial is a module that shadows the live one, before it takes over.
+type trial struct {
+	digest  string
+	version string
+	options wasmctl.ShadowOptions
+	since   time.Time
+	cancel  context.CancelFunc
+	ended   chan struct{} // closed when sum and err are there
+	sum     wasmctl.ShadowSummary
+	err     error
+
+	mu            sync.Mutex
+	runs, differs uint64 // so far; guarded by mu
+	first         string // the first difference; guarded by mu
+}
+
+// try begins a trial of the wanted module.
+func (u *unit) try(ctx context.Context, o wasmctl.ShadowOptions) *trial {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // it outlives the look
+	t := &trial{digest: u.module.digest, version: u.module.version, options: o, since: time.Now(), cancel: cancel, ended: make(chan struct{})}
+	c, m := u.controller, u.module
+	go func() {
+		defer close(t.ended)
+		t.sum, t.err = c.Shadow(ctx, m, o, t.report)
+	}()
+	return t
+}
+
+// report notes a run.
+func (t *trial) report(c wasmctl.Compared) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.runs++
+	if len(c.Differences) == 0 {
+		return nil
+	}
+	if t.differs++; t.differs == 1 {
+		t.first = short(c.Object.String() + ": " + printer.Difference(&c.Differences[0]))
+	}
+	return nil
+}
+
+// evidence is what a trial has found so far.
+func (u *unit) evidence() *v1alpha1.Candidate {
+	t := u.trial
+	if t == nil {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return &v1alpha1.Candidate{
+		Digest: t.digest, Version: t.version, Stage: stageShadow, Since: metav1.NewTime(t.since),
+		Runs: rough(t.runs), Differences: rough(t.differs), Difference: t.first,
+	}
+}
+
+// endTrial ends a trial, if there is one, and waits for that.
+func (u *unit) endTrial() {
+	if t := u.trial; t != nil {
+		t.cancel()
+		<-t.ended
+		u.trial = nil
+	}
+}
+
+// shadowed compares the wanted module with the live one, if the spec asks for that,
+// and reports whether it may take over. It does not wait.
+func (u *unit) shadowed(ctx context.Context, o *reconciler) (ok bool, err error) {
+	want, digest := o.shadow(), u.module.digest
+	switch {
+	case want == nil:
+		u.endTrial()
+		u.refusal = nil
+		return true, nil
+	case u.refused():
+		return false, nil
+	case u.same == digest || u.controller.Status().Digest == digest:
+		return true, nil
+	case u.trial != nil && u.trial.options != *want:
+		u.endTrial()
+	}
+	t := u.trial
+	if t == nil {
+		u.trial = u.try(ctx, *want)
+		return false, nil
+	}
+	select {
+	case <-t.ended:
+	default:
+		return false, nil
+	}
+	u.endTrial()
+	return u.verdict(t)
+}
+
+// verdict is what comes of a trial that has ended.
+func (u *unit) verdict(t *trial) (ok bool, err error) {
+	switch err := t.err; {
+	case errors.Is(err, wasmctl.ErrNotRunning), errors.Is(err, wasmctl.ErrStopping), errors.Is(err, wasmctl.ErrPreparing):
+		return false, nil // it begins again
+	case errors.Is(err, wasmctl.ErrShadowed), err != nil && t.runs > 0:
+		return false, err
+	case err != nil:
+		u.refuse("ModuleRefused", err.Error())
+		return false, nil
+	case t.differs > 0:
+		u.refuse(reasonDiffers, fmt.Sprintf("%v; the first: %s", &t.sum, t.first))
+		return false, nil
+	}
+	u.same = t.digest
+	return true, nil
+}
+
+// refuse notes why the wanted module does not take over.
+func (u *unit) refuse(reason, message string) {
+	u.refusal = &v1alpha1.Refused{Digest: u.module.digest, Reason: reason, Message: short(message), At: metav1.NewTime(time.Now())}
+}
+
+// refused reports whether the wanted module may not take over, as its trial ended.
+func (u *unit) refused() bool { return u.refusal != nil && u.refusal.Digest == u.module.digest }
