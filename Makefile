@@ -7,10 +7,10 @@ LINT     := $(BIN)/tools/golangci-lint-$(lastword $(subst @, ,$(GOLANGCI_LINT)))
 CONTROLLER_GEN_PACKAGE := sigs.k8s.io/controller-tools/cmd/controller-gen@v0.20.0
 CONTROLLER_GEN := $(BIN)/tools/controller-gen-$(lastword $(subst @, ,$(CONTROLLER_GEN_PACKAGE)))
 # The Go modules of this repository; the root module is first.
-MODULES  := . guest-sdk/go guest-sdk/controller-runtime examples bench host/conformance/guests/go host/oci/keyless devcluster/server
+MODULES  := . guest-sdk/go guest-sdk/controller-runtime guest-sdk/kube-openapi guest-sdk/gnostic-models examples bench host/conformance/guests/go host/oci/keyless devcluster/server
 # Modules that lint, vet and tests look at. devcluster/server has targets of its
 # own: analysing Kubernetes itself takes minutes.
-OURS     := . guest-sdk/go guest-sdk/controller-runtime examples bench host/conformance/guests/go host/oci/keyless
+OURS     := . guest-sdk/go guest-sdk/controller-runtime guest-sdk/kube-openapi guest-sdk/gnostic-models examples bench host/conformance/guests/go host/oci/keyless
 EXAMPLES := configmapgenerator secretmirror memcached webapp dnsrecord periodicjob
 GUESTS   := $(EXAMPLES:%=$(BIN)/examples/%.wasm)
 RUST_EXAMPLES := configmapgenerator

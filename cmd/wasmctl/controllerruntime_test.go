@@ -54,6 +54,9 @@ func TestControllerRuntime_AnOrdinaryMainRunsAsAModule(t *testing.T) {
 		t.Skip("SKIPPED: -short: builds an operator, and starts a control plane")
 	}
 	module := buildOperator(t, "webapp", `[{"group":"apps","resource":"deployments","verbs":["*"]}]`)
+	if info, err := os.Stat(module); err != nil || info.Size() > 30_000_000 {
+		t.Errorf("with client-go's whole scheme and package record the module has %d bytes (%v), want 30,000,000 at most", info.Size(), err)
+	}
 	c := devclustertest.Shared(t)
 	devclustertest.ApplyFile(t, c, "../../guest-sdk/controller-runtime/testdata/webapp/crd.yaml")
 	client, err := dynamic.NewForConfig(c.RESTConfig())

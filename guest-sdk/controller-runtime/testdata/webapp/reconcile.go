@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/record"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,9 +21,7 @@ import (
 type siteReconciler struct {
 	client.Client
 	Scheme   *runtime.Scheme
-	Recorder interface {
-		Event(obj runtime.Object, eventtype, reason, message string)
-	}
+	Recorder record.EventRecorder
 }
 
 // +kubebuilder:rbac:groups=apps.wasmctl.test,resources=sites,verbs=get;list;watch;create;update;patch;delete

@@ -1,0 +1,55 @@
+// Package spec has the types of OpenAPI schemas. A module reads and writes none.
+package spec
+
+// Schema is a schema.
+type Schema struct {
+	VendorExtensible
+	SchemaProps
+}
+
+// SchemaProps are the fields of a schema that other libraries look at.
+type SchemaProps struct {
+	ID          string
+	Ref         Ref
+	Description string
+	Type        StringOrArray
+	Format      string
+	Default     any
+	Enum        []any
+	Required    []string
+	Items       *SchemaOrArray
+	AllOf       []Schema
+	OneOf       []Schema
+	AnyOf       []Schema
+	Not         *Schema
+	Properties  map[string]Schema
+
+	AdditionalProperties *SchemaOrBool
+}
+
+// VendorExtensible has extensions.
+type VendorExtensible struct{ Extensions Extensions }
+
+// Extensions are extensions by their name.
+type Extensions map[string]any
+
+// StringOrArray is a list of strings.
+type StringOrArray []string
+
+// SchemaOrArray is a schema or several.
+type SchemaOrArray struct {
+	Schema  *Schema
+	Schemas []Schema
+}
+
+// SchemaOrBool is a schema, or whether there may be anything.
+type SchemaOrBool struct {
+	Allows bool
+	Schema *Schema
+}
+
+// Ref names another schema.
+type Ref struct{ text string }
+
+// String returns the name.
+func (r *Ref) String() string { return r.text }
