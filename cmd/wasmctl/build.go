@@ -22,6 +22,7 @@ type buildOptions struct {
 	toolchain string
 	file      string
 	output    string
+	sdk       string
 	streams   streams
 }
 
@@ -32,7 +33,10 @@ func newCmdBuild(s streams) *cobra.Command {
 		Short: "Build a project into a module",
 		Long: `Builds the project in DIR (default: the current directory) with the flags that its toolchain needs, and writes the manifest into
 the module. The toolchain is Rust if DIR has a Cargo.toml, and Go if it has Go files. To choose another one, use --toolchain or
-set "toolchain: tinygo" in DIR/wasmctl.yaml. Builds are reproducible.`,
+set "toolchain: tinygo" in DIR/wasmctl.yaml. Builds are reproducible.
+
+An operator that uses controller-runtime is built as it is: wasmctl replaces controller-runtime for this build, and takes the
+rights of the module from the +kubebuilder:rbac markers.`,
 		Example: `  # NAME.wasm in the project's folder
   wasmctl build
 
@@ -52,6 +56,7 @@ set "toolchain: tinygo" in DIR/wasmctl.yaml. Builds are reproducible.`,
 	f := cmd.Flags()
 	f.StringVar(&o.toolchain, "toolchain", "", strings.Join(project.Toolchains, ", ")+" (default: detected from the files in DIR)")
 	f.StringVarP(&o.file, "file", "f", "", "Write the module to this `file` (default: NAME.wasm in DIR)")
+	f.StringVar(&o.sdk, "sdk", "", "Build an operator with what stands in for controller-runtime in this wasmctl `checkout` (default: as for wasmctl new)")
 	outputFlag(cmd, &o.output, "text", "json")
 	_ = cmd.RegisterFlagCompletionFunc("toolchain", cobra.FixedCompletions(project.Toolchains, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
@@ -59,7 +64,7 @@ set "toolchain: tinygo" in DIR/wasmctl.yaml. Builds are reproducible.`,
 
 func runBuild(ctx context.Context, o *buildOptions) error {
 	res, err := project.Build(ctx, o.dir, project.Options{
-		Toolchain: project.Toolchain(o.toolchain), Output: o.file, Stderr: o.streams.err,
+		Toolchain: project.Toolchain(o.toolchain), Output: o.file, SDK: o.sdk, Stderr: o.streams.err,
 	})
 	switch {
 	case errors.Is(err, project.ErrNoProject):

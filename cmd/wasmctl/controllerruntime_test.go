@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -17,24 +16,30 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 )
 
 var sites = schema.GroupVersionResource{Group: "apps.wasmctl.test", Version: "v1", Resource: "sites"}
 
-// buildOperator builds an operator of guest-sdk/controller-runtime/testdata, with
-// the rights that its markers say.
-func buildOperator(t *testing.T, name, capabilities string) string {
+// buildOperator builds an operator of guest-sdk/controller-runtime/testdata as wasmctl
+// build does: from its files and a go.mod that knows nothing of wasmctl.
+func buildOperator(t *testing.T, name string) string {
 	t.Helper()
-	out := filepath.Join(t.TempDir(), name+".wasm")
-	flags := "-ldflags=-s -w -X 'sigs.k8s.io/controller-runtime/pkg/internal/rules.linked=" + capabilities + "'"
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-buildmode=c-shared", flags, "-o", out, "./testdata/"+name)
-	cmd.Dir = "../../guest-sdk/controller-runtime"
-	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm")
-	if text, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build %s: %v\n%s", name, err, text)
+	dir := filepath.Join(t.TempDir(), name)
+	if err := os.CopyFS(dir, os.DirFS("../../guest-sdk/controller-runtime/testdata/"+name)); err != nil {
+		t.Fatal(err)
 	}
-	return out
+	const mod = "module example.com/operator\n\ngo 1.24.0\n\nrequire sigs.k8s.io/controller-runtime v0.22.0\n"
+	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte(mod), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var said bytes.Buffer
+	res, err := project.Build(t.Context(), dir, project.Options{SDK: "../..", Stderr: &said})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, &said)
+	}
+	return res.File
 }
 
 // operatorTest is one operator that runs against the control plane.
@@ -53,7 +58,7 @@ func TestControllerRuntime_AnOrdinaryMainRunsAsAModule(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: -short: builds an operator, and starts a control plane")
 	}
-	module := buildOperator(t, "webapp", `[{"group":"apps","resource":"deployments","verbs":["*"]}]`)
+	module := buildOperator(t, "webapp")
 	if info, err := os.Stat(module); err != nil || info.Size() > 30_000_000 {
 		t.Errorf("with client-go's whole scheme and package record the module has %d bytes (%v), want 30,000,000 at most", info.Size(), err)
 	}

@@ -24,6 +24,9 @@ type Options struct {
 	// Output is the file to write; empty means the project file's, then NAME.wasm
 	// in the folder.
 	Output string
+	// SDK is a checkout of wasmctl, whose stand-in for controller-runtime an operator
+	// is built with; empty means the one that this wasmctl was built from.
+	SDK string
 	// Stderr gets what the compiler says; nil drops it.
 	Stderr io.Writer
 }
@@ -107,7 +110,7 @@ func prepare(ctx context.Context, dir string, o Options) (builder, Result, error
 	if err != nil {
 		return nil, Result{}, err
 	}
-	b, t, err := choose(dir, found, file, o.Toolchain)
+	b, t, err := choose(dir, found, file, o)
 	if err != nil {
 		return nil, Result{}, err
 	}
@@ -136,7 +139,7 @@ func Built(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	b, _, err := choose(dir, found, file, "")
+	b, _, err := choose(dir, found, file, Options{})
 	if err != nil {
 		return "", err
 	}
@@ -144,8 +147,8 @@ func Built(dir string) (string, error) {
 }
 
 // choose returns what builds the folder.
-func choose(dir string, found Toolchain, file File, asked Toolchain) (builder, Toolchain, error) {
-	t := cmp.Or(asked, Toolchain(file.Toolchain), found)
+func choose(dir string, found Toolchain, file File, o Options) (builder, Toolchain, error) {
+	t := cmp.Or(o.Toolchain, Toolchain(file.Toolchain), found)
 	if (t == Rust) != (found == Rust) {
 		return nil, "", fmt.Errorf("project[%s]: %w with %s: its source is for %s", dir, ErrNoProject, t, found)
 	}
@@ -162,7 +165,7 @@ func choose(dir string, found Toolchain, file File, asked Toolchain) (builder, T
 	if t == TinyGo {
 		return &tinyGoProject{dir: abs}, t, nil
 	}
-	return goProject{dir: abs}, t, nil
+	return goProject{dir: abs, sdk: cmp.Or(o.SDK, checkout)}, t, nil
 }
 
 // finish writes the manifest into a module, and the module to its file.

@@ -54,14 +54,22 @@ func find(dir string) (Toolchain, error) {
 	case exists(filepath.Join(dir, "Cargo.toml")):
 		return Rust, nil
 	}
-	sources, err := filepath.Glob(filepath.Join(dir, "*.go"))
-	if err != nil {
-		return "", fmt.Errorf("project[%s]: %w", dir, err)
-	}
-	if len(sources) > 0 && inGoModule(dir) {
+	if mainPackage(dir) != "" && inGoModule(dir) {
 		return Go, nil
 	}
 	return "", fmt.Errorf("project[%s]: %w: has neither a Cargo.toml nor a go.mod with Go files; create a project with wasmctl new", dir, ErrNoProject)
+}
+
+// mainPackage returns the Go package to build: that in dir or, where it has none,
+// that in its folder cmd, where kubebuilder puts it. It is empty if there is none.
+func mainPackage(dir string) string {
+	if sources, _ := filepath.Glob(filepath.Join(dir, "*.go")); len(sources) > 0 { // the pattern is fine
+		return "."
+	}
+	if exists(filepath.Join(dir, "cmd", "main.go")) {
+		return "./cmd"
+	}
+	return ""
 }
 
 // inGoModule reports whether dir or a folder above it has a go.mod.
