@@ -3,6 +3,7 @@ package controllerruntime
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -55,3 +56,9 @@ var (
 	LoggerInto             = log.IntoContext
 	SetLogger              = log.SetLogger
 )
+
+// NewWebhookManagedBy returns a builder whose Complete is an error: a module
+// serves no webhooks.
+func NewWebhookManagedBy[T runtime.Object](mgr manager.Manager, obj T) *builder.WebhookBuilder[T] {
+	return builder.WebhookManagedBy(mgr, obj)
+}

@@ -77,6 +77,11 @@ func New(config *rest.Config, options Options) (Client, error) {
 	return c, nil
 }
 
+// NewWithWatch is an error: the host watches for a module.
+func NewWithWatch(*rest.Config, Options) (WithWatch, error) {
+	return nil, errors.New("client: a module cannot watch by itself; name the kind by Owns or Watches of the controller's builder")
+}
+
 // host is a Client whose calls go to the host.
 type host struct {
 	scheme *runtime.Scheme

@@ -96,11 +96,10 @@ func (s *subresource) Apply(ctx context.Context, obj runtime.ApplyConfiguration,
 	if o.SubResourceBody == nil {
 		return applied(obj)(c.Apply(named, applyOptions(s.name, o.AsPatchOptions())))
 	}
-	v, err := wasmctl.NewValue(named)
+	ref, err := codec.RefOf(named)
 	if err != nil {
 		return err
 	}
-	ref := wasmctl.Object{Value: v}.Ref()
 	body := codec.Plain(unwrap(o.SubResourceBody))
 	return applied(o.SubResourceBody)(c.Subresource(ref, s.name).Apply(body, applyOptions("", o.AsPatchOptions())))
 }

@@ -51,3 +51,12 @@ func Decode(v wasmctl.Value, obj any) error {
 	}
 	return nil
 }
+
+// RefOf returns the name that an object to send has.
+func RefOf(body any) (wasmctl.ObjectRef, error) {
+	v, err := wasmctl.NewValue(body)
+	if err != nil {
+		return wasmctl.ObjectRef{}, fmt.Errorf("encode %T: %w", body, err)
+	}
+	return wasmctl.Object{Value: v}.Ref(), nil
+}

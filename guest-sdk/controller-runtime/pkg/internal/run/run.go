@@ -23,8 +23,8 @@ func Enter(ctx context.Context, c *wasmctl.Context) (context.Context, func()) {
 	hostlog.Current = lines{c.Log()}
 	ctx = context.WithValue(ctx, key{}, c)
 	cancel := context.CancelFunc(func() {})
-	if at, ok := c.Deadline(); ok {
-		ctx, cancel = context.WithDeadline(ctx, at)
+	if at, ok := c.Deadline(); ok { // by the clock of the host
+		ctx, cancel = context.WithTimeout(ctx, at.Sub(c.Now()))
 	} else {
 		ctx, cancel = context.WithCancel(ctx)
 	}

@@ -1,0 +1,175 @@
+package manager_test
+
+import (
+	"context"
+	"reflect"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
+	"github.com/wasmctl/wasmctl/guest-sdk/go/guesttest"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// TestManifest_SaysWhatTheBuilderSays: watches, owners, predicates by name,
+// concurrency, namespaces and events of the manager are in the manifest.
+func TestManifest_SaysWhatTheBuilderSays(t *testing.T) {
+	m := newManager(t, ctrl.Options{Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{"b": {}, "a": {}}}})
+	m.GetEventRecorderFor("x")
+	b := ctrl.NewControllerManagedBy(m).Named("web").
+		For(&corev1.ConfigMap{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
+		Owns(&appsv1.Deployment{}, builder.WithPredicates(predicate.AnnotationChangedPredicate{})).
+		Owns(&corev1.Secret{}, builder.MatchEveryOwner, builder.OnlyMetadata).
+		Watches(&corev1.Service{}, handler.EnqueueRequestForOwner(m.GetScheme(), m.GetRESTMapper(), &corev1.ConfigMap{})).
+		WithEventFilter(predicate.ResourceVersionChangedPredicate{}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 3})
+	must(t, b.Complete(nothing))
+	got := declared(t, m).Manifest
+	ns := []string{"a", "b"}
+	want := wasmctl.Manifest{
+		Name: "web", Concurrency: 3,
+		For: &wasmctl.Watch{Version: "v1", Kind: "ConfigMap", Deletes: true, Namespaces: ns, Predicates: []string{"all(resourceVersion, any(generation, labels))"}},
+		Owns: []wasmctl.Watch{
+			{Group: "apps", Version: "v1", Kind: "Deployment", ControllerOnly: true, Namespaces: ns, Predicates: []string{"all(resourceVersion, annotations)"}},
+			{Version: "v1", Kind: "Secret", MetadataOnly: true, Namespaces: ns, Predicates: []string{"resourceVersion"}},
+			{Version: "v1", Kind: "Service", Namespaces: ns, Predicates: []string{"resourceVersion"}},
+		},
+		Capabilities: []wasmctl.Capability{{Group: "events.k8s.io", Resource: "events", Verbs: []string{"create", "patch"}}},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v\nwant %+v", got, want)
+	}
+}
+
+// TestManifest_OwnPredicatesAreAFilter: a predicate that the host does not know
+// is asked by the module, beside those that it knows; types that embed a standard
+// one are not it.
+func TestManifest_OwnPredicatesAreAFilter(t *testing.T) {
+	type ours struct {
+		predicate.GenerationChangedPredicate
+	}
+	if _, ok := predicate.Element(ours{}); ok {
+		t.Error("a type that embeds GenerationChangedPredicate counts as it")
+	}
+	m := newManager(t, ctrl.Options{})
+	named := predicate.NewPredicateFuncs(func(o client.Object) bool { return strings.HasPrefix(o.GetName(), "keep") })
+	must(t, ctrl.NewControllerManagedBy(m).For(&corev1.ConfigMap{}, builder.WithPredicates(predicate.And(predicate.GenerationChangedPredicate{}, named))).Complete(nothing))
+	r := declared(t, m)
+	if p := r.Manifest.For.Predicates; !reflect.DeepEqual(p, []string{"generation"}) || r.Manifest.For.Filter == nil {
+		t.Fatalf("predicates %q, filter %t", p, r.Manifest.For.Filter != nil)
+	}
+	host := guesttest.New(t)
+	for name, want := range map[string]bool{"keep-a": true, "other": false} {
+		e := wasmctl.WatchEvent{Type: wasmctl.WatchUpdated, Version: "v1", Kind: "ConfigMap", Key: wasmctl.ObjectKey{Namespace: "default", Name: name}, New: object(t, configMap(name))}
+		if got := host.Filter(r, e); got != want {
+			t.Errorf("%s: kept %t, want %t", name, got, want)
+		}
+	}
+}
+
+func object(t *testing.T, v any) wasmctl.Object {
+	t.Helper()
+	value, err := wasmctl.NewValue(v)
+	must(t, err)
+	return wasmctl.Object{Value: value}
+}
+
+// TestManifest_HandlersOfAKindAreOneMapper: what several handlers add for one
+// event are the keys, each by its own predicates; an update asks about the old
+// and the new object.
+func TestManifest_HandlersOfAKindAreOneMapper(t *testing.T) {
+	m := newManager(t, ctrl.Options{})
+	byLabel := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetLabels()["app"]}}}
+	})
+	never := predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
+	must(t, ctrl.NewControllerManagedBy(m).For(&corev1.ConfigMap{}).
+		Watches(&corev1.Secret{}, byLabel).
+		Watches(&corev1.Secret{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(never)).
+		Complete(nothing))
+	r := declared(t, m)
+	if n := len(r.Manifest.Watches); n != 1 {
+		t.Fatalf("%d watches", n)
+	}
+	e := wasmctl.WatchEvent{
+		Type: wasmctl.WatchUpdated, Version: "v1", Kind: "Secret", Key: wasmctl.ObjectKey{Namespace: "default", Name: "s"},
+		Old: object(t, secret("s", "x", map[string]string{"app": "old"})), New: object(t, secret("s", "x", map[string]string{"app": "new"})),
+	}
+	keys, err := guesttest.New(t).Map(r, e)
+	want := []wasmctl.ObjectKey{{Namespace: "default", Name: "old"}, {Namespace: "default", Name: "new"}}
+	if err != nil || !reflect.DeepEqual(keys, want) {
+		t.Errorf("%v, %v; want %v", keys, err, want)
+	}
+	e.Old = wasmctl.Object{}
+	keys, err = guesttest.New(t).Map(r, e)
+	want = []wasmctl.ObjectKey{{Namespace: "default", Name: "new"}, {Namespace: "default", Name: "s"}}
+	if err != nil || !reflect.DeepEqual(keys, want) {
+		t.Errorf("of a new one: %v, %v; want %v", keys, err, want)
+	}
+}
+
+// TestManager_SaysWhatAModuleCannotHave: each error names what it is about.
+func TestManager_SaysWhatAModuleCannotHave(t *testing.T) {
+	for name, c := range map[string]struct {
+		set  func(m ctrl.Manager) error
+		want string
+	}{
+		"a runnable": {func(m ctrl.Manager) error {
+			return m.Add(manager.RunnableFunc(func(context.Context) error { return nil }))
+		}, "manifest_test.go:"},
+		"a channel": {func(m ctrl.Manager) error {
+			return withSource(m, source.Channel(make(chan event.GenericEvent), &handler.EnqueueRequestForObject{}))
+		}, "source.Channel"},
+		"a webhook": {func(m ctrl.Manager) error { return ctrl.NewWebhookManagedBy(m, &corev1.Pod{}).Complete() }, "ENABLE_WEBHOOKS"},
+		"no For": {func(m ctrl.Manager) error {
+			return ctrl.NewControllerManagedBy(m).Owns(&corev1.Pod{}).Named("x").Complete(nothing)
+		}, "Owns needs For"},
+		"two For": {func(m ctrl.Manager) error {
+			return ctrl.NewControllerManagedBy(m).For(&corev1.Pod{}).For(&corev1.Pod{}).Complete(nothing)
+		}, "For was called twice"},
+		"unknown type": {func(m ctrl.Manager) error {
+			return ctrl.NewControllerManagedBy(m).For(&metav1.PartialObjectMetadata{}).Complete(nothing)
+		}, "no kind"},
+	} {
+		if err := c.set(newManager(t, ctrl.Options{})); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q in it", name, err, c.want)
+		}
+	}
+}
+
+func withSource(m ctrl.Manager, s source.Source) error {
+	return ctrl.NewControllerManagedBy(m).For(&corev1.ConfigMap{}).WatchesRawSource(s).Complete(nothing)
+}
+
+// TestManager_TheNameChoosesTheController: of several controllers a module is
+// the one of its name, and the error lists them.
+func TestManager_TheNameChoosesTheController(t *testing.T) {
+	m := newManager(t, ctrl.Options{})
+	must(t, ctrl.NewControllerManagedBy(m).For(&corev1.ConfigMap{}).Named("maps").Complete(nothing))
+	if r, err := manager.Reconciler(m, "whatever"); err != nil || r.Manifest.Name != "maps" {
+		t.Errorf("the only one: %v, %v", r.Manifest.Name, err)
+	}
+	must(t, ctrl.NewControllerManagedBy(m).For(&corev1.Secret{}).Complete(nothing))
+	if r, err := manager.Reconciler(m, "secret"); err != nil || r.Manifest.For.Kind != "Secret" {
+		t.Errorf("by its name: %v, %v", r.Manifest.For, err)
+	}
+	if _, err := manager.Reconciler(m, "whatever"); err == nil || !strings.Contains(err.Error(), "maps, secret") {
+		t.Errorf("of another name: %v", err)
+	}
+}
