@@ -403,7 +403,7 @@ func (m slowModule) Read() ([]byte, error) {
 func (m slowModule) String() string { return "slow.wasm" }
 
 // Controllers are added and stopped at random by several goroutines: each that was
-// added ends, and Run returns with none left.
+// added ends, and Run returns with none left, and no identity that one of them had.
 func TestRuntime_HammerLeavesNothingBehind(t *testing.T) {
 	r := newRunning(t)
 	var mu sync.Mutex
@@ -413,7 +413,7 @@ func TestRuntime_HammerLeavesNothingBehind(t *testing.T) {
 		wg.Go(func() {
 			for range 50 {
 				n := &counted{name: fmt.Sprint(rand.IntN(8))}
-				c, err := r.Add(t.Context(), n.native(), ControllerOptions{})
+				c, err := r.Add(t.Context(), n.native(), ControllerOptions{As: []string{"", "a", "b"}[rand.IntN(3)]})
 				if err != nil {
 					if !errors.Is(err, ErrNameTaken) {
 						t.Error(err)
@@ -440,8 +440,8 @@ func TestRuntime_HammerLeavesNothingBehind(t *testing.T) {
 	if i := slices.IndexFunc(all, func(c *Controller) bool { return c.Running() || !isOpen(c.Ended()) }); i >= 0 {
 		t.Errorf("controller %d of %d runs: %t", i, len(all), all[i].Running())
 	}
-	if names := r.names(); len(names) != 0 {
-		t.Errorf("left: %v", names)
+	if names := r.names(); len(names) != 0 || r.users.Others() != 0 {
+		t.Errorf("left: %v, and %d identities", names, r.users.Others())
 	}
 }
 

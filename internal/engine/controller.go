@@ -26,7 +26,8 @@ import (
 // Controller is one module as a controller. Its life is Load, Start, Run, Close.
 // What Load sets does not change; what the loop changes says so.
 type Controller struct {
-	*Identity // whose fields are set by Load
+	*Identity        // whose fields are set by Load
+	leave     func() // gives up the Identity; nil where there is none
 	shared    *Shared
 	opts      Options
 	log       *slog.Logger
@@ -137,6 +138,10 @@ func (c *Controller) Close() error {
 		undo()
 	}
 	c.hide = nil
+	if c.leave != nil {
+		defer c.leave()
+		c.leave = nil
+	}
 	if c.Module == nil {
 		return nil
 	}

@@ -118,7 +118,7 @@ func (w *swapping) run(module []byte, opts *setup) (end func()) {
 	log := slog.New(quiet{slog.NewTextHandler(w.t.Output(), nil)})
 	id := w.identity(opts.config, log)
 	shared := opts.shared
-	shared.As = func(string) (*Identity, error) { return id, nil }
+	shared.As = func(string) (*Identity, func(), error) { return id, func() {}, nil }
 	shared.Resolver, shared.CPUs = kinds.NewResolver(id.Client, log), host.NewCPUScheduler(runtime.GOMAXPROCS(0))
 	shared.EventsAbout = func(watched []string) corev1.ObjectReference {
 		return corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Namespace: watched[0], Name: watched[0]}

@@ -56,19 +56,42 @@ type Identities struct {
 	Log *slog.Logger
 
 	mu     sync.Mutex
-	others map[string]*Identity // by user; guarded by mu
+	others map[string]*used // by user; guarded by mu
 }
 
-// As returns the identity of a user, "" for the process's own.
-func (ids *Identities) As(user string) (*Identity, error) {
+// used is an identity that controllers use.
+type used struct {
+	*Identity
+
+	users int
+}
+
+// As returns the identity of a user, "" for the process's own, until release: one
+// that nobody uses any longer is forgotten. Release may be called once.
+func (ids *Identities) As(user string) (_ *Identity, release func(), err error) {
 	if user == "" {
-		return ids.Own, nil
+		return ids.Own, func() {}, nil
 	}
 	ids.mu.Lock()
 	defer ids.mu.Unlock()
-	if id := ids.others[user]; id != nil {
-		return id, nil
+	id := ids.others[user]
+	if id == nil {
+		if id, err = ids.impersonated(user); err != nil {
+			return nil, nil, err
+		}
 	}
+	id.users++
+	return id.Identity, func() {
+		ids.mu.Lock()
+		defer ids.mu.Unlock()
+		if id.users--; id.users == 0 {
+			delete(ids.others, user)
+		}
+	}, nil
+}
+
+// impersonated adds the identity of a user. The caller holds mu.
+func (ids *Identities) impersonated(user string) (*used, error) {
 	config := rest.CopyConfig(ids.Own.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user}
 	id, err := NewIdentity(config, ids.Log)
@@ -76,10 +99,17 @@ func (ids *Identities) As(user string) (*Identity, error) {
 		return nil, failure.Cluster.Wrap(fmt.Errorf("--as %s: %w", user, err))
 	}
 	if ids.others == nil {
-		ids.others = map[string]*Identity{}
+		ids.others = map[string]*used{}
 	}
-	ids.others[user] = id
-	return id, nil
+	ids.others[user] = &used{Identity: id}
+	return ids.others[user], nil
+}
+
+// Others is how many users' identities there are beside the process's own.
+func (ids *Identities) Others() int {
+	ids.mu.Lock()
+	defer ids.mu.Unlock()
+	return len(ids.others)
 }
 
 // EachWatch calls yield with the state of each watch, of all identities.

@@ -81,7 +81,7 @@ func (c *Controller) isolation() (host.Isolation, error) {
 
 // identify finds out as whom requests are sent.
 func (c *Controller) identify() (err error) {
-	if c.Identity, err = c.shared.As(c.opts.As); err != nil {
+	if c.Identity, c.leave, err = c.shared.As(c.opts.As); err != nil {
 		return err
 	}
 	c.planner = &plan.Planner{Options: c.opts.Options, Finder: &plan.Patient{Resolver: c.shared.Resolver, Waits: c.waiting}, Log: c.log}

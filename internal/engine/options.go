@@ -55,8 +55,8 @@ type Options struct {
 
 // Shared is what the controllers of a process share.
 type Shared struct {
-	// As returns the identity of a user, "" for the process itself.
-	As       func(user string) (*Identity, error)
+	// As returns the identity of a user, "" for the process itself, until release.
+	As       func(user string) (id *Identity, release func(), err error)
 	Resolver *kinds.Resolver
 
 	Pool   *runner.Pool       // nil: workers are not bounded
