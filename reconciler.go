@@ -100,6 +100,9 @@ type Native struct {
 	// reconciles, as in a module's manifest.
 	For           abi.Watch
 	Owns, Watches []abi.Watch
+	// Install is the command that installs the CRD of For, where that is missing
+	// (default: kubectl apply -f crd.yaml).
+	Install string
 	// Finalizer, if not empty, is held by objects until Finalize succeeds for them.
 	Finalizer string
 	// Reconcile reconciles one object. An error is retried with back-off; one that
@@ -126,5 +129,5 @@ func (rt *Runtime) Add(ctx context.Context, n Native, o ControllerOptions) (*Con
 
 func (n *Native) engine() *engine.Native {
 	m := &abi.Manifest{Name: n.Name, For: &n.For, Owns: n.Owns, Watches: n.Watches, Finalizer: n.Finalizer}
-	return &engine.Native{Manifest: m, Reconcile: n.Reconcile, Finalize: n.Finalize}
+	return &engine.Native{Manifest: m, Install: n.Install, Reconcile: n.Reconcile, Finalize: n.Finalize}
 }

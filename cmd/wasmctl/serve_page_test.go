@@ -48,6 +48,7 @@ func TestServePage_CommandsWork(t *testing.T) {
 	serve.Env = env
 	c := startChild(t, serve)
 	c.wantLine("export KUBECONFIG=" + filepath.Join(home, ".cache/wasmctl/dev/kubeconfig"))
+	c.wantLine("waiting for CRD ", "; wasmctl crds | kubectl apply -f -")
 	rest := exec.Command("bash", "-euxo", "pipefail", "-c", strings.Join(commands[1:], "\n"))
 	rest.Env, rest.Dir = env, dir
 	if out, err := rest.CombinedOutput(); err != nil {

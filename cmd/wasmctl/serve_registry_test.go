@@ -82,6 +82,9 @@ func TestServe_RunsModulesOfARegistry(t *testing.T) {
 		t.Errorf("%+v", r.Status)
 	}
 
+	if m := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ModuleFetched).Message; !strings.Contains(m, "without verified TLS of "+reg.Host) {
+		t.Errorf("%q", m)
+	}
 	push("1.1.0", two, false)
 	tenant.patch("greeter", map[string]any{"module": map[string]any{"image": image + "1.1.0"}})
 	r = tenant.ready("greeter", "False", "SignatureRefused")

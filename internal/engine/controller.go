@@ -53,12 +53,13 @@ type Controller struct {
 	loop      loop
 	active    chan struct{}      // closed when runs may begin, where Shared.Notes has a say
 	overrides map[string]*string // settings over those of the options, nil unsets; the loop's
+	install   string             // the command that installs the CRD of a kind that is missing
 	waits     atomic.Pointer[func(why string)]
 }
 
 // New returns a Controller. Waits is notified of what loading waits for.
 func New(shared *Shared, opts Options, log *slog.Logger, waits func(why string)) *Controller {
-	c := &Controller{shared: shared, opts: opts, log: log, account: host.NewAccount(shared.Budget), active: make(chan struct{})}
+	c := &Controller{shared: shared, opts: opts, log: log, account: host.NewAccount(shared.Budget), install: "kubectl apply -f crd.yaml", active: make(chan struct{})}
 	c.waits.Store(&waits)
 	c.loop.init()
 	if shared.Metrics != nil {

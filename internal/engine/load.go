@@ -151,8 +151,8 @@ func (c *Controller) check(ctx context.Context, p *plan.Plan) error {
 func (c *Controller) waiting(reason error) {
 	msg, next, status := "waiting for the API server", "start it, or configure another cluster; wasmctl keeps retrying", reason.Error()
 	if unknown, ok := errors.AsType[*kinds.UnknownError](reason); ok {
-		msg, next = "waiting for CRD "+unknown.Name+"; kubectl apply -f crd.yaml", "wasmctl keeps retrying"
-		status = "CRD " + unknown.Name + " is missing; kubectl apply -f crd.yaml (" + status + ")"
+		msg, next = "waiting for CRD "+unknown.Name+"; "+c.install, "wasmctl keeps retrying"
+		status = "CRD " + unknown.Name + " is missing; " + c.install + " (" + status + ")"
 	}
 	if waits := *c.waits.Load(); waits != nil {
 		waits(status)

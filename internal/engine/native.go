@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime/debug"
@@ -20,6 +21,8 @@ import (
 type Native struct {
 	// Manifest says what is watched.
 	Manifest *abi.Manifest
+	// Install is the command that installs the CRD of its kind; "" is the usual one.
+	Install string
 	// Reconcile and Finalize are the reconciler's.
 	Reconcile, Finalize func(ctx context.Context, r *Request) (abi.Action, error)
 }
@@ -65,7 +68,7 @@ func (c *Controller) LoadNative(ctx context.Context, n *Native) error {
 	if err := c.identify(); err != nil {
 		return err
 	}
-	c.name = n.Manifest.Name
+	c.name, c.install = n.Manifest.Name, cmp.Or(n.Install, c.install)
 	p, err := c.connect(ctx, "", n.Manifest, kubeapi.Limits{})
 	if err != nil {
 		return err

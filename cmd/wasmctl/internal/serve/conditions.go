@@ -57,7 +57,11 @@ func part(name string, st *v1alpha1.Status, in *seen) (ok metav1.ConditionStatus
 	switch name {
 	case v1alpha1.ModuleFetched:
 		if in.wanted != nil {
-			return metav1.ConditionTrue, "Succeeded", cmp.Or(in.wanted.Image, in.wanted.Version)
+			message := cmp.Or(in.wanted.Image, in.wanted.Version)
+			if in.insecure != "" {
+				message += "; without verified TLS of " + in.insecure
+			}
+			return metav1.ConditionTrue, "Succeeded", message
 		}
 	case v1alpha1.ModuleVerified:
 		if in.verified {

@@ -37,6 +37,7 @@ type fetched struct {
 	digest, image, version string
 	verified               bool
 	proof                  []byte // who has signed it
+	insecure               string // the registry, if it was asked without verified TLS
 }
 
 // Read implements wasmctl.Module.

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unique"
 
@@ -54,11 +55,15 @@ func (s *Server) fromRegistry(ctx context.Context, o *reconciler, user string) (
 	if err != nil {
 		return nil, pullProblem(err)
 	}
+	insecure := ""
+	if slices.Contains(options.Insecure, ref.Host) {
+		insecure = ref.Host
+	}
 	at := a.Ref
 	at.Tag, at.Range = "", ""
 	return &fetched{
 		wasm: unique.Make(string(a.Wasm)), digest: host.DigestOf(a.Wasm), image: at.String(), version: cmp.Or(a.Ref.Tag, humanize.Digest(a.Digest)),
-		verified: m.Verify != nil, proof: a.Proof,
+		insecure: insecure, verified: m.Verify != nil, proof: a.Proof,
 	}, nil
 }
 

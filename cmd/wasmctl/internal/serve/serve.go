@@ -89,7 +89,7 @@ func (s *Server) Start(ctx context.Context, rt *wasmctl.Runtime) error {
 	}
 	for _, kind := range kinds {
 		n := wasmctl.Native{
-			Name: "wasmctl-" + v1alpha1.GVR(kind).Resource, Finalizer: finalizer,
+			Name: "wasmctl-" + v1alpha1.GVR(kind).Resource, Finalizer: finalizer, Install: "wasmctl crds | kubectl apply -f -",
 			For: abi.Watch{
 				Group: v1alpha1.Group, Version: v1alpha1.Version, Kind: kind,
 				Predicates: []string{"generation", "annotations", "deletion"}, // not its own status

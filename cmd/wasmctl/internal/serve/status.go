@@ -38,6 +38,7 @@ type seen struct {
 	problem    *problem           // nil where all that could be done is done
 	wanted     *v1alpha1.Revision // what the spec asks for, by digest; nil where that is not known
 	verified   bool               // the module's signature was
+	insecure   string             // the registry that it came from without verified TLS
 	controller *admin.Controller  // nil where there is none
 	mode       string
 	shadow     *v1alpha1.Candidate // a module that shadows the live one; nil where none does

@@ -96,6 +96,7 @@ func (u *unit) look(ctx context.Context, o *reconciler) *seen {
 	}
 	err := u.step(ctx, o)
 	if m := u.module; m != nil {
+		in.insecure = m.insecure
 		in.wanted, in.verified = &v1alpha1.Revision{Digest: m.digest, Image: m.image, Version: m.version, Generation: o.meta.Generation}, m.verified
 	}
 	in.shadow, in.audit, in.mode = u.evidence(), u.auditOf(o), o.spec.Mode
