@@ -3,7 +3,6 @@ package controllerruntime
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -46,6 +45,7 @@ var (
 	GetConfigOrDie         = config.GetConfigOrDie
 	GetConfig              = config.GetConfig
 	NewControllerManagedBy = builder.ControllerManagedBy
+	NewWebhookManagedBy    = builder.WebhookManagedBy
 	NewManager             = manager.New
 	CreateOrPatch          = controllerutil.CreateOrPatch
 	CreateOrUpdate         = controllerutil.CreateOrUpdate
@@ -56,9 +56,3 @@ var (
 	LoggerInto             = log.IntoContext
 	SetLogger              = log.SetLogger
 )
-
-// NewWebhookManagedBy returns a builder whose Complete is an error: a module
-// serves no webhooks.
-func NewWebhookManagedBy[T runtime.Object](mgr manager.Manager, obj T) *builder.WebhookBuilder[T] {
-	return builder.WebhookManagedBy(mgr, obj)
-}

@@ -1,64 +1,64 @@
 package builder
 
 import (
-	"context"
-	"errors"
-	"net/http"
+	"fmt"
 
-	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// WebhookBuilder stands for a builder of webhooks, which a module cannot have.
-type WebhookBuilder[T runtime.Object] struct{ obj T }
+// WebhookBuilder is there so that a program with webhooks compiles: its methods take
+// what those of the original take, in versions with type parameters and before.
+type WebhookBuilder struct{ object runtime.Object }
 
-// WebhookManagedBy returns a builder whose Complete is an error.
-func WebhookManagedBy[T runtime.Object](_ manager.Manager, obj T) *WebhookBuilder[T] {
-	return &WebhookBuilder[T]{obj}
+// WebhookManagedBy begins a webhook, which a module cannot serve. Programs of
+// kubebuilder do not call it in a module: they ask ENABLE_WEBHOOKS, which is false.
+func WebhookManagedBy(_ manager.Manager, object ...runtime.Object) *WebhookBuilder {
+	b := &WebhookBuilder{}
+	if len(object) > 0 {
+		b.object = object[0]
+	}
+	return b
+}
+
+// For says which type the webhook is for.
+func (b *WebhookBuilder) For(object runtime.Object) *WebhookBuilder {
+	b.object = object
+	return b
 }
 
 // WithDefaulter has no effect.
-func (b *WebhookBuilder[T]) WithDefaulter(admission.Defaulter[T], ...admission.DefaulterOption) *WebhookBuilder[T] {
-	return b
-}
-
-// WithCustomDefaulter has no effect.
-func (b *WebhookBuilder[T]) WithCustomDefaulter(admission.CustomDefaulter, ...admission.DefaulterOption) *WebhookBuilder[T] {
-	return b
-}
+func (b *WebhookBuilder) WithDefaulter(any, ...any) *WebhookBuilder { return b }
 
 // WithValidator has no effect.
-func (b *WebhookBuilder[T]) WithValidator(admission.Validator[T]) *WebhookBuilder[T] { return b }
+func (b *WebhookBuilder) WithValidator(any) *WebhookBuilder { return b }
+
+// WithCustomDefaulter has no effect.
+func (b *WebhookBuilder) WithCustomDefaulter(any, ...any) *WebhookBuilder { return b }
 
 // WithCustomValidator has no effect.
-func (b *WebhookBuilder[T]) WithCustomValidator(admission.CustomValidator) *WebhookBuilder[T] {
-	return b
-}
+func (b *WebhookBuilder) WithCustomValidator(any) *WebhookBuilder { return b }
 
-// WithLogConstructor has no effect.
-func (b *WebhookBuilder[T]) WithLogConstructor(func(logr.Logger, *admission.Request) logr.Logger) *WebhookBuilder[T] {
-	return b
-}
-
-// WithContextFunc has no effect.
-func (b *WebhookBuilder[T]) WithContextFunc(func(context.Context, *http.Request) context.Context) *WebhookBuilder[T] {
-	return b
-}
-
-// WithDefaulterCustomPath has no effect.
-func (b *WebhookBuilder[T]) WithDefaulterCustomPath(string) *WebhookBuilder[T] { return b }
+// WithConverter has no effect.
+func (b *WebhookBuilder) WithConverter(any) *WebhookBuilder { return b }
 
 // WithValidatorCustomPath has no effect.
-func (b *WebhookBuilder[T]) WithValidatorCustomPath(string) *WebhookBuilder[T] { return b }
+func (b *WebhookBuilder) WithValidatorCustomPath(string) *WebhookBuilder { return b }
+
+// WithDefaulterCustomPath has no effect.
+func (b *WebhookBuilder) WithDefaulterCustomPath(string) *WebhookBuilder { return b }
+
+// WithLogConstructor has no effect.
+func (b *WebhookBuilder) WithLogConstructor(any) *WebhookBuilder { return b }
+
+// WithContextFunc has no effect.
+func (b *WebhookBuilder) WithContextFunc(any) *WebhookBuilder { return b }
 
 // RecoverPanic has no effect.
-func (b *WebhookBuilder[T]) RecoverPanic(bool) *WebhookBuilder[T] { return b }
+func (b *WebhookBuilder) RecoverPanic(bool) *WebhookBuilder { return b }
 
 // Complete is an error that says what to do.
-func (b *WebhookBuilder[T]) Complete() error {
-	return errors.New("builder: a module serves no webhooks: serve them by a program of their own, " +
-		"and skip this call in the module: os.Getenv(\"ENABLE_WEBHOOKS\") is \"false\" there")
+func (b *WebhookBuilder) Complete() error {
+	return fmt.Errorf("webhook for %T: a module serves no webhooks: do not set them up where ENABLE_WEBHOOKS is \"false\", as it is in a module", b.object)
 }
