@@ -125,7 +125,7 @@ func TestCall_TextsAtTheirBounds(t *testing.T) {
 		{abi.OpAPIList, with(list, "labelSelector", long), "the limit is 16384"},
 		{abi.OpAPIList, with(list, "fieldSelector", long), "the limit is 16384"},
 		{abi.OpAPIList, with(list, "continue", long), "the limit is 16384"},
-		{abi.OpCacheList, with(list, "labelSelector", long[:2*maxRequirements+1]), "has 101 requirements, the limit is 100"},
+		{abi.OpCacheList, with(list, "labelSelector", long[:2*maxRequirements+1]), "have 101 requirements, the limit is 100"},
 		{abi.OpAPIGet, with(list, "name", long), "name: has"},
 		{abi.OpAPIGet, with(list, "name", "x", "namespace", long), "namespace: has"},
 		{abi.OpAPIGet, with(list, "kind", long, "name", "x"), "kind: has"},

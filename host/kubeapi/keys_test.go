@@ -65,7 +65,7 @@ func fullRequest() map[string]any {
 		"apiVersion": "v1", "kind": "ConfigMap", "namespace": "a", "name": "x", "subresource": "status",
 		"object": map[string]any{"apiVersion": "v1"}, "patch": map[string]any{}, "patchType": "merge", "dryRun": true,
 		"fieldManager": "m", "fieldValidation": "Strict", "force": true, "preconditions": map[string]any{"uid": "u"},
-		"propagationPolicy": "Foreground", "gracePeriodSeconds": 0, "labelSelector": "a=b", "fieldSelector": "a=b",
+		"propagationPolicy": "Foreground", "gracePeriodSeconds": 0, "labelSelector": "a=b", "fieldSelector": "a=b", "owner": "u",
 		"limit": 5, "continue": "c", "resourceVersion": "1", "resourceVersionMatch": "Exact",
 	}
 }
