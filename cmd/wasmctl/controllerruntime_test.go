@@ -105,6 +105,51 @@ func TestControllerRuntime_AnOrdinaryMainRunsAsAModule(t *testing.T) {
 	}
 }
 
+// TestControllerRuntime_AModuleIsEachOfItsControllers: one module with two
+// controllers runs as the one of its name. Its predicates, map functions and
+// indexes work on the real control plane.
+func TestControllerRuntime_AModuleIsEachOfItsControllers(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("SKIPPED: -short: builds an operator, and starts a control plane")
+	}
+	module := buildOperator(t, "several")
+	if info, err := os.Stat(module); err != nil || info.Size() > 18_000_000 {
+		t.Errorf("with one group the module has %d bytes (%v), want 18,000,000 at most", info.Size(), err)
+	}
+	c := devclustertest.Shared(t)
+	client, err := dynamic.NewForConfig(c.RESTConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &operatorTest{T: t, client: client, ns: devclustertest.Namespace(t, c)}
+	args := []string{module, "--kubeconfig", c.Kubeconfig(), "--namespace", o.ns, "--socket", "none", "--name"}
+	unnamed := startWasmctl(t, append(args, "other")...)
+	unnamed.wantLine("copies, counts")
+	o.create(secrets, map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "a", "labels": map[string]any{"counts": ""}},
+	})
+	counting := startWasmctl(t, append(args, "counts")...)
+	o.child = startWasmctl(t, append(args, "copies")...)
+	o.create(configMaps, map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a", "annotations": map[string]any{"copy": "b"}},
+		"data": map[string]any{"k": "v"},
+	})
+	o.await("the count of one copy", func() bool { return o.get(secrets).GetAnnotations()["copies"] == "1" })
+	if err := o.of(configMaps).Delete(t.Context(), "b", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	o.await("the copy again", func() bool {
+		cm, err := o.of(configMaps).Get(t.Context(), "b", metav1.GetOptions{})
+		return err == nil && cm.GetLabels()["several.wasmctl.test/copy"] == "a"
+	})
+	for _, child := range []*child{o.child, counting} {
+		if failed := child.failures(); len(failed) > 0 {
+			t.Errorf("runs failed: %q", failed)
+		}
+	}
+}
+
 func (o *operatorTest) of(r schema.GroupVersionResource) dynamic.ResourceInterface {
 	return o.client.Resource(r).Namespace(o.ns)
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
@@ -168,11 +169,20 @@ func choose(dir string, found Toolchain, file File, o Options) (builder, Toolcha
 	return goProject{dir: abs, sdk: cmp.Or(o.SDK, checkout)}, t, nil
 }
 
+// severalControllers is in the error of an operator with several controllers, which
+// has a manifest for each: its describe export is asked when it is run.
+const severalControllers = "run it once for each, with --name and one of"
+
 // finish writes the manifest into a module, and the module to its file.
 func finish(ctx context.Context, wasm []byte, name string, res *Result) error {
-	wasm, manifest, err := Annotate(ctx, wasm, name)
-	if err != nil {
+	annotated, manifest, err := Annotate(ctx, wasm, name)
+	switch {
+	case err != nil && strings.Contains(err.Error(), severalControllers):
+		manifest = &abi.Manifest{Name: name} // the name that it runs under decides
+	case err != nil:
 		return err
+	default:
+		wasm = annotated
 	}
 	res.Manifest, res.Digest, res.Size = manifest, host.DigestOf(wasm), int64(len(wasm))
 	if old, err := os.ReadFile(res.File); err == nil && host.DigestOf(old) == res.Digest {

@@ -86,7 +86,7 @@ func fieldOf(t reflect.Type, key string) patchField {
 				continue
 			}
 			p := patchField{typ: f.Type, mergeKey: f.Tag.Get("patchMergeKey")}
-			for _, s := range strings.Split(f.Tag.Get("patchStrategy"), ",") {
+			for s := range strings.SplitSeq(f.Tag.Get("patchStrategy"), ",") {
 				p.merge, p.replace, p.retainKeys = p.merge || s == "merge", p.replace || s == "replace", p.retainKeys || s == "retainKeys"
 			}
 			return p
