@@ -63,9 +63,11 @@ rights of the module from the +kubebuilder:rbac markers.`,
 }
 
 func runBuild(ctx context.Context, o *buildOptions) error {
-	res, err := project.Build(ctx, o.dir, project.Options{
-		Toolchain: project.Toolchain(o.toolchain), Output: o.file, SDK: o.sdk, Stderr: o.streams.err,
-	})
+	po := project.Options{Toolchain: project.Toolchain(o.toolchain), Output: o.file, SDK: o.sdk, Stderr: o.streams.err}
+	if version != "dev" {
+		po.Release = version
+	}
+	res, err := project.Build(ctx, o.dir, po)
 	switch {
 	case errors.Is(err, project.ErrNoProject):
 		return failure.Usage.Wrap(err)

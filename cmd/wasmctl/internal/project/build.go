@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project/operator"
 	"github.com/wasmctl/wasmctl/host"
 )
 
@@ -26,8 +27,9 @@ type Options struct {
 	// in the folder.
 	Output string
 	// SDK is a checkout of wasmctl, whose stand-in for controller-runtime an operator
-	// is built with; empty means the one that this wasmctl was built from.
-	SDK string
+	// is built with; empty means that of Release, a version of wasmctl. Without
+	// either it is the checkout that this wasmctl was built from.
+	SDK, Release string
 	// Stderr gets what the compiler says; nil drops it.
 	Stderr io.Writer
 }
@@ -166,7 +168,14 @@ func choose(dir string, found Toolchain, file File, o Options) (builder, Toolcha
 	if t == TinyGo {
 		return &tinyGoProject{dir: abs}, t, nil
 	}
-	return goProject{dir: abs, sdk: cmp.Or(o.SDK, checkout)}, t, nil
+	p, err := operator.Find(abs)
+	if err != nil {
+		return nil, "", fmt.Errorf("project[%s]: %w", dir, err)
+	}
+	if p != nil {
+		return &operatorProject{Project: p, sdk: operator.SDK{Checkout: cmp.Or(o.SDK, checkout), Release: o.Release}}, t, nil
+	}
+	return goProject{dir: abs}, t, nil
 }
 
 // severalControllers is in the error of an operator with several controllers, which

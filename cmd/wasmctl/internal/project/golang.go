@@ -12,16 +12,15 @@ import (
 // goFlags make a module that stays loaded and is called (a reactor), without
 // symbols, and with the same bytes wherever it is built: no path of this machine,
 // no state of its version control, no id of this build.
-var goFlags = []string{"build", "-buildmode=c-shared", "-trimpath", "-buildvcs=false"}
+var goFlags = []string{"-buildmode=c-shared", "-trimpath", "-buildvcs=false"}
 
-const goLinkerFlags = "-ldflags=-s -w -buildid="
+const goLinker = "-s -w -buildid="
 
 const getGo = "install Go 1.24 or newer from https://go.dev/dl, or with the system's packages, and put it on PATH"
 
 // goProject is a folder with a Go main package, for the standard toolchain.
 type goProject struct {
 	dir string // absolute
-	sdk string // a checkout of wasmctl, or empty
 }
 
 // name implements builder: the name of the folder.
@@ -48,11 +47,7 @@ func versionOf(ctx context.Context, c *command, get string) (string, error) {
 
 // compile implements builder.
 func (p goProject) compile(ctx context.Context, file string, stderr io.Writer) error {
-	flags, linker, err := p.operatorFlags(ctx, filepath.Dir(file))
-	if err != nil {
-		return err
-	}
 	c := command{dir: p.dir, name: "go", env: []string{"GOOS=wasip1", "GOARCH=wasm", "GOWASM="}}
-	c.args = append(slices.Concat(goFlags, flags), goLinkerFlags+linker, "-o", file, mainPackage(p.dir))
+	c.args = slices.Concat([]string{"build"}, goFlags, []string{"-ldflags=" + goLinker, "-o", file, mainPackage(p.dir)})
 	return c.run(ctx, stderr, stderr)
 }

@@ -54,7 +54,7 @@ func find(dir string) (Toolchain, error) {
 	case exists(filepath.Join(dir, "Cargo.toml")):
 		return Rust, nil
 	}
-	if mainPackage(dir) != "" && inGoModule(dir) {
+	if mainPackage(dir) != "" && inGoModule(dir) || hasOperator(dir) {
 		return Go, nil
 	}
 	return "", fmt.Errorf("project[%s]: %w: has neither a Cargo.toml nor a go.mod with Go files; create a project with wasmctl new", dir, ErrNoProject)

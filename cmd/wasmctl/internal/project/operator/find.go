@@ -1,0 +1,110 @@
+// Package operator builds existing operators, projects on controller-runtime, as
+// modules: it makes a folder that go build takes, with the stand-in for
+// controller-runtime and without what a module cannot use, and reads from the
+// sources which rights the program needs.
+package operator
+
+import (
+	"errors"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+const (
+	runtimePath = "sigs.k8s.io/controller-runtime"
+	sdkPath     = "github.com/wasmctl/wasmctl/guest-sdk/go"
+)
+
+// Project is an operator.
+type Project struct {
+	// Root is the folder of its go.mod, absolute.
+	Root string
+	// Package is the folder of its main package, relative to Root.
+	Package string
+}
+
+var requires = regexp.MustCompile(`(?m)^\s*(require\s+)?` + regexp.QuoteMeta(runtimePath) + `\s+v`)
+
+// Find returns the operator that is in dir, an absolute path; nil if dir is
+// something else. An operator's go.mod requires controller-runtime. Its main
+// package is in dir, or in the folder cmd, or in the one folder below that.
+func Find(dir string) (*Project, error) {
+	root := dir
+	for {
+		text, err := os.ReadFile(filepath.Join(root, "go.mod"))
+		if err == nil && !requires.Match(text) {
+			return nil, nil //nolint:nilnil // documented
+		}
+		if err == nil {
+			break
+		}
+		up := filepath.Dir(root)
+		if !errors.Is(err, fs.ErrNotExist) || up == root {
+			return nil, nil //nolint:nilnil // the caller says what there is
+		}
+		root = up
+	}
+	main, err := mainOf(root, dir)
+	if main == "" || err != nil {
+		return nil, err
+	}
+	rel, err := filepath.Rel(root, main)
+	return &Project{Root: root, Package: rel}, err
+}
+
+// mainOf returns the folder of the main package; empty if there is none, or more
+// than one to choose from.
+func mainOf(root, dir string) (string, error) {
+	if isMain(dir) {
+		return dir, nil
+	}
+	cmd := filepath.Join(root, "cmd")
+	switch {
+	case dir != root:
+		return "", nil
+	case isMain(cmd):
+		return cmd, nil
+	}
+	below, err := filepath.Glob(filepath.Join(cmd, "*"))
+	if err != nil {
+		return "", err
+	}
+	below = slices.DeleteFunc(below, func(d string) bool { return !isMain(d) })
+	if len(below) != 1 {
+		return "", nil
+	}
+	return below[0], nil
+}
+
+// isMain reports whether a folder has a main package.
+func isMain(dir string) bool {
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		return false
+	}
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.PackageClauseOnly)
+		if err == nil && f.Name.Name == "main" {
+			return true
+		}
+	}
+	return false
+}
+
+// Name is that of the module: the folder of the main package, or the project's
+// where that is in the folder cmd.
+func (p *Project) Name() string {
+	if p.Package == "." || p.Package == "cmd" {
+		return filepath.Base(p.Root)
+	}
+	return filepath.Base(p.Package)
+}

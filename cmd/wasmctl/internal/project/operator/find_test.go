@@ -1,0 +1,58 @@
+package operator
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+const operatorMod = "module example.com/op\n\nrequire (\n\tsigs.k8s.io/controller-runtime v0.22.1\n)\n"
+
+// TestFind_TheMainPackageIsWhereScaffoldsPutIt: in the root, in cmd, or alone
+// below cmd; with several the user names one. Other modules are not operators.
+func TestFind_TheMainPackageIsWhereScaffoldsPutIt(t *testing.T) {
+	for name, tc := range map[string]struct {
+		mod   string
+		files []string
+		in    string
+		pkg   string // empty: no operator
+	}{
+		"root":      {operatorMod, []string{"main.go"}, ".", "."},
+		"cmd":       {operatorMod, []string{"cmd/main.go", "api/a.go"}, ".", "cmd"},
+		"below cmd": {operatorMod, []string{"cmd/manager/main.go"}, ".", "cmd/manager"},
+		"several":   {operatorMod, []string{"cmd/a/main.go", "cmd/b/main.go"}, ".", ""},
+		"named":     {operatorMod, []string{"cmd/a/main.go", "cmd/b/main.go"}, "cmd/b", "cmd/b"},
+		"no main":   {operatorMod, []string{"api/a.go"}, "api", ""},
+		"other":     {"module example.com/op\n", []string{"main.go"}, ".", ""},
+		"indirect":  {"module example.com/op\n\nrequire sigs.k8s.io/controller-runtime/tools v0.1.0\n", []string{"main.go"}, ".", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			write(t, filepath.Join(root, "go.mod"), tc.mod)
+			for _, f := range tc.files {
+				pkg := "main"
+				if filepath.Base(f) != "main.go" {
+					pkg = "api"
+				}
+				write(t, filepath.Join(root, f), "package "+pkg+"\n")
+			}
+			p, err := Find(filepath.Join(root, tc.in))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tc.pkg == "" && p != nil || tc.pkg != "" && (p == nil || p.Package != filepath.FromSlash(tc.pkg) || p.Root != root) {
+				t.Errorf("%+v, want %q", p, tc.pkg)
+			}
+		})
+	}
+}
+
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

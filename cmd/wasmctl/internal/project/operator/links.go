@@ -1,0 +1,73 @@
+package operator
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// linkFiles makes the folder dst, with the Go files of the module in src as
+// symbolic links, but for those that drop reports.
+func linkFiles(src, dst string, drop func(rel string) bool) error {
+	return filepath.WalkDir(src, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(src, path)
+		if err != nil {
+			return err
+		}
+		name := d.Name()
+		switch {
+		case d.IsDir() && name == "testdata":
+			return fs.SkipDir
+		case d.IsDir():
+			return os.MkdirAll(filepath.Join(dst, rel), 0o755)
+		case strings.HasSuffix(name, "_test.go"), name != "go.mod" && !strings.HasSuffix(name, ".go"), drop(filepath.ToSlash(rel)):
+			return nil
+		}
+		return os.Symlink(path, filepath.Join(dst, rel))
+	})
+}
+
+// protobuf reports the files of k8s.io/api that only encode protobuf, which a
+// module does not speak. Without them a program that uses protobuf elsewhere, as
+// all do that have metrics, does not keep the code for each kind.
+func protobuf(rel string) bool {
+	return strings.HasSuffix(rel, ".pb.go")
+}
+
+// connections reports the files of client-go that bring connections to the API
+// server into programs that do not connect: package clientgo of the stand-in has
+// others.
+func connections(rel string) bool {
+	for _, dir := range []string{"plugin/pkg/client/auth/", "tools/record/", "tools/events/"} {
+		if strings.HasPrefix(rel, dir) {
+			return true
+		}
+	}
+	return rel == "applyconfigurations/meta/v1/unstructured.go"
+}
+
+// linkRoot makes the folder dst, with what is in the project as symbolic links,
+// but for what says how to build it.
+func linkRoot(root, dst string) error {
+	entries, err := os.ReadDir(root)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dst, 0o755); err != nil {
+		return err
+	}
+	for _, e := range entries {
+		switch e.Name() {
+		case "go.mod", "go.sum", "go.work", "go.work.sum", "vendor", ".git", links:
+			continue
+		}
+		if err := os.Symlink(filepath.Join(root, e.Name()), filepath.Join(dst, e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,81 @@
+package operator
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+// TestMarkers_AreReadAsControllerGenWritesThem: quotes, braces and spaces.
+func TestMarkers_AreReadAsControllerGenWritesThem(t *testing.T) {
+	src := `package x
+// +kubebuilder:rbac:groups="",resources=pods;pods/log,verbs=get;list
+//+kubebuilder:rbac:groups={apps,"batch"},resources=deployments,verbs="*",namespace=shop,resourceNames=a;b
+const s = "+kubebuilder:rbac:groups=no"
+func f() {
+	//+kubebuilder:rbac:urls=/metrics,verbs=get
+}
+`
+	got, err := markers("x.go", []byte(src))
+	want := []rule{
+		{groups: []string{""}, resources: []string{"pods", "pods/log"}, verbs: []string{"get", "list"}},
+		{groups: []string{"apps", "batch"}, resources: []string{"deployments"}, verbs: []string{"*"}, namespace: "shop", names: []string{"a", "b"}},
+		{verbs: []string{"get"}},
+	}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	_, err = markers("x.go", []byte("package x\n\n//+kubebuilder:rbac:group=apps\n"))
+	if err == nil || !strings.Contains(err.Error(), "x.go:3:1") {
+		t.Errorf("a key that is not known: %v", err)
+	}
+}
+
+// TestCapabilities_AskForWhatAModuleNeeds: rules add up; watching and what the
+// manager needs are left out; rules for everything are reported.
+func TestCapabilities_AskForWhatAModuleNeeds(t *testing.T) {
+	got, refused := capabilities([]rule{
+		{groups: []string{"core"}, resources: []string{"pods", "events"}, verbs: []string{"get", "watch"}},
+		{groups: []string{""}, resources: []string{"pods", "pods/status"}, verbs: []string{"deletecollection"}},
+		{groups: []string{"coordination.k8s.io"}, resources: []string{"leases"}, verbs: []string{"*"}},
+		{groups: []string{"apps"}, resources: []string{"*"}, verbs: []string{"get"}},
+		{groups: []string{"batch"}, resources: []string{"jobs"}, verbs: []string{"watch"}},
+		{groups: []string{"batch"}, resources: []string{"jobs"}, verbs: []string{"get", "*"}, names: []string{"a"}, namespace: "shop"},
+		{verbs: []string{"get"}}, // of a URL
+	})
+	want := []abi.Capability{
+		{Resource: "pods", Verbs: []string{"delete", "get", "list"}},
+		{Resource: "pods", Subresources: []string{"status"}, Verbs: []string{"delete", "list"}},
+		{Group: "batch", Resource: "jobs", Verbs: []string{"*"}, Namespaces: []string{"shop"}, Names: []string{"a"}},
+		{Group: "events.k8s.io", Resource: "events", Verbs: []string{"create", "patch"}},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v", got)
+	}
+	if !reflect.DeepEqual(refused, []string{"apps/*"}) {
+		t.Errorf("refused: %q", refused)
+	}
+}
+
+// TestRulesOfRole_ReadsEachDocument: a role of a namespace keeps it.
+func TestRulesOfRole_ReadsEachDocument(t *testing.T) {
+	got, err := rulesOfRole([]byte(`---
+kind: ClusterRole
+rules:
+- {apiGroups: [apps], resources: [deployments], verbs: [get]}
+---
+kind: Role
+metadata: {namespace: shop}
+rules:
+- {apiGroups: [""], resources: [secrets], resourceNames: [key], verbs: [get]}
+`))
+	want := []rule{
+		{groups: []string{"apps"}, resources: []string{"deployments"}, verbs: []string{"get"}},
+		{groups: []string{""}, resources: []string{"secrets"}, names: []string{"key"}, verbs: []string{"get"}, namespace: "shop"},
+	}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %v", got, err)
+	}
+}

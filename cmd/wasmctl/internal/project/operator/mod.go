@@ -1,0 +1,115 @@
+package operator
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// goMod is what go mod edit -json prints.
+type goMod struct {
+	Replace []struct {
+		Old, New struct{ Path, Version string }
+	}
+}
+
+// writeMod writes go.mod and go.sum, and returns the folder of the stand-in if
+// that is one.
+func (s *Stage) writeMod(ctx context.Context, root string, sdk SDK) (runtime string, err error) {
+	text, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(s.dir, "go.mod"), text, 0o644)
+	}
+	if err != nil {
+		return "", err
+	}
+	mod, err := s.readMod(ctx, filepath.Join(s.dir, "go.mod"))
+	if err != nil {
+		return "", err
+	}
+	replaced := map[string]string{}
+	for _, r := range mod.Replace {
+		replaced[r.Old.Path] = r.New.Path
+		if r.New.Version != "" {
+			continue
+		}
+		if !filepath.IsAbs(r.New.Path) {
+			replaced[r.Old.Path] = filepath.Join(root, r.New.Path)
+		}
+		if err := s.replace(ctx, r.Old.Path, replaced[r.Old.Path]); err != nil {
+			return "", err
+		}
+	}
+	runtime, err = s.standIn(ctx, replaced, sdk)
+	if err != nil {
+		return "", err
+	}
+	return runtime, s.writeSum(root, runtime)
+}
+
+// standIn adds the stand-in, and what that replaces, to go.mod where it has them
+// not.
+func (s *Stage) standIn(ctx context.Context, replaced map[string]string, sdk SDK) (runtime string, err error) {
+	runtime, has := replaced[runtimePath]
+	switch {
+	case has:
+	case sdk.Checkout != "":
+		if runtime, err = filepath.Abs(filepath.Join(sdk.Checkout, "guest-sdk", "controller-runtime")); err == nil {
+			err = s.replace(ctx, runtimePath, runtime)
+		}
+	case sdk.Release != "":
+		at := "github.com/wasmctl/wasmctl/guest-sdk/controller-runtime@" + sdk.Release
+		return "", s.command(ctx, s.stderr, "mod", "edit", "-replace="+runtimePath+"="+at, "-replace="+sdkPath+"="+sdkPath+"@"+sdk.Release)
+	default:
+		err = errors.New("go.mod: requires " + runtimePath + ", which a module cannot use as it is: name a checkout of wasmctl with --sdk, for what stands in for it")
+	}
+	if err != nil {
+		return "", err
+	}
+	own, err := s.readMod(ctx, filepath.Join(runtime, "go.mod"))
+	if err != nil {
+		return "", err
+	}
+	for _, r := range own.Replace { // those of the main module count only
+		if _, has := replaced[r.Old.Path]; !has {
+			if err := s.replace(ctx, r.Old.Path, filepath.Join(runtime, r.New.Path)); err != nil {
+				return "", err
+			}
+		}
+	}
+	return runtime, nil
+}
+
+func (s *Stage) readMod(ctx context.Context, file string) (goMod, error) {
+	var out bytes.Buffer
+	var mod goMod
+	err := s.command(ctx, &out, "mod", "edit", "-json", file)
+	if err == nil {
+		err = json.Unmarshal(out.Bytes(), &mod)
+	}
+	if err != nil {
+		return mod, fmt.Errorf("%s: %w", file, err)
+	}
+	return mod, nil
+}
+
+// replace makes a folder the module of that path.
+func (s *Stage) replace(ctx context.Context, module, dir string) error {
+	at := filepath.Join(s.dir, links, filepath.FromSlash(module))
+	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+		return err
+	}
+	if err := os.Symlink(dir, at); err != nil {
+		return err
+	}
+	return s.point(ctx, module)
+}
+
+// point makes go.mod use what is in the folder of links.
+func (s *Stage) point(ctx context.Context, module string) error {
+	return s.command(ctx, s.stderr, "mod", "edit", "-replace="+module+"=./"+links+"/"+module)
+}

@@ -1,0 +1,95 @@
+package operator
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+// capabilities returns the rights of rules as a manifest asks for them, each once
+// and in a fixed order. A manifest names groups and resources one by one, so what
+// a rule says of all of them is in refused. Watching needs no right, and what the
+// manager itself needs the host does.
+func capabilities(rules []rule) (asked []abi.Capability, refused []string) {
+	type about struct{ group, resource, sub, namespace, names string }
+	verbs := map[about][]string{}
+	for _, r := range rules {
+		for _, group := range r.groups {
+			for _, resource := range r.resources {
+				a := about{group: group, namespace: r.namespace, names: strings.Join(r.names, ";")}
+				if a.group == "core" {
+					a.group = ""
+				}
+				a.resource, a.sub, _ = strings.Cut(resource, "/")
+				switch {
+				case a.group == "*" || a.resource == "*":
+					refused = append(refused, a.group+"/"+resource)
+				case isEvents(a.group, a.resource):
+					verbs[about{group: "events.k8s.io", resource: "events"}] = []string{"create", "patch"}
+				case !ofManager(a.group, a.resource):
+					verbs[a] = append(verbs[a], known(r.verbs)...)
+				}
+			}
+		}
+	}
+	for a, list := range verbs {
+		slices.Sort(list)
+		list = slices.Compact(list)
+		if len(list) == 0 {
+			continue
+		}
+		c := abi.Capability{Group: a.group, Resource: a.resource, Verbs: list}
+		if a.sub != "" {
+			c.Subresources = []string{a.sub}
+		}
+		if a.namespace != "" {
+			c.Namespaces = []string{a.namespace}
+		}
+		if a.names != "" {
+			c.Names = strings.Split(a.names, ";")
+		}
+		asked = append(asked, c)
+	}
+	slices.SortFunc(asked, func(a, b abi.Capability) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource), slices.Compare(a.Subresources, b.Subresources),
+			slices.Compare(a.Namespaces, b.Namespaces), slices.Compare(a.Names, b.Names))
+	})
+	slices.Sort(refused)
+	return asked, slices.Compact(refused)
+}
+
+func isEvents(group, resource string) bool {
+	return resource == "events" && (group == "" || group == "events.k8s.io")
+}
+
+// ofManager reports whether a resource is one that only a manager uses: for
+// leader election, and to guard its metrics.
+func ofManager(group, resource string) bool {
+	switch group {
+	case "coordination.k8s.io":
+		return resource == "leases"
+	case "authentication.k8s.io":
+		return resource == "tokenreviews"
+	case "authorization.k8s.io":
+		return resource == "subjectaccessreviews"
+	}
+	return false
+}
+
+// known are the verbs that a capability can have. Objects are deleted one by one.
+func known(verbs []string) []string {
+	var list []string
+	for _, v := range verbs {
+		switch v {
+		case "get", "list", "create", "update", "patch", "delete":
+			list = append(list, v)
+		case "deletecollection":
+			list = append(list, "list", "delete")
+		case "*":
+			return []string{"*"}
+		}
+	}
+	return list
+}

@@ -1,0 +1,132 @@
+package operator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+// links is the folder, within a stage, of modules that are folders. Their paths
+// are in the built module, so they do not depend on the machine.
+const links = ".wasmctl"
+
+// SDK says where the stand-in comes from, if go.mod does not.
+type SDK struct {
+	// Checkout is a folder of wasmctl; Release a version of it, "v1.2.3".
+	Checkout, Release string
+}
+
+// Stage is a folder with a project as it is built.
+type Stage struct {
+	dir, pkg string
+	stderr   io.Writer
+
+	// Capabilities are the rights that the program says it needs. Refused are the
+	// rules that no manifest can ask for.
+	Capabilities []abi.Capability
+	Refused      []string
+}
+
+// Stage makes dir a folder that go build takes: the project with the stand-in for
+// controller-runtime.
+func (p *Project) Stage(ctx context.Context, dir string, sdk SDK, stderr io.Writer) (*Stage, error) {
+	s := &Stage{dir: dir, pkg: "./" + filepath.ToSlash(p.Package), stderr: stderr}
+	if err := linkRoot(p.Root, dir); err != nil {
+		return nil, err
+	}
+	runtime, err := s.writeMod(ctx, p.Root, sdk)
+	if err != nil {
+		return nil, err
+	}
+	packages, err := s.packages(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.cut(ctx, packages, runtime); err != nil {
+		return nil, err
+	}
+	rules, err := rulesOf(p.Root, packages)
+	if err != nil {
+		return nil, err
+	}
+	s.Capabilities, s.Refused = capabilities(rules)
+	return s, nil
+}
+
+// Build builds the module, with further flags for the linker.
+func (s *Stage) Build(ctx context.Context, file string, flags []string, ldflags string) error {
+	if len(s.Capabilities) > 0 {
+		text, err := json.Marshal(s.Capabilities)
+		if err != nil {
+			return err
+		}
+		ldflags += " -X '" + runtimePath + "/pkg/internal/rules.linked=" + string(text) + "'"
+	}
+	args := append(append([]string{"build"}, flags...), "-ldflags="+ldflags, "-o", file, s.pkg)
+	return s.command(ctx, s.stderr, args...)
+}
+
+// writeSum writes the sums of the project and of the stand-in.
+func (s *Stage) writeSum(root, runtime string) error {
+	var all []byte
+	for _, dir := range []string{root, runtime} {
+		if dir == "" {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(dir, "go.sum"))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		all = append(all, text...)
+	}
+	return os.WriteFile(filepath.Join(s.dir, "go.sum"), all, 0o644)
+}
+
+// cut takes out of the Kubernetes modules what a module cannot use.
+func (s *Stage) cut(ctx context.Context, packages []pkg, runtime string) error {
+	dirs := map[string]string{}
+	for i := range packages {
+		if m := packages[i].Module; m != nil {
+			dirs[m.Path] = m.Dir
+		}
+	}
+	if runtime == "" {
+		runtime = dirs[runtimePath]
+	}
+	for module, drop := range map[string]func(string) bool{"k8s.io/api": protobuf, "k8s.io/client-go": connections} {
+		if dirs[module] == "" || strings.HasPrefix(dirs[module], s.dir) {
+			continue // it is not used, or is a folder of the user's own
+		}
+		at := filepath.Join(s.dir, links, filepath.FromSlash(module))
+		err := linkFiles(dirs[module], at, drop)
+		if err == nil && module == "k8s.io/client-go" {
+			err = linkFiles(filepath.Join(runtime, "clientgo"), at, func(rel string) bool { return rel == "doc.go" })
+		}
+		if err == nil {
+			err = s.point(ctx, module)
+		}
+		if err != nil {
+			return fmt.Errorf("module[%s]: %w", module, err)
+		}
+	}
+	return nil
+}
+
+// command runs go in the stage.
+func (s *Stage) command(ctx context.Context, stdout io.Writer, args ...string) error {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, stdout, s.stderr
+	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOWASM=", "GOWORK=off", "GOFLAGS=-mod=mod", "PWD="+s.dir)
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("go %s: %w", args[0], err)
+	}
+	return nil
+}

@@ -1,0 +1,43 @@
+// Package events has the interfaces of recorders of the newer events API.
+package events
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/klog/v2"
+)
+
+// EventRecorder records events about objects.
+type EventRecorder interface {
+	// Eventf records an event about regarding, and about related if it is not nil.
+	Eventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any)
+}
+
+// EventRecorderLogger is an EventRecorder that logs to a logger of the caller.
+type EventRecorderLogger interface {
+	EventRecorder
+	// WithLogger returns the same recorder for another logger.
+	WithLogger(logger klog.Logger) EventRecorderLogger
+}
+
+// FakeRecorder writes events as text to a channel, for tests.
+type FakeRecorder struct {
+	// Events gets the events; nil drops them.
+	Events chan string
+}
+
+// NewFakeRecorder returns a recorder with room for bufferSize events.
+func NewFakeRecorder(bufferSize int) *FakeRecorder {
+	return &FakeRecorder{Events: make(chan string, bufferSize)}
+}
+
+// Eventf implements EventRecorder.
+func (f *FakeRecorder) Eventf(_, _ runtime.Object, eventtype, reason, _, note string, args ...any) {
+	if f.Events != nil {
+		f.Events <- eventtype + " " + reason + " " + fmt.Sprintf(note, args...)
+	}
+}
+
+// WithLogger implements EventRecorderLogger.
+func (f *FakeRecorder) WithLogger(klog.Logger) EventRecorderLogger { return f }
