@@ -58,7 +58,7 @@ fn json_patch_op(doc: &mut Json, op: &Json) -> Option<()> {
     let path = pointer(op.str(&["path"]))?;
     let value = op.at(&["value"]).clone();
     match op.str(&["op"]) {
-        "test" => (*lookup(doc, &path)? == value).then_some(()),
+        "test" => tests(doc, &path, &value).then_some(()),
         "add" => add(doc, &path, value),
         "replace" => {
             *lookup(doc, &path)? = value;
@@ -100,6 +100,18 @@ fn lookup<'a>(doc: &'a mut Json, path: &[String]) -> Option<&'a mut Json> {
         }
         _ => None,
     })
+}
+
+/// Whether the value is there. As for the API server, what a map does not have is null.
+fn tests(doc: &mut Json, path: &[String], value: &Json) -> bool {
+    let (last, parents) = match path.split_last() {
+        None => return doc == value,
+        Some(split) => split,
+    };
+    match lookup(doc, parents) {
+        Some(Json::Map(m)) => m.get(last).unwrap_or(&Json::Null) == value,
+        _ => lookup(doc, path).map_or(false, |v| v == value),
+    }
 }
 
 fn add(doc: &mut Json, path: &[String], value: Json) -> Option<()> {
@@ -161,6 +173,12 @@ mod tests {
                 Some(crate::json!({"a": 3, "b": {"c/d": 1}})),
             ),
             (crate::json!([{"op": "test", "path": "/a/0", "value": 2}]), None),
+            (
+                crate::json!([{"op": "test", "path": "/x", "value": null}, {"op": "remove", "path": "/b"}]),
+                Some(crate::json!({"a": [1, 2]})),
+            ),
+            (crate::json!([{"op": "test", "path": "/a", "value": null}]), None),
+            (crate::json!([{"op": "test", "path": "/x/y", "value": null}]), None),
             (crate::json!([{"op": "remove", "path": "/a/2"}]), None),
             (crate::json!([{"op": "replace", "path": "/x", "value": 2}]), None),
             (crate::json!([{"op": "add", "path": "/a/01", "value": 2}]), None),
