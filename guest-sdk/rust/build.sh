@@ -19,7 +19,7 @@ has_target() {
 # The messages of panics name files: keep the folders of this machine out of them.
 SDK=$(cd "$(dirname "$0")" && pwd)
 RUSTFLAGS="${RUSTFLAGS-} --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo --remap-path-prefix=$CARGO_TARGET_DIR/vendor=/cargo \
-	--remap-path-prefix=$SDK=/sdk --remap-path-prefix=$DIR=/src"
+	--remap-path-prefix=$SDK=/sdk --remap-path-prefix=$SDK-kube=/sdk-kube --remap-path-prefix=$DIR=/src"
 export RUSTFLAGS
 
 cd "$DIR"

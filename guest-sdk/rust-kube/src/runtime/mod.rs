@@ -1,0 +1,11 @@
+//! The controller and its helpers.
+
+pub mod controller;
+pub mod events;
+pub mod finalizer;
+pub mod reflector;
+mod running;
+pub mod watcher;
+
+pub use controller::{Config, Controller};
+pub use finalizer::finalizer;
