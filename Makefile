@@ -14,6 +14,9 @@ OURS     := . guest-sdk/go guest-sdk/controller-runtime guest-sdk/kube-openapi g
 EXAMPLES := configmapgenerator secretmirror memcached webapp dnsrecord periodicjob
 GUESTS   := $(EXAMPLES:%=$(BIN)/examples/%.wasm)
 RUST_EXAMPLES := configmapgenerator
+# Those on the API of kube-rs need the Rust of kube-core.
+KUBE_EXAMPLES := kube-configmapgenerator kube-document
+HAS_KUBE_RUST := [ "$$(cargo --version 2>/dev/null | cut -d. -f2)" -ge 89 ] 2>/dev/null
 
 # A development build knows its checkout, for the SDK of what wasmctl new makes.
 CHECKOUT := github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project.checkout=$(CURDIR)
@@ -100,7 +103,9 @@ guests: build ## Build the examples to bin/examples/*.wasm, manifest included
 guests-rust: build ## Build the examples in Rust to bin/examples/*.rust.wasm
 	@if guest-sdk/rust/toolchain.sh; then \
 		mkdir -p $(BIN)/examples; \
-		for e in $(RUST_EXAMPLES); do \
+		if $(HAS_KUBE_RUST); then kube="$(KUBE_EXAMPLES)"; \
+		else echo "SKIPPED: cargo is older than 1.89: no example on the API of kube-rs is built"; fi; \
+		for e in $(RUST_EXAMPLES) $$kube; do \
 			echo "building $$e.rust.wasm"; \
 			guest-sdk/rust/build.sh examples/rust/$$e $(BIN)/examples/$$e.rust.wasm && \
 			$(BIN)/wasmctl annotate $(BIN)/examples/$$e.rust.wasm || exit 1; \
@@ -122,6 +127,10 @@ test-rust: build ## Run the tests of the Rust SDK and its examples natively
 		for e in $(RUST_EXAMPLES); do (cd examples/rust/$$e && cargo test --quiet --locked) || exit 1; done; \
 		if [ "$$(cargo --version | cut -d. -f2)" -ge 85 ]; then (cd guest-sdk/rust/k8s-test && cargo test --quiet --locked) || exit 1; \
 		else echo "SKIPPED: cargo is older than 1.85: the SDK is not tested with k8s-openapi"; fi; \
+		if $(HAS_KUBE_RUST); then \
+			(cd guest-sdk/rust-kube && cargo test --quiet --locked --features testing,jsonpatch,derive) || exit 1; \
+			for e in $(KUBE_EXAMPLES); do (cd examples/rust/$$e && cargo test --quiet --locked) || exit 1; done; \
+		else echo "SKIPPED: cargo is older than 1.89: the API of kube-rs is not tested"; fi; \
 		guest-sdk/rust/scaffold-test.sh $(BIN)/wasmctl; \
 	else echo "SKIPPED: cargo is not on PATH: the Rust SDK is not tested"; fi
 
