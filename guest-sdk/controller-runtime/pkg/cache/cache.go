@@ -4,6 +4,7 @@ package cache
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -108,6 +109,11 @@ func BlockUntilSynced(shouldBlock bool) InformerGetOption {
 
 // NewCacheFunc makes a cache. It is not called in a module.
 type NewCacheFunc func(config *rest.Config, opts Options) (Cache, error)
+
+// New returns an error: a module reads what the host watches for its controllers.
+func New(*rest.Config, Options) (Cache, error) {
+	return nil, errors.New("cache: a module cannot open a cache of its own: use mgr.GetClient, and declare what to watch with the builder")
+}
 
 // TransformStripManagedFields returns a function that changes nothing: the
 // host's copies have no managed fields.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -41,6 +42,16 @@ func (s *Stage) packages(ctx context.Context) ([]pkg, error) {
 		}
 		all = append(all, p)
 	}
+}
+
+const openAPI = "k8s.io/kube-openapi"
+
+// usesOpenAPI reports whether the program itself uses kube-openapi, as types with
+// generated definitions do: what stands in for it has not all packages.
+func usesOpenAPI(packages []pkg) bool {
+	return slices.ContainsFunc(packages, func(p pkg) bool {
+		return strings.HasPrefix(p.ImportPath, openAPI+"/") && p.Dir == ""
+	})
 }
 
 // ofProgram reports whether a package is the program's, or of one that it is made

@@ -47,6 +47,11 @@ func (p *Project) Stage(ctx context.Context, dir string, sdk SDK, stderr io.Writ
 		return nil, err
 	}
 	packages, err := s.packages(ctx)
+	if err == nil && usesOpenAPI(packages) {
+		if err = s.command(ctx, s.stderr, "mod", "edit", "-dropreplace="+openAPI, "-dropreplace=github.com/google/gnostic-models"); err == nil {
+			packages, err = s.packages(ctx)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
