@@ -19,13 +19,16 @@ has_target() {
 # The messages of panics name files: keep the folders of this machine out of them.
 SDK=$(cd "$(dirname "$0")" && pwd)
 RUSTFLAGS="${RUSTFLAGS-} --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo --remap-path-prefix=$CARGO_TARGET_DIR/vendor=/cargo \
-	--remap-path-prefix=$SDK=/sdk --remap-path-prefix=$SDK-kube=/sdk-kube --remap-path-prefix=$DIR=/src"
+	--remap-path-prefix=$SDK=/sdk --remap-path-prefix=$SDK-kube=/sdk-kube"
 export RUSTFLAGS
+# This one is for the crate alone: with other RUSTFLAGS cargo builds all dependencies
+# again, and the crates of this repository share a target folder.
+OWN=--remap-path-prefix=$DIR=/src
 
 cd "$DIR"
 NAME=$(sed -n 's/^name = "\(.*\)"/\1/p' Cargo.toml | head -n 1 | tr - _)
 if has_target rustc; then
-	cargo build --quiet --locked --release --lib --target "$TARGET"
+	cargo rustc --quiet --locked --release --lib --target "$TARGET" -- "$OWN"
 else
 	vendor=$CARGO_TARGET_DIR/vendor/$NAME
 	if [ "$(command -v cargo)" != /usr/bin/cargo ] && ! cmp -s Cargo.lock "$vendor/Cargo.lock"; then
@@ -41,9 +44,9 @@ else
 	export PATH RUSTC CARGO_TARGET_DIR
 	if [ -d "$vendor" ]; then
 		cargo --config 'source.crates-io.replace-with="vendored"' --config "source.vendored.directory=\"$vendor\"" \
-			build --quiet --locked --offline --release --lib --target "$TARGET"
+			rustc --quiet --locked --offline --release --lib --target "$TARGET" -- "$OWN"
 	else
-		cargo build --quiet --locked --release --lib --target "$TARGET"
+		cargo rustc --quiet --locked --release --lib --target "$TARGET" -- "$OWN"
 	fi
 fi
 cp "$CARGO_TARGET_DIR/$TARGET/release/$NAME.wasm" "$OUT"
