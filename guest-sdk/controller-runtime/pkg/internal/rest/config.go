@@ -16,9 +16,3 @@ type Config struct {
 	Burst     int
 	Timeout   time.Duration
 }
-
-// CopyConfig returns a copy.
-func CopyConfig(c *Config) *Config {
-	d := *c
-	return &d
-}
