@@ -56,13 +56,13 @@ func appendFloatJSON(dst []byte, f float64) []byte {
 }
 
 func containerAsJSON(dst []byte, d *decoder) ([]byte, error) {
-	isMap := TypeOf(d.b[d.pos:]) == Map
-	n, err := d.open()
+	t := TypeOf(d.b[d.pos:])
+	n, err := d.open(t)
 	if err != nil {
 		return nil, err
 	}
 	open, end := byte('['), byte(']')
-	if isMap {
+	if t == Map {
 		open, end = '{', '}'
 	}
 	dst = append(dst, open)
@@ -70,7 +70,7 @@ func containerAsJSON(dst []byte, d *decoder) ([]byte, error) {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		if isMap {
+		if t == Map {
 			key, ok := d.text()
 			if !ok {
 				return nil, ErrType

@@ -28,27 +28,44 @@ func (d *decoder) skip() { d.pos = Skip(d.b, d.pos) }
 
 // text goes behind the string and returns a view of it; false if there is none.
 func (d *decoder) text() ([]byte, bool) {
-	// Most strings are short: their head is one byte.
-	if c := d.b[d.pos]; c&0xe0 == 0xa0 {
-		start := d.pos + 1
-		d.pos = start + int(c&0x1f)
-		return d.b[start:d.pos], true
+	var start, n int
+	switch c := d.b[d.pos]; {
+	case c&0xe0 == 0xa0: // most strings are short: their head is one byte
+		start, n = d.pos+1, int(c&0x1f)
+	case types[c] == String:
+		start, n = d.wide(c - 0xd9)
+	default:
+		return nil, false
 	}
-	s, ok := StringBytes(d.b[d.pos:])
-	if ok {
-		d.skip()
-	}
-	return s, ok
+	d.pos = start + n
+	return d.b[start:d.pos], true
 }
 
-// open goes behind the head of a map or an array, whose n entries follow.
-func (d *decoder) open() (n int, err error) {
+// open goes behind the head of a map or an array, whose n entries follow. n is -1
+// if there is a value of another type.
+func (d *decoder) open(t Type) (n int, err error) {
+	c := d.b[d.pos]
+	if types[c] != t {
+		return -1, nil
+	}
 	if d.depth++; d.depth > MaxDepth {
 		return 0, ErrTooDeep
 	}
-	n, size := Len(d.b[d.pos:])
-	d.pos += size
+	if c < 0xa0 { // a small one: its head is one byte
+		d.pos++
+		return int(c & 0x0f), nil
+	}
+	d.pos, n = d.wide(1 + c&1) // 0xdc and 0xde have two bytes, 0xdd and 0xdf four
 	return n, nil
+}
+
+// wide reads a length of 1<<log bytes and returns the position behind it.
+func (d *decoder) wide(log byte) (next, n int) {
+	next = d.pos + 1 + 1<<log
+	for _, b := range d.b[d.pos+1 : next] {
+		n = n<<8 | int(b)
+	}
+	return next, n
 }
 
 // any decodes the value.
@@ -89,7 +106,7 @@ func scalar(v []byte) (any, error) {
 }
 
 func (d *decoder) anyArray() (any, error) {
-	n, err := d.open()
+	n, err := d.open(Array)
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +121,7 @@ func (d *decoder) anyArray() (any, error) {
 }
 
 func (d *decoder) anyMap() (any, error) {
-	n, err := d.open()
+	n, err := d.open(Map)
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,8 @@ type field struct {
 	name      string
 	tagged    bool  // the name is that of a tag
 	index     []int // the way through embedded structs
+	offset    uintptr
+	indirect  bool // the way leads through a pointer: offset does not count
 	typ       reflect.Type
 	omitEmpty bool
 	omitZero  bool
@@ -84,6 +86,19 @@ func appendFields(list []field, t reflect.Type, outer []int, within []reflect.Ty
 		}
 	}
 	return list
+}
+
+// place finds out where the field is in a struct of type t.
+func (f *field) place(t reflect.Type) {
+	for _, x := range f.index {
+		if t.Kind() == reflect.Pointer {
+			f.indirect = true
+			return
+		}
+		sf := t.Field(x)
+		f.offset += sf.Offset
+		t = sf.Type
+	}
 }
 
 // isScalar reports whether the option "string" has a meaning for the type.

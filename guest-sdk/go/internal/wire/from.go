@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strconv"
 	"time"
+	"unsafe"
 )
 
 func encodeInterface(dst []byte, v reflect.Value, depth int) ([]byte, error) {
@@ -148,7 +149,7 @@ func isEmpty(v reflect.Value) bool {
 
 // quoted is the plan of a field with the option "string": its JSON as text.
 func quoted(p *plan) *plan {
-	q := &plan{nils: p.nils, zero: p.zero}
+	q := &plan{typ: p.typ, nowhere: p.nowhere, elem: p, nils: p.nils, zero: p.zero, decode: decodeQuoted}
 	q.encode = func(dst []byte, v reflect.Value, depth int) ([]byte, error) {
 		val, err := p.encode(nil, v, depth)
 		if err != nil || TypeOf(val) == Nil {
@@ -157,19 +158,20 @@ func quoted(p *plan) *plan {
 		js, err := AppendAsJSON(nil, val)
 		return AppendString(dst, string(js)), err
 	}
-	q.decode = func(d *decoder, v reflect.Value) error {
-		s, ok := d.text()
-		if !ok {
-			return d.mismatch(v)
-		}
-		val, err := AppendJSON(nil, s)
-		if err != nil {
-			return err
-		}
-		inner := decoder{b: val}
-		return inner.into(p, v)
-	}
 	return q
+}
+
+func decodeQuoted(p *plan, d *decoder, at unsafe.Pointer) error {
+	s, ok := d.text()
+	if !ok {
+		return d.mismatch(p.typ)
+	}
+	val, err := AppendJSON(nil, s)
+	if err != nil {
+		return err
+	}
+	inner := decoder{b: val}
+	return inner.into(p.elem, at)
 }
 
 // keys says how the keys of a map are read from text and written as such.

@@ -1,9 +1,9 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/base64"
 	"errors"
-	"math"
 	"reflect"
 	"strconv"
 	"time"
@@ -25,34 +25,35 @@ func DecodeInto(v []byte, into any) error {
 		return ErrTruncated
 	}
 	d := decoder{b: v[:end]}
-	return d.into(planOf(p.Type().Elem()), p.Elem())
+	return d.into(planOf(p.Type().Elem()), p.UnsafePointer())
 }
 
-// into decodes the value into v.
-func (d *decoder) into(p *plan, v reflect.Value) error {
+// into decodes the value into the variable at, which is of the plan's type.
+func (d *decoder) into(p *plan, at unsafe.Pointer) error {
 	if d.b[d.pos] != 0xc0 || p.takesNil {
-		return p.decode(d, v)
+		return p.decode(p, d, at)
 	}
 	d.pos++
 	if p.nils {
-		v.Set(reflect.Zero(v.Type()))
+		p.valueAt(at).Set(reflect.Zero(p.typ))
 	}
 	return nil
 }
 
-// mismatch is the error of a value that v cannot hold.
-func (d *decoder) mismatch(v reflect.Value) error { return mismatch(d.b[d.pos:], v) }
+// mismatch is the error of a value that a variable of type t cannot hold.
+func (d *decoder) mismatch(t reflect.Type) error { return mismatch(d.b[d.pos:], t) }
 
-func mismatch(b []byte, v reflect.Value) error {
-	return errors.New(TypeOf(b).String() + " does not fit into " + v.Type().String())
+func mismatch(b []byte, t reflect.Type) error {
+	return errors.New(TypeOf(b).String() + " does not fit into " + t.String())
 }
 
 // unsafeString is b as a string; nothing changes b after that.
 func unsafeString(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-func decodeInterface(d *decoder, v reflect.Value) error {
+func decodeInterface(p *plan, d *decoder, at unsafe.Pointer) error {
+	v := p.valueAt(at)
 	if v.NumMethod() > 0 {
-		return errors.New("target is an interface with methods: " + v.Type().String())
+		return errors.New("target is an interface with methods: " + p.typ.String())
 	}
 	e, err := d.any()
 	if err == nil {
@@ -61,141 +62,115 @@ func decodeInterface(d *decoder, v reflect.Value) error {
 	return err
 }
 
-func decodeString(d *decoder, v reflect.Value) error {
+func decodeString(p *plan, d *decoder, at unsafe.Pointer) error {
 	s, ok := d.text()
 	if !ok {
-		return d.mismatch(v)
+		return d.mismatch(p.typ)
 	}
-	v.SetString(d.string(s))
+	*(*string)(at) = d.string(s)
 	return nil
 }
 
-func decodeScalar(d *decoder, into reflect.Value) error {
-	v, ok := d.b[d.pos:], false
-	d.skip()
-	switch into.Kind() {
-	case reflect.Bool:
-		var b bool
-		if b, ok = ReadBool(v); ok {
-			into.SetBool(b)
-		}
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		var i int64
-		if i, ok = ReadInt(v); ok {
-			into.SetInt(i)
-			ok = into.Int() == i
-		}
-	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		var i int64
-		if i, ok = ReadInt(v); ok {
-			into.SetUint(uint64(i))
-			ok = i >= 0 && into.Uint() == uint64(i)
-		}
-	case reflect.Float32, reflect.Float64:
-		var f float64
-		if f, ok = ReadFloat(v); ok {
-			into.SetFloat(f)
-			ok = !math.IsInf(into.Float(), 0)
-		}
-	default: // fits nowhere
-	}
-	if !ok {
-		return mismatch(v, into)
-	}
-	return nil
-}
-
-// time reads a time that is to be in v.
-func (d *decoder) time(v reflect.Value) (time.Time, error) {
+// time reads a time that is to be in a variable of type t.
+func (d *decoder) time(t reflect.Type) (time.Time, error) {
 	s, ok := d.text()
 	if !ok {
-		return time.Time{}, d.mismatch(v)
+		return time.Time{}, d.mismatch(t)
 	}
 	return time.Parse(time.RFC3339, string(s))
 }
 
-func decodeTime(d *decoder, v reflect.Value) error {
-	t, err := d.time(v)
+func decodeTime(p *plan, d *decoder, at unsafe.Pointer) error {
+	t, err := d.time(p.typ)
 	if err == nil {
-		v.Set(reflect.ValueOf(t))
+		*(*time.Time)(at) = t
 	}
 	return err
 }
 
-func decodeStruct(d *decoder, v reflect.Value, fields *fieldTable) error {
-	if TypeOf(d.b[d.pos:]) != Map {
-		return d.mismatch(v)
+func decodePointer(p *plan, d *decoder, at unsafe.Pointer) error {
+	target := (*unsafe.Pointer)(at)
+	if *target == nil {
+		*target = reflect.New(p.elem.typ).UnsafePointer()
 	}
-	n, err := d.open()
-	if err != nil {
-		return err
+	return p.elem.decode(p.elem, d, *target)
+}
+
+func decodeStruct(p *plan, d *decoder, at unsafe.Pointer) error {
+	n, err := d.open(Map)
+	if n < 0 {
+		return d.mismatch(p.typ)
 	}
-	for ; n > 0; n-- {
+	for ; err == nil && n > 0; n-- {
 		key, ok := d.text()
 		if !ok {
 			return ErrType
 		}
-		f := fields.find(key)
+		f := p.fields.find(key)
 		if f == nil {
 			d.skip()
 			continue
 		}
-		fv, ok := f.in(v, true)
-		if !ok {
-			d.skip()
-			continue
+		field := unsafe.Add(at, f.offset)
+		if f.indirect {
+			fv, ok := f.in(p.valueAt(at), true)
+			if !ok {
+				d.skip()
+				continue
+			}
+			field = fv.Addr().UnsafePointer()
 		}
-		if err := d.into(f.plan, fv); err != nil {
+		if err := d.into(f.plan, field); err != nil {
 			return within(f.name, err)
 		}
 	}
 	d.depth--
-	return nil
+	return err
 }
 
-func decodeBytes(d *decoder, v reflect.Value) error {
+func decodeBytes(d *decoder, at unsafe.Pointer) error {
 	s, _ := d.text()
 	b := make([]byte, base64.StdEncoding.DecodedLen(len(s)))
 	n, err := base64.StdEncoding.Decode(b, s)
 	if err == nil {
-		v.SetBytes(b[:n])
+		*(*[]byte)(at) = b[:n]
 	}
 	return err
 }
 
-func decodeSlice(d *decoder, v reflect.Value, elem *plan) error {
-	if TypeOf(d.b[d.pos:]) != Array {
-		return d.mismatch(v)
+func decodeSlice(p *plan, d *decoder, at unsafe.Pointer) error {
+	elem := p.elem
+	if elem.typ.Kind() == reflect.Uint8 && TypeOf(d.b[d.pos:]) == String {
+		return decodeBytes(d, at)
 	}
-	n, err := d.open()
-	if err != nil {
-		return err
+	n, err := d.open(Array)
+	if err != nil || n < 0 {
+		return cmp.Or(err, d.mismatch(p.typ))
 	}
-	list := reflect.MakeSlice(v.Type(), n, n) // each element has a byte: Skip has seen them all
+	list := reflect.MakeSlice(p.typ, n, n) // each element has a byte: Skip has seen them all
+	first, size := list.UnsafePointer(), elem.typ.Size()
 	for i := range n {
-		if err := d.into(elem, list.Index(i)); err != nil {
+		if err := d.into(elem, unsafe.Add(first, uintptr(i)*size)); err != nil {
 			return within(strconv.Itoa(i), err)
 		}
 	}
-	v.Set(list)
+	p.valueAt(at).Set(list)
 	d.depth--
 	return nil
 }
 
-// decodeArrayInto leaves out what is too much, and makes zero what is missing.
-func decodeArrayInto(d *decoder, v reflect.Value, elem *plan) error {
-	if TypeOf(d.b[d.pos:]) != Array {
-		return d.mismatch(v)
+// decodeArray leaves out what is too much, and makes zero what is missing.
+func decodeArray(p *plan, d *decoder, at unsafe.Pointer) error {
+	elem := p.elem
+	n, err := d.open(Array)
+	if err != nil || n < 0 {
+		return cmp.Or(err, d.mismatch(p.typ))
 	}
-	n, err := d.open()
-	if err != nil {
-		return err
-	}
-	v.Set(reflect.Zero(v.Type()))
+	p.valueAt(at).Set(reflect.Zero(p.typ))
 	for i := range n {
-		if i >= v.Len() {
+		if i >= p.typ.Len() {
 			d.skip()
-		} else if err := d.into(elem, v.Index(i)); err != nil {
+		} else if err := d.into(elem, unsafe.Add(at, uintptr(i)*elem.typ.Size())); err != nil {
 			return within(strconv.Itoa(i), err)
 		}
 	}
@@ -203,13 +178,10 @@ func decodeArrayInto(d *decoder, v reflect.Value, elem *plan) error {
 	return nil
 }
 
-func decodeStringMap(d *decoder, v reflect.Value) error {
-	if TypeOf(d.b[d.pos:]) != Map {
-		return d.mismatch(v)
-	}
-	n, err := d.open()
-	if err != nil {
-		return err
+func decodeStringMap(p *plan, d *decoder, at unsafe.Pointer) error {
+	n, err := d.open(Map)
+	if err != nil || n < 0 {
+		return cmp.Or(err, d.mismatch(p.typ))
 	}
 	m := make(map[string]string, n)
 	for ; n > 0; n-- {
@@ -228,38 +200,38 @@ func decodeStringMap(d *decoder, v reflect.Value) error {
 			return within(key, errors.New(TypeOf(d.b[d.pos:]).String()+" does not fit into string"))
 		}
 	}
-	v.Set(reflect.ValueOf(m))
+	*(*map[string]string)(at) = m
 	d.depth--
 	return nil
 }
 
-func decodeMapInto(d *decoder, v reflect.Value, key *keys, elem *plan) error {
-	t := v.Type()
-	if TypeOf(d.b[d.pos:]) != Map || key == nil {
-		return d.mismatch(v)
+func decodeMap(p *plan, d *decoder, at unsafe.Pointer) error {
+	key, elem := p.key, p.elem
+	if key == nil {
+		return d.mismatch(p.typ)
 	}
-	n, err := d.open()
-	if err != nil {
-		return err
+	n, err := d.open(Map)
+	if err != nil || n < 0 {
+		return cmp.Or(err, d.mismatch(p.typ))
 	}
-	m := reflect.MakeMapWithSize(t, n)
-	k, e, zero := reflect.New(t.Key()).Elem(), reflect.New(t.Elem()).Elem(), reflect.Zero(t.Elem())
+	m := reflect.MakeMapWithSize(p.typ, n)
+	k, e, zero := reflect.New(p.typ.Key()).Elem(), reflect.New(elem.typ), reflect.Zero(elem.typ)
 	for ; n > 0; n-- {
 		s, ok := d.text()
 		if !ok {
 			return ErrType
 		}
 		name := d.string(s)
-		e.Set(zero)
-		if err := d.into(elem, e); err != nil {
+		e.Elem().Set(zero)
+		if err := d.into(elem, e.UnsafePointer()); err != nil {
 			return within(name, err)
 		}
 		if err := key.read(name, k); err != nil {
 			return within(name, err)
 		}
-		m.SetMapIndex(k, e)
+		m.SetMapIndex(k, e.Elem())
 	}
-	v.Set(m)
+	p.valueAt(at).Set(m)
 	d.depth--
 	return nil
 }

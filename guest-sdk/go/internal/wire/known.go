@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"sync"
 	"time"
+	"unsafe"
 )
 
 // byName plans for types of apimachinery that nearly every object has several of,
@@ -15,7 +16,7 @@ func (p *plan) byName(t reflect.Type) bool {
 	case "k8s.io/apimachinery/pkg/apis/meta/v1.Time":
 		planKubeTime(p)
 	case "k8s.io/apimachinery/pkg/util/intstr.IntOrString":
-		planIntOrString(p)
+		planIntOrString(p, t)
 	case "k8s.io/apimachinery/pkg/api/resource.Quantity":
 		planQuantity(p, t)
 	default:
@@ -35,10 +36,10 @@ func planKubeTime(p *plan) {
 		}
 		return encodeTime(dst, v.Field(0), depth)
 	}
-	p.decode = func(d *decoder, v reflect.Value) error {
-		t, err := d.time(v)
+	p.decode = func(p *plan, d *decoder, at unsafe.Pointer) error {
+		t, err := d.time(p.typ)
 		if err == nil {
-			v.Field(0).Set(reflect.ValueOf(t.Local()))
+			*(*time.Time)(at) = t.Local()
 		}
 		return err
 	}
@@ -48,22 +49,25 @@ func kubeTime(v reflect.Value) time.Time {
 	return v.Field(0).Interface().(time.Time) //nolint:forcetypeassert // its only field
 }
 
-// planIntOrString plans for intstr.IntOrString: a Type (0 is the number), an
-// IntVal and a StrVal.
-func planIntOrString(p *plan) {
+// planIntOrString plans for intstr.IntOrString: an int64 (0 is the
+// number), a number and a text.
+func planIntOrString(p *plan, t reflect.Type) {
+	number, text := t.Field(1), t.Field(2)
+	numberPlan, textPlan := makePlan(number.Type), makePlan(text.Type)
 	p.encode = func(dst []byte, v reflect.Value, depth int) ([]byte, error) {
 		if v.Field(0).Int() == 0 {
 			return encodeScalar(dst, v.Field(1), depth)
 		}
 		return encodeString(dst, v.Field(2), depth)
 	}
-	p.decode = func(d *decoder, v reflect.Value) error {
+	p.decode = func(p *plan, d *decoder, at unsafe.Pointer) error {
+		kind := (*int64)(at)
 		if TypeOf(d.b[d.pos:]) == String {
-			v.Field(0).SetInt(1)
-			return decodeString(d, v.Field(2))
+			*kind = 1
+			return textPlan.decode(textPlan, d, unsafe.Add(at, text.Offset))
 		}
-		v.Field(0).SetInt(0)
-		return decodeScalar(d, v.Field(1))
+		*kind = 0
+		return numberPlan.decode(numberPlan, d, unsafe.Add(at, number.Offset))
 	}
 }
 
@@ -78,23 +82,23 @@ func planQuantity(p *plan, t reflect.Type) {
 	parse := p.decode
 	var mu sync.Mutex
 	known := map[string]reflect.Value{} // guarded by mu; the values are not changed
-	p.decode = func(d *decoder, v reflect.Value) error {
-		at := d.pos
+	p.decode = func(p *plan, d *decoder, at unsafe.Pointer) error {
+		start := d.pos
 		text, ok := d.text()
 		if !ok {
-			return parse(d, v)
+			return parse(p, d, at)
 		}
 		mu.Lock()
 		defer mu.Unlock()
 		if q, ok := known[string(text)]; ok {
-			v.Set(q)
+			p.valueAt(at).Set(q)
 			return nil
 		}
-		d.pos = at
-		if err := parse(d, v); err != nil {
+		d.pos = start
+		if err := parse(p, d, at); err != nil {
 			return err
 		}
-		if len(known) < knownQuantities && !hasPointers(v) {
+		if v := p.valueAt(at); len(known) < knownQuantities && !hasPointers(v) {
 			q := reflect.New(t).Elem()
 			q.Set(v)
 			known[string(text)] = q

@@ -1,6 +1,9 @@
 package wire
 
-import "reflect"
+import (
+	"reflect"
+	"unsafe"
+)
 
 // Decoder is a type that reads itself from the value that v starts with. It
 // copies what it keeps.
@@ -29,7 +32,7 @@ func (p *plan) byMethods(t reflect.Type) {
 	if k := t.Kind(); k == reflect.Pointer || k == reflect.Interface || t == timeType {
 		return
 	}
-	own := reflect.New(t).Interface()
+	own := p.nowhere
 	switch own.(type) {
 	case Decoder:
 		p.decode, p.takesNil = decodeDecoder, true
@@ -89,25 +92,25 @@ func encodeByText(dst []byte, v any) ([]byte, error) {
 	return AppendText(dst, string(text))
 }
 
-func decodeDecoder(d *decoder, v reflect.Value) error {
+func decodeDecoder(p *plan, d *decoder, at unsafe.Pointer) error {
 	view := d.b[d.pos:]
 	d.skip()
-	return v.Addr().Interface().(Decoder).DecodeMsgpack(view) //nolint:forcetypeassert // byMethods has looked
+	return p.pointerTo(at).(Decoder).DecodeMsgpack(view) //nolint:forcetypeassert // byMethods has looked
 }
 
-func decodeByJSON(d *decoder, v reflect.Value) error {
+func decodeByJSON(p *plan, d *decoder, at unsafe.Pointer) error {
 	js, err := appendAsJSON(d.json[:0], d)
 	if err != nil {
 		return err
 	}
 	d.json = js
-	return v.Addr().Interface().(jsonUnmarshaler).UnmarshalJSON(js) //nolint:forcetypeassert // byMethods has looked
+	return p.pointerTo(at).(jsonUnmarshaler).UnmarshalJSON(js) //nolint:forcetypeassert // byMethods has looked
 }
 
-func decodeByText(d *decoder, v reflect.Value) error {
+func decodeByText(p *plan, d *decoder, at unsafe.Pointer) error {
 	s, ok := d.text()
 	if !ok {
-		return d.mismatch(v)
+		return d.mismatch(p.typ)
 	}
-	return v.Addr().Interface().(textUnmarshaler).UnmarshalText(s) //nolint:forcetypeassert // byMethods has looked
+	return p.pointerTo(at).(textUnmarshaler).UnmarshalText(s) //nolint:forcetypeassert // byMethods has looked
 }

@@ -3,15 +3,22 @@ package wire
 import (
 	"reflect"
 	"sync"
+	"unsafe"
 )
 
 // plan says how a Go type is read and written. Finding that out takes longer
 // than doing it, so it is done once for a type.
 type plan struct {
-	// decode reads the value that d is at into v, which can be set, and leaves d
-	// behind the value. It is not called for nil, unless takesNil.
-	decode   func(d *decoder, v reflect.Value) error
+	typ reflect.Type
+	// nowhere is a nil pointer to the type.
+	nowhere any
+	// decode reads the value that d is at into the variable at, which is of type
+	// typ, and leaves d behind the value. It is not called for nil, unless takesNil.
+	decode   func(p *plan, d *decoder, at unsafe.Pointer) error
 	takesNil bool
+	elem     *plan       // of what a pointer, list or map is to, or a quoted field is
+	key      *keys       // of a map; nil if its keys are not text
+	fields   *fieldTable // of a struct
 	// nils says that nil makes v its zero value; else nil leaves it as it is.
 	nils bool
 	// encode appends v. It may take an address only if v.CanAddr.
@@ -39,7 +46,7 @@ func makePlan(t reflect.Type) *plan {
 	if p := plans.of[t]; p != nil {
 		return p
 	}
-	p := &plan{}
+	p := newPlan(t)
 	plans.of[t] = p
 	if !p.byName(t) {
 		p.byKind(t)
@@ -51,9 +58,29 @@ func makePlan(t reflect.Type) *plan {
 	return p
 }
 
+func newPlan(t reflect.Type) *plan {
+	p := &plan{typ: t, nowhere: reflect.New(t).Interface()}
+	p.nowhere = p.pointerTo(nil)
+	return p
+}
+
+// pointerTo returns at as a pointer to the plan's type. reflect.NewAt does that, but
+// takes longer, and TinyGo does not have it. An interface is two words in all
+// compilers: a type, and for types that are pointers the pointer.
+func (p *plan) pointerTo(at unsafe.Pointer) any {
+	i := p.nowhere
+	(*[2]unsafe.Pointer)(unsafe.Pointer(&i))[1] = at
+	return i
+}
+
+// valueAt is the variable at, which is of the plan's type.
+func (p *plan) valueAt(at unsafe.Pointer) reflect.Value {
+	return reflect.ValueOf(p.pointerTo(at)).Elem()
+}
+
 // byKind plans for a type without methods.
 func (p *plan) byKind(t reflect.Type) {
-	p.decode, p.encode = decodeScalar, encodeScalar
+	p.decode, p.encode = scalarDecoder(t), encodeScalar
 	switch t.Kind() {
 	case reflect.String:
 		p.decode, p.encode = decodeString, encodeString
@@ -76,13 +103,7 @@ func (p *plan) byKind(t reflect.Type) {
 }
 
 func (p *plan) pointer(elem *plan) {
-	p.nils = true
-	p.decode = func(d *decoder, v reflect.Value) error {
-		if v.IsNil() {
-			v.Set(reflect.New(v.Type().Elem()))
-		}
-		return elem.decode(d, v.Elem())
-	}
+	p.elem, p.nils, p.decode = elem, true, decodePointer
 	p.encode = func(dst []byte, v reflect.Value, depth int) ([]byte, error) {
 		if v.IsNil() {
 			return AppendNil(dst), nil
@@ -96,12 +117,13 @@ func (p *plan) pointer(elem *plan) {
 
 func (p *plan) list(t reflect.Type) {
 	elem := makePlan(t.Elem())
+	p.elem, p.decode = elem, decodeSlice
 	encode := func(dst []byte, v reflect.Value, depth int) ([]byte, error) {
 		return encodeList(dst, v, depth, elem)
 	}
 	p.encode = encode
 	if t.Kind() == reflect.Array {
-		p.decode = func(d *decoder, v reflect.Value) error { return decodeArrayInto(d, v, elem) }
+		p.decode = decodeArray
 		return
 	}
 	p.nils = true
@@ -115,12 +137,6 @@ func (p *plan) list(t reflect.Type) {
 		}
 		return encode(dst, v, depth)
 	}
-	p.decode = func(d *decoder, v reflect.Value) error {
-		if bytes && TypeOf(d.b[d.pos:]) == String {
-			return decodeBytes(d, v)
-		}
-		return decodeSlice(d, v, elem)
-	}
 }
 
 func (p *plan) mapping(t reflect.Type) {
@@ -130,7 +146,7 @@ func (p *plan) mapping(t reflect.Type) {
 		return
 	}
 	key, elem := keysOf(t.Key()), makePlan(t.Elem())
-	p.decode = func(d *decoder, v reflect.Value) error { return decodeMapInto(d, v, key, elem) }
+	p.decode, p.key, p.elem = decodeMap, key, elem
 	p.encode = func(dst []byte, v reflect.Value, depth int) ([]byte, error) {
 		return encodeMap(dst, v, depth, key, elem)
 	}
@@ -139,12 +155,12 @@ func (p *plan) mapping(t reflect.Type) {
 func (p *plan) structure(t reflect.Type) {
 	fields := fieldsOf(t)
 	for i := range fields {
+		fields[i].place(t)
 		if fields[i].plan = makePlan(fields[i].typ); fields[i].quoted {
 			fields[i].plan = quoted(fields[i].plan)
 		}
 	}
-	byName := newFieldTable(fields)
-	p.decode = func(d *decoder, v reflect.Value) error { return decodeStruct(d, v, byName) }
+	p.decode, p.fields = decodeStruct, newFieldTable(fields)
 	if len(fields) == 0 && hidesAll(t) {
 		p.encode = encodeNothing
 		return
