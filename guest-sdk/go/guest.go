@@ -145,6 +145,7 @@ func init() {
 		return newGuest(host, reconciler).keep(msg)
 	}
 	entry.Describe = func(reconciler any) []byte { return describe(newGuest(nil, reconciler).reconciler) }
+	entry.Client = func(host imports.Host) any { return &Client{g: &guest{host: host}} }
 	entry.Problem = func(reconciler any) string { return newGuest(nil, reconciler).reconciler.problem() }
 }
 

@@ -1,6 +1,7 @@
 package guesttest
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -54,6 +55,15 @@ func (r *request) bool(key string) bool { b, _ := r.msg[key].(bool); return b }
 
 // call carries out an operation and returns its status and body.
 func (h *Host) call(op string, msg []byte) (int32, []byte) {
+	status, body, err := answer(msg, func(m map[string]any) (any, *failure) { return h.do(op, m) })
+	if err != nil {
+		h.t.Errorf("guesttest: %s: %v", op, err)
+	}
+	return status, body
+}
+
+// answer reads a request, and writes what do answers.
+func answer(msg []byte, do func(map[string]any) (any, *failure)) (status int32, encoded []byte, err error) {
 	var body any
 	var fail *failure
 	if val, err := wire.Decode(msg); err != nil {
@@ -61,17 +71,15 @@ func (h *Host) call(op string, msg []byte) (int32, []byte) {
 	} else if m, ok := val.(map[string]any); !ok {
 		fail = badRequest("the request is no map")
 	} else {
-		body, fail = h.do(op, m)
+		body, fail = do(m)
 	}
-	status := int32(0)
 	if fail != nil {
 		status, body = int32(fail.Status), fail.body()
 	}
-	b, err := wire.Append(nil, body)
-	if err != nil {
-		h.t.Errorf("guesttest: %s: answer %v: %v", op, body, err)
+	if encoded, err = wire.Append(nil, body); err != nil {
+		err = fmt.Errorf("answer %v: %w", body, err)
 	}
-	return status, b
+	return status, encoded, err
 }
 
 // do carries out an operation and notes the call.

@@ -231,8 +231,6 @@ func (f functions) Log(level int32, msg []byte) {
 // LogLevel implements imports.Host.
 func (f functions) LogLevel() int32 { return int32(f.h.LogLevel) }
 
-// Metric implements imports.Host.
-
 // NowMS implements imports.Host.
 func (f functions) NowMS() int64 { return f.h.now.UnixMilli() }
 

@@ -60,7 +60,7 @@ func New(config *rest.Config, options Options) (Client, error) {
 	if options.Mapper == nil {
 		options.Mapper = kinds.NewMapper(options.Scheme)
 	}
-	h := &host{scheme: options.Scheme, mapper: options.Mapper, uncached: map[schema.GroupVersionKind]bool{}}
+	h := &host{call: config.Client, scheme: options.Scheme, mapper: options.Mapper, uncached: map[schema.GroupVersionKind]bool{}}
 	if err := h.useCache(options.Cache); err != nil {
 		return nil, err
 	}
@@ -84,6 +84,7 @@ func NewWithWatch(*rest.Config, Options) (WithWatch, error) {
 
 // host is a Client whose calls go to the host.
 type host struct {
+	call   func() *wasmctl.Client // nil: that of the run
 	scheme *runtime.Scheme
 	mapper meta.RESTMapper
 
@@ -137,9 +138,12 @@ func (h *host) IsObjectNamespaced(obj runtime.Object) (bool, error) {
 }
 
 // caller returns the client of the SDK for the call that the module carries out.
-func caller(ctx context.Context) (*wasmctl.Client, error) {
+func (h *host) caller(ctx context.Context) (*wasmctl.Client, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
+	}
+	if h.call != nil {
+		return h.call(), nil
 	}
 	if c := run.Current(ctx); c != nil {
 		return c.Client(), nil

@@ -96,6 +96,17 @@ func (o *ListOptions) AsListOptions() *metav1.ListOptions {
 	return o.Raw
 }
 
+// selectsNothing reports whether a selector is the one for no object, which its
+// text does not say.
+func (o *ListOptions) selectsNothing() bool {
+	if o.LabelSelector != nil {
+		if _, selectable := o.LabelSelector.Requirements(); !selectable {
+			return true
+		}
+	}
+	return o.FieldSelector != nil && !o.FieldSelector.Empty() && len(o.FieldSelector.Requirements()) == 0
+}
+
 // MatchingLabels selects objects that have all of these labels.
 type MatchingLabels map[string]string
 

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -22,7 +23,7 @@ func (h *host) Get(ctx context.Context, key ObjectKey, obj Object, opts ...GetOp
 	if h.cached(obj, gvk) {
 		return h.cache.Get(ctx, key, obj, opts...)
 	}
-	c, err := caller(ctx)
+	c, err := h.caller(ctx)
 	if err != nil {
 		return err
 	}
@@ -43,11 +44,15 @@ func (h *host) List(ctx context.Context, list ObjectList, opts ...ListOption) er
 	if h.cached(list, gvk) {
 		return h.cache.List(ctx, list, opts...)
 	}
-	c, err := caller(ctx)
+	c, err := h.caller(ctx)
 	if err != nil {
 		return err
 	}
 	o := (&ListOptions{}).ApplyOptions(opts)
+	if o.selectsNothing() {
+		_, err := codec.NewList(list, gvk)
+		return err
+	}
 	raw := o.AsListOptions()
 	ask := wasmctl.ListOptions{
 		LabelSelector: raw.LabelSelector, FieldSelector: raw.FieldSelector, Limit: raw.Limit, Continue: raw.Continue,
@@ -61,16 +66,19 @@ func (h *host) List(ctx context.Context, list ObjectList, opts ...ListOption) er
 }
 
 // into decodes what the API server answered. As with the real client, a typed
-// object does not say its kind then, unless it did before.
+// object does not say its kind then.
 func into(got wasmctl.Object, obj Object, gvk schema.GroupVersionKind) error {
-	said := obj.GetObjectKind().GroupVersionKind()
 	if err := codec.Decode(got.Value, obj); err != nil {
 		return err
 	}
-	if _, ok := obj.(runtime.Unstructured); !ok {
-		obj.GetObjectKind().SetGroupVersionKind(said)
-	} else if obj.GetObjectKind().GroupVersionKind().Empty() {
-		obj.GetObjectKind().SetGroupVersionKind(gvk)
+	kind := obj.GetObjectKind()
+	switch obj.(type) {
+	case runtime.Unstructured, *metav1.PartialObjectMetadata:
+		if kind.GroupVersionKind().Empty() {
+			kind.SetGroupVersionKind(gvk)
+		}
+	default:
+		kind.SetGroupVersionKind(schema.GroupVersionKind{})
 	}
 	return nil
 }

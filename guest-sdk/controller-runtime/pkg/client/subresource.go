@@ -34,6 +34,7 @@ func (s *subresource) Get(ctx context.Context, obj, body Object, opts ...SubReso
 
 // Create implements SubResourceWriter.
 func (s *subresource) Create(ctx context.Context, obj, body Object, opts ...SubResourceCreateOption) error {
+	defer s.h.keepKind(body)()
 	t, err := s.h.aim(ctx, obj)
 	if err != nil {
 		return err
@@ -55,6 +56,7 @@ func (s *subresource) send(t target, body Object, call func(value any) (wasmctl.
 
 // Update implements SubResourceWriter.
 func (s *subresource) Update(ctx context.Context, obj Object, opts ...SubResourceUpdateOption) error {
+	defer s.h.keepKind(obj)()
 	t, err := s.h.aim(ctx, obj)
 	if err != nil {
 		return err
@@ -73,6 +75,7 @@ func (s *subresource) Update(ctx context.Context, obj Object, opts ...SubResourc
 
 // Patch implements SubResourceWriter.
 func (s *subresource) Patch(ctx context.Context, obj Object, patch Patch, opts ...SubResourcePatchOption) error {
+	defer s.h.keepKind(obj)()
 	t, err := s.h.aim(ctx, obj)
 	if err != nil {
 		return err
@@ -87,7 +90,7 @@ func (s *subresource) Patch(ctx context.Context, obj Object, patch Patch, opts .
 
 // Apply implements SubResourceWriter.
 func (s *subresource) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...SubResourceApplyOption) error {
-	c, err := caller(ctx)
+	c, err := s.h.caller(ctx)
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ func (h *host) aim(ctx context.Context, obj Object) (target, error) {
 	if err != nil {
 		return target{}, err
 	}
-	c, err := caller(ctx)
+	c, err := h.caller(ctx)
 	return target{c, gvk, obj}, err
 }
 
@@ -68,8 +68,21 @@ func (h *host) Create(ctx context.Context, obj Object, opts ...CreateOption) err
 	})
 }
 
+// keepKind returns what makes obj say the kind again that it says now. As with
+// the real client, it does so after Update and Patch, and not after Create; as
+// with the real fake, that does not.
+func (h *host) keepKind(obj Object) (restore func()) {
+	said := obj.GetObjectKind().GroupVersionKind()
+	return func() {
+		if !said.Empty() && h.call == nil {
+			obj.GetObjectKind().SetGroupVersionKind(said)
+		}
+	}
+}
+
 // Update implements Writer.
 func (h *host) Update(ctx context.Context, obj Object, opts ...UpdateOption) error {
+	defer h.keepKind(obj)()
 	t, err := h.aim(ctx, obj)
 	if err != nil {
 		return err
@@ -82,6 +95,7 @@ func (h *host) Update(ctx context.Context, obj Object, opts ...UpdateOption) err
 
 // Patch implements Writer.
 func (h *host) Patch(ctx context.Context, obj Object, patch Patch, opts ...PatchOption) error {
+	defer h.keepKind(obj)()
 	t, err := h.aim(ctx, obj)
 	if err != nil {
 		return err
@@ -92,7 +106,7 @@ func (h *host) Patch(ctx context.Context, obj Object, patch Patch, opts ...Patch
 
 // Apply implements Writer.
 func (h *host) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...ApplyOption) error {
-	c, err := caller(ctx)
+	c, err := h.caller(ctx)
 	if err != nil {
 		return err
 	}
@@ -136,6 +150,9 @@ func (h *host) DeleteAllOf(ctx context.Context, obj Object, opts ...DeleteAllOfO
 		return err
 	}
 	o := (&DeleteAllOfOptions{}).ApplyOptions(opts)
+	if o.selectsNothing() {
+		return nil
+	}
 	l := o.AsListOptions()
 	ask := wasmctl.ListOptions{LabelSelector: l.LabelSelector, FieldSelector: l.FieldSelector, Limit: l.Limit}
 	var refs []wasmctl.ObjectRef

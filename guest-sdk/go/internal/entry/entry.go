@@ -21,6 +21,10 @@ var Call func(host imports.Host, reconciler any, name string, msg []byte) (resul
 // Keep is Call for the entry function filter.
 var Keep func(host imports.Host, reconciler any, msg []byte) bool
 
+// Client returns a *wasmctl.Client that has host as its host. Package wasmctl sets
+// it.
+var Client func(host imports.Host) any
+
 // Problem says why a wasmctl.Reconciler cannot be registered; empty if it can.
 // Package wasmctl sets it.
 var Problem func(reconciler any) string

@@ -79,6 +79,9 @@ func DecodeList(page wasmctl.List, list interface {
 			obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
 		}
 	}
+	if _, ok := list.(runtime.Unstructured); !ok {
+		list.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+	}
 	list.SetResourceVersion(page.ResourceVersion())
 	list.SetContinue(page.Continue())
 	list.SetRemainingItemCount(nil)

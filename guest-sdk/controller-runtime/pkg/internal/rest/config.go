@@ -1,7 +1,11 @@
 // Package rest has what the stand-in knows of client-go's package of that name.
 package rest
 
-import "time"
+import (
+	"time"
+
+	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
+)
 
 // Config stands for the *rest.Config of client-go, which a module does not have:
 // the host talks to the API server. Its fields are those that programs set, and
@@ -15,4 +19,8 @@ type Config struct {
 	QPS       float32
 	Burst     int
 	Timeout   time.Duration
+
+	// Client returns the client of each call, instead of that of the host: package
+	// fake sets it.
+	Client func() *wasmctl.Client
 }

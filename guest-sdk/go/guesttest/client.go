@@ -1,0 +1,52 @@
+package guesttest
+
+import (
+	"fmt"
+
+	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
+	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/entry"
+	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/imports"
+)
+
+// Client returns a client whose operations, "api_get" for example, do carries out:
+// for tests that bring a cluster of their own. msg is the request of abi/ABI.md,
+// section 6, in the Go types of JSON. do returns the body of the answer, or an
+// error with a status.
+func Client(do func(op string, msg map[string]any) (any, *wasmctl.Error)) *wasmctl.Client {
+	return entry.Client(&carriedOut{do: do}).(*wasmctl.Client) //nolint:forcetypeassert // package wasmctl sets it
+}
+
+// carriedOut is the host of such a client. It has no other functions than those that
+// a client calls.
+type carriedOut struct {
+	imports.Host
+	do   func(op string, msg map[string]any) (any, *wasmctl.Error)
+	held []byte
+}
+
+// Call implements imports.Host.
+func (o *carriedOut) Call(op *imports.Op, req, dst []byte) (status int32, length int) {
+	status, held, err := answer(req, func(msg map[string]any) (any, *failure) {
+		body, fail := o.do(op.Name, msg)
+		if fail != nil {
+			return nil, &failure{*fail}
+		}
+		return body, nil
+	})
+	if err != nil {
+		panic(fmt.Sprintf("guesttest: %s: %v", op.Name, err))
+	}
+	o.held = held
+	if len(held) <= len(dst) {
+		copy(dst, held)
+	}
+	return status, len(held)
+}
+
+// Take implements imports.Host.
+func (o *carriedOut) Take(dst []byte, off int) int32 {
+	if off < 0 || off > len(o.held) {
+		return wasmctl.StatusBadRequest
+	}
+	return int32(copy(dst, o.held[off:]))
+}
