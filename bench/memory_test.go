@@ -18,12 +18,12 @@ func BenchmarkMemory_Example(b *testing.B) {
 	cluster := devclustertest.Shared(b)
 	devclustertest.ApplyFile(b, cluster, "../examples/configmapgenerator/crd.yaml")
 	for b.Loop() {
-		r := start(b, cluster, func(ns string) *exec.Cmd {
+		r := start(b, cluster, generator, func(ns string) *exec.Cmd {
 			return exec.Command("../bin/wasmctl", "run", "../bin/examples/configmapgenerator.wasm", "--grant-manifest", "--kubeconfig", cluster.Kubeconfig(), "-n", ns)
 		})
 		b.ReportMetric(resident(b, r.cmd.Process.Pid), "MiB-with-1-object")
-		create(b, r.api, "g", n)
-		measure(b, r.watch, "g", n)
+		r.create(b, "g", n)
+		r.measure(b, "g", n)
 		b.ReportMetric(resident(b, r.cmd.Process.Pid), fmt.Sprintf("MiB-with-%d-objects", n))
 		r.stop(b)
 	}

@@ -3,12 +3,16 @@ package bench
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os/exec"
+	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 
@@ -24,12 +28,12 @@ type running struct {
 	cmd   *exec.Cmd
 	log   bytes.Buffer // what it wrote; read it after stop
 	api   dynamic.ResourceInterface
-	watch watch.Interface // of the generators
+	watch watch.Interface // of the objects
+	work
 }
 
-// start starts a controller and waits until it has reconciled a first object,
-// which shows that it is up and is not counted.
-func start(b *testing.B, cluster *devcluster.Cluster, command func(namespace string) *exec.Cmd) *running {
+// attach prepares a namespace for what w describes, and watches it.
+func attach(b *testing.B, cluster *devcluster.Cluster, w work) (r *running, namespace string) {
 	b.Helper()
 	client, err := dynamic.NewForConfig(cluster.RESTConfig())
 	if err != nil {
@@ -37,18 +41,27 @@ func start(b *testing.B, cluster *devcluster.Cluster, command func(namespace str
 	}
 	ctx, cancel := context.WithTimeout(b.Context(), roundLimit)
 	b.Cleanup(cancel)
-	ns := devclustertest.Namespace(b, cluster)
-	r := &running{cmd: command(ns), api: client.Resource(generators).Namespace(ns)}
+	namespace = devclustertest.Namespace(b, cluster)
+	r = &running{api: client.Resource(w.resource).Namespace(namespace), work: w}
 	if r.watch, err = r.api.Watch(ctx, metav1.ListOptions{}); err != nil {
 		b.Fatal(err)
 	}
+	return r, namespace
+}
+
+// start starts a controller and waits until it has reconciled a first object,
+// which shows that it is up and is not counted.
+func start(b *testing.B, cluster *devcluster.Cluster, w work, command func(namespace string) *exec.Cmd) *running {
+	b.Helper()
+	r, ns := attach(b, cluster, w)
+	r.cmd = command(ns)
 	r.cmd.Stdout, r.cmd.Stderr = &r.log, &r.log
 	if err := r.cmd.Start(); err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = r.cmd.Process.Kill() }) // where the benchmark has failed
-	create(b, r.api, "first", 1)
-	measure(b, r.watch, "first", 1)
+	r.create(b, "first", 1)
+	r.measure(b, "first", 1)
 	return r
 }
 
@@ -60,4 +73,51 @@ func (r *running) stop(b *testing.B) {
 	if err := r.cmd.Wait(); err != nil {
 		b.Errorf("%s: %v\n%s", r.cmd.Path, err, r.log.String())
 	}
+}
+
+// measure waits until n objects with names of this prefix have a status and
+// returns how many got one per second.
+func (r *running) measure(b *testing.B, prefix string, n int) float64 {
+	b.Helper()
+	var first time.Time
+	done := map[string]bool{}
+	for ev := range r.watch.ResultChan() {
+		o, ok := ev.Object.(*unstructured.Unstructured)
+		if !ok || !strings.HasPrefix(o.GetName(), prefix) || !r.done(o) {
+			continue
+		}
+		if first.IsZero() {
+			first = time.Now()
+		}
+		if done[o.GetName()] = true; len(done) == n {
+			return float64(n-1) / time.Since(first).Seconds()
+		}
+	}
+	b.Fatalf("%d of %d objects were reconciled", len(done), n)
+	return 0
+}
+
+// create creates n objects with names of this prefix.
+func (r *running) create(b *testing.B, prefix string, n int) {
+	b.Helper()
+	var wg sync.WaitGroup
+	numbers := make(chan int)
+	for range 16 {
+		wg.Go(func() {
+			for i := range numbers {
+				_, err := r.api.Create(b.Context(), &unstructured.Unstructured{Object: map[string]any{
+					"apiVersion": r.resource.GroupVersion().String(), "kind": r.kind,
+					"metadata": map[string]any{"name": fmt.Sprintf("%s%d", prefix, i)}, "spec": r.spec(i),
+				}}, metav1.CreateOptions{})
+				if err != nil {
+					b.Error(err)
+				}
+			}
+		})
+	}
+	for i := range n {
+		numbers <- i
+	}
+	close(numbers)
+	wg.Wait()
 }
