@@ -49,6 +49,9 @@ func (b *WebhookBuilder) WithValidatorCustomPath(string) *WebhookBuilder { retur
 // WithDefaulterCustomPath has no effect.
 func (b *WebhookBuilder) WithDefaulterCustomPath(string) *WebhookBuilder { return b }
 
+// WithCustomPath has no effect.
+func (b *WebhookBuilder) WithCustomPath(string) *WebhookBuilder { return b }
+
 // WithLogConstructor has no effect.
 func (b *WebhookBuilder) WithLogConstructor(any) *WebhookBuilder { return b }
 

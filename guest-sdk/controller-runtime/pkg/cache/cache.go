@@ -39,6 +39,8 @@ type Options struct {
 	DefaultTransform             func(any) (any, error)
 	DefaultUnsafeDisableDeepCopy *bool
 	DefaultEnableWatchBookmarks  *bool
+	DefaultWatchErrorHandler     any
+	NewInformer                  any
 	// ByObject says other things for some kinds.
 	ByObject map[client.Object]ByObject
 }
@@ -123,6 +125,15 @@ func TransformStripManagedFields() func(any) (any, error) {
 
 // ErrCacheNotStarted is the error of a cache outside of a run.
 type ErrCacheNotStarted struct{}
+
+// ErrResourceNotCached is the error of a cache that does not watch a kind. A module's
+// reads those from the API server.
+type ErrResourceNotCached struct {
+	GVK schema.GroupVersionKind
+}
+
+// Error implements error.
+func (e ErrResourceNotCached) Error() string { return "cache: does not watch " + e.GVK.String() }
 
 // Error implements error.
 func (*ErrCacheNotStarted) Error() string {

@@ -12,6 +12,7 @@ import (
 	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
 
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/internal/codec"
 	"sigs.k8s.io/controller-runtime/pkg/internal/kinds"
 	"sigs.k8s.io/controller-runtime/pkg/internal/rest"
 	"sigs.k8s.io/controller-runtime/pkg/internal/run"
@@ -130,7 +131,7 @@ func (h *host) GroupVersionKindFor(obj runtime.Object) (schema.GroupVersionKind,
 
 // IsObjectNamespaced implements Client.
 func (h *host) IsObjectNamespaced(obj runtime.Object) (bool, error) {
-	gvk, err := kinds.OfItems(obj, h.scheme)
+	gvk, err := codec.KindOfItems(obj, h.scheme)
 	if err != nil {
 		return false, err
 	}

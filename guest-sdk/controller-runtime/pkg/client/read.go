@@ -11,7 +11,6 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/internal/codec"
 	"sigs.k8s.io/controller-runtime/pkg/internal/failure"
-	"sigs.k8s.io/controller-runtime/pkg/internal/kinds"
 )
 
 // Get implements Reader.
@@ -37,7 +36,7 @@ func (h *host) Get(ctx context.Context, key ObjectKey, obj Object, opts ...GetOp
 
 // List implements Reader.
 func (h *host) List(ctx context.Context, list ObjectList, opts ...ListOption) error {
-	gvk, err := kinds.OfItems(list, h.scheme)
+	gvk, err := codec.KindOfItems(list, h.scheme)
 	if err != nil {
 		return err
 	}

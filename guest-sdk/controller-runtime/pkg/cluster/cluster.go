@@ -3,8 +3,10 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -35,4 +37,25 @@ type Cluster interface {
 	GetAPIReader() client.Reader
 	// Start waits until ctx is done.
 	Start(ctx context.Context) error
+}
+
+// Options of a cluster.
+type Options struct {
+	Scheme           *runtime.Scheme
+	MapperProvider   func(c *rest.Config, httpClient *http.Client) (meta.RESTMapper, error)
+	Logger           logr.Logger
+	HTTPClient       *http.Client
+	Cache            cache.Options
+	NewCache         cache.NewCacheFunc
+	Client           client.Options
+	NewClient        client.NewClientFunc
+	EventBroadcaster any
+}
+
+// Option changes the options.
+type Option func(*Options)
+
+// New is an error: a module has the one cluster that its manager has.
+func New(*rest.Config, ...Option) (Cluster, error) {
+	return nil, errors.New("cluster: a module works in one cluster: use the manager, which is a cluster too")
 }

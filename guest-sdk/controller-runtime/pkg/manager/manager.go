@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/internal/rest"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/conversion"
 )
 
 // Manager has what the controllers of a module share.
@@ -40,6 +41,8 @@ type Manager interface {
 	GetWebhookServer() webhook.Server
 	// GetLogger returns the logger of the options.
 	GetLogger() logr.Logger
+	// GetConverterRegistry returns a registry that no webhook asks.
+	GetConverterRegistry() conversion.Registry
 	// GetControllerOptions returns the options that controllers share.
 	GetControllerOptions() config.Controller
 }

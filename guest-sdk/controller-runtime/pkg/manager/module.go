@@ -23,6 +23,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/conversion"
 )
 
 // module is the manager of a module.
@@ -31,6 +32,7 @@ type module struct {
 	options   Options
 	declarers []declare.Declarer
 	elected   chan struct{}
+	converts  conversion.Registry
 }
 
 // New returns a manager.
@@ -48,7 +50,7 @@ func New(cfg *rest.Config, options Options) (Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("manager: %w", err)
 	}
-	m := &module{connection: c, options: options, elected: make(chan struct{})}
+	m := &module{connection: c, options: options, elected: make(chan struct{}), converts: conversion.NewRegistry()}
 	close(m.elected)
 	return m, nil
 }
@@ -60,7 +62,7 @@ func (m *module) Add(r Runnable) error {
 		return nil
 	}
 	switch r.(type) {
-	case *certwatcher.CertWatcher, webhook.Server, metricsserver.Server, cluster.Cluster:
+	case *certwatcher.CertWatcher, *Server, webhook.Server, metricsserver.Server, cluster.Cluster:
 		m.options.Logger.Info("has no effect in a module, the host does this", "runnable", nameOf(r))
 		return nil
 	}
@@ -149,6 +151,9 @@ func (*module) AddReadyzCheck(string, healthz.Checker) error { return nil }
 
 // GetWebhookServer implements Manager.
 func (m *module) GetWebhookServer() webhook.Server { return m.options.WebhookServer }
+
+// GetConverterRegistry implements Manager.
+func (m *module) GetConverterRegistry() conversion.Registry { return m.converts }
 
 // GetLogger implements Manager.
 func (m *module) GetLogger() logr.Logger { return m.options.Logger }

@@ -115,6 +115,9 @@ func (*Informer) Start(context.Context, workqueue.TypedRateLimitingInterface[rec
 	return impossible("source.Informer")
 }
 
+// String names the source.
+func (*Informer) String() string { return "source.Informer" }
+
 // Func is a source that a module cannot have: a controller with it is an error.
 type Func = TypedFunc[reconcile.Request]
 
@@ -125,6 +128,9 @@ type TypedFunc[request comparable] func(context.Context, workqueue.TypedRateLimi
 func (f TypedFunc[request]) Start(ctx context.Context, q workqueue.TypedRateLimitingInterface[request]) error {
 	return f(ctx, q)
 }
+
+// String names the source.
+func (TypedFunc[request]) String() string { return "source.Func" }
 
 // unavailable is a source that cannot be had.
 type unavailable[request comparable] struct{ name string }

@@ -3,6 +3,7 @@ package codec
 import (
 	"fmt"
 	"reflect"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -10,7 +11,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
+
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
+
+// KindOfItems returns the kind of the items of a list, or of an object.
+func KindOfItems(list runtime.Object, scheme *runtime.Scheme) (schema.GroupVersionKind, error) {
+	gvk, err := apiutil.GVKForObject(list, scheme)
+	gvk.Kind = strings.TrimSuffix(gvk.Kind, "List")
+	return gvk, err
+}
 
 // List fills a list with objects that it decodes.
 type List struct {

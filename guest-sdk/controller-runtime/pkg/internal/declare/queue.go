@@ -1,6 +1,12 @@
 package declare
 
-import "time"
+import (
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+)
+
+var _ priorityqueue.PriorityQueue[int] = (*collector[int])(nil)
 
 // collector is the queue that handlers write to. The host has the real one, so
 // it only collects what is added, whenever that is to be run.
@@ -8,6 +14,16 @@ type collector[request comparable] struct{ items []request }
 
 // Add collects a request.
 func (c *collector[request]) Add(item request) { c.items = append(c.items, item) }
+
+// AddWithOpts implements priorityqueue.PriorityQueue.
+func (c *collector[request]) AddWithOpts(_ priorityqueue.AddOpts, items ...request) {
+	c.items = append(c.items, items...)
+}
+
+// GetWithPriority returns nothing, as Get does.
+func (c *collector[request]) GetWithPriority() (item request, priority int, shutdown bool) {
+	return item, 0, true
+}
 
 // AddAfter collects a request.
 func (c *collector[request]) AddAfter(item request, _ time.Duration) { c.Add(item) }

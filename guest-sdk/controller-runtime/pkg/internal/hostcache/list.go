@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/internal/codec"
 	"sigs.k8s.io/controller-runtime/pkg/internal/failure"
-	"sigs.k8s.io/controller-runtime/pkg/internal/kinds"
 )
 
 func isMetadata(obj runtime.Object) bool {
@@ -28,7 +27,7 @@ func isMetadata(obj runtime.Object) bool {
 
 // List implements client.Reader.
 func (c *Cache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	gvk, err := kinds.OfItems(list, c.scheme)
+	gvk, err := codec.KindOfItems(list, c.scheme)
 	if err != nil {
 		return err
 	}

@@ -1,3 +1,4 @@
+// Package kinds maps kinds to resources, without an API server to ask.
 package kinds
 
 import (

@@ -20,6 +20,14 @@ type Config struct {
 	Burst     int
 	Timeout   time.Duration
 
+	// RateLimiter, the handlers of warnings and the content types are the host's too.
+	RateLimiter               any
+	WarningHandler            any
+	WarningHandlerWithContext any
+	ContentType               string
+	AcceptContentTypes        string
+	DisableCompression        bool
+
 	// Client returns the client of each call, instead of that of the host: package
 	// fake sets it.
 	Client func() *wasmctl.Client

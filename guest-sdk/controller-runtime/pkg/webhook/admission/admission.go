@@ -71,6 +71,14 @@ type Webhook struct {
 	LogConstructor  func(base logr.Logger, req *Request) logr.Logger
 }
 
+// DefaultLogConstructor adds what the request is about.
+func DefaultLogConstructor(base logr.Logger, req *Request) logr.Logger {
+	if req == nil {
+		return base
+	}
+	return base.WithValues("namespace", req.Namespace, "name", req.Name, "resource", req.Resource, "user", req.UserInfo.Username, "requestID", req.UID)
+}
+
 // WithRecoverPanic sets RecoverPanic.
 func (wh *Webhook) WithRecoverPanic(recoverPanic bool) *Webhook {
 	wh.RecoverPanic = &recoverPanic

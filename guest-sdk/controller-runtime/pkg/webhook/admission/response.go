@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"encoding/json"
 	"net/http"
 	"slices"
 
@@ -20,6 +21,24 @@ type Response struct {
 func (r Response) WithWarnings(warnings ...string) Response {
 	r.Warnings = append(slices.Clip(r.Warnings), warnings...)
 	return r
+}
+
+// Complete fills in what every response has.
+func (r *Response) Complete(req Request) error {
+	r.UID = req.UID
+	if r.Result == nil {
+		r.Result = &metav1.Status{}
+	}
+	if r.Result.Code == 0 {
+		r.Result.Code = http.StatusOK
+	}
+	if len(r.Patches) == 0 {
+		return nil
+	}
+	patch, err := json.Marshal(r.Patches)
+	typ := admissionv1.PatchTypeJSONPatch
+	r.Patch, r.PatchType = patch, &typ
+	return err
 }
 
 // Allowed allows the write.

@@ -1,0 +1,40 @@
+package log
+
+import (
+	"context"
+	"sync"
+)
+
+// warningCode is that of the API server's warnings.
+const warningCode = 299
+
+// KubeAPIWarningLoggerOptions are the options of NewKubeAPIWarningLogger.
+type KubeAPIWarningLoggerOptions struct {
+	// Deduplicate logs each warning once.
+	Deduplicate bool
+}
+
+// KubeAPIWarningLogger logs warnings of the API server. In a module nobody calls it: the
+// host logs them.
+type KubeAPIWarningLogger struct {
+	opts   KubeAPIWarningLoggerOptions
+	logged sync.Map
+}
+
+// NewKubeAPIWarningLogger returns a logger of warnings.
+func NewKubeAPIWarningLogger(opts KubeAPIWarningLoggerOptions) *KubeAPIWarningLogger {
+	return &KubeAPIWarningLogger{opts: opts}
+}
+
+// HandleWarningHeaderWithContext logs a warning.
+func (l *KubeAPIWarningLogger) HandleWarningHeaderWithContext(ctx context.Context, code int, _, message string) {
+	if code != warningCode || message == "" {
+		return
+	}
+	if l.opts.Deduplicate {
+		if _, before := l.logged.LoadOrStore(message, true); before {
+			return
+		}
+	}
+	FromContext(ctx).Info(message)
+}
