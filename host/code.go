@@ -69,12 +69,8 @@ func (c compiler) compile(ctx context.Context, wasm []byte, bin *binaryModule) (
 	for _, e := range abi.Exports {
 		code.hooks[e.Name] = bin.exportsFunc(e.Name)
 	}
-	form, err := c.form(code, wasm, bin)
-	if err != nil {
-		err = uncompiled{err}
-	} else {
-		err = c.share(ctx, code, form, bin)
-	}
+	code.metered = c.cfg.CPU == CPUFuel
+	err := c.share(ctx, code, &source{wasm: wasm, bin: bin, id: c.codeID(code.info)})
 	if err == nil {
 		return code, nil
 	}
@@ -92,26 +88,32 @@ func (c compiler) compile(ctx context.Context, wasm []byte, bin *binaryModule) (
 type uncompiled struct{ error }
 
 // build compiles, and makes what the guest imports from.
-func (c compiler) build(ctx context.Context, code *code, form []byte, bin *binaryModule) error {
-	if err := c.compileForm(ctx, code, form); err != nil {
+func (c compiler) build(ctx context.Context, code *code, src *source) error {
+	if err := c.compileForm(ctx, code, src); err != nil {
 		return uncompiled{err}
 	}
 	if code.remote != nil {
 		return nil
 	}
-	return code.linkImports(ctx, bin)
+	return code.linkImports(ctx, src.bin)
 }
 
-// compileForm compiles by the first way that works. A directory that cannot be
-// used, and a Compiler that does not start, cost time and never the module.
-func (c compiler) compileForm(ctx context.Context, code *code, form []byte) (err error) {
-	job := Compilation{Code: form, Workers: c.workers, Yield: c.yield, CloseOnDone: c.cfg.CPU == CPUClose}
+// compileForm takes code from the cache, or compiles by the first way that works. A
+// directory that cannot be used, and a Compiler that does not start, cost time and
+// never the module.
+func (c compiler) compileForm(ctx context.Context, code *code, src *source) (err error) {
+	if c.cfg.Isolation == nil && c.fromStore(ctx, code, src) {
+		return nil
+	}
+	if src.form, err = c.form(code, src.wasm, src.bin); err != nil {
+		return err
+	}
 	if c.cfg.Isolation != nil {
-		return c.isolated(ctx, code, job)
+		return c.isolated(ctx, code, src)
 	}
 	var trouble error
-	for _, way := range c.ways(len(form), code.work) {
-		if err = way(ctx, code, job); err == nil {
+	for _, way := range c.ways(len(src.form), code.work) {
+		if err = way(ctx, code, src); err == nil {
 			if trouble != nil {
 				c.warn(trouble)
 			}
@@ -128,6 +130,11 @@ func (c compiler) compileForm(ctx context.Context, code *code, form []byte) (err
 	return err
 }
 
+// job is what is to be compiled of a module.
+func (c compiler) job(src *source) Compilation {
+	return Compilation{Code: src.form, Workers: c.workers, Yield: c.yield, CloseOnDone: c.cfg.CPU == CPUClose}
+}
+
 // maxHere is the code, in bytes, that is always compiled in this process, and
 // maxWorkHere what compiling it may take: less than another process.
 const (
@@ -136,19 +143,17 @@ const (
 )
 
 // ways are how code of so many bytes may be compiled, the best first.
-func (c compiler) ways(size int, work int64) (ways []func(context.Context, *code, Compilation) error) {
-	outOfProcess := c.cfg.Compiler != nil && (size > maxHere || work > maxWorkHere)
-	if outOfProcess {
-		ways = append(ways, c.outOfProcess)
-	}
-	if !outOfProcess && c.cfg.CacheDir != "" {
-		ways = append(ways, c.cached)
+func (c compiler) ways(size int, work int64) (ways []func(context.Context, *code, *source) error) {
+	small := size <= maxHere && work <= maxWorkHere
+	if c.cfg.Compiler != nil && !small || c.cfg.Compiler == nil && c.cfg.CacheDir != "" {
+		ways = append(ways, c.throughDir)
 	}
 	return append(ways, c.here)
 }
 
 // here compiles in this process, and keeps nothing.
-func (c compiler) here(ctx context.Context, code *code, job Compilation) (err error) {
+func (c compiler) here(ctx context.Context, code *code, src *source) (err error) {
+	job := c.job(src)
 	code.newRuntime(ctx, nil, job.CloseOnDone)
 	code.compiled, err = compileSafely(experimental.WithCompilationWorkers(ctx, job.Workers), code.runtime, job.Code)
 	return err

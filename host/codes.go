@@ -3,7 +3,6 @@ package host
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 
 	"github.com/tetratelabs/wazero"
@@ -30,6 +29,7 @@ type sharedCode struct {
 	runtime  wazero.Runtime
 	cache    wazero.CompilationCache
 	compiled wazero.CompiledModule // nil before
+	maxStack int64
 }
 
 // share gives code what is compiled already under an id, or else what build makes
@@ -46,9 +46,9 @@ func (s *Codes) share(ctx context.Context, id codecache.ID, code *code, build fu
 		if err := build(); err != nil {
 			return errors.Join(err, e.leave(ctx)) // the next one in the row tries
 		}
-		e.runtime, e.cache, e.compiled = code.runtime, code.cache, code.compiled
+		e.runtime, e.cache, e.compiled, e.maxStack = code.runtime, code.cache, code.compiled, code.maxStack
 	}
-	code.runtime, code.cache, code.compiled, code.shared = e.runtime, e.cache, e.compiled, e
+	code.runtime, code.cache, code.compiled, code.maxStack, code.shared = e.runtime, e.cache, e.compiled, e.maxStack, e
 	return nil
 }
 
@@ -91,11 +91,10 @@ func closeCode(ctx context.Context, runtime wazero.Runtime, cache wazero.Compila
 }
 
 // share compiles, or takes what another module of the same bytes has compiled.
-func (c compiler) share(ctx context.Context, code *code, form []byte, bin *binaryModule) error {
-	build := func() error { return c.build(ctx, code, form, bin) }
+func (c compiler) share(ctx context.Context, code *code, src *source) error {
+	build := func() error { return c.build(ctx, code, src) }
 	if c.cfg.Codes == nil || c.cfg.Isolation != nil {
 		return build()
 	}
-	id := codeID(Compilation{Code: fmt.Appendf(nil, "%v %s", code.metered, form), CloseOnDone: c.cfg.CPU == CPUClose})
-	return c.cfg.Codes.share(ctx, id, code, build)
+	return c.cfg.Codes.share(ctx, src.id, code, build)
 }

@@ -2,15 +2,14 @@ package host
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
+	"path/filepath"
 
 	"github.com/tetratelabs/wazero/experimental"
 
-	"github.com/wasmctl/wasmctl/host/internal/codecache"
+	"github.com/wasmctl/wasmctl/host/internal/shell"
 )
 
 // ErrCacheDir matches the error of a Compilation whose directory cannot be read
@@ -31,127 +30,129 @@ type Compilation struct {
 	CloseOnDone bool
 }
 
-// Run compiles. An error that does not match ErrCacheDir is the module's fault.
+// Run compiles, so that the shell of the module finds the code in the directory. An
+// error that does not match ErrCacheDir is the module's fault.
 func (c Compilation) Run(ctx context.Context) error {
-	code := &code{}
-	defer func() { _ = code.close(ctx) }()
-	unsaved, err := code.compileInto(ctx, c)
-	if err == nil {
-		err = unsaved
+	if err := c.compile(ctx, c.Code, c.Workers); err != nil {
+		return err
 	}
-	return err
+	hollow, err := shell.Of(c.Code)
+	if err != nil {
+		return err
+	}
+	code, err := codeFile(c.Dir)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrCacheDir, err)
+	}
+	// The name under which wazero looks for the code of the shell is known where it
+	// has written that.
+	aside := filepath.Join(c.Dir, "code")
+	if err := os.Rename(code, aside); err != nil {
+		return fmt.Errorf("%w: %w", ErrCacheDir, err)
+	}
+	if err := c.compile(ctx, hollow, 1); err != nil {
+		return err
+	}
+	if code, err = codeFile(c.Dir); err == nil {
+		err = os.Rename(aside, code)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrCacheDir, err)
+	}
+	return nil
 }
 
-// compileInto compiles through a directory. unsaved is what is wrong with the
-// directory, where the code is there nonetheless.
-func (c *code) compileInto(ctx context.Context, job Compilation) (unsaved, err error) {
-	cache, err := newWazeroCache(job.Dir)
+// compile has wazero compile a module into the directory.
+func (c Compilation) compile(ctx context.Context, module []byte, workers int) (err error) {
+	cache, err := newWazeroCache(c.Dir)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrCacheDir, err)
+		return fmt.Errorf("%w: %w", ErrCacheDir, err)
 	}
-	c.newRuntime(ctx, cache, job.CloseOnDone)
-	ctx = experimental.WithCompilationWorkers(ctx, job.Workers)
-	if c.compiled, unsaved = compileSafely(ctx, c.runtime, job.Code); unsaved == nil || ctx.Err() != nil {
-		return nil, unsaved
+	code := &code{}
+	defer func() { err = errors.Join(err, code.close(ctx)) }()
+	code.newRuntime(ctx, cache, c.CloseOnDone)
+	ctx = experimental.WithCompilationWorkers(ctx, workers)
+	_, unsaved := compileSafely(ctx, code.runtime, module)
+	if unsaved == nil || ctx.Err() != nil {
+		return unsaved
 	}
 	// Where only writing failed, the code is in memory already.
-	if c.compiled, err = compileSafely(ctx, c.runtime, job.Code); err != nil {
-		return nil, err
+	if _, err := compileSafely(ctx, code.runtime, module); err != nil {
+		return err
 	}
-	return fmt.Errorf("%w: %w", ErrCacheDir, unsaved), nil
+	return fmt.Errorf("%w: %w", ErrCacheDir, unsaved)
 }
 
-// outOfProcess has a module compiled by Config.Compiler, unless it is in the cache
-// already. The compiler writes into a private directory, for this module alone.
-func (c compiler) outOfProcess(ctx context.Context, code *code, job Compilation) error {
-	return c.inPrivate("", job, func(job Compilation) error {
-		cache, err := newWazeroCache(job.Dir)
-		if err != nil {
-			return fmt.Errorf("%w: %w", ErrCacheDir, err)
-		}
-		code.newRuntime(ctx, cache, job.CloseOnDone)
-		if err = code.fromCache(ctx, job.Code); err == nil {
-			return nil
-		}
-		if !errors.Is(err, context.Canceled) {
-			return fmt.Errorf("%w: %w", ErrCacheDir, err) // or the module is invalid, which compiling says
-		}
-		if err = c.cfg.Compiler(ctx, job); err != nil {
-			return err
-		}
-		if err = code.fromCache(ctx, job.Code); errors.Is(err, context.Canceled) {
-			return fmt.Errorf("%w: compiled code missing in %s", ErrCacheDir, job.Dir)
-		}
-		return err
-	})
+// codeFile is the one file that wazero has written below a directory.
+func codeFile(dir string) (string, error) {
+	paths, _ := filepath.Glob(filepath.Join(dir, "wazero-*", "*")) // the pattern is fine
+	if len(paths) != 1 {
+		return "", fmt.Errorf("%d files of code in %s, want 1", len(paths), dir)
+	}
+	return paths[0], nil
 }
 
-// cached compiles in this process, through the cache directory.
-func (c compiler) cached(ctx context.Context, code *code, job Compilation) error {
-	return c.inPrivate("", job, func(job Compilation) error {
-		unsaved, err := code.compileInto(ctx, job)
-		if err == nil && unsaved != nil {
-			c.warn(unsaved)
-		}
-		return err
-	})
-}
+// errNotKept says that code is not where it was looked for.
+var errNotKept = errors.New("compiled code missing")
 
-// fromCache compiles a module that is in the cache, and ends with
-// context.Canceled where it is not: with a context that has ended wazero
-// decodes, validates, looks there, and stops.
-func (c *code) fromCache(ctx context.Context, form []byte) (err error) {
+// fromCache makes code of a shell and of what is in a directory for wazero. With a
+// context that has ended wazero decodes, validates, looks there, and stops: a shell is
+// never compiled. The error matches errNotKept where the code is not there.
+func (c *code) fromCache(ctx context.Context, dir string, hollow []byte, closeOnDone bool) error {
+	if _, err := codeFile(dir); err != nil { // an interpreter would not look
+		return fmt.Errorf("%w: %w", errNotKept, err)
+	}
+	cache, err := newWazeroCache(dir)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrCacheDir, err)
+	}
+	c.newRuntime(ctx, cache, closeOnDone)
 	stopped, stop := context.WithCancel(experimental.WithCompilationWorkers(ctx, compilationWorkers))
 	stop()
-	c.compiled, err = compileSafely(stopped, c.runtime, form)
-	return err
+	c.compiled, err = compileSafely(stopped, c.runtime, hollow)
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() == nil && errors.Is(err, context.Canceled) {
+		err = fmt.Errorf("%w in %s", errNotKept, dir)
+	}
+	return errors.Join(err, c.closeLocal(ctx))
 }
 
-// inPrivate compiles through a directory that nobody else can write to, in another
-// one or in that of temporary files, with what the cache has for the module, and
-// keeps there what is new. Trouble with the cache costs time only.
-func (c compiler) inPrivate(in string, job Compilation, compile func(Compilation) error) error {
+// throughDir compiles through a directory, with Config.Compiler where there is one. The
+// compiler writes into a private directory, for this module alone.
+func (c compiler) throughDir(ctx context.Context, code *code, src *source) error {
+	job := c.job(src)
+	run := c.cfg.Compiler
+	if run == nil {
+		run = func(ctx context.Context, job Compilation) error { return job.Run(ctx) }
+	} else if err := validate(ctx, job.Code); err != nil {
+		return err // no process for what is no module
+	}
+	hollow, err := shell.Of(job.Code)
+	if err != nil {
+		return err
+	}
+	return inPrivate("", func(private string) error {
+		job.Dir = private
+		if err := run(ctx, job); err != nil {
+			return err
+		}
+		if err := code.fromCache(ctx, private, hollow, job.CloseOnDone); err != nil {
+			return fmt.Errorf("%w: %w", ErrCacheDir, err)
+		}
+		c.keep(code, src, private, hollow)
+		return nil
+	})
+}
+
+// inPrivate calls a function with a directory that nobody else can write to, in
+// another one or in that of temporary files.
+func inPrivate(in string, f func(dir string) error) error {
 	private, err := os.MkdirTemp(in, "wasmctl-code-")
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrCacheDir, err)
 	}
 	defer func() { _ = os.RemoveAll(private) }() // a later one has another name
-	store := codecache.Store{Dir: c.cfg.CacheDir, Key: c.cfg.CacheKey}
-	job.Dir = private
-	if store.Dir == "" {
-		return compile(job)
-	}
-	id := codeID(job)
-	taken, err := store.Take(id, private)
-	if err != nil {
-		c.untaken(err)
-	}
-	if err := compile(job); err != nil {
-		return err
-	}
-	if err := store.Put(id, private, taken); err != nil {
-		c.warn(fmt.Errorf("%w: %w", ErrCacheDir, err))
-	}
-	return nil
-}
-
-// codeID names the code of a module in the cache. wazero's version and the features
-// of the CPU are in wazero's own name for it.
-func codeID(job Compilation) codecache.ID {
-	h := sha256.New()
-	_, _ = fmt.Fprintf(h, "%s %s %v\n", runtime.GOOS, runtime.GOARCH, job.CloseOnDone) // a hash takes all
-	h.Write(job.Code)
-	return codecache.ID(h.Sum(nil))
-}
-
-// untaken reports an entry of the cache that is not used.
-func (c compiler) untaken(err error) {
-	if !errors.Is(err, codecache.ErrForged) {
-		c.warn(fmt.Errorf("%w: %w", ErrCacheDir, err))
-		return
-	}
-	if c.cfg.OnForged != nil {
-		c.cfg.OnForged()
-	}
-	c.log.Warn("ignored compiled code that this user's key does not authenticate; compiling the module again", "dir", c.cfg.CacheDir, "error", err)
+	return f(private)
 }

@@ -45,7 +45,7 @@ func (c compiler) form(code *code, wasm []byte, bin *binaryModule) ([]byte, erro
 	if err != nil {
 		return nil, fmt.Errorf("cannot be metered: %w", err)
 	}
-	code.metered, code.maxStack, code.work = true, out.MaxStack, out.Work
+	code.maxStack, code.work = out.MaxStack, out.Work
 	if len(out.Dropped) > 0 {
 		c.log.Debug("sections of a module that speak of places in its code are not kept: it is metered", "sections", out.Dropped)
 	}

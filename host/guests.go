@@ -13,6 +13,7 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/internal/shell"
 )
 
 // ServeGuests is a guest process: it has code and instances for the process of
@@ -124,16 +125,8 @@ func (j *loadJob) fromCache(ctx context.Context, c *code, form []byte) bool {
 	if j.Dir == "" {
 		return false
 	}
-	cache, err := newWazeroCache(j.Dir)
-	if err != nil {
-		return false
-	}
-	c.newRuntime(ctx, cache, j.CloseOnDone)
-	if c.fromCache(ctx, form) == nil {
-		return true
-	}
-	_ = c.close(ctx) // it has compiled nothing
-	return false
+	hollow, err := shell.Of(form)
+	return err == nil && c.fromCache(ctx, j.Dir, hollow, j.CloseOnDone) == nil
 }
 
 // serveInstance has an instance until the connection ends or a call fails.

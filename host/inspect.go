@@ -111,9 +111,17 @@ func DigestOf(wasm []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
+// digestOf is DigestOf of the bytes that were parsed, worked out once.
+func (m *binaryModule) digestOf(wasm []byte) string {
+	if m.digest == "" {
+		m.digest = DigestOf(wasm)
+	}
+	return m.digest
+}
+
 func newInfo(wasm []byte, bin *binaryModule) *Info {
 	info := &Info{
-		Digest:    DigestOf(wasm),
+		Digest:    bin.digestOf(wasm),
 		Size:      int64(len(wasm)),
 		Toolchain: bin.toolchain(),
 		Exports:   make([]Export, 0, len(bin.exports)),

@@ -87,21 +87,22 @@ var lastCode atomic.Uint64
 
 // isolated makes code that guest processes load. It is compiled beforehand where
 // there is a directory to find it in; else each process does it.
-func (c compiler) isolated(ctx context.Context, code *code, job Compilation) error {
+func (c compiler) isolated(ctx context.Context, code *code, src *source) error {
 	code.remote = &remoteCode{
-		isolation: c.cfg.Isolation, form: job.Code, busy: make(chan struct{}, 1),
+		isolation: c.cfg.Isolation, form: src.form, busy: make(chan struct{}, 1),
 		job: loadJob{
-			ID: lastCode.Add(1), Workers: job.Workers, CloseOnDone: job.CloseOnDone,
+			ID: lastCode.Add(1), Workers: c.workers, CloseOnDone: c.cfg.CPU == CPUClose,
 			Metered: code.metered, MaxStack: code.maxStack, StartSize: code.startSize,
 		},
 	}
-	if c.cfg.Compiler == nil || c.cfg.CacheDir == "" || len(job.Code) <= maxHere {
-		return validate(ctx, job.Code)
+	if c.cfg.Compiler == nil || c.cfg.CacheDir == "" || len(src.form) <= maxHere {
+		return validate(ctx, src.form)
 	}
-	code.remote.take = func(in string, use func(dir string) error) error {
-		return c.inPrivate(in, job, func(job Compilation) error { return use(job.Dir) })
+	code.remote.take = func(in string, use func(dir string) error) error { return c.taken(in, src, use) }
+	var err error
+	if !c.fromStore(ctx, code, src) {
+		err = c.throughDir(ctx, code, src)
 	}
-	err := c.outOfProcess(ctx, code, job)
 	if err := code.closeLocal(ctx); err != nil {
 		return err
 	}
@@ -109,7 +110,18 @@ func (c compiler) isolated(ctx context.Context, code *code, job Compilation) err
 		return err
 	}
 	c.log.Warn("cannot compile the module beforehand; its guest process compiles it", "error", err)
-	return validate(ctx, job.Code)
+	return validate(ctx, src.form)
+}
+
+// taken calls a function with a directory, in another one, that has what the cache has
+// for a module.
+func (c compiler) taken(in string, src *source, use func(dir string) error) error {
+	return inPrivate(in, func(dir string) error {
+		if _, err := c.store().Take(src.id, dir); err != nil {
+			c.untaken(err)
+		}
+		return use(dir)
+	})
 }
 
 // connect returns a connection to a process in which the code is loaded. A process

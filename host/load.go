@@ -106,7 +106,7 @@ func newModule(cfg Config) *Module {
 // load compiles checked bytes into a new revision, unless accept, which may be nil,
 // refuses that before.
 func (m *Module) load(ctx context.Context, wasm []byte, bin *binaryModule, workers int, accept func() error) (*revision, error) {
-	number := m.begin(DigestOf(wasm))
+	number := m.begin(bin.digestOf(wasm))
 	if accept != nil {
 		if err := accept(); err != nil {
 			m.end(number)

@@ -3,6 +3,7 @@ package codecache
 import (
 	"bytes"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,27 +27,44 @@ func put(t *testing.T, s Store, id ID, code string) {
 	if err := os.WriteFile(path, []byte(code), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Put(id, private, ""); err != nil {
+	if err := s.Put(id, private, "", []byte("form")); err != nil {
 		t.Fatal(err)
 	}
 }
 
+// sealed is an entry.
+func sealed(t *testing.T, s Store, name string) []byte {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "entry")
+	if err := write(path, func(out io.Writer) error { return s.seal(ID{1}, out, name, []byte("form"), strings.NewReader("code")) }); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
 func TestStore_GivesBackWhatItWasGiven(t *testing.T) {
 	s := Store{t.TempDir(), key}
-	if got, err := s.Take(ID{1}, t.TempDir()); got != "" || err != nil {
-		t.Errorf("of an empty one: %q, %v", got, err)
+	if got, err := s.Take(ID{1}, t.TempDir()); got != nil || err != nil {
+		t.Errorf("of an empty one: %v, %v", got, err)
 	}
 	put(t, s, ID{1}, "code")
 	private := t.TempDir()
 	got, err := s.Take(ID{1}, private)
-	if b, _ := os.ReadFile(filepath.Join(private, name)); err != nil || got != name || string(b) != "code" {
-		t.Errorf("%q %q, %v", got, b, err)
+	if err != nil || got == nil {
+		t.Fatalf("%v, %v", got, err)
 	}
-	if err := s.Put(ID{2}, private, got); err != nil {
+	if b, _ := os.ReadFile(filepath.Join(private, name)); got.Name != name || string(got.Form) != "form" || string(b) != "code" {
+		t.Errorf("%q %q", got, b)
+	}
+	if err := s.Put(ID{2}, private, got.Name, nil); err != nil {
 		t.Error(err)
 	}
-	if got, err := s.Take(ID{2}, t.TempDir()); got != "" || err != nil {
-		t.Errorf("what was taken is kept again: %q, %v", got, err)
+	if got, err := s.Take(ID{2}, t.TempDir()); got != nil || err != nil {
+		t.Errorf("what was taken is kept again: %v, %v", got, err)
 	}
 }
 
@@ -66,8 +84,8 @@ func TestStore_GivesNothingForged(t *testing.T) {
 		}
 		private := t.TempDir()
 		got, err := s.Take(ID{1}, private)
-		if files, _ := os.ReadDir(private); got != "" || !errors.Is(err, ErrForged) || len(files) > 0 {
-			t.Errorf("%s: got %q, %v and %v", what, got, err, files)
+		if files, _ := os.ReadDir(private); got != nil || !errors.Is(err, ErrForged) || len(files) > 0 {
+			t.Errorf("%s: got %v, %v and %v", what, got, err, files)
 		}
 	}
 	for i := range entry {
@@ -86,10 +104,10 @@ func TestStore_GivesNothingForged(t *testing.T) {
 	}
 	forged("that of another module", other)
 	for _, foreign := range []Store{{s.Dir, nil}, {s.Dir, []byte("another")}} {
-		forged("of another key", foreign.seal(ID{1}, name, []byte("code")))
+		forged("of another key", sealed(t, foreign, name))
 	}
 	for _, bad := range []string{"", "../x", "wazero-v1/../../x", "/etc/passwd", name + "/x"} {
-		forged("a name", s.seal(ID{1}, bad, []byte("code")))
+		forged("a name", sealed(t, s, bad))
 	}
 	if err := os.Remove(s.path(ID{1})); err != nil {
 		t.Fatal(err)
@@ -108,10 +126,10 @@ func TestStore_FollowsNoLinkOfACompiler(t *testing.T) {
 	if err := errors.Join(os.WriteFile(secret, []byte("s"), 0o600), os.Mkdir(filepath.Join(private, "wazero-v1-amd64-linux"), 0o700), os.Symlink(secret, filepath.Join(private, name))); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Put(ID{1}, private, ""); err != nil {
+	if err := s.Put(ID{1}, private, "", nil); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := s.Take(ID{1}, t.TempDir()); got != "" || err != nil {
-		t.Errorf("%q, %v", got, err)
+	if got, err := s.Take(ID{1}, t.TempDir()); got != nil || err != nil {
+		t.Errorf("%v, %v", got, err)
 	}
 }

@@ -18,9 +18,9 @@ const maxCache = 2 << 30
 // was killed.
 const unfinished = time.Hour
 
-// cacheFile is an entry, under another name until it is whole, or code that earlier
-// versions let wazero write: <dir>/wazero-<version>/<hash>. Nothing else is touched:
-// users name the directory.
+// cacheFile is an entry, of this format or an earlier one, under another name until
+// it is whole, or code that earlier versions let wazero write:
+// <dir>/wazero-<version>/<hash>. Nothing else is touched: users name the directory.
 var cacheFile = regexp.MustCompile(`^[0-9a-f]{64}(\.[0-9]+\.tmp)?$`)
 
 // cached is a file of a cache directory.
@@ -43,7 +43,7 @@ func trim(dir string, limit int64, now time.Time) {
 // cacheFiles lists the code in a cache directory.
 func cacheFiles(dir string) (out []cached) {
 	paths, _ := filepath.Glob(filepath.Join(dir, "wazero-*", "*")) // the patterns are fine
-	entries, _ := filepath.Glob(filepath.Join(dir, folder, "*"))
+	entries, _ := filepath.Glob(filepath.Join(dir, "wasmctl-[0-9]*", "*"))
 	for _, path := range append(paths, entries...) {
 		info, err := os.Lstat(path)
 		if err != nil || info.Mode()&fs.ModeType != 0 || !cacheFile.MatchString(filepath.Base(path)) {

@@ -23,6 +23,7 @@ func TestTrim_RemovesTheOldestCodeAndNothingElse(t *testing.T) {
 		"wazero-v0/" + hash(3):              3 * time.Hour,
 		"wazero-v1/" + hash(4) + ".123.tmp": time.Minute,
 		"wazero-v1/" + hash(5) + ".123.tmp": 2 * time.Hour,
+		"wasmctl-1/" + hash(8):              4 * time.Hour,
 		"wazero-v1/thesis.txt":              1000 * time.Hour,
 		"thesis/" + hash(6):                 1000 * time.Hour,
 		hash(7):                             1000 * time.Hour,
@@ -41,7 +42,7 @@ func TestTrim_RemovesTheOldestCodeAndNothingElse(t *testing.T) {
 	before := tree(t, dir)
 	trim(dir, 200, now)
 	gone := slices.DeleteFunc(before, func(path string) bool { return slices.Contains(tree(t, dir), path) })
-	if diff := cmp.Diff([]string{"wazero-v0/" + hash(3), "wazero-v1/" + hash(5) + ".123.tmp"}, gone); diff != "" {
+	if diff := cmp.Diff([]string{"wasmctl-1/" + hash(8), "wazero-v0/" + hash(3), "wazero-v1/" + hash(5) + ".123.tmp"}, gone); diff != "" {
 		t.Error(diff)
 	}
 	trim(filepath.Join(dir, "not there"), 0, now)

@@ -1,0 +1,87 @@
+package host
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/wasmctl/wasmctl/host/meter"
+	"github.com/wasmctl/wasmctl/testdata/wasm"
+)
+
+// formDigest is the hash of the forms of some modules. Who changes what is compiled
+// changes it and formVersion both, so that code of another form is never taken from a
+// cache.
+const formDigest = "3c5853cab9369c69"
+
+func TestForm_ANewFormHasANewVersion(t *testing.T) {
+	h := sha256.New()
+	for _, module := range [][]byte{wasm.Modes, wasm.Calls, wasm.Tables, wasm.WASI, wasm.Worse, wasm.Floods, wasm.Work, wasm.Init} {
+		bin, err := parseModule(module)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := meter.Rewrite(boundTables(module, bin), meter.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Write(out.Wasm)
+	}
+	if got := hex.EncodeToString(h.Sum(nil))[:16]; got != formDigest {
+		t.Errorf("the form of modules has changed: set formVersion to %d and formDigest to %q", formVersion+1, got)
+	}
+}
+
+// A module whose code comes from the cache does what one does that was just compiled:
+// results, traps, and what is said of them.
+func TestLoad_FromTheCacheIsAsCompiled(t *testing.T) {
+	inThisProcess(t)
+	for name, module := range map[string][]byte{"modes": wasm.Modes, "tables": wasm.Tables, "init": wasm.Init} {
+		var log bytes.Buffer
+		logger := slog.New(slog.NewTextHandler(&log, nil))
+		compiled := Config{Logger: logger}
+		kept := Config{CacheDir: t.TempDir(), Logger: logger}
+		want := outcomes(t, module, compiled)
+		for range 2 { // compiles, takes from the cache
+			log.Reset()
+			if diff := cmp.Diff(want, outcomes(t, module, kept)); diff != "" {
+				t.Errorf("%s: %s", name, diff)
+			}
+			if strings.Contains(log.String(), "cache") {
+				t.Errorf("%s: %s", name, &log)
+			}
+		}
+		if paths := cacheEntries(t, kept.CacheDir); len(paths) != 1 {
+			t.Errorf("%s: entries %q", name, paths)
+		}
+	}
+}
+
+// outcomes are what a module answers to each mode.
+func outcomes(t *testing.T, module []byte, cfg Config) (out []string) {
+	t.Helper()
+	cfg.API = apiOf(nil)
+	m := load(t, module, cfg)
+	for mode := range byte(16) {
+		if mode == 2 { // spins
+			continue
+		}
+		g, release, err := m.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := g.Reconcile(t.Context(), request(mode))
+		release()
+		if err != nil {
+			out = append(out, err.Error()+callError(t, err).Output)
+		} else {
+			out = append(out, strings.TrimSpace(cmp.Diff(nil, res)))
+		}
+	}
+	return out
+}

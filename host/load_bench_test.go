@@ -1,0 +1,63 @@
+package host
+
+import (
+	"context"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// cpuTime is what the process has used of the CPUs.
+func cpuTime(b *testing.B) time.Duration {
+	b.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// benchModule is the module that a benchmark is about: what WASMCTL_BENCH_MODULE
+// names, or else an example.
+func benchModule(b *testing.B) []byte {
+	b.Helper()
+	path := os.Getenv("WASMCTL_BENCH_MODULE")
+	if path == "" {
+		return goModule(b)
+	}
+	wasm, err := os.ReadFile(path) //nolint:gosec // who runs the benchmark names it
+	if err != nil {
+		b.Fatal(err)
+	}
+	return wasm
+}
+
+// BenchmarkLoad_Cached is loading a module whose compiled code is in the cache, its
+// first instance included.
+func BenchmarkLoad_Cached(b *testing.B) {
+	wasm := benchModule(b)
+	cfg := Config{CacheDir: b.TempDir(), CacheKey: []byte("key")}
+	var cpu time.Duration
+	once := func() {
+		b.StartTimer()
+		from := cpuTime(b)
+		m, err := Load(b.Context(), wasm, cfg)
+		cpu += cpuTime(b) - from
+		b.StopTimer()
+		if err == nil {
+			err = m.Close(context.Background())
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.StopTimer()
+	once()
+	b.ResetTimer()
+	cpu = 0
+	for range b.N {
+		once()
+	}
+	b.ReportMetric(float64(cpu.Milliseconds())/float64(b.N), "cpu-ms/op")
+}
