@@ -7,10 +7,11 @@ LINT     := $(BIN)/tools/golangci-lint-$(lastword $(subst @, ,$(GOLANGCI_LINT)))
 CONTROLLER_GEN_PACKAGE := sigs.k8s.io/controller-tools/cmd/controller-gen@v0.20.0
 CONTROLLER_GEN := $(BIN)/tools/controller-gen-$(lastword $(subst @, ,$(CONTROLLER_GEN_PACKAGE)))
 # The Go modules of this repository; the root module is first.
-MODULES  := . guest-sdk/go guest-sdk/controller-runtime guest-sdk/kube-openapi guest-sdk/gnostic-models examples bench host/conformance/guests/go host/oci/keyless devcluster/server
+KUBEBUILDER := $(wildcard examples/kubebuilder/*/go.mod)
+MODULES  := . guest-sdk/go guest-sdk/controller-runtime guest-sdk/kube-openapi guest-sdk/gnostic-models examples $(KUBEBUILDER:/go.mod=) bench host/conformance/guests/go host/oci/keyless devcluster/server
 # Modules that lint, vet and tests look at. devcluster/server has targets of its
 # own: analysing Kubernetes itself takes minutes.
-OURS     := . guest-sdk/go guest-sdk/controller-runtime guest-sdk/kube-openapi guest-sdk/gnostic-models examples bench host/conformance/guests/go host/oci/keyless
+OURS     := . guest-sdk/go guest-sdk/controller-runtime guest-sdk/kube-openapi guest-sdk/gnostic-models examples $(KUBEBUILDER:/go.mod=) bench host/conformance/guests/go host/oci/keyless
 EXAMPLES := configmapgenerator secretmirror memcached webapp dnsrecord periodicjob
 GUESTS   := $(EXAMPLES:%=$(BIN)/examples/%.wasm)
 RUST_EXAMPLES := configmapgenerator
@@ -157,6 +158,7 @@ test: build guests $(DEVCLUSTER) ## Run all tests on one real control plane; wit
 	cd guest-sdk/go && go test $(TEST_FLAGS) ./...
 	@$(MAKE) --no-print-directory test-32
 	cd examples && go test $(TEST_FLAGS) ./...
+	@for m in $(KUBEBUILDER:/go.mod=); do echo "test $$m"; (cd $$m && go test $(TEST_FLAGS) ./...) || exit 1; done
 	cd host/oci/keyless && go test $(TEST_FLAGS) ./...
 	@$(MAKE) --no-print-directory test-rust
 	cd devcluster/server && CGO_ENABLED=0 go test -trimpath -vet=off $(TEST_FLAGS) ./...
@@ -225,10 +227,12 @@ wat: ## Rebuild the .wasm of tests from their .wat (needs wat2wasm: Debian packa
 CRDS := cmd/wasmctl/internal/serve/v1alpha1/crds.yaml
 
 .PHONY: crds
-crds: $(CONTROLLER_GEN) ## Generate the CRDs of wasmctl serve from the Go types
+crds: $(CONTROLLER_GEN) ## Generate the CRDs of wasmctl serve from the Go types, and what kubebuilder's projects generate
 	(echo '# Generated from the Go types by make crds: do not edit.'; \
 		$(CONTROLLER_GEN) crd:crdVersions=v1,ignoreUnexportedFields=true paths=./cmd/wasmctl/internal/serve/v1alpha1 output:crd:stdout) > $(CRDS).new
 	mv $(CRDS).new $(CRDS)
+	@for m in $(KUBEBUILDER:/go.mod=); do (cd $$m && $(CONTROLLER_GEN) object crd:maxDescLen=0 rbac:roleName=manager-role \
+		paths=./... output:crd:dir=config/crd/bases) || exit 1; done
 
 $(CONTROLLER_GEN):
 	@echo "building controller-gen"

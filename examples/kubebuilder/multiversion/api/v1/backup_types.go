@@ -1,0 +1,50 @@
+package v1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// BackupSpec is what a user asks for.
+type BackupSpec struct {
+	// Schedule has the five fields of cron: minute, hour, day, month, day of the week.
+	// +kubebuilder:validation:Pattern=`^\S+( \S+){4}$`
+	Schedule string `json:"schedule"`
+
+	// Image is the program that makes the backup.
+	// +kubebuilder:validation:MinLength=1
+	Image string `json:"image"`
+
+	// Suspend stops the backups.
+	// +optional
+	Suspend bool `json:"suspend,omitempty"`
+}
+
+// BackupStatus is what the controller has seen and done.
+type BackupStatus struct {
+	// Conditions has Ready: whether the CronJob is as the spec asks.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:storageversion
+// +kubebuilder:conversion:hub
+
+// Backup makes a backup by a schedule.
+type Backup struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   BackupSpec   `json:"spec"`
+	Status BackupStatus `json:"status,omitempty"`
+}
+
+// +kubebuilder:object:root=true
+
+// BackupList is a list of Backups.
+type BackupList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Backup `json:"items"`
+}

@@ -1,0 +1,14 @@
+// Package v1 has the webhook that converts Backups between their versions.
+package v1
+
+import (
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	storagev1 "example.dev/multiversion/api/v1"
+)
+
+// SetupBackupWebhookWithManager registers the webhook. It serves what the types of
+// the scheme can convert.
+func SetupBackupWebhookWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewWebhookManagedBy(mgr, &storagev1.Backup{}).Complete()
+}
