@@ -81,6 +81,7 @@ func TestControllerRuntime_AnOrdinaryMainRunsAsAModule(t *testing.T) {
 		}
 		return list[0].(map[string]any)["image"].(string) //nolint:forcetypeassert // as the API server has it
 	}
+	o.child.wantLine(`"level":"INFO"`, `"msg":"starting manager"`, `"logger":"setup"`) // what main logs has its level
 	o.await("the Deployment", func() bool { return image() == "nginx:1" })
 	if owner := metav1.GetControllerOf(o.get(deployments)); owner == nil || owner.Kind != "Site" || owner.Name != "a" {
 		t.Errorf("the owner is %+v", owner)

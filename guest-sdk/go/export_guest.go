@@ -20,6 +20,10 @@ import (
 // reachable from here.
 var instance = guest{host: imports.Default}
 
+// ModuleLog returns the log of the module outside of calls, in init functions and main. Within
+// a call use that of its Context.
+func ModuleLog() *Logger { return &Logger{g: &guest{host: imports.Default}} }
+
 //go:wasmexport reconciler_abi_1
 func exportABI() {}
 

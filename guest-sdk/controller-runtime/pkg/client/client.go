@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -13,6 +14,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/internal/codec"
+	"sigs.k8s.io/controller-runtime/pkg/internal/defaultscheme"
 	"sigs.k8s.io/controller-runtime/pkg/internal/kinds"
 	"sigs.k8s.io/controller-runtime/pkg/internal/rest"
 	"sigs.k8s.io/controller-runtime/pkg/internal/run"
@@ -56,7 +58,9 @@ func New(config *rest.Config, options Options) (Client, error) {
 		return nil, errors.New("client: the config is nil; use the one of ctrl.GetConfigOrDie")
 	}
 	if options.Scheme == nil {
-		return nil, errors.New("client: Options.Scheme is nil; set the one that main made")
+		if options.Scheme = defaultscheme.Get(); options.Scheme == nil {
+			return nil, fmt.Errorf("client: %w", defaultscheme.ErrNone)
+		}
 	}
 	if options.Mapper == nil {
 		options.Mapper = kinds.NewMapper(options.Scheme)

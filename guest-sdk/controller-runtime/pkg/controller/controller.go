@@ -150,8 +150,15 @@ func (c *declared[request]) Declare() (*declare.Controller, error) {
 	if !ok {
 		return nil, fmt.Errorf("controller[%s]: its requests are %T: a module reconciles objects by their name, use reconcile.Request", c.name, *new(request))
 	}
+	var ignored []string
+	if c.options.RateLimiter != nil {
+		ignored = append(ignored, "RateLimiter")
+	}
+	if c.options.NewQueue != nil {
+		ignored = append(ignored, "NewQueue")
+	}
 	return &declare.Controller{
-		Name: c.name, Watches: c.watches, Concurrency: max(c.options.MaxConcurrentReconciles, 1),
+		Name: c.name, Ignored: ignored, Watches: c.watches, Concurrency: max(c.options.MaxConcurrentReconciles, 1),
 		Timeout: c.options.ReconciliationTimeout, Logger: plain.options.LogConstructor, Reconcile: plain.Reconcile,
 	}, nil
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/internal/defaultscheme"
 	"sigs.k8s.io/controller-runtime/pkg/internal/hostcache"
 	"sigs.k8s.io/controller-runtime/pkg/internal/hostevents"
 	"sigs.k8s.io/controller-runtime/pkg/internal/kinds"
@@ -36,11 +37,14 @@ type connection struct {
 }
 
 func connect(cfg *rest.Config, o *Options) (*connection, error) {
+	if o.Scheme == nil {
+		o.Scheme = defaultscheme.Get()
+	}
 	switch {
 	case cfg == nil:
 		return nil, errors.New("the config is nil; use the one of ctrl.GetConfigOrDie")
 	case o.Scheme == nil:
-		return nil, errors.New("Options.Scheme is nil; set the one that main made: client-go's whole scheme would make the module larger by 10 MB")
+		return nil, defaultscheme.ErrNone
 	case o.NewCache != nil:
 		return nil, errors.New("Options.NewCache: a module has the cache of its host; use Options.Cache")
 	}

@@ -30,6 +30,7 @@ import (
 type module struct {
 	*connection
 	options   Options
+	given     Options // as they were, without defaults
 	declarers []declare.Declarer
 	elected   chan struct{}
 	converts  conversion.Registry
@@ -37,6 +38,7 @@ type module struct {
 
 // New returns a manager.
 func New(cfg *rest.Config, options Options) (Manager, error) {
+	given := options
 	if options.Logger.GetSink() == nil {
 		options.Logger = logf.Log
 	}
@@ -50,7 +52,7 @@ func New(cfg *rest.Config, options Options) (Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("manager: %w", err)
 	}
-	m := &module{connection: c, options: options, elected: make(chan struct{}), converts: conversion.NewRegistry()}
+	m := &module{connection: c, options: options, given: given, elected: make(chan struct{}), converts: conversion.NewRegistry()}
 	close(m.elected)
 	return m, nil
 }
@@ -101,8 +103,10 @@ func (m *module) reconciler(name string) (wasmctl.Reconciler, error) {
 		if err != nil {
 			return wasmctl.Reconciler{}, err
 		}
+		c.Base = m.options.BaseContext
 		all = append(all, c)
 	}
+	m.note(all)
 	c, err := choose(all, name)
 	if err != nil {
 		return wasmctl.Reconciler{}, err

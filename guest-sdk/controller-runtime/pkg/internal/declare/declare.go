@@ -39,6 +39,10 @@ type Controller struct {
 	Concurrency int
 	// Timeout bounds a run, if it is not 0.
 	Timeout time.Duration
+	// Base returns the context that runs derive theirs from; nil is an empty one.
+	Base func() context.Context
+	// Ignored names options that have no effect.
+	Ignored []string
 	// Logger returns the logger of a run.
 	Logger func(*reconcile.Request) logr.Logger
 	// Reconcile carries out a run.

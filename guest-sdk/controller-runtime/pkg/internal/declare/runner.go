@@ -40,7 +40,11 @@ func (r *runner) reconcile(c *wasmctl.Context, obj wasmctl.Object) (wasmctl.Acti
 	if obj.Exists() && req.Namespace == "" {
 		kinds.LearnClusterScoped(obj.APIVersion(), obj.Kind())
 	}
-	ctx, leave := run.Enter(context.Background(), c)
+	base := context.Background()
+	if r.c.Base != nil {
+		base = r.c.Base()
+	}
+	ctx, leave := run.Enter(base, c)
 	defer leave()
 	ctx = logf.IntoContext(ctx, r.c.Logger(&req))
 	if r.c.Timeout > 0 {

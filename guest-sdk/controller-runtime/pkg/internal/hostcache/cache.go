@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -28,17 +27,12 @@ type Cache struct {
 
 	mu      sync.Mutex
 	watched map[schema.GroupVersionKind]bool // true: nothing but metadata
-	indexes map[index]client.IndexerFunc
-}
-
-type index struct {
-	gvk   schema.GroupVersionKind
-	field string
+	indexes map[indexKey]*index
 }
 
 // New returns a cache. api reads what is not watched.
 func New(scheme *runtime.Scheme, api client.Reader) *Cache {
-	return &Cache{scheme: scheme, api: api, indexes: map[index]client.IndexerFunc{}}
+	return &Cache{scheme: scheme, api: api, indexes: map[indexKey]*index{}}
 }
 
 // Watch sets the kinds that the host watches; true: nothing but their metadata.
@@ -96,34 +90,6 @@ func (c *Cache) Get(ctx context.Context, key client.ObjectKey, obj client.Object
 	return nil
 }
 
-// IndexField implements client.FieldIndexer. Nothing is kept: a list asks the
-// function for each object.
-func (c *Cache) IndexField(_ context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
-	gvk, err := apiutil.GVKForObject(obj, c.scheme)
-	if err != nil {
-		return err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.indexes[index{gvk, field}] != nil {
-		return fmt.Errorf("index[%s %s]: is there already", gvk.Kind, field)
-	}
-	c.indexes[index{gvk, field}] = extract
-	return nil
-}
-
-func (c *Cache) indexer(gvk schema.GroupVersionKind, field string) client.IndexerFunc {
-	switch field {
-	case "metadata.name":
-		return func(obj client.Object) []string { return []string{obj.GetName()} }
-	case "metadata.namespace":
-		return func(obj client.Object) []string { return []string{obj.GetNamespace()} }
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.indexes[index{gvk, field}]
-}
-
 // GetInformer implements cache.Informers.
 func (*Cache) GetInformer(context.Context, client.Object, ...cache.InformerGetOption) (cache.Informer, error) {
 	return informer{}, nil
@@ -156,8 +122,3 @@ func (informer) IsStopped() bool { return false }
 
 // errContinue is that of the real cache.
 var errContinue = errors.New("cache: a list of a watched kind has no pages: it is read without a limit of the API server; remove client.Continue")
-
-// contains reports whether an index has the value for the object.
-func contains(extract client.IndexerFunc, obj client.Object, value string) bool {
-	return slices.Contains(extract(obj), value)
-}

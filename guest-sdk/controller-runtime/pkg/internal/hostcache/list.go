@@ -69,12 +69,16 @@ func (c *Cache) List(ctx context.Context, list client.ObjectList, opts ...client
 }
 
 // add appends an object, unless the indexes do not match.
-func add(items *codec.List, found wasmctl.Object, match func(client.Object) bool) error {
+func add(items *codec.List, found wasmctl.Object, match *matcher) error {
+	at := version{found.UID(), found.ResourceVersion()}
+	if match.rejects(at) {
+		return nil // without decoding it
+	}
 	obj, err := items.Append(found.Value)
 	if err != nil {
 		return err
 	}
-	if typed, ok := obj.(client.Object); match != nil && (!ok || !match(typed)) {
+	if typed, ok := obj.(client.Object); !ok || !match.matches(at, typed) {
 		items.Drop()
 	}
 	return nil
@@ -93,18 +97,14 @@ func selectsNothing(s labels.Selector) bool {
 // matcher returns what the field selector asks of an object, by the indexes; nil
 // is nothing. Of a kind that is not watched, fields without an index are the API
 // server's.
-func (c *Cache) matcher(gvk schema.GroupVersionKind, o *client.ListOptions) (func(client.Object) bool, error) {
+func (c *Cache) matcher(gvk schema.GroupVersionKind, o *client.ListOptions) (*matcher, error) {
 	if o.FieldSelector == nil {
 		return nil, nil
 	}
-	type want struct {
-		extract client.IndexerFunc
-		value   string
-	}
-	var all []want
+	m := &matcher{nothing: !o.FieldSelector.Empty() && len(o.FieldSelector.Requirements()) == 0}
 	for _, r := range o.FieldSelector.Requirements() {
-		extract := c.indexer(gvk, r.Field)
-		if extract == nil {
+		x := c.indexer(gvk, r.Field)
+		if x == nil {
 			if c.watches(gvk) {
 				return nil, fmt.Errorf("list %s: there is no index of the field %q; register it by mgr.GetFieldIndexer().IndexField", gvk.Kind, r.Field)
 			}
@@ -113,19 +113,9 @@ func (c *Cache) matcher(gvk schema.GroupVersionKind, o *client.ListOptions) (fun
 		if r.Operator != selection.Equals && r.Operator != selection.DoubleEquals {
 			return nil, fmt.Errorf("list %s: field %q: an index finds equal values only, not %q", gvk.Kind, r.Field, r.Operator)
 		}
-		all = append(all, want{extract, r.Value})
+		m.wants = append(m.wants, want{x, r.Value})
 	}
-	if len(all) == 0 && !o.FieldSelector.Empty() { // fields.Nothing
-		return func(client.Object) bool { return false }, nil
-	}
-	return func(obj client.Object) bool {
-		for _, w := range all {
-			if !contains(w.extract, obj, w.value) {
-				return false
-			}
-		}
-		return true
-	}, nil
+	return m, nil
 }
 
 func (c *Cache) watches(gvk schema.GroupVersionKind) bool {
@@ -137,7 +127,7 @@ func (c *Cache) watches(gvk schema.GroupVersionKind) bool {
 
 // fromAPI lists a kind that is not watched. Fields with an index are compared
 // here: the API server does not know them.
-func (c *Cache) fromAPI(ctx context.Context, list client.ObjectList, o *client.ListOptions, match func(client.Object) bool) error {
+func (c *Cache) fromAPI(ctx context.Context, list client.ObjectList, o *client.ListOptions, match *matcher) error {
 	plain := *o
 	if match != nil {
 		plain.FieldSelector, plain.Limit = nil, 0
@@ -147,6 +137,6 @@ func (c *Cache) fromAPI(ctx context.Context, list client.ObjectList, o *client.L
 	}
 	return codec.Keep(list, func(obj runtime.Object) bool {
 		typed, ok := obj.(client.Object)
-		return ok && match(typed)
+		return ok && match.matches(version{string(typed.GetUID()), typed.GetResourceVersion()}, typed)
 	})
 }

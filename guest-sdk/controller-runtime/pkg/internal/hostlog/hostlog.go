@@ -30,9 +30,21 @@ type Host interface {
 	Log(level Level, msg string, attrs []any)
 }
 
-// Current is the host of the run; nil outside of one, when lines go to standard
-// error, which the host logs too. One thread runs in a module.
+// Current is the host of the run; nil outside of one. One thread runs in a module.
 var Current Host
+
+// Outside is the host outside of a run, in main for example; nil in a program that
+// is no module.
+var Outside Host
+
+// host is where lines of a level go; nil is standard error. Errors outside of a run
+// go there too: what a main that gives up printed is part of the host's error.
+func host(level Level) Host {
+	if Current == nil && level < Error {
+		return Outside
+	}
+	return Current
+}
 
 // Options of a sink. The zero value has the levels of the host.
 type Options struct {
@@ -59,7 +71,8 @@ func (s *sink) Enabled(level int) bool {
 	if s.o.Enabled != nil && !s.o.Enabled(level) {
 		return false
 	}
-	return s.o.Dest != nil || Current == nil || Current.Enabled(levelOf(level))
+	h := host(levelOf(level))
+	return s.o.Dest != nil || h == nil || h.Enabled(levelOf(level))
 }
 
 func levelOf(level int) Level {
@@ -104,14 +117,15 @@ func (s *sink) write(level Level, msg string, keysAndValues []any) {
 	if s.name != "" {
 		attrs = append([]any{"logger", s.name}, attrs...)
 	}
-	switch {
-	case s.o.Dest != nil:
-		_, _ = io.WriteString(s.o.Dest, line(level, msg, attrs))
-	case Current != nil:
-		Current.Log(level, msg, attrs)
-	default:
-		_, _ = io.WriteString(os.Stderr, line(level, msg, attrs))
+	dest := s.o.Dest
+	if dest == nil {
+		if h := host(level); h != nil {
+			h.Log(level, msg, attrs)
+			return
+		}
+		dest = os.Stderr
 	}
+	_, _ = io.WriteString(dest, line(level, msg, attrs))
 }
 
 // line is a line of text.

@@ -1,0 +1,63 @@
+package zap_test
+
+import (
+	"bytes"
+	"flag"
+	"io"
+	"strings"
+	"testing"
+
+	"go.uber.org/zap/zapcore"
+
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+)
+
+// kept returns the levels of logr, up to 4, of which a logger keeps lines.
+func kept(opts ...zap.Opts) string {
+	var out bytes.Buffer
+	l := zap.New(append(opts, zap.WriteTo(&out))...)
+	for level := range 5 {
+		l.V(level).Info(string(rune('0' + level)))
+	}
+	return strings.NewReplacer("DEBUG ", "", "\n", "").Replace(out.String())
+}
+
+// Development keeps the debug level, a level counts more, and one of zap is the
+// negative one of logr.
+func TestNew_KeepsWhatTheOptionsSay(t *testing.T) {
+	for _, test := range []struct {
+		want string
+		opts []zap.Opts
+	}{
+		{"0", nil},
+		{"01", []zap.Opts{zap.UseDevMode(true)}},
+		{"", []zap.Opts{zap.Level(zapcore.ErrorLevel)}},
+		{"0123", []zap.Opts{zap.Level(zapcore.Level(-3)), zap.UseDevMode(true)}},
+		{"01", []zap.Opts{zap.UseFlagOptions(&zap.Options{Development: true})}},
+	} {
+		if got := kept(test.opts...); got != test.want {
+			t.Errorf("kept %q, want %q", got, test.want)
+		}
+	}
+}
+
+// The flags of kubebuilder's projects are all there, and wrong levels are refused.
+func TestFlags_SetTheLevel(t *testing.T) {
+	for args, want := range map[string]string{
+		"": "0", "-zap-devel": "01", "-zap-log-level=debug": "01", "-zap-log-level=3": "0123", "-zap-log-level=error": "",
+		"-zap-encoder=json -zap-stacktrace-level=error -zap-time-encoding=epoch": "0",
+		"-zap-log-level=much": "error", "-zap-log-level=-1": "error", "-zap-log-level=0": "error",
+	} {
+		var o zap.Options
+		fs := flag.NewFlagSet("test", flag.ContinueOnError)
+		fs.SetOutput(io.Discard)
+		o.BindFlags(fs)
+		got := "error"
+		if fs.Parse(strings.Fields(args)) == nil {
+			got = kept(zap.UseFlagOptions(&o))
+		}
+		if got != want {
+			t.Errorf("%s: kept %q, want %q", args, got, want)
+		}
+	}
+}

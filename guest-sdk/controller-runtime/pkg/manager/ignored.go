@@ -1,0 +1,68 @@
+package manager
+
+import (
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/internal/declare"
+)
+
+// option is an option of a manager, and whether the program has set it.
+type option struct {
+	name string
+	set  bool
+}
+
+// ofHost are the options for which the host has something of its own.
+func ofHost(o *Options) []option {
+	serves := func(address string) bool { return address != "" && address != "0" }
+	return []option{
+		{"LeaderElection", o.LeaderElection},
+		{"Metrics", serves(o.Metrics.BindAddress) || o.Metrics.ExtraHandlers != nil},
+		{"HealthProbeBindAddress", serves(o.HealthProbeBindAddress)},
+		{"PprofBindAddress", serves(o.PprofBindAddress)},
+		{"WebhookServer", o.WebhookServer != nil},
+		{"Client.HTTPClient", o.Client.HTTPClient != nil},
+		{"Cache.HTTPClient", o.Cache.HTTPClient != nil},
+		{"Cache.DefaultWatchErrorHandler", o.Cache.DefaultWatchErrorHandler != nil},
+	}
+}
+
+// ofNobody are the options that a program could miss in a module.
+func ofNobody(o *Options) []option {
+	transforms, syncs := o.Cache.DefaultTransform != nil, o.Cache.SyncPeriod != nil
+	for _, by := range o.Cache.ByObject {
+		transforms, syncs = transforms || by.Transform != nil, syncs || by.SyncPeriod != nil
+	}
+	return []option{
+		{"Cache.Transform", transforms},
+		{"Cache.SyncPeriod", syncs},
+		{"Cache.NewInformer", o.Cache.NewInformer != nil},
+		{"EventBroadcaster", o.EventBroadcaster != nil},
+	}
+}
+
+func names(list []option) []string {
+	var set []string
+	for _, o := range list {
+		if o.set {
+			set = append(set, o.name)
+		}
+	}
+	return set
+}
+
+// note logs which options have no effect.
+func (m *module) note(all []*declare.Controller) {
+	lost := names(ofNobody(&m.given))
+	for _, c := range all {
+		for _, name := range c.Ignored {
+			lost = append(lost, c.Name+": "+name)
+		}
+	}
+	if own := names(ofHost(&m.given)); len(own) > 0 {
+		m.options.Logger.V(1).Info("the host has its own: these options have no effect", "options", strings.Join(own, ", "))
+	}
+	if len(lost) > 0 {
+		m.options.Logger.Info("a module does not have it: these options have no effect", "options", strings.Join(lost, ", "))
+	}
+}

@@ -1,0 +1,146 @@
+package manager_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/util/workqueue"
+
+	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
+	"github.com/wasmctl/wasmctl/guest-sdk/go/guesttest"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// TestManager_SaysWhichOptionsHaveNoEffect: one line at debug level names what the host
+// has too, and one at info level what nobody has; options that were not set, and those
+// that say no, are not named.
+func TestManager_SaysWhichOptionsHaveNoEffect(t *testing.T) {
+	keep := func(obj any) (any, error) { return obj, nil }
+	for _, test := range []struct {
+		options     ctrl.Options
+		controller  controller.Options
+		debug, info string
+	}{
+		{},
+		{options: ctrl.Options{HealthProbeBindAddress: "0", Metrics: metricsserver.Options{BindAddress: "0"}}},
+		{
+			options: ctrl.Options{LeaderElection: true, HealthProbeBindAddress: ":8081", PprofBindAddress: ":1"},
+			debug:   "LeaderElection, HealthProbeBindAddress, PprofBindAddress",
+		},
+		{
+			options: ctrl.Options{Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{&corev1.Pod{}: {Transform: keep}}}},
+			info:    "Cache.Transform",
+		},
+		{
+			controller: controller.Options{RateLimiter: workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]()},
+			info:       "configmap: RateLimiter",
+		},
+	} {
+		var lines bytes.Buffer
+		test.options.Logger = zap.New(zap.UseDevMode(true), zap.WriteTo(&lines))
+		m := newManager(t, test.options)
+		must(t, ctrl.NewControllerManagedBy(m).For(&corev1.ConfigMap{}).WithOptions(test.controller).Complete(nothing))
+		declared(t, m)
+		want := ""
+		if test.debug != "" {
+			want += fmt.Sprintf("DEBUG the host has its own: these options have no effect options=%q\n", test.debug)
+		}
+		if test.info != "" {
+			want += fmt.Sprintf("a module does not have it: these options have no effect options=%q\n", test.info)
+		}
+		if lines.String() != want {
+			t.Errorf("%s\nwant %s", lines.String(), want)
+		}
+	}
+}
+
+// TestManager_TheSchemeOfClientGoIsTheDefault: a program that imports client-go's
+// scheme, as this one, need not name it.
+func TestManager_TheSchemeOfClientGoIsTheDefault(t *testing.T) {
+	m, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{})
+	if err != nil || m.GetScheme() != clientgoscheme.Scheme {
+		t.Errorf("%v, %v", m, err)
+	}
+	defer func(s *runtime.Scheme) { clientgoscheme.Scheme = s }(clientgoscheme.Scheme)
+	clientgoscheme.Scheme = nil // as in a program that does not import it
+	if _, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{}); err == nil || !strings.Contains(err.Error(), "kubernetes/scheme") {
+		t.Errorf("without a scheme: %v", err)
+	}
+	if _, err := client.New(ctrl.GetConfigOrDie(), client.Options{}); err == nil || !strings.Contains(err.Error(), "kubernetes/scheme") {
+		t.Errorf("a client without a scheme: %v", err)
+	}
+}
+
+// TestManager_RunsHaveTheBaseContext: what BaseContext puts there, Reconcile finds.
+func TestManager_RunsHaveTheBaseContext(t *testing.T) {
+	type key struct{}
+	m := newManager(t, ctrl.Options{BaseContext: func() context.Context { return context.WithValue(context.Background(), key{}, "x") }})
+	got := ""
+	must(t, ctrl.NewControllerManagedBy(m).For(&corev1.ConfigMap{}).Complete(reconcile.Func(
+		func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+			got, _ = ctx.Value(key{}).(string)
+			return reconcile.Result{}, nil
+		})))
+	guesttest.New(t, configMap("a")).Reconcile(declared(t, m), wasmctl.ObjectRef{APIVersion: "v1", Kind: "ConfigMap", Namespace: "default", Name: "a"})
+	if got != "x" {
+		t.Errorf("the value is %q", got)
+	}
+}
+
+// TestIndex_AsksOncePerVersion: however many lists a program makes, the function of an
+// index is asked once for each version of an object.
+func TestIndex_AsksOncePerVersion(t *testing.T) {
+	asked := 0
+	in(t, func(ctx context.Context, m ctrl.Manager, c client.Client) {
+		must(t, m.GetFieldIndexer().IndexField(ctx, &corev1.Secret{}, "counted", func(o client.Object) []string {
+			asked++
+			return []string{o.GetLabels()["a"]}
+		}))
+		list := func(value string, want int) {
+			t.Helper()
+			var l corev1.SecretList
+			if must(t, c.List(ctx, &l, client.MatchingFields{"counted": value})); len(l.Items) != want {
+				t.Errorf("%d Secrets with %q, want %d", len(l.Items), value, want)
+			}
+		}
+		for range 3 {
+			list("1", 1)
+			list("2", 1)
+		}
+		if asked != 2 {
+			t.Errorf("asked %d times for 2 objects", asked)
+		}
+		s := secret("p", "", map[string]string{"a": "2"})
+		must(t, c.Update(ctx, s))
+		for range 3 {
+			list("1", 0)
+			list("2", 2)
+		}
+		if asked != 3 {
+			t.Errorf("asked %d times for 3 versions", asked)
+		}
+	}, secret("p", "", map[string]string{"a": "1"}), secret("q", "", map[string]string{"a": "2"}))
+}
+
+// TestManager_AServerHasNoEffect: it is accepted, unlike another Runnable.
+func TestManager_AServerHasNoEffect(t *testing.T) {
+	m := newManager(t, ctrl.Options{})
+	must(t, m.Add(&manager.Server{Name: "pprof"}))
+	if err := m.Add(manager.RunnableFunc(func(context.Context) error { return nil })); err == nil {
+		t.Error("a function that is to run beside controllers")
+	}
+}
