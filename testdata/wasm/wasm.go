@@ -130,6 +130,12 @@ var Leak []byte
 //go:embed picky.wasm
 var Picky []byte
 
+// Trusting asks for an object, and traps where the answer is less than an object
+// has.
+//
+//go:embed trusting.wasm
+var Trusting []byte
+
 // Command is built as a WASI command, not as a reactor.
 //
 //go:embed command.wasm

@@ -38,6 +38,7 @@ func refusals() []abi.Response {
 func (e *exam) statuses(ctx context.Context) {
 	defer e.world.set(nil)
 	seen := map[string]bool{}
+	verdict := Warn // as long as only answers break it that no host gives
 	var broken []string
 	var last error
 	all := refusals()
@@ -49,6 +50,9 @@ func (e *exam) statuses(ctx context.Context) {
 		}
 		if broke(err) {
 			last = err
+			if r.Status != abi.StatusOK {
+				verdict = Fail
+			}
 			name := r.Status.String()
 			if r.Status == abi.StatusOK || len(r.Body) < 20 {
 				name += fmt.Sprintf(" with a body of %d bytes", len(r.Body))
@@ -58,7 +62,7 @@ func (e *exam) statuses(ctx context.Context) {
 	}
 	switch {
 	case len(broken) > 0:
-		e.add("statuses", Fail, fmt.Sprintf("breaks where %s answers %s: %s", joined(seen), strings.Join(broken, ", "), oneLine(last)), "turn every status into an error, or decide by it; "+nextOf(last))
+		e.add("statuses", verdict, fmt.Sprintf("breaks where %s answers %s: %s", joined(seen), strings.Join(broken, ", "), oneLine(last)), "turn every status into an error, or decide by it; "+nextOf(last))
 	case len(seen) == 0:
 		e.ok("statuses", "makes no request that could fail, for the given objects")
 	default:

@@ -71,6 +71,7 @@ func TestModule_FindsWhatIsWrong(t *testing.T) {
 		{"section is not describe", described, []string{"fail describe", "fail buffer", "fail reconcile.large"}},
 		{"only describe", wasm.Describe, []string{"warn manifest", "fail buffer", "fail reconcile.large"}},
 		{"a status that it traps for", withManifest(t, wasm.Picky, &abi.Manifest{For: aKind}), []string{"fail statuses"}},
+		{"an answer that no host gives", withManifest(t, wasm.Trusting, &abi.Manifest{For: aKind}), []string{"warn statuses"}},
 		{"a small buffer", withManifest(t, wasm.Modes, &abi.Manifest{For: aKind}), []string{"fail buffer", "fail reconcile.large", "warn reconcile.types"}},
 		{"buffer", withManifest(t, wasm.Buffers, &abi.Manifest{For: aKind}), []string{"fail buffer", "fail reconcile.large"}},
 		{"unknown import", withManifest(t, wasm.Calls, &abi.Manifest{For: aKind}), []string{"warn imports", "fail buffer", "fail reconcile.large", "warn map", "warn filter"}},
