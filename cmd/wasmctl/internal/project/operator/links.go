@@ -31,6 +31,20 @@ func linkFiles(src, dst string, drop func(rel string) bool) error {
 	})
 }
 
+// changes are what a module needs to be otherwise in libraries: without the files
+// that drop reports, and with those of the folder add of the stand-in.
+var changes = []struct {
+	module string
+	drop   func(rel string) bool
+	add    string
+}{
+	{"k8s.io/api", protobuf, ""},
+	{"k8s.io/client-go", connections, "clientgo"},
+	{"github.com/sirupsen/logrus", none, "logrus"},
+}
+
+func none(string) bool { return false }
+
 // protobuf reports the files of k8s.io/api that only encode protobuf, which a
 // module does not speak. Without them a program that uses protobuf elsewhere, as
 // all do that have metrics, does not keep the code for each kind.
@@ -42,6 +56,9 @@ func protobuf(rel string) bool {
 // server into programs that do not connect: package clientgo of the stand-in has
 // others.
 func connections(rel string) bool {
+	if strings.HasPrefix(rel, "plugin/pkg/client/auth/exec/") {
+		return false // package rest needs it
+	}
 	for _, dir := range []string{"plugin/pkg/client/auth/", "tools/record/", "tools/events/"} {
 		if strings.HasPrefix(rel, dir) {
 			return true

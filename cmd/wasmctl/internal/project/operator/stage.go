@@ -95,7 +95,7 @@ func (s *Stage) writeSum(root, runtime string) error {
 	return os.WriteFile(filepath.Join(s.dir, "go.sum"), all, 0o644)
 }
 
-// cut takes out of the Kubernetes modules what a module cannot use.
+// cut takes out of the libraries what a module cannot use, and adds what they lack.
 func (s *Stage) cut(ctx context.Context, packages []pkg, runtime string) error {
 	dirs := map[string]string{}
 	for i := range packages {
@@ -106,20 +106,20 @@ func (s *Stage) cut(ctx context.Context, packages []pkg, runtime string) error {
 	if runtime == "" {
 		runtime = dirs[runtimePath]
 	}
-	for module, drop := range map[string]func(string) bool{"k8s.io/api": protobuf, "k8s.io/client-go": connections} {
-		if dirs[module] == "" || strings.HasPrefix(dirs[module], s.dir) {
+	for _, c := range changes {
+		if dirs[c.module] == "" || strings.HasPrefix(dirs[c.module], s.dir) {
 			continue // it is not used, or is a folder of the user's own
 		}
-		at := filepath.Join(s.dir, links, filepath.FromSlash(module))
-		err := linkFiles(dirs[module], at, drop)
-		if err == nil && module == "k8s.io/client-go" {
-			err = linkFiles(filepath.Join(runtime, "clientgo"), at, func(rel string) bool { return rel == "doc.go" })
+		at := filepath.Join(s.dir, links, filepath.FromSlash(c.module))
+		err := linkFiles(dirs[c.module], at, c.drop)
+		if err == nil && c.add != "" {
+			err = linkFiles(filepath.Join(runtime, c.add), at, func(rel string) bool { return rel == "doc.go" })
 		}
 		if err == nil {
-			err = s.point(ctx, module)
+			err = s.point(ctx, c.module)
 		}
 		if err != nil {
-			return fmt.Errorf("module[%s]: %w", module, err)
+			return fmt.Errorf("module[%s]: %w", c.module, err)
 		}
 	}
 	return nil

@@ -1,0 +1,2 @@
+// Package gcp has nothing: a module does not log in anywhere.
+package gcp
