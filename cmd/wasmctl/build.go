@@ -11,6 +11,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/printer"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project/operator"
 	"github.com/wasmctl/wasmctl/internal/engine"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/humanize"
@@ -23,27 +24,35 @@ type buildOptions struct {
 	file      string
 	output    string
 	sdk       string
+	main      operator.Main
 	streams   streams
 }
 
 func newCmdBuild(s streams) *cobra.Command {
 	o := &buildOptions{streams: s}
 	cmd := &cobra.Command{
-		Use:   "build [DIR]",
+		Use:   "build [DIR] [-- ARGS...]",
 		Short: "Build a project into a module",
 		Long: `Builds the project in DIR (default: the current directory) with the flags that its toolchain needs, and writes the manifest into
 the module. The toolchain is Rust if DIR has a Cargo.toml, and Go if it has Go files. To choose another one, use --toolchain or
 set "toolchain: tinygo" in DIR/wasmctl.yaml. Builds are reproducible.
 
 An operator that uses controller-runtime is built as it is: wasmctl replaces controller-runtime for this build, and takes the
-rights of the module from the +kubebuilder:rbac markers.`,
+rights of the module from the +kubebuilder:rbac markers. What main does decides the manifest, so the module keeps the arguments
+after "--" and the environment of --env; the keys args, env and withoutWebhooks of DIR/wasmctl.yaml say the same.`,
 		Example: `  # NAME.wasm in the project's folder
   wasmctl build
 
   # A tenth of the size, with TinyGo
-  wasmctl build examples/webapp --toolchain tinygo --file webapp.wasm`,
+  wasmctl build examples/webapp --toolchain tinygo --file webapp.wasm
+
+  # An operator whose main has flags, reads its environment, and always sets up webhooks
+  wasmctl build --env POD_NAMESPACE=shop --without-webhooks -- --default-image=example.com/web:1`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
+			if at := cmd.ArgsLenAtDash(); at >= 0 {
+				args, o.main.Args = args[:at], args[at:]
+			}
 			if o.dir, err = dirOf(cmd, args); err != nil {
 				return err
 			}
@@ -57,13 +66,15 @@ rights of the module from the +kubebuilder:rbac markers.`,
 	f.StringVar(&o.toolchain, "toolchain", "", strings.Join(project.Toolchains, ", ")+" (default: detected from the files in DIR)")
 	f.StringVarP(&o.file, "file", "f", "", "Write the module to this `file` (default: NAME.wasm in DIR)")
 	f.StringVar(&o.sdk, "sdk", "", "Build an operator with what stands in for controller-runtime in this wasmctl `checkout` (default: as for wasmctl new)")
+	f.StringToStringVar(&o.main.Env, "env", nil, "Environment `NAME=VALUE` of an operator's main")
+	f.BoolVar(&o.main.WithoutWebhooks, "without-webhooks", false, "Build an operator that sets up webhooks; nobody serves them, unless its own binary runs beside the module")
 	outputFlag(cmd, &o.output, "text", "json")
 	_ = cmd.RegisterFlagCompletionFunc("toolchain", cobra.FixedCompletions(project.Toolchains, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
 func runBuild(ctx context.Context, o *buildOptions) error {
-	po := project.Options{Toolchain: project.Toolchain(o.toolchain), Output: o.file, SDK: o.sdk, Stderr: o.streams.err}
+	po := project.Options{Toolchain: project.Toolchain(o.toolchain), Output: o.file, SDK: o.sdk, Main: o.main, Stderr: o.streams.err}
 	if version != "dev" {
 		po.Release = version
 	}

@@ -23,6 +23,7 @@ var othersFlags = strings.Fields("apiserver-flag data-dir exit-on-stdin-close no
 	" initial-memory" + // wasm-ld
 	" include" + // grep
 	" insecure-ignore-tlog tlog-upload use-signing-config" + // cosign
+	" default-image watch-nodes zk-operator" + // operators
 	" trusted-root verify-identity verify-issuer") // wasmctl-keyless
 
 // TestDocs_FlagsExist: a flag that a page names is one of wasmctl's, or of a

@@ -30,6 +30,8 @@ type Options struct {
 	// is built with; empty means that of Release, a version of wasmctl. Without
 	// either it is the checkout that this wasmctl was built from.
 	SDK, Release string
+	// Main is what main of an operator gets; it wins over the project file's.
+	Main operator.Main
 	// Stderr gets what the compiler says; nil drops it.
 	Stderr io.Writer
 }
@@ -172,8 +174,9 @@ func choose(dir string, found Toolchain, file File, o Options) (builder, Toolcha
 	if err != nil {
 		return nil, "", fmt.Errorf("project[%s]: %w", dir, err)
 	}
+	main := o.Main.Over(file.Main)
 	if p != nil {
-		return &operatorProject{Project: p, sdk: operator.SDK{Checkout: cmp.Or(o.SDK, checkout), Release: o.Release}}, t, nil
+		return &operatorProject{Project: p, sdk: operator.SDK{Checkout: cmp.Or(o.SDK, checkout), Release: o.Release}, main: main}, t, nil
 	}
 	return goProject{dir: abs}, t, nil
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project/operator"
 )
 
 // FileName is the project file, in the project's folder. It is optional.
@@ -22,6 +24,8 @@ type File struct {
 	Output string `json:"output,omitempty"`
 	// Target is the Rust target; empty means DefaultTarget.
 	Target string `json:"target,omitempty"`
+	// Main is what main of an operator gets.
+	operator.Main
 }
 
 // readFile reads the project file of a folder; a folder without one has an empty

@@ -14,7 +14,8 @@ import (
 type operatorProject struct {
 	*operator.Project
 
-	sdk operator.SDK
+	sdk  operator.SDK
+	main operator.Main
 }
 
 // name implements builder.
@@ -34,7 +35,7 @@ func (p *operatorProject) compile(ctx context.Context, file string, stderr io.Wr
 	if len(stage.Refused) > 0 {
 		_, _ = fmt.Fprintf(stderr, "wasmctl: rules for all groups or resources are not in the manifest; name them one by one: %s\n", strings.Join(stage.Refused, ", "))
 	}
-	return stage.Build(ctx, file, goFlags, goLinker)
+	return stage.Build(ctx, file, p.main, goFlags, goLinker)
 }
 
 // hasOperator reports whether dir is an operator whose main package is in a

@@ -5,6 +5,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"sigs.k8s.io/controller-runtime/pkg/internal/program"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
@@ -61,7 +63,12 @@ func (b *WebhookBuilder) WithContextFunc(any) *WebhookBuilder { return b }
 // RecoverPanic has no effect.
 func (b *WebhookBuilder) RecoverPanic(bool) *WebhookBuilder { return b }
 
-// Complete is an error that says what to do.
+// Complete is an error that says what to do, unless the module was built without
+// webhooks.
 func (b *WebhookBuilder) Complete() error {
-	return fmt.Errorf("webhook for %T: a module serves no webhooks: do not set them up where ENABLE_WEBHOOKS is \"false\", as it is in a module", b.object)
+	if program.WithoutWebhooks() {
+		logf.Log.Info("webhook: a module does not serve it, run the operator's own binary for that", "type", fmt.Sprintf("%T", b.object))
+		return nil
+	}
+	return fmt.Errorf("webhook for %T: %s", b.object, program.NoWebhooks)
 }

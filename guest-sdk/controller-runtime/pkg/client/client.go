@@ -65,7 +65,7 @@ func New(config *rest.Config, options Options) (Client, error) {
 	if options.Mapper == nil {
 		options.Mapper = kinds.NewMapper(options.Scheme)
 	}
-	h := &host{call: config.Client, scheme: options.Scheme, mapper: options.Mapper, uncached: map[schema.GroupVersionKind]bool{}}
+	h := &host{call: rest.ClientOf(config), scheme: options.Scheme, mapper: options.Mapper, uncached: map[schema.GroupVersionKind]bool{}}
 	if err := h.useCache(options.Cache); err != nil {
 		return nil, err
 	}

@@ -67,9 +67,12 @@ func (c *connection) clients(o *Options) (err error) {
 			return err
 		}
 	}
-	if c.reader, err = client.New(c.config, client.Options{Scheme: c.scheme, Mapper: c.mapper}); err != nil {
+	uncached, err := client.New(c.config, client.Options{Scheme: c.scheme, Mapper: c.mapper})
+	if err != nil {
 		return err
 	}
+	c.reader = uncached
+	serveREST(uncached, kinds.NewMapper(c.scheme))
 	c.cache = hostcache.New(c.scheme, c.reader)
 	opts := o.Client
 	if opts.Scheme == nil {
@@ -92,6 +95,9 @@ func (c *connection) clients(o *Options) (err error) {
 	c.client, err = o.NewClient(c.config, opts)
 	return err
 }
+
+// serveREST answers requests of clients of client-go, in a program that has any.
+var serveREST = func(client.Client, meta.RESTMapper) {}
 
 // bound narrows the watches of a manifest by the options of the cache.
 func (c *connection) bound(m *wasmctl.Manifest) {

@@ -85,6 +85,14 @@ func nameOf(r Runnable) string {
 
 // Start implements Manager.
 func (m *module) Start(ctx context.Context) error {
+	// Goroutines of main may wait for something that is there by now, and declare
+	// controllers then. Each of them runs until it waits.
+	for range settled {
+		goruntime.Gosched()
+	}
+	if paths := m.hooks(); len(paths) > 0 && !program.WithoutWebhooks() {
+		return fmt.Errorf("webhooks at %s: %s", strings.Join(paths, ", "), program.NoWebhooks)
+	}
 	if len(m.declarers) == 0 {
 		return errors.New("manager: has no controllers; call SetupWithManager of each reconciler before mgr.Start")
 	}
@@ -92,6 +100,18 @@ func (m *module) Start(ctx context.Context) error {
 		return err
 	}
 	<-ctx.Done()
+	return nil
+}
+
+// settled is how often Start lets other goroutines run: a module has one thread,
+// so each time all of them get on.
+const settled = 100
+
+// hooks are the paths of webhooks that were registered at the server itself.
+func (m *module) hooks() []string {
+	if s, ok := m.options.WebhookServer.(interface{ Paths() []string }); ok {
+		return s.Paths()
+	}
 	return nil
 }
 

@@ -31,19 +31,25 @@ func linkFiles(src, dst string, drop func(rel string) bool) error {
 	})
 }
 
-// changes are what a module needs to be otherwise in libraries: without the files
+// change is what a module needs to be otherwise in a library: without the files
 // that drop reports, and with those of the folder add of the stand-in.
-var changes = []struct {
+type change struct {
 	module string
 	drop   func(rel string) bool
 	add    string
-}{
-	{"k8s.io/api", protobuf, ""},
+}
+
+// libraries are changed first: less of Kubernetes is used then.
+var libraries = []change{
 	{"k8s.io/client-go", connections, "clientgo"},
 	{"github.com/sirupsen/logrus", none, "logrus"},
+	{"github.com/open-policy-agent/cert-controller", code, "certcontroller"},
 }
 
 func none(string) bool { return false }
+
+// code reports the files of a module that is replaced as a whole.
+func code(rel string) bool { return rel != "go.mod" }
 
 // protobuf reports the files of k8s.io/api that only encode protobuf, which a
 // module does not speak. Without them a program that uses protobuf elsewhere, as

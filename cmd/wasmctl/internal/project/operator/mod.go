@@ -8,10 +8,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"k8s.io/apimachinery/pkg/util/version"
 )
 
 // goMod is what go mod edit -json prints.
 type goMod struct {
+	Require []struct{ Path, Version string }
 	Replace []struct {
 		Old, New struct{ Path, Version string }
 	}
@@ -35,6 +38,7 @@ func (s *Stage) writeMod(ctx context.Context, root string, sdk SDK) (runtime str
 	for _, r := range mod.Replace {
 		replaced[r.Old.Path] = r.New.Path
 		if r.New.Version != "" {
+			s.pinned[r.Old.Path] = r.New.Version
 			continue
 		}
 		if !filepath.IsAbs(r.New.Path) {
@@ -74,6 +78,13 @@ func (s *Stage) standIn(ctx context.Context, replaced map[string]string, sdk SDK
 	if err != nil {
 		return "", err
 	}
+	for _, r := range own.Require {
+		if older(s.pinned[r.Path], r.Version) {
+			if err := s.command(ctx, s.stderr, "mod", "edit", "-dropreplace="+r.Path); err != nil {
+				return "", err
+			}
+		}
+	}
 	for _, r := range own.Replace { // those of the main module count only
 		if _, has := replaced[r.Old.Path]; !has {
 			if err := s.replace(ctx, r.Old.Path, filepath.Join(runtime, r.New.Path)); err != nil {
@@ -112,4 +123,11 @@ func (s *Stage) replace(ctx context.Context, module, dir string) error {
 // point makes go.mod use what is in the folder of links.
 func (s *Stage) point(ctx context.Context, module string) error {
 	return s.command(ctx, s.stderr, "mod", "edit", "-replace="+module+"=./"+links+"/"+module)
+}
+
+// older reports whether a version that a project pins is too old for the stand-in.
+func older(pinned, needed string) bool {
+	a, errA := version.ParseSemantic(pinned)
+	b, errB := version.ParseSemantic(needed)
+	return errA == nil && errB == nil && a.LessThan(b)
 }

@@ -20,6 +20,7 @@ type pkg struct {
 	ImportPath, Dir string
 	Standard        bool
 	GoFiles         []string
+	Imports         []string
 	Module          *struct {
 		Path, Dir string
 		Main      bool
@@ -29,7 +30,7 @@ type pkg struct {
 // packages lists the packages of the program.
 func (s *Stage) packages(ctx context.Context) ([]pkg, error) {
 	var out bytes.Buffer
-	if err := s.command(ctx, &out, "list", "-e", "-deps", "-json=ImportPath,Dir,Standard,GoFiles,Module", s.pkg); err != nil {
+	if err := s.command(ctx, &out, "list", "-e", "-deps", "-json=ImportPath,Dir,Standard,GoFiles,Imports,Module", s.pkg); err != nil {
 		return nil, err
 	}
 	var all []pkg
@@ -54,6 +55,31 @@ func usesOpenAPI(packages []pkg) bool {
 	})
 }
 
+// withProtobuf are the modules that encode protobuf, if it can be left out of all of
+// them: those of Kubernetes, whose encoders call one another, and no other one.
+func withProtobuf(packages []pkg) (list []change) {
+	seen := map[string]bool{}
+	for _, p := range packages {
+		uses := p.Module != nil && slices.ContainsFunc(p.GoFiles, protobuf) &&
+			(p.Module.Path == "k8s.io/api" || slices.ContainsFunc(p.Imports, func(i string) bool { return strings.HasPrefix(i, "k8s.io/api/") }))
+		if !uses || seen[p.Module.Path] {
+			continue
+		}
+		if !strings.HasPrefix(p.Module.Path, "k8s.io/") {
+			return nil
+		}
+		seen[p.Module.Path] = true
+		list = append(list, change{p.Module.Path, protobuf, ""})
+	}
+	return list
+}
+
+// usesREST reports whether the program has clients of client-go beside the
+// manager's. The stand-in for controller-runtime does not have them.
+func usesREST(packages []pkg) bool {
+	return slices.ContainsFunc(packages, func(p pkg) bool { return p.ImportPath == "k8s.io/client-go/rest" })
+}
+
 // ofProgram reports whether a package is the program's, or of one that it is made
 // of, and not one of Kubernetes' libraries.
 func (p *pkg) ofProgram() bool {
@@ -63,8 +89,8 @@ func (p *pkg) ofProgram() bool {
 	return !strings.HasPrefix(p.Module.Path, "k8s.io/") && p.Module.Path != runtimePath && p.Module.Path != sdkPath
 }
 
-// rulesOf returns what the markers of the packages say; without any, what the
-// role says that controller-gen made of them.
+// rulesOf returns what the markers of the packages say, and what the role says that
+// the operator is deployed with: not all rules of each role come from markers.
 func rulesOf(root string, packages []pkg) ([]rule, error) {
 	var all []rule
 	for i := range packages {
@@ -84,17 +110,15 @@ func rulesOf(root string, packages []pkg) ([]rule, error) {
 			all = append(all, rules...)
 		}
 	}
-	if len(all) > 0 {
-		return all, nil
-	}
 	text, err := os.ReadFile(filepath.Join(root, "config", "rbac", "role.yaml"))
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
+		return all, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return rulesOfRole(text)
+	ofRole, err := rulesOfRole(text)
+	return append(all, ofRole...), err
 }
 
 // role is a Role or a ClusterRole.

@@ -27,6 +27,8 @@ type SDK struct {
 // Stage is a folder with a project as it is built.
 type Stage struct {
 	dir, pkg string
+	pinned   map[string]string // versions that the project's replace lines name
+	rest     bool              // the program has clients of client-go
 	stderr   io.Writer
 
 	// Capabilities are the rights that the program says it needs. Refused are the
@@ -38,7 +40,7 @@ type Stage struct {
 // Stage makes dir a folder that go build takes: the project with the stand-in for
 // controller-runtime.
 func (p *Project) Stage(ctx context.Context, dir string, sdk SDK, stderr io.Writer) (*Stage, error) {
-	s := &Stage{dir: dir, pkg: "./" + filepath.ToSlash(p.Package), stderr: stderr}
+	s := &Stage{dir: dir, pkg: "./" + filepath.ToSlash(p.Package), stderr: stderr, pinned: map[string]string{}}
 	if err := linkRoot(p.Root, dir); err != nil {
 		return nil, err
 	}
@@ -46,18 +48,11 @@ func (p *Project) Stage(ctx context.Context, dir string, sdk SDK, stderr io.Writ
 	if err != nil {
 		return nil, err
 	}
-	packages, err := s.packages(ctx)
-	if err == nil && usesOpenAPI(packages) {
-		if err = s.command(ctx, s.stderr, "mod", "edit", "-dropreplace="+openAPI, "-dropreplace=github.com/google/gnostic-models"); err == nil {
-			packages, err = s.packages(ctx)
-		}
-	}
+	packages, err := s.fit(ctx, runtime)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.cut(ctx, packages, runtime); err != nil {
-		return nil, err
-	}
+	s.rest = usesREST(packages)
 	rules, err := rulesOf(p.Root, packages)
 	if err != nil {
 		return nil, err
@@ -66,14 +61,42 @@ func (p *Project) Stage(ctx context.Context, dir string, sdk SDK, stderr io.Writ
 	return s, nil
 }
 
-// Build builds the module, with further flags for the linker.
-func (s *Stage) Build(ctx context.Context, file string, flags []string, ldflags string) error {
+// fit changes the libraries that the program uses, and returns what it uses then.
+func (s *Stage) fit(ctx context.Context, runtime string) ([]pkg, error) {
+	packages, err := s.packages(ctx)
+	if err == nil {
+		err = s.cut(ctx, packages, runtime, libraries...)
+	}
+	if err == nil {
+		packages, err = s.packages(ctx)
+	}
+	if err == nil && usesOpenAPI(packages) {
+		if err = s.command(ctx, s.stderr, "mod", "edit", "-dropreplace="+openAPI, "-dropreplace=github.com/google/gnostic-models"); err == nil {
+			packages, err = s.packages(ctx)
+		}
+	}
+	if err == nil {
+		err = s.cut(ctx, packages, runtime, withProtobuf(packages)...)
+	}
+	return packages, err
+}
+
+// Build builds the module, whose main gets m, with further flags for the linker.
+func (s *Stage) Build(ctx context.Context, file string, m Main, flags []string, ldflags string) error {
+	ofMain, err := m.linkerFlags()
+	if err != nil {
+		return err
+	}
+	ldflags += ofMain
 	if len(s.Capabilities) > 0 {
 		text, err := json.Marshal(s.Capabilities)
 		if err != nil {
 			return err
 		}
 		ldflags += " -X '" + runtimePath + "/pkg/internal/rules.linked=" + string(text) + "'"
+	}
+	if s.rest {
+		flags = append([]string{"-tags=wasmctl_rest"}, flags...)
 	}
 	args := append(append([]string{"build"}, flags...), "-ldflags="+ldflags, "-o", file, s.pkg)
 	return s.command(ctx, s.stderr, args...)
@@ -96,7 +119,7 @@ func (s *Stage) writeSum(root, runtime string) error {
 }
 
 // cut takes out of the libraries what a module cannot use, and adds what they lack.
-func (s *Stage) cut(ctx context.Context, packages []pkg, runtime string) error {
+func (s *Stage) cut(ctx context.Context, packages []pkg, runtime string, changes ...change) error {
 	dirs := map[string]string{}
 	for i := range packages {
 		if m := packages[i].Module; m != nil {

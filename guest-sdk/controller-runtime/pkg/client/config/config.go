@@ -1,5 +1,5 @@
-// Package config returns the connection to the API server. In a module there is
-// none: the host talks to the API server.
+// Package config returns the connection to the API server, which in a module is
+// that of the host.
 package config
 
 import (
@@ -21,11 +21,11 @@ func RegisterFlags(fs *flag.FlagSet) {
 	}
 }
 
-// GetConfig returns a configuration that only a Manager can use.
-func GetConfig() (*rest.Config, error) { return &rest.Config{}, nil }
+// GetConfig returns a configuration for managers, and for clients of client-go.
+func GetConfig() (*rest.Config, error) { return rest.New(), nil }
 
 // GetConfigWithContext returns the same whatever the context.
 func GetConfigWithContext(string) (*rest.Config, error) { return GetConfig() }
 
 // GetConfigOrDie returns the same as GetConfig.
-func GetConfigOrDie() *rest.Config { return &rest.Config{} }
+func GetConfigOrDie() *rest.Config { return rest.New() }

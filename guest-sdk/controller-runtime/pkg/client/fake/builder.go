@@ -141,7 +141,7 @@ func (b *ClientBuilder) Build() client.WithWatch {
 	if b.mapper == nil {
 		b.mapper = kinds.NewMapper(b.schemeOrDefault())
 	}
-	c, err := client.New(&rest.Config{Client: s.client}, client.Options{Scheme: b.schemeOrDefault(), Mapper: b.mapper})
+	c, err := client.New(rest.For(s.client), client.Options{Scheme: b.schemeOrDefault(), Mapper: b.mapper})
 	if err != nil {
 		panic(err)
 	}

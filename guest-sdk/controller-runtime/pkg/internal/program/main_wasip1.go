@@ -13,6 +13,13 @@ import (
 //go:linkname mainMain main.main
 func mainMain()
 
+// linked is what wasmctl build was told about main, as JSON in base64. It sets it
+// by the linker.
+var linked string
+
 func init() {
+	if err := prepare(linked); err != nil {
+		panic(err)
+	}
 	wasmctl.RegisterFunc(func() (wasmctl.Reconciler, error) { return load(mainMain, os.Args[0]) })
 }

@@ -3,7 +3,6 @@ package program
 
 import (
 	"errors"
-	"os"
 
 	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
 
@@ -24,17 +23,8 @@ func Start(reconciler func(name string) (wasmctl.Reconciler, error)) error {
 	}
 }
 
-// enableWebhooks is what the main.go of kubebuilder asks whether it shall register
-// webhooks. Nobody would serve them.
-const enableWebhooks = "ENABLE_WEBHOOKS"
-
 // load runs main until it calls Start, and returns the controller of that name.
 func load(main func(), name string) (wasmctl.Reconciler, error) {
-	if _, ok := os.LookupEnv(enableWebhooks); !ok {
-		if err := os.Setenv(enableWebhooks, "false"); err != nil {
-			return wasmctl.Reconciler{}, err
-		}
-	}
 	returned := make(chan struct{})
 	go func() {
 		defer close(returned)

@@ -1,4 +1,7 @@
-// Package rest has what the stand-in knows of client-go's package of that name.
+//go:build !wasmctl_rest
+
+// Package rest has what the stand-in knows of client-go's package of that name:
+// little, or that package itself where the program uses it anyway.
 package rest
 
 import (
@@ -7,10 +10,9 @@ import (
 	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
 )
 
-// Config stands for the *rest.Config of client-go, which a module does not have:
-// the host talks to the API server. Its fields are those that programs set, and
-// have no effect. It is a type of its own so that a use as client-go's, for
-// another client, does not compile.
+// Config stands for the *rest.Config of client-go in a program that does not use
+// that package, which is as large as half of the program. Its fields are those that
+// programs set, and have no effect.
 type Config struct {
 	// Host is the name of the controller's host.
 	Host string
@@ -28,7 +30,15 @@ type Config struct {
 	AcceptContentTypes        string
 	DisableCompression        bool
 
-	// Client returns the client of each call, instead of that of the host: package
-	// fake sets it.
-	Client func() *wasmctl.Client
+	client func() *wasmctl.Client
 }
+
+// New returns the configuration of the host.
+func New() *Config { return &Config{} }
+
+// For returns one whose client is that of each call, instead of that of the host:
+// package fake has it.
+func For(client func() *wasmctl.Client) *Config { return &Config{client: client} }
+
+// ClientOf returns the client of For; nil for that of the host.
+func ClientOf(c *Config) func() *wasmctl.Client { return c.client }

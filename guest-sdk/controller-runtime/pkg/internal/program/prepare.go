@@ -1,0 +1,49 @@
+package program
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"os"
+)
+
+// told is what wasmctl build was told about main.
+var told struct {
+	Args            []string          `json:"args"`
+	Env             map[string]string `json:"env"`
+	WithoutWebhooks bool              `json:"withoutWebhooks"`
+}
+
+// enableWebhooks is what the main.go of kubebuilder asks whether it shall register
+// webhooks. Nobody would serve them.
+const enableWebhooks = "ENABLE_WEBHOOKS"
+
+// prepare gives main its arguments and its environment. It runs before packages of
+// the program are initialised that read them.
+func prepare(linked string) error {
+	if err := os.Setenv(enableWebhooks, "false"); err != nil {
+		return err
+	}
+	text, err := base64.RawURLEncoding.DecodeString(linked)
+	if err == nil && len(text) > 0 {
+		err = json.Unmarshal(text, &told)
+	}
+	if err != nil {
+		return fmt.Errorf("main: what wasmctl build linked: %w", err)
+	}
+	for name, value := range told.Env {
+		if err := os.Setenv(name, value); err != nil {
+			return fmt.Errorf("env[%s]: %w", name, err)
+		}
+	}
+	os.Args = append(os.Args[:1:1], told.Args...)
+	return nil
+}
+
+// WithoutWebhooks reports whether the program may set up webhooks that nobody
+// serves.
+func WithoutWebhooks() bool { return told.WithoutWebhooks }
+
+// NoWebhooks says what to do about webhooks in a program.
+const NoWebhooks = "a module serves no webhooks: do not set them up where ENABLE_WEBHOOKS is \"false\", as it is in a module, " +
+	"or pass the program's own flag after \"--\" of wasmctl build; to build it as it is, use wasmctl build --without-webhooks"

@@ -1,0 +1,49 @@
+//go:build wasmctl_rest
+
+// Package rest has what the stand-in knows of client-go's package of that name:
+// little, or that package itself where the program uses it anyway. wasmctl build
+// sets the tag then.
+package rest
+
+import (
+	"errors"
+	"net/http"
+
+	"k8s.io/client-go/rest"
+
+	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
+)
+
+// Config is client-go's.
+type Config = rest.Config
+
+// Serve answers a request of a client of client-go. A manager sets it.
+var Serve func(*http.Request) (*http.Response, error)
+
+// New returns the configuration of the host: clients that are made with it call
+// the host.
+func New() *Config { return For(nil) }
+
+// For returns one whose client is that of each call, instead of that of the host:
+// package fake has it.
+func For(client func() *wasmctl.Client) *Config {
+	return &rest.Config{Host: "http://wasmctl.invalid", Transport: &transport{client}}
+}
+
+// ClientOf returns the client of For; nil for that of the host.
+func ClientOf(c *Config) func() *wasmctl.Client {
+	if t, ok := c.Transport.(*transport); ok {
+		return t.client
+	}
+	return nil
+}
+
+type transport struct{ client func() *wasmctl.Client }
+
+// RoundTrip implements http.RoundTripper.
+func (*transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if Serve == nil {
+		return nil, errors.New("client-go: a module reaches the cluster only while the host calls it: make this request in Reconcile")
+	}
+	return Serve(r)
+}

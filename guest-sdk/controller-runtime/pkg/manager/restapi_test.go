@@ -1,0 +1,65 @@
+package manager_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/internal/restapi"
+)
+
+// TestRESTAPI_ARequestIsACallOfTheHost: what clients of client-go send, one after
+// the other. Answers and errors are as the API server gives them.
+func TestRESTAPI_ARequestIsACallOfTheHost(t *testing.T) {
+	const all, one = "/api/v1/namespaces/default/secrets", "/api/v1/namespaces/default/secrets/s"
+	const merge = "application/merge-patch+json"
+	_, result := in(t, func(ctx context.Context, m ctrl.Manager, c client.Client) {
+		server := restapi.Server{Client: c, Mapper: m.GetRESTMapper()}
+		for _, step := range []struct {
+			method, path, media, body string
+			code                      int
+			want                      string // in the answer
+		}{
+			{"GET", one, "", "", 404, `"reason":"NotFound"`},
+			{"POST", all, "", `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s","labels":{"a":"b"}},"type":"x"}`, 200, `"uid"`},
+			{"POST", all, "", `{"metadata":{"name":"s"}}`, 409, `"reason":"AlreadyExists"`},
+			{"GET", one, "", "", 200, `"type":"x"`},
+			{"GET", all + "?labelSelector=a%3Db&limit=5", "", "", 200, `"kind":"SecretList"`},
+			{"GET", all + "?labelSelector=a%3Dc", "", "", 200, `"items":[]`},
+			{"PATCH", one + "?fieldManager=me", merge, `{"metadata":{"labels":{"a":"c"}}}`, 200, `"a":"c"`},
+			{"PUT", one, "", `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s","resourceVersion":"1"}}`, 409, `"reason":"Conflict"`},
+			{"PUT", one, "", `no`, 400, `"reason":"BadRequest"`},
+			{"GET", all + "?watch=true", "", "", 405, "Owns or Watches"},
+			{"GET", "/version", "", "", 404, "cannot ask"},
+			{"GET", "/apis/apps/v1", "", "", 404, "cannot ask"},
+			{"GET", "/api/v1/namespaces/default", "", "", 403, `"reason":"Forbidden"`},
+			{"DELETE", one, "", `{"propagationPolicy":"Background"}`, 200, `"name":"s"`},
+			{"GET", one, "", "", 404, `"reason":"NotFound"`},
+			{"DELETE", all, "", "", 200, `"Success"`},
+		} {
+			req, err := http.NewRequestWithContext(ctx, step.method, "http://host"+step.path, strings.NewReader(step.body))
+			must(t, err)
+			req.Header.Set("Content-Type", step.media)
+			resp, err := server.Serve(req)
+			if err != nil {
+				t.Fatalf("%s %s: %v", step.method, step.path, err)
+			}
+			text, err := io.ReadAll(resp.Body)
+			must(t, err)
+			if resp.StatusCode != step.code || !strings.Contains(string(text), step.want) || !json.Valid(text) {
+				t.Errorf("%s %s: %d %s, want %d and %s", step.method, step.path, resp.StatusCode, text, step.code, step.want)
+			}
+		}
+		req, err := http.NewRequestWithContext(ctx, "GET", "http://host/apis/example.com/v1/things/a", nil)
+		must(t, err)
+		if _, err := server.Serve(req); err == nil || !strings.Contains(err.Error(), "scheme") {
+			t.Errorf("a resource that no kind is known of: %v", err)
+		}
+	})
+	fine(t, result)
+}
