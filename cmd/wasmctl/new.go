@@ -18,16 +18,23 @@ type newOptions struct {
 	project.New
 
 	lang    string
+	types   string
 	streams streams
 }
+
+// typesKubernetes is the value of --types.
+const typesKubernetes = "kubernetes"
 
 func newCmdNew(s streams) *cobra.Command {
 	o := &newOptions{streams: s}
 	cmd := &cobra.Command{
-		Use:   "new NAME --lang go|tinygo|rust",
+		Use:   "new NAME --lang go|tinygo|rust [--types kubernetes]",
 		Short: "Create a project with a working, tested reconciler",
 		Long: `Creates the directory NAME with a reconciler that maintains a ConfigMap for each object of a new kind: source, unit tests, cases for
-wasmctl test, CRD, sample, Makefile and README. Existing files are never overwritten.`,
+wasmctl test, CRD, sample, Makefile and README. Existing files are never overwritten.
+
+With --types kubernetes, the project is an operator on controller-runtime, of the shape of kubebuilder: Go types for the kind, from
+which controller-gen makes CRD and role, and the types of k8s.io/api. It builds natively too.`,
 		Example: `  wasmctl new greeter --lang go --kind Greeting.example.dev/v1
   cd greeter
   wasmctl build && wasmctl test greeter.wasm cases && wasmctl run greeter.wasm --dev`,
@@ -41,13 +48,18 @@ wasmctl test, CRD, sample, Makefile and README. Existing files are never overwri
 			if o.Lang == "" {
 				return usageError(cmd, fmt.Errorf("--lang is needed: %s", strings.Join(project.Toolchains, ", ")))
 			}
+			if o.Typed = o.types == typesKubernetes; o.types != "" && (!o.Typed || o.Lang != project.Go) {
+				return usageError(cmd, fmt.Errorf("--types %s: want %s, with --lang go", o.types, typesKubernetes))
+			}
 			return runNew(cmd.Context(), o)
 		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.lang, "lang", "", strings.Join(project.Toolchains, ", ")+"; tinygo builds smaller modules from Go")
+	f.StringVar(&o.types, "types", "", typesKubernetes+" creates an operator on controller-runtime, with Go types (default: fields of objects, without types)")
 	f.StringVar(&o.Kind, "kind", "", "Reconcile this `kind`, written as Widget.example.dev/v1 (default: derived from NAME)")
 	f.StringVar(&o.SDK, "sdk", "", "Use the SDK of this wasmctl `checkout` (default: the released SDK; in a development build, its own checkout)")
+	_ = cmd.RegisterFlagCompletionFunc("types", cobra.FixedCompletions([]string{typesKubernetes}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("lang", cobra.FixedCompletions(project.Toolchains, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -65,13 +77,14 @@ func runNew(ctx context.Context, o *newOptions) error {
 	}
 	_, err = fmt.Fprintf(o.streams.out, "created %s: %s\n\nnext:\n  cd %s\n  wasmctl build\n  make test\n  wasmctl run %s.wasm --dev\n",
 		o.Dir, strings.Join(files, ", "), o.Dir, o.Name())
-	if err == nil && o.Release != "" && o.SDK == "" && o.Lang != project.Rust {
+	if err == nil && (o.Typed || o.Release != "" && o.SDK == "" && o.Lang != project.Rust) {
 		o.tidy(ctx)
 	}
 	return err
 }
 
-// tidy writes go.sum for the released SDK. Without network the user does it.
+// tidy writes go.sum for the released SDK, or controller-runtime. Without network the
+// user does it.
 func (o *newOptions) tidy(ctx context.Context) {
 	cmd := exec.CommandContext(ctx, "go", "mod", "tidy")
 	cmd.Dir, cmd.Stderr = o.Dir, o.streams.err

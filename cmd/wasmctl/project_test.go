@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -51,9 +52,61 @@ func TestProject_OfEachLanguageRuns(t *testing.T) {
 			t.Logf("%s: %d bytes, in %v by %s", lang.toolchain, res.Size, res.Took, res.Version)
 			runUnitTests(t, dir, lang.unitTests)
 			projectCasesHold(t, dir)
-			reconcilesItsSample(t, dir, lang.kind)
+			reconcilesItsSample(t, dir, "crd.yaml", lang.kind)
 		})
 	}
+}
+
+// TestProject_OfKubernetesTypesRuns makes an operator on controller-runtime, as a user
+// does. What is generated in it is what its generator makes. It builds natively and as
+// a module, which does what the other projects do.
+func TestProject_OfKubernetesTypesRuns(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("SKIPPED: -short: runs compilers")
+	}
+	for _, version := range []string{"v1", "v1beta1"} { // the generator names imports by it
+		dir := filepath.Join(t.TempDir(), "greeter")
+		n := project.New{Dir: dir, Lang: project.Go, Typed: true, Kind: "TypedGreeting.project.wasmctl.dev/" + version}
+		files, err := n.Create()
+		if err != nil {
+			t.Fatal(err)
+		}
+		made := map[string]string{}
+		for _, name := range files {
+			if name != "go.mod" { // see below
+				made[name] = readText(t, filepath.Join(dir, name))
+			}
+		}
+		runIn(t, dir, "go", "mod", "tidy") // as wasmctl new does
+		runIn(t, dir, "make", "generate")
+		for name, text := range made {
+			if got := readText(t, filepath.Join(dir, name)); got != text {
+				t.Errorf("%s: make generate changes it: %s", name, cmp.Diff(text, got))
+			}
+		}
+		if version != "v1" {
+			continue
+		}
+		runIn(t, dir, "go", "build", "-o", filepath.Join(t.TempDir(), "native"), "./cmd")
+		runUnitTests(t, dir, []string{"go", "test", "./..."})
+		res, err := project.Build(t.Context(), dir, project.Options{SDK: "../..", Stderr: t.Output()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%d bytes, in %v", res.Size, res.Took)
+		projectCasesHold(t, dir)
+		reconcilesItsSample(t, dir, "config/crd/bases/project.wasmctl.dev_typedgreetings.yaml", "TypedGreeting")
+	}
+}
+
+func readText(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 func runUnitTests(t *testing.T, dir string, command []string) {
@@ -85,11 +138,11 @@ func projectCasesHold(t *testing.T, dir string) {
 }
 
 // reconcilesItsSample runs the module until the sample's ConfigMap is there.
-func reconcilesItsSample(t *testing.T, dir, kind string) {
+func reconcilesItsSample(t *testing.T, dir, crd, kind string) {
 	t.Helper()
 	c := devclustertest.Shared(t)
 	ns := devclustertest.Namespace(t, c)
-	devclustertest.ApplyFile(t, c, filepath.Join(dir, "crd.yaml"))
+	devclustertest.ApplyFile(t, c, filepath.Join(dir, crd))
 	startWasmctl(t, filepath.Join(dir, "greeter.wasm"), "--name", "greeter-"+ns, "-n", ns, "--kubeconfig", c.Kubeconfig(), "--socket", "none")
 	devclustertest.ApplyIn(t, c, ns, []byte("apiVersion: project.wasmctl.dev/v1\nkind: "+kind+"\nmetadata: {name: hello}\nspec: {text: 'hello, world'}\n"))
 	client, err := dynamic.NewForConfig(c.RESTConfig())

@@ -16,7 +16,7 @@ import (
 )
 
 // templates are the files of a new project: those of all, and those of its
-// language.
+// language, which win. Words in capitals in a path are values.
 //
 //go:embed templates
 var templates embed.FS
@@ -32,6 +32,9 @@ type New struct {
 	Dir string
 	// Lang is what it is written in. TinyGo is Go that is built with TinyGo.
 	Lang Toolchain
+	// Typed makes a project on controller-runtime, of the shape of kubebuilder, with
+	// Go types for the kinds. It is in Go.
+	Typed bool
 	// Kind is the kind to reconcile, KIND.VERSION.GROUP-like: "Widget.example.dev/v1".
 	// Empty makes one of the name.
 	Kind string
@@ -54,6 +57,8 @@ type values struct {
 	SDKCargo             string // the release as Cargo has it
 	UnitTest             string
 	Crate                string // Name, as Rust writes it
+	Typed                bool
+	CRD                  string // the file of the CRD, or its folder
 }
 
 var (
@@ -119,7 +124,7 @@ func (n New) values() (*values, error) {
 	if !nameForm.MatchString(name) {
 		return nil, fmt.Errorf("%w: name %q: want at most 53 lower-case letters, digits and dashes, starting with a letter", ErrBadName, name)
 	}
-	v := &values{Name: name, Lang: string(n.Lang), Crate: strings.ReplaceAll(name, "-", "_")}
+	v := &values{Name: name, Lang: string(n.Lang), Crate: strings.ReplaceAll(name, "-", "_"), Typed: n.Typed, CRD: "crd.yaml"}
 	kind := n.Kind
 	if kind == "" {
 		kind = camel(name) + ".example.dev/v1"
@@ -131,6 +136,10 @@ func (n New) values() (*values, error) {
 	v.Kind, v.Group, v.Version = m[1], m[2], m[6]
 	v.Singular = strings.ToLower(v.Kind)
 	v.Plural = plural(v.Singular)
+	if n.Typed { // wasmctl build brings what its modules need
+		v.UnitTest, v.CRD = "go test ./...", "config/crd/bases"
+		return v, nil
+	}
 	return v, n.sdk(v)
 }
 
@@ -165,16 +174,20 @@ func (n New) sdk(v *values) error {
 // render returns the files.
 func (v *values) render() (map[string][]byte, error) {
 	lang := v.Lang
-	if lang == string(TinyGo) {
+	switch {
+	case v.Typed:
+		lang = "kubernetes"
+	case lang == string(TinyGo):
 		lang = string(Go)
 	}
+	parts := strings.NewReplacer("VERSION", v.Version, "GROUP", v.Group, "SINGULAR", v.Singular, "PLURAL", v.Plural)
 	files := map[string][]byte{}
 	for _, root := range []string{"templates/all", "templates/" + lang} {
 		err := fs.WalkDir(templates, root, func(file string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() {
 				return err
 			}
-			name := strings.TrimSuffix(strings.TrimPrefix(file, root+"/"), ".tmpl")
+			name := parts.Replace(strings.TrimSuffix(strings.TrimPrefix(file, root+"/"), ".tmpl"))
 			if name == "gitignore" {
 				name = ".gitignore"
 			}
