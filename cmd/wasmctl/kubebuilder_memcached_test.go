@@ -24,7 +24,9 @@ func checkMemcached(k *kubebuilder) {
 	of := []schema.GroupVersionResource{memcacheds, deployments}
 	k.step("a Memcached", of, func(s *side) {
 		s.apply("apiVersion: cache.example.dev/v1alpha1\nkind: Memcached\nmetadata: {name: a}\nspec: {size: 2, containerPort: 11212}\n")
-	}, replicas(2, 1))
+	}, func(all objects) bool {
+		return replicas(2, 1)(all) && all.reads(child, "2", "spec", "template", "metadata", "labels", "app.kubernetes.io/version")
+	})
 	k.step("another size", of, func(s *side) { s.merge(memcacheds, "a", `{"spec":{"size":3}}`) }, replicas(3, 2))
 	k.step("an edit of the Deployment", of, func(s *side) { s.merge(deployments, "a", `{"spec":{"replicas":5}}`) }, replicas(3, 4))
 	k.step("a deletion of the Deployment", of, func(s *side) { s.remove(deployments, "a") }, replicas(3, 1))

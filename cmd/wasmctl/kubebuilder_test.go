@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project/operator"
 	"github.com/wasmctl/wasmctl/devcluster"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 )
@@ -38,7 +39,9 @@ func TestKubebuilder_ProjectsDoWhatTheirOwnBinariesDo(t *testing.T) {
 			t.Parallel()
 			k := &kubebuilder{T: t, dir: "../../examples/kubebuilder/" + name, binary: filepath.Join(t.TempDir(), name)}
 			runIn(t, k.dir, "go", "build", "-o", k.binary, "./cmd")
-			res, err := project.Build(t.Context(), k.dir, project.Options{SDK: "../..", Output: k.binary + ".wasm", Stderr: t.Output()})
+			res, err := project.Build(t.Context(), k.dir, project.Options{
+				SDK: "../..", Main: operator.Main{Env: map[string]string{imageVariable: "mirror.example/memcached:2"}}, Output: k.binary + ".wasm", Stderr: t.Output(),
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -91,10 +94,14 @@ func (k *kubebuilder) start(change func(crd string) string, args ...string) {
 		devclustertest.Apply(k.T, s.cluster, []byte(change(string(crd))))
 	}
 	cmd := exec.Command(k.binary, append(args, "-health-probe-bind-address=127.0.0.1:0")...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+native.cluster.Kubeconfig())
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+native.cluster.Kubeconfig(), imageVariable+"=mirror.example/memcached:2")
 	native.child = startChild(k.T, cmd)
 	module.child = startWasmctl(k.T, k.binary+".wasm", "--kubeconfig", module.cluster.Kubeconfig(), "--socket", "none")
 }
+
+// imageVariable is what memcached reads from its environment, when it makes a
+// Deployment.
+const imageVariable = "MEMCACHED_IMAGE"
 
 // asItIs changes nothing.
 func asItIs(crd string) string { return crd }
