@@ -108,6 +108,27 @@ func (o *published) compare(t *testing.T, c, others *devcluster.Cluster) {
 	}
 }
 
+// TestControllerRuntime_TheUnitTestsOfAPublishedOperatorPass: with the replace lines,
+// natively, unmodified: they use package fake.
+func TestControllerRuntime_TheUnitTestsOfAPublishedOperatorPass(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("SKIPPED: -short: compiles an operator's tests")
+	}
+	source := downloadModule(t, agentSandbox.module)
+	sdk, err := filepath.Abs("../../guest-sdk")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for module, dir := range map[string]string{
+		"sigs.k8s.io/controller-runtime": "controller-runtime", "github.com/wasmctl/wasmctl/guest-sdk/go": "go",
+		"k8s.io/kube-openapi": "kube-openapi", "github.com/google/gnostic-models": "gnostic-models",
+	} {
+		runIn(t, source, "go", "mod", "edit", "-replace", module+"="+filepath.Join(sdk, dir))
+	}
+	runIn(t, source, "go", "test", "-mod=mod", "./controllers/...", "./extensions/controllers/...")
+}
+
 // publishedTest is one of both, on its control plane.
 type publishedTest struct {
 	operatorTest

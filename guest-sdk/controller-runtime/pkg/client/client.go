@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -32,6 +33,8 @@ type Options struct {
 	Cache *CacheOptions
 	// DryRun stores no write.
 	DryRun *bool
+	// Log has no effect.
+	Log logr.Logger
 	// FieldOwner is the field manager of writes that name none.
 	FieldOwner string
 	// FieldValidation is that of writes that name none.
@@ -44,6 +47,9 @@ type CacheOptions struct {
 	Reader Reader
 	// DisableFor are the kinds that are read from the API server.
 	DisableFor []Object
+	// EnableReadYourWritesConsistency has no effect: the host's cache has what a run
+	// wrote when the next run of the object starts.
+	EnableReadYourWritesConsistency *bool
 	// Unstructured says that Unstructured objects are read from the cache too.
 	Unstructured bool
 }

@@ -4,6 +4,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // DeleteOptions are the options of Writer.Delete.
 type DeleteOptions struct {
+	// DisableReadYourWritesConsistency has no effect; see that constant.
+	DisableReadYourWritesConsistency bool
 	// GracePeriodSeconds is, if nil, that of the kind.
 	GracePeriodSeconds *int64
 	// Preconditions must hold, else the answer is a conflict.
@@ -26,6 +28,7 @@ func (o *DeleteOptions) ApplyOptions(opts []DeleteOption) *DeleteOptions {
 
 // ApplyToDelete implements DeleteOption.
 func (o *DeleteOptions) ApplyToDelete(to *DeleteOptions) {
+	set(&to.DisableReadYourWritesConsistency, o.DisableReadYourWritesConsistency)
 	set(&to.GracePeriodSeconds, o.GracePeriodSeconds)
 	set(&to.Preconditions, o.Preconditions)
 	set(&to.PropagationPolicy, o.PropagationPolicy)

@@ -9,6 +9,8 @@ import (
 
 // GetOptions are the options of Reader.Get.
 type GetOptions struct {
+	// DisableReadYourWritesConsistency has no effect; see that constant.
+	DisableReadYourWritesConsistency bool
 	// Raw are the options of the API.
 	Raw *metav1.GetOptions
 	// UnsafeDisableDeepCopy has no effect: each read decodes an object of its own.
@@ -25,6 +27,7 @@ func (o *GetOptions) ApplyOptions(opts []GetOption) *GetOptions {
 
 // ApplyToGet implements GetOption.
 func (o *GetOptions) ApplyToGet(to *GetOptions) {
+	set(&to.DisableReadYourWritesConsistency, o.DisableReadYourWritesConsistency)
 	set(&to.Raw, o.Raw)
 	set(&to.UnsafeDisableDeepCopy, o.UnsafeDisableDeepCopy)
 }
@@ -39,6 +42,8 @@ func (o *GetOptions) AsGetOptions() *metav1.GetOptions {
 
 // ListOptions are the options of Reader.List.
 type ListOptions struct {
+	// DisableReadYourWritesConsistency has no effect; see that constant.
+	DisableReadYourWritesConsistency bool
 	// LabelSelector and FieldSelector select objects.
 	LabelSelector labels.Selector
 	FieldSelector fields.Selector
@@ -63,6 +68,7 @@ func (o *ListOptions) ApplyOptions(opts []ListOption) *ListOptions {
 
 // ApplyToList implements ListOption.
 func (o *ListOptions) ApplyToList(to *ListOptions) {
+	set(&to.DisableReadYourWritesConsistency, o.DisableReadYourWritesConsistency)
 	if o.LabelSelector != nil {
 		to.LabelSelector = o.LabelSelector
 	}

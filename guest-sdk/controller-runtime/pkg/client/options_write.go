@@ -4,6 +4,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // CreateOptions are the options of Writer.Create.
 type CreateOptions struct {
+	// DisableReadYourWritesConsistency has no effect; see that constant.
+	DisableReadYourWritesConsistency bool
 	// DryRun is metav1.DryRunAll to store nothing.
 	DryRun []string
 	// FieldManager is the field manager of the write; see FieldOwner.
@@ -24,6 +26,7 @@ func (o *CreateOptions) ApplyOptions(opts []CreateOption) *CreateOptions {
 
 // ApplyToCreate implements CreateOption.
 func (o *CreateOptions) ApplyToCreate(to *CreateOptions) {
+	set(&to.DisableReadYourWritesConsistency, o.DisableReadYourWritesConsistency)
 	setDryRun(&to.DryRun, o.DryRun)
 	set(&to.FieldManager, o.FieldManager)
 	set(&to.FieldValidation, o.FieldValidation)
@@ -44,6 +47,8 @@ func (o *CreateOptions) AsCreateOptions() *metav1.CreateOptions {
 
 // UpdateOptions are the options of Writer.Update.
 type UpdateOptions struct {
+	// DisableReadYourWritesConsistency has no effect; see that constant.
+	DisableReadYourWritesConsistency bool
 	// DryRun is metav1.DryRunAll to store nothing.
 	DryRun []string
 	// FieldManager is the field manager of the write; see FieldOwner.
@@ -64,6 +69,7 @@ func (o *UpdateOptions) ApplyOptions(opts []UpdateOption) *UpdateOptions {
 
 // ApplyToUpdate implements UpdateOption.
 func (o *UpdateOptions) ApplyToUpdate(to *UpdateOptions) {
+	set(&to.DisableReadYourWritesConsistency, o.DisableReadYourWritesConsistency)
 	setDryRun(&to.DryRun, o.DryRun)
 	set(&to.FieldManager, o.FieldManager)
 	set(&to.FieldValidation, o.FieldValidation)
@@ -84,6 +90,8 @@ func (o *UpdateOptions) AsUpdateOptions() *metav1.UpdateOptions {
 
 // PatchOptions are the options of Writer.Patch.
 type PatchOptions struct {
+	// DisableReadYourWritesConsistency has no effect; see that constant.
+	DisableReadYourWritesConsistency bool
 	// DryRun is metav1.DryRunAll to store nothing.
 	DryRun []string
 	// Force takes over fields of other managers; only for patches of type Apply.
@@ -106,6 +114,7 @@ func (o *PatchOptions) ApplyOptions(opts []PatchOption) *PatchOptions {
 
 // ApplyToPatch implements PatchOption.
 func (o *PatchOptions) ApplyToPatch(to *PatchOptions) {
+	set(&to.DisableReadYourWritesConsistency, o.DisableReadYourWritesConsistency)
 	setDryRun(&to.DryRun, o.DryRun)
 	set(&to.Force, o.Force)
 	set(&to.FieldManager, o.FieldManager)
@@ -130,6 +139,8 @@ func (o *PatchOptions) AsPatchOptions() *metav1.PatchOptions {
 
 // ApplyOptions are the options of Writer.Apply.
 type ApplyOptions struct {
+	// DisableReadYourWritesConsistency has no effect; see that constant.
+	DisableReadYourWritesConsistency bool
 	// DryRun is metav1.DryRunAll to store nothing.
 	DryRun []string
 	// Force takes over fields of other managers.
@@ -148,6 +159,7 @@ func (o *ApplyOptions) ApplyOptions(opts []ApplyOption) *ApplyOptions {
 
 // ApplyToApply implements ApplyOption.
 func (o *ApplyOptions) ApplyToApply(to *ApplyOptions) {
+	set(&to.DisableReadYourWritesConsistency, o.DisableReadYourWritesConsistency)
 	setDryRun(&to.DryRun, o.DryRun)
 	set(&to.Force, o.Force)
 	set(&to.FieldManager, o.FieldManager)

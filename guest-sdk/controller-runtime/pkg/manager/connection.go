@@ -165,13 +165,13 @@ func (c *connection) GetAPIReader() client.Reader { return c.reader }
 
 // GetEventRecorderFor implements recorder.Provider. The host names the
 // controller in its events.
-func (c *connection) GetEventRecorderFor(string) recorder.EventRecorder {
+func (c *connection) GetEventRecorderFor(string) recorder.ObjectRecorder {
 	c.events = true
 	return hostevents.Recorder{Scheme: c.scheme}
 }
 
 // GetEventRecorder implements recorder.Provider.
-func (c *connection) GetEventRecorder(string) recorder.ActionRecorder {
+func (c *connection) GetEventRecorder(string) recorder.EventRecorder {
 	c.events = true
 	return hostevents.Actions{Recorder: hostevents.Recorder{Scheme: c.scheme}}
 }

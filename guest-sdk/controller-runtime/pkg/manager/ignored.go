@@ -37,6 +37,7 @@ func ofNobody(o *Options) []option {
 		{"Cache.Transform", transforms},
 		{"Cache.SyncPeriod", syncs},
 		{"Cache.NewInformer", o.Cache.NewInformer != nil},
+		{"Client.Cache.EnableReadYourWritesConsistency", readsOwnWrites(o)},
 		{"EventBroadcaster", o.EventBroadcaster != nil},
 	}
 }
@@ -65,4 +66,10 @@ func (m *module) note(all []*declare.Controller) {
 	if len(lost) > 0 {
 		m.options.Logger.Info("a module does not have it: these options have no effect", "options", strings.Join(lost, ", "))
 	}
+}
+
+// readsOwnWrites reports whether reads of the cache are to wait for writes of the same run.
+func readsOwnWrites(o *Options) bool {
+	c := o.Client.Cache
+	return c != nil && c.EnableReadYourWritesConsistency != nil && *c.EnableReadYourWritesConsistency
 }

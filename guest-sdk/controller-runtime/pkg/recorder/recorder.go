@@ -6,15 +6,15 @@ import "k8s.io/apimachinery/pkg/runtime"
 // Provider makes recorders of Kubernetes events.
 type Provider interface {
 	// GetEventRecorderFor returns a recorder, as record.EventRecorder of client-go.
-	GetEventRecorderFor(name string) EventRecorder
+	GetEventRecorderFor(name string) ObjectRecorder
 	// GetEventRecorder returns a recorder, as events.EventRecorder of client-go.
-	GetEventRecorder(name string) ActionRecorder
+	GetEventRecorder(name string) EventRecorder
 }
 
-// EventRecorder has the methods of client-go's record.EventRecorder, and can be
+// ObjectRecorder has the methods of client-go's record.EventRecorder, and can be
 // assigned to one. It is a type of its own because client-go's package would
 // bring its REST client into each module.
-type EventRecorder interface {
+type ObjectRecorder interface {
 	// Event records an event about an object.
 	Event(object runtime.Object, eventtype, reason, message string)
 	// Eventf is Event with a format.
@@ -23,9 +23,11 @@ type EventRecorder interface {
 	AnnotatedEventf(object runtime.Object, annotations map[string]string, eventtype, reason, messageFmt string, args ...any)
 }
 
-// ActionRecorder has the methods of client-go's events.EventRecorder, and can be
-// assigned to one.
-type ActionRecorder interface {
+// EventRecorder has the methods of client-go's events.EventRecorder and
+// events.AnnotatedEventRecorder, and can be assigned to both.
+type EventRecorder interface {
 	// Eventf records an event about an object and a related one.
 	Eventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any)
+	// AnnotatedEventf is Eventf; the annotations have no effect.
+	AnnotatedEventf(regarding, related runtime.Object, annotations map[string]string, eventtype, reason, action, note string, args ...any)
 }

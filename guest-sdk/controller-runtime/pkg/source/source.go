@@ -102,21 +102,24 @@ func TypedChannel[object any, request comparable](<-chan event.TypedGenericEvent
 	return &unavailable[request]{"source.Channel"}
 }
 
-// Informer is a source that a module cannot have: a controller with it is an
+// Informer is a TypedInformer of objects of any type.
+type Informer = TypedInformer[client.Object, reconcile.Request]
+
+// TypedInformer is a source that a module cannot have: a controller with it is an
 // error.
-type Informer struct {
+type TypedInformer[object any, request comparable] struct {
 	Informer   cache.Informer
-	Handler    handler.EventHandler
-	Predicates []predicate.Predicate
+	Handler    handler.TypedEventHandler[object, request]
+	Predicates []predicate.TypedPredicate[object]
 }
 
-// Start implements Source.
-func (*Informer) Start(context.Context, workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+// Start implements TypedSource.
+func (*TypedInformer[object, request]) Start(context.Context, workqueue.TypedRateLimitingInterface[request]) error {
 	return impossible("source.Informer")
 }
 
 // String names the source.
-func (*Informer) String() string { return "source.Informer" }
+func (*TypedInformer[object, request]) String() string { return "source.Informer" }
 
 // Func is a source that a module cannot have: a controller with it is an error.
 type Func = TypedFunc[reconcile.Request]

@@ -14,6 +14,12 @@ type EventRecorder interface {
 	Eventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any)
 }
 
+// AnnotatedEventRecorder records events with annotations.
+type AnnotatedEventRecorder interface {
+	// AnnotatedEventf is Eventf with annotations of the event.
+	AnnotatedEventf(regarding, related runtime.Object, annotations map[string]string, eventtype, reason, action, note string, args ...any)
+}
+
 // EventRecorderLogger is an EventRecorder that logs to a logger of the caller.
 type EventRecorderLogger interface {
 	EventRecorder
@@ -37,6 +43,11 @@ func (f *FakeRecorder) Eventf(_, _ runtime.Object, eventtype, reason, _, note st
 	if f.Events != nil {
 		f.Events <- eventtype + " " + reason + " " + fmt.Sprintf(note, args...)
 	}
+}
+
+// AnnotatedEventf implements AnnotatedEventRecorder.
+func (f *FakeRecorder) AnnotatedEventf(regarding, related runtime.Object, _ map[string]string, eventtype, reason, action, note string, args ...any) {
+	f.Eventf(regarding, related, eventtype, reason, action, note, args...)
 }
 
 // WithLogger implements EventRecorderLogger.

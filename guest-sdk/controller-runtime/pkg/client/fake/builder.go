@@ -36,6 +36,7 @@ type ClientBuilder struct {
 	indexes     indexes
 	funcs       *interceptor.Funcs
 	showManaged bool
+	counter     *uint64
 	built       bool
 }
 
@@ -120,6 +121,13 @@ func (b *ClientBuilder) WithReturnManagedFields() *ClientBuilder {
 	return b
 }
 
+// WithGlobalResourceVersionCounter counts the versions of all objects together, as an API
+// server does: the first one is 1.
+func (b *ClientBuilder) WithGlobalResourceVersionCounter() *ClientBuilder {
+	b.counter = new(uint64)
+	return b
+}
+
 func (b *ClientBuilder) schemeOrDefault() *runtime.Scheme {
 	if b.scheme == nil {
 		return clientgoscheme.Scheme
@@ -158,7 +166,7 @@ func (b *ClientBuilder) server() (*server, error) {
 		return nil, errors.New("WithObjectTracker and WithTypeConverters exclude each other: the converters are the tracker's")
 	}
 	s := newServer(b.schemeOrDefault(), b.converters)
-	s.indexes, s.showManaged = b.indexes, b.showManaged
+	s.indexes, s.showManaged, s.counter = b.indexes, b.showManaged, b.counter
 	if b.tracker != nil {
 		s.tracker, s.owns = b.tracker, false
 	}

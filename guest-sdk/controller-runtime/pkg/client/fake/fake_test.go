@@ -374,6 +374,14 @@ func TestFake_Watches(t *testing.T) {
 	}
 }
 
+// Versions can be those of all objects together.
+func TestFake_CountsVersionsOfAllObjects(t *testing.T) {
+	c := fake.NewClientBuilder().WithGlobalResourceVersionCounter().WithObjects(configMap("a")).Build()
+	must(t, c.Create(t.Context(), configMap("b")))
+	must(t, c.Update(t.Context(), read(t, c, configMap("a"))))
+	compare(t, c, model{"a": {version: 3}, "b": {version: 2}})
+}
+
 // Functions come before the client's methods, also before those of subresources.
 func TestFake_FunctionsComeFirst(t *testing.T) {
 	refused := errors.New("refused")

@@ -169,7 +169,7 @@ func (s *server) applied(r *request, old map[string]any) (map[string]any, error)
 		}
 	}
 	var err error
-	md["resourceVersion"], err = next(has)
+	md["resourceVersion"], err = s.next(has)
 	return body, err
 }
 

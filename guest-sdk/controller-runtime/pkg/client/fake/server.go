@@ -34,6 +34,7 @@ type server struct {
 	hasStatus   map[schema.GroupVersionKind]bool
 	indexes     indexes
 	showManaged bool
+	counter     *uint64 // of all versions; nil: each object has one
 }
 
 func newServer(given *runtime.Scheme, converters []managedfields.TypeConverter) *server {
@@ -169,7 +170,11 @@ func (s *server) seed(obj runtime.Object) error {
 		return fmt.Errorf("%s[%s]: has a deletionTimestamp and no finalizers, so it would be gone; add a finalizer", gvk.Kind, m.GetName())
 	}
 	if m.GetResourceVersion() == "" {
-		m.SetResourceVersion(firstVersion)
+		first := firstVersion
+		if s.counter != nil {
+			first, _ = s.next("")
+		}
+		m.SetResourceVersion(first)
 	}
 	if err := managedfields.ValidateManagedFields(m.GetManagedFields()); err != nil && s.owns {
 		return fmt.Errorf("%s[%s]: invalid managedFields: %w", gvk.Kind, m.GetName(), err)

@@ -51,7 +51,7 @@ func (s *server) create(r *request) (map[string]any, error) {
 	if r.dry() {
 		return r.object, nil
 	}
-	md["resourceVersion"] = "1"
+	md["resourceVersion"], _ = s.next("")
 	obj, err := s.typed(r.gvk, r.object)
 	if err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (s *server) replace(r *request, old, now map[string]any, anyVersion bool) (
 	if text(md, "deletionTimestamp") != text(oldMeta, "deletionTimestamp") {
 		return nil, r.invalid(field.Forbidden(field.NewPath("metadata.deletionTimestamp"), "field is immutable"))
 	}
-	if md["resourceVersion"], err = next(version); err != nil {
+	if md["resourceVersion"], err = s.next(version); err != nil {
 		return nil, err
 	}
 	md["managedFields"] = oldMeta["managedFields"]
@@ -150,7 +150,11 @@ func (s *server) merged(r *request, old, now map[string]any) (map[string]any, er
 }
 
 // next counts a resourceVersion up.
-func next(version string) (string, error) {
+func (s *server) next(version string) (string, error) {
+	if s.counter != nil {
+		*s.counter++
+		return strconv.FormatUint(*s.counter, 10), nil
+	}
 	if version == "" {
 		return "1", nil
 	}
@@ -182,7 +186,7 @@ func (s *server) delete(r *request) (map[string]any, error) {
 	}
 	md := metadata(old)
 	md["deletionTimestamp"] = time.Now().UTC().Format(time.RFC3339)
-	if md["resourceVersion"], err = next(text(md, "resourceVersion")); err != nil {
+	if md["resourceVersion"], err = s.next(text(md, "resourceVersion")); err != nil {
 		return nil, err
 	}
 	_, err = s.put(r, old)

@@ -67,7 +67,8 @@ func (r Recorder) ref(obj runtime.Object) *wasmctl.EventObject {
 	}
 }
 
-// Actions implements EventRecorder of client-go's package events.
+// Actions implements EventRecorder and AnnotatedEventRecorder of client-go's package
+// events.
 type Actions struct{ Recorder }
 
 // Eventf records an event with an action.
@@ -75,4 +76,9 @@ func (r Actions) Eventf(regarding, related runtime.Object, eventtype, reason, ac
 	r.record(regarding, related, wasmctl.Event{
 		Type: wasmctl.EventType(eventtype), Reason: reason, Action: action, Note: fmt.Sprintf(note, args...),
 	})
+}
+
+// AnnotatedEventf is Eventf: events of the host have no annotations.
+func (r Actions) AnnotatedEventf(regarding, related runtime.Object, _ map[string]string, eventtype, reason, action, note string, args ...any) {
+	r.Eventf(regarding, related, eventtype, reason, action, note, args...)
 }

@@ -30,6 +30,7 @@ type Options struct {
 	KeyName        string
 	TLSOpts        []func(*tls.Config)
 	ListenConfig   net.ListenConfig
+	HandlerOpts    any
 }
 
 // Server stands for a server.

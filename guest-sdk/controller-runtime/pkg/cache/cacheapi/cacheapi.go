@@ -1,0 +1,27 @@
+// Package cacheapi has other names of what packages cache and client have.
+package cacheapi
+
+import (
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+type (
+	// Object is a Kubernetes object.
+	Object = client.Object
+	// IndexerFunc tells the values of a field.
+	IndexerFunc = client.IndexerFunc
+	// FieldIndexer registers indexes.
+	FieldIndexer = client.FieldIndexer
+	// Informers stands for what watches.
+	Informers = cache.Informers
+	// Informer stands for a watch.
+	Informer = cache.Informer
+	// InformerGetOptions have no effect.
+	InformerGetOptions = cache.InformerGetOptions
+	// InformerGetOption changes the options.
+	InformerGetOption = cache.InformerGetOption
+)
+
+// BlockUntilSynced sets InformerGetOptions.BlockUntilSynced.
+func BlockUntilSynced(shouldBlock bool) InformerGetOption { return cache.BlockUntilSynced(shouldBlock) }
