@@ -31,7 +31,7 @@ var exitCodes = []struct {
 	{exitOK, "", "success, or an orderly stop after a signal"},
 	{exitError, "", "an error without an exit code of its own"},
 	{exitUsage, failure.Usage, "invalid flag or argument"},
-	{exitModule, failure.Module, "the module cannot be loaded, or failed validation or probation; wasmctl inspect lists its problems"},
+	{exitModule, failure.Module, "the module cannot be loaded, or failed validation or probation; wasmctl inspect lists its problems. wasmctl import: an operator will not work as a module"},
 	{exitCluster, failure.Cluster, "no cluster is configured, or the local control plane did not start, or exited"},
 	{exitKind, failure.Kind, "the API server does not know a kind, or a kind's name is ambiguous"},
 	{exitDenied, failure.Denied, "access denied: the API server denies the watches or the credentials, a registry denies access, or no grant covers the module's request"},

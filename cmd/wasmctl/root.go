@@ -58,7 +58,7 @@ The reconcile logic is a sandboxed WebAssembly module, written in Go, Rust or an
 		commands []*cobra.Command
 	}{
 		{"Write a module:", []*cobra.Command{
-			newCmdNew(s), newCmdBuild(s), newCmdTest(s), newCmdDev(s),
+			newCmdNew(s), newCmdImport(s), newCmdBuild(s), newCmdTest(s), newCmdDev(s),
 			newCmdValidate(s), newCmdInspect(s), newCmdAnnotate(s), newCmdPush(s), newCmdPull(s), newCmdSign(s),
 		}},
 		{"Run it:", []*cobra.Command{newCmdRun(s), newCmdServe(s), newCmdCRDs(s), newCmdConfig(s), newCmdGrant(s), newCmdRBAC(s), newCmdManifests(s)}},

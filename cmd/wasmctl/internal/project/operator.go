@@ -38,6 +38,33 @@ func (p *operatorProject) compile(ctx context.Context, file string, stderr io.Wr
 	return stage.Build(ctx, file, p.main, goFlags, goLinker)
 }
 
+// Check says what of the operator in dir will work as a module, without building
+// it. The error matches ErrNoProject where there is no operator, and ErrNoToolchain.
+func Check(ctx context.Context, dir string, o Options) (*operator.Report, error) {
+	if o.Stderr == nil {
+		o.Stderr = io.Discard
+	}
+	if _, err := find(dir); err != nil {
+		return nil, err
+	}
+	b, _, err := choose(dir, Go, File{}, o)
+	if err != nil {
+		return nil, err
+	}
+	p, ok := b.(*operatorProject)
+	if !ok {
+		return nil, fmt.Errorf("project[%s]: %w that uses controller-runtime", dir, ErrNoProject)
+	}
+	if _, err := p.version(ctx); err != nil {
+		return nil, fmt.Errorf("project[%s]: %w", dir, err)
+	}
+	r, err := p.Check(ctx, p.sdk, o.Stderr)
+	if err != nil {
+		return nil, fmt.Errorf("project[%s]: %w", dir, err)
+	}
+	return r, nil
+}
+
 // hasOperator reports whether dir is an operator whose main package is in a
 // folder of its own.
 func hasOperator(dir string) bool {

@@ -3,10 +3,8 @@ package operator
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,6 +19,8 @@ type pkg struct {
 	Standard        bool
 	GoFiles         []string
 	Imports         []string
+	Export          string // the file of what it exports, once compiled
+	Error           *struct{ Pos, Err string }
 	Module          *struct {
 		Path, Dir string
 		Main      bool
@@ -33,16 +33,7 @@ func (s *Stage) packages(ctx context.Context) ([]pkg, error) {
 	if err := s.command(ctx, &out, "list", "-e", "-deps", "-json=ImportPath,Dir,Standard,GoFiles,Imports,Module", s.pkg); err != nil {
 		return nil, err
 	}
-	var all []pkg
-	for d := json.NewDecoder(&out); ; {
-		var p pkg
-		if err := d.Decode(&p); errors.Is(err, io.EOF) {
-			return all, nil
-		} else if err != nil {
-			return nil, fmt.Errorf("go list: %w", err)
-		}
-		all = append(all, p)
-	}
+	return readPackages(&out)
 }
 
 const openAPI = "k8s.io/kube-openapi"

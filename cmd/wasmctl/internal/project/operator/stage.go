@@ -18,6 +18,9 @@ import (
 // are in the built module, so they do not depend on the machine.
 const links = ".wasmctl"
 
+// restTag is set for a program that has clients of client-go.
+const restTag = "wasmctl_rest"
+
 // SDK says where the stand-in comes from, if go.mod does not.
 type SDK struct {
 	// Checkout is a folder of wasmctl; Release a version of it, "v1.2.3".
@@ -96,7 +99,7 @@ func (s *Stage) Build(ctx context.Context, file string, m Main, flags []string, 
 		ldflags += " -X '" + runtimePath + "/pkg/internal/rules.linked=" + string(text) + "'"
 	}
 	if s.rest {
-		flags = append([]string{"-tags=wasmctl_rest"}, flags...)
+		flags = append([]string{"-tags=" + restTag}, flags...)
 	}
 	args := append(append([]string{"build"}, flags...), "-ldflags="+ldflags, "-o", file, s.pkg)
 	return s.command(ctx, s.stderr, args...)

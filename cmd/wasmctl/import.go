@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/printer"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project"
+	"github.com/wasmctl/wasmctl/internal/engine"
+	"github.com/wasmctl/wasmctl/internal/failure"
+	"github.com/wasmctl/wasmctl/internal/humanize"
+)
+
+// importOptions are the flags of import.
+type importOptions struct {
+	dir     string
+	sdk     string
+	output  string
+	verbose bool
+	streams streams
+}
+
+func newCmdImport(s streams) *cobra.Command {
+	o := &importOptions{streams: s}
+	cmd := &cobra.Command{
+		Use:   "import [DIR]",
+		Short: "Show what of an operator will work as a module",
+		Long: `Looks through the operator in DIR (default: the current directory), a project that uses controller-runtime, and shows its controllers,
+the rights that it asks for, and what will not work as a module, with file and line and what to do about it. It compiles the packages,
+builds no module, and leaves the project as it is: wasmctl build builds it.
+
+"fail" is what cannot be built or is an error at start; the exit code is 3 then. "warn" is what fails or has no effect when it is used.`,
+		Example: `  wasmctl import
+  wasmctl import ~/src/my-operator -o json | jq '.findings[] | select(.verdict == "fail")'`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var err error
+			if o.dir, err = dirOf(cmd, args); err != nil {
+				return err
+			}
+			return runImport(cmd.Context(), o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.sdk, "sdk", "", "Use what stands in for controller-runtime in this wasmctl `checkout` (default: as for wasmctl new)")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "Show what the Go toolchain says, downloads for example")
+	outputFlag(cmd, &o.output, "text", "json", "yaml")
+	return cmd
+}
+
+func runImport(ctx context.Context, o *importOptions) error {
+	po := project.Options{SDK: o.sdk}
+	if version != "dev" {
+		po.Release = version
+	}
+	if o.verbose {
+		po.Stderr = o.streams.err
+	}
+	r, err := project.Check(ctx, o.dir, po)
+	switch {
+	case errors.Is(err, project.ErrNoProject):
+		return failure.Usage.Wrap(err)
+	case err != nil:
+		return engine.ModuleError(err)
+	}
+	if err := printer.Output(o.streams.out, o.output, r, func() []byte { return printer.Import(r) }); err != nil {
+		return err
+	}
+	if n := r.Fails(); n > 0 {
+		return failure.Module.Wrap(fmt.Errorf("operator[%s]: will not work as a module as it is: %s", r.Name, humanize.Plural(n, "problem")))
+	}
+	return nil
+}

@@ -1,0 +1,64 @@
+package printer
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project/operator"
+	"github.com/wasmctl/wasmctl/internal/plan"
+)
+
+// Import is what wasmctl import shows as text.
+func Import(r *operator.Report) []byte {
+	var b strings.Builder
+	_, _ = fmt.Fprintf(&b, "%s\n\nControllers:\n", r.Name)
+	for _, c := range r.Controllers {
+		var parts []string
+		if c.For != "" {
+			parts = append(parts, "for "+c.For)
+		}
+		if len(c.Owns) > 0 {
+			parts = append(parts, "owns "+strings.Join(c.Owns, ", "))
+		}
+		if len(c.Watches) > 0 {
+			parts = append(parts, "watches "+strings.Join(c.Watches, ", "))
+		}
+		_, _ = fmt.Fprintf(&b, "  %s: %s\n", place(c.Place), strings.Join(parts, "; "))
+	}
+	if len(r.Controllers) == 0 {
+		b.WriteString("  none found\n")
+	}
+	b.WriteString("\nRights that its manifest will ask for:\n")
+	for i := range r.Capabilities {
+		_, _ = fmt.Fprintf(&b, "  %s\n", plan.RuleText(&r.Capabilities[i]))
+	}
+	if len(r.Capabilities) == 0 {
+		b.WriteString("  none: it has no +kubebuilder:rbac markers and no config/rbac/role.yaml\n")
+	}
+	if len(r.Refused) > 0 {
+		_, _ = fmt.Fprintf(&b, "  not in the manifest, name them one by one: %s\n", strings.Join(r.Refused, ", "))
+	}
+	if len(r.Findings) == 0 {
+		b.WriteString("\nNothing was found that does not work. Build it: wasmctl build\n")
+		return []byte(b.String())
+	}
+	b.WriteString("\nWhat will not work:\n")
+	for _, f := range r.Findings {
+		_, _ = fmt.Fprintf(&b, "  %s  %s: %s\n", f.Verdict, place(f.Place), indent(f.What, "        "))
+		if f.Do != "" {
+			_, _ = fmt.Fprintf(&b, "        -> %s\n", f.Do)
+		}
+	}
+	return []byte(b.String())
+}
+
+// place is where something is; of the whole program if it has no file.
+func place(p operator.Place) string {
+	switch {
+	case p.File == "":
+		return "program"
+	case p.Line == 0:
+		return p.File
+	}
+	return fmt.Sprintf("%s:%d", p.File, p.Line)
+}

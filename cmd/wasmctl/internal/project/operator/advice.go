@@ -1,0 +1,76 @@
+package operator
+
+// advice is what is said where the project uses one of some symbols. A name ending
+// in a dot stands for all functions of a package.
+type advice struct {
+	verdict  Verdict
+	what, do string
+	symbols  []string
+}
+
+const (
+	ofRuntime = "sigs.k8s.io/controller-runtime/pkg/"
+	ofClient  = "k8s.io/client-go/"
+)
+
+var advices = []advice{
+	{Fail, "gets events from elsewhere than the API server", "watch a kind with Watches, or return RequeueAfter", []string{
+		ofRuntime + "source.Channel", ofRuntime + "source.TypedChannel", ofRuntime + "source.Func", ofRuntime + "source.TypedFunc", ofRuntime + "source.Informer",
+	}},
+	{Fail, "opens a cache, a cluster or a watch of its own", "use the manager's client, and declare what to watch with the builder", []string{
+		ofRuntime + "cache.New", ofRuntime + "cluster.New", ofRuntime + "client.NewWithWatch",
+	}},
+	{Warn, "reads the configuration of a client from files, of which a module has none", "use ctrl.GetConfig: its clients call the host", []string{
+		ofClient + "rest.InClusterConfig", ofClient + "tools/clientcmd.BuildConfigFromFlags", ofClient + "tools/clientcmd.NewNonInteractiveDeferredLoadingClientConfig",
+	}},
+	{Warn, "sets up a webhook, which a module does not serve: an error at start", "do not call it where ENABLE_WEBHOOKS is \"false\", pass the program's own flag after \"--\" of wasmctl build, or use wasmctl build --without-webhooks", []string{
+		"sigs.k8s.io/controller-runtime.NewWebhookManagedBy", ofRuntime + "builder.WebhookManagedBy", "(" + ofRuntime + "webhook.Server).Register",
+	}},
+	{Warn, "makes a client of client-go", "it works within Reconcile, for kinds of the manager's scheme; watches, exec and logs do not", []string{
+		ofClient + "kubernetes.NewForConfig", ofClient + "kubernetes.NewForConfigOrDie", ofClient + "dynamic.NewForConfig", ofClient + "dynamic.NewForConfigOrDie", ofClient + "rest.RESTClientFor",
+	}},
+	{Warn, "asks the API server what it has, and gets no answer", "decide by a flag or by the environment: wasmctl build --env", []string{
+		ofClient + "discovery.",
+	}},
+	{Warn, "watches, elects or connects by itself, which fails when it is used", "leave it to the host: it watches, elects and keeps the cache", []string{
+		ofClient + "informers.", ofClient + "dynamic/dynamicinformer.", ofClient + "tools/leaderelection.", ofClient + "tools/remotecommand.", ofClient + "tools/portforward.",
+	}},
+	{Warn, "listens, which fails when it is called: a module has no sockets", "serve it by a program of its own", []string{
+		"net.Listen", "net.ListenTCP", "net.ListenUDP", "net.ListenUnix", "net.ListenPacket", "(*net.ListenConfig).Listen", "net/http.ListenAndServe", "net/http.ListenAndServeTLS",
+		"net/http.Serve", "net/http.ServeTLS", "(*net/http.Server).ListenAndServe", "(*net/http.Server).ListenAndServeTLS", "(*net/http.Server).Serve", "google.golang.org/grpc.NewServer",
+	}},
+	{Warn, "connects, which fails when it is called: a module reaches the API server only", "let a Job or another program do it, and report by an object", []string{
+		"net.Dial", "net.DialTimeout", "(*net.Dialer).Dial", "(*net.Dialer).DialContext", "net/http.Get", "net/http.Post", "net/http.PostForm", "net/http.Head",
+		"(*net/http.Client).Do", "(*net/http.Client).Get", "(*net/http.Client).Post", "google.golang.org/grpc.Dial", "google.golang.org/grpc.NewClient", "database/sql.Open",
+	}},
+	{Warn, "runs a program, which fails when it is called", "let a Job do it", []string{"os/exec.Command", "os/exec.CommandContext", "os.StartProcess"}},
+	{Warn, "uses files, of which a module has none", "pass what is in it by a flag, the environment (wasmctl build --env) or a ConfigMap", []string{
+		"os.ReadFile", "os.Open", "os.OpenFile", "os.ReadDir", "os.WriteFile", "os.Create", "os.CreateTemp", "os.MkdirAll", "os.MkdirTemp", "io/ioutil.ReadFile", "io/ioutil.WriteFile", "path/filepath.Walk", "path/filepath.WalkDir",
+	}},
+}
+
+// symbols are the advices by the names of what they are about.
+var symbols = func() map[string]*advice {
+	m := map[string]*advice{}
+	for i := range advices {
+		for _, s := range advices[i].symbols {
+			m[s] = &advices[i]
+		}
+	}
+	return m
+}()
+
+const addsRunnable = "(" + ofRuntime + "manager.Manager).Add"
+
+var runsBeside = advice{Fail, "runs something beside the controllers: an error at start", "do its work in Reconcile, with RequeueAfter, or run it as a program of its own", nil}
+
+// harmless are types of what may be added to a manager: the host does their work,
+// or they are controllers.
+var harmless = map[string]bool{
+	"*" + ofRuntime + "certwatcher.CertWatcher": true, ofRuntime + "webhook.Server": true, ofRuntime + "metrics/server.Server": true, ofRuntime + "cluster.Cluster": true,
+	ofRuntime + "controller.Controller": true, ofRuntime + "controller.TypedController[" + ofRuntime + "reconcile.Request]": true,
+}
+
+const zone = "time.LoadLocation"
+
+var needsZones = advice{Warn, "names a time zone, and a module has none of the machine", "import _ \"time/tzdata\"", nil}

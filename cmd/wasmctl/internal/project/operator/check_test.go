@@ -1,0 +1,193 @@
+package operator
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// checked writes a project on controller-runtime, and checks it.
+func checked(t *testing.T, files map[string]string) *Report {
+	t.Helper()
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(root, "go.mod"), "module example.com/op\n\ngo 1.24.0\n\nrequire sigs.k8s.io/controller-runtime v0.22.0\n")
+	for name, text := range files {
+		write(t, filepath.Join(root, name), text)
+	}
+	p, err := Find(root)
+	if err != nil || p == nil {
+		t.Fatal(p, err)
+	}
+	r, err := p.Check(t.Context(), SDK{Checkout: "../../../../.."}, t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+const fineMain = `package main
+
+import (
+	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"example.com/op/internal/controller"
+)
+
+func main() {
+	mgr, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{Scheme: runtime.NewScheme()})
+	if err != nil {
+		panic(err)
+	}
+	if err := controller.Setup(mgr); err != nil {
+		panic(err)
+	}
+	panic(mgr.Start(ctrl.SetupSignalHandler()))
+}
+`
+
+const fineController = `package controller
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+
+func Setup(mgr ctrl.Manager) error {
+	w, _ := certwatcher.New("a", "b")
+	if err := mgr.Add(w); err != nil {
+		return err
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		For(&corev1.ConfigMap{}).
+		Owns(&corev1.Secret{}).
+		Owns(&corev1.Pod{}).
+		Watches(&corev1.Node{}, &handler.EnqueueRequestForObject{}).
+		Complete(reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) { return reconcile.Result{}, nil }))
+}
+`
+
+// TestCheck_AnOrdinaryProjectWorks: its controllers and rights are found, and
+// nothing that does not work.
+func TestCheck_AnOrdinaryProjectWorks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED: -short: compiles a program")
+	}
+	r := checked(t, map[string]string{"cmd/main.go": fineMain, "internal/controller/c.go": fineController})
+	if got := fmt.Sprintf("%+v", r.Controllers); got != "[{Place:{File:internal/controller/c.go Line:15} For:v1.ConfigMap Owns:[v1.Secret v1.Pod] Watches:[v1.Node]}]" {
+		t.Errorf("controllers %s", got)
+	}
+	if len(r.Findings) > 0 || r.Fails() > 0 || len(r.Capabilities) != 1 || r.Capabilities[0].Resource != "pods" {
+		t.Errorf("%+v", r)
+	}
+}
+
+// troubles is a package in which each line that ends in a comment does not work.
+const troubles = `package controller
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"text/template"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+type beside struct{}
+
+func (beside) Start(context.Context) error { return nil }
+
+func Setup(mgr ctrl.Manager) error {
+	_ = mgr.Add(beside{})                                                    // fail mgr.Add
+	_ = mgr.Add(manager.RunnableFunc(func(context.Context) error { return nil })) // fail mgr.Add
+	_ = ctrl.NewWebhookManagedBy(mgr).For(&corev1.Pod{}).Complete()          // warn controller-runtime.NewWebhookManagedBy
+	mgr.GetWebhookServer().Register("/x", http.NotFoundHandler())            // warn webhook
+	_ = source.Channel(make(chan event.GenericEvent), &handler.EnqueueRequestForObject{}) // fail source.Channel
+	_, _ = cache.New(mgr.GetConfig(), cache.Options{})                       // fail cache.New
+	_, _ = rest.InClusterConfig()                                            // warn rest.InClusterConfig
+	_, _ = kubernetes.NewForConfig(mgr.GetConfig())                          // warn kubernetes.NewForConfig
+	_, _ = net.Listen("tcp", ":1")                                           // warn net.Listen
+	_ = http.ListenAndServe(":1", nil)                                       // warn http.ListenAndServe
+	_, _ = http.Get("http://example.com")                                    // warn http.Get
+	_ = exec.Command("ls").Run()                                             // warn exec.Command
+	_, _ = os.ReadFile("/etc/x")                                             // warn os.ReadFile
+	_, _ = time.LoadLocation("Europe/Berlin")                                // warn time.LoadLocation
+	_ = template.New("x")
+	go Setup(mgr)                                                            // warn starts a goroutine
+	mgr.NoSuchMethod()                                                       // fail mgr.NoSuchMethod
+	var _ = source.NoSuchThing                                               // fail undefined: source.NoSuchThing
+	return nil
+}
+`
+
+// TestCheck_FindsEachTrouble: at its line, and nothing else; what does not compile in
+// one package does not hide what is in others.
+func TestCheck_FindsEachTrouble(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED: -short: compiles a program")
+	}
+	r := checked(t, map[string]string{
+		"cmd/main.go":                     fineMain,
+		"internal/controller/c.go":        troubles,
+		"internal/controller/c_test.go":   "package controller\n\nimport _ \"sigs.k8s.io/controller-runtime/pkg/envtest\"\n",
+		"internal/controller/envtests.go": "package controller\n\nimport _ \"sigs.k8s.io/controller-runtime/pkg/envtest\"\n",
+	})
+	want := map[string]string{"internal/controller/envtests.go:3": "fail ", ":0": "warn example.com/op/internal/controller imports text/template"}
+	for i, line := range strings.Split(troubles, "\n") {
+		if _, what, ok := strings.Cut(line, "// "); ok {
+			want[fmt.Sprintf("internal/controller/c.go:%d", i+1)] = what
+		}
+	}
+	for _, f := range r.Findings {
+		at := fmt.Sprintf("%s:%d", f.File, f.Line)
+		if want[at] == "" || !strings.Contains(string(f.Verdict)+" "+f.What, strings.TrimSpace(strings.TrimPrefix(want[at], "warn webhook"))) || f.Do == "" {
+			t.Errorf("%s %+v, want %q", at, f, want[at])
+		}
+		delete(want, at)
+	}
+	if len(want) > 0 {
+		t.Errorf("not found: %q", want)
+	}
+	if !slices.ContainsFunc(r.Findings, func(f Finding) bool { return strings.Contains(f.Do, "tests only") }) {
+		t.Error("envtest without advice")
+	}
+	if r.Fails() < 6 {
+		t.Errorf("%d fail", r.Fails())
+	}
+}
+
+// TestVersion_OldOnesAreNamed: at their line of go.mod.
+func TestVersion_OldOnesAreNamed(t *testing.T) {
+	for v, want := range map[string]int{"v0.15.3": 4, "v0.18.9": 4, "v0.19.0": 0, "v0.24.1": 0} {
+		root := t.TempDir()
+		write(t, filepath.Join(root, "go.mod"), "module x\n\nrequire (\n\tsigs.k8s.io/controller-runtime "+v+"\n)\n")
+		got := (&Project{Root: root}).version()
+		if (want == 0) != (got == nil) || want > 0 && (got[0].Line != want || got[0].File != "go.mod") {
+			t.Errorf("%s: %+v", v, got)
+		}
+	}
+}

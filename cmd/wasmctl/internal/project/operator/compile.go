@@ -1,0 +1,167 @@
+package operator
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// compiled is a program whose packages were compiled, as far as they can be.
+type compiled struct {
+	dir      string // of the stage
+	packages []pkg  // what one imports is before it
+	fset     *token.FileSet
+	own      map[string]*types.Package // the project's that were checked
+	deps     types.Importer
+}
+
+// compile compiles the packages of the program, and does not link them.
+func (s *Stage) compile(ctx context.Context) (*compiled, error) {
+	args := []string{"list", "-e", "-export", "-deps", "-trimpath", "-buildmode=c-shared", "-json=ImportPath,Dir,Export,Standard,GoFiles,Imports,Module,Error"}
+	if s.rest {
+		args = append(args, "-tags="+restTag)
+	}
+	var out bytes.Buffer
+	if err := s.command(ctx, &out, append(args, s.pkg)...); err != nil {
+		return nil, err
+	}
+	packages, err := readPackages(&out)
+	if err != nil {
+		return nil, err
+	}
+	exports := map[string]string{}
+	for i := range packages {
+		exports[packages[i].ImportPath] = packages[i].Export
+	}
+	c := &compiled{dir: s.dir, packages: packages, fset: token.NewFileSet(), own: map[string]*types.Package{}}
+	c.deps = importer.ForCompiler(c.fset, "gc", func(path string) (io.ReadCloser, error) {
+		if exports[path] == "" {
+			return nil, errors.New("it does not compile")
+		}
+		return os.Open(exports[path])
+	})
+	return c, nil
+}
+
+func readPackages(r io.Reader) ([]pkg, error) {
+	var all []pkg
+	for d := json.NewDecoder(r); ; {
+		var p pkg
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			return all, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("go list: %w", err)
+		}
+		all = append(all, p)
+	}
+}
+
+// Import implements types.Importer.
+func (c *compiled) Import(path string) (*types.Package, error) {
+	if p := c.own[path]; p != nil {
+		return p, nil
+	}
+	return c.deps.Import(path)
+}
+
+// check adds to the report what does not compile, and what the project's packages
+// use.
+func (c *compiled) check(r *Report) {
+	zones := slices.ContainsFunc(c.packages, func(p pkg) bool { return p.ImportPath == "time/tzdata" })
+	for i := range c.packages {
+		p := &c.packages[i]
+		if p.Module == nil || !p.Module.Main || p.Dir == "" {
+			r.Findings = append(r.Findings, c.broken(p)...)
+			continue
+		}
+		u := &usage{compiled: c, report: r, zones: zones}
+		u.pkg(p)
+		if !u.failed {
+			r.Findings = append(r.Findings, c.broken(p)...)
+		}
+	}
+}
+
+// place is a position in the project, or the file's own one.
+func (c *compiled) place(pos token.Pos) Place {
+	at := c.fset.Position(pos)
+	return Place{c.name(at.Filename), at.Line}
+}
+
+// name is a file's in the project; in another module, without the folder of the
+// cache.
+func (c *compiled) name(file string) string {
+	if rel, err := filepath.Rel(c.dir, file); err == nil && !strings.HasPrefix(rel, "..") {
+		file = rel
+	}
+	file = filepath.ToSlash(file)
+	if _, module, found := strings.Cut(file, "/pkg/mod/"); found {
+		return module
+	}
+	return strings.TrimPrefix(file, links+"/")
+}
+
+// parse parses the files of a package. What cannot be parsed, go list has said.
+func (c *compiled) parse(p *pkg) []*ast.File {
+	var files []*ast.File
+	for _, name := range p.GoFiles {
+		if f, err := parser.ParseFile(c.fset, filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution); err == nil {
+			files = append(files, f)
+		}
+	}
+	return files
+}
+
+var located = regexp.MustCompile(`^(\S+?\.go):(\d+)(?::\d+)?: (.*)$`)
+
+// broken are the errors of a package that does not compile, with their places.
+func (c *compiled) broken(p *pkg) (list []Finding) {
+	if p.Error == nil {
+		return nil
+	}
+	for line := range strings.Lines(p.Error.Pos + ": " + p.Error.Err + "\n" + p.Error.Err) {
+		m := located.FindStringSubmatch(strings.TrimSpace(line))
+		if m == nil {
+			continue
+		}
+		n, _ := strconv.Atoi(m[2]) // digits
+		file := m[1]
+		if filepath.IsAbs(file) {
+			file = c.name(file)
+		}
+		list = append(list, Finding{Place{file, n}, Fail, m[3], adviceFor(p, m[3])})
+	}
+	if list == nil {
+		list = []Finding{{Place{}, Fail, p.ImportPath + ": " + strings.TrimSpace(p.Error.Err), adviceFor(p, p.Error.Err)}}
+	}
+	return list
+}
+
+// adviceFor says what to do about an error of the compiler.
+func adviceFor(p *pkg, text string) string {
+	switch {
+	case strings.Contains(text, "controller-runtime/pkg/envtest"):
+		return "use it in tests only: it starts an API server"
+	case strings.Contains(text, "record.NewBroadcaster"):
+		return "use mgr.GetEventRecorderFor: the host writes events"
+	case strings.Contains(text, "build constraints exclude all Go files"):
+		return "the package does not exist for wasip1: do without it in a module, by a build constraint (//go:build !wasip1)"
+	case p.Module != nil && p.Module.Main:
+		return "a module has not all of it, or controller-runtime of another version does; use a build constraint (//go:build !wasip1) for what a module can do without"
+	}
+	return "the package does not build for wasip1, or for the versions of controller-runtime and Kubernetes that modules are built with: update it, or do without it"
+}

@@ -1,0 +1,56 @@
+package operator
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/version"
+)
+
+// size names packages that make the module much larger.
+func (c *compiled) size() []Finding {
+	for i := range c.packages {
+		p := &c.packages[i]
+		if p.Standard {
+			continue
+		}
+		for _, path := range p.Imports {
+			if path == "text/template" || path == "html/template" {
+				what := p.ImportPath + " imports " + path + ": if it is used, the linker keeps all methods of all types"
+				return []Finding{{
+					Place{},
+					Warn, what,
+					"look at the size of the built module: a host loads 64 MiB; do without the package where that is too much",
+				}}
+			}
+		}
+	}
+	return nil
+}
+
+// oldest is the first version of controller-runtime whose programs are likely to
+// compile with the API of modules.
+const oldest = "v0.19.0"
+
+var required = regexp.MustCompile(`(?m)^\s*(?:require\s+)?` + regexp.QuoteMeta(runtimePath) + `\s+(v\S+)`)
+
+// version is a finding where the project's controller-runtime is older.
+func (p *Project) version() []Finding {
+	text, err := os.ReadFile(filepath.Join(p.Root, "go.mod"))
+	m := required.FindSubmatchIndex(text)
+	if err != nil || m == nil {
+		return nil
+	}
+	v := string(text[m[2]:m[3]])
+	got, err := version.ParseSemantic(v)
+	if err != nil || !got.LessThan(version.MustParseSemantic(oldest)) {
+		return nil
+	}
+	return []Finding{{
+		Place{"go.mod", 1 + strings.Count(string(text[:m[2]]), "\n")},
+		Warn,
+		"controller-runtime " + v + " has an API that differs from that of modules (0.22 to 0.24)", "update it to " + oldest + " or newer",
+	}}
+}

@@ -1,0 +1,105 @@
+package operator
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+// Report says what of an operator will work as a module.
+type Report struct {
+	// Name is that of the module.
+	Name string `json:"name"`
+	// Controllers are those that the program's packages build.
+	Controllers []Controller `json:"controllers"`
+	// Capabilities are the rights that the manifest will ask for; Refused are rules
+	// that it cannot ask for.
+	Capabilities []abi.Capability `json:"capabilities"`
+	Refused      []string         `json:"refused,omitempty"`
+	// Findings are what will not work, by file and line.
+	Findings []Finding `json:"findings"`
+}
+
+// Controller is a call of the builder, with the kinds that it names.
+type Controller struct {
+	Place
+
+	For     string   `json:"for,omitempty"`
+	Owns    []string `json:"owns,omitempty"`
+	Watches []string `json:"watches,omitempty"`
+}
+
+// Place is in the sources: relative to the project, or in another module.
+type Place struct {
+	File string `json:"file,omitempty"`
+	Line int    `json:"line,omitempty"`
+}
+
+// Verdict is how much a finding matters.
+type Verdict string
+
+// The verdicts.
+const (
+	Fail Verdict = "fail" // the module is not built, or does not start
+	Warn Verdict = "warn" // it fails or has no effect when it is used
+)
+
+// Finding is something that will not work.
+type Finding struct {
+	Place
+
+	Verdict Verdict `json:"verdict"`
+	// What is there, and what to Do about it.
+	What string `json:"what"`
+	Do   string `json:"do,omitempty"`
+}
+
+// Fails counts what keeps the module from being built or started.
+func (r *Report) Fails() int {
+	n := 0
+	for _, f := range r.Findings {
+		if f.Verdict == Fail {
+			n++
+		}
+	}
+	return n
+}
+
+// Check says what of the project will work, without building the module: it
+// compiles what the module would have, and looks through the project's packages for
+// what a module cannot do.
+func (p *Project) Check(ctx context.Context, sdk SDK, stderr io.Writer) (*Report, error) {
+	dir, err := os.MkdirTemp("", "wasmctl-import-*")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	if dir, err = filepath.EvalSymlinks(dir); err != nil { // as go names it
+		return nil, err
+	}
+	stage, err := p.Stage(ctx, dir, sdk, stderr)
+	if err != nil {
+		return nil, err
+	}
+	c, err := stage.compile(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r := &Report{Name: p.Name(), Controllers: []Controller{}, Capabilities: stage.Capabilities, Refused: stage.Refused, Findings: []Finding{}}
+	c.check(r)
+	r.Findings = append(r.Findings, c.size()...)
+	r.Findings = append(r.Findings, p.version()...)
+	place := func(a, b Place) int { return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line)) }
+	slices.SortStableFunc(r.Findings, func(a, b Finding) int {
+		return cmp.Or(strings.Compare(string(a.Verdict), string(b.Verdict)), place(a.Place, b.Place))
+	})
+	r.Findings = slices.Compact(r.Findings)
+	slices.SortStableFunc(r.Controllers, func(a, b Controller) int { return place(a.Place, b.Place) })
+	return r, nil
+}

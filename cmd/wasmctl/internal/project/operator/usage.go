@@ -1,0 +1,120 @@
+package operator
+
+import (
+	"go/ast"
+	"go/types"
+	"strings"
+)
+
+// usage looks through a package of the project.
+type usage struct {
+	*compiled
+
+	report *Report
+	zones  bool // the program has the time zones
+	main   bool // it is the main package
+	failed bool // it has errors of its own
+	info   types.Info
+}
+
+// pkg checks the types of a package, and then what it uses.
+func (u *usage) pkg(p *pkg) {
+	files := u.parse(p)
+	u.info = types.Info{Uses: map[*ast.Ident]types.Object{}, Types: map[ast.Expr]types.TypeAndValue{}, Selections: map[*ast.SelectorExpr]*types.Selection{}}
+	conf := types.Config{Importer: u, Sizes: types.SizesFor("gc", "wasm"), Error: func(err error) { u.typeError(p, err) }}
+	checked, _ := conf.Check(p.ImportPath, u.fset, files, &u.info) // its errors are counted one by one
+	u.own[p.ImportPath] = checked
+	u.main = checked != nil && checked.Name() == "main"
+	for _, f := range files {
+		ast.Inspect(f, u.node)
+		u.controllers(f)
+	}
+}
+
+// typeError is an error in the project's sources. What only follows from a package
+// that does not compile is said there.
+func (u *usage) typeError(p *pkg, err error) {
+	e, ok := err.(types.Error) //nolint:errorlint // documented to be one
+	if !ok || strings.Contains(e.Msg, "could not import") || e.Soft {
+		return
+	}
+	u.failed = true
+	u.report.Findings = append(u.report.Findings, Finding{u.place(e.Pos), Fail, e.Msg, adviceFor(p, e.Msg)})
+}
+
+func (u *usage) find(at ast.Node, name string, a *advice) {
+	what := a.what
+	if name != "" {
+		what = name + " " + what
+	}
+	u.report.Findings = append(u.report.Findings, Finding{u.place(at.Pos()), a.verdict, what, a.do})
+}
+
+// node looks at one node of the syntax.
+func (u *usage) node(n ast.Node) bool {
+	switch n := n.(type) {
+	case *ast.GoStmt:
+		if !u.main {
+			u.find(n, "", &leavesBehind)
+		}
+	case *ast.CallExpr:
+		if sel, ok := n.Fun.(*ast.SelectorExpr); ok && nameOf(u.info.Uses[sel.Sel]) == addsRunnable && len(n.Args) == 1 && !u.harmless(n.Args[0]) {
+			u.find(n, "mgr.Add", &runsBeside)
+		}
+	case *ast.Ident:
+		u.ident(n)
+	}
+	return true
+}
+
+var leavesBehind = advice{Warn, "starts a goroutine", "the host does not wait for those that a run leaves behind: wait for it in Reconcile", nil}
+
+func (u *usage) ident(id *ast.Ident) {
+	obj := u.info.Uses[id]
+	if obj == nil || obj.Pkg() == nil {
+		return
+	}
+	name := nameOf(obj)
+	if name == zone && !u.zones {
+		u.find(id, name, &needsZones)
+		return
+	}
+	a := symbols[name]
+	if _, isFunc := obj.(*types.Func); a == nil && isFunc && !strings.HasPrefix(name, "(") {
+		a = symbols[obj.Pkg().Path()+"."]
+	}
+	if a != nil {
+		u.find(id, shorten(name), a)
+	}
+}
+
+// harmless reports whether a manager of a module takes it.
+func (u *usage) harmless(arg ast.Expr) bool {
+	t := u.info.Types[arg].Type
+	return t == nil || harmless[types.Unalias(t).String()]
+}
+
+// nameOf is a function's or a method's full name, or that of another object of a
+// package.
+func nameOf(obj types.Object) string {
+	switch o := obj.(type) {
+	case nil:
+		return ""
+	case *types.Func:
+		return o.Origin().FullName()
+	}
+	if obj.Pkg() == nil || obj.Parent() != obj.Pkg().Scope() {
+		return ""
+	}
+	return obj.Pkg().Path() + "." + obj.Name()
+}
+
+// shorten leaves of a name what a reader needs: the last element of the package.
+func shorten(name string) string {
+	open := strings.LastIndexAny(name, "(*") + 1
+	slash := strings.LastIndex(name, "/") + 1
+	if slash < open {
+		return name
+	}
+	return name[:open] + name[slash:]
+}
