@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"flag"
 	"os"
-	_ "time/tzdata" // schedules name time zones, and images and modules may have no data of them
 
 	// The login plugins of kubeconfig files.
 	_ "k8s.io/client-go/plugin/pkg/client/auth"

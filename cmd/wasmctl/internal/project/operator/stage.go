@@ -32,6 +32,7 @@ type Stage struct {
 	dir, pkg string
 	pinned   map[string]string // versions that the project's replace lines name
 	rest     bool              // the program has clients of client-go
+	zones    bool              // it names time zones
 	stderr   io.Writer
 
 	// Capabilities are the rights that the program says it needs. Refused are the
@@ -56,6 +57,9 @@ func (p *Project) Stage(ctx context.Context, dir string, sdk SDK, stderr io.Writ
 		return nil, err
 	}
 	s.rest = usesREST(packages)
+	if s.zones, err = namesZones(packages); err != nil {
+		return nil, err
+	}
 	rules, err := rulesOf(p.Root, packages)
 	if err != nil {
 		return nil, err
@@ -98,11 +102,21 @@ func (s *Stage) Build(ctx context.Context, file string, m Main, flags []string, 
 		}
 		ldflags += " -X '" + runtimePath + "/pkg/internal/rules.linked=" + string(text) + "'"
 	}
-	if s.rest {
-		flags = append([]string{"-tags=" + restTag}, flags...)
-	}
-	args := append(append([]string{"build"}, flags...), "-ldflags="+ldflags, "-o", file, s.pkg)
+	args := append([]string{"build", "-tags=" + s.tags()}, flags...)
+	args = append(args, "-ldflags="+ldflags, "-o", file, s.pkg)
 	return s.command(ctx, s.stderr, args...)
+}
+
+// tags are those of the stand-in's files that this program needs.
+func (s *Stage) tags() string {
+	var tags []string
+	if s.rest {
+		tags = append(tags, restTag)
+	}
+	if s.zones {
+		tags = append(tags, zonesTag)
+	}
+	return strings.Join(tags, ",")
 }
 
 // writeSum writes the sums of the project and of the stand-in.
