@@ -39,7 +39,7 @@ set "toolchain: tinygo" in DIR/wasmctl.yaml. Builds are reproducible.
 
 An operator that uses controller-runtime is built as it is: wasmctl replaces controller-runtime for this build, and takes the
 rights of the module from the +kubebuilder:rbac markers. What main does decides the manifest, so the module keeps the arguments
-after "--" and the environment of --env; the keys args, env and withoutWebhooks of DIR/wasmctl.yaml say the same.`,
+after "--" and the environment of --env; the keys args, env and without of DIR/wasmctl.yaml say the same.`,
 		Example: `  # NAME.wasm in the project's folder
   wasmctl build
 
@@ -47,7 +47,7 @@ after "--" and the environment of --env; the keys args, env and withoutWebhooks 
   wasmctl build examples/webapp --toolchain tinygo --file webapp.wasm
 
   # An operator whose main has flags, reads its environment, and always sets up webhooks
-  wasmctl build --env POD_NAMESPACE=shop --without-webhooks -- --default-image=example.com/web:1`,
+  wasmctl build --env POD_NAMESPACE=shop --without webhooks -- --default-image=example.com/web:1`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
 			if at := cmd.ArgsLenAtDash(); at >= 0 {
@@ -67,8 +67,9 @@ after "--" and the environment of --env; the keys args, env and withoutWebhooks 
 	f.StringVarP(&o.file, "file", "f", "", "Write the module to this `file` (default: NAME.wasm in DIR)")
 	f.StringVar(&o.sdk, "sdk", "", "Build an operator with what stands in for controller-runtime in this wasmctl `checkout` (default: as for wasmctl new)")
 	f.StringToStringVar(&o.main.Env, "env", nil, "Environment `NAME=VALUE` of an operator's main")
-	f.BoolVar(&o.main.WithoutWebhooks, "without-webhooks", false, "Build an operator that sets up webhooks; nobody serves them, unless its own binary runs beside the module")
+	f.StringSliceVar(&o.main.Without, "without", nil, "Build an operator although its main sets up "+strings.Join(operator.Leavable, ", ")+", which have no effect in a module")
 	outputFlag(cmd, &o.output, "text", "json")
+	_ = cmd.RegisterFlagCompletionFunc("without", cobra.FixedCompletions(operator.Leavable, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("toolchain", cobra.FixedCompletions(project.Toolchains, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }

@@ -219,7 +219,9 @@ func Annotate(ctx context.Context, wasm []byte, name string) ([]byte, *abi.Manif
 	if info.Manifest != nil && !info.HasExport(abi.ExportDescribe) && len(info.Problems) == 0 {
 		return wasm, info.Manifest, nil
 	}
-	manifest, err := host.Describe(ctx, wasm, host.Config{Name: name})
+	// Variables of large programs take more than the usual stack: nested regular
+	// expressions for example.
+	manifest, err := host.Describe(ctx, wasm, host.Config{Name: name, Limits: host.Limits{Stack: 16 << 20}})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -66,7 +66,7 @@ func (b *WebhookBuilder) RecoverPanic(bool) *WebhookBuilder { return b }
 // Complete is an error that says what to do, unless the module was built without
 // webhooks.
 func (b *WebhookBuilder) Complete() error {
-	if program.WithoutWebhooks() {
+	if program.Without(program.Webhooks) {
 		logf.Log.Info("webhook: a module does not serve it, run the operator's own binary for that", "type", fmt.Sprintf("%T", b.object))
 		return nil
 	}

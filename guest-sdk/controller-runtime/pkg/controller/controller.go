@@ -14,6 +14,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/internal/declare"
+	"sigs.k8s.io/controller-runtime/pkg/internal/program"
 	"sigs.k8s.io/controller-runtime/pkg/internal/run"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -118,16 +119,23 @@ type declared[request comparable] struct {
 
 // Watch implements TypedController.
 func (c *declared[request]) Watch(src source.TypedSource[request]) error {
-	s, ok := src.(declare.Source)
-	if !ok {
-		return fmt.Errorf("controller[%s]: source %T: a module gets its events from the host only; watch a kind with Watches or source.Kind", c.name, src)
+	w, err := declaredBy(src)
+	if err != nil && program.Without(program.Sources) {
+		c.options.Logger.Info("a source of events is left out", "controller", c.name, "reason", err.Error())
+		return nil
 	}
-	w, err := s.Declared()
 	if err != nil {
-		return fmt.Errorf("controller[%s]: %w", c.name, err)
+		return fmt.Errorf("controller[%s]: %w; %s", c.name, err, program.LeaveOut(program.Sources))
 	}
 	c.watches = append(c.watches, w)
 	return nil
+}
+
+func declaredBy(src any) (declare.Watch, error) {
+	if s, ok := src.(declare.Source); ok {
+		return s.Declared()
+	}
+	return declare.Watch{}, fmt.Errorf("source %T: a module gets its events from the host only; watch a kind with Watches or source.Kind", src)
 }
 
 // Start implements TypedController.

@@ -68,8 +68,12 @@ func (m *module) Add(r Runnable) error {
 		m.options.Logger.Info("has no effect in a module, the host does this", "runnable", nameOf(r))
 		return nil
 	}
+	if program.Without(program.Runnables) {
+		m.options.Logger.Info("is left out: a module runs controllers and nothing beside them", "runnable", nameOf(r))
+		return nil
+	}
 	return fmt.Errorf("manager: Add(%s): a module runs controllers and nothing beside them; "+
-		"do its work in Reconcile, with RequeueAfter, or run it as a program of its own", nameOf(r))
+		"do its work in Reconcile, with RequeueAfter, or run it as a program of its own; %s", nameOf(r), program.LeaveOut(program.Runnables))
 }
 
 // nameOf names what was to be run: a function by its place in the source.
@@ -90,7 +94,7 @@ func (m *module) Start(ctx context.Context) error {
 	for range settled {
 		goruntime.Gosched()
 	}
-	if paths := m.hooks(); len(paths) > 0 && !program.WithoutWebhooks() {
+	if paths := m.hooks(); len(paths) > 0 && !program.Without(program.Webhooks) {
 		return fmt.Errorf("webhooks at %s: %s", strings.Join(paths, ", "), program.NoWebhooks)
 	}
 	if len(m.declarers) == 0 {

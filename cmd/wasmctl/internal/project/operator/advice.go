@@ -14,7 +14,7 @@ const (
 )
 
 var advices = []advice{
-	{Fail, "gets events from elsewhere than the API server", "watch a kind with Watches, or return RequeueAfter", []string{
+	{Fail, "gets events from elsewhere than the API server", "watch a kind with Watches, or return RequeueAfter; wasmctl build --without sources leaves it out", []string{
 		ofRuntime + "source.Channel", ofRuntime + "source.TypedChannel", ofRuntime + "source.Func", ofRuntime + "source.TypedFunc", ofRuntime + "source.Informer",
 	}},
 	{Fail, "opens a cache, a cluster or a watch of its own", "use the manager's client, and declare what to watch with the builder", []string{
@@ -23,7 +23,7 @@ var advices = []advice{
 	{Warn, "reads the configuration of a client from files, of which a module has none", "use ctrl.GetConfig: its clients call the host", []string{
 		ofClient + "rest.InClusterConfig", ofClient + "tools/clientcmd.BuildConfigFromFlags", ofClient + "tools/clientcmd.NewNonInteractiveDeferredLoadingClientConfig",
 	}},
-	{Warn, "sets up a webhook, which a module does not serve: an error at start", "do not call it where ENABLE_WEBHOOKS is \"false\", pass the program's own flag after \"--\" of wasmctl build, or use wasmctl build --without-webhooks", []string{
+	{Warn, "sets up a webhook, which a module does not serve: an error at start", "do not call it where ENABLE_WEBHOOKS is \"false\", pass the program's own flag after \"--\" of wasmctl build, or use wasmctl build --without webhooks", []string{
 		"sigs.k8s.io/controller-runtime.NewWebhookManagedBy", ofRuntime + "builder.WebhookManagedBy", "(" + ofRuntime + "webhook.Server).Register",
 	}},
 	{Warn, "makes a client of client-go", "it works within Reconcile, for kinds of the manager's scheme; watches, exec and logs do not", []string{
@@ -62,7 +62,7 @@ var symbols = func() map[string]*advice {
 
 const addsRunnable = "(" + ofRuntime + "manager.Manager).Add"
 
-var runsBeside = advice{Fail, "runs something beside the controllers: an error at start", "do its work in Reconcile, with RequeueAfter, or run it as a program of its own", nil}
+var runsBeside = advice{Fail, "runs something beside the controllers: an error at start", "do its work in Reconcile, with RequeueAfter, or run it as a program of its own; wasmctl build --without runnables leaves it out", nil}
 
 // harmless are types of what may be added to a manager: the host does their work,
 // or they are controllers.

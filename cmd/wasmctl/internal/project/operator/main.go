@@ -4,7 +4,9 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
+	"slices"
 	"strings"
 )
 
@@ -15,10 +17,14 @@ type Main struct {
 	Args []string `json:"args,omitempty"`
 	// Env is its environment.
 	Env map[string]string `json:"env,omitempty"`
-	// WithoutWebhooks makes it no error that it sets up webhooks, which a module does
-	// not serve.
-	WithoutWebhooks bool `json:"withoutWebhooks,omitempty"`
+	// Without names what it may set up although a module does not have it; see
+	// Leavable.
+	Without []string `json:"without,omitempty"`
 }
+
+// Leavable is what an operator can be built without, if its main sets it up: webhooks,
+// runnables that are no controllers, and sources of events that are no kinds.
+var Leavable = []string{"webhooks", "runnables", "sources"}
 
 // Over returns m where that says something, and other elsewhere.
 func (m Main) Over(other Main) Main {
@@ -33,12 +39,12 @@ func (m Main) Over(other Main) Main {
 		maps.Copy(env, m.Env)
 		other.Env = env
 	}
-	other.WithoutWebhooks = other.WithoutWebhooks || m.WithoutWebhooks
+	other.Without = slices.Concat(other.Without, m.Without)
 	return other
 }
 
 // IsZero reports whether there is nothing that differs from a plain start.
-func (m Main) IsZero() bool { return len(m.Args) == 0 && len(m.Env) == 0 && !m.WithoutWebhooks }
+func (m Main) IsZero() bool { return len(m.Args) == 0 && len(m.Env) == 0 && len(m.Without) == 0 }
 
 // linkerFlags pass m to the stand-in. The value needs no quotes.
 func (m Main) linkerFlags() (string, error) {
@@ -48,6 +54,11 @@ func (m Main) linkerFlags() (string, error) {
 	for name := range m.Env {
 		if name == "" || strings.ContainsAny(name, "=\x00") {
 			return "", errors.New("env: a name must not be empty or have a \"=\" in it")
+		}
+	}
+	for _, what := range m.Without {
+		if !slices.Contains(Leavable, what) {
+			return "", fmt.Errorf("without: %q cannot be left out: want %s", what, strings.Join(Leavable, ", "))
 		}
 	}
 	text, err := json.Marshal(m)

@@ -8,11 +8,11 @@ import (
 )
 
 // TestMain_OptionsWinOverTheFile: arguments as a whole, the environment by name;
-// webhooks are left out if either says so.
+// what either says is left out.
 func TestMain_OptionsWinOverTheFile(t *testing.T) {
-	file := Main{Args: []string{"--a", "--b"}, Env: map[string]string{"X": "1", "Y": "1"}, WithoutWebhooks: true}
-	got := Main{Args: []string{"--c"}, Env: map[string]string{"Y": "2"}}.Over(file)
-	if !slices.Equal(got.Args, []string{"--c"}) || !maps.Equal(got.Env, map[string]string{"X": "1", "Y": "2"}) || !got.WithoutWebhooks {
+	file := Main{Args: []string{"--a", "--b"}, Env: map[string]string{"X": "1", "Y": "1"}, Without: []string{"webhooks"}}
+	got := Main{Args: []string{"--c"}, Env: map[string]string{"Y": "2"}, Without: []string{"sources"}}.Over(file)
+	if !slices.Equal(got.Args, []string{"--c"}) || !maps.Equal(got.Env, map[string]string{"X": "1", "Y": "2"}) || !slices.Equal(got.Without, []string{"webhooks", "sources"}) {
 		t.Errorf("%+v", got)
 	}
 	if file.Env["Y"] != "1" {
@@ -34,6 +34,9 @@ func TestMain_LinkerFlagsNeedNoQuotes(t *testing.T) {
 	}
 	if _, err := (Main{Env: map[string]string{"": "x"}}).linkerFlags(); err == nil {
 		t.Error("an empty name is no error")
+	}
+	if _, err := (Main{Without: []string{"reconcile"}}).linkerFlags(); err == nil || !strings.Contains(err.Error(), "webhooks, runnables, sources") {
+		t.Errorf("without something else: %v", err)
 	}
 }
 

@@ -5,13 +5,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 )
 
 // told is what wasmctl build was told about main.
 var told struct {
-	Args            []string          `json:"args"`
-	Env             map[string]string `json:"env"`
-	WithoutWebhooks bool              `json:"withoutWebhooks"`
+	Args    []string          `json:"args"`
+	Env     map[string]string `json:"env"`
+	Without []string          `json:"without"`
 }
 
 // enableWebhooks is what the main.go of kubebuilder asks whether it shall register
@@ -40,10 +41,22 @@ func prepare(linked string) error {
 	return nil
 }
 
-// WithoutWebhooks reports whether the program may set up webhooks that nobody
-// serves.
-func WithoutWebhooks() bool { return told.WithoutWebhooks }
+// What the build may have been told to leave out: it is logged then, and is an
+// error else.
+const (
+	Webhooks  = "webhooks"
+	Runnables = "runnables"
+	Sources   = "sources"
+)
+
+// Without reports whether the program may have something that has no effect.
+func Without(what string) bool { return slices.Contains(told.Without, what) }
+
+// LeaveOut is what to do about it in the program's build.
+func LeaveOut(what string) string {
+	return "to build the program without it, use wasmctl build --without " + what
+}
 
 // NoWebhooks says what to do about webhooks in a program.
-const NoWebhooks = "a module serves no webhooks: do not set them up where ENABLE_WEBHOOKS is \"false\", as it is in a module, " +
-	"or pass the program's own flag after \"--\" of wasmctl build; to build it as it is, use wasmctl build --without-webhooks"
+var NoWebhooks = "a module serves no webhooks: do not set them up where ENABLE_WEBHOOKS is \"false\", as it is in a module, " +
+	"or pass the program's own flag after \"--\" of wasmctl build; " + LeaveOut(Webhooks)

@@ -15,11 +15,11 @@ func TestPrepare_GivesMainWhatTheBuildWasTold(t *testing.T) {
 	for _, name := range []string{"A", enableWebhooks} {
 		t.Setenv(name, "") // put back afterwards
 	}
-	if err := prepare(""); err != nil || len(os.Args) != 1 || os.Getenv(enableWebhooks) != "false" || WithoutWebhooks() {
+	if err := prepare(""); err != nil || len(os.Args) != 1 || os.Getenv(enableWebhooks) != "false" || Without(Webhooks) {
 		t.Errorf("%v, %q, %q", err, os.Args, os.Getenv(enableWebhooks))
 	}
-	linked := base64.RawURLEncoding.EncodeToString([]byte(`{"args":["--a=b c","d"],"env":{"A":"it's","ENABLE_WEBHOOKS":"true"},"withoutWebhooks":true}`))
-	if err := prepare(linked); err != nil || !slices.Equal(os.Args[1:], []string{"--a=b c", "d"}) || os.Getenv("A") != "it's" || os.Getenv(enableWebhooks) != "true" || !WithoutWebhooks() {
+	linked := base64.RawURLEncoding.EncodeToString([]byte(`{"args":["--a=b c","d"],"env":{"A":"it's","ENABLE_WEBHOOKS":"true"},"without":["webhooks"]}`))
+	if err := prepare(linked); err != nil || !slices.Equal(os.Args[1:], []string{"--a=b c", "d"}) || os.Getenv("A") != "it's" || os.Getenv(enableWebhooks) != "true" || !Without(Webhooks) || Without(Runnables) {
 		t.Errorf("%v, %q, %q", err, os.Args, os.Getenv("A"))
 	}
 	if prepare("?") == nil {
