@@ -48,7 +48,7 @@ func NewFinalizers() Finalizers { return finalizers{} }
 // Register implements Registerer.
 func (s finalizers) Register(key string, f Finalizer) error {
 	if _, ok := s[key]; ok {
-		return fmt.Errorf("finalizer[%s]: registered twice", key)
+		return fmt.Errorf("finalizer[%s]: is already registered", key)
 	}
 	s[key] = f
 	return nil

@@ -34,9 +34,13 @@ func (h *TypedEnqueueRequestForObject[object]) Create(ctx context.Context, e eve
 	h.handler().Create(ctx, e, q)
 }
 
-// Update implements TypedEventHandler.
+// Update implements TypedEventHandler. The new object counts, if there is one.
 func (h *TypedEnqueueRequestForObject[object]) Update(ctx context.Context, e event.TypedUpdateEvent[object], q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-	h.handler().Update(ctx, e, q)
+	obj := e.ObjectNew
+	if isNil(obj) {
+		obj = e.ObjectOld
+	}
+	h.handler().add(ctx, q, obj)
 }
 
 // Delete implements TypedEventHandler.

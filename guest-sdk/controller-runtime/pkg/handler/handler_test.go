@@ -70,7 +70,7 @@ func TestOwner_GroupAndKindCount(t *testing.T) {
 	}
 }
 
-// TestForObject_IsTheObjectOfEachEvent: also of one that is gone.
+// TestForObject_IsTheObjectOfEachEvent: also of one that is gone; of two, the new one.
 func TestForObject_IsTheObjectOfEachEvent(t *testing.T) {
 	h, q, p := &handler.EnqueueRequestForObject{}, &added{}, owned()
 	h.Create(t.Context(), event.CreateEvent{Object: p}, q)
@@ -78,7 +78,10 @@ func TestForObject_IsTheObjectOfEachEvent(t *testing.T) {
 	h.Delete(t.Context(), event.DeleteEvent{Object: p}, q)
 	h.Generic(t.Context(), event.GenericEvent{Object: p}, q)
 	h.Update(t.Context(), event.UpdateEvent{}, q)
-	if want := []string{"ns/p", "ns/p", "ns/p", "ns/p"}; !slices.Equal(q.names, want) {
+	renamed := owned()
+	renamed.Name = "r"
+	h.Update(t.Context(), event.UpdateEvent{ObjectOld: p, ObjectNew: renamed}, q)
+	if want := []string{"ns/p", "ns/p", "ns/p", "ns/p", "ns/r"}; !slices.Equal(q.names, want) {
 		t.Errorf("%q, want %q", q.names, want)
 	}
 }

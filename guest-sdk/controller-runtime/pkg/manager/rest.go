@@ -1,4 +1,4 @@
-//go:build wasmctl_rest
+//go:build wasmctl_rest || !wasip1
 
 package manager
 

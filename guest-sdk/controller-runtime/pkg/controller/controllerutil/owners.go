@@ -1,6 +1,7 @@
 package controllerutil
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -132,6 +133,9 @@ func reference(owner, object metav1.Object, scheme *runtime.Scheme) (metav1.Owne
 }
 
 func kindOf(owner metav1.Object, scheme *runtime.Scheme) (schema.GroupVersionKind, error) {
+	if owner == nil {
+		return schema.GroupVersionKind{}, errors.New("owner: is nil")
+	}
 	obj, ok := owner.(runtime.Object)
 	if !ok {
 		return schema.GroupVersionKind{}, fmt.Errorf("object[%s]: %T is not a runtime.Object, so it cannot own anything", name(owner), owner)

@@ -1,4 +1,4 @@
-//go:build wasmctl_rest
+//go:build wasmctl_rest || !wasip1
 
 // Package rest has what the stand-in knows of client-go's package of that name:
 // little, or that package itself where the program uses it anyway. wasmctl build
