@@ -120,6 +120,7 @@ func (b *Budget) evict() bool {
 	}
 	// Not the caller's context: whose instance this is did not ask for anything.
 	in.close(context.Background())
+	in.gen.dropUnused()
 	in.gen.release()
 	return true
 }

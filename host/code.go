@@ -12,6 +12,7 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/internal/linear"
 	"github.com/wasmctl/wasmctl/host/internal/wasi"
 )
 
@@ -30,7 +31,8 @@ type code struct {
 	runtime  wazero.Runtime
 	cache    wazero.CompilationCache // nil where there is none
 	compiled wazero.CompiledModule
-	shared   *sharedCode // whose these three are; nil where they are its own
+	base     *linear.Image // that memory starts with; nil where wazero sets it up
+	shared   *sharedCode   // whose these four are; nil where they are its own
 
 	// work estimates what compiling takes, in instructions of simple code.
 	work int64
@@ -42,6 +44,9 @@ type code struct {
 	// bytes of stack it may use.
 	metered  bool
 	maxStack int64
+	// globals is how many globals an instance has that the host can set, where they and
+	// the memory are all of its state; else -1. See image.
+	globals int
 
 	// refs is 1 per revision and 1 for being kept; at 0 everything is closed and
 	// it never rises again.
@@ -69,7 +74,7 @@ func (c compiler) compile(ctx context.Context, wasm []byte, bin *binaryModule) (
 	for _, e := range abi.Exports {
 		code.hooks[e.Name] = bin.exportsFunc(e.Name)
 	}
-	code.metered = c.cfg.CPU == CPUFuel
+	code.metered, code.globals = c.cfg.CPU == CPUFuel, -1
 	err := c.share(ctx, code, &source{wasm: wasm, bin: bin, id: c.codeID(code.info)})
 	if err == nil {
 		return code, nil
@@ -105,7 +110,7 @@ func (c compiler) compileForm(ctx context.Context, code *code, src *source) (err
 	if c.cfg.Isolation == nil && c.fromStore(ctx, code, src) {
 		return nil
 	}
-	if src.form, err = c.form(code, src.wasm, src.bin); err != nil {
+	if err = c.form(code, src); err != nil {
 		return err
 	}
 	if c.cfg.Isolation != nil {
@@ -117,7 +122,7 @@ func (c compiler) compileForm(ctx context.Context, code *code, src *source) (err
 			if trouble != nil {
 				c.warn(trouble)
 			}
-			return nil
+			return code.setBase(src.data)
 		}
 		if ctx.Err() != nil || errors.Is(err, ErrInvalidModule) {
 			return err
@@ -239,8 +244,8 @@ func (c *code) closeLocal(ctx context.Context) error {
 	if c.shared != nil {
 		err = c.shared.leave(ctx)
 	} else {
-		err = closeCode(ctx, c.runtime, c.cache)
+		err = closeCode(ctx, c.runtime, c.cache, c.base)
 	}
-	c.runtime, c.cache, c.compiled, c.shared = nil, nil, nil, nil
+	c.runtime, c.cache, c.compiled, c.base, c.shared = nil, nil, nil, nil, nil
 	return err
 }

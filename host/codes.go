@@ -8,6 +8,7 @@ import (
 	"github.com/tetratelabs/wazero"
 
 	"github.com/wasmctl/wasmctl/host/internal/codecache"
+	"github.com/wasmctl/wasmctl/host/internal/linear"
 )
 
 // Codes has the compiled code of the modules that share it: modules with the same
@@ -29,7 +30,9 @@ type sharedCode struct {
 	runtime  wazero.Runtime
 	cache    wazero.CompilationCache
 	compiled wazero.CompiledModule // nil before
+	base     *linear.Image
 	maxStack int64
+	globals  int
 }
 
 // share gives code what is compiled already under an id, or else what build makes
@@ -46,9 +49,11 @@ func (s *Codes) share(ctx context.Context, id codecache.ID, code *code, build fu
 		if err := build(); err != nil {
 			return errors.Join(err, e.leave(ctx)) // the next one in the row tries
 		}
-		e.runtime, e.cache, e.compiled, e.maxStack = code.runtime, code.cache, code.compiled, code.maxStack
+		e.runtime, e.cache, e.compiled, e.base = code.runtime, code.cache, code.compiled, code.base
+		e.maxStack, e.globals = code.maxStack, code.globals
 	}
-	code.runtime, code.cache, code.compiled, code.maxStack, code.shared = e.runtime, e.cache, e.compiled, e.maxStack, e
+	code.runtime, code.cache, code.compiled, code.base, code.shared = e.runtime, e.cache, e.compiled, e.base, e
+	code.maxStack, code.globals = e.maxStack, e.globals
 	return nil
 }
 
@@ -79,11 +84,14 @@ func (e *sharedCode) leave(ctx context.Context) error {
 	if !last || e.runtime == nil {
 		return nil
 	}
-	return closeCode(ctx, e.runtime, e.cache)
+	return closeCode(ctx, e.runtime, e.cache, e.base)
 }
 
-func closeCode(ctx context.Context, runtime wazero.Runtime, cache wazero.CompilationCache) error {
+func closeCode(ctx context.Context, runtime wazero.Runtime, cache wazero.CompilationCache, base *linear.Image) error {
 	err := runtime.Close(ctx)
+	if base != nil {
+		base.Close()
+	}
 	if cache != nil {
 		err = errors.Join(err, cache.Close(ctx))
 	}

@@ -14,7 +14,7 @@ import (
 // formVersion names the form in which modules are compiled. It is part of the name of
 // what the cache keeps, so it must change with what compiler.form makes: a test holds
 // that.
-const formVersion = 1
+const formVersion = 2
 
 // source is a module that is to be compiled.
 type source struct {
@@ -22,6 +22,7 @@ type source struct {
 	bin  *binaryModule
 	id   codecache.ID
 	form []byte // that is compiled; nil before it is needed
+	data []byte // detached from the form; nil where there is none
 }
 
 // codeID names the code of a module: the form in which it is compiled follows from
@@ -31,7 +32,7 @@ func (c compiler) codeID(info *Info) codecache.ID {
 	if c.cfg.CPU == CPUFuel {
 		stack = c.cfg.LimitsFor(info.Manifest).Stack
 	}
-	return sha256.Sum256(fmt.Appendf(nil, "%s %s %d %s %d %s", runtime.GOOS, runtime.GOARCH, formVersion, c.cfg.CPU, stack, info.Digest))
+	return sha256.Sum256(fmt.Appendf(nil, "%s %s %d %s %v %d %s", runtime.GOOS, runtime.GOARCH, formVersion, c.cfg.CPU, c.cfg.Isolation != nil, stack, info.Digest))
 }
 
 func (c compiler) store() codecache.Store {
@@ -52,11 +53,17 @@ func (c compiler) fromStore(ctx context.Context, code *code, src *source) bool {
 		if entry == nil {
 			return errNotKept
 		}
-		hollow, err := code.readForm(entry.Form)
+		hollow, data, err := code.readForm(entry.Form)
 		if err != nil {
 			return err
 		}
-		return code.fromCache(ctx, private, hollow, c.cfg.CPU == CPUClose)
+		if err := code.fromCache(ctx, private, hollow, c.cfg.CPU == CPUClose); err != nil {
+			return err
+		}
+		if err := code.setBase(data); err != nil {
+			return errors.Join(err, code.closeLocal(ctx))
+		}
+		return nil
 	})
 	return err == nil
 }
@@ -67,30 +74,41 @@ func (c compiler) keep(code *code, src *source, private string, hollow []byte) {
 	if c.cfg.CacheDir == "" {
 		return
 	}
-	if err := c.store().Put(src.id, private, "", code.appendForm(hollow)); err != nil {
+	if err := c.store().Put(src.id, private, "", code.appendForm(hollow, src.data)); err != nil {
 		c.warn(fmt.Errorf("%w: %w", ErrCacheDir, err))
 	}
 }
 
-// formHead is how long what the cache keeps of a form beside its shell is.
-const formHead = 16
+// formHead is the length of the numbers that the cache keeps of a form.
+const formHead = 4 * 8
 
-// appendForm returns what the cache keeps beside compiled code.
-func (c *code) appendForm(hollow []byte) []byte {
-	b := make([]byte, 0, formHead+len(hollow))
-	b = binary.LittleEndian.AppendUint64(b, uint64(c.maxStack)) //nolint:gosec // the bits of an i64
-	b = binary.LittleEndian.AppendUint64(b, uint64(c.work))     //nolint:gosec // as above
-	return append(b, hollow...)
+// appendForm returns what the cache keeps beside compiled code: numbers, shell, data.
+func (c *code) appendForm(hollow, data []byte) []byte {
+	b := make([]byte, 0, formHead+len(hollow)+len(data))
+	for _, n := range []int64{c.maxStack, c.work, int64(c.globals), int64(len(hollow))} {
+		b = binary.LittleEndian.AppendUint64(b, uint64(n)) //nolint:gosec // the bits of an i64
+	}
+	return append(append(b, hollow...), data...)
 }
 
-// readForm is the reverse, and returns the shell.
-func (c *code) readForm(b []byte) (hollow []byte, err error) {
+// readForm is the reverse.
+func (c *code) readForm(b []byte) (hollow, data []byte, err error) {
 	if len(b) < formHead {
-		return nil, errNotKept
+		return nil, nil, errNotKept
 	}
-	c.maxStack = int64(binary.LittleEndian.Uint64(b)) //nolint:gosec // the bits of an i64
-	c.work = int64(binary.LittleEndian.Uint64(b[8:])) //nolint:gosec // as above
-	return b[formHead:], nil
+	var n [formHead / 8]int64
+	for i := range n {
+		n[i] = int64(binary.LittleEndian.Uint64(b[8*i:])) //nolint:gosec // the bits of an i64
+	}
+	b = b[formHead:]
+	if n[3] < 0 || n[3] > int64(len(b)) {
+		return nil, nil, errNotKept
+	}
+	c.maxStack, c.work, c.globals = n[0], n[1], int(n[2])
+	if hollow = b[:n[3]]; len(b) > len(hollow) {
+		data = b[n[3]:]
+	}
+	return hollow, data, nil
 }
 
 // untaken reports an entry of the cache that is not used.

@@ -7,6 +7,8 @@ import (
 
 	"github.com/tetratelabs/wazero/api"
 
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/internal/shell"
 	"github.com/wasmctl/wasmctl/host/meter"
 )
 
@@ -33,23 +35,31 @@ var CPUs = []CPU{CPUFuel, CPUClose, CPUOff}
 // defaultCPU is what Config.CPU is where it is empty. Tests run with each.
 var defaultCPU = CPUFuel
 
-// form returns the bytes that are compiled in the place of a module's own: its
-// tables are bounded and, where fuel is counted, it counts.
-func (c compiler) form(code *code, wasm []byte, bin *binaryModule) ([]byte, error) {
-	wasm = boundTables(wasm, bin)
+// form sets the bytes that are compiled in the place of a module's own: its tables are
+// bounded and, where fuel is counted, it counts, and its data is detached.
+func (c compiler) form(code *code, src *source) error {
+	wasm, bin := boundTables(src.wasm, src.bin), src.bin
 	if c.cfg.CPU != CPUFuel {
 		code.work = math.MaxInt64 // nobody has read the code
-		return wasm, nil
+		src.form = wasm
+		return nil
 	}
 	out, err := meter.Rewrite(wasm, meter.Config{MaxStack: c.cfg.LimitsFor(code.info.Manifest).Stack})
 	if err != nil {
-		return nil, fmt.Errorf("cannot be metered: %w", err)
+		return fmt.Errorf("cannot be metered: %w", err)
 	}
-	code.maxStack, code.work = out.MaxStack, out.Work
+	code.maxStack, code.work, code.globals = out.MaxStack, out.Work, out.Globals
+	if bin.start || !bin.exportsFunc(abi.ExportInitialize) { // would run in each instance; nothing runs
+		code.globals = -1
+	}
 	if len(out.Dropped) > 0 {
 		c.log.Debug("sections of a module that speak of places in its code are not kept: it is metered", "sections", out.Dropped)
 	}
-	return out.Wasm, nil
+	src.form = out.Wasm
+	if c.cfg.Isolation == nil && !out.Segments && len(bin.memories) == 1 {
+		src.form, src.data = shell.Detach(out.Wasm, code.startSize)
+	}
+	return nil
 }
 
 // blame returns what wazero finds wrong with a module's own bytes, or err where

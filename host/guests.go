@@ -104,7 +104,7 @@ func (j *loadJob) load(ctx context.Context, form []byte) (_ *code, err error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &code{metered: j.Metered, maxStack: j.MaxStack, startSize: j.StartSize}
+	c := &code{metered: j.Metered, maxStack: j.MaxStack, globals: -1, startSize: j.StartSize}
 	c.refs.Store(1)
 	defer func() {
 		if err != nil {

@@ -133,7 +133,7 @@ func (g *wasiGuest) Program() string { return g.gen.name }
 func (g *wasiGuest) Descriptors() *wasi.Descriptors { return &g.descriptors }
 
 // Now implements wasi.Guest.
-func (g *wasiGuest) Now() time.Time { return g.gen.cfg.Now() }
+func (g *wasiGuest) Now() time.Time { return (*instance)(g).now() }
 
 // Mono implements wasi.Guest.
 func (g *wasiGuest) Mono() int64 { return g.gen.cfg.Mono() }

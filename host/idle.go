@@ -32,6 +32,17 @@ func (g *revision) expire() {
 	for _, in := range g.takeExpired(time.Now().Add(-g.cfg.KeepIdle).UnixNano()) {
 		in.close(context.Background())
 	}
+	g.dropUnused()
+}
+
+// dropUnused drops the image of a revision that has no instances.
+func (g *revision) dropUnused() {
+	g.mu.Lock()
+	unused := len(g.all) == 0
+	g.mu.Unlock()
+	if unused {
+		g.images.drop()
+	}
 }
 
 // takeExpired takes the instances that have been idle since then or longer, and

@@ -103,7 +103,7 @@ func (in *instance) hostMetric(stack []uint64) {
 }
 
 func (in *instance) hostNowMS(stack []uint64) {
-	stack[0] = api.EncodeI64(in.gen.cfg.Now().UnixMilli())
+	stack[0] = api.EncodeI64(in.now().UnixMilli())
 }
 
 func (in *instance) hostMonoNS(stack []uint64) {
@@ -123,8 +123,20 @@ func (in *instance) hostRandom(stack []uint64) {
 	stack[0] = i32(int32(status))
 }
 
+// now is the guest's clock.
+func (in *instance) now() time.Time {
+	t := in.gen.cfg.Now()
+	if in.given != nil {
+		in.given.AddTime(t.UnixNano())
+	}
+	return t
+}
+
 func (in *instance) random(b []byte) error {
 	_, err := io.ReadFull(in.gen.cfg.Random, b)
+	if in.given != nil {
+		in.given.AddRandom(b)
+	}
 	if err != nil {
 		in.gen.log.Error("random: cannot read the source of randomness", "error", err)
 	}

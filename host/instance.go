@@ -12,6 +12,7 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/internal/reseed"
 	"github.com/wasmctl/wasmctl/host/internal/wasi"
 )
 
@@ -44,6 +45,8 @@ type instance struct {
 	overdue     atomic.Int64 // when Config.Watchdog reports the call; 0 where none runs
 	descriptors wasi.Descriptors
 	fuelBudget  fuelBudget
+	// given is what start code was given, while an image is made of it; else nil.
+	given *reseed.Given
 	// spent is the fuel that the last call used.
 	spent int64
 
@@ -107,6 +110,9 @@ func (g *revision) newInstance(ctx context.Context, s *settings) (_ *instance, e
 	if s == g.settings.Load() { // that others are refused says nothing
 		defer func() { g.health.note(ctx, err) }()
 	}
+	if in, err := g.images.start(ctx, g, s); in != nil || err != nil {
+		return in, err
+	}
 	in, err := g.instantiate(ctx)
 	if err != nil {
 		return nil, err
@@ -121,7 +127,11 @@ func (g *revision) newInstance(ctx context.Context, s *settings) (_ *instance, e
 // instantiate instantiates the module and runs its start code within the limits
 // of a call.
 func (g *revision) instantiate(ctx context.Context) (*instance, error) {
-	in := &instance{gen: g}
+	return g.run(ctx, &instance{gen: g})
+}
+
+// run makes a new instance into one whose start code has run.
+func (g *revision) run(ctx context.Context, in *instance) (*instance, error) {
 	if err := in.prepare(ctx); err != nil {
 		in.close(ctx)
 		return nil, err
@@ -161,20 +171,29 @@ func (in *instance) load() (err error) {
 		return in.remote.start()
 	}
 	code := in.gen.code
-	in.module, err = code.runtime.InstantiateModule(experimental.WithMemoryAllocator(&in.interrupt, &in.linear), code.compiled, moduleConfig)
+	in.module, err = code.instantiate(in, moduleConfig)
 	if err == nil && in.module.IsClosed() { // proc_exit(0) is no error to wazero
 		err = errors.New("exited with code 0")
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		in.complete()
 	}
-	if code.metered {
+	return err
+}
+
+// instantiate makes an instance of wazero.
+func (c *code) instantiate(in *instance, config wazero.ModuleConfig) (api.Module, error) {
+	return c.runtime.InstantiateModule(experimental.WithMemoryAllocator(&in.interrupt, &in.linear), c.compiled, config)
+}
+
+// complete notes what calls need.
+func (in *instance) complete() {
+	if in.gen.code.metered {
 		in.fuelBudget.bind(in.module)
 	}
 	in.memory = in.module.Memory()
 	in.buffer = in.module.ExportedFunction(abi.ExportBuffer)
 	in.reconcile = in.module.ExportedFunction(abi.ExportReconcile)
-	return nil
 }
 
 // size is that of the instance's linear memory, in bytes.

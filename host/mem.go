@@ -39,6 +39,9 @@ func (l *linearMemory) reserve(in *instance) (err error) {
 	if l.mem, err = linear.Reserve(uint64(most)); err == nil { //nolint:gosec // not negative
 		_, err = l.mem.Grow(uint64(g.code.startSize)) //nolint:gosec // not negative
 	}
+	if err == nil && g.code.base != nil {
+		err = l.mem.Load(g.code.base)
+	}
 	return err
 }
 

@@ -35,6 +35,7 @@ type revision struct {
 	shared   *shared
 
 	health health
+	images images
 
 	state RevisionState // guarded by Module.mu
 	since time.Time     // when state began; guarded by Module.mu
@@ -179,6 +180,7 @@ func (g *revision) close(ctx context.Context) {
 		in.close(ctx)
 	}
 	g.stopExpiry()
+	g.images.drop()
 	g.cfg.Budget.leave(g)
 	g.closeErr = g.code.release(ctx)
 	close(g.closed)

@@ -40,6 +40,9 @@ const (
 	// left. It is Output.MaxStack in a new instance, and undefined after a
 	// call: the host sets it before the next one.
 	StackGlobal = "wasmctl_stack"
+	// GlobalPrefix begins the names of the module's own mutable globals, which are
+	// exported as well: behind it is a number from 0 on. See Output.Globals.
+	GlobalPrefix = "wasmctl_global_"
 )
 
 // Config says what is charged. The zero value is the default.
@@ -81,6 +84,12 @@ type Output struct {
 	// Work estimates what compiling the module takes, in instructions of simple
 	// code. Few bytes may be much work: locals, signatures and branches multiply.
 	Work int64
+	// Globals is how many globals are exported by GlobalPrefix, where they and the
+	// memory are all that running the module can change. Else it is -1: tables change,
+	// segments are dropped, or there are globals of types that the host cannot set.
+	Globals int
+	// Segments says that the code uses data segments: it copies from them or drops them.
+	Segments bool
 	// Dropped are the names of custom sections left out because they hold code
 	// offsets, which no longer fit: debug information, mostly.
 	Dropped []string
@@ -142,5 +151,5 @@ func Rewrite(wasm []byte, cfg Config) (*Output, error) {
 	if err != nil {
 		return nil, inMeter(err)
 	}
-	return &Output{Wasm: out, MaxStack: cfg.MaxStack, Work: m.work, Dropped: dropped}, nil
+	return &Output{Wasm: out, MaxStack: cfg.MaxStack, Work: m.work, Globals: m.exported(), Segments: m.segments, Dropped: dropped}, nil
 }

@@ -3,6 +3,7 @@ package meter
 import (
 	"bytes"
 	"errors"
+	"strings"
 
 	"github.com/wasmctl/wasmctl/host/internal/binary"
 )
@@ -32,6 +33,12 @@ type module struct {
 	framer   framer
 	widest   int   // parameters and results of the widest type
 	work     int64 // Output.Work
+	// mutable are the globals that the module defines and can change, otherwise says
+	// that it has other state beside them and its memory. Both are known once the code
+	// was read.
+	mutable   []uint32
+	otherwise bool
+	segments  bool // Output.Segments
 }
 
 // parse reads all but the code.
@@ -54,7 +61,7 @@ func parse(wasm []byte) (*module, error) {
 		case binary.SectionFunction:
 			r.Each(m.addFunc)
 		case binary.SectionGlobal:
-			m.globals += r.Count()
+			m.readGlobals(r)
 			continue // rewritten, and read wholly, later
 		case binary.SectionExport:
 			m.checkExports(&r)
@@ -143,7 +150,7 @@ func (m *module) addFunc(r *binary.Reader) {
 func (m *module) checkExports(r *binary.Reader) {
 	for n := r.Count(); n > 0 && r.OK(); n-- {
 		name := r.Name()
-		if name == FuelGlobal || name == StackGlobal {
+		if name == FuelGlobal || name == StackGlobal || strings.HasPrefix(name, GlobalPrefix) {
 			r.Failf("module exports %q, which is reserved for the host", name)
 		}
 		kind, idx := r.Byte(), r.U32()

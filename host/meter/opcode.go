@@ -67,6 +67,7 @@ const (
 	opLocalTee           = 0x22
 	opGlobalGet          = 0x23
 	opGlobalSet          = 0x24
+	opTableSet           = 0x26
 	opI32Const           = 0x41
 	opI64Const           = 0x42
 	opI64LtS             = 0x53
@@ -83,9 +84,21 @@ const (
 	opAtomic             = 0xfe
 )
 
+// Opcodes behind opMisc.
+const (
+	miscMemoryInit = 0x08
+	miscDataDrop   = 0x09
+	miscTableInit  = 0x0c
+	miscElemDrop   = 0x0d
+	miscTableCopy  = 0x0e
+	miscTableGrow  = 0x0f
+	miscTableFill  = 0x11
+)
+
 const (
 	typeI32    = 0x7f
 	typeI64    = 0x7e
+	typeF64    = 0x7c
 	typeV128   = 0x7b
 	blockEmpty = 0x40
 )

@@ -1,6 +1,10 @@
 package meter
 
-import "github.com/wasmctl/wasmctl/host/internal/binary"
+import (
+	"strconv"
+
+	"github.com/wasmctl/wasmctl/host/internal/binary"
+)
 
 // rewriter writes the sections of a metered module.
 type rewriter struct {
@@ -153,9 +157,10 @@ func (w *rewriter) globalSection(r *binary.Reader) {
 	}
 }
 
-// exports moves functions and adds the two counters.
+// exports moves functions, and adds the two counters and the module's globals.
 func (w *rewriter) exports(r *binary.Reader) {
-	w.vector(r, 2, func(r *binary.Reader) {
+	own := max(0, w.exported())
+	w.vector(r, 2+uint32(own), func(r *binary.Reader) {
 		from := r.Pos()
 		r.Name()
 		kind := r.Byte()
@@ -170,6 +175,10 @@ func (w *rewriter) exports(r *binary.Reader) {
 	w.payload = binary.AppendU32(w.payload, w.fuelGlobal())
 	w.payload = append(binary.AppendName(w.payload, StackGlobal), binary.KindGlobal)
 	w.payload = binary.AppendU32(w.payload, w.stackGlobal())
+	for i, global := range w.mutable[:own] {
+		w.payload = append(binary.AppendName(w.payload, GlobalPrefix+strconv.Itoa(i)), binary.KindGlobal)
+		w.payload = binary.AppendU32(w.payload, global)
+	}
 }
 
 // funcIndex reads the index of a function and returns where it moved.

@@ -106,6 +106,8 @@ func (m *module) surveyBody(i int, costs *Costs) error {
 	for r.Left() > 0 {
 		decode(&r, &in, fn)
 		instrs++
+		m.otherwise = m.otherwise || in.changesOthers()
+		m.segments = m.segments || in.usesData()
 		f.step(&in, m)
 		if in.isControl() {
 			control++

@@ -71,6 +71,9 @@ func FuzzOf(f *testing.F) {
 	f.Add(wasm.Tables)
 	f.Add([]byte(binary.Header))
 	f.Fuzz(func(t *testing.T, module []byte) {
+		if rest, data := Detach(module, 1<<16); data != nil && len(rest) >= len(module) {
+			t.Errorf("%d bytes are left of %d", len(rest), len(module))
+		}
 		got, err := Of(module)
 		if err == nil && len(got) > len(module)+5+4*len(module) {
 			t.Errorf("%d bytes became %d", len(module), len(got))

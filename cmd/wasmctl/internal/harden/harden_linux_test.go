@@ -75,6 +75,17 @@ func beHardened(p *Policy) {
 	_ = json.NewEncoder(os.Stdout).Encode(f)
 }
 
+// memoryFile makes a file without a name.
+func memoryFile(flags int) func() error {
+	return func() error {
+		fd, err := unix.MemfdCreate("", unix.MFD_CLOEXEC|flags)
+		if err == nil {
+			err = unix.Close(fd)
+		}
+		return err
+	}
+}
+
 func attempts() map[string]func() error {
 	call := func(n uintptr) func() error {
 		return func() error {
@@ -98,15 +109,10 @@ func attempts() map[string]func() error {
 			}
 			return errors.Join(f.Close(), os.Rename(f.Name(), f.Name()+"2"), os.Remove(f.Name()+"2"))
 		},
-		"write other": func() error { return os.WriteFile(filepath.Join(dir, "x", "f"), nil, 0o600) },
-		"make other":  func() error { return os.Mkdir(filepath.Join(dir, "x", rand.Text()), 0o700) },
-		"memory file": func() error {
-			fd, err := unix.MemfdCreate("", unix.MFD_CLOEXEC)
-			if err == nil {
-				err = unix.Close(fd)
-			}
-			return err
-		},
+		"write other":        func() error { return os.WriteFile(filepath.Join(dir, "x", "f"), nil, 0o600) },
+		"make other":         func() error { return os.Mkdir(filepath.Join(dir, "x", rand.Text()), 0o700) },
+		"memory file":        memoryFile(0),
+		"sealed memory file": memoryFile(unix.MFD_NOEXEC_SEAL),
 		"exec self": func() error {
 			cmd := exec.Command("/proc/self/exe") //nolint:noctx // a test
 			cmd.Env = []string{asChild + "=1"}
@@ -223,7 +229,7 @@ func TestApply_WritesAndStartsWhatTheListsHave(t *testing.T) {
 	}
 	wantTried(t, f, map[string]string{
 		"read other": "", "read /etc": "", "write allowed": "", "exec self": "", "connect": "",
-		"write other": "denied", "make other": "denied", "write read-only": "denied", "exec": "denied", "memory file": "denied",
+		"write other": "denied", "make other": "denied", "write read-only": "denied", "exec": "denied", "memory file": "denied", "sealed memory file": "",
 	})
 	if got := f.String(); !strings.HasPrefix(got, "not dumpable, no_new_privs, seccomp, landlock v") || len(f.Missing) > 0 {
 		t.Errorf("in force: %q; missing: %q", got, f.Missing)
@@ -252,17 +258,19 @@ func TestApply_RequiredSaysWhatIsMissing(t *testing.T) {
 // The program answers as a list would: for each number, on this architecture and on
 // others.
 func TestFilter_AgreesWithTheList(t *testing.T) {
-	program := filter(never)
-	run := func(number, arch uint32) uint32 {
+	program := filter(never, true)
+	run := func(number, arch, flags uint32) uint32 {
 		var loaded uint32
 		for at := 0; ; at++ {
 			switch i := program[at]; i.Code {
 			case unix.BPF_LD | unix.BPF_W | unix.BPF_ABS:
-				loaded = map[uint32]uint32{0: number, 4: arch}[i.K] // struct seccomp_data
+				loaded = map[uint32]uint32{0: number, 4: arch, 24: flags}[i.K] // struct seccomp_data
 			case unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K:
 				at += jump(i, loaded == i.K)
 			case unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K:
 				at += jump(i, loaded >= i.K)
+			case unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K:
+				at += jump(i, loaded&i.K != 0)
 			case unix.BPF_RET | unix.BPF_K:
 				return i.K
 			default:
@@ -277,13 +285,19 @@ func TestFilter_AgreesWithTheList(t *testing.T) {
 				want = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
 			}
 		}
-		if got := run(number, arch); got != want {
-			t.Errorf("call %d: %#x, want %#x", number, got, want)
+		for _, flags := range []uint32{unix.MFD_CLOEXEC, unix.MFD_CLOEXEC | unix.MFD_NOEXEC_SEAL} {
+			want := want
+			if number == unix.SYS_MEMFD_CREATE && flags&unix.MFD_NOEXEC_SEAL == 0 {
+				want = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
+			}
+			if got := run(number, arch, flags); got != want {
+				t.Errorf("call %d with flags %#x: %#x, want %#x", number, flags, got, want)
+			}
 		}
-		if got := run(number, arch+1); got != unix.SECCOMP_RET_KILL_PROCESS {
+		if got := run(number, arch+1, 0); got != unix.SECCOMP_RET_KILL_PROCESS {
 			t.Errorf("call %d of another architecture: %#x", number, got)
 		}
-		if got := run(number|maxNumber, arch); got == unix.SECCOMP_RET_ALLOW {
+		if got := run(number|maxNumber, arch, 0); got == unix.SECCOMP_RET_ALLOW {
 			t.Errorf("call %d of x32 is allowed", number)
 		}
 	}

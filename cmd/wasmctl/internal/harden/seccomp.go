@@ -34,6 +34,7 @@ var alone = []uint32{
 const (
 	numberAt = 0
 	archAt   = 4
+	secondAt = 24 // the lower half of the second argument
 )
 
 // maxNumber is above the numbers of this system, and below those of x32, with which
@@ -41,12 +42,14 @@ const (
 const maxNumber = 0x40000000
 
 // filter returns a program that refuses calls with EPERM, and everything of another
-// architecture by an end of the process.
-func filter(refused []uint32) []unix.SockFilter {
+// architecture by an end of the process. Where sealed is set, a file of memory must be
+// one that can never be executed.
+func filter(refused []uint32, sealed bool) []unix.SockFilter {
 	const (
 		load   = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
 		equal  = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K
 		atMost = unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K
+		hasBit = unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K
 		ret    = unix.BPF_RET | unix.BPF_K
 	)
 	refuse := unix.SockFilter{Code: ret, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)}
@@ -61,7 +64,12 @@ func filter(refused []uint32) []unix.SockFilter {
 	for _, number := range refused {
 		p = append(p, unix.SockFilter{Code: equal, K: number, Jf: 1}, refuse)
 	}
-	return append(p, unix.SockFilter{Code: ret, K: unix.SECCOMP_RET_ALLOW})
+	allow := unix.SockFilter{Code: ret, K: unix.SECCOMP_RET_ALLOW}
+	if sealed { // the last one, since the number is gone once the flags are loaded
+		p = append(p, unix.SockFilter{Code: equal, K: unix.SYS_MEMFD_CREATE, Jf: 3}, unix.SockFilter{Code: load, K: secondAt},
+			unix.SockFilter{Code: hasBit, K: unix.MFD_NOEXEC_SEAL, Jt: 1}, refuse)
+	}
+	return append(p, allow)
 }
 
 // restrictCalls refuses calls on all threads, cgo's included.
@@ -70,10 +78,10 @@ func restrictCalls(policy *Policy) error {
 	if policy.Alone {
 		refused = append(refused, alone...)
 	}
-	if !policy.AnyFile { // no file of memory may stand in for a program that Landlock refuses
+	if !policy.AnyFile && policy.Alone {
 		refused = append(refused, unix.SYS_MEMFD_CREATE)
 	}
-	p := filter(refused)
+	p := filter(refused, !policy.AnyFile)                                                                                                            // no file of memory may stand in for a program that Landlock refuses
 	program := unix.SockFprog{Len: uint16(len(p)), Filter: &p[0]}                                                                                    //nolint:gosec // some hundred
 	bad, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&program))) //nolint:gosec // as the kernel wants it
 	switch {

@@ -1,0 +1,226 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/testdata/wasm"
+)
+
+// statefulGuest is the guest of testdata.
+func statefulGuest(t *testing.T) []byte {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("SKIPPED: -short: builds a guest")
+	}
+	out := filepath.Join(t.TempDir(), "guest.wasm")
+	cmd := exec.Command("go", "build", "-buildmode=c-shared", "-ldflags=-s -w", "-o", out, ".")
+	cmd.Dir = filepath.Join("testdata", "statefulguest")
+	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=")
+	if msg, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, msg)
+	}
+	b, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// another makes an instance, in a lease of its own.
+func anotherLease(tb testing.TB, m *Module) *lease {
+	tb.Helper()
+	g := m.last.Load()
+	in, err := g.newInstance(tb.Context(), g.settings.Load())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	l := &lease{gen: g, in: in}
+	tb.Cleanup(func() {
+		if l.in != nil {
+			l.in.close(context.Background())
+		}
+	})
+	return l
+}
+
+// imaged loads a module that has an image.
+func imaged(tb testing.TB, module []byte, cfg Config) *Module {
+	tb.Helper()
+	m := load(tb, module, cfg)
+	anotherLease(tb, m)
+	if m.last.Load().images.made == nil {
+		tb.Fatal("there is no image")
+	}
+	return m
+}
+
+// said is what a run says, as text.
+func said(l *lease, mode byte) string {
+	res, err := l.run(context.Background(), abi.ExportReconcile, request(mode))
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprint(res.Action)
+}
+
+// Instances of an image do not know each other, are as new, and draw different numbers,
+// though they share what start code has made.
+func TestImage_InstancesOfGo(t *testing.T) {
+	inThisProcess(t)
+	needsFuel(t)
+	m := imaged(t, statefulGuest(t), Config{})
+	fresh := load(t, statefulGuest(t), Config{})
+	fresh.last.Load().images.count = -1
+	fresh.last.Load().images.of = fresh.last.Load().settings.Load()
+	numbers := map[string]bool{}
+	for range 5 {
+		of, alone := anotherLease(t, m), anotherLease(t, fresh)
+		for _, mode := range []byte{2, 5, 2, 5, 4} {
+			if got, want := said(of, mode), said(alone, mode); got != want {
+				t.Errorf("mode %d: %q, want %q", mode, got, want)
+			}
+		}
+		if of.in != nil || alone.in != nil {
+			t.Error("a panic leaves the instance")
+		}
+		other := anotherLease(t, m)
+		for _, mode := range []byte{0, 0, 1, 1} {
+			numbers[fmt.Sprint(mode, said(other, mode))] = true
+		}
+	}
+	if len(numbers) < 19 { // of 20, with 26 bits each
+		t.Errorf("instances draw the same numbers: %v", numbers)
+	}
+}
+
+// randomProgram is a random module: start code that changes memory and globals and grows, and
+// a reconcile that does the same and answers with a hash of all of it.
+func randomProgram(r *rand.Rand) []byte {
+	p := &programmer{r: r}
+	return p.module()
+}
+
+// Whatever start code does to memory and globals, an instance of the image answers what
+// one does that has run it, again and again.
+func TestImage_RandomProgramsBehaveAsFresh(t *testing.T) {
+	inThisProcess(t)
+	needsFuel(t)
+	rounds := 150
+	if testing.Short() {
+		rounds = 20
+	}
+	made := 0
+	for seed := range uint64(rounds) {
+		module := randomProgram(rand.New(rand.NewPCG(seed, 1)))
+		cfg := Config{Random: zeroReader{}, Now: func() time.Time { return time.UnixMilli(1) }}
+		m, fresh := load(t, module, cfg), load(t, module, cfg)
+		g := fresh.last.Load()
+		g.images.count, g.images.of = -1, g.settings.Load()
+		for round := range 4 {
+			of, alone := anotherLease(t, m), anotherLease(t, fresh)
+			var got, want []string
+			for mode := range byte(6) {
+				if of.in == nil || alone.in == nil {
+					break
+				}
+				got, want = append(got, said(of, mode)), append(want, said(alone, mode))
+			}
+			if diff := cmp.Diff(want, got); diff != "" || (of.in == nil) != (alone.in == nil) {
+				t.Fatalf("seed %d, instance %d: %s", seed, round, diff)
+			}
+		}
+		if m.last.Load().images.made != nil {
+			made++
+		}
+	}
+	if made < rounds/2 {
+		t.Errorf("%d images of %d programs", made, rounds)
+	}
+}
+
+type zeroReader struct{}
+
+func (zeroReader) Read(b []byte) (int, error) {
+	clear(b)
+	return len(b), nil
+}
+
+// What has other state than memory and globals, asks for random bytes nobody can
+// replace, or runs nothing when it starts, has no image, and works.
+func TestImage_WhereThereIsNone(t *testing.T) {
+	inThisProcess(t)
+	for name, module := range map[string][]byte{"tables": wasm.Tables, "random": wasm.Init, "start": wasm.StartTrap, "nothing": wasm.Modes} {
+		m, err := Load(t.Context(), module, Config{})
+		if name == "start" {
+			if err == nil {
+				t.Errorf("%s: loaded", name)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			l := anotherLease(t, m)
+			if got := said(l, 0); got == "" {
+				t.Error(got)
+			}
+			l.in.close(t.Context())
+		}
+		if m.last.Load().images.made != nil {
+			t.Errorf("%s: there is an image", name)
+		}
+		if err := m.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Hammer: instances of an image are made, run, trap and are closed at once, while it is
+// dropped and made again. All memory is given back.
+func TestImage_Hammer(t *testing.T) {
+	inThisProcess(t)
+	needsFuel(t)
+	budget := NewBudget(64 << 20)
+	m := load(t, randomProgram(rand.New(rand.NewPCG(1, 1))), Config{Budget: budget, Concurrency: 4})
+	g := m.last.Load()
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for i := range 200 {
+				in, err := g.newInstance(context.Background(), g.settings.Load())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				l := &lease{gen: g, in: in}
+				said(l, byte(i))
+				if l.in != nil {
+					l.in.close(context.Background())
+				}
+				if i%50 == 0 {
+					g.images.drop()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if err := m.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	used(t, budget, 0)
+	if n := m.Memory(); n != 0 {
+		t.Errorf("%d bytes are counted", n)
+	}
+}

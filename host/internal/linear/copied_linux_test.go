@@ -1,0 +1,5 @@
+package linear
+
+func copied(s copySource, size int) *Image {
+	return &Image{size: size, source: imageSource{fd: -1, copy: s}}
+}

@@ -1,0 +1,58 @@
+package meter
+
+import "github.com/wasmctl/wasmctl/host/internal/binary"
+
+// maxGlobals is how many globals are exported at most. Go's modules have eight, and
+// those of LLVM one or two.
+const maxGlobals = 64
+
+// exported is Output.Globals.
+func (m *module) exported() int {
+	if m.otherwise || len(m.mutable) > maxGlobals {
+		return -1
+	}
+	return len(m.mutable)
+}
+
+// readGlobals counts the globals, and finds those that can change. Whether the section
+// can be read is said where it is rewritten.
+func (m *module) readGlobals(r binary.Reader) {
+	first, n := m.globals, r.Count()
+	m.globals += n
+	w := rewriter{module: m}
+	for i := range n {
+		typ, mutable := r.Byte(), r.Byte() == 1
+		w.payload = w.payload[:0]
+		if w.constExpr(&r); !r.OK() {
+			m.otherwise = true
+			return
+		}
+		if !mutable {
+			continue
+		}
+		if typ < typeF64 || typ > typeI32 { // a vector or a reference
+			m.otherwise = true
+		}
+		m.mutable = append(m.mutable, uint32(first+i)) //nolint:gosec // counts fit
+	}
+}
+
+// changesOthers reports whether an instruction changes tables or segments.
+func (in *instr) changesOthers() bool {
+	if !in.prefix {
+		return in.op == opTableSet
+	}
+	if in.op != opMisc {
+		return false
+	}
+	switch in.sub {
+	case miscDataDrop, miscTableInit, miscElemDrop, miscTableCopy, miscTableGrow, miscTableFill:
+		return true
+	}
+	return false
+}
+
+// usesData reports whether an instruction uses data segments.
+func (in *instr) usesData() bool {
+	return in.prefix && in.op == opMisc && (in.sub == miscMemoryInit || in.sub == miscDataDrop)
+}

@@ -1,0 +1,81 @@
+// This guest shows what its instances have in common. It asks for a requeue in as many
+// milliseconds as the last byte of the object says: 0 is a number of math/rand/v2, 1 one
+// of a source that start code has seeded with the time, 2 how often it was called, 3 how
+// many calls of describe there were, 4 a panic, 5 a sum over all of a map of start code.
+package main
+
+import (
+	"encoding/binary"
+	mathrand "math/rand"
+	"math/rand/v2"
+	"time"
+	"unsafe"
+)
+
+var (
+	source    = mathrand.New(mathrand.NewSource(time.Now().UnixNano()))
+	calls     uint32
+	described uint32
+	table     = map[uint32]uint32{}
+	message   [64 << 10]byte
+	answer    = []byte("\x82\xa6action\xa7requeue\xa8after_ms\xce\x00\x00\x00\x00")
+)
+
+func init() {
+	for i := range uint32(1000) {
+		table[i*i] = i
+	}
+}
+
+func main() {}
+
+//go:wasmexport reconciler_abi_1
+func abi() {}
+
+//go:wasmexport buffer
+func buffer(size uint32) uint32 {
+	if size > uint32(len(message)) {
+		return 0
+	}
+	return uint32(uintptr(unsafe.Pointer(&message[0]))) + 8 - uint32(uintptr(unsafe.Pointer(&message[0])))%8
+}
+
+//go:wasmexport describe
+func describe() uint64 {
+	described++
+	return pack([]byte("\x80"))
+}
+
+//go:wasmexport reconcile
+func reconcile(ptr, size uint32) uint64 {
+	at := ptr - uint32(uintptr(unsafe.Pointer(&message[0])))
+	calls++
+	binary.BigEndian.PutUint32(answer[len(answer)-4:], number(message[at+size-1])&0x3ff_ffff)
+	return pack(answer)
+}
+
+func number(mode byte) uint32 {
+	switch mode {
+	case 0:
+		return rand.Uint32()
+	case 1:
+		return source.Uint32()
+	case 2:
+		return calls
+	case 3:
+		return described
+	case 4:
+		panic("as it was told")
+	}
+	sum := uint32(0)
+	for k, v := range table {
+		if table[k] == v {
+			sum += k
+		}
+	}
+	return sum
+}
+
+func pack(b []byte) uint64 {
+	return uint64(uintptr(unsafe.Pointer(&b[0])))<<32 | uint64(len(b))
+}
