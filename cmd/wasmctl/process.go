@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"syscall"
 
@@ -176,6 +177,7 @@ func (p *process) load(ctx context.Context, fail func(error)) error {
 		f := p.follower(controllers[0])
 		var err error
 		if f.Controller, err = p.rt.LoadFunc(ctx, f.Source); err == nil {
+			debug.FreeOSMemory() // loading leaves twice the module's size, and little is in use yet
 			p.follow(ctx, controllers[0].Module, f)
 		}
 		return err
@@ -191,11 +193,13 @@ func (p *process) load(ctx context.Context, fail func(error)) error {
 	p.wg.Go(func() {
 		var errs []error
 		for range controllers {
-			err := <-failed
-			if err == nil {
-				return // it lives
+			if err := <-failed; err != nil {
+				errs = append(errs, err)
 			}
-			errs = append(errs, err)
+		}
+		if len(errs) < len(controllers) { // the others live
+			debug.FreeOSMemory() // as above, once for all
+			return
 		}
 		fail(fmt.Errorf("%w: %w", errNoneStarts, errors.Join(errs...)))
 	})
