@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project/operator"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 )
 
@@ -25,6 +26,12 @@ var sites = schema.GroupVersionResource{Group: "apps.wasmctl.test", Version: "v1
 // buildOperator builds an operator of guest-sdk/controller-runtime/testdata as wasmctl
 // build does: from its files and a go.mod that knows nothing of wasmctl.
 func buildOperator(t *testing.T, name string) string {
+	t.Helper()
+	return buildOperatorWith(t, name, operator.Main{})
+}
+
+// buildOperatorWith is buildOperator with flags and environment of main.
+func buildOperatorWith(t *testing.T, name string, m operator.Main) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), name)
 	if err := os.CopyFS(dir, os.DirFS("../../guest-sdk/controller-runtime/testdata/"+name)); err != nil {
@@ -35,7 +42,7 @@ func buildOperator(t *testing.T, name string) string {
 		t.Fatal(err)
 	}
 	var said bytes.Buffer
-	res, err := project.Build(t.Context(), dir, project.Options{SDK: "../..", Stderr: &said})
+	res, err := project.Build(t.Context(), dir, project.Options{SDK: "../..", Stderr: &said, Main: m})
 	if err != nil {
 		t.Fatalf("%v\n%s", err, &said)
 	}

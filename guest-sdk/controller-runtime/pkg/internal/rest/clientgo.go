@@ -27,7 +27,12 @@ func New() *Config { return For(nil) }
 // For returns one whose client is that of each call, instead of that of the host:
 // package fake has it.
 func For(client func() *wasmctl.Client) *Config {
-	return &rest.Config{Host: "http://wasmctl.invalid", Transport: &transport{client}}
+	// A module has no protobuf code, which clients prefer if nothing is said.
+	const json = "application/json"
+	return &rest.Config{
+		Host: "http://wasmctl.invalid", Transport: &transport{client},
+		ContentConfig: rest.ContentConfig{ContentType: json, AcceptContentTypes: json},
+	}
 }
 
 // ClientOf returns the client of For; nil for that of the host.
