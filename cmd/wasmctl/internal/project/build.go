@@ -119,6 +119,9 @@ func prepare(ctx context.Context, dir string, o Options) (builder, Result, error
 	if err != nil {
 		return nil, Result{}, err
 	}
+	if _, ok := b.(*operatorProject); !ok && !o.Main.IsZero() {
+		return nil, Result{}, fmt.Errorf("project[%s]: %w for arguments after \"--\", --env or --without: they are for the main of an operator that uses controller-runtime", dir, ErrNoProject)
+	}
 	res := Result{Toolchain: t, File: o.Output}
 	if res.Version, err = b.version(ctx); err != nil {
 		return nil, res, fmt.Errorf("project[%s]: %w", dir, err)
