@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	cachev1alpha1 "example.dev/memcached/api/v1alpha1"
@@ -26,7 +27,7 @@ func (r *MemcachedReconciler) deploymentFor(memcached *cachev1alpha1.Memcached) 
 	deployment := &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: memcached.Name, Namespace: memcached.Namespace, Labels: labels},
 		Spec: appsv1.DeploymentSpec{
-			Replicas: memcached.Spec.Size,
+			Replicas: new(sizeOf(memcached)),
 			Selector: &metav1.LabelSelector{MatchLabels: selector},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
@@ -41,6 +42,10 @@ func (r *MemcachedReconciler) deploymentFor(memcached *cachev1alpha1.Memcached) 
 	}
 	return deployment, ctrl.SetControllerReference(memcached, deployment, r.Scheme)
 }
+
+// sizeOf is the number of servers. The API server sets the default, but an object may
+// be older than that.
+func sizeOf(memcached *cachev1alpha1.Memcached) int32 { return ptr.Deref(memcached.Spec.Size, 1) }
 
 func container(image string, port int32) corev1.Container {
 	return corev1.Container{

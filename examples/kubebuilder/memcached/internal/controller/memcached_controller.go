@@ -69,7 +69,7 @@ func (r *MemcachedReconciler) Reconcile(ctx context.Context, req ctrl.Request) (
 	}
 	return ctrl.Result{}, r.setCondition(ctx, memcached, metav1.Condition{
 		Type: typeAvailable, Status: metav1.ConditionTrue, Reason: "Reconciled",
-		Message: fmt.Sprintf("Deployment %s asks for %d replicas", memcached.Name, *memcached.Spec.Size),
+		Message: fmt.Sprintf("Deployment %s asks for %d replicas", memcached.Name, sizeOf(memcached)),
 	})
 }
 
@@ -101,10 +101,10 @@ func (r *MemcachedReconciler) create(ctx context.Context, memcached *cachev1alph
 
 // resize corrects the number of servers.
 func (r *MemcachedReconciler) resize(ctx context.Context, memcached *cachev1alpha1.Memcached, found *appsv1.Deployment) error {
-	if found.Spec.Replicas != nil && *found.Spec.Replicas == *memcached.Spec.Size {
+	if found.Spec.Replicas != nil && *found.Spec.Replicas == sizeOf(memcached) {
 		return nil
 	}
-	found.Spec.Replicas = memcached.Spec.Size
+	found.Spec.Replicas = new(sizeOf(memcached))
 	return r.Update(ctx, found)
 }
 
