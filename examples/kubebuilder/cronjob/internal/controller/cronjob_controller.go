@@ -62,7 +62,8 @@ func (r *CronJobReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	if problem != nil {
 		return ctrl.Result{}, nil //nolint:nilerr // the status says it, and a change of the spec starts the next run
 	}
-	later := ctrl.Result{RequeueAfter: next.Sub(r.Now())}
+	// The next time may have come meanwhile; a requeue after 0 would be none.
+	later := ctrl.Result{RequeueAfter: max(next.Sub(r.Now()), time.Millisecond)}
 	if due.IsZero() {
 		return later, nil
 	}
