@@ -1,6 +1,7 @@
 package host
 
 import (
+	"math/rand/v2"
 	"os"
 	"runtime/debug"
 	"strconv"
@@ -18,7 +19,13 @@ func TestIdle_InstancesAreClosedInTime(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		b := NewBudget(pages(100))
 		m := load(t, wasm.Calls, Config{Budget: b, Concurrency: 2, KeepIdle: time.Minute})
-		idle := func() int { synctest.Wait(); return len(m.last.Load().idle) }
+		idle := func() int {
+			synctest.Wait()
+			g := m.last.Load()
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			return len(g.idle)
+		}
 		run := func() {
 			guest, release, err := m.Acquire(t.Context())
 			if err != nil {
@@ -62,6 +69,39 @@ func TestIdle_InstancesAreClosedInTime(t *testing.T) {
 		run()
 		if n := idle(); n != 1 {
 			t.Errorf("%d instances are idle after a run, want 1", n)
+		}
+	})
+}
+
+// With the last idle instance its module gives the image back, and makes another when
+// it needs one.
+func TestIdle_TheImageGoesToo(t *testing.T) {
+	inThisProcess(t)
+	needsFuel(t)
+	inBubble(t, func(t *testing.T) {
+		b := NewBudget(pages(100))
+		m := load(t, randomProgram(rand.New(rand.NewPCG(1, 1))), Config{Budget: b, Concurrency: 3, KeepIdle: time.Minute})
+		for range 2 {
+			for range 3 {
+				_, release, err := m.Acquire(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer release()
+				time.AfterFunc(time.Second, release)
+			}
+			images := &m.last.Load().images
+			images.mu.Lock()
+			if images.made == nil {
+				t.Error("there is no image")
+			}
+			images.mu.Unlock()
+			<-time.After(2 * time.Minute)
+			synctest.Wait()
+			used(t, b, 0)
+			if n := m.Memory(); n != 0 {
+				t.Errorf("%d bytes are counted", n)
+			}
 		}
 	})
 }
