@@ -1,6 +1,8 @@
 package host
 
 import (
+	"os"
+	"path/filepath"
 	"runtime"
 	"sync"
 	"testing"
@@ -86,6 +88,35 @@ func BenchmarkCodes(b *testing.B) {
 			for _, m := range list {
 				if err := m.Close(b.Context()); err != nil {
 					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkCodes_Machine is what one more controller of the same module takes of the
+// machine's memory, its first instance included.
+func BenchmarkCodes_Machine(b *testing.B) {
+	wasm := benchModule(b)
+	for name, codes := range map[string]*Codes{"alone": nil, "shared": {}} {
+		b.Run(name, func(b *testing.B) {
+			const more = 10
+			cfg := Config{CacheDir: filepath.Join(os.TempDir(), "wasmctl-bench"), Codes: codes, API: apiOf(nil)}
+			load(b, wasm, cfg)
+			for range b.N {
+				before := proportional(b)
+				list := make([]*Module, more)
+				for i := range list {
+					var err error
+					if list[i], err = Load(b.Context(), wasm, cfg); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.ReportMetric(float64(proportional(b)-before)/more/1024, "KiB/module")
+				for _, m := range list {
+					if err := m.Close(b.Context()); err != nil {
+						b.Fatal(err)
+					}
 				}
 			}
 		})

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"regexp"
 	"runtime/debug"
 	"strconv"
@@ -55,7 +56,7 @@ func BenchmarkInstance(b *testing.B) {
 	wasm := benchModule(b)
 	for name, images := range map[string]bool{"start code": false, "image": true} {
 		b.Run(name, func(b *testing.B) {
-			m := load(b, wasm, Config{API: apiOf(nil), Name: os.Getenv("WASMCTL_BENCH_NAME"), CacheDir: os.TempDir() + "/wasmctl-bench"})
+			m := load(b, wasm, Config{API: apiOf(nil), Name: os.Getenv("WASMCTL_BENCH_NAME"), CacheDir: filepath.Join(os.TempDir(), "wasmctl-bench")})
 			g := m.last.Load()
 			withImages(b, g, images)
 			b.Run("start", func(b *testing.B) {
