@@ -1,0 +1,272 @@
+package protobuf
+
+import (
+	"bytes"
+	"slices"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/wasmctl/wasmctl/internal/transcode"
+)
+
+// maxDepth is how deep messages may nest. It is less than abi.MaxDepth and more than
+// any kind has.
+const maxDepth = 48
+
+// Transcoder turns objects in protobuf into msgpack, byte for byte what a
+// transcode.Transcoder makes of their JSON. What it does not know or what is unusual
+// it does not take: fields of a later version of Kubernetes, text that is not UTF-8.
+//
+// The zero value is ready. It keeps its buffers from call to call, and is not safe for
+// concurrent use.
+type Transcoder struct {
+	// DropManagedFields leaves out metadata.managedFields.
+	DropManagedFields bool
+
+	json  transcode.Transcoder
+	out   []byte
+	found []found // of the messages around, the innermost last
+	pairs []pair  // likewise
+}
+
+// found is what a message has of one entry.
+type found struct {
+	count int
+	num   uint64 // of a number
+	b     []byte // the value; where there may be many, the message from the first on
+}
+
+// pair is an entry of a map: its key, and what its value is.
+type pair struct {
+	key   []byte
+	value found
+}
+
+// Append appends the msgpack of an object, which is of kind m, to dst. False says that
+// it is not taken; dst is then what it was.
+func (t *Transcoder) Append(dst []byte, m *Message, apiVersion, kind string, object []byte) (out []byte, ok bool) {
+	t.out, t.found, t.pairs = dst, t.found[:0], t.pairs[:0]
+	ok = t.message(m, object, 0, apiVersion, kind)
+	out, t.out = t.out, nil
+	clear(t.found[:cap(t.found)]) // they point into object
+	clear(t.pairs[:cap(t.pairs)])
+	if !ok {
+		return dst, false
+	}
+	return out, true
+}
+
+// message writes a message as a map. The types are those of a kind.
+func (t *Transcoder) message(m *Message, b []byte, depth int, types ...string) bool {
+	if depth > maxDepth {
+		return false
+	}
+	base := len(t.found)
+	t.found = slices.Grow(t.found, len(m.entries))[:base+len(m.entries)]
+	clear(t.found[base:])
+	if !t.scan(m, base, m.numbers, b) {
+		return false
+	}
+	if len(types) > 0 {
+		t.setTypes(m, base, types)
+	}
+	if m.managed >= 0 && depth == 1 && t.DropManagedFields {
+		t.found[base+m.managed] = found{}
+	}
+	n := 0
+	for i := range m.entries {
+		if m.entries[i].written(&t.found[base+i]) {
+			n++
+		}
+	}
+	t.out = appendHead(t.out, n, 0x80, 0xde)
+	for i := range m.entries {
+		e, f := &m.entries[i], t.found[base+i]
+		if !e.written(&f) {
+			continue
+		}
+		t.out = append(t.out, e.key...)
+		if !t.entry(e, &f, depth+1) {
+			return false
+		}
+	}
+	t.found = t.found[:base]
+	return true
+}
+
+// setTypes gives a kind its apiVersion and kind.
+func (t *Transcoder) setTypes(m *Message, base int, types []string) {
+	for i := range m.entries {
+		if m.entries[i].number == 0 {
+			t.found[base+i] = found{count: 1, b: []byte(types[0])}
+			types = types[1:]
+		}
+	}
+}
+
+// scan notes where the values of the entries are in a message.
+func (t *Transcoder) scan(m *Message, base int, numbers []number, b []byte) bool {
+	for len(b) > 0 {
+		num, wire, size := protowire.ConsumeTag(b)
+		if size < 0 || int(num) >= len(numbers) || !numbers[num].known {
+			return false
+		}
+		to, rest := &numbers[num], b[size:]
+		n := -1
+		if to.isInline {
+			var inner []byte
+			if inner, n = protowire.ConsumeBytes(rest); wire != protowire.BytesType || n < 0 || !t.scan(m, base, to.inline, inner) {
+				return false
+			}
+		} else if e, f := &m.entries[to.entry], &t.found[base+to.entry]; wire == e.wire() {
+			switch {
+			case !e.list && !e.mapped:
+				if f.count == 0 {
+					n = f.read(wire, rest)
+				}
+			default:
+				if f.count == 0 {
+					f.b = b
+				}
+				n = protowire.ConsumeFieldValue(num, wire, rest)
+			}
+			f.count++
+		}
+		if n < 0 {
+			return false
+		}
+		b = rest[n:]
+	}
+	return true
+}
+
+// read reads one value, and returns its size; below 0 if there is none.
+func (f *found) read(wire protowire.Type, b []byte) (n int) {
+	switch wire {
+	case protowire.VarintType:
+		f.num, n = protowire.ConsumeVarint(b)
+	case protowire.Fixed64Type:
+		f.num, n = protowire.ConsumeFixed64(b)
+	case protowire.BytesType:
+		f.b, n = protowire.ConsumeBytes(b)
+	default:
+		n = -1
+	}
+	return n
+}
+
+// written reports whether JSON has the entry.
+func (e *entry) written(f *found) bool {
+	isZero := f.count == 0
+	switch {
+	case e.pointer || e.list || e.mapped:
+	case e.form == asMap:
+		return true // omitempty leaves out no struct
+	case e.form == asTime || e.form == asMicroTime:
+		return !e.omitZero || len(f.b) > 0
+	case e.form >= asDuration && e.form <= asJSON:
+		return true
+	default:
+		isZero = len(f.b) == 0 && f.num == 0
+	}
+	return !isZero || !e.omitEmpty && !e.omitZero
+}
+
+// entry writes the value of an entry.
+func (t *Transcoder) entry(e *entry, f *found, depth int) bool {
+	switch {
+	case f.count == 0 && (e.pointer || e.list || e.mapped || e.form == asBase64 || e.form == asList):
+		t.out = append(t.out, 0xc0)
+		return true
+	case e.list:
+		return t.list(e.value, e.number, f.count, f.b, depth)
+	case e.mapped:
+		return t.pairsOf(e, f, depth)
+	}
+	return t.value(e.value, f, depth)
+}
+
+// list writes the values of a repeated field, which b has from the first on.
+func (t *Transcoder) list(v *value, number protowire.Number, n int, b []byte, depth int) bool {
+	t.out = appendHead(t.out, n, 0x90, 0xdc)
+	for n > 0 {
+		num, wire, size := protowire.ConsumeTag(b)
+		if size < 0 {
+			return false
+		}
+		if b = b[size:]; num != number {
+			if size = protowire.ConsumeFieldValue(num, wire, b); size < 0 {
+				return false
+			}
+			b = b[size:]
+			continue
+		}
+		var f found
+		if size = f.read(wire, b); size < 0 || !t.value(v, &f, depth) {
+			return false
+		}
+		b = b[size:]
+		n--
+	}
+	return true
+}
+
+// pairsOf writes a map, whose entries are messages of a key and a value.
+func (t *Transcoder) pairsOf(e *entry, f *found, depth int) bool {
+	base, b := len(t.pairs), f.b
+	for n := f.count; n > 0; {
+		num, wire, size := protowire.ConsumeTag(b)
+		if size < 0 {
+			return false
+		}
+		b = b[size:]
+		if size = protowire.ConsumeFieldValue(num, wire, b); size < 0 {
+			return false
+		}
+		if num == e.number {
+			inner, _ := protowire.ConsumeBytes(b)
+			p, ok := readPair(e.value, inner)
+			if !ok {
+				return false
+			}
+			t.pairs = append(t.pairs, p)
+			n--
+		}
+		b = b[size:]
+	}
+	list := t.pairs[base:]
+	slices.SortFunc(list, func(x, y pair) int { return bytes.Compare(x.key, y.key) })
+	t.out = appendHead(t.out, len(list), 0x80, 0xde)
+	for i := range list {
+		p := list[i] // the values may grow t.pairs
+		if i > 0 && bytes.Equal(p.key, list[i-1].key) || !t.text(p.key) || !t.value(e.value, &p.value, depth) {
+			return false
+		}
+	}
+	t.pairs = t.pairs[:base]
+	return true
+}
+
+func readPair(v *value, b []byte) (p pair, ok bool) {
+	for len(b) > 0 {
+		num, wire, size := protowire.ConsumeTag(b)
+		if size < 0 {
+			return p, false
+		}
+		b = b[size:]
+		var f found
+		if size = f.read(wire, b); size < 0 {
+			return p, false
+		}
+		switch {
+		case num == 1 && wire == protowire.BytesType:
+			p.key = f.b
+		case num == 2 && wire == v.wire():
+			p.value = f
+		default:
+			return p, false
+		}
+		b = b[size:]
+	}
+	return p, true
+}
