@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,13 +26,15 @@ import (
 type contender struct {
 	name    string
 	command func(kubeconfig, namespace, resource string) *exec.Cmd
+	// limited says that it logs only some reconciles, and counts them in its metrics.
+	limited bool
 }
 
 // wasmctl with an empty module, as it is.
 var wasmctl = contender{"wasmctl", func(kubeconfig, namespace, resource string) *exec.Cmd {
 	return exec.Command("../bin/wasmctl", "run", "../testdata/wasm/empty.wasm", "--for", resource,
 		"--kubeconfig", kubeconfig, "-n", namespace, "--log-format", "json", "--socket", "none", "--trigger-on-signal", "USR1")
-}}
+}, true}
 
 // contenders returns wasmctl, and controller-runtime in these of the ways that
 // it is used: "typed", "unstructured", and "typed-stripped", which drops
@@ -47,7 +51,7 @@ func contenders(b *testing.B, ways ...string) []contender {
 		all = append(all, contender{way, func(kubeconfig, namespace, resource string) *exec.Cmd {
 			return exec.Command(binary, "-cache", as, "-strip="+strconv.FormatBool(stripped),
 				"-kubeconfig", kubeconfig, "-namespace", namespace, "-for", resource)
-		}})
+		}, false})
 	}
 	return all
 }
@@ -62,6 +66,7 @@ type reconcile struct {
 type observed struct {
 	name    string
 	cmd     *exec.Cmd
+	limited bool // see contender
 	started time.Time
 	ended   chan struct{} // closed when the log has ended
 
@@ -85,8 +90,13 @@ type sight struct {
 // was called.
 func (c contender) observe(b *testing.B, cluster *devcluster.Cluster, namespace, resource string) *observed {
 	b.Helper()
-	p := &observed{name: c.name, cmd: c.command(cluster.Kubeconfig(), namespace, resource), ended: make(chan struct{})}
+	p := &observed{name: c.name, limited: c.limited, cmd: c.command(cluster.Kubeconfig(), namespace, resource), ended: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), "GODEBUG=gctrace=1")
+	address := ""
+	if c.limited {
+		address = freeAddress(b)
+		p.cmd.Args = append(p.cmd.Args, "--metrics-address", address)
+	}
 	log, err := p.cmd.StderrPipe()
 	if err != nil {
 		b.Fatal(err)
@@ -96,11 +106,65 @@ func (c contender) observe(b *testing.B, cluster *devcluster.Cluster, namespace,
 		b.Fatal(err)
 	}
 	go p.read(log)
+	if c.limited {
+		go p.count("http://" + address + "/metrics")
+	}
 	b.Cleanup(func() {
 		_ = p.cmd.Process.Kill()
 		<-p.ended
 	})
 	return p
+}
+
+// freeAddress returns an address that nobody listens on.
+func freeAddress(b *testing.B) string {
+	b.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer l.Close() //nolint:errcheck // it was never used
+	return l.Addr().String()
+}
+
+// count takes the number of reconciles from the metrics until the log has ended.
+func (p *observed) count(url string) {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-p.ended:
+			return
+		}
+		if n := reconcilesAt(url); n > 0 {
+			p.mu.Lock()
+			if n > p.seen.reconciled {
+				p.seen.reconciled, p.seen.last = n, time.Now()
+			}
+			p.mu.Unlock()
+		}
+	}
+}
+
+// reconcilesAt sums up the reconciles that metrics have counted.
+func reconcilesAt(url string) (sum int) {
+	resp, err := http.Get(url) //nolint:noctx // it is ours, and answers at once
+	if err != nil {
+		return 0 // it has not started
+	}
+	defer resp.Body.Close() //nolint:errcheck // it was read
+	lines := bufio.NewScanner(resp.Body)
+	for lines.Scan() {
+		var n float64
+		name, value, _ := strings.Cut(lines.Text(), "} ")
+		if strings.HasPrefix(name, "controller_runtime_reconcile_total{") {
+			if _, err := fmt.Sscan(value, &n); err == nil {
+				sum += int(n)
+			}
+		}
+	}
+	return sum
 }
 
 // read reads the log to its end. The Go runtime writes to it too, in pieces, so
@@ -119,8 +183,10 @@ func (p *observed) see(line []byte) {
 	defer p.mu.Unlock()
 	switch {
 	case bytes.Contains(line, []byte(`"msg":"reconciled"`)):
-		p.seen.reconciled++
-		p.seen.last = time.Now()
+		if !p.limited {
+			p.seen.reconciled++
+			p.seen.last = time.Now()
+		}
 		if p.notify != nil {
 			p.notify(parseReconcile(line))
 		}

@@ -43,7 +43,34 @@ func onlyNamed(b *testing.B, name string) {
 // Typed clients read them as protobuf. See scale.
 func BenchmarkScale_ConfigMaps(b *testing.B) {
 	onlyNamed(b, "Scale")
-	scale(b, configMaps, smallConfigMap)
+	scale(b, configMaps, scaleObjects, smallConfigMap)
+}
+
+// BenchmarkScale_Pods compares controllers of 10,000 pods of 5 KB. See scale.
+func BenchmarkScale_Pods(b *testing.B) {
+	onlyNamed(b, "Scale")
+	scale(b, schema.GroupVersionResource{Version: "v1", Resource: "pods"}, scaleObjects/10, largePod)
+}
+
+// largePod is a pod of four containers.
+func largePod(i int) map[string]any {
+	var containers []any
+	for c := range 4 {
+		var env []any
+		for k := range 12 {
+			env = append(env, map[string]any{"name": fmt.Sprint("VARIABLE_", k), "value": fmt.Sprint("the value of pod ", i)})
+		}
+		containers = append(containers, map[string]any{
+			"name": fmt.Sprint("c", c), "image": "registry.example/team/app:v1.2.3", "env": env, "command": []any{"/bin/server", "--verbose"},
+			"ports":          []any{map[string]any{"containerPort": 8080 + c, "name": fmt.Sprint("http", c)}},
+			"resources":      map[string]any{"limits": map[string]any{"cpu": "500m", "memory": "512Mi"}, "requests": map[string]any{"cpu": "100m", "memory": "128Mi"}},
+			"livenessProbe":  map[string]any{"httpGet": map[string]any{"path": "/healthz", "port": 8080 + c}},
+			"readinessProbe": map[string]any{"httpGet": map[string]any{"path": "/readyz", "port": 8080 + c}},
+		})
+	}
+	return map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": scaleMeta(i), "spec": map[string]any{
+		"automountServiceAccountToken": false, "containers": containers,
+	}}
 }
 
 var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
@@ -59,7 +86,7 @@ func smallConfigMap(i int) map[string]any {
 // resources, which are JSON for every client. See scale.
 func BenchmarkScale_CustomResources(b *testing.B) {
 	onlyNamed(b, "Scale")
-	scale(b, generators, func(i int) map[string]any {
+	scale(b, generators, scaleObjects, func(i int) map[string]any {
 		return map[string]any{
 			"apiVersion": generators.GroupVersion().String(), "kind": "ConfigMapGenerator", "metadata": scaleMeta(i),
 			"spec": map[string]any{"content": settings(i)},
@@ -110,23 +137,23 @@ func (f *figures) least(g figures) {
 // their own, and lets contenders sync, reconcile each object once, and once
 // more when asked to: by turns, in a process of its own each time. Then all are
 // left alone together, and what they take is measured.
-func scale(b *testing.B, gvr schema.GroupVersionResource, object func(i int) map[string]any) {
+func scale(b *testing.B, gvr schema.GroupVersionResource, n int, object func(i int) map[string]any) {
 	cluster := devclustertest.Own(b)
 	devclustertest.ApplyFile(b, cluster, "../examples/configmapgenerator/crd.yaml")
-	ns := populate(b, cluster, gvr, scaleObjects, object)
+	ns := populate(b, cluster, gvr, n, object)
 	all := contenders(b, "typed", "typed-stripped", "unstructured")
 	for b.Loop() {
 		found := make([]figures, len(all))
 		for round := range scaleRounds {
 			for i, c := range all {
-				f := syncAndResync(b, cluster, c, ns, gvr.Resource)
+				f := syncAndResync(b, cluster, c, ns, gvr.Resource, n)
 				if b.Logf("%-15s round %d: %+.2f", c.name, round, f); round == 0 {
 					found[i] = f
 				}
 				found[i].least(f)
 			}
 		}
-		leaveAlone(b, cluster, all, found, ns, gvr.Resource)
+		leaveAlone(b, cluster, all, found, ns, gvr.Resource, n)
 		reportScale(b, all, found)
 	}
 }
@@ -164,14 +191,14 @@ func populate(b *testing.B, cluster *devcluster.Cluster, gvr schema.GroupVersion
 }
 
 // syncAndResync measures a contender from its start to its end.
-func syncAndResync(b *testing.B, cluster *devcluster.Cluster, c contender, ns, resource string) (f figures) {
+func syncAndResync(b *testing.B, cluster *devcluster.Cluster, c contender, ns, resource string, n int) (f figures) {
 	p := c.observe(b, cluster, ns, resource)
-	s := p.awaitReconciles(b, scaleObjects)
+	s := p.awaitReconciles(b, n)
 	cpu := p.cpu(b)
 	f.sync, f.first, f.syncCPU = s.synced.Sub(p.started).Seconds(), s.last.Sub(p.started).Seconds(), cpu.Seconds()
 	begin, before := time.Now(), s.reconciled
 	signal(b, p.cmd, syscall.SIGUSR1)
-	s = p.awaitReconciles(b, before+scaleObjects)
+	s = p.awaitReconciles(b, before+n)
 	f.resync, f.resyncCPU = s.last.Sub(begin).Seconds(), (p.cpu(b) - cpu).Seconds()
 	f.peak = p.stop(b)
 	return f
@@ -179,11 +206,11 @@ func syncAndResync(b *testing.B, cluster *devcluster.Cluster, c contender, ns, r
 
 // leaveAlone measures what contenders take that have nothing to do. The heap is
 // what the collection without a cause leaves.
-func leaveAlone(b *testing.B, cluster *devcluster.Cluster, all []contender, found []figures, ns, resource string) {
+func leaveAlone(b *testing.B, cluster *devcluster.Cluster, all []contender, found []figures, ns, resource string, n int) {
 	processes := make([]*observed, len(all))
 	for i, c := range all {
 		processes[i] = c.observe(b, cluster, ns, resource)
-		processes[i].awaitReconciles(b, scaleObjects)
+		processes[i].awaitReconciles(b, n)
 	}
 	before := make([]time.Duration, len(all))
 	<-time.After(calm)

@@ -23,6 +23,10 @@ var kinds = map[string]kind{
 		corev1.SchemeGroupVersion.WithKind("ConfigMap"),
 		func() client.Object { return &corev1.ConfigMap{} }, func() client.ObjectList { return &corev1.ConfigMapList{} },
 	},
+	"pods": {
+		corev1.SchemeGroupVersion.WithKind("Pod"),
+		func() client.Object { return &corev1.Pod{} }, func() client.ObjectList { return &corev1.PodList{} },
+	},
 	"configmapgenerators": {
 		generatorVersion.WithKind("ConfigMapGenerator"),
 		func() client.Object { return &ConfigMapGenerator{} }, func() client.ObjectList { return &ConfigMapGeneratorList{} },
