@@ -1,6 +1,7 @@
 package reflector
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"sync"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/internal/packed"
+	"github.com/wasmctl/wasmctl/internal/protobuf"
 	"github.com/wasmctl/wasmctl/internal/transcode"
 )
 
@@ -66,6 +68,25 @@ func PackJSON(js []byte, opts Options) (*Object, error) {
 	return Pack(content, opts)
 }
 
+// ErrNotRead says that an object has to be read as JSON: its protobuf has something
+// that this version does not know.
+var ErrNotRead = errors.New("protobuf with unknown fields")
+
+// PackProtobuf makes an Object of the protobuf of one object of kind m: what PackJSON
+// makes of its JSON, at half of the cost. The bytes are only read, and not kept. The
+// error is ErrNotRead or that of Pack.
+func PackProtobuf(m *protobuf.Message, apiVersion, kind string, pb []byte, opts Options) (*Object, error) {
+	p := packers.Get().(*packer)
+	defer p.release()
+	p.protobuf.DropManagedFields = !opts.ManagedFields
+	b, ok := p.protobuf.Append(p.buf[:0], m, apiVersion, kind, pb)
+	if !ok {
+		return nil, ErrNotRead
+	}
+	p.buf = b
+	return p.pack(b, opts)
+}
+
 // withoutManagedFields returns content without metadata.managedFields; it copies
 // what it has to change.
 func withoutManagedFields(content map[string]any) map[string]any {
@@ -83,11 +104,12 @@ func withoutManagedFields(content map[string]any) map[string]any {
 // packer is what packing one object needs for a moment, so that the bytes that
 // are kept can be allocated at exactly their size.
 type packer struct {
-	json  transcode.Transcoder
-	buf   []byte // the whole object
-	kept  []byte // the part of it that is kept, where that is less
-	text  []byte // what the Object's own fields say
-	spans []int  // where each of them ends in text
+	json     transcode.Transcoder
+	protobuf protobuf.Transcoder
+	buf      []byte // the whole object
+	kept     []byte // the part of it that is kept, where that is less
+	text     []byte // what the Object's own fields say
+	spans    []int  // where each of them ends in text
 	// names has the strings that repeat from object to object, so that looking
 	// one up allocates nothing. It is forgotten with the packer.
 	names map[string]unique.Handle[string]

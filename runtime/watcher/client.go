@@ -2,22 +2,32 @@ package watcher
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
 
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
+
+	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
 // Forms of an answer. Those of metadata are followed by plain JSON, for API
 // servers that do not know them: what came too much is then dropped.
 const (
 	acceptObjects      = "application/json"
+	acceptProtobuf     = "application/vnd.kubernetes.protobuf"
 	acceptMetadata     = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 	acceptMetadataList = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 )
@@ -31,6 +41,8 @@ type Client struct {
 	base *url.URL
 	http *http.Client
 	cfg  *rest.Config
+
+	minor atomic.Int64 // of the API server's version 1.x, once it is known
 }
 
 // NewClient returns a client for the API server of cfg, which may be changed
@@ -40,6 +52,7 @@ func NewClient(cfg *rest.Config) (*Client, error) {
 	if cfg.UserAgent == "" {
 		cfg.UserAgent = rest.DefaultKubernetesUserAgent()
 	}
+	cfg.DisableCompression = true // it costs both sides more than a cluster's network does
 	base, _, err := rest.DefaultServerUrlFor(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("watch client: %w", err)
@@ -51,12 +64,21 @@ func NewClient(cfg *rest.Config) (*Client, error) {
 	return &Client{base: base, http: connections, cfg: cfg}, nil
 }
 
+// listsFrom is the minor version from which on an API server answers a list from its
+// cache, consistently, and without building it in memory as a whole (KEP-2340 and
+// KEP-5116). Then it takes half as long as the same objects in a watch.
+const (
+	listsFrom      = 34
+	versionTimeout = 5 * time.Second
+)
+
 // requests makes the requests of one source.
 type requests struct {
 	source  Source
 	client  *rest.RESTClient
 	cfg     *rest.Config
 	decoder *decoder
+	minor   *atomic.Int64 // see Client
 }
 
 func (c *Client) requests(source Source, d *decoder) *requests {
@@ -66,7 +88,7 @@ func (c *Client) requests(source Source, d *decoder) *requests {
 	if err != nil {
 		panic(fmt.Sprintf("BUG: client: %v", err))
 	}
-	return &requests{source: source, client: client, cfg: c.cfg, decoder: d}
+	return &requests{source: source, client: client, cfg: c.cfg, decoder: d, minor: &c.minor}
 }
 
 var parameters = func() k8sruntime.ParameterCodec {
@@ -85,8 +107,11 @@ func (r *requests) get(opts *metav1.ListOptions, metadata string) *rest.Request 
 	opts.LabelSelector, opts.FieldSelector = r.source.LabelSelector, r.source.FieldSelector
 	req := r.client.Get().AbsPath(root...).Namespace(r.source.Namespace).Resource(gvr.Resource).
 		SpecificallyVersionedParams(opts, parameters, schema.GroupVersion{Version: "v1"})
-	if r.source.Metadata {
+	switch {
+	case r.source.Metadata:
 		req.SetHeader("Accept", metadata)
+	case r.decoder.takesProtobuf():
+		req.SetHeader("Accept", acceptProtobuf+","+acceptObjects)
 	}
 	switch {
 	case r.cfg.WarningHandlerWithContext != nil:
@@ -97,6 +122,22 @@ func (r *requests) get(opts *metav1.ListOptions, metadata string) *rest.Request 
 	return req
 }
 
+// listsFirst reports whether to list and then to watch; else the list comes in the
+// watch (KEP-3157) or, from an API server that cannot do that, as its cache has it.
+func (r *requests) listsFirst(ctx context.Context) bool {
+	if r.minor.Load() == 0 {
+		bounded, cancel := context.WithTimeout(ctx, versionTimeout)
+		defer cancel()
+		body, err := r.client.Get().AbsPath("/version").Do(bounded).Raw()
+		var info version.Info
+		if err == nil && json.Unmarshal(body, &info) == nil && info.Major == "1" {
+			minor, _ := strconv.ParseInt(strings.TrimRight(info.Minor, "+"), 10, 64) // else it is not known
+			r.minor.Store(minor)
+		}
+	}
+	return r.minor.Load() >= listsFrom
+}
+
 // list requests one page, or the whole, and packs its objects as they arrive.
 func (r *requests) list(ctx context.Context, opts metav1.ListOptions) (*metainternalversion.List, error) {
 	body, err := r.get(&opts, acceptMetadataList).Stream(ctx)
@@ -104,7 +145,11 @@ func (r *requests) list(ctx context.Context, opts metav1.ListOptions) (*metainte
 		return nil, err
 	}
 	defer body.Close() //nolint:errcheck // all that is needed has been read
-	return readList(body, r.decoder)
+	list, err := readList(body, r.decoder)
+	if errors.Is(err, reflector.ErrNotRead) {
+		return r.list(ctx, opts) // as JSON now
+	}
+	return list, err
 }
 
 // watch requests a watch. Its events carry what the decoder makes of objects.

@@ -1,16 +1,19 @@
 package watcher
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"maps"
+	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	serializer "k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/wasmctl/wasmctl/runtime/reflector"
@@ -23,6 +26,9 @@ type decoder struct {
 	options reflector.Options
 	store   *reflector.Store
 	log     *slog.Logger
+
+	onlyJSON atomic.Bool          // what came as protobuf was not read
+	kind     atomic.Pointer[kind] // of the last object in protobuf
 }
 
 // unpacked is an object that cannot be packed, and why: a bookmark, which has no
@@ -36,8 +42,12 @@ type unpacked struct {
 func (u *unpacked) DeepCopyObject() k8sruntime.Object { return u }
 
 // Decode implements runtime.Decoder. The result is a *reflector.Object, a
-// *metav1.Status or an *unpacked; the error says that data is no JSON object.
+// *metav1.Status or an *unpacked; the error says that data is no object.
 func (d *decoder) Decode(data []byte, _ *schema.GroupVersionKind, _ k8sruntime.Object) (k8sruntime.Object, *schema.GroupVersionKind, error) {
+	if bytes.HasPrefix(data, protobufMagic) {
+		o, err := d.decodeProtobuf(data[len(protobufMagic):])
+		return o, nil, err
+	}
 	o, err := d.decode(data, d.options)
 	return o, nil, err
 }
@@ -102,7 +112,7 @@ func bookmarkOf(obj k8sruntime.Object) *metav1.PartialObjectMetadata {
 	return b
 }
 
-// negotiator gives client-go the decoders of one watch. Only JSON is asked for.
+// negotiator gives client-go the decoders of one watch.
 type negotiator struct{ objects *decoder }
 
 // Encoder implements runtime.ClientNegotiator. Nothing is ever sent.
@@ -112,7 +122,7 @@ func (negotiator) Encoder(contentType string, _ map[string]string) (k8sruntime.E
 
 // Decoder implements runtime.ClientNegotiator.
 func (n negotiator) Decoder(contentType string, _ map[string]string) (k8sruntime.Decoder, error) {
-	if contentType != "" && contentType != acceptObjects {
+	if contentType != "" && contentType != acceptObjects && contentType != acceptProtobuf {
 		return nil, k8sruntime.NegotiateError{ContentType: contentType}
 	}
 	return n.objects, nil
@@ -120,6 +130,9 @@ func (n negotiator) Decoder(contentType string, _ map[string]string) (k8sruntime
 
 // StreamDecoder implements runtime.ClientNegotiator.
 func (n negotiator) StreamDecoder(contentType string, _ map[string]string) (k8sruntime.Decoder, k8sruntime.Serializer, k8sruntime.Framer, error) {
+	if contentType == acceptProtobuf {
+		return n.objects, protobufEventDecoder{}, serializer.LengthDelimitedFramer, nil
+	}
 	if contentType != "" && contentType != acceptObjects {
 		return nil, nil, nil, k8sruntime.NegotiateError{ContentType: contentType, Stream: true}
 	}

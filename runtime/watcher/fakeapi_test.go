@@ -49,6 +49,9 @@ func (f *fakeAPI) set(cfg watcher.Config) *watcher.Set {
 
 // RoundTrip implements http.RoundTripper.
 func (f *fakeAPI) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.URL.Path == "/version" { // it does not say
+		return &http.Response{StatusCode: http.StatusNotFound, Body: http.NoBody, Request: req}, nil
+	}
 	r := f.of(schema.GroupVersionResource{Resource: path.Base(req.URL.Path)})
 	res := &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: req}
 	var err error

@@ -1,6 +1,7 @@
 package watcher
 
 import (
+	"bufio"
 	"bytes"
 	stdjson "encoding/json"
 	"errors"
@@ -38,6 +39,11 @@ type untyped struct {
 // readList reads the body of a list. Its items are *reflector.Object; those that
 // cannot be packed are left out or stand at their last state.
 func readList(body io.Reader, d *decoder) (*metainternalversion.List, error) {
+	in := bufio.NewReaderSize(body, 64<<10)
+	if start, _ := in.Peek(len(protobufMagic)); bytes.Equal(start, protobufMagic) {
+		return readProtobufList(in, d)
+	}
+	body = in
 	l := &listReader{in: newJSONReader(body, 64<<10), decoder: d}
 	err := l.read()
 	switch {

@@ -19,6 +19,7 @@ type listWatcher struct {
 	api     *requests
 	status  *status
 	backoff *backoff
+	lists   bool // see requests.listsFirst
 
 	mu      sync.Mutex
 	stopped bool           // guarded by mu
@@ -72,6 +73,9 @@ func (lw *listWatcher) list(ctx context.Context, opts metav1.ListOptions) (k8sru
 		return nil, err
 	}
 	lw.status.attempted()
+	if lw.lists && opts.ResourceVersion == "0" { // not what the cache happens to have
+		opts.ResourceVersion, opts.Limit = "", 0
+	}
 	bounded, cancel := context.WithTimeoutCause(ctx, listTimeout, errNoAnswer)
 	defer cancel()
 	page, err := lw.api.list(bounded, opts)

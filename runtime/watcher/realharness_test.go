@@ -196,15 +196,17 @@ func (c things) agrees(s *reflector.Store) {
 	}
 }
 
-// queries records the query of each GET that goes through cfg.
+// queries records the query of each list and watch that goes through cfg.
 func queries(cfg *rest.Config) func() []string {
 	var mu sync.Mutex
 	var seen []string
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
-			mu.Lock()
-			seen = append(seen, r.URL.RawQuery)
-			mu.Unlock()
+			if r.URL.Path != "/version" {
+				mu.Lock()
+				seen = append(seen, r.URL.RawQuery)
+				mu.Unlock()
+			}
 			return next.RoundTrip(r)
 		})
 	})
@@ -355,10 +357,14 @@ func (t *tee) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// withoutStreams makes the API server behind cfg one that does not stream lists.
+// withoutStreams makes the API server behind cfg one that does not stream lists, and
+// does not say its version.
 func withoutStreams(cfg *rest.Config) {
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			if r.URL.Path == "/version" { // an old one
+				return &http.Response{StatusCode: http.StatusNotFound, Request: r, Body: http.NoBody}, nil
+			}
 			if r.URL.Query().Get("sendInitialEvents") == "" {
 				return next.RoundTrip(r)
 			}

@@ -79,12 +79,13 @@ func (w *sharedWatch) run(ctx context.Context) {
 // reflect runs client-go's reflector, which calls w.ops through a sink.
 func (w *sharedWatch) reflect(ctx context.Context) {
 	decoder := &decoder{source: w.source, options: w.source.options(), store: w.writer.Store(), log: w.cfg.Log}
-	lw := &listWatcher{api: w.client.requests(w.source, decoder), status: w.status, backoff: newBackoff()}
+	api := w.client.requests(w.source, decoder)
+	lw := &listWatcher{api: api, status: w.status, backoff: newBackoff(), lists: api.listsFirst(ctx)}
 	defer lw.close()
 	// The status reports in the user's terms what the reflector would log.
 	silent := klog.Logger{}
 	r := cache.NewReflectorWithOptions(
-		&cache.ListWatch{ListWithContextFunc: lw.list, WatchFuncWithContext: lw.watch}, nil,
+		&listerWatcher{&cache.ListWatch{ListWithContextFunc: lw.list, WatchFuncWithContext: lw.watch}, lw.lists}, nil,
 		&sink{ops: w.ops, done: ctx.Done()},
 		cache.ReflectorOptions{
 			Name: w.source.String(), TypeDescription: w.source.Name(), Logger: &silent,
@@ -146,3 +147,13 @@ func (w *sharedWatch) handOver(m *subscriber) {
 	m.listed = true
 	m.inbox.join(w.writer.Store().List())
 }
+
+// listerWatcher is what client-go's reflector asks.
+type listerWatcher struct {
+	*cache.ListWatch
+	lists bool
+}
+
+// IsWatchListSemanticsUnSupported tells the reflector to list and then to watch;
+// else the list comes in the watch where the API server can do that.
+func (w *listerWatcher) IsWatchListSemanticsUnSupported() bool { return w.lists }
