@@ -117,7 +117,7 @@ func (c compiler) compileForm(ctx context.Context, code *code, src *source) (err
 		return c.isolated(ctx, code, src)
 	}
 	var trouble error
-	for _, way := range c.ways(len(src.form), code.work) {
+	for _, way := range c.ways(code, src) {
 		if err = way(ctx, code, src); err == nil {
 			if trouble != nil {
 				c.warn(trouble)
@@ -147,10 +147,14 @@ const (
 	maxWorkHere = 100_000
 )
 
-// ways are how code of so many bytes may be compiled, the best first.
-func (c compiler) ways(size int, work int64) (ways []func(context.Context, *code, *source) error) {
-	small := size <= maxHere && work <= maxWorkHere
-	if c.cfg.Compiler != nil && !small || c.cfg.Compiler == nil && c.cfg.CacheDir != "" {
+// elsewhere reports whether another process is asked to compile.
+func (c compiler) elsewhere(code *code, src *source) bool {
+	return c.cfg.Compiler != nil && (len(src.form) > maxHere || code.work > maxWorkHere)
+}
+
+// ways are how a module may be compiled, the best first.
+func (c compiler) ways(code *code, src *source) (ways []func(context.Context, *code, *source) error) {
+	if c.cfg.CacheDir != "" || c.elsewhere(code, src) {
 		ways = append(ways, c.throughDir)
 	}
 	return append(ways, c.here)

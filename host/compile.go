@@ -119,15 +119,16 @@ func (c *code) fromCache(ctx context.Context, dir string, hollow []byte, closeOn
 	return errors.Join(err, c.closeLocal(ctx))
 }
 
-// throughDir compiles through a directory, with Config.Compiler where there is one. The
-// compiler writes into a private directory, for this module alone.
+// throughDir compiles through a directory, in another process where that is worth it.
+// It writes into a private directory, for this module alone.
 func (c compiler) throughDir(ctx context.Context, code *code, src *source) error {
 	job := c.job(src)
-	run := c.cfg.Compiler
-	if run == nil {
-		run = func(ctx context.Context, job Compilation) error { return job.Run(ctx) }
-	} else if err := validate(ctx, job.Code); err != nil {
-		return err // no process for what is no module
+	run := func(ctx context.Context, job Compilation) error { return job.Run(ctx) }
+	if c.elsewhere(code, src) {
+		if err := validate(ctx, job.Code); err != nil {
+			return err // no process for what is no module
+		}
+		run = c.cfg.Compiler
 	}
 	hollow, err := shell.Of(job.Code)
 	if err != nil {
