@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project/operator"
-	"github.com/wasmctl/wasmctl/internal/plan"
+	"github.com/wasmctl/wasmctl/host/kubeapi"
 )
 
 // Import is what wasmctl import shows as text.
@@ -29,8 +29,8 @@ func Import(r *operator.Report) []byte {
 		b.WriteString("  none found\n")
 	}
 	b.WriteString("\nRights that its manifest will ask for:\n")
-	for i := range r.Capabilities {
-		_, _ = fmt.Fprintf(&b, "  %s\n", plan.RuleText(&r.Capabilities[i]))
+	for _, right := range kubeapi.NewPolicy(r.Capabilities).Describe() {
+		_, _ = fmt.Fprintf(&b, "  %s\n", right)
 	}
 	if len(r.Capabilities) == 0 {
 		b.WriteString("  none: it has no +kubebuilder:rbac markers and no config/rbac/role.yaml\n")
