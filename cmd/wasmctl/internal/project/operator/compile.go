@@ -146,9 +146,27 @@ func (c *compiled) broken(p *pkg) (list []Finding) {
 		list = append(list, Finding{Place{file, n}, Fail, m[3], adviceFor(p, m[3])})
 	}
 	if list == nil {
-		list = []Finding{{Place{}, Fail, p.ImportPath + ": " + strings.TrimSpace(p.Error.Err), adviceFor(p, p.Error.Err)}}
+		list = []Finding{{c.importer(p.ImportPath), Fail, p.ImportPath + ": " + strings.TrimSpace(p.Error.Err), adviceFor(p, p.Error.Err)}}
 	}
 	return list
+}
+
+// importer is the first place in the project that imports a package, if one does.
+func (c *compiled) importer(path string) Place {
+	for i := range c.packages {
+		p := &c.packages[i]
+		if p.Module == nil || !p.Module.Main || !slices.Contains(p.Imports, path) {
+			continue
+		}
+		for _, f := range c.parse(p) {
+			for _, spec := range f.Imports {
+				if spec.Path.Value == strconv.Quote(path) {
+					return c.place(spec.Pos())
+				}
+			}
+		}
+	}
+	return Place{}
 }
 
 // adviceFor says what to do about an error of the compiler.
