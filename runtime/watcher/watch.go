@@ -85,7 +85,7 @@ func (w *sharedWatch) reflect(ctx context.Context) {
 	// The status reports in the user's terms what the reflector would log.
 	silent := klog.Logger{}
 	r := cache.NewReflectorWithOptions(
-		&listerWatcher{&cache.ListWatch{ListWithContextFunc: lw.list, WatchFuncWithContext: lw.watch}, lw.lists}, nil,
+		&listerWatcher{&cache.ListWatch{ListWithContextFunc: lw.list, WatchFuncWithContext: lw.watch}, lw}, nil,
 		&sink{ops: w.ops, done: ctx.Done()},
 		cache.ReflectorOptions{
 			Name: w.source.String(), TypeDescription: w.source.Name(), Logger: &silent,
@@ -151,9 +151,9 @@ func (w *sharedWatch) handOver(m *subscriber) {
 // listerWatcher is what client-go's reflector asks.
 type listerWatcher struct {
 	*cache.ListWatch
-	lists bool
+	lw *listWatcher
 }
 
 // IsWatchListSemanticsUnSupported tells the reflector to list and then to watch;
 // else the list comes in the watch where the API server can do that.
-func (w *listerWatcher) IsWatchListSemanticsUnSupported() bool { return w.lists }
+func (w *listerWatcher) IsWatchListSemanticsUnSupported() bool { return w.lw.lists }
