@@ -43,13 +43,13 @@ func appendValue(dst []byte, v any, depth int) ([]byte, error) {
 	case map[string]any:
 		return appendMap(dst, v, depth)
 	case []string:
-		dst = appendArrayHead(dst, len(v))
+		dst = AppendArrayHead(dst, len(v))
 		for _, s := range v {
 			dst = appendString(dst, s)
 		}
 		return dst, nil
 	case map[string]string:
-		dst = appendMapHead(dst, len(v))
+		dst = AppendMapHead(dst, len(v))
 		for _, k := range slices.Sorted(maps.Keys(v)) {
 			dst = appendString(appendString(dst, k), v[k])
 		}
@@ -59,7 +59,7 @@ func appendValue(dst []byte, v any, depth int) ([]byte, error) {
 }
 
 func appendSlice(dst []byte, a []any, depth int) ([]byte, error) {
-	dst = appendArrayHead(dst, len(a))
+	dst = AppendArrayHead(dst, len(a))
 	var err error
 	for _, e := range a {
 		if dst, err = appendValue(dst, e, depth+1); err != nil {
@@ -70,7 +70,7 @@ func appendSlice(dst []byte, a []any, depth int) ([]byte, error) {
 }
 
 func appendMap(dst []byte, m map[string]any, depth int) ([]byte, error) {
-	dst = appendMapHead(dst, len(m))
+	dst = AppendMapHead(dst, len(m))
 	var err error
 	for _, k := range slices.Sorted(maps.Keys(m)) {
 		if dst, err = appendValue(appendString(dst, k), m[k], depth+1); err != nil {
@@ -125,22 +125,28 @@ func AppendInt(dst []byte, v int64) []byte {
 }
 
 func appendString(dst []byte, s string) []byte {
-	switch n := len(s); {
-	case n <= 31:
-		dst = append(dst, 0xa0|byte(n))
-	case n <= math.MaxUint8:
-		dst = append(dst, 0xd9, byte(n))
-	case n <= math.MaxUint16:
-		dst = binary.BigEndian.AppendUint16(append(dst, 0xda), uint16(n))
-	default:
-		dst = binary.BigEndian.AppendUint32(append(dst, 0xdb), uint32(n)) //nolint:gosec // messages are shorter than 4 GiB
-	}
-	return append(dst, s...)
+	return append(AppendTextHead(dst, len(s)), s...)
 }
 
-func appendArrayHead(dst []byte, n int) []byte { return appendHead(dst, n, 0x90, 0xdc) }
+// AppendTextHead appends the head of a string of n bytes, which are to follow.
+func AppendTextHead(dst []byte, n int) []byte {
+	switch {
+	case n <= 31:
+		return append(dst, 0xa0|byte(n))
+	case n <= math.MaxUint8:
+		return append(dst, 0xd9, byte(n))
+	case n <= math.MaxUint16:
+		return binary.BigEndian.AppendUint16(append(dst, 0xda), uint16(n))
+	}
+	return binary.BigEndian.AppendUint32(append(dst, 0xdb), uint32(n)) //nolint:gosec // messages are shorter than 4 GiB
+}
 
-func appendMapHead(dst []byte, n int) []byte { return appendHead(dst, n, 0x80, 0xde) }
+// AppendArrayHead appends the head of an array of n elements, which are to follow.
+func AppendArrayHead(dst []byte, n int) []byte { return appendHead(dst, n, 0x90, 0xdc) }
+
+// AppendMapHead appends the head of a map of n entries, which are to follow: each key
+// and its value.
+func AppendMapHead(dst []byte, n int) []byte { return appendHead(dst, n, 0x80, 0xde) }
 
 func appendHead(dst []byte, n int, fixed, wide byte) []byte {
 	switch {

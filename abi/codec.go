@@ -54,7 +54,7 @@ func AppendRequestHead(dst []byte, r *Request) []byte {
 	n := 8
 	n += count(r.Stale) + count(r.DryRun) + count(len(r.Caps) > 0) + count(r.Object != nil)
 	n += count(len(r.More) > 0) + count(r.Dropped > 0)
-	dst = appendMapHead(dst, n)
+	dst = AppendMapHead(dst, n)
 	dst = AppendInt(appendString(dst, keyV), Version)
 	dst = appendString(appendString(dst, keyID), r.ID)
 	dst = appendString(appendString(dst, keyController), r.Controller)
@@ -71,7 +71,7 @@ func AppendRequestHead(dst []byte, r *Request) []byte {
 		dst = appendBool(appendString(dst, keyDryRun), true)
 	}
 	if len(r.Caps) > 0 {
-		dst = appendArrayHead(appendString(dst, keyCaps), len(r.Caps))
+		dst = AppendArrayHead(appendString(dst, keyCaps), len(r.Caps))
 		for _, c := range r.Caps {
 			dst = appendString(dst, c)
 		}
@@ -89,7 +89,7 @@ func AppendRequest(dst []byte, r *Request) []byte {
 
 // AppendFailureHead is AppendRequestHead for the input of error_policy.
 func AppendFailureHead(dst []byte, f *Failure) []byte {
-	dst = appendMapHead(dst, 7+count(f.Object != nil))
+	dst = AppendMapHead(dst, 7+count(f.Object != nil))
 	dst = AppendInt(appendString(dst, keyV), Version)
 	dst = appendString(appendString(dst, keyID), f.ID)
 	dst = appendKey(appendString(dst, keyKey), f.Key)
@@ -118,7 +118,7 @@ func unixMS(t time.Time) int64 {
 }
 
 func appendKey(dst []byte, k Key) []byte {
-	dst = appendMapHead(dst, 1+count(k.Namespace != ""))
+	dst = AppendMapHead(dst, 1+count(k.Namespace != ""))
 	if k.Namespace != "" {
 		dst = appendString(appendString(dst, keyNamespace), k.Namespace)
 	}
@@ -126,7 +126,7 @@ func appendKey(dst []byte, k Key) []byte {
 }
 
 func appendReason(dst []byte, r *Reason) []byte {
-	dst = appendMapHead(dst, 1+2*count(r.Resource != ""))
+	dst = AppendMapHead(dst, 1+2*count(r.Resource != ""))
 	dst = appendString(appendString(dst, keyType), string(r.Type))
 	if r.Resource != "" {
 		dst = appendString(appendString(dst, keyResource), r.Resource)
@@ -137,7 +137,7 @@ func appendReason(dst []byte, r *Reason) []byte {
 
 func appendReasons(dst []byte, more []Reason, dropped int) []byte {
 	if len(more) > 0 {
-		dst = appendArrayHead(appendString(dst, keyReasons), len(more))
+		dst = AppendArrayHead(appendString(dst, keyReasons), len(more))
 		for i := range more {
 			dst = appendReason(dst, &more[i])
 		}
@@ -149,7 +149,7 @@ func appendReasons(dst []byte, more []Reason, dropped int) []byte {
 }
 
 func appendError(dst []byte, e *ResultError) []byte {
-	dst = appendMapHead(dst, 2+count(e.Reason != "")+count(e.After > 0))
+	dst = AppendMapHead(dst, 2+count(e.Reason != "")+count(e.After > 0))
 	dst = appendString(appendString(dst, keyClass), string(e.Class))
 	dst = appendString(appendString(dst, keyMessage), e.Message)
 	if e.Reason != "" {

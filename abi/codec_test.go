@@ -105,7 +105,7 @@ func TestDecode_RefusesAKeyTwice(t *testing.T) {
 		t.Errorf("value: %v", err)
 	}
 	for n := range 20 {
-		msg := appendMapHead(nil, n+2)
+		msg := AppendMapHead(nil, n+2)
 		for i := range n + 1 {
 			msg = append(appendString(msg, strings.Repeat("k", i)), 0xc0)
 		}

@@ -29,10 +29,10 @@ type Event struct {
 // The message is head[:split], Old, head[split:], New, so that packed objects
 // go from the store into guest memory with one copy.
 func AppendEventHead(dst []byte, e *Event) (head []byte, split int) {
-	dst = appendMapHead(dst, 5+count(e.Old != nil)+count(e.New != nil))
+	dst = AppendMapHead(dst, 5+count(e.Old != nil)+count(e.New != nil))
 	dst = AppendInt(appendString(dst, keyV), Version)
 	dst = appendString(appendString(dst, keyController), e.Controller)
-	dst = appendMapHead(appendString(dst, keyWatch), 3)
+	dst = AppendMapHead(appendString(dst, keyWatch), 3)
 	dst = appendString(appendString(dst, keyGroup), e.Group)
 	dst = appendString(appendString(dst, keyVersion), e.Version)
 	dst = appendString(appendString(dst, keyKind), e.Kind)

@@ -20,15 +20,15 @@ func AppendResult(dst []byte, r *Result) []byte {
 	n := 1 + count(len(d.Apply) > 0) + count(d.Prune) + count(d.Force) + count(d.Status != nil)
 	switch {
 	case r.Error != nil:
-		dst = appendError(appendString(appendMapHead(dst, n), keyError), r.Error)
+		dst = appendError(appendString(AppendMapHead(dst, n), keyError), r.Error)
 	case r.Action.Requeue:
-		dst = appendString(appendString(appendMapHead(dst, n+1), keyAction), actionRequeue)
+		dst = appendString(appendString(AppendMapHead(dst, n+1), keyAction), actionRequeue)
 		dst = AppendInt(appendString(dst, keyAfterMS), r.Action.After.Milliseconds())
 	default:
-		dst = appendString(appendString(appendMapHead(dst, n), keyAction), actionAwait)
+		dst = appendString(appendString(AppendMapHead(dst, n), keyAction), actionAwait)
 	}
 	if len(d.Apply) > 0 {
-		dst = appendArrayHead(appendString(dst, keyApply), len(d.Apply))
+		dst = AppendArrayHead(appendString(dst, keyApply), len(d.Apply))
 		for _, child := range d.Apply {
 			dst = append(dst, child...)
 		}
@@ -47,9 +47,9 @@ func AppendResult(dst []byte, r *Result) []byte {
 
 func AppendMapResult(dst []byte, res *MapResult) []byte {
 	if res.Error != nil {
-		return appendError(appendString(appendMapHead(dst, 1), keyError), res.Error)
+		return appendError(appendString(AppendMapHead(dst, 1), keyError), res.Error)
 	}
-	dst = appendArrayHead(appendString(appendMapHead(dst, 1), keyKeys), len(res.Keys))
+	dst = AppendArrayHead(appendString(AppendMapHead(dst, 1), keyKeys), len(res.Keys))
 	for _, k := range res.Keys {
 		dst = appendKey(dst, k)
 	}

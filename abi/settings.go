@@ -15,10 +15,10 @@ type Settings struct {
 
 // AppendSettings appends the message. Equal settings give equal bytes.
 func AppendSettings(dst []byte, s *Settings) []byte {
-	dst = appendMapHead(dst, 3)
+	dst = AppendMapHead(dst, 3)
 	dst = AppendInt(appendString(dst, keyV), Version)
 	dst = AppendInt(appendString(dst, keyConfigGen), s.Generation)
-	dst = appendMapHead(appendString(dst, keyConfig), len(s.Values))
+	dst = AppendMapHead(appendString(dst, keyConfig), len(s.Values))
 	for _, k := range slices.Sorted(maps.Keys(s.Values)) {
 		dst = appendString(appendString(dst, k), s.Values[k])
 	}

@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/internal/transcode"
 )
 
@@ -79,7 +80,7 @@ func (t *Transcoder) message(m *Message, b []byte, depth int, types ...string) b
 			n++
 		}
 	}
-	t.out = appendHead(t.out, n, 0x80, 0xde)
+	t.out = abi.AppendMapHead(t.out, n)
 	for i := range m.entries {
 		e, f := &m.entries[i], t.found[base+i]
 		if !e.written(&f) {
@@ -188,55 +189,54 @@ func (t *Transcoder) entry(e *entry, f *found, depth int) bool {
 
 // list writes the values of a repeated field, which b has from the first on.
 func (t *Transcoder) list(v *value, number protowire.Number, n int, b []byte, depth int) bool {
-	t.out = appendHead(t.out, n, 0x90, 0xdc)
-	for n > 0 {
-		num, wire, size := protowire.ConsumeTag(b)
-		if size < 0 {
+	t.out = abi.AppendArrayHead(t.out, n)
+	for range n {
+		f, rest, ok := next(number, b)
+		if !ok || !t.value(v, &f, depth) {
 			return false
 		}
-		if b = b[size:]; num != number {
-			if size = protowire.ConsumeFieldValue(num, wire, b); size < 0 {
-				return false
-			}
-			b = b[size:]
-			continue
-		}
-		var f found
-		if size = f.read(wire, b); size < 0 || !t.value(v, &f, depth) {
-			return false
-		}
-		b = b[size:]
-		n--
+		b = rest
 	}
 	return true
+}
+
+// next returns the next value of a field, and what follows it. False says that there is
+// none.
+func next(number protowire.Number, b []byte) (f found, rest []byte, ok bool) {
+	for {
+		num, wire, size := protowire.ConsumeTag(b)
+		if size < 0 {
+			return f, nil, false
+		}
+		b = b[size:]
+		if num == number {
+			size = f.read(wire, b)
+			return f, b[max(size, 0):], size >= 0
+		}
+		if size = protowire.ConsumeFieldValue(num, wire, b); size < 0 {
+			return f, nil, false
+		}
+		b = b[size:]
+	}
 }
 
 // pairsOf writes a map, whose entries are messages of a key and a value.
 func (t *Transcoder) pairsOf(e *entry, f *found, depth int) bool {
 	base, b := len(t.pairs), f.b
-	for n := f.count; n > 0; {
-		num, wire, size := protowire.ConsumeTag(b)
-		if size < 0 {
+	for range f.count {
+		message, rest, ok := next(e.number, b)
+		if !ok {
 			return false
 		}
-		b = b[size:]
-		if size = protowire.ConsumeFieldValue(num, wire, b); size < 0 {
+		p, ok := readPair(e.value, message.b)
+		if !ok {
 			return false
 		}
-		if num == e.number {
-			inner, _ := protowire.ConsumeBytes(b)
-			p, ok := readPair(e.value, inner)
-			if !ok {
-				return false
-			}
-			t.pairs = append(t.pairs, p)
-			n--
-		}
-		b = b[size:]
+		t.pairs, b = append(t.pairs, p), rest
 	}
 	list := t.pairs[base:]
 	slices.SortFunc(list, func(x, y pair) int { return bytes.Compare(x.key, y.key) })
-	t.out = appendHead(t.out, len(list), 0x80, 0xde)
+	t.out = abi.AppendMapHead(t.out, len(list))
 	for i := range list {
 		p := list[i] // the values may grow t.pairs
 		if i > 0 && bytes.Equal(p.key, list[i-1].key) || !t.text(p.key) || !t.value(e.value, &p.value, depth) {

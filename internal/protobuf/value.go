@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"math"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -47,17 +48,8 @@ func (t *Transcoder) value(v *value, f *found, depth int) bool {
 // special writes a value of a type that has a message and a JSON of its own.
 func (t *Transcoder) special(v *value, b []byte) bool {
 	var fields [4]found
-	for len(b) > 0 {
-		num, wire, size := protowire.ConsumeTag(b)
-		if size < 0 || int(num) >= len(fields) {
-			return false
-		}
-		n := fields[num].read(wire, b[size:])
-		if n < 0 {
-			return false
-		}
-		fields[num].count++
-		b = b[size+n:]
+	if !read(fields[:], b, protowire.VarintType, protowire.BytesType, protowire.Fixed64Type) {
+		return false
 	}
 	one := &fields[1]
 	switch v.form {
@@ -87,6 +79,24 @@ func (t *Transcoder) special(v *value, b []byte) bool {
 	}
 }
 
+// read reads a small message: the last value of each field, by number. It has no other
+// fields, and no values that are framed in another way.
+func read(fields []found, b []byte, as ...protowire.Type) bool {
+	for len(b) > 0 {
+		num, wire, size := protowire.ConsumeTag(b)
+		if size < 0 || int(num) >= len(fields) || !slices.Contains(as, wire) {
+			return false
+		}
+		n := fields[num].read(wire, b[size:])
+		if n < 0 {
+			return false
+		}
+		fields[num].count++
+		b = b[size+n:]
+	}
+	return true
+}
+
 // wrapped writes a list that has a message of its own.
 func (t *Transcoder) wrapped(v *value, b []byte, depth int) bool {
 	n := 0
@@ -107,16 +117,8 @@ func (t *Transcoder) time(b []byte, layout string) bool {
 		return true
 	}
 	var fields [3]found
-	for len(b) > 0 {
-		num, wire, size := protowire.ConsumeTag(b)
-		if size < 0 || int(num) >= len(fields) || wire != protowire.VarintType {
-			return false
-		}
-		n := fields[num].read(wire, b[size:])
-		if n < 0 {
-			return false
-		}
-		b = b[size+n:]
+	if !read(fields[:], b, protowire.VarintType) {
+		return false
 	}
 	at := time.Unix(int64(fields[1].num), int64(fields[2].num)).UTC() //nolint:gosec // a negative one has all 64 bits
 	if y := at.Year(); y < 0 || y > 9999 {
@@ -140,35 +142,12 @@ func (t *Transcoder) float(f float64) bool {
 }
 
 func (t *Transcoder) base64(b []byte) bool {
-	t.out = appendTextHead(t.out, base64.StdEncoding.EncodedLen(len(b)))
+	t.out = abi.AppendTextHead(t.out, base64.StdEncoding.EncodedLen(len(b)))
 	t.out = base64.StdEncoding.AppendEncode(t.out, b)
 	return true
 }
 
 func (t *Transcoder) text(s []byte) bool {
-	t.out = append(appendTextHead(t.out, len(s)), s...)
+	t.out = append(abi.AppendTextHead(t.out, len(s)), s...)
 	return utf8.Valid(s)
-}
-
-func appendTextHead(dst []byte, n int) []byte {
-	switch {
-	case n <= 31:
-		return append(dst, 0xa0|byte(n))
-	case n <= math.MaxUint8:
-		return append(dst, 0xd9, byte(n))
-	case n <= math.MaxUint16:
-		return binary.BigEndian.AppendUint16(append(dst, 0xda), uint16(n))
-	}
-	return binary.BigEndian.AppendUint32(append(dst, 0xdb), uint32(n)) //nolint:gosec // messages are shorter than 4 GiB
-}
-
-// appendHead writes the head of an array or a map of n elements or entries.
-func appendHead(dst []byte, n int, fixed, wide byte) []byte {
-	switch {
-	case n <= 15:
-		return append(dst, fixed|byte(n))
-	case n <= math.MaxUint16:
-		return binary.BigEndian.AppendUint16(append(dst, wide), uint16(n))
-	}
-	return binary.BigEndian.AppendUint32(append(dst, wide+1), uint32(n)) //nolint:gosec // messages are shorter than 4 GiB
 }

@@ -138,16 +138,6 @@ func (t *Transcoder) unicode() bool {
 }
 
 func (t *Transcoder) text(s []byte) bool {
-	switch n := len(s); {
-	case n <= 31:
-		t.out = append(t.out, 0xa0|byte(n))
-	case n <= math.MaxUint8:
-		t.out = append(t.out, 0xd9, byte(n))
-	case n <= math.MaxUint16:
-		t.out = binary.BigEndian.AppendUint16(append(t.out, 0xda), uint16(n))
-	default:
-		t.out = binary.BigEndian.AppendUint32(append(t.out, 0xdb), uint32(n)) //nolint:gosec // messages are shorter than 4 GiB
-	}
-	t.out = append(t.out, s...)
+	t.out = append(abi.AppendTextHead(t.out, len(s)), s...)
 	return utf8.Valid(s)
 }

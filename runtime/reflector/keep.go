@@ -2,8 +2,6 @@ package reflector
 
 import (
 	"bytes"
-	"encoding/binary"
-	"math"
 	"slices"
 
 	"github.com/wasmctl/wasmctl/abi"
@@ -39,7 +37,7 @@ func (p *packer) keep(b []byte, opts Options) []byte {
 		}
 	}
 	slices.SortFunc(entries, func(a, b entry) int { return bytes.Compare(a.key, b.key) })
-	p.kept = appendMapHead(p.kept[:0], len(entries))
+	p.kept = abi.AppendMapHead(p.kept[:0], len(entries))
 	for _, e := range entries {
 		p.kept = append(p.kept, e.whole...)
 	}
@@ -61,14 +59,4 @@ func appendStrings(dst []byte, texts ...string) []byte {
 		dst, _ = abi.AppendValue(dst, s) // a string is always a value
 	}
 	return dst
-}
-
-func appendMapHead(dst []byte, n int) []byte {
-	switch {
-	case n <= 15:
-		return append(dst, 0x80|byte(n))
-	case n <= math.MaxUint16:
-		return binary.BigEndian.AppendUint16(append(dst, 0xde), uint16(n))
-	}
-	return binary.BigEndian.AppendUint32(append(dst, 0xdf), uint32(n)) //nolint:gosec // an object is shorter than abi.MaxBytes
 }
