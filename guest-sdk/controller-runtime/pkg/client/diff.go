@@ -4,48 +4,73 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"reflect"
+
+	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
 )
 
-// toMap returns obj as its JSON is. Numbers keep all their digits.
-func toMap(obj any) (map[string]any, error) {
-	text, err := json.Marshal(obj)
-	if err != nil {
-		return nil, fmt.Errorf("patch: encode %T: %w", obj, err)
-	}
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	var m map[string]any
-	if err := d.Decode(&m); err != nil {
-		return nil, fmt.Errorf("patch: decode %T: %w", obj, err)
-	}
-	return m, nil
+// differ is a patch of what differs from another state. A call sends the difference
+// as it is: the detour through the JSON of Data would take longer than the rest of a
+// small run.
+type differ interface {
+	diff(obj Object) (map[string]any, error)
 }
 
-// mergeDiff returns the merge patch (RFC 7386) that turns from into to.
-func mergeDiff(from, to map[string]any) map[string]any {
+// text is the JSON of a difference.
+func text(d differ, obj Object) ([]byte, error) {
+	diff, err := d.diff(obj)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(diff)
+}
+
+// valueOf returns what is sent of obj, which is a map.
+func valueOf(obj any) (wasmctl.Value, error) {
+	v, err := wasmctl.NewValue(obj)
+	if err != nil {
+		return v, fmt.Errorf("patch: encode %T: %w", obj, err)
+	}
+	if v.Type() != wasmctl.TypeMap {
+		return v, fmt.Errorf("patch: encode %T: it is no object", obj)
+	}
+	return v, nil
+}
+
+// mergeDiff returns the merge patch (RFC 7386) that turns the map from into to.
+func mergeDiff(from, to wasmctl.Value) map[string]any {
 	diff := map[string]any{}
-	for key := range from {
-		if _, ok := to[key]; !ok {
+	for key := range from.Entries() {
+		if to.Type(key) == wasmctl.TypeAbsent {
 			diff[key] = nil
 		}
 	}
-	for key, now := range to {
-		was, ok := from[key]
-		if !ok {
-			diff[key] = now
-			continue
-		}
-		wasMap, ok1 := was.(map[string]any)
-		nowMap, ok2 := now.(map[string]any)
+	for key, now := range to.Entries() {
+		was := from.At(key)
 		switch {
-		case ok1 && ok2:
-			if inner := mergeDiff(wasMap, nowMap); len(inner) > 0 {
+		case same(was, now):
+		case was.Type() == wasmctl.TypeMap && now.Type() == wasmctl.TypeMap:
+			if inner := mergeDiff(was, now); len(inner) > 0 {
 				diff[key] = inner
 			}
-		case !reflect.DeepEqual(was, now):
+		default:
 			diff[key] = now
 		}
 	}
 	return diff
+}
+
+// same reports whether two values that are no maps have the same JSON. Those with the
+// same bytes have, and numbers may be written in two ways.
+func same(a, b wasmctl.Value) bool {
+	switch {
+	case a.Type() == wasmctl.TypeAbsent || b.Type() == wasmctl.TypeAbsent:
+		return a.Type() == b.Type()
+	case bytes.Equal(a.Raw(), b.Raw()):
+		return true
+	case a.Type() == wasmctl.TypeMap || a.Type() == wasmctl.TypeString:
+		return false
+	}
+	was, err1 := a.MarshalJSON()
+	now, err2 := b.MarshalJSON()
+	return err1 == nil && err2 == nil && bytes.Equal(was, now)
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
 )
 
 var (
@@ -79,13 +81,7 @@ type mergeFrom struct {
 func (*mergeFrom) Type() types.PatchType { return types.MergePatchType }
 
 // Data implements Patch.
-func (m *mergeFrom) Data(obj Object) ([]byte, error) {
-	diff, err := m.diff(obj)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(diff)
-}
+func (m *mergeFrom) Data(obj Object) ([]byte, error) { return text(m, obj) }
 
 func (m *mergeFrom) diff(obj Object) (map[string]any, error) {
 	from, to, err := m.states(obj)
@@ -95,28 +91,20 @@ func (m *mergeFrom) diff(obj Object) (map[string]any, error) {
 	return mergeDiff(from, to), nil
 }
 
-// states returns both states as maps. With the lock, only the new one has a
+// states returns what is sent of both states. With the lock, only the new one has a
 // resourceVersion, so that the difference has it too.
-func (m *mergeFrom) states(obj Object) (from, to map[string]any, err error) {
-	if from, err = toMap(m.from); err != nil {
-		return nil, nil, err
+func (m *mergeFrom) states(obj Object) (from, to wasmctl.Value, err error) {
+	if from, err = valueOf(m.from); err != nil {
+		return from, to, err
 	}
-	if to, err = toMap(obj); err != nil {
-		return nil, nil, err
-	}
-	if !m.opts.OptimisticLock {
-		return from, to, nil
+	if to, err = valueOf(obj); err != nil || !m.opts.OptimisticLock {
+		return from, to, err
 	}
 	version := m.from.GetResourceVersion()
 	if version == "" {
-		return nil, nil, fmt.Errorf("patch %s[%s]: OptimisticLock: the object that the patch starts from has no resourceVersion; read it first",
+		return from, to, fmt.Errorf("patch %s[%s]: OptimisticLock: the object that the patch starts from has no resourceVersion; read it first",
 			m.from.GetObjectKind().GroupVersionKind().Kind, ObjectKeyFromObject(m.from))
 	}
-	if md, ok := from["metadata"].(map[string]any); ok {
-		delete(md, "resourceVersion")
-	}
-	if md, ok := to["metadata"].(map[string]any); ok {
-		md["resourceVersion"] = version
-	}
-	return from, to, nil
+	from.Remove("metadata", "resourceVersion")
+	return from, to, to.Set(version, "metadata", "resourceVersion")
 }

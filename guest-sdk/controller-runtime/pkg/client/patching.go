@@ -55,25 +55,36 @@ func (t target) apply(ref wasmctl.ObjectRef, sub string, patch Patch, o *metav1.
 
 // convert turns a patch into one of the SDK.
 func convert(obj Object, patch Patch) (wasmctl.Patch, error) {
-	data, err := patch.Data(obj)
-	if err != nil {
-		return wasmctl.Patch{}, err
-	}
 	switch patch.Type() {
-	case types.MergePatchType, types.StrategicMergePatchType:
-		var m map[string]any
-		if err := utiljson.Unmarshal(data, &m); err != nil {
+	case types.MergePatchType:
+		m, err := difference(obj, patch)
+		return wasmctl.MergePatch(m), err
+	case types.StrategicMergePatchType:
+		m, err := difference(obj, patch)
+		return wasmctl.StrategicPatch(m), err
+	case types.JSONPatchType:
+		data, err := patch.Data(obj)
+		if err != nil {
 			return wasmctl.Patch{}, err
 		}
-		if patch.Type() == types.MergePatchType {
-			return wasmctl.MergePatch(m), nil
-		}
-		return wasmctl.StrategicPatch(m), nil
-	case types.JSONPatchType:
 		return jsonPatch(data)
 	default:
 		return wasmctl.Patch{}, fmt.Errorf("type %q is not known; use client.Merge, client.MergeFrom, client.Apply or client.RawPatch", patch.Type())
 	}
+}
+
+// difference returns what a patch that is a map sends.
+func difference(obj Object, patch Patch) (map[string]any, error) {
+	if d, ok := patch.(differ); ok {
+		return d.diff(obj)
+	}
+	data, err := patch.Data(obj)
+	if err != nil {
+		return nil, err
+	}
+	var m map[string]any
+	err = utiljson.Unmarshal(data, &m)
+	return m, err
 }
 
 // jsonPatch reads a JSON patch (RFC 6902).

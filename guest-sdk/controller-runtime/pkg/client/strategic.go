@@ -1,7 +1,7 @@
 package client
 
 import (
-	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -27,16 +27,22 @@ type strategicFrom struct{ mergeFrom }
 func (*strategicFrom) Type() types.PatchType { return types.StrategicMergePatchType }
 
 // Data implements Patch.
-func (s *strategicFrom) Data(obj Object) ([]byte, error) {
-	was, now, err := s.states(obj)
+func (s *strategicFrom) Data(obj Object) ([]byte, error) { return text(s, obj) }
+
+func (s *strategicFrom) diff(obj Object) (map[string]any, error) {
+	from, to, err := s.states(obj)
 	if err != nil {
 		return nil, err
+	}
+	var was, now map[string]any
+	if err := errors.Join(from.Decode(&was), to.Decode(&now)); err != nil {
+		return nil, fmt.Errorf("patch %T: %w", obj, err)
 	}
 	diff, err := strategicDiff(was, now, reflect.TypeOf(obj))
 	if err != nil {
 		return nil, fmt.Errorf("patch %T: %w", obj, err)
 	}
-	return json.Marshal(diff)
+	return diff, nil
 }
 
 // strategicDiff returns the strategic merge patch that turns from into to. The

@@ -1,0 +1,123 @@
+package client_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// TestMergeFrom_IsTheDifferenceOfTheJSON: the patch is what RFC 7386 has for the texts
+// that encoding/json writes of both states, for random Deployments.
+func TestMergeFrom_IsTheDifferenceOfTheJSON(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 2000 {
+		sameAsJSON(t, randomDeployment(r), randomDeployment(r))
+	}
+}
+
+// TestMergeFrom_OfMapsIsTheDifferenceOfTheJSON: the same for objects without a Go
+// type, whose numbers may be of two types.
+func TestMergeFrom_OfMapsIsTheDifferenceOfTheJSON(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	object := func() client.Object {
+		m := randomMap(r, 3)
+		m["metadata"] = map[string]any{"name": "a"}
+		return &unstructured.Unstructured{Object: m}
+	}
+	for range 5000 {
+		sameAsJSON(t, object(), object())
+	}
+}
+
+// sameAsJSON compares with a model.
+func sameAsJSON(t *testing.T, from, to client.Object) {
+	t.Helper()
+	data, err := client.MergeFrom(from).Data(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := difference(parsed(t, asJSON(t, from)), parsed(t, asJSON(t, to)))
+	if got := parsed(t, data); !reflect.DeepEqual(got, want) {
+		t.Fatalf("from %s\nto   %s\ngot  %s\nwant %s", asJSON(t, from), asJSON(t, to), data, asJSON(t, want))
+	}
+}
+
+// difference is RFC 7386, by the letter.
+func difference(from, to map[string]any) map[string]any {
+	diff := map[string]any{}
+	for key := range from {
+		if _, ok := to[key]; !ok {
+			diff[key] = nil
+		}
+	}
+	for key, now := range to {
+		was, had := from[key]
+		wasMap, ok1 := was.(map[string]any)
+		nowMap, ok2 := now.(map[string]any)
+		if ok1 && ok2 {
+			if inner := difference(wasMap, nowMap); len(inner) > 0 {
+				diff[key] = inner
+			}
+		} else if !had || !reflect.DeepEqual(was, now) {
+			diff[key] = now
+		}
+	}
+	return diff
+}
+
+func asJSON(t *testing.T, v any) []byte {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func parsed(t *testing.T, text []byte) (m map[string]any) {
+	t.Helper()
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	if err := d.Decode(&m); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	return m
+}
+
+// randomMap has few keys and values, so that many are equal.
+func randomMap(r *rand.Rand, depth int) map[string]any {
+	m := map[string]any{}
+	for _, key := range []string{"a", "b", "c"} {
+		if r.IntN(4) > 0 {
+			m[key] = randomValue(r, depth-1)
+		}
+	}
+	return m
+}
+
+func randomValue(r *rand.Rand, depth int) any {
+	switch n := r.IntN(9); {
+	case n == 0:
+		return nil
+	case n == 1:
+		return r.IntN(2) == 0
+	case n == 2:
+		return int64(r.IntN(2))
+	case n == 3:
+		return float64(r.IntN(3)) / 2
+	case n == 4 || depth <= 0:
+		return string(rune('a' + r.IntN(2)))
+	case n == 5:
+		return []any{}
+	case n == 6:
+		return []any{randomValue(r, depth-1), randomValue(r, depth-1)}
+	default:
+		return randomMap(r, depth)
+	}
+}
