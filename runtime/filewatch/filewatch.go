@@ -115,7 +115,13 @@ func (w *watch) untouched() bool {
 // look reads the file and reports a change that it has seen twice. It reports
 // whether it has to look again.
 func (w *watch) look(ctx context.Context) (again bool) {
-	content, err := w.read()
+	h := sha256.New() // the content is of interest, and in memory, only once it is new
+	err := w.read(h)
+	sum := [sha256.Size]byte(h.Sum(nil))
+	var content bytes.Buffer
+	if err == nil && sum == w.next && sum != w.last {
+		err = w.read(&content)
+	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return false // on its way, most probably
@@ -124,39 +130,40 @@ func (w *watch) look(ctx context.Context) (again bool) {
 		return false
 	}
 	w.failed = ""
-	switch sum := sha256.Sum256(content); sum {
+	switch sum {
 	case w.last:
+		return false
 	case w.next:
-		w.last = sum
-		w.OnChange(ctx, content)
-	default:
-		w.next = sum
-		return true
+		if sum = sha256.Sum256(content.Bytes()); sum == w.next {
+			w.last = sum
+			w.OnChange(ctx, content.Bytes())
+			return false
+		}
 	}
-	return false
+	w.next = sum
+	return true
 }
 
-func (w *watch) read() ([]byte, error) {
+// read writes the content of the file to out.
+func (w *watch) read(out io.Writer) error {
 	w.stat = nil
 	file, err := os.Open(w.Path)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { _ = file.Close() }() // it was only read
 	if w.stat, err = file.Stat(); err != nil {
-		return nil, err
+		return err
 	}
-	if w.MaxSize == 0 {
-		return io.ReadAll(file)
+	var in io.Reader = file
+	if w.MaxSize > 0 {
+		in = io.LimitReader(file, w.MaxSize+1)
 	}
-	var b bytes.Buffer
-	if _, err := io.Copy(&b, io.LimitReader(file, w.MaxSize+1)); err != nil {
-		return nil, err
+	n, err := io.Copy(out, in)
+	if err == nil && w.MaxSize > 0 && n > w.MaxSize {
+		err = fmt.Errorf("%w: more than %d bytes", ErrTooLarge, w.MaxSize)
 	}
-	if int64(b.Len()) > w.MaxSize {
-		return nil, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, w.MaxSize)
-	}
-	return b.Bytes(), nil
+	return err
 }
 
 // complain tells an error that was not the last one told.

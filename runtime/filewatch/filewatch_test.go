@@ -2,9 +2,12 @@ package filewatch
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 )
@@ -154,5 +157,28 @@ func TestFile_WhatCannotBeReadIsToldOnce(t *testing.T) {
 	want(t, changes, "short")
 	if len(errs) > 0 {
 		t.Errorf("told again: %v", <-errs)
+	}
+}
+
+// TestFile_WithoutAChangeItIsNotInMemory: to see that a large file has not changed
+// takes no memory of its size.
+func TestFile_WithoutAChangeItIsNotInMemory(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f")
+	const size = 32 << 20
+	write(t, path, strings.Repeat("x", size))
+	w := &watch{File: File{Path: path, MaxSize: size}}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.last = sha256.Sum256(content)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if w.look(t.Context()) {
+		t.Error("it counts as changed")
+	}
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; took > size/8 {
+		t.Errorf("a look took %d bytes", took)
 	}
 }
