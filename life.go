@@ -109,7 +109,7 @@ func (c *Controller) try(ctx context.Context) (*engine.Controller, error) {
 			return nil, err
 		}
 		c.log.Warn("running the module that was live last", "reason", err.Error())
-		m = held{m, good, nil}
+		m = hold(m, good, nil)
 	}
 }
 

@@ -2,9 +2,12 @@ package wasmctl
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/internal/aside"
 	"github.com/wasmctl/wasmctl/internal/engine"
+	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/rollout"
 	"github.com/wasmctl/wasmctl/internal/rollout/ledger"
 )
@@ -20,7 +23,11 @@ func (rt *Runtime) keep(controller, digest string) {
 		if !ok {
 			continue
 		}
-		if err := ledger.Dir(rt.opts.StateDir).SetModule(controller, m.wasm); err != nil {
+		wasm, err := m.Read()
+		if err == nil {
+			err = ledger.Dir(rt.opts.StateDir).SetModule(controller, wasm)
+		}
+		if err != nil {
 			rt.log.Warn("cannot keep the live module for a restart", "controller", controller, "error", err.Error())
 		}
 	}
@@ -29,25 +36,41 @@ func (rt *Runtime) keep(controller, digest string) {
 // held is a module with its bytes: its file may have others by the time that a
 // restart needs them, such as those of one that was rolled back.
 type held struct {
-	Module
-
-	wasm    []byte
+	name    string // of the module that they come from
+	digest  string
+	wasm    *aside.Bytes
 	signers []string // who has signed these
 }
 
+func hold(m Module, wasm []byte, signers []string) held {
+	return held{m.String(), host.DigestOf(wasm), aside.Put(wasm), signers}
+}
+
 // Read implements Module.
-func (h held) Read() ([]byte, error) { return h.wasm, nil }
+func (h held) Read() ([]byte, error) {
+	wasm, err := h.wasm.Get()
+	if err == nil && host.DigestOf(wasm) != h.digest {
+		err = errors.New("its bytes have changed on the disk of the directory for temporary files")
+	}
+	if err != nil {
+		return nil, failure.Module.Wrap(fmt.Errorf("module[%s]: %w", h.name, err))
+	}
+	return wasm, nil
+}
+
+// String implements Module.
+func (h held) String() string { return h.name }
 
 // remember keeps the bytes of a module for a restart, and forgets those of
 // modules that are gone.
 func (c *Controller) remember(e *engine.Controller, m Module, wasm []byte) {
 	h, ok := m.(held)
 	if !ok {
-		h = held{m, wasm, c.proven(m, wasm)}
+		h = hold(m, wasm, c.proven(m, wasm))
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	open := map[string]held{host.DigestOf(wasm): h}
+	open := map[string]held{h.digest: h}
 	if e != nil && e.Module != nil {
 		for _, g := range e.Module.Revisions() {
 			if known, ok := c.modules[g.Digest]; ok {

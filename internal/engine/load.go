@@ -38,9 +38,10 @@ func (c *Controller) Load(ctx context.Context, wasm []byte) error {
 		return err
 	}
 	var first *plan.Plan
+	digest := host.DigestOf(wasm) // a function of the module must not keep its bytes in memory
 	cfg.API = func(m *abi.Manifest) (_ host.API, err error) {
 		c.name, c.limitsFor = cfg.NameFor(m), cfg.LimitsFor
-		if first, err = c.connect(ctx, host.DigestOf(wasm), m, apiLimits(cfg.LimitsFor(m))); err != nil {
+		if first, err = c.connect(ctx, digest, m, apiLimits(cfg.LimitsFor(m))); err != nil {
 			return nil, err
 		}
 		return c.recorder.API(c.api), nil

@@ -1,0 +1,62 @@
+package aside
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"testing"
+)
+
+// What was put is what one gets, however often, and no file can be seen.
+func TestPut_IsWhatOneGets(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, n := range []int{0, 1, minSize - 1, minSize, 3*minSize + 7} {
+		want := make([]byte, n)
+		for i := range want {
+			want[i] = byte(r.Uint32())
+		}
+		kept := Put(bytes.Clone(want))
+		if inFile := kept.file != nil; inFile != (n >= minSize) {
+			t.Errorf("%d bytes: in a file: %v", n, inFile)
+		}
+		for range 2 {
+			if got, err := kept.Get(); err != nil || !bytes.Equal(got, want) {
+				t.Errorf("%d bytes: %v, %d other ones", n, err, len(got))
+			}
+		}
+	}
+	if files, err := os.ReadDir(dir); err != nil || len(files) > 0 {
+		t.Errorf("files: %v, %v", files, err)
+	}
+}
+
+// Where there is no room for a file, memory has the bytes.
+func TestPut_NeedsNoFile(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir()+"/none")
+	kept := Put(make([]byte, minSize))
+	if got, err := kept.Get(); kept.file != nil || err != nil || len(got) != minSize {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+}
+
+// The bytes are not on the heap.
+func TestPut_FreesTheMemory(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	const size = 64 << 20
+	before := heap()
+	kept := Put(make([]byte, size))
+	if grown := heap() - before; kept.file == nil || grown > size/2 {
+		t.Errorf("the heap has grown by %d bytes", grown)
+	}
+	runtime.KeepAlive(kept)
+}
+
+func heap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc) //nolint:gosec // a heap is smaller
+}
