@@ -31,6 +31,7 @@ type code struct {
 	runtime  wazero.Runtime
 	cache    wazero.CompilationCache // nil where there is none
 	compiled wazero.CompiledModule
+	inFile   []byte        // the machine code, where a file has it; else nil
 	base     *linear.Image // that memory starts with; nil where wazero sets it up
 	shared   *sharedCode   // whose these four are; nil where they are its own
 
@@ -250,6 +251,6 @@ func (c *code) closeLocal(ctx context.Context) error {
 	} else {
 		err = closeCode(ctx, c.runtime, c.cache, c.base)
 	}
-	c.runtime, c.cache, c.compiled, c.base, c.shared = nil, nil, nil, nil, nil
+	c.runtime, c.cache, c.compiled, c.inFile, c.base, c.shared = nil, nil, nil, nil, nil, nil
 	return err
 }

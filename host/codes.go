@@ -30,6 +30,7 @@ type sharedCode struct {
 	runtime  wazero.Runtime
 	cache    wazero.CompilationCache
 	compiled wazero.CompiledModule // nil before
+	inFile   []byte
 	base     *linear.Image
 	maxStack int64
 	globals  int
@@ -50,10 +51,10 @@ func (s *Codes) share(ctx context.Context, id codecache.ID, code *code, build fu
 			return errors.Join(err, e.leave(ctx)) // the next one in the row tries
 		}
 		e.runtime, e.cache, e.compiled, e.base = code.runtime, code.cache, code.compiled, code.base
-		e.maxStack, e.globals = code.maxStack, code.globals
+		e.inFile, e.maxStack, e.globals = code.inFile, code.maxStack, code.globals
 	}
 	code.runtime, code.cache, code.compiled, code.base, code.shared = e.runtime, e.cache, e.compiled, e.base, e
-	code.maxStack, code.globals = e.maxStack, e.globals
+	code.inFile, code.maxStack, code.globals = e.inFile, e.maxStack, e.globals
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"runtime"
 
 	"github.com/wasmctl/wasmctl/host/internal/codecache"
+	"github.com/wasmctl/wasmctl/host/internal/codefile"
 )
 
 // formVersion names the form in which modules are compiled. It is part of the name of
@@ -60,12 +61,43 @@ func (c compiler) fromStore(ctx context.Context, code *code, src *source) bool {
 		if err := code.fromCache(ctx, private, hollow, c.cfg.CPU == CPUClose); err != nil {
 			return err
 		}
-		if err := code.setBase(data); err != nil {
+		if err := errors.Join(code.setBase(data), c.moveCode(code, private)); err != nil {
 			return errors.Join(err, code.closeLocal(ctx))
 		}
 		return nil
 	})
 	return err == nil
+}
+
+// moveCode moves code that was just loaded out of memory, into a file in a private
+// directory or else in that of the cache. It is as good where that does not work. An
+// error is that it was lost.
+func (c compiler) moveCode(code *code, private string) error {
+	machine := codefile.Of(code.compiled)
+	if len(machine) < codefile.MinSize {
+		return nil
+	}
+	err := codefile.Move(machine, private)
+	if err != nil && !errors.Is(err, codefile.ErrLost) && c.cfg.CacheDir != "" {
+		err = codefile.Move(machine, c.cfg.CacheDir)
+	}
+	if errors.Is(err, codefile.ErrLost) {
+		return err
+	}
+	if err != nil {
+		c.log.Debug("all of the compiled code stays in memory", "reason", err)
+		return nil
+	}
+	code.inFile = machine
+	return nil
+}
+
+// rest gives the memory of code back that was executed: the start code above all, which
+// no instance from an image runs again.
+func (c *code) rest() {
+	if c.inFile != nil {
+		_ = codefile.Rest(c.inFile) // it is in memory then
+	}
 }
 
 // keep puts code that was compiled into a directory into the cache. Trouble with that

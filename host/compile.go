@@ -143,6 +143,9 @@ func (c compiler) throughDir(ctx context.Context, code *code, src *source) error
 			return fmt.Errorf("%w: %w", ErrCacheDir, err)
 		}
 		c.keep(code, src, private, hollow)
+		if err := c.moveCode(code, private); err != nil {
+			return fmt.Errorf("%w: %w", ErrCacheDir, err)
+		}
 		return nil
 	})
 }

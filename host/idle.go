@@ -35,13 +35,15 @@ func (g *revision) expire() {
 	g.dropUnused()
 }
 
-// dropUnused drops the image of a revision that has no instances.
+// dropUnused drops the image of a revision that has no instances, and what of its code
+// is in memory.
 func (g *revision) dropUnused() {
 	g.mu.Lock()
 	unused := len(g.all) == 0
 	g.mu.Unlock()
 	if unused {
 		g.images.drop()
+		g.code.rest()
 	}
 }
 

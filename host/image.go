@@ -152,6 +152,7 @@ func (g *revision) makeImage(ctx context.Context, s *settings) (*instance, *imag
 	}
 	img, err := in.image(s)
 	in.given = nil
+	g.code.rest()
 	if err != nil {
 		g.noImage(err)
 	}

@@ -160,6 +160,7 @@ func (g *revision) start(ctx context.Context, connect func(*abi.Manifest) (API, 
 		return g.startError(err)
 	}
 	g.park(in)
+	g.code.rest()
 	if connect == nil {
 		return nil
 	}
