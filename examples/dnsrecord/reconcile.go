@@ -47,7 +47,7 @@ func owner(record wasmctl.Object) string { return record.Key().String() + "/" + 
 func status(ctx *wasmctl.Context, record wasmctl.Object, at entry, ready wasmctl.Condition) *wasmctl.Builder {
 	conditions := record.Conditions()
 	ready.Type, ready.ObservedGeneration = "Ready", record.Generation()
-	conditions.Set(ready, ctx.Now())
+	conditions.SetFunc(ready, ctx.Now)
 	return wasmctl.Build().
 		SetInt("observedGeneration", record.Generation()).
 		Set("zone", at.zone).

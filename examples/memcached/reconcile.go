@@ -111,7 +111,7 @@ func deployment(mc wasmctl.Object, ref wasmctl.ObjectRef) wasmctl.Map {
 func status(ctx *wasmctl.Context, mc wasmctl.Object, at wasmctl.ObjectRef, ready int64, is wasmctl.Condition) *wasmctl.Builder {
 	conditions := mc.Conditions()
 	is.Type, is.ObservedGeneration = "Ready", mc.Generation()
-	conditions.Set(is, ctx.Now())
+	conditions.SetFunc(is, ctx.Now)
 	return wasmctl.Build().
 		SetInt("observedGeneration", mc.Generation()).
 		Set("deployment", at.Key().String()).

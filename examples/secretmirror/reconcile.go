@@ -85,7 +85,7 @@ func secretIn(namespace, name string) wasmctl.ObjectRef {
 func status(ctx *wasmctl.Context, mirror wasmctl.Object, copies int, ready wasmctl.Condition) *wasmctl.Builder {
 	conditions := mirror.Conditions()
 	ready.Type, ready.ObservedGeneration = "Ready", mirror.Generation()
-	conditions.Set(ready, ctx.Now())
+	conditions.SetFunc(ready, ctx.Now)
 	n := int64(copies)
 	if copies < 0 {
 		n = mirror.Int("status", "copies")

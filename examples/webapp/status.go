@@ -28,7 +28,7 @@ func status(ctx *wasmctl.Context, app, deployed wasmctl.Object) *wasmctl.Builder
 func newStatus(ctx *wasmctl.Context, app wasmctl.Object, replicas int64, ready wasmctl.Condition) *wasmctl.Builder {
 	conditions := app.Conditions()
 	ready.ObservedGeneration = app.Generation()
-	conditions.Set(ready, ctx.Now())
+	conditions.SetFunc(ready, ctx.Now)
 	return wasmctl.Build().
 		SetInt("observedGeneration", app.Generation()).
 		SetInt("replicas", replicas).

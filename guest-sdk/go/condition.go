@@ -101,11 +101,12 @@ func (c Conditions) IsTrue(typ string) bool {
 // Status does: to now, if cond has none. Write a status only if something
 // changed, so that the object rests.
 func (c *Conditions) Set(cond Condition, now time.Time) (changed bool) {
-	if cond.LastTransitionTime.IsZero() {
-		cond.LastTransitionTime = now
-	}
-	// The API server keeps seconds: what is read back is to be equal.
-	cond.LastTransitionTime = cond.LastTransitionTime.UTC().Truncate(time.Second)
+	return c.SetFunc(cond, func() time.Time { return now })
+}
+
+// SetFunc is Set that asks for the time only where it is needed: SetFunc(cond,
+// ctx.Now). A run that did not ask can be skipped with --memo.
+func (c *Conditions) SetFunc(cond Condition, now func() time.Time) (changed bool) {
 	for i := range *c {
 		old := &(*c)[i]
 		if old.Type != cond.Type {
@@ -113,13 +114,25 @@ func (c *Conditions) Set(cond Condition, now time.Time) (changed bool) {
 		}
 		if old.Status == cond.Status && !old.LastTransitionTime.IsZero() {
 			cond.LastTransitionTime = old.LastTransitionTime
+		} else {
+			cond.since(now)
 		}
 		changed = !old.equal(cond)
 		*old = cond
 		return changed
 	}
+	cond.since(now)
 	*c = append(*c, cond)
 	return true
+}
+
+// since sets the time of the transition, where there is none, as the API server keeps
+// it: in seconds, so that what is read back is equal.
+func (c *Condition) since(now func() time.Time) {
+	if c.LastTransitionTime.IsZero() {
+		c.LastTransitionTime = now()
+	}
+	c.LastTransitionTime = c.LastTransitionTime.UTC().Truncate(time.Second)
 }
 
 func (c *Condition) equal(d Condition) bool {

@@ -103,19 +103,24 @@ impl Conditions {
     /// As in meta/v1, `last_transition_time` changes only if `status` does: to `now`, if
     /// the condition has none. Write a status only if something changed, so that the
     /// object rests.
-    pub fn set(&mut self, mut condition: Condition, now: Time) -> bool {
+    pub fn set(&mut self, condition: Condition, now: Time) -> bool {
+        self.set_with(condition, || now)
+    }
+
+    /// [`Conditions::set`] that asks for the time only where it is needed. A run that did
+    /// not ask can be skipped with `--memo`.
+    pub fn set_with(&mut self, mut condition: Condition, now: impl FnOnce() -> Time) -> bool {
+        let old = self.0.iter_mut().find(|c| c.type_ == condition.type_);
+        let kept = old.as_ref().filter(|o| o.status == condition.status).and_then(|o| o.last_transition_time);
         // The API server keeps seconds: what is read back is to be equal.
-        let since = condition.last_transition_time.unwrap_or(now).to_seconds();
+        let since = kept.unwrap_or_else(|| condition.last_transition_time.unwrap_or_else(now).to_seconds());
         condition.last_transition_time = Some(since);
-        match self.0.iter_mut().find(|c| c.type_ == condition.type_) {
+        match old {
             None => {
                 self.0.push(condition);
                 true
             }
             Some(old) => {
-                if old.status == condition.status && old.last_transition_time.is_some() {
-                    condition.last_transition_time = old.last_transition_time;
-                }
                 let changed = *old != condition;
                 *old = condition;
                 changed

@@ -5,7 +5,7 @@ use wasmctl::{json, ApiError, Condition, Context, Object, PatchParams};
 pub fn write_status(ctx: &Context, gen: &Object, ready: Condition) -> Result<(), ApiError> {
     let generation = gen.generation();
     let mut conditions = gen.conditions();
-    let changed = conditions.set(Condition { observed_generation: generation, ..ready }, ctx.now());
+    let changed = conditions.set_with(Condition { observed_generation: generation, ..ready }, || ctx.now());
     if !changed && gen.int(&["status", "observedGeneration"]) == generation {
         return Ok(());
     }
