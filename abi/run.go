@@ -5,7 +5,7 @@ import "context"
 // Run identifies the reconcile that is under way to both sides of the host
 // functions. It travels in the context that the runtime gives to Guest, and the
 // code that serves the guest's operations gets it back from there. It does not
-// change after it is created; Wrote is its one callback.
+// change after it is created; Wrote and Read are its callbacks.
 type Run struct {
 	// ID is the run's id, as the guest sees it.
 	ID string
@@ -16,7 +16,31 @@ type Run struct {
 	// Wrote, if not nil, is called after each write that the API server has
 	// accepted, by the goroutine of the run, before the answer is given.
 	Wrote func(Write)
+	// Read, if not nil, is called for what the run gets from the host beside its
+	// input, by the goroutine of the run.
+	Read func(Read)
 }
+
+// Read is something that a run has got from the host: the answer of an operation,
+// or, without Op, what nobody can compare later.
+type Read struct {
+	Op Op
+	// Request and Response are valid during the call only.
+	Request  []byte
+	Response Response
+	Source   Source
+}
+
+// Source is a set of what differs each time that a guest asks.
+type Source uint8
+
+// The sources.
+const (
+	SourceClock  Source = 1 << iota // the time, or how long it sleeps
+	SourceRandom                    // random bytes
+	SourceLimit                     // what is left of a limit, and that it is reached
+	SourceMetric                    // none, but a metric that it reports is counted
+)
 
 // Write is one write that the API server has accepted. A dry run is none.
 type Write struct {

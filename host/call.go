@@ -125,6 +125,9 @@ func (l *lease) call(ctx context.Context, name string, object []byte) (abi.Resul
 		return nil
 	})
 	l.fuel += in.spent
+	if run := abi.RunFrom(ctx); in.sources != 0 && run != nil && run.Read != nil {
+		run.Read(abi.Read{Source: in.sources})
+	}
 	if in.closed {
 		l.in = nil
 	}

@@ -15,6 +15,7 @@ type done struct {
 	waited  int64  // nanoseconds
 	size    int64  // of linear memory, in bytes
 	dropped int64  // bytes of output
+	sources byte   // that it has asked
 	late    bool   // its time was over
 	refused bool   // memory beyond its limit
 	output  bool   // the error is one of what the guest returned
@@ -33,13 +34,13 @@ func flag(b bool) byte {
 
 // write adds the fields to a frame.
 func (d *done) write(c *frameConn) *frameConn {
-	c.u64(d.value).i64(d.spent).i64(d.waited).i64(d.size).i64(d.dropped).u8(flag(d.late)).u8(flag(d.refused)).u8(flag(d.output))
+	c.u64(d.value).i64(d.spent).i64(d.waited).i64(d.size).i64(d.dropped).u8(d.sources).u8(flag(d.late)).u8(flag(d.refused)).u8(flag(d.output))
 	return c.text(d.limit).text(d.trouble).text(d.excerpt).rest(d.result)
 }
 
 func readDone(f *fields) done {
 	return done{
-		value: f.u64(), spent: f.i64(), waited: f.i64(), size: f.i64(), dropped: f.i64(), late: f.u8() != 0, refused: f.u8() != 0, output: f.u8() != 0,
+		value: f.u64(), spent: f.i64(), waited: f.i64(), size: f.i64(), dropped: f.i64(), sources: f.u8(), late: f.u8() != 0, refused: f.u8() != 0, output: f.u8() != 0,
 		limit: f.text(maxOpName), trouble: f.text(maxText), excerpt: f.text(2 * (maxHead + maxTail)), result: f.rest(),
 	}
 }

@@ -90,6 +90,7 @@ func (in *instance) guarded(ctx context.Context, e entry, f func() error) error 
 	err = in.verdict(ctx, e, err)
 	in.output.flush()
 	in.drop()
+	in.sources = in.run.sources
 	in.run = run{}
 	in.gen.ended(e.name, now, err)
 	return err
@@ -99,7 +100,7 @@ func (in *instance) guarded(ctx context.Context, e entry, f func() error) error 
 // instance is interrupted.
 func (in *instance) bounded(ctx context.Context, wait time.Duration, now time.Time, f func() error) error {
 	in.run.parent, in.run.startedAt, in.run.limit, in.run.deadline = ctx, now, wait, now.Add(wait)
-	in.run.calls, in.run.events, in.run.waited = 0, 0, 0
+	in.run.calls, in.run.events, in.run.waited, in.run.sources = 0, 0, 0, 0
 	in.linear.refused = nil
 	in.output.reset()
 	in.timer.Reset(wait)

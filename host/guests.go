@@ -226,7 +226,7 @@ func (in *instance) serveCall(wait time.Duration, call func() error, read func()
 
 func sendDone(in *instance, v uint64, result []byte, err error) error {
 	d := done{
-		value: v, result: result, spent: in.spent, waited: int64(in.run.waited), dropped: int64(in.output.dropped), late: in.interrupt.cause.Load() == byDeadline,
+		value: v, result: result, spent: in.spent, waited: int64(in.run.waited), dropped: int64(in.output.dropped), sources: byte(in.run.sources), late: in.interrupt.cause.Load() == byDeadline,
 		refused: in.linear.refused != nil && !errors.Is(in.linear.refused, ErrMemoryBudget),
 	}
 	if in.memory != nil {

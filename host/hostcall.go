@@ -136,13 +136,14 @@ func (g *wasiGuest) Descriptors() *wasi.Descriptors { return &g.descriptors }
 func (g *wasiGuest) Now() time.Time { return (*instance)(g).now() }
 
 // Mono implements wasi.Guest.
-func (g *wasiGuest) Mono() int64 { return g.gen.cfg.Mono() }
+func (g *wasiGuest) Mono() int64 { return (*instance)(g).mono() }
 
 // Random implements wasi.Guest.
 func (g *wasiGuest) Random(b []byte) error { return (*instance)(g).random(b) }
 
 // Sleep implements wasi.Guest.
 func (g *wasiGuest) Sleep(d time.Duration) {
+	g.run.sources |= abi.SourceClock
 	(*instance)(g).withoutTimeSlice(func() {
 		t := time.NewTimer(d)
 		defer t.Stop()

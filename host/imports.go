@@ -97,6 +97,7 @@ func (in *instance) hostMetric(stack []uint64) {
 	case in.gen.cfg.Metric == nil:
 		stack[0] = i32(int32(abi.StatusUnsupported))
 	default:
+		in.run.sources |= abi.SourceMetric
 		kind, value := int32(u32(stack[0])), api.DecodeF64(stack[3]) //nolint:gosec // the bits of an i32
 		stack[0] = i32(int32(in.metric(kind, u32(stack[1]), u32(stack[2]), value)))
 	}
@@ -107,7 +108,7 @@ func (in *instance) hostNowMS(stack []uint64) {
 }
 
 func (in *instance) hostMonoNS(stack []uint64) {
-	stack[0] = api.EncodeI64(in.gen.cfg.Mono())
+	stack[0] = api.EncodeI64(in.mono())
 }
 
 func (in *instance) hostRandom(stack []uint64) {
@@ -123,8 +124,15 @@ func (in *instance) hostRandom(stack []uint64) {
 	stack[0] = i32(int32(status))
 }
 
+// mono is the guest's monotonic clock.
+func (in *instance) mono() int64 {
+	in.run.sources |= abi.SourceClock
+	return in.gen.cfg.Mono()
+}
+
 // now is the guest's clock.
 func (in *instance) now() time.Time {
+	in.run.sources |= abi.SourceClock
 	t := in.gen.cfg.Now()
 	if in.given != nil {
 		in.given.AddTime(t.UnixNano())
@@ -133,6 +141,7 @@ func (in *instance) now() time.Time {
 }
 
 func (in *instance) random(b []byte) error {
+	in.run.sources |= abi.SourceRandom
 	_, err := io.ReadFull(in.gen.cfg.Random, b)
 	if in.given != nil {
 		in.given.AddRandom(b)
@@ -157,6 +166,7 @@ func (in *instance) hostCancelled(stack []uint64) {
 // cancelled is 1 where the run should come to an end.
 func (in *instance) cancelled() int32 {
 	if in.gen.shared.draining.Load() || in.gen.draining.Load() {
+		in.run.sources |= abi.SourceLimit
 		return 1
 	}
 	return 0
@@ -164,6 +174,7 @@ func (in *instance) cancelled() int32 {
 
 // hostBudget answers what is left of what the kind names.
 func (in *instance) hostBudget(stack []uint64) {
+	in.run.sources |= abi.SourceLimit
 	left := int64(unbounded)
 	switch kind := int32(u32(stack[0])); { //nolint:gosec // the bits of an i32
 	case in.run.access == accessNone: // no call, no bound

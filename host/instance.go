@@ -47,8 +47,10 @@ type instance struct {
 	fuelBudget  fuelBudget
 	// given is what start code was given, while an image is made of it; else nil.
 	given *reseed.Given
-	// spent is the fuel that the last call used.
-	spent int64
+	// spent is the fuel that the last call used, sources what it asked for that
+	// differs each time.
+	spent   int64
+	sources abi.Source
 
 	// entered counts the entry calls.
 	entered int64
@@ -86,6 +88,8 @@ type run struct {
 	counted int64
 	// calls counts operations, events those of them that record one.
 	calls, events int64
+	// sources are those that it has asked.
+	sources abi.Source
 	// waited is how long the guest waited for operations, for its turn and for the
 	// module's fuel rate. That it sleeps is its own affair.
 	waited time.Duration

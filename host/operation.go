@@ -24,6 +24,7 @@ func (in *instance) operation(op abi.Op, a opArgs) uint64 {
 	}
 	res := shortAnswer(op, in.respond(op, a))
 	if err := in.hold(res.Body); err != nil {
+		in.run.sources |= abi.SourceLimit
 		res = noMemory("the answer of "+string(op)+", which may have been carried out", err)
 		_ = in.hold(res.Body) // which is small
 	}
@@ -90,6 +91,7 @@ func (in *instance) answer(op abi.Op, req []byte, size int64) abi.Response {
 	}
 	if op == abi.OpEventRecord {
 		if over := in.allowEvent(); over != "" {
+			in.run.sources |= abi.SourceLimit
 			return in.refuseAgain(over, "event not recorded: the limit is %d")
 		}
 	}
@@ -150,6 +152,7 @@ func (in *instance) callAPI(op abi.Op, req []byte) (res abi.Response) {
 	}()
 	give, err := in.takeRequest(len(req))
 	if err != nil {
+		in.run.sources |= abi.SourceLimit
 		return noMemory(string(op), err)
 	}
 	defer give()

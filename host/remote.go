@@ -234,6 +234,7 @@ func (r *remote) done(d *done) (uint64, error) {
 		return 0, r.lost(errFrame)
 	}
 	in.fuelBudget.granted = d.spent
+	in.run.sources |= abi.Source(d.sources)
 	in.run.waited += min(time.Duration(d.waited), in.gen.limits.Timeout)
 	r.result, r.size = d.result, d.size
 	if d.dropped > 0 {

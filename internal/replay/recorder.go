@@ -31,7 +31,8 @@ func (r *Recorder) Guest(g abi.Guest, release func(), live uint64) (abi.Guest, f
 	}
 }
 
-// API returns an API that notes the operations of runs that are recorded.
+// API returns an API that notes the operations of runs that are recorded, and tells
+// runs what they read.
 func (r *Recorder) API(api host.API) host.API { return tap{api, r} }
 
 type tap struct {
@@ -43,6 +44,9 @@ type tap struct {
 // Call implements host.API.
 func (t tap) Call(ctx context.Context, op abi.Op, req []byte) abi.Response {
 	res := t.API.Call(ctx, op, req)
+	if run := abi.RunFrom(ctx); run != nil && run.Read != nil {
+		run.Read(abi.Read{Op: op, Request: req, Response: res})
+	}
 	if t.recorder.shadow.Load() == nil {
 		return res
 	}
