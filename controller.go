@@ -249,11 +249,20 @@ func (c *Controller) Configure(ctx context.Context, settings map[string]string) 
 // Trigger asks for reconciles of objects, or of all where none is named, and
 // returns how many it asked for.
 func (c *Controller) Trigger(ctx context.Context, objects ...abi.Key) (int, error) {
+	return c.trigger(ctx, objects, false)
+}
+
+// ForceTrigger is Trigger, but no run is skipped because of ControllerOptions.Memo.
+func (c *Controller) ForceTrigger(ctx context.Context, objects ...abi.Key) (int, error) {
+	return c.trigger(ctx, objects, true)
+}
+
+func (c *Controller) trigger(ctx context.Context, objects []abi.Key, force bool) (int, error) {
 	e, err := c.live()
 	if err != nil {
 		return 0, err
 	}
-	return e.Trigger(ctx, objects)
+	return e.Trigger(ctx, objects, force)
 }
 
 // Pause stops the controller from starting reconciles; Resume lets it start them

@@ -38,8 +38,9 @@ type Options struct {
 	CPUs int
 	// CacheDir keeps compiled modules; empty keeps none.
 	CacheDir string
-	// CacheKey authenticates what is in CacheDir, which is executed. Without one no
-	// other user may have write access there.
+	// CacheKey authenticates what is in CacheDir, which is executed, and in the
+	// directories of ControllerOptions.Memo. Without one no other user may have write
+	// access there.
 	CacheKey []byte
 	// Compile compiles modules out of process; nil: this process does.
 	Compile func(context.Context, host.Compilation) error
@@ -147,11 +148,22 @@ type ControllerOptions struct {
 	// first one does not have.
 	AllowMoreRights bool
 
+	// Memo says where runs that changed nothing are remembered, so that they are
+	// skipped while nothing that they read changes: MemoMemory, or a directory, which
+	// outlasts the process and is authenticated with Options.CacheKey. MemoOff and
+	// empty run all. It is right for modules whose runs depend on nothing else.
+	Memo string
 	// History is how much memory the last runs may take, in bytes.
 	History int
 	// OnWrite is notified of each write, by several goroutines at once.
 	OnWrite func(Write)
 }
+
+// Values of ControllerOptions.Memo that are no directory.
+const (
+	MemoOff    = engine.MemoOff
+	MemoMemory = engine.MemoMemory
+)
 
 // IsolateAlone is the class of ControllerOptions.Isolate that a module is alone in.
 const IsolateAlone = engine.IsolateAlone
@@ -212,7 +224,7 @@ func (o *ControllerOptions) engine(m Module) engine.Options {
 		},
 		Name: o.Name, Fallback: NameOf(m), Source: m.String(), As: o.As, DryRun: o.DryRun, Audit: o.Audit,
 		Triggers: o.Triggers, Debounce: o.Debounce, Concurrency: o.Concurrency, Limits: o.Limits, CPU: o.CPU, FuelRate: o.FuelRate, Isolate: o.Isolate,
-		DrainTimeout: o.DrainTimeout, Settings: o.Settings, History: o.History, OnWrite: o.OnWrite,
+		DrainTimeout: o.DrainTimeout, Settings: o.Settings, Memo: o.Memo, History: o.History, OnWrite: o.OnWrite,
 		Rollout: rollout.Options{Probation: probation.Config{Time: o.Probation}, Reconcile: o.Reconcile, AllowMoreRights: o.AllowMoreRights},
 	}
 	if o.Canary != nil {

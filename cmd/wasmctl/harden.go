@@ -51,7 +51,7 @@ func (o *runOptions) helped() string {
 // files are those that the process writes and the programs that it starts. It may
 // read all: the file of controllers can name others later.
 func (o *runOptions) files(options *wasmctl.Options) *harden.Policy {
-	made := []string{options.CacheDir, options.StateDir}
+	made := append(o.memoDirs(), options.CacheDir, options.StateDir)
 	if o.process.Socket != "none" {
 		made = append(made, filepath.Dir(cmp.Or(o.process.Socket, admin.DefaultPath(os.Getpid()))))
 	}

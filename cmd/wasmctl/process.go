@@ -103,9 +103,9 @@ func (o *runOptions) runtimeOptions(ctx context.Context, log *slog.Logger) (wasm
 		log.Warn("compiled modules are not kept", "error", err.Error())
 	}
 	o.process.Registry.Logger, o.process.Registry.CacheDir = log, cmp.Or(options.CacheDir, "none")
-	if options.CacheDir != "" {
+	if options.CacheDir != "" || len(o.memoDirs()) > 0 {
 		if options.CacheKey, err = flags.CacheKey(); err != nil {
-			log.Warn("compiled modules of other processes are not used, nor are those of this one by others", "error", err.Error())
+			log.Warn("what other processes keep of compiled modules and of runs is not used, nor what this one keeps by others", "error", err.Error())
 		}
 	}
 	options.Isolation = guestprocess.New(guestprocess.Config{Memory: subprocess.DefaultMemory(), CPUs: cpus(), Harden: o.process.Harden}).Of

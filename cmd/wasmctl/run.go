@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -107,6 +108,7 @@ type runOptions struct {
 	progress *printer.Progress // of stderr; nil where the log is JSON
 	writes   bool              // print what runs write; no flag
 
+	memo   string                                                  // of wasmctl serve: --memo of each controller
 	server func(*rest.Config, *slog.Logger) (*serve.Server, error) // of wasmctl serve; else nil
 }
 
@@ -176,6 +178,15 @@ func (o *runOptions) completeFile(cmd *cobra.Command) error {
 		o.process.Leader.Name = o.file.LeaseName()
 	}
 	return errors.Join(o.process.Validate(), o.process.Fits(len(o.file.Flags)))
+}
+
+// memoDirs returns the directories that --memo names.
+func (o *runOptions) memoDirs() []string {
+	dirs := []string{flags.MemoDir(o.memo)}
+	for _, c := range o.controllers() {
+		dirs = append(dirs, flags.MemoDir(c.Memo))
+	}
+	return slices.DeleteFunc(dirs, func(dir string) bool { return dir == "" })
 }
 
 func (o *runOptions) validate() error {

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/client-go/rest"
 
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/serve"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/serve/v1alpha1"
 )
@@ -57,13 +58,14 @@ Exit codes:
 	f.StringVar(&o.memory, "max-memory", "256Mi", "Limit the memory of one module instance; a Reconciler can lower it")
 	f.DurationVar(&o.timeout, "max-timeout", 30*time.Second, "Limit the duration of one reconcile; a Reconciler can lower it")
 	f.IntVar(&o.concurrency, "max-concurrency", 16, "Let each Reconciler reconcile at most this many objects at a time")
+	flags.BindMemo(f, &o.run.memo)
 	o.run.process.Bind(cmd)
 	return cmd
 }
 
 // complete validates the flags.
 func (o *serveOptions) complete() error {
-	errs := []error{o.run.process.Validate()}
+	errs := []error{o.run.process.Validate(), flags.CheckMemo(o.run.memo)}
 	memory, err := resource.ParseQuantity(o.memory)
 	if err != nil || memory.Value() < 64<<10 {
 		errs = append(errs, fmt.Errorf("--max-memory %q: want a size of at least 64Ki, such as 64Mi", o.memory))
@@ -82,7 +84,7 @@ func (o *serveOptions) complete() error {
 // server returns what serves a cluster.
 func (o *serveOptions) server(cluster *rest.Config, log *slog.Logger) (*serve.Server, error) {
 	return serve.New(serve.Config{
-		Cluster: cluster, Registry: o.run.process.Registry.Options, Namespaces: o.namespaces, ServiceAccount: o.serviceAccount, Bounds: o.bounds, Log: log,
+		Cluster: cluster, Registry: o.run.process.Registry.Options, Namespaces: o.namespaces, ServiceAccount: o.serviceAccount, Bounds: o.bounds, Memo: o.run.memo, Log: log,
 	})
 }
 

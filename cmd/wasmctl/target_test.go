@@ -42,7 +42,7 @@ func (a *asked) Explain(_ context.Context, q admin.Question) ([]admin.Explanatio
 	return []admin.Explanation{e}, nil
 }
 
-func (a *asked) Trigger(_ context.Context, name string, objects []abi.Key) (int, error) {
+func (a *asked) Trigger(_ context.Context, name string, objects []abi.Key, _ bool) (int, error) {
 	if !slices.Contains(a.names, name) {
 		return 0, fmt.Errorf("controller[%s]: %w", name, admin.ErrUnknown)
 	}

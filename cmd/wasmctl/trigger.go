@@ -15,15 +15,16 @@ var errWantObjects = errors.New("want the names of objects, or --all")
 func newCmdTrigger(s streams) *cobra.Command {
 	o := &steerOptions{streams: s}
 	var t target
-	var all bool
+	var all, force bool
 	cmd := &cobra.Command{
 		Use:   "trigger [CONTROLLER] [NAMESPACE/]NAME...",
 		Short: "Make a running controller reconcile objects",
 		Long: `Makes a running controller reconcile objects now, as if they had changed. With --all it reconciles all objects, at low priority,
-after those that have changed. CONTROLLER can be omitted if the process has only one.`,
+after those that have changed. With wasmctl run --memo, a run that would read what the last one has read is skipped, unless you set
+--force. CONTROLLER can be omitted if the process has only one.`,
 		Example: `  wasmctl trigger configmapgenerator default/hello
   wasmctl trigger hello -n default
-  wasmctl trigger configmapgenerator --all`,
+  wasmctl trigger configmapgenerator --all --force`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 && !all {
 				return usageError(cmd, errWantObjects)
@@ -39,7 +40,7 @@ after those that have changed. CONTROLLER can be omitted if the process has only
 			case all == (len(keys) > 0):
 				return usageError(cmd, errWantObjects)
 			}
-			n, err := c.Trigger(cmd.Context(), controller, keys)
+			n, err := c.Trigger(cmd.Context(), controller, keys, force)
 			if err != nil {
 				return steerError(cmd.Context(), c, err)
 			}
@@ -49,6 +50,7 @@ after those that have changed. CONTROLLER can be omitted if the process has only
 	}
 	o.bind(cmd)
 	t.bind(cmd)
+	cmd.Flags().BoolVar(&force, "force", false, "Reconcile even if nothing that the last run read has changed")
 	cmd.Flags().BoolVar(&all, "all", false, "Reconcile all objects of the controller")
 	return cmd
 }

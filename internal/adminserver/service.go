@@ -90,7 +90,7 @@ func (s Service) running(name string) (*Controller, error) {
 }
 
 // Trigger implements admin.Service.
-func (s Service) Trigger(ctx context.Context, name string, objects []abi.Key) (int, error) {
+func (s Service) Trigger(ctx context.Context, name string, objects []abi.Key, force bool) (int, error) {
 	c, err := s.running(name)
 	if err != nil {
 		return 0, err
@@ -98,7 +98,7 @@ func (s Service) Trigger(ctx context.Context, name string, objects []abi.Key) (i
 	for i := range objects {
 		objects[i] = withNamespace(c.Engine, objects[i])
 	}
-	return c.Engine.Trigger(ctx, objects)
+	return c.Engine.Trigger(ctx, objects, force)
 }
 
 // Pause implements admin.Service.

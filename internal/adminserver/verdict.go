@@ -228,6 +228,8 @@ func (v *verdict) last() {
 		return
 	}
 	switch r := &v.e.Runs[0]; {
+	case r.Error == applier.ErrUnchanged.Error():
+		v.report("", "its last run was skipped: nothing it read has changed; wasmctl trigger --force runs it all the same")
 	case r.Result == "failed" && v.object.State == scheduler.Absent && !v.object.Running:
 		v.report("failed", "its last run failed, and it waits for a change: %s", humanize.FirstLine(r.Error))
 	case r.Result == "failed":

@@ -14,6 +14,7 @@ import (
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/host/kubeapi"
 	"github.com/wasmctl/wasmctl/internal/logging"
+	"github.com/wasmctl/wasmctl/internal/memo"
 	"github.com/wasmctl/wasmctl/internal/plan"
 	"github.com/wasmctl/wasmctl/internal/replay"
 	"github.com/wasmctl/wasmctl/internal/rollout"
@@ -46,7 +47,8 @@ type Controller struct {
 	native    *plan.Plan                      // of a native reconciler; nil for a module
 	counts    *metrics.Controller             // nil where nothing is counted
 	recorder  replay.Recorder
-	hide      []func() // undoes show
+	memo      *memo.Memo // nil where each run is to be
+	hide      []func()   // undoes show
 
 	Runtime   *controller.Controller // set by Start
 	rollout   *rollout.Rollout       // belongs to the loop; nil for a native reconciler
@@ -106,6 +108,9 @@ func (c *Controller) Run(ctx context.Context, force <-chan struct{}) error {
 		}
 	}
 	wg.Go(func() { _ = c.api.Run(services) }) // its error is only that it runs
+	if c.memo != nil {
+		wg.Go(func() { c.memo.Run(services) })
+	}
 	err := c.Runtime.Run(ctx, force)
 	c.logStopped()
 	return err

@@ -49,6 +49,9 @@ func (c *Controller) figures() metrics.Stats {
 			f.Instances += g.Instances
 		}
 	}
+	if m := c.memo; m != nil {
+		f.Memo, f.Remembered = m.Counts(), m.Len()
+	}
 	e := c.api.EventCounts()
 	f.Events = map[string]uint64{"recorded": e.Recorded, "limited": e.Limited, "dropped": e.Dropped, "refused": e.Refused}
 	return f

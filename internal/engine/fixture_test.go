@@ -55,6 +55,7 @@ type swapping struct {
 	sent     sent // by its watches
 	// unlabelled leaves the labels of objects out.
 	unlabelled bool
+	started    func() // called before the Controller starts; may be nil
 }
 
 // setup is what a swapping is made from.
@@ -130,6 +131,9 @@ func (w *swapping) run(module []byte, opts *setup) (end func()) {
 	}
 	w.observer = newObserver(w.engine.guests)
 	w.engine.guests = w.observer
+	if w.started != nil {
+		w.started()
+	}
 	if err := w.engine.Start(); err != nil {
 		w.t.Fatal(err)
 	}

@@ -32,6 +32,8 @@ func (c *Controller) logOutcome(out *applier.Outcome) {
 		msg = "object paused"
 	case errors.Is(out.Err, applier.ErrQuarantined):
 		level, msg = slog.LevelDebug, "object quarantined"
+	case errors.Is(out.Err, applier.ErrUnchanged):
+		level, msg = slog.LevelDebug, "reconcile skipped: nothing it read has changed"
 	case errors.Is(out.Err, applier.ErrDeleting):
 		level, msg = slog.LevelDebug, "object being deleted"
 	case errors.Is(out.Err, applier.ErrInterrupted):

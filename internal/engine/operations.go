@@ -74,8 +74,9 @@ func (c *Controller) end(ctx context.Context, why string, end func(*rollout.Roll
 }
 
 // Trigger asks for reconciles of the objects, or of all where there are none, and
-// returns how many it asked for. One that is not there is an error.
-func (c *Controller) Trigger(ctx context.Context, objects []abi.Key) (int, error) {
+// returns how many it asked for. One that is not there is an error. With force no run
+// is skipped for what is remembered.
+func (c *Controller) Trigger(ctx context.Context, objects []abi.Key, force bool) (int, error) {
 	for _, key := range objects {
 		if err := c.CheckKey(key); err != nil {
 			return 0, err
@@ -85,6 +86,9 @@ func (c *Controller) Trigger(ctx context.Context, objects []abi.Key) (int, error
 		}
 	}
 	all := len(objects) == 0
+	if force && c.memo != nil {
+		c.memo.Renew(objects)
+	}
 	return c.Runtime.Trigger(ctx, trigger.Trigger{Refs: objects, All: all, Low: all}), nil
 }
 

@@ -49,6 +49,7 @@ type Options struct {
 	Settings     map[string]string
 
 	Rollout rollout.Options
+	Memo    string
 	History int
 	OnWrite func(telemetry.Write)
 }
@@ -69,7 +70,7 @@ type Shared struct {
 	// Compile compiles modules out of process; nil: this process does.
 	Compile  func(context.Context, host.Compilation) error
 	CacheDir string // of compiled modules; empty keeps none
-	CacheKey []byte // authenticates what is in CacheDir
+	CacheKey []byte // authenticates what is in CacheDir, and what Options.Memo keeps
 	OnForged func() // is notified of what is not used there; nil: nobody is
 	// Isolation returns the process of a class of modules; nil: there is none.
 	Isolation func(class string) host.Isolation

@@ -51,7 +51,7 @@ func TestQuarantine_OneObjectKeepsFailing(t *testing.T) {
 	if n := runs(); n != 5 {
 		t.Errorf("%d runs of the object in quarantine, want 5", n)
 	}
-	if _, err := w.engine.Trigger(t.Context(), []abi.Key{w.key(0)}); err != nil {
+	if _, err := w.engine.Trigger(t.Context(), []abi.Key{w.key(0)}, false); err != nil {
 		t.Fatal(err)
 	}
 	enginetest.Until(t, "the object is retried when it is named", func() bool { return runs() == 6 })

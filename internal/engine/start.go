@@ -33,6 +33,9 @@ func (c *Controller) Start() error {
 	cfg := c.config()
 	cfg.Finalizer, cfg.Hooks, cfg.Concurrency, cfg.Revision = man.Finalizer, c.Module, c.Module.Concurrency(), c.rollout.RevisionOf
 	cfg.For = rollout.WatchOf(c.kind, c.Module)
+	if c.memo = c.newMemo(); c.memo != nil {
+		cfg.Memo = c.memo
+	}
 	var err error
 	if c.Runtime, err = controller.New(cfg); err != nil {
 		return failure.Module.Wrap(err)

@@ -122,7 +122,7 @@ func TestSwap_HammerInVirtualTime(t *testing.T) {
 		for i := range objects {
 			wg.Go(func() {
 				for ctx.Err() == nil {
-					if _, err := w.engine.Trigger(ctx, []abi.Key{w.key(i)}); err != nil && ctx.Err() == nil {
+					if _, err := w.engine.Trigger(ctx, []abi.Key{w.key(i)}, false); err != nil && ctx.Err() == nil {
 						w.t.Error(err)
 						return
 					}
@@ -159,7 +159,7 @@ func TestSwap_HammerInVirtualTime(t *testing.T) {
 		wg.Wait()
 		passes(time.Hour) // retries of runs that trapped
 		live := w.engine.Module.Revision()
-		if _, err := w.engine.Trigger(w.t.Context(), nil); err != nil {
+		if _, err := w.engine.Trigger(w.t.Context(), nil, false); err != nil {
 			w.t.Error(err)
 		}
 		passes(time.Minute)

@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"github.com/wasmctl/wasmctl/abi"
@@ -41,7 +42,7 @@ type lastGood struct {
 
 // end notes a run that has ended.
 func (l *lastGood) end(out *applier.Outcome) {
-	if !l.on || out.Revision == 0 && out.Err == nil {
+	if !l.on || out.Revision == 0 && out.Err == nil || errors.Is(out.Err, applier.ErrUnchanged) {
 		return
 	}
 	l.mu.Lock()

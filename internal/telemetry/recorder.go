@@ -89,7 +89,7 @@ func (r *Recorder) Ended(out *applier.Outcome) {
 	run := history.Run{
 		ID: out.ID, Reasons: out.Reasons, Queued: out.Queued, Started: out.Started, Took: out.Duration, Revision: out.Revision,
 		Attempt: out.Attempt, Finalize: out.Finalize, Action: out.Action, DecidedBy: string(out.DecidedBy), Delay: out.Delay,
-		Failed: out.Failed(), Kind: string(out.Failure), Fuel: out.Fuel, Stale: out.Stale,
+		Skipped: errors.Is(out.Err, applier.ErrUnchanged), Failed: out.Failed(), Kind: string(out.Failure), Fuel: out.Fuel, Stale: out.Stale,
 	}
 	if out.Err != nil {
 		run.Error = diff.Clip(r.Secrets.Text(ErrorText(out.Err)), maxErrorBytes)
@@ -145,6 +145,7 @@ func (r *Recorder) count(out *applier.Outcome) {
 	}
 	run := metrics.Run{
 		ID: out.ID, Reason: out.Reasons.First.Type, Requeue: out.Action.Requeue, After: out.Action.After, Took: out.Duration, Kind: out.Failure,
+		Skipped: errors.Is(out.Err, applier.ErrUnchanged),
 	}
 	if run.Kind != "" {
 		failed, ok := errors.AsType[*abi.ResultError](out.Err)

@@ -35,7 +35,7 @@ func resultOf(r *history.Run) string {
 		return "failed"
 	case r.Error == "":
 		return "succeeded"
-	case r.Revision == 0 || r.Error == applier.ErrPaused.Error() || r.Error == applier.ErrQuarantined.Error() || r.Error == applier.ErrDeleting.Error():
+	case r.Skipped || r.Revision == 0 || r.Error == applier.ErrPaused.Error() || r.Error == applier.ErrQuarantined.Error() || r.Error == applier.ErrDeleting.Error():
 		return "skipped"
 	}
 	return "interrupted"

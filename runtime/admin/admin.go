@@ -6,7 +6,7 @@
 //	GET  /v1/explain?controller=&kind=&namespace=&name=   why an object runs, or does not
 //	GET  /v1/controllers/{name}/logs?object=&since=&tail=&follow=   its log, a line of JSON each
 //	POST /v1/controllers/{name}/log-level        {"level": "debug"}; without a level it is only told
-//	POST /v1/controllers/{name}/trigger          {"objects": ["namespace/name", ...]}; without objects all of them
+//	POST /v1/controllers/{name}/trigger          {"objects": ["namespace/name", ...], "force": true}; without objects all of them
 //	POST /v1/controllers/{name}/pause, /resume   reconciles stop to start, and start again; {"object": "namespace/name"} of one object
 //	POST /v1/controllers/{name}/swap             the bytes of a module; ?force=true tries one again that was rolled back
 //	                                             canary=10%&canaryNamespace=a&canarySelector=x%3Dy&canaryTime=5m runs it as a canary
@@ -57,8 +57,9 @@ type Service interface {
 	// Status says what runs. It must not block.
 	Status() Status
 	// Trigger asks for reconciles of the objects, or of all objects of the
-	// controller where there are none, and returns how many it asked for.
-	Trigger(ctx context.Context, controller string, objects []abi.Key) (int, error)
+	// controller where there are none, and returns how many it asked for. With force
+	// none is skipped because nothing it read has changed.
+	Trigger(ctx context.Context, controller string, objects []abi.Key, force bool) (int, error)
 	// Pause stops a controller from starting reconciles, or lets it start them
 	// again. A second time does nothing.
 	Pause(controller string, paused bool) error

@@ -39,7 +39,7 @@ func (p *process) Status() Status {
 	return Status{Version: "v1", PID: 7, Controllers: []Controller{{Name: "web", Paused: p.paused, Failures: map[string]uint64{"trap": 2}}}}
 }
 
-func (p *process) Trigger(_ context.Context, controller string, objects []abi.Key) (int, error) {
+func (p *process) Trigger(_ context.Context, controller string, objects []abi.Key, _ bool) (int, error) {
 	if controller != "web" {
 		return 0, fmt.Errorf("controller[%s]: %w", controller, ErrUnknown)
 	}
@@ -208,16 +208,16 @@ func TestAdmin_ClientAndServerAgree(t *testing.T) {
 		t.Errorf("found %q (%v), want %q", found, err, path)
 	}
 	want := []abi.Key{{Namespace: "shop", Name: "a"}, {Name: "b"}}
-	if n, err := c.Trigger(t.Context(), "web", want); err != nil || n != 2 {
+	if n, err := c.Trigger(t.Context(), "web", want, true); err != nil || n != 2 {
 		t.Errorf("triggered %d (%v)", n, err)
 	}
 	if diff := cmp.Diff(want, p.triggered); diff != "" {
 		t.Errorf("objects (-want +got):\n%s", diff)
 	}
-	if n, err := c.Trigger(t.Context(), "web", nil); err != nil || n != 100 || len(p.triggered) != 0 {
+	if n, err := c.Trigger(t.Context(), "web", nil, false); err != nil || n != 100 || len(p.triggered) != 0 {
 		t.Errorf("all: triggered %d (%v), objects %v", n, err, p.triggered)
 	}
-	if _, err := c.Trigger(t.Context(), "none", nil); !errors.Is(err, ErrUnknown) {
+	if _, err := c.Trigger(t.Context(), "none", nil, false); !errors.Is(err, ErrUnknown) {
 		t.Errorf("unknown controller: %v", err)
 	}
 	if err := c.Pause(t.Context(), "web", true); err != nil {

@@ -89,8 +89,8 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 }
 
 // Trigger is Service.Trigger.
-func (c *Client) Trigger(ctx context.Context, controller string, objects []abi.Key) (int, error) {
-	var req triggerRequest
+func (c *Client) Trigger(ctx context.Context, controller string, objects []abi.Key, force bool) (int, error) {
+	req := triggerRequest{Force: force}
 	for _, key := range objects {
 		req.Objects = append(req.Objects, key.String())
 	}

@@ -3,6 +3,7 @@ package admin
 // triggerRequest is the body of a trigger.
 type triggerRequest struct {
 	Objects []string `json:"objects,omitempty"`
+	Force   bool     `json:"force,omitempty"`
 }
 
 // triggerResponse is its answer.

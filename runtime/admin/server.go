@@ -123,7 +123,7 @@ func (s *Server) trigger(ctx context.Context, controller string, req triggerRequ
 			return res, err
 		}
 	}
-	res.Triggered, err = s.service.Trigger(ctx, controller, keys)
+	res.Triggered, err = s.service.Trigger(ctx, controller, keys, req.Force)
 	return res, err
 }
 

@@ -122,6 +122,8 @@ type Config struct {
 	// Quarantine says when an object is left alone because its runs keep trapping
 	// or reaching limits.
 	Quarantine quarantine.Config
+	// Memo skips runs that would change nothing; nil skips none.
+	Memo Memo
 	// Revision returns the revision of the module that runs an object; nil: an
 	// object in quarantine does not learn that the module has changed.
 	Revision func(abi.Key) uint64

@@ -98,4 +98,5 @@ const (
 	DecidedByError       Decider = "error"   // the error itself: permanent, a conflict, or with a time to come back
 	DecidedByBackoff     Decider = "backoff" // the host's
 	DecidedByQuarantine  Decider = "quarantine"
+	DecidedByMemo        Decider = "memo" // the run that is remembered
 )

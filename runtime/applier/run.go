@@ -27,6 +27,7 @@ type run struct {
 
 	wrote    awaited // what the next run has to wait for
 	writeLog writeLog
+	reading  Reading // nil where the run is not to be remembered
 }
 
 // apply is the whole run: waiting for writes, the checks before the guest is
@@ -38,9 +39,14 @@ func (r *run) apply(ctx context.Context) {
 	if step == stepNone || r.quarantined() {
 		return
 	}
-	r.out.ID = r.a.nextID()
 	r.out.Attempt = r.a.failures.get(r.out.Key).runs + 1
-	r.info = abi.Run{ID: r.out.ID, Key: r.out.Key, Object: r.object, Wrote: r.write}
+	r.info = abi.Run{Key: r.out.Key, Object: r.object, Wrote: r.write}
+	if err == nil && r.recalled(ctx, step) {
+		r.out.Attempt = 0
+		return
+	}
+	r.out.ID = r.a.nextID()
+	r.info.ID = r.out.ID
 	if err != nil {
 		r.fail(ctx, err)
 		return
@@ -128,6 +134,9 @@ func (r *run) forget(why error) {
 	r.wrote = awaited{}
 	r.a.failures.forget(r.out.Key)
 	r.a.guard.Forget(r.out.Key)
+	if r.a.cfg.Memo != nil {
+		r.a.cfg.Memo.Forget(r.out.Key)
+	}
 	r.healthy("")
 }
 
@@ -156,6 +165,7 @@ func (r *run) work(ctx context.Context, s step) {
 	r.a.failures.forget(r.out.Key)
 	r.healthy("its last run succeeded")
 	r.out.Action, r.out.DecidedBy = res.Action, DecidedByReconcile
+	r.keep()
 	if s == stepFinalize {
 		r.out.DecidedBy = DecidedByFinalize
 	}

@@ -44,10 +44,14 @@ func (r *run) begin(ctx context.Context) {
 // write is called after each write of the run (abi.Run.Wrote).
 func (r *run) write(w abi.Write) {
 	r.out.Writes++
-	if r.a.cfg.Cache == nil {
-		return
+	var version string
+	var watched bool
+	if r.a.cfg.Cache != nil {
+		version, watched = r.a.cfg.Cache.Version(&w)
 	}
-	version, watched := r.a.cfg.Cache.Version(&w)
+	if r.reading != nil {
+		r.reading.Wrote(&w, watched)
+	}
 	if !watched {
 		return
 	}

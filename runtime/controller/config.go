@@ -72,6 +72,8 @@ type Config struct {
 	// an object; nil: a new one does not end quarantines.
 	Quarantine quarantine.Config
 	Revision   func(abi.Key) uint64
+	// Memo skips runs that would change nothing; nil skips none.
+	Memo applier.Memo
 	// Active is closed when reconciles may start: this process has been elected.
 	// Until then watches sync and the queue fills. Nil is at once.
 	Active <-chan struct{}

@@ -60,7 +60,7 @@ func (c *Controller) build() error {
 	c.applier, err = applier.New(applier.Config{
 		Controller: cfg.Name, Module: cfg.Module, Lookup: c.lookup, Deletes: cfg.Deletes, Backoff: cfg.Backoff, Finalizer: cfg.Finalizer,
 		Cluster: cfg.Cluster, Cache: c.cache, AwaitWrites: cfg.AwaitWrites, Guard: cfg.Guard, Logger: cfg.Logger,
-		Quarantine: cfg.Quarantine, Revision: cfg.Revision, Observer: cfg.Observer,
+		Quarantine: cfg.Quarantine, Revision: cfg.Revision, Memo: cfg.Memo, Observer: cfg.Observer,
 	})
 	if err != nil {
 		return err

@@ -186,7 +186,7 @@ func (r *Recorder) lastStarted(key abi.Key) time.Time {
 	if o == nil {
 		return time.Time{}
 	}
-	last := &o.runs[(o.oldest+len(o.runs)-1)%len(o.runs)]
+	last := o.newest()
 	if last.GuestStarted.IsZero() {
 		return last.Started
 	}
@@ -231,9 +231,15 @@ func (r *Recorder) seen(id ident, packed []byte) {
 	r.states.resize(s, stateSize+len(packed)+id.size())
 }
 
-// add keeps a run, in the place of the oldest if there are many.
+// add keeps a run, in the place of the oldest if there are many, and one that was
+// skipped in the place of another one just before.
 func (o *object) add(run *Run) {
 	o.size += run.cost()
+	if last := o.newest(); run.Skipped && last != nil && last.Skipped {
+		o.size -= last.cost()
+		*last = *run
+		return
+	}
 	if len(o.runs) < MaxRuns {
 		o.runs = append(o.runs, *run)
 		return
@@ -241,6 +247,14 @@ func (o *object) add(run *Run) {
 	o.size -= o.runs[o.oldest].cost()
 	o.runs[o.oldest] = *run
 	o.oldest = (o.oldest + 1) % MaxRuns
+}
+
+// newest returns the last run, nil where there is none.
+func (o *object) newest() *Run {
+	if len(o.runs) == 0 {
+		return nil
+	}
+	return &o.runs[(o.oldest+len(o.runs)-1)%len(o.runs)]
 }
 
 // last returns the runs, the last one first.

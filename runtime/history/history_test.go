@@ -228,3 +228,23 @@ func BenchmarkRecorder(b *testing.B) {
 		i++
 	}
 }
+
+// TestRecorder_KeepsTheLastOfSkippedRuns: they take no room from those that did
+// something.
+func TestRecorder_KeepsTheLastOfSkippedRuns(t *testing.T) {
+	r, key := New(DefaultBytes), abi.Key{Namespace: "shop", Name: "a"}
+	skip := func(at int) { r.End(key, &Run{Started: start.Add(time.Duration(at)), Skipped: true}) }
+	do(t, r, "1", key, nil)
+	for at := range 2 * MaxRuns {
+		skip(at)
+	}
+	do(t, r, "2", key, nil)
+	skip(100)
+	var got []string
+	for _, run := range r.Runs(key) {
+		got = append(got, fmt.Sprintf("%s %v %d", run.ID, run.Skipped, run.Started.Sub(start).Nanoseconds()))
+	}
+	if want := []string{" true 100", "2 false 0", fmt.Sprint(" true ", 2*MaxRuns-1), "1 false 0"}; !cmp.Equal(want, got) {
+		t.Errorf("runs are %q, want %q", got, want)
+	}
+}

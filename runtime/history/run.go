@@ -35,6 +35,9 @@ type Run struct {
 	Failed bool
 	Kind   string
 	Error  string
+	// Skipped says that the run was skipped, as nothing had changed since the run
+	// before. Of several in a row the last is kept.
+	Skipped bool
 	// Fuel is what the guest has used, in the unit of docs/metering.md.
 	Fuel int64
 	// Stale says that the cache did not have the writes of the run before.

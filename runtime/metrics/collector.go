@@ -187,6 +187,12 @@ func (g gathering) runs(c *Controller, st *Stats) {
 	g.set(hotLoops, float64(st.HotLoops), n)
 	g.set(hotObjects, float64(st.Hot), n)
 	g.set(staleRuns, float64(st.Stale), n)
+	if st.Memo != nil {
+		g.set(memoObjects, float64(st.Remembered), n)
+	}
+	for result, count := range st.Memo {
+		g.set(memoRuns, float64(count), n, result)
+	}
 }
 
 func (g gathering) guest(c *Controller, st *Stats) {

@@ -8,14 +8,15 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// Results of a run, as controller-runtime names them.
-var results = [...]string{"success", "error", "requeue", "requeue_after"}
+// Results of a run, as controller-runtime names them, and of one that was skipped.
+var results = [...]string{"success", "error", "requeue", "requeue_after", "skipped"}
 
 const (
 	resultSuccess = iota
 	resultError
 	resultRequeue
 	resultRequeueAfter
+	resultSkipped
 )
 
 // knownReasons are the reasons of runs; the last one is for all others.
@@ -48,6 +49,8 @@ type Run struct {
 	Kind abi.FailureKind
 	// Permanent says that it failed permanently, until the object changes.
 	Permanent bool
+	// Skipped says that no guest was called, since nothing has changed.
+	Skipped bool
 	// Requeue and After are the action.
 	Requeue bool
 	After   time.Duration
@@ -106,6 +109,10 @@ func (c *Controller) Ended(took time.Duration) { c.work.observe(took) }
 
 // Ran counts the result of a run.
 func (c *Controller) Ran(r *Run) {
+	if r.Skipped {
+		c.results[resultSkipped].Add(1)
+		return
+	}
 	c.time.observeRun(r.Took, r.ID)
 	c.reasons[indexOf(knownReasons[:], r.Reason)].Add(1)
 	switch {

@@ -121,6 +121,8 @@ var (
 	unmapped     = gauge("wasmctl_unmapped_objects", "Objects for which the module's map or filter fails and is retried.", "controller")
 	hotLoops     = counter("wasmctl_hot_loops_total", "Hot loops detected: objects that keep running without end.", "controller")
 	hotObjects   = gauge("wasmctl_hot_objects", "Objects delayed by the hot-loop guard.", "controller")
+	memoRuns     = counter("wasmctl_memo_runs_total", "With --memo, runs without an error by result: skipped, remembered, or why the next cannot be skipped: wrote, operation, clock, random, limit, metric, large, changed (module or settings).", "controller", "result")
+	memoObjects  = gauge("wasmctl_memo_objects", "Objects whose next run is skipped if nothing it read has changed.", "controller")
 	staleRuns    = counter("wasmctl_stale_reconciles_total", "Runs that started before the cache had the writes of the previous run.", "controller")
 
 	guestTime      = duration("wasmctl_guest_call_duration_seconds", "Duration of calls into the module, including host calls.", "controller", "hook")

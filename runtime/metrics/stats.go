@@ -27,6 +27,10 @@ type Stats struct {
 	Failing, Quarantined, Unmapped, Hot int
 	// HotLoops and Stale count since the start.
 	HotLoops, Stale uint64
+	// Memo counts runs by what is remembered of them, Remembered the objects; nil
+	// where nothing is.
+	Memo       map[string]uint64
+	Remembered int
 
 	// Revision and Digest are those of the live module. States counts the
 	// revisions by state, Instances those of all.

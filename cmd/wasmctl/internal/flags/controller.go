@@ -78,6 +78,7 @@ func (o *Controller) Bind(cmd *cobra.Command) {
 	o.limit.bind(cmd)
 	f.StringVar(&o.Isolate, "isolate", "", "Run the module in a separate process, shared with modules of the same `class`; without a class, in a process of its own")
 	f.Lookup("isolate").NoOptDefVal = wasmctl.IsolateAlone
+	BindMemo(f, &o.Memo)
 	f.StringVar(&o.history, "history", "1Mi", "Keep a history of runs of this `size` for wasmctl explain and top; 0 turns it off")
 	f.StringToStringVar(&o.Config, "config", nil, "Set a setting of the module as key=value; repeatable")
 	f.StringVar(&o.ConfigFile, "config-file", "", "Read settings of the module from this YAML `file`, and again whenever it changes; --config takes precedence")
@@ -139,7 +140,7 @@ func (o *Controller) Validate() error {
 		bad("--history %w", err)
 	}
 	o.History = int(history)
-	errs = append(errs, o.Rights.validate(), o.validateTriggers(), o.cpu.validate(), o.limit.validate())
+	errs = append(errs, o.Rights.validate(), o.validateTriggers(), CheckMemo(o.Memo), o.cpu.validate(), o.limit.validate())
 	return errors.Join(errs...)
 }
 

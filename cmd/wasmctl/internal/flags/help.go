@@ -15,7 +15,7 @@ var groups = []struct {
 	flags []string
 }{
 	{"What to reconcile", []string{"filename", "name", "for", "owns", "namespace", "all-namespaces", "selector", "field-selector", "predicate"}},
-	{"When to reconcile", []string{"resync", "schedule", "trigger-on-signal", "trigger-on-stdin", "debounce", "debounce-max", "concurrency"}},
+	{"When to reconcile", []string{"resync", "schedule", "trigger-on-signal", "trigger-on-stdin", "debounce", "debounce-max", "memo", "concurrency"}},
 	{"Settings of the module", []string{"config", "config-file"}},
 	{"Rights", []string{"grant", "grant-manifest", "verify-key", "allow-more-rights", "as", "audit", "dry-run"}},
 	{"Limits of the module", []string{"timeout", "memory", "cpu", "fuel", "fuel-rate", "limit", "isolate"}},

@@ -39,7 +39,9 @@ type Config struct {
 	// ServiceAccount is that of Reconcilers that name none.
 	ServiceAccount string
 	Bounds         Bounds
-	Log            *slog.Logger
+	// Memo is ControllerOptions.Memo of each.
+	Memo string
+	Log  *slog.Logger
 }
 
 // concurrency is how many Reconcilers are looked at at once: each may wait for a

@@ -153,6 +153,7 @@ func (u *unit) step(ctx context.Context, o *reconciler) error {
 	if err != nil {
 		return &problem{reason: "InvalidSpec", message: inSpec(err.Error()), stalled: true}
 	}
+	options.Memo = u.server.cfg.Memo
 	if err := u.fetch(ctx, o, options.As); err != nil {
 		return err
 	}

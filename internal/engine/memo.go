@@ -1,0 +1,92 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"runtime/debug"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/kubeapi"
+	"github.com/wasmctl/wasmctl/internal/memo"
+)
+
+// Values of Options.Memo; any other is a directory.
+const (
+	MemoOff    = "off"
+	MemoMemory = "memory"
+)
+
+// newMemo returns what remembers runs, nil where each run is to be: a run that was
+// tried, and has written nothing, would be needed.
+func (c *Controller) newMemo() *memo.Memo {
+	o := &c.opts
+	if o.Memo == "" || o.Memo == MemoOff || o.DryRun != kubeapi.DryRunNone || o.Audit != nil {
+		return nil
+	}
+	subjects := subjects{Controller: c}
+	cfg := memo.Config{Subject: subjects.of, Children: c.children, Answer: c.answer, Version: c.cache.Version, Logger: c.log.With("controller", c.name)}
+	if o.Memo != MemoMemory {
+		cfg.Path, cfg.Key = memo.File(o.Memo, c.name), c.shared.CacheKey
+	}
+	return memo.New(cfg)
+}
+
+// children yields the objects that one controls and that are watched as owned.
+func (c *Controller) children(owner abi.Key, uid string, yield func(uid, resourceVersion string)) {
+	c.cache.Children(owner, uid, func(_ schema.GroupVersionResource, _ abi.Key, uid, resourceVersion string) bool {
+		yield(uid, resourceVersion)
+		return true
+	})
+}
+
+// answer answers an operation of the cache as a run would be answered.
+func (c *Controller) answer(ctx context.Context, revision uint64, op abi.Op, req []byte) abi.Response {
+	return c.rollout.APIOf(revision).WithObserver(nil).Call(ctx, op, req)
+}
+
+// subjects says what runs an object. It is safe for concurrent use.
+type subjects struct {
+	*Controller
+
+	mu   sync.Mutex
+	last memo.Subject // guarded by mu
+}
+
+// of returns the live module and its settings; false for an object of the canary.
+func (s *subjects) of(key abi.Key) (memo.Subject, bool) {
+	m := s.Module
+	revision := m.Revision()
+	values, number := m.Settings()
+	if s.rollout.RevisionOf(key) != revision {
+		return memo.Subject{}, false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.last.Revision != revision || s.last.Settings != number {
+		digest := m.Digest()
+		if m.Revision() != revision { // that was another module's
+			return memo.Subject{}, false
+		}
+		// With the key, so that nobody can guess what was read.
+		text := fmt.Appendf(slices.Clone(s.shared.CacheKey), "\n%s\n%s\n%s\n%s\n", build(), s.name, s.kind, digest)
+		for _, name := range slices.Sorted(maps.Keys(values)) {
+			text = fmt.Appendf(text, "%q=%q\n", name, values[name])
+		}
+		s.last = memo.Subject{Revision: revision, Settings: number, Digest: sha256.Sum256(text)}
+	}
+	return s.last, true
+}
+
+// build names this build of the program: another one may do other things for a run.
+var build = sync.OnceValue(func() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return info.String()
+	}
+	return ""
+})

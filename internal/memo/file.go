@@ -1,0 +1,203 @@
+package memo
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+// magic is what a file begins with. It ends with the HMAC of all before. Between both
+// are the entries, one after the other.
+const magic = "wasmctl memo 1\n"
+
+// maxFile bounds a file that is read: no Memo writes a longer one.
+const maxFile = maxBytes
+
+var errFile = errors.New("damaged, or not written with the key of this user")
+
+// File is where the Memo of a controller is kept, below a directory.
+func File(dir, controller string) string {
+	return filepath.Join(dir, strings.ReplaceAll(controller, "/", "_")+".memo")
+}
+
+// Run saves what is remembered, now and then and at the end.
+func (m *Memo) Run(ctx context.Context) {
+	if m.cfg.Path == "" {
+		return
+	}
+	tick := time.NewTicker(saveTime)
+	defer tick.Stop()
+	for over := false; !over; {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			over = true
+		}
+		if err := m.save(); err != nil {
+			m.cfg.Logger.Warn("what is remembered of runs is not kept", "file", m.cfg.Path, "error", err.Error())
+		}
+	}
+}
+
+// save replaces the file where something has changed.
+func (m *Memo) save() error {
+	entries, changed := m.snapshot()
+	if !changed {
+		return nil
+	}
+	if err := replace(m.cfg.Path, seal(m.cfg.Key, entries)); err != nil {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.changed = true
+		return err
+	}
+	return nil
+}
+
+// read remembers what the file has. One that cannot be used is as good as none.
+func (m *Memo) read() {
+	if m.cfg.Path == "" {
+		return
+	}
+	entries, err := readFile(m.cfg.Path, m.cfg.Key)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		m.cfg.Logger.Warn("what was remembered of runs is not used: all objects are reconciled", "file", m.cfg.Path, "error", err.Error())
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for key, e := range entries {
+		if m.bytes+e.size(key) <= maxBytes {
+			m.put(key, e)
+		}
+	}
+	m.changed = false
+}
+
+func readFile(path string, key []byte) (map[abi.Key]entry, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular() || info.Size() > maxFile:
+		return nil, fmt.Errorf("%w: mode %v, %d bytes", errFile, info.Mode(), info.Size())
+	}
+	b, err := os.ReadFile(path) //nolint:gosec // of the user's directory
+	if err != nil {
+		return nil, err
+	}
+	return open(key, b)
+}
+
+// replace writes a file by a rename, so that it is the old one or the new one
+// whenever the process ends.
+func replace(path string, b []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	file, err := os.CreateTemp(filepath.Dir(path), ".memo-*") // of mode 0600
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(b)
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(file.Name()))
+	}
+	return nil
+}
+
+// seal returns the content of a file.
+func seal(key []byte, entries map[abi.Key]entry) []byte {
+	b := []byte(magic)
+	for k, e := range entries {
+		b = appendText(appendText(b, k.Namespace), k.Name)
+		b = binary.BigEndian.AppendUint64(b, e.version)
+		b = append(b, e.input[:]...)
+		b = binary.AppendVarint(binary.AppendVarint(b, e.due), int64(e.after))
+		b = appendText(b, e.reads)
+	}
+	return append(b, macOf(key, b)...)
+}
+
+// open returns the entries of a file.
+func open(key, b []byte) (map[abi.Key]entry, error) {
+	body := len(b) - sha256.Size
+	if body < len(magic) || !bytes.HasPrefix(b, []byte(magic)) || !hmac.Equal(b[body:], macOf(key, b[:body])) {
+		return nil, errFile
+	}
+	f := decoder{rest: b[len(magic):body]}
+	entries := map[abi.Key]entry{}
+	for len(f.rest) > 0 && !f.bad {
+		var e entry
+		k := abi.Key{Namespace: f.text(), Name: f.text()}
+		e.version = binary.BigEndian.Uint64(f.take(8))
+		e.input = digest(f.take(len(e.input)))
+		e.due, e.after = f.number(), time.Duration(f.number())
+		e.reads = f.text()
+		entries[k] = e
+	}
+	if f.bad {
+		return nil, errFile
+	}
+	return entries, nil
+}
+
+func macOf(key, b []byte) []byte {
+	h := hmac.New(sha256.New, key)
+	h.Write(b)
+	return h.Sum(nil)
+}
+
+func appendText(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+// decoder reads what seal has written. After bad, everything is zero.
+type decoder struct {
+	rest []byte
+	bad  bool
+}
+
+// take returns the next n bytes; zeros where there are fewer.
+func (d *decoder) take(n int) []byte {
+	if n > len(d.rest) {
+		d.rest, d.bad = nil, true
+		return make([]byte, min(n, sha256.Size))
+	}
+	b := d.rest[:n]
+	d.rest = d.rest[n:]
+	return b
+}
+
+func (d *decoder) text() string {
+	size, n := binary.Uvarint(d.rest)
+	if n <= 0 || size > uint64(len(d.rest)-n) {
+		d.rest, d.bad = nil, true
+		return ""
+	}
+	d.rest = d.rest[n:]
+	return string(d.take(int(size))) //nolint:gosec // no longer than the rest
+}
+
+func (d *decoder) number() int64 {
+	v, n := binary.Varint(d.rest)
+	if n <= 0 {
+		d.rest, d.bad = nil, true
+		return 0
+	}
+	d.rest = d.rest[n:]
+	return v
+}
