@@ -202,7 +202,8 @@ func (v *Value) DecodeMsgpack(b []byte) error {
 
 // NewValue returns a view of what v is in msgpack; see Map for what v may be.
 func NewValue(v any) (Value, error) {
-	b, err := wire.Append(nil, v)
+	const often = 1 << 10 // bytes: a small object
+	b, err := wire.Append(make([]byte, 0, often), v)
 	if err != nil {
 		return Value{}, err
 	}

@@ -19,6 +19,10 @@ func appendAsJSON(dst []byte, d *decoder) ([]byte, error) {
 	v := d.b[d.pos:]
 	switch TypeOf(v) {
 	case Array, Map:
+		if v[0] == 0x80 { // managedFields are made of empty maps
+			d.pos++
+			return append(dst, "{}"...), nil
+		}
 		return containerAsJSON(dst, d)
 	case String:
 		s, _ := d.text()
@@ -85,21 +89,27 @@ func containerAsJSON(dst []byte, d *decoder) ([]byte, error) {
 	return append(dst, end), nil
 }
 
-// appendQuoted writes a string of JSON.
+// appendQuoted writes a string of JSON. What needs no escape, mostly all of it, is
+// copied as a whole.
 func appendQuoted(dst, s []byte) []byte {
 	const digits = "0123456789abcdef"
 	dst = append(dst, '"')
-	for _, c := range s {
-		switch {
-		case c == '"', c == '\\':
+	from := 0
+	for i, c := range s {
+		if c >= ' ' && c != '"' && c != '\\' {
+			continue
+		}
+		dst = append(dst, s[from:i]...)
+		from = i + 1
+		switch c {
+		case '"', '\\':
 			dst = append(dst, '\\', c)
-		case c == '\n':
+		case '\n':
 			dst = append(dst, `\n`...)
-		case c < ' ':
-			dst = append(dst, '\\', 'u', '0', '0', digits[c>>4], digits[c&15])
 		default:
-			dst = append(dst, c)
+			dst = append(dst, '\\', 'u', '0', '0', digits[c>>4], digits[c&15])
 		}
 	}
+	dst = append(dst, s[from:]...)
 	return append(dst, '"')
 }

@@ -19,6 +19,8 @@ func (p *plan) byName(t reflect.Type) bool {
 		planIntOrString(p, t)
 	case "k8s.io/apimachinery/pkg/api/resource.Quantity":
 		planQuantity(p, t)
+	case "k8s.io/apimachinery/pkg/apis/meta/v1.FieldsV1":
+		planFields(p, t)
 	default:
 		return false
 	}
@@ -70,6 +72,27 @@ func planIntOrString(p *plan, t reflect.Type) {
 		return numberPlan.decode(numberPlan, d, unsafe.Add(at, number.Offset))
 	}
 }
+
+// planFields plans for metav1.FieldsV1, a struct of JSON: each answer to a write has
+// some. Its method would copy the text once more.
+func planFields(p *plan, t reflect.Type) {
+	p.byKind(t)
+	p.byMethods(t)
+	if t.NumField() != 1 || t.Field(0).Type != reflect.TypeOf([]byte(nil)) { //nolint:modernize // not every TinyGo has reflect.TypeFor
+		return // of another version
+	}
+	p.takesNil = false // null leaves it as it is
+	p.decode = func(_ *plan, d *decoder, at unsafe.Pointer) error {
+		js, err := appendAsJSON(make([]byte, 0, sizeOfFields), d)
+		if err == nil {
+			*(*[]byte)(at) = js // its only field
+		}
+		return err
+	}
+}
+
+// sizeOfFields is the size in bytes that the text of a FieldsV1 often has.
+const sizeOfFields = 512
 
 // knownQuantities is how many quantities are kept.
 const knownQuantities = 256

@@ -4,6 +4,7 @@ package run
 import (
 	"context"
 	"sync/atomic"
+	"time"
 
 	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
 
@@ -16,17 +17,15 @@ var now atomic.Pointer[wasmctl.Context]
 
 type key struct{}
 
-// Enter begins a call. The returned context ends with it, at the latest when the
-// host would interrupt it.
+// Enter begins a call. The returned context ends with it. It knows when the host
+// interrupts the call, and has no timer of its own for that: it would never be first.
 func Enter(ctx context.Context, c *wasmctl.Context) (context.Context, func()) {
 	now.Store(c)
 	hostlog.Current = lines{c.Log()}
 	ctx = context.WithValue(ctx, key{}, c)
-	cancel := context.CancelFunc(func() {})
-	if at, ok := c.Deadline(); ok { // by the clock of the host
-		ctx, cancel = context.WithTimeout(ctx, at.Sub(c.Now()))
-	} else {
-		ctx, cancel = context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(ctx)
+	if at, ok := c.Deadline(); ok {
+		ctx = until{ctx, at}
 	}
 	return ctx, func() {
 		cancel()
@@ -34,6 +33,16 @@ func Enter(ctx context.Context, c *wasmctl.Context) (context.Context, func()) {
 		hostlog.Current = nil
 	}
 }
+
+// until is a context whose deadline somebody else looks after.
+type until struct {
+	context.Context
+
+	at time.Time
+}
+
+// Deadline implements context.Context.
+func (u until) Deadline() (time.Time, bool) { return u.at, true }
 
 // Current returns the call that ctx belongs to, else the one that the module
 // carries out now, or nil between calls.
