@@ -19,7 +19,9 @@ type Gate struct {
 	err   error       // guarded by mu; set once done is closed
 }
 
-func newGate(validity time.Duration) *Gate {
+// NewGate returns a Gate that has not opened. Writes stop validity after a renewal
+// was sent, unless there is another one.
+func NewGate(validity time.Duration) *Gate {
 	return &Gate{validity: validity, open: make(chan struct{}), done: make(chan struct{})}
 }
 
@@ -63,9 +65,9 @@ func (g *Gate) Deadline() (time.Time, bool) { return time.Time{}, false }
 // Value implements context.Context.
 func (g *Gate) Value(any) any { return nil }
 
-// renewed extends the gate after the lease was written by a request that was
+// Renewed opens or extends the gate after the lease was written by a request that was
 // sent at the given time.
-func (g *Gate) renewed(sent time.Time) {
+func (g *Gate) Renewed(sent time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.err != nil {
@@ -73,15 +75,15 @@ func (g *Gate) renewed(sent time.Time) {
 	}
 	g.until = sent.Add(g.validity)
 	if g.timer == nil {
-		g.timer = time.AfterFunc(time.Until(g.until), func() { g.close(ErrLost) })
+		g.timer = time.AfterFunc(time.Until(g.until), func() { g.Close(ErrLost) })
 		close(g.open)
 		return
 	}
 	g.timer.Reset(time.Until(g.until))
 }
 
-// close closes the gate for a reason. A second time does nothing.
-func (g *Gate) close(reason error) {
+// Close closes the gate for a reason. A second time does nothing.
+func (g *Gate) Close(reason error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.err != nil {

@@ -18,15 +18,15 @@ func closed(c <-chan struct{}) bool {
 
 func TestGate_ClosesWhenTheLeaseIsNotRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newGate(9 * time.Second)
+		g := NewGate(9 * time.Second)
 		<-time.After(time.Hour)
 		synctest.Wait()
 		if closed(g.Open()) || closed(g.Done()) || g.Err() != nil {
 			t.Fatal("a standby has lost something")
 		}
-		g.renewed(time.Now())
+		g.Renewed(time.Now())
 		<-time.After(8 * time.Second)
-		g.renewed(time.Now().Add(-2 * time.Second)) // it counts from when the request was sent
+		g.Renewed(time.Now().Add(-2 * time.Second)) // it counts from when the request was sent
 		if !closed(g.Open()) || g.Err() != nil {
 			t.Fatal("the leader may not write")
 		}
@@ -43,7 +43,7 @@ func TestGate_ClosesWhenTheLeaseIsNotRenewed(t *testing.T) {
 		if !closed(g.Done()) {
 			t.Error("requests in flight go on")
 		}
-		g.renewed(time.Now())
+		g.Renewed(time.Now())
 		if !errors.Is(g.Err(), ErrLost) {
 			t.Error("a closed gate opened again")
 		}
@@ -51,10 +51,10 @@ func TestGate_ClosesWhenTheLeaseIsNotRenewed(t *testing.T) {
 }
 
 func TestGate_FirstReasonStays(t *testing.T) {
-	g := newGate(time.Hour)
-	g.renewed(time.Now())
-	g.close(errReleased)
-	g.close(ErrLost)
+	g := NewGate(time.Hour)
+	g.Renewed(time.Now())
+	g.Close(errReleased)
+	g.Close(ErrLost)
 	if !errors.Is(g.Err(), errReleased) || !closed(g.Done()) {
 		t.Errorf("Err is %v", g.Err())
 	}

@@ -95,7 +95,7 @@ func New(cfg Config) (*Elector, error) {
 
 // newElector returns an Elector on a lock.
 func newElector(cfg Config, leases coordinationv1.LeaseInterface, on resourcelock.Interface) (*Elector, error) {
-	e := &Elector{cfg: cfg, gate: newGate(cfg.LeaseDuration * 9 / 10), leases: leases}
+	e := &Elector{cfg: cfg, gate: NewGate(cfg.LeaseDuration * 9 / 10), leases: leases}
 	var err error
 	e.elector, err = leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Name:          cfg.Name,
@@ -139,9 +139,9 @@ func (e *Elector) Run(ctx context.Context) error {
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(e.gate, cancel)() // a lease that ran out is not asked for again
-	defer context.AfterFunc(ctx, func() { e.gate.close(errReleased) })()
+	defer context.AfterFunc(ctx, func() { e.gate.Close(errReleased) })()
 	e.elector.Run(running)
-	e.gate.close(ErrLost) // unless it is closed: by ctx, or for the same reason
+	e.gate.Close(ErrLost) // unless it is closed: by ctx, or for the same reason
 	if errors.Is(e.gate.Err(), errReleased) {
 		return nil
 	}

@@ -58,7 +58,7 @@ func (l *lock) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) 
 	sent := l.stamp(&r)
 	err := l.Interface.Create(ctx, r)
 	if err == nil {
-		l.gate.renewed(sent)
+		l.gate.Renewed(sent)
 		l.leads(r.HolderIdentity)
 	}
 	l.report(ctx, "created", err, apierrors.IsAlreadyExists)
@@ -70,12 +70,12 @@ func (l *lock) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) 
 // must have stopped. (client-go calls OnStoppedLeading only afterwards.)
 func (l *lock) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
 	if r.HolderIdentity == "" {
-		l.gate.close(ErrLost) // in an orderly stop it is closed already
+		l.gate.Close(ErrLost) // in an orderly stop it is closed already
 	}
 	sent := l.stamp(&r)
 	err := l.Interface.Update(ctx, r)
 	if err == nil && r.HolderIdentity == l.Identity() {
-		l.gate.renewed(sent)
+		l.gate.Renewed(sent)
 		l.leads(r.HolderIdentity)
 	}
 	l.report(ctx, "written", err, apierrors.IsConflict)

@@ -1,0 +1,177 @@
+package shard
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/wasmctl/wasmctl/runtime/leader"
+)
+
+// loop runs the core of a Member: it tells it what was read and what has ended, and
+// carries out what it asks for. Everything else of it belongs to one goroutine.
+type loop struct {
+	*Member
+
+	ctx     context.Context //nolint:containedctx // of all that the loop starts
+	results chan func(*Core)
+	changed chan struct{} // has one element where the watch has brought something
+	wg      sync.WaitGroup
+	core    *Core
+	load    load
+	failed  map[string]string // by what was done: why it failed, as was said last
+}
+
+// watch keeps the leases of the group until ctx ends.
+func (l *loop) watch(ctx context.Context) {
+	note := func(any) {
+		select {
+		case l.changed <- struct{}{}:
+		default:
+		}
+	}
+	_, _ = l.all.AddEventHandler(cache.ResourceEventHandlerFuncs{ // fails only where it has ended
+		AddFunc: note, UpdateFunc: func(_, o any) { note(o) }, DeleteFunc: note,
+	})
+	l.all.RunWithContext(ctx)
+}
+
+func (l *loop) run(ctx context.Context) error {
+	l.failed = map[string]string{}
+	if !cache.WaitForCacheSync(ctx.Done(), l.all.HasSynced) {
+		return nil // nothing was written
+	}
+	l.core = NewCore(l.cfg.ID, l.cfg.Slots, l.cfg.Timing, time.Now())
+	l.saw()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	end := ctx.Done()
+	for {
+		again := l.step()
+		switch now := time.Now(); {
+		case l.core.Lost(now):
+			return fmt.Errorf("shards[%s/%s]: %w", l.cfg.Namespace, l.cfg.Group, leader.ErrLost)
+		case l.core.Left():
+			return l.leave()
+		}
+		timer.Reset(time.Until(again))
+		select {
+		case <-timer.C:
+		case <-l.changed:
+			l.saw()
+		case do := <-l.results:
+			do(l.core)
+		case do := <-l.commands:
+			do(l.core)
+		case <-end:
+			end = nil
+			l.core.Leave(time.Now(), true)
+		}
+	}
+}
+
+// leave deletes the own lease, of which no slot is any longer.
+func (l *loop) leave() error {
+	ctx, cancel := context.WithTimeout(l.ctx, l.cfg.Timing.Renew)
+	defer cancel()
+	if err := l.leases.leave(ctx); err != nil {
+		l.cfg.Logger.Warn("cannot delete the lease; others do it when it is over", "lease", l.cfg.ID, "error", err.Error())
+	}
+	return nil
+}
+
+// saw tells the core what the watch has.
+func (l *loop) saw() {
+	all, record, version, err := l.leases.read(l.sharedLeases())
+	l.report("read", err)
+	l.core.Saw(time.Now(), all, record, version)
+}
+
+// step carries out what the core asks for.
+func (l *loop) step() (again time.Time) {
+	if l.load.due(time.Now(), l.cfg.Timing.Renew) {
+		l.core.SetLoad(l.load.measure(time.Now(), l.spent()))
+	}
+	effects, again := l.core.Step(time.Now())
+	for _, e := range effects {
+		l.start(e)
+	}
+	record, leases, own := l.core.Slots(time.Now())
+	l.view.Store(&View{ID: l.cfg.ID, Record: record, Leases: leases, Own: own, Slots: len(l.core.phases)})
+	return again
+}
+
+// start starts an effect, whose end the loop is told.
+func (l *loop) start(e Effect) {
+	var do func(context.Context) Result
+	switch e.Kind {
+	case Renew:
+		do = func(ctx context.Context) (r Result) {
+			sent := time.Now()
+			var err error
+			if r.Lost, err = l.leases.renew(ctx, e.State); err == nil && !r.Lost {
+				l.gate.Renewed(sent)
+			}
+			return l.result(e, "renew the lease", r, err)
+		}
+	case Fence:
+		do = func(ctx context.Context) (r Result) {
+			l.cfg.Logger.Warn("a replica is silent: ending its lease", "replica", e.ID)
+			var err error
+			r.Lost, err = l.leases.end(ctx, e.ID, e.Version)
+			return l.result(e, "end the lease of another replica", r, err)
+		}
+	case Forget:
+		do = func(ctx context.Context) (r Result) {
+			var err error
+			r.Lost, err = l.leases.forget(ctx, e.ID, e.Version)
+			return l.result(e, "delete the lease of a dead replica", r, err)
+		}
+	case Commit:
+		do = func(ctx context.Context) (r Result) {
+			var err error
+			r.Version, r.Lost, err = l.leases.commit(ctx, e.Record, e.Version)
+			return l.result(e, "write the record", r, err)
+		}
+	default:
+		l.startSlot(e)
+		return
+	}
+	l.wg.Go(func() {
+		ctx, cancel := context.WithTimeout(l.ctx, l.cfg.Timing.Lease/6) // leaves time for others
+		defer cancel()
+		l.done(e, do(ctx))
+	})
+}
+
+func (l *loop) result(_ Effect, what string, r Result, err error) Result {
+	r.Err = err != nil
+	if err != nil && l.ctx.Err() == nil {
+		l.command(l.ctx, func(*Core) { l.report(what, err) })
+	} else if err == nil {
+		l.command(l.ctx, func(*Core) { l.report(what, nil) })
+	}
+	return r
+}
+
+func (l *loop) done(e Effect, r Result) {
+	select {
+	case l.results <- func(c *Core) { c.Done(time.Now(), e, r) }:
+	case <-l.ctx.Done():
+	}
+}
+
+// report logs why something could not be done, once until that changes.
+func (l *loop) report(what string, err error) {
+	if err == nil {
+		delete(l.failed, what)
+		return
+	}
+	if l.failed[what] != err.Error() {
+		l.failed[what] = err.Error()
+		l.cfg.Logger.Warn("shards: cannot "+what, "error", err.Error(), "next", "wasmctl keeps retrying; this replica needs get, list, watch, create, update and delete on leases.coordination.k8s.io in its namespace")
+	}
+}

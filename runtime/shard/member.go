@@ -1,0 +1,154 @@
+package shard
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coordinationinformers "k8s.io/client-go/informers/coordination/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/wasmctl/wasmctl/runtime/leader"
+)
+
+// Config says what a Member is a part of. RESTConfig, Namespace, Group and ID are
+// needed; the rest has defaults.
+type Config struct {
+	// RESTConfig reaches the API server.
+	RESTConfig *rest.Config
+	// Namespace is that of the Leases. Group names the replicas that share the
+	// objects, and ID this one: it is the name of its Lease.
+	Namespace, Group, ID string
+	// Slots is how many parts the objects are split into, at most MaxSlots.
+	Slots int
+	// Timing has the defaults of a leader election.
+	Timing Timing
+	// Logger is told what moves; nil drops it.
+	Logger *slog.Logger
+}
+
+func (c Config) withDefaults() Config {
+	c.Timing.Lease = cmp.Or(c.Timing.Lease, leader.DefaultLeaseDuration)
+	c.Timing.Renew = cmp.Or(c.Timing.Renew, leader.DefaultRetryPeriod)
+	c.Timing.Settle = cmp.Or(c.Timing.Settle, 2*c.Timing.Renew)
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
+	return c
+}
+
+// Member is one replica. It is safe for concurrent use.
+type Member struct {
+	cfg    Config
+	gate   *leader.Gate
+	leases *leases
+	all    cache.SharedIndexInformer
+
+	commands chan func(*Core)
+	view     atomic.Pointer[View]
+	started  atomic.Bool
+
+	mu    sync.Mutex
+	parts []*part // guarded by mu
+	want  []phase // guarded by mu; by slot: what the core wants of the parts
+}
+
+// View is what a replica knows of itself and of the others.
+type View struct {
+	ID     string
+	Record *Record // nil: there is none
+	// Leases are those of all replicas, ordered by ID.
+	Leases []Lease
+	// Own is what the replica says of itself.
+	Own State
+	// Slots is how many there are.
+	Slots int
+}
+
+// New returns a Member. It sends nothing; Run does.
+func New(cfg Config) (*Member, error) {
+	cfg = cfg.withDefaults()
+	if cfg.RESTConfig == nil || cfg.Namespace == "" || cfg.Group == "" || cfg.ID == "" {
+		return nil, errors.New("shards: rest config, namespace, group and ID are needed")
+	}
+	if cfg.Slots < 1 || cfg.Slots > MaxSlots {
+		return nil, fmt.Errorf("shards: %d, want 1 to %d", cfg.Slots, MaxSlots)
+	}
+	if t := cfg.Timing; t.Lease%time.Second != 0 || t.Lease < 3*t.Renew {
+		return nil, fmt.Errorf("shards: a lease of %v, want whole seconds, and at least three times the retry period of %v", t.Lease, t.Renew)
+	}
+	client, err := kubernetes.NewForConfig(cfg.RESTConfig)
+	if err != nil {
+		return nil, fmt.Errorf("shards[%s/%s]: %w", cfg.Namespace, cfg.Group, err)
+	}
+	informer := coordinationinformers.NewFilteredLeaseInformer(client, cfg.Namespace, 0, cache.Indexers{},
+		func(o *metav1.ListOptions) { o.LabelSelector = groupLabel + "=" + cfg.Group })
+	m := &Member{
+		cfg: cfg, gate: leader.NewGate(cfg.Timing.validity()), all: informer,
+		leases:   &leases{client: client.CoordinationV1().Leases(cfg.Namespace), group: cfg.Group, id: cfg.ID, lasts: cfg.Timing.Lease},
+		commands: make(chan func(*Core)), want: make([]phase, MaxSlots),
+	}
+	m.view.Store(&View{ID: cfg.ID, Slots: cfg.Slots})
+	return m, nil
+}
+
+// Gate says when this replica may write.
+func (m *Member) Gate() *leader.Gate { return m.gate }
+
+// View returns what the replica knows.
+func (m *Member) View() *View { return m.view.Load() }
+
+// Slots returns how many slots there are now.
+func (m *Member) Slots() int { return m.View().Slots }
+
+// Ready lets the replica be given slots, once Run has been called.
+func (m *Member) Ready(ctx context.Context) { m.command(ctx, (*Core).Ready) }
+
+// Leave makes the replica give its slots away; Run then returns. With hurry it does
+// not wait for others to be warm.
+func (m *Member) Leave(ctx context.Context, hurry bool) {
+	m.command(ctx, func(c *Core) { c.Leave(time.Now(), hurry) })
+}
+
+func (m *Member) command(ctx context.Context, do func(*Core)) {
+	select {
+	case m.commands <- do:
+	case <-ctx.Done():
+	}
+}
+
+// Run takes part until Leave has given all slots away, or ctx ends: then everything
+// that writes must have ended, and what is left is given away at once. The error is
+// leader.ErrLost if the lease was lost. It runs once.
+func (m *Member) Run(ctx context.Context) error {
+	if m.started.Swap(true) {
+		return errors.New("shards: Run was called before")
+	}
+	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
+	l := &loop{Member: m, ctx: watching, results: make(chan func(*Core)), changed: make(chan struct{}, 1)}
+	l.wg.Go(func() { l.watch(watching) })
+	err := l.run(ctx)
+	m.gate.Close(cmp.Or(err, leader.ErrLost))
+	stop()
+	l.wg.Wait()
+	return err
+}
+
+// sharedLeases returns the leases that the watch has.
+func (m *Member) sharedLeases() []*coordinationv1.Lease {
+	items := m.all.GetStore().List()
+	out := make([]*coordinationv1.Lease, 0, len(items))
+	for _, item := range items {
+		if lease, ok := item.(*coordinationv1.Lease); ok {
+			out = append(out, lease)
+		}
+	}
+	return out
+}

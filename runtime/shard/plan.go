@@ -1,0 +1,225 @@
+package shard
+
+import (
+	"hash/fnv"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Replica is a replica as the others see it.
+type Replica struct {
+	ID string
+	// Takes says that it may be given slots.
+	Takes bool
+	// Open are the slots that it runs, and Load what these cost it, in ms of CPU a
+	// second.
+	Open Set
+	Load map[int]int
+}
+
+// plan changes the record so that each slot has an owner that lives, or is to get
+// one. Members are those that live, ordered by ID. It reports whether anything has
+// changed. What it does follows from its arguments alone, so that it does not matter
+// which replica carries it out.
+//
+// A slot goes to the replica with the highest rendezvous hash for it among those
+// that have room: at most the slots divided by the replicas, rounded up. A slot
+// whose owner lives stays where it is, unless the replicas have changed.
+func plan(r *Record, members []Replica, now time.Time) bool {
+	p := planner{r: r, now: now, counts: map[string]int{}, live: map[string]*Replica{}}
+	var names []string
+	for i := range members {
+		m := &members[i]
+		p.live[m.ID] = m
+		if m.Takes {
+			p.takers = append(p.takers, m)
+			names = append(names, m.ID)
+		}
+	}
+	p.prune()
+	if len(p.takers) == 0 {
+		return p.changed
+	}
+	most := (len(r.Slots) + len(p.takers) - 1) / len(p.takers)
+	for i := range r.Slots {
+		if p.target(i) == "" {
+			p.move(i, p.best(i, most))
+		}
+	}
+	if balanced := strings.Join(names, " "); r.Balanced != balanced {
+		p.balance()
+		r.Balanced, p.changed = balanced, true
+	}
+	return p.changed
+}
+
+type planner struct {
+	r       *Record
+	now     time.Time
+	live    map[string]*Replica
+	takers  []*Replica     // those that take slots
+	counts  map[string]int // of the slots that each has or is to get
+	changed bool
+}
+
+// prune takes out owners that are dead, and plans for those that do not take any
+// longer, and counts the slots.
+func (p *planner) prune() {
+	for i := range p.r.Slots {
+		s := &p.r.Slots[i]
+		if s.Owner != "" && p.live[s.Owner] == nil {
+			s.give("", s.Epoch, s.Moved, nil)
+			p.changed = true
+		}
+		if s.Next != "" && !p.takes(s.Next) {
+			s.Next, p.changed = "", true
+		}
+		if to := p.target(i); to != "" {
+			p.counts[to]++
+		}
+	}
+}
+
+func (p *planner) takes(id string) bool { m := p.live[id]; return m != nil && m.Takes }
+
+// target is the replica that has a slot in the end; empty: there is none yet.
+func (p *planner) target(i int) string {
+	s := &p.r.Slots[i]
+	if s.Next != "" {
+		return s.Next
+	}
+	if p.takes(s.Owner) {
+		return s.Owner
+	}
+	return ""
+}
+
+// best is the replica with room that a slot suits best.
+func (p *planner) best(slot, most int) string {
+	var best string
+	var highest uint64
+	for _, m := range p.takers {
+		if score := rendezvous(slot, m.ID); p.counts[m.ID] < most && (best == "" || score > highest) {
+			best, highest = m.ID, score
+		}
+	}
+	return best
+}
+
+// rendezvous is the hash that decides between replicas.
+func rendezvous(slot int, id string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte{byte(slot)}) // never fails
+	_, _ = h.Write([]byte(id))
+	x := h.Sum64() // FNV does not spread its last bytes: finish as splitmix64 does
+	x ^= x >> 30
+	x *= 0xbf58476d1ce4e5b9
+	x ^= x >> 27
+	x *= 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// move makes a replica the target of a slot. Where nobody runs the slot, it is the
+// owner at once.
+func (p *planner) move(slot int, to string) {
+	s := &p.r.Slots[slot]
+	if before := p.target(slot); before != "" {
+		p.counts[before]--
+	}
+	p.counts[to]++
+	p.changed = true
+	switch s.Owner {
+	case "":
+		if p.runsElsewhere(slot, to) { // the record was lost
+			p.counts[to]--
+			p.changed = false
+			return
+		}
+		s.give(to, p.r.Epoch, p.now, s.Handover)
+	case to:
+		s.Next = ""
+	default:
+		s.Next = to
+	}
+}
+
+// runsElsewhere reports whether a replica says that it runs a slot that has no owner:
+// somebody has deleted the record. It ends when it notices.
+func (p *planner) runsElsewhere(slot int, to string) bool {
+	for id, m := range p.live {
+		if id != to && m.Open.Has(slot) {
+			return true
+		}
+	}
+	return false
+}
+
+// balance moves slots until no replica has more than one slot more than another.
+func (p *planner) balance() {
+	for {
+		from := slices.MaxFunc(p.takers, func(a, b *Replica) int { return p.counts[a.ID] - p.counts[b.ID] }).ID
+		to := slices.MinFunc(p.takers, func(a, b *Replica) int { return p.counts[a.ID] - p.counts[b.ID] }).ID
+		if p.counts[from]-p.counts[to] <= 1 {
+			return
+		}
+		slot, highest := -1, uint64(0)
+		for i := range p.r.Slots {
+			if score := rendezvous(i, to); p.target(i) == from && (slot < 0 || score > highest) {
+				slot, highest = i, score
+			}
+		}
+		p.move(slot, to)
+	}
+}
+
+// relieve moves one slot from the replica with the most load to the one with the
+// least, where that helps, and reports whether it has. Slots that are on the move
+// have to arrive first.
+func relieve(r *Record, members []Replica) bool {
+	counts, loads := map[string]int{}, map[string]int{}
+	var takers []*Replica
+	total := 0
+	for i := range members {
+		if m := &members[i]; m.Takes {
+			takers = append(takers, m)
+			for _, l := range m.Load {
+				loads[m.ID] += l
+				total += l
+			}
+		}
+	}
+	if len(takers) < 2 {
+		return false
+	}
+	for i := range r.Slots {
+		if s := &r.Slots[i]; s.Owner == "" || s.Next != "" {
+			return false
+		}
+		counts[r.Slots[i].Owner]++
+	}
+	hot := slices.MaxFunc(takers, func(a, b *Replica) int { return loads[a.ID] - loads[b.ID] })
+	cold := slices.MinFunc(takers, func(a, b *Replica) int { return loads[a.ID] - loads[b.ID] })
+	mean := total / len(takers)
+	// Not for little: a tenth of a CPU above, and a quarter more than the mean.
+	if loads[hot.ID] < mean+100 || loads[hot.ID]*4 < mean*5 {
+		return false
+	}
+	// Counts stay within a quarter of an equal part, for the sake of memory.
+	if most := (5*len(r.Slots) + 4*len(takers) - 1) / (4 * len(takers)); counts[cold.ID] >= most {
+		return false
+	}
+	best, peak := -1, loads[hot.ID]*9/10 // it must help by a tenth
+	for i := range r.Slots {
+		if r.Slots[i].Owner != hot.ID || hot.Load[i] == 0 {
+			continue
+		}
+		if after := max(loads[hot.ID]-hot.Load[i], loads[cold.ID]+hot.Load[i]); after < peak {
+			best, peak = i, after
+		}
+	}
+	if best >= 0 {
+		r.Slots[best].Next = cold.ID
+	}
+	return best >= 0
+}

@@ -1,0 +1,122 @@
+package shard
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/wasmctl/wasmctl/abi"
+)
+
+// Record says who runs which slot. All replicas share one, which is changed by
+// compare and swap alone.
+type Record struct {
+	// Epoch counts the changes.
+	Epoch uint64 `json:"epoch"`
+	// Balanced names the replicas that the slots were spread over last.
+	Balanced string `json:"balanced,omitempty"`
+	Slots    []Slot `json:"slots"`
+}
+
+// Slot is a part of the objects.
+type Slot struct {
+	// Owner is the replica that runs the objects; only itself can give them to
+	// another while its lease lasts. Empty: nobody does.
+	Owner string `json:"owner,omitempty"`
+	// Next is the replica that the owner is to give the slot to; empty: none.
+	Next string `json:"next,omitempty"`
+	// Epoch and Moved are of the last change of the owner. Moved is for people.
+	Epoch uint64    `json:"epoch,omitempty"`
+	Moved time.Time `json:"moved,omitzero"`
+	// Handover is what the owner before has left, by controller. Where it has nothing
+	// of a controller, what the owner before wrote last is not known: it died.
+	Handover map[string]Handover `json:"handover,omitempty"`
+}
+
+// Handover is what the owner of a slot leaves to the next one.
+type Handover struct {
+	// Writes are the last ones: the next owner waits until its cache has them.
+	Writes []Write `json:"writes,omitempty"`
+	// Failing are the objects whose last runs have failed.
+	Failing []Failing `json:"failing,omitempty"`
+	// Deleted are objects that are gone, and whose deletion no run has seen yet.
+	Deleted []abi.Key `json:"deleted,omitempty"`
+}
+
+// Write is a write of a run, as far as a cache can show it.
+type Write struct {
+	Group           string            `json:"group,omitempty"`
+	Resource        string            `json:"resource"`
+	Key             abi.Key           `json:"key"`
+	UID             string            `json:"uid,omitempty"`
+	ResourceVersion string            `json:"resourceVersion,omitempty"`
+	Labels          map[string]string `json:"labels,omitempty"`
+	Deleted         bool              `json:"deleted,omitempty"`
+}
+
+// Failing is an object whose last runs have failed.
+type Failing struct {
+	Key     abi.Key   `json:"key"`
+	UID     string    `json:"uid,omitempty"`
+	Attempt int       `json:"attempt"`
+	Since   time.Time `json:"since"`
+	// Retry is when the next run is due.
+	Retry time.Time `json:"retry,omitzero"`
+}
+
+// maxRecord bounds a record in bytes. Annotations of an object may have 256 KiB.
+const maxRecord = 200 << 10
+
+// encode returns the record as text. Where it is too long, it leaves out what is only
+// useful: which objects were failing.
+func (r *Record) encode() (string, error) {
+	b, err := json.Marshal(r)
+	if err == nil && len(b) > maxRecord {
+		short := r.clone()
+		for i := range short.Slots {
+			for name, h := range short.Slots[i].Handover {
+				h.Failing = nil
+				short.Slots[i].Handover[name] = h
+			}
+		}
+		b, err = json.Marshal(short)
+	}
+	if err != nil {
+		return "", fmt.Errorf("record: %w", err)
+	}
+	return string(b), nil
+}
+
+// decodeRecord reads a record. The error says what is wrong with it.
+func decodeRecord(text string) (*Record, error) {
+	r := &Record{}
+	if err := json.Unmarshal([]byte(text), r); err != nil {
+		return nil, fmt.Errorf("record: %w", err)
+	}
+	if n := len(r.Slots); n < 1 || n > MaxSlots {
+		return nil, fmt.Errorf("record: %d slots, want 1 to %d", n, MaxSlots)
+	}
+	return r, nil
+}
+
+// clone returns a copy that can be changed.
+func (r *Record) clone() *Record {
+	out := *r
+	out.Slots = make([]Slot, len(r.Slots))
+	for i, s := range r.Slots {
+		if s.Handover != nil {
+			left := make(map[string]Handover, len(s.Handover))
+			for name, h := range s.Handover {
+				left[name] = h
+			}
+			s.Handover = left
+		}
+		out.Slots[i] = s
+	}
+	return &out
+}
+
+// give makes a replica the owner of a slot.
+func (s *Slot) give(to string, epoch uint64, now time.Time, left map[string]Handover) {
+	*s = Slot{Owner: to, Epoch: epoch, Moved: now, Handover: left}
+}

@@ -1,0 +1,309 @@
+package shard
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// Times between what replicas do.
+const (
+	// rankDelay is how much later than the first replica the next one changes the
+	// record, so that one of them does.
+	rankDelay = 300 * time.Millisecond
+	// relieveEvery is how long the record rests before a slot moves because of load.
+	relieveEvery = time.Minute
+	// minGap is between two writes of the own lease.
+	minGap = 50 * time.Millisecond
+)
+
+// Step returns what is to be done now, and when to call it again at the latest. It
+// is called after everything that was read and has ended.
+func (c *Core) Step(now time.Time) (effects []Effect, again time.Time) {
+	if c.Lost(now) {
+		return nil, time.Time{}
+	}
+	again = now.Add(c.timing.Renew / 4)
+	if c.record != nil && len(c.record.Slots) == len(c.phases) {
+		for i := range c.phases {
+			effects = c.slot(now, i, effects)
+		}
+	}
+	effects = c.renew(now, effects, &again)
+	effects = c.fence(now, effects, &again)
+	effects = c.commit(now, effects, &again)
+	return effects, again
+}
+
+// slot takes one slot a step further.
+func (c *Core) slot(now time.Time, i int, effects []Effect) []Effect {
+	s := &c.record.Slots[i]
+	mine := s.Owner == c.id
+	do := func(next phase, e Effect) {
+		e.Slot = i
+		c.phases[i] = next
+		effects = append(effects, e)
+	}
+	switch c.phases[i] {
+	case idle:
+		if (mine || s.Next == c.id) && c.takes() {
+			do(warming, Effect{Kind: Warm})
+		}
+	case warm:
+		switch {
+		case mine && c.takes() && c.MayWrite(now):
+			do(opening, Effect{Kind: Open, Handover: s.Handover})
+		case !mine && s.Next != c.id:
+			do(dropping, Effect{Kind: Drop})
+		}
+	case open:
+		if mine && c.gives(now, s, i) {
+			do(closing, Effect{Kind: Close})
+		}
+	case closed:
+		switch {
+		case !mine:
+			do(dropping, Effect{Kind: Drop})
+			c.left[i] = nil
+		case !c.gives(now, s, i) && !c.busy[Commit] && !is(c.doubt, c.version): // nobody is to have it any longer
+			do(opening, Effect{Kind: Open, Handover: c.left[i]})
+			c.left[i] = nil
+		}
+	case dropping, warming, opening, closing: // until Done
+	}
+	if p := c.phases[i]; !mine && p >= opening {
+		c.lost = true // somebody has changed the record who may not
+	}
+	return effects
+}
+
+// is reports whether a version is this one.
+func is(of *string, version string) bool { return of != nil && *of == version }
+
+// gives reports whether the replica is to close a slot that it owns, for another.
+func (c *Core) gives(now time.Time, s *Slot, i int) bool {
+	if s.Next != "" && s.Next != c.id {
+		if to := c.members[s.Next]; to != nil && to.State.Warm.Has(i) && !to.gone && !to.Ended {
+			return true
+		}
+	}
+	if c.leaving.IsZero() {
+		return c.phases[i] == closed && s.Next != "" && s.Next != c.id
+	}
+	alone := !slices.ContainsFunc(c.live(now), func(m Replica) bool { return m.Takes })
+	return c.hurry || alone || now.Sub(c.leaving) > c.timing.Settle
+}
+
+// state is what the replica says of itself.
+func (c *Core) state() State {
+	s := State{Takes: c.takes(), Load: c.load}
+	for i, p := range c.phases {
+		s.Warm.Put(i, p >= warm)
+		s.Open.Put(i, p >= opening && p < closed)
+	}
+	return s
+}
+
+// renew renews the lease, also when there is something new to say.
+func (c *Core) renew(now time.Time, effects []Effect, again *time.Time) []Effect {
+	s := c.state()
+	due := c.tried.Add(c.timing.Renew)
+	if s.Takes != c.said.Takes || s.Warm != c.said.Warm || s.Open != c.said.Open {
+		due = c.tried.Add(minGap)
+	}
+	if c.busy[Renew] {
+		return effects
+	}
+	if now.Before(due) && !c.tried.IsZero() {
+		*again = earlier(*again, due)
+		return effects
+	}
+	c.busy[Renew], c.tried, c.saying = true, now, s
+	return append(effects, Effect{Kind: Renew, State: s})
+}
+
+// fence ends the lease of one replica that was silent for as long as it lasts, or
+// forgets one that has ended.
+func (c *Core) fence(now time.Time, effects []Effect, again *time.Time) []Effect {
+	if c.busy[Fence] || !c.MayWrite(now) {
+		return effects
+	}
+	for _, id := range slices.Sorted(maps.Keys(c.members)) {
+		s := c.members[id]
+		if id == c.id || s.gone || s.Ended && c.refersTo(id) {
+			continue
+		}
+		over := s.since.Add(max(s.Lasts, c.timing.Lease))
+		if now.Before(over) {
+			*again = earlier(*again, over)
+			continue
+		}
+		c.busy[Fence] = true
+		kind := Fence
+		if s.Ended {
+			kind = Forget
+		}
+		return append(effects, Effect{Kind: kind, ID: id, Version: s.Version})
+	}
+	return effects
+}
+
+// refersTo reports whether a replica has, or is to get, a slot.
+func (c *Core) refersTo(id string) bool {
+	return c.record == nil || slices.ContainsFunc(c.record.Slots, func(s Slot) bool { return s.Owner == id || s.Next == id })
+}
+
+// commit changes the record: gives closed slots away, and plans.
+func (c *Core) commit(now time.Time, effects []Effect, again *time.Time) []Effect {
+	if c.busy[Commit] || !c.MayWrite(now) || is(c.stale, c.version) {
+		return effects // where the record has another version, that is going to be read
+	}
+	if now.Before(c.retry) {
+		*again = earlier(*again, c.retry)
+		return effects
+	}
+	next := c.next(now, again)
+	if next == nil {
+		return effects
+	}
+	next.Epoch++
+	gave := c.give(next, now)
+	// A commit that may be on its way still is overtaken by one that changes nothing.
+	if planned := c.planned(next, now, again); !gave && !planned && !is(c.doubt, c.version) {
+		return effects
+	}
+	c.busy[Commit], c.wantedAt, c.writing = true, time.Time{}, next
+	return append(effects, Effect{Kind: Commit, Record: next, Version: c.version})
+}
+
+// next returns the record to change: a copy, or a new one where there is none, or
+// where nobody is left who has slots of it and their number is another. Nil says that
+// it is too early for that: others may come.
+func (c *Core) next(now time.Time, again *time.Time) *Record {
+	if c.record != nil && len(c.record.Slots) == c.slots {
+		return c.record.clone()
+	}
+	if c.record != nil {
+		members := c.live(now)
+		for i := range c.record.Slots {
+			owner := c.record.Slots[i].Owner
+			if slices.ContainsFunc(members, func(m Replica) bool { return m.ID == owner }) {
+				return c.record.clone()
+			}
+		}
+	}
+	if early := c.begin.Add(c.timing.Settle / 4); now.Before(early) {
+		*again = earlier(*again, early)
+		return nil
+	}
+	fresh := &Record{Slots: make([]Slot, c.slots)}
+	if c.record != nil {
+		fresh.Epoch = c.record.Epoch
+	}
+	return fresh
+}
+
+// give gives away the slots that are closed, once the own lease says that they are.
+func (c *Core) give(next *Record, now time.Time) (gave bool) {
+	for i := range next.Slots {
+		s := &next.Slots[i]
+		if s.Owner != c.id || i >= len(c.phases) {
+			continue
+		}
+		never := !c.takes() && c.phases[i] <= warm // it was not opened: what came with it goes on
+		if c.phases[i] != closed && !never || c.said.Open.Has(i) {
+			continue
+		}
+		left := c.left[i]
+		if never {
+			left = s.Handover
+		}
+		s.give(c.heir(now, s), next.Epoch, wall(now), left)
+		gave = true
+	}
+	return gave
+}
+
+// heir is who gets a slot; empty: nobody is there.
+func (c *Core) heir(now time.Time, s *Slot) string {
+	for _, m := range c.live(now) {
+		if m.ID == s.Next && m.Takes && m.ID != c.id {
+			return m.ID
+		}
+	}
+	return ""
+}
+
+// planned plans the slots of the record, if that is needed and it is this replica's
+// turn: the first by ID at once, and each other one later.
+func (c *Core) planned(next *Record, now time.Time, again *time.Time) bool {
+	members := c.live(now)
+	trial := next.clone()
+	needed := plan(trial, members, wall(now))
+	if !needed && c.record != nil && now.Sub(c.moved) >= relieveEvery {
+		needed = relieve(trial, members)
+	}
+	if !needed {
+		c.wantedAt = time.Time{}
+		return false
+	}
+	if c.wantedAt.IsZero() {
+		c.wantedAt = now
+	}
+	rank := slices.IndexFunc(members, func(m Replica) bool { return m.ID == c.id })
+	if turn := c.wantedAt.Add(time.Duration(rank) * rankDelay); now.Before(turn) {
+		*again = earlier(*again, turn)
+		return false
+	}
+	*next = *trial
+	return true
+}
+
+// Done takes in how an effect ended.
+func (c *Core) Done(now time.Time, e Effect, r Result) {
+	switch e.Kind {
+	case Renew:
+		c.busy[Renew] = false
+		if r.Lost {
+			c.lost = true
+		} else if !r.Err {
+			c.renewed, c.said = c.tried, c.saying
+		}
+	case Fence, Forget:
+		c.busy[Fence] = false
+		if s := c.members[e.ID]; s != nil && s.Version == e.Version {
+			s.Ended = s.Ended || !r.Err && !r.Lost
+			s.since = now.Add(c.timing.Renew/2 - max(s.Lasts, c.timing.Lease)) // when to try again
+		}
+	case Commit:
+		c.busy[Commit] = false
+		switch {
+		case r.Lost:
+			c.stale = &e.Version
+		case r.Err:
+			c.doubt, c.retry = &e.Version, now.Add(c.timing.Renew/4)
+		case c.record == nil || c.writing.Epoch > c.record.Epoch: // else it was read before it was answered
+			c.take(now, c.writing, r.Version)
+		}
+		c.writing = nil
+	case Warm:
+		c.phases[e.Slot] = warm
+	case Open:
+		c.phases[e.Slot] = open
+	case Close:
+		c.phases[e.Slot], c.left[e.Slot] = closed, r.Handover
+	case Drop:
+		c.phases[e.Slot] = idle
+	}
+}
+
+// earlier returns the earlier of two times.
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// wall is a time for people.
+func wall(now time.Time) time.Time { return now.UTC().Truncate(time.Millisecond) }
