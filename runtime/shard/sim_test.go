@@ -26,7 +26,6 @@ type world struct {
 	terms    []int           // by slot: how often it was opened
 	longest  time.Duration
 	failed   string
-	trace    bool
 }
 
 type snapshot struct {
@@ -172,9 +171,6 @@ func (r *replica) step() {
 		return
 	}
 	for _, e := range effects {
-		if r.w.trace && e.Kind != Renew {
-			fmt.Println(r.w.now, r.id, "kind", e.Kind, "slot", e.Slot, e.ID, e.Version, "view", r.view)
-		}
 		r.carryOut(e)
 	}
 	if again.IsZero() {
@@ -485,9 +481,6 @@ func (w *world) fault() {
 		return
 	}
 	r := alive[w.rng.IntN(len(alive))]
-	if w.trace {
-		fmt.Println(w.now, "fault", r.id)
-	}
 	switch w.rng.IntN(8) {
 	case 0:
 		r.die()
@@ -545,9 +538,52 @@ func TestCore_OneRunsEachSlot(t *testing.T) {
 		w := newWorld(t, seed)
 		w.after(w.within(10*time.Second), w.fault)
 		w.run(3 * time.Minute)
-		w.calm = true
+		w.rest()
 		w.run(4 * time.Minute)
 		w.checkCovered()
+		if w.failed != "" {
+			t.Fatalf("seed %d: %s", seed, w.failed)
+		}
+	}
+}
+
+// rest ends all faults, and load that would move slots.
+func (w *world) rest() {
+	w.calm = true
+	for _, r := range w.replicas {
+		r.core.SetLoad(nil)
+	}
+}
+
+// A slot whose owner was killed is run by another one when its lease is over, and one
+// whose owner stops within a second.
+func TestCore_NoSlotIsLeftAlone(t *testing.T) {
+	for seed := range uint64(300) {
+		w := newWorld(t, seed)
+		w.calm = true
+		for len(w.alive()) < 3 {
+			w.start()
+		}
+		w.run(20 * time.Second)
+		w.longest = 0
+		kill, bound := seed%2 == 0, time.Second
+		if kill {
+			bound = 15*time.Second*105/100 + 2*time.Second
+		}
+		for range 3 {
+			alive := w.alive()
+			if r := alive[w.rng.IntN(len(alive))]; kill {
+				r.die()
+			} else {
+				r.core.Leave(r.clock(), false)
+			}
+			w.start()
+			w.run(w.now + 25*time.Second)
+		}
+		w.checkCovered()
+		if w.longest > bound {
+			w.fail("a slot was not run for %v, killed: %t", w.longest, kill)
+		}
 		if w.failed != "" {
 			t.Fatalf("seed %d: %s", seed, w.failed)
 		}
