@@ -1,6 +1,8 @@
 package shard
 
 import (
+	"github.com/wasmctl/wasmctl/runtime/shard/slots"
+
 	"maps"
 	"slices"
 	"time"
@@ -27,8 +29,8 @@ type State struct {
 	// Takes says that it may be given slots: it has started, and does not stop.
 	Takes bool `json:"takes,omitempty"`
 	// Warm are the slots whose watches have synced, Open those that it runs.
-	Warm Set `json:"warm,omitzero"`
-	Open Set `json:"open,omitzero"`
+	Warm slots.Set `json:"warm,omitzero"`
+	Open slots.Set `json:"open,omitzero"`
 	// Load is what slots cost, in ms of CPU a second.
 	Load map[int]int `json:"load,omitempty"`
 }

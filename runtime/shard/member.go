@@ -1,6 +1,8 @@
 package shard
 
 import (
+	"github.com/wasmctl/wasmctl/runtime/shard/slots"
+
 	"cmp"
 	"context"
 	"errors"
@@ -28,7 +30,7 @@ type Config struct {
 	// Namespace is that of the Leases. Group names the replicas that share the
 	// objects, and ID this one: it is the name of its Lease.
 	Namespace, Group, ID string
-	// Slots is how many parts the objects are split into, at most MaxSlots.
+	// Slots is how many parts the objects are split into, at most slots.Max.
 	Slots int
 	// Timing has the defaults of a leader election.
 	Timing Timing
@@ -78,8 +80,8 @@ func New(cfg Config) (*Member, error) {
 	if cfg.RESTConfig == nil || cfg.Namespace == "" || cfg.Group == "" || cfg.ID == "" {
 		return nil, errors.New("shards: rest config, namespace, group and ID are needed")
 	}
-	if cfg.Slots < 1 || cfg.Slots > MaxSlots {
-		return nil, fmt.Errorf("shards: %d, want 1 to %d", cfg.Slots, MaxSlots)
+	if cfg.Slots < 1 || cfg.Slots > slots.Max {
+		return nil, fmt.Errorf("shards: %d, want 1 to %d", cfg.Slots, slots.Max)
 	}
 	if t := cfg.Timing; t.Lease%time.Second != 0 || t.Lease < 3*t.Renew {
 		return nil, fmt.Errorf("shards: a lease of %v, want whole seconds, and at least three times the retry period of %v", t.Lease, t.Renew)
@@ -93,7 +95,7 @@ func New(cfg Config) (*Member, error) {
 	m := &Member{
 		cfg: cfg, gate: leader.NewGate(cfg.Timing.validity()), all: informer,
 		leases:   &leases{client: client.CoordinationV1().Leases(cfg.Namespace), group: cfg.Group, id: cfg.ID, lasts: cfg.Timing.Lease},
-		commands: make(chan func(*Core)), want: make([]phase, MaxSlots),
+		commands: make(chan func(*Core)), want: make([]phase, slots.Max),
 	}
 	m.view.Store(&View{ID: cfg.ID, Slots: cfg.Slots})
 	return m, nil

@@ -1,6 +1,8 @@
 package shard
 
 import (
+	"github.com/wasmctl/wasmctl/runtime/shard/slots"
+
 	"context"
 	"slices"
 	"sync"
@@ -28,7 +30,7 @@ type Participant interface {
 type part struct {
 	Participant
 
-	slots [MaxSlots]struct {
+	slots [slots.Max]struct {
 		sync.Mutex
 		at phase // guarded by the mutex: idle, warm or open
 	}
@@ -42,7 +44,7 @@ func (m *Member) Join(ctx context.Context, p Participant) (leave func()) {
 	m.parts = append(m.parts, added)
 	m.mu.Unlock()
 	var wg sync.WaitGroup
-	for slot := range MaxSlots {
+	for slot := range slots.Max {
 		if m.wants(slot) > idle {
 			wg.Go(func() { added.catchUp(ctx, m, slot) })
 		}

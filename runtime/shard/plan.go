@@ -1,6 +1,8 @@
 package shard
 
 import (
+	"github.com/wasmctl/wasmctl/runtime/shard/slots"
+
 	"hash/fnv"
 	"slices"
 	"strings"
@@ -14,7 +16,7 @@ type Replica struct {
 	Takes bool
 	// Open are the slots that it runs, and Load what these cost it, in ms of CPU a
 	// second.
-	Open Set
+	Open slots.Set
 	Load map[int]int
 }
 

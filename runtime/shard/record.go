@@ -1,6 +1,8 @@
 package shard
 
 import (
+	"github.com/wasmctl/wasmctl/runtime/shard/slots"
+
 	"encoding/json"
 	"fmt"
 	"time"
@@ -93,8 +95,8 @@ func decodeRecord(text string) (*Record, error) {
 	if err := json.Unmarshal([]byte(text), r); err != nil {
 		return nil, fmt.Errorf("record: %w", err)
 	}
-	if n := len(r.Slots); n < 1 || n > MaxSlots {
-		return nil, fmt.Errorf("record: %d slots, want 1 to %d", n, MaxSlots)
+	if n := len(r.Slots); n < 1 || n > slots.Max {
+		return nil, fmt.Errorf("record: %d slots, want 1 to %d", n, slots.Max)
 	}
 	return r, nil
 }

@@ -104,7 +104,7 @@ func (r *requests) get(opts *metav1.ListOptions, metadata string) *rest.Request 
 	if gvr.Group == "" {
 		root = []string{"api", gvr.Version}
 	}
-	opts.LabelSelector, opts.FieldSelector = r.source.LabelSelector, r.source.FieldSelector
+	opts.LabelSelector, opts.FieldSelector, opts.ShardSelector = r.source.LabelSelector, r.source.FieldSelector, r.source.Shard.Selector()
 	req := r.client.Get().AbsPath(root...).Namespace(r.source.Namespace).Resource(gvr.Resource).
 		SpecificallyVersionedParams(opts, parameters, schema.GroupVersion{Version: "v1"})
 	switch {

@@ -73,7 +73,7 @@ func (lw *listWatcher) list(ctx context.Context, opts metav1.ListOptions) (k8sru
 		return nil, err
 	}
 	lw.status.attempted()
-	if lw.lists && opts.ResourceVersion == "0" { // not what the cache happens to have
+	if (lw.lists || lw.api.source.Shard.N > 0) && opts.ResourceVersion == "0" { // not what the cache happens to have
 		opts.ResourceVersion, opts.Limit = "", 0
 	}
 	bounded, cancel := context.WithTimeoutCause(ctx, listTimeout, errNoAnswer)

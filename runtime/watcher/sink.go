@@ -11,8 +11,9 @@ import (
 // sink is the store that client-go's reflector writes to: it hands each call to
 // the loop of the watch and returns when the loop has taken it.
 type sink struct {
-	ops  chan<- op
-	done <-chan struct{}
+	source Source
+	ops    chan<- op
+	done   <-chan struct{}
 }
 
 var (
@@ -31,11 +32,14 @@ func (s *sink) Delete(obj any) error { return s.send(opDelete, obj) }
 
 // Replace implements cache.ReflectorStore.
 func (s *sink) Replace(items []any, resourceVersion string) error {
-	list := make([]*reflector.Object, len(items))
-	for i, item := range items {
-		var err error
-		if list[i], err = packed(item); err != nil {
+	list := make([]*reflector.Object, 0, len(items))
+	for _, item := range items {
+		o, err := packed(item)
+		if err != nil {
 			return err
+		}
+		if s.source.has(o) {
+			list = append(list, o)
 		}
 	}
 	s.put(op{kind: opReplace, list: list, version: resourceVersion})
@@ -54,7 +58,7 @@ func (s *sink) Resync() error { return nil }
 
 func (s *sink) send(kind opKind, obj any) error {
 	o, err := packed(obj)
-	if err == nil {
+	if err == nil && s.source.has(o) {
 		s.put(op{kind: kind, obj: o})
 	}
 	return err

@@ -1,11 +1,13 @@
 package watcher
 
 import (
+	"fmt"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/wasmctl/wasmctl/runtime/reflector"
+	"github.com/wasmctl/wasmctl/runtime/shard/slots"
 )
 
 // Source says what is watched. Sources are compared with ==: users of equal
@@ -23,6 +25,9 @@ type Source struct {
 	// Metadata watches the objects without their content: the API server sends
 	// and the store keeps only metadata, whole, with apiVersion and Kind.
 	Metadata bool
+	// Shard is the part of the objects that is watched. An API server that cannot
+	// select by it sends all of them; the others are dropped.
+	Shard slots.Range
 	// Kind is the kind of the resource. It is needed with Metadata, where the API
 	// server does not say it, and does not count otherwise.
 	Kind string
@@ -65,5 +70,11 @@ func (s Source) String() string {
 	if s.Metadata {
 		b.WriteString(" (metadata)")
 	}
+	if s.Shard.N > 0 {
+		fmt.Fprintf(&b, " (shard %d of %d)", s.Shard.Slot, s.Shard.N)
+	}
 	return b.String()
 }
+
+// has reports whether an object is in the part that is watched.
+func (s Source) has(o *reflector.Object) bool { return s.Shard.Has(o.UID(), o.Ref().Namespace) }

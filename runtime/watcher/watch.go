@@ -26,6 +26,7 @@ type sharedWatch struct {
 	ops    chan op          // from the reflector, unbuffered
 	join   chan *subscriber // from Subscription.Run
 	leave  chan *subscriber // from Subscription.Run
+	relist chan struct{}    // has one element where the objects are to be listed again
 	exited chan struct{}
 
 	refs        int                // guarded by Set.mu
@@ -63,7 +64,7 @@ func newSharedWatch(source Source, client *Client, cfg Config) *sharedWatch {
 		source: source, writer: writer, client: client, cfg: cfg,
 		status: newStatus(source, writer.Store(), cfg),
 		ops:    make(chan op), join: make(chan *subscriber), leave: make(chan *subscriber),
-		exited: make(chan struct{}),
+		relist: make(chan struct{}, 1), exited: make(chan struct{}),
 	}
 }
 
@@ -71,9 +72,24 @@ func newSharedWatch(source Source, client *Client, cfg Config) *sharedWatch {
 func (w *sharedWatch) run(ctx context.Context) {
 	defer close(w.exited)
 	var reflecting sync.WaitGroup
-	reflecting.Go(func() { w.reflect(ctx) })
+	reflecting.Go(func() { w.reflectAll(ctx) })
 	w.loop(ctx)
 	reflecting.Wait()
+}
+
+// reflectAll runs one reflector after the other: each begins with a list.
+func (w *sharedWatch) reflectAll(ctx context.Context) {
+	for ctx.Err() == nil {
+		once, cancel := context.WithCancel(ctx)
+		var reflecting sync.WaitGroup
+		reflecting.Go(func() { w.reflect(once) })
+		select {
+		case <-w.relist:
+		case <-ctx.Done():
+		}
+		cancel()
+		reflecting.Wait()
+	}
 }
 
 // reflect runs client-go's reflector, which calls w.ops through a sink.
@@ -86,7 +102,7 @@ func (w *sharedWatch) reflect(ctx context.Context) {
 	silent := klog.Logger{}
 	r := cache.NewReflectorWithOptions(
 		&listerWatcher{&cache.ListWatch{ListWithContextFunc: lw.list, WatchFuncWithContext: lw.watch}, lw}, nil,
-		&sink{ops: w.ops, done: ctx.Done()},
+		&sink{source: w.source, ops: w.ops, done: ctx.Done()},
 		cache.ReflectorOptions{
 			Name: w.source.String(), TypeDescription: w.source.Name(), Logger: &silent,
 			Backoff: &wait.Backoff{Duration: time.Millisecond}, // see type backoff

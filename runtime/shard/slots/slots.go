@@ -1,4 +1,6 @@
-package shard
+// Package slots splits objects into parts by a hash: the same one as the API server's
+// sharded lists and watches (KEP-5866).
+package slots
 
 import (
 	"fmt"
@@ -8,23 +10,47 @@ import (
 	"strings"
 )
 
-// MaxSlots is the largest number of slots that objects can be split into.
-const MaxSlots = 256
+// Max is the largest number of slots that objects can be split into.
+const Max = 256
 
-// SlotOf returns the slot of n that a uid or a namespace is in. The hash is that of
-// the API server's sharded lists and watches (KEP-5866), and slots are equal ranges
-// of it, so that a slot can be asked of the API server.
-func SlotOf(key string, n int) int {
+// Of returns the slot of n that a uid or a namespace is in. The hash is FNV-1a, of 64
+// bits, and slots are equal ranges of it, so that a slot can be asked of the API server.
+func Of(key string, n int) int {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(key)) // never fails
 	slot, _ := bits.Mul64(h.Sum64(), uint64(n))
 	return int(slot)
 }
 
-// Selector returns the shardSelector of a slot of n by a field of the objects, in
-// the form that the API server parses.
-func Selector(field string, slot, n int) string {
-	return fmt.Sprintf("shardRange(object.%s, '%s', '%s')", field, bound(slot, n), bound(slot+1, n))
+// The fields of an object by which it is in a slot.
+const (
+	UID       = "metadata.uid"
+	Namespace = "metadata.namespace"
+)
+
+// Range is one slot of N, by a field of the objects. The zero Range is everything.
+type Range struct {
+	Field   string // UID or Namespace
+	Slot, N int
+}
+
+// Has reports whether an object is in the range.
+func (r Range) Has(uid, namespace string) bool {
+	switch r.Field {
+	case UID:
+		return Of(uid, r.N) == r.Slot
+	case Namespace:
+		return Of(namespace, r.N) == r.Slot
+	}
+	return true
+}
+
+// Selector returns the range as the API server's shardSelector; empty for everything.
+func (r Range) Selector() string {
+	if r.N == 0 {
+		return ""
+	}
+	return fmt.Sprintf("shardRange(object.%s, '%s', '%s')", r.Field, bound(r.Slot, r.N), bound(r.Slot+1, r.N))
 }
 
 // bound is where a slot begins: the first hash h of which h*n/2^64 is the slot.
@@ -40,7 +66,7 @@ func bound(slot, n int) string {
 }
 
 // Set is a set of slots.
-type Set [MaxSlots / 64]uint64
+type Set [Max / 64]uint64
 
 // Has reports whether a slot is in the set.
 func (s *Set) Has(slot int) bool { return s[slot/64]>>(slot%64)&1 == 1 }
@@ -66,12 +92,12 @@ func (s *Set) Len() int {
 // String returns the slots as ranges: "0-3,17".
 func (s *Set) String() string {
 	var parts []string
-	for i := 0; i < MaxSlots; i++ {
+	for i := 0; i < Max; i++ {
 		if !s.Has(i) {
 			continue
 		}
 		first := i
-		for i+1 < MaxSlots && s.Has(i+1) {
+		for i+1 < Max && s.Has(i+1) {
 			i++
 		}
 		part := strconv.Itoa(first)
@@ -99,8 +125,8 @@ func (s *Set) UnmarshalText(text []byte) error {
 		}
 		first, err := strconv.ParseUint(from, 10, 16)
 		last, err2 := strconv.ParseUint(to, 10, 16)
-		if err != nil || err2 != nil || first > last || last >= MaxSlots {
-			return fmt.Errorf("slots: %q is not a range of 0 to %d", part, MaxSlots-1)
+		if err != nil || err2 != nil || first > last || last >= Max {
+			return fmt.Errorf("slots: %q is not a range of 0 to %d", part, Max-1)
 		}
 		for i := first; i <= last; i++ {
 			s.Put(int(i), true)
