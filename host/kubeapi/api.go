@@ -166,12 +166,20 @@ func (a *API) Call(ctx context.Context, op abi.Op, req []byte) abi.Response {
 	}
 	switch op {
 	case abi.OpCacheGet:
-		return a.seen(ctx, r, a.cacheGet(r))
+		if res := a.cacheGet(r); !r.elsewhere {
+			return a.seen(ctx, r, res)
+		}
 	case abi.OpCacheList:
-		return a.seen(ctx, r, a.cacheList(ctx, r))
-	default:
-		return a.send(ctx, r)
+		if res := a.cacheList(ctx, r); !r.elsewhere {
+			return a.seen(ctx, r, res)
+		}
 	}
+	if r.elsewhere {
+		if refused := r.askServer(); refused != nil {
+			return *refused
+		}
+	}
+	return a.send(ctx, r)
 }
 
 // newRequest returns a request that is not read yet. Its ledger must be closed.

@@ -1,6 +1,7 @@
 package kubeapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -26,7 +27,8 @@ const defaultPage = 500
 // An error that has a method Status() abi.Status says why there is no answer:
 // StatusNotSynced, if the watch has not listed yet, or StatusBadRequest, if the
 // controller does not watch the resource, or not there. Any other error is
-// StatusInternal.
+// StatusInternal. Where an error has a method Elsewhere() bool that returns true,
+// other replicas watch some of the objects: then the API server is asked.
 type Cache interface {
 	// Get returns an object, nil if it is not there.
 	Get(gvr schema.GroupVersionResource, key abi.Key) (object []byte, err error)
@@ -91,6 +93,8 @@ func (a *API) cacheList(ctx context.Context, r *request) abi.Response {
 
 // fromCache returns the answer for an error of the cache.
 func (r *request) fromCache(err error) abi.Response {
+	var sharded interface{ Elsewhere() bool }
+	r.elsewhere = errors.As(err, &sharded) && sharded.Elsewhere()
 	var known interface{ Status() abi.Status }
 	if !errors.As(err, &known) {
 		return refuse(abi.StatusInternal, fmt.Sprintf("cache of %s: %v", r.kind.Name(), err))
@@ -101,6 +105,21 @@ func (r *request) fromCache(err error) abi.Response {
 			"group", r.kind.Group, "version", r.kind.Version, "kind", r.kind.Kind)
 	}
 	return refuse(known.Status(), message)
+}
+
+// askServer makes a read of the cache one of the API server, which answers what this
+// replica does not watch. It returns the answer where that cannot be.
+func (r *request) askServer() *abi.Response {
+	if r.op == abi.OpCacheGet {
+		r.op = abi.OpAPIGet
+		return nil
+	}
+	if r.Owner != "" {
+		refused := refuse(abi.StatusBadRequest, "owner: other replicas watch some of the objects (--shards): give the namespace of the object, or use api_list")
+		return &refused
+	}
+	r.op, r.Limit = abi.OpAPIList, cmp.Or(r.Limit, defaultPage)
+	return nil
 }
 
 // page is a list on its way.

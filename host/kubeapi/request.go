@@ -31,6 +31,9 @@ type request struct {
 	sent []byte
 	// created says that the last answer was that the object is new.
 	created bool
+	// elsewhere says that the cache has no answer since other replicas watch some of
+	// the objects.
+	elsewhere bool
 	// before is the JSON of what a dry run is about, if it is there.
 	before []byte
 

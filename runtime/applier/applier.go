@@ -129,6 +129,9 @@ type Config struct {
 	Revision func(abi.Key) uint64
 	// Observer observes each run; it may be nil.
 	Observer Observer
+	// Wrote is called with each write of a run of an object that Cache watches; nil
+	// is not.
+	Wrote func(of abi.Key, w *abi.Write)
 	// Logger gets one line for each hot loop that is found, and one when it is
 	// over; nil drops them.
 	Logger *slog.Logger

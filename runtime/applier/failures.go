@@ -1,6 +1,7 @@
 package applier
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -65,6 +66,39 @@ func (f *failures) record(key abi.Key, now time.Time, e *abi.ResultError) failed
 	f.byKey[key] = row
 	return row
 }
+
+// Row is a row of failed runs: how many, and when the first has ended.
+type Row struct {
+	Runs  int
+	First time.Time
+}
+
+// Failing yields the objects whose last run has failed.
+func (a *Applier) Failing(yield func(key abi.Key, row Row) bool) {
+	a.failures.mu.Lock()
+	byKey := maps.Clone(a.failures.byKey)
+	a.failures.mu.Unlock()
+	for key, row := range byKey {
+		if !yield(key, Row{row.runs, row.first}) {
+			return
+		}
+	}
+}
+
+// Restore takes in what another replica knew of an object whose runs have failed.
+func (a *Applier) Restore(key abi.Key, row Row) {
+	f := &a.failures
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.byKey == nil {
+		f.byKey = make(map[abi.Key]failed)
+	}
+	f.makeRoom()
+	f.byKey[key] = failed{runs: row.Runs, first: row.First}
+}
+
+// Forget forgets the failed runs of an object that another replica has now.
+func (a *Applier) Forget(key abi.Key) { a.failures.forget(key) }
 
 // makeRoom forgets an object if the table is full. The caller holds mu.
 func (f *failures) makeRoom() {

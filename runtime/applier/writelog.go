@@ -55,6 +55,9 @@ func (r *run) write(w abi.Write) {
 	if !watched {
 		return
 	}
+	if r.a.cfg.Wrote != nil {
+		r.a.cfg.Wrote(r.out.Key, &w)
+	}
 	if r.a.cfg.AwaitWrites > 0 && w.ResourceVersion != version { // else it changed nothing, or is there already
 		if len(r.wrote.list) == 0 {
 			r.wrote.since = time.Now()

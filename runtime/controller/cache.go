@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/runtime/reflector"
+	"github.com/wasmctl/wasmctl/runtime/shard/slots"
 	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
 
@@ -36,8 +38,9 @@ func NewCache() *Cache {
 
 // CacheError says why a cache has no answer.
 type CacheError struct {
-	status  abi.Status
-	message string
+	status    abi.Status
+	message   string
+	elsewhere bool
 }
 
 // Error implements error.
@@ -45,6 +48,9 @@ func (e *CacheError) Error() string { return e.message }
 
 // Status returns what a guest is answered.
 func (e *CacheError) Status() abi.Status { return e.status }
+
+// Elsewhere reports whether the objects are watched, but by other replicas.
+func (e *CacheError) Elsewhere() bool { return e.elsewhere }
 
 // covering yields the subscriptions that watch a resource in a namespace; an
 // empty namespace is all of them, and then those of one namespace count too.
@@ -54,8 +60,11 @@ func (c *Cache) covering(gr schema.GroupResource, namespace string) iter.Seq2[*H
 			if h.watch.Resource.GroupResource() != gr {
 				continue
 			}
-			for _, s := range h.subs {
-				ns := s.Source().Namespace
+			for _, s := range h.all() {
+				ns, part := s.Source().Namespace, s.Source().Shard
+				if part.Field == slots.Namespace && namespace != "" && !part.Has("", namespace) {
+					continue
+				}
 				if (ns == "" || namespace == "" || ns == namespace) && !yield(h, s) {
 					return
 				}
@@ -75,7 +84,7 @@ func (c *Cache) stores(gvr schema.GroupVersionResource, namespace string) ([]*wa
 			continue
 		}
 		if s.Store().Len() == 0 && !isClosed(s.Synced()) {
-			return nil, &CacheError{abi.StatusNotSynced, fmt.Sprintf("the watch of %s has not listed yet: %s", s.Source(), s.State())}
+			return nil, &CacheError{status: abi.StatusNotSynced, message: fmt.Sprintf("the watch of %s has not listed yet: %s", s.Source(), s.State())}
 		}
 		if s.Source().Metadata {
 			heads = append(heads, s)
@@ -83,10 +92,28 @@ func (c *Cache) stores(gvr schema.GroupVersionResource, namespace string) ([]*wa
 			whole = append(whole, s)
 		}
 	}
+	if err := c.elsewhere(gvr, namespace); err != nil {
+		return nil, err
+	}
 	if len(whole)+len(heads) == 0 {
 		return nil, notWatched(gvr, namespace, other)
 	}
 	return append(whole, heads...), nil
+}
+
+// elsewhere returns an error where the objects of a resource in a namespace, or some
+// of them, are in slots that other replicas have.
+func (c *Cache) elsewhere(gvr schema.GroupVersionResource, namespace string) error {
+	for _, h := range *c.handles.Load() {
+		if !h.watch.Sharded || h.watch.Resource != gvr {
+			continue
+		}
+		if h.covers(namespace) {
+			continue
+		}
+		return &CacheError{status: abi.StatusBadRequest, elsewhere: true, message: fmt.Sprintf("other replicas watch some of %s", gvr.GroupResource())}
+	}
+	return nil
 }
 
 func notWatched(gvr schema.GroupVersionResource, namespace, other string) error {
@@ -98,7 +125,7 @@ func notWatched(gvr schema.GroupVersionResource, namespace, other string) error 
 	if other != "" {
 		hint = "the controller watches version " + other
 	}
-	return &CacheError{abi.StatusBadRequest, fmt.Sprintf("the controller does not watch %s of version %s%s: %s", gvr.GroupResource(), gvr.Version, where, hint)}
+	return &CacheError{status: abi.StatusBadRequest, message: fmt.Sprintf("the controller does not watch %s of version %s%s: %s", gvr.GroupResource(), gvr.Version, where, hint)}
 }
 
 func isClosed(c <-chan struct{}) bool {
@@ -114,6 +141,14 @@ func isClosed(c <-chan struct{}) bool {
 // cache has none. The error is a *CacheError.
 func (c *Cache) Get(gvr schema.GroupVersionResource, key abi.Key) ([]byte, error) {
 	subs, err := c.stores(gvr, key.Namespace)
+	if elsewhere, ok := errors.AsType[*CacheError](err); ok && elsewhere.elsewhere {
+		subs = subs[:0]
+		for h, s := range c.covering(gvr.GroupResource(), key.Namespace) {
+			if h.watch.Resource == gvr && s.Store().Get(key) != nil {
+				subs, err = append(subs, s), nil
+			}
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +209,7 @@ func (c *Cache) Children(_ abi.Key, uid string, yield func(gvr schema.GroupVersi
 		if !h.watch.Owned {
 			continue
 		}
-		for _, s := range h.subs {
+		for _, s := range h.all() {
 			for o := range s.Store().Owned(uid, "", abi.Key{}) {
 				if controls(uid, o) && !yield(h.watch.Resource, o.Ref(), o.UID(), o.ResourceVersion()) {
 					return
@@ -250,7 +285,13 @@ func awaitGone(ctx context.Context, store *reflector.Store, w *abi.Write) bool {
 // writtenTo yields the subscriptions that a write can appear in, whatever
 // version of the resource it was made through.
 func (c *Cache) writtenTo(w *abi.Write) iter.Seq2[*Handle, *watcher.Subscription] {
-	return c.covering(schema.GroupResource{Group: w.Group, Resource: w.Resource}, w.Key.Namespace)
+	return func(yield func(*Handle, *watcher.Subscription) bool) {
+		for h, s := range c.covering(schema.GroupResource{Group: w.Group, Resource: w.Resource}, w.Key.Namespace) {
+			if s.Source().Shard.Has(w.UID, w.Key.Namespace) && !yield(h, s) {
+				return
+			}
+		}
+	}
 }
 
 // selects reports whether a watch shows an object with the labels of w. A field

@@ -74,6 +74,8 @@ type Config struct {
 	Revision   func(abi.Key) uint64
 	// Memo skips runs that would change nothing; nil skips none.
 	Memo applier.Memo
+	// Slots splits the objects between replicas; nil: this one runs all of them.
+	Slots *Slots
 	// Active is closed when reconciles may start: this process has been elected.
 	// Until then watches sync and the queue fills. Nil is at once.
 	Active <-chan struct{}

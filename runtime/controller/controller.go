@@ -27,6 +27,8 @@ type Controller struct {
 	applier  *applier.Applier
 	runner   *runner.Runner[abi.Key, queue.Reasons]
 	requests chan []request
+	slots    *slotTable    // nil: all objects are this replica's
+	begun    chan struct{} // closed when the watches have begun
 
 	mu    sync.Mutex
 	start func(*Handle) // guarded by mu; runs a watch; nil before Run
@@ -42,7 +44,10 @@ func New(cfg Config) (*Controller, error) {
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	cfg.Cache = cmp.Or(cfg.Cache, NewCache())
 	cfg.For.Map = queue.Self
-	c := &Controller{cfg: cfg, requests: make(chan []request), cache: cfg.Cache}
+	c := &Controller{cfg: cfg, requests: make(chan []request), begun: make(chan struct{}), cache: cfg.Cache}
+	if cfg.Slots != nil {
+		c.slots = newSlotTable(c)
+	}
 	if err := c.build(); err != nil {
 		c.Release()
 		return nil, fmt.Errorf("controller[%s]: %w", cfg.Name, err)
@@ -60,7 +65,7 @@ func (c *Controller) build() error {
 	c.applier, err = applier.New(applier.Config{
 		Controller: cfg.Name, Module: cfg.Module, Lookup: c.lookup, Deletes: cfg.Deletes, Backoff: cfg.Backoff, Finalizer: cfg.Finalizer,
 		Cluster: cfg.Cluster, Cache: c.cache, AwaitWrites: cfg.AwaitWrites, Guard: cfg.Guard, Logger: cfg.Logger,
-		Quarantine: cfg.Quarantine, Revision: cfg.Revision, Memo: cfg.Memo, Observer: cfg.Observer,
+		Quarantine: cfg.Quarantine, Revision: cfg.Revision, Memo: cfg.Memo, Observer: cfg.Observer, Wrote: c.wrote(),
 	})
 	if err != nil {
 		return err
@@ -131,6 +136,7 @@ func (c *Controller) begin(ctx context.Context) {
 	for _, h := range *c.cache.handles.Load() {
 		c.start(h)
 	}
+	close(c.begun)
 }
 
 // end waits for the watches, whose context has ended, and lets no more in.
@@ -138,6 +144,7 @@ func (c *Controller) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, h := range *c.cache.handles.Load() {
+		h.dropAll()
 		h.ended.Wait()
 	}
 }
@@ -161,6 +168,11 @@ func (c *Controller) AddWatch(w Watch) (*Handle, error) {
 	if c.start != nil {
 		c.start(h)
 	}
+	for _, slot := range handles[0].watched() {
+		if err := c.watchSlot(h, slot); err != nil {
+			return nil, err // BUG: its predicates were read above
+		}
+	}
 	return h, nil
 }
 
@@ -179,6 +191,7 @@ func (c *Controller) RemoveWatch(h *Handle) {
 	running := c.start != nil
 	c.mu.Unlock()
 	close(h.stop)
+	h.dropAll()
 	if running {
 		h.ended.Wait()
 	} else {
@@ -191,13 +204,22 @@ func (c *Controller) request(ctx context.Context, requests []queue.Request) { c.
 
 // send is request, and reports whether the runner has taken them.
 func (c *Controller) send(ctx context.Context, requests []queue.Request) bool {
-	batch := make([]request, len(requests))
-	for i, r := range requests {
-		batch[i] = request{Key: r.Ref, Msg: queue.Reasons{First: r.Reason}}
-		if r.Low {
-			batch[i].Priority = scheduler.Low
+	batch := make([]request, 0, len(requests))
+	for _, r := range requests {
+		if c.slots != nil && !c.slots.admits(r.Ref) {
+			continue
 		}
+		next := request{Key: r.Ref, Msg: queue.Reasons{First: r.Reason}}
+		if r.Low {
+			next.Priority = scheduler.Low
+		}
+		batch = append(batch, next)
 	}
+	return len(batch) == 0 && ctx.Err() == nil || c.put(ctx, batch)
+}
+
+// put hands requests to the runner, and reports whether it has taken them.
+func (c *Controller) put(ctx context.Context, batch []request) bool {
 	select {
 	case c.requests <- batch:
 		return true
@@ -212,7 +234,7 @@ func (c *Controller) forHandle() *Handle { return (*c.cache.handles.Load())[0] }
 // Stored returns an object of the kind that is reconciled, as its watch has
 // brought it, or nil.
 func (c *Controller) Stored(key abi.Key) *reflector.Object {
-	for _, s := range c.forHandle().subs {
+	for _, s := range c.forHandle().all() {
 		if ns := s.Source().Namespace; ns == "" || ns == key.Namespace {
 			if o := s.Store().Get(key); o != nil {
 				return o
@@ -224,7 +246,7 @@ func (c *Controller) Stored(key abi.Key) *reflector.Object {
 
 // lookup returns the bytes of an object of the kind that is reconciled.
 func (c *Controller) lookup(key abi.Key) ([]byte, bool) {
-	if o := c.Stored(key); o != nil {
+	if o := c.Stored(key); o != nil && (c.slots == nil || c.slots.runs(o)) {
 		return o.Msgpack(), true
 	}
 	return nil, false
@@ -233,7 +255,7 @@ func (c *Controller) lookup(key abi.Key) ([]byte, bool) {
 // objects returns how many objects of the kind there are.
 func (c *Controller) objects() int {
 	n := 0
-	for _, s := range c.forHandle().subs {
+	for _, s := range c.forHandle().all() {
 		n += s.Store().Len()
 	}
 	return n
@@ -241,6 +263,14 @@ func (c *Controller) objects() int {
 
 // reconcile is the runner's job.
 func (c *Controller) reconcile(ctx context.Context, item scheduler.Item[abi.Key, queue.Reasons]) runner.Outcome[queue.Reasons] {
+	if c.slots != nil {
+		within, leave, ok := c.slots.enter(ctx, item.Key)
+		if !ok {
+			return runner.Outcome[queue.Reasons]{} // another replica has it now, and lists it
+		}
+		defer leave()
+		ctx = within
+	}
 	out := c.applier.Apply(ctx, item.Key, item.Msg, item.ReadyAt)
 	next := runner.Outcome[queue.Reasons]{
 		Requeue: out.Action.Requeue, After: out.Action.After, Delay: out.Delay, Msg: queue.Reasons{First: abi.Reason{Type: abi.ReasonRequeue}},

@@ -59,7 +59,7 @@ func (c *Controller) reportWaiting(ctx context.Context) (stop func()) {
 
 func (c *Controller) logUnsynced() {
 	for _, h := range *c.cache.handles.Load() {
-		for _, s := range h.subs {
+		for _, s := range h.all() {
 			if !isClosed(s.Synced()) {
 				c.cfg.Logger.Info("waiting for watches", "controller", c.cfg.Name, "watch", s.Source().String(), "state", s.State().String())
 			}

@@ -42,7 +42,7 @@ type WatchState struct {
 func (c *Controller) Stats() Stats {
 	st := Stats{Stats: c.runner.Stats(), Paused: c.runner.Paused(), Failures: c.applier.Failures(), Reconciles: c.applier.Stats()}
 	for _, h := range *c.cache.handles.Load() {
-		for _, s := range h.subs {
+		for _, s := range h.all() {
 			w := WatchState{Source: s.Source(), State: s.State()}
 			if h.hook != nil {
 				state := h.hook.State()
@@ -76,7 +76,7 @@ func (c *Controller) Unsynced() []string {
 }
 
 func (h *Handle) unsynced() (list []string) {
-	for _, s := range h.subs {
+	for _, s := range h.all() {
 		if !isClosed(s.Synced()) {
 			list = append(list, fmt.Sprintf("watch[%s]: %s", s.Source(), s.State()))
 		}
@@ -84,7 +84,7 @@ func (h *Handle) unsynced() (list []string) {
 	if len(list) > 0 || h.hook == nil || isClosed(h.hook.Mapped()) {
 		return list
 	}
-	return []string{fmt.Sprintf("watch[%s]: the module's map has not handled all objects yet", h.subs[0].Source())}
+	return []string{fmt.Sprintf("watch[%s]: the module's map has not handled all objects yet", h.watch.Resource.GroupResource())}
 }
 
 // Object is what a controller knows of one object besides its content.

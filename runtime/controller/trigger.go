@@ -38,7 +38,7 @@ func (c *Controller) expand(t trigger.Trigger) []queue.Request {
 		return requests
 	}
 	t.All, t.Refs = true, nil
-	for _, s := range c.forHandle().subs {
+	for _, s := range c.forHandle().all() {
 		requests = t.Requests(requests, s.Store())
 	}
 	return requests
@@ -73,7 +73,7 @@ func (c *Controller) TriggerWhere(ctx context.Context, reason abi.ReasonType, wa
 // Objects returns the objects of the kind that is reconciled, as the cache has them.
 func (c *Controller) Objects() []*reflector.Object {
 	var all []*reflector.Object
-	for _, s := range c.forHandle().subs {
+	for _, s := range c.forHandle().all() {
 		all = append(all, s.Store().List()...)
 	}
 	return all

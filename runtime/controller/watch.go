@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -13,6 +14,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/queue"
 	"github.com/wasmctl/wasmctl/runtime/queue/predicate"
 	"github.com/wasmctl/wasmctl/runtime/reflector"
+	"github.com/wasmctl/wasmctl/runtime/shard/slots"
 	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
 
@@ -30,6 +32,9 @@ type Watch struct {
 	LabelSelector, FieldSelector string
 	// MetadataOnly keeps nothing but the objects' metadata.
 	MetadataOnly bool
+	// Sharded says that only the objects of the slots that this replica has are
+	// watched. It needs Config.Slots.
+	Sharded bool
 	// Optional lets reconciling start before the watch has synced (rule 10).
 	Optional bool
 	// Owned says that the module owns objects of the kind, so that it may prune
@@ -46,8 +51,8 @@ type Watch struct {
 	Predicates []string
 }
 
-// sources returns what is watched: one source per namespace.
-func (w *Watch) sources() []watcher.Source {
+// sources returns what is watched of a part of the objects: one source per namespace.
+func (w *Watch) sources(part slots.Range) []watcher.Source {
 	namespaces := w.Namespaces
 	if len(namespaces) == 0 {
 		namespaces = []string{""}
@@ -55,7 +60,7 @@ func (w *Watch) sources() []watcher.Source {
 	sources := make([]watcher.Source, len(namespaces))
 	for i, ns := range namespaces {
 		sources[i] = watcher.Source{
-			Resource: w.Resource, Namespace: ns, LabelSelector: w.LabelSelector, FieldSelector: w.FieldSelector,
+			Resource: w.Resource, Namespace: ns, LabelSelector: w.LabelSelector, FieldSelector: w.FieldSelector, Shard: part,
 		}
 		if w.MetadataOnly {
 			sources[i].Metadata, sources[i].Kind = true, w.Kind.Kind
@@ -67,14 +72,21 @@ func (w *Watch) sources() []watcher.Source {
 // Handle is a watch of a controller.
 type Handle struct {
 	watch    Watch
-	selector labels.Selector // of watch.LabelSelector
-	subs     []*watcher.Subscription
-	hook     *queue.Hook // nil where the guest is not asked
-	own      *own        // nil unless it is that of Config.For
+	selector labels.Selector                         // of watch.LabelSelector
+	subs     atomic.Pointer[[]*watcher.Subscription] // never changed, but replaced
+	hook     *queue.Hook                             // nil where the guest is not asked
+	own      *own                                    // nil unless it is that of Config.For
 
 	stop  chan struct{} // closed by RemoveWatch
 	ended sync.WaitGroup
+
+	mu    sync.Mutex
+	parts map[int]*slotWatch // guarded by mu; by slot, where the watch is sharded
 }
+
+// all returns the subscriptions of the watch: where it is sharded, those of the slots
+// that are watched now.
+func (h *Handle) all() []*watcher.Subscription { return *h.subs.Load() }
 
 // newHandle takes the references to a watch.
 func (c *Controller) newHandle(w Watch) (*Handle, error) {
@@ -82,8 +94,9 @@ func (c *Controller) newHandle(w Watch) (*Handle, error) {
 	if err != nil {
 		return nil, fmt.Errorf("watch[%s]: label selector %q: %w", w.Kind.Kind, w.LabelSelector, err)
 	}
-	h := &Handle{watch: w, selector: selector, stop: make(chan struct{})}
-	sources := w.sources()
+	h := &Handle{watch: w, selector: selector, stop: make(chan struct{}), parts: map[int]*slotWatch{}}
+	h.subs.Store(&[]*watcher.Subscription{})
+	sources := w.sources(slots.Range{})
 	filters, err := c.filters(&w, len(sources))
 	if err != nil {
 		return nil, err
@@ -101,9 +114,14 @@ func (c *Controller) newHandle(w Watch) (*Handle, error) {
 			return nil, err
 		}
 	}
-	for i, source := range sources {
-		h.subs = append(h.subs, c.cfg.Watches.Acquire(source, c.handler(h, filters[i])))
+	if w.Sharded {
+		return h, nil // a slot is watched once this replica has it
 	}
+	subs := make([]*watcher.Subscription, len(sources))
+	for i, source := range sources {
+		subs[i] = c.cfg.Watches.Acquire(source, c.handler(h, filters[i]))
+	}
+	h.subs.Store(&subs)
 	return h, nil
 }
 
@@ -173,7 +191,7 @@ func (h *Handle) run(ctx context.Context) {
 		}
 		cancel()
 	})
-	for _, s := range h.subs {
+	for _, s := range h.all() {
 		h.ended.Go(func() { _ = s.Run(ctx) }) // its error is only that it ran before
 	}
 	if h.hook != nil {
@@ -183,7 +201,7 @@ func (h *Handle) run(ctx context.Context) {
 
 // release gives the references back of a watch that was not run.
 func (h *Handle) release() {
-	for _, s := range h.subs {
+	for _, s := range h.all() {
 		s.Release()
 	}
 }
@@ -200,7 +218,7 @@ func (h *Handle) Wait(ctx context.Context) error {
 		}
 		return nil
 	}
-	for _, s := range h.subs {
+	for _, s := range h.all() {
 		if err := wait(s.Synced()); err != nil {
 			return err
 		}

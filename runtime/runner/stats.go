@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -96,6 +97,11 @@ func (f *figures) since(t time.Time, ok bool) int64 {
 // is. It asks the loop, which answers within one turn; the error is ErrNotRunning, or that of ctx.
 func (r *Runner[K, M]) Lookup(ctx context.Context, key K) (scheduler.View[M], error) {
 	return ask(ctx, r, func(l *loop[K, M]) scheduler.View[M] { return l.sched.Lookup(key) })
+}
+
+// Pending returns the keys that something is pending for, in no order. The error is that of Lookup.
+func (r *Runner[K, M]) Pending(ctx context.Context) ([]K, error) {
+	return ask(ctx, r, func(l *loop[K, M]) []K { return slices.Collect(l.sched.Pending()) })
 }
 
 // ask calls a function in the loop and returns what it returns.

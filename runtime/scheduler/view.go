@@ -59,6 +59,17 @@ func (s *Scheduler[K, M]) Lookup(key K) View[M] {
 	return v
 }
 
+// Pending iterates over the keys that a request is pending for, in no order. The scheduler must not be changed while the iteration goes on.
+func (s *Scheduler[K, M]) Pending() iter.Seq[K] {
+	return func(yield func(K) bool) {
+		for key, e := range s.entries {
+			if e.pending && !yield(key) {
+				return
+			}
+		}
+	}
+}
+
 // state returns the state of a pending request.
 func (e *entry[K, M]) state() State {
 	switch {
