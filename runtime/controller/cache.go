@@ -105,7 +105,7 @@ func (c *Cache) stores(gvr schema.GroupVersionResource, namespace string) ([]*wa
 // of them, are in slots that other replicas have.
 func (c *Cache) elsewhere(gvr schema.GroupVersionResource, namespace string) error {
 	for _, h := range *c.handles.Load() {
-		if !h.watch.Sharded || h.watch.Resource != gvr {
+		if !h.sharded || h.watch.Resource != gvr {
 			continue
 		}
 		if h.covers(namespace) {

@@ -80,7 +80,7 @@ func (c *Controller) build() error {
 	}
 	handles := make([]*Handle, 0, 1+len(cfg.Related))
 	for _, w := range append([]Watch{cfg.For}, cfg.Related...) {
-		h, err := c.newHandle(w)
+		h, err := c.newHandle(w, len(handles) == 0)
 		if err != nil {
 			return err
 		}
@@ -157,7 +157,7 @@ func (c *Controller) AddWatch(w Watch) (*Handle, error) {
 	if err := c.cfg.checkRelated("watch", &w); err != nil {
 		return nil, fmt.Errorf("controller[%s]: %w", c.cfg.Name, err)
 	}
-	h, err := c.newHandle(w)
+	h, err := c.newHandle(w, false)
 	if err != nil {
 		return nil, fmt.Errorf("controller[%s]: %w", c.cfg.Name, err)
 	}
@@ -168,10 +168,8 @@ func (c *Controller) AddWatch(w Watch) (*Handle, error) {
 	if c.start != nil {
 		c.start(h)
 	}
-	for _, slot := range handles[0].watched() {
-		if err := c.watchSlot(h, slot); err != nil {
-			return nil, err // BUG: its predicates were read above
-		}
+	if c.slots != nil {
+		c.slots.watchToo(h)
 	}
 	return h, nil
 }

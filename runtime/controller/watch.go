@@ -32,9 +32,6 @@ type Watch struct {
 	LabelSelector, FieldSelector string
 	// MetadataOnly keeps nothing but the objects' metadata.
 	MetadataOnly bool
-	// Sharded says that only the objects of the slots that this replica has are
-	// watched. It needs Config.Slots.
-	Sharded bool
 	// Optional lets reconciling start before the watch has synced (rule 10).
 	Optional bool
 	// Owned says that the module owns objects of the kind, so that it may prune
@@ -80,8 +77,9 @@ type Handle struct {
 	stop  chan struct{} // closed by RemoveWatch
 	ended sync.WaitGroup
 
-	mu    sync.Mutex
-	parts map[int]*slotWatch // guarded by mu; by slot, where the watch is sharded
+	sharded bool // it may be watched by slots: see Config.Slots
+	mu      sync.Mutex
+	parts   map[int]*slotWatch // guarded by mu; of a sharded watch, by slot or everything
 }
 
 // all returns the subscriptions of the watch: where it is sharded, those of the slots
@@ -89,12 +87,13 @@ type Handle struct {
 func (h *Handle) all() []*watcher.Subscription { return *h.subs.Load() }
 
 // newHandle takes the references to a watch.
-func (c *Controller) newHandle(w Watch) (*Handle, error) {
+func (c *Controller) newHandle(w Watch, isFor bool) (*Handle, error) {
 	selector, err := labels.Parse(w.LabelSelector)
 	if err != nil {
 		return nil, fmt.Errorf("watch[%s]: label selector %q: %w", w.Kind.Kind, w.LabelSelector, err)
 	}
 	h := &Handle{watch: w, selector: selector, stop: make(chan struct{}), parts: map[int]*slotWatch{}}
+	h.sharded = c.slots != nil && (isFor || w.Owned && !w.ClusterScoped && !c.cfg.For.ClusterScoped)
 	h.subs.Store(&[]*watcher.Subscription{})
 	sources := w.sources(slots.Range{})
 	filters, err := c.filters(&w, len(sources))
@@ -114,8 +113,8 @@ func (c *Controller) newHandle(w Watch) (*Handle, error) {
 			return nil, err
 		}
 	}
-	if w.Sharded {
-		return h, nil // a slot is watched once this replica has it
+	if h.sharded {
+		return h, nil // it is watched once this replica has a slot
 	}
 	subs := make([]*watcher.Subscription, len(sources))
 	for i, source := range sources {

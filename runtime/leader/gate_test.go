@@ -53,9 +53,9 @@ func TestGate_ClosesWhenTheLeaseIsNotRenewed(t *testing.T) {
 func TestGate_FirstReasonStays(t *testing.T) {
 	g := NewGate(time.Hour)
 	g.Renewed(time.Now())
-	g.Close(errReleased)
+	g.Close(ErrReleased)
 	g.Close(ErrLost)
-	if !errors.Is(g.Err(), errReleased) || !closed(g.Done()) {
+	if !errors.Is(g.Err(), ErrReleased) || !closed(g.Done()) {
 		t.Errorf("Err is %v", g.Err())
 	}
 }

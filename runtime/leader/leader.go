@@ -34,8 +34,8 @@ const (
 // could not be renewed in time or somebody else took it.
 var ErrLost = errors.New("lease lost: another replica can be the leader now")
 
-// errReleased is why writes are refused after an orderly stop.
-var errReleased = errors.New("lease released")
+// ErrReleased is why writes are refused after an orderly stop.
+var ErrReleased = errors.New("lease released")
 
 // Config says what is elected. RESTConfig, Namespace, Name and Identity are
 // needed; the rest has defaults.
@@ -67,9 +67,9 @@ func (c Config) withDefaults() Config {
 
 // Elector takes part in one election.
 type Elector struct {
-	cfg     Config
-	gate    *Gate
-	leases  coordinationv1.LeaseInterface
+	cfg  Config
+	gate *Gate
+	*Notes
 	elector *leaderelection.LeaderElector
 	leader  atomic.Pointer[string] // its identity, as seen last
 }
@@ -95,7 +95,8 @@ func New(cfg Config) (*Elector, error) {
 
 // newElector returns an Elector on a lock.
 func newElector(cfg Config, leases coordinationv1.LeaseInterface, on resourcelock.Interface) (*Elector, error) {
-	e := &Elector{cfg: cfg, gate: NewGate(cfg.LeaseDuration * 9 / 10), leases: leases}
+	e := &Elector{cfg: cfg, gate: NewGate(cfg.LeaseDuration * 9 / 10)}
+	e.Notes = &Notes{Leases: leases, Namespace: cfg.Namespace, Name: cfg.Name, Gate: e.gate}
 	var err error
 	e.elector, err = leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Name:          cfg.Name,
@@ -139,10 +140,10 @@ func (e *Elector) Run(ctx context.Context) error {
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(e.gate, cancel)() // a lease that ran out is not asked for again
-	defer context.AfterFunc(ctx, func() { e.gate.Close(errReleased) })()
+	defer context.AfterFunc(ctx, func() { e.gate.Close(ErrReleased) })()
 	e.elector.Run(running)
 	e.gate.Close(ErrLost) // unless it is closed: by ctx, or for the same reason
-	if errors.Is(e.gate.Err(), errReleased) {
+	if errors.Is(e.gate.Err(), ErrReleased) {
 		return nil
 	}
 	return fmt.Errorf("leader[%s/%s]: %w", e.cfg.Namespace, e.cfg.Name, ErrLost)

@@ -4,40 +4,52 @@ import (
 	"context"
 	"fmt"
 
+	apiv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/util/retry"
 )
 
-// Note returns an annotation of the Lease, which all replicas share; empty where it
-// is not there.
-func (e *Elector) Note(ctx context.Context, key string) (string, error) {
-	lease, err := e.leases.Get(ctx, e.cfg.Name, metav1.GetOptions{})
+// Notes are annotations of a Lease, which all replicas share.
+type Notes struct {
+	Leases          coordinationv1.LeaseInterface
+	Namespace, Name string
+	// Gate says whether this replica may write them.
+	Gate *Gate
+}
+
+// Note returns an annotation; empty where it is not there.
+func (n *Notes) Note(ctx context.Context, key string) (string, error) {
+	lease, err := n.Leases.Get(ctx, n.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return "", nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("leader[%s/%s]: read the lease: %w", e.cfg.Namespace, e.cfg.Name, err)
+		return "", fmt.Errorf("leader[%s/%s]: read the lease: %w", n.Namespace, n.Name, err)
 	}
 	return lease.Annotations[key], nil
 }
 
-// SetNote changes an annotation of the Lease. Only the leader does.
-func (e *Elector) SetNote(ctx context.Context, key, value string) error {
+// SetNote changes an annotation. Only a replica that leads does.
+func (n *Notes) SetNote(ctx context.Context, key, value string) error {
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { // the lease is renewed meanwhile
-		lease, err := e.leases.Get(ctx, e.cfg.Name, metav1.GetOptions{})
+		lease, err := n.Leases.Get(ctx, n.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			lease, err = n.Leases.Create(ctx, &apiv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}, metav1.CreateOptions{})
+		}
 		if err != nil {
 			return err
 		}
-		if !e.gate.Leads() {
+		if !n.Gate.Leads() {
 			return ErrLost
 		}
 		metav1.SetMetaDataAnnotation(&lease.ObjectMeta, key, value)
-		_, err = e.leases.Update(ctx, lease, metav1.UpdateOptions{})
+		_, err = n.Leases.Update(ctx, lease, metav1.UpdateOptions{})
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("leader[%s/%s]: annotate the lease: %w", e.cfg.Namespace, e.cfg.Name, err)
+		return fmt.Errorf("leader[%s/%s]: annotate the lease: %w", n.Namespace, n.Name, err)
 	}
 	return nil
 }

@@ -170,6 +170,15 @@ func (c *Core) MayWrite(now time.Time) bool {
 	return !c.lost && !c.renewed.IsZero() && now.Before(c.renewed.Add(c.timing.validity()))
 }
 
+// Split proposes what the objects of a controller are in a slot by. The record says
+// what it is.
+func (c *Core) Split(controller, by string) {
+	if c.keys == nil {
+		c.keys = map[string]string{}
+	}
+	c.keys[controller] = by
+}
+
 // Lost reports whether the replica has lost its lease. It never gets it back.
 func (c *Core) Lost(now time.Time) bool {
 	if !c.renewed.IsZero() && !c.MayWrite(now) {

@@ -100,6 +100,16 @@ func (l *loop) step() (again time.Time) {
 		l.start(e)
 	}
 	record, leases, own := l.core.Slots(time.Now())
+	if record != nil {
+		for controller, waits := range l.waits {
+			if by := record.Keys[controller]; by != "" {
+				for _, answer := range waits {
+					answer <- by
+				}
+				delete(l.waits, controller)
+			}
+		}
+	}
 	l.view.Store(&View{ID: l.cfg.ID, Record: record, Leases: leases, Own: own, Slots: len(l.core.phases)})
 	return again
 }

@@ -54,7 +54,9 @@ type Member struct {
 	all    cache.SharedIndexInformer
 
 	commands chan func(*Core)
+	waits    map[string][]chan<- string // belongs to the loop; who waits for a key, by controller
 	view     atomic.Pointer[View]
+	served   atomic.Pointer[bool] // see Served
 	started  atomic.Bool
 
 	mu    sync.Mutex
@@ -95,7 +97,7 @@ func New(cfg Config) (*Member, error) {
 	m := &Member{
 		cfg: cfg, gate: leader.NewGate(cfg.Timing.validity()), all: informer,
 		leases:   &leases{client: client.CoordinationV1().Leases(cfg.Namespace), group: cfg.Group, id: cfg.ID, lasts: cfg.Timing.Lease},
-		commands: make(chan func(*Core)), want: make([]phase, slots.Max),
+		commands: make(chan func(*Core)), waits: map[string][]chan<- string{}, want: make([]phase, slots.Max),
 	}
 	m.view.Store(&View{ID: cfg.ID, Slots: cfg.Slots})
 	return m, nil
@@ -119,6 +121,45 @@ func (m *Member) Leave(ctx context.Context, hurry bool) {
 	m.command(ctx, func(c *Core) { c.Leave(time.Now(), hurry) })
 }
 
+// Split returns what the objects of a controller are in a slot by, in all replicas:
+// what was proposed by the first one. The error is that of ctx.
+func (m *Member) Split(ctx context.Context, controller, propose string) (by string, err error) {
+	answer := make(chan string, 1)
+	m.command(ctx, func(c *Core) {
+		c.Split(controller, propose)
+		m.waits[controller] = append(m.waits[controller], answer)
+	})
+	select {
+	case by = <-answer:
+		return by, nil
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+}
+
+// Served reports whether the API server selects objects by slots. It asks until there
+// is an answer; the error is that of ctx.
+func (m *Member) Served(ctx context.Context) (bool, error) {
+	for {
+		if known := m.served.Load(); known != nil {
+			return *known, nil
+		}
+		all := slots.Range{Field: slots.UID, N: 1}
+		list, err := m.leases.client.List(ctx, metav1.ListOptions{Limit: 1, ShardSelector: all.Selector()})
+		if err == nil {
+			served := list.ShardInfo != nil
+			m.served.Store(&served)
+			m.cfg.Logger.Info("shards: asked the API server whether it selects objects by shards", "selects", served)
+			continue
+		}
+		select {
+		case <-time.After(m.cfg.Timing.Renew / 2):
+		case <-ctx.Done():
+			return false, context.Cause(ctx)
+		}
+	}
+}
+
 func (m *Member) command(ctx context.Context, do func(*Core)) {
 	select {
 	case m.commands <- do:
@@ -137,7 +178,7 @@ func (m *Member) Run(ctx context.Context) error {
 	l := &loop{Member: m, ctx: watching, results: make(chan func(*Core)), changed: make(chan struct{}, 1)}
 	l.wg.Go(func() { l.watch(watching) })
 	err := l.run(ctx)
-	m.gate.Close(cmp.Or(err, leader.ErrLost))
+	m.gate.Close(cmp.Or(err, leader.ErrReleased))
 	stop()
 	l.wg.Wait()
 	return err

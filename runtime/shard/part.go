@@ -30,6 +30,7 @@ type Participant interface {
 type part struct {
 	Participant
 
+	ctx   context.Context //nolint:containedctx // ends with the controller
 	slots [slots.Max]struct {
 		sync.Mutex
 		at phase // guarded by the mutex: idle, warm or open
@@ -39,7 +40,7 @@ type part struct {
 // Join makes a controller take part, until leave is called, before which it must have
 // ended. What is open or warm already becomes so for it, too.
 func (m *Member) Join(ctx context.Context, p Participant) (leave func()) {
-	added := &part{Participant: p}
+	added := &part{Participant: p, ctx: ctx}
 	m.mu.Lock()
 	m.parts = append(m.parts, added)
 	m.mu.Unlock()
@@ -120,7 +121,10 @@ func (l *loop) startSlot(e Effect) {
 }
 
 // carryOut carries out an effect; the caller holds the slot's mutex.
-func (p *part) carryOut(ctx context.Context, e Effect) *Handover {
+func (p *part) carryOut(loop context.Context, e Effect) *Handover {
+	ctx, cancel := context.WithCancel(p.ctx)
+	defer cancel()
+	defer context.AfterFunc(loop, cancel)()
 	at := &p.slots[e.Slot].at
 	switch e.Kind {
 	case Warm:

@@ -5,6 +5,7 @@ import (
 
 	"encoding/json"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
@@ -15,6 +16,9 @@ import (
 type Record struct {
 	// Epoch counts the changes.
 	Epoch uint64 `json:"epoch"`
+	// Keys say what the objects of each controller are in a slot by: slots.UID or
+	// slots.Namespace. The first replica that runs a controller decides.
+	Keys map[string]string `json:"keys,omitempty"`
 	// Balanced names the replicas that the slots were spread over last.
 	Balanced string `json:"balanced,omitempty"`
 	Slots    []Slot `json:"slots"`
@@ -104,15 +108,10 @@ func decodeRecord(text string) (*Record, error) {
 // clone returns a copy that can be changed.
 func (r *Record) clone() *Record {
 	out := *r
+	out.Keys = maps.Clone(r.Keys)
 	out.Slots = make([]Slot, len(r.Slots))
 	for i, s := range r.Slots {
-		if s.Handover != nil {
-			left := make(map[string]Handover, len(s.Handover))
-			for name, h := range s.Handover {
-				left[name] = h
-			}
-			s.Handover = left
-		}
+		s.Handover = maps.Clone(s.Handover)
 		out.Slots[i] = s
 	}
 	return &out

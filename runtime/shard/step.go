@@ -168,6 +168,14 @@ func (c *Core) commit(now time.Time, effects []Effect, again *time.Time) []Effec
 	}
 	next.Epoch++
 	gave := c.give(next, now)
+	for controller, by := range c.keys {
+		if next.Keys[controller] == "" {
+			if next.Keys == nil {
+				next.Keys = map[string]string{}
+			}
+			next.Keys[controller], gave = by, true
+		}
+	}
 	// A commit that may be on its way still is overtaken by one that changes nothing.
 	if planned := c.planned(next, now, again); !gave && !planned && !is(c.doubt, c.version) {
 		return effects

@@ -1,0 +1,251 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/runtime/reflector"
+	"github.com/wasmctl/wasmctl/runtime/shard/slots"
+)
+
+// Slots says how the objects are split between replicas.
+type Slots struct {
+	// Count returns how many slots there are. It does not change while this replica
+	// has one.
+	Count func() int
+	// Served reports whether the API server selects objects by slots. The error is
+	// that of ctx.
+	Served func(ctx context.Context) (bool, error)
+}
+
+// SplitBy says what the objects are in a slot by, slots.UID or slots.Namespace. It is
+// called once, before the first slot is warm; until then no object is this replica's.
+func (c *Controller) SplitBy(field string) { c.slots.field.Store(&field) }
+
+// errMoved is the cause of the end of a run whose object goes to another replica.
+var errMoved = errors.New("another replica takes the object over")
+
+// slotTable says which slots are open, and what runs in them.
+type slotTable struct {
+	c     *Controller
+	field atomic.Pointer[string] // see SplitBy
+
+	mu      sync.Mutex
+	slots   [slots.Max]slotState // guarded by mu
+	running map[abi.Key]int      // guarded by mu; the slot of each object that runs; none: it was gone
+	watched map[int]bool         // guarded by mu; the slots that are warm or get so, and whether the API server selects
+}
+
+const (
+	// none is the slot of an object that is gone.
+	none = -1
+	// everything is in the place of a slot where all objects are watched.
+	everything = -1
+)
+
+// slotState is what a controller knows of one slot.
+type slotState struct {
+	open   bool
+	runs   int
+	idle   chan struct{} // closed when runs is 0; nil unless somebody waits
+	ctx    context.Context
+	cancel context.CancelCauseFunc // ends the runs
+	spent  time.Duration           // by runs
+	wrote  []abi.Write             // the last write to each resource and namespace
+}
+
+func newSlotTable(c *Controller) *slotTable {
+	return &slotTable{c: c, running: map[abi.Key]int{}, watched: map[int]bool{}}
+}
+
+// of returns the slot of an object; none where it depends on an object that is gone.
+func (t *slotTable) of(key abi.Key) int {
+	n := t.c.cfg.Slots.Count()
+	if t.by() == slots.Namespace {
+		return slots.Of(key.Namespace, n)
+	}
+	if o := t.c.Stored(key); o != nil {
+		return slots.Of(o.UID(), n)
+	}
+	return none
+}
+
+// by returns what objects are in a slot by; empty before that is known.
+func (t *slotTable) by() string {
+	if field := t.field.Load(); field != nil {
+		return *field
+	}
+	return ""
+}
+
+// part is the range of a slot.
+func (t *slotTable) part(slot int) slots.Range {
+	if slot == everything {
+		return slots.Range{}
+	}
+	return slots.Range{Field: t.by(), Slot: slot, N: t.c.cfg.Slots.Count()}
+}
+
+// warm notes that a slot is watched, and cool that it is not any longer.
+func (t *slotTable) warm(slot int, served bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.watched[slot] = served
+}
+
+func (t *slotTable) cool(slot int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.watched, slot)
+}
+
+// watchToo watches the slots that are warm with a watch that was added.
+func (t *slotTable) watchToo(h *Handle) {
+	t.mu.Lock()
+	watched := maps.Clone(t.watched)
+	t.mu.Unlock()
+	for slot, served := range watched {
+		t.c.watchSlot(h, false, slot, served)
+	}
+}
+
+// admits reports whether an object is this replica's, or gone.
+func (t *slotTable) admits(key abi.Key) bool {
+	slot := t.of(key)
+	if slot == none {
+		return true
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.slots[slot].open
+}
+
+// enter begins a run: within is its context, and ends with the slot. ok is false
+// where the object is not this replica's.
+func (t *slotTable) enter(ctx context.Context, key abi.Key) (within context.Context, leave func(), ok bool) {
+	slot := t.of(key)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if slot == none {
+		t.running[key] = none
+		return ctx, func() { t.leave(key, none, 0) }, true
+	}
+	s := &t.slots[slot]
+	if !s.open {
+		return nil, nil, false
+	}
+	s.runs++
+	t.running[key] = slot
+	within, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(s.ctx, func() { cancel(context.Cause(s.ctx)) })
+	begin := time.Now()
+	return within, func() {
+		stop()
+		cancel(nil)
+		t.leave(key, slot, time.Since(begin))
+	}, true
+}
+
+func (t *slotTable) leave(key abi.Key, slot int, took time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.running, key)
+	if slot == none {
+		return
+	}
+	s := &t.slots[slot]
+	s.spent += took
+	if s.runs--; s.runs == 0 && s.idle != nil {
+		close(s.idle)
+		s.idle = nil
+	}
+}
+
+// runs reports whether the run that asks for an object was let in for its slot: one
+// that was gone then, and has been created again, is not.
+func (t *slotTable) runs(o *reflector.Object) bool {
+	if t.by() == slots.Namespace {
+		return true
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	slot, known := t.running[o.Ref()]
+	return !known || slot == slots.Of(o.UID(), t.c.cfg.Slots.Count())
+}
+
+// open lets runs of a slot begin.
+func (t *slotTable) open(slot int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := &t.slots[slot]
+	s.open, s.wrote = true, nil
+	s.ctx, s.cancel = context.WithCancelCause(context.Background())
+}
+
+// close lets no more runs of a slot begin, and returns when the last has ended. Grace
+// is how long they may go on.
+func (t *slotTable) close(ctx context.Context, slot int, grace time.Duration) []abi.Write {
+	t.mu.Lock()
+	s := &t.slots[slot]
+	s.open = false
+	var idle chan struct{}
+	if s.runs > 0 {
+		idle = make(chan struct{})
+		s.idle = idle
+	}
+	cancel := s.cancel
+	t.mu.Unlock()
+	defer cancel(errMoved)
+	if idle != nil {
+		timer := time.NewTimer(grace)
+		defer timer.Stop()
+		select {
+		case <-idle:
+		case <-timer.C:
+			cancel(errMoved)
+			<-idle // a run that does not end keeps its slot
+		case <-ctx.Done():
+			cancel(errMoved)
+			<-idle
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return s.wrote
+}
+
+// wrote returns what notes the writes of runs, nil where nobody is to know them.
+func (c *Controller) wrote() func(of abi.Key, w *abi.Write) {
+	if c.slots == nil {
+		return nil
+	}
+	return c.slots.note
+}
+
+// note keeps a write, which is the last to its resource and namespace: a watch brings
+// them in order.
+func (t *slotTable) note(of abi.Key, w *abi.Write) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	slot, known := t.running[of]
+	if !known || slot == none {
+		return
+	}
+	kept := *w
+	kept.Body = nil // valid for the time of the call only
+	list := t.slots[slot].wrote
+	for i := range list {
+		if o := &list[i]; o.Group == w.Group && o.Resource == w.Resource && o.Key.Namespace == w.Key.Namespace {
+			if !reflector.Older(w.ResourceVersion, o.ResourceVersion) {
+				list[i] = kept
+			}
+			return
+		}
+	}
+	t.slots[slot].wrote = append(list, kept)
+}
