@@ -16,24 +16,67 @@ import (
 
 	"github.com/wasmctl/wasmctl/internal/plan"
 	"github.com/wasmctl/wasmctl/runtime/leader"
+	"github.com/wasmctl/wasmctl/runtime/shard"
 )
 
 // elector returns what takes part in the election.
 func (o *Election) elector(config *rest.Config, log *slog.Logger) (*leader.Elector, error) {
-	host, err := os.Hostname()
+	host, err := o.check()
 	if err != nil {
-		return nil, fmt.Errorf("election: %w", err)
-	}
-	if o.Name == "" {
-		return nil, errors.New("election: the name of the Lease is missing")
-	}
-	if bad := validation.IsDNS1123Subdomain(o.Name); len(bad) > 0 {
-		return nil, fmt.Errorf("--leader-elect: %q is not a valid Lease name: %s; set another one with --leader-elect-resource-name", o.Name, bad[0])
+		return nil, err
 	}
 	return leader.New(leader.Config{
 		RESTConfig: config, Namespace: o.namespace(), Name: o.Name, Identity: host + "_" + string(uuid.NewUUID()),
 		LeaseDuration: o.LeaseDuration, RenewDeadline: o.RenewDeadline, RetryPeriod: o.RetryPeriod, Logger: log,
 	})
+}
+
+// member returns what takes part in sharing the objects.
+func (o *Election) member(config *rest.Config, log *slog.Logger) (*shard.Member, error) {
+	host, err := o.check()
+	if err != nil {
+		return nil, err
+	}
+	return shard.New(shard.Config{
+		RESTConfig: config, Namespace: o.namespace(), Group: o.Name, ID: leaseName(host) + "-" + string(uuid.NewUUID())[:8], Slots: o.Shards,
+		Timing: shard.Timing{Lease: o.LeaseDuration, Renew: o.RetryPeriod}, Logger: log,
+	})
+}
+
+// leaseName makes the name of a Lease of that of a host.
+func leaseName(host string) string {
+	name := strings.Trim(strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' {
+			return r
+		}
+		return '-'
+	}, strings.ToLower(host)), "-")
+	return cmp.Or(name[:min(len(name), 200)], "replica")
+}
+
+// check checks the name of the Lease, and returns that of this host.
+func (o *Election) check() (host string, err error) {
+	if host, err = os.Hostname(); err != nil {
+		return "", fmt.Errorf("election: %w", err)
+	}
+	if o.Name == "" {
+		return "", errors.New("election: the name of the Lease is missing")
+	}
+	if bad := validation.IsDNS1123Subdomain(o.Name); len(bad) > 0 {
+		return "", fmt.Errorf("%s: %q is not a valid Lease name: %s; set another one with --leader-elect-resource-name", o.flag(), o.Name, bad[0])
+	}
+	if bad := validation.IsValidLabelValue(o.Name); o.Shards > 0 && len(bad) > 0 {
+		return "", fmt.Errorf("--shards: %q is not a valid label: %s; set another name with --leader-elect-resource-name", o.Name, bad[0])
+	}
+	return host, nil
+}
+
+// flag is the one of the command that asks for it.
+func (o *Election) flag() string {
+	if o.Shards > 0 {
+		return "--shards"
+	}
+	return "--leader-elect"
 }
 
 func (o *Election) namespace() string {

@@ -72,7 +72,7 @@ func (p *probes) init(rt *Runtime) {
 func (rt *Runtime) stopping() bool {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
-	return rt.ctx != nil && rt.ctx.Err() != nil
+	return rt.stop != nil && rt.stop.Err() != nil
 }
 
 // allRun says which controllers do not run, and why.

@@ -59,7 +59,8 @@ type Options struct {
 	// Isolation returns the process of a class of modules, and a further one with
 	// each call for "". Nil: no controller can ask for one.
 	Isolation func(class string) host.Isolation
-	// Election elects one of several replicas to reconcile; nil: this one does.
+	// Election elects one of several replicas to reconcile, or shares the objects
+	// between them; nil: this one reconciles all of them.
 	Election *Election
 	// Traces exports a trace of each run; nil: there are none.
 	Traces sdktrace.SpanExporter
@@ -72,12 +73,15 @@ type Notes = ledger.Notes
 // NoteKey is the key of what Notes keep of a controller.
 func NoteKey(controller string) string { return ledger.Key(controller) }
 
-// Election is the Lease by which one of several replicas is elected. Durations
-// that are zero are those of Kubernetes' own components.
+// Election is the Lease by which one of several replicas is elected, or by which they
+// share the objects. Durations that are zero are those of Kubernetes' own components.
 type Election struct {
 	// Namespace is the pod's where it is empty. Name is needed.
 	Namespace, Name                           string
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
+	// Shards, if not 0, is how many parts the objects are split into, at most 256,
+	// which the replicas share: all of them reconcile.
+	Shards int
 }
 
 // ControllerOptions say what one controller is. Where they say nothing, the

@@ -36,6 +36,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/leader"
 	"github.com/wasmctl/wasmctl/runtime/metrics"
 	"github.com/wasmctl/wasmctl/runtime/runner"
+	"github.com/wasmctl/wasmctl/runtime/shard"
 )
 
 // Runtime runs controllers in one process. It is safe for concurrent use.
@@ -46,6 +47,7 @@ type Runtime struct {
 	shared    engine.Shared
 	users     engine.Identities
 	elector   *leader.Elector // nil without an election
+	member    *shard.Member   // nil unless replicas share the objects
 	probes    probes
 
 	force chan struct{} // closed by Interrupt
@@ -53,7 +55,8 @@ type Runtime struct {
 
 	mu          sync.Mutex
 	controllers []*Controller   // in the order in which they came; guarded by mu
-	ctx         context.Context // Run's; nil before; guarded by mu
+	ctx         context.Context // of the controllers; nil before Run; guarded by mu
+	stop        context.Context // Run's; nil before; guarded by mu
 	stopped     bool            // no more controllers begin; guarded by mu
 	errs        []error         // of controllers that have ended; guarded by mu
 	wg          sync.WaitGroup  // of controllers; added to under mu, unless stopped
@@ -91,7 +94,14 @@ func New(config *rest.Config, o Options) (*Runtime, error) {
 			return nil, failure.Usage.Wrap(err)
 		}
 	}
-	if o.Election != nil {
+	switch {
+	case o.Election == nil:
+	case o.Election.Shards > 0:
+		if rt.member, err = o.Election.member(config, rt.log); err != nil {
+			return nil, failure.Usage.Wrap(err)
+		}
+		rt.shared.Gate, rt.shared.Notes, rt.shared.Member = rt.member.Gate(), rt.member.Notes(), rt.member
+	default:
 		if rt.elector, err = o.Election.elector(config, rt.log); err != nil {
 			return nil, failure.Usage.Wrap(err)
 		}
@@ -99,7 +109,7 @@ func New(config *rest.Config, o Options) (*Runtime, error) {
 	}
 	if o.StateDir != "" {
 		rt.shared.OnProven = rt.keep
-		if rt.elector == nil {
+		if o.Election == nil {
 			rt.shared.Notes = ledger.Dir(o.StateDir)
 		}
 	}
@@ -196,14 +206,15 @@ func (rt *Runtime) Controllers() []*Controller {
 // nil after an orderly stop; else the error matches ErrForced where reconciles
 // were interrupted, or ErrLeaseLost. A Runtime runs once.
 func (rt *Runtime) Run(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
+	stop := ctx
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	rt.mu.Lock()
 	if rt.ctx != nil {
 		rt.mu.Unlock()
 		return errors.New("wasmctl: Runtime.Run was called before")
 	}
-	rt.ctx = ctx
+	rt.ctx, rt.stop = ctx, stop
 	for _, c := range rt.controllers {
 		c.begin()
 	}
@@ -212,7 +223,8 @@ func (rt *Runtime) Run(ctx context.Context) error {
 	rt.wg.Go(func() { rt.shared.Watchdog.Run(ctx) })
 	lease := rt.elect(ctx)
 	select {
-	case <-ctx.Done():
+	case <-stop.Done():
+		lease.handOver(rt.force)
 	case <-rt.force:
 	case <-lease.lost:
 		rt.Interrupt()
@@ -234,18 +246,38 @@ func (rt *Runtime) Interrupt() { rt.once.Do(func() { close(rt.force) }) }
 type lease struct {
 	lost    <-chan struct{} // nil without an election
 	release func() error    // returns when the lease has been given up
+	// handOver gives what this replica runs to others, until force is closed, while
+	// its controllers go on.
+	handOver func(force <-chan struct{})
 }
 
 // elect starts to take part in the election, if there is one. The lease is kept
 // while ctx's controllers stop, until release.
 func (rt *Runtime) elect(ctx context.Context) lease {
-	if rt.elector == nil {
-		return lease{release: func() error { return nil }}
+	handOver := func(<-chan struct{}) {}
+	if rt.opts.Election == nil {
+		return lease{release: func() error { return nil }, handOver: handOver}
+	}
+	run := rt.share
+	if rt.elector != nil {
+		run = rt.elector.Run
 	}
 	running, giveUp := context.WithCancel(context.WithoutCancel(ctx))
-	result := make(chan error, 1)
-	go func() { result <- rt.elector.Run(running) }()
-	return lease{lost: rt.elector.Gate().Done(), release: func() error {
+	result, ended := make(chan error, 1), make(chan struct{})
+	go func() {
+		result <- run(running)
+		close(ended)
+	}()
+	if rt.member != nil {
+		handOver = func(force <-chan struct{}) {
+			go rt.member.Leave(running, false)
+			select {
+			case <-ended:
+			case <-force:
+			}
+		}
+	}
+	return lease{lost: rt.shared.Gate.Done(), handOver: handOver, release: func() error {
 		giveUp()
 		err := <-result
 		if errors.Is(err, leader.ErrLost) {
@@ -253,6 +285,27 @@ func (rt *Runtime) elect(ctx context.Context) lease {
 		}
 		return err
 	}}
+}
+
+// joinWithin is how long a replica waits for its controllers before it takes objects.
+const joinWithin = 30 * time.Second
+
+// share takes part in sharing the objects, as soon as all controllers have been tried.
+func (rt *Runtime) share(ctx context.Context) error {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	waiting, cancel := context.WithTimeout(ctx, joinWithin)
+	defer cancel()
+	wg.Go(func() {
+		for _, c := range rt.Controllers() {
+			select {
+			case <-c.first:
+			case <-waiting.Done():
+			}
+		}
+		rt.member.Ready(ctx)
+	})
+	return rt.member.Run(ctx)
 }
 
 // conflict returns an error where another controller has the name of one that

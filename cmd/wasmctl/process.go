@@ -118,7 +118,7 @@ func (o *runOptions) runtimeOptions(ctx context.Context, log *slog.Logger) (wasm
 			return options, err
 		}
 		if info.Manifest == nil && o.controller.Name == "" {
-			return options, failure.Usage.Wrap(fmt.Errorf("--leader-elect needs --leader-elect-resource-name: the manifest of module[%s] has no name", o.modules[0]))
+			return options, failure.Usage.Wrap(fmt.Errorf("--leader-elect and --shards need --leader-elect-resource-name: the manifest of module[%s] has no name", o.modules[0]))
 		}
 		controller := o.controller
 		controller.Module = o.modules[0]

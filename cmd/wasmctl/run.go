@@ -142,8 +142,8 @@ func (o *runOptions) complete(cmd *cobra.Command, args []string) error {
 			return fmt.Errorf("--%s applies to one controller, but there are %d: set it in a file, with wasmctl run -f", name, len(args))
 		}
 	}
-	if len(args) > 1 && o.process.Leader.Elect && o.process.Leader.Name == "" {
-		return errors.New("--leader-elect of several controllers needs --leader-elect-resource-name")
+	if len(args) > 1 && o.process.Leader.Replicates() && o.process.Leader.Name == "" {
+		return errors.New("--leader-elect or --shards of several controllers needs --leader-elect-resource-name")
 	}
 	errs := []error{o.validate(), o.process.Fits(len(args))}
 	for _, c := range o.controllers() {

@@ -51,6 +51,7 @@ type Controller struct {
 	hide      []func()   // undoes show
 
 	Runtime   *controller.Controller // set by Start
+	split     string                 // what the objects can be split by between replicas
 	rollout   *rollout.Rollout       // belongs to the loop; nil for a native reconciler
 	loop      loop
 	active    chan struct{}      // closed when runs may begin, where Shared.Notes has a say
@@ -110,6 +111,8 @@ func (c *Controller) Run(ctx context.Context, force <-chan struct{}) error {
 	wg.Go(func() { _ = c.api.Run(services) }) // its error is only that it runs
 	if c.memo != nil {
 		wg.Go(func() { c.memo.Run(services) })
+	if c.shared.Member != nil {
+		wg.Go(func() { c.share(ctx) })
 	}
 	err := c.Runtime.Run(ctx, force)
 	c.logStopped()

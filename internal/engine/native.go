@@ -90,6 +90,7 @@ func (nativeCode) Info() *host.Info {
 func (nativeCode) HasHook(string) bool { return false }
 
 func (c *Controller) startNative() error {
+	c.split, _ = c.kind.SplitBy(c.native)
 	cfg := c.config()
 	cfg.Finalizer, cfg.Concurrency = c.native.Manifest.Finalizer, c.opts.Concurrency
 	cfg.For = rollout.WatchOf(c.kind, nativeCode{})

@@ -19,6 +19,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/queue/trigger"
 	"github.com/wasmctl/wasmctl/runtime/runner"
 	"github.com/wasmctl/wasmctl/runtime/scheduler"
+	"github.com/wasmctl/wasmctl/runtime/shard"
 )
 
 // IsolateAlone is the class of Options.Isolate that a module is alone in.
@@ -75,6 +76,8 @@ type Shared struct {
 	// Isolation returns the process of a class of modules; nil: there is none.
 	Isolation func(class string) host.Isolation
 	Gate      *leader.Gate // nil without an election
+	// Member shares the objects with other replicas; nil: this one runs all of them.
+	Member *shard.Member
 	// Notes is what replicas and restarts share of modules; nil: nothing is.
 	Notes ledger.Notes
 	// OnProven, if not nil, is called with each module that is live and not on

@@ -30,6 +30,7 @@ func (c *Controller) Start() error {
 	if err := rollout.CheckPredicates(c.Module, c.kind, c.rollout.Plan().Related...); err != nil {
 		return failure.Module.Wrap(err)
 	}
+	c.split, _ = c.kind.SplitBy(c.rollout.Plan())
 	cfg := c.config()
 	cfg.Finalizer, cfg.Hooks, cfg.Concurrency, cfg.Revision = man.Finalizer, c.Module, c.Module.Concurrency(), c.rollout.RevisionOf
 	cfg.For = rollout.WatchOf(c.kind, c.Module)
@@ -56,6 +57,9 @@ func (c *Controller) config() controller.Config {
 		Watches: c.Watches, Cache: c.cache, Triggers: scoped(o.Triggers, !c.kind.Namespaced, c.log), Pool: c.shared.Pool, Logger: c.log,
 		DrainTimeout: o.DrainTimeout, Debounce: o.Debounce,
 		Observer: c, OnHidden: c.Telemetry.Hidden, OnRelated: c.Telemetry.Related,
+	}
+	if m := c.shared.Member; m != nil {
+		cfg.Slots = &controller.Slots{Count: m.Slots, Served: m.Served}
 	}
 	if n := c.counts; n != nil {
 		cfg.OnStart, cfg.OnEnd = func(queued time.Duration, _ scheduler.Priority) { n.Started(queued) }, n.Ended

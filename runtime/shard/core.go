@@ -128,6 +128,7 @@ type Core struct {
 	tried   time.Time             // when the last renewal was sent
 	leaving time.Time             // zero unless the replica leaves
 	load    map[int]int
+	keys    map[string]string // see Split
 	ready   bool
 	hurry   bool // it stops without waiting for others to be warm
 	lost    bool

@@ -106,6 +106,11 @@ func New(cfg Config) (*Member, error) {
 // Gate says when this replica may write.
 func (m *Member) Gate() *leader.Gate { return m.gate }
 
+// Notes are what the replicas share of modules.
+func (m *Member) Notes() *leader.Notes {
+	return &leader.Notes{Leases: m.leases.client, Namespace: m.cfg.Namespace, Name: m.cfg.Group + "-notes", Gate: m.gate}
+}
+
 // View returns what the replica knows.
 func (m *Member) View() *View { return m.view.Load() }
 

@@ -12,12 +12,14 @@ import (
 
 	"github.com/wasmctl/wasmctl/host/kubeapi"
 	"github.com/wasmctl/wasmctl/runtime/leader"
+	"github.com/wasmctl/wasmctl/runtime/shard/slots"
 )
 
 // Leader has the flags of the election: those of Kubernetes' own
 // components.
 type Leader struct {
 	Elect           bool
+	Shards          int
 	Namespace, Name string
 	lease           time.Duration
 	renew           time.Duration
@@ -26,6 +28,7 @@ type Leader struct {
 
 func (o *Leader) bind(f *pflag.FlagSet) {
 	f.BoolVar(&o.Elect, "leader-elect", false, "Reconcile only while this replica is the elected leader")
+	f.IntVar(&o.Shards, "shards", 0, "Share the objects with the other replicas, split into `N` parts, instead of electing a leader")
 	f.StringVar(&o.Namespace, "leader-elect-resource-namespace", "", "Put the Lease into this `namespace` (default: the pod's, else default)")
 	f.StringVar(&o.Name, "leader-elect-resource-name", "", "Name the Lease (default: wasmctl- and the controller's name)")
 	f.DurationVar(&o.lease, "leader-elect-lease-duration", leader.DefaultLeaseDuration, "Wait this long before taking over from a leader that does not renew its lease")
@@ -36,6 +39,12 @@ func (o *Leader) bind(f *pflag.FlagSet) {
 // validate checks what client-go would refuse later.
 func (o *Leader) validate() error {
 	switch {
+	case o.Shards < 0 || o.Shards > slots.Max:
+		return fmt.Errorf("--shards %d: must be 1 to %d: several times the number of replicas", o.Shards, slots.Max)
+	case o.Shards > 0 && o.Elect:
+		return errors.New("--shards and --leader-elect cannot be combined: with --shards all replicas reconcile")
+	case o.Shards > 0 && (o.lease%time.Second != 0 || o.lease < 3*o.retry):
+		return fmt.Errorf("--leader-elect-lease-duration %v: with --shards it must be whole seconds, and three times the retry period of %v", o.lease, o.retry)
 	case o.retry <= 0:
 		return errors.New("--leader-elect-retry-period must be positive")
 	case o.renew <= o.retry*6/5:
@@ -47,6 +56,9 @@ func (o *Leader) validate() error {
 	}
 	return nil
 }
+
+// Replicates reports whether there are other replicas.
+func (o *Leader) Replicates() bool { return o.Elect || o.Shards > 0 }
 
 // serviceAccountUser is what the user name of a service account begins with.
 const serviceAccountUser = "system:serviceaccount:"

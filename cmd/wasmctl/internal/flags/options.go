@@ -26,8 +26,8 @@ import (
 // Options are what the flags say of the process; New's caller sets the rest.
 func (o *Process) Options() wasmctl.Options {
 	out := wasmctl.Options{Workers: o.workers, MemoryBudget: o.budgetBytes, StateDir: o.stateDir, Compile: o.Compile.compile(o.Harden)}
-	if l := &o.Leader; l.Elect {
-		out.Election = &wasmctl.Election{Namespace: l.Namespace, Name: l.Name, LeaseDuration: l.lease, RenewDeadline: l.renew, RetryPeriod: l.retry}
+	if l := &o.Leader; l.Replicates() {
+		out.Election = &wasmctl.Election{Shards: l.Shards, Namespace: l.Namespace, Name: l.Name, LeaseDuration: l.lease, RenewDeadline: l.renew, RetryPeriod: l.retry}
 	}
 	return out
 }
