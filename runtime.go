@@ -270,10 +270,13 @@ func (rt *Runtime) elect(ctx context.Context) lease {
 	}()
 	if rt.member != nil {
 		handOver = func(force <-chan struct{}) {
-			go rt.member.Leave(running, false)
+			within, cancel := context.WithTimeout(running, handOverWithin)
+			defer cancel()
+			rt.member.Leave(within, false)
 			select {
 			case <-ended:
 			case <-force:
+			case <-within.Done():
 			}
 		}
 	}
@@ -287,8 +290,14 @@ func (rt *Runtime) elect(ctx context.Context) lease {
 	}}
 }
 
-// joinWithin is how long a replica waits for its controllers before it takes objects.
-const joinWithin = 30 * time.Second
+const (
+	// joinWithin is how long a replica waits for its controllers before it takes
+	// objects.
+	joinWithin = 30 * time.Second
+	// handOverWithin is how long a replica that stops waits for others to take its
+	// objects over. Then its controllers stop all the same.
+	handOverWithin = 15 * time.Second
+)
 
 // share takes part in sharing the objects, as soon as all controllers have been tried.
 func (rt *Runtime) share(ctx context.Context) error {

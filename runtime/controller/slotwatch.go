@@ -147,7 +147,7 @@ func (h *Handle) covers(namespace string) bool {
 // owner before had queued is not told.
 func (c *Controller) Open(ctx context.Context, slot int, left *shard.Handover) error {
 	if left == nil {
-		if err := c.fresh(ctx); err != nil {
+		if err := c.fresh(ctx, slot); err != nil {
 			return err
 		}
 		left = &shard.Handover{}
@@ -180,19 +180,22 @@ func (c *Controller) Open(ctx context.Context, slot int, left *shard.Handover) e
 	return nil
 }
 
-// fresh waits until the watches have all that has been written until now.
-func (c *Controller) fresh(ctx context.Context) error {
+// fresh waits until the watches have all that has been written until now of the
+// objects of a slot.
+func (c *Controller) fresh(ctx context.Context, slot int) error {
+	var wg sync.WaitGroup
 	for _, h := range *c.cache.handles.Load() {
 		if h.watch.Optional {
 			continue
 		}
 		for _, s := range h.all() {
-			if err := s.Fresh(ctx); err != nil {
-				return err
+			if part := s.Source().Shard; part.N == 0 || part.Slot == slot {
+				wg.Go(func() { _ = s.Fresh(ctx) }) // fails only where ctx has ended
 			}
 		}
 	}
-	return nil
+	wg.Wait()
+	return context.Cause(ctx)
 }
 
 // inSlot yields the objects of a slot.

@@ -153,8 +153,9 @@ func (m *Member) Served(ctx context.Context) (bool, error) {
 		list, err := m.leases.client.List(ctx, metav1.ListOptions{Limit: 1, ShardSelector: all.Selector()})
 		if err == nil {
 			served := list.ShardInfo != nil
-			m.served.Store(&served)
-			m.cfg.Logger.Info("shards: asked the API server whether it selects objects by shards", "selects", served)
+			if m.served.CompareAndSwap(nil, &served) {
+				m.cfg.Logger.Info("shards: asked the API server whether it selects objects by shards", "selects", served)
+			}
 			continue
 		}
 		select {

@@ -14,7 +14,7 @@ import (
 const (
 	// freshSoon is how long the watch is waited for before its objects are listed
 	// again: where nothing changes, nothing tells that nothing is missing.
-	freshSoon = 500 * time.Millisecond
+	freshSoon = 100 * time.Millisecond
 	// freshRetry is how often the API server is asked again after an error.
 	freshRetry = time.Second
 )

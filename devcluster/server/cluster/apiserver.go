@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"syscall"
 	"time"
 
@@ -125,6 +126,15 @@ func apiServerFlags(etcdURL string, keys *pki) []string {
 // apiServerOptions parses the flags. Each server gets a component registry of
 // its own, because the process-wide one can be set only once.
 func apiServerOptions(ln net.Listener, flags []string) (*options.ServerRunOptions, error) {
+	// Most of the server asks the process-wide gate, which is set here, and not by the
+	// registry.
+	for _, f := range flags {
+		if gates, ok := strings.CutPrefix(f, "--feature-gates="); ok {
+			if err := utilfeature.DefaultMutableFeatureGate.Set(gates); err != nil {
+				return nil, fmt.Errorf("kube-apiserver: feature gates: %w", err)
+			}
+		}
+	}
 	gate := utilfeature.DefaultMutableFeatureGate.DeepCopy()
 	registry := basecompatibility.NewComponentGlobalsRegistry()
 	if err := registry.Register(basecompatibility.DefaultKubeComponent, compatibility.DefaultBuildEffectiveVersion(), gate); err != nil {
