@@ -2,11 +2,14 @@ package wasmctl
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"strings"
+	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -14,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 
+	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/plan"
 	"github.com/wasmctl/wasmctl/runtime/leader"
 	"github.com/wasmctl/wasmctl/runtime/shard"
@@ -107,4 +111,79 @@ func (rt *Runtime) eventsAbout(watched []string) corev1.ObjectReference {
 	}
 	ns := plan.EventNamespace(watched)
 	return corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Namespace: ns, Name: ns}
+}
+
+// lease is the part that a Run takes in an election.
+type lease struct {
+	lost    <-chan struct{} // nil without an election
+	release func() error    // returns when the lease has been given up
+	// handOver gives what this replica runs to others, until force is closed, while
+	// its controllers go on.
+	handOver func(force <-chan struct{})
+}
+
+// elect starts to take part in the election, if there is one. The lease is kept
+// while ctx's controllers stop, until release.
+func (rt *Runtime) elect(ctx context.Context) lease {
+	handOver := func(<-chan struct{}) {}
+	if rt.opts.Election == nil {
+		return lease{release: func() error { return nil }, handOver: handOver}
+	}
+	run := rt.share
+	if rt.elector != nil {
+		run = rt.elector.Run
+	}
+	running, giveUp := context.WithCancel(context.WithoutCancel(ctx))
+	result, ended := make(chan error, 1), make(chan struct{})
+	go func() {
+		result <- run(running)
+		close(ended)
+	}()
+	if rt.member != nil {
+		handOver = func(force <-chan struct{}) {
+			within, cancel := context.WithTimeout(running, handOverWithin)
+			defer cancel()
+			rt.member.Leave(within, false)
+			select {
+			case <-ended:
+			case <-force:
+			case <-within.Done():
+			}
+		}
+	}
+	return lease{lost: rt.shared.Gate.Done(), handOver: handOver, release: func() error {
+		giveUp()
+		err := <-result
+		if errors.Is(err, leader.ErrLost) {
+			return failure.Lost.Wrap(err)
+		}
+		return err
+	}}
+}
+
+const (
+	// joinWithin is how long a replica waits for its controllers before it takes
+	// objects.
+	joinWithin = 30 * time.Second
+	// handOverWithin is how long a replica that stops waits for others to take its
+	// objects over. Then its controllers stop all the same.
+	handOverWithin = 15 * time.Second
+)
+
+// share takes part in sharing the objects, as soon as all controllers have been tried.
+func (rt *Runtime) share(ctx context.Context) error {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	waiting, cancel := context.WithTimeout(ctx, joinWithin)
+	defer cancel()
+	wg.Go(func() {
+		for _, c := range rt.Controllers() {
+			select {
+			case <-c.first:
+			case <-waiting.Done():
+			}
+		}
+		rt.member.Ready(ctx)
+	})
+	return rt.member.Run(ctx)
 }

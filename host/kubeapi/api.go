@@ -164,20 +164,14 @@ func (a *API) Call(ctx context.Context, op abi.Op, req []byte) abi.Response {
 	if err := a.confine(ctx, r); err != nil {
 		return a.failed(ctx, r, err)
 	}
-	switch op {
-	case abi.OpCacheGet:
-		if res := a.cacheGet(r); !r.elsewhere {
-			return a.seen(ctx, r, res)
-		}
-	case abi.OpCacheList:
-		if res := a.cacheList(ctx, r); !r.elsewhere {
-			return a.seen(ctx, r, res)
-		}
+	if !slices.Contains(opsCache, op) {
+		return a.send(ctx, r)
 	}
-	if r.elsewhere {
-		if refused := r.askServer(); refused != nil {
-			return *refused
-		}
+	if res := a.cached(ctx, r); !r.elsewhere {
+		return a.seen(ctx, r, res)
+	}
+	if refused := r.askServer(); refused != nil {
+		return *refused
 	}
 	return a.send(ctx, r)
 }

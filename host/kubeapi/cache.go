@@ -40,6 +40,14 @@ type Cache interface {
 		after abi.Key, limit int) (objects [][]byte, more bool, last abi.Key, err error)
 }
 
+// cached serves a read of the cache, once it is allowed.
+func (a *API) cached(ctx context.Context, r *request) abi.Response {
+	if r.op == abi.OpCacheGet {
+		return a.cacheGet(r)
+	}
+	return a.cacheList(ctx, r)
+}
+
 // cacheGet serves cache_get, once it is allowed.
 func (a *API) cacheGet(r *request) abi.Response {
 	object, err := a.cache.Get(r.kind.GVR(), r.key)

@@ -101,21 +101,6 @@ func (c *Cache) stores(gvr schema.GroupVersionResource, namespace string) ([]*wa
 	return append(whole, heads...), nil
 }
 
-// elsewhere returns an error where the objects of a resource in a namespace, or some
-// of them, are in slots that other replicas have.
-func (c *Cache) elsewhere(gvr schema.GroupVersionResource, namespace string) error {
-	for _, h := range *c.handles.Load() {
-		if !h.sharded || h.watch.Resource != gvr {
-			continue
-		}
-		if h.covers(namespace) {
-			continue
-		}
-		return &CacheError{status: abi.StatusBadRequest, elsewhere: true, message: fmt.Sprintf("other replicas watch some of %s", gvr.GroupResource())}
-	}
-	return nil
-}
-
 func notWatched(gvr schema.GroupVersionResource, namespace, other string) error {
 	where := ""
 	if namespace != "" {

@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -9,20 +8,13 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/wasmctl/wasmctl/abi"
-	"github.com/wasmctl/wasmctl/runtime/applier"
-	"github.com/wasmctl/wasmctl/runtime/queue"
-	"github.com/wasmctl/wasmctl/runtime/reflector"
-	"github.com/wasmctl/wasmctl/runtime/runner"
-	"github.com/wasmctl/wasmctl/runtime/scheduler"
 	"github.com/wasmctl/wasmctl/runtime/shard"
 	"github.com/wasmctl/wasmctl/runtime/shard/slots"
 	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
-
-// maxHandover bounds what is told of the failing and of the deleted objects of one
-// slot. The others are found again by running them.
-const maxHandover = 100
 
 // slotWatch is a sharded watch of one slot.
 type slotWatch struct {
@@ -143,127 +135,19 @@ func (h *Handle) covers(namespace string) bool {
 	return false
 }
 
-// Open implements shard.Participant. All objects of the slot are reconciled: what the
-// owner before had queued is not told.
-func (c *Controller) Open(ctx context.Context, slot int, left *shard.Handover) error {
-	if left == nil {
-		if err := c.fresh(ctx, slot); err != nil {
-			return err
-		}
-		left = &shard.Handover{}
-	} else if c.cache.AwaitWrites(ctx, writesOf(left)) {
-		return context.Cause(ctx)
-	}
-	c.slots.open(slot)
-	now := time.Now()
-	later := map[abi.Key]bool{}
-	var batch []request
-	for _, f := range left.Failing {
-		c.applier.Restore(f.Key, applier.Row{Runs: f.Attempt, First: f.Since})
-		if later[f.Key] = f.Retry.After(now); later[f.Key] {
-			batch = append(batch, request{Key: f.Key, At: f.Retry, Msg: queue.Reasons{First: abi.Reason{Type: abi.ReasonRetry}}})
-		}
-	}
-	for _, key := range left.Deleted {
-		batch = append(batch, request{Key: key, Msg: queue.Reasons{First: abi.Reason{Type: abi.ReasonObjectDeleted}}})
-	}
-	for o := range c.inSlot(slot) {
-		if !later[o.Ref()] {
-			batch = append(batch, request{Key: o.Ref(), Priority: scheduler.Low, Msg: queue.Reasons{First: abi.Reason{Type: abi.ReasonListed}}})
-		}
-	}
-	for part := range slices.Chunk(batch, maxBatch) {
-		if !c.put(ctx, part) {
-			return context.Cause(ctx)
-		}
-	}
-	return nil
-}
-
-// fresh waits until the watches have all that has been written until now of the
-// objects of a slot.
-func (c *Controller) fresh(ctx context.Context, slot int) error {
-	var wg sync.WaitGroup
-	for _, h := range *c.cache.handles.Load() {
-		if h.watch.Optional {
+// elsewhere returns an error where the objects of a resource in a namespace, or some
+// of them, are in slots that other replicas have.
+func (c *Cache) elsewhere(gvr schema.GroupVersionResource, namespace string) error {
+	for _, h := range *c.handles.Load() {
+		if !h.sharded || h.watch.Resource != gvr {
 			continue
 		}
-		for _, s := range h.all() {
-			if part := s.Source().Shard; part.N == 0 || part.Slot == slot {
-				wg.Go(func() { _ = s.Fresh(ctx) }) // fails only where ctx has ended
-			}
+		if h.covers(namespace) {
+			continue
 		}
+		return &CacheError{status: abi.StatusBadRequest, elsewhere: true, message: fmt.Sprintf("other replicas watch some of %s", gvr.GroupResource())}
 	}
-	wg.Wait()
-	return context.Cause(ctx)
-}
-
-// inSlot yields the objects of a slot.
-func (c *Controller) inSlot(slot int) func(yield func(*reflector.Object) bool) {
-	part := c.slots.part(slot)
-	return func(yield func(*reflector.Object) bool) {
-		for _, s := range c.forHandle().all() {
-			for _, o := range s.Store().List() {
-				if part.Has(o.UID(), o.Ref().Namespace) && !yield(o) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// Close implements shard.Participant.
-func (c *Controller) Close(ctx context.Context, slot int) shard.Handover {
-	var left shard.Handover
-	for _, w := range c.slots.close(ctx, slot, cmp.Or(c.cfg.DrainTimeout, runner.DefaultDrainTimeout)) {
-		left.Writes = append(left.Writes, shard.Write{
-			Group: w.Group, Resource: w.Resource, Key: w.Key, UID: w.UID, ResourceVersion: w.ResourceVersion, Labels: w.Labels, Deleted: w.Deleted,
-		})
-	}
-	for key, runs := range c.failing(slot) {
-		left.Failing = append(left.Failing, runs)
-		c.applier.Forget(key)
-	}
-	if c.cfg.Deletes {
-		left.Deleted = c.deletedIn(ctx, slot)
-	}
-	return left
-}
-
-// failing yields the objects of a slot whose last run has failed.
-func (c *Controller) failing(slot int) func(yield func(abi.Key, shard.Failing) bool) {
-	return func(yield func(abi.Key, shard.Failing) bool) {
-		n := 0
-		for key, row := range c.applier.Failing {
-			if c.slots.of(key) != slot {
-				continue
-			}
-			if n++; n > maxHandover {
-				return
-			}
-			f := shard.Failing{Key: key, Attempt: row.Runs, Since: row.First}
-			if v, err := c.runner.Lookup(context.Background(), key); err == nil && v.State == scheduler.Waiting {
-				f.Retry = v.At
-			}
-			if !yield(key, f) {
-				return
-			}
-		}
-	}
-}
-
-// deletedIn returns the objects of a slot that are gone, and wait for a run.
-func (c *Controller) deletedIn(ctx context.Context, slot int) (gone []abi.Key) {
-	keys, err := c.runner.Pending(ctx)
-	if err != nil {
-		return nil
-	}
-	for _, key := range keys {
-		if c.slots.of(key) == slot && c.Stored(key) == nil && len(gone) < maxHandover {
-			gone = append(gone, key)
-		}
-	}
-	return gone
+	return nil
 }
 
 // Spent implements shard.Participant.
@@ -275,14 +159,4 @@ func (c *Controller) Spent(yield func(slot int, d time.Duration)) {
 			yield(i, d)
 		}
 	}
-}
-
-func writesOf(left *shard.Handover) []abi.Write {
-	out := make([]abi.Write, len(left.Writes))
-	for i, w := range left.Writes {
-		out[i] = abi.Write{
-			Group: w.Group, Resource: w.Resource, Key: w.Key, UID: w.UID, ResourceVersion: w.ResourceVersion, Labels: w.Labels, Deleted: w.Deleted,
-		}
-	}
-	return out
 }

@@ -1,11 +1,21 @@
+// Package shard shares objects between replicas of a process. The objects are split
+// into slots by a hash, and each slot has one replica that runs its objects, as a
+// Record says that all replicas share. Each replica has a Lease, whose end frees its
+// slots.
+//
+//	Member    one replica: carries out what its Core decides
+//	Core      decides what one replica does; has no clock and does no I/O
+//	plan      decides which replica is to have which slot
+//
+// docs/scale.md has the protocol.
 package shard
 
 import (
-	"github.com/wasmctl/wasmctl/runtime/shard/slots"
-
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/wasmctl/wasmctl/runtime/shard/slots"
 )
 
 // Timing says how long things last. All are measured by a replica's own clock.

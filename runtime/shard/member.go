@@ -1,8 +1,6 @@
 package shard
 
 import (
-	"github.com/wasmctl/wasmctl/runtime/shard/slots"
-
 	"cmp"
 	"context"
 	"errors"
@@ -20,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/wasmctl/wasmctl/runtime/leader"
+	"github.com/wasmctl/wasmctl/runtime/shard/slots"
 )
 
 // Config says what a Member is a part of. RESTConfig, Namespace, Group and ID are

@@ -1,12 +1,12 @@
 package shard
 
 import (
-	"github.com/wasmctl/wasmctl/runtime/shard/slots"
-
 	"context"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/wasmctl/wasmctl/runtime/shard/slots"
 )
 
 // Participant runs a part of its objects: a controller.

@@ -1,12 +1,12 @@
 package shard
 
 import (
-	"github.com/wasmctl/wasmctl/runtime/shard/slots"
-
 	"hash/fnv"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/wasmctl/wasmctl/runtime/shard/slots"
 )
 
 // Replica is a replica as the others see it.

@@ -1,14 +1,13 @@
 package shard
 
 import (
-	"github.com/wasmctl/wasmctl/runtime/shard/slots"
-
 	"encoding/json"
 	"fmt"
 	"maps"
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/runtime/shard/slots"
 )
 
 // Record says who runs which slot. All replicas share one, which is changed by

@@ -3,6 +3,7 @@ package shard
 import (
 	"container/heap"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -102,9 +103,7 @@ func (w *world) head() *snapshot { return &w.snaps[len(w.snaps)-1] }
 func (w *world) change(edit func(s *snapshot, version string)) string {
 	old := w.head()
 	s := snapshot{leases: make(map[string]Lease, len(old.leases)), record: old.record, version: old.version}
-	for id, l := range old.leases {
-		s.leases[id] = l
-	}
+	maps.Copy(s.leases, old.leases)
 	version := fmt.Sprint(len(w.snaps))
 	edit(&s, version)
 	w.snaps = append(w.snaps, s)
