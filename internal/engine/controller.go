@@ -111,6 +111,7 @@ func (c *Controller) Run(ctx context.Context, force <-chan struct{}) error {
 	wg.Go(func() { _ = c.api.Run(services) }) // its error is only that it runs
 	if c.memo != nil {
 		wg.Go(func() { c.memo.Run(services) })
+	}
 	if c.shared.Member != nil {
 		wg.Go(func() { c.share(ctx) })
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/shard"
 )
 
-// maxHandover bounds what is told of the failing and of the deleted objects of one
+// maxHandover bounds what a handover says of the failing and of the deleted objects of one
 // slot. The others are found again by running them.
 const maxHandover = 100
 

@@ -84,7 +84,7 @@ const (
 	Drop               // stop the watches of Slot
 )
 
-// Effect is something to do outside of the core. Done is told how it ended.
+// Effect is something to do outside of the core. Done takes in how it ended.
 type Effect struct {
 	Kind     Kind
 	Slot     int

@@ -33,7 +33,7 @@ type Config struct {
 	Slots int
 	// Timing has the defaults of a leader election.
 	Timing Timing
-	// Logger is told what moves; nil drops it.
+	// Logger gets what moves; nil drops it.
 	Logger *slog.Logger
 }
 
