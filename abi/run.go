@@ -65,7 +65,22 @@ type runKey struct{}
 
 // WithRun returns a context that carries run.
 func WithRun(ctx context.Context, run *Run) context.Context {
-	return context.WithValue(ctx, runKey{}, run)
+	return &RunContext{Context: ctx, Run: run}
+}
+
+// RunContext is the context that WithRun returns, for who has a place for it.
+type RunContext struct {
+	context.Context //nolint:containedctx // it is one
+
+	Run *Run
+}
+
+// Value implements context.Context.
+func (c *RunContext) Value(key any) any {
+	if key == (runKey{}) {
+		return c.Run
+	}
+	return c.Context.Value(key)
 }
 
 // RunFrom returns the run that ctx carries, or nil.

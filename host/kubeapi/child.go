@@ -4,7 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
-	"fmt"
+	"strconv"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
@@ -26,10 +26,10 @@ type digest [sha256.Size]byte
 
 // digestOf returns the digest of a child or a status of o, as the guest wrote it.
 func (o *owner) digestOf(packed []byte, force bool) digest {
-	h := sha256.New()
-	h.Write(fmt.Appendf(nil, "%s %s %v\n", o.kind, o.uid, force))
-	h.Write(packed)
-	return digest(h.Sum(nil))
+	o.hash.Reset()
+	o.hash.Write(strconv.AppendBool(o.salt, force))
+	o.hash.Write(packed)
+	return digest(o.hash.Sum(o.sum[:0]))
 }
 
 // childRef names an object whatever version of its kind is meant.

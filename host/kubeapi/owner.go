@@ -1,7 +1,10 @@
 package kubeapi
 
 import (
+	"crypto/sha256"
 	"errors"
+	"fmt"
+	"hash"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -25,6 +28,10 @@ type owner struct {
 	resourceVersion string
 	// ledger counts what its declared result takes.
 	ledger ledger
+	// hash makes the digests of its children; each begins with salt.
+	hash hash.Hash
+	salt []byte
+	sum  digest // so that none is allocated
 }
 
 func (o Owner) read() (*owner, error) {
@@ -35,7 +42,10 @@ func (o Owner) read() (*owner, error) {
 	if p.Metadata.Name == "" || p.Metadata.UID == "" {
 		return nil, errors.New("object: has no name or no uid, so it cannot own objects")
 	}
-	return &owner{kind: o.Kind, key: p.key(), uid: p.Metadata.UID, resourceVersion: p.Metadata.ResourceVersion}, nil
+	return &owner{
+		kind: o.Kind, key: p.key(), uid: p.Metadata.UID, resourceVersion: p.Metadata.ResourceVersion,
+		hash: sha256.New(), salt: fmt.Appendf(nil, "%s %s ", o.Kind, p.Metadata.UID),
+	}, nil
 }
 
 // reference is the owner reference that makes o the controller of an object. As

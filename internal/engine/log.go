@@ -44,10 +44,9 @@ func (c *Controller) logOutcome(out *applier.Outcome) {
 	if !c.log.Enabled(ctx, level) {
 		return
 	}
-	attrs := []slog.Attr{
-		slog.String("object", out.Key.String()), slog.String("reason", telemetry.ReasonText(&out.Reasons)),
-		slog.String("action", telemetry.ActionText(out.Action)), slog.Duration("duration", out.Duration),
-	}
+	var room [10]slog.Attr // for all of them
+	attrs := append(room[:0], slog.String("object", out.Key.String()), slog.String("reason", telemetry.ReasonText(&out.Reasons)),
+		slog.String("action", telemetry.ActionText(out.Action)), slog.Duration("duration", out.Duration))
 	if out.Attempt > 1 || out.Failed() {
 		attrs = append(attrs, slog.Int("attempt", out.Attempt))
 	}

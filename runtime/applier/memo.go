@@ -56,7 +56,7 @@ func (r *run) recalled(ctx context.Context, s step) bool {
 	seen := &Seen{Key: r.out.Key, UID: r.head.uid, ResourceVersion: r.head.resourceVersion, Object: r.object}
 	if r.out.Reasons.First.Type != abi.ReasonRequeue {
 		if action, same := m.Recall(ctx, seen, time.Now()); same {
-			r.out.Err, r.out.Action, r.out.DecidedBy = ErrUnchanged, action, DecidedByMemo
+			r.out.Err, r.out.Action, r.out.DecidedBy, r.out.Attempt = ErrUnchanged, action, DecidedByMemo, 0
 			return true
 		}
 	}

@@ -22,6 +22,7 @@ type run struct {
 	head      head
 	guest     abi.Guest // nil before one is acquired
 	info      abi.Run
+	known     abi.RunContext // carries info
 	req       abi.Request
 	startInfo Started
 
@@ -42,7 +43,6 @@ func (r *run) apply(ctx context.Context) {
 	r.out.Attempt = r.a.failures.get(r.out.Key).runs + 1
 	r.info = abi.Run{Key: r.out.Key, Object: r.object, Wrote: r.write}
 	if err == nil && r.recalled(ctx, step) {
-		r.out.Attempt = 0
 		return
 	}
 	r.out.ID = r.a.nextID()
@@ -51,8 +51,8 @@ func (r *run) apply(ctx context.Context) {
 		r.fail(ctx, err)
 		return
 	}
-	known := abi.WithRun(ctx, &r.info)
-	guest, release, err := r.a.cfg.Module.Acquire(known)
+	r.known = abi.RunContext{Context: ctx, Run: &r.info}
+	guest, release, err := r.a.cfg.Module.Acquire(&r.known)
 	if err != nil {
 		if of, ok := errors.AsType[revisionError](err); ok {
 			r.out.Revision = of.Revision()
@@ -63,7 +63,7 @@ func (r *run) apply(ctx context.Context) {
 	defer release()
 	r.guest, r.out.Revision = guest, guest.Revision()
 	r.begin(ctx)
-	r.work(known, step)
+	r.work(&r.known, step)
 	r.out.Fuel = guest.Fuel()
 	r.end()
 }

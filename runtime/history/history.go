@@ -63,14 +63,14 @@ type Recorder struct {
 	limit int // bytes of runs
 
 	mu      sync.Mutex
-	objects lru[abi.Key, object]       // guarded by mu
-	states  lru[ident, []byte]         // the last known states, packed; guarded by mu
-	related lru[ident, []relatedEvent] // guarded by mu
-	running map[string]*Running        // by reconcile id; guarded by mu
-	hidden  map[abi.Key]Hidden         // guarded by mu
-	total   meter                      // guarded by mu
-	failed  *Run                       // the last that failed, and lost its key; guarded by mu
-	culprit abi.Key                    // the object of failed; guarded by mu
+	objects *lru[abi.Key, object]       // guarded by mu
+	states  *lru[ident, []byte]         // the last known states, packed; guarded by mu
+	related *lru[ident, []relatedEvent] // guarded by mu
+	running map[string]*Running         // by reconcile id; guarded by mu
+	hidden  map[abi.Key]Hidden          // guarded by mu
+	total   meter                       // guarded by mu
+	failed  *Run                        // the last that failed, and lost its key; guarded by mu
+	culprit abi.Key                     // the object of failed; guarded by mu
 }
 
 // object is what is known of one object.
@@ -85,8 +85,8 @@ type object struct {
 // nothing but what runs now and the last failure.
 func New(maxBytes int) *Recorder {
 	return &Recorder{
-		limit: maxBytes / 2, objects: newLRU[abi.Key, object](maxBytes / 2),
-		states: newLRU[ident, []byte](maxBytes / 4), related: newLRU[ident, []relatedEvent](maxBytes / 4),
+		limit: maxBytes / 2, objects: newLRU[abi.Key](maxBytes/2, (*object).clear),
+		states: newLRU[ident](maxBytes/4, dropped[[]byte]), related: newLRU[ident](maxBytes/4, dropped[[]relatedEvent]),
 		running: map[string]*Running{}, hidden: map[abi.Key]Hidden{},
 	}
 }
@@ -247,6 +247,17 @@ func (o *object) add(run *Run) {
 	o.size -= o.runs[o.oldest].cost()
 	o.runs[o.oldest] = *run
 	o.oldest = (o.oldest + 1) % MaxRuns
+}
+
+// clear forgets all runs, but not the room for them.
+func (o *object) clear() {
+	clear(o.runs)
+	*o = object{runs: o.runs[:0]}
+}
+
+func dropped[V any](v *V) {
+	var none V
+	*v = none
 }
 
 // newest returns the last run, nil where there is none.

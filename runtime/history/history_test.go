@@ -118,8 +118,7 @@ func TestRecorder_IsBounded(t *testing.T) {
 		t.Errorf("%+v", runs)
 	}
 	size := 0
-	for e := r.objects.order.Front(); e != nil; e = e.Next() {
-		o := e.Value.(*kept[abi.Key, object])
+	for o := r.objects.ends.next; o != &r.objects.ends; o = o.next {
 		want := objectSize + len(o.key.Name)
 		for i := range o.value.runs {
 			want += o.value.runs[i].cost()
