@@ -19,6 +19,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/runtime/applier"
@@ -32,7 +33,7 @@ const (
 )
 
 // entrySize is what an entry takes beside its strings, its place in the map included.
-const entrySize = 160
+const entrySize = 220
 
 // Config says what a Memo remembers by. Subject, Children, Answer and Version are needed.
 type Config struct {
@@ -89,6 +90,25 @@ type entry struct {
 	// how long that was; 0: it waits for a change.
 	due   int64
 	after time.Duration
+	// place is where the object was when input was last compared; of this process.
+	place place
+}
+
+// place names the bytes of an object in memory, and what else input is made of. The
+// bytes of an object never change, so the same place, in the same version, has the
+// same content; if the memory was given back and reused for another state, that has
+// another version. The address is no pointer: it is compared, and keeps nothing.
+type place struct {
+	at       uintptr
+	size     int
+	revision uint64
+	settings int64
+	children digest
+}
+
+func placeOf(subject *Subject, children digest, object []byte) place {
+	at := uintptr(unsafe.Pointer(unsafe.SliceData(object)))
+	return place{at, len(object), subject.Revision, subject.Settings, children}
 }
 
 func (e *entry) size(key abi.Key) int {
@@ -113,7 +133,7 @@ func (m *Memo) Recall(ctx context.Context, s *applier.Seen, now time.Time) (abi.
 		return abi.Action{}, false
 	}
 	subject, ok := m.cfg.Subject(s.Key)
-	if !ok || e.input != inputOf(&subject, m.childrenOf(s), s.Object) || !m.sameReads(ctx, &subject, e.reads) {
+	if !ok || !m.sameInput(s, &subject, e) || !m.sameReads(ctx, &subject, e.reads) {
 		return abi.Action{}, false
 	}
 	m.counts[Skipped].Add(1)
@@ -122,6 +142,25 @@ func (m *Memo) Recall(ctx context.Context, s *applier.Seen, now time.Time) (abi.
 	}
 	// The clock of the system may have been set back.
 	return abi.Action{Requeue: true, After: min(time.Duration(e.due-now.UnixNano()), e.after)}, true
+}
+
+// sameInput reports whether a run would begin with the same.
+func (m *Memo) sameInput(s *applier.Seen, subject *Subject, e entry) bool {
+	children := m.childrenOf(s)
+	here := placeOf(subject, children, s.Object)
+	switch {
+	case e.place == here:
+		return true
+	case e.input != inputOf(subject, children, s.Object):
+		return false
+	}
+	e.place = here
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if now, ok := m.entries[s.Key]; ok && now.input == e.input { // only Renew and the bound may have removed it
+		m.entries[s.Key] = e
+	}
+	return true
 }
 
 // Begin implements applier.Memo.

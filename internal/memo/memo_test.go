@@ -165,6 +165,22 @@ func TestMemo_RemembersOnlyWhatCanBeCompared(t *testing.T) {
 	}
 }
 
+// TestMemo_ComparesContent where the object lies elsewhere in memory: after a list.
+func TestMemo_ComparesContent(t *testing.T) {
+	f, s := newFixture(""), seen("a", 1)
+	f.run(s, nil, abi.Action{})
+	for range 2 { // it is compared by its content, and then by its place
+		s.Object = bytes.Clone(s.Object)
+		if !f.skips(s) || f.entries[s.Key].place != placeOf(&f.subject, digest{}, s.Object) {
+			t.Error("runs, or does not know the place")
+		}
+	}
+	f.subject.Revision++ // the same module again
+	if !f.skips(s) {
+		t.Error("runs with the same module")
+	}
+}
+
 // TestMemo_KeepsTheTimeOfARequeue, also where the clock of the system is set back.
 func TestMemo_KeepsTheTimeOfARequeue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -279,13 +295,20 @@ func FuzzOpen(f *testing.F) {
 
 // BenchmarkRecall is what it costs to skip a run of an object of 4.7 KB.
 func BenchmarkRecall(b *testing.B) {
-	for name, reads := range map[string][]abi.Read{"object": nil, "object and one read of 4.7 KB": {get}} {
+	for name, c := range map[string]struct {
+		reads []abi.Read
+		moved bool // its bytes lie elsewhere, as after a restart
+	}{"object": {}, "object that was moved": {nil, true}, "object and one read of 4.7 KB": {[]abi.Read{get}, false}} {
 		b.Run(name, func(b *testing.B) {
 			f, s := newFixture(""), seen("a", 1)
-			s.Object, f.answer = make([]byte, 4700), strings.Repeat("x", 4700)
-			f.run(s, nil, abi.Action{}, reads...)
+			places := [2][]byte{make([]byte, 4700), make([]byte, 4700)}
+			s.Object, f.answer = places[0], strings.Repeat("x", 4700)
+			f.run(s, nil, abi.Action{}, c.reads...)
 			b.ReportAllocs()
-			for b.Loop() {
+			for i := 1; b.Loop(); i++ {
+				if c.moved {
+					s.Object = places[i%2]
+				}
 				if !f.skips(s) {
 					b.Fatal("not skipped")
 				}

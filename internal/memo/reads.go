@@ -115,7 +115,10 @@ func (r *reading) keep(revision uint64, action abi.Action, now time.Time) Result
 	if !r.known || !ok || after != r.subject || revision != after.Revision || action.Requeue && action.After <= 0 {
 		return Changed
 	}
-	e := entry{version: versionOf(r.seen), input: inputOf(&r.subject, r.children, r.seen.Object), reads: string(r.reads)}
+	e := entry{
+		version: versionOf(r.seen), input: inputOf(&r.subject, r.children, r.seen.Object), reads: string(r.reads),
+		place: placeOf(&r.subject, r.children, r.seen.Object),
+	}
 	if action.Requeue {
 		e.due, e.after = now.Add(action.After).UnixNano(), action.After
 	}
