@@ -46,14 +46,14 @@ type written struct {
 }
 
 // newAudit starts a control plane that keeps an audit log.
-func newAudit(t *testing.T) *audit {
+func newAudit(t *testing.T, apiServerFlags ...string) *audit {
 	t.Helper()
 	dir := t.TempDir()
 	policy, file := filepath.Join(dir, "policy.yaml"), filepath.Join(dir, "audit.log")
 	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return &audit{t: t, file: file, cluster: devclustertest.Own(t, "--audit-policy-file="+policy, "--audit-log-path="+file, "--audit-log-mode=blocking")}
+	return &audit{t: t, file: file, cluster: devclustertest.Own(t, append(apiServerFlags, "--audit-policy-file="+policy, "--audit-log-path="+file, "--audit-log-mode=blocking")...)}
 }
 
 // newUser returns the client configuration of a new user who may do everything,

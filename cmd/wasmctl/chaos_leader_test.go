@@ -14,6 +14,7 @@ import (
 type replica struct {
 	*child
 	user   string               // of the API server
+	id     string               // the name of its Lease, where replicas share the objects
 	link   *devclustertest.Link // to it
 	socket string
 }
@@ -28,7 +29,7 @@ func (f *fleet) replica(a *audit) *replica {
 	rc, user := a.newUser()
 	link, socket := devclustertest.Proxy(f.t, a.cluster), newSocket(f.t)
 	args := append([]string{"--socket", socket, "--kubeconfig", writeKubeconfig(f.t, link.Through(rc)), "--leader-elect-resource-namespace", f.ns}, leaseFlags...)
-	return &replica{f.start(args...), user, link, socket}
+	return &replica{child: f.start(args...), user: user, link: link, socket: socket}
 }
 
 // leads waits until the replica has been elected.

@@ -8,7 +8,7 @@ func (c *Controller) share(ctx context.Context) {
 	if err != nil {
 		return // ctx has ended
 	}
-	c.log.Info("sharing the objects with other replicas", "controller", c.name, "by", split)
+	c.log.Info("sharing the objects with other replicas", "controller", c.name, "replica", c.shared.Member.View().ID, "by", split)
 	c.Runtime.SplitBy(split)
 	leave := c.shared.Member.Join(ctx, c.Runtime)
 	<-ctx.Done()
