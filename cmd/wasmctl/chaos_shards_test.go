@@ -331,9 +331,7 @@ func TestShards_AStopHandsOver(t *testing.T) {
 	c.covered(2)
 	first.signal(syscall.SIGTERM)
 	first.wantExit(exitOK)
-	if open, holders := c.open(t.Context()); open != shardsOfTest || holders != 1 {
-		t.Errorf("once the first has ended, %d slots of %d are run, by %d replicas", open, shardsOfTest, holders)
-	}
+	c.covered(1)
 	for _, ns := range c.namespaces {
 		c.put(t.Context(), ns, "g0", "after")
 	}

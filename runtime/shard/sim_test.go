@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"os"
+	"strconv"
 	"testing"
 	"time"
 )
@@ -527,13 +529,20 @@ func (w *world) run(until time.Duration) {
 
 // Whatever happens to replicas: no two of them run a slot at once, none writes after
 // the next one has, the next one's cache has all that was written before, and once
-// all is calm each slot is run by one.
+// all is calm each slot is run by one. WASMCTL_SIM_SEEDS says how many seeds are
+// played.
 func TestCore_OneRunsEachSlot(t *testing.T) {
-	seeds := uint64(1000)
+	n := uint64(1000)
 	if testing.Short() {
-		seeds = 100
+		n = 100
 	}
-	for seed := range seeds {
+	if text := os.Getenv("WASMCTL_SIM_SEEDS"); text != "" {
+		var err error
+		if n, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatalf("WASMCTL_SIM_SEEDS: %v", err)
+		}
+	}
+	for seed := range n {
 		w := newWorld(t, seed)
 		w.after(w.within(10*time.Second), w.fault)
 		w.run(3 * time.Minute)
