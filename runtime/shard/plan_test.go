@@ -28,7 +28,7 @@ func targets(r *Record) map[string]int {
 	return counts
 }
 
-// Whoever comes and goes: each slot gets an owner, none has more than one slot more
+// Replicas come and go: each slot gets an owner, none has more than one slot more
 // than another, and no more slots move than have to.
 func TestPlan_SpreadsEvenlyAndMovesLittle(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 16))
