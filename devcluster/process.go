@@ -43,9 +43,23 @@ type process struct {
 	err    error             // how it ended; set before done is closed
 }
 
-// startProcess starts the program and returns when it is ready. Whenever there
-// is an error, no process is left.
+// endsItself is the step of its start at which kube-apiserver ends where it takes
+// more than a minute (legacyProvider.PostStartHook of Kubernetes): it counts on the
+// kubelet, which starts it again.
+const endsItself = "start-service-ip-repair-controllers"
+
+// startProcess starts the program, as a kubelet does, and returns when it is ready.
+// Whenever there is an error, no process is left.
 func startProcess(ctx context.Context, cfg Config) (*process, announcement, error) {
+	for {
+		p, info, err := startOnce(ctx, cfg)
+		if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), endsItself) {
+			return p, info, err
+		}
+	}
+}
+
+func startOnce(ctx context.Context, cfg Config) (*process, announcement, error) {
 	p, err := spawn(cfg)
 	if err != nil {
 		return nil, announcement{}, err

@@ -36,7 +36,7 @@ var exitCodes = []struct {
 	{exitKind, failure.Kind, "the API server does not know a kind, or a kind's name is ambiguous"},
 	{exitDenied, failure.Denied, "access denied: the API server denies the watches or the credentials, a registry denies access, or no grant covers the module's request"},
 	{exitForced, failure.Forced, "forced stop: running reconciles were interrupted"},
-	{exitLost, failure.Lost, "the lease of --leader-elect was lost to another replica, or could not be renewed"},
+	{exitLost, failure.Lost, "the lease of --leader-elect or --shards was lost to another replica, or could not be renewed"},
 	{exitListen, failure.Listen, "--metrics-address or --health-address cannot be listened on, for example because the port is in use"},
 	{exitDiffers, failure.Differs, "wasmctl shadow found differences"},
 	{exitRegistry, failure.Registry, "the registry does not answer, or not yet; try again later"},
