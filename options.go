@@ -140,6 +140,11 @@ type ControllerOptions struct {
 	// 30s).
 	DrainTimeout time.Duration
 
+	// ShardBy is what the objects are split by where replicas share them, ShardByUID or
+	// ShardByNamespace, where it is to differ from what the module allows at least. The
+	// first replica of all decides.
+	ShardBy string
+
 	// Probation is how long a module that was swapped in must do no worse than the
 	// one before, which else takes over again; 0 is none.
 	Probation time.Duration
@@ -162,6 +167,12 @@ type ControllerOptions struct {
 	// OnWrite is notified of each write, by several goroutines at once.
 	OnWrite func(Write)
 }
+
+// Values of ControllerOptions.ShardBy.
+const (
+	ShardByUID       = plan.ByUID
+	ShardByNamespace = plan.ByNamespace
+)
 
 // Values of ControllerOptions.Memo that are no directory.
 const (
@@ -228,7 +239,7 @@ func (o *ControllerOptions) engine(m Module) engine.Options {
 		},
 		Name: o.Name, Fallback: NameOf(m), Source: m.String(), As: o.As, DryRun: o.DryRun, Audit: o.Audit,
 		Triggers: o.Triggers, Debounce: o.Debounce, Concurrency: o.Concurrency, Limits: o.Limits, CPU: o.CPU, FuelRate: o.FuelRate, Isolate: o.Isolate,
-		DrainTimeout: o.DrainTimeout, Settings: o.Settings, Memo: o.Memo, History: o.History, OnWrite: o.OnWrite,
+		DrainTimeout: o.DrainTimeout, ShardBy: o.ShardBy, Settings: o.Settings, Memo: o.Memo, History: o.History, OnWrite: o.OnWrite,
 		Rollout: rollout.Options{Probation: probation.Config{Time: o.Probation}, Reconcile: o.Reconcile, AllowMoreRights: o.AllowMoreRights},
 	}
 	if o.Canary != nil {

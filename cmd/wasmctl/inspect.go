@@ -12,6 +12,7 @@ import (
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/humanize"
+	"github.com/wasmctl/wasmctl/internal/plan"
 )
 
 // inspected is what inspect prints.
@@ -20,6 +21,8 @@ type inspected struct {
 
 	// Signers are the keys of --verify-key that have signed the module.
 	Signers []string `json:"signers,omitempty"`
+	// Shards is what --shards splits the objects by; nil without a manifest.
+	Shards *plan.Split `json:"shards,omitempty"`
 }
 
 // inspectOptions are the flags of inspect.
@@ -37,7 +40,8 @@ func newCmdInspect(s streams) *cobra.Command {
 		Use:   "inspect MODULE",
 		Short: "Show the contents of a module without running it",
 		Long: `Shows digest, size, ABI, toolchain, exports, imports, memory and manifest of a module, and each problem that would keep it from
-loading. Exits with 3 if there is a problem. The module is not run. The functions of WASI are counted; -v lists them.`,
+loading. Exits with 3 if there is a problem. The module is not run. The functions of WASI are counted; -v lists them. Shards is what
+--shards splits the objects by, and why; a cluster-scoped kind without deletes is split by uid.`,
 		Example: `  wasmctl inspect module.wasm
   wasmctl inspect module.wasm -o json | jq .manifest.capabilities`,
 		Args: exactArgs("MODULE"),
@@ -63,7 +67,10 @@ func runInspect(ctx context.Context, o *inspectOptions) error {
 	if info.Signers, err = wasmctl.Signers(m, info.Digest); err != nil {
 		return err
 	}
-	if err := printer.Output(o.streams.out, o.output, info, func() []byte { return printer.Info(info.Info, info.Signers, o.verbose) }); err != nil {
+	if info.Manifest != nil {
+		info.Shards = new(plan.SplitOf(info.Manifest))
+	}
+	if err := printer.Output(o.streams.out, o.output, info, func() []byte { return printer.Info(info.Info, info.Signers, info.Shards, o.verbose) }); err != nil {
 		return err
 	}
 	if n := len(info.Problems); n > 0 {

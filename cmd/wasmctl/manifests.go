@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -22,6 +23,8 @@ import (
 	"github.com/wasmctl/wasmctl/host/kubeapi/grant"
 	"github.com/wasmctl/wasmctl/host/oci"
 	"github.com/wasmctl/wasmctl/internal/failure"
+	"github.com/wasmctl/wasmctl/runtime/runner"
+	"github.com/wasmctl/wasmctl/runtime/shard/slots"
 )
 
 // manifestsOptions are the flags of manifests.
@@ -34,6 +37,8 @@ type manifestsOptions struct {
 	name, namespace string
 	image           string
 	replicas        int32
+	maxReplicas     int32
+	shards          int
 	modules         string
 	podMonitor      bool
 	output, dir     string
@@ -53,7 +58,8 @@ func newCmdManifests(s streams) *cobra.Command {
 		Short: "Print the manifests that run a controllers file, or wasmctl serve, in a cluster",
 		Long: `Prints the objects that run the controllers of a file in a cluster, for kubectl apply: a Namespace, a ServiceAccount, the minimal
 RBAC for the controllers and their watches, ConfigMaps for the file and the modules, a Deployment with probes and limits and without
-privileges, and a Service. With several replicas, a Lease for leader election and a PodDisruptionBudget are added.
+privileges, and a Service. With several replicas, a Lease for leader election and a PodDisruptionBudget are added. With --shards, all
+replicas reconcile and share the objects; a FlowSchema for their Leases and, with --max-replicas, a HorizontalPodAutoscaler are added.
 
 The command looks up the resources of kinds in the cluster and changes nothing there. If the cluster does not know a kind, or no
 cluster is configured, it guesses the resource and prints a note. Environment variables in the file are expanded. With --output-dir
@@ -67,6 +73,7 @@ With --serve, the objects run wasmctl serve, and ConfigMaps are not needed: the 
 NetworkPolicy, are added. -o helm writes a chart of them, whose values are the image, the replicas, the resources and the PodMonitor.`,
 		Example: `  wasmctl manifests -f controllers.yaml --image registry.example/wasmctl:1.0 | kubectl apply --server-side -f -
   wasmctl manifests -f controllers.yaml --replicas 2 --output-dir deploy/base
+  wasmctl manifests -f controllers.yaml --replicas 5 --shards --max-replicas 10 | kubectl apply --server-side -f -
   wasmctl manifests --serve --image registry.example/wasmctl:1.0 | kubectl apply --server-side -f -
   wasmctl manifests --serve -o helm --output-dir chart`,
 		Args: exactArgs(),
@@ -85,6 +92,9 @@ NetworkPolicy, are added. -o helm writes a chart of them, whose values are the i
 	f.StringVar(&o.name, "name", "wasmctl", "Name the objects")
 	f.StringVar(&o.namespace, "namespace", "wasmctl-system", "Create the objects in this `namespace`")
 	f.Int32Var(&o.replicas, "replicas", 1, "Run this many replicas; 2 or more elect a leader")
+	f.IntVar(&o.shards, "shards", 0, "Let all replicas reconcile, and share the objects, split into `N` parts, instead of electing a leader")
+	f.Lookup("shards").NoOptDefVal = strconv.Itoa(deploy.DefaultShards)
+	f.Int32Var(&o.maxReplicas, "max-replicas", 0, "With --shards: add a HorizontalPodAutoscaler that adds replicas up to this many")
 	f.StringVar(&o.modules, "modules", deploy.FromConfigMap, "Load modules from this `source`: configmap, image, or claim=NAME of a PersistentVolumeClaim")
 	f.BoolVar(&o.podMonitor, "pod-monitor", false, "Add a PodMonitor, for clusters with the Prometheus operator")
 	outputFlag(cmd, &o.output, outputYAML, outputKustomize, outputHelm)
@@ -106,8 +116,14 @@ func (o *manifestsOptions) validate() error {
 			errs = append(errs, fmt.Errorf("--%s %q: %s", flag, name, bad[0]))
 		}
 	}
-	if o.replicas < 1 {
-		errs = append(errs, fmt.Errorf("--replicas %d: want 1 or more", o.replicas))
+	if o.replicas < 1 || o.maxReplicas < 0 {
+		errs = append(errs, fmt.Errorf("--replicas %d, --max-replicas %d: want 1 or more", o.replicas, o.maxReplicas))
+	}
+	if o.shards < 0 || o.shards > slots.Max {
+		errs = append(errs, fmt.Errorf("--shards %d: want 1 to %d", o.shards, slots.Max))
+	}
+	if o.serve && o.shards > 0 {
+		errs = append(errs, errors.New("--serve and --shards cannot be combined"))
 	}
 	if source, claim := o.source(); source == "" || source == deploy.FromClaim && claim == "" {
 		errs = append(errs, fmt.Errorf("--modules %q: want configmap, image or claim=NAME", o.modules))
@@ -131,7 +147,7 @@ func (o *manifestsOptions) source() (source, claim string) {
 }
 
 func runManifests(ctx context.Context, o *manifestsOptions) error {
-	c := &deploy.Config{Name: o.name, Namespace: o.namespace, Image: o.image, Replicas: o.replicas, PodMonitor: o.podMonitor}
+	c := &deploy.Config{Name: o.name, Namespace: o.namespace, Image: o.image, Replicas: o.replicas, Shards: o.shards, MaxReplicas: o.maxReplicas, PodMonitor: o.podMonitor}
 	if err := o.fill(ctx, c); err != nil {
 		return err
 	}
@@ -172,7 +188,7 @@ func (o *manifestsOptions) fill(ctx context.Context, c *deploy.Config) (err erro
 	if o.serve {
 		c.Rights = serveRights(c.Namespace)
 		c.CRDs, err = v1alpha1.CRDObjects()
-		return err
+		return errors.Join(err, failure.Usage.Wrap(c.Validate()))
 	}
 	f, err := flags.ReadFile(o.filename)
 	if err != nil {
@@ -182,7 +198,22 @@ func (o *manifestsOptions) fill(ctx context.Context, c *deploy.Config) (err erro
 	if err := o.rights(ctx, f, c); err != nil {
 		return err
 	}
-	return failure.Usage.Wrap(errors.Join(contain(f, c), c.Validate()))
+	return failure.Usage.Wrap(errors.Join(contain(f, c), replicasOf(f, c), c.Validate()))
+}
+
+// replicasOf takes from a file what it says of replicas.
+func replicasOf(f *flags.File, c *deploy.Config) error {
+	for _, controller := range f.Flags {
+		c.Drain = max(c.Drain, cmp.Or(controller.DrainTimeout, runner.DefaultDrainTimeout))
+	}
+	leader := f.Leader()
+	if c.Shards == 0 {
+		c.Shards = leader.Shards
+	}
+	if c.Shards > 0 && leader.Elect {
+		return fmt.Errorf("%s: process: %s: remove it: with --shards all replicas reconcile", f.Path, runfile.KeyOf("leader-elect"))
+	}
+	return nil
 }
 
 // rights finds out what the controllers and the process may do.

@@ -30,6 +30,7 @@ type rbacOptions struct {
 	serve   rbacServe
 
 	leader     flags.Leader
+	shards     bool
 	process    flags.Process
 	controller flags.Controller
 	streams    streams
@@ -52,6 +53,7 @@ these may. With --constrained-impersonation it may impersonate none; print what 
 run as this account. An account needs its own rights as well: print them without --serve.`,
 		Example: `  wasmctl rbac module.wasm --serviceaccount ops:web | kubectl apply -f -
   wasmctl rbac module.wasm -n shop --leader-elect
+  wasmctl rbac module.wasm --shards
   wasmctl rbac module.wasm --grant grant.yaml
 
   # Of wasmctl serve, which may act as the account "web" only as far as the module needs
@@ -79,6 +81,7 @@ run as this account. An account needs its own rights as well: print them without
 	f.StringVar(&o.controller.Name, "name", "", "Name the controller (default: from the manifest, else from the file name)")
 	f.StringVar(&o.controller.Rights.GrantFile, "grant", "", "Limit the rights to the capabilities in this YAML `file`")
 	f.BoolVar(&o.leader.Elect, "leader-elect", false, "Add the rights for leader election")
+	f.BoolVar(&o.shards, "shards", false, "Add the rights for sharing the objects with other replicas")
 	f.StringVar(&o.leader.Namespace, "leader-elect-resource-namespace", "", "Put the Lease into this `namespace` (default: that of the service account)")
 	f.StringVar(&o.leader.Name, "leader-elect-resource-name", "", "Name the Lease (default: wasmctl- and the controller's name)")
 	o.serve.bind(cmd)
@@ -118,12 +121,23 @@ func runRBAC(ctx context.Context, o *rbacOptions) error {
 // hostRules are what the host itself takes: events about the controller, and
 // the Lease.
 func (o *rbacOptions) hostRules(account grant.Account, controller string, l *plan.Least) []abi.Capability {
-	if !o.leader.Elect {
+	if !o.leader.Elect && !o.shards {
 		outside := plan.EventNamespace(l.Namespaces)
 		return append(grant.EventRules(account.Namespace), grant.EventRules(outside)...)
 	}
 	ns := cmp.Or(o.leader.Namespace, account.Namespace)
-	return append(grant.EventRules(ns), grant.LeaseRules(ns, o.leader.LeaseName(controller))...)
+	return append(grant.EventRules(ns), o.leaseRules(ns, o.leader.LeaseName(controller))...)
+}
+
+// leaseRules are what replicas take of Leases.
+func (o *rbacOptions) leaseRules(namespace, name string) (rules []abi.Capability) {
+	if o.leader.Elect {
+		rules = grant.LeaseRules(namespace, name)
+	}
+	if o.shards {
+		rules = append(rules, grant.ShardRules(namespace)...)
+	}
+	return rules
 }
 
 // least says what running a controller takes of the API at least: see

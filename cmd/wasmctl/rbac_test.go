@@ -57,9 +57,14 @@ func (w *walled) account(name string) *rest.Config {
 // "verb group/resource/subresource name" in the namespace.
 func (w *walled) mayDo(rc *rest.Config, ns, what string) bool {
 	w.t.Helper()
+	return mayDo(w.t, rc, ns, what)
+}
+
+func mayDo(t *testing.T, rc *rest.Config, ns, what string) bool {
+	t.Helper()
 	client, err := kubernetes.NewForConfig(rc)
 	if err != nil {
-		w.t.Fatal(err)
+		t.Fatal(err)
 	}
 	words := strings.Fields(what + " ")
 	thing := strings.Split(words[1]+"/", "/")
@@ -67,10 +72,10 @@ func (w *walled) mayDo(rc *rest.Config, ns, what string) bool {
 	if len(words) > 2 {
 		a.Name = words[2]
 	}
-	review, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(w.t.Context(),
+	review, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(t.Context(),
 		&authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: a}}, metav1.CreateOptions{})
 	if err != nil {
-		w.t.Fatal(err)
+		t.Fatal(err)
 	}
 	return review.Status.Allowed
 }
@@ -132,6 +137,24 @@ func TestRBAC_IsTheLeastWithinAGrant(t *testing.T) {
 		if strings.Contains(c.text(), bad) {
 			t.Errorf("says %q:\n%s", bad, c.text())
 		}
+	}
+}
+
+// TestRBAC_AddsTheRightsOfShards, and no others: every Lease of the namespace is that
+// of a replica.
+func TestRBAC_AddsTheRightsOfShards(t *testing.T) {
+	w := newWalled(t)
+	devclustertest.Apply(t, w.cluster, w.rbac(exampleWasm(t, "configmapgenerator"), func(o *rbacOptions) { o.shards, o.controller.Namespaces = true, []string{w.ns} }))
+	account := w.account("example")
+	const leases = "coordination.k8s.io/leases"
+	enginetest.Until(t, "the API server knows the roles", func() bool { return w.mayDo(account, w.ns, "list "+leases) })
+	for _, verb := range []string{"get", "list", "watch", "create", "update", "delete"} {
+		if !w.mayDo(account, w.ns, verb+" "+leases+" any") || w.mayDo(account, "default", verb+" "+leases+" any") {
+			t.Errorf("%s: allowed %t, elsewhere %t", verb, w.mayDo(account, w.ns, verb+" "+leases+" any"), w.mayDo(account, "default", verb+" "+leases+" any"))
+		}
+	}
+	if w.mayDo(account, w.ns, "deletecollection "+leases) || w.mayDo(account, w.ns, "patch "+leases+" any") {
+		t.Error("it may do more")
 	}
 }
 

@@ -89,8 +89,5 @@ func (o *rbacOptions) serveObjects(ctx context.Context, modules []string) ([]any
 // serveRights are the rights of the process itself.
 func (o *rbacOptions) serveRights(host grant.Account) []abi.Capability {
 	rights := append(serve.Rights(o.controller.Namespaces, o.serve.constrained), grant.EventRules(host.Namespace)...)
-	if o.leader.Elect {
-		rights = append(rights, grant.LeaseRules(cmp.Or(o.leader.Namespace, host.Namespace), cmp.Or(o.leader.Name, serveLease))...)
-	}
-	return rights
+	return append(rights, o.leaseRules(cmp.Or(o.leader.Namespace, host.Namespace), cmp.Or(o.leader.Name, serveLease))...)
 }

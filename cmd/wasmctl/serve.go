@@ -74,6 +74,9 @@ func (o *serveOptions) complete() error {
 		errs = append(errs, errors.New("--max-timeout and --max-concurrency must be more than 0"))
 	}
 	o.bounds = serve.Bounds{Memory: memory.Value(), Timeout: o.timeout, Concurrency: o.concurrency}
+	if o.run.process.Leader.Shards > 0 {
+		errs = append(errs, errors.New("--shards does not work with wasmctl serve: use --leader-elect"))
+	}
 	if o.run.process.Leader.Name == "" {
 		o.run.process.Leader.Name = serveLease
 	}

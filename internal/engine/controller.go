@@ -51,7 +51,7 @@ type Controller struct {
 	hide      []func()   // undoes show
 
 	Runtime   *controller.Controller // set by Start
-	split     string                 // what the objects can be split by between replicas
+	split     plan.Split             // what the objects are split by between replicas
 	rollout   *rollout.Rollout       // belongs to the loop; nil for a native reconciler
 	loop      loop
 	active    chan struct{}      // closed when runs may begin, where Shared.Notes has a say

@@ -90,7 +90,10 @@ func (nativeCode) Info() *host.Info {
 func (nativeCode) HasHook(string) bool { return false }
 
 func (c *Controller) startNative() error {
-	c.split, _ = c.kind.SplitBy(c.native)
+	var err error
+	if c.split, err = c.kind.SplitBy(c.native, c.opts.ShardBy); err != nil {
+		return err
+	}
 	cfg := c.config()
 	cfg.Finalizer, cfg.Concurrency = c.native.Manifest.Finalizer, c.opts.Concurrency
 	cfg.For = rollout.WatchOf(c.kind, nativeCode{})
@@ -101,7 +104,6 @@ func (c *Controller) startNative() error {
 		}
 		cfg.Related = append(cfg.Related, w)
 	}
-	var err error
 	if c.Runtime, err = controller.New(cfg); err != nil {
 		return failure.Usage.Wrap(err)
 	}

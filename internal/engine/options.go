@@ -47,6 +47,7 @@ type Options struct {
 	FuelRate     int64
 	Isolate      string
 	DrainTimeout time.Duration
+	ShardBy      string
 	Settings     map[string]string
 
 	Rollout rollout.Options

@@ -30,14 +30,16 @@ func (c *Controller) Start() error {
 	if err := rollout.CheckPredicates(c.Module, c.kind, c.rollout.Plan().Related...); err != nil {
 		return failure.Module.Wrap(err)
 	}
-	c.split, _ = c.kind.SplitBy(c.rollout.Plan())
+	var err error
+	if c.split, err = c.kind.SplitBy(c.rollout.Plan(), c.opts.ShardBy); err != nil {
+		return err
+	}
 	cfg := c.config()
 	cfg.Finalizer, cfg.Hooks, cfg.Concurrency, cfg.Revision = man.Finalizer, c.Module, c.Module.Concurrency(), c.rollout.RevisionOf
 	cfg.For = rollout.WatchOf(c.kind, c.Module)
 	if c.memo = c.newMemo(); c.memo != nil {
 		cfg.Memo = c.memo
 	}
-	var err error
 	if c.Runtime, err = controller.New(cfg); err != nil {
 		return failure.Module.Wrap(err)
 	}

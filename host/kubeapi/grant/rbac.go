@@ -30,6 +30,15 @@ func LeaseRules(namespace, name string) []abi.Capability {
 	return []abi.Capability{create, use}
 }
 
+// ShardRules are what replicas take that share the objects: Leases of names that are
+// not known before, one for each replica, which a watch has to show all of.
+func ShardRules(namespace string) []abi.Capability {
+	return []abi.Capability{{
+		Group: "coordination.k8s.io", Resource: "leases", Namespaces: []string{namespace},
+		Verbs: []string{kubeapi.VerbGet, kubeapi.VerbList, kubeapi.VerbWatch, kubeapi.VerbCreate, kubeapi.VerbUpdate, kubeapi.VerbDelete},
+	}}
+}
+
 // EventRules are what events in a namespace take; "" is all namespaces.
 func EventRules(namespace string) []abi.Capability {
 	c := abi.Capability{Group: "events.k8s.io", Resource: "events", Verbs: []string{kubeapi.VerbCreate, kubeapi.VerbPatch}}

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,6 +55,13 @@ type Config struct {
 	Image           string
 	// Replicas is how many processes there are; from 2 on they elect a leader.
 	Replicas int32
+	// Shards, if not 0, is how many parts the objects are split into, which the
+	// replicas share instead.
+	Shards int
+	// MaxReplicas adds an autoscaler, which adds replicas up to these; 0 adds none.
+	MaxReplicas int32
+	// Drain is how long running reconciles may go on after a stop; 0 is the default.
+	Drain time.Duration
 	// File is the file of controllers, with modules in ModuleDir.
 	File []byte
 	// Files are further files in ConfigDir, by name; may be empty.
@@ -85,9 +93,7 @@ func (c *Config) Objects() []any {
 	}
 	list = append(list, c.modules()...)
 	list = append(list, c.deployment(), c.service())
-	if c.Replicas > 1 {
-		list = append(list, c.disruptionBudget())
-	}
+	list = append(list, c.replicated()...)
 	if c.PodMonitor {
 		list = append(list, c.podMonitor())
 	}
@@ -99,7 +105,7 @@ func (c *Config) serves() bool { return c.CRDs != nil }
 
 // Validate says what cannot be run.
 func (c *Config) Validate() error {
-	var errs []error
+	errs := []error{c.validateReplicas()}
 	for _, name := range slices.Sorted(maps.Keys(c.Modules)) {
 		if size := len(c.Modules[name]); size > MaxConfigMap {
 			errs = append(errs, fmt.Errorf("controller[%s]: the module needs %d KiB, compressed, and a ConfigMap holds %d KiB: put the modules into the image (--modules %s, see the Dockerfile) or on a volume (--modules %s=NAME)",
@@ -146,14 +152,9 @@ func (c *Config) namespace() any {
 	}
 }
 
-// rbac is the service account, what the controllers need, and, where they elect a
-// leader, their Lease.
+// rbac is the service account, what the controllers need, and the Leases of replicas.
 func (c *Config) rbac() []any {
-	rights := c.Rights
-	if c.Replicas > 1 {
-		rights = append(slices.Clone(rights), grant.LeaseRules(c.Namespace, c.Name)...)
-	}
-	return grant.RBAC(grant.Account{Namespace: c.Namespace, Name: c.Name}, rights)
+	return grant.RBAC(grant.Account{Namespace: c.Namespace, Name: c.Name}, slices.Concat(c.Rights, c.leaseRights()))
 }
 
 func (c *Config) controllers() any {
@@ -196,8 +197,5 @@ func (c *Config) args() []string {
 		"--cache-dir", cacheDir,
 		"--log-format", "json", "--metrics-address", fmt.Sprintf(":%d", metricsPort), "--health-address", fmt.Sprintf(":%d", healthPort),
 	)
-	if c.Replicas > 1 {
-		args = append(args, "--leader-elect", "--leader-elect-resource-name", c.Name)
-	}
-	return args
+	return append(args, c.replicaArgs()...)
 }

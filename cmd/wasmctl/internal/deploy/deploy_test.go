@@ -2,10 +2,13 @@ package deploy
 
 import (
 	"bytes"
+	"cmp"
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/wasmctl/wasmctl/host"
@@ -43,5 +46,40 @@ func TestModules_EachHasAConfigMap(t *testing.T) {
 	c.Modules["random"] = Pack(random)
 	if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "controller[random]") || !strings.Contains(err.Error(), "--modules image") {
 		t.Errorf("beyond the limit: %v", err)
+	}
+}
+
+// TestReplicas_EndInTime, of all combinations: the time that a pod has to end is
+// longer than what a stop may take, and only replicas that share the objects are
+// counted by an autoscaler.
+func TestReplicas_EndInTime(t *testing.T) {
+	for _, drain := range []time.Duration{0, time.Second, 5 * time.Minute} {
+		for _, shards := range []int{0, 8} {
+			for _, replicas := range []int32{1, 5} {
+				for _, most := range []int32{0, 4, 5, 8, 9} {
+					c := &Config{Name: "w", Namespace: "ns", Replicas: replicas, Shards: shards, MaxReplicas: most, Drain: drain}
+					if ok := most == 0 || shards > 0 && most >= replicas && int(most) <= shards; ok != (c.Validate() == nil) {
+						t.Errorf("%+v: %v", c, c.Validate())
+					} else if !ok {
+						continue
+					}
+					d := c.deployment().(*appsv1.Deployment) //nolint:forcetypeassert // or the test fails
+					stop := cmp.Or(drain, 30*time.Second)
+					if shards > 0 {
+						stop += 15 * time.Second
+					}
+					if grace := time.Duration(*d.Spec.Template.Spec.TerminationGracePeriodSeconds) * time.Second; grace < stop+5*time.Second {
+						t.Errorf("%+v: ends within %v, and has %v", c, stop, grace)
+					}
+					args := strings.Join(d.Spec.Template.Spec.Containers[0].Args, " ")
+					if strings.Contains(args, "--shards 8 ") != (shards > 0) || strings.Contains(args, "--leader-elect ") != (shards == 0 && replicas > 1) {
+						t.Errorf("%+v: %s", c, args)
+					}
+					if (d.Spec.Replicas == nil) != (most > 0) || (len(c.replicated()) > 2) != (most > 0) {
+						t.Errorf("%+v: %v replicas, and %d objects", c, d.Spec.Replicas, len(c.replicated()))
+					}
+				}
+			}
+		}
 	}
 }

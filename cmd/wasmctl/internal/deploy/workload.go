@@ -7,7 +7,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -19,10 +18,11 @@ const nobody = 65532
 // deployment runs the processes: under no user's rights, on a file system that
 // they cannot write to, with the node's default profile of system calls.
 func (c *Config) deployment() any {
+	strategy, minReady := c.strategy()
 	return &appsv1.Deployment{
 		TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}, ObjectMeta: c.meta(""),
 		Spec: appsv1.DeploymentSpec{
-			Replicas: new(c.Replicas),
+			Replicas: c.count(), Strategy: strategy, MinReadySeconds: minReady,
 			Selector: &metav1.LabelSelector{MatchLabels: c.labels()},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: c.labels(), Annotations: map[string]string{"kubectl.kubernetes.io/default-container": "wasmctl"}},
@@ -34,8 +34,7 @@ func (c *Config) deployment() any {
 						RunAsNonRoot: new(true), RunAsUser: new(int64(nobody)), RunAsGroup: new(int64(nobody)), FSGroup: new(int64(nobody)),
 						SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 					},
-					// Beyond the drain timeout of the controllers, which is 30s by default.
-					TerminationGracePeriodSeconds: new(int64(45)),
+					TerminationGracePeriodSeconds: c.grace(),
 				},
 			},
 		},
@@ -153,15 +152,6 @@ func (c *Config) networkPolicy() any {
 			PodSelector: metav1.LabelSelector{MatchLabels: c.labels()},
 			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
 			Ingress:     []networkingv1.NetworkPolicyIngressRule{{Ports: []networkingv1.NetworkPolicyPort{port("metrics"), port("health")}}},
-		},
-	}
-}
-
-func (c *Config) disruptionBudget() any {
-	return &policyv1.PodDisruptionBudget{
-		TypeMeta: metav1.TypeMeta{APIVersion: "policy/v1", Kind: "PodDisruptionBudget"}, ObjectMeta: c.meta(""),
-		Spec: policyv1.PodDisruptionBudgetSpec{
-			MinAvailable: new(intstr.FromInt32(1)), Selector: &metav1.LabelSelector{MatchLabels: c.labels()},
 		},
 	}
 }

@@ -84,6 +84,7 @@ func (o *Controller) Bind(cmd *cobra.Command) {
 	f.StringVar(&o.ConfigFile, "config-file", "", "Read settings of the module from this YAML `file`, and again whenever it changes; --config takes precedence")
 	f.StringVar(&o.Name, "name", "", "Name the controller (default: from the manifest, else from the file name)")
 	f.DurationVar(&o.DrainTimeout, "drain-timeout", 0, "Wait this long for running reconciles after the first signal (default 30s)")
+	f.StringVar(&o.ShardBy, "shard-by", "", "With --shards: split the objects by their uid or their namespace; the first replica of all decides, and the others follow (default: what the module allows, see wasmctl inspect)")
 	f.BoolVar(&o.Watch, "watch", true, "Swap in the module when its file changes")
 	f.DurationVar(&o.Follow, "follow", 0, "Ask the registry at this interval what the module's tag means, and swap in a new module (default: never)")
 	f.DurationVar(&o.Probation, "probation", probation.DefaultTime, "Compare a new module with its predecessor for this long, and roll back if it does worse; 0 turns it off")
@@ -92,8 +93,12 @@ func (o *Controller) Bind(cmd *cobra.Command) {
 	f.BoolVar(&o.AllowMoreRights, "allow-more-rights", false, "Allow a new module capabilities that the first module does not have")
 	o.Rights.bind(cmd)
 	_ = cmd.MarkFlagFilename("config-file", "yaml", "yml")
+	_ = cmd.RegisterFlagCompletionFunc("shard-by", cobra.FixedCompletions(shardBy, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("cpu", cobra.FixedCompletions([]string{"fuel", "close", "off"}, cobra.ShellCompDirectiveNoFileComp))
 }
+
+// shardBy are the values of --shard-by.
+var shardBy = []string{wasmctl.ShardByUID, wasmctl.ShardByNamespace}
 
 // Validate checks what can be checked without module and cluster, and parses
 // sizes. Every problem is reported, not only the first.
@@ -111,6 +116,9 @@ func (o *Controller) Validate() error {
 	}
 	if !slices.Contains([]string{"", string(wasmctl.ReconcileAll), string(wasmctl.ReconcileNone), string(wasmctl.ReconcileChanged)}, o.reconcileOnSwap) {
 		bad("--reconcile-on-swap %q: want %s, %s or %s", o.reconcileOnSwap, string(wasmctl.ReconcileAll), string(wasmctl.ReconcileNone), string(wasmctl.ReconcileChanged))
+	}
+	if o.ShardBy != "" && !slices.Contains(shardBy, o.ShardBy) {
+		bad("--shard-by %q: want %s or %s", o.ShardBy, shardBy[0], shardBy[1])
 	}
 	if _, err := labels.Parse(o.Selector); err != nil {
 		bad("--selector %q: %w", o.Selector, err)

@@ -106,10 +106,15 @@ func (f *File) Fits() error {
 }
 
 // Registry reads modules as the file alone says.
-func (f *File) Registry() *Registry {
+func (f *File) Registry() *Registry { return &f.process().Registry }
+
+// Leader is what the file alone says of replicas.
+func (f *File) Leader() *Leader { return &f.process().Leader }
+
+func (f *File) process() *Process {
 	flags, process, _ := Sets()
 	_ = f.Process.Apply(flags.Process) // ParseFile has done it too
-	return &process.Registry
+	return process
 }
 
 // optionsOf returns the options of a controller of a file.

@@ -23,7 +23,7 @@ var groups = []struct {
 	{"Rollout of a new module", []string{"watch", "follow", "probation", "canary", "canary-namespace", "canary-selector", "canary-time", "reconcile-on-swap"}},
 	{"Cluster and process", []string{"kubeconfig", "context", "dev", "dev-data-dir", "cache-dir", "state-dir", "socket", "drain-timeout", "insecure-registry"}},
 	{"Replicas", []string{
-		"shards", "leader-elect", "leader-elect-resource-namespace", "leader-elect-resource-name", "leader-elect-lease-duration",
+		"shards", "shard-by", "leader-elect", "leader-elect-resource-namespace", "leader-elect-resource-name", "leader-elect-lease-duration",
 		"leader-elect-renew-deadline", "leader-elect-retry-period",
 	}},
 	{"Observability", []string{"log-format", "verbose", "metrics-address", "health-address", "pprof", "otlp-endpoint"}},

@@ -11,7 +11,7 @@ import (
 // TestInfo_ShowsWarningsOfTheManifest, which no problem is.
 func TestInfo_ShowsWarningsOfTheManifest(t *testing.T) {
 	for finalizer, want := range map[string]bool{"cleanup": true, "example.com/cleanup": false} {
-		out := string(Info(&host.Info{Manifest: &abi.Manifest{Finalizer: finalizer}}, nil, false))
+		out := string(Info(&host.Info{Manifest: &abi.Manifest{Finalizer: finalizer}}, nil, nil, false))
 		if strings.Contains(out, "has no domain") != want || !strings.Contains(out, "Problems:   none") {
 			t.Errorf("%s:\n%s", finalizer, out)
 		}

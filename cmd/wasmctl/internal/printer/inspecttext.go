@@ -11,6 +11,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/internal/humanize"
+	"github.com/wasmctl/wasmctl/internal/plan"
 	"github.com/wasmctl/wasmctl/internal/text"
 )
 
@@ -19,8 +20,8 @@ const wasiModule = "wasi_snapshot_preview1"
 
 // Info is what wasmctl inspect shows as text. Only verbose lists the functions of
 // WASI, which the toolchain imports and not the author. Signers are those that have
-// been verified.
-func Info(info *host.Info, signers []string, verbose bool) []byte {
+// been verified. Shards is what the objects are split by, nil if that is not known.
+func Info(info *host.Info, signers []string, shards *plan.Split, verbose bool) []byte {
 	var b bytes.Buffer
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	row := func(name string, format string, args ...any) {
@@ -43,6 +44,9 @@ func Info(info *host.Info, signers []string, verbose bool) []byte {
 		row(head(i, "Imports:"), "%s", line)
 	}
 	writeManifest(row, info)
+	if shards != nil {
+		row("Shards:", "by %s: %s", shards.By, shards.Why)
+	}
 	for i, p := range info.Problems {
 		row(head(i, "Problems:"), "%s", p)
 	}

@@ -1,0 +1,178 @@
+package deploy
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/kubeapi/grant"
+	"github.com/wasmctl/wasmctl/runtime/runner"
+)
+
+// DefaultShards is how many parts the objects are split into where nobody says so:
+// each of 10 replicas has 6 or 7 then.
+const DefaultShards = 64
+
+const (
+	// handOver is how long a replica that stops waits for others to take its objects.
+	handOver = 15 * time.Second
+	// spare is left of the time that a pod has to end.
+	spare = 15 * time.Second
+	// settle is how long a new pod is ready before the next one is replaced: until it
+	// has taken its part of the objects.
+	settle = 10 * time.Second
+	// leasesFirst comes before the flow schemas of Kubernetes for service accounts, and
+	// after those for its own components.
+	leasesFirst = 190
+	// busy is the CPU time that each replica uses on average before there are more.
+	busy = "700m"
+)
+
+// leaseRights are what replicas take of Leases.
+func (c *Config) leaseRights() []abi.Capability {
+	switch {
+	case c.Shards > 0:
+		return grant.ShardRules(c.Namespace)
+	case c.Replicas > 1:
+		return grant.LeaseRules(c.Namespace, c.Name)
+	}
+	return nil
+}
+
+// replicaArgs say how replicas go together.
+func (c *Config) replicaArgs() []string {
+	switch {
+	case c.Shards > 0:
+		return []string{"--shards", fmt.Sprint(c.Shards), "--leader-elect-resource-name", c.Name}
+	case c.Replicas > 1:
+		return []string{"--leader-elect", "--leader-elect-resource-name", c.Name}
+	}
+	return nil
+}
+
+// replicated are the objects that are only there for several replicas.
+func (c *Config) replicated() (list []any) {
+	if c.Replicas > 1 || c.Shards > 0 {
+		list = append(list, c.disruptionBudget())
+	}
+	if c.Shards > 0 {
+		list = append(list, c.flowSchema())
+	}
+	if c.MaxReplicas > 0 {
+		list = append(list, c.autoscaler())
+	}
+	return list
+}
+
+// count is the number of replicas in the Deployment. With an autoscaler there is none:
+// each time that the Deployment is applied, it would undo what that has done.
+func (c *Config) count() *int32 {
+	if c.MaxReplicas > 0 {
+		return nil
+	}
+	return new(c.Replicas)
+}
+
+// grace is how long a pod may take to end: its objects go to others, and the running
+// reconciles end.
+func (c *Config) grace() *int64 {
+	all := cmp.Or(c.Drain, runner.DefaultDrainTimeout) + spare
+	if c.Shards > 0 {
+		all += handOver
+	}
+	return new(int64(all.Round(time.Second).Seconds()))
+}
+
+// strategy replaces pods that share the objects one by one, each after a new one has
+// its part: no object moves to a pod that is replaced next, and there are never fewer.
+func (c *Config) strategy() (s appsv1.DeploymentStrategy, minReady int32) {
+	if c.Shards == 0 {
+		return s, 0
+	}
+	return appsv1.DeploymentStrategy{Type: appsv1.RollingUpdateDeploymentStrategyType, RollingUpdate: &appsv1.RollingUpdateDeployment{
+		MaxSurge: new(intstr.FromInt32(1)), MaxUnavailable: new(intstr.FromInt32(0)),
+	}}, int32(settle.Seconds())
+}
+
+// disruptionBudget keeps one of several replicas; where all of them reconcile, all
+// but one, and a single one may go.
+func (c *Config) disruptionBudget() any {
+	spec := policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: c.labels()}}
+	if c.Shards > 0 {
+		spec.MaxUnavailable = new(intstr.FromInt32(1))
+	} else {
+		spec.MinAvailable = new(intstr.FromInt32(1))
+	}
+	return &policyv1.PodDisruptionBudget{
+		TypeMeta: metav1.TypeMeta{APIVersion: "policy/v1", Kind: "PodDisruptionBudget"}, ObjectMeta: c.meta(""), Spec: spec,
+	}
+}
+
+// flowSchema lets requests for the Leases pass others of the service account: a lease
+// that is renewed late is lost. Kubernetes does so only for those of kube-system.
+func (c *Config) flowSchema() any {
+	m := c.meta("")
+	m.Name, m.Namespace = c.Namespace+"."+c.Name+".leases", ""
+	leases := grant.ShardRules(c.Namespace)[0]
+	return &flowcontrolv1.FlowSchema{
+		TypeMeta: metav1.TypeMeta{APIVersion: "flowcontrol.apiserver.k8s.io/v1", Kind: "FlowSchema"}, ObjectMeta: m,
+		Spec: flowcontrolv1.FlowSchemaSpec{
+			PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: "leader-election"},
+			MatchingPrecedence:         leasesFirst,
+			DistinguisherMethod:        &flowcontrolv1.FlowDistinguisherMethod{Type: flowcontrolv1.FlowDistinguisherMethodByUserType},
+			Rules: []flowcontrolv1.PolicyRulesWithSubjects{{
+				Subjects: []flowcontrolv1.Subject{{
+					Kind:           flowcontrolv1.SubjectKindServiceAccount,
+					ServiceAccount: &flowcontrolv1.ServiceAccountSubject{Namespace: c.Namespace, Name: c.Name},
+				}},
+				ResourceRules: []flowcontrolv1.ResourcePolicyRule{{
+					APIGroups: []string{leases.Group}, Resources: []string{leases.Resource}, Verbs: slices.Clone(leases.Verbs), Namespaces: []string{c.Namespace},
+				}},
+			}},
+		},
+	}
+}
+
+// autoscaler keeps the CPU time of a replica below busy. That is no share of what is
+// requested, which is far less.
+func (c *Config) autoscaler() any {
+	return &autoscalingv2.HorizontalPodAutoscaler{
+		TypeMeta: metav1.TypeMeta{APIVersion: "autoscaling/v2", Kind: "HorizontalPodAutoscaler"}, ObjectMeta: c.meta(""),
+		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
+			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: c.Name},
+			MinReplicas:    new(c.Replicas), MaxReplicas: c.MaxReplicas,
+			Metrics: []autoscalingv2.MetricSpec{{
+				Type: autoscalingv2.ResourceMetricSourceType,
+				Resource: &autoscalingv2.ResourceMetricSource{Name: corev1.ResourceCPU, Target: autoscalingv2.MetricTarget{
+					Type: autoscalingv2.AverageValueMetricType, AverageValue: new(resource.MustParse(busy)),
+				}},
+			}},
+		},
+	}
+}
+
+// validateReplicas says what does not go together.
+func (c *Config) validateReplicas() error {
+	switch {
+	case c.MaxReplicas == 0:
+		return nil
+	case c.Shards == 0:
+		return fmt.Errorf("--max-replicas %d needs --shards: else one replica reconciles, however many there are", c.MaxReplicas)
+	case c.MaxReplicas < c.Replicas:
+		return fmt.Errorf("--max-replicas %d: want at least --replicas, %d", c.MaxReplicas, c.Replicas)
+	case int(c.MaxReplicas) > c.Shards:
+		return fmt.Errorf("--max-replicas %d: at most --shards, %d, have something to do", c.MaxReplicas, c.Shards)
+	}
+	return nil
+}

@@ -1,0 +1,47 @@
+package plan
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
+	"github.com/wasmctl/wasmctl/internal/failure"
+	"github.com/wasmctl/wasmctl/runtime/shard/slots"
+)
+
+// TestSplit_KeepsTogetherWhatBelongsTogether, of all manifests and all that can be
+// asked for: an object that is gone is found by its namespace, children are with
+// their parent unless somebody wants it otherwise, and one namespace is no split.
+// Inspect says what a run says of a namespaced kind.
+func TestSplit_KeepsTogetherWhatBelongsTogether(t *testing.T) {
+	for bits := range 1 << 4 {
+		deletes, namespaced, owns, pending := bits&1 > 0, bits&2 > 0, bits&4 > 0, bits&8 > 0
+		k := Watched{Kind: kinds.Kind{Namespaced: namespaced}, Watch: abi.Watch{Deletes: deletes}}
+		p, m := &Plan{}, &abi.Manifest{For: &abi.Watch{Deletes: deletes}}
+		if owns {
+			p.Related, m.Owns = []Watched{{Owned: true}}, []abi.Watch{{}}
+		}
+		if pending {
+			p.Pending, m.Watches = []Watched{{}}, []abi.Watch{{Optional: true}}
+		}
+		for _, want := range []string{"", ByUID, ByNamespace} {
+			got, err := k.SplitBy(p, want)
+			gone, alone := deletes && got.By != ByNamespace, !deletes && !owns && !pending
+			refused := want == ByUID && deletes || want == ByNamespace && !namespaced && !deletes
+			switch {
+			case refused != errors.Is(err, failure.Usage):
+				t.Errorf("%04b, wanted %q: %v", bits, want, err)
+			case refused:
+			case gone, want != "" && got.By != want, got.Why == "":
+				t.Errorf("%04b, wanted %q: %+v", bits, want, got)
+			case want == "" && !deletes && (got.By == ByUID) != (alone || !namespaced):
+				t.Errorf("%04b: %+v", bits, got)
+			case want == "" && namespaced && got != SplitOf(m):
+				t.Errorf("%04b: a run says %+v, inspect %+v", bits, got, SplitOf(m))
+			case got.Field() != slots.UID && got.Field() != slots.Namespace:
+				t.Errorf("%04b: splits by %q", bits, got.Field())
+			}
+		}
+	}
+}
