@@ -23,7 +23,6 @@ import (
 	"github.com/wasmctl/wasmctl/host/kubeapi/grant"
 	"github.com/wasmctl/wasmctl/host/oci"
 	"github.com/wasmctl/wasmctl/internal/failure"
-	"github.com/wasmctl/wasmctl/runtime/runner"
 	"github.com/wasmctl/wasmctl/runtime/shard/slots"
 )
 
@@ -203,9 +202,7 @@ func (o *manifestsOptions) fill(ctx context.Context, c *deploy.Config) (err erro
 
 // replicasOf takes from a file what it says of replicas.
 func replicasOf(f *flags.File, c *deploy.Config) error {
-	for _, controller := range f.Flags {
-		c.Drain = max(c.Drain, cmp.Or(controller.DrainTimeout, runner.DefaultDrainTimeout))
-	}
+	c.Drain = f.Drain()
 	leader := f.Leader()
 	if c.Shards == 0 {
 		c.Shards = leader.Shards

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/wasmctl/wasmctl/abi"
@@ -42,6 +43,15 @@ func TestSplit_KeepsTogetherWhatBelongsTogether(t *testing.T) {
 			case got.Field() != slots.UID && got.Field() != slots.Namespace:
 				t.Errorf("%04b: splits by %q", bits, got.Field())
 			}
+		}
+	}
+}
+
+// TestSplit_AlikeNamespacesShareASlot is what docs/scale.md warns of.
+func TestSplit_AlikeNamespacesShareASlot(t *testing.T) {
+	for i := 1; i <= 20; i++ {
+		if name := fmt.Sprintf("team-%02d", i); slots.Of(name, 64) != slots.Of("team-01", 64) {
+			t.Errorf("%s is in another slot than team-01: correct docs/scale.md", name)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package flags
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -9,12 +10,14 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/runfile"
 	"github.com/wasmctl/wasmctl/internal/humanize"
+	"github.com/wasmctl/wasmctl/runtime/runner"
 )
 
 // MaxFile is how large the file of run -f may be, and MaxNamed one that a
@@ -110,6 +113,14 @@ func (f *File) Registry() *Registry { return &f.process().Registry }
 
 // Leader is what the file alone says of replicas.
 func (f *File) Leader() *Leader { return &f.process().Leader }
+
+// Drain is how long the controllers may take to end.
+func (f *File) Drain() (longest time.Duration) {
+	for _, c := range f.Flags {
+		longest = max(longest, cmp.Or(c.DrainTimeout, runner.DefaultDrainTimeout))
+	}
+	return longest
+}
 
 func (f *File) process() *Process {
 	flags, process, _ := Sets()
