@@ -121,7 +121,7 @@ controllers:
 - {name: chatty, module: wasi.wasm, for: swaps.GROUP, namespace: NS, selector: for=chatty}
 - {name: swapped, module: swapped.wasm, for: cm, namespace: NS, probation: 1m}
 - {name: mapped, module: swapped.wasm, for: cm, namespace: NS, owns: [secrets]}
-- {name: generator, module: generator.wasm, namespace: NS}
+- {name: generator, module: generator.wasm, namespace: NS, memo: memory}
 `
 
 // startEventful starts such a process, with an object of package wasm's Modes
