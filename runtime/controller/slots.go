@@ -42,10 +42,12 @@ type slotTable struct {
 }
 
 const (
-	// none is the slot of an object that is gone.
+	// none is the slot of an object that is gone: its run does nothing.
 	none = -1
+	// unknown is the slot where that is not known, and somebody would miss the run.
+	unknown = -2
 	// everything is in the place of a slot where all objects are watched.
-	everything = -1
+	everything = -3
 )
 
 // slotState is what a controller knows of one slot.
@@ -63,14 +65,20 @@ func newSlotTable(c *Controller) *slotTable {
 	return &slotTable{c: c, running: map[abi.Key]int{}, watched: map[int]bool{}}
 }
 
-// of returns the slot of an object; none where it depends on an object that is gone.
+// of returns the slot of an object, or none or unknown.
 func (t *slotTable) of(key abi.Key) int {
 	n := t.c.cfg.Slots.Count()
-	if t.by() == slots.Namespace {
+	switch t.by() {
+	case slots.Namespace:
 		return slots.Of(key.Namespace, n)
+	case "":
+		return unknown
 	}
 	if o := t.c.Stored(key); o != nil {
 		return slots.Of(o.UID(), n)
+	}
+	if t.c.cfg.Deletes {
+		return unknown
 	}
 	return none
 }
@@ -117,8 +125,8 @@ func (t *slotTable) watchToo(h *Handle) {
 // admits reports whether an object is this replica's, or gone.
 func (t *slotTable) admits(key abi.Key) bool {
 	slot := t.of(key)
-	if slot == none {
-		return true
+	if slot < 0 {
+		return slot == none
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -131,7 +139,10 @@ func (t *slotTable) enter(ctx context.Context, key abi.Key) (within context.Cont
 	slot := t.of(key)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if slot == none {
+	switch slot {
+	case unknown:
+		return nil, nil, false
+	case none:
 		t.running[key] = none
 		return ctx, func() { t.leave(key, none, 0) }, true
 	}

@@ -92,6 +92,9 @@ func (p *part) open(ctx context.Context, slot int, left *Handover) {
 	}
 }
 
+// done says for the log what was done with a slot.
+var done = map[Kind]string{Warm: "slot is warm", Open: "slot is open", Close: "slot is closed", Drop: "slot was dropped"}
+
 // startSlot carries out an effect on a slot, with all parts at once.
 func (l *loop) startSlot(e Effect) {
 	wants := map[Kind]phase{Warm: warm, Open: open, Close: warm, Drop: idle}
@@ -100,6 +103,9 @@ func (l *loop) startSlot(e Effect) {
 	parts := slices.Clone(l.parts)
 	l.mu.Unlock()
 	left := make([]*Handover, len(parts))
+	if e.Kind == Close {
+		l.cfg.Logger.Debug("shards: slot is closing", "slot", e.Slot)
+	}
 	l.wg.Go(func() {
 		var wg sync.WaitGroup
 		for i, p := range parts {
@@ -110,6 +116,7 @@ func (l *loop) startSlot(e Effect) {
 			})
 		}
 		wg.Wait()
+		l.cfg.Logger.Debug("shards: "+done[e.Kind], "slot", e.Slot)
 		r := Result{Handover: map[string]Handover{}}
 		for i, p := range parts {
 			if left[i] != nil {

@@ -1,0 +1,202 @@
+package bench
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/wasmctl/wasmctl/devcluster"
+	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
+	"github.com/wasmctl/wasmctl/runtime/shard"
+)
+
+// slotsOfBench is how many slots the objects are split into.
+const slotsOfBench = 64
+
+// replicas are processes that share the objects of a namespace.
+type replicas struct {
+	b          *testing.B
+	r          *running // the objects
+	core       kubernetes.Interface
+	ns, config string
+	list       []*exec.Cmd
+	logs       []*bytes.Buffer
+}
+
+func newReplicas(b *testing.B, cluster *devcluster.Cluster, kubeconfig string) *replicas {
+	b.Helper()
+	s := &replicas{b: b, config: kubeconfig}
+	s.r, s.ns = attach(b, cluster, generator)
+	var err error
+	if s.core, err = kubernetes.NewForConfig(cluster.RESTConfig()); err != nil {
+		b.Fatal(err)
+	}
+	return s
+}
+
+// add starts a replica with one worker, so that it is bound by the API server's
+// distance.
+func (s *replicas) add() {
+	s.b.Helper()
+	cmd := exec.Command("../bin/wasmctl", "run", "../bin/examples/configmapgenerator.wasm", "--grant-manifest", "--socket", "none", "-v", "debug",
+		"--log-format", "json", "--kubeconfig", s.config, "-n", s.ns, "--concurrency", "1", "--shards", fmt.Sprint(slotsOfBench), "--shard-by", "uid",
+		"--leader-elect-resource-namespace", s.ns, "--leader-elect-lease-duration", "60s", "--leader-elect-renew-deadline", "40s")
+	log := &bytes.Buffer{}
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		s.b.Fatal(err)
+	}
+	s.b.Cleanup(func() { _ = cmd.Process.Kill() }) // where the benchmark has failed
+	s.list, s.logs = append(s.list, cmd), append(s.logs, log)
+}
+
+// await waits until so many replicas run all slots.
+func (s *replicas) await(n int) {
+	s.b.Helper()
+	for limit := time.Now().Add(time.Minute); ; <-time.After(20 * time.Millisecond) {
+		list, err := s.core.CoordinationV1().Leases(s.ns).List(s.b.Context(), metav1.ListOptions{})
+		if err != nil {
+			s.b.Fatal(err)
+		}
+		open, holders := 0, 0
+		for _, lease := range list.Items {
+			var state shard.State
+			if text := lease.Annotations["wasmctl.dev/replica"]; text != "" && json.Unmarshal([]byte(text), &state) == nil && state.Open.Len() > 0 {
+				open, holders = open+state.Open.Len(), holders+1
+			}
+		}
+		if open == slotsOfBench && holders == n {
+			return
+		}
+		if time.Now().After(limit) {
+			s.b.Fatalf("%d slots are run, by %d replicas of %d", open, holders, n)
+		}
+	}
+}
+
+func (s *replicas) signal(sig syscall.Signal) {
+	for _, cmd := range s.list {
+		signal(s.b, cmd, sig)
+	}
+}
+
+// stop stops all replicas.
+func (s *replicas) stop() {
+	s.b.Helper()
+	s.r.watch.Stop()
+	s.signal(syscall.SIGTERM)
+	for i, cmd := range s.list {
+		if err := cmd.Wait(); err != nil {
+			s.b.Errorf("replica %d: %v\n%s", i, err, s.logs[i])
+		}
+	}
+}
+
+// BenchmarkShards_Capacity reports how many objects a second one replica reconciles
+// and how many five do together, where the API server is what they wait for: 5 ms
+// away, with one worker each. They are stopped while the objects are created, as in
+// compare.
+func BenchmarkShards_Capacity(b *testing.B) {
+	cluster := devclustertest.Shared(b)
+	devclustertest.ApplyFile(b, cluster, "../examples/configmapgenerator/crd.yaml")
+	kubeconfig := distant(b, cluster, 5*time.Millisecond)
+	for b.Loop() {
+		var rates [2]float64
+		var ratios []float64
+		for range 3 {
+			for i, n := range []int{1, 5} {
+				s := newReplicas(b, cluster, kubeconfig)
+				for range n {
+					s.add()
+				}
+				s.await(n)
+				s.signal(syscall.SIGSTOP)
+				s.r.create(b, "g", n*300)
+				s.signal(syscall.SIGCONT)
+				rates[i] = s.r.measure(b, "g", n*300)
+				s.stop()
+			}
+			b.Logf("one replica %.1f objects/s, five %.1f", rates[0], rates[1])
+			ratios = append(ratios, rates[1]/rates[0])
+		}
+		slices.Sort(ratios)
+		b.ReportMetric(rates[0], "one-objects/s")
+		b.ReportMetric(rates[1], "five-objects/s")
+		b.ReportMetric(ratios[1], "five/one")
+	}
+}
+
+// BenchmarkShards_Handover reports for how long slots are not run while their replica
+// stops: from when it lets no more runs begin to when the next one does.
+func BenchmarkShards_Handover(b *testing.B) {
+	cluster := devclustertest.Shared(b)
+	devclustertest.ApplyFile(b, cluster, "../examples/configmapgenerator/crd.yaml")
+	for b.Loop() {
+		s := newReplicas(b, cluster, cluster.Kubeconfig())
+		for range 3 {
+			s.add()
+		}
+		s.await(3)
+		s.r.create(b, "g", 600)
+		s.r.measure(b, "g", 600)
+		for i := range 5 { // a rolling restart, and two more
+			signal(b, s.list[i], syscall.SIGTERM)
+			if err := s.list[i].Wait(); err != nil {
+				b.Fatalf("%v\n%s", err, s.logs[i])
+			}
+			s.add()
+			s.await(3)
+		}
+		s.list, s.logs = s.list[5:], append(s.logs[5:], s.logs[:5]...)
+		s.stop()
+		gaps := gapsOf(b, s.logs)
+		b.ReportMetric(float64(len(gaps)), "handovers")
+		b.ReportMetric(gaps[len(gaps)/2].Seconds()*1e3, "p50-ms")
+		b.ReportMetric(gaps[len(gaps)*99/100].Seconds()*1e3, "p99-ms")
+	}
+}
+
+// gapsOf returns for how long slots were closed, from the logs of all replicas, the
+// shortest first.
+func gapsOf(b *testing.B, logs []*bytes.Buffer) (gaps []time.Duration) {
+	b.Helper()
+	type line struct {
+		Time time.Time
+		Msg  string
+		Slot int
+	}
+	var lines []line
+	for _, log := range logs {
+		for text := range strings.Lines(log.String()) {
+			var l line
+			if json.Unmarshal([]byte(text), &l) == nil && strings.HasPrefix(l.Msg, "shards: slot is") {
+				lines = append(lines, l)
+			}
+		}
+	}
+	slices.SortFunc(lines, func(a, b line) int { return a.Time.Compare(b.Time) })
+	closing := map[int]time.Time{}
+	for _, l := range lines {
+		switch since, closed := closing[l.Slot]; {
+		case l.Msg == "shards: slot is closing":
+			closing[l.Slot] = l.Time
+		case l.Msg == "shards: slot is open" && closed:
+			gaps = append(gaps, l.Time.Sub(since))
+			delete(closing, l.Slot)
+		}
+	}
+	slices.Sort(gaps)
+	if len(gaps) == 0 {
+		b.Fatal("no slot was handed over")
+	}
+	return gaps
+}

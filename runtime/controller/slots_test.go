@@ -1,0 +1,105 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/runtime/shard/slots"
+)
+
+func newTable(n int) *slotTable {
+	c := &Controller{cfg: Config{Slots: &Slots{Count: func() int { return n }}}}
+	c.slots = newSlotTable(c)
+	c.SplitBy(slots.Namespace)
+	return c.slots
+}
+
+// Whatever runs begin meanwhile: once a slot is closed, none of its objects runs.
+func TestSlots_NothingRunsInAClosedSlot(t *testing.T) {
+	const n, keys = 4, 40
+	table := newTable(n)
+	var running [n]atomic.Int64
+	ctx, stop := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	for w := range 8 {
+		wg.Go(func() {
+			rng := rand.New(rand.NewPCG(uint64(w), 16))
+			for ctx.Err() == nil {
+				key := abi.Key{Namespace: fmt.Sprintf("%x", rng.IntN(keys)*7919), Name: fmt.Sprint(w)} // one worker runs a key
+				slot := slots.Of(key.Namespace, n)
+				within, leave, ok := table.enter(ctx, key)
+				if !ok {
+					continue
+				}
+				running[slot].Add(1)
+				table.note(key, &abi.Write{Resource: "r", Key: key, ResourceVersion: "1"})
+				if within.Err() != nil {
+					t.Error("a run begins that has ended")
+				}
+				running[slot].Add(-1)
+				leave()
+			}
+		})
+	}
+	rng := rand.New(rand.NewPCG(99, 16))
+	for range 3000 {
+		slot := rng.IntN(n)
+		table.open(slot)
+		table.close(ctx, slot, time.Minute)
+		if got := running[slot].Load(); got != 0 {
+			t.Fatalf("%d objects of slot %d run, which is closed", got, slot)
+		}
+	}
+	stop()
+	wg.Wait()
+}
+
+// A run that goes on is waited for, and cancelled when its time is up.
+func TestSlots_ARunHasItsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		table := newTable(1)
+		table.open(0)
+		within, leave, ok := table.enter(t.Context(), abi.Key{Namespace: "a", Name: "b"})
+		if !ok {
+			t.Fatal("an open slot lets no run in")
+		}
+		table.note(abi.Key{Namespace: "a", Name: "b"}, &abi.Write{Resource: "r", Key: abi.Key{Namespace: "a"}, ResourceVersion: "7"})
+		table.note(abi.Key{Namespace: "a", Name: "b"}, &abi.Write{Resource: "r", Key: abi.Key{Namespace: "a"}, ResourceVersion: "5"})
+		ended := make(chan []abi.Write)
+		begin := time.Now()
+		go func() { ended <- table.close(context.Background(), 0, 10*time.Second) }()
+		synctest.Wait()
+		if table.admits(abi.Key{Namespace: "a", Name: "c"}) {
+			t.Error("a slot that closes admits an object")
+		}
+		<-within.Done()
+		if took := time.Since(begin); took != 10*time.Second || !errors.Is(context.Cause(within), errMoved) {
+			t.Errorf("the run was cancelled after %v, for %v", took, context.Cause(within))
+		}
+		leave()
+		if wrote := <-ended; len(wrote) != 1 || wrote[0].ResourceVersion != "7" {
+			t.Errorf("the last write is %v", wrote)
+		}
+	})
+}
+
+// Before it is known what objects are split by, none is this replica's.
+func TestSlots_NoneBeforeTheKeyIsKnown(t *testing.T) {
+	c := &Controller{cfg: Config{Slots: &Slots{Count: func() int { return 1 }}}}
+	c.slots = newSlotTable(c)
+	c.slots.open(0)
+	if c.slots.admits(abi.Key{Namespace: "a", Name: "b"}) {
+		t.Error("admits an object")
+	}
+	if _, _, ok := c.slots.enter(t.Context(), abi.Key{Namespace: "a", Name: "b"}); ok {
+		t.Error("lets an object run")
+	}
+}
