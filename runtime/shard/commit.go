@@ -71,7 +71,7 @@ func (c *Core) give(next *Record, now time.Time) (gave bool) {
 			continue
 		}
 		never := !c.takes() && c.phases[i] <= warm // it was not opened: what came with it goes on
-		if c.phases[i] != closed && !never || c.said.Open.Has(i) {
+		if c.phases[i] != closed && !never || c.claims.Has(i) {
 			continue
 		}
 		left := c.left[i]

@@ -34,26 +34,6 @@ type Timing struct {
 // run at different rates.
 func (t Timing) validity() time.Duration { return t.Lease * 9 / 10 }
 
-// State is what a replica says of itself in its lease.
-type State struct {
-	// Takes says that it may be given slots: it has started, and does not stop.
-	Takes bool `json:"takes,omitempty"`
-	// Warm are the slots whose watches have synced, Open those that it runs.
-	Warm slots.Set `json:"warm,omitzero"`
-	Open slots.Set `json:"open,omitzero"`
-	// Load is what slots cost, in ms of CPU a second.
-	Load map[int]int `json:"load,omitempty"`
-}
-
-// Lease is the lease of a replica as it was read.
-type Lease struct {
-	ID      string // of the replica
-	Version string // changes with each write
-	Lasts   time.Duration
-	Ended   bool // fenced off
-	State   State
-}
-
 // phase is what a replica does with a slot.
 type phase uint8
 
@@ -134,10 +114,12 @@ type Core struct {
 	phases  []phase
 	left    []map[string]Handover // of slots that are closed
 	said    State                 // as written last
+	claims  slots.Set             // that the own lease may say are open
 	renewed time.Time             // when the last renewal was sent that succeeded
 	tried   time.Time             // when the last renewal was sent
 	leaving time.Time             // zero unless the replica leaves
 	load    map[int]int
+	summary Summary
 	keys    map[string]string // see Split
 	ready   bool
 	hurry   bool // it stops without waiting for others to be warm
@@ -200,6 +182,9 @@ func (c *Core) Lost(now time.Time) bool {
 
 // SetLoad notes what slots cost, in ms of CPU a second.
 func (c *Core) SetLoad(load map[int]int) { c.load = load }
+
+// SetSummary notes how the controllers do.
+func (c *Core) SetSummary(s Summary) { c.summary = s }
 
 // Saw takes in all leases and the record, of one moment, as a list or a watch has
 // them. A record that is older than the one known is not read; nil says that there
@@ -278,7 +263,9 @@ func (c *Core) takes() bool { return c.ready && c.leaving.IsZero() }
 func (c *Core) Slots(now time.Time) (record *Record, leases []Lease, own State) {
 	for _, id := range slices.Sorted(maps.Keys(c.members)) {
 		if s := c.members[id]; !s.Ended && !s.gone {
-			leases = append(leases, s.Lease)
+			l := s.Lease
+			l.Heard = s.since
+			leases = append(leases, l)
 		}
 	}
 	return c.record, leases, c.state()

@@ -22,6 +22,7 @@ type loop struct {
 	wg      sync.WaitGroup
 	core    *Core
 	load    load
+	alarm   alarm
 	failed  map[string]string // by what was done: why it failed, as was said last
 }
 
@@ -94,12 +95,19 @@ func (l *loop) saw() {
 func (l *loop) step() (again time.Time) {
 	if l.load.due(time.Now(), l.cfg.Timing.Renew) {
 		l.core.SetLoad(l.load.measure(time.Now(), l.spent()))
+		l.core.SetSummary(l.cfg.Summary())
 	}
 	effects, again := l.core.Step(time.Now())
 	for _, e := range effects {
 		l.start(e)
 	}
-	record, leases, own := l.core.Slots(time.Now())
+	l.look(time.Now())
+	return again
+}
+
+// look keeps what is known now for those who ask, and answers who waits for it.
+func (l *loop) look(now time.Time) {
+	record, leases, own := l.core.Slots(now)
 	if record != nil {
 		for controller, waits := range l.waits {
 			if by := record.Keys[controller]; by != "" {
@@ -110,8 +118,22 @@ func (l *loop) step() (again time.Time) {
 			}
 		}
 	}
-	l.view.Store(&View{ID: l.cfg.ID, Record: record, Leases: leases, Own: own, Slots: len(l.core.phases)})
-	return again
+	before := l.View()
+	v := &View{ID: l.cfg.ID, Record: record, Leases: leases, Own: own, Slots: len(l.core.phases), Moves: before.Moves + moves(l.cfg.ID, before.Record, record)}
+	l.view.Store(v)
+	l.warn(now, v)
+}
+
+// warn logs that slots are run by nobody, or by two replicas, once until that changes.
+func (l *loop) warn(now time.Time, v *View) {
+	wrong, changed := l.alarm.check(now, v.Coverage(now), l.cfg.Timing.Lease+2*l.cfg.Timing.Renew)
+	switch {
+	case !changed:
+	case wrong == "":
+		l.cfg.Logger.Info("shards: each slot is run by one replica again, or is on its way to one")
+	default:
+		l.cfg.Logger.Warn("shards: "+wrong, "next", "wasmctl status --all-replicas shows who runs what")
+	}
 }
 
 // start starts an effect, whose end the loop is told.

@@ -33,6 +33,8 @@ type Config struct {
 	Slots int
 	// Timing has the defaults of a leader election.
 	Timing Timing
+	// Summary says how the controllers do; nil: nobody knows. It must not block.
+	Summary func() Summary
 	// Logger gets what moves; nil drops it.
 	Logger *slog.Logger
 }
@@ -41,6 +43,9 @@ func (c Config) withDefaults() Config {
 	c.Timing.Lease = cmp.Or(c.Timing.Lease, leader.DefaultLeaseDuration)
 	c.Timing.Renew = cmp.Or(c.Timing.Renew, leader.DefaultRetryPeriod)
 	c.Timing.Settle = cmp.Or(c.Timing.Settle, 2*c.Timing.Renew)
+	if c.Summary == nil {
+		c.Summary = func() Summary { return Summary{} }
+	}
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return c
 }
@@ -73,6 +78,8 @@ type View struct {
 	Own State
 	// Slots is how many there are.
 	Slots int
+	// Moves counts the slots that the replica has got or given away.
+	Moves uint64
 }
 
 // New returns a Member. It sends nothing; Run does.

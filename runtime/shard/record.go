@@ -69,6 +69,44 @@ type Failing struct {
 	Retry time.Time `json:"retry,omitzero"`
 }
 
+// State is what a replica says of itself in its lease.
+type State struct {
+	// Takes says that it may be given slots: it has started, and does not stop.
+	Takes bool `json:"takes,omitempty"`
+	// Warm are the slots whose watches have synced, Open those that it runs.
+	Warm slots.Set `json:"warm,omitzero"`
+	Open slots.Set `json:"open,omitzero"`
+	// Load is what slots cost, in ms of CPU a second.
+	Load map[int]int `json:"load,omitempty"`
+	// Summary is for people. It alone is no reason to write the lease.
+	Summary Summary `json:"summary,omitzero"`
+}
+
+// Summary is how the controllers of a replica do.
+type Summary struct {
+	// Controllers counts those that run.
+	Controllers int `json:"controllers,omitempty"`
+	// Objects of their kinds are in the cache; Due of them wait for a worker, Running
+	// are reconciled, Failing have a last run that failed.
+	Objects int `json:"objects,omitempty"`
+	Due     int `json:"due,omitempty"`
+	Running int `json:"running,omitempty"`
+	Failing int `json:"failing,omitempty"`
+	// Runs counts since the start.
+	Runs uint64 `json:"runs,omitempty"`
+}
+
+// Lease is the lease of a replica as it was read.
+type Lease struct {
+	ID      string // of the replica
+	Version string // changes with each write
+	Lasts   time.Duration
+	Ended   bool // fenced off
+	State   State
+	// Heard is when it changed last, by the own clock; in a View only.
+	Heard time.Time
+}
+
 // maxRecord bounds a record in bytes. Annotations of an object may have 256 KiB.
 const maxRecord = 200 << 10
 

@@ -174,6 +174,7 @@ func (r *replica) step() {
 	for _, e := range effects {
 		r.carryOut(e)
 	}
+	r.sees()
 	if again.IsZero() {
 		return
 	}
@@ -185,6 +186,15 @@ func (r *replica) step() {
 				r.step()
 			}
 		})
+	}
+}
+
+// sees checks what the replica says of the coverage: never that two run a slot.
+func (r *replica) sees() {
+	record, leases, own := r.core.Slots(r.clock())
+	v := View{ID: r.id, Record: record, Leases: leases, Own: own, Slots: len(r.core.phases)}
+	if c := v.Coverage(r.clock()); c.Count(Double) > 0 {
+		r.w.fail("%s sees that %s", r.id, c)
 	}
 }
 

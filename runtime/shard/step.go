@@ -96,7 +96,7 @@ func (c *Core) gives(now time.Time, s *Slot, i int) bool {
 
 // state is what the replica says of itself.
 func (c *Core) state() State {
-	s := State{Takes: c.takes(), Load: c.load}
+	s := State{Takes: c.takes(), Load: c.load, Summary: c.summary}
 	for i, p := range c.phases {
 		s.Warm.Put(i, p >= warm)
 		s.Open.Put(i, p >= opening && p < closed)
@@ -119,6 +119,7 @@ func (c *Core) renew(now time.Time, effects []Effect, again *time.Time) []Effect
 		return effects
 	}
 	c.busy[Renew], c.tried, c.saying = true, now, s
+	c.claims.Add(s.Open)
 	return append(effects, Effect{Kind: Renew, State: s})
 }
 
@@ -161,7 +162,7 @@ func (c *Core) Done(now time.Time, e Effect, r Result) {
 		if r.Lost {
 			c.lost = true
 		} else if !r.Err {
-			c.renewed, c.said = c.tried, c.saying
+			c.renewed, c.said, c.claims = c.tried, c.saying, c.saying.Open
 		}
 	case Fence, Forget:
 		c.busy[Fence] = false

@@ -80,6 +80,13 @@ func (s *Set) Put(slot int, in bool) {
 	}
 }
 
+// Add adds all slots of another set.
+func (s *Set) Add(o Set) {
+	for i := range s {
+		s[i] |= o[i]
+	}
+}
+
 // Len returns how many slots are in the set.
 func (s *Set) Len() int {
 	n := 0

@@ -1,0 +1,194 @@
+package shard
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/wasmctl/wasmctl/runtime/shard/slots"
+)
+
+// SlotState says who runs a slot, as one replica sees it.
+type SlotState string
+
+// The states of a slot.
+const (
+	Here      SlotState = "here"      // this replica runs it
+	Elsewhere SlotState = "elsewhere" // one other replica says that it runs it
+	Moving    SlotState = "moving"    // its owner lives, and does not run it yet
+	Unowned   SlotState = "unowned"   // no replica that lives owns it
+	Double    SlotState = "double"    // several replicas say that they run it
+)
+
+// SlotStates are all states.
+var SlotStates = [...]SlotState{Here, Elsewhere, Moving, Unowned, Double}
+
+// Cover is what is known of one slot.
+type Cover struct {
+	State SlotState
+	// By are the replicas that say that they run it, or, where none does, its owner.
+	By []string
+}
+
+// Coverage says of each slot who runs it.
+type Coverage []Cover
+
+// Coverage is what the replica knows of all slots.
+func (v *View) Coverage(now time.Time) Coverage {
+	out := make(Coverage, v.Slots)
+	for i := range out {
+		out[i] = v.cover(i, now)
+	}
+	return out
+}
+
+func (v *View) cover(slot int, now time.Time) Cover {
+	c := Cover{State: Unowned}
+	for i := range v.Leases {
+		if l := &v.Leases[i]; l.ID != v.ID && l.Live(now) && l.State.Open.Has(slot) {
+			c.By = append(c.By, l.ID)
+		}
+	}
+	here := v.Own.Open.Has(slot)
+	if here {
+		c.By = append(c.By, v.ID)
+	}
+	switch owner := v.owner(slot); {
+	case len(c.By) > 1:
+		c.State = Double
+	case here:
+		c.State = Here
+	case len(c.By) == 1:
+		c.State = Elsewhere
+	case v.lives(owner, now):
+		c.State, c.By = Moving, []string{owner}
+	}
+	return c
+}
+
+// owner is who owns a slot by the record; empty: nobody does.
+func (v *View) owner(slot int) string {
+	if v.Record == nil || slot >= len(v.Record.Slots) {
+		return ""
+	}
+	return v.Record.Slots[slot].Owner
+}
+
+// lives reports whether a replica is known to live.
+func (v *View) lives(id string, now time.Time) bool {
+	return id != "" && (id == v.ID || slices.ContainsFunc(v.Leases, func(l Lease) bool { return l.ID == id && l.Live(now) }))
+}
+
+// Live reports whether the lease lasts.
+func (l *Lease) Live(now time.Time) bool { return !l.Ended && now.Sub(l.Heard) < l.Lasts }
+
+// Cost is what all slots of a replica cost, each second.
+func (s *State) Cost() time.Duration {
+	sum := 0
+	for _, ms := range s.Load {
+		sum += ms
+	}
+	return time.Duration(sum) * time.Millisecond
+}
+
+// Count returns how many slots are in a state.
+func (c Coverage) Count(state SlotState) int {
+	n := 0
+	for i := range c {
+		if c[i].State == state {
+			n++
+		}
+	}
+	return n
+}
+
+// String says for people what is run and what is not.
+func (c Coverage) String() string {
+	run := fmt.Sprintf("%d of %d slots are run by one replica each", c.Count(Here)+c.Count(Elsewhere), len(c))
+	return strings.Join(append([]string{run}, c.gaps(Unowned, Double, Moving)...), "; ")
+}
+
+// gaps says for people which slots are in these states.
+func (c Coverage) gaps(states ...SlotState) []string {
+	var out []string
+	for _, state := range states {
+		var in slots.Set
+		for i := range c {
+			in.Put(i, c[i].State == state)
+		}
+		one, more := gapText(state)
+		switch n := in.Len(); {
+		case n == 1:
+			out = append(out, "slot "+in.String()+" "+one)
+		case n > 1:
+			out = append(out, "slots "+in.String()+" "+more)
+		}
+	}
+	return out
+}
+
+func gapText(state SlotState) (one, more string) {
+	switch state {
+	case Unowned:
+		return "has no owner", "have no owner"
+	case Double:
+		return "is run by two replicas", "are run by two replicas each"
+	case Moving:
+		return "is on its way", "are on their way"
+	case Here, Elsewhere: // no gap
+	}
+	return "", ""
+}
+
+// alarm notices slots that nobody runs, or that two do.
+type alarm struct {
+	since []time.Time // by slot: since when it has had no owner
+	said  string
+}
+
+// check returns what is wrong with the coverage, and whether that has changed. A slot
+// may have no owner for as long as patience.
+func (a *alarm) check(now time.Time, c Coverage, patience time.Duration) (text string, changed bool) {
+	if len(a.since) != len(c) {
+		a.since = make([]time.Time, len(c))
+	}
+	wrong := slices.Clone(c)
+	for i := range c {
+		if c[i].State != Unowned {
+			a.since[i] = time.Time{}
+			continue
+		}
+		if a.since[i].IsZero() {
+			a.since[i] = now
+		}
+		if now.Sub(a.since[i]) < patience {
+			wrong[i].State = Moving
+		}
+	}
+	text = strings.Join(wrong.gaps(Unowned, Double), "; ")
+	changed = text != a.said
+	a.said = text
+	return text, changed
+}
+
+// moves counts the slots that a replica has got or given away between two records.
+func moves(id string, before, after *Record) (n uint64) {
+	had, has := before.OwnedBy(id), after.OwnedBy(id)
+	for slot := range slots.Max {
+		if had.Has(slot) != has.Has(slot) {
+			n++
+		}
+	}
+	return n
+}
+
+// OwnedBy returns the slots of a replica; none where there is no record.
+func (r *Record) OwnedBy(id string) (owned slots.Set) {
+	if r != nil {
+		for i := range r.Slots {
+			owned.Put(i, r.Slots[i].Owner == id)
+		}
+	}
+	return owned
+}
