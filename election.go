@@ -36,14 +36,14 @@ func (o *Election) elector(config *rest.Config, log *slog.Logger) (*leader.Elect
 }
 
 // member returns what takes part in sharing the objects.
-func (o *Election) member(config *rest.Config, log *slog.Logger) (*shard.Member, error) {
+func (o *Election) member(config *rest.Config, summary func() shard.Summary, log *slog.Logger) (*shard.Member, error) {
 	host, err := o.check()
 	if err != nil {
 		return nil, err
 	}
 	return shard.New(shard.Config{
 		RESTConfig: config, Namespace: o.namespace(), Group: o.Name, ID: leaseName(host) + "-" + string(uuid.NewUUID())[:8], Slots: o.Shards,
-		Timing: shard.Timing{Lease: o.LeaseDuration, Renew: o.RetryPeriod}, Logger: log,
+		Timing: shard.Timing{Lease: o.LeaseDuration, Renew: o.RetryPeriod}, Summary: summary, Logger: log,
 	})
 }
 

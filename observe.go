@@ -13,6 +13,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/health"
 	"github.com/wasmctl/wasmctl/runtime/leader"
 	"github.com/wasmctl/wasmctl/runtime/metrics"
+	"github.com/wasmctl/wasmctl/runtime/shard"
 	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
 
@@ -30,14 +31,21 @@ func (rt *Runtime) HandleHealth(mux *http.ServeMux) {
 // Admin is what wasmctl's commands ask and steer a process by: serve it with
 // admin.New.
 func (rt *Runtime) Admin() admin.Service {
-	return adminserver.Service{Version: rt.opts.Version, Hardening: rt.opts.Hardening, InsecureRegistries: rt.opts.InsecureRegistries, Started: rt.startedAt, Gate: rt.shared.Gate, Controllers: func() []adminserver.Controller {
-		list := rt.Controllers()
-		out := make([]adminserver.Controller, len(list))
-		for i, c := range list {
-			out[i] = c.snapshot()
-		}
-		return out
-	}}
+	s := adminserver.Service{
+		Version: rt.opts.Version, Hardening: rt.opts.Hardening, InsecureRegistries: rt.opts.InsecureRegistries, Started: rt.startedAt, Gate: rt.shared.Gate,
+		Controllers: func() []adminserver.Controller {
+			list := rt.Controllers()
+			out := make([]adminserver.Controller, len(list))
+			for i, c := range list {
+				out[i] = c.snapshot()
+			}
+			return out
+		},
+	}
+	if rt.member != nil {
+		s.Shards = rt.member.View
+	}
+	return s
 }
 
 // probes are the checks of health.
@@ -124,7 +132,9 @@ func (rt *Runtime) figures() metrics.Process {
 			Objects: st.Objects, Bytes: st.Bytes,
 		})
 	})
-	if gate := rt.shared.Gate; gate != nil {
+	if rt.member != nil {
+		f.Shards = shardFigures(rt.member.View(), now)
+	} else if gate := rt.shared.Gate; gate != nil {
 		f.Leader = &metrics.Leader{Name: rt.opts.Election.Name, Leads: gate.Leads()}
 	}
 	if rt.shared.Budget != nil {
@@ -136,6 +146,40 @@ func (rt *Runtime) figures() metrics.Process {
 		f.Workers = &metrics.Workers{Limit: st.Limit, Running: st.Running, Waiting: st.Waiting}
 	}
 	return f
+}
+
+func shardFigures(v *shard.View, now time.Time) *metrics.Shards {
+	f := &metrics.Shards{States: map[string]int{}, Moves: v.Moves, Load: v.Own.Cost().Seconds()}
+	cover := v.Coverage(now)
+	for _, state := range shard.SlotStates {
+		f.States[string(state)] = cover.Count(state)
+	}
+	if v.Record != nil {
+		f.Epoch = v.Record.Epoch
+	}
+	return f
+}
+
+// summary is what this replica tells the others of its controllers.
+func (rt *Runtime) summary() (sum shard.Summary) {
+	for _, c := range rt.Controllers() {
+		e := c.current()
+		if e == nil {
+			continue
+		}
+		st := e.Runtime.Stats()
+		sum.Controllers++
+		sum.Due += st.Ready
+		sum.Running += st.Running
+		sum.Runs += st.Started
+		sum.Failing += st.Reconciles.Failing
+		for i := range st.Watches {
+			if w := &st.Watches[i]; w.Source.Resource == e.Kind().GVR() {
+				sum.Objects += w.State.Objects
+			}
+		}
+	}
+	return sum
 }
 
 func isOpen(c <-chan struct{}) bool {

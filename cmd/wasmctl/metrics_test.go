@@ -206,6 +206,10 @@ func (e *eventful) fight(t *testing.T) {
 // the test that does.
 var quietMetrics = map[string]string{
 	"wasmctl_guest_process_resident_memory_bytes": "TestMetrics_MemoryOfAProcessFollowsItsModules: nothing is isolated here",
+	"wasmctl_shard_slots":                         "TestShards_EachReplicaSaysWhoRunsWhat: this one elects a leader",
+	"wasmctl_shard_epoch":                         "TestShards_EachReplicaSaysWhoRunsWhat",
+	"wasmctl_shard_moves_total":                   "TestShards_EachReplicaSaysWhoRunsWhat",
+	"wasmctl_shard_load":                          "TestShards_EachReplicaSaysWhoRunsWhat",
 	"rest_client_request_retries_total":           "TestRequests_CountsRetries of runtime/metrics",
 	"wasmctl_stale_reconciles_total":              "the tests of runtime/applier: it needs a watch that is late by seconds while requests are not",
 }

@@ -13,11 +13,17 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
+// statusOptions are the flags of status.
+type statusOptions struct {
+	steerOptions
+
+	output               string
+	watch, all, replicas bool
+	every                time.Duration
+}
+
 func newCmdStatus(s streams) *cobra.Command {
-	o := &steerOptions{streams: s}
-	var output string
-	var watch, all bool
-	var every time.Duration
+	o := &statusOptions{steerOptions: steerOptions{streams: s}}
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show the controllers of a running process",
@@ -30,46 +36,68 @@ QUARantined count objects, DENIED counts refused requests of the module. A watch
 absent or failing) FOR this long, and PROGRESS is the time since the API server last sent something. For one object, use
 "wasmctl explain".
 
+If replicas share the objects (--shards), it shows which slots this one runs, whether each slot is run by one replica, and all
+replicas. With --all-replicas, it shows the replicas alone, with what each says of its controllers.
+
 With --all, the output has every process of this user on this machine, each with its socket.
 
 With --watch, the output refreshes until Ctrl-C, problems first.`,
 		Example: `  wasmctl status
   wasmctl status --watch
   wasmctl status --all
+  wasmctl status --all-replicas
   wasmctl status -o json | jq '.controllers[].watches'`,
 		Args: exactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			switch {
-			case watch && output != "text":
-				return usageError(cmd, fmt.Errorf("--watch prints text: omit --output %s", output))
-			case every < minRefresh:
-				return usageError(cmd, fmt.Errorf("--interval %v: want at least %v", every, minRefresh))
-			case all && (watch || o.socket != ""):
-				return usageError(cmd, errors.New("--all cannot be combined with --watch or --socket"))
-			case all:
-				return o.statusOfAll(cmd.Context(), output)
-			}
-			c, err := o.client(cmd.Context())
-			if err != nil {
+			if err := o.check(cmd); err != nil {
 				return err
 			}
-			if watch {
-				ctx, stop := followContext(cmd.Context())
-				defer stop()
-				return printer.Refresh(ctx, s.out, every, func(ctx context.Context, screen printer.Screen) ([]string, error) {
-					st, err := c.Status(ctx)
-					return printer.StatusLines(&st, time.Now(), screen, true), err
-				})
-			}
-			return showStatus(cmd.Context(), s, c, output)
+			return o.run(cmd.Context())
 		},
 	}
 	o.bind(cmd)
-	outputFlag(cmd, &output, "text", "json", "yaml")
-	cmd.Flags().BoolVar(&all, "all", false, "Show all processes of this user on this machine")
-	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "Keep refreshing the output")
-	cmd.Flags().DurationVar(&every, "interval", 2*time.Second, "Refresh at this interval with --watch")
+	outputFlag(cmd, &o.output, "text", "json", "yaml")
+	cmd.Flags().BoolVar(&o.all, "all", false, "Show all processes of this user on this machine")
+	cmd.Flags().BoolVar(&o.replicas, "all-replicas", false, "Show the replicas that share the objects, whatever machine they are on")
+	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "Keep refreshing the output")
+	cmd.Flags().DurationVar(&o.every, "interval", 2*time.Second, "Refresh at this interval with --watch")
 	return cmd
+}
+
+// check checks which flags go together.
+func (o *statusOptions) check(cmd *cobra.Command) error {
+	switch {
+	case o.watch && o.output != "text":
+		return usageError(cmd, fmt.Errorf("--watch prints text: omit --output %s", o.output))
+	case o.every < minRefresh:
+		return usageError(cmd, fmt.Errorf("--interval %v: want at least %v", o.every, minRefresh))
+	case o.replicas && (o.all || o.watch):
+		return usageError(cmd, errors.New("--all-replicas cannot be combined with --all or --watch"))
+	case o.all && (o.watch || o.socket != ""):
+		return usageError(cmd, errors.New("--all cannot be combined with --watch or --socket"))
+	}
+	return nil
+}
+
+func (o *statusOptions) run(ctx context.Context) error {
+	if o.all {
+		return o.statusOfAll(ctx, o.output)
+	}
+	c, err := o.client(ctx)
+	switch {
+	case err != nil:
+		return err
+	case o.replicas:
+		return showReplicas(ctx, o.streams, c, o.output)
+	case !o.watch:
+		return showStatus(ctx, o.streams, c, o.output)
+	}
+	ctx, stop := followContext(ctx)
+	defer stop()
+	return printer.Refresh(ctx, o.streams.out, o.every, func(ctx context.Context, screen printer.Screen) ([]string, error) {
+		st, err := c.Status(ctx)
+		return printer.StatusLines(&st, time.Now(), screen, true), err
+	})
 }
 
 // showStatus shows one process once.
@@ -83,6 +111,21 @@ func showStatus(ctx context.Context, s streams, c *admin.Client, output string) 
 		return screen.Write(printer.StatusLines(&st, time.Now(), screen, false))
 	}
 	return printer.Output(s.out, output, &st, nil)
+}
+
+// showReplicas shows the replicas that share the objects with a process.
+func showReplicas(ctx context.Context, s streams, c *admin.Client, output string) error {
+	st, err := c.Status(ctx)
+	switch {
+	case err != nil:
+		return err
+	case st.Shards == nil:
+		return failure.Usage.Wrap(errors.New("--all-replicas: the process does not share its objects with other replicas: it runs without --shards"))
+	case output == "text":
+		screen := printer.ScreenOf(s.out)
+		return screen.Write(printer.ReplicaLines(&st, time.Now(), screen))
+	}
+	return printer.Output(s.out, output, st.Shards, nil)
 }
 
 // statusOfAll shows all processes: as text one after the other, else as a list. One

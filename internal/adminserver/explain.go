@@ -15,7 +15,6 @@ import (
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 	"github.com/wasmctl/wasmctl/internal/engine"
 	"github.com/wasmctl/wasmctl/runtime/admin"
-	"github.com/wasmctl/wasmctl/runtime/leader"
 )
 
 // Explain implements admin.Explainer.
@@ -41,7 +40,7 @@ func (s Service) Explain(ctx context.Context, q admin.Question) ([]admin.Explana
 		if err := e.CheckKey(key); err != nil {
 			return nil, err
 		}
-		out = append(out, explain(ctx, e, s.Gate, key))
+		out = append(out, s.explain(ctx, e, key))
 	}
 	slices.SortStableFunc(out, func(a, b admin.Explanation) int {
 		return cmp.Compare(rank(&a), rank(&b))
@@ -130,7 +129,7 @@ func explainStopped(c Controller, key abi.Key) admin.Explanation {
 
 // watchesKind reports whether the controller watches a kind beside its own.
 func watchesKind(e *engine.Controller, name string) bool {
-	for _, w := range e.Runtime.Stats().Watches[1:] {
+	for _, w := range e.Runtime.Stats().Watches { // a replica without a slot has none
 		resource, _, _ := strings.Cut(w.Source.Resource.GroupResource().String(), "/")
 		if strings.EqualFold(resource, name) || strings.EqualFold(w.Source.Resource.Resource, name) ||
 			strings.EqualFold(strings.TrimSuffix(w.Source.Resource.Resource, "s"), name) {
@@ -164,7 +163,7 @@ func isNamed(k kinds.Kind, name string) bool {
 }
 
 // explain says what the controller knows of an object.
-func explain(ctx context.Context, c *engine.Controller, gate *leader.Gate, key abi.Key) admin.Explanation {
+func (s Service) explain(ctx context.Context, c *engine.Controller, key abi.Key) admin.Explanation {
 	t := c.Telemetry
 	now := time.Now()
 	e := admin.Explanation{Controller: c.Name(), Kind: c.Kind().Name(), Object: key.String(), Runs: []admin.Run{}}
@@ -176,7 +175,7 @@ func explain(ctx context.Context, c *engine.Controller, gate *leader.Gate, key a
 		e.Hidden = &admin.Hidden{Count: h.Count, Last: h.Last, Unchanged: h.Unchanged}
 	}
 	e.MissingRights = deniedRights(c)
-	v := verdict{e: &e, c: c, gate: gate, key: key, now: now}
+	v := verdict{e: &e, c: c, gate: s.Gate, view: s.view(), key: key, now: now}
 	v.stored = c.Runtime.Stored(key)
 	if o := v.stored; o != nil {
 		e.Cached = &admin.Cached{UID: o.UID(), ResourceVersion: o.ResourceVersion(), Generation: o.Generation(), Deleting: o.Deleting()}

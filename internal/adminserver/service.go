@@ -19,6 +19,7 @@ import (
 	"github.com/wasmctl/wasmctl/internal/rollout"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 	"github.com/wasmctl/wasmctl/runtime/leader"
+	"github.com/wasmctl/wasmctl/runtime/shard"
 )
 
 // Controller is a controller of a process, whether or not it runs.
@@ -53,6 +54,8 @@ type Service struct {
 	InsecureRegistries []string
 	Started            time.Time
 	Gate               *leader.Gate // nil without an election
+	// Shards is what is known of who runs which objects; nil unless replicas share them.
+	Shards func() *shard.View
 	// Controllers returns the controllers in the order in which they came.
 	Controllers func() []Controller
 }
@@ -60,7 +63,9 @@ type Service struct {
 // Status implements admin.Service.
 func (s Service) Status() admin.Status {
 	st := admin.Status{Version: s.Version, Hardening: s.Hardening, InsecureRegistries: s.InsecureRegistries, PID: os.Getpid(), Started: s.Started}
-	if gate := s.Gate; gate != nil {
+	if v := s.view(); v != nil {
+		st.Shards = shardStatus(v, time.Now())
+	} else if gate := s.Gate; gate != nil {
 		leads := gate.Leads()
 		st.Leader = &leads
 	}
@@ -68,6 +73,14 @@ func (s Service) Status() admin.Status {
 		st.Controllers = append(st.Controllers, Status(c))
 	}
 	return st
+}
+
+// view is what is known of who runs which objects; nil unless replicas share them.
+func (s Service) view() *shard.View {
+	if s.Shards == nil {
+		return nil
+	}
+	return s.Shards()
 }
 
 // find returns the controller of this name, whether or not it runs.

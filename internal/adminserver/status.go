@@ -15,6 +15,8 @@ import (
 	"github.com/wasmctl/wasmctl/internal/plan"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 	"github.com/wasmctl/wasmctl/runtime/controller"
+	"github.com/wasmctl/wasmctl/runtime/shard/slots"
+	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
 
 // Status is how far a controller is, and, once it runs, all that is known of it.
@@ -63,9 +65,7 @@ func running(e *engine.Controller) admin.Controller {
 		c.Failures[string(kind)] = n
 	}
 	addLimits(&c, e)
-	for _, w := range stats.Watches {
-		c.Watches = append(c.Watches, watchStatus(&w))
-	}
+	c.Watches = watchStatuses(stats.Watches)
 	return c
 }
 
@@ -83,6 +83,46 @@ func addLimits(c *admin.Controller, e *engine.Controller) {
 			c.Limits = map[string]uint64{}
 		}
 		c.Limits[string(name)] = n
+	}
+}
+
+// watchStatuses are the watches; those of the slots of one source are shown as one.
+func watchStatuses(list []controller.WatchState) (out []admin.Watch) {
+	type part struct{ at, slots int }
+	parts := map[watcher.Source]*part{}
+	for i := range list {
+		w, source := watchStatus(&list[i]), list[i].Source
+		if source.Shard.N == 0 {
+			out = append(out, w)
+			continue
+		}
+		of := source.Shard.N
+		source.Shard = slots.Range{}
+		p := parts[source]
+		if p == nil {
+			p = &part{at: len(out)}
+			parts[source], out = p, append(out, w)
+		}
+		p.slots++
+		all := &out[p.at]
+		if p.slots > 1 {
+			addWatch(all, &w)
+		}
+		all.Source = fmt.Sprintf("%s (%d of %d shards)", source, p.slots, of)
+	}
+	return out
+}
+
+// addWatch adds the watch of another slot: what is not ready counts, and the oldest
+// progress.
+func addWatch(all, w *admin.Watch) {
+	if all.Phase == "ready" && (w.Phase != "ready" || w.Since.After(all.Since)) {
+		all.Phase, all.Since = w.Phase, w.Since
+	}
+	all.Message = cmp.Or(all.Message, w.Message)
+	all.Objects += w.Objects
+	if all.LastProgress == nil || w.LastProgress != nil && w.LastProgress.Before(*all.LastProgress) {
+		all.LastProgress = w.LastProgress
 	}
 }
 

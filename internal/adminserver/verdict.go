@@ -22,6 +22,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/leader"
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 	"github.com/wasmctl/wasmctl/runtime/scheduler"
+	"github.com/wasmctl/wasmctl/runtime/shard"
 	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
 
@@ -34,9 +35,11 @@ type verdict struct {
 	e      *admin.Explanation
 	c      *engine.Controller
 	gate   *leader.Gate // nil without an election
+	view   *shard.View  // nil unless replicas share the objects
 	key    abi.Key
 	now    time.Time
 	stored *reflector.Object // nil where the cache does not have it
+	uid    string            // empty where it is not known, or where the object is not the controller's
 	object controller.Object
 	err    error // that the controller's loop could not be asked
 }
@@ -78,10 +81,14 @@ func (v *verdict) judge(ctx context.Context) {
 		v.running()
 	}
 	v.process()
+	missing, why := v.missing(ctx)
+	if v.elsewhere(missing) {
+		return
+	}
 	v.watches()
 	switch {
 	case v.stored == nil:
-		v.missing(ctx)
+		v.report(missing, "%s", why)
 	case paused(v.stored):
 		v.report("paused", "the object has the annotation %s: remove it, or set it to false", applier.PausedAnnotation)
 	}
@@ -92,6 +99,7 @@ func (v *verdict) judge(ctx context.Context) {
 	if v.e.State == "" {
 		v.report("idle", "nothing triggers it: it runs when it or something that it depends on changes")
 	}
+	v.here()
 }
 
 func (v *verdict) running() {
@@ -114,7 +122,11 @@ func (v *verdict) process() {
 	if v.c.Runtime.Stats().Paused {
 		v.report("paused", "the controller is paused: wasmctl resume %s", v.c.Name())
 	}
-	if v.gate != nil && !v.gate.Elected() {
+	switch {
+	case v.gate == nil || v.gate.Elected():
+	case v.view != nil:
+		v.report("standby", "this replica has no lease yet: it reconciles nothing")
+	default:
 		v.report("standby", "another replica leads: this one reconciles once it has the lease")
 	}
 }
@@ -148,33 +160,40 @@ func paused(o *reflector.Object) bool {
 	return applier.Paused(value)
 }
 
-// missing says why the cache does not have the object.
-func (v *verdict) missing(ctx context.Context) {
+// The states of an object that the cache does not have, beside admin.StateAbsent.
+const (
+	notWatched  = "not watched"
+	notSelected = "not selected"
+	notCached   = "not cached"
+)
+
+// missing says why the cache does not have the object; empty where it has it.
+func (v *verdict) missing(ctx context.Context) (state, why string) {
+	if v.stored != nil {
+		v.uid = v.stored.UID()
+		return "", ""
+	}
 	w := v.c.Kind().Watch
 	if len(w.Namespaces) > 0 && !slices.Contains(w.Namespaces, v.key.Namespace) {
-		v.report("not watched", "namespace %s is not watched, only %s", v.key.Namespace, strings.Join(w.Namespaces, ", "))
-		return
+		return notWatched, fmt.Sprintf("namespace %s is not watched, only %s", v.key.Namespace, strings.Join(w.Namespaces, ", "))
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookLimit)
 	defer cancel()
 	o, err := v.c.Resource(v.c.Kind().Kind, v.key.Namespace).Get(ctx, v.key.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		v.report(admin.StateAbsent, "the API server has no %s %s", v.c.Kind().Name(), v.key)
-		return
+		return admin.StateAbsent, fmt.Sprintf("the API server has no %s %s", v.c.Kind().Name(), v.key)
 	case err != nil:
-		v.report("not cached", "the object is not in the cache, and the API server does not answer: %v", err)
-		return
+		return notCached, fmt.Sprintf("the object is not in the cache, and the API server does not answer: %v", err)
 	}
 	if selector, err := labels.Parse(w.LabelSelector); err == nil && !selector.Matches(labels.Set(o.GetLabels())) {
-		v.report("not selected", "its labels (%s) do not match the selector %s", labels.Set(o.GetLabels()), w.LabelSelector)
-		return
+		return notSelected, fmt.Sprintf("its labels (%s) do not match the selector %s", labels.Set(o.GetLabels()), w.LabelSelector)
 	}
+	v.uid = string(o.GetUID())
 	if w.FieldSelector != "" {
-		v.report("not selected", "the object exists but the watch does not have it: it does not match the field selector %s, or the watch lags behind", w.FieldSelector)
-		return
+		return notSelected, fmt.Sprintf("the object exists but the watch does not have it: it does not match the field selector %s, or the watch lags behind", w.FieldSelector)
 	}
-	v.report("not cached", "the object exists but the watch has not received it yet")
+	return notCached, "the object exists but the watch has not received it yet"
 }
 
 // hot says that the object is held, or left alone.

@@ -150,6 +150,8 @@ type Status struct {
 	InsecureRegistries []string `json:"insecureRegistries,omitempty"`
 	// Leader says whether this replica may write; nil without an election.
 	Leader *bool `json:"leader,omitempty"`
+	// Shards says which replica runs which objects; nil unless they share them.
+	Shards *Shards `json:"shards,omitempty"`
 	// Controllers are in the order in which they were started.
 	Controllers []Controller `json:"controllers"`
 }

@@ -50,6 +50,9 @@ type Explanation struct {
 	// one that counts most first.
 	State string   `json:"state"`
 	Why   []string `json:"why"`
+	// Slot is the one that the object is in; nil unless replicas share the objects, and
+	// where it is not known.
+	Slot *Slot `json:"slot,omitempty"`
 	// Cached is the object in the cache; nil where it is not there.
 	Cached *Cached `json:"cached,omitempty"`
 	// Running is its run, and Pending the request for the next one.

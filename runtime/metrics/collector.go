@@ -64,6 +64,14 @@ func (g gathering) process(p *Process) {
 	if l := p.Leader; l != nil {
 		g.set(leaderStatus, flag(l.Leads), l.Name)
 	}
+	if s := p.Shards; s != nil {
+		for state, n := range s.States {
+			g.set(shardSlots, float64(n), state)
+		}
+		g.set(shardEpoch, float64(s.Epoch))
+		g.set(shardMoves, float64(s.Moves))
+		g.set(shardLoad, s.Load)
+	}
 	g.set(forgedCode, float64(p.ForgedCode))
 	if b := p.Budget; b != nil {
 		g.set(budgetLimit, float64(b.Limit))

@@ -60,6 +60,7 @@ type Process struct {
 	Controllers map[string]int
 	Watches     []Watch
 	Leader      *Leader  // nil without an election
+	Shards      *Shards  // nil unless replicas share the objects
 	Budget      *Budget  // nil without one
 	Workers     *Workers // nil without a bound of the process
 	// ForgedCode counts entries of the compilation cache that were ignored.
@@ -85,6 +86,16 @@ type Leader struct {
 	// Name is that of the Lease.
 	Name  string
 	Leads bool
+}
+
+// Shards is what this replica knows of the slots that the objects are split into.
+type Shards struct {
+	// States counts all slots by state; each state is in it.
+	States map[string]int
+	// Epoch is that of the record, Moves counts the slots that were taken or given.
+	Epoch, Moves uint64
+	// Load is how long the runs of this replica's slots take, in seconds a second.
+	Load float64
 }
 
 // Budget is the memory that all guests, and the host for them, share, in bytes.

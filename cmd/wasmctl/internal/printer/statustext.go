@@ -20,10 +20,7 @@ const detailed = 10
 // only what is out of the ordinary is shown of these, and what is wrong comes
 // first.
 func StatusLines(st *admin.Status, now time.Time, s Screen, live bool) []string {
-	head := fmt.Sprintf("wasmctl %s, pid %d, up %s", st.Version, st.PID, humanize.Age(now, st.Started))
-	if st.Leader != nil {
-		head += map[bool]string{true: ", leads", false: ", standby"}[*st.Leader]
-	}
+	head := processLine(st, now)
 	head += ", " + humanize.Plural(len(st.Controllers), "controller")
 	if n := Troubled(st); n > 0 {
 		head += fmt.Sprintf(", %d %s a look", n, map[bool]string{true: "needs", false: "need"}[n == 1])
@@ -35,6 +32,7 @@ func StatusLines(st *admin.Status, now time.Time, s Screen, live bool) []string 
 	if len(st.InsecureRegistries) > 0 {
 		lines = append(lines, cutTo("registries without verified TLS: "+text.Line(strings.Join(st.InsecureRegistries, ", ")), s.width))
 	}
+	lines = append(lines, shardLines(st.Shards, s)...)
 	for _, c := range st.Controllers {
 		if !live && strings.HasPrefix(c.Module, "oci://") {
 			lines = append(lines, cutTo(text.Line(c.Name+" runs "+c.Module), s.width))
@@ -49,7 +47,7 @@ func StatusLines(st *admin.Status, now time.Time, s Screen, live bool) []string 
 		slices.SortStableFunc(controllers, func(a, b admin.Controller) int { return severity(&b) - severity(&a) })
 	}
 	all := !live && len(controllers) <= detailed
-	for _, t := range []*table{controllerTable(controllers, now), processTable(controllers), revisionTable(controllers, now, all), quarantineTable(controllers, now), missingTable(controllers, now), watchTable(controllers, now, all)} {
+	for _, t := range []*table{controllerTable(controllers, now), replicaTable(st.Shards, now, false), processTable(controllers), revisionTable(controllers, now, all), quarantineTable(controllers, now), missingTable(controllers, now), watchTable(controllers, now, all)} {
 		if len(t.rows) > 0 {
 			lines = append(append(lines, ""), t.render(s.width, s.coloured)...)
 		}

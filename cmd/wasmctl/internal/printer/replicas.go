@@ -1,0 +1,74 @@
+package printer
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/wasmctl/wasmctl/internal/humanize"
+	"github.com/wasmctl/wasmctl/runtime/admin"
+)
+
+// processLine says which process it is, and what part it takes among the replicas.
+func processLine(st *admin.Status, now time.Time) string {
+	head := fmt.Sprintf("wasmctl %s, pid %d, up %s", st.Version, st.PID, humanize.Age(now, st.Started))
+	switch {
+	case st.Shards != nil:
+		head += fmt.Sprintf(", runs %d of %d slots", st.Shards.Here, st.Shards.Slots)
+	case st.Leader != nil:
+		head += map[bool]string{true: ", leads", false: ", standby"}[*st.Leader]
+	}
+	return head
+}
+
+// shardLines say which replica it is, and whether all objects are run.
+func shardLines(sh *admin.Shards, s Screen) []string {
+	if sh == nil {
+		return nil
+	}
+	cover := cutTo("shards: "+sh.Coverage, s.width)
+	if !sh.Covered && s.coloured {
+		cover = colourBad + cover + colourOff
+	}
+	return []string{cutTo(fmt.Sprintf("replica %s, epoch %d", sh.Replica, sh.Epoch), s.width), cover}
+}
+
+// replicaTable has a row for each replica, with how its controllers do if all.
+func replicaTable(sh *admin.Shards, now time.Time, all bool) *table {
+	t := &table{columns: []column{
+		{title: "REPLICA", minWidth: 14}, {title: "SLOTS", right: true}, {title: "OPEN", right: true}, {title: "LOAD", right: true}, {title: "HEARD", right: true, drop: 5},
+	}}
+	if all {
+		t.columns = append(t.columns, column{title: "CONTROLLERS", right: true, drop: 4}, column{title: "CACHED", right: true, drop: 3}, column{title: "READY", right: true, drop: 2},
+			column{title: "RUNNING", right: true, drop: 2}, column{title: "RUNS", right: true, drop: 1}, column{title: "FAILING", right: true, drop: 1})
+	}
+	t.columns = append(t.columns, column{title: "STATE", minWidth: 12})
+	if sh == nil {
+		return t
+	}
+	for i := range sh.Replicas {
+		r := &sh.Replicas[i]
+		cells := []any{r.ID, r.Slots, r.Open, strconv.FormatFloat(r.Load, 'f', 2, 64), humanize.Age(now, r.Heard)}
+		if all {
+			cells = append(cells, r.Controllers, r.Objects, r.Ready, r.Running, r.Runs, r.Failing)
+		}
+		colour, state := "", r.State
+		if r.State == "silent" {
+			colour = colourBad
+		}
+		if r.ID == sh.Replica {
+			state += ", this one"
+		}
+		t.row(colour, append(cells, state)...)
+	}
+	return t
+}
+
+// ReplicaLines are the replicas that share the objects, as one of them knows them.
+func ReplicaLines(st *admin.Status, now time.Time, s Screen) []string {
+	lines := append([]string{cutTo(processLine(st, now), s.width)}, shardLines(st.Shards, s)...)
+	if t := replicaTable(st.Shards, now, true); len(t.rows) > 0 {
+		lines = append(append(lines, ""), t.render(s.width, s.coloured)...)
+	}
+	return lines
+}

@@ -1,0 +1,52 @@
+package printer
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/wasmctl/wasmctl/runtime/admin"
+)
+
+// shardedStatus is a status of n replicas.
+func shardedStatus(n int) *admin.Status {
+	st := statusWith(2)
+	leads := true
+	st.Leader = &leads // is not said
+	st.Shards = &admin.Shards{Replica: "replica-0", Epoch: 7, Slots: 64, Here: 12, Coverage: "63 of 64 slots are run by one replica each; slot 17 has no owner"}
+	for i := range n {
+		st.Shards.Replicas = append(st.Shards.Replicas, admin.Replica{
+			ID: fmt.Sprintf("replica-%d", i), State: "takes slots", Slots: 12, Open: 11, Load: 0.25, Heard: statusNow.Add(-2 * time.Second), Controllers: 3, Objects: 7654, Runs: 99,
+		})
+	}
+	st.Shards.Replicas[n-1].State = "silent"
+	return st
+}
+
+func TestStatus_SaysWhatAReplicaRuns(t *testing.T) {
+	text := strings.Join(StatusLines(shardedStatus(3), statusNow, Screen{}, false), "\n")
+	for _, want := range []string{", runs 12 of 64 slots, 2 controllers", "replica replica-0, epoch 7", "slot 17 has no owner", "takes slots, this one", "silent"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not there:\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "leads") || strings.Contains(text, "7654") {
+		t.Errorf("leads, or what --all-replicas has:\n%s", text)
+	}
+	all := ReplicaLines(shardedStatus(3), statusNow, Screen{})
+	if text := strings.Join(all, "\n"); !strings.Contains(text, "7654") || strings.Contains(text, "controller-000") || len(all) != 8 {
+		t.Errorf("replicas:\n%s", text)
+	}
+}
+
+func TestReplicas_NeverWrap(t *testing.T) {
+	for _, width := range []int{60, 80, 120} {
+		st := shardedStatus(5)
+		for _, line := range append(ReplicaLines(st, statusNow, Screen{width: width}), StatusLines(st, statusNow, Screen{width: width}, true)...) {
+			if textWidth(line) > width {
+				t.Errorf("at %d columns: %q", width, line)
+			}
+		}
+	}
+}

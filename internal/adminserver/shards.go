@@ -1,0 +1,128 @@
+package adminserver
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/wasmctl/wasmctl/internal/humanize"
+	"github.com/wasmctl/wasmctl/runtime/admin"
+	"github.com/wasmctl/wasmctl/runtime/shard"
+	"github.com/wasmctl/wasmctl/runtime/shard/slots"
+)
+
+// shardStatus is what a replica knows of the slots.
+func shardStatus(v *shard.View, now time.Time) *admin.Shards {
+	cover := v.Coverage(now)
+	out := &admin.Shards{Replica: v.ID, Slots: v.Slots, Here: cover.Count(shard.Here), States: map[string]int{}, Coverage: cover.String(), Replicas: []admin.Replica{}}
+	for _, state := range shard.SlotStates {
+		out.States[string(state)] = cover.Count(state)
+	}
+	out.Covered = out.States[string(shard.Unowned)]+out.States[string(shard.Double)] == 0
+	if v.Record != nil {
+		out.Epoch, out.By = v.Record.Epoch, map[string]string{}
+		for controller, field := range v.Record.Keys {
+			out.By[controller] = fieldWord(field)
+		}
+	}
+	for i := range v.Leases {
+		l := v.Leases[i]
+		if l.ID == v.ID {
+			l.State = v.Own // as it is now
+		}
+		out.Replicas = append(out.Replicas, replicaStatus(v, &l, now))
+	}
+	return out
+}
+
+func replicaStatus(v *shard.View, l *shard.Lease, now time.Time) admin.Replica {
+	sum := &l.State.Summary
+	r := admin.Replica{
+		ID: l.ID, State: "takes none", Open: l.State.Open.Len(), Ranges: l.State.Open.String(), Load: l.State.Cost().Seconds(), Heard: l.Heard,
+		Controllers: sum.Controllers, Objects: sum.Objects, Ready: sum.Due, Running: sum.Running, Failing: sum.Failing, Runs: sum.Runs,
+	}
+	if v.Record != nil {
+		owned := v.Record.OwnedBy(l.ID)
+		r.Slots = owned.Len()
+	}
+	switch {
+	case !l.Live(now):
+		r.State = "silent"
+	case l.State.Takes:
+		r.State = "takes slots"
+	}
+	return r
+}
+
+// fieldWord is what objects are in a slot by, for people.
+func fieldWord(field string) string { return strings.TrimPrefix(field, "metadata.") }
+
+// slotOf is the slot of an object of a controller, the uid of which may be empty where
+// it is not known; nil where the slot is not known then.
+func slotOf(v *shard.View, controller, uid, namespace string, now time.Time) *admin.Slot {
+	if v == nil || v.Record == nil || len(v.Record.Slots) != v.Slots {
+		return nil
+	}
+	field, key := v.Record.Keys[controller], namespace
+	if field == slots.UID {
+		key = uid
+	}
+	if field == "" || field == slots.UID && uid == "" {
+		return nil
+	}
+	n := slots.Of(key, v.Slots)
+	s, cover := &v.Record.Slots[n], v.Coverage(now)[n]
+	out := &admin.Slot{Number: n, Of: v.Slots, By: fieldWord(field), State: string(cover.State), Replicas: cover.By, Next: s.Next, Epoch: s.Epoch}
+	if !s.Moved.IsZero() {
+		out.Moved = &s.Moved
+	}
+	return out
+}
+
+// slotText says in words who runs a slot, as the replica self sees it.
+func slotText(s *admin.Slot, self string, now time.Time) string {
+	text := fmt.Sprintf("slot %d of %d by %s", s.Number, s.Of, s.By)
+	who := strings.Join(s.Replicas, " and ")
+	since := fmt.Sprintf(", since epoch %d", s.Epoch)
+	if s.Moved != nil {
+		since += ", " + humanize.Age(now, *s.Moved) + " ago"
+	}
+	switch shard.SlotState(s.State) {
+	case shard.Here:
+		text += ": this replica runs it" + since
+	case shard.Elsewhere:
+		text += "; replica " + who + " runs it" + since
+	case shard.Moving:
+		text += "; its owner, replica " + strings.Replace(who, self, self+" (this one)", 1) + ", does not run it yet" + since
+	case shard.Unowned:
+		text += " has no owner" + since + ": a replica that lives takes it over within seconds, if there is one"
+	case shard.Double:
+		text += " is run by several replicas, " + who + since + ": this must not be; report it, with their logs"
+	}
+	if s.Next != "" {
+		text += "; it is to go to replica " + s.Next
+	}
+	return text
+}
+
+// elsewhere says who runs the object, and reports whether that is not this replica.
+// Missing is why the cache does not have it.
+func (v *verdict) elsewhere(missing string) bool {
+	if v.uid == "" && missing != notCached { // it is nobody's
+		return false
+	}
+	v.e.Slot = slotOf(v.view, v.c.Name(), v.uid, v.key.Namespace, v.now)
+	s := v.e.Slot
+	if s == nil || s.State == string(shard.Here) {
+		return false
+	}
+	v.report(s.State, "%s", slotText(s, v.view.ID, v.now))
+	return true
+}
+
+// here says that this replica runs the object.
+func (v *verdict) here() {
+	if s := v.e.Slot; s != nil {
+		v.report("", "%s", slotText(s, v.view.ID, v.now))
+	}
+}

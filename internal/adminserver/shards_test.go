@@ -1,0 +1,113 @@
+package adminserver
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/wasmctl/wasmctl/runtime/admin"
+	"github.com/wasmctl/wasmctl/runtime/controller"
+	"github.com/wasmctl/wasmctl/runtime/shard"
+	"github.com/wasmctl/wasmctl/runtime/shard/slots"
+	"github.com/wasmctl/wasmctl/runtime/watcher"
+)
+
+var shardsNow = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+// shardView is what replica a knows: it runs slot 0, b runs 1, nobody 2, and b is to
+// run 3.
+func shardView() *shard.View {
+	var open0, open1 slots.Set
+	open0.Put(0, true)
+	open1.Put(1, true)
+	moved := shardsNow.Add(-3 * time.Minute)
+	return &shard.View{
+		ID: "a", Slots: 4, Own: shard.State{Takes: true, Open: open0, Load: map[int]int{0: 1500}},
+		Record: &shard.Record{Epoch: 12, Keys: map[string]string{"web": slots.Namespace, "dns": slots.UID}, Slots: []shard.Slot{
+			{Owner: "a", Next: "b", Epoch: 10, Moved: moved}, {Owner: "b", Epoch: 12, Moved: moved}, {Owner: "c", Epoch: 11, Moved: moved}, {Owner: "b", Epoch: 9, Moved: moved},
+		}},
+		Leases: []shard.Lease{
+			{ID: "a", Lasts: 15 * time.Second, Heard: shardsNow.Add(-time.Second)},
+			{ID: "b", Lasts: 15 * time.Second, Heard: shardsNow.Add(-2 * time.Second), State: shard.State{Open: open1, Summary: shard.Summary{Controllers: 2, Runs: 7}}},
+			{ID: "c", Lasts: 15 * time.Second, Heard: shardsNow.Add(-20 * time.Second)},
+		},
+	}
+}
+
+func TestShardStatus_SaysWhatIsRunAndByWhom(t *testing.T) {
+	st := shardStatus(shardView(), shardsNow)
+	if st.Replica != "a" || st.Epoch != 12 || st.Slots != 4 || st.Here != 1 || st.Covered || st.By["web"] != "namespace" {
+		t.Errorf("%+v", st)
+	}
+	if want := "2 of 4 slots are run by one replica each; slot 2 has no owner; slot 3 is on its way"; st.Coverage != want {
+		t.Errorf("%q, want %q", st.Coverage, want)
+	}
+	for i, want := range []admin.Replica{
+		{ID: "a", State: "takes slots", Slots: 1, Open: 1, Ranges: "0", Load: 1.5, Heard: shardsNow.Add(-time.Second)},
+		{ID: "b", State: "takes none", Slots: 2, Open: 1, Ranges: "1", Heard: shardsNow.Add(-2 * time.Second), Controllers: 2, Runs: 7},
+		{ID: "c", State: "silent", Slots: 1, Heard: shardsNow.Add(-20 * time.Second)},
+	} {
+		if st.Replicas[i] != want {
+			t.Errorf("%+v, want %+v", st.Replicas[i], want)
+		}
+	}
+}
+
+// keyIn returns a uid, or a namespace, that is in a slot of 4.
+func keyIn(slot int) string {
+	key := "k"
+	for slots.Of(key, 4) != slot {
+		key += "k"
+	}
+	return key
+}
+
+func TestSlotOf_SaysWhoRunsAnObject(t *testing.T) {
+	v := shardView()
+	for slot, want := range []string{
+		"slot 0 of 4 by namespace: this replica runs it, since epoch 10, 3m0s ago; it is to go to replica b",
+		"slot 1 of 4 by namespace; replica b runs it, since epoch 12, 3m0s ago",
+		"slot 2 of 4 by namespace has no owner",
+		"slot 3 of 4 by namespace; its owner, replica b, does not run it yet, since epoch 9, 3m0s ago",
+	} {
+		s := slotOf(v, "web", "", keyIn(slot), shardsNow)
+		if s == nil || !strings.HasPrefix(slotText(s, "a", shardsNow), want) {
+			t.Errorf("slot %d: %+v: %q, want %q", slot, s, slotText(s, "a", shardsNow), want)
+		}
+		if byUID := slotOf(v, "dns", keyIn(slot), "any", shardsNow); byUID == nil || byUID.Number != slot || byUID.By != "uid" {
+			t.Errorf("slot %d by uid: %+v", slot, byUID)
+		}
+	}
+	v.Own.Open = v.Leases[1].State.Open
+	if text := slotText(slotOf(v, "web", "", keyIn(1), shardsNow), "a", shardsNow); !strings.Contains(text, "run by several replicas, b and a") {
+		t.Errorf("double: %q", text)
+	}
+	for what, s := range map[string]*admin.Slot{
+		"without shards": slotOf(nil, "web", "", "x", shardsNow), "of an unknown controller": slotOf(v, "other", "u", "x", shardsNow),
+		"without a uid": slotOf(v, "dns", "", "x", shardsNow), "without a record": slotOf(&shard.View{Slots: 4}, "web", "", "x", shardsNow),
+	} {
+		if s != nil {
+			t.Errorf("%s: %+v", what, s)
+		}
+	}
+}
+
+// TestWatchStatuses_SlotsOfASourceAreOne: 64 slots do not make 64 rows, and one that is
+// not ready is seen.
+func TestWatchStatuses_SlotsOfASourceAreOne(t *testing.T) {
+	watch := func(resource string, slot, n int, phase watcher.Phase) controller.WatchState {
+		w := controller.WatchState{State: watcher.State{Phase: phase, Objects: 2, LastProgress: shardsNow.Add(time.Duration(-slot) * time.Second)}}
+		w.Source.Resource.Resource = resource
+		if n > 0 {
+			w.Source.Shard = slots.Range{Field: slots.UID, Slot: slot, N: n}
+		}
+		return w
+	}
+	got := watchStatuses([]controller.WatchState{
+		watch("pods", 0, 8, watcher.Ready), watch("secrets", 0, 0, watcher.Ready), watch("pods", 5, 8, watcher.Syncing), watch("pods", 3, 8, watcher.Ready),
+	})
+	if len(got) != 2 || got[0].Source != "pods (3 of 8 shards)" || got[0].Objects != 6 || got[0].Phase != "syncing" || got[1].Source != "secrets" ||
+		!got[0].LastProgress.Equal(shardsNow.Add(-5*time.Second)) {
+		t.Errorf("%+v", got)
+	}
+}
