@@ -102,7 +102,11 @@ func podNamespace() string {
 // outside of a cluster, the first namespace that is watched.
 func (rt *Runtime) eventsAbout(watched []string) corev1.ObjectReference {
 	if o := rt.opts.Election; o != nil {
-		return corev1.ObjectReference{APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Namespace: o.namespace(), Name: o.Name}
+		lease := corev1.ObjectReference{APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Namespace: o.namespace(), Name: o.Name}
+		if o.Shards > 0 { // there are several
+			lease.Name = shard.RecordName(o.Name)
+		}
+		return lease
 	}
 	if ns := podNamespace(); ns != "" {
 		if name, err := os.Hostname(); err == nil { // a pod's is its name

@@ -145,6 +145,10 @@ type ControllerOptions struct {
 	// first replica of all decides.
 	ShardBy string
 
+	// Whole keeps the objects together where replicas share those of others: each
+	// replica that has the controller runs all of them.
+	Whole bool
+
 	// Probation is how long a module that was swapped in must do no worse than the
 	// one before, which else takes over again; 0 is none.
 	Probation time.Duration
@@ -239,7 +243,7 @@ func (o *ControllerOptions) engine(m Module) engine.Options {
 		},
 		Name: o.Name, Fallback: NameOf(m), Source: m.String(), As: o.As, DryRun: o.DryRun, Audit: o.Audit,
 		Triggers: o.Triggers, Debounce: o.Debounce, Concurrency: o.Concurrency, Limits: o.Limits, CPU: o.CPU, FuelRate: o.FuelRate, Isolate: o.Isolate,
-		DrainTimeout: o.DrainTimeout, ShardBy: o.ShardBy, Settings: o.Settings, Memo: o.Memo, History: o.History, OnWrite: o.OnWrite,
+		DrainTimeout: o.DrainTimeout, ShardBy: o.ShardBy, Whole: o.Whole, Settings: o.Settings, Memo: o.Memo, History: o.History, OnWrite: o.OnWrite,
 		Rollout: rollout.Options{Probation: probation.Config{Time: o.Probation}, Reconcile: o.Reconcile, AllowMoreRights: o.AllowMoreRights},
 	}
 	if o.Canary != nil {

@@ -111,6 +111,10 @@ type Native struct {
 	// Finalize cleans up after an object that is being deleted; needed with
 	// Finalizer.
 	Finalize func(ctx context.Context, r *Request) (Action, error)
+	// Moved, if not nil, is called where replicas share the objects and some go to
+	// another one, after their last run. It returns when all that the reconciler does
+	// for them beside its runs has ended.
+	Moved func(has func(uid string) bool)
 }
 
 // Request is what a native reconciler is called with: the key and why, and the
@@ -129,5 +133,5 @@ func (rt *Runtime) Add(ctx context.Context, n Native, o ControllerOptions) (*Con
 
 func (n *Native) engine() *engine.Native {
 	m := &abi.Manifest{Name: n.Name, For: &n.For, Owns: n.Owns, Watches: n.Watches, Finalizer: n.Finalizer}
-	return &engine.Native{Manifest: m, Install: n.Install, Reconcile: n.Reconcile, Finalize: n.Finalize}
+	return &engine.Native{Manifest: m, Install: n.Install, Reconcile: n.Reconcile, Finalize: n.Finalize, Moved: n.Moved}
 }

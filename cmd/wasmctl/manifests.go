@@ -121,9 +121,6 @@ func (o *manifestsOptions) validate() error {
 	if o.shards < 0 || o.shards > slots.Max {
 		errs = append(errs, fmt.Errorf("--shards %d: want 1 to %d", o.shards, slots.Max))
 	}
-	if o.serve && o.shards > 0 {
-		errs = append(errs, errors.New("--serve and --shards cannot be combined"))
-	}
 	if source, claim := o.source(); source == "" || source == deploy.FromClaim && claim == "" {
 		errs = append(errs, fmt.Errorf("--modules %q: want configmap, image or claim=NAME", o.modules))
 	}

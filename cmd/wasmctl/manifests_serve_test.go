@@ -163,8 +163,14 @@ func mustRead(t *testing.T, path string) []byte {
 // that are printed for its name and its values. Go's text/template renders it: Helm's
 // engine is that with more functions, which the chart does not use.
 func TestManifestsServe_ChartGivesTheSameObjects(t *testing.T) {
+	t.Run("leader", func(t *testing.T) { chartGivesTheSame(t) })
+	t.Run("shards", func(t *testing.T) { chartGivesTheSame(t, "--shards") })
+}
+
+func chartGivesTheSame(t *testing.T, flags ...string) {
+	t.Helper()
 	dir := t.TempDir()
-	manifests(t, "--serve", "-o", "helm", "--output-dir", dir, "--image", "registry.example/wasmctl:1", "--pod-monitor")
+	manifests(t, append([]string{"--serve", "-o", "helm", "--output-dir", dir, "--image", "registry.example/wasmctl:1", "--pod-monitor"}, flags...)...)
 	for _, release := range []map[string]any{{"Name": "wasmctl", "Namespace": "wasmctl-system"}, {"Name": "1", "Namespace": "42"}} {
 		for _, replicas := range []string{"1", "3"} {
 			var values map[string]any
@@ -174,8 +180,10 @@ func TestManifestsServe_ChartGivesTheSameObjects(t *testing.T) {
 			n, _ := strconv.ParseFloat(replicas, 64)
 			values["replicas"] = n // as Helm has it
 			got := render(t, dir, map[string]any{"Release": release, "Values": values})
-			want := objectsOf(t, manifests(t, "--serve", "--image", "registry.example/wasmctl:1", "--pod-monitor", "--replicas", "3",
-				"--name", fmt.Sprint(release["Name"]), "--namespace", fmt.Sprint(release["Namespace"])))
+			want := objectsOf(t, manifests(t, append([]string{
+				"--serve", "--image", "registry.example/wasmctl:1", "--pod-monitor", "--replicas", "3",
+				"--name", fmt.Sprint(release["Name"]), "--namespace", fmt.Sprint(release["Namespace"]),
+			}, flags...)...))
 			for id, o := range want {
 				switch o["kind"] {
 				case "Namespace":
@@ -185,7 +193,7 @@ func TestManifestsServe_ChartGivesTheSameObjects(t *testing.T) {
 				case "Deployment":
 					_ = unstructured.SetNestedField(o, n, "spec", "replicas")
 				case "PodDisruptionBudget":
-					if replicas == "1" {
+					if replicas == "1" && len(flags) == 0 {
 						delete(want, id)
 					}
 				}

@@ -33,7 +33,8 @@ func newCmdServe(s streams) *cobra.Command {
 		Short: "Run what Reconciler and ClusterReconciler resources say",
 		Long: `Runs a module for each Reconciler and ClusterReconciler of the cluster, until SIGINT or SIGTERM. Install their CRDs first: wasmctl crds.
 A Reconciler acts as a service account of its namespace, and reaches no other namespace. When the resource names another module, that is
-swapped in while the process runs. The resource's status says which module is live, which is to be, and what is wrong.
+swapped in while the process runs. The resource's status says which module is live, which is to be, and what is wrong. With --shards,
+replicas share the Reconcilers: each runs on one replica.
 
 Exit codes:
 ` + exitTable(),
@@ -74,9 +75,6 @@ func (o *serveOptions) complete() error {
 		errs = append(errs, errors.New("--max-timeout and --max-concurrency must be more than 0"))
 	}
 	o.bounds = serve.Bounds{Memory: memory.Value(), Timeout: o.timeout, Concurrency: o.concurrency}
-	if o.run.process.Leader.Shards > 0 {
-		errs = append(errs, errors.New("--shards does not work with wasmctl serve: use --leader-elect"))
-	}
 	if o.run.process.Leader.Name == "" {
 		o.run.process.Leader.Name = serveLease
 	}

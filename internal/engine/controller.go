@@ -45,6 +45,7 @@ type Controller struct {
 	limitsFor func(*abi.Manifest) host.Limits // of a revision with this manifest
 	Telemetry *telemetry.Recorder             // the last runs, and the Secrets that were seen
 	native    *plan.Plan                      // of a native reconciler; nil for a module
+	moved     func(has func(uid string) bool) // see Native.Moved
 	counts    *metrics.Controller             // nil where nothing is counted
 	recorder  replay.Recorder
 	memo      *memo.Memo // nil where each run is to be
@@ -112,7 +113,7 @@ func (c *Controller) Run(ctx context.Context, force <-chan struct{}) error {
 	if c.memo != nil {
 		wg.Go(func() { c.memo.Run(services) })
 	}
-	if c.shared.Member != nil {
+	if c.member() != nil {
 		wg.Go(func() { c.share(ctx) })
 	}
 	err := c.Runtime.Run(ctx, force)

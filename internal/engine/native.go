@@ -13,6 +13,7 @@ import (
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/host/kubeapi"
 	"github.com/wasmctl/wasmctl/internal/failure"
+	"github.com/wasmctl/wasmctl/internal/plan"
 	"github.com/wasmctl/wasmctl/internal/rollout"
 	"github.com/wasmctl/wasmctl/runtime/controller"
 )
@@ -25,6 +26,9 @@ type Native struct {
 	Install string
 	// Reconcile and Finalize are the reconciler's.
 	Reconcile, Finalize func(ctx context.Context, r *Request) (abi.Action, error)
+	// Moved, if not nil, is called where objects go to another replica, after their
+	// last run, and ends what the reconciler does for them beside its runs.
+	Moved func(has func(uid string) bool)
 }
 
 // Request is what a native reconciler is called with. Its Object is msgpack, nil
@@ -73,7 +77,7 @@ func (c *Controller) LoadNative(ctx context.Context, n *Native) error {
 	if err != nil {
 		return err
 	}
-	c.native, c.guests = p, nativeGuest{c, n}
+	c.native, c.guests, c.moved = p, nativeGuest{c, n}, n.Moved
 	return c.check(ctx, p)
 }
 
@@ -93,6 +97,9 @@ func (c *Controller) startNative() error {
 	var err error
 	if c.split, err = c.kind.SplitBy(c.native, c.opts.ShardBy); err != nil {
 		return err
+	}
+	if c.moved != nil {
+		c.split = plan.Split{By: plan.ByUID, Why: "the reconciler knows by uid what it has begun"}
 	}
 	cfg := c.config()
 	cfg.Finalizer, cfg.Concurrency = c.native.Manifest.Finalizer, c.opts.Concurrency

@@ -48,6 +48,7 @@ type Options struct {
 	Isolate      string
 	DrainTimeout time.Duration
 	ShardBy      string
+	Whole        bool
 	Settings     map[string]string
 
 	Rollout rollout.Options

@@ -60,7 +60,7 @@ func (c *Controller) config() controller.Config {
 		DrainTimeout: o.DrainTimeout, Debounce: o.Debounce,
 		Observer: c, OnHidden: c.Telemetry.Hidden, OnRelated: c.Telemetry.Related,
 	}
-	if m := c.shared.Member; m != nil {
+	if m := c.member(); m != nil {
 		cfg.Slots = &controller.Slots{Count: m.Slots, Served: m.Served}
 	}
 	if n := c.counts; n != nil {

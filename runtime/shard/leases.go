@@ -29,7 +29,10 @@ type leases struct {
 	version string // of the own Lease; empty before it is created
 }
 
-func (l *leases) recordName() string { return l.group + "-shards" }
+// RecordName is the name of the Lease with the record of a group.
+func RecordName(group string) string { return group + "-shards" }
+
+func (l *leases) recordName() string { return RecordName(l.group) }
 
 // meta is the head of a Lease of the group.
 func (l *leases) meta(name, version, annotation, text string) metav1.ObjectMeta {

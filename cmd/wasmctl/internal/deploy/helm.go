@@ -41,7 +41,7 @@ var (
 
 // Chart returns the files of a Helm chart of wasmctl serve, by name. What the
 // Config has is in its values. It elects a leader however many replicas there are,
-// and lacks the Namespace, which Helm makes. rights are those in a namespace.
+// unless these share the objects, and lacks the Namespace, which Helm makes. rights are those in a namespace.
 func (c *Config) Chart(version string, rights func(namespace string) []abi.Capability) (map[string][]byte, error) {
 	t := *c
 	t.Name, t.Namespace, t.Image, t.Replicas, t.PodMonitor, t.Rights = markName, markNamespace, markImage, markReplicas, true, rights(markNamespace)
@@ -66,7 +66,7 @@ func (c *Config) Chart(version string, rights func(namespace string) []abi.Capab
 			name += "-" + head.Metadata.Name
 			b = []byte(strings.Replace(string(b), "  annotations:\n", "  annotations:\n    helm.sh/resource-policy: keep\n", 1))
 		}
-		files["templates/"+name+".yaml"] = []byte(template(string(b), conditions[head.Kind]))
+		files["templates/"+name+".yaml"] = []byte(template(string(b), c.condition(head.Kind)))
 	}
 	values := map[string]any{"image": c.Image, "replicas": c.Replicas, "podMonitor": c.PodMonitor, "resources": c.container().Resources}
 	chart := map[string]any{
@@ -77,6 +77,14 @@ func (c *Config) Chart(version string, rights func(namespace string) []abi.Capab
 	files["values.yaml"], err = yaml.Marshal(values)
 	files["Chart.yaml"], also = yaml.Marshal(chart)
 	return files, cmp.Or(err, also)
+}
+
+// condition says when a release has the objects of a kind; empty for always.
+func (c *Config) condition(kind string) string {
+	if c.Shards > 0 && kind == "PodDisruptionBudget" {
+		return "" // it lets a single replica go
+	}
+	return conditions[kind]
 }
 
 // template makes a template from an object: with a condition, if there is one.

@@ -103,6 +103,7 @@ func (s *Server) Start(ctx context.Context, rt *wasmctl.Runtime) error {
 			Finalize: func(ctx context.Context, r *wasmctl.Request) (wasmctl.Action, error) {
 				return wasmctl.Action{}, s.remove(ctx, id{kind, r.Key})
 			},
+			Moved: func(has func(uid string) bool) { s.moved(kind, has) },
 		}
 		o := wasmctl.ControllerOptions{Concurrency: concurrency, Limits: host.Limits{Timeout: lookLimit}}
 		if kind == v1alpha1.KindNamespaced {
@@ -175,13 +176,34 @@ func (s *Server) remove(ctx context.Context, of id) error {
 	if u == nil {
 		return nil
 	}
+	u.life.Lock() // an object may go, and go to another replica
+	defer u.life.Unlock()
 	if err := u.stop(ctx); err != nil {
 		return err
 	}
 	s.mu.Lock()
-	delete(s.units, of)
-	s.mu.Unlock()
+	defer s.mu.Unlock()
+	if s.units[of] == u {
+		delete(s.units, of)
+	}
 	return nil
+}
+
+// moved ends the controllers of objects that go to another replica.
+func (s *Server) moved(kind string, has func(uid string) bool) {
+	s.mu.Lock()
+	var gone []id
+	for of, u := range s.units {
+		if of.kind == kind && has(string(u.uid)) {
+			gone = append(gone, of)
+		}
+	}
+	s.mu.Unlock()
+	var wg sync.WaitGroup
+	for _, of := range gone {
+		wg.Go(func() { _ = s.remove(context.Background(), of) }) // fails only where the context ends
+	}
+	wg.Wait()
 }
 
 // write writes a status where it has changed.

@@ -39,6 +39,8 @@ type unit struct {
 	failures   int    // problems in a row, of one spec
 	about      string // the spec that failures are about
 
+	life sync.Mutex // held while it is removed
+
 	mu       sync.Mutex
 	obj      *reconciler               // as it was seen last; guarded by mu
 	noted    string                    // the record; guarded by mu
@@ -153,7 +155,7 @@ func (u *unit) step(ctx context.Context, o *reconciler) error {
 	if err != nil {
 		return &problem{reason: "InvalidSpec", message: inSpec(err.Error()), stalled: true}
 	}
-	options.Memo = u.server.cfg.Memo
+	options.Memo, options.Whole = u.server.cfg.Memo, true // replicas share Reconcilers, and not their objects
 	if err := u.fetch(ctx, o, options.As); err != nil {
 		return err
 	}
