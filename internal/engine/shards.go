@@ -26,7 +26,7 @@ func (c *Controller) share(ctx context.Context) {
 	}
 	if split != c.split.Field() {
 		level := slog.LevelInfo
-		if c.kind.Watch.Deletes && c.moved == nil { // who has run an object that is gone is not known then
+		if c.kind.Watch.Deletes && c.moved == nil { // whose an object was is not known once it is gone: nobody runs it
 			level = slog.LevelError
 		}
 		c.log.Log(ctx, level, "the objects stay split by what the first replica has said; to change that, stop all replicas and delete the Lease whose name ends with -shards",

@@ -61,7 +61,7 @@ func (c *Controller) config() controller.Config {
 		Observer: c, OnHidden: c.Telemetry.Hidden, OnRelated: c.Telemetry.Related,
 	}
 	if m := c.member(); m != nil {
-		cfg.Slots = &controller.Slots{Count: m.Slots, Served: m.Served}
+		cfg.Slots = &controller.Slots{Count: m.Slots, Served: m.Served, Gone: c.moved != nil}
 	}
 	if n := c.counts; n != nil {
 		cfg.OnStart, cfg.OnEnd = func(queued time.Duration, _ scheduler.Priority) { n.Started(queued) }, n.Ended

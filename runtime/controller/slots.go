@@ -21,6 +21,9 @@ type Slots struct {
 	// Served reports whether the API server selects objects by slots. The error is
 	// that of ctx.
 	Served func(ctx context.Context) (bool, error)
+	// Gone lets each replica that has known an object run it once it is gone, where
+	// nobody tells whose it was.
+	Gone bool
 }
 
 // SplitBy says what the objects are in a slot by, slots.UID or slots.Namespace. It is
@@ -42,7 +45,7 @@ type slotTable struct {
 }
 
 const (
-	// none is the slot of an object that is gone: its run does nothing.
+	// none is the slot of an object that is gone: its run may be anywhere.
 	none = -1
 	// unknown is the slot where that is not known, and somebody would miss the run.
 	unknown = -2
@@ -77,7 +80,7 @@ func (t *slotTable) of(key abi.Key) int {
 	if o := t.c.Stored(key); o != nil {
 		return slots.Of(o.UID(), n)
 	}
-	if t.c.cfg.Deletes {
+	if t.c.cfg.Deletes && !t.c.cfg.Slots.Gone {
 		return unknown
 	}
 	return none
