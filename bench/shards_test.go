@@ -47,7 +47,7 @@ func newReplicas(b *testing.B, cluster *devcluster.Cluster, kubeconfig string) *
 // distance.
 func (s *replicas) add() {
 	s.b.Helper()
-	cmd := exec.Command("../bin/wasmctl", "run", "../bin/examples/configmapgenerator.wasm", "--grant-manifest", "--socket", "none", "-v", "debug",
+	cmd := exec.Command("../bin/wasmctl", "run", "../bin/examples/configmapgenerator.wasm", "--grant-manifest", "--socket", "none", "-v",
 		"--log-format", "json", "--kubeconfig", s.config, "-n", s.ns, "--concurrency", "1", "--shards", fmt.Sprint(slotsOfBench), "--shard-by", "uid",
 		"--leader-elect-resource-namespace", s.ns, "--leader-elect-lease-duration", "60s", "--leader-elect-renew-deadline", "40s")
 	log := &bytes.Buffer{}

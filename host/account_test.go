@@ -66,6 +66,7 @@ func TestAccount_ClosesIdleInstances(t *testing.T) {
 // A module that exhausts the budget with requests under way gets BUDGET for the
 // next, and another module goes on with small ones.
 func TestAccount_ExhaustedByRequests(t *testing.T) {
+	inThisProcess(t) // it reads the memory of a guest
 	const large = 200 << 10
 	b := NewBudget(pages(12) + requestCopies*large)
 	entered, leave := make(chan struct{}), make(chan struct{})

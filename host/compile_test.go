@@ -30,7 +30,9 @@ func TestRevisions_ShowWhatIsBeingCompiled(t *testing.T) {
 	broken := errors.New("no process")
 	refuse := false
 	m = load(t, wasm.Empty, Config{Compiler: func(ctx context.Context, job Compilation) error {
-		during = states(m)
+		if m != nil { // else it is the first one
+			during = states(m)
+		}
 		if refuse {
 			return &InvalidError{Name: "x", Problems: []string{broken.Error()}}
 		}
