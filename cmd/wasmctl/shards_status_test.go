@@ -114,6 +114,11 @@ func wantExplained(t *testing.T, byID map[string]*sharer, name, ns string, slot 
 		if id == runs {
 			state, why = "here", "this replica runs it, since epoch"
 		}
+		if id == runs {
+			steer(t, "trigger", s.socket, ns+"/"+name)
+		} else if code, text := refusedSteer(t, "trigger", s.socket, ns+"/"+name); code == exitOK || !strings.Contains(text, "replica "+runs+" runs it") {
+			t.Errorf("trigger of %s at %s: %d %s", name, id, code, text)
+		}
 		if e.Slot.Replicas[0] != runs || e.Slot.State != state || !strings.Contains(strings.Join(e.Why, "\n"), why) || (e.State == "elsewhere") != (id != runs) {
 			t.Errorf("%s of %s: %s, %q, %+v", name, id, e.State, e.Why, e.Slot)
 		}

@@ -110,6 +110,9 @@ func (s Service) Trigger(ctx context.Context, name string, objects []abi.Key, fo
 	}
 	for i := range objects {
 		objects[i] = withNamespace(c.Engine, objects[i])
+		if err := s.elsewhere(ctx, c.Engine, objects[i]); err != nil {
+			return 0, err
+		}
 	}
 	return c.Engine.Trigger(ctx, objects, force)
 }

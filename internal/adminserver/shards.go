@@ -1,10 +1,13 @@
 package adminserver
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
 
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/internal/engine"
 	"github.com/wasmctl/wasmctl/internal/humanize"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 	"github.com/wasmctl/wasmctl/runtime/shard"
@@ -118,6 +121,20 @@ func (v *verdict) elsewhere(missing string) bool {
 	}
 	v.report(s.State, "%s", slotText(s, v.view.ID, v.now))
 	return true
+}
+
+// elsewhere returns an error where this replica does not run an object, and another
+// one is to be asked.
+func (s Service) elsewhere(ctx context.Context, c *engine.Controller, key abi.Key) error {
+	view := s.view()
+	if view == nil || c.CheckKey(key) != nil { // the latter is found again
+		return nil
+	}
+	v := verdict{e: &admin.Explanation{}, c: c, view: view, key: key, now: time.Now(), stored: c.Runtime.Stored(key)}
+	if missing, _ := v.missing(ctx); !v.elsewhere(missing) {
+		return nil
+	}
+	return admin.Refuse(fmt.Errorf("%s[%s]: this replica does not run it: %s", c.Kind().Name(), key, v.e.Why[0]))
 }
 
 // here says that this replica runs the object.

@@ -11,7 +11,9 @@ import (
 	"github.com/wasmctl/wasmctl/internal/logging"
 	"github.com/wasmctl/wasmctl/internal/plan"
 	"github.com/wasmctl/wasmctl/runtime/admin"
+	"github.com/wasmctl/wasmctl/runtime/controller"
 	"github.com/wasmctl/wasmctl/runtime/metrics"
+	"github.com/wasmctl/wasmctl/runtime/queue"
 	"github.com/wasmctl/wasmctl/runtime/runner"
 )
 
@@ -33,11 +35,7 @@ func (c *Controller) figures() metrics.Stats {
 	if !c.leads() {
 		f.OldestReady = 0 // what a standby has queued is not late
 	}
-	for _, w := range st.Watches {
-		if w.Hook != nil {
-			f.Unmapped += w.Hook.Failing
-		}
-	}
+	f.Unmapped = unmapped(st.Watches)
 	if m := c.Module; m != nil {
 		f.Revision, f.Digest, f.Memory, f.Fuel, f.Recycled = m.Revision(), humanize.Digest(m.Digest()), m.Memory(), m.Fuel(), m.Recycled()
 		f.UnknownKeys += m.UnknownKeys()
@@ -55,6 +53,19 @@ func (c *Controller) figures() metrics.Stats {
 	e := c.api.EventCounts()
 	f.Events = map[string]uint64{"recorded": e.Recorded, "limited": e.Limited, "dropped": e.Dropped, "refused": e.Refused}
 	return f
+}
+
+// unmapped counts the objects that the guest's map or filter fails for. Watches of one
+// kind have one Hook.
+func unmapped(list []controller.WatchState) (n int) {
+	counted := map[*queue.HookState]bool{nil: true}
+	for _, w := range list {
+		if !counted[w.Hook] {
+			counted[w.Hook] = true
+			n += w.Hook.Failing
+		}
+	}
+	return n
 }
 
 // LimitStats is how often the module has reached each of its limits.

@@ -33,7 +33,8 @@ type WatchState struct {
 	Source watcher.Source
 	// State is how that goes.
 	State watcher.State
-	// Hook is how the guest's map and filter do; nil where they are not asked.
+	// Hook is how the guest's map and filter do; nil where they are not asked. Watches
+	// of one kind, in several namespaces or slots, have the same one.
 	Hook *queue.HookState
 }
 
@@ -42,13 +43,13 @@ type WatchState struct {
 func (c *Controller) Stats() Stats {
 	st := Stats{Stats: c.runner.Stats(), Paused: c.runner.Paused(), Failures: c.applier.Failures(), Reconciles: c.applier.Stats()}
 	for _, h := range *c.cache.handles.Load() {
+		var hook *queue.HookState
+		if h.hook != nil {
+			state := h.hook.State()
+			hook = &state
+		}
 		for _, s := range h.all() {
-			w := WatchState{Source: s.Source(), State: s.State()}
-			if h.hook != nil {
-				state := h.hook.State()
-				w.Hook = &state
-			}
-			st.Watches = append(st.Watches, w)
+			st.Watches = append(st.Watches, WatchState{Source: s.Source(), State: s.State(), Hook: hook})
 		}
 	}
 	return st
