@@ -127,8 +127,11 @@ func (v *verdict) elsewhere(missing string) bool {
 // one is to be asked.
 func (s Service) elsewhere(ctx context.Context, c *engine.Controller, key abi.Key) error {
 	view := s.view()
-	if view == nil || c.CheckKey(key) != nil { // the latter is found again
+	if view == nil {
 		return nil
+	}
+	if err := c.CheckKey(key); err != nil {
+		return err
 	}
 	v := verdict{e: &admin.Explanation{}, c: c, view: view, key: key, now: time.Now(), stored: c.Runtime.Stored(key)}
 	if missing, _ := v.missing(ctx); !v.elsewhere(missing) {
