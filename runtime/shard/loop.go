@@ -22,6 +22,7 @@ type loop struct {
 	wg      sync.WaitGroup
 	core    *Core
 	load    load
+	lists   chan struct{} // has an element for each slot whose objects are being listed
 	alarm   alarm
 	failed  map[string]string // by what was done: why it failed, as was said last
 }

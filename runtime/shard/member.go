@@ -187,7 +187,7 @@ func (m *Member) Run(ctx context.Context) error {
 		return errors.New("shards: Run was called before")
 	}
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
-	l := &loop{Member: m, ctx: watching, results: make(chan func(*Core)), changed: make(chan struct{}, 1)}
+	l := &loop{Member: m, ctx: watching, results: make(chan func(*Core)), changed: make(chan struct{}, 1), lists: make(chan struct{}, maxLists)}
 	l.wg.Go(func() { l.watch(watching) })
 	err := l.run(ctx)
 	m.gate.Close(cmp.Or(err, leader.ErrReleased))

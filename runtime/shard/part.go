@@ -95,6 +95,10 @@ func (p *part) open(ctx context.Context, slot int, left *Handover) {
 // done says for the log what was done with a slot.
 var done = map[Kind]string{Warm: "slot is warm", Open: "slot is open", Close: "slot is closed", Drop: "slot was dropped"}
 
+// maxLists is how many slots are listed at a time. The API server looks at all objects
+// for each of them, and has to answer the renewals of leases, too.
+const maxLists = 3
+
 // startSlot carries out an effect on a slot, with all parts at once.
 func (l *loop) startSlot(e Effect) {
 	wants := map[Kind]phase{Warm: warm, Open: open, Close: warm, Drop: idle}
@@ -107,6 +111,14 @@ func (l *loop) startSlot(e Effect) {
 		l.cfg.Logger.Debug("shards: slot is closing", "slot", e.Slot)
 	}
 	l.wg.Go(func() {
+		if e.Kind == Warm || e.Kind == Open && e.Handover == nil {
+			select {
+			case l.lists <- struct{}{}:
+				defer func() { <-l.lists }()
+			case <-l.ctx.Done():
+				return
+			}
+		}
 		var wg sync.WaitGroup
 		for i, p := range parts {
 			wg.Go(func() {
