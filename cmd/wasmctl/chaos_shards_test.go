@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -65,7 +66,7 @@ func newSharded(t *testing.T, namespaces, each int, apiServerFlags ...string) *s
 // watchRecord keeps each state of the record.
 func (c *sharded) watchRecord() {
 	c.t.Helper()
-	w, err := c.core.CoordinationV1().Leases(c.leases).Watch(c.t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=crowd-shards"})
+	w, err := c.core.CoordinationV1().Leases(c.leases).Watch(c.t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=crowd-shards", TimeoutSeconds: new(int64(3600))})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -126,6 +127,19 @@ func (c *sharded) put(ctx context.Context, ns, name, content string) {
 		}
 		pause(ctx, 100*time.Millisecond)
 	}
+}
+
+// putAll makes all objects.
+func (c *sharded) putAll() {
+	var wg sync.WaitGroup
+	for _, ns := range c.namespaces {
+		wg.Go(func() {
+			for i := range c.each {
+				c.put(c.t.Context(), ns, fmt.Sprint("g", i), "first")
+			}
+		})
+	}
+	wg.Wait()
 }
 
 // churn changes all objects in rounds until stop is called.
@@ -280,13 +294,22 @@ func owned(records []shard.Record, slot int, id string, from, to time.Time) bool
 
 // TestShards_EachObjectHasOneReplica: replicas come, are killed, stopped for longer
 // than their lease, and stop in good order, while all objects change. Nothing is lost,
-// and each write is one of the replica that had the object.
+// and each write is one of the replica that had the object. WASMCTL_TEST_SHARDS is how
+// many objects there are in each of 16 namespaces.
 func TestShards_EachObjectHasOneReplica(t *testing.T) {
 	t.Parallel()
+	each := 3
+	if text := os.Getenv("WASMCTL_TEST_SHARDS"); text != "" {
+		var err error
+		if each, err = strconv.Atoi(text); err != nil {
+			t.Fatalf("WASMCTL_TEST_SHARDS: %v", err)
+		}
+	}
 	for name, flags := range map[string][]string{"server": {"--feature-gates=ShardedListAndWatch=true"}, "client": nil} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := newSharded(t, 16, 3, flags...)
+			c := newSharded(t, 16, each, flags...)
+			c.putAll()
 			first := c.member()
 			first.wantLine(fmt.Sprintf(`"selects":%t`, flags != nil))
 			c.covered(1)
