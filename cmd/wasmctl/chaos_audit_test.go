@@ -53,7 +53,7 @@ func newAudit(t *testing.T, apiServerFlags ...string) *audit {
 	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return &audit{t: t, file: file, cluster: devclustertest.Own(t, append(apiServerFlags, "--audit-policy-file="+policy, "--audit-log-path="+file, "--audit-log-mode=blocking")...)}
+	return &audit{t: t, file: file, cluster: devclustertest.Own(t, append(apiServerFlags, "--audit-policy-file="+policy, "--audit-log-path="+file, "--audit-log-maxsize=4096", "--audit-log-mode=blocking")...)}
 }
 
 // newUser returns the client configuration of a new user who may do everything,
