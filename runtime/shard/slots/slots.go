@@ -4,7 +4,6 @@ package slots
 
 import (
 	"fmt"
-	"hash/fnv"
 	"math/bits"
 	"strconv"
 	"strings"
@@ -16,9 +15,11 @@ const Max = 256
 // Of returns the slot of n that a uid or a namespace is in. The hash is FNV-1a, of 64
 // bits, and slots are equal ranges of it, so that a slot can be asked of the API server.
 func Of(key string, n int) int {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(key)) // never fails
-	slot, _ := bits.Mul64(h.Sum64(), uint64(n))
+	var h uint64 = 0xcbf29ce484222325
+	for i := range len(key) {
+		h = (h ^ uint64(key[i])) * 0x100000001b3
+	}
+	slot, _ := bits.Mul64(h, uint64(n))
 	return int(slot)
 }
 
