@@ -14,6 +14,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/runner"
 	"github.com/wasmctl/wasmctl/runtime/scheduler"
 	"github.com/wasmctl/wasmctl/runtime/shard"
+	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
 
 // maxHandover bounds what a handover says of the failing and of the deleted objects of one
@@ -66,7 +67,7 @@ func (c *Controller) fresh(ctx context.Context, slot int) error {
 			continue
 		}
 		for _, s := range h.all() {
-			if part := s.Source().Shard; part.N == 0 || part.Slot == slot {
+			if watches(s, slot) {
 				wg.Go(func() { _ = s.Fresh(ctx) }) // fails only where ctx has ended
 			}
 		}
@@ -75,11 +76,20 @@ func (c *Controller) fresh(ctx context.Context, slot int) error {
 	return context.Cause(ctx)
 }
 
+// watches reports whether a watch has objects of a slot.
+func watches(s *watcher.Subscription, slot int) bool {
+	part := s.Source().Shard
+	return part.N == 0 || part.Slot == slot
+}
+
 // inSlot yields the objects of a slot.
 func (c *Controller) inSlot(slot int) func(yield func(*reflector.Object) bool) {
 	part := c.slots.part(slot)
 	return func(yield func(*reflector.Object) bool) {
 		for _, s := range c.forHandle().all() {
+			if !watches(s, slot) {
+				continue
+			}
 			for _, o := range s.Store().List() {
 				if part.Has(o.UID(), o.Ref().Namespace) && !yield(o) {
 					return
