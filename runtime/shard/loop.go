@@ -148,26 +148,26 @@ func (l *loop) start(e Effect) {
 			if r.Lost, err = l.leases.renew(ctx, e.State); err == nil && !r.Lost {
 				l.gate.Renewed(sent)
 			}
-			return l.result(e, "renew the lease", r, err)
+			return l.result("renew the lease", r, err)
 		}
 	case Fence:
 		do = func(ctx context.Context) (r Result) {
 			l.cfg.Logger.Warn("a replica is silent: ending its lease", "replica", e.ID)
 			var err error
 			r.Lost, err = l.leases.end(ctx, e.ID, e.Version)
-			return l.result(e, "end the lease of another replica", r, err)
+			return l.result("end the lease of another replica", r, err)
 		}
 	case Forget:
 		do = func(ctx context.Context) (r Result) {
 			var err error
 			r.Lost, err = l.leases.forget(ctx, e.ID, e.Version)
-			return l.result(e, "delete the lease of a dead replica", r, err)
+			return l.result("delete the lease of a dead replica", r, err)
 		}
 	case Commit:
 		do = func(ctx context.Context) (r Result) {
 			var err error
 			r.Version, r.Lost, err = l.leases.commit(ctx, e.Record, e.Version)
-			return l.result(e, "write the record", r, err)
+			return l.result("write the record", r, err)
 		}
 	default:
 		l.startSlot(e)
@@ -180,13 +180,10 @@ func (l *loop) start(e Effect) {
 	})
 }
 
-func (l *loop) result(_ Effect, what string, r Result, err error) Result {
+// result is how a request ended, which the loop reports.
+func (l *loop) result(what string, r Result, err error) Result {
 	r.Err = err != nil
-	if err != nil && l.ctx.Err() == nil {
-		l.command(l.ctx, func(*Core) { l.report(what, err) })
-	} else if err == nil {
-		l.command(l.ctx, func(*Core) { l.report(what, nil) })
-	}
+	l.command(l.ctx, func(*Core) { l.report(what, err) })
 	return r
 }
 
