@@ -23,7 +23,7 @@ type Bytes struct {
 // Put keeps b, which does not change.
 func Put(b []byte) *Bytes {
 	if len(b) >= minSize {
-		if file, err := nameless(b); err == nil {
+		if file, err := Write("", b); err == nil {
 			return &Bytes{file: file, size: len(b)}
 		}
 	}
@@ -43,14 +43,17 @@ func (b *Bytes) Get() ([]byte, error) {
 	return out, nil
 }
 
-// nameless writes b into a file of this user alone, and removes its name.
-func nameless(b []byte) (*os.File, error) {
-	f, err := os.CreateTemp("", "wasmctl-kept-")
+// Write writes b into a file of this user alone, in a directory or, for "", in that of
+// temporary files. The file has lost its name before anything is in it.
+func Write(dir string, b []byte) (*os.File, error) {
+	f, err := os.CreateTemp(dir, "wasmctl-aside-")
 	if err != nil {
 		return nil, err
 	}
-	_, err = f.Write(b)
-	if err = errors.Join(err, os.Remove(f.Name())); err != nil {
+	if err = os.Remove(f.Name()); err == nil {
+		_, err = f.Write(b)
+	}
+	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil

@@ -7,6 +7,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/wasmctl/wasmctl/internal/aside"
 )
 
 // spare is how many times the size of the code has to be free in the directory.
@@ -29,14 +31,11 @@ func Move(code []byte, dir string) error {
 	if err := Suits(dir, len(code)); err != nil {
 		return err
 	}
-	f, err := nameless(dir)
+	f, err := aside.Write(dir, code)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = f.Close() }() // the mapping stays
-	if _, err := f.Write(code); err != nil {
-		return err
-	}
 	// Elsewhere first: a file system may refuse, which must not cost the code.
 	at, err := unix.MmapPtr(int(f.Fd()), 0, nil, uintptr(len(code)), unix.PROT_READ|unix.PROT_EXEC, unix.MAP_PRIVATE)
 	if err != nil {
@@ -72,16 +71,4 @@ func Suits(dir string, size int) error {
 		return fmt.Errorf("%s: %w: %d bytes are free", dir, ErrUnsuited, free)
 	}
 	return nil
-}
-
-// nameless makes a file, and removes its name.
-func nameless(dir string) (*os.File, error) {
-	f, err := os.CreateTemp(dir, "wasmctl-code-")
-	if err != nil {
-		return nil, err
-	}
-	if err := os.Remove(f.Name()); err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return f, nil
 }
