@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,6 +18,12 @@ import (
 // distant returns a kubeconfig for the cluster through a connection that takes
 // delay in each direction, as a network does.
 func distant(b *testing.B, cluster *devcluster.Cluster, delay time.Duration) string {
+	b.Helper()
+	return counted(b, cluster, delay, new(atomic.Int64))
+}
+
+// counted is as distant, and counts the bytes that the cluster sends.
+func counted(b *testing.B, cluster *devcluster.Cluster, delay time.Duration, sent *atomic.Int64) string {
 	b.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -39,8 +46,8 @@ func distant(b *testing.B, cluster *devcluster.Cluster, delay time.Duration) str
 				_ = client.Close()
 				continue
 			}
-			wg.Go(func() { carry(client, server, delay) })
-			wg.Go(func() { carry(server, client, delay) })
+			wg.Go(func() { carry(client, server, delay, new(atomic.Int64)) })
+			wg.Go(func() { carry(server, client, delay, sent) })
 		}
 	})
 	kubeconfig, err := os.ReadFile(cluster.Kubeconfig())
@@ -61,9 +68,9 @@ type packet struct {
 	due  time.Time
 }
 
-// carry copies src to dst, each byte delay later than it came, and closes both
-// at the end.
-func carry(src, dst net.Conn, delay time.Duration) {
+// carry copies src to dst, each byte delay later than it came, counts them, and
+// closes both at the end.
+func carry(src, dst net.Conn, delay time.Duration, bytes *atomic.Int64) {
 	packets := make(chan packet, 1024)
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -78,7 +85,7 @@ func carry(src, dst net.Conn, delay time.Duration) {
 	for {
 		buf := make([]byte, 32<<10)
 		n, err := src.Read(buf)
-		if n > 0 {
+		if bytes.Add(int64(n)); n > 0 {
 			packets <- packet{buf[:n], time.Now().Add(delay)}
 		}
 		if err != nil {

@@ -32,16 +32,22 @@ func BenchmarkMemory_Example(b *testing.B) {
 // resident returns the resident memory of a process in MiB.
 func resident(b *testing.B, pid int) float64 {
 	b.Helper()
+	return memory(b, pid, "VmRSS")
+}
+
+// memory is the MiB that a line of a process's status names.
+func memory(b *testing.B, pid int, name string) float64 {
+	b.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		b.Fatal(err)
 	}
 	for line := range strings.Lines(string(status)) {
 		var kib float64
-		if n, _ := fmt.Sscanf(line, "VmRSS: %f kB", &kib); n == 1 {
+		if n, _ := fmt.Sscanf(line, name+": %f kB", &kib); n == 1 {
 			return kib / 1024
 		}
 	}
-	b.Fatal("no VmRSS")
+	b.Fatal("no " + name)
 	return 0
 }

@@ -1,0 +1,51 @@
+package bench
+
+import (
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
+)
+
+// BenchmarkShards_Memory reports what one replica receives and keeps of 60,000
+// ConfigMaps of 2.5 KB, and the most that one of five does, where the API server selects.
+// A ratio of 0.2 is a fifth. Memory is what is private to the process, without the
+// binary.
+func BenchmarkShards_Memory(b *testing.B) {
+	onlyNamed(b, "Shards_Memory")
+	const n = 60_000
+	cluster := devclustertest.Own(b, "--feature-gates=ShardedListAndWatch=true")
+	ns := populate(b, cluster, configMaps, n, func(i int) map[string]any {
+		object := smallConfigMap(i)
+		object["data"] = map[string]any{"config.yaml": strings.Repeat(settings(i), 7)}
+		return object
+	})
+	for b.Loop() {
+		var received, private [2]float64 // MB and MiB, of the replica that has most
+		for i, count := range []int{1, 5} {
+			s := &replicas{b: b, ns: ns}
+			links := make([]atomic.Int64, count)
+			for k := range links {
+				s.start(counted(b, cluster, 0, &links[k]), "../testdata/wasm/empty.wasm", "--for", "configmaps")
+			}
+			s.await(count)
+			<-time.After(calm)
+			for k, cmd := range s.list {
+				received[i] = max(received[i], float64(links[k].Load())/1e6)
+				private[i] = max(private[i], memory(b, cmd.Process.Pid, "RssAnon"))
+			}
+			s.signal(syscall.SIGTERM)
+			for k, cmd := range s.list {
+				if err := cmd.Wait(); err != nil {
+					b.Errorf("replica %d: %v\n%s", k, err, s.logs[k])
+				}
+			}
+			b.Logf("%d replicas: %.0f MB received, %.0f MiB private, at most", count, received[i], private[i])
+		}
+		b.ReportMetric(received[1]/received[0], "received-five/one")
+		b.ReportMetric(private[1]/private[0], "memory-five/one")
+	}
+}
