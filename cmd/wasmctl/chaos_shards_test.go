@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -294,19 +295,27 @@ func owned(records []shard.Record, slot int, id string, from, to time.Time) bool
 	return false
 }
 
+// objectsOfShards is how many objects there are in each of 16 namespaces:
+// WASMCTL_TEST_SHARDS.
+func objectsOfShards(t *testing.T) int {
+	t.Helper()
+	text := os.Getenv("WASMCTL_TEST_SHARDS")
+	if text == "" {
+		return 3
+	}
+	each, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("WASMCTL_TEST_SHARDS: %v", err)
+	}
+	return each
+}
+
 // TestShards_EachObjectHasOneReplica: replicas come, are killed, stopped for longer
 // than their lease, and stop in good order, while all objects change. Nothing is lost,
-// and each write is one of the replica that had the object. WASMCTL_TEST_SHARDS is how
-// many objects there are in each of 16 namespaces.
+// and each write is one of the replica that had the object.
 func TestShards_EachObjectHasOneReplica(t *testing.T) {
 	t.Parallel()
-	each := 3
-	if text := os.Getenv("WASMCTL_TEST_SHARDS"); text != "" {
-		var err error
-		if each, err = strconv.Atoi(text); err != nil {
-			t.Fatalf("WASMCTL_TEST_SHARDS: %v", err)
-		}
-	}
+	each := objectsOfShards(t)
 	for name, flags := range map[string][]string{"server": {"--feature-gates=ShardedListAndWatch=true"}, "client": nil} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -340,6 +349,43 @@ func TestShards_EachObjectHasOneReplica(t *testing.T) {
 			c.wantOwnersOnly(first, second, third, fourth, fifth)
 		})
 	}
+}
+
+// TestShards_ScaleAndRollingRestart: one replica becomes five, these are replaced one
+// after the other, and all but two stop, while all objects change.
+func TestShards_ScaleAndRollingRestart(t *testing.T) {
+	t.Parallel()
+	c := newSharded(t, 16, objectsOfShards(t), "--feature-gates=ShardedListAndWatch=true")
+	c.putAll()
+	live := []*replica{c.member()}
+	c.covered(1)
+	stop := c.churn()
+	for range 4 {
+		live = append(live, c.member())
+	}
+	c.covered(5)
+	all := slices.Clone(live)
+	leave := func() {
+		live[0].signal(syscall.SIGTERM)
+		live[0].wantExit(exitOK)
+		live = live[1:]
+		c.covered(len(live))
+	}
+	for range 5 {
+		r := c.member()
+		live, all = append(live, r), append(all, r)
+		leave()
+	}
+	for range 3 {
+		leave()
+	}
+	stop()
+	c.confirm()
+	for _, r := range live {
+		r.signal(syscall.SIGTERM)
+		r.wantExit(exitOK)
+	}
+	c.wantOwnersOnly(all...)
 }
 
 // A replica that stops hands its objects over: they are run by another one soon.
