@@ -29,7 +29,7 @@ func BenchmarkShards_Memory(b *testing.B) {
 			s := &replicas{b: b, ns: ns}
 			links := make([]atomic.Int64, count)
 			for k := range links {
-				s.start(counted(b, cluster, 0, &links[k]), "../testdata/wasm/empty.wasm", "--for", "configmaps")
+				s.start(counted(b, cluster, 0, &links[k]), "../testdata/wasm/empty.wasm", "--for", "configmaps", "--leader-elect-resource-name", "bench")
 			}
 			s.await(count)
 			<-time.After(calm)

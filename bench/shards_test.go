@@ -127,7 +127,7 @@ func (s *replicas) await(n int) {
 			return
 		}
 		if time.Now().After(limit) {
-			s.b.Fatalf("%d slots are run, by %d replicas of %d", open, holders, n)
+			s.b.Fatalf("%d slots are run, by %d replicas of %d\n%.3000s", open, holders, n, s.logs[0])
 		}
 	}
 }

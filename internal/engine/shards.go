@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"github.com/wasmctl/wasmctl/runtime/controller"
 	"github.com/wasmctl/wasmctl/runtime/shard"
@@ -54,8 +55,8 @@ type mover struct {
 
 // Open implements shard.Participant. What the owner before has written past the host is
 // not known.
-func (m mover) Open(ctx context.Context, slot int, _ *shard.Handover) error {
-	return m.Controller.Open(ctx, slot, nil)
+func (m mover) Open(ctx context.Context, slot int, since time.Time, _ *shard.Handover) error {
+	return m.Controller.Open(ctx, slot, since, nil)
 }
 
 // Close implements shard.Participant. It waits for the end of what goes on, also while

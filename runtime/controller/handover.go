@@ -23,9 +23,9 @@ const maxHandover = 100
 
 // Open implements shard.Participant. All objects of the slot are reconciled: what the
 // owner before had queued is not told.
-func (c *Controller) Open(ctx context.Context, slot int, left *shard.Handover) error {
+func (c *Controller) Open(ctx context.Context, slot int, since time.Time, left *shard.Handover) error {
 	if left == nil {
-		if err := c.fresh(ctx, slot); err != nil {
+		if err := c.fresh(ctx, slot, since); err != nil {
 			return err
 		}
 		left = &shard.Handover{}
@@ -58,9 +58,9 @@ func (c *Controller) Open(ctx context.Context, slot int, left *shard.Handover) e
 	return nil
 }
 
-// fresh waits until the watches have all that has been written until now of the
-// objects of a slot.
-func (c *Controller) fresh(ctx context.Context, slot int) error {
+// fresh waits until the watches have all that was written before a time of the objects
+// of a slot.
+func (c *Controller) fresh(ctx context.Context, slot int, before time.Time) error {
 	var wg sync.WaitGroup
 	for _, h := range *c.cache.handles.Load() {
 		if h.watch.Optional {
@@ -68,7 +68,7 @@ func (c *Controller) fresh(ctx context.Context, slot int) error {
 		}
 		for _, s := range h.all() {
 			if watches(s, slot) {
-				wg.Go(func() { _ = s.Fresh(ctx) }) // fails only where ctx has ended
+				wg.Go(func() { _ = s.Fresh(ctx, before) }) // fails only where ctx has ended
 			}
 		}
 	}

@@ -59,7 +59,7 @@ const (
 	Commit             // write Record, if it still has this version
 	Forget             // delete the lease of a replica that has ended, if it still has this version
 	Warm               // start the watches of Slot, and wait until they have synced
-	Open               // wait until the cache has what Handover says, then run Slot
+	Open               // wait until the cache has what Handover says, or all from before Since, then run Slot
 	Close              // let the runs of Slot end
 	Drop               // stop the watches of Slot
 )
@@ -73,6 +73,7 @@ type Effect struct {
 	State    State
 	Record   *Record
 	Handover map[string]Handover
+	Since    time.Time // when it was known that the slot is the replica's
 }
 
 // Result is how an effect ended.
@@ -113,6 +114,7 @@ type Core struct {
 
 	phases  []phase
 	left    []map[string]Handover // of slots that are closed
+	since   []time.Time           // when it was known that a slot is this replica's; an owner before wrote earlier
 	said    State                 // as written last
 	claims  slots.Set             // that the own lease may say are open
 	renewed time.Time             // when the last renewal was sent that succeeded
@@ -137,7 +139,7 @@ type Core struct {
 // NewCore returns the core of a replica that has no slots yet. The slots are those of
 // the record where there is one.
 func NewCore(id string, slots int, timing Timing, now time.Time) *Core {
-	return &Core{id: id, timing: timing, begin: now, slots: slots, members: map[string]*seen{}, phases: make([]phase, slots), left: make([]map[string]Handover, slots)}
+	return &Core{id: id, timing: timing, begin: now, slots: slots, members: map[string]*seen{}, phases: make([]phase, slots), left: make([]map[string]Handover, slots), since: make([]time.Time, slots)}
 }
 
 // Ready lets the replica be given slots.
@@ -225,10 +227,16 @@ func (c *Core) take(now time.Time, record *Record, version string) {
 	if c.record == nil || record.Epoch != c.record.Epoch {
 		c.moved = now
 	}
+	before := c.record
 	c.record, c.version = record, version
 	if n := len(record.Slots); n != len(c.phases) {
 		c.lost = c.lost || c.holds(warming)
-		c.phases, c.left = make([]phase, n), make([]map[string]Handover, n)
+		c.phases, c.left, c.since, before = make([]phase, n), make([]map[string]Handover, n), make([]time.Time, n), nil
+	}
+	for i := range record.Slots {
+		if s := &record.Slots[i]; s.Owner == c.id && (before == nil || before.Slots[i].Owner != c.id || before.Slots[i].Epoch != s.Epoch) {
+			c.since[i] = now
+		}
 	}
 }
 

@@ -16,8 +16,9 @@ type Participant interface {
 	// Warm starts the watches of a slot and returns when they have synced.
 	Warm(ctx context.Context, slot int) error
 	// Open waits until the cache has what the owner before has written, and lets the
-	// objects of the slot run. Nil: it is not known what that was.
-	Open(ctx context.Context, slot int, left *Handover) error
+	// objects of the slot run. Nil: it is not known what that was; it was written before
+	// the time since.
+	Open(ctx context.Context, slot int, since time.Time, left *Handover) error
 	// Close lets no more runs of the slot begin and returns when the last has ended.
 	Close(ctx context.Context, slot int) Handover
 	// Drop stops the watches of a slot.
@@ -69,11 +70,12 @@ func (m *Member) wants(slot int) phase {
 func (p *part) catchUp(ctx context.Context, m *Member, slot int) {
 	p.slots[slot].Lock()
 	defer p.slots[slot].Unlock()
+	since := time.Now()
 	if m.wants(slot) >= warm {
 		p.warm(ctx, slot)
 	}
 	if m.wants(slot) == open {
-		p.open(ctx, slot, nil)
+		p.open(ctx, slot, since, nil)
 	}
 }
 
@@ -85,9 +87,9 @@ func (p *part) warm(ctx context.Context, slot int) {
 	}
 }
 
-func (p *part) open(ctx context.Context, slot int, left *Handover) {
+func (p *part) open(ctx context.Context, slot int, since time.Time, left *Handover) {
 	p.warm(ctx, slot)
-	if p.slots[slot].at == warm && p.Open(ctx, slot, left) == nil {
+	if p.slots[slot].at == warm && p.Open(ctx, slot, since, left) == nil {
 		p.slots[slot].at = open
 	}
 }
@@ -153,7 +155,7 @@ func (p *part) carryOut(loop context.Context, e Effect) *Handover {
 		if h, ok := e.Handover[p.Name()]; ok {
 			left = &h
 		}
-		p.open(ctx, e.Slot, left)
+		p.open(ctx, e.Slot, e.Since, left)
 	case Close:
 		if *at == open {
 			h := p.Close(ctx, e.Slot)

@@ -58,6 +58,7 @@ type replica struct {
 	cut     time.Duration // until then no request arrives, and no watch event
 	view    int           // the snapshot that its watch has come to
 	cache   []int         // by slot: the last revision in its cache
+	listed  []time.Time   // by slot: when its list was asked for
 	running []bool        // by slot
 	term    []int         // by slot: as which it was opened last
 	runs    []int         // by slot: that go on
@@ -306,7 +307,13 @@ func (r *replica) carryOut(e Effect) {
 			res.Version = w.change(func(s *snapshot, version string) { s.record, s.version = record, version })
 		}, answer)
 	case Warm:
-		w.after(w.within(500*time.Millisecond), func() { r.answered(func() { r.done(e, res) }) })
+		r.listed[e.Slot] = r.clock()
+		w.after(w.within(50*time.Millisecond), func() {
+			list := w.last(e.Slot)
+			w.after(w.within(450*time.Millisecond), func() {
+				r.answered(func() { r.cache[e.Slot] = max(r.cache[e.Slot], list); r.done(e, res) })
+			})
+		})
 	case Open:
 		r.open(e)
 	case Close:
@@ -326,6 +333,10 @@ func (r *replica) open(e Effect) {
 		for _, l := range left.Writes {
 			_, _ = fmt.Sscan(l.ResourceVersion, &want)
 		}
+		then()
+		return
+	}
+	if r.listed[i].After(e.Since) { // it has all of that
 		then()
 		return
 	}
@@ -365,7 +376,7 @@ func (w *world) last(slot int) int {
 func (r *replica) start(i int) {
 	w := r.w
 	for _, o := range w.replicas {
-		if o != r && o.running[i] && o.core.MayWrite(o.clock()) {
+		if o != r && o.running[i] && o.core.MayWrite(o.clock()) && r.core.MayWrite(r.clock()) {
 			w.fail("slot %d runs at %s and %s", i, o.id, r.id)
 		}
 	}
@@ -472,7 +483,7 @@ func (w *world) start() *replica {
 	r := &replica{
 		w: w, id: id, offset: w.within(time.Hour), rate: 0.97 + 0.06*w.rng.Float64(),
 		timing: Timing{Lease: 15 * time.Second, Renew: 2 * time.Second, Settle: 4 * time.Second},
-		cache:  make([]int, w.slots), running: make([]bool, w.slots), term: make([]int, w.slots), runs: make([]int, w.slots), wrote: make([]int, w.slots),
+		cache:  make([]int, w.slots), listed: make([]time.Time, w.slots), running: make([]bool, w.slots), term: make([]int, w.slots), runs: make([]int, w.slots), wrote: make([]int, w.slots),
 		view: len(w.snaps) - 1,
 	}
 	for i := range r.cache {

@@ -52,7 +52,7 @@ func (c *Core) slot(now time.Time, i int, effects []Effect) []Effect {
 	case warm:
 		switch {
 		case mine && c.takes() && c.MayWrite(now):
-			do(opening, Effect{Kind: Open, Handover: s.Handover})
+			do(opening, Effect{Kind: Open, Handover: s.Handover, Since: c.since[i]})
 		case !mine && s.Next != c.id:
 			do(dropping, Effect{Kind: Drop})
 		}
@@ -66,7 +66,7 @@ func (c *Core) slot(now time.Time, i int, effects []Effect) []Effect {
 			do(dropping, Effect{Kind: Drop})
 			c.left[i] = nil
 		case !c.gives(now, s, i) && !c.busy[Commit] && !is(c.doubt, c.version): // nobody is to have it any longer
-			do(opening, Effect{Kind: Open, Handover: c.left[i]})
+			do(opening, Effect{Kind: Open, Handover: c.left[i], Since: c.since[i]})
 			c.left[i] = nil
 		}
 	case dropping, warming, opening, closing: // until Done

@@ -19,9 +19,12 @@ const (
 	freshRetry = time.Second
 )
 
-// Fresh returns when the store has all that was written before the call, by
-// whomever. The subscription must run. The error is that of ctx.
-func (s *Subscription) Fresh(ctx context.Context) error {
+// Fresh returns when the store has all that was written before a time, by whomever.
+// The subscription must run. The error is that of ctx.
+func (s *Subscription) Fresh(ctx context.Context, before time.Time) error {
+	if s.watch.status.has(before) {
+		return nil
+	}
 	version, err := s.present(ctx)
 	if err != nil {
 		return err

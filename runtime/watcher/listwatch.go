@@ -76,6 +76,9 @@ func (lw *listWatcher) list(ctx context.Context, opts metav1.ListOptions) (k8sru
 	if (lw.lists || lw.api.source.Shard.N > 0) && opts.ResourceVersion == "0" { // not what the cache happens to have
 		opts.ResourceVersion, opts.Limit = "", 0
 	}
+	if opts.Continue == "" {
+		lw.status.asks(opts.ResourceVersion == "")
+	}
 	bounded, cancel := context.WithTimeoutCause(ctx, listTimeout, errNoAnswer)
 	defer cancel()
 	page, err := lw.api.list(bounded, opts)
@@ -105,6 +108,9 @@ func (lw *listWatcher) watch(ctx context.Context, opts metav1.ListOptions) (watc
 	}
 	streaming := opts.SendInitialEvents != nil && *opts.SendInitialEvents
 	lw.status.attempted()
+	if streaming {
+		lw.status.asks(opts.ResourceVersion == "")
+	}
 	bounded, cancel := context.WithTimeoutCause(ctx, watchTimeout(opts)+watchMargin, errNoAnswer)
 	w, err := lw.api.watch(bounded, opts)
 	if err != nil {

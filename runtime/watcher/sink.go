@@ -2,6 +2,7 @@ package watcher
 
 import (
 	"fmt"
+	"time"
 
 	"k8s.io/client-go/tools/cache"
 
@@ -14,6 +15,7 @@ type sink struct {
 	source Source
 	ops    chan<- op
 	done   <-chan struct{}
+	asked  func() time.Time // when the last list was asked for
 }
 
 var (
@@ -42,7 +44,7 @@ func (s *sink) Replace(items []any, resourceVersion string) error {
 			list = append(list, o)
 		}
 	}
-	s.put(op{kind: opReplace, list: list, version: resourceVersion})
+	s.put(op{kind: opReplace, list: list, version: resourceVersion, asked: s.asked()})
 	return nil
 }
 

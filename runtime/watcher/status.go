@@ -26,6 +26,8 @@ type status struct {
 	complete bool      // guarded by mu; the last list is in the store and handed over
 	opens    int       // guarded by mu; counts answered watch requests
 	open     int       // guarded by mu; which of them is open, or 0
+	asked    time.Time // guarded by mu; when the last list was asked for; zero where it may be an old one
+	asOf     time.Time // guarded by mu; asked of the list in the store
 	outage   time.Time // guarded by mu; when the watch last stopped being ready
 }
 
@@ -81,11 +83,36 @@ func (s *status) opened(streaming bool) int {
 	return s.opens
 }
 
-// listed notes that a list is in the store and was handed to all subscribers.
-func (s *status) listed() {
+// asks notes that a list is asked for, which has all that is written before now, or
+// which the API server may take from a cache of its own.
+func (s *status) asks(fresh bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.complete = true
+	s.asked = time.Time{}
+	if fresh {
+		s.asked = time.Now()
+	}
+}
+
+// lastAsked returns when the last list was asked for. See asks.
+func (s *status) lastAsked() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asked
+}
+
+// has reports whether the store has all that was written before a time, by its list.
+func (s *status) has(before time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asOf.After(before)
+}
+
+// listed notes that a list is in the store and was handed to all subscribers.
+func (s *status) listed(asked time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.complete, s.asOf = true, asked
 	s.settle()
 }
 

@@ -46,7 +46,8 @@ type op struct {
 	kind    opKind
 	obj     *reflector.Object
 	list    []*reflector.Object
-	version string // of the list or the bookmark
+	version string    // of the list or the bookmark
+	asked   time.Time // of the list; see status.asks
 }
 
 type opKind uint8
@@ -102,7 +103,7 @@ func (w *sharedWatch) reflect(ctx context.Context) {
 	silent := klog.Logger{}
 	r := cache.NewReflectorWithOptions(
 		&listerWatcher{&cache.ListWatch{ListWithContextFunc: lw.list, WatchFuncWithContext: lw.watch}, lw}, nil,
-		&sink{source: w.source, ops: w.ops, done: ctx.Done()},
+		&sink{source: w.source, ops: w.ops, done: ctx.Done(), asked: w.status.lastAsked},
 		cache.ReflectorOptions{
 			Name: w.source.String(), TypeDescription: w.source.Name(), Logger: &silent,
 			Backoff: &wait.Backoff{Duration: time.Millisecond}, // see type backoff
@@ -142,7 +143,7 @@ func (w *sharedWatch) apply(op op) {
 				w.handOver(m)
 			}
 		}
-		w.status.listed()
+		w.status.listed(op.asked)
 	case opBookmark:
 		w.writer.Advance(op.version)
 	}
