@@ -1,11 +1,14 @@
 package abi
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Run identifies the reconcile that is under way to both sides of the host
 // functions. It travels in the context that the runtime gives to Guest, and the
 // code that serves the guest's operations gets it back from there. It does not
-// change after it is created; Wrote and Read are its callbacks.
+// change after it is created, but for Cost; Wrote and Read are its callbacks.
 type Run struct {
 	// ID is the run's id, as the guest sees it.
 	ID string
@@ -19,6 +22,24 @@ type Run struct {
 	// Read, if not nil, is called for what the run gets from the host beside its
 	// input, by the goroutine of the run.
 	Read func(Read)
+	// Cost, if not nil, is where the host adds up what the run costs. It belongs to
+	// the goroutine of the run.
+	Cost *Cost
+}
+
+// Cost is what a run has cost so far.
+type Cost struct {
+	// Guest is how long the guest computed, by the clock: what it waited for and the
+	// host's work for it are not in it.
+	Guest time.Duration
+	// Idle is how long the run waited: for the API server, for a time slice, for the
+	// rate limit of the module, asleep.
+	Idle time.Duration
+	// Answers is how many bytes the API server has answered, Requests how often.
+	Answers  int64
+	Requests int32
+	// Result is how many bytes the longest result of the guest had.
+	Result int32
 }
 
 // Read is something that a run has got from the host: the answer of an operation,
@@ -59,6 +80,13 @@ type Write struct {
 	// Body is the answer as the API server sent it: JSON, metadata.managedFields
 	// included. It is valid during the call only.
 	Body []byte
+}
+
+// Idled adds up time in which the run waited. A nil run counts nothing.
+func (r *Run) Idled(wait time.Duration) {
+	if r != nil && r.Cost != nil {
+		r.Cost.Idle += wait
+	}
 }
 
 type runKey struct{}

@@ -111,11 +111,13 @@ func (g *revision) deadline(ctx context.Context) time.Time {
 func (l *lease) call(ctx context.Context, name string, object []byte) (abi.Result, error) {
 	in := l.in
 	var res abi.Result
+	var result int32 // its length
 	err := in.enter(ctx, l.gen.entry(name), message{head: in.scratch, split: len(in.scratch), first: object}, func(v uint64) error {
 		b, err := in.result(v)
 		if err != nil {
 			return err
 		}
+		result = int32(len(b)) //nolint:gosec // at most MaxBytes
 		if res, err = abi.DecodeResult(b); err != nil {
 			return &outputError{err}
 		}
@@ -125,8 +127,13 @@ func (l *lease) call(ctx context.Context, name string, object []byte) (abi.Resul
 		return nil
 	})
 	l.fuel += in.spent
-	if run := abi.RunFrom(ctx); in.sources != 0 && run != nil && run.Read != nil {
-		run.Read(abi.Read{Source: in.sources})
+	if run := abi.RunFrom(ctx); run != nil {
+		if in.sources != 0 && run.Read != nil {
+			run.Read(abi.Read{Source: in.sources})
+		}
+		if run.Cost != nil {
+			run.Cost.Result = max(run.Cost.Result, result)
+		}
 	}
 	if in.closed {
 		l.in = nil

@@ -114,6 +114,10 @@ type Config struct {
 	// the export, how long it took and its error. It is called by many goroutines
 	// at once, with the guest still held, and must be quick.
 	OnCall func(export string, took time.Duration, err error)
+	// OutsideRuns, if not nil, receives how long a guest computed in a call that
+	// belongs to no run: map and filter, and start code that no run waits for. It is
+	// called as OnCall is. What it computes for a run is in abi.Run.Cost.
+	OutsideRuns func(guest time.Duration)
 
 	// Now, Mono and Random are the clocks and the randomness that a guest sees,
 	// through the host functions as through WASI. All must be safe for

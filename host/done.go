@@ -12,7 +12,9 @@ import (
 type done struct {
 	value   uint64 // that the entry returned
 	spent   int64  // fuel
-	waited  int64  // nanoseconds
+	waited  int64  // nanoseconds, as the next two
+	guest   int64  // that it computed
+	idle    int64  // that nobody worked
 	size    int64  // of linear memory, in bytes
 	dropped int64  // bytes of output
 	sources byte   // that it has asked
@@ -34,13 +36,13 @@ func flag(b bool) byte {
 
 // write adds the fields to a frame.
 func (d *done) write(c *frameConn) *frameConn {
-	c.u64(d.value).i64(d.spent).i64(d.waited).i64(d.size).i64(d.dropped).u8(d.sources).u8(flag(d.late)).u8(flag(d.refused)).u8(flag(d.output))
+	c.u64(d.value).i64(d.spent).i64(d.waited).i64(d.guest).i64(d.idle).i64(d.size).i64(d.dropped).u8(d.sources).u8(flag(d.late)).u8(flag(d.refused)).u8(flag(d.output))
 	return c.text(d.limit).text(d.trouble).text(d.excerpt).rest(d.result)
 }
 
 func readDone(f *fields) done {
 	return done{
-		value: f.u64(), spent: f.i64(), waited: f.i64(), size: f.i64(), dropped: f.i64(), sources: f.u8(), late: f.u8() != 0, refused: f.u8() != 0, output: f.u8() != 0,
+		value: f.u64(), spent: f.i64(), waited: f.i64(), guest: f.i64(), idle: f.i64(), size: f.i64(), dropped: f.i64(), sources: f.u8(), late: f.u8() != 0, refused: f.u8() != 0, output: f.u8() != 0,
 		limit: f.text(maxOpName), trouble: f.text(maxText), excerpt: f.text(2 * (maxHead + maxTail)), result: f.rest(),
 	}
 }

@@ -127,7 +127,10 @@ func refill(ctx context.Context, mod api.Module, _ []uint64) {
 	if int64(in.fuelBudget.stack.Get()) < 0 { //nolint:gosec // the bits of an i64
 		panic(in.gen.limitError(abi.LimitStack, ErrStack.Error(), ErrStack))
 	}
-	if err := in.nextSlice(); err != nil {
+	idle := in.run.idle
+	err := in.nextSlice()
+	in.run.since += in.run.idle - idle
+	if err != nil {
 		panic(err)
 	}
 }
@@ -198,8 +201,8 @@ func (in *instance) acquireTimeSlice() bool {
 }
 
 // waiting counts the time since began as time in which the guest could do
-// nothing.
-func (in *instance) waiting(startedAt time.Time) { in.run.waited += time.Since(startedAt) }
+// nothing, and nothing was done for it.
+func (in *instance) waiting(startedAt time.Time) { in.run.waited += in.run.idled(startedAt) }
 
 // releaseTimeSlice ends the instance's turn, if it has one.
 func (in *instance) releaseTimeSlice() {

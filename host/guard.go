@@ -83,6 +83,7 @@ func (in *instance) guarded(ctx context.Context, e entry, f func() error) error 
 	}
 	in.gen.cfg.Watchdog.begin(in, now, e.limit)
 	err := in.bounded(ctx, wait, now, f)
+	took := time.Since(now)
 	in.gen.cfg.Watchdog.end(in)
 	if stop != nil && !stop() {
 		in.interrupt.fire(byCaller)
@@ -91,8 +92,11 @@ func (in *instance) guarded(ctx context.Context, e entry, f func() error) error 
 	in.output.flush()
 	in.drop()
 	in.sources = in.run.sources
+	in.spend(abi.RunFrom(ctx), took)
 	in.run = run{}
-	in.gen.ended(e.name, now, err)
+	if in.gen.cfg.OnCall != nil {
+		in.gen.cfg.OnCall(e.name, took, err)
+	}
 	return err
 }
 
@@ -101,12 +105,15 @@ func (in *instance) guarded(ctx context.Context, e entry, f func() error) error 
 func (in *instance) bounded(ctx context.Context, wait time.Duration, now time.Time, f func() error) error {
 	in.run.parent, in.run.startedAt, in.run.limit, in.run.deadline = ctx, now, wait, now.Add(wait)
 	in.run.calls, in.run.events, in.run.waited, in.run.sources = 0, 0, 0, 0
+	in.run.computing = computing{}
 	in.linear.refused = nil
 	in.output.reset()
 	in.timer.Reset(wait)
 	in.fuelBudget.begin(in.gen.limits.Fuel, now)
 	err := errInterrupted
-	if in.pay() {
+	mayStart := in.pay()
+	in.run.since = in.run.idle
+	if mayStart {
 		err = f()
 	}
 	in.host.name.Store(nil)

@@ -208,12 +208,14 @@ func (in *instance) serveCall(wait time.Duration, call func() error, read func()
 	in.upstream.shown = 0
 	var v uint64
 	var result []byte
-	err := in.bounded(context.Background(), wait, time.Now(), func() (err error) {
+	startedAt := time.Now()
+	err := in.bounded(context.Background(), wait, startedAt, func() (err error) {
 		if err = call(); err == nil {
 			result, v, err = read()
 		}
 		return err
 	})
+	in.run.pause(time.Since(startedAt))
 	if err == nil {
 		err = in.interrupt.Err()
 	}
@@ -226,7 +228,7 @@ func (in *instance) serveCall(wait time.Duration, call func() error, read func()
 
 func sendDone(in *instance, v uint64, result []byte, err error) error {
 	d := done{
-		value: v, result: result, spent: in.spent, waited: int64(in.run.waited), dropped: int64(in.output.dropped), sources: byte(in.run.sources), late: in.interrupt.cause.Load() == byDeadline,
+		value: v, result: result, spent: in.spent, waited: int64(in.run.waited), guest: int64(in.run.guest), idle: int64(in.run.idle), dropped: int64(in.output.dropped), sources: byte(in.run.sources), late: in.interrupt.cause.Load() == byDeadline,
 		refused: in.linear.refused != nil && !errors.Is(in.linear.refused, ErrMemoryBudget),
 	}
 	if in.memory != nil {

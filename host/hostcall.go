@@ -35,9 +35,11 @@ func guestImport(name string, f func(in *instance, stack []uint64)) api.GoModule
 		}
 		in.host.name.Store(&name)
 		in.resume()
+		in.run.pause(in.host.since)
 		in.checkOver(in.host.since)
 		f(in, stack)
 		in.lap()
+		in.run.since = in.host.since
 		in.checkOver(in.host.since)
 		in.host.name.Store(nil)
 	}
@@ -145,6 +147,7 @@ func (g *wasiGuest) Random(b []byte) error { return (*instance)(g).random(b) }
 func (g *wasiGuest) Sleep(d time.Duration) {
 	g.run.sources |= abi.SourceClock
 	(*instance)(g).withoutTimeSlice(func() {
+		defer g.run.idled(time.Now())
 		t := time.NewTimer(d)
 		defer t.Stop()
 		select {

@@ -93,6 +93,8 @@ type run struct {
 	// waited is how long the guest waited for operations, for its turn and for the
 	// module's fuel rate. That it sleeps is its own affair.
 	waited time.Duration
+
+	computing
 }
 
 // access is what a guest may use in an entry call: each includes those before.

@@ -34,8 +34,9 @@ func (g *revision) awaitPlace(ctx context.Context) error {
 		return nil
 	}
 	g.shared.hits.add(abi.LimitInstanceRate)
-	timer := time.NewTimer(wait)
+	timer, startedAt := time.NewTimer(wait), time.Now()
 	defer timer.Stop()
+	defer func() { abi.RunFrom(ctx).Idled(time.Since(startedAt)) }()
 	select {
 	case <-timer.C:
 		return nil

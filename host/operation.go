@@ -162,7 +162,7 @@ func (in *instance) callAPI(op abi.Op, req []byte) (res abi.Response) {
 	} else {
 		startedAt := time.Now()
 		in.withoutTimeSlice(call)
-		in.waiting(startedAt)
+		in.run.waited += time.Since(startedAt)
 	}
 	if res.Status == abi.StatusOK { // what was refused would be words of the guest's choice
 		in.gen.cfg.Secrets.Learn(res.Body)

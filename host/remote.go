@@ -227,7 +227,7 @@ func (r *remote) show(kind frameKind, f *fields) error {
 // done takes over what a call has come to.
 func (r *remote) done(d *done) (uint64, error) {
 	in := r.in
-	if d.size < 0 || d.size > max(in.gen.limits.Memory, in.gen.code.startSize) || d.spent < 0 || d.waited < 0 {
+	if d.size < 0 || d.size > max(in.gen.limits.Memory, in.gen.code.startSize) || d.spent < 0 || d.waited < 0 || d.guest < 0 || d.idle < 0 {
 		return 0, r.lost(errFrame)
 	}
 	if int64(len(d.result)) > in.gen.limits.ResultBytes {
@@ -236,6 +236,7 @@ func (r *remote) done(d *done) (uint64, error) {
 	in.fuelBudget.granted = d.spent
 	in.run.sources |= abi.Source(d.sources)
 	in.run.waited += min(time.Duration(d.waited), in.gen.limits.Timeout)
+	in.run.guest, in.run.idle = time.Duration(d.guest), in.run.idle+time.Duration(d.idle)
 	r.result, r.size = d.result, d.size
 	if d.dropped > 0 {
 		in.output.dropped += int(min(d.dropped, math.MaxInt32))

@@ -52,7 +52,8 @@ func (u *upstream) operation(op abi.Op, req []byte) (res abi.Response) {
 	in.charge(len(req))
 	ok := false
 	in.withoutTimeSlice(func() {
-		defer in.waiting(time.Now())
+		startedAt := time.Now()
+		defer func() { in.run.waited += time.Since(startedAt) }()
 		name := op[:min(len(op), maxOpName)]
 		res.Status, res.Body, ok = u.ask(u.conn.begin(frameOperation).text(string(name)).i64(size).rest(req))
 	})

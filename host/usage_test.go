@@ -69,3 +69,68 @@ func TestOnCall_IsToldOfEachCall(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
+
+// What a guest sleeps, waits for and has the host do is not its own computing. In a
+// bubble nothing else takes time.
+func TestCost_WaitsAreNotComputing(t *testing.T) {
+	tests := []struct {
+		name   string
+		module []byte
+		object []byte
+		rate   int64
+		idle   time.Duration // at least, and at most half as much again
+	}{
+		{"sleeps for an hour", wasm.WASI, []byte{6}, 0, time.Hour},
+		{"waits for an answer for an hour", wasm.Work, work(10, 1).Object, 0, 0}, // which who serves it counts
+		{"waits for its fuel rate", wasm.Work, work(10_000_000, 0).Object, 1_000_000, 50 * time.Second},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				if tt.rate > 0 {
+					needsFuel(t)
+				}
+				api := &scriptedAPI{f: func(context.Context, abi.Op, []byte) abi.Response { <-time.After(time.Hour); return abi.Response{} }}
+				m := load(t, tt.module, Config{Limits: Limits{Timeout: 3 * time.Hour}, FuelRate: tt.rate, API: apiOf(api)})
+				g := acquire(t, m)
+				var cost abi.Cost
+				req := request(0)
+				req.Object = tt.object
+				if _, err := g.Reconcile(abi.WithRun(t.Context(), &abi.Run{Cost: &cost}), req); err != nil {
+					t.Fatal(err)
+				}
+				if cost.Guest != 0 || cost.Idle < tt.idle || cost.Idle > tt.idle*3/2 {
+					t.Errorf("%+v, want %v of waiting", cost, tt.idle)
+				}
+			})
+		})
+	}
+}
+
+// A call that belongs to a run adds to what that costs, and any other is told.
+func TestCost_IsThatOfTheRunOrToldOtherwise(t *testing.T) {
+	var outside int
+	var computed time.Duration
+	m := load(t, echo(t), Config{OutsideRuns: func(guest time.Duration) { outside++; computed += guest }})
+	g := acquire(t, m)
+	before := outside
+	started := time.Now()
+	var cost abi.Cost
+	req := request(0)
+	req.Object = echoObject([]byte{0x80}) // an empty result
+	for range 100 {
+		if _, err := g.Reconcile(abi.WithRun(t.Context(), &abi.Run{Cost: &cost}), req); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if took := time.Since(started); outside != before || cost.Guest <= 0 || cost.Guest > took {
+		t.Errorf("runs of %v cost %+v, and %d calls outside of them", took, cost, outside-before)
+	}
+	computed = 0
+	if _, err := m.Map(t.Context(), event(echoObject([]byte{0x80}))); err != nil {
+		t.Fatal(err)
+	}
+	if outside == before || computed <= 0 || cost.Result != 1 {
+		t.Errorf("%d calls outside of runs took %v; runs cost %+v", outside-before, computed, cost)
+	}
+}

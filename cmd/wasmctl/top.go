@@ -10,6 +10,25 @@ import (
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/printer"
 )
 
+const topHelp = `Shows the busiest controllers and objects of a running process, as averages of about the last minute, busiest first. On a terminal,
+the output refreshes until Ctrl-C.
+
+  BUSY        time in runs, including waits for the API server; 100% is one worker all the time
+  GUEST       CPU of the module; 100% is one core
+  HOST        CPU of wasmctl in the runs of the controller; 100% is one core
+  REQUESTS/S  requests of the runs to the API server
+  FUEL/S      metered work of the module
+  DECODED/S   bytes of objects that wasmctl decoded for the controller: answers, and its part of the watches
+  MEMORY      linear memory of the instances, and memory of the host for the operations of the module
+
+GUEST and HOST are by the clock, without waits, so they are too high while the CPUs are overloaded. Controllers share watches: a
+watch counts in equal parts for each of them.
+
+No controller has the CPU of watches, queues, events and garbage collection, nor the memory of the cache, compiled code and Go's
+heap. The metrics of the process have the totals: process_cpu_seconds_total and process_resident_memory_bytes.
+
+Only objects in the history are listed: see --history of "wasmctl run".`
+
 func newCmdTop(s streams) *cobra.Command {
 	o := &steerOptions{streams: s}
 	var output string
@@ -19,11 +38,7 @@ func newCmdTop(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "top",
 		Short: "Show the busiest controllers and objects of a running process",
-		Long: `Shows the busiest controllers and objects of a running process, as averages of about the last minute, busiest first. BUSY is the
-share of time spent in runs, including waits for the API server; 100% is one worker all the time. FUEL is the metered work of the
-modules. On a terminal, the output refreshes until Ctrl-C.
-
-Only objects in the history are listed: see --history of "wasmctl run".`,
+		Long:  topHelp,
 		Example: `  wasmctl top
   wasmctl top --once --objects 50
   wasmctl top -o json`,

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -90,14 +91,13 @@ func (a *API) roundTrip(ctx context.Context, r *request) ([]byte, error) {
 		h = h.Body(body)
 	}
 	a.setParams(h, r)
-	done, err := a.limits.enter(ctx)
+	var contentType string
+	var code int
+	result, err := a.do(ctx, r, h)
 	if err != nil {
 		return nil, err
 	}
-	defer done()
-	var contentType string
-	var code int
-	result := h.Do(&sending{ctx, r.ledger}).ContentType(&contentType).StatusCode(&code)
+	result.ContentType(&contentType).StatusCode(&code)
 	r.created = code == http.StatusCreated
 	if err := result.Error(); err != nil {
 		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
@@ -117,6 +117,24 @@ func (a *API) roundTrip(ctx context.Context, r *request) ([]byte, error) {
 			r.Subresource, r.kind.Kind, contentType, r.op)}
 	}
 	return js, nil
+}
+
+// do sends a request, and adds it to what the run of ctx costs.
+func (a *API) do(ctx context.Context, r *request, h *rest.Request) (rest.Result, error) {
+	run, started := abi.RunFrom(ctx), time.Now()
+	defer func() { run.Idled(time.Since(started)) }()
+	done, err := a.limits.enter(ctx)
+	if err != nil {
+		return rest.Result{}, err
+	}
+	defer done()
+	result := h.Do(&sending{ctx, r.ledger})
+	if run != nil && run.Cost != nil {
+		js, _ := result.Raw() // its error is that of the result
+		run.Cost.Requests++
+		run.Cost.Answers += int64(len(js))
+	}
+	return result, nil
 }
 
 func (a *API) httpRequest(r *request) *rest.Request {

@@ -216,8 +216,10 @@ func (s Service) Top(objects int) admin.Top {
 			continue
 		}
 		load, busiest := e.Telemetry.History.Busiest(now, objects)
+		stats := e.Runtime.Stats()
 		top.Controllers = append(top.Controllers, admin.TopController{
-			Name: e.Name(), Load: admin.Load(load), Memory: e.Memory(), Workers: e.Concurrency(), Running: e.Runtime.Stats().Running,
+			Name: e.Name(), Load: admin.Load(load), Decoded: stats.DecodedRate + load.Answers, Memory: e.Memory(), HostMemory: e.HostMemory(),
+			Workers: e.Concurrency(), Running: stats.Running,
 		})
 		for _, b := range busiest {
 			top.Objects = append(top.Objects, admin.TopObject{Controller: e.Name(), Object: b.Key.String(), Load: admin.Load(b.Load)})

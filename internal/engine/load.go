@@ -31,7 +31,7 @@ func (c *Controller) Load(ctx context.Context, wasm []byte) error {
 		Logger: c.log, Settings: o.Settings, Budget: c.shared.Budget, CPUScheduler: c.shared.CPUs, Compiler: c.shared.Compile,
 		Watchdog: c.shared.Watchdog, Codes: c.shared.Codes,
 		Secrets: &c.Telemetry.Secrets, DrainTimeout: o.DrainTimeout, KeepFor: max(host.DefaultKeepFor, o.Rollout.Probation.Time+time.Minute),
-		OnCall: c.Telemetry.OnCall(), Metric: c.Telemetry.Metric,
+		OnCall: c.Telemetry.OnCall(), OutsideRuns: c.Telemetry.OutsideRuns, Metric: c.Telemetry.Metric,
 	}
 	var err error
 	if cfg.Isolation, err = c.isolation(); err != nil {

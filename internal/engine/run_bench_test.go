@@ -30,7 +30,7 @@ func BenchmarkRun(b *testing.B) {
 	c := New(&Shared{Metrics: metrics.New(metrics.Config{})}, Options{History: history.DefaultBytes}, log, nil)
 	c.name = "bench"
 	c.Telemetry.For("bench", kinds.Kind{Version: "v1", Resource: "configmaps", Kind: "ConfigMap"})
-	module, err := host.Load(b.Context(), wasm.Empty, host.Config{OnCall: c.Telemetry.OnCall(), Secrets: &c.Telemetry.Secrets, Metric: c.Telemetry.Metric})
+	module, err := host.Load(b.Context(), wasm.Empty, host.Config{OnCall: c.Telemetry.OnCall(), OutsideRuns: c.Telemetry.OutsideRuns, Secrets: &c.Telemetry.Secrets, Metric: c.Telemetry.Metric})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -90,6 +90,7 @@ func (r *Recorder) Ended(out *applier.Outcome) {
 		ID: out.ID, Reasons: out.Reasons, Queued: out.Queued, Started: out.Started, Took: out.Duration, Revision: out.Revision,
 		Attempt: out.Attempt, Finalize: out.Finalize, Action: out.Action, DecidedBy: string(out.DecidedBy), Delay: out.Delay,
 		Skipped: errors.Is(out.Err, applier.ErrUnchanged), Failed: out.Failed(), Kind: string(out.Failure), Fuel: out.Fuel, Stale: out.Stale,
+		Cost: history.Cost{Guest: out.Cost.Guest, Host: out.HostTime(), Requests: int64(out.Cost.Requests), Answers: out.Cost.Answers},
 	}
 	if out.Err != nil {
 		run.Error = diff.Clip(r.Secrets.Text(ErrorText(out.Err)), maxErrorBytes)
@@ -178,3 +179,6 @@ func (r *Recorder) OnCall() func(export string, took time.Duration, err error) {
 		c.Called(export, took, kind)
 	}
 }
+
+// OutsideRuns counts what the guest computes for no run, for host.Config.
+func (r *Recorder) OutsideRuns(guest time.Duration) { r.History.OutsideRuns(time.Now(), guest) }

@@ -23,14 +23,26 @@ type Load struct {
 	Errors float64 `json:"errors"`
 	Busy   float64 `json:"busy"`
 	Fuel   float64 `json:"fuel"`
+	// Guest is the share of a core that the module computes, Host that of wasmctl in
+	// its runs.
+	Guest float64 `json:"guestCPU"`
+	Host  float64 `json:"hostCPU"`
+	// Requests counts those to the API server, Answers the bytes of their answers.
+	Requests float64 `json:"apiRequests"`
+	Answers  float64 `json:"answerBytes"`
 }
 
 // TopController is how busy a controller is.
 type TopController struct {
 	Name string `json:"name"`
 	Load
-	// Memory is the linear memory of its instances in bytes.
-	Memory int64 `json:"memory"`
+	// Decoded is how many bytes of objects are decoded for it each second: Answers,
+	// and its equal part of each watch, which controllers share.
+	Decoded float64 `json:"decodedBytes"`
+	// Memory is the linear memory of its instances in bytes, HostMemory that of the
+	// host for its operations.
+	Memory     int64 `json:"memory"`
+	HostMemory int64 `json:"hostMemory"`
 	// Workers is how many it has, Running how many of them are busy now.
 	Workers int `json:"workers"`
 	Running int `json:"running"`

@@ -199,13 +199,12 @@ func New(cfg Config) (*Applier, error) {
 // known), and says what happens next. It returns when the guest has returned; ctx
 // interrupts it.
 func (a *Applier) Apply(ctx context.Context, key abi.Key, reasons queue.Reasons, readyAt time.Time) Outcome {
-	r := run{a: a, out: Outcome{Key: key, Reasons: reasons}, started: time.Now()}
-	r.out.Started = r.started
+	r := run{a: a, out: Outcome{Key: key, Reasons: reasons, Started: time.Now()}}
 	if !readyAt.IsZero() {
-		r.out.Queued = max(0, r.started.Sub(readyAt))
+		r.out.Queued = max(0, r.out.Started.Sub(readyAt))
 	}
 	r.apply(ctx)
-	r.out.Duration = time.Since(r.started)
+	r.out.Duration = time.Since(r.out.Started)
 	if a.cfg.Observer != nil {
 		a.cfg.Observer.Ended(&r.out)
 	}

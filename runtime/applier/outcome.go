@@ -71,6 +71,8 @@ type Outcome struct {
 	// Fuel is what the guest has used, error_policy included, in the unit of
 	// docs/metering.md; 0 where it is not metered.
 	Fuel int64
+	// Cost is what the run has cost: HostTime belongs to it.
+	Cost abi.Cost
 	// Stale says that the cache did not reach the previous run's writes in time,
 	// Waited how long the run waited for it.
 	Stale  bool
@@ -86,6 +88,12 @@ type Outcome struct {
 
 // Failed reports whether the run counts as a failed one.
 func (o *Outcome) Failed() bool { return o.Failure != "" }
+
+// HostTime is how long the host worked for the run, by the clock: what is neither
+// the guest's nor waiting.
+func (o *Outcome) HostTime() time.Duration {
+	return max(0, o.Duration-o.Waited-o.Cost.Guest-o.Cost.Idle)
+}
 
 // Decider names who chose the action of an outcome.
 type Decider string

@@ -45,7 +45,7 @@ func (r *run) quarantined() bool {
 	var freed bool
 	p.change(func(t *quarantine.Table) {
 		if t.Known(r.out.Key) && !asked(&r.out.Reasons) {
-			wait, freed = t.Check(r.out.Key, r.subject(r.a.revision(r.out.Key)), r.started)
+			wait, freed = t.Check(r.out.Key, r.subject(r.a.revision(r.out.Key)), r.out.Started)
 		}
 	})
 	if freed {

@@ -14,9 +14,8 @@ import (
 
 // run is one run of one object, with its result so far. One goroutine has it.
 type run struct {
-	a       *Applier
-	out     Outcome
-	started time.Time
+	a   *Applier
+	out Outcome
 
 	object    []byte // as the run sees it; nil where it is gone
 	head      head
@@ -41,7 +40,7 @@ func (r *run) apply(ctx context.Context) {
 		return
 	}
 	r.out.Attempt = r.a.failures.get(r.out.Key).runs + 1
-	r.info = abi.Run{Key: r.out.Key, Object: r.object, Wrote: r.write}
+	r.info = abi.Run{Key: r.out.Key, Object: r.object, Wrote: r.write, Cost: &r.out.Cost}
 	if err == nil && r.recalled(ctx, step) {
 		return
 	}
@@ -92,7 +91,7 @@ func (r *run) awaitWrites(ctx context.Context) {
 	bounded, cancel := context.WithTimeout(ctx, r.a.cfg.AwaitWrites)
 	defer cancel()
 	r.out.Stale = r.a.cfg.Cache.AwaitWrites(bounded, last.list)
-	r.out.Waited = time.Since(r.started)
+	r.out.Waited = time.Since(r.out.Started)
 	if r.out.Stale {
 		r.a.stale.Add(1)
 		if time.Since(last.since) < awaitedFor {

@@ -26,7 +26,7 @@ func (r *run) begin(ctx context.Context) {
 	}
 	w := &r.writeLog
 	w.trial = r.a.guard.Begin(r.out.Key, &guard.Start{
-		Time: r.started, First: r.out.Reasons.First, More: r.out.Reasons.More,
+		Time: r.out.Started, First: r.out.Reasons.First, More: r.out.Reasons.More,
 		UID: r.head.uid, Version: r.a.version,
 	})
 	if r.a.cfg.Cluster == nil || len(w.trial.Inspect) == 0 {

@@ -17,6 +17,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 	"github.com/wasmctl/wasmctl/runtime/runner"
 	"github.com/wasmctl/wasmctl/runtime/scheduler"
+	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
 
 type request = scheduler.Request[abi.Key, queue.Reasons]
@@ -29,6 +30,7 @@ type Controller struct {
 	requests chan []request
 	slots    *slotTable    // nil: all objects are this replica's
 	begun    chan struct{} // closed when the watches have begun
+	decoded  watcher.Decoded
 
 	mu    sync.Mutex
 	start func(*Handle) // guarded by mu; runs a watch; nil before Run

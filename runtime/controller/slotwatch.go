@@ -76,6 +76,7 @@ func (c *Controller) watchSlot(h *Handle, isFor bool, slot int, served bool) {
 	ctx, w.stop = context.WithCancel(context.Background())
 	for i, source := range sources {
 		s := c.cfg.Watches.Acquire(source, c.handler(h, filters[i]))
+		s.Decoded = &c.decoded
 		w.subs = append(w.subs, s)
 		w.ended.Go(func() { _ = s.Run(ctx) }) // its error is only that it ran before
 	}

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/runtime/applier"
@@ -25,6 +26,10 @@ type Stats struct {
 	Reconciles applier.Stats
 	// Watches has the state of each watch; the first is that of Config.For.
 	Watches []WatchState
+	// Decoded counts the bytes that were decoded for the controller in its watches,
+	// DecodedRate those of each second of about the last minute.
+	Decoded     int64
+	DecodedRate float64
 }
 
 // WatchState is the state of one watch of a controller.
@@ -42,6 +47,7 @@ type WatchState struct {
 // blocks.
 func (c *Controller) Stats() Stats {
 	st := Stats{Stats: c.runner.Stats(), Paused: c.runner.Paused(), Failures: c.applier.Failures(), Reconciles: c.applier.Stats()}
+	st.Decoded, st.DecodedRate = c.decoded.Read(time.Now())
 	for _, h := range *c.cache.handles.Load() {
 		var hook *queue.HookState
 		if h.hook != nil {

@@ -119,6 +119,7 @@ func (c *Controller) newHandle(w Watch, isFor bool) (*Handle, error) {
 	subs := make([]*watcher.Subscription, len(sources))
 	for i, source := range sources {
 		subs[i] = c.cfg.Watches.Acquire(source, c.handler(h, filters[i]))
+		subs[i].Decoded = &c.decoded
 	}
 	h.subs.Store(&subs)
 	return h, nil

@@ -69,6 +69,7 @@ type Recorder struct {
 	running map[string]*Running         // by reconcile id; guarded by mu
 	hidden  map[abi.Key]Hidden          // guarded by mu
 	total   meter                       // guarded by mu
+	cost    Cost                        // of all runs; guarded by mu
 	failed  *Run                        // the last that failed, and lost its key; guarded by mu
 	culprit abi.Key                     // the object of failed; guarded by mu
 }
@@ -207,6 +208,7 @@ func same(a, b []byte) bool {
 func (r *Recorder) keep(key abi.Key, run *Run) {
 	ended := run.Started.Add(run.Took)
 	r.total.add(ended, run)
+	r.cost.add(&run.Cost)
 	if len(r.hidden) > 0 {
 		delete(r.hidden, key)
 	}

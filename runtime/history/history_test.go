@@ -2,6 +2,7 @@ package history
 
 import (
 	"fmt"
+	"math"
 	"sync"
 	"testing"
 	"time"
@@ -162,7 +163,7 @@ func TestRecorder_HiddenEventsAreSinceTheLastRun(t *testing.T) {
 func TestRecorder_BusiestFades(t *testing.T) {
 	r := New(DefaultBytes)
 	run := func(name string, at, took time.Duration, failed bool) {
-		r.End(abi.Key{Name: name}, &Run{Started: start.Add(at), Took: took, Fuel: 60, Failed: failed})
+		r.End(abi.Key{Name: name}, &Run{Started: start.Add(at), Took: took, Fuel: 60, Failed: failed, Cost: Cost{Guest: took / 5, Host: took / 2, Requests: 2, Answers: 1000}})
 	}
 	for i := range 60 {
 		run("much", time.Duration(i)*time.Second, 500*time.Millisecond, i%2 == 0)
@@ -175,6 +176,13 @@ func TestRecorder_BusiestFades(t *testing.T) {
 	// 60 runs a minute for as long as the average reaches: 1-1/e of one a second.
 	if l := busiest[0].Load; l.Runs < 0.6 || l.Runs > 0.66 || l.Busy < 0.3 || l.Busy > 0.33 || l.Errors < 0.3 || l.Errors > 0.33 || l.Fuel < 36 || l.Fuel > 40 {
 		t.Errorf("%+v", l)
+	}
+	if l := busiest[0].Load; math.Abs(l.Guest-l.Busy/5) > 1e-9 || math.Abs(l.Host-l.Busy/2) > 1e-9 || math.Abs(l.Requests-2*l.Runs) > 1e-9 || math.Abs(l.Answers-1000*l.Runs) > 1e-6 {
+		t.Errorf("%+v", l)
+	}
+	r.OutsideRuns(start.Add(time.Minute), time.Second)
+	if got, want := r.Cost(), (Cost{7*time.Second + 200*time.Microsecond, 15*time.Second + 500*time.Microsecond, 122, 61000}); got != want {
+		t.Errorf("all runs cost %+v, want %+v", got, want)
 	}
 	if total.Runs <= busiest[0].Load.Runs {
 		t.Errorf("all of it is %+v", total)

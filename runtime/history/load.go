@@ -1,19 +1,26 @@
 package history
 
 import (
-	"math"
 	"time"
+
+	"github.com/wasmctl/wasmctl/internal/decay"
 )
 
 // LoadTime is the time over which a Load is averaged: what is that long ago
 // counts 1/e.
-const LoadTime = time.Minute
+const LoadTime = decay.Time
 
 // Load is how busy an object, or a controller, has lately been, each second.
 type Load struct {
 	// Runs and Errors count runs a second, Busy is the share of time that runs took
 	// (1 is one worker all the time), Fuel what guests used a second.
 	Runs, Errors, Busy, Fuel float64
+	// Guest and Host are the share of time in which guests computed, and in which
+	// the host worked for them: 1 is one core all the time.
+	Guest, Host float64
+	// Requests counts those to the API server, Answers the bytes of their answers,
+	// each second.
+	Requests, Answers float64
 }
 
 // meter adds runs up, the older the less.
@@ -29,6 +36,10 @@ func (m *meter) add(now time.Time, r *Run) {
 	m.load.Runs += perSecond
 	m.load.Busy += perSecond * r.Took.Seconds()
 	m.load.Fuel += perSecond * float64(r.Fuel)
+	m.load.Guest += perSecond * r.Cost.Guest.Seconds()
+	m.load.Host += perSecond * r.Cost.Host.Seconds()
+	m.load.Requests += perSecond * float64(r.Cost.Requests)
+	m.load.Answers += perSecond * float64(r.Cost.Answers)
 	if r.Failed {
 		m.load.Errors += perSecond
 	}
@@ -47,11 +58,40 @@ func (m *meter) fade(now time.Time) {
 		m.at = now
 		return
 	}
-	part := float64(since) / float64(LoadTime)
-	keep := 1 - part // near enough for what is so short
-	if part > 1e-4 {
-		keep = math.Exp(-part)
+	left, l := decay.Left(since), &m.load
+	*l = Load{
+		l.Runs * left, l.Errors * left, l.Busy * left, l.Fuel * left, l.Guest * left, l.Host * left, l.Requests * left, l.Answers * left,
 	}
-	m.load = Load{m.load.Runs * keep, m.load.Errors * keep, m.load.Busy * keep, m.load.Fuel * keep}
 	m.at = now
+}
+
+// Cost is what runs have cost.
+type Cost struct {
+	// Guest is how long the guest computed, Host how long the host worked for it.
+	Guest, Host time.Duration
+	// Requests counts those to the API server, Answers the bytes of their answers.
+	Requests, Answers int64
+}
+
+func (c *Cost) add(other *Cost) {
+	c.Guest += other.Guest
+	c.Host += other.Host
+	c.Requests += other.Requests
+	c.Answers += other.Answers
+}
+
+// Cost returns what all runs until now have cost, and the guest outside of them.
+func (r *Recorder) Cost() Cost {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.cost
+}
+
+// OutsideRuns counts time that the guest computed for no run.
+func (r *Recorder) OutsideRuns(now time.Time, guest time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.cost.Guest += guest
+	r.total.fade(now)
+	r.total.load.Guest += guest.Seconds() / LoadTime.Seconds()
 }

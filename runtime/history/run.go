@@ -40,6 +40,8 @@ type Run struct {
 	Skipped bool
 	// Fuel is what the guest has used, in the unit of docs/metering.md.
 	Fuel int64
+	// Cost is what it has cost.
+	Cost Cost
 	// Stale says that the cache did not have the writes of the run before.
 	Stale bool
 

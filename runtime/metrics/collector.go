@@ -186,6 +186,10 @@ func (g gathering) runs(c *Controller, st *Stats) {
 	}
 	g.set(limitHits, float64(st.Limits[abi.LimitMemoryBudget]), n, string(abi.LimitMemoryBudget))
 	g.set(hostMemory, float64(st.HostMemory), n)
+	g.set(cpuSeconds, st.Guest.Seconds(), n, "guest")
+	g.set(cpuSeconds, st.Host.Seconds(), n, "host")
+	g.set(apiRequests, float64(st.Requests), n)
+	g.set(decodedBytes, float64(st.Decoded), n)
 	g.set(synced, flag(st.Synced), n)
 	g.set(paused, flag(st.Paused), n)
 	g.set(logsDropped, float64(st.LogsDropped), n)

@@ -43,6 +43,11 @@ type Stats struct {
 	// ProcessMemory is what is resident of the process that the instances are in,
 	// in bytes, where they have one of their own; else 0.
 	ProcessMemory int64
+	// Guest is how long the module computed, Host how long the host did in runs.
+	Guest, Host time.Duration
+	// Requests counts those of runs to the API server, Decoded the bytes of their
+	// answers, and of what was decoded for the controller in its watches.
+	Requests, Decoded int64
 	// HostMemory is the host's own memory for operations of the module, in bytes.
 	HostMemory int64
 	// Fuel and UnknownKeys count since the start.

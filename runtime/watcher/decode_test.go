@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
 
@@ -26,7 +27,7 @@ import (
 )
 
 func testDecoder(opts reflector.Options) *decoder {
-	return &decoder{options: opts, store: reflector.NewWriter().Store(), log: slog.New(slog.DiscardHandler)}
+	return &decoder{options: opts, store: reflector.NewWriter().Store(), log: slog.New(slog.DiscardHandler), decoded: new(atomic.Int64)}
 }
 
 // slowEvents and slowObjects are the simplest decoders that can be: all of it

@@ -27,6 +27,8 @@ type decoder struct {
 	store   *reflector.Store
 	log     *slog.Logger
 
+	decoded *atomic.Int64 // bytes of objects
+
 	onlyJSON atomic.Bool          // what came as protobuf was not read
 	kind     atomic.Pointer[kind] // of the last object in protobuf
 }
@@ -53,6 +55,7 @@ func (d *decoder) Decode(data []byte, _ *schema.GroupVersionKind, _ k8sruntime.O
 }
 
 func (d *decoder) decode(data []byte, opts reflector.Options) (k8sruntime.Object, error) {
+	d.decoded.Add(int64(len(data)))
 	o, failure := reflector.PackJSON(data, opts)
 	if failure == nil {
 		return d.known(o), nil

@@ -44,7 +44,7 @@ func (s *Subscription) Fresh(ctx context.Context, before time.Time) error {
 // present returns the resourceVersion of what is watched, as it is now.
 func (s *Subscription) present(ctx context.Context) (string, error) {
 	w := s.watch
-	api := w.client.requests(w.source, &decoder{source: w.source, options: w.source.options(), store: reflector.NewWriter().Store(), log: w.cfg.Log})
+	api := w.client.requests(w.source, &decoder{source: w.source, options: w.source.options(), store: reflector.NewWriter().Store(), log: w.cfg.Log, decoded: &w.decoded})
 	for {
 		list, err := api.list(ctx, metav1.ListOptions{Limit: 1}) // without a version, it is no cached answer
 		if err == nil {

@@ -28,6 +28,7 @@ type user struct {
 	events []string                                  // guarded by mu
 	mirror map[reflector.ObjectRef]string            // guarded by mu; resourceVersions by the events alone
 	last   map[reflector.ObjectRef]*reflector.Object // guarded by mu; New of each object's last event
+	count  *watcher.Decoded
 }
 
 func newUser(t *testing.T) *user {
@@ -46,6 +47,7 @@ func subscribe(t *testing.T, set *watcher.Set, source watcher.Source) *user {
 // subscribe runs the subscription until the test ends.
 func (u *user) subscribe(set *watcher.Set, source watcher.Source) {
 	u.sub = set.Acquire(source, u.handle)
+	u.sub.Decoded = u.count
 	ctx, cancel := context.WithCancel(u.t.Context())
 	u.stop = cancel
 	go func() {

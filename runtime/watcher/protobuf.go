@@ -74,6 +74,7 @@ func newKind(typeMeta, apiVersion, name string) *kind {
 // object packs the protobuf of an object. From the first that cannot be read on, all
 // objects of the watch are asked for as JSON.
 func (d *decoder) object(k *kind, pb []byte) (k8sruntime.Object, error) {
+	d.decoded.Add(int64(len(pb)))
 	failure := reflector.ErrNotRead
 	if k.table != nil {
 		var o *reflector.Object

@@ -121,6 +121,10 @@ func (s *Set) release(w *sharedWatch) {
 
 // Subscription is one user's share of a watch.
 type Subscription struct {
+	// Decoded, if not nil, counts what is decoded for the subscription. Set it before
+	// Run.
+	Decoded *Decoded
+
 	set     *Set
 	watch   *sharedWatch
 	handler Handler
@@ -138,7 +142,7 @@ func (s *Subscription) Run(ctx context.Context) error {
 	}
 	defer s.set.release(s.watch)
 	s.set.start(ctx, s.watch)
-	m := &subscriber{inbox: s.inbox}
+	m := &subscriber{inbox: s.inbox, decoded: s.Decoded}
 	select {
 	case s.watch.join <- m:
 	case <-ctx.Done():

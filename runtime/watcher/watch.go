@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -31,14 +32,16 @@ type sharedWatch struct {
 
 	refs        int                // guarded by Set.mu
 	cancel      context.CancelFunc // guarded by Set.mu; nil before the watch is started
+	decoded     atomic.Int64       // bytes of objects that no subscriber has counted yet
 	subscribers []*subscriber      // owned by loop
 	listed      bool               // owned by loop; the first list is in the store
 }
 
 // subscriber is a subscription as the loop sees it.
 type subscriber struct {
-	inbox  *inbox
-	listed bool // owned by loop; it was given the content of the store
+	inbox   *inbox
+	decoded *Decoded // nil where it does not count
+	listed  bool     // owned by loop; it was given the content of the store
 }
 
 // op is one call of the reflector.
@@ -95,7 +98,7 @@ func (w *sharedWatch) reflectAll(ctx context.Context) {
 
 // reflect runs client-go's reflector, which calls w.ops through a sink.
 func (w *sharedWatch) reflect(ctx context.Context) {
-	decoder := &decoder{source: w.source, options: w.source.options(), store: w.writer.Store(), log: w.cfg.Log}
+	decoder := &decoder{source: w.source, options: w.source.options(), store: w.writer.Store(), log: w.cfg.Log, decoded: &w.decoded}
 	api := w.client.requests(w.source, decoder)
 	lw := &listWatcher{api: api, status: w.status, backoff: newBackoff(), lists: api.listsFirst(ctx)}
 	defer lw.close()
@@ -130,6 +133,7 @@ func (w *sharedWatch) loop(ctx context.Context) {
 }
 
 func (w *sharedWatch) apply(op op) {
+	w.share()
 	switch op.kind {
 	case opApply:
 		w.writer.Apply(op.obj, w.emit)

@@ -8,7 +8,6 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/wasmctl/wasmctl/internal/humanize"
 	"github.com/wasmctl/wasmctl/internal/replay/shadow"
 	"github.com/wasmctl/wasmctl/internal/text"
 	"github.com/wasmctl/wasmctl/runtime/admin"
@@ -51,27 +50,6 @@ func JSON(w io.Writer, v any) error {
 		_, err = w.Write(append(b, '\n'))
 	}
 	return err
-}
-
-// TopLines are the controllers and the objects, each a line.
-func TopLines(top *admin.Top, s Screen) []string {
-	load := []column{{title: "BUSY", right: true}, {title: "RUNS/S", right: true}, {title: "ERRORS/S", right: true}, {title: "FUEL/S", right: true, drop: 2}}
-	cells := func(l *admin.Load) []any {
-		return []any{fmt.Sprintf("%.1f%%", 100*l.Busy), fmt.Sprintf("%.2f", l.Runs), fmt.Sprintf("%.2f", l.Errors), humanize.Count(l.Fuel)}
-	}
-	controllers := &table{columns: append(append([]column{{title: "CONTROLLER", minWidth: 12}}, load...),
-		column{title: "WORKERS", right: true, drop: 1}, column{title: "MEMORY", right: true})}
-	for i := range top.Controllers {
-		c := &top.Controllers[i]
-		row := append([]any{c.Name}, cells(&c.Load)...)
-		controllers.row("", append(row, fmt.Sprintf("%d/%d", c.Running, c.Workers), humanize.Bytes(c.Memory))...)
-	}
-	objects := &table{columns: append([]column{{title: "OBJECT", minWidth: 20}, {title: "CONTROLLER", minWidth: 12}}, load...)}
-	for i := range top.Objects {
-		o := &top.Objects[i]
-		objects.row("", append([]any{o.Object, o.Controller}, cells(&o.Load)...)...)
-	}
-	return append(append(controllers.render(s.width, s.coloured), ""), objects.render(s.width, s.coloured)...)
 }
 
 // Shadow prints what a shadow tells: as text only what differs.

@@ -1,0 +1,44 @@
+package printer
+
+import (
+	"fmt"
+
+	"github.com/wasmctl/wasmctl/internal/humanize"
+	"github.com/wasmctl/wasmctl/runtime/admin"
+)
+
+// TopLines are the controllers and the objects, each a line.
+func TopLines(top *admin.Top, s Screen) []string {
+	controllers := &table{columns: append(append([]column{{title: "CONTROLLER", minWidth: 12}}, loadColumns...),
+		column{title: "DECODED/S", right: true, drop: 3}, column{title: "WORKERS", right: true, drop: 4}, column{title: "MEMORY", right: true})}
+	for i := range top.Controllers {
+		c := &top.Controllers[i]
+		row := append([]any{c.Name}, loadCells(&c.Load)...)
+		controllers.row("", append(row, humanize.Bytes(c.Decoded), fmt.Sprintf("%d/%d", c.Running, c.Workers), humanize.Bytes(c.Memory+c.HostMemory))...)
+	}
+	objects := &table{columns: append([]column{{title: "OBJECT", minWidth: 20}, {title: "CONTROLLER", minWidth: 12}}, loadColumns...)}
+	for i := range top.Objects {
+		o := &top.Objects[i]
+		objects.row("", append([]any{o.Object, o.Controller}, loadCells(&o.Load)...)...)
+	}
+	return append(append(controllers.render(s.width, s.coloured), ""), objects.render(s.width, s.coloured)...)
+}
+
+// loadColumns are those of what controllers and objects have in common.
+var loadColumns = []column{
+	{title: "BUSY", right: true},
+	{title: "GUEST", right: true},
+	{title: "HOST", right: true},
+	{title: "RUNS/S", right: true},
+	{title: "ERRORS/S", right: true, drop: 1},
+	{title: "REQUESTS/S", right: true, drop: 2},
+	{title: "FUEL/S", right: true, drop: 5},
+}
+
+func loadCells(l *admin.Load) []any {
+	percent := func(share float64) string { return fmt.Sprintf("%.1f%%", 100*share) }
+	return []any{
+		percent(l.Busy), percent(l.Guest), percent(l.Host), fmt.Sprintf("%.2f", l.Runs), fmt.Sprintf("%.2f", l.Errors),
+		fmt.Sprintf("%.2f", l.Requests), humanize.Count(l.Fuel),
+	}
+}
