@@ -11,7 +11,7 @@ import (
 )
 
 // BenchmarkShards_Memory reports what one replica receives and keeps of 60,000
-// ConfigMaps of 2.5 KB, and the most that one of five does, where the API server selects.
+// ConfigMaps of 2.5 KB, and the maximum of one of five, where the API server selects.
 // A ratio of 0.2 is a fifth. Memory is what is private to the process, without the
 // binary.
 func BenchmarkShards_Memory(b *testing.B) {
