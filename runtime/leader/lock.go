@@ -108,7 +108,7 @@ func (l *lock) report(ctx context.Context, what string, err error, normal func(e
 	l.failed[what] = err.Error()
 	next := "until then this replica does not lead; it keeps retrying"
 	if apierrors.IsForbidden(err) {
-		next = "give this user get, create and update on leases.coordination.k8s.io in the namespace of the lease; " + next
+		next = rights + "; " + next
 	}
 	l.log.Warn("the lease cannot be "+what, "lease", l.Describe(), "error", err.Error(), "next", next)
 }

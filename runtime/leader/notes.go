@@ -11,6 +11,9 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
+// rights says what to do where the API server refuses requests for leases.
+const rights = "give this user get, create and update on leases.coordination.k8s.io in the namespace of the lease, as wasmctl rbac prints them with --leader-elect or --shards"
+
 // Notes are annotations of a Lease, which all replicas share.
 type Notes struct {
 	Leases          coordinationv1.LeaseInterface
@@ -24,6 +27,9 @@ func (n *Notes) Note(ctx context.Context, key string) (string, error) {
 	lease, err := n.Leases.Get(ctx, n.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return "", nil
+	}
+	if apierrors.IsForbidden(err) {
+		err = fmt.Errorf("%w: %s", err, rights)
 	}
 	if err != nil {
 		return "", fmt.Errorf("leader[%s/%s]: read the lease: %w", n.Namespace, n.Name, err)
