@@ -3,21 +3,38 @@ package main
 import (
 	"testing"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project/operator"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 )
 
+var optionalWidgets = schema.GroupVersionResource{Group: "optional.example.com", Version: "v1", Resource: "widgets"}
+
+const widgetCRD = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.optional.example.com}
+spec:
+  group: optional.example.com
+  names: {kind: Widget, listKind: WidgetList, plural: widgets, singular: widget}
+  scope: Namespaced
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
+`
+
 // TestControllerRuntime_ClientsOfClientGoCallTheHost: typed and dynamic ones, whatever
 // their context is; with the rights of the module, and the errors of the API server.
-// Flags and environment of main are those of the build.
+// Flags and environment of main are those of the build. Events of a broadcaster
+// are the host's. A kind that main has asked for does not have to be there: what reads
+// it gets the error of a missing kind, and its watch begins when it comes.
 func TestControllerRuntime_ClientsOfClientGoCallTheHost(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("SKIPPED: -short: builds an operator, and starts a control plane")
 	}
-	module := buildOperatorWith(t, "clientgo", operator.Main{Args: []string{"--label=counted=yes"}, Env: map[string]string{"NAME": "seen"}})
+	module := buildOperatorWith(t, "clientgo", operator.Main{
+		Args: []string{"--label=counted=yes"}, Env: map[string]string{"NAME": "seen"}, Without: []string{"Gadget.optional.example.com"},
+	})
 	c := devclustertest.Shared(t)
 	client, err := dynamic.NewForConfig(c.RESTConfig())
 	if err != nil {
@@ -29,6 +46,15 @@ func TestControllerRuntime_ClientsOfClientGoCallTheHost(t *testing.T) {
 	o.create(configMaps, map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a", "labels": map[string]any{"counted": "yes"}}})
 	const note = "1 labelled, data map[k:dg==], version true, denied true"
 	o.await("the Secret", func() bool { return o.get(secrets).GetAnnotations()["note"] == note })
+	o.awaitEvent("no such kind")
+	devclustertest.Apply(t, c, []byte(widgetCRD))
+	o.child.wantLine(`"msg":"watch ready"`, `"watch":"widgets.optional.example.com`)
+	o.patch(configMaps, `{"data":{"a":"1"}}`)
+	o.await("the Widget", func() bool { return o.get(optionalWidgets).GetUID() != "" })
+	o.awaitEvent("made")
+	uid := o.get(optionalWidgets).GetUID()
+	o.delete(optionalWidgets)
+	o.await("a deletion of the Widget", func() bool { now := o.get(optionalWidgets).GetUID(); return now != "" && now != uid })
 	o.patch(configMaps, `{"metadata":{"labels":null}}`)
 	o.await("no Secret", func() bool { return o.get(secrets).GetName() == "" })
 	if failed := o.child.failures(); len(failed) > 0 {

@@ -128,7 +128,7 @@ func fromError(ctx context.Context, op abi.Op, err error) abi.Response {
 	}
 	if unknown, ok := errors.AsType[*kinds.UnknownError](err); ok {
 		// What the API server would have said itself, had there been a URL to ask.
-		status := apierrors.NewGenericServerResponse(http.StatusNotFound, "", schema.GroupResource{}, "", "", 0, false).Status()
+		status := apierrors.NewGenericServerResponse(http.StatusNotFound, "", schema.GroupResource{}, "", "", 0, true).Status()
 		status.Message = unknown.Error()
 		return fromStatus(&status)
 	}

@@ -29,7 +29,7 @@ func (h *host) Get(ctx context.Context, key ObjectKey, obj Object, opts ...GetOp
 	o := (&GetOptions{}).ApplyOptions(opts)
 	got, err := c.Get(refOf(gvk, key.Namespace, key.Name), wasmctl.GetOptions{ResourceVersion: o.AsGetOptions().ResourceVersion})
 	if err != nil {
-		return failure.FromHost(err)
+		return failure.NoMatch(failure.FromHost(err), gvk)
 	}
 	return into(got, obj, gvk)
 }
@@ -59,7 +59,7 @@ func (h *host) List(ctx context.Context, list ObjectList, opts ...ListOption) er
 	}
 	page, err := c.List(refOf(gvk, o.Namespace, ""), ask)
 	if err != nil {
-		return failure.FromHost(err)
+		return failure.NoMatch(failure.FromHost(err), gvk)
 	}
 	return codec.DecodeList(page, list, gvk)
 }

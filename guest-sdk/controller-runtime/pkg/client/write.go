@@ -63,9 +63,10 @@ func (h *host) Create(ctx context.Context, obj Object, opts ...CreateOption) err
 		return err
 	}
 	o := (&CreateOptions{}).ApplyOptions(opts).AsCreateOptions()
-	return t.send("create", func(body any) (wasmctl.Object, error) {
+	err = t.send("create", func(body any) (wasmctl.Object, error) {
 		return t.c.Create(body, writeOptions("", o.DryRun, o.FieldManager, o.FieldValidation))
 	})
+	return failure.NoMatch(err, t.gvk)
 }
 
 // keepKind returns what makes obj say the kind again that it says now. As with
@@ -88,9 +89,10 @@ func (h *host) Update(ctx context.Context, obj Object, opts ...UpdateOption) err
 		return err
 	}
 	o := (&UpdateOptions{}).ApplyOptions(opts).AsUpdateOptions()
-	return t.send("update", func(body any) (wasmctl.Object, error) {
+	err = t.send("update", func(body any) (wasmctl.Object, error) {
 		return t.c.Update(body, writeOptions("", o.DryRun, o.FieldManager, o.FieldValidation))
 	})
+	return failure.NoMatch(err, t.gvk)
 }
 
 // Patch implements Writer.
@@ -101,7 +103,7 @@ func (h *host) Patch(ctx context.Context, obj Object, patch Patch, opts ...Patch
 		return err
 	}
 	o := (&PatchOptions{}).ApplyOptions(opts).AsPatchOptions()
-	return t.patch("", obj, patch, o)
+	return failure.NoMatch(t.patch("", obj, patch, o), t.gvk)
 }
 
 // Apply implements Writer.
@@ -139,7 +141,7 @@ func (h *host) Delete(ctx context.Context, obj Object, opts ...DeleteOption) err
 		return err
 	}
 	o := (&DeleteOptions{}).ApplyOptions(opts).AsDeleteOptions()
-	return failure.FromHost(t.c.Delete(t.ref(), deleteOptions(o)))
+	return failure.NoMatch(failure.FromHost(t.c.Delete(t.ref(), deleteOptions(o))), t.gvk)
 }
 
 // DeleteAllOf implements Writer: by a list, and a deletion of each object. The
@@ -158,7 +160,7 @@ func (h *host) DeleteAllOf(ctx context.Context, obj Object, opts ...DeleteAllOfO
 	var refs []wasmctl.ObjectRef
 	for found, err := range t.c.All(refOf(t.gvk, o.Namespace, ""), ask) {
 		if err != nil {
-			return failure.FromHost(err)
+			return failure.NoMatch(failure.FromHost(err), t.gvk)
 		}
 		refs = append(refs, refOf(t.gvk, found.Namespace(), found.Name()))
 	}

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/internal/declare"
+	"sigs.k8s.io/controller-runtime/pkg/internal/hostevents"
 	"sigs.k8s.io/controller-runtime/pkg/internal/program"
 	"sigs.k8s.io/controller-runtime/pkg/internal/rest"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -141,7 +142,7 @@ func (m *module) reconciler(name string) (wasmctl.Reconciler, error) {
 	}
 	m.bound(&r.Manifest)
 	m.cache.Watch(declare.Kinds(&r.Manifest))
-	if m.events {
+	if m.events || hostevents.Wanted() {
 		r.Manifest.Capabilities = append(r.Manifest.Capabilities, recordsEvents)
 	}
 	return r, nil

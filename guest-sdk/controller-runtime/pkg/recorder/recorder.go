@@ -1,7 +1,18 @@
 // Package recorder has the interface of what makes event recorders.
 package recorder
 
-import "k8s.io/apimachinery/pkg/runtime"
+import (
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"sigs.k8s.io/controller-runtime/pkg/internal/hostevents"
+)
+
+// OfHost returns recorders whose events the host writes: for broadcasters of client-go,
+// as a module has them.
+func OfHost(scheme *runtime.Scheme) (ObjectRecorder, EventRecorder) {
+	r := hostevents.New(scheme)
+	return r.Recorder, r
+}
 
 // Provider makes recorders of Kubernetes events.
 type Provider interface {

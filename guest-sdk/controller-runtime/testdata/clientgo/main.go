@@ -1,6 +1,7 @@
-// Clientgo is an operator that uses clients of client-go beside the manager's: for
-// each ConfigMap that is labelled, it keeps a Secret of the same name, and writes
-// into it what it has seen.
+// Clientgo is an operator of an older kind. It uses clients of client-go beside the
+// manager's: for each ConfigMap that is labelled, it keeps a Secret of the same name,
+// and writes into it what it has seen, and into an event by a broadcaster of its own.
+// Where there are Widgets, it keeps one of these too.
 package main
 
 import (
@@ -11,21 +12,33 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
+var widgetKind = schema.GroupVersionKind{Group: "optional.example.com", Version: "v1", Kind: "Widget"}
+
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;create;update;patch;delete
+// +kubebuilder:rbac:groups=optional.example.com,resources=widgets,verbs=get;list;watch;create
 
 type reconciler struct {
+	client.Client
 	kube   *kubernetes.Clientset
 	others dynamic.Interface
+	events record.EventRecorder
 	label  string
 }
 
@@ -34,11 +47,60 @@ func main() {
 	flag.Parse()
 	scheme := runtime.NewScheme()
 	must(corev1.AddToScheme(scheme))
-	mgr, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{Scheme: scheme})
+	scheme.AddKnownTypeWithName(widgetKind, &unstructured.Unstructured{})
+	scheme.AddKnownTypeWithName(widgetKind.GroupVersion().WithKind("WidgetList"), &unstructured.UnstructuredList{})
+	mgr, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{
+		Scheme: scheme, Client: client.Options{Cache: &client.CacheOptions{Unstructured: true}},
+	})
 	must(err)
-	r := &reconciler{kube: kubernetes.NewForConfigOrDie(mgr.GetConfig()), others: dynamic.NewForConfigOrDie(mgr.GetConfig()), label: *label}
-	must(ctrl.NewControllerManagedBy(mgr).Named(os.Getenv("NAME")).For(&corev1.ConfigMap{}).Complete(r))
+	kube := kubernetes.NewForConfigOrDie(mgr.GetConfig())
+	r := &reconciler{Client: mgr.GetClient(), kube: kube, others: dynamic.NewForConfigOrDie(mgr.GetConfig()), events: recorder(kube, scheme), label: *label}
+	b := ctrl.NewControllerManagedBy(mgr).Named(os.Getenv("NAME")).For(&corev1.ConfigMap{})
+	if has(mgr, kube) {
+		b.Owns(widget("", ""))
+	}
+	must(b.Complete(r))
 	must(mgr.Start(ctrl.SetupSignalHandler()))
+}
+
+// has asks for Widgets, and for Gadgets, which the build is told that there are none of.
+func has(mgr ctrl.Manager, kube *kubernetes.Clientset) bool {
+	if _, err := mgr.GetRESTMapper().RESTMapping(schema.GroupKind{Group: widgetKind.Group, Kind: "Gadget"}, "v1"); !meta.IsNoMatchError(err) {
+		must(fmt.Errorf("there are Gadgets: %w", err))
+	}
+	list, err := kube.Discovery().ServerResourcesForGroupVersion(widgetKind.GroupVersion().String())
+	must(err)
+	return len(list.APIResources) == 1 && list.APIResources[0].Name == "widgets"
+}
+
+func recorder(kube *kubernetes.Clientset, scheme *runtime.Scheme) record.EventRecorder {
+	b := record.NewBroadcaster()
+	b.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: kube.CoreV1().Events("")})
+	return b.NewRecorder(scheme, corev1.EventSource{Component: "clientgo"})
+}
+
+func widget(namespace, name string) *unstructured.Unstructured {
+	w := &unstructured.Unstructured{}
+	w.SetGroupVersionKind(widgetKind)
+	w.SetNamespace(namespace)
+	w.SetName(name)
+	return w
+}
+
+// keepWidget says what there was.
+func (r *reconciler) keepWidget(ctx context.Context, owner *corev1.ConfigMap) (string, error) {
+	w := widget(owner.Namespace, owner.Name)
+	err := r.Get(ctx, client.ObjectKeyFromObject(w), w)
+	switch {
+	case meta.IsNoMatchError(err):
+		return "no such kind", nil
+	case apierrors.IsNotFound(err):
+		if err := controllerutil.SetControllerReference(owner, w, r.Scheme()); err != nil {
+			return "", err
+		}
+		return "made", r.Create(ctx, w)
+	}
+	return "there", err
 }
 
 // Reconcile uses no context of its own, as many programs do.
@@ -70,6 +132,11 @@ func (r *reconciler) Reconcile(_ context.Context, req reconcile.Request) (reconc
 	}
 	_, version := r.kube.Discovery().ServerVersion()
 	_, denied := r.kube.CoreV1().Nodes().Get(ctx, "n", metav1.GetOptions{})
+	found, err := r.keepWidget(ctx, &list.Items[0])
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	r.events.Event(&list.Items[0], corev1.EventTypeNormal, "Widget", found)
 	note := fmt.Sprintf("%d labelled, data %v, version %t, denied %t", len(list.Items), u.Object["data"], apierrors.IsNotFound(version), apierrors.IsForbidden(denied))
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{"note":%q}}}`, note)
 	_, err = secrets.Patch(ctx, req.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})

@@ -29,8 +29,8 @@ var advices = []advice{
 	{Warn, "makes a client of client-go", "it works within Reconcile, for kinds of the manager's scheme; watches, exec and logs do not", []string{
 		ofClient + "kubernetes.NewForConfig", ofClient + "kubernetes.NewForConfigOrDie", ofClient + "dynamic.NewForConfig", ofClient + "dynamic.NewForConfigOrDie", ofClient + "rest.RESTClientFor",
 	}},
-	{Warn, "asks the API server what it has, and gets no answer", "decide by a flag or by the environment: wasmctl build --env", []string{
-		ofClient + "discovery.",
+	{Warn, "asks the API server which kinds it has, and gets those of the manager's scheme", "name what your cluster lacks: wasmctl build --without KIND.GROUP", []string{
+		ofClient + "discovery.", "(k8s.io/apimachinery/pkg/api/meta.RESTMapper).RESTMapping", "(k8s.io/apimachinery/pkg/api/meta.RESTMapper).RESTMappings",
 	}},
 	{Warn, "watches, elects or connects by itself, which fails when it is used", "leave it to the host: it watches, elects and keeps the cache", []string{
 		ofClient + "informers.", ofClient + "dynamic/dynamicinformer.", ofClient + "tools/leaderelection.", ofClient + "tools/remotecommand.", ofClient + "tools/portforward.",

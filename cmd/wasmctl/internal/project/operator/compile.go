@@ -174,8 +174,6 @@ func adviceFor(p *pkg, text string) string {
 	switch {
 	case strings.Contains(text, "controller-runtime/pkg/envtest"):
 		return "use it in tests only: it starts an API server"
-	case strings.Contains(text, "record.NewBroadcaster"):
-		return "use mgr.GetEventRecorderFor: the host writes events"
 	case strings.Contains(text, "build constraints exclude all Go files"):
 		return "the package does not exist for wasip1: do without it in a module, by a build constraint (//go:build !wasip1)"
 	case p.Module != nil && p.Module.Main:

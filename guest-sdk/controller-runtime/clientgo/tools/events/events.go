@@ -1,4 +1,4 @@
-// Package events has the interfaces of recorders of the newer events API.
+// Package events has the recorders and broadcasters of the newer events API.
 package events
 
 import (

@@ -1,4 +1,4 @@
-// Package record has the interfaces of event recorders.
+// Package record has event recorders and broadcasters.
 package record
 
 import (

@@ -14,6 +14,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/internal/kinds"
 	"sigs.k8s.io/controller-runtime/pkg/internal/run"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
@@ -62,7 +63,7 @@ func (p *planner) plan() error {
 			"or watch it with &handler.EnqueueRequestForObject{}")
 	}
 	w := all[first].watch()
-	w.Deletes, w.MetadataOnly = true, false
+	w.Deletes, w.MetadataOnly, w.Optional = true, false, false
 	p.m.For = &w
 	for _, w := range slices.Delete(all, first, first+1) {
 		p.add(w)
@@ -91,7 +92,10 @@ func (p *planner) add(w watched) {
 
 // watch is the watch in the manifest, with its predicates.
 func (w watched) watch() wasmctl.Watch {
-	out := wasmctl.Watch{Group: w.gvk.Group, Version: w.gvk.Version, Kind: w.gvk.Kind, MetadataOnly: w.metadataOnly()}
+	out := wasmctl.Watch{
+		Group: w.gvk.Group, Version: w.gvk.Version, Kind: w.gvk.Kind, MetadataOnly: w.metadataOnly(),
+		Optional: kinds.MayLack(w.gvk.GroupKind()),
+	}
 	names, rest := split(w.Predicates)
 	if len(rest) > 0 {
 		out.Filter = func(c *wasmctl.Context, e wasmctl.WatchEvent) bool {

@@ -5,7 +5,9 @@ import (
 	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
 )
@@ -48,6 +50,15 @@ func FromHost(err error) error {
 	}
 	s.Details = details(e)
 	return &apierrors.StatusError{ErrStatus: s}
+}
+
+// NoMatch returns err, or for a kind that the API server lacks what the real client finds
+// out before it asks.
+func NoMatch(err error, gvk schema.GroupVersionKind) error {
+	if apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
+		return &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
+	}
+	return err
 }
 
 // details are the API server's, as far as they can be read.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/internal/codec"
 	"sigs.k8s.io/controller-runtime/pkg/internal/failure"
+	"sigs.k8s.io/controller-runtime/pkg/internal/kinds"
 	"sigs.k8s.io/controller-runtime/pkg/internal/run"
 )
 
@@ -80,6 +82,9 @@ func (c *Cache) Get(ctx context.Context, key client.ObjectKey, obj client.Object
 		return err
 	}
 	got, err := host.Get(refOf(gvk, key.Namespace, key.Name))
+	if pending(err, gvk) {
+		return c.api.Get(ctx, key, obj, opts...)
+	}
 	if err != nil {
 		return failure.FromHost(err)
 	}
@@ -88,6 +93,21 @@ func (c *Cache) Get(ctx context.Context, key client.ObjectKey, obj client.Object
 	}
 	obj.GetObjectKind().SetGroupVersionKind(gvk)
 	return nil
+}
+
+// pending reports whether an error of the host's cache is one of a kind that the API
+// server may lack, and that the host does not watch, or not yet. Then the API server
+// is asked.
+func pending(err error, gvk schema.GroupVersionKind) bool {
+	e, ok := wasmctl.AsError(err)
+	if !ok || !kinds.MayLack(gvk.GroupKind()) {
+		return false
+	}
+	switch e.Status {
+	case wasmctl.StatusNotSynced, wasmctl.StatusBadRequest:
+		return true
+	}
+	return meta.IsNoMatchError(failure.NoMatch(failure.FromHost(err), gvk))
 }
 
 // GetInformer implements cache.Informers.

@@ -55,6 +55,9 @@ func (c *Cache) List(ctx context.Context, list client.ObjectList, opts ...client
 		ask.LabelSelector = o.LabelSelector.String()
 	}
 	for found, err := range host.All(refOf(gvk, o.Namespace, ""), ask) {
+		if pending(err, gvk) {
+			return c.fromAPI(ctx, list, o, match)
+		}
 		if err != nil {
 			return failure.FromHost(err)
 		}

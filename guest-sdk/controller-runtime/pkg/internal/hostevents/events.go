@@ -4,6 +4,7 @@ package hostevents
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -14,6 +15,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/internal/run"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 )
+
+// wanted is set once the program has made a recorder by itself.
+var wanted atomic.Bool
+
+// New returns recorders for a broadcaster of the program.
+func New(scheme *runtime.Scheme) Actions {
+	wanted.Store(true)
+	return Actions{Recorder{Scheme: scheme}}
+}
+
+// Wanted reports whether a broadcaster of the program has recorders.
+func Wanted() bool { return wanted.Load() }
 
 // Recorder implements EventRecorder of client-go's package record.
 type Recorder struct{ Scheme *runtime.Scheme }

@@ -62,6 +62,9 @@ func scope(gk schema.GroupKind) meta.RESTScope {
 
 // RESTMapping implements meta.RESTMapper, also for kinds without a Go type.
 func (m *mapper) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	if err := Ask(gk); err != nil {
+		return nil, err
+	}
 	for _, version := range versions {
 		if version == "" {
 			continue
@@ -76,6 +79,23 @@ func (m *mapper) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RES
 	}
 	mapping.Scope = scope(gk)
 	return mapping, nil
+}
+
+// RESTMappings implements meta.RESTMapper.
+func (m *mapper) RESTMappings(gk schema.GroupKind, versions ...string) ([]*meta.RESTMapping, error) {
+	if err := Ask(gk); err != nil {
+		return nil, err
+	}
+	return m.DefaultRESTMapper.RESTMappings(gk, versions...)
+}
+
+// KindFor implements meta.RESTMapper.
+func (m *mapper) KindFor(r schema.GroupVersionResource) (schema.GroupVersionKind, error) {
+	gvk, err := m.DefaultRESTMapper.KindFor(r)
+	if err == nil && Ask(gvk.GroupKind()) != nil {
+		err = &meta.NoResourceMatchError{PartialResource: r}
+	}
+	return gvk, err
 }
 
 // LearnClusterScoped notes that objects of the kind have no namespace.

@@ -48,7 +48,7 @@ type transport struct{ client func() *wasmctl.Client }
 // RoundTrip implements http.RoundTripper.
 func (*transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if Serve == nil {
-		return nil, errors.New("client-go: a module reaches the cluster only while the host calls it: make this request in Reconcile")
+		return nil, errors.New("client-go: a module reaches the cluster only while the host calls it: make this request in Reconcile; discovery works once main has made a manager")
 	}
 	return Serve(r)
 }

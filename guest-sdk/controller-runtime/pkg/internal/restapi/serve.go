@@ -58,8 +58,11 @@ func (s Server) Serve(r *http.Request) (*http.Response, error) {
 func (s Server) answer(r *http.Request) (any, error) {
 	t, ok := parse(r.URL.Path)
 	if !ok {
+		if found := s.discover(r.URL.Path); found != nil {
+			return found, nil
+		}
 		return nil, apierrors.NewGenericServerResponse(http.StatusNotFound, r.Method, schema.GroupResource{}, r.URL.Path,
-			"a module cannot ask which kinds or which version the API server has", 0, true)
+			"a module cannot ask which version the API server has, and knows the kinds of its scheme", 0, true)
 	}
 	req := &request{target: t, query: r.URL.Query(), media: r.Header.Get("Content-Type")}
 	if w := req.query.Get("watch"); w == "true" || w == "1" {
@@ -74,8 +77,13 @@ func (s Server) answer(r *http.Request) (any, error) {
 			return nil, err
 		}
 	}
+	answer := s.object
 	if t.name == "" && r.Method != http.MethodPost {
-		return s.collection(r, req)
+		answer = s.collection
 	}
-	return s.object(r, req)
+	obj, err := answer(r, req)
+	if meta.IsNoMatchError(err) { // the manager's client says so
+		err = apierrors.NewGenericServerResponse(http.StatusNotFound, r.Method, t.GroupResource(), t.name, err.Error(), 0, true)
+	}
+	return obj, err
 }

@@ -1,0 +1,79 @@
+package kinds
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"sigs.k8s.io/controller-runtime/pkg/internal/program"
+)
+
+// asked are the kinds that the program has asked a mapper or discovery about, and that
+// an API server may lack. Programs do that before they declare a watch: so a
+// watch of such a kind does not have to be there.
+var (
+	askedMu sync.Mutex
+	asked   = map[schema.GroupKind]bool{} // guarded by askedMu
+)
+
+// Ask answers the question whether the API server has a kind. Main runs before the
+// host has one to ask: the answer is yes, unless the build was told otherwise.
+func Ask(gk schema.GroupKind) error {
+	if lacks(gk) {
+		return &meta.NoKindMatchError{GroupKind: gk}
+	}
+	if !OfKubernetes(gk.Group) {
+		askedMu.Lock()
+		defer askedMu.Unlock()
+		asked[gk] = true
+	}
+	return nil
+}
+
+// MayLack reports whether the program asked about a kind, and so works without it.
+func MayLack(gk schema.GroupKind) bool {
+	askedMu.Lock()
+	defer askedMu.Unlock()
+	return asked[gk]
+}
+
+// Asked names the kinds that the program asked about and was told to have.
+func Asked() []string {
+	askedMu.Lock()
+	defer askedMu.Unlock()
+	var names []string
+	for gk := range asked {
+		names = append(names, gk.String())
+	}
+	slices.Sort(names)
+	return names
+}
+
+// lacks reports whether the program was built for clusters without the kind or its group.
+func lacks(gk schema.GroupKind) bool {
+	return program.Without(gk.Group) || program.Without(gk.String())
+}
+
+// OfKubernetes reports whether a group comes with the API server.
+func OfKubernetes(group string) bool {
+	if !strings.Contains(group, ".") {
+		return true
+	}
+	return strings.HasSuffix(group, ".k8s.io") && ownGroups[group]
+}
+
+// ownGroups are the groups of Kubernetes with a domain.
+var ownGroups = map[string]bool{}
+
+func init() {
+	for _, name := range []string{
+		"admissionregistration", "apiextensions", "apiregistration", "authentication", "authorization", "certificates", "coordination",
+		"discovery", "events", "flowcontrol.apiserver", "internal.apiserver", "networking", "node", "rbac.authorization", "resource",
+		"scheduling", "storage", "storagemigration",
+	} {
+		ownGroups[name+".k8s.io"] = true
+	}
+}
