@@ -51,7 +51,6 @@ func TestControllerRuntime_ClientsOfClientGoCallTheHost(t *testing.T) {
 	o.child.wantLine(`"msg":"watch ready"`, `"watch":"widgets.optional.example.com`)
 	o.patch(configMaps, `{"data":{"a":"1"}}`)
 	o.await("the Widget", func() bool { return o.get(optionalWidgets).GetUID() != "" })
-	o.awaitEvent("made")
 	uid := o.get(optionalWidgets).GetUID()
 	o.delete(optionalWidgets)
 	o.await("a deletion of the Widget", func() bool { now := o.get(optionalWidgets).GetUID(); return now != "" && now != uid })

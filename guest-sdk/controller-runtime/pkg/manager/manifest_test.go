@@ -9,6 +9,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
@@ -54,6 +56,32 @@ func TestManifest_SaysWhatTheBuilderSays(t *testing.T) {
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v\nwant %+v", got, want)
+	}
+}
+
+// TestManifest_AWatchThatMainAsksForIsOptional: of the kinds that an API server may
+// lack, and not of the one that is reconciled.
+func TestManifest_AWatchThatMainAsksForIsOptional(t *testing.T) {
+	m := newManager(t, ctrl.Options{})
+	part, other := schema.GroupVersionKind{Group: "parts.example.com", Version: "v1", Kind: "Part"}, schema.GroupVersionKind{Group: "parts.example.com", Version: "v1", Kind: "Other"}
+	b := ctrl.NewControllerManagedBy(m)
+	for i, gvk := range []schema.GroupVersionKind{part, other, appsv1.SchemeGroupVersion.WithKind("Deployment"), part} {
+		u := &unstructured.Unstructured{}
+		u.SetGroupVersionKind(gvk)
+		if gvk != other {
+			_, err := m.GetRESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
+			must(t, err)
+		}
+		if i == 0 {
+			b.For(u)
+			continue
+		}
+		b.Owns(u)
+	}
+	must(t, b.Complete(nothing))
+	got := declared(t, m).Manifest
+	if got.For.Optional || got.Owns[0].Optional || got.Owns[1].Optional || !got.Owns[2].Optional {
+		t.Errorf("for %+v, owns %+v", got.For, got.Owns)
 	}
 }
 

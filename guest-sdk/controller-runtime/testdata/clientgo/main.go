@@ -63,7 +63,7 @@ func main() {
 	must(mgr.Start(ctrl.SetupSignalHandler()))
 }
 
-// has asks for Widgets, and for Gadgets, which the build is told that there are none of.
+// has asks for Widgets, and for Gadgets, which the cluster lacks by what the build says.
 func has(mgr ctrl.Manager, kube *kubernetes.Clientset) bool {
 	if _, err := mgr.GetRESTMapper().RESTMapping(schema.GroupKind{Group: widgetKind.Group, Kind: "Gadget"}, "v1"); !meta.IsNoMatchError(err) {
 		must(fmt.Errorf("there are Gadgets: %w", err))

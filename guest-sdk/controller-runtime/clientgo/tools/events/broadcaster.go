@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	v1 "k8s.io/api/core/v1"
+	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -125,16 +125,16 @@ func (s *sender) Eventf(regarding, related runtime.Object, eventtype, reason, ac
 }
 
 // refer returns a reference of an object; an empty one of an object that has none.
-func (s *sender) refer(obj runtime.Object) v1.ObjectReference {
+func (s *sender) refer(obj runtime.Object) corev1.ObjectReference {
 	if ref, err := reference.GetReference(s.scheme, obj); err == nil {
 		return *ref
 	}
-	return v1.ObjectReference{}
+	return corev1.ObjectReference{}
 }
 
 // named returns an object that has the name of a reference.
 func named(obj runtime.Object) runtime.Object {
-	ref, ok := obj.(*v1.ObjectReference)
+	ref, ok := obj.(*corev1.ObjectReference)
 	if !ok {
 		return obj
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -17,16 +17,16 @@ import (
 
 // EventSink stores events. In a module that is the host, whatever the sink is.
 type EventSink interface {
-	Create(event *v1.Event) (*v1.Event, error)
-	Update(event *v1.Event) (*v1.Event, error)
-	Patch(oldEvent *v1.Event, data []byte) (*v1.Event, error)
+	Create(event *corev1.Event) (*corev1.Event, error)
+	Update(event *corev1.Event) (*corev1.Event, error)
+	Patch(oldEvent *corev1.Event, data []byte) (*corev1.Event, error)
 }
 
 // EventBroadcaster hands events to the host, to handlers, or to a log. It does so
 // at once: a module is asked nothing between two calls of the host.
 type EventBroadcaster interface {
 	// StartEventWatcher calls a function with each event.
-	StartEventWatcher(eventHandler func(*v1.Event)) watch.Interface
+	StartEventWatcher(eventHandler func(*corev1.Event)) watch.Interface
 	// StartRecordingToSink makes the host record the events.
 	StartRecordingToSink(sink EventSink) watch.Interface
 	// StartLogging logs each event.
@@ -34,7 +34,7 @@ type EventBroadcaster interface {
 	// StartStructuredLogging logs each event.
 	StartStructuredLogging(verbosity klog.Level) watch.Interface
 	// NewRecorder returns a recorder. The host names the controller as the source.
-	NewRecorder(scheme *runtime.Scheme, source v1.EventSource) EventRecorderLogger
+	NewRecorder(scheme *runtime.Scheme, source corev1.EventSource) EventRecorderLogger
 	// Shutdown stops all of that.
 	Shutdown()
 }
@@ -44,11 +44,11 @@ type CorrelatorOptions struct {
 	LRUCacheSize         int
 	BurstSize            int
 	QPS                  float32
-	KeyFunc              func(event *v1.Event) (aggregateKey, localKey string)
-	MessageFunc          func(event *v1.Event) string
+	KeyFunc              func(event *corev1.Event) (aggregateKey, localKey string)
+	MessageFunc          func(event *corev1.Event) string
 	MaxEvents            int
 	MaxIntervalInSeconds int
-	SpamKeyFunc          func(event *v1.Event) string
+	SpamKeyFunc          func(event *corev1.Event) string
 }
 
 // BroadcasterOption has no effect.
@@ -77,7 +77,7 @@ type broadcaster struct{ to []*receiver }
 // receiver gets events until it is stopped.
 type receiver struct {
 	host    bool // the host gets them
-	handle  func(*v1.Event)
+	handle  func(*corev1.Event)
 	stopped bool
 }
 
@@ -93,7 +93,7 @@ func (b *broadcaster) add(r *receiver) watch.Interface {
 }
 
 // StartEventWatcher implements EventBroadcaster.
-func (b *broadcaster) StartEventWatcher(handler func(*v1.Event)) watch.Interface {
+func (b *broadcaster) StartEventWatcher(handler func(*corev1.Event)) watch.Interface {
 	return b.add(&receiver{handle: handler})
 }
 
@@ -104,14 +104,14 @@ func (b *broadcaster) StartRecordingToSink(EventSink) watch.Interface {
 
 // StartLogging implements EventBroadcaster.
 func (b *broadcaster) StartLogging(logf func(format string, args ...any)) watch.Interface {
-	return b.StartEventWatcher(func(e *v1.Event) {
+	return b.StartEventWatcher(func(e *corev1.Event) {
 		logf("Event(%#v): type: '%v' reason: '%v' %v", e.InvolvedObject, e.Type, e.Reason, e.Message)
 	})
 }
 
 // StartStructuredLogging implements EventBroadcaster.
 func (b *broadcaster) StartStructuredLogging(verbosity klog.Level) watch.Interface {
-	return b.StartEventWatcher(func(e *v1.Event) {
+	return b.StartEventWatcher(func(e *corev1.Event) {
 		o := &e.InvolvedObject
 		klog.V(verbosity).InfoS("Event occurred", "object", klog.KRef(o.Namespace, o.Name), "kind", o.Kind, "apiVersion", o.APIVersion, "type", e.Type, "reason", e.Reason, "message", e.Message)
 	})
@@ -121,7 +121,7 @@ func (b *broadcaster) StartStructuredLogging(verbosity klog.Level) watch.Interfa
 func (b *broadcaster) Shutdown() { b.to = nil }
 
 // NewRecorder implements EventBroadcaster.
-func (b *broadcaster) NewRecorder(scheme *runtime.Scheme, source v1.EventSource) EventRecorderLogger {
+func (b *broadcaster) NewRecorder(scheme *runtime.Scheme, source corev1.EventSource) EventRecorderLogger {
 	host, _ := recorder.OfHost(scheme)
 	return &sender{b, scheme, source, host}
 }
@@ -131,7 +131,7 @@ type sender struct {
 	*broadcaster
 
 	scheme *runtime.Scheme
-	source v1.EventSource
+	source corev1.EventSource
 	host   EventRecorder
 }
 
@@ -164,7 +164,7 @@ func (s *sender) AnnotatedEventf(object runtime.Object, annotations map[string]s
 
 // named returns an object that has the name of a reference.
 func named(object runtime.Object) runtime.Object {
-	ref, ok := object.(*v1.ObjectReference)
+	ref, ok := object.(*corev1.ObjectReference)
 	if !ok {
 		return object
 	}
@@ -175,9 +175,9 @@ func named(object runtime.Object) runtime.Object {
 }
 
 // event is what handlers get.
-func (s *sender) event(object runtime.Object, annotations map[string]string, eventtype, reason, message string) *v1.Event {
+func (s *sender) event(object runtime.Object, annotations map[string]string, eventtype, reason, message string) *corev1.Event {
 	now := metav1.Now()
-	e := &v1.Event{
+	e := &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{Annotations: annotations}, Type: eventtype, Reason: reason, Message: message,
 		Source: s.source, ReportingController: s.source.Component, FirstTimestamp: now, LastTimestamp: now, Count: 1,
 	}

@@ -1,7 +1,6 @@
 package kinds
 
 import (
-	"slices"
 	"strings"
 	"sync"
 
@@ -9,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"sigs.k8s.io/controller-runtime/pkg/internal/program"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // asked are the kinds that the program has asked a mapper or discovery about, and that
@@ -25,10 +25,14 @@ func Ask(gk schema.GroupKind) error {
 	if lacks(gk) {
 		return &meta.NoKindMatchError{GroupKind: gk}
 	}
-	if !OfKubernetes(gk.Group) {
-		askedMu.Lock()
-		defer askedMu.Unlock()
+	if OfKubernetes(gk.Group) {
+		return nil
+	}
+	askedMu.Lock()
+	defer askedMu.Unlock()
+	if !asked[gk] {
 		asked[gk] = true
+		logf.Log.Info("takes it that the API server has this kind, or will have it; for a cluster without, use wasmctl build --without KIND.GROUP", "kind", gk.String())
 	}
 	return nil
 }
@@ -38,18 +42,6 @@ func MayLack(gk schema.GroupKind) bool {
 	askedMu.Lock()
 	defer askedMu.Unlock()
 	return asked[gk]
-}
-
-// Asked names the kinds that the program asked about and was told to have.
-func Asked() []string {
-	askedMu.Lock()
-	defer askedMu.Unlock()
-	var names []string
-	for gk := range asked {
-		names = append(names, gk.String())
-	}
-	slices.Sort(names)
-	return names
 }
 
 // lacks reports whether the program was built for clusters without the kind or its group.
