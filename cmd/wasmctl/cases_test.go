@@ -50,6 +50,9 @@ func casesHold(t *testing.T, suite *cases.Suite, c *cases.Case) {
 	for _, line := range v.Diff {
 		t.Errorf("%s", line)
 	}
+	for _, over := range v.Exceeded() {
+		t.Error(over.String())
+	}
 	report, err := suite.Chaos(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -28,6 +28,7 @@ type testOptions struct {
 	run      string
 	update   bool
 	chaos    bool
+	cost     bool
 	output   string
 	cacheDir string
 	verbose  bool
@@ -44,12 +45,20 @@ func newCmdTest(s streams) *cobra.Command {
 and compares the run with what the case expects: action, error, writes as diffs, events, status. docs/testing.md describes the
 files. Exits with 1 if a case fails.
 
+A case also fails if the run costs more than the case allows with "cost": fuel, requests to the API server, memory of the module
+and bytes of its result. These are the same on every machine. --cost shows what each run costs. With --update, wasmctl raises
+limits that a run exceeds, and with both flags, it adds those that are missing.
+
 With --chaos, each case runs until the object is stable: once without faults, and then with each of its requests failing in each
 way: 409, 429, 500, a timeout, a lost answer, a process that ends after the write. The objects must be the same in the end.`,
 		Example: `  wasmctl test greeter.wasm cases
 
   # Write the observed results to the files, for review
   wasmctl test greeter.wasm cases --update
+
+  # Show what each run costs, and then limit it to that
+  wasmctl test greeter.wasm cases --cost
+  wasmctl test greeter.wasm cases --cost --update
 
   # Check that the module recovers from failures
   wasmctl test greeter.wasm cases --chaos --run 'makes'`,
@@ -76,6 +85,7 @@ func (o *testOptions) bind(cmd *cobra.Command) {
 	o.registry.Bind(f)
 	f.StringVar(&o.run, "run", "", "Run only cases whose name matches this `regexp`")
 	f.BoolVar(&o.update, "update", false, "Write the observed results to the files")
+	f.BoolVar(&o.cost, "cost", false, "Show the cost of each run; with --update, write it to the files as a limit")
 	f.BoolVar(&o.chaos, "chaos", false, "Make each request fail in each way, and check that the module recovers")
 	outputFlag(cmd, &o.output, "text", "json")
 	f.StringVar(&o.cacheDir, "cache-dir", "", `Cache compiled modules in this directory; "none" turns it off (default: as wasmctl run)`)
@@ -83,8 +93,8 @@ func (o *testOptions) bind(cmd *cobra.Command) {
 }
 
 func (o *testOptions) validate() error {
-	if o.update && o.chaos {
-		return errors.New("--update and --chaos cannot be combined")
+	if o.chaos && (o.update || o.cost) {
+		return errors.New("--chaos cannot be combined with --update or --cost")
 	}
 	var err error
 	if o.filter, err = regexp.Compile(o.run); err != nil {
@@ -114,7 +124,7 @@ func runTest(ctx context.Context, o *testOptions) error {
 			return err
 		}
 	}
-	r := &printer.Tests{Out: o.streams.out, AsJSON: o.output == "json", Verbose: o.verbose, Update: o.update}
+	r := &printer.Tests{Out: o.streams.out, AsJSON: o.output == "json", Verbose: o.verbose, Update: o.update, Cost: o.cost}
 	for _, f := range files {
 		if err := o.runFile(ctx, suite, f, r); err != nil {
 			return engine.ModuleError(err)
@@ -164,11 +174,11 @@ func (o *testOptions) runFile(ctx context.Context, suite *cases.Suite, f *cases.
 		verdicts = append(verdicts, v)
 		r.Verdict(f, &v)
 	}
-	if !o.update || !slices.ContainsFunc(verdicts, func(v cases.Verdict) bool { return v.Failed() }) {
+	if !o.update {
 		return nil
 	}
-	text, err := cases.Update(f, verdicts)
-	if err != nil {
+	text, err := cases.Update(f, verdicts, o.cost)
+	if err != nil || bytes.Equal(text, f.Text) {
 		return err
 	}
 	return os.WriteFile(f.Path, text, 0o644) // a file that is there keeps its mode

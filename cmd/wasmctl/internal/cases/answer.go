@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/internal/memapi"
 )
 
@@ -22,6 +23,22 @@ func (a *Answer) check() error {
 		return fmt.Errorf("nth: %d is negative", a.Nth)
 	}
 	return nil
+}
+
+func (e *Error) check() error {
+	if e == nil {
+		return nil
+	}
+	switch abi.ErrorClass(e.Class) {
+	case "", abi.ErrorTransient, abi.ErrorPermanent, abi.ErrorConflict:
+	default:
+		return fmt.Errorf("error.class: %q is none of transient, permanent, conflict", e.Class)
+	}
+	switch abi.FailureKind(e.Kind) {
+	case "", abi.FailureError, abi.FailureTrap, abi.FailureTimeout, abi.FailureMemory, abi.FailureOutput:
+		return nil
+	}
+	return fmt.Errorf("error.kind: %q is none of error, trap, timeout, memory, output", e.Kind)
 }
 
 // matches reports whether the answer is to this request: word by word, where *

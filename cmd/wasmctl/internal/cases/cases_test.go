@@ -32,6 +32,9 @@ func TestParse_SaysWhereAndWhat(t *testing.T) {
 		"an answer that is OK": {"cases:\n  - {name: a, key: b, answers: [{to: x, code: 200}]}", "200 is not a failure"},
 		"an answer to nobody":  {"cases:\n  - {name: a, key: b, answers: [{code: 500}]}", "to is needed"},
 		"a class":              {"cases:\n  - {name: a, key: b, error: {class: eternal}}", `"eternal" is none of`},
+		"a cost":               {"cases:\n  - {name: a, key: b, cost: {fuel: much}}", `line 2: cost: "much": want a number such as`},
+		"a part of a cost":     {"cost: {cpu: 1}\ncases: []", `line 1: cpu: unknown key`},
+		"the cost of an event": {"cases:\n  - {name: a, event: {}, cost: {fuel: 1}}", "cost is for a run"},
 		"a kind":               {"cases:\n  - {name: a, key: b, error: {kind: oops}}", `"oops" is none of`},
 		"a list as an object":  {"cases:\n  - {name: a, object: [1]}", "want an object"},
 		"an endless one":       {"cases:\n  - &a {name: a, object: {x: *a}}", `line 2: anchor "a" contains itself`},
@@ -127,7 +130,7 @@ func TestUpdate_ChangesNothingElse(t *testing.T) {
 	for i, c := range f.Cases {
 		verdicts = append(verdicts, Verdict{Case: c, Seen: seen[i], Diff: compare(c.Expect, seen[i])})
 	}
-	got, err := Update(f, verdicts)
+	got, err := Update(f, verdicts, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +191,7 @@ func TestUpdate_RefusesWhatItCannotEdit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = Update(f, []Verdict{{Case: f.Cases[0], Seen: &Expect{Action: backOff}, Diff: []string{"- x"}}})
+	_, err = Update(f, []Verdict{{Case: f.Cases[0], Seen: &Expect{Action: backOff}, Diff: []string{"- x"}}}, false)
 	if err == nil || !strings.Contains(err.Error(), "each key on its own line") {
 		t.Error(err)
 	}
@@ -312,6 +315,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(updateText))
 	f.Add([]byte("cases:\n  - {name: a, key: b, expect: {writes: [{write: x}]}}"))
 	f.Add([]byte("a: &a [*a]"))
+	f.Add([]byte("cost: {fuel: 1k}\ncases:\n  - cost: {memory: 1Mi,\n           result: 3}\n    name: a\n    key: b\n"))
 	f.Add([]byte("cases:\n  - &a\n    <<: *a\n    name: x"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		file, err := Parse("f.yaml", text)
@@ -320,9 +324,13 @@ func FuzzParse(f *testing.F) {
 		}
 		var verdicts []Verdict
 		for _, c := range file.Cases {
-			verdicts = append(verdicts, Verdict{Case: c, Seen: &Expect{Action: backOff}, Diff: []string{"-"}})
+			v := Verdict{Case: c, Seen: &Expect{Action: backOff}, Diff: []string{"-"}}
+			if c.Event == nil {
+				v.Cost = &Cost{Fuel: 12345, Requests: 2, Memory: 1 << 20, Result: 7}
+			}
+			verdicts = append(verdicts, v)
 		}
-		if _, err := Update(file, verdicts); err != nil && strings.Contains(err.Error(), "BUG") {
+		if _, err := Update(file, verdicts, true); err != nil && strings.Contains(err.Error(), "BUG") {
 			t.Errorf("%v\n%s", err, text)
 		}
 	})

@@ -25,7 +25,6 @@ import (
 	"go.yaml.in/yaml/v3"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
-	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host/strictyaml"
 	"github.com/wasmctl/wasmctl/internal/memapi"
 )
@@ -38,7 +37,9 @@ type File struct {
 	// Config are settings of all cases, Time is the time of all that have none.
 	Config map[string]string `yaml:"config"`
 	Time   string            `yaml:"time"`
-	Cases  []*Case           `yaml:"cases"`
+	// Cost is what each case may cost.
+	Cost  Budget  `yaml:"cost"`
+	Cases []*Case `yaml:"cases"`
 
 	// Path is where the file is, and Text what is in it.
 	Path string `yaml:"-"`
@@ -75,6 +76,8 @@ type Case struct {
 	Attempt int    `yaml:"attempt"`
 	Error   *Error `yaml:"error"`
 
+	// Cost is what the run may cost, over what the file has.
+	Cost   Budget  `yaml:"cost"`
 	Expect *Expect `yaml:"expect"`
 
 	// Line is where the case begins.
@@ -264,6 +267,8 @@ func (c *Case) check() error {
 		return fmt.Errorf("attempt: %d is negative", c.Attempt)
 	case c.Expect != nil && c.Expect.Reconciles != nil && c.Event == nil:
 		return fmt.Errorf("expect.reconciles is for an event")
+	case c.Event != nil && c.Cost != Budget{}:
+		return fmt.Errorf("cost is for a run, and an event is none")
 	}
 	c.at = DefaultTime
 	if text := cmp.Or(c.Time, c.file.Time); text != "" {
@@ -278,20 +283,4 @@ func (c *Case) check() error {
 		}
 	}
 	return c.Error.check()
-}
-
-func (e *Error) check() error {
-	if e == nil {
-		return nil
-	}
-	switch abi.ErrorClass(e.Class) {
-	case "", abi.ErrorTransient, abi.ErrorPermanent, abi.ErrorConflict:
-	default:
-		return fmt.Errorf("error.class: %q is none of transient, permanent, conflict", e.Class)
-	}
-	switch abi.FailureKind(e.Kind) {
-	case "", abi.FailureError, abi.FailureTrap, abi.FailureTimeout, abi.FailureMemory, abi.FailureOutput:
-		return nil
-	}
-	return fmt.Errorf("error.kind: %q is none of error, trap, timeout, memory, output", e.Kind)
 }

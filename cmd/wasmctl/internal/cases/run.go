@@ -41,12 +41,14 @@ type Verdict struct {
 	// Diff shows where that is not what was expected, by lines: "-" was expected,
 	// "+" was seen. It is nil for a case that holds.
 	Diff []string
+	// Cost is what the run has cost; nil if there was none.
+	Cost *Cost
 	// Took is how long the case took.
 	Took time.Duration
 }
 
 // Failed reports whether the case does not hold.
-func (v *Verdict) Failed() bool { return v.Diff != nil }
+func (v *Verdict) Failed() bool { return v.Diff != nil || len(v.Exceeded()) > 0 }
 
 // Run runs a case. The error is that of a case that cannot be run at all: a
 // module that cannot be loaded, an object that cannot be.
@@ -54,7 +56,7 @@ func (s *Suite) Run(ctx context.Context, c *Case) (Verdict, error) {
 	v := Verdict{Case: c}
 	started := time.Now()
 	var err error
-	if v.Seen, err = s.see(ctx, c); err != nil {
+	if v.Seen, v.Cost, err = s.see(ctx, c); err != nil {
 		return v, fmt.Errorf("case[%s]: %w", c.Name, err)
 	}
 	v.Diff = compare(c.Expect, v.Seen)
@@ -62,23 +64,25 @@ func (s *Suite) Run(ctx context.Context, c *Case) (Verdict, error) {
 	return v, nil
 }
 
-// see runs a case and says what it did.
-func (s *Suite) see(ctx context.Context, c *Case) (*Expect, error) {
+// see runs a case and says what it did and, if there was a run, what that cost.
+func (s *Suite) see(ctx context.Context, c *Case) (*Expect, *Cost, error) {
 	b, err := s.open(ctx, c)
 	if refused, ok := errors.AsType[*abi.ResultError](err); ok && errors.Is(err, host.ErrRefused) {
-		return &Expect{Action: noRun + ": the settings are refused", Error: &Error{Class: string(refused.Class), Reason: refused.Reason, Message: refused.Message}}, nil
+		return &Expect{Action: noRun + ": the settings are refused", Error: &Error{Class: string(refused.Class), Reason: refused.Reason, Message: refused.Message}}, nil, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer b.close(ctx)
 	if c.Event != nil {
-		return b.event(ctx)
+		seen, err := b.event(ctx)
+		return seen, nil, err
 	}
 	out, err := b.run(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	cost := &Cost{Fuel: out.Fuel, Requests: int64(out.Cost.Requests), Memory: b.module.Memory(), Result: int64(out.Cost.Result)}
 	seen := expectation(&out)
 	for _, change := range b.w.server.Changes() {
 		seen.Writes = append(seen.Writes, writeOf(&change))
@@ -90,7 +94,7 @@ func (s *Suite) see(ctx context.Context, c *Case) (*Expect, error) {
 			seen.Status = status
 		}
 	}
-	return seen, nil
+	return seen, cost, nil
 }
 
 // bench is a module that is loaded for one case.

@@ -1,7 +1,6 @@
 package cases
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,18 +9,16 @@ import (
 )
 
 // Update returns the text of a file with what was seen in the place of what was
-// expected, for the verdicts that failed. Nothing else changes, comments and
-// blank lines included; only comments within an expectation that is replaced are
-// lost. The verdicts are of this file's cases.
-func Update(f *File, verdicts []Verdict) ([]byte, error) {
+// expected, for the verdicts that failed, and with limits that their cost exceeds
+// raised; with costs, also with the limits that are missing. Nothing else changes,
+// comments and blank lines included; only comments within what is replaced are lost.
+// The verdicts are of this file's cases.
+func Update(f *File, verdicts []Verdict, costs bool) ([]byte, error) {
 	lines := strings.SplitAfter(string(f.Text), "\n")
 	// From the end, so that the line numbers of those before stay true.
 	for _, v := range slices.Backward(verdicts) {
-		if !v.Failed() {
-			continue
-		}
 		var err error
-		if lines, err = replaceExpect(lines, v.Case, v.Seen); err != nil {
+		if lines, err = updateCase(lines, &v, costs); err != nil {
 			return nil, fmt.Errorf("cases[%s]: case %q: %w", f.Path, v.Case.Name, err)
 		}
 	}
@@ -32,31 +29,61 @@ func Update(f *File, verdicts []Verdict) ([]byte, error) {
 	return text, nil
 }
 
-// replaceExpect replaces the lines of the case's key expect, or adds them at its
-// end.
-func replaceExpect(lines []string, c *Case, seen *Expect) ([]string, error) {
-	if c.node.Style&yaml.FlowStyle != 0 {
+// updateCase replaces the keys of a case that are to change, the last one first.
+func updateCase(lines []string, v *Verdict, costs bool) ([]string, error) {
+	c := v.Case
+	texts := map[string]string{}
+	if v.Diff != nil {
+		text, err := expectText(v.Seen)
+		if err != nil {
+			return nil, err
+		}
+		texts["expect"] = text
+	}
+	if text := v.CostText(costs); text != "" {
+		texts["cost"] = text + "\n"
+	}
+	if len(texts) > 0 && c.node.Style&yaml.FlowStyle != 0 {
 		return nil, fmt.Errorf("cannot update a case in the form {...}; write each key on its own line")
 	}
-	column := c.node.Column
-	text, err := expectText(seen, column-1)
-	if err != nil {
-		return nil, err
-	}
-	for i := 0; i+1 < len(c.node.Content); i += 2 {
-		if key := c.node.Content[i]; key.Value == "expect" {
-			from := key.Line - 1
-			first := lines[from][:key.Column-1] // may hold the dash of the list
-			return slices.Replace(lines, from, blockEnd(lines, from, column), first+strings.TrimLeft(text, " ")), nil
+	for _, key := range []string{"expect", "cost"} {
+		if text, ok := texts[key]; ok && c.key(key) == nil {
+			lines = addKey(lines, c, indented(text, c.node.Column-1))
 		}
 	}
-	// The last key of the case ends it.
+	for i := len(c.node.Content) - 2; i >= 0; i -= 2 {
+		if text, ok := texts[c.node.Content[i].Value]; ok {
+			lines = replaceKey(lines, c, c.node.Content[i], indented(text, c.node.Column-1))
+		}
+	}
+	return lines, nil
+}
+
+// key is a key of the case, as it stands in the file; nil if it has not got it.
+func (c *Case) key(name string) *yaml.Node {
+	for i := 0; i+1 < len(c.node.Content); i += 2 {
+		if key := c.node.Content[i]; key.Value == name {
+			return key
+		}
+	}
+	return nil
+}
+
+// replaceKey replaces the lines of a key of the case.
+func replaceKey(lines []string, c *Case, key *yaml.Node, text string) []string {
+	from := key.Line - 1
+	first := lines[from][:key.Column-1] // may hold the dash of the list
+	return slices.Replace(lines, from, blockEnd(lines, from, c.node.Column), first+strings.TrimLeft(text, " "))
+}
+
+// addKey adds a key at the end of the case, which its last key is.
+func addKey(lines []string, c *Case, text string) []string {
 	last := c.node.Content[len(c.node.Content)-2]
-	at := blockEnd(lines, last.Line-1, column)
+	at := blockEnd(lines, last.Line-1, c.node.Column)
 	if at > 0 && !strings.HasSuffix(lines[at-1], "\n") {
 		lines[at-1] += "\n"
 	}
-	return slices.Insert(lines, at, text), nil
+	return slices.Insert(lines, at, text)
 }
 
 // blockEnd returns the line after the value of the key that stands in line from:
@@ -80,22 +107,23 @@ func blockEnd(lines []string, from, column int) int {
 	return end
 }
 
-// expectText is the key expect with its value, indented by so many spaces.
-func expectText(seen *Expect, indent int) (string, error) {
+// expectText is the key expect with its value.
+func expectText(seen *Expect) (string, error) {
 	e := *seen
 	if e.Action == awaitChange || e.Action == noRun {
 		e.Action = "" // is the default
 	}
-	text, err := encode(map[string]*Expect{"expect": &e})
-	if err != nil {
-		return "", err
-	}
-	var out bytes.Buffer
+	return encode(map[string]*Expect{"expect": &e})
+}
+
+// indented is a text with so many spaces before each line.
+func indented(text string, indent int) string {
+	var out strings.Builder
 	for line := range strings.Lines(text) {
 		if strings.TrimSpace(line) != "" {
 			out.WriteString(strings.Repeat(" ", indent))
 		}
 		out.WriteString(line)
 	}
-	return out.String(), nil
+	return out.String()
 }

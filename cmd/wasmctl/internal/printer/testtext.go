@@ -17,8 +17,11 @@ type Tests struct {
 	// Verbose prints the cases that hold too; Update says that those that do not
 	// are written into their files.
 	Verbose, Update bool
+	// Cost adds a table of what runs have cost.
+	Cost bool
 
 	results []testResult
+	costs   table
 }
 
 // errCases says that cases do not hold; which is in the output.
@@ -33,6 +36,11 @@ type testResult struct {
 	Result string `json:"result"`
 	// Diff is what was expected ("-") and what was seen ("+").
 	Diff []string `json:"diff,omitempty"`
+	// Cost is what the run has cost, Budget what it may, Exceeded where it has cost
+	// more.
+	Cost     *cases.Cost   `json:"cost,omitempty"`
+	Budget   *cases.Budget `json:"budget,omitempty"`
+	Exceeded []string      `json:"exceeded,omitempty"`
 	// Milliseconds is how long the case took.
 	Milliseconds int64 `json:"milliseconds,omitempty"`
 	// Chaos is what --chaos found.
@@ -50,15 +58,46 @@ const (
 func (r *Tests) Verdict(f *cases.File, v *cases.Verdict) {
 	res := testResult{File: f.Path, Line: v.Case.Line, Name: v.Case.Name, Result: resultPass, Diff: v.Diff, Milliseconds: v.Took.Milliseconds()}
 	switch {
-	case v.Failed() && r.Update:
+	case r.Update && (v.Failed() || v.CostText(r.Cost) != ""):
 		res.Result = resultUpdated
 	case v.Failed():
 		res.Result = resultFail
 	}
+	r.addCost(&res, v)
 	r.add(&res)
-	if res.Result != resultPass {
-		r.lines(v.Diff)
+	if res.Result == resultPass {
+		return
 	}
+	r.lines(v.Diff)
+	r.lines(res.Exceeded)
+	if len(res.Exceeded) > 0 && !r.Update {
+		r.report("    to allow it, run with --update, or write into the case: %s", v.CostText(false))
+	}
+}
+
+// addCost adds what the run has cost.
+func (r *Tests) addCost(res *testResult, v *cases.Verdict) {
+	for _, i := range v.Exceeded() {
+		res.Exceeded = append(res.Exceeded, i.String())
+	}
+	res.Cost = v.Cost
+	if b := v.Case.Budget(); b != (cases.Budget{}) {
+		res.Budget = &b
+	}
+	if !r.Cost || v.Cost == nil {
+		return
+	}
+	row := []any{v.Case.Name}
+	if r.costs.columns == nil {
+		r.costs.columns = []column{{title: "CASE", minWidth: 20}}
+		for _, i := range v.Items() {
+			r.costs.columns = append(r.costs.columns, column{title: strings.ToUpper(i.Name), right: true})
+		}
+	}
+	for _, i := range v.Items() {
+		row = append(row, i.Share())
+	}
+	r.costs.row("", row...)
 }
 
 // Chaos prints what a disturbed case came to.
@@ -117,6 +156,11 @@ func (r *Tests) Sum() error {
 		counts[res.Result]++
 		if res.Chaos != nil {
 			tries += res.Chaos.Tries
+		}
+	}
+	if len(r.costs.rows) > 0 {
+		for _, line := range r.costs.render(0, false) {
+			r.report("%s", line)
 		}
 	}
 	r.report("%s", sumUp(counts, tries))
