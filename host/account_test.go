@@ -110,6 +110,7 @@ func TestAccount_ExhaustedByRequests(t *testing.T) {
 // An answer counts as long as it is held: until the next operation, or the end of
 // the call, however that ends. One that does not fit is BUDGET.
 func TestAccount_HeldAnswers(t *testing.T) {
+	inThisProcess(t) // a guest process holds the answers of its guests
 	const long = 3 * smallMessage
 	b := NewBudget(pages(4) + long)
 	size := long

@@ -32,6 +32,9 @@ func cacheEntries(t *testing.T, dir string) (paths []string) {
 func TestLoad_ForgedCodeIsIgnored(t *testing.T) {
 	for name, out := range map[string]bool{"in this process": false, "out of process": true} {
 		t.Run(name, func(t *testing.T) {
+			if !out {
+				inThisProcess(t)
+			}
 			var log bytes.Buffer
 			forged, compiled := 0, 0
 			cfg := Config{

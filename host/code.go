@@ -101,7 +101,7 @@ func (c compiler) build(ctx context.Context, code *code, src *source) error {
 	if code.remote != nil {
 		return nil
 	}
-	return code.linkImports(ctx, src.bin)
+	return code.linkImports(ctx, src.bin.imports)
 }
 
 // compileForm takes code from the cache, or compiles by the first way that works. A
@@ -189,14 +189,14 @@ func (c *code) newRuntime(ctx context.Context, cache wazero.CompilationCache, cl
 }
 
 // linkImports makes the host modules that the guest imports from.
-func (c *code) linkImports(ctx context.Context, bin *binaryModule) error {
+func (c *code) linkImports(ctx context.Context, imports []wasmImport) error {
 	if err := c.linkMeter(ctx); err != nil {
 		return err
 	}
 	for module, f := range map[string]func(name string) api.GoModuleFunc{abi.ImportModule: hostFunc, wasi.Module: wasiFunc} {
 		b := c.runtime.NewHostModuleBuilder(module)
 		seen := map[string]bool{}
-		for _, imp := range bin.imports {
+		for _, imp := range imports {
 			if imp.module != module || seen[imp.name] {
 				continue
 			}

@@ -11,6 +11,7 @@ import (
 // cache, shared or not, and does what it does in memory. It rests once the module is
 // loaded, and at any time.
 func TestLoad_CodeLiesInAFile(t *testing.T) {
+	inThisProcess(t)
 	if err := codefile.Suits(os.TempDir(), 100<<20); err != nil {
 		t.Skip("SKIPPED: no files for code here: ", err)
 	}

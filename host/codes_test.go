@@ -14,6 +14,7 @@ import (
 // other, each with its own instances; it is closed with the last, and what cannot be
 // compiled is refused to each.
 func TestCodes_OneForAllModulesOfTheSameBytes(t *testing.T) {
+	inThisProcess(t)
 	codes := &Codes{}
 	const n = 8
 	modules := make([]*Module, n)

@@ -100,7 +100,7 @@ func (s *guestServer) serveCode(c *frameConn, f *fields) {
 
 // load makes code, from the directory where it is there already.
 func (j *loadJob) load(ctx context.Context, form []byte) (_ *code, err error) {
-	bin, err := parseModule(form)
+	imports, err := parseImports(form)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func (j *loadJob) load(ctx context.Context, form []byte) (_ *code, err error) {
 			return nil, err
 		}
 	}
-	return c, c.linkImports(ctx, bin)
+	return c, c.linkImports(ctx, imports)
 }
 
 // fromCache takes code from the directory, if it is there.

@@ -248,4 +248,7 @@ func (in *instance) close(ctx context.Context) {
 	in.linear.release()
 	in.gen.unregister(in)
 	in.gen.cfg.Watchdog.remove(in)
+	// The functions have the stacks, of megabytes after a deep recursion. Go may keep a
+	// timer that was stopped, and the instance with it, until much later.
+	in.buffer, in.reconcile, in.optional = nil, nil, nil
 }

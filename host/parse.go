@@ -53,19 +53,32 @@ func parseModule(b []byte) (*binaryModule, error) {
 		s := &m.sections[i]
 		r := s.Body
 		r.Fail(checkCount(s.ID, r))
-		m.parseSection(s, &r)
-		if !r.OK() {
-			return m, fmt.Errorf("section %s: %w", s, errors.Unwrap(r.Err()))
+		if err := m.parseSection(s, r); err != nil {
+			return m, err
 		}
 	}
 	return m, err
 }
 
-func (m *binaryModule) parseSection(s *binary.Section, r *binary.Reader) {
+// parseImports reads what a module imports, of a form that is compiled: the bounds hold
+// for the module, and what counts its work is in addition to that.
+func parseImports(form []byte) ([]wasmImport, error) {
+	m := &binaryModule{}
+	var err error
+	m.sections, err = binary.Sections(form)
+	for i := range m.sections {
+		if s := &m.sections[i]; s.ID == binary.SectionType || s.ID == binary.SectionImport {
+			err = errors.Join(err, m.parseSection(s, s.Body))
+		}
+	}
+	return m.imports, err
+}
+
+func (m *binaryModule) parseSection(s *binary.Section, r binary.Reader) error {
 	switch s.ID {
 	case binary.SectionCustom:
 		if s.Name == "name" {
-			checkNames(r)
+			checkNames(&r)
 		}
 	case binary.SectionType:
 		r.Each(m.parseType)
@@ -88,6 +101,10 @@ func (m *binaryModule) parseSection(s *binary.Section, r *binary.Reader) {
 	case binary.SectionElement:
 		r.Each(checkElement)
 	}
+	if !r.OK() {
+		return fmt.Errorf("section %s: %w", s, errors.Unwrap(r.Err()))
+	}
+	return nil
 }
 
 func (m *binaryModule) parseType(r *binary.Reader) {
