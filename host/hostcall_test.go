@@ -23,8 +23,9 @@ func TestHostCall_EndsWithItsTime(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%s", cpu, name), func(t *testing.T) {
 				t.Parallel()
 				const timeout = 100 * time.Millisecond
-				m := load(t, wasm.Floods, Config{CPU: cpu, CPUScheduler: NewCPUScheduler(1), Limits: Limits{Timeout: timeout}})
+				m := load(t, wasm.Floods, Config{CPU: cpu, CPUScheduler: NewCPUScheduler(1)})
 				g := acquire(t, m)
+				hurry(m, timeout)
 				in := inGuest(g.in)
 				start := time.Now()
 				_, err := g.Reconcile(t.Context(), request(mode))
