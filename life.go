@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/internal/engine"
 	"github.com/wasmctl/wasmctl/internal/humanize"
 	"github.com/wasmctl/wasmctl/runtime/admin"
@@ -109,17 +110,28 @@ func (c *Controller) try(ctx context.Context) (*engine.Controller, error) {
 			return nil, err
 		}
 		c.log.Warn("running the module that was live last", "reason", err.Error())
-		m = hold(m, good, nil)
+		m = hold(m, good, host.DigestOf(good), nil)
 	}
 }
 
 func (c *Controller) loadModule(ctx context.Context, e *engine.Controller, m Module) error {
+	if _, ok := m.(local); !ok { // no other controller waits for a registry
+		wasm, err := m.Read()
+		if err != nil {
+			return err
+		}
+		m = c.remember(nil, m, wasm) // who has signed it decides about its rights
+	}
+	end, err := c.rt.turns.take(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
 	wasm, err := m.Read()
 	if err != nil {
 		return err
 	}
-	c.remember(nil, m, wasm) // who has signed it decides about its rights
-	return e.Load(ctx, wasm)
+	return e.Load(ctx, wasm, c.remember(nil, m, wasm).digest, end)
 }
 
 // start starts what is loaded.

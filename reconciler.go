@@ -78,6 +78,12 @@ type bytesModule struct{ wasm []byte }
 func (b bytesModule) Read() ([]byte, error) { return b.wasm, nil }
 func (b bytesModule) String() string        { return humanize.Digest(host.DigestOf(b.wasm)) }
 
+// local is implemented by modules whose bytes are on this machine.
+type local interface{ local() }
+
+func (File) local()        {}
+func (bytesModule) local() {}
+
 // NameOf is the name of a module that has no other: its file's, without extensions,
 // or the last part of its repository.
 func NameOf(m Module) string {

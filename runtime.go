@@ -63,6 +63,7 @@ type Runtime struct {
 	running     atomic.Bool     // Run has begun
 	forged      atomic.Uint64   // entries of the cache that were ignored
 	starts      sync.Mutex      // held while a controller takes its name
+	turns       turns           // of loading a module
 }
 
 // New returns a Runtime for a cluster. It sends nothing yet. The error matches
@@ -74,7 +75,7 @@ func New(config *rest.Config, o Options) (*Runtime, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1 // the API server's priority and fairness decides
 	config.UserAgent = "wasmctl/" + o.Version
-	rt := &Runtime{opts: o, log: o.Logger, startedAt: time.Now(), force: make(chan struct{})}
+	rt := &Runtime{opts: o, log: o.Logger, startedAt: time.Now(), force: make(chan struct{}), turns: newTurns(cmp.Or(o.CPUs, goruntime.GOMAXPROCS(0)))}
 	var err error
 	if rt.users.Own, err = engine.NewIdentity(config, rt.log); err != nil {
 		return nil, failure.Cluster.Wrap(err)

@@ -46,9 +46,9 @@ func Signers(m Module, digest string) ([]string, error) {
 	return proof.Signers(digest)
 }
 
-// proven returns who has signed the bytes of a module, as its proof shows.
-func (c *Controller) proven(m Module, wasm []byte) []string {
-	signers, err := Signers(m, host.DigestOf(wasm))
+// proven returns who has signed the module with a digest, as its proof shows.
+func (c *Controller) proven(m Module, digest string) []string {
+	signers, err := Signers(m, digest)
 	if err != nil {
 		c.log.Warn("the module counts as not signed: its proof does not hold", "module", m.String(), "reason", err.Error())
 	}
@@ -70,11 +70,11 @@ func (c *Controller) signers(digest string) []string {
 
 // known has it known who has signed a module until forget.
 func (c *Controller) known(wasm, proof []byte) (forget func()) {
-	signers := c.proven(provenBytes{bytesModule{wasm}, proof}, wasm)
+	digest := host.DigestOf(wasm)
+	signers := c.proven(provenBytes{bytesModule{wasm}, proof}, digest)
 	if signers == nil {
 		return func() {}
 	}
-	digest := host.DigestOf(wasm)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	g := c.shadows[digest]

@@ -42,8 +42,8 @@ type held struct {
 	signers []string // who has signed these
 }
 
-func hold(m Module, wasm []byte, signers []string) held {
-	return held{m.String(), host.DigestOf(wasm), aside.Put(wasm), signers}
+func hold(m Module, wasm []byte, digest string, signers []string) held {
+	return held{m.String(), digest, aside.Put(wasm), signers}
 }
 
 // Read implements Module.
@@ -58,15 +58,19 @@ func (h held) Read() ([]byte, error) {
 	return wasm, nil
 }
 
+// local implements local.
+func (h held) local() {}
+
 // String implements Module.
 func (h held) String() string { return h.name }
 
 // remember keeps the bytes of a module for a restart, and forgets those of
 // modules that are gone.
-func (c *Controller) remember(e *engine.Controller, m Module, wasm []byte) {
+func (c *Controller) remember(e *engine.Controller, m Module, wasm []byte) held {
 	h, ok := m.(held)
 	if !ok {
-		h = hold(m, wasm, c.proven(m, wasm))
+		digest := host.DigestOf(wasm)
+		h = hold(m, wasm, digest, c.proven(m, digest))
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -79,6 +83,7 @@ func (c *Controller) remember(e *engine.Controller, m Module, wasm []byte) {
 		}
 	}
 	c.modules = open
+	return h
 }
 
 // kept returns the bytes of the module that was live last, where the error says

@@ -126,7 +126,7 @@ func (w *swapping) run(module []byte, opts *setup) (end func()) {
 	}
 	ctx, stop := context.WithCancel(w.t.Context())
 	w.engine = New(&shared, opts.Options, log, func(string) {})
-	if err := w.engine.Load(ctx, module); err != nil {
+	if err := w.engine.Load(ctx, module, host.DigestOf(module), func() {}); err != nil {
 		w.t.Fatal(err)
 	}
 	w.observer = newObserver(w.engine.guests)

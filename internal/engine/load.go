@@ -18,8 +18,9 @@ import (
 
 // Load loads the module and checks whether it can be run. Between its manifest
 // being known and the end, kinds are resolved, which waits for API server and
-// CRDs.
-func (c *Controller) Load(ctx context.Context, wasm []byte) error {
+// CRDs: loaded is called before that, when the bytes, which have the digest, are not
+// needed any longer.
+func (c *Controller) Load(ctx context.Context, wasm []byte, digest string, loaded func()) error {
 	if err := c.identify(); err != nil {
 		return err
 	}
@@ -38,8 +39,8 @@ func (c *Controller) Load(ctx context.Context, wasm []byte) error {
 		return err
 	}
 	var first *plan.Plan
-	digest := host.DigestOf(wasm) // a function of the module must not keep its bytes in memory
 	cfg.API = func(m *abi.Manifest) (_ host.API, err error) {
+		loaded()
 		c.name, c.limitsFor = cfg.NameFor(m), cfg.LimitsFor
 		if first, err = c.connect(ctx, digest, m, apiLimits(cfg.LimitsFor(m))); err != nil {
 			return nil, err
