@@ -161,6 +161,7 @@ test: build guests $(DEVCLUSTER) ## Run all tests on one real control plane; wit
 	cd examples && go test $(TEST_FLAGS) ./...
 	@for m in $(KUBEBUILDER:/go.mod=); do echo "test $$m"; (cd $$m && go test $(TEST_FLAGS) ./...) || exit 1; done
 	cd host/oci/keyless && go test $(TEST_FLAGS) ./...
+	cd bench && go test $(TEST_FLAGS) ./report
 	@$(MAKE) --no-print-directory test-rust
 	cd devcluster/server && CGO_ENABLED=0 go test -trimpath -vet=off $(TEST_FLAGS) ./...
 
@@ -198,6 +199,36 @@ smith: ## Compare SMITH modules of wasm-smith metered and unmetered (needs cargo
 bench: build guests $(DEVCLUSTER) ## Run the benchmarks named by BENCH, and the comparison with native peers
 	go test -run '^$$' -bench '$(BENCH)' -benchmem ./abi/... ./host/... ./runtime/...
 	cd bench && $(DEVCLUSTER) --unsafe-no-fsync -- go test -run '^$$' -bench '$(BENCH)' -benchtime 1x -timeout 30m ./...
+
+PEERS := $(BIN)/bench
+
+# What bench-peers compares, beside bin/wasmctl and the examples.
+.PHONY: peers
+peers: build guests $(DEVCLUSTER)
+	@mkdir -p $(PEERS)
+	@rm -f $(PEERS)/*
+	$(BIN)/wasmctl build guest-sdk/go/benchguest --file $(PEERS)/guest.wasm
+	@if command -v tinygo >/dev/null; then \
+		$(BIN)/wasmctl build guest-sdk/go/benchguest --toolchain tinygo --file $(PEERS)/guest.tinygo.wasm; \
+	else echo "SKIPPED: tinygo is not on PATH: no guest of TinyGo is measured"; fi
+	@if [ -f $(BIN)/examples/benchguest.rust.wasm ]; then cp $(BIN)/examples/benchguest.rust.wasm $(PEERS)/guest.rust.wasm; \
+	else echo "SKIPPED: there is no Rust for WebAssembly: no guest of Rust is measured"; fi
+	@if $(HAS_KUBE_RUST); then echo "building bench/kube-rs: minutes the first time"; \
+		(cd bench/kube-rs && cargo build --quiet --locked --release) && cp $(CARGO_TARGET_DIR)/release/bench-kube-rs $(PEERS)/kube-rs; \
+	else echo "SKIPPED: cargo is not on PATH or older than 1.89: kube-rs is not measured"; fi
+
+.PHONY: bench-peers
+bench-peers: peers ## Compare with controller-runtime and kube-rs, and write docs/performance.md; with SHORT=1, only try it
+ifdef SHORT
+	cd bench && WASMCTL_PEERS=$(PEERS)/short.json go test -run '^$$' -bench '^BenchmarkPeers$$' -benchtime 1x -timeout 1h -short -v .
+else
+	cd bench && WASMCTL_PEERS=results/peers.json go test -run '^$$' -bench '^BenchmarkPeers$$' -benchtime 1x -timeout 3h -v .
+	cd bench && WASMCTL_UPDATE=1 go test -run ThePageIs ./report
+endif
+
+.PHONY: bench-check
+bench-check: guests ## Name what is more than 5 % slower than at commit BASE, by the benchmarks BENCH
+	BENCH='$(filter-out .,$(BENCH))' .ci/bench-check.sh $(or $(BASE),$(error which commit? make bench-check BASE=main))
 
 $(LINT):
 	@echo "building golangci-lint: minutes the first time"

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -79,7 +80,7 @@ func latency(b *testing.B, perSecond int) {
 		b.Fatal(err)
 	}
 	load := &load{client.Resource(configMaps).Namespace(ns), ns, perSecond}
-	all := contenders(b, "typed", "unstructured")
+	all := append([]contender{emptyModule}, programs(b, "typed", "unstructured")...)
 	for b.Loop() {
 		found := make([][]lag, len(all)+1)
 		for range latencyRounds {
@@ -107,8 +108,9 @@ func reportLag(b *testing.B, name string, rounds []lag) {
 	for _, l := range rounds {
 		least.p50, least.p99 = math.Min(least.p50, l.p50), math.Min(least.p99, l.p99)
 	}
-	b.ReportMetric(least.p50, name+"-p50-ms")
-	b.ReportMetric(least.p99, name+"-p99-ms")
+	unit := strings.ReplaceAll(name, ", ", "-") // without a space
+	b.ReportMetric(least.p50, unit+"-p50-ms")
+	b.ReportMetric(least.p99, unit+"-p99-ms")
 	b.Logf("%-15s p50 %6.2f ms, p99 %6.2f ms; rounds: %.2f", name, least.p50, least.p99, rounds)
 }
 
@@ -122,7 +124,7 @@ type load struct {
 // controller is one round of a contender, in a process of its own.
 func (l *load) controller(b *testing.B, cluster *devcluster.Cluster, c contender) []time.Duration {
 	b.Helper()
-	p := c.observe(b, cluster, l.namespace, configMaps.Resource)
+	p := c.observe(b, job{kubeconfig: cluster.Kubeconfig(), namespace: l.namespace, resource: configMaps.Resource, logRuns: true})
 	p.awaitReconciles(b, latencyObjects)
 	defer p.stop(b)
 	return l.run(b, func(notify func(reconcile)) {
@@ -181,7 +183,7 @@ func (l *load) run(b *testing.B, begin func(notify func(reconcile))) []time.Dura
 }
 
 func (l *load) change(b *testing.B, c *changed, i int) {
-	name := scaleName(i % latencyObjects)
+	name := nameOf(i % latencyObjects)
 	patch := fmt.Appendf(nil, `{"data":{"change":"%d %d"}}`, i, time.Now().UnixNano())
 	c.change(l.namespace + "/" + name)
 	if _, err := l.api.Patch(b.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {

@@ -10,51 +10,12 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/wasmctl/wasmctl/devcluster"
 )
-
-// contender is a controller whose reconcile does nothing, as a program that
-// writes a line of JSON for each reconcile.
-type contender struct {
-	name    string
-	command func(kubeconfig, namespace, resource string) *exec.Cmd
-	// limited says that it logs only some reconciles, and counts them in its metrics.
-	limited bool
-}
-
-// wasmctl with an empty module, as it is.
-var wasmctl = contender{"wasmctl", func(kubeconfig, namespace, resource string) *exec.Cmd {
-	return exec.Command("../bin/wasmctl", "run", "../testdata/wasm/empty.wasm", "--for", resource,
-		"--kubeconfig", kubeconfig, "-n", namespace, "--log-format", "json", "--socket", "none", "--trigger-on-signal", "USR1")
-}, true}
-
-// contenders returns wasmctl, and controller-runtime in these of the ways that
-// it is used: "typed", "unstructured", and "typed-stripped", which drops
-// managedFields as wasmctl does.
-func contenders(b *testing.B, ways ...string) []contender {
-	b.Helper()
-	binary := filepath.Join(b.TempDir(), "peer")
-	if out, err := exec.Command("go", "build", "-o", binary, "./peer").CombinedOutput(); err != nil {
-		b.Fatalf("build: %v\n%s", err, out)
-	}
-	all := []contender{wasmctl}
-	for _, way := range ways {
-		as, stripped := strings.CutSuffix(way, "-stripped")
-		all = append(all, contender{way, func(kubeconfig, namespace, resource string) *exec.Cmd {
-			return exec.Command(binary, "-cache", as, "-strip="+strconv.FormatBool(stripped),
-				"-kubeconfig", kubeconfig, "-namespace", namespace, "-for", resource)
-		}, false})
-	}
-	return all
-}
 
 // reconcile is one that was seen.
 type reconcile struct {
@@ -66,37 +27,31 @@ type reconcile struct {
 type observed struct {
 	name    string
 	cmd     *exec.Cmd
-	limited bool // see contender
 	started time.Time
 	ended   chan struct{} // closed when the log has ended
+	enough  chan struct{} // closed when reconciles need no longer be counted
 
-	mu      sync.Mutex
-	seen    sight           // guarded by mu
-	forcing bool            // guarded by mu; the next collection is one without a cause
-	notify  func(reconcile) // guarded by mu; nil: reconciles are only counted
-	tail    []string        // guarded by mu; the last lines that are no reconciles
+	mu     sync.Mutex
+	seen   sight           // guarded by mu
+	notify func(reconcile) // guarded by mu; is given what is logged
+	tail   []string        // guarded by mu; the last lines that are no reconciles
 }
 
-// sight is what the log has said until now.
+// sight is what its log and its metrics have said until now.
 type sight struct {
 	synced     time.Time // when the cache had all objects
 	reconciled int       // how many reconciles there were
 	last       time.Time // when the last of them was
-	heap       float64   // MiB that the last collection left
-	forced     int       // collections that the Go runtime made because there was none for two minutes
+	heap       float64   // MiB that the last collection of a program in Go left
 }
 
 // observe starts a contender. It is stopped when the benchmark ends, unless stop
 // was called.
-func (c contender) observe(b *testing.B, cluster *devcluster.Cluster, namespace, resource string) *observed {
+func (c contender) observe(b *testing.B, j job) *observed {
 	b.Helper()
-	p := &observed{name: c.name, limited: c.limited, cmd: c.command(cluster.Kubeconfig(), namespace, resource), ended: make(chan struct{})}
+	address := freeAddress(b)
+	p := &observed{name: c.name, cmd: c.command(j, address), ended: make(chan struct{}), enough: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), "GODEBUG=gctrace=1")
-	address := ""
-	if c.limited {
-		address = freeAddress(b)
-		p.cmd.Args = append(p.cmd.Args, "--metrics-address", address)
-	}
 	log, err := p.cmd.StderrPipe()
 	if err != nil {
 		b.Fatal(err)
@@ -106,9 +61,7 @@ func (c contender) observe(b *testing.B, cluster *devcluster.Cluster, namespace,
 		b.Fatal(err)
 	}
 	go p.read(log)
-	if c.limited {
-		go p.count("http://" + address + "/metrics")
-	}
+	go p.count("http://" + address + "/metrics")
 	b.Cleanup(func() {
 		_ = p.cmd.Process.Kill()
 		<-p.ended
@@ -127,23 +80,25 @@ func freeAddress(b *testing.B) string {
 	return l.Addr().String()
 }
 
-// count takes the number of reconciles from the metrics until the log has ended.
+// count takes the number of reconciles from the metrics until the log has ended. It asks
+// all 10 to 25 ms, less often where the answer takes long: it takes the contender's time.
 func (p *observed) count(url string) {
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for {
+	for pause := 10 * time.Millisecond; ; {
 		select {
-		case <-tick.C:
+		case <-time.After(pause):
 		case <-p.ended:
 			return
+		case <-p.enough:
+			return
 		}
-		if n := reconcilesAt(url); n > 0 {
-			p.mu.Lock()
-			if n > p.seen.reconciled {
-				p.seen.reconciled, p.seen.last = n, time.Now()
-			}
-			p.mu.Unlock()
+		begin := time.Now()
+		n := reconcilesAt(url)
+		p.mu.Lock()
+		if n > p.seen.reconciled {
+			p.seen.reconciled, p.seen.last = n, time.Now()
 		}
+		p.mu.Unlock()
+		pause = min(max(10*time.Millisecond, 10*time.Since(begin)), 25*time.Millisecond)
 	}
 }
 
@@ -183,25 +138,15 @@ func (p *observed) see(line []byte) {
 	defer p.mu.Unlock()
 	switch {
 	case bytes.Contains(line, []byte(`"msg":"reconciled"`)):
-		if !p.limited {
-			p.seen.reconciled++
-			p.seen.last = time.Now()
-		}
 		if p.notify != nil {
 			p.notify(parseReconcile(line))
 		}
 		return
-	case bytes.Contains(line, []byte(`"msg":"watches have synced"`)):
+	case bytes.Contains(line, []byte("watches have synced")):
 		p.seen.synced = time.Now()
-	case bytes.Contains(line, []byte("GC forced")): // stands before the line of the collection
-		p.forcing = true
-		return
 	}
 	if heap, ok := parseHeap(string(line)); ok {
-		if p.seen.heap = heap; p.forcing {
-			p.seen.forced++
-		}
-		p.forcing = false
+		p.seen.heap = heap
 		return
 	}
 	p.tail = append(p.tail[max(0, len(p.tail)-20):], string(line))
@@ -280,10 +225,16 @@ func (p *observed) stop(b *testing.B) (peak float64) {
 	return float64(p.cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss) / 1024
 }
 
-// cpu returns the CPU time that the contender has taken, in steps of 10 ms.
+// cpu returns the CPU time that the contender has taken.
 func (p *observed) cpu(b *testing.B) time.Duration {
 	b.Helper()
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+	return cpuTime(b, p.cmd.Process.Pid)
+}
+
+// cpuTime returns the CPU time that a process has taken, in steps of 10 ms.
+func cpuTime(b *testing.B, pid int) time.Duration {
+	b.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os/exec"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -100,24 +99,13 @@ func (r *running) measure(b *testing.B, prefix string, n int) float64 {
 // create creates n objects with names of this prefix.
 func (r *running) create(b *testing.B, prefix string, n int) {
 	b.Helper()
-	var wg sync.WaitGroup
-	numbers := make(chan int)
-	for range 16 {
-		wg.Go(func() {
-			for i := range numbers {
-				_, err := r.api.Create(b.Context(), &unstructured.Unstructured{Object: map[string]any{
-					"apiVersion": r.resource.GroupVersion().String(), "kind": r.kind,
-					"metadata": map[string]any{"name": fmt.Sprintf("%s%d", prefix, i)}, "spec": r.spec(i),
-				}}, metav1.CreateOptions{})
-				if err != nil {
-					b.Error(err)
-				}
-			}
-		})
-	}
-	for i := range n {
-		numbers <- i
-	}
-	close(numbers)
-	wg.Wait()
+	inParallel(n, func(i int) {
+		_, err := r.api.Create(b.Context(), &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": r.resource.GroupVersion().String(), "kind": r.kind,
+			"metadata": map[string]any{"name": fmt.Sprintf("%s%d", prefix, i)}, "spec": r.spec(i),
+		}}, metav1.CreateOptions{})
+		if err != nil {
+			b.Error(err)
+		}
+	})
 }

@@ -1,15 +1,14 @@
-// Command peer is a controller on controller-runtime whose reconcile does
-// nothing: the peer that wasmctl with an empty module is measured against. It is
-// built as its users build one, by manager and builder, with their defaults; its
-// reconcile gets the object from the cache, as an empty module is handed it.
+// Command peer is a controller on controller-runtime, which wasmctl is measured against.
+// It is built as its users build one, by manager and builder, with their defaults. For a
+// built-in kind its reconcile gets the object from the cache, as a module is handed it,
+// and reads three fields; for a ConfigMapGenerator it does what the example does.
 //
-// It writes the lines that the harness reads from wasmctl's log as well: one when
-// its cache has synced, and one for each reconcile. SIGUSR1 asks for all objects.
+// It writes the lines that the harness reads from wasmctl's log as well: one when its
+// cache has synced and, if asked to, one for each reconcile. SIGUSR1 asks for all objects.
 package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -17,10 +16,9 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -31,9 +29,9 @@ import (
 
 // options are the flags.
 type options struct {
-	kubeconfig, namespace, resource, cache string
-	strip                                  bool
-	workers                                int
+	kubeconfig, namespace, resource, cache, metrics string
+	logRuns                                         bool
+	workers, controllers                            int
 }
 
 func main() {
@@ -42,10 +40,12 @@ func main() {
 	flags := flag.NewFlagSet("peer", flag.ExitOnError)
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file")
 	flags.StringVar(&o.namespace, "namespace", "", "namespace to work in")
-	flags.StringVar(&o.resource, "for", "configmaps", "configmaps or configmapgenerators")
-	flags.StringVar(&o.cache, "cache", "typed", "typed or unstructured")
-	flags.BoolVar(&o.strip, "strip", false, "drop managedFields from the cache")
-	flags.IntVar(&o.workers, "workers", 4, "objects reconciled at a time")
+	flags.StringVar(&o.resource, "for", "configmaps", "configmaps, pods or configmapgenerators")
+	flags.StringVar(&o.cache, "cache", asTyped, "typed, unstructured or metadata")
+	flags.StringVar(&o.metrics, "metrics-address", "0", "serve metrics there")
+	flags.BoolVar(&o.logRuns, "log-runs", false, "log each reconcile")
+	flags.IntVar(&o.workers, "workers", 4, "objects reconciled at a time by a controller")
+	flags.IntVar(&o.controllers, "controllers", 1, "how many controllers do the same")
 	_ = flags.Parse(os.Args[1:]) // exits on an error
 	if err := run(ctrl.SetupSignalHandler(), &o, slog.New(slog.NewJSONHandler(os.Stderr, nil))); err != nil {
 		fmt.Fprintln(os.Stderr, "peer:", err)
@@ -56,23 +56,41 @@ func main() {
 func run(ctx context.Context, o *options, log *slog.Logger) error {
 	ctrl.SetLogger(logr.Discard())
 	k, ok := kinds[o.resource]
-	if !ok || o.cache != "typed" && o.cache != "unstructured" {
-		return errors.New("-for and -cache: see -help")
+	if !ok {
+		return fmt.Errorf("-for %s: see -help", o.resource)
 	}
 	mgr, err := newManager(o)
 	if err != nil {
 		return err
 	}
-	r := &reconciler{client: mgr.GetClient(), kind: k, unstructured: o.cache == "unstructured", log: log}
-	err = ctrl.NewControllerManagedBy(mgr).For(r.object()).WithOptions(controller.Options{MaxConcurrentReconciles: o.workers}).
-		WatchesRawSource(source.Func(r.resyncOnSignal)).Complete(r)
-	if err != nil {
-		return err
+	r := &reconciler{client: mgr.GetClient(), kind: k, as: o.cache, log: log, logRuns: o.logRuns}
+	for i := range o.controllers {
+		if err := r.add(mgr, fmt.Sprint("peer-", i), o.workers); err != nil {
+			return err
+		}
 	}
 	if err := mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return r.saySynced(ctx, mgr.GetCache()) })); err != nil {
 		return err
 	}
-	return mgr.Start(ctx)
+	if err := mgr.Start(ctx); ctx.Err() == nil {
+		return err
+	}
+	return nil // it was told to stop, and how long that takes is not measured
+}
+
+// add adds a controller.
+func (r *reconciler) add(mgr manager.Manager, name string, workers int) error {
+	var forOptions []builder.ForOption
+	if r.as == asMetadata {
+		forOptions = append(forOptions, builder.OnlyMetadata)
+	}
+	b := ctrl.NewControllerManagedBy(mgr).Named(name).For(r.object(), forOptions...).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		WatchesRawSource(source.Func(r.resyncOnSignal))
+	if r.kind.gvk.Kind == generatorKind {
+		b = b.Owns(r.newChild())
+	}
+	return b.Complete(r)
 }
 
 func newManager(o *options) (manager.Manager, error) {
@@ -80,65 +98,14 @@ func newManager(o *options) (manager.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	caching := cache.Options{DefaultNamespaces: map[string]cache.Config{o.namespace: {}}}
-	if o.strip {
-		caching.DefaultTransform = cache.TransformStripManagedFields()
-	}
+	rc.QPS = -1 // as ctrl.GetConfig has it
 	scheme, err := newScheme()
 	if err != nil {
 		return nil, err
 	}
 	return ctrl.NewManager(rc, manager.Options{
-		Scheme: scheme, Cache: caching, Metrics: server.Options{BindAddress: "0"},
+		Scheme: scheme, Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{o.namespace: {}}},
+		Metrics: server.Options{BindAddress: o.metrics}, GracefulShutdownTimeout: new(5 * time.Second),
 		Client: client.Options{Cache: &client.CacheOptions{Unstructured: true}},
 	})
-}
-
-// reconciler reconciles objects of one kind by looking at them.
-type reconciler struct {
-	client       client.Client
-	kind         kind
-	unstructured bool
-	log          *slog.Logger
-}
-
-// object returns a new object of the kind.
-func (r *reconciler) object() client.Object {
-	if !r.unstructured {
-		return r.kind.object()
-	}
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(r.kind.gvk)
-	return u
-}
-
-// Reconcile implements reconcile.Reconciler.
-func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	begin := time.Now()
-	err := r.client.Get(ctx, req.NamespacedName, r.object())
-	r.log.LogAttrs(ctx, slog.LevelInfo, "reconciled", slog.String("object", req.String()), slog.Duration("duration", time.Since(begin)))
-	return ctrl.Result{}, client.IgnoreNotFound(err)
-}
-
-// saySynced logs when the cache has all objects.
-func (r *reconciler) saySynced(ctx context.Context, c cache.Cache) error {
-	if _, err := c.GetInformer(ctx, r.object()); err != nil {
-		return err
-	}
-	r.log.Info("watches have synced")
-	return nil
-}
-
-// names returns the name of each object in the cache.
-func (r *reconciler) names(ctx context.Context) ([]metav1.Object, error) {
-	var list client.ObjectList = &unstructured.UnstructuredList{}
-	if r.unstructured {
-		list.GetObjectKind().SetGroupVersionKind(r.kind.gvk.GroupVersion().WithKind(r.kind.gvk.Kind + "List"))
-	} else {
-		list = r.kind.list()
-	}
-	if err := r.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, err
-	}
-	return items(list)
 }

@@ -7,7 +7,6 @@ import (
 	"syscall"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -35,23 +34,18 @@ func (r *reconciler) resyncOnSignal(ctx context.Context, queue workqueue.TypedRa
 }
 
 func (r *reconciler) resync(ctx context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) {
-	objects, err := r.names(ctx)
+	list := r.list()
+	err := r.client.List(ctx, list, client.UnsafeDisableDeepCopy)
+	if err == nil {
+		err = meta.EachListItem(list, func(o runtime.Object) error {
+			object, err := meta.Accessor(o)
+			if err == nil {
+				queue.Add(ctrl.Request{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}})
+			}
+			return err
+		})
+	}
 	if err != nil {
 		r.log.Error("resync", "error", err)
-		return
 	}
-	for _, o := range objects {
-		queue.Add(ctrl.Request{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}})
-	}
-}
-
-// items returns the objects of a list, without a copy.
-func items(list client.ObjectList) ([]metav1.Object, error) {
-	objects := make([]metav1.Object, 0, meta.LenList(list))
-	err := meta.EachListItem(list, func(o runtime.Object) error {
-		object, err := meta.Accessor(o)
-		objects = append(objects, object)
-		return err
-	})
-	return objects, err
 }
