@@ -11,6 +11,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/applier"
 	"github.com/wasmctl/wasmctl/runtime/metrics"
 	"github.com/wasmctl/wasmctl/runtime/queue"
+	"github.com/wasmctl/wasmctl/runtime/reflector"
 	"github.com/wasmctl/wasmctl/runtime/runner"
 	"github.com/wasmctl/wasmctl/runtime/scheduler"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
@@ -46,13 +47,13 @@ func measured(m *metrics.Registry) *Controller {
 func noOpRuns(b *testing.B, c *Controller, module *host.Module) {
 	b.Helper()
 	cfg := c.config()
-	object, err := abi.AppendValue(nil, map[string]any{
+	object, err := reflector.Pack(map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "web", "namespace": "default", "uid": "1", "resourceVersion": "7"},
-	})
+	}, reflector.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
-	a, err := applier.New(applier.Config{Controller: "bench", Module: module, Lookup: func(abi.Key) ([]byte, bool) { return object, true }})
+	a, err := applier.New(applier.Config{Controller: "bench", Module: module, Lookup: func(abi.Key) applier.Object { return object }})
 	if err != nil {
 		b.Fatal(err)
 	}

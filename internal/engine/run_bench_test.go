@@ -17,6 +17,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/history"
 	"github.com/wasmctl/wasmctl/runtime/metrics"
 	"github.com/wasmctl/wasmctl/runtime/queue"
+	"github.com/wasmctl/wasmctl/runtime/reflector"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
@@ -35,11 +36,11 @@ func BenchmarkRun(b *testing.B) {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = module.Close(context.Background()) }) // its guests are released
-	objects := map[abi.Key][]byte{}
+	objects := map[abi.Key]*reflector.Object{}
 	keys := make([]abi.Key, 1000)
 	for i := range keys {
 		keys[i] = abi.Key{Namespace: "default", Name: enginetest.ObjectName(i)}
-		objects[keys[i]], err = abi.AppendValue(nil, map[string]any{
+		objects[keys[i]], err = reflector.Pack(map[string]any{
 			"apiVersion": "v1", "kind": "ConfigMap",
 			"metadata": map[string]any{
 				"name": keys[i].Name, "namespace": "default", "uid": "00000000-0000-4000-8000-000000000000", "resourceVersion": "7", "creationTimestamp": "2026-01-01T00:00:00Z",
@@ -48,14 +49,14 @@ func BenchmarkRun(b *testing.B) {
 				"ownerReferences": []any{map[string]any{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "uid": "00000000-0000-4000-8000-000000000001"}},
 			},
 			"data": map[string]any{"text": strings.Repeat("x", 4200)},
-		})
+		}, reflector.Options{})
 		if err != nil {
 			b.Fatal(err)
 		}
 	}
 	a, err := applier.New(applier.Config{
 		Controller: "bench", Module: plainGuests{module, &c.recorder}, Observer: c, Logger: log,
-		Lookup: func(key abi.Key) ([]byte, bool) { o := objects[key]; return o, o != nil },
+		Lookup: func(key abi.Key) applier.Object { return objects[key] },
 	})
 	if err != nil {
 		b.Fatal(err)

@@ -257,7 +257,7 @@ func (m *Memo) snapshot() (map[abi.Key]entry, bool) {
 // childrenOf is the digest of the children of an object.
 func (m *Memo) childrenOf(s *applier.Seen) (d digest) {
 	var h hash.Hash
-	m.cfg.Children(s.Key, string(s.UID), func(uid, resourceVersion string) {
+	m.cfg.Children(s.Key, s.UID, func(uid, resourceVersion string) {
 		if h == nil {
 			h = sha256.New()
 		}
@@ -289,9 +289,9 @@ func inputOf(subject *Subject, children digest, object []byte) (d digest) {
 // only saves the digest where that has changed.
 func versionOf(s *applier.Seen) uint64 {
 	h := uint64(14695981039346656037)
-	for _, part := range [...][]byte{s.UID, s.ResourceVersion} {
-		for _, b := range part {
-			h = (h ^ uint64(b)) * 1099511628211
+	for _, part := range [...]string{s.UID, s.ResourceVersion} {
+		for i := range len(part) {
+			h = (h ^ uint64(part[i])) * 1099511628211
 		}
 	}
 	return h

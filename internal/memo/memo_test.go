@@ -45,7 +45,7 @@ func newFixture(path string) *fixture {
 
 func seen(name string, version int) *applier.Seen {
 	v := fmt.Sprint(version)
-	return &applier.Seen{Key: abi.Key{Namespace: "shop", Name: name}, UID: []byte("uid-" + name), ResourceVersion: []byte(v), Object: []byte("object " + v)}
+	return &applier.Seen{Key: abi.Key{Namespace: "shop", Name: name}, UID: "uid-" + name, ResourceVersion: v, Object: []byte("object " + v)}
 }
 
 // run runs the object with reads, as one that succeeds.
@@ -78,7 +78,7 @@ func TestMemo_SkipsUntilAnythingItReadChanges(t *testing.T) {
 	for name, change := range map[string]func(f *fixture, s *applier.Seen){
 		"the object":             func(_ *fixture, s *applier.Seen) { *s = *seen("a", 2) },
 		"the bytes alone":        func(_ *fixture, s *applier.Seen) { s.Object = []byte("restored from a backup") },
-		"another of its name":    func(_ *fixture, s *applier.Seen) { s.UID = []byte("other") },
+		"another of its name":    func(_ *fixture, s *applier.Seen) { s.UID = "other" },
 		"the module":             func(f *fixture, _ *applier.Seen) { f.subject = Subject{Revision: 2, Settings: 1, Digest: [32]byte{8}} },
 		"a canary has it":        func(f *fixture, _ *applier.Seen) { f.canary = true },
 		"a child":                func(f *fixture, _ *applier.Seen) { f.children = []string{"-c", "-d"} },

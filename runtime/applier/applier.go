@@ -38,7 +38,7 @@ type Module interface {
 }
 
 // Cluster is what a run asks of the API server on the guest's behalf. Objects
-// are msgpack, as Lookup gives them. An error that wraps an *abi.ResultError has
+// are msgpack. An error that wraps an *abi.ResultError has
 // that one's class; any other is transient. Each write that is accepted is told
 // to abi.RunFrom(ctx).Wrote.
 type Cluster interface {
@@ -76,9 +76,22 @@ type Cache interface {
 	AwaitWrites(ctx context.Context, writes []abi.Write) (stale bool)
 }
 
-// Lookup returns the msgpack of the object with this key, and false where the
-// store has none.
-type Lookup func(key abi.Key) (object []byte, ok bool)
+// Lookup returns the object with this key, nil where the store has none.
+type Lookup func(key abi.Key) Object
+
+// Object is an object as the store has it, with what a run needs before it calls a
+// guest: *reflector.Object is one.
+type Object interface {
+	Msgpack() []byte
+	UID() string
+	ResourceVersion() string
+	// Deleting reports whether deletion was requested.
+	Deleting() bool
+	// Annotation returns the value of an annotation, and whether it is there.
+	Annotation(key string) (value string, exists bool)
+	// HasFinalizer reports whether the object has a finalizer of this name.
+	HasFinalizer(name string) bool
+}
 
 // Defaults of Config.
 const (

@@ -79,7 +79,7 @@ func newApplier(t *testing.T, s *script, change ...func(*Config)) *Applier {
 	t.Helper()
 	cfg := Config{
 		Controller: "test", Module: s, Backoff: Backoff{Jitter: -1},
-		Lookup: func(abi.Key) ([]byte, bool) { return []byte{0x80}, true },
+		Lookup: func(abi.Key) Object { return raw{0x80} },
 	}
 	for _, c := range change {
 		c(&cfg)
@@ -118,7 +118,7 @@ func TestApply_SuccessFollowsTheGuestsAction(t *testing.T) {
 // Rule 20: an object that is gone is not reconciled, and that is no failure.
 func TestApply_GoneObjectIsNotReconciled(t *testing.T) {
 	s := &script{reconcile: await}
-	gone := func(c *Config) { c.Lookup = func(abi.Key) ([]byte, bool) { return nil, false } }
+	gone := func(c *Config) { c.Lookup = func(abi.Key) Object { return nil } }
 	out := newApplier(t, s, gone).Apply(t.Context(), testKey, testReason, time.Time{})
 	if !errors.Is(out.Err, ErrObjectNotFound) || out.Failed() || out.Action.Requeue || s.acquired != 0 || len(s.failures) != 0 {
 		t.Errorf("%+v, acquired %d, policy %d", out, s.acquired, len(s.failures))
@@ -129,7 +129,7 @@ func TestApply_GoneObjectIsNotReconciled(t *testing.T) {
 func TestApply_DeletesAreReconciledOnRequest(t *testing.T) {
 	s := &script{reconcile: await}
 	gone := func(c *Config) {
-		c.Lookup = func(abi.Key) ([]byte, bool) { return nil, false }
+		c.Lookup = func(abi.Key) Object { return nil }
 		c.Deletes = true
 	}
 	out := newApplier(t, s, gone).Apply(t.Context(), testKey, testReason, time.Time{})
@@ -149,7 +149,7 @@ func TestApply_AttemptsCountFailedRunsInARow(t *testing.T) {
 		}
 		return abi.Result{Action: abi.Action{Requeue: true}}, nil
 	}
-	a := newApplier(t, s, func(c *Config) { c.Lookup = func(abi.Key) ([]byte, bool) { return []byte{0x80}, found } })
+	a := newApplier(t, s, func(c *Config) { c.Lookup = func(abi.Key) Object { return rawIf(found, []byte{0x80}) } })
 	attempt := func() int { return a.Apply(t.Context(), testKey, testReason, time.Time{}).Attempt }
 	got := []int{attempt(), attempt(), attempt()}
 	fails = false
@@ -290,7 +290,7 @@ func TestBackoff_DoublesUpToItsMaximum(t *testing.T) {
 	if low, high := b.Delay(3, 0), b.Delay(3, 0.999999); low != 800*time.Millisecond || high < 1190*time.Millisecond || high > 1200*time.Millisecond {
 		t.Errorf("jitter: %v to %v, want 0.8 s to 1.2 s", low, high)
 	}
-	if _, err := New(Config{Controller: "c", Module: &script{}, Lookup: func(abi.Key) ([]byte, bool) { return nil, false }, Backoff: Backoff{Initial: -1}}); err == nil {
+	if _, err := New(Config{Controller: "c", Module: &script{}, Lookup: func(abi.Key) Object { return nil }, Backoff: Backoff{Initial: -1}}); err == nil {
 		t.Error("a negative back-off was accepted")
 	}
 }

@@ -25,7 +25,7 @@ func BenchmarkApply(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			a, err := New(Config{
 				Controller: "test", Module: module, Cache: instant{}, Cluster: &cluster{t: b}, Finalizer: finalizerName, Observer: EndedFunc(func(*Outcome) {}),
-				Lookup: func(abi.Key) ([]byte, bool) { return object, true },
+				Lookup: func(abi.Key) Object { return raw(object) },
 			})
 			if err != nil {
 				b.Fatal(err)

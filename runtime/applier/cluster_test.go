@@ -40,11 +40,11 @@ type cluster struct {
 	refuse map[string]error // by the first word of the log line
 }
 
-func (c *cluster) lookup(abi.Key) ([]byte, bool) {
+func (c *cluster) lookup(abi.Key) Object {
 	if c.gone {
-		return nil, false
+		return nil
 	}
-	return c.object(), true
+	return raw(c.object())
 }
 
 func (c *cluster) object() []byte {
@@ -76,7 +76,7 @@ func (c *cluster) did(ctx context.Context, word string, args ...any) error {
 }
 
 func (c *cluster) Declare(ctx context.Context, of Owner, d *abi.Declared) error {
-	if h, err := readHead(of.Object, finalizerName); err != nil || string(h.uid) != "u1" || of.Revision != 7 {
+	if h, err := readHead(of.Object, finalizerName); err != nil || h.uid != "u1" || of.Revision != 7 {
 		c.t.Errorf("declared for %q, by revision %d: %v", of.Object, of.Revision, err)
 	}
 	return c.did(ctx, "declare", len(d.Apply), d.Prune, d.Force, string(d.Status))

@@ -98,7 +98,7 @@ func TestDeclare_WithoutClusterOrObjectIsPermanent(t *testing.T) {
 	for name, change := range map[string]func(*Config){
 		"no cluster": func(*Config) {},
 		"no object": func(c *Config) {
-			c.Cluster, c.Deletes, c.Lookup = &cluster{t: t}, true, func(abi.Key) ([]byte, bool) { return nil, false }
+			c.Cluster, c.Deletes, c.Lookup = &cluster{t: t}, true, func(abi.Key) Object { return nil }
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

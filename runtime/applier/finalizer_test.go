@@ -144,7 +144,7 @@ func TestFinalizer_EachEdge(t *testing.T) {
 func TestFinalizer_RunGoesOnWithTheNewObject(t *testing.T) {
 	c := &cluster{t: t}
 	s := &script{reconcile: func(ctx context.Context, req *abi.Request) (abi.Result, error) {
-		if h, err := readHead(req.Object, finalizerName); err != nil || !h.finalizer || string(h.resourceVersion) != "1" {
+		if h, err := readHead(req.Object, finalizerName); err != nil || !h.finalizer || h.resourceVersion != "1" {
 			t.Errorf("the guest sees %+v, %v", h, err)
 		}
 		if run := abi.RunFrom(ctx); string(run.Object) != string(req.Object) || run.ID != req.ID || run.Key != testKey {

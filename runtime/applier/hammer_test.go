@@ -52,7 +52,7 @@ func TestApply_HammerObjectsAndStats(t *testing.T) {
 		object := (&cluster{t: t}).object()
 		a, err := New(Config{
 			Controller: "test", Module: module, Cache: instant{}, Guard: guard.Config{Runs: 5},
-			Lookup: func(key abi.Key) ([]byte, bool) { return object, key.Name != "gone" },
+			Lookup: func(key abi.Key) Object { return rawIf(key.Name != "gone", object) },
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -20,17 +20,25 @@ func Paused(value string) bool {
 	return strings.TrimSpace(value) != "" && (err != nil || no)
 }
 
-// head is what a run reads of its object. The slices are parts of the object's
-// bytes.
+// head is what a run reads of its object.
 type head struct {
-	uid, resourceVersion []byte
+	uid, resourceVersion string
 	deleting             bool // deletion was requested
 	paused               bool
 	finalizer            bool // it has the module's finalizer
 }
 
-// readHead reads the metadata of a packed object, without allocating. It does not
-// look at what follows, which is most of an object.
+// headOf is the head of an object of the store, which knows most of it.
+func headOf(o Object, finalizer string) head {
+	value, noted := o.Annotation(PausedAnnotation)
+	return head{
+		uid: o.UID(), resourceVersion: o.ResourceVersion(), deleting: o.Deleting(), paused: noted && Paused(value),
+		finalizer: finalizer != "" && o.HasFinalizer(finalizer),
+	}
+}
+
+// readHead reads the metadata of a packed object, as the API server has answered it.
+// It does not look at what follows, which is most of an object.
 func readHead(object []byte, finalizer string) (h head, err error) {
 	c := packed.At(object)
 	for range c.MapLen() {
@@ -51,9 +59,9 @@ func (h *head) read(c *packed.Cursor, finalizer string) {
 	for range c.MapLen() {
 		switch string(c.Text()) {
 		case "uid":
-			h.uid = c.Text()
+			h.uid = string(c.Text())
 		case "resourceVersion":
-			h.resourceVersion = c.Text()
+			h.resourceVersion = string(c.Text())
 		case "deletionTimestamp":
 			h.deleting = !packed.IsNil(c.Value())
 		case "annotations":

@@ -26,10 +26,10 @@ type Memo interface {
 	Forget(key abi.Key)
 }
 
-// Seen is the object of a run, as the run sees it. The slices must not be changed.
+// Seen is the object of a run, as the run sees it. Its bytes must not be changed.
 type Seen struct {
 	Key                  abi.Key
-	UID, ResourceVersion []byte
+	UID, ResourceVersion string
 	Object               []byte
 }
 

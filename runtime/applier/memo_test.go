@@ -71,7 +71,7 @@ func TestMemo_DecidesAboutRuns(t *testing.T) {
 			memo, s := &notes{same: c.same, action: abi.Action{Requeue: true, After: time.Minute}}, &script{reconcile: c.reconcile}
 			a := newApplier(t, s, func(cfg *Config) {
 				cfg.Memo = memo
-				cfg.Lookup = func(abi.Key) ([]byte, bool) { return []byte{0x80}, !c.gone }
+				cfg.Lookup = func(abi.Key) Object { return rawIf(!c.gone, []byte{0x80}) }
 			})
 			out := a.Apply(t.Context(), testKey, c.reasons, time.Time{})
 			if diff := cmp.Diff(c.want, memo.log); diff != "" {

@@ -97,15 +97,15 @@ func TestApply_RandomRunsAgainstTheModel(t *testing.T) {
 			s := &script{reconcile: func(context.Context, *abi.Request) (abi.Result, error) { return r.reconcile() }}
 			s.policy = func(*abi.Failure) (abi.Result, error) { return r.errorPolicy() }
 			a := newApplier(t, s, func(c *Config) {
-				c.Lookup = func(abi.Key) ([]byte, bool) {
+				c.Lookup = func(abi.Key) Object {
 					if !r.found {
-						return nil, false
+						return nil
 					}
 					cl := cluster{t: t}
 					if r.paused {
 						cl.paused = "true"
 					}
-					return cl.object(), true
+					return raw(cl.object())
 				}
 			})
 			models := map[abi.Key]*model{{Name: "a"}: {}, {Name: "b"}: {}, {Name: "a", Namespace: "b"}: {}}

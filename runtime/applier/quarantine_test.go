@@ -38,9 +38,9 @@ func newPatient(t *testing.T, cfg quarantine.Config) *patient {
 	p.applier = newApplier(t, p.module, func(c *Config) {
 		c.Quarantine, c.Revision = cfg, func(abi.Key) uint64 { return p.revision }
 		c.Logger = slog.New(slog.NewTextHandler(&p.log, nil))
-		c.Lookup = func(abi.Key) ([]byte, bool) {
+		c.Lookup = func(abi.Key) Object {
 			b, err := abi.AppendValue(nil, p.object)
-			return b, err == nil
+			return rawIf(err == nil, b)
 		}
 	})
 	return p
@@ -200,7 +200,7 @@ func TestQuarantine_InARowOnly(t *testing.T) {
 	if p.run(t, abi.ReasonObjectUpdated); !p.quarantined() {
 		t.Error("not quarantined after two in a row")
 	}
-	p.applier.cfg.Lookup = func(abi.Key) ([]byte, bool) { return nil, false }
+	p.applier.cfg.Lookup = func(abi.Key) Object { return nil }
 	if p.run(t, abi.ReasonObjectDeleted); p.quarantined() || p.applier.quarantine.known.Load() != 0 {
 		t.Error("an object that is gone is still quarantined")
 	}
@@ -226,7 +226,7 @@ func TestQuarantine_Hammer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, err := New(Config{
 			Controller: "test", Module: &poisoner{}, Quarantine: quarantine.Config{After: 2},
-			Lookup: func(abi.Key) ([]byte, bool) { return []byte{0x80}, true },
+			Lookup: func(abi.Key) Object { return raw{0x80} },
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -35,21 +35,17 @@ type run struct {
 func (r *run) apply(ctx context.Context) {
 	r.awaitWrites(ctx)
 	defer r.remember()
-	step, err := r.look()
+	step := r.look()
 	if step == stepNone || r.quarantined() {
 		return
 	}
 	r.out.Attempt = r.a.failures.get(r.out.Key).runs + 1
 	r.info = abi.Run{Key: r.out.Key, Object: r.object, Wrote: r.write, Cost: &r.out.Cost}
-	if err == nil && r.recalled(ctx, step) {
+	if r.recalled(ctx, step) {
 		return
 	}
 	r.out.ID = r.a.nextID()
 	r.info.ID = r.out.ID
-	if err != nil {
-		r.fail(ctx, err)
-		return
-	}
 	r.known = abi.RunContext{Context: ctx, Run: &r.info}
 	guest, release, err := r.a.cfg.Module.Acquire(&r.known)
 	if err != nil {
@@ -101,30 +97,26 @@ func (r *run) awaitWrites(ctx context.Context) {
 }
 
 // look reads the object, now that the cache is as new as it has to be, and says
-// what the run begins with. An error is that the store has no object's bytes.
-func (r *run) look() (step, error) {
-	object, found := r.a.cfg.Lookup(r.out.Key)
-	if !found {
+// what the run begins with.
+func (r *run) look() step {
+	object := r.a.cfg.Lookup(r.out.Key)
+	if object == nil {
 		if r.a.cfg.Deletes {
-			return stepReconcile, nil
+			return stepReconcile
 		}
 		r.forget(ErrObjectNotFound)
-		return stepNone, nil
+		return stepNone
 	}
-	r.object = object
-	var err error
-	if r.head, err = readHead(object, r.a.cfg.Finalizer); err != nil {
-		return stepReconcile, fmt.Errorf("store: %w", err)
-	}
+	r.object, r.head = object.Msgpack(), headOf(object, r.a.cfg.Finalizer)
 	if r.head.paused {
 		r.out.Err = ErrPaused
-		return stepNone, nil
+		return stepNone
 	}
 	s := firstStep(r.a.cfg.Finalizer, &r.head)
 	if s == stepNone {
 		r.forget(ErrDeleting)
 	}
-	return s, nil
+	return s
 }
 
 // forget ends a run for an object that needs none any longer.

@@ -91,8 +91,8 @@ func (n *writeLog) base(w *abi.Write, self *head, cached string) string {
 			return o.ResourceVersion
 		}
 	}
-	if w.UID != "" && w.UID == string(self.uid) {
-		return string(self.resourceVersion)
+	if w.UID != "" && w.UID == self.uid {
+		return self.resourceVersion
 	}
 	for i := range n.trial.Wrote {
 		if o := &n.trial.Wrote[i]; o.Key == w.Key && sameResource(o, w) {

@@ -69,9 +69,9 @@ func TestWrites_NextRunSeesTheWritesOfTheLast(t *testing.T) {
 		var lookedUp []string
 		a := newApplier(t, s, func(c *Config) {
 			c.Cache = cache
-			c.Lookup = func(abi.Key) ([]byte, bool) {
+			c.Lookup = func(abi.Key) Object {
 				lookedUp = append(lookedUp, cache.reached[child("a", 0).Key])
-				return []byte{0x80}, true
+				return raw{0x80}
 			}
 		})
 		first := a.Apply(t.Context(), testKey, testReason, time.Time{})
@@ -225,7 +225,7 @@ func TestFailures_MemoryIsBounded(t *testing.T) {
 // the object had before, even if the watch has brought the write before its
 // answer came.
 func TestWriteLog_WhatChangedSomething(t *testing.T) {
-	self := &head{uid: []byte("u1"), resourceVersion: []byte("4")}
+	self := &head{uid: "u1", resourceVersion: "4"}
 	ofSelf := func(version string) abi.Write {
 		return abi.Write{Resource: "webs", Key: testKey, UID: "u1", ResourceVersion: version}
 	}

@@ -245,11 +245,11 @@ func (c *Controller) Stored(key abi.Key) *reflector.Object {
 }
 
 // lookup returns the bytes of an object of the kind that is reconciled.
-func (c *Controller) lookup(key abi.Key) ([]byte, bool) {
+func (c *Controller) lookup(key abi.Key) applier.Object {
 	if o := c.Stored(key); o != nil && (c.slots == nil || c.slots.runs(o)) {
-		return o.Msgpack(), true
+		return o
 	}
-	return nil, false
+	return nil
 }
 
 // objects returns how many objects of the kind there are.

@@ -27,8 +27,7 @@ func (p *packer) read(b []byte) (*Object, error) {
 		var err error
 		switch string(key) {
 		case "annotations":
-			inner := packed.At(value)
-			o.annotated = inner.MapLen() > 0
+			o.annotated, o.instructed = annotated(value)
 		case "deletionTimestamp":
 			o.deleting = !packed.IsNil(value)
 		case "finalizers":
@@ -63,6 +62,19 @@ func (p *packer) read(b []byte) (*Object, error) {
 	}
 	p.fill(o)
 	return o, nil
+}
+
+// annotated reports whether there are annotations, and whether one of them is for
+// wasmctl.
+func annotated(annotations []byte) (some, ours bool) {
+	c := packed.At(annotations)
+	n := c.MapLen()
+	for range n {
+		key := c.Text()
+		ours = ours || bytes.HasPrefix(key, []byte(OwnAnnotations))
+		c.Skip()
+	}
+	return n > 0, ours
 }
 
 // add adds one text to those of the object.

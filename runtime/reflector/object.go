@@ -23,6 +23,7 @@ type Object struct {
 	generation      int64
 	deleting        bool
 	annotated       bool // there are annotations
+	instructed      bool // one of them is for wasmctl
 	finalized       bool // there are finalizers
 	labels          Labels
 	owners          []owner

@@ -82,7 +82,7 @@ func (w *world) run(after time.Duration, do did, reasons ...abi.Reason) Decision
 	w.t.Helper()
 	w.now = w.now.Add(after)
 	trial := w.g.Begin(self, &Start{
-		Time: w.now, First: reasons[0], More: reasons[1:], UID: []byte("uid-self"),
+		Time: w.now, First: reasons[0], More: reasons[1:], UID: "uid-self",
 		Version: func(o *abi.Write) string { return w.cache[name(o)] },
 	})
 	e := End{Action: do.action}
@@ -422,7 +422,7 @@ func TestGuard_HammerKeysAndStats(t *testing.T) {
 			for i := range 2000 {
 				key := abi.Key{Namespace: strconv.Itoa(worker), Name: strconv.Itoa(i % 7)}
 				now := time.Unix(1e9, int64(i))
-				trial := g.Begin(key, &Start{Time: now, First: updated(), UID: []byte("u"), Version: func(*abi.Write) string { return "1" }})
+				trial := g.Begin(key, &Start{Time: now, First: updated(), UID: "u", Version: func(*abi.Write) string { return "1" }})
 				g.End(key, trial, &End{Time: now, Changes: []abi.Write{{UID: "u", ResourceVersion: "1"}}})
 				if i%100 == 0 {
 					g.Forget(key)

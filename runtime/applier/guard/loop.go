@@ -14,7 +14,7 @@ type Start struct {
 	First abi.Reason
 	More  []abi.Reason
 	// UID is that of the reconciled object.
-	UID []byte
+	UID string
 	// Version returns the resourceVersion of a written object as the cache has it
 	// now, "" where it is not there.
 	Version func(w *abi.Write) string
@@ -142,7 +142,7 @@ func (l *loop) written(s *Start, reason *abi.Reason) int {
 	return slices.IndexFunc(l.wrote, func(w abi.Write) bool {
 		switch reason.Type {
 		case abi.ReasonObjectUpdated:
-			return w.UID != "" && w.UID == string(s.UID)
+			return w.UID != "" && w.UID == s.UID
 		case abi.ReasonRelated:
 			return w.Key == reason.Ref && isResource(&w, reason.Resource)
 		default:

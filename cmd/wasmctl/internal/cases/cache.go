@@ -9,6 +9,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/internal/memapi"
+	"github.com/wasmctl/wasmctl/runtime/applier"
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
@@ -84,9 +85,21 @@ func (c *cache) watched(gvr schema.GroupVersionResource) error {
 
 // lookup returns the object of the kind that is reconciled; it implements
 // applier.Lookup.
-func (c *cache) lookup(key abi.Key) ([]byte, bool) {
-	b, err := c.Get(c.watches[0].resource(), key)
-	return b, err == nil && b != nil
+func (c *cache) lookup(key abi.Key) applier.Object {
+	if o := c.find(c.watches[0].resource(), key); o != nil {
+		return o
+	}
+	return nil
+}
+
+// find returns an object, or nil.
+func (c *cache) find(gvr schema.GroupVersionResource, key abi.Key) *reflector.Object {
+	for _, e := range c.entries {
+		if e.watch.resource() == gvr && e.object.Ref() == key {
+			return e.object
+		}
+	}
+	return nil
 }
 
 // Get implements kubeapi.Cache.
@@ -94,10 +107,8 @@ func (c *cache) Get(gvr schema.GroupVersionResource, key abi.Key) ([]byte, error
 	if err := c.watched(gvr); err != nil {
 		return nil, err
 	}
-	for _, e := range c.entries {
-		if e.watch.resource() == gvr && e.object.Ref() == key {
-			return e.object.Msgpack(), nil
-		}
+	if o := c.find(gvr, key); o != nil {
+		return o.Msgpack(), nil
 	}
 	return nil, nil
 }

@@ -158,7 +158,7 @@ func (b *bench) begin() (err error) {
 	m := b.module.Manifest()
 	b.applier, err = applier.New(applier.Config{
 		Controller: b.w.name(), Module: scripted{b.module, b.c, b.now}, Deletes: m.For.Deletes, Finalizer: m.Finalizer, Cluster: b.w,
-		Lookup: func(key abi.Key) ([]byte, bool) { return b.w.cache.lookup(key) }, Logger: b.s.log(),
+		Lookup: func(key abi.Key) applier.Object { return b.w.cache.lookup(key) }, Logger: b.s.log(),
 	})
 	return err
 }
@@ -195,7 +195,7 @@ func (s *Suite) log() *slog.Logger {
 
 // run runs the object once.
 func (b *bench) run(ctx context.Context) (applier.Outcome, error) {
-	if _, seen := b.w.cache.lookup(b.key); !seen && b.c.Object != nil && b.w.object(b.key) != nil {
+	if b.w.cache.lookup(b.key) == nil && b.c.Object != nil && b.w.object(b.key) != nil {
 		return applier.Outcome{}, fmt.Errorf("the module does not watch %s: see kind, namespaces and labelSelector of for in its manifest", nameOf(b.c.Object))
 	}
 	reason := abi.ReasonObjectUpdated
