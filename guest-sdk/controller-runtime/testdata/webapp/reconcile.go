@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -57,6 +58,7 @@ func (r *siteReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	if *found.Spec.Replicas != *want.Spec.Replicas || found.Spec.Template.Spec.Containers[0].Image != site.Spec.Image {
+		log.V(1).Info("the Deployment differs", "replicas", cmp.Diff(*want.Spec.Replicas, *found.Spec.Replicas))
 		found.Spec.Replicas = want.Spec.Replicas
 		found.Spec.Template.Spec.Containers[0].Image = site.Spec.Image
 		return ctrl.Result{}, r.Update(ctx, found)

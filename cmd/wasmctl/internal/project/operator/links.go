@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// linkFiles makes the folder dst, with the Go files of the module in src as
-// symbolic links, but for those that drop reports.
+// linkFiles makes the folder dst, with the files of the module in src, those of Go as
+// symbolic links. Tests are left out, and what drop reports.
 func linkFiles(src, dst string, drop func(rel string) bool) error {
 	return filepath.WalkDir(src, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -24,10 +24,16 @@ func linkFiles(src, dst string, drop func(rel string) bool) error {
 			return fs.SkipDir
 		case d.IsDir():
 			return os.MkdirAll(filepath.Join(dst, rel), 0o755)
-		case strings.HasSuffix(name, "_test.go"), name != "go.mod" && !strings.HasSuffix(name, ".go"), drop(filepath.ToSlash(rel)):
+		case strings.HasSuffix(name, "_test.go"), drop(filepath.ToSlash(rel)):
 			return nil
+		case strings.HasSuffix(name, ".go"), name == "go.mod":
+			return os.Symlink(path, filepath.Join(dst, rel))
 		}
-		return os.Symlink(path, filepath.Join(dst, rel))
+		text, err := os.ReadFile(path) // a link cannot be embedded
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(dst, rel), text, 0o600)
 	})
 }
 
@@ -43,10 +49,18 @@ type change struct {
 var libraries = []change{
 	{"k8s.io/client-go", connections, "clientgo"},
 	{"github.com/sirupsen/logrus", none, "logrus"},
+	{"github.com/google/go-cmp", only("cmp/internal/value/name.go"), "gocmp"},
+	{"google.golang.org/protobuf", only("internal/descfmt/stringer.go"), "protobuf"},
 	{"github.com/open-policy-agent/cert-controller", code, "certcontroller"},
 }
 
 func none(string) bool { return false }
+
+// only reports one file: one that asks for methods of types by reflection, for a text
+// that is for people. It would keep all methods of all types in the program.
+func only(file string) func(rel string) bool {
+	return func(rel string) bool { return rel == file }
+}
 
 // code reports the files of a module that is replaced as a whole.
 func code(rel string) bool { return rel != "go.mod" }

@@ -1,0 +1,3 @@
+// Package protobuf has no code. The folder below it has the file that protobuf has
+// another one of in a module.
+package protobuf
