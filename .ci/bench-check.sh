@@ -3,7 +3,8 @@
 # takes more than 5 % more memory or allocations. Exits with 1 if there is any.
 # Usage: bench-check.sh COMMIT. BENCH is the pattern of the benchmarks, ROUNDS how often each runs.
 #
-# Both run by turns on the same machine. benchstat decides what is certain (p < 0.01).
+# Both run by turns on the same machine. A round has the least of five short runs: other load only ever adds.
+# benchstat decides what is certain (p < 0.01).
 # What is slower then is measured once more, and named if it is slower again: another load may have hit one side.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -13,7 +14,7 @@ BENCHSTAT=golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 DEFAULT='Wire_Event|Pack|Transcode|Store_Get|Writer_Apply|Filter|BenchmarkMap$|MergeReasons|Scheduler_AddPop$|AddDuplicate|Runner_Single'
 DEFAULT+='|BenchmarkApply|ReadHead|Reconcile_Empty4KiB|Rust_Run|Map_TwoObjects|BenchmarkGet|Declare|Policy_Check|Recall|Remember'
 DEFAULT+='|BenchmarkRun$|NoOpRun|Record|BenchmarkText'
-BENCH=${BENCH:-$DEFAULT} ROUNDS=${ROUNDS:-10} TIME=${TIME:-50ms}
+BENCH=${BENCH:-$DEFAULT} ROUNDS=${ROUNDS:-10} TIME=${TIME:-10ms}
 [ "$ROUNDS" -ge 5 ] || { echo "bench-check: ROUNDS=$ROUNDS: 5 or more, or nothing is certain" >&2; exit 2; }
 base=$(git rev-parse --verify --quiet "${1:?usage: bench-check.sh COMMIT}^{commit}") || { echo "bench-check: there is no commit $1" >&2; exit 2; }
 
@@ -35,10 +36,15 @@ build() { # TREE NAME: builds tests that both have
 build "$PWD" new
 build "$tmp/base" old
 
+least() { # of the lines of each benchmark: that with the least time
+	awk '/^Benchmark/ { if (!($1 in time)) name[++n] = $1; if (!($1 in time) || $3 < time[$1]) { time[$1] = $3; line[$1] = $0 } next } 1
+		END { for (i = 1; i <= n; i++) print line[name[i]] }'
+}
 run() { # TREE NAME PATTERN: one round of all
 	for p in $packages; do
 		[ -x "$tmp/$2/$p.test" ] || continue
-		(cd "$1/$p" && "$tmp/$2/$p.test" -test.run '^$' -test.bench "$3" -test.benchmem -test.benchtime "$TIME") >>"$tmp/$2.txt"
+		(cd "$1/$p" && "$tmp/$2/$p.test" -test.run '^$' -test.bench "$3" -test.benchmem -test.benchtime "$TIME" -test.count 5) |
+			least >>"$tmp/$2.txt"
 	done
 }
 measure() { # PATTERN: prints what is slower
