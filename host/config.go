@@ -18,7 +18,7 @@ import (
 // Defaults of Config, where neither it nor the manifest says more.
 const (
 	DefaultConcurrency   = 4
-	DefaultMaxModuleSize = 64 << 20         // bytes of a module
+	DefaultMaxModuleSize = 128 << 20        // bytes of a module
 	DefaultDrainTimeout  = 30 * time.Second // for runs of a revision that was replaced
 	DefaultKeepFor       = 15 * time.Minute // of the code of such a revision
 	DefaultKeepIdle      = 5 * time.Minute  // of an instance that nothing runs in

@@ -51,10 +51,17 @@ func (c *Controller) serve(ctx context.Context) {
 	defer c.rollout.Close()
 	ctx, end := context.WithCancel(ctx)
 	defer end() // after a panic too: it must not wait for what goes on forever
-	tick := time.NewTicker(judgeEvery)
+	tick, judging := time.NewTicker(judgeEvery), true
 	defer tick.Stop()
 	c.rollout.AwaitPending(ctx)
 	for ctx.Err() == nil {
+		if on := c.rollout.Judging(); on != judging { // an idle controller takes no CPU
+			if judging = on; on {
+				tick.Reset(judgeEvery)
+			} else {
+				tick.Stop()
+			}
+		}
 		if next := c.loop.next; next != nil {
 			c.loop.next = nil
 			next.done <- next.run(ctx)
