@@ -22,7 +22,7 @@ func (c *compiled) size() []Finding {
 				return []Finding{{
 					Place{},
 					Warn, what,
-					"look at the size of the built module: a host loads 64 MiB; do without the package where that is too much",
+					"look at the size of the built module: a host loads 128 MiB; do without the package where that is too much",
 				}}
 			}
 		}
