@@ -187,13 +187,6 @@ func (r *Rollout) Configure(ctx context.Context) {
 // Wake has a value when a run has failed and Judge must be called at once.
 func (r *Rollout) Wake() <-chan struct{} { return r.wake }
 
-// Judging reports whether there is anything to judge. That changes with the live module
-// and with the canary.
-func (r *Rollout) Judging() bool {
-	_, _, trial := r.onTrial()
-	return trial || r.canary != nil
-}
-
 // Judge checks the canary and the revision on probation. It rolls back one that
 // does worse, and promotes a canary whose time has passed.
 func (r *Rollout) Judge(ctx context.Context) {
