@@ -154,3 +154,10 @@ func (t *record) Revisions() []admin.Revision {
 	})
 	return out
 }
+
+// Judging reports whether there is anything to judge. That changes with the live module
+// and with the canary.
+func (r *Rollout) Judging() bool {
+	_, _, trial := r.onTrial()
+	return trial || r.canary != nil
+}

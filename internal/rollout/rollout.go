@@ -227,10 +227,3 @@ func (r *Rollout) settings() int64 {
 	_, number := r.cfg.Module.Settings()
 	return number
 }
-
-// Judging reports whether there is anything to judge. That changes with the live module
-// and with the canary.
-func (r *Rollout) Judging() bool {
-	_, _, trial := r.onTrial()
-	return trial || r.canary != nil
-}
