@@ -39,6 +39,7 @@ type images struct {
 	made  *image    // guarded by mu
 	of    *settings // that instances are counted with; guarded by mu
 	count int       // instances that ran their start code; -1 where no image can be made; guarded by mu
+	none  error     // why each instance runs the start code, as far as it is known; guarded by mu
 }
 
 // start returns a new instance from the image, or one that has just become the image.
@@ -91,7 +92,7 @@ func (im *images) keep(s *settings, img *image, never bool) {
 			im.leave(img)
 		}
 	case img != nil:
-		im.made = img
+		im.made, im.none = img, nil
 	case never:
 		im.count = -1
 	default:
@@ -160,8 +161,31 @@ func (g *revision) makeImage(ctx context.Context, s *settings) (*instance, *imag
 }
 
 func (g *revision) noImage(why error) {
+	g.images.mu.Lock()
+	g.images.none = why
+	g.images.mu.Unlock()
 	g.log.Debug("each instance runs the start code of the module: there is no image of it", "reason", why)
 }
+
+// NoImage returns why each instance of the live revision runs the start code of the
+// module, and nil where instances start from an image, or were too few to need one.
+func (m *Module) NoImage() error {
+	g := m.last.Load()
+	switch {
+	case g.code.remote != nil:
+		return errors.New("the module has a process of its own")
+	case !g.code.metered:
+		return fmt.Errorf("its CPU is bounded by %q, and not by %q", g.cfg.CPU, CPUFuel)
+	case g.code.globals < 0:
+		return errImageless
+	}
+	g.images.mu.Lock()
+	defer g.images.mu.Unlock()
+	return g.images.none
+}
+
+// errImageless is why most modules have no image that have none.
+var errImageless = fmt.Errorf("it does not export %s, has a start function, or changes a table or a segment", abi.ExportInitialize)
 
 // image makes an image of an instance that rests.
 func (in *instance) image(s *settings) (*image, error) {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -222,5 +223,30 @@ func TestImage_Hammer(t *testing.T) {
 	used(t, budget, 0)
 	if n := m.Memory(); n != 0 {
 		t.Errorf("%d bytes are counted", n)
+	}
+}
+
+// A module says why it has no image: at once where it cannot have one, and else when the
+// second instance was made.
+func TestNoImage_SaysWhy(t *testing.T) {
+	inThisProcess(t)
+	needsFuel(t)
+	for name, tc := range map[string]struct {
+		module   []byte
+		cfg      Config
+		at, then string
+	}{
+		"image":  {randomProgram(rand.New(rand.NewPCG(1, 1))), Config{}, "", ""},
+		"tables": {wasm.Tables, Config{}, "changes a table", "changes a table"},
+		"random": {wasm.Init, Config{}, "", "random"},
+		"close":  {wasm.Modes, Config{CPU: CPUClose}, `"close"`, `"close"`},
+	} {
+		m := load(t, tc.module, tc.cfg)
+		for _, want := range []string{tc.at, tc.then} {
+			if got := fmt.Sprint(m.NoImage()); want == "" && got != "<nil>" || !strings.Contains(got, want) {
+				t.Errorf("%s: %q, want %q", name, got, want)
+			}
+			anotherLease(t, m)
+		}
 	}
 }

@@ -41,6 +41,7 @@ func (c *Controller) figures() metrics.Stats {
 	if m := c.Module; m != nil {
 		f.Revision, f.Digest, f.Memory, f.Fuel, f.Recycled = m.Revision(), humanize.Digest(m.Digest()), m.Memory(), m.Fuel(), m.Recycled()
 		f.UnknownKeys += m.UnknownKeys()
+		f.Image = m.NoImage() == nil
 		if p, ok := m.GuestProcess(); ok {
 			f.ProcessMemory = p.Memory
 		}

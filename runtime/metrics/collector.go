@@ -219,6 +219,7 @@ func (g gathering) guest(c *Controller, st *Stats) {
 		}
 	}
 	g.set(guestInstances, float64(st.Instances), n)
+	g.set(guestImage, flag(st.Image), n)
 	g.set(guestMemory, float64(st.Memory), n)
 	if st.ProcessMemory > 0 {
 		g.set(guestProcess, float64(st.ProcessMemory), n)

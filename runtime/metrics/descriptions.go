@@ -135,6 +135,7 @@ var (
 	guestTime      = duration("wasmctl_guest_call_duration_seconds", "Duration of calls into the module, including host calls.", "controller", "hook")
 	guestFailures  = counter("wasmctl_guest_call_failures_total", "Failed calls into the module, by kind as in wasmctl_reconcile_failures_total, without interrupted ones.", "controller", "hook", "kind")
 	guestInstances = gauge("wasmctl_guest_instances", "Instances, including idle ones.", "controller")
+	guestImage     = gauge("wasmctl_guest_image", "1 if instances start from an image of the module's memory, 0 if each runs the start code; wasmctl validate says why.", "controller")
 	guestRecycled  = counter("wasmctl_guest_instances_recycled_total", "Replaced instances by reason: the kind of failure, or instance_calls, high_water, interrupted.", "controller", "reason")
 	guestMemory    = gauge("wasmctl_guest_memory_bytes", "Linear memory of all instances.", "controller")
 	guestProcess   = gauge("wasmctl_guest_process_resident_memory_bytes", "Resident memory of the module's process, with --isolate. Modules of one class share a process.", "controller")

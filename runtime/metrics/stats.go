@@ -38,6 +38,8 @@ type Stats struct {
 	Digest    string
 	States    map[string]int
 	Instances int
+	// Image says that instances start from an image, where there are several.
+	Image bool
 	// Memory is the linear memory of all instances, in bytes.
 	Memory int64
 	// ProcessMemory is what is resident of the process that the instances are in,

@@ -77,6 +77,22 @@ func slope(y []int64) float64 {
 	return (n*sxy - sx*sy) / (n*sxx - sx*sx)
 }
 
+// image has a second instance made, from which others start where they can.
+func (e *exam) image(ctx context.Context) {
+	for range 2 {
+		_, release, err := e.module.Acquire(ctx)
+		if err != nil {
+			return // other checks have said so
+		}
+		defer release()
+	}
+	if why := e.module.NoImage(); why != nil {
+		e.ok("image", "none: each instance runs the start code of the module: %s", oneLine(why))
+		return
+	}
+	e.ok("image", "instances share the memory that the start code has made")
+}
+
 const nextLeak = "free what a run allocates, and keep no objects in variables; TinyGo needs -gc=precise"
 
 // replaced is how many instances the host has replaced for their memory.

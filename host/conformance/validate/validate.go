@@ -122,7 +122,7 @@ func Module(ctx context.Context, wasm []byte, opts Options) (*Report, error) {
 	}
 	for _, check := range []func(context.Context){
 		e.describe, e.buffer, e.objects, e.absent, e.finalize, e.errorPolicy, e.events, e.configure,
-		e.statuses, e.oldHost, e.youngerHost, e.steady,
+		e.statuses, e.oldHost, e.youngerHost, e.steady, e.image,
 	} {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -162,7 +162,7 @@ func (e *exam) load(ctx context.Context) bool {
 
 func (e *exam) config(connect func(*abi.Manifest) (host.API, error)) host.Config {
 	return host.Config{
-		Fallback: e.opts.Name, Concurrency: 1, Settings: e.opts.Settings, CacheDir: e.opts.CacheDir, Logger: e.opts.Logger,
+		Fallback: e.opts.Name, Concurrency: 2, Settings: e.opts.Settings, CacheDir: e.opts.CacheDir, Logger: e.opts.Logger,
 		Budget: e.budget, API: connect, Metric: e.metric,
 	}
 }
