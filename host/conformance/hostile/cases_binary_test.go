@@ -74,7 +74,7 @@ func sizeAttacks() []attack {
 		return b
 	}
 	return []attack{
-		{guest: "1 GiB of custom sections", on: onLoad, bytes: gigabyte, message: "is 1073741824 bytes long, the limit is 67108864"},
+		{guest: "1 GiB of custom sections", on: onLoad, bytes: gigabyte, message: "is 1073741824 bytes long, the limit is 134217728"},
 		{guest: "40 MiB of one custom section", bytes: with(func(m *binaryModule) { m.behind = section(customSection, append(text("x"), make([]byte, 40<<20)...)) })},
 		{guest: "2 million custom sections", on: onLoad, bytes: with(func(m *binaryModule) { m.behind = bytes.Repeat([]byte{0, 1, 0}, 2_000_000) }), message: "has more than 1000 sections"},
 		{guest: "2 million types", on: onLoad, bytes: with(func(m *binaryModule) { m.types = append(m.types, repeat(2_000_000, []byte{0x60, 0, 0})...) }), message: "section type: has 2000003 entries, the limit is 100000"},
