@@ -37,6 +37,13 @@ func (c *Controller) Rollback(ctx context.Context, to uint64, why string) (revis
 	return c.roll(ctx, "", func(ctx context.Context) (uint64, error) { return c.rollout.Rollback(ctx, to, why) })
 }
 
+// FollowReplicas rolls back the live module, or ends the canary, where another replica
+// has rolled that one back since.
+func (c *Controller) FollowReplicas(ctx context.Context) error {
+	_, _, err := c.roll(ctx, "", c.rollout.FollowReplicas)
+	return err
+}
+
 // roll has the loop change which module is live. It is not kept waiting by
 // another module that is being prepared.
 func (c *Controller) roll(ctx context.Context, digest string, do func(context.Context) (uint64, error)) (revision uint64, canary bool, err error) {

@@ -195,6 +195,12 @@ func (r *Rollout) Judge(ctx context.Context) {
 	if !ok {
 		return
 	}
+	if r.passes(time.Now()) {
+		if f, failed := r.failedElsewhere(ctx, r.cfg.Module.Digest()); failed {
+			r.rollBackFailed(ctx, elsewhere(f))
+			return
+		}
+	}
 	switch v, reason := r.judge(time.Now()); v {
 	case probation.Passed:
 		gone := r.watches.settle(r.canary)
@@ -214,6 +220,10 @@ func (r *Rollout) judgeCanary(ctx context.Context) {
 	case probation.Failed:
 		r.endCanary(ctx, Failed, reason)
 	case probation.Passed:
+		if f, failed := r.failedElsewhere(ctx, r.canary.candidate.Digest()); failed {
+			r.endCanary(ctx, Failed, elsewhere(f))
+			return
+		}
 		if _, err := r.Promote(ctx, "the canary time has passed"); err != nil && ctx.Err() == nil {
 			r.endCanary(ctx, Failed, err.Error())
 		}

@@ -160,6 +160,17 @@ func (t *record) nothingToRun(now time.Time) {
 	}
 }
 
+// passes reports whether judge would find that the revision on probation has passed.
+func (t *record) passes(now time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.trial == nil {
+		return false
+	}
+	v, _ := t.trial.Judge(now)
+	return v == probation.Passed
+}
+
 // judge says how the trial goes. A revision that passes is proven from now
 // on.
 func (t *record) judge(now time.Time) (v probation.Verdict, reason string) {

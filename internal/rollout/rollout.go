@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"maps"
 	"sync/atomic"
+	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host"
@@ -88,6 +89,7 @@ type Rollout struct {
 	watches    watches    // beside that of the kind that is reconciled
 	controller *controller.Controller
 	canary     *canaryRun // nil without one
+	began      time.Time  // when the last change did
 	lastGood   lastGood
 
 	view atomic.Pointer[view]

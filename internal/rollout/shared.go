@@ -83,6 +83,7 @@ func (r *Rollout) TakeOver(ctx context.Context) error {
 		r.log.Info("the module that was live before is another one", "before", humanize.Digest(e.Live), "digest", humanize.Digest(live))
 	}
 	if _, _, onTrial := r.onTrial(); !onTrial && e.Live != live {
+		r.began = time.Now()
 		r.proven(ctx, live)
 	}
 	return nil
@@ -90,10 +91,49 @@ func (r *Rollout) TakeOver(ctx context.Context) error {
 
 // proven notes a module that is live and not on probation.
 func (r *Rollout) proven(ctx context.Context, digest string) {
-	r.share(ctx, func(e ledger.Entry) ledger.Entry { return e.Proven(digest) })
+	r.share(ctx, func(e ledger.Entry) ledger.Entry { return e.Proven(digest, r.began) })
 	if r.cfg.Proven != nil {
 		r.cfg.Proven(digest)
 	}
+}
+
+// FollowReplicas rolls back the live module, or ends the canary, where another replica
+// has rolled that one back since it was taken here. It returns the revision that is
+// live.
+func (r *Rollout) FollowReplicas(ctx context.Context) (uint64, error) {
+	if r.canary != nil {
+		if f, failed := r.failedElsewhere(ctx, r.canary.candidate.Digest()); failed {
+			r.endCanary(ctx, Failed, elsewhere(f))
+		}
+	}
+	if f, failed := r.failedElsewhere(ctx, r.cfg.Module.Digest()); failed {
+		if _, _, onTrial := r.onTrial(); onTrial {
+			r.rollBackFailed(ctx, elsewhere(f))
+			return r.cfg.Module.Revision(), nil
+		}
+		r.recall([]ledger.Failure{f})
+		return r.rollback(ctx, 0, RolledBack, elsewhere(f))
+	}
+	return r.cfg.Module.Revision(), nil
+}
+
+func elsewhere(f ledger.Failure) string { return "another replica has rolled it back: " + f.Reason }
+
+// failedElsewhere returns how a module has failed at another replica since the last
+// change began here, if it has.
+func (r *Rollout) failedElsewhere(ctx context.Context, digest string) (f ledger.Failure, failed bool) {
+	if r.cfg.Notes == nil {
+		return f, false
+	}
+	ctx, cancel := context.WithTimeout(ctx, noteLimit)
+	defer cancel()
+	e, err := ledger.Read(ctx, r.cfg.Notes, r.cfg.Controller)
+	if err != nil {
+		r.log.Warn("cannot read which modules were rolled back", "error", err.Error())
+		return f, false
+	}
+	f, failed = e.Failure(digest)
+	return f, failed && f.Time.After(r.began)
 }
 
 // share changes what replicas and restarts share. Only the leader may, and it does

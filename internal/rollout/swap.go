@@ -119,6 +119,7 @@ func (r *Rollout) change(ctx context.Context, ch change) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
+	r.began = started
 	attrs := []any{"why", ch.why, "digest", humanize.Digest(up.candidate.Digest()), "before", before, "watches_added", len(up.added)}
 	number := up.candidate.Number()
 	if ch.canary.Enabled() {

@@ -74,9 +74,14 @@ func Write(ctx context.Context, notes Notes, controller string, e Entry) error {
 	return nil
 }
 
-// Proven returns the entry after a module has passed: it is live, and no longer
-// one that failed.
-func (e Entry) Proven(digest string) Entry { return Entry{digest, e.without(digest)} }
+// Proven returns the entry after a module has passed that was tried since a time: it
+// is live, and no longer one that failed, unless it has failed at another replica since.
+func (e Entry) Proven(digest string, since time.Time) Entry {
+	if f, failed := e.Failure(digest); failed && f.Time.After(since) {
+		return e
+	}
+	return Entry{digest, e.without(digest)}
+}
 
 // RolledBack returns the entry after a module was rolled back to another.
 func (e Entry) RolledBack(f Failure, live string) Entry {

@@ -27,14 +27,17 @@ func TestEntry_SurvivesARestart(t *testing.T) {
 	if e := read(); e.Live != "" || len(e.Failed) > 0 {
 		t.Fatalf("before anything was written: %+v", e)
 	}
-	write(read().Proven("one"))
+	write(read().Proven("one", time.Now()))
 	write(read().RolledBack(Failure{Digest: "two", Reason: "it traps", Time: time.Unix(0, 0)}, "one"))
 	e := read()
 	f, ok := e.Failure("two")
 	if e.Live != "one" || !ok || f.String() != "was rolled back at 1970-01-01T00:00:00Z: it traps" {
 		t.Errorf("%+v", e)
 	}
-	write(e.Proven("two")) // it was tried again by force
+	if late := e.Proven("two", time.Unix(-1, 0)); late.Live != "one" || len(late.Failed) != 1 {
+		t.Errorf("another replica has rolled it back meanwhile: %+v", late)
+	}
+	write(e.Proven("two", time.Now())) // it was tried again by force
 	if e := read(); e.Live != "two" || len(e.Failed) > 0 {
 		t.Errorf("%+v", e)
 	}
