@@ -216,6 +216,16 @@ func (c *Controller) Rollback(ctx context.Context, to uint64) (revision uint64, 
 	return revision, err
 }
 
+// FollowReplicas rolls back the live module, or ends the canary, where another replica
+// has rolled that one back since this one took it, by what the Runtime's Notes say.
+func (c *Controller) FollowReplicas(ctx context.Context) error {
+	e, err := c.live()
+	if err == nil {
+		err = e.FollowReplicas(ctx)
+	}
+	return err
+}
+
 // Promote gives the canary all objects, and Abort none. They return the revision
 // that is live. The error is ErrNoCanary where there is none.
 func (c *Controller) Promote(ctx context.Context) (revision uint64, err error) {

@@ -21,6 +21,7 @@ import (
 	"github.com/wasmctl/wasmctl/internal/plan"
 	"github.com/wasmctl/wasmctl/runtime/leader"
 	"github.com/wasmctl/wasmctl/runtime/shard"
+	"github.com/wasmctl/wasmctl/runtime/shard/slots"
 )
 
 // elector returns what takes part in the election.
@@ -190,4 +191,14 @@ func (rt *Runtime) share(ctx context.Context) error {
 		rt.member.Ready(ctx)
 	})
 	return rt.member.Run(ctx)
+}
+
+// Owns reports whether an object is this replica's by its uid, where replicas share
+// objects; else each object is.
+func (rt *Runtime) Owns(uid string) bool {
+	if rt.member == nil {
+		return true
+	}
+	v := rt.member.View()
+	return v.Own.Open.Has(slots.Of(uid, v.Slots))
 }

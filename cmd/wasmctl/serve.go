@@ -20,11 +20,18 @@ type serveOptions struct {
 	run            runOptions
 	namespaces     []string
 	serviceAccount string
+	share          string
 	memory         string
 	timeout        time.Duration
 	concurrency    int
 	bounds         serve.Bounds // parsed by complete
 }
+
+// What replicas share: the values of --share.
+const (
+	shareWhole   = "reconcilers"
+	shareObjects = "objects"
+)
 
 func newCmdServe(s streams) *cobra.Command {
 	o := &serveOptions{run: runOptions{streams: s}}
@@ -34,7 +41,8 @@ func newCmdServe(s streams) *cobra.Command {
 		Long: `Runs a module for each Reconciler and ClusterReconciler of the cluster, until SIGINT or SIGTERM. Install their CRDs first: wasmctl crds.
 A Reconciler acts as a service account of its namespace, and reaches no other namespace. When the resource names another module, that is
 swapped in while the process runs. The resource's status says which module is live, which is to be, and what is wrong. With --shards,
-replicas share the Reconcilers: each runs on one replica.
+replicas share the Reconcilers: each runs on one replica. With --share objects as well, each replica runs all Reconcilers, for a part of
+their objects.
 
 Exit codes:
 ` + exitTable(),
@@ -59,6 +67,7 @@ Exit codes:
 	f.StringVar(&o.memory, "max-memory", "256Mi", "Limit the memory of one module instance; a Reconciler can lower it")
 	f.DurationVar(&o.timeout, "max-timeout", 30*time.Second, "Limit the duration of one reconcile; a Reconciler can lower it")
 	f.IntVar(&o.concurrency, "max-concurrency", 16, "Let each Reconciler reconcile at most this many objects at a time")
+	f.StringVar(&o.share, "share", shareWhole, "With --shards: share the \"reconcilers\", each of which one replica runs, or the \"objects\" of each")
 	flags.BindMemo(f, &o.run.memo)
 	o.run.process.Bind(cmd)
 	return cmd
@@ -74,6 +83,12 @@ func (o *serveOptions) complete() error {
 	if o.timeout <= 0 || o.concurrency <= 0 {
 		errs = append(errs, errors.New("--max-timeout and --max-concurrency must be more than 0"))
 	}
+	switch {
+	case o.share != shareWhole && o.share != shareObjects:
+		errs = append(errs, fmt.Errorf("--share %q: want %q or %q", o.share, shareWhole, shareObjects))
+	case o.share == shareObjects && o.run.process.Leader.Shards == 0:
+		errs = append(errs, errors.New("--share objects needs --shards"))
+	}
 	o.bounds = serve.Bounds{Memory: memory.Value(), Timeout: o.timeout, Concurrency: o.concurrency}
 	if o.run.process.Leader.Name == "" {
 		o.run.process.Leader.Name = serveLease
@@ -85,7 +100,8 @@ func (o *serveOptions) complete() error {
 // server returns what serves a cluster.
 func (o *serveOptions) server(cluster *rest.Config, log *slog.Logger) (*serve.Server, error) {
 	return serve.New(serve.Config{
-		Cluster: cluster, Registry: o.run.process.Registry.Options, Namespaces: o.namespaces, ServiceAccount: o.serviceAccount, Bounds: o.bounds, Memo: o.run.memo, Log: log,
+		Cluster: cluster, Registry: o.run.process.Registry.Options, Namespaces: o.namespaces, ServiceAccount: o.serviceAccount, Bounds: o.bounds, Memo: o.run.memo,
+		ShareObjects: o.share == shareObjects, Log: log,
 	})
 }
 

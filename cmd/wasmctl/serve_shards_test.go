@@ -8,13 +8,16 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/serve/v1alpha1"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
+	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
+	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
 // spansOf returns the times in which a replica has run the modules of Reconcilers, by name.
@@ -117,4 +120,119 @@ func shareReconcilers(t *testing.T, tn *tenant) {
 	}
 	third.signal(syscall.SIGTERM)
 	third.wantExit(exitOK)
+}
+
+// server is a replica of serve that shares the objects of Reconcilers.
+type server struct {
+	*child
+	socket string
+}
+
+// runs returns the objects that the replica has run for a controller, by how often.
+func (s *server) runs(controller string) map[string]int {
+	s.t.Helper()
+	out := map[string]int{}
+	for _, text := range s.linesWith(`"msg":"reconciled"`) {
+		var line struct{ Controller, Object string }
+		if err := json.Unmarshal([]byte(text), &line); err != nil {
+			s.t.Fatal(err)
+		}
+		if line.Controller == controller {
+			out[line.Object]++
+		}
+	}
+	return out
+}
+
+// live waits until a module is the one that a controller runs, without probation.
+func (s *server) live(controller string, module []byte) {
+	s.t.Helper()
+	enginetest.Until(s.t, "the module is live", func() bool {
+		st, err := admin.NewClient(s.socket).Status(s.t.Context())
+		return err == nil && slices.ContainsFunc(st.Controllers, func(c admin.Controller) bool {
+			return c.Name == controller && c.Digest == host.DigestOf(module) &&
+				slices.ContainsFunc(c.Revisions, func(r admin.Revision) bool { return r.Digest == c.Digest && r.State == "live" })
+		})
+	})
+}
+
+// TestServe_ReplicasShareObjects: with --share objects, each replica runs the Reconciler
+// for a part of its objects. All swap to another module, and roll one back that fails at
+// one of them, and the status says so. After a replica is killed, the other one runs all.
+func TestServe_ReplicasShareObjects(t *testing.T) {
+	t.Parallel()
+	tn := newTenantOn(t, devclustertest.Own(t))
+	const n = 24
+	names := map[string]bool{}
+	touch := func(value string) {
+		for name := range names {
+			_, err := tn.client.CoreV1().ConfigMaps(tn.ns).Patch(t.Context(), name, types.MergePatchType, []byte(`{"data": {"touched": "`+value+`"}}`), metav1.PatchOptions{})
+			tn.must(err)
+		}
+	}
+	for i := range n {
+		name := fmt.Sprint("shared", i)
+		names[name] = true
+		_, err := tn.client.CoreV1().ConfigMaps(tn.ns).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"shared": "true", "only": fmt.Sprint(i == 0)}}}, metav1.CreateOptions{})
+		tn.must(err)
+	}
+	good, better, bad := enginetest.Worse(enginetest.Good, 1), enginetest.Worse(enginetest.Good, 2), enginetest.Worse(enginetest.Traps, 3)
+	module := tn.module("v1", good)
+	for name, label := range map[string]string{"web": "shared", "lone": "only"} {
+		tn.create(name, map[string]any{
+			"module": module, "for": map[string]any{"apiVersion": "v1", "kind": "ConfigMap"},
+			"selector": map[string]any{"matchLabels": map[string]any{label: "true"}}, "rollout": map[string]any{"probation": "2s"},
+		})
+	}
+	controller := tn.ns + ".web"
+	start := func() *server {
+		socket := newSocket(t)
+		return &server{startServe(tn, "--share", "objects", "--shards", "16", "--leader-elect-resource-namespace", tn.ns, "-v", "--socket", socket,
+			"--leader-elect-lease-duration", "6s", "--leader-elect-renew-deadline", "4s", "--leader-elect-retry-period", "500ms"), socket}
+	}
+	first, second := start(), start()
+	both := func(do func(s *server)) { do(first); do(second) }
+	shares := func(s *server) int {
+		st, err := admin.NewClient(s.socket).Status(t.Context())
+		if err != nil || st.Shards == nil {
+			return 0
+		}
+		return st.Shards.Here
+	}
+	enginetest.Until(t, "each runs a half of the slots", func() bool { return shares(first) == 8 && shares(second) == 8 })
+	both(func(s *server) { s.live(controller, good); s.live(tn.ns+".lone", good) })
+	before := [2]map[string]int{first.runs(controller), second.runs(controller)}
+	touch("1")
+	for name := range names {
+		object := tn.ns + "/" + name
+		enginetest.Until(t, name+" is run by one replica", func() bool {
+			return (first.runs(controller)[object] > before[0][object]) != (second.runs(controller)[object] > before[1][object])
+		})
+	}
+	both(func(s *server) {
+		if len(s.runs(controller)) == 0 {
+			t.Error("a replica has run nothing")
+		}
+	})
+	tn.patch("web", map[string]any{"module": tn.module("v2", better)})
+	both(func(s *server) { s.live(controller, better) })
+	if r := tn.ready("web", "True", "Succeeded"); r.Status.Live.Digest != host.DigestOf(better) {
+		t.Errorf("%+v", r.Status)
+	}
+	tn.patch("lone", map[string]any{"module": tn.module("v3", bad)})
+	tn.ready("lone", "False", "RolledBack")
+	both(func(s *server) { s.live(tn.ns+".lone", good) })
+	failed := func(s *server) bool { return len(s.linesWith(`wasm error: unreachable`)) > 0 }
+	if failed(first) == failed(second) {
+		t.Error("want one replica to have seen the failure")
+	}
+	first.signal(syscall.SIGKILL)
+	enginetest.Until(t, "the second replica runs all slots", func() bool { return shares(second) == 16 })
+	counts := second.runs(controller)
+	touch("2")
+	for name := range names {
+		enginetest.Until(t, name+" is run by the second replica", func() bool { return second.runs(controller)[tn.ns+"/"+name] > counts[tn.ns+"/"+name] })
+	}
+	second.signal(syscall.SIGTERM)
+	second.wantExit(exitOK)
 }

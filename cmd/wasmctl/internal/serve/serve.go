@@ -41,7 +41,10 @@ type Config struct {
 	Bounds         Bounds
 	// Memo is ControllerOptions.Memo of each.
 	Memo string
-	Log  *slog.Logger
+	// ShareObjects makes each replica run all Reconcilers, for a part of their objects,
+	// where replicas share anything; else each Reconciler runs on one of them.
+	ShareObjects bool
+	Log          *slog.Logger
 }
 
 // concurrency is how many Reconcilers are looked at at once: each may wait for a
@@ -105,7 +108,10 @@ func (s *Server) Start(ctx context.Context, rt *wasmctl.Runtime) error {
 			},
 			Moved: func(has func(uid string) bool) { s.moved(kind, has) },
 		}
-		o := wasmctl.ControllerOptions{Concurrency: concurrency, Limits: host.Limits{Timeout: lookLimit}}
+		if s.cfg.ShareObjects {
+			n.For.Predicates = nil // the status says what other replicas have rolled back
+		}
+		o := wasmctl.ControllerOptions{Concurrency: concurrency, Limits: host.Limits{Timeout: lookLimit}, Whole: s.cfg.ShareObjects}
 		if kind == v1alpha1.KindNamespaced {
 			o.Namespaces = s.cfg.Namespaces
 		}
@@ -206,8 +212,11 @@ func (s *Server) moved(kind string, has func(uid string) bool) {
 	wg.Wait()
 }
 
-// write writes a status where it has changed.
+// write writes a status where it has changed, and where it is this replica's to write.
 func (s *Server) write(ctx context.Context, o *reconciler, st v1alpha1.Status) error {
+	if s.cfg.ShareObjects && !s.rt.Owns(string(o.meta.UID)) {
+		return nil
+	}
 	st.Record = s.unit(o).record()
 	before, err := json.Marshal(o.status)
 	if err != nil {
@@ -217,7 +226,11 @@ func (s *Server) write(ctx context.Context, o *reconciler, st v1alpha1.Status) e
 	if err != nil || bytes.Equal(before, after) {
 		return err
 	}
-	return s.patch(ctx, o, map[string]any{"metadata": map[string]any{"uid": o.meta.UID}, "status": full(after)})
+	status := full(after)
+	if s.cfg.ShareObjects {
+		delete(status, "record") // others write it, too
+	}
+	return s.patch(ctx, o, map[string]any{"metadata": map[string]any{"uid": o.meta.UID}, "status": status})
 }
 
 // full is a status as a merge patch: what it does not have goes.

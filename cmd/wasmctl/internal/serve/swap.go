@@ -19,6 +19,12 @@ func (u *unit) swap(ctx context.Context, o *reconciler) error {
 		u.endTrial()
 	}
 	if u.module.digest == u.swapped && !again {
+		if !u.server.cfg.ShareObjects || !rolledBack(u.record(), u.swapped) {
+			return nil
+		}
+		if err := u.controller.FollowReplicas(ctx); !errors.Is(err, wasmctl.ErrNotRunning) {
+			return err
+		}
 		return nil
 	}
 	u.asked = u.module.digest

@@ -58,6 +58,9 @@ func (u *unit) setObject(o *reconciler) {
 			u.refusal = r
 		}
 	}
+	if u.server.cfg.ShareObjects {
+		u.noted = o.status.Record
+	}
 	u.obj = o
 }
 
@@ -155,7 +158,7 @@ func (u *unit) step(ctx context.Context, o *reconciler) error {
 	if err != nil {
 		return &problem{reason: "InvalidSpec", message: inSpec(err.Error()), stalled: true}
 	}
-	options.Memo, options.Whole = u.server.cfg.Memo, true // replicas share Reconcilers, and not their objects
+	options.Memo, options.Whole = u.server.cfg.Memo, !u.server.cfg.ShareObjects
 	if err := u.fetch(ctx, o, options.As); err != nil {
 		return err
 	}
