@@ -77,7 +77,7 @@ type Config struct {
 // any time; nothing is sent unless Run runs.
 type Recorder struct {
 	config Config
-	queue  chan Event
+	queue  chan *Event // pointers: most queues stay empty
 	limit  *limiter
 
 	recorded, limited, dropped, refused atomic.Uint64
@@ -86,7 +86,7 @@ type Recorder struct {
 // New returns a recorder. It starts nothing.
 func New(c Config) *Recorder {
 	c.Logger = cmp.Or(c.Logger, slog.Default())
-	return &Recorder{config: c, queue: make(chan Event, queueSize), limit: newLimiter()}
+	return &Recorder{config: c, queue: make(chan *Event, queueSize), limit: newLimiter()}
 }
 
 // Record takes an event and reports whether it will be recorded, as far as is
@@ -100,7 +100,7 @@ func (r *Recorder) Record(e Event) bool {
 		return false
 	}
 	select {
-	case r.queue <- e:
+	case r.queue <- &e:
 		return true
 	default:
 		r.dropped.Add(1)
@@ -118,6 +118,16 @@ func (r *Recorder) Counts() Counts {
 // Kubernetes: they are kept for people, and no program may rely on one. It is
 // called once.
 func (r *Recorder) Run(ctx context.Context) error {
+	select {
+	case first := <-r.queue: // many controllers never record one, and client-go's broadcaster is not small
+		return r.record(ctx, first)
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// record records an event and those that follow.
+func (r *Recorder) record(ctx context.Context, e *Event) error {
 	ctx, cancel := context.WithCancel(klog.NewContext(ctx, klog.Logger{})) // our sink logs
 	defer cancel()
 	sink := &sink{Recorder: r, pending: map[string]int{}, logged: map[string]bool{}, slots: make(chan struct{}, maxAtOnce)}
@@ -128,13 +138,13 @@ func (r *Recorder) Run(ctx context.Context) error {
 	}
 	recorder := broadcaster.NewRecorder(scheme.Scheme, reportingController(r.config.Controller)).WithLogger(klog.Logger{})
 	for {
+		var related k8sruntime.Object
+		if e.Related != nil {
+			related = e.Related
+		}
+		recorder.Eventf(&e.Regarding, related, e.Type, e.Reason, e.Action, "%s", e.Note)
 		select {
-		case e := <-r.queue:
-			var related k8sruntime.Object
-			if e.Related != nil {
-				related = e.Related
-			}
-			recorder.Eventf(&e.Regarding, related, e.Type, e.Reason, e.Action, "%s", e.Note)
+		case e = <-r.queue:
 		case <-ctx.Done():
 			cancel()
 			broadcaster.Shutdown()
