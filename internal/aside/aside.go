@@ -9,7 +9,7 @@ import (
 )
 
 // minSize is the size in bytes from which on a file is worth it.
-const minSize = 1 << 20
+const minSize = 64 << 10
 
 // Bytes are bytes in a file without a name, which is closed once nobody has them any
 // longer; or in memory, where they are few or there is no room for such a file. They do

@@ -11,7 +11,7 @@ import (
 )
 
 // MinSize is the size of code, in bytes, from which on a file is worth it.
-const MinSize = 1 << 20
+const MinSize = 128 << 10
 
 var (
 	// ErrUnsuited is matched by the error of a directory in which the code would be no
