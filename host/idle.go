@@ -6,6 +6,11 @@ import (
 	"time"
 )
 
+// restAfter is how long nothing runs in a revision before it rests: it keeps one
+// instance and none of its code in memory. To make instances of an image, and to read
+// code from its file again, takes a millisecond.
+const restAfter = 10 * time.Second
+
 // keepIdle keeps an instance for the next run, but not longer than Config.KeepIdle.
 // False says that the revision is over.
 func (g *revision) keepIdle(in *instance) bool {
@@ -16,9 +21,14 @@ func (g *revision) keepIdle(in *instance) bool {
 	}
 	in.idleSince = time.Now().UnixNano()
 	g.idle = append(g.idle, in)
-	if g.expiry == nil && g.cfg.KeepIdle > 0 {
-		g.expiry = time.AfterFunc(g.cfg.KeepIdle, g.expire)
+	switch {
+	case g.cfg.KeepIdle < 0:
+	case g.expiry == nil:
+		g.expiry = time.AfterFunc(min(restAfter, g.cfg.KeepIdle), g.expire)
+	case g.rests:
+		g.expiry.Reset(min(restAfter, g.cfg.KeepIdle))
 	}
+	g.rests = false
 	return true
 }
 
@@ -29,8 +39,12 @@ func (g *revision) expire() {
 		return
 	}
 	defer g.release()
-	for _, in := range g.takeExpired(time.Now().Add(-g.cfg.KeepIdle).UnixNano()) {
+	expired, rests := g.takeExpired(time.Now().UnixNano(), g.images.has())
+	for _, in := range expired {
 		in.close(context.Background())
+	}
+	if rests {
+		g.code.rest()
 	}
 	g.dropUnused()
 }
@@ -47,22 +61,46 @@ func (g *revision) dropUnused() {
 	}
 }
 
-// takeExpired takes the instances that have been idle since then or longer, and
-// sets the timer for the others.
-func (g *revision) takeExpired(since int64) []*instance {
+// takeExpired takes the instances that have been idle too long, and sets the timer for
+// the others. Rests says that nothing has run for a while.
+func (g *revision) takeExpired(now int64, imaged bool) (expired []*instance, rests bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	n := 0
-	for n < len(g.idle) && g.idle[n].idleSince <= since {
+	for n < len(g.idle) && now-g.idle[n].idleSince >= int64(g.cfg.KeepIdle) {
 		n++
 	}
-	expired := slices.Clone(g.idle[:n])
+	expired = slices.Clone(g.idle[:n])
 	g.idle = slices.Delete(g.idle, 0, n)
 	g.expiry = nil
-	if len(g.idle) > 0 {
-		g.expiry = time.AfterFunc(time.Duration(g.idle[0].idleSince-since), g.expire)
+	if len(g.idle) == 0 {
+		return expired, false
 	}
-	return expired
+	next := g.idle[0].idleSince + int64(g.cfg.KeepIdle)
+	quiet := now - g.idle[len(g.idle)-1].idleSince // ends with each run
+	switch {
+	case len(g.all) > len(g.idle)+len(expired):
+		next = min(next, now+int64(restAfter))
+	case quiet < int64(restAfter):
+		next = min(next, now-quiet+int64(restAfter))
+	case !g.rests:
+		g.rests, rests = true, true
+		if imaged {
+			expired = append(expired, g.keepOne()...)
+			next = g.idle[0].idleSince + int64(g.cfg.KeepIdle)
+		}
+	}
+	g.expiry = time.AfterFunc(time.Duration(next-now), g.expire)
+	return expired, rests
+}
+
+// keepOne takes all idle instances but one, which shares memory with the image if any
+// does. The lock is held.
+func (g *revision) keepOne() []*instance {
+	i := max(slices.IndexFunc(g.idle, func(in *instance) bool { return in.imaged }), 0)
+	others := slices.Delete(slices.Clone(g.idle), i, i+1)
+	g.idle = g.idle[i : i+1 : i+1]
+	return others
 }
 
 // stopExpiry stops the timer of a revision that has no idle instances any longer.

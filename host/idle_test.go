@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -151,4 +152,51 @@ func resident(b *testing.B) int {
 		b.Fatal(err)
 	}
 	return pages * os.Getpagesize()
+}
+
+// At rest, one instance stays, which shares memory with the image, and takes no
+// memory of code. More are made when they are needed, and what rests has its time.
+func TestIdle_OneInstanceRests(t *testing.T) {
+	inThisProcess(t)
+	needsFuel(t)
+	inBubble(t, func(t *testing.T) {
+		m := load(t, randomProgram(rand.New(rand.NewPCG(1, 1))), Config{Concurrency: 4, KeepIdle: time.Minute})
+		g := m.last.Load()
+		idle := func() []*instance {
+			synctest.Wait()
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			return slices.Clone(g.idle)
+		}
+		for range 2 {
+			var held []func()
+			for range 4 {
+				_, release, err := m.Acquire(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				held = append(held, release)
+			}
+			for _, release := range held[1:] {
+				release()
+			}
+			<-time.After(2 * restAfter)
+			if n := len(idle()); n != 3 {
+				t.Errorf("%d instances are idle beside one at work, want 3", n)
+			}
+			held[0]()
+			<-time.After(restAfter - 1)
+			if n := len(idle()); n != 4 {
+				t.Errorf("%d instances are idle before they rest, want 4", n)
+			}
+			<-time.After(1 + restAfter) // the timer was set while one was at work
+			if all := idle(); len(all) != 1 || !all[0].imaged {
+				t.Errorf("%d instances rest, want one of the image", len(all))
+			}
+		}
+		<-time.After(time.Minute)
+		if n := len(idle()); n != 0 || g.images.has() {
+			t.Errorf("%d instances are idle after their time, image: %v", n, g.images.has())
+		}
+	})
 }

@@ -106,6 +106,13 @@ func (im *images) give(img *image) {
 	im.leave(img)
 }
 
+// has reports whether instances can be made of an image.
+func (im *images) has() bool {
+	im.mu.Lock()
+	defer im.mu.Unlock()
+	return im.made != nil
+}
+
 // drop gives the memory of the image back. The next instances are counted from the first.
 func (im *images) drop() {
 	im.mu.Lock()
@@ -255,7 +262,7 @@ func (in *instance) restore(img *image) (err error) {
 	for i, v := range img.globals {
 		in.global(i).Set(v)
 	}
-	in.settings, in.descriptors, in.entered = img.settings, img.descriptors, img.entered
+	in.settings, in.descriptors, in.entered, in.imaged = img.settings, img.descriptors, img.entered, true
 	for _, p := range img.places {
 		state, _ := in.memory.Read(uint32(p.At), uint32(p.Len)) //nolint:gosec // within the image
 		if err := in.random(state); err != nil {

@@ -40,6 +40,7 @@ type instance struct {
 	// idleSince is when it became idle, in nanoseconds of Unix time; guarded by
 	// the revision's mu while it is idle.
 	idleSince int64
+	imaged    bool // it was made of an image; written once, before it is used
 
 	host        hostWork
 	overdue     atomic.Int64 // when Config.Watchdog reports the call; 0 where none runs

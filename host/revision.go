@@ -44,6 +44,7 @@ type revision struct {
 	idle []*instance // guarded by mu; the last one used is the last
 	// expiry closes idle instances in time; guarded by mu; nil where none is idle.
 	expiry *time.Timer
+	rests  bool // nothing has run since expire has seen that; guarded by mu
 	// all are the instances that are not closed, those in use too; guarded by mu.
 	all map[*instance]struct{}
 	// draining says that what is released is not used again; it is set under mu.
