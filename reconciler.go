@@ -32,8 +32,7 @@ type File string
 
 // Read implements Module. The error matches ErrModule.
 func (f File) Read() ([]byte, error) {
-	wasm, _, err := f.ReadSum()
-	return wasm, err
+	return f.unpack(f.read())
 }
 
 // ReadSum is Read, and the sha256 of what the file has: of the module, or of the
@@ -42,15 +41,24 @@ func (f File) ReadSum() (wasm []byte, sum [sha256.Size]byte, err error) {
 	content, err := f.read()
 	if err == nil {
 		sum = sha256.Sum256(content)
+	}
+	wasm, err = f.unpack(content, err)
+	return wasm, sum, err
+}
+
+// unpack returns the module that was read, or why there is none.
+func (f File) unpack(content []byte, err error) ([]byte, error) {
+	var wasm []byte
+	if err == nil {
 		wasm, err = host.Unpack(content)
 	}
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		err = e.Err // the path stands before it
 	}
 	if err != nil {
-		return nil, sum, failure.Module.Wrap(fmt.Errorf("module[%s]: %w", string(f), err))
+		return nil, failure.Module.Wrap(fmt.Errorf("module[%s]: %w", string(f), err))
 	}
-	return wasm, sum, nil
+	return wasm, nil
 }
 
 // read reads no more than a module may have.

@@ -86,22 +86,38 @@ type Section struct {
 // loaded with the limits that it asks for. It runs nothing of the module, and
 // never fails: bytes that are no module at all have a problem and little else.
 func Inspect(ctx context.Context, wasm []byte) *Info {
+	info, whole := outline(wasm)
+	if !whole {
+		return info
+	}
+	if err := validate(ctx, wasm); err != nil {
+		info.Problems = shortProblems(append(info.Problems, err.Error()))
+	}
+	return info
+}
+
+// Outline is Inspect without what the code of the functions says, which takes most of
+// the time: it is for who loads the module next.
+func Outline(wasm []byte) *Info {
+	info, _ := outline(wasm)
+	return info
+}
+
+// outline reports too whether all sections could be read.
+func outline(wasm []byte) (info *Info, whole bool) {
 	bin, err := parseModule(wasm)
-	info := newInfo(wasm, bin)
+	info = newInfo(wasm, bin)
 	if err != nil {
 		info.Problems = shortProblems(append(info.Problems, err.Error()))
-		return info
+		return info, false
 	}
 	info.Problems = bin.problems(Config{}.LimitsFor(info.Manifest).Memory)
 	if _, _, err := bin.manifest(); err != nil {
 		info.Problems = append(info.Problems, err.Error())
 	}
 	info.Problems = append(info.Problems, bin.manifestProblems(info.Manifest, capNames(true))...)
-	if err := validate(ctx, wasm); err != nil {
-		info.Problems = append(info.Problems, err.Error())
-	}
 	info.Problems = shortProblems(info.Problems)
-	return info
+	return info, true
 }
 
 // DigestOf returns the digest of a module's bytes: "sha256:" and their hash in

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
+	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/humanize"
 )
@@ -42,7 +43,7 @@ func checkAllFiles(ctx context.Context, f *flags.File) error {
 	var errs []error
 	from := f.Registry()
 	for i, c := range f.Controllers {
-		if _, err := checkFilesOf(ctx, from, f.Flags[i]); err != nil {
+		if _, err := checkFilesOf(ctx, from, f.Flags[i], host.Inspect); err != nil {
 			errs = append(errs, fmt.Errorf("%s:%d: controller[%s]: %w", f.Path, c.Line, c.Name, err))
 		}
 	}

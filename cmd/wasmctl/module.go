@@ -13,14 +13,19 @@ import (
 	"github.com/wasmctl/wasmctl/internal/failure"
 )
 
+// look says what is in a module: host.Inspect, or outline for who loads it next.
+type look func(ctx context.Context, wasm []byte) *host.Info
+
+func outline(_ context.Context, wasm []byte) *host.Info { return host.Outline(wasm) }
+
 // inspectModule says what is in a module, and refuses one that could not be loaded.
 // Nothing of it is run.
-func inspectModule(ctx context.Context, from *flags.Registry, path string) (*host.Info, error) {
+func inspectModule(ctx context.Context, from *flags.Registry, path string, look look) (*host.Info, error) {
 	wasm, err := from.Open(path).Read()
 	if err != nil {
 		return nil, err
 	}
-	info := host.Inspect(ctx, wasm)
+	info := look(ctx, wasm)
 	if len(info.Problems) > 0 {
 		return nil, failure.Module.Wrap(fmt.Errorf("module[%s]: cannot be loaded: %s", path, strings.Join(info.Problems, "; ")))
 	}
@@ -37,12 +42,13 @@ var errNoneStarts = errors.New("no controller could be started")
 
 // checkFiles checks the files of controllers before anything is connected. Wrong
 // joins what is wrong with some of several, which do not stop the others; the
-// error is that of the only one, that none can start, or that two have one name.
+// error is that of the only one, that none can start, or that two have one name. The
+// code of functions is checked where it is loaded.
 func checkFiles(ctx context.Context, from *flags.Registry, list []*flags.Controller) (wrong, err error) {
 	var errs []error
 	modules := map[string]string{} // by the name of the controller
 	for _, o := range list {
-		name, err := checkFilesOf(ctx, from, o)
+		name, err := checkFilesOf(ctx, from, o, outline)
 		if err != nil {
 			errs = append(errs, err)
 		}
@@ -64,8 +70,8 @@ func checkFiles(ctx context.Context, from *flags.Registry, list []*flags.Control
 // checkFilesOf checks the files of a controller, as far as that takes neither a
 // cluster nor running the module. The name is the controller's, "" where only
 // running the module says it.
-func checkFilesOf(ctx context.Context, from *flags.Registry, o *flags.Controller) (name string, err error) {
-	info, err := inspectModule(ctx, from, o.Module)
+func checkFilesOf(ctx context.Context, from *flags.Registry, o *flags.Controller, look look) (name string, err error) {
+	info, err := inspectModule(ctx, from, o.Module, look)
 	errs := []error{err}
 	if info != nil && (info.Manifest != nil || o.Name != "" || !info.HasExport(abi.ExportDescribe)) {
 		name = controllerName(o, info.Manifest)

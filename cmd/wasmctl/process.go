@@ -113,7 +113,7 @@ func (o *runOptions) runtimeOptions(ctx context.Context, log *slog.Logger) (wasm
 		return options, failure.Usage.Wrap(err)
 	}
 	if l := &o.process.Leader; options.Election != nil && l.Name == "" { // of the only module
-		info, err := inspectModule(ctx, &o.process.Registry, o.modules[0])
+		info, err := inspectModule(ctx, &o.process.Registry, o.modules[0], outline)
 		if err != nil {
 			return options, err
 		}

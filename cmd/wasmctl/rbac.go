@@ -14,6 +14,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/printer"
+	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/host/kubeapi"
 	"github.com/wasmctl/wasmctl/host/kubeapi/grant"
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
@@ -143,7 +144,7 @@ func (o *rbacOptions) leaseRules(namespace, name string) (rules []abi.Capability
 // least says what running a controller takes of the API at least: see
 // plan.LeastRights. It returns the controller's name too.
 func least(ctx context.Context, kinds *plan.Guess, from *flags.Registry, o *flags.Controller) (*plan.Least, string, error) {
-	info, err := inspectModule(ctx, from, o.Module)
+	info, err := inspectModule(ctx, from, o.Module, host.Inspect)
 	if err != nil {
 		return nil, "", err
 	}
