@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 
+	"github.com/wasmctl/wasmctl/host/kubeapi/events"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/plan"
 	"github.com/wasmctl/wasmctl/runtime/leader"
@@ -36,15 +37,16 @@ func (o *Election) elector(config *rest.Config, log *slog.Logger) (*leader.Elect
 	})
 }
 
-// member returns what takes part in sharing the objects.
-func (o *Election) member(config *rest.Config, summary func() shard.Summary, log *slog.Logger) (*shard.Member, error) {
+// newMember returns what takes part in sharing the objects.
+func (rt *Runtime) newMember(config *rest.Config) (*shard.Member, error) {
+	o := rt.opts.Election
 	host, err := o.check()
 	if err != nil {
 		return nil, err
 	}
 	return shard.New(shard.Config{
 		RESTConfig: config, Namespace: o.namespace(), Group: o.Name, ID: leaseName(host) + "-" + string(uuid.NewUUID())[:8], Slots: o.Shards,
-		Timing: shard.Timing{Lease: o.LeaseDuration, Renew: o.RetryPeriod}, Summary: summary, Logger: log,
+		Timing: shard.Timing{Lease: o.LeaseDuration, Renew: o.RetryPeriod}, Summary: rt.summary, Alarm: rt.alarm, Logger: rt.log,
 	})
 }
 
@@ -191,6 +193,21 @@ func (rt *Runtime) share(ctx context.Context) error {
 		rt.member.Ready(ctx)
 	})
 	return rt.member.Run(ctx)
+}
+
+// alarm records an event about the slots that nobody runs, or several replicas; none: that
+// is over. Any controller can record it.
+func (rt *Runtime) alarm(wrong string) {
+	e := events.Event{Type: corev1.EventTypeWarning, Reason: "SlotsNotCovered", Action: "Share", Note: wrong + "; wasmctl status --all-replicas shows who runs what"}
+	if wrong == "" {
+		e.Type, e.Reason, e.Note = corev1.EventTypeNormal, "SlotsCovered", "each slot is run by one replica, or is on its way to one"
+	}
+	for _, c := range rt.Controllers() {
+		if engine := c.current(); engine != nil {
+			engine.Record(e)
+			return
+		}
+	}
 }
 
 // Owns reports whether an object is this replica's by its uid, where replicas share

@@ -98,7 +98,7 @@ func New(config *rest.Config, o Options) (*Runtime, error) {
 	switch {
 	case o.Election == nil:
 	case o.Election.Shards > 0:
-		if rt.member, err = o.Election.member(config, rt.summary, rt.log); err != nil {
+		if rt.member, err = rt.newMember(config); err != nil {
 			return nil, failure.Usage.Wrap(err)
 		}
 		rt.shared.Gate, rt.shared.Notes, rt.shared.Member = rt.member.Gate(), rt.member.Notes(), rt.member

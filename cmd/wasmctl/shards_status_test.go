@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -155,5 +156,40 @@ func TestShards_AReplicaWithoutSlotsIsReady(t *testing.T) {
 	}
 	if code, text := refusedSteer(t, "explain", idle.socket, "pods/x", "-n", ns); code == exitOK || !strings.Contains(text, "no controller reconciles this kind") {
 		t.Errorf("explain of another kind: %d %s", code, text)
+	}
+}
+
+// TestShards_AnEventSaysThatASlotIsRunTwice: another one says in a Lease that it runs what
+// a replica runs. One of the replicas says so in an event about the record, and another
+// one that it is over.
+func TestShards_AnEventSaysThatASlotIsRunTwice(t *testing.T) {
+	t.Parallel()
+	ns, kubeconfig := newConfigMaps(t)
+	one, two := startSharer(t, ns, kubeconfig, "4"), startSharer(t, ns, kubeconfig, "4")
+	wantShared(t, 4, one, two)
+	client, err := kubernetes.NewForConfig(devclustertest.Shared(t).RESTConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	leases := client.CoordinationV1().Leases(ns)
+	lease, err := leases.Get(t.Context(), one.id, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	double := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "zzz", Labels: lease.Labels, Annotations: lease.Annotations}, Spec: lease.Spec}
+	if _, err = leases.Create(t.Context(), double, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []struct{ reason, note string }{{"SlotsNotCovered", "are run by two replicas each"}, {"SlotsCovered", "each slot is run by one replica"}} {
+		enginetest.Until(t, "an event says "+want.reason, func() bool {
+			list, err := client.EventsV1().Events(ns).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=" + want.reason})
+			if err != nil || len(list.Items) == 0 {
+				return false
+			}
+			if e := list.Items[0]; len(list.Items) > 1 || e.Regarding.Kind != "Lease" || e.Regarding.Name != "shared-shards" || !strings.Contains(e.Note, want.note) {
+				t.Fatalf("events: %+v", list.Items)
+			}
+			return true
+		})
 	}
 }

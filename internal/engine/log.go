@@ -8,6 +8,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host/kubeapi"
+	"github.com/wasmctl/wasmctl/host/kubeapi/events"
 	"github.com/wasmctl/wasmctl/internal/humanize"
 	"github.com/wasmctl/wasmctl/internal/plan"
 	"github.com/wasmctl/wasmctl/internal/rollout"
@@ -133,7 +134,12 @@ func (c *Controller) report(result rollout.Result, revision uint64, reason strin
 	if c.shared.OnSwap != nil {
 		c.shared.OnSwap(c.name, string(result))
 	}
-	e := result.Event(c.name, revision, reason)
+	c.Record(result.Event(c.name, revision, reason))
+}
+
+// Record records an event about the process or the controller as a whole: that decides
+// what it is about.
+func (c *Controller) Record(e events.Event) {
 	e.Regarding = c.shared.EventsAbout(c.kind.Watch.Namespaces)
 	c.api.Record(e)
 }

@@ -80,6 +80,12 @@ func (v *View) lives(id string, now time.Time) bool {
 	return id != "" && (id == v.ID || slices.ContainsFunc(v.Leases, func(l Lease) bool { return l.ID == id && l.Live(now) }))
 }
 
+// speaks reports whether the replica says for all what is wrong: it is the first one that
+// lives, by ID.
+func (v *View) speaks(now time.Time) bool {
+	return !slices.ContainsFunc(v.Leases, func(l Lease) bool { return l.ID < v.ID && l.Live(now) })
+}
+
 // Live reports whether the lease lasts.
 func (l *Lease) Live(now time.Time) bool { return !l.Ended && now.Sub(l.Heard) < l.Lasts }
 

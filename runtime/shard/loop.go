@@ -128,6 +128,9 @@ func (l *loop) look(now time.Time) {
 // warn logs that slots are run by nobody, or by two replicas, once until that changes.
 func (l *loop) warn(now time.Time, v *View) {
 	wrong, changed := l.alarm.check(now, v.Coverage(now), l.cfg.Timing.Lease+2*l.cfg.Timing.Renew)
+	if changed && v.speaks(now) {
+		l.cfg.Alarm(wrong)
+	}
 	switch {
 	case !changed:
 	case wrong == "":

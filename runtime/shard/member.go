@@ -35,6 +35,10 @@ type Config struct {
 	Timing Timing
 	// Summary says how the controllers do; nil: nobody knows. It must not block.
 	Summary func() Summary
+	// Alarm gets what is wrong where slots are run by nobody, or by several replicas,
+	// and "" when that is over. One replica speaks for all. nil: nobody is told. It
+	// must not block.
+	Alarm func(wrong string)
 	// Logger gets what moves; nil drops it.
 	Logger *slog.Logger
 }
@@ -45,6 +49,9 @@ func (c Config) withDefaults() Config {
 	c.Timing.Settle = cmp.Or(c.Timing.Settle, 2*c.Timing.Renew)
 	if c.Summary == nil {
 		c.Summary = func() Summary { return Summary{} }
+	}
+	if c.Alarm == nil {
+		c.Alarm = func(string) {}
 	}
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return c
