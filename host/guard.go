@@ -69,7 +69,9 @@ func (i *interrupt) Value(key any) any {
 // ctx ends. Any error means that the instance must be closed: a guest that was
 // stopped in the middle lies in ruins even where later calls seem to work.
 func (in *instance) guarded(ctx context.Context, e entry, f func() error) error {
+	in.callBegins(ctx)
 	if ctx.Err() != nil {
+		in.callEnds(ctx)
 		return fmt.Errorf("guest[%s]: %w", e.name, context.Cause(ctx))
 	}
 	wait := e.limit
@@ -77,15 +79,11 @@ func (in *instance) guarded(ctx context.Context, e entry, f func() error) error 
 	if d, ok := ctx.Deadline(); ok {
 		wait = min(wait, d.Sub(now))
 	}
-	var stop func() bool
-	if ctx.Done() != nil {
-		stop = context.AfterFunc(ctx, in.cancel)
-	}
 	in.gen.cfg.Watchdog.begin(in, now, e.limit)
 	err := in.bounded(ctx, wait, now, f)
 	took := time.Since(now)
 	in.gen.cfg.Watchdog.end(in)
-	if stop != nil && !stop() {
+	if in.callEnds(ctx); ctx.Err() != nil {
 		in.interrupt.fire(byCaller)
 	}
 	err = in.verdict(ctx, e, err)

@@ -25,7 +25,7 @@ type instance struct {
 	linear    linearMemory
 	interrupt interrupt
 	timer     *time.Timer // interrupts the call when its time is over
-	cancel    func()      // interrupts the call when the caller's context ends
+	caller    *caller     // whose end interrupts the call; nil for none
 
 	// Functions are looked up once (a look-up costs microseconds), and called
 	// with one stack (which costs no allocation). Those of optional exports are
@@ -157,7 +157,6 @@ func (in *instance) prepare(ctx context.Context) error {
 	in.interrupt = interrupt{in: in, done: make(chan struct{})}
 	in.fuelBudget.maxStack, in.fuelBudget.sliceSizer = min(g.code.maxStack, g.limits.Stack), newSliceSizer(g.cfg.slice)
 	in.timer = time.AfterFunc(math.MaxInt64, func() { in.interrupt.fire(byDeadline) })
-	in.cancel = func() { in.interrupt.fire(byCaller) }
 	in.output.in = in
 	var err error
 	if g.code.remote != nil {
@@ -240,6 +239,7 @@ func (in *instance) close(ctx context.Context) {
 	}
 	in.closed = true
 	in.timer.Stop()
+	in.leaveCaller()
 	if in.remote != nil {
 		in.remote.close()
 	}
