@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -183,6 +184,7 @@ type Applier struct {
 	runs       atomic.Uint64
 	stale      atomic.Uint64
 	byKind     [len(kinds)]atomic.Uint64 // failed runs, in the order of kinds
+	spare      sync.Pool                 // of *run, for the next ones
 }
 
 // New returns an Applier. The error is that of Config.Validate.
@@ -212,7 +214,7 @@ func New(cfg Config) (*Applier, error) {
 // known), and says what happens next. It returns when the guest has returned; ctx
 // interrupts it.
 func (a *Applier) Apply(ctx context.Context, key abi.Key, reasons queue.Reasons, readyAt time.Time) Outcome {
-	r := run{a: a, out: Outcome{Key: key, Reasons: reasons, Started: time.Now()}}
+	r := a.newRun(key, reasons)
 	if !readyAt.IsZero() {
 		r.out.Queued = max(0, r.out.Started.Sub(readyAt))
 	}
@@ -221,7 +223,7 @@ func (a *Applier) Apply(ctx context.Context, key abi.Key, reasons queue.Reasons,
 	if a.cfg.Observer != nil {
 		a.cfg.Observer.Ended(&r.out)
 	}
-	return r.out
+	return r.free()
 }
 
 // kinds is every kind of failure.

@@ -67,7 +67,7 @@ func (r *run) prepare(ctx context.Context, s step) (context.Context, step, error
 		return ctx, s, &abi.ResultError{Class: abi.ErrorConflict, Reason: "FinalizerLost", Message: "finalizer[" + name + "]: add: it was removed again"}
 	}
 	r.object, r.head = object, h
-	info := r.info // nobody sees a run change
+	info := r.known.info // nobody sees a run change
 	info.Object = object
 	return abi.WithRun(ctx, &info), s, nil
 }

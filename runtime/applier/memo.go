@@ -60,9 +60,7 @@ func (r *run) recalled(ctx context.Context, s step) bool {
 			return true
 		}
 	}
-	if r.reading = m.Begin(seen); r.reading != nil {
-		r.info.Read = r.reading.Read
-	}
+	r.reading = m.Begin(seen)
 	return false
 }
 

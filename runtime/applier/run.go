@@ -12,7 +12,8 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// run is one run of one object, with its result so far. One goroutine has it.
+// run is one run of one object, with its result so far. One goroutine has it, until
+// it is freed.
 type run struct {
 	a   *Applier
 	out Outcome
@@ -20,8 +21,7 @@ type run struct {
 	object    []byte // as the run sees it; nil where it is gone
 	head      head
 	guest     abi.Guest // nil before one is acquired
-	info      abi.Run
-	known     abi.RunContext // carries info
+	known     *known    // nil before a guest is wanted
 	req       abi.Request
 	startInfo Started
 
@@ -40,14 +40,12 @@ func (r *run) apply(ctx context.Context) {
 		return
 	}
 	r.out.Attempt = r.a.failures.get(r.out.Key).runs + 1
-	r.info = abi.Run{Key: r.out.Key, Object: r.object, Wrote: r.write, Cost: &r.out.Cost}
 	if r.recalled(ctx, step) {
 		return
 	}
 	r.out.ID = r.a.nextID()
-	r.info.ID = r.out.ID
-	r.known = abi.RunContext{Context: ctx, Run: &r.info}
-	guest, release, err := r.a.cfg.Module.Acquire(&r.known)
+	r.introduce(ctx)
+	guest, release, err := r.a.cfg.Module.Acquire(&r.known.RunContext)
 	if err != nil {
 		if of, ok := errors.AsType[revisionError](err); ok {
 			r.out.Revision = of.Revision()
@@ -58,7 +56,7 @@ func (r *run) apply(ctx context.Context) {
 	defer release()
 	r.guest, r.out.Revision = guest, guest.Revision()
 	r.begin(ctx)
-	r.work(&r.known, step)
+	r.work(&r.known.RunContext, step)
 	r.out.Fuel = guest.Fuel()
 	r.end()
 }
