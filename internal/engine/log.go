@@ -10,16 +10,16 @@ import (
 	"github.com/wasmctl/wasmctl/host/kubeapi"
 	"github.com/wasmctl/wasmctl/host/kubeapi/events"
 	"github.com/wasmctl/wasmctl/internal/humanize"
+	"github.com/wasmctl/wasmctl/internal/logging"
 	"github.com/wasmctl/wasmctl/internal/plan"
 	"github.com/wasmctl/wasmctl/internal/rollout"
 	"github.com/wasmctl/wasmctl/internal/telemetry"
 	"github.com/wasmctl/wasmctl/runtime/applier"
 )
 
-// logOutcome writes one line per reconcile.
-func (c *Controller) logOutcome(out *applier.Outcome) {
-	ctx := context.Background()
-	level, msg := slog.LevelInfo, "reconciled"
+// summary is the level and the message of a reconcile's line.
+func summary(out *applier.Outcome) (level slog.Level, msg string) {
+	level, msg = slog.LevelInfo, "reconciled"
 	if out.Finalize {
 		msg = "finalized"
 	}
@@ -42,7 +42,18 @@ func (c *Controller) logOutcome(out *applier.Outcome) {
 	case out.Failed():
 		level, msg = slog.LevelWarn, "reconcile failed"
 	}
+	return level, msg
+}
+
+// logOutcome writes one line per reconcile. Where runs are many, the rate limit drops
+// most lines, so it is asked before a line is made.
+func (c *Controller) logOutcome(out *applier.Outcome) {
+	ctx := context.Background()
+	level, msg := summary(out)
 	if !c.log.Enabled(ctx, level) {
+		return
+	}
+	if f := logging.FeedOf(c.log); f != nil && f.Drops(out.Started.Add(out.Duration), level, msg) {
 		return
 	}
 	var room [10]slog.Attr // for all of them

@@ -42,6 +42,12 @@ type Feed struct {
 // Dropped counts the lines that came too often.
 func (f *Feed) Dropped() uint64 { return f.limiter.dropped() }
 
+// Drops reports whether a line with this message would come too often, and counts it
+// then: it need not be made. A line that is not dropped is to be logged.
+func (f *Feed) Drops(now time.Time, level slog.Level, message string) bool {
+	return f.limiter.drops(now, level, message)
+}
+
 // Line is one line as JSON, with what it is chosen by.
 type Line struct {
 	number uint64

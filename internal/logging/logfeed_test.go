@@ -93,6 +93,27 @@ func TestLimiter_IsBoundedForAnyMessages(t *testing.T) {
 	}
 }
 
+// With a question before each line, the same lines pass, and all others are counted.
+func TestLimiter_DropsIsWhatAllowWouldSay(t *testing.T) {
+	var asked, plain limiter
+	now := time.Unix(0, 0)
+	for i := range 100_000 {
+		now = now.Add(time.Duration(rand.IntN(int(4 * time.Millisecond))))
+		text := fmt.Sprint(rand.IntN(3))
+		wantPass, wantDropped := plain.allow(now, slog.LevelInfo, text)
+		pass, dropped := false, uint64(0)
+		if !asked.drops(now, slog.LevelInfo, text) {
+			pass, dropped = asked.allow(now, slog.LevelInfo, text)
+		}
+		if pass != wantPass || dropped != wantDropped || asked.dropped() != plain.dropped() {
+			t.Fatalf("line %d: %v %d %d, want %v %d %d", i, pass, dropped, asked.dropped(), wantPass, wantDropped, plain.dropped())
+		}
+	}
+	if plain.dropped() == 0 {
+		t.Error("no line was dropped")
+	}
+}
+
 func TestFeed_IsBounded(t *testing.T) {
 	f := newFeed(slog.LevelInfo)
 	for i := range 3 * maxFeedLines {

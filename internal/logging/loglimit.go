@@ -43,18 +43,34 @@ func (l *limiter) allow(now time.Time, level slog.Level, text string) (pass bool
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	b := l.bucket(now, message{level, text})
-	if since := now.Sub(b.at); since > 0 {
-		b.tokens = min(logBurst, b.tokens+since.Seconds()*logRate)
-		b.at = now
-	}
-	if b.tokens < 1 {
-		b.dropped++
-		l.total++
+	if l.drop(b, now) {
 		return false, 0
 	}
 	b.tokens--
 	dropped, b.dropped = b.dropped, 0
 	return true, dropped
+}
+
+// drops reports whether allow would drop a line now, and counts it then.
+func (l *limiter) drops(now time.Time, level slog.Level, text string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.drop(l.bucket(now, message{level, text}), now)
+}
+
+// drop counts a line that there is no room for, and reports that. The caller holds
+// mu.
+func (l *limiter) drop(b *bucket, now time.Time) bool {
+	if since := now.Sub(b.at); since > 0 {
+		b.tokens = min(logBurst, b.tokens+since.Seconds()*logRate)
+		b.at = now
+	}
+	if b.tokens >= 1 {
+		return false
+	}
+	b.dropped++
+	l.total++
+	return true
 }
 
 // bucket returns that of a message. The caller holds mu.
