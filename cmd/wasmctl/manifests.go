@@ -38,6 +38,7 @@ type manifestsOptions struct {
 	replicas        int32
 	maxReplicas     int32
 	shards          int
+	share           string
 	modules         string
 	podMonitor      bool
 	output, dir     string
@@ -93,6 +94,7 @@ NetworkPolicy, are added. -o helm writes a chart of them, whose values are the i
 	f.Int32Var(&o.replicas, "replicas", 1, "Run this many replicas; 2 or more elect a leader")
 	f.IntVar(&o.shards, "shards", 0, "Let all replicas reconcile, and share the objects, split into `N` parts, instead of electing a leader")
 	f.Lookup("shards").NoOptDefVal = strconv.Itoa(deploy.DefaultShards)
+	f.StringVar(&o.share, "share", shareWhole, "With --serve and --shards: share the \"reconcilers\", each of which one replica runs, or the \"objects\" of each")
 	f.Int32Var(&o.maxReplicas, "max-replicas", 0, "With --shards: add a HorizontalPodAutoscaler that adds replicas up to this many")
 	f.StringVar(&o.modules, "modules", deploy.FromConfigMap, "Load modules from this `source`: configmap, image, or claim=NAME of a PersistentVolumeClaim")
 	f.BoolVar(&o.podMonitor, "pod-monitor", false, "Add a PodMonitor, for clusters with the Prometheus operator")
@@ -121,6 +123,10 @@ func (o *manifestsOptions) validate() error {
 	if o.shards < 0 || o.shards > slots.Max {
 		errs = append(errs, fmt.Errorf("--shards %d: want 1 to %d", o.shards, slots.Max))
 	}
+	errs = append(errs, checkShare(o.share, o.shards))
+	if o.share == shareObjects && !o.serve {
+		errs = append(errs, errors.New("--share objects needs --serve: else replicas always share the objects"))
+	}
 	if source, claim := o.source(); source == "" || source == deploy.FromClaim && claim == "" {
 		errs = append(errs, fmt.Errorf("--modules %q: want configmap, image or claim=NAME", o.modules))
 	}
@@ -143,7 +149,7 @@ func (o *manifestsOptions) source() (source, claim string) {
 }
 
 func runManifests(ctx context.Context, o *manifestsOptions) error {
-	c := &deploy.Config{Name: o.name, Namespace: o.namespace, Image: o.image, Replicas: o.replicas, Shards: o.shards, MaxReplicas: o.maxReplicas, PodMonitor: o.podMonitor}
+	c := &deploy.Config{Name: o.name, Namespace: o.namespace, Image: o.image, Replicas: o.replicas, Shards: o.shards, ShareObjects: o.share == shareObjects, MaxReplicas: o.maxReplicas, PodMonitor: o.podMonitor}
 	if err := o.fill(ctx, c); err != nil {
 		return err
 	}

@@ -165,6 +165,7 @@ func mustRead(t *testing.T, path string) []byte {
 func TestManifestsServe_ChartGivesTheSameObjects(t *testing.T) {
 	t.Run("leader", func(t *testing.T) { chartGivesTheSame(t) })
 	t.Run("shards", func(t *testing.T) { chartGivesTheSame(t, "--shards") })
+	t.Run("objects", func(t *testing.T) { chartGivesTheSame(t, "--shards", "--share", "objects") })
 }
 
 func chartGivesTheSame(t *testing.T, flags ...string) {

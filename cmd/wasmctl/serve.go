@@ -83,18 +83,23 @@ func (o *serveOptions) complete() error {
 	if o.timeout <= 0 || o.concurrency <= 0 {
 		errs = append(errs, errors.New("--max-timeout and --max-concurrency must be more than 0"))
 	}
-	switch {
-	case o.share != shareWhole && o.share != shareObjects:
-		errs = append(errs, fmt.Errorf("--share %q: want %q or %q", o.share, shareWhole, shareObjects))
-	case o.share == shareObjects && o.run.process.Leader.Shards == 0:
-		errs = append(errs, errors.New("--share objects needs --shards"))
-	}
+	errs = append(errs, checkShare(o.share, o.run.process.Leader.Shards))
 	o.bounds = serve.Bounds{Memory: memory.Value(), Timeout: o.timeout, Concurrency: o.concurrency}
 	if o.run.process.Leader.Name == "" {
 		o.run.process.Leader.Name = serveLease
 	}
 	o.run.server = o.server
 	return errors.Join(errs...)
+}
+
+func checkShare(share string, shards int) error {
+	switch {
+	case share != shareWhole && share != shareObjects:
+		return fmt.Errorf("--share %q: want %q or %q", share, shareWhole, shareObjects)
+	case share == shareObjects && shards == 0:
+		return errors.New("--share objects needs --shards")
+	}
+	return nil
 }
 
 // server returns what serves a cluster.

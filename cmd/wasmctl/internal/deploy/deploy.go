@@ -58,6 +58,8 @@ type Config struct {
 	// Shards, if not 0, is how many parts the objects are split into, which the
 	// replicas share instead.
 	Shards int
+	// ShareObjects lets the replicas of wasmctl serve share the objects of each Reconciler.
+	ShareObjects bool
 	// MaxReplicas adds an autoscaler, which adds replicas up to these; 0 adds none.
 	MaxReplicas int32
 	// Drain is how long running reconciles may go on after a stop; 0 is the default.

@@ -54,7 +54,11 @@ func (c *Config) leaseRights() []abi.Capability {
 func (c *Config) replicaArgs() []string {
 	switch {
 	case c.Shards > 0:
-		return []string{"--shards", fmt.Sprint(c.Shards), "--leader-elect-resource-name", c.Name}
+		args := []string{"--shards", fmt.Sprint(c.Shards), "--leader-elect-resource-name", c.Name}
+		if c.ShareObjects {
+			args = append(args, "--share", "objects")
+		}
+		return args
 	case c.Replicas > 1:
 		return []string{"--leader-elect", "--leader-elect-resource-name", c.Name}
 	}
