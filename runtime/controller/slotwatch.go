@@ -18,6 +18,7 @@ import (
 
 // slotWatch is a sharded watch of one slot.
 type slotWatch struct {
+	part  slots.Range
 	subs  []*watcher.Subscription
 	stop  context.CancelFunc
 	ended sync.WaitGroup
@@ -66,12 +67,12 @@ func (c *Controller) watchSlot(h *Handle, isFor bool, slot int, served bool) {
 	if h.parts[slot] != nil {
 		return
 	}
-	sources := h.watch.sources(c.slots.part(slot))
+	w := &slotWatch{part: c.slots.part(slot)}
+	sources := h.watch.sources(w.part)
 	filters, err := c.filters(&h.watch, len(sources))
 	if err != nil {
 		panic(fmt.Sprintf("BUG: %v", err)) // newHandle has compiled them
 	}
-	w := &slotWatch{}
 	var ctx context.Context
 	ctx, w.stop = context.WithCancel(context.Background())
 	for i, source := range sources {
@@ -128,7 +129,7 @@ func (h *Handle) covers(namespace string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, w := range h.parts {
-		part := w.subs[0].Source().Shard
+		part := w.part
 		if part.N == 0 || len(h.parts) == part.N || part.Field == slots.Namespace && namespace != "" && part.Has("", namespace) {
 			return true
 		}

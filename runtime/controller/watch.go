@@ -54,14 +54,18 @@ func (w *Watch) sources(part slots.Range) []watcher.Source {
 	if len(namespaces) == 0 {
 		namespaces = []string{""}
 	}
-	sources := make([]watcher.Source, len(namespaces))
-	for i, ns := range namespaces {
-		sources[i] = watcher.Source{
+	var sources []watcher.Source
+	for _, ns := range namespaces {
+		if part.Field == slots.Namespace && ns != "" && !part.Has("", ns) {
+			continue // none of its objects is in the slot
+		}
+		s := watcher.Source{
 			Resource: w.Resource, Namespace: ns, LabelSelector: w.LabelSelector, FieldSelector: w.FieldSelector, Shard: part,
 		}
 		if w.MetadataOnly {
-			sources[i].Metadata, sources[i].Kind = true, w.Kind.Kind
+			s.Metadata, s.Kind = true, w.Kind.Kind
 		}
+		sources = append(sources, s)
 	}
 	return sources
 }
