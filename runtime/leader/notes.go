@@ -3,10 +3,13 @@ package leader
 import (
 	"context"
 	"fmt"
+	"sync"
+	"time"
 
 	apiv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/util/retry"
 )
@@ -14,13 +17,19 @@ import (
 // rights says what to do where the API server refuses requests for leases.
 const rights = "give this user get, create and update on leases.coordination.k8s.io in the namespace of the lease, as wasmctl rbac prints them with --leader-elect or --shards"
 
-// Notes are annotations of a Lease, which all replicas share.
+// Notes are annotations of a Lease, which all replicas share. They are not copied once
+// they are in use.
 type Notes struct {
 	Leases          coordinationv1.LeaseInterface
 	Namespace, Name string
 	// Gate says whether this replica may write them.
 	Gate *Gate
+
+	writing sync.Mutex // held while one is written: the controllers of a process do not meet
 }
+
+// noteBackoff is for replicas whose controllers all start at once.
+var noteBackoff = wait.Backoff{Steps: 10, Duration: 10 * time.Millisecond, Factor: 1.5, Jitter: 1}
 
 // Note returns an annotation; empty where it is not there.
 func (n *Notes) Note(ctx context.Context, key string) (string, error) {
@@ -39,7 +48,10 @@ func (n *Notes) Note(ctx context.Context, key string) (string, error) {
 
 // SetNote changes an annotation. Only a replica that leads does.
 func (n *Notes) SetNote(ctx context.Context, key, value string) error {
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { // the lease is renewed meanwhile
+	n.writing.Lock()
+	defer n.writing.Unlock()
+	other := func(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
+	err := retry.OnError(noteBackoff, other, func() error { // others write it meanwhile
 		lease, err := n.Leases.Get(ctx, n.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			lease, err = n.Leases.Create(ctx, &apiv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}, metav1.CreateOptions{})
@@ -49,6 +61,9 @@ func (n *Notes) SetNote(ctx context.Context, key, value string) error {
 		}
 		if !n.Gate.Leads() {
 			return ErrLost
+		}
+		if lease.Annotations[key] == value {
+			return nil // another replica has written it
 		}
 		metav1.SetMetaDataAnnotation(&lease.ObjectMeta, key, value)
 		_, err = n.Leases.Update(ctx, lease, metav1.UpdateOptions{})
