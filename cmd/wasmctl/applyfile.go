@@ -32,8 +32,9 @@ func (p *process) followFile(ctx context.Context) {
 		OnError: func(err error) {
 			p.log.Warn("cannot read the controllers file; controllers unchanged", "file", p.file.Path, "error", err.Error())
 		},
+		OnPolling: func(err error) { p.log.Info("changes of the file are seen later", "because", err.Error()) },
 	}
-	p.wg.Go(func() { _ = file.Run(ctx) }) // its error has been told to OnError
+	p.wg.Go(func() { _ = file.Run(ctx) }) // its error has been told to OnPolling
 	for {
 		select {
 		case <-ctx.Done():

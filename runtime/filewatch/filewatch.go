@@ -41,6 +41,9 @@ type File struct {
 	// OnError, if not nil, is notified why the file could not be read, by the
 	// goroutine of Run, once until that changes.
 	OnError func(error)
+	// OnPolling, if not nil, is told once why the operating system does not report
+	// changes, such as its limit of watches: the file is then read each Poll.
+	OnPolling func(error)
 	// Settle is how long the file must be quiet, and its new content stay the
 	// same, so that one that is being written is not read half; 0 is DefaultSettle.
 	// One that is touched all the time is read after ten times as long.
@@ -63,7 +66,9 @@ func (f File) Run(ctx context.Context) error {
 	}
 	l := w.loop(ctx)
 	l.onPolling = func(err error) {
-		w.complain(fmt.Errorf("file[%s]: polling every %v: %w", f.Path, f.Poll, err))
+		if f.OnPolling != nil {
+			f.OnPolling(fmt.Errorf("file[%s]: polling every %v: %w", f.Path, f.Poll, err))
+		}
 	}
 	return l.run(ctx)
 }

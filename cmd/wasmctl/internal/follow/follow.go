@@ -120,9 +120,15 @@ func (o *Follower) log() *slog.Logger {
 func (o *Follower) watch(ctx context.Context, path string, content []byte, changed func(context.Context, []byte), otherwise string) {
 	file := filewatch.File{
 		Path: path, Content: content, MaxSize: flags.MaxNamed, OnChange: changed,
-		OnError: func(err error) { o.log().Warn(otherwise, "error", err.Error()) },
+		OnError:   func(err error) { o.log().Warn(otherwise, "error", err.Error()) },
+		OnPolling: o.polls,
 	}
-	_ = file.Run(ctx) // its error has been told to OnError
+	_ = file.Run(ctx) // its error has been told to OnPolling
+}
+
+// polls logs why the system does not report changes of a file.
+func (o *Follower) polls(err error) {
+	o.log().Info("changes of the file are seen later", "because", err.Error())
 }
 
 // configure gives the module the settings of a file that has changed.

@@ -37,11 +37,12 @@ func (o *Follower) watchModule(ctx context.Context) {
 			OnError: func(err error) {
 				o.log().Warn("cannot read the module file; keeping the running module", "error", err.Error())
 			},
+			OnPolling: o.polls,
 		}
 		if oci.IsRef(path) {
 			<-here.Done() // until there is a file
 		} else {
-			_ = file.Run(here) // its error has been told to OnError
+			_ = file.Run(here) // its error has been told to OnPolling
 		}
 		leave()
 		wg.Wait()
