@@ -13,7 +13,7 @@ use crate::object::Object;
 use crate::reconciler::{Reconciler, Run};
 use crate::value::Value;
 use crate::watch::WatchEvent;
-use crate::wire::{self, Message, MAX_BYTES};
+use crate::wire::{self, Ends, Message, MAX_BYTES};
 
 /// The entry functions that take a message and return one (abi/ABI.md, section 1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +49,7 @@ impl<'h> Guest<'h> {
     /// Carries out one entry call and writes its result to `dst`.
     pub(crate) fn call(&self, r: &Reconciler, entry: Entry, msg: &[u8], dst: &mut Vec<u8>) {
         dst.clear();
+        let _ends = Ends::of(msg);
         match Input::parse(msg) {
             None => Error::msg("request[]: cannot be understood").permanent().append(dst),
             Some(input) => self.enter(r, entry, &Context::new(self, input), dst),
@@ -58,6 +59,7 @@ impl<'h> Guest<'h> {
     /// Carries out the entry call `filter`. What cannot be read is kept: an event
     /// too many does no harm.
     pub(crate) fn keep(&self, r: &Reconciler, msg: &[u8]) -> bool {
+        let _ends = Ends::of(msg);
         Input::parse(msg).map_or(true, |input| {
             let ctx = Context::new(self, input);
             r.manifest.keeps(&WatchEvent::read(&ctx.input), &ctx)

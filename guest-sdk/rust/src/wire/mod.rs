@@ -8,6 +8,7 @@
 mod check;
 mod de;
 mod edit;
+mod ends;
 mod error;
 mod path;
 mod read;
@@ -17,6 +18,7 @@ mod write;
 pub(crate) use check::check;
 pub(crate) use de::{from_slice, RAW};
 pub(crate) use edit::{remove, set};
+pub(crate) use ends::Ends;
 pub use error::CodecError;
 pub(crate) use path::{at, get, walk, Walk};
 pub(crate) use read::{len, read_bool, read_float, read_int, read_str, trim, type_of};

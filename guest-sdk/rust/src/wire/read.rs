@@ -1,4 +1,4 @@
-use super::Type;
+use super::{ends, Type};
 
 /// The head of a value: its own bytes, the bytes of payload that follow, and how
 /// many values follow those (two per key of a map).
@@ -87,15 +87,25 @@ fn wide_head(b: &[u8], pos: usize, c: u8) -> Option<Head> {
     Some(Head { size: 1 + width, payload, values })
 }
 
-/// The position after the value at `pos`; `None` if it is not there in full. It
+/// The position after the value at `start`; `None` if it is not there in full. It
 /// does not recurse and does not look into strings.
-pub(crate) fn skip(b: &[u8], mut pos: usize) -> Option<usize> {
-    let mut need = 1;
+pub(crate) fn skip(b: &[u8], start: usize) -> Option<usize> {
+    let (mut pos, mut need) = (start, 1);
     while need > 0 {
         let c = *b.get(pos)?;
         let shape = usize::from(SHAPES[usize::from(c)]);
+        if shape.wrapping_sub(1) < 0x3f {
+            pos += shape; // nothing follows it: nearly always
+            need -= 1;
+            continue;
+        }
+        if let Some(end) = ends::known(b, pos) {
+            pos = end;
+            need -= 1;
+            continue;
+        }
         if shape != 0 {
-            pos += shape & 0x3f;
+            pos += 1;
             need = need + (shape >> 6) - 1;
             continue;
         }
@@ -109,7 +119,11 @@ pub(crate) fn skip(b: &[u8], mut pos: usize) -> Option<usize> {
             return None;
         }
     }
-    (pos <= b.len()).then_some(pos)
+    if pos > b.len() {
+        return None;
+    }
+    ends::note(b, start, pos);
+    Some(pos)
 }
 
 /// The value that `v` starts with and nothing else; empty if there is none.

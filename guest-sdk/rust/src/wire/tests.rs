@@ -81,6 +81,44 @@ fn paths_find_what_a_walk_finds() {
     }
 }
 
+/// The places and bytes of all values that are two keys deep, in this order of steps.
+fn reads(b: &[u8], steps: &[u64]) -> Vec<(usize, Vec<u8>)> {
+    let v = Value::of(b);
+    let read = |i: &u64| {
+        let found = v.at(&[KEYS[*i as usize % 6], KEYS[*i as usize / 6 % 6]]);
+        (found.view.len(), found.raw().to_vec())
+    };
+    steps.iter().map(read).collect()
+}
+
+/// What is known of a message changes nothing but the time that it takes, and is gone
+/// when the next message is in its place.
+#[test]
+fn known_ends_change_no_read() {
+    let mut r = Random(17);
+    let (mut b, mut used) = (Vec::with_capacity(1 << 22), 0);
+    for round in 0..500 {
+        b.clear();
+        write::append_map(&mut b, KEYS.len());
+        for key in KEYS {
+            append_str(&mut b, key);
+            value(&mut r, &mut b, 3);
+        }
+        if round % 4 == 0 {
+            b.truncate(1 + r.below(b.len() as u64) as usize);
+        }
+        let steps: Vec<u64> = (0..50).map(|_| r.next()).collect();
+        let want = reads(&b, &steps);
+        let _ends = Ends::of(&b);
+        assert_eq!(reads(&b, &steps), want);
+        used += usize::from((0..b.len()).any(|pos| ends::known(&b, pos).is_some()));
+        let elsewhere = b.clone();
+        assert_eq!((0..b.len()).find_map(|pos| ends::known(&elsewhere, pos)), None);
+    }
+    assert!(used > 50, "an end was known in {used} messages only");
+    assert_eq!((0..b.len()).find_map(|pos| ends::known(&b, pos)), None);
+}
+
 #[test]
 fn set_and_remove_change_one_value_and_keep_the_rest() {
     let mut r = Random(99);
