@@ -163,6 +163,22 @@ func TestAppendValue_WritesOnlyWhatCheckAccepts(t *testing.T) {
 	}
 }
 
+// What most runs return takes nothing, and means what it says.
+func TestDecodeResult_AwaitingAllocatesNothing(t *testing.T) {
+	msg := []byte(awaiting)
+	v, err := DecodeValue(msg)
+	if diff := cmp.Diff(any(map[string]any{"action": "await"}), v); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	if n := testing.AllocsPerRun(100, func() {
+		if res, err := DecodeResult(msg); err != nil || res.Action.Requeue {
+			t.Errorf("%+v %v", res, err)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
 func TestDecodeResult(t *testing.T) {
 	for name, c := range map[string]struct {
 		msg  any
