@@ -56,18 +56,23 @@ func (k *kept[K, V]) unlink() { k.next.previous, k.previous.next = k.previous, k
 func (l *lru[K, V]) resize(k *kept[K, V], size int) {
 	l.size += size - k.size
 	for k.size = size; l.size > l.limit && len(l.byKey) > 0; {
-		l.forget(l.ends.previous.key)
+		l.drop(l.ends.previous)
 	}
 }
 
-// forget drops a value. Its memory is that of the next new one.
+// forget drops the value of a key.
 func (l *lru[K, V]) forget(key K) {
 	if k := l.byKey[key]; k != nil {
-		l.size -= k.size
-		k.unlink()
-		delete(l.byKey, key)
-		l.clear(&k.value)
-		*k = kept[K, V]{value: k.value}
-		l.spare = k
+		l.drop(k)
 	}
+}
+
+// drop drops a value. Its memory is that of the next new one.
+func (l *lru[K, V]) drop(k *kept[K, V]) {
+	l.size -= k.size
+	k.unlink()
+	delete(l.byKey, k.key)
+	l.clear(&k.value)
+	*k = kept[K, V]{value: k.value}
+	l.spare = k
 }
