@@ -112,15 +112,24 @@ func (l *loop[K, M]) wait(ctx context.Context) {
 	l.takeAlong()
 }
 
-// takeAlong receives waiting messages, up to a bound: a turn for each would cost more than taking it in.
+// takeAlong receives waiting messages, up to a bound: a turn for each would cost more than taking it in. A select of one channel takes no
+// lock where there is nothing, so each has its own.
 func (l *loop[K, M]) takeAlong() {
-	for range maxAlong {
+	for range maxAlong / 2 {
+		some := false
 		select {
 		case s := <-l.workers.done:
 			l.finish(s)
+			some = true
+		default:
+		}
+		select {
 		case batch, ok := <-l.in.Requests:
 			l.accept(batch, ok)
+			some = true
 		default:
+		}
+		if !some {
 			return
 		}
 	}
