@@ -60,7 +60,7 @@ type slotState struct {
 	idle   chan struct{} // closed when runs is 0; nil unless somebody waits
 	ctx    context.Context
 	cancel context.CancelCauseFunc // ends the runs
-	spent  time.Duration           // by runs
+	spent  time.Duration           // of computing, by runs
 	wrote  []abi.Write             // the last write to each resource and namespace
 }
 
@@ -136,9 +136,9 @@ func (t *slotTable) admits(key abi.Key) bool {
 	return t.slots[slot].open
 }
 
-// enter begins a run: within is its context, and ends with the slot. ok is false
-// where the object is not this replica's.
-func (t *slotTable) enter(ctx context.Context, key abi.Key) (within context.Context, leave func(), ok bool) {
+// enter begins a run: within is its context, and ends with the slot. leave takes how
+// long the run has computed. ok is false where the object is not this replica's.
+func (t *slotTable) enter(ctx context.Context, key abi.Key) (within context.Context, leave func(spent time.Duration), ok bool) {
 	slot := t.of(key)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -147,7 +147,7 @@ func (t *slotTable) enter(ctx context.Context, key abi.Key) (within context.Cont
 		return nil, nil, false
 	case none:
 		t.running[key] = none
-		return ctx, func() { t.leave(key, none, 0) }, true
+		return ctx, func(time.Duration) { t.leave(key, none, 0) }, true
 	}
 	s := &t.slots[slot]
 	if !s.open {
@@ -157,15 +157,14 @@ func (t *slotTable) enter(ctx context.Context, key abi.Key) (within context.Cont
 	t.running[key] = slot
 	within, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(s.ctx, func() { cancel(context.Cause(s.ctx)) })
-	begin := time.Now()
-	return within, func() {
+	return within, func(spent time.Duration) {
 		stop()
 		cancel(nil)
-		t.leave(key, slot, time.Since(begin))
+		t.leave(key, slot, spent)
 	}, true
 }
 
-func (t *slotTable) leave(key abi.Key, slot int, took time.Duration) {
+func (t *slotTable) leave(key abi.Key, slot int, spent time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.running, key)
@@ -173,7 +172,7 @@ func (t *slotTable) leave(key abi.Key, slot int, took time.Duration) {
 		return
 	}
 	s := &t.slots[slot]
-	s.spent += took
+	s.spent += spent
 	if s.runs--; s.runs == 0 && s.idle != nil {
 		close(s.idle)
 		s.idle = nil

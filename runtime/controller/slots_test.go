@@ -45,7 +45,7 @@ func TestSlots_NothingRunsInAClosedSlot(t *testing.T) {
 					t.Error("a run begins that has ended")
 				}
 				running[slot].Add(-1)
-				leave()
+				leave(0)
 			}
 		})
 	}
@@ -84,7 +84,12 @@ func TestSlots_ARunHasItsTime(t *testing.T) {
 		if took := time.Since(begin); took != 10*time.Second || !errors.Is(context.Cause(within), errMoved) {
 			t.Errorf("the run was cancelled after %v, for %v", took, context.Cause(within))
 		}
-		leave()
+		leave(3 * time.Second)
+		table.c.Spent(func(slot int, spent time.Duration) {
+			if slot != 0 || spent != 3*time.Second {
+				t.Errorf("slot %d has cost %v", slot, spent)
+			}
+		})
 		if wrote := <-ended; len(wrote) != 1 || wrote[0].ResourceVersion != "7" {
 			t.Errorf("the last write is %v", wrote)
 		}

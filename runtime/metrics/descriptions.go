@@ -97,7 +97,7 @@ var (
 	shardSlots     = gauge("wasmctl_shard_slots", "With --shards, all slots by state: here (run by this replica), elsewhere (by another one), moving (not run yet by its owner), unowned (no live owner), double (run by several).", "state")
 	shardEpoch     = gauge("wasmctl_shard_epoch", "With --shards, how often the record of who runs which slot has changed, as this replica sees it.")
 	shardMoves     = counter("wasmctl_shard_moves_total", "With --shards, slots that this replica took or gave away.")
-	shardLoad      = gauge("wasmctl_shard_load", "With --shards, how long the runs of this replica's slots take, in seconds per second, averaged over 30 seconds.")
+	shardLoad      = gauge("wasmctl_shard_load", "With --shards, how long the runs of this replica's slots compute (wasmctl_cpu_seconds_total), in seconds per second, averaged over 30 seconds.")
 	budgetLimit    = gauge("wasmctl_memory_budget_bytes", "Limit of the memory of all instances, and of the host for their operations: --memory-budget.")
 	budgetUsed     = gauge("wasmctl_memory_budget_used_bytes", "Memory counted against the budget: all wasmctl_guest_memory_bytes and wasmctl_host_memory_bytes.")
 	budgetRefused  = counter("wasmctl_memory_budget_refused_total", "Memory requests that exceeded the budget.")

@@ -182,7 +182,7 @@ func (c *Core) Lost(now time.Time) bool {
 	return c.lost
 }
 
-// SetLoad notes what slots cost, in ms of run time a second.
+// SetLoad notes what slots cost, in ms of computing a second.
 func (c *Core) SetLoad(load map[int]int) { c.load = load }
 
 // SetSummary notes how the controllers do.

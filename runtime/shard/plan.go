@@ -14,7 +14,7 @@ type Replica struct {
 	ID string
 	// Takes says that it may be given slots.
 	Takes bool
-	// Open are the slots that it runs, and Load what these cost it, in ms of run time a
+	// Open are the slots that it runs, and Load what these cost it, in ms of computing a
 	// second.
 	Open slots.Set
 	Load map[int]int

@@ -76,7 +76,7 @@ type State struct {
 	// Warm are the slots whose watches have synced, Open those that it runs.
 	Warm slots.Set `json:"warm,omitzero"`
 	Open slots.Set `json:"open,omitzero"`
-	// Load is what slots cost, in ms of run time a second.
+	// Load is what slots cost, in ms of computing a second.
 	Load map[int]int `json:"load,omitempty"`
 	// Summary is for people. It alone is no reason to write the lease.
 	Summary Summary `json:"summary,omitzero"`
