@@ -52,10 +52,7 @@ func (g *revision) expire() {
 // dropUnused drops the image of a revision that has no instances, and what of its code
 // is in memory.
 func (g *revision) dropUnused() {
-	g.mu.Lock()
-	unused := len(g.all) == 0
-	g.mu.Unlock()
-	if unused {
+	if g.instances() == 0 {
 		g.images.drop()
 		g.code.rest()
 	}

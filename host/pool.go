@@ -87,6 +87,29 @@ func (g *revision) ready(ctx context.Context) (*instance, error) {
 	return g.another(ctx, current)
 }
 
+// warm makes instances until there are so many: a revision that takes over gets as many
+// as the one before has, so that its first runs do not wait for them.
+func (g *revision) warm(ctx context.Context, n int) {
+	var made []*instance
+	for g.instances() < n {
+		in, err := g.newInstance(ctx, g.settings.Load())
+		if err != nil {
+			break // a run that needs one says why
+		}
+		made = append(made, in)
+	}
+	for _, in := range made {
+		g.park(in)
+	}
+}
+
+// instances is how many are not closed.
+func (g *revision) instances() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.all)
+}
+
 // register notes a new instance, unless nothing of the revision may run any
 // longer.
 func (g *revision) register(in *instance) error {

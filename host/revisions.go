@@ -53,10 +53,7 @@ func (m *Module) Revisions() []RevisionInfo {
 	m.prune()
 	out := slices.Clone(m.loading)
 	for _, g := range m.open {
-		g.mu.Lock()
-		n := len(g.all)
-		g.mu.Unlock()
-		out = append(out, RevisionInfo{Number: g.number, Digest: g.code.info.Digest, State: g.state, Since: g.since, Instances: n})
+		out = append(out, RevisionInfo{Number: g.number, Digest: g.code.info.Digest, State: g.state, Since: g.since, Instances: g.instances()})
 	}
 	for _, k := range m.kept {
 		if i := slices.IndexFunc(out, func(g RevisionInfo) bool { return g.Number == k.number }); i >= 0 {

@@ -133,6 +133,7 @@ func (c *Candidate) Promote(ctx context.Context) error {
 	if err := g.reconfigure(ctx, *m.values.Load(), m.last.Load().settings.Load().gen); err != nil {
 		return fmt.Errorf("module[%s]: promote revision %d: %w", m.name, g.number, err)
 	}
+	g.warm(ctx, m.last.Load().instances())
 	old, dropped := m.replace(g)
 	if old == nil {
 		return fmt.Errorf("module[%s]: promote revision %d: %w", m.name, g.number, ErrClosed)

@@ -90,6 +90,34 @@ func TestPromote_RunsStayWithTheirRevision(t *testing.T) {
 	wantStates(t, m, "1 kept", "2 live")
 }
 
+// A revision has the instances that its runs will need before it takes over; but no
+// more than there is memory for, which is no reason to refuse it.
+func TestPromote_HasTheInstancesBefore(t *testing.T) {
+	inThisProcess(t)
+	for want, budget := range map[int]*Budget{3: nil, 2: NewBudget(pages(5))} {
+		m := load(t, wasm.Modes, Config{Concurrency: 4, Budget: budget})
+		var held []func()
+		for range 3 {
+			_, release, err := m.Acquire(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			held = append(held, release)
+		}
+		number := swap(t, m, variant(wasm.Modes, 1))
+		g := m.last.Load()
+		if g.number != number || g.instances() != want || len(g.idle) != want {
+			t.Errorf("revision %d of %d has %d instances, %d idle, want %d", g.number, number, g.instances(), len(g.idle), want)
+		}
+		if err := m.Healthy(); err != nil {
+			t.Error(err)
+		}
+		for _, release := range held {
+			release()
+		}
+	}
+}
+
 func TestPromote_CancelledTellsTheOldRevisionOnly(t *testing.T) {
 	m := load(t, wasm.Calls, Config{Concurrency: 2})
 	cancelled := func(g *lease) int64 { return play(t, g, hostCall{"cancelled", [5]uint32{}})[0] }
