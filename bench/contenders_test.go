@@ -16,6 +16,7 @@ type job struct {
 
 	controllers int    // that do the same in its process; 0 is one
 	logRuns     bool   // log each reconcile, as JSON
+	seldom      bool   // ask for its metrics seldom, as that takes its time
 	memo        string // folder for --memo; only for wasmctl
 }
 

@@ -84,22 +84,28 @@ func settings(i int) string {
 // populate creates objects in a new namespace, whose name it returns.
 func populate(b *testing.B, cluster *devcluster.Cluster, gvr schema.GroupVersionResource, n int, object func(i int) map[string]any) string {
 	b.Helper()
+	ns := devclustertest.Namespace(b, cluster)
+	create(b, cluster, gvr, ns, 0, n, object)
+	return ns
+}
+
+// create creates the objects from one number up to another in a namespace.
+func create(b *testing.B, cluster *devcluster.Cluster, gvr schema.GroupVersionResource, ns string, from, to int, object func(i int) map[string]any) {
+	b.Helper()
 	client, err := dynamic.NewForConfig(cluster.RESTConfig())
 	if err != nil {
 		b.Fatal(err)
 	}
-	ns := devclustertest.Namespace(b, cluster)
 	begin := time.Now()
-	inParallel(n, func(i int) {
-		if _, err := client.Resource(gvr).Namespace(ns).Create(b.Context(), &unstructured.Unstructured{Object: object(i)}, metav1.CreateOptions{}); err != nil {
+	inParallel(to-from, func(i int) {
+		if _, err := client.Resource(gvr).Namespace(ns).Create(b.Context(), &unstructured.Unstructured{Object: object(from + i)}, metav1.CreateOptions{}); err != nil {
 			b.Error(err)
 		}
 	})
-	b.Logf("%d %s created in %.0f s", n, gvr.Resource, time.Since(begin).Seconds())
+	b.Logf("%d %s created in %.0f s", to-from, gvr.Resource, time.Since(begin).Seconds())
 	if b.Failed() {
 		b.FailNow()
 	}
-	return ns
 }
 
 // inParallel calls do with each number below n, some at a time.

@@ -26,6 +26,7 @@ type reconcile struct {
 // observed is a running contender, and what its log says of it.
 type observed struct {
 	name    string
+	metrics string // where it serves them
 	cmd     *exec.Cmd
 	started time.Time
 	ended   chan struct{} // closed when the log has ended
@@ -50,7 +51,7 @@ type sight struct {
 func (c contender) observe(b *testing.B, j job) *observed {
 	b.Helper()
 	address := freeAddress(b)
-	p := &observed{name: c.name, cmd: c.command(j, address), ended: make(chan struct{}), enough: make(chan struct{})}
+	p := &observed{name: c.name, metrics: "http://" + address + "/metrics", cmd: c.command(j, address), ended: make(chan struct{}), enough: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), "GODEBUG=gctrace=1")
 	log, err := p.cmd.StderrPipe()
 	if err != nil {
@@ -61,7 +62,11 @@ func (c contender) observe(b *testing.B, j job) *observed {
 		b.Fatal(err)
 	}
 	go p.read(log)
-	go p.count("http://" + address + "/metrics")
+	pauses := [2]time.Duration{10 * time.Millisecond, 25 * time.Millisecond}
+	if j.seldom {
+		pauses = [2]time.Duration{250 * time.Millisecond, 250 * time.Millisecond}
+	}
+	go p.count(pauses)
 	b.Cleanup(func() {
 		_ = p.cmd.Process.Kill()
 		<-p.ended
@@ -81,9 +86,10 @@ func freeAddress(b *testing.B) string {
 }
 
 // count takes the number of reconciles from the metrics until the log has ended. It asks
-// all 10 to 25 ms, less often where the answer takes long: it takes the contender's time.
-func (p *observed) count(url string) {
-	for pause := 10 * time.Millisecond; ; {
+// after the least pause, or up to the most where the answer takes long: it takes the
+// contender's time.
+func (p *observed) count(pauses [2]time.Duration) {
+	for pause := pauses[0]; ; {
 		select {
 		case <-time.After(pause):
 		case <-p.ended:
@@ -92,13 +98,13 @@ func (p *observed) count(url string) {
 			return
 		}
 		begin := time.Now()
-		n := reconcilesAt(url)
+		n := reconcilesAt(p.metrics)
 		p.mu.Lock()
 		if n > p.seen.reconciled {
 			p.seen.reconciled, p.seen.last = n, time.Now()
 		}
 		p.mu.Unlock()
-		pause = min(max(10*time.Millisecond, 10*time.Since(begin)), 25*time.Millisecond)
+		pause = min(max(pauses[0], 10*time.Since(begin)), pauses[1])
 	}
 }
 
