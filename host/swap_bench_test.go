@@ -40,6 +40,50 @@ func BenchmarkPrepare_Cached(b *testing.B) {
 	}
 }
 
+// BenchmarkSwap_FirstRuns is how long the first four runs at once take after a swap to a
+// Go module of 3 MB from the cache, of a module that has made four at once before.
+func BenchmarkSwap_FirstRuns(b *testing.B) {
+	module, cfg, req := example(b)
+	cfg.CacheDir, cfg.KeepFor, cfg.Concurrency = b.TempDir(), -1, 4
+	load(b, module, cfg)
+	m := load(b, variant(module, 1), cfg)
+	atOnce := func() {
+		var wg, all sync.WaitGroup
+		all.Add(cfg.Concurrency)
+		for range cfg.Concurrency {
+			wg.Go(func() {
+				guest, release, err := m.Acquire(b.Context())
+				if err != nil {
+					b.Error(err)
+					return
+				}
+				defer release()
+				all.Done() // each has an instance of its own
+				all.Wait()
+				if _, err := guest.Reconcile(b.Context(), req); err != nil {
+					b.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+	}
+	atOnce()
+	var took []time.Duration
+	for n := 0; b.Loop(); n++ {
+		if n%2 == 0 {
+			swap(b, m, module)
+		} else {
+			swap(b, m, variant(module, 1))
+		}
+		begin := time.Now()
+		atOnce()
+		took = append(took, time.Since(begin))
+	}
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2].Microseconds()), "first-p50-µs")
+	b.ReportMetric(float64(took[len(took)*9/10].Microseconds()), "first-p90-µs")
+}
+
 // BenchmarkSwap_Pause measures how late runs of a small guest are, one each
 // millisecond, while nothing else goes on, while a Go module of 3 MB is compiled
 // beside them and takes over, and while one from the cache does. On a machine
