@@ -129,7 +129,7 @@ func (rt *Runtime) figures() metrics.Process {
 		}
 		f.Watches = append(f.Watches, metrics.Watch{
 			Resource: source.Name(), State: st.Phase.String(), Age: max(0, now.Sub(heard)), Failures: st.Failures, Stalled: st.Stalled(now),
-			Objects: st.Objects, Bytes: st.Bytes,
+			Objects: st.Objects, Bytes: st.Bytes, Compressed: st.Compressed, Saved: st.Saved,
 		})
 	})
 	if rt.member != nil {

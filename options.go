@@ -59,6 +59,9 @@ type Options struct {
 	// Isolation returns the process of a class of modules, and a further one with
 	// each call for "". Nil: no controller can ask for one.
 	Isolation func(class string) host.Isolation
+	// CacheCompression compresses the objects in the caches of watches that were not
+	// read for a minute, but Secrets.
+	CacheCompression bool
 	// Election elects one of several replicas to reconcile, or shares the objects
 	// between them; nil: this one reconciles all of them.
 	Election *Election

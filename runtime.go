@@ -37,6 +37,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/metrics"
 	"github.com/wasmctl/wasmctl/runtime/runner"
 	"github.com/wasmctl/wasmctl/runtime/shard"
+	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
 
 // Runtime runs controllers in one process. It is safe for concurrent use.
@@ -77,10 +78,10 @@ func New(config *rest.Config, o Options) (*Runtime, error) {
 	config.UserAgent = "wasmctl/" + o.Version
 	rt := &Runtime{opts: o, log: o.Logger, startedAt: time.Now(), force: make(chan struct{}), turns: newTurns(cmp.Or(o.CPUs, goruntime.GOMAXPROCS(0)))}
 	var err error
-	if rt.users.Own, err = engine.NewIdentity(config, rt.log); err != nil {
+	rt.users.Watches = watcher.Config{Log: rt.log, Compress: o.CacheCompression}
+	if rt.users.Own, err = engine.NewIdentity(config, rt.users.Watches); err != nil {
 		return nil, failure.Cluster.Wrap(err)
 	}
-	rt.users.Log = rt.log
 	rt.shared = engine.Shared{
 		As: rt.users.As, Resolver: kinds.NewResolver(rt.users.Own.Client, rt.log), CPUs: host.NewCPUScheduler(cmp.Or(o.CPUs, goruntime.GOMAXPROCS(0))),
 		Compile: o.Compile, CacheDir: o.CacheDir, CacheKey: o.CacheKey, OnForged: func() { rt.forged.Add(1) },

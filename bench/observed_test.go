@@ -44,6 +44,7 @@ type sight struct {
 	reconciled int       // how many reconciles there were
 	last       time.Time // when the last of them was
 	heap       float64   // MiB that the last collection of a program in Go left
+	heapPeak   float64   // the greatest of these
 }
 
 // observe starts a contender. It is stopped when the benchmark ends, unless stop
@@ -156,7 +157,7 @@ func (p *observed) see(line []byte) {
 		p.seen.synced = time.Now()
 	}
 	if heap, ok := parseHeap(string(line)); ok {
-		p.seen.heap = heap
+		p.seen.heap, p.seen.heapPeak = heap, max(heap, p.seen.heapPeak)
 		return
 	}
 	p.tail = append(p.tail[max(0, len(p.tail)-20):], string(line))

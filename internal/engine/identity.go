@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"log/slog"
 	"sync"
 
 	"k8s.io/client-go/dynamic"
@@ -32,7 +31,7 @@ func (id *Identity) Resource(kind kinds.Kind, namespace string) dynamic.Resource
 }
 
 // NewIdentity returns the identity of a client configuration. It sends nothing yet.
-func NewIdentity(config *rest.Config, log *slog.Logger) (*Identity, error) {
+func NewIdentity(config *rest.Config, watches watcher.Config) (*Identity, error) {
 	id := &Identity{Config: config}
 	var err error
 	if id.Client, err = kubeapi.NewClient(config); err != nil {
@@ -45,7 +44,7 @@ func NewIdentity(config *rest.Config, log *slog.Logger) (*Identity, error) {
 	if err != nil {
 		return nil, err
 	}
-	id.Watches = watcher.NewSet(watching, watcher.Config{Log: log})
+	id.Watches = watcher.NewSet(watching, watches)
 	return id, nil
 }
 
@@ -53,7 +52,8 @@ func NewIdentity(config *rest.Config, log *slog.Logger) (*Identity, error) {
 // that controllers have asked for. It is safe for concurrent use.
 type Identities struct {
 	Own *Identity
-	Log *slog.Logger
+	// Watches are the settings of the others' watches.
+	Watches watcher.Config
 
 	mu     sync.Mutex
 	others map[string]*used // by user; guarded by mu
@@ -94,7 +94,7 @@ func (ids *Identities) As(user string) (_ *Identity, release func(), err error) 
 func (ids *Identities) impersonated(user string) (*used, error) {
 	config := rest.CopyConfig(ids.Own.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user}
-	id, err := NewIdentity(config, ids.Log)
+	id, err := NewIdentity(config, ids.Watches)
 	if err != nil {
 		return nil, failure.Cluster.Wrap(fmt.Errorf("--as %s: %w", user, err))
 	}

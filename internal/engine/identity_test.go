@@ -8,16 +8,18 @@ import (
 	"testing"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
 
 func newIdentities(t *testing.T) *Identities {
 	t.Helper()
-	log := slog.New(slog.DiscardHandler)
-	own, err := NewIdentity(&rest.Config{Host: "https://127.0.0.1:1"}, log)
+	watches := watcher.Config{Log: slog.New(slog.DiscardHandler)}
+	own, err := NewIdentity(&rest.Config{Host: "https://127.0.0.1:1"}, watches)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Identities{Own: own, Log: log}
+	return &Identities{Own: own, Watches: watches}
 }
 
 // TestIdentities_AreThoseInUse: compared with a list of who uses them. Users of one

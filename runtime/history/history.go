@@ -15,6 +15,7 @@
 package history
 
 import (
+	"bytes"
 	"slices"
 	"sync"
 	"time"
@@ -199,10 +200,9 @@ func names(reasons *queue.Reasons, t abi.ReasonType) bool {
 	return reasons.First.Type == t || slices.ContainsFunc(reasons.More, func(r abi.Reason) bool { return r.Type == t })
 }
 
-// same reports whether two slices are one: most runs see what the last one saw.
-func same(a, b []byte) bool {
-	return len(a) == len(b) && unsafe.SliceData(a) == unsafe.SliceData(b)
-}
+// same reports whether a run saw what the last one saw, as most do: often it is one
+// slice, and takes no time.
+func same(a, b []byte) bool { return bytes.Equal(a, b) }
 
 // keep adds a run to what is known of its object. The caller holds mu.
 func (r *Recorder) keep(key abi.Key, run *Run) {

@@ -90,7 +90,8 @@ type watchSum struct {
 	states                     map[string]int
 	age                        time.Duration
 	failures, stalled, objects int
-	bytes                      int64
+	compressed                 int
+	bytes, saved               int64
 }
 
 // watchStates are shown for each resource, also those that no watch is in, so
@@ -111,6 +112,8 @@ func (g gathering) watches(list []Watch) {
 		s.failures += w.Failures
 		s.objects += w.Objects
 		s.bytes += w.Bytes
+		s.compressed += w.Compressed
+		s.saved += w.Saved
 		if w.Stalled {
 			s.stalled++
 		}
@@ -124,6 +127,8 @@ func (g gathering) watches(list []Watch) {
 		g.set(watchStalled, float64(s.stalled), resource)
 		g.set(storeObjects, float64(s.objects), resource)
 		g.set(storeBytes, float64(s.bytes), resource)
+		g.set(compressed, float64(s.compressed), resource)
+		g.set(savedBytes, float64(s.saved), resource)
 	}
 }
 

@@ -86,6 +86,10 @@ type Watch struct {
 	// Objects and Bytes are those of its store.
 	Objects int
 	Bytes   int64
+	// Compressed is how many of these objects are compressed, and Saved how many bytes
+	// less they take by that.
+	Compressed int
+	Saved      int64
 }
 
 // Leader is the part of this process in an election.

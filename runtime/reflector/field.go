@@ -107,7 +107,7 @@ func (o *Object) Kind() string { return o.typeField("kind") }
 
 // typeField returns a top-level string. There are few different ones.
 func (o *Object) typeField(name string) string {
-	if s := textAt(o.msgpack, name); len(s) > 0 {
+	if s := textAt(o.peek(), name); len(s) > 0 {
 		return unique.Make(string(s)).Value()
 	}
 	return ""
@@ -115,7 +115,7 @@ func (o *Object) typeField(name string) string {
 
 // metadata returns the msgpack of one field of metadata, or nil.
 func (o *Object) metadata(name string) []byte {
-	return packed.Find(packed.Find(o.msgpack, "metadata"), name)
+	return packed.Find(packed.Find(o.peek(), "metadata"), name)
 }
 
 // textAt returns a text of a map, or nil.

@@ -2,6 +2,7 @@ package reflector
 
 import (
 	"iter"
+	"sync/atomic"
 	"unique"
 
 	"github.com/wasmctl/wasmctl/abi"
@@ -14,8 +15,9 @@ type ObjectRef = abi.Key
 
 // Object is a Kubernetes object as the runtime keeps it: its msgpack bytes,
 // encoded once when it is received, and the few fields that the host itself
-// reads. An Object never changes after Pack, so it is shared by pointer and
-// read from any goroutine without a lock.
+// reads. What an Object says never changes after Pack, so it is shared by pointer
+// and read from any goroutine without a lock. How it holds its bytes may: see
+// Compressor.
 type Object struct {
 	ref             ObjectRef
 	uid             string
@@ -27,7 +29,10 @@ type Object struct {
 	finalized       bool // there are finalizers
 	labels          Labels
 	owners          []owner
-	msgpack         []byte
+	body            atomic.Pointer[body]
+	size            uint32        // of the msgpack
+	reads           atomic.Uint32 // since the Compressor has last looked
+	tried           uint8         // how many dictionaries there were when none did, and 1; guarded by Compressor.mu
 }
 
 // Ref returns the object's name and namespace.
@@ -52,8 +57,25 @@ func (o *Object) Deleting() bool { return o.deleting }
 func (o *Object) Labels() Labels { return o.labels }
 
 // Msgpack returns the object as one msgpack map, as abi.AppendValue writes it.
-// The caller must not change the bytes.
-func (o *Object) Msgpack() []byte { return o.msgpack }
+// The caller must not change the bytes. Of a compressed object they are others each
+// time, until it is read often.
+func (o *Object) Msgpack() []byte {
+	b := o.body.Load()
+	if b.dictionary == nil {
+		if o.reads.Load() == 0 { // a write would take the line from other CPUs
+			o.reads.Store(1)
+		}
+		return b.bytes
+	}
+	plain := b.plain(int(o.size))
+	if o.reads.Add(1) >= oftenRead {
+		o.body.CompareAndSwap(b, &body{bytes: plain})
+	}
+	return plain
+}
+
+// peek is Msgpack for who looks at a field or two: it does not count as a read.
+func (o *Object) peek() []byte { return o.body.Load().plain(int(o.size)) }
 
 // Same reports whether both are one state of one object: same uid, same
 // resourceVersion. Without a resourceVersion, which some aggregated APIs leave

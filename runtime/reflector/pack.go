@@ -158,7 +158,9 @@ func (p *packer) pack(b []byte, opts Options) (*Object, error) {
 	if b = p.keep(b, opts); len(b) > abi.MaxBytes {
 		return nil, fmt.Errorf("object[%s]: encode: %w", o.ref, abi.ErrTooLarge)
 	}
-	o.msgpack = make([]byte, len(b))
-	copy(o.msgpack, b)
+	plain := make([]byte, len(b))
+	copy(plain, b)
+	o.size = uint32(len(b)) //nolint:gosec // at most abi.MaxBytes
+	o.body.Store(&body{bytes: plain})
 	return o, nil
 }

@@ -96,13 +96,13 @@ func merge(old map[ObjectRef]*Object, list []*Object) (next map[ObjectRef]*Objec
 	next = make(map[ObjectRef]*Object, len(list))
 	for _, o := range list {
 		if before := next[o.ref]; before != nil {
-			bytes -= int64(len(before.msgpack))
+			bytes -= int64(before.size)
 		}
 		if known := old[o.ref]; known != nil && known.Same(o) {
 			o = known
 		}
 		next[o.ref] = o
-		bytes += int64(len(o.msgpack))
+		bytes += int64(o.size)
 	}
 	return next, bytes
 }
@@ -114,10 +114,10 @@ func (w *Writer) put(old, o *Object, version string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if old != nil {
-		s.bytes -= int64(len(old.msgpack))
+		s.bytes -= int64(old.size)
 	}
 	if o != nil {
-		s.bytes += int64(len(o.msgpack))
+		s.bytes += int64(o.size)
 		s.objects[o.ref] = o
 	} else {
 		delete(s.objects, old.ref)

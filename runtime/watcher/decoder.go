@@ -26,6 +26,8 @@ type decoder struct {
 	options reflector.Options
 	store   *reflector.Store
 	log     *slog.Logger
+	// compressor is that of the store; nil: nothing is compressed.
+	compressor *reflector.Compressor
 
 	decoded *atomic.Int64 // bytes of objects
 
@@ -101,6 +103,16 @@ func (d *decoder) packed(obj k8sruntime.Object) *reflector.Object {
 	}
 	d.log.Warn("skipping a value that is not an object", "watch", d.source.String(), "error", fmt.Sprintf("got a %T", obj))
 	return nil
+}
+
+// listed is packed for an object of a list. One that the store does not have yet is
+// compressed at once: else the first list would be in memory as a whole.
+func (d *decoder) listed(obj k8sruntime.Object) *reflector.Object {
+	o := d.packed(obj)
+	if o != nil && d.compressor != nil && d.store.Get(o.Ref()) == nil {
+		d.compressor.Compress(o)
+	}
+	return o
 }
 
 // bookmarkOf returns what a bookmark says, however it was decoded.

@@ -175,5 +175,5 @@ func (l *listReader) item(js []byte) (*reflector.Object, error) {
 	if err != nil {
 		return nil, fmt.Errorf("item %d: %w", len(l.list.Items), err)
 	}
-	return l.decoder.packed(o), nil
+	return l.decoder.listed(o), nil
 }

@@ -84,7 +84,7 @@ func readItems(m *message, list *metainternalversion.List, k *kind, d *decoder) 
 		if err != nil {
 			return fmt.Errorf("item %d: %w", len(list.Items), err)
 		}
-		if o := d.packed(o); o != nil {
+		if o := d.listed(o); o != nil {
 			list.Items = append(list.Items, o)
 		}
 		return nil

@@ -46,6 +46,8 @@ type Config struct {
 	// OnChange is called after the phase of a watch has changed, in the order of
 	// the changes. It must not block or call the Set.
 	OnChange func(Source, State)
+	// Compress compresses the objects that are not read, but Secrets.
+	Compress bool
 }
 
 // Set shares watches between subscriptions. It is safe for concurrent use.

@@ -76,5 +76,9 @@ func (s Source) String() string {
 	return b.String()
 }
 
+// secret reports whether the objects are Secrets. A sample of them outlives them where
+// they are compressed.
+func (s Source) secret() bool { return s.Resource.Group == "" && s.Resource.Resource == "secrets" }
+
 // has reports whether an object is in the part that is watched.
 func (s Source) has(o *reflector.Object) bool { return s.Shard.Has(o.UID(), o.Ref().Namespace) }

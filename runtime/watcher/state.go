@@ -57,6 +57,10 @@ type State struct {
 	Objects int
 	// Bytes is the length of the store's objects, as they are packed.
 	Bytes int64
+	// Compressed is how many of the objects are compressed, and Saved how many bytes
+	// less they take by that; both as of the last minute.
+	Compressed int
+	Saved      int64
 	// Err is the last failure; nil in Ready, and in Syncing before a failure.
 	Err error
 	// Failures counts failed requests since the watch was last ready.

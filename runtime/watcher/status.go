@@ -17,10 +17,11 @@ type status struct {
 	log      *slog.Logger
 	onChange func(Source, State)
 
-	current  atomic.Pointer[State] // what the store has and the times of progress are filled in by get
-	progress atomic.Int64          // time of the last progress, Unix nanoseconds; 0: never
-	attempt  atomic.Int64          // time of the last request or failure, Unix nanoseconds; 0: never
-	arrived  atomic.Int64          // objects received of the list that is being read
+	current  atomic.Pointer[State]  // what the store has and the times of progress are filled in by get
+	saving   atomic.Pointer[saving] // of the last round of compression
+	progress atomic.Int64           // time of the last progress, Unix nanoseconds; 0: never
+	attempt  atomic.Int64           // time of the last request or failure, Unix nanoseconds; 0: never
+	arrived  atomic.Int64           // objects received of the list that is being read
 
 	mu       sync.Mutex
 	complete bool      // guarded by mu; the last list is in the store and handed over
@@ -49,6 +50,9 @@ func (s *status) begin() {
 func (s *status) get() State {
 	st := *s.current.Load()
 	st.Objects, st.Bytes = s.store.Len(), s.store.Bytes()
+	if saving := s.saving.Load(); saving != nil {
+		st.Compressed, st.Saved = saving.objects, saving.bytes
+	}
 	if st.Phase == Syncing {
 		st.Objects = max(st.Objects, int(s.arrived.Load()))
 	}

@@ -61,7 +61,7 @@ func (s *stream) run(ctx context.Context) {
 				return
 			}
 			end.see(ctx, s, ev)
-			if ev, ok = s.packed(ev); !ok {
+			if ev, ok = s.packed(ev, s.streaming && !end.complete); !ok {
 				continue
 			}
 			select {
@@ -84,8 +84,8 @@ func (s *stream) isExpired() bool {
 }
 
 // packed returns the event with its object packed; false where that cannot be
-// done.
-func (s *stream) packed(ev watch.Event) (watch.Event, bool) {
+// done. Listing says that it is of the list.
+func (s *stream) packed(ev watch.Event, listing bool) (watch.Event, bool) {
 	if ev.Type == watch.Error {
 		return ev, true
 	}
@@ -93,7 +93,11 @@ func (s *stream) packed(ev watch.Event) (watch.Event, bool) {
 		ev.Object = bookmarkOf(ev.Object)
 		return ev, true
 	}
-	o := s.lw.api.decoder.packed(ev.Object)
+	pack := s.lw.api.decoder.packed
+	if listing {
+		pack = s.lw.api.decoder.listed
+	}
+	o := pack(ev.Object)
 	if o == nil {
 		return ev, false
 	}

@@ -24,6 +24,8 @@ type sharedWatch struct {
 	client *Client
 	cfg    Config
 
+	compressor *reflector.Compressor // nil: nothing is compressed
+
 	ops    chan op          // from the reflector, unbuffered
 	join   chan *subscriber // from Subscription.Run
 	leave  chan *subscriber // from Subscription.Run
@@ -64,12 +66,16 @@ const (
 
 func newSharedWatch(source Source, client *Client, cfg Config) *sharedWatch {
 	writer := reflector.NewWriter()
-	return &sharedWatch{
+	w := &sharedWatch{
 		source: source, writer: writer, client: client, cfg: cfg,
 		status: newStatus(source, writer.Store(), cfg),
 		ops:    make(chan op), join: make(chan *subscriber), leave: make(chan *subscriber),
 		relist: make(chan struct{}, 1), exited: make(chan struct{}),
 	}
+	if cfg.Compress && !source.secret() {
+		w.compressor = &reflector.Compressor{}
+	}
+	return w
 }
 
 // run watches until ctx ends, and returns when all it started has ended.
@@ -77,6 +83,9 @@ func (w *sharedWatch) run(ctx context.Context) {
 	defer close(w.exited)
 	var reflecting sync.WaitGroup
 	reflecting.Go(func() { w.reflectAll(ctx) })
+	if w.compressor != nil {
+		reflecting.Go(func() { w.compress(ctx) })
+	}
 	w.loop(ctx)
 	reflecting.Wait()
 }
@@ -98,7 +107,7 @@ func (w *sharedWatch) reflectAll(ctx context.Context) {
 
 // reflect runs client-go's reflector, which calls w.ops through a sink.
 func (w *sharedWatch) reflect(ctx context.Context) {
-	decoder := &decoder{source: w.source, options: w.source.options(), store: w.writer.Store(), log: w.cfg.Log, decoded: &w.decoded}
+	decoder := &decoder{source: w.source, options: w.source.options(), store: w.writer.Store(), log: w.cfg.Log, compressor: w.compressor, decoded: &w.decoded}
 	api := w.client.requests(w.source, decoder)
 	lw := &listWatcher{api: api, status: w.status, backoff: newBackoff(), lists: api.listsFirst(ctx)}
 	defer lw.close()

@@ -25,7 +25,7 @@ import (
 
 // Options are what the flags say of the process; New's caller sets the rest.
 func (o *Process) Options() wasmctl.Options {
-	out := wasmctl.Options{Workers: o.workers, MemoryBudget: o.budgetBytes, StateDir: o.stateDir, Compile: o.Compile.compile(o.Harden)}
+	out := wasmctl.Options{Workers: o.workers, MemoryBudget: o.budgetBytes, StateDir: o.stateDir, Compile: o.Compile.compile(o.Harden), CacheCompression: o.compression == compressionOn}
 	if l := &o.Leader; l.Replicates() {
 		out.Election = &wasmctl.Election{Shards: l.Shards, Namespace: l.Namespace, Name: l.Name, LeaseDuration: l.lease, RenewDeadline: l.renew, RetryPeriod: l.retry}
 	}

@@ -20,6 +20,7 @@ type Process struct {
 	workers      int
 	memoryBudget string
 	budgetBytes  int64 // memoryBudget, parsed by validate
+	compression  string
 
 	Compile Compile
 	Leader  Leader
@@ -46,11 +47,18 @@ type Process struct {
 	Verbosity int
 }
 
+// Values of --cache-compression.
+const (
+	compressionOff = "off"
+	compressionOn  = "on"
+)
+
 // Bind adds the flags to a command.
 func (o *Process) Bind(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.IntVar(&o.workers, "workers", 0, "Reconcile at most this many objects at a time across all controllers (default: no limit besides --concurrency)")
 	f.StringVar(&o.memoryBudget, "memory-budget", "", `Limit the memory of all modules together, for example 1Gi; "none" does not (default: half of the container's or machine's memory)`)
+	f.StringVar(&o.compression, "cache-compression", compressionOff, "Compress cached objects that were not read for a minute, except Secrets: off or on")
 	o.Compile.bind(f)
 	f.StringVar(&o.Kubeconfig, "kubeconfig", "", "Use this kubeconfig `file` (default: $KUBECONFIG, ~/.kube/config, or the pod's service account)")
 	f.StringVar(&o.Context, "context", "", "Use this `context` of the kubeconfig")
@@ -70,6 +78,7 @@ func (o *Process) Bind(cmd *cobra.Command) {
 	_ = cmd.MarkFlagFilename("kubeconfig")
 	_ = cmd.MarkFlagDirname("dev-data-dir")
 	_ = cmd.MarkFlagDirname("state-dir")
+	_ = cmd.RegisterFlagCompletionFunc("cache-compression", cobra.FixedCompletions([]string{compressionOff, compressionOn}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("log-format", cobra.FixedCompletions(logging.Formats, cobra.ShellCompDirectiveNoFileComp))
 }
 
@@ -94,6 +103,9 @@ func (o *Process) Validate() error {
 	}
 	if !slices.Contains(logging.Formats, o.LogFormat) {
 		bad("--log-format %q: want %s", o.LogFormat, strings.Join(logging.Formats, " or "))
+	}
+	if o.compression != compressionOff && o.compression != compressionOn {
+		bad("--cache-compression %q: want %s or %s", o.compression, compressionOff, compressionOn)
 	}
 	if !slices.Contains(harden.Modes, o.Harden) {
 		bad("--harden %q: want auto, off or required", o.Harden)
