@@ -83,9 +83,7 @@ func (d *decoder) object(k *kind, pb []byte) (k8sruntime.Object, error) {
 		}
 	}
 	if errors.Is(failure, reflector.ErrNotRead) {
-		d.onlyJSON.Store(true)
-		d.log.Debug("reading objects as JSON: their protobuf is not known", "watch", d.source.String(), "kind", k.name)
-		return nil, fmt.Errorf("kind[%s]: %w", k.name, failure)
+		return nil, d.notRead(k)
 	}
 	meta := &metav1.PartialObjectMetadata{} // which is the first field of all kinds
 	if err := meta.Unmarshal(pb); err != nil {
@@ -100,6 +98,13 @@ func (d *decoder) object(k *kind, pb []byte) (k8sruntime.Object, error) {
 	u.SetResourceVersion(meta.ResourceVersion)
 	u.SetAnnotations(meta.Annotations)
 	return &unpacked{u, failure}, nil
+}
+
+// notRead makes the watch ask for JSON from now on, and says so.
+func (d *decoder) notRead(k *kind) error {
+	d.onlyJSON.Store(true)
+	d.log.Debug("reading objects as JSON: their protobuf is not known", "watch", d.source.String(), "kind", k.name)
+	return fmt.Errorf("kind[%s]: %w", k.name, reflector.ErrNotRead)
 }
 
 // protobufEventDecoder is eventDecoder for protobuf.

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
@@ -20,11 +21,16 @@ import (
 // inProtobuf is obj as API servers send it.
 func inProtobuf(t testing.TB, kind string, obj interface{ Marshal() ([]byte, error) }) []byte {
 	t.Helper()
+	return inProtobufOf(t, "v1", kind, obj)
+}
+
+func inProtobufOf(t testing.TB, apiVersion, kind string, obj interface{ Marshal() ([]byte, error) }) []byte {
+	t.Helper()
 	raw, err := obj.Marshal()
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := (&k8sruntime.Unknown{TypeMeta: k8sruntime.TypeMeta{APIVersion: "v1", Kind: kind}, Raw: raw}).Marshal()
+	b, err := (&k8sruntime.Unknown{TypeMeta: k8sruntime.TypeMeta{APIVersion: apiVersion, Kind: kind}, Raw: raw}).Marshal()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,6 +114,19 @@ func TestProtobuf_UnknownFieldsAskForJSON(t *testing.T) {
 		}
 		if err := try(d); !errors.Is(err, reflector.ErrNotRead) || d.takesProtobuf() {
 			t.Errorf("%s: %v; protobuf is asked for: %v", what, err, d.takesProtobuf())
+		}
+	}
+}
+
+// TestProtobufList_AnEmptyOneAsksForJSON: of a kind whose JSON has what its protobuf has
+// not. The first object would end the watch else, which had to list again.
+func TestProtobufList_AnEmptyOneAsksForJSON(t *testing.T) {
+	for kind, want := range map[string]bool{"StatefulSetList": false, "DeploymentList": true} {
+		d := testDecoder(reflector.Options{})
+		d.source.Resource = schema.GroupVersionResource{Group: "apps", Version: "v1"}
+		_, err := readList(bytes.NewReader(inProtobufOf(t, "apps/v1", kind, raw("\x0a\x00"))), d)
+		if errors.Is(err, reflector.ErrNotRead) == want || d.takesProtobuf() != want {
+			t.Errorf("%s: %v; protobuf is asked for: %v", kind, err, d.takesProtobuf())
 		}
 	}
 }

@@ -36,6 +36,9 @@ func readProtobufList(in *bufio.Reader, d *decoder) (*metainternalversion.List, 
 			if err == nil {
 				k, err = itemKind(of)
 			}
+			if err == nil && k.table == nil {
+				return d.notRead(k) // also an empty list: a later event would end the watch
+			}
 			return err
 		}
 		if num == 2 {
