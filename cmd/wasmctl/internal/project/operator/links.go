@@ -49,6 +49,7 @@ type change struct {
 var libraries = []change{
 	{"k8s.io/client-go", connections, "clientgo"},
 	{"github.com/sirupsen/logrus", none, "logrus"},
+	{"github.com/moby/term", terminal, "mobyterm"},
 	{"github.com/google/go-cmp", only("cmp/internal/value/name.go"), "gocmp"},
 	{"google.golang.org/protobuf", only("internal/descfmt/stringer.go"), "protobuf"},
 	{"github.com/open-policy-agent/cert-controller", code, "certcontroller"},
@@ -61,6 +62,9 @@ func none(string) bool { return false }
 func only(file string) func(rel string) bool {
 	return func(rel string) bool { return rel == file }
 }
+
+// terminal reports the files of moby/term that differ between systems, or name those.
+func terminal(rel string) bool { return strings.HasPrefix(rel, "term") }
 
 // code reports the files of a module that is replaced as a whole.
 func code(rel string) bool { return rel != "go.mod" }

@@ -39,10 +39,14 @@ func (s *Stage) packages(ctx context.Context) ([]pkg, error) {
 const openAPI = "k8s.io/kube-openapi"
 
 // usesOpenAPI reports whether the program itself uses kube-openapi, as types with
-// generated definitions do: what stands in for it has not all packages.
+// generated definitions and kustomize do: what stands in for it has what Kubernetes'
+// libraries need, and not more.
 func usesOpenAPI(packages []pkg) bool {
 	return slices.ContainsFunc(packages, func(p pkg) bool {
-		return strings.HasPrefix(p.ImportPath, openAPI+"/") && p.Dir == ""
+		if strings.HasPrefix(p.ImportPath, openAPI+"/") && p.Dir == "" {
+			return true
+		}
+		return p.ofProgram() && slices.ContainsFunc(p.Imports, func(i string) bool { return strings.HasPrefix(i, openAPI+"/") })
 	})
 }
 
