@@ -35,29 +35,30 @@ type growth struct {
 
 // BenchmarkGrowth_Objects reports what one more object takes: CPU time until it has had
 // its first run, and heap; and CPU time of a later run that changes nothing. The first two
-// are the difference between two sizes, divided by the objects between them.
+// are the difference to the least size, divided by the objects more.
 func BenchmarkGrowth_Objects(b *testing.B) {
 	onlyNamed(b, "Growth")
 	cluster := devclustertest.Own(b)
 	ns := populate(b, cluster, configMaps, growing[0], smallConfigMap)
 	c := module(b, "Rust", ".rust.wasm")
 	for b.Loop() {
-		before, last := 0, growth{}
+		before, first := growing[0], growth{}
 		for _, n := range growing {
 			if most, _ := strconv.Atoi(os.Getenv("GROWTH_MOST")); most > 0 && n > most {
 				fmt.Fprintf(os.Stderr, "SKIPPED: %d objects: GROWTH_MOST is %d\n", n, most)
 				continue
 			}
-			create(b, cluster, configMaps, ns, max(before, growing[0]), n, smallConfigMap)
+			create(b, cluster, configMaps, ns, before, n, smallConfigMap)
 			now := c.grown(b, job{kubeconfig: cluster.Kubeconfig(), namespace: ns, resource: configMaps.Resource, seldom: true}, n)
 			b.ReportMetric(float64(now.run.Nanoseconds())/1000, fmt.Sprintf("µs/run-of-%d", n))
-			if before > 0 {
-				more := float64(n - before)
-				b.ReportMetric(float64((now.sync-last.sync).Nanoseconds())/1000/more, fmt.Sprintf("µs/object-to-%d", n))
-				b.ReportMetric((now.heap-last.heap)/more, fmt.Sprintf("heap-B/object-to-%d", n))
+			if more := float64(n - growing[0]); more == 0 {
+				first = now
+			} else {
+				b.ReportMetric(float64((now.sync-first.sync).Nanoseconds())/1000/more, fmt.Sprintf("µs/object-of-%d", n))
+				b.ReportMetric((now.heap-first.heap)/more, fmt.Sprintf("heap-B/object-of-%d", n))
 			}
 			b.Logf("%7d objects: start %.2f s of CPU, %.1f µs for a run, heap %.1f MB", n, now.sync.Seconds(), float64(now.run.Nanoseconds())/1000, now.heap/1e6)
-			before, last = n, now
+			before = n
 		}
 		b.ReportMetric(0, "ns/op") // of no use: it is for all sizes
 	}
