@@ -8,8 +8,10 @@ import (
 	"path"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,8 +32,9 @@ type published struct {
 	// main is what its main gets, as a module and natively; native is for the binary
 	// alone: addresses that it does not listen on.
 	main, native []string
-	controllers  []string // none: the only one
-	size         int64    // at most
+	env          map[string]string // what both get
+	controllers  []string          // none: the only one
+	size         int64             // at most
 	kinds        []schema.GroupVersionResource
 	steps        []publishedStep
 }
@@ -57,7 +60,7 @@ func TestControllerRuntime_APublishedOperatorDoesWhatItsOwnBinaryDoes(t *testing
 		t.Skip("SKIPPED: -short: builds operators twice, and starts control planes")
 	}
 	others := devclustertest.Own(t)
-	for _, o := range []published{agentSandbox, solr} {
+	for _, o := range []published{agentSandbox, solr, rabbitMQ} {
 		t.Run(path.Base(o.module), func(t *testing.T) { o.compare(t, devclustertest.Shared(t), others) })
 	}
 }
@@ -68,7 +71,7 @@ func (o *published) compare(t *testing.T, c, others *devcluster.Cluster) {
 	binary := filepath.Join(t.TempDir(), "operator")
 	runIn(t, source, "go", "build", "-o", binary, "./"+o.pkg)
 	res, err := project.Build(t.Context(), filepath.Join(source, o.pkg), project.Options{
-		SDK: "../..", Output: filepath.Join(t.TempDir(), "operator.wasm"), Stderr: t.Output(), Main: operator.Main{Args: o.main},
+		SDK: "../..", Output: filepath.Join(t.TempDir(), "operator.wasm"), Stderr: t.Output(), Main: operator.Main{Args: o.main, Env: o.env},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +80,7 @@ func (o *published) compare(t *testing.T, c, others *devcluster.Cluster) {
 		t.Errorf("the module has %d bytes, want %d at most", res.Size, o.size)
 	}
 	native, module := o.on(t, others, source), o.on(t, c, source)
-	native.child = startNative(t, binary, native.kubeconfig, append(o.native, o.main...)...)
+	native.child = startNative(t, binary, native.kubeconfig, o.env, append(o.native, o.main...)...)
 	args := []string{res.File, "--kubeconfig", module.kubeconfig, "--namespace", module.ns, "--socket", "none"}
 	children := []*child{}
 	for _, name := range o.controllers {
@@ -172,17 +175,55 @@ func (p *publishedTest) objects() map[string]any {
 				continue // the control plane's
 			}
 			// How often the spec was written depends on which controller comes first.
-			for _, key := range []string{"uid", "resourceVersion", "creationTimestamp", "managedFields", "generation"} {
+			differs(o)
+			for _, key := range []string{"resourceVersion", "creationTimestamp", "managedFields", "generation"} {
 				unstructured.RemoveNestedField(o, "metadata", key)
 			}
 			unstructured.RemoveNestedField(o, "spec", "clusterIP")
 			unstructured.RemoveNestedField(o, "spec", "clusterIPs")
-			without(o, []string{"metadata", "ownerReferences"}, "uid")
+			chance(list.Items[i])
 			without(o, []string{"status", "conditions"}, "lastTransitionTime")
 			all[fmt.Sprint(r.Resource, "/", list.Items[i].GetName())] = o
 		}
 	}
 	return all
+}
+
+// differs removes what differs in any object: all uids, as templates of claims have owners,
+// too; and annotations that are times lose their values, those of templates of pods as well.
+func differs(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		delete(v, "uid")
+		annotations, _ := v["annotations"].(map[string]any)
+		for key, value := range annotations {
+			if _, err := time.Parse(time.RFC3339, fmt.Sprint(value)); err == nil {
+				annotations[key] = "a time"
+			}
+		}
+		for _, inner := range v {
+			differs(inner)
+		}
+	case []any:
+		for _, inner := range v {
+			differs(inner)
+		}
+	}
+}
+
+// chance hides what is made of random bytes, or in the order of a map of Go: the values
+// of Secrets but for their lengths, and the order of ports.
+func chance(o unstructured.Unstructured) {
+	ports, _ := at(o.Object, "spec", "ports").([]any)
+	slices.SortFunc(ports, func(a, b any) int { return strings.Compare(fmt.Sprint(at(a, "name")), fmt.Sprint(at(b, "name"))) })
+	data, _, _ := unstructured.NestedStringMap(o.Object, "data")
+	if o.GetKind() != "Secret" || data == nil {
+		return
+	}
+	for key, value := range data {
+		data[key] = fmt.Sprint(len(value))
+	}
+	_ = unstructured.SetNestedStringMap(o.Object, data, "data") // it was there
 }
 
 // without removes a key from each item of a list.
@@ -224,9 +265,12 @@ func runIn(t *testing.T, dir, name string, args ...string) {
 }
 
 // startNative starts the operator's own binary.
-func startNative(t *testing.T, binary, kubeconfig string, args ...string) *child {
+func startNative(t *testing.T, binary, kubeconfig string, env map[string]string, args ...string) *child {
 	t.Helper()
 	cmd := exec.Command(binary, args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
+	for name, value := range env {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
 	return startChild(t, cmd)
 }

@@ -1,6 +1,10 @@
 package main
 
-import "k8s.io/apimachinery/pkg/runtime/schema"
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
 
 var sandboxes = schema.GroupVersionResource{Group: "agents.x-k8s.io", Version: "v1alpha1", Resource: "sandboxes"}
 
@@ -96,6 +100,45 @@ func createSolr(p *publishedTest) {
 		"apiVersion": "solr.apache.org/v1beta1", "kind": "SolrPrometheusExporter", "metadata": map[string]any{"name": "a"},
 		"spec": map[string]any{"solrReference": map[string]any{"cloud": map[string]any{"name": "a"}}},
 	})
+}
+
+var rabbits = schema.GroupVersionResource{Group: "rabbitmq.com", Version: "v1beta1", Resource: "rabbitmqclusters"}
+
+// rabbitMQ makes a StatefulSet, Services, ConfigMaps, Secrets and rights for each
+// RabbitmqCluster, and has a finalizer. It reads its settings from the environment, and its
+// cache has only objects with a label. Its go.mod has controller-runtime 0.21.
+var rabbitMQ = published{
+	module: "github.com/rabbitmq/cluster-operator/v2@v2.16.0",
+	pkg:    ".",
+	crds:   "config/crd/bases/*.yaml",
+	native: []string{"--metrics-bind-address=0"},
+	env:    map[string]string{"OPERATOR_NAMESPACE": "default"},
+	size:   37_000_000,
+	kinds: []schema.GroupVersionResource{
+		rabbits, core("services"), core("configmaps"), core("secrets"), core("serviceaccounts"),
+		{Group: "apps", Version: "v1", Resource: "statefulsets"},
+		{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"},
+		{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"},
+	},
+	steps: []publishedStep{
+		{"a RabbitmqCluster", func(p *publishedTest) {
+			p.create(rabbits, map[string]any{
+				"apiVersion": "rabbitmq.com/v1beta1", "kind": "RabbitmqCluster", "metadata": map[string]any{"name": "a"},
+				"spec": map[string]any{"replicas": int64(3), "image": "rabbitmq:4.0"},
+			})
+		}, func(all map[string]any) bool {
+			return at(all["rabbitmqclusters/a"], "status", "conditions") != nil && imageOf(all["statefulsets/a-server"]) == "rabbitmq:4.0"
+		}},
+		{"another image", func(p *publishedTest) { p.patch(rabbits, `{"spec":{"image":"rabbitmq:4.1"}}`) }, func(all map[string]any) bool { return imageOf(all["statefulsets/a-server"]) == "rabbitmq:4.1" }},
+		{"other settings", func(p *publishedTest) {
+			p.patch(rabbits, `{"spec":{"rabbitmq":{"additionalConfig":"channel_max = 1050"}}}`)
+		}, func(all map[string]any) bool {
+			text, _ := at(all["configmaps/a-server-conf"], "data", "userDefinedConfiguration.conf").(string)
+			return strings.Contains(text, "1050")
+		}},
+		{"a deleted Service", func(p *publishedTest) { p.delete(core("services")) }, func(all map[string]any) bool { return all["services/a"] != nil }},
+		{"a deleted RabbitmqCluster", func(p *publishedTest) { p.delete(rabbits) }, func(all map[string]any) bool { return all["rabbitmqclusters/a"] == nil }},
+	},
 }
 
 // at returns what is at a path of an object; nil if there is nothing.
