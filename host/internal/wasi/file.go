@@ -136,13 +136,21 @@ func fdReaddir(g Guest, p []uint64) Errno {
 	return badFile
 }
 
+// nowhere is the descriptor of a path that is below no folder of the guest, in Go's
+// package syscall.
+const nowhere = -1
+
 // path answers for a path below a descriptor, which no descriptor has. The
-// descriptor is the first parameter, the path begins at the parameter given.
+// descriptor is the first parameter, the path begins at the parameter given. What is
+// below no folder does not exist: libraries do without a file then, such as that of
+// client-go's login.
 func path(at int) func(Guest, []uint64) Errno {
 	return func(g Guest, p []uint64) Errno {
 		switch _, ok := g.Memory().Read(u32(p[at]), u32(p[at+1])); {
 		case !ok:
 			return fault
+		case i32(p[0]) == nowhere:
+			return noEntry
 		case !g.Descriptors().open(i32(p[0])):
 			return badFile
 		}

@@ -65,6 +65,7 @@ const (
 	fault    Errno = 21
 	invalid  Errno = 28
 	inOut    Errno = 29
+	noEntry  Errno = 44
 	noSystem Errno = 52
 	notDir   Errno = 54
 	notSup   Errno = 58

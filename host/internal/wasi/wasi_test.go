@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -203,6 +204,9 @@ func fill(rnd *rand.Rand, b []byte) {
 
 // differs says in which cases ours answers otherwise, on purpose.
 func differs(name string, p []uint64, their uint64) bool {
+	if strings.HasPrefix(name, "path_") && i32(p[0]) == nowhere {
+		return true // wazero knows no such descriptor
+	}
 	switch name {
 	case "fd_prestat_get", "fd_prestat_dir_name":
 		return u32(p[0]) < 3 // wazero takes a stream for a directory without a name
@@ -214,6 +218,20 @@ func differs(name string, p []uint64, their uint64) bool {
 		return u32(p[2]) > maxSubscriptions
 	}
 	return their == 63 // EPERM: wazero looks at what the path says, though it leads nowhere
+}
+
+// A program of Go that opens a file, without folders, learns that there is none.
+func TestPath_BelowNoFolderDoesNotExist(t *testing.T) {
+	for _, name := range names() {
+		if f := Funcs()[name]; strings.HasPrefix(name, "path_") && name != "path_symlink" && name != "path_readlink" {
+			m, _ := ours(t, t.Context(), forwarder([]string{name}), &effects{})
+			p := make([]uint64, len(f.Params))
+			p[0] = api.EncodeI32(nowhere)
+			if got, err := m.ExportedFunction(name).Call(t.Context(), p...); err != nil || Errno(got[0]) != noEntry {
+				t.Errorf("%s: %v, %v", name, got, err)
+			}
+		}
+	}
 }
 
 // What a guest observes is what wazero's WASI without files shows it, on random
