@@ -3,7 +3,9 @@ package shard
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -22,12 +24,17 @@ const (
 // leases reads and writes the Leases of a group. Its methods are called by one
 // goroutine at a time each.
 type leases struct {
-	client  clientv1.LeaseInterface
-	group   string
-	id      string // of this replica: the name of its Lease
-	lasts   time.Duration
-	version string // of the own Lease; empty before it is created
+	client clientv1.LeaseInterface
+	group  string
+	id     string // of this replica: the name of its Lease
+	lasts  time.Duration
+
+	mu      sync.Mutex // held while the own Lease is written
+	version string     // of the own Lease; empty before it is created; guarded by mu
+	left    bool       // it is not renewed any longer; guarded by mu
 }
+
+var errLeft = errors.New("the replica has left")
 
 // RecordName is the name of the Lease with the record of a group.
 func RecordName(group string) string { return group + "-shards" }
@@ -46,6 +53,11 @@ func (l *leases) renew(ctx context.Context, s State) (lost bool, err error) {
 	text, err := json.Marshal(s)
 	if err != nil {
 		return false, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.left {
+		return false, errLeft
 	}
 	for range 2 {
 		now, seconds := metav1.NowMicro(), int32(l.lasts/time.Second)
@@ -103,8 +115,14 @@ func (l *leases) forget(ctx context.Context, name, version string) (lost bool, e
 	return lostVersion(err)
 }
 
-// leave deletes the own Lease.
-func (l *leases) leave(ctx context.Context) error {
+// leave deletes the own Lease, after a renewal that is under way: the API server would
+// create it again, as it does with Leases that are updated and not there.
+func (l *leases) leave(ctx context.Context, within time.Duration) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	l.left = true
 	if l.version == "" {
 		return nil
 	}

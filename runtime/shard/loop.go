@@ -77,9 +77,7 @@ func (l *loop) run(ctx context.Context) error {
 
 // leave deletes the own lease, of which no slot is any longer.
 func (l *loop) leave() error {
-	ctx, cancel := context.WithTimeout(l.ctx, l.cfg.Timing.Renew)
-	defer cancel()
-	if err := l.leases.leave(ctx); err != nil {
+	if err := l.leases.leave(l.ctx, l.cfg.Timing.Renew); err != nil {
 		l.cfg.Logger.Warn("cannot delete the lease; others do it when it is over", "lease", l.cfg.ID, "error", err.Error())
 	}
 	return nil
