@@ -195,7 +195,7 @@ func (r *Rollout) Judge(ctx context.Context) {
 	if !ok {
 		return
 	}
-	if r.passes(time.Now()) {
+	if r.verdict(time.Now()) == probation.Passed {
 		if f, failed := r.failedElsewhere(ctx, r.cfg.Module.Digest()); failed {
 			r.rollBackFailed(ctx, elsewhere(f))
 			return

@@ -160,15 +160,15 @@ func (t *record) nothingToRun(now time.Time) {
 	}
 }
 
-// passes reports whether judge would find that the revision on probation has passed.
-func (t *record) passes(now time.Time) bool {
+// verdict says what judge would find. It decides nothing.
+func (t *record) verdict(now time.Time) probation.Verdict {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.trial == nil {
-		return false
+		return probation.Pending
 	}
 	v, _ := t.trial.Judge(now)
-	return v == probation.Passed
+	return v
 }
 
 // judge says how the trial goes. A revision that passes is proven from now
@@ -190,16 +190,8 @@ func (t *record) judge(now time.Time) (v probation.Verdict, reason string) {
 // Failing reports whether the canary or the revision on probation is worse, as
 // judge and judgeCanary would find. It decides nothing.
 func (t *record) Failing(now time.Time) bool {
-	if v, _ := t.judgeCanary(now); v == probation.Failed {
-		return true
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.trial == nil {
-		return false
-	}
-	v, _ := t.trial.Judge(now)
-	return v == probation.Failed
+	v, _ := t.judgeCanary(now)
+	return v == probation.Failed || t.verdict(now) == probation.Failed
 }
 
 // onTrial returns the revision on probation and the one before; false where

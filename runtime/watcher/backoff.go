@@ -110,16 +110,20 @@ func (b *backoff) take(list bool) time.Duration {
 
 // wait waits before a request, or until ctx ends, whose error it then returns.
 func (b *backoff) wait(ctx context.Context, list bool) error {
-	d := b.take(list)
-	if d <= 0 {
-		return ctx.Err()
+	if d := b.take(list); d > 0 && pause(ctx, d) {
+		return nil
 	}
+	return ctx.Err()
+}
+
+// pause waits, and reports whether ctx lasts.
+func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return nil
+		return true
 	case <-ctx.Done():
-		return ctx.Err()
+		return false
 	}
 }

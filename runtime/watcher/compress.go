@@ -39,15 +39,3 @@ func (w *sharedWatch) compress(ctx context.Context) {
 		w.status.saving.Store(now)
 	}
 }
-
-// pause waits, and reports whether ctx lasts.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}

@@ -19,11 +19,10 @@ func (u *unit) swap(ctx context.Context, o *reconciler) error {
 		u.endTrial()
 	}
 	if u.module.digest == u.swapped && !again {
-		if !u.server.cfg.ShareObjects || !rolledBack(u.record(), u.swapped) {
-			return nil
-		}
-		if err := u.controller.FollowReplicas(ctx); !errors.Is(err, wasmctl.ErrNotRunning) {
-			return err
+		if u.server.cfg.ShareObjects && rolledBack(u.record(), u.swapped) {
+			if err := u.controller.FollowReplicas(ctx); !errors.Is(err, wasmctl.ErrNotRunning) {
+				return err
+			}
 		}
 		return nil
 	}
