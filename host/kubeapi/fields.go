@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -33,6 +32,9 @@ func (a *API) confine(ctx context.Context, r *request) error {
 		return nil
 	}
 	j := a.policy.judgement(r)
+	if j.fields != nil {
+		r.FieldManager = a.ownManager(r.FieldManager)
+	}
 	if !j.needed(r) {
 		return nil
 	}
@@ -168,9 +170,8 @@ func (a *API) tryOut(ctx context.Context, r *request, j *judgement, before *prio
 }
 
 // checkLimited refuses what cannot be limited to fields: another version of the
-// kind, in which the same names mean something else; the name of another manager,
-// whose fields would change hands; and writes whose verdict alone tells what is
-// there, without the right to get it.
+// kind, in which the same names mean something else; and writes whose verdict alone
+// tells what is there, without the right to get it.
 func (a *API) checkLimited(ctx context.Context, r *request, j *judgement) error {
 	if j.fields == nil && j.created == nil {
 		return nil
@@ -195,19 +196,15 @@ func (a *API) checkLimited(ctx context.Context, r *request, j *judgement) error 
 			return denied
 		}
 	}
-	if name := a.managerOf(r); name != a.manager && !strings.HasPrefix(name, a.manager+"/") {
-		return a.denyManagers(ctx, r, j)
-	}
 	return nil
 }
 
-// denyManagers refuses a limited write that would say who owns which field, or
-// that is sent under the name of another manager.
+// denyManagers refuses a limited write that would say who owns which field.
 func (a *API) denyManagers(ctx context.Context, r *request, j *judgement) error {
 	rule := a.policy.Missing(j.at)
 	denied := &refusal{status: abi.StatusDenied, rule: &rule, where: inBoth}
 	denied.message = "the module may " + j.at.Verb + " only some fields of " + resourceName(r.kind.Group, r.kind.Resource, r.Subresource) +
-		", and so not change metadata.managedFields, nor use another field manager than " + a.manager + " or " + a.manager + "/..."
+		", and so not change metadata.managedFields"
 	a.deny(ctx, r, denied)
 	return denied
 }

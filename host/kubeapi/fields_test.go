@@ -1,6 +1,9 @@
 package kubeapi
 
 import (
+	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -54,8 +57,7 @@ func TestFields_LimitWhatAWriteTouches(t *testing.T) {
 		{"merge patch of the managers", abi.OpAPIPatch, patch("merge", map[string]any{"metadata": map[string]any{"managedFields": []any{}}}), "metadata.managedFields"},
 		{"strategic patch within", abi.OpAPIPatch, patch("strategic", map[string]any{"data": map[string]any{"mine": "9"}}), ""},
 		{"strategic patch beyond", abi.OpAPIPatch, patch("strategic", map[string]any{"data": map[string]any{"$patch": "replace", "mine": "9"}}), `"data.theirs"`},
-		{"apply in another's name", abi.OpAPIApply, map[string]any{"object": mine("9"), "force": true, "fieldManager": "wasmctl/tester/2"}, ""},
-		{"apply that drops another's", abi.OpAPIApply, map[string]any{"object": mine("9"), "force": true, "fieldManager": "they"}, "metadata.managedFields"},
+		{"apply in another's name", abi.OpAPIApply, map[string]any{"object": mine("9"), "force": true, "fieldManager": "they"}, ""},
 		{"delete", abi.OpAPIDelete, s.ref("shared"), ""},
 	}
 	s.ok(abi.OpAPIApply, map[string]any{"object": s.cm("shared", map[string]any{"theirs": "1"}), "fieldManager": "they"})
@@ -75,6 +77,42 @@ func TestFields_LimitWhatAWriteTouches(t *testing.T) {
 		if after := s.stored(); after != before {
 			t.Errorf("%s: was carried out:\n%s", tt.name, after)
 		}
+	}
+}
+
+// TestFields_AManagerOfTheModuleIsOneOfTheController: each limited write in another's
+// name is sent under one below the controller's, so that what that one owns stays
+// there. Other writes keep the name.
+func TestFields_AManagerOfTheModuleIsOneOfTheController(t *testing.T) {
+	s := sharedSession(t)
+	theirs := s.ok(abi.OpAPIApply, map[string]any{"object": s.cm("owned", map[string]any{"theirs": "1"}), "fieldManager": "they"})
+	may, all := s.limited("configmaps", "data.mine"), s.limited("configmaps")
+	for i, name := range []string{"they", "wasmctl/tester", "wasmctl/tester/2", "wasmctl/testers", ""} {
+		want := name
+		switch name {
+		case "they", "wasmctl/testers":
+			want = "wasmctl/tester/" + name
+		case "":
+			want = "wasmctl/tester"
+		}
+		object := s.cm("owned", map[string]any{"mine": strconv.Itoa(i)})
+		patch := with(s.ref("owned"), "patchType", "merge", "patch", map[string]any{"data": map[string]any{"mine": "p" + strconv.Itoa(i)}})
+		update := s.cm("owned", map[string]any{"theirs": "1", "mine": "u" + strconv.Itoa(i)})
+		create := map[string]any{"object": inMeta(s.cm("", map[string]any{"mine": "1"}), "generateName", "a-")}
+		for op, req := range map[abi.Op]map[string]any{
+			abi.OpAPIApply: {"object": object, "force": true}, abi.OpAPIUpdate: {"object": update}, abi.OpAPIPatch: patch, abi.OpAPICreate: create,
+		} {
+			if got := managers(may.ok(op, with(req, "fieldManager", name))); !slices.Contains(strings.Split(got, ","), want) {
+				t.Errorf("%s as %q: managers %s", op, name, got)
+			}
+		}
+	}
+	got := s.ok(abi.OpAPIGet, s.ref("owned"))
+	if fields := appliedBy(got, "they", ""); fmt.Sprint(fields) != fmt.Sprint(appliedBy(theirs, "they", "")) {
+		t.Errorf("they own %v", fields)
+	}
+	if m := managers(all.ok(abi.OpAPICreate, map[string]any{"object": s.cm("free", map[string]any{"k": "1"}), "fieldManager": "they"})); m != "they" {
+		t.Errorf("without a limit: managers %s", m)
 	}
 }
 

@@ -155,7 +155,7 @@ func (r *request) touchesStatusOnly(limits *fieldpath.Set) bool {
 		return false
 	}
 	switch {
-	case r.op == abi.OpAPIApply && r.FieldManager == "":
+	case r.op == abi.OpAPIApply:
 		return !r.kind.BuiltIn() && (r.statusOnly || r.object != nil && r.isStatusOnly(r.object))
 	case r.op == abi.OpAPIPatch && r.PatchType == abi.PatchMerge:
 		patch, _ := r.patch.(map[string]any)

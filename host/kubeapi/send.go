@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -208,6 +209,15 @@ func (a *API) managerOf(r *request) string {
 		return r.FieldManager
 	}
 	return a.manager
+}
+
+// ownManager is the name that a limited write is sent under: one of the controller,
+// so that no field of another manager changes hands.
+func (a *API) ownManager(name string) string {
+	if name == "" || name == a.manager || strings.HasPrefix(name, a.manager+"/") {
+		return name
+	}
+	return a.manager + "/" + name
 }
 
 // asConflict makes a conflict of a refusal that says that our uid is not the

@@ -1,12 +1,10 @@
 //! The parameters of calls, as the SDK has them.
 
-use std::cell::RefCell;
-
 use kube_core::params::{
     DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams, PropagationPolicy, VersionMatch,
 };
 use serde::Serialize;
-use wasmctl::{CodecError, Context, Object, ObjectRef};
+use wasmctl::{CodecError, Object};
 
 pub(crate) fn get(p: &GetParams) -> wasmctl::GetParams {
     let resource_version = p.resource_version.clone().unwrap_or_default();
@@ -61,31 +59,6 @@ pub(crate) fn delete(p: &DeleteParams) -> wasmctl::DeleteParams {
         out.preconditions.resource_version = p.resource_version.clone().unwrap_or_default();
     }
     out
-}
-
-thread_local! {
-    /// apiVersion and kind of the object that is reconciled.
-    static OWN: RefCell<(String, String)> = const { RefCell::new((String::new(), String::new())) };
-}
-
-/// Remembers which object is reconciled.
-pub(crate) fn reconciles(obj: &Object<'_>) {
-    OWN.with_borrow_mut(|(api_version, kind)| {
-        obj.api_version().clone_into(api_version);
-        obj.kind().clone_into(kind);
-    });
-}
-
-/// The parameters of a write. The right to write the status of the own kind, which each
-/// module has, is one to fields: it holds for field managers of the controller only. So
-/// the name that the module uses becomes one of these.
-pub(crate) fn managed(p: &wasmctl::PatchParams, at: &ObjectRef, ctx: &Context<'_>) -> wasmctl::PatchParams {
-    let mut p = p.clone();
-    let own = OWN.with_borrow(|(api_version, kind)| at.api_version == *api_version && at.kind == *kind);
-    if own && p.subresource == "status" && !p.field_manager.is_empty() && !ctx.controller().is_empty() {
-        p.field_manager = format!("wasmctl/{}/{}", ctx.controller(), p.field_manager);
-    }
-    p
 }
 
 /// A patch, encoded.

@@ -69,7 +69,7 @@ impl<K> Api<K> {
         patch: wasmctl::Patch<Object<'static>>,
     ) -> Result<Object<'static>> {
         let at = self.at(name);
-        ask(move |ctx| ctx.client().patch(&at, &patch, &params::managed(&params, &at, ctx))).await
+        ask(move |ctx| ctx.client().patch(&at, &patch, &params)).await
     }
 
     async fn page<T: DeserializeOwned + Clone>(&self, params: &ListParams) -> Result<ObjectList<T>> {
@@ -145,11 +145,7 @@ impl<K: Clone + DeserializeOwned + Debug> Api<K> {
     ) -> Result<Object<'static>> {
         let at = self.at(name);
         let params = wasmctl::PostParams { subresource: subresource.to_owned(), ..params::post(params) };
-        ask(move |ctx| {
-            let params = params::managed(&params, &at, ctx);
-            answer(Self::objects(&at, ctx.client()).replace(&at.name, &params, &obj))
-        })
-        .await
+        ask(move |ctx| answer(Self::objects(&at, ctx.client()).replace(&at.name, &params, &obj))).await
     }
 
     /// Changes an object and returns it as stored.

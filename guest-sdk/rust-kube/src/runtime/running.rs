@@ -17,7 +17,7 @@ use wasmctl::{Context, Manifest, Object, Reconciler};
 use super::controller::{Action, Error};
 use super::reflector::ObjectRef;
 use super::watcher;
-use crate::{executor, logger, params, Resource};
+use crate::{executor, logger, Resource};
 
 /// The reconciler of a controller's functions.
 pub(super) fn reconciler<K, Ctx, Fut, E>(
@@ -34,7 +34,6 @@ where
 {
     let reconcile = RefCell::new(reconcile);
     Reconciler::new(manifest, move |obj: &Object<'_>, ctx: &Context<'_>| {
-        params::reconciles(obj);
         let obj: Arc<K> = Arc::new(decode(obj)?);
         let future = (reconcile.borrow_mut())(obj.clone(), context.clone());
         match executor::block_on(ctx, future)? {

@@ -92,17 +92,20 @@ func (s Server) call(r *http.Request, req *request, obj *unstructured.Unstructur
 // sub answers what is about a subresource of the object named.
 func (s Server) sub(r *http.Request, req *request, named, body *unstructured.Unstructured) (any, error) {
 	ctx, c := r.Context(), s.Client.SubResource(req.subresource)
+	dry, manager := req.query["dryRun"], req.query.Get("fieldManager")
+	update := &client.SubResourceUpdateOptions{UpdateOptions: client.UpdateOptions{DryRun: dry, FieldManager: manager}}
 	switch r.Method {
 	case http.MethodGet:
 		out := &unstructured.Unstructured{}
 		return out, c.Get(ctx, named, out)
 	case http.MethodPost:
-		return body, c.Create(ctx, named, body)
+		return body, c.Create(ctx, named, body, &client.SubResourceCreateOptions{CreateOptions: client.CreateOptions{DryRun: dry, FieldManager: manager}})
 	case http.MethodPut:
 		if body.GroupVersionKind() == req.gvk {
-			return body, c.Update(ctx, body)
+			return body, c.Update(ctx, body, update)
 		}
-		return body, c.Update(ctx, named, client.WithSubResourceBody(body))
+		update.SubResourceBody = body
+		return body, c.Update(ctx, named, update)
 	case http.MethodPatch:
 		return named, c.Patch(ctx, named, req.patch(), &client.SubResourcePatchOptions{PatchOptions: *req.patchOptions()})
 	}
