@@ -210,6 +210,15 @@ func (rt *Runtime) alarm(wrong string) {
 	}
 }
 
+// Uncovered says which slots nobody runs, or several replicas, where replicas share
+// objects; "" is none. Shared is false where they do not.
+func (rt *Runtime) Uncovered() (wrong string, shared bool) {
+	if rt.member == nil {
+		return "", false
+	}
+	return rt.member.View().Wrong, true
+}
+
 // Owns reports whether an object is this replica's by its uid, where replicas share
 // objects; else each object is.
 func (rt *Runtime) Owns(uid string) bool {

@@ -31,7 +31,13 @@ func (t *tenant) made() string {
 // force asks for the wanted module to be tried again.
 func (t *tenant) force(name, at string) {
 	t.Helper()
-	patch := `{"metadata": {"annotations": {"` + v1alpha1.RequestedAt + `": "` + at + `", "` + v1alpha1.ForceAt + `": "` + at + `"}}}`
+	t.annotate(name, `{"`+v1alpha1.RequestedAt+`": "`+at+`", "`+v1alpha1.ForceAt+`": "`+at+`"}`)
+}
+
+// annotate sets annotations, in JSON.
+func (t *tenant) annotate(name, annotations string) {
+	t.Helper()
+	patch := `{"metadata": {"annotations": ` + annotations + `}}`
 	_, err := t.dynamic.Resource(v1alpha1.GVR("Reconciler")).Namespace(t.ns).Patch(t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	t.must(err)
 }

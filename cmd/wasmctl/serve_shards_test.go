@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -235,4 +236,34 @@ func TestServe_ReplicasShareObjects(t *testing.T) {
 	}
 	second.signal(syscall.SIGTERM)
 	second.wantExit(exitOK)
+}
+
+// TestServe_AConditionSaysThatASlotIsRunTwice: something else says in a Lease that it runs
+// all slots, until the Lease goes.
+func TestServe_AConditionSaysThatASlotIsRunTwice(t *testing.T) {
+	t.Parallel()
+	tn := newTenant(t)
+	tn.create("web", map[string]any{
+		"module": tn.module("v1", enginetest.Worse(enginetest.Good, 1)), "for": map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}, "fieldSelector": "metadata.name=o0",
+	})
+	c := startServe(tn, "--share", "objects", "--shards", "4", "--leader-elect-resource-namespace", tn.ns)
+	tn.condition("web", v1alpha1.Covered, "True", "Succeeded")
+	leases := tn.client.CoordinationV1().Leases(tn.ns)
+	list, err := leases.List(t.Context(), metav1.ListOptions{LabelSelector: "wasmctl.dev/shards"})
+	tn.must(err)
+	lasts, holder := int32(3600), "other"
+	_, err = leases.Create(t.Context(), &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Name: holder, Labels: list.Items[0].Labels, Annotations: map[string]string{"wasmctl.dev/replica": `{"open": "0-3"}`}},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &lasts, RenewTime: &metav1.MicroTime{Time: time.Now()}},
+	}, metav1.CreateOptions{})
+	tn.must(err)
+	c.wantLine("shards: slots 0-3 are run by two replicas each")
+	tn.annotate("web", `{"`+v1alpha1.RequestedAt+`": "1"}`)
+	tn.condition("web", v1alpha1.Covered, "False", "SlotsNotCovered")
+	tn.must(leases.Delete(t.Context(), holder, metav1.DeleteOptions{}))
+	c.wantLine("shards: each slot is run by one replica again")
+	tn.annotate("web", `{"`+v1alpha1.RequestedAt+`": "2"}`)
+	tn.condition("web", v1alpha1.Covered, "True", "Succeeded")
+	c.signal(syscall.SIGTERM)
+	c.wantExit(exitOK)
 }

@@ -101,9 +101,14 @@ func (t *tenant) get(name string) (r v1alpha1.Reconciler) {
 	return r
 }
 
-// ready waits until the condition Ready of the newest generation has a status and a
-// reason.
-func (t *tenant) ready(name, status, reason string) (r v1alpha1.Reconciler) {
+// ready waits until the condition Ready has a status and a reason.
+func (t *tenant) ready(name, status, reason string) v1alpha1.Reconciler {
+	t.Helper()
+	return t.condition(name, v1alpha1.Ready, status, reason)
+}
+
+// condition waits until a condition of the newest generation has a status and a reason.
+func (t *tenant) condition(name, kind, status, reason string) (r v1alpha1.Reconciler) {
 	t.Helper()
 	defer func() {
 		if t.Failed() {
@@ -111,9 +116,9 @@ func (t *tenant) ready(name, status, reason string) (r v1alpha1.Reconciler) {
 			t.Logf("%s: %s", name, b)
 		}
 	}()
-	enginetest.Until(t, name+": Ready "+status+" "+reason, func() bool {
+	enginetest.Until(t, name+": "+kind+" "+status+" "+reason, func() bool {
 		r = t.get(name)
-		c := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.Ready)
+		c := meta.FindStatusCondition(r.Status.Conditions, kind)
 		return c != nil && string(c.Status) == status && c.Reason == reason && c.ObservedGeneration == r.Generation
 	})
 	return r

@@ -150,12 +150,11 @@ func gapText(state SlotState) (one, more string) {
 // alarm notices slots that nobody runs, or that two do.
 type alarm struct {
 	since []time.Time // by slot: since when it has had no owner
-	said  string
 }
 
-// check returns what is wrong with the coverage, and whether that has changed. A slot
-// may have no owner for as long as patience.
-func (a *alarm) check(now time.Time, c Coverage, patience time.Duration) (text string, changed bool) {
+// check returns what is wrong with the coverage. A slot may have no owner for as long as
+// patience.
+func (a *alarm) check(now time.Time, c Coverage, patience time.Duration) string {
 	if len(a.since) != len(c) {
 		a.since = make([]time.Time, len(c))
 	}
@@ -172,10 +171,7 @@ func (a *alarm) check(now time.Time, c Coverage, patience time.Duration) (text s
 			wrong[i].State = Moving
 		}
 	}
-	text = strings.Join(wrong.gaps(Unowned, Double), "; ")
-	changed = text != a.said
-	a.said = text
-	return text, changed
+	return strings.Join(wrong.gaps(Unowned, Double), "; ")
 }
 
 // moves counts the slots that a replica has got or given away between two records.

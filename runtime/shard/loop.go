@@ -119,23 +119,23 @@ func (l *loop) look(now time.Time) {
 	}
 	before := l.View()
 	v := &View{ID: l.cfg.ID, Record: record, Leases: leases, Own: own, Slots: len(l.core.phases), Moves: before.Moves + moves(l.cfg.ID, before.Record, record)}
+	v.Wrong = l.alarm.check(now, v.Coverage(now), l.cfg.Timing.Lease+2*l.cfg.Timing.Renew)
 	l.view.Store(v)
-	l.warn(now, v)
+	if v.Wrong != before.Wrong {
+		l.warn(now, v)
+	}
 }
 
-// warn logs that slots are run by nobody, or by two replicas, once until that changes.
+// warn logs that slots are run by nobody, or by two replicas, or that this is over.
 func (l *loop) warn(now time.Time, v *View) {
-	wrong, changed := l.alarm.check(now, v.Coverage(now), l.cfg.Timing.Lease+2*l.cfg.Timing.Renew)
-	if changed && v.speaks(now) {
-		l.cfg.Alarm(wrong)
+	if v.speaks(now) {
+		l.cfg.Alarm(v.Wrong)
 	}
-	switch {
-	case !changed:
-	case wrong == "":
+	if v.Wrong == "" {
 		l.cfg.Logger.Info("shards: each slot is run by one replica again, or is on its way to one")
-	default:
-		l.cfg.Logger.Warn("shards: "+wrong, "next", "wasmctl status --all-replicas shows who runs what")
+		return
 	}
+	l.cfg.Logger.Warn("shards: "+v.Wrong, "next", "wasmctl status --all-replicas shows who runs what")
 }
 
 // start starts an effect, whose end the loop is told.

@@ -87,6 +87,9 @@ type View struct {
 	Slots int
 	// Moves counts the slots that the replica has got or given away.
 	Moves uint64
+	// Wrong says which slots are run by nobody for longer than a handover takes, or by
+	// several replicas; empty: none is.
+	Wrong string
 }
 
 // New returns a Member. It sends nothing; Run does.

@@ -36,7 +36,7 @@ func conditions(st *v1alpha1.Status, in *seen, s state, now time.Time) {
 			meta.RemoveStatusCondition(&st.Conditions, name)
 		}
 	}
-	for _, name := range []string{v1alpha1.ModuleFetched, v1alpha1.ModuleVerified, v1alpha1.Granted, v1alpha1.KindServed, v1alpha1.CachesSynced, v1alpha1.Healthy} {
+	for _, name := range []string{v1alpha1.ModuleFetched, v1alpha1.ModuleVerified, v1alpha1.Granted, v1alpha1.KindServed, v1alpha1.CachesSynced, v1alpha1.Healthy, v1alpha1.Covered} {
 		ok, reason, message := part(name, st, in)
 		if ok == "" {
 			meta.RemoveStatusCondition(&st.Conditions, name)
@@ -99,6 +99,13 @@ func part(name string, st *v1alpha1.Status, in *seen) (ok metav1.ConditionStatus
 			return metav1.ConditionFalse, "ObjectsFailing", "see wasmctl status"
 		default:
 			return metav1.ConditionTrue, "Succeeded", "no object keeps failing"
+		}
+	case v1alpha1.Covered:
+		if in.uncovered != "" {
+			return metav1.ConditionFalse, "SlotsNotCovered", in.uncovered + "; see wasmctl status --all-replicas"
+		}
+		if in.shared {
+			return metav1.ConditionTrue, "Succeeded", "each slot is run by one replica, or is on its way to one"
 		}
 	}
 	return "", "", ""

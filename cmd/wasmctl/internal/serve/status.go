@@ -46,6 +46,8 @@ type seen struct {
 	audit      *v1alpha1.Audit     // nil in other modes
 	auditing   bool                // audit has changed since the look before
 	count      bool                // objects are to be counted again
+	shared     bool                // replicas share the work
+	uncovered  string              // which slots of that nobody runs, or several replicas
 }
 
 // state is Ready's, and which of the other two there is.

@@ -86,6 +86,7 @@ func (u *unit) setRecord(text string) *reconciler {
 // look brings the unit nearer to the spec, and says what there is to be seen.
 func (u *unit) look(ctx context.Context, o *reconciler) *seen {
 	in := &seen{generation: o.meta.Generation, requested: o.requested(), suspended: o.spec.Suspend}
+	in.uncovered, in.shared = u.server.rt.Uncovered()
 	now := time.Now()
 	if in.count = now.Sub(u.counted) >= countEvery; in.count {
 		u.counted = now

@@ -14,6 +14,7 @@ const (
 	KindServed     = "KindServed"
 	CachesSynced   = "CachesSynced"
 	Healthy        = "Healthy"
+	Covered        = "Covered" // where replicas share the work: each part of it has one
 )
 
 // Annotations by which people ask for something: any other value is another
