@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -12,11 +11,17 @@ import (
 	"testing"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
 	"github.com/wasmctl/wasmctl/devcluster"
+	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 )
 
 // distant returns a kubeconfig for the cluster through a connection that takes
-// delay in each direction, as a network does.
+// delay in each direction, as a network does. It has a token, as a pod has: the API
+// server verifies a client certificate with each request, which costs CPU.
 func distant(b *testing.B, cluster *devcluster.Cluster, delay time.Duration) string {
 	b.Helper()
 	return counted(b, cluster, delay, new(atomic.Int64))
@@ -50,13 +55,15 @@ func counted(b *testing.B, cluster *devcluster.Cluster, delay time.Duration, sen
 			wg.Go(func() { carry(server, client, delay, sent) })
 		}
 	})
-	kubeconfig, err := os.ReadFile(cluster.Kubeconfig())
-	if err != nil {
-		b.Fatal(err)
-	}
+	may := rbacv1.PolicyRule{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}}
+	rc := devclustertest.LimitedClusterWide(b, cluster, may)
+	c := clientcmdapi.NewConfig()
+	c.Clusters["c"] = &clientcmdapi.Cluster{Server: "https://" + l.Addr().String(), CertificateAuthorityData: rc.CAData}
+	c.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: rc.BearerToken}
+	c.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
+	c.CurrentContext = "x"
 	path := filepath.Join(b.TempDir(), "kubeconfig")
-	moved := strings.ReplaceAll(string(kubeconfig), cluster.URL(), "https://"+l.Addr().String())
-	if err := os.WriteFile(path, []byte(moved), 0o600); err != nil {
+	if err := clientcmd.WriteToFile(*c, path); err != nil {
 		b.Fatal(err)
 	}
 	return path

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"os/exec"
 	"slices"
@@ -50,6 +49,9 @@ func applyZones(b *testing.B, cluster *devcluster.Cluster) {
 	devclustertest.Apply(b, cluster, []byte(objects))
 }
 
+// dnsRecord is the module that does it.
+const dnsRecord = "../bin/examples/dnsrecord.wasm"
+
 // slotsOfBench is how many slots the objects are split into.
 const slotsOfBench = 64
 
@@ -91,7 +93,7 @@ func newReplicas(b *testing.B, cluster *devcluster.Cluster, kubeconfig string) *
 // distance.
 func (s *replicas) add() {
 	s.b.Helper()
-	s.start(s.config, "../bin/examples/dnsrecord.wasm", "--concurrency", "1")
+	s.start(s.config, dnsRecord, "--concurrency", "1")
 }
 
 // start starts a replica.
@@ -155,33 +157,69 @@ const capacityTime = 20 * time.Second
 
 // BenchmarkShards_Capacity reports how many runs a second one replica does and how many
 // five do together, while each has objects to run and the API server is what they wait
-// for: 5 or 25 ms away, with one worker each. (5 ms away, five and the API server need
-// most of a machine of two cores.) They are stopped while the objects are created, as in
-// compare.
+// for: 5 or 25 ms away, with one worker each. A run of writes makes more than two requests,
+// most of them writes, which cost the API server so much that five replicas 5 ms away and
+// it need most of a machine of two cores. A run of reads looks whether an object is as it
+// should be: it makes one request.
 func BenchmarkShards_Capacity(b *testing.B) {
 	cluster := devclustertest.Own(b, "--feature-gates=ShardedListAndWatch=true") // the server selects
 	applyZones(b, cluster)
 	for _, delay := range []time.Duration{5 * time.Millisecond, 25 * time.Millisecond} {
-		b.Run(delay.String(), func(b *testing.B) { benchCapacity(b, cluster, delay) })
+		kubeconfig := distant(b, cluster, delay)
+		b.Run("writes/"+delay.String(), func(b *testing.B) {
+			capacity(b, func(n int) *replicas { return writing(b, cluster, kubeconfig, n, n*int(capacityTime/delay/4)) })
+		})
+		b.Run("reads/"+delay.String(), func(b *testing.B) {
+			s := newReplicas(b, cluster, cluster.Kubeconfig())
+			s.start(s.config, dnsRecord, "--concurrency", "8")
+			s.r.create(b, "g", readObjects)
+			s.r.measure(b, "g", readObjects)
+			s.stop()
+			capacity(b, func(n int) *replicas { return reading(b, s, kubeconfig, n) })
+		})
 	}
 }
 
-func benchCapacity(b *testing.B, cluster *devcluster.Cluster, delay time.Duration) {
-	kubeconfig := distant(b, cluster, delay)
-	each := int(capacityTime / delay / 4) // a run is more than two requests, there and back
+// readObjects is how many objects replicas look at, each of them once a second: more than
+// they can.
+const readObjects = 1000
+
+// writing starts replicas, and gives them objects that are new. They are stopped while
+// these are created, as in compare.
+func writing(b *testing.B, cluster *devcluster.Cluster, kubeconfig string, n, objects int) *replicas {
+	b.Helper()
+	s := newReplicas(b, cluster, kubeconfig)
+	for range n {
+		s.add()
+	}
+	s.await(n)
+	s.signal(syscall.SIGSTOP)
+	s.r.create(b, "g", objects)
+	s.signal(syscall.SIGCONT)
+	return s
+}
+
+// reading starts replicas with the objects of others.
+func reading(b *testing.B, of *replicas, kubeconfig string, n int) *replicas {
+	b.Helper()
+	s := &replicas{b: b, r: of.r, ns: of.ns, config: kubeconfig}
+	for range n {
+		s.start(s.config, dnsRecord, "--concurrency", "1", "--resync", "1s")
+	}
+	s.await(n)
+	return s
+}
+
+// capacity reports the median of three rounds with one replica and with five, which have
+// work for longer than capacityTime.
+func capacity(b *testing.B, working func(n int) *replicas) {
+	b.Helper()
 	for b.Loop() {
 		var rates [2]float64
 		var ratios []float64
 		for range 3 {
 			for i, n := range []int{1, 5} {
-				s := newReplicas(b, cluster, kubeconfig)
-				for range n {
-					s.add()
-				}
-				s.await(n)
-				s.signal(syscall.SIGSTOP)
-				s.r.create(b, "g", n*each)
-				s.signal(syscall.SIGCONT)
+				s := working(n)
 				<-time.After(calm / 20)
 				before := s.lines(`"msg":"reconciled"`)
 				begin := time.Now()
@@ -205,70 +243,4 @@ func (s *replicas) lines(text string) (n int) {
 		n += strings.Count(log.String(), text)
 	}
 	return n
-}
-
-// BenchmarkShards_Handover reports for how long slots are not run while their replica
-// stops: from when it lets no more runs begin to when the next one does.
-func BenchmarkShards_Handover(b *testing.B) {
-	cluster := devclustertest.Shared(b)
-	applyZones(b, cluster)
-	for b.Loop() {
-		s := newReplicas(b, cluster, cluster.Kubeconfig())
-		for range 3 {
-			s.add()
-		}
-		s.await(3)
-		s.r.create(b, "g", 600)
-		s.r.measure(b, "g", 600)
-		for i := range 5 { // a rolling restart, and two more
-			signal(b, s.list[i], syscall.SIGTERM)
-			if err := s.list[i].Wait(); err != nil {
-				b.Fatalf("%v\n%s", err, s.logs[i])
-			}
-			s.add()
-			s.await(3)
-		}
-		s.list, s.logs = s.list[5:], append(s.logs[5:], s.logs[:5]...)
-		s.stop()
-		gaps := gapsOf(b, s.logs)
-		b.ReportMetric(float64(len(gaps)), "handovers")
-		b.ReportMetric(gaps[len(gaps)/2].Seconds()*1e3, "p50-ms")
-		b.ReportMetric(gaps[len(gaps)*99/100].Seconds()*1e3, "p99-ms")
-	}
-}
-
-// gapsOf returns for how long slots were closed, from the logs of all replicas, the
-// shortest first.
-func gapsOf(b *testing.B, logs []*replicaLog) (gaps []time.Duration) {
-	b.Helper()
-	type line struct {
-		Time time.Time
-		Msg  string
-		Slot int
-	}
-	var lines []line
-	for _, log := range logs {
-		for text := range strings.Lines(log.String()) {
-			var l line
-			if json.Unmarshal([]byte(text), &l) == nil && strings.HasPrefix(l.Msg, "shards: slot is") {
-				lines = append(lines, l)
-			}
-		}
-	}
-	slices.SortFunc(lines, func(a, b line) int { return a.Time.Compare(b.Time) })
-	closing := map[int]time.Time{}
-	for _, l := range lines {
-		switch since, closed := closing[l.Slot]; {
-		case l.Msg == "shards: slot is closing":
-			closing[l.Slot] = l.Time
-		case l.Msg == "shards: slot is open" && closed:
-			gaps = append(gaps, l.Time.Sub(since))
-			delete(closing, l.Slot)
-		}
-	}
-	slices.Sort(gaps)
-	if len(gaps) == 0 {
-		b.Fatal("no slot was handed over")
-	}
-	return gaps
 }
