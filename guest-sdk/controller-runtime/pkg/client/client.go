@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/internal/codec"
 	"sigs.k8s.io/controller-runtime/pkg/internal/defaultscheme"
 	"sigs.k8s.io/controller-runtime/pkg/internal/kinds"
+	"sigs.k8s.io/controller-runtime/pkg/internal/program"
 	"sigs.k8s.io/controller-runtime/pkg/internal/rest"
 	"sigs.k8s.io/controller-runtime/pkg/internal/run"
 )
@@ -57,8 +58,8 @@ type CacheOptions struct {
 // NewClientFunc makes a client.
 type NewClientFunc func(config *rest.Config, options Options) (Client, error)
 
-// New returns a client whose calls go to the host. It works within a call of
-// Reconcile.
+// New returns a client whose calls go to the host, within a call of Reconcile. Before
+// the manager starts, it sees a cluster without objects.
 func New(config *rest.Config, options Options) (Client, error) {
 	if config == nil {
 		return nil, errors.New("client: the config is nil; use the one of ctrl.GetConfigOrDie")
@@ -159,8 +160,11 @@ func (h *host) caller(ctx context.Context) (*wasmctl.Client, error) {
 	if c := run.Current(ctx); c != nil {
 		return c.Client(), nil
 	}
+	if program.Early() {
+		return early, nil
+	}
 	return nil, errors.New("client: used outside of Reconcile: a module reaches the cluster only while the host calls it; " +
-		"move the call from main, or from a goroutine that goes on after Reconcile, into Reconcile")
+		"move the call from a goroutine that goes on after Reconcile, or from a program of its own, into Reconcile")
 }
 
 // refOf names an object.

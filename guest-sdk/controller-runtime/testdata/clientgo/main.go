@@ -49,6 +49,7 @@ func main() {
 	must(corev1.AddToScheme(scheme))
 	scheme.AddKnownTypeWithName(widgetKind, &unstructured.Unstructured{})
 	scheme.AddKnownTypeWithName(widgetKind.GroupVersion().WithKind("WidgetList"), &unstructured.UnstructuredList{})
+	before(scheme)
 	mgr, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{
 		Scheme: scheme, Client: client.Options{Cache: &client.CacheOptions{Unstructured: true}},
 	})
@@ -61,6 +62,34 @@ func main() {
 	}
 	must(b.Complete(r))
 	must(mgr.Start(ctrl.SetupSignalHandler()))
+}
+
+// before asks the API server before there is a manager: Kubernetes has its kinds, and
+// there are no objects. What is written has no effect, as the build says.
+func before(scheme *runtime.Scheme) {
+	ctx := context.Background()
+	groups, err := kubernetes.NewForConfigOrDie(ctrl.GetConfigOrDie()).Discovery().ServerGroups()
+	must(err)
+	names := map[string]bool{}
+	for _, g := range groups.Groups {
+		names[g.Name] = true
+	}
+	if !names["apps"] || names[widgetKind.Group] {
+		must(fmt.Errorf("groups: %v", names))
+	}
+	c, err := client.New(ctrl.GetConfigOrDie(), client.Options{Scheme: scheme})
+	must(err)
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kube-root-ca.crt"}}
+	if err := c.Get(ctx, client.ObjectKeyFromObject(cm), cm); !apierrors.IsNotFound(err) {
+		must(fmt.Errorf("get: %w", err))
+	}
+	cm.Name = "clientgo"
+	must(c.Create(ctx, cm))
+	var all corev1.ConfigMapList
+	must(c.List(ctx, &all))
+	if len(all.Items) > 0 || !apierrors.IsNotFound(c.Update(ctx, cm)) {
+		must(fmt.Errorf("there are objects: %v", all.Items))
+	}
 }
 
 // has asks for Widgets, and for Gadgets, which the cluster lacks by what the build says.

@@ -23,9 +23,10 @@ type Main struct {
 }
 
 // Leavable is what an operator can be built without, if its main sets it up: webhooks,
-// runnables that are no controllers, and sources of events that are no kinds. A kind
-// or a group with a dot is one that main is told the API server lacks.
-var Leavable = []string{"webhooks", "runnables", "sources"}
+// runnables that are no controllers, sources of events that are no kinds, and objects
+// that main writes itself. A kind or a group with a dot is one that main is told the API
+// server lacks.
+var Leavable = []string{"webhooks", "runnables", "sources", "writes"}
 
 // Over returns m where that says something, and other elsewhere.
 func (m Main) Over(other Main) Main {

@@ -47,6 +47,7 @@ const (
 	Webhooks  = "webhooks"
 	Runnables = "runnables"
 	Sources   = "sources"
+	Writes    = "writes"
 )
 
 // Without reports whether the program may have something that has no effect.
@@ -56,6 +57,10 @@ func Without(what string) bool { return slices.Contains(told.Without, what) }
 func LeaveOut(what string) string {
 	return "to build the program without it, use wasmctl build --without " + what
 }
+
+// NoWrites says what to do about writes of main.
+var NoWrites = "main writes before the manager starts, when a module has no API server: do this in Reconcile, or apply the object " +
+	"with the operator's other files; " + LeaveOut(Writes)
 
 // NoWebhooks says what to do about webhooks in a program.
 var NoWebhooks = "a module serves no webhooks: do not set them up where ENABLE_WEBHOOKS is \"false\", as it is in a module, " +

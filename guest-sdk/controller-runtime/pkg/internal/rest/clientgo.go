@@ -17,7 +17,8 @@ import (
 // Config is client-go's.
 type Config = rest.Config
 
-// Serve answers a request of a client of client-go. A manager sets it.
+// Serve answers a request of a client of client-go. Package manager sets it, and a
+// manager once it knows its kinds.
 var Serve func(*http.Request) (*http.Response, error)
 
 // New returns the configuration of the host: clients that are made with it call
@@ -48,7 +49,7 @@ type transport struct{ client func() *wasmctl.Client }
 // RoundTrip implements http.RoundTripper.
 func (*transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if Serve == nil {
-		return nil, errors.New("client-go: a module reaches the cluster only while the host calls it: make this request in Reconcile; discovery works once main has made a manager")
+		return nil, errors.New("client-go: the program has no manager, which carries out requests in a module")
 	}
 	return Serve(r)
 }
