@@ -2,6 +2,7 @@ package operator
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -36,15 +37,17 @@ func f() {
 // TestCapabilities_AskForWhatAModuleNeeds: rules add up; watching and what the
 // manager needs are left out; rules for everything are reported.
 func TestCapabilities_AskForWhatAModuleNeeds(t *testing.T) {
-	got, refused := capabilities([]rule{
+	rules := []rule{
 		{groups: []string{"core"}, resources: []string{"pods", "events"}, verbs: []string{"get", "watch"}},
 		{groups: []string{""}, resources: []string{"pods", "pods/status"}, verbs: []string{"deletecollection"}},
 		{groups: []string{"coordination.k8s.io"}, resources: []string{"leases"}, verbs: []string{"*"}},
 		{groups: []string{"apps"}, resources: []string{"*"}, verbs: []string{"get"}},
 		{groups: []string{"batch"}, resources: []string{"jobs"}, verbs: []string{"watch"}},
 		{groups: []string{"batch"}, resources: []string{"jobs"}, verbs: []string{"get", "*"}, names: []string{"a"}, namespace: "shop"},
+		{groups: []string{"authorization.k8s.io"}, resources: []string{"subjectaccessreviews"}, verbs: []string{"create"}},
 		{verbs: []string{"get"}}, // of a URL
-	})
+	}
+	got, refused := capabilities(rules, true)
 	want := []abi.Capability{
 		{Resource: "pods", Verbs: []string{"delete", "get", "list"}},
 		{Resource: "pods", Subresources: []string{"status"}, Verbs: []string{"delete", "list"}},
@@ -56,6 +59,10 @@ func TestCapabilities_AskForWhatAModuleNeeds(t *testing.T) {
 	}
 	if !reflect.DeepEqual(refused, []string{"apps/*"}) {
 		t.Errorf("refused: %q", refused)
+	}
+	reviews := abi.Capability{Group: "authorization.k8s.io", Resource: "subjectaccessreviews", Verbs: []string{"create"}}
+	if got, _ := capabilities(rules, false); !slices.ContainsFunc(got, func(c abi.Capability) bool { return reflect.DeepEqual(c, reviews) }) {
+		t.Errorf("of a program that guards no metrics: %+v", got)
 	}
 }
 

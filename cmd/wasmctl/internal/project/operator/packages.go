@@ -75,6 +75,11 @@ func usesREST(packages []pkg) bool {
 	return slices.ContainsFunc(packages, func(p pkg) bool { return p.ImportPath == "k8s.io/client-go/rest" })
 }
 
+// guardsMetrics reports whether the manager asks the API server who may read its metrics.
+func guardsMetrics(packages []pkg) bool {
+	return slices.ContainsFunc(packages, func(p pkg) bool { return p.ImportPath == runtimePath+"/pkg/metrics/filters" })
+}
+
 // ofProgram reports whether a package is the program's, or of one that it is made
 // of, and not one of Kubernetes' libraries.
 func (p *pkg) ofProgram() bool {

@@ -11,8 +11,8 @@ import (
 // capabilities returns the rights of rules as a manifest asks for them, each once
 // and in a fixed order. A manifest names groups and resources one by one, so what
 // a rule says of all of them is in refused. Watching needs no right, and what the
-// manager itself needs the host does.
-func capabilities(rules []rule) (asked []abi.Capability, refused []string) {
+// manager itself needs the host does; guards says that it guards its metrics.
+func capabilities(rules []rule, guards bool) (asked []abi.Capability, refused []string) {
 	type about struct{ group, resource, sub, namespace, names string }
 	verbs := map[about][]string{}
 	for _, r := range rules {
@@ -28,7 +28,7 @@ func capabilities(rules []rule) (asked []abi.Capability, refused []string) {
 					refused = append(refused, a.group+"/"+resource)
 				case isEvents(a.group, a.resource):
 					verbs[about{group: "events.k8s.io", resource: "events"}] = []string{"create", "patch"}
-				case !ofManager(a.group, a.resource):
+				case !ofManager(a.group, a.resource, guards):
 					verbs[a] = append(verbs[a], known(r.verbs)...)
 				}
 			}
@@ -65,15 +65,15 @@ func isEvents(group, resource string) bool {
 }
 
 // ofManager reports whether a resource is one that only a manager uses: for
-// leader election, and to guard its metrics.
-func ofManager(group, resource string) bool {
+// leader election, and where it does that, to guard its metrics.
+func ofManager(group, resource string, guards bool) bool {
 	switch group {
 	case "coordination.k8s.io":
 		return resource == "leases"
 	case "authentication.k8s.io":
-		return resource == "tokenreviews"
+		return guards && resource == "tokenreviews"
 	case "authorization.k8s.io":
-		return resource == "subjectaccessreviews"
+		return guards && resource == "subjectaccessreviews"
 	}
 	return false
 }

@@ -64,7 +64,7 @@ func (p *Project) Stage(ctx context.Context, dir string, sdk SDK, stderr io.Writ
 	if err != nil {
 		return nil, err
 	}
-	s.Capabilities, s.Refused = capabilities(rules)
+	s.Capabilities, s.Refused = capabilities(rules, guardsMetrics(packages))
 	return s, nil
 }
 
