@@ -16,7 +16,7 @@ import (
 )
 
 // versions of controller-runtime whose API this one has.
-var versions = []string{"v0.22.4", "v0.24.1", "v0.25.2"}
+var versions = []string{"v0.19.7", "v0.22.4", "v0.24.1", "v0.25.2"}
 
 // What programs may use of controller-runtime is here too, with the same types,
 // or testdata/missing.txt says why not. A symbol may be as in any of the versions.

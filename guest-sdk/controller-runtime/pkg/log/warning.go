@@ -26,6 +26,11 @@ func NewKubeAPIWarningLogger(opts KubeAPIWarningLoggerOptions) *KubeAPIWarningLo
 	return &KubeAPIWarningLogger{opts: opts}
 }
 
+// HandleWarningHeader is HandleWarningHeaderWithContext for programs of version 0.19.
+func (l *KubeAPIWarningLogger) HandleWarningHeader(code int, agent, message string) {
+	l.HandleWarningHeaderWithContext(context.Background(), code, agent, message)
+}
+
 // HandleWarningHeaderWithContext logs a warning.
 func (l *KubeAPIWarningLogger) HandleWarningHeaderWithContext(ctx context.Context, code int, _, message string) {
 	if code != warningCode || message == "" {

@@ -6,7 +6,7 @@ import (
 	"regexp"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/version"
+	semver "k8s.io/apimachinery/pkg/util/version"
 )
 
 // size names packages that make the module much larger.
@@ -44,13 +44,13 @@ func (p *Project) version() []Finding {
 		return nil
 	}
 	v := string(text[m[2]:m[3]])
-	got, err := version.ParseSemantic(v)
-	if err != nil || !got.LessThan(version.MustParseSemantic(oldest)) {
+	got, err := semver.ParseSemantic(v)
+	if err != nil || !got.LessThan(semver.MustParseSemantic(oldest)) {
 		return nil
 	}
 	return []Finding{{
 		Place{"go.mod", 1 + strings.Count(string(text[:m[2]]), "\n")},
 		Warn,
-		"controller-runtime " + v + " has an API that differs from that of modules (0.22 to 0.24)", "update it to " + oldest + " or newer",
+		"controller-runtime " + v + " has an API that differs from that of modules (0.19 to 0.25)", "update it to " + oldest + " or newer",
 	}}
 }

@@ -1,0 +1,26 @@
+package webhook
+
+import (
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+)
+
+// Defaulter is an object that fills in its own defaults: version 0.19 is the last one
+// that has it. In a module nobody calls it.
+type Defaulter interface {
+	runtime.Object
+	// Default sets the defaults.
+	Default()
+}
+
+// Validator is an object that checks itself, as Defaulter.
+type Validator interface {
+	runtime.Object
+	// ValidateCreate checks a new object.
+	ValidateCreate() (admission.Warnings, error)
+	// ValidateUpdate checks a change from old.
+	ValidateUpdate(old runtime.Object) (admission.Warnings, error)
+	// ValidateDelete checks a deletion.
+	ValidateDelete() (admission.Warnings, error)
+}
