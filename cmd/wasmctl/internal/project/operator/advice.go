@@ -17,8 +17,8 @@ var advices = []advice{
 	{Fail, "gets events from elsewhere than the API server", "watch a kind with Watches, or return RequeueAfter; wasmctl build --without sources leaves it out", []string{
 		ofRuntime + "source.Channel", ofRuntime + "source.TypedChannel", ofRuntime + "source.Func", ofRuntime + "source.TypedFunc", ofRuntime + "source.Informer",
 	}},
-	{Fail, "opens a cache, a cluster or a watch of its own", "use the manager's client, and declare what to watch with the builder", []string{
-		ofRuntime + "cache.New", ofRuntime + "cluster.New", ofRuntime + "client.NewWithWatch",
+	{Fail, "opens a cluster or a watch of its own", "use the manager's client, and declare what to watch with the builder", []string{
+		ofRuntime + "cluster.New", ofRuntime + "client.NewWithWatch",
 	}},
 	{Warn, "reads the configuration of a client from files, of which a module has none", "use ctrl.GetConfig: its clients call the host", []string{
 		ofClient + "rest.InClusterConfig", ofClient + "tools/clientcmd.BuildConfigFromFlags", ofClient + "tools/clientcmd.NewNonInteractiveDeferredLoadingClientConfig",
@@ -68,6 +68,7 @@ var runsBeside = advice{Fail, "runs something beside the controllers: an error a
 // or they are controllers.
 var harmless = map[string]bool{
 	"*" + ofRuntime + "certwatcher.CertWatcher": true, ofRuntime + "webhook.Server": true, ofRuntime + "metrics/server.Server": true, ofRuntime + "cluster.Cluster": true,
+	ofRuntime + "cache.Cache":           true,
 	ofRuntime + "controller.Controller": true, ofRuntime + "controller.TypedController[" + ofRuntime + "reconcile.Request]": true,
 }
 

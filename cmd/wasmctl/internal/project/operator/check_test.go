@@ -58,6 +58,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -68,6 +69,13 @@ import (
 func Setup(mgr ctrl.Manager) error {
 	w, _ := certwatcher.New("a", "b")
 	if err := mgr.Add(w); err != nil {
+		return err
+	}
+	own, err := cache.New(mgr.GetConfig(), cache.Options{Scheme: mgr.GetScheme()})
+	if err != nil {
+		return err
+	}
+	if err := mgr.Add(own); err != nil {
 		return err
 	}
 	return ctrl.NewControllerManagedBy(mgr).
@@ -86,7 +94,7 @@ func TestCheck_AnOrdinaryProjectWorks(t *testing.T) {
 		t.Skip("SKIPPED: -short: compiles a program")
 	}
 	r := checked(t, map[string]string{"cmd/main.go": fineMain, "internal/controller/c.go": fineController})
-	if got := fmt.Sprintf("%+v", r.Controllers); got != "[{Place:{File:internal/controller/c.go Line:15} For:v1.ConfigMap Owns:[v1.Secret v1.Pod] Watches:[v1.Node]}]" {
+	if got := fmt.Sprintf("%+v", r.Controllers); got != "[{Place:{File:internal/controller/c.go Line:16} For:v1.ConfigMap Owns:[v1.Secret v1.Pod] Watches:[v1.Node]}]" {
 		t.Errorf("controllers %s", got)
 	}
 	if len(r.Findings) > 0 || r.Fails() > 0 || len(r.Capabilities) != 1 || r.Capabilities[0].Resource != "pods" {
@@ -110,7 +118,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"example.com/op/internal/broken"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -118,6 +127,10 @@ import (
 )
 
 type beside struct{}
+
+type embeds struct{ broken.Type }
+
+var _ = embeds{}.Promoted /* follows from what package broken is said to lack */
 
 func (beside) Start(context.Context) error { return nil }
 
@@ -127,7 +140,7 @@ func Setup(mgr ctrl.Manager) error {
 	_ = ctrl.NewWebhookManagedBy(mgr).For(&corev1.Pod{}).Complete()          // warn controller-runtime.NewWebhookManagedBy
 	mgr.GetWebhookServer().Register("/x", http.NotFoundHandler())            // warn webhook
 	_ = source.Channel(make(chan event.GenericEvent), &handler.EnqueueRequestForObject{}) // fail source.Channel
-	_, _ = cache.New(mgr.GetConfig(), cache.Options{})                       // fail cache.New
+	_, _ = cluster.New(mgr.GetConfig())                                      // fail cluster.New
 	_, _ = rest.InClusterConfig()                                            // warn rest.InClusterConfig
 	_, _ = kubernetes.NewForConfig(mgr.GetConfig())                          // warn kubernetes.NewForConfig
 	_, _ = net.Listen("tcp", ":1")                                           // warn net.Listen
@@ -153,10 +166,11 @@ func TestCheck_FindsEachTrouble(t *testing.T) {
 	r := checked(t, map[string]string{
 		"cmd/main.go":                     fineMain,
 		"internal/controller/c.go":        troubles,
+		"internal/broken/b.go":            "package broken\n\ntype Type struct{ missing.Type }\n",
 		"internal/controller/c_test.go":   "package controller\n\nimport _ \"sigs.k8s.io/controller-runtime/pkg/envtest\"\n",
 		"internal/controller/envtests.go": "package controller\n\nimport _ \"sigs.k8s.io/controller-runtime/pkg/envtest\"\n",
 	})
-	want := map[string]string{"internal/controller/envtests.go:3": "fail ", ":0": "warn example.com/op/internal/controller imports text/template"}
+	want := map[string]string{"internal/controller/envtests.go:3": "fail ", "internal/broken/b.go:3": "fail undefined: missing", ":0": "warn example.com/op/internal/controller imports text/template"}
 	for i, line := range strings.Split(troubles, "\n") {
 		if _, what, ok := strings.Cut(line, "// "); ok {
 			want[fmt.Sprintf("internal/controller/c.go:%d", i+1)] = what

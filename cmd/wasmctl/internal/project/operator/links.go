@@ -3,7 +3,10 @@ package operator
 import (
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -29,11 +32,7 @@ func linkFiles(src, dst string, drop func(rel string) bool) error {
 		case strings.HasSuffix(name, ".go"), name == "go.mod":
 			return os.Symlink(path, filepath.Join(dst, rel))
 		}
-		text, err := os.ReadFile(path) // a link cannot be embedded
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(filepath.Join(dst, rel), text, 0o600)
+		return copyFile(path, filepath.Join(dst, rel)) // a link cannot be embedded
 	})
 }
 
@@ -92,7 +91,7 @@ func connections(rel string) bool {
 }
 
 // linkRoot makes the folder dst, with what is in the project as symbolic links,
-// but for what says how to build it.
+// but for what says how to build it. What the package there embeds is copied.
 func linkRoot(root, dst string) error {
 	entries, err := os.ReadDir(root)
 	if err != nil {
@@ -101,14 +100,56 @@ func linkRoot(root, dst string) error {
 	if err := os.MkdirAll(dst, 0o755); err != nil {
 		return err
 	}
+	patterns, err := embedded(root)
+	if err != nil {
+		return err
+	}
 	for _, e := range entries {
-		switch e.Name() {
+		name := e.Name()
+		from, to := filepath.Join(root, name), filepath.Join(dst, name)
+		switch name {
 		case "go.mod", "go.sum", "go.work", "go.work.sum", "vendor", ".git", links:
 			continue
 		}
-		if err := os.Symlink(filepath.Join(root, e.Name()), filepath.Join(dst, e.Name())); err != nil {
+		matches := func(p string) bool { ok, _ := path.Match(p, name); return ok }
+		if !slices.ContainsFunc(patterns, matches) {
+			err = os.Symlink(from, to)
+		} else if e.IsDir() {
+			err = os.CopyFS(to, os.DirFS(from))
+		} else {
+			err = copyFile(from, to)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func copyFile(from, to string) error {
+	text, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, text, 0o600)
+}
+
+var embeds = regexp.MustCompile(`(?m)^//go:embed[ \t]+(.*)$`)
+
+// embedded returns the first elements of the patterns that the Go files of a folder embed.
+func embedded(dir string) (list []string, err error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range embeds.FindAllSubmatch(text, -1) {
+			for _, p := range strings.Fields(string(m[1])) {
+				first, _, _ := strings.Cut(strings.TrimPrefix(strings.Trim(p, "\"`"), "all:"), "/")
+				list = append(list, first)
+			}
+		}
+	}
+	return list, err
 }

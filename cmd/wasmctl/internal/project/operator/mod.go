@@ -6,18 +6,29 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
-	"k8s.io/apimachinery/pkg/util/version"
+	semver "k8s.io/apimachinery/pkg/util/version"
 )
 
 // goMod is what go mod edit -json prints.
 type goMod struct {
-	Require []struct{ Path, Version string }
-	Replace []struct {
-		Old, New struct{ Path, Version string }
+	Require []version
+	Replace []struct{ Old, New version }
+}
+
+// version is a module, and the version of it if one is meant.
+type version struct{ Path, Version string }
+
+// String is as go mod edit takes it.
+func (v version) String() string {
+	if v.Version == "" {
+		return v.Path
 	}
+	return v.Path + "@" + v.Version
 }
 
 // writeMod writes go.mod and go.sum, and returns the folder of the stand-in if
@@ -34,25 +45,58 @@ func (s *Stage) writeMod(ctx context.Context, root string, sdk SDK) (runtime str
 	if err != nil {
 		return "", err
 	}
-	replaced := map[string]string{}
-	for _, r := range mod.Replace {
-		replaced[r.Old.Path] = r.New.Path
-		if r.New.Version != "" {
-			s.pinned[r.Old.Path] = r.New.Version
-			continue
-		}
-		if !filepath.IsAbs(r.New.Path) {
-			replaced[r.Old.Path] = filepath.Join(root, r.New.Path)
-		}
-		if err := s.replace(ctx, r.Old.Path, replaced[r.Old.Path]); err != nil {
-			return "", err
-		}
+	replaced, err := s.folders(ctx, root, mod)
+	if err != nil {
+		return "", err
 	}
 	runtime, err = s.standIn(ctx, replaced, sdk)
 	if err != nil {
 		return "", err
 	}
 	return runtime, s.writeSum(root, runtime)
+}
+
+// folders makes the replace lines of go.mod, which are relative to root, fit the
+// stage. It returns the folders that stand for modules.
+func (s *Stage) folders(ctx context.Context, root string, mod goMod) (map[string]string, error) {
+	dirs := map[string]string{}
+	for _, r := range mod.Replace {
+		dir := r.New.Path
+		if !filepath.IsAbs(dir) {
+			dir = filepath.Join(root, dir)
+		}
+		_, missing := os.Stat(filepath.Join(dir, "go.mod"))
+		var err error
+		if r.Old.Version != "" { // a line for all versions would not win over it
+			err = s.command(ctx, s.stderr, "mod", "edit", "-dropreplace="+r.Old.String(), "-replace="+r.Old.Path+"="+r.New.String())
+		}
+		switch {
+		case err != nil:
+		case r.New.Version != "":
+			s.pinned[r.Old.Path] = r.New.Version
+		case errors.Is(missing, fs.ErrNotExist):
+			err = s.unreplace(ctx, mod, r.Old.Path, r.New.Path)
+		default:
+			dirs[r.Old.Path] = dir
+			err = s.replace(ctx, r.Old.Path, dir)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return dirs, nil
+}
+
+// unreplace takes a module from the registry whose folder is not there: a module that
+// was downloaded has none of the modules in its folders.
+func (s *Stage) unreplace(ctx context.Context, mod goMod, module, dir string) error {
+	for _, r := range mod.Require {
+		if r.Path == module && !strings.HasPrefix(r.Version, "v0.0.0-0001") { // go mod tidy has made that one up
+			_, _ = fmt.Fprintf(s.stderr, "wasmctl: go.mod replaces %s by %s, where there is no module: the build takes %s\n", module, dir, r)
+			return s.command(ctx, s.stderr, "mod", "edit", "-dropreplace="+module)
+		}
+	}
+	return fmt.Errorf("go.mod: replaces %s by %s, where there is no module: get the whole repository, or that module into this folder", module, dir)
 }
 
 // standIn adds the stand-in, and what that replaces, to go.mod where it has them
@@ -127,7 +171,7 @@ func (s *Stage) point(ctx context.Context, module string) error {
 
 // older reports whether a version that a project pins is too old for the stand-in.
 func older(pinned, needed string) bool {
-	a, errA := version.ParseSemantic(pinned)
-	b, errB := version.ParseSemantic(needed)
+	a, errA := semver.ParseSemantic(pinned)
+	b, errB := semver.ParseSemantic(needed)
 	return errA == nil && errB == nil && a.LessThan(b)
 }

@@ -3,6 +3,7 @@ package operator
 import (
 	"go/ast"
 	"go/types"
+	"regexp"
 	"strings"
 )
 
@@ -14,6 +15,7 @@ type usage struct {
 	zones  bool // the program has the time zones
 	main   bool // it is the main package
 	failed bool // it has errors of its own
+	gaps   bool // it imports what does not compile
 	info   types.Info
 }
 
@@ -31,11 +33,22 @@ func (u *usage) pkg(p *pkg) {
 	}
 }
 
+// follows are errors that a package may have because it embeds or passes types of
+// packages that do not compile.
+var follows = regexp.MustCompile(`\(type \*?\w+ has no field or method|cannot infer`)
+
 // typeError is an error in the project's sources. What only follows from a package
 // that does not compile is said there.
 func (u *usage) typeError(p *pkg, err error) {
 	e, ok := err.(types.Error) //nolint:errorlint // documented to be one
-	if !ok || strings.Contains(e.Msg, "could not import") || e.Soft {
+	if !ok || e.Soft {
+		return
+	}
+	if strings.Contains(e.Msg, "could not import") {
+		u.gaps = true // those come first
+		return
+	}
+	if u.gaps && follows.MatchString(e.Msg) {
 		return
 	}
 	u.failed = true
