@@ -5,6 +5,7 @@ package cache
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/internal/newcache"
 	"sigs.k8s.io/controller-runtime/pkg/internal/rest"
 )
 
@@ -109,12 +111,20 @@ func BlockUntilSynced(shouldBlock bool) InformerGetOption {
 	return func(o *InformerGetOptions) { o.BlockUntilSynced = &shouldBlock }
 }
 
-// NewCacheFunc makes a cache. It is not called in a module.
+// NewCacheFunc makes the cache of a manager, by New.
 type NewCacheFunc func(config *rest.Config, opts Options) (Cache, error)
 
-// New returns an error: a module reads what the host watches for its controllers.
-func New(*rest.Config, Options) (Cache, error) {
-	return nil, errors.New("cache: a module cannot open a cache of its own: use mgr.GetClient, and declare what to watch with the builder")
+// New returns a cache with bounds of its own. As that of a manager, by its NewCache, it is
+// the host's. Beside that of a manager, it reads from the API server.
+func New(config *rest.Config, opts Options) (Cache, error) {
+	if newcache.Make == nil {
+		return nil, errors.New("cache: the program has no manager; make one by ctrl.NewManager")
+	}
+	c, err := newcache.Make(config, opts)
+	if err != nil {
+		return nil, fmt.Errorf("cache: %w", err)
+	}
+	return c.(Cache), nil //nolint:forcetypeassert // as Make says
 }
 
 // TransformStripManagedFields returns a function that changes nothing: the

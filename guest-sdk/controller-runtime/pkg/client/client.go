@@ -64,6 +64,9 @@ func New(config *rest.Config, options Options) (Client, error) {
 	if config == nil {
 		return nil, errors.New("client: the config is nil; use the one of ctrl.GetConfigOrDie")
 	}
+	if err := rest.Check(config); err != nil {
+		return nil, fmt.Errorf("client: %w", err)
+	}
 	if options.Scheme == nil {
 		if options.Scheme = defaultscheme.Get(); options.Scheme == nil {
 			return nil, fmt.Errorf("client: %w", defaultscheme.ErrNone)

@@ -19,7 +19,7 @@ import (
 // Cluster is the one cluster that a module works in.
 type Cluster interface {
 	recorder.Provider
-	// GetHTTPClient returns a client that cannot reach anything.
+	// GetHTTPClient returns a client for requests to the API server, for clients of client-go.
 	GetHTTPClient() *http.Client
 	// GetConfig returns a configuration that no other client takes.
 	GetConfig() *rest.Config

@@ -2,9 +2,8 @@ package manager
 
 import (
 	"errors"
-	"maps"
+	"fmt"
 	"net/http"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -14,7 +13,6 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/internal/defaultscheme"
 	"sigs.k8s.io/controller-runtime/pkg/internal/hostcache"
 	"sigs.k8s.io/controller-runtime/pkg/internal/hostevents"
@@ -29,10 +27,10 @@ type connection struct {
 	scheme *runtime.Scheme
 	mapper meta.RESTMapper
 	cache  *hostcache.Cache
+	front  cache.Cache // what the program has made of cache
 	client client.Client
 	reader client.Reader
-	limits cache.Options
-	byKind map[schema.GroupVersionKind]cache.ByObject
+	bounds hostcache.Bounds
 	events bool // a recorder was asked for
 }
 
@@ -45,17 +43,8 @@ func connect(cfg *rest.Config, o *Options) (*connection, error) {
 		return nil, errors.New("the config is nil; use the one of ctrl.GetConfigOrDie")
 	case o.Scheme == nil:
 		return nil, defaultscheme.ErrNone
-	case o.NewCache != nil:
-		return nil, errors.New("Options.NewCache: a module has the cache of its host; use Options.Cache")
 	}
-	c := &connection{config: cfg, scheme: o.Scheme, limits: o.Cache, byKind: map[schema.GroupVersionKind]cache.ByObject{}}
-	for obj, limits := range o.Cache.ByObject {
-		gvk, err := apiutil.GVKForObject(obj, o.Scheme)
-		if err != nil {
-			return nil, err
-		}
-		c.byKind[gvk] = limits
-	}
+	c := &connection{config: cfg, scheme: o.Scheme}
 	return c, c.clients(o)
 }
 
@@ -73,7 +62,9 @@ func (c *connection) clients(o *Options) (err error) {
 	}
 	c.reader = uncached
 	serveREST(uncached, kinds.NewMapper(c.scheme))
-	c.cache = hostcache.New(c.scheme, c.reader)
+	if err := c.openCache(o); err != nil {
+		return err
+	}
 	opts := o.Client
 	if opts.Scheme == nil {
 		opts.Scheme = c.scheme
@@ -86,7 +77,7 @@ func (c *connection) clients(o *Options) (err error) {
 		reads = *opts.Cache
 	}
 	if reads.Reader == nil {
-		reads.Reader = c.cache
+		reads.Reader = c.front
 	}
 	opts.Cache = &reads
 	if o.NewClient == nil {
@@ -99,54 +90,65 @@ func (c *connection) clients(o *Options) (err error) {
 // serveREST answers requests of clients of client-go, in a program that has any.
 var serveREST = func(client.Client, meta.RESTMapper) {}
 
-// bound narrows the watches of a manifest by the options of the cache.
-func (c *connection) bound(m *wasmctl.Manifest) {
-	c.boundOne(m.For)
+// openCache makes the cache, or lets the program do that.
+func (c *connection) openCache(o *Options) (err error) {
+	if o.NewCache == nil {
+		c.cache = hostcache.New(c.scheme, c.reader)
+		c.front = c.cache
+		c.bounds, err = hostcache.NewBounds(c.scheme, o.Cache)
+		return err
+	}
+	opts := o.Cache
+	opts.Scheme, opts.Mapper = c.scheme, c.mapper
+	made, err := hostcache.Made(func() (err error) {
+		c.front, err = o.NewCache(c.config, opts)
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case len(made) != 1:
+		return fmt.Errorf("Options.NewCache: called cache.New %d times: a module has one cache, that of its host; call it once, or use Options.Cache", len(made))
+	}
+	c.cache = made[0]
+	c.bounds = c.cache.Join(c.reader)
+	return nil
+}
+
+// bound narrows the watches of a manifest by the options of the cache. Those of wide are
+// not: the program watches the kind by a cache of its own.
+func (c *connection) bound(m *wasmctl.Manifest, wide map[schema.GroupVersionKind]bool) {
+	c.boundOne(m.For, wide)
 	for _, list := range [][]wasmctl.Watch{m.Owns, m.Watches} {
 		for i := range list {
-			c.boundOne(&list[i])
+			c.boundOne(&list[i], wide)
 		}
 	}
 }
 
-func (c *connection) boundOne(w *wasmctl.Watch) {
-	by := c.byKind[schema.GroupVersionKind{Group: w.Group, Version: w.Version, Kind: w.Kind}]
-	if by.Namespaces == nil {
-		by.Namespaces = c.limits.DefaultNamespaces
+func (c *connection) boundOne(w *wasmctl.Watch, wide map[schema.GroupVersionKind]bool) {
+	gvk := schema.GroupVersionKind{Group: w.Group, Version: w.Version, Kind: w.Kind}
+	if wide[gvk] {
+		return
 	}
-	if by.Label == nil {
-		by.Label = c.limits.DefaultLabelSelector
+	b := c.bounds.Of(gvk)
+	w.Namespaces = b.Namespaces
+	if b.Label != nil {
+		w.LabelSelector = b.Label.String()
 	}
-	if by.Field == nil {
-		by.Field = c.limits.DefaultFieldSelector
-	}
-	if _, all := by.Namespaces[cache.AllNamespaces]; !all {
-		w.Namespaces = slices.Sorted(maps.Keys(by.Namespaces))
-	}
-	if by.Label != nil {
-		w.LabelSelector = by.Label.String()
-	}
-	if by.Field != nil {
-		w.FieldSelector = by.Field.String()
+	if b.Field != nil {
+		w.FieldSelector = b.Field.String()
 	}
 }
 
 // GetHTTPClient implements cluster.Cluster.
-func (*connection) GetHTTPClient() *http.Client { return &http.Client{Transport: noTransport{}} }
-
-// noTransport reaches nothing.
-type noTransport struct{}
-
-// RoundTrip implements http.RoundTripper.
-func (noTransport) RoundTrip(*http.Request) (*http.Response, error) {
-	return nil, errors.New("manager: a module has no network; use the client of the manager")
-}
+func (c *connection) GetHTTPClient() *http.Client { return rest.HTTPClient(c.config) }
 
 // GetConfig implements cluster.Cluster.
 func (c *connection) GetConfig() *rest.Config { return c.config }
 
 // GetCache implements cluster.Cluster.
-func (c *connection) GetCache() cache.Cache { return c.cache }
+func (c *connection) GetCache() cache.Cache { return c.front }
 
 // GetScheme implements cluster.Cluster.
 func (c *connection) GetScheme() *runtime.Scheme { return c.scheme }
@@ -155,7 +157,7 @@ func (c *connection) GetScheme() *runtime.Scheme { return c.scheme }
 func (c *connection) GetClient() client.Client { return c.client }
 
 // GetFieldIndexer implements cluster.Cluster.
-func (c *connection) GetFieldIndexer() client.FieldIndexer { return c.cache }
+func (c *connection) GetFieldIndexer() client.FieldIndexer { return c.front }
 
 // GetRESTMapper implements cluster.Cluster.
 func (c *connection) GetRESTMapper() meta.RESTMapper { return c.mapper }

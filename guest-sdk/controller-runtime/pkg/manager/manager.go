@@ -56,7 +56,7 @@ type Options struct {
 	MapperProvider func(c *rest.Config, httpClient *http.Client) (meta.RESTMapper, error)
 	// Cache bounds what is watched.
 	Cache cache.Options
-	// NewCache is an error: the host has the cache.
+	// NewCache calls cache.New, which returns the host's cache, with the bounds that it says.
 	NewCache cache.NewCacheFunc
 	// Client says which reads go to the cache.
 	Client client.Options

@@ -13,6 +13,7 @@ import (
 
 	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
 
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -65,7 +66,7 @@ func (m *module) Add(r Runnable) error {
 		return nil
 	}
 	switch r.(type) {
-	case *certwatcher.CertWatcher, *Server, webhook.Server, metricsserver.Server, cluster.Cluster:
+	case *certwatcher.CertWatcher, *Server, webhook.Server, metricsserver.Server, cluster.Cluster, cache.Cache:
 		m.options.Logger.Info("has no effect in a module, the host does this", "runnable", nameOf(r))
 		return nil
 	}
@@ -140,7 +141,11 @@ func (m *module) reconciler(name string) (wasmctl.Reconciler, error) {
 	if err != nil {
 		return r, err
 	}
-	m.bound(&r.Manifest)
+	wide, err := c.Wide(m.GetScheme())
+	if err != nil {
+		return r, err
+	}
+	m.bound(&r.Manifest, wide)
 	m.cache.Watch(declare.Kinds(&r.Manifest))
 	if m.events || hostevents.Wanted() {
 		r.Manifest.Capabilities = append(r.Manifest.Capabilities, recordsEvents)

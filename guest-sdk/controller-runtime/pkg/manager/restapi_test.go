@@ -8,8 +8,14 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/kubernetes"
+
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/internal/restapi"
 )
 
@@ -67,5 +73,24 @@ func TestRESTAPI_ARequestIsACallOfTheHost(t *testing.T) {
 			t.Errorf("a resource that no kind is known of: %v", err)
 		}
 	})
+	fine(t, result)
+}
+
+// TestRESTClient_OfTheManagersConnectionCallsTheHost: one for a kind, and one that is made
+// with the manager's HTTP client.
+func TestRESTClient_OfTheManagersConnectionCallsTheHost(t *testing.T) {
+	_, result := in(t, func(ctx context.Context, m ctrl.Manager, _ client.Client) {
+		of, err := apiutil.RESTClientForGVK(corev1.SchemeGroupVersion.WithKind("Secret"), false, false, m.GetConfig(), serializer.NewCodecFactory(m.GetScheme()), m.GetHTTPClient())
+		must(t, err)
+		var got corev1.Secret
+		must(t, of.Get().Namespace("default").Resource("secrets").Name("s").Do(ctx).Into(&got))
+		kube, err := kubernetes.NewForConfigAndClient(m.GetConfig(), m.GetHTTPClient())
+		must(t, err)
+		same, err := kube.CoreV1().Secrets("default").Get(ctx, "s", metav1.GetOptions{})
+		must(t, err)
+		if got.Type != "x" || same.Type != "x" {
+			t.Errorf("%+v, %+v", got, same)
+		}
+	}, secret("s", "x", nil))
 	fine(t, result)
 }

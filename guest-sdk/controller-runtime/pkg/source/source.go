@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/internal/declare"
+	"sigs.k8s.io/controller-runtime/pkg/internal/hostcache"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
@@ -43,14 +44,15 @@ func Kind[object client.Object](c cache.Cache, obj object, h handler.TypedEventH
 }
 
 // TypedKind is Kind of a type of request.
-func TypedKind[object client.Object, request comparable](_ cache.Cache, obj object, h handler.TypedEventHandler[object, request], predicates ...predicate.TypedPredicate[object]) TypedSyncingSource[request] {
-	return &kind[object, request]{obj, h, predicates}
+func TypedKind[object client.Object, request comparable](c cache.Cache, obj object, h handler.TypedEventHandler[object, request], predicates ...predicate.TypedPredicate[object]) TypedSyncingSource[request] {
+	return &kind[object, request]{obj, h, predicates, hostcache.IsOwn(c)}
 }
 
 type kind[object client.Object, request comparable] struct {
 	obj        object
 	handler    handler.TypedEventHandler[object, request]
 	predicates []predicate.TypedPredicate[object]
+	wide       bool // it is watched by a cache beside the manager's
 }
 
 // Start implements TypedSource.
@@ -71,7 +73,7 @@ func (k *kind[object, request]) Declared() (declare.Watch, error) {
 		return declare.Watch{}, fmt.Errorf("source.Kind of %T: the handler enqueues %T: a module reconciles objects by their name, use reconcile.Request",
 			k.obj, *new(request))
 	}
-	w := declare.Watch{Object: k.obj, Handler: plainHandler(typed)}
+	w := declare.Watch{Object: k.obj, Handler: plainHandler(typed), Wide: k.wide}
 	for _, p := range k.predicates {
 		w.Predicates = append(w.Predicates, plainPredicate(p))
 	}

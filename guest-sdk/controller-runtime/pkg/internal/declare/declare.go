@@ -7,8 +7,11 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -23,6 +26,8 @@ type Watch struct {
 	Handler handler.EventHandler
 	// Predicates hide events; all have to pass one.
 	Predicates []predicate.Predicate
+	// Wide says that the bounds of the manager's cache do not hold.
+	Wide bool
 }
 
 // Source is a source of events that can be declared.
@@ -47,6 +52,19 @@ type Controller struct {
 	Logger func(*reconcile.Request) logr.Logger
 	// Reconcile carries out a run.
 	Reconcile func(context.Context, reconcile.Request) (reconcile.Result, error)
+}
+
+// Wide are the kinds that are watched beyond the bounds of the manager's cache.
+func (c *Controller) Wide(scheme *runtime.Scheme) (map[schema.GroupVersionKind]bool, error) {
+	out := map[schema.GroupVersionKind]bool{}
+	for _, w := range c.Watches {
+		gvk, err := apiutil.GVKForObject(w.Object, scheme)
+		if err != nil {
+			return nil, err
+		}
+		out[gvk] = out[gvk] || w.Wide
+	}
+	return out, nil
 }
 
 // Declarer is a Runnable that is a controller.

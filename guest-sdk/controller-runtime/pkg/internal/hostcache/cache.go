@@ -26,6 +26,7 @@ import (
 type Cache struct {
 	scheme *runtime.Scheme
 	api    client.Reader
+	own    *Bounds // nil: it is the manager's
 
 	mu      sync.Mutex
 	watched map[schema.GroupVersionKind]bool // true: nothing but metadata

@@ -7,6 +7,7 @@ package rest
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 
 	"k8s.io/client-go/rest"
@@ -44,10 +45,28 @@ func ClientOf(c *Config) func() *wasmctl.Client {
 	return nil
 }
 
+// HTTPClient returns the client for requests with a configuration.
+func HTTPClient(c *Config) *http.Client { return &http.Client{Transport: c.Transport} }
+
+// Check returns an error for a configuration that asks for more than the host does.
+func Check(c *Config) error {
+	_, own := c.Transport.(*transport)
+	switch {
+	case !own && c.Host != "":
+		return fmt.Errorf("config[%s]: is not that of ctrl.GetConfig: a module works in the cluster of its host; run the operator's own binary for others", c.Host)
+	case c.Impersonate.UserName != "":
+		return fmt.Errorf("config: impersonates %q: a module has the rights of its grant, and acts as nobody else", c.Impersonate.UserName)
+	}
+	return nil
+}
+
 type transport struct{ client func() *wasmctl.Client }
 
 // RoundTrip implements http.RoundTripper.
 func (*transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if user := r.Header.Get("Impersonate-User"); user != "" {
+		return nil, fmt.Errorf("client-go: impersonates %q: a module has the rights of its grant, and acts as nobody else", user)
+	}
 	if Serve == nil {
 		return nil, errors.New("client-go: the program has no manager, which carries out requests in a module")
 	}

@@ -5,6 +5,8 @@
 package rest
 
 import (
+	"errors"
+	"net/http"
 	"time"
 
 	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
@@ -42,3 +44,16 @@ func For(client func() *wasmctl.Client) *Config { return &Config{client: client}
 
 // ClientOf returns the client of For; nil for that of the host.
 func ClientOf(c *Config) func() *wasmctl.Client { return c.client }
+
+// HTTPClient returns a client that reaches nothing.
+func HTTPClient(*Config) *http.Client { return &http.Client{Transport: noTransport{}} }
+
+type noTransport struct{}
+
+// RoundTrip implements http.RoundTripper.
+func (noTransport) RoundTrip(*http.Request) (*http.Response, error) {
+	return nil, errors.New("manager: a module has no network; use the client of the manager")
+}
+
+// Check returns nil: there is nothing that such a configuration could ask for.
+func Check(*Config) error { return nil }

@@ -1,0 +1,54 @@
+package hostcache
+
+import (
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/internal/newcache"
+	"sigs.k8s.io/controller-runtime/pkg/internal/rest"
+)
+
+func init() {
+	newcache.Make = func(config *rest.Config, options any) (any, error) { return own(config, options.(cache.Options)) } //nolint:forcetypeassert // package cache passes them
+}
+
+// made are the caches of Options.NewCache while a manager calls it.
+var made func(*Cache)
+
+// own returns a cache beside the manager's: it reads from the API server what is within
+// its bounds.
+func own(config *rest.Config, o cache.Options) (*Cache, error) {
+	api, err := client.New(config, client.Options{Scheme: o.Scheme, Mapper: o.Mapper})
+	if err != nil {
+		return nil, err
+	}
+	bounds, err := NewBounds(api.Scheme(), o)
+	if err != nil {
+		return nil, err
+	}
+	c := New(api.Scheme(), bounded{api, bounds})
+	c.own = &bounds
+	if made != nil {
+		made(c)
+	}
+	return c, nil
+}
+
+// Made returns the caches that were made while f ran.
+func Made(f func() error) (list []*Cache, err error) {
+	made = func(c *Cache) { list = append(list, c) }
+	defer func() { made = nil }()
+	return list, f()
+}
+
+// Join makes an own cache that of the manager, and returns its bounds.
+func (c *Cache) Join(api client.Reader) Bounds {
+	bounds := *c.own
+	c.own, c.api = nil, api
+	return bounds
+}
+
+// IsOwn reports whether a cache is beside the manager's.
+func IsOwn(c any) bool {
+	own, ok := c.(*Cache)
+	return ok && own.own != nil
+}

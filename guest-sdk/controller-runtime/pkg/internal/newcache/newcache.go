@@ -1,0 +1,7 @@
+// Package newcache connects package cache with what makes caches, which imports it.
+package newcache
+
+import "sigs.k8s.io/controller-runtime/pkg/internal/rest"
+
+// Make makes a cache.Cache with cache.Options. Package hostcache sets it.
+var Make func(config *rest.Config, options any) (any, error)

@@ -1,0 +1,112 @@
+package manager_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/rest"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// wrapped is a cache that a program has put something around.
+type wrapped struct{ cache.Cache }
+
+// TestManager_NewCacheBoundsTheHostsCache: what a program passes to cache.New bounds the
+// watches, also where it returns something around it. None and two caches are errors.
+func TestManager_NewCacheBoundsTheHostsCache(t *testing.T) {
+	for calls := range 3 {
+		o := ctrl.Options{NewCache: func(cfg *rest.Config, o cache.Options) (c cache.Cache, err error) {
+			o.DefaultNamespaces = map[string]cache.Config{"shop": {}}
+			for range calls {
+				if c, err = cache.New(cfg, o); err != nil {
+					return nil, err
+				}
+			}
+			return wrapped{c}, nil
+		}}
+		if calls != 1 {
+			if _, err := ctrl.NewManager(ctrl.GetConfigOrDie(), o); err == nil {
+				t.Errorf("%d caches are no error", calls)
+			}
+			continue
+		}
+		m := newManager(t, o)
+		must(t, ctrl.NewControllerManagedBy(m).For(&corev1.ConfigMap{}).Owns(&corev1.Secret{}).Complete(nothing))
+		manifest := declared(t, m).Manifest
+		for _, got := range [][]string{manifest.For.Namespaces, manifest.Owns[0].Namespaces} {
+			if !slices.Equal(got, []string{"shop"}) {
+				t.Errorf("namespaces %q", got)
+			}
+		}
+		if _, ok := m.GetCache().(wrapped); !ok {
+			t.Errorf("the cache is a %T", m.GetCache())
+		}
+	}
+}
+
+// TestCache_OneBesideTheManagersReadsWithinItsBounds: whatever the bounds of the manager's
+// cache are, and watches by it have those of none.
+func TestCache_OneBesideTheManagersReadsWithinItsBounds(t *testing.T) {
+	a, b := map[string]string{"l": "1"}, map[string]string{"l": "2"}
+	_, result := in(t, func(ctx context.Context, m ctrl.Manager, _ client.Client) {
+		own, err := cache.New(m.GetConfig(), cache.Options{Scheme: m.GetScheme(), DefaultLabelSelector: labels.SelectorFromSet(a)})
+		must(t, err)
+		must(t, own.IndexField(ctx, &corev1.Secret{}, "type", func(o client.Object) []string {
+			return []string{string(o.(*corev1.Secret).Type)} //nolint:forcetypeassert // the type of the index
+		}))
+		c, err := client.New(m.GetConfig(), client.Options{Scheme: m.GetScheme(), Cache: &client.CacheOptions{Reader: own}})
+		must(t, err)
+		var s corev1.Secret
+		must(t, c.Get(ctx, client.ObjectKey{Namespace: "default", Name: "p"}, &s))
+		if err := c.Get(ctx, client.ObjectKey{Namespace: "default", Name: "r"}, &s); !apierrors.IsNotFound(err) {
+			t.Errorf("an object with other labels: %v", err)
+		}
+		for want, opts := range map[int][]client.ListOption{
+			2: {}, 1: {client.MatchingFields{"type": "y"}}, 0: {client.MatchingLabels(b)},
+		} {
+			var list corev1.SecretList
+			if must(t, c.List(ctx, &list, opts...)); len(list.Items) != want {
+				t.Errorf("%v: %d, want %d", opts, len(list.Items), want)
+			}
+		}
+	}, secret("p", "x", a), secret("q", "y", a), secret("r", "y", b))
+	fine(t, result)
+
+	m := newManager(t, ctrl.Options{Cache: cache.Options{DefaultLabelSelector: labels.SelectorFromSet(b)}})
+	own, err := cache.New(m.GetConfig(), cache.Options{Scheme: m.GetScheme()})
+	must(t, err)
+	must(t, m.Add(own))
+	must(t, ctrl.NewControllerManagedBy(m).For(&corev1.ConfigMap{}).
+		WatchesRawSource(source.Kind(own, &corev1.Secret{}, &handler.TypedEnqueueRequestForObject[*corev1.Secret]{})).Complete(nothing))
+	manifest := declared(t, m).Manifest
+	if manifest.For.LabelSelector != "l=2" || manifest.Watches[0].LabelSelector != "" {
+		t.Errorf("selectors %q and %q", manifest.For.LabelSelector, manifest.Watches[0].LabelSelector)
+	}
+}
+
+// TestClient_OfAnotherClusterIsAnError: and of another user. A module has the cluster and
+// the rights of its host.
+func TestClient_OfAnotherClusterIsAnError(t *testing.T) {
+	m := newManager(t, ctrl.Options{})
+	other := rest.CopyConfig(m.GetConfig())
+	_, err := client.New(other, client.Options{Scheme: m.GetScheme()})
+	must(t, err)
+	other.Impersonate.UserName = "bob"
+	for _, cfg := range []*rest.Config{{Host: "https://other.example"}, other} {
+		if _, err := client.New(cfg, client.Options{Scheme: m.GetScheme()}); err == nil {
+			t.Errorf("%s is no error", cfg.Host)
+		}
+		if _, err := cache.New(cfg, cache.Options{Scheme: m.GetScheme()}); err == nil {
+			t.Errorf("a cache: %s is no error", cfg.Host)
+		}
+	}
+}
