@@ -45,7 +45,7 @@ func TestControllerRuntime_ClientsOfClientGoCallTheHost(t *testing.T) {
 	o.child = startWasmctl(t, module, "--kubeconfig", c.Kubeconfig(), "--namespace", o.ns, "--socket", "none")
 	o.child.wantLine(`"controller":"seen"`)
 	o.create(configMaps, map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a", "labels": map[string]any{"counted": "yes"}}})
-	const note = "1 labelled, data map[k:dg==], version true, denied true"
+	const note = "1 labelled, data map[k:dg==], version 1, denied true"
 	o.await("the Secret", func() bool { return o.get(secrets).GetAnnotations()["note"] == note })
 	o.awaitEvent("no such kind")
 	devclustertest.Apply(t, c, []byte(widgetCRD))

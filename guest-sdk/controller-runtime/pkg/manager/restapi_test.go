@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
 
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -41,7 +42,7 @@ func TestRESTAPI_ARequestIsACallOfTheHost(t *testing.T) {
 			{"PUT", one, "", `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s","resourceVersion":"1"}}`, 409, `"reason":"Conflict"`},
 			{"PUT", one, "", `no`, 400, `"reason":"BadRequest"`},
 			{"GET", all + "?watch=true", "", "", 405, "Owns or Watches"},
-			{"GET", "/version", "", "", 404, "cannot ask"},
+			{"GET", "/openapi/v3", "", "", 404, "cannot ask"},
 			{"GET", "/api", "", "", 200, `"versions":["v1"]`},
 			{"GET", "/api/v1", "", "", 200, `"name":"nodes","singularName":"node","namespaced":false`},
 			{"GET", "/apis", "", "", 200, `"preferredVersion":{"groupVersion":"apps/v1"`},
@@ -93,4 +94,12 @@ func TestRESTClient_OfTheManagersConnectionCallsTheHost(t *testing.T) {
 		}
 	}, secret("s", "x", nil))
 	fine(t, result)
+}
+
+// TestRESTClient_TheVersionIsThatOfTheLibraries: also before there is a manager.
+func TestRESTClient_TheVersionIsThatOfTheLibraries(t *testing.T) {
+	v, err := discovery.NewDiscoveryClientForConfigOrDie(ctrl.GetConfigOrDie()).ServerVersion()
+	if err != nil || v.Major != "1" || !strings.HasPrefix(v.GitVersion, "v1."+v.Minor+".") || len(v.Minor) < 2 {
+		t.Errorf("%+v, %v", v, err)
+	}
 }

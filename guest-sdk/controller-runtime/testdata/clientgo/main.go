@@ -159,14 +159,17 @@ func (r *reconciler) Reconcile(_ context.Context, req reconcile.Request) (reconc
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	_, version := r.kube.Discovery().ServerVersion()
+	version, err := r.kube.Discovery().ServerVersion()
+	if err != nil {
+		return reconcile.Result{}, err
+	}
 	_, denied := r.kube.CoreV1().Nodes().Get(ctx, "n", metav1.GetOptions{})
 	found, err := r.keepWidget(ctx, &list.Items[0])
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	r.events.Event(&list.Items[0], corev1.EventTypeNormal, "Widget", found)
-	note := fmt.Sprintf("%d labelled, data %v, version %t, denied %t", len(list.Items), u.Object["data"], apierrors.IsNotFound(version), apierrors.IsForbidden(denied))
+	note := fmt.Sprintf("%d labelled, data %v, version %s, denied %t", len(list.Items), u.Object["data"], version.Major, apierrors.IsForbidden(denied))
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{"note":%q}}}`, note)
 	_, err = secrets.Patch(ctx, req.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	return reconcile.Result{}, err

@@ -67,6 +67,9 @@ func (*transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if user := r.Header.Get("Impersonate-User"); user != "" {
 		return nil, fmt.Errorf("client-go: impersonates %q: a module has the rights of its grant, and acts as nobody else", user)
 	}
+	if r.URL.Path == "/version" {
+		return serverVersion(r), nil
+	}
 	if Serve == nil {
 		return nil, errors.New("client-go: the program has no manager, which carries out requests in a module")
 	}

@@ -62,7 +62,7 @@ func (s Server) answer(r *http.Request) (any, error) {
 			return found, nil
 		}
 		return nil, apierrors.NewGenericServerResponse(http.StatusNotFound, r.Method, schema.GroupResource{}, r.URL.Path,
-			"a module cannot ask which version the API server has, and knows the kinds of its scheme", 0, true)
+			"a module knows the kinds of its scheme, and cannot ask the API server for more", 0, true)
 	}
 	req := &request{target: t, query: r.URL.Query(), media: r.Header.Get("Content-Type")}
 	if w := req.query.Get("watch"); w == "true" || w == "1" {
