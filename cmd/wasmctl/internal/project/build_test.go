@@ -122,6 +122,7 @@ func TestBuild_SaysWhatIsMissing(t *testing.T) {
 		"tinygo":         {files: goFiles, asked: TinyGo, is: ErrNoToolchain, message: "tinygo.org"},
 		"tinygo by file": {files: with(goFiles, FileName, "toolchain: tinygo\n"), is: ErrNoToolchain, message: "tinygo.org"},
 		"empty folder":   {files: map[string]string{"README.md": ""}, is: ErrNoProject, message: "wasmctl new"},
+		"two programs":   {files: map[string]string{"go.mod": "module x\n", "cmd/a/main.go": "package main\n", "cmd/b/main.go": "package main\n"}, is: ErrNoProject, message: "cmd/a, "},
 		"rust as go":     {files: rustFiles, asked: Go, is: ErrNoProject, message: "for rust"},
 		"go as rust":     {files: goFiles, asked: Rust, is: ErrNoProject, message: "for go"},
 		"unknown key":    {files: with(goFiles, FileName, "toolchian: tinygo\n"), message: "toolchian"},

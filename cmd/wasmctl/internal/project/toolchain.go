@@ -57,6 +57,12 @@ func find(dir string) (Toolchain, error) {
 	if mainPackage(dir) != "" && inGoModule(dir) || hasOperator(dir) {
 		return Go, nil
 	}
+	if programs, _ := filepath.Glob(filepath.Join(dir, "cmd", "*", "main.go")); len(programs) > 1 { // the pattern is fine
+		for i, p := range programs {
+			programs[i] = filepath.Dir(p)
+		}
+		return "", fmt.Errorf("project[%s]: %w without a choice: has several programs; name the folder of one: %s", dir, ErrNoProject, strings.Join(programs, ", "))
+	}
 	return "", fmt.Errorf("project[%s]: %w: has neither a Cargo.toml nor a go.mod with Go files; create a project with wasmctl new", dir, ErrNoProject)
 }
 

@@ -145,7 +145,7 @@ func embedded(dir string) (list []string, err error) {
 			return nil, err
 		}
 		for _, m := range embeds.FindAllSubmatch(text, -1) {
-			for _, p := range strings.Fields(string(m[1])) {
+			for p := range strings.FieldsSeq(string(m[1])) {
 				first, _, _ := strings.Cut(strings.TrimPrefix(strings.Trim(p, "\"`"), "all:"), "/")
 				list = append(list, first)
 			}
