@@ -123,7 +123,7 @@ func (c compiler) compileForm(ctx context.Context, code *code, src *source) (err
 			if trouble != nil {
 				c.warn(trouble)
 			}
-			return code.setBase(src.data)
+			return nil
 		}
 		if ctx.Err() != nil || errors.Is(err, ErrInvalidModule) {
 			return err
@@ -166,6 +166,9 @@ func (c compiler) here(ctx context.Context, code *code, src *source) (err error)
 	job := c.job(src)
 	code.newRuntime(ctx, nil, job.CloseOnDone)
 	code.compiled, err = compileSafely(experimental.WithCompilationWorkers(ctx, job.Workers), code.runtime, job.Code)
+	if err == nil {
+		err = code.setBase(src.data)
+	}
 	return err
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"runtime"
 
 	"github.com/wasmctl/wasmctl/host/internal/codecache"
@@ -46,49 +47,70 @@ func (c compiler) fromStore(ctx context.Context, code *code, src *source) bool {
 	if c.cfg.CacheDir == "" {
 		return false
 	}
-	err := inPrivate("", func(private string) error {
-		entry, err := c.store().Take(src.id, private)
-		if err != nil {
-			c.untaken(err)
-		}
-		if entry == nil {
-			return errNotKept
-		}
-		hollow, data, err := code.readForm(entry.Form)
-		if err != nil {
-			return err
-		}
-		if err := code.fromCache(ctx, private, hollow, c.cfg.CPU == CPUClose); err != nil {
-			return err
-		}
-		if err := errors.Join(code.setBase(data), c.moveCode(code, private)); err != nil {
-			return errors.Join(err, code.closeLocal(ctx))
-		}
-		return nil
-	})
-	return err == nil
+	return inPrivate("", func(private string) error { return c.take(ctx, c.store(), code, src, private) }) == nil
 }
 
-// moveCode moves code that was just loaded out of memory, into a file in a private
-// directory or else in that of the cache. It is as good where that does not work. An
-// error is that it was lost.
-func (c compiler) moveCode(code *code, private string) error {
-	machine := codefile.Of(code.compiled)
-	if len(machine) < codefile.MinSize {
-		return nil
+// take makes code of what a store has, by way of a private directory.
+func (c compiler) take(ctx context.Context, store codecache.Store, code *code, src *source, private string) error {
+	apart := apartCode{dirs: []string{private, c.cfg.CacheDir}}
+	entry, err := store.Take(src.id, private, apart.place)
+	if err != nil {
+		c.untaken(err)
 	}
-	err := codefile.Move(machine, private)
-	if err != nil && !errors.Is(err, codefile.ErrLost) && c.cfg.CacheDir != "" {
-		err = codefile.Move(machine, c.cfg.CacheDir)
+	if entry == nil {
+		return errors.Join(errNotKept, apart.unmap())
 	}
-	if errors.Is(err, codefile.ErrLost) {
-		return err
+	hollow, data, err := code.readForm(entry.Form)
+	if err == nil {
+		err = code.fromCache(ctx, private, hollow, c.cfg.CPU == CPUClose)
 	}
 	if err != nil {
-		c.log.Debug("all of the compiled code stays in memory", "reason", err)
+		return errors.Join(err, apart.unmap())
+	}
+	if err := apart.install(code); err != nil {
+		return errors.Join(err, apart.unmap(), code.closeLocal(ctx))
+	}
+	if apart.code != nil && !apart.inFile {
+		c.log.Debug("all of the compiled code stays in memory: no directory suits", "tried", apart.dirs)
+	}
+	if err := code.setBase(data); err != nil {
+		return errors.Join(err, code.closeLocal(ctx))
+	}
+	return nil
+}
+
+// apartCode is machine code that wazero does not load, but is given.
+type apartCode struct {
+	dirs   []string // for its file
+	code   []byte   // nil where wazero loads the code
+	inFile bool
+}
+
+// place implements codecache.Place.
+func (a *apartCode) place(size int64, in io.Reader) (err error) {
+	a.code, a.inFile, err = codefile.Map(size, in, a.dirs...)
+	return err
+}
+
+// unmap gives it back where no module has it.
+func (a *apartCode) unmap() error {
+	if a.code == nil {
 		return nil
 	}
-	code.inFile = machine
+	return codefile.Unmap(a.code)
+}
+
+// install gives it to a module that was just loaded.
+func (a *apartCode) install(code *code) error {
+	if a.code == nil {
+		return nil
+	}
+	if err := codefile.Install(code.compiled, a.code); err != nil {
+		return err
+	}
+	if a.inFile {
+		code.inFile = a.code
+	}
 	return nil
 }
 
@@ -100,15 +122,24 @@ func (c *code) rest() {
 	}
 }
 
-// keep puts code that was compiled into a directory into the cache. Trouble with that
-// costs time only.
-func (c compiler) keep(code *code, src *source, private string, hollow []byte) {
-	if c.cfg.CacheDir == "" {
-		return
+// keep puts code that was compiled into a directory into the cache, and returns where it
+// is: in a store in that directory where the cache does not have it. Trouble with the
+// cache costs time only. Guest processes load their code by themselves, as a whole.
+func (c compiler) keep(code *code, src *source, private string, hollow []byte) (codecache.Store, error) {
+	form := code.appendForm(hollow, src.data)
+	split := codefile.Split
+	if c.cfg.Isolation != nil {
+		split = nil
 	}
-	if err := c.store().Put(src.id, private, "", code.appendForm(hollow, src.data)); err != nil {
+	if c.cfg.CacheDir != "" {
+		err := c.store().Put(src.id, private, form, split)
+		if err == nil {
+			return c.store(), nil
+		}
 		c.warn(fmt.Errorf("%w: %w", ErrCacheDir, err))
 	}
+	store := codecache.Store{Dir: private}
+	return store, store.Put(src.id, private, form, split)
 }
 
 // formHead is the length of the numbers that the cache keeps of a form.

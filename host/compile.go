@@ -139,11 +139,11 @@ func (c compiler) throughDir(ctx context.Context, code *code, src *source) error
 		if err := run(ctx, job); err != nil {
 			return err
 		}
-		if err := code.fromCache(ctx, private, hollow, job.CloseOnDone); err != nil {
-			return fmt.Errorf("%w: %w", ErrCacheDir, err)
+		store, err := c.keep(code, src, private, hollow)
+		if err == nil {
+			err = inPrivate(private, func(dir string) error { return c.take(ctx, store, code, src, dir) })
 		}
-		c.keep(code, src, private, hollow)
-		if err := c.moveCode(code, private); err != nil {
+		if err != nil {
 			return fmt.Errorf("%w: %w", ErrCacheDir, err)
 		}
 		return nil

@@ -117,7 +117,7 @@ func (c compiler) isolated(ctx context.Context, code *code, src *source) error {
 // for a module.
 func (c compiler) taken(in string, src *source, use func(dir string) error) error {
 	return inPrivate(in, func(dir string) error {
-		if _, err := c.store().Take(src.id, dir); err != nil {
+		if _, err := c.store().Take(src.id, dir, nil); err != nil {
 			c.untaken(err)
 		}
 		return use(dir)

@@ -23,7 +23,7 @@ type Bytes struct {
 // Put keeps b, which does not change.
 func Put(b []byte) *Bytes {
 	if len(b) >= minSize {
-		if file, err := Write("", b); err == nil {
+		if file, err := write(b); err == nil {
 			return &Bytes{file: file, size: len(b)}
 		}
 	}
@@ -43,17 +43,26 @@ func (b *Bytes) Get() ([]byte, error) {
 	return out, nil
 }
 
-// Write writes b into a file of this user alone, in a directory or, for "", in that of
-// temporary files. The file has lost its name before anything is in it.
-func Write(dir string, b []byte) (*os.File, error) {
+// write writes b into a file in the directory of temporary files.
+func write(b []byte) (*os.File, error) {
+	f, err := Create("")
+	if err != nil {
+		return nil, err
+	}
+	if _, err := f.Write(b); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// Create makes an empty file of this user alone, in a directory or, for "", in that of
+// temporary files. It has lost its name before anything is in it.
+func Create(dir string) (*os.File, error) {
 	f, err := os.CreateTemp(dir, "wasmctl-aside-")
 	if err != nil {
 		return nil, err
 	}
-	if err = os.Remove(f.Name()); err == nil {
-		_, err = f.Write(b)
-	}
-	if err != nil {
+	if err := os.Remove(f.Name()); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil

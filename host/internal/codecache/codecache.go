@@ -4,10 +4,12 @@
 //
 // wazero reads and writes files of its own. It gets a private directory, into which
 // Take puts bytes that were verified, and from which Put takes them: between the
-// check and the use nobody can replace them.
+// check and the use nobody can replace them. An entry may have the machine code apart
+// from the file, which Take then gives to its caller, verified too.
 package codecache
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -18,6 +20,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -38,15 +41,25 @@ type Store struct {
 
 // Entry is what Take has found.
 type Entry struct {
-	// Name is that of the code in the private directory.
-	Name string
 	// Form is what Put was given beside the code.
 	Form []byte
+
+	name string // of wazero's file in the private directory
+	head []byte // of that; nil where all of it follows
+	code int64  // bytes of code that follow, apart from that
 }
+
+// Split parts a file of so many bytes that wazero has written into code and a head, from
+// which wazero loads all else; code is nil where the file stays whole.
+type Split func(file io.ReaderAt, size int64) (head []byte, code *io.SectionReader)
+
+// Place takes machine code, all of in, which has so many bytes. What it has read is
+// verified; but there is more to verify, and no code where Take has an error.
+type Place func(size int64, in io.Reader) error
 
 // folder is where entries are, below the directory of the user. Its name is that of
 // their format.
-const folder = "wasmctl-2"
+const folder = "wasmctl-3"
 
 // maxEntry bounds an entry: far more than the code of a module at its limit.
 const maxEntry = 2 << 30
@@ -56,10 +69,11 @@ var codeFile = regexp.MustCompile(`^wazero-[0-9A-Za-z._+-]+/[0-9a-f]{64}$`)
 
 func (s Store) path(id ID) string { return filepath.Join(s.Dir, folder, hex.EncodeToString(id[:])) }
 
-// Take puts the code of a module into a private directory for wazero, and returns
-// what it is, nil where there is none. An error matches ErrForged where what is
-// there is not ours; then the directory has nothing of it.
-func (s Store) Take(id ID, private string) (*Entry, error) {
+// Take puts the code of a module into a private directory for wazero and, where the
+// entry has that apart, into place. It returns what it is, nil where there is none. An
+// error matches ErrForged where what is there is not ours; then the directory has nothing
+// of it.
+func (s Store) Take(id ID, private string, place Place) (*Entry, error) {
 	f, size, err := open(s.path(id))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil //nolint:nilnil // documented
@@ -68,32 +82,39 @@ func (s Store) Take(id ID, private string) (*Entry, error) {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }() // it was only read
-	e, err := s.unseal(id, f, size, private)
+	e, err := s.unseal(id, f, size, private, place)
 	if err != nil {
 		return nil, fmt.Errorf("entry[%s]: %w", filepath.Base(s.path(id)), err)
 	}
 	return e, nil
 }
 
-// Put keeps the code that wazero has written into a private directory, unless that
-// is what Take has put there, and a form beside it. It removes the entries that were
-// written first where there are too many bytes.
-func (s Store) Put(id ID, private, taken string, form []byte) error {
+// Put keeps the code that wazero has written into a private directory, parted by split
+// where that is not nil, and a form beside it. It removes the entries that were written
+// first where there are too many bytes.
+func (s Store) Put(id ID, private string, form []byte, split Split) error {
 	paths, _ := filepath.Glob(filepath.Join(private, "wazero-*", "*")) // the pattern is fine
 	for _, path := range paths {
 		name, err := filepath.Rel(private, path)
-		if name = filepath.ToSlash(name); err != nil || name == taken || !codeFile.MatchString(name) {
+		if name = filepath.ToSlash(name); err != nil || !codeFile.MatchString(name) {
 			continue
 		}
-		if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
+		info, err := os.Lstat(path)
+		if err != nil || !info.Mode().IsRegular() {
 			continue // a link would lead out of the directory
 		}
-		code, err := os.Open(path) //nolint:gosec // of a private directory
+		file, err := os.Open(path) //nolint:gosec // of a private directory
 		if err != nil {
 			return err
 		}
-		err = write(s.path(id), func(out io.Writer) error { return s.seal(id, out, name, form, code) })
-		if err = errors.Join(err, code.Close()); err == nil {
+		e, rest := Entry{Form: form, name: name}, io.Reader(file)
+		if split != nil {
+			if head, code := split(file, info.Size()); code != nil {
+				e.head, e.code, rest = head, code.Size(), code
+			}
+		}
+		err = write(s.path(id), func(out io.Writer) error { return s.seal(id, out, &e, rest) })
+		if err = errors.Join(err, file.Close()); err == nil {
 			trim(s.Dir, maxCache, time.Now())
 		}
 		return err
@@ -101,8 +122,8 @@ func (s Store) Put(id ID, private, taken string, form []byte) error {
 	return nil
 }
 
-// unseal checks an entry of so many bytes, and puts its code into a directory.
-func (s Store) unseal(id ID, f io.Reader, size int64, private string) (*Entry, error) {
+// unseal checks an entry of so many bytes, and puts its code where it belongs.
+func (s Store) unseal(id ID, f io.Reader, size int64, private string, place Place) (*Entry, error) {
 	in, err := s.opener(id, f)
 	if err != nil {
 		return nil, err
@@ -111,56 +132,74 @@ func (s Store) unseal(id ID, f io.Reader, size int64, private string) (*Entry, e
 	if err != nil {
 		return nil, err
 	}
-	path := filepath.Join(private, filepath.FromSlash(e.Name))
+	path := filepath.Join(private, filepath.FromSlash(e.name))
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}
-	if err := copyTo(path, in); err != nil {
+	if e.code == 0 {
+		err = copyTo(path, in)
+	} else if err = copyTo(path, bytes.NewReader(e.head)); err == nil {
+		if err = place(e.code, in); err == nil {
+			err = ended(in)
+		}
+	}
+	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(filepath.Dir(path)))
 	}
 	return e, nil
 }
 
-// seal writes an entry: the length of the name, the name, the length of the form, the
-// form, and the code.
-func (s Store) seal(id ID, f io.Writer, name string, form []byte, code io.Reader) error {
+// seal writes an entry: the lengths of the name, the form, the head and the code, these,
+// and the code or the whole file.
+func (s Store) seal(id ID, f io.Writer, e *Entry, rest io.Reader) error {
 	out, err := s.sealer(id, f)
 	if err != nil {
 		return err
 	}
-	head := append([]byte{byte(len(name))}, name...)
-	head = binary.LittleEndian.AppendUint32(head, uint32(len(form))) //nolint:gosec // a module is smaller
-	if _, err := out.Write(append(head, form...)); err != nil {
+	var lengths []byte
+	for _, n := range []int{len(e.name), len(e.Form), len(e.head), int(e.code)} {
+		lengths = binary.LittleEndian.AppendUint64(lengths, uint64(n)) //nolint:gosec // not negative
+	}
+	if _, err := out.Write(slices.Concat(lengths, []byte(e.name), e.Form, e.head)); err != nil {
 		return err
 	}
-	if _, err := io.CopyBuffer(struct{ io.Writer }{out}, code, make([]byte, block)); err != nil {
+	if _, err := io.CopyBuffer(struct{ io.Writer }{out}, rest, make([]byte, block)); err != nil {
 		return err
 	}
 	return out.Close()
 }
 
-// readHead reads what is before the code.
+// readHead reads what is before the code, of an entry of so many bytes.
 func readHead(in io.Reader, size int64) (*Entry, error) {
-	var length [4]byte
-	if _, err := io.ReadFull(in, length[:1]); err != nil {
+	var lengths [4 * 8]byte
+	if _, err := io.ReadFull(in, lengths[:]); err != nil {
 		return nil, forged(err)
 	}
-	name := make([]byte, length[0])
-	if _, err := io.ReadFull(in, name); err != nil || !codeFile.Match(name) {
-		return nil, fmt.Errorf("%w: name %q", ErrForged, name)
+	var n [4]int64
+	for i := range n {
+		n[i] = int64(binary.LittleEndian.Uint64(lengths[8*i:])) //nolint:gosec // checked
+		if n[i] < 0 || n[i] > size {
+			return nil, fmt.Errorf("%w: part of %d bytes", ErrForged, n[i])
+		}
 	}
-	if _, err := io.ReadFull(in, length[:]); err != nil {
+	parts := make([]byte, n[0]+n[1]+n[2])
+	if _, err := io.ReadFull(in, parts); err != nil {
 		return nil, forged(err)
 	}
-	n := int64(binary.LittleEndian.Uint32(length[:]))
-	if n > size {
-		return nil, fmt.Errorf("%w: form of %d bytes", ErrForged, n)
+	e := &Entry{name: string(parts[:n[0]]), Form: parts[n[0] : n[0]+n[1]], head: parts[n[0]+n[1]:], code: n[3]}
+	if !codeFile.MatchString(e.name) {
+		return nil, fmt.Errorf("%w: name %q", ErrForged, e.name)
 	}
-	form := make([]byte, n)
-	if _, err := io.ReadFull(in, form); err != nil {
-		return nil, forged(err)
+	return e, nil
+}
+
+// ended says whether all of an entry was read, and so verified.
+func ended(in io.Reader) error {
+	var b [1]byte
+	if _, err := io.ReadFull(in, b[:]); !errors.Is(err, io.EOF) {
+		return errors.Join(ErrForged, err)
 	}
-	return &Entry{Name: string(name), Form: form}, nil
+	return nil
 }
 
 // forged is the error of an entry that ends too soon.
@@ -176,7 +215,7 @@ func copyTo(path string, in io.Reader) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.CopyBuffer(struct{ io.Writer }{f}, in, make([]byte, block))
+	_, err = io.Copy(struct{ io.Writer }{f}, in)
 	return errors.Join(err, f.Close())
 }
 

@@ -16,8 +16,27 @@ var (
 	name = "wazero-v1-amd64-linux/" + strings.Repeat("ab", 32)
 )
 
+// placed is what Take gives to its caller.
+type placed struct{ code string }
+
+func (p *placed) place(size int64, in io.Reader) error {
+	b := make([]byte, size)
+	_, err := io.ReadFull(in, b)
+	p.code = string(b)
+	return err
+}
+
+// halves parts a file in the middle.
+func halves(file io.ReaderAt, size int64) ([]byte, *io.SectionReader) {
+	head := make([]byte, size/2)
+	if _, err := file.ReadAt(head, 0); err != nil {
+		return nil, nil
+	}
+	return head, io.NewSectionReader(file, size/2, size-size/2)
+}
+
 // put keeps some code.
-func put(t *testing.T, s Store, id ID, code string) {
+func put(t *testing.T, s Store, id ID, code string, split Split) {
 	t.Helper()
 	private := t.TempDir()
 	path := filepath.Join(private, name)
@@ -27,7 +46,7 @@ func put(t *testing.T, s Store, id ID, code string) {
 	if err := os.WriteFile(path, []byte(code), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Put(id, private, "", []byte("form")); err != nil {
+	if err := s.Put(id, private, []byte("form"), split); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -36,7 +55,9 @@ func put(t *testing.T, s Store, id ID, code string) {
 func sealed(t *testing.T, s Store, name string) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "entry")
-	if err := write(path, func(out io.Writer) error { return s.seal(ID{1}, out, name, []byte("form"), strings.NewReader("code")) }); err != nil {
+	if err := write(path, func(out io.Writer) error {
+		return s.seal(ID{1}, out, &Entry{name: name, Form: []byte("form")}, strings.NewReader("code"))
+	}); err != nil {
 		t.Fatal(err)
 	}
 	b, err := os.ReadFile(path)
@@ -48,23 +69,23 @@ func sealed(t *testing.T, s Store, name string) []byte {
 
 func TestStore_GivesBackWhatItWasGiven(t *testing.T) {
 	s := Store{t.TempDir(), key}
-	if got, err := s.Take(ID{1}, t.TempDir()); got != nil || err != nil {
+	if got, err := s.Take(ID{1}, t.TempDir(), nil); got != nil || err != nil {
 		t.Errorf("of an empty one: %v, %v", got, err)
 	}
-	put(t, s, ID{1}, "code")
-	private := t.TempDir()
-	got, err := s.Take(ID{1}, private)
-	if err != nil || got == nil {
-		t.Fatalf("%v, %v", got, err)
-	}
-	if b, _ := os.ReadFile(filepath.Join(private, name)); got.Name != name || string(got.Form) != "form" || string(b) != "code" {
-		t.Errorf("%q %q", got, b)
-	}
-	if err := s.Put(ID{2}, private, got.Name, nil); err != nil {
-		t.Error(err)
-	}
-	if got, err := s.Take(ID{2}, t.TempDir()); got != nil || err != nil {
-		t.Errorf("what was taken is kept again: %v, %v", got, err)
+	long := strings.Repeat("machine code ", block/4) // several blocks
+	for _, code := range []string{"code", long} {
+		for _, split := range []Split{nil, halves, func(io.ReaderAt, int64) ([]byte, *io.SectionReader) { return nil, nil }} {
+			put(t, s, ID{1}, code, split)
+			private, apart := t.TempDir(), &placed{}
+			got, err := s.Take(ID{1}, private, apart.place)
+			if err != nil || got == nil {
+				t.Fatalf("%v, %v", got, err)
+			}
+			b, _ := os.ReadFile(filepath.Join(private, name))
+			if string(got.Form) != "form" || string(b)+apart.code != code {
+				t.Errorf("%q: %d bytes and %d apart", got.Form, len(b), len(apart.code))
+			}
+		}
 	}
 }
 
@@ -72,7 +93,7 @@ func TestStore_GivesBackWhatItWasGiven(t *testing.T) {
 // not from another user, nor the code of another module.
 func TestStore_GivesNothingForged(t *testing.T) {
 	s := Store{t.TempDir(), key}
-	put(t, s, ID{1}, "code")
+	put(t, s, ID{1}, "code", halves)
 	entry, err := os.ReadFile(s.path(ID{1}))
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +104,7 @@ func TestStore_GivesNothingForged(t *testing.T) {
 			t.Fatal(err)
 		}
 		private := t.TempDir()
-		got, err := s.Take(ID{1}, private)
+		got, err := s.Take(ID{1}, private, new(placed).place)
 		if files, _ := os.ReadDir(private); got != nil || !errors.Is(err, ErrForged) || len(files) > 0 {
 			t.Errorf("%s: got %v, %v and %v", what, got, err, files)
 		}
@@ -97,7 +118,7 @@ func TestStore_GivesNothingForged(t *testing.T) {
 		forged("a part", entry[:n])
 	}
 	forged("more", append(bytes.Clone(entry), 0))
-	put(t, s, ID{2}, "code")
+	put(t, s, ID{2}, "code", nil)
 	other, err := os.ReadFile(s.path(ID{2}))
 	if err != nil {
 		t.Fatal(err)
@@ -115,7 +136,7 @@ func TestStore_GivesNothingForged(t *testing.T) {
 	if err := syscall.Mkfifo(s.path(ID{1}), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Take(ID{1}, t.TempDir()); !errors.Is(err, ErrForged) {
+	if _, err := s.Take(ID{1}, t.TempDir(), nil); !errors.Is(err, ErrForged) {
 		t.Errorf("a pipe: %v", err)
 	}
 }
@@ -126,10 +147,10 @@ func TestStore_FollowsNoLinkOfACompiler(t *testing.T) {
 	if err := errors.Join(os.WriteFile(secret, []byte("s"), 0o600), os.Mkdir(filepath.Join(private, "wazero-v1-amd64-linux"), 0o700), os.Symlink(secret, filepath.Join(private, name))); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Put(ID{1}, private, "", nil); err != nil {
+	if err := s.Put(ID{1}, private, nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := s.Take(ID{1}, t.TempDir()); got != nil || err != nil {
+	if got, err := s.Take(ID{1}, t.TempDir(), nil); got != nil || err != nil {
 		t.Errorf("%v, %v", got, err)
 	}
 }

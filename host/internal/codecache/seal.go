@@ -134,6 +134,20 @@ func (o *opener) Read(p []byte) (int, error) {
 	return n, nil
 }
 
+// WriteTo implements io.WriterTo: it writes block by block, without a copy.
+func (o *opener) WriteTo(w io.Writer) (written int64, err error) {
+	for {
+		n, err := w.Write(o.left)
+		written += int64(n)
+		if o.left = nil; err != nil || o.last {
+			return written, err
+		}
+		if err := o.fill(); err != nil {
+			return written, err
+		}
+	}
+}
+
 // fill reads and checks a block. One that is not full is the last; one that is full
 // says by its tag whether it is.
 func (o *opener) fill() error {

@@ -83,6 +83,10 @@ func TestOf_FindsTheCodeOfThisWazero(t *testing.T) {
 	if code := Of(module); len(code) < n*10 {
 		t.Errorf("%d bytes of code for %d functions", len(code), n)
 	}
+	f, ok := fieldsOf(module)
+	if !ok || f.lines.Len() != 0 {
+		t.Errorf("found: %v, lines: %v", ok, f.lines)
+	}
 	interpreter := wazero.NewRuntimeWithConfig(t.Context(), wazero.NewRuntimeConfigInterpreter())
 	module, err := interpreter.CompileModule(t.Context(), functions(2))
 	if err != nil {

@@ -48,13 +48,15 @@ func Detach(wasm []byte, memory int64) (rest, data []byte) {
 const (
 	opI32Const = 0x41
 	opEnd      = 0x0b
+	minSegment = 5 // bytes of one that is empty
 )
 
 // Segments reads a data section whose segments all lie in the one memory, within so
 // many bytes.
 func Segments(data []byte, memory int64) (out []Segment, ok bool) {
 	r := binary.NewReader(data, 0)
-	for n := r.Count(); n > 0 && r.OK(); n-- {
+	n := r.Count()
+	for out = make([]Segment, 0, min(n, r.Left()/minSegment)); n > 0 && r.OK(); n-- {
 		flags, op := r.Byte(), r.Byte()
 		at := uint32(r.LEB(5)) //nolint:gosec // the bits of an i32
 		end, b := r.Byte(), r.Block()

@@ -1,0 +1,97 @@
+package codefile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/wasmctl/wasmctl/internal/aside"
+)
+
+// mapped says that Map works here.
+const mapped = true
+
+// spare is how many times the size of the code has to be free in the directory.
+const spare = 4
+
+// Map maps machine code, all of in, which has so many bytes: in a file in the first of
+// the directories that suits, or else in memory. It can be executed, and not written.
+//
+// Safe: the file is made for this user alone and loses its name before anything is in
+// it, so no other user can open it. Nobody writes to it after Map.
+func Map(size int64, in io.Reader, dirs ...string) (code []byte, inFile bool, err error) {
+	for _, dir := range dirs {
+		f, code := open(dir, size)
+		if f == nil {
+			continue
+		}
+		n, err := io.Copy(struct{ io.Writer }{f}, in) // in parts as large as those of in
+		if err == nil && n != size {
+			err = io.ErrUnexpectedEOF
+		}
+		if err = errors.Join(err, f.Close()); err != nil {
+			return nil, false, errors.Join(err, Unmap(code))
+		}
+		return code, true, nil
+	}
+	if code, err = unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON); err != nil {
+		return nil, false, os.NewSyscallError("mmap", err)
+	}
+	if _, err = io.ReadFull(in, code); err == nil {
+		err = os.NewSyscallError("mprotect", unix.Mprotect(code, unix.PROT_READ|unix.PROT_EXEC))
+	}
+	if err != nil {
+		return nil, false, errors.Join(err, Unmap(code))
+	}
+	return code, false, nil
+}
+
+// open makes a file for code in a directory, and maps it before anything is in it: a
+// file system may refuse. Pages that were not read have what the file has by then. The
+// file is nil where the directory is of no use.
+func open(dir string, size int64) (*os.File, []byte) {
+	if Suits(dir, int(size)) != nil {
+		return nil, nil
+	}
+	f, err := aside.Create(dir)
+	if err != nil {
+		return nil, nil
+	}
+	code, err := unix.Mmap(int(f.Fd()), 0, int(size), unix.PROT_READ|unix.PROT_EXEC, unix.MAP_PRIVATE)
+	if err != nil {
+		_ = f.Close() // it has no content
+		return nil, nil
+	}
+	return f, code
+}
+
+// Unmap gives code back that was not installed.
+func Unmap(code []byte) error { return os.NewSyscallError("munmap", unix.Munmap(code)) }
+
+// Rest drops what of code in a file is in memory. What is executed later comes from
+// the file again; the system mostly still has that.
+//
+// Safe at any time, also while the code is executed: its pages are those of a file that
+// nobody changes.
+func Rest(code []byte) error {
+	return os.NewSyscallError("madvise", unix.Madvise(code, unix.MADV_DONTNEED))
+}
+
+// Suits says whether a file in the directory spares memory: not where files are in
+// memory themselves, nor where the code would fill the disk.
+func Suits(dir string, size int) error {
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil {
+		return fmt.Errorf("%s: %w", dir, os.NewSyscallError("statfs", err))
+	}
+	if kind := int64(s.Type); kind == unix.TMPFS_MAGIC || kind == unix.RAMFS_MAGIC { //nolint:unconvert // 32 bits elsewhere
+		return fmt.Errorf("%s: %w: its files are in memory", dir, ErrUnsuited)
+	}
+	if free := s.Bavail * uint64(s.Bsize); free < uint64(size)*spare { //nolint:gosec // not negative
+		return fmt.Errorf("%s: %w: %d bytes are free", dir, ErrUnsuited, free)
+	}
+	return nil
+}

@@ -1,0 +1,72 @@
+package codefile
+
+import (
+	"bytes"
+	"encoding/binary"
+	"hash/crc32"
+	"io"
+)
+
+const (
+	// MinSize is the size of code, in bytes, from which on a file is worth it.
+	MinSize = 128 << 10
+
+	magic    = "WAZEVO"
+	stubSize = 16
+	trap     = 0xcc // on amd64; nowhere is the stub ever executed
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Split parts what wazero has written of a module, so many bytes, into the machine code
+// and all else, with a stub where the code was. Wazero loads that as if it were the
+// module. Code is nil where wazero is to load all by itself: there is little code, or
+// wazero writes another form. What is read is trusted no more than wazero does it.
+func Split(r io.ReaderAt, size int64) (head []byte, code *io.SectionReader) {
+	lead := readLead(r, size)
+	if lead == nil || !mapped {
+		return nil, nil
+	}
+	at := int64(len(lead))
+	length := int64(binary.LittleEndian.Uint64(lead[at-8:])) //nolint:gosec // checked
+	if length < MinSize || length > size-at-crc32.Size {
+		return nil, nil
+	}
+	tail := make([]byte, size-at-length)
+	if _, err := r.ReadAt(tail, at+length); err != nil {
+		return nil, nil
+	}
+	stub := bytes.Repeat([]byte{trap}, stubSize)
+	head = binary.LittleEndian.AppendUint64(lead[:at-8], stubSize)
+	head = append(head, stub...)
+	head = binary.LittleEndian.AppendUint32(head, crc32.Checksum(stub, castagnoli))
+	return append(head, tail[crc32.Size:]...), io.NewSectionReader(r, at, length)
+}
+
+// readLead reads what is before the code: magic, a byte with the length of the version,
+// the version, how many functions there are, their offsets, and the length of the code.
+// It is nil where that is not there.
+func readLead(r io.ReaderAt, size int64) []byte {
+	const first = len(magic) + 1
+	lead := make([]byte, first, 64)
+	read := func(n int64) bool {
+		had := int64(len(lead))
+		if n > size-had {
+			return false
+		}
+		lead = append(lead, make([]byte, n)...)
+		_, err := r.ReadAt(lead[had:], had)
+		return err == nil
+	}
+	if _, err := r.ReadAt(lead, 0); err != nil || string(lead[:len(magic)]) != magic {
+		return nil
+	}
+	if !read(int64(lead[first-1]) + 4) {
+		return nil
+	}
+	functions := binary.LittleEndian.Uint32(lead[len(lead)-4:])
+	if !read(int64(functions)*8 + 8) {
+		return nil
+	}
+	return lead
+}
