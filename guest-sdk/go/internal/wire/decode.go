@@ -19,6 +19,7 @@ type decoder struct {
 	b     []byte
 	pos   int
 	depth int    // of the maps and arrays around pos
+	own   bool   // nobody else has b: strings are parts of it
 	chunk []byte // memory for strings; see string
 	json  []byte // memory for types that read themselves from JSON
 }
@@ -149,10 +150,17 @@ func (d *decoder) anyMap() (any, error) {
 const (
 	chunkSize = 1 << 10
 	chunkText = 128 // a longer string has memory of its own
+
+	// smallValue is how long a value is, at most, whose strings are all parts of one
+	// copy of it: a string that is kept keeps that.
+	smallValue = 4 << 10
 )
 
-// string returns a copy of s.
+// string returns a copy of s, which is part of b.
 func (d *decoder) string(s []byte) string {
+	if d.own {
+		return unsafeString(s)
+	}
 	if len(s) > chunkText || len(s) == 0 {
 		return string(s)
 	}

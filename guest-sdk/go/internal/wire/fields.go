@@ -6,17 +6,21 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unsafe"
 )
 
 var timeType = reflect.TypeOf(time.Time{}) //nolint:modernize // not every TinyGo has reflect.TypeFor
 
 // field is one key that a struct has in msgpack.
 type field struct {
-	name      string
-	tagged    bool  // the name is that of a tag
-	index     []int // the way through embedded structs
-	offset    uintptr
-	indirect  bool // the way leads through a pointer: offset does not count
+	name     string
+	tagged   bool  // the name is that of a tag
+	index    []int // the way through embedded structs
+	offset   uintptr
+	indirect bool // the way leads through a pointer: offset does not count
+	// word is where the struct has a word that is 0 in an empty field; -1 where that is
+	// not so simple.
+	word      int
 	typ       reflect.Type
 	omitEmpty bool
 	omitZero  bool
@@ -98,6 +102,21 @@ func (f *field) place(t reflect.Type) {
 		sf := t.Field(x)
 		f.offset += sf.Offset
 		t = sf.Type
+	}
+}
+
+// placeWord finds out which word tells whether the field is empty.
+func (f *field) placeWord() {
+	f.word = -1
+	if f.indirect || !f.omitEmpty {
+		return
+	}
+	switch f.typ.Kind() {
+	case reflect.Pointer, reflect.Map:
+		f.word = int(f.offset)
+	case reflect.String, reflect.Slice: // an address and a length
+		f.word = int(f.offset + unsafe.Sizeof(f.offset))
+	default: // isEmpty looks
 	}
 }
 

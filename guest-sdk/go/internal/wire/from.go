@@ -114,8 +114,15 @@ func encodeStruct(dst []byte, v reflect.Value, depth int, fields []field) ([]byt
 		return nil, ErrTooDeep
 	}
 	b := NewBuilder(dst)
+	var at unsafe.Pointer
+	if v.CanAddr() {
+		at = v.Addr().UnsafePointer()
+	}
 	for i := range fields {
 		f := &fields[i]
+		if at != nil && f.word >= 0 && *(*uintptr)(unsafe.Add(at, f.word)) == 0 {
+			continue // most fields of a PodSpec are empty
+		}
 		fv, ok := f.in(v, false)
 		if !ok || f.omitEmpty && isEmpty(fv) || f.omitZero && f.plan.zero(fv) {
 			continue

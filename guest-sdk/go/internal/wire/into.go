@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/base64"
 	"errors"
@@ -25,6 +26,9 @@ func DecodeInto(v []byte, into any) error {
 		return ErrTruncated
 	}
 	d := decoder{b: v[:end]}
+	if end <= smallValue {
+		d.b, d.own = bytes.Clone(d.b), true
+	}
 	return d.into(planOf(p.Type().Elem()), p.UnsafePointer())
 }
 

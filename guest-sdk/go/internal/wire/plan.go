@@ -156,6 +156,7 @@ func (p *plan) structure(t reflect.Type) {
 	fields := fieldsOf(t)
 	for i := range fields {
 		fields[i].place(t)
+		fields[i].placeWord()
 		if fields[i].plan = makePlan(fields[i].typ); fields[i].quoted {
 			fields[i].plan = quoted(fields[i].plan)
 		}

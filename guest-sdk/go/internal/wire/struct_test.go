@@ -91,6 +91,25 @@ func TestDecodeInto_RefusesWhatDoesNotFitAndNamesThePath(t *testing.T) {
 	}
 }
 
+// TestDecodeInto_CopiesStrings: the memory that they came from is used again.
+func TestDecodeInto_CopiesStrings(t *testing.T) {
+	for _, size := range []int{smallValue / 4, 4 * smallValue} {
+		want := map[string]any{"a": "text", "list": []any{strings.Repeat("x", size)}, "map": map[string]any{"key": "value"}}
+		b, err := Append(nil, want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got map[string]any
+		if err := DecodeInto(b, &got); err != nil {
+			t.Fatal(err)
+		}
+		clear(b)
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("with a text of %d bytes: a string changed with the memory that it came from", size)
+		}
+	}
+}
+
 func TestDecodeInto_LeavesWhatIsNilOrAbsent(t *testing.T) {
 	s := sample{Name: "kept", Count: 3}
 	if err := DecodeInto(must(t, map[string]any{"name": nil, "unknown": []any{1}}), &s); err != nil {
