@@ -39,13 +39,12 @@ func valueOf(obj any) (wasmctl.Value, error) {
 // mergeDiff returns the merge patch (RFC 7386) that turns the map from into to.
 func mergeDiff(from, to wasmctl.Value) map[string]any {
 	diff := map[string]any{}
-	for key := range from.Entries() {
-		if to.Type(key) == wasmctl.TypeAbsent {
-			diff[key] = nil
-		}
-	}
+	kept := 0
 	for key, now := range to.Entries() {
 		was := from.At(key)
+		if was.Type() != wasmctl.TypeAbsent {
+			kept++
+		}
 		switch {
 		case same(was, now):
 		case was.Type() == wasmctl.TypeMap && now.Type() == wasmctl.TypeMap:
@@ -54,6 +53,14 @@ func mergeDiff(from, to wasmctl.Value) map[string]any {
 			}
 		default:
 			diff[key] = now
+		}
+	}
+	if kept == from.Len() {
+		return diff
+	}
+	for key := range from.Entries() {
+		if to.Type(key) == wasmctl.TypeAbsent {
+			diff[key] = nil
 		}
 	}
 	return diff
