@@ -10,6 +10,7 @@ import (
 
 	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
 
+	"sigs.k8s.io/controller-runtime/pkg/internal/garbage"
 	"sigs.k8s.io/controller-runtime/pkg/internal/kinds"
 	"sigs.k8s.io/controller-runtime/pkg/internal/run"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -36,6 +37,7 @@ func newRunner(c *Controller) *runner {
 
 // reconcile is a run of the host.
 func (r *runner) reconcile(c *wasmctl.Context, obj wasmctl.Object) (wasmctl.Action, error) {
+	defer garbage.AfterRun(c)
 	req := reconcile.Request{NamespacedName: types.NamespacedName(c.Key())}
 	if obj.Exists() && req.Namespace == "" {
 		kinds.LearnClusterScoped(obj.APIVersion(), obj.Kind())

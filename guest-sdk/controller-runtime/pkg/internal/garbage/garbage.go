@@ -1,0 +1,58 @@
+// Package garbage collects what the runs of a module leave behind.
+//
+// A module has one thread, which stands still between runs. A collection that Go
+// starts in a run goes on in many: each of them is slower, and what they allocate
+// meanwhile stays until the next collection. So a run ends with a whole collection
+// once enough was allocated, and Go itself starts one only in a run that needs much.
+package garbage
+
+import (
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+
+	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
+)
+
+const (
+	// step is how many bytes runs allocate before their garbage is collected. It is
+	// half of what is in use where that is more.
+	step = 3 << 20
+	// percent of what is in use is what a run may allocate before Go collects; its
+	// default is 100.
+	percent = 200
+)
+
+// collector collects garbage when enough was allocated.
+type collector struct {
+	samples []metrics.Sample // bytes allocated in all, and those that the last collection found in use
+	due     uint64           // bytes allocated in all when the next collection is due
+}
+
+var ofModule collector
+
+// AfterRun is called at the end of each run. It leaves all to Go where a run has a
+// bound of its work, which a collection would be a large part of, and in a program
+// that is no module.
+func AfterRun(c *wasmctl.Context) {
+	if _, bounded := c.Budget(wasmctl.BudgetFuel); !bounded && runtime.GOOS == "wasip1" {
+		ofModule.afterRun()
+	}
+}
+
+func (c *collector) afterRun() {
+	if c.samples == nil { // not earlier: the garbage of main would be in all instances
+		debug.SetGCPercent(percent)
+		c.samples = []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"}}
+		c.plan()
+	}
+	if metrics.Read(c.samples[:1]); c.samples[0].Value.Uint64() >= c.due {
+		runtime.GC()
+		c.plan()
+	}
+}
+
+func (c *collector) plan() {
+	metrics.Read(c.samples)
+	c.due = c.samples[0].Value.Uint64() + max(step, c.samples[1].Value.Uint64()/2)
+}
