@@ -1,15 +1,14 @@
 package guesttest
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
+	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/answer"
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/entry"
-	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
 )
 
 // operation is one about objects: the verb that it needs, and what carries it out.
@@ -55,31 +54,17 @@ func (r *request) bool(key string) bool { b, _ := r.msg[key].(bool); return b }
 
 // call carries out an operation and returns its status and body.
 func (h *Host) call(op string, msg []byte) (int32, []byte) {
-	status, body, err := answer(msg, func(m map[string]any) (any, *failure) { return h.do(op, m) })
+	status, body, err := answer.To(msg, func(m map[string]any) (any, *wasmctl.Error) {
+		body, fail := h.do(op, m)
+		if fail != nil {
+			return nil, &fail.Error
+		}
+		return body, nil
+	})
 	if err != nil {
 		h.t.Errorf("guesttest: %s: %v", op, err)
 	}
 	return status, body
-}
-
-// answer reads a request, and writes what do answers.
-func answer(msg []byte, do func(map[string]any) (any, *failure)) (status int32, encoded []byte, err error) {
-	var body any
-	var fail *failure
-	if val, err := wire.Decode(msg); err != nil {
-		fail = badRequest("the request may not cross the sandbox boundary: " + err.Error())
-	} else if m, ok := val.(map[string]any); !ok {
-		fail = badRequest("the request is no map")
-	} else {
-		body, fail = do(m)
-	}
-	if fail != nil {
-		status, body = int32(fail.Status), fail.body()
-	}
-	if encoded, err = wire.Append(nil, body); err != nil {
-		err = fmt.Errorf("answer %v: %w", body, err)
-	}
-	return status, encoded, err
 }
 
 // do carries out an operation and notes the call.

@@ -10,25 +10,6 @@ import (
 // failure is an answer that is not OK.
 type failure struct{ wasmctl.Error }
 
-// body is what a host sends along: its own, or the API server's Status.
-func (f *failure) body() any {
-	if f.Status > 0 {
-		status := map[string]any{
-			"apiVersion": "v1", "kind": "Status", "metadata": map[string]any{}, "status": "Failure",
-			"code": f.Status, "reason": f.Reason, "message": f.Message,
-		}
-		if f.Details.Exists() {
-			status["details"] = f.Details
-		}
-		return status
-	}
-	body := map[string]any{"code": f.Status, "reason": f.Reason, "message": f.Message}
-	if f.Rule != nil {
-		body["rule"] = f.Rule
-	}
-	return body
-}
-
 func apiFailure(code int, reason, message string) *failure {
 	return &failure{wasmctl.Error{Status: code, Reason: reason, Message: message}}
 }

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
-	"github.com/wasmctl/wasmctl/guest-sdk/go/guesttest"
+	"github.com/wasmctl/wasmctl/guest-sdk/go/guesttest/backed"
 
 	"sigs.k8s.io/controller-runtime/pkg/internal/program"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -16,7 +16,7 @@ import (
 // early answers what main calls before it starts the manager: as a cluster without
 // objects. Main decides the manifest at build, when there is no other, and so that
 // each instance starts alike.
-var early = guesttest.Client(func(op string, msg map[string]any) (any, *wasmctl.Error) {
+var early = backed.Client(func(op string, msg map[string]any) (any, *wasmctl.Error) {
 	named, name := msg, msg["name"]
 	if object, ok := msg["object"].(map[string]any); ok {
 		named = object

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/testing"
 
 	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
-	"github.com/wasmctl/wasmctl/guest-sdk/go/guesttest"
+	"github.com/wasmctl/wasmctl/guest-sdk/go/guesttest/backed"
 
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
@@ -48,7 +48,7 @@ func newServer(given *runtime.Scheme, converters []managedfields.TypeConverter) 
 // client returns a client of the module's SDK. Each call has one of its own: it is
 // for one goroutine.
 func (s *server) client() *wasmctl.Client {
-	return guesttest.Client(func(op string, msg map[string]any) (any, *wasmctl.Error) {
+	return backed.Client(func(op string, msg map[string]any) (any, *wasmctl.Error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		body, err := s.do(op, msg)

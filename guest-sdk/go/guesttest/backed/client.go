@@ -1,15 +1,18 @@
-package guesttest
+// Package backed has clients that a function of the program carries out, instead of
+// a host.
+package backed
 
 import (
 	"fmt"
 
 	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
+	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/answer"
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/entry"
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/imports"
 )
 
 // Client returns a client whose operations, "api_get" for example, do carries out:
-// for tests that bring a cluster of their own. msg is the request of abi/ABI.md,
+// for programs that bring a cluster of their own. msg is the request of abi/ABI.md,
 // section 6, in the Go types of JSON. do returns the body of the answer, or an
 // error with a status.
 func Client(do func(op string, msg map[string]any) (any, *wasmctl.Error)) *wasmctl.Client {
@@ -26,15 +29,9 @@ type carriedOut struct {
 
 // Call implements imports.Host.
 func (o *carriedOut) Call(op *imports.Op, req, dst []byte) (status int32, length int) {
-	status, held, err := answer(req, func(msg map[string]any) (any, *failure) {
-		body, fail := o.do(op.Name, msg)
-		if fail != nil {
-			return nil, &failure{*fail}
-		}
-		return body, nil
-	})
+	status, held, err := answer.To(req, func(msg map[string]any) (any, *wasmctl.Error) { return o.do(op.Name, msg) })
 	if err != nil {
-		panic(fmt.Sprintf("guesttest: %s: %v", op.Name, err))
+		panic(fmt.Sprintf("backed: %s: %v", op.Name, err))
 	}
 	o.held = held
 	if len(held) <= len(dst) {

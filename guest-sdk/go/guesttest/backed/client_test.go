@@ -1,10 +1,10 @@
-package guesttest_test
+package backed_test
 
 import (
 	"testing"
 
 	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
-	"github.com/wasmctl/wasmctl/guest-sdk/go/guesttest"
+	"github.com/wasmctl/wasmctl/guest-sdk/go/guesttest/backed"
 )
 
 // TestClient_AsksTheFunction: each operation with its request; bodies and errors
@@ -15,7 +15,7 @@ func TestClient_AsksTheFunction(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := guesttest.Client(func(op string, msg map[string]any) (any, *wasmctl.Error) {
+	c := backed.Client(func(op string, msg map[string]any) (any, *wasmctl.Error) {
 		if op != "api_get" {
 			return nil, &wasmctl.Error{Status: 409, Reason: "Conflict", Message: op, Details: details}
 		}

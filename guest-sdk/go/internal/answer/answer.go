@@ -1,0 +1,53 @@
+// Package answer reads requests of guests and writes answers, as a host does, for
+// hosts in Go.
+package answer
+
+import (
+	"fmt"
+
+	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
+	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
+)
+
+// To reads a request, and writes what do answers.
+func To(msg []byte, do func(map[string]any) (any, *wasmctl.Error)) (status int32, encoded []byte, err error) {
+	var body any
+	var fail *wasmctl.Error
+	if val, err := wire.Decode(msg); err != nil {
+		fail = badRequest("the request may not cross the sandbox boundary: " + err.Error())
+	} else if m, ok := val.(map[string]any); !ok {
+		fail = badRequest("the request is no map")
+	} else {
+		body, fail = do(m)
+	}
+	if fail != nil {
+		status, body = int32(fail.Status), bodyOf(fail)
+	}
+	if encoded, err = wire.Append(nil, body); err != nil {
+		err = fmt.Errorf("answer %v: %w", body, err)
+	}
+	return status, encoded, err
+}
+
+func badRequest(message string) *wasmctl.Error {
+	return &wasmctl.Error{Status: wasmctl.StatusBadRequest, Reason: "BadRequest", Message: message}
+}
+
+// bodyOf is what a host sends along: its own, or the API server's Status.
+func bodyOf(e *wasmctl.Error) any {
+	if e.Status > 0 {
+		status := map[string]any{
+			"apiVersion": "v1", "kind": "Status", "metadata": map[string]any{}, "status": "Failure",
+			"code": e.Status, "reason": e.Reason, "message": e.Message,
+		}
+		if e.Details.Exists() {
+			status["details"] = e.Details
+		}
+		return status
+	}
+	body := map[string]any{"code": e.Status, "reason": e.Reason, "message": e.Message}
+	if e.Rule != nil {
+		body["rule"] = e.Rule
+	}
+	return body
+}
