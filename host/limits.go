@@ -33,7 +33,8 @@ const (
 	DefaultInstanceRate  = 100                   // a second, of the module
 )
 
-const maxStack = 16 << 20 // whose recursion allocates 192 MiB at most
+// MaxStack is the most that Limits.Stack may be: its recursion allocates 192 MiB at most.
+const MaxStack = 16 << 20
 
 // Limits bound what a module may use. Zero leaves a limit to its default.
 type Limits struct {
@@ -96,7 +97,7 @@ var limitRows = []limit{
 	{abi.LimitTimeout, func(l *Limits) *int64 { return (*int64)(&l.Timeout) }, int64(DefaultTimeout), math.MaxInt64},
 	{abi.LimitHostCalls, func(l *Limits) *int64 { return &l.HostCalls }, DefaultHostCalls, math.MaxInt64},
 	{abi.LimitFuel, func(l *Limits) *int64 { return &l.Fuel }, 0, math.MaxInt64},
-	{abi.LimitStack, func(l *Limits) *int64 { return &l.Stack }, DefaultStack, maxStack},
+	{abi.LimitStack, func(l *Limits) *int64 { return &l.Stack }, DefaultStack, MaxStack},
 	{abi.LimitRequestBytes, func(l *Limits) *int64 { return &l.RequestBytes }, DefaultRequestBytes, abi.MaxBytes},
 	{abi.LimitResultBytes, func(l *Limits) *int64 { return &l.ResultBytes }, DefaultResultBytes, abi.MaxBytes},
 	{abi.LimitLogLines, func(l *Limits) *int64 { return &l.LogLines }, DefaultLogLines, math.MaxInt32},

@@ -11,6 +11,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project"
+	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/internal/engine"
 	"github.com/wasmctl/wasmctl/internal/humanize"
 )
@@ -62,6 +63,9 @@ func runAnnotate(ctx context.Context, o *annotateOptions) error {
 
 // warn says what of a manifest can lead to trouble.
 func warn(s streams, file string, m *abi.Manifest) {
+	if m.Limits != nil && m.Limits.Stack > host.DefaultStack {
+		_, _ = fmt.Fprintf(s.err, "%s: warning: its start needs more stack than a module has by default: run it with --limit stack=%s\n", file, host.LimitText(abi.LimitStack, m.Limits.Stack))
+	}
 	for _, warning := range m.Warnings() {
 		_, _ = fmt.Fprintf(s.err, "%s: warning: %s\n", file, warning)
 	}

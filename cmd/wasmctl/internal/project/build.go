@@ -5,6 +5,7 @@ package project
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -193,7 +194,7 @@ func finish(ctx context.Context, wasm []byte, name string, res *Result) error {
 	annotated, manifest, err := Annotate(ctx, wasm, name)
 	switch {
 	case err != nil && strings.Contains(err.Error(), severalControllers):
-		manifest = &abi.Manifest{Name: name} // the name that it runs under decides
+		manifest.Name = name // the name that it runs under decides the rest
 	case err != nil:
 		return err
 	default:
@@ -216,18 +217,35 @@ func finish(ctx context.Context, wasm []byte, name string, res *Result) error {
 // Annotate returns the module with what its describe export says in its manifest
 // section, and that manifest. A module without describe must have the section
 // already, and stays as it is. Describe runs in a sandbox that can do nothing but
-// log. The error matches host.ErrInvalidModule where the module is at fault.
+// log. The error matches host.ErrInvalidModule where the module is at fault; the
+// manifest has nothing but limits then.
 func Annotate(ctx context.Context, wasm []byte, name string) ([]byte, *abi.Manifest, error) {
 	info := host.Inspect(ctx, wasm)
 	if info.Manifest != nil && !info.HasExport(abi.ExportDescribe) && len(info.Problems) == 0 {
 		return wasm, info.Manifest, nil
 	}
-	// Variables of large programs take more than the usual stack: nested regular
-	// expressions for example.
-	manifest, err := host.Describe(ctx, wasm, host.Config{Name: name, Limits: host.Limits{Stack: 16 << 20}})
+	manifest, err := describe(ctx, wasm, name)
 	if err != nil {
-		return nil, nil, err
+		return nil, manifest, err
 	}
 	annotated, err := host.WithManifest(wasm, manifest)
 	return annotated, manifest, err
+}
+
+// describe returns what the describe export says. Where a large program needs more
+// than the usual stack for its variables, the manifest asks for the most that there is.
+func describe(ctx context.Context, wasm []byte, name string) (*abi.Manifest, error) {
+	manifest, err := host.Describe(ctx, wasm, host.Config{Name: name})
+	more := errors.Is(err, host.ErrStack)
+	if more {
+		manifest, err = host.Describe(ctx, wasm, host.Config{Name: name, Limits: host.Limits{Stack: host.MaxStack}})
+	}
+	if manifest == nil {
+		manifest = &abi.Manifest{}
+	}
+	if more {
+		manifest.Limits = cmp.Or(manifest.Limits, &abi.Limits{})
+		manifest.Limits.Stack = host.MaxStack
+	}
+	return manifest, err
 }

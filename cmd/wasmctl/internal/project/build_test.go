@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/wasmctl/wasmctl/host"
 )
 
 const goModule = `module example.com/small
@@ -101,6 +103,32 @@ func TestBuild_ShowsTheCompilersWordsAndKeepsTheOldModule(t *testing.T) {
 	}
 	if old, err := os.ReadFile(filepath.Join(dir, "broken.wasm")); err != nil || string(old) != "old" {
 		t.Errorf("%q, %v", old, err)
+	}
+}
+
+// TestBuild_AModuleAsksForTheStackThatItsStartNeeds: one whose variables nest calls too
+// deeply for the default is built, and its manifest says what run has to give.
+func TestBuild_AModuleAsksForTheStackThatItsStartNeeds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED: -short: builds modules")
+	}
+	for calls, want := range map[string]int64{"10": 0, "50_000": host.MaxStack} {
+		dir := small(t, "deep")
+		deep := "package main\n\nvar depth = deep(" + calls + ")\n\nfunc deep(n int) int {\n\tif n == 0 {\n\t\treturn 0\n\t}\n\treturn 1 + deep(n-1)\n}\n"
+		if err := os.WriteFile(filepath.Join(dir, "deep.go"), []byte(deep), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		res, err := Build(t.Context(), dir, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var asked int64
+		if l := res.Manifest.Limits; l != nil {
+			asked = l.Stack
+		}
+		if asked != want {
+			t.Errorf("%s calls: asks for a stack of %d, want %d", calls, asked, want)
+		}
 	}
 }
 
