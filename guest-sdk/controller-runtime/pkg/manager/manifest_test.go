@@ -59,6 +59,17 @@ func TestManifest_SaysWhatTheBuilderSays(t *testing.T) {
 	}
 }
 
+// TestManifest_OwnedObjectsWithoutANamespaceAreMapped: the host refuses them under an
+// owner with a namespace, and natively they find no owner then.
+func TestManifest_OwnedObjectsWithoutANamespaceAreMapped(t *testing.T) {
+	m := newManager(t, ctrl.Options{})
+	must(t, ctrl.NewControllerManagedBy(m).For(&corev1.ConfigMap{}).Owns(&corev1.Node{}).Complete(nothing))
+	got := declared(t, m).Manifest
+	if len(got.Owns) != 0 || len(got.Watches) != 1 || got.Watches[0].Kind != "Node" || got.Watches[0].Mapper == nil {
+		t.Errorf("owns %+v, watches %+v", got.Owns, got.Watches)
+	}
+}
+
 // TestManifest_AWatchThatMainAsksForIsOptional: of the kinds that an API server may
 // lack, and not of the one that is reconciled.
 func TestManifest_AWatchThatMainAsksForIsOptional(t *testing.T) {

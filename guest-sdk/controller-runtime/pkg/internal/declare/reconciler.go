@@ -74,10 +74,12 @@ func (p *planner) plan() error {
 	return nil
 }
 
-// add sorts a watch: into the declared ones, or those that the module maps.
+// add sorts a watch: into the declared ones, or those that the module maps. The host
+// refuses an owner with a namespace of objects without one, which is without effect
+// natively. So these are mapped: nobody knows the scope of the owner at build.
 func (p *planner) add(w watched) {
 	owner, controller, ok := handler.Owner(w.Handler)
-	if ok && owner.Kind == p.m.For.Kind && owner.Group == p.m.For.Group {
+	if ok && owner.Kind == p.m.For.Kind && owner.Group == p.m.For.Group && !kinds.ClusterScoped(w.gvk.GroupKind()) {
 		o := w.watch()
 		o.ControllerOnly = controller
 		p.m.Owns = append(p.m.Owns, o)

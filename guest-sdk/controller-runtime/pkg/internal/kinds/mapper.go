@@ -53,8 +53,11 @@ func NewMapper(scheme *runtime.Scheme) meta.RESTMapper {
 	return &mapper{m, scheme}
 }
 
+// ClusterScoped reports whether objects of the kind are known to have no namespace.
+func ClusterScoped(gk schema.GroupKind) bool { return clusterScoped[gk] }
+
 func scope(gk schema.GroupKind) meta.RESTScope {
-	if clusterScoped[gk] {
+	if ClusterScoped(gk) {
 		return meta.RESTScopeRoot
 	}
 	return meta.RESTScopeNamespace
