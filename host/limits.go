@@ -33,7 +33,7 @@ const (
 	DefaultInstanceRate  = 100                   // a second, of the module
 )
 
-// MaxStack is the most that Limits.Stack may be: its recursion allocates 192 MiB at most.
+// MaxStack is the maximum of Limits.Stack: its recursion allocates 192 MiB at most.
 const MaxStack = 16 << 20
 
 // Limits bound what a module may use. Zero leaves a limit to its default.

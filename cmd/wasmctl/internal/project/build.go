@@ -233,7 +233,7 @@ func Annotate(ctx context.Context, wasm []byte, name string) ([]byte, *abi.Manif
 }
 
 // describe returns what the describe export says. Where a large program needs more
-// than the usual stack for its variables, the manifest asks for the most that there is.
+// than the usual stack for its variables, the manifest asks for the maximum.
 func describe(ctx context.Context, wasm []byte, name string) (*abi.Manifest, error) {
 	manifest, err := host.Describe(ctx, wasm, host.Config{Name: name})
 	more := errors.Is(err, host.ErrStack)
