@@ -42,6 +42,7 @@ func load(main func(), name string) (wasmctl.Reconciler, error) {
 	}()
 	select {
 	case reconciler := <-started:
+		logKlog()
 		r, err := reconciler(name)
 		if err != nil {
 			return r, err

@@ -2,9 +2,16 @@ package program
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"testing"
 
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
+
 	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
+
+	"sigs.k8s.io/controller-runtime/pkg/internal/hostlog"
 )
 
 // TestLoad_MainRunsUntilItStartsTheManager: what main gives to Start counts, and
@@ -24,5 +31,43 @@ func TestLoad_MainRunsUntilItStartsTheManager(t *testing.T) {
 	}
 	if _, err := load(func() {}, "web"); err == nil {
 		t.Error("a main that returns is no error")
+	}
+}
+
+// lines is a host that keeps what is logged.
+type lines []string
+
+func (*lines) Enabled(hostlog.Level) bool { return true }
+func (l *lines) Log(level hostlog.Level, msg string, _ []any) {
+	*l = append(*l, fmt.Sprint(level, " ", msg))
+}
+
+// TestLoad_KlogLogsToTheHost: with its level, also by a logger that main has made of it. A
+// contextual logger that main gave to klog stays.
+func TestLoad_KlogLogsToTheHost(t *testing.T) {
+	var host lines
+	hostlog.Outside, hostlog.Current = &host, &host
+	t.Cleanup(func() { hostlog.Outside, hostlog.Current = nil, nil; klog.ClearLogger() })
+	of := func(set func()) []string {
+		host = nil
+		var made logr.Logger
+		_, err := load(func() {
+			set()
+			made = klog.Background()
+			_ = Start(func(string) (wasmctl.Reconciler, error) { return wasmctl.Reconciler{}, nil })
+			<-context.Background().Done()
+		}, "web")
+		if err != nil {
+			t.Fatal(err)
+		}
+		klog.Warning("a")
+		made.Error(nil, "b")
+		return host
+	}
+	if got := of(klog.ClearLogger); !slices.Equal(got, []string{"0 a", "8 b"}) {
+		t.Errorf("%q", got)
+	}
+	if got := of(func() { klog.SetLoggerWithOptions(logr.Discard(), klog.ContextualLogger(true)) }); len(got) > 0 {
+		t.Errorf("with a logger of its own: %q", got)
 	}
 }
