@@ -43,6 +43,7 @@ func TestCapabilities_AskForWhatAModuleNeeds(t *testing.T) {
 		{groups: []string{"coordination.k8s.io"}, resources: []string{"leases"}, verbs: []string{"*"}},
 		{groups: []string{"apps"}, resources: []string{"*"}, verbs: []string{"get"}},
 		{groups: []string{"batch"}, resources: []string{"jobs"}, verbs: []string{"watch"}},
+		{groups: []string{""}, resources: []string{"secrets"}, verbs: []string{"list", "watch"}},
 		{groups: []string{"batch"}, resources: []string{"jobs"}, verbs: []string{"get", "*"}, names: []string{"a"}, namespace: "shop"},
 		{groups: []string{"authorization.k8s.io"}, resources: []string{"subjectaccessreviews"}, verbs: []string{"create"}},
 		{verbs: []string{"get"}}, // of a URL
@@ -51,6 +52,7 @@ func TestCapabilities_AskForWhatAModuleNeeds(t *testing.T) {
 	want := []abi.Capability{
 		{Resource: "pods", Verbs: []string{"delete", "get", "list"}},
 		{Resource: "pods", Subresources: []string{"status"}, Verbs: []string{"delete", "list"}},
+		{Resource: "secrets", Verbs: []string{"get", "list"}},
 		{Group: "batch", Resource: "jobs", Verbs: []string{"*"}, Namespaces: []string{"shop"}, Names: []string{"a"}},
 		{Group: "events.k8s.io", Resource: "events", Verbs: []string{"create", "patch"}},
 	}

@@ -78,12 +78,15 @@ func ofManager(group, resource string, guards bool) bool {
 	return false
 }
 
-// known are the verbs that a capability can have. Objects are deleted one by one.
+// known are the verbs that a capability can have. Objects are deleted one by one. Who
+// may list objects may get them: natively that is what a Get from the cache needs.
 func known(verbs []string) []string {
 	var list []string
 	for _, v := range verbs {
 		switch v {
-		case "get", "list", "create", "update", "patch", "delete":
+		case "list":
+			list = append(list, "get", "list")
+		case "get", "create", "update", "patch", "delete":
 			list = append(list, v)
 		case "deletecollection":
 			list = append(list, "list", "delete")
