@@ -28,7 +28,8 @@ KUBERNETES ?=
 DEVCLUSTER := $(BIN)/devcluster$(KUBERNETES:%=-%)
 export WASMCTL_DEVCLUSTER := $(DEVCLUSTER)
 export CARGO_TARGET_DIR   := $(BIN)/rust
-TEST_FLAGS ?= -timeout 25m
+# The first run on a machine compiles hundreds of modules and three operators.
+TEST_FLAGS ?= -timeout 60m
 FUZZTIME   ?= 30s
 BENCH      ?= .
 SMITH      ?= 4000
