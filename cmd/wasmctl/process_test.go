@@ -199,10 +199,15 @@ type logLine struct {
 	DecidedBy                         string `json:"decided_by"`
 }
 
+// lateUpdate is how the API server refuses an update of a Service or another object that
+// an update may create: it was deleted since it was read.
+const lateUpdate = "resourceVersion should not be set on objects to be created"
+
 // conflict reports whether a run failed with a conflict that is retried at once:
-// nothing else has that delay whatever the module says.
+// nothing else has that delay whatever the module says. Or it has updated what was
+// deleted meanwhile.
 func (l *logLine) conflict() bool {
-	return l.DecidedBy == string(applier.DecidedByError) && l.Action == "requeue after "+applier.ConflictDelay.String()
+	return strings.Contains(l.Error, lateUpdate) || l.DecidedBy == string(applier.DecidedByError) && l.Action == "requeue after "+applier.ConflictDelay.String()
 }
 
 func parseLine(t *testing.T, line string) logLine {
