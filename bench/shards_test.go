@@ -49,9 +49,6 @@ func applyZones(b *testing.B, cluster *devcluster.Cluster) {
 	devclustertest.Apply(b, cluster, []byte(objects))
 }
 
-// dnsRecord is the module that does it.
-const dnsRecord = "../bin/examples/dnsrecord.wasm"
-
 // slotsOfBench is how many slots the objects are split into.
 const slotsOfBench = 64
 
@@ -93,7 +90,7 @@ func newReplicas(b *testing.B, cluster *devcluster.Cluster, kubeconfig string) *
 // distance.
 func (s *replicas) add() {
 	s.b.Helper()
-	s.start(s.config, dnsRecord, "--concurrency", "1")
+	s.start(s.config, "../bin/examples/dnsrecord.wasm", "--concurrency", "1")
 }
 
 // start starts a replica.
@@ -157,69 +154,33 @@ const capacityTime = 20 * time.Second
 
 // BenchmarkShards_Capacity reports how many runs a second one replica does and how many
 // five do together, while each has objects to run and the API server is what they wait
-// for: 5 or 25 ms away, with one worker each. A run of writes makes more than two requests,
-// most of them writes, which cost the API server so much that five replicas 5 ms away and
-// it need most of a machine of two cores. A run of reads looks whether an object is as it
-// should be: it makes one request.
+// for: 5 or 25 ms away, with one worker each. (5 ms away, five and the API server need
+// most of a machine of two cores.) They are stopped while the objects are created, as in
+// compare.
 func BenchmarkShards_Capacity(b *testing.B) {
 	cluster := devclustertest.Own(b, "--feature-gates=ShardedListAndWatch=true") // the server selects
 	applyZones(b, cluster)
 	for _, delay := range []time.Duration{5 * time.Millisecond, 25 * time.Millisecond} {
-		kubeconfig := distant(b, cluster, delay)
-		b.Run("writes/"+delay.String(), func(b *testing.B) {
-			capacity(b, func(n int) *replicas { return writing(b, cluster, kubeconfig, n, n*int(capacityTime/delay/4)) })
-		})
-		b.Run("reads/"+delay.String(), func(b *testing.B) {
-			s := newReplicas(b, cluster, cluster.Kubeconfig())
-			s.start(s.config, dnsRecord, "--concurrency", "8")
-			s.r.create(b, "g", readObjects)
-			s.r.measure(b, "g", readObjects)
-			s.stop()
-			capacity(b, func(n int) *replicas { return reading(b, s, kubeconfig, n) })
-		})
+		b.Run(delay.String(), func(b *testing.B) { benchCapacity(b, cluster, delay) })
 	}
 }
 
-// readObjects is how many objects replicas look at, each of them once a second: more than
-// they can.
-const readObjects = 1000
-
-// writing starts replicas, and gives them objects that are new. They are stopped while
-// these are created, as in compare.
-func writing(b *testing.B, cluster *devcluster.Cluster, kubeconfig string, n, objects int) *replicas {
-	b.Helper()
-	s := newReplicas(b, cluster, kubeconfig)
-	for range n {
-		s.add()
-	}
-	s.await(n)
-	s.signal(syscall.SIGSTOP)
-	s.r.create(b, "g", objects)
-	s.signal(syscall.SIGCONT)
-	return s
-}
-
-// reading starts replicas with the objects of others.
-func reading(b *testing.B, of *replicas, kubeconfig string, n int) *replicas {
-	b.Helper()
-	s := &replicas{b: b, r: of.r, ns: of.ns, config: kubeconfig}
-	for range n {
-		s.start(s.config, dnsRecord, "--concurrency", "1", "--resync", "1s")
-	}
-	s.await(n)
-	return s
-}
-
-// capacity reports the median of three rounds with one replica and with five, which have
-// work for longer than capacityTime.
-func capacity(b *testing.B, working func(n int) *replicas) {
-	b.Helper()
+func benchCapacity(b *testing.B, cluster *devcluster.Cluster, delay time.Duration) {
+	kubeconfig := distant(b, cluster, delay)
+	each := int(capacityTime / delay / 4) // a run is more than two requests, there and back
 	for b.Loop() {
 		var rates [2]float64
 		var ratios []float64
 		for range 3 {
 			for i, n := range []int{1, 5} {
-				s := working(n)
+				s := newReplicas(b, cluster, kubeconfig)
+				for range n {
+					s.add()
+				}
+				s.await(n)
+				s.signal(syscall.SIGSTOP)
+				s.r.create(b, "g", n*each)
+				s.signal(syscall.SIGCONT)
 				<-time.After(calm / 20)
 				before := s.lines(`"msg":"reconciled"`)
 				begin := time.Now()
