@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
@@ -36,9 +37,9 @@ type published struct {
 	controllers  []string          // none: the only one
 	size         int64             // at most
 	kinds        []schema.GroupVersionResource
-	// raced is the type of a condition that keeps the error of a run which has updated what
-	// was deleted meanwhile; empty: the operator has none.
-	raced string
+	// raced is a condition as it would be without a run that has updated what was deleted
+	// meanwhile, whose error the operator keeps in it; nil: it keeps none.
+	raced map[string]any
 	steps []publishedStep
 }
 
@@ -141,7 +142,7 @@ type publishedTest struct {
 
 	kubeconfig string
 	kinds      []schema.GroupVersionResource
-	raced      string
+	raced      map[string]any
 }
 
 // on makes the kinds and the namespace of the operator on a control plane.
@@ -190,8 +191,9 @@ func (p *publishedTest) objects() map[string]any {
 			for _, item := range conditions {
 				c := item.(map[string]any) //nolint:forcetypeassert // as the API server has it
 				delete(c, "lastTransitionTime")
-				if c["type"] == p.raced {
+				if c["type"] == p.raced["type"] && c["message"] == lateUpdate {
 					clear(c)
+					maps.Copy(c, p.raced)
 				}
 			}
 			all[fmt.Sprint(r.Resource, "/", list.Items[i].GetName())] = o

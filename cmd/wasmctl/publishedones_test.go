@@ -120,7 +120,8 @@ var rabbitMQ = published{
 		{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"},
 		{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"},
 	},
-	raced: "ReconcileSuccess", // until all pods are ready: never, here
+	// It keeps the error until all pods are ready: never, here.
+	raced: map[string]any{"type": "ReconcileSuccess", "status": "Unknown", "reason": "Initialising"},
 	steps: []publishedStep{
 		{"a RabbitmqCluster", func(p *publishedTest) {
 			p.create(rabbits, map[string]any{
