@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"os/exec"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -49,6 +48,9 @@ func applyZones(b *testing.B, cluster *devcluster.Cluster) {
 	devclustertest.Apply(b, cluster, []byte(objects))
 }
 
+// dnsRecord is the module that does it.
+const dnsRecord = "../bin/examples/dnsrecord.wasm"
+
 // slotsOfBench is how many slots the objects are split into.
 const slotsOfBench = 64
 
@@ -59,6 +61,7 @@ type replicas struct {
 	ns, config string
 	list       []*exec.Cmd
 	logs       []*replicaLog
+	metrics    []string // where they serve them
 }
 
 // replicaLog is what a replica has printed.
@@ -90,14 +93,15 @@ func newReplicas(b *testing.B, cluster *devcluster.Cluster, kubeconfig string) *
 // distance.
 func (s *replicas) add() {
 	s.b.Helper()
-	s.start(s.config, "../bin/examples/dnsrecord.wasm", "--concurrency", "1")
+	s.start(s.config, dnsRecord, "--concurrency", "1")
 }
 
 // start starts a replica.
 func (s *replicas) start(kubeconfig string, args ...string) {
 	s.b.Helper()
+	metrics := freeAddress(s.b)
 	cmd := exec.Command("../bin/wasmctl", append([]string{
-		"run", "--grant-manifest", "--socket", "none", "-v",
+		"run", "--grant-manifest", "--socket", "none", "-v", "--metrics-address", metrics,
 		"--log-format", "json", "--kubeconfig", kubeconfig, "-n", s.ns, "--shards", fmt.Sprint(slotsOfBench),
 		"--leader-elect-resource-namespace", s.ns, "--leader-elect-lease-duration", "60s", "--leader-elect-renew-deadline", "40s",
 	}, args...)...)
@@ -107,7 +111,7 @@ func (s *replicas) start(kubeconfig string, args ...string) {
 		s.b.Fatal(err)
 	}
 	s.b.Cleanup(func() { _ = cmd.Process.Kill() }) // where the benchmark has failed
-	s.list, s.logs = append(s.list, cmd), append(s.logs, log)
+	s.list, s.logs, s.metrics = append(s.list, cmd), append(s.logs, log), append(s.metrics, "http://"+metrics+"/metrics")
 }
 
 // await waits until so many replicas run all slots, by what they say: one that has
@@ -147,61 +151,4 @@ func (s *replicas) stop() {
 			s.b.Errorf("replica %d: %v\n%s", i, err, s.logs[i])
 		}
 	}
-}
-
-// capacityTime is for how long replicas with work for longer are watched.
-const capacityTime = 20 * time.Second
-
-// BenchmarkShards_Capacity reports how many runs a second one replica does and how many
-// five do together, while each has objects to run and the API server is what they wait
-// for: 5 or 25 ms away, with one worker each. (5 ms away, five and the API server need
-// most of a machine of two cores.) They are stopped while the objects are created, as in
-// compare.
-func BenchmarkShards_Capacity(b *testing.B) {
-	cluster := devclustertest.Own(b, "--feature-gates=ShardedListAndWatch=true") // the server selects
-	applyZones(b, cluster)
-	for _, delay := range []time.Duration{5 * time.Millisecond, 25 * time.Millisecond} {
-		b.Run(delay.String(), func(b *testing.B) { benchCapacity(b, cluster, delay) })
-	}
-}
-
-func benchCapacity(b *testing.B, cluster *devcluster.Cluster, delay time.Duration) {
-	kubeconfig := distant(b, cluster, delay)
-	each := int(capacityTime / delay / 4) // a run is more than two requests, there and back
-	for b.Loop() {
-		var rates [2]float64
-		var ratios []float64
-		for range 3 {
-			for i, n := range []int{1, 5} {
-				s := newReplicas(b, cluster, kubeconfig)
-				for range n {
-					s.add()
-				}
-				s.await(n)
-				s.signal(syscall.SIGSTOP)
-				s.r.create(b, "g", n*each)
-				s.signal(syscall.SIGCONT)
-				<-time.After(calm / 20)
-				before := s.lines(`"msg":"reconciled"`)
-				begin := time.Now()
-				<-time.After(capacityTime)
-				rates[i] = float64(s.lines(`"msg":"reconciled"`)-before) / time.Since(begin).Seconds()
-				s.stop()
-			}
-			b.Logf("one replica %.1f runs/s, five %.1f", rates[0], rates[1])
-			ratios = append(ratios, rates[1]/rates[0])
-		}
-		slices.Sort(ratios)
-		b.ReportMetric(rates[0], "one-runs/s")
-		b.ReportMetric(rates[1], "five-runs/s")
-		b.ReportMetric(ratios[1], "five/one")
-	}
-}
-
-// lines counts the lines of all replicas' logs with this text.
-func (s *replicas) lines(text string) (n int) {
-	for _, log := range s.logs {
-		n += strings.Count(log.String(), text)
-	}
-	return n
 }
