@@ -189,7 +189,7 @@ func (g *revision) describe(ctx context.Context) (*abi.Manifest, []string, error
 // troubles.
 func (g *revision) startError(err error) error {
 	if _, ok := errors.AsType[*abi.CallError](err); ok {
-		return &InvalidError{Name: g.name, Problems: []string{shorten(err.Error(), maxProblem)}, Err: err} // the guest's stack has lines
+		return &InvalidError{Name: g.name, Problems: []string{shorten(err.Error(), maxText)}, Err: err} // the guest's stack has lines
 	}
 	return fmt.Errorf("module[%s]: start: %w", g.name, err)
 }

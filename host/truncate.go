@@ -13,13 +13,16 @@ const (
 	maxProblems = 100
 )
 
-// shorten returns the beginning of a text that is longer than it may be.
+// shorten leaves out the middle of a text that is longer than it may be. A program says
+// first or last why it ends.
 func shorten(s string, most int) string {
 	if len(s) <= most {
 		return s
 	}
 	const room = 40 // of what is said of the rest
-	return fmt.Sprintf("%s [%d bytes left out]", strings.ToValidUTF8(s[:most-room], ""), len(s)-most+room)
+	half := (most - room) / 2
+	head, tail := strings.ToValidUTF8(s[:half], ""), strings.ToValidUTF8(s[len(s)-half:], "")
+	return fmt.Sprintf("%s [%d bytes left out] %s", head, len(s)-len(head)-len(tail), tail)
 }
 
 // shortError returns err with a text of bounded length.
