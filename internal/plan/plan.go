@@ -80,9 +80,13 @@ func (o *Options) reconciled(ctx context.Context, kinds Finder, m *abi.Manifest)
 		return k, err
 	}
 	k.Watch = o.effectiveWatch(m)
-	if len(k.Watch.Namespaces) > 0 && !k.Namespaced {
-		return k, failure.Usage.Wrap(fmt.Errorf("--namespace %s: %s is cluster-scoped; omit the namespace", k.Watch.Namespaces[0], k.Name()))
+	if k.Namespaced {
+		return k, nil
 	}
+	if len(o.Namespaces) > 0 && !o.AllNamespaces {
+		return k, failure.Usage.Wrap(fmt.Errorf("--namespace %s: %s is cluster-scoped; omit the namespace", o.Namespaces[0], k.Name()))
+	}
+	k.Watch.Namespaces = nil // a module need not know the scope of its kind
 	return k, nil
 }
 

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 
@@ -33,6 +34,23 @@ func TestPlaced_OwnedKindsAreWatchedWhereTheirOwnersAre(t *testing.T) {
 		got := o.Placed(Watched{Watch: abi.Watch{Namespaces: c.owners}}, Watched{Kind: c.kind, Watch: abi.Watch{Map: abi.MapOwner, Namespaces: c.watch}})
 		if diff := cmp.Diff(c.want, got.Watch.Namespaces); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestReconciled_AKindWithoutNamespacesIsWatchedEverywhere: whatever the manifest says, as
+// operators bound their cache by namespaces and do not know the scope of each kind. Who
+// names a namespace for it is told.
+func TestReconciled_AKindWithoutNamespacesIsWatchedEverywhere(t *testing.T) {
+	for kind, want := range map[string][]string{"Web": {home}, "Global": nil} {
+		m := &abi.Manifest{For: &abi.Watch{Group: "example.dev", Version: "v1", Kind: kind, Namespaces: []string{home}}}
+		got, err := (&Options{}).reconciled(t.Context(), newWorld(), m)
+		if err != nil || !slices.Equal(got.Watch.Namespaces, want) {
+			t.Errorf("%s: %q, %v", kind, got.Watch.Namespaces, err)
+		}
+		_, err = (&Options{Namespaces: []string{home}}).reconciled(t.Context(), newWorld(), m)
+		if (err != nil) != (kind == "Global") {
+			t.Errorf("%s with --namespace: %v", kind, err)
 		}
 	}
 }
