@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/internal/informers"
 	"sigs.k8s.io/controller-runtime/pkg/internal/newcache"
 	"sigs.k8s.io/controller-runtime/pkg/internal/rest"
 )
@@ -89,9 +90,19 @@ type Informers interface {
 	client.FieldIndexer
 }
 
-// Informer stands for a watch. It takes no handlers: a controller's builder
-// declares what to watch.
+// Informer stands for a watch. A handler is an error when it is added, unless the build
+// leaves out sources: a controller's builder declares what to watch.
 type Informer interface {
+	// AddEventHandler is an error, or has no effect.
+	AddEventHandler(handler informers.EventHandler) (informers.Registration, error)
+	// AddEventHandlerWithResyncPeriod is as AddEventHandler.
+	AddEventHandlerWithResyncPeriod(handler informers.EventHandler, resyncPeriod time.Duration) (informers.Registration, error)
+	// AddEventHandlerWithOptions is as AddEventHandler.
+	AddEventHandlerWithOptions(handler informers.EventHandler, options informers.HandlerOptions) (informers.Registration, error)
+	// RemoveEventHandler has no effect.
+	RemoveEventHandler(handle informers.Registration) error
+	// AddIndexers is an error: IndexField of the cache registers indexes.
+	AddIndexers(indexers informers.Indexers) error
 	// HasSynced returns true: the host runs nothing before that.
 	HasSynced() bool
 	// IsStopped returns false.

@@ -3,12 +3,15 @@ package manager_test
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -91,6 +94,30 @@ func TestCache_OneBesideTheManagersReadsWithinItsBounds(t *testing.T) {
 	if manifest.For.LabelSelector != "l=2" || manifest.Watches[0].LabelSelector != "" {
 		t.Errorf("selectors %q and %q", manifest.For.LabelSelector, manifest.Watches[0].LabelSelector)
 	}
+}
+
+// TestInformer_TakesNoHandlers: to get one is fine, as it has synced. What would need events
+// is an error that says what to do, also in a source.
+func TestInformer_TakesNoHandlers(t *testing.T) {
+	m := newManager(t, ctrl.Options{})
+	i, err := m.GetCache().GetInformer(t.Context(), &corev1.Pod{})
+	must(t, err)
+	if !i.HasSynced() || i.IsStopped() {
+		t.Error("the informer of Pods has not synced, or is stopped")
+	}
+	h := toolscache.ResourceEventHandlerFuncs{}
+	_, plain := i.AddEventHandler(h)
+	_, resyncs := i.AddEventHandlerWithResyncPeriod(h, time.Hour)
+	_, with := i.AddEventHandlerWithOptions(h, toolscache.HandlerOptions{})
+	for _, err := range []error{plain, resyncs, with} {
+		if err == nil || !strings.Contains(err.Error(), "informer[Pod]") || !strings.Contains(err.Error(), "--without sources") {
+			t.Errorf("a handler: %v", err)
+		}
+	}
+	if err := i.AddIndexers(toolscache.Indexers{}); err == nil || !strings.Contains(err.Error(), "IndexField") {
+		t.Errorf("an indexer: %v", err)
+	}
+	must(t, i.RemoveEventHandler(nil))
 }
 
 // TestClient_OfAnotherClusterIsAnError: and of another user. A module has the cluster and

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/internal/declare"
 	"sigs.k8s.io/controller-runtime/pkg/internal/hostcache"
+	"sigs.k8s.io/controller-runtime/pkg/internal/program"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
@@ -151,5 +152,5 @@ func (u *unavailable[request]) Declared() (declare.Watch, error) {
 }
 
 func impossible(name string) error {
-	return fmt.Errorf("%s: a module gets its events from the host only; watch a kind with Watches, or return RequeueAfter", name)
+	return fmt.Errorf("%s: %s", name, program.NoEvents)
 }

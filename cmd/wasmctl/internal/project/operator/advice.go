@@ -11,17 +11,17 @@ type advice struct {
 const (
 	ofRuntime = "sigs.k8s.io/controller-runtime/pkg/"
 	ofClient  = "k8s.io/client-go/"
+
+	ofInformer = "(" + ofRuntime + "cache.Informer)."
 )
 
 var advices = []advice{
 	{Fail, "gets events from elsewhere than the API server", "watch a kind with Watches, or return RequeueAfter; wasmctl build --without sources leaves it out", []string{
 		ofRuntime + "source.Channel", ofRuntime + "source.TypedChannel", ofRuntime + "source.Func", ofRuntime + "source.TypedFunc", ofRuntime + "source.Informer",
+		ofInformer + "AddEventHandler", ofInformer + "AddEventHandlerWithResyncPeriod", ofInformer + "AddEventHandlerWithOptions",
 	}},
 	{Fail, "opens a cluster or a watch of its own", "use the manager's client, and declare what to watch with the builder", []string{
 		ofRuntime + "cluster.New", ofRuntime + "client.NewWithWatch",
-	}},
-	{Warn, "reads the configuration of a client from files, of which a module has none", "use ctrl.GetConfig: its clients call the host", []string{
-		ofClient + "rest.InClusterConfig", ofClient + "tools/clientcmd.BuildConfigFromFlags", ofClient + "tools/clientcmd.NewNonInteractiveDeferredLoadingClientConfig",
 	}},
 	{Warn, "sets up a webhook, which a module does not serve: an error at start", "do not call it where ENABLE_WEBHOOKS is \"false\", pass the program's own flag after \"--\" of wasmctl build, or use wasmctl build --without webhooks", []string{
 		"sigs.k8s.io/controller-runtime.NewWebhookManagedBy", ofRuntime + "builder.WebhookManagedBy", "(" + ofRuntime + "webhook.Server).Register",

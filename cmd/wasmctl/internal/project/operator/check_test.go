@@ -117,6 +117,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"example.com/op/internal/broken"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
@@ -141,7 +142,9 @@ func Setup(mgr ctrl.Manager) error {
 	mgr.GetWebhookServer().Register("/x", http.NotFoundHandler())            // warn webhook
 	_ = source.Channel(make(chan event.GenericEvent), &handler.EnqueueRequestForObject{}) // fail source.Channel
 	_, _ = cluster.New(mgr.GetConfig())                                      // fail cluster.New
-	_, _ = rest.InClusterConfig()                                            // warn rest.InClusterConfig
+	_, _ = rest.InClusterConfig()
+	i, _ := mgr.GetCache().GetInformer(context.TODO(), &corev1.Pod{})
+	_, _ = i.AddEventHandler(cache.ResourceEventHandlerFuncs{})              // fail (cache.Informer).AddEventHandler
 	_, _ = kubernetes.NewForConfig(mgr.GetConfig())                          // warn kubernetes.NewForConfig
 	_, _ = net.Listen("tcp", ":1")                                           // warn net.Listen
 	_ = http.ListenAndServe(":1", nil)                                       // warn http.ListenAndServe

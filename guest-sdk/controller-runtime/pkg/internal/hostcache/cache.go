@@ -111,16 +111,6 @@ func pending(err error, gvk schema.GroupVersionKind) bool {
 	return meta.IsNoMatchError(failure.NoMatch(failure.FromHost(err), gvk))
 }
 
-// GetInformer implements cache.Informers.
-func (*Cache) GetInformer(context.Context, client.Object, ...cache.InformerGetOption) (cache.Informer, error) {
-	return informer{}, nil
-}
-
-// GetInformerForKind implements cache.Informers.
-func (*Cache) GetInformerForKind(context.Context, schema.GroupVersionKind, ...cache.InformerGetOption) (cache.Informer, error) {
-	return informer{}, nil
-}
-
 // RemoveInformer implements cache.Informers.
 func (*Cache) RemoveInformer(context.Context, client.Object) error { return nil }
 
@@ -132,14 +122,6 @@ func (*Cache) Start(ctx context.Context) error {
 
 // WaitForCacheSync implements cache.Informers.
 func (*Cache) WaitForCacheSync(context.Context) bool { return true }
-
-type informer struct{}
-
-// HasSynced implements cache.Informer.
-func (informer) HasSynced() bool { return true }
-
-// IsStopped implements cache.Informer.
-func (informer) IsStopped() bool { return false }
 
 // errContinue is that of the real cache.
 var errContinue = errors.New("cache: a list of a watched kind has no pages: it is read without a limit of the API server; remove client.Continue")

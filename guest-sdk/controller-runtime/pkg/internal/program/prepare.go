@@ -58,6 +58,9 @@ func LeaveOut(what string) string {
 	return "to build the program without it, use wasmctl build --without " + what
 }
 
+// NoEvents says what to do about a source of events that a module cannot have.
+const NoEvents = "a module gets its events from the host only; watch a kind with Watches, or return RequeueAfter"
+
 // NoWrites says what to do about writes of main.
 var NoWrites = "main writes before the manager starts, when a module has no API server: do this in Reconcile, or apply the object " +
 	"with the operator's other files; " + LeaveOut(Writes)
