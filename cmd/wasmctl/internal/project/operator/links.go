@@ -37,21 +37,23 @@ func linkFiles(src, dst string, drop func(rel string) bool) error {
 }
 
 // change is what a module needs to be otherwise in a library: without the files
-// that drop reports, and with those of the folder add of the stand-in.
+// that drop reports, with those of the folder add of the stand-in, and with other
+// functions.
 type change struct {
 	module string
 	drop   func(rel string) bool
 	add    string
+	edits  []edit
 }
 
 // libraries are changed first: less of Kubernetes is used then.
 var libraries = []change{
-	{"k8s.io/client-go", connections, "clientgo"},
-	{"github.com/sirupsen/logrus", none, "logrus"},
-	{"github.com/moby/term", terminal, "mobyterm"},
-	{"github.com/google/go-cmp", only("cmp/internal/value/name.go"), "gocmp"},
-	{"google.golang.org/protobuf", only("internal/descfmt/stringer.go"), "protobuf"},
-	{"github.com/open-policy-agent/cert-controller", code, "certcontroller"},
+	{"k8s.io/client-go", connections, "clientgo", inCluster},
+	{"github.com/sirupsen/logrus", none, "logrus", nil},
+	{"github.com/moby/term", terminal, "mobyterm", nil},
+	{"github.com/google/go-cmp", only("cmp/internal/value/name.go"), "gocmp", nil},
+	{"google.golang.org/protobuf", only("internal/descfmt/stringer.go"), "protobuf", nil},
+	{"github.com/open-policy-agent/cert-controller", code, "certcontroller", nil},
 }
 
 func none(string) bool { return false }

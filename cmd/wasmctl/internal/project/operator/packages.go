@@ -64,7 +64,7 @@ func withProtobuf(packages []pkg) (list []change) {
 			return nil
 		}
 		seen[p.Module.Path] = true
-		list = append(list, change{p.Module.Path, protobuf, ""})
+		list = append(list, change{p.Module.Path, protobuf, "", nil})
 	}
 	return list
 }

@@ -155,6 +155,11 @@ func (s *Stage) cut(ctx context.Context, packages []pkg, runtime string, changes
 		if err == nil && c.add != "" {
 			err = linkFiles(filepath.Join(runtime, c.add), at, func(rel string) bool { return rel == "doc.go" })
 		}
+		for _, e := range c.edits {
+			if err == nil {
+				err = e.apply(at)
+			}
+		}
 		if err == nil {
 			err = s.point(ctx, c.module)
 		}

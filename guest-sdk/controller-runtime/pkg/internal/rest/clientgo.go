@@ -15,6 +15,10 @@ import (
 	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
 )
 
+// hostURL stands for the host of the module. wasmctl build makes client-go's InClusterConfig
+// return a configuration with it.
+const hostURL = "http://wasmctl.invalid"
+
 // Config is client-go's.
 type Config = rest.Config
 
@@ -32,7 +36,7 @@ func For(client func() *wasmctl.Client) *Config {
 	// A module has no protobuf code, which clients prefer if nothing is said.
 	const json = "application/json"
 	return &rest.Config{
-		Host: "http://wasmctl.invalid", Transport: &transport{client},
+		Host: hostURL, Transport: &transport{client},
 		ContentConfig: rest.ContentConfig{ContentType: json, AcceptContentTypes: json},
 	}
 }
@@ -52,7 +56,7 @@ func HTTPClient(c *Config) *http.Client { return &http.Client{Transport: c.Trans
 func Check(c *Config) error {
 	_, own := c.Transport.(*transport)
 	switch {
-	case !own && c.Host != "":
+	case !own && c.Host != "" && c.Host != hostURL:
 		return fmt.Errorf("config[%s]: is not that of ctrl.GetConfig: a module works in the cluster of its host; run the operator's own binary for others", c.Host)
 	case c.Impersonate.UserName != "":
 		return fmt.Errorf("config: impersonates %q: a module has the rights of its grant, and acts as nobody else", c.Impersonate.UserName)

@@ -1,0 +1,27 @@
+//go:build wasmctl_rest && wasip1
+
+package rest
+
+import (
+	"net/http"
+	"strings"
+)
+
+// Clients of a configuration that client-go has found in the cluster have no transport
+// of the host. They use the default one.
+func init() {
+	if t, ok := http.DefaultTransport.(*http.Transport); ok {
+		t.RegisterProtocol("http", toHost{})
+	}
+}
+
+// toHost answers requests to the host, and no others.
+type toHost struct{ transport }
+
+// RoundTrip implements http.RoundTripper.
+func (t toHost) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Host != strings.TrimPrefix(hostURL, "http://") {
+		return nil, http.ErrSkipAltProtocol
+	}
+	return t.transport.RoundTrip(r)
+}
