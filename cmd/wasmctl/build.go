@@ -25,6 +25,8 @@ type buildOptions struct {
 	output    string
 	sdk       string
 	main      operator.Main
+	roles     []string
+	objects   []string
 	streams   streams
 }
 
@@ -38,8 +40,9 @@ the module. The toolchain is Rust if DIR has a Cargo.toml, and Go if it has Go f
 set "toolchain: tinygo" in DIR/wasmctl.yaml. Builds are reproducible.
 
 An operator that uses controller-runtime is built as it is: wasmctl replaces controller-runtime for this build, and takes the
-rights of the module from the +kubebuilder:rbac markers. What main does decides the manifest, so the module keeps the arguments
-after "--" and the environment of --env; the keys args, env and without of DIR/wasmctl.yaml say the same.`,
+rights of the module from the +kubebuilder:rbac markers, DIR/config/rbac/role.yaml and the files of --roles. What main does decides
+the manifest, so the module keeps the arguments after "--" and the environment of --env; the keys args, env, objects, roles and without of
+DIR/wasmctl.yaml say the same.`,
 		Example: `  # NAME.wasm in the project's folder
   wasmctl build
 
@@ -67,6 +70,8 @@ after "--" and the environment of --env; the keys args, env and without of DIR/w
 	f.StringVarP(&o.file, "file", "f", "", "Write the module to this `file` (default: NAME.wasm in DIR)")
 	f.StringVar(&o.sdk, "sdk", "", "Build an operator with what stands in for controller-runtime in this wasmctl `checkout` (default: as for wasmctl new)")
 	f.StringToStringVar(&o.main.Env, "env", nil, "Environment `NAME=VALUE` of an operator's main")
+	f.StringSliceVar(&o.roles, "roles", nil, "Also take an operator's rights from the Roles and ClusterRoles in this `file`; repeatable")
+	f.StringSliceVar(&o.objects, "objects", nil, "Objects in this `file` that an operator's main sees before it starts the manager; repeatable")
 	f.StringSliceVar(&o.main.Without, "without", nil, "Build an operator although its main sets up "+strings.Join(operator.Leavable, ", ")+", which have no effect in a module; KIND.GROUP: tell main that the API server lacks it")
 	outputFlag(cmd, &o.output, "text", "json")
 	_ = cmd.RegisterFlagCompletionFunc("without", cobra.FixedCompletions(operator.Leavable, cobra.ShellCompDirectiveNoFileComp))
@@ -75,7 +80,7 @@ after "--" and the environment of --env; the keys args, env and without of DIR/w
 }
 
 func runBuild(ctx context.Context, o *buildOptions) error {
-	po := project.Options{Toolchain: project.Toolchain(o.toolchain), Output: o.file, SDK: o.sdk, Main: o.main, Stderr: o.streams.err}
+	po := project.Options{Toolchain: project.Toolchain(o.toolchain), Output: o.file, SDK: o.sdk, Main: o.main, Roles: o.roles, Objects: o.objects, Stderr: o.streams.err}
 	if version != "dev" {
 		po.Release = version
 	}

@@ -23,10 +23,11 @@ spec:
 `
 
 // TestControllerRuntime_ClientsOfClientGoCallTheHost: typed and dynamic ones, whatever
-// their context is; with the rights of the module, and the errors of the API server.
-// Flags and environment of main are those of the build. Events of a broadcaster
-// are the host's. Before the manager starts, main sees a cluster without objects, and
-// its writes have no effect. A kind that main has asked for does not have to be there: what reads
+// their context is, and whether their configuration is the manager's or one that client-go
+// finds; with the rights of the module, and the errors of the API server. Handlers of
+// informers are left out, as the build says. Flags and environment of main are those of the build. Events of a broadcaster
+// are the host's. Before the manager starts, main sees a cluster with the objects of
+// wasmctl.yaml and no others, and its writes have no effect. A kind that main has asked for does not have to be there: what reads
 // it gets the error of a missing kind, and its watch begins when it comes.
 func TestControllerRuntime_ClientsOfClientGoCallTheHost(t *testing.T) {
 	t.Parallel()
@@ -34,7 +35,7 @@ func TestControllerRuntime_ClientsOfClientGoCallTheHost(t *testing.T) {
 		t.Skip("SKIPPED: -short: builds an operator, and starts a control plane")
 	}
 	module := buildOperatorWith(t, "clientgo", operator.Main{
-		Args: []string{"--label=counted=yes"}, Env: map[string]string{"NAME": "seen"}, Without: []string{"Gadget.optional.example.com", "writes"},
+		Args: []string{"--label=counted=yes"}, Env: map[string]string{"NAME": "seen"}, Without: []string{"Gadget.optional.example.com", "writes", "sources"},
 	})
 	c := devclustertest.Shared(t)
 	client, err := dynamic.NewForConfig(c.RESTConfig())

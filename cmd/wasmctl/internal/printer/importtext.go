@@ -33,7 +33,7 @@ func Import(r *operator.Report) []byte {
 		_, _ = fmt.Fprintf(&b, "  %s\n", right)
 	}
 	if len(r.Capabilities) == 0 {
-		b.WriteString("  none: it has no +kubebuilder:rbac markers and no config/rbac/role.yaml\n")
+		b.WriteString("  none: it has no +kubebuilder:rbac markers and no config/rbac/role.yaml; name files with its roles by the key roles of wasmctl.yaml\n")
 	}
 	if len(r.Refused) > 0 {
 		_, _ = fmt.Fprintf(&b, "  not in the manifest, name them one by one: %s\n", strings.Join(r.Refused, ", "))

@@ -33,6 +33,9 @@ type Options struct {
 	SDK, Release string
 	// Main is what main of an operator gets; it wins over the project file's.
 	Main operator.Main
+	// Roles are files with roles of an operator, Objects those with what its main sees,
+	// beside the project file's.
+	Roles, Objects []string
 	// Stderr gets what the compiler says; nil drops it.
 	Stderr io.Writer
 }
@@ -120,8 +123,8 @@ func prepare(ctx context.Context, dir string, o Options) (builder, Result, error
 	if err != nil {
 		return nil, Result{}, err
 	}
-	if _, ok := b.(*operatorProject); !ok && !o.Main.IsZero() {
-		return nil, Result{}, fmt.Errorf("project[%s]: %w for arguments after \"--\", --env or --without: they are for the main of an operator that uses controller-runtime", dir, ErrNoProject)
+	if _, ok := b.(*operatorProject); !ok && (!o.Main.IsZero() || len(o.Roles)+len(o.Objects) > 0) {
+		return nil, Result{}, fmt.Errorf("project[%s]: %w for arguments after \"--\", --env, --objects, --roles or --without: they are for the main of an operator that uses controller-runtime", dir, ErrNoProject)
 	}
 	res := Result{Toolchain: t, File: o.Output}
 	if res.Version, err = b.version(ctx); err != nil {
@@ -180,9 +183,18 @@ func choose(dir string, found Toolchain, file File, o Options) (builder, Toolcha
 	}
 	main := o.Main.Over(file.Main)
 	if p != nil {
+		p.Roles, p.Objects = append(within(abs, file.Roles), o.Roles...), append(within(abs, file.Objects), o.Objects...)
 		return &operatorProject{Project: p, sdk: operator.SDK{Checkout: cmp.Or(o.SDK, checkout), Release: o.Release}, main: main}, t, nil
 	}
 	return goProject{dir: abs}, t, nil
+}
+
+// within are files that are relative to a folder.
+func within(dir string, files []string) (list []string) {
+	for _, f := range files {
+		list = append(list, filepath.Join(dir, f))
+	}
+	return list
 }
 
 // severalControllers is in the error of an operator with several controllers, which

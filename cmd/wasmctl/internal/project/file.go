@@ -24,6 +24,10 @@ type File struct {
 	Output string `json:"output,omitempty"`
 	// Target is the Rust target; empty means DefaultTarget.
 	Target string `json:"target,omitempty"`
+	// Roles are files with roles of an operator, relative to the folder.
+	Roles []string `json:"roles,omitempty"`
+	// Objects are files with what main of an operator sees, relative to the folder.
+	Objects []string `json:"objects,omitempty"`
 	// Main is what main of an operator gets.
 	operator.Main
 }

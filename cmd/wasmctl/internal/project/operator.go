@@ -33,7 +33,7 @@ func (p *operatorProject) compile(ctx context.Context, file string, stderr io.Wr
 		return err
 	}
 	if len(stage.Refused) > 0 {
-		_, _ = fmt.Fprintf(stderr, "wasmctl: rules for all groups or resources are not in the manifest; name them one by one: %s\n", strings.Join(stage.Refused, ", "))
+		_, _ = fmt.Fprintf(stderr, "wasmctl: rules for all groups or resources are not in the manifest; name resources one by one in a role, for --roles: %s\n", strings.Join(stage.Refused, ", "))
 	}
 	return stage.Build(ctx, file, p.main, goFlags, goLinker)
 }
@@ -47,7 +47,11 @@ func Check(ctx context.Context, dir string, o Options) (*operator.Report, error)
 	if _, err := find(dir); err != nil {
 		return nil, err
 	}
-	b, _, err := choose(dir, Go, File{}, o)
+	file, err := readFile(dir)
+	if err != nil {
+		return nil, err
+	}
+	b, _, err := choose(dir, Go, File{Roles: file.Roles}, o)
 	if err != nil {
 		return nil, err
 	}

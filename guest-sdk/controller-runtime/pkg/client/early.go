@@ -5,6 +5,8 @@ import (
 	"net/http"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 
 	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
 	"github.com/wasmctl/wasmctl/guest-sdk/go/guesttest/backed"
@@ -14,8 +16,8 @@ import (
 )
 
 // early answers what main calls before it starts the manager: as a cluster without
-// objects. Main decides the manifest at build, when there is no other, and so that
-// each instance starts alike.
+// objects, but for those that the build was given. Main decides the manifest at build,
+// when there is no other, and so that each instance starts alike.
 var early = backed.Client(func(op string, msg map[string]any) (any, *wasmctl.Error) {
 	named, name := msg, msg["name"]
 	if object, ok := msg["object"].(map[string]any); ok {
@@ -24,10 +26,15 @@ var early = backed.Client(func(op string, msg map[string]any) (any, *wasmctl.Err
 		name = meta["name"]
 	}
 	kind := fmt.Sprint(named["kind"])
+	found := objects(named, name, op == "api_list")
+	switch {
+	case op == "api_list":
+		logf.Log.Info("main lists objects before the manager starts: there are those of the build", "kind", kind, "objects", len(found))
+		return map[string]any{"apiVersion": named["apiVersion"], "kind": kind + "List", "metadata": map[string]any{"resourceVersion": "0"}, "items": found}, nil
+	case op == "api_get" && len(found) > 0:
+		return found[0], nil
+	}
 	switch op {
-	case "api_list":
-		logf.Log.Info("main lists objects before the manager starts: there are none", "kind", kind)
-		return map[string]any{"apiVersion": named["apiVersion"], "kind": kind + "List", "metadata": map[string]any{"resourceVersion": "0"}, "items": []any{}}, nil
 	case "api_create", "api_apply":
 		if !program.Without(program.Writes) {
 			return nil, &wasmctl.Error{Status: wasmctl.StatusUnsupported, Message: program.NoWrites}
@@ -38,6 +45,25 @@ var early = backed.Client(func(op string, msg map[string]any) (any, *wasmctl.Err
 	logf.Log.Info("main asks for an object before the manager starts: there is none", "kind", kind, "name", name)
 	return nil, &wasmctl.Error{
 		Status: http.StatusNotFound, Reason: string(metav1.StatusReasonNotFound),
-		Message: fmt.Sprintf("%s %q not found: before the manager starts, main sees a cluster without objects", kind, name),
+		Message: fmt.Sprintf("%s %q not found: before the manager starts, main sees those objects only that wasmctl build --objects names", kind, name),
 	}
 })
+
+// objects are those of the build that a request names.
+func objects(named map[string]any, name any, all bool) []any {
+	found := []any{}
+	text, _ := named["labelSelector"].(string)
+	selector, err := labels.Parse(text)
+	if err != nil {
+		selector = labels.Nothing()
+	}
+	asked, _ := named["namespace"].(string)
+	for _, o := range program.Objects() {
+		has := &unstructured.Unstructured{Object: o}
+		same := has.GetAPIVersion() == named["apiVersion"] && has.GetKind() == named["kind"] && (asked == "" || has.GetNamespace() == asked)
+		if same && (all && selector.Matches(labels.Set(has.GetLabels())) || !all && has.GetName() == name) {
+			found = append(found, o)
+		}
+	}
+	return found
+}

@@ -1,5 +1,5 @@
 // Clientgo is an operator of an older kind. It uses clients of client-go beside the
-// manager's: for each ConfigMap that is labelled, it keeps a Secret of the same name,
+// manager's, with configurations that client-go finds: for each ConfigMap that is labelled, it keeps a Secret of the same name,
 // and writes into it what it has seen, and into an event by a broadcaster of its own.
 // Where there are Widgets, it keeps one of these too.
 package main
@@ -21,6 +21,9 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -54,8 +57,12 @@ func main() {
 		Scheme: scheme, Client: client.Options{Cache: &client.CacheOptions{Unstructured: true}},
 	})
 	must(err)
+	pods, err := mgr.GetCache().GetInformer(context.Background(), &corev1.Pod{})
+	must(err)
+	_, err = pods.AddEventHandler(cache.ResourceEventHandlerFuncs{})
+	must(err)
 	kube := kubernetes.NewForConfigOrDie(mgr.GetConfig())
-	r := &reconciler{Client: mgr.GetClient(), kube: kube, others: dynamic.NewForConfigOrDie(mgr.GetConfig()), events: recorder(kube, scheme), label: *label}
+	r := &reconciler{Client: mgr.GetClient(), kube: kube, others: dynamic.NewForConfigOrDie(found()), events: recorder(kube, scheme), label: *label}
 	b := ctrl.NewControllerManagedBy(mgr).Named(os.Getenv("NAME")).For(&corev1.ConfigMap{})
 	if has(mgr, kube) {
 		b.Owns(widget("", ""))
@@ -64,8 +71,20 @@ func main() {
 	must(mgr.Start(ctrl.SetupSignalHandler()))
 }
 
+// found returns the configuration that client-go finds by itself.
+func found() *rest.Config {
+	cfg, err := rest.InClusterConfig()
+	must(err)
+	loaded, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(clientcmd.NewDefaultClientConfigLoadingRules(), &clientcmd.ConfigOverrides{}).ClientConfig()
+	must(err)
+	if loaded.Host != cfg.Host {
+		must(fmt.Errorf("hosts %s and %s", cfg.Host, loaded.Host))
+	}
+	return loaded
+}
+
 // before asks the API server before there is a manager: Kubernetes has its kinds, and
-// there are no objects. What is written has no effect, as the build says.
+// there are no objects but settings.yaml. What is written has no effect, as the build says.
 func before(scheme *runtime.Scheme) {
 	ctx := context.Background()
 	groups, err := kubernetes.NewForConfigOrDie(ctrl.GetConfigOrDie()).Discovery().ServerGroups()
@@ -77,7 +96,7 @@ func before(scheme *runtime.Scheme) {
 	if !names["apps"] || names[widgetKind.Group] {
 		must(fmt.Errorf("groups: %v", names))
 	}
-	c, err := client.New(ctrl.GetConfigOrDie(), client.Options{Scheme: scheme})
+	c, err := client.New(found(), client.Options{Scheme: scheme})
 	must(err)
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kube-root-ca.crt"}}
 	if err := c.Get(ctx, client.ObjectKeyFromObject(cm), cm); !apierrors.IsNotFound(err) {
@@ -85,10 +104,19 @@ func before(scheme *runtime.Scheme) {
 	}
 	cm.Name = "clientgo"
 	must(c.Create(ctx, cm))
-	var all corev1.ConfigMapList
-	must(c.List(ctx, &all))
-	if len(all.Items) > 0 || !apierrors.IsNotFound(c.Update(ctx, cm)) {
-		must(fmt.Errorf("there are objects: %v", all.Items))
+	if err := c.Update(ctx, cm); !apierrors.IsNotFound(err) {
+		must(fmt.Errorf("update: %w", err))
+	}
+	for want, opts := range [][]client.ListOption{{client.InNamespace("other")}, {client.MatchingLabels{"of": "clientgo"}}} {
+		var all corev1.ConfigMapList
+		must(c.List(ctx, &all, opts...))
+		if len(all.Items) != want {
+			must(fmt.Errorf("list %v: there are %v", opts, all.Items))
+		}
+	}
+	cm.Name = "settings"
+	if must(c.Get(ctx, client.ObjectKeyFromObject(cm), cm)); cm.Data["a"] != "b" {
+		must(fmt.Errorf("settings: %v", cm.Data))
 	}
 }
 

@@ -27,6 +27,9 @@ type Project struct {
 	Root string
 	// Package is the folder of its main package, relative to Root.
 	Package string
+	// Roles are files with further roles that it is deployed with, Objects those with what
+	// main sees before it starts the manager.
+	Roles, Objects []string
 }
 
 var requires = regexp.MustCompile(`(?m)^\s*(require\s+)?` + regexp.QuoteMeta(runtimePath) + `\s+v`)

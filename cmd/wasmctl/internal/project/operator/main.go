@@ -48,9 +48,10 @@ func (m Main) Over(other Main) Main {
 // IsZero reports whether there is nothing that differs from a plain start.
 func (m Main) IsZero() bool { return len(m.Args) == 0 && len(m.Env) == 0 && len(m.Without) == 0 }
 
-// linkerFlags pass m to the stand-in. The value needs no quotes.
-func (m Main) linkerFlags() (string, error) {
-	if m.IsZero() {
+// linkerFlags pass m to the stand-in, and the objects that main sees. The value needs no
+// quotes.
+func (m Main) linkerFlags(objects []json.RawMessage) (string, error) {
+	if m.IsZero() && len(objects) == 0 {
 		return "", nil
 	}
 	for name := range m.Env {
@@ -63,7 +64,11 @@ func (m Main) linkerFlags() (string, error) {
 			return "", fmt.Errorf("without: %q cannot be left out: want %s, KIND.GROUP or a group with a dot", what, strings.Join(Leavable, ", "))
 		}
 	}
-	text, err := json.Marshal(m)
+	text, err := json.Marshal(struct {
+		Main
+
+		Objects []json.RawMessage `json:"objects,omitempty"`
+	}{m, objects})
 	if err != nil {
 		return "", err
 	}

@@ -67,24 +67,3 @@ func TestCapabilities_AskForWhatAModuleNeeds(t *testing.T) {
 		t.Errorf("of a program that guards no metrics: %+v", got)
 	}
 }
-
-// TestRulesOfRole_ReadsEachDocument: a role of a namespace keeps it.
-func TestRulesOfRole_ReadsEachDocument(t *testing.T) {
-	got, err := rulesOfRole([]byte(`---
-kind: ClusterRole
-rules:
-- {apiGroups: [apps], resources: [deployments], verbs: [get]}
----
-kind: Role
-metadata: {namespace: shop}
-rules:
-- {apiGroups: [""], resources: [secrets], resourceNames: [key], verbs: [get]}
-`))
-	want := []rule{
-		{groups: []string{"apps"}, resources: []string{"deployments"}, verbs: []string{"get"}},
-		{groups: []string{""}, resources: []string{"secrets"}, names: []string{"key"}, verbs: []string{"get"}, namespace: "shop"},
-	}
-	if err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v, %v", got, err)
-	}
-}

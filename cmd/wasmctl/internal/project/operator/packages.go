@@ -3,14 +3,8 @@ package operator
 import (
 	"bytes"
 	"context"
-	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-
-	"sigs.k8s.io/yaml"
 )
 
 // pkg is what go list says of a package.
@@ -87,62 +81,4 @@ func (p *pkg) ofProgram() bool {
 		return false
 	}
 	return !strings.HasPrefix(p.Module.Path, "k8s.io/") && p.Module.Path != runtimePath && p.Module.Path != sdkPath
-}
-
-// rulesOf returns what the markers of the packages say, and what the role says that
-// the operator is deployed with: not all rules of each role come from markers.
-func rulesOf(root string, packages []pkg) ([]rule, error) {
-	var all []rule
-	for i := range packages {
-		if !packages[i].ofProgram() {
-			continue
-		}
-		for _, name := range packages[i].GoFiles {
-			file := filepath.Join(packages[i].Dir, name)
-			src, err := os.ReadFile(file)
-			if err != nil {
-				return nil, err
-			}
-			rules, err := markers(file, src)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, rules...)
-		}
-	}
-	text, err := os.ReadFile(filepath.Join(root, "config", "rbac", "role.yaml"))
-	if errors.Is(err, os.ErrNotExist) {
-		return all, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	ofRole, err := rulesOfRole(text)
-	return append(all, ofRole...), err
-}
-
-// role is a Role or a ClusterRole.
-type role struct {
-	Metadata struct{ Namespace string }
-	Rules    []struct {
-		APIGroups     []string `json:"apiGroups"`
-		Resources     []string `json:"resources"`
-		ResourceNames []string `json:"resourceNames"`
-		Verbs         []string `json:"verbs"`
-	}
-}
-
-// rulesOfRole reads the roles of a file.
-func rulesOfRole(text []byte) ([]rule, error) {
-	var all []rule
-	for document := range strings.SplitSeq("\n"+string(text), "\n---") {
-		var r role
-		if err := yaml.Unmarshal([]byte(document), &r); err != nil {
-			return nil, fmt.Errorf("role.yaml: %w", err)
-		}
-		for _, one := range r.Rules {
-			all = append(all, rule{groups: one.APIGroups, resources: one.Resources, names: one.ResourceNames, verbs: one.Verbs, namespace: r.Metadata.Namespace})
-		}
-	}
-	return all, nil
 }

@@ -33,6 +33,7 @@ type Stage struct {
 	pinned   map[string]string // versions that the project's replace lines name
 	rest     bool              // the program has clients of client-go
 	zones    bool              // it names time zones
+	objects  []json.RawMessage // what main sees
 	stderr   io.Writer
 
 	// Capabilities are the rights that the program says it needs. Refused are the
@@ -60,12 +61,13 @@ func (p *Project) Stage(ctx context.Context, dir string, sdk SDK, stderr io.Writ
 	if s.zones, err = namesZones(packages); err != nil {
 		return nil, err
 	}
-	rules, err := rulesOf(p.Root, packages)
+	rules, err := p.rules(packages)
 	if err != nil {
 		return nil, err
 	}
 	s.Capabilities, s.Refused = capabilities(rules, guardsMetrics(packages))
-	return s, nil
+	s.objects, err = readObjects(p.Objects)
+	return s, err
 }
 
 // fit changes the libraries that the program uses, and returns what it uses then.
@@ -90,7 +92,7 @@ func (s *Stage) fit(ctx context.Context, runtime string) ([]pkg, error) {
 
 // Build builds the module, whose main gets m, with further flags for the linker.
 func (s *Stage) Build(ctx context.Context, file string, m Main, flags []string, ldflags string) error {
-	ofMain, err := m.linkerFlags()
+	ofMain, err := m.linkerFlags(s.objects)
 	if err != nil {
 		return err
 	}

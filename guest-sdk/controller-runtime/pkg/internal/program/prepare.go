@@ -13,6 +13,7 @@ var told struct {
 	Args    []string          `json:"args"`
 	Env     map[string]string `json:"env"`
 	Without []string          `json:"without"`
+	Objects []map[string]any  `json:"objects"`
 }
 
 // enableWebhooks is what the main.go of kubebuilder asks whether it shall register
@@ -52,6 +53,9 @@ const (
 
 // Without reports whether the program may have something that has no effect.
 func Without(what string) bool { return slices.Contains(told.Without, what) }
+
+// Objects are what main sees before it starts the manager.
+func Objects() []map[string]any { return told.Objects }
 
 // LeaveOut is what to do about it in the program's build.
 func LeaveOut(what string) string {

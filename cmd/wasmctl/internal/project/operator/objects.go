@@ -1,0 +1,60 @@
+package operator
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// maxObjects bounds what main sees, in bytes: the linker gets it by an argument.
+const maxObjects = 64 << 10
+
+// readObjects reads the objects that main sees before it starts the manager.
+func readObjects(files []string) ([]json.RawMessage, error) {
+	var all []json.RawMessage
+	size := 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("objects[%s]: %w", file, err)
+		}
+		for document := range strings.SplitSeq("\n"+string(text), "\n---") {
+			object, err := readObject(document)
+			if err != nil {
+				return nil, fmt.Errorf("objects[%s]: %w", file, err)
+			}
+			if object != nil {
+				all, size = append(all, object), size+len(object)
+			}
+		}
+	}
+	if size > maxObjects {
+		return nil, fmt.Errorf("objects: have %d bytes, the limit is %d: name those only that main reads", size, maxObjects)
+	}
+	return all, nil
+}
+
+// readObject reads one object; nil if there is none.
+func readObject(document string) (json.RawMessage, error) {
+	text, err := yaml.YAMLToJSON([]byte(document))
+	if err != nil || string(text) == "null" {
+		return nil, err
+	}
+	var o struct {
+		APIVersion, Kind string
+		Metadata         struct{ Name string }
+	}
+	switch err := json.Unmarshal(text, &o); {
+	case err != nil:
+		return nil, err
+	case o.APIVersion == "" || o.Kind == "" || o.Metadata.Name == "":
+		return nil, errors.New("an object has no apiVersion, kind or name")
+	case o.Kind == "Secret":
+		return nil, fmt.Errorf("secret[%s]: becomes part of the module, where everybody can read it: let Reconcile read it", o.Metadata.Name)
+	}
+	return text, nil
+}

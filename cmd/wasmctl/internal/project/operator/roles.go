@@ -1,0 +1,104 @@
+package operator
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// rules returns what the markers of the packages say, and what the roles say that the
+// operator is deployed with: not all rules of each role come from markers.
+func (p *Project) rules(packages []pkg) ([]rule, error) {
+	var all []rule
+	for i := range packages {
+		if !packages[i].ofProgram() {
+			continue
+		}
+		for _, name := range packages[i].GoFiles {
+			file := filepath.Join(packages[i].Dir, name)
+			src, err := os.ReadFile(file)
+			if err != nil {
+				return nil, err
+			}
+			rules, err := markers(file, src)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, rules...)
+		}
+	}
+	own, err := rulesOfFile(filepath.Join(p.Root, "config", "rbac", "role.yaml"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	all = append(all, own...)
+	for _, file := range p.Roles {
+		rules, err := rulesOfFile(file)
+		if err == nil && len(rules) == 0 {
+			err = fmt.Errorf("roles[%s]: has no rules of a Role or ClusterRole; write them there, or what helm template prints", file)
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, rules...)
+	}
+	return all, nil
+}
+
+// role is a Role or a ClusterRole.
+type role struct {
+	Metadata struct {
+		Namespace string
+		Labels    map[string]string
+	}
+	Rules []struct {
+		APIGroups     []string `json:"apiGroups"`
+		Resources     []string `json:"resources"`
+		ResourceNames []string `json:"resourceNames"`
+		Verbs         []string `json:"verbs"`
+	}
+}
+
+// ofPeople reports whether a role adds to those that Kubernetes has for people.
+func (r *role) ofPeople() bool {
+	for label := range r.Metadata.Labels {
+		if strings.HasPrefix(label, "rbac.authorization.k8s.io/aggregate-to-") {
+			return true
+		}
+	}
+	return false
+}
+
+// rulesOfFile reads the roles of a file, which may have other objects too.
+func rulesOfFile(file string) ([]rule, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("roles[%s]: %w", file, err)
+	}
+	var all []rule
+	for document := range strings.SplitSeq("\n"+string(text), "\n---") {
+		var head struct{ Kind string }
+		if err := yaml.Unmarshal([]byte(document), &head); err != nil {
+			return nil, fmt.Errorf("roles[%s]: %w", file, err)
+		}
+		if head.Kind != "Role" && head.Kind != "ClusterRole" {
+			continue
+		}
+		var r role
+		if err := yaml.Unmarshal([]byte(document), &r); err != nil {
+			return nil, fmt.Errorf("roles[%s]: %w", file, err)
+		}
+		if r.ofPeople() {
+			continue
+		}
+		for _, one := range r.Rules {
+			all = append(all, rule{groups: one.APIGroups, resources: one.Resources, names: one.ResourceNames, verbs: one.Verbs, namespace: r.Metadata.Namespace})
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,50 @@
+package operator
+
+import (
+	"path/filepath"
+	"reflect"
+	"testing"
+)
+
+// TestRules_OfRolesInFiles: each role of each file counts, and keeps its namespace. Other
+// objects, as helm template prints them, and roles for people do not. A file that is named
+// has to be there, and to have rules.
+func TestRules_OfRolesInFiles(t *testing.T) {
+	root := t.TempDir()
+	write(t, filepath.Join(root, "config", "rbac", "role.yaml"), "kind: ClusterRole\nrules:\n- {apiGroups: [apps], resources: [deployments], verbs: [get]}\n")
+	chart := filepath.Join(root, "chart.yaml")
+	write(t, chart, `---
+# Source: chart/templates/role.yaml
+kind: Role
+metadata: {namespace: shop}
+rules:
+- {apiGroups: [""], resources: [secrets], resourceNames: [key], verbs: [get]}
+---
+kind: Deployment
+rules: none
+---
+kind: ClusterRole
+metadata: {labels: {rbac.authorization.k8s.io/aggregate-to-edit: "true"}}
+rules:
+- {apiGroups: [apps], resources: [daemonsets], verbs: [get]}
+`)
+	p := &Project{Root: root, Roles: []string{chart}}
+	got, err := p.rules(nil)
+	want := []rule{
+		{groups: []string{"apps"}, resources: []string{"deployments"}, verbs: []string{"get"}},
+		{groups: []string{""}, resources: []string{"secrets"}, names: []string{"key"}, verbs: []string{"get"}, namespace: "shop"},
+	}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	empty := filepath.Join(root, "empty.yaml")
+	write(t, empty, "kind: Deployment\n")
+	for _, file := range []string{empty, filepath.Join(root, "none.yaml")} {
+		if _, err := (&Project{Root: root, Roles: []string{file}}).rules(nil); err == nil {
+			t.Errorf("%s is no error", file)
+		}
+	}
+	if got, err := (&Project{Root: t.TempDir()}).rules(nil); err != nil || len(got) > 0 {
+		t.Errorf("without any role: %v, %v", got, err)
+	}
+}
