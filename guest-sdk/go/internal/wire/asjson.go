@@ -94,6 +94,9 @@ func containerAsJSON(dst []byte, d *decoder) ([]byte, error) {
 func appendQuoted(dst, s []byte) []byte {
 	const digits = "0123456789abcdef"
 	dst = append(dst, '"')
+	if isPlain(unsafeString(s)) {
+		return append(append(dst, s...), '"')
+	}
 	from := 0
 	for i, c := range s {
 		if c >= ' ' && c != '"' && c != '\\' {

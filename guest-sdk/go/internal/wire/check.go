@@ -3,7 +3,6 @@ package wire
 import (
 	"errors"
 	"math"
-	"unicode/utf8"
 )
 
 // Errors of Check and Decode; match them with errors.Is.
@@ -34,35 +33,48 @@ func Check(b []byte) error {
 	if len(b) > MaxBytes {
 		return ErrTooLarge
 	}
-	pos, err := check(b, 0, 0)
+	pos, err := check(b, 0, 1, false, 0)
 	if err == nil && pos != len(b) {
 		return ErrTrailing
 	}
 	return err
 }
 
-// check returns the position after the value at pos.
-func check(b []byte, pos, depth int) (int, error) {
-	t := TypeOf(b[pos:])
-	size, payload, values, ok := head(b, pos)
-	switch {
-	case pos < len(b) && t == Invalid:
-		return 0, ErrType
-	case !ok || payload > len(b)-pos-size:
-		return 0, ErrTruncated
-	case (t == Map || t == Array) && depth >= MaxDepth:
-		return 0, ErrTooDeep
-	}
-	if err := checkScalar(t, b[pos:pos+size+payload]); err != nil {
-		return 0, err
-	}
-	pos += size + payload
-	for i := range values {
-		if t == Map && i%2 == 0 && pos < len(b) && TypeOf(b[pos:]) != String {
+// check goes over n values from pos on, of a map the keys and values in turn, and
+// returns the position after them.
+func check(b []byte, pos, n int, keyed bool, depth int) (int, error) {
+	for i := range n {
+		if pos >= len(b) {
+			return 0, ErrTruncated
+		}
+		c := b[pos]
+		if end := pos + 1 + int(c&0x1f); c&0xe0 == 0xa0 && end <= len(b) { // most values are short strings
+			if !validUTF8(unsafeString(b[pos+1 : end])) {
+				return 0, ErrUTF8
+			}
+			pos = end
+			continue
+		}
+		t := types[c]
+		if t == Invalid || keyed && i&1 == 0 && t != String {
 			return 0, ErrType
 		}
+		size, payload, values, ok := head(b, pos)
+		if !ok || payload > len(b)-pos-size {
+			return 0, ErrTruncated
+		}
+		if err := checkScalar(t, b[pos:pos+size+payload]); err != nil {
+			return 0, err
+		}
+		pos += size + payload
+		if t != Map && t != Array {
+			continue
+		}
+		if depth >= MaxDepth {
+			return 0, ErrTooDeep
+		}
 		var err error
-		if pos, err = check(b, pos, depth+1); err != nil {
+		if pos, err = check(b, pos, values, t == Map, depth+1); err != nil {
 			return 0, err
 		}
 	}
@@ -80,7 +92,7 @@ func checkScalar(t Type, v []byte) error {
 			return ErrNumber
 		}
 	case String:
-		if s, _ := StringBytes(v); !utf8.Valid(s) {
+		if s, _ := StringBytes(v); !validUTF8(unsafeString(s)) {
 			return ErrUTF8
 		}
 	default: // its head says it all

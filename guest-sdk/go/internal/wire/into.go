@@ -110,7 +110,7 @@ func decodeStruct(p *plan, d *decoder, at unsafe.Pointer) error {
 		if !ok {
 			return ErrType
 		}
-		f := p.fields.find(key)
+		f := p.fields.find(unsafeString(key))
 		if f == nil {
 			d.skip()
 			continue

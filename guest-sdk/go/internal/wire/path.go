@@ -12,7 +12,7 @@ func Get(v []byte, key string) []byte {
 		if next < 0 {
 			return nil
 		}
-		if string(k) == key { // does not allocate
+		if equal(unsafeString(k), key) {
 			return v[next:]
 		}
 		if n == 1 {
