@@ -21,12 +21,18 @@ const (
 	// percent of what is in use is what a run may allocate before Go collects; its
 	// default is 100.
 	percent = 200
+	// seldom is how many runs end without a look at what was allocated, at most: it
+	// takes some percent of a small run.
+	seldom = 7
 )
 
 // collector collects garbage when enough was allocated.
 type collector struct {
 	samples []metrics.Sample // bytes allocated in all, and those that the last collection found in use
 	due     uint64           // bytes allocated in all when the next collection is due
+	read    uint64           // bytes allocated in all when that was last read
+	runs    uint64           // from then on to the next reading
+	skip    uint64           // of these, those that are still to come before it
 }
 
 var ofModule collector
@@ -46,13 +52,31 @@ func (c *collector) afterRun() {
 		c.samples = []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"}}
 		c.plan()
 	}
-	if metrics.Read(c.samples[:1]); c.samples[0].Value.Uint64() >= c.due {
+	if c.skip > 0 {
+		c.skip--
+		return
+	}
+	metrics.Read(c.samples[:1])
+	if c.look(c.samples[0].Value.Uint64()) {
 		runtime.GC()
 		c.plan()
 	}
 }
 
+// look reports whether a collection is due, with so many bytes allocated in all. If not,
+// the next look is when half of what is left is allocated, at the rate of the last runs.
+func (c *collector) look(allocated uint64) bool {
+	if allocated >= c.due {
+		return true
+	}
+	perRun := (allocated-c.read)/c.runs + 1
+	c.skip = min(seldom, (c.due-allocated)/2/perRun)
+	c.read, c.runs = allocated, c.skip+1
+	return false
+}
+
 func (c *collector) plan() {
 	metrics.Read(c.samples)
-	c.due = c.samples[0].Value.Uint64() + max(step, c.samples[1].Value.Uint64()/2)
+	c.read, c.runs = c.samples[0].Value.Uint64(), 1
+	c.due = c.read + max(step, c.samples[1].Value.Uint64()/2)
 }
