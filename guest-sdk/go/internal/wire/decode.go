@@ -27,6 +27,17 @@ type decoder struct {
 // skip goes behind the value.
 func (d *decoder) skip() { d.pos = Skip(d.b, d.pos) }
 
+// shortText is text for a head of one byte, as most strings have; false if there is
+// something else.
+func (d *decoder) shortText() ([]byte, bool) {
+	c, start := d.b[d.pos], d.pos+1
+	if c&0xe0 != 0xa0 {
+		return nil, false
+	}
+	d.pos = start + int(c&0x1f)
+	return d.b[start:d.pos], true
+}
+
 // text goes behind the string and returns a view of it; false if there is none.
 func (d *decoder) text() ([]byte, bool) {
 	var start, n int

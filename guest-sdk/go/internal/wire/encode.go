@@ -38,7 +38,7 @@ func appendAny(dst []byte, v any, depth int) ([]byte, error) {
 	case float64:
 		return appendFinite(dst, v)
 	case time.Time:
-		return AppendString(dst, v.UTC().Format(time.RFC3339)), nil
+		return appendTime(dst, v), nil
 	case map[string]any:
 		return appendMapAny(dst, v, depth)
 	case map[string]string:
@@ -54,7 +54,15 @@ func appendAny(dst []byte, v any, depth int) ([]byte, error) {
 		return v.AppendMsgpack(dst)
 	}
 	val := reflect.ValueOf(v)
-	return planOf(val.Type()).encode(dst, val, depth)
+	if val.Kind() != reflect.Pointer {
+		p := planOf(val.Type())
+		return p.encode(p, dst, addressed(val).UnsafePointer(), depth)
+	}
+	if val.IsNil() {
+		return AppendNil(dst), nil
+	}
+	p := planOf(val.Type().Elem())
+	return p.encode(p, dst, val.UnsafePointer(), depth+1)
 }
 
 // AppendText is AppendString for a string that may not be UTF-8: that is

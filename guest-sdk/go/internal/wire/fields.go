@@ -18,9 +18,11 @@ type field struct {
 	index    []int // the way through embedded structs
 	offset   uintptr
 	indirect bool // the way leads through a pointer: offset does not count
-	// word is where the struct has a word that is 0 in an empty field; -1 where that is
-	// not so simple.
-	word      int
+	// width is how many bytes of the field, from word on, are 0 if it is empty, so that
+	// omitempty leaves it out. It is 0 where it is never left out, -1 where that is not so
+	// simple, and isMap where a map without entries is left out, too.
+	width     int
+	word      uintptr
 	typ       reflect.Type
 	omitEmpty bool
 	omitZero  bool
@@ -105,19 +107,46 @@ func (f *field) place(t reflect.Type) {
 	}
 }
 
-// placeWord finds out which word tells whether the field is empty.
-func (f *field) placeWord() {
-	f.word = -1
-	if f.indirect || !f.omitEmpty {
-		return
-	}
-	switch f.typ.Kind() {
-	case reflect.Pointer, reflect.Map:
-		f.word = int(f.offset)
-	case reflect.String, reflect.Slice: // an address and a length
-		f.word = int(f.offset + unsafe.Sizeof(f.offset))
+const isMap = -2
+
+// findEmpty finds out how to see that the field is empty.
+func (f *field) findEmpty() {
+	const pointer = unsafe.Sizeof(uintptr(0))
+	switch k := f.typ.Kind(); {
+	case !f.omitEmpty, k == reflect.Struct && f.typ != timeType:
+	case k == reflect.Map:
+		f.width = isMap
+	case k == reflect.Pointer, k == reflect.Interface: // nil is a word of 0
+		f.width = int(pointer)
+	case k == reflect.String, k == reflect.Slice: // an address and a length
+		f.width, f.word = int(pointer), pointer
+	case k >= reflect.Bool && k <= reflect.Float64:
+		f.width = int(f.typ.Size())
 	default: // isEmpty looks
+		f.width = -1
 	}
+}
+
+// empty reports whether omitempty leaves the field out, which is at.
+func (f *field) empty(at unsafe.Pointer) bool {
+	if f.width == 8 { // most fields: this is compiled into the loop
+		return *(*uint64)(unsafe.Add(at, f.word)) == 0
+	}
+	return f.width != 0 && f.isEmpty(at)
+}
+
+func (f *field) isEmpty(at unsafe.Pointer) bool {
+	switch f.width {
+	case 1:
+		return *(*uint8)(at) == 0
+	case 2:
+		return *(*uint16)(at) == 0
+	case 4:
+		return *(*uint32)(unsafe.Add(at, f.word)) == 0
+	case isMap:
+		return *(*unsafe.Pointer)(at) == nil || f.plan.valueAt(at).Len() == 0
+	}
+	return isEmpty(f.plan.valueAt(at))
 }
 
 // isScalar reports whether the option "string" has a meaning for the type.
@@ -140,17 +169,16 @@ func structOf(t reflect.Type) reflect.Type {
 	return t
 }
 
-// in returns the field of the struct v; false if an embedded pointer on the way
-// is nil. fill is for writing: it makes what such a pointer is to point to.
-func (f *field) in(v reflect.Value, fill bool) (reflect.Value, bool) {
-	if len(f.index) == 1 {
-		return v.Field(f.index[0]), true
-	}
-	for i, x := range f.index {
-		if i > 0 && v.Kind() == reflect.Pointer {
+// behind returns the field of the struct at, which is of plan p, where the way leads through
+// a pointer; nil if such a pointer is nil. fill is for writing: it makes what such a pointer
+// is to point to.
+func (f *field) behind(p *plan, at unsafe.Pointer, fill bool) unsafe.Pointer {
+	v := p.valueAt(at)
+	for _, x := range f.index {
+		if v.Kind() == reflect.Pointer {
 			if v.IsNil() {
 				if !fill || !v.CanSet() { // an embedded pointer to an unexported type
-					return v, false
+					return nil
 				}
 				v.Set(reflect.New(v.Type().Elem()))
 			}
@@ -158,5 +186,8 @@ func (f *field) in(v reflect.Value, fill bool) (reflect.Value, bool) {
 		}
 		v = v.Field(x)
 	}
-	return v, !fill || v.CanSet()
+	if fill && !v.CanSet() {
+		return nil
+	}
+	return v.Addr().UnsafePointer()
 }

@@ -3,104 +3,103 @@ package wire
 import (
 	"encoding/base64"
 	"errors"
-	"math"
 	"reflect"
 	"strconv"
 	"time"
 	"unsafe"
 )
 
-func encodeInterface(dst []byte, v reflect.Value, depth int) ([]byte, error) {
+// encodeFunc is how a variable is written: see plan.
+type encodeFunc = func(p *plan, dst []byte, at unsafe.Pointer, depth int) ([]byte, error)
+
+func encodeInterface(p *plan, dst []byte, at unsafe.Pointer, depth int) ([]byte, error) {
+	v := p.valueAt(at)
 	if v.IsNil() {
 		return AppendNil(dst), nil
 	}
 	return appendAny(dst, v.Elem().Interface(), depth+1)
 }
 
-func encodeString(dst []byte, v reflect.Value, _ int) ([]byte, error) {
-	return AppendText(dst, v.String())
+func encodeString(_ *plan, dst []byte, at unsafe.Pointer, _ int) ([]byte, error) {
+	return AppendText(dst, *(*string)(at))
 }
 
-func encodeTime(dst []byte, v reflect.Value, _ int) ([]byte, error) {
-	t := v.Interface().(time.Time) //nolint:forcetypeassert // its plan is for time.Time
-	return AppendString(dst, t.UTC().Format(time.RFC3339)), nil
+func encodeTime(_ *plan, dst []byte, at unsafe.Pointer, _ int) ([]byte, error) {
+	return appendTime(dst, *(*time.Time)(at)), nil
 }
 
-func encodeScalar(dst []byte, v reflect.Value, _ int) ([]byte, error) {
-	switch v.Kind() {
-	case reflect.Bool:
-		return AppendBool(dst, v.Bool()), nil
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		return AppendInt(dst, v.Int()), nil
-	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		if v.Uint() > math.MaxInt64 {
-			return nil, ErrNumber
-		}
-		return AppendInt(dst, int64(v.Uint())), nil
-	case reflect.Float32:
-		// The shortest number that is this float32, as JSON has it, not the float64
-		// with the same bits.
-		f, err := strconv.ParseFloat(strconv.FormatFloat(v.Float(), 'g', -1, 32), 64)
-		if err != nil {
-			return nil, ErrNumber
-		}
-		return appendFinite(dst, f)
-	case reflect.Float64:
-		return appendFinite(dst, v.Float())
-	default:
-		return nil, errors.New("Go type " + v.Type().String() + " has no form in msgpack")
+func encodePointer(p *plan, dst []byte, at unsafe.Pointer, depth int) ([]byte, error) {
+	to := *(*unsafe.Pointer)(at)
+	if to == nil {
+		return AppendNil(dst), nil
 	}
-}
-
-func encodeBytes(dst []byte, v reflect.Value) []byte {
-	return AppendString(dst, base64.StdEncoding.EncodeToString(v.Bytes()))
-}
-
-func encodeList(dst []byte, v reflect.Value, depth int, elem *plan) ([]byte, error) {
 	if depth > MaxDepth {
 		return nil, ErrTooDeep
 	}
-	n := v.Len()
+	return p.elem.encode(p.elem, dst, to, depth+1)
+}
+
+func encodeSlice(p *plan, dst []byte, at unsafe.Pointer, depth int) ([]byte, error) {
+	list := *(*[]byte)(at) // slices of all types have an address and a number of elements
+	switch {
+	case list == nil:
+		return AppendNil(dst), nil
+	case p.elem.kind == reflect.Uint8:
+		return AppendString(dst, base64.StdEncoding.EncodeToString(list)), nil
+	}
+	return encodeElements(p.elem, dst, unsafe.Pointer(unsafe.SliceData(list)), len(list), depth)
+}
+
+func encodeArray(p *plan, dst []byte, at unsafe.Pointer, depth int) ([]byte, error) {
+	return encodeElements(p.elem, dst, at, p.typ.Len(), depth)
+}
+
+// encodeElements writes n variables of a plan, the first of which is at.
+func encodeElements(p *plan, dst []byte, at unsafe.Pointer, n, depth int) ([]byte, error) {
+	if depth > MaxDepth {
+		return nil, ErrTooDeep
+	}
 	dst = AppendArray(dst, n)
 	for i := range n {
 		var err error
-		if dst, err = elem.encode(dst, v.Index(i), depth+1); err != nil {
+		if dst, err = p.encode(p, dst, unsafe.Add(at, uintptr(i)*p.size), depth+1); err != nil {
 			return nil, within(strconv.Itoa(i), err)
 		}
 	}
 	return dst, nil
 }
 
-func encodeStringMap(dst []byte, v reflect.Value, _ int) ([]byte, error) {
-	m := v.Interface().(map[string]string) //nolint:forcetypeassert // its plan is for this type
+func encodeStringMap(_ *plan, dst []byte, at unsafe.Pointer, _ int) ([]byte, error) {
+	m := *(*map[string]string)(at)
 	if m == nil {
 		return AppendNil(dst), nil
 	}
 	return appendMapString(dst, m)
 }
 
-func encodeMap(dst []byte, v reflect.Value, depth int, key *keys, elem *plan) ([]byte, error) {
+func encodeMap(p *plan, dst []byte, at unsafe.Pointer, depth int) ([]byte, error) {
+	v := p.valueAt(at)
 	switch {
-	case key == nil:
-		return nil, errors.New("Go type " + v.Type().String() + " has keys that are not text")
+	case p.key == nil:
+		return nil, errors.New("Go type " + p.typ.String() + " has keys that are not text")
 	case v.IsNil():
 		return AppendNil(dst), nil
 	case depth > MaxDepth:
 		return nil, ErrTooDeep
 	}
-	m := make(map[string]reflect.Value, v.Len())
+	m := make(map[string]unsafe.Pointer, v.Len())
 	for it := v.MapRange(); it.Next(); {
-		name, err := key.write(it.Key())
+		name, err := p.key.write(it.Key())
 		if err != nil {
 			return nil, err
 		}
-		m[name] = it.Value()
+		m[name] = addressed(it.Value()).UnsafePointer()
 	}
 	dst = AppendMap(dst, len(m))
 	for _, e := range sortedEntries(nil, m) {
 		var err error
 		if dst, err = AppendText(dst, e.key); err == nil {
-			dst, err = elem.encode(dst, e.value, depth+1)
+			dst, err = p.elem.encode(p.elem, dst, e.value, depth+1)
 		}
 		if err != nil {
 			return nil, within(e.key, err)
@@ -109,27 +108,23 @@ func encodeMap(dst []byte, v reflect.Value, depth int, key *keys, elem *plan) ([
 	return dst, nil
 }
 
-func encodeStruct(dst []byte, v reflect.Value, depth int, fields []field) ([]byte, error) {
+func encodeStruct(p *plan, dst []byte, at unsafe.Pointer, depth int) ([]byte, error) {
 	if depth > MaxDepth {
 		return nil, ErrTooDeep
 	}
 	b := NewBuilder(dst)
-	var at unsafe.Pointer
-	if v.CanAddr() {
-		at = v.Addr().UnsafePointer()
-	}
-	for i := range fields {
-		f := &fields[i]
-		if at != nil && f.word >= 0 && *(*uintptr)(unsafe.Add(at, f.word)) == 0 {
-			continue // most fields of a PodSpec are empty
+	for i := range p.fields {
+		f := &p.fields[i]
+		field := unsafe.Add(at, f.offset)
+		if f.indirect {
+			field = f.behind(p, at, false)
 		}
-		fv, ok := f.in(v, false)
-		if !ok || f.omitEmpty && isEmpty(fv) || f.omitZero && f.plan.zero(fv) {
+		if field == nil || f.empty(field) || f.omitZero && f.plan.zero(f.plan, field) {
 			continue
 		}
 		b.key(f.name)
 		var err error
-		if b.b, err = f.plan.encode(b.b, fv, depth+1); err != nil {
+		if b.b, err = f.plan.encode(f.plan, b.b, field, depth+1); err != nil {
 			return nil, within(f.name, err)
 		}
 	}
@@ -137,28 +132,30 @@ func encodeStruct(dst []byte, v reflect.Value, depth int, fields []field) ([]byt
 }
 
 // encodeNothing is for a struct that would be written as {}, and is not empty.
-func encodeNothing(_ []byte, v reflect.Value, _ int) ([]byte, error) {
-	return nil, errors.New("Go type " + v.Type().String() + " has no exported field and no MarshalJSON: nothing of it would be written")
+func encodeNothing(p *plan, _ []byte, _ unsafe.Pointer, _ int) ([]byte, error) {
+	return nil, errors.New("Go type " + p.typ.String() + " has no exported field and no MarshalJSON: nothing of it would be written")
 }
 
-// isEmpty says what omitempty leaves out: what encoding/json leaves out, and a
-// zero time.Time.
+// isEmpty says what omitempty leaves out of those that field.empty cannot tell: what
+// encoding/json leaves out, and a zero time.Time.
 func isEmpty(v reflect.Value) bool {
 	switch v.Kind() {
-	case reflect.Slice, reflect.Map, reflect.String, reflect.Array:
+	case reflect.Array:
 		return v.Len() == 0
 	case reflect.Struct:
-		return v.Type() == timeType && v.Interface().(time.Time).IsZero()
+		return v.Interface().(time.Time).IsZero() //nolint:forcetypeassert // the only struct that can be empty
 	default:
 		return v.IsZero()
 	}
 }
 
+func isZero(p *plan, at unsafe.Pointer) bool { return p.valueAt(at).IsZero() }
+
 // quoted is the plan of a field with the option "string": its JSON as text.
 func quoted(p *plan) *plan {
 	q := &plan{typ: p.typ, nowhere: p.nowhere, elem: p, nils: p.nils, zero: p.zero, decode: decodeQuoted}
-	q.encode = func(dst []byte, v reflect.Value, depth int) ([]byte, error) {
-		val, err := p.encode(nil, v, depth)
+	q.encode = func(q *plan, dst []byte, at unsafe.Pointer, depth int) ([]byte, error) {
+		val, err := q.elem.encode(q.elem, nil, at, depth)
 		if err != nil || TypeOf(val) == Nil {
 			return append(dst, val...), err
 		}
@@ -179,64 +176,4 @@ func decodeQuoted(p *plan, d *decoder, at unsafe.Pointer) error {
 	}
 	inner := decoder{b: val}
 	return inner.into(p.elem, at)
-}
-
-// keys says how the keys of a map are read from text and written as such.
-type keys struct {
-	read  func(text string, v reflect.Value) error
-	write func(v reflect.Value) (string, error)
-}
-
-// keysOf returns how keys of the type are read and written, in the order of
-// encoding/json; nil if they cannot be.
-func keysOf(t reflect.Type) *keys {
-	k := &keys{
-		read:  func(text string, v reflect.Value) error { v.SetString(text); return nil },
-		write: func(v reflect.Value) (string, error) { return v.String(), nil },
-	}
-	own := reflect.New(t).Interface()
-	_, reads := own.(textUnmarshaler)
-	_, writes := own.(textMarshaler)
-	if reads {
-		k.read = func(text string, v reflect.Value) error {
-			return v.Addr().Interface().(textUnmarshaler).UnmarshalText([]byte(text)) //nolint:forcetypeassert // own is one
-		}
-	}
-	switch {
-	case t.Kind() == reflect.String: // a string is written as it is, also with methods
-	case writes:
-		k.write = func(v reflect.Value) (string, error) {
-			text, err := addressed(v).Interface().(textMarshaler).MarshalText() //nolint:forcetypeassert // own is one
-			return string(text), err
-		}
-	case reads:
-		return nil
-	default:
-		return numbersAsKeys(t.Kind())
-	}
-	return k
-}
-
-func numbersAsKeys(kind reflect.Kind) *keys {
-	switch {
-	case kind >= reflect.Int && kind <= reflect.Int64:
-		return &keys{
-			read: func(text string, v reflect.Value) error {
-				i, err := strconv.ParseInt(text, 10, v.Type().Bits())
-				v.SetInt(i)
-				return err
-			},
-			write: func(v reflect.Value) (string, error) { return strconv.FormatInt(v.Int(), 10), nil },
-		}
-	case kind >= reflect.Uint && kind <= reflect.Uint64:
-		return &keys{
-			read: func(text string, v reflect.Value) error {
-				i, err := strconv.ParseUint(text, 10, v.Type().Bits())
-				v.SetUint(i)
-				return err
-			},
-			write: func(v reflect.Value) (string, error) { return strconv.FormatUint(v.Uint(), 10), nil },
-		}
-	}
-	return nil
 }

@@ -67,11 +67,18 @@ func decodeInterface(p *plan, d *decoder, at unsafe.Pointer) error {
 }
 
 func decodeString(p *plan, d *decoder, at unsafe.Pointer) error {
-	s, ok := d.text()
+	s, ok := d.shortText()
 	if !ok {
-		return d.mismatch(p.typ)
+		s, ok = d.text()
 	}
-	*(*string)(at) = d.string(s)
+	switch {
+	case !ok:
+		return d.mismatch(p.typ)
+	case d.own:
+		*(*string)(at) = unsafeString(s)
+	default:
+		*(*string)(at) = d.string(s)
+	}
 	return nil
 }
 
@@ -81,7 +88,7 @@ func (d *decoder) time(t reflect.Type) (time.Time, error) {
 	if !ok {
 		return time.Time{}, d.mismatch(t)
 	}
-	return time.Parse(time.RFC3339, string(s))
+	return parseTime(s)
 }
 
 func decodeTime(p *plan, d *decoder, at unsafe.Pointer) error {
@@ -106,23 +113,23 @@ func decodeStruct(p *plan, d *decoder, at unsafe.Pointer) error {
 		return d.mismatch(p.typ)
 	}
 	for ; err == nil && n > 0; n-- {
-		key, ok := d.text()
+		key, ok := d.shortText()
 		if !ok {
-			return ErrType
+			if key, ok = d.text(); !ok {
+				return ErrType
+			}
 		}
-		f := p.fields.find(unsafeString(key))
+		f := p.byKey.find(unsafeString(key))
 		if f == nil {
 			d.skip()
 			continue
 		}
 		field := unsafe.Add(at, f.offset)
 		if f.indirect {
-			fv, ok := f.in(p.valueAt(at), true)
-			if !ok {
+			if field = f.behind(p, at, true); field == nil {
 				d.skip()
 				continue
 			}
-			field = fv.Addr().UnsafePointer()
 		}
 		if err := d.into(f.plan, field); err != nil {
 			return within(f.name, err)
@@ -144,7 +151,7 @@ func decodeBytes(d *decoder, at unsafe.Pointer) error {
 
 func decodeSlice(p *plan, d *decoder, at unsafe.Pointer) error {
 	elem := p.elem
-	if elem.typ.Kind() == reflect.Uint8 && TypeOf(d.b[d.pos:]) == String {
+	if elem.kind == reflect.Uint8 && TypeOf(d.b[d.pos:]) == String {
 		return decodeBytes(d, at)
 	}
 	n, err := d.open(Array)
@@ -152,13 +159,14 @@ func decodeSlice(p *plan, d *decoder, at unsafe.Pointer) error {
 		return cmp.Or(err, d.mismatch(p.typ))
 	}
 	list := reflect.MakeSlice(p.typ, n, n) // each element has a byte: Skip has seen them all
-	first, size := list.UnsafePointer(), elem.typ.Size()
+	first, size := list.UnsafePointer(), elem.size
 	for i := range n {
 		if err := d.into(elem, unsafe.Add(first, uintptr(i)*size)); err != nil {
 			return within(strconv.Itoa(i), err)
 		}
 	}
-	p.valueAt(at).Set(list)
+	// The headers of all slices are alike: an address and two numbers of elements.
+	*(*[]byte)(at) = unsafe.Slice((*byte)(first), n)
 	d.depth--
 	return nil
 }
@@ -174,7 +182,7 @@ func decodeArray(p *plan, d *decoder, at unsafe.Pointer) error {
 	for i := range n {
 		if i >= p.typ.Len() {
 			d.skip()
-		} else if err := d.into(elem, unsafe.Add(at, uintptr(i)*elem.typ.Size())); err != nil {
+		} else if err := d.into(elem, unsafe.Add(at, uintptr(i)*elem.size)); err != nil {
 			return within(strconv.Itoa(i), err)
 		}
 	}

@@ -31,12 +31,13 @@ func (p *plan) byName(t reflect.Type) bool {
 // null, and null a zero one.
 func planKubeTime(p *plan) {
 	p.nils = true
-	p.zero = func(v reflect.Value) bool { return kubeTime(v).IsZero() }
-	p.encode = func(dst []byte, v reflect.Value, depth int) ([]byte, error) {
-		if kubeTime(v).IsZero() {
+	p.zero = func(_ *plan, at unsafe.Pointer) bool { return (*time.Time)(at).IsZero() }
+	p.encode = func(_ *plan, dst []byte, at unsafe.Pointer, _ int) ([]byte, error) {
+		t := *(*time.Time)(at) // its only field
+		if t.IsZero() {
 			return AppendNil(dst), nil
 		}
-		return encodeTime(dst, v.Field(0), depth)
+		return appendTime(dst, t), nil
 	}
 	p.decode = func(p *plan, d *decoder, at unsafe.Pointer) error {
 		t, err := d.time(p.typ)
@@ -47,20 +48,16 @@ func planKubeTime(p *plan) {
 	}
 }
 
-func kubeTime(v reflect.Value) time.Time {
-	return v.Field(0).Interface().(time.Time) //nolint:forcetypeassert // its only field
-}
-
 // planIntOrString plans for intstr.IntOrString: an int64 (0 is the
 // number), a number and a text.
 func planIntOrString(p *plan, t reflect.Type) {
 	number, text := t.Field(1), t.Field(2)
 	numberPlan, textPlan := makePlan(number.Type), makePlan(text.Type)
-	p.encode = func(dst []byte, v reflect.Value, depth int) ([]byte, error) {
-		if v.Field(0).Int() == 0 {
-			return encodeScalar(dst, v.Field(1), depth)
+	p.encode = func(_ *plan, dst []byte, at unsafe.Pointer, depth int) ([]byte, error) {
+		if *(*int64)(at) == 0 {
+			return numberPlan.encode(numberPlan, dst, unsafe.Add(at, number.Offset), depth)
 		}
-		return encodeString(dst, v.Field(2), depth)
+		return textPlan.encode(textPlan, dst, unsafe.Add(at, text.Offset), depth)
 	}
 	p.decode = func(p *plan, d *decoder, at unsafe.Pointer) error {
 		kind := (*int64)(at)

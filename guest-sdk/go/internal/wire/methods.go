@@ -43,15 +43,15 @@ func (p *plan) byMethods(t reflect.Type) {
 	}
 	switch own.(type) {
 	case Appender:
-		p.encode = byAddress(encodeAppender)
+		p.encode = encodeAppender
 	case jsonMarshaler:
-		p.encode = byAddress(encodeByJSON)
+		p.encode = encodeByJSON
 	case textMarshaler:
-		p.encode = byAddress(encodeByText)
+		p.encode = encodeByText
 	}
 	if _, ok := own.(interface{ IsZero() bool }); ok {
-		p.zero = func(v reflect.Value) bool {
-			return addressed(v).Interface().(interface{ IsZero() bool }).IsZero() //nolint:forcetypeassert // own is one
+		p.zero = func(p *plan, at unsafe.Pointer) bool {
+			return p.pointerTo(at).(interface{ IsZero() bool }).IsZero() //nolint:forcetypeassert // own is one
 		}
 	}
 }
@@ -66,26 +66,20 @@ func addressed(v reflect.Value) reflect.Value {
 	return p
 }
 
-func byAddress(encode func(dst []byte, v any) ([]byte, error)) func([]byte, reflect.Value, int) ([]byte, error) {
-	return func(dst []byte, v reflect.Value, _ int) ([]byte, error) {
-		return encode(dst, addressed(v).Interface())
-	}
+func encodeAppender(p *plan, dst []byte, at unsafe.Pointer, _ int) ([]byte, error) {
+	return p.pointerTo(at).(Appender).AppendMsgpack(dst) //nolint:forcetypeassert // byMethods has looked
 }
 
-func encodeAppender(dst []byte, v any) ([]byte, error) {
-	return v.(Appender).AppendMsgpack(dst) //nolint:forcetypeassert // byMethods has looked
-}
-
-func encodeByJSON(dst []byte, v any) ([]byte, error) {
-	js, err := v.(jsonMarshaler).MarshalJSON() //nolint:forcetypeassert // byMethods has looked
+func encodeByJSON(p *plan, dst []byte, at unsafe.Pointer, _ int) ([]byte, error) {
+	js, err := p.pointerTo(at).(jsonMarshaler).MarshalJSON() //nolint:forcetypeassert // byMethods has looked
 	if err != nil {
 		return nil, err
 	}
 	return AppendJSON(dst, js)
 }
 
-func encodeByText(dst []byte, v any) ([]byte, error) {
-	text, err := v.(textMarshaler).MarshalText() //nolint:forcetypeassert // byMethods has looked
+func encodeByText(p *plan, dst []byte, at unsafe.Pointer, _ int) ([]byte, error) {
+	text, err := p.pointerTo(at).(textMarshaler).MarshalText() //nolint:forcetypeassert // byMethods has looked
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,9 @@ import (
 // plan says how a Go type is read and written. Finding that out takes longer
 // than doing it, so it is done once for a type.
 type plan struct {
-	typ reflect.Type
+	typ  reflect.Type
+	kind reflect.Kind // of typ, as size
+	size uintptr
 	// nowhere is a nil pointer to the type.
 	nowhere any
 	// decode reads the value that d is at into the variable at, which is of type
@@ -18,13 +20,14 @@ type plan struct {
 	takesNil bool
 	elem     *plan       // of what a pointer, list or map is to, or a quoted field is
 	key      *keys       // of a map; nil if its keys are not text
-	fields   *fieldTable // of a struct
+	fields   []field     // of a struct
+	byKey    *fieldTable // the same
 	// nils says that nil makes v its zero value; else nil leaves it as it is.
 	nils bool
-	// encode appends v. It may take an address only if v.CanAddr.
-	encode func(dst []byte, v reflect.Value, depth int) ([]byte, error)
-	// zero says what omitzero leaves out.
-	zero func(v reflect.Value) bool
+	// encode appends the variable at, which is of type typ and does not change.
+	encode encodeFunc
+	// zero says of the variable at whether omitzero leaves it out.
+	zero func(p *plan, at unsafe.Pointer) bool
 }
 
 // plans has a plan for each type that was met.
@@ -53,13 +56,13 @@ func makePlan(t reflect.Type) *plan {
 		p.byMethods(t)
 	}
 	if p.zero == nil {
-		p.zero = reflect.Value.IsZero
+		p.zero = isZero
 	}
 	return p
 }
 
 func newPlan(t reflect.Type) *plan {
-	p := &plan{typ: t, nowhere: reflect.New(t).Interface()}
+	p := &plan{typ: t, kind: t.Kind(), size: t.Size(), nowhere: reflect.New(t).Interface()}
 	p.nowhere = p.pointerTo(nil)
 	return p
 }
@@ -80,16 +83,21 @@ func (p *plan) valueAt(at unsafe.Pointer) reflect.Value {
 
 // byKind plans for a type without methods.
 func (p *plan) byKind(t reflect.Type) {
-	p.decode, p.encode = scalarDecoder(t), encodeScalar
+	p.decode, p.encode = scalarCodec(t)
 	switch t.Kind() {
 	case reflect.String:
 		p.decode, p.encode = decodeString, encodeString
 	case reflect.Pointer:
-		p.pointer(makePlan(t.Elem()))
+		p.elem, p.nils = makePlan(t.Elem()), true
+		p.decode, p.encode = decodePointer, encodePointer
 	case reflect.Interface:
 		p.decode, p.encode, p.nils = decodeInterface, encodeInterface, true
-	case reflect.Slice, reflect.Array:
-		p.list(t)
+	case reflect.Slice:
+		p.elem, p.nils = makePlan(t.Elem()), true
+		p.decode, p.encode = decodeSlice, encodeSlice
+	case reflect.Array:
+		p.elem = makePlan(t.Elem())
+		p.decode, p.encode = decodeArray, encodeArray
 	case reflect.Map:
 		p.mapping(t)
 	case reflect.Struct:
@@ -102,72 +110,29 @@ func (p *plan) byKind(t reflect.Type) {
 	}
 }
 
-func (p *plan) pointer(elem *plan) {
-	p.elem, p.nils, p.decode = elem, true, decodePointer
-	p.encode = func(dst []byte, v reflect.Value, depth int) ([]byte, error) {
-		if v.IsNil() {
-			return AppendNil(dst), nil
-		}
-		if depth > MaxDepth {
-			return nil, ErrTooDeep
-		}
-		return elem.encode(dst, v.Elem(), depth+1)
-	}
-}
-
-func (p *plan) list(t reflect.Type) {
-	elem := makePlan(t.Elem())
-	p.elem, p.decode = elem, decodeSlice
-	encode := func(dst []byte, v reflect.Value, depth int) ([]byte, error) {
-		return encodeList(dst, v, depth, elem)
-	}
-	p.encode = encode
-	if t.Kind() == reflect.Array {
-		p.decode = decodeArray
-		return
-	}
-	p.nils = true
-	bytes := t.Elem().Kind() == reflect.Uint8
-	p.encode = func(dst []byte, v reflect.Value, depth int) ([]byte, error) {
-		switch {
-		case v.IsNil():
-			return AppendNil(dst), nil
-		case bytes:
-			return encodeBytes(dst, v), nil
-		}
-		return encode(dst, v, depth)
-	}
-}
-
 func (p *plan) mapping(t reflect.Type) {
 	p.nils = true
 	if t == reflect.TypeOf(map[string]string(nil)) { //nolint:modernize // not every TinyGo has reflect.TypeFor
 		p.decode, p.encode = decodeStringMap, encodeStringMap
 		return
 	}
-	key, elem := keysOf(t.Key()), makePlan(t.Elem())
-	p.decode, p.key, p.elem = decodeMap, key, elem
-	p.encode = func(dst []byte, v reflect.Value, depth int) ([]byte, error) {
-		return encodeMap(dst, v, depth, key, elem)
-	}
+	p.key, p.elem = keysOf(t.Key()), makePlan(t.Elem())
+	p.decode, p.encode = decodeMap, encodeMap
 }
 
 func (p *plan) structure(t reflect.Type) {
 	fields := fieldsOf(t)
 	for i := range fields {
 		fields[i].place(t)
-		fields[i].placeWord()
+		fields[i].findEmpty()
 		if fields[i].plan = makePlan(fields[i].typ); fields[i].quoted {
 			fields[i].plan = quoted(fields[i].plan)
 		}
 	}
-	p.decode, p.fields = decodeStruct, newFieldTable(fields)
+	p.fields, p.byKey = fields, newFieldTable(fields)
+	p.decode, p.encode = decodeStruct, encodeStruct
 	if len(fields) == 0 && hidesAll(t) {
 		p.encode = encodeNothing
-		return
-	}
-	p.encode = func(dst []byte, v reflect.Value, depth int) ([]byte, error) {
-		return encodeStruct(dst, v, depth, fields)
 	}
 }
 

@@ -1,0 +1,66 @@
+package wire
+
+import (
+	"reflect"
+	"strconv"
+)
+
+// keys says how the keys of a map are read from text and written as such.
+type keys struct {
+	read  func(text string, v reflect.Value) error
+	write func(v reflect.Value) (string, error)
+}
+
+// keysOf returns how keys of the type are read and written, in the order of
+// encoding/json; nil if they cannot be.
+func keysOf(t reflect.Type) *keys {
+	k := &keys{
+		read:  func(text string, v reflect.Value) error { v.SetString(text); return nil },
+		write: func(v reflect.Value) (string, error) { return v.String(), nil },
+	}
+	own := reflect.New(t).Interface()
+	_, reads := own.(textUnmarshaler)
+	_, writes := own.(textMarshaler)
+	if reads {
+		k.read = func(text string, v reflect.Value) error {
+			return v.Addr().Interface().(textUnmarshaler).UnmarshalText([]byte(text)) //nolint:forcetypeassert // own is one
+		}
+	}
+	switch {
+	case t.Kind() == reflect.String: // a string is written as it is, also with methods
+	case writes:
+		k.write = func(v reflect.Value) (string, error) {
+			text, err := addressed(v).Interface().(textMarshaler).MarshalText() //nolint:forcetypeassert // own is one
+			return string(text), err
+		}
+	case reads:
+		return nil
+	default:
+		return numbersAsKeys(t.Kind())
+	}
+	return k
+}
+
+func numbersAsKeys(kind reflect.Kind) *keys {
+	switch {
+	case kind >= reflect.Int && kind <= reflect.Int64:
+		return &keys{
+			read: func(text string, v reflect.Value) error {
+				i, err := strconv.ParseInt(text, 10, v.Type().Bits())
+				v.SetInt(i)
+				return err
+			},
+			write: func(v reflect.Value) (string, error) { return strconv.FormatInt(v.Int(), 10), nil },
+		}
+	case kind >= reflect.Uint && kind <= reflect.Uint64:
+		return &keys{
+			read: func(text string, v reflect.Value) error {
+				i, err := strconv.ParseUint(text, 10, v.Type().Bits())
+				v.SetUint(i)
+				return err
+			},
+			write: func(v reflect.Value) (string, error) { return strconv.FormatUint(v.Uint(), 10), nil },
+		}
+	}
+	return nil
+}

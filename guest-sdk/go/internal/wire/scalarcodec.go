@@ -1,0 +1,138 @@
+package wire
+
+import (
+	"errors"
+	"math"
+	"reflect"
+	"strconv"
+	"unsafe"
+)
+
+// decodeFunc is how a value is decoded: see plan.
+type decodeFunc = func(p *plan, d *decoder, at unsafe.Pointer) error
+
+// scalarCodec returns how a bool or a number is decoded and encoded; what is neither has
+// no form.
+func scalarCodec(t reflect.Type) (decodeFunc, encodeFunc) {
+	switch k := t.Kind(); {
+	case k == reflect.Bool:
+		return decodeBool, encodeBool
+	case k >= reflect.Int && k <= reflect.Int64:
+		return signedCodec(t)
+	case k >= reflect.Uint && k <= reflect.Uint64:
+		return unsignedCodec(t)
+	case k == reflect.Float32:
+		return decodeFloat32, encodeFloat32
+	case k == reflect.Float64:
+		return decodeFloat64, encodeFloat64
+	}
+	return func(p *plan, d *decoder, _ unsafe.Pointer) error { return d.mismatch(p.typ) },
+		func(p *plan, _ []byte, _ unsafe.Pointer, _ int) ([]byte, error) {
+			return nil, errors.New("Go type " + p.typ.String() + " has no form in msgpack")
+		}
+}
+
+func signedCodec(t reflect.Type) (decodeFunc, encodeFunc) {
+	switch t.Size() {
+	case 1:
+		return decodeInt[int8], encodeInt[int8]
+	case 2:
+		return decodeInt[int16], encodeInt[int16]
+	case 4:
+		return decodeInt[int32], encodeInt[int32]
+	}
+	return decodeInt[int64], encodeInt[int64]
+}
+
+func unsignedCodec(t reflect.Type) (decodeFunc, encodeFunc) {
+	switch t.Size() {
+	case 1:
+		return decodeInt[uint8], encodeInt[uint8]
+	case 2:
+		return decodeInt[uint16], encodeInt[uint16]
+	case 4:
+		return decodeInt[uint32], encodeInt[uint32]
+	}
+	return decodeInt[uint64], encodeInt[uint64]
+}
+
+type integer interface {
+	int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64
+}
+
+func decodeInt[T integer](p *plan, d *decoder, at unsafe.Pointer) error {
+	v := d.b[d.pos:]
+	if v[0] <= math.MaxInt8 { // most numbers are small
+		d.pos++
+		*(*T)(at) = T(v[0])
+		return nil
+	}
+	d.skip()
+	i, ok := ReadInt(v)
+	n := T(i)
+	if !ok || int64(n) != i || n < 0 != (i < 0) {
+		return mismatch(v, p.typ)
+	}
+	*(*T)(at) = n
+	return nil
+}
+
+func decodeBool(p *plan, d *decoder, at unsafe.Pointer) error {
+	v := d.b[d.pos:]
+	d.skip()
+	b, ok := ReadBool(v)
+	if !ok {
+		return mismatch(v, p.typ)
+	}
+	*(*bool)(at) = b
+	return nil
+}
+
+func decodeFloat32(p *plan, d *decoder, at unsafe.Pointer) error {
+	v := d.b[d.pos:]
+	d.skip()
+	f, ok := ReadFloat(v)
+	if small := float32(f); ok && !math.IsInf(float64(small), 0) {
+		*(*float32)(at) = small
+		return nil
+	}
+	return mismatch(v, p.typ)
+}
+
+func decodeFloat64(p *plan, d *decoder, at unsafe.Pointer) error {
+	v := d.b[d.pos:]
+	d.skip()
+	f, ok := ReadFloat(v)
+	if !ok || math.IsInf(f, 0) {
+		return mismatch(v, p.typ)
+	}
+	*(*float64)(at) = f
+	return nil
+}
+
+func encodeInt[T integer](_ *plan, dst []byte, at unsafe.Pointer, _ int) ([]byte, error) {
+	v := *(*T)(at)
+	n := int64(v)
+	if v > 0 && n < 0 {
+		return nil, ErrNumber
+	}
+	return AppendInt(dst, n), nil
+}
+
+func encodeBool(_ *plan, dst []byte, at unsafe.Pointer, _ int) ([]byte, error) {
+	return AppendBool(dst, *(*bool)(at)), nil
+}
+
+// encodeFloat32 writes the shortest number that is this float32, as JSON has it, not the
+// float64 with the same bits.
+func encodeFloat32(_ *plan, dst []byte, at unsafe.Pointer, _ int) ([]byte, error) {
+	f, err := strconv.ParseFloat(strconv.FormatFloat(float64(*(*float32)(at)), 'g', -1, 32), 64)
+	if err != nil {
+		return nil, ErrNumber
+	}
+	return appendFinite(dst, f)
+}
+
+func encodeFloat64(_ *plan, dst []byte, at unsafe.Pointer, _ int) ([]byte, error) {
+	return appendFinite(dst, *(*float64)(at))
+}
