@@ -50,7 +50,8 @@ func connect(cfg *rest.Config, o *Options) (*connection, error) {
 
 // clients makes the clients and what they need.
 func (c *connection) clients(o *Options) (err error) {
-	c.mapper = kinds.NewMapper(c.scheme)
+	kindsOfScheme := kinds.NewMapper(c.scheme)
+	c.mapper = kindsOfScheme
 	if o.MapperProvider != nil {
 		if c.mapper, err = o.MapperProvider(c.config, c.GetHTTPClient()); err != nil {
 			return err
@@ -61,7 +62,7 @@ func (c *connection) clients(o *Options) (err error) {
 		return err
 	}
 	c.reader = uncached
-	serveREST(uncached, kinds.NewMapper(c.scheme))
+	serveREST(uncached, kindsOfScheme)
 	if err := c.openCache(o); err != nil {
 		return err
 	}

@@ -2,6 +2,8 @@
 package kinds
 
 import (
+	"sync"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -37,20 +39,24 @@ func init() {
 // mapper guesses: the resource from the kind, by the rules of plurals, and the
 // scope from what is known of Kubernetes' own kinds and from LearnClusterScoped.
 type mapper struct {
-	*meta.DefaultRESTMapper
-	scheme *runtime.Scheme
+	// known has the kinds of the scheme. It is made when it is first asked, which most
+	// programs never do: with client-go's scheme it is a megabyte of maps, for each
+	// collection of garbage to go through.
+	known func() *meta.DefaultRESTMapper
 }
 
 // NewMapper returns a mapper of the kinds of the scheme. A module cannot ask the
 // API server what it has.
 func NewMapper(scheme *runtime.Scheme) meta.RESTMapper {
-	m := meta.NewDefaultRESTMapper(scheme.PrioritizedVersionsAllGroups())
-	for gvk := range scheme.AllKnownTypes() {
-		if gvk.Version != runtime.APIVersionInternal {
-			m.Add(gvk, scope(gvk.GroupKind()))
+	return &mapper{sync.OnceValue(func() *meta.DefaultRESTMapper {
+		m := meta.NewDefaultRESTMapper(scheme.PrioritizedVersionsAllGroups())
+		for gvk := range scheme.AllKnownTypes() {
+			if gvk.Version != runtime.APIVersionInternal {
+				m.Add(gvk, scope(gvk.GroupKind()))
+			}
 		}
-	}
-	return &mapper{m, scheme}
+		return m
+	})}
 }
 
 // ClusterScoped reports whether objects of the kind are known to have no namespace.
@@ -76,7 +82,7 @@ func (m *mapper) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RES
 		resource, _ := meta.UnsafeGuessKindToResource(gvk)
 		return &meta.RESTMapping{Resource: resource, GroupVersionKind: gvk, Scope: scope(gk)}, nil
 	}
-	mapping, err := m.DefaultRESTMapper.RESTMapping(gk)
+	mapping, err := m.known().RESTMapping(gk)
 	if err != nil {
 		return nil, err
 	}
@@ -89,16 +95,36 @@ func (m *mapper) RESTMappings(gk schema.GroupKind, versions ...string) ([]*meta.
 	if err := Ask(gk); err != nil {
 		return nil, err
 	}
-	return m.DefaultRESTMapper.RESTMappings(gk, versions...)
+	return m.known().RESTMappings(gk, versions...)
 }
 
 // KindFor implements meta.RESTMapper.
 func (m *mapper) KindFor(r schema.GroupVersionResource) (schema.GroupVersionKind, error) {
-	gvk, err := m.DefaultRESTMapper.KindFor(r)
+	gvk, err := m.known().KindFor(r)
 	if err == nil && Ask(gvk.GroupKind()) != nil {
 		err = &meta.NoResourceMatchError{PartialResource: r}
 	}
 	return gvk, err
+}
+
+// KindsFor implements meta.RESTMapper.
+func (m *mapper) KindsFor(r schema.GroupVersionResource) ([]schema.GroupVersionKind, error) {
+	return m.known().KindsFor(r)
+}
+
+// ResourceFor implements meta.RESTMapper.
+func (m *mapper) ResourceFor(r schema.GroupVersionResource) (schema.GroupVersionResource, error) {
+	return m.known().ResourceFor(r)
+}
+
+// ResourcesFor implements meta.RESTMapper.
+func (m *mapper) ResourcesFor(r schema.GroupVersionResource) ([]schema.GroupVersionResource, error) {
+	return m.known().ResourcesFor(r)
+}
+
+// ResourceSingularizer implements meta.RESTMapper.
+func (m *mapper) ResourceSingularizer(resource string) (string, error) {
+	return m.known().ResourceSingularizer(resource)
 }
 
 // LearnClusterScoped notes that objects of the kind have no namespace.
