@@ -116,19 +116,28 @@ func encodeStruct(p *plan, dst []byte, at unsafe.Pointer, depth int) ([]byte, er
 	for i := range p.fields {
 		f := &p.fields[i]
 		field := unsafe.Add(at, f.offset)
-		if f.indirect {
-			field = f.behind(p, at, false)
+		if !f.indirect && f.empty(field) {
+			continue // most fields of a PodSpec
 		}
-		if field == nil || f.empty(field) || f.omitZero && f.plan.zero(f.plan, field) {
-			continue
-		}
-		b.key(f.name)
-		var err error
-		if b.b, err = f.plan.encode(f.plan, b.b, field, depth+1); err != nil {
-			return nil, within(f.name, err)
+		if err := b.field(f, f.at(p, at), depth); err != nil {
+			return nil, err
 		}
 	}
 	return b.End(), nil
+}
+
+// field appends a field that is at, unless it is left out; nil is left out.
+func (m *Builder) field(f *field, at unsafe.Pointer, depth int) error {
+	if at == nil || f.empty(at) || f.omitZero && f.plan.zero(f.plan, at) {
+		return nil
+	}
+	m.key(f.name)
+	b, err := f.plan.encode(f.plan, m.b, at, depth+1)
+	if err != nil {
+		return within(f.name, err)
+	}
+	m.b = b
+	return nil
 }
 
 // encodeNothing is for a struct that would be written as {}, and is not empty.
@@ -153,7 +162,7 @@ func isZero(p *plan, at unsafe.Pointer) bool { return p.valueAt(at).IsZero() }
 
 // quoted is the plan of a field with the option "string": its JSON as text.
 func quoted(p *plan) *plan {
-	q := &plan{typ: p.typ, nowhere: p.nowhere, elem: p, nils: p.nils, zero: p.zero, decode: decodeQuoted}
+	q := &plan{typ: p.typ, size: p.size, nowhere: p.nowhere, elem: p, nils: p.nils, zero: p.zero, decode: decodeQuoted}
 	q.encode = func(q *plan, dst []byte, at unsafe.Pointer, depth int) ([]byte, error) {
 		val, err := q.elem.encode(q.elem, nil, at, depth)
 		if err != nil || TypeOf(val) == Nil {

@@ -43,11 +43,11 @@ func (p *plan) byMethods(t reflect.Type) {
 	}
 	switch own.(type) {
 	case Appender:
-		p.encode = encodeAppender
+		p.encode, p.byMethod = encodeAppender, true
 	case jsonMarshaler:
-		p.encode = encodeByJSON
+		p.encode, p.byMethod = encodeByJSON, true
 	case textMarshaler:
-		p.encode = encodeByText
+		p.encode, p.byMethod = encodeByText, true
 	}
 	if _, ok := own.(interface{ IsZero() bool }); ok {
 		p.zero = func(p *plan, at unsafe.Pointer) bool {

@@ -22,6 +22,7 @@ type plan struct {
 	key      *keys       // of a map; nil if its keys are not text
 	fields   []field     // of a struct
 	byKey    *fieldTable // the same
+	byMethod bool        // methods of the type write it
 	// nils says that nil makes v its zero value; else nil leaves it as it is.
 	nils bool
 	// encode appends the variable at, which is of type typ and does not change.
@@ -29,6 +30,8 @@ type plan struct {
 	// zero says of the variable at whether omitzero leaves it out.
 	zero func(p *plan, at unsafe.Pointer) bool
 }
+
+var stringMap = reflect.TypeOf(map[string]string(nil)) //nolint:modernize // not every TinyGo has reflect.TypeFor
 
 // plans has a plan for each type that was met.
 var plans = struct {
@@ -112,7 +115,7 @@ func (p *plan) byKind(t reflect.Type) {
 
 func (p *plan) mapping(t reflect.Type) {
 	p.nils = true
-	if t == reflect.TypeOf(map[string]string(nil)) { //nolint:modernize // not every TinyGo has reflect.TypeFor
+	if t == stringMap {
 		p.decode, p.encode = decodeStringMap, encodeStringMap
 		return
 	}

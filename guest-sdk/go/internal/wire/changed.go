@@ -1,0 +1,104 @@
+package wire
+
+import (
+	"reflect"
+	"unsafe"
+)
+
+// AppendChanged appends what Append writes of two structs, which was and now point to, to a
+// and b, without the keys at the top whose values are equal. It reports false, and appends
+// nothing, for anything else than pointers to structs of the same type.
+func AppendChanged(a, b []byte, was, now any) (_, _ []byte, ok bool, err error) {
+	v, w := reflect.ValueOf(was), reflect.ValueOf(now)
+	if v.Kind() != reflect.Pointer || w.Kind() != reflect.Pointer || v.Type() != w.Type() || v.IsNil() || w.IsNil() {
+		return a, b, false, nil
+	}
+	p := planOf(v.Type().Elem())
+	if !p.isPlainStruct() {
+		return a, b, false, nil
+	}
+	from, to := NewBuilder(a), NewBuilder(b)
+	for i := range p.fields {
+		f := &p.fields[i]
+		x, y := f.at(p, v.UnsafePointer()), f.at(p, w.UnsafePointer())
+		if x != nil && y != nil && f.plan.same(x, y, 1) {
+			continue
+		}
+		if err := from.field(f, x, 1); err != nil {
+			return nil, nil, true, err
+		}
+		if err := to.field(f, y, 1); err != nil {
+			return nil, nil, true, err
+		}
+	}
+	return from.End(), to.End(), true, nil
+}
+
+// isPlainStruct reports whether the exported fields are all that is written.
+func (p *plan) isPlainStruct() bool { return p.fields != nil && !p.byMethod }
+
+// at returns the field of the struct at, which is of plan p; nil if it is behind a pointer
+// that is nil.
+func (f *field) at(p *plan, at unsafe.Pointer) unsafe.Pointer {
+	if f.indirect {
+		return f.behind(p, at, false)
+	}
+	return unsafe.Add(at, f.offset)
+}
+
+// same reports whether the same is written of two variables of the plan's type. It is
+// false where that takes more to find out than to write both.
+func (p *plan) same(a, b unsafe.Pointer, depth int) bool {
+	switch {
+	case depth > MaxDepth:
+		return false
+	case p.isPlainStruct():
+		for i := range p.fields {
+			f := &p.fields[i]
+			x, y := f.at(p, a), f.at(p, b)
+			if x != y && (x == nil || y == nil || !f.plan.same(x, y, depth+1)) {
+				return false
+			}
+		}
+		return true
+	case p.kind == reflect.String:
+		return equal(*(*string)(a), *(*string)(b))
+	case p.kind == reflect.Pointer:
+		x, y := *(*unsafe.Pointer)(a), *(*unsafe.Pointer)(b)
+		return x == y || x != nil && y != nil && p.elem.same(x, y, depth+1)
+	case p.kind == reflect.Slice:
+		return p.sameSlice(*(*[]byte)(a), *(*[]byte)(b), depth)
+	case p.typ == stringMap:
+		return sameMap(*(*map[string]string)(a), *(*map[string]string)(b))
+	}
+	return equal(unsafe.String((*byte)(a), p.size), unsafe.String((*byte)(b), p.size))
+}
+
+// sameSlice compares slices of the plan's type: all have an address and a number of elements.
+func (p *plan) sameSlice(a, b []byte, depth int) bool {
+	if len(a) != len(b) || (a == nil) != (b == nil) {
+		return false
+	}
+	if p.elem.kind == reflect.Uint8 {
+		return equal(unsafeString(a), unsafeString(b))
+	}
+	x, y := unsafe.Pointer(unsafe.SliceData(a)), unsafe.Pointer(unsafe.SliceData(b))
+	for i := range uintptr(len(a)) {
+		if !p.elem.same(unsafe.Add(x, i*p.elem.size), unsafe.Add(y, i*p.elem.size), depth+1) {
+			return false
+		}
+	}
+	return true
+}
+
+func sameMap(a, b map[string]string) bool {
+	if len(a) != len(b) || (a == nil) != (b == nil) {
+		return false
+	}
+	for key, x := range a {
+		if y, ok := b[key]; !ok || !equal(x, y) {
+			return false
+		}
+	}
+	return true
+}
