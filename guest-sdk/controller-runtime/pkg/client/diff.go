@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
-	"fmt"
 
 	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
 )
@@ -23,18 +22,6 @@ func text(d differ, obj Object) ([]byte, error) {
 		return nil, err
 	}
 	return json.Marshal(diff)
-}
-
-// valueOf returns what is sent of obj, which is a map.
-func valueOf(obj any) (wasmctl.Value, error) {
-	v, err := wasmctl.NewValue(obj)
-	if err != nil {
-		return v, fmt.Errorf("patch: encode %T: %w", obj, err)
-	}
-	if v.Type() != wasmctl.TypeMap {
-		return v, fmt.Errorf("patch: encode %T: it is no object", obj)
-	}
-	return v, nil
 }
 
 // mergeDiff returns the merge patch (RFC 7386) that turns the map from into to.

@@ -91,14 +91,17 @@ func (m *mergeFrom) diff(obj Object) (map[string]any, error) {
 	return mergeDiff(from, to), nil
 }
 
-// states returns what is sent of both states. With the lock, only the new one has a
+// states returns what is sent of both states, perhaps without keys that are equal. With the lock, only the new one has a
 // resourceVersion, so that the difference has it too.
 func (m *mergeFrom) states(obj Object) (from, to wasmctl.Value, err error) {
-	if from, err = valueOf(m.from); err != nil {
-		return from, to, err
-	}
-	if to, err = valueOf(obj); err != nil || !m.opts.OptimisticLock {
-		return from, to, err
+	from, to, err = wasmctl.Changed(m.from, obj)
+	switch {
+	case err != nil:
+		return from, to, fmt.Errorf("patch: encode %T: %w", obj, err)
+	case from.Type() != wasmctl.TypeMap || to.Type() != wasmctl.TypeMap:
+		return from, to, fmt.Errorf("patch: encode %T: it is no object", obj)
+	case !m.opts.OptimisticLock:
+		return from, to, nil
 	}
 	version := m.from.GetResourceVersion()
 	if version == "" {
