@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 
 	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
 	"github.com/wasmctl/wasmctl/guest-sdk/go/guesttest"
@@ -67,6 +68,36 @@ func TestManifest_OwnedObjectsWithoutANamespaceAreMapped(t *testing.T) {
 	got := declared(t, m).Manifest
 	if len(got.Owns) != 0 || len(got.Watches) != 1 || got.Watches[0].Kind != "Node" || got.Watches[0].Mapper == nil {
 		t.Errorf("owns %+v, watches %+v", got.Owns, got.Watches)
+	}
+}
+
+// TestManifest_AHandlerOfTheProgramForItsOwnKind: a controller without For reconciles the
+// first kind that is none of Kubernetes, after the events for which the handler enqueues the
+// object, and which pass the predicates.
+func TestManifest_AHandlerOfTheProgramForItsOwnKind(t *testing.T) {
+	m := newManager(t, ctrl.Options{})
+	part := func(name string) *unstructured.Unstructured {
+		u := &unstructured.Unstructured{}
+		u.SetGroupVersionKind(schema.GroupVersionKind{Group: "parts.example.com", Version: "v1", Kind: "Part"})
+		u.SetName(name)
+		return u
+	}
+	skips := handler.Funcs{CreateFunc: func(_ context.Context, e event.CreateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: strings.TrimPrefix(e.Object.GetName(), "skip-")}})
+	}}
+	never := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() != "never" })
+	b := ctrl.NewControllerManagedBy(m).Named("parts").WatchesRawSource(source.Kind[client.Object](m.GetCache(), &corev1.Pod{}, skips))
+	must(t, b.WatchesRawSource(source.Kind[client.Object](m.GetCache(), part(""), skips, never)).Complete(nothing))
+	r := declared(t, m)
+	got := r.Manifest
+	if got.For.Kind != "Part" || !got.For.Deletes || len(got.Watches) != 1 || got.Watches[0].Kind != "Pod" {
+		t.Fatalf("for %+v, watches %+v", got.For, got.Watches)
+	}
+	for name, want := range map[string]bool{"a": true, "skip-a": false, "never": false} {
+		e := wasmctl.WatchEvent{Type: wasmctl.WatchUpdated, Key: wasmctl.ObjectKey{Name: name}, New: object(t, part(name).Object)}
+		if got.For.Filter(&wasmctl.Context{}, e) != want {
+			t.Errorf("%s passes: %t", name, !want)
+		}
 	}
 }
 

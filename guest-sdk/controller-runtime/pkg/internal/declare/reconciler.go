@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
 
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/internal/kinds"
 	"sigs.k8s.io/controller-runtime/pkg/internal/run"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 // planner makes the manifest of one controller.
@@ -54,24 +56,54 @@ func (p *planner) plan() error {
 		}
 		all = append(all, watched{w, gvk})
 	}
-	first := slices.IndexFunc(all, func(w watched) bool {
-		_, ok := w.Handler.(*handler.EnqueueRequestForObject)
-		return ok
-	})
-	if first < 0 {
+	own := slices.IndexFunc(all, enqueuesItself)
+	if own < 0 {
+		own = slices.IndexFunc(all, isLikelyOwn)
+	}
+	if own < 0 {
 		return errors.New("it has no kind of its own: a module reconciles objects of one kind; name it by For(...), " +
 			"or watch it with &handler.EnqueueRequestForObject{}")
 	}
-	w := all[first].watch()
+	w := all[own].watch()
 	w.Deletes, w.MetadataOnly, w.Optional = true, false, false
+	if !enqueuesItself(all[own]) {
+		w.Filter = all[own].enqueues(w.Filter)
+	}
 	p.m.For = &w
-	for _, w := range slices.Delete(all, first, first+1) {
+	for _, w := range slices.Delete(all, own, own+1) {
 		p.add(w)
 	}
 	for _, gk := range p.order {
 		p.m.Watches = append(p.m.Watches, mapping(p.mapped[gk]))
 	}
 	return nil
+}
+
+// enqueuesItself reports whether events of a kind reconcile the object itself.
+func enqueuesItself(w watched) bool {
+	_, ok := w.Handler.(*handler.EnqueueRequestForObject)
+	return ok
+}
+
+// isLikelyOwn reports whether a controller may reconcile a kind that it watches with a
+// handler of its own: it is none of Kubernetes.
+func isLikelyOwn(w watched) bool {
+	_, _, owner := handler.Owner(w.Handler)
+	return !owner && !kinds.OfKubernetes(w.gvk.Group)
+}
+
+// enqueues returns the filter of events for which the program's handler enqueues the object
+// that they are about; before is asked first.
+func (w watched) enqueues(before wasmctl.Filter) wasmctl.Filter {
+	return func(c *wasmctl.Context, e wasmctl.WatchEvent) bool {
+		if before != nil && !before(c, e) {
+			return false
+		}
+		ctx, leave := run.Enter(context.Background(), c)
+		defer leave()
+		ch, err := read(e, w.Object, w.gvk)
+		return err != nil || slices.Contains(ch.handle(ctx, w.Handler), reconcile.Request{NamespacedName: types.NamespacedName(e.Key)})
+	}
 }
 
 // add sorts a watch: into the declared ones, or those that the module maps. The host
