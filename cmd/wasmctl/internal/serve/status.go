@@ -186,9 +186,10 @@ func progress(k *v1alpha1.Candidate) string {
 	return text
 }
 
-// count counts the objects, unless that was done a moment ago.
+// count counts the objects, unless that was done a moment ago. A watch that begins has
+// some of them only.
 func count(st *v1alpha1.Status, c *admin.Controller, in *seen) {
-	if st.Objects != nil && !in.count {
+	if st.Objects != nil && !in.count || len(c.Watches) > 0 && c.Watches[0].Phase == "syncing" {
 		return
 	}
 	o := &v1alpha1.Objects{Failing: int64(c.Failing), Quarantined: int64(c.Quarantined)}

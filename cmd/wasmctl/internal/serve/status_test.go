@@ -104,6 +104,9 @@ func wrong(st *v1alpha1.Status, in *seen) (list []string) {
 	if ready.Status == metav1.ConditionTrue && (in.suspended || in.problem != nil || st.Candidate != nil || st.Refused != nil || st.Live == nil || in.wanted == nil || st.Live.Digest != in.wanted.Digest) {
 		bad("ready, but %+v", *st)
 	}
+	if ready.Status == metav1.ConditionTrue && st.Objects == nil {
+		bad("ready, but its objects were not counted")
+	}
 	if len(st.History) > maxHistory {
 		bad("%d entries of history", len(st.History))
 	}
@@ -121,8 +124,11 @@ func TestNext_EveryStatusIsOneThatFluxAndKstatusRead(t *testing.T) {
 		for range 20 {
 			in := randomSeen(r)
 			now = now.Add(time.Second)
-			before := st.Live
+			before, counted := st.Live, st.Objects
 			st = next(st, in, now)
+			if c := in.controller; c != nil && len(c.Watches) > 0 && c.Watches[0].Phase == "syncing" && !reflect.DeepEqual(st.Objects, counted) {
+				t.Fatalf("%+v were counted before all were there", st.Objects)
+			}
 			if before != nil && st.Live.Digest != before.Digest && !slices.ContainsFunc(in.controller.Revisions, func(r admin.Revision) bool {
 				return r.Digest == st.Live.Digest && r.State == "live"
 			}) {
