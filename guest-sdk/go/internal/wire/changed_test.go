@@ -62,6 +62,16 @@ func TestAppendChanged_SeesEqualCopies(t *testing.T) {
 	}
 }
 
+// TestAppendChanged_LosesNothingThatIsHidden: what changed and cannot be written is an
+// error, as it is for Append.
+func TestAppendChanged_LosesNothingThatIsHidden(t *testing.T) {
+	type hidden struct{ n int }
+	type holder struct{ H hidden }
+	if _, _, _, err := AppendChanged(nil, nil, &holder{hidden{1}}, &holder{hidden{2}}); err == nil {
+		t.Error("a change was lost")
+	}
+}
+
 func decoded(t *testing.T, msg []byte) map[string]any {
 	t.Helper()
 	v, err := Decode(msg)

@@ -20,7 +20,7 @@ type plan struct {
 	takesNil bool
 	elem     *plan       // of what a pointer, list or map is to, or a quoted field is
 	key      *keys       // of a map; nil if its keys are not text
-	fields   []field     // of a struct
+	fields   []field     // of a struct; nil where none can be written, though it has some
 	byKey    *fieldTable // the same
 	byMethod bool        // methods of the type write it
 	// nils says that nil makes v its zero value; else nil leaves it as it is.
@@ -135,7 +135,7 @@ func (p *plan) structure(t reflect.Type) {
 	p.fields, p.byKey = fields, newFieldTable(fields)
 	p.decode, p.encode = decodeStruct, encodeStruct
 	if len(fields) == 0 && hidesAll(t) {
-		p.encode = encodeNothing
+		p.fields, p.encode = nil, encodeNothing
 	}
 }
 
