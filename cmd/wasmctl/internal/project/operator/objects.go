@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 
 	"sigs.k8s.io/yaml"
 )
@@ -22,7 +21,7 @@ func readObjects(files []string) ([]json.RawMessage, error) {
 		if err != nil {
 			return nil, fmt.Errorf("objects[%s]: %w", file, err)
 		}
-		for document := range strings.SplitSeq("\n"+string(text), "\n---") {
+		for document := range documents(text) {
 			object, err := readObject(document)
 			if err != nil {
 				return nil, fmt.Errorf("objects[%s]: %w", file, err)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
@@ -74,6 +75,9 @@ func (r *role) ofPeople() bool {
 	return false
 }
 
+// documents are those of a file of YAML.
+func documents(text []byte) iter.Seq[string] { return strings.SplitSeq("\n"+string(text), "\n---") }
+
 // rulesOfFile reads the roles of a file, which may have other objects too.
 func rulesOfFile(file string) ([]rule, error) {
 	text, err := os.ReadFile(file)
@@ -81,7 +85,7 @@ func rulesOfFile(file string) ([]rule, error) {
 		return nil, fmt.Errorf("roles[%s]: %w", file, err)
 	}
 	var all []rule
-	for document := range strings.SplitSeq("\n"+string(text), "\n---") {
+	for document := range documents(text) {
 		var head struct{ Kind string }
 		if err := yaml.Unmarshal([]byte(document), &head); err != nil {
 			return nil, fmt.Errorf("roles[%s]: %w", file, err)
