@@ -18,9 +18,9 @@ func scalarCodec(t reflect.Type) (decodeFunc, encodeFunc) {
 	case k == reflect.Bool:
 		return decodeBool, encodeBool
 	case k >= reflect.Int && k <= reflect.Int64:
-		return signedCodec(t)
+		return intCodec[int8, int16, int32, int64](t)
 	case k >= reflect.Uint && k <= reflect.Uint64:
-		return unsignedCodec(t)
+		return intCodec[uint8, uint16, uint32, uint64](t)
 	case k == reflect.Float32:
 		return decodeFloat32, encodeFloat32
 	case k == reflect.Float64:
@@ -32,28 +32,17 @@ func scalarCodec(t reflect.Type) (decodeFunc, encodeFunc) {
 		}
 }
 
-func signedCodec(t reflect.Type) (decodeFunc, encodeFunc) {
+// intCodec is for an integer of 1, 2, 4 or 8 bytes.
+func intCodec[A, B, C, D integer](t reflect.Type) (decodeFunc, encodeFunc) {
 	switch t.Size() {
 	case 1:
-		return decodeInt[int8], encodeInt[int8]
+		return decodeInt[A], encodeInt[A]
 	case 2:
-		return decodeInt[int16], encodeInt[int16]
+		return decodeInt[B], encodeInt[B]
 	case 4:
-		return decodeInt[int32], encodeInt[int32]
+		return decodeInt[C], encodeInt[C]
 	}
-	return decodeInt[int64], encodeInt[int64]
-}
-
-func unsignedCodec(t reflect.Type) (decodeFunc, encodeFunc) {
-	switch t.Size() {
-	case 1:
-		return decodeInt[uint8], encodeInt[uint8]
-	case 2:
-		return decodeInt[uint16], encodeInt[uint16]
-	case 4:
-		return decodeInt[uint32], encodeInt[uint32]
-	}
-	return decodeInt[uint64], encodeInt[uint64]
+	return decodeInt[D], encodeInt[D]
 }
 
 type integer interface {
