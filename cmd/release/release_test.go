@@ -24,7 +24,7 @@ import (
 func built(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "wasmctl")
-	cmd := exec.Command("go", "build", "-trimpath", "-o", path, "../wasmctl")
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", path, "../wasmctl")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)

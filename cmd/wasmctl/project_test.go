@@ -88,7 +88,7 @@ func TestProject_OfKubernetesTypesRuns(t *testing.T) {
 		if version != "v1" {
 			continue
 		}
-		runIn(t, dir, "go", "build", "-o", filepath.Join(t.TempDir(), "native"), "./cmd")
+		runIn(t, dir, "go", "build", "-ldflags=-s -w", "-o", filepath.Join(t.TempDir(), "native"), "./cmd")
 		runUnitTests(t, dir, []string{"go", "test", "./..."})
 		res, err := project.Build(t.Context(), dir, project.Options{SDK: "../..", Stderr: t.Output()})
 		if err != nil {

@@ -32,7 +32,9 @@ var builtWasmctl = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if out, err := exec.Command("go", "build", "-o", path, "../../../cmd/wasmctl").CombinedOutput(); err != nil {
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", path, "../../../cmd/wasmctl") // as make build, for its cache
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", errors.New(string(out))
 	}
 	return path, nil

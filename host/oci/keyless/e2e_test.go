@@ -53,7 +53,7 @@ func TestPull_OfASignedModule(t *testing.T) {
 		t.Fatal(err)
 	}
 	program := filepath.Join(dir, "wasmctl-keyless")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/wasmctl-keyless").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", program, "./cmd/wasmctl-keyless").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	run := func(args ...string) (stdout, stderr string, code int) {
