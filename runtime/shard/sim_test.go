@@ -553,7 +553,7 @@ func (w *world) run(until time.Duration) {
 // all is calm each slot is run by one. WASMCTL_SIM_SEEDS says how many seeds are
 // played.
 func TestCore_OneRunsEachSlot(t *testing.T) {
-	n := uint64(1000)
+	n := uint64(300)
 	if testing.Short() {
 		n = 100
 	}
