@@ -16,7 +16,7 @@ type Bound struct {
 	Max  int
 }
 
-// Bounds of a manifest, beside ManifestBounds.
+// Bounds of what a module says of itself, beside ManifestBounds.
 const (
 	// MaxWatches is how many kinds a manifest may own and watch together: each is
 	// a connection to the API server, and a cache.
@@ -32,6 +32,8 @@ const (
 	// bytes.
 	MaxText    = 4 << 10
 	MaxSetting = 64 << 10
+	// MaxFiles is how long the section of files may be, in bytes.
+	MaxFiles = 1 << 20
 	// MaxConcurrency is the largest concurrency of a manifest. An operator may
 	// choose a higher one.
 	MaxConcurrency = 64

@@ -28,6 +28,8 @@ const (
 	ImportModule = "reconciler_v1"
 	// ManifestSection is the custom section that holds the Manifest.
 	ManifestSection = "reconciler.manifest"
+	// FilesSection is the custom section that holds the files that guests read.
+	FilesSection = "reconciler.files"
 	// ExportMemory is the name of the guest's one memory.
 	ExportMemory = "memory"
 	// ExportInitialize is WASI's reactor entry, called once per instance where

@@ -23,6 +23,8 @@ type code struct {
 	// info is what Inspect would say; its manifest is that of describe where there
 	// is no section, once describe was asked.
 	info *Info
+	// files are what the guest can read.
+	files *wasi.Files
 	// hooks are the exports that are there.
 	hooks map[string]bool
 	// startSize is the memory that an instance starts with, in bytes.
@@ -67,7 +69,7 @@ type compiler struct {
 
 // compile makes code of bytes that passed all checks, with one reference.
 func (c compiler) compile(ctx context.Context, wasm []byte, bin *binaryModule) (*code, error) {
-	code := &code{info: newInfo(wasm, bin), hooks: map[string]bool{}}
+	code := &code{info: newInfo(wasm, bin), files: bin.files, hooks: map[string]bool{}}
 	code.refs.Store(1)
 	if mem := bin.memory(); mem != nil {
 		code.startSize = mem.Min

@@ -100,11 +100,11 @@ func (s *guestServer) serveCode(c *frameConn, f *fields) {
 
 // load makes code, from the directory where it is there already.
 func (j *loadJob) load(ctx context.Context, form []byte) (_ *code, err error) {
-	imports, err := parseImports(form)
+	m, err := parseForm(form)
 	if err != nil {
 		return nil, err
 	}
-	c := &code{metered: j.Metered, maxStack: j.MaxStack, globals: -1, startSize: j.StartSize}
+	c := &code{files: m.files, metered: j.Metered, maxStack: j.MaxStack, globals: -1, startSize: j.StartSize}
 	c.refs.Store(1)
 	defer func() {
 		if err != nil {
@@ -117,7 +117,7 @@ func (j *loadJob) load(ctx context.Context, form []byte) (_ *code, err error) {
 			return nil, err
 		}
 	}
-	return c, c.linkImports(ctx, imports)
+	return c, c.linkImports(ctx, m.imports)
 }
 
 // fromCache takes code from the directory, if it is there.

@@ -134,6 +134,9 @@ func (g *wasiGuest) Program() string { return g.gen.name }
 // Descriptors implements wasi.Guest.
 func (g *wasiGuest) Descriptors() *wasi.Descriptors { return &g.descriptors }
 
+// Files implements wasi.Guest.
+func (g *wasiGuest) Files() *wasi.Files { return g.gen.code.files }
+
 // Now implements wasi.Guest.
 func (g *wasiGuest) Now() time.Time { return (*instance)(g).now() }
 
@@ -168,6 +171,6 @@ func (g *wasiGuest) Write(fd int32, b []byte) {
 
 // Exit implements wasi.Guest.
 func (g *wasiGuest) Exit(code uint32) {
-	_ = g.module.CloseWithExitCode(&g.interrupt, code) // there are no files whose closing could fail
+	_ = g.module.CloseWithExitCode(&g.interrupt, code) // nothing is open whose closing could fail
 	panic(sys.NewExitError(code))
 }

@@ -200,7 +200,7 @@ func (in *instance) image(s *settings) (*image, error) {
 	if !ok {
 		return nil, errors.New("it has no memory")
 	}
-	img := &image{settings: s, descriptors: in.descriptors, entered: in.entered, gen: in.gen, users: 1}
+	img := &image{settings: s, descriptors: in.descriptors.Clone(), entered: in.entered, gen: in.gen, users: 1}
 	var err error
 	if img.places, err = reseed.Find(memory, *in.given); err != nil {
 		return nil, err
@@ -262,7 +262,7 @@ func (in *instance) restore(img *image) (err error) {
 	for i, v := range img.globals {
 		in.global(i).Set(v)
 	}
-	in.settings, in.descriptors, in.entered, in.imaged = img.settings, img.descriptors, img.entered, true
+	in.settings, in.descriptors, in.entered, in.imaged = img.settings, img.descriptors.Clone(), img.entered, true
 	for _, p := range img.places {
 		state, _ := in.memory.Read(uint32(p.At), uint32(p.Len)) //nolint:gosec // within the image
 		if err := in.random(state); err != nil {

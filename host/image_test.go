@@ -80,14 +80,17 @@ func said(l *lease, mode byte) string {
 func TestImage_InstancesOfGo(t *testing.T) {
 	inThisProcess(t)
 	needsFuel(t)
-	m := imaged(t, statefulGuest(t), Config{})
-	fresh := load(t, statefulGuest(t), Config{})
+	guest, err := WithFiles(statefulGuest(t), map[string][]byte{"/etc/words": []byte("aabbccdd")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, fresh := imaged(t, guest, Config{}), load(t, guest, Config{})
 	fresh.last.Load().images.count = -1
 	fresh.last.Load().images.of = fresh.last.Load().settings.Load()
 	numbers := map[string]bool{}
 	for range 5 {
 		of, alone := anotherLease(t, m), anotherLease(t, fresh)
-		for _, mode := range []byte{2, 5, 2, 5, 4} {
+		for _, mode := range []byte{2, 5, 6, 2, 5, 6, 4} {
 			if got, want := said(of, mode), said(alone, mode); got != want {
 				t.Errorf("mode %d: %q, want %q", mode, got, want)
 			}

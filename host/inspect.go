@@ -35,6 +35,8 @@ type Info struct {
 	// UnknownKeys are keys of the manifest that this host does not know.
 	UnknownKeys []string  `json:"unknownKeys,omitempty"`
 	Sections    []Section `json:"sections"`
+	// Files are what guests read, by their paths.
+	Files []Section `json:"files,omitempty"`
 	// Problems holds every reason found why Load would refuse the module.
 	Problems []string `json:"problems,omitempty"`
 }
@@ -76,7 +78,7 @@ type Memory struct {
 	Max int64 `json:"max,omitempty"`
 }
 
-// Section is one section of a module; Size is that of its content, in bytes.
+// Section is one section or file of a module; Size is that of its content, in bytes.
 type Section struct {
 	Name string `json:"name"`
 	Size int64  `json:"size"`
@@ -153,7 +155,7 @@ func newInfo(wasm []byte, bin *binaryModule) *Info {
 	for _, i := range bin.imports {
 		info.Imports = append(info.Imports, Import{Module: i.module, Name: i.name, Kind: kindNames[i.kind], Type: typeText(i.kind, i.typ)})
 	}
-	info.Memory = bin.memory()
+	info.Memory, info.Files = bin.memory(), bin.fileList
 	for _, s := range bin.sections {
 		info.Sections = append(info.Sections, Section{Name: s.String(), Size: int64(len(s.Body.Rest()))})
 	}

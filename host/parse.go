@@ -6,6 +6,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host/internal/binary"
+	"github.com/wasmctl/wasmctl/host/internal/wasi"
 )
 
 // kindNames name the kinds of what a module imports and exports.
@@ -23,6 +24,8 @@ type binaryModule struct {
 	tables   []wasmTable
 	memories []binary.Limits
 	exports  []wasmExport
+	files    *wasi.Files
+	fileList []Section // what they are
 	start    bool
 	locals   uint64 // of all functions
 }
@@ -46,7 +49,7 @@ type wasmTable struct {
 
 // parseModule reads a module. On an error it returns what it has read before.
 func parseModule(b []byte) (*binaryModule, error) {
-	m := &binaryModule{}
+	m := &binaryModule{files: &wasi.Files{}}
 	var err error
 	m.sections, err = binary.Sections(b)
 	for i := range m.sections {
@@ -60,25 +63,28 @@ func parseModule(b []byte) (*binaryModule, error) {
 	return m, err
 }
 
-// parseImports reads what a module imports, of a form that is compiled: the bounds hold
-// for the module, and what counts its work is in addition to that.
-func parseImports(form []byte) ([]wasmImport, error) {
-	m := &binaryModule{}
+// parseForm reads what a module imports and its files, of a form that is compiled: the
+// bounds hold for the module, and what counts its work is in addition to that.
+func parseForm(form []byte) (*binaryModule, error) {
+	m := &binaryModule{files: &wasi.Files{}}
 	var err error
 	m.sections, err = binary.Sections(form)
 	for i := range m.sections {
-		if s := &m.sections[i]; s.ID == binary.SectionType || s.ID == binary.SectionImport {
+		if s := &m.sections[i]; s.ID == binary.SectionType || s.ID == binary.SectionImport || s.ID == binary.SectionCustom && s.Name == abi.FilesSection {
 			err = errors.Join(err, m.parseSection(s, s.Body))
 		}
 	}
-	return m.imports, err
+	return m, err
 }
 
 func (m *binaryModule) parseSection(s *binary.Section, r binary.Reader) error {
 	switch s.ID {
 	case binary.SectionCustom:
-		if s.Name == "name" {
+		switch s.Name {
+		case "name":
 			checkNames(&r)
+		case abi.FilesSection:
+			m.parseFiles(&r)
 		}
 	case binary.SectionType:
 		r.Each(m.parseType)

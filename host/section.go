@@ -1,20 +1,22 @@
 package host
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host/internal/binary"
+	"github.com/wasmctl/wasmctl/host/internal/wasi"
 )
 
 // WithManifest returns a copy of a module whose manifest section holds m;
 // sections of that name that were there are left out. Everything else stays
 // byte for byte. The same module and manifest give the same bytes.
 func WithManifest(wasm []byte, m *abi.Manifest) ([]byte, error) {
-	sections, err := binary.Sections(wasm)
-	if err != nil {
-		return nil, invalid("manifest", err)
-	}
 	if err := m.Validate(); err != nil {
 		return nil, fmt.Errorf("manifest: %w", err)
 	}
@@ -22,11 +24,62 @@ func WithManifest(wasm []byte, m *abi.Manifest) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("manifest: %w", err)
 	}
-	out := append(make([]byte, 0, len(wasm)+len(msg)+64), binary.Header...)
+	return replaceSection(wasm, abi.ManifestSection, msg)
+}
+
+// WithFiles is WithManifest for the files that the module's guests read, by their paths,
+// such as "/etc/app/config.yaml".
+func WithFiles(wasm []byte, files map[string][]byte) ([]byte, error) {
+	payload := binary.AppendU32(nil, uint32(len(files))) //nolint:gosec // few
+	for _, path := range slices.Sorted(maps.Keys(files)) {
+		payload = binary.AppendName(payload, strings.TrimPrefix(path, "/"))
+		payload = binary.AppendName(payload, files[path])
+	}
+	r := binary.NewReader(payload, 0)
+	if (&binaryModule{}).parseFiles(&r); !r.OK() {
+		return nil, fmt.Errorf("files: %w", errors.Unwrap(r.Err()))
+	}
+	return replaceSection(wasm, abi.FilesSection, payload)
+}
+
+// replaceSection returns a copy of a module whose only custom section of a name holds a
+// payload.
+func replaceSection(wasm []byte, name string, payload []byte) ([]byte, error) {
+	sections, err := binary.Sections(wasm)
+	if err != nil {
+		return nil, invalid(name, err)
+	}
+	out := append(make([]byte, 0, len(wasm)+len(payload)+64), binary.Header...)
 	for _, s := range sections {
-		if s.ID != binary.SectionCustom || s.Name != abi.ManifestSection {
+		if s.ID != binary.SectionCustom || s.Name != name {
 			out = append(out, wasm[s.Start:s.End]...)
 		}
 	}
-	return binary.AppendSection(out, binary.SectionCustom, append(binary.AppendName(nil, abi.ManifestSection), msg...)), nil
+	return binary.AppendSection(out, binary.SectionCustom, append(binary.AppendName(nil, name), payload...)), nil
+}
+
+// parseFiles reads the section with the files.
+func (m *binaryModule) parseFiles(r *binary.Reader) {
+	if m.fileList != nil {
+		r.Failf("found two, expected one at most")
+		return
+	}
+	if r.Left() > abi.MaxFiles {
+		r.Failf("has %d bytes, the limit is %d", r.Left(), abi.MaxFiles)
+		return
+	}
+	files := map[string][]byte{}
+	m.fileList = []Section{}
+	r.Each(func(r *binary.Reader) {
+		path, content := r.Name(), r.Block()
+		if _, twice := files[path]; twice {
+			r.Failf("file[%s]: appears twice", path)
+		}
+		files[path] = bytes.Clone(content.Rest()) // else the whole module would be kept
+		m.fileList = append(m.fileList, Section{Name: "/" + path, Size: int64(content.Left())})
+	})
+	var err error
+	if m.files, err = wasi.NewFiles(files); err != nil {
+		r.Fail(err)
+	}
 }

@@ -208,10 +208,14 @@ func vectorLoops() map[string]*hostLoop {
 		return l
 	}
 	return map[string]*hostLoop{
-		"fd_write of vectors":       list("fd_write", 1, vector, vectors),
-		"fd_write to stderr":        list("fd_write", 2, vector, vectors),
-		"fd_read of vectors":        list("fd_read", 0, vector, vectors),
-		"fd_pread of vectors":       {module: wasi_snapshot_preview1.ModuleName, name: "fd_pread", params: []byte{wasmI32, wasmI32, wasmI32, wasmI64, wasmI32}, results: []byte{wasmI32}, args: []int64{0, dataAt, vectors, 0, 0}, data: repeated(string(vector), vectors)},
+		"fd_write of vectors": list("fd_write", 1, vector, vectors),
+		"fd_write to stderr":  list("fd_write", 2, vector, vectors),
+		"fd_read of vectors":  list("fd_read", 0, vector, vectors),
+		"fd_pread of vectors": {module: wasi_snapshot_preview1.ModuleName, name: "fd_pread", params: []byte{wasmI32, wasmI32, wasmI32, wasmI64, wasmI32}, results: []byte{wasmI32}, args: []int64{0, dataAt, vectors, 0, 0}, data: repeated(string(vector), vectors)},
+		"path_open of a long path": {
+			module: wasi_snapshot_preview1.ModuleName, name: "path_open", params: []byte{wasmI32, wasmI32, wasmI32, wasmI32, wasmI32, wasmI64, wasmI64, wasmI32, wasmI32},
+			results: []byte{wasmI32}, args: []int64{3, 0, dataAt, 4096, 0, 0, 0, 0, 0}, data: repeated("a/../", 1000),
+		},
 		"poll_oneoff of one":        polls(soon, 1),
 		"poll_oneoff that sleeps":   polls(late, 1),
 		"poll_oneoff of 80,000":     polls(soon, 80_000),

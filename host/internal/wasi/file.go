@@ -2,11 +2,17 @@ package wasi
 
 import "math"
 
-// What stdin, stdout and stderr are: devices without a position.
+// Types of what a descriptor stands for; streams are devices without a position.
 const (
 	blockDevice = 1
-	// fileRights are all rights of preview 1 on an open file.
-	fileRights = 1<<0 | 1<<1 | 1<<2 | 1<<3 | 1<<4 | 1<<5 | 1<<6 | 1<<7 | 1<<8 | 1<<21 | 1<<22 | 1<<23 | 1<<27
+	directory   = 3
+	regularFile = 4
+)
+
+// Rights of preview 1 on an open file, and on a folder: those that wazero names.
+const (
+	fileRights   = 1<<0 | 1<<1 | 1<<2 | 1<<3 | 1<<4 | 1<<5 | 1<<6 | 1<<7 | 1<<8 | 1<<21 | 1<<22 | 1<<23 | 1<<27
+	folderRights = 1<<0 | 1<<3 | 1<<4 | (1<<27-1)&^(1<<9-1)&^(1<<22)
 )
 
 // Flags of fd_fdstat_set_flags.
@@ -15,18 +21,18 @@ const (
 	flagsOfSync  = 1<<1 | 1<<3 | 1<<4
 )
 
-// fdOpen answers for what does nothing to a stream.
+// fdOpen answers for what does nothing to a descriptor.
 func fdOpen(g Guest, p []uint64) Errno {
-	if !g.Descriptors().open(i32(p[0])) {
+	if find(g, i32(p[0])) == nil {
 		return badFile
 	}
 	return OK
 }
 
-// fdOnlyFiles answers for what a stream does not have.
-func fdOnlyFiles(g Guest, p []uint64) Errno {
-	if !g.Descriptors().open(i32(p[0])) {
-		return badFile
+// fdUnable answers for what no descriptor can.
+func fdUnable(g Guest, p []uint64) Errno {
+	if errno := fdOpen(g, p); errno != OK {
+		return errno
 	}
 	return noSystem
 }
@@ -43,54 +49,56 @@ func fdAdvise(g Guest, p []uint64) Errno {
 }
 
 func fdAllocate(g Guest, p []uint64) Errno {
-	switch errno, end := fdOpen(g, p), p[1]+p[2]; {
-	case errno != OK:
-		return errno
+	d, end := find(g, i32(p[0])), p[1]+p[2]
+	switch {
+	case d == nil:
+		return badFile
 	case end > math.MaxInt64:
 		return invalid
-	case end == 0: // as long as it is
+	case end <= uint64(d.size()):
 		return OK
 	}
 	return noSystem
 }
 
-func fdClose(g Guest, p []uint64) Errno {
-	d, fd := g.Descriptors(), i32(p[0])
-	if !d.open(fd) {
-		return badFile
+// size is that of a file, and 0 for all else.
+func (d *descriptor) size() int64 {
+	if d.node == nil {
+		return 0
 	}
-	d.closed[fd] = true
-	return OK
+	return int64(len(d.node.content))
 }
 
-// fdRenumber: a stream keeps its number.
-func fdRenumber(g Guest, p []uint64) Errno {
-	if !g.Descriptors().open(i32(p[0])) || i32(p[1]) < 0 {
-		return badFile
-	}
-	return notSup
-}
-
-// statOf returns the cleared place that the stat of an open stream goes to.
-func statOf(g Guest, p []uint64, size uint32) ([]byte, Errno) {
+// statOf returns an open descriptor, and the place that its stat goes to.
+func statOf(g Guest, p []uint64, size uint32) (*descriptor, []byte, Errno) {
 	b, ok := g.Memory().Read(u32(p[1]), size)
 	if !ok {
-		return nil, fault
+		return nil, nil, fault
 	}
-	errno := fdOpen(g, p)
-	if errno == OK {
-		clear(b)
+	d := find(g, i32(p[0]))
+	if d == nil {
+		return nil, nil, badFile
 	}
-	return b, errno
+	clear(b)
+	return d, b, OK
 }
 
 func fdStatGet(g Guest, p []uint64) Errno {
-	b, errno := statOf(g, p, 24)
+	d, b, errno := statOf(g, p, 24)
 	if errno != OK {
 		return errno
 	}
-	le.PutUint16(b, blockDevice)
 	le.PutUint64(b[8:], fileRights)
+	switch {
+	case d.node == nil:
+		b[0] = blockDevice
+	case d.node.folder():
+		le.PutUint64(b[8:], folderRights)
+		le.PutUint64(b[16:], fileRights|folderRights)
+		fallthrough
+	default:
+		b[0] = d.node.kind()
+	}
 	return OK
 }
 
@@ -99,19 +107,27 @@ func fdStatSetFlags(g Guest, p []uint64) Errno {
 	if flags&flagsOfSync != 0 {
 		return invalid
 	}
-	if errno := fdOpen(g, p); errno != OK || flags&flagNonblock == 0 {
-		return errno
+	d := find(g, i32(p[0]))
+	if d == nil {
+		return badFile
 	}
-	return noSystem
+	if flags&flagNonblock != 0 || d.node != nil && !d.node.folder() {
+		return noSystem
+	}
+	return OK
 }
 
 func fdFileStatGet(g Guest, p []uint64) Errno {
-	b, errno := statOf(g, p, 64)
-	if errno != OK {
+	d, b, errno := statOf(g, p, 64)
+	switch {
+	case errno != OK:
 		return errno
+	case d.node != nil:
+		d.node.stat(b)
+	default:
+		b[16] = blockDevice
+		le.PutUint64(b[24:], 1) // links
 	}
-	le.PutUint64(b[16:], blockDevice)
-	le.PutUint64(b[24:], 1) // links
 	return OK
 }
 
@@ -128,55 +144,32 @@ func fdFileStatSetTimes(g Guest, p []uint64) Errno {
 	return noSystem
 }
 
-func fdReaddir(g Guest, p []uint64) Errno {
-	const header = 24
-	if u32(p[2]) < header {
-		return invalid
-	}
-	return badFile
-}
+func fdSeek(g Guest, p []uint64) Errno { return seek(g, p, int64(p[1]), u32(p[2]), u32(p[3])) } //nolint:gosec // the bits of an i64
+func fdTell(g Guest, p []uint64) Errno { return seek(g, p, 0, fromHere, u32(p[1])) }
 
-// nowhere is the descriptor of a path that is below no folder of the guest, in Go's
-// package syscall.
-const nowhere = -1
+// fromHere is the second of the places that an offset may be relative to: the start, the
+// position and the end.
+const fromHere = 1
 
-// path answers for a path below a descriptor, which no descriptor has. The
-// descriptor is the first parameter, the path begins at the parameter given. What is
-// below no folder does not exist: libraries do without a file then, such as that of
-// client-go's login.
-func path(at int) func(Guest, []uint64) Errno {
-	return func(g Guest, p []uint64) Errno {
-		switch _, ok := g.Memory().Read(u32(p[at]), u32(p[at+1])); {
-		case !ok:
-			return fault
-		case i32(p[0]) == nowhere:
-			return noEntry
-		case !g.Descriptors().open(i32(p[0])):
-			return badFile
-		}
-		return notDir
-	}
-}
-
-func pathSetTimes(g Guest, p []uint64) Errno {
-	if badTimes(u32(p[6])) {
-		return invalid
-	}
-	return path(2)(g, p)
-}
-
-func pathReadlink(g Guest, p []uint64) Errno {
-	if u32(p[2]) == 0 || u32(p[4]) == 0 {
-		return invalid
-	}
-	return path(1)(g, p)
-}
-
-func pathSymlink(g Guest, p []uint64) Errno {
-	if !g.Descriptors().open(i32(p[2])) {
+// seek moves the position within a file. There is none behind the end, as nobody writes.
+func seek(g Guest, p []uint64, by int64, whence, result uint32) Errno {
+	d := find(g, i32(p[0]))
+	switch {
+	case d == nil:
 		return badFile
+	case d.node == nil:
+		return noSystem
+	case d.node.folder():
+		return isFolder
+	case whence > 2:
+		return invalid
 	}
-	return notDir
+	from := [...]int64{0, d.offset, d.size()}[whence]
+	if by < -from || by > d.size()-from {
+		return invalid
+	}
+	d.offset = from + by
+	return written(g.Memory().WriteUint64Le(result, uint64(d.offset))) //nolint:gosec // not negative
 }
 
 func sockSend(_ Guest, p []uint64) Errno {

@@ -58,7 +58,7 @@ func (p *poll) run(in []byte) Errno {
 		sub := in[i*subscriptionSize:][:subscriptionSize]
 		kind := sub[8]
 		fd := int32(le.Uint32(sub[16:])) //nolint:gosec // the bits of an i32
-		open := p.g.Descriptors().open(fd)
+		open := find(p.g, fd) != nil
 		switch {
 		case kind == eventClock:
 			if errno := p.clock(sub); errno != OK {
@@ -83,7 +83,7 @@ func (p *poll) run(in []byte) Errno {
 		}
 		return OK
 	}
-	if !p.g.Descriptors().open(0) {
+	if find(p.g, 0) == nil {
 		return badFile
 	}
 	for _, i := range waiting {

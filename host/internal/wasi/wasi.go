@@ -1,11 +1,11 @@
 // Package wasi serves WASI preview 1 to a guest that has clocks, randomness, one
-// argument and two streams to the log, and no files, environment or sockets.
+// argument, two streams to the log and files to read, and no environment or sockets.
 //
 // wazero's own WASI cannot be interrupted and works for as long as the guest's
 // arguments say. Here each function has a bound, or charges the caller for what
 // it is about to do, piece by piece; where the call is over, Charge does not
-// return. What a function answers is what wazero's answers without a file
-// system; a test compares them, and names the exceptions.
+// return. What a function answers is what wazero's answers with the same files; a
+// test compares them, and names the exceptions.
 package wasi
 
 import (
@@ -37,6 +37,8 @@ type Guest interface {
 	Program() string
 	// Descriptors are the guest's own, which nobody else changes.
 	Descriptors() *Descriptors
+	// Files are those of its module. They are always the same.
+	Files() *Files
 	Now() time.Time
 	Mono() int64
 	Random(b []byte) error
@@ -49,26 +51,26 @@ type Guest interface {
 	Exit(code uint32)
 }
 
-// Descriptors says which of stdin, stdout and stderr a guest has closed. The zero
-// value has all open.
-type Descriptors struct{ closed [3]bool }
-
-func (d *Descriptors) open(fd int32) bool { return fd >= 0 && fd < 3 && !d.closed[fd] }
-
 // Errno is an error number of WASI.
 type Errno uint32
 
 // Error numbers.
 const (
-	OK       Errno = 0
-	badFile  Errno = 8
-	fault    Errno = 21
-	invalid  Errno = 28
-	inOut    Errno = 29
-	noEntry  Errno = 44
-	noSystem Errno = 52
-	notDir   Errno = 54
-	notSup   Errno = 58
+	OK           Errno = 0
+	badFile      Errno = 8
+	exists       Errno = 20
+	fault        Errno = 21
+	invalid      Errno = 28
+	inOut        Errno = 29
+	isFolder     Errno = 31
+	tooManyOpen  Errno = 33
+	nameTooLong  Errno = 37
+	noEntry      Errno = 44
+	noSystem     Errno = 52
+	notDir       Errno = 54
+	notSup       Errno = 58
+	notPermitted Errno = 63
+	readOnly     Errno = 69
 )
 
 // Func is one function.
@@ -120,29 +122,29 @@ var table = []struct {
 	{"fd_fdstat_set_flags ii", fdStatSetFlags},
 	{"fd_fdstat_set_rights iII", unsupported},
 	{"fd_filestat_get ii", fdFileStatGet},
-	{"fd_filestat_set_size iI", fdOnlyFiles},
+	{"fd_filestat_set_size iI", fdUnable},
 	{"fd_filestat_set_times iIIi", fdFileStatSetTimes},
 	{"fd_pread iiiIi", fdPread},
-	{"fd_prestat_get ii", noFile},
-	{"fd_prestat_dir_name iii", noFile},
+	{"fd_prestat_get ii", fdPrestatGet},
+	{"fd_prestat_dir_name iii", fdPrestatDirName},
 	{"fd_pwrite iiiIi", fdPwrite},
 	{"fd_read iiii", fdRead},
 	{"fd_readdir iiiIi", fdReaddir},
 	{"fd_renumber ii", fdRenumber},
-	{"fd_seek iIii", fdOnlyFiles},
+	{"fd_seek iIii", fdSeek},
 	{"fd_sync i", fdOpen},
-	{"fd_tell ii", fdOnlyFiles},
+	{"fd_tell ii", fdTell},
 	{"fd_write iiii", fdWrite},
-	{"path_create_directory iii", path(1)},
-	{"path_filestat_get iiiii", path(2)},
+	{"path_create_directory iii", pathCreateDirectory},
+	{"path_filestat_get iiiii", pathFileStatGet},
 	{"path_filestat_set_times iiiiIIi", pathSetTimes},
-	{"path_link iiiiiii", path(2)},
-	{"path_open iiiiiIIii", path(2)},
+	{"path_link iiiiiii", moves(2, 4)},
+	{"path_open iiiiiIIii", pathOpen},
 	{"path_readlink iiiiii", pathReadlink},
-	{"path_remove_directory iii", path(1)},
-	{"path_rename iiiiii", path(1)},
+	{"path_remove_directory iii", changes(1)},
+	{"path_rename iiiiii", moves(1, 3)},
 	{"path_symlink iiiii", pathSymlink},
-	{"path_unlink_file iii", path(1)},
+	{"path_unlink_file iii", changes(1)},
 	{"poll_oneoff iiii", pollOneoff},
 	{"proc_exit i", nil},
 	{"proc_raise i", unsupported},
@@ -168,7 +170,7 @@ func written(ok bool) Errno {
 
 func unsupported(Guest, []uint64) Errno { return noSystem }
 
-// noFile answers for what only directories and sockets have.
+// noFile answers for what only sockets have.
 func noFile(Guest, []uint64) Errno { return badFile }
 
 // program is the one argument, as it lies in memory.

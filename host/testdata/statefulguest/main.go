@@ -1,13 +1,15 @@
 // This guest shows what its instances have in common. It asks for a requeue in as many
 // milliseconds as the last byte of the object says: 0 is a number of math/rand/v2, 1 one
 // of a source that start code has seeded with the time, 2 how often it was called, 3 how
-// many calls of describe there were, 4 a panic, 5 a sum over all of a map of start code.
+// many calls of describe there were, 4 a panic, 5 a sum over all of a map of start code, 6 the
+// next two bytes of a file that start code has opened, 7 how long all files beside it are.
 package main
 
 import (
 	"encoding/binary"
 	mathrand "math/rand"
 	"math/rand/v2"
+	"os"
 	"time"
 	"unsafe"
 )
@@ -17,6 +19,7 @@ var (
 	calls     uint32
 	described uint32
 	table     = map[uint32]uint32{}
+	words, _  = os.Open("/etc/words")
 	message   [64 << 10]byte
 	answer    = []byte("\x82\xa6action\xa7requeue\xa8after_ms\xce\x00\x00\x00\x00")
 )
@@ -66,6 +69,18 @@ func number(mode byte) uint32 {
 		return described
 	case 4:
 		panic("as it was told")
+	case 6:
+		var b [2]byte
+		_, _ = words.Read(b[:])
+		return uint32(binary.BigEndian.Uint16(b[:]))
+	case 7:
+		size := uint32(0)
+		list, _ := os.ReadDir("/etc")
+		for _, f := range list {
+			text, _ := os.ReadFile("/etc/" + f.Name())
+			size += uint32(len(text))
+		}
+		return size
 	}
 	sum := uint32(0)
 	for k, v := range table {

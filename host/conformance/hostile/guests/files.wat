@@ -1,5 +1,5 @@
-;; Looks for files, sockets, environment and more arguments than its name; traps
-;; where there is one.
+;; Looks for files in its root and beside it, sockets, environment and more arguments than
+;; its name; traps where there is one.
 (module
   (import "wasi_snapshot_preview1" "fd_prestat_get" (func $fd_prestat_get (param i32 i32) (result i32)))
   (import "wasi_snapshot_preview1" "path_open" (func $path_open (param i32 i32 i32 i32 i32 i64 i64 i32 i32) (result i32)))
@@ -11,14 +11,18 @@
   (func (export "reconciler_abi_1"))
   (func (export "buffer") (param i32) (result i32) (i32.const 1024))
   (data (i32.const 16) "/etc/passwd")
+  (data (i32.const 64) "../etc/passwd")
   (data (i32.const 32) "\00\04\00\00\00\04\00\00")
   (func (export "reconcile") (param $ptr i32) (param $len i32) (result i64)
     (local $fd i32)
     (local.set $fd (i32.const 0))
     (loop $next
-      (if (i32.gt_u (local.get $fd) (i32.const 2)) ;; the streams are no directories
+      (if (i32.gt_u (local.get $fd) (i32.const 3)) ;; the streams are no directories, and 3 is the root
         (then (if (i32.eqz (call $fd_prestat_get (local.get $fd) (i32.const 512))) (then (unreachable)))))
       (if (i32.eqz (call $path_open (local.get $fd) (i32.const 1) (i32.const 16) (i32.const 11) (i32.const 0) (i64.const -1) (i64.const -1) (i32.const 0) (i32.const 512))) (then (unreachable)))
+      (if (i32.eqz (call $path_open (local.get $fd) (i32.const 1) (i32.const 17) (i32.const 10) (i32.const 0) (i64.const -1) (i64.const -1) (i32.const 0) (i32.const 512))) (then (unreachable)))
+      (if (i32.eqz (call $path_open (local.get $fd) (i32.const 1) (i32.const 64) (i32.const 13) (i32.const 0) (i64.const -1) (i64.const -1) (i32.const 0) (i32.const 512))) (then (unreachable)))
+      (if (i32.eqz (call $path_open (local.get $fd) (i32.const 1) (i32.const 17) (i32.const 10) (i32.const 1) (i64.const -1) (i64.const -1) (i32.const 0) (i32.const 512))) (then (unreachable)))
       (if (i32.eqz (call $sock_accept (local.get $fd) (i32.const 0) (i32.const 512))) (then (unreachable)))
       (local.set $fd (i32.add (local.get $fd) (i32.const 1)))
       (br_if $next (i32.lt_u (local.get $fd) (i32.const 64))))
