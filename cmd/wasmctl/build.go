@@ -27,6 +27,8 @@ type buildOptions struct {
 	main      operator.Main
 	roles     []string
 	objects   []string
+	files     []string
+	namespace string
 	streams   streams
 }
 
@@ -42,7 +44,10 @@ set "toolchain: tinygo" in DIR/wasmctl.yaml. Builds are reproducible.
 An operator that uses controller-runtime is built as it is: wasmctl replaces controller-runtime for this build, and takes the
 rights of the module from the +kubebuilder:rbac markers, DIR/config/rbac/role.yaml and the files of --roles. What main does decides
 the manifest, so the module keeps the arguments after "--" and the environment of --env; the keys args, env, objects, roles and without of
-DIR/wasmctl.yaml say the same.`,
+DIR/wasmctl.yaml say the same.
+
+A module of any kind can only read the files that are part of it, those of --files and --namespace (keys files and namespace). They are
+no place for secrets: everybody who has the module can read them.`,
 		Example: `  # NAME.wasm in the project's folder
   wasmctl build
 
@@ -50,7 +55,10 @@ DIR/wasmctl.yaml say the same.`,
   wasmctl build examples/webapp --toolchain tinygo --file webapp.wasm
 
   # An operator whose main has flags, reads its environment, and always sets up webhooks
-  wasmctl build --env POD_NAMESPACE=shop --without webhooks -- --default-image=example.com/web:1`,
+  wasmctl build --env POD_NAMESPACE=shop --without webhooks -- --default-image=example.com/web:1
+
+  # One that reads a file, and the namespace of its service account
+  wasmctl build --files /etc/app/config.yaml=config.yaml --namespace shop -- --config=/etc/app/config.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
 			if at := cmd.ArgsLenAtDash(); at >= 0 {
@@ -72,6 +80,8 @@ DIR/wasmctl.yaml say the same.`,
 	f.StringToStringVar(&o.main.Env, "env", nil, "Environment `NAME=VALUE` of an operator's main")
 	f.StringSliceVar(&o.roles, "roles", nil, "Also take an operator's rights from the Roles and ClusterRoles in this `file`; repeatable")
 	f.StringSliceVar(&o.objects, "objects", nil, "Objects in this `file` that an operator's main sees before it starts the manager; repeatable")
+	f.StringArrayVar(&o.files, "files", nil, "`PATH=FILE`: the module reads FILE at PATH, an absolute one; repeatable")
+	f.StringVar(&o.namespace, "namespace", "", "The module reads this `name` in the namespace file of a service account")
 	f.StringSliceVar(&o.main.Without, "without", nil, "Build an operator although its main sets up "+strings.Join(operator.Leavable, ", ")+", which have no effect in a module; KIND.GROUP: tell main that the API server lacks it")
 	outputFlag(cmd, &o.output, "text", "json")
 	_ = cmd.RegisterFlagCompletionFunc("without", cobra.FixedCompletions(operator.Leavable, cobra.ShellCompDirectiveNoFileComp))
@@ -80,7 +90,7 @@ DIR/wasmctl.yaml say the same.`,
 }
 
 func runBuild(ctx context.Context, o *buildOptions) error {
-	po := project.Options{Toolchain: project.Toolchain(o.toolchain), Output: o.file, SDK: o.sdk, Main: o.main, Roles: o.roles, Objects: o.objects, Stderr: o.streams.err}
+	po := project.Options{Toolchain: project.Toolchain(o.toolchain), Output: o.file, SDK: o.sdk, Main: o.main, Roles: o.roles, Objects: o.objects, Files: o.files, Namespace: o.namespace, Stderr: o.streams.err}
 	if version != "dev" {
 		po.Release = version
 	}

@@ -28,14 +28,14 @@ spec:
 // informers are left out, as the build says. Flags and environment of main are those of the build. Events of a broadcaster
 // are the host's. Before the manager starts, main sees a cluster with the objects of
 // wasmctl.yaml and no others, and its writes have no effect. A kind that main has asked for does not have to be there: what reads
-// it gets the error of a missing kind, and its watch begins when it comes.
+// it gets the error of a missing kind, and its watch begins when it comes. It reads the files of wasmctl.yaml, in main and in runs.
 func TestControllerRuntime_ClientsOfClientGoCallTheHost(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("SKIPPED: -short: builds an operator, and starts a control plane")
 	}
 	module := buildOperatorWith(t, "clientgo", operator.Main{
-		Args: []string{"--label=counted=yes"}, Env: map[string]string{"NAME": "seen"}, Without: []string{"Gadget.optional.example.com", "writes", "sources"},
+		Args: []string{"--config=/etc/app/label"}, Env: map[string]string{"NAME": "seen"}, Without: []string{"Gadget.optional.example.com", "writes", "sources"},
 	})
 	c := devclustertest.Shared(t)
 	client, err := dynamic.NewForConfig(c.RESTConfig())
@@ -46,7 +46,7 @@ func TestControllerRuntime_ClientsOfClientGoCallTheHost(t *testing.T) {
 	o.child = startWasmctl(t, module, "--kubeconfig", c.Kubeconfig(), "--namespace", o.ns, "--socket", "none")
 	o.child.wantLine(`"controller":"seen"`)
 	o.create(configMaps, map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a", "labels": map[string]any{"counted": "yes"}}})
-	const note = "1 labelled, data map[k:dg==], version 1, denied true"
+	const note = "1 labelled, data map[k:dg==], version 1, denied true, in shop"
 	o.await("the Secret", func() bool { return o.get(secrets).GetAnnotations()["note"] == note })
 	o.awaitEvent("no such kind")
 	devclustertest.Apply(t, c, []byte(widgetCRD))

@@ -43,6 +43,9 @@ func Info(info *host.Info, signers []string, shards *plan.Split, verbose bool) [
 	for i, line := range importLines(info.Imports, verbose) {
 		row(head(i, "Imports:"), "%s", line)
 	}
+	for i, f := range info.Files {
+		row(head(i, "Files:"), "%s %s", f.Name, humanize.BytesExact(f.Size))
+	}
 	writeManifest(row, info)
 	if shards != nil {
 		row("Shards:", "by %s: %s", shards.By, shards.Why)

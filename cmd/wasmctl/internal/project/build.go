@@ -36,6 +36,10 @@ type Options struct {
 	// Roles are files with roles of an operator, Objects those with what its main sees,
 	// beside the project file's.
 	Roles, Objects []string
+	// Files are those that the module has, "PATH=FILE" each, and Namespace what the file of
+	// the service account says; they win over the project file's.
+	Files     []string
+	Namespace string
 	// Stderr gets what the compiler says; nil drops it.
 	Stderr io.Writer
 }
@@ -80,7 +84,7 @@ func Build(ctx context.Context, dir string, o Options) (Result, error) {
 	if o.Stderr == nil {
 		o.Stderr = io.Discard
 	}
-	b, res, err := prepare(ctx, dir, o)
+	b, files, res, err := prepare(ctx, dir, o)
 	if err != nil {
 		return res, err
 	}
@@ -102,6 +106,11 @@ func Build(ctx context.Context, dir string, o Options) (Result, error) {
 			return res, fmt.Errorf("project[%s]: %w", dir, err)
 		}
 	}
+	if len(files) > 0 {
+		if wasm, err = host.WithFiles(wasm, files); err != nil {
+			return res, fmt.Errorf("project[%s]: %w", dir, err)
+		}
+	}
 	if err := finish(ctx, wasm, b.name(), &res); err != nil {
 		return res, err
 	}
@@ -109,31 +118,32 @@ func Build(ctx context.Context, dir string, o Options) (Result, error) {
 	return res, nil
 }
 
-// prepare determines source, toolchain and target of a build.
-func prepare(ctx context.Context, dir string, o Options) (builder, Result, error) {
+// prepare determines source, toolchain, files and target of a build.
+func prepare(ctx context.Context, dir string, o Options) (b builder, files map[string][]byte, res Result, err error) {
 	found, err := find(dir)
 	if err != nil {
-		return nil, Result{}, err
+		return nil, nil, res, err
 	}
 	file, err := readFile(dir)
 	if err != nil {
-		return nil, Result{}, err
+		return nil, nil, res, err
 	}
 	b, t, err := choose(dir, found, file, o)
 	if err != nil {
-		return nil, Result{}, err
+		return nil, nil, res, err
 	}
 	if _, ok := b.(*operatorProject); !ok && (!o.Main.IsZero() || len(o.Roles)+len(o.Objects) > 0) {
-		return nil, Result{}, fmt.Errorf("project[%s]: %w for arguments after \"--\", --env, --objects, --roles or --without: they are for the main of an operator that uses controller-runtime", dir, ErrNoProject)
+		return nil, nil, res, fmt.Errorf("project[%s]: %w for arguments after \"--\", --env, --objects, --roles or --without: they are for the main of an operator that uses controller-runtime", dir, ErrNoProject)
 	}
-	res := Result{Toolchain: t, File: o.Output}
-	if res.Version, err = b.version(ctx); err != nil {
-		return nil, res, fmt.Errorf("project[%s]: %w", dir, err)
+	files, err = moduleFiles(dir, file, o)
+	if err == nil {
+		res = Result{Toolchain: t, File: cmp.Or(o.Output, outputOf(dir, file, b))}
+		res.Version, err = b.version(ctx)
 	}
-	if res.File == "" {
-		res.File = outputOf(dir, file, b)
+	if err != nil {
+		return nil, nil, res, fmt.Errorf("project[%s]: %w", dir, err)
 	}
-	return b, res, nil
+	return b, files, res, nil
 }
 
 func outputOf(dir string, file File, b builder) string {

@@ -28,6 +28,10 @@ type File struct {
 	Roles []string `json:"roles,omitempty"`
 	// Objects are files with what main of an operator sees, relative to the folder.
 	Objects []string `json:"objects,omitempty"`
+	// Files are those that the module has, by their paths in it: files relative to the
+	// folder. Namespace is what the file of the service account says.
+	Files     map[string]string `json:"files,omitempty"`
+	Namespace string            `json:"namespace,omitempty"`
 	// Main is what main of an operator gets.
 	operator.Main
 }

@@ -1,7 +1,8 @@
 // Clientgo is an operator of an older kind. It uses clients of client-go beside the
 // manager's, with configurations that client-go finds: for each ConfigMap that is labelled, it keeps a Secret of the same name,
 // and writes into it what it has seen, and into an event by a broadcaster of its own.
-// Where there are Widgets, it keeps one of these too.
+// Where there are Widgets, it keeps one of these too. The label and its namespace are in
+// files.
 package main
 
 import (
@@ -46,8 +47,13 @@ type reconciler struct {
 }
 
 func main() {
-	label := flag.String("label", "", "")
+	config := flag.String("config", "", "")
 	flag.Parse()
+	label, err := os.ReadFile(*config)
+	must(err)
+	if _, err := os.ReadFile("/etc/nothing"); !os.IsNotExist(err) {
+		must(fmt.Errorf("there is a file, or no file system: %w", err))
+	}
 	scheme := runtime.NewScheme()
 	must(corev1.AddToScheme(scheme))
 	scheme.AddKnownTypeWithName(widgetKind, &unstructured.Unstructured{})
@@ -62,7 +68,7 @@ func main() {
 	_, err = pods.AddEventHandler(cache.ResourceEventHandlerFuncs{})
 	must(err)
 	kube := kubernetes.NewForConfigOrDie(mgr.GetConfig())
-	r := &reconciler{Client: mgr.GetClient(), kube: kube, others: dynamic.NewForConfigOrDie(found()), events: recorder(kube, scheme), label: *label}
+	r := &reconciler{Client: mgr.GetClient(), kube: kube, others: dynamic.NewForConfigOrDie(found()), events: recorder(kube, scheme), label: string(label)}
 	b := ctrl.NewControllerManagedBy(mgr).Named(os.Getenv("NAME")).For(&corev1.ConfigMap{})
 	if has(mgr, kube) {
 		b.Owns(widget("", ""))
@@ -197,7 +203,11 @@ func (r *reconciler) Reconcile(_ context.Context, req reconcile.Request) (reconc
 		return reconcile.Result{}, err
 	}
 	r.events.Event(&list.Items[0], corev1.EventTypeNormal, "Widget", found)
-	note := fmt.Sprintf("%d labelled, data %v, version %s, denied %t", len(list.Items), u.Object["data"], version.Major, apierrors.IsForbidden(denied))
+	namespace, err := os.ReadFile("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	note := fmt.Sprintf("%d labelled, data %v, version %s, denied %t, in %s", len(list.Items), u.Object["data"], version.Major, apierrors.IsForbidden(denied), namespace)
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{"note":%q}}}`, note)
 	_, err = secrets.Patch(ctx, req.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	return reconcile.Result{}, err

@@ -44,8 +44,11 @@ var advices = []advice{
 		"(*net/http.Client).Do", "(*net/http.Client).Get", "(*net/http.Client).Post", "google.golang.org/grpc.Dial", "google.golang.org/grpc.NewClient", "database/sql.Open",
 	}},
 	{Warn, "runs a program, which fails when it is called", "let a Job do it", []string{"os/exec.Command", "os/exec.CommandContext", "os.StartProcess"}},
-	{Warn, "uses files, of which a module has none", "pass what is in it by a flag, the environment (wasmctl build --env) or a ConfigMap", []string{
-		"os.ReadFile", "os.Open", "os.OpenFile", "os.ReadDir", "os.WriteFile", "os.Create", "os.CreateTemp", "os.MkdirAll", "os.MkdirTemp", "io/ioutil.ReadFile", "io/ioutil.WriteFile", "path/filepath.Walk", "path/filepath.WalkDir",
+	{Warn, "reads files, of which a module has those of the build", "give them to it: wasmctl build --files PATH=FILE, or --namespace for that of the service account", []string{
+		"os.ReadFile", "os.Open", "os.ReadDir", "os.DirFS", "io/ioutil.ReadFile", "path/filepath.Walk", "path/filepath.WalkDir", "path/filepath.Glob",
+	}},
+	{Warn, "writes files, which fails when it is called: those of a module are read only", "keep it in memory, or in an object", []string{
+		"os.OpenFile", "os.WriteFile", "os.Create", "os.CreateTemp", "os.Mkdir", "os.MkdirAll", "os.MkdirTemp", "os.Remove", "os.RemoveAll", "os.Rename", "io/ioutil.WriteFile", "io/ioutil.TempDir", "io/ioutil.TempFile",
 	}},
 }
 
