@@ -27,6 +27,7 @@ type field struct {
 	omitEmpty bool
 	omitZero  bool
 	quoted    bool // the option "string": a scalar as the text of its JSON
+	isText    bool // as that of the plan
 	plan      *plan
 }
 

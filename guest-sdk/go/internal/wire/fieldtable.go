@@ -1,6 +1,9 @@
 package wire
 
-import "math/bits"
+import (
+	"encoding/binary"
+	"math/bits"
+)
 
 // fieldTable finds the fields of a struct by name. To look at one name after the
 // other would be a large part of what decoding costs: a PodSpec has forty.
@@ -9,10 +12,11 @@ type fieldTable struct {
 	shift int
 }
 
-// fieldSlot is a field, or empty. Its first eight bytes tell a name from most others.
+// fieldSlot is a field, or empty. The first eight bytes of its name and the last ones, 0 if
+// it has no more than eight, tell it from all others of its length up to sixteen.
 type fieldSlot struct {
-	first uint64
-	field *field
+	first, last uint64
+	field       *field
 }
 
 func newFieldTable(fields []field) *fieldTable {
@@ -22,12 +26,16 @@ func newFieldTable(fields []field) *fieldTable {
 	}
 	t := &fieldTable{make([]fieldSlot, size), 64 - bits.Len(uint(size-1))}
 	for i := range fields {
-		first := loadUpTo8(fields[i].name)
-		at := t.hash(first, len(fields[i].name))
+		name := fields[i].name
+		slot := fieldSlot{first: loadUpTo8(name), field: &fields[i]}
+		if n := len(name); n > 8 {
+			slot.last = load8(name[n-8:])
+		}
+		at := t.hash(slot.first, len(name))
 		for t.slots[at].field != nil {
 			at = (at + 1) % size
 		}
-		t.slots[at] = fieldSlot{first, &fields[i]}
+		t.slots[at] = slot
 	}
 	return t
 }
@@ -37,12 +45,25 @@ func (t *fieldTable) hash(first uint64, n int) int {
 	return int((first + uint64(n)) * 0x9e3779b97f4a7c15 >> (t.shift & 63))
 }
 
-// find returns the field of that name, or nil.
-func (t *fieldTable) find(name string) *field {
-	first := loadUpTo8(name)
-	for at := t.hash(first, len(name)); ; at = (at + 1) & (len(t.slots) - 1) {
+// find returns the field whose name is in b from start to end, or nil.
+func (t *fieldTable) find(b []byte, start, end int) *field {
+	var first, last uint64
+	n := end - start
+	switch {
+	case n > 8:
+		first, last = binary.LittleEndian.Uint64(b[start:]), binary.LittleEndian.Uint64(b[end-8:])
+	case start+8 <= len(b): // what follows the name is no part of it
+		first = binary.LittleEndian.Uint64(b[start:]) & (^uint64(0) >> ((64 - 8*uint(n)) & 63))
+	default:
+		first = loadUpTo8(unsafeString(b[start:end]))
+	}
+	for at := t.hash(first, n); ; at = (at + 1) & (len(t.slots) - 1) {
 		s := &t.slots[at]
-		if s.field == nil || s.first == first && len(s.field.name) == len(name) && (len(name) <= 8 || equal(s.field.name[8:], name[8:])) {
+		if s.field == nil {
+			return nil
+		}
+		if s.first == first && s.last == last && len(s.field.name) == n &&
+			(n <= 16 || equal(s.field.name[8:n-8], unsafeString(b[start+8:end-8]))) {
 			return s.field
 		}
 	}

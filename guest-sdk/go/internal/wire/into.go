@@ -37,11 +37,16 @@ func (d *decoder) into(p *plan, at unsafe.Pointer) error {
 	if d.b[d.pos] != 0xc0 || p.takesNil {
 		return p.decode(p, d, at)
 	}
+	d.null(p, at)
+	return nil
+}
+
+// null goes behind nil, which the variable at is to have.
+func (d *decoder) null(p *plan, at unsafe.Pointer) {
 	d.pos++
 	if p.nils {
 		p.valueAt(at).Set(reflect.Zero(p.typ))
 	}
-	return nil
 }
 
 // mismatch is the error of a value that a variable of type t cannot hold.
@@ -109,17 +114,22 @@ func decodePointer(p *plan, d *decoder, at unsafe.Pointer) error {
 
 func decodeStruct(p *plan, d *decoder, at unsafe.Pointer) error {
 	n, err := d.open(Map)
-	if n < 0 {
-		return d.mismatch(p.typ)
+	if err != nil || n < 0 {
+		return cmp.Or(err, d.mismatch(p.typ))
 	}
-	for ; err == nil && n > 0; n-- {
-		key, ok := d.shortText()
-		if !ok {
-			if key, ok = d.text(); !ok {
+	b, own := d.b, d.own
+	for ; n > 0; n-- {
+		start := d.pos + 1
+		end := start + int(b[d.pos]&0x1f)
+		if b[d.pos]&0xe0 != 0xa0 { // few keys are long
+			key, ok := d.text()
+			if !ok {
 				return ErrType
 			}
+			start, end = d.pos-len(key), d.pos
 		}
-		f := p.byKey.find(unsafeString(key))
+		d.pos = end
+		f := p.byKey.find(b, start, end)
 		if f == nil {
 			d.skip()
 			continue
@@ -131,12 +141,21 @@ func decodeStruct(p *plan, d *decoder, at unsafe.Pointer) error {
 				continue
 			}
 		}
-		if err := d.into(f.plan, field); err != nil {
-			return within(f.name, err)
+		c := b[end]
+		switch {
+		case own && f.isText && c&0xe0 == 0xa0: // most fields
+			d.pos = end + 1 + int(c&0x1f)
+			*(*string)(field) = unsafeString(b[end+1 : d.pos])
+		case c == 0xc0 && !f.plan.takesNil:
+			d.null(f.plan, field)
+		default: // not by into, which would be one more call
+			if err := f.plan.decode(f.plan, d, field); err != nil {
+				return within(f.name, err)
+			}
 		}
 	}
 	d.depth--
-	return err
+	return nil
 }
 
 func decodeBytes(d *decoder, at unsafe.Pointer) error {
@@ -190,29 +209,27 @@ func decodeArray(p *plan, d *decoder, at unsafe.Pointer) error {
 	return nil
 }
 
-func decodeStringMap(p *plan, d *decoder, at unsafe.Pointer) error {
+// decodeMapOf decodes a map whose keys are strings, and whose values have the form of V:
+// maps of both are alike.
+func decodeMapOf[V any](p *plan, d *decoder, at unsafe.Pointer) error {
 	n, err := d.open(Map)
 	if err != nil || n < 0 {
 		return cmp.Or(err, d.mismatch(p.typ))
 	}
-	m := make(map[string]string, n)
+	var zero V
+	m, v := make(map[string]V, n), new(V)
 	for ; n > 0; n-- {
 		k, ok := d.text()
 		if !ok {
 			return ErrType
 		}
 		key := d.string(k)
-		switch s, ok := d.text(); {
-		case ok:
-			m[key] = d.string(s)
-		case d.b[d.pos] == 0xc0:
-			d.pos++
-			m[key] = ""
-		default:
-			return within(key, errors.New(TypeOf(d.b[d.pos:]).String()+" does not fit into string"))
+		if err := d.into(p.elem, unsafe.Pointer(v)); err != nil {
+			return within(key, err)
 		}
+		m[key], *v = *v, zero
 	}
-	*(*map[string]string)(at) = m
+	*(*map[string]V)(at) = m
 	d.depth--
 	return nil
 }

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 	"unsafe"
@@ -94,14 +95,29 @@ const sizeOfFields = 512
 // knownQuantities is how many quantities are kept.
 const knownQuantities = 256
 
+// quantity has the form of a resource.Quantity: a number and its exponent, a number that
+// these cannot hold, text that was made of it, and how that is made.
+type quantity struct {
+	value        int64
+	scale        int32
+	big          unsafe.Pointer
+	text, format string
+}
+
+var quantityType = reflect.TypeOf(quantity{}) //nolint:modernize // not every TinyGo has reflect.TypeFor
+
 // planQuantity plans for resource.Quantity. There are few different ones, and
 // parsing is dear: what was read is kept.
 func planQuantity(p *plan, t reflect.Type) {
 	p.byKind(t)
 	p.byMethods(t)
+	if !slices.Equal(appendForm(nil, t, 0), appendForm(nil, quantityType, 0)) {
+		return // of another version
+	}
+	p.isQuantity = true
 	parse := p.decode
 	var mu sync.Mutex
-	known := map[string]reflect.Value{} // guarded by mu; the values are not changed
+	known := map[string]quantity{} // guarded by mu
 	p.decode = func(p *plan, d *decoder, at unsafe.Pointer) error {
 		start := d.pos
 		text, ok := d.text()
@@ -110,38 +126,40 @@ func planQuantity(p *plan, t reflect.Type) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
+		into := (*quantity)(at)
 		if q, ok := known[string(text)]; ok {
-			p.valueAt(at).Set(q)
+			*into = q
 			return nil
 		}
 		d.pos = start
 		if err := parse(p, d, at); err != nil {
 			return err
 		}
-		if v := p.valueAt(at); len(known) < knownQuantities && !hasPointers(v) {
-			q := reflect.New(t).Elem()
-			q.Set(v)
-			known[string(text)] = q
+		if len(known) < knownQuantities && into.big == nil { // a copy would share that
+			known[string(text)] = *into
 		}
 		return nil
 	}
 }
 
-// hasPointers reports whether a copy of a struct shares memory with it, as that of
-// a quantity does which an int64 cannot hold.
-func hasPointers(v reflect.Value) bool {
-	for i := 0; i < v.NumField(); i++ {
-		switch f := v.Field(i); f.Kind() {
-		case reflect.Struct:
-			if hasPointers(f) {
-				return true
-			}
-		case reflect.Pointer, reflect.Slice, reflect.Map, reflect.Interface:
-			if !f.IsNil() {
-				return true
-			}
-		default: // it is copied
-		}
+// variable is one within a struct.
+type variable struct {
+	kind   reflect.Kind
+	offset uintptr
+}
+
+// appendForm appends the variables that one of a type is made of.
+func appendForm(list []variable, t reflect.Type, offset uintptr) []variable {
+	kind := t.Kind()
+	if kind == reflect.Pointer {
+		kind = reflect.UnsafePointer
 	}
-	return false
+	if kind != reflect.Struct {
+		return append(list, variable{kind, offset})
+	}
+	for i := 0; i < t.NumField(); i++ {
+		f := t.Field(i)
+		list = appendForm(list, f.Type, offset+f.Offset)
+	}
+	return list
 }

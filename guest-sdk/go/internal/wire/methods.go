@@ -40,6 +40,8 @@ func (p *plan) byMethods(t reflect.Type) {
 		p.decode, p.takesNil = decodeByJSON, true
 	case textUnmarshaler:
 		p.decode = decodeByText
+	default:
+		p.isText = p.kind == reflect.String
 	}
 	switch own.(type) {
 	case Appender:

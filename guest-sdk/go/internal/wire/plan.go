@@ -18,6 +18,7 @@ type plan struct {
 	// typ, and leaves d behind the value. It is not called for nil, unless takesNil.
 	decode   func(p *plan, d *decoder, at unsafe.Pointer) error
 	takesNil bool
+	isText   bool        // decode is decodeString
 	elem     *plan       // of what a pointer, list or map is to, or a quoted field is
 	key      *keys       // of a map; nil if its keys are not text
 	fields   []field     // of a struct; nil where none can be written, though it has some
@@ -29,6 +30,8 @@ type plan struct {
 	encode encodeFunc
 	// zero says of the variable at whether omitzero leaves it out.
 	zero func(p *plan, at unsafe.Pointer) bool
+	// isQuantity says that a variable has the form of a quantity.
+	isQuantity bool
 }
 
 var stringMap = reflect.TypeOf(map[string]string(nil)) //nolint:modernize // not every TinyGo has reflect.TypeFor
@@ -115,12 +118,13 @@ func (p *plan) byKind(t reflect.Type) {
 
 func (p *plan) mapping(t reflect.Type) {
 	p.nils = true
-	if t == stringMap {
-		p.decode, p.encode = decodeStringMap, encodeStringMap
-		return
-	}
 	p.key, p.elem = keysOf(t.Key()), makePlan(t.Elem())
-	p.decode, p.encode = decodeMap, encodeMap
+	switch p.decode, p.encode = decodeMap, encodeMap; {
+	case t == stringMap:
+		p.decode, p.encode = decodeMapOf[string], encodeStringMap
+	case p.elem.isQuantity && makePlan(t.Key()).isText:
+		p.decode = decodeMapOf[quantity]
+	}
 }
 
 func (p *plan) structure(t reflect.Type) {
@@ -131,6 +135,7 @@ func (p *plan) structure(t reflect.Type) {
 		if fields[i].plan = makePlan(fields[i].typ); fields[i].quoted {
 			fields[i].plan = quoted(fields[i].plan)
 		}
+		fields[i].isText = fields[i].plan.isText
 	}
 	p.fields, p.byKey = fields, newFieldTable(fields)
 	p.decode, p.encode = decodeStruct, encodeStruct
