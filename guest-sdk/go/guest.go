@@ -84,7 +84,7 @@ func (g *guest) enter(name string, dst []byte) []byte {
 }
 
 // object is the one of the current run.
-func (g *guest) object() Object { return Object{Value{g.ctx.in.object}, &g.head} }
+func (g *guest) object() Object { return Object{Value: Value{g.ctx.in.object}, head: &g.head} }
 
 func (g *guest) errorPolicy(dst []byte) []byte {
 	if g.reconciler.ErrorPolicy == nil {

@@ -2,6 +2,7 @@ package wasmctl
 
 import (
 	"errors"
+	"unsafe"
 
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/imports"
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
@@ -166,7 +167,8 @@ func object(g *guest, op *imports.Op, req []byte, ref ObjectRef) (Object, error)
 	if err != nil {
 		return Object{}, at(err, ref)
 	}
-	return Object{Value: Value{append([]byte(nil), body...)}}, nil
+	body = append([]byte(nil), body...)
+	return Object{Value: Value{body}, kept: unsafe.SliceData(body)}, nil
 }
 
 // at puts the object's name into an *Error.

@@ -3,6 +3,7 @@ package wasmctl
 import (
 	"time"
 	"unicode/utf8"
+	"unsafe"
 
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
 )
@@ -13,6 +14,16 @@ type Object struct {
 	Value
 	// head is nil but for the object of a run.
 	head *head
+	// kept is where a view begins whose bytes stay as they are; nil if none does.
+	kept *byte
+}
+
+// Decode is Value.Decode. Strings of a small object that stays valid are parts of it.
+func (o Object) Decode(into any, path ...string) error {
+	if len(path) == 0 && o.kept != nil && o.kept == unsafe.SliceData(o.view) {
+		return wire.DecodeKept(o.view, into)
+	}
+	return o.Value.Decode(into, path...)
 }
 
 // loaded returns the head of the object of a run, and nil for other objects.

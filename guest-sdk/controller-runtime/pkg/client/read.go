@@ -67,7 +67,7 @@ func (h *host) List(ctx context.Context, list ObjectList, opts ...ListOption) er
 // into decodes what the API server answered. As with the real client, a typed
 // object does not say its kind then.
 func into(got wasmctl.Object, obj Object, gvk schema.GroupVersionKind) error {
-	if err := codec.Decode(got.Value, obj); err != nil {
+	if err := codec.Decode(got, obj); err != nil {
 		return err
 	}
 	kind := obj.GetObjectKind()

@@ -130,7 +130,7 @@ func applied(obj runtime.ApplyConfiguration) func(got wasmctl.Object, err error)
 		if err != nil {
 			return failure.FromHost(err)
 		}
-		return codec.Decode(got.Value, unwrap(obj))
+		return codec.Decode(got, unwrap(obj))
 	}
 }
 

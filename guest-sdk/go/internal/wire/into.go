@@ -16,7 +16,12 @@ import (
 // and interfaces nil and leaves other variables as they are; keys that a struct
 // does not have are ignored. A value of another type or out of the range of its
 // target is an error.
-func DecodeInto(v []byte, into any) error {
+func DecodeInto(v []byte, into any) error { return decodeInto(v, into, false) }
+
+// DecodeKept is DecodeInto for bytes that stay as they are: strings may be parts of them.
+func DecodeKept(v []byte, into any) error { return decodeInto(v, into, true) }
+
+func decodeInto(v []byte, into any, kept bool) error {
 	p := reflect.ValueOf(into)
 	if p.Kind() != reflect.Pointer || p.IsNil() {
 		return errors.New("target of a decode is not a pointer")
@@ -26,8 +31,8 @@ func DecodeInto(v []byte, into any) error {
 		return ErrTruncated
 	}
 	d := decoder{b: v[:end]}
-	if end <= smallValue {
-		d.b, d.own = bytes.Clone(d.b), true
+	if d.own = end <= smallValue; d.own && !kept {
+		d.b = bytes.Clone(d.b)
 	}
 	return d.into(planOf(p.Type().Elem()), p.UnsafePointer())
 }
@@ -104,10 +109,26 @@ func decodeTime(p *plan, d *decoder, at unsafe.Pointer) error {
 	return err
 }
 
+// newVariable makes a variable of the plan's type. For numbers, reflect takes several
+// times as long.
+func (p *plan) newVariable() unsafe.Pointer {
+	if p.kind >= reflect.Bool && p.kind <= reflect.Float64 {
+		switch p.size {
+		case 1:
+			return unsafe.Pointer(new(uint8))
+		case 4:
+			return unsafe.Pointer(new(uint32))
+		case 8:
+			return unsafe.Pointer(new(uint64))
+		}
+	}
+	return reflect.New(p.typ).UnsafePointer()
+}
+
 func decodePointer(p *plan, d *decoder, at unsafe.Pointer) error {
 	target := (*unsafe.Pointer)(at)
 	if *target == nil {
-		*target = reflect.New(p.elem.typ).UnsafePointer()
+		*target = p.elem.newVariable()
 	}
 	return p.elem.decode(p.elem, d, *target)
 }

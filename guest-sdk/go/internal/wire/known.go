@@ -81,16 +81,14 @@ func planFields(p *plan, t reflect.Type) {
 	}
 	p.takesNil = false // null leaves it as it is
 	p.decode = func(_ *plan, d *decoder, at unsafe.Pointer) error {
-		js, err := appendAsJSON(make([]byte, 0, sizeOfFields), d)
+		size := 2 * (Skip(d.b, d.pos) - d.pos) // enough for most: names of fields, and empty maps
+		js, err := appendAsJSON(make([]byte, 0, size), d)
 		if err == nil {
 			*(*[]byte)(at) = js // its only field
 		}
 		return err
 	}
 }
-
-// sizeOfFields is the size in bytes that the text of a FieldsV1 often has.
-const sizeOfFields = 512
 
 // knownQuantities is how many quantities are kept.
 const knownQuantities = 256

@@ -33,7 +33,7 @@ func Plain(obj any) any {
 
 // Decode replaces obj, which is a pointer, by what v holds. What holds no object
 // is an error.
-func Decode(v wasmctl.Value, obj any) error {
+func Decode(v wasmctl.Object, obj any) error {
 	if v.Type() != wasmctl.TypeMap {
 		return fmt.Errorf("decode %T: the host answered no object", obj)
 	}

@@ -43,7 +43,8 @@ func NewList(list runtime.Object, gvk schema.GroupVersionKind) (*List, error) {
 func (l *List) Append(v wasmctl.Value) (runtime.Object, error) {
 	n := l.items.Len()
 	typ := l.items.Type().Elem()
-	l.items.Set(reflect.Append(l.items, reflect.Zero(typ)))
+	l.items.Grow(1)
+	l.items.SetLen(n + 1)
 	item := l.items.Index(n)
 	if typ.Kind() == reflect.Pointer {
 		item.Set(reflect.New(typ.Elem()))
@@ -54,7 +55,7 @@ func (l *List) Append(v wasmctl.Value) (runtime.Object, error) {
 	if !ok {
 		return nil, fmt.Errorf("list of %s: its items are no objects", typ)
 	}
-	if err := Decode(v, obj); err != nil {
+	if err := Decode(wasmctl.Object{Value: v}, obj); err != nil {
 		return nil, err
 	}
 	obj.GetObjectKind().SetGroupVersionKind(l.gvk)

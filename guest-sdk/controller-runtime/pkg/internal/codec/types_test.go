@@ -42,7 +42,7 @@ func sameAsJSON(t *testing.T, gvk schema.GroupVersionKind, typ reflect.Type, obj
 	if err := json.Unmarshal(js, want); err != nil {
 		t.Fatalf("%v: %v", gvk, err)
 	}
-	if err := codec.Decode(v, got); err != nil {
+	if err := codec.Decode(wasmctl.Object{Value: v}, got); err != nil {
 		t.Fatalf("%v: %v", gvk, err)
 	}
 	// Compared as JSON: the bytes of a RawExtension may be spaced in another way.

@@ -33,7 +33,7 @@ func read(e wasmctl.WatchEvent, like client.Object, gvk schema.GroupVersionKind)
 			continue
 		}
 		obj := reflect.New(reflect.TypeOf(like).Elem()).Interface().(client.Object) //nolint:forcetypeassert // the type of like
-		if err := codec.Decode(side.from.Value, obj); err != nil {
+		if err := codec.Decode(side.from, obj); err != nil {
 			return c, err
 		}
 		obj.GetObjectKind().SetGroupVersionKind(gvk)

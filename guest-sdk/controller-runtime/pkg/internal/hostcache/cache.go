@@ -89,7 +89,7 @@ func (c *Cache) Get(ctx context.Context, key client.ObjectKey, obj client.Object
 	if err != nil {
 		return failure.FromHost(err)
 	}
-	if err := codec.Decode(got.Value, obj); err != nil {
+	if err := codec.Decode(got, obj); err != nil {
 		return err
 	}
 	obj.GetObjectKind().SetGroupVersionKind(gvk)
