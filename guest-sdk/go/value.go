@@ -1,7 +1,6 @@
 package wasmctl
 
 import (
-	"errors"
 	"time"
 
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
@@ -209,23 +208,6 @@ func NewValue(v any) (Value, error) {
 		return Value{}, err
 	}
 	return Value{b}, wire.Check(b)
-}
-
-// Changed returns views of what two structs of one type, by pointers, are in msgpack,
-// without the keys at the top whose values are equal: patches are made of that. Of
-// anything else it returns the whole.
-func Changed(was, now any) (from, to Value, err error) {
-	a, b, ok, err := wire.AppendChanged(nil, nil, was, now)
-	switch {
-	case err != nil:
-		return from, to, err
-	case ok:
-		return Value{a}, Value{b}, errors.Join(wire.Check(a), wire.Check(b))
-	}
-	if from, err = NewValue(was); err == nil {
-		to, err = NewValue(now)
-	}
-	return from, to, err
 }
 
 // Set sets the value at the path. It replaces v by a changed copy: the source

@@ -12,12 +12,16 @@ import (
 // as it is: the detour through the JSON of Data would take longer than the rest of a
 // small run.
 type differ interface {
-	diff(obj Object) (map[string]any, error)
+	diff(obj Object) (any, error)
 }
 
 // text is the JSON of a difference.
 func text(d differ, obj Object) ([]byte, error) {
 	diff, err := d.diff(obj)
+	if v, ok := diff.(wasmctl.Value); ok { // as a map, whose keys are sorted
+		var m map[string]any
+		err, diff = v.Decode(&m), &m
+	}
 	if err != nil {
 		return nil, err
 	}

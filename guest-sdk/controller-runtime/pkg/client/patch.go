@@ -83,7 +83,16 @@ func (*mergeFrom) Type() types.PatchType { return types.MergePatchType }
 // Data implements Patch.
 func (m *mergeFrom) Data(obj Object) ([]byte, error) { return text(m, obj) }
 
-func (m *mergeFrom) diff(obj Object) (map[string]any, error) {
+func (m *mergeFrom) diff(obj Object) (any, error) {
+	if !m.opts.OptimisticLock {
+		patch, ok, err := wasmctl.MergeDiff(m.from, obj)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("patch: encode %T: %w", obj, err)
+		case ok:
+			return patch, nil
+		}
+	}
 	from, to, err := m.states(obj)
 	if err != nil {
 		return nil, err

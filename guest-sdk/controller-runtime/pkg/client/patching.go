@@ -74,7 +74,7 @@ func convert(obj Object, patch Patch) (wasmctl.Patch, error) {
 }
 
 // difference returns what a patch that is a map sends.
-func difference(obj Object, patch Patch) (map[string]any, error) {
+func difference(obj Object, patch Patch) (any, error) {
 	if d, ok := patch.(differ); ok {
 		return d.diff(obj)
 	}

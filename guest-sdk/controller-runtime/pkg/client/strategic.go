@@ -29,7 +29,7 @@ func (*strategicFrom) Type() types.PatchType { return types.StrategicMergePatchT
 // Data implements Patch.
 func (s *strategicFrom) Data(obj Object) ([]byte, error) { return text(s, obj) }
 
-func (s *strategicFrom) diff(obj Object) (map[string]any, error) {
+func (s *strategicFrom) diff(obj Object) (any, error) {
 	from, to, err := s.states(obj)
 	if err != nil {
 		return nil, err

@@ -9,18 +9,14 @@ import (
 // and b, without the keys at the top whose values are equal. It reports false, and appends
 // nothing, for anything else than pointers to structs of the same type.
 func AppendChanged(a, b []byte, was, now any) (_, _ []byte, ok bool, err error) {
-	v, w := reflect.ValueOf(was), reflect.ValueOf(now)
-	if v.Kind() != reflect.Pointer || w.Kind() != reflect.Pointer || v.Type() != w.Type() || v.IsNil() || w.IsNil() {
-		return a, b, false, nil
-	}
-	p := planOf(v.Type().Elem())
-	if !p.isPlainStruct() {
+	p, v, w := twoOf(was, now)
+	if p == nil {
 		return a, b, false, nil
 	}
 	from, to := NewBuilder(a), NewBuilder(b)
 	for i := range p.fields {
 		f := &p.fields[i]
-		x, y := f.at(p, v.UnsafePointer()), f.at(p, w.UnsafePointer())
+		x, y := f.at(p, v), f.at(p, w)
 		if x != nil && y != nil && f.plan.same(x, y, 1) {
 			continue
 		}
@@ -32,6 +28,19 @@ func AppendChanged(a, b []byte, was, now any) (_, _ []byte, ok bool, err error) 
 		}
 	}
 	return from.End(), to.End(), true, nil
+}
+
+// twoOf returns the plan of two structs of the same type, which a and b point to, and where
+// they are; no plan for anything else.
+func twoOf(a, b any) (p *plan, x, y unsafe.Pointer) {
+	v, w := reflect.ValueOf(a), reflect.ValueOf(b)
+	if v.Kind() != reflect.Pointer || w.Kind() != reflect.Pointer || v.Type() != w.Type() || v.IsNil() || w.IsNil() {
+		return nil, nil, nil
+	}
+	if p = planOf(v.Type().Elem()); !p.isPlainStruct() {
+		return nil, nil, nil
+	}
+	return p, v.UnsafePointer(), w.UnsafePointer()
 }
 
 // isPlainStruct reports whether the exported fields are all that is written.

@@ -126,9 +126,17 @@ func encodeStruct(p *plan, dst []byte, at unsafe.Pointer, depth int) ([]byte, er
 	return b.End(), nil
 }
 
+// written returns at, where the field is, or nil if it is left out.
+func (f *field) written(at unsafe.Pointer) unsafe.Pointer {
+	if at == nil || f.empty(at) || f.omitZero && f.plan.zero(f.plan, at) {
+		return nil
+	}
+	return at
+}
+
 // field appends a field that is at, unless it is left out; nil is left out.
 func (m *Builder) field(f *field, at unsafe.Pointer, depth int) error {
-	if at == nil || f.empty(at) || f.omitZero && f.plan.zero(f.plan, at) {
+	if f.written(at) == nil {
 		return nil
 	}
 	m.key(f.name)
