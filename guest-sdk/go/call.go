@@ -26,3 +26,25 @@ func (g *guest) do(op *imports.Op, req []byte) ([]byte, error) {
 	}
 	return dst[:n], nil
 }
+
+// newError reads the body of a status: {code, reason, message, rule?} of the
+// host or a metav1.Status. Either may be empty or new to this SDK.
+func newError(op *imports.Op, status int32, body []byte) *Error {
+	e := &Error{Op: op.Name, Status: int(status)}
+	for it := wire.Walk(body); it.Next(); {
+		switch v := (Value{it.Value}); string(it.Key) {
+		case "reason":
+			e.Reason = v.String()
+		case "message":
+			e.Message = v.String()
+		case "rule":
+			var rule Capability
+			if v.Exists() && v.Decode(&rule) == nil {
+				e.Rule = &rule
+			}
+		case "details":
+			e.Details = v.Clone()
+		}
+	}
+	return e
+}

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/imports"
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
 )
 
@@ -58,21 +57,6 @@ func (e *Error) Error() string {
 		s += ": " + e.Message
 	}
 	return s
-}
-
-// newError reads the body of a status: {code, reason, message, rule?} of the
-// host or a metav1.Status. Either may be empty or new to this SDK.
-func newError(op *imports.Op, status int32, body []byte) *Error {
-	v := Value{body}
-	e := &Error{Op: op.Name, Status: int(status), Reason: v.String("reason"), Message: v.String("message")}
-	if v.Exists("rule") {
-		e.Rule = &Capability{}
-		if err := v.Decode(e.Rule, "rule"); err != nil {
-			e.Rule = nil
-		}
-	}
-	e.Details = v.At("details").Clone()
-	return e
 }
 
 // AsError returns the *Error that err is or wraps, as errors.As does, without

@@ -75,9 +75,16 @@ func containerAsJSON(dst []byte, d *decoder) ([]byte, error) {
 			dst = append(dst, ',')
 		}
 		if t == Map {
-			key, ok := d.text()
+			key, ok := d.shortText()
+			if ok && d.b[d.pos] == 0x80 && isPlain(unsafeString(key)) { // most of managedFields
+				d.pos++
+				dst = append(append(append(dst, '"'), key...), `":{}`...)
+				continue
+			}
 			if !ok {
-				return nil, ErrType
+				if key, ok = d.text(); !ok {
+					return nil, ErrType
+				}
 			}
 			dst = append(appendQuoted(dst, key), ':')
 		}
