@@ -97,6 +97,11 @@ func NewWithWatch(*rest.Config, Options) (WithWatch, error) {
 	return nil, errors.New("client: a module cannot watch by itself; name the kind by Owns or Watches of the controller's builder")
 }
 
+// kindReader is a cache that need not find out the kind of what it reads.
+type kindReader interface {
+	GetOfKind(ctx context.Context, gvk schema.GroupVersionKind, key ObjectKey, obj Object, opts ...GetOption) error
+}
+
 // host is a Client whose calls go to the host.
 type host struct {
 	call   func() *wasmctl.Client // nil: that of the run
@@ -104,6 +109,7 @@ type host struct {
 	mapper meta.RESTMapper
 
 	cache        Reader
+	byKind       kindReader // the cache, where it is one
 	uncached     map[schema.GroupVersionKind]bool
 	unstructured bool
 }
@@ -113,6 +119,7 @@ func (h *host) useCache(o *CacheOptions) error {
 		return nil
 	}
 	h.cache, h.unstructured = o.Reader, o.Unstructured
+	h.byKind, _ = o.Reader.(kindReader)
 	for _, obj := range o.DisableFor {
 		gvk, err := h.GroupVersionKindFor(obj)
 		if err != nil {

@@ -20,6 +20,9 @@ func (h *host) Get(ctx context.Context, key ObjectKey, obj Object, opts ...GetOp
 		return err
 	}
 	if h.cached(obj, gvk) {
+		if h.byKind != nil {
+			return h.byKind.GetOfKind(ctx, gvk, key, obj, opts...)
+		}
 		return h.cache.Get(ctx, key, obj, opts...)
 	}
 	c, err := h.caller(ctx)
@@ -70,14 +73,13 @@ func into(got wasmctl.Object, obj Object, gvk schema.GroupVersionKind) error {
 	if err := codec.Decode(got, obj); err != nil {
 		return err
 	}
-	kind := obj.GetObjectKind()
 	switch obj.(type) {
 	case runtime.Unstructured, *metav1.PartialObjectMetadata:
-		if kind.GroupVersionKind().Empty() {
+		if kind := obj.GetObjectKind(); kind.GroupVersionKind().Empty() {
 			kind.SetGroupVersionKind(gvk)
 		}
 	default:
-		kind.SetGroupVersionKind(schema.GroupVersionKind{})
+		codec.SetKind(obj, "", "")
 	}
 	return nil
 }

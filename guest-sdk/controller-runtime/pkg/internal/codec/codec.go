@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -50,6 +51,17 @@ func Decode(v wasmctl.Object, obj any) error {
 		return fmt.Errorf("decode %T: %w", obj, err)
 	}
 	return nil
+}
+
+// SetKind is SetGroupVersionKind of the object's kind, which would make the text of group
+// and version once more.
+func SetKind(obj runtime.Object, apiVersion, kind string) {
+	switch of := obj.GetObjectKind().(type) {
+	case *metav1.TypeMeta:
+		of.APIVersion, of.Kind = apiVersion, kind
+	default:
+		of.SetGroupVersionKind(schema.FromAPIVersionAndKind(apiVersion, kind))
+	}
 }
 
 // RefOf returns the name that an object to send has.

@@ -25,7 +25,8 @@ func KindOfItems(list runtime.Object, scheme *runtime.Scheme) (schema.GroupVersi
 // List fills a list with objects that it decodes.
 type List struct {
 	items reflect.Value // the slice
-	gvk   schema.GroupVersionKind
+
+	apiVersion, kind string // of the items
 }
 
 // NewList empties the list. gvk is the kind of its items.
@@ -36,7 +37,8 @@ func NewList(list runtime.Object, gvk schema.GroupVersionKind) (*List, error) {
 	}
 	items := reflect.ValueOf(ptr).Elem()
 	items.Set(reflect.MakeSlice(items.Type(), 0, 0))
-	return &List{items, gvk}, nil
+	apiVersion, kind := gvk.ToAPIVersionAndKind()
+	return &List{items, apiVersion, kind}, nil
 }
 
 // Append decodes an object to the end of the list, and returns it.
@@ -58,7 +60,7 @@ func (l *List) Append(v wasmctl.Value) (runtime.Object, error) {
 	if err := Decode(wasmctl.Object{Value: v}, obj); err != nil {
 		return nil, err
 	}
-	obj.GetObjectKind().SetGroupVersionKind(l.gvk)
+	SetKind(obj, l.apiVersion, l.kind)
 	return obj, nil
 }
 
@@ -87,7 +89,7 @@ func DecodeList(page wasmctl.List, list interface {
 		switch obj.(type) {
 		case runtime.Unstructured, *metav1.PartialObjectMetadata:
 		default:
-			obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+			SetKind(obj, "", "")
 		}
 	}
 	if _, ok := list.(runtime.Unstructured); !ok {

@@ -75,6 +75,11 @@ func (c *Cache) Get(ctx context.Context, key client.ObjectKey, obj client.Object
 	if err != nil {
 		return err
 	}
+	return c.GetOfKind(ctx, gvk, key, obj, opts...)
+}
+
+// GetOfKind is Get of an object of that kind.
+func (c *Cache) GetOfKind(ctx context.Context, gvk schema.GroupVersionKind, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	if !c.has(obj, gvk) {
 		return c.api.Get(ctx, key, obj, opts...)
 	}
@@ -82,7 +87,8 @@ func (c *Cache) Get(ctx context.Context, key client.ObjectKey, obj client.Object
 	if err != nil {
 		return err
 	}
-	got, err := host.Get(refOf(gvk, key.Namespace, key.Name))
+	ref := refOf(gvk, key.Namespace, key.Name)
+	got, err := host.Get(ref)
 	if pending(err, gvk) {
 		return c.api.Get(ctx, key, obj, opts...)
 	}
@@ -92,7 +98,7 @@ func (c *Cache) Get(ctx context.Context, key client.ObjectKey, obj client.Object
 	if err := codec.Decode(got, obj); err != nil {
 		return err
 	}
-	obj.GetObjectKind().SetGroupVersionKind(gvk)
+	codec.SetKind(obj, ref.APIVersion, ref.Kind)
 	return nil
 }
 

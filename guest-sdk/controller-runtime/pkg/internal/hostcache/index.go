@@ -111,9 +111,6 @@ type matcher struct {
 
 // rejects reports whether a version is known not to match.
 func (m *matcher) rejects(at version) bool {
-	if m == nil {
-		return false
-	}
 	return m.nothing || slices.ContainsFunc(m.wants, func(w want) bool {
 		values, known := w.index.recall(at)
 		return known && !slices.Contains(values, w.value)

@@ -73,9 +73,11 @@ func (c *Cache) List(ctx context.Context, list client.ObjectList, opts ...client
 
 // add appends an object, unless the indexes do not match.
 func add(items *codec.List, found wasmctl.Object, match *matcher) error {
-	at := version{found.UID(), found.ResourceVersion()}
-	if match.rejects(at) {
-		return nil // without decoding it
+	var at version
+	if match != nil {
+		if at = (version{found.UID(), found.ResourceVersion()}); match.rejects(at) {
+			return nil // without decoding it
+		}
 	}
 	obj, err := items.Append(found.Value)
 	if err != nil {
