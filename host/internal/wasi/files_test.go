@@ -74,7 +74,7 @@ func fit(rnd *rand.Rand, name string, p []uint64, image []byte) {
 	case "fd_pread":
 		p[3] = uint64(rnd.IntN(700) - 20)
 	case "fd_readdir":
-		p[1], p[2], p[3] = uint64(rnd.IntN(memorySize-300)), uint64(rnd.IntN(300)), uint64(rnd.IntN(8))
+		p[1], p[2], p[3], p[4] = uint64(rnd.IntN(memorySize-400)), uint64(rnd.IntN(300)), uint64(rnd.IntN(8)), memorySize-8
 		if rnd.IntN(2) == 0 {
 			p[3] = 0
 		}

@@ -204,6 +204,9 @@ func fill(rnd *rand.Rand, b []byte) {
 	}
 }
 
+// ofFolder reports whether an error is one of those for who reads or writes a folder.
+func ofFolder(errno uint64) bool { return Errno(errno) == isFolder || Errno(errno) == badFile }
+
 // differs says in which cases ours answers otherwise, on purpose. It is asked before the
 // call, with their being 0, and behind it.
 func differs(name string, p []uint64, their, our uint64) bool {
@@ -215,7 +218,7 @@ func differs(name string, p []uint64, their, our uint64) bool {
 	case "fd_allocate", "fd_filestat_set_size", "fd_fdstat_set_flags":
 		return Errno(their) == isFolder // of the root only
 	case "fd_read", "fd_write", "fd_pread", "fd_pwrite", "sock_send", "sock_recv":
-		return u32(p[2]) > maxVectors || Errno(their) == isFolder && Errno(our) == badFile || name == "fd_pread" && Errno(their) == invalid && our == 0 // behind the end
+		return u32(p[2]) > maxVectors || ofFolder(their) && ofFolder(our) || name == "fd_pread" && Errno(their) == invalid // behind the end
 	case "poll_oneoff":
 		return u32(p[2]) > maxSubscriptions
 	case "fd_renumber":
