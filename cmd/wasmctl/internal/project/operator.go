@@ -33,7 +33,7 @@ func (p *operatorProject) compile(ctx context.Context, file string, stderr io.Wr
 		return err
 	}
 	if len(stage.Refused) > 0 {
-		_, _ = fmt.Fprintf(stderr, "wasmctl: rules for all groups or resources are not in the manifest; name resources one by one in a role, for --roles: %s\n", strings.Join(stage.Refused, ", "))
+		_, _ = fmt.Fprintf(stderr, "wasmctl: rules for all groups are not in the manifest; name groups one by one in a role, for --roles: %s\n", strings.Join(stage.Refused, ", "))
 	}
 	return stage.Build(ctx, file, p.main, goFlags, goLinker)
 }

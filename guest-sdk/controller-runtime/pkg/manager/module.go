@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/internal/hostevents"
 	"sigs.k8s.io/controller-runtime/pkg/internal/program"
 	"sigs.k8s.io/controller-runtime/pkg/internal/rest"
+	"sigs.k8s.io/controller-runtime/pkg/internal/rules"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
@@ -150,7 +151,13 @@ func (m *module) reconciler(name string) (wasmctl.Reconciler, error) {
 	if m.events || hostevents.Wanted() {
 		r.Manifest.Capabilities = append(r.Manifest.Capabilities, recordsEvents)
 	}
-	return r, nil
+	asked, bare, err := rules.Capabilities(m.GetScheme())
+	if len(bare) > 0 {
+		m.options.Logger.Info("a rule for all resources of a group is left out, as the scheme has no kinds of it: name them in a role, for wasmctl build --roles",
+			"groups", strings.Join(bare, ", "))
+	}
+	r.Manifest.Capabilities = append(r.Manifest.Capabilities, asked...)
+	return r, err
 }
 
 // recordsEvents is the right to record events, which each manager has.

@@ -41,6 +41,7 @@ func TestCapabilities_AskForWhatAModuleNeeds(t *testing.T) {
 		{groups: []string{"core"}, resources: []string{"pods", "events"}, verbs: []string{"get", "watch"}},
 		{groups: []string{""}, resources: []string{"pods", "pods/status"}, verbs: []string{"deletecollection"}},
 		{groups: []string{"coordination.k8s.io"}, resources: []string{"leases"}, verbs: []string{"*"}},
+		{groups: []string{"*"}, resources: []string{"widgets"}, verbs: []string{"get"}},
 		{groups: []string{"apps"}, resources: []string{"*"}, verbs: []string{"get"}},
 		{groups: []string{"batch"}, resources: []string{"jobs"}, verbs: []string{"watch"}},
 		{groups: []string{""}, resources: []string{"secrets"}, verbs: []string{"list", "watch"}},
@@ -53,13 +54,14 @@ func TestCapabilities_AskForWhatAModuleNeeds(t *testing.T) {
 		{Resource: "pods", Verbs: []string{"delete", "get", "list"}},
 		{Resource: "pods", Subresources: []string{"status"}, Verbs: []string{"delete", "list"}},
 		{Resource: "secrets", Verbs: []string{"get", "list"}},
+		{Group: "apps", Resource: "*", Verbs: []string{"get"}},
 		{Group: "batch", Resource: "jobs", Verbs: []string{"*"}, Namespaces: []string{"shop"}, Names: []string{"a"}},
 		{Group: "events.k8s.io", Resource: "events", Verbs: []string{"create", "patch"}},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
 	}
-	if !reflect.DeepEqual(refused, []string{"apps/*"}) {
+	if !reflect.DeepEqual(refused, []string{"*/widgets"}) {
 		t.Errorf("refused: %q", refused)
 	}
 	reviews := abi.Capability{Group: "authorization.k8s.io", Resource: "subjectaccessreviews", Verbs: []string{"create"}}

@@ -9,9 +9,10 @@ import (
 )
 
 // capabilities returns the rights of rules as a manifest asks for them, each once
-// and in a fixed order. A manifest names groups and resources one by one, so what
-// a rule says of all of them is in refused. Watching needs no right, and what the
-// manager itself needs the host does; guards says that it guards its metrics.
+// and in a fixed order. A manifest names groups one by one, so what a rule says of all
+// of them is in refused; the module knows the resources of a group (package rules of what
+// stands in for controller-runtime). Watching needs no right, and what the manager itself
+// needs the host does; guards says that it guards its metrics.
 func capabilities(rules []rule, guards bool) (asked []abi.Capability, refused []string) {
 	type about struct{ group, resource, sub, namespace, names string }
 	verbs := map[about][]string{}
@@ -24,7 +25,7 @@ func capabilities(rules []rule, guards bool) (asked []abi.Capability, refused []
 				}
 				a.resource, a.sub, _ = strings.Cut(resource, "/")
 				switch {
-				case a.group == "*" || a.resource == "*":
+				case a.group == "*":
 					refused = append(refused, a.group+"/"+resource)
 				case isEvents(a.group, a.resource):
 					verbs[about{group: "events.k8s.io", resource: "events"}] = []string{"create", "patch"}

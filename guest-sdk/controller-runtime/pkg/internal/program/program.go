@@ -6,8 +6,6 @@ import (
 	"sync/atomic"
 
 	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
-
-	"sigs.k8s.io/controller-runtime/pkg/internal/rules"
 )
 
 // started receives what main gives to Start.
@@ -43,13 +41,7 @@ func load(main func(), name string) (wasmctl.Reconciler, error) {
 	select {
 	case reconciler := <-started:
 		logKlog()
-		r, err := reconciler(name)
-		if err != nil {
-			return r, err
-		}
-		asked, err := rules.Capabilities()
-		r.Manifest.Capabilities = append(r.Manifest.Capabilities, asked...)
-		return r, err
+		return reconciler(name)
 	case <-returned:
 		return wasmctl.Reconciler{}, errors.New("main: returned before the manager was started; call mgr.Start(ctrl.SetupSignalHandler())")
 	}
