@@ -2,8 +2,11 @@ package bench
 
 import (
 	"fmt"
+	"testing"
+	"time"
 
 	"github.com/wasmctl/wasmctl/bench/report"
+	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 )
 
 // manyControllers are how many controllers are in one process.
@@ -35,4 +38,31 @@ func (p *peers) controllers() {
 		}
 		return f
 	})
+}
+
+// BenchmarkControllers_Start: fifty different modules in one process, whose code is in the
+// cache, until each has reconciled one pod. Then they come to rest.
+func BenchmarkControllers_Start(b *testing.B) {
+	onlyNamed(b, "Controllers_Start")
+	const modules, rest = 50, 20 * time.Second
+	cluster := devclustertest.Shared(b)
+	j := job{kubeconfig: cluster.Kubeconfig(), namespace: populate(b, cluster, pods, 1, largePod), resource: pods.Resource, controllers: modules}
+	for _, c := range []contender{module(b, "Rust", ".rust.wasm"), module(b, "Go", ".wasm")} {
+		b.Run(c.name, func(b *testing.B) {
+			compiled := c.observe(b, j)
+			compiled.awaitReconciles(b, modules)
+			compiled.stop(b)
+			for b.Loop() {
+				o := c.observe(b, j)
+				s := o.awaitReconciles(b, modules)
+				b.ReportMetric(s.last.Sub(o.started).Seconds(), "s")
+				b.ReportMetric(o.cpu(b).Seconds(), "cpu-s")
+				b.ReportMetric(resident(b, o.cmd.Process.Pid), "MiB")
+				<-time.After(rest)
+				b.ReportMetric(resident(b, o.cmd.Process.Pid), "MiB-at-rest")
+				o.stop(b)
+			}
+			b.ReportMetric(0, "ns/op") // of no use: it is for the rest, too
+		})
+	}
 }
