@@ -59,9 +59,10 @@ func (d *descriptor) read(g Guest, p []uint64, offset *int64, stream bool, resul
 		case *offset < 0:
 			return invalid
 		default:
-			n := min(len(b), len(d.node.content)-int(min(*offset, d.size())))
+			rest := d.node.content[min(*offset, d.size()):]
+			n := min(len(b), len(rest))
 			g.Charge(n)
-			copy(b[:n], d.node.content[min(*offset, d.size()):])
+			copy(b, rest)
 			*offset += int64(n)
 			if total += n; n == len(b) {
 				continue
