@@ -107,12 +107,12 @@ func (t *record) end(out *applier.Outcome) {
 	bad := out.Failed() || run.Loop
 	switch {
 	case t.canary != nil && t.canary.number == out.Revision:
-		t.canary.End(run)
+		t.canary.End(run, time.Now())
 		t.canary.window.Add(run)
 		t.wakeUp(bad)
 		return
 	case t.trial != nil && t.trial.number == out.Revision:
-		t.trial.End(run)
+		t.trial.End(run, time.Now())
 		t.trial.window.Add(run)
 		t.wakeUp(bad)
 	case t.proven == out.Revision:

@@ -5,7 +5,7 @@
 //	before := probation.NewWindow()          // of the runs of the revision that is live
 //	trial := probation.New(cfg, before.Figures(), time.Now())
 //	trial.Begin(key, time.Now())             // for each run of the new one
-//	trial.End(run)
+//	trial.End(run, time.Now())
 //	verdict := trial.Judge(time.Now())       // from time to time
 package probation
 

@@ -31,7 +31,7 @@ func play(t *Trial, runs int, run func(i int) Run) (Verdict, string, int) {
 		r := run(i)
 		now := start.Add(time.Duration(i) * 20 * time.Millisecond)
 		t.Begin(r.Key, now)
-		t.End(r)
+		t.End(r, now)
 		if v, reason := t.Judge(now); v != Pending {
 			return v, reason, i + 1
 		}
@@ -91,9 +91,26 @@ func TestJudge_TimeCountsFromTheFirstRun(t *testing.T) {
 	trial.Forget(key(1)) // it was interrupted
 	want(3*time.Hour, Pending)
 	trial.Begin(key(1), start.Add(3*time.Hour))
-	trial.End(Run{Key: key(1)})
+	trial.End(Run{Key: key(1)}, start.Add(3*time.Hour))
 	want(3*time.Hour+59*time.Second, Pending)
 	want(3*time.Hour+time.Minute, Passed)
+}
+
+// A run whose begin was not noted begins the time too: the guest did not start, or
+// the run began in the moment between promotion and the trial. Such a run made a
+// module that traps pass at once.
+func TestJudge_TimeCountsFromARunThatIsSeenAtItsEnd(t *testing.T) {
+	trial := New(Config{Time: time.Minute}, good(100), start)
+	trial.End(Run{Key: key(0), Failure: abi.FailureTrap}, start)
+	if v, _ := trial.Judge(start); v != Pending {
+		t.Fatalf("after one run that trapped: %s", v)
+	}
+	for i := range minBad {
+		trial.End(Run{Key: key(i), Failure: abi.FailureTrap}, start.Add(time.Second))
+	}
+	if v, _ := trial.Judge(start.Add(time.Second)); v != Failed {
+		t.Errorf("all trap: %s", v)
+	}
 }
 
 // Where no object is there, the time counts from the swap.
@@ -108,7 +125,7 @@ func TestJudge_WithoutObjectsPassesInTime(t *testing.T) {
 		{"one comes and traps", func(tr *Trial) {
 			for range 10 {
 				tr.Begin(key(1), start.Add(time.Second))
-				tr.End(Run{Key: key(1), Failure: abi.FailureTrap})
+				tr.End(Run{Key: key(1), Failure: abi.FailureTrap}, start.Add(time.Second))
 			}
 		}, Failed},
 		{"one still runs", func(tr *Trial) { tr.Begin(key(1), start.Add(time.Second)) }, Pending},
@@ -209,7 +226,7 @@ func TestJudge_StalledRunsFail(t *testing.T) {
 		t.Errorf("%s %s", v, reason)
 	}
 	trial.Forget(key(0))
-	trial.End(Run{Key: key(1)})
+	trial.End(Run{Key: key(1)}, start)
 	if v, _ := trial.Judge(start.Add(DefaultStall)); v != Pending {
 		t.Error("two that stall beside others that end: judged by them")
 	}
@@ -231,13 +248,13 @@ func TestJudge_StalledRunsFail(t *testing.T) {
 func TestJudge_WaitsForRunsThatStartedInTime(t *testing.T) {
 	trial := New(Config{Stall: time.Hour}, good(100), start)
 	trial.Begin(key(0), start)
-	trial.End(Run{Key: key(0)})
+	trial.End(Run{Key: key(0)}, start)
 	trial.Begin(key(1), start.Add(DefaultTime-1))
 	trial.Begin(key(2), start.Add(DefaultTime))
 	if v, _ := trial.Judge(start.Add(2 * DefaultTime)); v != Pending {
 		t.Errorf("with a run of its time: %s", v)
 	}
-	trial.End(Run{Key: key(1)})
+	trial.End(Run{Key: key(1)}, start)
 	if v, _ := trial.Judge(start.Add(2 * DefaultTime)); v != Passed {
 		t.Errorf("with a later run only: %s", v)
 	}
@@ -276,7 +293,7 @@ func TestTrial_TableIsBounded(t *testing.T) {
 	trial := New(Config{}, Figures{}, start)
 	for i := range 2 * maxObjects {
 		trial.Begin(key(i), start)
-		trial.End(Run{Key: key(i)})
+		trial.End(Run{Key: key(i)}, start)
 	}
 	if len(trial.objects) > maxObjects || len(trial.running) != 0 {
 		t.Errorf("%d objects, %d running", len(trial.objects), len(trial.running))
@@ -305,7 +322,7 @@ func TestCompare_BothSufferIsNoReason(t *testing.T) {
 				r.Failure = abi.FailureError
 			}
 			trial.Begin(r.Key, start)
-			trial.End(r)
+			trial.End(r, start)
 			if i%every != 0 {
 				r.Failure = ""
 			}

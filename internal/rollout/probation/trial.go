@@ -149,22 +149,27 @@ func (t *Trial) Begin(key abi.Key, now time.Time) {
 	t.running[key] = now
 }
 
-// End counts a run that has ended.
-func (t *Trial) End(r Run) {
+// End counts a run that has ended. Begin may not have been called for it: where a
+// guest does not start nothing begins, and a run may begin before the trial is
+// there.
+func (t *Trial) End(r Run, now time.Time) {
+	if t.firstRun.IsZero() {
+		t.firstRun = now
+	}
 	delete(t.running, r.Key)
 	t.figures.add(&r, 1)
 	seen, known := t.objects[r.Key]
 	if !known && len(t.objects) >= maxObjects {
 		return
 	}
-	now := seen | r.faults()
-	t.objects[r.Key] = now
+	all := seen | r.faults()
+	t.objects[r.Key] = all
 	excused := t.known[r.Key]
 	for i := range t.bad {
 		switch f := fault(1 << i); {
 		case excused&f != 0 && !known:
 			t.old[i]++
-		case excused&f == 0 && now&f != 0 && seen&f == 0:
+		case excused&f == 0 && all&f != 0 && seen&f == 0:
 			t.bad[i]++
 		}
 	}
