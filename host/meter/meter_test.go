@@ -98,6 +98,23 @@ func TestRewrite_StopsWithinBudget(t *testing.T) {
 	}
 }
 
+// TestRewrite_LongCode: what comes where straight code is just
+// long enough for one more look at the counter does not matter.
+func TestRewrite_LongCode(t *testing.T) {
+	ends := [][]byte{
+		{0x0c, 0},          // br
+		{0x20, 0, 0x0d, 0}, // br_if
+		{0xd2, 0, 0x1a},    // ref.func
+		{0x20, 0, 0x20, 0, 0x20, 0, 0xfc, 0x0b, 0}, // memory.fill
+	}
+	for n := 1<<17 - 12; n < 1<<17+2; n++ {
+		for _, end := range ends {
+			body := slices.Concat([]byte{0x03, 0x40}, repeat(n, 0x20, 0, 0x1a), end, []byte{0x0b, 0x20, 0})
+			rewrite(t, assemble(body), meter.Config{})
+		}
+	}
+}
+
 // TestRewrite_RecursionIsBounded: recursion without end, direct or through a
 // table, stops at a few megabytes of the host's memory, not at a hundred.
 func TestRewrite_RecursionIsBounded(t *testing.T) {

@@ -60,7 +60,12 @@ func (s *scanner) charge(cost, work int64) {
 	}
 	p := &s.points[s.cur]
 	p.cost += cost
-	if p.work += cost + work; p.work > maxWork {
+	p.work += cost + work
+}
+
+// boundWork adds a point between two instructions where the current one has enough.
+func (s *scanner) boundWork() {
+	if s.cur >= 0 && s.points[s.cur].work > maxWork {
 		s.cur = s.addPoint(pointChecked)
 		s.points[s.cur].parent = -1 // its charge is its own
 	}

@@ -57,6 +57,7 @@ func (s *scanner) scan(i int) error {
 	s.frames = append(s.frames, frame{kind: opBlock, outer: s.cur})
 	var in instr
 	for s.r.Left() > 0 && len(s.frames) > 0 {
+		s.boundWork()
 		decode(&s.r, &in, s.fn)
 		if s.r.OK() {
 			s.step(&in)
