@@ -36,7 +36,8 @@ type loop struct {
 	atHead bool
 }
 
-// maxWork bounds the work between two checks of the counter in straight code.
+// maxWork bounds the work between two checks of the counter in straight code. A
+// function whose points have more together checks at each further one.
 const maxWork = 1 << 17
 
 // addPoint adds a point here and returns its number.
@@ -49,9 +50,14 @@ func (s *scanner) addPoint(kind pointKind) int32 {
 
 // begin makes a new current point, in code that runs only if outer was passed.
 func (s *scanner) begin(outer int32) {
-	if s.cur = outer; outer >= 0 {
-		s.cur = s.addPoint(pointPlain)
+	if s.cur = outer; outer < 0 {
+		return
 	}
+	kind := pointPlain
+	if s.work > maxWork {
+		kind = pointChecked
+	}
+	s.cur = s.addPoint(kind)
 }
 
 func (s *scanner) charge(cost, work int64) {
@@ -61,6 +67,7 @@ func (s *scanner) charge(cost, work int64) {
 	p := &s.points[s.cur]
 	p.cost += cost
 	p.work += cost + work
+	s.work += cost + work
 }
 
 // boundWork adds a point between two instructions where the current one has enough.

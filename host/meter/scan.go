@@ -31,6 +31,7 @@ type scanner struct {
 	frames []frame
 	edits  []edit
 	cur    int32 // current point, or -1 in code that is never reached
+	work   int64 // of all points until here
 	// quiet is set in a function that is charged to who calls it.
 	quiet bool
 	// tracked is set if the function counts its stack.
@@ -46,6 +47,7 @@ func (s *scanner) scan(i int) error {
 	b := &s.m.bodies[i]
 	s.body, s.fn, s.r = b, s.m.imported+i, b.code
 	s.points, s.loops, s.frames, s.edits = s.points[:0], s.loops[:0], s.frames[:0], s.edits[:0]
+	s.work = 0
 	s.quiet, s.tracked, s.scratch, s.lastConst = s.m.isTiny(b), !s.m.isFlat(b, 0), false, -1
 	readLocals(&s.r)
 	entry := pointPlain
@@ -165,9 +167,9 @@ func (s *scanner) end() {
 	switch {
 	case !reached:
 		s.cur = -1
-	case f.out >= n:
+	case f.out >= n && s.work <= maxWork:
 		s.cur = f.outer
-	case f.targeted || f.kind != opBlock:
+	case f.out >= n || f.targeted || f.kind != opBlock:
 		s.begin(f.outer)
 	}
 }
