@@ -16,7 +16,7 @@ import (
 // formVersion names the form in which modules are compiled. It is part of the name of
 // what the cache keeps, so it must change with what compiler.form makes: a test holds
 // that.
-const formVersion = 2
+const formVersion = 3
 
 // source is a module that is to be compiled.
 type source struct {

@@ -21,6 +21,7 @@ const (
 	editFunc                   // a function index
 	editCall                   // a call before which the stack left is stored
 	editBulk                   // a charge by length
+	editJump                   // a branch that leads on
 )
 
 // edit adds an edit. Without a place it is put in where reading is.
@@ -111,6 +112,8 @@ func (e *emitter) apply(ed *edit) {
 		e.call(ed)
 	case editBulk:
 		e.bulk(ed)
+	case editJump:
+		e.op(opBr, ed.label)
 	}
 }
 

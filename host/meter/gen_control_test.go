@@ -92,7 +92,7 @@ func (g *generator) statements(depth int) {
 }
 
 func (g *generator) statement(depth int) {
-	switch g.pick(15) {
+	switch g.pick(16) {
 	case 0, 1:
 		t := []byte{i32, i64}[g.pick(2)]
 		g.expr(t, depth)
@@ -123,6 +123,8 @@ func (g *generator) statement(depth int) {
 		g.ins(1, 0x24, genState)
 	case 14:
 		g.ins(0, 0x01)
+	case 15:
+		g.selection(depth)
 	}
 }
 
@@ -191,6 +193,63 @@ func (g *generator) branchTable(depth int) {
 	g.expr(i32, depth)
 	g.ins(1, append([]byte{0x0e, byte(len(table) - 1)}, table...)...)
 	g.close()
+}
+
+// selection writes a loop as Go makes it of a function: a branch table by a local
+// leads to the ends of blocks, and most of what is behind them sets the local and
+// goes back to the head. Behind each end is what ends it all at last.
+func (g *generator) selection(depth int) {
+	index, blocks := g.local(i32), 1+g.pick(5)
+	g.selections = append(g.selections, genSelection{index, blocks, len(g.labels)})
+	g.ins(0, 0x03, 0x40)
+	g.labels = append(g.labels, genLabel{loop: true})
+	for range blocks {
+		g.ins(0, 0x02, 0x40)
+		g.labels = append(g.labels, genLabel{})
+	}
+	table := []byte{byte(blocks)}
+	for range blocks + 1 {
+		label := byte(g.pick(blocks))
+		if out, _ := g.target(0); int(out) > blocks && g.pick(4) == 0 {
+			label = out
+		}
+		table = append(table, label)
+	}
+	g.ins(1, 0x20, index)
+	g.ins(1, append([]byte{0x0e}, table...)...)
+	for range blocks {
+		g.close()
+		g.useGas()
+		g.statements(depth)
+		g.choose(depth)
+	}
+	g.close()
+	g.selections = g.selections[:len(g.selections)-1]
+}
+
+// choose writes how code goes back to the head of a selection, if it does.
+func (g *generator) choose(depth int) {
+	to, maybe := g.selections[g.pick(len(g.selections))], g.pick(3)
+	if maybe == 0 {
+		return
+	}
+	if maybe == 1 {
+		g.expr(i32, depth)
+		g.ins(1, 0x04, 0x40)
+		g.labels = append(g.labels, genLabel{})
+	}
+	g.constant(i32, int64(g.pick(to.blocks+3)-1))
+	if g.pick(8) == 0 {
+		g.ins(0, 0x01) // the rewriter does not see through this
+	}
+	if g.pick(4) == 0 {
+		to.index = g.local(i32)
+	}
+	g.ins(1, 0x21, to.index)
+	g.ins(1, 0x0c, byte(len(g.labels)-1-to.head))
+	if maybe == 1 {
+		g.close()
+	}
 }
 
 // bulk writes a memory.fill or memory.copy of known or unknown length.

@@ -16,12 +16,20 @@ type generator struct {
 	code   []byte
 	labels []genLabel // innermost last
 	ops    int        // instructions made for this function
+	// selections are those that are open.
+	selections []genSelection
 }
 
 // genLabel is what a branch to an open block needs.
 type genLabel struct {
 	result byte // type of the value it takes, 0 for none
 	loop   bool
+}
+
+// genSelection is a loop that begins with a branch table of so many blocks.
+type genSelection struct {
+	index        byte // the local that it looks at
+	blocks, head int  // head is its label, from outside
 }
 
 const (
@@ -210,11 +218,15 @@ func (g *generator) address(depth int) {
 func (g *generator) function() []byte {
 	g.code, g.ops = []byte{2, 2, i32, 2, i64}, 0
 	g.labels = []genLabel{{result: i32}}
-	if g.pick(3) > 0 {
+	switch g.pick(4) {
+	case 0:
+		g.selection(3)
+		g.expr(i32, 2)
+	case 1, 2:
 		g.useGas()
 		g.statements(4)
 		g.expr(i32, 4)
-	} else { // small, and the end of all calls
+	default: // small, and the end of all calls
 		g.ins(1, 0x20, 0)
 		g.ins(1, 0x45)
 	}

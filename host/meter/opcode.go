@@ -101,6 +101,7 @@ const (
 	typeF64    = 0x7c
 	typeV128   = 0x7b
 	blockEmpty = 0x40
+	blockVoid  = -0x40 // the same, as a number
 )
 
 // The instructions that Rewrite knows: WebAssembly 2.0, extended constant

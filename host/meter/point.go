@@ -34,6 +34,10 @@ type loop struct {
 	// atHead is set if the head checks the counter because the branches back
 	// cannot.
 	atHead bool
+	// local is what the branch table in its head looks at, where it has nothing
+	// else; targets[from:to] are where that leads.
+	local    uint32
+	from, to int
 }
 
 // maxWork bounds the work between two checks of the counter in straight code. A

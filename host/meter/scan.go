@@ -8,7 +8,8 @@ type frame struct {
 	// outer is the point that was current where the block began; -1 in code
 	// that is never reached.
 	outer int32
-	loop  int32 // of a loop, its index
+	// loop is the index of a loop, and of the one that a block begins, or -1.
+	loop int32
 	// targeted is set if a branch leads to the block's end.
 	targeted bool
 	// passed is set if the end of the first arm of an if is reached.
@@ -38,8 +39,8 @@ type scanner struct {
 	tracked bool
 	// scratch is set if the function needs a local to hold a length.
 	scratch bool
-	// lastConst is the value of the i32.const just before, or -1.
-	lastConst int64
+	recent  recent
+	targets []int32 // of the branch tables of loops: blocks
 }
 
 // scan reads one function.
@@ -47,8 +48,8 @@ func (s *scanner) scan(i int) error {
 	b := &s.m.bodies[i]
 	s.body, s.fn, s.r = b, s.m.imported+i, b.code
 	s.points, s.loops, s.frames, s.edits = s.points[:0], s.loops[:0], s.frames[:0], s.edits[:0]
-	s.work = 0
-	s.quiet, s.tracked, s.scratch, s.lastConst = s.m.isTiny(b), !s.m.isFlat(b, 0), false, -1
+	s.recent, s.targets, s.work = nothing, s.targets[:0], 0
+	s.quiet, s.tracked, s.scratch = s.m.isTiny(b), !s.m.isFlat(b, 0), false
 	readLocals(&s.r)
 	entry := pointPlain
 	if s.tracked || !s.m.isLeaf(b) {
@@ -56,13 +57,14 @@ func (s *scanner) scan(i int) error {
 	}
 	s.cur = -1
 	s.cur = s.addPoint(entry)
-	s.frames = append(s.frames, frame{kind: opBlock, outer: s.cur})
+	s.frames = append(s.frames, frame{kind: opBlock, outer: s.cur, loop: -1})
 	var in instr
 	for s.r.Left() > 0 && len(s.frames) > 0 {
 		s.boundWork()
 		decode(&s.r, &in, s.fn)
 		if s.r.OK() {
 			s.step(&in)
+			s.follow(&in)
 		}
 	}
 	if len(s.frames) > 0 {
@@ -76,11 +78,9 @@ func (s *scanner) scan(i int) error {
 }
 
 func (s *scanner) step(in *instr) {
-	lastConst := s.lastConst
-	s.lastConst = -1
 	switch in.class {
 	case classBulk, classBulkTable:
-		s.bulk(in, lastConst)
+		s.bulk(in, s.recent.constant)
 	case classCall:
 		s.call(in)
 	case classIndirect:
@@ -112,8 +112,6 @@ func (s *scanner) step(in *instr) {
 	case opRefFunc:
 		s.m.checkFunc(&s.r, in.a)
 		s.edit(edit{kind: editFunc, at: in.at, end: s.r.Pos(), op: in.op, arg: in.a})
-	case opI32Const:
-		s.lastConst = int64(uint32(in.value)) //nolint:gosec // bits
 	default:
 		if in.imm == immLocal && int64(in.a) >= int64(s.body.locals) {
 			s.r.Failf("local %d does not exist", in.a)
@@ -125,7 +123,7 @@ func (s *scanner) open(in *instr) {
 	if s.m.checkType(&s.r, in.value); !s.r.OK() {
 		return
 	}
-	f := frame{kind: in.op, outer: s.cur, out: len(s.frames)}
+	f := frame{kind: in.op, outer: s.cur, out: len(s.frames), loop: s.recent.opening}
 	if in.op == opLoop {
 		f.loop = int32(len(s.loops)) //nolint:gosec // fewer than bytes
 		l := loop{point: -1, atHead: in.value >= 0 && s.m.types[in.value].params > 0}
@@ -194,6 +192,7 @@ func (s *scanner) branch(in *instr) {
 	if s.cur < 0 {
 		return
 	}
+	t = s.onward(in, t)
 	f := &s.frames[t]
 	if f.kind == opLoop {
 		s.loops[f.loop].back++
@@ -210,6 +209,7 @@ func (s *scanner) branch(in *instr) {
 }
 
 func (s *scanner) branchTable(in *instr) {
+	head := s.selects(in)
 	for range int64(in.a) + 1 {
 		t := s.target(s.r.U32())
 		if !s.r.OK() {
@@ -217,6 +217,9 @@ func (s *scanner) branchTable(in *instr) {
 		}
 		if s.cur < 0 {
 			continue
+		}
+		if head {
+			s.targets = append(s.targets, int32(t)) //nolint:gosec // fewer than bytes
 		}
 		if f := &s.frames[t]; f.kind == opLoop {
 			s.loops[f.loop].atHead = true

@@ -1,0 +1,73 @@
+package meter
+
+// recent is what the instructions just before did.
+//
+// It finds branches to the head of a loop that only looks in a local where to go
+// on. Compilers that do not nest their blocks make such a loop of a function: Go
+// does. Where the local was just set to a constant, the block to go on with is
+// known. If it lies ahead, the branch can lead there: a way forward needs no check
+// of the counter, and is shorter.
+type recent struct {
+	// constant is the value of an i32.const, or -1.
+	constant int64
+	// opening is the loop of which only the start of blocks was read, or -1;
+	// selecting is the same once a local was read behind them.
+	opening, selecting int32
+	// local was just read, or set to value, if that is not -1.
+	local uint32
+	value int64
+}
+
+var nothing = recent{constant: -1, opening: -1, selecting: -1, value: -1}
+
+// follow notes an instruction that was read.
+func (s *scanner) follow(in *instr) {
+	was := s.recent
+	s.recent = nothing
+	switch {
+	case in.prefix:
+	case in.op == opI32Const:
+		s.recent.constant = int64(uint32(in.value)) //nolint:gosec // bits
+	case in.op == opLocalSet:
+		s.recent.local, s.recent.value = in.a, was.constant
+	case in.op == opLocalGet:
+		s.recent.local, s.recent.selecting = in.a, was.opening
+	case in.op == opBlock && in.value == blockVoid:
+		s.recent.opening = was.opening
+	case in.op == opLoop && s.cur >= 0:
+		s.recent.opening = int32(len(s.loops)) - 1 //nolint:gosec // fewer than bytes
+	}
+}
+
+// selects reports whether a branch table is all that a loop begins with.
+func (s *scanner) selects(in *instr) bool {
+	if s.recent.selecting < 0 {
+		return false
+	}
+	l := &s.loops[s.recent.selecting]
+	l.local, l.from, l.to = s.recent.local, len(s.targets), len(s.targets)+int(in.a)+1
+	return true
+}
+
+// onward returns the block that a branch to an open block leads to: another one
+// where that is the head of a loop that selects one ahead. It is charged for the
+// way through the head.
+func (s *scanner) onward(in *instr, t int) int {
+	i := s.frames[t].loop
+	if in.op != opBr || s.frames[t].kind != opLoop || s.recent.value < 0 {
+		return t
+	}
+	l := &s.loops[i]
+	if l.from == l.to || l.local != s.recent.local {
+		return t
+	}
+	on := int(s.targets[min(int64(l.from)+s.recent.value, int64(l.to)-1)])
+	if on >= len(s.frames) || s.frames[on].kind != opBlock || s.frames[on].loop != i {
+		return t // behind, or not a block that the loop begins with
+	}
+	const head = 2 // instructions that a branch table by a local takes
+	s.charge(head*int64(s.cfg.Costs.Instruction), 0)
+	label := uint32(len(s.frames) - 1 - on) //nolint:gosec // an index
+	s.edit(edit{kind: editJump, at: in.at, end: s.r.Pos(), label: label})
+	return on
+}
