@@ -44,32 +44,29 @@ func markers(file string, src []byte) ([]rule, error) {
 }
 
 // parseMarker reads groups=a;b,resources=c,verbs=get;list. A value may be quoted,
-// and a list may be in braces.
+// and a list may be in braces. A list may go on after a comma: verbs=get,list.
 func parseMarker(text string) (rule, error) {
-	var r rule
+	values := map[string][]string{}
+	key := ""
 	for text = strings.TrimSpace(text); text != ""; {
-		key, rest, ok := strings.Cut(text, "=")
-		if !ok {
-			return r, fmt.Errorf("%q has no value", text)
+		var part string
+		part, text = cutValue(text)
+		value := part
+		if k, v, ok := strings.Cut(part, "="); ok {
+			key, value = strings.TrimSpace(k), v
 		}
-		var value string
-		value, text = cutValue(rest)
-		list := split(value)
-		switch strings.TrimSpace(key) {
-		case "groups":
-			r.groups = list
-		case "resources":
-			r.resources = list
-		case "resourceNames":
-			r.names = list
-		case "verbs":
-			r.verbs = list
-		case "namespace":
-			r.namespace = list[0]
-		case "urls", "featureGate", "roleName":
+		switch key {
+		case "groups", "resources", "resourceNames", "verbs", "namespace", "urls", "featureGate", "roleName":
+			values[key] = append(values[key], split(value)...)
+		case "":
+			return rule{}, fmt.Errorf("%q has no value", part)
 		default:
-			return r, fmt.Errorf("%q is not known", key)
+			return rule{}, fmt.Errorf("%q is not known", key)
 		}
+	}
+	r := rule{groups: values["groups"], resources: values["resources"], names: values["resourceNames"], verbs: values["verbs"]}
+	if namespace := values["namespace"]; len(namespace) > 0 {
+		r.namespace = namespace[0]
 	}
 	return r, nil
 }

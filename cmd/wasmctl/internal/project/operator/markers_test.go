@@ -9,7 +9,8 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// TestMarkers_AreReadAsControllerGenWritesThem: quotes, braces and spaces.
+// TestMarkers_AreReadAsControllerGenWritesThem: quotes, braces and spaces,
+// and a comma where a semicolon is meant.
 func TestMarkers_AreReadAsControllerGenWritesThem(t *testing.T) {
 	src := `package x
 // +kubebuilder:rbac:groups="",resources=pods;pods/log,verbs=get;list
@@ -17,6 +18,7 @@ func TestMarkers_AreReadAsControllerGenWritesThem(t *testing.T) {
 const s = "+kubebuilder:rbac:groups=no"
 func f() {
 	//+kubebuilder:rbac:urls=/metrics,verbs=get
+	//+kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;create,update;list
 }
 `
 	got, err := markers("x.go", []byte(src))
@@ -24,6 +26,7 @@ func f() {
 		{groups: []string{""}, resources: []string{"pods", "pods/log"}, verbs: []string{"get", "list"}},
 		{groups: []string{"apps", "batch"}, resources: []string{"deployments"}, verbs: []string{"*"}, namespace: "shop", names: []string{"a", "b"}},
 		{verbs: []string{"get"}},
+		{groups: []string{"apps"}, resources: []string{"deployments"}, verbs: []string{"get", "create", "update", "list"}},
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v", got, err)
