@@ -53,13 +53,16 @@ var libraries = []change{
 	{"github.com/moby/term", terminal, "mobyterm", nil},
 	{"github.com/google/go-cmp", only("cmp/internal/value/name.go"), "gocmp", nil},
 	{"google.golang.org/protobuf", only("internal/descfmt/stringer.go"), "protobuf", nil},
+	{"github.com/coreos/go-systemd/v22", only("journal/journal_unix.go"), "systemd", nil},
+	{"go.etcd.io/etcd/client/pkg/v3", only("fileutil/lock_flock.go"), "etcd", nil},
 	{"github.com/open-policy-agent/cert-controller", code, "certcontroller", nil},
 }
 
 func none(string) bool { return false }
 
-// only reports one file: one that asks for methods of types by reflection, for a text
-// that is for people. It would keep all methods of all types in the program.
+// only reports one file: one that does not compile for wasip1, or that asks for methods of
+// types by reflection, for a text that is for people. That would keep all methods of all
+// types in the program.
 func only(file string) func(rel string) bool {
 	return func(rel string) bool { return rel == file }
 }

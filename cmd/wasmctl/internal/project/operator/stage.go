@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strings"
 
@@ -155,7 +156,7 @@ func (s *Stage) cut(ctx context.Context, packages []pkg, runtime string, changes
 		at := filepath.Join(s.dir, links, filepath.FromSlash(c.module))
 		err := linkFiles(dirs[c.module], at, c.drop)
 		if err == nil && c.add != "" {
-			err = linkFiles(filepath.Join(runtime, c.add), at, func(rel string) bool { return rel == "doc.go" })
+			err = linkFiles(filepath.Join(runtime, c.add), at, func(rel string) bool { return path.Base(rel) == "doc.go" })
 		}
 		for _, e := range c.edits {
 			if err == nil {
