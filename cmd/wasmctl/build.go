@@ -105,7 +105,14 @@ func runBuild(ctx context.Context, o *buildOptions) error {
 	if o.output == "json" {
 		return printer.JSON(o.streams.out, res)
 	}
-	_, err = fmt.Fprintf(o.streams.out, "%s: %s, manifest of %q, %s\nbuilt in %v by %s\n",
-		res.File, humanize.BytesExact(res.Size), res.Manifest.Name, res.Digest, res.Took.Round(100*time.Millisecond), res.Version)
+	has := fmt.Sprintf("manifest of %q", res.Manifest.Name)
+	if n := len(res.Controllers); n > 0 {
+		has = humanize.Plural(n, "controller")
+	}
+	_, err = fmt.Fprintf(o.streams.out, "%s: %s, %s, %s\nbuilt in %v by %s\n",
+		res.File, humanize.BytesExact(res.Size), has, res.Digest, res.Took.Round(100*time.Millisecond), res.Version)
+	if len(res.Controllers) > 0 {
+		_, err = fmt.Fprintf(o.streams.out, "run it once for each, as wasmctl run and wasmctl grant do with --name and one of %s\n", strings.Join(res.Controllers, ", "))
+	}
 	return err
 }

@@ -134,6 +134,13 @@ func TestControllerRuntime_AModuleIsEachOfItsControllers(t *testing.T) {
 	args := []string{module, "--kubeconfig", c.Kubeconfig(), "--namespace", o.ns, "--socket", "none", "--name"}
 	unnamed := startWasmctl(t, append(args, "other")...)
 	unnamed.wantLine("copies, counts")
+	for name, right := range map[string]string{"copies": "resource: configmaps\n      verbs: [get, list, watch]\n", "counts": "resource: secrets\n      verbs: [get, list, watch]\n", "other": "copies, counts"} {
+		var out, errs bytes.Buffer
+		execute(t.Context(), []string{"grant", module, "--name", name, "--kubeconfig", c.Kubeconfig()}, streams{in: strings.NewReader(""), out: &out, err: &errs})
+		if text := out.String() + errs.String(); !strings.Contains(text, right) {
+			t.Errorf("grant of %s: want %q in %s", name, right, text)
+		}
+	}
 	o.create(secrets, map[string]any{
 		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "a", "labels": map[string]any{"counts": ""}},
 	})

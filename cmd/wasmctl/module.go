@@ -9,7 +9,9 @@ import (
 	"github.com/wasmctl/wasmctl"
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project"
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/internal/engine"
 	"github.com/wasmctl/wasmctl/internal/failure"
 )
 
@@ -30,6 +32,24 @@ func inspectModule(ctx context.Context, from *flags.Registry, path string, look 
 		return nil, failure.Module.Wrap(fmt.Errorf("module[%s]: cannot be loaded: %s", path, strings.Join(info.Problems, "; ")))
 	}
 	return info, nil
+}
+
+// describedModule is inspectModule with the manifest that the module has as the
+// controller of o. Where the file has none, as with an operator of several controllers, its
+// describe export is asked.
+func describedModule(ctx context.Context, from *flags.Registry, o *flags.Controller) (*host.Info, error) {
+	var failed error
+	info, err := inspectModule(ctx, from, o.Module, func(ctx context.Context, wasm []byte) *host.Info {
+		info := host.Inspect(ctx, wasm)
+		if info.Manifest == nil && info.HasExport(abi.ExportDescribe) && len(info.Problems) == 0 {
+			info.Manifest, failed = project.Describe(ctx, wasm, controllerName(o, nil))
+		}
+		return info
+	})
+	if failed != nil {
+		return nil, engine.ModuleError(failed)
+	}
+	return info, err
 }
 
 // controllerName is what a controller is called whose module has this manifest.

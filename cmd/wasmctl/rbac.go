@@ -14,11 +14,9 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/printer"
-	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/host/kubeapi"
 	"github.com/wasmctl/wasmctl/host/kubeapi/grant"
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
-	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/plan"
 	"github.com/wasmctl/wasmctl/internal/text"
 )
@@ -144,17 +142,11 @@ func (o *rbacOptions) leaseRules(namespace, name string) (rules []abi.Capability
 // least says what running a controller takes of the API at least: see
 // plan.LeastRights. It returns the controller's name too.
 func least(ctx context.Context, kinds *plan.Guess, from *flags.Registry, o *flags.Controller) (*plan.Least, string, error) {
-	info, err := inspectModule(ctx, from, o.Module, host.Inspect)
+	info, err := describedModule(ctx, from, o)
 	if err != nil {
 		return nil, "", err
 	}
-	man := info.Manifest
-	if man == nil {
-		if info.HasExport(abi.ExportDescribe) {
-			return nil, "", failure.Module.Wrap(fmt.Errorf("module[%s]: the file has no manifest; write it with wasmctl annotate %s", o.Module, o.Module))
-		}
-		man = &abi.Manifest{}
-	}
+	man := cmp.Or(info.Manifest, &abi.Manifest{})
 	files, err := o.ReadFiles()
 	if err != nil {
 		return nil, "", err

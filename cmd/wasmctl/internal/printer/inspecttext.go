@@ -105,7 +105,7 @@ func writeManifest(row func(string, string, ...any), info *host.Info) {
 // when it is run.
 func describeHint(info *host.Info) string {
 	if info.HasExport(abi.ExportDescribe) {
-		return "; write it into the file with wasmctl annotate"
+		return "; write it into the file with wasmctl annotate; for a module of several controllers, wasmctl grant --name NAME says what one of them asks for"
 	}
 	return ""
 }

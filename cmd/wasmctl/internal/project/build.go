@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -54,8 +55,10 @@ type Result struct {
 	// Digest is "sha256:" and the hash of the file, Size its bytes.
 	Digest string `json:"digest"`
 	Size   int64  `json:"size"`
-	// Manifest is what the module says of itself; it is in the file.
-	Manifest *abi.Manifest `json:"manifest"`
+	// Manifest is what the module says of itself; it is in the file, unless there are
+	// several Controllers: each of these has a manifest of its own, which depends on the name.
+	Manifest    *abi.Manifest `json:"manifest"`
+	Controllers []string      `json:"controllers,omitempty"`
 	// Changed is false where the file had these bytes already; it is then left
 	// alone.
 	Changed bool `json:"changed"`
@@ -209,18 +212,19 @@ func within(dir string, files []string) (list []string) {
 
 // severalControllers is in the error of an operator with several controllers, which
 // has a manifest for each: its describe export is asked when it is run.
-const severalControllers = "run it once for each, with --name and one of"
+var severalControllers = regexp.MustCompile(`run it once for each, with --name and one of ([^ ,]+(?:, [^ ,]+)*)`)
 
 // finish writes the manifest into a module, and the module to its file.
 func finish(ctx context.Context, wasm []byte, name string, res *Result) error {
 	annotated, manifest, err := Annotate(ctx, wasm, name)
-	switch {
-	case err != nil && strings.Contains(err.Error(), severalControllers):
-		manifest.Name = name // the name that it runs under decides the rest
-	case err != nil:
-		return err
-	default:
+	if err == nil {
 		wasm = annotated
+	} else {
+		names := severalControllers.FindStringSubmatch(err.Error())
+		if names == nil {
+			return err
+		}
+		manifest.Name, res.Controllers = name, strings.Split(names[1], ", ")
 	}
 	res.Manifest, res.Digest, res.Size = manifest, host.DigestOf(wasm), int64(len(wasm))
 	if old, err := os.ReadFile(res.File); err == nil && host.DigestOf(old) == res.Digest {
@@ -246,7 +250,7 @@ func Annotate(ctx context.Context, wasm []byte, name string) ([]byte, *abi.Manif
 	if info.Manifest != nil && !info.HasExport(abi.ExportDescribe) && len(info.Problems) == 0 {
 		return wasm, info.Manifest, nil
 	}
-	manifest, err := describe(ctx, wasm, name)
+	manifest, err := Describe(ctx, wasm, name)
 	if err != nil {
 		return nil, manifest, err
 	}
@@ -254,9 +258,10 @@ func Annotate(ctx context.Context, wasm []byte, name string) ([]byte, *abi.Manif
 	return annotated, manifest, err
 }
 
-// describe returns what the describe export says. Where a large program needs more
+// Describe returns what the describe export says to a controller of this name, in the
+// sandbox of Annotate. Where a large program needs more
 // than the usual stack for its variables, the manifest asks for the maximum.
-func describe(ctx context.Context, wasm []byte, name string) (*abi.Manifest, error) {
+func Describe(ctx context.Context, wasm []byte, name string) (*abi.Manifest, error) {
 	manifest, err := host.Describe(ctx, wasm, host.Config{Name: name})
 	more := errors.Is(err, host.ErrStack)
 	if more {
