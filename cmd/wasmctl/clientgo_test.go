@@ -45,6 +45,7 @@ func TestControllerRuntime_ClientsOfClientGoCallTheHost(t *testing.T) {
 	o := &operatorTest{T: t, client: client, ns: devclustertest.Namespace(t, c)}
 	o.child = startWasmctl(t, module, "--kubeconfig", c.Kubeconfig(), "--namespace", o.ns, "--socket", "none")
 	o.child.wantLine(`"controller":"seen"`)
+	o.child.wantLine(`main asks for an object before the manager starts`, `--objects`, `kube-root-ca.crt`)
 	o.create(configMaps, map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a", "labels": map[string]any{"counted": "yes"}}})
 	const note = "1 labelled, data map[k:dg==], version 1, denied true, in shop"
 	o.await("the Secret", func() bool { return o.get(secrets).GetAnnotations()["note"] == note })

@@ -29,7 +29,7 @@ var early = backed.Client(func(op string, msg map[string]any) (any, *wasmctl.Err
 	found := objects(named, name, op == "api_list")
 	switch {
 	case op == "api_list":
-		logf.Log.Info("main lists objects before the manager starts: there are those of the build", "kind", kind, "objects", len(found))
+		logf.Log.Info("main lists objects before the manager starts: there are those of wasmctl build --objects", "kind", kind, "objects", len(found))
 		return map[string]any{"apiVersion": named["apiVersion"], "kind": kind + "List", "metadata": map[string]any{"resourceVersion": "0"}, "items": found}, nil
 	case op == "api_get" && len(found) > 0:
 		return found[0], nil
@@ -42,7 +42,7 @@ var early = backed.Client(func(op string, msg map[string]any) (any, *wasmctl.Err
 		logf.Log.Info("main writes an object before the manager starts: this has no effect", "kind", kind, "name", name)
 		return named, nil
 	}
-	logf.Log.Info("main asks for an object before the manager starts: there is none", "kind", kind, "name", name)
+	logf.Log.Info("main asks for an object before the manager starts: there is none; if it needs it, give it one with wasmctl build --objects", "kind", kind, "name", name)
 	return nil, &wasmctl.Error{
 		Status: http.StatusNotFound, Reason: string(metav1.StatusReasonNotFound),
 		Message: fmt.Sprintf("%s %q not found: before the manager starts, main sees those objects only that wasmctl build --objects names", kind, name),
