@@ -78,7 +78,7 @@ func (c compiler) compile(ctx context.Context, wasm []byte, bin *binaryModule) (
 		code.hooks[e.Name] = bin.exportsFunc(e.Name)
 	}
 	code.metered, code.globals = c.cfg.CPU == CPUFuel, -1
-	err := c.share(ctx, code, &source{wasm: wasm, bin: bin, id: c.codeID(code.info)})
+	err := c.share(ctx, code, &source{wasm: wasm, bin: bin, id: c.codeID(code.info, bin.codeDigestOf(wasm))})
 	if err == nil {
 		return code, nil
 	}

@@ -16,7 +16,7 @@ import (
 // formVersion names the form in which modules are compiled. It is part of the name of
 // what the cache keeps, so it must change with what compiler.form makes: a test holds
 // that.
-const formVersion = 3
+const formVersion = 4
 
 // source is a module that is to be compiled.
 type source struct {
@@ -29,12 +29,15 @@ type source struct {
 
 // codeID names the code of a module: the form in which it is compiled follows from
 // these. wazero's version and the features of the CPU are in wazero's own name for it.
-func (c compiler) codeID(info *Info) codecache.ID {
-	stack := int64(0)
+func (c compiler) codeID(info *Info, code string) codecache.ID {
+	stack, digest := int64(0), code
 	if c.cfg.CPU == CPUFuel {
 		stack = c.cfg.LimitsFor(info.Manifest).Stack
 	}
-	return sha256.Sum256(fmt.Appendf(nil, "%s %s %d %s %v %d %s", runtime.GOOS, runtime.GOARCH, formVersion, c.cfg.CPU, c.cfg.Isolation != nil, stack, info.Digest))
+	if c.cfg.Isolation != nil {
+		digest = info.Digest // guest processes read the files from the form
+	}
+	return sha256.Sum256(fmt.Appendf(nil, "%s %s %d %s %v %d %s", runtime.GOOS, runtime.GOARCH, formVersion, c.cfg.CPU, c.cfg.Isolation != nil, stack, digest))
 }
 
 func (c compiler) store() codecache.Store {

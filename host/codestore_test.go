@@ -5,11 +5,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/testdata/wasm"
 )
 
@@ -61,6 +63,37 @@ func TestLoad_FromTheCacheIsAsCompiled(t *testing.T) {
 		if paths := cacheEntries(t, kept.CacheDir); len(paths) != 1 {
 			t.Errorf("%s: entries %q", name, paths)
 		}
+	}
+}
+
+// What a manifest says and which files a module has is no part of its code: that is
+// compiled once, and each module still has its own.
+func TestLoad_CodeIsTheSameWhateverTheManifestSays(t *testing.T) {
+	inThisProcess(t)
+	cfg := Config{CacheDir: t.TempDir(), API: apiOf(nil)}
+	var digests []string
+	for _, name := range []string{"one", "two"} {
+		module, err := WithFiles(wasm.Modes, map[string][]byte{"/name": []byte(name)})
+		if err == nil {
+			module, err = WithManifest(module, &abi.Manifest{Version: "1", Name: name})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range [][]byte{module, withSection(module, "x", nil)} {
+			info := load(t, m, cfg).Info()
+			if info.Digest != DigestOf(m) || info.Manifest.Name != name {
+				t.Errorf("%s: digest %s, manifest of %q", name, info.Digest, info.Manifest.Name)
+			}
+			digests = append(digests, info.Digest)
+		}
+	}
+	slices.Sort(digests)
+	if n := len(slices.Compact(digests)); n != 4 {
+		t.Errorf("%d modules, want 4", n)
+	}
+	if paths := cacheEntries(t, cfg.CacheDir); len(paths) != 2 { // without that section, and with it
+		t.Errorf("entries %q", paths)
 	}
 }
 

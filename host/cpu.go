@@ -39,6 +39,12 @@ var defaultCPU = CPUFuel
 // bounded and, where fuel is counted, it counts, and its data is detached.
 func (c compiler) form(code *code, src *source) error {
 	wasm, bin := boundTables(src.wasm, src.bin), src.bin
+	if c.cfg.Isolation == nil {
+		var err error
+		if wasm, err = withoutSections(wasm, ownSection); err != nil {
+			return err
+		}
+	}
 	if c.cfg.CPU != CPUFuel {
 		code.work = math.MaxInt64 // nobody has read the code
 		src.form = wasm

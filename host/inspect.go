@@ -129,12 +129,43 @@ func DigestOf(wasm []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// digestOf is DigestOf of the bytes that were parsed, worked out once.
+// digestOf is DigestOf of the bytes that were parsed. It is worked out once, with the
+// digest of the code.
 func (m *binaryModule) digestOf(wasm []byte) string {
 	if m.digest == "" {
-		m.digest = DigestOf(wasm)
+		m.hash(wasm)
 	}
 	return m.digest
+}
+
+// codeDigestOf is the hash of all sections but those for the host: it names what is
+// compiled. So the code is the same whatever the manifest says, and which files there are.
+func (m *binaryModule) codeDigestOf(wasm []byte) string {
+	if m.codeDigest == "" {
+		m.hash(wasm)
+	}
+	return m.codeDigest
+}
+
+// hash works out both digests. What is for the host is behind all else, as a rule: then
+// nothing is hashed twice.
+func (m *binaryModule) hash(wasm []byte) {
+	first := len(wasm)
+	for i := range m.sections {
+		if ownSection(&m.sections[i]) {
+			first = min(first, m.sections[i].Start)
+		}
+	}
+	whole, code := sha256.New(), sha256.New()
+	whole.Write(wasm[:first])
+	code.Write(whole.Sum(nil))
+	whole.Write(wasm[first:])
+	for i := range m.sections {
+		if s := &m.sections[i]; s.Start > first && !ownSection(s) {
+			code.Write(wasm[s.Start:s.End])
+		}
+	}
+	m.digest, m.codeDigest = "sha256:"+hex.EncodeToString(whole.Sum(nil)), hex.EncodeToString(code.Sum(nil))
 }
 
 func newInfo(wasm []byte, bin *binaryModule) *Info {

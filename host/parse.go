@@ -16,7 +16,8 @@ var kindNames = [...]string{"function", "table", "memory", "global", "tag"}
 // before wazero sees the bytes, so that nothing has to be compiled to look at
 // a module, and so that counts which the bytes do not back are found first.
 type binaryModule struct {
-	digest   string // of the bytes; empty before digestOf
+	digest, codeDigest string // of the bytes, and of what is compiled; empty before digestOf
+
 	sections []binary.Section
 	types    []abi.FuncType
 	imports  []wasmImport

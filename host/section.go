@@ -45,17 +45,28 @@ func WithFiles(wasm []byte, files map[string][]byte) ([]byte, error) {
 // replaceSection returns a copy of a module whose only custom section of a name holds a
 // payload.
 func replaceSection(wasm []byte, name string, payload []byte) ([]byte, error) {
-	sections, err := binary.Sections(wasm)
+	out, err := withoutSections(wasm, func(s *binary.Section) bool { return s.ID == binary.SectionCustom && s.Name == name })
 	if err != nil {
 		return nil, invalid(name, err)
 	}
-	out := append(make([]byte, 0, len(wasm)+len(payload)+64), binary.Header...)
-	for _, s := range sections {
-		if s.ID != binary.SectionCustom || s.Name != name {
+	return binary.AppendSection(out, binary.SectionCustom, append(binary.AppendName(nil, name), payload...)), nil
+}
+
+// withoutSections returns a copy of a module without some sections.
+func withoutSections(wasm []byte, drop func(*binary.Section) bool) ([]byte, error) {
+	sections, err := binary.Sections(wasm)
+	out := append(make([]byte, 0, len(wasm)), binary.Header...)
+	for i := range sections {
+		if s := &sections[i]; !drop(s) {
 			out = append(out, wasm[s.Start:s.End]...)
 		}
 	}
-	return binary.AppendSection(out, binary.SectionCustom, append(binary.AppendName(nil, name), payload...)), nil
+	return out, err
+}
+
+// ownSection reports whether a section is for the host, and no part of the code.
+func ownSection(s *binary.Section) bool {
+	return s.ID == binary.SectionCustom && (s.Name == abi.ManifestSection || s.Name == abi.FilesSection)
 }
 
 // parseFiles reads the section with the files.

@@ -48,7 +48,7 @@ func runAnnotate(ctx context.Context, o *annotateOptions) error {
 	if err != nil {
 		return err
 	}
-	annotated, manifest, err := project.Annotate(ctx, wasm, flags.ModuleName(o.module))
+	annotated, manifest, err := project.Annotate(ctx, wasm, host.Config{Name: flags.ModuleName(o.module)})
 	if err != nil {
 		return engine.ModuleError(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/printer"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project/operator"
@@ -29,6 +30,7 @@ type buildOptions struct {
 	objects   []string
 	files     []string
 	namespace string
+	cacheDir  string
 	streams   streams
 }
 
@@ -83,6 +85,7 @@ no place for secrets: everybody who has the module can read them.`,
 	f.StringArrayVar(&o.files, "files", nil, "`PATH=FILE`: the module reads FILE at PATH, an absolute one; repeatable")
 	f.StringVar(&o.namespace, "namespace", "", "The module reads this `name` in the namespace file of a service account")
 	f.StringSliceVar(&o.main.Without, "without", nil, "Build an operator although its main sets up "+strings.Join(operator.Leavable, ", ")+", which have no effect in a module; KIND.GROUP: tell main that the API server lacks it")
+	f.StringVar(&o.cacheDir, "cache-dir", "", `Keep the compiled code in this directory, from which wasmctl run takes it; "none" keeps none (default: as wasmctl run)`)
 	outputFlag(cmd, &o.output, "text", "json")
 	_ = cmd.RegisterFlagCompletionFunc("without", cobra.FixedCompletions(operator.Leavable, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("toolchain", cobra.FixedCompletions(project.Toolchains, cobra.ShellCompDirectiveNoFileComp))
@@ -91,6 +94,7 @@ no place for secrets: everybody who has the module can read them.`,
 
 func runBuild(ctx context.Context, o *buildOptions) error {
 	po := project.Options{Toolchain: project.Toolchain(o.toolchain), Output: o.file, SDK: o.sdk, Main: o.main, Roles: o.roles, Objects: o.objects, Files: o.files, Namespace: o.namespace, Stderr: o.streams.err}
+	po.CacheDir, po.CacheKey = flags.CodeCache(o.cacheDir)
 	if version != "dev" {
 		po.Release = version
 	}

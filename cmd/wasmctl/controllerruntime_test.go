@@ -42,7 +42,7 @@ func buildOperatorWith(t *testing.T, name string, m operator.Main) string {
 		t.Fatal(err)
 	}
 	var said bytes.Buffer
-	res, err := project.Build(t.Context(), dir, project.Options{SDK: "../..", Stderr: &said, Main: m})
+	res, err := buildProject(t, dir, project.Options{SDK: "../..", Stderr: &said, Main: m})
 	if err != nil {
 		t.Fatalf("%v\n%s", err, &said)
 	}

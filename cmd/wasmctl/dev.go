@@ -141,6 +141,7 @@ func (b *devBuild) build(ctx context.Context) error {
 	b.log.Info("building", "dir", b.options.dir)
 	var said bytes.Buffer // what reads JSON cannot read the compiler's words between
 	o := project.Options{Toolchain: project.Toolchain(b.options.toolchain), Output: b.module, Stderr: b.options.streams.err}
+	o.CacheDir, o.CacheKey = b.options.process.CodeCache()
 	if b.options.process.LogFormat == "json" {
 		o.Stderr = &said
 	}

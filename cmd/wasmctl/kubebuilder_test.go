@@ -39,7 +39,7 @@ func TestKubebuilder_ProjectsDoWhatTheirOwnBinariesDo(t *testing.T) {
 			t.Parallel()
 			k := &kubebuilder{T: t, dir: "../../examples/kubebuilder/" + name, binary: filepath.Join(t.TempDir(), name)}
 			runIn(t, k.dir, "go", "build", "-ldflags=-s -w", "-o", k.binary, "./cmd")
-			res, err := project.Build(t.Context(), k.dir, project.Options{
+			res, err := buildProject(t, k.dir, project.Options{
 				SDK: "../..", Main: operator.Main{Env: map[string]string{imageVariable: "mirror.example/memcached:2"}}, Output: k.binary + ".wasm", Stderr: t.Output(),
 			})
 			if err != nil {

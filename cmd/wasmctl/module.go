@@ -42,7 +42,9 @@ func describedModule(ctx context.Context, from *flags.Registry, o *flags.Control
 	info, err := inspectModule(ctx, from, o.Module, func(ctx context.Context, wasm []byte) *host.Info {
 		info := host.Inspect(ctx, wasm)
 		if info.Manifest == nil && info.HasExport(abi.ExportDescribe) && len(info.Problems) == 0 {
-			info.Manifest, failed = project.Describe(ctx, wasm, controllerName(o, nil))
+			cfg := host.Config{Name: controllerName(o, nil)}
+			cfg.CacheDir, cfg.CacheKey = flags.CodeCache("")
+			info.Manifest, failed = project.Describe(ctx, wasm, cfg)
 		}
 		return info
 	})

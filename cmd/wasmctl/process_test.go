@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project"
 	"github.com/wasmctl/wasmctl/runtime/applier"
 )
 
@@ -39,6 +41,13 @@ const waitLimit = 3 * time.Minute
 // compiledModules is where all tests keep compiled modules: compiling one of the
 // standard toolchain takes seconds, and more where the machine is busy.
 var compiledModules = filepath.Join(builtGuests, "compiled")
+
+// buildProject builds, and keeps the compiled code where startWasmctl looks for it.
+func buildProject(t *testing.T, dir string, o project.Options) (project.Result, error) {
+	t.Helper()
+	o.CacheDir, o.CacheKey = flags.CodeCache(compiledModules)
+	return project.Build(t.Context(), dir, o)
+}
 
 // startWasmctl starts "wasmctl run" with JSON logs.
 func startWasmctl(t *testing.T, args ...string) *child {

@@ -42,7 +42,7 @@ func TestProject_OfEachLanguageRuns(t *testing.T) {
 			if _, err := n.Create(); err != nil {
 				t.Fatal(err)
 			}
-			res, err := project.Build(t.Context(), dir, project.Options{Stderr: t.Output()})
+			res, err := buildProject(t, dir, project.Options{Stderr: t.Output()})
 			if errors.Is(err, project.ErrNoToolchain) {
 				t.Skipf("SKIPPED: a new project in %s is not tested: %v", lang.toolchain, err)
 			}
@@ -90,7 +90,7 @@ func TestProject_OfKubernetesTypesRuns(t *testing.T) {
 		}
 		runIn(t, dir, "go", "build", "-ldflags=-s -w", "-o", filepath.Join(t.TempDir(), "native"), "./cmd")
 		runUnitTests(t, dir, []string{"go", "test", "./..."})
-		res, err := project.Build(t.Context(), dir, project.Options{SDK: "../..", Stderr: t.Output()})
+		res, err := buildProject(t, dir, project.Options{SDK: "../..", Stderr: t.Output()})
 		if err != nil {
 			t.Fatal(err)
 		}

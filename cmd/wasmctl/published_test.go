@@ -74,7 +74,7 @@ func (o *published) compare(t *testing.T, c, others *devcluster.Cluster) {
 	source := downloadModule(t, o.module)
 	binary := filepath.Join(t.TempDir(), "operator")
 	runIn(t, source, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", binary, "./"+o.pkg)
-	res, err := project.Build(t.Context(), filepath.Join(source, o.pkg), project.Options{
+	res, err := buildProject(t, filepath.Join(source, o.pkg), project.Options{
 		SDK: "../..", Output: filepath.Join(t.TempDir(), "operator.wasm"), Stderr: t.Output(), Main: operator.Main{Args: o.main, Env: o.env},
 	})
 	if err != nil {

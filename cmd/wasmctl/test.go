@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"regexp"
 
 	"github.com/spf13/cobra"
@@ -139,14 +138,8 @@ func runTest(ctx context.Context, o *testOptions) error {
 // compiled returns a directory for compiled code. Each case loads the module, so
 // there is one even if it is for this run alone.
 func (o *testOptions) compiled() (dir string, release func(), err error) {
-	switch o.cacheDir {
-	case "":
-		if base, err := os.UserCacheDir(); err == nil {
-			return filepath.Join(base, "wasmctl", "modules"), func() {}, nil
-		}
-	case "none":
-	default:
-		return o.cacheDir, func() {}, nil
+	if dir, err = flags.CacheDir(o.cacheDir); err == nil && dir != "" {
+		return dir, func() {}, nil
 	}
 	dir, err = os.MkdirTemp("", "wasmctl-test-*")
 	return dir, func() { _ = os.RemoveAll(dir) }, err

@@ -34,8 +34,14 @@ func (o *Process) Options() wasmctl.Options {
 
 // CacheDir returns where compiled modules are kept, or "" with the reason why
 // they are not.
-func (o *Process) CacheDir() (string, error) {
-	switch o.cacheDir {
+func (o *Process) CacheDir() (string, error) { return CacheDir(o.cacheDir) }
+
+// CodeCache is CodeCache for its --cache-dir.
+func (o *Process) CodeCache() (dir string, key []byte) { return CodeCache(o.cacheDir) }
+
+// CacheDir is Process.CacheDir for a value of --cache-dir.
+func CacheDir(value string) (string, error) {
+	switch value {
 	case "none":
 		return "", nil
 	case "":
@@ -45,7 +51,20 @@ func (o *Process) CacheDir() (string, error) {
 		}
 		return filepath.Join(dir, "wasmctl", "modules"), nil
 	}
-	return o.cacheDir, nil
+	return value, nil
+}
+
+// CodeCache returns the cache that wasmctl run has with a value of --cache-dir; dir is ""
+// where it has none, or could not take what is put into it.
+func CodeCache(value string) (dir string, key []byte) {
+	dir, err := CacheDir(value)
+	if err == nil && dir != "" {
+		key, err = CacheKey()
+	}
+	if err != nil {
+		return "", nil
+	}
+	return dir, key
 }
 
 // LeaseName returns the name of the Lease; controller is the first controller's.

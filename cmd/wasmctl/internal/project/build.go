@@ -41,6 +41,10 @@ type Options struct {
 	// the service account says; they win over the project file's.
 	Files     []string
 	Namespace string
+	// CacheDir keeps the compiled code, which a host takes that has the same CacheKey; ""
+	// keeps none.
+	CacheDir string
+	CacheKey []byte
 	// Stderr gets what the compiler says; nil drops it.
 	Stderr io.Writer
 }
@@ -114,7 +118,7 @@ func Build(ctx context.Context, dir string, o Options) (Result, error) {
 			return res, fmt.Errorf("project[%s]: %w", dir, err)
 		}
 	}
-	if err := finish(ctx, wasm, b.name(), &res); err != nil {
+	if err := finish(ctx, wasm, host.Config{Name: b.name(), CacheDir: o.CacheDir, CacheKey: o.CacheKey}, &res); err != nil {
 		return res, err
 	}
 	res.Took = time.Since(started)
@@ -215,8 +219,9 @@ func within(dir string, files []string) (list []string) {
 var severalControllers = regexp.MustCompile(`run it once for each, with --name and one of ([^ ,]+(?:, [^ ,]+)*)`)
 
 // finish writes the manifest into a module, and the module to its file.
-func finish(ctx context.Context, wasm []byte, name string, res *Result) error {
-	annotated, manifest, err := Annotate(ctx, wasm, name)
+func finish(ctx context.Context, wasm []byte, cfg host.Config, res *Result) error {
+	name := cfg.Name
+	annotated, manifest, err := Annotate(ctx, wasm, cfg)
 	if err == nil {
 		wasm = annotated
 	} else {
@@ -242,15 +247,15 @@ func finish(ctx context.Context, wasm []byte, name string, res *Result) error {
 
 // Annotate returns the module with what its describe export says in its manifest
 // section, and that manifest. A module without describe must have the section
-// already, and stays as it is. Describe runs in a sandbox that can do nothing but
+// already, and stays as it is. cfg has the name, and the cache of compiled code. Describe runs in a sandbox that can do nothing but
 // log. The error matches host.ErrInvalidModule where the module is at fault; the
 // manifest has nothing but limits then.
-func Annotate(ctx context.Context, wasm []byte, name string) ([]byte, *abi.Manifest, error) {
+func Annotate(ctx context.Context, wasm []byte, cfg host.Config) ([]byte, *abi.Manifest, error) {
 	info := host.Inspect(ctx, wasm)
 	if info.Manifest != nil && !info.HasExport(abi.ExportDescribe) && len(info.Problems) == 0 {
 		return wasm, info.Manifest, nil
 	}
-	manifest, err := Describe(ctx, wasm, name)
+	manifest, err := Describe(ctx, wasm, cfg)
 	if err != nil {
 		return nil, manifest, err
 	}
@@ -258,14 +263,15 @@ func Annotate(ctx context.Context, wasm []byte, name string) ([]byte, *abi.Manif
 	return annotated, manifest, err
 }
 
-// Describe returns what the describe export says to a controller of this name, in the
+// Describe returns what the describe export says to a controller of cfg's name, in the
 // sandbox of Annotate. Where a large program needs more
 // than the usual stack for its variables, the manifest asks for the maximum.
-func Describe(ctx context.Context, wasm []byte, name string) (*abi.Manifest, error) {
-	manifest, err := host.Describe(ctx, wasm, host.Config{Name: name})
+func Describe(ctx context.Context, wasm []byte, cfg host.Config) (*abi.Manifest, error) {
+	manifest, err := host.Describe(ctx, wasm, cfg)
 	more := errors.Is(err, host.ErrStack)
 	if more {
-		manifest, err = host.Describe(ctx, wasm, host.Config{Name: name, Limits: host.Limits{Stack: host.MaxStack}})
+		cfg.Limits.Stack = host.MaxStack
+		manifest, err = host.Describe(ctx, wasm, cfg)
 	}
 	if manifest == nil {
 		manifest = &abi.Manifest{}
