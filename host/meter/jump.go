@@ -25,7 +25,7 @@ func (s *scanner) follow(in *instr) {
 	was := s.recent
 	s.recent = nothing
 	switch {
-	case in.prefix:
+	case in.prefix, !s.r.OK():
 	case in.op == opI32Const:
 		s.recent.constant = int64(uint32(in.value)) //nolint:gosec // bits
 	case in.op == opLocalSet:
@@ -34,7 +34,7 @@ func (s *scanner) follow(in *instr) {
 		s.recent.local, s.recent.selecting = in.a, was.opening
 	case in.op == opBlock && in.value == blockVoid:
 		s.recent.opening = was.opening
-	case in.op == opLoop && s.cur >= 0:
+	case in.op == opLoop && s.cur >= 0 && !s.loops[len(s.loops)-1].atHead: // a branch to it brings no parameters
 		s.recent.opening = int32(len(s.loops)) - 1 //nolint:gosec // fewer than bytes
 	}
 }

@@ -126,6 +126,17 @@ func TestRewrite_LongCode(t *testing.T) {
 	}
 }
 
+// TestRewrite_SelectingLoopWithParameter: a branch to the head of a loop that selects a
+// block takes the parameter along, so it cannot lead to the block at once.
+func TestRewrite_SelectingLoopWithParameter(t *testing.T) {
+	wasm := assemble(slices.Concat([]byte{0x20, 0, 0x03, 0}, []byte{0x02, 0x40, 0x02, 0x40, 0x20, 1, 0x0e, 1, 0, 1},
+		[]byte{0x0b, 0x41, 42, 0x41, 1, 0x21, 1, 0x0c, 1}, []byte{0x0b, 0x0b}))
+	got, err := startMetered(t, wasm, meter.Config{}, wazero.NewRuntimeConfig()).call(t.Context(), "f0", 5)
+	if err != nil || got[0] != 42 {
+		t.Errorf("got %v, %v, want 42", got, err)
+	}
+}
+
 // TestRewrite_RecursionIsBounded: recursion without end, direct or through a
 // table, stops at a few megabytes of the host's memory, not at a hundred.
 func TestRewrite_RecursionIsBounded(t *testing.T) {
