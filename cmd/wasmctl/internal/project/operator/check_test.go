@@ -197,6 +197,23 @@ func TestCheck_FindsEachTrouble(t *testing.T) {
 	}
 }
 
+// TestCheck_ALibraryIsOneFinding: however many of its lines do not compile; the project's
+// own are each one.
+func TestCheck_ALibraryIsOneFinding(t *testing.T) {
+	const said = `"Error":{"Err":"# x\nx.go:3:1: undefined: a\nx.go:4:1: undefined: b\ny.go:9:1: undefined: c\n"}}`
+	list, err := readPackages(strings.NewReader(`{"ImportPath":"example.com/lib/x",` + said + `{"Module":{"Main":true},` + said))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &compiled{dir: t.TempDir()}
+	if lib := c.broken(&list[0]); len(lib) != 1 || lib[0].Line != 3 || lib[0].What != "undefined: a; and 2 more in package example.com/lib/x" {
+		t.Errorf("of a library: %+v", lib)
+	}
+	if own := c.broken(&list[1]); len(own) != 3 {
+		t.Errorf("of the project: %+v", own)
+	}
+}
+
 // TestVersion_OldOnesAreNamed: at their line of go.mod.
 func TestVersion_OldOnesAreNamed(t *testing.T) {
 	for v, want := range map[string]int{"v0.15.3": 4, "v0.18.9": 4, "v0.19.0": 0, "v0.24.1": 0} {

@@ -143,10 +143,16 @@ func (c *compiled) broken(p *pkg) (list []Finding) {
 		if filepath.IsAbs(file) {
 			file = c.name(file)
 		}
-		list = append(list, Finding{Place{file, n}, Fail, m[3], adviceFor(p, m[3])})
+		if f := (Finding{Place{file, n}, Fail, m[3], adviceFor(p, m[3])}); !slices.Contains(list, f) {
+			list = append(list, f)
+		}
 	}
 	if list == nil {
 		list = []Finding{{c.importer(p.ImportPath), Fail, p.ImportPath + ": " + strings.TrimSpace(p.Error.Err), adviceFor(p, p.Error.Err)}}
+	}
+	if len(list) > 1 && (p.Module == nil || !p.Module.Main) { // nobody mends a library line by line
+		list[0].What += fmt.Sprintf("; and %d more in package %s", len(list)-1, p.ImportPath)
+		return list[:1]
 	}
 	return list
 }
