@@ -150,7 +150,7 @@ func (c *compiled) broken(p *pkg) (list []Finding) {
 	if list == nil {
 		list = []Finding{{c.importer(p.ImportPath), Fail, p.ImportPath + ": " + strings.TrimSpace(p.Error.Err), adviceFor(p, p.Error.Err)}}
 	}
-	if len(list) > 1 && (p.Module == nil || !p.Module.Main) { // nobody mends a library line by line
+	if len(list) > 1 && (p.Module == nil || !p.Module.Main) { // nobody edits a library line by line
 		list[0].What += fmt.Sprintf("; and %d more in package %s", len(list)-1, p.ImportPath)
 		return list[:1]
 	}
