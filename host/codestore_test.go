@@ -72,7 +72,7 @@ func TestLoad_CodeIsTheSameWhateverTheManifestSays(t *testing.T) {
 	inThisProcess(t)
 	cfg := Config{CacheDir: t.TempDir(), API: apiOf(nil)}
 	var digests []string
-	for _, name := range []string{"one", "two"} {
+	for _, name := range []string{"one", "three"} {
 		module, err := WithFiles(wasm.Modes, map[string][]byte{"/name": []byte(name)})
 		if err == nil {
 			module, err = WithManifest(module, &abi.Manifest{Version: "1", Name: name})
@@ -82,8 +82,8 @@ func TestLoad_CodeIsTheSameWhateverTheManifestSays(t *testing.T) {
 		}
 		for _, m := range [][]byte{module, withSection(module, "x", nil)} {
 			info := load(t, m, cfg).Info()
-			if info.Digest != DigestOf(m) || info.Manifest.Name != name {
-				t.Errorf("%s: digest %s, manifest of %q", name, info.Digest, info.Manifest.Name)
+			if info.Digest != DigestOf(m) || info.Manifest.Name != name || len(info.Files) != 1 || info.Files[0].Size != int64(len(name)) {
+				t.Errorf("%s: digest %s, manifest of %q, files %v", name, info.Digest, info.Manifest.Name, info.Files)
 			}
 			digests = append(digests, info.Digest)
 		}

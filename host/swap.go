@@ -59,7 +59,6 @@ func (m *Module) Prepare(ctx context.Context, wasm []byte, connect Connect) (*Ca
 	if err != nil {
 		return nil, err
 	}
-	bin.digest = digest
 	var accept func() error
 	if man, _, err := bin.manifest(); man != nil && err == nil && api != nil {
 		accept = func() error {
