@@ -28,8 +28,9 @@ KUBERNETES ?=
 DEVCLUSTER := $(BIN)/devcluster$(KUBERNETES:%=-%)
 export WASMCTL_DEVCLUSTER := $(DEVCLUSTER)
 export CARGO_TARGET_DIR   := $(BIN)/rust
-# The first run on a machine compiles hundreds of modules and three operators.
-TEST_FLAGS ?= -timeout 60m
+# The first run on a machine compiles hundreds of modules and three operators. Most
+# of what tests do is to wait, so more of them run than there are CPUs.
+TEST_FLAGS ?= -timeout 60m -parallel 4
 FUZZTIME   ?= 30s
 BENCH      ?= .
 SMITH      ?= 4000

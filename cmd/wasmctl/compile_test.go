@@ -21,6 +21,7 @@ import (
 // compiles for it. That process ends too, and the next start runs what the file
 // has.
 func TestSwap_KilledWhileCompiling(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("SKIPPED: /proc is Linux's")
 	}

@@ -67,6 +67,7 @@ func buildStatic(t *testing.T) string {
 // follows its files and starts processes that compile and run modules. It cannot
 // write elsewhere.
 func TestRun_WritesItsOwnFilesOnly(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("SKIPPED: only Linux has Landlock")
 	}
@@ -126,6 +127,7 @@ func TestRun_WritesItsOwnFilesOnly(t *testing.T) {
 // TestRun_PluginOfTheKubeconfigKeepsItsFiles: it writes where it likes, and starts
 // what it likes.
 func TestRun_PluginOfTheKubeconfigKeepsItsFiles(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("SKIPPED: only Linux has Landlock")
 	}

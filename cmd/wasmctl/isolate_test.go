@@ -23,6 +23,7 @@ func needsGuestProcesses(t *testing.T) {
 // TestIsolate_SwapsInEveryWay: a module in a process of its own is swapped, rolled
 // back and configured as one without.
 func TestIsolate_SwapsInEveryWay(t *testing.T) {
+	t.Parallel()
 	needsGuestProcesses(t)
 	swapInEveryWay(t, "--isolate")
 }

@@ -16,6 +16,7 @@ import (
 // TestProject_DeploysByMake: make deploy of a new project pushes the module to a
 // registry, and wasmctl serve runs it. After a change, it runs the other one.
 func TestProject_DeploysByMake(t *testing.T) {
+	t.Parallel()
 	for _, tool := range []string{"kubectl", "make"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			t.Skipf("SKIPPED: %s is not on PATH: make deploy of a new project is not tested", tool)

@@ -45,6 +45,7 @@ func inEnv(t *testing.T, env []string, args ...string) (code int, out string) {
 // its tag is swapped in; one that does worse is rolled back, and not tried again; a
 // later one is. Nothing ends while the registry is away, nor for a start then.
 func TestRegistry_FollowedAndRolledBack(t *testing.T) {
+	t.Parallel()
 	ns, kubeconfig := newConfigMaps(t)
 	reg, env := registryOf(t)
 	ref, file := "oci://"+reg.Host+"/team/greeter:1", filepath.Join(t.TempDir(), "m.wasm")
@@ -109,6 +110,7 @@ func TestRegistry_FollowedAndRolledBack(t *testing.T) {
 // TestRegistry_CommandsTakeReferences: wherever a module's path is taken, and what
 // each kind of failure is for a script.
 func TestRegistry_CommandsTakeReferences(t *testing.T) {
+	t.Parallel()
 	reg, env := registryOf(t)
 	const example = "configmapgenerator"
 	ref := "oci://" + reg.Host + "/team/" + example + ":1.2.0"

@@ -85,6 +85,7 @@ func TestGrant_BoundsASwapThatAsksForMore(t *testing.T) {
 // and a controller that it takes its watch from runs no more until it is given
 // back.
 func TestGrant_HoldsFromItsChangeOn(t *testing.T) {
+	t.Parallel()
 	w := newWalled(t)
 	file, socket := filepath.Join(t.TempDir(), "grant.yaml"), newSocket(t)
 	const all = exampleGrant + "- {resource: configmaps, verbs: [get, list, watch, create, patch], namespaces: [NS]}\n"
@@ -120,6 +121,7 @@ func TestGrant_HoldsFromItsChangeOn(t *testing.T) {
 // was refused, and with one that came by wasmctl swap. Status says where it comes
 // from.
 func TestGrant_ChangeKeepsTheLiveModule(t *testing.T) {
+	t.Parallel()
 	w := newWalled(t)
 	dir := t.TempDir()
 	example, err := os.ReadFile(exampleWasm(t, "configmapgenerator"))

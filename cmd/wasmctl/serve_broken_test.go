@@ -124,6 +124,7 @@ schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: t
 // one process. The status says what is wrong and what to do, a corrected spec or cause
 // makes it Ready, and the good ones stay Ready and reconcile meanwhile.
 func TestServe_OneThatIsBrokenAffectsNoOther(t *testing.T) {
+	t.Parallel()
 	tenant := newTenant(t)
 	spec := func(more map[string]any) map[string]any {
 		return withAll(map[string]any{"module": map[string]any{"configMapKeyRef": map[string]any{"name": "good", "key": "module.wasm"}}, "for": map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}, "rollout": map[string]any{"probation": "1s"}}, more)

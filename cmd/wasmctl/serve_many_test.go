@@ -16,6 +16,7 @@ import (
 // module, one in five a bad one, and the process is killed in the middle. All good
 // ones are Ready with the new module, and the bad ones go on with the old.
 func TestServe_ManyAreSwappedAcrossAKill(t *testing.T) {
+	t.Parallel()
 	const each = 5
 	old, good, bad := enginetest.Worse(enginetest.Good, 1), enginetest.Worse(enginetest.Good, 2), enginetest.Worse(enginetest.Traps, 3)
 	var tenants []*tenant

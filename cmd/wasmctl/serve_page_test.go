@@ -15,6 +15,7 @@ import (
 // TestServePage_CommandsWork: the commands of the first section of docs/serve.md do
 // what it says, one after the other, from nothing; there are ten of them.
 func TestServePage_CommandsWork(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("kubectl"); err != nil {
 		t.Skip("SKIPPED: kubectl is not on PATH: the commands of docs/serve.md are not run")
 	}

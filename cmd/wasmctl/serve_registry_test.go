@@ -33,6 +33,7 @@ func (t *tenant) mayGet(secret string) {
 // digest that the tag has meant, and only what the key has signed. A tag that is
 // followed brings its next module.
 func TestServe_RunsModulesOfARegistry(t *testing.T) {
+	t.Parallel()
 	tenant := newTenant(t)
 	reg, env := registryOf(t)
 	dir := t.TempDir()
@@ -109,6 +110,7 @@ func TestServe_RunsModulesOfARegistry(t *testing.T) {
 // TestServe_WritesNoStatusWhileQuiet: looks at a tag that stays, and runs of objects,
 // are no reason to write the status of a Reconciler that is done.
 func TestServe_WritesNoStatusWhileQuiet(t *testing.T) {
+	t.Parallel()
 	tenant, reg := newTenant(t), ocitest.NewPlain(t)
 	image := tenant.pushed(reg, "quiet:1", enginetest.Worse(enginetest.Good, 1))
 	tenant.create("quiet", map[string]any{

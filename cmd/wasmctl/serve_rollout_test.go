@@ -46,6 +46,7 @@ func (t *tenant) annotate(name, annotations string) {
 // while it runs, and it stays refused across a restart, until somebody forces it. One
 // that does the same takes over.
 func TestServe_AShadowThatDiffersDoesNotTakeOver(t *testing.T) {
+	t.Parallel()
 	tenant := newTenant(t)
 	colored := func(color string, n int) []byte {
 		return enginetest.Numbered(enginetest.Colored(t, color, enginetest.MayWrite("configmaps")), n)

@@ -334,6 +334,7 @@ func (t *tenant) everything() string {
 // try, another namespace stays as it is, nothing of it is seen, and no right is had
 // beyond those of the service account. In the tenant's own namespace the same works.
 func TestServe_ATenantReachesNothingElsewhere(t *testing.T) {
+	t.Parallel()
 	in := newIntruder(t)
 	in.victim.create("web", map[string]any{
 		"module": in.victim.module("module", enginetest.WithManifest(t, enginetest.Good, &abi.Manifest{

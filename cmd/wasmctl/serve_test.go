@@ -135,6 +135,7 @@ func startServe(t *tenant, args ...string) *child {
 // means that it has passed its probation; one that fails is rolled back, also across
 // restarts of the process.
 func TestServe_SwapsAndRollsBack(t *testing.T) {
+	t.Parallel()
 	tenant := newTenant(t)
 	good, better, bad := enginetest.Worse(enginetest.Good, 1), enginetest.Worse(enginetest.Good, 2), enginetest.Worse(enginetest.Traps, 3)
 	tenant.create("web", map[string]any{

@@ -67,7 +67,10 @@ func refusedSteer(t *testing.T, command, socket string, args ...string) (int, st
 
 // TestSwap_FromFileSignalAndCommand: every way to start a swap, through the
 // binary, and what status says of it.
-func TestSwap_FromFileSignalAndCommand(t *testing.T) { swapInEveryWay(t) }
+func TestSwap_FromFileSignalAndCommand(t *testing.T) {
+	t.Parallel()
+	swapInEveryWay(t)
+}
 
 func swapInEveryWay(t *testing.T, args ...string) {
 	t.Helper()
@@ -192,6 +195,7 @@ func canaryAndShadow(t *testing.T, args ...string) {
 // Nothing of a swap is stored, so the next start runs what the file has, and
 // nothing else.
 func TestSwap_KilledRunsOneWholeModuleAfterwards(t *testing.T) {
+	t.Parallel()
 	ns, kubeconfig := newConfigMaps(t)
 	dir := t.TempDir()
 	canaryFlags := []string{"--canary-namespace", ns, "--canary-time", "1s"}
