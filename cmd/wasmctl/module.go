@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/wasmctl/wasmctl"
 	"github.com/wasmctl/wasmctl/abi"
@@ -67,12 +68,23 @@ var errNoneStarts = errors.New("no controller could be started")
 // error is that of the only one, that none can start, or that two have one name. The
 // code of functions is checked where it is loaded.
 func checkFiles(ctx context.Context, from *flags.Registry, list []*flags.Controller) (wrong, err error) {
+	names, failed := make([]string, len(list)), make([]error, len(list))
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, cpus()) // each holds a module in memory
+	for i, o := range list {
+		wg.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			names[i], failed[i] = checkFilesOf(ctx, from, o, outline)
+		})
+	}
+	wg.Wait()
 	var errs []error
 	modules := map[string]string{} // by the name of the controller
-	for _, o := range list {
-		name, err := checkFilesOf(ctx, from, o, outline)
-		if err != nil {
-			errs = append(errs, err)
+	for i, o := range list {
+		name := names[i]
+		if failed[i] != nil {
+			errs = append(errs, failed[i])
 		}
 		if other, taken := modules[name]; taken && name != "" {
 			return nil, failure.Usage.Wrap(fmt.Errorf("controller[%s]: module[%s] and module[%s] have this name, and a grant is for a name: name them in a file, with wasmctl run -f",
