@@ -176,9 +176,3 @@ func (h *host) caller(ctx context.Context) (*wasmctl.Client, error) {
 	return nil, errors.New("client: used outside of Reconcile: a module reaches the cluster only while the host calls it; " +
 		"move the call from a goroutine that goes on after Reconcile, or from a program of its own, into Reconcile")
 }
-
-// refOf names an object.
-func refOf(gvk schema.GroupVersionKind, namespace, name string) wasmctl.ObjectRef {
-	apiVersion, kind := gvk.ToAPIVersionAndKind()
-	return wasmctl.ObjectRef{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Name: name}
-}

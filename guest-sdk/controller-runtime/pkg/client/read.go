@@ -30,7 +30,7 @@ func (h *host) Get(ctx context.Context, key ObjectKey, obj Object, opts ...GetOp
 		return err
 	}
 	o := (&GetOptions{}).ApplyOptions(opts)
-	got, err := c.Get(refOf(gvk, key.Namespace, key.Name), wasmctl.GetOptions{ResourceVersion: o.AsGetOptions().ResourceVersion})
+	got, err := c.Get(codec.RefTo(gvk, key.Namespace, key.Name), wasmctl.GetOptions{ResourceVersion: o.AsGetOptions().ResourceVersion})
 	if err != nil {
 		return failure.NoMatch(failure.FromHost(err), gvk)
 	}
@@ -60,7 +60,7 @@ func (h *host) List(ctx context.Context, list ObjectList, opts ...ListOption) er
 		LabelSelector: raw.LabelSelector, FieldSelector: raw.FieldSelector, Limit: raw.Limit, Continue: raw.Continue,
 		ResourceVersion: raw.ResourceVersion, ResourceVersionMatch: string(raw.ResourceVersionMatch),
 	}
-	page, err := c.List(refOf(gvk, o.Namespace, ""), ask)
+	page, err := c.List(codec.RefTo(gvk, o.Namespace, ""), ask)
 	if err != nil {
 		return failure.NoMatch(failure.FromHost(err), gvk)
 	}

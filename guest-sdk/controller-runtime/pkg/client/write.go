@@ -34,7 +34,7 @@ func (h *host) aim(ctx context.Context, obj Object) (target, error) {
 }
 
 func (t target) ref() wasmctl.ObjectRef {
-	return refOf(t.gvk, t.obj.GetNamespace(), t.obj.GetName())
+	return codec.RefTo(t.gvk, t.obj.GetNamespace(), t.obj.GetName())
 }
 
 // take puts what the API server answered into the object.
@@ -158,11 +158,11 @@ func (h *host) DeleteAllOf(ctx context.Context, obj Object, opts ...DeleteAllOfO
 	l := o.AsListOptions()
 	ask := wasmctl.ListOptions{LabelSelector: l.LabelSelector, FieldSelector: l.FieldSelector, Limit: l.Limit}
 	var refs []wasmctl.ObjectRef
-	for found, err := range t.c.All(refOf(t.gvk, o.Namespace, ""), ask) {
+	for found, err := range t.c.All(codec.RefTo(t.gvk, o.Namespace, ""), ask) {
 		if err != nil {
 			return failure.NoMatch(failure.FromHost(err), t.gvk)
 		}
-		refs = append(refs, refOf(t.gvk, found.Namespace(), found.Name()))
+		refs = append(refs, codec.RefTo(t.gvk, found.Namespace(), found.Name()))
 	}
 	del := deleteOptions(o.AsDeleteOptions())
 	var all []error

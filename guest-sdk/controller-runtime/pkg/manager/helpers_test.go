@@ -66,7 +66,7 @@ func in(t *testing.T, f func(ctx context.Context, m ctrl.Manager, c client.Clien
 		t.Fatal(err)
 	}
 	rec := declared(t, m)
-	for group, resources := range map[string][]string{"": {"configmaps", "secrets", "pods"}, "apps": {"deployments"}} {
+	for group, resources := range map[string][]string{"": {"configmaps", "secrets", "pods", "nodes"}, "apps": {"deployments"}} {
 		for _, resource := range resources {
 			rec.Manifest.Capabilities = append(rec.Manifest.Capabilities,
 				wasmctl.Capability{Group: group, Resource: resource, Verbs: []string{"*"}},

@@ -10,18 +10,30 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
+
+	"sigs.k8s.io/controller-runtime/pkg/internal/kinds"
 )
 
 // Body returns what is sent of obj. The kind of a typed object is set until
-// restore is called: programs seldom set it.
+// restore is called: programs seldom set it. A namespace of an object that has none is left
+// out until then, as the real API server does.
 func Body(obj runtime.Object, gvk schema.GroupVersionKind) (body any, restore func()) {
+	back := func() {}
+	if o, ok := obj.(metav1.Object); ok && o.GetNamespace() != "" && kinds.ClusterScoped(gvk.GroupKind()) {
+		namespace := o.GetNamespace()
+		o.SetNamespace("")
+		back = func() { o.SetNamespace(namespace) }
+	}
 	kind := obj.GetObjectKind()
 	said := kind.GroupVersionKind()
 	if u, ok := obj.(runtime.Unstructured); ok && said == gvk {
-		return u.UnstructuredContent(), func() {}
+		return u.UnstructuredContent(), back
 	}
 	kind.SetGroupVersionKind(gvk)
-	return Plain(obj), func() { kind.SetGroupVersionKind(said) }
+	return Plain(obj), func() {
+		kind.SetGroupVersionKind(said)
+		back()
+	}
 }
 
 // Plain returns what is sent of obj as it is.
@@ -62,6 +74,16 @@ func SetKind(obj runtime.Object, apiVersion, kind string) {
 	default:
 		of.SetGroupVersionKind(schema.FromAPIVersionAndKind(apiVersion, kind))
 	}
+}
+
+// RefTo names an object. Programs may pass a namespace of an object that has none: the real
+// client leaves it out.
+func RefTo(gvk schema.GroupVersionKind, namespace, name string) wasmctl.ObjectRef {
+	if kinds.ClusterScoped(gvk.GroupKind()) {
+		namespace = ""
+	}
+	apiVersion, kind := gvk.ToAPIVersionAndKind()
+	return wasmctl.ObjectRef{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Name: name}
 }
 
 // RefOf returns the name that an object to send has.

@@ -64,11 +64,6 @@ func current(ctx context.Context) (*wasmctl.Cache, error) {
 	return nil, fmt.Errorf("%w; move the call from main into Reconcile", &cache.ErrCacheNotStarted{})
 }
 
-func refOf(gvk schema.GroupVersionKind, namespace, name string) wasmctl.ObjectRef {
-	apiVersion, kind := gvk.ToAPIVersionAndKind()
-	return wasmctl.ObjectRef{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Name: name}
-}
-
 // Get implements client.Reader.
 func (c *Cache) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	gvk, err := apiutil.GVKForObject(obj, c.scheme)
@@ -87,7 +82,7 @@ func (c *Cache) GetOfKind(ctx context.Context, gvk schema.GroupVersionKind, key 
 	if err != nil {
 		return err
 	}
-	ref := refOf(gvk, key.Namespace, key.Name)
+	ref := codec.RefTo(gvk, key.Namespace, key.Name)
 	got, err := host.Get(ref)
 	if pending(err, gvk) {
 		return c.api.Get(ctx, key, obj, opts...)

@@ -54,7 +54,7 @@ func (c *Cache) List(ctx context.Context, list client.ObjectList, opts ...client
 	if o.LabelSelector != nil {
 		ask.LabelSelector = o.LabelSelector.String()
 	}
-	for found, err := range host.All(refOf(gvk, o.Namespace, ""), ask) {
+	for found, err := range host.All(codec.RefTo(gvk, o.Namespace, ""), ask) {
 		if pending(err, gvk) {
 			return c.fromAPI(ctx, list, o, match)
 		}
