@@ -49,10 +49,11 @@ type change struct {
 // libraries are changed first: less of Kubernetes is used then.
 var libraries = []change{
 	{"k8s.io/client-go", connections, "clientgo", inCluster},
-	{"github.com/sirupsen/logrus", none, "logrus", nil},
+	{"github.com/sirupsen/logrus", only("terminal_check_wasip1.go"), "logrus", nil},
 	{"github.com/moby/term", terminal, "mobyterm", nil},
 	{"github.com/google/go-cmp", only("cmp/internal/value/name.go"), "gocmp", nil},
 	{"google.golang.org/protobuf", only("internal/descfmt/stringer.go"), "protobuf", nil},
+	{"github.com/hashicorp/go-sockaddr", none, "sockaddr", nil},
 	{"github.com/coreos/go-systemd/v22", only("journal/journal_unix.go"), "systemd", nil},
 	{"go.etcd.io/etcd/client/pkg/v3", only("fileutil/lock_flock.go"), "etcd", nil},
 	{"github.com/open-policy-agent/cert-controller", code, "certcontroller", nil},

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -23,5 +24,33 @@ func TestLinkRoot_WhatThePackageThereEmbedsIsBuilt(t *testing.T) {
 	cmd.Dir = dst
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestCheck_LibrariesThatLackFilesForModulesCompile: the build adds these.
+func TestCheck_LibrariesThatLackFilesForModulesCompile(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED: -short: downloads libraries")
+	}
+	mod, uses := operatorMod, ""
+	for _, l := range []struct{ module, version, pkg string }{
+		{"github.com/coreos/go-systemd/v22", "v22.7.0", "/journal"},
+		{"github.com/hashicorp/go-sockaddr", "v1.0.7", ""},
+		{"github.com/moby/term", "v0.5.2", ""},
+		{"github.com/sirupsen/logrus", "v1.9.4", ""},
+		{"go.etcd.io/etcd/client/pkg/v3", "v3.6.12", "/fileutil"},
+	} {
+		if out, err := exec.CommandContext(t.Context(), "go", "mod", "download", l.module+"@"+l.version).CombinedOutput(); err != nil {
+			t.Skipf("SKIPPED: %s cannot be downloaded: %v: %s", l.module, err, out)
+		}
+		mod += fmt.Sprintln("require", l.module, l.version)
+		uses += fmt.Sprintf("\t_ %q\n", l.module+l.pkg)
+	}
+	r := checked(t, map[string]string{
+		"go.mod": mod, "main.go": fineMain, "internal/controller/a.go": fineController,
+		"internal/controller/b.go": "package controller\n\nimport (\n" + uses + ")\n",
+	})
+	if r.Fails() > 0 {
+		t.Errorf("%+v", r.Findings)
 	}
 }
