@@ -119,6 +119,9 @@ func Build(ctx context.Context, dir string, o Options) (Result, error) {
 		}
 	}
 	if err := finish(ctx, wasm, host.Config{Name: b.name(), CacheDir: o.CacheDir, CacheKey: o.CacheKey}, &res); err != nil {
+		if _, ok := b.(*operatorProject); ok {
+			err = helpMain(err)
+		}
 		return res, err
 	}
 	res.Took = time.Since(started)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project/operator"
 	"github.com/wasmctl/wasmctl/host"
 )
 
@@ -132,8 +133,27 @@ func TestBuild_AModuleAsksForTheStackThatItsStartNeeds(t *testing.T) {
 	}
 }
 
+// TestBuild_AMainThatEndsEarlySaysWhatItLacks: in its own words, and how to give it that.
+func TestBuild_AMainThatEndsEarlySaysWhatItLacks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED: -short: builds an operator")
+	}
+	dir := write(t, "op", map[string]string{
+		"go.mod": "module example.com/op\n\ngo 1.24.0\n\nrequire sigs.k8s.io/controller-runtime v0.22.0\n",
+		"main.go": "package main\n\nimport (\n\t\"os\"\n\n\t_ \"sigs.k8s.io/controller-runtime\"\n)\n\nfunc main() {\n" +
+			"\tif os.Getenv(\"POD_NAMESPACE\") == \"\" {\n\t\tprintln(\"no namespace\")\n\t\tos.Exit(1)\n\t}\n}\n",
+	})
+	for says, env := range map[string]map[string]string{"no namespace": nil, "main: returned": {"POD_NAMESPACE": "a"}} {
+		_, err := Build(t.Context(), dir, Options{SDK: "../../../..", Main: operator.Main{Env: env}})
+		if err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "--env") {
+			t.Errorf("%v, want %q and how to go on", err, says)
+		}
+	}
+}
+
 func TestBuild_SaysWhatIsMissing(t *testing.T) {
 	goFiles := map[string]string{"go.mod": "module x\n", "main.go": "package main\n"}
+	twoPrograms := map[string]string{"go.mod": "module x\n", "cmd/a/main.go": "package main\n", "cmd/b/root.go": "package main\n", "cmd/c/d.go": "package c\n"}
 	rustFiles := map[string]string{"Cargo.toml": "[package]\n"}
 	with := func(files map[string]string, name, text string) map[string]string {
 		all := map[string]string{name: text}
@@ -150,7 +170,8 @@ func TestBuild_SaysWhatIsMissing(t *testing.T) {
 		"tinygo":         {files: goFiles, asked: TinyGo, is: ErrNoToolchain, message: "tinygo.org"},
 		"tinygo by file": {files: with(goFiles, FileName, "toolchain: tinygo\n"), is: ErrNoToolchain, message: "tinygo.org"},
 		"empty folder":   {files: map[string]string{"README.md": ""}, is: ErrNoProject, message: "wasmctl new"},
-		"two programs":   {files: map[string]string{"go.mod": "module x\n", "cmd/a/main.go": "package main\n", "cmd/b/main.go": "package main\n"}, is: ErrNoProject, message: "cmd/a, "},
+		"two programs":   {files: twoPrograms, is: ErrNoProject, message: "cmd/a, "},
+		"and a library":  {files: with(twoPrograms, "version.go", "package x\n"), is: ErrNoProject, message: "cmd/b"},
 		"rust as go":     {files: rustFiles, asked: Go, is: ErrNoProject, message: "for rust"},
 		"go as rust":     {files: goFiles, asked: Rust, is: ErrNoProject, message: "for go"},
 		"unknown key":    {files: with(goFiles, FileName, "toolchian: tinygo\n"), message: "toolchian"},

@@ -2,11 +2,14 @@ package project
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
+	"regexp"
 	"strings"
 
+	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project/operator"
 )
 
@@ -36,6 +39,18 @@ func (p *operatorProject) compile(ctx context.Context, file string, stderr io.Wr
 		_, _ = fmt.Fprintf(stderr, "wasmctl: rules for all groups are not in the manifest; name groups one by one in a role, for --roles: %s\n", strings.Join(stage.Refused, ", "))
 	}
 	return stage.Build(ctx, file, p.main, goFlags, goLinker)
+}
+
+// endedEarly is in the error of a main that ended before it started the manager.
+var endedEarly = regexp.MustCompile(`^exited with code|main: returned before`)
+
+// helpMain adds to such an error how to give main what it asks for.
+func helpMain(err error) error {
+	if call, ok := errors.AsType[*abi.CallError](err); ok && endedEarly.MatchString(call.Err.Error()) {
+		return fmt.Errorf("%w\nmain ended before it started the manager; wasmctl build gives it what it lacks: its command and flags after \"--\", "+
+			"its environment by --env, what it reads by --files, --namespace and --objects", err)
+	}
+	return err
 }
 
 // Check says what of the operator in dir will work as a module, without building

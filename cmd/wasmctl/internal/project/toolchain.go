@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project/operator"
 )
 
 // Toolchain is what turns a project into a module.
@@ -57,11 +59,8 @@ func find(dir string) (Toolchain, error) {
 	if mainPackage(dir) != "" && inGoModule(dir) || hasOperator(dir) {
 		return Go, nil
 	}
-	if programs, _ := filepath.Glob(filepath.Join(dir, "cmd", "*", "main.go")); len(programs) > 1 { // the pattern is fine
-		for i, p := range programs {
-			programs[i] = filepath.Dir(p)
-		}
-		return "", fmt.Errorf("project[%s]: %w without a choice: has several programs; name the folder of one: %s", dir, ErrNoProject, strings.Join(programs, ", "))
+	if programs := operator.Programs(dir); len(programs) > 0 {
+		return "", fmt.Errorf("project[%s]: %w without a choice: has programs in other folders; name the folder of one: %s", dir, ErrNoProject, strings.Join(programs, ", "))
 	}
 	return "", fmt.Errorf("project[%s]: %w: has neither a Cargo.toml nor a go.mod with Go files; create a project with wasmctl new", dir, ErrNoProject)
 }
@@ -69,10 +68,10 @@ func find(dir string) (Toolchain, error) {
 // mainPackage returns the Go package to build: that in dir or, where it has none,
 // that in its folder cmd, where kubebuilder puts it. It is empty if there is none.
 func mainPackage(dir string) string {
-	if sources, _ := filepath.Glob(filepath.Join(dir, "*.go")); len(sources) > 0 { // the pattern is fine
+	switch {
+	case operator.IsMain(dir):
 		return "."
-	}
-	if exists(filepath.Join(dir, "cmd", "main.go")) {
+	case operator.IsMain(filepath.Join(dir, "cmd")):
 		return "./cmd"
 	}
 	return ""

@@ -6,6 +6,7 @@ package operator
 
 import (
 	"errors"
+	"go/build"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -64,43 +65,69 @@ func Find(dir string) (*Project, error) {
 // mainOf returns the folder of the main package; empty if there is none, or more
 // than one to choose from.
 func mainOf(root, dir string) (string, error) {
-	if isMain(dir) {
+	if IsMain(dir) {
 		return dir, nil
 	}
 	cmd := filepath.Join(root, "cmd")
 	switch {
 	case dir != root:
 		return "", nil
-	case isMain(cmd):
+	case IsMain(cmd):
 		return cmd, nil
 	}
 	below, err := filepath.Glob(filepath.Join(cmd, "*"))
 	if err != nil {
 		return "", err
 	}
-	below = slices.DeleteFunc(below, func(d string) bool { return !isMain(d) })
+	below = slices.DeleteFunc(below, func(d string) bool { return !IsMain(d) })
 	if len(below) != 1 {
 		return "", nil
 	}
 	return below[0], nil
 }
 
-// isMain reports whether a folder has a main package.
-func isMain(dir string) bool {
+// Programs returns the folders of the main packages of the Go module in dir, those below
+// dir; none if dir has no go.mod.
+func Programs(dir string) (list []string) {
+	if _, err := os.Stat(filepath.Join(dir, "go.mod")); err != nil {
+		return nil
+	}
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error { // what cannot be read has none
+		switch {
+		case err != nil:
+			return fs.SkipDir
+		case !d.IsDir() || path == dir:
+			return nil
+		}
+		_, other := os.Stat(filepath.Join(path, "go.mod"))
+		if name := d.Name(); other == nil || name == "vendor" || name == "testdata" || strings.HasPrefix(name, ".") {
+			return fs.SkipDir
+		}
+		if IsMain(path) {
+			list = append(list, path)
+		}
+		return nil
+	})
+	return list
+}
+
+// IsMain reports whether a folder has a main package, as it is built for modules: a file
+// that is run by itself (//go:build ignore) does not count.
+func IsMain(dir string) bool {
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
 		return false
 	}
-	for _, file := range files {
-		if strings.HasSuffix(file, "_test.go") {
-			continue
+	at := build.Default
+	at.GOOS, at.GOARCH = "wasip1", "wasm"
+	return slices.ContainsFunc(files, func(file string) bool {
+		built, err := at.MatchFile(dir, filepath.Base(file))
+		if err != nil || !built || strings.HasSuffix(file, "_test.go") {
+			return false
 		}
 		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.PackageClauseOnly)
-		if err == nil && f.Name.Name == "main" {
-			return true
-		}
-	}
-	return false
+		return err == nil && f.Name.Name == "main"
+	})
 }
 
 // Name is that of the module: the folder of the main package, or the project's

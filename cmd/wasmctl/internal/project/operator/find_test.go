@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"testing"
@@ -9,7 +10,8 @@ import (
 const operatorMod = "module example.com/op\n\nrequire (\n\tsigs.k8s.io/controller-runtime v0.22.1\n)\n"
 
 // TestFind_TheMainPackageIsWhereScaffoldsPutIt: in the root, in cmd, or alone
-// below cmd; with several the user names one. Other modules are not operators.
+// below cmd; with several the user names one. Other modules are not operators, and files
+// that are run by themselves no programs.
 func TestFind_TheMainPackageIsWhereScaffoldsPutIt(t *testing.T) {
 	for name, tc := range map[string]struct {
 		mod   string
@@ -25,16 +27,14 @@ func TestFind_TheMainPackageIsWhereScaffoldsPutIt(t *testing.T) {
 		"no main":   {operatorMod, []string{"api/a.go"}, "api", ""},
 		"other":     {"module example.com/op\n", []string{"main.go"}, ".", ""},
 		"indirect":  {"module example.com/op\n\nrequire sigs.k8s.io/controller-runtime/tools v0.1.0\n", []string{"main.go"}, ".", ""},
+		"generator": {operatorMod, []string{"gen.go", "cmd/a/main.go"}, ".", "cmd/a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
 			write(t, filepath.Join(root, "go.mod"), tc.mod)
 			for _, f := range tc.files {
-				pkg := "main"
-				if filepath.Base(f) != "main.go" {
-					pkg = "api"
-				}
-				write(t, filepath.Join(root, f), "package "+pkg+"\n")
+				text := map[string]string{"main.go": "package main\n", "gen.go": "//go:build ignore\n\npackage main\n"}[filepath.Base(f)]
+				write(t, filepath.Join(root, f), cmp.Or(text, "package api\n"))
 			}
 			p, err := Find(filepath.Join(root, tc.in))
 			if err != nil {
