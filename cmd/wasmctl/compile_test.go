@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/compiler"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
@@ -37,7 +38,7 @@ func TestSwap_KilledWhileCompiling(t *testing.T) {
 	}
 	c := run()
 	c.wantLine(`"msg":"reconciling"`)
-	next := enginetest.Numbered(module, os.Getpid()) // of which nobody has the code
+	next := enginetest.Numbered(module, int(time.Now().UnixNano())) // of which nobody has the code
 	replace(t, file, next)
 	var pid int
 	enginetest.Until(t, "a process compiles", func() bool { pid = compilerOf(t, c.cmd.Process.Pid); return pid != 0 })
