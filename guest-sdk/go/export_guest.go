@@ -4,6 +4,7 @@ package wasmctl
 
 import (
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/entry"
+	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/garbage"
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/imports"
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/mem"
 )
@@ -67,8 +68,13 @@ func exportDescribe() uint64 {
 // enter carries out the call.
 func enter(name string, ptr, size uint32) []byte {
 	instance.reconciler, instance.refused = current()
-	return instance.call(name, message(ptr, size))
+	result := instance.call(name, message(ptr, size))
+	garbage.AfterCall(hasFuelLimit)
+	return result
 }
+
+// hasFuelLimit reports whether a limit bounds the work of the current call.
+func hasFuelLimit() bool { return instance.host.Budget(int32(BudgetFuel)) >= 0 }
 
 // message finds the message, which the host has written to the block that
 // buffer gave it; nil if it is not there.
