@@ -131,7 +131,7 @@ func TestExplain_SaysWhyAnObjectDoesNotRun(t *testing.T) {
 	if err != nil || len(list) != 1 || !strings.Contains(strings.Join(list[0].Why, "\n"), "namespace elsewhere is not watched, only "+f.ns) {
 		t.Errorf("%+v, %v", list, err)
 	}
-	for kind, want := range map[string]string{"deployment": "watches this kind for its webapps", "nope": "no controller reconciles this kind"} {
+	for kind, want := range map[string]string{"deployment": "watches this kind for its webapps", "nope": "CONTROLLER NAMESPACE/NAME"} {
 		if _, err := client.Explain(t.Context(), admin.Question{Kind: kind, Object: abi.Key{Name: "a"}}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", kind, err)
 		}

@@ -105,7 +105,7 @@ func noReconciler(all []Controller, kind string) error {
 		}
 	}
 	slices.Sort(kinds)
-	return fmt.Errorf("%s: no controller reconciles this kind; reconciled kinds: %s", kind, strings.Join(slices.Compact(kinds), ", "))
+	return fmt.Errorf("%s: no controller reconciles this kind; reconciled kinds: %s; NAMESPACE/NAME needs the controller before it: CONTROLLER NAMESPACE/NAME", kind, strings.Join(slices.Compact(kinds), ", "))
 }
 
 // mayReconcile reports whether a controller that does not run waits for a kind,
