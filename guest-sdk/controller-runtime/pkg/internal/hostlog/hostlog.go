@@ -15,10 +15,11 @@ import (
 // Level is the level of a line, by the numbers of log/slog.
 type Level int
 
-// The levels that logr has: its levels above 0 are debugging.
+// The levels that logr has, whose levels above 0 are debugging, and Warn, which zap has too.
 const (
 	Debug Level = -4
 	Info  Level = 0
+	Warn  Level = 4
 	Error Level = 8
 )
 
@@ -71,8 +72,13 @@ func (s *sink) Enabled(level int) bool {
 	if s.o.Enabled != nil && !s.o.Enabled(level) {
 		return false
 	}
-	h := host(levelOf(level))
-	return s.o.Dest != nil || h == nil || h.Enabled(levelOf(level))
+	return s.o.Dest != nil || Enabled(levelOf(level))
+}
+
+// Enabled reports whether lines of the level are kept.
+func Enabled(level Level) bool {
+	h := host(level)
+	return h == nil || h.Enabled(level)
 }
 
 func levelOf(level int) Level {
@@ -117,21 +123,26 @@ func (s *sink) write(level Level, msg string, keysAndValues []any) {
 	if s.name != "" {
 		attrs = append([]any{"logger", s.name}, attrs...)
 	}
-	dest := s.o.Dest
-	if dest == nil {
-		if h := host(level); h != nil {
-			h.Log(level, msg, attrs)
-			return
-		}
-		dest = os.Stderr
+	if s.o.Dest == nil {
+		Write(level, msg, attrs)
+		return
 	}
-	_, _ = io.WriteString(dest, line(level, msg, attrs))
+	_, _ = io.WriteString(s.o.Dest, line(level, msg, attrs))
+}
+
+// Write writes a line to the host's log; attrs are pairs of a name and a value.
+func Write(level Level, msg string, attrs []any) {
+	if h := host(level); h != nil {
+		h.Log(level, msg, attrs)
+		return
+	}
+	_, _ = io.WriteString(os.Stderr, line(level, msg, attrs))
 }
 
 // line is a line of text.
 func line(level Level, msg string, attrs []any) string {
 	var b strings.Builder
-	b.WriteString(map[Level]string{Debug: "DEBUG ", Error: "ERROR "}[level])
+	b.WriteString(map[Level]string{Debug: "DEBUG ", Warn: "WARN ", Error: "ERROR "}[level])
 	b.WriteString(msg)
 	for i := 0; i+1 < len(attrs); i += 2 {
 		fmt.Fprintf(&b, " %v=%q", attrs[i], fmt.Sprint(attrs[i+1]))

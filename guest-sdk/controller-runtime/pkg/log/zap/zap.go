@@ -4,7 +4,6 @@ package zap
 
 import (
 	"io"
-	"os"
 
 	"github.com/go-logr/logr"
 	"go.uber.org/zap"
@@ -44,15 +43,14 @@ func New(opts ...Opts) logr.Logger {
 	return hostlog.New(hostlog.Options{Dest: o.DestWriter, Enabled: o.keeps})
 }
 
-// NewRaw returns a logger of zap that prints JSON, which the host logs as text.
+// NewRaw returns a logger of zap that writes to the host's log, and JSON to a DestWriter.
 func NewRaw(opts ...Opts) *zap.Logger {
 	o := options(opts)
-	dest := o.DestWriter
-	if dest == nil {
-		dest = os.Stderr
+	if o.DestWriter == nil {
+		return zap.New(&core{LevelEnabler: o.level()}, o.ZapOpts...)
 	}
 	encoder := zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig())
-	return zap.New(zapcore.NewCore(encoder, zapcore.AddSync(dest), o.level()), o.ZapOpts...)
+	return zap.New(zapcore.NewCore(encoder, zapcore.AddSync(o.DestWriter), o.level()), o.ZapOpts...)
 }
 
 func options(opts []Opts) *Options {

@@ -3,12 +3,16 @@ package zap_test
 import (
 	"bytes"
 	"flag"
+	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
+	uzap "go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"sigs.k8s.io/controller-runtime/pkg/internal/hostlog"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 )
 
@@ -38,6 +42,31 @@ func TestNew_KeepsWhatTheOptionsSay(t *testing.T) {
 		if got := kept(test.opts...); got != test.want {
 			t.Errorf("kept %q, want %q", got, test.want)
 		}
+	}
+}
+
+// host is a host that keeps what is logged.
+type host []string
+
+func (*host) Enabled(level hostlog.Level) bool { return level >= hostlog.Info }
+func (h *host) Log(level hostlog.Level, msg string, attrs []any) {
+	*h = append(*h, fmt.Sprint(level, " ", msg, " ", attrs))
+}
+
+// A raw logger has levels, names and fields in the host's log, and gives it no more than the
+// host keeps.
+func TestNewRaw_WritesToTheHost(t *testing.T) {
+	var got host
+	hostlog.Current = &got
+	t.Cleanup(func() { hostlog.Current = nil })
+	l := zap.NewRaw(zap.UseDevMode(true)).Named("a").With(uzap.String("k", "v"))
+	l.Debug("debug")
+	l.Info("info", uzap.Int("n", 1))
+	l.Warn("warn")
+	l.Error("error", uzap.Error(io.EOF))
+	want := host{"0 info [logger a k v n 1]", "4 warn [logger a k v]", "8 error [logger a k v error EOF]"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 
