@@ -127,13 +127,26 @@ type APIRequest struct {
 	PropagationPolicy  string         `msgpack:"propagationPolicy,omitempty"`
 	GracePeriodSeconds *int64         `msgpack:"gracePeriodSeconds,omitempty"`
 
-	LabelSelector        string `msgpack:"labelSelector,omitempty"`
-	FieldSelector        string `msgpack:"fieldSelector,omitempty"`
-	Owner                string `msgpack:"owner,omitempty"` // the uid of an owner, for cache_list
-	Limit                int64  `msgpack:"limit,omitempty"`
-	Continue             string `msgpack:"continue,omitempty"`
-	ResourceVersion      string `msgpack:"resourceVersion,omitempty"`
-	ResourceVersionMatch string `msgpack:"resourceVersionMatch,omitempty"`
+	LabelSelector        string       `msgpack:"labelSelector,omitempty"`
+	FieldSelector        string       `msgpack:"fieldSelector,omitempty"`
+	Owner                string       `msgpack:"owner,omitempty"` // the uid of an owner, for cache_list
+	Index                string       `msgpack:"index,omitempty"` // of cache_list: a name, the value to look for, and what is new of objects
+	Value                string       `msgpack:"value,omitempty"`
+	Entries              []IndexEntry `msgpack:"entries,omitempty"`
+	Limit                int64        `msgpack:"limit,omitempty"`
+	Continue             string       `msgpack:"continue,omitempty"`
+	ResourceVersion      string       `msgpack:"resourceVersion,omitempty"`
+	ResourceVersionMatch string       `msgpack:"resourceVersionMatch,omitempty"`
+}
+
+// IndexEntry is what a module tells its host for an index: the values of one state of
+// an object.
+type IndexEntry struct {
+	Namespace       string   `msgpack:"namespace,omitempty"`
+	Name            string   `msgpack:"name"`
+	UID             string   `msgpack:"uid"`
+	ResourceVersion string   `msgpack:"resourceVersion"`
+	Values          []string `msgpack:"values,omitempty"`
 }
 
 // Preconditions must hold for a write to happen; else the status is 409.

@@ -82,6 +82,15 @@ type Write struct {
 	Body []byte
 }
 
+// Index is where a list of the cache looks for a value. Those of different scopes do
+// not see each other.
+type Index struct {
+	Scope       any // comparable
+	Name, Value string
+	// Of returns the values of an object; nil: the module tells them.
+	Of func(object []byte) []string
+}
+
 // Idled adds up time in which the run waited. A nil run counts nothing.
 func (r *Run) Idled(wait time.Duration) {
 	if r != nil && r.Cost != nil {

@@ -87,6 +87,7 @@ type API struct {
 	dry      DryRun
 	audits   bool
 	events   *events.Recorder
+	scope    *byte // of the indexes of the module: its address is what counts
 	*lasting
 }
 
@@ -117,16 +118,17 @@ func New(c Config) (*API, error) {
 		client: c.Client, resolver: c.Resolver, policy: cmp.Or(c.Policy, NewPolicy(nil)), manager: manager, log: log,
 		gate: c.Gate, cache: c.Cache, children: c.Children, observer: c.Observer, limits: newLimiter(c.Limits, &limitHits{}), account: c.Account, secrets: c.Secrets,
 		events:  events.New(events.Config{Sink: sink, Controller: c.Controller, Logger: log}),
+		scope:   new(byte),
 		lasting: &lasting{},
 	}, nil
 }
 
 // WithPolicy returns the same API under another policy, nil for none: for the next revision
 // of a module, while runs of the last go on under theirs. Both keep the same
-// things between calls, and one Run is enough for both.
+// things between calls, but for indexes, and one Run is enough for both.
 func (a *API) WithPolicy(p *Policy) *API {
 	other := *a
-	other.policy = cmp.Or(p, NewPolicy(nil))
+	other.policy, other.scope = cmp.Or(p, NewPolicy(nil)), new(byte)
 	return &other
 }
 

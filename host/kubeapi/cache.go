@@ -35,9 +35,12 @@ type Cache interface {
 	// List returns up to limit objects whose key comes after the given one, in the
 	// order of namespace and name, and the key of the last of them. An empty
 	// namespace means all; with an owner, which is a uid, only objects that it
-	// owns. More says that there are further ones.
-	List(gvr schema.GroupVersionResource, namespace, owner string, matches func(l labels.Labels, object []byte) bool,
+	// owns; with an index, no objects that it knows not to have the value. More says
+	// that there are further ones.
+	List(gvr schema.GroupVersionResource, namespace, owner string, index *abi.Index, matches func(l labels.Labels, object []byte) bool,
 		after abi.Key, limit int) (objects [][]byte, more bool, last abi.Key, err error)
+	// Learn tells an index the values of objects.
+	Learn(gvr schema.GroupVersionResource, index *abi.Index, entries []abi.IndexEntry)
 }
 
 // cached serves a read of the cache, once it is allowed.
@@ -67,7 +70,7 @@ func (a *API) cacheGet(r *request) abi.Response {
 // cacheList serves cache_list, once it is allowed. A page ends at the limit, or
 // before the object that would make it too large.
 func (a *API) cacheList(ctx context.Context, r *request) abi.Response {
-	matches, err := parseSelectors(ctx, r.LabelSelector, r.FieldSelector)
+	where, err := parseSelectors(ctx, r.LabelSelector, r.FieldSelector)
 	if err != nil {
 		return refuse(abi.StatusBadRequest, err.Error())
 	}
@@ -78,10 +81,17 @@ func (a *API) cacheList(ctx context.Context, r *request) abi.Response {
 	if r.Limit < 0 {
 		return refuse(abi.StatusBadRequest, fmt.Sprintf("limit: %d is negative", r.Limit))
 	}
+	index, err := a.index(r, where)
+	if err != nil {
+		return refuse(abi.StatusBadRequest, err.Error())
+	}
+	if len(r.Entries) > 0 {
+		a.cache.Learn(r.kind.GVR(), index, r.Entries)
+	}
 	p := page{items: []msgpack.RawMessage{}, last: after, more: true, room: a.limits.pageRoom()}
 	for limit := a.limits.cachePage(r.Limit); p.more && !p.full && int64(len(p.items)) < limit; {
 		left := int(min(limit-int64(len(p.items)), defaultPage))
-		objects, more, last, err := a.cache.List(r.kind.GVR(), r.key.Namespace, r.Owner, matches, p.last, left)
+		objects, more, last, err := a.cache.List(r.kind.GVR(), r.key.Namespace, r.Owner, index, where.match, p.last, left)
 		if err != nil {
 			return r.fromCache(err)
 		}
@@ -97,6 +107,20 @@ func (a *API) cacheList(ctx context.Context, r *request) abi.Response {
 		return a.failed(ctx, r, err)
 	}
 	return p.response(r.kind)
+}
+
+// index returns where a list looks for its objects: in an index of the module's, or in
+// one of the first field that has to have a value; nil is nowhere.
+func (a *API) index(r *request, where *objectSelector) (*abi.Index, error) {
+	switch {
+	case r.Index != "":
+		return &abi.Index{Scope: a.scope, Name: r.Index, Value: r.Value}, nil
+	case r.Value != "":
+		return nil, badf("value: of which index? give its name in index")
+	case len(r.Entries) > 0:
+		return nil, badf("entries: of which index? give its name in index")
+	}
+	return where.fields.index(), nil
 }
 
 // fromCache returns the answer for an error of the cache.

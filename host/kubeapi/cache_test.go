@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -18,7 +19,9 @@ import (
 
 // packedCache is a cache of objects in the order of their keys.
 type packedCache struct {
-	owner   string // that was asked for
+	owner   string // that was asked for, as index
+	index   *abi.Index
+	told    []abi.IndexEntry
 	objects []map[string]any
 	err     error
 	asked   []int // the limits
@@ -54,9 +57,9 @@ func (p *packedCache) Get(_ schema.GroupVersionResource, key abi.Key) ([]byte, e
 
 // List implements Cache.
 func (p *packedCache) List(
-	_ schema.GroupVersionResource, namespace, owner string, matches func(l labels.Labels, object []byte) bool, after abi.Key, limit int,
+	_ schema.GroupVersionResource, namespace, owner string, index *abi.Index, matches func(l labels.Labels, object []byte) bool, after abi.Key, limit int,
 ) (list [][]byte, more bool, last abi.Key, err error) {
-	p.owner = owner
+	p.owner, p.index = owner, index
 	p.asked = append(p.asked, limit)
 	for _, o := range p.objects {
 		key := keyOf(o)
@@ -74,6 +77,11 @@ func (p *packedCache) List(
 		list, last = append(list, b), key
 	}
 	return list, false, last, p.err
+}
+
+// Learn implements Cache.
+func (p *packedCache) Learn(_ schema.GroupVersionResource, _ *abi.Index, entries []abi.IndexEntry) {
+	p.told = append(p.told, entries...)
 }
 
 // whyNot is an error of a cache.
@@ -155,8 +163,44 @@ func TestCache_ListRefusesBadRequests(t *testing.T) {
 		"limit: -1 is negative": with(list, "limit", -1),
 		"fieldSelector":         with(list, "fieldSelector", "a"),
 		"name is not a key":     with(list, "name", "x"),
+		"entries: of which":     with(list, "entries", []any{map[string]any{"name": "a", "uid": "u", "resourceVersion": "1"}}),
+		"value: of which":       with(list, "value", "x"),
 	} {
 		s.fails(abi.StatusBadRequest, text, abi.OpCacheList, req)
+	}
+}
+
+// TestCacheList_IndexesAreOfOneModule: what a module says of its index does not reach
+// another revision, nor another controller. An index of a field is everybody's.
+func TestCacheList_IndexesAreOfOneModule(t *testing.T) {
+	cache := &packedCache{}
+	cache.add("a", "x", 1)
+	api := offlineAPI(t, everything())
+	api.cache = cache
+	list := map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}
+	type index struct {
+		scope any
+		name  string
+	}
+	ask := func(api *API, key string, value any) index {
+		t.Helper()
+		if got := api.Call(t.Context(), abi.OpCacheList, msg(t, with(list, key, value))); got.Status != abi.StatusOK || cache.index == nil {
+			t.Fatalf("%v %s, index %v", got.Status, got.Body, cache.index)
+		}
+		return index{cache.index.Scope, cache.index.Name}
+	}
+	next, same := api.WithPolicy(everything()), api.WithObserver(nil)
+	if one := ask(api, "index", "owner"); one != ask(same, "index", "owner") || one == ask(next, "index", "owner") || one == ask(api, "index", "other") {
+		t.Errorf("indexes are mixed up: %v", one)
+	}
+	if one := ask(api, "fieldSelector", "a!=1,data.k=x"); one != ask(next, "fieldSelector", "data.k=y") || one == ask(api, "fieldSelector", "data.l=y") || one.name != "data.k" {
+		t.Errorf("indexes of fields: %v", one)
+	}
+	entry := map[string]any{"namespace": "a", "name": "x", "uid": "u", "resourceVersion": "1", "values": []any{"v"}}
+	api.Call(t.Context(), abi.OpCacheList, msg(t, with(list, "index", "owner", "value", "w", "entries", []any{entry})))
+	want := []abi.IndexEntry{{Namespace: "a", Name: "x", UID: "u", ResourceVersion: "1", Values: []string{"v"}}}
+	if !reflect.DeepEqual(cache.told, want) || cache.index.Value != "w" {
+		t.Errorf("told %v, value %q", cache.told, cache.index.Value)
 	}
 }
 

@@ -155,7 +155,7 @@ type endless struct {
 
 // List implements Cache.
 func (c *endless) List(
-	_ schema.GroupVersionResource, _, _ string, matches func(l labels.Labels, object []byte) bool, _ abi.Key, _ int,
+	_ schema.GroupVersionResource, _, _ string, _ *abi.Index, matches func(l labels.Labels, object []byte) bool, _ abi.Key, _ int,
 ) ([][]byte, bool, abi.Key, error) {
 	for c.seen = 1; c.seen < 1_000_000; c.seen++ {
 		if matches(labels.Set{"a": "x"}, nil) {

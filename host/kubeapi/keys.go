@@ -26,14 +26,15 @@ type requestKey struct {
 }
 
 var (
-	opsObject = []abi.Op{abi.OpAPICreate, abi.OpAPIUpdate, abi.OpAPIApply}
-	opsWrite  = append([]abi.Op{abi.OpAPIPatch}, opsObject...)
-	opsNamed  = []abi.Op{abi.OpAPIGet, abi.OpCacheGet, abi.OpAPIPatch, abi.OpAPIDelete}
-	opsDelete = []abi.Op{abi.OpAPIDelete}
-	opsPatch  = []abi.Op{abi.OpAPIPatch}
-	opsList   = []abi.Op{abi.OpAPIList, abi.OpCacheList}
-	opsRead   = []abi.Op{abi.OpAPIGet, abi.OpAPIList}
-	opsCache  = []abi.Op{abi.OpCacheGet, abi.OpCacheList}
+	opsObject    = []abi.Op{abi.OpAPICreate, abi.OpAPIUpdate, abi.OpAPIApply}
+	opsWrite     = append([]abi.Op{abi.OpAPIPatch}, opsObject...)
+	opsNamed     = []abi.Op{abi.OpAPIGet, abi.OpCacheGet, abi.OpAPIPatch, abi.OpAPIDelete}
+	opsDelete    = []abi.Op{abi.OpAPIDelete}
+	opsPatch     = []abi.Op{abi.OpAPIPatch}
+	opsList      = []abi.Op{abi.OpAPIList, abi.OpCacheList}
+	opsRead      = []abi.Op{abi.OpAPIGet, abi.OpAPIList}
+	opsCacheList = []abi.Op{abi.OpCacheList}
+	opsCache     = []abi.Op{abi.OpCacheGet, abi.OpCacheList}
 )
 
 // requestKeys leaves out apiVersion, kind and namespace: every operation takes
@@ -57,7 +58,10 @@ var requestKeys = []requestKey{
 	{"gracePeriodSeconds", func(r *abi.APIRequest) bool { return r.GracePeriodSeconds != nil }, opsDelete, nil},
 	{"labelSelector", func(r *abi.APIRequest) bool { return r.LabelSelector != "" }, opsList, nil},
 	{"fieldSelector", func(r *abi.APIRequest) bool { return r.FieldSelector != "" }, opsList, nil},
-	{"owner", func(r *abi.APIRequest) bool { return r.Owner != "" }, []abi.Op{abi.OpCacheList}, nil},
+	{"owner", func(r *abi.APIRequest) bool { return r.Owner != "" }, opsCacheList, nil},
+	{"index", func(r *abi.APIRequest) bool { return r.Index != "" }, opsCacheList, nil},
+	{"value", func(r *abi.APIRequest) bool { return r.Value != "" }, opsCacheList, nil},
+	{"entries", func(r *abi.APIRequest) bool { return len(r.Entries) > 0 }, opsCacheList, nil},
 	{"limit", func(r *abi.APIRequest) bool { return r.Limit != 0 }, opsList, nil},
 	{"continue", func(r *abi.APIRequest) bool { return r.Continue != "" }, opsList, nil},
 	{"resourceVersion", func(r *abi.APIRequest) bool { return r.ResourceVersion != "" }, opsRead, nil},
@@ -113,6 +117,8 @@ func checkTexts(r *abi.APIRequest) error {
 		{"labelSelector", r.LabelSelector, maxSelector},
 		{"fieldSelector", r.FieldSelector, maxSelector},
 		{"owner", r.Owner, maxText},
+		{"index", r.Index, maxText},
+		{"value", r.Value, maxSelector},
 		{"continue", r.Continue, maxSelector},
 	} {
 		if err := checkText(text.key, len(text.value), text.limit); err != nil {

@@ -65,7 +65,8 @@ func fullRequest() map[string]any {
 		"apiVersion": "v1", "kind": "ConfigMap", "namespace": "a", "name": "x", "subresource": "status",
 		"object": map[string]any{"apiVersion": "v1"}, "patch": map[string]any{}, "patchType": "merge", "dryRun": true,
 		"fieldManager": "m", "fieldValidation": "Strict", "force": true, "preconditions": map[string]any{"uid": "u"},
-		"propagationPolicy": "Foreground", "gracePeriodSeconds": 0, "labelSelector": "a=b", "fieldSelector": "a=b", "owner": "u",
+		"propagationPolicy": "Foreground", "gracePeriodSeconds": 0, "labelSelector": "a=b", "fieldSelector": "a=b", "owner": "u", "index": "i",
+		"value": "v", "entries": []any{map[string]any{"name": "n"}},
 		"limit": 5, "continue": "c", "resourceVersion": "1", "resourceVersionMatch": "Exact",
 	}
 }

@@ -13,9 +13,18 @@ import (
 	"github.com/wasmctl/wasmctl/internal/packed"
 )
 
-// parseSelectors returns what selects the objects of the cache. It selects nothing
-// once ctx is over, so that a search of a large cache ends.
-func parseSelectors(ctx context.Context, byLabel, byField string) (func(l labels.Labels, object []byte) bool, error) {
+// objectSelector selects objects of the cache.
+type objectSelector struct {
+	labels labels.Selector
+	fields fieldTerms
+	ctx    context.Context //nolint:containedctx // it selects nothing once that is over, so that a search of a large cache ends
+}
+
+func (s *objectSelector) match(l labels.Labels, object []byte) bool {
+	return s.ctx.Err() == nil && s.labels.Matches(l) && s.fields.match(object)
+}
+
+func parseSelectors(ctx context.Context, byLabel, byField string) (*objectSelector, error) {
 	selector, err := labels.Parse(byLabel)
 	if err != nil {
 		return nil, badf("labelSelector: %s", shorten(err.Error()))
@@ -28,9 +37,7 @@ func parseSelectors(ctx context.Context, byLabel, byField string) (func(l labels
 	if n := len(requirements) + len(where); n > maxRequirements {
 		return nil, badf("labelSelector and fieldSelector: have %d requirements, the limit is %d", n, maxRequirements)
 	}
-	return func(l labels.Labels, object []byte) bool {
-		return ctx.Err() == nil && selector.Matches(l) && where.match(object)
-	}, nil
+	return &objectSelector{selector, where, ctx}, nil
 }
 
 // fieldTerm is one term of a field selector: the text at the path is the value, or
@@ -57,15 +64,33 @@ func parseFields(text string) (fieldTerms, error) {
 
 func (t fieldTerms) match(object []byte) bool {
 	for i := range t {
-		at := object
-		for _, key := range t[i].path {
-			at = packed.Find(at, key)
-		}
-		if (textOf(at) == t[i].value) == t[i].not {
+		if (t[i].text(object) == t[i].value) == t[i].not {
 			return false
 		}
 	}
 	return true
+}
+
+// text is what is at the path.
+func (t *fieldTerm) text(object []byte) string {
+	for _, key := range t.path {
+		object = packed.Find(object, key)
+	}
+	return textOf(object)
+}
+
+// fieldScope is that of indexes of fields, which all modules share.
+type fieldScope struct{}
+
+// index returns that of the first field that has to have a value, or nil.
+func (t fieldTerms) index() *abi.Index {
+	for i := range t {
+		if !t[i].not {
+			of := func(object []byte) []string { return []string{t[i].text(object)} }
+			return &abi.Index{Scope: fieldScope{}, Name: strings.Join(t[i].path, "."), Value: t[i].value, Of: of}
+		}
+	}
+	return nil
 }
 
 // textOf returns a text, a number or a bool as a selector has it; empty for

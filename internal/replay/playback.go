@@ -28,16 +28,16 @@ type player struct {
 
 // Call implements host.API. A read is answered as the same one of the live run
 // was, the n-th as the n-th and then as the last; a write as the same one, and
-// else as one of the same object. Requests that the live run did not make are
-// read now, or sent to the API server with dryRun=All. The policy is the
-// shadow's own.
+// else as one of the same object. Lists by an index, which is each module's own, and
+// requests that the live run did not make are read now, or sent to the API server with
+// dryRun=All. The policy is the shadow's own.
 func (p player) Call(ctx context.Context, op abi.Op, req []byte) abi.Response {
 	play, ok := ctx.Value(playbackKey{}).(*playback)
 	if !ok { // map, filter: nobody calls them
 		return p.dry.Call(ctx, op, req)
 	}
 	e := newExchange(op, req, abi.Response{})
-	if known := play.find(e); known != nil && op != abi.OpEventRecord {
+	if known := play.find(e); known != nil && op != abi.OpEventRecord && !e.indexed {
 		if refused, admitted := p.dry.Admits(ctx, op, req); admitted {
 			e.res = known.res
 		} else {

@@ -24,6 +24,9 @@ type exchange struct {
 	to   string // what it is about, without what it says
 	res  abi.Response
 	used bool // it has answered the other module
+	// indexed says that it is a list by an index of the module: what that leaves out is
+	// what this module's function says.
+	indexed bool
 }
 
 func newExchange(op abi.Op, req []byte, res abi.Response) *exchange {
@@ -34,6 +37,7 @@ func newExchange(op abi.Op, req []byte, res abi.Response) *exchange {
 		return e
 	}
 	e.id = string(op) + mustJSON(m)
+	_, e.indexed = m["index"]
 	w := writeOf(op, req)
 	e.to = string(op) + w.String()
 	return e

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -143,48 +142,6 @@ func (c *Cache) Get(gvr schema.GroupVersionResource, key abi.Key) ([]byte, error
 		}
 	}
 	return nil, nil
-}
-
-// List returns up to limit objects of a watched resource whose key comes after
-// the given one, in the order of namespace and name, with the key of the last
-// of them; more says that there are further ones. An empty namespace is all
-// that are watched, and an empty owner any; else the objects have an owner of
-// that uid. The error is a *CacheError.
-func (c *Cache) List(
-	gvr schema.GroupVersionResource, namespace, owner string, matches func(l labels.Labels, object []byte) bool, after abi.Key, limit int,
-) (objects [][]byte, more bool, last abi.Key, err error) {
-	subs, err := c.stores(gvr, namespace)
-	if err != nil {
-		return nil, false, last, err
-	}
-	var found []*reflector.Object
-	for _, s := range subs {
-		n := 0
-		from := s.Store().Scan(namespace, after)
-		if owner != "" {
-			from = s.Store().Owned(owner, namespace, after)
-		}
-		for o := range from {
-			if !matches(o.Labels(), o.Msgpack()) {
-				continue
-			}
-			found = append(found, o)
-			if n++; n > limit { // one more, to know that there is more
-				break
-			}
-		}
-	}
-	// Watches of one resource with different selectors can have the same object.
-	slices.SortStableFunc(found, func(a, b *reflector.Object) int { return a.Ref().Compare(b.Ref()) })
-	found = slices.CompactFunc(found, func(a, b *reflector.Object) bool { return a.Ref() == b.Ref() })
-	if more = len(found) > limit; more {
-		found = found[:limit]
-	}
-	for _, o := range found {
-		objects = append(objects, o.Msgpack())
-		last = o.Ref()
-	}
-	return objects, more, last, nil
 }
 
 // Children yields the objects of owned kinds whose controller owner has this

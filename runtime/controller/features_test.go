@@ -236,7 +236,7 @@ func TestCache_AnswersForWhatIsWatched(t *testing.T) {
 	gvr := schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 	all := func(labels.Labels, []byte) bool { return true }
 	until(t, "the store has all", func() bool {
-		objects, _, _, err := f.cache.List(gvr, f.ns, "", all, abi.Key{}, 10)
+		objects, _, _, err := f.cache.List(gvr, f.ns, "", nil, all, abi.Key{}, 10)
 		return err == nil && len(objects) == 5
 	})
 	odd := func(l labels.Labels, _ []byte) bool { return l.Get("odd") == "false" }
@@ -245,7 +245,7 @@ func TestCache_AnswersForWhatIsWatched(t *testing.T) {
 	var last abi.Key
 	for more := true; more; {
 		var page [][]byte
-		if page, more, last, err = f.cache.List(gvr, "", "", odd, last, 2); err != nil {
+		if page, more, last, err = f.cache.List(gvr, "", "", nil, odd, last, 2); err != nil {
 			t.Fatal(err)
 		}
 		for _, b := range page {
@@ -265,6 +265,38 @@ func TestCache_AnswersForWhatIsWatched(t *testing.T) {
 	if err == nil {
 		t.Error("an empty cache has answered")
 	}
+}
+
+// An index leaves out what it knows, until the watch brings another version.
+func TestCache_AnIndexForgetsWhatChanges(t *testing.T) {
+	f := newFixture(t, ok, nil).synced()
+	f.createSecret("a", nil)
+	secrets := schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	index := &abi.Index{Name: "x", Value: "wanted"}
+	list := func() []map[string]any {
+		objects, _, _, err := f.cache.List(secrets, f.ns, "", index, func(labels.Labels, []byte) bool { return true }, abi.Key{}, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var decoded []map[string]any
+		for _, b := range objects {
+			decoded = append(decoded, decode(t, b))
+		}
+		return decoded
+	}
+	until(t, "the store has the object", func() bool { return len(list()) == 1 })
+	meta := list()[0]["metadata"].(map[string]any)
+	entry := abi.IndexEntry{Namespace: f.ns, Name: "a", UID: meta["uid"].(string), ResourceVersion: meta["resourceVersion"].(string), Values: []string{"other"}}
+	f.cache.Learn(secrets, index, []abi.IndexEntry{entry})
+	if n := len(list()); n != 0 {
+		t.Errorf("%d objects that lack the value", n)
+	}
+	_, err := f.client.CoreV1().Secrets(f.ns).Patch(t.Context(), "a", types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the object is listed again", func() bool { return len(list()) == 1 })
+	f.wantStop(nil)
 }
 
 // Children are found by the uid of their controller, and only of owned kinds.
@@ -290,7 +322,7 @@ func TestCache_KnowsTheChildrenOfAnOwner(t *testing.T) {
 	until(t, "the child is known", func() bool { return slices.Equal(children(), []string{"mine"}) })
 	until(t, "both have the owner", func() bool {
 		all := func(labels.Labels, []byte) bool { return true }
-		owned, _, last, err := f.cache.List(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, "", string(a.UID), all, abi.Key{}, 10)
+		owned, _, last, err := f.cache.List(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, "", string(a.UID), nil, all, abi.Key{}, 10)
 		return err == nil && len(owned) == 2 && last.Name == "not-controlled"
 	})
 	if err := f.client.CoreV1().Secrets(f.ns).Delete(t.Context(), "mine", metav1.DeleteOptions{}); err != nil {

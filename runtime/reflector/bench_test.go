@@ -5,12 +5,14 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"iter"
 	goruntime "runtime"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
@@ -215,4 +217,41 @@ func BenchmarkWriter_Replace(b *testing.B) {
 	for b.Loop() {
 		w.Replace(list, "1", func(e reflector.Event) { b.Fatal(show(e)) })
 	}
+}
+
+// BenchmarkStore_Indexed is a list of the 10 of 10,000 objects that have a value, by an
+// index that knows the others, and by a look at each.
+func BenchmarkStore_Indexed(b *testing.B) {
+	w := reflector.NewWriter()
+	list := make([]*reflector.Object, 10_000)
+	others := make([]abi.IndexEntry, len(list))
+	for i := range list {
+		list[i] = state(b, name(fmt.Sprint("n", i)), i, 1)
+		others[i] = entryOf(list[i])
+		others[i].Values = []string{fmt.Sprint(i % 1000)}
+	}
+	w.Replace(list, "1", func(reflector.Event) {})
+	index := &abi.Index{Name: "x", Value: "7"}
+	count := func(seq iter.Seq[*reflector.Object]) (n int) {
+		for range seq {
+			n++
+		}
+		return n
+	}
+	count(w.Store().Indexed(index, "", reflector.ObjectRef{}))
+	w.Store().Learn(index, others)
+	b.Run("index", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if n := count(w.Store().Indexed(index, "", reflector.ObjectRef{})); n != 10 {
+				b.Fatal(n, "objects")
+			}
+		}
+	})
+	b.Run("scan", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			count(w.Store().Scan("", reflector.ObjectRef{}))
+		}
+	})
 }

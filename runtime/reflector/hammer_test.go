@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
@@ -41,6 +42,13 @@ func TestStore_HammerReadersDuringReplace(t *testing.T) {
 					t.Error(err)
 					return
 				}
+				index := &abi.Index{Name: "n"} // of which nothing is told
+				if err := ascends(w.Store().Indexed(index, "", reflector.ObjectRef{}), size); err != nil {
+					t.Error(err)
+					return
+				}
+				o := w.Store().Get(name("n7")) // in all generations
+				w.Store().Learn(&abi.Index{Name: "other"}, []abi.IndexEntry{entryOf(o)})
 				w.Store().Get(name("n3"))
 				w.Store().Len()
 				w.Store().Bytes()

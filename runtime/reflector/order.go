@@ -22,22 +22,27 @@ const (
 // A store that is scanned keeps its refs sorted from then on: about 40 bytes an
 // object, and 0.3 µs for each that comes or goes.
 func (s *Store) Scan(namespace string, after ObjectRef) iter.Seq[*Object] {
+	return scan(namespace, after, s.page)
+}
+
+// scan yields what page appends to a slice, up to its capacity, page by page.
+func scan(namespace string, after ObjectRef, page func(dst []*Object, after ObjectRef) []*Object) iter.Seq[*Object] {
 	return func(yield func(*Object) bool) {
 		if namespace != "" && after.Namespace < namespace {
 			after = ObjectRef{Namespace: namespace} // before every name
 		}
-		page := make([]*Object, 0, scanSize)
+		objects := make([]*Object, 0, scanSize)
 		for {
-			page = s.page(page[:0], after)
-			for _, o := range page {
+			objects = page(objects[:0], after)
+			for _, o := range objects {
 				if namespace != "" && o.ref.Namespace != namespace || !yield(o) {
 					return
 				}
 			}
-			if len(page) < scanSize {
+			if len(objects) < scanSize {
 				return
 			}
-			after = page[len(page)-1].ref
+			after = objects[len(objects)-1].ref
 		}
 	}
 }
@@ -53,7 +58,7 @@ func (s *Store) page(dst []*Object, after ObjectRef) []*Object {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.order == nil {
-			s.order = newOrder(slices.Collect(maps.Keys(s.objects)))
+			s.order = newOrder(keysOf(s.objects))
 		}
 	}
 	for ref := range s.order.after(after) {
@@ -63,6 +68,10 @@ func (s *Store) page(dst []*Object, after ObjectRef) []*Object {
 		dst = append(dst, s.objects[ref])
 	}
 	return dst
+}
+
+func keysOf(objects map[ObjectRef]*Object) []ObjectRef {
+	return slices.AppendSeq(make([]ObjectRef, 0, len(objects)), maps.Keys(objects))
 }
 
 // order keeps refs sorted: in chunks, so that adding one moves few others.
@@ -138,4 +147,15 @@ func (o *order) after(ref ObjectRef) iter.Seq[ObjectRef] {
 			}
 		}
 	}
+}
+
+// appendAfter appends the first refs that sort after ref.
+func (o *order) appendAfter(dst []ObjectRef, ref ObjectRef, limit int) []ObjectRef {
+	for r := range o.after(ref) {
+		if limit--; limit < 0 {
+			break
+		}
+		dst = append(dst, r)
+	}
+	return dst
 }

@@ -24,6 +24,7 @@ type Store struct {
 	version string                // guarded by mu; the resourceVersion that the content includes; "" where unknown
 	order   *order                // guarded by mu; nil before the first Scan and after a Replace
 	owned   owned                 // guarded by mu; nil before the first Owned and after a Replace
+	indexes []*index              // guarded by mu; as they were asked for, the last one last; none after a Replace
 	waiters []*waiter             // guarded by mu; calls of AwaitVersion
 }
 

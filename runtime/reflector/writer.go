@@ -86,7 +86,7 @@ func (w *Writer) swap(next map[ObjectRef]*Object, bytes int64, version string) {
 	s := w.store
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.objects, s.bytes, s.version, s.order, s.owned = next, bytes, version, nil, nil
+	s.objects, s.bytes, s.version, s.order, s.owned, s.indexes = next, bytes, version, nil, nil, nil
 	s.wake()
 }
 
@@ -132,6 +132,7 @@ func (w *Writer) put(old, o *Object, version string) {
 	if s.owned != nil {
 		s.owned.change(old, o)
 	}
+	s.changeIndexes(old, o)
 	s.reached(version)
 	s.wake()
 }

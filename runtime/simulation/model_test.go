@@ -117,7 +117,7 @@ func (c *ctrl) see(key abi.Key) []view {
 			namespaces = []string{""}
 		}
 		for _, ns := range namespaces {
-			list, _, _, err := c.cache.List(w.kind.GroupVersionResource, ns, "", func(labels.Labels, []byte) bool { return true }, abi.Key{}, 1000)
+			list, _, _, err := c.cache.List(w.kind.GroupVersionResource, ns, "", nil, func(labels.Labels, []byte) bool { return true }, abi.Key{}, 1000)
 			if err != nil {
 				continue // what will be listed there leads to a run
 			}

@@ -115,7 +115,7 @@ func (c *cache) Get(gvr schema.GroupVersionResource, key abi.Key) ([]byte, error
 
 // List implements kubeapi.Cache.
 func (c *cache) List(
-	gvr schema.GroupVersionResource, namespace, owner string, matches func(l labels.Labels, object []byte) bool, after abi.Key, limit int,
+	gvr schema.GroupVersionResource, namespace, owner string, _ *abi.Index, matches func(l labels.Labels, object []byte) bool, after abi.Key, limit int,
 ) (objects [][]byte, more bool, last abi.Key, err error) {
 	if err := c.watched(gvr); err != nil {
 		return nil, false, last, err
@@ -133,6 +133,9 @@ func (c *cache) List(
 	}
 	return objects, false, last, nil
 }
+
+// Learn implements kubeapi.Cache: it has no index.
+func (*cache) Learn(schema.GroupVersionResource, *abi.Index, []abi.IndexEntry) {}
 
 // Children implements kubeapi.Children.
 func (c *cache) Children(_ abi.Key, uid string, yield func(gvr schema.GroupVersionResource, child abi.Key, uid, resourceVersion string) bool) {
