@@ -61,7 +61,7 @@ func startJob(ctx *wasmctl.Context, pj wasmctl.Object, due time.Time) error {
 func deleteOld(ctx *wasmctl.Context, pj wasmctl.Object) error {
 	var done []wasmctl.Object
 	all := wasmctl.ObjectRef{APIVersion: "batch/v1", Kind: "Job", Namespace: pj.Namespace()}
-	for job, err := range ctx.Cache().All(all, wasmctl.CacheListOptions{}) {
+	for job, err := range ctx.Cache().All(all, wasmctl.CacheListOptions{Owner: pj.UID()}) {
 		if err != nil {
 			return err
 		}

@@ -32,6 +32,10 @@ type CacheListOptions struct {
 	// Owner is the UID of an object: only objects with an owner reference to it,
 	// which the host finds without a look at the others.
 	Owner string
+	// Index and Value leave out the objects that the host knows not to have the value in
+	// the index. It may not know all: compare each. See Index.
+	Index *Index
+	Value string
 	// Limit is the number of objects in a page, 500 if it is not set. Continue,
 	// from List.Continue, asks for the next page. It stays valid whatever
 	// changes.
@@ -56,6 +60,9 @@ func (c *Cache) List(ref ObjectRef, opts CacheListOptions) (List, error) {
 	b.String("labelSelector", opts.LabelSelector)
 	b.String("fieldSelector", opts.FieldSelector)
 	b.String("owner", opts.Owner)
+	if err := opts.Index.append(&b, opts.Value); err != nil {
+		return List{}, badValue(&imports.CacheList, ref, err)
+	}
 	b.Int("limit", opts.Limit)
 	b.String("continue", opts.Continue)
 	o, err := object(c.g, &imports.CacheList, b.End(), ref)

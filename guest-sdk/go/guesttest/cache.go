@@ -81,6 +81,7 @@ func (h *Host) cacheList(r *request) (any, *failure) {
 	if limit <= 0 {
 		limit = 500
 	}
+	h.indexes.learn(r)
 	meta := map[string]any{}
 	items := []any{}
 	last := id{}
@@ -91,7 +92,7 @@ func (h *Host) cacheList(r *request) (any, *failure) {
 		obj, ok := cached(watches, h.store.objects[at])
 		if ok {
 			ok, fail = labelsMatch(str(r.msg, "labelSelector"), obj)
-			ok = ok && ownedBy(str(r.msg, "owner"), obj) && fieldsMatch(str(r.msg, "fieldSelector"), obj)
+			ok = ok && !h.indexes.leavesOut(r, at, obj) && ownedBy(str(r.msg, "owner"), obj) && fieldsMatch(str(r.msg, "fieldSelector"), obj)
 		}
 		switch {
 		case fail != nil:

@@ -101,6 +101,34 @@ func TestCache_SelectsByOwnerAndField(t *testing.T) {
 	})
 }
 
+// TestCache_AnIndexLeavesOutWhatItWasTold: an object is listed until the host knows that
+// its present version lacks the value.
+func TestCache_AnIndexLeavesOutWhatItWasTold(t *testing.T) {
+	host := guesttest.New(t, greeting())
+	host.Add(labelled("default", "a", "x"), labelled("default", "b", "y"))
+	byApp := wasmctl.NewIndex("app")
+	reading(t, host, func(_ *wasmctl.Context, c *wasmctl.Cache) {
+		list := func(value string) (names []string) {
+			for o, err := range c.All(wasmctl.ObjectRef{APIVersion: "v1", Kind: "ConfigMap"}, wasmctl.CacheListOptions{Index: byApp, Value: value}) {
+				equal(t, err, nil)
+				names = append(names, o.Name())
+				if app := o.String("metadata", "labels", "app"); app != value {
+					byApp.Tell(o, []string{app})
+				}
+			}
+			return names
+		}
+		equal(t, list("x"), []string{"a", "b"}) // nothing is known yet
+		equal(t, list("x"), []string{"a"})
+		equal(t, list("y"), []string{"a", "b"}) // a was not told: it has what was looked for
+		equal(t, list("y"), []string{"b"})
+		host.Add(labelled("default", "b", "x"))
+		equal(t, list("x"), []string{"a", "b"})
+		equal(t, list("y"), []string{"b"})
+		equal(t, list("y"), []string(nil))
+	})
+}
+
 // TestCache_PagesStayGoodOverChanges: a page goes on behind the object that the
 // last one ended with, in the order of namespace and name, whatever came and
 // went meanwhile.

@@ -33,6 +33,7 @@ type Host struct {
 
 	configGen int64
 	notSynced map[string]bool                 // kinds
+	indexes   indexes
 	listed    bool                            // Run has seen the objects that were there
 	due       map[wasmctl.ObjectRef]time.Time // requeues that Run waits for
 
@@ -69,7 +70,7 @@ func New(t testing.TB, objects ...any) *Host {
 	h := &Host{
 		t: t, store: newStore(), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), config: map[string]string{},
 		faults: map[string][]wasmctl.Error{}, failed: map[wasmctl.ObjectRef]*series{},
-		configGen: 1, notSynced: map[string]bool{}, due: map[wasmctl.ObjectRef]time.Time{},
+		configGen: 1, notSynced: map[string]bool{}, indexes: indexes{}, due: map[wasmctl.ObjectRef]time.Time{},
 	}
 	h.Add(objects...)
 	return h

@@ -1,0 +1,34 @@
+package guesttest
+
+import "slices"
+
+// indexes are what the module has told of objects, by the name of an index.
+type indexes map[string]map[id]told
+
+// told is what an index knows of one state of an object.
+type told struct {
+	version string
+	values  []any
+}
+
+// learn takes what a list tells an index.
+func (x indexes) learn(r *request) {
+	name := str(r.msg, "index")
+	entries, _ := r.msg["entries"].([]any)
+	if x[name] == nil {
+		x[name] = map[id]told{}
+	}
+	for _, e := range entries {
+		at := id{group: r.id.group, kind: r.id.kind, namespace: str(e, "namespace"), name: str(e, "name")}
+		m, _ := e.(map[string]any)
+		values, _ := m["values"].([]any)
+		x[name][at] = told{str(e, "uid") + "/" + str(e, "resourceVersion"), values}
+	}
+}
+
+// leavesOut reports whether an object is known to lack the value that a list looks for.
+func (x indexes) leavesOut(r *request, at id, obj map[string]any) bool {
+	known, ok := x[str(r.msg, "index")][at]
+	return ok && known.version == str(obj, "metadata", "uid")+"/"+str(obj, "metadata", "resourceVersion") &&
+		!slices.Contains(known.values, any(str(r.msg, "value")))
+}
