@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -101,39 +102,47 @@ func TestManager_RunsHaveTheBaseContext(t *testing.T) {
 	}
 }
 
-// TestIndex_AsksOncePerVersion: however many lists a program makes, the function of an
-// index is asked once for each version of an object.
-func TestIndex_AsksOncePerVersion(t *testing.T) {
-	asked := 0
+// TestIndex_LooksAtWhatIsNotWantedOnce: however many lists a program makes, they find
+// what has the value, and look once at each version of an object that has others.
+func TestIndex_LooksAtWhatIsNotWantedOnce(t *testing.T) {
+	asked := map[string]int{}
 	in(t, func(ctx context.Context, m ctrl.Manager, c client.Client) {
 		must(t, m.GetFieldIndexer().IndexField(ctx, &corev1.Secret{}, "counted", func(o client.Object) []string {
-			asked++
+			asked[o.GetName()]++
 			return []string{o.GetLabels()["a"]}
 		}))
-		list := func(value string, want int) {
+		list := func(value string, want ...string) {
 			t.Helper()
 			var l corev1.SecretList
-			if must(t, c.List(ctx, &l, client.MatchingFields{"counted": value})); len(l.Items) != want {
-				t.Errorf("%d Secrets with %q, want %d", len(l.Items), value, want)
+			must(t, c.List(ctx, &l, client.MatchingFields{"counted": value}))
+			if got := names(l.Items); !slices.Equal(got, want) {
+				t.Errorf("Secrets with %q: %v, want %v", value, got, want)
 			}
 		}
-		for range 3 {
-			list("1", 1)
-			list("2", 1)
+		for range 4 {
+			list("1", "p")
 		}
-		if asked != 2 {
-			t.Errorf("asked %d times for 2 objects", asked)
+		if asked["q"] != 1 {
+			t.Errorf("asked %d times for an object that has another value", asked["q"])
 		}
-		s := secret("p", "", map[string]string{"a": "2"})
-		must(t, c.Update(ctx, s))
-		for range 3 {
-			list("1", 0)
-			list("2", 2)
+		list("2", "q")
+		must(t, c.Update(ctx, secret("p", "", map[string]string{"a": "2"})))
+		clear(asked)
+		for range 4 {
+			list("1")
 		}
-		if asked != 3 {
-			t.Errorf("asked %d times for 3 versions", asked)
+		list("2", "p", "q")
+		if asked["p"] != 2 || asked["q"] != 1 {
+			t.Errorf("after a change of p: asked %v", asked)
 		}
 	}, secret("p", "", map[string]string{"a": "1"}), secret("q", "", map[string]string{"a": "2"}))
+}
+
+func names(items []corev1.Secret) (list []string) {
+	for i := range items {
+		list = append(list, items[i].Name)
+	}
+	return list
 }
 
 // TestManager_AServerHasNoEffect: it is accepted, unlike another Runnable.

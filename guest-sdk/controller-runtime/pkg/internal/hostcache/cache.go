@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -27,15 +28,19 @@ type Cache struct {
 	scheme *runtime.Scheme
 	api    client.Reader
 	own    *Bounds // nil: it is the manager's
+	number int     // of the caches of the program
 
 	mu      sync.Mutex
 	watched map[schema.GroupVersionKind]bool // true: nothing but metadata
 	indexes map[indexKey]*index
 }
 
+// caches counts the caches of the program.
+var caches atomic.Int32
+
 // New returns a cache. api reads what is not watched.
 func New(scheme *runtime.Scheme, api client.Reader) *Cache {
-	return &Cache{scheme: scheme, api: api, indexes: map[indexKey]*index{}}
+	return &Cache{scheme: scheme, api: api, number: int(caches.Add(1)), indexes: map[indexKey]*index{}}
 }
 
 // Watch sets the kinds that the host watches; true: nothing but their metadata.

@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -29,7 +31,7 @@ func (c *Cache) IndexField(_ context.Context, obj client.Object, field string, e
 	if c.indexes[key] != nil {
 		return fmt.Errorf("index[%s %s]: is there already", gvk.Kind, field)
 	}
-	c.indexes[key] = &index{extract: extract}
+	c.indexes[key] = newIndex(c.number, field, extract)
 	return nil
 }
 
@@ -45,56 +47,40 @@ func (c *Cache) indexer(gvk schema.GroupVersionKind, field string) *index {
 	return c.indexes[indexKey{gvk, field}]
 }
 
-// version is one state of one object.
-type version struct{ uid, resourceVersion string }
-
-// index tells the values of a field. It asks the program's function once for each version
-// of an object, as far as it remembers: the host has the objects, and the function is here.
+// index tells the values of a field. The program's function is here, and the objects are
+// at the host. So it is told the values of what it lists in vain.
 type index struct {
 	extract client.IndexerFunc
-
-	mu          sync.Mutex
-	now, before map[version][]string
+	// The host's indexes by what is listed: as with controller-runtime, the function is
+	// given objects of that form, and may know other values of each. Nil: none.
+	byForm *[forms]*wasmctl.Index
 }
 
-// maxRemembered bounds what an index remembers: twice as many versions of objects.
-const maxRemembered = 4096
+// The forms of objects in a list.
+const (
+	typed = iota
+	untyped
+	metadata
+	forms
+)
 
-// recall returns the values of a version, if they are known.
-func (x *index) recall(at version) ([]string, bool) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if values, ok := x.now[at]; ok {
-		return values, true
+func formOf(list runtime.Object) int {
+	switch _, unstructured := list.(runtime.Unstructured); {
+	case isMetadata(list):
+		return metadata
+	case unstructured:
+		return untyped
 	}
-	values, ok := x.before[at]
-	if ok {
-		x.remember(at, values)
-	}
-	return values, ok
+	return typed
 }
 
-// remember notes the values of a version. The versions that were not asked for lately are
-// forgotten.
-func (x *index) remember(at version, values []string) {
-	if len(x.now) >= maxRemembered || x.now == nil {
-		x.now, x.before = map[version][]string{}, x.now
+// newIndex returns an index of the nth cache of the program. Each has functions of its own.
+func newIndex(n int, field string, extract client.IndexerFunc) *index {
+	x := &index{extract: extract, byForm: new([forms]*wasmctl.Index)}
+	for form := range x.byForm {
+		x.byForm[form] = wasmctl.NewIndex(fmt.Sprintf("%d/%d/%s", n, form, field))
 	}
-	x.now[at] = values
-}
-
-// values returns those of an object.
-func (x *index) values(at version, obj client.Object) []string {
-	if values, ok := x.recall(at); ok {
-		return values
-	}
-	values := x.extract(obj)
-	if at.uid != "" && at.resourceVersion != "" {
-		x.mu.Lock()
-		defer x.mu.Unlock()
-		x.remember(at, values)
-	}
-	return values
+	return x
 }
 
 // want is a value that an index has to have.
@@ -109,20 +95,33 @@ type matcher struct {
 	wants   []want
 }
 
-// rejects reports whether a version is known not to match.
-func (m *matcher) rejects(at version) bool {
-	return m.nothing || slices.ContainsFunc(m.wants, func(w want) bool {
-		values, known := w.index.recall(at)
-		return known && !slices.Contains(values, w.value)
-	})
+// ask sets where the host looks.
+func (m *matcher) ask(o *wasmctl.CacheListOptions, form int) {
+	if m == nil {
+		return
+	}
+	for _, w := range m.wants {
+		if w.index.byForm != nil {
+			o.Index, o.Value = w.index.byForm[form], w.value
+			return
+		}
+	}
 }
 
-// matches reports whether an object matches.
-func (m *matcher) matches(at version, obj client.Object) bool {
+// matches reports whether an object matches. Where it lacks the value of an index of the
+// host, tell is called with that and all values.
+func (m *matcher) matches(obj client.Object, tell func(x *index, values []string)) bool {
 	if m == nil {
 		return true
 	}
 	return !m.nothing && !slices.ContainsFunc(m.wants, func(w want) bool {
-		return !slices.Contains(w.index.values(at, obj), w.value)
+		values := w.index.extract(obj)
+		if slices.Contains(values, w.value) {
+			return false
+		}
+		if w.index.byForm != nil {
+			tell(w.index, values)
+		}
+		return true
 	})
 }

@@ -54,6 +54,8 @@ func (c *Cache) List(ctx context.Context, list client.ObjectList, opts ...client
 	if o.LabelSelector != nil {
 		ask.LabelSelector = o.LabelSelector.String()
 	}
+	form := formOf(list)
+	match.ask(&ask, form)
 	for found, err := range host.All(codec.RefTo(gvk, o.Namespace, ""), ask) {
 		if pending(err, gvk) {
 			return c.fromAPI(ctx, list, o, match)
@@ -61,7 +63,7 @@ func (c *Cache) List(ctx context.Context, list client.ObjectList, opts ...client
 		if err != nil {
 			return failure.FromHost(err)
 		}
-		if err := add(items, found, match); err != nil {
+		if err := add(items, found, match, form); err != nil {
 			return err
 		}
 		if o.Limit > 0 && int64(items.Len()) >= o.Limit {
@@ -72,18 +74,13 @@ func (c *Cache) List(ctx context.Context, list client.ObjectList, opts ...client
 }
 
 // add appends an object, unless the indexes do not match.
-func add(items *codec.List, found wasmctl.Object, match *matcher) error {
-	var at version
-	if match != nil {
-		if at = (version{found.UID(), found.ResourceVersion()}); match.rejects(at) {
-			return nil // without decoding it
-		}
-	}
+func add(items *codec.List, found wasmctl.Object, match *matcher, form int) error {
 	obj, err := items.Append(found.Value)
 	if err != nil {
 		return err
 	}
-	if typed, ok := obj.(client.Object); !ok || !match.matches(at, typed) {
+	tell := func(x *index, values []string) { x.byForm[form].Tell(found, values) }
+	if o, ok := obj.(client.Object); !ok || !match.matches(o, tell) {
 		items.Drop()
 	}
 	return nil
@@ -141,7 +138,7 @@ func (c *Cache) fromAPI(ctx context.Context, list client.ObjectList, o *client.L
 		return err
 	}
 	return codec.Keep(list, func(obj runtime.Object) bool {
-		typed, ok := obj.(client.Object)
-		return ok && match.matches(version{string(typed.GetUID()), typed.GetResourceVersion()}, typed)
+		o, ok := obj.(client.Object)
+		return ok && match.matches(o, func(*index, []string) {})
 	})
 }
