@@ -79,6 +79,19 @@ func TestImports_ArrowsPointOneWay(t *testing.T) {
 	}
 }
 
+// TestImports_OnePackageKnowsWazero: to try another engine, one changes vm.
+func TestImports_OnePackageKnowsWazero(t *testing.T) {
+	var known []string
+	for _, line := range goList(t, "-f", `{{$p := .ImportPath}}{{range .Imports}}{{$p}}|{{.}}{{"\n"}}{{end}}`, "./...") {
+		if pkg, imported, _ := strings.Cut(line, "|"); strings.HasPrefix(imported, "github.com/tetratelabs/") {
+			known = append(known, pkg)
+		}
+	}
+	if got, want := slices.Compact(known), []string{module + "/host/internal/vm"}; !slices.Equal(got, want) {
+		t.Errorf("wazero is imported by %q, want %q", got, want)
+	}
+}
+
 // TestImports_TheCommandUsesTheLibrary: the command reaches the runtime through
 // the root package.
 func TestImports_TheCommandUsesTheLibrary(t *testing.T) {

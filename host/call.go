@@ -7,9 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/tetratelabs/wazero/sys"
-
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/internal/vm"
 )
 
 // lease is a guest that was acquired: one slot of a revision and, most of
@@ -193,7 +192,7 @@ func (g *revision) countUnknown(fn string, keys []string) {
 
 // exitCode turns wazero's words for proc_exit into ours.
 func exitCode(err error) error {
-	if exit, ok := errors.AsType[*sys.ExitError](err); ok {
+	if exit, ok := errors.AsType[*vm.ExitError](err); ok {
 		return fmt.Errorf("exited with code %d", exit.ExitCode())
 	}
 	return err

@@ -8,11 +8,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tetratelabs/wazero"
-	"github.com/tetratelabs/wazero/experimental"
-
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host/internal/binary"
+	"github.com/wasmctl/wasmctl/host/internal/vm"
 	"github.com/wasmctl/wasmctl/host/internal/wasi"
 	"github.com/wasmctl/wasmctl/host/meter"
 )
@@ -179,9 +177,9 @@ func (imp *wasmImport) problem() string {
 // validate checks a module's code without compiling it: with a context that
 // has ended, wazero decodes and validates and stops before it compiles.
 func validate(ctx context.Context, wasm []byte) error {
-	r := newWazero(ctx, wazero.NewRuntimeConfig())
+	r := vm.NewRuntime(ctx, nil, false)
 	defer func() { _ = r.Close(ctx) }()
-	stopped, stop := context.WithCancel(experimental.WithCompilationWorkers(ctx, compilationWorkers))
+	stopped, stop := context.WithCancel(vm.WithWorkers(ctx, compilationWorkers))
 	stop()
 	_, err := compileSafely(stopped, r, wasm)
 	if errors.Is(err, context.Canceled) {
@@ -192,7 +190,7 @@ func validate(ctx context.Context, wasm []byte) error {
 
 // compileSafely is CompileModule for bytes of anybody: a panic of the decoder
 // or the compiler is an error.
-func compileSafely(ctx context.Context, r wazero.Runtime, wasm []byte) (c wazero.CompiledModule, err error) {
+func compileSafely(ctx context.Context, r vm.Runtime, wasm []byte) (c vm.Compiled, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("cannot be compiled: %v", p)

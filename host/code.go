@@ -7,12 +7,9 @@ import (
 	"log/slog"
 	"sync/atomic"
 
-	"github.com/tetratelabs/wazero"
-	"github.com/tetratelabs/wazero/api"
-	"github.com/tetratelabs/wazero/experimental"
-
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host/internal/linear"
+	"github.com/wasmctl/wasmctl/host/internal/vm"
 	"github.com/wasmctl/wasmctl/host/internal/wasi"
 )
 
@@ -30,9 +27,9 @@ type code struct {
 	// startSize is the memory that an instance starts with, in bytes.
 	startSize int64
 
-	runtime  wazero.Runtime
-	cache    wazero.CompilationCache // nil where there is none
-	compiled wazero.CompiledModule
+	runtime  vm.Runtime
+	cache    vm.Cache // nil where there is none
+	compiled vm.Compiled
 	inFile   []byte        // the machine code, where a file has it; else nil
 	base     *linear.Image // that memory starts with; nil where wazero sets it up
 	shared   *sharedCode   // whose these four are; nil where they are its own
@@ -167,7 +164,7 @@ func (c compiler) ways(code *code, src *source) (ways []func(context.Context, *c
 func (c compiler) here(ctx context.Context, code *code, src *source) (err error) {
 	job := c.job(src)
 	code.newRuntime(ctx, nil, job.CloseOnDone)
-	code.compiled, err = compileSafely(experimental.WithCompilationWorkers(ctx, job.Workers), code.runtime, job.Code)
+	code.compiled, err = compileSafely(vm.WithWorkers(ctx, job.Workers), code.runtime, job.Code)
 	if err == nil {
 		err = code.setBase(src.data)
 	}
@@ -183,14 +180,10 @@ func (c compiler) warn(trouble error) {
 		"dir", c.cfg.CacheDir, "error", trouble)
 }
 
-func (c *code) newRuntime(ctx context.Context, cache wazero.CompilationCache, closeOnDone bool) {
+func (c *code) newRuntime(ctx context.Context, cache vm.Cache, closeOnDone bool) {
 	// The memory limit is linearMemory's: one of the runtime would hide from
 	// the host that a guest ran into it.
-	rc := wazero.NewRuntimeConfig().WithCloseOnContextDone(closeOnDone)
-	if cache != nil {
-		rc = rc.WithCompilationCache(cache)
-	}
-	c.cache, c.runtime = cache, newWazero(ctx, rc)
+	c.cache, c.runtime = cache, vm.NewRuntime(ctx, cache, closeOnDone)
 }
 
 // linkImports makes the host modules that the guest imports from.
@@ -198,7 +191,7 @@ func (c *code) linkImports(ctx context.Context, imports []wasmImport) error {
 	if err := c.linkMeter(ctx); err != nil {
 		return err
 	}
-	for module, f := range map[string]func(name string) api.GoModuleFunc{abi.ImportModule: hostFunc, wasi.Module: wasiFunc} {
+	for module, f := range map[string]func(name string) vm.HostFunc{abi.ImportModule: hostFunc, wasi.Module: wasiFunc} {
 		b := c.runtime.NewHostModuleBuilder(module)
 		seen := map[string]bool{}
 		for _, imp := range imports {

@@ -5,10 +5,9 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/tetratelabs/wazero"
-
 	"github.com/wasmctl/wasmctl/host/internal/codecache"
 	"github.com/wasmctl/wasmctl/host/internal/linear"
+	"github.com/wasmctl/wasmctl/host/internal/vm"
 )
 
 // Codes has the compiled code of the modules that share it: modules with the same
@@ -27,9 +26,9 @@ type sharedCode struct {
 	users int           // and those who wait for their turn; guarded by Codes.mu
 	turn  chan struct{} // who has put something in may compile, and use what is below
 
-	runtime  wazero.Runtime
-	cache    wazero.CompilationCache
-	compiled wazero.CompiledModule // nil before
+	runtime  vm.Runtime
+	cache    vm.Cache
+	compiled vm.Compiled // nil before
 	inFile   []byte
 	base     *linear.Image
 	maxStack int64
@@ -88,7 +87,7 @@ func (e *sharedCode) leave(ctx context.Context) error {
 	return closeCode(ctx, e.runtime, e.cache, e.base)
 }
 
-func closeCode(ctx context.Context, runtime wazero.Runtime, cache wazero.CompilationCache, base *linear.Image) error {
+func closeCode(ctx context.Context, runtime vm.Runtime, cache vm.Cache, base *linear.Image) error {
 	err := runtime.Close(ctx)
 	if base != nil {
 		base.Close()

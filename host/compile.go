@@ -7,9 +7,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/tetratelabs/wazero/experimental"
-
 	"github.com/wasmctl/wasmctl/host/internal/shell"
+	"github.com/wasmctl/wasmctl/host/internal/vm"
 )
 
 // ErrCacheDir matches the error of a Compilation whose directory cannot be read
@@ -64,14 +63,14 @@ func (c Compilation) Run(ctx context.Context) error {
 
 // compile has wazero compile a module into the directory.
 func (c Compilation) compile(ctx context.Context, module []byte, workers int) (err error) {
-	cache, err := newWazeroCache(c.Dir)
+	cache, err := vm.NewCache(c.Dir)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrCacheDir, err)
 	}
 	code := &code{}
 	defer func() { err = errors.Join(err, code.close(ctx)) }()
 	code.newRuntime(ctx, cache, c.CloseOnDone)
-	ctx = experimental.WithCompilationWorkers(ctx, workers)
+	ctx = vm.WithWorkers(ctx, workers)
 	_, unsaved := compileSafely(ctx, code.runtime, module)
 	if unsaved == nil || ctx.Err() != nil {
 		return unsaved
@@ -102,12 +101,12 @@ func (c *code) fromCache(ctx context.Context, dir string, hollow []byte, closeOn
 	if _, err := codeFile(dir); err != nil { // an interpreter would not look
 		return fmt.Errorf("%w: %w", errNotKept, err)
 	}
-	cache, err := newWazeroCache(dir)
+	cache, err := vm.NewCache(dir)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrCacheDir, err)
 	}
 	c.newRuntime(ctx, cache, closeOnDone)
-	stopped, stop := context.WithCancel(experimental.WithCompilationWorkers(ctx, compilationWorkers))
+	stopped, stop := context.WithCancel(vm.WithWorkers(ctx, compilationWorkers))
 	stop()
 	c.compiled, err = compileSafely(stopped, c.runtime, hollow)
 	if err == nil {

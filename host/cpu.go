@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/tetratelabs/wazero/api"
-
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host/internal/shell"
+	"github.com/wasmctl/wasmctl/host/internal/vm"
 	"github.com/wasmctl/wasmctl/host/meter"
 )
 
@@ -83,6 +82,6 @@ func (c *code) linkMeter(ctx context.Context) error {
 		return nil
 	}
 	_, err := c.runtime.NewHostModuleBuilder(meter.ImportModule).NewFunctionBuilder().
-		WithGoModuleFunction(api.GoModuleFunc(refill), nil, nil).Export(meter.RefillFunc).Instantiate(ctx)
+		WithGoModuleFunction(vm.HostFunc(refill), nil, nil).Export(meter.RefillFunc).Instantiate(ctx)
 	return err
 }

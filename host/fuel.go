@@ -7,9 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tetratelabs/wazero/api"
-
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/internal/vm"
 	"github.com/wasmctl/wasmctl/host/meter"
 )
 
@@ -28,7 +27,7 @@ var (
 type fuelBudget struct {
 	// fuel and stack are nil before the start code of a metered instance first asks
 	// for fuel, and always in others.
-	fuel, stack  api.MutableGlobal
+	fuel, stack  vm.Global
 	maxStack     int64
 	limit        int64 // fuel of one call; 0 is not bounded
 	granted      int64 // fuel in this call
@@ -41,9 +40,9 @@ type fuelBudget struct {
 	since        time.Time // when the slice began
 }
 
-func (t *fuelBudget) bind(mod api.Module) {
-	t.fuel = mod.ExportedGlobal(meter.FuelGlobal).(api.MutableGlobal)
-	t.stack = mod.ExportedGlobal(meter.StackGlobal).(api.MutableGlobal)
+func (t *fuelBudget) bind(mod vm.Module) {
+	t.fuel = mod.ExportedGlobal(meter.FuelGlobal).(vm.Global)
+	t.stack = mod.ExportedGlobal(meter.StackGlobal).(vm.Global)
 }
 
 // spent is the fuel that this call has used.
@@ -119,7 +118,7 @@ func (t *fuelBudget) enterFrame() {
 
 // refill is the function that metered code calls where its fuel or its stack
 // has run out. A panic ends the guest's call.
-func refill(ctx context.Context, mod api.Module, _ []uint64) {
+func refill(ctx context.Context, mod vm.Module, _ []uint64) {
 	in := ctx.Value(instanceKey{}).(*instance)
 	if in.fuelBudget.fuel == nil { // start code runs
 		in.fuelBudget.bind(mod)

@@ -10,10 +10,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/tetratelabs/wazero/experimental"
-
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host/internal/shell"
+	"github.com/wasmctl/wasmctl/host/internal/vm"
 )
 
 // ServeGuests is a guest process: it has code and instances for the process of
@@ -113,7 +112,7 @@ func (j *loadJob) load(ctx context.Context, form []byte) (_ *code, err error) {
 	}()
 	if !j.fromCache(ctx, c, form) {
 		c.newRuntime(ctx, nil, j.CloseOnDone)
-		if c.compiled, err = compileSafely(experimental.WithCompilationWorkers(ctx, j.Workers), c.runtime, form); err != nil {
+		if c.compiled, err = compileSafely(vm.WithWorkers(ctx, j.Workers), c.runtime, form); err != nil {
 			return nil, err
 		}
 	}

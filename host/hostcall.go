@@ -5,10 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/tetratelabs/wazero/api"
-	"github.com/tetratelabs/wazero/sys"
-
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/internal/vm"
 	"github.com/wasmctl/wasmctl/host/internal/wasi"
 )
 
@@ -27,8 +25,8 @@ type hostWork struct {
 // here. A call that is over ends here, before the function and behind it. What
 // the function takes is charged: its bytes by the function itself, with charge,
 // before it works on them, and its time here.
-func guestImport(name string, f func(in *instance, stack []uint64)) api.GoModuleFunc {
-	return func(ctx context.Context, mod api.Module, stack []uint64) {
+func guestImport(name string, f func(in *instance, stack []uint64)) vm.HostFunc {
+	return func(ctx context.Context, mod vm.Module, stack []uint64) {
 		in := ctx.Value(instanceKey{}).(*instance)
 		if in.memory == nil { // in a start function the instance is not complete
 			in.begin(mod)
@@ -46,7 +44,7 @@ func guestImport(name string, f func(in *instance, stack []uint64)) api.GoModule
 }
 
 // begin completes an instance as far as start code needs it.
-func (in *instance) begin(mod api.Module) {
+func (in *instance) begin(mod vm.Module) {
 	in.memory, in.module = mod.Memory(), mod
 	if in.gen.code.metered && in.fuelBudget.fuel == nil {
 		in.fuelBudget.bind(mod)
@@ -101,14 +99,14 @@ func (in *instance) charge(n int) {
 var wasiFuncs = wasi.Funcs()
 
 // wasiFunc makes the Go side of an import from WASI.
-func wasiFunc(name string) api.GoModuleFunc {
+func wasiFunc(name string) vm.HostFunc {
 	f := wasiFuncs[name].Call
 	return guestImport(wasi.Module+"."+name, func(in *instance, stack []uint64) { f((*wasiGuest)(in), stack) })
 }
 
 // hostFunc makes the Go side of an import from the host. A name that is none of
 // hostFuncs is an operation, known or not.
-func hostFunc(name string) api.GoModuleFunc {
+func hostFunc(name string) vm.HostFunc {
 	f := hostFuncs[name]
 	if f == nil {
 		op := abi.Op(name)
@@ -123,7 +121,7 @@ func hostFunc(name string) api.GoModuleFunc {
 type wasiGuest instance
 
 // Memory implements wasi.Guest.
-func (g *wasiGuest) Memory() api.Memory { return g.memory }
+func (g *wasiGuest) Memory() wasi.Memory { return g.memory }
 
 // Charge implements wasi.Guest.
 func (g *wasiGuest) Charge(n int) { (*instance)(g).charge(n) }
@@ -172,5 +170,5 @@ func (g *wasiGuest) Write(fd int32, b []byte) {
 // Exit implements wasi.Guest.
 func (g *wasiGuest) Exit(code uint32) {
 	_ = g.module.CloseWithExitCode(&g.interrupt, code) // nothing is open whose closing could fail
-	panic(sys.NewExitError(code))
+	panic(vm.NewExitError(code))
 }

@@ -7,12 +7,10 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/tetratelabs/wazero"
-	"github.com/tetratelabs/wazero/api"
-
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host/internal/linear"
 	"github.com/wasmctl/wasmctl/host/internal/reseed"
+	"github.com/wasmctl/wasmctl/host/internal/vm"
 	"github.com/wasmctl/wasmctl/host/internal/wasi"
 	"github.com/wasmctl/wasmctl/host/meter"
 )
@@ -221,12 +219,12 @@ func (in *instance) image(s *settings) (*image, error) {
 }
 
 // global is one of the guest's own that can change.
-func (in *instance) global(i int) api.MutableGlobal {
-	return in.module.ExportedGlobal(meter.GlobalPrefix + strconv.Itoa(i)).(api.MutableGlobal)
+func (in *instance) global(i int) vm.Global {
+	return in.module.ExportedGlobal(meter.GlobalPrefix + strconv.Itoa(i)).(vm.Global)
 }
 
 // atRest instantiates a module without running anything of it.
-var atRest = wazero.NewModuleConfig().WithName("").WithStartFunctions()
+var atRest = vm.NewConfig()
 
 // fromImage makes an instance that is ready for any entry. It is nil, without an error,
 // where the image is of no use.

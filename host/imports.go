@@ -4,9 +4,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"time"
-
-	"github.com/tetratelabs/wazero/api"
 
 	"github.com/wasmctl/wasmctl/abi"
 )
@@ -36,7 +35,10 @@ var hostFuncs = map[string]func(in *instance, stack []uint64){
 func u32(v uint64) uint32 { return uint32(v) } //nolint:gosec // the upper half is not ours
 
 // i32 is the stack slot of an i32 result.
-func i32(v int32) uint64 { return api.EncodeI32(v) }
+func i32(v int32) uint64 { return uint64(uint32(v)) } //nolint:gosec // its bits
+
+// i64 is that of an i64 result.
+func i64(v int64) uint64 { return uint64(v) } //nolint:gosec // its bits
 
 func (in *instance) hostCall(stack []uint64) {
 	op, ok := abi.Ops[int32(u32(stack[0]))] //nolint:gosec // the bits of an i32
@@ -98,17 +100,17 @@ func (in *instance) hostMetric(stack []uint64) {
 		stack[0] = i32(int32(abi.StatusUnsupported))
 	default:
 		in.run.sources |= abi.SourceMetric
-		kind, value := int32(u32(stack[0])), api.DecodeF64(stack[3]) //nolint:gosec // the bits of an i32
+		kind, value := int32(u32(stack[0])), math.Float64frombits(stack[3]) //nolint:gosec // the bits of an i32
 		stack[0] = i32(int32(in.metric(kind, u32(stack[1]), u32(stack[2]), value)))
 	}
 }
 
 func (in *instance) hostNowMS(stack []uint64) {
-	stack[0] = api.EncodeI64(in.now().UnixMilli())
+	stack[0] = i64(in.now().UnixMilli())
 }
 
 func (in *instance) hostMonoNS(stack []uint64) {
-	stack[0] = api.EncodeI64(in.mono())
+	stack[0] = i64(in.mono())
 }
 
 func (in *instance) hostRandom(stack []uint64) {
@@ -185,5 +187,5 @@ func (in *instance) hostBudget(stack []uint64) {
 	case kind == abi.BudgetFuel:
 		left = in.fuelBudget.left()
 	}
-	stack[0] = api.EncodeI64(left)
+	stack[0] = i64(left)
 }

@@ -7,12 +7,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/tetratelabs/wazero"
-	"github.com/tetratelabs/wazero/api"
-	"github.com/tetratelabs/wazero/experimental"
-
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host/internal/reseed"
+	"github.com/wasmctl/wasmctl/host/internal/vm"
 	"github.com/wasmctl/wasmctl/host/internal/wasi"
 )
 
@@ -20,8 +17,8 @@ import (
 // the one that runs the guest; only interrupt belongs to others as well.
 type instance struct {
 	gen       *revision
-	module    api.Module
-	memory    api.Memory
+	module    vm.Module
+	memory    vm.Memory
 	linear    linearMemory
 	interrupt interrupt
 	timer     *time.Timer // interrupts the call when its time is over
@@ -30,8 +27,8 @@ type instance struct {
 	// Functions are looked up once (a look-up costs microseconds), and called
 	// with one stack (which costs no allocation). Those of optional exports are
 	// looked up by entry, when they are first called.
-	buffer, reconcile api.Function
-	optional          map[string]api.Function
+	buffer, reconcile vm.Function
+	optional          map[string]vm.Function
 	stack             [2]uint64
 	scratch           []byte // the head of a request
 
@@ -188,8 +185,8 @@ func (in *instance) load() (err error) {
 }
 
 // instantiate makes an instance of wazero.
-func (c *code) instantiate(in *instance, config wazero.ModuleConfig) (api.Module, error) {
-	return c.runtime.InstantiateModule(experimental.WithMemoryAllocator(&in.interrupt, &in.linear), c.compiled, config)
+func (c *code) instantiate(in *instance, config vm.Config) (vm.Module, error) {
+	return c.runtime.InstantiateModule(vm.WithAllocator(&in.interrupt, &in.linear), c.compiled, config)
 }
 
 // complete notes what calls need.
@@ -211,7 +208,7 @@ func (in *instance) size() int64 {
 }
 
 // function returns an entry of the guest; it must be exported.
-func (in *instance) function(name string) api.Function {
+func (in *instance) function(name string) vm.Function {
 	if name == abi.ExportReconcile {
 		return in.reconcile
 	}
@@ -219,7 +216,7 @@ func (in *instance) function(name string) api.Function {
 	if fn == nil {
 		fn = in.module.ExportedFunction(name)
 		if in.optional == nil {
-			in.optional = map[string]api.Function{}
+			in.optional = map[string]vm.Function{}
 		}
 		in.optional[name] = fn
 	}
@@ -227,9 +224,7 @@ func (in *instance) function(name string) api.Function {
 }
 
 // moduleConfig gives a guest nothing: what it may use are its imports.
-var moduleConfig = wazero.NewModuleConfig().
-	WithName(""). // anonymous: many instances of one module
-	WithStartFunctions(abi.ExportInitialize)
+var moduleConfig = vm.NewConfig(abi.ExportInitialize)
 
 // close returns what the instance holds. It must not be used afterwards; more
 // calls do nothing.

@@ -3,11 +3,9 @@ package host
 import (
 	"fmt"
 
-	"github.com/tetratelabs/wazero/api"
-	"github.com/tetratelabs/wazero/experimental"
-
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host/internal/linear"
+	"github.com/wasmctl/wasmctl/host/internal/vm"
 )
 
 // linearMemory is the memory of one instance. It keeps the instance within its
@@ -66,10 +64,10 @@ func (l *linearMemory) count(charged int64) {
 	l.charged = charged
 }
 
-// Allocate implements experimental.MemoryAllocator.
-func (l *linearMemory) Allocate(_, _ uint64) experimental.LinearMemory { return l }
+// Allocate implements vm.Allocator.
+func (l *linearMemory) Allocate(_, _ uint64) vm.LinearMemory { return l }
 
-// Reallocate implements experimental.LinearMemory.
+// Reallocate implements vm.LinearMemory.
 func (l *linearMemory) Reallocate(size uint64) []byte {
 	if limit := uint64(l.gen.limits.Memory); size > limit { //nolint:gosec // not negative
 		if l.refused == nil { // once a call: a guest may go on asking
@@ -99,7 +97,7 @@ func (l *linearMemory) grow(size uint64) ([]byte, error) {
 	return b, err
 }
 
-// Free implements experimental.LinearMemory. wazero calls it where a guest
+// Free implements vm.LinearMemory. wazero calls it where a guest
 // exits, in the middle of a call: the memory is kept until release.
 func (l *linearMemory) Free() {}
 
@@ -111,7 +109,7 @@ func (l *linearMemory) release() {
 }
 
 // inside reports whether a block lies in memory.
-func inside(mem api.Memory, ptr, length uint32) bool {
+func inside(mem vm.Memory, ptr, length uint32) bool {
 	return uint64(ptr)+uint64(length) <= uint64(mem.Size())
 }
 

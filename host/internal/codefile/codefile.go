@@ -11,7 +11,7 @@ import (
 	"reflect"
 	"unsafe"
 
-	"github.com/tetratelabs/wazero"
+	"github.com/wasmctl/wasmctl/host/internal/vm"
 )
 
 var (
@@ -29,7 +29,7 @@ type fields struct {
 	lines reflect.Value // addresses in the code that have a line in the source, of uintptr
 }
 
-func fieldsOf(module wazero.CompiledModule) (f fields, ok bool) {
+func fieldsOf(module vm.Compiled) (f fields, ok bool) {
 	m := pointed(reflect.ValueOf(module))
 	id, modules := field(pointed(field(m, "module")), "ID"), field(pointed(field(m, "compiledEngine")), "compiledModules")
 	if modules.Kind() != reflect.Map || !id.IsValid() || id.Type() != modules.Type().Key() {
@@ -43,7 +43,7 @@ func fieldsOf(module wazero.CompiledModule) (f fields, ok bool) {
 
 // Of returns the machine code of a module; nil where it is not found: in an interpreter,
 // or where wazero has changed. Nobody else may use the runtime of the module meanwhile.
-func Of(module wazero.CompiledModule) []byte {
+func Of(module vm.Compiled) []byte {
 	f, ok := fieldsOf(module)
 	if !ok {
 		return nil
@@ -61,7 +61,7 @@ func Of(module wazero.CompiledModule) []byte {
 // begin, but those of lines, which move along. Wazero unmaps what the field has by
 // unix.Munmap, which knows it from Map. An offset that is not in the code panics, as
 // wazero indexes the slice.
-func Install(module wazero.CompiledModule, code []byte) error {
+func Install(module vm.Compiled, code []byte) error {
 	f, ok := fieldsOf(module)
 	if !ok || len(f.code.Bytes()) != stubSize {
 		return errUnknown

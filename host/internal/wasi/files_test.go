@@ -177,7 +177,7 @@ func TestDescriptors_AreBounded(t *testing.T) {
 	if errno := g.path(t, "path_open", "etc/app/b", 2, map[int]uint64{8: 100}); errno != OK {
 		t.Errorf("after one was closed: errno %d", errno)
 	}
-	if fd, _ := g.Memory().ReadUint32Le(100); fd != 20 {
+	if fd, _ := g.module.Memory().ReadUint32Le(100); fd != 20 {
 		t.Errorf("got descriptor %d, want the one that was closed", fd)
 	}
 	fdSeek(g, []uint64{30, 5, 0, 0})

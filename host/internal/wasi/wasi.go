@@ -12,8 +12,6 @@ import (
 	"encoding/binary"
 	"strings"
 	"time"
-
-	"github.com/tetratelabs/wazero/api"
 )
 
 // Module is the name that guests import the functions from.
@@ -27,9 +25,17 @@ const (
 	piece            = 16 << 10
 )
 
+// Memory is the guest's. Each method reports false where that does not lie within it.
+type Memory interface {
+	Read(at, size uint32) ([]byte, bool) // a view
+	WriteString(at uint32, s string) bool
+	WriteUint32Le(at, v uint32) bool
+	WriteUint64Le(at uint32, v uint64) bool
+}
+
 // Guest is what the functions need of the instance that calls them.
 type Guest interface {
-	Memory() api.Memory
+	Memory() Memory
 	// Charge takes the cost of work on so many bytes, which is about to be done. It
 	// does not return where the guest's call is over.
 	Charge(bytes int)
@@ -73,10 +79,16 @@ const (
 	readOnly     Errno = 69
 )
 
+// Types of parameters and results.
+const (
+	typeI32 = 0x7f
+	typeI64 = 0x7e
+)
+
 // Func is one function.
 type Func struct {
 	Name            string
-	Params, Results []api.ValueType
+	Params, Results []byte // types, in the encoding of the binary format
 	// Call reads its parameters from the stack and leaves its result there.
 	Call func(g Guest, stack []uint64)
 }
@@ -86,13 +98,13 @@ func Funcs() map[string]Func {
 	out := make(map[string]Func, len(table))
 	for _, row := range table {
 		name, letters, _ := strings.Cut(row.signature, " ")
-		params := make([]api.ValueType, len(letters))
+		params := make([]byte, len(letters))
 		for i, c := range letters {
-			if params[i] = api.ValueTypeI32; c == 'I' {
-				params[i] = api.ValueTypeI64
+			if params[i] = typeI32; c == 'I' {
+				params[i] = typeI64
 			}
 		}
-		f := Func{Name: name, Params: params, Results: []api.ValueType{api.ValueTypeI32}}
+		f := Func{Name: name, Params: params, Results: []byte{typeI32}}
 		if row.f == nil { // proc_exit alone has no result
 			f.Results, f.Call = nil, func(g Guest, stack []uint64) { g.Exit(u32(stack[0])) }
 		} else {

@@ -48,7 +48,7 @@ func (source) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (f *fake) Memory() api.Memory        { return f.module.Memory() }
+func (f *fake) Memory() Memory            { return f.module.Memory() }
 func (f *fake) Charge(n int)              { f.charged += n }
 func (f *fake) Program() string           { return "program" }
 func (f *fake) Descriptors() *Descriptors { return &f.descriptors }
