@@ -230,6 +230,9 @@ var atRest = vm.NewConfig()
 // where the image is of no use.
 func (g *revision) fromImage(ctx context.Context, img *image) (*instance, error) {
 	in := &instance{gen: g}
+	if g.code.base != nil { // or else wazero would write data over it
+		in.linear.start = img.memory
+	}
 	if err := in.prepare(ctx); err != nil {
 		in.close(ctx)
 		return nil, err
@@ -254,8 +257,10 @@ func (in *instance) restore(img *image) (err error) {
 			return errors.Join(errors.New("its memory cannot grow"), in.linear.refused)
 		}
 	}
-	if err := in.linear.mem.Load(img.memory); err != nil {
-		return err
+	if in.linear.start == nil {
+		if err := in.linear.mem.Load(img.memory); err != nil {
+			return err
+		}
 	}
 	for i, v := range img.globals {
 		in.global(i).Set(v)

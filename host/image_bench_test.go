@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/internal/linear"
 )
 
 // proportional is what the process has of the machine's memory, in bytes: of a page
@@ -54,6 +55,8 @@ func withImages(b *testing.B, g *revision, images bool) {
 // machine's memory when it is ready, and after that run.
 func BenchmarkInstance(b *testing.B) {
 	wasm := benchModule(b)
+	linear.KeepFreed.Store(false) // as outside of tests
+	b.Cleanup(func() { linear.KeepFreed.Store(true) })
 	for name, images := range map[string]bool{"start code": false, "image": true} {
 		b.Run(name, func(b *testing.B) {
 			m := load(b, wasm, Config{API: apiOf(nil), Name: os.Getenv("WASMCTL_BENCH_NAME"), CacheDir: filepath.Join(os.TempDir(), "wasmctl-bench")})

@@ -136,6 +136,7 @@ func (g *revision) instantiate(ctx context.Context) (*instance, error) {
 
 // run makes a new instance into one whose start code has run.
 func (g *revision) run(ctx context.Context, in *instance) (*instance, error) {
+	in.linear.start = g.code.base
 	if err := in.prepare(ctx); err != nil {
 		in.close(ctx)
 		return nil, err

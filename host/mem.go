@@ -14,7 +14,9 @@ import (
 // that trap from a panic. It is outside of Go's heap. Views of it must not
 // outlive the instance: release returns it to the system.
 type linearMemory struct {
-	mem    linear.Memory
+	mem linear.Memory
+	// start is what it starts with; nil where the engine sets that up.
+	start  *linear.Image
 	gen    *revision
 	budget *Budget // nil: not bounded
 	// charged is what the budget counts for this memory, in bytes.
@@ -30,16 +32,20 @@ type linearMemory struct {
 func (l *linearMemory) reserve(in *instance) (err error) {
 	g := in.gen
 	l.gen, l.budget, l.upstream = g, g.cfg.Budget, in.upstream
-	if err := l.charge(g.code.startSize); err != nil {
+	size := g.code.startSize
+	if l.start != nil {
+		size = int64(l.start.Size())
+	}
+	if err := l.charge(size); err != nil {
 		return err
 	}
-	most := max(g.limits.Memory, g.code.startSize)
-	if l.mem, err = linear.Reserve(uint64(most)); err == nil { //nolint:gosec // not negative
-		_, err = l.mem.Grow(uint64(g.code.startSize)) //nolint:gosec // not negative
+	if l.mem, err = linear.Reserve(uint64(max(g.limits.Memory, size))); err != nil { //nolint:gosec // not negative
+		return err
 	}
-	if err == nil && g.code.base != nil {
-		err = l.mem.Load(g.code.base)
+	if l.start != nil {
+		return l.mem.Load(l.start)
 	}
+	_, err = l.mem.Grow(uint64(size)) //nolint:gosec // not negative
 	return err
 }
 

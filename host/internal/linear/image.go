@@ -56,14 +56,19 @@ func (im *Image) Resident() int64 { return im.resident }
 // Close gives the image back. Its pages stay as long as memories have them.
 func (im *Image) Close() { im.source.close() }
 
-// Load gives a memory the content of an image. The memory is as long as the image;
-// views of it stay valid.
+// Load gives a memory the content of an image. The memory is as long as the image, and
+// views of it stay valid; or it has no bytes yet, and becomes as long. After an error it
+// can only be freed.
 func (m *Memory) Load(im *Image) error {
-	if im.size != m.committed {
+	if m.committed != 0 && m.committed != im.size || im.size > m.most {
 		return errors.New("memory: its size is not that of the image")
 	}
 	if im.size == 0 {
 		return nil
 	}
-	return im.source.load(m.space[:im.size])
+	err := im.source.load(m, im.size)
+	if err == nil {
+		m.committed = im.size
+	}
+	return err
 }

@@ -13,8 +13,11 @@ func (s *copySource) write(b []byte, at int) error {
 	return nil
 }
 
-func (s *copySource) load(space []byte) error {
-	copy(space, s.content)
+func (s *copySource) load(m *Memory, size int) error {
+	if err := m.commit(size); err != nil {
+		return err
+	}
+	copy(m.space[:size], s.content)
 	return nil
 }
 

@@ -8,6 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// hugePage is the least size of a huge page: a shorter mapping has none.
+const hugePage = 2 << 20
+
 // imageSource is a file without a name, in memory; or a copy, where the system grants
 // no such file.
 type imageSource struct {
@@ -55,15 +58,18 @@ func (s *imageSource) write(b []byte, at int) error {
 // goroutine. MAP_FIXED replaces pages of that part alone, and the file is as long. So
 // views of it stay views of mapped, writable memory. Where it fails, the system may have
 // taken the old pages away: the caller frees the memory, which unmaps all of space.
-func (s *imageSource) load(space []byte) error {
+func (s *imageSource) load(m *Memory, size int) error {
 	if s.fd < 0 {
-		return s.copy.load(space)
+		return s.copy.load(m, size)
 	}
+	space := m.space[:size]
 	_, err := unix.MmapPtr(s.fd, 0, unsafe.Pointer(&space[0]), uintptr(len(space)), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_FIXED)
 	if err != nil {
 		return os.NewSyscallError("mmap", err)
 	}
-	keepSmall(space)
+	if size >= hugePage {
+		keepSmall(space)
+	}
 	return nil
 }
 

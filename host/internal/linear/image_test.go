@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// Memories of one image have its content, and change nothing of each other, whatever
-// they write and in which order they are loaded again; they can grow, and what is new
-// is zero.
+// Memories of one image have its content, and change nothing of each other, whether they
+// had bytes before, whatever they write and in which order they are loaded again; they
+// can grow, and what is new is zero.
 func TestImage_MemoriesAreAlike(t *testing.T) {
 	t.Run("own", func(t *testing.T) { memoriesAreAlike(t, NewImage) })
 	t.Run("copied", func(t *testing.T) { memoriesAreAlike(t, newCopy) })
@@ -40,10 +40,18 @@ func memoriesAreAlike(t *testing.T, newImage func([]byte) (*Image, error)) {
 	}
 	for i := range memories {
 		memories[i] = reserveFor(t, 8*page)
+		if i%2 == 0 { // the others have no bytes yet
+			if _, err := memories[i].Grow(uint64(len(content))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		load(i)
 		if views[i], err = memories[i].Grow(uint64(len(content))); err != nil {
 			t.Fatal(err)
 		}
-		load(i)
+	}
+	if small := reserveFor(t, 3*page); small.Load(im) == nil {
+		t.Error("a memory took an image that is larger than it may become")
 	}
 	for range 2000 {
 		i := rand.IntN(len(memories))
