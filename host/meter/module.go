@@ -31,6 +31,7 @@ type module struct {
 	voidType int    // the type () -> (), or -1
 	slack    int64  // Config.Slack
 	framer   framer
+	paths    paths
 	widest   int   // parameters and results of the widest type
 	work     int64 // Output.Work
 	// mutable are the globals that the module defines and can change, otherwise says

@@ -57,11 +57,16 @@ const (
 	maxFlatDepth = 32
 )
 
-// maxControl bounds the blocks and branches of one function. wazero's compiler
-// takes time by the square of them and cannot be interrupted within a function:
-// 50,000 nested blocks, which are 150 KB, take minutes. In a Go program of 11 MB
-// with net/http and go/types the function with the most has 1,639.
-const maxControl = 20_000
+// The most that compiling one function may take: wazero cannot be interrupted
+// within it. Each step of paths takes it 3 to 18 ns on a busy machine, in chains of
+// blocks, of loops and of branches. So maxSteps is some ten seconds: what 20,000
+// blocks take of which each is reached through the one before. A map of a Go
+// program has 60,000 in its init, and takes two, as a br_table leads to each.
+const (
+	maxControl = 200_000       // blocks and branches
+	maxCarried = 1_000_000_000 // blocks and branches, times the locals that each may carry
+	maxSteps   = 700_000_000
+)
 
 // survey reads all code once, for what a function's metering needs to know of
 // the functions that it calls.
@@ -102,6 +107,7 @@ func (m *module) surveyBody(i int, costs *Costs) error {
 	var in instr
 	f := &m.framer
 	f.begin(b.locals)
+	m.paths.begin()
 	var calls, sets, control, instrs int
 	for r.Left() > 0 {
 		decode(&r, &in, fn)
@@ -118,7 +124,7 @@ func (m *module) surveyBody(i int, costs *Costs) error {
 		switch in.imm {
 		case immLabels:
 			for n := int64(in.a) + 1; n > 0 && r.OK(); n-- {
-				r.U32()
+				m.paths.branch(r.U32())
 			}
 		case immFunc:
 			m.checkFunc(&r, in.a)
@@ -135,21 +141,27 @@ func (m *module) surveyBody(i int, costs *Costs) error {
 			}
 		default:
 		}
+		m.paths.step(&in)
 	}
 	b.work = b.cost + int64(calls)*m.tinyCost()
 	b.frame = max(frameBytes(sig, locals.bytes, calls, sets), f.most(sig, locals)/maxOverEstimate)
-	m.work += compileWork(int64(instrs), int64(b.locals), int64(control), int64(calls), int64(m.widest))
-	if control > maxControl {
+	m.work += compileWork(int64(instrs), int64(b.locals), int64(control), int64(calls), int64(m.widest), m.paths.steps)
+	switch carried := int64(control) * int64(b.locals); {
+	case control > maxControl:
 		r.Failf("function %d has %d blocks and branches, the limit is %d: split it", fn, control, maxControl)
+	case carried > maxCarried:
+		r.Failf("function %d has %d blocks and branches and %d locals, the limit of their product is %d: split it", fn, control, b.locals, maxCarried)
+	case m.paths.steps > maxSteps:
+		r.Failf("function %d has %d blocks and branches that follow each other, too many to compile: split it", fn, control)
 	}
 	return r.Err()
 }
 
 // compileWork estimates what compiling a function takes. Each branch may carry
 // each local, and each block and call the values of the widest type; and wazero
-// takes time by the square of the blocks.
-func compileWork(instrs, locals, control, calls, widest int64) int64 {
-	return instrs + locals + control*locals + (control+calls)*widest + control*control/64
+// climbs from block to block.
+func compileWork(instrs, locals, control, calls, widest, steps int64) int64 {
+	return instrs + locals + control*locals + (control+calls)*widest + steps/64
 }
 
 // isControl reports whether an instruction begins a block or branches.

@@ -102,7 +102,18 @@ func sizeAttacks() []attack {
 		}), message: "section export: has 500004 entries, the limit is 100000"},
 		{guest: "50,000 nested blocks", on: onLoad, bytes: with(func(m *binaryModule) {
 			m.bodies[2] = body(append(append(bytes.Repeat([]byte{0x02, 0x40}, 50_000), bytes.Repeat([]byte{0x0b}, 50_000)...), 0x42, 0)...)
-		}), message: "blocks and branches, the limit is 20000"},
+		}), message: "has 50000 blocks and branches that follow each other"},
+		{guest: "a million branches of one block", on: onLoad, bytes: with(func(m *binaryModule) {
+			deep := bytes.Repeat([]byte{0x02, 0x40, 0x0b}, 5_000)
+			table := append([]byte{0x02, 0x40, 0x41, 0, 0x0e}, binary.AppendUvarint(nil, 1_000_000)...)
+			m.bodies[2] = body(slices.Concat(deep, table, make([]byte, 1_000_001), []byte{0x0b, 0x42, 0})...)
+		}), message: "that follow each other"},
+		{guest: "250,000 blocks", on: onLoad, bytes: with(func(m *binaryModule) {
+			m.bodies[2] = body(append(append([]byte{0x42, 0, 0x0f}, bytes.Repeat([]byte{0x02, 0x40, 0x0b}, 250_000)...), 0x42, 0)...)
+		}), message: "has 250000 blocks and branches, the limit is 200000"},
+		{guest: "blocks that carry locals", on: onLoad, bytes: with(func(m *binaryModule) {
+			m.bodies[2] = bodyOf(39_998, append(append([]byte{0x42, 0, 0x0f}, bytes.Repeat([]byte{0x02, 0x40, 0x0b}, 30_000)...), 0x42, 0)...)
+		}), message: "30000 blocks and branches and 40000 locals"},
 		{guest: "5,000 nested blocks", on: onLoad, bytes: with(func(m *binaryModule) {
 			m.bodies[2] = body(append(append(bytes.Repeat([]byte{0x02, 0x40}, 5_000), bytes.Repeat([]byte{0x0b}, 5_000)...), 0x42, 0)...)
 		})},
