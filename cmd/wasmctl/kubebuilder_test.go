@@ -45,8 +45,8 @@ func TestKubebuilder_ProjectsDoWhatTheirOwnBinariesDo(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if res.Size > 26_000_000 {
-				t.Errorf("the module has %d bytes, want 26,000,000 at most", res.Size)
+			if res.Size > 21_000_000 {
+				t.Errorf("the module has %d bytes, want 21,000,000 at most", res.Size)
 			}
 			shared := devclustertest.Shared(t)
 			ns := devclustertest.Namespace(t, shared)

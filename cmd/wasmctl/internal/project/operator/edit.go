@@ -8,19 +8,32 @@ import (
 	"strings"
 )
 
-// edit gives a function of a library another body. One that a version of the library
-// does not have is left out.
-type edit struct{ file, function, body string }
+// edit replaces a text in a file of a library. One that a version of the library does
+// not have is left out.
+type edit struct{ file, old, new string }
+
+// body is an edit that gives a function another body.
+func body(file, function, text string) edit {
+	return edit{file, function + "\n", function + "\n\tif true {\n\t\t" + text + "\n\t}\n"}
+}
 
 // inCluster makes the configurations that client-go finds for itself those of the host: a
 // module is in the cluster, and has no files to say so. The stand-in has the same URL.
 var inCluster = []edit{
-	{
+	body(
 		"rest/config.go", "func InClusterConfig() (*Config, error) {",
 		`const json = "application/json"; return &Config{Host: "http://wasmctl.invalid", ContentConfig: ContentConfig{ContentType: json, AcceptContentTypes: json}}, nil`,
-	},
-	{"tools/clientcmd/client_config.go", "func (config *inClusterClientConfig) Possible() bool {", "return true"},
+	),
+	body("tools/clientcmd/client_config.go", "func (config *inClusterClientConfig) Possible() bool {", "return true"),
 }
+
+// noTransport makes a variable of apimachinery something else than http.DefaultTransport:
+// that alone would keep all of net/http's client and crypto/tls in programs without one.
+// What is read of it is its timeouts.
+var noTransport = []edit{{
+	"pkg/util/net/http.go", "var defaultTransport = http.DefaultTransport.(*http.Transport)\n",
+	"var defaultTransport = &http.Transport{TLSHandshakeTimeout: 10 * time.Second, IdleConnTimeout: 90 * time.Second}\n",
+}}
 
 // apply edits a file of the module in dir, where it is a link.
 func (e edit) apply(dir string) error {
@@ -35,6 +48,5 @@ func (e edit) apply(dir string) error {
 	if err != nil {
 		return err
 	}
-	edited := strings.Replace(string(text), e.function+"\n", e.function+"\n\tif true {\n\t\t"+e.body+"\n\t}\n", 1)
-	return os.WriteFile(file, []byte(edited), 0o600)
+	return os.WriteFile(file, []byte(strings.Replace(string(text), e.old, e.new, 1)), 0o600)
 }

@@ -74,12 +74,17 @@ func terminal(rel string) bool { return strings.HasPrefix(rel, "term") }
 // code reports the files of a module that is replaced as a whole.
 func code(rel string) bool { return rel != "go.mod" }
 
-// protobuf reports the files of k8s.io/api that only encode protobuf, which a
-// module does not speak. Without them a program that uses protobuf elsewhere, as
-// all do that have metrics, does not keep the code for each kind.
-func protobuf(rel string) bool {
-	return strings.HasSuffix(rel, ".pb.go")
-}
+// docs reports the files that have the texts of fields, for who publishes an API: maps
+// that each start of a program fills.
+func docs(rel string) bool { return strings.HasSuffix(rel, "swagger_doc_generated.go") }
+
+// protobuf reports the files that only encode protobuf.
+func protobuf(rel string) bool { return strings.HasSuffix(rel, ".pb.go") }
+
+// unspoken reports the files of k8s.io/api that a module does not need: docs, and what
+// encodes protobuf, which it does not speak. Without these a program that uses protobuf
+// elsewhere, as all do that have metrics, does not keep the code for each kind.
+func unspoken(rel string) bool { return docs(rel) || protobuf(rel) }
 
 // connections reports the files of client-go that bring connections to the API
 // server into programs that do not connect: package clientgo of the stand-in has

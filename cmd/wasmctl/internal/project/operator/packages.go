@@ -55,12 +55,28 @@ func withProtobuf(packages []pkg) (list []change) {
 			continue
 		}
 		if !strings.HasPrefix(p.Module.Path, "k8s.io/") {
-			return nil
+			return []change{{"k8s.io/api", docs, "", nil}}
 		}
 		seen[p.Module.Path] = true
-		list = append(list, change{p.Module.Path, protobuf, "", nil})
+		list = append(list, change{p.Module.Path, unspoken, "", nil})
 	}
 	return list
+}
+
+const cbor = "k8s.io/apimachinery/pkg/runtime/serializer/cbor"
+
+// machinery is what a module needs to be otherwise in apimachinery. CBOR goes too where
+// nothing but the types there can encode it.
+func machinery(packages []pkg) change {
+	c := change{"k8s.io/apimachinery", docs, "", noTransport}
+	uses := func(p pkg) bool {
+		return slices.Contains(p.Imports, cbor) || p.ofProgram() && slices.Contains(p.Imports, cbor+"/direct")
+	}
+	if !slices.ContainsFunc(packages, uses) {
+		c.drop = func(rel string) bool { return docs(rel) || rel == "pkg/runtime/serializer/cbor/direct/direct.go" }
+		c.add = "apimachinery"
+	}
+	return c
 }
 
 // usesREST reports whether the program has clients of client-go beside the

@@ -48,10 +48,31 @@ func TestWithProtobuf_LeavesItToModulesOfOthers(t *testing.T) {
 	} {
 		var got []string
 		for _, c := range withProtobuf(packages) {
-			got = append(got, c.module)
+			if c.drop("core/v1/generated.pb.go") {
+				got = append(got, c.module)
+			}
+			if !c.drop("core/v1/types_swagger_doc_generated.go") || c.drop("core/v1/types.go") {
+				t.Errorf("%s: what a module needs of it is wrong", c.module)
+			}
 		}
 		if strings.Join(got, " ") != want {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+}
+
+// TestMachinery_LeavesCBORToWhoUsesIt: a client of client-go, or the program itself.
+func TestMachinery_LeavesCBORToWhoUsesIt(t *testing.T) {
+	const file = "pkg/runtime/serializer/cbor/direct/direct.go"
+	types := of(t, "k8s.io/apimachinery", "a.go", cbor+"/direct")
+	for want, packages := range map[bool][]pkg{
+		true: {types}, false: {types, of(t, "k8s.io/client-go", "a.go", cbor)},
+	} {
+		if c := machinery(packages); c.drop(file) != want || (c.add != "") != want {
+			t.Errorf("CBOR goes: %v, want %v", !want, want)
+		}
+	}
+	if machinery([]pkg{types, of(t, "example.com/op", "a.go", cbor+"/direct")}).drop(file) {
+		t.Error("the program itself uses CBOR")
 	}
 }

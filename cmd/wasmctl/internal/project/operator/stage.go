@@ -86,7 +86,7 @@ func (s *Stage) fit(ctx context.Context, runtime string) ([]pkg, error) {
 		}
 	}
 	if err == nil {
-		err = s.cut(ctx, packages, runtime, withProtobuf(packages)...)
+		err = s.cut(ctx, packages, runtime, append(withProtobuf(packages), machinery(packages))...)
 	}
 	return packages, err
 }
