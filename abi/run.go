@@ -82,8 +82,8 @@ type Write struct {
 	Body []byte
 }
 
-// Index is where a list of the cache looks for a value. Those of different scopes do
-// not see each other.
+// Index is where a list of the cache looks for a value. Those of different scopes, and
+// those with and without Of, do not see each other.
 type Index struct {
 	Scope       any // comparable
 	Name, Value string

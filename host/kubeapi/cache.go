@@ -120,7 +120,7 @@ func (a *API) index(r *request, where *objectSelector) (*abi.Index, error) {
 	case len(r.Entries) > 0:
 		return nil, badf("entries: of which index? give its name in index")
 	}
-	return where.fields.index(), nil
+	return where.fields.index(a.scope), nil
 }
 
 // fromCache returns the answer for an error of the cache.

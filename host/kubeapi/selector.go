@@ -79,15 +79,12 @@ func (t *fieldTerm) text(object []byte) string {
 	return textOf(object)
 }
 
-// fieldScope is that of indexes of fields, which all modules share.
-type fieldScope struct{}
-
 // index returns that of the first field that has to have a value, or nil.
-func (t fieldTerms) index() *abi.Index {
+func (t fieldTerms) index(scope any) *abi.Index {
 	for i := range t {
 		if !t[i].not {
 			of := func(object []byte) []string { return []string{t[i].text(object)} }
-			return &abi.Index{Scope: fieldScope{}, Name: strings.Join(t[i].path, "."), Value: t[i].value, Of: of}
+			return &abi.Index{Scope: scope, Name: strings.Join(t[i].path, "."), Value: t[i].value, Of: of}
 		}
 	}
 	return nil

@@ -10,30 +10,39 @@ import (
 const (
 	// maxIndexes is how many indexes a store has, at most. Each costs something with
 	// each change of an object.
-	maxIndexes = 16
+	maxIndexes = 64
 	// maxValues and maxValueBytes bound what an index keeps of one object.
 	maxValues, maxValueBytes = 64, 4 << 10
-	// indexedBytes is about what an index takes for an object beside its values.
-	indexedBytes = 150
+	// unknownBytes is about what an index takes for an object that it does not know,
+	// and valueBytes for a value beside its text.
+	unknownBytes, valueBytes = 40, 200
 	// freeIndexBytes is what all indexes of a store may take whatever it has; beyond
-	// that, half of what its objects take.
+	// that, as much as its objects.
 	freeIndexBytes = 4 << 20
+	// minIdle is how many changes an index lives through without being asked, and two
+	// more for each object: then it has cost more than to make it anew.
+	minIdle = 1000
 )
 
 // indexKey names an index.
 type indexKey struct {
 	scope any
 	name  string
+	told  bool
+}
+
+func keyOf(index *abi.Index) indexKey {
+	return indexKey{index.Scope, index.Name, index.Of == nil}
 }
 
 // Indexed yields the objects that have the value in an index, and those whose
 // present state Learn was not told of, if the index has no Of. The order and the rest
 // are those of Scan.
 //
-// A store keeps an index that is asked for from then on, or until it has too many.
-// Then it knows nothing of any object again, which costs time but no result.
+// A store keeps an index that was asked for, unless it has too many or they are too
+// large. A new one knows nothing of any object, which costs time but no result.
 func (s *Store) Indexed(index *abi.Index, namespace string, after ObjectRef) iter.Seq[*Object] {
-	x := s.index(indexKey{index.Scope, index.Name})
+	x := s.index(keyOf(index))
 	candidates := scan(namespace, after, func(dst []*Object, after ObjectRef) []*Object {
 		return s.candidates(x, index.Value, dst, after)
 	})
@@ -80,7 +89,7 @@ func (s *Store) Learn(index *abi.Index, entries []abi.IndexEntry) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	x := s.findIndex(indexKey{index.Scope, index.Name})
+	x := s.findIndex(keyOf(index))
 	if x == nil {
 		return
 	}
@@ -107,24 +116,30 @@ func sizeOf(values []string) int64 {
 	if len(values) > maxValues || n > maxValueBytes {
 		return 0
 	}
-	return int64(n + indexedBytes*max(1, len(values)))
+	return int64(n + valueBytes*max(1, len(values)))
 }
 
-// index returns an index, and makes it where there is none. It becomes the last one
-// that is dropped.
+// index returns an index, and makes it where there is none. Of its scope it becomes the
+// last one that is dropped.
 func (s *Store) index(key indexKey) *index {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x := s.findIndex(key)
 	if x == nil {
-		x = newIndex(key, s.objects)
+		if s.order == nil {
+			s.order = newOrder(s.objects)
+		}
+		x = &index{key: key, values: map[ObjectRef][]string{}, refs: map[string]*order{}, unknown: s.order.clone()}
+		x.bytes = int64(len(s.objects)) * unknownBytes
 	} else {
 		s.indexes = slices.DeleteFunc(s.indexes, func(y *index) bool { return y == x })
 	}
-	if len(s.indexes) == maxIndexes {
-		s.indexes = slices.Delete(s.indexes, 0, 1)
+	x.idle = 0
+	for len(s.indexes) >= maxIndexes {
+		s.dropIndex(nil, func(*index) int64 { return 1 })
 	}
 	s.indexes = append(s.indexes, x)
+	s.roomFor(x, 0)
 	return x
 }
 
@@ -138,36 +153,61 @@ func (s *Store) findIndex(key indexKey) *index {
 	return nil
 }
 
-// roomFor makes room in x, at the expense of indexes that were not asked for since,
-// and reports whether there is any. The lock is held.
+// roomFor makes room for so many more bytes in x, and reports whether there is. The
+// lock is held.
 func (s *Store) roomFor(x *index, size int64) bool {
-	for size += x.bytes; ; s.indexes = slices.Delete(s.indexes, 0, 1) {
+	for {
 		all := size
 		for _, y := range s.indexes {
-			if y != x {
-				all += y.bytes
-			}
+			all += y.bytes
 		}
-		if all <= freeIndexBytes+s.bytes/2 {
+		if all <= freeIndexBytes+s.bytes {
 			return true
 		}
-		if s.indexes[0] == x {
+		if !s.dropIndex(x, func(y *index) int64 { return y.bytes }) {
 			return false
 		}
 	}
 }
 
+// dropIndex drops, of the scope whose indexes weigh most, the one that was not asked for
+// longest. So nobody who makes many or large ones takes the room of another. It reports
+// false where that is keep. The lock is held.
+func (s *Store) dropIndex(keep *index, weigh func(*index) int64) bool {
+	weights := map[any]int64{}
+	for _, x := range s.indexes {
+		weights[x.key.scope] += weigh(x)
+	}
+	var most *index
+	for _, x := range s.indexes {
+		if most == nil || weights[x.key.scope] > weights[most.key.scope] {
+			most = x
+		}
+	}
+	if most == keep {
+		return false
+	}
+	s.indexes = slices.DeleteFunc(s.indexes, func(x *index) bool { return x == most })
+	return true
+}
+
 // changeIndexes notes that the state old of an object became o; either may be nil.
 // The lock is held.
 func (s *Store) changeIndexes(old, o *Object) {
+	if len(s.indexes) == 0 {
+		return
+	}
 	for _, x := range s.indexes {
+		x.idle++
 		if old != nil {
 			x.forget(old.ref)
 		}
 		if o != nil {
 			x.unknown.add(o.ref)
+			x.bytes += unknownBytes
 		}
 	}
+	s.indexes = slices.DeleteFunc(s.indexes, func(x *index) bool { return x.idle > minIdle+2*len(s.objects) })
 }
 
 // index says which objects have a value. The store's lock guards it.
@@ -177,10 +217,7 @@ type index struct {
 	refs    map[string]*order      // those that have a value; none is empty
 	unknown *order                 // the others
 	bytes   int64                  // about what it takes
-}
-
-func newIndex(key indexKey, objects map[ObjectRef]*Object) *index {
-	return &index{key: key, values: map[ObjectRef][]string{}, refs: map[string]*order{}, unknown: newOrder(keysOf(objects))}
+	idle    int                    // changes since it was asked for
 }
 
 // candidates returns the first refs after one that have the value or are unknown.
@@ -195,7 +232,6 @@ func (x *index) candidates(value string, after ObjectRef, limit int) []ObjectRef
 
 // learn notes the values of an object that was forgotten.
 func (x *index) learn(ref ObjectRef, values []string, size int64) {
-	x.unknown.remove(ref)
 	x.values[ref] = values
 	x.bytes += size
 	for _, v := range values {
@@ -211,6 +247,7 @@ func (x *index) forget(ref ObjectRef) {
 	values, known := x.values[ref]
 	if !known {
 		x.unknown.remove(ref)
+		x.bytes -= unknownBytes
 		return
 	}
 	delete(x.values, ref)

@@ -118,7 +118,8 @@ func ownersIn(t *testing.T, packed []byte) (uids []string) {
 }
 
 // TestStore_IndexesAreBounded: what is told beyond the bounds is not kept, the index
-// that was not asked for longest makes room, and lists stay right.
+// that was not asked for longest makes room for others of its scope, one that nobody
+// asks for is dropped, and lists stay right.
 func TestStore_IndexesAreBounded(t *testing.T) {
 	w := reflector.NewWriter()
 	o := ownedState(t, name("a"), 1, "u")
@@ -151,13 +152,22 @@ func TestStore_IndexesAreBounded(t *testing.T) {
 	if lists(&abi.Index{Scope: 1, Name: "first", Value: "x"}) != 1 {
 		t.Error("another scope has the same index")
 	}
-	for i := range 20 {
-		if lists(&abi.Index{Name: fmt.Sprint(i), Value: "x"}) != 1 {
+	for i := range 70 {
+		if lists(&abi.Index{Scope: 1, Name: fmt.Sprint(i), Value: "x"}) != 1 {
 			t.Error("a new index knows something")
 		}
 	}
-	if lists(first) != 1 {
-		t.Error("the index that was asked for first is kept beside twenty others")
+	if lists(first) != 0 {
+		t.Error("seventy indexes of another scope took the room of this one")
+	}
+	if tell(&abi.Index{Scope: 1, Name: "0"}, "other"); lists(&abi.Index{Scope: 1, Name: "0", Value: "x"}) != 1 {
+		t.Error("the index that was asked for first is kept beside seventy others")
+	}
+	for i := range 2000 {
+		w.Apply(ownedState(t, name("b"), i+2, "u"), func(reflector.Event) {})
+	}
+	if lists(first) != 2 {
+		t.Error("an index is kept for 2,000 changes without being asked")
 	}
 }
 

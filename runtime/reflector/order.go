@@ -58,7 +58,7 @@ func (s *Store) page(dst []*Object, after ObjectRef) []*Object {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.order == nil {
-			s.order = newOrder(keysOf(s.objects))
+			s.order = newOrder(s.objects)
 		}
 	}
 	for ref := range s.order.after(after) {
@@ -70,23 +70,28 @@ func (s *Store) page(dst []*Object, after ObjectRef) []*Object {
 	return dst
 }
 
-func keysOf(objects map[ObjectRef]*Object) []ObjectRef {
-	return slices.AppendSeq(make([]ObjectRef, 0, len(objects)), maps.Keys(objects))
-}
-
 // order keeps refs sorted: in chunks, so that adding one moves few others.
 type order struct {
 	chunks [][]ObjectRef // none is empty
 }
 
-// newOrder sorts refs, which it keeps.
-func newOrder(refs []ObjectRef) *order {
+func newOrder(objects map[ObjectRef]*Object) *order {
+	refs := slices.AppendSeq(make([]ObjectRef, 0, len(objects)), maps.Keys(objects))
 	slices.SortFunc(refs, ObjectRef.Compare)
 	o := &order{}
 	for part := range slices.Chunk(refs, chunkSize/2) {
 		o.chunks = append(o.chunks, slices.Clone(part))
 	}
 	return o
+}
+
+// clone is a copy, without a sort.
+func (o *order) clone() *order {
+	chunks := slices.Clone(o.chunks)
+	for i, part := range chunks {
+		chunks[i] = slices.Clone(part)
+	}
+	return &order{chunks}
 }
 
 // find returns where ref is, or would have to be.
