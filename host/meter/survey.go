@@ -57,7 +57,7 @@ const (
 	maxFlatDepth = 32
 )
 
-// The most that compiling one function may take: wazero cannot be interrupted
+// What compiling one function may take at most: wazero cannot be interrupted
 // within it. Each step of paths takes it 3 to 18 ns on a busy machine, in chains of
 // blocks, of loops and of branches. So maxSteps is some ten seconds: what 20,000
 // blocks take of which each is reached through the one before. A map of a Go
