@@ -20,7 +20,7 @@ const (
 	// that, as much as its objects.
 	freeIndexBytes = 4 << 20
 	// minIdle is how many changes an index lives through without being asked, and two
-	// more for each object: then it has cost more than to make it anew.
+	// more for each object: then it has cost more than to make it again.
 	minIdle = 1000
 )
 
