@@ -32,11 +32,8 @@ func Import(r *operator.Report) []byte {
 	for _, right := range kubeapi.NewPolicy(r.Capabilities).Describe() {
 		_, _ = fmt.Fprintf(&b, "  %s\n", right)
 	}
-	if len(r.Capabilities) == 0 {
-		b.WriteString("  none: it has no +kubebuilder:rbac markers and no config/rbac/role.yaml; name files with its roles by the key roles of wasmctl.yaml\n")
-	}
-	if len(r.Refused) > 0 {
-		_, _ = fmt.Fprintf(&b, "  not in the manifest, name them one by one: %s\n", strings.Join(r.Refused, ", "))
+	if r.Hint != "" {
+		_, _ = fmt.Fprintf(&b, "  %s\n", indent(r.Hint, "  "))
 	}
 	if len(r.Findings) == 0 {
 		b.WriteString("\nNothing was found that does not work. Build it: wasmctl build\n")

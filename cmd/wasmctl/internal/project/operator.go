@@ -7,7 +7,6 @@ import (
 	"io"
 	"path/filepath"
 	"regexp"
-	"strings"
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project/operator"
@@ -35,8 +34,8 @@ func (p *operatorProject) compile(ctx context.Context, file string, stderr io.Wr
 	if err != nil {
 		return err
 	}
-	if len(stage.Refused) > 0 {
-		_, _ = fmt.Fprintf(stderr, "wasmctl: rules for all groups are not in the manifest; name groups one by one in a role, for --roles: %s\n", strings.Join(stage.Refused, ", "))
+	if stage.Hint != "" {
+		_, _ = fmt.Fprintf(stderr, "wasmctl: %s\n", stage.Hint)
 	}
 	return stage.Build(ctx, file, p.main, goFlags, goLinker)
 }

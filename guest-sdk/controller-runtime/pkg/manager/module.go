@@ -153,7 +153,7 @@ func (m *module) reconciler(name string) (wasmctl.Reconciler, error) {
 	}
 	asked, bare, err := rules.Capabilities(m.GetScheme())
 	if len(bare) > 0 {
-		m.options.Logger.Info("a rule for all resources of a group is left out, as the scheme has no kinds of it: name them in a role, for wasmctl build --roles",
+		m.options.Logger.Info("a rule for all resources of a group is left out, as the scheme has no kinds of it: write a ClusterRole that names the group and its resources to a file, for wasmctl build --roles FILE",
 			"groups", strings.Join(bare, ", "))
 	}
 	r.Manifest.Capabilities = append(r.Manifest.Capabilities, asked...)

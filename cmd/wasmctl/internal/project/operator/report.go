@@ -19,9 +19,10 @@ type Report struct {
 	// Controllers are those that the program's packages build.
 	Controllers []Controller `json:"controllers"`
 	// Capabilities are the rights that the manifest will ask for; Refused are rules
-	// that it cannot ask for.
+	// that it cannot ask for. Hint says what to do about rights that are missing.
 	Capabilities []abi.Capability `json:"capabilities"`
 	Refused      []string         `json:"refused,omitempty"`
+	Hint         string           `json:"hint,omitempty"`
 	// Findings are what will not work, by file and line.
 	Findings []Finding `json:"findings"`
 }
@@ -91,7 +92,7 @@ func (p *Project) Check(ctx context.Context, sdk SDK, stderr io.Writer) (*Report
 	if err != nil {
 		return nil, err
 	}
-	r := &Report{Name: p.Name(), Controllers: []Controller{}, Capabilities: stage.Capabilities, Refused: stage.Refused, Findings: []Finding{}}
+	r := &Report{Name: p.Name(), Controllers: []Controller{}, Capabilities: stage.Capabilities, Refused: stage.Refused, Hint: stage.Hint, Findings: []Finding{}}
 	c.check(r)
 	r.Findings = append(r.Findings, c.size()...)
 	r.Findings = append(r.Findings, p.version()...)

@@ -38,9 +38,10 @@ type Stage struct {
 	stderr   io.Writer
 
 	// Capabilities are the rights that the program says it needs. Refused are the
-	// rules that no manifest can ask for.
+	// rules that no manifest can ask for. Hint says what to do about what is missing.
 	Capabilities []abi.Capability
 	Refused      []string
+	Hint         string
 }
 
 // Stage makes dir a folder that go build takes: the project with the stand-in for
@@ -67,6 +68,7 @@ func (p *Project) Stage(ctx context.Context, dir string, sdk SDK, stderr io.Writ
 		return nil, err
 	}
 	s.Capabilities, s.Refused = capabilities(rules, guardsMetrics(packages))
+	s.Hint = p.hint(s.Capabilities, s.Refused)
 	s.objects, err = readObjects(p.Objects)
 	return s, err
 }
