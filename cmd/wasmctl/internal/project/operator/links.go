@@ -56,6 +56,9 @@ var libraries = []change{
 	{"github.com/hashicorp/go-sockaddr", none, "sockaddr", nil},
 	{"github.com/coreos/go-systemd/v22", only("journal/journal_unix.go"), "systemd", nil},
 	{"go.etcd.io/etcd/client/pkg/v3", only("fileutil/lock_flock.go"), "etcd", nil},
+	{"github.com/lib/pq", none, "libpq", nil},
+	{"github.com/AthenZ/athenz", none, "athenz", nil},
+	{"k8s.io/kubectl", only("pkg/util/term/resizeevents.go"), "kubectl", nil},
 	{"github.com/open-policy-agent/cert-controller", code, "certcontroller", nil},
 }
 

@@ -34,11 +34,14 @@ func TestCheck_LibrariesThatLackFilesForModulesCompile(t *testing.T) {
 	}
 	mod, uses := operatorMod, ""
 	for _, l := range []struct{ module, version, pkg string }{
+		{"github.com/AthenZ/athenz", "v1.12.13", "/libs/go/sia/util"},
 		{"github.com/coreos/go-systemd/v22", "v22.7.0", "/journal"},
 		{"github.com/hashicorp/go-sockaddr", "v1.0.7", ""},
+		{"github.com/lib/pq", "v1.10.9", ""},
 		{"github.com/moby/term", "v0.5.2", ""},
 		{"github.com/sirupsen/logrus", "v1.9.4", ""},
 		{"go.etcd.io/etcd/client/pkg/v3", "v3.6.12", "/fileutil"},
+		{"k8s.io/kubectl", "v0.34.0", "/pkg/util/term"},
 	} {
 		if out, err := exec.CommandContext(t.Context(), "go", "mod", "download", l.module+"@"+l.version).CombinedOutput(); err != nil {
 			t.Skipf("SKIPPED: %s cannot be downloaded: %v: %s", l.module, err, out)
