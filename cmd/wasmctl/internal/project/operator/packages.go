@@ -12,6 +12,7 @@ type pkg struct {
 	ImportPath, Dir string
 	Standard        bool
 	GoFiles         []string
+	IgnoredGoFiles  []string
 	Imports         []string
 	Export          string // the file of what it exports, once compiled
 	Error           *struct{ Pos, Err string }
@@ -24,7 +25,7 @@ type pkg struct {
 // packages lists the packages of the program.
 func (s *Stage) packages(ctx context.Context) ([]pkg, error) {
 	var out bytes.Buffer
-	if err := s.command(ctx, &out, "list", "-e", "-deps", "-json=ImportPath,Dir,Standard,GoFiles,Imports,Module", s.pkg); err != nil {
+	if err := s.command(ctx, &out, "list", "-e", "-deps", "-json=ImportPath,Dir,Standard,GoFiles,IgnoredGoFiles,Imports,Module", s.pkg); err != nil {
 		return nil, err
 	}
 	return readPackages(&out)

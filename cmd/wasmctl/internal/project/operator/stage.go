@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/wasmctl/wasmctl/abi"
@@ -35,6 +36,7 @@ type Stage struct {
 	rest     bool              // the program has clients of client-go
 	zones    bool              // it names time zones
 	objects  []json.RawMessage // what main sees
+	overlay  string            // a file that says which files others stand for; empty for none
 	stderr   io.Writer
 
 	// Capabilities are the rights that the program says it needs. Refused are the
@@ -78,6 +80,9 @@ func (s *Stage) fit(ctx context.Context, runtime string) ([]pkg, error) {
 	packages, err := s.packages(ctx)
 	if err == nil {
 		err = s.cut(ctx, packages, runtime, libraries...)
+	}
+	if err == nil {
+		err = s.takeUnix(packages)
 	}
 	if err == nil {
 		packages, err = s.packages(ctx)
@@ -177,6 +182,9 @@ func (s *Stage) cut(ctx context.Context, packages []pkg, runtime string, changes
 
 // command runs go in the stage.
 func (s *Stage) command(ctx context.Context, stdout io.Writer, args ...string) error {
+	if s.overlay != "" && (args[0] == "list" || args[0] == "build") {
+		args = slices.Insert(slices.Clone(args), 1, "-overlay="+s.overlay)
+	}
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, stdout, s.stderr
 	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOWASM=", "GOWORK=off", "GOFLAGS=-mod=mod", "PWD="+s.dir)

@@ -1,0 +1,102 @@
+package operator
+
+import (
+	"bytes"
+	"encoding/json"
+	"go/build/constraint"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// takeUnix makes the files of the program that are for "unix" those of a module too, where
+// their package has none for other systems. A module is a unix but by name: its paths and
+// most of package os are the same.
+func (s *Stage) takeUnix(packages []pkg) error {
+	replace := map[string]string{} // file by file
+	for i := range packages {
+		if m := packages[i].Module; m == nil || !m.Main || len(packages[i].IgnoredGoFiles) == 0 {
+			continue
+		}
+		if err := s.addUnix(&packages[i], replace); err != nil {
+			return err
+		}
+	}
+	if len(replace) == 0 {
+		return nil
+	}
+	text, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return err
+	}
+	s.overlay = filepath.Join(s.dir, links, "overlay.json")
+	return os.WriteFile(s.overlay, text, 0o600)
+}
+
+// addUnix adds the files for unix of a package to what is replaced.
+func (s *Stage) addUnix(p *pkg, replace map[string]string) error {
+	for _, name := range p.GoFiles {
+		if line, err := buildLine(filepath.Join(p.Dir, name)); err != nil || line != nil && !holds(line, true) {
+			return err // it is there in the place of one for unix
+		}
+	}
+	for _, name := range p.IgnoredGoFiles {
+		file := filepath.Join(p.Dir, name)
+		line, err := buildLine(file)
+		if err != nil {
+			return err
+		}
+		if line == nil || strings.HasSuffix(name, "_test.go") || holds(line, false) || !holds(line, true) {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		to := filepath.Join(s.dir, links, "unix", strings.ReplaceAll(p.ImportPath, "/", "_")+"_"+name)
+		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(to, withoutBuildLine(text), 0o600); err != nil {
+			return err
+		}
+		replace[file] = to
+	}
+	return nil
+}
+
+// buildLine returns the build constraint of a file; nil if it has none.
+func buildLine(file string) (constraint.Expr, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(string(text)) {
+		switch {
+		case constraint.IsGoBuild(line):
+			return constraint.Parse(strings.TrimSpace(line))
+		case strings.HasPrefix(line, "package "):
+			return nil, nil //nolint:nilnil // documented
+		}
+	}
+	return nil, nil //nolint:nilnil // documented
+}
+
+// holds reports whether a file is part of a module, if that is a unix or is none.
+func holds(line constraint.Expr, unix bool) bool {
+	return line.Eval(func(tag string) bool {
+		return tag == "wasip1" || tag == "wasm" || tag == "gc" || strings.HasPrefix(tag, "go1.") || unix && tag == "unix"
+	})
+}
+
+// withoutBuildLine keeps the number of the lines.
+func withoutBuildLine(text []byte) []byte {
+	lines := bytes.SplitAfter(text, []byte("\n"))
+	for i, line := range lines {
+		if constraint.IsGoBuild(string(line)) {
+			lines[i] = []byte("//\n")
+			break
+		}
+	}
+	return bytes.Join(lines, nil)
+}
