@@ -84,7 +84,7 @@ func (c Compilation) compile(ctx context.Context, module []byte, workers int) (e
 
 // codeFile is the one file that wazero has written below a directory.
 func codeFile(dir string) (string, error) {
-	paths, _ := filepath.Glob(filepath.Join(dir, "wazero-*", "*")) // the pattern is fine
+	paths, _ := filepath.Glob(filepath.Join(dir, "*-*", "*")) // the pattern is fine
 	if len(paths) != 1 {
 		return "", fmt.Errorf("%d files of code in %s, want 1", len(paths), dir)
 	}

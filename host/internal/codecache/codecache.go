@@ -64,8 +64,9 @@ const folder = "wasmctl-3"
 // maxEntry bounds an entry: far more than the code of a module at its limit.
 const maxEntry = 2 << 30
 
-// codeFile is the name by which wazero looks for code: <dir>/wazero-<version>/<hash>.
-var codeFile = regexp.MustCompile(`^wazero-[0-9A-Za-z._+-]+/[0-9a-f]{64}$`)
+// codeFile is the name by which an engine looks for code, such as wazero-<version>/<hash>:
+// a file in a folder, neither of which leads out of the directory.
+var codeFile = regexp.MustCompile(`^[a-z]+-[0-9A-Za-z._+-]+/[0-9a-f]{64}$`)
 
 func (s Store) path(id ID) string { return filepath.Join(s.Dir, folder, hex.EncodeToString(id[:])) }
 
@@ -93,7 +94,7 @@ func (s Store) Take(id ID, private string, place Place) (*Entry, error) {
 // where that is not nil, and a form beside it. It removes the entries that were written
 // first where there are too many bytes.
 func (s Store) Put(id ID, private string, form []byte, split Split) error {
-	paths, _ := filepath.Glob(filepath.Join(private, "wazero-*", "*")) // the pattern is fine
+	paths, _ := filepath.Glob(filepath.Join(private, "*-*", "*")) // the pattern is fine
 	for _, path := range paths {
 		name, err := filepath.Rel(private, path)
 		if name = filepath.ToSlash(name); err != nil || !codeFile.MatchString(name) {
