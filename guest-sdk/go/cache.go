@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/imports"
+	"github.com/wasmctl/wasmctl/guest-sdk/go/internal/wire"
 )
 
 // Cache reads the objects that the host watches for this module (Manifest.For,
@@ -93,20 +94,35 @@ func (c *Cache) All(ref ObjectRef, opts CacheListOptions) func(yield func(Object
 // its loop does not compile there.
 func pages(list func(next string) (List, error)) func(yield func(Object, error) bool) {
 	return func(yield func(Object, error) bool) {
-		for next := ""; ; {
+		for next, more := "", true; more; more = next != "" {
 			page, err := list(next)
 			if err != nil {
 				yield(Object{}, err)
 				return
 			}
-			for _, o := range page.Items() {
-				if !yield(o, nil) {
-					return
-				}
-			}
-			if next = page.Continue(); next == "" {
+			if next, more = page.each(yield); !more {
 				return
 			}
 		}
 	}
+}
+
+// each calls yield with the objects of the page until that is false. It returns what
+// Continue does: what is behind the objects is found without another look at them.
+func (l List) each(yield func(Object, error) bool) (next string, more bool) {
+	for it := wire.Walk(l.view); it.Next(); {
+		switch string(it.Key) {
+		case "metadata":
+			next = Value{it.Value}.String("continue")
+		case "items":
+			items := wire.Walk(it.Value)
+			for wire.TypeOf(it.Value) == wire.Array && items.Next() {
+				if !yield(Object{Value: Value{items.Value}}, nil) {
+					return "", false
+				}
+			}
+			it.Walked(&items)
+		}
+	}
+	return next, true
 }

@@ -22,6 +22,8 @@ type decoder struct {
 	own   bool   // nobody else has b: strings are parts of it
 	chunk []byte // memory for strings; see string
 	json  []byte // memory for types that read themselves from JSON
+
+	amount quantity // the value of a map that is being read
 }
 
 // skip goes behind the value.

@@ -3,6 +3,7 @@ package wire
 import (
 	"math/rand/v2"
 	"testing"
+	"unsafe"
 )
 
 func TestFieldTable_FindsItsNamesAndNoOthers(t *testing.T) {
@@ -26,7 +27,7 @@ func TestFieldTable_FindsItsNamesAndNoOthers(t *testing.T) {
 		for _, f := range append(fields, field{name: name()}, field{}) {
 			after := name()[:rng.IntN(2)] // the name may be the last that there is
 			b := []byte("x" + f.name + after)
-			found := table.find(b, 1, 1+len(f.name))
+			found := table.find(unsafe.Add(unsafe.Pointer(&b[0]), 1), len(f.name), len(b) > 8)
 			if known[f.name] != (found != nil) || found != nil && found.name != f.name {
 				t.Fatalf("%q of %v: found %v", f.name, known, found)
 			}

@@ -138,19 +138,22 @@ func decodeStruct(p *plan, d *decoder, at unsafe.Pointer) error {
 	if err != nil || n < 0 {
 		return cmp.Or(err, d.mismatch(p.typ))
 	}
-	b, own := d.b, d.own
+	b, own := unsafe.Pointer(unsafe.SliceData(d.b)), d.own
 	for ; n > 0; n-- {
 		start := d.pos + 1
-		end := start + int(b[d.pos]&0x1f)
-		if b[d.pos]&0xe0 != 0xa0 { // few keys are long
+		c := *(*byte)(unsafe.Add(b, d.pos))
+		length := int(c & 0x1f)
+		if c&0xe0 != 0xa0 { // few keys are long
 			key, ok := d.text()
 			if !ok {
 				return ErrType
 			}
-			start, end = d.pos-len(key), d.pos
+			length = len(key)
+			start = d.pos - length
 		}
+		end := start + length
 		d.pos = end
-		f := p.byKey.find(b, start, end)
+		f := p.byKey.find(unsafe.Add(b, start), length, start+8 <= len(d.b))
 		if f == nil {
 			d.skip()
 			continue
@@ -162,11 +165,11 @@ func decodeStruct(p *plan, d *decoder, at unsafe.Pointer) error {
 				continue
 			}
 		}
-		c := b[end]
+		c = *(*byte)(unsafe.Add(b, end))
 		switch {
 		case own && f.isText && c&0xe0 == 0xa0: // most fields
 			d.pos = end + 1 + int(c&0x1f)
-			*(*string)(field) = unsafeString(b[end+1 : d.pos])
+			*(*string)(field) = unsafe.String((*byte)(unsafe.Add(b, end+1)), int(c&0x1f))
 		case c == 0xc0 && !f.plan.takesNil:
 			d.null(f.plan, field)
 		default: // not by into, which would be one more call
@@ -230,27 +233,54 @@ func decodeArray(p *plan, d *decoder, at unsafe.Pointer) error {
 	return nil
 }
 
-// decodeMapOf decodes a map whose keys are strings, and whose values have the form of V:
-// maps of both are alike.
-func decodeMapOf[V any](p *plan, d *decoder, at unsafe.Pointer) error {
+// decodeStringMap decodes a map[string]string.
+func decodeStringMap(p *plan, d *decoder, at unsafe.Pointer) error {
 	n, err := d.open(Map)
 	if err != nil || n < 0 {
 		return cmp.Or(err, d.mismatch(p.typ))
 	}
-	var zero V
-	m, v := make(map[string]V, n), new(V)
+	m := make(map[string]string, n)
+	for ; n > 0; n-- {
+		k, ok := d.text()
+		if !ok {
+			return ErrType
+		}
+		key, value := d.string(k), ""
+		if v, ok := d.text(); ok {
+			value = d.string(v)
+		} else if TypeOf(d.b[d.pos:]) != Nil {
+			return within(key, d.mismatch(p.elem.typ))
+		} else {
+			d.pos++
+		}
+		m[key] = value
+	}
+	*(*map[string]string)(at) = m
+	d.depth--
+	return nil
+}
+
+// decodeQuantities decodes a map whose keys are strings, and whose values have the form of
+// a quantity: all maps of both are alike.
+func decodeQuantities(p *plan, d *decoder, at unsafe.Pointer) error {
+	n, err := d.open(Map)
+	if err != nil || n < 0 {
+		return cmp.Or(err, d.mismatch(p.typ))
+	}
+	m := make(map[string]quantity, n)
 	for ; n > 0; n-- {
 		k, ok := d.text()
 		if !ok {
 			return ErrType
 		}
 		key := d.string(k)
-		if err := d.into(p.elem, unsafe.Pointer(v)); err != nil {
+		d.amount = quantity{}
+		if err := d.into(p.elem, unsafe.Pointer(&d.amount)); err != nil {
 			return within(key, err)
 		}
-		m[key], *v = *v, zero
+		m[key] = d.amount
 	}
-	*(*map[string]V)(at) = m
+	*(*map[string]quantity)(at) = m
 	d.depth--
 	return nil
 }

@@ -90,9 +90,6 @@ func planFields(p *plan, t reflect.Type) {
 	}
 }
 
-// knownQuantities is how many quantities are kept.
-const knownQuantities = 256
-
 // quantity has the form of a resource.Quantity: a number and its exponent, a number that
 // these cannot hold, text that was made of it, and how that is made.
 type quantity struct {
@@ -114,31 +111,57 @@ func planQuantity(p *plan, t reflect.Type) {
 	}
 	p.isQuantity = true
 	parse := p.decode
-	var mu sync.Mutex
-	known := map[string]quantity{} // guarded by mu
+	var known quantities
 	p.decode = func(p *plan, d *decoder, at unsafe.Pointer) error {
 		start := d.pos
 		text, ok := d.text()
 		if !ok {
 			return parse(p, d, at)
 		}
-		mu.Lock()
-		defer mu.Unlock()
 		into := (*quantity)(at)
-		if q, ok := known[string(text)]; ok {
-			*into = q
+		if known.get(text, into) {
 			return nil
 		}
 		d.pos = start
 		if err := parse(p, d, at); err != nil {
 			return err
 		}
-		if len(known) < knownQuantities && into.big == nil { // a copy would share that
-			known[string(text)] = *into
+		if into.big == nil { // a copy would share that
+			known.put(string(text), *into)
 		}
 		return nil
 	}
 }
+
+// quantities are some of those that were read: of those that begin alike, the last one.
+type quantities struct {
+	mu   sync.Mutex
+	list [64]struct { // guarded by mu
+		text  string
+		value quantity
+	}
+}
+
+func (q *quantities) get(text []byte, into *quantity) bool {
+	q.mu.Lock()
+	e := &q.list[slotOf(unsafeString(text))]
+	found := equal(e.text, unsafeString(text)) && len(text) > 0
+	if found {
+		*into = e.value
+	}
+	q.mu.Unlock()
+	return found
+}
+
+func (q *quantities) put(text string, value quantity) {
+	q.mu.Lock()
+	e := &q.list[slotOf(text)]
+	e.text, e.value = text, value
+	q.mu.Unlock()
+}
+
+// slotOf is where a text is kept.
+func slotOf(text string) uint64 { return loadUpTo8(text) * 0x9e3779b97f4a7c15 >> 58 }
 
 // variable is one within a struct.
 type variable struct {

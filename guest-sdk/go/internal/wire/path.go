@@ -71,6 +71,7 @@ type Iter struct {
 
 	v     []byte
 	pos   int // of the current value, or of the first entry
+	end   int // of the current value, where it is known; else 0
 	n     int // entries
 	isMap bool
 	bad   bool
@@ -89,7 +90,9 @@ func (it *Iter) Next() bool {
 		return false
 	}
 	next := it.pos
-	if it.Index >= 0 {
+	if it.end > 0 {
+		next, it.end = it.end, 0
+	} else if it.Index >= 0 {
 		next = Skip(it.v, it.pos)
 	}
 	if next >= 0 && it.isMap {
@@ -102,6 +105,17 @@ func (it *Iter) Next() bool {
 	it.pos, it.Value = next, it.v[next:]
 	it.Index++
 	return true
+}
+
+// Walked tells that inner has walked the current value to its end, which is skipped
+// without another look then.
+func (it *Iter) Walked(inner *Iter) {
+	if inner.bad || inner.Index+1 < inner.n || inner.n <= 0 {
+		return
+	}
+	if n := Skip(inner.v, inner.pos); n > 0 {
+		it.end = it.pos + n
+	}
 }
 
 // Bad reports whether the walk ended before the last entry.

@@ -121,9 +121,9 @@ func (p *plan) mapping(t reflect.Type) {
 	p.key, p.elem = keysOf(t.Key()), makePlan(t.Elem())
 	switch p.decode, p.encode = decodeMap, encodeMap; {
 	case t == stringMap:
-		p.decode, p.encode = decodeMapOf[string], encodeStringMap
+		p.decode, p.encode = decodeStringMap, encodeStringMap
 	case p.elem.isQuantity && makePlan(t.Key()).isText:
-		p.decode = decodeMapOf[quantity]
+		p.decode = decodeQuantities
 	}
 }
 

@@ -23,8 +23,28 @@ func parseUTC(s []byte) (t time.Time, ok bool) {
 	if max(century, year) > 99 || month-1 > 11 || day-1 > 30 || hour > 23 || minute > 59 || second > 59 {
 		return t, false
 	}
-	t = time.Date(int(100*century+year), time.Month(month), int(day), int(hour), int(minute), int(second), 0, time.UTC)
-	return t, t.Day() == int(day) // not so on the 31st of June
+	if day > 28 && day > daysOf(100*century+year, month) {
+		return t, false
+	}
+	days := daysUntil(int64(100*century+year), int64(month)) + int64(day) - 1
+	return time.Unix(days*86400+int64(hour*3600+minute*60+second), 0).UTC(), true
+}
+
+// daysOf is how many days a month has.
+func daysOf(year, month uint) uint {
+	return uint(daysUntil(int64(year), int64(month)+1) - daysUntil(int64(year), int64(month))) //nolint:gosec // 28 to 31
+}
+
+// daysUntil is how many days there are from 1970 to a month, which may be the 13th. A year
+// begins in March here, so that the day of a leap year is its last one.
+func daysUntil(year, month int64) int64 {
+	if month > 2 {
+		month -= 3
+	} else {
+		year, month = year-1, month+9
+	}
+	year += 400 // not below 0
+	return year*365 + year/4 - year/100 + year/400 + (153*month+2)/5 - (719468 + 400*365 + 97)
 }
 
 // number reads two digits; it is above 99 if they are none.
