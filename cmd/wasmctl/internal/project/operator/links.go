@@ -77,8 +77,9 @@ func terminal(rel string) bool { return strings.HasPrefix(rel, "term") }
 // code reports the files of a module that is replaced as a whole.
 func code(rel string) bool { return rel != "go.mod" }
 
-// docs reports the files that have the texts of fields, for who publishes an API: maps
-// that each start of a program fills.
+// docs reports the files of k8s.io/api that have the texts of fields, for who publishes an
+// API: maps that each start of a program fills. kubectl's libraries read those of
+// apimachinery.
 func docs(rel string) bool { return strings.HasSuffix(rel, "swagger_doc_generated.go") }
 
 // protobuf reports the files that only encode protobuf.

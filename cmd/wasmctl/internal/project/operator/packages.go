@@ -69,13 +69,12 @@ const cbor = "k8s.io/apimachinery/pkg/runtime/serializer/cbor"
 // machinery is what a module needs to be otherwise in apimachinery. CBOR goes too where
 // nothing but the types there can encode it.
 func machinery(packages []pkg) change {
-	c := change{"k8s.io/apimachinery", docs, "", noTransport}
+	c := change{"k8s.io/apimachinery", only(""), "", noTransport}
 	uses := func(p pkg) bool {
 		return slices.Contains(p.Imports, cbor) || p.ofProgram() && slices.Contains(p.Imports, cbor+"/direct")
 	}
 	if !slices.ContainsFunc(packages, uses) {
-		c.drop = func(rel string) bool { return docs(rel) || rel == "pkg/runtime/serializer/cbor/direct/direct.go" }
-		c.add = "apimachinery"
+		c.drop, c.add = only("pkg/runtime/serializer/cbor/direct/direct.go"), "apimachinery"
 	}
 	return c
 }

@@ -48,7 +48,7 @@ func (c *Cache) indexer(gvk schema.GroupVersionKind, field string) *index {
 }
 
 // index tells the values of a field. The program's function is here, and the objects are
-// at the host. So it is told the values of what it lists in vain.
+// at the host, which gets the values of those that it listed and that do not match.
 type index struct {
 	extract client.IndexerFunc
 	// The host's indexes by what is listed: as with controller-runtime, the function is
