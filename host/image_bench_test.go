@@ -63,6 +63,8 @@ func BenchmarkInstance(b *testing.B) {
 			g := m.last.Load()
 			withImages(b, g, images)
 			b.Run("start", func(b *testing.B) {
+				from := cpuTime(b)
+				defer func() { b.ReportMetric(float64((cpuTime(b)-from).Microseconds())/float64(b.N), "cpu-us/op") }()
 				for b.Loop() {
 					in, err := g.newInstance(b.Context(), g.settings.Load())
 					if err != nil {
