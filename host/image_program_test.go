@@ -49,6 +49,9 @@ func (p *programmer) module() []byte {
 		}
 		data = append(data, binary.AppendName(seg, text))
 	}
+	if p.r.IntN(4) == 0 { // one that is passive: wazero keeps the data, and copies it into each instance
+		data = append(data, []byte{1, 0})
+	}
 	answer := "\x82\xa6action\xa7requeue\xa8after_ms\xce\x00\x00\x00\x00"
 	return section(out, binary.SectionData, append(data, binary.AppendName([]byte{0, 0x41, 16, 0x0b}, answer))...)
 }
