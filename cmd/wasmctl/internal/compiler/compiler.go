@@ -43,12 +43,12 @@ type Limits struct {
 // safe for concurrent use.
 type Compiler struct {
 	limits Limits
-	slots  chan struct{} // a token for each process that runs
+	cpus   chan struct{} // a token for each CPU that compiles
 }
 
 // New returns a Compiler of this binary, whose main must know Command.
 func New(limits Limits) *Compiler {
-	return &Compiler{limits: limits, slots: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))}
+	return &Compiler{limits: limits, cpus: make(chan struct{}, runtime.GOMAXPROCS(0))}
 }
 
 // job is what a process reads, as a line of JSON; Size bytes of code follow.
@@ -67,20 +67,43 @@ type answer struct {
 	Cache bool `json:"cache,omitempty"`
 }
 
-// Compile implements host.Config.Compiler. It waits while as many processes run
-// as there are CPUs for. ctx ends the process.
-func (c *Compiler) Compile(ctx context.Context, comp host.Compilation) error {
+// take waits for a CPU, and takes up to most of those that are free: of many modules,
+// each compiles on one, which is less work in all.
+func (c *Compiler) take(ctx context.Context, most int) (n int, err error) {
 	select {
-	case c.slots <- struct{}{}:
+	case c.cpus <- struct{}{}:
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return 0, context.Cause(ctx)
 	}
-	defer func() { <-c.slots }()
-	line, err := json.Marshal(job{comp.Dir, len(comp.Code), comp.Workers, comp.CloseOnDone, c.limits})
+	for n = 1; n < most; n++ {
+		select {
+		case c.cpus <- struct{}{}:
+		default:
+			return n, nil
+		}
+	}
+	return n, nil
+}
+
+func (c *Compiler) release(n int) {
+	for range n {
+		<-c.cpus
+	}
+}
+
+// Compile implements host.Config.Compiler. It waits while other processes have all
+// CPUs. ctx ends the process.
+func (c *Compiler) Compile(ctx context.Context, comp host.Compilation) error {
+	workers, err := c.take(ctx, comp.Workers)
+	if err != nil {
+		return err
+	}
+	defer c.release(workers)
+	line, err := json.Marshal(job{comp.Dir, len(comp.Code), workers, comp.CloseOnDone, c.limits})
 	if err != nil {
 		return fmt.Errorf("compiler: %w", err)
 	}
-	cmd := subprocess.Command(ctx, Command, comp.Workers)
+	cmd := subprocess.Command(ctx, Command, workers)
 	var out, trouble subprocess.Head
 	cmd.Stdout, cmd.Stderr = &out, &trouble
 	in, err := cmd.StdinPipe() // open until the end of Wait: the process ends with it
