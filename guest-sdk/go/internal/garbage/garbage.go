@@ -11,8 +11,12 @@ package garbage
 import "runtime"
 
 // seldom is how many calls end without a look at what was allocated, at most: a look
-// takes longer than the smallest runs.
-const seldom = 1000
+// takes longer than the smallest runs. Early is how many do at first: a look also writes
+// to pages that instances share until then, and most instances make few calls.
+const (
+	seldom = 1000
+	early  = 8
+)
 
 // collector collects garbage when enough was allocated.
 type collector struct {
@@ -23,7 +27,7 @@ type collector struct {
 	skip  uint64           // of these, those that are still to come before it
 }
 
-var ofModule collector
+var ofModule = collector{skip: early}
 
 // AfterCall is called at the end of each call; bounded says whether its work has a
 // limit. It leaves all to Go where it has, as a collection would be a large part of
