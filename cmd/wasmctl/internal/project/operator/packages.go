@@ -46,10 +46,14 @@ func usesOpenAPI(packages []pkg) bool {
 }
 
 // withProtobuf are the modules that encode protobuf, if it can be left out of all of
-// them: those of Kubernetes, whose encoders call one another, and no other one.
+// them: those of Kubernetes, whose encoders call one another, and no other one. Policies
+// of the API server print kinds by methods that the same files have.
 func withProtobuf(packages []pkg) (list []change) {
 	seen := map[string]bool{}
 	for _, p := range packages {
+		if strings.HasPrefix(p.ImportPath, "k8s.io/apiserver/pkg/admission/plugin/policy/") {
+			return nil
+		}
 		uses := p.Module != nil && slices.ContainsFunc(p.GoFiles, protobuf) &&
 			(p.Module.Path == "k8s.io/api" || slices.ContainsFunc(p.Imports, func(i string) bool { return strings.HasPrefix(i, "k8s.io/api/") }))
 		if !uses || seen[p.Module.Path] {

@@ -43,11 +43,16 @@ func TestWithProtobuf_LeavesItToModulesOfOthers(t *testing.T) {
 	machinery := of(t, "k8s.io/apimachinery", "generated.pb.go")
 	own := of(t, "example.com/op", "a.pb.go", "k8s.io/api/core/v1")
 	other := of(t, "example.com/op", "a.pb.go", "google.golang.org/protobuf/proto")
-	for want, packages := range map[string][]pkg{
-		"k8s.io/api": {api, api, machinery, other}, "k8s.io/api k8s.io/apiserver": {api, audit}, "": {api, own, audit},
+	policy := of(t, "k8s.io/apiserver", "dispatch.go", "k8s.io/api/admissionregistration/v1") // prints kinds
+	policy.ImportPath = "k8s.io/apiserver/pkg/admission/plugin/policy/generic"
+	for _, tc := range []struct {
+		want     string
+		packages []pkg
+	}{
+		{"k8s.io/api", []pkg{api, api, machinery, other}}, {"k8s.io/api k8s.io/apiserver", []pkg{api, audit}}, {"", []pkg{api, own, audit}}, {"", []pkg{api, audit, policy}},
 	} {
 		var got []string
-		for _, c := range withProtobuf(packages) {
+		for _, c := range withProtobuf(tc.packages) {
 			if c.drop("core/v1/generated.pb.go") {
 				got = append(got, c.module)
 			}
@@ -55,8 +60,8 @@ func TestWithProtobuf_LeavesItToModulesOfOthers(t *testing.T) {
 				t.Errorf("%s: what a module needs of it is wrong", c.module)
 			}
 		}
-		if strings.Join(got, " ") != want {
-			t.Errorf("%q, want %q", got, want)
+		if strings.Join(got, " ") != tc.want {
+			t.Errorf("%q, want %q", got, tc.want)
 		}
 	}
 }
