@@ -35,7 +35,7 @@ Write those that it needs to a file, and name it by --roles (key roles of wasmct
 var (
 	isRole = regexp.MustCompile(`(?m)^kind:\s*["']?(Cluster)?Role["']?\s*$`)
 	// notDeployed are folders with roles for something else.
-	notDeployed = regexp.MustCompile(`^(\..+|_.+|vendor|node_modules|tests?|testdata|e2e|examples?|samples?|docs?|hack)$`)
+	notDeployed = regexp.MustCompile(`^(\..+|_.+|vendor|node_modules|tests?|testdata|e2e.*|examples?|samples?|docs?|hack)$`)
 )
 
 // maxRoleFiles is how many files a hint names.

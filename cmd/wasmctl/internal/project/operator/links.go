@@ -58,6 +58,8 @@ var libraries = []change{
 	{"go.etcd.io/etcd/client/pkg/v3", only("fileutil/lock_flock.go"), "etcd", nil},
 	{"github.com/lib/pq", none, "libpq", nil},
 	{"github.com/AthenZ/athenz", none, "athenz", nil},
+	{"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob", none, "azblob", nil},
+	{"github.com/aliyun/credentials-go", only("credentials/providers/lock_unix.go"), "aliyun", nil},
 	{"k8s.io/kubectl", only("pkg/util/term/resizeevents.go"), "kubectl", nil},
 	{"github.com/open-policy-agent/cert-controller", code, "certcontroller", nil},
 }

@@ -35,6 +35,8 @@ func TestCheck_LibrariesThatLackFilesForModulesCompile(t *testing.T) {
 	mod, uses := operatorMod, ""
 	for _, l := range []struct{ module, version, pkg string }{
 		{"github.com/AthenZ/athenz", "v1.12.13", "/libs/go/sia/util"},
+		{"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob", "v1.6.4", ""},
+		{"github.com/aliyun/credentials-go", "v1.4.11", "/credentials/providers"},
 		{"github.com/coreos/go-systemd/v22", "v22.7.0", "/journal"},
 		{"github.com/hashicorp/go-sockaddr", "v1.0.7", ""},
 		{"github.com/lib/pq", "v1.10.9", ""},
