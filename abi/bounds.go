@@ -49,7 +49,7 @@ var ManifestBounds = []Bound{
 	{"for.predicates", maxWords},
 	{"owns.predicates", maxWords},
 	{"watches.predicates", maxWords},
-	{"capabilities", 100},
+	{"capabilities", 500}, // an operator has three for each of its kinds, and each kind that it makes
 	{"capabilities.subresources", maxWords},
 	{"capabilities.verbs", maxWords},
 	{"capabilities.namespaces", maxList},
