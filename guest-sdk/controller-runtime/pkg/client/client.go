@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 
 	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
 
@@ -92,8 +93,21 @@ func New(config *rest.Config, options Options) (Client, error) {
 	return c, nil
 }
 
-// NewWithWatch is an error: the host watches for a module.
-func NewWithWatch(*rest.Config, Options) (WithWatch, error) {
+// NewWithWatch returns a client as New does. Its Watch is an error: the host watches for a
+// module.
+func NewWithWatch(config *rest.Config, options Options) (WithWatch, error) {
+	c, err := New(config, options)
+	if err != nil {
+		return nil, err
+	}
+	return watchless{c}, nil
+}
+
+// watchless is a client that does not watch.
+type watchless struct{ Client }
+
+// Watch implements WithWatch.
+func (watchless) Watch(context.Context, ObjectList, ...ListOption) (watch.Interface, error) {
 	return nil, errors.New("client: a module cannot watch by itself; name the kind by Owns or Watches of the controller's builder")
 }
 

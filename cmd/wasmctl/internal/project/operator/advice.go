@@ -20,9 +20,7 @@ var advices = []advice{
 		ofRuntime + "source.Channel", ofRuntime + "source.TypedChannel", ofRuntime + "source.Func", ofRuntime + "source.TypedFunc", ofRuntime + "source.Informer",
 		ofInformer + "AddEventHandler", ofInformer + "AddEventHandlerWithResyncPeriod", ofInformer + "AddEventHandlerWithOptions",
 	}},
-	{Fail, "opens a cluster or a watch of its own", "use the manager's client, and declare what to watch with the builder", []string{
-		ofRuntime + "cluster.New", ofRuntime + "client.NewWithWatch",
-	}},
+	{Fail, "opens a cluster of its own", "use the manager's client, and declare what to watch with the builder", []string{ofRuntime + "cluster.New"}},
 	{Warn, "sets up a webhook, which a module does not serve: an error at start", "do not call it where ENABLE_WEBHOOKS is \"false\", pass the program's own flag after \"--\" of wasmctl build, or use wasmctl build --without webhooks", []string{
 		"sigs.k8s.io/controller-runtime.NewWebhookManagedBy", ofRuntime + "builder.WebhookManagedBy", "(" + ofRuntime + "webhook.Server).Register",
 	}},
@@ -33,6 +31,7 @@ var advices = []advice{
 		ofClient + "discovery.", "(k8s.io/apimachinery/pkg/api/meta.RESTMapper).RESTMapping", "(k8s.io/apimachinery/pkg/api/meta.RESTMapper).RESTMappings",
 	}},
 	{Warn, "watches, elects or connects by itself, which fails when it is used", "leave it to the host: it watches, elects and keeps the cache", []string{
+		"(" + ofRuntime + "client.WithWatch).Watch",
 		ofClient + "informers.", ofClient + "dynamic/dynamicinformer.", ofClient + "tools/leaderelection.", ofClient + "tools/remotecommand.", ofClient + "tools/portforward.",
 	}},
 	{Warn, "listens, which fails when it is called: a module has no sockets", "serve it by a program of its own", []string{

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 
@@ -154,19 +155,32 @@ func (s *Stage) readMod(ctx context.Context, file string) (goMod, error) {
 
 // replace makes a folder the module of that path.
 func (s *Stage) replace(ctx context.Context, module, dir string) error {
-	at := filepath.Join(s.dir, links, filepath.FromSlash(module))
+	name := s.linkOf(module)
+	at := filepath.Join(s.dir, links, filepath.FromSlash(name))
 	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
 		return err
 	}
 	if err := os.Symlink(dir, at); err != nil {
 		return err
 	}
-	return s.point(ctx, module)
+	return s.point(ctx, module, name)
 }
 
-// point makes go.mod use what is in the folder of links.
-func (s *Stage) point(ctx context.Context, module string) error {
-	return s.command(ctx, s.stderr, "mod", "edit", "-replace="+module+"=./"+links+"/"+module)
+// linkOf names the link to a module's folder: by its path, but for one whose path is within
+// that of another, or around it. A link is no folder for links.
+func (s *Stage) linkOf(module string) string {
+	for at := module; at != "."; at = path.Dir(at) {
+		info, err := os.Lstat(filepath.Join(s.dir, links, filepath.FromSlash(at)))
+		if err == nil && (at == module || info.Mode()&fs.ModeSymlink != 0) {
+			return strings.ReplaceAll(module, "/", "_")
+		}
+	}
+	return module
+}
+
+// point makes go.mod use what has that name in the folder of links.
+func (s *Stage) point(ctx context.Context, module, name string) error {
+	return s.command(ctx, s.stderr, "mod", "edit", "-replace="+module+"=./"+links+"/"+name)
 }
 
 // older reports whether a version that a project pins is too old for the stand-in.

@@ -12,6 +12,7 @@ func replaced(t *testing.T, lines string) (map[string]string, error) {
 	root := t.TempDir()
 	write(t, filepath.Join(root, "go.mod"), "module example.com/op\n\ngo 1.24.0\n\nrequire sigs.k8s.io/controller-runtime v0.22.0\n\n"+lines)
 	write(t, filepath.Join(root, "there", "go.mod"), "module example.com/there\n")
+	write(t, filepath.Join(root, "there", "sub", "go.mod"), "module example.com/there/sub\n")
 	s := &Stage{dir: t.TempDir(), stderr: t.Output(), pinned: map[string]string{}}
 	if _, err := s.writeMod(t.Context(), root, SDK{Checkout: "../../../../.."}); err != nil {
 		return nil, err
@@ -30,13 +31,15 @@ func replaced(t *testing.T, lines string) (map[string]string, error) {
 func TestStage_ReplaceLinesOfTheProject(t *testing.T) {
 	const standIn = "./.wasmctl/sigs.k8s.io/controller-runtime"
 	for lines, want := range map[string]string{
-		"replace example.com/there => ./there":                                             "example.com/there ./.wasmctl/example.com/there",
-		"replace example.com/there v1.0.0 => ./there":                                      "example.com/there ./.wasmctl/example.com/there",
-		"replace example.com/x v1.0.0 => example.com/y v1.1.0":                             "example.com/x example.com/y@v1.1.0",
-		"replace sigs.k8s.io/controller-runtime => sigs.k8s.io/controller-runtime v0.19.0": "sigs.k8s.io/controller-runtime " + standIn,
-		"replace sigs.k8s.io/controller-runtime v0.22.0 => example.com/fork v0.22.1":       "sigs.k8s.io/controller-runtime " + standIn,
-		"replace k8s.io/kube-openapi => k8s.io/kube-openapi v0.0.1":                        "k8s.io/kube-openapi ./.wasmctl/k8s.io/kube-openapi",
-		"require example.com/api v1.2.3\nreplace example.com/api => ./api":                 "example.com/api ",
+		"replace example.com/there => ./there":                                               "example.com/there ./.wasmctl/example.com/there",
+		"replace example.com/there v1.0.0 => ./there":                                        "example.com/there ./.wasmctl/example.com/there",
+		"replace example.com/there => ./there\nreplace example.com/there/sub => ./there/sub": "example.com/there/sub ./.wasmctl/example.com_there_sub",
+		"replace example.com/there/sub => ./there/sub\nreplace example.com/there => ./there": "example.com/there ./.wasmctl/example.com_there",
+		"replace example.com/x v1.0.0 => example.com/y v1.1.0":                               "example.com/x example.com/y@v1.1.0",
+		"replace sigs.k8s.io/controller-runtime => sigs.k8s.io/controller-runtime v0.19.0":   "sigs.k8s.io/controller-runtime " + standIn,
+		"replace sigs.k8s.io/controller-runtime v0.22.0 => example.com/fork v0.22.1":         "sigs.k8s.io/controller-runtime " + standIn,
+		"replace k8s.io/kube-openapi => k8s.io/kube-openapi v0.0.1":                          "k8s.io/kube-openapi ./.wasmctl/k8s.io/kube-openapi",
+		"require example.com/api v1.2.3\nreplace example.com/api => ./api":                   "example.com/api ",
 	} {
 		got, err := replaced(t, lines)
 		module, to, _ := strings.Cut(want, " ")

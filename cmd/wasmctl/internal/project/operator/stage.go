@@ -171,7 +171,7 @@ func (s *Stage) cut(ctx context.Context, packages []pkg, runtime string, changes
 			}
 		}
 		if err == nil {
-			err = s.point(ctx, c.module)
+			err = s.point(ctx, c.module, c.module)
 		}
 		if err != nil {
 			return fmt.Errorf("module[%s]: %w", c.module, err)
