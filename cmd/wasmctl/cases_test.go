@@ -6,11 +6,13 @@ import (
 	"testing"
 
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/cases"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 )
 
 // TestExamples_CasesHold runs the cases of each example, and then all of them
 // with each request failing in each way.
 func TestExamples_CasesHold(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("SKIPPED: -short: builds all examples")
 	}
@@ -34,12 +36,20 @@ func TestExamples_CasesHold(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			suite := &cases.Suite{Wasm: wasm, Name: name, CacheDir: compiledModules}
+			suite := newSuite(wasm, name)
 			for _, c := range f.Cases {
 				t.Run(c.Name, func(t *testing.T) { casesHold(t, suite, c) })
 			}
 		})
 	}
+}
+
+// newSuite has the cache of the commands, and their key: with another one, each would
+// compile again what the other has compiled.
+func newSuite(wasm []byte, name string) *cases.Suite {
+	s := &cases.Suite{Wasm: wasm, Name: name}
+	s.CacheDir, s.CacheKey = flags.CodeCache(compiledModules)
+	return s
 }
 
 func casesHold(t *testing.T, suite *cases.Suite, c *cases.Case) {

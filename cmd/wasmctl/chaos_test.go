@@ -19,6 +19,7 @@ import (
 
 	"github.com/wasmctl/wasmctl"
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 )
 
@@ -48,7 +49,8 @@ type inProcess struct {
 
 func newInProcess(config *rest.Config, o wasmctl.Options) (p *inProcess, err error) {
 	p = &inProcess{}
-	o.Logger, o.CacheDir = slog.New(slog.NewJSONHandler(&p.log, nil)), compiledModules
+	o.Logger = slog.New(slog.NewJSONHandler(&p.log, nil))
+	o.CacheDir, o.CacheKey = flags.CodeCache(compiledModules)
 	p.Runtime, err = wasmctl.New(config, o)
 	return p, err
 }

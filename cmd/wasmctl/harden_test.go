@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -49,18 +50,30 @@ func TestRun_GivesUpWhatItDoesNotNeed(t *testing.T) {
 	}
 }
 
-// buildStatic builds wasmctl as make build does: Landlock needs a binary without cgo,
-// which that of the tests may be with.
+// buildStatic builds wasmctl as make build does, from the same compiled packages: Landlock
+// needs a binary without cgo, which that of the tests may be with.
 func buildStatic(t *testing.T) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "wasmctl")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", path, ".")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	path, err := staticWasmctl()
+	if err != nil {
+		t.Fatal(err)
 	}
 	return path
 }
+
+var staticWasmctl = sync.OnceValues(func() (path string, err error) {
+	path = filepath.Join(builtGuests, "wasmctl")
+	if err := os.MkdirAll(builtGuests, 0o700); err != nil {
+		return "", err
+	}
+	own := fmt.Sprint(path, os.Getpid()) // others may build it at the same time
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", own, ".")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	return path, os.Rename(own, path)
+})
 
 // TestRun_WritesItsOwnFilesOnly: with all of the hardening a process does all of its
 // work: it fills the cache, keeps its state, writes its audit, serves its socket,

@@ -23,6 +23,7 @@ import (
 // does, builds it, runs its unit tests and its cases, and lets it reconcile its
 // sample on a real API server. All three do the same: their cases are.
 func TestProject_OfEachLanguageRuns(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("SKIPPED: -short: runs compilers")
 	}
@@ -131,7 +132,7 @@ func projectCasesHold(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	suite := &cases.Suite{Wasm: wasm, Name: "greeter", CacheDir: compiledModules}
+	suite := newSuite(wasm, "greeter")
 	for _, c := range f.Cases {
 		casesHold(t, suite, c)
 	}

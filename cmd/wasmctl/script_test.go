@@ -22,6 +22,7 @@ func TestMain(m *testing.M) {
 // TestScripts runs testdata/script/*.txtar: what a user types and sees, where
 // no cluster is needed.
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	guests, err := filepath.Abs("../../testdata/wasm")
 	if err != nil {
 		t.Fatal(err)
@@ -39,6 +40,9 @@ func TestScripts(t *testing.T) {
 				env.Setenv(name, value) // HOME is another one
 			}
 			env.Setenv("HOME", env.WorkDir)
+			for _, name := range []string{"XDG_CACHE_HOME", "XDG_CONFIG_HOME"} { // compiled modules, and their key
+				env.Setenv(name, filepath.Join(builtGuests, "scripts"))
+			}
 			env.Setenv("KUBECONFIG", filepath.Join(env.WorkDir, "no-kubeconfig"))
 			return nil
 		},
