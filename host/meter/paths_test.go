@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tetratelabs/wazero"
+
 	"github.com/wasmctl/wasmctl/host/meter"
 )
 
@@ -72,5 +74,27 @@ func TestRewrite_ArmsOfAnIfAreNotOneChain(t *testing.T) {
 	one := slices.Concat([]byte{0x20, 0, 0x04, 0x40}, arm, []byte{0x05}, arm, []byte{0x0b})
 	if _, err := meter.Rewrite(functionOf(bytes.Repeat(one, 90)), meter.Config{}); err != nil {
 		t.Error(err)
+	}
+}
+
+// BenchmarkCompile_Blocks is what wazero takes for functions of many blocks, by how these
+// follow each other.
+func BenchmarkCompile_Blocks(b *testing.B) {
+	ifs := func(n int) []byte { return bytes.Repeat([]byte{0x20, 0, 0x04, 0x40, 0x0b}, n) }
+	for _, f := range []struct {
+		name string
+		code []byte
+	}{
+		{"chain of 10,000", ifs(10_000)}, {"chain of 20,000", ifs(20_000)}, {"chain of 40,000", ifs(40_000)}, {"br_table to 80,000", dispatch(80_000)},
+	} {
+		b.Run(f.name, func(b *testing.B) {
+			for b.Loop() {
+				r := wazero.NewRuntime(b.Context())
+				if _, err := r.CompileModule(b.Context(), functionOf(f.code)); err != nil {
+					b.Fatal(err)
+				}
+				_ = r.Close(b.Context())
+			}
+		})
 	}
 }
