@@ -32,7 +32,7 @@ type Host struct {
 	failed  map[wasmctl.ObjectRef]*series
 
 	configGen int64
-	notSynced map[string]bool                 // kinds
+	notSynced map[string]bool // kinds
 	indexes   indexes
 	listed    bool                            // Run has seen the objects that were there
 	due       map[wasmctl.ObjectRef]time.Time // requeues that Run waits for

@@ -17,7 +17,7 @@ func TestIter_GoesOnBehindWhatWasWalked(t *testing.T) {
 		for it.Next() {
 			list = append(list, string(it.Key))
 			inner := Walk(it.Value)
-			for i := 0; i < walk && inner.Next(); i++ { //nolint:revive // the condition walks
+			for i := 0; i < walk && inner.Next(); i++ { // the condition walks
 			}
 			it.Walked(&inner)
 		}
