@@ -164,10 +164,14 @@ func atItsBounds(t *testing.T) []byte {
 	for i := range 50 {
 		m.Watches = append(m.Watches, abi.Watch{Group: fmt.Sprintf("g%d.example.com", i), Version: "v1", Kind: "Thing", Map: abi.MapOwner})
 	}
-	for range abi.BoundOf("capabilities") {
-		c := abi.Capability{Resource: "pods", Verbs: []string{"patch"}, Fields: []string{"spec.a", "spec.b", "spec.c", "spec.d", "spec.e"}}
-		for i := range 50 {
+	capabilities := abi.BoundOf("capabilities")
+	for range capabilities {
+		c := abi.Capability{Resource: "pods", Verbs: []string{"patch"}}
+		for i := range abi.MaxRights / capabilities {
 			c.Names = append(c.Names, fmt.Sprint("name", i))
+		}
+		for i := range abi.MaxFields / capabilities {
+			c.Fields = append(c.Fields, fmt.Sprint("spec.a", i))
 		}
 		m.Capabilities = append(m.Capabilities, c)
 	}

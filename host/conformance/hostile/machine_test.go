@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -135,7 +136,7 @@ func cpuTime(pid int) time.Duration {
 func memoryOf(tb testing.TB, pid int) (now, peak int64) {
 	tb.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if errors.Is(err, os.ErrNotExist) {
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) { // it ended before the file was opened, or read
 		return 0, 0
 	}
 	if err != nil {
