@@ -114,20 +114,27 @@ func (b *Budget) give(n int64) {
 // evict closes the instance that has been idle longest, and reports whether
 // there was one.
 func (b *Budget) evict() bool {
-	in := b.popOldest()
-	if in == nil {
-		return false
+	for {
+		g := b.oldest()
+		if g == nil {
+			return false
+		}
+		in := g.popOldest()
+		if in != nil { // or a run has taken it meanwhile
+			// Not the caller's context: whose instance this is did not ask for anything.
+			in.close(context.Background())
+			g.dropUnused()
+		}
+		g.release()
+		if in != nil {
+			return true
+		}
 	}
-	// Not the caller's context: whose instance this is did not ask for anything.
-	in.close(context.Background())
-	in.gen.dropUnused()
-	in.gen.release()
-	return true
 }
 
-// popOldest takes the instance out of its pool, with a reference on its
-// revision, which so cannot be closed at the same time.
-func (b *Budget) popOldest() *instance {
+// oldest returns the revision that has the instance that was idle longest, with a
+// reference, so that it cannot be closed at the same time; nil if there is none.
+func (b *Budget) oldest() *revision {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var pool *revision
@@ -140,5 +147,5 @@ func (b *Budget) popOldest() *instance {
 	if pool == nil || !pool.retain() {
 		return nil
 	}
-	return pool.popOldest()
+	return pool
 }

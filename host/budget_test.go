@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/wasmctl/wasmctl/abi"
@@ -181,6 +182,41 @@ func TestBudget_Hammer(t *testing.T) {
 		if err := m.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
+	}
+	used(t, b, 0)
+}
+
+// TestBudget_AnInstanceThatARunTakesFirst: where a run takes the instance that is about to
+// be closed for its memory, the module can be closed all the same.
+func TestBudget_AnInstanceThatARunTakesFirst(t *testing.T) {
+	b := NewBudget(pages(24))
+	m := load(t, wasm.Modes, Config{Budget: b, Limits: Limits{Memory: pages(9)}})
+	g := m.last.Load()
+	var wg sync.WaitGroup
+	const enough = 1000
+	var evicted atomic.Int64
+	for range 2 {
+		wg.Go(func() {
+			for evicted.Load() < enough {
+				if b.evict() {
+					evicted.Add(1)
+				}
+			}
+		})
+	}
+	for evicted.Load() < enough {
+		g.park(g.popIdle())
+		if g.instances() == 0 {
+			in, err := g.newInstance(t.Context(), g.settings.Load())
+			if err != nil {
+				t.Fatal(err)
+			}
+			g.park(in)
+		}
+	}
+	wg.Wait()
+	if err := m.Close(t.Context()); err != nil {
+		t.Error(err)
 	}
 	used(t, b, 0)
 }
