@@ -47,7 +47,7 @@ func (c *Cache) List(ctx context.Context, list client.ObjectList, opts ...client
 		return err
 	}
 	items, err := codec.NewList(list, gvk)
-	if err != nil || selectsNothing(o.LabelSelector) {
+	if err != nil || selectsNothing(o.LabelSelector) || match != nil && match.nothing {
 		return err
 	}
 	ask := wasmctl.CacheListOptions{}
