@@ -92,6 +92,9 @@ type Election struct {
 type ControllerOptions struct {
 	// Name is the controller's (default: the manifest's, else the module's).
 	Name string
+	// Controller is which one of a module's controllers this is, where it has several
+	// (default: the one of that name).
+	Controller string
 	// For is the kind to reconcile, Owns are kinds whose owner is reconciled when
 	// they change, each in any form that kubectl takes.
 	For  string
@@ -244,7 +247,7 @@ func (o *ControllerOptions) engine(m Module) engine.Options {
 			Selector: o.Selector, FieldSelector: o.FieldSelector, Predicates: o.Predicates, Grant: o.Grant, Confine: o.Confine,
 			Signed: plan.Signed{By: o.SignedBy},
 		},
-		Name: o.Name, Fallback: NameOf(m), Source: m.String(), As: o.As, DryRun: o.DryRun, Audit: o.Audit,
+		Name: o.Name, Fallback: NameOf(m), Controller: o.Controller, Source: m.String(), As: o.As, DryRun: o.DryRun, Audit: o.Audit,
 		Triggers: o.Triggers, Debounce: o.Debounce, Concurrency: o.Concurrency, Limits: o.Limits, CPU: o.CPU, FuelRate: o.FuelRate, Isolate: o.Isolate,
 		DrainTimeout: o.DrainTimeout, ShardBy: o.ShardBy, Whole: o.Whole, Settings: o.Settings, Memo: o.Memo, History: o.History, OnWrite: o.OnWrite,
 		Rollout: rollout.Options{Probation: probation.Config{Time: o.Probation}, Reconcile: o.Reconcile, AllowMoreRights: o.AllowMoreRights},

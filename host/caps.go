@@ -7,18 +7,6 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// manifestProblems returns what the manifest of a module's section asks for in
-// vain. Without one, that of describe is checked once it is known.
-func (m *binaryModule) manifestProblems(man *abi.Manifest, caps []string) []string {
-	switch {
-	case man != nil:
-		return append(checkRequires(man, caps), checkHooks(man, m.exportsFunc)...)
-	case len(m.manifestSections()) > 0 || m.exportsFunc(abi.ExportDescribe):
-		return nil
-	}
-	return checkHooks(&abi.Manifest{}, m.exportsFunc)
-}
-
 // checkHooks returns where manifest and exports disagree about an optional
 // export that the host would call, or never call, without a word.
 func checkHooks(m *abi.Manifest, exported func(name string) bool) []string {

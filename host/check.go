@@ -37,9 +37,6 @@ func (m *binaryModule) problems(limit int64) []string {
 	out = append(out, m.checkMemory(limit)...)
 	out = append(out, m.checkExports()...)
 	out = append(out, m.checkImports()...)
-	if n := len(m.manifestSections()); n > 1 {
-		out = append(out, fmt.Sprintf("section[%s]: found %d, expected one at most", abi.ManifestSection, n))
-	}
 	return out
 }
 

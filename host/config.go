@@ -30,6 +30,8 @@ type Config struct {
 	// Name is the controller's name in logs and errors. Empty means the
 	// manifest's name, then Fallback, then "module".
 	Name, Fallback string
+	// Controller is which one the module is, where it has several. Empty means Name.
+	Controller string
 	// Concurrency is how many instances may be in use by reconciles at once; one
 	// more serves map, filter and configure. Zero leaves it to the manifest, which
 	// may ask for abi.MaxConcurrency, then to DefaultConcurrency.

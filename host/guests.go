@@ -255,7 +255,7 @@ func (s *guestServer) revision(job *newJob) (_ *revision, release func()) {
 		s.modules[job.Module] = m
 	}
 	m.instances++
-	g := &revision{code: code, limits: job.Limits, shared: m.shared, all: map[*instance]struct{}{}}
+	g := &revision{code: code, name: job.Program, limits: job.Limits, shared: m.shared, all: map[*instance]struct{}{}}
 	g.cfg = Config{CPUScheduler: s.cpus, FuelRate: job.FuelRate, slice: job.Slice}.withDefaults()
 	if job.Metric {
 		g.cfg.Metric = func(int32, string, float64) abi.Status { return abi.StatusUnsupported } // upstream has the real one

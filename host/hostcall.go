@@ -127,7 +127,7 @@ func (g *wasiGuest) Memory() wasi.Memory { return g.memory }
 func (g *wasiGuest) Charge(n int) { (*instance)(g).charge(n) }
 
 // Program implements wasi.Guest.
-func (g *wasiGuest) Program() string { return g.gen.name }
+func (g *wasiGuest) Program() string { return g.gen.program() }
 
 // Descriptors implements wasi.Guest.
 func (g *wasiGuest) Descriptors() *wasi.Descriptors { return &g.descriptors }

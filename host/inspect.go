@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -30,8 +29,10 @@ type Info struct {
 	// Memory is nil where the module has none.
 	Memory *Memory `json:"memory,omitempty"`
 	// Manifest is that of the manifest section; nil where there is none, or
-	// none that can be read.
+	// none that can be read, or there are several.
 	Manifest *abi.Manifest `json:"manifest,omitempty"`
+	// Controllers are the manifests of a module with several controllers.
+	Controllers []*abi.Manifest `json:"controllers,omitempty"`
 	// UnknownKeys are keys of the manifest that this host does not know.
 	UnknownKeys []string  `json:"unknownKeys,omitempty"`
 	Sections    []Section `json:"sections"`
@@ -114,10 +115,7 @@ func outline(wasm []byte) (info *Info, whole bool) {
 		return info, false
 	}
 	info.Problems = bin.problems(Config{}.LimitsFor(info.Manifest).Memory)
-	if _, _, err := bin.manifest(); err != nil {
-		info.Problems = append(info.Problems, err.Error())
-	}
-	info.Problems = append(info.Problems, bin.manifestProblems(info.Manifest, capNames(true))...)
+	info.Problems = append(info.Problems, bin.manifestProblems(capNames(true))...)
 	info.Problems = shortProblems(info.Problems)
 	return info, true
 }
@@ -191,6 +189,9 @@ func newInfo(wasm []byte, bin *binaryModule) *Info {
 		info.Sections = append(info.Sections, Section{Name: s.String(), Size: int64(len(s.Body.Rest()))})
 	}
 	info.Manifest, info.UnknownKeys, _ = bin.manifest()
+	if all, _, _ := bin.manifests(); len(all) > 1 {
+		info.Controllers = all
+	}
 	return info
 }
 
@@ -199,19 +200,6 @@ func typeText(kind byte, t abi.FuncType) string {
 		return ""
 	}
 	return t.String()
-}
-
-// manifest decodes the manifest section; without one it returns nil.
-func (m *binaryModule) manifest() (*abi.Manifest, []string, error) {
-	payloads := m.manifestSections()
-	if len(payloads) == 0 {
-		return nil, nil, nil
-	}
-	man, unknown, err := abi.DecodeManifest(payloads[0])
-	if err != nil {
-		return nil, nil, fmt.Errorf("section[%s]: %w", abi.ManifestSection, err)
-	}
-	return man, unknown, nil
 }
 
 // toolchain reads the producers section, a convention of tools: fields

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,9 @@ const compilationWorkers = 2
 func Load(ctx context.Context, wasm []byte, cfg Config) (*Module, error) {
 	cfg, bin, err := prepare(wasm, cfg)
 	if err != nil {
+		return nil, err
+	}
+	if err := bin.checkController(cfg); err != nil {
 		return nil, err
 	}
 	m := newModule(cfg)
@@ -84,12 +88,10 @@ func prepare(wasm []byte, cfg Config) (Config, *binaryModule, error) {
 	if err != nil {
 		return cfg, nil, invalid(cfg.NameFor(nil), err)
 	}
-	man, _, err := bin.manifest()
+	bin.controller = cmp.Or(cfg.Controller, cfg.Name)
+	man, _, _ := bin.manifest() // manifestProblems has the error
 	problems := bin.problems(cfg.LimitsFor(man).Memory)
-	if err != nil {
-		problems = append(problems, err.Error())
-	}
-	problems = append(problems, bin.manifestProblems(man, capNames(cfg.API != nil))...)
+	problems = append(problems, bin.manifestProblems(capNames(cfg.API != nil))...)
 	if len(problems) > 0 {
 		return cfg, nil, &InvalidError{Name: cfg.NameFor(man), Problems: shortProblems(problems)}
 	}

@@ -80,7 +80,7 @@ func badModules(tb testing.TB) []badModule {
 		},
 		{
 			"two manifests", withSection(withSection(wasm.Empty, abi.ManifestSection, []byte{0x80}), abi.ManifestSection, []byte{0x80}),
-			text + "section[reconciler.manifest]: found 2, expected one at most",
+			text + `section[reconciler.manifest]: manifest 1 of 2: name "": each needs a name of its own`,
 		},
 		{
 			"requires", withManifest(tb, wasm.Empty, &abi.Manifest{Requires: []string{"cache_get", "teleport"}}),
@@ -336,6 +336,52 @@ func TestLoad_TwoMarkers(t *testing.T) {
 	}
 }
 
+// TestLoad_AModuleOfSeveralControllersRunsAsTheOneOfItsName: and no other name will do.
+func TestLoad_AModuleOfSeveralControllersRunsAsTheOneOfItsName(t *testing.T) {
+	both, err := WithManifest(wasm.Empty, &abi.Manifest{Name: "a", Concurrency: 2}, &abi.Manifest{Name: "b", Concurrency: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]int{"a": 2, "b": 3} {
+		if m := load(t, both, Config{Name: name}); m.Concurrency() != want || m.Info().Manifest.Name != name {
+			t.Errorf("%s: %+v", name, m.Info().Manifest)
+		}
+	}
+	_, err = Load(t.Context(), both, Config{Name: "c"})
+	if !errors.Is(err, ErrInvalidModule) || !strings.Contains(err.Error(), `has 2 controllers, and none is named "c": choose one (--controller, in a Reconciler spec.module.controller): a, b`) {
+		t.Error(err)
+	}
+	m := load(t, both, Config{Name: "a"})
+	other := withManifest(t, wasm.Empty, &abi.Manifest{Name: "x", Version: "2"}) // the only one: its name does not matter
+	c, err := m.Prepare(t.Context(), other, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Discard()
+	lacks, err := WithManifest(wasm.Empty, &abi.Manifest{Name: "b"}, &abi.Manifest{Name: "c"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Prepare(t.Context(), lacks, nil); !errors.Is(err, ErrInvalidModule) {
+		t.Errorf("swap to a module without the controller: %v", err)
+	}
+	info := Inspect(t.Context(), both)
+	if info.Manifest != nil || len(info.Controllers) != 2 || len(info.Problems) > 0 {
+		t.Errorf("%+v", info)
+	}
+}
+
+// TestLoad_ManyManifests are refused before they are read.
+func TestLoad_ManyManifests(t *testing.T) {
+	module := wasm.Empty
+	for range maxControllers + 1 {
+		module = withSection(module, abi.ManifestSection, []byte{0xc1})
+	}
+	if _, err := Load(t.Context(), module, Config{}); err == nil || !strings.Contains(err.Error(), "found 101, the limit is 100") {
+		t.Error(err)
+	}
+}
+
 func TestWithManifest_ReplacesOnlyTheSection(t *testing.T) {
 	first := withManifest(t, wasm.Modes, &abi.Manifest{Name: "first"})
 	second := withManifest(t, first, &abi.Manifest{Name: "second", Version: "2"})
@@ -357,5 +403,8 @@ func TestWithManifest_ReplacesOnlyTheSection(t *testing.T) {
 	}
 	if _, err := WithManifest(wasm.Empty, &abi.Manifest{ABI: 9}); err == nil {
 		t.Error("an invalid manifest was written")
+	}
+	if _, err := WithManifest(wasm.Empty, &abi.Manifest{Name: "a"}, &abi.Manifest{Name: "a"}); err == nil {
+		t.Error("two manifests of one name were written")
 	}
 }

@@ -17,6 +17,7 @@ var kindNames = [...]string{"function", "table", "memory", "global", "tag"}
 // a module, and so that counts which the bytes do not back are found first.
 type binaryModule struct {
 	digest, codeDigest string // of the bytes, and of what is compiled; empty before digestOf
+	controller         string // which of several the module runs as; "" before that is known
 
 	sections []binary.Section
 	types    []abi.FuncType
@@ -219,8 +220,8 @@ func (m *binaryModule) exportsFunc(name string) bool {
 	return ok && e.kind == binary.KindFunc
 }
 
-// manifestSections returns the payloads of the manifest sections; there should
-// be one at most.
+// manifestSections returns the payloads of the manifest sections: one, or one for
+// each controller of several.
 func (m *binaryModule) manifestSections() [][]byte {
 	var out [][]byte
 	for _, s := range m.sections {

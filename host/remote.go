@@ -67,6 +67,7 @@ func (in *instance) connect(ctx context.Context) error {
 type newJob struct {
 	Code     uint64 `json:"code"`
 	Module   string `json:"module"` // instances of one share what is bounded by the second
+	Program  string `json:"program"`
 	Limits   Limits `json:"limits"`
 	FuelRate int64  `json:"fuelRate,omitempty"`
 	Slice    int64  `json:"slice,omitempty"`
@@ -77,7 +78,7 @@ type newJob struct {
 func (r *remote) start() error {
 	g := r.in.gen
 	head, err := json.Marshal(newJob{
-		Code: g.code.remote.job.ID, Module: fmt.Sprintf("%p", g.shared), Limits: g.limits, FuelRate: g.cfg.FuelRate,
+		Code: g.code.remote.job.ID, Module: fmt.Sprintf("%p", g.shared), Program: g.program(), Limits: g.limits, FuelRate: g.cfg.FuelRate,
 		Slice: g.cfg.slice, Metric: g.cfg.Metric != nil,
 	})
 	if err != nil {

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -114,6 +115,9 @@ func (g *revision) configure(m *abi.Manifest) {
 	g.caps = capNames(g.cfg.API != nil)
 	g.log = revisionLog(g.cfg, g.name, g.number)
 }
+
+// program is what the guest is named: os.Args[0].
+func (g *revision) program() string { return cmp.Or(g.cfg.Controller, g.name) }
 
 func revisionLog(cfg Config, name string, number uint64) *slog.Logger {
 	return cfg.Logger.With("controller", name, "revision", number)

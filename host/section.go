@@ -13,18 +13,25 @@ import (
 	"github.com/wasmctl/wasmctl/host/internal/wasi"
 )
 
-// WithManifest returns a copy of a module whose manifest section holds m;
-// sections of that name that were there are left out. Everything else stays
-// byte for byte. The same module and manifest give the same bytes.
-func WithManifest(wasm []byte, m *abi.Manifest) ([]byte, error) {
-	if err := m.Validate(); err != nil {
-		return nil, fmt.Errorf("manifest: %w", err)
+// WithManifest returns a copy of a module whose manifest section holds a manifest, or
+// whose sections those of several controllers, each with a name of its own. Sections of
+// that name that were there are left out. Everything else stays byte for byte. The same
+// module and manifests give the same bytes.
+func WithManifest(wasm []byte, manifests ...*abi.Manifest) ([]byte, error) {
+	payloads := make([][]byte, len(manifests))
+	for i, m := range manifests {
+		if err := m.Validate(); err != nil {
+			return nil, fmt.Errorf("manifest: %w", err)
+		}
+		var err error
+		if payloads[i], err = abi.EncodeManifest(m); err != nil {
+			return nil, fmt.Errorf("manifest: %w", err)
+		}
 	}
-	msg, err := abi.EncodeManifest(m)
-	if err != nil {
-		return nil, fmt.Errorf("manifest: %w", err)
+	if problem := checkManifestNames(manifests); problem != "" {
+		return nil, errors.New(problem)
 	}
-	return replaceSection(wasm, abi.ManifestSection, msg)
+	return replaceSections(wasm, abi.ManifestSection, payloads...)
 }
 
 // WithFiles is WithManifest for the files that the module's guests read, by their paths,
@@ -39,17 +46,20 @@ func WithFiles(wasm []byte, files map[string][]byte) ([]byte, error) {
 	if (&binaryModule{}).parseFiles(&r); !r.OK() {
 		return nil, fmt.Errorf("files: %w", errors.Unwrap(r.Err()))
 	}
-	return replaceSection(wasm, abi.FilesSection, payload)
+	return replaceSections(wasm, abi.FilesSection, payload)
 }
 
-// replaceSection returns a copy of a module whose only custom section of a name holds a
-// payload.
-func replaceSection(wasm []byte, name string, payload []byte) ([]byte, error) {
+// replaceSections returns a copy of a module whose only custom sections of a name hold
+// the payloads.
+func replaceSections(wasm []byte, name string, payloads ...[]byte) ([]byte, error) {
 	out, err := withoutSections(wasm, func(s *binary.Section) bool { return s.ID == binary.SectionCustom && s.Name == name })
 	if err != nil {
 		return nil, invalid(name, err)
 	}
-	return binary.AppendSection(out, binary.SectionCustom, append(binary.AppendName(nil, name), payload...)), nil
+	for _, payload := range payloads {
+		out = binary.AppendSection(out, binary.SectionCustom, append(binary.AppendName(nil, name), payload...))
+	}
+	return out, nil
 }
 
 // withoutSections returns a copy of a module without some sections.

@@ -56,6 +56,9 @@ func (m *Module) Prepare(ctx context.Context, wasm []byte, connect Connect) (*Ca
 		return m.candidate(ctx, m.add(m.nextNumber(), code), api)
 	}
 	_, bin, err := prepare(wasm, m.cfg)
+	if err == nil {
+		err = bin.checkController(m.cfg)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -48,7 +48,7 @@ func runAnnotate(ctx context.Context, o *annotateOptions) error {
 	if err != nil {
 		return err
 	}
-	annotated, manifest, err := project.Annotate(ctx, wasm, host.Config{Name: flags.ModuleName(o.module)})
+	annotated, manifests, err := project.Annotate(ctx, wasm, host.Config{Name: flags.ModuleName(o.module)})
 	if err != nil {
 		return engine.ModuleError(err)
 	}
@@ -56,9 +56,13 @@ func runAnnotate(ctx context.Context, o *annotateOptions) error {
 	if err := project.ReplaceFile(output, annotated); err != nil {
 		return fmt.Errorf("module[%s]: write: %w", output, err)
 	}
-	warn(o.streams, output, manifest)
-	_, err = fmt.Fprintf(o.streams.out, "%s: %s, manifest of %q written\n", output, humanize.BytesExact(int64(len(annotated))), manifest.Name)
-	return err
+	for _, m := range manifests {
+		warn(o.streams, output, m)
+		if _, err := fmt.Fprintf(o.streams.out, "%s: %s, manifest of %q written\n", output, humanize.BytesExact(int64(len(annotated))), m.Name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // warn says what of a manifest can lead to trouble.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/printer"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project"
@@ -105,18 +106,26 @@ func runBuild(ctx context.Context, o *buildOptions) error {
 	case err != nil:
 		return engine.ModuleError(err)
 	}
-	warn(o.streams, res.File, res.Manifest)
+	manifests := res.Controllers
+	if res.Manifest != nil {
+		manifests = []*abi.Manifest{res.Manifest}
+	}
+	for _, m := range manifests {
+		warn(o.streams, res.File, m)
+	}
 	if o.output == "json" {
 		return printer.JSON(o.streams.out, res)
 	}
-	has := fmt.Sprintf("manifest of %q", res.Manifest.Name)
+	has := ""
 	if n := len(res.Controllers); n > 0 {
 		has = humanize.Plural(n, "controller")
+	} else {
+		has = fmt.Sprintf("manifest of %q", res.Manifest.Name)
 	}
 	_, err = fmt.Fprintf(o.streams.out, "%s: %s, %s, %s\nbuilt in %v by %s\n",
 		res.File, humanize.BytesExact(res.Size), has, res.Digest, res.Took.Round(100*time.Millisecond), res.Version)
 	if len(res.Controllers) > 0 {
-		_, err = fmt.Fprintf(o.streams.out, "run it once for each, as wasmctl run and wasmctl grant do with --name and one of %s\n", strings.Join(res.Controllers, ", "))
+		_, err = fmt.Fprintf(o.streams.out, "wasmctl run runs all of them, or one with --controller: %s\n", strings.Join(namesIn(res.Controllers), ", "))
 	}
 	return err
 }

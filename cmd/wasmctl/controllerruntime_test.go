@@ -131,10 +131,7 @@ func TestControllerRuntime_AModuleIsEachOfItsControllers(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := &operatorTest{T: t, client: client, ns: devclustertest.Namespace(t, c)}
-	args := []string{module, "--kubeconfig", c.Kubeconfig(), "--namespace", o.ns, "--socket", "none", "--name"}
-	unnamed := startWasmctl(t, append(args, "other")...)
-	unnamed.wantLine("copies, counts")
-	for name, right := range map[string]string{"copies": "resource: configmaps\n      verbs: [get, list, watch]\n", "counts": "resource: secrets\n      verbs: [get, list, watch]\n", "other": "copies, counts"} {
+	for name, right := range map[string]string{"copies": "resource: configmaps\n      verbs: [get, list, watch]\n", "counts": "resource: secrets\n      verbs: [get, list, watch]\n"} {
 		var out, errs bytes.Buffer
 		execute(t.Context(), []string{"grant", module, "--name", name, "--kubeconfig", c.Kubeconfig()}, streams{in: strings.NewReader(""), out: &out, err: &errs})
 		if text := out.String() + errs.String(); !strings.Contains(text, right) {
@@ -144,8 +141,9 @@ func TestControllerRuntime_AModuleIsEachOfItsControllers(t *testing.T) {
 	o.create(secrets, map[string]any{
 		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "a", "labels": map[string]any{"counts": ""}},
 	})
-	counting := startWasmctl(t, append(args, "counts")...)
-	o.child = startWasmctl(t, append(args, "copies")...)
+	args := []string{module, "--kubeconfig", c.Kubeconfig(), "--namespace", o.ns, "--socket", "none"}
+	counting := startWasmctl(t, append(args, "--controller", "counts", "--name", "mine", "--isolate")...)
+	o.child = startWasmctl(t, append(args, "--name", "copies")...)
 	o.create(configMaps, map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a", "annotations": map[string]any{"copy": "b"}},
 		"data": map[string]any{"k": "v"},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -139,4 +140,47 @@ func TestRun_SeveralModules(t *testing.T) {
 	if text := c.text(); !containsAll(text, []string{"no controller could be started", "a.wasm", "b.wasm"}) {
 		t.Errorf("says: %s", text)
 	}
+}
+
+// TestRun_AModuleOfSeveralControllers runs as all of them, with the rights of each, or
+// as one that is named.
+func TestRun_AModuleOfSeveralControllers(t *testing.T) {
+	ns, kubeconfig := newConfigMaps(t)
+	dir := t.TempDir()
+	module, grants := filepath.Join(dir, "both.wasm"), filepath.Join(dir, "grant.yaml")
+	asks := func(name, resource string) *abi.Manifest {
+		m := enginetest.MayWrite(resource)
+		m.Name, m.For = name, &abi.Watch{Version: "v1", Kind: "ConfigMap"}
+		return m
+	}
+	replace(t, module, enginetest.WithManifest(t, enginetest.Good, asks("one", "configmaps"), asks("two", "secrets")))
+	var out bytes.Buffer
+	execute(t.Context(), []string{"grant", module, "--kubeconfig", kubeconfig}, streams{in: strings.NewReader(""), out: &out, err: &out})
+	replace(t, grants, out.Bytes())
+	with := func(more ...string) *child {
+		return startWasmctl(t, append([]string{module, "-n", ns, "--socket", "none", "--kubeconfig", kubeconfig}, more...)...)
+	}
+	c := with("--grant", grants)
+	c.wantLine(`"msg":"reconciled"`, `"controller":"one"`, ns+"/o0")
+	c.wantLine(`"msg":"reconciled"`, `"controller":"two"`, ns+"/o0")
+	c.wantLine(`"msg":"module rights"`, "patch, update, delete configmaps", `"controller":"one"`)
+	c.wantLine(`"msg":"module rights"`, "patch, update, delete secrets", `"controller":"two"`)
+	c.signal(syscall.SIGTERM)
+	c.wantExit(exitOK)
+
+	c = with("--controller", "two", "--name", "mine")
+	c.wantLine(`"msg":"reconciled"`, `"controller":"mine"`, ns+"/o0")
+	c.signal(syscall.SIGTERM)
+	c.wantExit(exitOK)
+	if text := c.text(); strings.Contains(text, `"controller":"one"`) {
+		t.Errorf("one controller was asked for: %s", text)
+	}
+
+	c = with("--controller", "three")
+	c.wantExit(exitModule)
+	if text := c.text(); !strings.Contains(text, "--controller, in a Reconciler spec.module.controller): one, two") {
+		t.Errorf("says: %s", text)
+	}
+	c = with("--for", "secret")
+	c.wantExit(exitUsage)
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+
 	"github.com/spf13/cobra"
 
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
@@ -14,7 +16,8 @@ func newCmdGrant(s streams) *cobra.Command {
 		Use:   "grant MODULE",
 		Short: "Print the grant that lets a module run",
 		Long: `Prints a grant with all that a module requests: its watches, its finalizer, the objects that it reconciles, and the capabilities of
-its manifest. Read it, remove what the module should not do, and run the module with --grant.
+its manifest. Read it, remove what the module should not do, and run the module with --grant. A module with several controllers gets a
+document for each.
 
 The command looks up the plurals of kinds in the cluster. If no cluster is configured or it does not know a kind yet, it guesses the
 plural and prints a note.`,
@@ -24,17 +27,25 @@ plural and prints a note.`,
 		Args: exactArgs("MODULE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			controller.Module = args[0]
-			guess := newGuess(&process)
-			l, name, err := least(cmd.Context(), guess, &process.Registry, &controller)
+			all, err := controllersOf(cmd.Context(), &process.Registry, &controller)
 			if err != nil {
 				return err
+			}
+			guess := newGuess(&process)
+			var documents [][]byte
+			for _, c := range all {
+				l, name, err := least(cmd.Context(), guess, &process.Registry, c)
+				if err != nil {
+					return err
+				}
+				b, err := (&grant.Document{Controller: name, Capabilities: l.Grant, Finalizers: l.Finalizers}).Marshal()
+				if err != nil {
+					return err
+				}
+				documents = append(documents, b)
 			}
 			tellGuessed(s, guess)
-			b, err := (&grant.Document{Controller: name, Capabilities: l.Grant, Finalizers: l.Finalizers}).Marshal()
-			if err != nil {
-				return err
-			}
-			_, err = s.out.Write(b)
+			_, err = s.out.Write(bytes.Join(documents, []byte("---\n")))
 			return err
 		},
 	}
@@ -43,6 +54,7 @@ plural and prints a note.`,
 	f.StringVar(&controller.For, "for", "", "Reconcile this `kind`, as with wasmctl run (default: from the manifest)")
 	f.StringSliceVarP(&controller.Namespaces, "namespace", "n", nil, "Watch only these `namespaces`; repeatable")
 	f.StringVar(&controller.Name, "name", "", "Name the controller (default: from the manifest, else from the file name)")
+	f.StringVar(&controller.Controller, "controller", "", "Only this `controller` of a module that has several")
 	f.StringVar(&process.Kubeconfig, "kubeconfig", "", "Use this kubeconfig `file` (default: as wasmctl run)")
 	f.StringVar(&process.Context, "context", "", "Use this `context` of the kubeconfig")
 	process.Registry.Bind(f)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,23 +37,49 @@ func inspectModule(ctx context.Context, from *flags.Registry, path string, look 
 }
 
 // describedModule is inspectModule with the manifest that the module has as the
-// controller of o. Where the file has none, as with an operator of several controllers, its
-// describe export is asked.
+// controller of o. Where the file has none, its describe export is asked.
 func describedModule(ctx context.Context, from *flags.Registry, o *flags.Controller) (*host.Info, error) {
 	var failed error
 	info, err := inspectModule(ctx, from, o.Module, func(ctx context.Context, wasm []byte) *host.Info {
 		info := host.Inspect(ctx, wasm)
-		if info.Manifest == nil && info.HasExport(abi.ExportDescribe) && len(info.Problems) == 0 {
+		if len(project.ManifestsOf(info)) == 0 && info.HasExport(abi.ExportDescribe) && len(info.Problems) == 0 {
 			cfg := host.Config{Name: controllerName(o, nil)}
 			cfg.CacheDir, cfg.CacheKey = flags.CodeCache("")
 			info.Manifest, failed = project.Describe(ctx, wasm, cfg)
 		}
+		choose(info, o)
 		return info
 	})
 	if failed != nil {
 		return nil, engine.ModuleError(failed)
 	}
 	return info, err
+}
+
+// choose makes the manifest that of the controller, where the module has several.
+func choose(info *host.Info, o *flags.Controller) {
+	for _, m := range info.Controllers {
+		if m.Name == cmp.Or(o.Controller, o.Name) {
+			info.Manifest = m
+		}
+	}
+}
+
+// controllersOf returns the controllers that a module runs as: o, or each one where it has
+// several and o names none.
+func controllersOf(ctx context.Context, from *flags.Registry, o *flags.Controller) ([]*flags.Controller, error) {
+	info, err := inspectModule(ctx, from, o.Module, outline)
+	if err != nil || o.Name != "" || o.Controller != "" {
+		return []*flags.Controller{o}, err
+	}
+	return each(o, namesIn(info.Controllers)), nil
+}
+
+func namesIn(manifests []*abi.Manifest) (names []string) {
+	for _, m := range manifests {
+		names = append(names, m.Name)
+	}
+	return names
 }
 
 // controllerName is what a controller is called whose module has this manifest.
@@ -63,12 +90,13 @@ func controllerName(o *flags.Controller, m *abi.Manifest) string {
 // errNoneStarts says that no controller of several could be started.
 var errNoneStarts = errors.New("no controller could be started")
 
-// checkFiles checks the files of controllers before anything is connected. Wrong
-// joins what is wrong with some of several, which do not stop the others; the
-// error is that of the only one, that none can start, or that two have one name. The
-// code of functions is checked where it is loaded.
-func checkFiles(ctx context.Context, from *flags.Registry, list []*flags.Controller) (wrong, err error) {
-	names, failed := make([]string, len(list)), make([]error, len(list))
+// checkFiles checks the files of controllers before anything is connected, and returns
+// the controllers: of a module with several, that nothing names, each. Wrong joins what is
+// wrong with some of several, which do not stop the others; the error is that of the only
+// one, that none can start, or that two have one name. The code of functions is checked
+// where it is loaded.
+func checkFiles(ctx context.Context, from *flags.Registry, list []*flags.Controller) (all []*flags.Controller, wrong, err error) {
+	names, failed := make([][]string, len(list)), make([]error, len(list))
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, cpus()) // each holds a module in memory
 	for i, o := range list {
@@ -82,39 +110,64 @@ func checkFiles(ctx context.Context, from *flags.Registry, list []*flags.Control
 	var errs []error
 	modules := map[string]string{} // by the name of the controller
 	for i, o := range list {
-		name := names[i]
 		if failed[i] != nil {
 			errs = append(errs, failed[i])
 		}
-		if other, taken := modules[name]; taken && name != "" {
-			return nil, failure.Usage.Wrap(fmt.Errorf("controller[%s]: module[%s] and module[%s] have this name, and a grant is for a name: name them in a file, with wasmctl run -f",
-				name, other, o.Module))
+		for _, name := range names[i] {
+			if other, taken := modules[name]; taken {
+				return nil, nil, failure.Usage.Wrap(fmt.Errorf("controller[%s]: module[%s] and module[%s] have this name, and a grant is for a name: name them in a file, with wasmctl run -f",
+					name, other, o.Module))
+			}
+			modules[name] = o.Module
 		}
-		modules[name] = o.Module
+		all = append(all, each(o, names[i])...)
 	}
 	switch wrong = errors.Join(errs...); {
 	case len(errs) == 0 || len(errs) < len(list):
-		return wrong, nil
+		return all, wrong, nil
 	case len(list) == 1:
-		return nil, wrong
+		return nil, nil, wrong
 	}
-	return nil, fmt.Errorf("%w: %w", errNoneStarts, wrong)
+	return nil, nil, fmt.Errorf("%w: %w", errNoneStarts, wrong)
+}
+
+// each returns the controllers that a module runs as, which has these names.
+func each(o *flags.Controller, names []string) (all []*flags.Controller) {
+	if len(names) < 2 {
+		return []*flags.Controller{o}
+	}
+	for _, name := range names {
+		c := *o
+		c.Name = name
+		all = append(all, &c)
+	}
+	return all
 }
 
 // checkFilesOf checks the files of a controller, as far as that takes neither a
-// cluster nor running the module. The name is the controller's, "" where only
-// running the module says it.
-func checkFilesOf(ctx context.Context, from *flags.Registry, o *flags.Controller, look look) (name string, err error) {
+// cluster nor running the module. The name is the controller's, several are those of a
+// module that has several, and there is none where only running the module says it.
+func checkFilesOf(ctx context.Context, from *flags.Registry, o *flags.Controller, look look) (names []string, err error) {
 	info, err := inspectModule(ctx, from, o.Module, look)
 	errs := []error{err}
-	if info != nil && (info.Manifest != nil || o.Name != "" || !info.HasExport(abi.ExportDescribe)) {
-		name = controllerName(o, info.Manifest)
+	if info != nil {
+		choose(info, o)
+	}
+	known := info != nil && (info.Manifest != nil || len(info.Controllers) > 0 || o.Name != "")
+	switch {
+	case info != nil && info.Manifest == nil && o.Name == "" && o.Controller == "" && len(info.Controllers) > 0:
+		names = namesIn(info.Controllers)
+	case known, info != nil && !info.HasExport(abi.ExportDescribe):
+		names = []string{controllerName(o, info.Manifest)}
 	}
 	files, err := o.ReadFiles()
 	errs = append(errs, err)
-	if err == nil && info != nil && (info.Manifest != nil || o.Name != "") {
+	if err == nil && known {
 		signers, err := wasmctl.Signers(from.Open(o.Module), info.Digest)
-		errs = append(errs, err, files.Grant.Check(name, info.Digest, signers))
+		errs = append(errs, err)
+		for _, name := range names {
+			errs = append(errs, files.Grant.Check(name, info.Digest, signers))
+		}
 	}
-	return name, errors.Join(errs...)
+	return names, errors.Join(errs...)
 }

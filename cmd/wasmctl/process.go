@@ -52,7 +52,7 @@ func runProcess(ctx context.Context, o *runOptions, log *slog.Logger, force <-ch
 	if err != nil {
 		return err
 	}
-	wrong, err := checkFiles(ctx, &o.process.Registry, o.controllers())
+	wrong, err := o.checkFiles(ctx)
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (o *runOptions) runtimeOptions(ctx context.Context, log *slog.Logger) (wasm
 		if err != nil {
 			return options, err
 		}
-		if info.Manifest == nil && o.controller.Name == "" {
+		if info.Manifest == nil && len(info.Controllers) == 0 && o.controller.Name == "" {
 			return options, failure.Usage.Wrap(fmt.Errorf("--leader-elect and --shards need --leader-elect-resource-name: the manifest of module[%s] has no name", o.modules[0]))
 		}
 		controller := o.controller

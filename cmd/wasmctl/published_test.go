@@ -34,7 +34,6 @@ type published struct {
 	// alone: addresses that it does not listen on.
 	main, native []string
 	env          map[string]string // what both get
-	controllers  []string          // none: the only one
 	size         int64             // at most
 	kinds        []schema.GroupVersionResource
 	// raced is a condition as it would be without a run that has updated what was deleted
@@ -86,14 +85,7 @@ func (o *published) compare(t *testing.T, c, others *devcluster.Cluster) {
 	native, module := o.on(t, others, source), o.on(t, c, source)
 	native.child = startNative(t, binary, native.kubeconfig, o.env, append(o.native, o.main...)...)
 	args := []string{res.File, "--kubeconfig", module.kubeconfig, "--namespace", module.ns, "--socket", "none"}
-	children := []*child{}
-	for _, name := range o.controllers {
-		children = append(children, startWasmctl(t, append(args, "--name", name)...))
-	}
-	if len(o.controllers) == 0 {
-		children = append(children, startWasmctl(t, args...))
-	}
-	module.child = children[0]
+	module.child = startWasmctl(t, args...)
 	var want, got map[string]any
 	defer func() {
 		if t.Failed() {
@@ -108,10 +100,8 @@ func (o *published) compare(t *testing.T, c, others *devcluster.Cluster) {
 			return step.done(want) && reflect.DeepEqual(got, want)
 		})
 	}
-	for _, c := range children {
-		if failed := c.failures(); len(failed) > 0 {
-			t.Errorf("runs failed: %q", failed)
-		}
+	if failed := module.child.failures(); len(failed) > 0 {
+		t.Errorf("runs failed: %q", failed)
 	}
 }
 

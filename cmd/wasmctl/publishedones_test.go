@@ -56,13 +56,12 @@ func solrKind(resource string) schema.GroupVersionResource {
 // find one another by indexes and map functions, and need client-go's rest.Config.
 // Its go.mod has controller-runtime 0.19.
 var solr = published{
-	module:      "github.com/apache/solr-operator@v0.9.1",
-	pkg:         ".",
-	crds:        "config/crd/bases/*.yaml",
-	main:        []string{"--zk-operator=false"},
-	native:      []string{"--health-probe-bind-address=127.0.0.1:0", "--metrics-bind-address=0", "--leader-elect=false"},
-	controllers: []string{"solrcloud", "solrprometheusexporter"},
-	size:        36_000_000,
+	module: "github.com/apache/solr-operator@v0.9.1",
+	pkg:    ".",
+	crds:   "config/crd/bases/*.yaml",
+	main:   []string{"--zk-operator=false"},
+	native: []string{"--health-probe-bind-address=127.0.0.1:0", "--metrics-bind-address=0", "--leader-elect=false"},
+	size:   36_000_000,
 	kinds: []schema.GroupVersionResource{
 		solrKind("solrclouds"), solrKind("solrprometheusexporters"), deployments, core("services"), core("configmaps"),
 		{Group: "apps", Version: "v1", Resource: "statefulsets"},

@@ -78,6 +78,7 @@ run as this account. An account needs its own rights as well: print them without
 	f.BoolVarP(&o.controller.AllNamespaces, "all-namespaces", "A", false, "Watch all namespaces, whatever the manifest says")
 	f.StringVar(&o.account, "serviceaccount", "", "Grant the rights to this service account, as NAMESPACE:NAME (default: default:wasmctl- and the controller's name)")
 	f.StringVar(&o.controller.Name, "name", "", "Name the controller (default: from the manifest, else from the file name)")
+	f.StringVar(&o.controller.Controller, "controller", "", "Only the rights of this `controller` of a module that has several")
 	f.StringVar(&o.controller.Rights.GrantFile, "grant", "", "Limit the rights to the capabilities in this YAML `file`")
 	f.BoolVar(&o.leader.Elect, "leader-elect", false, "Add the rights for leader election")
 	f.BoolVar(&o.shards, "shards", false, "Add the rights for sharing the objects with other replicas")
@@ -108,21 +109,32 @@ func (o *rbacOptions) validate() error {
 func runRBAC(ctx context.Context, o *rbacOptions) error {
 	kinds := newGuess(&o.process)
 	o.controller.Module = o.module
-	l, name, err := least(ctx, kinds, &o.process.Registry, &o.controller)
+	all, err := controllersOf(ctx, &o.process.Registry, &o.controller)
 	if err != nil {
 		return err
 	}
+	var name string
+	var rules, events []abi.Capability
+	for _, c := range all {
+		l, of, err := least(ctx, kinds, &o.process.Registry, c)
+		if err != nil {
+			return err
+		}
+		if name = of; len(all) > 1 {
+			name = flags.ModuleName(o.module)
+		}
+		rules, events = append(rules, l.Rules...), append(events, grant.EventRules(plan.EventNamespace(l.Namespaces))...)
+	}
 	tellGuessed(o.streams, kinds)
 	account := o.accountOf(name)
-	return o.write(grant.RBAC(account, append(l.Rules, o.hostRules(account, name, l)...)))
+	return o.write(grant.RBAC(account, append(rules, o.hostRules(account, name, events)...)))
 }
 
-// hostRules are what the host itself takes: events about the controller, and
-// the Lease.
-func (o *rbacOptions) hostRules(account grant.Account, controller string, l *plan.Least) []abi.Capability {
+// hostRules are what the host itself takes: events about the controllers, which it may
+// have to record outside of its own namespace, and the Lease.
+func (o *rbacOptions) hostRules(account grant.Account, controller string, outside []abi.Capability) []abi.Capability {
 	if !o.leader.Elect && !o.shards {
-		outside := plan.EventNamespace(l.Namespaces)
-		return append(grant.EventRules(account.Namespace), grant.EventRules(outside)...)
+		return append(grant.EventRules(account.Namespace), outside...)
 	}
 	ns := cmp.Or(o.leader.Namespace, account.Namespace)
 	return append(grant.EventRules(ns), o.leaseRules(ns, o.leader.LeaseName(controller))...)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -100,9 +101,11 @@ type runOptions struct {
 	process    flags.Process
 	controller flags.Controller
 
-	modules  []string    // the arguments
-	filename string      // of a file of controllers, instead of arguments
-	file     *flags.File // what it says; nil without one
+	modules  []string            // the arguments
+	only     string              // a flag that was set and is about one controller; "" if none was
+	split    []*flags.Controller // of a module with several controllers; nil before checkFiles
+	filename string              // of a file of controllers, instead of arguments
+	file     *flags.File         // what it says; nil without one
 
 	streams  streams
 	progress *printer.Progress // of stderr; nil where the log is JSON
@@ -123,7 +126,7 @@ func (o *runOptions) bind(cmd *cobra.Command) {
 // aboutOne are the flags that say what one controller is: several are
 // distinguished by a file.
 var aboutOne = []string{
-	"name", "for", "owns", "selector", "field-selector", "predicate", "config", "config-file", "trigger-on-stdin",
+	"name", "controller", "for", "owns", "selector", "field-selector", "predicate", "config", "config-file", "trigger-on-stdin",
 }
 
 // complete takes the arguments, reads the file of controllers, and validates.
@@ -138,9 +141,12 @@ func (o *runOptions) complete(cmd *cobra.Command, args []string) error {
 		return errors.New("MODULE is missing")
 	}
 	for _, name := range aboutOne {
-		if len(args) > 1 && cmd.Flags().Changed(name) {
-			return fmt.Errorf("--%s applies to one controller, but there are %d: set it in a file, with wasmctl run -f", name, len(args))
+		if cmd.Flags().Changed(name) {
+			o.only = cmp.Or(o.only, name)
 		}
+	}
+	if err := o.checkOnly(len(args)); err != nil {
+		return err
 	}
 	if len(args) > 1 && o.process.Leader.Replicates() && o.process.Leader.Name == "" {
 		return errors.New("--leader-elect or --shards of several controllers needs --leader-elect-resource-name")
@@ -152,6 +158,14 @@ func (o *runOptions) complete(cmd *cobra.Command, args []string) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// checkOnly refuses a flag that is about one controller where there are several.
+func (o *runOptions) checkOnly(controllers int) error {
+	if o.only != "" && controllers > 1 {
+		return fmt.Errorf("--%s applies to one controller, but there are %d: set it in a file, with wasmctl run -f", o.only, controllers)
+	}
+	return nil
 }
 
 // completeFile reads the file of controllers. Flags of the process take
@@ -195,8 +209,11 @@ func (o *runOptions) validate() error {
 
 // controllers returns the flags of each requested controller.
 func (o *runOptions) controllers() []*flags.Controller {
-	if o.file != nil {
+	switch {
+	case o.file != nil:
 		return o.file.Flags
+	case o.split != nil:
+		return o.split
 	}
 	list := make([]*flags.Controller, len(o.modules))
 	for i, module := range o.modules {
@@ -205,4 +222,15 @@ func (o *runOptions) controllers() []*flags.Controller {
 		list[i] = &c
 	}
 	return list
+}
+
+// checkFiles is checkFiles of the controllers, which are the arguments, or as many as the
+// modules of these have.
+func (o *runOptions) checkFiles(ctx context.Context) (wrong, err error) {
+	all, wrong, err := checkFiles(ctx, &o.process.Registry, o.controllers())
+	if err == nil && o.file == nil && o.server == nil {
+		o.split = all
+		err = failure.Usage.Wrap(errors.Join(o.checkOnly(len(all)), o.process.Fits(len(all))))
+	}
+	return wrong, err
 }

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 
+	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/serve/v1alpha1"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 	"github.com/wasmctl/wasmctl/host/oci/ocitest"
@@ -43,6 +44,7 @@ func (t *tenant) brokenness(group string, reg *ocitest.Registry, closed string) 
 		return in("selector", map[string]any{"matchExpressions": []any{map[string]any{"key": "module", "operator": operator}}})
 	}
 	asks := enginetest.WithManifest(t.T, enginetest.Good, enginetest.MayWrite("configmaps"))
+	several := t.module("several", enginetest.WithManifest(t.T, enginetest.Good, &abi.Manifest{Name: "a"}, &abi.Manifest{Name: "b"}))
 	image := t.pushed(reg, "good:1", enginetest.Worse(enginetest.Good, 0))["image"].(string)
 	reg.Use(ocitest.Status(http.StatusServiceUnavailable, "UNAVAILABLE"))
 	return []broken{
@@ -55,6 +57,7 @@ func (t *tenant) brokenness(group string, reg *ocitest.Registry, closed string) 
 		}},
 		{name: "no-key", reason: "ConfigMapFailed", message: `binaryData["absent"]`, condition: v1alpha1.ModuleFetched, spec: module(ref("good", "absent")), mend: module(good)},
 		{name: "no-module", reason: "ModuleRefused", message: "WebAssembly", stalled: true, spec: module(t.module("text", []byte("this is not a module"))), mend: module(good)},
+		{name: "which-controller", reason: "ModuleRefused", message: "spec.module.controller): a, b", stalled: true, spec: module(several), mend: module(withAll(several, in("controller", "b")))},
 		{name: "traps-at-start", reason: "ModuleRefused", message: "unreachable", stalled: true, spec: module(t.module("trap", wasm.StartTrap)), mend: module(good)},
 		{name: "bad-manifest", reason: "ModuleRefused", message: "manifest", stalled: true, spec: module(t.module("describe", wasm.DescribeBad)), mend: module(good)},
 		{name: "no-crd", reason: "WaitingForKind", message: "kubectl apply", condition: v1alpha1.KindServed, spec: in("for", map[string]any{"apiVersion": group + "/v1", "kind": "Widget"}), heal: func() {

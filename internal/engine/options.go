@@ -32,7 +32,8 @@ type Options struct {
 
 	Name string
 	// Fallback is the name where neither Name nor the manifest says one.
-	Fallback string
+	Fallback   string
+	Controller string
 	// Source says for people where the module comes from.
 	Source string
 	As     string

@@ -39,10 +39,11 @@ func Numbered(module []byte, n int) []byte {
 	return append(append(bytes.Clone(module), 0, byte(len(payload))), payload...)
 }
 
-// WithManifest returns the guest worse.wasm in a mode, with a manifest.
-func WithManifest(t testing.TB, mode byte, m *abi.Manifest) []byte {
+// WithManifest returns the guest worse.wasm in a mode, with a manifest, or one for each
+// controller.
+func WithManifest(t testing.TB, mode byte, m ...*abi.Manifest) []byte {
 	t.Helper()
-	return described(t, Worse(mode, 0), m)
+	return described(t, Worse(mode, 0), m...)
 }
 
 // Operation is one that a scripted guest asks for.
@@ -89,9 +90,9 @@ func MayWrite(resources ...string) *abi.Manifest {
 	return m
 }
 
-func described(t testing.TB, module []byte, m *abi.Manifest) []byte {
+func described(t testing.TB, module []byte, m ...*abi.Manifest) []byte {
 	t.Helper()
-	out, err := host.WithManifest(module, m)
+	out, err := host.WithManifest(module, m...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -83,6 +83,7 @@ func (o *Controller) Bind(cmd *cobra.Command) {
 	f.StringToStringVar(&o.Config, "config", nil, "Set a setting of the module as key=value; repeatable")
 	f.StringVar(&o.ConfigFile, "config-file", "", "Read settings of the module from this YAML `file`, and again whenever it changes; --config takes precedence")
 	f.StringVar(&o.Name, "name", "", "Name the controller (default: from the manifest, else from the file name)")
+	f.StringVar(&o.Controller, "controller", "", "Run this `controller` of a module that has several (default: that of --name, else all)")
 	f.DurationVar(&o.DrainTimeout, "drain-timeout", 0, "Wait this long for running reconciles after the first signal (default 30s)")
 	f.StringVar(&o.ShardBy, "shard-by", "", "With --shards: split the objects by their uid or their namespace; the first replica of all decides, and the others follow (default: what the module allows, see wasmctl inspect)")
 	f.BoolVar(&o.Watch, "watch", true, "Swap in the module when its file changes")

@@ -81,20 +81,27 @@ func importLines(imports []host.Import, verbose bool) []string {
 }
 
 func writeManifest(row func(string, string, ...any), info *host.Info) {
-	m := info.Manifest
-	if m == nil {
+	if info.Manifest == nil && len(info.Controllers) == 0 {
 		row("Manifest:", "none in the file%s", describeHint(info))
 		return
 	}
+	for _, m := range append([]*abi.Manifest{info.Manifest}, info.Controllers...) {
+		if m != nil {
+			writeManifestOf(row, m)
+		}
+	}
+	if len(info.UnknownKeys) > 0 {
+		row("Unknown keys:", "%s (ignored)", strings.Join(info.UnknownKeys, ", "))
+	}
+}
+
+func writeManifestOf(row func(string, string, ...any), m *abi.Manifest) {
 	b, err := marshalYAML(m)
 	if err != nil {
 		b = []byte(err.Error())
 	}
 	for i, line := range strings.Split(strings.TrimSpace(string(b)), "\n") {
 		row(head(i, "Manifest:"), "%s", line)
-	}
-	if len(info.UnknownKeys) > 0 {
-		row("Unknown keys:", "%s (ignored)", strings.Join(info.UnknownKeys, ", "))
 	}
 	for i, warning := range m.Warnings() {
 		row(head(i, "Warnings:"), "%s", warning)
@@ -105,7 +112,7 @@ func writeManifest(row func(string, string, ...any), info *host.Info) {
 // when it is run.
 func describeHint(info *host.Info) string {
 	if info.HasExport(abi.ExportDescribe) {
-		return "; write it into the file with wasmctl annotate; for a module of several controllers, wasmctl grant --name NAME says what one of them asks for"
+		return "; write it into the file with wasmctl annotate"
 	}
 	return ""
 }

@@ -59,10 +59,10 @@ type Result struct {
 	// Digest is "sha256:" and the hash of the file, Size its bytes.
 	Digest string `json:"digest"`
 	Size   int64  `json:"size"`
-	// Manifest is what the module says of itself; it is in the file, unless there are
-	// several Controllers: each of these has a manifest of its own, which depends on the name.
-	Manifest    *abi.Manifest `json:"manifest"`
-	Controllers []string      `json:"controllers,omitempty"`
+	// Manifest is what the module says of itself; it is in the file. Nil if there are
+	// several Controllers, each of which has a manifest of its own.
+	Manifest    *abi.Manifest   `json:"manifest,omitempty"`
+	Controllers []*abi.Manifest `json:"controllers,omitempty"`
 	// Changed is false where the file had these bytes already; it is then left
 	// alone.
 	Changed bool `json:"changed"`
@@ -221,49 +221,87 @@ func within(dir string, files []string) (list []string) {
 // has a manifest for each: its describe export is asked when it is run.
 var severalControllers = regexp.MustCompile(`run it once for each, with --name and one of ([^ ,]+(?:, [^ ,]+)*)`)
 
-// finish writes the manifest into a module, and the module to its file.
+// finish writes the manifests into a module, and the module to its file.
 func finish(ctx context.Context, wasm []byte, cfg host.Config, res *Result) error {
-	name := cfg.Name
-	annotated, manifest, err := Annotate(ctx, wasm, cfg)
-	if err == nil {
-		wasm = annotated
-	} else {
-		names := severalControllers.FindStringSubmatch(err.Error())
-		if names == nil {
-			return err
-		}
-		manifest.Name, res.Controllers = name, strings.Split(names[1], ", ")
+	wasm, manifests, err := Annotate(ctx, wasm, cfg)
+	if err != nil {
+		return err
 	}
-	res.Manifest, res.Digest, res.Size = manifest, host.DigestOf(wasm), int64(len(wasm))
+	if len(manifests) == 1 {
+		res.Manifest = manifests[0]
+	} else {
+		res.Controllers = manifests
+	}
+	res.Digest, res.Size = host.DigestOf(wasm), int64(len(wasm))
 	if old, err := os.ReadFile(res.File); err == nil && host.DigestOf(old) == res.Digest {
 		return nil
 	}
 	res.Changed = true
 	if err := os.MkdirAll(filepath.Dir(res.File), 0o755); err != nil {
-		return fmt.Errorf("module[%s]: %w", name, err)
+		return fmt.Errorf("module[%s]: %w", cfg.Name, err)
 	}
 	if err := ReplaceFile(res.File, wasm); err != nil {
-		return fmt.Errorf("module[%s]: write: %w", name, err)
+		return fmt.Errorf("module[%s]: write: %w", cfg.Name, err)
 	}
 	return nil
 }
 
 // Annotate returns the module with what its describe export says in its manifest
-// section, and that manifest. A module without describe must have the section
-// already, and stays as it is. cfg has the name, and the cache of compiled code. Describe runs in a sandbox that can do nothing but
-// log. The error matches host.ErrInvalidModule where the module is at fault; the
-// manifest has nothing but limits then.
-func Annotate(ctx context.Context, wasm []byte, cfg host.Config) ([]byte, *abi.Manifest, error) {
+// sections, and these manifests: one, or one for each controller of several. A module
+// without describe must have them already, and stays as it is. cfg has the name, and the
+// cache of compiled code. Describe runs in a sandbox that can do nothing but log. The
+// error matches host.ErrInvalidModule where the module is at fault.
+func Annotate(ctx context.Context, wasm []byte, cfg host.Config) ([]byte, []*abi.Manifest, error) {
 	info := host.Inspect(ctx, wasm)
-	if info.Manifest != nil && !info.HasExport(abi.ExportDescribe) && len(info.Problems) == 0 {
-		return wasm, info.Manifest, nil
+	if all := ManifestsOf(info); len(all) > 0 && !info.HasExport(abi.ExportDescribe) && len(info.Problems) == 0 {
+		return wasm, all, nil
 	}
-	manifest, err := Describe(ctx, wasm, cfg)
+	all, err := describeAll(ctx, wasm, cfg)
 	if err != nil {
-		return nil, manifest, err
+		return nil, nil, err
 	}
-	annotated, err := host.WithManifest(wasm, manifest)
-	return annotated, manifest, err
+	annotated, err := host.WithManifest(wasm, all...)
+	return annotated, all, err
+}
+
+// ManifestsOf returns those that are in a module.
+func ManifestsOf(info *host.Info) []*abi.Manifest {
+	if info.Manifest != nil {
+		return []*abi.Manifest{info.Manifest}
+	}
+	return info.Controllers
+}
+
+// describeAll is Describe for each controller that a module has.
+func describeAll(ctx context.Context, wasm []byte, cfg host.Config) ([]*abi.Manifest, error) {
+	first, err := Describe(ctx, wasm, cfg)
+	alone := first
+	if err == nil && first.Name == cfg.Name { // may be one of several
+		other := cfg
+		other.Name += "-"
+		first, err = Describe(ctx, wasm, other)
+	}
+	if err == nil {
+		return []*abi.Manifest{alone}, nil
+	}
+	names := severalControllers.FindStringSubmatch(err.Error())
+	if names == nil {
+		return nil, err
+	}
+	if first.Limits != nil { // once is enough to find out
+		cfg.Limits.Stack = host.MaxStack
+	}
+	var all []*abi.Manifest
+	var errs []error
+	for _, cfg.Name = range strings.Split(names[1], ", ") {
+		m, err := Describe(ctx, wasm, cfg)
+		if errs = append(errs, err); first.Limits != nil {
+			m.Limits = cmp.Or(m.Limits, &abi.Limits{})
+			m.Limits.Stack = host.MaxStack
+		}
+		all = append(all, m)
+	}
+	return all, errors.Join(errs...)
 }
 
 // Describe returns what the describe export says to a controller of cfg's name, in the

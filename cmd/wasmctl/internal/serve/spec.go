@@ -115,6 +115,7 @@ func (r *reconciler) values(most Bounds) runfile.Values {
 		}
 	}
 	set("name", r.controller())
+	set("controller", s.Module.Controller)
 	set("memory", fmt.Sprint(most.Memory))
 	set("timeout", most.Timeout.String())
 	set("concurrency", fmt.Sprint(cmp.Or(int(s.Concurrency), min(4, most.Concurrency))))

@@ -194,6 +194,10 @@ type Module struct {
 	// ConfigMapKeyRef is a small module in the binaryData of a ConfigMap, which may
 	// be compressed with gzip.
 	ConfigMapKeyRef *KeyRef `json:"configMapKeyRef,omitempty"`
+	// Controller is the one to run of a module that has several.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Controller string `json:"controller,omitempty"`
 	// Verify refuses modules that none of these keys has signed.
 	Verify *Verify `json:"verify,omitempty"`
 	// PullSecrets are Secrets with the registry's credentials, which the service
