@@ -348,7 +348,7 @@ func TestLoad_AModuleOfSeveralControllersRunsAsTheOneOfItsName(t *testing.T) {
 		}
 	}
 	_, err = Load(t.Context(), both, Config{Name: "c"})
-	if !errors.Is(err, ErrInvalidModule) || !strings.Contains(err.Error(), `has 2 controllers, and none is named "c": choose one (--controller, in a Reconciler spec.module.controller): a, b`) {
+	if !errors.Is(err, ErrInvalidModule) || !strings.Contains(err.Error(), `has 2 controllers, and none is named "c": choose one by --controller, or by the key controller of a file or of a Reconciler's module: a, b`) {
 		t.Error(err)
 	}
 	m := load(t, both, Config{Name: "a"})

@@ -86,6 +86,6 @@ func (m *binaryModule) checkController(cfg Config) error {
 	if len(all) == 0 {
 		return nil
 	}
-	return invalid(cfg.NameFor(nil), fmt.Errorf("has %d controllers, and none is named %q: choose one (--controller, in a Reconciler spec.module.controller): %s",
+	return invalid(cfg.NameFor(nil), fmt.Errorf("has %d controllers, and none is named %q: choose one by --controller, or by the key controller of a file or of a Reconciler's module: %s",
 		len(all), m.controller, strings.Join(names, ", ")))
 }

@@ -178,7 +178,7 @@ func TestRun_AModuleOfSeveralControllers(t *testing.T) {
 
 	c = with("--controller", "three")
 	c.wantExit(exitModule)
-	if text := c.text(); !strings.Contains(text, "--controller, in a Reconciler spec.module.controller): one, two") {
+	if text := c.text(); !strings.Contains(text, "Reconciler's module: one, two") {
 		t.Errorf("says: %s", text)
 	}
 	c = with("--for", "secret")

@@ -57,7 +57,7 @@ func (t *tenant) brokenness(group string, reg *ocitest.Registry, closed string) 
 		}},
 		{name: "no-key", reason: "ConfigMapFailed", message: `binaryData["absent"]`, condition: v1alpha1.ModuleFetched, spec: module(ref("good", "absent")), mend: module(good)},
 		{name: "no-module", reason: "ModuleRefused", message: "WebAssembly", stalled: true, spec: module(t.module("text", []byte("this is not a module"))), mend: module(good)},
-		{name: "which-controller", reason: "ModuleRefused", message: "spec.module.controller): a, b", stalled: true, spec: module(several), mend: module(withAll(several, in("controller", "b")))},
+		{name: "which-controller", reason: "ModuleRefused", message: "Reconciler's module: a, b", stalled: true, spec: module(several), mend: module(withAll(several, in("controller", "b")))},
 		{name: "traps-at-start", reason: "ModuleRefused", message: "unreachable", stalled: true, spec: module(t.module("trap", wasm.StartTrap)), mend: module(good)},
 		{name: "bad-manifest", reason: "ModuleRefused", message: "manifest", stalled: true, spec: module(t.module("describe", wasm.DescribeBad)), mend: module(good)},
 		{name: "no-crd", reason: "WaitingForKind", message: "kubectl apply", condition: v1alpha1.KindServed, spec: in("for", map[string]any{"apiVersion": group + "/v1", "kind": "Widget"}), heal: func() {

@@ -4,12 +4,15 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/cases"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/printer"
+	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/host/conformance"
 	"github.com/wasmctl/wasmctl/host/conformance/validate"
 	"github.com/wasmctl/wasmctl/internal/failure"
@@ -22,6 +25,7 @@ type validateOptions struct {
 	registry flags.Registry
 	output   string
 	object   string
+	which    string // of several controllers
 	config   map[string]string
 	calls    int
 	cases    bool
@@ -54,6 +58,7 @@ docs/conformance.md describes the checks.`,
 	o.registry.Bind(f)
 	outputFlag(cmd, &o.output, "text", "json")
 	f.StringVar(&o.object, "object", "", "Validate with the object in this YAML or JSON `file`")
+	f.StringVar(&o.which, "controller", "", "Validate this `controller` of a module that has several")
 	f.StringToStringVar(&o.config, "config", nil, "Set settings of the module as KEY=VALUE")
 	f.IntVar(&o.calls, "calls", validate.DefaultCalls, "Run the memory check this many times")
 	f.BoolVar(&o.cases, "cases", false, "Run the conformance suite; the module must be one of its guests")
@@ -75,7 +80,10 @@ func runValidate(ctx context.Context, o *validateOptions) error {
 	}
 	defer func() { _ = os.RemoveAll(cache) }()
 	out := printer.Validation{}
-	opts := validate.Options{Name: flags.ModuleName(o.module), Objects: objects, Settings: o.config, Calls: o.calls, CacheDir: cache}
+	if all := namesIn(host.Outline(wasm).Controllers); len(all) > 0 && !slices.Contains(all, o.which) {
+		return failure.Usage.Wrap(fmt.Errorf("--controller %q: the module has %d: want one of %s", o.which, len(all), strings.Join(all, ", ")))
+	}
+	opts := validate.Options{Name: flags.ModuleName(o.module), Controller: o.which, Objects: objects, Settings: o.config, Calls: o.calls, CacheDir: cache}
 	if out.Report, err = validate.Module(ctx, wasm, opts); err != nil {
 		return failure.Usage.Wrap(fmt.Errorf("module[%s]: %w", o.module, err))
 	}

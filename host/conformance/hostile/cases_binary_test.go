@@ -195,7 +195,7 @@ func manifestAttacks() []attack {
 			{guest: "manifest nests", bytes: ending(manifest("\x81\xa4name" + strings.Repeat("\x91", 100_000))...), message: "section[reconciler.manifest]"},
 			{guest: "manifest of 5 MiB", bytes: ending(manifest("\x81\xa4name\xdb\x00\x50\x00\x00" + strings.Repeat("x", 5<<20))...), message: "longer than 4194304"},
 			{guest: "negative limits", bytes: ending(manifest("\x81\xa6limits\x81\xa6memory\xff")...), message: "memory is negative"},
-			{guest: "two manifests", bytes: ending(append(manifest("\x80"), manifest("\x80")...)...), message: "found 2, expected one at most"},
+			{guest: "two manifests", bytes: ending(append(manifest("\x80"), manifest("\x80")...)...), message: "each needs a name of its own"},
 			{guest: "requires what nobody has", bytes: ending(manifest("\x81\xa8requires\x91\xa4root")...), message: "root"},
 		}),
 		attack{

@@ -72,6 +72,8 @@ const maxSteady = 30 * time.Second
 type Options struct {
 	// Name is that of a module whose manifest has none.
 	Name string
+	// Controller is which one the module is, where it has several.
+	Controller string
 	// Objects are objects as YAML or JSON has them: the first of the kind that the
 	// module reconciles is taken. Without any the module is given objects with an
 	// empty spec, and shows less.
@@ -110,6 +112,11 @@ func Module(ctx context.Context, wasm []byte, opts Options) (*Report, error) {
 	}
 	info := host.Inspect(ctx, wasm)
 	e := &exam{opts: opts, wasm: wasm, info: info, report: &Report{Digest: info.Digest, Size: info.Size, Name: opts.Name}}
+	for _, m := range info.Controllers {
+		if m.Name == opts.Controller {
+			info.Manifest = m
+		}
+	}
 	if info.Manifest != nil && info.Manifest.Name != "" {
 		e.report.Name = info.Manifest.Name
 	}
@@ -162,7 +169,7 @@ func (e *exam) load(ctx context.Context) bool {
 
 func (e *exam) config(connect func(*abi.Manifest) (host.API, error)) host.Config {
 	return host.Config{
-		Fallback: e.opts.Name, Concurrency: 2, Settings: e.opts.Settings, CacheDir: e.opts.CacheDir, Logger: e.opts.Logger,
+		Fallback: e.opts.Name, Controller: e.opts.Controller, Concurrency: 2, Settings: e.opts.Settings, CacheDir: e.opts.CacheDir, Logger: e.opts.Logger,
 		Budget: e.budget, API: connect, Metric: e.metric,
 	}
 }

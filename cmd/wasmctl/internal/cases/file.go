@@ -34,6 +34,8 @@ type File struct {
 	// CRDs are files with CustomResourceDefinitions, relative to this one. Kinds
 	// that are in none of them are guessed.
 	CRDs []string `yaml:"crds"`
+	// Controller is which one the module is, where it has several.
+	Controller string `yaml:"controller"`
 	// Config are settings of all cases, Time is the time of all that have none.
 	Config map[string]string `yaml:"config"`
 	Time   string            `yaml:"time"`

@@ -134,7 +134,7 @@ func (b *bench) load(ctx context.Context) error {
 	maps.Copy(settings, b.c.file.Config)
 	maps.Copy(settings, b.c.Config)
 	cfg := host.Config{
-		Fallback: b.s.Name, CacheDir: b.s.CacheDir, CacheKey: b.s.CacheKey, Logger: b.s.log(), Settings: settings, Concurrency: 1,
+		Fallback: b.s.Name, Controller: b.c.file.Controller, CacheDir: b.s.CacheDir, CacheKey: b.s.CacheKey, Logger: b.s.log(), Settings: settings, Concurrency: 1,
 		Now: b.now, Random: &counter{}, Metric: b.metrics.add,
 		API: func(m *abi.Manifest) (_ host.API, err error) {
 			if b.w == nil {
