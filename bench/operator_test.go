@@ -31,7 +31,7 @@ type operator struct {
 func BenchmarkOperator_APIBound(b *testing.B) {
 	o := buildOperator(b, "")
 	devclustertest.ApplyFile(b, devclustertest.Shared(b), o.crd)
-	compare(b, comparison{work: o.work, objects: 200, rounds: 4, delay: 5 * time.Millisecond, native: o.native, wasm: o.module})
+	compare(b, comparison{work: o.work, objects: 200, rounds: 10, delay: 5 * time.Millisecond, native: o.native, wasm: o.module})
 }
 
 // BenchmarkOperator_Memory reports the resident memory of ten different operators:

@@ -10,8 +10,10 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 
@@ -27,7 +29,8 @@ type running struct {
 	cmd   *exec.Cmd
 	log   bytes.Buffer // what it wrote; read it after stop
 	api   dynamic.ResourceInterface
-	watch watch.Interface // of the objects
+	home  func(ctx context.Context) error // deletes the namespace, and returns an error once it is gone
+	watch watch.Interface                 // of the objects
 	work
 }
 
@@ -41,7 +44,10 @@ func attach(b *testing.B, cluster *devcluster.Cluster, w work) (r *running, name
 	ctx, cancel := context.WithTimeout(b.Context(), roundLimit)
 	b.Cleanup(cancel)
 	namespace = devclustertest.Namespace(b, cluster)
-	r = &running{api: client.Resource(w.resource).Namespace(namespace), work: w}
+	namespaces := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})
+	r = &running{api: client.Resource(w.resource).Namespace(namespace), work: w, home: func(ctx context.Context) error {
+		return namespaces.Delete(ctx, namespace, metav1.DeleteOptions{})
+	}}
 	if r.watch, err = r.api.Watch(ctx, metav1.ListOptions{}); err != nil {
 		b.Fatal(err)
 	}
@@ -71,6 +77,17 @@ func (r *running) stop(b *testing.B) {
 	signal(b, r.cmd, syscall.SIGTERM)
 	if err := r.cmd.Wait(); err != nil {
 		b.Errorf("%s: %v\n%s", r.cmd.Path, err, r.log.String())
+	}
+}
+
+// clean deletes the namespace with all that is in it, and waits until it is gone: else
+// the next controller would reconcile that when it starts, in an API server that is as busy.
+func (r *running) clean(b *testing.B) {
+	b.Helper()
+	for err := error(nil); !apierrors.IsNotFound(err); <-time.After(100 * time.Millisecond) {
+		if err = r.home(b.Context()); b.Context().Err() != nil {
+			b.Fatal(err)
+		}
 	}
 }
 

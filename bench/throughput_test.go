@@ -108,6 +108,7 @@ func compare(b *testing.B, c comparison) {
 			native, wasm, ratios = native+n, wasm+w, append(ratios, w/n)
 		}
 		slices.Sort(ratios)
+		b.Logf("wasm/native: %.3f", ratios)
 		b.ReportMetric(native/float64(c.rounds), "native-objects/s")
 		b.ReportMetric(wasm/float64(c.rounds), "wasm-objects/s")
 		b.ReportMetric((ratios[c.rounds/2-1]+ratios[c.rounds/2])/2, "wasm/native")
@@ -124,6 +125,7 @@ func round(b *testing.B, cluster *devcluster.Cluster, w work, objects int, comma
 	signal(b, r.cmd, syscall.SIGCONT)
 	rate := r.measure(b, "g", objects)
 	r.stop(b)
+	r.clean(b)
 	_, runs, _ := strings.Cut(r.log.String(), "reconciles=")
 	runs, _, _ = strings.Cut(strings.TrimSpace(runs), " ")
 	state := r.cmd.ProcessState

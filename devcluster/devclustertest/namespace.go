@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -46,7 +47,7 @@ func cleanup(t testing.TB, c *devcluster.Cluster, undo func(context.Context) err
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), cleanupLimit)
 		defer cancel()
-		if err := undo(ctx); err != nil {
+		if err := undo(ctx); err != nil && !apierrors.IsNotFound(err) {
 			t.Logf("clean up: %v", err)
 		}
 	})
