@@ -53,6 +53,16 @@ func Load(ctx context.Context, wasm []byte, cfg Config) (*Module, error) {
 // functions other than log, clocks and random, and returns the manifest. It
 // does not look at the manifest section: it is what a tool calls to write one.
 func Describe(ctx context.Context, wasm []byte, cfg Config) (*abi.Manifest, error) {
+	manifests, errs, err := DescribeEach(ctx, wasm, cfg, cfg.Controller)
+	if err != nil {
+		return nil, err
+	}
+	return manifests[0], errs[0]
+}
+
+// DescribeEach is Describe as each of the controllers of a module, which is loaded once:
+// a manifest or an error for each of them.
+func DescribeEach(ctx context.Context, wasm []byte, cfg Config, controllers ...string) (manifests []*abi.Manifest, errs []error, err error) {
 	if cfg.API == nil {
 		// The host that runs the module checks what an existing manifest requires;
 		// nothing is connected here.
@@ -60,19 +70,22 @@ func Describe(ctx context.Context, wasm []byte, cfg Config) (*abi.Manifest, erro
 	}
 	cfg, bin, err := prepare(wasm, cfg)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if !bin.exportsFunc(abi.ExportDescribe) {
-		return nil, invalid(cfg.NameFor(nil), fmt.Errorf("export[%s]: missing: the module has no manifest", abi.ExportDescribe))
+		return nil, nil, invalid(cfg.NameFor(nil), fmt.Errorf("export[%s]: missing: the module has no manifest", abi.ExportDescribe))
 	}
 	m := newModule(cfg)
 	g, err := m.load(ctx, wasm, bin, compilationWorkers, nil)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer g.retire(0)
-	man, _, err := g.describe(ctx)
-	return man, err
+	for _, g.cfg.Controller = range controllers {
+		man, _, err := g.describe(ctx)
+		manifests, errs = append(manifests, man), append(errs, err)
+	}
+	return manifests, errs, nil
 }
 
 // prepare does every check that needs no compiler.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -48,7 +49,7 @@ func runAnnotate(ctx context.Context, o *annotateOptions) error {
 	if err != nil {
 		return err
 	}
-	annotated, manifests, err := project.Annotate(ctx, wasm, host.Config{Name: flags.ModuleName(o.module)})
+	annotated, d, err := project.Annotate(ctx, wasm, host.Config{Name: flags.ModuleName(o.module)})
 	if err != nil {
 		return engine.ModuleError(err)
 	}
@@ -56,8 +57,8 @@ func runAnnotate(ctx context.Context, o *annotateOptions) error {
 	if err := project.ReplaceFile(output, annotated); err != nil {
 		return fmt.Errorf("module[%s]: write: %w", output, err)
 	}
-	for _, m := range manifests {
-		warn(o.streams, output, m)
+	warn(o.streams, output, d)
+	for _, m := range d.Manifests {
 		if _, err := fmt.Fprintf(o.streams.out, "%s: %s, manifest of %q written\n", output, humanize.BytesExact(int64(len(annotated))), m.Name); err != nil {
 			return err
 		}
@@ -65,12 +66,20 @@ func runAnnotate(ctx context.Context, o *annotateOptions) error {
 	return nil
 }
 
-// warn says what of a manifest can lead to trouble.
-func warn(s streams, file string, m *abi.Manifest) {
-	if m.Limits != nil && m.Limits.Stack > host.DefaultStack {
-		_, _ = fmt.Fprintf(s.err, "%s: warning: its start needs more stack than a module has by default: run it with --limit stack=%s\n", file, host.LimitText(abi.LimitStack, m.Limits.Stack))
+// warn says what of manifests can lead to trouble, and which controllers a module lacks.
+func warn(s streams, file string, d project.Described) {
+	var lines []string
+	for _, err := range d.LeftOut {
+		lines = append(lines, "a controller is left out: "+err.Error())
 	}
-	for _, warning := range m.Warnings() {
-		_, _ = fmt.Fprintf(s.err, "%s: warning: %s\n", file, warning)
+	for _, m := range d.Manifests {
+		if m.Limits != nil && m.Limits.Stack > host.DefaultStack {
+			lines = append(lines, "its start needs more stack than a module has by default: run it with --limit stack="+host.LimitText(abi.LimitStack, m.Limits.Stack))
+		}
+		lines = append(lines, m.Warnings()...)
+	}
+	slices.Sort(lines)
+	for _, line := range slices.Compact(lines) { // several controllers may need the same
+		_, _ = fmt.Fprintf(s.err, "%s: warning: %s\n", file, line)
 	}
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/printer"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project"
@@ -106,26 +105,18 @@ func runBuild(ctx context.Context, o *buildOptions) error {
 	case err != nil:
 		return engine.ModuleError(err)
 	}
-	manifests := res.Controllers
-	if res.Manifest != nil {
-		manifests = []*abi.Manifest{res.Manifest}
-	}
-	for _, m := range manifests {
-		warn(o.streams, res.File, m)
-	}
+	warn(o.streams, res.File, res.Described)
 	if o.output == "json" {
 		return printer.JSON(o.streams.out, res)
 	}
-	has := ""
-	if n := len(res.Controllers); n > 0 {
-		has = humanize.Plural(n, "controller")
-	} else {
-		has = fmt.Sprintf("manifest of %q", res.Manifest.Name)
+	has := humanize.Plural(len(res.Manifests), "controller")
+	if len(res.Manifests) == 1 {
+		has = fmt.Sprintf("manifest of %q", res.Manifests[0].Name)
 	}
 	_, err = fmt.Fprintf(o.streams.out, "%s: %s, %s, %s\nbuilt in %v by %s\n",
 		res.File, humanize.BytesExact(res.Size), has, res.Digest, res.Took.Round(100*time.Millisecond), res.Version)
-	if len(res.Controllers) > 0 {
-		_, err = fmt.Fprintf(o.streams.out, "wasmctl run runs all of them, or one with --controller: %s\n", strings.Join(namesIn(res.Controllers), ", "))
+	if len(res.Manifests) > 1 {
+		_, err = fmt.Fprintf(o.streams.out, "wasmctl run runs all of them, or one with --controller: %s\n", strings.Join(namesIn(res.Manifests), ", "))
 	}
 	return err
 }

@@ -59,10 +59,8 @@ type Result struct {
 	// Digest is "sha256:" and the hash of the file, Size its bytes.
 	Digest string `json:"digest"`
 	Size   int64  `json:"size"`
-	// Manifest is what the module says of itself; it is in the file. Nil if there are
-	// several Controllers, each of which has a manifest of its own.
-	Manifest    *abi.Manifest   `json:"manifest,omitempty"`
-	Controllers []*abi.Manifest `json:"controllers,omitempty"`
+	// Described is what the module says of itself; it is in the file.
+	Described
 	// Changed is false where the file had these bytes already; it is then left
 	// alone.
 	Changed bool `json:"changed"`
@@ -223,14 +221,9 @@ var severalControllers = regexp.MustCompile(`run it once for each, with --name a
 
 // finish writes the manifests into a module, and the module to its file.
 func finish(ctx context.Context, wasm []byte, cfg host.Config, res *Result) error {
-	wasm, manifests, err := Annotate(ctx, wasm, cfg)
-	if err != nil {
+	var err error
+	if wasm, res.Described, err = Annotate(ctx, wasm, cfg); err != nil {
 		return err
-	}
-	if len(manifests) == 1 {
-		res.Manifest = manifests[0]
-	} else {
-		res.Controllers = manifests
 	}
 	res.Digest, res.Size = host.DigestOf(wasm), int64(len(wasm))
 	if old, err := os.ReadFile(res.File); err == nil && host.DigestOf(old) == res.Digest {
@@ -247,21 +240,30 @@ func finish(ctx context.Context, wasm []byte, cfg host.Config, res *Result) erro
 }
 
 // Annotate returns the module with what its describe export says in its manifest
-// sections, and these manifests: one, or one for each controller of several. A module
-// without describe must have them already, and stays as it is. cfg has the name, and the
-// cache of compiled code. Describe runs in a sandbox that can do nothing but log. The
-// error matches host.ErrInvalidModule where the module is at fault.
-func Annotate(ctx context.Context, wasm []byte, cfg host.Config) ([]byte, []*abi.Manifest, error) {
+// sections, and that. A module without describe must have them already, and stays as it
+// is. cfg has the name, and the cache of compiled code. Describe runs in a sandbox that
+// can do nothing but log. The error matches host.ErrInvalidModule where the module is at
+// fault.
+func Annotate(ctx context.Context, wasm []byte, cfg host.Config) ([]byte, Described, error) {
 	info := host.Inspect(ctx, wasm)
 	if all := ManifestsOf(info); len(all) > 0 && !info.HasExport(abi.ExportDescribe) && len(info.Problems) == 0 {
-		return wasm, all, nil
+		return wasm, Described{Manifests: all}, nil
 	}
-	all, err := describeAll(ctx, wasm, cfg)
+	d, err := describeAll(ctx, wasm, cfg)
 	if err != nil {
-		return nil, nil, err
+		return nil, d, err
 	}
-	annotated, err := host.WithManifest(wasm, all...)
-	return annotated, all, err
+	annotated, err := host.WithManifest(wasm, d.Manifests...)
+	return annotated, d, err
+}
+
+// Described is what a module says of itself.
+type Described struct {
+	// Manifests are one, or one for each controller.
+	Manifests []*abi.Manifest `json:"manifests"`
+	// LeftOut are the errors of the controllers that cannot be those of a module, where
+	// others can.
+	LeftOut []error `json:"-"`
 }
 
 // ManifestsOf returns those that are in a module.
@@ -273,7 +275,7 @@ func ManifestsOf(info *host.Info) []*abi.Manifest {
 }
 
 // describeAll is Describe for each controller that a module has.
-func describeAll(ctx context.Context, wasm []byte, cfg host.Config) ([]*abi.Manifest, error) {
+func describeAll(ctx context.Context, wasm []byte, cfg host.Config) (Described, error) {
 	first, err := Describe(ctx, wasm, cfg)
 	alone := first
 	if err == nil && first.Name == cfg.Name { // may be one of several
@@ -282,26 +284,32 @@ func describeAll(ctx context.Context, wasm []byte, cfg host.Config) ([]*abi.Mani
 		first, err = Describe(ctx, wasm, other)
 	}
 	if err == nil {
-		return []*abi.Manifest{alone}, nil
+		return Described{Manifests: []*abi.Manifest{alone}}, nil
 	}
 	names := severalControllers.FindStringSubmatch(err.Error())
 	if names == nil {
-		return nil, err
+		return Described{}, err
 	}
-	if first.Limits != nil { // once is enough to find out
+	if first.Limits != nil { // it needs more stack
 		cfg.Limits.Stack = host.MaxStack
 	}
-	var all []*abi.Manifest
-	var errs []error
-	for _, cfg.Name = range strings.Split(names[1], ", ") {
-		m, err := Describe(ctx, wasm, cfg)
-		if errs = append(errs, err); first.Limits != nil {
+	manifests, errs, err := host.DescribeEach(ctx, wasm, cfg, strings.Split(names[1], ", ")...)
+	var d Described
+	for i, m := range manifests {
+		if errs[i] != nil {
+			d.LeftOut = append(d.LeftOut, errs[i])
+			continue
+		}
+		if first.Limits != nil {
 			m.Limits = cmp.Or(m.Limits, &abi.Limits{})
 			m.Limits.Stack = host.MaxStack
 		}
-		all = append(all, m)
+		d.Manifests = append(d.Manifests, m)
 	}
-	return all, errors.Join(errs...)
+	if len(d.Manifests) == 0 {
+		err = errors.Join(append(d.LeftOut, err)...)
+	}
+	return d, err
 }
 
 // Describe returns what the describe export says to a controller of cfg's name, in the

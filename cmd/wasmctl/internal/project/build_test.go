@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -74,7 +75,7 @@ func TestBuild_SameBytesWhereverTheSourceIs(t *testing.T) {
 			t.Fatal(err)
 		}
 		wasm, err := os.ReadFile(filepath.Join(dir, name+".wasm"))
-		if err != nil || int64(len(wasm)) != res.Size || res.Manifest.Name != "small" || !res.Changed {
+		if err != nil || int64(len(wasm)) != res.Size || res.Manifests[0].Name != "small" || !res.Changed {
 			t.Errorf("%v, %d bytes, %+v", err, len(wasm), res)
 		}
 		if bytes.Contains(wasm, []byte(dir)) {
@@ -124,7 +125,7 @@ func TestBuild_AModuleAsksForTheStackThatItsStartNeeds(t *testing.T) {
 			t.Fatal(err)
 		}
 		var asked int64
-		if l := res.Manifest.Limits; l != nil {
+		if l := res.Manifests[0].Limits; l != nil {
 			asked = l.Stack
 		}
 		if asked != want {
@@ -212,3 +213,63 @@ func TestArtifact_IsTheProjectsOwn(t *testing.T) {
 		t.Errorf("no module, and the error is %v", err)
 	}
 }
+
+// TestBuild_AControllerThatNoModuleCanBeIsLeftOut: and the build says so, while the
+// others have a manifest each.
+func TestBuild_AControllerThatNoModuleCanBeIsLeftOut(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED: -short: builds an operator")
+	}
+	dir := write(t, "op", map[string]string{
+		"go.mod":  "module example.com/op\n\ngo 1.24.0\n\nrequire (\n\tk8s.io/api v0.34.0\n\tsigs.k8s.io/controller-runtime v0.22.0\n)\n",
+		"main.go": severalMain,
+	})
+	res, err := Build(t.Context(), dir, Options{SDK: "../../../.."})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, m := range res.Manifests {
+		names = append(names, m.Name)
+	}
+	if !slices.Equal(names, []string{"op", "two"}) || len(res.LeftOut) != 1 || !strings.Contains(res.LeftOut[0].Error(), "controller[bad]: it has no kind of its own") {
+		t.Errorf("%q, left out: %v", names, res.LeftOut)
+	}
+}
+
+// severalMain has three controllers, one of which has the name of the project.
+const severalMain = `package main
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	_ "k8s.io/client-go/kubernetes/scheme"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// +kubebuilder:rbac:groups="",resources=configmaps;secrets,verbs=get;list;watch
+
+func main() {
+	mgr, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{})
+	if err != nil {
+		panic(err)
+	}
+	r := reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) { return reconcile.Result{}, nil })
+	some := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request { return nil })
+	for _, err := range []error{
+		ctrl.NewControllerManagedBy(mgr).Named("op").For(&corev1.ConfigMap{}).Complete(r),
+		ctrl.NewControllerManagedBy(mgr).Named("bad").Watches(&corev1.Secret{}, some).Complete(r),
+		ctrl.NewControllerManagedBy(mgr).Named("two").For(&corev1.Secret{}).Complete(r),
+		mgr.Start(ctrl.SetupSignalHandler()),
+	} {
+		if err != nil {
+			panic(err)
+		}
+	}
+}
+`
