@@ -16,7 +16,7 @@ import (
 )
 
 // versions of controller-runtime whose API this one has.
-var versions = []string{"v0.19.7", "v0.22.4", "v0.24.1", "v0.25.2"}
+var versions = []string{"v0.15.3", "v0.16.6", "v0.17.6", "v0.18.7", "v0.19.7", "v0.22.4", "v0.24.1", "v0.25.2"}
 
 // What programs may use of controller-runtime is here too, with the same types,
 // or testdata/missing.txt says why not. A symbol may be as in any of the versions.
@@ -62,7 +62,9 @@ func promoted(symbols map[string]string, name string) bool {
 		if at == typ {
 			_, from, _ = strings.Cut(is, " = ")
 		} else if strings.HasPrefix(at, typ+".") {
-			from, _ = strings.CutPrefix(is, "embedded ")
+			if embedded, ok := strings.CutPrefix(is, "embedded "); ok {
+				from = embedded
+			}
 		}
 		from, _, _ = strings.Cut(strings.TrimPrefix(from, "*"), "[")
 		if _, ok := symbols[from+"."+member]; ok || strings.HasPrefix(from, "pkg/") && from != typ && promoted(symbols, from+"."+member) {

@@ -61,7 +61,7 @@ func (b *WebhookBuilder) WithLogConstructor(any) *WebhookBuilder { return b }
 func (b *WebhookBuilder) WithContextFunc(any) *WebhookBuilder { return b }
 
 // RecoverPanic has no effect.
-func (b *WebhookBuilder) RecoverPanic(bool) *WebhookBuilder { return b }
+func (b *WebhookBuilder) RecoverPanic(...bool) *WebhookBuilder { return b }
 
 // Complete is an error that says what to do, unless the module was built without
 // webhooks.

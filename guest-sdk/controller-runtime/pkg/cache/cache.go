@@ -46,6 +46,10 @@ type Options struct {
 	NewInformer                  any
 	// ByObject says other things for some kinds.
 	ByObject map[client.Object]ByObject
+
+	// Namespaces are DefaultNamespaces in version 0.15.
+	Namespaces            []string
+	UnsafeDisableDeepCopy *bool
 }
 
 // ByObject are the options of one kind.
@@ -136,6 +140,14 @@ func New(config *rest.Config, opts Options) (Cache, error) {
 		return nil, fmt.Errorf("cache: %w", err)
 	}
 	return c.(Cache), nil //nolint:forcetypeassert // as Make says
+}
+
+// MultiNamespacedCacheBuilder makes a cache of some namespaces, in version 0.15.
+func MultiNamespacedCacheBuilder(namespaces []string) NewCacheFunc {
+	return func(config *rest.Config, opts Options) (Cache, error) {
+		opts.Namespaces = namespaces
+		return New(config, opts)
+	}
 }
 
 // TransformStripManagedFields returns a function that changes nothing: the

@@ -23,6 +23,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/internal/run"
 )
 
+// WarningHandlerOptions say which warnings of the API server are logged, before version
+// 0.19.
+type WarningHandlerOptions struct {
+	SuppressWarnings   bool
+	AllowDuplicateLogs bool
+}
+
 // Options are the options of New.
 type Options struct {
 	// HTTPClient has no effect: the host talks to the API server.
@@ -35,6 +42,8 @@ type Options struct {
 	Cache *CacheOptions
 	// DryRun stores no write.
 	DryRun *bool
+	// WarningHandler has no effect: the host logs warnings.
+	WarningHandler WarningHandlerOptions
 	// Log has no effect.
 	Log logr.Logger
 	// FieldOwner is the field manager of writes that name none.

@@ -50,6 +50,11 @@ func (o *SubResourceCreateOptions) ApplyToSubResourceCreate(to *SubResourceCreat
 	o.ApplyToCreate(&to.CreateOptions)
 }
 
+// ApplyToSubresourceCreate is ApplyToSubResourceCreate before version 0.18.
+func (o *SubResourceCreateOptions) ApplyToSubresourceCreate(to *SubResourceCreateOptions) {
+	o.ApplyToSubResourceCreate(to)
+}
+
 // SubResourceUpdateOptions are the options of SubResourceWriter.Update.
 type SubResourceUpdateOptions struct {
 	UpdateOptions

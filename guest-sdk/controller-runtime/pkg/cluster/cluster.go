@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -50,6 +51,12 @@ type Options struct {
 	Client           client.Options
 	NewClient        client.NewClientFunc
 	EventBroadcaster any
+	SyncPeriod       *time.Duration
+
+	// What follows is of version 0.15.
+	Namespace             string
+	ClientDisableCacheFor []client.Object
+	DryRunClient          bool
 }
 
 // Option changes the options.

@@ -35,8 +35,9 @@ type TypedOptions[request comparable] struct {
 	RecoverPanic            *bool
 	NeedLeaderElection      *bool
 	// Reconciler is called by the host.
-	Reconciler  reconcile.TypedReconciler[request]
-	RateLimiter workqueue.TypedRateLimiter[request]
+	Reconciler reconcile.TypedReconciler[request]
+	// RateLimiter is of any type, as the original's has no type parameter before 0.19.
+	RateLimiter any
 	NewQueue    func(controllerName string, rateLimiter workqueue.TypedRateLimiter[request]) workqueue.TypedRateLimitingInterface[request]
 	Logger      logr.Logger
 	// LogConstructor returns the logger of a run.

@@ -52,7 +52,13 @@ func declared(t *testing.T, m ctrl.Manager) wasmctl.Reconciler {
 // objects. The ConfigMaps and Secrets are watched, and everything is granted.
 func in(t *testing.T, f func(ctx context.Context, m ctrl.Manager, c client.Client), objects ...any) (*guesttest.Host, guesttest.Result) {
 	t.Helper()
-	m := newManager(t, ctrl.Options{})
+	return with(t, ctrl.Options{}, f, objects...)
+}
+
+// with is in, of a manager with options.
+func with(t *testing.T, o ctrl.Options, f func(ctx context.Context, m ctrl.Manager, c client.Client), objects ...any) (*guesttest.Host, guesttest.Result) {
+	t.Helper()
+	m := newManager(t, o)
 	r := reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 		f(ctx, m, m.GetClient())
 		return reconcile.Result{}, nil

@@ -20,7 +20,7 @@ func ofHost(o *Options) []option {
 		{"Metrics", serves(o.Metrics.BindAddress) || o.Metrics.ExtraHandlers != nil},
 		{"HealthProbeBindAddress", serves(o.HealthProbeBindAddress)},
 		{"PprofBindAddress", serves(o.PprofBindAddress)},
-		{"WebhookServer", o.WebhookServer != nil},
+		{"WebhookServer", o.WebhookServer != nil || o.Port != 0 || o.CertDir != ""},
 		{"Client.HTTPClient", o.Client.HTTPClient != nil},
 		{"Cache.HTTPClient", o.Cache.HTTPClient != nil},
 		{"Cache.DefaultWatchErrorHandler", o.Cache.DefaultWatchErrorHandler != nil},

@@ -4,6 +4,7 @@ package manager
 
 import (
 	"context"
+	"crypto/tls"
 	"net/http"
 	"time"
 
@@ -90,6 +91,17 @@ type Options struct {
 	GracefulShutdownTimeout *time.Duration
 	// Controller are the options that controllers share.
 	Controller config.Controller
+
+	// What follows is of version 0.15; modernize says what stands for it.
+	Namespace             string
+	SyncPeriod            *time.Duration
+	ClientDisableCacheFor []client.Object
+	DryRunClient          bool
+	MetricsBindAddress    string
+	Host                  string
+	Port                  int
+	CertDir               string
+	TLSOpts               []func(*tls.Config)
 }
 
 // BaseContextFunc returns a context.

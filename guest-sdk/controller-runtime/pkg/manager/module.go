@@ -41,6 +41,7 @@ type module struct {
 
 // New returns a manager.
 func New(cfg *rest.Config, options Options) (Manager, error) {
+	options.modernize()
 	given := options
 	if options.Logger.GetSink() == nil {
 		options.Logger = logf.Log

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -23,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/ratelimiter"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -45,6 +47,15 @@ func TestManager_SaysWhichOptionsHaveNoEffect(t *testing.T) {
 		{
 			options: ctrl.Options{Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{&corev1.Pod{}: {Transform: keep}}}},
 			info:    "Cache.Transform",
+		},
+		{
+			options: ctrl.Options{MetricsBindAddress: ":8080", Port: 9443, SyncPeriod: new(time.Duration)},
+			debug:   "Metrics, WebhookServer",
+			info:    "Cache.SyncPeriod",
+		},
+		{
+			controller: controller.Options{RateLimiter: ratelimiter.RateLimiter(workqueue.NewItemExponentialFailureRateLimiter(1, 1))}, //nolint:staticcheck // as before 0.19
+			info:       "configmap: RateLimiter",
 		},
 		{
 			controller: controller.Options{RateLimiter: workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]()},

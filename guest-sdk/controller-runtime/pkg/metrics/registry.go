@@ -12,3 +12,6 @@ type RegistererGatherer interface {
 
 // Registry is where programs register their metrics.
 var Registry RegistererGatherer = prometheus.NewRegistry()
+
+// DefaultBindAddress is that of the metrics server in version 0.15, which has no effect.
+var DefaultBindAddress = ":8080"

@@ -54,6 +54,8 @@ type Options struct {
 	ClientCAName string
 	TLSOpts      []func(*tls.Config)
 	WebhookMux   *http.ServeMux
+	// TLSMinVersion is of version 0.15.
+	TLSMinVersion string
 }
 
 // Server stands for a webhook server.

@@ -20,6 +20,11 @@ func NewDynamicRESTMapper(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 	return kinds.NewMapper(runtime.NewScheme()), nil
 }
 
+// NewDiscoveryRESTMapper is NewDynamicRESTMapper: it asks no API server either.
+func NewDiscoveryRESTMapper(c *rest.Config, httpClient *http.Client) (meta.RESTMapper, error) {
+	return NewDynamicRESTMapper(c, httpClient)
+}
+
 // ErrResourceDiscoveryFailed says which versions of which groups the API server could
 // not tell about. A module does not ask.
 type ErrResourceDiscoveryFailed map[schema.GroupVersion]error

@@ -25,6 +25,11 @@ func NewFakeClient(initObjs ...runtime.Object) client.WithWatch {
 	return NewClientBuilder().WithRuntimeObjects(initObjs...).Build()
 }
 
+// NewFakeClientWithScheme returns a client with objects, in version 0.15.
+func NewFakeClientWithScheme(scheme *runtime.Scheme, initObjs ...runtime.Object) client.WithWatch {
+	return NewClientBuilder().WithScheme(scheme).WithRuntimeObjects(initObjs...).Build()
+}
+
 // ClientBuilder builds a client.
 type ClientBuilder struct {
 	scheme      *runtime.Scheme

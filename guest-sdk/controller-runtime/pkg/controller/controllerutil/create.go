@@ -12,6 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// Object is client.Object, in version 0.15.
+type Object = client.Object
+
 // OperationResult is what CreateOrUpdate or CreateOrPatch did.
 type OperationResult string
 

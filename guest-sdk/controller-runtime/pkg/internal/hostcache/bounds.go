@@ -33,6 +33,12 @@ type Bound struct {
 
 // NewBounds returns the bounds of a cache.
 func NewBounds(scheme *runtime.Scheme, o cache.Options) (Bounds, error) {
+	if o.DefaultNamespaces == nil && len(o.Namespaces) > 0 {
+		o.DefaultNamespaces = map[string]cache.Config{}
+		for _, namespace := range o.Namespaces {
+			o.DefaultNamespaces[namespace] = cache.Config{}
+		}
+	}
 	b := Bounds{options: o, byKind: map[schema.GroupVersionKind]cache.ByObject{}}
 	for obj, limits := range o.ByObject {
 		gvk, err := apiutil.GVKForObject(obj, scheme)

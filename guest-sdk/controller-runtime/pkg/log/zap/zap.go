@@ -30,6 +30,8 @@ type Options struct {
 	NewEncoder           NewEncoderFunc
 	// DestWriter gets the lines instead of the host, as text.
 	DestWriter io.Writer
+	// DestWritter is DestWriter in version 0.15.
+	DestWritter io.Writer
 	// Level bounds what the host gets; the host has a level too.
 	Level           zapcore.LevelEnabler
 	StacktraceLevel zapcore.LevelEnabler
@@ -57,6 +59,9 @@ func options(opts []Opts) *Options {
 	o := &Options{}
 	for _, opt := range opts {
 		opt(o)
+	}
+	if o.DestWriter == nil {
+		o.DestWriter = o.DestWritter
 	}
 	return o
 }

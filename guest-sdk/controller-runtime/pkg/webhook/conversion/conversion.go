@@ -130,7 +130,7 @@ func (s *star[hubObject]) ConvertObject(ctx context.Context, src, dst runtime.Ob
 }
 
 // NewWebhookHandler returns a handler that answers that webhooks are not served.
-func NewWebhookHandler(*runtime.Scheme, Registry) http.Handler {
+func NewWebhookHandler(*runtime.Scheme, ...Registry) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "webhook: a module serves no webhooks", http.StatusNotImplemented)
 	})
