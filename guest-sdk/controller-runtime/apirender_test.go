@@ -104,3 +104,24 @@ func (r renderer) expr(x ast.Expr) string {
 	}
 	return "?"
 }
+
+// promoted reports whether a member of a type is one of a type that it embeds, or
+// that it is another name of.
+func promoted(symbols map[string]string, name string) bool {
+	typ, member := name[:strings.LastIndex(name, ".")], name[strings.LastIndex(name, ".")+1:]
+	for at, is := range symbols {
+		from := ""
+		if at == typ {
+			_, from, _ = strings.Cut(is, " = ")
+		} else if strings.HasPrefix(at, typ+".") {
+			if embedded, ok := strings.CutPrefix(is, "embedded "); ok {
+				from = embedded
+			}
+		}
+		from, _, _ = strings.Cut(strings.TrimPrefix(from, "*"), "[")
+		if _, ok := symbols[from+"."+member]; ok || strings.HasPrefix(from, "pkg/") && from != typ && promoted(symbols, from+"."+member) {
+			return true
+		}
+	}
+	return false
+}

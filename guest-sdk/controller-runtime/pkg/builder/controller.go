@@ -106,12 +106,6 @@ func (b *TypedBuilder[request]) WatchesMetadata(object client.Object, h handler.
 	return b.Watches(object, h, append(opts, OnlyMetadata)...)
 }
 
-// WatchesRawSource adds a source; source.Kind is the one that a module can have.
-func (b *TypedBuilder[request]) WatchesRawSource(src source.TypedSource[request]) *TypedBuilder[request] {
-	b.sources = append(b.sources, src)
-	return b
-}
-
 // WithEventFilter adds a predicate for the events of all watches.
 func (b *TypedBuilder[request]) WithEventFilter(p predicate.Predicate) *TypedBuilder[request] {
 	b.filters = append(b.filters, p)
@@ -161,7 +155,7 @@ func (b *TypedBuilder[request]) Build(r reconcile.TypedReconciler[request]) (con
 		return nil, err
 	}
 	for _, src := range append(sources, b.sources...) {
-		if err := c.Watch(src); err != nil {
+		if err := b.watch(c, src); err != nil {
 			return nil, err
 		}
 	}
@@ -219,7 +213,7 @@ func (b *TypedBuilder[request]) kinds() ([]source.TypedSource[request], error) {
 			}
 		}
 		all := append(append([]predicate.Predicate(nil), b.filters...), in.predicates...)
-		list = append(list, source.TypedKind(b.mgr.GetCache(), obj, in.handle, all...))
+		list = append(list, source.TypedKind[client.Object, request](b.mgr.GetCache(), obj, in.handle, all...))
 	}
 	return list, nil
 }

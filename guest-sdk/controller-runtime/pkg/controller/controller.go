@@ -67,8 +67,7 @@ type Controller = TypedController[reconcile.Request]
 // TypedController is a Controller of a type of request.
 type TypedController[request comparable] interface {
 	reconcile.TypedReconciler[request]
-	// Watch adds a source of events.
-	Watch(src source.TypedSource[request]) error
+	Watcher[request]
 	// Start waits until ctx is done: the host runs the controller.
 	Start(ctx context.Context) error
 	// GetLogger returns the logger of the controller.
@@ -118,8 +117,8 @@ type declared[request comparable] struct {
 	watches []declare.Watch
 }
 
-// Watch implements TypedController.
-func (c *declared[request]) Watch(src source.TypedSource[request]) error {
+// watch adds a source of events.
+func (c *declared[request]) watch(src source.TypedSource[request]) error {
 	w, err := declaredBy(src)
 	if err != nil && program.Without(program.Sources) {
 		c.options.Logger.Info("a source of events is left out", "controller", c.name, "reason", err.Error())

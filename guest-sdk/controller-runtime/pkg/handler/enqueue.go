@@ -9,11 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/internal/queue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -30,12 +30,12 @@ func (*TypedEnqueueRequestForObject[object]) handler() keys[object, reconcile.Re
 }
 
 // Create implements TypedEventHandler.
-func (h *TypedEnqueueRequestForObject[object]) Create(ctx context.Context, e event.TypedCreateEvent[object], q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+func (h *TypedEnqueueRequestForObject[object]) Create(ctx context.Context, e event.TypedCreateEvent[object], q queue.Of[reconcile.Request]) {
 	h.handler().Create(ctx, e, q)
 }
 
 // Update implements TypedEventHandler. The new object counts, if there is one.
-func (h *TypedEnqueueRequestForObject[object]) Update(ctx context.Context, e event.TypedUpdateEvent[object], q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+func (h *TypedEnqueueRequestForObject[object]) Update(ctx context.Context, e event.TypedUpdateEvent[object], q queue.Of[reconcile.Request]) {
 	obj := e.ObjectNew
 	if isNil(obj) {
 		obj = e.ObjectOld
@@ -44,12 +44,12 @@ func (h *TypedEnqueueRequestForObject[object]) Update(ctx context.Context, e eve
 }
 
 // Delete implements TypedEventHandler.
-func (h *TypedEnqueueRequestForObject[object]) Delete(ctx context.Context, e event.TypedDeleteEvent[object], q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+func (h *TypedEnqueueRequestForObject[object]) Delete(ctx context.Context, e event.TypedDeleteEvent[object], q queue.Of[reconcile.Request]) {
 	h.handler().Delete(ctx, e, q)
 }
 
 // Generic implements TypedEventHandler.
-func (h *TypedEnqueueRequestForObject[object]) Generic(ctx context.Context, e event.TypedGenericEvent[object], q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+func (h *TypedEnqueueRequestForObject[object]) Generic(ctx context.Context, e event.TypedGenericEvent[object], q queue.Of[reconcile.Request]) {
 	h.handler().Generic(ctx, e, q)
 }
 

@@ -6,10 +6,9 @@ import (
 	"context"
 	"reflect"
 
-	"k8s.io/client-go/util/workqueue"
-
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/internal/queue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -20,13 +19,13 @@ type EventHandler = TypedEventHandler[client.Object, reconcile.Request]
 // queue collects requests; delays and rates of it do not count.
 type TypedEventHandler[object any, request comparable] interface {
 	// Create is called for an object that was created, or seen for the first time.
-	Create(ctx context.Context, e event.TypedCreateEvent[object], q workqueue.TypedRateLimitingInterface[request])
+	Create(ctx context.Context, e event.TypedCreateEvent[object], q queue.Of[request])
 	// Update is called for an object that has changed.
-	Update(ctx context.Context, e event.TypedUpdateEvent[object], q workqueue.TypedRateLimitingInterface[request])
+	Update(ctx context.Context, e event.TypedUpdateEvent[object], q queue.Of[request])
 	// Delete is called for an object that is gone.
-	Delete(ctx context.Context, e event.TypedDeleteEvent[object], q workqueue.TypedRateLimitingInterface[request])
+	Delete(ctx context.Context, e event.TypedDeleteEvent[object], q queue.Of[request])
 	// Generic is called for events that come from elsewhere.
-	Generic(ctx context.Context, e event.TypedGenericEvent[object], q workqueue.TypedRateLimitingInterface[request])
+	Generic(ctx context.Context, e event.TypedGenericEvent[object], q queue.Of[request])
 }
 
 // Funcs is an EventHandler of functions.
@@ -34,35 +33,35 @@ type Funcs = TypedFuncs[client.Object, reconcile.Request]
 
 // TypedFuncs is Funcs of a type of object and of request.
 type TypedFuncs[object any, request comparable] struct {
-	CreateFunc  func(context.Context, event.TypedCreateEvent[object], workqueue.TypedRateLimitingInterface[request])
-	UpdateFunc  func(context.Context, event.TypedUpdateEvent[object], workqueue.TypedRateLimitingInterface[request])
-	DeleteFunc  func(context.Context, event.TypedDeleteEvent[object], workqueue.TypedRateLimitingInterface[request])
-	GenericFunc func(context.Context, event.TypedGenericEvent[object], workqueue.TypedRateLimitingInterface[request])
+	CreateFunc  func(context.Context, event.TypedCreateEvent[object], queue.Of[request])
+	UpdateFunc  func(context.Context, event.TypedUpdateEvent[object], queue.Of[request])
+	DeleteFunc  func(context.Context, event.TypedDeleteEvent[object], queue.Of[request])
+	GenericFunc func(context.Context, event.TypedGenericEvent[object], queue.Of[request])
 }
 
 // Create implements TypedEventHandler.
-func (f TypedFuncs[object, request]) Create(ctx context.Context, e event.TypedCreateEvent[object], q workqueue.TypedRateLimitingInterface[request]) {
+func (f TypedFuncs[object, request]) Create(ctx context.Context, e event.TypedCreateEvent[object], q queue.Of[request]) {
 	if f.CreateFunc != nil {
 		f.CreateFunc(ctx, e, q)
 	}
 }
 
 // Update implements TypedEventHandler.
-func (f TypedFuncs[object, request]) Update(ctx context.Context, e event.TypedUpdateEvent[object], q workqueue.TypedRateLimitingInterface[request]) {
+func (f TypedFuncs[object, request]) Update(ctx context.Context, e event.TypedUpdateEvent[object], q queue.Of[request]) {
 	if f.UpdateFunc != nil {
 		f.UpdateFunc(ctx, e, q)
 	}
 }
 
 // Delete implements TypedEventHandler.
-func (f TypedFuncs[object, request]) Delete(ctx context.Context, e event.TypedDeleteEvent[object], q workqueue.TypedRateLimitingInterface[request]) {
+func (f TypedFuncs[object, request]) Delete(ctx context.Context, e event.TypedDeleteEvent[object], q queue.Of[request]) {
 	if f.DeleteFunc != nil {
 		f.DeleteFunc(ctx, e, q)
 	}
 }
 
 // Generic implements TypedEventHandler.
-func (f TypedFuncs[object, request]) Generic(ctx context.Context, e event.TypedGenericEvent[object], q workqueue.TypedRateLimitingInterface[request]) {
+func (f TypedFuncs[object, request]) Generic(ctx context.Context, e event.TypedGenericEvent[object], q queue.Of[request]) {
 	if f.GenericFunc != nil {
 		f.GenericFunc(ctx, e, q)
 	}
@@ -81,7 +80,7 @@ func WithLowPriorityWhenUnchanged[object client.Object, request comparable](u Ty
 // once. It is the common part of the handlers of this package.
 type keys[object any, request comparable] func(ctx context.Context, obj object) []request
 
-func (k keys[object, request]) add(ctx context.Context, q workqueue.TypedRateLimitingInterface[request], objects ...object) {
+func (k keys[object, request]) add(ctx context.Context, q queue.Of[request], objects ...object) {
 	seen := map[request]bool{}
 	for _, obj := range objects {
 		if isNil(obj) {
@@ -97,22 +96,22 @@ func (k keys[object, request]) add(ctx context.Context, q workqueue.TypedRateLim
 }
 
 // Create implements TypedEventHandler.
-func (k keys[object, request]) Create(ctx context.Context, e event.TypedCreateEvent[object], q workqueue.TypedRateLimitingInterface[request]) {
+func (k keys[object, request]) Create(ctx context.Context, e event.TypedCreateEvent[object], q queue.Of[request]) {
 	k.add(ctx, q, e.Object)
 }
 
 // Update implements TypedEventHandler.
-func (k keys[object, request]) Update(ctx context.Context, e event.TypedUpdateEvent[object], q workqueue.TypedRateLimitingInterface[request]) {
+func (k keys[object, request]) Update(ctx context.Context, e event.TypedUpdateEvent[object], q queue.Of[request]) {
 	k.add(ctx, q, e.ObjectOld, e.ObjectNew)
 }
 
 // Delete implements TypedEventHandler.
-func (k keys[object, request]) Delete(ctx context.Context, e event.TypedDeleteEvent[object], q workqueue.TypedRateLimitingInterface[request]) {
+func (k keys[object, request]) Delete(ctx context.Context, e event.TypedDeleteEvent[object], q queue.Of[request]) {
 	k.add(ctx, q, e.Object)
 }
 
 // Generic implements TypedEventHandler.
-func (k keys[object, request]) Generic(ctx context.Context, e event.TypedGenericEvent[object], q workqueue.TypedRateLimitingInterface[request]) {
+func (k keys[object, request]) Generic(ctx context.Context, e event.TypedGenericEvent[object], q queue.Of[request]) {
 	k.add(ctx, q, e.Object)
 }
 

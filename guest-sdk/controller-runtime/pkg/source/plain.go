@@ -3,11 +3,10 @@ package source
 import (
 	"context"
 
-	"k8s.io/client-go/util/workqueue"
-
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/internal/queue"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
@@ -21,11 +20,11 @@ func plainHandler[object client.Object](h handler.TypedEventHandler[object, reco
 	if _, ok := any(h).(*handler.TypedEnqueueRequestForObject[object]); ok {
 		return &handler.EnqueueRequestForObject{}
 	}
-	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	type to = queue.Of[reconcile.Request]
 	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { h.Create(ctx, create[object](e), q) },
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { h.Update(ctx, update[object](e), q) },
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { h.Delete(ctx, deleted[object](e), q) },
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q to) { h.Create(ctx, create[object](e), q) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q to) { h.Update(ctx, update[object](e), q) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q to) { h.Delete(ctx, deleted[object](e), q) },
 	}
 }
 

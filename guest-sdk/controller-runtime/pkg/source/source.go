@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"reflect"
 
-	"k8s.io/client-go/util/workqueue"
-
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -16,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/internal/declare"
 	"sigs.k8s.io/controller-runtime/pkg/internal/hostcache"
 	"sigs.k8s.io/controller-runtime/pkg/internal/program"
+	"sigs.k8s.io/controller-runtime/pkg/internal/queue"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
@@ -26,7 +25,7 @@ type Source = TypedSource[reconcile.Request]
 // TypedSource is a Source of a type of request.
 type TypedSource[request comparable] interface {
 	// Start has no effect in a module: the host watches.
-	Start(ctx context.Context, q workqueue.TypedRateLimitingInterface[request]) error
+	Start(ctx context.Context, q queue.Of[request]) error
 }
 
 // SyncingSource is a Source that can be waited for.
@@ -37,11 +36,6 @@ type TypedSyncingSource[request comparable] interface {
 	TypedSource[request]
 	// WaitForSync returns at once: the host runs nothing before.
 	WaitForSync(ctx context.Context) error
-}
-
-// Kind is the source of the events of a kind.
-func Kind[object client.Object](c cache.Cache, obj object, h handler.TypedEventHandler[object, reconcile.Request], predicates ...predicate.TypedPredicate[object]) SyncingSource {
-	return TypedKind(c, obj, h, predicates...)
 }
 
 // TypedKind is Kind of a type of request.
@@ -57,7 +51,7 @@ type kind[object client.Object, request comparable] struct {
 }
 
 // Start implements TypedSource.
-func (*kind[object, request]) Start(context.Context, workqueue.TypedRateLimitingInterface[request]) error {
+func (*kind[object, request]) Start(context.Context, queue.Of[request]) error {
 	return nil
 }
 
@@ -94,12 +88,6 @@ func WithBufferSize[object any, request comparable](int) ChannelOpt[object, requ
 	return func(*unavailable[request]) {}
 }
 
-// Channel is a source that a module cannot have: a controller with it is an
-// error.
-func Channel[object any](source <-chan event.TypedGenericEvent[object], h handler.TypedEventHandler[object, reconcile.Request], opts ...ChannelOpt[object, reconcile.Request]) Source {
-	return TypedChannel(source, h, opts...)
-}
-
 // TypedChannel is Channel of a type of request.
 func TypedChannel[object any, request comparable](<-chan event.TypedGenericEvent[object], handler.TypedEventHandler[object, request], ...ChannelOpt[object, request]) TypedSource[request] {
 	return &unavailable[request]{"source.Channel"}
@@ -117,7 +105,7 @@ type TypedInformer[object any, request comparable] struct {
 }
 
 // Start implements TypedSource.
-func (*TypedInformer[object, request]) Start(context.Context, workqueue.TypedRateLimitingInterface[request]) error {
+func (*TypedInformer[object, request]) Start(context.Context, queue.Of[request]) error {
 	return impossible("source.Informer")
 }
 
@@ -128,10 +116,10 @@ func (*TypedInformer[object, request]) String() string { return "source.Informer
 type Func = TypedFunc[reconcile.Request]
 
 // TypedFunc is Func of a type of request.
-type TypedFunc[request comparable] func(context.Context, workqueue.TypedRateLimitingInterface[request]) error
+type TypedFunc[request comparable] func(context.Context, queue.Of[request]) error
 
 // Start implements TypedSource.
-func (f TypedFunc[request]) Start(ctx context.Context, q workqueue.TypedRateLimitingInterface[request]) error {
+func (f TypedFunc[request]) Start(ctx context.Context, q queue.Of[request]) error {
 	return f(ctx, q)
 }
 
@@ -142,7 +130,7 @@ func (TypedFunc[request]) String() string { return "source.Func" }
 type unavailable[request comparable] struct{ name string }
 
 // Start implements TypedSource.
-func (u *unavailable[request]) Start(context.Context, workqueue.TypedRateLimitingInterface[request]) error {
+func (u *unavailable[request]) Start(context.Context, queue.Of[request]) error {
 	return impossible(u.name)
 }
 

@@ -7,11 +7,11 @@ import (
 
 	"k8s.io/client-go/util/workqueue"
 
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/internal/queue"
 )
 
 // Queue is a TypedQueue of requests.
-type Queue = TypedQueue[reconcile.Request]
+type Queue = TypedQueue[queue.Item]
 
 // TypedQueue adds at once what is to be added later or by a rate.
 type TypedQueue[request comparable] struct {

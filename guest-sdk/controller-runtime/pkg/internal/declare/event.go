@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/internal/codec"
+	"sigs.k8s.io/controller-runtime/pkg/internal/queue"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
@@ -63,7 +64,7 @@ func (c change) passes(list []predicate.Predicate) bool {
 
 // handle asks the handler which objects the change concerns.
 func (c change) handle(ctx context.Context, h handler.EventHandler) []reconcile.Request {
-	q := &collector[reconcile.Request]{}
+	q := &collector[queue.Item]{}
 	switch {
 	case c.now == nil && c.old == nil:
 	case c.now == nil:
@@ -73,5 +74,15 @@ func (c change) handle(ctx context.Context, h handler.EventHandler) []reconcile.
 	default:
 		h.Update(ctx, event.UpdateEvent{ObjectOld: c.old, ObjectNew: c.now}, q)
 	}
-	return q.items
+	return requests(q.items)
+}
+
+// requests are those of what a handler has added.
+func requests(items []queue.Item) (list []reconcile.Request) {
+	for _, item := range items {
+		if r, ok := any(item).(reconcile.Request); ok {
+			list = append(list, r)
+		}
+	}
+	return list
 }

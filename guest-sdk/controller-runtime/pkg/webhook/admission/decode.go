@@ -7,25 +7,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// Decoder reads the object of a request.
-type Decoder interface {
-	// Decode reads the object of req.
-	Decode(req Request, into runtime.Object) error
-	// DecodeRaw reads an object.
-	DecodeRaw(rawObj runtime.RawExtension, into runtime.Object) error
-}
-
-// NewDecoder returns a decoder of JSON.
-func NewDecoder(*runtime.Scheme) Decoder { return decoder{} }
-
+// decoder reads JSON.
 type decoder struct{}
 
-// Decode implements Decoder.
+// Decode reads what Decoder says.
 func (d decoder) Decode(req Request, into runtime.Object) error {
 	return d.DecodeRaw(req.Object, into)
 }
 
-// DecodeRaw implements Decoder.
+// DecodeRaw reads what Decoder says.
 func (decoder) DecodeRaw(rawObj runtime.RawExtension, into runtime.Object) error {
 	if len(rawObj.Raw) == 0 {
 		return errors.New("request: has no object")

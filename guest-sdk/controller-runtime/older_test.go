@@ -1,0 +1,18 @@
+package controllerruntime_test
+
+import (
+	"os/exec"
+	"testing"
+)
+
+// TestAPI_OfOlderVersions: what has another form before 0.18 and 0.19 has it with the tags
+// that wasmctl build sets for programs of these versions.
+func TestAPI_OfOlderVersions(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED: -short: compiles a program")
+	}
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-tags=wasmctl_before_018,wasmctl_before_019", "./pkg/internal/older")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

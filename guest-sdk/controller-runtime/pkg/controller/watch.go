@@ -1,0 +1,14 @@
+//go:build !wasmctl_before_018
+
+package controller
+
+import "sigs.k8s.io/controller-runtime/pkg/source"
+
+// Watcher is the part of a TypedController that has another form before version 0.18.
+type Watcher[request comparable] interface {
+	// Watch adds a source of events.
+	Watch(src source.TypedSource[request]) error
+}
+
+// Watch implements Watcher.
+func (c *declared[request]) Watch(src source.TypedSource[request]) error { return c.watch(src) }

@@ -1,0 +1,149 @@
+//go:build wasmctl_before_018 && wasmctl_before_019
+
+// Package older_test uses what has another form before versions 0.18 and 0.19. Its tests
+// are run with both tags by TestAPI_OfOlderVersions.
+package older_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/util/workqueue"
+
+	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
+	"github.com/wasmctl/wasmctl/guest-sdk/go/guesttest"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/internal/declare"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/ratelimiter"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+)
+
+// byName is a handler of the program's own: it enqueues the object without "of-".
+type byName struct{ handler.Funcs }
+
+// Create implements handler.EventHandler.
+func (byName) Create(_ context.Context, e event.CreateEvent, q workqueue.RateLimitingInterface) {
+	q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: e.Object.GetNamespace(), Name: strings.TrimPrefix(e.Object.GetName(), "of-")}})
+}
+
+var (
+	_ handler.EventHandler = byName{}
+	// hidden hides one object.
+	hidden = predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() != "hidden" })
+	// nothing is a reconciler that does nothing.
+	nothing = reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) { return reconcile.Result{}, nil })
+	// decoder is a pointer in these versions.
+	decoder *admission.Decoder = admission.NewDecoder(scheme.Scheme)
+)
+
+func newManager(t *testing.T) ctrl.Manager {
+	t.Helper()
+	m, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{Scheme: scheme.Scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// check asserts that the controller reconciles ConfigMaps, and maps a created Secret to one.
+func check(t *testing.T, c any) {
+	t.Helper()
+	declared, err := c.(declare.Declarer).Declare() //nolint:forcetypeassert // all are
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := declared.Reconciler(scheme.Scheme)
+	if err != nil || r.Manifest.For.Kind != "ConfigMap" || len(r.Manifest.Watches) != 1 {
+		t.Fatalf("%+v, %v", r.Manifest, err)
+	}
+	for name, want := range map[string]bool{"of-a": true, "hidden": false} {
+		object, err := wasmctl.NewValue(&corev1.Secret{ObjectMeta: ctrl.ObjectMeta{Namespace: "default", Name: name}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := wasmctl.WatchEvent{Type: wasmctl.WatchUpdated, Version: "v1", Kind: "Secret", Key: wasmctl.ObjectKey{Namespace: "default", Name: name}, New: wasmctl.Object{Value: object}}
+		if got := guesttest.New(t).Filter(r, e); got != want {
+			t.Errorf("%s: kept %t", name, got)
+		}
+		if !want {
+			continue
+		}
+		keys, err := guesttest.New(t).Map(r, e)
+		if err != nil || len(keys) != 1 || keys[0] != (wasmctl.ObjectKey{Namespace: "default", Name: "a"}) {
+			t.Errorf("%s: %v, %v", name, keys, err)
+		}
+	}
+}
+
+// TestWatch_HasTheHandlerBefore018: source.Kind has none; with it come predicates.
+func TestWatch_HasTheHandlerBefore018(t *testing.T) {
+	m := newManager(t)
+	var limiter ratelimiter.RateLimiter = workqueue.DefaultControllerRateLimiter()
+	c, err := controller.New("c", m, controller.Options{Reconciler: nothing, RateLimiter: limiter})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range []error{
+		c.Watch(source.Kind(m.GetCache(), &corev1.ConfigMap{}), &handler.EnqueueRequestForObject{}),
+		c.Watch(source.Kind(m.GetCache(), &corev1.Secret{}), byName{}, hidden),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	check(t, c)
+	err = c.Watch(&source.Channel{Source: make(chan event.GenericEvent)}, &handler.EnqueueRequestForObject{})
+	if err == nil || !strings.Contains(err.Error(), "source.Channel") {
+		t.Errorf("a channel: %v", err)
+	}
+}
+
+// TestBuilder_RawSourcesHaveHandlersBefore018: and the filters of the builder.
+func TestBuilder_RawSourcesHaveHandlersBefore018(t *testing.T) {
+	m := newManager(t)
+	c, err := ctrl.NewControllerManagedBy(m).For(&corev1.ConfigMap{}).
+		WatchesRawSource(source.Kind(m.GetCache(), &corev1.Secret{}), byName{}).WithEventFilter(hidden).Build(nothing)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, c)
+}
+
+// TestHandler_WritesToAQueueOfAnything: in Watches of a builder.
+func TestHandler_WritesToAQueueOfAnything(t *testing.T) {
+	c, err := ctrl.NewControllerManagedBy(newManager(t)).For(&corev1.ConfigMap{}).
+		Watches(&corev1.Secret{}, handler.Funcs{CreateFunc: byName{}.Create}, builder.WithPredicates(hidden)).Build(nothing)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, c)
+}
+
+// TestDecoder_IsAPointer: and reads the object of a request.
+func TestDecoder_IsAPointer(t *testing.T) {
+	text, err := json.Marshal(&corev1.Secret{Type: "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s corev1.Secret
+	req := admission.Request{}
+	req.Object = runtime.RawExtension{Raw: text}
+	if err := decoder.Decode(req, &s); err != nil || s.Type != "x" {
+		t.Errorf("%v, %v", s.Type, err)
+	}
+}

@@ -1,0 +1,17 @@
+//go:build !wasmctl_before_019
+
+// Package queue has the type of the queues that handlers write to, which another one stands
+// for in programs for versions before 0.19.
+package queue
+
+import (
+	"k8s.io/client-go/util/workqueue"
+
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// Of is a queue of requests.
+type Of[request comparable] = workqueue.TypedRateLimitingInterface[request]
+
+// Item is what the queue of most handlers has.
+type Item = reconcile.Request

@@ -1,0 +1,50 @@
+//go:build wasmctl_before_018
+
+package source
+
+import (
+	"context"
+
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/internal/declare"
+	"sigs.k8s.io/controller-runtime/pkg/internal/queue"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// Kind is the source of the events of a kind; Watch of a controller has the handler.
+func Kind(c cache.Cache, obj client.Object) SyncingSource {
+	return TypedKind[client.Object, reconcile.Request](c, obj, nil)
+}
+
+// Handled returns a source of Kind with what Watch of a controller has. Other sources stay
+// as they are, and so does one without a handler.
+func Handled[request comparable](src TypedSource[request], h handler.TypedEventHandler[client.Object, request], predicates ...predicate.Predicate) TypedSource[request] {
+	k, ok := src.(*kind[client.Object, request])
+	if !ok || h == nil {
+		return src
+	}
+	return &kind[client.Object, request]{k.obj, h, predicates, k.wide}
+}
+
+// Channel is a source that a module cannot have: a controller with it is an error.
+type Channel struct {
+	Source         <-chan event.GenericEvent
+	DestBufferSize int
+}
+
+// Start implements Source.
+func (*Channel) Start(context.Context, queue.Of[reconcile.Request]) error {
+	return impossible("source.Channel")
+}
+
+// String names the source.
+func (*Channel) String() string { return "source.Channel" }
+
+// Declared implements declare.Source.
+func (*Channel) Declared() (declare.Watch, error) {
+	return declare.Watch{}, impossible("source.Channel")
+}

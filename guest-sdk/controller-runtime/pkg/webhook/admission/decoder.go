@@ -1,0 +1,16 @@
+//go:build !wasmctl_before_018
+
+package admission
+
+import "k8s.io/apimachinery/pkg/runtime"
+
+// Decoder reads the object of a request.
+type Decoder interface {
+	// Decode reads the object of req.
+	Decode(req Request, into runtime.Object) error
+	// DecodeRaw reads an object.
+	DecodeRaw(rawObj runtime.RawExtension, into runtime.Object) error
+}
+
+// NewDecoder returns a decoder of JSON.
+func NewDecoder(*runtime.Scheme) Decoder { return decoder{} }
