@@ -32,11 +32,8 @@ type compiled struct {
 // compile compiles the packages of the program, and does not link them.
 func (s *Stage) compile(ctx context.Context) (*compiled, error) {
 	args := []string{"list", "-e", "-export", "-deps", "-trimpath", "-buildmode=c-shared", "-json=ImportPath,Dir,Export,Standard,GoFiles,Imports,Module,Error"}
-	if s.rest {
-		args = append(args, "-tags="+restTag)
-	}
 	var out bytes.Buffer
-	if err := s.command(ctx, &out, append(args, s.pkg)...); err != nil {
+	if err := s.command(ctx, &out, append(args, "-tags="+strings.Join(s.apiTags(), ","), s.pkg)...); err != nil {
 		return nil, err
 	}
 	packages, err := readPackages(&out)
@@ -175,11 +172,18 @@ func (c *compiled) importer(path string) Place {
 	return Place{}
 }
 
+// componentConfig are the names of what went in controller-runtime 0.18.
+var componentConfig = regexp.MustCompile(`ConfigFile|AndFrom|controller-runtime/pkg/config/v1alpha1`)
+
 // adviceFor says what to do about an error of the compiler.
 func adviceFor(p *pkg, text string) string {
 	switch {
 	case strings.Contains(text, "controller-runtime/pkg/envtest"):
 		return "use it in tests only: it starts an API server"
+	case componentConfig.MatchString(text):
+		return "controller-runtime has no component config since 0.18, and modules have none: read the settings from flags, or from a file that --files names"
+	case strings.Contains(text, "not enough type arguments for type"):
+		return "controller-runtime 0.18 has one type parameter where modules and 0.19 have two: update it to 0.19, or use the type without parameters"
 	case strings.Contains(text, "build constraints exclude all Go files"):
 		return "the package does not exist for wasip1: do without it in a module, by a build constraint (//go:build !wasip1)"
 	case p.Module != nil && p.Module.Main:

@@ -13,7 +13,7 @@ import (
 // TestEdits_FitTheirLibraries: each edit changes its file in the libraries of wasmctl itself,
 // which is Go then. What lacks the text stays, and so does what a link points to.
 func TestEdits_FitTheirLibraries(t *testing.T) {
-	for module, edits := range map[string][]edit{"k8s.io/client-go": inCluster, "k8s.io/apimachinery": noTransport} {
+	for module, edits := range map[string][]edit{"k8s.io/client-go": inCluster, "k8s.io/apimachinery": noTransport, kubeAPI: volumes} {
 		out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", module).Output()
 		if err != nil {
 			t.Fatal(err)

@@ -32,7 +32,7 @@ func (c *compiled) size() []Finding {
 
 // oldest is the first version of controller-runtime whose programs are likely to
 // compile with the API of modules.
-const oldest = "v0.19.0"
+const oldest = "v0.15.0"
 
 var required = regexp.MustCompile(`(?m)^\s*(?:require\s+)?` + regexp.QuoteMeta(runtimePath) + `\s+(v\S+)`)
 
@@ -51,6 +51,6 @@ func (p *Project) version() []Finding {
 	return []Finding{{
 		Place{"go.mod", 1 + strings.Count(string(text[:m[2]]), "\n")},
 		Warn,
-		"controller-runtime " + v + " has an API that differs from that of modules (0.19 to 0.25)", "update it to " + oldest + " or newer",
+		"controller-runtime " + v + " has an API that differs from that of modules (0.15 to 0.25)", "update it to " + oldest + " or newer",
 	}}
 }

@@ -50,6 +50,7 @@ func (s *Stage) writeMod(ctx context.Context, root string, sdk SDK) (runtime str
 	if err != nil {
 		return "", err
 	}
+	s.age(mod)
 	runtime, err = s.standIn(ctx, replaced, sdk)
 	if err != nil {
 		return "", err

@@ -35,6 +35,8 @@ type Stage struct {
 	pinned   map[string]string // versions that the project's replace lines name
 	rest     bool              // the program has clients of client-go
 	zones    bool              // it names time zones
+	older    []string          // tags of what had another form in its versions
+	edits    []edit            // of k8s.io/api: the same
 	objects  []json.RawMessage // what main sees
 	overlay  string            // a file that says which files others stand for; empty for none
 	stderr   io.Writer
@@ -93,7 +95,7 @@ func (s *Stage) fit(ctx context.Context, runtime string) ([]pkg, error) {
 		}
 	}
 	if err == nil {
-		err = s.cut(ctx, packages, runtime, append(withProtobuf(packages), machinery(packages))...)
+		err = s.cut(ctx, packages, runtime, append(s.withAPI(withProtobuf(packages)), machinery(packages))...)
 	}
 	return packages, err
 }
@@ -119,14 +121,19 @@ func (s *Stage) Build(ctx context.Context, file string, m Main, flags []string, 
 
 // tags are those of the stand-in's files that this program needs.
 func (s *Stage) tags() string {
-	var tags []string
-	if s.rest {
-		tags = append(tags, restTag)
-	}
+	tags := s.apiTags()
 	if s.zones {
 		tags = append(tags, zonesTag)
 	}
 	return strings.Join(tags, ",")
+}
+
+// apiTags are those of tags that change the API.
+func (s *Stage) apiTags() []string {
+	if s.rest {
+		return append(slices.Clone(s.older), restTag)
+	}
+	return slices.Clone(s.older)
 }
 
 // writeSum writes the sums of the project and of the stand-in.
