@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -94,6 +95,22 @@ func TestCache_OneBesideTheManagersReadsWithinItsBounds(t *testing.T) {
 	if manifest.For.LabelSelector != "l=2" || manifest.Watches[0].LabelSelector != "" {
 		t.Errorf("selectors %q and %q", manifest.For.LabelSelector, manifest.Watches[0].LabelSelector)
 	}
+}
+
+// TestClient_ObjectsOfACacheSayTheirKind: natively all kinds are cached, so those that are
+// read from the API server instead say theirs too.
+func TestClient_ObjectsOfACacheSayTheirKind(t *testing.T) {
+	pod := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"}}
+	_, result := in(t, func(ctx context.Context, _ ctrl.Manager, c client.Client) {
+		var p corev1.Pod
+		must(t, c.Get(ctx, client.ObjectKeyFromObject(pod), &p))
+		var list corev1.PodList
+		must(t, c.List(ctx, &list, client.InNamespace("default")))
+		if len(list.Items) != 1 || list.Items[0].TypeMeta != pod.TypeMeta || p.TypeMeta != pod.TypeMeta {
+			t.Errorf("one is a %+v, of a list: %+v", p.TypeMeta, list.Items)
+		}
+	}, pod)
+	fine(t, result)
 }
 
 // TestInformer_TakesNoHandlers: to get one is fine, as it has synced. What would need events

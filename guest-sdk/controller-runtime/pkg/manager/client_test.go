@@ -46,6 +46,9 @@ func TestClient_ReadsWatchedKindsFromTheCache(t *testing.T) {
 			t.Errorf("a Pod that is not there: %v", err)
 		}
 		must(t, m.GetAPIReader().Get(ctx, key, &s))
+		if s.Kind != "" {
+			t.Errorf("the kind of an object of an APIReader is %q", s.Kind)
+		}
 		u := &unstructured.Unstructured{}
 		u.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Secret"})
 		must(t, c.Get(ctx, key, u))

@@ -80,17 +80,24 @@ func (c *Cache) Get(ctx context.Context, key client.ObjectKey, obj client.Object
 
 // GetOfKind is Get of an object of that kind.
 func (c *Cache) GetOfKind(ctx context.Context, gvk schema.GroupVersionKind, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	ref := codec.RefTo(gvk, key.Namespace, key.Name)
+	fromAPI := func() error {
+		err := c.api.Get(ctx, key, obj, opts...)
+		if err == nil {
+			codec.SetKind(obj, ref.APIVersion, ref.Kind)
+		}
+		return err
+	}
 	if !c.has(obj, gvk) {
-		return c.api.Get(ctx, key, obj, opts...)
+		return fromAPI()
 	}
 	host, err := current(ctx)
 	if err != nil {
 		return err
 	}
-	ref := codec.RefTo(gvk, key.Namespace, key.Name)
 	got, err := host.Get(ref)
 	if pending(err, gvk) {
-		return c.api.Get(ctx, key, obj, opts...)
+		return fromAPI()
 	}
 	if err != nil {
 		return failure.FromHost(err)

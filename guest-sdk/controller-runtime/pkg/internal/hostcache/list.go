@@ -37,7 +37,7 @@ func (c *Cache) List(ctx context.Context, list client.ObjectList, opts ...client
 		return err
 	}
 	if !c.has(list, gvk) {
-		return c.fromAPI(ctx, list, o, match)
+		return c.fromAPI(ctx, list, gvk, o, match)
 	}
 	if o.Continue != "" {
 		return errContinue
@@ -58,7 +58,7 @@ func (c *Cache) List(ctx context.Context, list client.ObjectList, opts ...client
 	match.ask(&ask, form)
 	for found, err := range host.All(codec.RefTo(gvk, o.Namespace, ""), ask) {
 		if pending(err, gvk) {
-			return c.fromAPI(ctx, list, o, match)
+			return c.fromAPI(ctx, list, gvk, o, match)
 		}
 		if err != nil {
 			return failure.FromHost(err)
@@ -129,16 +129,18 @@ func (c *Cache) watches(gvk schema.GroupVersionKind) bool {
 
 // fromAPI lists a kind that is not watched. Fields with an index are compared
 // here: the API server does not know them.
-func (c *Cache) fromAPI(ctx context.Context, list client.ObjectList, o *client.ListOptions, match *matcher) error {
+func (c *Cache) fromAPI(ctx context.Context, list client.ObjectList, gvk schema.GroupVersionKind, o *client.ListOptions, match *matcher) error {
 	plain := *o
 	if match != nil {
 		plain.FieldSelector, plain.Limit = nil, 0
 	}
-	if err := c.api.List(ctx, list, &plain); err != nil || match == nil {
+	if err := c.api.List(ctx, list, &plain); err != nil {
 		return err
 	}
+	apiVersion, kind := gvk.ToAPIVersionAndKind()
 	return codec.Keep(list, func(obj runtime.Object) bool {
+		codec.SetKind(obj, apiVersion, kind)
 		o, ok := obj.(client.Object)
-		return ok && match.matches(o, func(*index, []string) {})
+		return match == nil || ok && match.matches(o, func(*index, []string) {})
 	})
 }
