@@ -48,11 +48,13 @@ func TestWithProtobuf_LeavesItToModulesOfOthers(t *testing.T) {
 	for _, tc := range []struct {
 		want     string
 		packages []pkg
+		texts    bool
 	}{
-		{"k8s.io/api", []pkg{api, api, machinery, other}}, {"k8s.io/api k8s.io/apiserver", []pkg{api, audit}}, {"", []pkg{api, own, audit}}, {"", []pkg{api, audit, policy}},
+		{"k8s.io/api", []pkg{api, api, machinery, other}, false}, {"k8s.io/api k8s.io/apiserver", []pkg{api, audit}, false},
+		{"", []pkg{api, own, audit}, false}, {"", []pkg{api, audit, policy}, false}, {"", []pkg{api, audit}, true},
 	} {
 		var got []string
-		for _, c := range withProtobuf(tc.packages) {
+		for _, c := range withProtobuf(tc.packages, tc.texts) {
 			if c.drop("core/v1/generated.pb.go") {
 				got = append(got, c.module)
 			}

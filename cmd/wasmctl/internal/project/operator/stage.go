@@ -64,7 +64,7 @@ func (p *Project) Stage(ctx context.Context, dir string, sdk SDK, stderr io.Writ
 		return nil, err
 	}
 	s.rest = usesREST(packages)
-	if s.zones, err = namesZones(packages); err != nil {
+	if s.zones, err = says(packages, zoneByName); err != nil {
 		return nil, err
 	}
 	rules, err := p.rules(packages)
@@ -94,8 +94,12 @@ func (s *Stage) fit(ctx context.Context, runtime string) ([]pkg, error) {
 			packages, err = s.packages(ctx)
 		}
 	}
+	texts := false
 	if err == nil {
-		err = s.cut(ctx, packages, runtime, append(s.withAPI(withProtobuf(packages)), machinery(packages))...)
+		texts, err = says(packages, textOfTemplate)
+	}
+	if err == nil {
+		err = s.cut(ctx, packages, runtime, append(s.withAPI(withProtobuf(packages, texts)), machinery(packages))...)
 	}
 	return packages, err
 }

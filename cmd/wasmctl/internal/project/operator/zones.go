@@ -1,17 +1,20 @@
 package operator
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
+	"regexp"
 )
 
 // zonesTag makes the stand-in import the data of time zones.
 const zonesTag = "wasmctl_tzdata"
 
-// namesZones reports whether the program asks for time zones by their names, as one
-// does with schedules. A module has no files, so it needs the data of them.
-func namesZones(packages []pkg) (bool, error) {
+// zoneByName is how a program asks for a time zone by its name, as one does with
+// schedules. A module has no files, so it needs the data of them.
+var zoneByName = regexp.MustCompile(`time\.LoadLocation\(`)
+
+// says reports whether a source file of the program has the text.
+func says(packages []pkg, text *regexp.Regexp) (bool, error) {
 	for i := range packages {
 		if !packages[i].ofProgram() {
 			continue
@@ -21,7 +24,7 @@ func namesZones(packages []pkg) (bool, error) {
 			if err != nil {
 				return false, err
 			}
-			if bytes.Contains(src, []byte("time.LoadLocation(")) {
+			if text.Match(src) {
 				return true, nil
 			}
 		}

@@ -6,12 +6,12 @@ import (
 	"testing"
 )
 
-// TestNamesZones_InTheProgramAndWhatItIsMadeOf: as the library of cron schedules
+// TestSays_InTheProgramAndWhatItIsMadeOf: as the library of cron schedules
 // does. What Kubernetes' libraries have does not count: no module uses it.
-func TestNamesZones_InTheProgramAndWhatItIsMadeOf(t *testing.T) {
+func TestSays_InTheProgramAndWhatItIsMadeOf(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "a.go"), "package a\n\nimport \"time\"\n\nvar l, _ = time.LoadLocation(\"Europe/Berlin\")\n")
-	write(t, filepath.Join(dir, "b.go"), "package a\n")
+	write(t, filepath.Join(dir, "b.go"), "package a\n\nvar s = sum(set.Spec.WorkerTemplate.String())\n")
 	for _, c := range []struct {
 		module, file string
 		want         bool
@@ -25,8 +25,11 @@ func TestNamesZones_InTheProgramAndWhatItIsMadeOf(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.Dir, p.GoFiles = dir, []string{c.file}
-		if got, err := namesZones([]pkg{{Standard: true}, p}); got != c.want || err != nil {
+		if got, err := says([]pkg{{Standard: true}, p}, zoneByName); got != c.want || err != nil {
 			t.Errorf("%+v: %v, %v", c, got, err)
+		}
+		if got, err := says([]pkg{p}, textOfTemplate); got != (c.file == "b.go") || err != nil {
+			t.Errorf("%+v: a text of a template: %v, %v", c, got, err)
 		}
 	}
 }
