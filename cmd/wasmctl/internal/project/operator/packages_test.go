@@ -50,8 +50,11 @@ func TestWithProtobuf_LeavesItToModulesOfOthers(t *testing.T) {
 		packages []pkg
 		texts    bool
 	}{
-		{"k8s.io/api", []pkg{api, api, machinery, other}, false}, {"k8s.io/api k8s.io/apiserver", []pkg{api, audit}, false},
-		{"", []pkg{api, own, audit}, false}, {"", []pkg{api, audit, policy}, false}, {"", []pkg{api, audit}, true},
+		{"k8s.io/api", []pkg{api, api, machinery, other}, false},
+		{"k8s.io/api k8s.io/apiserver", []pkg{api, audit}, false},
+		{"", []pkg{api, own, audit}, false},
+		{"", []pkg{api, audit, policy}, false},
+		{"", []pkg{api, audit}, true},
 	} {
 		var got []string
 		for _, c := range withProtobuf(tc.packages, tc.texts) {
