@@ -46,7 +46,11 @@ The history is bounded by --history of "wasmctl run". Values of Secrets are hidd
 			if err != nil {
 				return err
 			}
-			list, err := ask(cmd.Context(), c, &t, args, known)
+			questions, err := t.questions(args, known)
+			if err != nil {
+				return err
+			}
+			list, err := ask(cmd.Context(), c, questions)
 			if err != nil {
 				return steerError(cmd.Context(), c, err)
 			}
@@ -65,13 +69,9 @@ The history is bounded by --history of "wasmctl run". Values of Secrets are hidd
 	return cmd
 }
 
-// ask asks what arguments mean: KIND/NAME or, where no controller reconciles such a
-// kind, NAMESPACE/NAME of an object that there is.
-func ask(ctx context.Context, c *admin.Client, t *target, args, known []string) ([]admin.Explanation, error) {
-	questions, err := t.questions(args, known)
-	if err != nil {
-		return nil, err
-	}
+// ask asks the first question or, where no controller reconciles such a kind, the
+// second one, if it is about an object that there is.
+func ask(ctx context.Context, c *admin.Client, questions []admin.Question) ([]admin.Explanation, error) {
 	list, err := c.Explain(ctx, questions[0])
 	if len(questions) == 1 || !errors.Is(err, admin.ErrInvalid) {
 		return list, err
