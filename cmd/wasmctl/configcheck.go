@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/spf13/cobra"
 
+	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/flags"
 	"github.com/wasmctl/wasmctl/host"
+	"github.com/wasmctl/wasmctl/internal/engine"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/humanize"
 )
@@ -17,8 +21,9 @@ func newCmdConfigCheck(s streams) *cobra.Command {
 	return &cobra.Command{
 		Use:   "check FILE",
 		Short: "Check a controllers file without running it",
-		Long: `Checks a file for wasmctl run -f: its keys and values, whether each module can be loaded, and the settings and grant files that it
-names. All errors are printed, each with its line. Environment variables are expanded. The command does not contact a cluster.`,
+		Long: `Checks a file for wasmctl run -f: its keys and values, whether each module can be loaded and has the settings, and the settings and
+grant files that it names. All errors are printed, each with its line. Environment variables are expanded. The command does not
+contact a cluster.`,
 		Example: "  wasmctl config check controllers.yaml",
 		Args:    exactArgs("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -43,9 +48,31 @@ func checkAllFiles(ctx context.Context, f *flags.File) error {
 	var errs []error
 	from := f.Registry()
 	for i, c := range f.Controllers {
-		if _, err := checkFilesOf(ctx, from, f.Flags[i], host.Inspect); err != nil {
+		var info *host.Info
+		_, err := checkFilesOf(ctx, from, f.Flags[i], func(ctx context.Context, wasm []byte) *host.Info {
+			info = host.Inspect(ctx, wasm)
+			return info
+		})
+		if err == nil {
+			err = checkSettings(f.Flags[i], info.Manifest)
+		}
+		if err != nil {
 			errs = append(errs, fmt.Errorf("%s:%d: controller[%s]: %w", f.Path, c.Line, c.Name, err))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// checkSettings finds settings that a manifest does not have. A module without one in its
+// file, or with one that has no name, may have any.
+func checkSettings(o *flags.Controller, m *abi.Manifest) error {
+	files, err := o.ReadFiles()
+	if err != nil || m == nil || m.Name == "" {
+		return err
+	}
+	var errs []error
+	for _, key := range slices.Sorted(maps.Keys(o.AllSettings(files))) {
+		errs = append(errs, engine.KnownSetting(m, key))
+	}
+	return failure.Usage.Wrap(errors.Join(errs...))
 }

@@ -184,3 +184,20 @@ func TestRun_AModuleOfSeveralControllers(t *testing.T) {
 	c = with("--for", "secret")
 	c.wantExit(exitUsage)
 }
+
+// TestConfigCheck_FindsSettingsThatAModuleDoesNotHave: what would stop a controller at
+// its start is said without a cluster.
+func TestConfigCheck_FindsSettingsThatAModuleDoesNotHave(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "controllers.yaml")
+	text := "apiVersion: wasmctl.dev/v1\nkind: Controllers\ncontrollers:\n- name: web\n  module: " + exampleWasm(t, "webapp") + "\n  config: {defaultReplicas: 2, image: x}\n"
+	replace(t, file, []byte(text))
+	const want = ":4: controller[web]: image: unknown setting; want one of defaultReplicas"
+	if got := says(t, "config check "+file); !strings.HasSuffix(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	replace(t, file, []byte(strings.Replace(text, ", image: x", "", 1)))
+	if got := says(t, "config check "+file); !strings.HasSuffix(got, ": 1 controller") {
+		t.Error(got)
+	}
+}

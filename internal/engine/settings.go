@@ -70,7 +70,18 @@ func (c *Controller) known(change map[string]*string) error {
 // knownSetting makes sure that the manifest, if there is one, has a setting.
 func (c *Controller) knownSetting(key string) error {
 	m := c.Module.Manifest()
-	if _, ok := m.Config[key]; ok || m.Name == "" {
+	if m.Name == "" {
+		return nil
+	}
+	if err := KnownSetting(m, key); err != nil {
+		return fmt.Errorf("controller[%s]: %w", c.name, err)
+	}
+	return nil
+}
+
+// KnownSetting makes sure that a manifest has a setting. The error says which it has.
+func KnownSetting(m *abi.Manifest, key string) error {
+	if _, ok := m.Config[key]; ok {
 		return nil
 	}
 	names := slices.Sorted(maps.Keys(m.Config))
@@ -80,7 +91,7 @@ func (c *Controller) knownSetting(key string) error {
 	} else if len(names) > 0 {
 		meant = "want one of " + strings.Join(names, ", ")
 	}
-	return fmt.Errorf("controller[%s]: %s: unknown setting; %s", c.name, key, meant)
+	return fmt.Errorf("%s: unknown setting; %s", key, meant)
 }
 
 // checkSettings refuses settings of the options that the first manifest does not
