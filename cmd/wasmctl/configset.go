@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -17,7 +18,12 @@ the default in the manifest. Settings that the manifest does not declare are an 
 old ones stay in effect. Otherwise all objects are reconciled, at low priority.`,
 		Example: `  wasmctl config set configmapgenerator prefix=blue
   wasmctl config set configmapgenerator prefix-`,
-		Args: cobra.MinimumNArgs(2),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) < 2 {
+				return usageError(cmd, errors.New("want CONTROLLER and KEY=VALUE, or KEY- to unset it"))
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			change, err := parseChange(args[1:])
 			if err != nil {
@@ -31,7 +37,7 @@ old ones stay in effect. Otherwise all objects are reconciled, at low priority.`
 			if err != nil {
 				return steerError(cmd.Context(), c, err)
 			}
-			_, err = fmt.Fprintf(s.out, "settings applied (revision %d)\n", gen)
+			_, err = fmt.Fprintf(s.out, "settings applied (change %d)\n", gen)
 			return err
 		},
 	}

@@ -302,7 +302,7 @@ func TestConfigSet_NamesTheSettingThatWasMeant(t *testing.T) {
 	if code, out = refusedSteer(t, "config", socket, "set", "configmapgenerator", "nothing-near-"); code != exitUsage || !strings.Contains(out, "unknown setting; want one of colour, prefix") {
 		t.Errorf("unset, and not there: exit code %d: %s", code, out)
 	}
-	if out := steer(t, "config", socket, "set", "configmapgenerator", "prefix=blue"); !strings.Contains(out, "settings applied (revision 2)") {
+	if out := steer(t, "config", socket, "set", "configmapgenerator", "prefix=blue"); !strings.Contains(out, "settings applied (change 2)") {
 		t.Errorf("one that it has: %s", out)
 	}
 	c.signal(syscall.SIGTERM)

@@ -119,7 +119,7 @@ func swapInEveryWay(t *testing.T, args ...string) {
 	if code, out := refusedSteer(t, "rollback", socket, "module", "--to-revision", "99"); code != exitModule || !strings.Contains(out, "kept: ") {
 		t.Errorf("to one that is not there: exit code %d: %s", code, out)
 	}
-	if out := steer(t, "config", socket, "set", "module", "color=blue"); !strings.Contains(out, "settings applied (revision 2)") {
+	if out := steer(t, "config", socket, "set", "module", "color=blue"); !strings.Contains(out, "settings applied (change 2)") {
 		t.Errorf("config set: %s", out)
 	}
 	c.wantLine(`"msg":"reconciled"`, `ConfigChanged`)
