@@ -87,6 +87,9 @@ func (o *steerOptions) swap(ctx context.Context, controller string, wait bool, a
 	case res.Canary:
 		what = fmt.Sprintf("revision %d is running as a canary: use wasmctl promote %[2]s or wasmctl abort %[2]s", res.Revision, controller)
 	}
+	if wait {
+		what += "; waiting for the end of its probation, which begins with its first run: see wasmctl status"
+	}
 	if _, err := fmt.Fprintln(o.streams.out, what); err != nil || !wait {
 		return err
 	}

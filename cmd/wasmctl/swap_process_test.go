@@ -95,7 +95,7 @@ func swapInEveryWay(t *testing.T, args ...string) {
 	replace(t, file, enginetest.Worse(enginetest.Good, 2))
 	c.wantLine(`"msg":"module file unchanged"`)
 
-	if out := steer(t, "swap", socket, "module", other, "--wait"); !containsAll(out, []string{"is live", "probation passed"}) {
+	if out := steer(t, "swap", socket, "module", other, "--wait"); !containsAll(out, []string{"is live; waiting for the end of its probation", "probation passed"}) {
 		t.Errorf("swap: %s", out)
 	}
 	if out := steer(t, "swap", socket, "module", other); !strings.Contains(out, "unchanged") {
