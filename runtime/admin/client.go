@@ -51,7 +51,7 @@ func FindAll(ctx context.Context) ([]string, error) {
 		}
 	}
 	if len(alive) == 0 {
-		return nil, fmt.Errorf("%w: set a socket with --socket", ErrNotFound)
+		return nil, fmt.Errorf("%w: start one with wasmctl run, or name its socket with --socket", ErrNotFound)
 	}
 	return alive, nil
 }
