@@ -98,6 +98,8 @@ func (r *Reader) Mapping(n *yaml.Node, known []string) map[string]*yaml.Node {
 			r.Bad(key, "<<: merge keys are not supported")
 		case known != nil && !slices.Contains(known, key.Value):
 			r.Bad(key, "%s", Unknown(key.Value, known))
+		case fields[key.Value] != nil && key.Value == "apiVersion": // files that were joined
+			r.Bad(key, "apiVersion: appears twice; separate documents with ---")
 		case fields[key.Value] != nil:
 			r.Bad(key, "%s: appears twice", key.Value)
 		default:

@@ -72,10 +72,11 @@ func TestParse_SaysWhereAndWhatIsWrong(t *testing.T) {
 		head + "capabilities: [{resource: pods, verbs: [get], fields: [a..b]}]":   `field "a..b"`,
 		head + "capabilities: [{resource: '*', verbs: [get]}]":                    "* is not supported",
 		head + "capabilities: [{resource: [], verbs: [get]}]":                     "resource: want one value",
-		head + "capabilities: []\ncapabilities: []":                               "appears twice",
-		head + "controller: ~\ncapabilities: []":                                  "controller: want one value",
-		"apiVersion: v1\nkind: Grants\ncapabilities: []":                          `apiVersion: "v1": want wasmctl.dev/v1`,
-		"kind: Grant\ncapabilities: []":                                           "apiVersion: is missing",
+		head + head: "apiVersion: appears twice; separate documents with ---",
+		head + "capabilities: []\ncapabilities: []":      "appears twice",
+		head + "controller: ~\ncapabilities: []":         "controller: want one value",
+		"apiVersion: v1\nkind: Grants\ncapabilities: []": `apiVersion: "v1": want wasmctl.dev/v1`,
+		"kind: Grant\ncapabilities: []":                  "apiVersion: is missing",
 	} {
 		if f, err := Parse("g.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s\ngot  %v, %v\nwant ...%s...", text, f, err, want)
