@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,6 +18,8 @@ import (
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/cases"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
+	"github.com/wasmctl/wasmctl/internal/enginetest"
+	"github.com/wasmctl/wasmctl/runtime/applier"
 )
 
 // TestProject_OfEachLanguageRuns makes a project of each language as a user
@@ -138,13 +141,15 @@ func projectCasesHold(t *testing.T, dir string) {
 	}
 }
 
-// reconcilesItsSample runs the module until the sample's ConfigMap is there.
+// reconcilesItsSample runs the module until the sample's ConfigMap is there, and then
+// until a run is skipped because it would read what the last one has read.
 func reconcilesItsSample(t *testing.T, dir, crd, kind string) {
 	t.Helper()
 	c := devclustertest.Shared(t)
 	ns := devclustertest.Namespace(t, c)
 	devclustertest.ApplyFile(t, c, filepath.Join(dir, crd))
-	startWasmctl(t, filepath.Join(dir, "greeter.wasm"), "--name", "greeter-"+ns, "-n", ns, "--kubeconfig", c.Kubeconfig(), "--socket", "none")
+	socket := newSocket(t)
+	startWasmctl(t, filepath.Join(dir, "greeter.wasm"), "--name", "greeter-"+ns, "-n", ns, "--kubeconfig", c.Kubeconfig(), "--socket", socket, "--memo", "memory")
 	devclustertest.ApplyIn(t, c, ns, []byte("apiVersion: project.wasmctl.dev/v1\nkind: "+kind+"\nmetadata: {name: hello}\nspec: {text: 'hello, world'}\n"))
 	client, err := dynamic.NewForConfig(c.RESTConfig())
 	if err != nil {
@@ -165,4 +170,9 @@ func reconcilesItsSample(t *testing.T, dir, crd, kind string) {
 	if text != "hello, world" {
 		t.Errorf("the ConfigMap has %q", text)
 	}
+	enginetest.Until(t, "a run is skipped", func() bool {
+		steer(t, "trigger", socket, ns+"/hello")
+		awaitQuiet(t, socket)
+		return strings.Contains(steer(t, "explain", socket, ns+"/hello"), applier.ErrUnchanged.Error())
+	})
 }
