@@ -54,7 +54,7 @@ func TestRun_MissingRightsAreNamed(t *testing.T) {
 	kubeconfig := writeKubeconfig(t, limited)
 	c := startWasmctl(t, guests+"empty.wasm", "--for", "cm", "-n", ns, "--kubeconfig", kubeconfig)
 	c.wantExit(exitDenied)
-	for _, want := range []string{"in a Role in namespace " + ns, `resources: ["configmaps"]`, `verbs: ["watch"]`} {
+	for _, want := range []string{"wasmctl rbac", "in a Role in namespace " + ns, `resources: ["configmaps"]`, `verbs: ["watch"]`} {
 		if !strings.Contains(c.text(), want) {
 			t.Errorf("missing %q:\n%s", want, c.text())
 		}

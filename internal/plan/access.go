@@ -95,7 +95,7 @@ func missingError(missing []kubeapi.MissingRight) error {
 	for i, m := range missing {
 		what[i] = m.String()
 	}
-	return fmt.Errorf("this user cannot %s; give it these RBAC rules:\n\n%s",
+	return fmt.Errorf("this user cannot %s; give it these RBAC rules (wasmctl rbac prints all that the module needs):\n\n%s",
 		strings.Join(what, ", nor "), strings.TrimSpace(kubeapi.RBACRules(missing)))
 }
 
