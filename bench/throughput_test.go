@@ -66,7 +66,7 @@ func BenchmarkThroughput_APIBound(b *testing.B) {
 	if out, err := exec.Command("go", "build", "-o", binary, "./native").CombinedOutput(); err != nil {
 		b.Fatalf("build: %v\n%s", err, out)
 	}
-	c := comparison{work: generator, objects: 600, rounds: 4, delay: 5 * time.Millisecond}
+	c := comparison{work: generator, objects: 600, rounds: 10, delay: 5 * time.Millisecond}
 	c.native = func(kubeconfig, ns string) *exec.Cmd {
 		return exec.Command(binary, "--kubeconfig", kubeconfig, "--namespace", ns, "--workers", fmt.Sprint(workers))
 	}
