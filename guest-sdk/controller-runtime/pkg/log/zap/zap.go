@@ -4,6 +4,7 @@ package zap
 
 import (
 	"io"
+	"os"
 
 	"github.com/go-logr/logr"
 	"go.uber.org/zap"
@@ -28,7 +29,8 @@ type Options struct {
 	Encoder              zapcore.Encoder
 	EncoderConfigOptions []EncoderConfigOption
 	NewEncoder           NewEncoderFunc
-	// DestWriter gets the lines instead of the host, as text.
+	// DestWriter gets the lines instead of the host, as text, unless it is the program's
+	// output.
 	DestWriter io.Writer
 	// DestWritter is DestWriter in version 0.15.
 	DestWritter io.Writer
@@ -62,6 +64,9 @@ func options(opts []Opts) *Options {
 	}
 	if o.DestWriter == nil {
 		o.DestWriter = o.DestWritter
+	}
+	if o.DestWriter == os.Stderr || o.DestWriter == os.Stdout { // the log of a program, which is the host's here
+		o.DestWriter = nil
 	}
 	return o
 }

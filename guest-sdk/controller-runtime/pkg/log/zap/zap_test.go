@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -51,6 +52,20 @@ type host []string
 func (*host) Enabled(level hostlog.Level) bool { return level >= hostlog.Info }
 func (h *host) Log(level hostlog.Level, msg string, attrs []any) {
 	*h = append(*h, fmt.Sprint(level, " ", msg, " ", attrs))
+}
+
+// What a program writes to its own output is its log, and keeps its levels.
+func TestNew_TheProgramsOutputIsTheHostsLog(t *testing.T) {
+	for _, out := range []io.Writer{nil, os.Stderr, os.Stdout} {
+		var got host
+		hostlog.Current = &got
+		zap.New(zap.WriteTo(out)).Info("one", "k", 1)
+		zap.NewRaw(zap.WriteTo(out)).Warn("two")
+		hostlog.Current = nil
+		if want := []string{"0 one [k 1]", "4 two []"}; !slices.Equal(got, want) {
+			t.Errorf("%v: %q, want %q", out, got, want)
+		}
+	}
 }
 
 // A raw logger has levels, names and fields in the host's log, and gives it no more than the
