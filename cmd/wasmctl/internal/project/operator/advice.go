@@ -42,6 +42,9 @@ var advices = []advice{
 		"net.Dial", "net.DialTimeout", "(*net.Dialer).Dial", "(*net.Dialer).DialContext", "net/http.Get", "net/http.Post", "net/http.PostForm", "net/http.Head",
 		"(*net/http.Client).Do", "(*net/http.Client).Get", "(*net/http.Client).Post", "google.golang.org/grpc.Dial", "google.golang.org/grpc.NewClient", "database/sql.Open",
 	}},
+	{Warn, "runs a function later, which no run waits for: it does not happen", "return RequeueAfter, and do what is due in Reconcile", []string{
+		"time.AfterFunc", "(*github.com/robfig/cron.Cron).Start", "(*github.com/robfig/cron/v3.Cron).Start",
+	}},
 	{Warn, "runs a program, which fails when it is called", "let a Job do it", []string{"os/exec.Command", "os/exec.CommandContext", "os.StartProcess"}},
 	{Warn, "reads files, of which a module has those of the build", "give them to it: wasmctl build --files PATH=FILE, or --namespace for that of the service account", []string{
 		"os.ReadFile", "os.Open", "os.ReadDir", "os.DirFS", "io/ioutil.ReadFile", "path/filepath.Walk", "path/filepath.WalkDir", "path/filepath.Glob",

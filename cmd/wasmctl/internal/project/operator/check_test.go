@@ -150,6 +150,7 @@ func Setup(mgr ctrl.Manager) error {
 	_ = http.ListenAndServe(":1", nil)                                       // warn http.ListenAndServe
 	_, _ = http.Get("http://example.com")                                    // warn http.Get
 	_ = exec.Command("ls").Run()                                             // warn exec.Command
+	time.AfterFunc(0, func() {})                                             // warn time.AfterFunc
 	_, _ = os.ReadFile("/etc/x")                                             // warn os.ReadFile
 	_, _ = time.LoadLocation("Europe/Berlin")                                // warn time.LoadLocation
 	_ = template.New("x")
