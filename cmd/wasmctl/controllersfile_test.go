@@ -176,6 +176,16 @@ func TestRun_AModuleOfSeveralControllers(t *testing.T) {
 		t.Errorf("one controller was asked for: %s", text)
 	}
 
+	for args, want := range map[string]string{
+		"grant " + module + " --name three": "has no controller \"three\": want one of one, two",
+		"rbac " + module:                    "name: wasmctl-both",
+		"rbac --serve --constrained-impersonation --as system:serviceaccount:a:b " + module: "- secrets",
+	} {
+		if got := says(t, args+" --kubeconfig "+kubeconfig); !strings.Contains(got, want) {
+			t.Errorf("%s: want %q in %s", args, want, got)
+		}
+	}
+
 	c = with("--controller", "three")
 	c.wantExit(exitModule)
 	if text := c.text(); !strings.Contains(text, "Reconciler's module: one, two") {

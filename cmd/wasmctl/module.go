@@ -53,6 +53,9 @@ func describedModule(ctx context.Context, from *flags.Registry, o *flags.Control
 	if failed != nil {
 		return nil, engine.ModuleError(failed)
 	}
+	if err == nil && info.Manifest == nil && len(info.Controllers) > 0 {
+		return nil, failure.Module.Wrap(fmt.Errorf("module[%s]: has no controller %q: want one of %s", o.Module, cmp.Or(o.Controller, o.Name), strings.Join(namesIn(info.Controllers), ", ")))
+	}
 	return info, err
 }
 

@@ -109,21 +109,9 @@ func (o *rbacOptions) validate() error {
 func runRBAC(ctx context.Context, o *rbacOptions) error {
 	kinds := newGuess(&o.process)
 	o.controller.Module = o.module
-	all, err := controllersOf(ctx, &o.process.Registry, &o.controller)
+	rules, events, name, err := leastOfAll(ctx, kinds, &o.process.Registry, &o.controller)
 	if err != nil {
 		return err
-	}
-	var name string
-	var rules, events []abi.Capability
-	for _, c := range all {
-		l, of, err := least(ctx, kinds, &o.process.Registry, c)
-		if err != nil {
-			return err
-		}
-		if name = of; len(all) > 1 {
-			name = flags.ModuleName(o.module)
-		}
-		rules, events = append(rules, l.Rules...), append(events, grant.EventRules(plan.EventNamespace(l.Namespaces))...)
 	}
 	tellGuessed(o.streams, kinds)
 	account := o.accountOf(name)
@@ -149,6 +137,26 @@ func (o *rbacOptions) leaseRules(namespace, name string) (rules []abi.Capability
 		rules = append(rules, grant.ShardRules(namespace)...)
 	}
 	return rules
+}
+
+// leastOfAll returns the rules that the controllers of a module take at least, those for
+// events about them, and the name: that of the module where it has several.
+func leastOfAll(ctx context.Context, kinds *plan.Guess, from *flags.Registry, o *flags.Controller) (rules, events []abi.Capability, name string, err error) {
+	all, err := controllersOf(ctx, from, o)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	for _, c := range all {
+		l, of, err := least(ctx, kinds, from, c)
+		if err != nil {
+			return nil, nil, "", err
+		}
+		rules, events, name = append(rules, l.Rules...), append(events, grant.EventRules(plan.EventNamespace(l.Namespaces))...), of
+	}
+	if len(all) > 1 {
+		name = flags.ModuleName(o.Module)
+	}
+	return rules, events, name, nil
 }
 
 // least says what running a controller takes of the API at least: see

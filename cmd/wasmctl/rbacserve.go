@@ -12,7 +12,6 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/serve"
 	"github.com/wasmctl/wasmctl/host/kubeapi/grant"
-	"github.com/wasmctl/wasmctl/internal/plan"
 )
 
 // serveLease is the name of the Lease of wasmctl serve.
@@ -75,12 +74,11 @@ func (o *rbacOptions) serveObjects(ctx context.Context, modules []string) ([]any
 	rules, kinds := serve.ModuleReads(as.Namespace), newGuess(&o.process)
 	for _, module := range modules {
 		o.controller.Module = module
-		l, _, err := least(ctx, kinds, &o.process.Registry, &o.controller)
+		least, events, _, err := leastOfAll(ctx, kinds, &o.process.Registry, &o.controller)
 		if err != nil {
 			return nil, err
 		}
-		rules = append(rules, l.Rules...)
-		rules = append(rules, grant.EventRules(plan.EventNamespace(l.Namespaces))...)
+		rules = append(append(rules, least...), events...)
 	}
 	tellGuessed(o.streams, kinds)
 	return grant.Impersonation(host, as, rules), nil

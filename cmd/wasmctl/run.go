@@ -25,8 +25,9 @@ func newCmdRun(s streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run MODULE... | -f FILE",
 		Short: "Run modules as controllers",
-		Long: `Runs each module as a controller, or as all controllers that it has, until SIGINT or SIGTERM. Then no new reconcile starts and running ones can finish. A second signal
-interrupts them. Flags override the module's manifest: the kind that it reconciles, the kinds that it owns, concurrency and limits.
+		Long: `Runs each module as a controller, or as all controllers that it has, until SIGINT or SIGTERM. Then no new reconcile starts and running
+ones can finish. A second signal interrupts them. Flags override the module's manifest: the kind that it reconciles, the kinds that it
+owns, concurrency and limits.
 
 A kind can have any form that kubectl accepts: cm, configmaps, ConfigMap, deployments.apps, deployments.v1.apps, apps/v1/Deployment.
 If a CRD is not installed yet, wasmctl waits for it, provided that you name the kind with its group.
