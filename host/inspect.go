@@ -31,7 +31,8 @@ type Info struct {
 	// Manifest is that of the manifest section; nil where there is none, or
 	// none that can be read, or there are several.
 	Manifest *abi.Manifest `json:"manifest,omitempty"`
-	// Controllers are the manifests of a module with several controllers.
+	// Controllers are the manifests of a module with several controllers, where it is not
+	// known as which of them it runs.
 	Controllers []*abi.Manifest `json:"controllers,omitempty"`
 	// UnknownKeys are keys of the manifest that this host does not know.
 	UnknownKeys []string  `json:"unknownKeys,omitempty"`
@@ -48,6 +49,24 @@ func (i *Info) CanCall(op abi.Op) bool {
 	return slices.ContainsFunc(i.Imports, func(imp Import) bool {
 		return imp.Module == abi.ImportModule && (imp.Name == string(op) || imp.Name == abi.FuncCall)
 	})
+}
+
+// Manifests are those that are in the module: that of the controller as which it runs, if
+// that is known.
+func (i *Info) Manifests() []*abi.Manifest {
+	if i.Manifest != nil {
+		return []*abi.Manifest{i.Manifest}
+	}
+	return i.Controllers
+}
+
+// Choose makes the manifest that of a controller, if the module has several and this is one.
+func (i *Info) Choose(controller string) {
+	for _, m := range i.Controllers {
+		if m.Name == controller {
+			i.Manifest = m
+		}
+	}
 }
 
 // HasExport reports whether the module exports something under a name.
@@ -189,7 +208,7 @@ func newInfo(wasm []byte, bin *binaryModule) *Info {
 		info.Sections = append(info.Sections, Section{Name: s.String(), Size: int64(len(s.Body.Rest()))})
 	}
 	info.Manifest, info.UnknownKeys, _ = bin.manifest()
-	if all, _, _ := bin.manifests(); len(all) > 1 {
+	if all, _, _ := bin.manifests(); info.Manifest == nil && len(all) > 1 {
 		info.Controllers = all
 	}
 	return info

@@ -10,8 +10,23 @@ import (
 // maxControllers is how many manifests a module may have.
 const maxControllers = 100
 
-// manifests decodes the manifest sections.
-func (m *binaryModule) manifests() (all []*abi.Manifest, unknown []string, err error) {
+// manifestSet is what the manifest sections say.
+type manifestSet struct {
+	manifests []*abi.Manifest
+	unknown   []string
+	err       error
+}
+
+// manifests are those of the sections, which are decoded once: there may be many.
+func (m *binaryModule) manifests() ([]*abi.Manifest, []string, error) {
+	if m.decoded == nil {
+		all, unknown, err := m.decodeManifests()
+		m.decoded = &manifestSet{all, unknown, err}
+	}
+	return m.decoded.manifests, m.decoded.unknown, m.decoded.err
+}
+
+func (m *binaryModule) decodeManifests() (all []*abi.Manifest, unknown []string, err error) {
 	sections := m.manifestSections()
 	if n := len(sections); n > maxControllers {
 		return nil, nil, fmt.Errorf("section[%s]: found %d, the limit is %d", abi.ManifestSection, n, maxControllers)

@@ -16,8 +16,9 @@ var kindNames = [...]string{"function", "table", "memory", "global", "tag"}
 // before wazero sees the bytes, so that nothing has to be compiled to look at
 // a module, and so that counts which the bytes do not back are found first.
 type binaryModule struct {
-	digest, codeDigest string // of the bytes, and of what is compiled; empty before digestOf
-	controller         string // which of several the module runs as; "" before that is known
+	digest, codeDigest string       // of the bytes, and of what is compiled; empty before digestOf
+	controller         string       // which of several the module runs as; "" before that is known
+	decoded            *manifestSet // nil before manifests
 
 	sections []binary.Section
 	types    []abi.FuncType

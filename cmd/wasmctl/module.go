@@ -42,12 +42,12 @@ func describedModule(ctx context.Context, from *flags.Registry, o *flags.Control
 	var failed error
 	info, err := inspectModule(ctx, from, o.Module, func(ctx context.Context, wasm []byte) *host.Info {
 		info := host.Inspect(ctx, wasm)
-		if len(project.ManifestsOf(info)) == 0 && info.HasExport(abi.ExportDescribe) && len(info.Problems) == 0 {
+		if len(info.Manifests()) == 0 && info.HasExport(abi.ExportDescribe) && len(info.Problems) == 0 {
 			cfg := host.Config{Name: controllerName(o, nil)}
 			cfg.CacheDir, cfg.CacheKey = flags.CodeCache("")
 			info.Manifest, failed = project.Describe(ctx, wasm, cfg)
 		}
-		choose(info, o)
+		info.Choose(cmp.Or(o.Controller, o.Name))
 		return info
 	})
 	if failed != nil {
@@ -57,15 +57,6 @@ func describedModule(ctx context.Context, from *flags.Registry, o *flags.Control
 		return nil, failure.Module.Wrap(fmt.Errorf("module[%s]: has no controller %q: want one of %s", o.Module, cmp.Or(o.Controller, o.Name), strings.Join(namesIn(info.Controllers), ", ")))
 	}
 	return info, err
-}
-
-// choose makes the manifest that of the controller, where the module has several.
-func choose(info *host.Info, o *flags.Controller) {
-	for _, m := range info.Controllers {
-		if m.Name == cmp.Or(o.Controller, o.Name) {
-			info.Manifest = m
-		}
-	}
 }
 
 // controllersOf returns the controllers that a module runs as: o, or each one where it has
@@ -154,7 +145,7 @@ func checkFilesOf(ctx context.Context, from *flags.Registry, o *flags.Controller
 	info, err := inspectModule(ctx, from, o.Module, look)
 	errs := []error{err}
 	if info != nil {
-		choose(info, o)
+		info.Choose(cmp.Or(o.Controller, o.Name))
 	}
 	known := info != nil && (info.Manifest != nil || len(info.Controllers) > 0 || o.Name != "")
 	switch {

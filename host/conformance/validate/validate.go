@@ -112,11 +112,7 @@ func Module(ctx context.Context, wasm []byte, opts Options) (*Report, error) {
 	}
 	info := host.Inspect(ctx, wasm)
 	e := &exam{opts: opts, wasm: wasm, info: info, report: &Report{Digest: info.Digest, Size: info.Size, Name: opts.Name}}
-	for _, m := range info.Controllers {
-		if m.Name == opts.Controller {
-			info.Manifest = m
-		}
-	}
+	info.Choose(opts.Controller)
 	if info.Manifest != nil && info.Manifest.Name != "" {
 		e.report.Name = info.Manifest.Name
 	}

@@ -81,14 +81,13 @@ func importLines(imports []host.Import, verbose bool) []string {
 }
 
 func writeManifest(row func(string, string, ...any), info *host.Info) {
-	if info.Manifest == nil && len(info.Controllers) == 0 {
+	all := info.Manifests()
+	if len(all) == 0 {
 		row("Manifest:", "none in the file%s", describeHint(info))
 		return
 	}
-	for _, m := range append([]*abi.Manifest{info.Manifest}, info.Controllers...) {
-		if m != nil {
-			writeManifestOf(row, m)
-		}
+	for _, m := range all {
+		writeManifestOf(row, m)
 	}
 	if len(info.UnknownKeys) > 0 {
 		row("Unknown keys:", "%s (ignored)", strings.Join(info.UnknownKeys, ", "))

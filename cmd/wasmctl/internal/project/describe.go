@@ -22,7 +22,7 @@ var severalControllers = regexp.MustCompile(`run it once for each, with --name a
 // fault.
 func Annotate(ctx context.Context, wasm []byte, cfg host.Config) ([]byte, Described, error) {
 	info := host.Inspect(ctx, wasm)
-	if all := ManifestsOf(info); len(all) > 0 && !info.HasExport(abi.ExportDescribe) && len(info.Problems) == 0 {
+	if all := info.Manifests(); len(all) > 0 && !info.HasExport(abi.ExportDescribe) && len(info.Problems) == 0 {
 		return wasm, Described{Manifests: all}, nil
 	}
 	d, err := describeAll(ctx, wasm, cfg)
@@ -40,14 +40,6 @@ type Described struct {
 	// LeftOut are the errors of the controllers that cannot be those of a module, where
 	// others can.
 	LeftOut []error `json:"-"`
-}
-
-// ManifestsOf returns those that are in a module.
-func ManifestsOf(info *host.Info) []*abi.Manifest {
-	if info.Manifest != nil {
-		return []*abi.Manifest{info.Manifest}
-	}
-	return info.Controllers
 }
 
 // describeAll is Describe for each controller that a module has.
@@ -77,8 +69,7 @@ func describeAll(ctx context.Context, wasm []byte, cfg host.Config) (Described, 
 			continue
 		}
 		if first.Limits != nil {
-			m.Limits = cmp.Or(m.Limits, &abi.Limits{})
-			m.Limits.Stack = host.MaxStack
+			askStack(m)
 		}
 		d.Manifests = append(d.Manifests, m)
 	}
@@ -102,8 +93,12 @@ func Describe(ctx context.Context, wasm []byte, cfg host.Config) (*abi.Manifest,
 		manifest = &abi.Manifest{}
 	}
 	if more {
-		manifest.Limits = cmp.Or(manifest.Limits, &abi.Limits{})
-		manifest.Limits.Stack = host.MaxStack
+		askStack(manifest)
 	}
 	return manifest, err
+}
+
+func askStack(m *abi.Manifest) {
+	m.Limits = cmp.Or(m.Limits, &abi.Limits{})
+	m.Limits.Stack = host.MaxStack
 }
