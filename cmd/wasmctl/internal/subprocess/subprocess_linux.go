@@ -11,8 +11,6 @@ import (
 // that all its ports share: writable memory of the process, with what was mapped.
 const rlimitData = 2
 
-const niceness = 10
-
 // self is this binary, also where its file was replaced meanwhile.
 func self() string { return "/proc/self/exe" }
 
@@ -20,14 +18,6 @@ func self() string { return "/proc/self/exe" }
 // wasmctl run, which ends it.
 func setGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-}
-
-// LowerPriority lets all threads of a process have what others leave of the
-// CPUs, and a tenth where those leave nothing: a module that spins must
-// not keep the one out that is to replace it. That it cannot be had is no reason
-// not to compile.
-func LowerPriority(pid int) {
-	_ = syscall.Setpriority(syscall.PRIO_PGRP, pid, niceness)
 }
 
 // enforce bounds this process, and offers it to the system where memory runs

@@ -5,6 +5,7 @@ package subprocess
 import (
 	"os"
 	"os/exec"
+	"time"
 )
 
 // self is this binary.
@@ -20,6 +21,12 @@ func setGroup(*exec.Cmd) {}
 
 // LowerPriority does nothing: only Linux has it here.
 func LowerPriority(int) {}
+
+// OnlyIdle is always false: only Linux has it here.
+func OnlyIdle(int) bool { return false }
+
+// CPUTime is never known: only Linux says so here.
+func CPUTime(int) (time.Duration, bool) { return 0, false }
 
 func enforce(Limits) error { return nil }
 

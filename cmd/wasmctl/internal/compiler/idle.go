@@ -1,0 +1,74 @@
+package compiler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/subprocess"
+	"github.com/wasmctl/wasmctl/host"
+)
+
+// patience is how long a process may have nearly no CPU before it is started again with
+// another priority.
+const patience = 2 * time.Second
+
+// errStarved says that others have left no CPU to a process.
+var errStarved = errors.New("compiler: no CPU")
+
+// starved reports whether a process has had less in a time than it would have with a
+// lower priority alone, where all CPUs are busy.
+func starved(used, elapsed time.Duration) bool { return used < elapsed/10 }
+
+// whenIdle compiles in a process that only has what others leave of the CPUs, so that
+// no event waits for it. A module that spins leaves nothing, and must not keep out the one
+// that is to replace it: the error is errStarved then.
+func (c *Compiler) whenIdle(ctx context.Context, comp host.Compilation, workers int) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	var watching sync.WaitGroup
+	err := c.process(ctx, comp, workers, func(ctx context.Context, pid int) {
+		if !subprocess.OnlyIdle(pid) {
+			subprocess.LowerPriority(pid)
+			return
+		}
+		watching.Go(func() { c.watch(ctx, pid, stop) })
+	})
+	stop(nil)
+	watching.Wait()
+	return err
+}
+
+// watch stops a process that is starved, until ctx ends.
+func (c *Compiler) watch(ctx context.Context, pid int, stop context.CancelCauseFunc) {
+	tick := time.NewTicker(c.patience)
+	defer tick.Stop()
+	for before := time.Duration(0); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		used, known := subprocess.CPUTime(pid)
+		if known && starved(used-before, c.patience) {
+			stop(errStarved)
+			return
+		}
+		before = used
+	}
+}
+
+// emptied removes what a process that was killed has left in a directory.
+func emptied(dir string) error {
+	left, err := os.ReadDir(dir)
+	for _, entry := range left {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(dir, entry.Name())))
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", host.ErrCacheDir, err)
+	}
+	return nil
+}
