@@ -47,6 +47,7 @@ const (
 	ExportFilter      = "filter"
 	ExportConfigure   = "configure"
 	ExportDescribe    = "describe"
+	ExportPrepare     = "prepare_controllers"
 )
 
 // Words of Request.Caps and of a manifest's requires and wants, beside the
@@ -126,5 +127,6 @@ var Exports = []Export{
 	{ExportFilter, typeFilter, false},
 	{ExportConfigure, typeEntry, false},
 	{ExportDescribe, typeGet64, false},
+	{ExportPrepare, typeMarker, false},
 	{ExportInitialize, typeMarker, false},
 }

@@ -24,6 +24,8 @@ type code struct {
 	files *wasi.Files
 	// hooks are the exports that are there.
 	hooks map[string]bool
+	// several says that the module has several controllers.
+	several bool
 	// startSize is the memory that an instance starts with, in bytes.
 	startSize int64
 
@@ -33,6 +35,7 @@ type code struct {
 	inFile   []byte        // the machine code, where a file has it; else nil
 	base     *linear.Image // that memory starts with; nil where wazero sets it up
 	shared   *sharedCode   // whose these four are; nil where they are its own
+	common   *common       // what its controllers start from; nil where there is one controller
 
 	// work estimates what compiling takes, in instructions of simple code.
 	work int64
@@ -66,7 +69,7 @@ type compiler struct {
 
 // compile makes code of bytes that passed all checks, with one reference.
 func (c compiler) compile(ctx context.Context, wasm []byte, bin *binaryModule) (*code, error) {
-	code := &code{info: newInfo(wasm, bin), files: bin.files, hooks: map[string]bool{}}
+	code := &code{info: newInfo(wasm, bin), files: bin.files, hooks: map[string]bool{}, several: len(bin.manifestSections()) > 1}
 	code.refs.Store(1)
 	if mem := bin.memory(); mem != nil {
 		code.startSize = mem.Min
@@ -243,12 +246,13 @@ func (c *code) closeLocal(ctx context.Context) error {
 	if c.runtime == nil {
 		return nil
 	}
+	c.common.leave()
 	var err error
 	if c.shared != nil {
 		err = c.shared.leave(ctx)
 	} else {
 		err = closeCode(ctx, c.runtime, c.cache, c.base)
 	}
-	c.runtime, c.cache, c.compiled, c.inFile, c.base, c.shared = nil, nil, nil, nil, nil, nil
+	c.runtime, c.cache, c.compiled, c.inFile, c.base, c.shared, c.common = nil, nil, nil, nil, nil, nil, nil
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/wasmctl/wasmctl/host/internal/codecache"
 	"github.com/wasmctl/wasmctl/host/internal/linear"
@@ -12,11 +13,14 @@ import (
 
 // Codes has the compiled code of the modules that share it: modules with the same
 // bytes are compiled once, and the code is there once. Code has no state: what is a
-// module's is in its instances. The zero Codes is ready for use, by any number of
+// module's is in its instances. Those of a module with several controllers may share what
+// its start code has made. The zero Codes is ready for use, by any number of
 // goroutines.
 type Codes struct {
-	mu   sync.Mutex
-	list map[codecache.ID]*sharedCode // guarded by mu
+	mu      sync.Mutex
+	list    map[codecache.ID]*sharedCode // guarded by mu
+	commons map[string]*common           // by the digest of the module; guarded by mu
+	start   time.Time                    // of the clock that all have; guarded by mu
 }
 
 // sharedCode is compiled code with its users.
@@ -33,6 +37,20 @@ type sharedCode struct {
 	base     *linear.Image
 	maxStack int64
 	globals  int
+}
+
+// began is when the first module asked: a clock must not go back where instances of one
+// share memory with those of another.
+func (s *Codes) began() time.Time {
+	if s == nil {
+		return time.Now()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.start.IsZero() {
+		s.start = time.Now()
+	}
+	return s.start
 }
 
 // share gives code what is compiled already under an id, or else what build makes
@@ -54,6 +72,7 @@ func (s *Codes) share(ctx context.Context, id codecache.ID, code *code, build fu
 	}
 	code.runtime, code.cache, code.compiled, code.base, code.shared = e.runtime, e.cache, e.compiled, e.base, e
 	code.inFile, code.maxStack, code.globals = e.inFile, e.maxStack, e.globals
+	s.joinCommon(code)
 	return nil
 }
 

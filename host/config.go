@@ -104,7 +104,9 @@ type Config struct {
 	// CPUScheduler lets modules share the CPUs in time slices; nil leaves that to
 	// Go's scheduler.
 	CPUScheduler *CPUScheduler
-	// Codes shares compiled code with other modules; nil does not.
+	// Codes shares compiled code with other modules, and with those of the same bytes
+	// what start code has made of clocks and randomness, which must be the same; nil does
+	// not.
 	Codes *Codes
 	// Watchdog notices calls that do not end with their time; nil does not.
 	Watchdog *Watchdog
@@ -124,7 +126,7 @@ type Config struct {
 	// Now, Mono and Random are the clocks and the randomness that a guest sees,
 	// through the host functions as through WASI. All must be safe for
 	// concurrent use. Nil means time.Now, nanoseconds since the module was
-	// loaded, and crypto/rand.
+	// loaded, or the first one with the same Codes, and crypto/rand.
 	Now    func() time.Time
 	Mono   func() int64
 	Random io.Reader
@@ -181,7 +183,7 @@ func (c Config) withDefaults() Config {
 		c.Now = time.Now
 	}
 	if c.Mono == nil {
-		start := time.Now()
+		start := c.Codes.began()
 		c.Mono = func() int64 { return int64(time.Since(start)) }
 	}
 	if c.Random == nil {

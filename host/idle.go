@@ -39,7 +39,7 @@ func (g *revision) expire() {
 		return
 	}
 	defer g.release()
-	expired, rests := g.takeExpired(time.Now().UnixNano(), g.images.has())
+	expired, rests := g.takeExpired(time.Now().UnixNano(), g.hasImage())
 	for _, in := range expired {
 		in.close(context.Background())
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host/internal/linear"
@@ -26,8 +27,10 @@ type image struct {
 	entered     int64
 	// places are the states of random generators: each instance gets others.
 	places []reseed.Place
-	gen    *revision
-	users  int // guarded by images.mu; 1 for being kept
+	// budget has its memory, and counted where it is one module's; else nil.
+	budget  *Budget
+	counted *atomic.Int64
+	users   int // guarded by images.mu; 1 for being kept
 }
 
 // images has the image of a revision. The second instance is made into one: a module
@@ -43,7 +46,7 @@ type images struct {
 // start returns a new instance from the image, or one that has just become the image.
 // It is nil, without an error, where one has to be made in the ordinary way.
 func (im *images) start(ctx context.Context, g *revision, s *settings) (*instance, error) {
-	if g.code.globals < 0 || g.code.remote != nil || s != g.settings.Load() {
+	if g.code.globals < 0 || g.code.remote != nil || s != g.settings.Load() || g.code.common.image(ctx, g) != nil {
 		return nil, nil //nolint:nilnil // documented
 	}
 	img, due := im.take(s)
@@ -130,11 +133,17 @@ func (im *images) drops() {
 // leave ends a use of an image. The lock is held.
 func (*images) leave(img *image) {
 	if img.users--; img.users == 0 {
-		size := img.memory.Resident()
-		img.gen.cfg.Budget.give(size)
-		img.gen.shared.memory.Add(-size)
-		img.memory.Close()
+		img.close()
 	}
+}
+
+func (img *image) close() {
+	size := img.memory.Resident()
+	img.budget.give(size)
+	if img.counted != nil {
+		img.counted.Add(-size)
+	}
+	img.memory.Close()
 }
 
 // makeImage runs start code, describe and configure, and makes an image of the
@@ -192,13 +201,16 @@ func (m *Module) NoImage() error {
 // errImageless is why most modules have no image that have none.
 var errImageless = fmt.Errorf("it does not export %s, has a start function, or changes a table or a segment", abi.ExportInitialize)
 
-// image makes an image of an instance that rests.
+// image makes an image of an instance that rests. Settings are nil where none were given.
 func (in *instance) image(s *settings) (*image, error) {
 	memory, ok := in.memory.Read(0, in.memory.Size())
 	if !ok {
 		return nil, errors.New("it has no memory")
 	}
-	img := &image{settings: s, descriptors: in.descriptors.Clone(), entered: in.entered, gen: in.gen, users: 1}
+	img := &image{settings: s, descriptors: in.descriptors.Clone(), entered: in.entered, budget: in.gen.cfg.Budget, users: 1}
+	if s != nil {
+		img.counted = &in.gen.shared.memory
+	}
 	var err error
 	if img.places, err = reseed.Find(memory, *in.given); err != nil {
 		return nil, err
@@ -214,7 +226,9 @@ func (in *instance) image(s *settings) (*image, error) {
 		img.memory.Close()
 		return nil, fmt.Errorf("memory budget: %s are not free", sizeText(size))
 	}
-	in.gen.shared.memory.Add(size)
+	if img.counted != nil {
+		img.counted.Add(size)
+	}
 	return img, nil
 }
 

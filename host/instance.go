@@ -117,7 +117,7 @@ func (g *revision) newInstance(ctx context.Context, s *settings) (_ *instance, e
 	if in, err := g.images.start(ctx, g, s); in != nil || err != nil {
 		return in, err
 	}
-	in, err := g.instantiate(ctx)
+	in, err := g.begin(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ var knownKinds = [...]abi.FailureKind{abi.FailureError, abi.FailureTrap, abi.Fai
 // knownHooks are the ways into a guest.
 var knownHooks = [...]string{
 	abi.ExportReconcile, abi.ExportErrorPolicy, abi.ExportFinalize, abi.ExportMap, abi.ExportFilter, abi.ExportConfigure,
-	abi.ExportDescribe, abi.ExportInitialize, "other",
+	abi.ExportDescribe, abi.ExportPrepare, abi.ExportInitialize, "other",
 }
 
 // swapResults are the results of swaps; the last one is for all others.

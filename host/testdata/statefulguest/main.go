@@ -2,7 +2,8 @@
 // milliseconds as the last byte of the object says: 0 is a number of math/rand/v2, 1 one
 // of a source that start code has seeded with the time, 2 how often it was called, 3 how
 // many calls of describe there were, 4 a panic, 5 a sum over all of a map of start code, 6 the
-// next two bytes of a file that start code has opened, 7 how long all files beside it are.
+// next two bytes of a file that start code has opened, 7 how long all files beside it are,
+// 8 how many calls of prepare there were, 9 the first letter of the controller's name.
 package main
 
 import (
@@ -18,6 +19,7 @@ var (
 	source    = mathrand.New(mathrand.NewSource(time.Now().UnixNano()))
 	calls     uint32
 	described uint32
+	prepared  uint32
 	table     = map[uint32]uint32{}
 	words, _  = os.Open("/etc/words")
 	message   [64 << 10]byte
@@ -48,6 +50,17 @@ func describe() uint64 {
 	described++
 	return pack([]byte("\x80"))
 }
+
+//go:wasmexport prepare_controllers
+func prepare() {
+	if _, err := os.Stat("/etc/trap"); err == nil {
+		panic("cannot prepare")
+	}
+	prepared++
+}
+
+//go:wasmimport wasi_snapshot_preview1 args_get
+func args(places, text unsafe.Pointer) uint32
 
 //go:wasmexport reconcile
 func reconcile(ptr, size uint32) uint64 {
@@ -81,6 +94,13 @@ func number(mode byte) uint32 {
 			size += uint32(len(text))
 		}
 		return size
+	case 8:
+		return prepared
+	case 9:
+		var place uint32
+		var text [64]byte
+		args(unsafe.Pointer(&place), unsafe.Pointer(&text))
+		return uint32(text[0])
 	}
 	sum := uint32(0)
 	for k, v := range table {

@@ -4,5 +4,5 @@ import wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
 
 // Reconciler returns what Start hands to the host.
 func Reconciler(m Manager, name string) (wasmctl.Reconciler, error) {
-	return m.(*module).reconciler(name) //nolint:forcetypeassert // the only one there is
+	return m.(*module).declared()(name) //nolint:forcetypeassert // the only one there is
 }

@@ -104,7 +104,7 @@ func (m *module) Start(ctx context.Context) error {
 	if len(m.declarers) == 0 {
 		return errors.New("manager: has no controllers; call SetupWithManager of each reconciler before mgr.Start")
 	}
-	if err := program.Start(m.reconciler); err != nil {
+	if err := program.Start(m.declared); err != nil {
 		return err
 	}
 	<-ctx.Done()
@@ -123,22 +123,29 @@ func (m *module) hooks() []string {
 	return nil
 }
 
-// reconciler returns the reconciler of the controller that the module runs as.
-func (m *module) reconciler(name string) (wasmctl.Reconciler, error) {
+// declared returns what finds one of the controllers that main has declared.
+func (m *module) declared() program.Choose {
 	all := make([]*declare.Controller, 0, len(m.declarers))
 	for _, d := range m.declarers {
 		c, err := d.Declare()
 		if err != nil {
-			return wasmctl.Reconciler{}, err
+			return func(string) (wasmctl.Reconciler, error) { return wasmctl.Reconciler{}, err }
 		}
 		c.Base = m.options.BaseContext
 		all = append(all, c)
 	}
 	m.note(all)
-	c, err := choose(all, name)
-	if err != nil {
-		return wasmctl.Reconciler{}, err
+	return func(name string) (wasmctl.Reconciler, error) {
+		c, err := choose(all, name)
+		if err != nil {
+			return wasmctl.Reconciler{}, err
+		}
+		return m.reconciler(c)
 	}
+}
+
+// reconciler returns the reconciler of the controller that the module runs as.
+func (m *module) reconciler(c *declare.Controller) (wasmctl.Reconciler, error) {
 	r, err := c.Reconciler(m.GetScheme())
 	if err != nil {
 		return r, err

@@ -17,9 +17,24 @@ func mainMain()
 // by the linker.
 var linked string
 
+// choose is nil before main has run.
+var choose Choose
+
 func init() {
 	if err := prepare(linked); err != nil {
 		panic(err)
 	}
-	wasmctl.RegisterFunc(func() (wasmctl.Reconciler, error) { return load(mainMain, os.Args[0]) })
+	wasmctl.RegisterFunc(func() (wasmctl.Reconciler, error) {
+		if choose == nil {
+			exportPrepare()
+		}
+		os.Args[0] = name()
+		return choose(os.Args[0])
+	})
 }
+
+// prepare runs main until it starts the manager, which is the same for all controllers of
+// the module: the host then makes instances of each of them that share it.
+//
+//go:wasmexport prepare_controllers
+func exportPrepare() { choose = begin(mainMain) }

@@ -14,22 +14,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/internal/hostlog"
 )
 
-// TestLoad_MainRunsUntilItStartsTheManager: what main gives to Start counts, and
+// TestBegin_MainRunsUntilItStartsTheManager: what main gives to Start counts, and
 // main need not return; a main that returns before is an error.
-func TestLoad_MainRunsUntilItStartsTheManager(t *testing.T) {
+func TestBegin_MainRunsUntilItStartsTheManager(t *testing.T) {
 	main := func() {
-		err := Start(func(name string) (wasmctl.Reconciler, error) {
-			return wasmctl.Reconciler{Manifest: wasmctl.Manifest{Name: name}}, nil
+		err := Start(func() Choose {
+			return func(name string) (wasmctl.Reconciler, error) {
+				return wasmctl.Reconciler{Manifest: wasmctl.Manifest{Name: name}}, nil
+			}
 		})
 		if err == nil {
 			<-context.Background().Done() // as the manager waits
 		}
 	}
-	r, err := load(main, "web")
-	if err != nil || r.Manifest.Name != "web" {
-		t.Errorf("%+v, %v", r.Manifest, err)
+	choose := begin(main)
+	for _, name := range []string{"web", "db"} {
+		if r, err := choose(name); err != nil || r.Manifest.Name != name {
+			t.Errorf("%+v, %v", r.Manifest, err)
+		}
 	}
-	if _, err := load(func() {}, "web"); err == nil {
+	if _, err := begin(func() {})("web"); err == nil {
 		t.Error("a main that returns is no error")
 	}
 }
@@ -42,24 +46,21 @@ func (l *lines) Log(level hostlog.Level, msg string, _ []any) {
 	*l = append(*l, fmt.Sprint(level, " ", msg))
 }
 
-// TestLoad_KlogLogsToTheHost: with its level, also by a logger that main has made of it. A
+// TestBegin_KlogLogsToTheHost: with its level, also by a logger that main has made of it. A
 // contextual logger that main gave to klog stays.
-func TestLoad_KlogLogsToTheHost(t *testing.T) {
+func TestBegin_KlogLogsToTheHost(t *testing.T) {
 	var host lines
 	hostlog.Outside, hostlog.Current = &host, &host
 	t.Cleanup(func() { hostlog.Outside, hostlog.Current = nil, nil; klog.ClearLogger() })
 	of := func(set func()) []string {
 		host = nil
 		var made logr.Logger
-		_, err := load(func() {
+		begin(func() {
 			set()
 			made = klog.Background()
-			_ = Start(func(string) (wasmctl.Reconciler, error) { return wasmctl.Reconciler{}, nil })
+			_ = Start(func() Choose { return nil })
 			<-context.Background().Done()
-		}, "web")
-		if err != nil {
-			t.Fatal(err)
-		}
+		})
 		klog.Warning("a")
 		made.Error(nil, "b")
 		return host

@@ -1,0 +1,124 @@
+package host
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/host/internal/reseed"
+)
+
+// common is what the controllers of a module have in common: start code and prepare have
+// run, and no controller was chosen. All instances of all of them start from it, the
+// first ones too.
+type common struct {
+	of     *Codes
+	digest string
+	users  int           // guarded by Codes.mu
+	turn   chan struct{} // who has put something in may make the image
+	made   atomic.Pointer[image]
+	never  atomic.Bool // no image can be made
+}
+
+// joinCommon gives code what controllers of the same module share, if it is a module of
+// several controllers that knows how to.
+func (s *Codes) joinCommon(code *code) {
+	if !code.several || !code.hooks[abi.ExportPrepare] || code.globals < 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.commons[code.info.Digest]
+	if c == nil {
+		c = &common{of: s, digest: code.info.Digest, turn: make(chan struct{}, 1)}
+		if s.commons == nil {
+			s.commons = map[string]*common{}
+		}
+		s.commons[c.digest] = c
+	}
+	c.users++
+	code.common = c
+}
+
+// leave drops the image after its last user.
+func (c *common) leave() {
+	if c == nil {
+		return
+	}
+	c.of.mu.Lock()
+	c.users--
+	last := c.users == 0
+	if last {
+		delete(c.of.commons, c.digest)
+	}
+	c.of.mu.Unlock()
+	if img := c.made.Load(); last && img != nil {
+		img.close()
+	}
+}
+
+// image returns the image, which it makes where it is the first that asks. It is nil
+// where there is none.
+func (c *common) image(ctx context.Context, g *revision) *image {
+	if c == nil || c.never.Load() {
+		return nil
+	}
+	if img := c.made.Load(); img != nil {
+		return img
+	}
+	select {
+	case c.turn <- struct{}{}:
+		defer func() { <-c.turn }()
+	case <-ctx.Done():
+		return nil
+	}
+	if img := c.made.Load(); img != nil || c.never.Load() {
+		return img
+	}
+	img, err := g.makeCommon(ctx)
+	switch {
+	case err == nil:
+		c.made.Store(img)
+	case ctx.Err() == nil:
+		c.never.Store(true)
+		g.noImage(err)
+	}
+	return img
+}
+
+// makeCommon makes the image of an instance that is of no other use.
+func (g *revision) makeCommon(ctx context.Context) (*image, error) {
+	in, err := g.run(ctx, &instance{gen: g, given: &reseed.Given{}})
+	if err != nil {
+		return nil, err // who makes an instance now says it
+	}
+	defer in.close(ctx)
+	if err := in.prepareAll(ctx); err != nil {
+		return nil, err
+	}
+	return in.image(nil)
+}
+
+// prepareAll calls the guest's prepare.
+func (in *instance) prepareAll(ctx context.Context) error {
+	return in.guarded(ctx, entry{name: abi.ExportPrepare, limit: in.gen.limits.Timeout}, func() error {
+		in.fuelBudget.enterFrame()
+		return in.function(abi.ExportPrepare).CallWithStack(&in.interrupt, in.stack[:])
+	})
+}
+
+// begin makes an instance whose start code has run, or one of the image of those for
+// which it has.
+func (g *revision) begin(ctx context.Context) (*instance, error) {
+	if img := g.code.common.image(ctx, g); img != nil {
+		if in, err := g.fromImage(ctx, img); in != nil || err != nil {
+			return in, err
+		}
+	}
+	return g.instantiate(ctx)
+}
+
+// hasImage reports whether instances can be made of an image.
+func (g *revision) hasImage() bool {
+	return g.images.has() || g.code.common != nil && g.code.common.made.Load() != nil
+}
