@@ -110,7 +110,7 @@ func (c *Controller) try(ctx context.Context) (*engine.Controller, error) {
 			return nil, err
 		}
 		c.log.Warn("running the module that was live last", "reason", err.Error())
-		m = hold(m, good, host.DigestOf(good), nil)
+		m = c.rt.hold(m, good, host.DigestOf(good), nil)
 	}
 }
 

@@ -29,6 +29,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
+	"github.com/wasmctl/wasmctl/internal/aside"
 	"github.com/wasmctl/wasmctl/internal/engine"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/rollout/ledger"
@@ -65,6 +66,7 @@ type Runtime struct {
 	forged      atomic.Uint64   // entries of the cache that were ignored
 	starts      sync.Mutex      // held while a controller takes its name
 	turns       turns           // of loading a module
+	bytes       aside.Shared    // of modules
 }
 
 // New returns a Runtime for a cluster. It sends nothing yet. The error matches

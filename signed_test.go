@@ -158,7 +158,7 @@ func TestSigned_BytesThatWereKeptAreNotOfTheirModule(t *testing.T) {
 	wasm, kept := []byte("new"), []byte("kept")
 	c := newController(r.Runtime, "x", nil)
 	m := provenBytes{bytesModule{wasm}, proofOf(t, wasm, key)}
-	c.remember(nil, hold(m, kept, host.DigestOf(kept), nil), kept)
+	c.remember(nil, r.hold(m, kept, host.DigestOf(kept), nil), kept)
 	if got := c.signers(host.DigestOf(kept)); got != nil {
 		t.Errorf("signed by %v", got)
 	}

@@ -42,8 +42,8 @@ type held struct {
 	signers []string // who has signed these
 }
 
-func hold(m Module, wasm []byte, digest string, signers []string) held {
-	return held{m.String(), digest, aside.Put(wasm), signers}
+func (rt *Runtime) hold(m Module, wasm []byte, digest string, signers []string) held {
+	return held{m.String(), digest, rt.bytes.Put(digest, wasm), signers}
 }
 
 // Read implements Module.
@@ -70,7 +70,7 @@ func (c *Controller) remember(e *engine.Controller, m Module, wasm []byte) held 
 	h, ok := m.(held)
 	if !ok {
 		digest := host.DigestOf(wasm)
-		h = hold(m, wasm, digest, c.proven(m, digest))
+		h = c.rt.hold(m, wasm, digest, c.proven(m, digest))
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

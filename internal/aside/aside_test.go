@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime"
+	"sync"
 	"testing"
 )
 
@@ -30,6 +31,36 @@ func TestPut_IsWhatOneGets(t *testing.T) {
 	}
 	if files, err := os.ReadDir(dir); err != nil || len(files) > 0 {
 		t.Errorf("files: %v, %v", files, err)
+	}
+}
+
+// Bytes are kept once as long as somebody has them, and again for who comes later.
+func TestShared_KeepsTheSameBytesOnce(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	var s Shared
+	b := make([]byte, minSize)
+	first := s.Put("a", b)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			if s.Put("a", bytes.Clone(b)) != first {
+				t.Error("the same bytes are kept twice")
+			}
+			if s.Put("b", b) == first {
+				t.Error("bytes of another digest are the same")
+			}
+		})
+	}
+	wg.Wait()
+	runtime.KeepAlive(first)
+	for range 3 { // what nobody has any longer is forgotten
+		runtime.GC()
+	}
+	if got, err := s.Put("a", b).Get(); err != nil || !bytes.Equal(got, b) {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+	if len(s.known) != 1 {
+		t.Errorf("%d digests are known, want 1", len(s.known))
 	}
 }
 
