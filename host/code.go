@@ -35,7 +35,6 @@ type code struct {
 	inFile   []byte        // the machine code, where a file has it; else nil
 	base     *linear.Image // that memory starts with; nil where wazero sets it up
 	shared   *sharedCode   // whose these four are; nil where they are its own
-	common   *common       // what its controllers start from; nil where there is one controller
 
 	// work estimates what compiling takes, in instructions of simple code.
 	work int64
@@ -246,13 +245,12 @@ func (c *code) closeLocal(ctx context.Context) error {
 	if c.runtime == nil {
 		return nil
 	}
-	c.common.leave()
 	var err error
 	if c.shared != nil {
 		err = c.shared.leave(ctx)
 	} else {
 		err = closeCode(ctx, c.runtime, c.cache, c.base)
 	}
-	c.runtime, c.cache, c.compiled, c.inFile, c.base, c.shared, c.common = nil, nil, nil, nil, nil, nil, nil
+	c.runtime, c.cache, c.compiled, c.inFile, c.base, c.shared = nil, nil, nil, nil, nil, nil
 	return err
 }

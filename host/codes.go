@@ -72,7 +72,6 @@ func (s *Codes) share(ctx context.Context, id codecache.ID, code *code, build fu
 	}
 	code.runtime, code.cache, code.compiled, code.base, code.shared = e.runtime, e.cache, e.compiled, e.base, e
 	code.inFile, code.maxStack, code.globals = e.inFile, e.maxStack, e.globals
-	s.joinCommon(code)
 	return nil
 }
 

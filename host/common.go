@@ -8,9 +8,9 @@ import (
 	"github.com/wasmctl/wasmctl/host/internal/reseed"
 )
 
-// common is what the controllers of a module have in common: start code and prepare have
-// run, and no controller was chosen. All instances of all of them start from it, the
-// first ones too.
+// common is what the controllers of a module have in common: start code and
+// prepare_controllers have run, and no controller was chosen. All instances of all of them
+// start from it, the first ones too.
 type common struct {
 	of     *Codes
 	digest string
@@ -20,11 +20,11 @@ type common struct {
 	never  atomic.Bool // no image can be made
 }
 
-// joinCommon gives code what controllers of the same module share, if it is a module of
-// several controllers that knows how to.
-func (s *Codes) joinCommon(code *code) {
-	if !code.several || !code.hooks[abi.ExportPrepare] || code.globals < 0 {
-		return
+// joinCommon returns what a revision shares with those of other controllers of the same
+// module; nil where that is nothing. A nil Codes shares nothing.
+func (s *Codes) joinCommon(code *code) *common {
+	if s == nil || code.remote != nil || !code.several || !code.hooks[abi.ExportPrepare] || code.globals < 0 {
+		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -37,7 +37,7 @@ func (s *Codes) joinCommon(code *code) {
 		s.commons[c.digest] = c
 	}
 	c.users++
-	code.common = c
+	return c
 }
 
 // leave drops the image after its last user.
@@ -57,8 +57,8 @@ func (c *common) leave() {
 	}
 }
 
-// image returns the image, which it makes where it is the first that asks. It is nil
-// where there is none.
+// image returns the image, which g makes where it is the first that asks. It is nil where
+// there is none.
 func (c *common) image(ctx context.Context, g *revision) *image {
 	if c == nil || c.never.Load() {
 		return nil
@@ -76,21 +76,20 @@ func (c *common) image(ctx context.Context, g *revision) *image {
 		return img
 	}
 	img, err := g.makeCommon(ctx)
-	switch {
-	case err == nil:
-		c.made.Store(img)
-	case ctx.Err() == nil:
+	if err != nil && ctx.Err() == nil {
 		c.never.Store(true)
 		g.noImage(err)
 	}
+	c.made.Store(img)
 	return img
 }
 
-// makeCommon makes the image of an instance that is of no other use.
+// makeCommon makes the image of an instance that is of no other use. Without an error,
+// there may be no image: who makes an instance now says why.
 func (g *revision) makeCommon(ctx context.Context) (*image, error) {
 	in, err := g.run(ctx, &instance{gen: g, given: &reseed.Given{}})
 	if err != nil {
-		return nil, err // who makes an instance now says it
+		return nil, nil //nolint:nilnil,nilerr // documented
 	}
 	defer in.close(ctx)
 	if err := in.prepareAll(ctx); err != nil {
@@ -99,7 +98,7 @@ func (g *revision) makeCommon(ctx context.Context) (*image, error) {
 	return in.image(nil)
 }
 
-// prepareAll calls the guest's prepare.
+// prepareAll calls the guest's prepare_controllers.
 func (in *instance) prepareAll(ctx context.Context) error {
 	return in.guarded(ctx, entry{name: abi.ExportPrepare, limit: in.gen.limits.Timeout}, func() error {
 		in.fuelBudget.enterFrame()
@@ -110,7 +109,7 @@ func (in *instance) prepareAll(ctx context.Context) error {
 // begin makes an instance whose start code has run, or one of the image of those for
 // which it has.
 func (g *revision) begin(ctx context.Context) (*instance, error) {
-	if img := g.code.common.image(ctx, g); img != nil {
+	if img := g.common.image(ctx, g); img != nil {
 		if in, err := g.fromImage(ctx, img); in != nil || err != nil {
 			return in, err
 		}
@@ -120,5 +119,5 @@ func (g *revision) begin(ctx context.Context) (*instance, error) {
 
 // hasImage reports whether instances can be made of an image.
 func (g *revision) hasImage() bool {
-	return g.images.has() || g.code.common != nil && g.code.common.made.Load() != nil
+	return g.images.has() || g.common != nil && g.common.made.Load() != nil
 }

@@ -70,7 +70,7 @@ func TestCommon_ControllersStartFromOneImage(t *testing.T) {
 			of.in.close(context.Background())
 			of.in = nil
 		}
-		if m.last.Load().code.common != modules[0].last.Load().code.common || m.NoImage() != nil {
+		if m.last.Load().common != modules[0].last.Load().common || m.NoImage() != nil {
 			t.Errorf("controller %d has another image: %v", i, m.NoImage())
 		}
 	}
@@ -104,7 +104,7 @@ func TestCommon_BelongsToTheBytesOfTheModule(t *testing.T) {
 	if got := said(anotherLease(t, m), 8); !strings.Contains(got, "0s") {
 		t.Errorf("prepare was called %s times", got)
 	}
-	if c := m.last.Load().code.common; !c.never.Load() || c.made.Load() != nil {
+	if c := m.last.Load().common; !c.never.Load() || c.made.Load() != nil {
 		t.Error("there is an image of an instance that trapped")
 	}
 	if len(codes.list) != 1 || len(codes.commons) != 3 {

@@ -37,6 +37,7 @@ type revision struct {
 
 	health health
 	images images
+	common *common // what its instances start from in the place of images; nil for most modules
 
 	state RevisionState // guarded by Module.mu
 	since time.Time     // when state began; guarded by Module.mu
@@ -93,7 +94,7 @@ func (m *Module) newRevision(number uint64, code *code) *revision {
 	g := &revision{
 		number: number, code: code, cfg: m.cfg, shared: m.shared,
 		all: map[*instance]struct{}{}, replaced: make(chan struct{}), closed: make(chan struct{}),
-		state: RevisionLoading, since: time.Now(),
+		state: RevisionLoading, since: time.Now(), common: m.cfg.Codes.joinCommon(code),
 	}
 	g.refs.Store(1)
 	g.cfg.Settings = *m.values.Load()
@@ -186,6 +187,7 @@ func (g *revision) close(ctx context.Context) {
 	}
 	g.stopExpiry()
 	g.images.drop()
+	g.common.leave()
 	g.cfg.Budget.leave(g)
 	g.closeErr = g.code.release(ctx)
 	close(g.closed)
