@@ -89,7 +89,7 @@ func (c *common) image(ctx context.Context, g *revision) *image {
 func (g *revision) makeCommon(ctx context.Context) (*image, error) {
 	in, err := g.run(ctx, &instance{gen: g, given: &reseed.Given{}})
 	if err != nil {
-		return nil, nil //nolint:nilnil,nilerr // documented
+		return nil, nil //nolint:nilnil // documented
 	}
 	defer in.close(ctx)
 	if err := in.prepareAll(ctx); err != nil {
