@@ -106,10 +106,10 @@ func (in *instance) prepareAll(ctx context.Context) error {
 	})
 }
 
-// begin makes an instance whose start code has run, or one of the image of those for
-// which it has.
-func (g *revision) begin(ctx context.Context) (*instance, error) {
-	if img := g.common.image(ctx, g); img != nil {
+// begin makes an instance of an image, or without one that is of use an instance whose
+// start code has run.
+func (g *revision) begin(ctx context.Context, img *image) (*instance, error) {
+	if img != nil {
 		if in, err := g.fromImage(ctx, img); in != nil || err != nil {
 			return in, err
 		}

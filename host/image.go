@@ -46,7 +46,7 @@ type images struct {
 // start returns a new instance from the image, or one that has just become the image.
 // It is nil, without an error, where one has to be made in the ordinary way.
 func (im *images) start(ctx context.Context, g *revision, s *settings) (*instance, error) {
-	if g.code.globals < 0 || g.code.remote != nil || s != g.settings.Load() || g.common.image(ctx, g) != nil {
+	if g.code.globals < 0 || g.code.remote != nil || s != g.settings.Load() {
 		return nil, nil //nolint:nilnil // documented
 	}
 	img, due := im.take(s)

@@ -114,10 +114,13 @@ func (g *revision) newInstance(ctx context.Context, s *settings) (_ *instance, e
 	if s == g.settings.Load() { // that others are refused says nothing
 		defer func() { g.health.note(ctx, err) }()
 	}
-	if in, err := g.images.start(ctx, g, s); in != nil || err != nil {
-		return in, err
+	common := g.common.image(ctx, g)
+	if common == nil {
+		if in, err := g.images.start(ctx, g, s); in != nil || err != nil {
+			return in, err
+		}
 	}
-	in, err := g.begin(ctx)
+	in, err := g.begin(ctx, common)
 	if err != nil {
 		return nil, err
 	}
