@@ -42,14 +42,13 @@ type Limits struct {
 // Compiler starts processes that compile, several at a time. Its methods are
 // safe for concurrent use.
 type Compiler struct {
-	limits   Limits
-	patience time.Duration // with a process that gets no CPU
-	cpus     chan struct{} // a token for each CPU that compiles
+	limits Limits
+	cpus   chan struct{} // a token for each CPU that compiles
 }
 
 // New returns a Compiler of this binary, whose main must know Command.
 func New(limits Limits) *Compiler {
-	return &Compiler{limits: limits, patience: patience, cpus: make(chan struct{}, runtime.GOMAXPROCS(0))}
+	return &Compiler{limits: limits, cpus: make(chan struct{}, runtime.GOMAXPROCS(0))}
 }
 
 // job is what a process reads, as a line of JSON; Size bytes of code follow.
@@ -101,19 +100,19 @@ func (c *Compiler) Compile(ctx context.Context, comp host.Compilation) error {
 	}
 	defer c.release(workers)
 	if !comp.Yield {
-		return c.process(ctx, comp, workers, func(context.Context, int) {})
+		return c.process(ctx, comp, workers, func(int) {})
 	}
 	if err = c.whenIdle(ctx, comp, workers); !errors.Is(err, errStarved) {
 		return err
 	}
 	if err = emptied(comp.Dir); err == nil {
-		err = c.process(ctx, comp, workers, func(_ context.Context, pid int) { subprocess.LowerPriority(pid) })
+		err = c.process(ctx, comp, workers, subprocess.LowerPriority)
 	}
 	return err
 }
 
 // process starts a process and waits for it. started is called before it has its job.
-func (c *Compiler) process(ctx context.Context, comp host.Compilation, workers int, started func(ctx context.Context, pid int)) error {
+func (c *Compiler) process(ctx context.Context, comp host.Compilation, workers int, started func(pid int)) error {
 	line, err := json.Marshal(job{comp.Dir, len(comp.Code), workers, comp.CloseOnDone, c.limits})
 	if err != nil {
 		return fmt.Errorf("compiler: %w", err)
@@ -128,7 +127,7 @@ func (c *Compiler) process(ctx context.Context, comp host.Compilation, workers i
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("compiler: start: %w", err)
 	}
-	started(ctx, cmd.Process.Pid)
+	started(cmd.Process.Pid)
 	// A process that died does not read; what became of it says Wait.
 	_, _ = io.Copy(in, io.MultiReader(bytes.NewReader(append(line, '\n')), bytes.NewReader(comp.Code)))
 	ended := cmd.Wait()

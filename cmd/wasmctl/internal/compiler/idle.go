@@ -30,12 +30,12 @@ func starved(used, elapsed time.Duration) bool { return used < elapsed/10 }
 func (c *Compiler) whenIdle(ctx context.Context, comp host.Compilation, workers int) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	var watching sync.WaitGroup
-	err := c.process(ctx, comp, workers, func(ctx context.Context, pid int) {
+	err := c.process(ctx, comp, workers, func(pid int) {
 		if !subprocess.OnlyIdle(pid) {
 			subprocess.LowerPriority(pid)
 			return
 		}
-		watching.Go(func() { c.watch(ctx, pid, stop) })
+		watching.Go(func() { watch(ctx, pid, stop) })
 	})
 	stop(nil)
 	watching.Wait()
@@ -43,8 +43,8 @@ func (c *Compiler) whenIdle(ctx context.Context, comp host.Compilation, workers 
 }
 
 // watch stops a process that is starved, until ctx ends.
-func (c *Compiler) watch(ctx context.Context, pid int, stop context.CancelCauseFunc) {
-	tick := time.NewTicker(c.patience)
+func watch(ctx context.Context, pid int, stop context.CancelCauseFunc) {
+	tick := time.NewTicker(patience)
 	defer tick.Stop()
 	for before := time.Duration(0); ; {
 		select {
@@ -53,7 +53,7 @@ func (c *Compiler) watch(ctx context.Context, pid int, stop context.CancelCauseF
 		case <-tick.C:
 		}
 		used, known := subprocess.CPUTime(pid)
-		if known && starved(used-before, c.patience) {
+		if known && starved(used-before, patience) {
 			stop(errStarved)
 			return
 		}

@@ -1,6 +1,7 @@
 package compiler
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -69,7 +70,14 @@ func TestCompiler_AProcessWithoutCPUIsStartedAgain(t *testing.T) {
 	if err := os.WriteFile(half, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	go func() { _ = syscall.Kill(child(t, os.Getpid()), syscall.SIGSTOP) }()
+	go func() {
+		first := child(t, os.Getpid())
+		// Before it runs its own program, Start waits for it.
+		for t.Context().Err() == nil && string(must(os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", first)))) != "wasmctl\x00"+Command+"\x00" {
+			runtime.Gosched()
+		}
+		_ = syscall.Kill(first, syscall.SIGSTOP)
+	}()
 	if err := New(Limits{}).Compile(t.Context(), comp); err != nil {
 		t.Fatal(err)
 	}
