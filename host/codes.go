@@ -17,18 +17,17 @@ import (
 // its start code has made. The zero Codes is ready for use, by any number of
 // goroutines.
 type Codes struct {
-	mu      sync.Mutex
-	list    map[codecache.ID]*sharedCode // guarded by mu
-	commons map[string]*common           // by the digest of the module; guarded by mu
-	start   time.Time                    // of the clock that all have; guarded by mu
+	list    table[codecache.ID, *sharedCode]
+	commons table[string, *common] // by the digest of the module
+	once    sync.Once
+	start   time.Time // of the clock that all have; written by once
 }
 
-// sharedCode is compiled code with its users.
+// sharedCode is compiled code. Who waits for the turn is one of its users.
 type sharedCode struct {
-	of    *Codes
-	id    codecache.ID
-	users int           // and those who wait for their turn; guarded by Codes.mu
-	turn  chan struct{} // who has put something in may compile, and use what is below
+	of   *Codes
+	id   codecache.ID
+	turn chan struct{} // who has put something in may compile, and use what is below
 
 	runtime  vm.Runtime
 	cache    vm.Cache
@@ -45,18 +44,14 @@ func (s *Codes) began() time.Time {
 	if s == nil {
 		return time.Now()
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.start.IsZero() {
-		s.start = time.Now()
-	}
+	s.once.Do(func() { s.start = time.Now() })
 	return s.start
 }
 
 // share gives code what is compiled already under an id, or else what build makes
 // of it.
 func (s *Codes) share(ctx context.Context, id codecache.ID, code *code, build func() error) error {
-	e := s.enter(id)
+	e := s.list.enter(id, &sharedCode{of: s, id: id, turn: make(chan struct{}, 1)})
 	select {
 	case e.turn <- struct{}{}:
 		defer func() { <-e.turn }()
@@ -75,31 +70,9 @@ func (s *Codes) share(ctx context.Context, id codecache.ID, code *code, build fu
 	return nil
 }
 
-func (s *Codes) enter(id codecache.ID) *sharedCode {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	e := s.list[id]
-	if e == nil {
-		e = &sharedCode{of: s, id: id, turn: make(chan struct{}, 1)}
-		if s.list == nil {
-			s.list = map[codecache.ID]*sharedCode{}
-		}
-		s.list[id] = e
-	}
-	e.users++
-	return e
-}
-
 // leave closes the code after its last user.
 func (e *sharedCode) leave(ctx context.Context) error {
-	e.of.mu.Lock()
-	e.users--
-	last := e.users == 0
-	if last {
-		delete(e.of.list, e.id)
-	}
-	e.of.mu.Unlock()
-	if !last || e.runtime == nil {
+	if !e.of.list.leave(e.id) || e.runtime == nil {
 		return nil
 	}
 	return closeCode(ctx, e.runtime, e.cache, e.base)

@@ -33,8 +33,8 @@ func TestCodes_OneForAllModulesOfTheSameBytes(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	if len(codes.list) != 2 {
-		t.Fatalf("%d codes, want 2", len(codes.list))
+	if len(codes.list.rows) != 2 {
+		t.Fatalf("%d codes, want 2", len(codes.list.rows))
 	}
 	for i, m := range modules {
 		if m.last.Load().code.compiled != modules[i%2].last.Load().code.compiled {
@@ -54,8 +54,8 @@ func TestCodes_OneForAllModulesOfTheSameBytes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(codes.list) != 0 {
-		t.Errorf("%d codes are left", len(codes.list))
+	if len(codes.list.rows) != 0 {
+		t.Errorf("%d codes are left", len(codes.list.rows))
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 type common struct {
 	of     *Codes
 	digest string
-	users  int           // guarded by Codes.mu
 	turn   chan struct{} // who has put something in may make the image
 	made   atomic.Pointer[image]
 	never  atomic.Bool // no image can be made
@@ -26,33 +25,16 @@ func (s *Codes) joinCommon(code *code) *common {
 	if s == nil || code.remote != nil || !code.several || !code.hooks[abi.ExportPrepare] || code.globals < 0 {
 		return nil
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c := s.commons[code.info.Digest]
-	if c == nil {
-		c = &common{of: s, digest: code.info.Digest, turn: make(chan struct{}, 1)}
-		if s.commons == nil {
-			s.commons = map[string]*common{}
-		}
-		s.commons[c.digest] = c
-	}
-	c.users++
-	return c
+	digest := code.info.Digest
+	return s.commons.enter(digest, &common{of: s, digest: digest, turn: make(chan struct{}, 1)})
 }
 
 // leave drops the image after its last user.
 func (c *common) leave() {
-	if c == nil {
+	if c == nil || !c.of.commons.leave(c.digest) {
 		return
 	}
-	c.of.mu.Lock()
-	c.users--
-	last := c.users == 0
-	if last {
-		delete(c.of.commons, c.digest)
-	}
-	c.of.mu.Unlock()
-	if img := c.made.Load(); last && img != nil {
+	if img := c.made.Load(); img != nil {
 		img.close()
 	}
 }

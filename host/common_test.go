@@ -82,8 +82,8 @@ func TestCommon_ControllersStartFromOneImage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(codes.commons) != 0 || budget.Stats().Used != 0 {
-		t.Errorf("%d images are left, and %d bytes", len(codes.commons), budget.Stats().Used)
+	if len(codes.commons.rows) != 0 || budget.Stats().Used != 0 {
+		t.Errorf("%d images are left, and %d bytes", len(codes.commons.rows), budget.Stats().Used)
 	}
 }
 
@@ -107,7 +107,7 @@ func TestCommon_BelongsToTheBytesOfTheModule(t *testing.T) {
 	if c := m.last.Load().common; !c.never.Load() || c.made.Load() != nil {
 		t.Error("there is an image of an instance that trapped")
 	}
-	if len(codes.list) != 1 || len(codes.commons) != 3 {
-		t.Errorf("%d codes and %d images, want 1 and 3", len(codes.list), len(codes.commons))
+	if len(codes.list.rows) != 1 || len(codes.commons.rows) != 3 {
+		t.Errorf("%d codes and %d images, want 1 and 3", len(codes.list.rows), len(codes.commons.rows))
 	}
 }
