@@ -33,7 +33,7 @@ func init() {
 	})
 }
 
-// prepare runs main until it starts the manager, which is the same for all controllers of
+// exportPrepare runs main until it starts the manager, which is the same for all controllers of
 // the module: the host then makes instances of each of them that share it.
 //
 //go:wasmexport prepare_controllers

@@ -55,12 +55,15 @@ func TestBegin_KlogLogsToTheHost(t *testing.T) {
 	of := func(set func()) []string {
 		host = nil
 		var made logr.Logger
-		begin(func() {
+		choose := begin(func() {
 			set()
 			made = klog.Background()
 			_ = Start(func() Choose { return nil })
 			<-context.Background().Done()
 		})
+		if choose != nil {
+			t.Fatal("main has returned")
+		}
 		klog.Warning("a")
 		made.Error(nil, "b")
 		return host
