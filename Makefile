@@ -241,9 +241,9 @@ $(LINT):
 lint: $(LINT) ## Run the linter
 	@for m in $(OURS); do echo "lint $$m"; (cd $$m && $(LINT) run --config $(CURDIR)/.golangci.yml ./...) || exit 1; done
 
-.PHONY: words
-words: ## List words that are not plain English, and Markdown that is too wide or long-winded
-	.ci/words.sh
+.PHONY: columns
+columns: ## List lines of Markdown that are longer than 120 columns and could be broken
+	.ci/columns.sh
 
 .PHONY: fmt
 fmt: $(LINT) ## Format all Go files
@@ -278,7 +278,7 @@ check: tidy fmt crds ## Tidy, format, vet, lint, check imports and docs, then fa
 	@for m in $(OURS); do echo "vet $$m"; (cd $$m && go vet ./...) || exit 1; done
 	@$(MAKE) --no-print-directory lint
 	go test -run 'Imports|Globals|Docs|Architecture' .
-	@$(MAKE) --no-print-directory words
+	@$(MAKE) --no-print-directory columns
 	@if command -v wat2wasm >/dev/null; then go test ./testdata/wasm; else echo "SKIPPED: wat2wasm is not on PATH: testdata/wasm is not compared with its sources"; fi
 	@git diff --exit-code || { echo "check: the tree differs from what is committed (see above)"; exit 1; }
 
