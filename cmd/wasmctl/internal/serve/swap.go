@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/wasmctl/wasmctl"
-	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/serve/v1alpha1"
+	"github.com/wasmctl/wasmctl/api/v1alpha1"
 )
 
 // swap gives the controller the module that the spec asks for.
