@@ -1,12 +1,17 @@
 # wasmctl alone, static, from scratch. See docs/controllers.md.
 #
-#   docker build -t wasmctl .
+#   docker build --build-arg VERSION="$(git describe --tags --always)" -t wasmctl .
 #
-# Modules in modules/*.wasm are in the image as /modules/*.wasm.
+# Modules in modules/*.wasm are copied to /modules/*.wasm in the image. .dockerignore keeps everything that the build
+# does not need out of the context, including .git: that is why the version is an argument.
 FROM golang:1.26 AS build
 WORKDIR /src
+COPY go.mod go.sum ./
+RUN go mod download
 COPY . .
-RUN CGO_ENABLED=0 go build -trimpath -ldflags="-s -w" -o /out/wasmctl ./cmd/wasmctl && mkdir -p modules
+ARG VERSION=dev
+RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags="-s -w -X main.version=$VERSION" -o /out/wasmctl ./cmd/wasmctl && \
+    mkdir -p modules
 
 FROM scratch
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/

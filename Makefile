@@ -6,6 +6,10 @@ BIN      := $(CURDIR)/bin
 LINT     := $(BIN)/tools/golangci-lint-$(lastword $(subst @, ,$(GOLANGCI_LINT)))
 CONTROLLER_GEN_PACKAGE := sigs.k8s.io/controller-tools/cmd/controller-gen@v0.20.0
 CONTROLLER_GEN := $(BIN)/tools/controller-gen-$(lastword $(subst @, ,$(CONTROLLER_GEN_PACKAGE)))
+GOVULNCHECK_PACKAGE := golang.org/x/vuln/cmd/govulncheck@v1.9.0
+GOVULNCHECK := $(BIN)/tools/govulncheck-$(lastword $(subst @, ,$(GOVULNCHECK_PACKAGE)))
+# The modules that users link or run; govulncheck looks at these.
+SHIPPED  := . guest-sdk/go guest-sdk/controller-runtime host/oci/keyless
 # The Go modules of this repository; the root module is first.
 KUBEBUILDER := $(wildcard examples/kubebuilder/*/go.mod)
 MODULES  := . guest-sdk/go guest-sdk/controller-runtime guest-sdk/kube-openapi guest-sdk/gnostic-models examples $(KUBEBUILDER:/go.mod=) bench host/conformance/guests/go host/oci/keyless devcluster/server
@@ -241,6 +245,15 @@ $(LINT):
 lint: $(LINT) ## Run the linter
 	@for m in $(OURS); do echo "lint $$m"; (cd $$m && $(LINT) run --config $(CURDIR)/.golangci.yml ./...) || exit 1; done
 
+$(GOVULNCHECK):
+	@echo "building govulncheck"
+	GOBIN=$(BIN)/tools go install $(GOVULNCHECK_PACKAGE)
+	mv $(BIN)/tools/govulncheck $@
+
+.PHONY: vuln
+vuln: $(GOVULNCHECK) ## Look for known vulnerabilities in the code that ours calls
+	.ci/vuln.sh $(GOVULNCHECK) $(SHIPPED)
+
 .PHONY: columns
 columns: ## List lines of Markdown that are longer than 120 columns and could be broken
 	.ci/columns.sh
@@ -279,6 +292,7 @@ check: tidy fmt crds ## Tidy, format, vet, lint, check imports and docs, then fa
 	@$(MAKE) --no-print-directory lint
 	go test -run 'Imports|Globals|Docs|Architecture' .
 	@$(MAKE) --no-print-directory columns
+	@$(MAKE) --no-print-directory vuln
 	@if command -v wat2wasm >/dev/null; then go test ./testdata/wasm; else echo "SKIPPED: wat2wasm is not on PATH: testdata/wasm is not compared with its sources"; fi
 	@git diff --exit-code || { echo "check: the tree differs from what is committed (see above)"; exit 1; }
 

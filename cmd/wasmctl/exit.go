@@ -7,7 +7,7 @@ import (
 	"github.com/wasmctl/wasmctl/internal/failure"
 )
 
-// Exit codes; README.md has the same table.
+// Exit codes; docs/exit-codes.md has the same table.
 const (
 	exitOK       = 0
 	exitError    = 1  // an error without an exit code of its own

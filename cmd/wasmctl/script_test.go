@@ -80,15 +80,15 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// TestExitCodes_ReadmeHasTheTable keeps the documented table true.
-func TestExitCodes_ReadmeHasTheTable(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
+// TestExitCodes_PageHasTheTable keeps the documented table true.
+func TestExitCodes_PageHasTheTable(t *testing.T) {
+	page, err := os.ReadFile("../../docs/exit-codes.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range exitCodes {
-		if line := "| " + strconv.Itoa(e.code) + " | " + e.text + " |"; !containsLine(string(readme), line) {
-			t.Errorf("README.md lacks %q", line)
+		if line := "| " + strconv.Itoa(e.code) + " | " + e.text + " |"; !containsLine(string(page), line) {
+			t.Errorf("docs/exit-codes.md lacks %q", line)
 		}
 	}
 }
