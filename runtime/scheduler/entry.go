@@ -2,18 +2,18 @@ package scheduler
 
 import "time"
 
-// maxFree is how many spent entries are kept. More than that are only needed in bursts, and a burst should give its memory back.
+// maxFree is the number of unused entries to keep for reuse. More are needed only in bursts, and after a burst the memory should be freed.
 const maxFree = 1024
 
-// instant is a time in nanoseconds since Scheduler.base: a third of the size of a time.Time, and cheaper to compare.
+// instant is a time in nanoseconds since Scheduler.base. It is a third of the size of a time.Time, and cheaper to compare.
 type instant int64
 
-// noDelay is the hold of a key that was never held; a hold that has passed means the same.
+// noDelay is the delay of a key that was never delayed. A delay that has expired is equivalent.
 const noDelay instant = 0
 
 func (i instant) add(d time.Duration) instant { return i + instant(d) }
 
-// instant returns a time as an instant. The first time that it is given becomes instant 1, so that a time to come is never noDelay.
+// instant converts a time to an instant. The first time ever converted becomes instant 1, so that no later time equals noDelay.
 func (s *Scheduler[K, M]) instant(t time.Time) instant {
 	if s.base.IsZero() {
 		s.base = t.Add(-1)
@@ -24,7 +24,7 @@ func (s *Scheduler[K, M]) instant(t time.Time) instant {
 // time is the inverse of instant.
 func (s *Scheduler[K, M]) time(i instant) time.Time { return s.base.Add(time.Duration(i)) }
 
-// clamp returns a time as an instant that is neither in the past nor farther than MaxDelay.
+// clamp converts a time to an instant that is neither in the past nor more than MaxDelay ahead.
 func (s *Scheduler[K, M]) clamp(t time.Time) instant {
 	if t.IsZero() {
 		return s.now
@@ -32,38 +32,37 @@ func (s *Scheduler[K, M]) clamp(t time.Time) instant {
 	return min(max(s.instant(t), s.now), s.now.add(MaxDelay))
 }
 
-// phase says where an entry is.
+// phase is the place of an entry.
 type phase uint8
 
 const (
-	idle    phase = iota // in no list but running: no request is pending
-	parked               // in timers, until its hold has passed: no request is pending, and the key does not run
-	waiting              // in timers: its request is not due, or the key is held
-	ready                // in the list of its class, for Pop; or, if the key is running, in no list, for Done
+	idle    phase = iota // in no list except running: no request is pending
+	parked               // in timers until its delay expires: no request is pending, and the key does not run
+	waiting              // in timers: its request is not due, or the key is delayed
+	ready                // in the ready list of its class, for Pop; if the key is running, in no list, and Done will queue it
 )
 
-// entry is all that the scheduler knows of one key. An entry is in Scheduler.entries as long as a request is pending or the key runs or is
-// held.
+// entry is the scheduler's state of one key. An entry is in Scheduler.entries while a request is pending or the key is running or delayed.
 type entry[K comparable, M any] struct {
 	key     K
 	phase   phase
 	running bool
-	pending bool    // a request is
-	delay   instant // not to be handed out before
+	pending bool    // whether a request is pending
+	delay   instant // the key is not handed out before this instant
 	started instant // when it was handed out; valid while running
 
-	// The pending request; of them msg and priority are those of the run while the key runs and nothing is pending.
+	// The pending request. While the key runs and nothing is pending, msg and priority belong to the run.
 	debounced bool
 	priority  Priority
 	msg       M
-	at        instant // when the request is due, but for a hold
-	limit     instant // the latest that at may be postponed to; valid if debounced
+	at        instant // when the request is due, ignoring delay
+	limit     instant // the latest instant that at may be postponed to; valid if debounced
 
-	timer    instant // when it leaves timers; valid while parked or waiting
-	timerNo  uint64  // order among timers for the same time; valid likewise
-	timerPos int     // index in timers; valid likewise
+	timer    instant // when the entry leaves timers; valid while parked or waiting
+	timerNo  uint64  // order among timers for the same instant; valid while parked or waiting
+	timerPos int     // index in timers; valid while parked or waiting
 
-	// Neighbours in the one list that the entry is in: running, the ready list of its class, or the free list.
+	// Neighbors in the only list that the entry is in: running, the ready list of its class, or the free list.
 	prev, next *entry[K, M]
 }
 
@@ -75,13 +74,13 @@ func (e *entry[K, M]) due() instant {
 	return max(e.at, e.delay)
 }
 
-// clear lets go of what no request and no run has a use for.
+// clear resets the fields that matter only to a request or a run.
 func (e *entry[K, M]) clear() {
 	var none M
 	e.msg, e.priority = none, Normal
 }
 
-// debounce takes a request in that is gathered; limit is when the pending request was due otherwise.
+// debounce adds a debounced request to the pending one. The pending request is due at limit at the latest.
 func (e *entry[K, M]) debounce(now instant, d Debounce, limit instant) {
 	if !e.debounced {
 		e.debounced, e.limit = true, min(limit, now.add(d.Max))
@@ -89,15 +88,15 @@ func (e *entry[K, M]) debounce(now instant, d Debounce, limit instant) {
 	e.at = min(now.add(d.Quiet), e.limit)
 }
 
-// held says whether an entry has a hold that has not passed.
-func (s *Scheduler[K, M]) held(e *entry[K, M]) bool { return e.delay != noDelay && e.delay > s.now }
+// delayed reports whether the delay of an entry has not expired yet.
+func (s *Scheduler[K, M]) delayed(e *entry[K, M]) bool { return e.delay != noDelay && e.delay > s.now }
 
-// place puts an entry that is nowhere where it belongs at the time s.now.
+// place puts an entry that is in no list or heap where it belongs at the instant s.now.
 func (s *Scheduler[K, M]) place(e *entry[K, M]) {
 	switch {
 	case !e.pending && e.running:
 		e.phase = idle
-	case !e.pending && !s.held(e):
+	case !e.pending && !s.delayed(e):
 		s.release(e)
 	case !e.pending:
 		e.clear()
@@ -114,7 +113,7 @@ func (s *Scheduler[K, M]) place(e *entry[K, M]) {
 	}
 }
 
-// unplace takes an entry out of where place has put it.
+// unplace removes an entry from where place put it.
 func (s *Scheduler[K, M]) unplace(e *entry[K, M]) {
 	switch {
 	case e.phase == parked:
@@ -136,7 +135,7 @@ func (s *Scheduler[K, M]) setTimer(e *entry[K, M], p phase, at instant) {
 	s.timers.push(e)
 }
 
-// entry returns the entry of a key; a new idle one if the key is unknown.
+// entry returns the entry of a key. If the key is unknown, it adds an idle one.
 func (s *Scheduler[K, M]) entry(key K) *entry[K, M] {
 	if e, known := s.entries[key]; known {
 		return e
@@ -148,12 +147,12 @@ func (s *Scheduler[K, M]) entry(key K) *entry[K, M] {
 	return e
 }
 
-// release forgets a key that has no pending request, does not run and is not held.
+// release removes a key that has no pending request, does not run and is not delayed.
 func (s *Scheduler[K, M]) release(e *entry[K, M]) {
 	delete(s.entries, e.key)
 	s.free.put(e)
 	if len(s.entries) == 0 && s.peak > maxFree {
-		// Go's maps and slices never shrink by themselves: replace them after a burst.
+		// Go's maps and slices never shrink, so replace them after a burst.
 		s.entries, s.timers, s.peak = make(map[K]*entry[K, M]), nil, 0
 	}
 }

@@ -18,7 +18,7 @@ func (l *list[K, M]) push(e *entry[K, M]) {
 	l.len++
 }
 
-// remove takes an entry out, wherever it is in the list.
+// remove removes an entry from any position of the list.
 func (l *list[K, M]) remove(e *entry[K, M]) {
 	if e.prev == nil {
 		l.head = e.next
@@ -40,7 +40,7 @@ type queue[K comparable, M any] struct {
 	passed int // how many entries of higher classes were handed out since this class was last served or empty
 }
 
-// freeList keeps up to maxFree spent entries for reuse.
+// freeList keeps up to maxFree unused entries for reuse.
 type freeList[K comparable, M any] struct {
 	head *entry[K, M]
 	len  int
@@ -57,7 +57,7 @@ func (f *freeList[K, M]) get() *entry[K, M] {
 	return e
 }
 
-// put takes a spent entry that is in no list.
+// put adds an unused entry that is in no list.
 func (f *freeList[K, M]) put(e *entry[K, M]) {
 	if f.len == maxFree {
 		return

@@ -1,7 +1,7 @@
-// Package scheduler decides when a key is handed out: delay, deduplication, debounce, order, and never the same key twice at once.
+// Package scheduler decides when a key is handed out: delay, deduplication, debounce and order. It never hands out a key that is running.
 //
 // A Scheduler is a pure data structure. It starts no goroutine, takes no lock, reads no clock and does no I/O: time comes in as an
-// argument, decisions come out as return values. One goroutine owns it (package runner has the loop that does).
+// argument, decisions come out as return values. One goroutine owns it (the loop of package runner does).
 //
 //	s := scheduler.New[string, string](scheduler.Config[string]{})
 //	s.Schedule(now, scheduler.Request[string, string]{Key: "default/web", Msg: "changed"})
@@ -10,15 +10,15 @@
 //		s.Done(item.Key)
 //	}
 //
-// # What a key goes through
+// # The states of a key
 //
-// A key that the scheduler knows has at most one pending request, and independently of that it runs or it does not:
+// A key has at most one pending request. Independently of that, it is running or not:
 //
-//	(unknown) --Schedule, due later--> waiting: for its timer; goes on to ready when Advance is notified a time that is not before it
-//	(unknown) --Schedule, due now----> ready:   for Pop; a key that runs is blocked here, and nothing waits behind it
+//	(unknown) --Schedule, due later--> waiting: until its timer expires in Advance, which makes it ready
+//	(unknown) --Schedule, due now----> ready:   for Pop; if the key is running, it is blocked, and nothing queues behind it
 //	ready     --Pop------------------> running: until Done; a request that comes meanwhile is pending as above
-//	running   --Done-----------------> unknown, or, with a request pending, where that request is
-//	any       --Hold-----------------> as it was, but a pending request waits until the hold has passed; Lookup says which
+//	running   --Done-----------------> unknown or, if a request is pending, the state of that request
+//	any       --Delay----------------> unchanged, but a pending request waits until the delay has expired; see Lookup
 //
 // # Order
 //
@@ -29,35 +29,35 @@ package scheduler
 
 import "time"
 
-// Scheduler holds at most one pending request for each key and hands keys out when they are due and free. Make one with New.
-// It is not safe for use by several goroutines.
+// Scheduler holds at most one pending request for each key, and hands out keys that are due and not running. Make one with New. It is not
+// safe for concurrent use.
 type Scheduler[K comparable, M any] struct {
 	cfg     Config[M]
-	base    time.Time               // instant 0: the first time that the scheduler was told
-	now     instant                 // the last time that it was told
-	entries map[K]*entry[K, M]      // every key that is pending, running or held
-	timers  timers[K, M]            // pending and not due, and what is held without being pending
-	parked  int                     // in timers, held, and not pending
-	ready   [priorities]queue[K, M] // pending, due and free, by class
+	base    time.Time               // instant 0: just before the first time passed in
+	now     instant                 // the last time passed in
+	entries map[K]*entry[K, M]      // every key that is pending, running or delayed
+	timers  timers[K, M]            // pending but not due, and delayed without a pending request
+	parked  int                     // entries in timers that are delayed and not pending
+	ready   [priorities]queue[K, M] // pending, due and not running, by class
 	blocked int                     // pending and due, but the key is running
 	running list[K, M]              // handed out and not done
 	timerNo uint64                  // number of the last timer set; keeps timers for the same time in order
-	free    freeList[K, M]          // spent entries, so that a known key allocates nothing
+	free    freeList[K, M]          // unused entries, to avoid allocations
 	peak    int                     // most entries since the scheduler was last empty
 }
 
-// New returns an empty Scheduler. A Config that Validate refuses is used as if Debounce.Max were Debounce.Quiet.
+// New returns an empty Scheduler. A Debounce that Validate rejects is clamped to valid values.
 func New[K comparable, M any](cfg Config[M]) *Scheduler[K, M] {
 	cfg.Debounce = cfg.Debounce.withDefaults()
 	return &Scheduler[K, M]{cfg: cfg, entries: make(map[K]*entry[K, M])}
 }
 
 // Schedule adds a request, or merges it into the pending request of the same key: the earlier time wins, the higher priority wins, and
-// Config.Merge decides on the message (rules 2 and 3). A ready request whose priority rises goes to the end of the higher class. A request
+// Config.Merge combines the messages (rules 2 and 3). A ready request whose priority rises goes to the end of the higher class. A request
 // without a time is debounced: see Debounce.
 //
-// It is O(1) and does not allocate if the key is known, except where a timer is set or moved, which is O(log n) in the number of timers.
-// It advances the scheduler to now.
+// Schedule advances the scheduler to now. It is O(1), and does not allocate if the key is known; setting or moving a timer is O(log n) in
+// the number of timers.
 func (s *Scheduler[K, M]) Schedule(now time.Time, req Request[K, M]) {
 	s.Advance(now)
 	req.Priority = req.Priority.clamp()
@@ -91,7 +91,7 @@ func (s *Scheduler[K, M]) Schedule(now time.Time, req Request[K, M]) {
 	}
 }
 
-// merge takes the message and the priority of a request over into a pending one. at is the time of the request, without a debounce.
+// merge adds the message and the priority of a request to the pending one. at is the time of the request, ignoring any debounce.
 func (s *Scheduler[K, M]) merge(e *entry[K, M], req Request[K, M], at instant) {
 	switch {
 	case s.cfg.Merge != nil:
@@ -112,9 +112,9 @@ func (s *Scheduler[K, M]) merge(e *entry[K, M], req Request[K, M], at instant) {
 	}
 }
 
-// Delay keeps a key from being handed out before a time, whatever is asked of it meanwhile; nothing that is asked is lost. A run that has
-// been handed out is not touched. A later Hold of the key replaces an earlier one; a time that has passed, or the zero time, lifts it. A
-// far time is clamped to MaxDelay. It is O(log n) in the number of timers, and advances the scheduler to now.
+// Delay prevents a key from being handed out before a time, whatever is requested meanwhile; no request is lost. It does not affect a run
+// that has been handed out. A later call of Delay for the key replaces an earlier one; a time in the past, or the zero time, removes the
+// delay. A distant time is clamped to MaxDelay. Delay is O(log n) in the number of timers, and advances the scheduler to now.
 func (s *Scheduler[K, M]) Delay(now time.Time, key K, until time.Time) {
 	s.Advance(now)
 	e := s.entry(key)
@@ -123,15 +123,15 @@ func (s *Scheduler[K, M]) Delay(now time.Time, key K, until time.Time) {
 		delay = noDelay
 	}
 	if e.phase == ready && delay == noDelay {
-		return // nothing keeps it, and it has its place
+		return // nothing delays it, and it keeps its position in the queue
 	}
 	s.unplace(e)
 	e.delay = delay
 	s.place(e)
 }
 
-// Advance makes every request ready that is due at now, the earliest first. It costs O(log n) for each, and O(1) if there is none.
-// The owner calls it on every turn, also when nothing can be started: NextAt would otherwise stay in the past.
+// Advance makes every request ready that is due at now, the earliest first. It costs O(log n) for each, and O(1) if there is none. The
+// owner must call it in every turn, even if nothing can be started; otherwise NextAt would remain in the past.
 func (s *Scheduler[K, M]) Advance(now time.Time) {
 	s.now = s.instant(now)
 	for len(s.timers) > 0 && s.timers[0].timer <= s.now {
@@ -141,9 +141,9 @@ func (s *Scheduler[K, M]) Advance(now time.Time) {
 	}
 }
 
-// Pop hands out the next ready key and marks it as running; false if there is none. The key is not handed out again before Done
-// (rule 1), and a request for it that comes meanwhile leads to exactly one later run (rule 2). It advances the scheduler to now and is
-// O(1) beyond that, however many keys are running or blocked.
+// Pop hands out the next ready key and marks it as running. It returns false if no key is ready. The key is not handed out again before
+// Done (rule 1), and a request for it that comes meanwhile leads to exactly one later run (rule 2). Pop advances the scheduler to now and
+// is otherwise O(1), however many keys are running or blocked.
 func (s *Scheduler[K, M]) Pop(now time.Time) (Item[K, M], bool) {
 	s.Advance(now)
 	class, ok := s.pick()
@@ -159,7 +159,7 @@ func (s *Scheduler[K, M]) Pop(now time.Time) (Item[K, M], bool) {
 	return item, true
 }
 
-// pick returns the class whose turn it is: the highest that has something ready, unless a lower one has been passed over too often.
+// pick returns the class whose turn it is: the highest that has a ready entry, unless a lower one has been passed over too often.
 func (s *Scheduler[K, M]) pick() (class int, ok bool) {
 	class = -1
 	for i := range s.ready {
@@ -184,15 +184,15 @@ func (s *Scheduler[K, M]) pick() (class int, ok bool) {
 	return class, true
 }
 
-// Done says that the run of a key has ended. A request that is due and was blocked by the run joins the end of its class.
-// A key that is not running is ignored.
+// Done marks the run of a key as ended. A request that is due and was blocked by the run joins the end of its class. Done ignores a key
+// that is not running.
 func (s *Scheduler[K, M]) Done(key K) {
 	e, known := s.entries[key]
 	if !known || !e.running {
 		return
 	}
 	s.running.remove(e)
-	if e.phase == waiting { // its timer goes on
+	if e.phase == waiting { // its timer is unaffected
 		e.running = false
 		return
 	}

@@ -1,7 +1,7 @@
 package scheduler
 
-// timers is a binary heap of entries: the earliest timer first, and of equal ones the one that was set first. It is container/heap without
-// the interface, which is half of its cost.
+// timers is a binary heap of entries: the earliest timer first and, of equal ones, the one that was set first. It is container/heap without
+// the interface, which accounts for half of its cost.
 type timers[K comparable, M any] []*entry[K, M]
 
 func (t timers[K, M]) less(a, b *entry[K, M]) bool {
@@ -13,7 +13,7 @@ func (t *timers[K, M]) push(e *entry[K, M]) {
 	t.up(e, len(*t)-1)
 }
 
-// remove takes an entry out, wherever it is.
+// remove removes an entry from any position.
 func (t *timers[K, M]) remove(e *entry[K, M]) {
 	last := len(*t) - 1
 	moved, pos := (*t)[last], e.timerPos
@@ -26,7 +26,7 @@ func (t *timers[K, M]) remove(e *entry[K, M]) {
 	t.up(moved, moved.timerPos)
 }
 
-// up puts an entry at a free place, or above it where it belongs.
+// up moves an entry up from a free position to where it belongs.
 func (t timers[K, M]) up(e *entry[K, M], pos int) {
 	for pos > 0 {
 		parent := (pos - 1) / 2
@@ -40,7 +40,7 @@ func (t timers[K, M]) up(e *entry[K, M], pos int) {
 	t[pos], e.timerPos = e, pos
 }
 
-// down puts an entry at a free place, or below it where it belongs.
+// down moves an entry down from a free position to where it belongs.
 func (t timers[K, M]) down(e *entry[K, M], pos int) {
 	for {
 		child := 2*pos + 1

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// State says what the pending request of a key waits for.
+// State is what the pending request of a key waits for.
 type State uint8
 
 // The states.
 const (
 	Absent    State = iota // nothing is pending
-	Waiting                // for the time that it was asked for
+	Waiting                // for its time
 	Debounced              // for the end of the debounce
-	Delayed                // for the end of a hold
+	Delayed                // for the end of a delay
 	Blocked                // for the end of the key's run
 	Ready                  // for its turn
 )
@@ -23,24 +23,25 @@ func (s State) String() string {
 	return [...]string{"absent", "waiting", "debounced", "delayed", "blocked", "ready"}[min(s, Ready)]
 }
 
-// View is what a Scheduler knows of one key.
+// View is the state of one key in a Scheduler.
 type View[M any] struct {
-	// State is that of the pending request.
+	// State is the state of the pending request.
 	State State
-	// At is until when the request waits (Waiting, Debounced, Held), or since when it is due (Blocked, Ready); zero if State is Absent.
+	// At is until when the request waits (Waiting, Debounced, Delayed), or since when it has been due (Blocked, Ready). It is zero if State
+	// is Absent.
 	At time.Time
-	// Msg and Priority are those of the pending request or, if State is Absent and the key runs, of the run; zero if that request was
-	// forgotten.
+	// Msg and Priority belong to the pending request or, if State is Absent and the key runs, to the run. They are zero if there is
+	// neither.
 	Msg      M
 	Priority Priority
-	// Running says that the key runs, and Since is since when; a request may be pending as well.
+	// Running reports whether the key is running, and Since when the run started. A request may be pending at the same time.
 	Running bool
 	Since   time.Time
-	// DelayedUntil is when a hold of the key ends, whether or not a request is pending; zero if it is not held.
+	// DelayedUntil is when the delay of the key expires, whether or not a request is pending. It is zero if the key is not delayed.
 	DelayedUntil time.Time
 }
 
-// Lookup returns what is known of a key at the time that the scheduler was last told; the zero View if that is nothing. It is O(1).
+// Lookup returns the state of a key as of the last time passed in, or the zero View if the key is unknown. It is O(1).
 func (s *Scheduler[K, M]) Lookup(key K) View[M] {
 	e, known := s.entries[key]
 	if !known {
@@ -50,7 +51,7 @@ func (s *Scheduler[K, M]) Lookup(key K) View[M] {
 	if e.running {
 		v.Since = s.time(e.started)
 	}
-	if s.held(e) {
+	if s.delayed(e) {
 		v.DelayedUntil = s.time(e.delay)
 	}
 	if e.pending {
@@ -59,7 +60,7 @@ func (s *Scheduler[K, M]) Lookup(key K) View[M] {
 	return v
 }
 
-// Pending iterates over the keys that a request is pending for, in no order. The scheduler must not be changed while the iteration goes on.
+// Pending iterates over the keys with a pending request, in no order. The scheduler must not be changed during the iteration.
 func (s *Scheduler[K, M]) Pending() iter.Seq[K] {
 	return func(yield func(K) bool) {
 		for key, e := range s.entries {
@@ -85,7 +86,7 @@ func (e *entry[K, M]) state() State {
 	return Waiting
 }
 
-// NextAt returns the time of the earliest timer, so that the owner needs to arm only one; false if there is none.
+// NextAt returns the time of the earliest timer, so that the owner needs only one timer. It returns false if there is none.
 func (s *Scheduler[K, M]) NextAt() (time.Time, bool) {
 	if len(s.timers) == 0 {
 		return time.Time{}, false
@@ -93,8 +94,8 @@ func (s *Scheduler[K, M]) NextAt() (time.Time, bool) {
 	return s.time(s.timers[0].timer), true
 }
 
-// Len returns the number of requests that are due and not handed out: the depth of the queue (rule 7). As in controller-runtime it counts
-// those whose key is still running, and not those that wait for their time.
+// Len returns the number of requests that are due and not handed out: the depth of the queue (rule 7). As in controller-runtime, it
+// includes requests whose key is still running, and excludes requests that are not due yet.
 func (s *Scheduler[K, M]) Len() int { return s.blocked + s.Startable() }
 
 // Startable returns the number of keys that Pop would hand out now.
@@ -106,17 +107,18 @@ func (s *Scheduler[K, M]) Startable() int {
 	return n
 }
 
-// StartableOf returns how many of Startable are of a priority.
+// StartableOf returns how many of the Startable keys have the given priority.
 func (s *Scheduler[K, M]) StartableOf(p Priority) int { return s.ready[p.clamp().class()].len }
 
-// Waiting returns the number of requests that are not due yet, or whose key is held.
+// Waiting returns the number of requests that are not due yet, or whose key is delayed.
 func (s *Scheduler[K, M]) Waiting() int { return len(s.timers) - s.parked }
 
 // Running returns the number of keys that are handed out and not done.
 func (s *Scheduler[K, M]) Running() int { return s.running.len }
 
-// OldestReady returns since when the request is due that is at the front of its class, the older one if both classes have one; false if
-// nothing is startable. One that was blocked, or raised from a lower class, joined the end and does not count before its turn comes.
+// OldestReady returns when the request at the front of the ready queue became due. If both classes have one, it returns the older; if no
+// key can be started, it returns false. A request that was blocked or raised to a higher class is at the end of its queue, and does not
+// count until it reaches the front.
 func (s *Scheduler[K, M]) OldestReady() (time.Time, bool) {
 	var oldest *entry[K, M]
 	for i := range s.ready {
@@ -130,7 +132,7 @@ func (s *Scheduler[K, M]) OldestReady() (time.Time, bool) {
 	return s.time(oldest.due()), true
 }
 
-// OldestRunning returns when the key that has been running longest was handed out; false if none is running.
+// OldestRunning returns when the key that has been running longest was handed out, or false if no key is running.
 func (s *Scheduler[K, M]) OldestRunning() (time.Time, bool) {
 	if s.running.head == nil {
 		return time.Time{}, false
@@ -138,8 +140,8 @@ func (s *Scheduler[K, M]) OldestRunning() (time.Time, bool) {
 	return s.time(s.running.head.started), true
 }
 
-// RunningKeys iterates over the keys that are handed out and not done, the one that was handed out first at the front. The scheduler must
-// not be changed while the iteration goes on.
+// RunningKeys iterates over the keys that are handed out and not done, in the order in which they were handed out. The scheduler must not
+// be changed during the iteration.
 func (s *Scheduler[K, M]) RunningKeys() iter.Seq[K] {
 	return func(yield func(K) bool) {
 		for e := s.running.head; e != nil; e = e.next {
