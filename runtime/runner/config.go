@@ -13,32 +13,32 @@ import (
 const (
 	DefaultConcurrency  = 4
 	DefaultDrainTimeout = 30 * time.Second
-	// MaxConcurrency is far above what an API server bears from one controller; it keeps a slip of the finger from being "unbounded".
+	// MaxConcurrency is far more than an API server can bear from one controller. It prevents a typo from making a runner unbounded.
 	MaxConcurrency = 10_000
 )
 
-// Config says how a Runner runs. The zero value works.
+// Config configures a Runner. The zero value works.
 type Config[M any] struct {
-	// Concurrency is how many jobs run at once; zero is DefaultConcurrency, and MaxConcurrency is the most (rule 5).
+	// Concurrency is the maximum number of concurrent jobs, up to MaxConcurrency; zero means DefaultConcurrency (rule 5).
 	Concurrency int
-	// Pool is a limit of jobs that this Runner shares with others, beside its own Concurrency; nil shares with none.
+	// Pool is a limit on jobs that this Runner shares with others, in addition to its own Concurrency. If nil, there is no shared limit.
 	Pool *Pool
-	// DrainTimeout is how long running jobs may go on after a stop before they are interrupted (rule 9); zero is DefaultDrainTimeout.
+	// DrainTimeout is how long running jobs may continue after a stop before they are interrupted (rule 9). Zero means DefaultDrainTimeout.
 	// To interrupt at once, close Input.Force.
 	DrainTimeout time.Duration
-	// Scheduler configures the scheduler: how messages merge, and debounce.
+	// Scheduler configures the scheduler: how messages are merged, and the debounce.
 	Scheduler scheduler.Config[M]
-	// Logger gets what happens during a stop, and which jobs do not end; nil drops it.
+	// Logger logs the progress of a stop, and jobs that do not end. If nil, nothing is logged.
 	Logger *slog.Logger
 
-	// OnStart, if not nil, is called before each job starts, with how long it had been due (workqueue_queue_duration) and its priority;
-	// OnEnd after each job has ended, with how long it took (workqueue_work_duration). The loop calls them: they must be quick, and must
-	// not call the Runner.
+	// OnStart, if not nil, is called before each job starts, with the time since the job was due (workqueue_queue_duration) and its
+	// priority. OnEnd is called after each job has ended, with its duration (workqueue_work_duration). Both are called from the loop: they
+	// must be quick, and must not call the Runner.
 	OnStart func(queued time.Duration, priority scheduler.Priority)
 	OnEnd   func(took time.Duration)
 }
 
-// Validate returns an error that names the first field with a value that cannot be used.
+// Validate returns an error that names the first invalid field.
 func (c Config[M]) Validate() error {
 	if c.Concurrency < 0 || c.Concurrency > MaxConcurrency {
 		return fmt.Errorf("runner: concurrency %d: must be 1 to %d; 0 is the default of %d", c.Concurrency, MaxConcurrency, DefaultConcurrency)
@@ -52,7 +52,7 @@ func (c Config[M]) Validate() error {
 	return nil
 }
 
-// withDefaults returns the config as it is used.
+// withDefaults returns the config with its defaults filled in.
 func (c Config[M]) withDefaults() Config[M] {
 	c.Concurrency = cmp.Or(c.Concurrency, DefaultConcurrency)
 	c.DrainTimeout = cmp.Or(c.DrainTimeout, DefaultDrainTimeout)

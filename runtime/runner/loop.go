@@ -7,21 +7,21 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/scheduler"
 )
 
-// state is how far a loop has come. It only moves forward.
+// state is the phase of a loop. It only moves forward.
 type state uint8
 
 const (
-	working     state = iota // starts jobs; until ctx ends, force or the end of all work
-	finishing                // no more requests will come: starts jobs for what is due, and ends with the last of them
-	draining                 // starts nothing; until the running jobs end, or their time is up
-	interrupted              // the running jobs are cancelled; until they end
+	working     state = iota // starts jobs, until ctx ends, Force is closed or Requests is closed
+	finishing                // no more requests will come: starts jobs for due requests, and ends with the last of them
+	draining                 // starts nothing; waits until the running jobs end or the drain timeout passes
+	interrupted              // the running jobs are canceled; waits until they end
 )
 
-// maxAlong is how many messages a turn takes in at most beyond the one that it woke up for, so that a flood holds up neither a stop nor the
-// start of jobs.
+// maxAlong limits the additional messages that one turn receives after the one that woke the loop, so that a flood delays neither a stop
+// nor the start of jobs.
 const maxAlong = 32
 
-// loop is one Run. All fields belong to the goroutine of Run.
+// loop is one call of Run. All fields belong to the goroutine of Run.
 type loop[K comparable, M any] struct {
 	r         *Runner[K, M]
 	sched     *scheduler.Scheduler[K, M]
@@ -30,16 +30,16 @@ type loop[K comparable, M any] struct {
 	open      bool // Input.Ready has been closed
 	in        Input[K, M]
 	interrupt context.CancelCauseFunc
-	err       error // of Run
+	err       error // the result of Run
 
-	runningSince int64 // when the jobs that run were started, in microseconds after figures.base, added up
+	runningSince int64 // sum of the start times of the running jobs, in microseconds after figures.base
 
-	client *client // of Config.Pool; nil without
-	asking bool    // the pool has refused slots since the last retract, and may still grant them
+	client *client // of Config.Pool; nil if there is none
+	asking bool    // the pool has refused a slot since the last retract, and may still grant one
 
-	timer *time.Timer // the one timer: for the next request that is due or, in a stop, for stopAt
-	armed time.Time   // when timer fires; zero if it does not
-	// stopAt is when running jobs are interrupted (draining), or complained of again (interrupted).
+	timer *time.Timer // the only timer: for the next due request or, in a stop, for stopAt
+	armed time.Time   // when timer fires; zero if it is stopped
+	// stopAt is when running jobs are interrupted (draining), or reported again (interrupted).
 	stopAt time.Time
 }
 
@@ -57,13 +57,13 @@ func newLoop[K comparable, M any](r *Runner[K, M], in Input[K, M], interrupt con
 	return l
 }
 
-// start starts jobs until nothing is ready or all slots are taken. It advances the scheduler on every turn, also when it can start
-// nothing: a timer in the past would otherwise make the loop spin.
+// start starts jobs until nothing is ready or all slots are taken. It always advances the scheduler, even if it cannot start anything: a
+// timer in the past would make the loop spin.
 func (l *loop[K, M]) start(ctx, jobCtx context.Context) {
 	now := time.Now()
 	l.sched.Advance(now)
 	for l.mayStart() {
-		// A stop may have come together with what woke the loop up, and must win.
+		// A stop may have arrived together with the event that woke the loop, and takes precedence.
 		if l.checkStop(ctx); l.state > finishing {
 			break
 		}
@@ -79,16 +79,16 @@ func (l *loop[K, M]) start(ctx, jobCtx context.Context) {
 	l.retract()
 }
 
-// mayStart says whether there is something to start and nothing but the pool against it.
+// mayStart reports whether a job is ready and only the pool could prevent its start.
 func (l *loop[K, M]) mayStart() bool {
 	return l.open && l.state <= finishing && l.sched.Running() < l.r.cfg.Concurrency && l.sched.Startable() > 0 && !l.r.paused.Load()
 }
 
-// wait sleeps until something happens, and takes it in, together with what else is there.
+// wait blocks until something happens and handles it, together with other messages that are ready.
 func (l *loop[K, M]) wait(ctx context.Context) {
 	stop := ctx.Done()
 	if l.state > finishing {
-		stop = nil // it has been seen
+		stop = nil // it has been handled
 	}
 	select {
 	case batch, ok := <-l.in.Requests:
@@ -112,8 +112,8 @@ func (l *loop[K, M]) wait(ctx context.Context) {
 	l.takeAlong()
 }
 
-// takeAlong receives waiting messages, up to a bound: a turn for each would cost more than taking it in. A select of one channel takes no
-// lock where there is nothing, so each has its own.
+// takeAlong receives messages that are ready, up to a bound, because a turn of the loop costs more than handling one. Each channel has its
+// own select: a select of a single empty channel takes no lock.
 func (l *loop[K, M]) takeAlong() {
 	for range maxAlong / 2 {
 		some := false
@@ -135,7 +135,7 @@ func (l *loop[K, M]) takeAlong() {
 	}
 }
 
-// accept takes a batch of requests in; ok is false if the channel is closed.
+// accept schedules a batch of requests; ok is false if the channel is closed.
 func (l *loop[K, M]) accept(batch []scheduler.Request[K, M], ok bool) {
 	if !ok {
 		l.state, l.in.Requests = finishing, nil
@@ -164,7 +164,7 @@ func (l *loop[K, M]) finish(s *slot[K, M]) {
 	l.releaseSlot()
 }
 
-// requeue schedules the requeue that a job has asked for.
+// requeue schedules the requeue that a job has requested.
 func (l *loop[K, M]) requeue(key K, out Outcome[M], ended time.Time) {
 	l.r.requeued.Add(1)
 	if l.state != working {
@@ -173,12 +173,12 @@ func (l *loop[K, M]) requeue(key K, out Outcome[M], ended time.Time) {
 	l.sched.Schedule(time.Now(), scheduler.Request[K, M]{
 		Key:      key,
 		Msg:      out.Msg,
-		At:       ended.Add(out.After), // rule 25: not from when the loop came to read it
+		At:       ended.Add(out.After), // rule 25: not from when the loop handled it
 		Priority: out.Priority,
 	})
 }
 
-// finished says whether nothing runs and nothing will.
+// finished reports whether no job is running and none will be started.
 func (l *loop[K, M]) finished() bool {
 	if l.sched.Running() > 0 || l.state == working {
 		return false
@@ -186,7 +186,7 @@ func (l *loop[K, M]) finished() bool {
 	return l.state != finishing || l.sched.Len() == 0
 }
 
-// arm sets the timer to the next time at which something is to be done without anyone asking.
+// arm sets the timer to the next time at which the loop must act without an event.
 func (l *loop[K, M]) arm() {
 	at := l.stopAt
 	if l.state <= finishing {
@@ -203,7 +203,7 @@ func (l *loop[K, M]) arm() {
 	l.armed = at
 }
 
-// join makes the loop a client of its pool, if it has one.
+// join makes the loop a client of its pool, if there is one.
 func (l *loop[K, M]) join() (err error) {
 	if pool := l.r.cfg.Pool; pool != nil {
 		l.client, err = pool.join(l.r.wake)
@@ -217,7 +217,7 @@ func (l *loop[K, M]) leave() {
 	}
 }
 
-// takeSlot takes a slot of the pool. If there is none now, the loop is woken once it has one.
+// takeSlot takes a slot from the pool. If none is free, the pool wakes the loop when it grants one.
 func (l *loop[K, M]) takeSlot() bool {
 	if l.client == nil {
 		return true
@@ -238,7 +238,7 @@ func (l *loop[K, M]) retract() {
 	}
 }
 
-// releaseSlot gives the slot of a job that has ended back to the pool.
+// releaseSlot returns the slot of an ended job to the pool.
 func (l *loop[K, M]) releaseSlot() {
 	if l.client != nil {
 		l.r.cfg.Pool.release(l.client)

@@ -6,32 +6,32 @@ import (
 	"sync"
 )
 
-// ErrPoolFull is wrapped in the error of Run where the Pool has no slot to reserve for one more client.
+// ErrPoolFull is wrapped in the error of Run if the Pool cannot reserve a slot for one more client.
 var ErrPoolFull = errors.New("all slots of the pool are reserved")
 
-// Pool is a limit of jobs that Runners share: the workers of a process. Make one with NewPool and name it in Config.Pool; a Runner is a
-// client of it from the begin of its Run to the end.
+// Pool is a limit on concurrent jobs that several Runners share, such as all workers of a process. Make one with NewPool and set it as
+// Config.Pool; a Runner is a client of the pool during its Run.
 //
-// It shares fairly. Each client has one slot reserved, so that one that floods, or hangs on all the slots it has, never keeps another from
-// running. The other slots go to clients that ask for one; where more ask than there are slots, a freed one goes to the client with the
-// fewest running jobs and, among equals, to the one that has waited longest. The limit is never exceeded. So there must be a slot for each
-// client: Run refuses to be one client too many, because a limit that grows by itself is none.
+// Slots are shared fairly. Each client has one reserved slot, so a client that floods the pool, or whose jobs hang, never prevents another
+// client from running. The other slots are shared on demand: if more clients want a slot than there are, a free one goes to the client with
+// the fewest running jobs and, among equals, to the one that has waited longest. The limit is never exceeded. The limit must therefore be at
+// least the number of clients; a Run that would exceed it fails, because a limit that grew by itself would not be a limit.
 //
-// A client that joins while the others hold its slot gets the next one that is freed. A Pool may be used by any number of goroutines.
+// A client that joins while the others occupy its slot gets the next one that is released. A Pool is safe for concurrent use.
 type Pool struct {
 	mu   sync.Mutex
 	core poolCore // guarded by mu
 }
 
-// PoolStats is what a Pool has at one moment.
+// PoolStats is the state of a Pool at one moment.
 type PoolStats struct {
-	Limit   int // slots
-	Clients int // Runners that share them
-	Running int // slots that are taken
-	Waiting int // clients that wait for slots
+	Limit   int // number of slots
+	Clients int // Runners that share the slots
+	Running int // slots in use
+	Waiting int // clients that wait for a slot
 }
 
-// NewPool returns a Pool of a number of slots, 1 to MaxConcurrency.
+// NewPool returns a Pool with the given number of slots, 1 to MaxConcurrency.
 func NewPool(limit int) (*Pool, error) {
 	if err := checkLimit(limit); err != nil {
 		return nil, err
@@ -46,14 +46,14 @@ func checkLimit(limit int) error {
 	return nil
 }
 
-// Stats returns what the Pool has now.
+// Stats returns the current state of the Pool.
 func (p *Pool) Stats() PoolStats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return PoolStats{Limit: p.core.limit, Clients: len(p.core.clients), Running: p.core.taken, Waiting: p.core.waiting}
 }
 
-// join makes a client. wake is called, without a lock, after a slot was granted to it; it must not block.
+// join adds a client. The pool calls wake, without its lock, after it has granted a slot to the client; wake must not block.
 func (p *Pool) join(wake func()) (*client, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -65,37 +65,36 @@ func (p *Pool) join(wake func()) (*client, error) {
 	return m, nil
 }
 
-// leave ends a membership; none of its slots is taken any longer.
+// leave removes a client. The client must have released all its slots.
 func (p *Pool) leave(m *client) {
 	p.mu.Lock()
 	p.core.leave(m)
 	p.grantAndUnlock()
 }
 
-// take takes a slot for a client. If it returns false, the client waits for as many as it wants: they will be granted to it, and wake called
-// for each.
+// take takes a slot for a client. If it returns false, the client waits for as many slots as it wants; for each one that is granted, wake
+// is called.
 func (p *Pool) take(m *client, wants int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.core.take(m, wants)
 }
 
-// release gives a slot back that take gave.
+// release returns a slot that was obtained with take.
 func (p *Pool) release(m *client) {
 	p.mu.Lock()
 	p.core.release(m)
 	p.grantAndUnlock()
 }
 
-// retract takes back what the last take asked for, because the client has no use for a slot any
-// longer.
+// retract withdraws the request of the last take, because the client no longer needs a slot.
 func (p *Pool) retract(m *client) {
 	p.mu.Lock()
 	p.core.retract(m)
 	p.grantAndUnlock()
 }
 
-// grantAndUnlock grants free slots to those who wait, with the lock that the caller has taken, and wakes them without it.
+// grantAndUnlock grants free slots to waiting clients. It releases the lock, which the caller must hold, and wakes the clients without it.
 func (p *Pool) grantAndUnlock() {
 	for {
 		m := p.core.grant()

@@ -2,32 +2,32 @@ package runner
 
 import "slices"
 
-// poolCore decides who gets a slot. It is a plain data structure; Pool has the lock.
+// poolCore decides which client gets a slot. It is a plain data structure; Pool locks it.
 type poolCore struct {
 	limit   int
 	clients []*client
-	taken   int    // slots that are taken or granted, over all clients
-	shared  int    // of these, those beyond the first of each client
+	taken   int    // slots in use or granted, over all clients
+	shared  int    // the part of taken beyond the first slot of each client
 	waiting int    // clients that want slots
 	asked   uint64 // number of the last wait
 }
 
-// client is one Runner's part in a Pool. All fields but wake are guarded by Pool.mu.
+// client is the share of one Runner in a Pool. All fields except wake are guarded by Pool.mu.
 type client struct {
 	wake    func()
-	taken   int    // slots that it has, the granted ones included
-	granted int    // slots that were granted and that it has not taken yet
-	wants   int    // slots that it was refused and still wants
-	asked   uint64 // order among those that want
+	taken   int    // slots in use or granted
+	granted int    // slots that were granted and are not in use yet
+	wants   int    // slots that were refused and are still wanted
+	asked   uint64 // position among the waiting clients
 }
 
-// take gives a client a slot, or lets it wait for as many as it wants.
+// take gives a client a slot; if none is available, it records how many the client wants.
 func (c *poolCore) take(m *client, wants int) bool {
 	switch {
 	case m.granted > 0:
 		m.granted--
 		return true
-	case c.may(m) && (m.taken == 0 || c.waiting == 0): // what is free beyond the reserved slots belongs to those who wait
+	case c.may(m) && (m.taken == 0 || c.waiting == 0): // free slots beyond the reserved ones belong to the waiting clients
 		c.give(m)
 		return true
 	}
@@ -35,7 +35,7 @@ func (c *poolCore) take(m *client, wants int) bool {
 	return false
 }
 
-// want sets how many slots a client wants; one that wants none yet comes behind the others.
+// want sets how many slots a client wants. A client that wanted none before goes to the end of the queue.
 func (c *poolCore) want(m *client, wants int) {
 	switch {
 	case m.wants == 0 && wants > 0:
@@ -48,8 +48,8 @@ func (c *poolCore) want(m *client, wants int) {
 	m.wants = wants
 }
 
-// may says whether a client may have one more slot now: its first one is reserved, the others are not to touch what is reserved for others.
-// While a client that has just joined finds its slot in use, taken is what keeps the limit.
+// may reports whether a client may have one more slot now. Its first slot is reserved; a further one must leave the reserved slots of the
+// others free. While all slots are in use when a client joins, the check of taken enforces the limit.
 func (c *poolCore) may(m *client) bool {
 	return c.taken < c.limit && (m.taken == 0 || c.shared < c.limit-len(c.clients))
 }
@@ -63,8 +63,8 @@ func (c *poolCore) give(m *client) {
 	c.taken++
 }
 
-// grant gives a free slot to the client whose turn it is and returns it; nil if no client that can have a slot wants one. If it wants more,
-// it comes behind the others for those.
+// grant grants a free slot to the client whose turn it is, and returns that client. It returns nil if no waiting client can have a slot. If
+// the client wants more, it goes to the end of the queue.
 func (c *poolCore) grant() *client {
 	if c.waiting == 0 {
 		return nil
@@ -86,7 +86,7 @@ func (c *poolCore) grant() *client {
 	return next
 }
 
-// release takes a slot from a client.
+// release takes one slot away from a client.
 func (c *poolCore) release(m *client) {
 	m.taken--
 	c.taken--
@@ -95,7 +95,7 @@ func (c *poolCore) release(m *client) {
 	}
 }
 
-// retract forgets that a client wants slots, and takes back what was granted to it meanwhile.
+// retract clears the wants of a client, and takes back the slots that were granted but not used.
 func (c *poolCore) retract(m *client) {
 	c.want(m, 0)
 	for ; m.granted > 0; m.granted-- {
@@ -103,7 +103,7 @@ func (c *poolCore) retract(m *client) {
 	}
 }
 
-// leave removes a client that has no slot but granted ones.
+// leave removes a client that has at most granted slots.
 func (c *poolCore) leave(m *client) {
 	c.retract(m)
 	c.clients = slices.DeleteFunc(c.clients, func(other *client) bool { return other == m })

@@ -1,15 +1,15 @@
-// Package runner runs jobs: at most N at once, one per key, each when it is due by package scheduler, until it is stopped.
+// Package runner runs jobs until it is stopped: at most N at once, one per key, each when package scheduler makes it due.
 //
-// One goroutine, the loop, owns all decisions: the scheduler, who is running, the timer, readiness, pause and the state of a stop. Nothing
-// of that is shared, so nothing of it has a lock. Each running job has a goroutine of its own, a worker, which reports to the loop and is
-// used again for the next job.
+// One goroutine, the loop, owns all decisions: the scheduler, the running jobs, the timer, readiness, pause and the state of a stop. None
+// of this is shared, so none of it needs a lock. Each running job has its own goroutine, a worker, which reports to the loop and is reused
+// for the next job.
 //
 //	requests --> loop --slot--> worker: job
 //	              ^               |
-//	              +---- done -----+   key, outcome, and with it the requeue
+//	              +---- done -----+   key and outcome, including the requeue
 //
-// A requeue travels in the done message. There is no second channel between jobs and loop, and so none of the deadlocks that two
-// channels can have (kube-rs issue 926): the loop never waits for a job, and a job never waits for the loop.
+// A requeue is part of the done message. There is no second channel between jobs and the loop, so the deadlocks of two channels (kube-rs
+// issue 926) cannot happen: the loop never waits for a job, and a job never waits for the loop.
 package runner
 
 import (
@@ -21,59 +21,61 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/scheduler"
 )
 
-// Why running jobs were interrupted: the cause (context.Cause) of their context, and wrapped in the error of Run.
+// The reasons for interrupting running jobs: the cause (context.Cause) of their context, also wrapped in the error of Run.
 var (
-	// ErrDrainTimeout is the cause when a job did not end within Config.DrainTimeout after the stop.
+	// ErrDrainTimeout means that a job did not end within Config.DrainTimeout after the stop.
 	ErrDrainTimeout = errors.New("drain timeout exceeded")
-	// ErrForced is the cause when Input.Force was closed.
+	// ErrForced means that Input.Force was closed.
 	ErrForced = errors.New("forced stop")
 )
 
-// Job runs one key. Its context is not cancelled by an orderly stop, so that it can finish; it is cancelled when the drain timeout has
-// passed or the stop is forced. Then the job must return soon: Run waits for it.
+// Job runs one key. An orderly stop does not cancel its context, so that the job can finish; the context is canceled when the drain timeout
+// has passed or the stop is forced. The job must return soon after that, because Run waits for it.
 //
 // A job that panics, or that ends its goroutine with runtime.Goexit, is a bug of this program and not of a guest: it ends the process,
-// with the key in the message. Jobs run by turns on the same goroutines, so one must leave nothing behind on its own, such as a locked thread.
+// with the key in the message. Jobs share goroutines one after the other, so a job must leave no state on its goroutine, such as a locked
+// thread.
 type Job[K comparable, M any] func(ctx context.Context, item scheduler.Item[K, M]) Outcome[M]
 
-// Outcome is what is to happen to a key after its job. The zero value awaits the next request.
+// Outcome is what should happen to a key after its job. The zero value waits for the next request.
 type Outcome[M any] struct {
-	// Requeue asks for another run of the key, no sooner than After from the end of this one (rule 25). A request that is due sooner
-	// absorbs it (rule 3). Zero or less is at once, behind what is ready. A debounce does not delay it.
+	// Requeue requests another run of the key, no sooner than After from the end of this one (rule 25). A request that is due sooner
+	// absorbs it (rule 3). If After is zero or less, the key is queued immediately, behind everything that is ready. A debounce does not
+	// delay it.
 	Requeue bool
 	After   time.Duration
 	// Msg and Priority are those of the requeue.
 	Msg      M
 	Priority scheduler.Priority
-	// Delay keeps the key from starting again before this much time after the end of this run, whatever asks for it: requests and the
-	// requeue wait and are merged meanwhile. It is for keys that would otherwise run without end; zero or less does not hold.
+	// Delay is the minimum time between the end of this run and the start of the next, whatever requests it: requests and the requeue wait
+	// and are merged meanwhile. It slows down keys that would otherwise run without pause; zero or less means no delay.
 	Delay time.Duration
 }
 
-// Input is what a Runner listens to. It never closes any of these channels.
+// Input is the set of channels that a Runner listens to. It never closes any of them.
 type Input[K comparable, M any] struct {
-	// Requests brings the requests in slices, so that one message can carry what one event maps to, or a whole first listing. A slice is
-	// scheduled in one turn of the loop, at about a microsecond for each request, and is not kept; the sender must not change it after
-	// sending. A sender must stop when the context of Run ends: there is no receiver then.
+	// Requests carries requests in slices, so that one message can hold all requests of an event, or of a whole first listing. A slice is
+	// scheduled in one turn of the loop, at about a microsecond for each request, and is not retained; the sender must not change it after
+	// sending. A sender must stop when the context of Run ends, because nothing receives after that.
 	//
-	// Closing it says that no more requests will come: what is due is run, requeues and timers that are not due are dropped, Run returns.
-	// While the Runner is paused, Run waits.
+	// Closing the channel means that no more requests will come: due requests are run, requeues and timers that are not due are discarded,
+	// and Run returns. While the Runner is paused, Run waits.
 	Requests <-chan []scheduler.Request[K, M]
-	// Ready is closed when the first job may start (rule 10). Requests are taken and deduplicated before that. Nil is ready at once.
+	// Ready is closed when the first job may start (rule 10). Requests are received and deduplicated before that. Nil means ready at once.
 	Ready <-chan struct{}
-	// Force is closed to stop without waiting: running jobs are interrupted at once, whether or not a stop has begun. Nil never forces.
-	// For a command: the first signal ends the context of Run, the second closes Force, and a third finds nothing left to do. With
-	// context.WithCancel and Force being its Done channel, cancelling again is harmless.
+	// Force is closed to stop without waiting: running jobs are interrupted at once, whether or not a stop has begun. It may be nil. For a
+	// command, the first signal ends the context of Run and the second closes Force; a third has no effect. If Force is the Done channel of
+	// a context made with context.WithCancel, canceling it again is harmless.
 	Force <-chan struct{}
 }
 
-// Runner runs one Job for the keys that it is asked to run. Make one with New.
+// Runner runs one Job for the requested keys. Make one with New.
 type Runner[K comparable, M any] struct {
 	cfg       Config[M]
 	job       Job[K, M]
 	runCalled atomic.Bool                 // Run has been called
 	ended     chan struct{}               // closed when the loop has ended
-	notes     chan func(loop *loop[K, M]) // asks the loop to take a turn, and nil or something to call on it first
+	notes     chan func(loop *loop[K, M]) // wakes the loop for a turn; a function that is not nil is called on the loop first
 	paused    atomic.Bool
 	figures
 }
@@ -90,17 +92,18 @@ func New[K comparable, M any](cfg Config[M], job Job[K, M]) (*Runner[K, M], erro
 	}, nil
 }
 
-// Run runs jobs until ctx ends, Input.Force or Input.Requests is closed, and returns when every job has ended (rule 9). A Runner runs once.
+// Run runs jobs until ctx ends or Input.Force or Input.Requests is closed, and returns when every job has ended (rule 9). It can be called
+// only once.
 //
-// When ctx ends, nothing new is started. Running jobs have Config.DrainTimeout to end; then they are interrupted: their context is
-// cancelled with ErrDrainTimeout, or with ErrForced as soon as Input.Force is closed.
+// When ctx ends, no new job is started. Running jobs have Config.DrainTimeout to end; then they are interrupted: their context is canceled
+// with ErrDrainTimeout, or with ErrForced as soon as Input.Force is closed.
 //
-// A job that does not return after its context was cancelled keeps Run from returning, because a key whose job still runs must not be
-// run by anyone else (rule 1). Run logs the keys of such jobs every ten seconds. The applier keeps its jobs to the rule: the calls into
-// a guest end when their context does.
+// A job that does not return after its context was canceled prevents Run from returning, because nothing else may run a key while its job
+// still runs (rule 1). Run logs the keys of such jobs every ten seconds. Jobs of the applier do return: a call into a guest ends with its
+// context.
 //
-// The error is nil if all jobs ended by themselves. It wraps ErrDrainTimeout or ErrForced if some were interrupted, and ErrPoolFull if
-// Config.Pool has no slot for one more Runner; then nothing was run.
+// The error is nil if all jobs ended by themselves. It wraps ErrDrainTimeout or ErrForced if jobs were interrupted, and ErrPoolFull if
+// Config.Pool has no slot for one more Runner; in that case, nothing was run.
 func (r *Runner[K, M]) Run(ctx context.Context, in Input[K, M]) error {
 	if r.runCalled.Swap(true) {
 		return errors.New("runner: Run was called before: make another runner with New")
@@ -127,9 +130,9 @@ func (r *Runner[K, M]) Run(ctx context.Context, in Input[K, M]) error {
 	return l.err
 }
 
-// Pause keeps jobs from starting until Resume. Those that run go on; requests are taken and merged, and their timers go on. Requests after
-// Pause has returned do not start; a job that the loop was just starting may. A stop does not wait for Resume. It may be called at any
-// time, also before Run, and does not wait.
+// Pause prevents jobs from starting until Resume. Running jobs continue; requests are received and merged, and their timers continue. No
+// request that comes after Pause has returned starts; a job that the loop is just starting may. A stop does not wait for Resume. Pause may
+// be called at any time, including before Run, and does not wait.
 func (r *Runner[K, M]) Pause() { r.paused.Store(true) }
 
 // Resume undoes Pause.
@@ -138,10 +141,10 @@ func (r *Runner[K, M]) Resume() {
 	r.wake()
 }
 
-// Paused says whether jobs are kept from starting by Pause.
+// Paused reports whether Pause prevents jobs from starting.
 func (r *Runner[K, M]) Paused() bool { return r.paused.Load() }
 
-// wake makes the loop take a turn. It does not wait: if there is no room for the note, one is there that does the same.
+// wake makes the loop take a turn. It does not wait: if the channel is full, the note in it has the same effect.
 func (r *Runner[K, M]) wake() {
 	select {
 	case r.notes <- nil:

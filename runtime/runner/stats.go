@@ -10,41 +10,41 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/scheduler"
 )
 
-// ErrNotRunning is the error of calls that need the loop of a Runner, before Run or after it.
+// ErrNotRunning is returned by calls that need the loop of a Runner, before Run and after it.
 var ErrNotRunning = errors.New("runner: not running")
 
-// Stats counts what a Runner has and did. Each figure was true at the end of a recent turn of the loop; they need not be of the same turn.
+// Stats is a snapshot of a Runner. Each figure was true at the end of a recent turn of the loop, but not necessarily of the same turn.
 type Stats struct {
-	Ready    int    // requests that are due and not started, those of running keys included
-	ReadyLow int    // of these, requests of low priority whose key is free
-	Waiting  int    // requests that wait for their time
-	Running  int    // jobs that run
+	Ready    int    // requests that are due and not started, including those of running keys
+	ReadyLow int    // the part of Ready with low priority whose key is not running
+	Waiting  int    // requests that are not due yet
+	Running  int    // running jobs
 	Started  uint64 // jobs started so far
-	Received uint64 // requests received so far, duplicates included; requeues are not requests
-	Requeued uint64 // requeues that jobs have asked for so far; a retry after an error is one
+	Received uint64 // requests received so far, including duplicates; requeues are not requests
+	Requeued uint64 // requeues that jobs have requested so far, including retries after errors
 
-	// OldestReady is how long the request has been due that is next in its class, and OldestRunning how long the job has been running that
-	// has been running longest; zero if there is none.
+	// OldestReady is how long the next request of its class has been due, and OldestRunning how long the longest-running job has been
+	// running. Both are zero if there is none.
 	OldestReady, OldestRunning time.Duration
-	// Unfinished is how long the jobs that run have been running, added up.
+	// Unfinished is the sum of the run times so far of all running jobs.
 	Unfinished time.Duration
 }
 
-// figures is Stats as the loop keeps it for others.
+// figures are the values behind Stats that the loop publishes.
 type figures struct {
-	base time.Time // the instant that the ages are counted from
+	base time.Time // the start of the time axis
 
 	// Written by the loop, read by Stats.
 	ready, readyLow, waiting, running atomic.Int64
 	started, received, requeued       atomic.Uint64
-	oldestReady, oldestRunning        atomic.Int64 // since when, in nanoseconds after base; none if there is none
-	runningSince                      atomic.Int64 // the starts of the jobs that run, in microseconds after base, added up
+	oldestReady, oldestRunning        atomic.Int64 // the start time in nanoseconds after base; none if there is none
+	runningSince                      atomic.Int64 // sum of the start times of the running jobs, in microseconds after base
 }
 
-// none is the age of what is not there.
+// none marks a missing start time.
 const none = -1 << 63
 
-// Stats returns the present figures. It may be called at any time by any goroutine and takes no lock.
+// Stats returns the current figures. It is safe for concurrent use, takes no lock, and may be called at any time.
 func (f *figures) Stats() Stats {
 	now, running := time.Since(f.base), f.running.Load()
 	oldest := age(now, f.oldestRunning.Load())
@@ -62,7 +62,8 @@ func (f *figures) Stats() Stats {
 	}
 }
 
-// unfinished returns the ages of the jobs that run, added up. The figures may be of different turns, so the sum is kept to what it can be.
+// unfinished returns the sum of the ages of the running jobs. The figures may be from different turns, so the sum is clamped to a possible
+// value.
 func (f *figures) unfinished(now, running, oldest time.Duration) time.Duration {
 	return min(max(0, running*now-time.Duration(f.runningSince.Load())*time.Microsecond), running*oldest)
 }
@@ -74,7 +75,7 @@ func age(now time.Duration, since int64) time.Duration {
 	return max(0, now-time.Duration(since))
 }
 
-// publish shows the figures of this turn to Stats.
+// publish updates the figures that Stats returns.
 func (l *loop[K, M]) publish() {
 	f := &l.r.figures
 	f.ready.Store(int64(l.sched.Len()))
@@ -93,18 +94,18 @@ func (f *figures) since(t time.Time, ok bool) int64 {
 	return int64(t.Sub(f.base))
 }
 
-// Lookup returns what is known of a key: whether it runs, what is pending for it, and what that waits for. The zero View says that nothing
-// is. It asks the loop, which answers within one turn; the error is ErrNotRunning, or that of ctx.
+// Lookup returns the state of a key: whether it runs, what is pending for it, and what that waits for. The zero View means that the key is
+// unknown. The loop answers within one turn; the error is ErrNotRunning, or the cause of ctx.
 func (r *Runner[K, M]) Lookup(ctx context.Context, key K) (scheduler.View[M], error) {
 	return ask(ctx, r, func(l *loop[K, M]) scheduler.View[M] { return l.sched.Lookup(key) })
 }
 
-// Pending returns the keys that something is pending for, in no order. The error is that of Lookup.
+// Pending returns the keys with a pending request, in no order. The errors are those of Lookup.
 func (r *Runner[K, M]) Pending(ctx context.Context) ([]K, error) {
 	return ask(ctx, r, func(l *loop[K, M]) []K { return slices.Collect(l.sched.Pending()) })
 }
 
-// ask calls a function in the loop and returns what it returns.
+// ask calls a function in the loop and returns its result.
 func ask[T any, K comparable, M any](ctx context.Context, r *Runner[K, M], f func(*loop[K, M]) T) (T, error) {
 	var zero T
 	if !r.runCalled.Load() {

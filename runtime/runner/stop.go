@@ -7,13 +7,13 @@ import (
 )
 
 const (
-	// reportEvery is how often jobs are complained of that go on after they were interrupted.
+	// reportEvery is how often interrupted jobs that have not ended are reported.
 	reportEvery = 10 * time.Second
-	// reportKeys is how many keys a log line names.
+	// reportKeys is the maximum number of keys in a log line.
 	reportKeys = 10
 )
 
-// checkStop takes a stop in, if one has come, without waiting for it.
+// checkStop handles a stop that has been requested, without waiting for one.
 func (l *loop[K, M]) checkStop(ctx context.Context) {
 	select {
 	case <-l.in.Force:
@@ -28,8 +28,7 @@ func (l *loop[K, M]) checkStop(ctx context.Context) {
 	}
 }
 
-// drain begins an orderly stop: nothing is started any longer, running jobs have DrainTimeout to
-// end.
+// drain begins an orderly stop: no job is started, and running jobs have DrainTimeout to end.
 func (l *loop[K, M]) drain() {
 	l.halt(draining)
 	l.stopAt = time.Now().Add(l.r.cfg.DrainTimeout)
@@ -38,7 +37,7 @@ func (l *loop[K, M]) drain() {
 	}
 }
 
-// force takes the close of Input.Force in.
+// force handles the close of Input.Force.
 func (l *loop[K, M]) force() {
 	l.in.Force = nil
 	if l.state != interrupted {
@@ -46,7 +45,7 @@ func (l *loop[K, M]) force() {
 	}
 }
 
-// alarm takes the firing of the timer in. While the loop is working there is nothing to do: the next turn advances the scheduler.
+// alarm handles the expiry of the timer. While the loop is working, there is nothing to do: the next turn advances the scheduler.
 func (l *loop[K, M]) alarm() {
 	switch l.state {
 	case draining:
@@ -58,7 +57,7 @@ func (l *loop[K, M]) alarm() {
 	}
 }
 
-// interruptAll cancels the context of the running jobs.
+// interruptAll cancels the contexts of the running jobs.
 func (l *loop[K, M]) interruptAll(cause error) {
 	l.halt(interrupted)
 	l.stopAt = time.Now().Add(reportEvery)
@@ -69,13 +68,13 @@ func (l *loop[K, M]) interruptAll(cause error) {
 	l.interrupt(cause)
 }
 
-// halt moves on to a state in which nothing is started, and so nothing is taken in.
+// halt enters a state in which no job is started, and therefore no request is received.
 func (l *loop[K, M]) halt(to state) {
 	l.state = to
 	l.in.Requests, l.in.Ready = nil, nil
 }
 
-// runningKeys returns the keys that have been running longest, up to reportKeys, for a log line.
+// runningKeys returns up to reportKeys keys, the longest-running first, for a log line.
 func (l *loop[K, M]) runningKeys() []string {
 	var keys []string
 	for key := range l.sched.RunningKeys() {

@@ -9,12 +9,12 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/scheduler"
 )
 
-// maxIdle is how many workers without a job are kept. More than that are only needed in bursts of a Runner of high concurrency, and a burst
-// should give its memory back.
+// maxIdle is the maximum number of idle workers. More are needed only in bursts of a Runner with high concurrency, and after a burst the
+// memory should be freed.
 const maxIdle = 64
 
-// slot is one job, from its start to its end, and then the next one. The loop writes item, busy and started before it hands the slot to a
-// worker; the worker writes outcome and ended before it hands it back.
+// slot carries one job from its start to its end, and is then reused. The loop writes item, busy and started before it passes the slot to a
+// worker; the worker writes outcome and ended before it passes it back.
 type slot[K comparable, M any] struct {
 	item    scheduler.Item[K, M]
 	busy    bool
@@ -23,15 +23,15 @@ type slot[K comparable, M any] struct {
 	ended   time.Time
 }
 
-// workers are the goroutines that jobs run on. They are kept after a job and used for the next one: their stacks have grown to what jobs
-// need, which a fresh goroutine would have to repeat for each. All fields belong to the loop; a worker only knows call, tasks and done.
+// workers are the goroutines that run jobs. They are reused, because their stacks have grown to the size that jobs need and a new goroutine
+// would have to grow its stack again. All fields belong to the loop; a worker uses only call, tasks and done.
 type workers[K comparable, M any] struct {
 	call  func(context.Context, scheduler.Item[K, M]) Outcome[M]
 	tasks chan *slot[K, M] // nil ends a worker
 	done  chan *slot[K, M] // has room for every running job, so that no job waits for the loop
-	slots []*slot[K, M]    // every slot
+	slots []*slot[K, M]    // all slots
 	free  []*slot[K, M]    // the slots that are not busy
-	count int              // workers that were not told to end
+	count int              // workers that have not been asked to end
 	wg    sync.WaitGroup
 }
 
@@ -55,12 +55,12 @@ func (w *workers[K, M]) start(ctx context.Context, item scheduler.Item[K, M], no
 	}
 }
 
-// busy returns how many jobs run.
+// busy returns the number of running jobs.
 func (w *workers[K, M]) busy() int { return len(w.slots) - len(w.free) }
 
-// finish takes a slot back whose job has ended, after what is of interest has been read from it.
+// finish frees the slot of an ended job. The caller must have read the outcome before.
 func (w *workers[K, M]) finish(s *slot[K, M]) {
-	*s = slot[K, M]{} // what is done must not be kept from the garbage collector
+	*s = slot[K, M]{} // release the job's data to the garbage collector
 	w.free = append(w.free, s)
 	if w.count-w.busy() > maxIdle {
 		w.count--
@@ -68,7 +68,7 @@ func (w *workers[K, M]) finish(s *slot[K, M]) {
 	}
 }
 
-// close ends the workers once none is busy, and returns when they have ended.
+// close ends the workers once none is busy, and returns when all have ended.
 func (w *workers[K, M]) close() {
 	close(w.tasks)
 	w.wg.Wait()
@@ -86,7 +86,8 @@ func (w *workers[K, M]) work(ctx context.Context) {
 	}
 }
 
-// call calls the job. If the job does not return, it panics with the key in the message; the stack below it is still that of the job.
+// call runs the job. If the job panics or ends its goroutine, call panics with the key in the message; the stack trace is still that of the
+// job.
 func (r *Runner[K, M]) call(ctx context.Context, item scheduler.Item[K, M]) Outcome[M] {
 	returned := false
 	defer func() {
