@@ -14,74 +14,63 @@ import (
 
 // Limits of a Hook.
 const (
-	// MaxChanges is how many changes of one object wait for the guest one by one.
-	// Beyond it the newest are merged into one: the guest is not asked whether
-	// to keep that one, and what only a state in the middle named is not mapped.
+	// MaxChanges is how many changes of one object wait for the guest individually. Beyond it, the newest changes are merged into one: that
+	// one is not filtered, and objects that only an intermediate state refers to are not mapped.
 	MaxChanges = 8
-	// HookBackoffInitial is the delay after the first failed try to map a change.
-	// It doubles up to HookBackoffMax, with a fifth of jitter.
+	// HookBackoffInitial is the delay after the first failed attempt to map a change. It doubles up to HookBackoffMax, with a jitter of 20
+	// percent.
 	HookBackoffInitial = 250 * time.Millisecond
 	HookBackoffMax     = 5 * time.Minute
-	// mappedTries is how often an object's change is tried before Mapped goes on
-	// without it.
+	// mappedTries is how often the change of an object is tried before Mapped no longer waits for it.
 	mappedTries = 3
 )
 
-// Module is what a Hook asks. Both calls may be made beside reconciles.
+// Module is the part of a guest that a Hook calls. Both methods may be called concurrently with reconciles.
 type Module interface {
-	// Map returns the objects that a change of a watched object concerns.
+	// Map returns the objects that are affected by a change of a watched object.
 	Map(ctx context.Context, ev *abi.Event) ([]abi.Key, error)
-	// Filter reports whether the change concerns any.
+	// Filter reports whether any object is affected by the change.
 	Filter(ctx context.Context, ev *abi.Event) (bool, error)
 }
 
-// HookConfig says what a Hook asks, and who gets the answers. Module and Emit
-// are needed.
+// HookConfig configures a Hook. Module and Emit are required.
 type HookConfig struct {
 	Module Module
-	// Controller, Group, Version and Kind stand in the events that the guest gets:
-	// the controller's name, and the watched kind.
+	// Controller, Group, Version and Kind are copied to the events for the guest: the controller's name, and the watched kind.
 	Controller, Group, Version, Kind string
-	// Mapper maps what the guest's filter keeps; nil asks the guest's map.
+	// Mapper maps the changes that the guest's filter passes. If nil, the guest's map does.
 	Mapper Mapper
-	// Resource is the watched resource, "secrets", for the reason. Only read where
-	// the guest maps.
+	// Resource is the watched resource, such as "secrets", for the reason. It is used only if the guest maps.
 	Resource string
-	// ClusterScoped says that the reconciled kind has no namespaces: the keys that
-	// the guest returns are brought into this one spelling (rule 1).
+	// ClusterScoped means that the reconciled kind has no namespaces. The keys that the guest returns are normalized accordingly (rule 1).
 	ClusterScoped bool
-	// Emit takes the requests of one change. The slice is valid during the call
-	// only. Emit may block, until ctx ends at the latest.
+	// Emit receives the requests of one change. The slice is valid only during the call. Emit may block until ctx ends.
 	Emit func(ctx context.Context, requests []Request)
 }
 
-// Hook asks the guest about changes of one watch: whether to keep them (filter),
-// and which objects they concern (map). It decouples the queue from the watch,
-// which never waits for a guest (rule 16).
+// Hook asks the guest about the changes of one watch: whether to process them (filter), and which objects they affect (map). It decouples
+// the queue from the watch, which never waits for a guest (rule 16).
 //
-// Changes of one object are handled in their order, objects in the order of
-// their first waiting change; a first listing comes behind what changes (rule
-// 4). A change that the guest cannot map is retried until it can: nothing is
-// lost (rule 2), other objects go on. A filter that fails keeps the change (rule
-// 23).
+// Changes of one object are handled in order, and objects in the order of their first waiting change; a first listing has lower priority
+// than changes (rule 4). A change that the guest fails to map is retried until it succeeds, so that nothing is lost (rule 2); other objects
+// are handled meanwhile. If the filter fails, the change is processed (rule 23).
 type Hook struct {
 	cfg     HookConfig
-	wake    chan struct{} // has room for one: there may be something to do
+	wake    chan struct{} // signals, with room for one, that there may be something to do
 	running atomic.Bool
 	pending *pending
 }
 
-// NewHook returns a Hook. It starts nothing: Run does.
+// NewHook returns a Hook. It starts nothing; Run does.
 func NewHook(cfg HookConfig) (*Hook, error) {
 	if cfg.Module == nil || cfg.Emit == nil {
-		return nil, fmt.Errorf("hook[%s]: module and emit are needed", cfg.Resource)
+		return nil, fmt.Errorf("hook[%s]: Module and Emit are required", cfg.Resource)
 	}
 	return &Hook{cfg: cfg, wake: make(chan struct{}, 1), pending: newPending()}, nil
 }
 
-// Handle takes a change of the watch. filter says that the guest decides
-// whether it is kept. It never blocks, whatever the guest does. It may be called
-// before Run.
+// Handle queues a change of the watch. filter means that the guest's filter is called for it. Handle never blocks, and may be called before
+// Run.
 func (h *Hook) Handle(ev reflector.Event, filter bool) {
 	h.pending.add(time.Now(), change{ev: ev, filter: filter})
 	select {
@@ -90,16 +79,13 @@ func (h *Hook) Handle(ev reflector.Event, filter bool) {
 	}
 }
 
-// Mapped returns a channel that is closed when every change that Handle has
-// taken so far has been handled (rule 10). A change that the guest could not map
-// three times does not hold it up any longer: that is an error of one object
-// (rule 17), and must not keep all others from being reconciled. It stays open
-// where Run ends first.
+// Mapped returns a channel that is closed once every change that Handle has received so far has been handled (rule 10). It no longer waits
+// for a change that the guest has failed to map three times: that is an error of one object (rule 17), and must not prevent all others from
+// being reconciled. If Run ends first, the channel stays open.
 func (h *Hook) Mapped() <-chan struct{} { return h.pending.barrier() }
 
-// Run asks the guest about one change after the other until ctx ends, and
-// returns when the guest has. Waiting events stay for the next Run. The error is
-// only that it runs already.
+// Run asks the guest about one change after the other until ctx ends, and returns when the last call of the guest has returned. Waiting
+// changes stay for the next Run. Run fails only if it is already running.
 func (h *Hook) Run(ctx context.Context) error {
 	if !h.running.CompareAndSwap(false, true) {
 		return fmt.Errorf("hook[%s]: already running", h.cfg.Resource)
@@ -121,7 +107,7 @@ func (h *Hook) Run(ctx context.Context) error {
 	return nil
 }
 
-// wait returns when there may be something to do.
+// wait blocks until there may be something to do.
 func (h *Hook) wait(ctx context.Context) {
 	var due <-chan time.Time
 	if at, ok := h.pending.nextAt(); ok {
@@ -136,8 +122,7 @@ func (h *Hook) wait(ctx context.Context) {
 	}
 }
 
-// ask handles one change. The guest's decisions stay in ch, so that a retry
-// does not repeat the calls.
+// ask handles one change. It records the guest's filter decision in ch, so that a retry does not repeat that call.
 func (h *Hook) ask(ctx context.Context, ch *change) error {
 	ev := h.cfg.Event(ch.ev)
 	if ch.filter {
@@ -161,7 +146,7 @@ func (h *Hook) ask(ctx context.Context, ch *change) error {
 	return nil
 }
 
-// requests returns what a change asks for.
+// requests returns the requests that a change causes.
 func (h *Hook) requests(ctx context.Context, ev *abi.Event, from reflector.Event) ([]Request, error) {
 	if h.cfg.Mapper != nil {
 		return h.cfg.Mapper(nil, from), nil
@@ -187,8 +172,8 @@ func (h *Hook) requests(ctx context.Context, ev *abi.Event, from reflector.Event
 	return requests, nil
 }
 
-// spell brings a key into the one spelling of the reconciled kind: a namespace
-// too many is left out, a missing one is that of the watched object.
+// spell normalizes a key to the scope of the reconciled kind: a superfluous namespace is removed, and a missing one is that of the watched
+// object.
 func (h *Hook) spell(key abi.Key, namespace string) (abi.Key, error) {
 	switch {
 	case key.Name == "":
@@ -203,7 +188,7 @@ func (h *Hook) spell(key abi.Key, namespace string) (abi.Key, error) {
 	return key, nil
 }
 
-// Event returns a change as the guest sees it.
+// Event converts a change to the guest's representation.
 func (cfg *HookConfig) Event(from reflector.Event) *abi.Event {
 	ev := &abi.Event{
 		Controller: cfg.Controller, Group: cfg.Group, Version: cfg.Version, Kind: cfg.Kind, Type: abi.EventUpdated, Key: from.Ref(),
@@ -218,15 +203,14 @@ func (cfg *HookConfig) Event(from reflector.Event) *abi.Event {
 	if from.Old != nil {
 		ev.Old = from.Old.Msgpack()
 	}
-	// A deletion's New is a final state that no run has seen; to the guest the
-	// object is gone.
+	// The New of a deletion is a final state that no run has seen; to the guest, the object is gone.
 	if from.New != nil && from.Type != reflector.Deleted {
 		ev.New = from.New.Msgpack()
 	}
 	return ev
 }
 
-// hookBackoff is the delay after the given number of tries.
+// hookBackoff returns the delay after the given number of attempts.
 func hookBackoff(tries int) time.Duration {
 	d := HookBackoffMax
 	if shift := tries - 1; shift < 16 {

@@ -2,25 +2,22 @@ package queue
 
 import "github.com/wasmctl/wasmctl/runtime/reflector"
 
-// Owners maps an object to those of its owners that are of one group and kind
-// (rule 24). The zero values of the options request every such owner, as kube-rs
-// does; controller-runtime's default is ControllerOnly.
+// Owners maps an object to its owners of one group and kind (rule 24). By default it requests every such owner, as kube-rs does;
+// controller-runtime's default is ControllerOnly.
 type Owners struct {
-	// Group and Kind are those of the owner. The version in an owner reference
-	// does not matter: an object keeps the one it was written with.
+	// Group and Kind are those of the owner. The version in an owner reference does not matter: an object keeps the one it was written
+	// with.
 	Group, Kind string
-	// Resource is the watched resource, "deployments.apps", for the reason.
+	// Resource is the watched resource, such as "deployments.apps", for the reason.
 	Resource string
-	// ControllerOnly passes over owners that do not manage the object.
+	// ControllerOnly ignores owners that are not the managing controller of the object.
 	ControllerOnly bool
-	// ClusterScoped says that the owner has no namespace. Otherwise it is in the
-	// object's own: Kubernetes allows no other. An object without a namespace
-	// then has no such owner, whatever its references say.
+	// ClusterScoped means that the owner has no namespace. Otherwise, the owner is in the object's own namespace, because Kubernetes allows
+	// no other; an object without a namespace then has no such owner, whatever its references contain.
 	ClusterScoped bool
 }
 
-// Map is a Mapper. It requests the owners before and after a change, so that
-// one that lost the object learns of it; each once.
+// Map is a Mapper. It requests the owners before and after a change, each once, so that an owner that lost the object is notified.
 func (o Owners) Map(dst []Request, ev reflector.Event) []Request {
 	from := len(dst)
 	if ev.Old != nil {
@@ -32,7 +29,7 @@ func (o Owners) Map(dst []Request, ev reflector.Event) []Request {
 	return dst
 }
 
-// appendOwners appends the owners of obj that do not stand in dst[from:].
+// appendOwners appends the owners of obj that are not in dst[from:].
 func (o Owners) appendOwners(dst []Request, from int, obj *reflector.Object, ev reflector.Event) []Request {
 	namespace := obj.Ref().Namespace
 	if namespace == "" && !o.ClusterScoped {

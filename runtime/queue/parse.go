@@ -10,34 +10,29 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
-// MapFunc is the spec of a mapping that the guest does: events go to its export
-// map, through a Hook.
+// MapFunc selects a mapping by the guest: events go to its export map, through a Hook.
 const MapFunc = "func"
 
-// mapSpecs are the forms of a spec as an error shows them.
+// mapSpecs lists the valid forms of a spec for error messages.
 const mapSpecs = `"owner", "label:KEY", "annotation:KEY" or "func"`
 
-// Relation is between the objects of a watch and the objects that are
-// reconciled because of them.
+// Relation connects the objects of a watch with the objects that are reconciled because of them.
 type Relation struct {
-	// Group, Kind and ClusterScoped are those of the kind that is reconciled.
+	// Group, Kind and ClusterScoped are those of the reconciled kind.
 	Group, Kind   string
 	ClusterScoped bool
-	// Resource is the watched resource, "secrets" or "deployments.apps", and
-	// WatchedClusterScoped says that its objects have no namespace.
+	// Resource is the watched resource, such as "secrets" or "deployments.apps"; WatchedClusterScoped means that its objects have no
+	// namespace.
 	Resource             string
 	WatchedClusterScoped bool
-	// ControllerOnly passes over owners that do not manage the object. Only read
-	// for "owner".
+	// ControllerOnly ignores owners that are not the managing controller of the object. It is used only for "owner".
 	ControllerOnly bool
 	// OnInvalid is Target.OnInvalid.
 	OnInvalid func(object reflector.ObjectRef, key, value string, err error)
 }
 
-// ParseMap returns the Mapper of a manifest's watches[].map: "owner",
-// "label:KEY" or "annotation:KEY". For "func" it returns nil, and the events
-// are a Hook's. The error says which of them was meant, where it can tell, or
-// why the relation cannot be.
+// ParseMap returns the Mapper for watches[].map of a manifest: "owner", "label:KEY" or "annotation:KEY". For "func" it returns nil, because
+// a Hook handles those events. The error suggests a correction if possible, or explains why the relation is impossible.
 func ParseMap(spec string, rel Relation) (Mapper, error) {
 	kind, key, hasKey := strings.Cut(spec, ":")
 	target := Target{Resource: rel.Resource, ClusterScoped: rel.ClusterScoped, OnInvalid: rel.OnInvalid}
@@ -59,7 +54,7 @@ func ParseMap(spec string, rel Relation) (Mapper, error) {
 	case "annotation":
 		mapper = Annotation{key, target}.Map
 	case "":
-		return nil, fmt.Errorf("map: is needed: %s", mapSpecs)
+		return nil, fmt.Errorf("map: required: want one of %s", mapSpecs)
 	default:
 		return nil, fmt.Errorf("map[%s]: want one of %s%s", spec, mapSpecs, near.Hint(kind, []string{MapFunc, "owner", "label", "annotation"}))
 	}
@@ -69,7 +64,7 @@ func ParseMap(spec string, rel Relation) (Mapper, error) {
 	return mapper, nil
 }
 
-// checkKey says whether spec has a key exactly where it must.
+// checkKey checks that spec has a key if, and only if, its kind takes one.
 func checkKey(spec, kind, key string, hasKey bool) error {
 	if kind == MapFunc || kind == "owner" {
 		if hasKey {

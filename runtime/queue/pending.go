@@ -9,28 +9,24 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/scheduler"
 )
 
-// HookState is what a Hook has to do and did. The times and numbers are of one
-// moment.
+// HookState is a consistent snapshot of the state and counters of a Hook.
 type HookState struct {
-	// Waiting is how many objects have changes that wait, Failing how many of
-	// them could not be mapped at the last try. Each keeps up to MaxChanges+1
-	// states of its object in memory, also of one that is deleted meanwhile.
+	// Waiting is the number of objects with waiting changes; Failing is the number of objects whose last attempt to map failed. Each
+	// waiting object holds up to MaxChanges+1 states in memory, even if it has been deleted meanwhile.
 	Waiting, Failing int
-	// FailingSince is when Failing was last zero, LastError what went wrong last,
-	// with the object in it. Both are zero while Failing is.
+	// FailingSince is when Failing was last zero; LastError is the last error and names the object. Both are zero while Failing is zero.
 	FailingSince time.Time
 	LastError    error
-	// Handled counts changes that are done with, and Dropped those of them that
-	// the guest's filter did not keep. Merged counts those that had to be merged
-	// into another (MaxChanges).
+	// Handled counts completed changes, and Dropped those that the guest's filter rejected. Merged counts changes that were merged into
+	// another because of MaxChanges.
 	Handled, Dropped, Merged uint64
 	// MapErrors and FilterErrors count failed calls.
 	MapErrors, FilterErrors uint64
-	// FilterError is what went wrong last in filter; nil if nothing ever did.
+	// FilterError is the last error of the filter, or nil if it never failed.
 	FilterError error
 }
 
-// State returns the present state. It never blocks.
+// State returns the current state. It never blocks.
 func (h *Hook) State() HookState {
 	h.pending.mu.Lock()
 	defer h.pending.mu.Unlock()
@@ -39,42 +35,40 @@ func (h *Hook) State() HookState {
 	return st
 }
 
-// change is one change that waits for the guest.
+// change is a change that waits for the guest.
 type change struct {
 	ev       reflector.Event
-	filter   bool // the guest decides whether it is kept
+	filter   bool // the guest's filter is called for the change
 	barriers []*barrier
 }
 
-// barrier is what one call of Mapped waits for.
+// barrier is the state of one call of Mapped.
 type barrier struct {
 	left int // objects with changes that are not handled
 	open chan struct{}
 }
 
-// object has the changes of one object that wait, the oldest first. An object
-// without changes is not kept.
+// object holds the waiting changes of one object, the oldest first. Objects without changes are removed.
 type object struct {
 	changes []change
-	tries   int  // of the first change
-	busy    bool // the first change is with the guest
+	tries   int  // failed attempts for the first change
+	busy    bool // the guest is handling the first change
 }
 
-// pending keeps the changes that wait for the guest: the scheduler decides
-// which object is next, and changes of one object stay in their order. It is
-// shared by the watch that adds and the Hook that takes.
+// pending holds the changes that wait for the guest. The scheduler decides which object is next; changes of one object stay in order. It is
+// shared by the watch, which adds changes, and the Hook, which takes them.
 type pending struct {
 	mu      sync.Mutex
 	objects map[abi.Key]*object                     // guarded by mu
 	order   *scheduler.Scheduler[abi.Key, struct{}] // guarded by mu
-	state   HookState                               // guarded by mu; Waiting is not kept
+	state   HookState                               // guarded by mu; Waiting is not maintained
 }
 
 func newPending() *pending {
 	return &pending{objects: map[abi.Key]*object{}, order: scheduler.New[abi.Key](scheduler.Config[struct{}]{})}
 }
 
-// add puts a change behind the others of its object.
+// add appends a change to those of its object.
 func (p *pending) add(now time.Time, ch change) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -91,23 +85,21 @@ func (p *pending) add(now time.Time, ch change) {
 	} else {
 		o.changes = append(o.changes, ch)
 	}
-	// One that is with the guest is scheduled when it is back, and one that waits
-	// for another try has its time.
+	// A busy object is scheduled when its call returns, and one that waits for a retry has its time.
 	if !o.busy && o.tries == 0 {
 		p.schedule(now, key, o, now)
 	}
 }
 
-// merge makes one change of two in a row: from what the first began with to
-// what the second led to, so that no difference is lost between one change and
-// the next.
+// merge merges two consecutive changes into one: from the old state of the first to the new state of the second, so that no difference is
+// lost between one change and the next.
 func (c *change) merge(next change) {
-	c.filter = false // the guest may have seen a state in the middle: it must see this one
+	c.filter = false // the guest may have seen an intermediate state: it must see this one
 	c.ev.Type = next.ev.Type
 	if c.ev.New = next.ev.New; next.ev.Type != reflector.Deleted {
 		return
 	}
-	if c.ev.New = nil; c.ev.Old == nil { // it came and went
+	if c.ev.New = nil; c.ev.Old == nil { // created and deleted
 		c.ev.Old = next.ev.Old
 	}
 }
@@ -120,7 +112,7 @@ func (p *pending) schedule(now time.Time, key abi.Key, o *object, at time.Time) 
 	p.order.Schedule(now, scheduler.Request[abi.Key, struct{}]{Key: key, At: at, Priority: priority})
 }
 
-// next returns the change that is to be handled now; done must follow.
+// next returns the change to handle now. The caller must call done or putBack for it.
 func (p *pending) next(now time.Time) (abi.Key, change, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -133,14 +125,14 @@ func (p *pending) next(now time.Time) (abi.Key, change, bool) {
 	return item.Key, o.changes[0], true
 }
 
-// nextAt returns when next has something; false where nothing waits.
+// nextAt returns when next will return a change, or false if nothing waits.
 func (p *pending) nextAt() (time.Time, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.order.NextAt()
 }
 
-// done says how handling the change of next went: ch is what it has become.
+// done completes the handling of a change that next returned; ch is that change with the decisions made so far.
 func (p *pending) done(now time.Time, key abi.Key, ch change, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -168,7 +160,7 @@ func (p *pending) done(now time.Time, key abi.Key, ch change, err error) {
 	p.schedule(now, key, o, now)
 }
 
-// failed has the first change of an object tried again.
+// failed schedules a retry of the first change of an object.
 func (p *pending) failed(now time.Time, key abi.Key, o *object, err error) {
 	if o.tries++; o.tries == 1 {
 		if p.state.Failing++; p.state.Failing == 1 {
@@ -185,7 +177,7 @@ func (p *pending) failed(now time.Time, key abi.Key, o *object, err error) {
 	p.schedule(now, key, o, now.Add(hookBackoff(o.tries)))
 }
 
-// putBack leaves the change of next as it was: Run ends.
+// putBack undoes next, because Run ends.
 func (p *pending) putBack(now time.Time, key abi.Key) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -208,8 +200,7 @@ func (p *pending) filtered(keep bool, err error) {
 	}
 }
 
-// barrier returns a channel that is closed when all that waits now is handled
-// or has failed too often.
+// barrier returns a channel that is closed when every change that waits now has been handled or has failed too often.
 func (p *pending) barrier() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -227,7 +218,7 @@ func (p *pending) barrier() <-chan struct{} {
 	return b.open
 }
 
-// pass lets the barriers go on that wait for this change.
+// pass releases the barriers that wait for this change.
 func (c *change) pass() {
 	for _, b := range c.barriers {
 		if b.left--; b.left == 0 {

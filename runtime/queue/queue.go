@@ -1,10 +1,8 @@
-// Package queue says which objects an event concerns, and why.
+// Package queue determines which objects an event affects, and why.
 //
-// A Mapper turns what a watch saw into requests to reconcile: Self, Owners,
-// Label and Annotation are rules of the host; a Hook asks the guest. Package
-// queue/predicate decides which events to ignore, package queue/trigger
-// triggers reconciles without a watch. When a request runs is the scheduler's
-// matter.
+// A Mapper turns a watch event into reconcile requests: Self, Owners, Label and Annotation are rules of the host; a Hook asks the guest.
+// Package queue/predicate decides which events to ignore, and package queue/trigger causes reconciles without a watch. The scheduler
+// decides when a request runs.
 package queue
 
 import (
@@ -16,18 +14,16 @@ import (
 type Request struct {
 	Ref    reflector.ObjectRef
 	Reason abi.Reason
-	// Low says that it is not urgent: it comes from the first list, not from a
-	// change (rule 4).
+	// Low means that the request is not urgent: it comes from the first list, not from a change (rule 4).
 	Low bool
 }
 
-// Mapper appends the requests that an event causes to dst and returns it. It
-// allocates only where dst must grow, and is safe for concurrent use.
+// Mapper appends the requests that an event causes to dst and returns it. It allocates only if dst must grow, and is safe for concurrent
+// use.
 type Mapper func(dst []Request, ev reflector.Event) []Request
 
-// Self requests the object of the event itself. A deletion is a request too,
-// with reason ObjectDeleted: whether a module is called for it is decided when
-// it runs (rule 20).
+// Self requests the object of the event itself. A deletion is a request too, with reason ObjectDeleted: whether the module is called for it
+// is decided when it runs (rule 20).
 func Self(dst []Request, ev reflector.Event) []Request {
 	var reason abi.ReasonType
 	switch ev.Type {
@@ -45,8 +41,7 @@ func Self(dst []Request, ev reflector.Event) []Request {
 	})
 }
 
-// related appends a request for ref because of an event of another object,
-// unless dst[from:] has one.
+// related appends a request for ref because of an event of another object, unless dst[from:] already contains one.
 func related(dst []Request, from int, ref reflector.ObjectRef, resource string, ev reflector.Event) []Request {
 	for i := from; i < len(dst); i++ {
 		if dst[i].Ref == ref {

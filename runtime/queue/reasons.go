@@ -6,31 +6,24 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// MaxReasons is how many different reasons of one run are kept. An object that
-// more than that many related objects touch before it runs learns how many more
-// there were.
+// MaxReasons is how many different reasons of one run are stored. If there are more, the run has the number of the others.
 const MaxReasons = 8
 
-// Reasons are why an object is to be reconciled: those of all requests that
-// were merged into one run. The zero value has none.
+// Reasons are the reasons for reconciling an object: those of all requests that were merged into one run. The zero value has none.
 type Reasons struct {
-	// First is the reason of the first request. Any other reason replaces Requeue
-	// and Retry: a trigger absorbs the timer (rule 3), so that it is what led to
-	// the run, and the timer stands in More.
+	// First is the reason of the first request. Any other reason replaces Requeue and Retry, which move to More: a trigger absorbs the
+	// timer (rule 3) and is the real cause of the run.
 	First abi.Reason
-	// More are the further ones in their order, without repetitions; at most
-	// MaxReasons-1.
+	// More are the further reasons in order, without repetitions; at most MaxReasons-1.
 	More []abi.Reason
-	// Dropped counts reasons that had no room. One that comes again counts again.
+	// Dropped counts reasons that did not fit. A reason that recurs is counted again.
 	Dropped int
 }
 
-// MergeReasons returns the reasons of a request that another one for the same
-// object has met; queued came first. It allocates where a reason is new, and
-// nothing where the reasons are the same.
+// MergeReasons merges the reasons of another request for the same object into those of the queued one. It allocates only if a reason is
+// new.
 //
-// As with append, the result may use the memory of queued, which must not be
-// used again. It never uses that of next.
+// As with append, the result may share the memory of queued, which must not be used again. It never shares that of next.
 func MergeReasons(queued, next Reasons) Reasons {
 	if next.First != (abi.Reason{}) {
 		queued.add(next.First)
@@ -59,5 +52,5 @@ func (r *Reasons) add(reason abi.Reason) {
 	r.More = append(r.More, reason)
 }
 
-// ofTimer reports whether nothing but the passing of time caused the request.
+// ofTimer reports whether the request was caused only by the passing of time.
 func ofTimer(r abi.Reason) bool { return r.Type == abi.ReasonRequeue || r.Type == abi.ReasonRetry }

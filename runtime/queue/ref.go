@@ -12,27 +12,23 @@ import (
 
 // Errors of ParseRef; match them with errors.Is.
 var (
-	// ErrNoNamespace says that the object's kind has namespaces and the text
-	// names none.
+	// ErrNoNamespace means that the object's kind has namespaces and the text contains none.
 	ErrNoNamespace = errors.New("a namespace is needed: write namespace/name")
-	// ErrNamespace says that the object's kind has no namespaces and the text
-	// names one.
+	// ErrNamespace means that the object's kind has no namespaces and the text contains one.
 	ErrNamespace = errors.New("the kind is cluster-scoped: write only the name")
 )
 
-// Scope says how objects of a kind are named.
+// Scope determines how objects of a kind are named.
 type Scope struct {
-	// ClusterScoped says that objects of the kind have no namespace.
+	// ClusterScoped means that objects of the kind have no namespace.
 	ClusterScoped bool
-	// Namespace is that of a name without one; empty means that it must be given.
-	// Not read where ClusterScoped.
+	// Namespace is the default namespace for a name without one. If empty, the namespace must be given. It is ignored if ClusterScoped.
 	Namespace string
 }
 
-// ParseRef reads "name" or "namespace/name" into the one spelling that the
-// object has everywhere (rule 1): with a namespace exactly where its kind has
-// namespaces. Besides ErrNoNamespace and ErrNamespace it refuses what cannot be
-// a name in a URL of the API. A valid text costs no allocation.
+// ParseRef parses "name" or "namespace/name" into the unique reference of the object (rule 1): with a namespace if, and only if, its kind
+// has namespaces. In addition to ErrNoNamespace and ErrNamespace, it rejects names that cannot be part of a URL of the API. It does not
+// allocate if the text is valid.
 func ParseRef(text string, scope Scope) (reflector.ObjectRef, error) {
 	namespace, name, qualified := strings.Cut(text, "/")
 	switch {

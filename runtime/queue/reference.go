@@ -8,32 +8,29 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
-// MaxTargets is how many objects one annotation may name; the rest is refused.
+// MaxTargets is how many objects one annotation may name; the others are rejected.
 const MaxTargets = 256
 
-// Target says what the value of a label or an annotation names: an object of
-// the kind that is reconciled.
+// Target interprets the value of a label or an annotation as the name of an object of the reconciled kind.
 type Target struct {
-	// Resource is the watched resource, "secrets", for the reason.
+	// Resource is the watched resource, such as "secrets", for the reason.
 	Resource string
-	// ClusterScoped says that the reconciled kind has no namespaces.
+	// ClusterScoped means that the reconciled kind has no namespaces.
 	ClusterScoped bool
-	// OnInvalid, if not nil, is notified of a value that names no object: object
-	// has it, key is the label's or annotation's. It is called again at each
-	// event of the object, by the goroutine of the watch, and must be quick.
+	// OnInvalid, if not nil, is called for a value that is not a valid name; object has the value, and key is the label's or annotation's.
+	// It is called again at each event of the object, from the goroutine of the watch, and must be quick.
 	OnInvalid func(object reflector.ObjectRef, key, value string, err error)
 }
 
-// Label maps an object to the one that a label of it names. A label's value has
-// no room for a slash: the object is in the namespace of the one that has the
-// label, or in none where its kind is cluster-scoped.
+// Label maps an object to the one that is named by one of its labels. A label value cannot contain a slash: the named object is in the same
+// namespace as the labeled one, or in none if its kind is cluster-scoped.
 type Label struct {
 	Key string
 	Target
 }
 
-// Map is a Mapper. It requests what the label named before and after a change;
-// each once. An object without the label requests nothing.
+// Map is a Mapper. It requests the objects that the label named before and after a change, each once. An object without the label causes no
+// request.
 func (l Label) Map(dst []Request, ev reflector.Event) []Request {
 	from := len(dst)
 	var old string
@@ -49,16 +46,15 @@ func (l Label) Map(dst []Request, ev reflector.Event) []Request {
 	return dst
 }
 
-// Annotation maps an object to those that an annotation of it names: "name",
-// in the object's own namespace, or "namespace/name"; several with commas
-// between them.
+// Annotation maps an object to those that are named by one of its annotations: "name", in the object's own namespace, or "namespace/name";
+// several are separated by commas.
 type Annotation struct {
 	Key string
 	Target
 }
 
-// Map is a Mapper. It requests what the annotation named before and after a
-// change; each once. An object without the annotation requests nothing.
+// Map is a Mapper. It requests the objects that the annotation named before and after a change, each once. An object without the annotation
+// causes no request.
 func (a Annotation) Map(dst []Request, ev reflector.Event) []Request {
 	from := len(dst)
 	var old string
@@ -89,8 +85,7 @@ func (a Annotation) appendTargets(dst []Request, from int, ev reflector.Event, v
 	return dst
 }
 
-// appendTarget appends the object that value names, if it is a name and does
-// not stand in dst[from:].
+// appendTarget appends the object that value names, if value is valid and the object is not in dst[from:].
 func (t Target) appendTarget(dst []Request, from int, ev reflector.Event, key, value string) []Request {
 	if value == "" {
 		return dst
@@ -109,5 +104,5 @@ func (t Target) invalid(ev reflector.Event, key, value string, err error) {
 	}
 }
 
-// errLabelScope says that a label cannot name an object in another scope.
+// errLabelScope means that a label cannot name an object in another scope.
 var errLabelScope = errors.New("a label value cannot contain a namespace, and the watched kind is cluster-scoped: use annotation:KEY with namespace/name")

@@ -7,23 +7,21 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
-// DefaultTTL is how long changes of an object are hidden before one passes
-// although nothing that counts has changed; kube-rs has the same.
+// DefaultTTL is how long changes of an object can be hidden before the next event passes although nothing relevant has changed. kube-rs
+// uses the same value.
 const DefaultTTL = time.Hour
 
-// Options are what a program, not a manifest, says of a Filter.
+// Options are the settings of a Filter that come from the program, not from a manifest.
 type Options struct {
-	// Always lists annotations whose change always passes: what a user says to
-	// the host by them must not be hidden by what a module listens to.
+	// Always lists annotations whose changes always pass: a module's predicates must not hide instructions of a user to the host.
 	Always []string
-	// OnHidden, if not nil, is notified of each event that the Filter hides:
-	// unchanged are the predicates that it compared. It is called by the goroutine
-	// of the watch and must be quick.
+	// OnHidden, if not nil, is called for each event that the Filter hides, with the predicates that it compared. It is called from the
+	// goroutine of the watch and must be quick.
 	OnHidden func(ref reflector.ObjectRef, unchanged Words)
 }
 
-// Filter hides events. Make one with Parse; nil hides nothing. It is used by
-// one goroutine, that of the watch.
+// Filter hides events. Make one with Parse; a nil Filter hides nothing. It is not safe for concurrent use: it belongs to the goroutine of
+// the watch.
 type Filter struct {
 	term   term
 	uses   Words // without Func
@@ -32,10 +30,9 @@ type Filter struct {
 	passed *memory // nil without a TTL
 }
 
-// Check says what becomes of an event. An object that was created, listed for
-// the first time, deleted or replaced by one of another uid passes, unless it is
-// the guest's to say. Of a change, the predicates decide; one that they would
-// hide passes if the TTL has gone by since a change of that object last did.
+// Check returns the verdict on an event. An object that was created, listed for the first time, deleted or replaced by one with another uid
+// passes, unless the guest's filter decides. For a change, the predicates decide; a change that they would hide passes if no change of that
+// object has passed within the TTL.
 func (f *Filter) Check(now time.Time, ev reflector.Event) Verdict {
 	if f == nil {
 		return Pass
@@ -57,8 +54,7 @@ func (f *Filter) Check(now time.Time, ev reflector.Event) Verdict {
 	return verdict
 }
 
-// compare returns the verdict on an object that is there, and the predicates
-// that saw no change.
+// compare returns the verdict on an existing object, and the predicates that saw no change.
 func (f *Filter) compare(ev reflector.Event) (verdict Verdict, unchanged Words) {
 	if ev.Old == nil || ev.Old.UID() != ev.New.UID() {
 		return f.term.eval(f.uses), 0
@@ -82,8 +78,7 @@ func (f *Filter) always(old, now *reflector.Object) bool {
 	return false
 }
 
-// changed returns which of the predicates that the Filter uses let a change
-// pass.
+// changed returns the predicates in use that let a change pass.
 func (f *Filter) changed(old, now *reflector.Object) Words {
 	var w Words
 	if f.uses&Generation != 0 && (now.Generation() == 0 || now.Generation() != old.Generation()) {
@@ -95,7 +90,7 @@ func (f *Filter) changed(old, now *reflector.Object) Words {
 	if f.uses&Labels != 0 && !sameLabels(old.Labels(), now.Labels()) {
 		w |= Labels
 	}
-	// MapsAlike says at once, and without a copy, that nothing has changed.
+	// MapsAlike detects unchanged annotations quickly, without a copy.
 	if f.uses&Annotations != 0 && !old.MapsAlike(now) && hashAnnotations(old) != hashAnnotations(now) {
 		w |= Annotations
 	}
@@ -122,8 +117,7 @@ func sameLabels(a, b reflector.Labels) bool {
 
 var seed = maphash.MakeSeed()
 
-// hashAnnotations returns a number that differs between different annotations,
-// but for one pair in 2^64. They are sorted by key.
+// hashAnnotations returns a hash of the annotations. Annotations are sorted by key, and different ones collide once in 2^64 pairs.
 func hashAnnotations(o *reflector.Object) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
@@ -143,8 +137,8 @@ func hashFinalizers(o *reflector.Object) uint64 {
 	return h.Sum64()
 }
 
-// writeString writes a string and, so that none runs into the next, its end:
-// no byte of UTF-8 is 0xff.
+// writeString writes a string and a terminator, which prevents two strings from being confused with their concatenation: 0xff is no byte of
+// UTF-8.
 func writeString(h *maphash.Hash, s string) {
 	_, _ = h.WriteString(s)
 	_ = h.WriteByte(0xff)

@@ -7,23 +7,22 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
-// memory knows when the last change of an object passed. It keeps nothing of
-// the object but a hash of its uid, and forgets it when the object is deleted or
-// the TTL has gone by, which come to the same as never having passed.
+// memory records when the last change of an object passed. It stores only a hash of the object's identity, and forgets it when the object
+// is deleted or the TTL has expired; a forgotten object is treated as one that never passed.
 //
-// A nil memory never expires: there is no TTL. Two objects of one hash share an entry: one change in 2^64 passes late.
+// A nil memory has no TTL and never expires. Two objects with the same hash share an entry: one change in 2^64 passes late.
 type memory struct {
 	ttl   time.Duration
-	start time.Time                // the clock of what follows
+	start time.Time                // the origin of the times below
 	last  map[uint64]time.Duration // since start
-	sweep time.Duration            // when to look for entries past their time
+	sweep time.Duration            // when to remove expired entries next
 }
 
 func newMemory(ttl time.Duration) *memory {
 	return &memory{ttl: ttl, last: map[uint64]time.Duration{}}
 }
 
-// key stands for one object; the name as well, for APIs without uids.
+// key returns a hash that identifies an object. It includes the name, for APIs without uids.
 func key(o *reflector.Object) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
@@ -43,7 +42,7 @@ func (m *memory) expired(now time.Time, o *reflector.Object) bool {
 	return !ok || now.Sub(m.start)-at >= m.ttl
 }
 
-// record says that a change of o passes now.
+// record notes that a change of o passes now.
 func (m *memory) record(now time.Time, o *reflector.Object) {
 	if m == nil {
 		return
@@ -64,8 +63,7 @@ func (m *memory) forget(o *reflector.Object) {
 	}
 }
 
-// forgetOld removes what has expired. It is done once per TTL, which costs an
-// object one look per TTL, into a new map, because a map does not shrink.
+// forgetOld removes expired entries. It runs once per TTL and builds a new map, because a map does not shrink.
 func (m *memory) forgetOld(now time.Duration) {
 	m.sweep = now + m.ttl
 	next := map[uint64]time.Duration{}

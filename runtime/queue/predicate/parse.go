@@ -9,27 +9,24 @@ import (
 	"github.com/wasmctl/wasmctl/internal/near"
 )
 
-// Limits of what Parse reads.
+// Limits of Parse.
 const (
-	// maxNesting is how deep brackets may nest.
+	// maxNesting is the maximum nesting depth of brackets.
 	maxNesting = 8
-	// maxLength is how many bytes one element may have.
+	// maxLength is the maximum length of an element in bytes.
 	maxLength = 1024
-	// minTTL keeps a TTL from being no filter at all.
+	// minTTL is the shortest TTL; a shorter one would make the filter useless.
 	minTTL = time.Second
 )
 
-// Parse compiles a manifest's predicates. A change passes if one of the
-// elements lets it pass. An element is a predicate (see Words for their names),
-// or several in all(...) or any(...), which nest:
+// Parse compiles the predicates of a manifest. A change passes if one of the elements lets it pass. An element is a predicate (see Words for
+// their names), or several in all(...) or any(...), which can be nested:
 //
 //	["generation", "all(labels, annotations)"]
 //
-// The element "ttl=30m" sets the TTL, a Go duration of at least a second;
-// "ttl=never" has none. The default is DefaultTTL.
+// The element "ttl=30m" sets the TTL, a Go duration of at least a second; "ttl=never" turns it off. The default is DefaultTTL.
 //
-// A list without predicates gives nil, which hides nothing. The error names the
-// element, and the word that was meant where it can tell.
+// A list without predicates returns nil, which hides nothing. The error names the element and, if possible, suggests the intended word.
 func Parse(elements []string, opts Options) (*Filter, error) {
 	f := &Filter{ttl: DefaultTTL, opts: opts}
 	haveTTL := false
@@ -93,12 +90,12 @@ func parseElement(s string) (term, error) {
 	return t, nil
 }
 
-// parser reads one element front to back.
+// parser reads one element from left to right.
 type parser struct{ rest string }
 
 func (p *parser) space() { p.rest = strings.TrimLeft(p.rest, " \t\n\r") }
 
-// word reads what stands before the next bracket, comma or space.
+// word reads up to the next bracket, comma or space.
 func (p *parser) word() string {
 	p.space()
 	end := strings.IndexAny(p.rest, "(), \t\n\r")
@@ -110,7 +107,7 @@ func (p *parser) word() string {
 	return word
 }
 
-// next reads c, if it comes next.
+// next consumes c if it is the next character.
 func (p *parser) next(c byte) bool {
 	if p.space(); p.rest == "" || p.rest[0] != c {
 		return false
@@ -148,7 +145,7 @@ func (p *parser) term(depth int) (term, error) {
 // allWords lists the predicates for errors.
 var allWords = strings.Join(words[:], ", ")
 
-// list reads the brackets after all or any.
+// list reads the bracketed list after all or any.
 func (p *parser) list(of string, depth int) ([]term, error) {
 	if !p.next('(') {
 		return nil, fmt.Errorf("brackets are missing: write %s(generation, labels)", of)

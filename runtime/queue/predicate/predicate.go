@@ -1,14 +1,11 @@
-// Package predicate decides which events to ignore: a Filter compares an object
-// before and after a change, and hides the change if nothing that its predicates
-// name is different. Hidden events still update the store (rule 23): a Filter is
-// between the store and the queue.
+// Package predicate decides which events to ignore: a Filter compares an object before and after a change, and hides the change if none of
+// the fields selected by its predicates differ. Hidden events still update the store (rule 23): a Filter is between the store and the
+// queue.
 //
-// A Filter goes by the two states that the event carries and remembers none, as
-// controller-runtime's predicates do. kube-rs's remember a hash of each object's
-// last value, because a relist shows it every object again; here a relist gives
-// events for changed objects only (rule 11). For the TTL, it remembers when an
-// object's last change passed: some 40 bytes for each object that had one within
-// the TTL.
+// A Filter compares the two states that the event carries and remembers none, as controller-runtime's predicates do. The predicates of
+// kube-rs remember a hash of each object's last value, because a relist returns every object again; here, a relist causes events only for
+// changed objects (rule 11). For the TTL, a Filter remembers when the last change of an object passed: some 40 bytes for each object that
+// changed within the TTL.
 package predicate
 
 import "strings"
@@ -16,16 +13,14 @@ import "strings"
 // Words is a set of predicates.
 type Words uint8
 
-// The predicates. Each lets a change pass if the field is not as it was.
+// The predicates. Each lets a change pass if its field has changed.
 const (
-	// Generation is metadata.generation: a change of the spec, for kinds that
-	// count it, and a request to delete an object that has finalizers. A kind
-	// without generations (ConfigMap) always passes.
+	// Generation is metadata.generation: it changes with the spec, for kinds that maintain it, and when the deletion of an object with
+	// finalizers is requested. An object without a generation (ConfigMap) always passes.
 	Generation Words = 1 << iota
-	// ResourceVersion is metadata.resourceVersion. An object without one always
-	// passes.
+	// ResourceVersion is metadata.resourceVersion. An object without one always passes.
 	ResourceVersion
-	// Labels, Annotations and Finalizers are the fields of metadata of that name.
+	// Labels, Annotations and Finalizers are the metadata fields of the same name.
 	Labels
 	Annotations
 	Finalizers
@@ -35,10 +30,10 @@ const (
 	Func
 )
 
-// words are the names of Words, by bit.
+// words are the names of the predicates, by bit.
 var words = [...]string{"generation", "resourceVersion", "labels", "annotations", "finalizers", "deletion", "func"}
 
-// String returns the names of the predicates, with commas between them.
+// String returns the names of the predicates, separated by commas.
 func (w Words) String() string {
 	var names []string
 	for i, name := range words {
@@ -49,27 +44,27 @@ func (w Words) String() string {
 	return strings.Join(names, ", ")
 }
 
-// Verdict is what a Filter says of an event.
+// Verdict is the decision of a Filter about an event.
 type Verdict uint8
 
 // The verdicts.
 const (
-	// Pass says that the event goes on.
+	// Pass means that the event is processed.
 	Pass Verdict = iota
-	// Hide says to ignore it.
+	// Hide means that the event is ignored.
 	Hide
-	// Ask says that the guest's filter decides.
+	// Ask means that the guest's filter decides.
 	Ask
 )
 
-// term is a predicate, or several of which all or any must let a change pass.
+// term is a predicate, or a list of terms of which all or any must let a change pass.
 type term struct {
 	word Words  // of a single predicate; otherwise 0
 	all  bool   // all(...) rather than any(...)
-	of   []term // what stands in the brackets
+	of   []term // the terms in the brackets
 }
 
-// String returns the term as it is written.
+// String returns the term in the syntax of Parse.
 func (t term) String() string {
 	if t.word != 0 {
 		return t.word.String()
@@ -107,7 +102,7 @@ func (t term) eval(passes Words) Verdict {
 		}
 		return Hide
 	}
-	decides, verdict := Pass, Hide // any-of: one that passes decides
+	decides, verdict := Pass, Hide // any: one that passes decides
 	if t.all {
 		decides, verdict = Hide, Pass
 	}

@@ -2,13 +2,12 @@ package trigger
 
 import "context"
 
-// Chan emits what a program sends: kube-rs's reconcile_on and reconcile_all_on,
-// controller-runtime's source.Channel. A sender waits until its trigger is taken;
-// it should give up when the controller's context ends.
+// Chan emits the triggers that a program sends, like kube-rs's reconcile_on and reconcile_all_on, and controller-runtime's source.Channel.
+// A sender blocks until its trigger is received; it should give up when the controller's context ends.
 type Chan struct {
-	// Name names it for people.
+	// Name is a human-readable name.
 	Name string
-	// C brings the triggers. Closing it ends the Chan, nil never sends.
+	// C carries the triggers. Closing it ends the Chan; a nil channel never sends.
 	C <-chan Trigger
 }
 

@@ -12,36 +12,33 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
-// maxLine is how long a line may be: a namespace and a name have room.
+// maxLine is the maximum length of a line: enough for a namespace and a name.
 const maxLine = 1024
 
-// Lines asks for the objects that lines of text name, such as those of standard
-// input: "name" or "namespace/name", or "*" for all objects. Empty lines are
-// nothing. A line that names no object is told to OnError; the next one is read.
+// Lines requests the objects that are named by lines of text, for example of standard input: "name" or "namespace/name", or "*" for all
+// objects. Empty lines are ignored. An invalid line is reported to OnError, and the next one is read.
 type Lines struct {
-	// Name names the reader for people: "stdin".
+	// Name is a human-readable name of the reader, such as "stdin".
 	Name string
-	// Reader has the lines. Its end ends the Lines.
+	// Reader provides the lines. Lines ends at its end.
 	Reader io.Reader
-	// Scope says how the objects are named.
+	// Scope determines how the objects are named.
 	Scope queue.Scope
-	// OnError, if not nil, is notified of a line that names no object, by the
-	// goroutine of Run.
+	// OnError, if not nil, is called for an invalid line, from the goroutine of Run.
 	OnError func(error)
 }
 
-// line is what one line asks for.
+// line is a parsed line.
 type line struct {
 	trigger Trigger
 	err     error
-	none    bool // it is empty
+	none    bool // the line is empty
 }
 
 // Run implements Source. The error is that of reading.
 //
-// A read cannot be interrupted in general (standard input cannot): at the end of
-// ctx Run returns, and the goroutine that reads ends when its read does, without
-// touching anything more. It is the only one that a Source leaves.
+// In general, a read cannot be interrupted (standard input cannot). When ctx ends, Run returns, and the reading goroutine ends when its
+// read returns, without any further effect. No other goroutine outlives a Source.
 func (l Lines) Run(ctx context.Context, emit Emit) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -67,7 +64,7 @@ func (l Lines) Run(ctx context.Context, emit Emit) error {
 	}
 }
 
-// read sends each line until the reader ends or ctx does.
+// read sends each line until the end of the reader or of ctx.
 func (l Lines) read(ctx context.Context, lines chan<- line) error {
 	r := bufio.NewReaderSize(l.Reader, maxLine+len("\r\n"))
 	for {

@@ -12,22 +12,18 @@ import (
 // MinResync is the shortest period of a Resync.
 const MinResync = time.Second
 
-// resyncJitter is the part of the period by which it varies to both sides, as
-// controller-runtime's SyncPeriod does: what was started together does not stay
-// together.
+// resyncJitter is the fraction by which the period varies in both directions, as with controller-runtime's SyncPeriod, so that controllers
+// that were started together do not stay synchronized.
 const resyncJitter = 0.1
 
-// resync is what a period and a schedule ask for: all objects, with no hurry
-// (rule 4).
+// resync requests all objects, without urgency (rule 4).
 var resync = Trigger{All: true, Reason: abi.Reason{Type: abi.ReasonResync}, Low: true}
 
-// Resync asks for all objects at low priority, again and again. It lists nothing
-// from the API server: watches keep the store true; a resync is for what they
-// cannot see, outside the cluster.
+// Resync requests all objects at low priority, periodically. It does not list from the API server, because watches keep the store current:
+// a resync is for changes outside the cluster, which watches cannot see.
 type Resync struct{ period time.Duration }
 
-// NewResync returns a Resync with a period of at least MinResync, which varies
-// by a tenth to both sides.
+// NewResync returns a Resync with a period of at least MinResync, which varies by 10 percent in both directions.
 func NewResync(period time.Duration) (Resync, error) {
 	if period < MinResync {
 		return Resync{}, fmt.Errorf("resync[%v]: the period must be %v or more", period, MinResync)
@@ -35,8 +31,7 @@ func NewResync(period time.Duration) (Resync, error) {
 	return Resync{period}, nil
 }
 
-// Run implements Source. The first is one period after the start: all objects
-// are listed then anyway.
+// Run implements Source. The first trigger comes one period after the start, because all objects are listed at the start anyway.
 func (r Resync) Run(ctx context.Context, emit Emit) error {
 	for {
 		jitter := (2*rand.Float64() - 1) * resyncJitter
@@ -50,7 +45,7 @@ func (r Resync) Run(ctx context.Context, emit Emit) error {
 // String implements Source.
 func (r Resync) String() string { return "resync every " + r.period.String() }
 
-// sleep waits for d; false says that ctx ended first.
+// sleep waits for d. It returns false if ctx ended first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -1,8 +1,6 @@
-// Package trigger has what asks for reconciles besides watches: a period, a
-// schedule, a signal, lines of text, a channel.
+// Package trigger provides sources of reconcile requests other than watches: a period, a schedule, lines of text, a channel.
 //
-// A Source that ends just stops; the others go on (as kube-rs's reconcile_on and
-// reconcile_all_on do).
+// A Source that ends just stops; the others continue (like kube-rs's reconcile_on and reconcile_all_on).
 package trigger
 
 import (
@@ -14,22 +12,20 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
-// Trigger asks for objects to be reconciled although nothing about them has
-// changed.
+// Trigger requests reconciles of objects although nothing about them has changed.
 type Trigger struct {
-	// All asks for every object in the store of the reconciled kind.
+	// All requests every object in the store of the reconciled kind.
 	All bool
-	// Refs asks for these, also where the store does not have them.
+	// Refs requests these objects, even if they are not in the store.
 	Refs []reflector.ObjectRef
-	// Reason is told to the guest; the zero value is Triggered.
+	// Reason is the reason given to the guest; the zero value means Triggered.
 	Reason abi.Reason
-	// Low says that it is not urgent (rule 4).
+	// Low means that the trigger is not urgent (rule 4).
 	Low bool
 }
 
-// Requests appends the requests that a trigger makes to dst and returns it. The
-// store is that of the reconciled kind. An object that is both named and in the
-// store is requested twice; the scheduler makes it one run (rule 2).
+// Requests appends the requests of a trigger to dst and returns it. The store is that of the reconciled kind. An object that is both named
+// and in the store is requested twice; the scheduler merges the two (rule 2).
 func (t Trigger) Requests(dst []queue.Request, store *reflector.Store) []queue.Request {
 	if t.Reason == (abi.Reason{}) {
 		t.Reason.Type = abi.ReasonTriggered
@@ -48,15 +44,15 @@ func (t Trigger) Requests(dst []queue.Request, store *reflector.Store) []queue.R
 	return dst
 }
 
-// Emit takes a trigger. It may block until ctx ends at the latest.
+// Emit processes a trigger. It may block until ctx ends.
 type Emit func(ctx context.Context, t Trigger)
 
 // Source emits triggers.
 type Source interface {
-	// Run emits until ctx ends, or nothing more is to come, and returns when
-	// everything that it started has ended. The error says why it ended early.
+	// Run emits triggers until ctx ends or no more can come, and returns when everything that it started has ended. The error is the reason
+	// for ending early.
 	Run(ctx context.Context, emit Emit) error
-	// String names it for people: "cron 0 3 * * *".
+	// String returns a human-readable name, such as "cron 0 3 * * *".
 	String() string
 }
 
