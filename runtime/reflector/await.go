@@ -7,23 +7,19 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// waiter is one call of AwaitVersion that waits.
+// waiter is a blocked call of AwaitVersion.
 type waiter struct {
 	ref     ObjectRef
 	version string
 	done    chan struct{} // closed, under Store.mu, when the store includes the version
 }
 
-// AwaitVersion waits until the store includes the write of ref that the API
-// server answered with resourceVersion, so that a run sees what the run before
-// it wrote (rule 22). It does where its object of ref has that version or a
-// later one, or where the watch has got as far: an event, a bookmark or a list
-// of a later version shows that the write is in, also where it deleted the
-// object or took it out of the watch's selection.
+// AwaitVersion waits until the store includes the write of ref to which the API server assigned resourceVersion, so that a run sees what
+// the previous run wrote (rule 22). The store includes the write if its object has that version or a later one, or if an event, a bookmark
+// or a list of a later version has arrived, even if that write deleted the object or removed it from the watch's selection.
 //
-// It returns at once, with nil, for a resourceVersion that cannot be compared:
-// "", or that of an API that does not number its versions. The error is that of
-// ctx, which should have a deadline: a watch may be down.
+// It returns nil at once for a resourceVersion that cannot be compared: "", or that of an API that does not number its versions. The error
+// is that of ctx, which should have a deadline, because the watch may be down.
 func (s *Store) AwaitVersion(ctx context.Context, ref ObjectRef, resourceVersion string) error {
 	s.mu.RLock()
 	included := s.includes(ref, resourceVersion)
@@ -46,7 +42,7 @@ func (s *Store) AwaitVersion(ctx context.Context, ref ObjectRef, resourceVersion
 	}
 }
 
-// await adds w to the waiters, or reports that it need not wait.
+// await adds w to the waiters. If the store already includes the version, it returns true instead.
 func (s *Store) await(w *waiter) (included bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,7 +53,7 @@ func (s *Store) await(w *waiter) (included bool) {
 	return false
 }
 
-// includes reports whether a write is in the store. The caller holds mu.
+// includes reports whether a write is in the store. The caller must hold mu.
 func (s *Store) includes(ref ObjectRef, version string) bool {
 	if _, err := resourceversion.CompareResourceVersion(version, version); err != nil {
 		return true
@@ -69,7 +65,7 @@ func (s *Store) includes(ref ObjectRef, version string) bool {
 	return o != nil && atLeast(o.resourceVersion, version)
 }
 
-// wake ends the waits that are over. The caller holds mu for writing.
+// wake releases the waiters whose version is now included. The caller must hold mu for writing.
 func (s *Store) wake() {
 	if len(s.waiters) == 0 {
 		return
@@ -83,24 +79,21 @@ func (s *Store) wake() {
 	})
 }
 
-// reached notes that the store includes version. Before the first list, or
-// where lists have no version, it does not count: what a watch then sends first
-// is in no order. The caller holds mu for writing.
+// reached records that the store includes version. It is ignored before the first list, and if lists have no version: the first events of a
+// watch are then in no order. The caller must hold mu for writing.
 func (s *Store) reached(version string) {
 	if Older(s.version, version) {
 		s.version = version
 	}
 }
 
-// atLeast reports whether version a is b or later; false where one cannot be
-// compared.
+// atLeast reports whether version a is b or later. It is false if the versions cannot be compared.
 func atLeast(a, b string) bool {
 	c, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && c >= 0
 }
 
-// Older reports whether resourceVersion a is before b; false where one cannot be
-// compared.
+// Older reports whether resourceVersion a is before b. It is false if the versions cannot be compared.
 func Older(a, b string) bool {
 	c, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && c < 0

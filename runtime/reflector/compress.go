@@ -11,57 +11,53 @@ import (
 
 // Bounds of compression.
 const (
-	// minCompressed is the least object that is compressed: of a smaller one, most
-	// memory is what is kept beside the bytes.
+	// minCompressed is the size of the smallest object that is compressed. A smaller one uses most of its memory for other fields.
 	minCompressed = 256
-	// maxCompressed is the largest: to read it takes 5 µs.
+	// maxCompressed is the size of the largest object that is compressed. Decompressing it takes 5 µs.
 	maxCompressed = 8 << 10
-	// oftenRead is how many reads between two looks keep an object plain from then on:
-	// a resync, which reads each object once, compresses nothing less.
+	// oftenRead is the number of reads between two looks after which an object stays uncompressed. A resync, which reads each object once,
+	// does not reach it.
 	oftenRead = 2
-	// firstSample is how many bytes of objects the first dictionary is made of. With
-	// its table, it takes 96 KiB. Each further one takes twice as many objects that
-	// those before do not suit.
+	// firstSample is the number of bytes of objects from which the first dictionary is built. With its table, a dictionary takes 96 KiB.
+	// Each further dictionary needs twice as many bytes of objects that the previous ones did not compress well.
 	firstSample     = 1 << 20
 	maxDictionaries = 8
-	// usualStart is how many bytes of an object are looked for in the sample, as where
-	// objects begin like others. To look for all of them takes 0.2 s.
+	// usualStart is the number of bytes of an object that are searched for in the sample, as a typical start of objects. Searching for all
+	// of them would take 0.2 s.
 	usualStart = 32
 )
 
-// Compressor compresses the objects of one store that are not read, by what they have
-// in common with others: a dictionary of a sample of them. It decides and computes,
-// and knows no time: who owns the store calls it. It is safe for concurrent use.
+// Compressor compresses objects of one store that are not being read, using a dictionary built from a sample of the objects. It decides and
+// computes, but has no clock: the owner of the store calls it. It is safe for concurrent use.
 type Compressor struct {
 	mu     sync.Mutex
 	newest *s2.Dict // guarded by mu; nil before the first
-	made   uint8    // guarded by mu; how many dictionaries there were
-	unfit  int64    // guarded by mu; bytes of objects that the newest does not suit
-	sample []byte   // guarded by mu; of these objects, evenly
+	made   uint8    // guarded by mu; number of dictionaries built so far
+	unfit  int64    // guarded by mu; bytes of objects that the newest dictionary does not compress well
+	sample []byte   // guarded by mu; an even sample of those objects
 	packed []byte   // guarded by mu; scratch
 	plain  []byte   // guarded by mu; scratch
 }
 
-// body is how an object holds its bytes. It never changes.
+// body holds the bytes of an object. It is immutable.
 type body struct {
 	bytes      []byte
-	dictionary *s2.Dict // that the bytes need; nil for plain ones
+	dictionary *s2.Dict // required to decode the bytes; nil if they are uncompressed
 }
 
-// plain returns the bytes as they were, of this size.
+// plain returns the uncompressed bytes, which have the given size.
 func (b *body) plain(size int) []byte {
 	if b.dictionary == nil {
 		return b.bytes
 	}
 	plain, err := b.dictionary.Decode(make([]byte, size), b.bytes)
 	if err != nil {
-		panic(fmt.Sprintf("BUG: a compressed object: %v", err)) // Compress has tried it
+		panic(fmt.Sprintf("BUG: a compressed object: %v", err)) // Compress has verified it
 	}
 	return plain
 }
 
-// Look compresses an object of the store that was not read since the last look, and
-// returns what that saves.
+// Look compresses an object of the store if it was not read since the last look, and returns the bytes that compression saves.
 func (c *Compressor) Look(o *Object) (saved int) {
 	if o.reads.Swap(0) == 0 {
 		c.Compress(o)
@@ -69,12 +65,11 @@ func (c *Compressor) Look(o *Object) (saved int) {
 	return o.Saved()
 }
 
-// Saved returns how many bytes less the object takes by compression: 0 for a plain one.
+// Saved returns how many bytes compression saves for the object; 0 if it is uncompressed.
 func (o *Object) Saved() int { return int(o.size) - len(o.body.Load().bytes) }
 
-// Compress compresses an object, where that makes it half as large. Only the
-// Compressor of its store may. One without a resourceVersion stays as it is: who
-// remembers where the bytes of a state are relies on states having versions.
+// Compress compresses an object if that at least halves its size. Only the Compressor of its store may call it. An object without a
+// resourceVersion is not compressed: code that remembers byte positions within a state relies on states having versions.
 func (c *Compressor) Compress(o *Object) {
 	plain := o.body.Load()
 	if plain.dictionary != nil || o.resourceVersion == "" || o.size < minCompressed || o.size > maxCompressed {
@@ -93,9 +88,8 @@ func (c *Compressor) Compress(o *Object) {
 	c.learn(plain.bytes)
 }
 
-// compress returns b compressed, or nil where that is not worth it. What is returned
-// was read again: an error of the library must not become one of an object. The caller
-// holds mu.
+// compress returns b compressed, or nil if that is not worthwhile. The result has been verified by decompressing it, so that a bug of the
+// library cannot corrupt an object. The caller must hold mu.
 func (c *Compressor) compress(b []byte) []byte {
 	if c.newest == nil {
 		return nil
@@ -111,8 +105,8 @@ func (c *Compressor) compress(b []byte) []byte {
 	return bytes.Clone(c.packed)
 }
 
-// learn takes a sample of what no dictionary suits, and in the end makes the next one
-// of it. The caller holds mu.
+// learn adds bytes that no dictionary compresses well to the sample, and builds the next dictionary once the sample is complete. The caller
+// must hold mu.
 func (c *Compressor) learn(b []byte) {
 	if c.made == maxDictionaries {
 		return

@@ -10,18 +10,15 @@ import (
 	"github.com/wasmctl/wasmctl/internal/packed"
 )
 
-// Annotations and finalizers, which the host rarely reads, stay in the msgpack
-// and is looked up there: kept as strings it would cost every object memory (an
-// annotation often repeats the whole object). Keys are sorted, so the way is
-// short: apiVersion, kind, metadata, and annotations come first.
+// The host rarely reads annotations and finalizers. They are looked up in the msgpack bytes: storing them as strings would cost memory for
+// every object (an annotation often repeats the whole object). Keys are sorted, so the search is short: apiVersion, kind and metadata come
+// first, and annotations come first in metadata.
 
-// OwnAnnotations is what the annotations begin with that are for wasmctl. Each run
-// asks for them, and few objects have one.
+// OwnAnnotations is the prefix of annotations that are instructions for wasmctl. Every run looks for them, and few objects have one.
 const OwnAnnotations = "wasmctl.dev/"
 
-// Annotation returns the value of one of metadata.annotations and whether it is
-// there. It reads the object's msgpack, which takes about 0.3 µs for most kinds,
-// where the object may have it.
+// Annotation returns the value of a metadata.annotations key, and whether it exists. If the object may have it, this searches the msgpack,
+// which takes about 0.3 µs for most kinds.
 func (o *Object) Annotation(key string) (value string, exists bool) {
 	if !o.annotated || !o.instructed && strings.HasPrefix(key, OwnAnnotations) {
 		return "", false
@@ -47,7 +44,7 @@ func (o *Object) Annotations() iter.Seq2[string, string] {
 	}
 }
 
-// annotations yields views of the object's bytes.
+// annotations yields slices of the object's bytes.
 func (o *Object) annotations() iter.Seq2[[]byte, []byte] {
 	return func(yield func(k, v []byte) bool) {
 		if !o.annotated {
@@ -63,7 +60,7 @@ func (o *Object) annotations() iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// Finalizers yields metadata.finalizers in their order.
+// Finalizers yields metadata.finalizers in order.
 func (o *Object) Finalizers() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		if !o.finalized {
@@ -78,7 +75,7 @@ func (o *Object) Finalizers() iter.Seq[string] {
 	}
 }
 
-// HasFinalizer reports whether metadata.finalizers has this name.
+// HasFinalizer reports whether metadata.finalizers contains the name.
 func (o *Object) HasFinalizer(name string) bool {
 	if !o.finalized {
 		return false
@@ -92,20 +89,20 @@ func (o *Object) HasFinalizer(name string) bool {
 	return false
 }
 
-// MapsAlike reports whether both have the same labels, annotations and owner
-// references: a mapper that goes by those requests the same objects for both.
+// MapsAlike reports whether both objects have the same labels, annotations and owner references, so that a mapper that uses only these
+// requests the same objects for both.
 func (o *Object) MapsAlike(p *Object) bool {
 	return slices.Equal(o.labels.pairs, p.labels.pairs) && slices.Equal(o.owners, p.owners) && o.annotated == p.annotated &&
 		(!o.annotated || bytes.Equal(o.metadata("annotations"), p.metadata("annotations")))
 }
 
-// APIVersion returns the object's apiVersion, "apps/v1", or "".
+// APIVersion returns the object's apiVersion, such as "apps/v1", or "".
 func (o *Object) APIVersion() string { return o.typeField("apiVersion") }
 
 // Kind returns the object's kind, or "".
 func (o *Object) Kind() string { return o.typeField("kind") }
 
-// typeField returns a top-level string. There are few different ones.
+// typeField returns a top-level string. It is interned, because there are few different ones.
 func (o *Object) typeField(name string) string {
 	if s := textAt(o.peek(), name); len(s) > 0 {
 		return unique.Make(string(s)).Value()
@@ -118,7 +115,7 @@ func (o *Object) metadata(name string) []byte {
 	return packed.Find(packed.Find(o.peek(), "metadata"), name)
 }
 
-// textAt returns a text of a map, or nil.
+// textAt returns a string of a map, or nil.
 func textAt(b []byte, name string) []byte {
 	c := packed.At(packed.Find(b, name))
 	return c.Text()

@@ -8,23 +8,22 @@ import (
 )
 
 const (
-	// maxIndexes is how many indexes a store has, at most. Each costs something with
-	// each change of an object.
+	// maxIndexes is the maximum number of indexes of a store. Each makes every change of an object more expensive.
 	maxIndexes = 64
-	// maxValues and maxValueBytes bound what an index keeps of one object.
+	// maxValues and maxValueBytes limit the values of one object in an index.
 	maxValues, maxValueBytes = 64, 4 << 10
-	// unknownBytes is about what an index takes for an object that it does not know,
-	// and valueBytes for a value beside its text.
+	// unknownBytes is the approximate memory that an index uses for an object whose values it does not know, and valueBytes that for a
+	// value in addition to its text.
 	unknownBytes, valueBytes = 40, 200
-	// freeIndexBytes is what all indexes of a store may take whatever it has; beyond
-	// that, as much as its objects.
+	// freeIndexBytes is the memory that all indexes of a store may use regardless of its size; beyond it, they may use as much as its
+	// objects.
 	freeIndexBytes = 4 << 20
-	// minIdle is how many changes an index lives through without being asked, and two
-	// more for each object: then it has cost more than to make it again.
+	// minIdle, plus two per object, is the number of changes after which an unused index is removed: maintaining it has then cost more than
+	// rebuilding it would.
 	minIdle = 1000
 )
 
-// indexKey names an index.
+// indexKey identifies an index.
 type indexKey struct {
 	scope any
 	name  string
@@ -35,12 +34,11 @@ func keyOf(index *abi.Index) indexKey {
 	return indexKey{index.Scope, index.Name, index.Of == nil}
 }
 
-// Indexed yields the objects that have the value in an index, and those whose
-// present state Learn was not told of, if the index has no Of. The order and the rest
-// are those of Scan.
+// Indexed yields the objects that have the value in an index. If the index has no Of, it also yields those whose current state Learn has
+// not received. The order and everything else is as in Scan.
 //
-// A store keeps an index that was asked for, unless it has too many or they are too
-// large. A new one knows nothing of any object, which costs time but no result.
+// A store maintains an index once it was used, unless there are too many or they are too large. A new index does not know the values of any
+// object, which costs time but does not affect the result.
 func (s *Store) Indexed(index *abi.Index, namespace string, after ObjectRef) iter.Seq[*Object] {
 	x := s.index(keyOf(index))
 	candidates := scan(namespace, after, func(dst []*Object, after ObjectRef) []*Object {
@@ -66,8 +64,8 @@ func (s *Store) Indexed(index *abi.Index, namespace string, after ObjectRef) ite
 	}
 }
 
-// candidates appends what Indexed has to look at, up to the capacity of dst. They are
-// all objects where the index was dropped meanwhile.
+// candidates appends the objects that Indexed must check, up to the capacity of dst. If the index was removed meanwhile, these are all
+// objects.
 func (s *Store) candidates(x *index, value string, dst []*Object, after ObjectRef) []*Object {
 	s.mu.RLock()
 	if s.findIndex(x.key) != x {
@@ -81,8 +79,8 @@ func (s *Store) candidates(x *index, value string, dst []*Object, after ObjectRe
 	return dst
 }
 
-// Learn tells an index the values of objects. Those of a state that is not the
-// present one are ignored, and so is what the index has no room for.
+// Learn adds the values of objects to an index. Values of a state that is not current are ignored, and so are values for which the index
+// has no room.
 func (s *Store) Learn(index *abi.Index, entries []abi.IndexEntry) {
 	if len(entries) == 0 {
 		return
@@ -106,8 +104,7 @@ func (s *Store) Learn(index *abi.Index, entries []abi.IndexEntry) {
 	}
 }
 
-// sizeOf is about what the values of an object take in an index; 0 where they are
-// too many or too large for one.
+// sizeOf returns the approximate memory that the values of an object use in an index; 0 if they are too many or too large.
 func sizeOf(values []string) int64 {
 	n := 0
 	for _, v := range values {
@@ -119,8 +116,7 @@ func sizeOf(values []string) int64 {
 	return int64(n + valueBytes*max(1, len(values)))
 }
 
-// index returns an index, and makes it where there is none. Of its scope it becomes the
-// last one that is dropped.
+// index returns an index, and creates it if necessary. It becomes the most recently used index.
 func (s *Store) index(key indexKey) *index {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,14 +132,14 @@ func (s *Store) index(key indexKey) *index {
 	}
 	x.idle = 0
 	for len(s.indexes) >= maxIndexes {
-		s.dropIndex(nil, func(*index) int64 { return 1 })
+		s.removeIndex(nil, func(*index) int64 { return 1 })
 	}
 	s.indexes = append(s.indexes, x)
 	s.roomFor(x, 0)
 	return x
 }
 
-// findIndex returns an index, or nil. The lock is held.
+// findIndex returns an index, or nil. The caller must hold mu.
 func (s *Store) findIndex(key indexKey) *index {
 	for _, x := range s.indexes {
 		if x.key == key {
@@ -153,8 +149,7 @@ func (s *Store) findIndex(key indexKey) *index {
 	return nil
 }
 
-// roomFor makes room for so many more bytes in x, and reports whether there is. The
-// lock is held.
+// roomFor makes room for size more bytes in x, and reports whether it succeeded. The caller must hold mu.
 func (s *Store) roomFor(x *index, size int64) bool {
 	for {
 		all := size
@@ -164,16 +159,15 @@ func (s *Store) roomFor(x *index, size int64) bool {
 		if all <= freeIndexBytes+s.bytes {
 			return true
 		}
-		if !s.dropIndex(x, func(y *index) int64 { return y.bytes }) {
+		if !s.removeIndex(x, func(y *index) int64 { return y.bytes }) {
 			return false
 		}
 	}
 }
 
-// dropIndex drops, of the scope whose indexes weigh most, the one that was not asked for
-// longest. So nobody who makes many or large ones takes the room of another. It reports
-// false where that is keep. The lock is held.
-func (s *Store) dropIndex(keep *index, weigh func(*index) int64) bool {
+// removeIndex finds the scope with the highest total weight, and removes its least recently used index, so that a scope with many or large
+// indexes does not displace those of others. If that index is except, it removes nothing and returns false. The caller must hold mu.
+func (s *Store) removeIndex(except *index, weigh func(*index) int64) bool {
 	weights := map[any]int64{}
 	for _, x := range s.indexes {
 		weights[x.key.scope] += weigh(x)
@@ -184,15 +178,14 @@ func (s *Store) dropIndex(keep *index, weigh func(*index) int64) bool {
 			most = x
 		}
 	}
-	if most == keep {
+	if most == except {
 		return false
 	}
 	s.indexes = slices.DeleteFunc(s.indexes, func(x *index) bool { return x == most })
 	return true
 }
 
-// changeIndexes notes that the state old of an object became o; either may be nil.
-// The lock is held.
+// changeIndexes records that the state old of an object became o; either may be nil. The caller must hold mu.
 func (s *Store) changeIndexes(old, o *Object) {
 	if len(s.indexes) == 0 {
 		return
@@ -210,17 +203,17 @@ func (s *Store) changeIndexes(old, o *Object) {
 	s.indexes = slices.DeleteFunc(s.indexes, func(x *index) bool { return x.idle > minIdle+2*len(s.objects) })
 }
 
-// index says which objects have a value. The store's lock guards it.
+// index maps values to objects. It is guarded by the store's mu.
 type index struct {
 	key     indexKey
-	values  map[ObjectRef][]string // of the objects that are known
-	refs    map[string]*order      // those that have a value; none is empty
-	unknown *order                 // the others
-	bytes   int64                  // about what it takes
-	idle    int                    // changes since it was asked for
+	values  map[ObjectRef][]string // the values of known objects
+	refs    map[string]*order      // the objects that have a value; no order is empty
+	unknown *order                 // all other objects
+	bytes   int64                  // approximate memory use
+	idle    int                    // changes since it was last used
 }
 
-// candidates returns the first refs after one that have the value or are unknown.
+// candidates returns the first references after one that have the value or are unknown.
 func (x *index) candidates(value string, after ObjectRef, limit int) []ObjectRef {
 	refs := x.unknown.appendAfter(nil, after, limit)
 	if with := x.refs[value]; with != nil {
@@ -230,7 +223,7 @@ func (x *index) candidates(value string, after ObjectRef, limit int) []ObjectRef
 	return refs[:min(len(refs), limit)]
 }
 
-// learn notes the values of an object that was forgotten.
+// learn records the values of an object. The caller must have called forget for it.
 func (x *index) learn(ref ObjectRef, values []string, size int64) {
 	x.values[ref] = values
 	x.bytes += size
@@ -242,7 +235,7 @@ func (x *index) learn(ref ObjectRef, values []string, size int64) {
 	}
 }
 
-// forget makes an object neither known nor unknown.
+// forget removes an object from both the known and the unknown ones.
 func (x *index) forget(ref ObjectRef) {
 	values, known := x.values[ref]
 	if !known {

@@ -7,23 +7,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// With these methods client-go's list and watch machinery carries packed
-// objects where it expects decoded ones.
+// These methods let client-go's list and watch machinery carry packed objects in place of decoded ones.
 var (
 	_ k8sruntime.Object         = (*Object)(nil)
 	_ metav1.ObjectMetaAccessor = (*Object)(nil)
 )
 
-// GetObjectKind implements runtime.Object. The kind stays in the msgpack bytes;
-// nothing on the way asks for it.
+// GetObjectKind implements runtime.Object. The kind remains in the msgpack bytes, because that machinery does not need it.
 func (o *Object) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 
-// DeepCopyObject implements runtime.Object. An Object never changes, so it is
-// its own copy.
+// DeepCopyObject implements runtime.Object. An Object is immutable, so it is its own copy.
 func (o *Object) DeepCopyObject() k8sruntime.Object { return o }
 
-// GetObjectMeta implements metav1.ObjectMetaAccessor with what identifies the
-// object and its state; the other fields of the result are empty.
+// GetObjectMeta implements metav1.ObjectMetaAccessor with the fields that identify the object and its state; the others are empty.
 func (o *Object) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{
 		Name:            o.ref.Name,

@@ -5,12 +5,11 @@ import (
 	"unique"
 )
 
-// Labels are the labels of an Object. The zero value has none. It implements
-// labels.Labels of apimachinery, so a labels.Selector can be matched against it.
+// Labels are the labels of an Object. The zero value has none. It implements labels.Labels of apimachinery, so that a labels.Selector can
+// be matched against it.
 //
-// Keys repeat over all objects of a resource and are shared between them;
-// values often do not (a pod's own name, a hash), and sharing a string that
-// stands once costs more than it saves.
+// Keys recur in most objects of a resource and are shared between them. Values often are unique (a pod's own name, a hash), and sharing a
+// unique string costs more than it saves.
 type Labels struct {
 	pairs []label // sorted by key
 }
@@ -20,7 +19,7 @@ type label struct {
 	value string
 }
 
-// Lookup returns the value of a label and whether it is there.
+// Lookup returns the value of a label, and whether it exists.
 func (l Labels) Lookup(key string) (value string, exists bool) {
 	for _, p := range l.pairs {
 		if p.key.Value() == key {
@@ -30,19 +29,19 @@ func (l Labels) Lookup(key string) (value string, exists bool) {
 	return "", false
 }
 
-// Has reports whether a label is there.
+// Has reports whether a label exists.
 func (l Labels) Has(key string) bool {
 	_, ok := l.Lookup(key)
 	return ok
 }
 
-// Get returns the value of a label, or "" where it is not there.
+// Get returns the value of a label, or "" if it does not exist.
 func (l Labels) Get(key string) string {
 	v, _ := l.Lookup(key)
 	return v
 }
 
-// Len returns how many labels there are.
+// Len returns the number of labels.
 func (l Labels) Len() int { return len(l.pairs) }
 
 // All yields the labels, sorted by key.

@@ -9,10 +9,10 @@ import (
 	"github.com/wasmctl/wasmctl/internal/packed"
 )
 
-// read returns an Object with the fields that the host reads, without its bytes.
+// read returns an Object with the fields that the host uses, without its bytes.
 //
-// The texts of all fields lie in one string: one allocation, and nothing of the
-// msgpack stays because somebody keeps a name.
+// The texts of all fields share one string, which is a single allocation. It is independent of the msgpack, so that a retained name does
+// not retain the msgpack.
 func (p *packer) read(b []byte) (*Object, error) {
 	meta := packed.Find(b, "metadata")
 	if packed.FormOf(meta) != packed.Map {
@@ -64,8 +64,7 @@ func (p *packer) read(b []byte) (*Object, error) {
 	return o, nil
 }
 
-// annotated reports whether there are annotations, and whether one of them is for
-// wasmctl.
+// annotated reports whether there are annotations, and whether one of them is an instruction for wasmctl.
 func annotated(annotations []byte) (some, ours bool) {
 	c := packed.At(annotations)
 	n := c.MapLen()
@@ -77,13 +76,13 @@ func annotated(annotations []byte) (some, ours bool) {
 	return n > 0, ours
 }
 
-// add adds one text to those of the object.
+// add appends one text to those of the object.
 func (p *packer) add(s []byte) {
 	p.text = append(p.text, s...)
 	p.spans = append(p.spans, len(p.text))
 }
 
-// fill gives the object its texts, in the order in which they were added.
+// fill assigns the texts to the fields of the object, in the order in which they were added.
 func (p *packer) fill(o *Object) {
 	all, from, spans := string(p.text), 0, p.spans
 	next := func() (s string) {
@@ -99,7 +98,7 @@ func (p *packer) fill(o *Object) {
 	o.ref.Name, o.resourceVersion, o.uid = next(), next(), next()
 }
 
-// labels returns the labels, whose values are filled in later.
+// labels returns the labels; their values are filled in later.
 func (p *packer) labels(b []byte) (Labels, error) {
 	if packed.IsNil(b) {
 		return Labels{}, nil
@@ -125,7 +124,7 @@ func (p *packer) labels(b []byte) (Labels, error) {
 	return Labels{pairs}, nil
 }
 
-// owners returns the owner references, whose names and uids are filled in later.
+// owners returns the owner references; their names and uids are filled in later.
 func (p *packer) owners(b []byte) ([]owner, error) {
 	if packed.IsNil(b) {
 		return nil, nil
@@ -176,7 +175,7 @@ func groupOf(apiVersion []byte) []byte {
 	return group
 }
 
-// text returns a string, or nil where the value is absent or nil.
+// text returns a string, or nil if the value is absent or nil.
 func text(b []byte) ([]byte, error) {
 	c := packed.At(b)
 	text := c.Text()
@@ -186,7 +185,7 @@ func text(b []byte) ([]byte, error) {
 	return text, nil
 }
 
-// integer returns an integer, or 0 where the value is nil.
+// integer returns an integer, or 0 if the value is nil.
 func integer(b []byte) (int64, error) {
 	if packed.IsNil(b) {
 		return 0, nil
@@ -202,7 +201,7 @@ func integer(b []byte) (int64, error) {
 	return i, nil
 }
 
-// typeOf names what a value is. An absent one is nil.
+// typeOf names the type of a value. An absent value counts as nil.
 func typeOf(b []byte) string {
 	switch form := packed.FormOf(b); {
 	case packed.IsNil(b):

@@ -8,16 +8,13 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// ObjectRef names one object of a resource. A cluster-scoped object has no
-// namespace. It is the Key that crosses the sandbox wall, so that nothing is
-// converted on the way from a watch event to a guest.
+// ObjectRef identifies one object of a resource. A cluster-scoped object has no namespace. It is also the key that guests use, so that
+// nothing is converted between a watch event and a guest.
 type ObjectRef = abi.Key
 
-// Object is a Kubernetes object as the runtime keeps it: its msgpack bytes,
-// encoded once when it is received, and the few fields that the host itself
-// reads. What an Object says never changes after Pack, so it is shared by pointer
-// and read from any goroutine without a lock. How it holds its bytes may: see
-// Compressor.
+// Object is a Kubernetes object in the form that the runtime stores: its msgpack bytes, encoded once when it is received, and the few
+// fields that the host uses. The content of an Object is immutable after Pack, so it is shared by pointer and read by any goroutine without
+// a lock. Only the representation of its bytes may change: see Compressor.
 type Object struct {
 	ref             ObjectRef
 	uid             string
@@ -25,44 +22,40 @@ type Object struct {
 	generation      int64
 	deleting        bool
 	annotated       bool // there are annotations
-	instructed      bool // one of them is for wasmctl
+	instructed      bool // one of the annotations is an instruction for wasmctl
 	finalized       bool // there are finalizers
 	labels          Labels
 	owners          []owner
 	body            atomic.Pointer[body]
-	size            uint32        // of the msgpack
-	reads           atomic.Uint32 // since the Compressor has last looked
-	tried           uint8         // how many dictionaries there were when none did, and 1; guarded by Compressor.mu
+	size            uint32        // of the uncompressed msgpack
+	reads           atomic.Uint32 // since the last look of the Compressor
+	tried           uint8         // one more than the number of dictionaries at the last failed attempt; guarded by Compressor.mu
 }
 
-// Ref returns the object's name and namespace.
+// Ref returns the object's namespace and name.
 func (o *Object) Ref() ObjectRef { return o.ref }
 
-// UID returns metadata.uid: it tells an object from one of the same name that
-// was created after the first was deleted.
+// UID returns metadata.uid. It distinguishes an object from a later one with the same name.
 func (o *Object) UID() string { return o.uid }
 
-// ResourceVersion returns metadata.resourceVersion: it tells the states of one
-// object apart.
+// ResourceVersion returns metadata.resourceVersion. It distinguishes the states of one object.
 func (o *Object) ResourceVersion() string { return o.resourceVersion }
 
-// Generation returns metadata.generation, or 0 where the resource has none.
+// Generation returns metadata.generation, or 0 if the resource has none.
 func (o *Object) Generation() int64 { return o.generation }
 
-// Deleting reports whether deletion was requested (metadata.deletionTimestamp
-// is set) and the object waits for its finalizers.
+// Deleting reports whether deletion was requested (metadata.deletionTimestamp is set) and the object waits for its finalizers.
 func (o *Object) Deleting() bool { return o.deleting }
 
-// Labels returns metadata.labels. The value fits a labels.Selector.
+// Labels returns metadata.labels. The result can be matched by a labels.Selector.
 func (o *Object) Labels() Labels { return o.labels }
 
-// Msgpack returns the object as one msgpack map, as abi.AppendValue writes it.
-// The caller must not change the bytes. Of a compressed object they are others each
-// time, until it is read often.
+// Msgpack returns the object as one msgpack map in the format of abi.AppendValue. The caller must not change the bytes. For a compressed
+// object, each call returns a new slice until the object has been read often.
 func (o *Object) Msgpack() []byte {
 	b := o.body.Load()
 	if b.dictionary == nil {
-		if o.reads.Load() == 0 { // a write would take the line from other CPUs
+		if o.reads.Load() == 0 { // an unconditional write would invalidate the cache line of other CPUs
 			o.reads.Store(1)
 		}
 		return b.bytes
@@ -74,21 +67,20 @@ func (o *Object) Msgpack() []byte {
 	return plain
 }
 
-// peek is Msgpack for who looks at a field or two: it does not count as a read.
+// peek is like Msgpack, for reading a few fields: it does not count as a read.
 func (o *Object) peek() []byte { return o.body.Load().plain(int(o.size)) }
 
-// Same reports whether both are one state of one object: same uid, same
-// resourceVersion. Without a resourceVersion, which some aggregated APIs leave
-// out, no two are known to be the same.
+// Same reports whether both are the same state of the same object: same uid and same resourceVersion. Without a resourceVersion, which some
+// aggregated APIs omit, states are never considered the same.
 func (o *Object) Same(p *Object) bool {
 	return o.uid == p.uid && o.resourceVersion == p.resourceVersion && o.resourceVersion != ""
 }
 
-// Owner is one of metadata.ownerReferences. It carries the API group without
-// the version, because owners are matched by group and kind (rule 24).
+// Owner is one of metadata.ownerReferences. It contains the API group without the version, because owners are matched by group and kind
+// (rule 24).
 type Owner struct {
 	Group, Kind, Name, UID string
-	// Controller says that this owner is the one that manages the object.
+	// Controller marks the managing controller of the object.
 	Controller bool
 }
 
@@ -99,7 +91,7 @@ type owner struct {
 	controller  bool
 }
 
-// Owners yields metadata.ownerReferences in their order.
+// Owners yields metadata.ownerReferences in order.
 func (o *Object) Owners() iter.Seq[Owner] {
 	return func(yield func(Owner) bool) {
 		for _, w := range o.owners {

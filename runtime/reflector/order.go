@@ -7,29 +7,28 @@ import (
 )
 
 const (
-	// scanSize is how many objects Scan reads under one lock.
+	// scanSize is the number of objects that Scan reads while holding the lock once.
 	scanSize = 256
-	// chunkSize is how many refs a chunk of an order has at most.
+	// chunkSize is the maximum number of references in a chunk of an order.
 	chunkSize = 512
 )
 
-// Scan yields the objects after the ref after, by namespace and then by name;
-// with a namespace only those in it. It holds no lock while it yields, so it is
-// not one moment of the store: an object that is there all the time is yielded
-// once, one that comes or goes meanwhile may be or not. To continue after a
-// break, pass the ref of the last object; it need not exist any longer.
+// Scan yields the objects after the reference after, ordered by namespace and name; if a namespace is given, only those in it. It does not
+// hold the lock while it yields, so the result is not a snapshot: an object that exists all the time is yielded once, and one that is
+// created or deleted meanwhile may be yielded or not. To continue after a break, pass the reference of the last object; it need not exist
+// any more.
 //
-// A store that is scanned keeps its refs sorted from then on: about 40 bytes an
-// object, and 0.3 µs for each that comes or goes.
+// Once a store has been scanned, it keeps its references sorted: that costs about 40 bytes per object, and 0.3 µs for each object that is
+// created or deleted.
 func (s *Store) Scan(namespace string, after ObjectRef) iter.Seq[*Object] {
 	return scan(namespace, after, s.page)
 }
 
-// scan yields what page appends to a slice, up to its capacity, page by page.
+// scan yields the objects page by page; page appends objects to a slice, up to its capacity.
 func scan(namespace string, after ObjectRef, page func(dst []*Object, after ObjectRef) []*Object) iter.Seq[*Object] {
 	return func(yield func(*Object) bool) {
 		if namespace != "" && after.Namespace < namespace {
-			after = ObjectRef{Namespace: namespace} // before every name
+			after = ObjectRef{Namespace: namespace} // sorts before every name
 		}
 		objects := make([]*Object, 0, scanSize)
 		for {
@@ -47,8 +46,8 @@ func scan(namespace string, after ObjectRef, page func(dst []*Object, after Obje
 	}
 }
 
-// page appends objects after a ref to dst, up to its capacity. The first call
-// sorts, with the lock held: 60 ms for 100,000 objects, once after each list.
+// page appends the objects after a reference to dst, up to its capacity. The first call after each list sorts with the lock held: 60 ms for
+// 100,000 objects.
 func (s *Store) page(dst []*Object, after ObjectRef) []*Object {
 	s.mu.RLock()
 	if s.order != nil {
@@ -70,9 +69,9 @@ func (s *Store) page(dst []*Object, after ObjectRef) []*Object {
 	return dst
 }
 
-// order keeps refs sorted: in chunks, so that adding one moves few others.
+// order is a sorted set of references. It is stored in chunks, so that an insertion moves few others.
 type order struct {
-	chunks [][]ObjectRef // none is empty
+	chunks [][]ObjectRef // no chunk is empty
 }
 
 func newOrder(objects map[ObjectRef]*Object) *order {
@@ -85,7 +84,7 @@ func newOrder(objects map[ObjectRef]*Object) *order {
 	return o
 }
 
-// clone is a copy, without a sort.
+// clone returns a copy, without sorting again.
 func (o *order) clone() *order {
 	chunks := slices.Clone(o.chunks)
 	for i, part := range chunks {
@@ -94,7 +93,7 @@ func (o *order) clone() *order {
 	return &order{chunks}
 }
 
-// find returns where ref is, or would have to be.
+// find returns the position of ref, or where it would be inserted.
 func (o *order) find(ref ObjectRef) (chunk, at int, found bool) {
 	chunk, found = slices.BinarySearchFunc(o.chunks, ref, func(c []ObjectRef, ref ObjectRef) int {
 		return c[0].Compare(ref)
@@ -105,7 +104,7 @@ func (o *order) find(ref ObjectRef) (chunk, at int, found bool) {
 	if chunk == 0 {
 		return 0, 0, false
 	}
-	chunk-- // the last that starts before ref
+	chunk-- // the last chunk that starts before ref
 	at, found = slices.BinarySearchFunc(o.chunks[chunk], ref, ObjectRef.Compare)
 	return chunk, at, found
 }
@@ -137,7 +136,7 @@ func (o *order) remove(ref ObjectRef) {
 	}
 }
 
-// after yields the refs that sort after ref.
+// after yields the references that sort after ref.
 func (o *order) after(ref ObjectRef) iter.Seq[ObjectRef] {
 	return func(yield func(ObjectRef) bool) {
 		c, at, found := o.find(ref)
@@ -154,7 +153,7 @@ func (o *order) after(ref ObjectRef) iter.Seq[ObjectRef] {
 	}
 }
 
-// appendAfter appends the first refs that sort after ref.
+// appendAfter appends the first references that sort after ref.
 func (o *order) appendAfter(dst []ObjectRef, ref ObjectRef, limit int) []ObjectRef {
 	for r := range o.after(ref) {
 		if limit--; limit < 0 {

@@ -5,12 +5,10 @@ import (
 	"slices"
 )
 
-// Owned yields the objects that have an owner of this uid, whether it controls
-// them or not, after the ref after, by namespace and then by name; with a
-// namespace only those in it. They are those of one moment.
+// Owned yields the objects that have an owner with this uid, controlling or not, after the reference after, ordered by namespace and name;
+// if a namespace is given, only those in it. The result is a snapshot.
 //
-// A store that was asked for owned objects keeps an index of them from then on:
-// about 100 bytes for each owner of an object.
+// Once Owned has been called, the store maintains an index of owners: about 100 bytes for each owner of an object.
 func (s *Store) Owned(uid, namespace string, after ObjectRef) iter.Seq[*Object] {
 	return func(yield func(*Object) bool) {
 		for _, o := range s.ownedBy(uid, after) {
@@ -21,8 +19,8 @@ func (s *Store) Owned(uid, namespace string, after ObjectRef) iter.Seq[*Object] 
 	}
 }
 
-// ownedBy returns the objects of an owner after a ref. The first call reads the
-// owners of all objects, with the lock held, once after each list.
+// ownedBy returns the objects of an owner after a reference. The first call after each list reads the owners of all objects, with the lock
+// held.
 func (s *Store) ownedBy(uid string, after ObjectRef) []*Object {
 	s.mu.RLock()
 	if s.owned != nil {
@@ -47,8 +45,7 @@ func (s *Store) ownedBy(uid string, after ObjectRef) []*Object {
 	return list
 }
 
-// owned says which objects have an owner, by the owner's uid. The refs are
-// sorted.
+// owned maps the uid of an owner to the sorted references of its objects.
 type owned map[string][]ObjectRef
 
 func newOwned(objects map[ObjectRef]*Object) owned {
@@ -60,12 +57,12 @@ func newOwned(objects map[ObjectRef]*Object) owned {
 	}
 	for uid, refs := range all {
 		slices.SortFunc(refs, ObjectRef.Compare)
-		all[uid] = slices.Compact(refs) // an object may name an owner twice
+		all[uid] = slices.Compact(refs) // an object may reference an owner twice
 	}
 	return all
 }
 
-// change replaces the state old of an object by o; either may be nil.
+// change replaces the state old of an object with o; either may be nil.
 func (w owned) change(old, o *Object) {
 	if old != nil && o != nil && slices.Equal(old.owners, o.owners) {
 		return

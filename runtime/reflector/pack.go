@@ -15,25 +15,22 @@ import (
 	"github.com/wasmctl/wasmctl/internal/transcode"
 )
 
-// Options say what of an object is kept.
+// Options select the parts of an object that are stored.
 type Options struct {
-	// ManagedFields keeps metadata.managedFields. They are dropped otherwise:
-	// they are a quarter or more of an object and hardly any controller reads them.
+	// ManagedFields keeps metadata.managedFields. By default they are removed: they are a quarter or more of an object, and few controllers
+	// read them.
 	ManagedFields bool
-	// Metadata keeps nothing but metadata, apiVersion and kind.
+	// Metadata keeps only metadata, apiVersion and kind.
 	Metadata bool
-	// APIVersion and Kind, where set, are put in place of the object's own: one
-	// that was asked for as PartialObjectMetadata says that it is of that kind.
+	// APIVersion and Kind, if set, replace the object's own: an object that was requested as PartialObjectMetadata has that as its kind.
 	APIVersion, Kind string
-	// TypeIfMissing puts APIVersion and Kind only into an object that lacks
-	// either, as the items of most lists do.
+	// TypeIfMissing sets APIVersion and Kind only for an object that lacks either, such as the items of most lists.
 	TypeIfMissing bool
 }
 
-// Pack makes an Object of content, the JSON-like map inside an
-// unstructured.Unstructured. The map is only read. The error names the field:
-// something that no API server sends, or a value that may not cross the sandbox
-// wall, such as an object nested deeper than abi.MaxDepth.
+// Pack makes an Object of content, the JSON-like map of an unstructured.Unstructured, which it does not change. The error names the invalid
+// field: one that no API server would send, or a value that is not allowed in the sandbox, such as an object nested deeper than
+// abi.MaxDepth.
 func Pack(content map[string]any, opts Options) (*Object, error) {
 	p := packers.Get().(*packer)
 	defer p.release()
@@ -49,9 +46,8 @@ func Pack(content map[string]any, opts Options) (*Object, error) {
 	return p.pack(b, opts)
 }
 
-// PackJSON makes an Object of the JSON of one object: what decoding it and Pack
-// make of it, at a tenth of the cost. The bytes are only read, and not kept. The
-// error is that of Pack, or says why js is no JSON.
+// PackJSON makes an Object of the JSON of one object: the same as decoding it and calling Pack, at a tenth of the cost. It does not retain
+// or change the bytes. The error is that of Pack, or a JSON syntax error.
 func PackJSON(js []byte, opts Options) (*Object, error) {
 	p := packers.Get().(*packer)
 	defer p.release()
@@ -68,13 +64,11 @@ func PackJSON(js []byte, opts Options) (*Object, error) {
 	return Pack(content, opts)
 }
 
-// ErrNotRead says that an object has to be read as JSON: its protobuf has something
-// that this version does not know.
+// ErrNotRead means that an object must be read as JSON, because its protobuf contains fields that this version does not know.
 var ErrNotRead = errors.New("protobuf with unknown fields")
 
-// PackProtobuf makes an Object of the protobuf of one object of kind m: what PackJSON
-// makes of its JSON, at half of the cost. The bytes are only read, and not kept. The
-// error is ErrNotRead or that of Pack.
+// PackProtobuf makes an Object of the protobuf of one object of kind m: the same as PackJSON for its JSON, at half the cost. It does not
+// retain or change the bytes. The error is ErrNotRead or that of Pack.
 func PackProtobuf(m *protobuf.Message, apiVersion, kind string, pb []byte, opts Options) (*Object, error) {
 	p := packers.Get().(*packer)
 	defer p.release()
@@ -87,8 +81,7 @@ func PackProtobuf(m *protobuf.Message, apiVersion, kind string, pb []byte, opts 
 	return p.pack(b, opts)
 }
 
-// withoutManagedFields returns content without metadata.managedFields; it copies
-// what it has to change.
+// withoutManagedFields returns content without metadata.managedFields. It copies the maps that it must change.
 func withoutManagedFields(content map[string]any) map[string]any {
 	meta, ok := content["metadata"].(map[string]any)
 	if _, managed := meta["managedFields"]; !ok || !managed {
@@ -101,21 +94,19 @@ func withoutManagedFields(content map[string]any) map[string]any {
 	return content
 }
 
-// packer is what packing one object needs for a moment, so that the bytes that
-// are kept can be allocated at exactly their size.
+// packer holds the scratch buffers for packing one object, so that the result can be allocated at its exact size.
 type packer struct {
 	json     transcode.Transcoder
 	protobuf protobuf.Transcoder
-	buf      []byte // the whole object
-	kept     []byte // the part of it that is kept, where that is less
-	text     []byte // what the Object's own fields say
-	spans    []int  // where each of them ends in text
-	// names has the strings that repeat from object to object, so that looking
-	// one up allocates nothing. It is forgotten with the packer.
+	buf      []byte // the complete object
+	reduced  []byte // the selected part of it, if that is less
+	text     []byte // the texts of the Object's own fields
+	spans    []int  // the end of each of them in text
+	// names caches the strings that recur between objects, so that looking one up allocates nothing. It is discarded with the packer.
 	names map[string]unique.Handle[string]
 }
 
-// Bounds of what a packer keeps from one object to the next.
+// Bounds of the memory that a packer retains between objects.
 const (
 	maxScratch = 1 << 20
 	maxNames   = 1024
@@ -123,14 +114,14 @@ const (
 
 var packers = sync.Pool{New: func() any { return &packer{names: map[string]unique.Handle[string]{}} }}
 
-// release makes the packer free for others, unless it has grown too large.
+// release returns the packer to the pool, unless it has grown too large.
 func (p *packer) release() {
-	if cap(p.buf)+cap(p.kept)+cap(p.text) <= maxScratch {
+	if cap(p.buf)+cap(p.reduced)+cap(p.text) <= maxScratch {
 		packers.Put(p)
 	}
 }
 
-// share returns the one copy of a string.
+// share returns the interned string.
 func (p *packer) share(s []byte) unique.Handle[string] {
 	h, ok := p.names[string(s)]
 	if !ok {
@@ -143,8 +134,7 @@ func (p *packer) share(s []byte) unique.Handle[string] {
 	return h
 }
 
-// pack makes an Object of msgpack that abi.AppendValue or a transcode.Transcoder
-// wrote: a map with sorted keys.
+// pack makes an Object of msgpack written by abi.AppendValue or a transcode.Transcoder: a map with sorted keys.
 func (p *packer) pack(b []byte, opts Options) (*Object, error) {
 	o, err := p.read(b)
 	if err != nil {
@@ -155,7 +145,7 @@ func (p *packer) pack(b []byte, opts Options) (*Object, error) {
 		}
 		return nil, fmt.Errorf("object[%s]: metadata: %w", ref, err)
 	}
-	if b = p.keep(b, opts); len(b) > abi.MaxBytes {
+	if b = p.reduce(b, opts); len(b) > abi.MaxBytes {
 		return nil, fmt.Errorf("object[%s]: encode: %w", o.ref, abi.ErrTooLarge)
 	}
 	plain := make([]byte, len(b))

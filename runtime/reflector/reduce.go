@@ -8,13 +8,11 @@ import (
 	"github.com/wasmctl/wasmctl/internal/packed"
 )
 
-// entry is one entry of a packed object's outermost map: its key, and key and
-// value as they stand in msgpack.
-type entry struct{ key, whole []byte }
+// entry is one entry of the top-level map of a packed object: its key, and the msgpack of key and value.
+type entry struct{ key, pair []byte }
 
-// keep returns the part of the object b that opts keep, with the type that they
-// give it. The result is b itself or belongs to the packer.
-func (p *packer) keep(b []byte, opts Options) []byte {
+// reduce returns the part of the object b that opts select, with the type that they set. The result is b itself or belongs to the packer.
+func (p *packer) reduce(b []byte, opts Options) []byte {
 	typed := opts.gives(b)
 	if !opts.Metadata && !typed {
 		return b
@@ -37,14 +35,14 @@ func (p *packer) keep(b []byte, opts Options) []byte {
 		}
 	}
 	slices.SortFunc(entries, func(a, b entry) int { return bytes.Compare(a.key, b.key) })
-	p.kept = abi.AppendMapHead(p.kept[:0], len(entries))
+	p.reduced = abi.AppendMapHead(p.reduced[:0], len(entries))
 	for _, e := range entries {
-		p.kept = append(p.kept, e.whole...)
+		p.reduced = append(p.reduced, e.pair...)
 	}
-	return p.kept
+	return p.reduced
 }
 
-// gives reports whether opts give the object b another type.
+// gives reports whether opts set a different type for the object b.
 func (opts Options) gives(b []byte) bool {
 	if opts.APIVersion == "" && opts.Kind == "" {
 		return false

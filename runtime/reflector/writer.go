@@ -1,9 +1,9 @@
 package reflector
 
-// Writer is the one write side of a Store. It is owned by one goroutine.
+// Writer is the only write side of a Store. It belongs to one goroutine.
 //
-// Its methods call emit for each Event after the store has changed, with no
-// lock held. A reader may therefore see a state before its event.
+// Its methods call emit for each Event after the store has changed, without holding the lock. A reader may therefore see a state before its
+// event.
 type Writer struct {
 	store *Store
 }
@@ -16,12 +16,10 @@ func NewWriter() *Writer {
 // Store returns the read side.
 func (w *Writer) Store() *Store { return w.store }
 
-// Apply puts a created or changed object into the store. The state that the
-// store has already emits nothing, nor does one that is older: states of one
-// object are seen in order (rule 12). An object of another uid is a deletion of
-// the old one and a creation (rule 11).
+// Apply adds a created or changed object to the store. It emits nothing if the store already has that state or a later one, because the
+// states of one object are seen in order (rule 12). An object with another uid is a deletion of the old one and a creation (rule 11).
 func (w *Writer) Apply(o *Object, emit func(Event)) {
-	// The Writer is the only one that changes the map, so it reads without lock.
+	// Only the Writer changes the map, so it can read it without the lock.
 	old := w.store.objects[o.ref]
 	if old != nil && (old.Same(o) || Older(o.resourceVersion, old.resourceVersion)) {
 		return
@@ -30,9 +28,8 @@ func (w *Writer) Apply(o *Object, emit func(Event)) {
 	emitChange(Applied, old, o, emit)
 }
 
-// Delete takes an object out of the store; final is its last state. An object
-// that the store does not have emits nothing, nor does the late deletion of one
-// that has been created again.
+// Delete removes an object from the store; final is its last state. It emits nothing if the store does not have the object, or if the
+// deletion is late and the object has been created again.
 func (w *Writer) Delete(final *Object, emit func(Event)) {
 	old := w.store.objects[final.ref]
 	late := old != nil && old.uid != final.uid && Older(final.resourceVersion, old.resourceVersion)
@@ -43,7 +40,7 @@ func (w *Writer) Delete(final *Object, emit func(Event)) {
 	emit(Event{Type: Deleted, Old: old, New: final})
 }
 
-// Advance notes that the store includes version, as a bookmark says.
+// Advance records that the store includes version, as reported by a bookmark.
 func (w *Writer) Advance(version string) {
 	w.store.mu.Lock()
 	defer w.store.mu.Unlock()
@@ -51,16 +48,12 @@ func (w *Writer) Advance(version string) {
 	w.store.wake()
 }
 
-// Replace makes list, which the API server gave with version, the content of the
-// store, in one step for its readers, and emits only the differences: Deleted
-// for what is missing, Relisted for what is new or changed, nothing for an
-// object of the same uid and resourceVersion, and both for one of another uid
-// (rule 11). Of two objects with the same ref the later counts.
+// Replace makes list the content of the store, in one step for its readers; version is that of the list. It emits only the differences:
+// Deleted for missing objects, Relisted for new or changed ones, nothing for one with the same uid and resourceVersion, and both for one
+// with another uid (rule 11). If two objects have the same reference, the later one counts.
 //
-// Meanwhile there are two maps, but only of pointers (about 50 bytes an
-// object), and an unchanged object stays the one that readers hold. In return
-// the lock is held for an assignment, whatever the length of the list, and a
-// store that has shrunk gives its memory back.
+// During the call there are two maps, but only of pointers (about 50 bytes per object), and an unchanged object keeps its identity. In
+// return, the lock is held only for an assignment, whatever the length of the list, and a store that has shrunk frees its memory.
 func (w *Writer) Replace(list []*Object, version string, emit func(Event)) {
 	old := w.store.objects
 	next, bytes := merge(old, list)
@@ -77,8 +70,7 @@ func (w *Writer) Replace(list []*Object, version string, emit func(Event)) {
 	}
 }
 
-// swap puts the next content in place. Its version counts even where it is
-// older than the one before: etcd may have been restored from a backup.
+// swap installs the next content. Its version is used even if it is older than the previous one: etcd may have been restored from a backup.
 func (w *Writer) swap(next map[ObjectRef]*Object, bytes int64, version string) {
 	if !atLeast(version, version) {
 		version = ""
@@ -90,8 +82,7 @@ func (w *Writer) swap(next map[ObjectRef]*Object, bytes int64, version string) {
 	s.wake()
 }
 
-// merge returns the map of list, with the objects of old where they are the
-// same state, and the length of their msgpack.
+// merge returns the map of list, with the objects of old if their state is the same, and the total length of their msgpack.
 func merge(old map[ObjectRef]*Object, list []*Object) (next map[ObjectRef]*Object, bytes int64) {
 	next = make(map[ObjectRef]*Object, len(list))
 	for _, o := range list {
@@ -107,8 +98,7 @@ func merge(old map[ObjectRef]*Object, list []*Object) (next map[ObjectRef]*Objec
 	return next, bytes
 }
 
-// put sets an object or, where o is nil, removes the old one. The store then
-// includes version.
+// put sets an object or, if o is nil, removes the old one. The store then includes version.
 func (w *Writer) put(old, o *Object, version string) {
 	s := w.store
 	s.mu.Lock()
