@@ -10,44 +10,40 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// The times of client-go's own reflector. Its back-off cannot be chosen by the
-// kind of error, and one of its waits does not end with the context, so the
-// reflector is told to wait a millisecond and this back-off waits in front of
-// each request.
+// The times of client-go's own reflector. Its back-off cannot depend on the kind of error, and one of its waits ignores the context.
+// Therefore the reflector is configured to wait one millisecond, and this back-off waits before each request instead.
 const (
 	backoffFirst = 800 * time.Millisecond
 	backoffCap   = 30 * time.Second
 	backoffReset = 2 * time.Minute
-	// missingCap bounds the wait for a resource or a right that is missing: a user
-	// has just applied it and is waiting. With its jitter it is 5 s.
+	// missingCap bounds the wait for a missing resource or permission, because a user who has just applied it is waiting. With jitter it is
+	// 5 s.
 	missingCap = 2500 * time.Millisecond
-	// longestAsked bounds what the API server may ask for (Retry-After), so that a
-	// watch is never silent for longer than State.Stalled allows.
+	// longestAsked bounds the delay that the API server may request (Retry-After), so that a watch is never silent for longer than
+	// State.Stalled allows.
 	longestAsked = 2 * time.Minute
-	// shortWatch is how long a watch must live not to count as failed.
+	// shortWatch is the minimum duration of a watch that does not count as failed.
 	shortWatch = time.Second
-	// healthyWatch is how long a watch must live to show that the outage before
-	// it is over, so that the next one starts from backoffFirst.
+	// healthyWatch is how long a watch must last to show that the previous outage is over; the next one then starts from backoffFirst.
 	healthyWatch = 10 * time.Second
 )
 
-// backoff delays the request after a failed one. Each watch has its own (rule
-// 13).
+// backoff delays the request after a failed one. Each watch has its own (rule 13).
 type backoff struct {
 	mu      sync.Mutex
 	failing wait.DelayFunc // guarded by mu
 	missing wait.DelayFunc // guarded by mu; for Denied and Absent
-	last    *failure       // guarded by mu; nil where the next request need not wait
-	expired bool           // the last failure was of a version that is too old; guarded by mu
+	last    *failure       // guarded by mu; nil if the next request need not wait
+	expired bool           // guarded by mu; the last failure was an expired version
 }
 
 type failure struct {
 	at      time.Time
 	missing bool
-	// streaming: a request to stream the list failed. The reflector falls back
-	// to a plain list, which belongs to the same attempt and need not wait.
+	// streaming means that a request for a streaming list failed. The reflector falls back to a plain list, which is part of the same
+	// attempt and need not wait.
 	streaming bool
-	// atLeast is what the API server asks for (Retry-After).
+	// atLeast is the delay that the API server requested (Retry-After).
 	atLeast time.Duration
 }
 
@@ -64,7 +60,7 @@ func (b *backoff) reset() {
 	b.restart()
 }
 
-// restart is reset. The caller holds mu.
+// restart implements reset. The caller must hold mu.
 func (b *backoff) restart() {
 	delay := func(longest time.Duration) wait.DelayFunc {
 		return wait.Backoff{Duration: backoffFirst, Cap: longest, Factor: 2, Jitter: 1, Steps: 100}.
@@ -73,9 +69,8 @@ func (b *backoff) restart() {
 	b.failing, b.missing = delay(backoffCap), delay(missingCap)
 }
 
-// failed notes that a request has failed with err. An API server that says for the
-// first time that a version is too old answers again: with new caches after an
-// outage, which is over.
+// failed records that a request has failed with err. The first time that an API server reports an expired version, it is reachable again,
+// with new caches after an outage: the outage is over.
 func (b *backoff) failed(err error, missing, streaming bool) {
 	f := &failure{at: time.Now(), missing: missing, streaming: streaming}
 	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
@@ -92,7 +87,7 @@ func (b *backoff) failed(err error, missing, streaming bool) {
 	b.last = f
 }
 
-// take returns how long the next request has to wait, and forgets the failure.
+// take returns how long the next request must wait, and clears the failure.
 func (b *backoff) take(list bool) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -108,7 +103,7 @@ func (b *backoff) take(list bool) time.Duration {
 	return time.Until(f.at.Add(max(delay(), f.atLeast)))
 }
 
-// wait waits before a request, or until ctx ends, whose error it then returns.
+// wait waits before a request. If ctx ends first, it returns the error of ctx.
 func (b *backoff) wait(ctx context.Context, list bool) error {
 	if d := b.take(list); d > 0 && pause(ctx, d) {
 		return nil
@@ -116,7 +111,7 @@ func (b *backoff) wait(ctx context.Context, list bool) error {
 	return ctx.Err()
 }
 
-// pause waits, and reports whether ctx lasts.
+// pause waits, and reports whether ctx has not ended.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -23,8 +23,8 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
-// Forms of an answer. Those of metadata are followed by plain JSON, for API
-// servers that do not know them: what came too much is then dropped.
+// Formats of a response. Those for metadata fall back to plain JSON, for API servers that do not support them; the superfluous fields are
+// then discarded.
 const (
 	acceptObjects      = "application/json"
 	acceptProtobuf     = "application/vnd.kubernetes.protobuf"
@@ -32,27 +32,24 @@ const (
 	acceptMetadataList = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 )
 
-// Client sends the lists and watches of a Set. It is client-go's REST client,
-// with its connections, credentials and retries, and a decoder of its own that
-// turns what the API server sends into packed objects without a detour by maps.
-// It has no rate limit: each watch backs off by itself (rule 13). It is safe for
-// concurrent use.
+// Client sends the lists and watches of a Set. It combines client-go's REST client, with its connections, credentials and retries, with its
+// own decoder, which turns responses into packed objects without intermediate maps. It has no rate limit: each watch backs off by itself
+// (rule 13). It is safe for concurrent use.
 type Client struct {
 	base *url.URL
 	http *http.Client
 	cfg  *rest.Config
 
-	minor atomic.Int64 // of the API server's version 1.x, once it is known
+	minor atomic.Int64 // of the API server's version 1.x; 0 if unknown
 }
 
-// NewClient returns a client for the API server of cfg, which may be changed
-// afterwards. Nothing is sent yet. The error says why cfg makes no client.
+// NewClient returns a client for the API server of cfg, which the caller may change afterwards. It sends nothing yet.
 func NewClient(cfg *rest.Config) (*Client, error) {
 	cfg = rest.CopyConfig(cfg)
 	if cfg.UserAgent == "" {
 		cfg.UserAgent = rest.DefaultKubernetesUserAgent()
 	}
-	cfg.DisableCompression = true // it costs both sides more than a cluster's network does
+	cfg.DisableCompression = true // it costs both sides more than it saves on a cluster's network
 	base, _, err := rest.DefaultServerUrlFor(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("watch client: %w", err)
@@ -64,9 +61,8 @@ func NewClient(cfg *rest.Config) (*Client, error) {
 	return &Client{base: base, http: connections, cfg: cfg}, nil
 }
 
-// listsFrom is the minor version from which on an API server answers a list from its
-// cache, consistently, and without building it in memory as a whole (KEP-2340 and
-// KEP-5116). Then it takes half as long as the same objects in a watch.
+// listsFrom is the first minor version in which an API server answers a list from its cache, consistently, and without building the whole
+// response in memory (KEP-2340 and KEP-5116). A list then takes half as long as the same objects in a watch.
 const (
 	listsFrom      = 34
 	versionTimeout = 5 * time.Second
@@ -97,7 +93,7 @@ var parameters = func() k8sruntime.ParameterCodec {
 	return k8sruntime.NewParameterCodec(scheme)
 }()
 
-// get starts a request; metadata is the form in which metadata is asked for.
+// get prepares a request; metadata is the format in which metadata is requested.
 func (r *requests) get(opts *metav1.ListOptions, metadata string) *rest.Request {
 	gvr := r.source.Resource
 	root := []string{"apis", gvr.Group, gvr.Version}
@@ -122,8 +118,8 @@ func (r *requests) get(opts *metav1.ListOptions, metadata string) *rest.Request 
 	return req
 }
 
-// listsFirst reports whether to list and then to watch; else the list comes in the
-// watch (KEP-3157) or, from an API server that cannot do that, as its cache has it.
+// listsFirst reports whether to list before watching. Otherwise, the list is streamed by the watch (KEP-3157) or, if the API server does
+// not support that, comes from its cache.
 func (r *requests) listsFirst(ctx context.Context) bool {
 	if r.minor.Load() == 0 {
 		bounded, cancel := context.WithTimeout(ctx, versionTimeout)
@@ -131,14 +127,14 @@ func (r *requests) listsFirst(ctx context.Context) bool {
 		body, err := r.client.Get().AbsPath("/version").Do(bounded).Raw()
 		var info version.Info
 		if err == nil && json.Unmarshal(body, &info) == nil && info.Major == "1" {
-			minor, _ := strconv.ParseInt(strings.TrimRight(info.Minor, "+"), 10, 64) // else it is not known
+			minor, _ := strconv.ParseInt(strings.TrimRight(info.Minor, "+"), 10, 64) // on an error, the version remains unknown
 			r.minor.Store(minor)
 		}
 	}
 	return r.minor.Load() >= listsFrom
 }
 
-// list requests one page, or the whole, and packs its objects as they arrive.
+// list requests one page, or the whole list, and packs its objects as they arrive.
 func (r *requests) list(ctx context.Context, opts metav1.ListOptions) (*metainternalversion.List, error) {
 	body, err := r.get(&opts, acceptMetadataList).Stream(ctx)
 	if err != nil {
@@ -147,12 +143,12 @@ func (r *requests) list(ctx context.Context, opts metav1.ListOptions) (*metainte
 	defer body.Close() //nolint:errcheck // all that is needed has been read
 	list, err := readList(body, r.decoder)
 	if errors.Is(err, reflector.ErrNotRead) {
-		return r.list(ctx, opts) // as JSON now
+		return r.list(ctx, opts) // as JSON this time
 	}
 	return list, err
 }
 
-// watch requests a watch. Its events carry what the decoder makes of objects.
+// watch requests a watch. Its events contain the results of the decoder.
 func (r *requests) watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 	opts.Watch = true
 	return r.get(&opts, acceptMetadata).Watch(ctx)

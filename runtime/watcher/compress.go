@@ -6,22 +6,22 @@ import (
 	"time"
 )
 
-// Rounds of compression.
+// Times and sizes of compression.
 const (
-	// compressEvery is how long an object is not read before it is compressed, at least.
+	// compressEvery is the minimum time for which an object is not read before it is compressed.
 	compressEvery = time.Minute
-	// compressChunk is how many objects are compressed without a rest: 1 ms.
+	// compressChunk is the number of objects that are compressed without a pause, which takes 1 ms.
 	compressChunk = 256
 	compressRest  = 5 * time.Millisecond
 )
 
-// saving is what compression saves, as a round has found it.
+// saving is the effect of compression that a round has measured.
 type saving struct {
 	objects int
 	bytes   int64
 }
 
-// compress looks at all objects of the store, round by round, until ctx ends.
+// compress checks all objects of the store periodically until ctx ends.
 func (w *sharedWatch) compress(ctx context.Context) {
 	for pause(ctx, compressEvery) {
 		now := &saving{}

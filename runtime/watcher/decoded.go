@@ -7,18 +7,16 @@ import (
 	"github.com/wasmctl/wasmctl/internal/decay"
 )
 
-// Decoded counts bytes of objects, as the API server sent them, that were decoded
-// for one user of watches. A watch that several subscriptions share counts for each
-// in equal parts, so that the sum over all users is what was decoded. The zero value
-// has counted nothing. It is safe for concurrent use.
+// Decoded counts the bytes of objects, in the API server's encoding, that were decoded for one user of watches. If several subscriptions
+// share a watch, each counts an equal part, so that the sum over all users is the total. The zero value is ready to use. It is safe for
+// concurrent use.
 type Decoded struct {
 	mu    sync.Mutex
 	total int64      // guarded by mu
 	rate  decay.Rate // guarded by mu
 }
 
-// Read returns how many bytes have been counted, and how many each second of about
-// the last minute.
+// Read returns the total number of bytes, and the rate per second over about the last minute.
 func (d *Decoded) Read(now time.Time) (total int64, perSecond float64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -32,8 +30,7 @@ func (d *Decoded) add(now time.Time, n int64) {
 	d.rate.Add(now, float64(n))
 }
 
-// share counts what was decoded since the last time for the subscribers that there
-// are.
+// share distributes the bytes decoded since the last call among the current subscribers.
 func (w *sharedWatch) share() {
 	n := w.decoded.Swap(0)
 	if n == 0 || len(w.subscribers) == 0 {
@@ -45,7 +42,7 @@ func (w *sharedWatch) share() {
 			continue
 		}
 		if i == 0 {
-			s.decoded.add(now, n-part*int64(len(w.subscribers)-1)) // with the rest
+			s.decoded.add(now, n-part*int64(len(w.subscribers)-1)) // including the remainder
 		} else {
 			s.decoded.add(now, part)
 		}

@@ -19,24 +19,23 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
-// decoder makes packed objects of what the API server sends on one watch. It is
-// client-go's decoder of the objects in watch events and of refusals.
+// decoder turns the API server's responses on one watch into packed objects. It is client-go's decoder for the objects in watch events and
+// for error responses.
 type decoder struct {
 	source  Source
 	options reflector.Options
 	store   *reflector.Store
 	log     *slog.Logger
-	// compressor is that of the store; nil: nothing is compressed.
+	// compressor is that of the store. If nil, nothing is compressed.
 	compressor *reflector.Compressor
 
 	decoded *atomic.Int64 // bytes of objects
 
-	onlyJSON atomic.Bool          // what came as protobuf was not read
+	onlyJSON atomic.Bool          // protobuf could not be read
 	kind     atomic.Pointer[kind] // of the last object in protobuf
 }
 
-// unpacked is an object that cannot be packed, and why: a bookmark, which has no
-// name, or one that has to be left out.
+// unpacked is an object that cannot be packed, with the reason: a bookmark, which has no name, or an object that must be skipped.
 type unpacked struct {
 	*unstructured.Unstructured
 	err error
@@ -45,8 +44,8 @@ type unpacked struct {
 // DeepCopyObject implements runtime.Object.
 func (u *unpacked) DeepCopyObject() k8sruntime.Object { return u }
 
-// Decode implements runtime.Decoder. The result is a *reflector.Object, a
-// *metav1.Status or an *unpacked; the error says that data is no object.
+// Decode implements runtime.Decoder. The result is a *reflector.Object, a *metav1.Status or an *unpacked; it is an error if data is not an
+// object.
 func (d *decoder) Decode(data []byte, _ *schema.GroupVersionKind, _ k8sruntime.Object) (k8sruntime.Object, *schema.GroupVersionKind, error) {
 	if bytes.HasPrefix(data, protobufMagic) {
 		o, err := d.decodeProtobuf(data[len(protobufMagic):])
@@ -76,8 +75,7 @@ func (d *decoder) decode(data []byte, opts reflector.Options) (k8sruntime.Object
 	return &unpacked{u, failure}, nil
 }
 
-// known returns the store's own copy where the store has this very state, so
-// that a list of what is known keeps no second copy.
+// known returns the store's own copy if the store has the same state, so that relisting known objects does not create second copies.
 func (d *decoder) known(o *reflector.Object) *reflector.Object {
 	if known := d.store.Get(o.Ref()); known != nil && known.Same(o) {
 		return known
@@ -85,10 +83,8 @@ func (d *decoder) known(o *reflector.Object) *reflector.Object {
 	return o
 }
 
-// packed returns the packed object that came as obj. An object that cannot be
-// packed must not stop the others: with a warning it is left out (nil) or, where
-// the store has it, stands at its last state, so that it is not taken for
-// deleted and its deletion is seen.
+// packed returns the packed object of obj. An object that cannot be packed must not affect others: it is logged and skipped (nil). If the
+// store has it, its last state is returned instead, so that it is not considered deleted and its deletion is noticed later.
 func (d *decoder) packed(obj k8sruntime.Object) *reflector.Object {
 	switch o := obj.(type) {
 	case *reflector.Object:
@@ -105,8 +101,8 @@ func (d *decoder) packed(obj k8sruntime.Object) *reflector.Object {
 	return nil
 }
 
-// listed is packed for an object of a list. One that the store does not have yet is
-// compressed at once: else the first list would be in memory as a whole.
+// listed is like packed, for an object of a list. It compresses an object at once if the store does not have it yet; otherwise the complete
+// first list would be in memory uncompressed.
 func (d *decoder) listed(obj k8sruntime.Object) *reflector.Object {
 	o := d.packed(obj)
 	if o != nil && d.compressor != nil && d.store.Get(o.Ref()) == nil {
@@ -115,7 +111,7 @@ func (d *decoder) listed(obj k8sruntime.Object) *reflector.Object {
 	return o
 }
 
-// bookmarkOf returns what a bookmark says, however it was decoded.
+// bookmarkOf returns the content of a bookmark, however it was decoded.
 func bookmarkOf(obj k8sruntime.Object) *metav1.PartialObjectMetadata {
 	b := &metav1.PartialObjectMetadata{}
 	switch o := obj.(type) {
@@ -127,10 +123,10 @@ func bookmarkOf(obj k8sruntime.Object) *metav1.PartialObjectMetadata {
 	return b
 }
 
-// negotiator gives client-go the decoders of one watch.
+// negotiator provides client-go with the decoders of one watch.
 type negotiator struct{ objects *decoder }
 
-// Encoder implements runtime.ClientNegotiator. Nothing is ever sent.
+// Encoder implements runtime.ClientNegotiator. Requests have no body.
 func (negotiator) Encoder(contentType string, _ map[string]string) (k8sruntime.Encoder, error) {
 	return nil, k8sruntime.NegotiateError{ContentType: contentType}
 }
@@ -154,7 +150,7 @@ func (n negotiator) StreamDecoder(contentType string, _ map[string]string) (k8sr
 	return n.objects, eventDecoder{}, framer{}, nil
 }
 
-// readOnly is the half of a serializer that is never used.
+// readOnly provides the unused half of a serializer.
 type readOnly struct{}
 
 // Encode implements runtime.Encoder.

@@ -13,10 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// framer parts the events of a watch. API servers write each as one line.
+// framer splits a watch stream into events. API servers write each as one line.
 type framer struct{}
 
-// NewFrameWriter implements runtime.Framer. Nothing is ever sent.
+// NewFrameWriter implements runtime.Framer. It is never used.
 func (framer) NewFrameWriter(w io.Writer) io.Writer { return w }
 
 // NewFrameReader implements runtime.Framer.
@@ -24,18 +24,16 @@ func (framer) NewFrameReader(body io.ReadCloser) io.ReadCloser {
 	return &frames{body: body, in: newJSONReader(body, 8<<10)}
 }
 
-// frames reads one event at a time. At anything that is no event on one line,
-// be it wrong or only unusual, client-go's own reader takes over permanently:
-// it knows what is JSON and what is not, and is slower.
+// frames reads one event at a time. At the first input that is not an event on one line, whether it is invalid or only unusual, client-go's
+// own reader takes over permanently: it accepts all valid JSON, but is slower.
 type frames struct {
 	body  io.ReadCloser
 	in    *jsonReader
-	rest  []byte // of the event that is being read
+	rest  []byte // unread part of the current event
 	other io.Reader
 }
 
-// Read implements io.Reader as a runtime.Framer does: a call returns the next
-// event or, with io.ErrShortBuffer, the part of it that fits.
+// Read implements io.Reader as required by runtime.Framer: it returns the next event or, with io.ErrShortBuffer, the part of it that fits.
 func (f *frames) Read(p []byte) (int, error) {
 	if f.other != nil {
 		return f.other.Read(p)
@@ -58,8 +56,8 @@ func (f *frames) Read(p []byte) (int, error) {
 // Close implements io.Closer.
 func (f *frames) Close() error { return f.body.Close() }
 
-// eventDecoder parts an event into its type and the bytes of its object, which
-// are views of the event: client-go decodes the object before it reads on.
+// eventDecoder splits an event into its type and the bytes of its object, which are slices of the event: client-go decodes the object
+// before it reads on.
 type eventDecoder struct{ readOnly }
 
 // Decode implements runtime.Decoder, into a *metav1.WatchEvent.
@@ -78,8 +76,7 @@ func (eventDecoder) Decode(data []byte, _ *schema.GroupVersionKind, into k8srunt
 	return ev, nil, err
 }
 
-// splitEvent is the short way for {"type":"ADDED","object":{...}} with nothing
-// else in it. It only finds the end of the object.
+// splitEvent is the fast path for {"type":"ADDED","object":{...}} with no other members. It only finds the end of the object.
 func splitEvent(data []byte) (t string, object []byte, ok bool) {
 	in := jsonReader{buf: data, err: io.EOF}
 	var name []byte

@@ -12,15 +12,15 @@ import (
 
 // Times of Fresh.
 const (
-	// freshSoon is how long the watch is waited for before its objects are listed
-	// again: where nothing changes, nothing tells that nothing is missing.
+	// freshSoon is how long Fresh waits for the watch before it forces a new list. If nothing changes, the watch sends nothing that would
+	// show that it is up to date.
 	freshSoon = 100 * time.Millisecond
-	// freshRetry is how often the API server is asked again after an error.
+	// freshRetry is the delay before another request after an error.
 	freshRetry = time.Second
 )
 
-// Fresh returns when the store has all that was written before a time, by whomever.
-// The subscription must run. The error is that of ctx.
+// Fresh returns once the store includes everything that was written before a given time, by any client. The subscription must be running.
+// The error is that of ctx.
 func (s *Subscription) Fresh(ctx context.Context, before time.Time) error {
 	if s.watch.status.has(before) {
 		return nil
@@ -36,21 +36,21 @@ func (s *Subscription) Fresh(ctx context.Context, before time.Time) error {
 	}
 	select {
 	case s.watch.relist <- struct{}{}:
-	default: // somebody else has asked for it
+	default: // a relist has been requested already
 	}
 	return s.Store().AwaitVersion(ctx, reflector.ObjectRef{}, version)
 }
 
-// present returns the resourceVersion of what is watched, as it is now.
+// present returns the current resourceVersion of the watched resource.
 func (s *Subscription) present(ctx context.Context) (string, error) {
 	w := s.watch
 	api := w.client.requests(w.source, &decoder{source: w.source, options: w.source.options(), store: reflector.NewWriter().Store(), log: w.cfg.Log, decoded: &w.decoded})
 	for {
-		list, err := api.list(ctx, metav1.ListOptions{Limit: 1}) // without a version, it is no cached answer
+		list, err := api.list(ctx, metav1.ListOptions{Limit: 1}) // without a version, the response does not come from a cache
 		if err == nil {
 			return list.ResourceVersion, nil
 		}
-		w.cfg.Log.Debug("cannot ask for the present version", "watch", w.source.String(), "error", err.Error())
+		w.cfg.Log.Debug("cannot get the current version", "watch", w.source.String(), "error", err.Error())
 		select {
 		case <-time.After(freshRetry):
 		case <-ctx.Done():

@@ -9,30 +9,29 @@ import (
 )
 
 const (
-	// maxStates is how many states of one object an inbox keeps.
+	// maxStates is the maximum number of states of one object in an inbox.
 	maxStates = 8
-	// keepInbox is up to what size an inbox keeps its memory for the next events.
-	keepInbox = 1024
+	// reuseInbox is the size up to which an inbox reuses its memory for the next events.
+	reuseInbox = 1024
 )
 
-// inbox has the events that a subscription has not handled yet. The loop of the
-// watch puts them in and never waits (rule 16); Subscription.Run takes them out.
+// inbox holds the events that a subscription has not handled yet. The loop of the watch adds them and never waits (rule 16);
+// Subscription.Run takes them out.
 //
-// What waits is bounded by the objects, not by the events: a state that another
-// follows is left out, unless a mapper could have to be notified of it.
+// The size is bounded by the number of objects, not of events: an intermediate state is skipped, unless a mapper might need it.
 type inbox struct {
 	synced  chan struct{} // closed when the content of the store has been handled
-	wake    chan struct{} // has one element where there may be something to take
+	wake    chan struct{} // has one element if there may be something to take
 	waiting atomic.Int64  // events not yet handled
 
 	mu     sync.Mutex
-	listed []*reflector.Object         // guarded by mu; the content of the store, which comes before all events
-	joined bool                        // guarded by mu; listed was put in
-	events []pending                   // guarded by mu; in the order of each object's first
-	index  map[reflector.ObjectRef]int // guarded by mu; where in events an object stands
+	listed []*reflector.Object         // guarded by mu; the content of the store, which precedes all events
+	joined bool                        // guarded by mu; listed was set
+	events []pending                   // guarded by mu; ordered by the first event of each object
+	index  map[reflector.ObjectRef]int // guarded by mu; position of an object in events
 }
 
-// pending is what waits of one object: events that follow each other.
+// pending holds the waiting events of one object, in order.
 type pending struct {
 	first reflector.Event
 	more  []reflector.Event
@@ -45,7 +44,7 @@ func newInbox() *inbox {
 	}
 }
 
-// join puts in the content of the store. Events come after it.
+// join adds the content of the store. Events follow it.
 func (b *inbox) join(content []*reflector.Object) {
 	b.mu.Lock()
 	b.listed, b.joined = content, true
@@ -54,7 +53,7 @@ func (b *inbox) join(content []*reflector.Object) {
 	b.wakeUp()
 }
 
-// put puts in an event.
+// put adds an event.
 func (b *inbox) put(ev reflector.Event) {
 	b.mu.Lock()
 	ref := ev.Ref()
@@ -93,23 +92,22 @@ func (p *pending) add(ev reflector.Event) (merged bool) {
 	return false
 }
 
-// follows reports whether both are changes of one object, of one uid.
+// follows reports whether both are consecutive changes of one object, with one uid.
 func follows(a, b reflector.Event) bool {
 	return a.Type != reflector.Deleted && b.Type != reflector.Deleted && b.Old == a.New
 }
 
-// unseen reports whether the state between two changes may be left out: a
-// mapper would request what it requests for the state before or after it.
+// unseen reports whether the state between two changes may be skipped, because a mapper would request the same as for the state before or
+// after it.
 func unseen(a, b reflector.Event) bool {
 	return a.New.MapsAlike(b.New) || a.Old != nil && a.New.MapsAlike(a.Old)
 }
 
-// take empties the inbox, into which spare, the batch of the call before, is
-// put for the next events.
+// take empties the inbox. It reuses the memory of spare, the previous batch, for the next events.
 func (b *inbox) take(spare batch) batch {
-	clear(spare.events) // the objects may go
+	clear(spare.events) // release the objects
 	clear(spare.index)
-	if cap(spare.events) > keepInbox || spare.index == nil {
+	if cap(spare.events) > reuseInbox || spare.index == nil {
 		spare = batch{index: map[reflector.ObjectRef]int{}}
 	}
 	b.mu.Lock()
@@ -119,10 +117,10 @@ func (b *inbox) take(spare batch) batch {
 	return taken
 }
 
-// batch is what take has taken.
+// batch is the content that take removed from an inbox.
 type batch struct {
 	listed []*reflector.Object
-	joined bool // the content of the store is in it, were it empty
+	joined bool // the batch includes the content of the store, even if that is empty
 	events []pending
 	index  map[reflector.ObjectRef]int
 }
@@ -156,7 +154,7 @@ func (b *inbox) deliver(ctx context.Context, handler Handler) {
 	}
 }
 
-// each calls handle with the content of the store until it returns false.
+// each calls handle with the content of the store until handle returns false.
 func (t *batch) each(handle func(reflector.Event) bool) bool {
 	for _, o := range t.listed {
 		if !handle(reflector.Event{Type: reflector.Listed, New: o}) {
@@ -167,7 +165,7 @@ func (t *batch) each(handle func(reflector.Event) bool) bool {
 	return true
 }
 
-// eachChange calls handle with the events until it returns false.
+// eachChange calls handle with the events until handle returns false.
 func (t *batch) eachChange(handle func(reflector.Event) bool) bool {
 	for _, p := range t.events {
 		if !handle(p.first) {

@@ -7,13 +7,12 @@ import (
 	"io"
 )
 
-// jsonReader reads JSON values off a stream, each as a view of its buffer that
-// is good until the next call. It finds where a value ends and does not look
-// whether it is valid: who decodes it does.
+// jsonReader reads JSON values from a stream, each as a slice of its buffer that is valid until the next call. It finds the end of a value
+// without validating the value, which is left to the decoder.
 type jsonReader struct {
 	r   io.Reader
 	buf []byte
-	pos int   // the first byte in buf that was not read yet
+	pos int   // the first unread byte in buf
 	err error // of r
 }
 
@@ -21,7 +20,7 @@ func newJSONReader(r io.Reader, size int) *jsonReader {
 	return &jsonReader{r: r, buf: make([]byte, 0, size)}
 }
 
-// fill reads more. Unread data can move.
+// fill reads more data. Unread data can move within the buffer.
 func (j *jsonReader) fill() error {
 	if j.err != nil {
 		return j.err
@@ -48,7 +47,7 @@ func (j *jsonReader) fill() error {
 	return j.err
 }
 
-// next passes over white space and returns the byte there, unread.
+// next skips white space and returns the next byte without consuming it.
 func (j *jsonReader) next() (byte, error) {
 	for {
 		for ; j.pos < len(j.buf); j.pos++ {
@@ -64,7 +63,7 @@ func (j *jsonReader) next() (byte, error) {
 	}
 }
 
-// skip passes over c, which must come next.
+// skip consumes c, which must be the next character.
 func (j *jsonReader) skip(c byte) error {
 	got, err := j.next()
 	if err == nil && got != c {
@@ -76,11 +75,10 @@ func (j *jsonReader) skip(c byte) error {
 	return err
 }
 
-// errNoLine says that what comes next is no object on one line.
+// errNoLine means that the next value is not an object on one line.
 var errNoLine = errors.New("no object on one line")
 
-// line returns the next object, which must stand on one line. After an error,
-// remainder has all that was not returned.
+// line returns the next object, which must be on one line. After an error, remainder returns all unread data.
 func (j *jsonReader) line() ([]byte, error) {
 	c, err := j.next()
 	if err == nil && c != '{' {
@@ -92,7 +90,7 @@ func (j *jsonReader) line() ([]byte, error) {
 	return j.scan(true)
 }
 
-// remainder returns what was not read yet.
+// remainder returns the unread data.
 func (j *jsonReader) remainder() io.Reader {
 	rest := io.Reader(bytes.NewReader(j.buf[j.pos:]))
 	if j.err != nil {
@@ -101,13 +99,13 @@ func (j *jsonReader) remainder() io.Reader {
 	return io.MultiReader(rest, j.r)
 }
 
-// failed is a reader that has failed.
+// failed is a reader that always fails.
 type failed struct{ err error }
 
 // Read implements io.Reader.
 func (f failed) Read([]byte) (int, error) { return 0, f.err }
 
-// value returns the next value, whatever it is.
+// value returns the next value of any type.
 func (j *jsonReader) value() ([]byte, error) {
 	c, err := j.next()
 	if err != nil {
@@ -151,18 +149,16 @@ func (j *jsonReader) scan(line bool) ([]byte, error) {
 	}
 }
 
-// scanner finds the end of an object, an array or a string in pieces of it that
-// grow.
+// scanner finds the end of an object, an array or a string of which successively longer prefixes are available.
 type scanner struct {
 	pos     int
 	depth   int
-	text    bool // pos is within a string
-	escaped bool // behind a backslash
-	broken  bool // a line ended within the value, or a string has a control character
+	text    bool // pos is inside a string
+	escaped bool // after a backslash
+	broken  bool // the value contains a line break, or a string contains a control character
 }
 
-// end returns where the value that starts b ends, or -1 where that is not in b
-// yet. Each call must be given what the one before was given, and more.
+// end returns the end of the value that starts b, or -1 if it is not in b yet. Each call must pass the data of the previous call, and more.
 func (s *scanner) end(b []byte) int {
 	i := s.pos
 	for ; i < len(b); i++ {
@@ -192,7 +188,7 @@ func (s *scanner) end(b []byte) int {
 	return -1
 }
 
-// string returns where the string that i is in ends: at a quote, or with b.
+// string returns the end of the string that contains i: the position of its closing quote, or the end of b.
 func (s *scanner) string(b []byte, i int) int {
 	if s.escaped && i < len(b) {
 		s.escaped = false

@@ -17,8 +17,8 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
-// listReader reads a list of objects off a stream. It packs each object as soon
-// as it has come, so that the JSON of a large list is never in memory as a whole.
+// listReader reads a list of objects from a stream. It packs each object as soon as it has arrived, so that the complete JSON of a large
+// list is never in memory.
 type listReader struct {
 	in      *jsonReader
 	decoder *decoder
@@ -26,18 +26,17 @@ type listReader struct {
 	untyped []untyped
 
 	apiVersion, kind string
-	has              bool // there are items, if only an empty list of them
+	has              bool // there is an items member, possibly empty
 }
 
-// untyped is an item without apiVersion or kind that came before those of the
-// list, which are needed to tell its own.
+// untyped is an item without apiVersion or kind that came before those of the list, from which its own are derived.
 type untyped struct {
 	index int
 	js    []byte
 }
 
-// readList reads the body of a list. Its items are *reflector.Object; those that
-// cannot be packed are left out or stand at their last state.
+// readList reads the body of a list. Its items are *reflector.Object; those that cannot be packed are skipped, or replaced by their last
+// known state.
 func readList(body io.Reader, d *decoder) (*metainternalversion.List, error) {
 	in := bufio.NewReaderSize(body, 64<<10)
 	if start, _ := in.Peek(len(protobufMagic)); bytes.Equal(start, protobufMagic) {
@@ -65,7 +64,7 @@ func (l *listReader) read() error {
 	case !errors.Is(err, io.EOF):
 		return err
 	}
-	// Some answers are not lists, and must not be treated as empty ones.
+	// Some responses are not lists, and must not be treated as empty lists.
 	if l.kind == "" || !l.has && !strings.HasSuffix(l.kind, "List") {
 		return fmt.Errorf("the answer is a %q of version %q", l.kind, l.apiVersion)
 	}
@@ -109,7 +108,7 @@ func (l *listReader) members() error {
 	})
 }
 
-// elements reads what stands between open and end, parted by commas.
+// elements reads the elements between open and end, separated by commas.
 func (l *listReader) elements(open, end byte, read func() error) error {
 	if err := l.in.skip(open); err != nil {
 		return err
@@ -164,8 +163,8 @@ func (l *listReader) items() error {
 	})
 }
 
-// item packs one item; nil leaves it out. Items of lists of built-in kinds do
-// not say of what kind they are: the list does.
+// item packs one item; it returns nil to skip it. Items of built-in kinds have no type of their own in a list: it is derived from that of
+// the list.
 func (l *listReader) item(js []byte) (*reflector.Object, error) {
 	opts := l.decoder.options
 	if opts.Kind == "" && l.kind != "" {

@@ -12,9 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// listWatcher makes the requests of one watch for client-go's reflector. It
-// waits out the back-off, and reports to status what becomes of each request:
-// the reflector keeps some failures to itself.
+// listWatcher makes the requests of one watch for client-go's reflector. It waits for the back-off, and reports the result of each request
+// to status, because the reflector does not report all failures.
 type listWatcher struct {
 	api     *requests
 	status  *status
@@ -23,27 +22,23 @@ type listWatcher struct {
 
 	mu      sync.Mutex
 	stopped bool           // guarded by mu
-	running sync.WaitGroup // requests and streams; added to under mu, while not stopped
+	running sync.WaitGroup // requests and streams; incremented under mu, unless stopped
 }
 
 var errStopped = errors.New("the watch was stopped")
 
-// Bounds of requests, so that a connection on which nothing comes any longer is
-// noticed (rule 14). client-go's own pings, where the connection is HTTP/2,
-// notice a dead peer after 45 s; these also notice a proxy that answers for a
-// server that it has lost.
+// Timeouts of requests, so that a silent connection is noticed (rule 14). On HTTP/2, client-go's own pings detect a dead peer after 45 s;
+// these timeouts also detect a proxy that still answers although it has lost its server.
 const (
-	// listTimeout bounds one request of a list. kube-apiserver gives up after one
-	// minute; the rest is for slow lines.
+	// listTimeout bounds one list request. kube-apiserver gives up after one minute; the rest allows for slow networks.
 	listTimeout = 5 * time.Minute
-	// watchMargin is how much longer than the time that was asked for a watch may
-	// last. client-go asks for 5 to 10 minutes.
+	// watchMargin is how much longer than requested a watch may last. client-go requests 5 to 10 minutes.
 	watchMargin = 30 * time.Second
-	// maxWatchTimeout is the longest time that client-go asks for.
+	// maxWatchTimeout is the longest duration that client-go requests.
 	maxWatchTimeout = 10 * time.Minute
 )
 
-// enter counts a request or stream, unless close was called.
+// enter counts a request or stream. It returns false if close was called.
 func (lw *listWatcher) enter() bool {
 	lw.mu.Lock()
 	defer lw.mu.Unlock()
@@ -54,8 +49,8 @@ func (lw *listWatcher) enter() bool {
 	return true
 }
 
-// close returns when all requests and streams have ended. Their context must
-// have ended before. (The reflector does not wait for its own list requests.)
+// close returns when all requests and streams have ended. The caller must have canceled their context. (The reflector does not wait for its
+// own list requests.)
 func (lw *listWatcher) close() {
 	lw.mu.Lock()
 	lw.stopped = true
@@ -63,7 +58,7 @@ func (lw *listWatcher) close() {
 	lw.running.Wait()
 }
 
-// list requests one page, or the whole.
+// list requests one page, or the whole list.
 func (lw *listWatcher) list(ctx context.Context, opts metav1.ListOptions) (k8sruntime.Object, error) {
 	if !lw.enter() {
 		return nil, errStopped
@@ -73,7 +68,7 @@ func (lw *listWatcher) list(ctx context.Context, opts metav1.ListOptions) (k8sru
 		return nil, err
 	}
 	lw.status.attempted()
-	if (lw.lists || lw.api.source.Shard.N > 0) && opts.ResourceVersion == "0" { // not what the cache happens to have
+	if (lw.lists || lw.api.source.Shard.N > 0) && opts.ResourceVersion == "0" { // the cache may be outdated
 		opts.ResourceVersion, opts.Limit = "", 0
 	}
 	if opts.Continue == "" {
@@ -84,8 +79,7 @@ func (lw *listWatcher) list(ctx context.Context, opts metav1.ListOptions) (k8sru
 	page, err := lw.api.list(bounded, opts)
 	if err != nil {
 		err = causeOf(bounded, err)
-		// After an expired resourceVersion, it immediately lists again without
-		// one.
+		// After an expired resourceVersion, the reflector immediately lists again without one.
 		lw.failed(ctx, err, false, !isExpired(err))
 		return nil, err
 	}
@@ -97,7 +91,7 @@ func (lw *listWatcher) list(ctx context.Context, opts metav1.ListOptions) (k8sru
 	return page, nil
 }
 
-// watch requests a watch; with SendInitialEvents the list comes first in it.
+// watch requests a watch; with SendInitialEvents, it begins with the list.
 func (lw *listWatcher) watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 	if !lw.enter() {
 		return nil, errStopped
@@ -130,7 +124,7 @@ func (lw *listWatcher) watch(ctx context.Context, opts metav1.ListOptions) (watc
 	return s, nil
 }
 
-// watchTimeout returns how long the watch was asked to last.
+// watchTimeout returns the requested duration of the watch.
 func watchTimeout(opts metav1.ListOptions) time.Duration {
 	if opts.TimeoutSeconds == nil {
 		return maxWatchTimeout
@@ -138,7 +132,7 @@ func watchTimeout(opts metav1.ListOptions) time.Duration {
 	return time.Duration(*opts.TimeoutSeconds) * time.Second
 }
 
-// causeOf returns err, or why ctx ended where that is ours.
+// causeOf returns err, or errNoAnswer if that is why ctx ended.
 func causeOf(ctx context.Context, err error) error {
 	if errors.Is(context.Cause(ctx), errNoAnswer) {
 		return errNoAnswer
@@ -146,8 +140,7 @@ func causeOf(ctx context.Context, err error) error {
 	return err
 }
 
-// failed reports a failure, unless it is only that the watch is being stopped.
-// With delay, the next request waits.
+// failed reports a failure, unless the watch is being stopped. With delay, the next request waits.
 func (lw *listWatcher) failed(ctx context.Context, err error, streaming, delay bool) {
 	if ctx.Err() != nil {
 		return

@@ -15,21 +15,20 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
-// protobufMagic is what an answer in protobuf starts with. A runtime.Unknown follows:
-// the type, and the message of an object or a list.
+// protobufMagic is the prefix of a protobuf response. A runtime.Unknown follows: the type, and the message of an object or a list.
 var protobufMagic = []byte("k8s\x00")
 
 var errProtobuf = errors.New("protobuf that is cut or wrong")
 
-// kind is the type of objects that come as protobuf.
+// kind is a type of objects received as protobuf.
 type kind struct {
-	typeMeta         string // as it came
+	typeMeta         string // the encoded TypeMeta
 	apiVersion, name string
-	table            *protobuf.Message // nil if it is read as JSON only
+	table            *protobuf.Message // nil if the kind can be read only as JSON
 }
 
-// takesProtobuf reports whether objects of the source are asked for in protobuf. API
-// servers have it for built-in kinds, and answer with JSON for others.
+// takesProtobuf reports whether objects of the source are requested as protobuf. API servers support it for built-in kinds, and answer with
+// JSON for others.
 func (d *decoder) takesProtobuf() bool {
 	return !d.onlyJSON.Load() && scheme.Scheme.IsVersionRegistered(d.source.Resource.GroupVersion())
 }
@@ -66,13 +65,12 @@ func kindOf(typeMeta []byte) (*kind, error) {
 func newKind(typeMeta, apiVersion, name string) *kind {
 	k := &kind{typeMeta: typeMeta, apiVersion: apiVersion, name: name}
 	if t, ok := scheme.Scheme.AllKnownTypes()[schema.FromAPIVersionAndKind(apiVersion, name)]; ok {
-		k.table, _ = protobuf.TableOf(t) // else it is read as JSON
+		k.table, _ = protobuf.TableOf(t) // on failure, the kind is read as JSON
 	}
 	return k
 }
 
-// object packs the protobuf of an object. From the first that cannot be read on, all
-// objects of the watch are asked for as JSON.
+// object packs the protobuf of an object. After the first object that cannot be read, all objects of the watch are requested as JSON.
 func (d *decoder) object(k *kind, pb []byte) (k8sruntime.Object, error) {
 	d.decoded.Add(int64(len(pb)))
 	failure := reflector.ErrNotRead
@@ -85,7 +83,7 @@ func (d *decoder) object(k *kind, pb []byte) (k8sruntime.Object, error) {
 	if errors.Is(failure, reflector.ErrNotRead) {
 		return nil, d.notRead(k)
 	}
-	meta := &metav1.PartialObjectMetadata{} // which is the first field of all kinds
+	meta := &metav1.PartialObjectMetadata{} // metadata is the first field of all kinds
 	if err := meta.Unmarshal(pb); err != nil {
 		return nil, err
 	}
@@ -100,14 +98,14 @@ func (d *decoder) object(k *kind, pb []byte) (k8sruntime.Object, error) {
 	return &unpacked{u, failure}, nil
 }
 
-// notRead makes the watch ask for JSON from now on, and says so.
+// notRead makes the watch request JSON from now on, and logs it.
 func (d *decoder) notRead(k *kind) error {
 	d.onlyJSON.Store(true)
 	d.log.Debug("reading objects as JSON: their protobuf is not known", "watch", d.source.String(), "kind", k.name)
 	return fmt.Errorf("kind[%s]: %w", k.name, reflector.ErrNotRead)
 }
 
-// protobufEventDecoder is eventDecoder for protobuf.
+// protobufEventDecoder is the eventDecoder for protobuf.
 type protobufEventDecoder struct{ readOnly }
 
 // Decode implements runtime.Decoder, into a *metav1.WatchEvent.
@@ -127,8 +125,7 @@ func (protobufEventDecoder) Decode(data []byte, _ *schema.GroupVersionKind, into
 	return ev, nil, err
 }
 
-// splitFields returns views of the fields 1 and 2 of a message, of the last value of
-// each.
+// splitFields returns fields 1 and 2 of a message as slices of b; if a field is repeated, its last value.
 func splitFields(b []byte) (first, second []byte, err error) {
 	for len(b) > 0 {
 		num, wire, n := protowire.ConsumeTag(b)

@@ -15,14 +15,12 @@ import (
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 )
 
-// maxField bounds a field that is read as a whole: an object or its metadata. It is
-// far more than etcd holds.
+// maxField bounds a field that is read as a whole: an object or its metadata. It is far more than etcd can store.
 const maxField = 64 << 20
 
-// readProtobufList is readList for protobuf. It packs each object as soon as it has
-// come, too.
+// readProtobufList is readList for protobuf. It also packs each object as soon as it has arrived.
 func readProtobufList(in *bufio.Reader, d *decoder) (*metainternalversion.List, error) {
-	_, _ = in.Discard(len(protobufMagic)) // it was seen
+	_, _ = in.Discard(len(protobufMagic)) // the caller has checked it
 	list := &metainternalversion.List{Items: []k8sruntime.Object{}}
 	var k *kind
 	complete := false
@@ -37,7 +35,7 @@ func readProtobufList(in *bufio.Reader, d *decoder) (*metainternalversion.List, 
 				k, err = itemKind(of)
 			}
 			if err == nil && k.table == nil {
-				return d.notRead(k) // also an empty list: a later event would end the watch
+				return d.notRead(k) // even for an empty list: a later event would end the watch
 			}
 			return err
 		}
@@ -94,16 +92,14 @@ func readItems(m *message, list *metainternalversion.List, k *kind, d *decoder) 
 	})
 }
 
-// message reads the fields of a message one by one, so that it is never in memory as
-// a whole.
+// message reads the fields of a message one by one, so that the complete message is never in memory.
 type message struct {
 	in   *bufio.Reader
-	left int64        // how much of it is to come; below 0 if it lasts up to the end of in
-	buf  bytes.Buffer // of bytes
+	left int64        // bytes left; negative if the message extends to the end of in
+	buf  bytes.Buffer // the result of bytes
 }
 
-// each calls do with each field that is bytes, as a message. What do does not read is
-// skipped.
+// each calls do for each length-delimited field. It skips what do does not read.
 func (m *message) each(do func(num protowire.Number, field *message) error) error {
 	field := &message{in: m.in}
 	for m.left != 0 {
@@ -185,7 +181,7 @@ func (m *message) varint() (uint64, error) {
 	return 0, errProtobuf
 }
 
-// bytes reads the rest of the message. It is good until the next call.
+// bytes reads the rest of the message. The result is valid until the next call.
 func (m *message) bytes() ([]byte, error) {
 	if m.left > maxField {
 		return nil, fmt.Errorf("%w: a field of %d bytes", errProtobuf, m.left)

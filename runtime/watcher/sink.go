@@ -9,13 +9,13 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
-// sink is the store that client-go's reflector writes to: it hands each call to
-// the loop of the watch and returns when the loop has taken it.
+// sink is the store that client-go's reflector writes to: it passes each call to the loop of the watch, and returns when the loop has
+// received it.
 type sink struct {
 	source Source
 	ops    chan<- op
 	done   <-chan struct{}
-	asked  func() time.Time // when the last list was asked for
+	asked  func() time.Time // returns when the last list was requested
 }
 
 var (
@@ -54,8 +54,7 @@ func (s *sink) Bookmark(resourceVersion string) error {
 	return nil
 }
 
-// Resync implements cache.ReflectorStore. The reflector is built without a
-// resync period, so it is never called.
+// Resync implements cache.ReflectorStore. It is never called, because the reflector has no resync period.
 func (s *sink) Resync() error { return nil }
 
 func (s *sink) send(kind opKind, obj any) error {

@@ -10,30 +10,26 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/shard/slots"
 )
 
-// Source says what is watched. Sources are compared with ==: users of equal
-// ones share a watch (rule 15).
+// Source describes a watch. Sources are compared with ==: users of equal sources share a watch (rule 15).
 type Source struct {
 	Resource schema.GroupVersionResource
-	// Namespace bounds the watch to one namespace; "" watches all of them, or a
-	// cluster-scoped resource.
+	// Namespace restricts the watch to one namespace; "" watches all namespaces, or a cluster-scoped resource.
 	Namespace string
-	// LabelSelector and FieldSelector are in the API server's own syntax; ""
-	// selects everything.
+	// LabelSelector and FieldSelector use the API server's syntax; "" selects everything.
 	LabelSelector, FieldSelector string
 	// ManagedFields keeps metadata.managedFields of the objects.
 	ManagedFields bool
-	// Metadata watches the objects without their content: the API server sends
-	// and the store keeps only metadata, whole, with apiVersion and Kind.
+	// Metadata watches only the metadata of the objects: the API server sends, and the store holds, the complete metadata with apiVersion
+	// and Kind.
 	Metadata bool
-	// Shard is the part of the objects that is watched. An API server that cannot
-	// select by it sends all of them; the others are dropped.
+	// Shard is the watched part of the objects. If the API server does not support shard selectors, it sends all objects, and the others
+	// are discarded.
 	Shard slots.Range
-	// Kind is the kind of the resource. It is needed with Metadata, where the API
-	// server does not say it, and does not count otherwise.
+	// Kind is the kind of the resource. It is required with Metadata, because the API server then does not send it, and ignored otherwise.
 	Kind string
 }
 
-// normal returns the source with what does not count taken out.
+// normal returns the source without fields that have no effect.
 func (s Source) normal() Source {
 	if !s.Metadata {
 		s.Kind = ""
@@ -41,7 +37,7 @@ func (s Source) normal() Source {
 	return s
 }
 
-// options returns what of the objects is kept.
+// options returns the parts of the objects to store.
 func (s Source) options() reflector.Options {
 	opts := reflector.Options{ManagedFields: s.ManagedFields, Metadata: s.Metadata}
 	if s.Metadata && s.Kind != "" {
@@ -50,12 +46,10 @@ func (s Source) options() reflector.Options {
 	return opts
 }
 
-// Name returns the resource as kubectl writes it: "configmaps",
-// "deployments.apps".
+// Name returns the resource as kubectl writes it, such as "configmaps" or "deployments.apps".
 func (s Source) Name() string { return s.Resource.GroupResource().String() }
 
-// String returns the source for a log line: "deployments.apps in shop (app=web)",
-// "pods (metadata)".
+// String returns the source for a log line, such as "deployments.apps in shop (app=web)" or "pods (metadata)".
 func (s Source) String() string {
 	var b strings.Builder
 	b.WriteString(s.Name())
@@ -76,9 +70,8 @@ func (s Source) String() string {
 	return b.String()
 }
 
-// secret reports whether the objects are Secrets. A sample of them outlives them where
-// they are compressed.
+// secret reports whether the objects are Secrets. They are not compressed, because the sample in a dictionary can outlive an object.
 func (s Source) secret() bool { return s.Resource.Group == "" && s.Resource.Resource == "secrets" }
 
-// has reports whether an object is in the part that is watched.
+// has reports whether an object is in the watched part.
 func (s Source) has(o *reflector.Object) bool { return s.Shard.Has(o.UID(), o.Ref().Namespace) }

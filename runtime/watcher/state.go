@@ -10,29 +10,24 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Phase is the state of a watch. It says nothing about the store, which keeps
-// what it has in every phase.
+// Phase is the phase of a watch. It is independent of the store, which keeps its content in every phase.
 type Phase uint8
 
 const (
-	// Syncing is while the list is being read. Goes on to Ready when it is in the
-	// store and the watch is open, or to one of the others.
+	// Syncing means that the list is being read. The next phase is Ready, once the list is in the store and the watch is open, or one of
+	// the others.
 	Syncing Phase = iota
-	// Ready is when the list is in the store and changes arrive. Stays here while
-	// the API server ends watches in good order, as it does every few minutes.
+	// Ready means that the list is in the store and changes arrive. The phase does not change when the API server ends a watch normally, as
+	// it does every few minutes.
 	Ready
-	// Denied is after the API server answered 403. Waits for someone to grant the verbs;
-	// asks again at least every 5 s.
+	// Denied means that the API server has answered 403. The watch needs a role that grants its verbs; it retries at least every 5 s.
 	Denied
-	// Absent is while the API server does not have the resource (404), or not in
-	// the version that is watched. Waits for its CustomResourceDefinition; asks
-	// again at least every 5 s. A CRD that is deleted deletes its objects first, so
-	// their deletions have come; what is in the store still is of a version that is
-	// not served, and is compared with the list when it is again.
+	// Absent means that the API server does not have the resource, or not in the watched version (404). The watch waits for its
+	// CustomResourceDefinition, and retries at least every 5 s. Deleting a CRD deletes its objects first, so their deletions have arrived;
+	// any objects still in the store have a version that is no longer served, and are compared with the list once it is served again.
 	Absent
-	// Failing is while the API server cannot be reached or fails. Tries again
-	// after 0.8 s, doubling to 30 s, plus up to as much again at random; it starts
-	// from 0.8 s again every two minutes and after a watch that lived for 10 s.
+	// Failing means that the API server is unreachable or fails. The watch retries after 0.8 s, doubling to 30 s, plus up to 100 percent of
+	// jitter; the delay starts from 0.8 s again every two minutes, and after a watch that lasted 10 s.
 	Failing
 )
 
@@ -41,35 +36,32 @@ func (p Phase) String() string {
 	return [...]string{"syncing", "ready", "denied", "absent", "failing"}[p]
 }
 
-// State is the state of one watch at one moment (rule 13).
+// State is a snapshot of the state of one watch (rule 13).
 type State struct {
 	Phase Phase
 	// Since is when the phase began.
 	Since time.Time
-	// LastProgress is when the API server last sent an event, a bookmark or a
-	// list; zero where it never did. Liveness is judged by it (rule 14).
+	// LastProgress is when the API server last sent an event, a bookmark or a list; zero if it never did. It is the basis for liveness
+	// (rule 14).
 	LastProgress time.Time
-	// LastAttempt is when the last request was sent or failed; zero before the
-	// watch is started.
+	// LastAttempt is when the last request was sent or failed; zero before the watch is started.
 	LastAttempt time.Time
-	// Objects is how many objects the store has or, before the first list is
-	// complete, how many of it have arrived.
+	// Objects is the number of objects in the store or, before the first list is complete, of those that have arrived.
 	Objects int
-	// Bytes is the length of the store's objects, as they are packed.
+	// Bytes is the total size of the packed objects in the store.
 	Bytes int64
-	// Compressed is how many of the objects are compressed, and Saved how many bytes
-	// less they take by that; both as of the last minute.
+	// Compressed is the number of compressed objects, and Saved the number of bytes that this saves; both as of the last minute.
 	Compressed int
 	Saved      int64
 	// Err is the last failure; nil in Ready, and in Syncing before a failure.
 	Err error
-	// Failures counts failed requests since the watch was last ready.
+	// Failures is the number of failed requests since the watch was last ready.
 	Failures int
-	// Message says for a user what the phase waits for.
+	// Message tells a user what the phase waits for.
 	Message string
 }
 
-// String returns the state for a user: "ready: 312 objects".
+// String returns the state for a user, such as "ready: 312 objects".
 func (s State) String() string {
 	switch s.Phase {
 	case Syncing:
@@ -81,18 +73,14 @@ func (s State) String() string {
 	}
 }
 
-// stallAfter is longer than all that a watch waits for: the end of a watch
-// request in which nothing comes, and then the longest back-off.
+// stallAfter is longer than everything that a watch waits for: the end of a silent watch request, followed by the longest back-off.
 const stallAfter = maxWatchTimeout + watchMargin + 2*time.Minute
 
-// Stalled reports whether the watch has stalled: for longer than any of its
-// timeouts, it has neither received anything from the API server nor sent a
-// request (rule 14). Only a new start of the process helps then, which is what a
-// liveness check is for. A watch that is denied, absent or failing is not
-// stalled: it goes on asking, and restarting would take nothing but its cache.
-// Whether a watch is of use is said by Phase; how old its news may be, by
-// LastProgress: a quiet API server sends a bookmark about every minute, and a
-// watch that is ready is renewed after ten minutes at most.
+// Stalled reports whether the watch has stalled: for longer than any of its timeouts, it has neither received anything from the API server
+// nor sent a request (rule 14). Only a restart of the process helps then, which is the purpose of a liveness check. A watch that is denied,
+// absent or failing is not stalled: it retries, and a restart would only discard its cache. Use Phase to tell whether a watch works, and
+// LastProgress to tell how old its data may be: a quiet API server sends a bookmark about every minute, and a ready watch is renewed after
+// at most ten minutes.
 func (s State) Stalled(now time.Time) bool {
 	last := s.LastAttempt
 	if s.LastProgress.After(last) {
@@ -101,17 +89,15 @@ func (s State) Stalled(now time.Time) bool {
 	return !s.LastAttempt.IsZero() && now.Sub(last) > stallAfter
 }
 
-// Failures of a stream that are no status of the API server.
+// Failures of a stream that are not a status of the API server.
 var (
 	errShortWatch = errors.New("the API server ends the watch immediately")
 	errNoAnswer   = errors.New("the API server has not answered in time: the connection is dead, or a proxy has lost the server")
 	errCutList    = fmt.Errorf("the list was cut off: %w", io.ErrUnexpectedEOF)
 )
 
-// phaseOf returns the phase that a failed request leads to, and its message.
-// There is none for an error that belongs to the protocol: an expired or too
-// new resourceVersion means "list again", and a server that refuses to stream
-// a list is asked for a plain one.
+// phaseOf returns the phase that results from a failed request, and its message. It returns false for errors that are part of the protocol:
+// an expired or too new resourceVersion means "list again", and a server that does not support streaming lists is asked for a plain one.
 func phaseOf(source Source, err error, streaming bool) (p Phase, message string, ok bool) {
 	switch {
 	case isExpired(err), streaming && apierrors.IsInvalid(err):
@@ -128,8 +114,7 @@ func phaseOf(source Source, err error, streaming bool) (p Phase, message string,
 	return Failing, err.Error(), true
 }
 
-// isExpired reports whether the resourceVersion that was asked for is too old
-// (410) or newer than the server's: client-go's reflector lists again.
+// isExpired reports whether the requested resourceVersion is too old (410) or newer than the server's: client-go's reflector lists again.
 func isExpired(err error) bool {
 	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) ||
 		apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)

@@ -9,26 +9,26 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
-// status keeps the State of one watch and reports its changes. Requests,
-// streams and the loop of the watch report to it; anyone may read.
+// status holds the State of one watch and reports its changes. Requests, streams and the loop of the watch update it; it may be read
+// concurrently.
 type status struct {
 	source   Source
 	store    *reflector.Store
 	log      *slog.Logger
 	onChange func(Source, State)
 
-	current  atomic.Pointer[State]  // what the store has and the times of progress are filled in by get
+	current  atomic.Pointer[State]  // get adds the state of the store and the times of progress
 	saving   atomic.Pointer[saving] // of the last round of compression
 	progress atomic.Int64           // time of the last progress, Unix nanoseconds; 0: never
 	attempt  atomic.Int64           // time of the last request or failure, Unix nanoseconds; 0: never
-	arrived  atomic.Int64           // objects received of the list that is being read
+	arrived  atomic.Int64           // received objects of the current list
 
 	mu       sync.Mutex
-	complete bool      // guarded by mu; the last list is in the store and handed over
-	opens    int       // guarded by mu; counts answered watch requests
-	open     int       // guarded by mu; which of them is open, or 0
-	asked    time.Time // guarded by mu; when the last list was asked for; zero where it may be an old one
-	asOf     time.Time // guarded by mu; asked of the list in the store
+	complete bool      // guarded by mu; the last list is in the store and has been passed to all subscribers
+	opens    int       // guarded by mu; number of answered watch requests
+	open     int       // guarded by mu; the number of the open one, or 0
+	asked    time.Time // guarded by mu; when the last list was requested; zero if it may be an outdated one
+	asOf     time.Time // guarded by mu; the asked time of the list in the store
 	outage   time.Time // guarded by mu; when the watch last stopped being ready
 }
 
@@ -38,7 +38,7 @@ func newStatus(source Source, store *reflector.Store, cfg Config) *status {
 	return s
 }
 
-// begin notes that the watch starts now.
+// begin records that the watch starts now.
 func (s *status) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,14 +65,13 @@ func (s *status) get() State {
 	return st
 }
 
-// attempted notes that a request is sent, or has failed.
+// attempted records that a request is being sent, or has failed.
 func (s *status) attempted() { s.attempt.Store(time.Now().UnixNano()) }
 
-// progressed notes that the API server has sent something.
+// progressed records that the API server has sent something.
 func (s *status) progressed() { s.progress.Store(time.Now().UnixNano()) }
 
-// opened notes that a watch request was answered, and returns the number to
-// close it by. With streaming, a new list comes first.
+// opened records that a watch request was answered, and returns the number to pass to closed. With streaming, a new list comes first.
 func (s *status) opened(streaming bool) int {
 	s.progressed()
 	s.mu.Lock()
@@ -87,8 +86,7 @@ func (s *status) opened(streaming bool) int {
 	return s.opens
 }
 
-// asks notes that a list is asked for, which has all that is written before now, or
-// which the API server may take from a cache of its own.
+// asks records a request for a list. If fresh, the list includes everything written before now; otherwise it may come from a cache.
 func (s *status) asks(fresh bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,21 +96,21 @@ func (s *status) asks(fresh bool) {
 	}
 }
 
-// lastAsked returns when the last list was asked for. See asks.
+// lastAsked returns when the last list was requested. See asks.
 func (s *status) lastAsked() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.asked
 }
 
-// has reports whether the store has all that was written before a time, by its list.
+// has reports whether the list in the store includes everything that was written before a given time.
 func (s *status) has(before time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.asOf.After(before)
 }
 
-// listed notes that a list is in the store and was handed to all subscribers.
+// listed records that a list is in the store and was passed to all subscribers.
 func (s *status) listed(asked time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,9 +118,8 @@ func (s *status) listed(asked time.Time) {
 	s.settle()
 }
 
-// closed notes that a watch request has ended. The next one may have been
-// answered already: the reflector does not wait for the end of one it has given
-// up.
+// closed records that a watch request has ended. The next request may have been answered already, because the reflector does not wait for
+// the end of a request that it has abandoned.
 func (s *status) closed(number int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,8 +128,7 @@ func (s *status) closed(number int) {
 	}
 }
 
-// settle moves to Ready, or from a failure that is over to Syncing. The caller
-// holds mu.
+// settle changes the phase to Ready, or from a failure that is over to Syncing. The caller must hold mu.
 func (s *status) settle() {
 	before := s.current.Load()
 	switch {
@@ -144,7 +140,7 @@ func (s *status) settle() {
 	}
 }
 
-// failed notes a failed request and returns the phase it leads to.
+// failed records a failed request and returns the resulting phase.
 func (s *status) failed(err error, streaming bool) Phase {
 	s.attempted()
 	s.mu.Lock()
@@ -158,8 +154,7 @@ func (s *status) failed(err error, streaming bool) Phase {
 	return phase
 }
 
-// move publishes the next state and, where the phase is another, reports it.
-// The caller holds mu.
+// move publishes the next state and, if the phase changes, reports it. The caller must hold mu.
 func (s *status) move(next State) {
 	before := s.current.Load()
 	next.Since = before.Since

@@ -10,13 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// stream is the answer to one watch request. Errors of the decoder have been
-// handled, and the end of the stream is reported.
+// stream is the response to one watch request. It handles errors of the decoder, and reports the end of the response.
 type stream struct {
 	lw        *listWatcher
 	source    watch.Interface
 	streaming bool // the list comes first, up to a marked bookmark
-	number    int  // among the answered requests, for status
+	number    int  // the number of the request, for status
 	result    chan watch.Event
 	stopped   chan struct{}
 	expired   <-chan struct{} // closed when the API server should have ended it
@@ -42,7 +41,7 @@ func (s *stream) Stop() {
 	})
 }
 
-// run hands events on until the source ends or Stop is called.
+// run passes events on until the source ends or Stop is called.
 func (s *stream) run(ctx context.Context) {
 	defer close(s.result)
 	defer s.lw.status.closed(s.number)
@@ -56,7 +55,7 @@ func (s *stream) run(ctx context.Context) {
 			end.overdue(ctx, s)
 			return
 		case ev, ok := <-s.source.ResultChan():
-			if !ok || ev.Type == watch.Error && s.isExpired() { // then the error is only that
+			if !ok || ev.Type == watch.Error && s.isExpired() { // if overdue, that is the reason for the error
 				end.report(ctx, s)
 				return
 			}
@@ -83,8 +82,7 @@ func (s *stream) isExpired() bool {
 	}
 }
 
-// packed returns the event with its object packed; false where that cannot be
-// done. Listing says that it is of the list.
+// packed returns the event with its object packed, or false to skip it. listing means that the event belongs to the list.
 func (s *stream) packed(ev watch.Event, listing bool) (watch.Event, bool) {
 	if ev.Type == watch.Error {
 		return ev, true
@@ -105,13 +103,13 @@ func (s *stream) packed(ev watch.Event, listing bool) (watch.Event, bool) {
 	return ev, true
 }
 
-// streamEnd gathers from the events of a stream whether its end is a failure.
+// streamEnd determines from the events of a stream whether its end is a failure.
 type streamEnd struct {
 	opened   time.Time
-	last     time.Time // when the last event came
+	last     time.Time // when the last event arrived
 	events   int
-	complete bool // the list is through
-	failed   bool // it was reported
+	complete bool // the list has ended
+	failed   bool // the failure was reported
 }
 
 func (e *streamEnd) see(ctx context.Context, s *stream, ev watch.Event) {
@@ -132,11 +130,10 @@ func (e *streamEnd) see(ctx context.Context, s *stream, ev watch.Event) {
 	}
 }
 
-// report reports a stream that ended without an error of its own, but too soon.
-// A watch that the API server ends in good order, after some minutes, is none:
-// the reflector resumes it at once.
+// report reports a stream that ended too soon without reporting an error. It is not a failure if the API server ends a watch normally,
+// after some minutes: the reflector resumes it at once.
 func (e *streamEnd) report(ctx context.Context, s *stream) {
-	if s.isExpired() { // the client saw it first
+	if s.isExpired() { // the client noticed it first
 		e.overdue(ctx, s)
 		return
 	}
@@ -152,9 +149,8 @@ func (e *streamEnd) report(ctx context.Context, s *stream) {
 	}
 }
 
-// overdue reports whether a stream lasts longer than it should. Where events
-// still come, it is only that the server does not keep to the time; resuming
-// does no harm.
+// overdue reports a stream that lasts longer than it should. If events still arrive, the server merely ignores the timeout, and resuming is
+// harmless.
 func (e *streamEnd) overdue(ctx context.Context, s *stream) {
 	if ctx.Err() == nil && time.Since(e.last) > 2*watchMargin {
 		e.lived(s)
@@ -162,16 +158,14 @@ func (e *streamEnd) overdue(ctx context.Context, s *stream) {
 	}
 }
 
-// fail reports that the stream has failed. It is as good as closed from here on:
-// the list that came on it may be still on its way to the store, and must not
-// make the watch look ready.
+// fail reports that the stream has failed, and marks it as closed: the list that came on it may not be in the store yet, and must not make
+// the watch look ready.
 func (e *streamEnd) fail(ctx context.Context, s *stream, err error) {
 	s.lw.status.closed(s.number)
 	s.lw.failed(ctx, err, s.streaming && !e.complete, true)
 }
 
-// lived returns for how long the stream has been open. After a healthy time the
-// failure that ends it is not one of a row.
+// lived returns how long the stream has been open. If that is long enough, the failure that ends it is not counted as part of a series.
 func (e *streamEnd) lived(s *stream) time.Duration {
 	d := time.Since(e.opened)
 	if d >= healthyWatch {

@@ -14,9 +14,8 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
-// sharedWatch is one watch and those who share it. Its loop goroutine owns the writer and the
-// subscribers: it applies what client-go's reflector hands over and puts the events
-// into the inbox of each subscriber. It never waits for one.
+// sharedWatch is one watch and its subscribers. Its loop goroutine owns the writer and the subscribers: it applies the changes that
+// client-go's reflector reports, and puts the events into the inbox of each subscriber. It never waits for a subscriber.
 type sharedWatch struct {
 	source Source
 	writer *reflector.Writer
@@ -24,26 +23,26 @@ type sharedWatch struct {
 	client *Client
 	cfg    Config
 
-	compressor *reflector.Compressor // nil: nothing is compressed
+	compressor *reflector.Compressor // nil if nothing is compressed
 
 	ops    chan op          // from the reflector, unbuffered
 	join   chan *subscriber // from Subscription.Run
 	leave  chan *subscriber // from Subscription.Run
-	relist chan struct{}    // has one element where the objects are to be listed again
+	relist chan struct{}    // has one element if the objects must be listed again
 	exited chan struct{}
 
 	refs        int                // guarded by Set.mu
 	cancel      context.CancelFunc // guarded by Set.mu; nil before the watch is started
-	decoded     atomic.Int64       // bytes of objects that no subscriber has counted yet
+	decoded     atomic.Int64       // bytes of objects not yet distributed to subscribers
 	subscribers []*subscriber      // owned by loop
 	listed      bool               // owned by loop; the first list is in the store
 }
 
-// subscriber is a subscription as the loop sees it.
+// subscriber is the loop's view of a subscription.
 type subscriber struct {
 	inbox   *inbox
-	decoded *Decoded // nil where it does not count
-	listed  bool     // owned by loop; it was given the content of the store
+	decoded *Decoded // nil if the subscription does not count
+	listed  bool     // owned by loop; the subscriber has received the content of the store
 }
 
 // op is one call of the reflector.
@@ -78,7 +77,7 @@ func newSharedWatch(source Source, client *Client, cfg Config) *sharedWatch {
 	return w
 }
 
-// run watches until ctx ends, and returns when all it started has ended.
+// run watches until ctx ends, and returns when everything it started has ended.
 func (w *sharedWatch) run(ctx context.Context) {
 	defer close(w.exited)
 	var reflecting sync.WaitGroup
@@ -90,7 +89,7 @@ func (w *sharedWatch) run(ctx context.Context) {
 	reflecting.Wait()
 }
 
-// reflectAll runs one reflector after the other: each begins with a list.
+// reflectAll runs one reflector after the other, each of which begins with a list.
 func (w *sharedWatch) reflectAll(ctx context.Context) {
 	for ctx.Err() == nil {
 		once, cancel := context.WithCancel(ctx)
@@ -111,7 +110,7 @@ func (w *sharedWatch) reflect(ctx context.Context) {
 	api := w.client.requests(w.source, decoder)
 	lw := &listWatcher{api: api, status: w.status, backoff: newBackoff(), lists: api.listsFirst(ctx)}
 	defer lw.close()
-	// The status reports in the user's terms what the reflector would log.
+	// The status reports, in the user's terms, what the reflector would log.
 	silent := klog.Logger{}
 	r := cache.NewReflectorWithOptions(
 		&listerWatcher{&cache.ListWatch{ListWithContextFunc: lw.list, WatchFuncWithContext: lw.watch}, lw}, nil,
@@ -162,7 +161,7 @@ func (w *sharedWatch) apply(op op) {
 	}
 }
 
-// emit passes an event to the subscribers that know the content before it.
+// emit passes an event to the subscribers that have received the content before it.
 func (w *sharedWatch) emit(ev reflector.Event) {
 	for _, m := range w.subscribers {
 		if m.listed {
@@ -171,19 +170,18 @@ func (w *sharedWatch) emit(ev reflector.Event) {
 	}
 }
 
-// handOver gives a new subscriber the content of the store. The next event is the
-// change after it.
+// handOver gives a new subscriber the content of the store. The next event is the first change after it.
 func (w *sharedWatch) handOver(m *subscriber) {
 	m.listed = true
 	m.inbox.join(w.writer.Store().List())
 }
 
-// listerWatcher is what client-go's reflector asks.
+// listerWatcher is the source that client-go's reflector calls.
 type listerWatcher struct {
 	*cache.ListWatch
 	lw *listWatcher
 }
 
-// IsWatchListSemanticsUnSupported tells the reflector to list and then to watch;
-// else the list comes in the watch where the API server can do that.
+// IsWatchListSemanticsUnSupported makes the reflector list before it watches. Otherwise, the list is streamed if the API server supports
+// it.
 func (w *listerWatcher) IsWatchListSemanticsUnSupported() bool { return w.lw.lists }
