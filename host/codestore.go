@@ -10,7 +10,7 @@ import (
 	"runtime"
 
 	"github.com/wasmctl/wasmctl/host/internal/codecache"
-	"github.com/wasmctl/wasmctl/host/internal/codefile"
+	"github.com/wasmctl/wasmctl/host/internal/layout"
 )
 
 // formVersion names the form in which modules are compiled. It is part of the name of
@@ -91,7 +91,7 @@ type apartCode struct {
 
 // place implements codecache.Place.
 func (a *apartCode) place(size int64, in io.Reader) (err error) {
-	a.code, a.inFile, err = codefile.Map(size, in, a.dirs...)
+	a.code, a.inFile, err = layout.Map(size, in, a.dirs...)
 	return err
 }
 
@@ -100,7 +100,7 @@ func (a *apartCode) unmap() error {
 	if a.code == nil {
 		return nil
 	}
-	return codefile.Unmap(a.code)
+	return layout.Unmap(a.code)
 }
 
 // install gives it to a module that was just loaded.
@@ -108,7 +108,7 @@ func (a *apartCode) install(code *code) error {
 	if a.code == nil {
 		return nil
 	}
-	if err := codefile.Install(code.compiled, a.code); err != nil {
+	if err := layout.Install(code.compiled, a.code); err != nil {
 		return err
 	}
 	if a.inFile {
@@ -121,7 +121,7 @@ func (a *apartCode) install(code *code) error {
 // no instance from an image runs again.
 func (c *code) rest() {
 	if c.inFile != nil {
-		_ = codefile.Rest(c.inFile) // it is in memory then
+		_ = layout.Rest(c.inFile) // it is in memory then
 	}
 }
 
@@ -130,7 +130,7 @@ func (c *code) rest() {
 // cache costs time only. Guest processes load their code by themselves, as a whole.
 func (c compiler) keep(code *code, src *source, private string, hollow []byte) (codecache.Store, error) {
 	form := code.appendForm(hollow, src.data)
-	split := codefile.Split
+	split := layout.Split
 	if c.cfg.Isolation != nil {
 		split = nil
 	}

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/wasmctl/wasmctl/abi"
-	"github.com/wasmctl/wasmctl/host/internal/reseed"
+	"github.com/wasmctl/wasmctl/host/internal/layout"
 )
 
 // common is what the controllers of a module have in common: start code and
@@ -69,7 +69,7 @@ func (c *common) image(ctx context.Context, g *revision) *image {
 // makeCommon makes the image of an instance that is of no other use. Without an error,
 // there may be no image: who makes an instance now says why.
 func (g *revision) makeCommon(ctx context.Context) (*image, error) {
-	in, err := g.run(ctx, &instance{gen: g, given: &reseed.Given{}})
+	in, err := g.run(ctx, &instance{gen: g, given: &layout.Given{}})
 	if err != nil {
 		return nil, nil //nolint:nilnil // documented
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host/internal/linear"
-	"github.com/wasmctl/wasmctl/host/internal/reseed"
+	"github.com/wasmctl/wasmctl/host/internal/layout"
 	"github.com/wasmctl/wasmctl/host/internal/vm"
 	"github.com/wasmctl/wasmctl/host/internal/wasi"
 	"github.com/wasmctl/wasmctl/host/meter"
@@ -26,7 +26,7 @@ type image struct {
 	descriptors wasi.Descriptors
 	entered     int64
 	// places are the states of random generators: each instance gets others.
-	places []reseed.Place
+	places []layout.Place
 	// budget has its memory, and counted where it is one module's; else nil.
 	budget  *Budget
 	counted *atomic.Int64
@@ -150,7 +150,7 @@ func (img *image) close() {
 // instance, which is as good as any other. Without an error, there may be no image, and
 // no instance either, which says that describe has failed where nobody else asks it.
 func (g *revision) makeImage(ctx context.Context, s *settings) (*instance, *image, error) {
-	in, err := g.run(ctx, &instance{gen: g, given: &reseed.Given{}})
+	in, err := g.run(ctx, &instance{gen: g, given: &layout.Given{}})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -212,7 +212,7 @@ func (in *instance) image(s *settings) (*image, error) {
 		img.counted = &in.gen.shared.memory
 	}
 	var err error
-	if img.places, err = reseed.Find(memory, *in.given); err != nil {
+	if img.places, err = layout.Find(memory, *in.given); err != nil {
 		return nil, err
 	}
 	for i := range in.gen.code.globals {

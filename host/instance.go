@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
-	"github.com/wasmctl/wasmctl/host/internal/reseed"
+	"github.com/wasmctl/wasmctl/host/internal/layout"
 	"github.com/wasmctl/wasmctl/host/internal/vm"
 	"github.com/wasmctl/wasmctl/host/internal/wasi"
 )
@@ -44,7 +44,7 @@ type instance struct {
 	descriptors wasi.Descriptors
 	fuelBudget  fuelBudget
 	// given is what start code was given, while an image is made of it; else nil.
-	given *reseed.Given
+	given *layout.Given
 	// spent is the fuel that the last call used, sources what it asked for that
 	// differs each time.
 	spent   int64

@@ -1,6 +1,6 @@
 // Package vm is what executes WebAssembly: wazero. No other package imports that outside
 // of tests, so another engine with the same methods takes a change of this file. Package
-// codefile leaves code to an engine whose files and fields are not those of wazero.
+// layout leaves code to an engine whose files and fields are not those of wazero.
 package vm
 
 import (

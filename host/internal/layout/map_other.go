@@ -1,20 +1,20 @@
 //go:build !linux
 
-package codefile
+package layout
 
 import "io"
 
-// mapped says that Map does not work here: Split leaves all to wazero.
+// mapped reports that Map does not work on this system: Split leaves everything to wazero.
 const mapped = false
 
-// Map maps nothing.
+// Map always fails.
 func Map(int64, io.Reader, ...string) ([]byte, bool, error) { return nil, false, ErrUnsuited }
 
-// Unmap does nothing: nothing was mapped.
+// Unmap does nothing, because nothing was mapped.
 func Unmap([]byte) error { return nil }
 
-// Suits says that no directory does.
+// Suits reports that no directory does.
 func Suits(string, int) error { return ErrUnsuited }
 
-// Rest does nothing: no code is in a file.
+// Rest does nothing, because no code lies in a file.
 func Rest([]byte) error { return nil }

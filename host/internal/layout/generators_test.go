@@ -1,4 +1,4 @@
-package reseed
+package layout
 
 import (
 	"encoding/binary"

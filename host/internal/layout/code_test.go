@@ -1,4 +1,4 @@
-package codefile
+package layout
 
 import (
 	"context"
@@ -72,15 +72,15 @@ func wantSum(t *testing.T, r wazero.Runtime, module wazero.CompiledModule, n int
 	}
 }
 
-// The fields of wazero are those that Of reads: without this test nobody would notice
+// The fields of wazero are those that CodeOf reads: without this test nobody would notice
 // that code stays in memory.
-func TestOf_FindsTheCodeOfThisWazero(t *testing.T) {
+func TestCodeOf_FindsTheCodeOfThisWazero(t *testing.T) {
 	if runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" {
 		t.Skip("SKIPPED: wazero compiles for amd64 and arm64")
 	}
 	const n = 5000
 	_, module := compiled(t, n)
-	if code := Of(module); len(code) < n*10 {
+	if code := CodeOf(module); len(code) < n*10 {
 		t.Errorf("%d bytes of code for %d functions", len(code), n)
 	}
 	f, ok := fieldsOf(module)
@@ -92,10 +92,10 @@ func TestOf_FindsTheCodeOfThisWazero(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if code := Of(module); code != nil {
+	if code := CodeOf(module); code != nil {
 		t.Errorf("an interpreter has %d bytes of code", len(code))
 	}
-	if code := Of(nil); code != nil {
+	if code := CodeOf(nil); code != nil {
 		t.Errorf("nothing has %d bytes of code", len(code))
 	}
 }

@@ -1,4 +1,4 @@
-package codefile
+package layout
 
 import (
 	"bytes"
@@ -8,23 +8,24 @@ import (
 )
 
 const (
-	// MinSize is the size of code, in bytes, from which on a file is worth it.
+	// MinSize is the smallest size of code, in bytes, for which a file is worth its cost.
 	MinSize = 128 << 10
 
 	magic    = "WAZEVO"
 	stubSize = 16
-	trap     = 0xcc // on amd64; nowhere is the stub ever executed
+	trap     = 0xcc // on amd64; the stub is never executed on any architecture
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Split parts what wazero has written of a module, so many bytes, into the machine code
-// and all else, with a stub where the code was. Wazero loads that as if it were the
-// module. Code is nil where wazero is to load all by itself: there is little code, or
-// wazero writes another form. What is read is trusted no more than wazero does it.
+// Split divides a cache file of wazero, of size bytes, into the machine code and the rest,
+// with a stub in place of the code. Wazero loads the rest as if it were the whole module.
+// Code is nil if wazero should load the whole file itself: because there is little code,
+// or because the file or wazero's fields are not as assumed. The content of the file is
+// trusted no more than wazero trusts it.
 func Split(r io.ReaderAt, size int64) (head []byte, code *io.SectionReader) {
 	lead := readLead(r, size)
-	if lead == nil || !mapped {
+	if lead == nil || !mapped || !Known() {
 		return nil, nil
 	}
 	at := int64(len(lead))
@@ -43,9 +44,9 @@ func Split(r io.ReaderAt, size int64) (head []byte, code *io.SectionReader) {
 	return append(head, tail[crc32.Size:]...), io.NewSectionReader(r, at, length)
 }
 
-// readLead reads what is before the code: magic, a byte with the length of the version,
-// the version, how many functions there are, their offsets, and the length of the code.
-// It is nil where that is not there.
+// readLead reads the bytes before the code: the magic, a byte with the length of the
+// version, the version, the number of functions, their offsets, and the length of the
+// code. It returns nil if the file does not begin so.
 func readLead(r io.ReaderAt, size int64) []byte {
 	const first = len(magic) + 1
 	lead := make([]byte, first, 64)

@@ -1,4 +1,4 @@
-package reseed
+package layout
 
 import (
 	"bytes"
@@ -6,20 +6,21 @@ import (
 	"math/rand"
 )
 
-// A source of math/rand is 607 numbers; each new one is the sum of two earlier ones
-// and takes the place of the oldest, from the middle on downwards.
+// A source of math/rand has 607 numbers. Each new number is the sum of two earlier ones
+// and replaces the oldest, from the middle downwards.
 const (
 	words  = 607
 	lag    = 273
 	middle = words - lag - 1
-	// sample is where numbers are compared first: the ones that are replaced last.
+	// sample is the position of the numbers that are compared first, because they are
+	// replaced last.
 	sample, sampleWords = middle + 1, 4
 )
 
-// units are what programs seed sources with: nanoseconds, or fewer.
+// units are the units of the times with which programs seed sources, in nanoseconds.
 var units = [...]int64{1, 1e3, 1e6, 1e9}
 
-// findSources returns the places of sources that are seeded with a time.
+// findSources returns the places of sources that were seeded with a time.
 func findSources(memory []byte, times []int64) (places []Place) {
 	for _, t := range times {
 		for _, unit := range units {
@@ -45,8 +46,7 @@ func findSource(memory []byte, seed int64) (places []Place) {
 	}
 }
 
-// alike reports whether half of the numbers are those that were there first: not more
-// of them were replaced.
+// alike reports whether at least half of the numbers are still those of the seed.
 func alike(memory, want []byte) bool {
 	n := 0
 	for i := 0; i < len(want); i += 8 {
@@ -57,11 +57,11 @@ func alike(memory, want []byte) bool {
 	return n >= words/2
 }
 
-// source is a source that has just been seeded. Its numbers follow from those that it
-// gives, backwards.
+// source returns the numbers of a source that has just been seeded. They follow backwards
+// from the numbers that it yields.
 func source(seed int64) []byte {
 	src := rand.NewSource(seed).(rand.Source64) //nolint:gosec // not for secrets: to find one
-	var y [2 * words]uint64                     // the second half are those that it gives
+	var y [2 * words]uint64                     // the second half are those that it yields
 	for i := range words {
 		y[words+i] = src.Uint64()
 	}
@@ -70,7 +70,7 @@ func source(seed int64) []byte {
 	}
 	out := make([]byte, 8*words)
 	for p := range words {
-		n := (middle - p + words) % words // the step that replaces it
+		n := (middle - p + words) % words // the step that replaces the number
 		binary.LittleEndian.PutUint64(out[8*p:], y[n])
 	}
 	return out

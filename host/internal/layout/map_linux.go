@@ -1,4 +1,4 @@
-package codefile
+package layout
 
 import (
 	"errors"
@@ -11,17 +11,17 @@ import (
 	"github.com/wasmctl/wasmctl/internal/aside"
 )
 
-// mapped says that Map works here.
+// mapped reports whether Map works on this system.
 const mapped = true
 
-// spare is how many times the size of the code has to be free in the directory.
+// spare is how many times the size of the code must be free in the directory.
 const spare = 4
 
-// Map maps machine code, all of in, which has so many bytes: in a file in the first of
-// the directories that suits, or else in memory. It can be executed, and not written.
+// Map maps machine code, which is all size bytes of in. The code lies in a file in the
+// first suitable directory, or otherwise in memory. It can be executed, but not written.
 //
-// Safe: the file is made for this user alone and loses its name before anything is in
-// it, so no other user can open it. Nobody writes to it after Map.
+// This is safe because the file belongs to this user and loses its name before it has any
+// content, so no other user can open it. Nothing writes to it after Map.
 func Map(size int64, in io.Reader, dirs ...string) (code []byte, inFile bool, err error) {
 	for _, dir := range dirs {
 		f, code := open(dir, size)
@@ -49,9 +49,9 @@ func Map(size int64, in io.Reader, dirs ...string) (code []byte, inFile bool, er
 	return code, false, nil
 }
 
-// open makes a file for code in a directory, and maps it before anything is in it: a
-// file system may refuse. Pages that were not read have what the file has by then. The
-// file is nil where the directory is of no use.
+// open makes a file for code in a directory, and maps it before it has content, because a
+// file system may refuse to map it. A page that is read later has the content that the
+// file has then. The file is nil if the directory cannot be used.
 func open(dir string, size int64) (*os.File, []byte) {
 	if Suits(dir, int(size)) != nil {
 		return nil, nil
@@ -68,20 +68,20 @@ func open(dir string, size int64) (*os.File, []byte) {
 	return f, code
 }
 
-// Unmap gives code back that was not installed.
+// Unmap unmaps code that was not installed.
 func Unmap(code []byte) error { return os.NewSyscallError("munmap", unix.Munmap(code)) }
 
-// Rest drops what of code in a file is in memory. What is executed later comes from
-// the file again; the system mostly still has that.
+// Rest releases the memory of code in a file. Code that is executed later is read from
+// the file again; usually the system still has it in its page cache.
 //
-// Safe at any time, also while the code is executed: its pages are those of a file that
-// nobody changes.
+// It is safe at any time, also while the code is executed, because the pages are those of
+// a file that never changes.
 func Rest(code []byte) error {
 	return os.NewSyscallError("madvise", unix.Madvise(code, unix.MADV_DONTNEED))
 }
 
-// Suits says whether a file in the directory spares memory: not where files are in
-// memory themselves, nor where the code would fill the disk.
+// Suits returns nil if a file in the directory saves memory. It returns an error if the
+// directory's files are in memory themselves, or if the code would fill the disk.
 func Suits(dir string, size int) error {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {

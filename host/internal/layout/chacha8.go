@@ -1,33 +1,33 @@
-package reseed
+package layout
 
 import (
 	"encoding/binary"
 	"math/rand/v2"
 )
 
-// Go's runtime seeds a ChaCha8 generator with the 32 random bytes that it asks for.
-// Some of the first numbers of that seed the one that maps, select and math/rand draw
-// from. That one takes a new seed from its own output after each so many numbers. Its
-// state has the last block of numbers, and behind it the seed.
+// Go's runtime seeds a ChaCha8 generator with 32 random bytes from the host. Some of the
+// first numbers of that generator seed the one that maps, select and math/rand use. The
+// second generator takes a new seed from its own output after perSeed numbers. Its state
+// is the last block of numbers, followed by the seed.
 const (
 	seedSize  = 32
 	blockSize = 256
-	// perSeed is how many numbers there are of one seed: four blocks without what is
-	// the next seed.
+	// perSeed is how many numbers one seed yields: four blocks, without the bytes that
+	// become the next seed.
 	perSeed = 4*blockSize/8 - seedSize/8
-	// maxSkip is how many numbers are drawn before the seed, and maxSeeds how many seeds
-	// start code uses up; both are far more than Go does.
+	// maxSkip bounds how many numbers precede the seed, and maxSeeds how many seeds start
+	// code uses up. Both are far more than Go needs.
 	maxSkip  = 32
 	maxSeeds = 2048
 )
 
-// findChaCha8 returns the places of states that come from random bytes.
+// findChaCha8 returns the places of generators that were seeded with random bytes.
 func findChaCha8(memory []byte, random [][]byte) []Place {
 	for _, b := range random {
 		if len(b) != seedSize {
 			continue
 		}
-		for _, seeds := range [...]int{64, maxSeeds} { // the second takes long, and is seldom needed
+		for _, seeds := range [...]int{64, maxSeeds} { // the second takes long, and is rarely needed
 			if places := scan(memory, candidates([seedSize]byte(b), seeds)); len(places) > 0 {
 				return places
 			}
@@ -36,7 +36,7 @@ func findChaCha8(memory []byte, random [][]byte) []Place {
 	return nil
 }
 
-// candidates are seeds that the generator may have now, by their first word.
+// candidates returns the seeds that the generator may have now, by their first word.
 func candidates(root [seedSize]byte, each int) map[uint64][seedSize]byte {
 	out := make(map[uint64][seedSize]byte, maxSkip*each)
 	g := rand.NewChaCha8(root)
@@ -58,7 +58,7 @@ func candidates(root [seedSize]byte, each int) map[uint64][seedSize]byte {
 	return out
 }
 
-// seedOf is the seed that a generator has now.
+// seedOf returns the seed that a generator has now.
 func seedOf(g *rand.ChaCha8) [seedSize]byte {
 	b, _ := g.MarshalBinary() // never fails: a header, a count and the seed
 	return [seedSize]byte(b[len(b)-seedSize:])
@@ -66,7 +66,7 @@ func seedOf(g *rand.ChaCha8) [seedSize]byte {
 
 // scan finds states in memory.
 func scan(memory []byte, seeds map[uint64][seedSize]byte) (places []Place) {
-	var may [1 << 16]bool // most words are none, by their last bits
+	var may [1 << 16]bool // the last bits exclude most words
 	for word := range seeds {
 		may[uint16(word)] = true //nolint:gosec // the last bits
 	}
@@ -83,8 +83,8 @@ func scan(memory []byte, seeds map[uint64][seedSize]byte) (places []Place) {
 	return places
 }
 
-// isBlock reports whether numbers are a block of a seed: then the state is laid out as
-// it is known to be.
+// isBlock reports whether the numbers are a block of the seed, which means that the state
+// has the assumed layout.
 func isBlock(block [blockSize]byte, seed [seedSize]byte) bool {
 	g := rand.NewChaCha8(seed)
 	for range 4 {
@@ -95,7 +95,7 @@ func isBlock(block [blockSize]byte, seed [seedSize]byte) bool {
 		if same {
 			return true
 		}
-		for range seedSize / 8 { // of the last block they are the next seed, which is no matter
+		for range seedSize / 8 { // at the end of the last block they are the next seed, which does not matter
 			g.Uint64()
 		}
 	}
