@@ -132,10 +132,9 @@ type ControllerOptions struct {
 	Debounce scheduler.Debounce
 	// Concurrency is how many objects are reconciled at a time (default: 4).
 	Concurrency int
-	// Limits are those of the module; its manifest may lower them. CPU says how one
-	// that spins is stopped, FuelRate bounds its work in a second.
+	// Limits are those of the module; its manifest may lower them. FuelRate bounds its
+	// work in a second.
 	Limits   host.Limits
-	CPU      host.CPU
 	FuelRate int64
 	// Isolate names the class of modules in whose process this one is: IsolateAlone
 	// for a process of its own, empty for the Runtime's.
@@ -248,7 +247,7 @@ func (o *ControllerOptions) engine(m Module) engine.Options {
 			Signed: plan.Signed{By: o.SignedBy},
 		},
 		Name: o.Name, Fallback: NameOf(m), Controller: o.Controller, Source: m.String(), As: o.As, DryRun: o.DryRun, Audit: o.Audit,
-		Triggers: o.Triggers, Debounce: o.Debounce, Concurrency: o.Concurrency, Limits: o.Limits, CPU: o.CPU, FuelRate: o.FuelRate, Isolate: o.Isolate,
+		Triggers: o.Triggers, Debounce: o.Debounce, Concurrency: o.Concurrency, Limits: o.Limits, FuelRate: o.FuelRate, Isolate: o.Isolate,
 		DrainTimeout: o.DrainTimeout, ShardBy: o.ShardBy, Whole: o.Whole, Settings: o.Settings, Memo: o.Memo, History: o.History, OnWrite: o.OnWrite,
 		Rollout: rollout.Options{Probation: probation.Config{Time: o.Probation}, Reconcile: o.Reconcile, AllowMoreRights: o.AllowMoreRights},
 	}

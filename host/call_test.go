@@ -114,7 +114,6 @@ func TestErrorPolicy_AbsentOrFailing(t *testing.T) {
 }
 
 func TestReconcile_BadBuffers(t *testing.T) {
-	needsBound(t)
 	m := load(t, wasm.Buffers, Config{Concurrency: 8})
 	for mode, tc := range map[int]struct {
 		kind abi.FailureKind
@@ -157,7 +156,6 @@ func TestReconcile_RequestOverTheCap(t *testing.T) {
 
 // rule 17, timeout: a guest that spins is stopped, in real time.
 func TestReconcile_SpinningGuestTimesOut(t *testing.T) {
-	needsBound(t)
 	m := load(t, wasm.Modes, Config{})
 	g := acquire(t, m)
 	hurry(m, 50*time.Millisecond)
@@ -180,7 +178,6 @@ func TestReconcile_SpinningGuestTimesOut(t *testing.T) {
 
 // The end of the caller's context interrupts a guest, and is no fault of it.
 func TestReconcile_Cancelled(t *testing.T) {
-	needsBound(t)
 	g := acquire(t, load(t, wasm.Modes, Config{}))
 	stop := errors.New("second signal")
 	ctx, cancel := context.WithCancelCause(t.Context())

@@ -12,7 +12,6 @@ import (
 
 // An instance that has run before in a context is interrupted by the end of that.
 func TestCaller_EndInterruptsALaterRun(t *testing.T) {
-	needsBound(t)
 	g := acquire(t, load(t, wasm.Modes, Config{}))
 	ctx, cancel := context.WithCancelCause(t.Context())
 	for range 3 {

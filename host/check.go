@@ -174,7 +174,7 @@ func (imp *wasmImport) problem() string {
 // validate checks a module's code without compiling it: with a context that
 // has ended, wazero decodes and validates and stops before it compiles.
 func validate(ctx context.Context, wasm []byte) error {
-	r := vm.NewRuntime(ctx, nil, false)
+	r := vm.NewRuntime(ctx, nil)
 	defer func() { _ = r.Close(ctx) }()
 	stopped, stop := context.WithCancel(vm.WithWorkers(ctx, compilationWorkers))
 	stop()

@@ -42,9 +42,7 @@ type code struct {
 	// cache and compiled.
 	remote *remoteCode
 
-	// metered says that the compiled form counts its work, and maxStack how many
-	// bytes of stack it may use.
-	metered  bool
+	// maxStack is how many bytes of stack a call may use.
 	maxStack int64
 	// globals is how many globals an instance has that the host can set, where they and
 	// the memory are all of its state; else -1. See image.
@@ -76,7 +74,7 @@ func (c compiler) compile(ctx context.Context, wasm []byte, bin *binaryModule) (
 	for _, e := range abi.Exports {
 		code.hooks[e.Name] = bin.exportsFunc(e.Name)
 	}
-	code.metered, code.globals = c.cfg.CPU == CPUFuel, -1
+	code.globals = -1
 	err := c.share(ctx, code, &source{wasm: wasm, bin: bin, id: c.codeID(code.info, bin.codeDigestOf(wasm))})
 	if err == nil {
 		return code, nil
@@ -139,7 +137,7 @@ func (c compiler) compileForm(ctx context.Context, code *code, src *source) (err
 
 // job is what is to be compiled of a module.
 func (c compiler) job(src *source) Compilation {
-	return Compilation{Code: src.form, Workers: c.workers, Yield: c.yield, CloseOnDone: c.cfg.CPU == CPUClose}
+	return Compilation{Code: src.form, Workers: c.workers, Yield: c.yield}
 }
 
 // maxHere is the code, in bytes, that is always compiled in this process, and
@@ -165,7 +163,7 @@ func (c compiler) ways(code *code, src *source) (ways []func(context.Context, *c
 // here compiles in this process, and keeps nothing.
 func (c compiler) here(ctx context.Context, code *code, src *source) (err error) {
 	job := c.job(src)
-	code.newRuntime(ctx, nil, job.CloseOnDone)
+	code.newRuntime(ctx, nil)
 	code.compiled, err = compileSafely(vm.WithWorkers(ctx, job.Workers), code.runtime, job.Code)
 	if err == nil {
 		err = code.setBase(src.data)
@@ -182,10 +180,10 @@ func (c compiler) warn(trouble error) {
 		"dir", c.cfg.CacheDir, "error", trouble)
 }
 
-func (c *code) newRuntime(ctx context.Context, cache vm.Cache, closeOnDone bool) {
+func (c *code) newRuntime(ctx context.Context, cache vm.Cache) {
 	// The memory limit is linearMemory's: one of the runtime would hide from
 	// the host that a guest ran into it.
-	c.cache, c.runtime = cache, vm.NewRuntime(ctx, cache, closeOnDone)
+	c.cache, c.runtime = cache, vm.NewRuntime(ctx, cache)
 }
 
 // linkImports makes the host modules that the guest imports from.

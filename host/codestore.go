@@ -30,14 +30,11 @@ type source struct {
 // codeID names the code of a module: the form in which it is compiled follows from
 // these. wazero's version and the features of the CPU are in wazero's own name for it.
 func (c compiler) codeID(info *Info, code string) codecache.ID {
-	stack, digest := int64(0), code
-	if c.cfg.CPU == CPUFuel {
-		stack = c.cfg.LimitsFor(info.Manifest).Stack
-	}
+	stack, digest := c.cfg.LimitsFor(info.Manifest).Stack, code
 	if c.cfg.Isolation != nil {
 		digest = info.Digest // guest processes read the files from the form
 	}
-	return sha256.Sum256(fmt.Appendf(nil, "%s %s %d %s %v %d %s", runtime.GOOS, runtime.GOARCH, formVersion, c.cfg.CPU, c.cfg.Isolation != nil, stack, digest))
+	return sha256.Sum256(fmt.Appendf(nil, "%s %s %d %v %d %s", runtime.GOOS, runtime.GOARCH, formVersion, c.cfg.Isolation != nil, stack, digest))
 }
 
 func (c compiler) store() codecache.Store {
@@ -65,7 +62,7 @@ func (c compiler) take(ctx context.Context, store codecache.Store, code *code, s
 	}
 	hollow, data, err := code.readForm(entry.Form)
 	if err == nil {
-		err = code.fromCache(ctx, private, hollow, c.cfg.CPU == CPUClose)
+		err = code.fromCache(ctx, private, hollow)
 	}
 	if err != nil {
 		return errors.Join(err, apart.unmap())

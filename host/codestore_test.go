@@ -28,7 +28,7 @@ func TestForm_ANewFormHasANewVersion(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := compiler{cfg: Config{CPU: CPUFuel}.withDefaults(), log: slog.New(slog.DiscardHandler)}
+		c := compiler{cfg: Config{}.withDefaults(), log: slog.New(slog.DiscardHandler)}
 		src := &source{wasm: module, bin: bin}
 		if err := c.form(&code{info: newInfo(module, bin), startSize: bin.memory().Min}, src); err != nil {
 			t.Fatal(err)

@@ -32,7 +32,6 @@ func severalGuest(t *testing.T, n int, files map[string][]byte) []byte {
 // is gone after the last controller.
 func TestCommon_ControllersStartFromOneImage(t *testing.T) {
 	inThisProcess(t)
-	needsFuel(t)
 	const n = 3
 	guest := severalGuest(t, n, map[string][]byte{"/etc/words": []byte("aabbccdd")})
 	codes, budget, dir := &Codes{}, NewBudget(1<<30), t.TempDir()
@@ -91,7 +90,6 @@ func TestCommon_ControllersStartFromOneImage(t *testing.T) {
 // fails has none: its first instance runs the start code.
 func TestCommon_BelongsToTheBytesOfTheModule(t *testing.T) {
 	inThisProcess(t)
-	needsFuel(t)
 	codes, dir := &Codes{}, t.TempDir()
 	for _, text := range []string{"aabb", "ccdd"} {
 		guest := severalGuest(t, 2, map[string][]byte{"/etc/words": []byte(text)})

@@ -25,8 +25,6 @@ type Compilation struct {
 	Workers int
 	// Yield says that guests of the module run meanwhile, which come first.
 	Yield bool
-	// CloseOnDone says that the code is to look at its context, as with CPUClose.
-	CloseOnDone bool
 }
 
 // Run compiles, so that the shell of the module finds the code in the directory. An
@@ -69,7 +67,7 @@ func (c Compilation) compile(ctx context.Context, module []byte, workers int) (e
 	}
 	code := &code{}
 	defer func() { err = errors.Join(err, code.close(ctx)) }()
-	code.newRuntime(ctx, cache, c.CloseOnDone)
+	code.newRuntime(ctx, cache)
 	ctx = vm.WithWorkers(ctx, workers)
 	_, unsaved := compileSafely(ctx, code.runtime, module)
 	if unsaved == nil || ctx.Err() != nil {
@@ -97,7 +95,7 @@ var errNotKept = errors.New("compiled code missing")
 // fromCache makes code of a shell and of what is in a directory for wazero. With a
 // context that has ended wazero decodes, validates, looks there, and stops: a shell is
 // never compiled. The error matches errNotKept where the code is not there.
-func (c *code) fromCache(ctx context.Context, dir string, hollow []byte, closeOnDone bool) error {
+func (c *code) fromCache(ctx context.Context, dir string, hollow []byte) error {
 	if _, err := codeFile(dir); err != nil { // an interpreter would not look
 		return fmt.Errorf("%w: %w", errNotKept, err)
 	}
@@ -105,7 +103,7 @@ func (c *code) fromCache(ctx context.Context, dir string, hollow []byte, closeOn
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrCacheDir, err)
 	}
-	c.newRuntime(ctx, cache, closeOnDone)
+	c.newRuntime(ctx, cache)
 	stopped, stop := context.WithCancel(vm.WithWorkers(ctx, compilationWorkers))
 	stop()
 	c.compiled, err = compileSafely(stopped, c.runtime, hollow)

@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"maps"
-	"slices"
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
@@ -96,8 +95,6 @@ type Config struct {
 	// DefaultKeepIdle, negative for ever.
 	KeepIdle time.Duration
 
-	// CPU says how CPU time is bounded. Empty means CPUFuel.
-	CPU CPU
 	// FuelRate is the fuel that all instances of the module together may use in
 	// a second. A module that uses more is slowed down. Zero is not bounded.
 	FuelRate int64
@@ -155,10 +152,6 @@ func (c Config) validate() error {
 		return fmt.Errorf("module[%s]: drain timeout %v is negative", c.NameFor(nil), c.DrainTimeout)
 	case c.MaxModuleSize < 0 || c.FuelRate < 0:
 		return fmt.Errorf("module[%s]: a limit is negative", c.NameFor(nil))
-	case !slices.Contains(CPUs, c.CPU):
-		return fmt.Errorf("module[%s]: cpu %q: want one of %v", c.NameFor(nil), c.CPU, CPUs)
-	case c.CPU != CPUFuel && (c.Limits.Fuel > 0 || c.FuelRate > 0):
-		return fmt.Errorf("module[%s]: a fuel limit with cpu %q: want cpu %q", c.NameFor(nil), c.CPU, CPUFuel)
 	}
 	if err := c.Limits.Validate(); err != nil {
 		return fmt.Errorf("module[%s]: %w", c.NameFor(nil), err)
@@ -172,7 +165,6 @@ func (c Config) withDefaults() Config {
 	c.DrainTimeout = cmp.Or(c.DrainTimeout, DefaultDrainTimeout)
 	c.KeepFor = cmp.Or(c.KeepFor, DefaultKeepFor)
 	c.KeepIdle = cmp.Or(c.KeepIdle, DefaultKeepIdle)
-	c.CPU = cmp.Or(c.CPU, defaultCPU)
 	c.Isolation = cmp.Or(c.Isolation, defaultIsolation)
 	if c.Account == nil {
 		c.Account = NewAccount(c.Budget)

@@ -3,7 +3,6 @@ package host
 import (
 	"context"
 	"fmt"
-	"math"
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host/internal/shell"
@@ -11,31 +10,8 @@ import (
 	"github.com/wasmctl/wasmctl/host/meter"
 )
 
-// CPU says how the CPU time of guests is bounded.
-type CPU string
-
-const (
-	// CPUFuel rewrites a module when it is loaded, so that it counts its own work
-	// (docs/metering.md). It alone bounds fuel and the depth of recursion, and
-	// takes part in Shares.
-	CPUFuel CPU = "fuel"
-	// CPUClose has wazero look at the clock in each round of each loop, which
-	// makes guests several times slower.
-	CPUClose CPU = "close"
-	// CPUOff bounds nothing. A guest that spins is not stopped by its timeout, and
-	// stops the whole process at its next garbage collection: for modules that are
-	// trusted, and for measuring.
-	CPUOff CPU = "off"
-)
-
-// CPUs are all values of CPU, the default first.
-var CPUs = []CPU{CPUFuel, CPUClose, CPUOff}
-
-// defaultCPU is what Config.CPU is where it is empty. Tests run with each.
-var defaultCPU = CPUFuel
-
-// form sets the bytes that are compiled in the place of a module's own: its tables are
-// bounded and, where fuel is counted, it counts, and its data is detached.
+// form sets the bytes that are compiled in place of the module's own: its tables are
+// bounded, it counts its work (docs/metering.md), and its data is detached.
 func (c compiler) form(code *code, src *source) error {
 	wasm, bin := boundTables(src.wasm, src.bin), src.bin
 	if c.cfg.Isolation == nil {
@@ -43,11 +19,6 @@ func (c compiler) form(code *code, src *source) error {
 		if wasm, err = withoutSections(wasm, ownSection); err != nil {
 			return err
 		}
-	}
-	if c.cfg.CPU != CPUFuel {
-		code.work = math.MaxInt64 // nobody has read the code
-		src.form = wasm
-		return nil
 	}
 	out, err := meter.Rewrite(wasm, meter.Config{MaxStack: c.cfg.LimitsFor(code.info.Manifest).Stack})
 	if err != nil {
@@ -67,8 +38,8 @@ func (c compiler) form(code *code, src *source) error {
 	return nil
 }
 
-// blame returns what wazero finds wrong with a module's own bytes, or err where
-// it finds nothing: in a metered module functions have other numbers.
+// blame returns the error that wazero finds in the module's own bytes, because functions
+// have other numbers in the metered form. If it finds none, blame returns err.
 func blame(ctx context.Context, wasm []byte, err error) error {
 	if own := validate(ctx, wasm); own != nil {
 		return own
@@ -78,9 +49,6 @@ func blame(ctx context.Context, wasm []byte, err error) error {
 
 // linkMeter makes the host module that a metered module imports from.
 func (c *code) linkMeter(ctx context.Context) error {
-	if !c.metered {
-		return nil
-	}
 	_, err := c.runtime.NewHostModuleBuilder(meter.ImportModule).NewFunctionBuilder().
 		WithGoModuleFunction(vm.HostFunc(refill), nil, nil).Export(meter.RefillFunc).Instantiate(ctx)
 	return err

@@ -3,11 +3,11 @@ package host
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -40,36 +40,24 @@ type fixedAPI []byte
 
 func (a fixedAPI) Call(context.Context, abi.Op, []byte) abi.Response { return abi.Response{Body: a} }
 
-// BenchmarkCPU_Example is a reconcile of the example with each way to bound the
-// CPU, by turns. It reports the medians of many short rounds, and their
-// ratio to no bound at all.
+// BenchmarkCPU_Example is a reconcile of the example. It reports the median of many short
+// rounds.
 func BenchmarkCPU_Example(b *testing.B) {
 	module, cfg, req := example(b)
-	guests := map[CPU]*lease{}
-	for _, cpu := range CPUs {
-		cfg.CPU = cpu
-		guests[cpu] = acquire(b, load(b, module, cfg))
-	}
-	took := map[CPU][]time.Duration{}
+	guest := acquire(b, load(b, module, cfg))
+	var took []time.Duration
 	for b.Loop() {
-		for _, cpu := range CPUs {
-			const calls = 20
-			start := time.Now()
-			for range calls {
-				if res, err := guests[cpu].Reconcile(b.Context(), req); err != nil || res.Error != nil {
-					b.Fatal(err, res.Error)
-				}
+		const calls = 20
+		start := time.Now()
+		for range calls {
+			if res, err := guest.Reconcile(b.Context(), req); err != nil || res.Error != nil {
+				b.Fatal(err, res.Error)
 			}
-			took[cpu] = append(took[cpu], time.Since(start)/calls)
 		}
+		took = append(took, time.Since(start)/calls)
 	}
-	off := quantile(took[CPUOff], 0.5)
 	b.ReportMetric(0, "ns/op")
-	for _, cpu := range CPUs {
-		mid := quantile(took[cpu], 0.5)
-		b.ReportMetric(float64(mid)/1e3, "us-"+string(cpu))
-		b.ReportMetric(float64(mid)/float64(off), "x-"+string(cpu))
-	}
+	b.ReportMetric(float64(quantile(took, 0.5))/1e3, "us")
 }
 
 // quantile sorts what it is given.
@@ -84,34 +72,30 @@ func quantile(ds []time.Duration, q float64) time.Duration {
 // BenchmarkCPU_StopTheWorld is how long it takes to stop the world, as each
 // garbage collection does, while a guest spins.
 func BenchmarkCPU_StopTheWorld(b *testing.B) {
-	for _, cpu := range CPUs {
-		b.Run(string(cpu), func(b *testing.B) {
-			g := acquire(b, load(b, wasm.Work, Config{CPU: cpu, API: apiOf(nil)}))
-			ctx, cancel := context.WithCancel(b.Context())
-			var wg sync.WaitGroup
-			wg.Go(func() {
-				for ctx.Err() == nil {
-					if _, err := g.Reconcile(ctx, work(100_000_000, 0)); err != nil && !errors.Is(err, context.Canceled) {
-						b.Error(err)
-						return
-					}
-				}
-			})
-			var took []time.Duration
-			var stats runtime.MemStats
-			for b.Loop() {
-				time.Sleep(time.Millisecond) //nolint:forbidigo // real time is what is measured
-				start := time.Now()
-				runtime.ReadMemStats(&stats)
-				took = append(took, time.Since(start))
+	g := acquire(b, load(b, wasm.Work, Config{API: apiOf(nil)}))
+	ctx, cancel := context.WithCancel(b.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			if _, err := g.Reconcile(ctx, work(100_000_000, 0)); err != nil && !errors.Is(err, context.Canceled) {
+				b.Error(err)
+				return
 			}
-			cancel()
-			wg.Wait()
-			b.ReportMetric(0, "ns/op")
-			for name, q := range map[string]float64{"ms-p50": 0.5, "ms-p99": 0.99, "ms-max": 1} {
-				b.ReportMetric(float64(quantile(took, q))/1e6, name)
-			}
-		})
+		}
+	})
+	var took []time.Duration
+	var stats runtime.MemStats
+	for b.Loop() {
+		time.Sleep(time.Millisecond) //nolint:forbidigo // real time is what is measured
+		start := time.Now()
+		runtime.ReadMemStats(&stats)
+		took = append(took, time.Since(start))
+	}
+	cancel()
+	wg.Wait()
+	b.ReportMetric(0, "ns/op")
+	for name, q := range map[string]float64{"ms-p50": 0.5, "ms-p99": 0.99, "ms-max": 1} {
+		b.ReportMetric(float64(quantile(took, q))/1e6, name)
 	}
 }
 
@@ -121,19 +105,16 @@ func BenchmarkCPU_StopTheWorld(b *testing.B) {
 // when they were due, without and with them, and how long after its time a
 // runaway is stopped.
 func BenchmarkCPU_Runaway(b *testing.B) {
-	for _, c := range []struct {
-		cpu      CPU
-		runaways int
-	}{{CPUFuel, 1}, {CPUFuel, 4}, {CPUClose, 1}} {
-		b.Run(fmt.Sprintf("%s-%d", c.cpu, c.runaways), func(b *testing.B) {
-			cfg := Config{CPU: c.cpu, CPUScheduler: NewCPUScheduler(runtime.GOMAXPROCS(0))}
+	for _, n := range []int{1, 4} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			cfg := Config{CPUScheduler: NewCPUScheduler(runtime.GOMAXPROCS(0))}
 			fleet := make([]*lease, 100)
 			for i := range fleet {
 				fleet[i] = acquire(b, load(b, wasm.Work, cfg))
 			}
 			cfg.Limits.Timeout = 50 * time.Millisecond
 			var runaways []*lease
-			for range c.runaways {
+			for range n {
 				runaways = append(runaways, acquire(b, load(b, wasm.Modes, cfg)))
 			}
 			var alone, beside, late []time.Duration

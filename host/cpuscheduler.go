@@ -5,7 +5,7 @@ import "sync"
 // CPUScheduler lets modules share the CPUs in time slices. A call that ends within its first
 // slices of fuel, about 1 ms, never waits. Longer ones run on as many CPUs as there
 // are shares, and when more want to, each module gets a slice in turn, however many of its
-// instances want to run. It needs CPUFuel. All methods are safe for concurrent use.
+// instances want to run. All methods are safe for concurrent use.
 type CPUScheduler struct {
 	cpus int
 

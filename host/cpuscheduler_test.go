@@ -76,7 +76,6 @@ func TestCPUScheduler_Hammer(t *testing.T) {
 // A module with one call gets as much as one with three: its call ends before
 // any of theirs, although they came first.
 func TestCPUScheduler_ModulesGetTimeSlicesInTurn(t *testing.T) {
-	needsFuel(t)
 	inBubble(t, func(t *testing.T) {
 		s := NewCPUScheduler(1)
 		cfg := Config{CPUScheduler: s, slice: 50_000}
@@ -111,7 +110,6 @@ func TestCPUScheduler_ModulesGetTimeSlicesInTurn(t *testing.T) {
 
 // Who waits for a turn runs out of time as who runs, and can be cancelled.
 func TestCPUScheduler_WaitingEndsWithTheCall(t *testing.T) {
-	needsFuel(t)
 	inBubble(t, func(t *testing.T) {
 		s := NewCPUScheduler(1)
 		m := load(t, wasm.Modes, Config{CPUScheduler: s})
@@ -136,7 +134,6 @@ func TestCPUScheduler_WaitingEndsWithTheCall(t *testing.T) {
 
 // A guest whose operation waits leaves the CPU to others meanwhile.
 func TestCPUScheduler_OperationsUseNoTimeSlice(t *testing.T) {
-	needsFuel(t)
 	inBubble(t, func(t *testing.T) {
 		s := NewCPUScheduler(1)
 		cfg := Config{CPUScheduler: s, slice: 1000}

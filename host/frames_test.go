@@ -67,7 +67,6 @@ func frames() map[string][]byte {
 // The memory of the host that a recursion takes has a bound that depends on the
 // limit alone, however much of the stack a call takes beside its locals.
 func TestStack_FramesOfAnyShapeAreBounded(t *testing.T) {
-	needsFuel(t)
 	for name, module := range frames() {
 		for _, limit := range []int64{1 << 20, meter.DefaultMaxStack} {
 			g := acquire(t, load(t, module, Config{Limits: Limits{Stack: limit}}))

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -31,7 +30,6 @@ func work(rounds, calls uint32) *abi.Request {
 // how much that was and where the guest was; the lease goes on with another
 // instance.
 func TestFuel_LimitEndsTheCall(t *testing.T) {
-	needsFuel(t)
 	for limit, want := range map[int64]string{1: "guest[reconcile]: timeout: ran out of fuel: ", 10_000_000: "guest[reconcile]: timeout: ran out of fuel: 1000000"} {
 		g := acquire(t, load(t, withManifest(t, named(wasm.Modes), &abi.Manifest{Limits: &abi.Limits{Fuel: limit}}), Config{}))
 		_, err := g.Reconcile(t.Context(), request(2))
@@ -54,7 +52,6 @@ func TestFuel_LimitEndsTheCall(t *testing.T) {
 // The limit is of each call: what a call leaves is no use to the next, and what
 // it took is back.
 func TestFuel_LimitIsOfEachCall(t *testing.T) {
-	needsFuel(t)
 	g := acquire(t, load(t, wasm.Work, Config{Limits: Limits{Fuel: 500_000}, slice: 10_000}))
 	for i := range 20 {
 		if _, err := g.Reconcile(t.Context(), work(60_000, 0)); err != nil {
@@ -68,7 +65,6 @@ func TestFuel_LimitIsOfEachCall(t *testing.T) {
 
 // Start code, describe, configure, map and filter are bounded as reconcile is.
 func TestFuel_EveryEntryIsBounded(t *testing.T) {
-	needsFuel(t)
 	cfg := Config{Limits: Limits{Fuel: 100_000}}
 	if _, err := Load(t.Context(), wasm.InitSpin, cfg); !errors.Is(err, ErrFuel) || !errors.Is(err, ErrInvalidModule) {
 		t.Errorf("start code: %v", err)
@@ -91,7 +87,6 @@ func TestFuel_EveryEntryIsBounded(t *testing.T) {
 // The same request takes the same fuel, on a fresh instance as on a used one,
 // and whatever the slices.
 func TestFuel_SameOnEachRun(t *testing.T) {
-	needsFuel(t)
 	var first int64
 	for _, slice := range []int64{0, 1, 777, 1 << 40} {
 		g := acquire(t, load(t, wasm.Work, Config{API: apiOf(nil), slice: slice}))
@@ -115,7 +110,6 @@ func TestFuel_SameOnEachRun(t *testing.T) {
 // clock and randomness: Go seeds its maps and its scheduler from them.
 func TestFuel_SameForAGoGuest(t *testing.T) {
 	inThisProcess(t)
-	needsFuel(t)
 	module, cfg, req := example(t)
 	cfg.CacheDir = t.TempDir()
 	cfg.Now, cfg.Mono = func() time.Time { return time.Unix(1_767_225_600, 0) }, func() int64 { return 1 }
@@ -147,14 +141,13 @@ func TestFuel_IsCounted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if used := m.Fuel() - before; used != uint64(g.Fuel()) || (used > 0) != (defaultCPU == CPUFuel) {
+	if used := m.Fuel() - before; used != uint64(g.Fuel()) || used == 0 {
 		t.Errorf("the module used %d, its only guest %d", used, g.Fuel())
 	}
 }
 
 // budget(2) is what is left of the limit, and falls as the guest works.
 func TestFuel_BudgetOfTheGuest(t *testing.T) {
-	needsFuel(t)
 	g := acquire(t, load(t, wasm.Calls, Config{Limits: Limits{Fuel: 1_000_000}}))
 	ask := hostCall{"budget", [5]uint32{uint32(abi.BudgetFuel)}}
 	got := play(t, g, ask, ask, ask)
@@ -166,7 +159,6 @@ func TestFuel_BudgetOfTheGuest(t *testing.T) {
 // A guest that recurses forever is stopped before it takes the host's memory,
 // and the trap says so.
 func TestFuel_RecursionIsBounded(t *testing.T) {
-	needsFuel(t)
 	g := acquire(t, load(t, named(wasm.Modes), Config{}))
 	before := allocated()
 	_, err := g.Reconcile(t.Context(), request(3))
@@ -206,7 +198,6 @@ func allocated() int64 {
 
 // The error of a guest that ran out of time says where it was.
 func TestFuel_TimeoutHasAStackTrace(t *testing.T) {
-	needsFuel(t)
 	m := load(t, named(wasm.Modes), Config{})
 	g := acquire(t, m)
 	hurry(m, 300*time.Millisecond)
@@ -219,7 +210,6 @@ func TestFuel_TimeoutHasAStackTrace(t *testing.T) {
 // A module over its rate is slowed down, within a call as between calls, and its
 // timeout goes on meanwhile.
 func TestFuel_RateSlowsTheModule(t *testing.T) {
-	needsFuel(t)
 	inBubble(t, func(t *testing.T) {
 		g := acquire(t, load(t, wasm.Work, Config{FuelRate: 600_000, slice: 100_000}))
 		start := time.Now()
@@ -245,18 +235,14 @@ func TestFuel_RateSlowsTheModule(t *testing.T) {
 	})
 }
 
-// The limits of fuel need someone who counts it. A manifest's is only a wish.
-func TestLoad_FuelNeedsCounting(t *testing.T) {
-	for _, cfg := range []Config{{CPU: CPUClose, Limits: Limits{Fuel: 1}}, {CPU: CPUOff, FuelRate: 1}, {CPU: "fast"}, {Limits: Limits{Fuel: -1}}, {FuelRate: -1}} {
+// A negative limit is an error, and the lower of the limits of config and manifest wins.
+func TestLoad_FuelLimits(t *testing.T) {
+	for _, cfg := range []Config{{Limits: Limits{Fuel: -1}}, {FuelRate: -1}} {
 		if _, err := Load(t.Context(), wasm.Empty, cfg); err == nil || errors.Is(err, ErrInvalidModule) {
 			t.Errorf("%+v: got %v, want an error that is not the module's", cfg, err)
 		}
 	}
 	module := withManifest(t, wasm.Modes, &abi.Manifest{Limits: &abi.Limits{Fuel: 7}})
-	if m := load(t, module, Config{CPU: CPUClose}); m.Limits().Fuel != 0 || m.Fuel() != 0 {
-		t.Errorf("not counted: limit %d, used %d", m.Limits().Fuel, m.Fuel())
-	}
-	needsFuel(t)
 	if m := load(t, module, Config{Limits: Limits{Fuel: 5}}); m.Limits().Fuel != 5 {
 		t.Errorf("config over manifest: limit %d", m.Limits().Fuel)
 	}
@@ -265,31 +251,6 @@ func TestLoad_FuelNeedsCounting(t *testing.T) {
 	}
 	if m := load(t, module, Config{Limits: Limits{Fuel: 9}}); m.Limits().Fuel != 7 {
 		t.Errorf("manifest over config: limit %d", m.Limits().Fuel)
-	}
-}
-
-// The digest is that of the module's own bytes, and what was compiled for one
-// way of bounding is never taken for another.
-func TestLoad_CacheKeepsFormsApart(t *testing.T) {
-	inThisProcess(t)
-	dir := t.TempDir()
-	var digests []string
-	for range 2 {
-		for _, cpu := range CPUs {
-			m := load(t, wasm.Modes, Config{CacheDir: dir, CPU: cpu})
-			digests = append(digests, m.Digest())
-			if _, err := acquire(t, m).Reconcile(t.Context(), request(0)); err != nil {
-				t.Errorf("%s: %v", cpu, err)
-			}
-		}
-	}
-	for _, d := range digests {
-		if d != DigestOf(wasm.Modes) {
-			t.Errorf("digest %s, want that of the bytes", d)
-		}
-	}
-	if files, err := filepath.Glob(filepath.Join(dir, "*", "*")); err != nil || len(files) != len(CPUs) {
-		t.Errorf("the cache holds %v (%v), want a file for each of %v", files, err, CPUs)
 	}
 }
 
@@ -327,12 +288,8 @@ func TestLoad_InvalidCodeIsNamedAsInspectDoes(t *testing.T) {
 // A thousand runs, good ones and all kinds of bad ones, leave nothing behind.
 func TestModule_SoakLeavesNothing(t *testing.T) {
 	inThisProcess(t)
-	cfg := Config{}
-	modes := []byte{0, 1, 3, 5, 8, 11, 14}
-	if defaultCPU == CPUFuel {
-		cfg.Limits.Fuel = 200_000
-		modes = append(modes, 2)
-	}
+	cfg := Config{Limits: Limits{Fuel: 200_000}}
+	modes := []byte{0, 1, 2, 3, 5, 8, 11, 14}
 	m := load(t, wasm.Modes, cfg)
 	g := acquire(t, m)
 	run := func(n int) {

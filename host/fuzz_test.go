@@ -40,8 +40,7 @@ func FuzzInspect(f *testing.F) {
 		}
 		if len(info.Problems) > 0 {
 			return
-		}
-		needsBound(t) // some of the seeds are hostile
+		} // some of the seeds are hostile
 		m, err := Load(t.Context(), b, Config{API: apiOf(nil), Limits: Limits{Timeout: 50 * time.Millisecond}})
 		var ce *abi.CallError
 		if err != nil {

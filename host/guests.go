@@ -103,7 +103,7 @@ func (j *loadJob) load(ctx context.Context, form []byte) (_ *code, err error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &code{files: m.files, metered: j.Metered, maxStack: j.MaxStack, globals: -1, startSize: j.StartSize}
+	c := &code{files: m.files, maxStack: j.MaxStack, globals: -1, startSize: j.StartSize}
 	c.refs.Store(1)
 	defer func() {
 		if err != nil {
@@ -111,7 +111,7 @@ func (j *loadJob) load(ctx context.Context, form []byte) (_ *code, err error) {
 		}
 	}()
 	if !j.fromCache(ctx, c, form) {
-		c.newRuntime(ctx, nil, j.CloseOnDone)
+		c.newRuntime(ctx, nil)
 		if c.compiled, err = compileSafely(vm.WithWorkers(ctx, j.Workers), c.runtime, form); err != nil {
 			return nil, err
 		}
@@ -125,7 +125,7 @@ func (j *loadJob) fromCache(ctx context.Context, c *code, form []byte) bool {
 		return false
 	}
 	hollow, err := shell.Of(form)
-	return err == nil && c.fromCache(ctx, j.Dir, hollow, j.CloseOnDone) == nil
+	return err == nil && c.fromCache(ctx, j.Dir, hollow) == nil
 }
 
 // serveInstance has an instance until the connection ends or a call fails.

@@ -25,22 +25,6 @@ func load(tb testing.TB, wasm []byte, cfg Config) *Module {
 	return m
 }
 
-// needsBound skips a test with a guest that spins where nothing ends that.
-func needsBound(tb testing.TB) {
-	tb.Helper()
-	if defaultCPU == CPUOff {
-		tb.Skip("SKIPPED: a guest of this test spins forever, and WASMCTL_TEST_CPU is off")
-	}
-}
-
-// needsFuel skips a test of what only CPUFuel does.
-func needsFuel(tb testing.TB) {
-	tb.Helper()
-	if defaultCPU != CPUFuel {
-		tb.Skip("SKIPPED: fuel is not counted: WASMCTL_TEST_CPU is " + string(defaultCPU))
-	}
-}
-
 // acquire acquires a guest that is released with the test.
 func acquire(tb testing.TB, m *Module) *lease {
 	tb.Helper()

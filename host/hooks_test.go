@@ -94,7 +94,6 @@ func echoCalls(tb testing.TB, m *Module) uint32 {
 
 // rule 17: whatever map and filter return, only their instance is lost.
 func TestHooks_HostileAnswers(t *testing.T) {
-	needsBound(t)
 	for _, tc := range []struct {
 		name   string
 		object []byte
@@ -136,7 +135,6 @@ func TestHooks_HostileAnswers(t *testing.T) {
 }
 
 func TestFilter_KeepsDropsAndFails(t *testing.T) {
-	needsBound(t)
 	m := load(t, echo(t), Config{})
 	for n, want := range map[uint32]bool{0: false, 1: true} {
 		if got, err := m.Filter(t.Context(), event(echoLength(nil, n))); got != want || err != nil {

@@ -46,7 +46,7 @@ func guestImport(name string, f func(in *instance, stack []uint64)) vm.HostFunc 
 // begin completes an instance as far as start code needs it.
 func (in *instance) begin(mod vm.Module) {
 	in.memory, in.module = mod.Memory(), mod
-	if in.gen.code.metered && in.fuelBudget.fuel == nil {
+	if in.fuelBudget.fuel == nil {
 		in.fuelBudget.bind(mod)
 	}
 }

@@ -78,7 +78,6 @@ func TestIdle_InstancesAreClosedInTime(t *testing.T) {
 // it needs one.
 func TestIdle_TheImageGoesToo(t *testing.T) {
 	inThisProcess(t)
-	needsFuel(t)
 	inBubble(t, func(t *testing.T) {
 		b := NewBudget(pages(100))
 		m := load(t, randomProgram(rand.New(rand.NewPCG(1, 1))), Config{Budget: b, Concurrency: 3, KeepIdle: time.Minute})
@@ -158,7 +157,6 @@ func resident(b *testing.B) int {
 // memory of code. More are made when they are needed, and what rests has its time.
 func TestIdle_OneInstanceRests(t *testing.T) {
 	inThisProcess(t)
-	needsFuel(t)
 	inBubble(t, func(t *testing.T) {
 		m := load(t, randomProgram(rand.New(rand.NewPCG(1, 1))), Config{Concurrency: 4, KeepIdle: time.Minute})
 		g := m.last.Load()

@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 
 	"github.com/wasmctl/wasmctl/abi"
-	"github.com/wasmctl/wasmctl/host/internal/linear"
 	"github.com/wasmctl/wasmctl/host/internal/layout"
+	"github.com/wasmctl/wasmctl/host/internal/linear"
 	"github.com/wasmctl/wasmctl/host/internal/vm"
 	"github.com/wasmctl/wasmctl/host/internal/wasi"
 	"github.com/wasmctl/wasmctl/host/meter"
@@ -188,8 +188,6 @@ func (m *Module) NoImage() error {
 	switch {
 	case g.code.remote != nil:
 		return errors.New("the module has a process of its own")
-	case !g.code.metered:
-		return fmt.Errorf("its CPU is bounded by %q, and not by %q", g.cfg.CPU, CPUFuel)
 	case g.code.globals < 0:
 		return errImageless
 	}

@@ -79,7 +79,6 @@ func said(l *lease, mode byte) string {
 // though they share what start code has made.
 func TestImage_InstancesOfGo(t *testing.T) {
 	inThisProcess(t)
-	needsFuel(t)
 	guest, err := WithFiles(statefulGuest(t), map[string][]byte{"/etc/words": []byte("aabbccdd")})
 	if err != nil {
 		t.Fatal(err)
@@ -119,7 +118,6 @@ func randomProgram(r *rand.Rand) []byte {
 // one does that has run it, again and again.
 func TestImage_RandomProgramsBehaveAsFresh(t *testing.T) {
 	inThisProcess(t)
-	needsFuel(t)
 	rounds := 150
 	if testing.Short() {
 		rounds = 20
@@ -195,7 +193,6 @@ func TestImage_WhereThereIsNone(t *testing.T) {
 // dropped and made again. All memory is given back.
 func TestImage_Hammer(t *testing.T) {
 	inThisProcess(t)
-	needsFuel(t)
 	budget := NewBudget(64 << 20)
 	m := load(t, randomProgram(rand.New(rand.NewPCG(1, 1))), Config{Budget: budget, Concurrency: 4})
 	g := m.last.Load()
@@ -233,7 +230,6 @@ func TestImage_Hammer(t *testing.T) {
 // second instance was made.
 func TestNoImage_SaysWhy(t *testing.T) {
 	inThisProcess(t)
-	needsFuel(t)
 	for name, tc := range map[string]struct {
 		module   []byte
 		cfg      Config
@@ -242,7 +238,6 @@ func TestNoImage_SaysWhy(t *testing.T) {
 		"image":  {randomProgram(rand.New(rand.NewPCG(1, 1))), Config{}, "", ""},
 		"tables": {wasm.Tables, Config{}, "changes a table", "changes a table"},
 		"random": {wasm.Init, Config{}, "", "random"},
-		"close":  {wasm.Modes, Config{CPU: CPUClose}, `"close"`, `"close"`},
 	} {
 		m := load(t, tc.module, tc.cfg)
 		for _, want := range []string{tc.at, tc.then} {

@@ -195,9 +195,7 @@ func (c *code) instantiate(in *instance, config vm.Config) (vm.Module, error) {
 
 // complete notes what calls need.
 func (in *instance) complete() {
-	if in.gen.code.metered {
-		in.fuelBudget.bind(in.module)
-	}
+	in.fuelBudget.bind(in.module)
 	in.memory = in.module.Memory()
 	in.buffer = in.module.ExportedFunction(abi.ExportBuffer)
 	in.reconcile = in.module.ExportedFunction(abi.ExportReconcile)

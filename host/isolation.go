@@ -74,13 +74,11 @@ type remoteCode struct {
 
 // loadJob is frameLoad, beside the code.
 type loadJob struct {
-	ID          uint64 `json:"id"`
-	Dir         string `json:"dir,omitempty"` // of compiled code; it is compiled there where it is not found
-	Workers     int    `json:"workers"`
-	CloseOnDone bool   `json:"closeOnDone,omitempty"`
-	Metered     bool   `json:"metered,omitempty"`
-	MaxStack    int64  `json:"maxStack,omitempty"`
-	StartSize   int64  `json:"startSize"`
+	ID        uint64 `json:"id"`
+	Dir       string `json:"dir,omitempty"` // of compiled code; it is compiled there where it is not found
+	Workers   int    `json:"workers"`
+	MaxStack  int64  `json:"maxStack,omitempty"`
+	StartSize int64  `json:"startSize"`
 }
 
 var lastCode atomic.Uint64
@@ -91,8 +89,8 @@ func (c compiler) isolated(ctx context.Context, code *code, src *source) error {
 	code.remote = &remoteCode{
 		isolation: c.cfg.Isolation, form: src.form, busy: make(chan struct{}, 1),
 		job: loadJob{
-			ID: lastCode.Add(1), Workers: c.workers, CloseOnDone: c.cfg.CPU == CPUClose,
-			Metered: code.metered, MaxStack: code.maxStack, StartSize: code.startSize,
+			ID: lastCode.Add(1), Workers: c.workers,
+			MaxStack: code.maxStack, StartSize: code.startSize,
 		},
 	}
 	if c.cfg.Compiler == nil || c.cfg.CacheDir == "" || len(src.form) <= maxHere {

@@ -46,11 +46,11 @@ type Limits struct {
 	// HostCalls is how many operations one entry call may ask for.
 	HostCalls int64 `json:"hostCalls,omitempty"`
 	// Fuel is how much work one entry call may do, by the unit of
-	// docs/metering.md; zero is not bounded. Only CPUFuel counts it.
+	// docs/metering.md; zero is not bounded.
 	Fuel int64 `json:"fuel,omitempty"`
 	// Stack is the stack of one entry call, in bytes by the estimate of
 	// docs/metering.md: it bounds how deeply calls nest, and with it the memory of
-	// the host that recursion takes, at most 12 times as much. Only CPUFuel counts it.
+	// the host that recursion takes, at most 12 times as much.
 	Stack int64 `json:"stack,omitempty"`
 	// RequestBytes is the size of the request of one operation, ResultBytes that
 	// of what one entry call returns; abi.MaxBytes at most.
@@ -191,9 +191,6 @@ func (c Config) limitsFor(m *abi.Manifest) (l Limits, more []abi.LimitName) {
 	l.Memory = l.Memory / pageSize * pageSize
 	if l.HighWater == 0 {
 		l.HighWater = l.Memory / 2
-	}
-	if c.CPU != CPUFuel && c.CPU != "" || c.CPU == "" && defaultCPU != CPUFuel {
-		l.Fuel, l.Stack = 0, 0 // nobody counts
 	}
 	return l, more
 }

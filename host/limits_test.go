@@ -71,9 +71,6 @@ func TestLimitsFor_TheSmallerWins(t *testing.T) {
 			want = asked
 		}
 		l := cfg.LimitsFor(&man)
-		if defaultCPU != CPUFuel && (row.name == abi.LimitFuel || row.name == abi.LimitStack) {
-			want = 0
-		}
 		if got := l.Get(row.name); got != want {
 			t.Fatalf("%s: configured %d, asked for %d, default %d: got %d, want %d", row.name, configured, asked, row.standard, got, want)
 		}
@@ -121,7 +118,6 @@ func TestLimitsFor_UnitsAndWarnings(t *testing.T) {
 // Each limit that ends a call: the error names it and its value, and it is
 // counted.
 func TestLimits_ErrorsNameThem(t *testing.T) {
-	needsBound(t)
 	for _, tc := range []struct {
 		name   abi.LimitName
 		mode   byte
@@ -136,9 +132,6 @@ func TestLimits_ErrorsNameThem(t *testing.T) {
 		{abi.LimitStack, 3, Limits{Stack: 100_000}, abi.FailureTrap, "100000", true},
 		{abi.LimitResultBytes, 8, Limits{ResultBytes: 53}, abi.FailureOutput, "53", false},
 	} {
-		if tc.fuel && defaultCPU != CPUFuel {
-			continue
-		}
 		m := load(t, wasm.Modes, Config{Limits: tc.limits})
 		g := acquire(t, m)
 		if tc.name == abi.LimitTimeout {
@@ -169,7 +162,6 @@ func TestLimits_ResultAtItsEdge(t *testing.T) {
 // The depth of recursion, and with it the memory of the host that it takes, goes
 // by the limit, and a manifest can lower it.
 func TestLimits_StackBoundsTheHostsMemory(t *testing.T) {
-	needsFuel(t)
 	module := withManifest(t, wasm.Modes, &abi.Manifest{Limits: &abi.Limits{Stack: 64 << 10}})
 	m := load(t, module, Config{Limits: Limits{Stack: 8 << 20}})
 	g := acquire(t, m)

@@ -141,7 +141,6 @@ func TestLoad_InvalidCodeIsRefused(t *testing.T) {
 
 // Start code runs when a module is loaded, not when it is first needed.
 func TestLoad_FailsFastWhereStartCodeFails(t *testing.T) {
-	needsBound(t)
 	for _, tc := range []struct {
 		name string
 		wasm []byte

@@ -18,9 +18,9 @@
 // # Limits
 //
 // An instance has the linear memory and an entry call the wall-clock time of Limits; map and
-// filter have HookTimeout. A Budget bounds the linear memory of all modules that share it. With
-// CPUFuel, which is the default, the work of a call, that of a module in a second and the depth of
-// recursion are bounded too, and modules share the CPUs in time slices (Shares).
+// filter have HookTimeout. A Budget bounds the linear memory of all modules that share it. The
+// work of a call, the work of a module in a second and the depth of recursion are bounded too,
+// and modules share the CPUs in time slices (CPUScheduler).
 package host
 
 import (

@@ -155,7 +155,6 @@ func TestClose_ReturnsEverything(t *testing.T) {
 // Hammer: guests that work, trap, and run out of time beside each other, while
 // the module is closed.
 func TestModule_Hammer(t *testing.T) {
-	needsBound(t)
 	workers, rounds := 8, 60
 	if testing.Short() {
 		workers, rounds = 4, 20

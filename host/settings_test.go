@@ -98,7 +98,6 @@ func TestConfigure_WhatTheGuestSees(t *testing.T) {
 // A change that the guest refuses, or that it does not survive, changes
 // nothing for anybody.
 func TestConfigure_RefusedSettingsStayOut(t *testing.T) {
-	needsBound(t)
 	for letter, want := range map[string]string{
 		"r": "module[m]: configure: the settings stay as they were: guest[configure]: settings refused: NoLuck: bad colour",
 		"t": "guest[configure]: trap: wasm error: unreachable",

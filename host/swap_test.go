@@ -135,7 +135,6 @@ func TestPromote_CancelledTellsTheOldRevisionOnly(t *testing.T) {
 // computes and one that waits in an operation. Its error asks for a retry at
 // once, and its error_policy is not run any longer.
 func TestPromote_RunsThatAreLeftAreInterrupted(t *testing.T) {
-	needsBound(t)
 	waiting := make(chan struct{})
 	api := &scriptedAPI{f: func(ctx context.Context, _ abi.Op, _ []byte) abi.Response {
 		close(waiting)
@@ -171,7 +170,6 @@ func TestPromote_RunsThatAreLeftAreInterrupted(t *testing.T) {
 
 // Interrupt does not wait for the time to drain.
 func TestInterrupt_EndsADrainingRevisionAtOnce(t *testing.T) {
-	needsBound(t)
 	m := load(t, wasm.Modes, Config{Limits: Limits{Timeout: time.Hour}})
 	g := acquire(t, m)
 	m.Interrupt(1) // live: nothing happens
@@ -188,7 +186,6 @@ func TestInterrupt_EndsADrainingRevisionAtOnce(t *testing.T) {
 // Whatever is wrong with new bytes, those that are live stay as they are, and
 // nothing is left behind.
 func TestPrepare_BadModuleChangesNothing(t *testing.T) {
-	needsBound(t)
 	refusal := errors.New("no")
 	m := load(t, wasm.Configure, Config{Settings: mode("1")})
 	for name, bad := range map[string]struct {

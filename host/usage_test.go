@@ -88,7 +88,6 @@ func TestCost_WaitsAreNotComputing(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
 				if tt.rate > 0 {
-					needsFuel(t)
 				}
 				api := &scriptedAPI{f: func(context.Context, abi.Op, []byte) abi.Response { <-time.After(time.Hour); return abi.Response{} }}
 				m := load(t, tt.module, Config{Limits: Limits{Timeout: 3 * time.Hour}, FuelRate: tt.rate, API: apiOf(api)})

@@ -59,7 +59,6 @@ func TestYield_CountsGoroutinesThatWaitForACPU(t *testing.T) {
 // A guest that spins on the only CPU lets others run with each slice,
 // although its module says that CPUs are free.
 func TestYield_OthersRunBesideAGuestThatSpins(t *testing.T) {
-	needsFuel(t)
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	for _, cpuScheduler := range []*CPUScheduler{nil, NewCPUScheduler(1), NewCPUScheduler(4)} {
 		g := acquire(t, load(t, wasm.Work, Config{CPUScheduler: cpuScheduler, slice: 50_000}))

@@ -26,7 +26,7 @@ func (c *Controller) Load(ctx context.Context, wasm []byte, digest string, loade
 	}
 	o := &c.opts
 	cfg := host.Config{
-		Name: o.Name, Fallback: o.Fallback, Controller: o.Controller, Concurrency: o.Concurrency, Limits: o.Limits, CPU: o.CPU, FuelRate: o.FuelRate,
+		Name: o.Name, Fallback: o.Fallback, Controller: o.Controller, Concurrency: o.Concurrency, Limits: o.Limits, FuelRate: o.FuelRate,
 		Account:  c.account,
 		CacheDir: c.shared.CacheDir, CacheKey: c.shared.CacheKey, OnForged: c.shared.OnForged,
 		Logger: c.log, Settings: o.Settings, Budget: c.shared.Budget, CPUScheduler: c.shared.CPUs, Compiler: c.shared.Compile,

@@ -44,7 +44,6 @@ type Options struct {
 	Debounce     scheduler.Debounce
 	Concurrency  int
 	Limits       host.Limits
-	CPU          host.CPU
 	FuelRate     int64
 	Isolate      string
 	DrainTimeout time.Duration

@@ -49,7 +49,7 @@ func Known() bool { return !disabled.Load() && known() }
 
 var known = sync.OnceValue(func() bool {
 	ctx := context.Background()
-	runtime := vm.NewRuntime(ctx, nil, false)
+	runtime := vm.NewRuntime(ctx, nil)
 	defer func() { _ = runtime.Close(ctx) }() // nothing is open whose closing could fail
 	module, err := runtime.CompileModule(ctx, []byte(emptyModule))
 	if err != nil {

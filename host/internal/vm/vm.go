@@ -46,12 +46,11 @@ type (
 // when the first one is, and remembers it without a lock.
 var mu sync.Mutex
 
-// NewRuntime returns a runtime, with a cache if that is not nil. CloseOnDone has code
-// look at its context.
-func NewRuntime(ctx context.Context, cache Cache, closeOnDone bool) Runtime {
+// NewRuntime returns a runtime, with a cache if that is not nil.
+func NewRuntime(ctx context.Context, cache Cache) Runtime {
 	mu.Lock()
 	defer mu.Unlock()
-	config := wazero.NewRuntimeConfig().WithCloseOnContextDone(closeOnDone)
+	config := wazero.NewRuntimeConfig()
 	if cache != nil {
 		config = config.WithCompilationCache(cache)
 	}

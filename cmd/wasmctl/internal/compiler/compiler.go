@@ -53,11 +53,10 @@ func New(limits Limits) *Compiler {
 
 // job is what a process reads, as a line of JSON; Size bytes of code follow.
 type job struct {
-	Dir         string `json:"dir"`
-	Size        int    `json:"size"`
-	Workers     int    `json:"workers"`
-	CloseOnDone bool   `json:"closeOnDone,omitempty"`
-	Limits      Limits `json:"limits"`
+	Dir     string `json:"dir"`
+	Size    int    `json:"size"`
+	Workers int    `json:"workers"`
+	Limits  Limits `json:"limits"`
 }
 
 // answer is what a process writes: nothing else is known of one that died.
@@ -113,7 +112,7 @@ func (c *Compiler) Compile(ctx context.Context, comp host.Compilation) error {
 
 // process starts a process and waits for it. started is called before it has its job.
 func (c *Compiler) process(ctx context.Context, comp host.Compilation, workers int, started func(pid int)) error {
-	line, err := json.Marshal(job{comp.Dir, len(comp.Code), workers, comp.CloseOnDone, c.limits})
+	line, err := json.Marshal(job{comp.Dir, len(comp.Code), workers, c.limits})
 	if err != nil {
 		return fmt.Errorf("compiler: %w", err)
 	}

@@ -49,7 +49,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	if _, err := harden.Apply(j.Limits.Harden, &harden.Policy{Write: []string{j.Dir}, Alone: true}); err != nil {
 		return fmt.Errorf("compiler: %w", err)
 	}
-	err = host.Compilation{Dir: j.Dir, Code: code, Workers: j.Workers, CloseOnDone: j.CloseOnDone}.Run(ctx)
+	err = host.Compilation{Dir: j.Dir, Code: code, Workers: j.Workers}.Run(ctx)
 	var a answer
 	if err != nil {
 		a = answer{Error: err.Error(), Cache: errors.Is(err, host.ErrCacheDir)}

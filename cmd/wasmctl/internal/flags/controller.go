@@ -51,7 +51,7 @@ type Controller struct {
 	memory, history string // sizes
 	reconcileOnSwap string
 	canary          Canary // of modules that are swapped in
-	cpu             cpu
+	fuel            fuel
 	limit           limits
 }
 
@@ -74,7 +74,7 @@ func (o *Controller) Bind(cmd *cobra.Command) {
 	f.Var((*concurrency)(&o.Concurrency), "concurrency", "Reconcile at most this many objects at a time (default: from the manifest, else 4)")
 	f.DurationVar(&o.Limits.Timeout, "timeout", 0, "Limit the duration of one reconcile; the manifest can lower it (default 30s)")
 	f.StringVar(&o.memory, "memory", "", "Limit the memory of one module instance, for example 64Mi; the manifest can lower it (default 256Mi)")
-	o.cpu.bind(f)
+	o.fuel.bind(f)
 	o.limit.bind(cmd)
 	f.StringVar(&o.Isolate, "isolate", "", "Run the module in a separate process, shared with modules of the same `class`; without a class, in a process of its own")
 	f.Lookup("isolate").NoOptDefVal = wasmctl.IsolateAlone
@@ -95,7 +95,6 @@ func (o *Controller) Bind(cmd *cobra.Command) {
 	o.Rights.bind(cmd)
 	_ = cmd.MarkFlagFilename("config-file", "yaml", "yml")
 	_ = cmd.RegisterFlagCompletionFunc("shard-by", cobra.FixedCompletions(shardBy, cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("cpu", cobra.FixedCompletions([]string{"fuel", "close", "off"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // shardBy are the values of --shard-by.
@@ -149,7 +148,7 @@ func (o *Controller) Validate() error {
 		bad("--history %w", err)
 	}
 	o.History = int(history)
-	errs = append(errs, o.Rights.validate(), o.validateTriggers(), CheckMemo(o.Memo), o.cpu.validate(), o.limit.validate())
+	errs = append(errs, o.Rights.validate(), o.validateTriggers(), CheckMemo(o.Memo), o.fuel.validate(), o.limit.validate())
 	return errors.Join(errs...)
 }
 

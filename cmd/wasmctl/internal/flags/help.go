@@ -18,7 +18,7 @@ var groups = []struct {
 	{"When to reconcile", []string{"resync", "schedule", "trigger-on-signal", "trigger-on-stdin", "debounce", "debounce-max", "memo", "concurrency"}},
 	{"Settings of the module", []string{"config", "config-file"}},
 	{"Rights", []string{"grant", "grant-manifest", "verify-key", "allow-more-rights", "as", "audit", "dry-run"}},
-	{"Limits of the module", []string{"timeout", "memory", "cpu", "fuel", "fuel-rate", "limit", "isolate"}},
+	{"Limits of the module", []string{"timeout", "memory", "fuel", "fuel-rate", "limit", "isolate"}},
 	{"Limits of the process", []string{"workers", "memory-budget", "cache-compression", "compile-memory", "compile-time", "history"}},
 	{"Rollout of a new module", []string{"watch", "follow", "probation", "canary", "canary-namespace", "canary-selector", "canary-time", "reconcile-on-swap"}},
 	{"Cluster and process", []string{"kubeconfig", "context", "dev", "dev-data-dir", "cache-dir", "state-dir", "socket", "drain-timeout", "insecure-registry"}},

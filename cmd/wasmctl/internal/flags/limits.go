@@ -16,34 +16,26 @@ import (
 	"github.com/wasmctl/wasmctl/host"
 )
 
-// cpu has the flags that bound the work of a module.
-type cpu struct {
-	mode            string
-	fuel, rate      string
-	fuelN, rateFuel int64 // parsed by validate
+// fuel has the flags that bound the work of a module.
+type fuel struct {
+	limit, rate   string
+	limitN, rateN int64 // parsed by validate
 }
 
-func (o *cpu) bind(f *pflag.FlagSet) {
-	f.StringVar(&o.mode, "cpu", string(host.CPUs[0]), "Stop modules that never return by this `method`: fuel (counts instructions), close (slower), or off (they block the process)")
-	f.StringVar(&o.fuel, "fuel", "", "Limit the fuel of one reconcile, about one unit per instruction, for example 500M; the manifest can lower it (default: no limit)")
+func (o *fuel) bind(f *pflag.FlagSet) {
+	f.StringVar(&o.limit, "fuel", "", "Limit the fuel of one reconcile, about one unit per instruction, for example 500M; the manifest can lower it (default: no limit)")
 	f.StringVar(&o.rate, "fuel-rate", "", "Limit the fuel that the module uses per second, by slowing it down (default: no limit)")
 }
 
 // validate checks the flags and parses the amounts.
-func (o *cpu) validate() error {
+func (o *fuel) validate() error {
 	var errs []error
-	if !slices.Contains(host.CPUs, host.CPU(o.mode)) {
-		errs = append(errs, fmt.Errorf("--cpu %q: want one of %v", o.mode, host.CPUs))
-	}
 	var err error
-	if o.fuelN, err = parseFuel(o.fuel); err != nil {
+	if o.limitN, err = parseFuel(o.limit); err != nil {
 		errs = append(errs, fmt.Errorf("--fuel %w", err))
 	}
-	if o.rateFuel, err = parseFuel(o.rate); err != nil {
+	if o.rateN, err = parseFuel(o.rate); err != nil {
 		errs = append(errs, fmt.Errorf("--fuel-rate %w", err))
-	}
-	if host.CPU(o.mode) != host.CPUFuel && (o.fuelN > 0 || o.rateFuel > 0) {
-		errs = append(errs, fmt.Errorf("--fuel and --fuel-rate need --cpu %s: fuel is not counted with --cpu %s", host.CPUFuel, o.mode))
 	}
 	return errors.Join(errs...)
 }

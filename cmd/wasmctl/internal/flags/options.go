@@ -18,7 +18,6 @@ import (
 
 	"github.com/wasmctl/wasmctl"
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project"
-	"github.com/wasmctl/wasmctl/host"
 	"github.com/wasmctl/wasmctl/host/kubeapi"
 	"github.com/wasmctl/wasmctl/internal/failure"
 )
@@ -83,8 +82,8 @@ func (o *Controller) Options(files *Files, stdin io.Reader, dev bool) (wasmctl.C
 	r, out := &o.Rights, o.ControllerOptions
 	memory, timeout := out.Limits.Memory, out.Limits.Timeout
 	out.Limits = o.limit.parsed
-	out.Limits.Memory, out.Limits.Timeout, out.Limits.Fuel = memory, timeout, o.cpu.fuelN
-	out.CPU, out.FuelRate, out.Reconcile = host.CPU(o.cpu.mode), o.cpu.rateFuel, wasmctl.Reconcile(o.reconcileOnSwap)
+	out.Limits.Memory, out.Limits.Timeout, out.Limits.Fuel = memory, timeout, o.fuel.limitN
+	out.FuelRate, out.Reconcile = o.fuel.rateN, wasmctl.Reconcile(o.reconcileOnSwap)
 	out.Grant, out.As, out.DryRun = files.Grant, r.As, kubeapi.DryRun(r.DryRun)
 	out.Settings, out.Triggers = o.AllSettings(files), triggers
 	if r.GrantManifest || dev && r.GrantFile == "" {
