@@ -15,6 +15,8 @@ import (
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
 	"github.com/wasmctl/wasmctl/runtime/admin"
+	"github.com/wasmctl/wasmctl/runtime/diff"
+	"github.com/wasmctl/wasmctl/runtime/history"
 )
 
 // explained asks about one object of a fleet.
@@ -37,7 +39,7 @@ func TestExplain_SaysWhatLedToARunAndWhatItWrote(t *testing.T) {
 	f.confirm()
 	f.put(t.Context(), "a", app{image: "i:2"})
 	f.confirm()
-	var run *admin.Run
+	var run *history.Run
 	t.Cleanup(func() {
 		if run == nil {
 			t.Log(steer(t, "explain", socket, "webapp/a", "-n", f.ns))
@@ -46,19 +48,19 @@ func TestExplain_SaysWhatLedToARunAndWhatItWrote(t *testing.T) {
 	enginetest.Until(t, "the run of the change is known", func() bool {
 		e := f.explained(socket, "a")
 		for i := range e.Runs {
-			if hasChange(e.Runs[i].Changes, admin.Change{Path: "spec.image", Before: `"i:1"`, After: `"i:2"`}) {
+			if hasChange(e.Runs[i].Changes, diff.Change{Path: "spec.image", Before: `"i:1"`, After: `"i:2"`}) {
 				run = &e.Runs[i]
 			}
 		}
 		return run != nil
 	})
-	if run.Reasons[0] != "ObjectUpdated" || run.Result != "succeeded" || run.Took <= 0 || run.ID == "" || run.Attempt != 1 {
+	if run.Reasons.First.String() != "ObjectUpdated" || run.Result != "succeeded" || run.Took <= 0 || run.ID == "" || run.Attempt != 1 {
 		t.Errorf("%+v", run)
 	}
 	var wrote bool
 	for _, o := range run.Operations {
 		if o.Resource == "deployments.apps" && o.Name == "api_apply" {
-			wrote = o.Effect == "changed" && hasChange(o.Changes, admin.Change{Path: "spec.template.spec.containers[name=app].image", Before: `"i:1"`, After: `"i:2"`})
+			wrote = o.Effect == "changed" && hasChange(o.Changes, diff.Change{Path: "spec.template.spec.containers[name=app].image", Before: `"i:1"`, After: `"i:2"`})
 		}
 	}
 	if !wrote {
@@ -80,7 +82,7 @@ func TestExplain_SaysWhatLedToARunAndWhatItWrote(t *testing.T) {
 	c.wantExit(exitOK)
 }
 
-func hasChange(changes []admin.Change, want admin.Change) bool {
+func hasChange(changes []diff.Change, want diff.Change) bool {
 	return slices.Contains(changes, want)
 }
 

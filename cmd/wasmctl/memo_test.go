@@ -21,7 +21,7 @@ func TestMemo_SkipsRunsAlsoAfterARestart(t *testing.T) {
 	last := func(result, why string) func() bool {
 		return func() bool {
 			e := f.explained(socket, "a")
-			return len(e.Runs) > 0 && e.Runs[0].Result == result && e.Runs[0].Error == why
+			return len(e.Runs) > 0 && string(e.Runs[0].Result) == result && e.Runs[0].Error == why
 		}
 	}
 	skipped := applier.ErrUnchanged.Error()

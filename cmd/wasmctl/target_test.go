@@ -15,6 +15,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
 	"github.com/wasmctl/wasmctl/runtime/admin"
+	"github.com/wasmctl/wasmctl/runtime/history"
 )
 
 // asked is a process that answers with what it was asked.
@@ -35,7 +36,7 @@ func (a *asked) Explain(_ context.Context, q admin.Question) ([]admin.Explanatio
 	if q.Kind != "" && q.Kind != "webapp" && q.Kind != "apps/v1/App" {
 		return nil, admin.Invalid(errors.New("no controller reconciles this kind"))
 	}
-	e := admin.Explanation{Controller: q.Controller, Kind: q.Kind, Object: q.Object.String(), State: "idle", Runs: make([]admin.Run, 3)}
+	e := admin.Explanation{Controller: q.Controller, Kind: q.Kind, Object: q.Object.String(), State: "idle", Runs: make([]history.Run, 3)}
 	if q.Object.Name == "gone" {
 		e.State = admin.StateAbsent
 	}

@@ -117,7 +117,7 @@ func TestTracing_OneTraceForEachRun(t *testing.T) {
 	enginetest.Until(t, "the trace of the log arrives", func() bool { return r.traces()[line.TraceID] != nil })
 	for name, want := range map[string]string{
 		"wasmctl.controller": "webapp", "wasmctl.object": f.ns + "/a", "wasmctl.reconcile_id": first.ID,
-		"wasmctl.trigger": strings.Join(first.Reasons, ", "), "wasmctl.result": "succeeded", "k8s.namespace.name": f.ns,
+		"wasmctl.trigger": strings.Join(first.Reasons.Texts(), ", "), "wasmctl.result": "succeeded", "k8s.namespace.name": f.ns,
 	} {
 		if got := attributeOf(root, name); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)

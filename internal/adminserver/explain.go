@@ -15,6 +15,7 @@ import (
 	"github.com/wasmctl/wasmctl/host/kubeapi/kinds"
 	"github.com/wasmctl/wasmctl/internal/engine"
 	"github.com/wasmctl/wasmctl/runtime/admin"
+	"github.com/wasmctl/wasmctl/runtime/history"
 )
 
 // Explain implements admin.Explainer.
@@ -122,7 +123,7 @@ func explainStopped(c Controller, key abi.Key) admin.Explanation {
 		admin.PhaseFailed:  "it is retried within a minute",
 	}[c.Phase]
 	return admin.Explanation{
-		Controller: c.Name, Kind: c.For, Object: key.String(), State: "controller " + c.Phase, Runs: []admin.Run{},
+		Controller: c.Name, Kind: c.For, Object: key.String(), State: "controller " + c.Phase, Runs: []history.Run{},
 		Why: slices.DeleteFunc([]string{strings.TrimSuffix("the controller is "+c.Phase+": "+c.Message, ": "), next}, func(s string) bool { return s == "" }),
 	}
 }
@@ -166,13 +167,9 @@ func isNamed(k kinds.Kind, name string) bool {
 func (s Service) explain(ctx context.Context, c *engine.Controller, key abi.Key) admin.Explanation {
 	t := c.Telemetry
 	now := time.Now()
-	e := admin.Explanation{Controller: c.Name(), Kind: c.Kind().Name(), Object: key.String(), Runs: []admin.Run{}}
-	runs := t.History.Runs(key)
-	for i := range runs {
-		e.Runs = append(e.Runs, t.Run(&runs[i]))
-	}
+	e := admin.Explanation{Controller: c.Name(), Kind: c.Kind().Name(), Object: key.String(), Runs: t.Runs(key)}
 	if h := t.History.Hidden(key); h.Count > 0 {
-		e.Hidden = &admin.Hidden{Count: h.Count, Last: h.Last, Unchanged: h.Unchanged}
+		e.Hidden = &h
 	}
 	e.MissingRights = deniedRights(c)
 	v := verdict{e: &e, c: c, gate: s.Gate, view: s.view(), key: key, now: now}

@@ -15,6 +15,7 @@ import (
 	"github.com/wasmctl/wasmctl/internal/plan"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 	"github.com/wasmctl/wasmctl/runtime/controller"
+	"github.com/wasmctl/wasmctl/runtime/history"
 	"github.com/wasmctl/wasmctl/runtime/shard/slots"
 	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
@@ -39,7 +40,7 @@ func running(e *engine.Controller) admin.Controller {
 	c := admin.Controller{
 		Name: e.Name(), Kind: e.Kind().Name(), Paused: stats.Paused,
 		Ready: stats.Ready, Waiting: stats.Waiting, Running: stats.Running, Runs: stats.Started, Failures: map[string]uint64{},
-		Workers: e.Concurrency(), OldestReady: admin.Duration(stats.OldestReady), Failing: stats.Reconciles.Failing,
+		Workers: e.Concurrency(), OldestReady: history.Duration(stats.OldestReady), Failing: stats.Reconciles.Failing,
 		HotLoops: stats.Reconciles.Loops.Episodes, Denied: t.Denied(), History: int64(t.History.Bytes()), HostMemory: e.HostMemory(),
 		Revisions: e.Revisions(), MissingRights: append(deniedRights(e), ungrantedRights(e)...),
 	}
@@ -59,7 +60,7 @@ func running(e *engine.Controller) admin.Controller {
 		c.LongestRun = &admin.LongestRun{Object: r.Key.String(), ID: r.ID, Since: r.Since}
 	}
 	if key, run, ok := t.History.LastFailure(); ok {
-		c.LastFailure = &admin.LastFailure{Object: key.String(), At: run.Started.Add(run.Took), Kind: run.Kind, Error: run.Error}
+		c.LastFailure = &admin.LastFailure{Object: key.String(), At: run.Started.Add(time.Duration(run.Took)), Kind: run.Kind, Error: run.Error}
 	}
 	for kind, n := range stats.Failures {
 		c.Failures[string(kind)] = n
@@ -218,11 +219,11 @@ func (s Service) Top(objects int) admin.Top {
 		load, busiest := e.Telemetry.History.Busiest(now, objects)
 		stats := e.Runtime.Stats()
 		top.Controllers = append(top.Controllers, admin.TopController{
-			Name: e.Name(), Load: admin.Load(load), Decoded: stats.DecodedRate + load.Answers, Memory: e.Memory(), HostMemory: e.HostMemory(),
+			Name: e.Name(), Load: load, Decoded: stats.DecodedRate + load.Answers, Memory: e.Memory(), HostMemory: e.HostMemory(),
 			Workers: e.Concurrency(), Running: stats.Running,
 		})
 		for _, b := range busiest {
-			top.Objects = append(top.Objects, admin.TopObject{Controller: e.Name(), Object: b.Key.String(), Load: admin.Load(b.Load)})
+			top.Objects = append(top.Objects, admin.TopObject{Controller: e.Name(), Object: b.Key.String(), Load: b.Load})
 		}
 	}
 	slices.SortStableFunc(top.Controllers, func(a, b admin.TopController) int { return cmp.Compare(b.Busy, a.Busy) })

@@ -15,10 +15,10 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/internal/engine"
 	"github.com/wasmctl/wasmctl/internal/humanize"
-	"github.com/wasmctl/wasmctl/internal/telemetry"
 	"github.com/wasmctl/wasmctl/runtime/admin"
 	"github.com/wasmctl/wasmctl/runtime/applier"
 	"github.com/wasmctl/wasmctl/runtime/controller"
+	"github.com/wasmctl/wasmctl/runtime/history"
 	"github.com/wasmctl/wasmctl/runtime/leader"
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 	"github.com/wasmctl/wasmctl/runtime/scheduler"
@@ -52,17 +52,16 @@ func (v *verdict) fill() {
 		v.e.FirstFailed = &o.FirstFailed
 	}
 	if o.Running {
-		run := &admin.Running{Since: o.Since, Reasons: []string{}}
-		for _, r := range v.c.Telemetry.History.Running() {
+		v.e.Running = &history.Running{}
+		for _, r := range v.c.Telemetry.Running() {
 			if r.Key == v.key {
-				run.ID, run.Operations = r.ID, v.c.Telemetry.Operations(r.Ops)
-				run.Reasons = append(run.Reasons, r.Reason.String())
+				v.e.Running = &r
 			}
 		}
-		v.e.Running = run
+		v.e.Running.Since = o.Since
 	}
 	if o.State != scheduler.Absent {
-		v.e.Pending = &admin.Pending{State: o.State.String(), At: o.At, Reasons: telemetry.ReasonTexts(&o.Msg), Low: o.Priority == scheduler.Low}
+		v.e.Pending = &admin.Pending{State: o.State.String(), At: o.At, Reasons: o.Msg, Low: o.Priority == scheduler.Low}
 	}
 }
 
@@ -211,7 +210,7 @@ func (v *verdict) hot() {
 func (v *verdict) pending() {
 	o := &v.object
 	in := o.At.Sub(v.now).Round(10 * time.Millisecond)
-	why := strings.Join(telemetry.ReasonTexts(&o.Msg), ", ")
+	why := strings.Join(o.Msg.Texts(), ", ")
 	switch o.State {
 	case scheduler.Absent:
 	case scheduler.Waiting:
@@ -247,11 +246,11 @@ func (v *verdict) last() {
 		return
 	}
 	switch r := &v.e.Runs[0]; {
-	case r.Error == applier.ErrUnchanged.Error():
+	case r.NoChange:
 		v.report("", "its last run was skipped: nothing it read has changed; wasmctl trigger --force runs it all the same")
-	case r.Result == "failed" && v.object.State == scheduler.Absent && !v.object.Running:
+	case r.Result == history.ResultFailed && v.object.State == scheduler.Absent && !v.object.Running:
 		v.report("failed", "its last run failed, and it waits for a change: %s", humanize.FirstLine(r.Error))
-	case r.Result == "failed":
+	case r.Result == history.ResultFailed:
 		v.report("", "the last %d runs failed: %s", max(1, v.e.FailedRuns), humanize.FirstLine(r.Error))
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/wasmctl/wasmctl/internal/rollout"
 	"github.com/wasmctl/wasmctl/internal/telemetry"
 	"github.com/wasmctl/wasmctl/runtime/applier"
+	"github.com/wasmctl/wasmctl/runtime/history"
 )
 
 // summary is the level and the message of a reconcile's line.
@@ -58,7 +59,7 @@ func (c *Controller) logOutcome(out *applier.Outcome) {
 	}
 	var room [10]slog.Attr // for all of them
 	attrs := append(room[:0], slog.String("object", out.Key.String()), slog.String("reason", telemetry.ReasonText(&out.Reasons)),
-		slog.String("action", telemetry.ActionText(out.Action)), slog.Duration("duration", out.Duration))
+		slog.String("action", history.Next{Action: out.Action}.String()), slog.Duration("duration", out.Duration))
 	if out.Attempt > 1 || out.Failed() {
 		attrs = append(attrs, slog.Int("attempt", out.Attempt))
 	}

@@ -16,14 +16,14 @@ import (
 
 // operation is an exchange as the history has it, with nothing in it that must
 // not be shown. The run is nil where the host asks for itself.
-func (r *Recorder) operation(run *abi.Run, e *kubeapi.Exchange) (op history.Op, about history.States) {
-	op = history.Op{
-		Name: string(e.Op), Resource: e.Kind.Name(), Subresource: e.Subresource, Key: e.Key, DryRun: e.DryRun,
-		Started: e.Started, Took: e.Took, Effect: effectOf(e),
+func (r *Recorder) operation(run *abi.Run, e *kubeapi.Exchange) (op history.Operation, about history.States) {
+	op = history.Operation{
+		Name: string(e.Op), Resource: e.Kind.Name(), Subresource: e.Subresource, Object: history.Object{Key: e.Key}, DryRun: e.DryRun,
+		Started: e.Started, Took: history.Duration(e.Took), Effect: effectOf(e),
 	}
 	if e.Err != nil {
 		op.Error = diff.Clip(r.Secrets.Text(e.Err.Error()), maxErrorBytes)
-		op.Key.Name = r.Secrets.Text(op.Key.Name) // it may never have been an object's
+		op.Object.Name = r.Secrets.Text(op.Object.Name) // it may never have been an object's
 		return op, about
 	}
 	if whole := e.Subresource == "" || e.Subresource == "status"; whole && e.Op != abi.OpAPIList {
@@ -32,8 +32,8 @@ func (r *Recorder) operation(run *abi.Run, e *kubeapi.Exchange) (op history.Op, 
 		if e.Writes() && e.Op != abi.OpAPIDelete {
 			about.Sent = r.shownJSON(e.Kind, e.Sent)
 		}
-		if op.Key.Name == "" && about.After != nil {
-			op.Key = nameIn(e.Answer, op.Key)
+		if op.Object.Name == "" && about.After != nil {
+			op.Object.Key = nameIn(e.Answer, op.Object.Key)
 		}
 	}
 	if about.Before == nil && run != nil && e.Writes() && e.Kind.GVR() == r.kind.GVR() && e.Key == run.Key {

@@ -16,6 +16,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/diff"
 	"github.com/wasmctl/wasmctl/runtime/history"
 	"github.com/wasmctl/wasmctl/runtime/metrics"
+	"github.com/wasmctl/wasmctl/runtime/queue"
 	"github.com/wasmctl/wasmctl/runtime/queue/predicate"
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
@@ -71,7 +72,7 @@ func (r *Recorder) Denied() uint64 { return r.denied.Load() }
 // Started notes that a guest is about to be called.
 func (r *Recorder) Started(revision uint64, req *abi.Request) {
 	r.History.Begin(&history.Running{
-		ID: req.ID, Key: req.Key, Revision: revision, Since: time.Now(), Reason: req.Reason,
+		ID: req.ID, Key: req.Key, Revision: revision, Since: time.Now(), Reasons: queue.Reasons{First: req.Reason},
 		Object: r.shownObject(r.kind.Group, r.kind.Kind, req.Object),
 	})
 }
@@ -87,9 +88,13 @@ func (r *Recorder) Returned(id string) {
 func (r *Recorder) Ended(out *applier.Outcome) {
 	r.count(out)
 	run := history.Run{
-		ID: out.ID, Reasons: out.Reasons, Queued: out.Queued, Started: out.Started, Took: out.Duration, Revision: out.Revision,
-		Attempt: out.Attempt, Finalize: out.Finalize, Action: out.Action, DecidedBy: string(out.DecidedBy), Delay: out.Delay,
-		Skipped: errors.Is(out.Err, applier.ErrUnchanged), Failed: out.Failed(), Kind: string(out.Failure), Fuel: out.Fuel, Stale: out.Stale,
+		ID: out.ID, Reasons: out.Reasons, Queued: history.Duration(out.Queued), Started: out.Started, Took: history.Duration(out.Duration),
+		Revision: out.Revision, Attempt: out.Attempt, Finalize: out.Finalize,
+		Ending: history.Ending{
+			Result: resultOf(out), Kind: string(out.Failure), NoChange: errors.Is(out.Err, applier.ErrUnchanged),
+			Next: history.Next{Action: out.Action}, DecidedBy: string(out.DecidedBy), Delay: history.Duration(out.Delay),
+		},
+		Fuel: out.Fuel, Stale: out.Stale,
 		Cost: history.Cost{Guest: out.Cost.Guest, Host: out.HostTime(), Requests: int64(out.Cost.Requests), Answers: out.Cost.Answers},
 	}
 	if out.Err != nil {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/runtime/queue"
@@ -22,19 +21,6 @@ func TestErrorText_SaysAReasonOnce(t *testing.T) {
 		if got := ErrorText(err); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
-	}
-}
-
-func TestActionText_RoundsForPeople(t *testing.T) {
-	for after, want := range map[time.Duration]string{
-		232193422: "requeue after 232ms", 1829577695: "requeue after 1.83s", 300 * time.Second: "requeue after 5m0s", 1500: "requeue after 1.5µs", 0: "requeue after 0s",
-	} {
-		if got := ActionText(abi.Action{Requeue: true, After: after}); got != want {
-			t.Errorf("%d: %q, want %q", after, got, want)
-		}
-	}
-	if got := ActionText(abi.Action{}); got != "await change" {
-		t.Error(got)
 	}
 }
 

@@ -108,7 +108,7 @@ func (t *Tracing) write(controller string, key abi.Key, r *history.Run) {
 		return // no guest was called
 	}
 	ctx := context.WithValue(context.Background(), traceIDKey{}, t.idOf(r.ID))
-	due, end := r.Started.Add(-r.Queued), r.Started.Add(r.Took)
+	due, end := r.Started.Add(-time.Duration(r.Queued)), r.Started.Add(time.Duration(r.Took))
 	ctx, root := t.tracer.Start(ctx, "reconcile "+controller, trace.WithTimestamp(due), trace.WithSpanKind(trace.SpanKindConsumer),
 		trace.WithAttributes(runAttributes(controller, key, r)...))
 	if !root.IsRecording() {
@@ -116,14 +116,14 @@ func (t *Tracing) write(controller string, key abi.Key, r *history.Run) {
 	}
 	t.span(ctx, "queue", due, r.Started)
 	guest := ctx
-	guestEnd := r.GuestStarted.Add(r.GuestTook)
-	if r.GuestTook > 0 {
+	guestEnd := r.Guest.Started.Add(r.Guest.Took)
+	if r.Guest.Took > 0 {
 		var span trace.Span
-		guest, span = t.tracer.Start(ctx, "guest", trace.WithTimestamp(r.GuestStarted), trace.WithAttributes(attribute.Int64("wasmctl.fuel", r.Fuel)))
+		guest, span = t.tracer.Start(ctx, "guest", trace.WithTimestamp(r.Guest.Started), trace.WithAttributes(attribute.Int64("wasmctl.fuel", r.Fuel)))
 		span.End(trace.WithTimestamp(guestEnd))
 	}
-	for i := range r.Ops {
-		o := &r.Ops[i]
+	for i := range r.Operations {
+		o := &r.Operations[i]
 		switch {
 		case o.Started.IsZero(): // answered by the cache, or denied
 		case !o.Started.After(guestEnd):
@@ -132,7 +132,7 @@ func (t *Tracing) write(controller string, key abi.Key, r *history.Run) {
 			t.op(ctx, o)
 		}
 	}
-	if r.Failed {
+	if r.Result == history.ResultFailed {
 		root.SetStatus(codes.Error, r.Error)
 	}
 	root.End(trace.WithTimestamp(end))
@@ -144,31 +144,31 @@ func (t *Tracing) span(ctx context.Context, name string, start, end time.Time) {
 }
 
 // op writes the span of one request.
-func (t *Tracing) op(ctx context.Context, o *history.Op) {
+func (t *Tracing) op(ctx context.Context, o *history.Operation) {
 	_, span := t.tracer.Start(ctx, o.Name+" "+o.Resource, trace.WithTimestamp(o.Started), trace.WithSpanKind(trace.SpanKindClient),
 		trace.WithAttributes(
-			attribute.String("k8s.resource", o.Resource), attribute.String("k8s.subresource", o.Subresource), attribute.String("k8s.object", o.Key.String()),
+			attribute.String("k8s.resource", o.Resource), attribute.String("k8s.subresource", o.Subresource), attribute.String("k8s.object", o.Object.String()),
 			attribute.String("wasmctl.effect", string(o.Effect)), attribute.Bool("wasmctl.dry_run", o.DryRun),
 		))
 	if o.Error != "" {
 		span.SetStatus(codes.Error, o.Error)
 	}
-	span.End(trace.WithTimestamp(o.Started.Add(o.Took)))
+	span.End(trace.WithTimestamp(o.Started.Add(time.Duration(o.Took))))
 }
 
 func runAttributes(controller string, key abi.Key, r *history.Run) []attribute.KeyValue {
 	out := []attribute.KeyValue{
 		attribute.String("wasmctl.controller", controller), attribute.String("wasmctl.object", key.String()),
 		attribute.String("k8s.namespace.name", key.Namespace), attribute.String("wasmctl.reconcile_id", r.ID),
-		attribute.String("wasmctl.trigger", strings.Join(ReasonTexts(&r.Reasons), ", ")), attribute.Int("wasmctl.attempt", r.Attempt),
+		attribute.String("wasmctl.trigger", strings.Join(r.Reasons.Texts(), ", ")), attribute.Int("wasmctl.attempt", r.Attempt),
 		attribute.Int64("wasmctl.revision", int64(r.Revision)), //nolint:gosec // counts swaps
-		attribute.String("wasmctl.action", r.Action.String()), attribute.String("wasmctl.result", resultOf(r)),
+		attribute.String("wasmctl.action", r.Next.String()), attribute.String("wasmctl.result", string(r.Result)),
 	}
 	if r.Kind != "" {
 		out = append(out, attribute.String("error.type", r.Kind))
 	}
-	if r.Dropped > 0 {
-		out = append(out, attribute.Int("wasmctl.operations_left_out", r.Dropped))
+	if r.MoreOperations > 0 {
+		out = append(out, attribute.Int("wasmctl.operations_left_out", r.MoreOperations))
 	}
 	return out
 }

@@ -38,14 +38,15 @@ func TestTracing_RequestsAreBelowWhoAsked(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := func(ms int) time.Time { return time.Unix(1, 0).Add(time.Duration(ms) * time.Millisecond) }
-	op := func(resource string, ms int) history.Op {
-		return history.Op{Name: "api_get", Resource: resource, Started: at(ms), Took: time.Millisecond}
+	op := func(resource string, ms int) history.Operation {
+		return history.Operation{Name: "api_get", Resource: resource, Started: at(ms), Took: history.Duration(time.Millisecond)}
 	}
 	tr.write("web", abi.Key{Name: "a"}, &history.Run{
-		ID: "1", Started: at(10), Queued: 5 * time.Millisecond, Took: 20 * time.Millisecond, GuestStarted: at(11), GuestTook: 9 * time.Millisecond,
-		Ops: []history.Op{op("inside", 12), op("after", 25), {Name: "cache_get", Resource: "nothing"}}, Failed: true, Kind: "trap", Error: "unreachable",
+		ID: "1", Started: at(10), Queued: history.Duration(5 * time.Millisecond), Took: history.Duration(20 * time.Millisecond),
+		Guest: history.Call{Started: at(11), Took: 9 * time.Millisecond}, Ending: history.Ending{Result: history.ResultFailed, Kind: "trap", Error: "unreachable"},
+		Deeds: history.Deeds{Operations: []history.Operation{op("inside", 12), op("after", 25), {Name: "cache_get", Resource: "nothing"}}},
 	})
-	tr.write("web", abi.Key{Name: "b"}, &history.Run{Error: applier.ErrObjectNotFound.Error()})
+	tr.write("web", abi.Key{Name: "b"}, &history.Run{Ending: history.Ending{Result: history.ResultSkipped}})
 	if err := tr.Close(); err != nil {
 		t.Fatal(err)
 	}

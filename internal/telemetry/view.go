@@ -2,87 +2,54 @@ package telemetry
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/host/kubeapi"
-	"github.com/wasmctl/wasmctl/runtime/admin"
 	"github.com/wasmctl/wasmctl/runtime/applier"
 	"github.com/wasmctl/wasmctl/runtime/diff"
 	"github.com/wasmctl/wasmctl/runtime/history"
 	"github.com/wasmctl/wasmctl/runtime/queue"
 )
 
-// Run is a run as the admin endpoint shows it.
-func (r *Recorder) Run(run *history.Run) admin.Run {
-	out := admin.Run{
-		ID: run.ID, Reasons: ReasonTexts(&run.Reasons), Started: run.Started, Queued: admin.Duration(run.Queued), Took: admin.Duration(run.Took),
-		Revision: run.Revision, Attempt: run.Attempt, Finalize: run.Finalize, Result: resultOf(run), Kind: run.Kind, Error: run.Error,
-		Next: ActionText(run.Action), DecidedBy: run.DecidedBy, Delay: admin.Duration(run.Delay), Fuel: run.Fuel, Stale: run.Stale,
-		First: run.First, Changes: r.changes(run.Changes), Related: r.related(run.Related), Operations: r.Operations(run.Ops), MoreOperations: run.Dropped,
+// Runs returns the last runs of an object as users may see them: with the IDs of
+// their traces, and without the values of Secrets that have become known since.
+func (r *Recorder) Runs(key abi.Key) []history.Run {
+	runs := r.History.Runs(key)
+	for i := range runs {
+		run := &runs[i]
+		run.Hide(r.Secrets.Text)
+		if r.cfg.Tracing != nil && run.ID != "" {
+			run.TraceID = r.cfg.Tracing.TraceID(run.ID)
+		}
 	}
-	if r.cfg.Tracing != nil && run.ID != "" {
-		out.TraceID = r.cfg.Tracing.TraceID(run.ID)
-	}
-	return out
+	return runs
 }
 
-func resultOf(r *history.Run) string {
+// Running returns the runs that have not ended, in the same form.
+func (r *Recorder) Running() []history.Running {
+	runs := r.History.Running()
+	for i := range runs {
+		for j := range runs[i].Operations { // a copy
+			runs[i].Operations[j].Hide(r.Secrets.Text)
+		}
+	}
+	return runs
+}
+
+// resultOf classifies the outcome of a run.
+func resultOf(out *applier.Outcome) history.Result {
 	switch {
-	case r.Failed:
-		return "failed"
-	case r.Error == "":
-		return "succeeded"
-	case r.Skipped || r.Revision == 0 || r.Error == applier.ErrPaused.Error() || r.Error == applier.ErrQuarantined.Error() || r.Error == applier.ErrDeleting.Error():
-		return "skipped"
+	case out.Failed():
+		return history.ResultFailed
+	case out.Err == nil:
+		return history.ResultSucceeded
+	case errors.Is(out.Err, applier.ErrInterrupted):
+		return history.ResultInterrupted
 	}
-	return "interrupted"
-}
-
-// ReasonTexts are the reasons, the first one first.
-func ReasonTexts(r *queue.Reasons) []string {
-	out := []string{r.First.String()}
-	for i := range r.More {
-		out = append(out, r.More[i].String())
-	}
-	if r.Dropped > 0 {
-		out = append(out, fmt.Sprintf("%d more", r.Dropped))
-	}
-	return out
-}
-
-// changes hides what was not known to be a value of a Secret when the change
-// was recorded.
-func (r *Recorder) changes(changes []diff.Change) []admin.Change {
-	var out []admin.Change
-	for _, c := range changes {
-		c.Path, c.Before, c.After = r.Secrets.Text(c.Path), r.Secrets.Text(c.Before), r.Secrets.Text(c.After)
-		out = append(out, admin.Change(c))
-	}
-	return out
-}
-
-func (r *Recorder) related(list []history.RelatedChange) []admin.Related {
-	var out []admin.Related
-	for _, c := range list {
-		out = append(out, admin.Related{Resource: c.Resource, Object: c.Key.String(), Effect: string(c.Effect), Changes: r.changes(c.Changes)})
-	}
-	return out
-}
-
-// Operations are operations as the admin endpoint shows them.
-func (r *Recorder) Operations(ops []history.Op) []admin.Operation {
-	var out []admin.Operation
-	for i := range ops {
-		o := &ops[i]
-		out = append(out, admin.Operation{
-			Name: o.Name, Resource: o.Resource, Subresource: o.Subresource, Object: o.Key.String(), DryRun: o.DryRun,
-			Effect: string(o.Effect), Took: admin.Duration(o.Took), Error: o.Error, Changes: r.changes(o.Changes),
-		})
-	}
-	return out
+	return history.ResultSkipped
 }
 
 // ReasonText is the first two reasons, and how many there are besides.
@@ -97,7 +64,8 @@ func ReasonText(r *queue.Reasons) string {
 	return text
 }
 
-// ErrorText is the error, without a reason that its message says already.
+// ErrorText returns the text of an error, without its reason if the message
+// contains it.
 func ErrorText(err error) string {
 	if e, ok := err.(*abi.ResultError); ok && strings.Contains(e.Message, e.Reason) { //nolint:errorlint // wrapped, it has more to say
 		return strings.TrimSpace(e.Message)
@@ -105,20 +73,10 @@ func ErrorText(err error) string {
 	return strings.TrimSpace(err.Error())
 }
 
-// ActionText is the action without excess digits.
-func ActionText(a abi.Action) string {
-	if a.After > time.Second {
-		a.After = a.After.Round(10 * time.Millisecond)
-	} else if a.After > time.Millisecond {
-		a.After = a.After.Round(time.Millisecond)
-	}
-	return a.String()
-}
-
 // Write is a write that the API server has answered, with what it has changed.
 // Values of Secrets are hidden.
 type Write struct {
-	admin.Operation
+	history.Operation
 
 	// Run is the object whose run wrote; the zero Key where it was the host.
 	Run abi.Key
@@ -130,7 +88,7 @@ type Write struct {
 }
 
 // reportWrite tells OnWrite of an operation that has been answered.
-func (r *Recorder) reportWrite(run *abi.Run, e *kubeapi.Exchange, op history.Op, about history.States) {
+func (r *Recorder) reportWrite(run *abi.Run, e *kubeapi.Exchange, op history.Operation, about history.States) {
 	if r.cfg.OnWrite == nil {
 		return
 	}
@@ -148,7 +106,8 @@ func (r *Recorder) reportWrite(run *abi.Run, e *kubeapi.Exchange, op history.Op,
 			w.ID = string(sum[:])
 		}
 		op.Settle(about, printBounds)
-		w.Operation = r.Operations([]history.Op{op})[0]
+		op.Hide(r.Secrets.Text)
+		w.Operation = op
 	default:
 		return
 	}

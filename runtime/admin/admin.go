@@ -26,6 +26,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/internal/failure"
 	"github.com/wasmctl/wasmctl/internal/replay/shadow"
+	"github.com/wasmctl/wasmctl/runtime/history"
 )
 
 // ErrUnknown is wrapped by the errors of a Service where no controller has the
@@ -186,8 +187,8 @@ type Controller struct {
 	Failures map[string]uint64 `json:"failures"`
 	// Workers is how many objects are reconciled at a time, OldestReady for how long
 	// the next object has been due.
-	Workers     int      `json:"workers"`
-	OldestReady Duration `json:"oldestReady"`
+	Workers     int              `json:"workers"`
+	OldestReady history.Duration `json:"oldestReady"`
 	// LongestRun is the run that has been under way for longest.
 	LongestRun *LongestRun `json:"longestRun,omitempty"`
 	// Failing counts objects whose last run failed; LastFailure is the last run that

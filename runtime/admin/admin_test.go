@@ -19,6 +19,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/internal/replay/shadow"
+	"github.com/wasmctl/wasmctl/runtime/history"
 )
 
 // process is a Service with one controller.
@@ -51,7 +52,7 @@ func (p *process) Explain(_ context.Context, q Question) ([]Explanation, error) 
 	if q.Kind == "none" {
 		return nil, fmt.Errorf("nothing reconciles %s", q.Kind)
 	}
-	return []Explanation{{Controller: q.Controller, Kind: q.Kind, Object: q.Object.String(), Runs: []Run{{Took: Duration(1500 * time.Millisecond)}}}}, nil
+	return []Explanation{{Controller: q.Controller, Kind: q.Kind, Object: q.Object.String(), Runs: []history.Run{{Took: history.Duration(1500 * time.Millisecond)}}}}, nil
 }
 
 func (p *process) Logs(ctx context.Context, controller string, q LogQuery, emit func([]byte) error) error {
@@ -79,7 +80,7 @@ func (p *process) LogLevel(controller, level string) (string, error) {
 }
 
 func (p *process) Top(objects int) Top {
-	return Top{Controllers: []TopController{{Name: "web", Load: Load{Runs: 1.5}}}, Objects: make([]TopObject, objects)}
+	return Top{Controllers: []TopController{{Name: "web", Load: history.Load{Runs: 1.5}}}, Objects: make([]TopObject, objects)}
 }
 
 func (p *process) PauseObject(_ context.Context, _ string, object abi.Key, paused bool) error {

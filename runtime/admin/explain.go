@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/wasmctl/wasmctl/abi"
+	"github.com/wasmctl/wasmctl/runtime/history"
+	"github.com/wasmctl/wasmctl/runtime/queue"
 )
 
 // Explainer says why objects run, or do not.
@@ -28,19 +30,6 @@ type Question struct {
 	Object abi.Key
 }
 
-// Duration is a duration that is written as text: "1.5s".
-type Duration time.Duration
-
-// MarshalText implements encoding.TextMarshaler.
-func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
-
-// UnmarshalText implements encoding.TextUnmarshaler.
-func (d *Duration) UnmarshalText(text []byte) error {
-	parsed, err := time.ParseDuration(string(text))
-	*d = Duration(parsed)
-	return err
-}
-
 // Explanation is all that one controller knows of one object.
 type Explanation struct {
 	Controller string `json:"controller"`
@@ -56,19 +45,19 @@ type Explanation struct {
 	// Cached is the object in the cache; nil where it is not there.
 	Cached *Cached `json:"cached,omitempty"`
 	// Running is its run, and Pending the request for the next one.
-	Running *Running `json:"running,omitempty"`
-	Pending *Pending `json:"pending,omitempty"`
+	Running *history.Running `json:"running,omitempty"`
+	Pending *Pending         `json:"pending,omitempty"`
 	// FailedRuns counts the failed runs in a row, the first of which ended at
 	// FirstFailed.
 	FailedRuns  int        `json:"failedRuns,omitempty"`
 	FirstFailed *time.Time `json:"firstFailed,omitempty"`
 	// Hidden are the events that predicates have hidden since it last ran.
-	Hidden *Hidden `json:"hidden,omitempty"`
+	Hidden *history.Hidden `json:"hidden,omitempty"`
 	// MissingRights are those that the controller's module has asked for and does
 	// not have, for whatever object.
 	MissingRights []MissingRight `json:"missingRights,omitempty"`
 	// Runs are the last ones that are known, the newest first.
-	Runs []Run `json:"runs"`
+	Runs []history.Run `json:"runs"`
 }
 
 // MissingRight is one right that a module has asked for and does not have. There are
@@ -99,102 +88,14 @@ type Cached struct {
 	Deleting        bool   `json:"deleting,omitempty"`
 }
 
-// Running is a run that is not over.
-type Running struct {
-	ID    string    `json:"id,omitempty"`
-	Since time.Time `json:"since"`
-	// Reasons are why it runs, Operations what it has done until now.
-	Reasons    []string    `json:"reasons"`
-	Operations []Operation `json:"operations,omitempty"`
-}
-
 // Pending is a request to run.
 type Pending struct {
 	// State is waiting, debounced, held, blocked or ready, and At until or since
 	// when.
-	State   string    `json:"state"`
-	At      time.Time `json:"at"`
-	Reasons []string  `json:"reasons"`
-	Low     bool      `json:"low,omitempty"`
-}
-
-// Hidden counts events that no run was started for.
-type Hidden struct {
-	Count uint64    `json:"count"`
-	Last  time.Time `json:"last"`
-	// Unchanged names the predicates that saw no change in the last one.
-	Unchanged string `json:"unchanged"`
-}
-
-// Run is one run of an object.
-type Run struct {
-	ID string `json:"id,omitempty"`
-	// TraceID is that of its trace; empty where none is written.
-	TraceID string   `json:"traceId,omitempty"`
-	Reasons []string `json:"reasons"`
-	// Started is when it began, Queued for how long it was due before, Took how long
-	// it was under way.
-	Started  time.Time `json:"started"`
-	Queued   Duration  `json:"queued"`
-	Took     Duration  `json:"took"`
-	Revision uint64    `json:"revision,omitempty"`
-	Attempt  int       `json:"attempt,omitempty"`
-	Finalize bool      `json:"finalize,omitempty"`
-	// Result is succeeded, failed, skipped or interrupted, Kind the kind of a
-	// failure, Error why.
-	Result string `json:"result"`
-	Kind   string `json:"kind,omitempty"`
-	Error  string `json:"error,omitempty"`
-	// Next is what followed, and DecidedBy who chose it.
-	Next      string   `json:"next"`
-	DecidedBy string   `json:"decidedBy,omitempty"`
-	Delay     Duration `json:"delay,omitempty"`
-	Fuel      int64    `json:"fuel,omitempty"`
-	// Stale says that the cache did not yet have what the run before had written.
-	Stale bool `json:"stale,omitempty"`
-	// First says that no earlier state of the object was known; else Changes are
-	// what has changed in it since the run before.
-	First   bool     `json:"first,omitempty"`
-	Changes []Change `json:"changes,omitempty"`
-	// Related are what had changed, since the run before, in the related objects
-	// that Reasons names, as far as it is known.
-	Related []Related `json:"related,omitempty"`
-	// Operations are the first that it asked for, MoreOperations counts the rest.
-	Operations     []Operation `json:"operations,omitempty"`
-	MoreOperations int         `json:"moreOperations,omitempty"`
-}
-
-// Related is what had changed in an object that a reason names.
-type Related struct {
-	Resource string `json:"resource"`
-	Object   string `json:"object"`
-	// Effect is created, changed or deleted, or unchanged where its states differ in
-	// nothing that the watch has: some watches have the metadata only.
-	Effect  string   `json:"effect"`
-	Changes []Change `json:"changes,omitempty"`
-}
-
-// Operation is what a run asked for.
-type Operation struct {
-	Name        string `json:"name"`
-	Resource    string `json:"resource,omitempty"`
-	Subresource string `json:"subresource,omitempty"`
-	Object      string `json:"object,omitempty"`
-	DryRun      bool   `json:"dryRun,omitempty"`
-	// Effect is read, created, changed, unchanged, written (it is not known what was
-	// there before), deleted, denied or failed.
-	Effect  string   `json:"effect"`
-	Took    Duration `json:"took,omitempty"`
-	Error   string   `json:"error,omitempty"`
-	Changes []Change `json:"changes,omitempty"`
-}
-
-// Change is a field that has changed. Before and After are the beginnings of its
-// values as JSON; empty where there was none. Those of Secrets are hidden.
-type Change struct {
-	Path   string `json:"path"`
-	Before string `json:"before,omitempty"`
-	After  string `json:"after,omitempty"`
+	State   string        `json:"state"`
+	At      time.Time     `json:"at"`
+	Reasons queue.Reasons `json:"reasons"`
+	Low     bool          `json:"low,omitempty"`
 }
 
 // explainResponse is the answer to a Question.

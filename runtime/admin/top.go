@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+
+	"github.com/wasmctl/wasmctl/runtime/history"
 )
 
 // Top is what keeps a process busy.
@@ -15,27 +17,10 @@ type Top struct {
 	Objects     []TopObject     `json:"objects"`
 }
 
-// Load is an average of about the last minute, for each second.
-type Load struct {
-	// Runs and Errors are how many a second. Busy is the share of the time that runs
-	// took: 1 is one worker all the time. Fuel is in the unit of docs/metering.md.
-	Runs   float64 `json:"runs"`
-	Errors float64 `json:"errors"`
-	Busy   float64 `json:"busy"`
-	Fuel   float64 `json:"fuel"`
-	// Guest is the share of a core that the module computes, Host that of wasmctl in
-	// its runs.
-	Guest float64 `json:"guestCPU"`
-	Host  float64 `json:"hostCPU"`
-	// Requests counts those to the API server, Answers the bytes of their answers.
-	Requests float64 `json:"apiRequests"`
-	Answers  float64 `json:"answerBytes"`
-}
-
 // TopController is how busy a controller is.
 type TopController struct {
 	Name string `json:"name"`
-	Load
+	history.Load
 	// Decoded is how many bytes of objects are decoded for it each second: Answers,
 	// and its equal part of each watch, which controllers share.
 	Decoded float64 `json:"decodedBytes"`
@@ -52,7 +37,7 @@ type TopController struct {
 type TopObject struct {
 	Controller string `json:"controller"`
 	Object     string `json:"object"`
-	Load
+	history.Load
 }
 
 // maxTop is the maximum number of objects of a request.

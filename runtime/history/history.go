@@ -39,12 +39,12 @@ const (
 
 // Memory of records without their strings.
 const (
-	runSize    = int(unsafe.Sizeof(Run{}))
-	opSize     = int(unsafe.Sizeof(Op{}))
-	changeSize = int(unsafe.Sizeof(diff.Change{}))
-	reasonSize = int(unsafe.Sizeof(abi.Reason{}))
-	objectSize = int(unsafe.Sizeof(kept[abi.Key, object]{})) + 150 // its places in map and list
-	stateSize  = 250
+	runSize       = int(unsafe.Sizeof(Run{}))
+	operationSize = int(unsafe.Sizeof(Operation{}))
+	changeSize    = int(unsafe.Sizeof(diff.Change{}))
+	reasonSize    = int(unsafe.Sizeof(abi.Reason{}))
+	objectSize    = int(unsafe.Sizeof(kept[abi.Key, object]{})) + 150 // its places in map and list
+	stateSize     = 250
 )
 
 // ident names an object; resource is empty for the kind that is reconciled.
@@ -102,11 +102,11 @@ func (r *Recorder) Begin(run *Running) {
 }
 
 // Did is notified of an operation of a run that has begun; it keeps nothing of
-// one that has not. Op.Effect may be Written for a write whose answer says no
+// one that has not. Effect may be Written for a write whose answer says no
 // more, and is made more exact. states, where there are any, say what it was
 // about; they come back with the state before, where that is known.
-func (r *Recorder) Did(id string, op Op, about States) States {
-	target := ident{op.Resource, op.Key}
+func (r *Recorder) Did(id string, op Operation, about States) States {
+	target := ident{op.Resource, op.Object.Key}
 	r.mu.Lock()
 	run := r.running[id]
 	if known := r.states.get(target); known != nil && about.Before == nil {
@@ -126,10 +126,10 @@ func (r *Recorder) Did(id string, op Op, about States) States {
 	case about.After != nil:
 		r.seen(target, about.After)
 	}
-	if len(run.Ops) < MaxOps {
-		run.Ops = append(run.Ops, op)
+	if len(run.Operations) < MaxOperations {
+		run.Operations = append(run.Operations, op)
 	} else {
-		run.Dropped++
+		run.more++
 	}
 	return about
 }
@@ -152,8 +152,8 @@ func (r *Recorder) End(key abi.Key, run *Run) {
 	defer r.mu.Unlock()
 	var seen []byte
 	if started := r.running[run.ID]; started != nil && run.ID != "" {
-		run.Ops, run.Dropped, seen = started.Ops, started.Dropped, started.Object
-		run.GuestStarted, run.GuestTook = started.Since, started.guestTook
+		run.Operations, run.MoreOperations, seen = started.Operations, started.more, started.Object
+		run.Guest = Call{started.Since, started.guestTook}
 		delete(r.running, run.ID)
 	}
 	if seen != nil {
@@ -170,7 +170,7 @@ func (r *Recorder) End(key abi.Key, run *Run) {
 		r.seen(self, seen)
 	}
 	if names(&run.Reasons, abi.ReasonRelated) {
-		since, until := r.lastStarted(key), run.GuestStarted
+		since, until := r.lastStarted(key), run.Guest.Started
 		if until.IsZero() {
 			until = run.Started
 		}
@@ -189,10 +189,10 @@ func (r *Recorder) lastStarted(key abi.Key) time.Time {
 		return time.Time{}
 	}
 	last := o.newest()
-	if last.GuestStarted.IsZero() {
+	if last.Guest.Started.IsZero() {
 		return last.Started
 	}
-	return last.GuestStarted
+	return last.Guest.Started
 }
 
 // names reports whether any of the reasons has a type.
@@ -206,15 +206,15 @@ func same(a, b []byte) bool { return bytes.Equal(a, b) }
 
 // keep adds a run to what is known of its object. The caller holds mu.
 func (r *Recorder) keep(key abi.Key, run *Run) {
-	ended := run.Started.Add(run.Took)
+	ended := run.Started.Add(time.Duration(run.Took))
 	r.total.add(ended, run)
 	r.cost.add(&run.Cost)
 	if len(r.hidden) > 0 {
 		delete(r.hidden, key)
 	}
-	if run.Failed {
+	if run.Result == ResultFailed {
 		last := *run
-		last.Ops, last.Changes, last.Related = nil, nil, nil
+		last.Deeds = Deeds{}
 		r.failed, r.culprit = &last, key
 	}
 	if r.limit <= 0 {
@@ -236,9 +236,9 @@ func (r *Recorder) seen(id ident, packed []byte) {
 // add keeps a run, in the place of the oldest if there are many, and one that was
 // skipped in the place of another one just before.
 func (o *object) add(run *Run) {
-	o.size += run.cost()
-	if last := o.newest(); run.Skipped && last != nil && last.Skipped {
-		o.size -= last.cost()
+	o.size += run.bytes()
+	if last := o.newest(); run.NoChange && last != nil && last.NoChange {
+		o.size -= last.bytes()
 		*last = *run
 		return
 	}
@@ -246,7 +246,7 @@ func (o *object) add(run *Run) {
 		o.runs = append(o.runs, *run)
 		return
 	}
-	o.size -= o.runs[o.oldest].cost()
+	o.size -= o.runs[o.oldest].bytes()
 	o.runs[o.oldest] = *run
 	o.oldest = (o.oldest + 1) % MaxRuns
 }

@@ -26,7 +26,7 @@ func do(t testing.TB, r *Recorder, id string, key abi.Key, object map[string]any
 	for _, op := range ops {
 		op()
 	}
-	r.End(key, &Run{ID: id, Started: start, Took: time.Millisecond})
+	r.End(key, &Run{ID: id, Started: start, Took: Duration(time.Millisecond)})
 }
 
 func TestRecorder_SaysWhatChangedSinceTheRunBefore(t *testing.T) {
@@ -57,10 +57,10 @@ func TestRecorder_SaysWhatChangedSinceTheRunBefore(t *testing.T) {
 func TestRecorder_SaysWhatAWriteChanged(t *testing.T) {
 	r, key, child := New(DefaultBytes), abi.Key{Name: "a"}, abi.Key{Name: "child"}
 	state := func(v any) []byte { return packed(t, map[string]any{"kind": "ConfigMap", "data": v}) }
-	op := func(effect Effect) Op {
-		return Op{Name: "api_apply", Resource: "configmaps", Key: child, Effect: effect}
+	op := func(effect Effect) Operation {
+		return Operation{Name: "api_apply", Resource: "configmaps", Object: Object{child}, Effect: effect}
 	}
-	did := func(id string, o Op, about States) func() { return func() { r.Did(id, o, about) } }
+	did := func(id string, o Operation, about States) func() { return func() { r.Did(id, o, about) } }
 	do(t, r, "1", key, nil, did("1", op(Created), States{Sent: state("x"), After: state("x")}))
 	do(t, r, "2", key, nil, did("2", op(Written), States{Sent: state("x"), After: state("x")}))
 	dry := op(Written)
@@ -72,7 +72,7 @@ func TestRecorder_SaysWhatAWriteChanged(t *testing.T) {
 	do(t, r, "6", key, nil, did("6", op(Written), States{After: state("z")}))
 	var got []string
 	for _, run := range r.Runs(key) {
-		for _, o := range run.Ops {
+		for _, o := range run.Operations {
 			got = append(got, fmt.Sprint(run.ID, " ", o.Effect, o.Changes))
 		}
 	}
@@ -92,9 +92,9 @@ func TestRecorder_IsBounded(t *testing.T) {
 	for i := range 2000 {
 		key, id := abi.Key{Name: fmt.Sprint("object-", i)}, fmt.Sprint(i)
 		do(t, r, id, key, map[string]any{"spec": fmt.Sprint(i)}, func() {
-			for j := range 2 * MaxOps {
+			for j := range 2 * MaxOperations {
 				child := abi.Key{Name: fmt.Sprint("child-", j)}
-				r.Did(id, Op{Resource: "secrets", Key: child, Effect: Written}, States{After: packed(t, map[string]any{"v": id})})
+				r.Did(id, Operation{Resource: "secrets", Object: Object{child}, Effect: Written}, States{After: packed(t, map[string]any{"v": id})})
 			}
 		})
 		r.Hide(key, start, "generation")
@@ -103,7 +103,7 @@ func TestRecorder_IsBounded(t *testing.T) {
 		}
 	}
 	last := r.Runs(abi.Key{Name: "object-1999"})
-	if len(last) != 1 || len(last[0].Ops) != MaxOps || last[0].Dropped != MaxOps {
+	if len(last) != 1 || len(last[0].Operations) != MaxOperations || last[0].MoreOperations != MaxOperations {
 		t.Errorf("%+v", last)
 	}
 	if runs := r.Runs(abi.Key{Name: "object-0"}); len(runs) != 0 {
@@ -122,7 +122,7 @@ func TestRecorder_IsBounded(t *testing.T) {
 	for o := r.objects.ends.next; o != &r.objects.ends; o = o.next {
 		want := objectSize + len(o.key.Name)
 		for i := range o.value.runs {
-			want += o.value.runs[i].cost()
+			want += o.value.runs[i].bytes()
 		}
 		if o.size != want {
 			t.Errorf("%s: %d bytes are counted, want %d", o.key, o.size, want)
@@ -140,7 +140,7 @@ func TestRecorder_WithoutMemoryKnowsWhatRunsAndFailed(t *testing.T) {
 	if running := r.Running(); len(running) != 1 || running[0].Key != key {
 		t.Errorf("%+v", running)
 	}
-	r.End(key, &Run{ID: "1", Failed: true, Kind: "trap"})
+	r.End(key, &Run{ID: "1", Ending: Ending{Result: ResultFailed, Kind: "trap"}})
 	if k, run, ok := r.LastFailure(); !ok || k != key || run.Kind != "trap" || len(r.Runs(key)) != 0 || len(r.Running()) != 0 || r.Bytes() != 0 {
 		t.Errorf("%v %+v %v, %d bytes", k, run, ok, r.Bytes())
 	}
@@ -163,7 +163,11 @@ func TestRecorder_HiddenEventsAreSinceTheLastRun(t *testing.T) {
 func TestRecorder_BusiestFades(t *testing.T) {
 	r := New(DefaultBytes)
 	run := func(name string, at, took time.Duration, failed bool) {
-		r.End(abi.Key{Name: name}, &Run{Started: start.Add(at), Took: took, Fuel: 60, Failed: failed, Cost: Cost{Guest: took / 5, Host: took / 2, Requests: 2, Answers: 1000}})
+		result := ResultSucceeded
+		if failed {
+			result = ResultFailed
+		}
+		r.End(abi.Key{Name: name}, &Run{Started: start.Add(at), Took: Duration(took), Fuel: 60, Ending: Ending{Result: result}, Cost: Cost{Guest: took / 5, Host: took / 2, Requests: 2, Answers: 1000}})
 	}
 	for i := range 60 {
 		run("much", time.Duration(i)*time.Second, 500*time.Millisecond, i%2 == 0)
@@ -200,7 +204,7 @@ func TestHammer_Recorder(t *testing.T) {
 			for i := range 200 {
 				key, id := abi.Key{Name: fmt.Sprint(g, "-", i%7)}, fmt.Sprint(g, "/", i)
 				do(t, r, id, key, map[string]any{"i": int64(i)}, func() {
-					r.Did(id, Op{Resource: "x", Key: abi.Key{Name: "shared"}, Effect: Written}, States{After: packed(t, map[string]any{"i": int64(i)})})
+					r.Did(id, Operation{Resource: "x", Object: Object{abi.Key{Name: "shared"}}, Effect: Written}, States{After: packed(t, map[string]any{"i": int64(i)})})
 				})
 				r.Hide(key, start, "labels")
 				r.Runs(key)
@@ -231,7 +235,7 @@ func BenchmarkRecorder(b *testing.B) {
 	for b.Loop() {
 		key := keys[i%len(keys)]
 		r.Begin(&Running{ID: "0123456789ab", Key: key, Since: start, Object: object})
-		r.End(key, &Run{ID: "0123456789ab", Started: start, Took: time.Millisecond})
+		r.End(key, &Run{ID: "0123456789ab", Started: start, Took: Duration(time.Millisecond)})
 		i++
 	}
 }
@@ -240,7 +244,7 @@ func BenchmarkRecorder(b *testing.B) {
 // something.
 func TestRecorder_KeepsTheLastOfSkippedRuns(t *testing.T) {
 	r, key := New(DefaultBytes), abi.Key{Namespace: "shop", Name: "a"}
-	skip := func(at int) { r.End(key, &Run{Started: start.Add(time.Duration(at)), Skipped: true}) }
+	skip := func(at int) { r.End(key, &Run{Started: start.Add(time.Duration(at)), Ending: Ending{NoChange: true}}) }
 	do(t, r, "1", key, nil)
 	for at := range 2 * MaxRuns {
 		skip(at)
@@ -249,7 +253,7 @@ func TestRecorder_KeepsTheLastOfSkippedRuns(t *testing.T) {
 	skip(100)
 	var got []string
 	for _, run := range r.Runs(key) {
-		got = append(got, fmt.Sprintf("%s %v %d", run.ID, run.Skipped, run.Started.Sub(start).Nanoseconds()))
+		got = append(got, fmt.Sprintf("%s %v %d", run.ID, run.NoChange, run.Started.Sub(start).Nanoseconds()))
 	}
 	if want := []string{" true 100", "2 false 0", fmt.Sprint(" true ", 2*MaxRuns-1), "1 false 0"}; !cmp.Equal(want, got) {
 		t.Errorf("runs are %q, want %q", got, want)

@@ -10,17 +10,23 @@ import (
 // counts 1/e.
 const LoadTime = decay.Time
 
-// Load is how busy an object, or a controller, has lately been, each second.
+// Load is how busy an object, or a controller, has been in about the last minute:
+// averages for each second.
 type Load struct {
-	// Runs and Errors count runs a second, Busy is the share of time that runs took
-	// (1 is one worker all the time), Fuel what guests used a second.
-	Runs, Errors, Busy, Fuel float64
+	// Runs and Errors count runs a second. Busy is the share of time that runs took:
+	// 1 is one worker all the time. Fuel is in the unit of docs/metering.md.
+	Runs   float64 `json:"runs"`
+	Errors float64 `json:"errors"`
+	Busy   float64 `json:"busy"`
+	Fuel   float64 `json:"fuel"`
 	// Guest and Host are the share of time in which guests computed, and in which
 	// the host worked for them: 1 is one core all the time.
-	Guest, Host float64
-	// Requests counts those to the API server, Answers the bytes of their answers,
-	// each second.
-	Requests, Answers float64
+	Guest float64 `json:"guestCPU"`
+	Host  float64 `json:"hostCPU"`
+	// Requests counts requests to the API server, and Answers the bytes of their
+	// answers.
+	Requests float64 `json:"apiRequests"`
+	Answers  float64 `json:"answerBytes"`
 }
 
 // meter adds runs up, the older the less.
@@ -34,13 +40,13 @@ func (m *meter) add(now time.Time, r *Run) {
 	m.fade(now)
 	perSecond := 1 / LoadTime.Seconds()
 	m.load.Runs += perSecond
-	m.load.Busy += perSecond * r.Took.Seconds()
+	m.load.Busy += perSecond * time.Duration(r.Took).Seconds()
 	m.load.Fuel += perSecond * float64(r.Fuel)
 	m.load.Guest += perSecond * r.Cost.Guest.Seconds()
 	m.load.Host += perSecond * r.Cost.Host.Seconds()
 	m.load.Requests += perSecond * float64(r.Cost.Requests)
 	m.load.Answers += perSecond * float64(r.Cost.Answers)
-	if r.Failed {
+	if r.Result == ResultFailed {
 		m.load.Errors += perSecond
 	}
 }

@@ -15,7 +15,7 @@ func (r *Recorder) Runs(key abi.Key) []Run {
 	if o := r.objects.get(key); o != nil {
 		return o.last()
 	}
-	return nil
+	return []Run{}
 }
 
 // Hidden returns what was hidden from an object since it last ran.
@@ -33,7 +33,7 @@ func (r *Recorder) Running() []Running {
 	out := make([]Running, 0, len(r.running))
 	for _, run := range r.running {
 		copied := *run
-		copied.Ops = slices.Clone(run.Ops)
+		copied.Operations = slices.Clone(run.Operations)
 		out = append(out, copied)
 	}
 	slices.SortFunc(out, func(a, b Running) int { return a.Since.Compare(b.Since) })

@@ -21,14 +21,14 @@ const (
 	relatedSize = 400
 )
 
-// RelatedChange is what had changed in an object that a run's reason names.
-type RelatedChange struct {
-	Resource string // "deployments.apps"
-	Key      abi.Key
-	// Effect is Created, Changed or Deleted, or Unchanged where its states differ in
-	// nothing that the watch has.
-	Effect  Effect
-	Changes []diff.Change
+// Related is the change of an object that a reason of a run names.
+type Related struct {
+	Resource string `json:"resource"` // "deployments.apps"
+	Object   Object `json:"object"`
+	// Effect is Created, Changed or Deleted, or Unchanged if its states differ in
+	// nothing that the watch has: some watches have only the metadata.
+	Effect  Effect        `json:"effect"`
+	Changes []diff.Change `json:"changes,omitempty"`
 }
 
 // Related is notified of a change of a related object before the requests that
@@ -46,8 +46,8 @@ func (r *Recorder) Related(resource string, key abi.Key, at time.Time, before, a
 
 // relatedOf returns what had changed in the objects that the reasons name. The
 // caller does not hold mu.
-func (r *Recorder) relatedOf(reasons *queue.Reasons, since, until time.Time) []RelatedChange {
-	var out []RelatedChange
+func (r *Recorder) relatedOf(reasons *queue.Reasons, since, until time.Time) []Related {
+	var out []Related
 	for i := -1; i < len(reasons.More); i++ {
 		reason := reasons.First
 		if i >= 0 {
@@ -66,8 +66,8 @@ func (r *Recorder) relatedOf(reasons *queue.Reasons, since, until time.Time) []R
 	return out
 }
 
-func (r *Recorder) compare(reason abi.Reason, ev *relatedEvent) RelatedChange {
-	c := RelatedChange{Resource: reason.Resource, Key: reason.Ref, Effect: Unchanged}
+func (r *Recorder) compare(reason abi.Reason, ev *relatedEvent) Related {
+	c := Related{Resource: reason.Resource, Object: Object{reason.Ref}, Effect: Unchanged}
 	switch {
 	case ev.after == nil:
 		c.Effect = Deleted

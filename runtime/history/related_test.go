@@ -20,7 +20,7 @@ func ranFor(r *Recorder, id string, key abi.Key, at time.Time, refs ...abi.Key) 
 		reasons = queue.MergeReasons(reasons, queue.Reasons{First: reason})
 	}
 	r.Begin(&Running{ID: id, Key: key, Since: at})
-	r.End(key, &Run{ID: id, Started: at, Took: time.Millisecond, Reasons: reasons})
+	r.End(key, &Run{ID: id, Started: at, Took: Duration(time.Millisecond), Reasons: reasons})
 	return &r.Runs(key)[0]
 }
 
@@ -32,10 +32,10 @@ func TestRecorder_SaysWhatChangedInARelatedObject(t *testing.T) {
 	r, key, other, child := New(DefaultBytes), abi.Key{Name: "a"}, abi.Key{Name: "b"}, abi.Key{Name: "child"}
 	state := func(n int64) []byte { return packed(t, map[string]any{"status": map[string]any{"ready": n}}) }
 	change := func(from, to int64) { r.Related("deployments.apps", child, second(int(to)*10), state(from), state(to)) }
-	reported := func(effect Effect, changes ...diff.Change) []RelatedChange {
-		return []RelatedChange{{"deployments.apps", child, effect, changes}}
+	reported := func(effect Effect, changes ...diff.Change) []Related {
+		return []Related{{"deployments.apps", Object{child}, effect, changes}}
 	}
-	check := func(what string, want []RelatedChange, run *Run) {
+	check := func(what string, want []Related, run *Run) {
 		t.Helper()
 		if d := cmp.Diff(want, run.Related); d != "" {
 			t.Errorf("%s (-want +got):\n%s", what, d)

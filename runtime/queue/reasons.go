@@ -1,6 +1,8 @@
 package queue
 
 import (
+	"encoding/json"
+	"fmt"
 	"slices"
 
 	"github.com/wasmctl/wasmctl/abi"
@@ -33,6 +35,42 @@ func MergeReasons(queued, next Reasons) Reasons {
 	}
 	queued.Dropped += next.Dropped
 	return queued
+}
+
+// Texts returns the reasons as text, the first one first.
+func (r *Reasons) Texts() []string {
+	if r.First == (abi.Reason{}) {
+		return []string{}
+	}
+	out := []string{r.First.String()}
+	for i := range r.More {
+		out = append(out, r.More[i].String())
+	}
+	if r.Dropped > 0 {
+		out = append(out, fmt.Sprintf(moreReasons, r.Dropped))
+	}
+	return out
+}
+
+const moreReasons = "%d more"
+
+// MarshalJSON implements json.Marshaler: a list of Texts.
+func (r Reasons) MarshalJSON() ([]byte, error) { return json.Marshal(r.Texts()) }
+
+// UnmarshalJSON implements json.Unmarshaler. It takes the whole text of a reason
+// as its type, so Texts are those that were marshaled.
+func (r *Reasons) UnmarshalJSON(js []byte) error {
+	var texts []string
+	if err := json.Unmarshal(js, &texts); err != nil {
+		return err
+	}
+	*r = Reasons{}
+	for _, text := range texts {
+		if _, err := fmt.Sscanf(text, moreReasons, &r.Dropped); err != nil {
+			r.add(abi.Reason{Type: abi.ReasonType(text)})
+		}
+	}
+	return nil
 }
 
 func (r *Reasons) add(reason abi.Reason) {

@@ -32,7 +32,7 @@ func writeExplanation(b *strings.Builder, e *admin.Explanation, now time.Time) {
 		fmt.Fprintf(b, "  %s\n", text.Printable(why))
 	}
 	if r := e.Running; r != nil {
-		fmt.Fprintf(b, "\nNow, for %s: %s %s\n", humanize.Age(now, r.Since), strings.Join(r.Reasons, ", "), r.ID)
+		fmt.Fprintf(b, "\nNow, for %s: %s %s\n", humanize.Age(now, r.Since), strings.Join(r.Reasons.Texts(), ", "), r.ID)
 		writeOperations(b, r.Operations, 0)
 	}
 	writeMissing(b, e.MissingRights, now)
@@ -54,7 +54,7 @@ func writeMissing(b *strings.Builder, rights []admin.MissingRight, now time.Time
 	}
 }
 
-func writeRun(b *strings.Builder, r *admin.Run, now time.Time) {
+func writeRun(b *strings.Builder, r *history.Run, now time.Time) {
 	fmt.Fprintf(b, "%s ago: %s", humanize.Age(now, r.Started), r.Result)
 	if r.Kind != "" {
 		fmt.Fprintf(b, " (%s)", r.Kind)
@@ -75,7 +75,7 @@ func writeRun(b *strings.Builder, r *admin.Run, now time.Time) {
 			b.WriteString(", " + part.text)
 		}
 	}
-	fmt.Fprintf(b, "\n  because   %s\n", text.Line(strings.Join(r.Reasons, ", ")))
+	fmt.Fprintf(b, "\n  because   %s\n", text.Line(strings.Join(r.Reasons.Texts(), ", ")))
 	switch {
 	case len(r.Changes) > 0:
 		b.WriteString("  changed since the run before\n")
@@ -87,12 +87,12 @@ func writeRun(b *strings.Builder, r *admin.Run, now time.Time) {
 	writeOperations(b, r.Operations, r.MoreOperations)
 	if r.Error != "" {
 		label := "error"
-		if r.Result == "skipped" {
+		if r.Result == history.ResultSkipped {
 			label = "why"
 		}
 		fmt.Fprintf(b, "  %-9s %s\n", label, indent(text.Printable(r.Error), "            "))
 	}
-	if r.Result != "skipped" {
+	if r.Result != history.ResultSkipped {
 		fmt.Fprintf(b, "  next      %s", r.Next)
 		if r.DecidedBy != "" {
 			fmt.Fprintf(b, ", decided by %s", r.DecidedBy)
@@ -105,11 +105,11 @@ func writeRun(b *strings.Builder, r *admin.Run, now time.Time) {
 }
 
 // writeRelated says what had changed in the related objects.
-func writeRelated(b *strings.Builder, list []admin.Related) {
+func writeRelated(b *strings.Builder, list []history.Related) {
 	for i := range list {
 		c := &list[i]
-		fmt.Fprintf(b, "  related   %s %s was %s", c.Resource, text.Line(c.Object), c.Effect)
-		if c.Effect == string(history.Unchanged) {
+		fmt.Fprintf(b, "  related   %s %s was %s", c.Resource, text.Line(c.Object.String()), c.Effect)
+		if c.Effect == history.Unchanged {
 			b.WriteString(" in the watched part")
 		}
 		b.WriteByte('\n')
@@ -117,7 +117,7 @@ func writeRelated(b *strings.Builder, list []admin.Related) {
 	}
 }
 
-func writeOperations(b *strings.Builder, ops []admin.Operation, more int) {
+func writeOperations(b *strings.Builder, ops []history.Operation, more int) {
 	for i := range ops {
 		note := ""
 		if ops[i].Took > 0 {
@@ -132,13 +132,13 @@ func writeOperations(b *strings.Builder, ops []admin.Operation, more int) {
 
 // Operation writes the result of an operation, the operation, and its changes,
 // indented.
-func Operation(b *strings.Builder, by string, o *admin.Operation, note string) {
+func Operation(b *strings.Builder, by string, o *history.Operation, note string) {
 	what := strings.TrimPrefix(o.Name, "api_")
 	if o.Resource != "" {
 		what += " " + o.Resource
 	}
-	if o.Object != "" {
-		what += " " + o.Object
+	if name := o.Object.String(); name != "" {
+		what += " " + name
 	}
 	if o.Subresource != "" {
 		what += "/" + o.Subresource
@@ -146,7 +146,7 @@ func Operation(b *strings.Builder, by string, o *admin.Operation, note string) {
 	if o.DryRun {
 		what += " (dry run)"
 	}
-	if o.Effect == string(history.Written) && len(o.Changes) > 0 {
+	if o.Effect == history.Written && len(o.Changes) > 0 {
 		note += "; previous content unknown, the request was:"
 	}
 	fmt.Fprintf(b, "%s%-9s %s%s\n", by, o.Effect, text.Line(what), note)
@@ -157,15 +157,14 @@ func Operation(b *strings.Builder, by string, o *admin.Operation, note string) {
 	writeChanges(b, by+"        ", o.Changes)
 }
 
-func writeChanges(b *strings.Builder, by string, changes []admin.Change) {
+func writeChanges(b *strings.Builder, by string, changes []diff.Change) {
 	for _, c := range changes {
-		one := diff.Change(c)
-		b.WriteString(by + one.String() + "\n")
+		b.WriteString(by + c.String() + "\n")
 	}
 }
 
 // short rounds a duration to what people read.
-func short(d admin.Duration) time.Duration {
+func short(d history.Duration) time.Duration {
 	switch t := time.Duration(d); {
 	case t > time.Second:
 		return t.Round(10 * time.Millisecond)

@@ -7,12 +7,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/wasmctl/wasmctl/runtime/admin"
+	"github.com/wasmctl/wasmctl/runtime/history"
 )
 
 // Each figure of a controller and an object has its column; on a narrow terminal,
 // those go first that say least.
 func TestTopLines_CostOfAController(t *testing.T) {
-	load := admin.Load{Runs: 12.5, Errors: 0.25, Busy: 0.5, Fuel: 1_500_000, Guest: 0.125, Host: 0.25, Requests: 3, Answers: 512}
+	load := history.Load{Runs: 12.5, Errors: 0.25, Busy: 0.5, Fuel: 1_500_000, Guest: 0.125, Host: 0.25, Requests: 3, Answers: 512}
 	top := &admin.Top{
 		Controllers: []admin.TopController{{Name: "web", Load: load, Decoded: 2048, Memory: 3 << 20, HostMemory: 1 << 20, Workers: 4, Running: 1}},
 		Objects:     []admin.TopObject{{Controller: "web", Object: "shop/hello", Load: load}},

@@ -5,6 +5,7 @@ import (
 
 	"github.com/wasmctl/wasmctl/internal/humanize"
 	"github.com/wasmctl/wasmctl/runtime/admin"
+	"github.com/wasmctl/wasmctl/runtime/history"
 )
 
 // TopLines are the controllers and the objects, each a line.
@@ -35,7 +36,7 @@ var loadColumns = []column{
 	{title: "FUEL/S", right: true, drop: 5},
 }
 
-func loadCells(l *admin.Load) []any {
+func loadCells(l *history.Load) []any {
 	percent := func(share float64) string { return fmt.Sprintf("%.1f%%", 100*share) }
 	return []any{
 		percent(l.Busy), percent(l.Guest), percent(l.Host), fmt.Sprintf("%.2f", l.Runs), fmt.Sprintf("%.2f", l.Errors),

@@ -47,7 +47,7 @@ func NewWrites(out io.Writer) *Writes {
 // Print prints a write.
 func (p *Writes) Print(w wasmctl.Write) {
 	var b strings.Builder
-	object := w.Object
+	object := w.Object.String()
 	if w.Event != "" {
 		fmt.Fprintf(&b, "event     %s (dry run)\n", text.Line(w.Event))
 	} else {
@@ -55,17 +55,17 @@ func (p *Writes) Print(w wasmctl.Write) {
 		if w.Run != (abi.Key{}) {
 			object = w.Run.String()
 		}
-		if object != w.Object {
+		if object != w.Object.String() {
 			note = ", for " + object
 		}
 		Operation(&b, "", &w.Operation, note)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed || w.DryRun && p.again(w.Name+" "+w.Resource+"/"+w.Subresource+" "+w.Object+w.ID, b.String()) {
+	if p.closed || w.DryRun && p.again(w.Name+" "+w.Resource+"/"+w.Subresource+" "+w.Object.String()+w.ID, b.String()) {
 		return
 	}
-	same := w.Effect == string(history.Unchanged)
+	same := w.Effect == history.Unchanged
 	p.note(object, !same)
 	if !same {
 		_, _ = io.WriteString(p.out, b.String()) // who reads it is gone

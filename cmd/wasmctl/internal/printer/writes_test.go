@@ -48,8 +48,7 @@ func (p *printing) report(ctx context.Context, e kubeapi.Exchange) string {
 
 // explained is what wasmctl explain shows of the last operation.
 func (p *printing) explained() string {
-	running := p.History.Running()
-	ops := p.Operations(running[0].Ops)
+	ops := p.Running()[0].Operations
 	var b strings.Builder
 	Operation(&b, "", &ops[len(ops)-1], ", for a/web")
 	return b.String()
@@ -117,7 +116,7 @@ func TestWrites_FoldWhatIsUnchanged(t *testing.T) {
 		p := NewWrites(&out)
 		write := func(object, child int, effect history.Effect) {
 			w := wasmctl.Write{Run: abi.Key{Namespace: "a", Name: strconv.Itoa(object)}}
-			w.Name, w.Resource, w.Object, w.Effect = "api_apply", "configmaps", fmt.Sprintf("a/%d-%d", object, child), string(effect)
+			w.Name, w.Resource, w.Object.Key, w.Effect = "api_apply", "configmaps", abi.Key{Namespace: "a", Name: fmt.Sprintf("%d-%d", object, child)}, effect
 			p.Print(w)
 		}
 		want := func(what, text string) {

@@ -48,7 +48,7 @@ func (u *unit) uses(grant []byte) error {
 
 // wouldWrite notes a write of a dry run, once.
 func (u *unit) wouldWrite(w wasmctl.Write) {
-	if w.Event != "" || w.Effect == string(history.Unchanged) {
+	if w.Event != "" || w.Effect == history.Unchanged {
 		return
 	}
 	w.DryRun = false // all are
