@@ -9,6 +9,10 @@ import (
 // export error_policy: the host's back-off decides.
 var ErrNoErrorPolicy = errors.New("module does not export " + ExportErrorPolicy)
 
+// ErrBuffer matches errors of calls for which the guest's buffer export returned
+// no usable block of memory.
+var ErrBuffer = errors.New(ExportBuffer)
+
 // Guest is one guest of one revision, acquired for one reconcile. It is used
 // by one goroutine at a time.
 //

@@ -101,11 +101,11 @@ func (in *instance) exchange(e entry, m message) (uint64, error) {
 func (in *instance) checkBuffer(ptr, size uint32) error {
 	switch {
 	case ptr == 0:
-		return outputErrorf("buffer refused a request of %d bytes", size)
+		return outputErrorf("%w refused a request of %d bytes", abi.ErrBuffer, size)
 	case ptr%8 != 0:
-		return outputErrorf("buffer returned %d: want 8-byte alignment", ptr)
+		return outputErrorf("%w returned %d: want 8-byte alignment", abi.ErrBuffer, ptr)
 	case !inside(in.memory, ptr, size):
-		return outputErrorf("buffer returned %d, but %d bytes from there do not lie in memory of %d bytes", ptr, size, in.memory.Size())
+		return outputErrorf("%w returned %d, but %d bytes from there do not lie in memory of %d bytes", abi.ErrBuffer, ptr, size, in.memory.Size())
 	}
 	return nil
 }

@@ -42,8 +42,9 @@ func (a *Access) Check(ctx context.Context, kind Watched, watches ...Watched) er
 	return nil
 }
 
-// checkImpersonation tries whether requests may be sent as the user of --as:
-// what the API server says of a watch that may not be is about the watch.
+// checkImpersonation reports whether requests may be sent as the user of --as: the
+// refusal of a watch would only name the watch. The text of the refusal is the only
+// sign: the details of constrained impersonation name the request, not the user.
 func (a *Access) checkImpersonation(ctx context.Context, kind Watched) error {
 	user := a.User
 	if user == "" {

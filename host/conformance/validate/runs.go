@@ -2,6 +2,7 @@ package validate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -132,7 +133,7 @@ func (e *exam) finalize(ctx context.Context) {
 func (e *exam) buffer(ctx context.Context) {
 	for _, n := range []int{0, 1 << 12, 1<<16 - 1, 1 << 16, 1<<16 + 1, 1 << 20, abi.MaxBytes, 0, 1 << 21} {
 		_, _, err := e.module.Exchange(ctx, abi.ExportReconcile, e.message(n))
-		if err != nil && strings.Contains(err.Error(), "output: "+abi.ExportBuffer) {
+		if errors.Is(err, abi.ErrBuffer) {
 			e.add("buffer", Fail, oneLine(err), "buffer must return a block of the size that it is asked for, 8-byte aligned and inside memory, up to 4 MiB; it may grow memory")
 			return
 		}
