@@ -181,8 +181,8 @@ func runnerEndToEnd(keys []key, producers int) time.Duration {
 	for i, k := range keys {
 		reqs[i].Key = k
 	}
-	r, err := runner.New(runner.Config[string]{Concurrency: workers}, func(context.Context, scheduler.Item[key, string]) runner.Outcome[string] {
-		return runner.Outcome[string]{}
+	r, err := runner.New(runner.Config[string]{Concurrency: workers}, func(context.Context, scheduler.Item[key, string]) scheduler.Next[string] {
+		return scheduler.Next[string]{}
 	})
 	if err != nil {
 		panic(err)

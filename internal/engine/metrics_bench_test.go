@@ -59,11 +59,11 @@ func noOpRuns(b *testing.B, c *Controller, module *host.Module) {
 	}
 	runs := 0 // of one worker, and read when it has ended
 	r, err := runner.New(runner.Config[queue.Reasons]{Concurrency: 1, OnStart: cfg.OnStart, OnEnd: cfg.OnEnd},
-		func(ctx context.Context, item scheduler.Item[abi.Key, queue.Reasons]) runner.Outcome[queue.Reasons] {
+		func(ctx context.Context, item scheduler.Item[abi.Key, queue.Reasons]) scheduler.Next[queue.Reasons] {
 			out := a.Apply(ctx, item.Key, item.Msg, item.ReadyAt)
 			c.Ended(&out)
 			runs++
-			return runner.Outcome[queue.Reasons]{}
+			return scheduler.Next[queue.Reasons]{}
 		})
 	if err != nil {
 		b.Fatal(err)

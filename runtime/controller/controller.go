@@ -262,18 +262,18 @@ func (c *Controller) objects() int {
 }
 
 // reconcile is the runner's job.
-func (c *Controller) reconcile(ctx context.Context, item scheduler.Item[abi.Key, queue.Reasons]) runner.Outcome[queue.Reasons] {
+func (c *Controller) reconcile(ctx context.Context, item scheduler.Item[abi.Key, queue.Reasons]) scheduler.Next[queue.Reasons] {
 	var out applier.Outcome
 	if c.slots != nil {
 		within, leave, ok := c.slots.enter(ctx, item.Key)
 		if !ok {
-			return runner.Outcome[queue.Reasons]{} // another replica has it now, and lists it
+			return scheduler.Next[queue.Reasons]{} // another replica has it now, and lists it
 		}
 		defer func() { leave(out.Cost.Guest + out.HostTime()) }()
 		ctx = within
 	}
 	out = c.applier.Apply(ctx, item.Key, item.Msg, item.ReadyAt)
-	next := runner.Outcome[queue.Reasons]{
+	next := scheduler.Next[queue.Reasons]{
 		Requeue: out.Action.Requeue, After: out.Action.After, Delay: out.Delay, Msg: queue.Reasons{First: abi.Reason{Type: abi.ReasonRequeue}},
 	}
 	if out.Failed() {

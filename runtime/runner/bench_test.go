@@ -35,8 +35,8 @@ func runLoop(b *testing.B, run runner.Job[objectKey, string], send func(chan<- [
 	b.ReportMetric(float64(r.Stats().Started)/b.Elapsed().Seconds(), "runs/s")
 }
 
-func emptyJob(context.Context, scheduler.Item[objectKey, string]) runner.Outcome[string] {
-	return runner.Outcome[string]{}
+func emptyJob(context.Context, scheduler.Item[objectKey, string]) scheduler.Next[string] {
+	return scheduler.Next[string]{}
 }
 
 func benchRequests() []scheduler.Request[objectKey, string] {
@@ -88,13 +88,13 @@ func BenchmarkRunner_Requeue(b *testing.B) {
 		left <- struct{}{}
 	}
 	finished := make(chan struct{}, benchKeys+b.N)
-	again := func(context.Context, scheduler.Item[objectKey, string]) runner.Outcome[string] {
+	again := func(context.Context, scheduler.Item[objectKey, string]) scheduler.Next[string] {
 		select {
 		case <-left:
-			return runner.Outcome[string]{Requeue: true}
+			return scheduler.Next[string]{Requeue: true}
 		default:
 			finished <- struct{}{}
-			return runner.Outcome[string]{}
+			return scheduler.Next[string]{}
 		}
 	}
 	runLoop(b, again, func(requests chan<- []scheduler.Request[objectKey, string]) {
@@ -120,8 +120,8 @@ func deep(n int) byte {
 // BenchmarkRunner_DeepStack is BenchmarkRunner_Single with a job that needs a stack.
 func BenchmarkRunner_DeepStack(b *testing.B) {
 	reqs := benchRequests()
-	job := func(context.Context, scheduler.Item[objectKey, string]) runner.Outcome[string] {
-		return runner.Outcome[string]{Requeue: deep(16) == 0}
+	job := func(context.Context, scheduler.Item[objectKey, string]) scheduler.Next[string] {
+		return scheduler.Next[string]{Requeue: deep(16) == 0}
 	}
 	runLoop(b, job, func(requests chan<- []scheduler.Request[objectKey, string]) {
 		for i := range b.N {

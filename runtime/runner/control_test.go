@@ -271,8 +271,8 @@ func TestRunner_DoneItemIsCollectable(t *testing.T) {
 		runtime.AddCleanup(b, func(struct{}) { collected <- struct{}{} }, struct{}{})
 		return b
 	}
-	r, err := runner.New(runner.Config[*big]{}, func(context.Context, scheduler.Item[*big, *big]) runner.Outcome[*big] {
-		return runner.Outcome[*big]{}
+	r, err := runner.New(runner.Config[*big]{}, func(context.Context, scheduler.Item[*big, *big]) scheduler.Next[*big] {
+		return scheduler.Next[*big]{}
 	})
 	if err != nil {
 		t.Fatal(err)

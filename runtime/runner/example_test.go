@@ -11,9 +11,9 @@ import (
 func Example() {
 	type request = scheduler.Request[string, string]
 	r, err := runner.New(runner.Config[string]{Concurrency: 1},
-		func(_ context.Context, item scheduler.Item[string, string]) runner.Outcome[string] {
+		func(_ context.Context, item scheduler.Item[string, string]) scheduler.Next[string] {
 			fmt.Println(item.Key, item.Msg)
-			return runner.Outcome[string]{}
+			return scheduler.Next[string]{}
 		})
 	if err != nil {
 		fmt.Println(err)

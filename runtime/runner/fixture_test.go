@@ -12,7 +12,7 @@ import (
 
 type (
 	config  = runner.Config[string]
-	outcome = runner.Outcome[string]
+	outcome = scheduler.Next[string]
 	request = scheduler.Request[string, string]
 	item    = scheduler.Item[string, string]
 	job     = runner.Job[string, string]

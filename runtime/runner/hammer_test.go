@@ -26,7 +26,7 @@ type hammered struct {
 
 const hammerLimit = 8
 
-func (h *hammered) job(_ context.Context, it scheduler.Item[int, string]) runner.Outcome[string] {
+func (h *hammered) job(_ context.Context, it scheduler.Item[int, string]) scheduler.Next[string] {
 	if h.running[it.Key].Add(1) != 1 {
 		h.t.Errorf("key %d runs twice at once", it.Key)
 	}
@@ -37,7 +37,7 @@ func (h *hammered) job(_ context.Context, it scheduler.Item[int, string]) runner
 	runtime.Gosched()
 	h.total.Add(-1)
 	h.running[it.Key].Add(-1)
-	return runner.Outcome[string]{Requeue: it.Key%5 == 0, After: 50 * time.Microsecond}
+	return scheduler.Next[string]{Requeue: it.Key%5 == 0, After: 50 * time.Microsecond}
 }
 
 // produce sends random batches; each request is counted before it is sent.

@@ -150,32 +150,16 @@ func (l *loop[K, M]) accept(batch []scheduler.Request[K, M], ok bool) {
 
 // finish frees the key and the slot of a job that has ended, and schedules its requeue.
 func (l *loop[K, M]) finish(s *slot[K, M]) {
-	key, out, ended := s.item.Key, s.outcome, s.ended
+	key, next, ended := s.item.Key, s.next, s.ended
 	l.r.cfg.OnEnd(ended.Sub(s.started))
 	l.runningSince -= s.started.Sub(l.r.base).Microseconds()
 	l.workers.finish(s)
-	if out.Delay > 0 {
-		l.sched.Delay(time.Now(), key, ended.Add(out.Delay))
+	if next.Requeue {
+		l.r.requeued.Add(1)
+		next.Requeue = l.state == working
 	}
-	l.sched.Done(key)
-	if out.Requeue {
-		l.requeue(key, out, ended)
-	}
+	l.sched.Finish(time.Now(), key, ended, next) // rule 25: not from when the loop came to read it
 	l.releaseSlot()
-}
-
-// requeue schedules the requeue that a job has requested.
-func (l *loop[K, M]) requeue(key K, out Outcome[M], ended time.Time) {
-	l.r.requeued.Add(1)
-	if l.state != working {
-		return
-	}
-	l.sched.Schedule(time.Now(), scheduler.Request[K, M]{
-		Key:      key,
-		Msg:      out.Msg,
-		At:       ended.Add(out.After), // rule 25: not from when the loop handled it
-		Priority: out.Priority,
-	})
 }
 
 // finished reports whether no job is running and none will be started.

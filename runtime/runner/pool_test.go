@@ -296,13 +296,13 @@ func TestPool_Hammer(t *testing.T) {
 	before := runtime.NumGoroutine()
 	pool := newPool(t, limit)
 	var running atomic.Int32
-	job := func(context.Context, scheduler.Item[int, string]) runner.Outcome[string] {
+	job := func(context.Context, scheduler.Item[int, string]) scheduler.Next[string] {
 		if n := running.Add(1); n > limit {
 			t.Errorf("%d jobs at once", n)
 		}
 		runtime.Gosched()
 		running.Add(-1)
-		return runner.Outcome[string]{}
+		return scheduler.Next[string]{}
 	}
 	var wg sync.WaitGroup
 	for seed := range uint64(clients) {

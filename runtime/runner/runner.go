@@ -29,28 +29,13 @@ var (
 	ErrForced = errors.New("forced stop")
 )
 
-// Job runs one key. An orderly stop does not cancel its context, so that the job can finish; the context is canceled when the drain timeout
+// Job runs one key, and returns what happens to the key next. An orderly stop does not cancel its context, so that the job can finish; the context is canceled when the drain timeout
 // has passed or the stop is forced. The job must return soon after that, because Run waits for it.
 //
 // A job that panics, or that ends its goroutine with runtime.Goexit, is a bug of this program and not of a guest: it ends the process,
 // with the key in the message. Jobs share goroutines one after the other, so a job must leave no state on its goroutine, such as a locked
 // thread.
-type Job[K comparable, M any] func(ctx context.Context, item scheduler.Item[K, M]) Outcome[M]
-
-// Outcome is what should happen to a key after its job. The zero value waits for the next request.
-type Outcome[M any] struct {
-	// Requeue requests another run of the key, no sooner than After from the end of this one (rule 25). A request that is due sooner
-	// absorbs it (rule 3). If After is zero or less, the key is queued immediately, behind everything that is ready. A debounce does not
-	// delay it.
-	Requeue bool
-	After   time.Duration
-	// Msg and Priority are those of the requeue.
-	Msg      M
-	Priority scheduler.Priority
-	// Delay is the minimum time between the end of this run and the start of the next, whatever requests it: requests and the requeue wait
-	// and are merged meanwhile. It slows down keys that would otherwise run without pause; zero or less means no delay.
-	Delay time.Duration
-}
+type Job[K comparable, M any] func(ctx context.Context, item scheduler.Item[K, M]) scheduler.Next[M]
 
 // Input is the set of channels that a Runner listens to. It never closes any of them.
 type Input[K comparable, M any] struct {

@@ -14,19 +14,19 @@ import (
 const maxIdle = 64
 
 // slot carries one job from its start to its end, and is then reused. The loop writes item, busy and started before it passes the slot to a
-// worker; the worker writes outcome and ended before it passes it back.
+// worker; the worker writes next and ended before it passes it back.
 type slot[K comparable, M any] struct {
 	item    scheduler.Item[K, M]
 	busy    bool
 	started time.Time
-	outcome Outcome[M]
+	next    scheduler.Next[M]
 	ended   time.Time
 }
 
 // workers are the goroutines that run jobs. They are reused, because their stacks have grown to the size that jobs need and a new goroutine
 // would have to grow its stack again. All fields belong to the loop; a worker uses only call, tasks and done.
 type workers[K comparable, M any] struct {
-	call  func(context.Context, scheduler.Item[K, M]) Outcome[M]
+	call  func(context.Context, scheduler.Item[K, M]) scheduler.Next[M]
 	tasks chan *slot[K, M] // nil ends a worker
 	done  chan *slot[K, M] // has room for every running job, so that no job waits for the loop
 	slots []*slot[K, M]    // all slots
@@ -35,7 +35,7 @@ type workers[K comparable, M any] struct {
 	wg    sync.WaitGroup
 }
 
-func newWorkers[K comparable, M any](concurrency int, call func(context.Context, scheduler.Item[K, M]) Outcome[M]) workers[K, M] {
+func newWorkers[K comparable, M any](concurrency int, call func(context.Context, scheduler.Item[K, M]) scheduler.Next[M]) workers[K, M] {
 	return workers[K, M]{call: call, tasks: make(chan *slot[K, M], concurrency), done: make(chan *slot[K, M], concurrency)}
 }
 
@@ -80,7 +80,7 @@ func (w *workers[K, M]) work(ctx context.Context) {
 		if s == nil {
 			return
 		}
-		s.outcome = w.call(ctx, s.item)
+		s.next = w.call(ctx, s.item)
 		s.ended = time.Now()
 		w.done <- s
 	}
@@ -88,7 +88,7 @@ func (w *workers[K, M]) work(ctx context.Context) {
 
 // call runs the job. If the job panics or ends its goroutine, call panics with the key in the message; the stack trace is still that of the
 // job.
-func (r *Runner[K, M]) call(ctx context.Context, item scheduler.Item[K, M]) Outcome[M] {
+func (r *Runner[K, M]) call(ctx context.Context, item scheduler.Item[K, M]) scheduler.Next[M] {
 	returned := false
 	defer func() {
 		if returned {
@@ -99,7 +99,7 @@ func (r *Runner[K, M]) call(ctx context.Context, item scheduler.Item[K, M]) Outc
 		}
 		panic(fmt.Sprintf("BUG: runner: job[%v]: called runtime.Goexit", item.Key))
 	}()
-	outcome := r.job(ctx, item)
+	next := r.job(ctx, item)
 	returned = true
-	return outcome
+	return next
 }

@@ -64,6 +64,21 @@ type Request[K comparable, M any] struct {
 	Priority Priority
 }
 
+// Next is what should happen to a key after its run. The zero value waits for the next request.
+type Next[M any] struct {
+	// Requeue requests another run of the key, no sooner than After from the end of this one (rule 25). A request that is due sooner
+	// absorbs it (rule 3). If After is zero or less, the key is queued immediately, behind everything that is ready. A debounce does not
+	// delay it.
+	Requeue bool
+	After   time.Duration
+	// Msg and Priority are those of the requeue.
+	Msg      M
+	Priority Priority
+	// Delay is the minimum time between the end of this run and the start of the next, whatever requests it: requests and the requeue wait
+	// and are merged meanwhile. It slows down keys that would otherwise run without pause; zero or less means no delay.
+	Delay time.Duration
+}
+
 // Item is a key to run now.
 type Item[K comparable, M any] struct {
 	Key      K

@@ -200,3 +200,15 @@ func (s *Scheduler[K, M]) Done(key K) {
 	e.running = false
 	s.place(e)
 }
+
+// Finish is Done for a run that ended at a time, with what is to happen next: the delay of the key begins with the end of the run, and the
+// requeue is a request.
+func (s *Scheduler[K, M]) Finish(now time.Time, key K, ended time.Time, next Next[M]) {
+	if next.Delay > 0 {
+		s.Delay(now, key, ended.Add(next.Delay))
+	}
+	s.Done(key)
+	if next.Requeue {
+		s.Schedule(now, Request[K, M]{Key: key, Msg: next.Msg, At: ended.Add(next.After), Priority: next.Priority})
+	}
+}
