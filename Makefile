@@ -32,8 +32,11 @@ KUBERNETES ?=
 DEVCLUSTER := $(BIN)/devcluster$(KUBERNETES:%=-%)
 export WASMCTL_DEVCLUSTER := $(DEVCLUSTER)
 export CARGO_TARGET_DIR   := $(BIN)/rust
-# The first run on a machine compiles hundreds of modules and three operators. Most
-# of what tests do is to wait, so more of them run than there are CPUs.
+# test/e2e runs what make build and make guests have made.
+export WASMCTL_BINARY   := $(BIN)/wasmctl
+export WASMCTL_EXAMPLES := $(BIN)/examples
+# The first run on a machine compiles hundreds of modules. Tests mostly wait, so more of
+# them run at once than there are CPUs.
 TEST_FLAGS ?= -timeout 60m -parallel 4
 FUZZTIME   ?= 30s
 BENCH      ?= .
@@ -150,7 +153,7 @@ screenshot: build guests $(DEVCLUSTER) ## Record docs/terminal.svg from the demo
 	go run ./cmd/demo --svg docs/terminal.svg
 
 # Test support does not count: what only tests and benchmarks import.
-TEST_SUPPORT := ^(bench|testdata|internal/enginetest|runtime/simulation|devcluster/devclustertest|host/conformance/(guests|hostile)|host/meter/testdata)/
+TEST_SUPPORT := ^(bench|test|testdata|internal/enginetest|runtime/simulation|devcluster/devclustertest|host/conformance/(guests|hostile)|host/meter/testdata)/
 
 .PHONY: loc
 loc: ## Count the lines of production Go, by package
@@ -159,8 +162,8 @@ loc: ## Count the lines of production Go, by package
 		END {for (n in lines) printf "%6d %s\n", lines[n], n | "sort -k2"; close("sort -k2"); printf "%6d total\n", all}'
 
 .PHONY: test
-test: build guests $(DEVCLUSTER) ## Run all tests on one real control plane; with KUBERNETES=1.33, on the oldest version
-	$(DEVCLUSTER) --unsafe-no-fsync -- go test $(TEST_FLAGS) ./...
+test: build guests $(DEVCLUSTER) ## Run the tests on one real control plane; with KUBERNETES=1.33, on the oldest version
+	$(DEVCLUSTER) --unsafe-no-fsync -- go test $(TEST_FLAGS) $$(go list ./... | grep -v /test/e2e/build)
 	cd guest-sdk/go && go test $(TEST_FLAGS) ./...
 	cd guest-sdk/controller-runtime && go test $(TEST_FLAGS) ./...
 	@$(MAKE) --no-print-directory test-32
@@ -171,12 +174,28 @@ test: build guests $(DEVCLUSTER) ## Run all tests on one real control plane; wit
 	@$(MAKE) --no-print-directory test-rust
 	cd devcluster/server && CGO_ENABLED=0 go test -trimpath -vet=off $(TEST_FLAGS) ./...
 
+.PHONY: test-build
+test-build: build guests $(DEVCLUSTER) ## Build projects, operators of others and kubebuilder projects, and run them
+	$(DEVCLUSTER) --unsafe-no-fsync -- go test $(TEST_FLAGS) ./test/e2e/build
+
+OLDEST := 1.33
+
+.PHONY: test-all
+test-all: export WASMCTL_TESTS := all
+test-all: test test-build ## Run all tests: also the longest, all attacks, many rights, the oldest Kubernetes, and soak
+	@$(MAKE) --no-print-directory hostile
+	@$(MAKE) --no-print-directory rights
+	@$(MAKE) --no-print-directory test KUBERNETES=$(OLDEST)
+	@$(MAKE) --no-print-directory race
+	@$(MAKE) --no-print-directory soak
+
 .PHONY: race
 race: build guests $(DEVCLUSTER) ## Run the tests of everything with a lock or a goroutine under the race detector
 	$(DEVCLUSTER) --unsafe-no-fsync -- go test -race $(TEST_FLAGS) . ./abi/... ./host/... ./internal/... ./runtime/... ./devcluster/...
 	@echo "compiling the examples without the race detector, which makes that ten times as slow"
-	$(DEVCLUSTER) --unsafe-no-fsync -- go test $(TEST_FLAGS) -run TestExamples_DoWhatTheirReadmesSay ./cmd/wasmctl
-	$(DEVCLUSTER) --unsafe-no-fsync -- go test -race -short $(TEST_FLAGS) ./cmd/...
+	$(DEVCLUSTER) --unsafe-no-fsync -- go test $(TEST_FLAGS) -run TestExamples_DoWhatTheirReadmesSay ./test/e2e/run
+	go build -race -trimpath -ldflags="-X $(CHECKOUT)" -o $(BIN)/race/wasmctl ./cmd/wasmctl
+	WASMCTL_BINARY=$(BIN)/race/wasmctl $(DEVCLUSTER) --unsafe-no-fsync -- go test -race -short $(TEST_FLAGS) ./cmd/... $$(go list ./test/e2e/... | grep -v /build)
 
 .PHONY: soak
 soak: build guests $(DEVCLUSTER) ## Run all tests, or those of SOAK_PACKAGES, up to SOAK times beside busy loops

@@ -104,7 +104,7 @@ func TestImports_TheCommandUsesTheLibrary(t *testing.T) {
 
 // ofTheProcess may set and use what is global to a process: commands, and what
 // starts control planes for tests.
-var ofTheProcess = []string{module + "/cmd/", module + "/devcluster/devclustertest"}
+var ofTheProcess = []string{module + "/cmd/", module + "/devcluster/devclustertest", module + "/test/e2e/internal/e2e"}
 
 // globals are what is global to a process: packages that only a program has a use
 // for, and, after a dot, names of others; a name that ends in * is all that begin

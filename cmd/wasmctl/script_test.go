@@ -41,7 +41,7 @@ func TestScripts(t *testing.T) {
 			}
 			env.Setenv("HOME", env.WorkDir)
 			for _, name := range []string{"XDG_CACHE_HOME", "XDG_CONFIG_HOME"} { // compiled modules, and their key
-				env.Setenv(name, filepath.Join(builtGuests, "scripts"))
+				env.Setenv(name, filepath.Join(os.TempDir(), "wasmctl-guests", "scripts"))
 			}
 			env.Setenv("KUBECONFIG", filepath.Join(env.WorkDir, "no-kubeconfig"))
 			return nil

@@ -1,0 +1,96 @@
+package e2e
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/wasmctl/wasmctl/runtime/applier"
+)
+
+// WantLine waits for a line that contains all parts, and returns it.
+func (c *Process) WantLine(parts ...string) string {
+	c.T.Helper()
+	limit := time.After(WaitLimit)
+	for {
+		c.mu.Lock()
+		changed := c.changed
+		for _, line := range c.lines {
+			if ContainsAll(line, parts) {
+				c.mu.Unlock()
+				return line
+			}
+		}
+		c.mu.Unlock()
+		select {
+		case <-changed:
+		case <-c.Done:
+			c.T.Fatalf("ended without a line with %q", parts)
+		case <-limit:
+			c.T.Fatalf("no line with %q", parts)
+		}
+	}
+}
+
+// Failures returns the lines of failed runs, except for conflicts that the next run
+// resolves: users write and delete while runs go on.
+func (c *Process) Failures() (failed []string) {
+	c.T.Helper()
+	for line := range strings.Lines(c.Text()) {
+		if l := ParseLine(c.T, line); l.Msg == "reconcile failed" && !l.conflict() {
+			failed = append(failed, line)
+		}
+	}
+	return failed
+}
+
+// ContainsAll reports whether a line contains all parts.
+func ContainsAll(line string, parts []string) bool {
+	for _, p := range parts {
+		if !strings.Contains(line, p) {
+			return false
+		}
+	}
+	return true
+}
+
+// LogLine is one line of the JSON log.
+type LogLine struct {
+	Level, Msg, Object, Error, Action string
+	Attempt                           int
+	DecidedBy                         string `json:"decided_by"`
+}
+
+// LateUpdate is the error of the API server for an update of an object that was deleted
+// since it was read, if updates may create objects of its kind, like Services.
+const LateUpdate = "resourceVersion should not be set on objects to be created"
+
+// conflict reports whether a run failed with a conflict, or has updated an object that
+// was deleted meanwhile. Only conflicts are retried after ConflictDelay.
+func (l *LogLine) conflict() bool {
+	return strings.Contains(l.Error, LateUpdate) || l.DecidedBy == string(applier.DecidedByError) && l.Action == "requeue after "+applier.ConflictDelay.String()
+}
+
+// ParseLine reads a line of the JSON log.
+func ParseLine(t *testing.T, line string) LogLine {
+	t.Helper()
+	var l LogLine
+	if err := json.Unmarshal([]byte(line), &l); err != nil {
+		t.Fatalf("%q: %v", line, err)
+	}
+	return l
+}
+
+// Count returns how many lines contain all parts.
+func (c *Process) Count(parts ...string) int { return len(c.LinesWith(parts...)) }
+
+// LinesWith returns the lines that contain all parts.
+func (c *Process) LinesWith(parts ...string) (lines []string) {
+	for line := range strings.Lines(c.Text()) {
+		if ContainsAll(line, parts) {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}

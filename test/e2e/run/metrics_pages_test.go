@@ -1,0 +1,219 @@
+package run_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/wasmctl/wasmctl/internal/enginetest"
+	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
+)
+
+const (
+	alertRules = "../../../docs/dashboards/alerts.yaml"
+	dashboard  = "../../../docs/dashboards/wasmctl.json"
+)
+
+// expressions are those of the dashboard and of the alert rules.
+func expressions(t *testing.T) (list []string) {
+	t.Helper()
+	var board struct {
+		Panels []struct{ Targets []struct{ Expr string } }
+	}
+	var rules struct {
+		Groups []struct{ Rules []struct{ Expr string } }
+	}
+	for path, into := range map[string]any{dashboard: &board, alertRules: &rules} {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := yaml.Unmarshal(b, into); err != nil { // JSON is YAML
+			t.Fatalf("%s: %v", path, err)
+		}
+	}
+	for _, p := range board.Panels {
+		for _, target := range p.Targets {
+			list = append(list, target.Expr)
+		}
+	}
+	for _, g := range rules.Groups {
+		for _, r := range g.Rules {
+			list = append(list, r.Expr)
+		}
+	}
+	return list
+}
+
+// checkPages checks that every metric and label that dashboard and alerts name
+// is in a real scrape.
+func checkPages(t *testing.T, got e2e.Exposition) {
+	t.Helper()
+	list := expressions(t)
+	metric := regexp.MustCompile(`\b(?:controller_runtime|workqueue|rest_client|leader_election|wasmctl|process|go)_[a-z_]+`)
+	n := 0
+	for _, expr := range list {
+		names := metric.FindAllString(expr, -1)
+		if len(names) == 0 {
+			t.Errorf("%q names no metric", expr)
+		}
+		for _, name := range names {
+			n++
+			base := name
+			for _, suffix := range []string{"_bucket", "_count", "_sum"} {
+				if cut, ok := strings.CutSuffix(name, suffix); ok && got.Types[cut] == "histogram" {
+					base = cut
+				}
+			}
+			if got.Types[base] == "" && quietMetrics[base] == "" {
+				t.Errorf("%q: there is no %s", expr, name)
+			}
+			if strings.Contains(expr, "controller=~") && !strings.Contains(strings.Join(got.Labels[base], " "), "controller") {
+				t.Errorf("%q: %s has no label controller", expr, name)
+			}
+		}
+	}
+	if n < 60 {
+		t.Errorf("%d metrics in %d expressions", n, len(list))
+	}
+}
+
+// TestAlerts_PromtoolAccepts the rules, and the expressions of the dashboard.
+func TestAlerts_PromtoolAccepts(t *testing.T) {
+	if _, err := exec.LookPath("promtool"); err != nil {
+		t.Skip("SKIPPED: promtool is not installed (Debian's package prometheus): alert rules and dashboard are not checked")
+	}
+	var rules strings.Builder
+	rules.WriteString("groups:\n- name: dashboard\n  rules:\n")
+	for i, expr := range expressions(t) {
+		fmt.Fprintf(&rules, "  - {record: %q, expr: %q}\n", fmt.Sprintf("panel:%d", i), strings.ReplaceAll(expr, "$__rate_interval", "5m"))
+	}
+	path := filepath.Join(t.TempDir(), "dashboard.yaml")
+	e2e.Replace(t, path, []byte(rules.String()))
+	for _, path := range []string{alertRules, path} {
+		if out, err := exec.CommandContext(t.Context(), "promtool", "check", "rules", path).CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", path, err, out)
+		}
+	}
+}
+
+// wantPrometheus has real Prometheus scrape the process, with the alert rules,
+// which it evaluates on what it has scraped.
+func (e *eventful) wantPrometheus(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("prometheus"); err != nil {
+		t.Log("SKIPPED: prometheus is not installed (Debian's package of that name): no real Prometheus has scraped this")
+		return
+	}
+	rules, err := filepath.Abs(alertRules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	config := filepath.Join(dir, "prometheus.yml")
+	e2e.Replace(t, config, fmt.Appendf(nil, `
+global: {scrape_interval: 1s, evaluation_interval: 1s}
+rule_files: [%q]
+scrape_configs: [{job_name: wasmctl, static_configs: [{targets: [%q]}]}]
+`, rules, strings.TrimPrefix(e.url, "http://")))
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("prometheus", "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address, "--log.level=error",
+		"--enable-feature=exemplar-storage")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // it was killed
+	})
+	query := func(path, expr string) string {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+path+"?"+url.Values{"query": {expr}}.Encode(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return err.Error() // it has only been started
+		}
+		var body struct{ Data json.RawMessage }
+		err = json.NewDecoder(resp.Body).Decode(&body)
+		_ = resp.Body.Close() // it was read
+		if err != nil {
+			return err.Error()
+		}
+		return string(body.Data)
+	}
+	enginetest.Until(t, "Prometheus has scraped", func() bool {
+		return strings.Contains(query("/api/v1/query", "up"), `"1"]`)
+	})
+	enginetest.Until(t, "Prometheus has the runs", func() bool {
+		return strings.Contains(query("/api/v1/query", `controller_runtime_reconcile_total{controller="modes",result="error"} > 0`), `"controller":"modes"`)
+	})
+	enginetest.Until(t, "the alert rules are evaluated, without an error", func() bool {
+		return strings.Contains(query("/api/v1/rules", ""), `"health":"ok"`) && !strings.Contains(query("/api/v1/rules", ""), `"health":"err"`)
+	})
+	if got := query("/api/v1/query", `scrape_samples_scraped`); !strings.Contains(got, `"wasmctl"`) {
+		t.Errorf("samples: %s", got)
+	} else {
+		t.Logf("real Prometheus: %s", got)
+	}
+}
+
+// wantExemplar finds a run in the log whose id is an exemplar.
+func (e *eventful) wantExemplar(t *testing.T) {
+	t.Helper()
+	id := regexp.MustCompile(`controller_runtime_reconcile_time_seconds_bucket\{controller="modes",.*# \{reconcile_id="([^"]+)"\}`)
+	enginetest.Until(t, "an exemplar names a run of the log", func() bool {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, e.url+"/metrics", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Accept", "application/openmetrics-text; version=1.0.0")
+		_, text := e2e.AnswerOf(t, req)
+		found := id.FindStringSubmatch(text)
+		return found != nil && strings.HasSuffix(strings.TrimSpace(text), "# EOF") && strings.Contains(e.Text(), `"reconcile_id":"`+found[1]+`"`)
+	})
+}
+
+// removeController takes a controller out of the file: its series go, those of
+// the others stay, and it comes back with its own.
+func (e *eventful) removeController(t *testing.T) {
+	t.Helper()
+	content, err := os.ReadFile(e.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	has := func(name string) bool {
+		_, ok := e2e.Scraped(t, e.url).Series[`controller_runtime_reconcile_errors_total{controller="`+name+`"}`]
+		return ok
+	}
+	if !has("mapped") {
+		t.Error("no series before")
+	}
+	without := regexp.MustCompile(`(?m)^- \{name: mapped.*\n`).ReplaceAll(content, nil)
+	e2e.Replace(t, e.file, without)
+	enginetest.Until(t, "the series are gone", func() bool { return !has("mapped") })
+	if text := fmt.Sprint(e2e.Scraped(t, e.url).Series); strings.Contains(text, `"mapped"`) || !has("modes") {
+		t.Error("something of the controller is left, or the others are gone")
+	}
+	e2e.Replace(t, e.module, enginetest.Worse(enginetest.Good, 2)) // the Lease remembers that the other was rolled back
+	e2e.Replace(t, e.file, content)
+	enginetest.Until(t, "the series are back", func() bool { return has("mapped") })
+}

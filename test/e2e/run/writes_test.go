@@ -1,0 +1,23 @@
+package run_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/wasmctl/wasmctl/internal/enginetest"
+)
+
+// TestRun_DryRunChangesNothing: the example runs, says what it would write, and
+// the cluster stays as it is.
+func TestRun_DryRunChangesNothing(t *testing.T) {
+	w := newWalled(t)
+	c, out := w.runDry()
+	w.generate("a")
+	c.WantLine(`"msg":"reconciled"`, w.ns+"/a")
+	enginetest.Until(t, "the diff is printed", func() bool {
+		return strings.Contains(out(), "created   apply configmaps "+w.ns+"/a (dry run)")
+	})
+	if got := w.configMaps(); got != "" {
+		t.Errorf("there are %s", got)
+	}
+}

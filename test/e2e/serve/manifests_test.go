@@ -1,0 +1,256 @@
+package serve_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"text/template"
+
+	"github.com/google/go-cmp/cmp"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	"github.com/wasmctl/wasmctl/api/v1alpha1"
+	"github.com/wasmctl/wasmctl/devcluster"
+	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
+	"github.com/wasmctl/wasmctl/internal/enginetest"
+	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
+)
+
+// installation is a cluster with what wasmctl manifests --serve prints, and a tenant
+// with the module configmapgenerator in the ConfigMap "module".
+type installation struct {
+	*tenant
+
+	cluster *devcluster.Cluster
+	module  string // a file
+}
+
+func install(t *testing.T) *installation {
+	t.Helper()
+	cluster := devclustertest.Own(t)
+	devclustertest.ApplyFile(t, cluster, "../../../examples/configmapgenerator/crd.yaml")
+	devclustertest.Apply(t, cluster, e2e.Manifests(t, "--serve", "--image", "registry.example/wasmctl:1", "--replicas", "2"))
+	i := &installation{cluster: cluster, module: e2e.Example(t, "configmapgenerator"), tenant: &tenant{
+		T: t, ns: devclustertest.Namespace(t, cluster), client: kubernetes.NewForConfigOrDie(cluster.RESTConfig()), dynamic: dynamic.NewForConfigOrDie(cluster.RESTConfig()),
+	}}
+	i.tenant.module("module", packed(t, e2e.ReadFile(t, i.module)))
+	devclustertest.Apply(t, cluster, i.print("rbac", i.module, "-n", i.ns, "--serviceaccount", i.ns+":web", "--kubeconfig", cluster.Kubeconfig()))
+	devclustertest.ApplyIn(t, cluster, i.ns, []byte(`{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: read-module}, rules: [{apiGroups: [""], resources: [configmaps], resourceNames: [module], verbs: [get]}]}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: read-module}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: read-module}, subjects: [{kind: ServiceAccount, name: web, namespace: `+i.ns+`}]}
+`))
+	return i
+}
+
+// packed compresses a module, which is too large for a ConfigMap.
+func packed(t *testing.T, module []byte) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(module); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// print returns what a command prints.
+func (i *installation) print(args ...string) []byte {
+	i.Helper()
+	out, err := exec.Command("wasmctl", args...).Output()
+	i.must(err)
+	return out
+}
+
+// host returns a configuration with the rights of the installed service account.
+func (i *installation) host() *rest.Config {
+	i.Helper()
+	token, err := i.client.CoreV1().ServiceAccounts("wasmctl-system").CreateToken(i.Context(), "wasmctl", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	i.must(err)
+	rc := rest.AnonymousClientConfig(i.cluster.RESTConfig())
+	rc.BearerToken = token.Status.Token
+	return rc
+}
+
+// serves runs wasmctl serve under the rights of the installed service account, until
+// a new Reconciler is ready and has done its work.
+func (i *installation) serves(name string) {
+	i.Helper()
+	i.kubeconfig = e2e.WriteKubeconfig(i.T, i.host())
+	c := e2e.Start(i.T, exec.Command("wasmctl", "serve", "--log-format", "json", "--cache-dir", e2e.CodeDir, "--kubeconfig", i.kubeconfig, "--socket", "none",
+		"--leader-elect", "--leader-elect-resource-name", "wasmctl", "--leader-elect-resource-namespace", "wasmctl-system"))
+	i.create(name, map[string]any{
+		"module": map[string]any{"configMapKeyRef": map[string]any{"name": "module", "key": "module.wasm"}}, "serviceAccountName": "web",
+		"grant": map[string]any{"manifest": true}, "selector": map[string]any{"matchLabels": map[string]any{"for": name}},
+	})
+	devclustertest.ApplyIn(i.T, i.cluster, i.ns, fmt.Appendf(nil, `{apiVersion: examples.wasmctl.dev/v1, kind: ConfigMapGenerator, metadata: {name: %s, labels: {for: %[1]s}}, spec: {content: hello}}`, name))
+	r := i.ready(name, "True", "Succeeded")
+	if granted, _ := json.Marshal(r.Status.Conditions); strings.Contains(string(granted), "RightsMissing") { //nolint:errchkjson // for people
+		i.Errorf("%s", granted)
+	}
+	enginetest.Until(i.T, "the ConfigMap is there", func() bool {
+		_, err := i.client.CoreV1().ConfigMaps(i.ns).Get(i.Context(), name, metav1.GetOptions{})
+		return err == nil
+	})
+	i.must(i.dynamic.Resource(v1alpha1.GVR("Reconciler")).Namespace(i.ns).Delete(i.Context(), name, metav1.DeleteOptions{}))
+	enginetest.Until(i.T, "it is gone", func() bool {
+		_, err := i.dynamic.Resource(v1alpha1.GVR("Reconciler")).Namespace(i.ns).Get(i.Context(), name, metav1.GetOptions{})
+		return apierrors.IsNotFound(err)
+	})
+	c.Signal(syscall.SIGTERM)
+	c.WantExit(e2e.ExitOK)
+	for _, bad := range []string{"forbidden", "allows less than the module is granted"} {
+		if text := c.Text(); strings.Contains(text, bad) {
+			i.Errorf("says %q:\n%s", bad, text)
+		}
+	}
+}
+
+// TestManifestsServe_RunUnderTheRightsThatTheyGive: the API server takes the
+// installation word for word, its pod passes the strictest Pod Security Standard,
+// and a process under its service account alone serves a Reconciler. So it does
+// where it may impersonate no account, but by constrained impersonation.
+func TestManifestsServe_RunUnderTheRightsThatTheyGive(t *testing.T) {
+	t.Parallel()
+	i := install(t)
+	const ns = "wasmctl-system"
+	deployment, err := i.client.AppsV1().Deployments(ns).Get(t.Context(), "wasmctl", metav1.GetOptions{})
+	i.must(err)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "try-", Labels: deployment.Spec.Template.Labels}, Spec: deployment.Spec.Template.Spec}
+	if _, err := i.client.CoreV1().Pods(ns).Create(t.Context(), pod, metav1.CreateOptions{DryRun: []string{"All"}}); err != nil {
+		t.Errorf("the pod is not admitted: %v", err)
+	}
+	i.serves("classic")
+	if !devclustertest.AtLeast(t, i.cluster, "1.36") {
+		t.Log("SKIPPED: Kubernetes before 1.36 has no constrained impersonation")
+		return
+	}
+
+	const role = "wasmctl-system:wasmctl"
+	i.must(i.client.RbacV1().ClusterRoles().Delete(t.Context(), role, metav1.DeleteOptions{}))
+	as := "system:serviceaccount:" + i.ns + ":web"
+	impersonates := func() error {
+		rc := i.host()
+		rc.Impersonate.UserName = as
+		_, err := kubernetes.NewForConfigOrDie(rc).CoreV1().ConfigMaps(i.ns).Get(t.Context(), "module", metav1.GetOptions{})
+		return err
+	}
+	enginetest.Until(t, "nobody is impersonated", func() bool { return apierrors.IsForbidden(impersonates()) })
+	devclustertest.Apply(t, i.cluster, i.print("rbac", "--serve", "--constrained-impersonation"))
+	devclustertest.Apply(t, i.cluster, i.print("rbac", "--serve", "--constrained-impersonation", "--as", as, i.module, "-n", i.ns, "--kubeconfig", i.cluster.Kubeconfig()))
+	enginetest.Until(t, "the account is impersonated", func() bool { return impersonates() == nil })
+	i.serves("constrained")
+	rc := i.host()
+	rc.Impersonate.UserName = as
+	if _, err := kubernetes.NewForConfigOrDie(rc).CoreV1().ConfigMaps(i.ns).Update(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "module"}}, metav1.UpdateOptions{}); !apierrors.IsForbidden(err) {
+		t.Errorf("an update, which the module does not need: %v", err)
+	}
+}
+
+// TestManifestsServe_ChartGivesTheSameObjects: a release of the chart has the objects
+// that are printed for its name and its values. Go's text/template renders it: Helm's
+// engine is that with more functions, which the chart does not use.
+func TestManifestsServe_ChartGivesTheSameObjects(t *testing.T) {
+	t.Run("leader", func(t *testing.T) { chartGivesTheSame(t) })
+	t.Run("shards", func(t *testing.T) { chartGivesTheSame(t, "--shards") })
+	t.Run("objects", func(t *testing.T) { chartGivesTheSame(t, "--shards", "--share", "objects") })
+}
+
+func chartGivesTheSame(t *testing.T, flags ...string) {
+	t.Helper()
+	dir := t.TempDir()
+	e2e.Manifests(t, append([]string{"--serve", "-o", "helm", "--output-dir", dir, "--image", "registry.example/wasmctl:1", "--pod-monitor"}, flags...)...)
+	for _, release := range []map[string]any{{"Name": "wasmctl", "Namespace": "wasmctl-system"}, {"Name": "1", "Namespace": "42"}} {
+		for _, replicas := range []string{"1", "3"} {
+			var values map[string]any
+			if err := yaml.Unmarshal(e2e.ReadFile(t, filepath.Join(dir, "values.yaml")), &values); err != nil {
+				t.Fatal(err)
+			}
+			n, _ := strconv.ParseFloat(replicas, 64)
+			values["replicas"] = n // as Helm has it
+			got := render(t, dir, map[string]any{"Release": release, "Values": values})
+			want := objectsOf(t, e2e.Manifests(t, append([]string{
+				"--serve", "--image", "registry.example/wasmctl:1", "--pod-monitor", "--replicas", "3",
+				"--name", fmt.Sprint(release["Name"]), "--namespace", fmt.Sprint(release["Namespace"]),
+			}, flags...)...))
+			for id, o := range want {
+				switch o["kind"] {
+				case "Namespace":
+					delete(want, id)
+				case "CustomResourceDefinition":
+					_ = unstructured.SetNestedField(o, "keep", "metadata", "annotations", "helm.sh/resource-policy")
+				case "Deployment":
+					_ = unstructured.SetNestedField(o, n, "spec", "replicas")
+				case "PodDisruptionBudget":
+					if replicas == "1" && len(flags) == 0 {
+						delete(want, id)
+					}
+				}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("release %v, %s replicas: - printed + chart\n%s", release, replicas, diff)
+			}
+		}
+	}
+}
+
+// render renders the templates of a chart.
+func render(t *testing.T, dir string, data any) map[string]map[string]any {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "templates", "*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all bytes.Buffer
+	for _, file := range files {
+		parsed, err := template.New(file).Option("missingkey=error").Parse(string(e2e.ReadFile(t, file)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.WriteString("---\n")
+		if err := parsed.Execute(&all, data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return objectsOf(t, all.Bytes())
+}
+
+// objectsOf decodes the objects of YAML documents, by kind and name.
+func objectsOf(t *testing.T, docs []byte) map[string]map[string]any {
+	t.Helper()
+	out := map[string]map[string]any{}
+	for doc := range bytes.SplitSeq(append([]byte("\n"), docs...), []byte("\n---\n")) {
+		var o map[string]any
+		if err := yaml.Unmarshal(doc, &o); err != nil {
+			t.Fatalf("%v:\n%s", err, doc)
+		}
+		if o != nil {
+			name, _, err := unstructured.NestedString(o, "metadata", "name")
+			if err != nil {
+				t.Fatalf("%v:\n%s", err, doc)
+			}
+			out[fmt.Sprint(o["kind"], " ", name)] = o
+		}
+	}
+	return out
+}
