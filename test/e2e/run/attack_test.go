@@ -76,14 +76,14 @@ func TestSignals_EndAProcessUnderAttack(t *testing.T) {
 		return append([]string{"run", "--kubeconfig", cluster, "--socket", "none", "--timeout", "1h"}, args...)
 	}
 	for name, args := range map[string][]string{
-		"a start that spins":              run(spins, "--for", "cm", "--grant-manifest"),
-		"a start that spins, --cpu close": run(spins, "--for", "cm", "--grant-manifest", "--cpu", "close"),
-		"a manifest at its bounds":        run(crafted, "--grant-manifest"),
-		"rbac of it":                      {"rbac", crafted},
-		"inspect of it":                   {"inspect", crafted},
-		"a huge grant":                    run(e2e.Guests+"empty.wasm", "--for", "cm", "--grant", grants),
-		"a slow compile":                  run(webapp, "--grant-manifest", "--cache-dir", "none"),
-		"validate of what spins":          {"validate", spins},
+		"a start that spins": run(spins, "--for", "cm", "--grant-manifest"),
+
+		"a manifest at its bounds": run(crafted, "--grant-manifest"),
+		"rbac of it":               {"rbac", crafted},
+		"inspect of it":            {"inspect", crafted},
+		"a huge grant":             run(e2e.Guests+"empty.wasm", "--for", "cm", "--grant", grants),
+		"a slow compile":           run(webapp, "--grant-manifest", "--cache-dir", "none"),
+		"validate of what spins":   {"validate", spins},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cmd := exec.Command("wasmctl", args...)
