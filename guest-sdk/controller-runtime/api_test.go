@@ -144,7 +144,7 @@ func readAPI(t *testing.T, dir string) map[string]string {
 			return err
 		case d.IsDir():
 			name := d.Name()
-			if name == "internal" || name == "testdata" || name == "clientgo" || rel != "." && !strings.HasPrefix(rel, "pkg") {
+			if name == "internal" || name == "testdata" || rel != "." && !strings.HasPrefix(rel, "pkg") {
 				return fs.SkipDir
 			}
 			return nil

@@ -13,7 +13,7 @@ func replaced(t *testing.T, lines string) (map[string]string, error) {
 	write(t, filepath.Join(root, "go.mod"), "module example.com/op\n\ngo 1.24.0\n\nrequire sigs.k8s.io/controller-runtime v0.22.0\n\n"+lines)
 	write(t, filepath.Join(root, "there", "go.mod"), "module example.com/there\n")
 	write(t, filepath.Join(root, "there", "sub", "go.mod"), "module example.com/there/sub\n")
-	s := &Stage{dir: t.TempDir(), stderr: t.Output(), pinned: map[string]string{}}
+	s := &Stage{dir: t.TempDir(), stderr: t.Output(), pinned: map[string]string{}, required: map[string]string{}}
 	if _, err := s.writeMod(t.Context(), root, SDK{Checkout: "../../../../.."}); err != nil {
 		return nil, err
 	}

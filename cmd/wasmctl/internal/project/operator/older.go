@@ -1,9 +1,6 @@
 package operator
 
-import (
-	"cmp"
-	"slices"
-)
+import "cmp"
 
 // kubeAPI is the module with the types of Kubernetes.
 const kubeAPI = "k8s.io/api"
@@ -14,37 +11,16 @@ var forms = []struct{ before, tag string }{
 	{"v0.19.0", "wasmctl_before_019"},
 }
 
-const claimTag = "`json:\"resources,omitempty\" protobuf:\"bytes,2,opt,name=resources\"`"
-
-// volumes gives claims the requirements of containers, which they have before 0.29. The
-// type of later ones lacks a field that claims never had a use for.
-var volumes = []edit{{
-	"core/v1/types.go", "\tResources VolumeResourceRequirements " + claimTag, "\tResources ResourceRequirements " + claimTag,
-}}
-
-// age notes what has another form in the project's versions than in those of the build.
+// age records the versions that the project requires, and what has another form in them than
+// in the versions of the build.
 func (s *Stage) age(mod goMod) {
 	for _, r := range mod.Require {
 		v := cmp.Or(s.pinned[r.Path], r.Version)
+		s.required[r.Path] = v
 		for _, form := range forms {
 			if r.Path == runtimePath && older(v, form.before) {
 				s.older = append(s.older, form.tag)
 			}
 		}
-		if r.Path == kubeAPI && older(v, "v0.29.0") {
-			s.edits = volumes
-		}
 	}
-}
-
-// withAPI adds the edits of k8s.io/api to the changes.
-func (s *Stage) withAPI(list []change) []change {
-	i := slices.IndexFunc(list, func(c change) bool { return c.module == kubeAPI })
-	if i < 0 && s.edits != nil {
-		return append(list, change{kubeAPI, none, "", s.edits})
-	}
-	if i >= 0 {
-		list[i].edits = s.edits
-	}
-	return list
 }

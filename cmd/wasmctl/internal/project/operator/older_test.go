@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestStage_FormsOfItsVersions: the version of go.mod says which forms of the API a program
-// has, or the one of a replace line.
+// TestStage_FormsOfItsVersions: the version in go.mod, or that of a replace line, decides which
+// forms of the API a program has.
 func TestStage_FormsOfItsVersions(t *testing.T) {
 	const before018, before019 = "wasmctl_before_018", "wasmctl_before_019"
 	for _, test := range []struct {
@@ -21,10 +21,13 @@ func TestStage_FormsOfItsVersions(t *testing.T) {
 		{"v0.19.0", "v0.31.0", "", nil, false},
 		{"v0.19.0", "v0.31.0", "v0.18.2", []string{before019}, false},
 	} {
-		s := &Stage{pinned: map[string]string{runtimePath: test.pinned}}
+		s := &Stage{pinned: map[string]string{runtimePath: test.pinned}, required: map[string]string{}}
 		s.age(goMod{Require: []version{{runtimePath, test.runtime}, {kubeAPI, test.api}}})
-		if !slices.Equal(s.older, test.tags) || (s.edits != nil) != test.volumes {
-			t.Errorf("%+v: %q, %v", test, s.older, s.edits)
+		volumes := slices.ContainsFunc(readTable(t), func(o overlay) bool {
+			return o.ProjectBefore != "" && o.suits(library{path: kubeAPI, version: "v0.34.0"}, s.required[kubeAPI], nil)
+		})
+		if !slices.Equal(s.older, test.tags) || volumes != test.volumes {
+			t.Errorf("%+v: %q, %v", test, s.older, volumes)
 		}
 	}
 }

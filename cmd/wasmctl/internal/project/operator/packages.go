@@ -18,8 +18,9 @@ type pkg struct {
 	Export          string // the file of what it exports, once compiled
 	Error           *struct{ Pos, Err string }
 	Module          *struct {
-		Path, Dir string
-		Main      bool
+		Path, Version, Dir string
+		Main               bool
+		Replace            *struct{ Version string }
 	}
 }
 
@@ -50,43 +51,59 @@ func usesOpenAPI(packages []pkg) bool {
 // Without its own method, it would have that of the metadata in it.
 var textOfTemplate = regexp.MustCompile(`Template(Spec)?\.String\(\)`)
 
-// withProtobuf are the modules that encode protobuf, if it can be left out of all of
-// them: those of Kubernetes, whose encoders call one another, and no other one. Policies
-// of the API server print kinds by methods that the same files have, and so do programs that
-// make texts of templates.
-func withProtobuf(packages []pkg, texts bool) (list []change) {
-	seen := map[string]bool{}
-	for _, p := range packages {
-		if strings.HasPrefix(p.ImportPath, "k8s.io/apiserver/pkg/admission/plugin/policy/") {
-			return nil
+// feature is a part of Kubernetes' libraries that overlays remove from programs that do not
+// use it.
+type feature string
+
+// Features that overlays remove.
+const (
+	cbor     feature = "cbor"     // the encoding
+	docs     feature = "docs"     // the documentation of fields
+	protobuf feature = "protobuf" // the encoding of API objects
+)
+
+// features has the modules that can lose a feature.
+type features map[feature]map[string]bool
+
+const (
+	cborPackage   = "k8s.io/apimachinery/pkg/runtime/serializer/cbor"
+	policyPackage = "k8s.io/apiserver/pkg/admission/plugin/policy/"
+)
+
+// unusedBy returns the features that the program does not use. texts reports whether it makes
+// texts of templates.
+//
+// Protobuf can go only from all modules of Kubernetes at once, because their encoders call one
+// another, and only if no other module calls them. The same files have the methods that print
+// API objects: programs that make texts of templates use these, and so do policies of the API
+// server.
+func unusedBy(packages []pkg, texts bool) features {
+	unused := features{docs: {kubeAPI: true}, protobuf: {}, cbor: {"k8s.io/apimachinery": true}}
+	shared := texts
+	for i := range packages {
+		p := &packages[i]
+		if slices.Contains(p.Imports, cborPackage) || p.ofProgram() && slices.Contains(p.Imports, cborPackage+"/direct") {
+			delete(unused, cbor)
 		}
-		uses := p.Module != nil && slices.ContainsFunc(p.GoFiles, protobuf) &&
-			(p.Module.Path == "k8s.io/api" || slices.ContainsFunc(p.Imports, func(i string) bool { return strings.HasPrefix(i, "k8s.io/api/") }))
-		if !uses || seen[p.Module.Path] {
-			continue
+		if strings.HasPrefix(p.ImportPath, policyPackage) {
+			delete(unused, docs)
+			shared = true
 		}
-		if texts || !strings.HasPrefix(p.Module.Path, "k8s.io/") {
-			return []change{{"k8s.io/api", docs, "", nil}}
+		if p.encodesAPI() {
+			unused[protobuf][p.Module.Path] = true
+			shared = shared || !strings.HasPrefix(p.Module.Path, "k8s.io/")
 		}
-		seen[p.Module.Path] = true
-		list = append(list, change{p.Module.Path, unspoken, "", nil})
 	}
-	return list
+	if shared {
+		delete(unused, protobuf)
+	}
+	return unused
 }
 
-const cbor = "k8s.io/apimachinery/pkg/runtime/serializer/cbor"
-
-// machinery is what a module needs to be otherwise in apimachinery. CBOR goes too where
-// nothing but the types there can encode it.
-func machinery(packages []pkg) change {
-	c := change{"k8s.io/apimachinery", only(""), "", noTransport}
-	uses := func(p pkg) bool {
-		return slices.Contains(p.Imports, cbor) || p.ofProgram() && slices.Contains(p.Imports, cbor+"/direct")
-	}
-	if !slices.ContainsFunc(packages, uses) {
-		c.drop, c.add = only("pkg/runtime/serializer/cbor/direct/direct.go"), "apimachinery"
-	}
-	return c
+// encodesAPI reports whether the package encodes types of k8s.io/api as protobuf.
+func (p *pkg) encodesAPI() bool {
+	return p.Module != nil && slices.ContainsFunc(p.GoFiles, func(f string) bool { return strings.HasSuffix(f, ".pb.go") }) &&
+		(p.Module.Path == kubeAPI || slices.ContainsFunc(p.Imports, func(i string) bool { return strings.HasPrefix(i, kubeAPI+"/") }))
 }
 
 // usesREST reports whether the program has clients of client-go beside the

@@ -2,6 +2,8 @@ package operator
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -36,14 +38,14 @@ func of(t *testing.T, module, file string, imports ...string) (p pkg) {
 	return p
 }
 
-// TestWithProtobuf_LeavesItToModulesOfOthers: it goes from all modules of Kubernetes
-// that need one another's, or from none.
-func TestWithProtobuf_LeavesItToModulesOfOthers(t *testing.T) {
-	api, audit := of(t, "k8s.io/api", "generated.pb.go"), of(t, "k8s.io/apiserver", "generated.pb.go", "k8s.io/api/authentication/v1")
+// TestUnusedBy_KeepsProtobufForModulesOfOthers: it goes from all modules of Kubernetes whose
+// encoders call one another, or from none.
+func TestUnusedBy_KeepsProtobufForModulesOfOthers(t *testing.T) {
+	api, audit := of(t, kubeAPI, "generated.pb.go"), of(t, "k8s.io/apiserver", "generated.pb.go", "k8s.io/api/authentication/v1")
 	machinery := of(t, "k8s.io/apimachinery", "generated.pb.go")
 	own := of(t, "example.com/op", "a.pb.go", "k8s.io/api/core/v1")
 	other := of(t, "example.com/op", "a.pb.go", "google.golang.org/protobuf/proto")
-	policy := of(t, "k8s.io/apiserver", "dispatch.go", "k8s.io/api/admissionregistration/v1") // prints kinds
+	policy := of(t, "k8s.io/apiserver", "dispatch.go", "k8s.io/api/admissionregistration/v1") // prints API objects
 	policy.ImportPath = "k8s.io/apiserver/pkg/admission/plugin/policy/generic"
 	for _, tc := range []struct {
 		want     string
@@ -56,33 +58,29 @@ func TestWithProtobuf_LeavesItToModulesOfOthers(t *testing.T) {
 		{"", []pkg{api, audit, policy}, false},
 		{"", []pkg{api, audit}, true},
 	} {
-		var got []string
-		for _, c := range withProtobuf(tc.packages, tc.texts) {
-			if c.drop("core/v1/generated.pb.go") {
-				got = append(got, c.module)
-			}
-			if !c.drop("core/v1/types_swagger_doc_generated.go") || c.drop("core/v1/types.go") {
-				t.Errorf("%s: what a module needs of it is wrong", c.module)
-			}
-		}
-		if strings.Join(got, " ") != tc.want {
+		unused := unusedBy(tc.packages, tc.texts)
+		if got := strings.Join(slices.Sorted(maps.Keys(unused[protobuf])), " "); got != tc.want {
 			t.Errorf("%q, want %q", got, tc.want)
+		}
+		if docs := unused[docs][kubeAPI]; docs != (tc.packages[len(tc.packages)-1].ImportPath != policy.ImportPath) {
+			t.Errorf("%s: documentation is unused: %v", tc.want, docs)
 		}
 	}
 }
 
-// TestMachinery_LeavesCBORToWhoUsesIt: a client of client-go, or the program itself.
-func TestMachinery_LeavesCBORToWhoUsesIt(t *testing.T) {
-	const file = "pkg/runtime/serializer/cbor/direct/direct.go"
-	types := of(t, "k8s.io/apimachinery", "a.go", cbor+"/direct")
-	for want, packages := range map[bool][]pkg{
-		true: {types}, false: {types, of(t, "k8s.io/client-go", "a.go", cbor)},
+// TestUnusedBy_KeepsCBORForItsUsers: a client of client-go, or the program itself.
+func TestUnusedBy_KeepsCBORForItsUsers(t *testing.T) {
+	types := of(t, "k8s.io/apimachinery", "a.go", cborPackage+"/direct")
+	for _, c := range []struct {
+		user pkg
+		want bool
+	}{
+		{types, true},
+		{of(t, "k8s.io/client-go", "a.go", cborPackage), false},
+		{of(t, "example.com/op", "a.go", cborPackage+"/direct"), false},
 	} {
-		if c := machinery(packages); c.drop(file) != want || (c.add != "") != want {
-			t.Errorf("CBOR goes: %v, want %v", !want, want)
+		if got := unusedBy([]pkg{types, c.user}, false)[cbor]["k8s.io/apimachinery"]; got != c.want {
+			t.Errorf("%s: CBOR is unused: %v, want %v", c.user.Module.Path, got, c.want)
 		}
-	}
-	if machinery([]pkg{types, of(t, "example.com/op", "a.go", cbor+"/direct")}).drop(file) {
-		t.Error("the program itself uses CBOR")
 	}
 }

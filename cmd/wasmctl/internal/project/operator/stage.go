@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -33,10 +32,10 @@ type SDK struct {
 type Stage struct {
 	dir, pkg string
 	pinned   map[string]string // versions that the project's replace lines name
+	required map[string]string // versions that the project requires, or pins
 	rest     bool              // the program has clients of client-go
 	zones    bool              // it names time zones
 	older    []string          // tags of what had another form in its versions
-	edits    []edit            // of k8s.io/api: the same
 	objects  []json.RawMessage // what main sees
 	overlay  string            // a file that says which files others stand for; empty for none
 	stderr   io.Writer
@@ -51,7 +50,7 @@ type Stage struct {
 // Stage makes dir a folder that go build takes: the project with the stand-in for
 // controller-runtime.
 func (p *Project) Stage(ctx context.Context, dir string, sdk SDK, stderr io.Writer) (*Stage, error) {
-	s := &Stage{dir: dir, pkg: "./" + filepath.ToSlash(p.Package), stderr: stderr, pinned: map[string]string{}}
+	s := &Stage{dir: dir, pkg: "./" + filepath.ToSlash(p.Package), stderr: stderr, pinned: map[string]string{}, required: map[string]string{}}
 	if err := linkRoot(p.Root, dir); err != nil {
 		return nil, err
 	}
@@ -77,31 +76,70 @@ func (p *Project) Stage(ctx context.Context, dir string, sdk SDK, stderr io.Writ
 	return s, err
 }
 
-// fit changes the libraries that the program uses, and returns what it uses then.
+// fit changes the libraries that the program uses, and returns the packages that it then uses.
 func (s *Stage) fit(ctx context.Context, runtime string) ([]pkg, error) {
 	packages, err := s.packages(ctx)
-	if err == nil {
-		err = s.cut(ctx, packages, runtime, libraries...)
+	if err != nil {
+		return nil, err
 	}
-	if err == nil {
-		err = s.takeUnix(packages)
+	if runtime == "" {
+		runtime = dirOf(packages, runtimePath)
 	}
-	if err == nil {
-		packages, err = s.packages(ctx)
+	table, err := readOverlays(runtime)
+	if err != nil {
+		return nil, err
 	}
-	if err == nil && usesOpenAPI(packages) {
-		if err = s.command(ctx, s.stderr, "mod", "edit", "-dropreplace="+openAPI, "-dropreplace=github.com/google/gnostic-models"); err == nil {
-			packages, err = s.packages(ctx)
+	late := map[string]bool{} // the program uses less of these once the others are changed
+	for _, o := range table {
+		late[o.Library] = late[o.Library] || o.Unless != ""
+	}
+	for _, l := range s.librariesOf(packages) {
+		if !late[l.path] {
+			if err := s.change(ctx, runtime, l, table, nil); err != nil {
+				return nil, err
+			}
 		}
 	}
-	texts := false
-	if err == nil {
-		texts, err = says(packages, textOfTemplate)
+	if err := s.takeUnix(packages); err != nil {
+		return nil, err
 	}
-	if err == nil {
-		err = s.cut(ctx, packages, runtime, append(s.withAPI(withProtobuf(packages, texts)), machinery(packages))...)
+	if packages, err = s.withOpenAPI(ctx); err != nil {
+		return nil, err
 	}
-	return packages, err
+	texts, err := says(packages, textOfTemplate)
+	if err != nil {
+		return nil, err
+	}
+	unused := unusedBy(packages, texts)
+	for _, l := range s.librariesOf(packages) {
+		if err := s.change(ctx, runtime, l, table, unused); err != nil {
+			return nil, err
+		}
+	}
+	return packages, nil
+}
+
+// withOpenAPI returns the packages of the program, which gets the real kube-openapi if it uses
+// that itself.
+func (s *Stage) withOpenAPI(ctx context.Context) ([]pkg, error) {
+	packages, err := s.packages(ctx)
+	if err != nil || !usesOpenAPI(packages) {
+		return packages, err
+	}
+	if err := s.command(ctx, s.stderr, "mod", "edit", "-dropreplace="+openAPI, "-dropreplace=github.com/google/gnostic-models"); err != nil {
+		return nil, err
+	}
+	return s.packages(ctx)
+}
+
+// dirOf returns the folder of a module.
+func dirOf(packages []pkg, module string) string {
+	for i := range packages {
+		if m := packages[i].Module; m != nil && m.Path == module {
+			return m.Dir
+		}
+	}
+	return ""
 }
 
 // Build builds the module, whose main gets m, with further flags for the linker.
@@ -154,41 +192,6 @@ func (s *Stage) writeSum(root, runtime string) error {
 		all = append(all, text...)
 	}
 	return os.WriteFile(filepath.Join(s.dir, "go.sum"), all, 0o644)
-}
-
-// cut takes out of the libraries what a module cannot use, and adds what they lack.
-func (s *Stage) cut(ctx context.Context, packages []pkg, runtime string, changes ...change) error {
-	dirs := map[string]string{}
-	for i := range packages {
-		if m := packages[i].Module; m != nil {
-			dirs[m.Path] = m.Dir
-		}
-	}
-	if runtime == "" {
-		runtime = dirs[runtimePath]
-	}
-	for _, c := range changes {
-		if dirs[c.module] == "" || strings.HasPrefix(dirs[c.module], s.dir) {
-			continue // it is not used, or is a folder of the user's own
-		}
-		at := filepath.Join(s.dir, links, filepath.FromSlash(c.module))
-		err := linkFiles(dirs[c.module], at, c.drop)
-		if err == nil && c.add != "" {
-			err = linkFiles(filepath.Join(runtime, c.add), at, func(rel string) bool { return path.Base(rel) == "doc.go" })
-		}
-		for _, e := range c.edits {
-			if err == nil {
-				err = e.apply(at)
-			}
-		}
-		if err == nil {
-			err = s.point(ctx, c.module, c.module)
-		}
-		if err != nil {
-			return fmt.Errorf("module[%s]: %w", c.module, err)
-		}
-	}
-	return nil
 }
 
 // command runs go in the stage.

@@ -1,0 +1,3 @@
+// Package util has the functions that Athenz' library does not define for wasip1. wasmctl build
+// adds the other file to that library, which Pulsar's client uses.
+package util

@@ -1,0 +1,3 @@
+// Package shared has the buffer that Azure's library of blobs does not define for wasip1.
+// wasmctl build adds the other file to that library.
+package shared

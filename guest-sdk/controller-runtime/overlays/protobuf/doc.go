@@ -1,0 +1,3 @@
+// Package protobuf has no code. A folder below it has a file that replaces one of protobuf in
+// modules.
+package protobuf

@@ -1,3 +1,0 @@
-// Package protobuf has no code. The folder below it has the file that protobuf has
-// another one of in a module.
-package protobuf
