@@ -12,10 +12,10 @@ GOVULNCHECK := $(BIN)/tools/govulncheck-$(lastword $(subst @, ,$(GOVULNCHECK_PAC
 SHIPPED  := . guest-sdk/go guest-sdk/controller-runtime host/oci/keyless
 # The Go modules of this repository; the root module is first.
 KUBEBUILDER := $(wildcard examples/kubebuilder/*/go.mod)
-MODULES  := . guest-sdk/go guest-sdk/controller-runtime guest-sdk/kube-openapi guest-sdk/gnostic-models examples $(KUBEBUILDER:/go.mod=) bench host/conformance/guests/go host/oci/keyless devcluster/server
+MODULES  := . guest-sdk/go guest-sdk/controller-runtime guest-sdk/kube-openapi guest-sdk/gnostic-models examples $(KUBEBUILDER:/go.mod=) bench host/conformance/guests/go host/oci/keyless cmd/release devcluster/server
 # Modules that lint, vet and tests look at. devcluster/server has targets of its
 # own: analysing Kubernetes itself takes minutes.
-OURS     := . guest-sdk/go guest-sdk/controller-runtime guest-sdk/kube-openapi guest-sdk/gnostic-models examples $(KUBEBUILDER:/go.mod=) bench host/conformance/guests/go host/oci/keyless
+OURS     := . guest-sdk/go guest-sdk/controller-runtime guest-sdk/kube-openapi guest-sdk/gnostic-models examples $(KUBEBUILDER:/go.mod=) bench host/conformance/guests/go host/oci/keyless cmd/release
 EXAMPLES := configmapgenerator secretmirror memcached webapp dnsrecord periodicjob
 GUESTS   := $(EXAMPLES:%=$(BIN)/examples/%.wasm)
 RUST_EXAMPLES := configmapgenerator
@@ -72,13 +72,13 @@ FORCE:
 .PHONY: image
 image: $(DIST)/wasmctl-linux-amd64 $(DIST)/wasmctl-linux-arm64 ## Write the image to bin/image, an OCI layout, without Docker
 	rm -rf $(BIN)/image
-	go run ./cmd/release -image $(BIN)/image -version $(VERSION) $^
+	cd cmd/release && go run . -image $(BIN)/image -version $(VERSION) $^
 
 RELEASE_BINARIES := $(foreach t,linux-amd64 linux-arm64 darwin-amd64 darwin-arm64,$(DIST)/wasmctl-$(t))
 
 .PHONY: release
 release: $(RELEASE_BINARIES) ## Write binaries, checksums, SBOMs, completions, manual pages and the chart to bin/dist
-	go run ./cmd/release $^
+	cd cmd/release && go run . $^
 	rm -rf $(DIST)/completions $(DIST)/man $(DIST)/chart && mkdir -p $(DIST)/completions $(DIST)/man $(DIST)/native
 	$(RELEASE_BUILD) -o $(DIST)/native/wasmctl ./cmd/wasmctl
 	for s in bash zsh fish; do $(DIST)/native/wasmctl completion $$s > $(DIST)/completions/wasmctl.$$s || exit 1; done
@@ -170,6 +170,7 @@ test: build guests $(DEVCLUSTER) ## Run the tests on one real control plane; wit
 	cd examples && go test $(TEST_FLAGS) ./...
 	@for m in $(KUBEBUILDER:/go.mod=); do echo "test $$m"; (cd $$m && go test $(TEST_FLAGS) ./...) || exit 1; done
 	cd host/oci/keyless && go test $(TEST_FLAGS) ./...
+	cd cmd/release && go test $(TEST_FLAGS) ./...
 	cd bench && go test $(TEST_FLAGS) ./report
 	@$(MAKE) --no-print-directory test-rust
 	cd devcluster/server && CGO_ENABLED=0 go test -trimpath -vet=off $(TEST_FLAGS) ./...

@@ -24,7 +24,8 @@ import (
 func built(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "wasmctl")
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", path, "../wasmctl")
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", path, "./cmd/wasmctl")
+	cmd.Dir = filepath.Join("..", "..") // another Go module
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)

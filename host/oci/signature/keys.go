@@ -15,10 +15,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/secure-systems-lab/go-securesystemslib/encrypted"
 )
 
-// publicType is the PEM type of a public key.
-const publicType = "PUBLIC KEY"
+// PEM types of a public key, and of a private key that cosign has encrypted.
+const publicType, encryptedType = "PUBLIC KEY", "ENCRYPTED SIGSTORE PRIVATE KEY"
 
 // minRSA is how many bits an RSA key has at least.
 const minRSA = 2048
@@ -127,9 +129,10 @@ func ParsePrivateKey(content, password []byte) (*PrivateKey, error) {
 		private, err = x509.ParsePKCS1PrivateKey(block.Bytes)
 	case encryptedType, "ENCRYPTED COSIGN PRIVATE KEY":
 		var der []byte
-		if der, err = decrypt(block.Bytes, password); err == nil {
-			private, err = x509.ParsePKCS8PrivateKey(der)
+		if der, err = encrypted.Decrypt(block.Bytes, password); err != nil {
+			return nil, fmt.Errorf("encrypted private key: %w: the password is wrong, or cosign did not write the file; set COSIGN_PASSWORD", err)
 		}
+		private, err = x509.ParsePKCS8PrivateKey(der)
 	default:
 		return nil, fmt.Errorf("has a PEM block %.40q; want a private key of cosign, or one in PKCS#8 without a password", block.Type)
 	}
@@ -168,7 +171,7 @@ func GenerateKey(password []byte) (private, public []byte, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if der, err = encrypt(der, password); err != nil {
+	if der, err = encrypted.Encrypt(der, password); err != nil {
 		return nil, nil, err
 	}
 	of, err := newKey(key.Public())

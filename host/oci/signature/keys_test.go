@@ -202,10 +202,10 @@ func TestKeys_OthersAreRefused(t *testing.T) {
 		"openssl":   {block("ENCRYPTED PRIVATE KEY", ""), "without a password"},
 		"P-384":     {pkcs8(t, p384), "want P-256"},
 		"RSA 1024":  {pkcs8(t, weak), "want at least 2048"},
-		"slow":      {block(encryptedType, slow), "unknown encryption"},
-		"short":     {block(encryptedType, strings.Replace(slow, "AAAA", "", 1)), "unknown encryption"},
+		"slow":      {block(encryptedType, slow), "unsupported scrypt parameters"},
+		"short":     {block(encryptedType, strings.Replace(slow, "AAAA", "", 1)), "unsupported scrypt parameters"},
 		"no JSON":   {block(encryptedType, "x"), "invalid character"},
-		"no kdf":    {block(encryptedType, "{}"), "unknown encryption"},
+		"no kdf":    {block(encryptedType, "{}"), "unknown kdf"},
 		"truncated": {block(encryptedType, strings.Replace(slow, "1073741824", "32768", 1)), "the password is wrong"},
 	} {
 		if _, err := ParsePrivateKey(c.content, nil); err == nil || !strings.Contains(err.Error(), c.want) {

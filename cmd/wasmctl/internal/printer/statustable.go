@@ -3,8 +3,8 @@ package printer
 import (
 	"fmt"
 	"strings"
-	"unicode"
-	"unicode/utf8"
+
+	"github.com/mattn/go-runewidth"
 
 	"github.com/wasmctl/wasmctl/internal/text"
 )
@@ -138,42 +138,14 @@ func cutTo(s string, width int) string {
 	return cut(s, width)
 }
 
-// cut cuts a text to a width, and ends it with an ellipsis then.
-func cut(s string, width int) string {
-	if textWidth(s) <= width {
-		return s
-	}
-	at, used := 0, 0
-	for i, r := range s {
-		if used += runeWidth(r); used > width-1 {
-			break
-		}
-		at = i + utf8.RuneLen(r)
-	}
-	return s[:at] + "…"
-}
+// columns measures text as most terminals show it, whatever the locale.
+var columns = &runewidth.Condition{StrictEmojiNeutral: true}
 
-// textWidth is how many columns a text takes.
-func textWidth(s string) int {
-	n := 0
-	for _, r := range s {
-		n += runeWidth(r)
-	}
-	return n
-}
+// cut cuts a text to a width, and then ends it with an ellipsis.
+func cut(s string, width int) string { return columns.Truncate(s, width, "…") }
 
-// runeWidth is 2 for what terminals show in two columns: the scripts of East
-// Asia and pictures.
-func runeWidth(r rune) int {
-	switch {
-	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
-		return 0
-	case r >= 0x1100 && r <= 0x115f, r >= 0x2e80 && r <= 0xa4cf, r >= 0xac00 && r <= 0xd7a3, r >= 0xf900 && r <= 0xfaff,
-		r >= 0xfe30 && r <= 0xfe6f, r >= 0xff00 && r <= 0xff60, r >= 0xffe0 && r <= 0xffe6, r >= 0x1f300 && r <= 0x1faff, r >= 0x20000 && r <= 0x3fffd:
-		return 2
-	}
-	return 1
-}
+// textWidth returns the number of columns that a text takes.
+func textWidth(s string) int { return columns.StringWidth(s) }
 
 var spaces = strings.NewReplacer("\n", " ", "\t", " ")
 
