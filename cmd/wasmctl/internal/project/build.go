@@ -1,5 +1,5 @@
-// Package project makes and builds the source of a module: what wasmctl new and
-// wasmctl build do. Only this package knows the flags that each toolchain needs.
+// Package project creates and builds the source of a module, for wasmctl new and wasmctl build.
+// Only this package knows the flags of each toolchain.
 package project
 
 import (
@@ -15,71 +15,68 @@ import (
 	"github.com/wasmctl/wasmctl/host"
 )
 
-// Options say how to build. The zero value builds what the folder has, next to
-// its source.
+// Options configure a build. The zero value builds the project in the folder, and writes the module
+// next to its source.
 type Options struct {
-	// Toolchain wins over the project file; empty leaves it to that, then to what
-	// is in the folder.
+	// Toolchain overrides the project file. If both are empty, the files in the folder decide.
 	Toolchain Toolchain
-	// Output is the file to write; empty means the project file's, then NAME.wasm
-	// in the folder.
+	// Output is the file to write. If empty, it is the file that the project file names, and
+	// otherwise NAME.wasm in the folder.
 	Output string
-	// SDK is a checkout of wasmctl, whose stand-in for controller-runtime an operator
-	// is built with; empty means that of Release, a version of wasmctl. Without
-	// either it is the checkout that this wasmctl was built from.
+	// SDK is a checkout of wasmctl, whose stand-in for controller-runtime is used for operators. If
+	// empty, Release is the version of the stand-in. If both are empty, it comes from the checkout
+	// that this wasmctl was built from.
 	SDK, Release string
-	// Main is what main of an operator gets; it wins over the project file's.
+	// Main is the input of an operator's main. It overrides that of the project file.
 	Main operator.Main
-	// Roles are files with roles of an operator, Objects those with what its main sees,
-	// beside the project file's.
+	// Roles are files with roles of an operator. Objects are files with the objects that its main
+	// sees. They are added to those of the project file.
 	Roles, Objects []string
-	// Files are those that the module has, "PATH=FILE" each, and Namespace what the file of
-	// the service account says; they win over the project file's.
+	// Files are the files of the module, each as PATH=FILE. Namespace is the content of the service
+	// account's file. They override those of the project file.
 	Files     []string
 	Namespace string
-	// CacheDir keeps the compiled code, which a host takes that has the same CacheKey; ""
-	// keeps none.
+	// CacheDir is the cache of compiled code. A host with the same CacheKey can use its entries. If
+	// empty, the compiled code is not stored.
 	CacheDir string
 	CacheKey []byte
-	// Stderr gets what the compiler says; nil drops it.
+	// Stderr receives the compiler's output. If nil, the output is discarded.
 	Stderr io.Writer
 }
 
-// Result is a module that was built.
+// Result describes a module that was built.
 type Result struct {
-	// File is where it was written.
+	// File is the path of the written file.
 	File string `json:"file"`
-	// Toolchain built it; Version is what that says of itself.
+	// Toolchain is the toolchain that built it, and Version is its own description.
 	Toolchain Toolchain `json:"toolchain"`
 	Version   string    `json:"version"`
-	// Digest is "sha256:" and the hash of the file, Size its bytes.
+	// Digest is "sha256:" and the hash of the file, and Size is its size in bytes.
 	Digest string `json:"digest"`
 	Size   int64  `json:"size"`
-	// Described is what the module says of itself; it is in the file.
+	// Described is the module's description of itself, which is in the file.
 	Described
-	// Changed is false where the file had these bytes already; it is then left
-	// alone.
+	// Changed is false if the file already had these bytes. It was then not written.
 	Changed bool `json:"changed"`
-	// Took is how long the build took.
+	// Took is the duration of the build.
 	Took time.Duration `json:"took"`
 }
 
 // builder compiles with one toolchain.
 type builder interface {
-	// version says what the toolchain is; the error, which matches ErrNoToolchain,
-	// how to get it.
+	// version returns the toolchain's description of itself. The error matches ErrNoToolchain and
+	// explains how to get the toolchain.
 	version(ctx context.Context) (string, error)
-	// name is that of the project.
+	// name returns the name of the project.
 	name() string
 	// compile writes the module's bytes to a file.
 	compile(ctx context.Context, file string, stderr io.Writer) error
 }
 
-// Build compiles the project in dir and writes its manifest into the module. The
-// same source and toolchain give the same bytes, wherever dir is. The file is
-// replaced only once everything has gone well. The error matches ErrNoProject,
-// ErrNoToolchain or host.ErrInvalidModule; the compiler's own words are in
-// Options.Stderr.
+// Build compiles the project in dir and writes its manifest into the module. The same source and
+// toolchain give the same bytes, whatever the path of dir. The file is replaced only after a
+// successful build. The error matches ErrNoProject, ErrNoToolchain or host.ErrInvalidModule. The
+// compiler's messages go to Options.Stderr.
 func Build(ctx context.Context, dir string, o Options) (Result, error) {
 	started := time.Now()
 	if o.Stderr == nil {
@@ -102,7 +99,7 @@ func Build(ctx context.Context, dir string, o Options) (Result, error) {
 	if err != nil {
 		return res, fmt.Errorf("project[%s]: %w", dir, err)
 	}
-	if t, ok := b.(*tinyGoProject); ok && t.env != nil { // it was another Go than at first
+	if t, ok := b.(*tinyGoProject); ok && t.env != nil { // a different version of Go than at first
 		if res.Version, err = t.version(ctx); err != nil {
 			return res, fmt.Errorf("project[%s]: %w", dir, err)
 		}
@@ -154,8 +151,7 @@ func outputOf(dir string, file File, b builder) string {
 	return filepath.Join(dir, cmp.Or(file.Output, b.name()+".wasm"))
 }
 
-// Built returns the file that Build writes without options. The error matches
-// ErrNoProject.
+// Built returns the file that Build writes without options. The error matches ErrNoProject.
 func Built(dir string) (string, error) {
 	found, err := find(dir)
 	if err != nil {
@@ -172,7 +168,7 @@ func Built(dir string) (string, error) {
 	return outputOf(dir, file, b), nil
 }
 
-// choose returns what builds the folder.
+// choose returns the builder for the folder.
 func choose(dir string, found Toolchain, file File, o Options) (builder, Toolchain, error) {
 	t := cmp.Or(o.Toolchain, Toolchain(file.Toolchain), found)
 	if (t == Rust) != (found == Rust) {
@@ -180,7 +176,7 @@ func choose(dir string, found Toolchain, file File, o Options) (builder, Toolcha
 	}
 	abs, err := filepath.Abs(dir)
 	if err == nil {
-		abs, err = filepath.EvalSymlinks(abs) // as compilers name it
+		abs, err = filepath.EvalSymlinks(abs) // compilers resolve links in paths
 	}
 	if err != nil {
 		return nil, "", fmt.Errorf("project[%s]: %w", dir, err)
@@ -203,7 +199,7 @@ func choose(dir string, found Toolchain, file File, o Options) (builder, Toolcha
 	return goProject{dir: abs}, t, nil
 }
 
-// within are files that are relative to a folder.
+// within returns files with their paths relative to a folder made complete.
 func within(dir string, files []string) (list []string) {
 	for _, f := range files {
 		list = append(list, filepath.Join(dir, f))

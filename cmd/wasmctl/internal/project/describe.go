@@ -11,15 +11,14 @@ import (
 	"github.com/wasmctl/wasmctl/host"
 )
 
-// severalControllers is in the error of an operator with several controllers, none of
-// which has the name that it was asked under.
+// severalControllers matches the error of an operator with several controllers, if none of them has
+// the requested name.
 var severalControllers = regexp.MustCompile(`run it once for each, with --name and one of ([^ ,]+(?:, [^ ,]+)*)`)
 
-// Annotate returns the module with what its describe export says in its manifest
-// sections, and that. A module without describe must have them already, and stays as it
-// is. cfg has the name, and the cache of compiled code. Describe runs in a sandbox that
-// can do nothing but log. The error matches host.ErrInvalidModule where the module is at
-// fault.
+// Annotate returns the module with its description in the manifest sections, and the description. A
+// module without a describe export must already have the sections, and stays unchanged. cfg has the
+// name, and the cache of compiled code. Describe runs in a sandbox that can only log. The error
+// matches host.ErrInvalidModule if it is the module's fault.
 func Annotate(ctx context.Context, wasm []byte, cfg host.Config) ([]byte, Described, error) {
 	info := host.Inspect(ctx, wasm)
 	if all := info.Manifests(); len(all) > 0 && !info.HasExport(abi.ExportDescribe) && len(info.Problems) == 0 {
@@ -33,20 +32,19 @@ func Annotate(ctx context.Context, wasm []byte, cfg host.Config) ([]byte, Descri
 	return annotated, d, err
 }
 
-// Described is what a module says of itself.
+// Described is a module's description of itself.
 type Described struct {
-	// Manifests are one, or one for each controller.
+	// Manifests has one manifest for each controller.
 	Manifests []*abi.Manifest `json:"manifests"`
-	// LeftOut are the errors of the controllers that cannot be those of a module, where
-	// others can.
+	// LeftOut are the errors of the controllers that cannot run in a module, if others can.
 	LeftOut []error `json:"-"`
 }
 
-// describeAll is Describe for each controller that a module has.
+// describeAll calls Describe for each controller of a module.
 func describeAll(ctx context.Context, wasm []byte, cfg host.Config) (Described, error) {
 	first, err := Describe(ctx, wasm, cfg)
 	alone := first
-	if err == nil && first.Name == cfg.Name { // may be one of several
+	if err == nil && first.Name == cfg.Name { // there may be more than one
 		other := cfg
 		other.Name += "-"
 		first, err = Describe(ctx, wasm, other)
@@ -79,9 +77,9 @@ func describeAll(ctx context.Context, wasm []byte, cfg host.Config) (Described, 
 	return d, err
 }
 
-// Describe returns what the describe export says to a controller of cfg's name, in the
-// sandbox of Annotate. Where a large program needs more than the usual stack for its
-// variables, the manifest asks for the maximum.
+// Describe returns the manifest that the describe export returns for a controller with cfg's name,
+// in the sandbox of Annotate. If a large program needs more than the usual stack for its variables,
+// the manifest requests the maximum.
 func Describe(ctx context.Context, wasm []byte, cfg host.Config) (*abi.Manifest, error) {
 	manifest, err := host.Describe(ctx, wasm, cfg)
 	more := errors.Is(err, host.ErrStack)

@@ -15,29 +15,29 @@ import (
 // FileName is the project file, in the project's folder. It is optional.
 const FileName = "wasmctl.yaml"
 
-// File is what the project file says. Options win over it.
+// File is the content of the project file. Options override it.
 type File struct {
-	// Toolchain is how to build; empty means by what is in the folder.
+	// Toolchain is the toolchain to build with. If empty, the files in the folder decide.
 	Toolchain string `json:"toolchain,omitempty"`
-	// Output is the module's file, relative to the folder; empty means the
-	// project's name and ".wasm".
+	// Output is the module's file, relative to the folder. If empty, it is the project's name and
+	// ".wasm".
 	Output string `json:"output,omitempty"`
-	// Target is the Rust target; empty means DefaultTarget.
+	// Target is the Rust target. If empty, it is DefaultTarget.
 	Target string `json:"target,omitempty"`
 	// Roles are files with roles of an operator, relative to the folder.
 	Roles []string `json:"roles,omitempty"`
-	// Objects are files with what main of an operator sees, relative to the folder.
+	// Objects are files with the objects that main of an operator sees, relative to the folder.
 	Objects []string `json:"objects,omitempty"`
-	// Files are those that the module has, by their paths in it: files relative to the
-	// folder. Namespace is what the file of the service account says.
+	// Files maps paths in the module to files, relative to the folder. Namespace is the content of
+	// the service account's file.
 	Files     map[string]string `json:"files,omitempty"`
 	Namespace string            `json:"namespace,omitempty"`
-	// Main is what main of an operator gets.
+	// Main is the input of an operator's main.
 	operator.Main
 }
 
-// readFile reads the project file of a folder; a folder without one has an empty
-// one. A key that is not known is an error.
+// readFile reads the project file of a folder. Without the file, it returns an empty one. An
+// unknown key is an error.
 func readFile(dir string) (File, error) {
 	var f File
 	b, err := os.ReadFile(filepath.Join(dir, FileName))
@@ -56,13 +56,13 @@ func readFile(dir string) (File, error) {
 	return f, nil
 }
 
-// ReplaceFile writes a file atomically for its readers.
+// ReplaceFile writes a file atomically: a reader sees the old or the new content.
 func ReplaceFile(path string, data []byte) error {
 	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(tmp.Name()) }() // gone already if all went well
+	defer func() { _ = os.Remove(tmp.Name()) }() // after a rename it does not exist
 	if _, err = tmp.Write(data); err == nil {
 		err = tmp.Chmod(0o644)
 	}
@@ -75,7 +75,7 @@ func ReplaceFile(path string, data []byte) error {
 	return os.Rename(tmp.Name(), path)
 }
 
-// CanReplace returns an error where ReplaceFile could not write a file.
+// CanReplace returns an error if ReplaceFile could not write the file.
 func CanReplace(path string) error {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return errors.New("is not a regular file")

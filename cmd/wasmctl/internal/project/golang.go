@@ -9,9 +9,8 @@ import (
 	"slices"
 )
 
-// goFlags make a module that stays loaded and is called (a reactor), without
-// symbols, and with the same bytes wherever it is built: no path of this machine,
-// no state of its version control, no id of this build.
+// goFlags build a module that stays loaded and is called (a reactor), without symbols. The bytes do
+// not depend on the machine: no path, no version control state and no build ID is in them.
 var goFlags = []string{"-buildmode=c-shared", "-trimpath", "-buildvcs=false"}
 
 const goLinker = "-s -w -buildid="
@@ -23,7 +22,7 @@ type goProject struct {
 	dir string // absolute
 }
 
-// name implements builder: the name of the folder.
+// name implements builder. It returns the name of the folder.
 func (p goProject) name() string { return filepath.Base(p.dir) }
 
 // version implements builder.
@@ -31,8 +30,8 @@ func (p goProject) version(ctx context.Context) (string, error) {
 	return versionOf(ctx, &command{dir: p.dir, name: "go"}, getGo)
 }
 
-// versionOf returns what a compiler's version command prints; get says how to get
-// the compiler.
+// versionOf returns the output of a compiler's version command. get explains how to install the
+// compiler.
 func versionOf(ctx context.Context, c *command, get string) (string, error) {
 	if _, err := exec.LookPath(c.name); err != nil {
 		return "", fmt.Errorf("%w: %s is not on PATH: %s", ErrNoToolchain, c.name, get)

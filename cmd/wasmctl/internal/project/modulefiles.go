@@ -12,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// namespaceFile is where a pod finds the name of its namespace.
+// namespaceFile is the file in which a pod finds the name of its namespace.
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// moduleFiles returns the files that the module has, by their paths in it.
+// moduleFiles returns the files of the module, by their paths in it.
 func moduleFiles(dir string, file File, o Options) (map[string][]byte, error) {
 	from := map[string]string{}
 	for path, f := range file.Files {

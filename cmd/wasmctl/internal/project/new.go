@@ -15,48 +15,48 @@ import (
 	"text/template"
 )
 
-// templates are the files of a new project: those of all, and those of its
-// language, which win. Words in capitals in a path are values.
+// templates are the files of a new project: the common ones, and those of its language, which
+// override them. Words in capitals in a path are placeholders.
 //
 //go:embed templates
 var templates embed.FS
 
-// checkout is the repository that a development build was built from; make build
-// sets it by the linker. A release has none.
+// checkout is the repository that a development build was built from. make build sets it through
+// the linker. It is empty in a release.
 var checkout string
 
-// New says what project to make.
+// New configures a new project.
 type New struct {
-	// Dir is the folder to make; its last part is the project's name. It may be
-	// there already, if it is empty.
+	// Dir is the folder to create. Its last part is the project's name. It may exist if it is
+	// empty.
 	Dir string
-	// Lang is what it is written in. TinyGo is Go that is built with TinyGo.
+	// Lang is the language. TinyGo means Go that is built with TinyGo.
 	Lang Toolchain
-	// Typed makes a project on controller-runtime, of the shape of kubebuilder, with
-	// Go types for the kinds. It is in Go.
+	// Typed creates a project on controller-runtime, in the layout of kubebuilder, with Go types
+	// for the kinds. It requires Go.
 	Typed bool
-	// Kind is the kind to reconcile, KIND.VERSION.GROUP-like: "Widget.example.dev/v1".
-	// Empty makes one of the name.
+	// Kind is the kind to reconcile, for example "Widget.example.dev/v1". If empty, it is derived
+	// from the name.
 	Kind string
-	// Release is the version of wasmctl, "v1.2.3", whose SDK the project requires.
-	// SDK is the folder of a checkout of wasmctl whose SDK it uses instead; with
-	// neither that is the checkout that this wasmctl was built from.
+	// Release is the version of wasmctl, "v1.2.3", whose SDK the project requires. SDK is the
+	// folder of a checkout whose SDK it uses instead. If both are empty, it is the checkout that
+	// this wasmctl was built from.
 	Release, SDK string
 }
 
-// ErrBadName matches the errors for a name or a kind that cannot be used, and
-// for a folder that is not empty: nothing was written then.
+// ErrBadName matches the errors for an unusable name or kind, and for a folder that is not empty.
+// Nothing was written in these cases.
 var ErrBadName = errors.New("cannot create the project")
 
-// values are what templates know.
+// values are the variables of the templates.
 type values struct {
 	Name, Lang           string
 	Kind, Group, Version string
 	Singular, Plural     string
-	SDK, SDKVersion      string // SDK is the path of the SDK; empty uses the release
-	SDKCargo             string // the release as Cargo has it
+	SDK, SDKVersion      string // SDK is the path of the SDK; if empty, the release is used
+	SDKCargo             string // the release in Cargo's form
 	UnitTest             string
-	Crate                string // Name, as Rust writes it
+	Crate                string // Name in Rust's form
 	Typed                bool
 	CRD                  string // the file of the CRD, or its folder
 }
@@ -67,8 +67,8 @@ var (
 	wordStart = regexp.MustCompile(`(^|-)[a-z0-9]`)
 )
 
-// Create makes the project and returns its files, by name relative to the
-// folder. It never writes over a file.
+// Create creates the project and returns its files, by name relative to the folder. It never
+// overwrites a file.
 func (n New) Create() ([]string, error) {
 	v, err := n.values()
 	if err != nil {
@@ -92,7 +92,7 @@ func (n New) Create() ([]string, error) {
 	return names, nil
 }
 
-// free returns an error if there is something in the folder.
+// free returns an error if the folder is not empty.
 func free(dir string) error {
 	entries, err := os.ReadDir(dir)
 	switch {
@@ -118,7 +118,7 @@ func writeNew(path string, text []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// values works out what the templates need.
+// values computes the variables of the templates.
 func (n New) values() (*values, error) {
 	name := n.Name()
 	if !nameForm.MatchString(name) {
@@ -136,14 +136,14 @@ func (n New) values() (*values, error) {
 	v.Kind, v.Group, v.Version = m[1], m[2], m[6]
 	v.Singular = strings.ToLower(v.Kind)
 	v.Plural = plural(v.Singular)
-	if n.Typed { // wasmctl build brings what its modules need
+	if n.Typed { // wasmctl build provides the dependencies of its modules
 		v.UnitTest, v.CRD = "go test ./...", "config/crd/bases"
 		return v, nil
 	}
 	return v, n.sdk(v)
 }
 
-// sdk says where the SDK comes from.
+// sdk sets the variables about the SDK.
 func (n New) sdk(v *values) error {
 	folder := "go"
 	v.UnitTest = "go test ."
@@ -192,7 +192,7 @@ func (v *values) render() (map[string][]byte, error) {
 				name = ".gitignore"
 			}
 			text, err := v.execute(file)
-			if len(text) > 0 { // else it is not for this project
+			if len(text) > 0 { // otherwise it belongs to other projects
 				files[name] = text
 			}
 			return err
@@ -219,7 +219,7 @@ func camel(name string) string {
 	return wordStart.ReplaceAllStringFunc(name, func(s string) string { return strings.ToUpper(strings.TrimPrefix(s, "-")) })
 }
 
-// plural is the usual English one.
+// plural returns the usual English plural.
 func plural(s string) string {
 	switch {
 	case strings.HasSuffix(s, "s"), strings.HasSuffix(s, "x"), strings.HasSuffix(s, "ch"), strings.HasSuffix(s, "sh"):

@@ -40,20 +40,20 @@ func (p *operatorProject) compile(ctx context.Context, file string, stderr io.Wr
 	return stage.Build(ctx, file, p.main, goFlags, goLinker)
 }
 
-// endedEarly is in the error of a main that ended before it started the manager.
+// endedEarly matches the error of a main that ended before it started the manager.
 var endedEarly = regexp.MustCompile(`^exited with code|main: returned before`)
 
-// helpMain adds to such an error how to give main what it asks for.
+// helpMain adds to this error how to give main its input.
 func helpMain(err error) error {
 	if call, ok := errors.AsType[*abi.CallError](err); ok && endedEarly.MatchString(call.Err.Error()) {
-		return fmt.Errorf("%w\nmain ended before it started the manager; wasmctl build gives it what it lacks: its command and flags after \"--\", "+
-			"its environment by --env, what it reads by --files, --namespace and --objects", err)
+		return fmt.Errorf("%w\nmain ended before it started the manager; give wasmctl build its input: its command and flags after \"--\", "+
+			"its environment with --env, its files with --files and --namespace, and objects with --objects", err)
 	}
 	return err
 }
 
-// Check says what of the operator in dir will work as a module, without building
-// it. The error matches ErrNoProject where there is no operator, and ErrNoToolchain.
+// Check reports which parts of the operator in dir will work as a module, without building it. The
+// error matches ErrNoProject if there is no operator, and ErrNoToolchain.
 func Check(ctx context.Context, dir string, o Options) (*operator.Report, error) {
 	if o.Stderr == nil {
 		o.Stderr = io.Discard
@@ -83,8 +83,7 @@ func Check(ctx context.Context, dir string, o Options) (*operator.Report, error)
 	return r, nil
 }
 
-// hasOperator reports whether dir is an operator whose main package is in a
-// folder of its own.
+// hasOperator reports whether dir has an operator whose main package is in a folder of its own.
 func hasOperator(dir string) bool {
 	abs, err := filepath.Abs(dir)
 	if err != nil {

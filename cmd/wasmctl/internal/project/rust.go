@@ -14,27 +14,26 @@ import (
 	"strings"
 )
 
-// DefaultTarget is the Rust target where the project file names none: it imports
-// nothing but the host functions.
+// DefaultTarget is the Rust target if the project file names none. It imports only the host
+// functions.
 const DefaultTarget = "wasm32-unknown-unknown"
 
-// debianTargets are the names that Debian's packages have for targets of today.
+// debianTargets maps targets to their older names in Debian's packages.
 var debianTargets = map[string]string{"wasm32-wasip1": "wasm32-wasi"}
 
 // rustProject is a folder with a Cargo.toml.
 type rustProject struct {
 	dir    string // absolute
 	target string
-	// tools are found by version.
+	// The tools are set by version.
 	cargo, rustc string
 }
 
-// name implements builder: the name of the folder.
+// name implements builder. It returns the name of the folder.
 func (p *rustProject) name() string { return filepath.Base(p.dir) }
 
-// version implements builder. Of the toolchains that are there the first is
-// taken that has the target: the one on PATH, which rustup keeps, then the
-// system's packages.
+// version implements builder. It takes the first toolchain that has the target: first the one on
+// PATH, which may be rustup's, then the one of the system's packages.
 func (p *rustProject) version(ctx context.Context) (string, error) {
 	var tried []string
 	for _, t := range []struct{ cargo, rustc string }{{"cargo", "rustc"}, {"/usr/bin/cargo", "/usr/bin/rustc"}} {
@@ -55,8 +54,7 @@ Get it with one of:
 		ErrNoToolchain, p.target, strings.Join(tried, "\n  "), p.target)
 }
 
-// try takes a pair of tools if they can build for the target, under today's name
-// of it or Debian's.
+// try uses a pair of tools if they can build for the target, under its current name or Debian's.
 func (p *rustProject) try(ctx context.Context, cargo, rustc string) (string, error) {
 	for _, tool := range []string{cargo, rustc} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -80,8 +78,8 @@ func (p *rustProject) try(ctx context.Context, cargo, rustc string) (string, err
 	return "", fmt.Errorf("%s: %s has no target %s", rustc, version, p.target)
 }
 
-// compile implements builder. Cargo builds into the project's own target
-// folder, so that the next build is a short one.
+// compile implements builder. Cargo builds into the project's own target folder, so that the next
+// build is incremental.
 func (p *rustProject) compile(ctx context.Context, file string, stderr io.Writer) error {
 	c := command{dir: p.dir, name: p.cargo, env: []string{"CARGO_ENCODED_RUSTFLAGS=" + p.flags()}}
 	if filepath.IsAbs(p.cargo) {
@@ -105,9 +103,9 @@ func (p *rustProject) compile(ctx context.Context, file string, stderr io.Writer
 	return os.WriteFile(file, wasm, 0o644)
 }
 
-// vendor makes a build one of the system's packages. They must not meet rustup's
-// programs, which stand first on PATH; and they may be too old to read the index of
-// the registry, so that a newer cargo, if there is one, fetches what Cargo.lock names.
+// vendor prepares a build with the system's packages. It hides rustup's programs, which are first
+// on PATH. The system's cargo may be too old to read the registry's index, so a newer cargo, if
+// present, fetches the dependencies of Cargo.lock.
 func (p *rustProject) vendor(ctx context.Context, c *command, stderr io.Writer) error {
 	target := filepath.Join(p.targetDir(), "system")
 	c.env = append(c.env, "RUSTC="+p.rustc, "CARGO_TARGET_DIR="+target, "PATH="+filepath.Dir(p.cargo)+string(os.PathListSeparator)+"/bin")
@@ -150,8 +148,8 @@ func (p *rustProject) targetDir() string {
 	return filepath.Join(p.dir, "target")
 }
 
-// flags keep the paths of this machine out of the module: the messages of panics
-// have them. They stand behind what the user has in RUSTFLAGS.
+// flags returns the flags that remove paths of this machine from the module: messages of panics
+// have them. They follow the user's RUSTFLAGS.
 func (p *rustProject) flags() string {
 	flags := strings.Fields(os.Getenv("RUSTFLAGS"))
 	for _, dir := range []struct{ path, name string }{{cargoHome(), "/cargo"}, {p.dir, "/src"}} {
@@ -173,8 +171,7 @@ func cargoHome() string {
 	return filepath.Join(home, ".cargo")
 }
 
-// artifact returns the module that cargo says it has built of the project in
-// dir.
+// artifact returns the module that cargo reports for the project in dir.
 func artifact(messages io.Reader, dir string) (string, error) {
 	for d := json.NewDecoder(messages); ; {
 		var m struct {

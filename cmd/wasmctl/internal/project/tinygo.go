@@ -15,27 +15,26 @@ import (
 const getTinyGo = `install TinyGo 0.41 (0.35 is the oldest) from https://tinygo.org/getting-started/install and put it on PATH, ` +
 	`or build with --toolchain go`
 
-// tinyGoFlags are the only ones that neither leak nor are many times slower: see
+// tinyGoFlags are the only settings that neither leak memory nor are many times slower. See
 // docs/toolchains.md.
 var tinyGoFlags = []string{
 	"build", "-target=wasip1", "-buildmode=c-shared", "-gc=precise", "-scheduler=none", "-no-debug", "-opt=2",
 }
 
-// The flags of the linker. The bigger stack is for deeply nested objects. With a
-// heap that is nearly full at the start, each run would collect garbage.
+// The linker's flags. The larger stack is for deeply nested objects. If the heap were nearly full
+// at the start, each run would collect garbage.
 const (
 	tinyGoStack  = "-z stack-size=524288"
 	tinyGoMemory = "--initial-memory=1048576"
 )
 
-// memoryTooSmall is what the linker says of a module with more data than
-// tinyGoMemory has room for.
+// memoryTooSmall is in the linker's error for a module whose data does not fit into tinyGoMemory.
 const memoryTooSmall = "initial memory too small"
 
-// goTooNew is what TinyGo says of a Go that it does not know yet.
+// goTooNew matches TinyGo's error for a version of Go that it does not support yet.
 var goTooNew = regexp.MustCompile(`requires go version 1\.\d+ through 1\.(\d+), got go(\S+)`)
 
-// lastPatches are the last releases of Go 1.N, for what TinyGo 0.35 to 0.40 need.
+// lastPatches are the last releases of Go 1.N, for TinyGo 0.35 to 0.40.
 var lastPatches = map[int]int{23: 12, 24: 13}
 
 // tinyGoProject is a folder with a Go main package, for TinyGo.
@@ -44,7 +43,7 @@ type tinyGoProject struct {
 	env []string
 }
 
-// name implements builder: the name of the folder.
+// name implements builder. It returns the name of the folder.
 func (p *tinyGoProject) name() string { return filepath.Base(p.dir) }
 
 // version implements builder.
@@ -52,8 +51,8 @@ func (p *tinyGoProject) version(ctx context.Context) (string, error) {
 	return versionOf(ctx, &command{dir: p.dir, env: p.env, name: "tinygo"}, getTinyGo)
 }
 
-// compile implements builder. Two refusals of TinyGo have a remedy, and it is
-// taken: an older Go, and the linker's own choice of the memory.
+// compile implements builder. It works around two errors of TinyGo: it uses an older Go, or lets
+// the linker choose the memory.
 func (p *tinyGoProject) compile(ctx context.Context, file string, stderr io.Writer) error {
 	linker := []string{tinyGoStack, tinyGoMemory}
 	for {
@@ -76,9 +75,8 @@ func (p *tinyGoProject) compile(ctx context.Context, file string, stderr io.Writ
 	}
 }
 
-// olderGo sets the newest Go that this TinyGo takes. TinyGo asks the go command
-// on PATH for its GOROOT, and that command obeys GOTOOLCHAIN: it downloads what it
-// does not have.
+// olderGo selects the newest Go that this TinyGo supports. TinyGo asks the go command on PATH for
+// its GOROOT. That command follows GOTOOLCHAIN, and downloads a missing version.
 func (p *tinyGoProject) olderGo(ctx context.Context, m []string, stderr io.Writer) error {
 	minor, err := strconv.Atoi(m[1])
 	if err != nil {

@@ -14,10 +14,10 @@ import (
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project/operator"
 )
 
-// Toolchain is what turns a project into a module.
+// Toolchain turns a project into a module.
 type Toolchain string
 
-// The toolchains. The empty one is found by what is in the folder.
+// The toolchains. If empty, the files in the folder decide.
 const (
 	Go     Toolchain = "go"     // the standard toolchain
 	TinyGo Toolchain = "tinygo" // small modules, from Go as well
@@ -27,8 +27,7 @@ const (
 // Toolchains are the values of --toolchain and --lang.
 var Toolchains = []string{string(Go), string(TinyGo), string(Rust)}
 
-// ParseToolchain returns the toolchain of a name; the empty name is the empty
-// one.
+// ParseToolchain returns the toolchain with a name. An empty name gives the empty toolchain.
 func ParseToolchain(name string) (Toolchain, error) {
 	switch t := Toolchain(name); t {
 	case "", Go, TinyGo, Rust:
@@ -37,15 +36,15 @@ func ParseToolchain(name string) (Toolchain, error) {
 	return "", fmt.Errorf("toolchain %q: want one of %s", name, strings.Join(Toolchains, ", "))
 }
 
-// ErrNoProject matches the error for a folder that has nothing to build.
+// ErrNoProject matches the error for a folder without a project.
 var ErrNoProject = errors.New("nothing to build")
 
-// ErrNoToolchain matches the error for a toolchain that is not installed, or
-// cannot build for WebAssembly as it is installed. Its text says how to get it.
+// ErrNoToolchain matches the error for a toolchain that is not installed, or cannot build for
+// WebAssembly as installed. Its text explains how to get it.
 var ErrNoToolchain = errors.New("toolchain is missing")
 
-// find returns the toolchain of a folder: Cargo.toml means Rust, Go files within
-// a Go module mean the standard toolchain. TinyGo has to be asked for.
+// find returns the toolchain of a folder. Cargo.toml means Rust, and Go files in a Go module mean
+// the standard toolchain. TinyGo must be requested.
 func find(dir string) (Toolchain, error) {
 	info, err := os.Stat(dir)
 	switch {
@@ -65,8 +64,8 @@ func find(dir string) (Toolchain, error) {
 	return "", fmt.Errorf("project[%s]: %w: has neither a Cargo.toml nor a go.mod with Go files; create a project with wasmctl new", dir, ErrNoProject)
 }
 
-// mainPackage returns the Go package to build: that in dir or, where it has none,
-// that in its folder cmd, where kubebuilder puts it. It is empty if there is none.
+// mainPackage returns the Go package to build: dir, or otherwise its folder cmd, as in
+// kubebuilder's layout. It is empty if neither has a main package.
 func mainPackage(dir string) string {
 	switch {
 	case operator.IsMain(dir):
@@ -100,15 +99,15 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// command is one program to run for a build.
+// command is a program that a build runs.
 type command struct {
 	dir  string
-	env  []string // over the process' own
+	env  []string // added to the environment of the process
 	name string
 	args []string
 }
 
-// run runs it. Its stderr goes to the user unchanged.
+// run runs the program. Its stderr is passed to the user unchanged.
 func (c *command) run(ctx context.Context, stdout, stderr io.Writer) error {
 	cmd := exec.CommandContext(ctx, c.name, c.args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = c.dir, stdout, stderr
@@ -119,7 +118,7 @@ func (c *command) run(ctx context.Context, stdout, stderr io.Writer) error {
 	return nil
 }
 
-// output runs it and returns the first line that it writes.
+// output runs the program and returns the first line of its output.
 func (c *command) output(ctx context.Context) (string, error) {
 	var out bytes.Buffer
 	if err := c.run(ctx, &out, io.Discard); err != nil {

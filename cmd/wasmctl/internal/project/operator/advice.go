@@ -1,7 +1,7 @@
 package operator
 
-// advice is what is said where the project uses one of some symbols. A name ending
-// in a dot stands for all functions of a package.
+// advice is reported if the project uses one of its symbols. A name ending in a dot means all
+// functions of a package.
 type advice struct {
 	verdict  Verdict
 	what, do string
@@ -21,13 +21,13 @@ var advices = []advice{
 		ofInformer + "AddEventHandler", ofInformer + "AddEventHandlerWithResyncPeriod", ofInformer + "AddEventHandlerWithOptions",
 	}},
 	{Fail, "opens a cluster of its own", "use the manager's client, and declare what to watch with the builder", []string{ofRuntime + "cluster.New"}},
-	{Warn, "sets up a webhook, which a module does not serve: an error at start", "do not call it where ENABLE_WEBHOOKS is \"false\", pass the program's own flag after \"--\" of wasmctl build, or use wasmctl build --without webhooks", []string{
+	{Warn, "sets up a webhook, which a module does not serve: an error at start", "do not call it if ENABLE_WEBHOOKS is \"false\", pass the program's own flag after \"--\" of wasmctl build, or use wasmctl build --without webhooks", []string{
 		"sigs.k8s.io/controller-runtime.NewWebhookManagedBy", ofRuntime + "builder.WebhookManagedBy", "(" + ofRuntime + "webhook.Server).Register",
 	}},
 	{Warn, "makes a client of client-go", "it works within Reconcile, for kinds of the manager's scheme; watches, exec and logs do not", []string{
 		ofClient + "kubernetes.NewForConfig", ofClient + "kubernetes.NewForConfigOrDie", ofClient + "dynamic.NewForConfig", ofClient + "dynamic.NewForConfigOrDie", ofClient + "rest.RESTClientFor",
 	}},
-	{Warn, "asks the API server which kinds it has, and gets those of the manager's scheme", "name what your cluster lacks: wasmctl build --without KIND.GROUP", []string{
+	{Warn, "asks the API server for its kinds, and gets those of the manager's scheme", "name what your cluster lacks: wasmctl build --without KIND.GROUP", []string{
 		ofClient + "discovery.", "(k8s.io/apimachinery/pkg/api/meta.RESTMapper).RESTMapping", "(k8s.io/apimachinery/pkg/api/meta.RESTMapper).RESTMappings",
 	}},
 	{Warn, "watches, elects or connects by itself, which fails when it is used", "leave it to the host: it watches, elects and keeps the cache", []string{
@@ -42,11 +42,11 @@ var advices = []advice{
 		"net.Dial", "net.DialTimeout", "(*net.Dialer).Dial", "(*net.Dialer).DialContext", "net/http.Get", "net/http.Post", "net/http.PostForm", "net/http.Head",
 		"(*net/http.Client).Do", "(*net/http.Client).Get", "(*net/http.Client).Post", "google.golang.org/grpc.Dial", "google.golang.org/grpc.NewClient", "database/sql.Open",
 	}},
-	{Warn, "runs a function later, which no run waits for: it does not happen", "return RequeueAfter, and do what is due in Reconcile", []string{
+	{Warn, "runs a function later: no run waits for it, so it never happens", "return RequeueAfter, and do the work in Reconcile", []string{
 		"time.AfterFunc", "(*github.com/robfig/cron.Cron).Start", "(*github.com/robfig/cron/v3.Cron).Start",
 	}},
 	{Warn, "runs a program, which fails when it is called", "let a Job do it", []string{"os/exec.Command", "os/exec.CommandContext", "os.StartProcess"}},
-	{Warn, "reads files, of which a module has those of the build", "give them to it: wasmctl build --files PATH=FILE, or --namespace for that of the service account", []string{
+	{Warn, "reads files: a module has only the files of its build", "add them with wasmctl build --files PATH=FILE, or the service account's namespace with --namespace", []string{
 		"os.ReadFile", "os.Open", "os.ReadDir", "os.DirFS", "io/ioutil.ReadFile", "path/filepath.Walk", "path/filepath.WalkDir", "path/filepath.Glob",
 	}},
 	{Warn, "writes files, which fails when it is called: those of a module are read only", "keep it in memory, or in an object", []string{
@@ -54,7 +54,7 @@ var advices = []advice{
 	}},
 }
 
-// symbols are the advices by the names of what they are about.
+// symbols maps the names of symbols to their advice.
 var symbols = func() map[string]*advice {
 	m := map[string]*advice{}
 	for i := range advices {
@@ -67,10 +67,10 @@ var symbols = func() map[string]*advice {
 
 const addsRunnable = "(" + ofRuntime + "manager.Manager).Add"
 
-var runsBeside = advice{Fail, "runs something beside the controllers: an error at start", "do its work in Reconcile, with RequeueAfter, or run it as a program of its own; wasmctl build --without runnables leaves it out", nil}
+var runsBeside = advice{Fail, "runs something in addition to the controllers: an error at start", "do its work in Reconcile, with RequeueAfter, or run it as a program of its own; wasmctl build --without runnables leaves it out", nil}
 
-// harmless are types of what may be added to a manager: the host does their work,
-// or they are controllers.
+// harmless are types that may be added to a manager: the host does their work, or they are
+// controllers.
 var harmless = map[string]bool{
 	"*" + ofRuntime + "certwatcher.CertWatcher": true, ofRuntime + "webhook.Server": true, ofRuntime + "metrics/server.Server": true, ofRuntime + "cluster.Cluster": true,
 	ofRuntime + "cache.Cache":           true,

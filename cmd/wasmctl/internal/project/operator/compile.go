@@ -20,16 +20,16 @@ import (
 	"strings"
 )
 
-// compiled is a program whose packages were compiled, as far as they can be.
+// compiled is a program whose packages were compiled, as far as they compile.
 type compiled struct {
 	dir      string // of the stage
-	packages []pkg  // what one imports is before it
+	packages []pkg  // in the order of their dependencies
 	fset     *token.FileSet
-	own      map[string]*types.Package // the project's that were checked
+	own      map[string]*types.Package // the project's packages that were checked
 	deps     types.Importer
 }
 
-// compile compiles the packages of the program, and does not link them.
+// compile compiles the packages of the program without linking them.
 func (s *Stage) compile(ctx context.Context) (*compiled, error) {
 	args := []string{"list", "-e", "-export", "-deps", "-trimpath", "-buildmode=c-shared", "-json=ImportPath,Dir,Export,Standard,GoFiles,Imports,Module,Error"}
 	var out bytes.Buffer
@@ -75,8 +75,7 @@ func (c *compiled) Import(path string) (*types.Package, error) {
 	return c.deps.Import(path)
 }
 
-// check adds to the report what does not compile, and what the project's packages
-// use.
+// check adds the compile errors to the report, and the findings about the project's packages.
 func (c *compiled) check(r *Report) {
 	zones := slices.ContainsFunc(c.packages, func(p pkg) bool { return p.ImportPath == "time/tzdata" })
 	for i := range c.packages {
@@ -93,13 +92,13 @@ func (c *compiled) check(r *Report) {
 	}
 }
 
-// place is a position in the project, or the file's own one.
+// place returns a position, relative to the project if it is in the project.
 func (c *compiled) place(pos token.Pos) Place {
 	at := c.fset.Position(pos)
 	return Place{c.name(at.Filename), at.Line}
 }
 
-// name is a file's in the project; in another module, without the folder of the
+// name returns a file's path in the project. For another module, it omits the folder of the module
 // cache.
 func (c *compiled) name(file string) string {
 	if rel, err := filepath.Rel(c.dir, file); err == nil && !strings.HasPrefix(rel, "..") {
@@ -112,7 +111,7 @@ func (c *compiled) name(file string) string {
 	return strings.TrimPrefix(file, links+"/")
 }
 
-// parse parses the files of a package. What cannot be parsed, go list has said.
+// parse parses the files of a package. go list has already reported files that cannot be parsed.
 func (c *compiled) parse(p *pkg) []*ast.File {
 	var files []*ast.File
 	for _, name := range p.GoFiles {
@@ -125,7 +124,7 @@ func (c *compiled) parse(p *pkg) []*ast.File {
 
 var located = regexp.MustCompile(`^(\S+?\.go):(\d+)(?::\d+)?: (.*)$`)
 
-// broken are the errors of a package that does not compile, with their places.
+// broken returns the errors of a package that does not compile, with their places.
 func (c *compiled) broken(p *pkg) (list []Finding) {
 	if p.Error == nil {
 		return nil
@@ -135,7 +134,7 @@ func (c *compiled) broken(p *pkg) (list []Finding) {
 		if m == nil {
 			continue
 		}
-		n, _ := strconv.Atoi(m[2]) // digits
+		n, _ := strconv.Atoi(m[2]) // the pattern has only digits here
 		file := m[1]
 		if filepath.IsAbs(file) {
 			file = c.name(file)
@@ -147,14 +146,14 @@ func (c *compiled) broken(p *pkg) (list []Finding) {
 	if list == nil {
 		list = []Finding{{c.importer(p.ImportPath), Fail, p.ImportPath + ": " + strings.TrimSpace(p.Error.Err), adviceFor(p, p.Error.Err)}}
 	}
-	if len(list) > 1 && (p.Module == nil || !p.Module.Main) { // nobody edits a library line by line
+	if len(list) > 1 && (p.Module == nil || !p.Module.Main) { // a user cannot fix a library line by line
 		list[0].What += fmt.Sprintf("; and %d more in package %s", len(list)-1, p.ImportPath)
 		return list[:1]
 	}
 	return list
 }
 
-// importer is the first place in the project that imports a package, if one does.
+// importer returns the first place in the project that imports a package.
 func (c *compiled) importer(path string) Place {
 	for i := range c.packages {
 		p := &c.packages[i]
@@ -172,10 +171,10 @@ func (c *compiled) importer(path string) Place {
 	return Place{}
 }
 
-// componentConfig are the names of what went in controller-runtime 0.18.
+// componentConfig matches the names that controller-runtime 0.18 removed.
 var componentConfig = regexp.MustCompile(`ConfigFile|AndFrom|controller-runtime/pkg/config/v1alpha1`)
 
-// adviceFor says what to do about an error of the compiler.
+// adviceFor returns the advice for a compile error.
 func adviceFor(p *pkg, text string) string {
 	switch {
 	case strings.Contains(text, "controller-runtime/pkg/envtest"):
@@ -183,11 +182,11 @@ func adviceFor(p *pkg, text string) string {
 	case componentConfig.MatchString(text):
 		return "controller-runtime has no component config since 0.18, and modules have none: read the settings from flags, or from a file that --files names"
 	case strings.Contains(text, "not enough type arguments for type"):
-		return "controller-runtime 0.18 has one type parameter where modules and 0.19 have two: update it to 0.19, or use the type without parameters"
+		return "controller-runtime 0.18 has one type parameter, but modules and 0.19 have two: update it to 0.19, or use the type without parameters"
 	case strings.Contains(text, "build constraints exclude all Go files"):
 		return "the package does not exist for wasip1: do without it in a module, by a build constraint (//go:build !wasip1)"
 	case p.Module != nil && p.Module.Main:
-		return "a module has not all of it, or controller-runtime of another version does; use a build constraint (//go:build !wasip1) for what a module can do without"
+		return "modules do not have this symbol, or it belongs to another version of controller-runtime; exclude code that a module does not need with a build constraint (//go:build !wasip1)"
 	}
 	return "the package does not build for wasip1, or for the versions of controller-runtime and Kubernetes that modules are built with: update it, or do without it"
 }

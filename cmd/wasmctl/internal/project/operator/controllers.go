@@ -8,8 +8,7 @@ import (
 
 const ofBuilder = "(*" + ofRuntime + "builder.TypedBuilder[request])."
 
-// controllers finds the calls of the builder, one controller for each function that
-// has any.
+// controllers finds the calls of the builder. Each function with such calls is a controller.
 func (u *usage) controllers(f *ast.File) {
 	for _, decl := range f.Decls {
 		fn, ok := decl.(*ast.FuncDecl)
@@ -31,8 +30,8 @@ func (u *usage) controllers(f *ast.File) {
 	}
 }
 
-// builds notes what a call of the builder names, or of source.Kind. Calls in a chain
-// come last one first.
+// builds records the kinds in a call of the builder, or of source.Kind. In a chain, the last call
+// comes first.
 func (u *usage) builds(call *ast.CallExpr, c *Controller) bool {
 	var id *ast.Ident
 	switch fun := call.Fun.(type) {
@@ -63,7 +62,7 @@ func (u *usage) builds(call *ast.CallExpr, c *Controller) bool {
 	return true
 }
 
-// kind is the type of an argument, as programs write it.
+// kind returns the type of an argument, as in the source.
 func (u *usage) kind(arg ast.Expr) string {
 	t := u.info.Types[arg].Type
 	if t == nil {

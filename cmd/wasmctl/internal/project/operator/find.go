@@ -1,7 +1,6 @@
-// Package operator builds existing operators, projects on controller-runtime, as
-// modules: it makes a folder that go build takes, with the stand-in for
-// controller-runtime and without what a module cannot use, and reads from the
-// sources which rights the program needs.
+// Package operator builds existing operators, which are projects on controller-runtime, as modules.
+// It makes a folder for go build, with the stand-in for controller-runtime and without code that a
+// module cannot use. It also finds the rights that the program needs in its sources.
 package operator
 
 import (
@@ -24,20 +23,20 @@ const (
 
 // Project is an operator.
 type Project struct {
-	// Root is the folder of its go.mod, absolute.
+	// Root is the absolute path of the folder with its go.mod.
 	Root string
 	// Package is the folder of its main package, relative to Root.
 	Package string
-	// Roles are files with further roles that it is deployed with, Objects those with what
-	// main sees before it starts the manager.
+	// Roles are files with further roles of the operator's deployment. Objects are files with the
+	// objects that main sees before it starts the manager.
 	Roles, Objects []string
 }
 
 var requires = regexp.MustCompile(`(?m)^\s*(require\s+)?` + regexp.QuoteMeta(runtimePath) + `\s+v`)
 
-// Find returns the operator that is in dir, an absolute path; nil if dir is
-// something else. An operator's go.mod requires controller-runtime. Its main
-// package is in dir, or in the folder cmd, or in the one folder below that.
+// Find returns the operator in dir, an absolute path, or nil if dir has none. An operator's go.mod
+// requires controller-runtime. Its main package is in dir, in the folder cmd, or in the only folder
+// below cmd.
 func Find(dir string) (*Project, error) {
 	root := dir
 	for {
@@ -50,7 +49,7 @@ func Find(dir string) (*Project, error) {
 		}
 		up := filepath.Dir(root)
 		if !errors.Is(err, fs.ErrNotExist) || up == root {
-			return nil, nil //nolint:nilnil // the caller says what there is
+			return nil, nil //nolint:nilnil // the caller reports the main packages
 		}
 		root = up
 	}
@@ -62,8 +61,7 @@ func Find(dir string) (*Project, error) {
 	return &Project{Root: root, Package: rel}, err
 }
 
-// mainOf returns the folder of the main package; empty if there is none, or more
-// than one to choose from.
+// mainOf returns the folder of the main package. It is empty if there is none, or more than one.
 func mainOf(root, dir string) (string, error) {
 	if IsMain(dir) {
 		return dir, nil
@@ -86,13 +84,13 @@ func mainOf(root, dir string) (string, error) {
 	return below[0], nil
 }
 
-// Programs returns the folders of the main packages of the Go module in dir, those below
-// dir; none if dir has no go.mod.
+// Programs returns the folders of the main packages below dir, a Go module. Without a go.mod, there
+// are none.
 func Programs(dir string) (list []string) {
 	if _, err := os.Stat(filepath.Join(dir, "go.mod")); err != nil {
 		return nil
 	}
-	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error { // what cannot be read has none
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error { // a folder that cannot be read has none
 		switch {
 		case err != nil:
 			return fs.SkipDir
@@ -111,8 +109,8 @@ func Programs(dir string) (list []string) {
 	return list
 }
 
-// IsMain reports whether a folder has a main package, as it is built for modules: a file
-// that is run by itself (//go:build ignore) does not count.
+// IsMain reports whether a folder has a main package in a build for modules. Files to be run by
+// themselves (//go:build ignore) do not count.
 func IsMain(dir string) bool {
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
@@ -130,8 +128,8 @@ func IsMain(dir string) bool {
 	})
 }
 
-// Name is that of the module: the folder of the main package, or the project's
-// where that is in the folder cmd.
+// Name returns the name of the module: the folder of the main package, or the project's folder if
+// that one is cmd.
 func (p *Project) Name() string {
 	if p.Package == "." || p.Package == "cmd" {
 		return filepath.Base(p.Root)

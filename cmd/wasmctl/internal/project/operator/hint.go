@@ -12,8 +12,8 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// hint says what to do about rights that a manifest lacks; empty if it lacks none that
-// can be told from the sources.
+// hint returns advice about rights that the manifest lacks. It is empty if the sources show no
+// missing right.
 func (p *Project) hint(asked []abi.Capability, refused []string) string {
 	switch {
 	case len(refused) > 0:
@@ -34,17 +34,17 @@ Write those that it needs to a file, and name it by --roles (key roles of wasmct
 
 var (
 	isRole = regexp.MustCompile(`(?m)^kind:\s*["']?(Cluster)?Role["']?\s*$`)
-	// notDeployed are folders with roles for something else.
+	// notDeployed matches folders with roles that are not part of the deployment.
 	notDeployed = regexp.MustCompile(`^(\..+|_.+|vendor|node_modules|tests?|testdata|e2e.*|examples?|samples?|docs?|hack)$`)
 )
 
-// maxRoleFiles is how many files a hint names.
+// maxRoleFiles is the maximum number of files in a hint.
 const maxRoleFiles = 8
 
-// roleFiles returns how to name the files of the project that have roles: the templates of
-// a chart are what helm prints of them.
+// roleFiles returns commands that name the project's files with roles. For the templates of a
+// chart, helm must print them first.
 func (p *Project) roleFiles() (ways []string) {
-	_ = filepath.WalkDir(p.Root, func(path string, d fs.DirEntry, err error) error { // what cannot be read has no roles
+	_ = filepath.WalkDir(p.Root, func(path string, d fs.DirEntry, err error) error { // a folder that cannot be read has no roles
 		switch {
 		case err != nil || len(ways) >= maxRoleFiles:
 			return nil //nolint:nilerr // see above
@@ -69,7 +69,8 @@ func (p *Project) roleFiles() (ways []string) {
 	return ways
 }
 
-// chartOf returns the folder of the Helm chart that a file is part of; empty if there is none.
+// chartOf returns the folder of the Helm chart with a file. It is empty if the file is not in a
+// chart.
 func (p *Project) chartOf(file string) string {
 	for dir := filepath.Dir(file); len(dir) >= len(p.Root); dir = filepath.Dir(dir) {
 		if _, err := os.Stat(filepath.Join(dir, "Chart.yaml")); err == nil {

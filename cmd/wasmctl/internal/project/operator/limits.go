@@ -9,7 +9,7 @@ import (
 	semver "k8s.io/apimachinery/pkg/util/version"
 )
 
-// size names packages that make the module much larger.
+// size reports packages that make the module much larger.
 func (c *compiled) size() []Finding {
 	for i := range c.packages {
 		p := &c.packages[i]
@@ -22,7 +22,7 @@ func (c *compiled) size() []Finding {
 				return []Finding{{
 					Place{},
 					Warn, what,
-					"look at the size of the built module: a host loads 128 MiB; do without the package where that is too much",
+					"look at the size of the built module: a host loads 128 MiB; avoid the package if that is too much",
 				}}
 			}
 		}
@@ -30,13 +30,13 @@ func (c *compiled) size() []Finding {
 	return nil
 }
 
-// oldest is the first version of controller-runtime whose programs are likely to
-// compile with the API of modules.
+// oldest is the oldest version of controller-runtime whose programs are likely to compile with the
+// modules' API.
 const oldest = "v0.15.0"
 
 var required = regexp.MustCompile(`(?m)^\s*(?:require\s+)?` + regexp.QuoteMeta(runtimePath) + `\s+(v\S+)`)
 
-// version is a finding where the project's controller-runtime is older.
+// version reports an older controller-runtime in the project.
 func (p *Project) version() []Finding {
 	text, err := os.ReadFile(filepath.Join(p.Root, "go.mod"))
 	m := required.FindSubmatchIndex(text)

@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// linkFiles makes the folder dst, with the files of the module in src, those of Go as
-// symbolic links. Tests are left out, and what drop reports.
-func linkFiles(src, dst string, drop func(rel string) bool) error {
+// linkFiles makes the folder dst with the files of the module in src, its Go files as symbolic
+// links. It omits tests, and files for which omit returns true.
+func linkFiles(src, dst string, omit func(rel string) bool) error {
 	return filepath.WalkDir(src, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -27,7 +27,7 @@ func linkFiles(src, dst string, drop func(rel string) bool) error {
 			return fs.SkipDir
 		case d.IsDir():
 			return os.MkdirAll(filepath.Join(dst, rel), 0o755)
-		case strings.HasSuffix(name, "_test.go"), drop(filepath.ToSlash(rel)):
+		case strings.HasSuffix(name, "_test.go"), omit(filepath.ToSlash(rel)):
 			return nil
 		case strings.HasSuffix(name, ".go"), name == "go.mod":
 			return os.Symlink(path, filepath.Join(dst, rel))
@@ -36,8 +36,8 @@ func linkFiles(src, dst string, drop func(rel string) bool) error {
 	})
 }
 
-// linkRoot makes the folder dst, with what is in the project as symbolic links,
-// but for what says how to build it. What the package there embeds is copied.
+// linkRoot makes the folder dst with symbolic links to the project's entries, without those that
+// control the build. Entries that the package there embeds are copied.
 func linkRoot(root, dst string) error {
 	entries, err := os.ReadDir(root)
 	if err != nil {

@@ -10,25 +10,23 @@ import (
 	"strings"
 )
 
-// Main is what the main function of an operator gets. What it does decides the
-// manifest, so it is part of the module.
+// Main is the input of an operator's main function. It determines the manifest, so it is part of
+// the module.
 type Main struct {
-	// Args are its arguments, without the name of the program.
+	// Args are the arguments, without the name of the program.
 	Args []string `json:"args,omitempty"`
-	// Env is its environment.
+	// Env is the environment.
 	Env map[string]string `json:"env,omitempty"`
-	// Without names what it may set up although a module does not have it; see
-	// Leavable.
+	// Without names things that main may set up although a module does not have them. See Leavable.
 	Without []string `json:"without,omitempty"`
 }
 
-// Leavable is what an operator can be built without, if its main sets it up: webhooks,
-// runnables that are no controllers, sources of events that are no kinds, and objects
-// that main writes itself. A kind or a group with a dot is one that main is told the API
-// server lacks.
+// Leavable are the things that can be left out of an operator whose main sets them up: webhooks,
+// runnables other than controllers, sources of events other than kinds, and objects that main
+// writes itself. A name with a dot is a kind or a group that the API server lacks, as main sees it.
 var Leavable = []string{"webhooks", "runnables", "sources", "writes"}
 
-// Over returns m where that says something, and other elsewhere.
+// Over returns m, with the fields of other that are empty in m.
 func (m Main) Over(other Main) Main {
 	if len(m.Args) > 0 {
 		other.Args = m.Args
@@ -45,11 +43,11 @@ func (m Main) Over(other Main) Main {
 	return other
 }
 
-// IsZero reports whether there is nothing that differs from a plain start.
+// IsZero reports whether main starts without any input.
 func (m Main) IsZero() bool { return len(m.Args) == 0 && len(m.Env) == 0 && len(m.Without) == 0 }
 
-// linkerFlags pass m to the stand-in, and the objects that main sees. The value needs no
-// quotes.
+// linkerFlags returns the flags that pass m to the stand-in, and the objects that main sees. The
+// value needs no quotes.
 func (m Main) linkerFlags(objects []json.RawMessage) (string, error) {
 	if m.IsZero() && len(objects) == 0 {
 		return "", nil
@@ -61,7 +59,7 @@ func (m Main) linkerFlags(objects []json.RawMessage) (string, error) {
 	}
 	for _, what := range m.Without {
 		if !slices.Contains(Leavable, what) && !strings.Contains(what, ".") {
-			return "", fmt.Errorf("without: %q cannot be left out: want %s, KIND.GROUP or a group with a dot", what, strings.Join(Leavable, ", "))
+			return "", fmt.Errorf("without: %q cannot be left out: use %s, KIND.GROUP or a group with a dot", what, strings.Join(Leavable, ", "))
 		}
 	}
 	text, err := json.Marshal(struct {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// rule is a right that a program says it needs, as controller-gen has it.
+// rule is a right that a program requests, in the form of controller-gen.
 type rule struct {
 	groups, resources, names, verbs []string
 	namespace                       string
@@ -43,8 +43,8 @@ func markers(file string, src []byte) ([]rule, error) {
 	return rules, nil
 }
 
-// parseMarker reads groups=a;b,resources=c,verbs=get;list. A value may be quoted,
-// and a list may be in braces. A list may go on after a comma: verbs=get,list.
+// parseMarker reads groups=a;b,resources=c,verbs=get;list. A value may be quoted, a list may be in
+// braces, and it may continue after a comma: verbs=get,list.
 func parseMarker(text string) (rule, error) {
 	values := map[string][]string{}
 	key := ""
@@ -71,7 +71,7 @@ func parseMarker(text string) (rule, error) {
 	return r, nil
 }
 
-// cutValue splits at the first comma outside of quotes and braces.
+// cutValue splits at the first comma outside quotes and braces.
 func cutValue(s string) (value, rest string) {
 	var quote rune
 	depth := 0
@@ -94,7 +94,7 @@ func cutValue(s string) (value, rest string) {
 	return s, ""
 }
 
-// split returns the items of a list, without quotes. It has at least one.
+// split returns the items of a list, without quotes. It returns at least one item.
 func split(s string) []string {
 	s = strings.TrimSpace(s)
 	separator := ";"

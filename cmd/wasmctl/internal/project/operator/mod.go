@@ -15,16 +15,16 @@ import (
 	semver "k8s.io/apimachinery/pkg/util/version"
 )
 
-// goMod is what go mod edit -json prints.
+// goMod is the output of go mod edit -json.
 type goMod struct {
 	Require []version
 	Replace []struct{ Old, New version }
 }
 
-// version is a module, and the version of it if one is meant.
+// version is a module, with a version or without.
 type version struct{ Path, Version string }
 
-// String is as go mod edit takes it.
+// String returns the form that go mod edit accepts.
 func (v version) String() string {
 	if v.Version == "" {
 		return v.Path
@@ -32,8 +32,8 @@ func (v version) String() string {
 	return v.Path + "@" + v.Version
 }
 
-// writeMod writes go.mod and go.sum, and returns the folder of the stand-in if
-// that is one.
+// writeMod writes go.mod and go.sum. It returns the folder of the stand-in, or "" if the stand-in
+// comes from the registry.
 func (s *Stage) writeMod(ctx context.Context, root string, sdk SDK) (runtime string, err error) {
 	text, err := os.ReadFile(filepath.Join(root, "go.mod"))
 	if err == nil {
@@ -58,8 +58,8 @@ func (s *Stage) writeMod(ctx context.Context, root string, sdk SDK) (runtime str
 	return runtime, s.writeSum(root, runtime)
 }
 
-// folders makes the replace lines of go.mod, which are relative to root, fit the
-// stage. It returns the folders that stand for modules.
+// folders adapts the replace lines of go.mod, which are relative to root, to the stage. It returns
+// the folders that replace modules.
 func (s *Stage) folders(ctx context.Context, root string, mod goMod) (map[string]string, error) {
 	dirs := map[string]string{}
 	for _, r := range mod.Replace {
@@ -69,7 +69,7 @@ func (s *Stage) folders(ctx context.Context, root string, mod goMod) (map[string
 		}
 		_, missing := os.Stat(filepath.Join(dir, "go.mod"))
 		var err error
-		if r.Old.Version != "" { // a line for all versions would not win over it
+		if r.Old.Version != "" { // a line for all versions would not override it
 			err = s.command(ctx, s.stderr, "mod", "edit", "-dropreplace="+r.Old.String(), "-replace="+r.Old.Path+"="+r.New.String())
 		}
 		switch {
@@ -89,20 +89,19 @@ func (s *Stage) folders(ctx context.Context, root string, mod goMod) (map[string
 	return dirs, nil
 }
 
-// unreplace takes a module from the registry whose folder is not there: a module that
-// was downloaded has none of the modules in its folders.
+// unreplace takes a module from the registry if its folder is missing. A downloaded module does not
+// include the modules in its folders.
 func (s *Stage) unreplace(ctx context.Context, mod goMod, module, dir string) error {
 	for _, r := range mod.Require {
-		if r.Path == module && !strings.HasPrefix(r.Version, "v0.0.0-0001") { // go mod tidy has made that one up
-			_, _ = fmt.Fprintf(s.stderr, "wasmctl: go.mod replaces %s by %s, where there is no module: the build takes %s\n", module, dir, r)
+		if r.Path == module && !strings.HasPrefix(r.Version, "v0.0.0-0001") { // go mod tidy invents this version
+			_, _ = fmt.Fprintf(s.stderr, "wasmctl: go.mod replaces %s by %s, which has no module: the build uses %s\n", module, dir, r)
 			return s.command(ctx, s.stderr, "mod", "edit", "-dropreplace="+module)
 		}
 	}
-	return fmt.Errorf("go.mod: replaces %s by %s, where there is no module: get the whole repository, or that module into this folder", module, dir)
+	return fmt.Errorf("go.mod: replaces %s by %s, which has no module: get the whole repository, or put the module into this folder", module, dir)
 }
 
-// standIn adds the stand-in, and what that replaces, to go.mod where it has them
-// not.
+// standIn adds the stand-in, and the modules that it replaces, to go.mod.
 func (s *Stage) standIn(ctx context.Context, replaced map[string]string, sdk SDK) (runtime string, err error) {
 	runtime, has := replaced[runtimePath]
 	switch {
@@ -115,7 +114,7 @@ func (s *Stage) standIn(ctx context.Context, replaced map[string]string, sdk SDK
 		at := "github.com/wasmctl/wasmctl/guest-sdk/controller-runtime@" + sdk.Release
 		return "", s.command(ctx, s.stderr, "mod", "edit", "-replace="+runtimePath+"="+at, "-replace="+sdkPath+"="+sdkPath+"@"+sdk.Release)
 	default:
-		err = errors.New("go.mod: requires " + runtimePath + ", which a module cannot use as it is: name a checkout of wasmctl with --sdk, for what stands in for it")
+		err = errors.New("go.mod: requires " + runtimePath + ", which a module cannot use as it is: name a checkout of wasmctl with --sdk, for the module that stands in for it")
 	}
 	if err != nil {
 		return "", err
@@ -131,7 +130,7 @@ func (s *Stage) standIn(ctx context.Context, replaced map[string]string, sdk SDK
 			}
 		}
 	}
-	for _, r := range own.Replace { // those of the main module count only
+	for _, r := range own.Replace { // only those of the main module have an effect
 		if _, has := replaced[r.Old.Path]; !has {
 			if err := s.replace(ctx, r.Old.Path, filepath.Join(runtime, r.New.Path)); err != nil {
 				return "", err
@@ -154,7 +153,7 @@ func (s *Stage) readMod(ctx context.Context, file string) (goMod, error) {
 	return mod, nil
 }
 
-// replace makes a folder the module of that path.
+// replace makes a folder stand for a module.
 func (s *Stage) replace(ctx context.Context, module, dir string) error {
 	name := s.linkOf(module)
 	at := filepath.Join(s.dir, links, filepath.FromSlash(name))
@@ -167,8 +166,8 @@ func (s *Stage) replace(ctx context.Context, module, dir string) error {
 	return s.point(ctx, module, name)
 }
 
-// linkOf names the link to a module's folder: by its path, but for one whose path is within
-// that of another, or around it. A link is no folder for links.
+// linkOf names the link to a module's folder after the module's path. If that path is within
+// another link's, or contains it, the name is one element: a link cannot contain links.
 func (s *Stage) linkOf(module string) string {
 	for at := module; at != "."; at = path.Dir(at) {
 		info, err := os.Lstat(filepath.Join(s.dir, links, filepath.FromSlash(at)))
@@ -179,12 +178,13 @@ func (s *Stage) linkOf(module string) string {
 	return module
 }
 
-// point makes go.mod use what has that name in the folder of links.
+// point makes go.mod use an entry of the folder of links for a module.
 func (s *Stage) point(ctx context.Context, module, name string) error {
 	return s.command(ctx, s.stderr, "mod", "edit", "-replace="+module+"=./"+links+"/"+name)
 }
 
-// older reports whether a version that a project pins is too old for the stand-in.
+// older reports whether the first version is older than the second. It is false if one of them is
+// not a version.
 func older(pinned, needed string) bool {
 	a, errA := semver.ParseSemantic(pinned)
 	b, errB := semver.ParseSemantic(needed)

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// maxObjects bounds what main sees, in bytes: the linker gets it by an argument.
+// maxObjects limits the objects that main sees, in bytes: they are an argument of the linker.
 const maxObjects = 64 << 10
 
 // readObjects reads the objects that main sees before it starts the manager.
@@ -37,7 +37,7 @@ func readObjects(files []string) ([]json.RawMessage, error) {
 	return all, nil
 }
 
-// readObject reads one object; nil if there is none.
+// readObject reads one object. It returns nil for an empty document.
 func readObject(document string) (json.RawMessage, error) {
 	text, err := yaml.YAMLToJSON([]byte(document))
 	if err != nil || string(text) == "null" {
@@ -53,7 +53,7 @@ func readObject(document string) (json.RawMessage, error) {
 	case o.APIVersion == "" || o.Kind == "" || o.Metadata.Name == "":
 		return nil, errors.New("an object has no apiVersion, kind or name")
 	case o.Kind == "Secret":
-		return nil, fmt.Errorf("secret[%s]: becomes part of the module, where everybody can read it: let Reconcile read it", o.Metadata.Name)
+		return nil, fmt.Errorf("secret[%s]: would become part of the module, and everybody could read it: let Reconcile read it", o.Metadata.Name)
 	}
 	return text, nil
 }

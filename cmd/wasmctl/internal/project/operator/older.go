@@ -5,14 +5,13 @@ import "cmp"
 // kubeAPI is the module with the types of Kubernetes.
 const kubeAPI = "k8s.io/api"
 
-// forms are the tags of the stand-in for what has another form in later versions.
+// forms are the tags of the stand-in for APIs that changed in later versions.
 var forms = []struct{ before, tag string }{
 	{"v0.18.0", "wasmctl_before_018"},
 	{"v0.19.0", "wasmctl_before_019"},
 }
 
-// age records the versions that the project requires, and what has another form in them than
-// in the versions of the build.
+// age records the versions that the project requires, and the tags for their older APIs.
 func (s *Stage) age(mod goMod) {
 	for _, r := range mod.Require {
 		v := cmp.Or(s.pinned[r.Path], r.Version)

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// pkg is what go list says of a package.
+// pkg is a package in the output of go list.
 type pkg struct {
 	ImportPath, Dir string
 	Standard        bool
 	GoFiles         []string
 	IgnoredGoFiles  []string
 	Imports         []string
-	Export          string // the file of what it exports, once compiled
+	Export          string // the file with the export data, once compiled
 	Error           *struct{ Pos, Err string }
 	Module          *struct {
 		Path, Version, Dir string
@@ -35,9 +35,9 @@ func (s *Stage) packages(ctx context.Context) ([]pkg, error) {
 
 const openAPI = "k8s.io/kube-openapi"
 
-// usesOpenAPI reports whether the program itself uses kube-openapi, as types with
-// generated definitions and kustomize do: what stands in for it has what Kubernetes'
-// libraries need, and not more.
+// usesOpenAPI reports whether the program itself uses kube-openapi, for example for types with
+// generated definitions, or through kustomize. The stand-in has only the packages that Kubernetes'
+// libraries need.
 func usesOpenAPI(packages []pkg) bool {
 	return slices.ContainsFunc(packages, func(p pkg) bool {
 		if strings.HasPrefix(p.ImportPath, openAPI+"/") && p.Dir == "" {
@@ -47,8 +47,8 @@ func usesOpenAPI(packages []pkg) bool {
 	})
 }
 
-// textOfTemplate is how a program makes a text of a template of Pods or Jobs, for a hash.
-// Without its own method, it would have that of the metadata in it.
+// textOfTemplate matches code that makes a text of a template of Pods or Jobs, for a hash. Without
+// its own String method, a template would have that of its metadata.
 var textOfTemplate = regexp.MustCompile(`Template(Spec)?\.String\(\)`)
 
 // feature is a part of Kubernetes' libraries that overlays remove from programs that do not
@@ -106,19 +106,19 @@ func (p *pkg) encodesAPI() bool {
 		(p.Module.Path == kubeAPI || slices.ContainsFunc(p.Imports, func(i string) bool { return strings.HasPrefix(i, kubeAPI+"/") }))
 }
 
-// usesREST reports whether the program has clients of client-go beside the
-// manager's. The stand-in for controller-runtime does not have them.
+// usesREST reports whether the program has clients of client-go in addition to the manager's. The
+// stand-in for controller-runtime does not have them.
 func usesREST(packages []pkg) bool {
 	return slices.ContainsFunc(packages, func(p pkg) bool { return p.ImportPath == "k8s.io/client-go/rest" })
 }
 
-// guardsMetrics reports whether the manager asks the API server who may read its metrics.
+// guardsMetrics reports whether the manager asks the API server for the rights of its metrics'
+// readers.
 func guardsMetrics(packages []pkg) bool {
 	return slices.ContainsFunc(packages, func(p pkg) bool { return p.ImportPath == runtimePath+"/pkg/metrics/filters" })
 }
 
-// ofProgram reports whether a package is the program's, or of one that it is made
-// of, and not one of Kubernetes' libraries.
+// ofProgram reports whether a package belongs to the program or to a library outside Kubernetes.
 func (p *pkg) ofProgram() bool {
 	if p.Standard || p.Module == nil {
 		return false

@@ -12,22 +12,22 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// Report says what of an operator will work as a module.
+// Report lists the parts of an operator that will not work as a module.
 type Report struct {
-	// Name is that of the module.
+	// Name is the name of the module.
 	Name string `json:"name"`
-	// Controllers are those that the program's packages build.
+	// Controllers are the controllers that the program's packages build.
 	Controllers []Controller `json:"controllers"`
-	// Capabilities are the rights that the manifest will ask for; Refused are rules
-	// that it cannot ask for. Hint says what to do about rights that are missing.
+	// Capabilities are the rights that the manifest will request. Refused are rules that it cannot
+	// request. Hint is advice about missing rights.
 	Capabilities []abi.Capability `json:"capabilities"`
 	Refused      []string         `json:"refused,omitempty"`
 	Hint         string           `json:"hint,omitempty"`
-	// Findings are what will not work, by file and line.
+	// Findings are the problems, by file and line.
 	Findings []Finding `json:"findings"`
 }
 
-// Controller is a call of the builder, with the kinds that it names.
+// Controller is a call of the builder, with the kinds in it.
 type Controller struct {
 	Place
 
@@ -36,32 +36,32 @@ type Controller struct {
 	Watches []string `json:"watches,omitempty"`
 }
 
-// Place is in the sources: relative to the project, or in another module.
+// Place is a position in the sources, relative to the project or in another module.
 type Place struct {
 	File string `json:"file,omitempty"`
 	Line int    `json:"line,omitempty"`
 }
 
-// Verdict is how much a finding matters.
+// Verdict is the severity of a finding.
 type Verdict string
 
 // The verdicts.
 const (
-	Fail Verdict = "fail" // the module is not built, or does not start
-	Warn Verdict = "warn" // it fails or has no effect when it is used
+	Fail Verdict = "fail" // the module does not build or start
+	Warn Verdict = "warn" // it fails, or has no effect, when it is used
 )
 
-// Finding is something that will not work.
+// Finding is a problem of an operator as a module.
 type Finding struct {
 	Place
 
 	Verdict Verdict `json:"verdict"`
-	// What is there, and what to Do about it.
+	// What describes the problem, and Do is the remedy.
 	What string `json:"what"`
 	Do   string `json:"do,omitempty"`
 }
 
-// Fails counts what keeps the module from being built or started.
+// Fails counts the findings that prevent the module from being built or started.
 func (r *Report) Fails() int {
 	n := 0
 	for _, f := range r.Findings {
@@ -72,16 +72,15 @@ func (r *Report) Fails() int {
 	return n
 }
 
-// Check says what of the project will work, without building the module: it
-// compiles what the module would have, and looks through the project's packages for
-// what a module cannot do.
+// Check reports the problems of the project without building the module. It compiles the module's
+// packages, and searches the project's packages for features that a module does not have.
 func (p *Project) Check(ctx context.Context, sdk SDK, stderr io.Writer) (*Report, error) {
 	dir, err := os.MkdirTemp("", "wasmctl-import-*")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	if dir, err = filepath.EvalSymlinks(dir); err != nil { // as go names it
+	if dir, err = filepath.EvalSymlinks(dir); err != nil { // the go command resolves links
 		return nil, err
 	}
 	stage, err := p.Stage(ctx, dir, sdk, stderr)

@@ -8,11 +8,11 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// capabilities returns the rights of rules as a manifest asks for them, each once
-// and in a fixed order. A manifest names groups one by one, so what a rule says of all
-// of them is in refused; the module knows the resources of a group (package rules of what
-// stands in for controller-runtime). Watching needs no right, and what the manager itself
-// needs the host does; guards says that it guards its metrics.
+// capabilities returns the rights of rules in the form of a manifest, each once and in a fixed
+// order. A manifest names each group, so rules for all groups are in refused. The module itself
+// knows the resources of a group (package rules of the stand-in for controller-runtime). Watches
+// need no right. The host does what only the manager needs rights for. guards reports whether the
+// manager guards its metrics.
 func capabilities(rules []rule, guards bool) (asked []abi.Capability, refused []string) {
 	type about struct{ group, resource, sub, namespace, names string }
 	verbs := map[about][]string{}
@@ -65,8 +65,8 @@ func isEvents(group, resource string) bool {
 	return resource == "events" && (group == "" || group == "events.k8s.io")
 }
 
-// ofManager reports whether a resource is one that only a manager uses: for
-// leader election, and where it does that, to guard its metrics.
+// ofManager reports whether only a manager uses a resource: for leader election, or to guard its
+// metrics.
 func ofManager(group, resource string, guards bool) bool {
 	switch group {
 	case "coordination.k8s.io":
@@ -79,8 +79,8 @@ func ofManager(group, resource string, guards bool) bool {
 	return false
 }
 
-// known are the verbs that a capability can have. Objects are deleted one by one. Who
-// may list objects may get them: natively that is what a Get from the cache needs.
+// known returns the verbs that a capability can have. Objects are deleted one by one. A right to
+// list implies get, because a Get from a native cache needs only list.
 func known(verbs []string) []string {
 	var list []string
 	for _, v := range verbs {

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// rules returns what the markers of the packages say, and what the roles say that the
-// operator is deployed with: not all rules of each role come from markers.
+// rules returns the rules of the packages' markers and of the roles in the operator's deployment:
+// some rules in roles do not come from markers.
 func (p *Project) rules(packages []pkg) ([]rule, error) {
 	var all []rule
 	for i := range packages {
@@ -41,7 +41,7 @@ func (p *Project) rules(packages []pkg) ([]rule, error) {
 	for _, file := range p.Roles {
 		rules, err := rulesOfFile(file)
 		if err == nil && len(rules) == 0 {
-			err = fmt.Errorf("roles[%s]: has no rules of a Role or ClusterRole; write them there, or what helm template prints", file)
+			err = fmt.Errorf("roles[%s]: has no rules of a Role or ClusterRole; the file needs a Role or ClusterRole, for example from the output of helm template", file)
 		}
 		if err != nil {
 			return nil, err
@@ -65,7 +65,7 @@ type role struct {
 	}
 }
 
-// ofPeople reports whether a role adds to those that Kubernetes has for people.
+// ofPeople reports whether a role is aggregated into Kubernetes' roles for people.
 func (r *role) ofPeople() bool {
 	for label := range r.Metadata.Labels {
 		if strings.HasPrefix(label, "rbac.authorization.k8s.io/aggregate-to-") {
@@ -75,10 +75,10 @@ func (r *role) ofPeople() bool {
 	return false
 }
 
-// documents are those of a file of YAML.
+// documents returns the documents of a YAML file.
 func documents(text []byte) iter.Seq[string] { return strings.SplitSeq("\n"+string(text), "\n---") }
 
-// rulesOfFile reads the roles of a file, which may have other objects too.
+// rulesOfFile reads the roles of a file, which may also have other objects.
 func rulesOfFile(file string) ([]rule, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

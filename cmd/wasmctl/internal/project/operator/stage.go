@@ -15,40 +15,39 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// links is the folder, within a stage, of modules that are folders. Their paths
-// are in the built module, so they do not depend on the machine.
+// links is the folder, within a stage, of modules that are folders. Their paths are in the built
+// module. As part of the stage, they do not depend on the machine.
 const links = ".wasmctl"
 
-// restTag is set for a program that has clients of client-go.
+// restTag is set for a program with clients of client-go.
 const restTag = "wasmctl_rest"
 
-// SDK says where the stand-in comes from, if go.mod does not.
+// SDK is the source of the stand-in, if go.mod does not name it.
 type SDK struct {
-	// Checkout is a folder of wasmctl; Release a version of it, "v1.2.3".
+	// Checkout is a folder of wasmctl. Release is a version of it, "v1.2.3".
 	Checkout, Release string
 }
 
-// Stage is a folder with a project as it is built.
+// Stage is a folder with a project in the form that is built.
 type Stage struct {
 	dir, pkg string
 	pinned   map[string]string // versions that the project's replace lines name
 	required map[string]string // versions that the project requires, or pins
 	rest     bool              // the program has clients of client-go
-	zones    bool              // it names time zones
-	older    []string          // tags of what had another form in its versions
-	objects  []json.RawMessage // what main sees
-	overlay  string            // a file that says which files others stand for; empty for none
+	zones    bool              // it loads time zones by name
+	older    []string          // tags for older APIs of its versions
+	objects  []json.RawMessage // the objects that main sees
+	overlay  string            // the file for go's -overlay; empty for none
 	stderr   io.Writer
 
-	// Capabilities are the rights that the program says it needs. Refused are the
-	// rules that no manifest can ask for. Hint says what to do about what is missing.
+	// Capabilities are the rights that the program requests. Refused are the rules that no manifest
+	// can request. Hint is advice about missing rights.
 	Capabilities []abi.Capability
 	Refused      []string
 	Hint         string
 }
 
-// Stage makes dir a folder that go build takes: the project with the stand-in for
-// controller-runtime.
+// Stage makes dir a folder for go build: the project with the stand-in for controller-runtime.
 func (p *Project) Stage(ctx context.Context, dir string, sdk SDK, stderr io.Writer) (*Stage, error) {
 	s := &Stage{dir: dir, pkg: "./" + filepath.ToSlash(p.Package), stderr: stderr, pinned: map[string]string{}, required: map[string]string{}}
 	if err := linkRoot(p.Root, dir); err != nil {
@@ -63,7 +62,7 @@ func (p *Project) Stage(ctx context.Context, dir string, sdk SDK, stderr io.Writ
 		return nil, err
 	}
 	s.rest = usesREST(packages)
-	if s.zones, err = says(packages, zoneByName); err != nil {
+	if s.zones, err = anyMatches(packages, zoneByName); err != nil {
 		return nil, err
 	}
 	rules, err := p.rules(packages)
@@ -106,7 +105,7 @@ func (s *Stage) fit(ctx context.Context, runtime string) ([]pkg, error) {
 	if packages, err = s.withOpenAPI(ctx); err != nil {
 		return nil, err
 	}
-	texts, err := says(packages, textOfTemplate)
+	texts, err := anyMatches(packages, textOfTemplate)
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +141,7 @@ func dirOf(packages []pkg, module string) string {
 	return ""
 }
 
-// Build builds the module, whose main gets m, with further flags for the linker.
+// Build builds the module. m is the input of main, and flags and ldflags are further flags.
 func (s *Stage) Build(ctx context.Context, file string, m Main, flags []string, ldflags string) error {
 	ofMain, err := m.linkerFlags(s.objects)
 	if err != nil {
@@ -161,7 +160,7 @@ func (s *Stage) Build(ctx context.Context, file string, m Main, flags []string, 
 	return s.command(ctx, s.stderr, args...)
 }
 
-// tags are those of the stand-in's files that this program needs.
+// tags returns the build tags of the stand-in's files that this program needs.
 func (s *Stage) tags() string {
 	tags := s.apiTags()
 	if s.zones {
@@ -170,7 +169,7 @@ func (s *Stage) tags() string {
 	return strings.Join(tags, ",")
 }
 
-// apiTags are those of tags that change the API.
+// apiTags returns the tags that change the API.
 func (s *Stage) apiTags() []string {
 	if s.rest {
 		return append(slices.Clone(s.older), restTag)
@@ -178,7 +177,7 @@ func (s *Stage) apiTags() []string {
 	return slices.Clone(s.older)
 }
 
-// writeSum writes the sums of the project and of the stand-in.
+// writeSum writes go.sum, with the sums of the project and of the stand-in.
 func (s *Stage) writeSum(root, runtime string) error {
 	var all []byte
 	for _, dir := range []string{root, runtime} {
@@ -194,7 +193,7 @@ func (s *Stage) writeSum(root, runtime string) error {
 	return os.WriteFile(filepath.Join(s.dir, "go.sum"), all, 0o644)
 }
 
-// command runs go in the stage.
+// command runs the go command in the stage.
 func (s *Stage) command(ctx context.Context, stdout io.Writer, args ...string) error {
 	if s.overlay != "" && (args[0] == "list" || args[0] == "build") {
 		args = slices.Insert(slices.Clone(args), 1, "-overlay="+s.overlay)

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// takeUnix makes the files of the program that are for "unix" those of a module too, where
-// their package has none for other systems. A module is a unix but by name: its paths and
-// most of package os are the same.
+// takeUnix adds the program's files for "unix" to the module, if their package has no files for
+// other systems. A module is like a unix in all but the name: its paths and most of package os are
+// the same.
 func (s *Stage) takeUnix(packages []pkg) error {
-	replace := map[string]string{} // file by file
+	replace := map[string]string{} // by file
 	for i := range packages {
 		if m := packages[i].Module; m == nil || !m.Main || len(packages[i].IgnoredGoFiles) == 0 {
 			continue
@@ -33,11 +33,11 @@ func (s *Stage) takeUnix(packages []pkg) error {
 	return os.WriteFile(s.overlay, text, 0o600)
 }
 
-// addUnix adds the files for unix of a package to what is replaced.
+// addUnix adds a package's files for unix to replace.
 func (s *Stage) addUnix(p *pkg, replace map[string]string) error {
 	for _, name := range p.GoFiles {
 		if line, err := buildLine(filepath.Join(p.Dir, name)); err != nil || line != nil && !holds(line, true) {
-			return err // it is there in the place of one for unix
+			return err // it replaces a file for unix
 		}
 	}
 	for _, name := range p.IgnoredGoFiles {
@@ -65,7 +65,7 @@ func (s *Stage) addUnix(p *pkg, replace map[string]string) error {
 	return nil
 }
 
-// buildLine returns the build constraint of a file; nil if it has none.
+// buildLine returns the build constraint of a file, or nil if it has none.
 func buildLine(file string) (constraint.Expr, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -82,14 +82,14 @@ func buildLine(file string) (constraint.Expr, error) {
 	return nil, nil //nolint:nilnil // documented
 }
 
-// holds reports whether a file is part of a module, if that is a unix or is none.
+// holds reports whether a constraint includes a file in a module, as a unix or not.
 func holds(line constraint.Expr, unix bool) bool {
 	return line.Eval(func(tag string) bool {
 		return tag == "wasip1" || tag == "wasm" || tag == "gc" || strings.HasPrefix(tag, "go1.") || unix && tag == "unix"
 	})
 }
 
-// withoutBuildLine keeps the number of the lines.
+// withoutBuildLine preserves the line numbers.
 func withoutBuildLine(text []byte) []byte {
 	lines := bytes.SplitAfter(text, []byte("\n"))
 	for i, line := range lines {

@@ -7,24 +7,24 @@ import (
 	"strings"
 )
 
-// usage looks through a package of the project.
+// usage searches a package of the project.
 type usage struct {
 	*compiled
 
 	report *Report
-	zones  bool // the program has the time zones
+	zones  bool // the program has time zone data
 	main   bool // it is the main package
 	failed bool // it has errors of its own
-	gaps   bool // it imports what does not compile
+	gaps   bool // it imports a package that does not compile
 	info   types.Info
 }
 
-// pkg checks the types of a package, and then what it uses.
+// pkg checks the types of a package, and then the symbols that it uses.
 func (u *usage) pkg(p *pkg) {
 	files := u.parse(p)
 	u.info = types.Info{Uses: map[*ast.Ident]types.Object{}, Types: map[ast.Expr]types.TypeAndValue{}, Selections: map[*ast.SelectorExpr]*types.Selection{}}
 	conf := types.Config{Importer: u, Sizes: types.SizesFor("gc", "wasm"), Error: func(err error) { u.typeError(p, err) }}
-	checked, _ := conf.Check(p.ImportPath, u.fset, files, &u.info) // its errors are counted one by one
+	checked, _ := conf.Check(p.ImportPath, u.fset, files, &u.info) // the errors are counted one by one
 	u.own[p.ImportPath] = checked
 	u.main = checked != nil && checked.Name() == "main"
 	for _, f := range files {
@@ -33,19 +33,19 @@ func (u *usage) pkg(p *pkg) {
 	}
 }
 
-// follows are errors that a package may have because it embeds or passes types of
-// packages that do not compile.
+// follows matches errors that a package may have because it embeds or passes types of packages that
+// do not compile.
 var follows = regexp.MustCompile(`\(type \*?\w+ has no field or method|cannot infer`)
 
-// typeError is an error in the project's sources. What only follows from a package
-// that does not compile is said there.
+// typeError records an error in the project's sources. An error that only follows from another
+// package is reported for that package.
 func (u *usage) typeError(p *pkg, err error) {
-	e, ok := err.(types.Error) //nolint:errorlint // documented to be one
+	e, ok := err.(types.Error) //nolint:errorlint // documented to be of this type
 	if !ok || e.Soft {
 		return
 	}
 	if strings.Contains(e.Msg, "could not import") {
-		u.gaps = true // those come first
+		u.gaps = true // these come first
 		return
 	}
 	if u.gaps && follows.MatchString(e.Msg) {
@@ -80,7 +80,7 @@ func (u *usage) node(n ast.Node) bool {
 	return true
 }
 
-var leavesBehind = advice{Warn, "starts a goroutine", "the host does not wait for those that a run leaves behind: wait for it in Reconcile", nil}
+var leavesBehind = advice{Warn, "starts a goroutine", "the host does not wait for goroutines that outlive a run: wait for it in Reconcile", nil}
 
 func (u *usage) ident(id *ast.Ident) {
 	obj := u.info.Uses[id]
@@ -101,14 +101,13 @@ func (u *usage) ident(id *ast.Ident) {
 	}
 }
 
-// harmless reports whether a manager of a module takes it.
+// harmless reports whether a module's manager accepts the argument.
 func (u *usage) harmless(arg ast.Expr) bool {
 	t := u.info.Types[arg].Type
 	return t == nil || harmless[types.Unalias(t).String()]
 }
 
-// nameOf is a function's or a method's full name, or that of another object of a
-// package.
+// nameOf returns the full name of a function, a method or another object of a package.
 func nameOf(obj types.Object) string {
 	switch o := obj.(type) {
 	case nil:
@@ -122,7 +121,7 @@ func nameOf(obj types.Object) string {
 	return obj.Pkg().Path() + "." + obj.Name()
 }
 
-// shorten leaves of a name what a reader needs: the last element of the package.
+// shorten reduces a name to the last element of its package and the symbol.
 func shorten(name string) string {
 	open := strings.LastIndexAny(name, "(*") + 1
 	slash := strings.LastIndex(name, "/") + 1

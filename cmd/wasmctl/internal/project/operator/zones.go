@@ -6,15 +6,15 @@ import (
 	"regexp"
 )
 
-// zonesTag makes the stand-in import the data of time zones.
+// zonesTag makes the stand-in import the time zone data.
 const zonesTag = "wasmctl_tzdata"
 
-// zoneByName is how a program asks for a time zone by its name, as one does with
-// schedules. A module has no files, so it needs the data of them.
+// zoneByName matches code that loads a time zone by name, for example for schedules. A module has
+// no files, so it needs the data.
 var zoneByName = regexp.MustCompile(`time\.LoadLocation\(`)
 
-// says reports whether a source file of the program has the text.
-func says(packages []pkg, text *regexp.Regexp) (bool, error) {
+// anyMatches reports whether the text is in a source file of the program.
+func anyMatches(packages []pkg, text *regexp.Regexp) (bool, error) {
 	for i := range packages {
 		if !packages[i].ofProgram() {
 			continue

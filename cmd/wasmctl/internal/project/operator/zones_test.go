@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestSays_InTheProgramAndWhatItIsMadeOf: as the library of cron schedules
+// TestAnyMatches_InTheProgramAndWhatItIsMadeOf: as the library of cron schedules
 // does. What Kubernetes' libraries have does not count: no module uses it.
-func TestSays_InTheProgramAndWhatItIsMadeOf(t *testing.T) {
+func TestAnyMatches_InTheProgramAndWhatItIsMadeOf(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "a.go"), "package a\n\nimport \"time\"\n\nvar l, _ = time.LoadLocation(\"Europe/Berlin\")\n")
 	write(t, filepath.Join(dir, "b.go"), "package a\n\nvar s = sum(set.Spec.WorkerTemplate.String())\n")
@@ -25,10 +25,10 @@ func TestSays_InTheProgramAndWhatItIsMadeOf(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.Dir, p.GoFiles = dir, []string{c.file}
-		if got, err := says([]pkg{{Standard: true}, p}, zoneByName); got != c.want || err != nil {
+		if got, err := anyMatches([]pkg{{Standard: true}, p}, zoneByName); got != c.want || err != nil {
 			t.Errorf("%+v: %v, %v", c, got, err)
 		}
-		if got, err := says([]pkg{p}, textOfTemplate); got != (c.file == "b.go") || err != nil {
+		if got, err := anyMatches([]pkg{p}, textOfTemplate); got != (c.file == "b.go") || err != nil {
 			t.Errorf("%+v: a text of a template: %v, %v", c, got, err)
 		}
 	}
