@@ -17,7 +17,7 @@ const module = "github.com/wasmctl/wasmctl"
 var outside = []string{module + "/cmd/", module + "/devcluster", "github.com/spf13/cobra", "k8s.io/kubernetes", "go.etcd.io/"}
 
 // engine decides, from what host and runtime offer.
-var engine = []string{module + "/internal/engine", module + "/internal/plan", module + "/internal/rollout", module + "/internal/telemetry", module + "/internal/adminserver"}
+var engine = []string{module + "/internal/engine", module + "/internal/life", module + "/internal/plan", module + "/internal/rollout", module + "/internal/telemetry", module + "/internal/adminserver"}
 
 // forbidden says which packages (by prefix; module is the root package alone) must
 // not reach which, not even through others. ARCHITECTURE.md gives the reasons.
@@ -36,6 +36,7 @@ var forbidden = []struct {
 	{"./internal/transcode", []string{module + "/host", module + "/runtime", "k8s.io/", "github.com/tetratelabs/"}},
 	{"./internal/logging", []string{module + "/runtime", "k8s.io/", "github.com/tetratelabs/"}},
 	{"./internal/plan", []string{module + "/runtime/applier", module + "/runtime/controller", module + "/internal/rollout", module + "/internal/telemetry", "github.com/tetratelabs/"}},
+	{"./internal/life", []string{module + "/host", module + "/runtime", module + "/internal/engine", "k8s.io/", "github.com/tetratelabs/"}},
 	{"./internal/telemetry", []string{module + "/runtime/controller", module + "/internal/plan", module + "/internal/rollout", "github.com/tetratelabs/"}},
 	{"./internal/replay/...", []string{module + "/runtime/controller", module + "/internal/plan", module + "/internal/rollout", module + "/internal/telemetry"}},
 	{"./internal/rollout/...", []string{module + "/internal/engine", module + "/internal/telemetry"}},

@@ -1,0 +1,124 @@
+package life
+
+import (
+	"fmt"
+
+	"github.com/wasmctl/wasmctl/internal/humanize"
+)
+
+// Actions of the table: of loading and of the end.
+
+func (c *Core) load(*Event)        { c.emit(Effect{Kind: Load, Digest: c.next}) }
+func (c *Core) loadKept(ev *Event) { c.emit(Effect{Kind: Load, Digest: ev.Digest}) }
+func (c *Core) explain(ev *Event)  { c.Message = ev.Why }
+func (c *Core) answer(ev *Event)   { c.reply(ev.ID, OK, nil, c.live.Number) }
+func (c *Core) busy(ev *Event)     { c.reply(ev.ID, Busy, nil, 0) }
+func (c *Core) noCanary(ev *Event) { c.reply(ev.ID, NoCanary, nil, 0) }
+func (c *Core) takeFirst(*Event)   { ev := c.first; c.first = nil; c.take(ev) }
+func (c *Core) prepare(*Event)     { c.emit(Effect{Kind: Prepare, ID: c.top().ID, Change: *c.top()}) }
+func (c *Core) recall(ev *Event) {
+	c.emit(Effect{Kind: Recall, ID: ev.ID, Change: Change{Kind: ev.Kind}})
+}
+func (c *Core) activate(ev *Event) {
+	c.endCanary(CanaryReplaced, "another module was swapped in")
+	c.emit(Effect{Kind: Activate, Change: *c.top()})
+}
+func (c *Core) cut(ev *Event) { first := *ev; c.first = &first; c.emit(Effect{Kind: Cut}) }
+
+// cutToJudge has the revisions judged again once nothing is prepared.
+func (c *Core) cutToJudge(*Event) { c.cut(&Event{Kind: Tick}) }
+
+// tried notes what was loaded.
+func (c *Core) tried(ev *Event) {
+	c.revisions = revisions{live: Revision{ev.Number, ev.Digest}, proven: ev.Number}
+	c.next, c.given, c.backoff = "", ev.Digest, MinRetry
+	c.learn(ev)
+}
+
+// learn remembers modules that were rolled back elsewhere or before.
+func (c *Core) learn(ev *Event) {
+	for digest, reason := range ev.Failed {
+		if c.bad[digest] == "" {
+			c.forbid(digest, reason)
+		}
+	}
+}
+
+func (c *Core) run(ev *Event) {
+	c.tried(ev)
+	c.emit(Effect{Kind: Run})
+}
+
+// fail lets the next attempt wait.
+func (c *Core) fail(ev *Event) {
+	c.Message, c.Retry = ev.Err.Error(), ev.Now.Add(c.backoff)
+	c.backoff = min(2*c.backoff, MaxRetry)
+	if ev.Digest != "" {
+		c.given = ev.Digest
+	}
+}
+
+// wantAnew ends what there is, to load what is wanted.
+func (c *Core) wantAnew(ev *Event) {
+	if ev.Digest != c.given && !isForbidden(c, ev) {
+		c.next, c.given = ev.Digest, ev.Digest
+	}
+	c.asked = ev.Digest
+	c.reply(ev.ID, OK, nil, 0)
+	if c.revisions == (revisions{}) { // nothing runs
+		c.emit(Effect{Kind: Cut})
+		return
+	}
+	c.drain(ev)
+}
+
+// wantLoaded loads what is wanted in the place of what could not be loaded.
+func (c *Core) wantLoaded(ev *Event) {
+	if ev.Digest != c.given {
+		c.next, c.given = ev.Digest, ev.Digest
+	}
+	c.asked, c.backoff = ev.Digest, MinRetry
+	c.reply(ev.ID, OK, nil, 0)
+	c.load(ev)
+}
+
+// drain ends the run, and what is under way.
+func (c *Core) drain(*Event) {
+	c.emit(Effect{Kind: Drain})
+	c.giveUp()
+}
+
+// giveUp refuses what is under way.
+func (c *Core) giveUp() {
+	for len(c.changes) > 0 {
+		c.abandon(nil)
+	}
+	if ev := c.first; ev != nil {
+		c.first = nil
+		c.take(ev) // it is refused
+	}
+}
+
+// abandon gives up the change that is under way. A restart loads its module.
+func (c *Core) abandon(*Event) {
+	ch := c.pop()
+	if ch.Kind == Swap && c.next == "" {
+		c.next = ch.Digest
+	}
+	c.reply(ch.ID, Ending, nil, 0)
+}
+
+// ended gives up what ran. A restart goes on with the live module.
+func (c *Core) ended(*Event) {
+	if c.next == "" {
+		c.next = c.live.Digest
+	}
+	c.giveUp()
+	c.revisions = revisions{}
+	c.emit(Effect{Kind: Close})
+}
+
+// backText names what is live again after a rollback.
+func backText(reason string, live Revision) string {
+	return fmt.Sprintf("%s; live again, as revision %d: module %s", reason, live.Number, humanize.Digest(live.Digest))
+}
