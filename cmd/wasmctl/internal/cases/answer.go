@@ -41,8 +41,8 @@ func (e *Error) check() error {
 	return fmt.Errorf("error.kind: %q is none of error, trap, timeout, memory, output", e.Kind)
 }
 
-// matches reports whether the answer is to this request: word by word, where *
-// stands for any word, and what is missing at the end for anything.
+// matches reports whether the answer is for this request. The words are compared one by one: *
+// matches any word, and missing words at the end match anything.
 func (a *Answer) matches(r *memapi.Request) bool {
 	have := strings.Fields(r.String())
 	for i, word := range strings.Fields(a.To) {
@@ -53,7 +53,7 @@ func (a *Answer) matches(r *memapi.Request) bool {
 	return true
 }
 
-// fault is what the API server in memory does instead.
+// fault returns what the API server in memory does instead of its usual work.
 func (a *Answer) fault(r *memapi.Request) memapi.Fault {
 	return memapi.Fault{Err: a.err(r), After: a.Lost}
 }
@@ -65,11 +65,11 @@ func (a *Answer) err(r *memapi.Request) error {
 	return refusal(r, a.Code, a.Reason, a.Message)
 }
 
-// errBroken is a connection that breaks before the answer is there.
+// errBroken is the error of a connection that breaks before the answer.
 var errBroken = fmt.Errorf("read tcp 127.0.0.1:6443: %w", io.ErrUnexpectedEOF)
 
-// refusal is an answer of the API server; an empty reason or message is the usual
-// one of the code.
+// refusal returns an error answer of the API server. If reason or message is empty, it is the usual
+// one for the code.
 func refusal(r *memapi.Request, code int, reason, message string) error {
 	gr := r.Kind.GroupVersion().WithResource(r.Kind.Resource).GroupResource()
 	var e *apierrors.StatusError

@@ -14,7 +14,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/applier"
 )
 
-// fault is memapi.Config.Intercept.
+// fault implements memapi.Config.Intercept.
 func (w *world) fault(r *memapi.Request) memapi.Fault {
 	if w.intercept != nil {
 		return w.intercept(r)
@@ -32,7 +32,7 @@ func (w *world) fault(r *memapi.Request) memapi.Fault {
 	return fault
 }
 
-// Call carries out an operation, and notes the events that are recorded.
+// Call carries out an operation, and records its events.
 func (w *world) Call(ctx context.Context, op abi.Op, req []byte) abi.Response {
 	res := w.api.Call(ctx, op, req)
 	if op != abi.OpEventRecord || res.Status != abi.StatusOK {
@@ -44,7 +44,7 @@ func (w *world) Call(ctx context.Context, op abi.Op, req []byte) abi.Response {
 	return res
 }
 
-// object returns the reconciled object as it is in the cluster now.
+// object returns the reconciled object in its current state in the cluster.
 func (w *world) object(key abi.Key) map[string]any {
 	for _, o := range w.server.Objects() {
 		u := unstructured.Unstructured{Object: o}

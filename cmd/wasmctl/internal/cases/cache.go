@@ -13,7 +13,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
-// watch is one watch of the module, as its cache has it.
+// watch is one watch of the module.
 type watch struct {
 	abi.Watch
 
@@ -37,14 +37,14 @@ type entry struct {
 	object *reflector.Object
 }
 
-// cache is what the module's watches have brought at the beginning of a run. It
-// implements kubeapi.Cache and kubeapi.Children.
+// cache has the objects that the module's watches have delivered before a run. It implements
+// kubeapi.Cache and kubeapi.Children.
 type cache struct {
 	watches []*watch
-	entries []entry // in the order of namespace and name
+	entries []entry // ordered by namespace and name
 }
 
-// fill replaces what is in the cache with what the watches see of the objects.
+// fill replaces the content of the cache with the objects that the watches see.
 func (c *cache) fill(objects []map[string]any) error {
 	c.entries = nil
 	for _, object := range objects {
@@ -65,16 +65,16 @@ func (c *cache) fill(objects []map[string]any) error {
 	return nil
 }
 
-// notWatched is the error for a resource that the module does not watch.
+// notWatched is the error about a resource that the module does not watch.
 type notWatched struct{ message string }
 
 // Error implements error.
 func (e *notWatched) Error() string { return e.message }
 
-// Status says what the guest is answered; kubeapi.Cache wants it.
+// Status returns the status of the guest's answer. kubeapi.Cache requires it.
 func (e *notWatched) Status() abi.Status { return abi.StatusBadRequest }
 
-// watched returns an error unless a watch has this resource.
+// watched returns an error if no watch has this resource.
 func (c *cache) watched(gvr schema.GroupVersionResource) error {
 	if slices.ContainsFunc(c.watches, func(w *watch) bool { return w.resource() == gvr }) {
 		return nil
@@ -83,8 +83,7 @@ func (c *cache) watched(gvr schema.GroupVersionResource) error {
 		gvr.GroupResource(), gvr.Version)}
 }
 
-// lookup returns the object of the kind that is reconciled; it implements
-// applier.Lookup.
+// lookup returns the object of the reconciled kind. It implements applier.Lookup.
 func (c *cache) lookup(key abi.Key) applier.Object {
 	if o := c.find(c.watches[0].resource(), key); o != nil {
 		return o
@@ -134,7 +133,7 @@ func (c *cache) List(
 	return objects, false, last, nil
 }
 
-// Learn implements kubeapi.Cache: it has no index.
+// Learn implements kubeapi.Cache. There is no index.
 func (*cache) Learn(schema.GroupVersionResource, *abi.Index, []abi.IndexEntry) {}
 
 // Children implements kubeapi.Children.
@@ -151,7 +150,7 @@ func (c *cache) Children(_ abi.Key, uid string, yield func(gvr schema.GroupVersi
 	}
 }
 
-// owns reports whether an object has an owner of this uid.
+// owns reports whether an object has an owner with this UID.
 func owns(uid string, o *reflector.Object) bool {
 	for owner := range o.Owners() {
 		if owner.UID == uid {

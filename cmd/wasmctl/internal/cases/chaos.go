@@ -17,18 +17,18 @@ import (
 const (
 	// maxRuns is the maximum number of runs until an object is stable.
 	maxRuns = 25
-	// calmRuns is how many runs in a row that write nothing are rest, whatever they
-	// end with: a back-off that goes on forever, for example.
+	// calmRuns is the number of consecutive runs without writes after which the object is stable,
+	// whatever their results: for example, a back-off that goes on forever.
 	calmRuns = 4
 )
 
-// fault is one way in which a request goes wrong.
+// fault is one way in which a request can fail.
 type fault struct {
 	name string
-	// writes says that it makes no sense for a request that only reads.
+	// writes limits the fault to requests that write.
 	writes bool
-	code   int  // of the answer; 0 is a connection that breaks
-	after  bool // the request is carried out all the same
+	code   int  // of the answer; 0 is a broken connection
+	after  bool // the request is carried out anyway
 	stop   bool // and then the process ends
 }
 
@@ -41,36 +41,36 @@ var faults = []fault{
 	{name: "stop after write", writes: true, after: true, stop: true},
 }
 
-// Divergence is one request whose failure the module does not make up for.
+// Divergence is one request whose failure the module does not recover from.
 type Divergence struct {
-	// Nth is the request's place among all that the runs made until the object was
-	// at rest, from 1; Call is the request, Fault what went wrong with it.
+	// Nth is the request's position among all requests until the object was stable, counted from 1.
+	// Call is the request, and Fault describes its failure.
 	Nth   int    `json:"nth"`
 	Call  string `json:"call"`
 	Fault string `json:"fault"`
-	// Why says how the disturbed runs ended.
+	// Why describes the end of the disturbed runs.
 	Why string `json:"why"`
-	// Diff shows where the objects at the end are not those of undisturbed runs:
-	// "-" is missing, "+" is too much.
+	// Diff lists the differences from the objects after undisturbed runs: "-" is missing, and "+"
+	// is additional.
 	Diff []string `json:"diff,omitempty"`
 }
 
-// ChaosReport is what Chaos found.
+// ChaosReport is the result of Chaos.
 type ChaosReport struct {
-	// Skipped says why the case is none for this; then all else is empty.
+	// Skipped is the reason why the case does not suit Chaos. The other fields are then empty.
 	Skipped string `json:"skipped,omitempty"`
-	// Calls are the requests of the undisturbed runs. Tries is how often the object
-	// was brought to rest with one of them disturbed.
+	// Calls are the requests of the undisturbed runs. Tries is the number of times that the object
+	// was reconciled until stable with one request disturbed.
 	Calls []string `json:"calls"`
 	Tries int      `json:"tries"`
-	// Divergences are what went wrong; none for a module that is sound.
+	// Divergences is empty for a correct module.
 	Divergences []Divergence `json:"divergences"`
 }
 
-// Chaos brings the object of a case to rest, run by run as the host would; then,
-// for each request that this took, does so again with that request failing in
-// each way. Whatever fails, the objects must be the same in the end. Times and
-// what the API server counts are not compared.
+// Chaos reconciles the object of a case until it is stable, run by run like the host. Then it
+// repeats that for each request, with that request failing in each way. After any failure, the
+// objects must be the same in the end. Times, and fields that the API server counts, are not
+// compared.
 func (s *Suite) Chaos(ctx context.Context, c *Case) (*ChaosReport, error) {
 	report := &ChaosReport{}
 	switch {
@@ -96,7 +96,7 @@ func (s *Suite) Chaos(ctx context.Context, c *Case) (*ChaosReport, error) {
 	return report, b.disturb(ctx, report)
 }
 
-// disturb fills in the report.
+// disturb fills the report.
 func (b *bench) disturb(ctx context.Context, report *ChaosReport) error {
 	calm, err := b.settle(ctx, 0, fault{})
 	if err != nil {
@@ -126,8 +126,8 @@ func (b *bench) disturb(ctx context.Context, report *ChaosReport) error {
 	return nil
 }
 
-// disturbed brings the object to rest with one request disturbed, and returns
-// how the end differs, or nil.
+// disturbed reconciles the object until stable with one request disturbed. It returns the
+// difference at the end, or nil.
 func (b *bench) disturbed(ctx context.Context, nth int, d fault, calm *settled) (*Divergence, error) {
 	end, err := b.settle(ctx, nth, d)
 	switch {
@@ -142,18 +142,18 @@ func (b *bench) disturbed(ctx context.Context, nth int, d fault, calm *settled) 
 	return &Divergence{Why: end.why, Diff: diff}, nil
 }
 
-// settled is how an object became stable.
+// settled describes how an object became stable.
 type settled struct {
 	calls   []string
-	writes  []bool // which of the calls write
+	writes  []bool // whether each call writes
 	objects []string
-	why     string // the last run
-	// restless says that it does not come to rest.
+	why     string // of the last run
+	// restless reports that the object did not become stable.
 	restless bool
 }
 
-// settle runs the object as the host would until it is at rest. The nth request
-// is disturbed; 0 disturbs none.
+// settle runs the object like the host until it is stable. It disturbs the nth request; 0 disturbs
+// none.
 func (b *bench) settle(ctx context.Context, nth int, d fault) (*settled, error) {
 	if err := b.reset(ctx); err != nil {
 		return nil, err
@@ -174,21 +174,21 @@ func (b *bench) settle(ctx context.Context, nth int, d fault) (*settled, error) 
 	return r, nil
 }
 
-// pass is one way of an object to rest.
+// pass is one series of runs until an object is stable.
 type pass struct {
 	*bench
 	*settled
 
 	d   fault
 	nth int
-	// calm counts the last runs that wrote nothing.
+	// calm is the number of consecutive runs that wrote nothing.
 	calm int
 	hit  bool // the disturbed request was in this run
-	// interrupt ends the run, as the end of the process does.
+	// interrupt ends the run, like the end of the process.
 	interrupt context.CancelFunc
 }
 
-// step makes one run, and reports that nothing is left to do.
+// step makes one run, and reports whether the object is stable.
 func (p *pass) step(ctx context.Context) (done bool, err error) {
 	running, interrupt := context.WithCancel(ctx)
 	defer interrupt()
@@ -219,10 +219,10 @@ func (p *pass) step(ctx context.Context) (done bool, err error) {
 		p.w.now = p.w.now.Add(max(out.Action.After, time.Second))
 		return false, nil
 	}
-	return true, nil // nothing would make it run again
+	return true, nil // nothing would cause another run
 }
 
-// request counts a request, and disturbs the nth.
+// request counts a request, and disturbs the nth one.
 func (p *pass) request(r *memapi.Request) memapi.Fault {
 	p.calls, p.writes = append(p.calls, r.String()), append(p.writes, r.Writes())
 	if len(p.calls) != p.nth {
@@ -239,8 +239,8 @@ func (p *pass) request(r *memapi.Request) memapi.Fault {
 	return fault
 }
 
-// restart is the end of the process and the start of a new one: the module and
-// the client are new, the cluster is what it was.
+// restart models the end of the process and the start of a new one. The module and the client are
+// new, and the cluster is unchanged.
 func (p *pass) restart(ctx context.Context) error {
 	p.close(ctx)
 	if err := p.w.restart(); err != nil {
@@ -249,14 +249,14 @@ func (p *pass) restart(ctx context.Context) error {
 	return p.load(ctx)
 }
 
-// sees reports whether a change is one that a watch of the module shows.
+// sees reports whether a watch of the module shows a change.
 func (w *world) sees(c *memapi.Change) bool {
 	return slices.ContainsFunc(w.cache.watches, func(watch *watch) bool {
 		return watch.resource().GroupResource() == c.Request.Kind.GroupVersion().WithResource(c.Request.Kind.Resource).GroupResource()
 	})
 }
 
-// describe says how a run ended.
+// describe describes the end of a run.
 func describe(out *applier.Outcome, changes []memapi.Change) string {
 	e := expectation(out)
 	var text strings.Builder

@@ -9,18 +9,18 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Cost is what a run has cost. It is the same each time, on every machine.
+// Cost is the cost of a run. It is the same each time, on every machine.
 type Cost struct {
-	// Fuel is what the module used, Requests how many requests were sent for the run.
+	// Fuel is the module's computation, and Requests is the number of requests for the run.
 	Fuel     int64 `json:"fuel"`
 	Requests int64 `json:"requests"`
-	// Memory is the linear memory of the module after the run, Result the length of
+	// Memory is the size of the module's linear memory after the run, and Result is the length of
 	// its longest result, in bytes.
 	Memory int64 `json:"memory"`
 	Result int64 `json:"result"`
 }
 
-// Budget is what a run may cost. What is nil is not bounded.
+// Budget limits the cost of a run. A nil field has no limit.
 type Budget struct {
 	Fuel     *Amount `yaml:"fuel" json:"fuel,omitempty"`
 	Requests *Amount `yaml:"requests" json:"requests,omitempty"`
@@ -28,7 +28,7 @@ type Budget struct {
 	Result   *Amount `yaml:"result" json:"result,omitempty"`
 }
 
-// Amount is a number that a file has as 200000, 200k or 4Mi.
+// Amount is a number that a file writes as 200000, 200k or 4Mi.
 type Amount int64
 
 // UnmarshalYAML implements yaml.Unmarshaler.
@@ -41,22 +41,22 @@ func (a *Amount) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// page is the unit of linear memory.
+// page is the size of a page of linear memory.
 const page = 64 << 10
 
 // Item is one part of a cost.
 type Item struct {
 	Name  string
 	Spent int64
-	// Limit is what it may be, -1 if it is not bounded. Next is a limit with room for
-	// what a new compiler changes.
+	// Limit is the limit, or -1 without one. Next is a limit with room for the differences between
+	// compilers.
 	Limit, Next int64
 }
 
-// Over reports whether the run has cost more than it may.
+// Over reports whether the cost exceeds the limit.
 func (i *Item) Over() bool { return i.Limit >= 0 && i.Spent > i.Limit }
 
-// String says by how much a run has cost more than it may.
+// String describes by how much the cost exceeds the limit.
 func (i *Item) String() string {
 	more := "more than the limit of 0"
 	if i.Limit > 0 {
@@ -65,7 +65,7 @@ func (i *Item) String() string {
 	return fmt.Sprintf("cost.%s: %s: %s", i.Name, i.text(i.Spent), more)
 }
 
-// Share is what was spent and, behind a slash, what may be.
+// Share returns the cost and, after a slash, the limit.
 func (i *Item) Share() string {
 	if i.Limit < 0 {
 		return i.text(i.Spent)
@@ -73,7 +73,7 @@ func (i *Item) Share() string {
 	return i.text(i.Spent) + "/" + i.text(i.Limit)
 }
 
-// text is a number as a file has it.
+// text returns a number in the form of a file.
 func (i *Item) text(n int64) string {
 	if i.Name == "memory" && n%1024 == 0 {
 		return resource.NewQuantity(n, resource.BinarySI).String()
@@ -81,7 +81,7 @@ func (i *Item) text(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// Items are the parts of a cost, beside what they may be.
+// Items returns the parts of a cost with their limits.
 func (b *Budget) Items(c *Cost) []Item {
 	limit := func(a *Amount) int64 {
 		if a == nil {
@@ -97,7 +97,7 @@ func (b *Budget) Items(c *Cost) []Item {
 	}
 }
 
-// withRoom is a tenth more, rounded up to two digits.
+// withRoom adds a tenth, and rounds up to two digits.
 func withRoom(n int64) int64 {
 	unit := int64(1)
 	n += (n + 9) / 10
@@ -107,7 +107,7 @@ func withRoom(n int64) int64 {
 	return (n + unit - 1) / unit * unit
 }
 
-// or is the budget with what another one bounds beside it.
+// or returns the budget with additional limits from another one.
 func (b Budget) or(other Budget) Budget {
 	for _, p := range [...]struct{ to, from **Amount }{
 		{&b.Fuel, &other.Fuel}, {&b.Requests, &other.Requests}, {&b.Memory, &other.Memory}, {&b.Result, &other.Result},
@@ -119,10 +119,10 @@ func (b Budget) or(other Budget) Budget {
 	return b
 }
 
-// Budget is what the case may cost: its own limits, and those of its file.
+// Budget returns the limits of the case, and those of its file.
 func (c *Case) Budget() Budget { return c.Cost.or(c.file.Cost) }
 
-// Items are the parts of the verdict's cost; none if no run was made.
+// Items returns the parts of the verdict's cost. Without a run, there are none.
 func (v *Verdict) Items() []Item {
 	if v.Cost == nil {
 		return nil
@@ -131,7 +131,7 @@ func (v *Verdict) Items() []Item {
 	return b.Items(v.Cost)
 }
 
-// Exceeded are the parts of which the run has cost more than it may.
+// Exceeded returns the parts of the cost that exceed their limits.
 func (v *Verdict) Exceeded() (over []Item) {
 	for _, i := range v.Items() {
 		if i.Over() {
@@ -141,10 +141,9 @@ func (v *Verdict) Exceeded() (over []Item) {
 	return over
 }
 
-// CostText is the line of the case's file with a budget in which the run fits: with
-// the limits that the case has itself, or that the run exceeds, or, with all, with
-// every one that neither the case nor its file has. It is "" where nothing is to
-// change.
+// CostText returns the line of the case's file with a budget that the run fits into. It has the
+// limits that the case itself has or that the run exceeds. If all is set, it also has each limit
+// that neither the case nor its file has. It is empty if nothing changes.
 func (v *Verdict) CostText(all bool) string {
 	own := v.Case.Cost
 	var parts []string

@@ -33,11 +33,10 @@ func deleting(object map[string]any) bool {
 	return (&unstructured.Unstructured{Object: object}).GetDeletionTimestamp() != nil
 }
 
-// kept by the API server, and not what anybody writes.
+// bookkeeping are fields that the API server maintains.
 var bookkeeping = []string{"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "name", "namespace"}
 
-// objectDiff has a line for each value that one of two objects has and the other
-// has not, in the order of their paths.
+// objectDiff returns a line for each value that only one of two objects has, ordered by path.
 func objectDiff(before, after map[string]any) string {
 	a, b := flatten(before), flatten(after)
 	all := maps.Clone(a)
@@ -76,8 +75,8 @@ func comparePaths(a, b string) int {
 	return len(as) - len(bs)
 }
 
-// flatten returns the values of an object by their paths, without what the API
-// server keeps for itself.
+// flatten returns the values of an object by their paths, without the bookkeeping of the API
+// server.
 func flatten(object map[string]any) map[string]string {
 	out := map[string]string{}
 	for key, v := range object {
@@ -123,7 +122,7 @@ func flattenInto(out map[string]string, path string, v any) {
 	}
 }
 
-// ownerText is an owner reference in a few words: its uid is the API server's.
+// ownerText describes an owner reference without its UID, which the API server assigns.
 func ownerText(owner map[string]any) string {
 	role := "owner"
 	if owner["controller"] == true {
@@ -132,7 +131,7 @@ func ownerText(owner map[string]any) string {
 	return fmt.Sprintf("%s %v %v", role, owner["kind"], owner["name"])
 }
 
-// step is one key of a path.
+// step returns one key of a path.
 func step(key string) string {
 	if key == "" || strings.ContainsAny(key, ".[]/: ") {
 		return "[" + key + "]"
@@ -140,7 +139,7 @@ func step(key string) string {
 	return "." + key
 }
 
-// scalar writes a value as YAML does, on one line.
+// scalar writes a value in YAML, on one line.
 func scalar(v any) string {
 	if s, ok := v.(string); ok && strings.ContainsAny(s, "\n\r") {
 		return strconv.Quote(s)
@@ -152,10 +151,9 @@ func scalar(v any) string {
 	return strings.TrimSpace(string(b))
 }
 
-// lineDiff compares two texts, line by line: "-" is wanted and not there, "+" is
-// there and not wanted.
+// lineDiff compares two texts, line by line: "-" is missing, and "+" is additional.
 func lineDiff(want, got []string) []string {
-	// longest[i][j] is the length of what is common to want[i:] and got[j:].
+	// longest[i][j] is the length of the longest common part of want[i:] and got[j:].
 	longest := make([][]int, len(want)+1)
 	for i := range longest {
 		longest[i] = make([]int, len(got)+1)

@@ -14,8 +14,8 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
-// event asks for each watch of the object's kind whom the event concerns: its
-// predicates and the guest's filter first, then its map.
+// event asks each watch of the object's kind which objects the event concerns: first its predicates
+// and the guest's filter, then its map.
 func (b *bench) event(ctx context.Context) (*Expect, error) {
 	ev := b.c.Event
 	content := ev.Object
@@ -50,7 +50,7 @@ func (b *bench) event(ctx context.Context) (*Expect, error) {
 	return seen, nil
 }
 
-// change is the event as a watch brings it.
+// change returns the event in the form of a watch.
 func (b *bench) change() (reflector.Event, error) {
 	ev := b.c.Event
 	out := reflector.Event{Type: reflector.Applied}

@@ -1,12 +1,11 @@
-// Package cases runs a module against tables: what there is, and what the module
-// is to do. The module is the real one on the real host, its requests go through
-// the real client and the capability policy to an API server in memory (package
-// memapi), and the run is carried out by the applier that carries it out in
-// production. docs/testing.md describes the files.
+// Package cases runs a module against tables of inputs and expected results. The module is the real
+// one on the real host. Its requests go through the real client and the capability policy to an API
+// server in memory (package memapi). The applier of production carries out the run. docs/testing.md
+// describes the files.
 //
-// Parse reads a file, Suite.Run runs a case and returns a Verdict, Update writes
-// what was seen into the file's text, and Suite.Chaos runs a case again with each
-// of its requests failing in every way.
+// Parse reads a file, Suite.Run runs a case and returns a Verdict, Update writes the observed
+// results into the file's text, and Suite.Chaos repeats a case with each of its requests failing in
+// every way.
 package cases
 
 import (
@@ -31,58 +30,55 @@ import (
 
 // File is a file of cases.
 type File struct {
-	// CRDs are files with CustomResourceDefinitions, relative to this one. Kinds
-	// that are in none of them are guessed.
+	// CRDs are files with CustomResourceDefinitions, relative to this one. Other kinds are guessed.
 	CRDs []string `yaml:"crds"`
-	// Controller is which one the module is, where it has several.
+	// Controller is the controller to test, if the module has more than one.
 	Controller string `yaml:"controller"`
-	// Config are settings of all cases, Time is the time of all that have none.
+	// Config are settings of all cases. Time is the time of all cases without their own.
 	Config map[string]string `yaml:"config"`
 	Time   string            `yaml:"time"`
-	// Cost is what each case may cost.
+	// Cost limits the cost of each case.
 	Cost  Budget  `yaml:"cost"`
 	Cases []*Case `yaml:"cases"`
 
-	// Path is where the file is, and Text what is in it.
+	// Path is the path of the file, and Text is its content.
 	Path string `yaml:"-"`
 	Text []byte `yaml:"-"`
 
 	kinds []memapi.Kind
 }
 
-// Case is one run, and what it is to do.
+// Case is one run and its expected result.
 type Case struct {
 	Name string `yaml:"name"`
-	// Object is the object that is reconciled, as it is in the cluster and in the
-	// cache. In place of it Key names one that is gone, and Event a change of
-	// which map and filter are asked.
+	// Object is the object to reconcile, in the cluster and in the cache. Instead, Key can name an
+	// object that is gone, and Event can be a change that map and filter are asked about.
 	Object Object `yaml:"object"`
 	Key    string `yaml:"key"`
 	Event  *Event `yaml:"event"`
-	// Applied has objects that the module's earlier runs have applied, Cluster all
-	// others that there are. The cache has those of them that the module watches.
+	// Applied has objects that the module's earlier runs applied, and Cluster has all other
+	// objects. The cache has the watched ones of both.
 	Applied []Object `yaml:"applied"`
 	Cluster []Object `yaml:"cluster"`
-	// Cache has objects that are otherwise in the cache than in the cluster: older,
-	// or gone. NotCached names objects, "v1/ConfigMap default/hello", that the
-	// cache does not have yet.
+	// Cache has objects that differ between the cache and the cluster: they are older, or gone.
+	// NotCached names objects, "v1/ConfigMap default/hello", that are not in the cache yet.
 	Cache     []Object `yaml:"cache"`
 	NotCached []string `yaml:"notCached"`
-	// Answers are those of the API server that go wrong.
+	// Answers are the failing answers of the API server.
 	Answers []Answer `yaml:"answers"`
-	// Config are settings over those of the file, Time is when the run is.
+	// Config overrides settings of the file. Time is the time of the run.
 	Config map[string]string `yaml:"config"`
 	Time   string            `yaml:"time"`
-	// Attempt is the number of the run since the last good one; 0 is 1. Error is
-	// what the run fails with in place of being run: error_policy decides then.
+	// Attempt is the number of the run since the last success; 0 means 1. Error is the error of the
+	// run: the module does not run, and error_policy decides.
 	Attempt int    `yaml:"attempt"`
 	Error   *Error `yaml:"error"`
 
-	// Cost is what the run may cost, over what the file has.
+	// Cost overrides limits of the file.
 	Cost   Budget  `yaml:"cost"`
 	Expect *Expect `yaml:"expect"`
 
-	// Line is where the case begins.
+	// Line is the line at which the case begins.
 	Line int `yaml:"-"`
 
 	file *File
@@ -92,53 +88,51 @@ type Case struct {
 
 // Event is a change of a watched object.
 type Event struct {
-	// Type is Listed, Updated or Deleted; empty is Updated.
+	// Type is Listed, Updated or Deleted. If empty, it is Updated.
 	Type string `yaml:"type"`
-	// Old and Object are the object before and after; either may be missing.
+	// Old and Object are the object before and after the change. Either may be missing.
 	Old    Object `yaml:"old"`
 	Object Object `yaml:"object"`
 }
 
-// Answer is an answer that goes wrong.
+// Answer is a failing answer.
 type Answer struct {
-	// To says which requests: "create v1/ConfigMap default/hello", with * for any
-	// word. Nth is which of them, from 1; 0 is all.
+	// To selects requests: "create v1/ConfigMap default/hello", with * for any word. Nth selects
+	// one of them, from 1; 0 selects all.
 	To  string `yaml:"to"`
 	Nth int    `yaml:"nth"`
-	// Code is the HTTP status, Reason and Message are those of its Status. Code 0
-	// is a connection that breaks.
+	// Code is the HTTP status. Reason and Message are in its Status. Code 0 is a broken connection.
 	Code    int    `yaml:"code"`
 	Reason  string `yaml:"reason"`
 	Message string `yaml:"message"`
-	// Lost says that the request is carried out, and that only the answer is this.
+	// Lost means that the request is carried out, and only its answer fails.
 	Lost bool `yaml:"lost"`
 }
 
-// Expect is what a run is to do. Everything else must not happen.
+// Expect is the expected result of a run. Nothing else may happen.
 type Expect struct {
-	// Action is "await change" (which an empty one is too), "requeue after 5m",
-	// "back-off" for a requeue after a time that the host chooses, or "no run".
+	// Action is "await change" (also if empty), "requeue after 5m", "back-off" for a requeue after
+	// a time that the host chooses, or "no run".
 	Action string `yaml:"action,omitempty"`
-	// Error is what the run fails with; nil if it does not.
+	// Error is the error of the run, or nil.
 	Error *Error `yaml:"error,omitempty"`
-	// Writes are the changes of the cluster, in their order.
+	// Writes are the changes of the cluster, in order.
 	Writes []Write `yaml:"writes,omitempty"`
-	// Events are "Normal Reason note".
+	// Events have the form "Normal Reason note".
 	Events []string `yaml:"events,omitempty"`
-	// Status, if given, is the whole status of the object after the run.
+	// Status, if given, is the complete status of the object after the run.
 	Status Object `yaml:"status,omitempty"`
-	// Metrics, if given, are those that the run reports: "counter renewed_total 1",
-	// counters summed, sorted.
+	// Metrics, if given, are the metrics that the run reports: "counter renewed_total 1", counters
+	// summed, sorted.
 	Metrics []string `yaml:"metrics,omitempty"`
-	// Reconciles are the objects that an Event causes to be reconciled:
-	// "namespace/name".
+	// Reconciles are the objects that an Event causes to be reconciled, as "namespace/name".
 	Reconciles []string `yaml:"reconciles,omitempty"`
 }
 
-// Error is why a run fails. Where it is expected, an empty field is not looked
-// at, and Message is a part of the real one.
+// Error is the error of a run. In an expectation, an empty field matches anything, and Message is a
+// part of the text.
 type Error struct {
-	// Kind is error, trap, timeout, memory or output; empty is error.
+	// Kind is error, trap, timeout, memory or output. If empty, it is error.
 	Kind string `yaml:"kind,omitempty"`
 	// Class is transient, permanent or conflict.
 	Class   string `yaml:"class,omitempty"`
@@ -148,15 +142,13 @@ type Error struct {
 
 // Write is one change of an object.
 type Write struct {
-	// Write is "create KIND NAME", "update KIND NAME [status]" or "delete KIND
-	// NAME".
+	// Write is "create KIND NAME", "update KIND NAME [status]" or "delete KIND NAME".
 	Write string `yaml:"write"`
-	// Diff has a line for each value that is new or gone: "+ data.text: hello".
+	// Diff has a line for each added or removed value: "+ data.text: hello".
 	Diff string `yaml:"diff,omitempty"`
 }
 
-// DefaultTime is the default time of runs: fixed, so that a module writes the
-// same each time.
+// DefaultTime is the default time of runs. It is fixed, so that a module writes the same each time.
 var DefaultTime = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 // Read reads a file of cases and the CustomResourceDefinitions that it names.
@@ -205,8 +197,8 @@ func (f *File) AddCRDs(text []byte) error {
 	}
 }
 
-// Parse reads the text of a file of cases. An error names the line; for a key
-// that is not known, also the nearest one that is.
+// Parse reads the text of a file of cases. An error has the line. For an unknown key, it also has
+// the nearest known one.
 func Parse(path string, text []byte) (*File, error) {
 	f := &File{Path: path, Text: text}
 	var doc yaml.Node
@@ -235,7 +227,7 @@ func Parse(path string, text []byte) (*File, error) {
 	return f, nil
 }
 
-// number tells the cases where they stand, and checks them.
+// number sets the position of each case, and checks it.
 func (f *File) number(nodes *yaml.Node) error {
 	names := map[string]bool{}
 	for i, c := range f.Cases {
@@ -252,7 +244,7 @@ func (f *File) number(nodes *yaml.Node) error {
 	return nil
 }
 
-// check says what is wrong with a case, and works out its time.
+// check validates a case, and computes its time.
 func (c *Case) check() error {
 	given := 0
 	for _, is := range []bool{c.Object != nil, c.Key != "", c.Event != nil} {

@@ -8,9 +8,9 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/applier"
 )
 
-// scripted gives out guests whose runs are the case's: with its attempt, and with
-// its error in place of a run. The id of a run and the time of a failure are made
-// reproducible. It implements applier.Module.
+// scripted returns guests that follow the case's script: they report its attempt, and fail with its
+// error instead of running. The ID of a run and the time of a failure are reproducible. It
+// implements applier.Module.
 type scripted struct {
 	applier.Module
 
@@ -27,7 +27,7 @@ func (s scripted) Acquire(ctx context.Context) (abi.Guest, func(), error) {
 	return &guest{g, s}, release, nil
 }
 
-// guest is a guest under a script.
+// guest is a guest that follows a script.
 type guest struct {
 	abi.Guest
 
@@ -36,7 +36,7 @@ type guest struct {
 
 const runID = "case-1"
 
-// run is Reconcile and Finalize: it fails with the case's error, if that has one.
+// run implements Reconcile and Finalize. It fails with the case's error, if there is one.
 func (g *guest) run(ctx context.Context, req *abi.Request, call func(context.Context, *abi.Request) (abi.Result, error)) (abi.Result, error) {
 	e := g.s.c.Error
 	if e == nil {

@@ -9,8 +9,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// metrics are what a module reports: the sum of a counter, the last value of a
-// gauge.
+// metrics has the metrics of a module: the sum of a counter, and the last value of a gauge.
 type metrics struct {
 	mu     sync.Mutex
 	values map[string]float64 // by "counter NAME" or "gauge NAME"; guarded by mu
@@ -30,7 +29,7 @@ func (m *metrics) add(kind int32, name string, value float64) abi.Status {
 	return abi.StatusOK
 }
 
-// list has a line for each: "counter renewed_total 1".
+// list returns a line for each metric: "counter renewed_total 1".
 func (m *metrics) list() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

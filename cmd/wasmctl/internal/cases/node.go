@@ -13,8 +13,8 @@ import (
 	"github.com/wasmctl/wasmctl/host/strictyaml"
 )
 
-// Object is a Kubernetes object, or a part of one, as JSON has it: a time is a
-// string, and an integer an int64.
+// Object is a Kubernetes object, or a part of one, as decoded JSON: a time is a string, and an
+// integer is an int64.
 type Object map[string]any
 
 // UnmarshalYAML implements yaml.Unmarshaler.
@@ -43,12 +43,11 @@ func child(n *yaml.Node, key string) *yaml.Node {
 	return nil
 }
 
-// maxNodes bounds a file, aliases written out.
+// maxNodes limits the nodes of a file, with aliases expanded.
 const maxNodes = 200_000
 
-// bounded makes sure that a node, with its aliases written out, has an end, and
-// is not larger than anybody means it to be. What JSON has as a string is one
-// then: keys, and what YAML takes for a time.
+// bounded checks that a node with its aliases expanded is finite, and not larger than maxNodes. It
+// turns values that are strings in JSON into strings: keys, and times in YAML.
 func bounded(n *yaml.Node) error {
 	within, left := map[*yaml.Node]bool{}, maxNodes
 	var walk func(n *yaml.Node) error
@@ -78,8 +77,7 @@ func bounded(n *yaml.Node) error {
 	return walk(n)
 }
 
-// checkKeys makes sure that a node has no key that a struct of type t does not
-// have.
+// checkKeys checks that a node has only keys that a struct of type t has.
 func checkKeys(n *yaml.Node, t reflect.Type) error {
 	n = strictyaml.Resolve(n)
 	switch {
@@ -92,7 +90,7 @@ func checkKeys(n *yaml.Node, t reflect.Type) error {
 		}
 		return errors.Join(errs...)
 	case t.Kind() != reflect.Struct || n.Kind != yaml.MappingNode:
-		return nil // Decode says what is wrong
+		return nil // Decode returns the error
 	}
 	known := map[string]reflect.Type{}
 	var names []string

@@ -10,11 +10,10 @@ import (
 	"github.com/wasmctl/wasmctl/internal/memapi"
 )
 
-// normalObjects returns objects as lines that two ways to the same end have in
-// common: a line for each value, under the object's name. Times are left out,
-// what the API server counts too; an observed generation is compared with the
-// object's own, and of a name that the API server made up only the beginning
-// counts.
+// normalObjects returns objects as lines that are the same after two paths to the same result: a
+// line for each value, under the object's name. Times, and fields that the API server counts, are
+// omitted. An observed generation is compared with the object's own. Of a generated name, only the
+// prefix counts.
 func normalObjects(objects []map[string]any) []string {
 	var all [][]string
 	for _, content := range objects {
@@ -38,7 +37,7 @@ func normalObjects(objects []map[string]any) []string {
 	return slices.Concat(all...)
 }
 
-// normalise replaces times, and observed generations.
+// normalise replaces times and observed generations.
 func normalise(v any, generation int64) any {
 	switch v := v.(type) {
 	case map[string]any:

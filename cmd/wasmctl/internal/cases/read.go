@@ -39,7 +39,7 @@ func ReadAll(paths []string) ([]*File, error) {
 	return files, nil
 }
 
-// ReadObjects reads all documents of a file; without a name there are none.
+// ReadObjects reads all documents of a file. Without a name, it returns nothing.
 func ReadObjects(path string) ([]map[string]any, error) {
 	if path == "" {
 		return nil, nil
@@ -47,7 +47,7 @@ func ReadObjects(path string) ([]map[string]any, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
 		if e, ok := errors.AsType[*fs.PathError](err); ok {
-			err = e.Err // the path stands before it
+			err = e.Err // the prefix already has the path
 		}
 		return nil, err
 	}
@@ -75,13 +75,13 @@ func ReadObjects(path string) ([]map[string]any, error) {
 	return out, nil
 }
 
-// wholeNumbers keeps integers apart from floats.
+// wholeNumbers decodes integers and floats as different types.
 func wholeNumbers(d *json.Decoder) *json.Decoder {
 	d.UseNumber()
 	return d
 }
 
-// toWire turns numbers as they were written into those of messages.
+// toWire converts numbers to the types of messages.
 func toWire(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -96,7 +96,7 @@ func toWire(v any) any {
 		if i, err := v.Int64(); err == nil {
 			return i
 		}
-		f, _ := v.Float64() // the decoder has read it as a number
+		f, _ := v.Float64() // the decoder has accepted it as a number
 		return f
 	}
 	return v

@@ -19,39 +19,39 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/queue"
 )
 
-// Suite runs the cases of one module. It is not changed by that.
+// Suite runs the cases of one module. Runs do not change it.
 type Suite struct {
-	// Wasm is the module, Name its name where it has no other.
+	// Wasm is the module. Name is its name if the manifest has none.
 	Wasm []byte
 	Name string
-	// CacheDir keeps compiled code; empty compiles for each case.
+	// CacheDir is the cache of compiled code. If empty, each case compiles.
 	CacheDir string
-	// CacheKey authenticates what is in CacheDir.
+	// CacheKey authenticates the content of CacheDir.
 	CacheKey []byte
-	// Log gets what the module logs; nil drops it.
+	// Log receives the module's log. If nil, it is discarded.
 	Log *slog.Logger
 }
 
 // Verdict is the result of a case.
 type Verdict struct {
-	// Case and File are what was run.
+	// Case and File identify the case.
 	Case *Case
-	// Seen is what the run did.
+	// Seen is the observed result.
 	Seen *Expect
-	// Diff shows where that is not what was expected, by lines: "-" was expected,
-	// "+" was seen. It is nil for a case that holds.
+	// Diff lists the differences: "-" was expected, and "+" was observed. It is nil if the case
+	// passes.
 	Diff []string
-	// Cost is what the run has cost; nil if there was none.
+	// Cost is the cost of the run, or nil without one.
 	Cost *Cost
-	// Took is how long the case took.
+	// Took is the duration of the case.
 	Took time.Duration
 }
 
-// Failed reports whether the case does not hold.
+// Failed reports whether the case fails.
 func (v *Verdict) Failed() bool { return v.Diff != nil || len(v.Exceeded()) > 0 }
 
-// Run runs a case. The error is that of a case that cannot be run at all: a
-// module that cannot be loaded, an object that cannot be.
+// Run runs a case. It returns an error if the case cannot run at all, for example because the
+// module or an object cannot be loaded.
 func (s *Suite) Run(ctx context.Context, c *Case) (Verdict, error) {
 	v := Verdict{Case: c}
 	started := time.Now()
@@ -64,7 +64,7 @@ func (s *Suite) Run(ctx context.Context, c *Case) (Verdict, error) {
 	return v, nil
 }
 
-// see runs a case and says what it did and, if there was a run, what that cost.
+// see runs a case and returns the observed result and, if there was a run, its cost.
 func (s *Suite) see(ctx context.Context, c *Case) (*Expect, *Cost, error) {
 	b, err := s.open(ctx, c)
 	if refused, ok := errors.AsType[*abi.ResultError](err); ok && errors.Is(err, host.ErrRefused) {
@@ -127,8 +127,7 @@ func (s *Suite) open(ctx context.Context, c *Case) (*bench, error) {
 	return b, nil
 }
 
-// load loads the module and, where there is none yet, makes the world that it
-// sees.
+// load loads the module and, the first time, creates its world.
 func (b *bench) load(ctx context.Context) error {
 	settings := map[string]string{}
 	maps.Copy(settings, b.c.file.Config)
@@ -153,7 +152,7 @@ func (b *bench) load(ctx context.Context) error {
 	return err
 }
 
-// begin makes the applier, which knows of no run yet.
+// begin creates the applier, without any earlier run.
 func (b *bench) begin() (err error) {
 	m := b.module.Manifest()
 	b.applier, err = applier.New(applier.Config{
@@ -163,7 +162,7 @@ func (b *bench) begin() (err error) {
 	return err
 }
 
-// reset gives the loaded module the case's world again.
+// reset gives the loaded module the initial world of the case.
 func (b *bench) reset(ctx context.Context) (err error) {
 	if b.w, err = newWorld(ctx, b.c, b.module.Manifest(), b.s.log()); err != nil {
 		return err
@@ -171,12 +170,12 @@ func (b *bench) reset(ctx context.Context) (err error) {
 	return b.begin()
 }
 
-// Call implements host.API, in the world that there is now.
+// Call implements host.API, in the current world.
 func (b *bench) Call(ctx context.Context, op abi.Op, req []byte) abi.Response {
 	return b.w.Call(ctx, op, req)
 }
 
-// now is the guest's clock. While the module is loaded it is the case's time.
+// now is the guest's clock. During loading, it is the case's time.
 func (b *bench) now() time.Time {
 	if b.w == nil {
 		return b.c.at
@@ -205,7 +204,7 @@ func (b *bench) run(ctx context.Context) (applier.Outcome, error) {
 	return b.applier.Apply(ctx, b.key, queue.Reasons{First: abi.Reason{Type: reason}}, time.Time{}), nil
 }
 
-// counter is randomness that repeats itself. It is safe for concurrent use.
+// counter is reproducible randomness. It is safe for concurrent use.
 type counter struct{ n atomic.Uint64 }
 
 // Read implements io.Reader.
@@ -217,7 +216,7 @@ func (c *counter) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Actions that are no requeue after a known time.
+// Actions other than a requeue after a known time.
 const (
 	awaitChange = "await change"
 	backOff     = "back-off"
@@ -243,7 +242,7 @@ func expectation(out *applier.Outcome) *Expect {
 }
 
 func errorOf(err error) *Error {
-	e := &Error{Message: humanize.FirstLine(err.Error())} // a trap has its stack behind it, which is another one with each compiler
+	e := &Error{Message: humanize.FirstLine(err.Error())} // a trap's stack follows, which differs between compilers
 	if result, ok := errors.AsType[*abi.ResultError](err); ok {
 		e.Class, e.Reason, e.Message = string(result.Class), result.Reason, humanize.FirstLine(result.Message)
 	}

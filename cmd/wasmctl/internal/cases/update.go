@@ -8,14 +8,13 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Update returns the text of a file with what was seen in the place of what was
-// expected, for the verdicts that failed, and with limits that their cost exceeds
-// raised; with costs, also with the limits that are missing. Nothing else changes,
-// comments and blank lines included; only comments within what is replaced are lost.
-// The verdicts are of this file's cases.
+// Update returns the text of a file with the observed results in the place of the expected ones,
+// for the failed verdicts. It also raises exceeded limits and, if costs is set, adds missing ones.
+// Everything else, with comments and blank lines, is unchanged. Only comments within replaced text
+// are lost. The verdicts must be of this file's cases.
 func Update(f *File, verdicts []Verdict, costs bool) ([]byte, error) {
 	lines := strings.SplitAfter(string(f.Text), "\n")
-	// From the end, so that the line numbers of those before stay true.
+	// From the end, so that earlier line numbers stay valid.
 	for _, v := range slices.Backward(verdicts) {
 		var err error
 		if lines, err = updateCase(lines, &v, costs); err != nil {
@@ -29,7 +28,7 @@ func Update(f *File, verdicts []Verdict, costs bool) ([]byte, error) {
 	return text, nil
 }
 
-// updateCase replaces the keys of a case that are to change, the last one first.
+// updateCase replaces the changed keys of a case, the last one first.
 func updateCase(lines []string, v *Verdict, costs bool) ([]string, error) {
 	c := v.Case
 	texts := map[string]string{}
@@ -59,7 +58,7 @@ func updateCase(lines []string, v *Verdict, costs bool) ([]string, error) {
 	return lines, nil
 }
 
-// key is a key of the case, as it stands in the file; nil if it has not got it.
+// key returns a key of the case in the file, or nil.
 func (c *Case) key(name string) *yaml.Node {
 	for i := 0; i+1 < len(c.node.Content); i += 2 {
 		if key := c.node.Content[i]; key.Value == name {
@@ -72,11 +71,11 @@ func (c *Case) key(name string) *yaml.Node {
 // replaceKey replaces the lines of a key of the case.
 func replaceKey(lines []string, c *Case, key *yaml.Node, text string) []string {
 	from := key.Line - 1
-	first := lines[from][:key.Column-1] // may hold the dash of the list
+	first := lines[from][:key.Column-1] // may contain the dash of the list
 	return slices.Replace(lines, from, blockEnd(lines, from, c.node.Column), first+strings.TrimLeft(text, " "))
 }
 
-// addKey adds a key at the end of the case, which its last key is.
+// addKey adds a key at the end of the case.
 func addKey(lines []string, c *Case, text string) []string {
 	last := c.node.Content[len(c.node.Content)-2]
 	at := blockEnd(lines, last.Line-1, c.node.Column)
@@ -86,9 +85,9 @@ func addKey(lines []string, c *Case, text string) []string {
 	return slices.Insert(lines, at, text)
 }
 
-// blockEnd returns the line after the value of the key that stands in line from:
-// it goes on as long as lines are indented more than the key's column, or are a
-// list at it. Blank lines and comments at its end are not part of it.
+// blockEnd returns the line after the value of the key in line from. The value continues as long as
+// lines are indented more than the key's column, or are a list at that column. Blank lines and
+// comments at its end are not part of it.
 func blockEnd(lines []string, from, column int) int {
 	end := from + 1
 	for i := from + 1; i < len(lines); i++ {
@@ -107,16 +106,16 @@ func blockEnd(lines []string, from, column int) int {
 	return end
 }
 
-// expectText is the key expect with its value.
+// expectText returns the key expect with its value.
 func expectText(seen *Expect) (string, error) {
 	e := *seen
 	if e.Action == awaitChange || e.Action == noRun {
-		e.Action = "" // is the default
+		e.Action = "" // the default
 	}
 	return encode(map[string]*Expect{"expect": &e})
 }
 
-// indented is a text with so many spaces before each line.
+// indented returns a text with indent spaces before each line.
 func indented(text string, indent int) string {
 	var out strings.Builder
 	for line := range strings.Lines(text) {

@@ -10,8 +10,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// compare returns nil where what was seen is what was expected, else both as
-// lines. A nil expectation expects nothing but a run that writes nothing.
+// compare returns nil if the observed result is the expected one, and otherwise a diff of both. A
+// nil expectation expects a run that writes nothing.
 func compare(want, seen *Expect) []string {
 	if want == nil {
 		want = &Expect{}
@@ -23,8 +23,8 @@ func compare(want, seen *Expect) []string {
 	return lineDiff(w, s)
 }
 
-// normal is an expectation in the one form that can be compared: what it does not
-// look at is as it was seen.
+// normal returns an expectation in its canonical form: fields that it does not check have the
+// observed values.
 func normal(e, seen *Expect) Expect {
 	n := *e
 	n.Action = normalAction(n.Action, seen)
@@ -49,8 +49,8 @@ func normal(e, seen *Expect) Expect {
 	return n
 }
 
-// normalAction writes a duration in its one form; "no run" is any reason for
-// that, and so is an event's nothing.
+// normalAction returns the canonical form of a duration. "no run" matches any reason for no run,
+// and an event without objects.
 func normalAction(action string, seen *Expect) string {
 	action = strings.Join(strings.Fields(action), " ")
 	if action == "" {
@@ -81,7 +81,7 @@ func normalDiff(diff string) string {
 	return out.String()
 }
 
-// lines writes an expectation as it stands in a file.
+// lines returns an expectation in the form of a file.
 func lines(e Expect) []string {
 	text, err := encode(&e)
 	if err != nil {

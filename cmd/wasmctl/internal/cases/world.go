@@ -20,8 +20,7 @@ import (
 	"github.com/wasmctl/wasmctl/internal/memapi"
 )
 
-// world is the cluster of one case, and the module's view of it. One goroutine
-// uses it.
+// world is the cluster of one case, and the module's view of it. Only one goroutine uses it.
 type world struct {
 	c        *Case
 	log      *slog.Logger
@@ -29,21 +28,20 @@ type world struct {
 	server   *memapi.Server
 	client   *kubeapi.Client
 	resolver *kinds.Resolver
-	kind     kinds.Kind // that is reconciled
+	kind     kinds.Kind // the kind to reconcile
 	policy   *kubeapi.Policy
 	now      time.Time
-	// intercept says what goes wrong with a request; nil leaves it to the case's
-	// answers.
+	// intercept returns the fault for a request. If nil, the case's answers decide.
 	intercept func(*memapi.Request) memapi.Fault
-	asked     []int // how many requests each of the case's answers has matched
+	asked     []int // the number of requests that each answer of the case has matched
 
 	api   *kubeapi.API
-	cache cache // its first watch is that of kind
-	// events are those of the run, as Expect.Events has them.
+	cache cache // the first watch is for kind
+	// events are the events of the run, in the form of Expect.Events.
 	events []string
 }
 
-// newWorld makes the cluster of a case.
+// newWorld creates the cluster of a case.
 func newWorld(ctx context.Context, c *Case, m *abi.Manifest, log *slog.Logger) (*world, error) {
 	if m.For == nil {
 		return nil, errors.New("the module's manifest does not name a kind to reconcile")
@@ -56,8 +54,8 @@ func newWorld(ctx context.Context, c *Case, m *abi.Manifest, log *slog.Logger) (
 	return w, w.connect(ctx)
 }
 
-// fill puts the case's objects in. Its earlier runs own what they wrote: the
-// object's status, and applied objects.
+// fill adds the case's objects. Earlier runs own what they wrote: the object's status, and the
+// applied objects.
 func (w *world) fill() error {
 	for _, o := range slices.Concat([]Object{w.c.Object}, w.c.Applied, w.c.Cluster) {
 		u := unstructured.Unstructured{Object: o}
@@ -85,8 +83,8 @@ func (w *world) fill() error {
 	return nil
 }
 
-// adopted gives owner references to the reconciled object its uid, where they
-// have none: test cases need no uids.
+// adopted sets the UID of the reconciled object in owner references without one. Test cases need no
+// UIDs.
 func (w *world) adopted(object Object) map[string]any {
 	o := (&unstructured.Unstructured{Object: object}).DeepCopy()
 	owners := o.GetOwnerReferences()
@@ -108,8 +106,8 @@ func (w *world) adopted(object Object) map[string]any {
 	return o.Object
 }
 
-// kinds are those of the file's CRDs, and a guess for each kind that is neither
-// in them nor one of Kubernetes: of the manifest, and of the objects.
+// kinds returns those of the file's CRDs, and a guess for each other kind of the manifest and of
+// the objects that Kubernetes does not have.
 func (w *world) kinds() []memapi.Kind {
 	kinds := slices.Clone(w.c.file.kinds)
 	known := memapi.New(memapi.Config{Kinds: kinds})
@@ -148,7 +146,7 @@ func (w *world) connect(ctx context.Context) error {
 	for _, owned := range w.manifest.Owns {
 		owned.Map = abi.MapOwner
 		if len(f.Namespaces) > 0 {
-			owned.Namespaces = f.Namespaces // as wasmctl run has it
+			owned.Namespaces = f.Namespaces // like wasmctl run
 		}
 		if err := w.watch(owned, true); err != nil {
 			return err
@@ -165,8 +163,8 @@ func (w *world) connect(ctx context.Context) error {
 	return w.open()
 }
 
-// watch adds a watch of the manifest. A kind that is not there is not watched:
-// an optional one may be missing, and Load refuses no other.
+// watch adds a watch of the manifest. A missing kind is not watched: an optional one may be
+// missing, and Load refuses others.
 func (w *world) watch(of abi.Watch, owned bool) error {
 	kind, ok := w.server.Kind(schema.GroupVersionKind{Group: of.Group, Version: of.Version, Kind: of.Kind})
 	if !ok {
@@ -180,7 +178,7 @@ func (w *world) watch(of abi.Watch, owned bool) error {
 	return nil
 }
 
-// open makes the module's view of the cluster.
+// open creates the module's view of the cluster.
 func (w *world) open() error {
 	var err error
 	w.api, err = kubeapi.New(kubeapi.Config{
@@ -189,8 +187,7 @@ func (w *world) open() error {
 	return err
 }
 
-// restart makes it again, as a new process has it: what is remembered of earlier
-// runs is gone.
+// restart creates the view again, like a new process: the memory of earlier runs is gone.
 func (w *world) restart() error {
 	if err := w.refresh(); err != nil {
 		return err
@@ -198,14 +195,14 @@ func (w *world) restart() error {
 	return w.open()
 }
 
-// name is that of the controller.
+// name returns the name of the controller.
 func (w *world) name() string { return cmp.Or(w.manifest.Name, "module") }
 
-// refresh brings the cache up to the cluster, as the watches do before a run
-// that comes after writes (rule 22 of ARCHITECTURE.md).
+// refresh updates the cache from the cluster, as watches do before a run that follows writes (rule
+// 22 of ARCHITECTURE.md).
 func (w *world) refresh() error { return w.cache.fill(w.server.Objects()) }
 
-// fillCache makes the cache what the case has.
+// fillCache fills the cache as the case specifies.
 func (w *world) fillCache() error {
 	objects := slices.DeleteFunc(w.server.Objects(), func(o map[string]any) bool {
 		return slices.Contains(w.c.NotCached, nameOf(o))
@@ -225,8 +222,8 @@ func (w *world) fillCache() error {
 	return w.cache.fill(objects)
 }
 
-// completed fills in what the API server gives: an older state of an object has
-// its uid.
+// completed adds the fields that the API server sets: an older state of an object has the object's
+// UID.
 func (w *world) completed(object Object) (map[string]any, error) {
 	other := memapi.New(memapi.Config{Kinds: w.kinds(), Now: func() time.Time { return w.now }})
 	o := (&unstructured.Unstructured{Object: w.adopted(object)}).DeepCopy()
@@ -236,7 +233,7 @@ func (w *world) completed(object Object) (map[string]any, error) {
 		}
 	}
 	if o.GetResourceVersion() == "" {
-		o.SetResourceVersion("50") // before all that is in the cluster
+		o.SetResourceVersion("50") // older than everything in the cluster
 	}
 	if err := other.Put(o.Object); err != nil {
 		return nil, err

@@ -1,12 +1,10 @@
-// Package compiler compiles modules in processes of their own. Compiling runs
-// a compiler on bytes of anybody: it can take minutes and gigabytes, it fills the
-// Go heap with garbage, and it wants the CPUs that reconciles run on. A
-// process of its own has bounds that the system enforces, comes after the guests
-// that run meanwhile, and gives everything back at its end.
+// Package compiler compiles modules in processes of their own. Compilation runs a compiler on
+// untrusted bytes: it can take minutes and gigabytes, it fills the Go heap with garbage, and it
+// competes with reconciles for CPUs. The system limits a process of its own, gives guests priority
+// over it, and frees everything at its end.
 //
-// A process is the same binary, run again with the name of a hidden command; it
-// reads one job from stdin and answers on stdout. It ends when the process that
-// has started it does.
+// A process is the same binary, started with a hidden command. It reads one job from stdin and
+// answers on stdout. It ends when its parent ends.
 package compiler
 
 import (
@@ -27,31 +25,30 @@ import (
 	"github.com/wasmctl/wasmctl/internal/humanize"
 )
 
-// Command is the command of wasmctl that Serve is behind.
+// Command is the command of wasmctl that calls Serve.
 const Command = "compile-for-run"
 
-// Limits bound the compiling of one module; zero does not. Only Linux enforces
-// them.
+// Limits limit the compilation of one module. A zero field is no limit. Only Linux enforces them.
 type Limits struct {
 	Memory int64         // bytes that the process may allocate
-	Time   time.Duration // of CPUs, not of the clock: a busy machine refuses nothing; whole seconds
-	// Harden says whether the process gives up network, programs and files.
+	Time   time.Duration // CPU time, not wall time: a busy machine refuses nothing; whole seconds
+	// Harden controls whether the process gives up network, programs and files.
 	Harden harden.Mode
 }
 
-// Compiler starts processes that compile, several at a time. Its methods are
-// safe for concurrent use.
+// Compiler starts processes that compile, several at a time. Its methods are safe for concurrent
+// use.
 type Compiler struct {
 	limits Limits
-	cpus   chan struct{} // a token for each CPU that compiles
+	cpus   chan struct{} // a semaphore with a token for each CPU
 }
 
-// New returns a Compiler of this binary, whose main must know Command.
+// New returns a Compiler for this binary, whose main must have Command.
 func New(limits Limits) *Compiler {
 	return &Compiler{limits: limits, cpus: make(chan struct{}, runtime.GOMAXPROCS(0))}
 }
 
-// job is what a process reads, as a line of JSON; Size bytes of code follow.
+// job is the input of a process, as a line of JSON. Size bytes of code follow.
 type job struct {
 	Dir     string `json:"dir"`
 	Size    int    `json:"size"`
@@ -59,15 +56,15 @@ type job struct {
 	Limits  Limits `json:"limits"`
 }
 
-// answer is what a process writes: nothing else is known of one that died.
+// answer is the output of a process. A process that died gives none.
 type answer struct {
 	Error string `json:"error,omitempty"`
-	// Cache says that the error is the directory's and not the module's.
+	// Cache means that the error is about the directory, and not about the module.
 	Cache bool `json:"cache,omitempty"`
 }
 
-// take waits for a CPU, and takes up to most of those that are free: of many modules,
-// each compiles on one, which is less work in all.
+// take waits for a CPU, and takes up to most free ones. If there are many modules, each compiles on
+// one CPU, which is less work in total.
 func (c *Compiler) take(ctx context.Context, most int) (n int, err error) {
 	select {
 	case c.cpus <- struct{}{}:
@@ -90,8 +87,8 @@ func (c *Compiler) release(n int) {
 	}
 }
 
-// Compile implements host.Config.Compiler. It waits while other processes have all
-// CPUs. ctx ends the process.
+// Compile implements host.Config.Compiler. It waits if other processes use all CPUs. The end of ctx
+// ends the process.
 func (c *Compiler) Compile(ctx context.Context, comp host.Compilation) error {
 	workers, err := c.take(ctx, comp.Workers)
 	if err != nil {
@@ -110,7 +107,7 @@ func (c *Compiler) Compile(ctx context.Context, comp host.Compilation) error {
 	return err
 }
 
-// process starts a process and waits for it. started is called before it has its job.
+// process starts a process and waits for it. It calls started before it sends the job.
 func (c *Compiler) process(ctx context.Context, comp host.Compilation, workers int, started func(pid int)) error {
 	line, err := json.Marshal(job{comp.Dir, len(comp.Code), workers, c.limits})
 	if err != nil {
@@ -119,7 +116,7 @@ func (c *Compiler) process(ctx context.Context, comp host.Compilation, workers i
 	cmd := subprocess.Command(ctx, Command, workers)
 	var out, trouble subprocess.Head
 	cmd.Stdout, cmd.Stderr = &out, &trouble
-	in, err := cmd.StdinPipe() // open until the end of Wait: the process ends with it
+	in, err := cmd.StdinPipe() // open until the end of Wait: the process ends when it is closed
 	if err != nil {
 		return fmt.Errorf("compiler: %w", err)
 	}
@@ -127,16 +124,16 @@ func (c *Compiler) process(ctx context.Context, comp host.Compilation, workers i
 		return fmt.Errorf("compiler: start: %w", err)
 	}
 	started(cmd.Process.Pid)
-	// A process that died does not read; what became of it says Wait.
+	// A process that died does not read. Wait returns the reason.
 	_, _ = io.Copy(in, io.MultiReader(bytes.NewReader(append(line, '\n')), bytes.NewReader(comp.Code)))
 	ended := cmd.Wait()
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return c.verdict(out.Kept, ended, cmd.ProcessState, strings.TrimSpace(string(trouble.Kept)))
+	return c.verdict(out.Bytes, ended, cmd.ProcessState, strings.TrimSpace(string(trouble.Bytes)))
 }
 
-// verdict says what became of a process.
+// verdict interprets the end of a process.
 func (c *Compiler) verdict(out []byte, ended error, state *os.ProcessState, trouble string) error {
 	var a answer
 	switch {
@@ -159,7 +156,7 @@ func (c *Compiler) verdict(out []byte, ended error, state *os.ProcessState, trou
 		return &moduleError{"cannot be compiled: the compiler process was killed, possibly because the system ran out of memory"}
 	case strings.Contains(trouble, "panic") || strings.Contains(trouble, "fatal error") || strings.Contains(trouble, "SIGSEGV"):
 		limit := ""
-		if c.limits.Memory > 0 { // where C code of Go's runtime gets no memory, it crashes
+		if c.limits.Memory > 0 { // without memory, C code of Go's runtime crashes
 			limit = fmt.Sprintf(", possibly at the memory limit (--compile-memory %dMi)", c.limits.Memory>>20)
 		}
 		return &moduleError{"cannot be compiled: the compiler crashed" + limit + ": " + humanize.FirstLine(trouble)}
@@ -171,7 +168,7 @@ func (c *Compiler) tooMuchMemory() error {
 	return &moduleError{fmt.Sprintf("cannot be compiled: exceeds the memory limit (--compile-memory %dMi)", c.limits.Memory>>20)}
 }
 
-// moduleError is the fault of the module.
+// moduleError is an error of the module.
 type moduleError struct{ text string }
 
 // Error implements error.

@@ -13,20 +13,20 @@ import (
 	"github.com/wasmctl/wasmctl/host"
 )
 
-// patience is how long a process may have nearly no CPU before it is started again with
+// patience is the time that a process may have almost no CPU time before it is restarted with
 // another priority.
 const patience = 2 * time.Second
 
-// errStarved says that others have left no CPU to a process.
+// errStarved means that other processes left no CPU time.
 var errStarved = errors.New("compiler: no CPU")
 
-// starved reports whether a process has had less in a time than it would have with a
-// lower priority alone, where all CPUs are busy.
+// starved reports whether a process got less CPU time than a lower priority alone would have given
+// it on a busy machine.
 func starved(used, elapsed time.Duration) bool { return used < elapsed/10 }
 
-// whenIdle compiles in a process that only has what others leave of the CPUs, so that
-// no event waits for it. A module that spins leaves nothing, and must not keep out the one
-// that is to replace it: the error is errStarved then.
+// whenIdle compiles in a process that gets only idle CPU time, so that no event waits for it. A
+// module that spins leaves no idle time, but must not prevent its replacement. In this case, the
+// error is errStarved.
 func (c *Compiler) whenIdle(ctx context.Context, comp host.Compilation, workers int) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	var watching sync.WaitGroup
@@ -61,7 +61,7 @@ func watch(ctx context.Context, pid int, stop context.CancelCauseFunc) {
 	}
 }
 
-// emptied removes what a process that was killed has left in a directory.
+// emptied removes the files that a killed process left in a directory.
 func emptied(dir string) error {
 	left, err := os.ReadDir(dir)
 	for _, entry := range left {

@@ -14,18 +14,18 @@ import (
 	"github.com/wasmctl/wasmctl/host"
 )
 
-// maxCode bounds what is read: a module at its limit, with what counts its work.
+// maxCode limits the input: a module of the maximum size, with its metering.
 const maxCode = 1 << 30
 
-// ErrNoJob is returned by Serve where stdin has no job: somebody has typed the
+// ErrNoJob is the error of Serve if stdin has no job, for example because somebody typed the
 // command.
 var ErrNoJob = errors.New("compile-for-run: for internal use: wasmctl run starts it to compile a module in a separate process")
 
-// Serve is the process that compiles: it reads a job, does it within its bounds
-// and writes the answer. It exits when in ends, since its parent is gone then.
+// Serve runs the process that compiles. It reads a job, does it within its limits and writes the
+// answer. It exits when in ends, because its parent is then gone.
 func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	r := bufio.NewReader(in)
-	line, err := r.ReadSlice('\n') // 4 KiB: a path, and numbers
+	line, err := r.ReadSlice('\n') // up to 4 KiB: a path, and numbers
 	if err != nil {
 		return ErrNoJob
 	}
@@ -44,8 +44,8 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err := subprocess.Bound(subprocess.Limits{Memory: j.Limits.Memory, Time: j.Limits.Time}); err != nil {
 		return fmt.Errorf("compiler: bounds: %w", err)
 	}
-	// A module that takes over the compiler finds the directory of its own code, and
-	// nothing else: neither network nor programs nor files.
+	// A module that takes over the compiler finds only the directory of its own code: no network,
+	// no programs and no other files.
 	if _, err := harden.Apply(j.Limits.Harden, &harden.Policy{Write: []string{j.Dir}, Alone: true}); err != nil {
 		return fmt.Errorf("compiler: %w", err)
 	}

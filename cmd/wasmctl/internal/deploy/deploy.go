@@ -1,5 +1,5 @@
-// Package deploy says what a cluster needs to run a process of wasmctl: the
-// objects that wasmctl manifests prints, and how these are written.
+// Package deploy creates the objects that a cluster needs to run wasmctl, for wasmctl manifests,
+// and writes them.
 package deploy
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/wasmctl/wasmctl/host/kubeapi/grant"
 )
 
-// Where things are in the container.
+// Paths in the container.
 const (
 	ConfigDir  = "/etc/wasmctl"
 	ModuleDir  = "/modules"
@@ -32,59 +32,57 @@ const (
 	healthPort  = 8081
 )
 
-// Ways in which modules come into the container.
+// Ways to get modules into the container.
 const (
-	// FromConfigMap puts each into a ConfigMap: for modules that fit into one,
-	// compressed.
+	// FromConfigMap puts each module into a ConfigMap. It must fit, compressed.
 	FromConfigMap = "configmap"
-	// FromImage expects them in the container's image, in ModuleDir.
+	// FromImage expects the modules in the container's image, in ModuleDir.
 	FromImage = "image"
-	// FromClaim expects them on a PersistentVolumeClaim.
+	// FromClaim expects the modules on a PersistentVolumeClaim.
 	FromClaim = "claim"
 )
 
-// MaxConfigMap is how many bytes the module of a ConfigMap may have: the API
-// server's limit of 1 MiB, less what the rest needs.
+// MaxConfigMap is the maximum size of a module in a ConfigMap, in bytes: the API server's limit of
+// 1 MiB, less the size of the rest.
 const MaxConfigMap = 1<<20 - 16<<10
 
-// Config says what is to run, and how. All fields but those that say otherwise
-// are needed.
+// Config describes the deployment. All fields are required unless they say otherwise.
 type Config struct {
-	// Name is that of all objects, Namespace where they are.
+	// Name is the name of all objects, and Namespace is their namespace.
 	Name, Namespace string
 	Image           string
-	// Replicas is how many processes there are; from 2 on they elect a leader.
+	// Replicas is the number of processes. Two or more elect a leader.
 	Replicas int32
-	// Shards, if not 0, is how many parts the objects are split into, which the
-	// replicas share instead.
+	// Shards, if not 0, is the number of parts that the objects are split into. The replicas share
+	// these instead of electing a leader.
 	Shards int
-	// ShareObjects lets the replicas of wasmctl serve share the objects of each Reconciler.
+	// ShareObjects makes the replicas of wasmctl serve share the objects of each Reconciler.
 	ShareObjects bool
-	// MaxReplicas adds an autoscaler, which adds replicas up to these; 0 adds none.
+	// MaxReplicas adds an autoscaler with this maximum. If 0, there is none.
 	MaxReplicas int32
-	// Drain is how long running reconciles may go on after a stop; 0 is the default.
+	// Drain is the time that running reconciles have after a stop. If 0, it is the default.
 	Drain time.Duration
 	// File is the file of controllers, with modules in ModuleDir.
 	File []byte
-	// Files are further files in ConfigDir, by name; may be empty.
+	// Files are further files in ConfigDir, by name. Optional.
 	Files map[string][]byte
-	// Modules are the modules, or what Pack makes of them, by the names of their
-	// controllers; nil unless Source is FromConfigMap.
+	// Modules are the modules, or the results of Pack, by the names of their controllers. It must
+	// be nil unless Source is FromConfigMap.
 	Modules map[string][]byte
 	// Source is one of FromConfigMap, FromImage and FromClaim.
 	Source string
-	// Claim is the name of the PersistentVolumeClaim; empty unless Source is FromClaim.
+	// Claim is the name of the PersistentVolumeClaim. It must be empty unless Source is FromClaim.
 	Claim string
-	// CRDs are those of wasmctl serve, which is run then; nil where File is.
+	// CRDs are those of wasmctl serve, which then runs. It must be nil if File is set.
 	CRDs []any
-	// Rights are what the processes may do.
+	// Rights are the rights of the processes.
 	Rights []abi.Capability
-	// PodMonitor adds one: for clusters with the Prometheus operator.
+	// PodMonitor adds a PodMonitor, for clusters with the Prometheus operator.
 	PodMonitor bool
 }
 
-// Objects returns the objects, in an order in which they can be made. Check a
-// Config with Validate first.
+// Objects returns the objects, in an order in which they can be created. The caller must call
+// Validate first.
 func (c *Config) Objects() []any {
 	list := append([]any{c.namespace()}, c.CRDs...)
 	list = append(list, c.rbac()...)
@@ -102,10 +100,10 @@ func (c *Config) Objects() []any {
 	return list
 }
 
-// serves reports whether wasmctl serve is run.
+// serves reports whether the deployment runs wasmctl serve.
 func (c *Config) serves() bool { return c.CRDs != nil }
 
-// Validate says what cannot be run.
+// Validate returns an error for a configuration that cannot run.
 func (c *Config) Validate() error {
 	errs := []error{c.validateReplicas()}
 	for _, name := range slices.Sorted(maps.Keys(c.Modules)) {
@@ -120,31 +118,30 @@ func (c *Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Pack returns a module as a ConfigMap has it: compressed with gzip, if it does not
+// Pack returns a module in the form that a ConfigMap stores: compressed with gzip if it would not
 // fit otherwise.
 func Pack(wasm []byte) []byte {
 	if len(wasm) <= MaxConfigMap {
 		return wasm
 	}
 	var b bytes.Buffer
-	w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level is one
+	w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level is valid
 	_, _ = w.Write(wasm)                                  // to memory
 	_ = w.Close()
 	return b.Bytes()
 }
 
-// meta is the metadata of an object; suffix tells objects of a kind apart.
+// meta returns the metadata of an object. suffix distinguishes objects of a kind.
 func (c *Config) meta(suffix string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: c.Name + suffix, Namespace: c.Namespace, Labels: c.labels()}
 }
 
-// labels are Kubernetes' recommended ones.
+// labels returns the labels that Kubernetes recommends.
 func (c *Config) labels() map[string]string {
 	return map[string]string{"app.kubernetes.io/name": "wasmctl", "app.kubernetes.io/instance": c.Name}
 }
 
-// namespace is that of the objects, under the strictest of Kubernetes' Pod
-// Security Standards.
+// namespace returns the Namespace, with the strictest of Kubernetes' Pod Security Standards.
 func (c *Config) namespace() any {
 	labels := c.labels()
 	labels["pod-security.kubernetes.io/enforce"] = "restricted"
@@ -154,7 +151,7 @@ func (c *Config) namespace() any {
 	}
 }
 
-// rbac is the service account, what the controllers need, and the Leases of replicas.
+// rbac returns the service account and the rights of the controllers and for the replicas' Leases.
 func (c *Config) rbac() []any {
 	return grant.RBAC(grant.Account{Namespace: c.Namespace, Name: c.Name}, slices.Concat(c.Rights, c.leaseRights()))
 }
@@ -169,7 +166,7 @@ func (c *Config) controllers() any {
 	}
 }
 
-// modules are a ConfigMap for each module: one holds little.
+// modules returns a ConfigMap for each module, because a ConfigMap is small.
 func (c *Config) modules() (list []any) {
 	for _, name := range slices.Sorted(maps.Keys(c.Modules)) {
 		list = append(list, &corev1.ConfigMap{
@@ -180,16 +177,16 @@ func (c *Config) modules() (list []any) {
 	return list
 }
 
-// ModuleFile is the name of the file of a controller's module, in ModuleDir.
+// ModuleFile returns the name of a controller's module file in ModuleDir.
 func ModuleFile(controller string) string { return controller + ".wasm" }
 
-// moduleSuffix comes between the names in the name of the ConfigMap of a module.
+// moduleSuffix is between the names in the name of a module's ConfigMap.
 const moduleSuffix = "-module-"
 
-// moduleName is the name of the ConfigMap of a controller's module.
+// moduleName returns the name of the ConfigMap of a controller's module.
 func (c *Config) moduleName(controller string) string { return c.Name + moduleSuffix + controller }
 
-// args are those of the container.
+// args returns the arguments of the container.
 func (c *Config) args() []string {
 	args := []string{"serve"}
 	if !c.serves() {

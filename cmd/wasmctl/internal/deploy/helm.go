@@ -13,8 +13,8 @@ import (
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project"
 )
 
-// A chart is made from the objects of a Config that has these marks for what
-// differs between releases.
+// A chart is created from the objects of a Config that has these placeholders for values that
+// differ between releases.
 const (
 	markName      = "chart-release"
 	markNamespace = "chart-namespace"
@@ -22,13 +22,13 @@ const (
 	markReplicas  = 1<<31 - 2
 )
 
-// expressions are what templates have for marks: text/template alone knows all that
-// they take.
+// expressions maps placeholders to template expressions. text/template alone understands all of
+// them.
 var expressions = strings.NewReplacer(
 	markName, "{{ .Release.Name }}", markNamespace, "{{ .Release.Namespace }}", markImage, "{{ .Values.image }}", "2147483646", "{{ .Values.replicas }}")
 
-// conditions say which kinds of objects a release may do without. Helm has numbers
-// of several types: their text can be compared.
+// conditions are the conditions for kinds of objects that a release may omit. Helm has several
+// types of numbers, so their texts are compared.
 var conditions = map[string]string{
 	"PodDisruptionBudget": `ne (print .Values.replicas) "1"`,
 	"PodMonitor":          ".Values.podMonitor",
@@ -39,9 +39,9 @@ var (
 	resources = regexp.MustCompile(`(?m)^( +)resources:\n(?:\s+(?:limits|requests):\n(?:\s+(?:cpu|memory): \S+\n)+)+`)
 )
 
-// Chart returns the files of a Helm chart of wasmctl serve, by name. What the
-// Config has is in its values. It elects a leader however many replicas there are,
-// unless these share the objects, and lacks the Namespace, which Helm makes. rights are those in a namespace.
+// Chart returns the files of a Helm chart of wasmctl serve, by name. Its values are those of the
+// Config. It elects a leader with any number of replicas, unless these share the objects. It has no
+// Namespace, which Helm creates. rights returns the rights in a namespace.
 func (c *Config) Chart(version string, rights func(namespace string) []abi.Capability) (map[string][]byte, error) {
 	t := *c
 	t.Name, t.Namespace, t.Image, t.Replicas, t.PodMonitor, t.Rights = markName, markNamespace, markImage, markReplicas, true, rights(markNamespace)
@@ -62,7 +62,7 @@ func (c *Config) Chart(version string, rights func(namespace string) []abi.Capab
 		switch head.Kind {
 		case "Namespace":
 			continue
-		case "CustomResourceDefinition": // Helm upgrades no CRDs but those in templates, and an uninstall must not delete what they have
+		case "CustomResourceDefinition": // Helm upgrades only CRDs in templates, and an uninstall must not delete their objects
 			name += "-" + head.Metadata.Name
 			b = []byte(strings.Replace(string(b), "  annotations:\n", "  annotations:\n    helm.sh/resource-policy: keep\n", 1))
 		}
@@ -79,20 +79,21 @@ func (c *Config) Chart(version string, rights func(namespace string) []abi.Capab
 	return files, cmp.Or(err, also)
 }
 
-// condition says when a release has the objects of a kind; empty for always.
+// condition returns the condition for a kind of object. It is empty if all releases have the
+// object.
 func (c *Config) condition(kind string) string {
 	if c.Shards > 0 && kind == "PodDisruptionBudget" {
-		return "" // it lets a single replica go
+		return "" // it lets a single replica be evicted
 	}
 	return conditions[kind]
 }
 
-// template makes a template from an object: with a condition, if there is one.
+// template returns a template for an object, with an optional condition.
 func template(object, condition string) string {
 	object = resources.ReplaceAllString(object, "${1}resources:\n"+
 		"${1}  limits:\n${1}    memory: \"{{ .Values.resources.limits.memory }}\"\n"+
 		"${1}  requests:\n${1}    cpu: \"{{ .Values.resources.requests.cpu }}\"\n${1}    memory: \"{{ .Values.resources.requests.memory }}\"\n")
-	object = expressions.Replace(marked.ReplaceAllString(object, `$1"$2"`)) // in quotes: a release may be called 1
+	object = expressions.Replace(marked.ReplaceAllString(object, `$1"$2"`)) // in quotes, because a release may be called 1
 	if condition == "" {
 		return object
 	}

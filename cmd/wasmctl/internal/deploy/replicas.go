@@ -20,26 +20,25 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/runner"
 )
 
-// DefaultShards is how many parts the objects are split into where nobody says so:
-// each of 10 replicas has 6 or 7 then.
+// DefaultShards is the default number of parts of the objects: each of 10 replicas gets 6 or 7.
 const DefaultShards = 64
 
 const (
-	// handOver is how long a replica that stops waits for others to take its objects.
+	// handOver is the time that a stopping replica waits for others to take its objects.
 	handOver = 15 * time.Second
-	// spare is left of the time that a pod has to end.
+	// spare is added to the time that a pod has to end.
 	spare = 15 * time.Second
-	// settle is how long a new pod is ready before the next one is replaced: until it
-	// has taken its part of the objects.
+	// settle is the time that a new pod must be ready before the next one is replaced, so that it
+	// can take its part of the objects.
 	settle = 10 * time.Second
-	// leasesFirst comes before the flow schemas of Kubernetes for service accounts, and
-	// after those for its own components.
+	// leasesFirst precedes Kubernetes' flow schemas for service accounts, and follows those for its
+	// own components.
 	leasesFirst = 190
-	// busy is the CPU time that each replica uses on average before there are more.
+	// busy is the average CPU usage of a replica above which replicas are added.
 	busy = "700m"
 )
 
-// leaseRights are what replicas take of Leases.
+// leaseRights returns the rights to Leases that replicas need.
 func (c *Config) leaseRights() []abi.Capability {
 	switch {
 	case c.Shards > 0:
@@ -50,7 +49,7 @@ func (c *Config) leaseRights() []abi.Capability {
 	return nil
 }
 
-// replicaArgs say how replicas go together.
+// replicaArgs returns the arguments for the work of several replicas.
 func (c *Config) replicaArgs() []string {
 	switch {
 	case c.Shards > 0:
@@ -65,7 +64,7 @@ func (c *Config) replicaArgs() []string {
 	return nil
 }
 
-// replicated are the objects that are only there for several replicas.
+// replicated returns the objects that only several replicas need.
 func (c *Config) replicated() (list []any) {
 	if c.Replicas > 1 || c.Shards > 0 {
 		list = append(list, c.disruptionBudget())
@@ -79,8 +78,8 @@ func (c *Config) replicated() (list []any) {
 	return list
 }
 
-// count is the number of replicas in the Deployment. With an autoscaler there is none:
-// each time that the Deployment is applied, it would undo what that has done.
+// count returns the number of replicas in the Deployment. With an autoscaler, it is nil: otherwise
+// each apply of the Deployment would undo the autoscaler's changes.
 func (c *Config) count() *int32 {
 	if c.MaxReplicas > 0 {
 		return nil
@@ -88,8 +87,8 @@ func (c *Config) count() *int32 {
 	return new(c.Replicas)
 }
 
-// grace is how long a pod may take to end: its objects go to others, and the running
-// reconciles end.
+// grace returns the time that a pod has to end: to hand over its objects and finish running
+// reconciles.
 func (c *Config) grace() *int64 {
 	all := cmp.Or(c.Drain, runner.DefaultDrainTimeout) + spare
 	if c.Shards > 0 {
@@ -98,8 +97,8 @@ func (c *Config) grace() *int64 {
 	return new(int64(all.Round(time.Second).Seconds()))
 }
 
-// strategy replaces pods that share the objects one by one, each after a new one has
-// its part: no object moves to a pod that is replaced next, and there are never fewer.
+// strategy replaces pods that share the objects one by one, each after a new pod has taken its
+// part. No object moves to a pod that is replaced next, and there are never fewer pods.
 func (c *Config) strategy() (s appsv1.DeploymentStrategy, minReady int32) {
 	if c.Shards == 0 {
 		return s, 0
@@ -109,8 +108,8 @@ func (c *Config) strategy() (s appsv1.DeploymentStrategy, minReady int32) {
 	}}, int32(settle.Seconds())
 }
 
-// disruptionBudget keeps one of several replicas; where all of them reconcile, all
-// but one, and a single one may go.
+// disruptionBudget protects one of several replicas. If all of them reconcile, it protects all but
+// one. A single replica can be evicted.
 func (c *Config) disruptionBudget() any {
 	spec := policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: c.labels()}}
 	if c.Shards > 0 {
@@ -123,8 +122,8 @@ func (c *Config) disruptionBudget() any {
 	}
 }
 
-// flowSchema lets requests for the Leases pass others of the service account: a lease
-// that is renewed late is lost. Kubernetes does so only for those of kube-system.
+// flowSchema gives requests for the Leases priority over other requests of the service account,
+// because a late renewal loses the lease. Kubernetes does that only for Leases in kube-system.
 func (c *Config) flowSchema() any {
 	m := c.meta("")
 	m.Name, m.Namespace = c.Namespace+"."+c.Name+".leases", ""
@@ -148,8 +147,8 @@ func (c *Config) flowSchema() any {
 	}
 }
 
-// autoscaler keeps the CPU time of a replica below busy. That is no share of what is
-// requested, which is far less.
+// autoscaler keeps the CPU usage of a replica below busy. That is not a percentage of the request,
+// which is much smaller.
 func (c *Config) autoscaler() any {
 	return &autoscalingv2.HorizontalPodAutoscaler{
 		TypeMeta: metav1.TypeMeta{APIVersion: "autoscaling/v2", Kind: "HorizontalPodAutoscaler"}, ObjectMeta: c.meta(""),
@@ -166,13 +165,13 @@ func (c *Config) autoscaler() any {
 	}
 }
 
-// validateReplicas says what does not go together.
+// validateReplicas returns an error for settings that exclude each other.
 func (c *Config) validateReplicas() error {
 	switch {
 	case c.MaxReplicas == 0:
 		return nil
 	case c.Shards == 0:
-		return fmt.Errorf("--max-replicas %d needs --shards: else one replica reconciles, however many there are", c.MaxReplicas)
+		return fmt.Errorf("--max-replicas %d needs --shards: without it, only one replica reconciles", c.MaxReplicas)
 	case c.MaxReplicas < c.Replicas:
 		return fmt.Errorf("--max-replicas %d: want at least --replicas, %d", c.MaxReplicas, c.Replicas)
 	case int(c.MaxReplicas) > c.Shards:

@@ -12,11 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// nobody is the user of the container, which is in no image's /etc/passwd.
+// nobody is the user of the container. No image has it in /etc/passwd.
 const nobody = 65532
 
-// deployment runs the processes: under no user's rights, on a file system that
-// they cannot write to, with the node's default profile of system calls.
+// deployment runs the processes as an unprivileged user, on a read-only file system, with the
+// node's default seccomp profile.
 func (c *Config) deployment() any {
 	strategy, minReady := c.strategy()
 	return &appsv1.Deployment{
@@ -47,8 +47,8 @@ func (c *Config) container() corev1.Container {
 		Env: []corev1.EnvVar{
 			// Go's runtime frees memory before the limit is reached.
 			{Name: "GOMEMLIMIT", ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.memory"}}},
-			// The rest of the file system is read-only: the socket, the key of the cache,
-			// and code that is being checked.
+			// The rest of the file system is read-only. This directory has the socket, the key of
+			// the cache, and code during its check.
 			{Name: "XDG_RUNTIME_DIR", Value: runDir},
 			{Name: "XDG_CONFIG_HOME", Value: runDir},
 			{Name: "TMPDIR", Value: runDir},
@@ -129,7 +129,7 @@ func (c *Config) volumes() []corev1.Volume {
 	return volumes
 }
 
-// service is what scrapes metrics by name.
+// service names the target of metrics scrapes.
 func (c *Config) service() any {
 	return &corev1.Service{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: c.meta(""),
@@ -140,8 +140,8 @@ func (c *Config) service() any {
 	}
 }
 
-// networkPolicy lets nobody in but to the metrics and the probes. Where requests go
-// is for the cluster to say: to its API server and the registries of modules.
+// networkPolicy permits incoming connections only to the metrics and the probes. Outgoing
+// connections are up to the cluster: they go to its API server and the registries of modules.
 func (c *Config) networkPolicy() any {
 	port := func(name string) networkingv1.NetworkPolicyPort {
 		return networkingv1.NetworkPolicyPort{Protocol: new(corev1.ProtocolTCP), Port: new(intstr.FromString(name))}
@@ -156,7 +156,7 @@ func (c *Config) networkPolicy() any {
 	}
 }
 
-// podMonitor is the Prometheus operator's; its Go types are not worth their
+// podMonitor returns a kind of the Prometheus operator, without its Go types and their
 // dependencies.
 func (c *Config) podMonitor() any {
 	labels := map[string]any{}

@@ -13,8 +13,7 @@ import (
 	"github.com/wasmctl/wasmctl/cmd/wasmctl/internal/project"
 )
 
-// YAML writes an object as kubectl would have it: without what only a server
-// fills in.
+// YAML writes an object like kubectl, without the fields that only a server sets.
 func YAML(object any) ([]byte, error) {
 	if fields, ok := object.(map[string]any); ok {
 		return yaml.Marshal(fields)
@@ -28,8 +27,8 @@ func YAML(object any) ([]byte, error) {
 	return yaml.Marshal(fields)
 }
 
-// prune takes out nulls and empty maps, which Go's types leave behind; an empty
-// map that means something is that of an emptyDir.
+// prune removes nulls and empty maps, which Go's types produce. It preserves the empty map of an
+// emptyDir, which has a meaning.
 func prune(fields map[string]any) {
 	for key, value := range fields {
 		switch v := value.(type) {
@@ -70,7 +69,7 @@ func WriteBase(dir string, objects []any) error {
 			return err
 		}
 		name := strings.ToLower(head.Kind + "-" + strings.ReplaceAll(head.Metadata.Name, ":", "-"))
-		if written[name] { // Roles of one name in several namespaces
+		if written[name] { // Roles with the same name in several namespaces
 			name += "-" + head.Metadata.Namespace
 		}
 		written[name] = true

@@ -1,7 +1,6 @@
-// Package guestprocess has modules in processes of their own. A process is the
-// same binary, run again with the name of a hidden command; it speaks over
-// sockets that it inherits and is given, and has nothing else. It ends when the
-// process that has started it does.
+// Package guestprocess runs modules in processes of their own. A process is the same binary,
+// started with a hidden command. It communicates over sockets that it inherits or receives, and has
+// nothing else. It ends when its parent ends.
 package guestprocess
 
 import (
@@ -20,23 +19,22 @@ import (
 	"github.com/wasmctl/wasmctl/host"
 )
 
-// Command is the command of wasmctl that Serve is behind.
+// Command is the command of wasmctl that calls Serve.
 const Command = "guests-for-run"
 
-// Config says what a process is.
+// Config configures a process.
 type Config struct {
-	// Memory is how much a process may allocate, in bytes: for guests, for what is
-	// compiled and for what Go keeps of both. Zero does not bound it.
+	// Memory is the memory that a process may allocate, in bytes: for guests, for compiled code,
+	// and for Go's overhead of both. If zero, it is unlimited.
 	Memory int64
-	// Harden says whether a process gives up network, programs and all files but its
+	// Harden controls whether a process gives up network, programs and all files except its
 	// directory of compiled code.
 	Harden harden.Mode
-	// CPUs is how many guests compute on at once.
+	// CPUs is the number of guests that compute at the same time.
 	CPUs int
 }
 
-// Classes are the processes of this one, by what runs in them. Its methods are
-// safe for concurrent use.
+// Classes has the guest processes, by class. Its methods are safe for concurrent use.
 type Classes struct {
 	cfg Config
 
@@ -44,10 +42,10 @@ type Classes struct {
 	shared map[string]*Isolation // by class; guarded by mu
 }
 
-// New returns Classes of this binary, whose main must know Command.
+// New returns Classes for this binary, whose main must have Command.
 func New(cfg Config) *Classes { return &Classes{cfg: cfg, shared: map[string]*Isolation{}} }
 
-// Of returns the process of a class; each call for "" returns another one.
+// Of returns the process of a class. Each call for "" returns another process.
 func (c *Classes) Of(class string) host.Isolation {
 	if class == "" {
 		return &Isolation{cfg: c.cfg}
@@ -60,23 +58,23 @@ func (c *Classes) Of(class string) host.Isolation {
 	return c.shared[class]
 }
 
-// Isolation is one process at a time: the next is started where one has ended. It
-// implements host.Isolation.
+// Isolation is one process at a time: after it ends, the next one is started. It implements
+// host.Isolation.
 type Isolation struct {
 	cfg Config
 
 	mu      sync.Mutex
-	current *process  // nil where none is wanted; guarded by mu
+	current *process  // nil if none is needed; guarded by mu
 	users   int       // of current; guarded by mu
-	deaths  int       // one after the other; guarded by mu
+	deaths  int       // consecutive early ones; guarded by mu
 	next    time.Time // when the next process may start; guarded by mu
 }
 
-// Bounds of starting processes again.
+// Limits on restarts of processes.
 const (
-	firstPause = 100 * time.Millisecond // after the second that has died soon
+	firstPause = 100 * time.Millisecond // after the second early death
 	mostPause  = 10 * time.Second
-	livedLong  = time.Minute // what has lived so long has not died soon
+	livedLong  = time.Minute // a process that lived this long did not die early
 )
 
 // Process implements host.Isolation.
@@ -96,7 +94,7 @@ func (i *Isolation) Process(ctx context.Context) (host.GuestProcess, error) {
 	}
 }
 
-// get returns a process with a hold on it, or for how long to wait.
+// get returns a process and adds a user, or returns the time to wait.
 func (i *Isolation) get() (host.GuestProcess, time.Duration, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -117,7 +115,7 @@ func (i *Isolation) get() (host.GuestProcess, time.Duration, error) {
 	return i.current, 0, nil
 }
 
-// died notes that a process has ended that was wanted; mu is held.
+// died records the unexpected end of a process. The caller must hold mu.
 func (i *Isolation) died(p *process) {
 	i.current = nil
 	if now := time.Now(); now.Sub(p.startedAt) < livedLong {
@@ -128,7 +126,7 @@ func (i *Isolation) died(p *process) {
 	i.next = time.Now().Add(pause(i.deaths))
 }
 
-// pause is how long nothing is started after so many processes have died soon.
+// pause returns the time to wait after consecutive early deaths.
 func pause(deaths int) time.Duration {
 	if deaths < 2 {
 		return 0
@@ -136,18 +134,17 @@ func pause(deaths int) time.Duration {
 	return min(mostPause, firstPause<<min(deaths-2, 10))
 }
 
-var errUnused = errors.New("is not needed any longer")
+var errUnused = errors.New("is no longer needed")
 
-// release gives a hold back; the last one ends the process, and waits for its end.
+// release removes a user. After the last one, it ends the process and waits for its end.
 func (i *Isolation) release(p *process) {
-	if i.drop(p) {
+	if i.leave(p) {
 		_ = p.Kill(errUnused)
 	}
 }
 
-// drop takes a hold off, and reports whether it was the last one of a process that
-// lives.
-func (i *Isolation) drop(p *process) bool {
+// leave removes a user, and reports whether it was the last one of a live process.
+func (i *Isolation) leave(p *process) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.current != p {
@@ -164,7 +161,7 @@ func (i *Isolation) drop(p *process) bool {
 	return true
 }
 
-// job is what a process reads from stdin.
+// job is the input that a process reads from stdin.
 type job struct {
 	Memory int64  `json:"memory"`
 	Dir    string `json:"dir,omitempty"`
@@ -176,7 +173,7 @@ type job struct {
 // start starts a process.
 func start(of *Isolation) (*process, error) {
 	p := &process{of: of, startedAt: time.Now(), ended: make(chan struct{})}
-	p.dir, _ = os.MkdirTemp("", "wasmctl-guests-") // without one, it compiles itself
+	p.dir, _ = os.MkdirTemp("", "wasmctl-guests-") // without a directory, the process compiles itself
 	err := p.begin()
 	if err != nil {
 		p.tidy()
@@ -185,10 +182,10 @@ func start(of *Isolation) (*process, error) {
 	return p, nil
 }
 
-// tidy removes what a process was given.
+// tidy removes the files of a process.
 func (p *process) tidy() {
 	if p.dir != "" {
-		_ = os.RemoveAll(p.dir) // a later one has another name
+		_ = os.RemoveAll(p.dir) // the next process has another directory
 	}
 }
 
@@ -199,7 +196,7 @@ func (p *process) begin() error {
 	if err != nil {
 		return err
 	}
-	// One more than guests compute on: see cpus in cmd/wasmctl.
+	// One more than the guests need: see cpus in cmd/wasmctl.
 	p.cmd = subprocess.Command(context.Background(), Command, of.cfg.CPUs+1)
 	p.cmd.Stdin, p.cmd.Stderr = bytes.NewReader(in), &p.trouble
 	theirs, err := p.open()
@@ -216,8 +213,8 @@ func (p *process) begin() error {
 	return nil
 }
 
-// run starts the process and waits for its end. The system ends the process with
-// the thread that has started it, so that thread is kept.
+// run starts the process and waits for its end. The system ends the process together with the
+// thread that started it, so this thread stays locked.
 func (p *process) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -20,10 +20,10 @@ import (
 // Supported reports whether this system has guest processes.
 const Supported = true
 
-// controlFD is the socket that a process inherits: it brings the others.
+// controlFD is the socket that a process inherits. It passes the other sockets.
 const controlFD = 3
 
-// connectLimit is how long a process may take to take a connection.
+// connectLimit is the time within which a process must accept a connection.
 const connectLimit = 10 * time.Second
 
 // process is one guest process. It implements host.GuestProcess.
@@ -32,18 +32,18 @@ type process struct {
 	cmd       *exec.Cmd
 	trouble   subprocess.Head // what it has printed; read after its end
 	startedAt time.Time
-	dir       string // that it reads; empty where there is none
+	dir       string // the directory that the process reads; empty for none
 
-	mu      sync.Mutex    // held while a connection is sent
-	control *net.UnixConn // writing is guarded by mu
+	mu      sync.Mutex    // locked while a connection is sent
+	control *net.UnixConn // writes are guarded by mu
 
 	once  sync.Once // sets cause
-	cause error     // for which it is killed; read after ended
+	cause error     // why it was killed; read after ended
 	ended chan struct{}
 	why   error // written before ended is closed
 }
 
-// open makes the socket that the process inherits.
+// open creates the socket that the process inherits.
 func (p *process) open() (*os.File, error) {
 	mine, theirs, err := pair()
 	if err != nil {
@@ -55,7 +55,7 @@ func (p *process) open() (*os.File, error) {
 	return theirs, nil
 }
 
-// pair makes a connection.
+// pair creates a connection.
 func pair() (mine *net.UnixConn, theirs *os.File, err error) {
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -68,13 +68,13 @@ func pair() (mine *net.UnixConn, theirs *os.File, err error) {
 	return mine, os.NewFile(uintptr(fds[1]), "guest process"), nil //nolint:gosec // not negative
 }
 
-// connOf takes a socket over.
+// connOf takes over a socket.
 func connOf(fd int) (*net.UnixConn, error) {
 	f := os.NewFile(uintptr(fd), "guest process") //nolint:gosec // not negative
 	if f == nil {
 		return nil, os.ErrInvalid
 	}
-	defer func() { _ = f.Close() }() // the connection has a copy
+	defer func() { _ = f.Close() }() // the connection has a duplicate
 	c, err := net.FileConn(f)
 	if err != nil {
 		return nil, err
@@ -112,19 +112,19 @@ func (p *process) Connect() (host.GuestConn, error) {
 // Kill implements host.GuestProcess.
 func (p *process) Kill(reason error) error {
 	p.once.Do(func() { p.cause = reason })
-	_ = p.cmd.Process.Kill() // or it has ended
+	_ = p.cmd.Process.Kill() // it may already have ended
 	<-p.ended
 	return p.why
 }
 
-// end notes that the process has ended.
+// end records the end of the process.
 func (p *process) end(err error) {
 	p.once.Do(func() {})
 	state := "exit status 0"
 	if err != nil {
 		state = err.Error()
 	}
-	if text := strings.TrimSpace(string(p.trouble.Kept)); text != "" {
+	if text := strings.TrimSpace(string(p.trouble.Bytes)); text != "" {
 		state += ": " + humanize.FirstLine(text)
 	}
 	p.why = fmt.Errorf("process %d has ended: %s", p.cmd.Process.Pid, state)
@@ -157,7 +157,7 @@ func (p *process) Stats() host.ProcessStats {
 	st := host.ProcessStats{PID: p.cmd.Process.Pid}
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(st.PID) + "/statm")
 	if words := strings.Fields(string(b)); err == nil && len(words) > 1 {
-		pages, _ := strconv.ParseInt(words[1], 10, 64) // 0 where it is not known
+		pages, _ := strconv.ParseInt(words[1], 10, 64) // 0 if it is unknown
 		st.Memory = pages * int64(os.Getpagesize())
 	}
 	return st

@@ -46,5 +46,5 @@ func (p *process) Release() {}
 
 func (p *process) Stats() host.ProcessStats { return host.ProcessStats{} }
 
-// Serve is not there.
+// Serve returns ErrNoJob.
 func Serve(io.Reader) error { return ErrNoJob }

@@ -13,15 +13,15 @@ import (
 	"github.com/wasmctl/wasmctl/host"
 )
 
-// ErrNoJob is returned by Serve where stdin has no job: somebody has typed the
+// ErrNoJob is the error of Serve if stdin has no job, for example because somebody typed the
 // command.
 var ErrNoJob = errors.New("guests-for-run: for internal use: wasmctl run --isolate starts it to run modules in a separate process")
 
-// maxJob bounds what is read from stdin.
+// maxJob limits the size of the job on stdin.
 const maxJob = 64 << 10
 
-// Serve is a guest process: it reads its job and serves the connections that it
-// is given, until the process that has started it ends.
+// Serve runs a guest process. It reads its job, and serves the connections that it receives until
+// its parent ends.
 func Serve(in io.Reader) error {
 	var j job
 	b, err := io.ReadAll(io.LimitReader(in, maxJob))
@@ -35,8 +35,8 @@ func Serve(in io.Reader) error {
 	if err := subprocess.Bound(subprocess.Limits{Memory: j.Memory}); err != nil {
 		return fmt.Errorf("guest process: bounds: %w", err)
 	}
-	// A guest that escapes finds compiled code of its own class, and nothing else:
-	// neither network nor programs nor files.
+	// A guest that escapes finds only compiled code of its own class: no network, no programs and
+	// no other files.
 	policy := harden.Policy{Alone: true}
 	if j.Dir != "" {
 		policy.Read = []string{j.Dir}
@@ -51,7 +51,7 @@ func Serve(in io.Reader) error {
 	return fmt.Errorf("guest process: %w", err)
 }
 
-// accept takes a connection.
+// accept receives a connection.
 func accept(control *net.UnixConn) (host.GuestConn, error) {
 	var b [1]byte
 	rights := make([]byte, syscall.CmsgSpace(4))

@@ -1,7 +1,7 @@
-// Package harden takes from a process what it does not need, so that code which
-// escapes the sandbox of a module finds little: files (Landlock), system calls
-// (seccomp), privileges of other programs (no_new_privs) and a view of its memory for
-// others of the same user (dumpable). It needs Linux; elsewhere nothing is in force.
+// Package harden removes from a process the rights that it does not need, so that code that escapes
+// the sandbox of a module finds little: files (Landlock), system calls (seccomp), privileges of
+// other programs (no_new_privs), and the view of its memory for other processes of the user
+// (dumpable). It needs Linux. On other systems, nothing is in force.
 package harden
 
 import (
@@ -15,34 +15,34 @@ type Mode string
 
 // Modes.
 const (
-	Auto     Mode = "auto" // what the system has
+	Auto     Mode = "auto" // everything that the system supports
 	Off      Mode = "off"
-	Required Mode = "required" // an error where something is missing
+	Required Mode = "required" // an error if something is missing
 )
 
-// Modes are all of them.
+// Modes are all modes.
 var Modes = []Mode{Auto, Off, Required}
 
-// Policy is what a process needs.
+// Policy describes the needs of a process.
 type Policy struct {
-	// Read are files and folders to read, Write folders to read and write, Execute
-	// programs. Those that are not there are left out.
+	// Read are files and folders to read, Write are folders to read and write, and Execute are
+	// programs. Missing ones are ignored.
 	Read, Write, Execute []string
 	// Self lets the process start its own program again.
 	Self bool
-	// AnyFile leaves the process all files, and what it starts.
+	// AnyFile permits the process, and the processes that it starts, to use all files.
 	AnyFile bool
-	// Alone says that the process needs no network and starts no program.
+	// Alone means that the process needs no network and starts no program.
 	Alone bool
 }
 
-// State is what is in force.
+// State describes the hardening that is in force.
 type State struct {
-	InForce []string // such as "landlock v6"
+	InForce []string // for example "landlock v6"
 	Missing []string // with the reason
 }
 
-// String is the state for people.
+// String returns the state as text for people.
 func (s *State) String() string {
 	text := cmp.Or(strings.Join(s.InForce, ", "), "none")
 	if len(s.Missing) > 0 {
@@ -51,8 +51,8 @@ func (s *State) String() string {
 	return text
 }
 
-// Apply hardens this process for the rest of its life, and what it starts. Without
-// an error it says what is in force; in mode Required an error says what is missing.
+// Apply hardens this process and its children for the rest of their lives. It returns the hardening
+// that is in force. In mode Required, it returns an error if something is missing.
 func Apply(mode Mode, p *Policy) (*State, error) {
 	s := &State{}
 	if mode == Off {
@@ -60,7 +60,7 @@ func Apply(mode Mode, p *Policy) (*State, error) {
 	}
 	apply(p, s)
 	if p.AnyFile && mode == Required {
-		if err := filesError(); err != nil { // of processes that this one starts
+		if err := filesError(); err != nil { // for processes that this one starts
 			s.add("landlock", err)
 		}
 	}
@@ -70,7 +70,7 @@ func Apply(mode Mode, p *Policy) (*State, error) {
 	return s, nil
 }
 
-// add notes what became of a part.
+// add records the result of a part.
 func (s *State) add(part string, err error) {
 	if err != nil {
 		s.Missing = append(s.Missing, part+": "+err.Error())

@@ -9,15 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// apply restricts all threads, one part after the other. Each works without the
-// others, but for no_new_privs, which the kernel wants first.
+// apply restricts all threads, one part after the other. The parts are independent, except that the
+// kernel requires no_new_privs first.
 func apply(p *Policy, s *State) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	s.add("not dumpable", unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)) // of the process
-	err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)             // of this thread
+	s.add("not dumpable", unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)) // for the process
+	err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)             // for this thread
 	synced := restrictCalls(p)
-	if synced != nil && err == nil { // seccomp would have told the other threads
+	if synced != nil && err == nil { // seccomp would have set it for the other threads
 		err = onAllThreads(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0)
 	}
 	s.add("no_new_privs", err)
@@ -32,8 +32,8 @@ func apply(p *Policy, s *State) {
 	}
 }
 
-// onAllThreads makes a system call on each thread of Go's. With cgo there may be
-// others, so that it does nothing then.
+// onAllThreads makes a system call on each of Go's threads. With cgo, there may be other threads,
+// so it fails.
 func onAllThreads(call, a, b, c uintptr) error {
 	_, _, errno := syscall.AllThreadsSyscall(call, a, b, c)
 	if errno == 0 {

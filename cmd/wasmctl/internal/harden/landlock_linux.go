@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Rights to files, by what is done with them.
+// Rights to files, by use.
 const (
 	readFile   = unix.LANDLOCK_ACCESS_FS_READ_FILE
 	readAll    = readFile | unix.LANDLOCK_ACCESS_FS_READ_DIR
@@ -22,11 +22,11 @@ const (
 	writeFile  = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE
 	writeAll   = readAll | writeFile | unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE |
 		unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_SOCK | unix.LANDLOCK_ACCESS_FS_REFER
-	// ofFiles are those that a rule for a file, and not a folder, may have.
+	// ofFiles are the rights that a rule for a file, instead of a folder, may have.
 	ofFiles = readFile | writeFile | unix.LANDLOCK_ACCESS_FS_EXECUTE
 )
 
-// handled are the rights that a version of Landlock knows.
+// handled returns the rights that a version of Landlock knows.
 func handled(version int) uint64 {
 	rights := uint64(unix.LANDLOCK_ACCESS_FS_MAKE_SYM<<1 - 1) // version 1
 	if version >= 2 {
@@ -41,8 +41,7 @@ func handled(version int) uint64 {
 	return rights
 }
 
-// restrictFiles leaves this process the files of a policy, and returns the version
-// of Landlock.
+// restrictFiles limits this process to the files of a policy, and returns the version of Landlock.
 func restrictFiles(p *Policy) (int, error) {
 	v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	version := int(v)
@@ -72,8 +71,8 @@ func restrictFiles(p *Policy) (int, error) {
 	return version, onAllThreads(unix.SYS_LANDLOCK_RESTRICT_SELF, ruleset, 0, 0)
 }
 
-// ownProgram is the binary of this process, also where its file was replaced
-// meanwhile, and the loader that the kernel starts for it, if it needs one.
+// ownProgram returns the binary of this process, even if its file was replaced, and the loader that
+// the kernel starts for it, if any.
 func ownProgram() []string {
 	const self = "/proc/self/exe"
 	paths := []string{self}
@@ -93,7 +92,7 @@ func ownProgram() []string {
 	return paths
 }
 
-// filesError says why a process of this program cannot be restricted to its files.
+// filesError returns the reason why a process of this program cannot be limited to its files.
 func filesError() error {
 	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION); errno != 0 {
 		return fmt.Errorf("the kernel does not have it: %w", errno)
@@ -101,7 +100,7 @@ func filesError() error {
 	return onAllThreads(unix.SYS_GETUID, 0, 0, 0)
 }
 
-// allow adds a rule for what is below a path, if it is there.
+// allow adds a rule for everything below a path, if the path exists.
 func allow(ruleset int, path string, rights uint64) error {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.ENOTDIR) {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// never are the calls that no Go program of ours makes, and that have led out of
+// never are system calls that our programs do not make, and that attackers have used to escape from
 // containers and sandboxes.
 var never = append([]uint32{
 	unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_KCMP, unix.SYS_PIDFD_GETFD, unix.SYS_PROCESS_MADVISE,
@@ -24,26 +24,25 @@ var never = append([]uint32{
 	unix.SYS_SETTIMEOFDAY, unix.SYS_CLOCK_SETTIME, unix.SYS_CLOCK_ADJTIME, unix.SYS_ADJTIMEX, unix.SYS_SETHOSTNAME, unix.SYS_SETDOMAINNAME,
 }, neverHere...)
 
-// alone are the calls that a process without network and children does not make.
+// alone are system calls that a process without network and children does not make.
 var alone = []uint32{
 	unix.SYS_SOCKET, unix.SYS_SOCKETPAIR, unix.SYS_CONNECT, unix.SYS_BIND, unix.SYS_LISTEN, unix.SYS_ACCEPT, unix.SYS_ACCEPT4,
 	unix.SYS_SENDTO, unix.SYS_SENDMSG, unix.SYS_SENDMMSG, unix.SYS_EXECVE, unix.SYS_EXECVEAT,
 }
 
-// Places of seccomp_data.
+// Offsets in seccomp_data.
 const (
 	numberAt = 0
 	archAt   = 4
 	secondAt = 24 // the lower half of the second argument
 )
 
-// maxNumber is above the numbers of this system, and below those of x32, with which
-// the same calls would have other numbers.
+// maxNumber is above the numbers of this system, and below those of x32, which has other numbers
+// for the same calls.
 const maxNumber = 0x40000000
 
-// filter returns a program that refuses calls with EPERM, and everything of another
-// architecture by an end of the process. Where sealed is set, a file of memory must be
-// one that can never be executed.
+// filter returns a program that refuses calls with EPERM, and kills the process for calls of
+// another architecture. If sealed is set, a memory file must be one that can never be executed.
 func filter(refused []uint32, sealed bool) []unix.SockFilter {
 	const (
 		load   = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
@@ -65,14 +64,14 @@ func filter(refused []uint32, sealed bool) []unix.SockFilter {
 		p = append(p, unix.SockFilter{Code: equal, K: number, Jf: 1}, refuse)
 	}
 	allow := unix.SockFilter{Code: ret, K: unix.SECCOMP_RET_ALLOW}
-	if sealed { // the last one, since the number is gone once the flags are loaded
+	if sealed { // the last check, because the flags replace the number
 		p = append(p, unix.SockFilter{Code: equal, K: unix.SYS_MEMFD_CREATE, Jf: 3}, unix.SockFilter{Code: load, K: secondAt},
 			unix.SockFilter{Code: hasBit, K: unix.MFD_NOEXEC_SEAL, Jt: 1}, refuse)
 	}
 	return append(p, allow)
 }
 
-// restrictCalls refuses calls on all threads, cgo's included.
+// restrictCalls refuses system calls on all threads, including those of cgo.
 func restrictCalls(policy *Policy) error {
 	refused := slices.Clone(never)
 	if policy.Alone {
@@ -81,8 +80,8 @@ func restrictCalls(policy *Policy) error {
 	if !policy.AnyFile && policy.Alone {
 		refused = append(refused, unix.SYS_MEMFD_CREATE)
 	}
-	p := filter(refused, !policy.AnyFile)                                                                                                            // no file of memory may stand in for a program that Landlock refuses
-	program := unix.SockFprog{Len: uint16(len(p)), Filter: &p[0]}                                                                                    //nolint:gosec // some hundred
+	p := filter(refused, !policy.AnyFile)                                                                                                            // no memory file may stand in for a program that Landlock refuses
+	program := unix.SockFprog{Len: uint16(len(p)), Filter: &p[0]}                                                                                    //nolint:gosec // some hundred instructions
 	bad, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&program))) //nolint:gosec // as the kernel wants it
 	switch {
 	case errno != 0:

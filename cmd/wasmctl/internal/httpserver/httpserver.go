@@ -1,5 +1,4 @@
-// Package httpserver serves what a process shows over HTTP: metrics, probes and
-// profiles.
+// Package httpserver serves metrics, probes and profiles of a process over HTTP.
 package httpserver
 
 import (
@@ -19,7 +18,7 @@ import (
 	"github.com/wasmctl/wasmctl/internal/failure"
 )
 
-// Bounds of a connection to the HTTP addresses: clients are not authenticated.
+// Limits of a connection. Clients are not authenticated.
 const (
 	headerTimeout = 10 * time.Second
 	writeTimeout  = time.Minute // a profile may take longer: see --pprof
@@ -37,15 +36,15 @@ type server struct {
 	paths    []string // for the log
 }
 
-// Servers are the HTTP servers of a process, by the address that was asked for.
+// Servers are the HTTP servers of a process, by the requested address.
 type Servers struct {
 	log             *slog.Logger
 	list            map[string]*server
-	metrics, health *http.ServeMux // nil where they are not served
+	metrics, health *http.ServeMux // nil if not served
 }
 
-// Listen opens the addresses of the flags, so that probes are answered as soon as
-// there is something to say. The error matches failure.Listen.
+// Listen opens the addresses of the flags early, so that probes get answers as soon as possible.
+// The error matches failure.Listen.
 func Listen(ctx context.Context, o *flags.HTTP, log *slog.Logger) (_ *Servers, err error) {
 	h := &Servers{log: log, list: map[string]*server{}}
 	defer func() {
@@ -70,8 +69,8 @@ func Listen(ctx context.Context, o *flags.HTTP, log *slog.Logger) (_ *Servers, e
 	return h, nil
 }
 
-// Serve serves what a Runtime shows of itself until stop is called, which returns
-// when nothing is served any longer.
+// Serve serves the state of a Runtime until stop is called, which returns after all servers have
+// stopped.
 func (h *Servers) Serve(rt *wasmctl.Runtime) (stop func()) {
 	if h.metrics != nil {
 		h.metrics.Handle("GET /metrics", rt.Metrics())
@@ -96,7 +95,7 @@ func (h *Servers) Serve(rt *wasmctl.Runtime) (stop func()) {
 	}
 }
 
-// at returns the server of an address, where path is served from now on.
+// at returns the server of an address, which from now on also serves path.
 func (h *Servers) at(ctx context.Context, flag, address, path string) (*http.ServeMux, error) {
 	s := h.list[address]
 	if s == nil {
@@ -115,28 +114,27 @@ func (h *Servers) at(ctx context.Context, flag, address, path string) (*http.Ser
 	return s.mux, nil
 }
 
-// stop lets answers that are on their way be written, for a while.
+// stop gives responses in progress some time to finish.
 func (s *server) stop() {
 	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
 	if s.Shutdown(ctx) != nil {
-		_ = s.Close() // it has no more to say than Shutdown
+		_ = s.Close() // its error adds nothing to that of Shutdown
 	}
 }
 
-// Close gives the addresses back where nothing was served.
+// Close releases the addresses if nothing was served.
 func (h *Servers) Close() {
 	for _, s := range h.list {
-		_ = s.listener.Close() // it was opened for nothing
+		_ = s.listener.Close() // it was never used
 	}
 }
 
-// servePprof serves what --pprof asks for. A profile takes as long as its
-// request says.
+// servePprof serves the profiles of --pprof. The request determines the duration of a profile.
 func servePprof(mux *http.ServeMux) {
 	unbounded := func(h http.HandlerFunc) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
-			_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // else it is cut off, and says so
+			_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // otherwise the profile would be cut off with an error
 			h(w, r)
 		}
 	}

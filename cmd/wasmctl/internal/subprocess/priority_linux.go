@@ -13,20 +13,18 @@ import (
 
 const niceness = 10
 
-// LowerPriority lets all threads of a process have what others leave of the
-// CPUs, and a tenth of a CPU where those leave nothing. That it cannot be had is no reason
-// not to start.
+// LowerPriority gives all threads of a process the CPU time that others leave, and at least a tenth
+// of a CPU. A failure is ignored.
 func LowerPriority(pid int) {
 	_ = syscall.Setpriority(syscall.PRIO_PGRP, pid, niceness)
 }
 
-// OnlyIdle lets all threads of a process have what others leave of the CPUs, and
-// nearly nothing where those leave nothing. Unlike with LowerPriority, Linux takes a CPU
-// that runs such a thread for a free one. It reports whether the process has that now. The
-// process cannot go back without rights that we may not have.
+// OnlyIdle gives all threads of a process only the CPU time that others leave, which may be almost
+// none. Unlike with LowerPriority, Linux considers a CPU that runs such a thread as idle. OnlyIdle
+// reports whether this worked. To undo it, the process would need rights that it may not have.
 func OnlyIdle(pid int) bool {
 	known := map[int]bool{}
-	for more := true; more; { // a new thread is like the one that made it
+	for more := true; more; { // a new thread inherits from its creator
 		more = false
 		threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 		if err != nil {
@@ -47,7 +45,7 @@ func OnlyIdle(pid int) bool {
 	return true
 }
 
-// CPUTime is what a process has used of the CPUs, as far as it is known.
+// CPUTime returns the CPU time that a process has used, if it is known.
 func CPUTime(pid int) (used time.Duration, known bool) {
 	var t unix.Timespec
 	clock := int32(^pid)<<3 | 2 // CPUCLOCK_SCHED: clock_getcpuclockid(3)

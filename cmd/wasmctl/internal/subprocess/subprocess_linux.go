@@ -7,23 +7,22 @@ import (
 	"time"
 )
 
-// rlimitData is RLIMIT_DATA of Linux, which package syscall has under no name
-// that all its ports share: writable memory of the process, with what was mapped.
+// rlimitData is RLIMIT_DATA of Linux: writable memory of the process, including mapped memory. Not
+// all ports of package syscall have it under the same name.
 const rlimitData = 2
 
-// self is this binary, also where its file was replaced meanwhile.
+// self returns this binary, even if its file was replaced.
 func self() string { return "/proc/self/exe" }
 
-// setGroup gives a process a group of its own: signals of a terminal are for
-// wasmctl run, which ends it.
+// setGroup gives a process a group of its own. Signals of a terminal are for wasmctl run, which
+// ends the process.
 func setGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 }
 
-// enforce bounds this process, and offers it to the system where memory runs
-// out.
+// enforce limits this process, and makes it the first to be killed if memory runs out.
 func enforce(l Limits) error {
-	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0) //nolint:gosec // the file is there
+	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0) //nolint:gosec // the file exists
 	if l.Memory > 0 {
 		n := uint64(l.Memory)
 		if err := syscall.Setrlimit(rlimitData, &syscall.Rlimit{Cur: n, Max: n}); err != nil {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// self is this binary.
+// self returns this binary.
 func self() string {
 	path, err := os.Executable()
 	if err != nil {
@@ -19,16 +19,16 @@ func self() string {
 
 func setGroup(*exec.Cmd) {}
 
-// LowerPriority does nothing: only Linux has it here.
+// LowerPriority does nothing: only Linux supports it here.
 func LowerPriority(int) {}
 
-// OnlyIdle is always false: only Linux has it here.
+// OnlyIdle returns false: only Linux supports it here.
 func OnlyIdle(int) bool { return false }
 
-// CPUTime is never known: only Linux says so here.
+// CPUTime returns false: only Linux supports it here.
 func CPUTime(int) (time.Duration, bool) { return 0, false }
 
 func enforce(Limits) error { return nil }
 
-// Killed is always false: only Linux says so here.
+// Killed returns false: only Linux supports it here.
 func Killed(*os.ProcessState) bool { return false }

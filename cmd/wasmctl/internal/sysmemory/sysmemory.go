@@ -1,4 +1,4 @@
-// Package sysmemory says how much memory this process may use.
+// Package sysmemory determines the memory that this process may use.
 package sysmemory
 
 import (
@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// Available returns the memory of the container, or of the machine where that is
-// less or the container is not bounded; 0 where neither is known.
+// Available returns the memory of the container or of the machine, whichever is less. It returns 0
+// if both are unknown.
 func Available() int64 {
 	return lesser(Container(), machine())
 }
 
-// lesser returns the lesser one of two sizes, of which 0 is not known.
+// lesser returns the lesser of two sizes. 0 means unknown.
 func lesser(a, b int64) int64 {
 	if a == 0 || b == 0 {
 		return max(a, b)
@@ -21,8 +21,8 @@ func lesser(a, b int64) int64 {
 	return min(a, b)
 }
 
-// container returns the least bound of the control groups of a process: in a
-// container its own group is the root, on a machine it lies below.
+// container returns the lowest limit of the control groups of a process. In a container, its own
+// group is the root. On a machine, the group is below the root.
 func container(read func(file string) ([]byte, error)) int64 {
 	const root = "/sys/fs/cgroup"
 	dirs := []string{"/"}
@@ -42,7 +42,7 @@ func container(read func(file string) ([]byte, error)) int64 {
 	return lesser(bound, limitIn(read, filepath.Join(root, "memory/memory.limit_in_bytes")))
 }
 
-// limitIn reads a bound; "max" and the like are none.
+// limitIn reads a limit. "max" and similar values mean no limit.
 func limitIn(read func(string) ([]byte, error), file string) int64 {
 	b, err := read(file)
 	if err != nil {

@@ -5,10 +5,10 @@ import (
 	"syscall"
 )
 
-// Container is the memory of the container, or 0 where that is not bounded.
+// Container returns the memory of the container, or 0 without a limit.
 func Container() int64 { return container(os.ReadFile) }
 
-// machine is the memory of the machine.
+// machine returns the memory of the machine.
 func machine() int64 {
 	var info syscall.Sysinfo_t
 	if syscall.Sysinfo(&info) != nil {

@@ -2,7 +2,7 @@
 
 package sysmemory
 
-// Container is the memory of the container, or 0 where that is not bounded.
+// Container returns the memory of the container, or 0 without a limit.
 func Container() int64 { return 0 }
 
 func machine() int64 { return 0 }
