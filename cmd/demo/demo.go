@@ -17,7 +17,7 @@ import (
 // demo is one run of the demonstration.
 type demo struct {
 	bin, example string
-	svg          string // where the terminal's picture is written; empty for nowhere
+	svg          string // the file for the terminal's picture; empty for none
 	socket       string // of wasmctl
 
 	cluster *devcluster.Cluster
@@ -25,15 +25,14 @@ type demo struct {
 	wasmctl *process
 }
 
-// step is one thing that must happen within its time.
+// step is one event that must happen in time.
 type step struct {
 	what  string
 	limit time.Duration
 	do    func(context.Context) error
 }
 
-// run goes through all steps. Whatever happens, nothing that it started is
-// left running.
+// run makes all steps. It never leaves a process running.
 func (d *demo) run(ctx context.Context) (err error) {
 	data, err := os.MkdirTemp("", "wasmctl-demo-")
 	if err != nil {
@@ -110,7 +109,7 @@ func (d *demo) stopCluster(context.Context) error {
 	return err
 }
 
-// cleanUp ends what a failed step has left.
+// cleanUp stops the processes that a failed step has left.
 func (d *demo) cleanUp(data string) error {
 	if d.wasmctl != nil {
 		d.wasmctl.kill()

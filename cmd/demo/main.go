@@ -1,5 +1,5 @@
-// Command demo shows the main job from nothing to garbage collection, on a
-// local control plane. `make demo` builds what it needs and runs it.
+// Command demo shows the main use case, from an empty cluster to garbage collection, on a local
+// control plane. `make demo` builds everything and runs it.
 package main
 
 import (

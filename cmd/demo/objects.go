@@ -36,8 +36,7 @@ func (d *demo) configMap() dynamic.ResourceInterface {
 	return d.client.Resource(configMaps).Namespace(namespace)
 }
 
-// until calls f every 50 ms until it says true or ctx ends; last is what it
-// saw when it was not true.
+// until calls f every 50 ms until it returns true or ctx ends. last is its last observation.
 func until(ctx context.Context, f func() (ok bool, last string)) error {
 	last := ""
 	err := wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(context.Context) (ok bool, err error) {
@@ -68,8 +67,7 @@ func (d *demo) installCRD(ctx context.Context) error {
 	})
 }
 
-// wantChild waits for the ConfigMap to hold content, and not to be the one
-// with the uid not.
+// wantChild waits until the ConfigMap has the content, and a UID other than not.
 func (d *demo) wantChild(ctx context.Context, content string, not types.UID) (uid types.UID, err error) {
 	err = until(ctx, func() (bool, string) {
 		child, err := d.configMap().Get(ctx, name, metav1.GetOptions{})

@@ -11,18 +11,18 @@ import (
 	"syscall"
 )
 
-// process is a child whose output is shown, and can be waited for.
+// process is a child process whose output is shown and recorded.
 type process struct {
 	cmd  *exec.Cmd
 	done chan struct{} // closed when the child has ended and err is set
 	err  error         // of the child; valid after done
 
 	mu      sync.Mutex
-	lines   []string      // what it wrote; guarded by mu
+	lines   []string      // its output; guarded by mu
 	changed chan struct{} // closed and replaced at each line; guarded by mu
 }
 
-// start starts a program and shows what it writes.
+// start starts a program and shows its output.
 func start(path string, args ...string) (*process, error) {
 	p := &process{cmd: exec.Command(path, args...), done: make(chan struct{}), changed: make(chan struct{})}
 	out, err := p.cmd.StdoutPipe()
@@ -53,7 +53,7 @@ func (p *process) show(r io.Reader) {
 	}
 }
 
-// waitForLine waits until the process has written a line that contains part.
+// waitForLine waits until the process has written a line with the text.
 func (p *process) waitForLine(ctx context.Context, part string) error {
 	for {
 		p.mu.Lock()
@@ -70,14 +70,14 @@ func (p *process) waitForLine(ctx context.Context, part string) error {
 		case <-p.done:
 			return fmt.Errorf("%s ended: %w", p.cmd.Path, p.err)
 		case <-ctx.Done():
-			return fmt.Errorf("%s did not say %q: %w", p.cmd.Path, part, ctx.Err())
+			return fmt.Errorf("%s did not print %q: %w", p.cmd.Path, part, ctx.Err())
 		}
 	}
 }
 
 func (p *process) terminate() error { return p.cmd.Process.Signal(syscall.SIGTERM) }
 
-// wait waits for the end of the process; its error is that of the process.
+// wait waits for the end of the process, and returns its error.
 func (p *process) wait(ctx context.Context) error {
 	select {
 	case <-p.done:
@@ -87,7 +87,7 @@ func (p *process) wait(ctx context.Context) error {
 	}
 }
 
-// kill ends the process, if it still runs, and waits for its end.
+// kill kills the process if it still runs, and waits for its end.
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill()
 	<-p.done

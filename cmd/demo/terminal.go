@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// explain asks the running process why the object ran, shows the answer, and
-// writes the terminal's picture where --svg asks for it.
+// explain asks the running process for the reason of the object's run and shows the answer. With
+// --svg, it writes a picture of the terminal.
 func (d *demo) explain(ctx context.Context) error {
 	lines := []string{"$ wasmctl run configmapgenerator.wasm --grant-manifest"}
 	d.wasmctl.mu.Lock()
@@ -32,10 +32,10 @@ func (d *demo) explain(ctx context.Context) error {
 	if d.svg == "" {
 		return nil
 	}
-	return os.WriteFile(d.svg, svg(lines), 0o644) //nolint:gosec // a page of the documentation
+	return os.WriteFile(d.svg, svg(lines), 0o644) //nolint:gosec // everybody may read the documentation
 }
 
-// svg draws lines as a terminal shows them.
+// svg draws lines like a terminal.
 func svg(lines []string) []byte {
 	const width, columns, lineHeight = 1080, 132, 18
 	var b bytes.Buffer

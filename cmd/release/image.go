@@ -20,13 +20,13 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// user is the same as that of the manifests.
+// user is the user of the manifests' containers.
 const user = "65532:65532"
 
 // layout is a directory with an OCI layout.
 type layout struct {
 	dir string
-	err error // the first one
+	err error // the first error
 }
 
 // writeImage writes an image of static Linux binaries, one for each architecture,
@@ -49,7 +49,7 @@ func writeImage(dir, version string, at time.Time, binaries []string) (digest.Di
 	return all.Digest, l.err
 }
 
-// manifest writes the image of one binary: it and the roots of TLS are all there is.
+// manifest writes the image of one binary, which has only the binary and the TLS roots.
 func (l *layout) manifest(path, version string, at time.Time) (ocispec.Descriptor, error) {
 	binary, err := os.ReadFile(path)
 	if err != nil {
@@ -76,8 +76,8 @@ func (l *layout) manifest(path, version string, at time.Time) (ocispec.Descripto
 	return d, l.err
 }
 
-// architecture is that of a binary, which must be static: nothing else is in the
-// image.
+// architecture returns the architecture of a binary. The binary must be static, because the image
+// has nothing else.
 func architecture(binary []byte) (string, error) {
 	f, err := elf.NewFile(bytes.NewReader(binary))
 	if err != nil {
@@ -98,19 +98,18 @@ func architecture(binary []byte) (string, error) {
 	}
 }
 
-// roots are the certificates that Mozilla trusts, of the version in go.mod, without
-// those that hold under conditions.
+// roots returns the certificates that Mozilla trusts without conditions, in the version of go.mod.
 func roots() []byte {
 	var b bytes.Buffer
 	for root := range bundle.Roots() {
 		if root.Constraint == nil {
-			_ = pem.Encode(&b, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}) // to memory
+			_ = pem.Encode(&b, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}) // writes to memory do not fail
 		}
 	}
 	return b.Bytes()
 }
 
-// tarOf makes an archive of a program and a file.
+// tarOf creates an archive of a program and a file.
 func tarOf(at time.Time, program string, binary []byte, file string, content []byte) []byte {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
@@ -120,7 +119,7 @@ func tarOf(at time.Time, program string, binary []byte, file string, content []b
 		content []byte
 	}{{tar.Header{Name: program, Mode: 0o755}, binary}, {tar.Header{Name: file, Mode: 0o644}, content}} {
 		h.ModTime, h.Size, h.Format = at, int64(len(h.content)), tar.FormatUSTAR
-		_ = w.WriteHeader(&h.Header) // to memory
+		_ = w.WriteHeader(&h.Header) // writes to memory do not fail
 		_, _ = w.Write(h.content)
 	}
 	_ = w.Close()
@@ -130,7 +129,7 @@ func tarOf(at time.Time, program string, binary []byte, file string, content []b
 func compress(b []byte) []byte {
 	var out bytes.Buffer
 	w := gzip.NewWriter(&out)
-	_, _ = io.Copy(w, bytes.NewReader(b)) // to memory
+	_, _ = io.Copy(w, bytes.NewReader(b)) // writes to memory do not fail
 	_ = w.Close()
 	return out.Bytes()
 }
@@ -156,9 +155,9 @@ func (l *layout) blob(mediaType string, content []byte) ocispec.Descriptor {
 func (l *layout) file(name string, content []byte) {
 	path := filepath.Join(l.dir, name)
 	if l.err == nil {
-		l.err = os.MkdirAll(filepath.Dir(path), 0o755) //nolint:gosec // for everybody
+		l.err = os.MkdirAll(filepath.Dir(path), 0o755) //nolint:gosec // everybody may read it
 	}
 	if l.err == nil {
-		l.err = os.WriteFile(path, content, 0o644) //nolint:gosec // for everybody
+		l.err = os.WriteFile(path, content, 0o644) //nolint:gosec // everybody may read it
 	}
 }

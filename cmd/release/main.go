@@ -1,6 +1,5 @@
-// Command release makes what is published from binaries of wasmctl: an image, and
-// lists of the modules in a binary. The same binaries give the same bytes. See make
-// image and make release.
+// Command release creates the published files from binaries of wasmctl: an image, and a list of the
+// modules in each binary. The same binaries give the same bytes. See make image and make release.
 package main
 
 import (
@@ -45,7 +44,7 @@ func run(dir, version, epoch string, binaries []string) error {
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(path+".cdx.json", b, 0o644); err != nil { //nolint:gosec // for everybody
+		if err := os.WriteFile(path+".cdx.json", b, 0o644); err != nil { //nolint:gosec // everybody may read it
 			return err
 		}
 	}

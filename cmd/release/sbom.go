@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// component is a module as CycloneDX has it.
+// component is a module in the form of CycloneDX.
 type component struct {
 	Type       string     `json:"type"`
 	Name       string     `json:"name"`
@@ -24,7 +24,7 @@ type property struct {
 	Value string `json:"value"`
 }
 
-// billOfMaterials lists the modules that are linked into a binary, as CycloneDX.
+// billOfMaterials lists the modules in a binary in the form of CycloneDX.
 func billOfMaterials(path string, at time.Time) ([]byte, error) {
 	info, err := buildinfo.ReadFile(path)
 	if err != nil {

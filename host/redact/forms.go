@@ -11,13 +11,12 @@ import (
 	"strings"
 )
 
-// maxHex is the length of the longest value that is known in hexadecimal: keys
-// and tokens are printed so, files are not.
+// maxHex is the maximum length of a value that is also recognized in hexadecimal: keys and tokens
+// are printed like that, files are not.
 const maxHex = 1 << 10
 
-// plain adds the forms in which a value shows up: its lines, as they are and
-// escaped, base64 and hexadecimal of the whole, and the strings of a value that is
-// JSON.
+// plain adds the forms in which a value appears: its lines, plain and escaped, the whole value in
+// base64 and hexadecimal, and the strings of a value that is JSON.
 func plain(text string, add func(string)) {
 	standard := strings.TrimRight(base64.StdEncoding.EncodeToString([]byte(text)), "=")
 	add(standard)
@@ -60,7 +59,7 @@ func unescaped(text string) bool {
 	})
 }
 
-// escapes adds the forms of a line in JSON, Go, HTML and URLs, each once.
+// escapes adds the distinct forms of a line in JSON, Go, HTML and URLs.
 func escapes(line string, add func(string)) {
 	inJSON := quoted(line)
 	query := url.QueryEscape(line)
@@ -79,7 +78,7 @@ func escapes(line string, add func(string)) {
 
 func unquote(s string) string { return s[1 : len(s)-1] }
 
-// quoted is a text in JSON that leaves alone what it may, without its quotes.
+// quoted returns a text in JSON with the fewest possible escapes, without its quotes.
 func quoted(text string) string {
 	var b strings.Builder
 	e := json.NewEncoder(&b)
@@ -90,10 +89,10 @@ func quoted(text string) string {
 	return unquote(strings.TrimSuffix(b.String(), "\n"))
 }
 
-// escapeHTML escapes in JSON what encoding/json does by default.
+// escapeHTML escapes the characters that encoding/json escapes by default.
 var escapeHTML = strings.NewReplacer("<", `\u003c`, ">", `\u003e`, "&", `\u0026`).Replace
 
-// asciiJSON escapes what is not ASCII, as some libraries do by default.
+// asciiJSON escapes all characters outside ASCII, like the default of some libraries.
 func asciiJSON(text string) string {
 	if !strings.ContainsFunc(text, func(c rune) bool { return c > '~' }) {
 		return text
@@ -113,7 +112,7 @@ func asciiJSON(text string) string {
 	return b.String()
 }
 
-// harmless are values that hide nothing, and that every log is full of.
+// harmless are values that hide nothing and are in every log.
 var harmless = map[string]bool{"true": true, "false": true, "null": true, "none": true}
 
 func leaves(value any, f func(string)) {

@@ -8,10 +8,9 @@ import (
 	"github.com/wasmctl/wasmctl/internal/packed"
 )
 
-// Learn takes the values of a Secret, a list of Secrets, or the answer to a
-// request for a token, in msgpack. Anything else has none, and neither has what
-// merely holds something of this form: who writes an object would choose words
-// to hide.
+// Learn adds the values of a Secret, a list of Secrets, or the answer to a token request, in
+// msgpack. It ignores all other objects, even if they contain something of this form: otherwise the
+// writer of an object could choose words to hide.
 func (v *Values) Learn(message []byte) {
 	if v == nil || !isSecretMessage(message) {
 		return
@@ -33,7 +32,7 @@ func (v *Values) LearnRequest(message []byte) {
 	}
 }
 
-// LearnObject is Learn for an object that has been decoded.
+// LearnObject is Learn for a decoded object.
 func (v *Values) LearnObject(object map[string]any) {
 	if v == nil {
 		return
@@ -57,14 +56,14 @@ func (v *Values) LearnObject(object map[string]any) {
 	}
 }
 
-// ofKubernetes reports whether an object's kind, if it is called Secret or
-// TokenRequest, can be that of Kubernetes.
+// ofKubernetes reports whether an object that is called Secret or TokenRequest can be one of
+// Kubernetes'.
 func ofKubernetes(object map[string]any) bool {
 	version, there := object["apiVersion"].(string)
 	return !there || version == "v1" || strings.HasPrefix(version, "authentication.k8s.io/")
 }
 
-// collect passes on each form of the values of a Secret or TokenRequest.
+// collect passes each form of the values of a Secret or TokenRequest to add.
 func collect(object map[string]any, add func(string)) {
 	each(object["data"], func(text string) { // base64
 		if b, err := base64.StdEncoding.DecodeString(text); err == nil {

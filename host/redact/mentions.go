@@ -7,19 +7,19 @@ import (
 	"github.com/wasmctl/wasmctl/internal/packed"
 )
 
-// Encodings in msgpack of the kinds to find.
+// kinds are the kinds to find, encoded in msgpack.
 var kinds = [][]byte{[]byte("\xa4kind\xa6Secret"), []byte("\xa4kind\xaaSecretList"), []byte("\xa4kind\xacTokenRequest")}
 
 var kindKey = []byte("\xa4kind")
 
-// listTail is how much of the end of a list is searched for its kind: metadata
-// stands behind it, a token to continue with included.
+// listTail is the size of the end of a list that is searched for its kind. The metadata follows the
+// kind, with a possible continue token.
 const listTail = 8 << 10
 
-// isSecretMessage reports whether a message says that it is, or is a list of,
-// something whose values are hidden. It is all that messages without one cost, so
-// what says its kind where abi.AppendValue puts it is not searched: keys are in
-// order there, kind the second of most objects and after the items of a list.
+// isSecretMessage reports whether a message claims to be, or to be a list of, something with hidden
+// values. Other messages cost only this check. It therefore searches for the kind only where
+// abi.AppendValue puts it: keys are ordered, and the kind is the second key of most objects and
+// follows the items of a list.
 func isSecretMessage(message []byte) bool {
 	c := packed.At(message)
 	if c.MapLen() > 0 && string(c.Text()) == "apiVersion" && c.Text() != nil {

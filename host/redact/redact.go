@@ -1,6 +1,6 @@
-// Package redact keeps the values of Secrets out of what people read: logs,
-// errors, diffs, histories, audit files. Distinct hides them in an object that is
-// shown; Values knows those that a module has read and hides them in any text.
+// Package redact keeps the values of Secrets out of logs, errors, diffs, histories and audit files.
+// Distinct hides them in an object that is shown. Values has the values that a module has read, and
+// hides them in any text.
 //
 //	shown := redact.Distinct("", "Secret", object)
 //
@@ -8,9 +8,8 @@
 //	values.Learn(packed)              // what a guest was given
 //	line := values.Text(guestMessage) // before it is cut or logged
 //
-// It cannot stop a malicious guest: a guest that can read a Secret can write it
-// in another form (reversed, letter by letter). The policy decides what a module
-// can read.
+// It cannot stop a malicious guest: a guest that can read a Secret can write it in another form
+// (reversed, letter by letter). The policy decides which Secrets a module can read.
 package redact
 
 import (
@@ -22,22 +21,21 @@ import (
 // Mark replaces a value.
 const Mark = "[redacted]"
 
-// lastApplied is the annotation in which kubectl keeps a copy of the object.
+// lastApplied is the annotation in which kubectl stores a copy of the object.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// IsSecret reports whether objects of a kind hold values that are hidden. A kind
-// ending in "List" is asked about by its items' kind.
+// IsSecret reports whether objects of a kind have hidden values. For a list, kind must be the kind
+// of its items.
 func IsSecret(group, kind string) bool {
 	return group == "" && kind == "Secret" || group == "authentication.k8s.io" && kind == "TokenRequest"
 }
 
-// Distinct returns an object without its secret values, for diffs: "[redacted
-// #5f3a90c1]" replaces each of them, the same for equal values. The number means
-// nothing outside this process, and cannot be turned back. Keys stay. Other
-// objects than Secrets and lists of them are returned unchanged; else the parts
-// that change are copied, and the given object is left alone. group and kind are
-// those of the resource, for patches and parts that do not name theirs; what the
-// object says of itself counts too.
+// Distinct returns an object without its secret values, for diffs. Each value is replaced by
+// "[redacted #5f3a90c1]", and equal values by the same text. The number has no meaning outside this
+// process, and does not reveal the value. Keys stay. Objects other than Secrets and lists of them
+// are returned unchanged. Otherwise, the changed parts are copied, and the given object is not
+// modified. group and kind are those of the resource, for patches and parts without their own. The
+// object's own kind counts too.
 func Distinct(group, kind string, object map[string]any) map[string]any {
 	if !IsSecret(group, kind) && !isSecretObject(object) {
 		return hideItems(object)
@@ -70,10 +68,10 @@ func tagged(value any) any {
 	if !ok {
 		text = fmt.Sprint(value)
 	}
-	return fmt.Sprintf("[redacted #%08x]", uint32(maphash.String(seed, text))) //nolint:gosec // any 32 bits will do
+	return fmt.Sprintf("[redacted #%08x]", uint32(maphash.String(seed, text))) //nolint:gosec // any 32 bits suffice
 }
 
-// within marks the field of a map that lies in object, which is copied.
+// within redacts a field of a map in object, which it copies.
 func within(object map[string]any, name, field string) {
 	part, ok := object[name].(map[string]any)
 	if !ok {
@@ -86,8 +84,8 @@ func within(object map[string]any, name, field string) {
 	}
 }
 
-// hideItems hides in the items of a list of Secrets, which do not say what they
-// are, and in those of a mixed list, which do.
+// hideItems hides values in the items of a list of Secrets, which have no kind of their own, and of
+// a mixed list, which do.
 func hideItems(object map[string]any) map[string]any {
 	items, ok := object["items"].([]any)
 	if !ok {
@@ -109,8 +107,8 @@ func hideItems(object map[string]any) map[string]any {
 	return out
 }
 
-// isSecretObject reports whether an object says that it is one. The version is
-// not looked at: an object without one is hidden too.
+// isSecretObject reports whether an object has the kind Secret. The version does not matter: an
+// object without one is hidden too.
 func isSecretObject(object map[string]any) bool {
 	return object["kind"] == "Secret" || object["kind"] == "TokenRequest"
 }

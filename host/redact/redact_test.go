@@ -20,7 +20,7 @@ func secret(data map[string]any) map[string]any {
 	}
 }
 
-// marks are what Distinct puts in the place of values.
+// marks are the texts that Distinct puts in the place of values.
 var marks = regexp.MustCompile(`\[redacted #[0-9a-f]{8}\]`)
 
 // hidden is Distinct with Mark in the place of each of them.

@@ -5,38 +5,38 @@ import (
 	"sync"
 )
 
-// Bounds of Values.
+// Limits of Values.
 const (
-	// DefaultMaxBytes is how many bytes of values are known at least before the
+	// DefaultMaxBytes is the number of bytes of values that are remembered at least before the
 	// oldest are forgotten.
 	DefaultMaxBytes = 4 << 20
-	// MinLength is the length of the shortest value that is hidden in text.
-	// Shorter ones would hide every log.
+	// MinLength is the length of the shortest value that is hidden in text. Shorter ones would hide
+	// parts of every log.
 	MinLength = 4
 
-	// block is the length by which longer values are known: a text that has any
-	// 31 bytes of one holds a block whole.
+	// block is the length of the parts of longer values that are found: any 31 bytes of a value
+	// contain a whole block.
 	block = 16
 )
 
-// Values are the secret values that a module has seen, as long as there is room:
-// the last MaxBytes of them for sure, twice as many at most. A nil one knows
-// none, the zero value works. All methods are safe for concurrent use.
+// Values has the secret values that a module has seen, within a limit: at least the last MaxBytes
+// of them, and at most twice as many. A nil Values has no values, and the zero value is usable. All
+// methods are safe for concurrent use.
 type Values struct {
-	// MaxBytes bounds the memory, in bytes of values, each form that they are
-	// written in counted; about four times as many are used. Zero is
-	// DefaultMaxBytes. It is set before the first use.
+	// MaxBytes limits the memory, in bytes of values, with each form of a value counted. It uses
+	// about four times as much. If zero, it is DefaultMaxBytes. It must be set before the first
+	// use.
 	MaxBytes int
 
 	mu sync.RWMutex
-	// young takes what is learned; once it is full it becomes old, and what was
-	// old is forgotten. Guarded by mu, what they point to too.
+	// young receives new values. When it is full, it becomes old, and the previous old is
+	// forgotten. They and their content are guarded by mu.
 	young, old *index
 }
 
 // index finds values in text: short ones by length, long ones by blocks.
 type index struct {
-	starts  [1 << 10]uint64 // a bit for each first two bytes
+	starts  [1 << 10]uint64 // a bit for each possible first two bytes
 	short   map[string]struct{}
 	lengths uint32 // a bit for each length in short
 	blocks  map[[block]byte]struct{}
@@ -91,8 +91,8 @@ func (x *index) start(text string) {
 	x.starts[bit/64] |= 1 << (bit % 64)
 }
 
-// match returns how many bytes of text from at on are a value or a block of
-// one, and whether it is a block.
+// match returns the number of bytes of text from at on that are a value or a block of one, and
+// whether it is a block.
 func (x *index) match(text string, at int) (n int, isBlock bool) {
 	if x == nil || len(text)-at < MinLength {
 		return 0, false
@@ -118,9 +118,9 @@ func (x *index) match(text string, at int) (n int, isBlock bool) {
 	return 0, false
 }
 
-// Text returns text with Mark in the place of each value that is known. A part
-// of a value is found where it has 31 bytes or more, so text should not be cut
-// before. Without findings, it is returned unchanged.
+// Text returns text with Mark in the place of each known value. It finds a part of a value if the
+// part has 31 bytes or more, so the caller should not cut text before. Without findings, it returns
+// text unchanged.
 func (v *Values) Text(text string) string {
 	return v.text(text, func(string) string { return Mark })
 }
@@ -130,8 +130,7 @@ func (v *Values) DistinctText(text string) string {
 	return v.text(text, func(hidden string) string { return tagged(hidden).(string) })
 }
 
-// Found reports whether a message, in whatever encoding that leaves strings as
-// they are, has a value that is known.
+// Found reports whether a message has a known value. Its encoding must not change strings.
 func (v *Values) Found(message []byte) bool {
 	if v == nil {
 		return false
@@ -156,7 +155,7 @@ func (v *Values) text(text string, mark func(hidden string) string) string {
 		return text
 	}
 	var out strings.Builder
-	done := 0 // what is before it has been written
+	done := 0 // everything before it was written
 	for at := 0; at < len(text); {
 		start, end := v.span(text, done, at)
 		if end == 0 {
@@ -174,8 +173,8 @@ func (v *Values) text(text string, mark func(hidden string) string) string {
 	return strings.ToValidUTF8(out.String(), "\uFFFD")
 }
 
-// span returns the bytes to hide that begin with a match at the given place; an
-// end of 0 says that there is none. The caller holds mu.
+// span returns the bytes to hide for a match at the given position. If end is 0, there is no match.
+// The caller must hold mu.
 func (v *Values) span(text string, done, at int) (start, end int) {
 	start = at
 	blocks := false
@@ -191,7 +190,7 @@ func (v *Values) span(text string, done, at int) (start, end int) {
 	if !blocks {
 		return start, end
 	}
-	// Rest of a value of which a part was found.
+	// The rest of a value, if a part of it was found.
 	for i := 1; i < block && start > done && !delimits(text[start-1]); i++ {
 		start--
 	}
@@ -203,14 +202,13 @@ func (v *Values) span(text string, done, at int) (start, end int) {
 
 func delimits(c byte) bool { return c <= ' ' || strings.IndexByte("\"'`,;:=<>()[]{}", c) >= 0 }
 
-// Any is Text for each string in a value of maps, slices and strings. Changed
-// parts are copied.
+// Any is Text for each string in a value of maps, slices and strings. Changed parts are copied.
 func (v *Values) Any(value any) any { return replaceText(value, v.Text) }
 
 // DistinctAny is Any with the marks of Distinct.
 func (v *Values) DistinctAny(value any) any { return replaceText(value, v.DistinctText) }
 
-// replaceText returns a value with each of its strings, and keys, replaced.
+// replaceText returns a value with each of its strings and keys replaced.
 func replaceText(value any, text func(string) string) any {
 	switch value := value.(type) {
 	case string:
@@ -232,8 +230,8 @@ func replaceText(value any, text func(string) string) any {
 	}
 }
 
-// Error returns an error whose text is Text of err's and that matches what err
-// does, or err where there is nothing to hide. The wrapped error is unchanged.
+// Error returns an error that matches the same targets as err, and whose text is Text of err's.
+// Without findings, it returns err. The wrapped error is unchanged.
 func (v *Values) Error(err error) error {
 	if err == nil {
 		return nil

@@ -1,6 +1,5 @@
-// Package strictyaml reads YAML that a person writes: every key must be known,
-// nothing may be there twice, and whatever is wrong is told with its line and
-// the nearest word.
+// Package strictyaml reads hand-written YAML. Unknown and duplicate keys are errors, and each error
+// has its line and suggests the nearest word.
 package strictyaml
 
 import (
@@ -16,18 +15,17 @@ import (
 	"github.com/wasmctl/wasmctl/internal/near"
 )
 
-// Reader collects what is wrong with a file while it is read. Path is what the
-// messages call the file.
+// Reader collects the errors of a file during reading. Path is the file's name in messages.
 type Reader struct {
 	Path string
 
 	errs []error
 }
 
-// maxErrors is how many things that are wrong are told.
+// maxErrors is the maximum number of reported errors.
 const maxErrors = 100
 
-// Bad adds something that is wrong at a node.
+// Bad adds an error at a node.
 func (r *Reader) Bad(n *yaml.Node, format string, args ...any) {
 	if len(r.errs) == maxErrors {
 		return
@@ -35,14 +33,13 @@ func (r *Reader) Bad(n *yaml.Node, format string, args ...any) {
 	r.errs = append(r.errs, fmt.Errorf("%s:%d:%d: %w", r.Path, n.Line, n.Column, fmt.Errorf(format, args...)))
 }
 
-// Wrong returns how many things are wrong until now.
+// Wrong returns the number of errors so far.
 func (r *Reader) Wrong() int { return len(r.errs) }
 
-// Err joins all that is wrong, each as path:line:column; nil if nothing is.
+// Err joins all errors, each with path:line:column. It returns nil without errors.
 func (r *Reader) Err() error { return errors.Join(r.errs...) }
 
-// Documents returns the documents of a file, without those that say nothing, and
-// most of them at most.
+// Documents returns the non-empty documents of a file. It reports an error for more than most.
 func (r *Reader) Documents(content []byte, most int) []*yaml.Node {
 	d := yaml.NewDecoder(bytes.NewReader(content))
 	var roots []*yaml.Node
@@ -68,7 +65,7 @@ func (r *Reader) Documents(content []byte, most int) []*yaml.Node {
 	}
 }
 
-// Resolve follows an alias to what it names: an anchor never is an alias.
+// Resolve follows an alias to its anchor, which is never an alias.
 func Resolve(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
 		return n.Alias
@@ -76,11 +73,11 @@ func Resolve(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// IsNull reports whether nothing stands at a node.
+// IsNull reports whether a node is null.
 func IsNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
 
-// Mapping returns the values of a mapping by their keys, aliases followed. The
-// keys must be known, unless known is nil.
+// Mapping returns the values of a mapping by their keys, with aliases resolved. The keys must be in
+// known, unless known is nil.
 func (r *Reader) Mapping(n *yaml.Node, known []string) map[string]*yaml.Node {
 	fields := map[string]*yaml.Node{}
 	if n.Kind != yaml.MappingNode {
@@ -98,7 +95,7 @@ func (r *Reader) Mapping(n *yaml.Node, known []string) map[string]*yaml.Node {
 			r.Bad(key, "<<: merge keys are not supported")
 		case known != nil && !slices.Contains(known, key.Value):
 			r.Bad(key, "%s", Unknown(key.Value, known))
-		case fields[key.Value] != nil && key.Value == "apiVersion": // files that were joined
+		case fields[key.Value] != nil && key.Value == "apiVersion": // joined files
 			r.Bad(key, "apiVersion: appears twice; separate documents with ---")
 		case fields[key.Value] != nil:
 			r.Bad(key, "%s: appears twice", key.Value)
@@ -109,7 +106,7 @@ func (r *Reader) Mapping(n *yaml.Node, known []string) map[string]*yaml.Node {
 	return fields
 }
 
-// Unknown says that a word is not known, and which was probably meant.
+// Unknown returns a message about an unknown word, with the word that was probably meant.
 func Unknown(word string, known []string) string {
 	if meant := near.Word(word, known); meant != "" {
 		return fmt.Sprintf("%s: unknown key; did you mean %s?", word, meant)
@@ -117,8 +114,7 @@ func Unknown(word string, known []string) string {
 	return fmt.Sprintf("%s: unknown key; want one of %s", word, strings.Join(known, ", "))
 }
 
-// Constant wants a field of a mapping to have one value. n is nil where it has
-// not got the field.
+// Constant checks that a field of a mapping has a value. n is nil if the field is missing.
 func (r *Reader) Constant(parent, n *yaml.Node, key, want string) {
 	switch {
 	case n == nil && parent.Kind == yaml.MappingNode:
@@ -128,7 +124,7 @@ func (r *Reader) Constant(parent, n *yaml.Node, key, want string) {
 	}
 }
 
-// Sequence returns the items of a list, aliases followed. It has most of them at
+// Sequence returns the items of a list, with aliases resolved. It reports an error for more than
 // most.
 func (r *Reader) Sequence(n *yaml.Node, key string, most int) []*yaml.Node {
 	if n.Kind != yaml.SequenceNode {
@@ -146,7 +142,7 @@ func (r *Reader) Sequence(n *yaml.Node, key string, most int) []*yaml.Node {
 	return items
 }
 
-// Scalar returns the text of a single value.
+// Scalar returns the text of a scalar.
 func (r *Reader) Scalar(n *yaml.Node, key string) (text string, ok bool) {
 	if n.Kind != yaml.ScalarNode || IsNull(n) {
 		r.Bad(n, "%s: want one value", key)

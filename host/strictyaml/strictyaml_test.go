@@ -7,8 +7,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// TestReader_SaysWhereAndWhat: each thing that is wrong, with its place; the
-// formats that are built on it have tests of their own.
+// TestReader_SaysWhereAndWhat: each error has its position. The formats on top have tests of their
+// own.
 func TestReader_SaysWhereAndWhat(t *testing.T) {
 	for _, c := range []struct{ name, content, want string }{
 		{"no YAML", "a: [", "f.yaml: line 1"},
@@ -32,7 +32,7 @@ func TestReader_SaysWhereAndWhat(t *testing.T) {
 	}
 	_, err := read([]byte(strings.Repeat("x: 1\n", 100_000)))
 	if n := strings.Count(err.Error(), "\n") + 1; n != maxErrors {
-		t.Errorf("%d errors are told, want %d", n, maxErrors)
+		t.Errorf("%d errors are reported, want %d", n, maxErrors)
 	}
 	got, err := read([]byte("---\n---\nlist: [&x a, *x]\nword: *x\n"))
 	if err != nil || strings.Join(got, " ") != "a a a" {
@@ -61,7 +61,7 @@ func read(content []byte) (words []string, err error) {
 	return words, r.Err()
 }
 
-// FuzzReader holds that no file makes it panic or go on forever.
+// FuzzReader checks that no file causes a panic or an endless loop.
 func FuzzReader(f *testing.F) {
 	for _, seed := range []string{"list: [a]\nword: b\n", "a: &a [*a]\n", "&a a: *a\n", "---\n---\n", "? [a]\n: b\n"} {
 		f.Add([]byte(seed))

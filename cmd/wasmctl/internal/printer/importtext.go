@@ -8,7 +8,7 @@ import (
 	"github.com/wasmctl/wasmctl/host/kubeapi"
 )
 
-// Import is what wasmctl import shows as text.
+// Import returns the text of wasmctl import.
 func Import(r *operator.Report) []byte {
 	var b strings.Builder
 	_, _ = fmt.Fprintf(&b, "%s\n\nControllers:\n", r.Name)
@@ -49,7 +49,7 @@ func Import(r *operator.Report) []byte {
 	return []byte(b.String())
 }
 
-// place is where something is; of the whole program if it has no file.
+// place returns the position of a finding. Without a file, it is about the whole program.
 func place(p operator.Place) string {
 	switch {
 	case p.File == "":

@@ -15,17 +15,17 @@ import (
 	"github.com/wasmctl/wasmctl/internal/text"
 )
 
-// wasiModule is the name under which WASI preview 1 is imported.
+// wasiModule is the module name of WASI preview 1 in imports.
 const wasiModule = "wasi_snapshot_preview1"
 
-// Info is what wasmctl inspect shows as text. Only verbose lists the functions of
-// WASI, which the toolchain imports and not the author. Signers are those that have
-// been verified. Shards is what the objects are split by, nil if that is not known.
+// Info returns the text of wasmctl inspect. Only if verbose is set, it lists the functions of WASI,
+// which the toolchain imports. Signers are the verified ones. Shards is the attribute that the
+// objects are split by, or nil if it is unknown.
 func Info(info *host.Info, signers []string, shards *plan.Split, verbose bool) []byte {
 	var b bytes.Buffer
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	row := func(name string, format string, args ...any) {
-		_, _ = fmt.Fprintf(t, "%s\t%s\n", name, text.Line(fmt.Sprintf(format, args...))) // to memory
+		_, _ = fmt.Fprintf(t, "%s\t%s\n", name, text.Line(fmt.Sprintf(format, args...))) // writes to memory do not fail
 	}
 	row("Digest:", "%s", info.Digest)
 	for i, s := range signers {
@@ -56,12 +56,12 @@ func Info(info *host.Info, signers []string, shards *plan.Split, verbose bool) [
 	if len(info.Problems) == 0 {
 		row("Problems:", "none")
 	}
-	_ = t.Flush() // to memory
+	_ = t.Flush() // writes to memory do not fail
 	return b.Bytes()
 }
 
-// importLines has a line for each thing that is imported, however often it is. Those
-// of WASI are one line at the end, unless they are asked for.
+// importLines returns a line for each distinct import. Unless verbose is set, those of WASI share
+// one line at the end.
 func importLines(imports []host.Import, verbose bool) []string {
 	var lines, wasi []string
 	for _, i := range imports {
@@ -107,8 +107,7 @@ func writeManifestOf(row func(string, string, ...any), m *abi.Manifest) {
 	}
 }
 
-// describeHint says how to get the manifest of a module that only tells it
-// when it is run.
+// describeHint explains how to get the manifest of a module that only returns it when it runs.
 func describeHint(info *host.Info) string {
 	if info.HasExport(abi.ExportDescribe) {
 		return "; write it into the file with wasmctl annotate"
@@ -123,7 +122,7 @@ func head(i int, name string) string {
 	return ""
 }
 
-// typeOf is the type of an import or export, its kind where it has none.
+// typeOf returns the type of an import or export, or its kind if it has none.
 func typeOf(typ, kind string) string { return cmp.Or(typ, "("+kind+")") }
 
 func abiText(v int) string {

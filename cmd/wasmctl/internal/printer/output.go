@@ -14,7 +14,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/diff"
 )
 
-// Output writes v as JSON or YAML, or what text returns.
+// Output writes v as JSON or YAML, or the result of text.
 func Output(w io.Writer, format string, v any, text func() []byte) error {
 	var b []byte
 	var err error
@@ -33,7 +33,7 @@ func Output(w io.Writer, format string, v any, text func() []byte) error {
 	return err
 }
 
-// marshalYAML is yaml.Marshal for values with control characters, which it refuses
+// marshalYAML is yaml.Marshal for values with control characters, which yaml.Marshal refuses
 // without escapes.
 func marshalYAML(v any) ([]byte, error) {
 	b, err := json.Marshal(v)

@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// Progress is a writer that says, on a terminal, what takes long: in a line below
-// what is written, which goes when that has ended. Elsewhere it only writes.
+// Progress is a writer that shows long tasks on a terminal, in a line below the output. It removes
+// the line when the task ends. On other outputs, it only writes.
 type Progress struct {
 	mu       sync.Mutex
 	w        io.Writer
-	commands io.Writer // the terminal, which gets commands; nil where there is none
+	commands io.Writer // the terminal for commands; nil if there is none
 	tasks    []*task   // guarded by mu
-	shown    bool      // the line is there; guarded by mu
+	shown    bool      // the line is visible; guarded by mu
 }
 
-// task is something that takes long.
+// task is a long task.
 type task struct {
 	what  string
 	since time.Time
@@ -38,10 +38,10 @@ func (p *Progress) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.clear()
-	return p.w.Write(b) // the line comes back with the next second
+	return p.w.Write(b) // the line appears again within a second
 }
 
-// Start says that something goes on, from a second on, until end is called.
+// Start shows a task, beginning one second later, until end is called.
 func (p *Progress) Start(what string) (end func()) {
 	if p.commands == nil {
 		return func() {}
@@ -79,7 +79,7 @@ func (p *Progress) Start(what string) (end func()) {
 	}
 }
 
-// show shows the task that began first, and how many others there are.
+// show shows the oldest task, and the number of others.
 func (p *Progress) show() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -92,7 +92,7 @@ func (p *Progress) show() {
 	_, _ = io.WriteString(p.commands, "\r\x1b[K"+line)
 }
 
-// clear takes the line away; mu is held.
+// clear removes the line. The caller must hold mu.
 func (p *Progress) clear() {
 	if p.shown {
 		p.shown = false

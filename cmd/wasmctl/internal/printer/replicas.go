@@ -9,7 +9,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
-// processLine says which process it is, and what part it takes among the replicas.
+// processLine describes the process, and its role among the replicas.
 func processLine(st *admin.Status, now time.Time) string {
 	head := fmt.Sprintf("wasmctl %s, pid %d, up %s", st.Version, st.PID, humanize.Age(now, st.Started))
 	switch {
@@ -21,7 +21,7 @@ func processLine(st *admin.Status, now time.Time) string {
 	return head
 }
 
-// shardLines say which replica it is, and whether all objects are run.
+// shardLines describe the replica, and whether all objects have one.
 func shardLines(sh *admin.Shards, s Screen) []string {
 	if sh == nil {
 		return nil
@@ -33,7 +33,7 @@ func shardLines(sh *admin.Shards, s Screen) []string {
 	return []string{cutTo(fmt.Sprintf("replica %s, epoch %d", sh.Replica, sh.Epoch), s.width), cover}
 }
 
-// replicaTable has a row for each replica, with how its controllers do if all.
+// replicaTable has a row for each replica. If all is set, it shows the state of its controllers.
 func replicaTable(sh *admin.Shards, now time.Time, all bool) *table {
 	t := &table{columns: []column{
 		{title: "REPLICA", minWidth: 14}, {title: "SLOTS", right: true}, {title: "OPEN", right: true}, {title: "LOAD", right: true}, {title: "HEARD", right: true, drop: 5},
@@ -64,7 +64,8 @@ func replicaTable(sh *admin.Shards, now time.Time, all bool) *table {
 	return t
 }
 
-// ReplicaLines are the replicas that share the objects, as one of them knows them.
+// ReplicaLines returns the lines about the replicas that share the objects, as known to one of
+// them.
 func ReplicaLines(st *admin.Status, now time.Time, s Screen) []string {
 	lines := append([]string{cutTo(processLine(st, now), s.width)}, shardLines(st.Shards, s)...)
 	if t := replicaTable(st.Shards, now, true); len(t.rows) > 0 {

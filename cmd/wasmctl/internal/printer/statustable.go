@@ -9,29 +9,29 @@ import (
 	"github.com/wasmctl/wasmctl/internal/text"
 )
 
-// table lays out text in columns for a terminal. A line is never longer than
-// the width: columns are left out, and cells are cut, the last ones first.
+// table lays out text in columns for a terminal. No line is longer than the width: columns are
+// omitted, and cells are cut, the last ones first.
 type table struct {
 	columns []column
 	rows    [][]string
-	colours []string // of rows; "" is none
+	colours []string // of rows; "" for none
 }
 
 // column is one column of a table.
 type column struct {
 	title string
-	// minWidth is how narrow it may be made; 0 is as wide as what is in it.
+	// minWidth is the minimum width of a cell that is cut. If 0, cells are never cut.
 	minWidth int
-	// drop says which columns are left out first where there is no room, the
-	// highest first; 0 never is.
+	// drop is the order in which columns are omitted to save space, the highest first. If 0, the
+	// column is never omitted.
 	drop int
-	// right sets it to the right, for numbers.
+	// right aligns the cells to the right, for numbers.
 	right bool
 }
 
 const columnGap = 2
 
-// row adds a row, in a colour or "".
+// row adds a row. colour may be "".
 func (t *table) row(colour string, cells ...any) {
 	texts := make([]string, len(t.columns))
 	for i, c := range cells {
@@ -41,8 +41,8 @@ func (t *table) row(colour string, cells ...any) {
 	t.colours = append(t.colours, colour)
 }
 
-// render returns the lines, at most width columns wide; 0 does not bound it.
-// coloured lets the colours through.
+// render returns the lines, at most width columns wide. If width is 0, it is not limited. coloured
+// enables colours.
 func (t *table) render(width int, coloured bool) []string {
 	shown, widths := t.layout(width)
 	lines := make([]string, 0, len(t.rows)+1)
@@ -61,7 +61,7 @@ func (t *table) render(width int, coloured bool) []string {
 	return lines
 }
 
-// layout says which columns are shown, and how wide each is.
+// layout returns the shown columns and their widths.
 func (t *table) layout(width int) (shown, widths []int) {
 	natural, minWidth := t.natural()
 	for i := range t.columns {
@@ -88,7 +88,7 @@ func (t *table) layout(width int) (shown, widths []int) {
 	return shown, natural
 }
 
-// natural returns the widths of the columns as they are, and as they may be.
+// natural returns the natural and the minimum widths of the columns.
 func (t *table) natural() (natural, minWidth []int) {
 	natural, minWidth = make([]int, len(t.columns)), make([]int, len(t.columns))
 	for i, c := range t.columns {
@@ -104,7 +104,7 @@ func (t *table) natural() (natural, minWidth []int) {
 	return natural, minWidth
 }
 
-// sum is the width of a line of these columns.
+// sum returns the width of a line of these columns.
 func sum(widths, shown []int) int {
 	total := columnGap * max(0, len(shown)-1)
 	for _, i := range shown {
@@ -130,7 +130,7 @@ func (t *table) line(cells []string, shown, widths []int) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// cutTo is cut, where the width is bounded.
+// cutTo calls cut if the width is limited.
 func cutTo(s string, width int) string {
 	if width == 0 {
 		return s
@@ -138,7 +138,7 @@ func cutTo(s string, width int) string {
 	return cut(s, width)
 }
 
-// columns measures text as most terminals show it, whatever the locale.
+// columns measures text like most terminals, independent of the locale.
 var columns = &runewidth.Condition{StrictEmojiNeutral: true}
 
 // cut cuts a text to a width, and then ends it with an ellipsis.
@@ -149,7 +149,7 @@ func textWidth(s string) int { return columns.StringWidth(s) }
 
 var spaces = strings.NewReplacer("\n", " ", "\t", " ")
 
-// oneLine is a text in one line, without what a terminal could take for a command.
+// oneLine returns a text as one line, without terminal commands.
 func oneLine(s string) string {
 	return text.Printable(spaces.Replace(strings.TrimSpace(s)))
 }

@@ -21,16 +21,16 @@ const (
 	colourOff  = "\x1b[0m"
 )
 
-// Screen is where tables are shown.
+// Screen is the output of tables.
 type Screen struct {
 	w             io.Writer
-	width, Height int // 0 where it is no terminal
+	width, Height int // 0 if it is not a terminal
 	coloured      bool
 }
 
-// ScreenOf returns the current size of w: users resize terminals.
+// ScreenOf returns the current size of w, which may change.
 func ScreenOf(w io.Writer) Screen {
-	s := Screen{w: w} // all that is no terminal
+	s := Screen{w: w} // the result for everything but terminals
 	if t, ok := w.(*Terminal); ok {
 		w = t.w
 	}
@@ -42,12 +42,12 @@ func ScreenOf(w io.Writer) Screen {
 	if s.width, s.Height, err = term.GetSize(int(f.Fd())); err != nil || s.width <= 0 { //nolint:gosec // as above
 		s.width, s.Height = 80, 24
 	}
-	s.w = f // it gets commands; its lines are printable
+	s.w = f // it receives commands; its lines are printable
 	s.coloured = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	return s
 }
 
-// Write writes lines, each no longer than the terminal is wide.
+// Write writes lines, each cut to the width of the terminal.
 func (s Screen) Write(lines []string) error {
 	var b strings.Builder
 	for _, line := range lines {
@@ -57,8 +57,7 @@ func (s Screen) Write(lines []string) error {
 	return err
 }
 
-// keepColour is a line that commands a terminal to nothing but the colour that the
-// line was given here.
+// keepColour escapes all terminal commands in a line but its colour.
 func keepColour(line string) string {
 	for _, colour := range []string{colourBad, colourWarn} {
 		if inner, ok := strings.CutPrefix(line, colour); ok {
@@ -68,29 +67,27 @@ func keepColour(line string) string {
 	return text.Line(line)
 }
 
-// redraw writes lines over what is on the terminal, and no more than it has room
-// for.
+// redraw replaces the content of the terminal, and omits lines for which it has no room.
 func (s Screen) redraw(lines []string) error {
 	if left := len(lines) - (s.Height - 1); left > 0 {
 		lines = append(lines[:max(0, s.Height-2)], cut(fmt.Sprintf("... %d more lines: use a taller terminal or -o json", left+1), s.width))
 	}
 	var b bytes.Buffer
-	b.WriteString("\x1b[H") // to the top
+	b.WriteString("\x1b[H") // go to the top
 	for _, line := range lines {
-		b.WriteString(keepColour(line) + "\x1b[K\r\n") // and nothing behind it
+		b.WriteString(keepColour(line) + "\x1b[K\r\n") // clear the rest of the line
 	}
-	b.WriteString("\x1b[J") // nor below
+	b.WriteString("\x1b[J") // clear the rest of the screen
 	_, err := s.w.Write(b.Bytes())
 	return err
 }
 
-// Refresh shows what draw returns, again and again until ctx ends: on a terminal
-// in the same place.
+// Refresh shows the result of draw repeatedly until ctx ends, on a terminal in the same place.
 func Refresh(ctx context.Context, w io.Writer, every time.Duration, draw func(context.Context, Screen) ([]string, error)) error {
 	live := ScreenOf(w).Height > 0
 	if live {
 		screen := ScreenOf(w).w
-		_, _ = io.WriteString(screen, "\x1b[?1049h\x1b[?25l") // another screen, no cursor
+		_, _ = io.WriteString(screen, "\x1b[?1049h\x1b[?25l") // switch to the alternate screen, and hide the cursor
 		defer func() { _, _ = io.WriteString(screen, "\x1b[?25h\x1b[?1049l") }()
 	}
 	tick := time.NewTicker(every)
@@ -99,7 +96,7 @@ func Refresh(ctx context.Context, w io.Writer, every time.Duration, draw func(co
 		s := ScreenOf(w)
 		lines, err := draw(ctx, s)
 		if ctx.Err() != nil {
-			return nil // it was told to stop
+			return nil // the user stopped it
 		}
 		if err == nil {
 			if live {

@@ -12,13 +12,12 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/admin"
 )
 
-// detailed is up to how many controllers all of their revisions and watches
-// are shown; of more, only those that are out of the ordinary.
+// detailed is the number of controllers up to which all revisions and watches are shown. For more
+// controllers, only unusual ones are.
 const detailed = 10
 
-// StatusLines are the controllers, and their revisions and watches. With live
-// only what is out of the ordinary is shown of these, and what is wrong comes
-// first.
+// StatusLines returns the lines about the controllers, their revisions and watches. If live is set,
+// only unusual revisions and watches are shown, and problems come first.
 func StatusLines(st *admin.Status, now time.Time, s Screen, live bool) []string {
 	head := processLine(st, now)
 	head += ", " + humanize.Plural(len(st.Controllers), "controller")
@@ -55,8 +54,8 @@ func StatusLines(st *admin.Status, now time.Time, s Screen, live bool) []string 
 	return append(lines, messageLines(controllers)...)
 }
 
-// messageLines are the messages of controllers that do not run where STATE has only
-// the first line of them. None is cut: it says what is missing.
+// messageLines returns the messages of controllers that do not run and whose STATE has only the
+// first line. They are not cut, because they explain the problem.
 func messageLines(list []admin.Controller) (lines []string) {
 	for i := range list {
 		c := &list[i]
@@ -156,7 +155,7 @@ func watchTable(list []admin.Controller, now time.Time, all bool) *table {
 	return t
 }
 
-// missingTable has the rights that modules lack.
+// missingTable lists the rights that modules lack.
 func missingTable(list []admin.Controller, now time.Time) *table {
 	t := &table{columns: []column{
 		{title: "DENIED", minWidth: 14}, {title: "COUNT", right: true}, {title: "AGO", right: true, drop: 2}, {title: "LAST", minWidth: 12, drop: 1}, {title: "NOT IN", minWidth: 8, drop: 3}, {title: "MISSING RIGHT", minWidth: 20},
@@ -175,7 +174,7 @@ func missingTable(list []admin.Controller, now time.Time) *table {
 
 func revisionName(number uint64) string {
 	if number == 0 {
-		return "-" // it never became one
+		return "-" // it never became ready
 	}
 	return strconv.FormatUint(number, 10)
 }
@@ -192,8 +191,8 @@ func revisionNote(g *admin.Revision) string {
 	return ""
 }
 
-// severity is 2 for what keeps a controller from its work, 1 for what it does
-// not do well, else 0.
+// severity returns 2 for a problem that stops a controller, 1 for a smaller problem, and otherwise
+// 0.
 func severity(c *admin.Controller) int {
 	switch {
 	case c.State == "ok", c.Phase == admin.PhaseLoading:
@@ -213,7 +212,7 @@ func Troubled(st *admin.Status) int {
 	return n
 }
 
-// quarantineTable are the objects in quarantine.
+// quarantineTable lists the objects in quarantine.
 func quarantineTable(list []admin.Controller, now time.Time) *table {
 	t := &table{columns: []column{
 		{title: "QUARANTINED", minWidth: 20}, {title: "KIND"}, {title: "FOR"}, {title: "RUNS", right: true}, {title: "NEXT"}, {title: "ERROR", minWidth: 10},

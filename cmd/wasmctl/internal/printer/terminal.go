@@ -8,14 +8,13 @@ import (
 	"github.com/wasmctl/wasmctl/internal/text"
 )
 
-// Terminal is a writer of what may go to a terminal. Texts of modules, of
-// manifests and of the API server are part of nearly everything that commands
-// print, so all of it is made printable here, once: see text.Printable. Only Screen
-// writes around it, the commands of its own.
+// Terminal writes to a possible terminal. Most output has texts of modules, of manifests and of the
+// API server, so Terminal makes everything printable: see text.Printable. Only Screen bypasses it,
+// for its own commands.
 type Terminal struct {
 	mu   sync.Mutex
 	w    io.Writer
-	rest []byte // the beginning of a character whose end comes with the next Write; guarded by mu
+	rest []byte // the beginning of a character that the next Write completes; guarded by mu
 	safe []byte // reused; guarded by mu
 }
 
@@ -39,7 +38,7 @@ func (t *Terminal) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// plain reports whether p is ASCII that stays as it is.
+// plain reports whether p is ASCII that needs no escapes.
 func plain(p []byte) bool {
 	for _, c := range p {
 		if (c < ' ' && c != '\n' && c != '\t') || c > '~' {
@@ -49,7 +48,7 @@ func plain(p []byte) bool {
 	return true
 }
 
-// unfinished is how many bytes at the end of p are the beginning of a character.
+// unfinished returns the number of bytes at the end of p that begin a character.
 func unfinished(p []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(p); n++ {
 		if last := p[len(p)-n:]; utf8.RuneStart(last[0]) {

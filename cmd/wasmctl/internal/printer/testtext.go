@@ -10,21 +10,21 @@ import (
 	"github.com/wasmctl/wasmctl/internal/humanize"
 )
 
-// Tests prints what cases come to: as they end, or at the end as JSON.
+// Tests prints the results of cases: each one as it ends, or all at the end as JSON.
 type Tests struct {
 	Out    io.Writer
 	AsJSON bool
-	// Verbose prints the cases that hold too; Update says that those that do not
-	// are written into their files.
+	// Verbose also prints the cases that pass. Update means that observed results of the others are
+	// written into their files.
 	Verbose, Update bool
-	// Cost adds a table of what runs have cost.
+	// Cost adds a table with the costs of runs.
 	Cost bool
 
 	results []testResult
 	costs   table
 }
 
-// errCases says that cases do not hold; which is in the output.
+// errCases is the error of failed cases, which the output lists.
 var errCases = errors.New("cases failed")
 
 // testResult is a case in the JSON output.
@@ -34,16 +34,15 @@ type testResult struct {
 	Name string `json:"name"`
 	// Result is pass, fail, updated or skip.
 	Result string `json:"result"`
-	// Diff is what was expected ("-") and what was seen ("+").
+	// Diff lists expected ("-") and observed ("+") values.
 	Diff []string `json:"diff,omitempty"`
-	// Cost is what the run has cost, Budget what it may, Exceeded where it has cost
-	// more.
+	// Cost is the cost of the run, Budget has its limits, and Exceeded lists the exceeded ones.
 	Cost     *cases.Cost   `json:"cost,omitempty"`
 	Budget   *cases.Budget `json:"budget,omitempty"`
 	Exceeded []string      `json:"exceeded,omitempty"`
-	// Milliseconds is how long the case took.
+	// Milliseconds is the duration of the case.
 	Milliseconds int64 `json:"milliseconds,omitempty"`
-	// Chaos is what --chaos found.
+	// Chaos is the result of --chaos.
 	Chaos *cases.ChaosReport `json:"chaos,omitempty"`
 }
 
@@ -75,7 +74,7 @@ func (r *Tests) Verdict(f *cases.File, v *cases.Verdict) {
 	}
 }
 
-// addCost adds what the run has cost.
+// addCost adds the cost of the run.
 func (r *Tests) addCost(res *testResult, v *cases.Verdict) {
 	for _, i := range v.Exceeded() {
 		res.Exceeded = append(res.Exceeded, i.String())
@@ -100,7 +99,7 @@ func (r *Tests) addCost(res *testResult, v *cases.Verdict) {
 	r.costs.row("", row...)
 }
 
-// Chaos prints what a disturbed case came to.
+// Chaos prints the result of a disturbed case.
 func (r *Tests) Chaos(f *cases.File, c *cases.Case, report *cases.ChaosReport) {
 	res := testResult{File: f.Path, Line: c.Line, Name: c.Name, Result: resultPass, Chaos: report}
 	switch {
@@ -119,7 +118,7 @@ func (r *Tests) Chaos(f *cases.File, c *cases.Case, report *cases.ChaosReport) {
 	}
 }
 
-// add notes a result, and shows it.
+// add records a result, and shows it.
 func (r *Tests) add(res *testResult) {
 	r.results = append(r.results, *res)
 	if res.Result == resultPass && !r.Verbose {
@@ -148,7 +147,7 @@ func (r *Tests) report(format string, args ...any) {
 	}
 }
 
-// Sum sums up. The error says that cases failed.
+// Sum prints the totals. It returns an error if cases failed.
 func (r *Tests) Sum() error {
 	counts := map[string]int{}
 	tries := 0

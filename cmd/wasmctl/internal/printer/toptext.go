@@ -8,7 +8,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/history"
 )
 
-// TopLines are the controllers and the objects, each a line.
+// TopLines returns a line for each controller and object.
 func TopLines(top *admin.Top, s Screen) []string {
 	controllers := &table{columns: append(append([]column{{title: "CONTROLLER", minWidth: 12}}, loadColumns...),
 		column{title: "DECODED/S", right: true, drop: 3}, column{title: "WORKERS", right: true, drop: 4}, column{title: "MEMORY", right: true})}
@@ -25,7 +25,7 @@ func TopLines(top *admin.Top, s Screen) []string {
 	return append(append(controllers.render(s.width, s.coloured), ""), objects.render(s.width, s.coloured)...)
 }
 
-// loadColumns are those of what controllers and objects have in common.
+// loadColumns are the common columns of controllers and objects.
 var loadColumns = []column{
 	{title: "BUSY", right: true},
 	{title: "GUEST", right: true},

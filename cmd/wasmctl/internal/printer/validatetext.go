@@ -11,15 +11,15 @@ import (
 	"github.com/wasmctl/wasmctl/internal/text"
 )
 
-// Validation is what wasmctl validate has found.
+// Validation is the result of wasmctl validate.
 type Validation struct {
 	*validate.Report
-	// Cases are those of the kit that did not pass; Passed is how many did.
+	// Cases are the cases of the kit that did not pass, and Passed is the number of the others.
 	Cases  []conformance.Outcome `json:"cases,omitempty"`
 	Passed int                   `json:"passed,omitempty"`
 }
 
-// Write writes it as text or JSON.
+// Write writes the result as text or JSON.
 func (v *Validation) Write(w io.Writer, asJSON bool) error {
 	if asJSON {
 		return JSON(w, v)

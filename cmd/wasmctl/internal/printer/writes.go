@@ -15,31 +15,30 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/history"
 )
 
-// maxPrinted bounds how many writes of a dry run are known to have been printed,
-// and how many objects are counted.
+// maxPrinted is the maximum number of remembered dry-run writes, and of counted objects.
 const maxPrinted = 10_000
 
-// The objects that did not change are counted after quietTime without a write,
-// since a swap reconciles all of them, and at the latest after countTime.
+// Unchanged objects are counted after quietTime without a write, because a swap reconciles all of
+// them, and at the latest after countTime.
 const (
 	quietTime = time.Second
 	countTime = 10 * time.Second
 )
 
-// Writes prints what runs write, as wasmctl explain would show it later: for
-// wasmctl dev each write, for --dry-run what would be written, and that not again
-// while it stays the same. Writes that change nothing are folded into one line.
+// Writes prints the writes of runs like wasmctl explain: each write for wasmctl dev, and planned
+// writes for --dry-run, which are not repeated while they stay the same. Writes without changes are
+// summed up in one line.
 type Writes struct {
 	mu      sync.Mutex
 	out     io.Writer                    // guarded by mu
-	printed map[string][sha256.Size]byte // what was printed last of a dry run, by write; guarded by mu
-	changed map[string]bool              // the objects of writes since the last count, and whether one was changed; guarded by mu
+	printed map[string][sha256.Size]byte // the last printed text of each write of a dry run; guarded by mu
+	changed map[string]bool              // the objects written since the last count, and whether a write changed them; guarded by mu
 	since   time.Time                    // the first of them; guarded by mu
-	timer   *time.Timer                  // counts them; nil before the first write; guarded by mu
+	timer   *time.Timer                  // for the count; nil before the first write; guarded by mu
 	closed  bool                         // guarded by mu
 }
 
-// NewWrites returns what prints writes to out until it is closed.
+// NewWrites returns a Writes that prints to out until it is closed.
 func NewWrites(out io.Writer) *Writes {
 	return &Writes{out: out, printed: map[string][sha256.Size]byte{}, changed: map[string]bool{}}
 }
@@ -68,12 +67,11 @@ func (p *Writes) Print(w wasmctl.Write) {
 	same := w.Effect == history.Unchanged
 	p.note(object, !same)
 	if !same {
-		_, _ = io.WriteString(p.out, b.String()) // who reads it is gone
+		_, _ = io.WriteString(p.out, b.String()) // the reader is gone
 	}
 }
 
-// note notes that an object was written, and sees to it that it is counted. The
-// mutex is held.
+// note records a write to an object, and schedules the count. The caller must hold the mutex.
 func (p *Writes) note(object string, changed bool) {
 	now := time.Now()
 	if len(p.changed) == 0 {
@@ -90,8 +88,8 @@ func (p *Writes) note(object string, changed bool) {
 	p.timer.Reset(wait)
 }
 
-// again reports whether a text is that of the same write of a dry run again. The
-// mutex is held.
+// again reports whether a write of a dry run has the same text as before. The caller must hold the
+// mutex.
 func (p *Writes) again(name, text string) bool {
 	sum := sha256.Sum256([]byte(text))
 	if last, ok := p.printed[name]; ok && last == sum {
@@ -104,14 +102,14 @@ func (p *Writes) again(name, text string) bool {
 	return false
 }
 
-// flush counts the objects that were written and have not changed.
+// flush counts the objects that were written without changes.
 func (p *Writes) flush() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.count()
 }
 
-// count prints the count. The mutex is held.
+// count prints the count. The caller must hold the mutex.
 func (p *Writes) count() {
 	n, bound := 0, ""
 	for _, changed := range p.changed {
@@ -124,11 +122,11 @@ func (p *Writes) count() {
 	}
 	clear(p.changed)
 	if n > 0 && !p.closed {
-		_, _ = fmt.Fprintf(p.out, "%s%s unchanged\n", bound, humanize.Plural(n, "object")) // who reads it is gone
+		_, _ = fmt.Fprintf(p.out, "%s%s unchanged\n", bound, humanize.Plural(n, "object")) // the reader is gone
 	}
 }
 
-// Close counts what is not counted yet. Nothing is printed after it.
+// Close prints the last count. Nothing is printed after it.
 func (p *Writes) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
