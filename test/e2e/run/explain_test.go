@@ -29,6 +29,13 @@ func explained(f *e2e.Fleet, socket, name string) admin.Explanation {
 	return list[0]
 }
 
+// runsOf returns the runs that a reason has led to, alone or among others.
+func runsOf(e admin.Explanation, reason abi.ReasonType) []history.Run {
+	return slices.DeleteFunc(slices.Clone(e.Runs), func(r history.Run) bool {
+		return !slices.ContainsFunc(append(r.Reasons.More, r.Reasons.First), func(of abi.Reason) bool { return strings.HasPrefix(string(of.Type), string(reason)) })
+	})
+}
+
 // TestExplain_SaysWhatLedToARunAndWhatItWrote: what led to the run, which fields
 // had changed, and what the run wrote, as a diff.
 func TestExplain_SaysWhatLedToARunAndWhatItWrote(t *testing.T) {

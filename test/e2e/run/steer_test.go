@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/wasmctl/wasmctl/abi"
 	"github.com/wasmctl/wasmctl/devcluster/devclustertest"
 	"github.com/wasmctl/wasmctl/internal/enginetest"
 	"github.com/wasmctl/wasmctl/test/e2e/internal/e2e"
@@ -28,11 +29,11 @@ func TestSteer_TriggerPauseResume(t *testing.T) {
 	if got := e2e.Steer(t, "trigger", socket, "webapp", f.Ns+"/a"); got != "triggered 1 object\n" {
 		t.Errorf("trigger says %q", got)
 	}
-	c.WantLine(`"object":"`+f.Ns+`/a"`, `"reason":"Triggered`)
+	c.Until("a has run", func() bool { return len(runsOf(explained(f, socket, "a"), abi.ReasonTriggered)) > 0 })
 	if got := e2e.Steer(t, "trigger", socket, "webapp", "--all"); got != "triggered 2 objects\n" {
 		t.Errorf("trigger --all says %q", got)
 	}
-	c.WantLine(`"object":"`+f.Ns+`/b"`, `"reason":"Triggered`)
+	c.Until("b has run", func() bool { return len(runsOf(explained(f, socket, "b"), abi.ReasonTriggered)) > 0 })
 
 	e2e.Steer(t, "pause", socket, "webapp")
 	enginetest.Until(t, "nothing runs", func() bool { return e2e.StatusOf(t, socket).Running == 0 })

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -27,6 +28,9 @@ func spansOf(c *e2e.Process) map[string][][2]time.Time {
 	c.T.Helper()
 	out := map[string][][2]time.Time{}
 	for _, text := range c.LinesWith(`"controller":"`) {
+		if !strings.Contains(text, `"msg":"reconciling"`) && !strings.Contains(text, `"msg":"stopped"`) {
+			continue // most lines: they are not worth decoding
+		}
 		var line struct {
 			Time            time.Time
 			Msg, Controller string
@@ -74,7 +78,7 @@ func shareReconcilers(t *testing.T, tn *tenant) {
 	}
 	args := []string{
 		"--shards", "16", "--leader-elect-resource-namespace", tn.ns,
-		"--leader-elect-lease-duration", "6s", "--leader-elect-renew-deadline", "4s", "--leader-elect-retry-period", "500ms",
+		"--leader-elect-lease-duration", "10s", "--leader-elect-renew-deadline", "8s", "--leader-elect-retry-period", "500ms",
 	}
 	runs := func(c *e2e.Process) (n int) {
 		all := spansOf(c)
@@ -86,12 +90,12 @@ func shareReconcilers(t *testing.T, tn *tenant) {
 		return n
 	}
 	all := func(c *e2e.Process) {
-		enginetest.Until(t, "a replica runs all", func() bool { return runs(c) == len(names) })
+		c.Until("a replica runs all", func() bool { return runs(c) == len(names) })
 	}
 	first := startServe(tn, args...)
 	all(first)
 	second := startServe(tn, args...)
-	enginetest.Until(t, "both run some", func() bool { return runs(first) > 0 && runs(second) > 0 && runs(first)+runs(second) == len(names) })
+	first.Until("both run some", func() bool { return runs(first) > 0 && runs(second) > 0 && runs(first)+runs(second) == len(names) })
 	first.Signal(syscall.SIGTERM)
 	all(second)
 	first.WantExit(e2e.ExitOK)
@@ -190,7 +194,7 @@ func TestServe_ReplicasShareObjects(t *testing.T) {
 	start := func() *server {
 		socket := e2e.NewSocket(t)
 		return &server{startServe(tn, "--share", "objects", "--shards", "16", "--leader-elect-resource-namespace", tn.ns, "-v", "--socket", socket,
-			"--leader-elect-lease-duration", "6s", "--leader-elect-renew-deadline", "4s", "--leader-elect-retry-period", "500ms"), socket}
+			"--leader-elect-lease-duration", "10s", "--leader-elect-renew-deadline", "8s", "--leader-elect-retry-period", "500ms"), socket}
 	}
 	first, second := start(), start()
 	both := func(do func(s *server)) { do(first); do(second) }

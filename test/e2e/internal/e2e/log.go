@@ -13,31 +13,39 @@ import (
 func (c *Process) WantLine(parts ...string) string {
 	c.T.Helper()
 	limit := time.After(WaitLimit)
-	for {
-		c.mu.Lock()
-		changed := c.changed
-		for _, line := range c.lines {
+	for from, ended := 0, false; ; {
+		lines, changed := c.linesFrom(from)
+		for _, line := range lines {
 			if ContainsAll(line, parts) {
-				c.mu.Unlock()
 				return line
 			}
 		}
-		c.mu.Unlock()
+		if from += len(lines); ended {
+			c.T.Fatalf("ended without a line with %q", parts)
+		}
 		select {
 		case <-changed:
 		case <-c.Done:
-			c.T.Fatalf("ended without a line with %q", parts)
+			ended = true
 		case <-limit:
 			c.T.Fatalf("no line with %q", parts)
 		}
 	}
 }
 
+// linesFrom returns the lines after the first ones, and a channel that is closed when
+// there is another one.
+func (c *Process) linesFrom(first int) (lines []string, changed <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lines[first:], c.changed
+}
+
 // Failures returns the lines of failed runs, except for conflicts that the next run
 // resolves: users write and delete while runs go on.
 func (c *Process) Failures() (failed []string) {
 	c.T.Helper()
-	for line := range strings.Lines(c.Text()) {
+	for _, line := range c.LinesWith("reconcile failed") {
 		if l := ParseLine(c.T, line); l.Msg == "reconcile failed" && !l.conflict() {
 			failed = append(failed, line)
 		}
@@ -57,9 +65,9 @@ func ContainsAll(line string, parts []string) bool {
 
 // LogLine is one line of the JSON log.
 type LogLine struct {
-	Level, Msg, Object, Error, Action string
-	Attempt                           int
-	DecidedBy                         string `json:"decided_by"`
+	Level, Msg, Object, Reason, Error, Action string
+	Attempt                                   int
+	DecidedBy                                 string `json:"decided_by"`
 }
 
 // LateUpdate is the error of the API server for an update of an object that was deleted
@@ -86,11 +94,12 @@ func ParseLine(t *testing.T, line string) LogLine {
 func (c *Process) Count(parts ...string) int { return len(c.LinesWith(parts...)) }
 
 // LinesWith returns the lines that contain all parts.
-func (c *Process) LinesWith(parts ...string) (lines []string) {
-	for line := range strings.Lines(c.Text()) {
+func (c *Process) LinesWith(parts ...string) (with []string) {
+	lines, _ := c.linesFrom(0)
+	for _, line := range lines {
 		if ContainsAll(line, parts) {
-			lines = append(lines, line)
+			with = append(with, line)
 		}
 	}
-	return lines
+	return with
 }

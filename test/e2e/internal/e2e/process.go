@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/wasmctl/wasmctl/internal/enginetest"
 )
 
 // Process is a process of wasmctl. It is killed when its test ends.
@@ -21,7 +23,7 @@ type Process struct {
 	Done chan struct{} // closed when it has ended
 
 	mu      sync.Mutex
-	lines   []string      // of stderr; guarded by mu
+	lines   []string      // of stderr, only ever appended to; guarded by mu
 	changed chan struct{} // closed and replaced at each line; guarded by mu
 }
 
@@ -126,6 +128,23 @@ func (c *Process) WantExit(code int) {
 	if got := c.Cmd.ProcessState.ExitCode(); got != code {
 		c.T.Errorf("exit code %d, want %d", got, code)
 	}
+}
+
+// Until is enginetest.Until for a state that the process brings about: it fails at once
+// if the process ends.
+func (c *Process) Until(what string, ok func() bool) {
+	c.T.Helper()
+	enginetest.Until(c.T, what, func() bool {
+		select {
+		case <-c.Done:
+			if !ok() {
+				c.T.Fatalf("ended with exit code %d, and not yet: %s", c.Cmd.ProcessState.ExitCode(), what)
+			}
+			return true
+		default:
+			return ok()
+		}
+	})
 }
 
 // Signal sends a signal. It does nothing if the process has ended.
