@@ -41,12 +41,15 @@ type published struct {
 	steps []publishedStep
 }
 
-// publishedStep is something that a user does, and what shows that the operator
-// has done its part.
+// publishedStep is an action of a user, and the objects that show that the operator has
+// done its part.
 type publishedStep struct {
 	what string
 	do   func(p *publishedTest)
 	done func(all map[string]any) bool
+	// again repeats the action as long as the operator itself may have undone it; nil if
+	// it never does.
+	again func(p *publishedTest)
 }
 
 func core(resource string) schema.GroupVersionResource {
@@ -93,6 +96,10 @@ func (o *published) compare(t *testing.T, c, others *devcluster.Cluster) {
 		step.do(native)
 		step.do(module)
 		module.await(step.what, func() bool {
+			if step.again != nil {
+				step.again(native)
+				step.again(module)
+			}
 			want, got = native.objects(), module.objects()
 			return step.done(want) && reflect.DeepEqual(got, want)
 		})
