@@ -17,21 +17,20 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// magic is what a file begins with. It ends with the HMAC of all before. Between both
-// are the entries, one after the other.
+// magic is the beginning of a file. The entries follow, and finally an HMAC of everything before it.
 const magic = "wasmctl memo 1\n"
 
-// maxFile bounds a file that is read: no Memo writes a longer one.
+// maxFile is the maximum size of a file to read: no Memo writes a larger one.
 const maxFile = maxBytes
 
 var errFile = errors.New("damaged, or not written with the key of this user")
 
-// File is where the Memo of a controller is kept, below a directory.
+// File returns the path of the file for the Memo of a controller, in a directory.
 func File(dir, controller string) string {
 	return filepath.Join(dir, strings.ReplaceAll(controller, "/", "_")+".memo")
 }
 
-// Run saves what is remembered, now and then and at the end.
+// Run saves the remembered runs periodically and at the end.
 func (m *Memo) Run(ctx context.Context) {
 	if m.cfg.Path == "" {
 		return
@@ -45,12 +44,12 @@ func (m *Memo) Run(ctx context.Context) {
 			over = true
 		}
 		if err := m.save(); err != nil {
-			m.cfg.Logger.Warn("what is remembered of runs is not kept", "file", m.cfg.Path, "error", err.Error())
+			m.cfg.Logger.Warn("cannot save the remembered runs", "file", m.cfg.Path, "error", err.Error())
 		}
 	}
 }
 
-// save replaces the file where something has changed.
+// save replaces the file if something has changed.
 func (m *Memo) save() error {
 	entries, changed := m.snapshot()
 	if !changed {
@@ -65,14 +64,14 @@ func (m *Memo) save() error {
 	return nil
 }
 
-// read remembers what the file has. One that cannot be used is as good as none.
+// read loads the entries of the file. A file that cannot be used is ignored.
 func (m *Memo) read() {
 	if m.cfg.Path == "" {
 		return
 	}
 	entries, err := readFile(m.cfg.Path, m.cfg.Key)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		m.cfg.Logger.Warn("what was remembered of runs is not used: all objects are reconciled", "file", m.cfg.Path, "error", err.Error())
+		m.cfg.Logger.Warn("the file of remembered runs is ignored: all objects will be reconciled", "file", m.cfg.Path, "error", err.Error())
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -92,15 +91,14 @@ func readFile(path string, key []byte) (map[abi.Key]entry, error) {
 	case !info.Mode().IsRegular() || info.Size() > maxFile:
 		return nil, fmt.Errorf("%w: mode %v, %d bytes", errFile, info.Mode(), info.Size())
 	}
-	b, err := os.ReadFile(path) //nolint:gosec // of the user's directory
+	b, err := os.ReadFile(path) // in the user's directory
 	if err != nil {
 		return nil, err
 	}
 	return open(key, b)
 }
 
-// replace writes a file by a rename, so that it is the old one or the new one
-// whenever the process ends.
+// replace writes a file by renaming, so that there is always a complete file, even if the process is killed.
 func replace(path string, b []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -119,7 +117,7 @@ func replace(path string, b []byte) error {
 	return nil
 }
 
-// seal returns the content of a file.
+// seal encodes the content of a file.
 func seal(key []byte, entries map[abi.Key]entry) []byte {
 	b := []byte(magic)
 	for k, e := range entries {
@@ -132,7 +130,7 @@ func seal(key []byte, entries map[abi.Key]entry) []byte {
 	return append(b, macOf(key, b)...)
 }
 
-// open returns the entries of a file.
+// open verifies and decodes the content of a file.
 func open(key, b []byte) (map[abi.Key]entry, error) {
 	body := len(b) - sha256.Size
 	if body < len(magic) || !bytes.HasPrefix(b, []byte(magic)) || !hmac.Equal(b[body:], macOf(key, b[:body])) {
@@ -165,13 +163,13 @@ func appendText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// decoder reads what seal has written. After bad, everything is zero.
+// decoder reads the encoding of seal. After an error, all values are zero.
 type decoder struct {
 	rest []byte
 	bad  bool
 }
 
-// take returns the next n bytes; zeros where there are fewer.
+// take returns the next n bytes, or zeros if there are fewer.
 func (d *decoder) take(n int) []byte {
 	if n > len(d.rest) {
 		d.rest, d.bad = nil, true
@@ -189,7 +187,7 @@ func (d *decoder) text() string {
 		return ""
 	}
 	d.rest = d.rest[n:]
-	return string(d.take(int(size))) //nolint:gosec // no longer than the rest
+	return string(d.take(int(size))) // not longer than the rest
 }
 
 func (d *decoder) number() int64 {

@@ -1,11 +1,9 @@
-// Package memo remembers runs that would change nothing a second time, by what they read: module,
-// settings, object, the children of the object, answers of the cache, and what it has
-// applied. A run that would read all that again, and find that applied, is skipped.
-// That is right for modules whose runs depend on nothing else, which the user has to
-// say.
+// Package memo remembers runs that would change nothing if repeated, with everything that they read: the module, its settings, the object,
+// the children of the object, responses of the cache, and the objects that were applied. A run that would read the same again, and would
+// find the applied objects unchanged, is skipped. This is correct only for modules whose runs depend on nothing else, which the user must
+// assert.
 //
-// Objects and answers are remembered as digests. Requests to the cache are kept, and
-// are asked again before a run is skipped.
+// Objects and responses are remembered as digests. Requests to the cache are stored, and repeated before a run is skipped.
 package memo
 
 import (
@@ -25,47 +23,42 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/applier"
 )
 
-// Bounds of a Memo. Beyond maxBytes some object is forgotten for each new one.
+// Bounds of a Memo. If maxBytes is reached, an arbitrary object is forgotten for each new one.
 const (
 	maxBytes = 64 << 20
-	maxReads = 16 << 10 // bytes of the requests of one run, with the digests
+	maxReads = 16 << 10 // total size of the requests of one run, with digests
 	saveTime = time.Minute
 )
 
-// entrySize is what an entry takes beside its strings, its place in the map included.
+// entrySize is the size of an entry without its strings, including its slot in the map.
 const entrySize = 220
 
-// Config says what a Memo remembers by. Subject, Children, Answer and Version are needed.
+// Config configures a Memo. Subject, Children, Answer and Version are required.
 type Config struct {
-	// Subject returns what would run an object; false: its runs are not remembered.
+	// Subject returns the subject that would run an object. If it returns false, the object's runs are not remembered.
 	Subject func(abi.Key) (Subject, bool)
-	// Children yields uid and resourceVersion of the objects that one controls, as
-	// far as they are watched, always in the same order.
+	// Children yields the uid and the resourceVersion of the watched objects that one controls, always in the same order.
 	Children func(owner abi.Key, uid string, yield func(uid, resourceVersion string))
-	// Answer answers an operation of the cache as a run of that revision would be
-	// answered now.
+	// Answer returns the current response to a cache operation of a run of the given revision.
 	Answer func(ctx context.Context, revision uint64, op abi.Op, req []byte) abi.Response
-	// Version returns the resourceVersion of the object of a write, as it is in the
-	// cache; "" where it is not there. It is applier.Cache's.
+	// Version returns the resourceVersion that the object of a write has in the cache, or "" if it is not there. See applier.Cache.
 	Version func(w *abi.Write) (resourceVersion string, watched bool)
-	// Path is the file that keeps what is remembered; empty: nothing is kept. Key
-	// authenticates it.
+	// Path is the file for the remembered runs; if empty, they are not saved. Key authenticates the file.
 	Path string
 	Key  []byte
-	// Logger gets a warning of a file that cannot be used; nil drops that.
+	// Logger logs problems with the file. If nil, nothing is logged.
 	Logger *slog.Logger
 }
 
-// Subject is what runs an object: the code and settings of a module.
+// Subject identifies the code and settings of the module that runs an object.
 type Subject struct {
-	// Revision and Settings are their numbers in this process, Digest is that of
-	// both.
+	// Revision and Settings are their numbers in this process; Digest is the digest of both.
 	Revision uint64
 	Settings int64
 	Digest   [sha256.Size]byte
 }
 
-// Memo is the memory of one controller. It implements applier.Memo.
+// Memo remembers the runs of one controller. It implements applier.Memo.
 type Memo struct {
 	cfg    Config
 	load   sync.Once
@@ -75,29 +68,28 @@ type Memo struct {
 	entries map[abi.Key]entry // guarded by mu
 	bytes   int               // of entries; guarded by mu
 	forgot  uint64            // counts calls of Renew; guarded by mu
-	changed bool              // since it was saved; guarded by mu
+	changed bool              // since the last save; guarded by mu
 }
 
-// digest is the beginning of a SHA-256.
+// digest is a truncated SHA-256.
 type digest [16]byte
 
-// entry is a run that is remembered. It does not change.
+// entry is a remembered run. It is immutable.
 type entry struct {
-	version uint64 // of the object: a quick look at what has changed
+	version uint64 // of the object, for a quick check
 	input   digest // of subject, object and children
-	reads   string // requests and answers: see reads.go
-	// due is when the run is to be again, in nanoseconds of Unix time, after is for
-	// how long that was; 0: it waits for a change.
+	reads   string // requests and digests of responses: see reads.go
+	// due is when the object must run again, in nanoseconds of Unix time, and after is the original delay; due is 0 if it waits for a
+	// change.
 	due   int64
 	after time.Duration
-	// place is where the object was when input was last compared; of this process.
+	// place is where the object was when input was last compared, in this process.
 	place place
 }
 
-// place names the bytes of an object in memory, and what else input is made of. The
-// bytes of an object never change, so the same place, in the same version, has the
-// same content; if the memory was given back and reused for another state, that has
-// another version. The address is no pointer: it is compared, and keeps nothing.
+// place identifies the bytes of an object in memory, and the other parts of input. The bytes of an object are immutable, so the same place
+// with the same version has the same content; if the memory was freed and reused for another state, that state has another version. The
+// address is not a pointer: it is only compared, and does not retain the object.
 type place struct {
 	at       uintptr
 	size     int
@@ -115,7 +107,7 @@ func (e *entry) size(key abi.Key) int {
 	return entrySize + len(key.Namespace) + len(key.Name) + len(e.reads)
 }
 
-// New returns a Memo that remembers nothing but what its file has.
+// New returns a Memo that remembers only the content of its file.
 func New(cfg Config) *Memo {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -125,7 +117,7 @@ func New(cfg Config) *Memo {
 
 // Recall implements applier.Memo.
 func (m *Memo) Recall(ctx context.Context, s *applier.Seen, now time.Time) (abi.Action, bool) {
-	m.load.Do(m.read) // not before: another replica may have led until now
+	m.load.Do(m.read) // not earlier, because another replica may have led until now
 	m.mu.Lock()
 	e, known := m.entries[s.Key]
 	m.mu.Unlock()
@@ -140,11 +132,11 @@ func (m *Memo) Recall(ctx context.Context, s *applier.Seen, now time.Time) (abi.
 	if e.due == 0 {
 		return abi.Action{}, true
 	}
-	// The clock of the system may have been set back.
+	// The system clock may have been set back.
 	return abi.Action{Requeue: true, After: min(time.Duration(e.due-now.UnixNano()), e.after)}, true
 }
 
-// sameInput reports whether a run would begin with the same.
+// sameInput reports whether a run would have the same input.
 func (m *Memo) sameInput(s *applier.Seen, subject *Subject, e entry) bool {
 	children := m.childrenOf(s)
 	here := placeOf(subject, children, s.Object)
@@ -157,7 +149,7 @@ func (m *Memo) sameInput(s *applier.Seen, subject *Subject, e entry) bool {
 	e.place = here
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if now, ok := m.entries[s.Key]; ok && now.input == e.input { // only Renew and the bound may have removed it
+	if now, ok := m.entries[s.Key]; ok && now.input == e.input { // only Renew and the size bound may have removed it
 		m.entries[s.Key] = e
 	}
 	return true
@@ -168,7 +160,7 @@ func (m *Memo) Begin(s *applier.Seen) applier.Reading {
 	m.load.Do(m.read)
 	subject, ok := m.cfg.Subject(s.Key)
 	r := &reading{m: m, seen: s, subject: subject, known: ok}
-	if ok { // before the run, whose result is compared with the children of then
+	if ok { // before the run, because its result depends on the children at that time
 		r.children = m.childrenOf(s)
 	}
 	m.mu.Lock()
@@ -185,8 +177,7 @@ func (m *Memo) Forget(key abi.Key) {
 	m.remove(key)
 }
 
-// Renew forgets the objects, or all where there are none, and the runs that are under
-// way: whatever asks for a run now gets one.
+// Renew forgets the given objects, or all if there are none, and the runs in progress: the next run of each object is not skipped.
 func (m *Memo) Renew(objects []abi.Key) {
 	m.load.Do(m.read)
 	m.mu.Lock()
@@ -202,22 +193,22 @@ func (m *Memo) Renew(objects []abi.Key) {
 	}
 }
 
-// Len returns how many runs are remembered.
+// Len returns the number of remembered runs.
 func (m *Memo) Len() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.entries)
 }
 
-// keep remembers a run, unless something was renewed since it began.
-func (m *Memo) keep(key abi.Key, e entry, forgot uint64) bool {
+// store remembers a run, unless Renew was called since it began.
+func (m *Memo) store(key abi.Key, e entry, forgot uint64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if forgot != m.forgot {
 		return false
 	}
 	m.remove(key)
-	for other := range m.entries { // in no order: any of them will do
+	for other := range m.entries { // in arbitrary order
 		if m.bytes+e.size(key) <= maxBytes {
 			break
 		}
@@ -227,14 +218,14 @@ func (m *Memo) keep(key abi.Key, e entry, forgot uint64) bool {
 	return true
 }
 
-// put adds an entry. The caller holds mu.
+// put adds an entry. The caller must hold mu.
 func (m *Memo) put(key abi.Key, e entry) {
 	m.entries[key] = e
 	m.bytes += e.size(key)
 	m.changed = true
 }
 
-// remove drops an entry. The caller holds mu.
+// remove removes an entry. The caller must hold mu.
 func (m *Memo) remove(key abi.Key) {
 	if e, ok := m.entries[key]; ok {
 		m.bytes -= e.size(key)
@@ -243,7 +234,7 @@ func (m *Memo) remove(key abi.Key) {
 	}
 }
 
-// snapshot returns what is to be saved; false where that is saved already.
+// snapshot returns the entries to save, or false if they are saved already.
 func (m *Memo) snapshot() (map[abi.Key]entry, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -254,7 +245,7 @@ func (m *Memo) snapshot() (map[abi.Key]entry, bool) {
 	return maps.Clone(m.entries), true
 }
 
-// childrenOf is the digest of the children of an object.
+// childrenOf returns the digest of the children of an object.
 func (m *Memo) childrenOf(s *applier.Seen) (d digest) {
 	var h hash.Hash
 	m.cfg.Children(s.Key, s.UID, func(uid, resourceVersion string) {
@@ -274,7 +265,7 @@ func (m *Memo) childrenOf(s *applier.Seen) (d digest) {
 	return d
 }
 
-// inputOf is the digest of what a run begins with.
+// inputOf returns the digest of a run's input.
 func inputOf(subject *Subject, children digest, object []byte) (d digest) {
 	h := sha256.New()
 	h.Write(subject.Digest[:])
@@ -285,8 +276,7 @@ func inputOf(subject *Subject, children digest, object []byte) (d digest) {
 	return d
 }
 
-// versionOf is a short hash (FNV-1a) of which object it is, and in which version. It
-// only saves the digest where that has changed.
+// versionOf returns a short hash (FNV-1a) of an object's identity and version. If it differs, the digest need not be computed.
 func versionOf(s *applier.Seen) uint64 {
 	h := uint64(14695981039346656037)
 	for _, part := range [...]string{s.UID, s.ResourceVersion} {

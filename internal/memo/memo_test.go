@@ -60,7 +60,7 @@ func (f *fixture) run(s *applier.Seen, w *abi.Write, action abi.Action, reads ..
 		}
 		r.Read(read)
 	}
-	r.Keep(f.subject.Revision, action, time.Now())
+	r.Commit(f.subject.Revision, action, time.Now())
 }
 
 // skips reports whether the next run of the object would be skipped.
@@ -127,7 +127,7 @@ func TestMemo_RemembersOnlyWhatCanBeCompared(t *testing.T) {
 		Changed: func(f *fixture, s *applier.Seen) {
 			r := f.Begin(s)
 			f.subject.Settings++
-			r.Keep(1, abi.Action{}, time.Now())
+			r.Commit(1, abi.Action{}, time.Now())
 		},
 	} {
 		t.Run(results[result], func(t *testing.T) {
@@ -159,7 +159,7 @@ func TestMemo_RemembersOnlyWhatCanBeCompared(t *testing.T) {
 	f, s = newFixture(""), seen("a", 1)
 	r := f.Begin(s)
 	f.Renew([]abi.Key{s.Key}) // while it runs
-	r.Keep(1, abi.Action{}, time.Now())
+	r.Commit(1, abi.Action{}, time.Now())
 	if f.skips(s) {
 		t.Error("a run that began before somebody asked for one counts as that one")
 	}

@@ -1,13 +1,10 @@
-// Package applier carries out one reconcile: object, guest, action; or error,
-// error_policy, action. Around that it keeps what a run may rely on: the cache
-// has the writes of the run before (rule 22), the finalizer is there before the
-// first reconcile and goes only after a finalize that succeeded (rule 21), what
-// a result declares is applied, a paused object is left alone, and one that
-// keeps triggering itself is held.
+// Package applier performs one reconcile: it gets the object, calls the guest, and determines the next action; after an error, error_policy
+// decides it. It also guarantees what a run may rely on: the cache includes the writes of the previous run (rule 22); the finalizer is
+// added before the first reconcile, and removed only after a successful finalize (rule 21); what a result declares is applied; a paused
+// object is not reconciled; and an object that keeps triggering itself is delayed.
 //
-// An Applier owns no goroutine. The runner calls Apply from one goroutine per
-// busy object; what they share is small tables, each with a lock of its own that
-// is never held while a guest runs or a request is under way.
+// An Applier owns no goroutine. The runner calls Apply from one goroutine per busy object. Their shared state is in small tables, each with
+// its own lock, which is never held while a guest runs or a request is in progress.
 package applier
 
 import (
@@ -28,67 +25,54 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/queue"
 )
 
-// Module is what a reconcile needs of a guest module. It is the seam between
-// the runtime and the host.
+// Module is the part of a guest module that a reconcile needs. It separates the runtime from the host.
 type Module interface {
-	// Acquire returns one guest for one reconcile; the caller must call release,
-	// once, when it is done. It waits while all guests are in use, and returns
-	// ctx's error when that ends first. abi.RunFrom(ctx) is the run: modules may
-	// choose the guest by its object.
+	// Acquire returns a guest for one reconcile; the caller must call release exactly once. It waits while all guests are in use, and
+	// returns the error of ctx if that ends first. abi.RunFrom(ctx) is the run: a module may choose the guest by its object.
 	Acquire(ctx context.Context) (guest abi.Guest, release func(), err error)
 }
 
-// Cluster is what a run asks of the API server on the guest's behalf. Objects
-// are msgpack. An error that wraps an *abi.ResultError has
-// that one's class; any other is transient. Each write that is accepted is told
-// to abi.RunFrom(ctx).Wrote.
+// Cluster performs the requests that a run makes to the API server on behalf of the guest. Objects are msgpack. An error that wraps an
+// *abi.ResultError has its class; any other error is transient. Each accepted write is reported to abi.RunFrom(ctx).Wrote.
 type Cluster interface {
-	// Declare makes true what the result of a run declares: children, pruning,
-	// status. Objects applied before an error stay.
+	// Declare applies what the result of a run declares: children, pruning, status. Objects applied before an error remain.
 	Declare(ctx context.Context, of Owner, d *abi.Declared) error
-	// AddFinalizer adds the finalizer if nobody else has changed the object's
-	// finalizers, and returns the object as it is then.
+	// AddFinalizer adds the finalizer if the object's finalizers have not been changed meanwhile, and returns the updated object.
 	AddFinalizer(ctx context.Context, object []byte, finalizer string) (updated []byte, err error)
-	// RemoveFinalizer removes the finalizer, and nobody else's. An object that is
-	// gone is no error.
+	// RemoveFinalizer removes the finalizer, and no others. It is not an error if the object is gone.
 	RemoveFinalizer(ctx context.Context, object []byte, finalizer string) error
-	// Inspect reads the object that w wrote, as JSON with managedFields, from the
-	// API server.
+	// Inspect reads the object that w wrote from the API server, as JSON with managedFields.
 	Inspect(ctx context.Context, w abi.Write) ([]byte, error)
 }
 
-// Owner is the object whose run declared something.
+// Owner is the object whose run has declared something.
 type Owner struct {
-	// Revision is that of the guest that ran.
+	// Revision is the revision of the guest that ran.
 	Revision uint64
-	// Object is the msgpack of the object as the run sees it.
+	// Object is the msgpack of the object as seen by the run.
 	Object []byte
 }
 
-// Cache is what a run asks of the controller's stores.
+// Cache gives a run access to the controller's stores.
 type Cache interface {
-	// Version returns the resourceVersion of the object that w wrote, as it is in
-	// the cache now; "" where it is not there. watched is false where none of the
-	// controller's watches has such objects: then nobody waits for the write, and
-	// it triggers nothing.
+	// Version returns the resourceVersion that the object written by w has in the cache now, or "" if it is not there. watched is false if
+	// no watch of the controller includes such objects: then no run waits for the write, and it triggers nothing.
 	Version(w *abi.Write) (resourceVersion string, watched bool)
-	// AwaitWrites waits until the cache has the writes, or ctx ends; then it
-	// returns true.
+	// AwaitWrites waits until the cache includes the writes. If ctx ends first, it returns true.
 	AwaitWrites(ctx context.Context, writes []abi.Write) (stale bool)
 }
 
-// Lookup returns the object with this key, nil where the store has none.
+// Lookup returns the object with this key, or nil if the store has none.
 type Lookup func(key abi.Key) Object
 
-// Object is an object as the store has it, with what a run needs before it calls a
-// guest: *reflector.Object is one.
+// Object is an object in the store, with the methods that a run needs before it calls a guest. It is implemented by *reflector.Object.
 type Object interface {
 	Msgpack() []byte
 	UID() string
 	ResourceVersion() string
 	// Deleting reports whether deletion was requested.
 	Deleting() bool
-	// Annotation returns the value of an annotation, and whether it is there.
+	// Annotation returns the value of an annotation, and whether it exists.
 	Annotation(key string) (value string, exists bool)
 	// HasFinalizer reports whether the object has a finalizer of this name.
 	HasFinalizer(name string) bool
@@ -96,71 +80,61 @@ type Object interface {
 
 // Defaults of Config.
 const (
-	// DefaultAwaitWrites is how long a run waits for the cache to have the writes
-	// of the run before.
+	// DefaultAwaitWrites is how long a run waits until the cache includes the writes of the previous run.
 	DefaultAwaitWrites = 2 * time.Second
-	// DefaultClusterTimeout is how long each step on the API server may take that
-	// the guest does not do itself.
+	// DefaultClusterTimeout is the time limit of each request to the API server that the guest does not make itself.
 	DefaultClusterTimeout = 30 * time.Second
 )
 
-// Config says how to reconcile. Controller, Module and Lookup are needed; the
-// rest has defaults.
+// Config configures an Applier. Controller, Module and Lookup are required; the other fields have defaults.
 type Config struct {
-	// Controller is the controller's name, as guests and logs see it.
+	// Controller is the name of the controller, as seen by guests and in logs.
 	Controller string
-	// Module gives the guests.
+	// Module provides the guests.
 	Module Module
-	// Lookup gives the objects.
+	// Lookup provides the objects.
 	Lookup Lookup
-	// Deletes asks for a run without an object after an object is gone.
+	// Deletes requests a run without an object after an object was deleted.
 	Deletes bool
-	// Finalizer is the name of the module's finalizer; empty where it has none.
-	// With one, Cluster is needed, and the module must export finalize.
+	// Finalizer is the name of the module's finalizer, or empty if it has none. If it is set, Cluster is required, and the module must
+	// export finalize.
 	Finalizer string
-	// Cluster does what results declare; nil: a result that declares something is
-	// a permanent error.
+	// Cluster applies what results declare. If nil, a result that declares something is a permanent error.
 	Cluster Cluster
 	// ClusterTimeout bounds each call of Cluster; zero is DefaultClusterTimeout.
 	ClusterTimeout time.Duration
-	// Cache says what the controller's stores have; nil: no run waits for the
-	// writes of the one before, and no object is held.
+	// Cache gives access to the controller's stores. If nil, no run waits for the writes of the previous one, and no object is delayed.
 	Cache Cache
-	// AwaitWrites is how long a run waits for the writes of the one before (rule
-	// 22); zero is DefaultAwaitWrites, negative does not wait.
+	// AwaitWrites is how long a run waits for the writes of the previous one (rule 22). Zero means DefaultAwaitWrites; a negative value
+	// means not to wait.
 	AwaitWrites time.Duration
-	// Backoff decides where neither the guest nor its error_policy does.
+	// Backoff decides if neither the guest nor its error_policy does.
 	Backoff Backoff
-	// Guard says when an object is in a hot loop.
+	// Guard configures the detection of hot loops.
 	Guard guard.Config
-	// Quarantine says when an object is left alone because its runs keep trapping
-	// or reaching limits.
+	// Quarantine configures when an object is quarantined because its runs keep trapping or exceeding limits.
 	Quarantine quarantine.Config
-	// Memo skips runs that would change nothing; nil skips none.
+	// Memo skips runs that would change nothing. If nil, none is skipped.
 	Memo Memo
-	// Revision returns the revision of the module that runs an object; nil: an
-	// object in quarantine does not learn that the module has changed.
+	// Revision returns the revision of the module that runs an object. If nil, a change of the module does not end a quarantine.
 	Revision func(abi.Key) uint64
-	// Observer observes each run; it may be nil.
+	// Observer observes each run. It may be nil.
 	Observer Observer
-	// Wrote is called with each write of a run of an object that Cache watches; nil
-	// is not.
+	// Wrote, if not nil, is called with each write of a run to an object that Cache watches.
 	Wrote func(of abi.Key, w *abi.Write)
-	// Logger gets one line for each hot loop that is found, and one when it is
-	// over; nil drops them.
+	// Logger logs the beginning and the end of each hot loop. If nil, nothing is logged.
 	Logger *slog.Logger
 }
 
-// Validate returns an error that names the first field with a value that cannot
-// be used.
+// Validate returns an error that names the first invalid field.
 func (c Config) Validate() error {
 	switch {
 	case c.Controller == "" || c.Module == nil || c.Lookup == nil:
-		return errors.New("controller, module and lookup are needed")
+		return errors.New("Controller, Module and Lookup are required")
 	case c.Finalizer != "" && c.Cluster == nil:
-		return fmt.Errorf("finalizer %s: needs a cluster", c.Finalizer)
+		return fmt.Errorf("finalizer[%s]: Cluster is required", c.Finalizer)
 	case c.ClusterTimeout < 0:
-		return errors.New("cluster timeout must not be negative")
+		return errors.New("ClusterTimeout must not be negative")
 	}
 	if err := c.Backoff.validate(); err != nil {
 		return err
@@ -171,8 +145,7 @@ func (c Config) Validate() error {
 	return c.Guard.Validate()
 }
 
-// Applier reconciles the objects of one controller. It is safe for use by
-// several goroutines, as long as no key is applied twice at once.
+// Applier reconciles the objects of one controller. It is safe for concurrent use, as long as no key is applied twice at once.
 type Applier struct {
 	cfg        Config
 	failures   failures
@@ -183,8 +156,8 @@ type Applier struct {
 	idPrefix   string
 	runs       atomic.Uint64
 	stale      atomic.Uint64
-	byKind     [len(kinds)]atomic.Uint64 // failed runs, in the order of kinds
-	spare      sync.Pool                 // of *run, for the next ones
+	byKind     [len(kinds)]atomic.Uint64 // failed runs, indexed like kinds
+	spare      sync.Pool                 // of *run, for reuse
 }
 
 // New returns an Applier. The error is that of Config.Validate.
@@ -210,9 +183,8 @@ func New(cfg Config) (*Applier, error) {
 	return &Applier{cfg: cfg, quarantine: quarantineState{table: quarantine.New(cfg.Quarantine)}, guard: g, version: version, idPrefix: hex.EncodeToString(seed[:]) + "-"}, nil
 }
 
-// Apply runs one reconcile of key, which has been ready since readyAt (zero: not
-// known), and says what happens next. It returns when the guest has returned; ctx
-// interrupts it.
+// Apply runs one reconcile of key and returns what should happen next. The key has been ready since readyAt (zero if unknown). Apply
+// returns when the guest has returned; ctx interrupts it.
 func (a *Applier) Apply(ctx context.Context, key abi.Key, reasons queue.Reasons, readyAt time.Time) Outcome {
 	r := a.newRun(key, reasons)
 	if !readyAt.IsZero() {
@@ -226,11 +198,10 @@ func (a *Applier) Apply(ctx context.Context, key abi.Key, reasons queue.Reasons,
 	return r.free()
 }
 
-// kinds is every kind of failure.
+// kinds are all kinds of failures.
 var kinds = [...]abi.FailureKind{abi.FailureError, abi.FailureTrap, abi.FailureTimeout, abi.FailureMemory, abi.FailureOutput}
 
-// Failures returns how many runs have failed until now, by kind (rule 17). A
-// fault of the host, and what the API server did not accept of a result, count
+// Failures returns the number of failed runs so far, by kind (rule 17). Faults of the host, and results that the API server rejected, count
 // as errors.
 func (a *Applier) Failures() map[abi.FailureKind]uint64 {
 	counts := make(map[abi.FailureKind]uint64, len(kinds))
@@ -240,23 +211,21 @@ func (a *Applier) Failures() map[abi.FailureKind]uint64 {
 	return counts
 }
 
-// Stats is what an Applier has and did.
+// Stats is a snapshot of the state and counters of an Applier.
 type Stats struct {
-	// Runs counts the runs that were given to a guest, Stale those of them for
-	// which the cache was late.
+	// Runs counts the runs that called a guest; Stale counts those for which the cache was late.
 	Runs, Stale uint64
-	// Failing is how many objects failed when they last ran, Quarantined how many
-	// are in quarantine.
+	// Failing is the number of objects whose last run failed; Quarantined is the number of objects in quarantine.
 	Failing, Quarantined int
-	// Awaited is how many writes the next runs of their objects will wait for.
-	// Unawaited counts those that had no room in that table.
+	// Awaited is the number of writes that the next runs of their objects will wait for. Unawaited counts those that did not fit in the
+	// table.
 	Awaited   int
 	Unawaited uint64
-	// Loops are the hot loops.
+	// Loops are the statistics of hot loops.
 	Loops guard.Stats
 }
 
-// Stats returns the present figures.
+// Stats returns the current figures.
 func (a *Applier) Stats() Stats {
 	st := Stats{Runs: a.runs.Load(), Stale: a.stale.Load(), Failing: a.failures.len(), Loops: a.guard.Stats()}
 	st.Awaited, st.Unawaited = a.writes.count()
@@ -264,24 +233,22 @@ func (a *Applier) Stats() Stats {
 	return st
 }
 
-// ObjectState is what is known of one object from its past runs.
+// ObjectState is what the Applier remembers of an object from its past runs.
 type ObjectState struct {
-	// FailedRuns counts the failed runs in a row, of which the first ended at
-	// FirstFailed. LastError is the beginning of the last one's error.
+	// FailedRuns is the number of consecutive failed runs, the first of which ended at FirstFailed. LastError is the beginning of the last
+	// error.
 	FailedRuns  int
 	FirstFailed time.Time
 	LastError   string
-	// Awaited is how many writes the next run will wait for.
+	// Awaited is the number of writes that the next run will wait for.
 	Awaited int
-	// Delay is how long the object is held after its runs, because it is in a hot
-	// loop; else 0.
+	// Delay is how long the object is delayed after each run because of a hot loop; 0 if it is in none.
 	Delay time.Duration
-	// Quarantine is not nil for an object in quarantine.
+	// Quarantine is not nil if the object is in quarantine.
 	Quarantine *quarantine.State
 }
 
-// Object returns what is known of the object; the zero value for one that is
-// well. It may be called at any time.
+// Object returns the state of an object; it is the zero value for a healthy one. It may be called at any time.
 func (a *Applier) Object(key abi.Key) ObjectState {
 	f := a.failures.get(key)
 	st := ObjectState{FailedRuns: f.runs, FirstFailed: f.first, LastError: f.last, Awaited: a.writes.of(key), Delay: a.guard.Delayed(key)}

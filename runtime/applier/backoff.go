@@ -14,13 +14,12 @@ const (
 	DefaultBackoffJitter  = 0.2
 )
 
-// Backoff is the host's delay before an object is retried: Initial after the
-// first failed run, doubling to Max. The zero value has the defaults.
+// Backoff is the host's delay before an object is retried: Initial after the first failed run, doubling up to Max. The zero value has the
+// defaults.
 type Backoff struct {
 	Initial, Max time.Duration
-	// Jitter is the part of the delay that is random: with 0.2 it is between 80
-	// and 120 percent, so that objects that failed together do not return
-	// together. Negative turns it off.
+	// Jitter is the random part of the delay: with 0.2, the delay is between 80 and 120 percent, so that objects that failed together are
+	// not retried together. A negative value turns it off.
 	Jitter float64
 }
 
@@ -31,8 +30,8 @@ func (b Backoff) validate() error {
 	return nil
 }
 
-// Delay returns the delay after the given number of failed runs in a row. r is
-// a random number in [0, 1). The result is never over Max by more than Jitter.
+// Delay returns the delay after the given number of consecutive failed runs. r is a random number in [0, 1). The result exceeds Max by no
+// more than Jitter.
 func (b Backoff) Delay(attempt int, r float64) time.Duration {
 	b.Initial = cmp.Or(b.Initial, DefaultBackoffInitial)
 	b.Max = cmp.Or(b.Max, DefaultBackoffMax)

@@ -9,16 +9,14 @@ import (
 	"github.com/wasmctl/wasmctl/internal/text"
 )
 
-// Bounds of the table of failures: how many objects it has, and how much of an
-// error it keeps. Beyond the first, one object is forgotten for each new one: it
-// starts again with attempt 1.
+// Bounds of the table of failures: the number of objects, and the length of an error text. If the table is full, a new object displaces
+// another one, which starts again with attempt 1.
 const (
 	maxFailing   = 1 << 17
 	maxLastError = 256
 )
 
-// failures counts failed runs in a row per object (rule 18: runs, not
-// triggers). It holds only objects whose last run failed.
+// failures counts consecutive failed runs per object (rule 18: runs, not triggers). It contains only objects whose last run failed.
 type failures struct {
 	mu    sync.Mutex
 	byKey map[abi.Key]failed // guarded by mu
@@ -26,12 +24,12 @@ type failures struct {
 
 type failed struct {
 	runs      int
-	conflicts int // of these the last ones, in a row, that were conflicts
+	conflicts int // how many of the most recent consecutive runs were conflicts
 	first     time.Time
 	last      string
 }
 
-// get returns the row of failures.
+// get returns the failures of an object.
 func (f *failures) get(key abi.Key) failed {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -44,8 +42,7 @@ func (f *failures) len() int {
 	return len(f.byKey)
 }
 
-// record counts a run that failed at now and returns the row of failures, of
-// which the first keeps its time.
+// record counts a run that failed at now and returns the updated failures.
 func (f *failures) record(key abi.Key, now time.Time, e *abi.ResultError) failed {
 	message := text.Truncate(e.Error(), maxLastError)
 	f.mu.Lock()
@@ -67,13 +64,13 @@ func (f *failures) record(key abi.Key, now time.Time, e *abi.ResultError) failed
 	return row
 }
 
-// Row is a row of failed runs: how many, and when the first has ended.
+// Row summarizes consecutive failed runs: their number, and when the first one ended.
 type Row struct {
 	Runs  int
 	First time.Time
 }
 
-// Failing yields the objects whose last run has failed.
+// Failing yields the objects whose last run failed.
 func (a *Applier) Failing(yield func(key abi.Key, row Row) bool) {
 	a.failures.mu.Lock()
 	byKey := maps.Clone(a.failures.byKey)
@@ -85,7 +82,7 @@ func (a *Applier) Failing(yield func(key abi.Key, row Row) bool) {
 	}
 }
 
-// Restore takes in what another replica knew of an object whose runs have failed.
+// Restore adds the failed runs of an object that another replica has recorded.
 func (a *Applier) Restore(key abi.Key, row Row) {
 	f := &a.failures
 	f.mu.Lock()
@@ -97,10 +94,10 @@ func (a *Applier) Restore(key abi.Key, row Row) {
 	f.byKey[key] = failed{runs: row.Runs, first: row.First}
 }
 
-// Forget forgets the failed runs of an object that another replica has now.
+// Forget removes the failed runs of an object that another replica has taken over.
 func (a *Applier) Forget(key abi.Key) { a.failures.forget(key) }
 
-// makeRoom forgets an object if the table is full. The caller holds mu.
+// makeRoom removes an object if the table is full. The caller must hold mu.
 func (f *failures) makeRoom() {
 	for key := range f.byKey {
 		if len(f.byKey) < maxFailing {
@@ -110,7 +107,7 @@ func (f *failures) makeRoom() {
 	}
 }
 
-// forget ends the row of failures.
+// forget removes an object.
 func (f *failures) forget(key abi.Key) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

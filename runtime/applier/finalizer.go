@@ -7,19 +7,18 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// step is what a run does first.
+// step is the first step of a run.
 type step uint8
 
 const (
-	stepNone         step = iota // nothing: no guest is needed
+	stepNone         step = iota // nothing to do: no guest is needed
 	stepReconcile                // call reconcile
 	stepAddFinalizer             // add the finalizer, then reconcile
 	stepFinalize                 // call finalize, then remove the finalizer
 )
 
-// firstStep is the table of rule 21, that of kube-rs' finalizer(), but that the
-// run goes on after the finalizer was added: a predicate may hide the event that
-// this causes.
+// firstStep implements the table of rule 21. It differs from that of kube-rs' finalizer() in that the run continues after the finalizer was
+// added, because a predicate may hide the resulting event.
 //
 //	finalizer  being deleted
 //	absent     no             add it, then reconcile
@@ -27,7 +26,7 @@ const (
 //	present    yes            finalize; after success remove it
 //	absent     yes            nothing
 //
-// A module without a finalizer reconciles in every case.
+// A module without a finalizer always reconciles.
 func firstStep(finalizer string, h *head) step {
 	switch {
 	case finalizer == "":
@@ -42,8 +41,7 @@ func firstStep(finalizer string, h *head) step {
 	return stepAddFinalizer
 }
 
-// prepare adds the finalizer where that is the first step. It returns what is to
-// be done with the object as it is then, and the context for that.
+// prepare adds the finalizer if that is the first step. It returns the step to perform on the updated object, and the context for it.
 func (r *run) prepare(ctx context.Context, s step) (context.Context, step, error) {
 	if s != stepAddFinalizer {
 		return ctx, s, nil
@@ -59,7 +57,7 @@ func (r *run) prepare(ctx context.Context, s step) (context.Context, step, error
 	if err != nil {
 		return ctx, s, fmt.Errorf("finalizer[%s]: add: answer: %w", name, err)
 	}
-	if h.paused { // meanwhile
+	if h.paused { // the object was paused meanwhile
 		r.head = h
 		return ctx, stepNone, nil
 	}
@@ -67,12 +65,12 @@ func (r *run) prepare(ctx context.Context, s step) (context.Context, step, error
 		return ctx, s, &abi.ResultError{Class: abi.ErrorConflict, Reason: "FinalizerLost", Message: "finalizer[" + name + "]: add: it was removed again"}
 	}
 	r.object, r.head = object, h
-	info := r.known.info // nobody sees a run change
+	info := r.known.info // a copy, because the Run in a context must not change
 	info.Object = object
 	return abi.WithRun(ctx, &info), s, nil
 }
 
-// removeFinalizer lets the object go, after its clean-up.
+// removeFinalizer removes the finalizer after the cleanup, so that the object can be deleted.
 func (r *run) removeFinalizer(ctx context.Context) error {
 	name := r.a.cfg.Finalizer
 	ctx, cancel := context.WithTimeout(ctx, r.a.cfg.ClusterTimeout)

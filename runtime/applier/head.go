@@ -8,19 +8,17 @@ import (
 	"github.com/wasmctl/wasmctl/internal/packed"
 )
 
-// PausedAnnotation pauses an object: it is not reconciled, nor finalized, while
-// it has the annotation with a value that does not say no. See Paused.
+// PausedAnnotation pauses an object: while it has this annotation, it is neither reconciled nor finalized. For the value, see Paused.
 const PausedAnnotation = "wasmctl.dev/paused"
 
-// Paused reports whether an object with this value of PausedAnnotation is
-// paused: any value does, "true" as well as a note for others, but for the empty
-// string and what strconv.ParseBool takes for false.
+// Paused reports whether an object with this value of PausedAnnotation is paused. Every value pauses, be it "true" or a note for other
+// people, except the empty string and the values that strconv.ParseBool parses as false.
 func Paused(value string) bool {
 	no, err := strconv.ParseBool(strings.TrimSpace(value))
 	return strings.TrimSpace(value) != "" && (err != nil || no)
 }
 
-// head is what a run reads of its object.
+// head holds the fields of the object that a run uses.
 type head struct {
 	uid, resourceVersion string
 	deleting             bool // deletion was requested
@@ -28,7 +26,7 @@ type head struct {
 	finalizer            bool // it has the module's finalizer
 }
 
-// headOf is the head of an object of the store, which knows most of it.
+// headOf returns the head of an object in the store.
 func headOf(o Object, finalizer string) head {
 	value, noted := o.Annotation(PausedAnnotation)
 	return head{
@@ -37,8 +35,7 @@ func headOf(o Object, finalizer string) head {
 	}
 }
 
-// readHead reads the metadata of a packed object, as the API server has answered it.
-// It does not look at what follows, which is most of an object.
+// readHead reads the metadata of a packed object returned by the API server. It skips the remainder, which is most of the object.
 func readHead(object []byte, finalizer string) (h head, err error) {
 	c := packed.At(object)
 	for range c.MapLen() {

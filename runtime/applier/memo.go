@@ -8,46 +8,41 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// ErrUnchanged is the outcome for an object whose run was skipped. As with
-// ErrPaused, no guest was called; Action is that of the run that is remembered.
+// ErrUnchanged is the outcome for an object whose run was skipped. As with ErrPaused, no guest was called; Action is that of the remembered
+// run.
 var ErrUnchanged = errors.New("skipped: nothing it read has changed")
 
-// Memo remembers runs that changed nothing, and what they read. It is safe for
-// concurrent use, but one key is not used by several goroutines at once.
+// Memo remembers runs that changed nothing, with the data that they read. It is safe for concurrent use, but not for the same key.
 type Memo interface {
-	// Recall returns the action of a run that would read what the remembered run of
-	// the object has read; false where there is none. A requeue is due as it would
-	// be after that run.
+	// Recall returns the action of the remembered run of the object if a new run would read the same data, and false otherwise. A requeue
+	// is due at the same time as after the remembered run.
 	Recall(ctx context.Context, s *Seen, now time.Time) (action abi.Action, same bool)
-	// Begin forgets the remembered run, as another one begins, and returns what takes
-	// down what that reads. It may be nil: then that run is not remembered.
+	// Begin forgets the remembered run because a new one begins, and returns the recorder of what the new one reads. If it returns nil,
+	// that run is not remembered.
 	Begin(s *Seen) Reading
-	// Forget forgets an object that is gone.
+	// Forget removes an object that is gone.
 	Forget(key abi.Key)
 }
 
-// Seen is the object of a run, as the run sees it. Its bytes must not be changed.
+// Seen is the object as seen by a run. Its bytes must not be changed.
 type Seen struct {
 	Key                  abi.Key
 	UID, ResourceVersion string
 	Object               []byte
 }
 
-// Reading takes down what one run reads. The goroutine of the run has it.
+// Reading records what one run reads. It belongs to the goroutine of the run.
 type Reading interface {
 	// Read is abi.Run.Read.
 	Read(abi.Read)
-	// Wrote takes down a write that was accepted, and whether a watch shows it. It must
-	// not keep w.
+	// Wrote records an accepted write, and whether a watch includes the object. It must not retain w.
 	Wrote(w *abi.Write, watched bool)
-	// Keep remembers the run, if it can be: it was a success of a revision, and asks
-	// for this action from now on.
-	Keep(revision uint64, action abi.Action, now time.Time)
+	// Commit remembers a successful run of a revision, if possible; action is what the run requests from now on.
+	Commit(revision uint64, action abi.Action, now time.Time)
 }
 
-// recalled reports whether the run need not be, and then ends it. A run for which
-// time, an earlier failure or a late cache is an input is neither skipped nor
-// remembered.
+// recalled reports whether the run can be skipped, and if so, completes it. A run is neither skipped nor remembered if it depends on the
+// time, on an earlier failure or on an outdated cache.
 func (r *run) recalled(ctx context.Context, s step) bool {
 	m := r.a.cfg.Memo
 	if m == nil || s != stepReconcile || r.object == nil || r.out.Stale || r.out.Attempt > 1 {
@@ -64,9 +59,9 @@ func (r *run) recalled(ctx context.Context, s step) bool {
 	return false
 }
 
-// keep has a run that succeeded remembered.
-func (r *run) keep() {
+// memorize records a successful run in the Memo.
+func (r *run) memorize() {
 	if r.reading != nil {
-		r.reading.Keep(r.out.Revision, r.out.Action, time.Now())
+		r.reading.Commit(r.out.Revision, r.out.Action, time.Now())
 	}
 }

@@ -32,7 +32,7 @@ func (n *notes) Begin(*Seen) Reading {
 func (n *notes) Forget(abi.Key)         { n.log = append(n.log, "forget") }
 func (n *notes) Read(abi.Read)          { n.log = append(n.log, "read") }
 func (n *notes) Wrote(*abi.Write, bool) { n.log = append(n.log, "wrote") }
-func (n *notes) Keep(revision uint64, _ abi.Action, _ time.Time) {
+func (n *notes) Commit(revision uint64, _ abi.Action, _ time.Time) {
 	if revision != 7 {
 		n.log = append(n.log, "of the wrong revision")
 	}

@@ -8,8 +8,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/queue"
 )
 
-// newRun returns a run, in the memory of one that is over where there is one: most of
-// what a run allocates is itself.
+// newRun returns a run, reusing the memory of a completed one if possible: a run itself is most of what it allocates.
 func (a *Applier) newRun(key abi.Key, reasons queue.Reasons) *run {
 	r, _ := a.spare.Get().(*run)
 	if r == nil {
@@ -19,23 +18,23 @@ func (a *Applier) newRun(key abi.Key, reasons queue.Reasons) *run {
 	return r
 }
 
-// free gives up the memory of a run that is over, and returns its outcome.
+// free releases the memory of a completed run, and returns its outcome.
 func (r *run) free() Outcome {
 	a, out := r.a, r.out
-	*r = run{} // the garbage collector may have what it points to
+	*r = run{} // release what it points to
 	a.spare.Put(r)
 	return out
 }
 
-// known is what others know of a run. It has memory of its own, as a context may be
-// kept for longer than its run; the callbacks and Cost of abi.Run may not.
+// known is the part of a run that others can access. It is allocated separately, because a context may be retained longer than its run; the
+// callbacks and Cost of abi.Run may not.
 type known struct {
 	abi.RunContext
 
 	info abi.Run
 }
 
-// introduce makes the run known to those that it asks.
+// introduce puts the run into the context for its callees.
 func (r *run) introduce(ctx context.Context) {
 	k := &known{info: abi.Run{ID: r.out.ID, Key: r.out.Key, Object: r.object, Wrote: r.write, Cost: &r.out.Cost}}
 	if r.reading != nil {

@@ -6,21 +6,19 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// Observer observes each run. Its methods are called by the goroutine of the
-// run, with the object still held, and for several objects at once: they must be
-// quick. Their arguments are valid during the call only.
+// Observer observes each run. Its methods are called on the goroutine of the run, before the object is released, and concurrently for
+// several objects: they must be quick. Their arguments are valid only during the call.
 type Observer interface {
 	// Started is called before a guest is called for a run.
 	Started(s *Started)
-	// Returned is called after reconcile or finalize of the run with this id has
-	// returned. Nothing that its result declares is applied yet.
+	// Returned is called after reconcile or finalize of the run with this id has returned, before anything that its result declares is
+	// applied.
 	Returned(id string)
-	// Ended is called when the run is over and out is complete. A run for which no
-	// guest is called has neither Started nor Returned.
+	// Ended is called when the run is over and out is complete. If a run calls no guest, Started and Returned are not called for it.
 	Ended(out *Outcome)
 }
 
-// EndedFunc is an Observer of the ends of runs alone.
+// EndedFunc is an Observer of only the ends of runs.
 type EndedFunc func(*Outcome)
 
 // Started implements Observer.
@@ -32,13 +30,13 @@ func (EndedFunc) Returned(string) {}
 // Ended implements Observer.
 func (f EndedFunc) Ended(out *Outcome) { f(out) }
 
-// Started is a run for which a guest is about to be called.
+// Started describes a run for which a guest is about to be called.
 type Started struct {
 	// Revision is the module revision of the guest.
 	Revision uint64
 	// Request is the guest's input.
 	Request *abi.Request
-	// Finalize says that finalize is called, and not reconcile.
+	// Finalize means that finalize is called, and not reconcile.
 	Finalize bool
 }
 

@@ -17,16 +17,15 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/queue"
 )
 
-// quarantineState has the objects whose runs trap or reach limits.
+// quarantineState holds the objects whose runs trap or exceed limits.
 type quarantineState struct {
 	mu    sync.Mutex
 	table *quarantine.Table // guarded by mu
-	// known is how many the table has, so that runs take no lock while there is
-	// nothing in it.
+	// known is the length of the table, so that runs take no lock while it is empty.
 	known atomic.Int64
 }
 
-// change runs f with the table.
+// change calls f with the table.
 func (p *quarantineState) change(f func(*quarantine.Table)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -34,8 +33,7 @@ func (p *quarantineState) change(f func(*quarantine.Table)) {
 	p.known.Store(int64(p.table.Len()))
 }
 
-// quarantined reports whether the object is quarantined, and then ends the run.
-// A trigger by a user always gets a run.
+// quarantined reports whether the object is quarantined, and if so, completes the run. A trigger by a user always gets a run.
 func (r *run) quarantined() bool {
 	p := &r.a.quarantine
 	if p.known.Load() == 0 {
@@ -59,13 +57,13 @@ func (r *run) quarantined() bool {
 	return true
 }
 
-// asked reports whether a user, a program or new settings ask for the run.
+// asked reports whether a user, a program or new settings requested the run.
 func asked(reasons *queue.Reasons) bool {
 	asks := func(r abi.Reason) bool { return r.Type == abi.ReasonTriggered || r.Type == abi.ReasonConfigChanged }
 	return asks(reasons.First) || slices.ContainsFunc(reasons.More, asks)
 }
 
-// revision is that of the module that would run an object.
+// revision returns the revision of the module that would run an object.
 func (a *Applier) revision(key abi.Key) uint64 {
 	if a.cfg.Revision == nil {
 		return 0
@@ -80,7 +78,7 @@ func (r *run) subject(revision uint64) quarantine.Subject {
 	return quarantine.Subject{Object: fingerprint(r.object), Module: revision}
 }
 
-// healthy takes the object out of quarantine: its run was not harmful.
+// healthy removes the object from quarantine after a run that was not harmful.
 func (r *run) healthy(why string) {
 	p := &r.a.quarantine
 	if p.known.Load() == 0 {
@@ -93,11 +91,11 @@ func (r *run) healthy(why string) {
 	}
 }
 
-// quarantineFailure checks whether a failed run was harmful, and leaves the object alone
-// where there were too many of them. Otherwise the earlier decision holds.
+// quarantineFailure checks whether a failed run was harmful, and quarantines the object if there were too many of them. Otherwise the
+// earlier decision remains.
 func (r *run) quarantineFailure(err error) {
 	if r.guest == nil {
-		return // it has not run
+		return // no guest has run
 	}
 	kind, ok := poisonous(err)
 	if !ok {
@@ -121,10 +119,8 @@ func (r *run) quarantineFailure(err error) {
 	}
 }
 
-// poisonous reports whether the guest itself ended the run badly: by a trap, at
-// a limit, or with a result that makes no sense. A start of the guest that
-// fails, memory that the process does not have, and time that went by while the
-// API server did not answer are not the object's.
+// poisonous reports whether the guest itself ended the run badly: with a trap, at a limit, or with an invalid result. The following are not
+// attributed to the object: a guest that fails to start, a lack of memory in the process, and time spent waiting for the API server.
 func poisonous(err error) (abi.FailureKind, bool) {
 	call, ok := errors.AsType[*abi.CallError](err)
 	if !ok || call.Func != abi.ExportReconcile && call.Func != abi.ExportFinalize {
@@ -141,9 +137,8 @@ func (r *run) logHealthy(why string) {
 		slog.String("controller", r.a.cfg.Controller), slog.String("object", r.out.Key.String()))
 }
 
-// Quarantined returns the objects in quarantine, those that have been there
-// longest first, at most limit of them, and how many there are. It may be called
-// at any time.
+// Quarantined returns up to limit objects in quarantine, in the order in which they entered it, and their total number. It may be called at
+// any time.
 func (a *Applier) Quarantined(limit int) (list []quarantine.State, total int) {
 	a.quarantine.mu.Lock()
 	defer a.quarantine.mu.Unlock()
@@ -152,9 +147,8 @@ func (a *Applier) Quarantined(limit int) (list []quarantine.State, total int) {
 
 var fingerprintSeed = maphash.MakeSeed()
 
-// fingerprint stands for what an object asks for: its uid, whether it is being
-// deleted, and its generation or, where its kind has none, all of it but
-// metadata and status. An unreadable object has that of its bytes.
+// fingerprint identifies the desired state of an object: its uid, whether it is being deleted, and its generation or, if its kind has none,
+// everything except metadata and status. For an unreadable object, it is a hash of the bytes.
 func fingerprint(object []byte) uint64 {
 	var h maphash.Hash
 	h.SetSeed(fingerprintSeed)
@@ -189,7 +183,7 @@ func fingerprint(object []byte) uint64 {
 	}
 	for _, part := range [][]byte{uid, deleted, rest} {
 		_, _ = h.Write(part)
-		_ = h.WriteByte(0xc1) // is in no msgpack
+		_ = h.WriteByte(0xc1) // a byte that never occurs in msgpack
 	}
 	return h.Sum64()
 }

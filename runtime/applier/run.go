@@ -12,26 +12,24 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// run is one run of one object, with its result so far. One goroutine has it, until
-// it is freed.
+// run is one run of one object, with its result so far. It belongs to one goroutine until it is freed.
 type run struct {
 	a   *Applier
 	out Outcome
 
-	object    []byte // as the run sees it; nil where it is gone
+	object    []byte // as seen by the run; nil if the object is gone
 	head      head
 	guest     abi.Guest // nil before one is acquired
-	known     *known    // nil before a guest is wanted
+	known     *known    // nil before a guest is needed
 	req       abi.Request
 	startInfo Started
 
-	wrote    awaited // what the next run has to wait for
+	wrote    awaited // the writes that the next run must wait for
 	writeLog writeLog
-	reading  Reading // nil where the run is not to be remembered
+	reading  Reading // nil if the run should not be remembered
 }
 
-// apply is the whole run: waiting for writes, the checks before the guest is
-// called, the call, and the bookkeeping.
+// apply performs the complete run: waiting for writes, the checks before the guest is called, the call, and the bookkeeping.
 func (r *run) apply(ctx context.Context) {
 	r.awaitWrites(ctx)
 	defer r.remember()
@@ -61,19 +59,19 @@ func (r *run) apply(ctx context.Context) {
 	r.end()
 }
 
-// revisionError is the error of a guest that a revision could not give.
+// revisionError is the error of a revision that failed to provide a guest.
 type revisionError interface {
 	error
 	Revision() uint64
 }
 
-// nextID returns an id that no other run of this process has.
+// nextID returns an id that is unique in this process.
 func (a *Applier) nextID() string {
 	var digits [20]byte
 	return a.idPrefix + string(strconv.AppendUint(digits[:0], a.runs.Add(1), 10))
 }
 
-// awaitWrites waits until the cache has the writes of the last run (rule 22).
+// awaitWrites waits until the cache includes the writes of the last run (rule 22).
 func (r *run) awaitWrites(ctx context.Context) {
 	if r.a.cfg.Cache == nil || r.a.cfg.AwaitWrites < 0 {
 		return
@@ -89,13 +87,12 @@ func (r *run) awaitWrites(ctx context.Context) {
 	if r.out.Stale {
 		r.a.stale.Add(1)
 		if time.Since(last.since) < awaitedFor {
-			r.wrote = last // the run after this one has to know too
+			r.wrote = last // the run after this one must wait too
 		}
 	}
 }
 
-// look reads the object, now that the cache is as new as it has to be, and says
-// what the run begins with.
+// look reads the object, now that the cache is sufficiently recent, and returns the first step of the run.
 func (r *run) look() step {
 	object := r.a.cfg.Lookup(r.out.Key)
 	if object == nil {
@@ -117,7 +114,7 @@ func (r *run) look() step {
 	return s
 }
 
-// forget ends a run for an object that needs none any longer.
+// forget ends the run of an object that needs no further runs.
 func (r *run) forget(why error) {
 	r.out.Err = why
 	r.wrote = awaited{}
@@ -129,7 +126,7 @@ func (r *run) forget(why error) {
 	r.healthy("")
 }
 
-// work calls the guest and does what its result asks for.
+// work calls the guest and carries out its result.
 func (r *run) work(ctx context.Context, s step) {
 	ctx, s, err := r.prepare(ctx, s)
 	switch {
@@ -154,14 +151,13 @@ func (r *run) work(ctx context.Context, s step) {
 	r.a.failures.forget(r.out.Key)
 	r.healthy("its last run succeeded")
 	r.out.Action, r.out.DecidedBy = res.Action, DecidedByReconcile
-	r.keep()
+	r.memorize()
 	if s == stepFinalize {
 		r.out.DecidedBy = DecidedByFinalize
 	}
 }
 
-// call calls the entry of the step, and declares what its result declares. The
-// error is what the run failed with.
+// call calls the export of the step, and applies what its result declares. The error is that of the run.
 func (r *run) call(ctx context.Context, s step) (abi.Result, error) {
 	r.req = abi.Request{
 		ID: r.out.ID, Controller: r.a.cfg.Controller, Attempt: r.out.Attempt, Key: r.out.Key, Object: r.object, Stale: r.out.Stale,
@@ -176,8 +172,8 @@ func (r *run) call(ctx context.Context, s step) (abi.Result, error) {
 	if res.Error == nil {
 		return res, r.declare(ctx, res.Declared)
 	}
-	// A run that failed may still say so in the object's status. Its own error
-	// counts: that of the status is only told.
+	// A failed run may report its failure in the object's status. Its own error takes precedence; an error of writing the status is only
+	// mentioned.
 	if res.Declared != nil && res.Declared.Status != nil {
 		if err := r.declare(ctx, &abi.Declared{Status: res.Declared.Status}); err != nil {
 			return res, fmt.Errorf("%w (and: %w)", withStatusError(res.Error, err), err)
@@ -186,9 +182,8 @@ func (r *run) call(ctx context.Context, s step) (abi.Result, error) {
 	return res, res.Error
 }
 
-// withStatusError is the error of a run whose status could not be written because of err.
-// A permanent error waits for a change, and the status tells people which: until
-// it is there, the run is retried.
+// withStatusError returns the error of a run whose status could not be written because of err. An object with a permanent error waits for a
+// change, and the status tells people which: until the status is written, the run is retried.
 func withStatusError(failed *abi.ResultError, err error) *abi.ResultError {
 	status, ok := errors.AsType[*abi.ResultError](err)
 	if failed.Class != abi.ErrorPermanent || ok && status.Class == abi.ErrorPermanent {
@@ -202,7 +197,7 @@ func withStatusError(failed *abi.ResultError, err error) *abi.ResultError {
 	return &e
 }
 
-// declare makes true what a result declares.
+// declare applies what a result declares.
 func (r *run) declare(ctx context.Context, d *abi.Declared) error {
 	switch {
 	case d == nil:
@@ -224,7 +219,7 @@ func permanent(reason, message string) error {
 	return &abi.ResultError{Class: abi.ErrorPermanent, Reason: reason, Message: message}
 }
 
-// fail records a failed run and decides what happens next.
+// fail records a failed run and decides what should happen next.
 func (r *run) fail(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		r.out.Err = fmt.Errorf("%w: %w", ErrInterrupted, err)
@@ -238,7 +233,7 @@ func (r *run) fail(ctx context.Context, err error) {
 	if call, ok := errors.AsType[*abi.CallError](err); ok {
 		f.Kind = call.Kind
 	}
-	kind := max(0, slices.Index(kinds[:], f.Kind)) // one without a place counts as an error
+	kind := max(0, slices.Index(kinds[:], f.Kind)) // an unknown kind counts as an error
 	r.a.byKind[kind].Add(1)
 	r.out.Failure = kinds[kind]
 	if f.Error.Message == "" {
@@ -253,22 +248,19 @@ func (r *run) fail(ctx context.Context, err error) {
 	r.out.Action, r.out.DecidedBy = r.a.decide(ctx, r.guest, f, row.conflicts)
 	r.quarantineFailure(err)
 	if r.object == nil && !r.out.Action.Requeue {
-		r.a.failures.forget(r.out.Key) // gone, and nobody will ask again
+		r.a.failures.forget(r.out.Key) // gone, and never requested again
 	}
 }
 
-// Conflicts: how many in a row are retried at once, and what that means. The
-// delay is that of client-go's retry.DefaultRetry: the winning write has to reach
-// the cache, or the retry would fail again.
+// Conflicts are retried quickly, up to MaxConflictRetries in a row. The delay is that of client-go's retry.DefaultRetry: the winning write
+// must reach the cache, or the retry would fail again.
 const (
 	MaxConflictRetries = 3
 	ConflictDelay      = 10 * time.Millisecond
 )
 
-// decide asks error_policy, once (rule 19), and decides. A permanent error waits
-// for a change whatever the policy says (rule 18), and the first conflicts in a
-// row are retried at once: who names the class says more than a policy that
-// treats all errors alike.
+// decide calls error_policy, once (rule 19), and decides. A permanent error waits for a change regardless of the policy (rule 18), and the
+// first consecutive conflicts are retried quickly: an explicit class takes precedence over a policy that may treat all errors alike.
 func (a *Applier) decide(ctx context.Context, guest abi.Guest, f *abi.Failure, conflicts int) (abi.Action, Decider) {
 	var policy abi.Result
 	err := abi.ErrNoErrorPolicy

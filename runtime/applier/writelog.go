@@ -10,16 +10,16 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/applier/guard"
 )
 
-// writeLog are what a run notes of its writes, for the guard.
+// writeLog records the writes of a run for the guard.
 type writeLog struct {
 	on      bool
 	trial   guard.Trial
 	changes []abi.Write // writes that changed something, one per object
-	before  [][]byte    // of trial.Inspect, before the run
-	after   [][]byte    // the same, after the run's last write to it
+	before  [][]byte    // the objects of trial.Inspect before the run
+	after   [][]byte    // the same after the run's last write to them
 }
 
-// begin is called before the guest is.
+// begin is called before the guest.
 func (r *run) begin(ctx context.Context) {
 	if r.writeLog.on = r.a.cfg.Cache != nil && !r.a.guard.Off(); !r.writeLog.on {
 		return
@@ -36,7 +36,7 @@ func (r *run) begin(ctx context.Context) {
 	defer cancel()
 	w.before, w.after = make([][]byte, len(w.trial.Inspect)), make([][]byte, len(w.trial.Inspect))
 	for i := range w.trial.Inspect {
-		// An object that cannot be read now is one of which no fields are named.
+		// If an object cannot be read now, none of its fields are reported.
 		w.before[i], _ = r.a.cfg.Cluster.Inspect(ctx, w.trial.Inspect[i])
 	}
 }
@@ -58,7 +58,7 @@ func (r *run) write(w abi.Write) {
 	if r.a.cfg.Wrote != nil {
 		r.a.cfg.Wrote(r.out.Key, &w)
 	}
-	if r.a.cfg.AwaitWrites > 0 && w.ResourceVersion != version { // else it changed nothing, or is there already
+	if r.a.cfg.AwaitWrites > 0 && w.ResourceVersion != version { // otherwise it changed nothing, or is in the cache already
 		if len(r.wrote.list) == 0 {
 			r.wrote.since = time.Now()
 		}
@@ -69,7 +69,7 @@ func (r *run) write(w abi.Write) {
 	}
 }
 
-// note notes a write to a watched object that the cache has with this version.
+// note records a write to a watched object; cached is the object's version in the cache.
 func (n *writeLog) note(w *abi.Write, self *head, cached string) {
 	if w.ResourceVersion != n.base(w, self, cached) || w.Deleted && w.ResourceVersion == "" {
 		n.changes, _ = guard.Put(n.changes, w)
@@ -81,10 +81,9 @@ func (n *writeLog) note(w *abi.Write, self *head, cached string) {
 	}
 }
 
-// base returns the resourceVersion that the object had before the write: that
-// of the run's last write to it, or what the run saw when it began. Only of an
-// object that is neither the reconciled one nor one that the last run changed it
-// is what the cache has now, which may by now be the write itself.
+// base returns the resourceVersion that the object had before the write: that of the run's previous write to it, or the one that the run
+// saw when it began. For an object that is neither the reconciled one nor changed by the last run, it is the version in the cache now,
+// which may already include the write itself.
 func (n *writeLog) base(w *abi.Write, self *head, cached string) string {
 	for i := range n.changes {
 		if o := &n.changes[i]; o.Key == w.Key && sameResource(o, w) {
@@ -102,7 +101,7 @@ func (n *writeLog) base(w *abi.Write, self *head, cached string) string {
 	return cached
 }
 
-// end is called after the guest's part of the run.
+// end is called after the guest.
 func (r *run) end() {
 	if !r.writeLog.on || r.object == nil {
 		return
@@ -113,7 +112,7 @@ func (r *run) end() {
 		if w.after[i] != nil {
 			fields, err := guard.Compare(&w.trial.Inspect[i], w.before[i], w.after[i])
 			if err != nil {
-				r.a.cfg.Logger.Debug("cannot compare a write", "controller", r.a.cfg.Controller, "object", r.out.Key.String(), "error", err)
+				r.a.cfg.Logger.Debug("cannot compare the object before and after a write", "controller", r.a.cfg.Controller, "object", r.out.Key.String(), "error", err)
 			}
 			e.Fields = append(e.Fields, fields...)
 		}
@@ -121,7 +120,7 @@ func (r *run) end() {
 	d := r.a.guard.End(r.out.Key, w.trial, &e)
 	r.out.Delay = d.Delay
 	if d.Opened {
-		loop := d // so that nothing is allocated for the runs of no loop
+		loop := d // a copy, so that runs without a loop allocate nothing
 		r.out.Loop = &loop
 		r.logLoop(&loop)
 	}
@@ -130,14 +129,14 @@ func (r *run) end() {
 	}
 }
 
-// remember keeps the writes that the next run has to wait for.
+// remember stores the writes that the next run must wait for.
 func (r *run) remember() {
 	if len(r.wrote.list) > 0 {
 		r.a.writes.put(r.out.Key, r.wrote, time.Now())
 	}
 }
 
-// logLoop says once what loops and what to do about it.
+// logLoop logs the loop once, with advice.
 func (r *run) logLoop(d *guard.Decision) {
 	msg := "the object is in a hot loop: its own writes trigger it; delaying it; write only changes and no timestamps, or ignore the event with a predicate"
 	if d.Contested {

@@ -10,24 +10,22 @@ import (
 
 // Bounds of the table of writes.
 const (
-	// maxAwaited is how many writes are remembered over all objects.
+	// maxAwaited is the maximum number of writes, over all objects.
 	maxAwaited = 1 << 16
-	// maxAwaitedOfRun is how many are remembered of one run. Beyond it only the
-	// newest of each resource and namespace is: a watch delivers writes in
-	// order, so that the newest one implies all.
+	// maxAwaitedOfRun is the maximum number of writes of one run. If there are more, only the newest of each resource and namespace is
+	// remembered: a watch delivers writes in order, so the newest one implies all others.
 	maxAwaitedOfRun = 64
-	// awaitedFor is how long a write is remembered that the cache does not get.
+	// awaitedFor is how long a write that does not reach the cache is remembered.
 	awaitedFor = time.Minute
 )
 
-// writes remembers, per object, the writes of its last run that the cache did
-// not have yet (rule 22).
+// writes remembers, per object, the writes of its last run that the cache did not include yet (rule 22).
 type writes struct {
 	mu      sync.Mutex
 	byKey   map[abi.Key]awaited // guarded by mu
 	total   int                 // guarded by mu: writes in byKey
 	dropped uint64              // guarded by mu
-	checked time.Time           // guarded by mu: when old ones were last looked for
+	checked time.Time           // guarded by mu: when old entries were last removed
 }
 
 type awaited struct {
@@ -35,7 +33,7 @@ type awaited struct {
 	since time.Time // of the oldest
 }
 
-// take returns and forgets the writes that the next run of key has to wait for.
+// take removes and returns the writes that the next run of key must wait for.
 func (w *writes) take(key abi.Key) awaited {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -47,8 +45,8 @@ func (w *writes) take(key abi.Key) awaited {
 	return entry
 }
 
-// put remembers the writes of a run. If there is no room, those that never
-// arrived are forgotten, or else these are.
+// put stores the writes of a run. If there is no room, it first removes those that have never arrived; if there is still no room, it
+// ignores the new ones.
 func (w *writes) put(key abi.Key, entry awaited, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -57,7 +55,7 @@ func (w *writes) put(key abi.Key, entry awaited, now time.Time) {
 	}
 	if w.total+len(entry.list) > maxAwaited && now.Sub(w.checked) > awaitedFor/10 {
 		w.checked = now
-		w.dropOld(now)
+		w.removeOld(now)
 	}
 	if w.total+len(entry.list) > maxAwaited {
 		w.dropped += uint64(len(entry.list))
@@ -67,9 +65,9 @@ func (w *writes) put(key abi.Key, entry awaited, now time.Time) {
 	w.total += len(entry.list)
 }
 
-// dropOld forgets what the cache has, most probably: objects that did not run
-// again after they wrote. The caller holds mu.
-func (w *writes) dropOld(now time.Time) {
+// removeOld removes old entries: objects that did not run again after they wrote, so that the cache probably includes the writes. The
+// caller must hold mu.
+func (w *writes) removeOld(now time.Time) {
 	for key, entry := range w.byKey {
 		if now.Sub(entry.since) > awaitedFor {
 			delete(w.byKey, key)
@@ -90,13 +88,12 @@ func (w *writes) of(key abi.Key) int {
 	return len(w.byKey[key].list)
 }
 
-// addWrite adds a write to a list that has one per object, the newest last, and
-// makes the list shorter where it is too long.
+// addWrite appends a write to a list that has one write per object, the newest last, and shortens the list if it is too long.
 func addWrite(list []abi.Write, w *abi.Write) []abi.Write {
-	kept := *w
-	kept.Body = nil // valid for the time of the call only
+	stored := *w
+	stored.Body = nil // valid only during the call
 	list = slices.DeleteFunc(list, func(old abi.Write) bool { return old.Key == w.Key && sameResource(&old, w) })
-	if list = append(list, kept); len(list) <= maxAwaitedOfRun {
+	if list = append(list, stored); len(list) <= maxAwaitedOfRun {
 		return list
 	}
 	newest := list[:0]

@@ -18,20 +18,19 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// MaxFields is how many changed fields of one object are named.
+// MaxFields is the maximum number of changed fields per object.
 const MaxFields = 16
 
-// Field is a field that a write changed. It has no value: that may be a secret.
+// Field is a field that a write changed. It does not include the value, which may be a secret.
 type Field struct {
-	// Object is the written object: "deployments.apps default/web".
+	// Object is the written object, such as "deployments.apps default/web".
 	Object string
-	// Path is the field, in the notation of field managers:
-	// `.spec.containers[name="app"].image`.
+	// Path is the field in the notation of field managers, such as `.spec.containers[name="app"].image`.
 	Path string
-	// Managers are the field managers that own it, before the write or after.
+	// Managers are the field managers that own the field before or after the write.
 	Managers []string
 
-	before, after uint64 // hashes of its value; 0: absent
+	before, after uint64 // hashes of the value; 0 if absent
 }
 
 // String returns the field as it is logged.
@@ -42,8 +41,7 @@ func (f Field) String() string {
 	return f.Object + " " + f.Path + " (" + strings.Join(f.Managers, ", ") + ")"
 }
 
-// changedBack reports whether somebody changed a field between two runs that
-// both changed it.
+// changedBack reports whether a field was changed by another writer between two runs that both changed it.
 func changedBack(last, this []Field) bool {
 	return slices.ContainsFunc(this, func(f Field) bool {
 		return slices.ContainsFunc(last, func(g Field) bool {
@@ -52,16 +50,13 @@ func changedBack(last, this []Field) bool {
 	})
 }
 
-// ObjectName returns the name of the written object: "deployments.apps
-// default/web".
+// ObjectName returns the name of the written object, such as "deployments.apps default/web".
 func ObjectName(w *abi.Write) string {
 	return schema.GroupResource{Group: w.Group, Resource: w.Resource}.String() + " " + w.Key.String()
 }
 
-// Compare returns the fields in which an object, as JSON, differs before and
-// after a write, and who manages them. Fields that every write changes are left
-// out: managedFields, resourceVersion and generation. More than MaxFields are cut
-// off.
+// Compare returns the fields that differ between two JSON states of an object, before and after a write, with their managers. It ignores
+// fields that every write changes: managedFields, resourceVersion and generation. It returns at most MaxFields.
 func Compare(w *abi.Write, before, after []byte) ([]Field, error) {
 	d := differ{object: ObjectName(w)}
 	old, err := d.read(before)
@@ -92,7 +87,7 @@ type manager struct {
 	fields *fieldpath.Set
 }
 
-// read decodes an object, and takes from it what every write changes.
+// read decodes an object, and removes the fields that every write changes.
 func (d *differ) read(object []byte) (map[string]any, error) {
 	var m map[string]any
 	if err := utiljson.Unmarshal(object, &m); err != nil {
@@ -109,7 +104,7 @@ func (d *differ) read(object []byte) (map[string]any, error) {
 	for _, e := range head.Metadata.ManagedFields {
 		set := fieldpath.NewSet()
 		if e.FieldsV1 == nil || set.FromJSON(e.FieldsV1.GetRawReader()) != nil {
-			continue // of a format of its own: nothing is known of this manager
+			continue // an unknown format: the fields of this manager are unknown
 		}
 		d.managers = append(d.managers, manager{e.Manager, set})
 	}
@@ -121,8 +116,8 @@ func (d *differ) read(object []byte) (map[string]any, error) {
 	return m, nil
 }
 
-// walk compares two values. hint is what managers own below path: it tells the
-// lists that are compared by key from those that are one value.
+// walk compares two values. hint is the set of managed fields below path; it distinguishes lists that are compared by key from lists that
+// are a single value.
 func (d *differ) walk(path fieldpath.Path, old, now any, hint *fieldpath.Set) {
 	if len(d.fields) >= MaxFields || reflect.DeepEqual(old, now) {
 		return
@@ -164,7 +159,7 @@ func (d *differ) walkList(path fieldpath.Path, old, now []item, hint *fieldpath.
 	}
 }
 
-// step walks down to one part.
+// step compares one part below path.
 func (d *differ) step(path fieldpath.Path, part fieldpath.PathElement, old, now any, hint *fieldpath.Set) {
 	below, ok := hint.Children.Get(part)
 	if !ok {
@@ -173,8 +168,7 @@ func (d *differ) step(path fieldpath.Path, part fieldpath.PathElement, old, now 
 	d.walk(append(slices.Clip(path), part), old, now, below)
 }
 
-// managersOf returns who owns the field, something below it, or the whole that
-// it is a part of.
+// managersOf returns the managers that own the field, something below it, or the atomic value that contains it.
 func (d *differ) managersOf(path fieldpath.Path) []string {
 	var names []string
 	for _, m := range d.managers {
@@ -203,8 +197,7 @@ type item struct {
 	value any
 }
 
-// listKeys returns the names of the key fields of a list, if managers own its
-// elements one by one.
+// listKeys returns the names of the key fields of a list if managers own its elements individually.
 func listKeys(hint *fieldpath.Set) []string {
 	var names []string
 	find := func(e fieldpath.PathElement) {
@@ -239,12 +232,12 @@ func byKey(list []any, names []string) []item {
 	return items
 }
 
-// hashOf returns a hash of a value; 0 for one that is absent.
+// hashOf returns a hash of a value, or 0 if it is absent.
 func hashOf(v any) uint64 {
 	if v == nil {
 		return 0
 	}
 	h := fnv.New64a()
-	_ = json.NewEncoder(h).Encode(v) // what was decoded from JSON can be encoded, and a hash takes all
+	_ = json.NewEncoder(h).Encode(v) // the value was decoded from JSON, and writing to a hash cannot fail
 	return h.Sum64() | 1
 }

@@ -1,17 +1,14 @@
-// Package guard finds objects whose reconciles keep each other going: the
-// writes of one run trigger the next, which writes again; or somebody else
-// changes back what a run wrote, and it writes again. Such an object is held: it
-// runs less and less often, until it calms down.
+// Package guard detects hot loops: the writes of one run trigger the next, which writes again; or another writer reverts what a run wrote,
+// and the run writes it again. Such an object is delayed: it runs less and less often until the loop ends.
 //
-// It decides by what a run was told and what it changed, and takes the time as
-// an argument. Trial documents the duties of the caller.
+// The guard decides by the reasons of a run and the changes that it made. The current time is an argument. See Trial for the duties of the
+// caller.
 //
 // # What is not a hot loop
 //
-// A run that changes nothing. A run that comes no sooner than the one before
-// asked for. A run that something else caused: a change of an object that the
-// last run did not change, a resync, a user. And a row of runs in which others
-// answer to what was written without changing it back, as in a rolling update.
+// A run that changes nothing. A run that starts no earlier than the previous run requested. A run with another cause: a change of an object
+// that the last run did not change, a resync, a user. A sequence of runs in which others react to the writes without reverting them, as in
+// a rolling update.
 package guard
 
 import (
@@ -32,31 +29,26 @@ const (
 	DefaultMaxDelay = time.Minute
 )
 
-// Bounds of what is remembered.
+// Bounds of the memory.
 const (
-	// MaxObjects is how many objects are watched over at once. Beyond it an eighth
-	// of them is forgotten, whichever.
+	// MaxObjects is the maximum number of observed objects. If it is exceeded, an arbitrary eighth of them is removed.
 	MaxObjects = 1 << 13
-	// MaxWrites is how many written objects are remembered of one run, MaxInspect
-	// how many of them are compared before and after.
+	// MaxWrites is the maximum number of written objects recorded per run; MaxInspect is how many of them are compared before and after.
 	MaxWrites  = 32
 	MaxInspect = 4
 )
 
-// Config says what a hot loop is. The zero value has the defaults.
+// Config defines a hot loop. The zero value has the defaults.
 type Config struct {
-	// Runs is how many runs in a row make a hot loop. Negative turns the guard off.
+	// Runs is the number of consecutive runs that make a hot loop. A negative value turns the guard off.
 	Runs int
-	// Window is the time that so many runs take at most: two runs that are more
-	// than Window/Runs apart are not of one loop.
+	// Window is the maximum time for that many runs: two runs that are more than Window/Runs apart do not belong to the same loop.
 	Window time.Duration
-	// MinDelay is how long an object is first held. It doubles with each further
-	// run of the loop up to MaxDelay.
+	// MinDelay is the first delay of an object. It doubles with each further run of the loop, up to MaxDelay.
 	MinDelay, MaxDelay time.Duration
 }
 
-// Validate returns an error that names the first field with a value that cannot
-// be used.
+// Validate returns an error that names the first invalid field.
 func (c Config) Validate() error {
 	if c.Window < 0 || c.MinDelay < 0 || c.MaxDelay < 0 {
 		return errors.New("guard: window and delays must not be negative")
@@ -75,28 +67,25 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// gap is the longest time between two runs of one loop.
+// gap is the longest time between two consecutive runs of one loop.
 func (c Config) gap() time.Duration { return c.Window / time.Duration(c.Runs) }
 
-// Stats is what a Guard found.
+// Stats are the statistics of a Guard.
 type Stats struct {
-	// Episodes counts the hot loops that were found, Held the runs of them after
-	// which the object was held.
+	// Episodes counts the hot loops that were found; Delayed counts the runs after which an object was delayed.
 	Episodes, Delayed uint64
-	// Objects is how many objects are watched over now, Hot how many of them were
-	// in a hot loop when they last ran.
+	// Objects is the number of observed objects; Hot is how many of them were in a hot loop at their last run.
 	Objects, Hot int
 }
 
-// Guard watches over the objects of one controller. It is safe for use by
-// several goroutines, as long as no key has two Trials at once.
+// Guard observes the objects of one controller. It is safe for concurrent use, as long as no key has two Trials at once.
 type Guard struct {
 	cfg Config
 
 	mu    sync.Mutex
-	byKey map[abi.Key]*loop // guarded by mu; see loop for what is in it
+	byKey map[abi.Key]*loop // guarded by mu; see loop for its fields
 	stats Stats             // guarded by mu
-	sweep int               // guarded by mu: the number of loops at which old ones are looked for
+	sweep int               // guarded by mu: the number of loops at which to remove old ones
 }
 
 // New returns a Guard. The error is that of Config.Validate.
@@ -110,7 +99,7 @@ func New(cfg Config) (*Guard, error) {
 // Off reports whether the guard does nothing.
 func (g *Guard) Off() bool { return g.cfg.Runs < 0 }
 
-// Stats returns the present figures.
+// Stats returns the current figures.
 func (g *Guard) Stats() Stats {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -124,8 +113,7 @@ func (g *Guard) Stats() Stats {
 	return st
 }
 
-// Delayed returns how long the object is held after its runs; 0 where it is not in
-// a hot loop.
+// Delayed returns how long the object is delayed after each run, or 0 if it is not in a hot loop.
 func (g *Guard) Delayed(key abi.Key) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -135,8 +123,7 @@ func (g *Guard) Delayed(key abi.Key) time.Duration {
 	return 0
 }
 
-// Begin returns the trial of a run that is about to start. Nothing is allocated
-// for an object that is not watched over.
+// Begin returns the trial of a run that is about to start. It allocates nothing for an object that is not observed.
 func (g *Guard) Begin(key abi.Key, s *Start) Trial {
 	if g.Off() {
 		return Trial{}
@@ -172,19 +159,19 @@ func (g *Guard) End(key abi.Key, t Trial, e *End) Decision {
 		delete(g.byKey, key)
 		return d
 	}
-	g.keep(key, l)
+	g.store(key, l)
 	return d
 }
 
-// Forget ends the watch over an object that is gone.
+// Forget stops observing an object that is gone.
 func (g *Guard) Forget(key abi.Key) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.byKey, key)
 }
 
-// keep stores l, and makes room for it. The caller holds mu.
-func (g *Guard) keep(key abi.Key, l *loop) {
+// store stores l and makes room for it. The caller must hold mu.
+func (g *Guard) store(key abi.Key, l *loop) {
 	if _, known := g.byKey[key]; !known && len(g.byKey) >= g.sweep {
 		for k, old := range g.byKey {
 			if l.seen.Sub(old.seen) > g.cfg.gap()+g.cfg.MaxDelay {
@@ -202,24 +189,23 @@ func (g *Guard) keep(key abi.Key, l *loop) {
 	g.byKey[key] = l
 }
 
-// sameObject reports whether both writes are of one object, by name.
+// sameObject reports whether both writes are to the same object, by name.
 func sameObject(a, b *abi.Write) bool {
 	return a.Key == b.Key && a.Resource == b.Resource && a.Group == b.Group
 }
 
-// Put adds w to writes, of which there is one per object, the newest. Beyond
-// MaxWrites it is left out; Put reports whether it was not. Data of a write that
-// is valid only during the call is not kept.
+// Put adds w to writes, replacing an earlier write to the same object. Fields that are valid only during the call are cleared. If there are
+// already MaxWrites other objects, Put does nothing and returns false.
 func Put(writes []abi.Write, w *abi.Write) ([]abi.Write, bool) {
-	kept := *w
-	kept.Body, kept.Labels = nil, nil
+	stored := *w
+	stored.Body, stored.Labels = nil, nil
 	i := slices.IndexFunc(writes, func(old abi.Write) bool { return sameObject(&old, w) })
 	if i >= 0 {
-		writes[i] = kept
+		writes[i] = stored
 		return writes, true
 	}
 	if len(writes) >= MaxWrites {
 		return writes, false
 	}
-	return append(writes, kept), true
+	return append(writes, stored), true
 }

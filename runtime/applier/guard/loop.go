@@ -7,90 +7,82 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// Start is what is known when a run starts.
+// Start is the information that is available when a run starts.
 type Start struct {
 	Time time.Time
 	// First and More are the reasons of the run.
 	First abi.Reason
 	More  []abi.Reason
-	// UID is that of the reconciled object.
+	// UID is the uid of the reconciled object.
 	UID string
-	// Version returns the resourceVersion of a written object as the cache has it
-	// now, "" where it is not there.
+	// Version returns the resourceVersion that a written object has in the cache now, or "" if it is not there.
 	Version func(w *abi.Write) string
 }
 
-// Trial is what the guard makes of a run that starts. The zero value is that of
-// an object that is not watched over.
+// Trial is the guard's view of a run that starts. The zero value is that of an object that is not observed.
 type Trial struct {
-	// Inspect are the objects whose fields before the run's writes and after the
-	// guard wants to have compared: End.Fields.
+	// Inspect are the objects whose fields the caller must compare before and after the run's writes: see End.Fields.
 	Inspect []abi.Write
-	// Wrote are the objects that the last run changed, and Versions their
-	// resourceVersions as the cache has them now: those that the first write of
-	// the run to such an object is to be compared with.
+	// Wrote are the objects that the last run changed, and Versions their resourceVersions in the cache now. The caller must compare the
+	// first write of the run to such an object with that version.
 	Wrote    []abi.Write
 	Versions []string
 
 	loop    *loop
 	cause   cause
-	touched bool          // somebody else changed an object after the last run wrote it
-	quiet   time.Duration // how long the row was broken
+	touched bool          // another writer changed an object after the last run wrote it
+	quiet   time.Duration // how long no run changed anything, if that was longer than the gap
 }
 
-// cause is what a run was caused by.
+// cause is the cause of a run.
 type cause uint8
 
 const (
-	causeOther cause = iota // something that the last run did not do
-	causeAsked              // the time that the last run asked for has come
-	causeOwn                // nothing but what the last run wrote
+	causeOther cause = iota // something other than the last run
+	causeAsked              // the time that the last run requested has come
+	causeOwn                // only writes of the last run
 )
 
-// End is what a run did.
+// End describes a completed run.
 type End struct {
 	Time time.Time
 	// Changes are the writes that changed something, one per object; see Put.
 	Changes []abi.Write
-	// Action is what the run asked for.
+	// Action is the action that the run requested.
 	Action abi.Action
 	// Fields are the changed fields of the objects of Trial.Inspect.
 	Fields []Field
 }
 
-// Decision is what is to happen after a run.
+// Decision is the result for a completed run.
 type Decision struct {
-	// Delay is how long the object must not run; 0 does not hold it.
+	// Delay is how long the object must not run; 0 does not delay it.
 	Delay time.Duration
-	// Opened says that a hot loop was found by this run, Closed that one is over.
+	// Opened means that this run revealed a hot loop; Closed means that a hot loop is over.
 	Opened, Closed bool
-	// Runs is how many runs in a row the loop has had.
+	// Runs is the number of consecutive runs in the loop so far.
 	Runs int
-	// Contested says that somebody else changes back what the runs write;
-	// otherwise they trigger themselves.
+	// Contested means that another writer reverts the writes; otherwise, the writes trigger the runs.
 	Contested bool
-	// Fields are what keeps changing, as far as that is known.
+	// Fields are the fields that keep changing, if known.
 	Fields []Field
 }
 
-// loop is the state of one object. It is calm, and counts the runs that its own
-// writes caused, or hot, and holds the object after each of them. It gets hot
-// when the count is full and nobody else answered, or somebody changed back what
-// the last of them wrote. It gets calm again when runs change nothing or stay
-// out.
+// loop is the state of one object. A calm object counts the runs that its own writes caused; a hot one is delayed after each run. It
+// becomes hot when the count reaches the limit, and either no other writer reacted, or one reverted the last writes. It becomes calm again
+// when its runs change nothing, or when it does not run for a while.
 //
-// Only the goroutine that runs the key reads and writes a loop, except for the
-// fields that are guarded.
+// Except for the guarded fields, only the goroutine that runs the key accesses a loop.
 type loop struct {
 	seen  time.Time     // guarded by Guard.mu: when the last run ended
 	hot   bool          // guarded by Guard.mu
-	delay time.Duration // guarded by Guard.mu: how long the object was last held; 0 while calm
+	delay time.Duration // guarded by Guard.mu: the last delay; 0 while calm
 
-	count  int         // runs in a row that the run before caused
-	free   time.Time   // when the object was free to run after it last changed something
-	due    time.Time   // the time that the last run asked for; zero if for none
-	wrote  []abi.Write // what the last run that changed something changed
-	known  []abi.Write // all that the row has changed
+	count  int         // consecutive runs that the previous run caused
+	free   time.Time   // when the object was allowed to run again after its last change
+	due    time.Time   // the time that the last run requested; zero if none
+	wrote  []abi.Write // the changes of the last run that changed something
+	known  []abi.Write // all objects changed in this sequence of runs
 	fields []Field     // of the last inspected run that changed something
 }
 
@@ -111,7 +103,7 @@ func (l *loop) begin(cfg Config, s *Start) Trial {
 	return t
 }
 
-// causeOf finds out whether nothing but the last run's writes led to a run.
+// causeOf determines whether a run was caused only by the last run's writes.
 func (l *loop) causeOf(s *Start, versions []string) (c cause, touched bool) {
 	if !l.due.IsZero() && !s.Time.Before(l.due) {
 		return causeAsked, false
@@ -123,7 +115,7 @@ func (l *loop) causeOf(s *Start, versions []string) (c cause, touched bool) {
 			reason = &s.More[i]
 		}
 		if reason.Type == abi.ReasonRequeue || reason.Type == abi.ReasonRetry {
-			continue // a timer that a change absorbed
+			continue // a timer that was absorbed by a change
 		}
 		at := l.written(s, reason)
 		if at < 0 {
@@ -137,7 +129,7 @@ func (l *loop) causeOf(s *Start, versions []string) (c cause, touched bool) {
 	return c, touched
 }
 
-// written returns which of the last run's writes the reason speaks of; -1: none.
+// written returns the index of the last run's write that the reason refers to, or -1.
 func (l *loop) written(s *Start, reason *abi.Reason) int {
 	return slices.IndexFunc(l.wrote, func(w abi.Write) bool {
 		switch reason.Type {
@@ -151,8 +143,7 @@ func (l *loop) written(s *Start, reason *abi.Reason) int {
 	})
 }
 
-// isResource reports whether w is of a resource such as "deployments.apps" or
-// "pods".
+// isResource reports whether w is a write to a resource such as "deployments.apps" or "pods".
 func isResource(w *abi.Write, resource string) bool {
 	n := len(w.Resource)
 	if w.Group == "" {
@@ -161,7 +152,7 @@ func isResource(w *abi.Write, resource string) bool {
 	return len(resource) == n+1+len(w.Group) && resource[:n] == w.Resource && resource[n] == '.' && resource[n+1:] == w.Group
 }
 
-// end is called with Guard.mu held.
+// end completes a trial. The caller must hold Guard.mu.
 func (l *loop) end(cfg Config, t Trial, e *End) Decision {
 	l.seen, l.due = e.Time, time.Time{}
 	if e.Action.Requeue {
@@ -188,7 +179,7 @@ func (l *loop) end(cfg Config, t Trial, e *End) Decision {
 		return l.delayMore(cfg)
 	}
 	if isNew {
-		l.count, l.fields = 0, nil // it gets on
+		l.count, l.fields = 0, nil // it makes progress
 		return Decision{}
 	}
 	before := l.fields
@@ -196,8 +187,7 @@ func (l *loop) end(cfg Config, t Trial, e *End) Decision {
 	return l.judge(cfg, t, before)
 }
 
-// learn reports whether the row had not changed one of the objects yet. A row
-// that has changed MaxWrites objects gets on no more.
+// learn adds changed objects, and reports whether one of them is new in this sequence of runs. After MaxWrites objects, none counts as new.
 func (l *loop) learn(changes []abi.Write) bool {
 	n := len(l.known)
 	for i := range changes {
@@ -206,7 +196,7 @@ func (l *loop) learn(changes []abi.Write) bool {
 	return len(l.known) > n
 }
 
-// judge decides whether a calm object gets hot.
+// judge decides whether a calm object becomes hot.
 func (l *loop) judge(cfg Config, t Trial, before []Field) Decision {
 	if l.count < cfg.Runs {
 		return Decision{}
@@ -214,7 +204,7 @@ func (l *loop) judge(cfg Config, t Trial, before []Field) Decision {
 	contested := t.touched && changedBack(before, l.fields)
 	if t.touched && !contested {
 		if len(before) > 0 && len(l.fields) > 0 {
-			l.count, l.fields = 0, nil // others answer, and nobody undoes: it gets on
+			l.count, l.fields = 0, nil // others react without reverting anything: it makes progress
 		}
 		return Decision{}
 	}
@@ -224,18 +214,17 @@ func (l *loop) judge(cfg Config, t Trial, before []Field) Decision {
 	return d
 }
 
-// delayMore holds the object after one more run of a hot loop.
+// delayMore increases the delay after one more run of a hot loop.
 func (l *loop) delayMore(cfg Config) Decision {
 	l.delay = min(max(2*l.delay, cfg.MinDelay), cfg.MaxDelay)
 	l.free = l.free.Add(l.delay)
 	if !l.due.IsZero() && !l.due.After(l.free) {
-		l.due = l.free.Add(1) // a run at the end of the hold is not the one that was asked for
+		l.due = l.free.Add(1) // a run at the end of the delay is not the requested one
 	}
 	return Decision{Delay: l.delay, Runs: l.count}
 }
 
-// changedNothing is the end of a run that changed nothing. A hot loop whose hold
-// has gone to nothing is over.
+// changedNothing completes a run that changed nothing. A hot loop is over when its delay has shrunk below the minimum.
 func (l *loop) changedNothing(cfg Config) Decision {
 	if !l.hot {
 		return Decision{}
@@ -246,8 +235,8 @@ func (l *loop) changedNothing(cfg Config) Decision {
 	return Decision{Closed: true, Runs: l.count}
 }
 
-// rest ends the row after a time without changes, and halves the hold for each
-// time that it could have run in. It reports whether a hot loop is over by that.
+// rest ends the sequence after a time without runs, and halves the delay for each run that could have taken place in that time. It reports
+// whether this ends a hot loop.
 func (l *loop) rest(cfg Config, quiet time.Duration) bool {
 	l.count, l.known, l.fields = 0, nil, nil
 	for l.hot && l.delay >= cfg.MinDelay && quiet > 0 {

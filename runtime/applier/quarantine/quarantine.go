@@ -1,13 +1,12 @@
-// Package quarantine decides which objects to quarantine: those whose runs keep
-// ending in a trap, or at a limit. Such an object backs off alone, much longer
-// than one that merely fails, until it or the module changes.
+// Package quarantine decides which objects to quarantine: those whose runs keep ending in a trap, or at a limit. Such an object backs off much
+// longer than one that merely fails, until it or the module changes.
 //
-// It is a pure data structure: time and chance are arguments.
+// It is a pure data structure: time and random numbers are arguments.
 //
 //	healthy     -- a harmful run --> suspect
 //	suspect     -- any other run --> healthy
-//	suspect     -- Config.After harmful runs in a row --> quarantined
-//	quarantined -- a run that is not harmful, another object or module --> healthy
+//	suspect     -- Config.After consecutive harmful runs --> quarantined
+//	quarantined -- a run that is not harmful, or a change of the object or the module --> healthy
 package quarantine
 
 import (
@@ -24,34 +23,32 @@ import (
 
 // Defaults of Config.
 const (
-	// DefaultAfter is how many harmful runs in a row it takes.
+	// DefaultAfter is the number of consecutive harmful runs that lead to quarantine.
 	DefaultAfter = 5
-	// DefaultInitial is how long an object is left alone at first.
+	// DefaultInitial is the first quarantine time of an object.
 	DefaultInitial = time.Minute
-	// DefaultMax is how long it is left alone at most.
+	// DefaultMax is the longest quarantine time.
 	DefaultMax = 30 * time.Minute
 )
 
 // Bounds of a Table.
 const (
 	maxRows   = 1 << 16 // objects
-	maxTexts  = 1 << 10 // objects of which the whole error is kept
-	maxText   = 4 << 10 // bytes of that
-	shortText = 256     // bytes of the error of the others
+	maxTexts  = 1 << 10 // objects with a long error text
+	maxText   = 4 << 10 // bytes of a long error text
+	shortText = 256     // bytes of any other error text
 )
 
-// Config says what is harmful. The zero value has the defaults.
+// Config configures quarantine. The zero value has the defaults.
 type Config struct {
-	// After is how many harmful runs in a row it takes; negative turns quarantine
-	// off.
+	// After is the number of consecutive harmful runs that lead to quarantine; a negative value turns quarantine off.
 	After int
-	// Initial is how long an object is left alone when it gets into quarantine; it
-	// doubles with each further harmful run, up to Max. A fifth of it is random,
-	// so that objects that got in together do not come back together.
+	// Initial is how long an object is first quarantined; it doubles with each further harmful run, up to Max. A fifth of it is random, so
+	// that objects that were quarantined together are not retried together.
 	Initial, Max time.Duration
 }
 
-// Validate returns an error where a value cannot be used.
+// Validate returns an error if a value is invalid.
 func (c Config) Validate() error {
 	if c.Initial < 0 || c.Max < 0 {
 		return errors.New("quarantine: initial and max must not be negative")
@@ -64,43 +61,39 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// delay is how long an object stays quarantined after this many harmful runs in
-// a row. r is a random number in [0, 1).
+// delay is how long an object stays quarantined after this number of consecutive harmful runs. r is a random number in [0, 1).
 func (c Config) delay(runs int, r float64) time.Duration {
 	d := math.Min(float64(c.Initial)*math.Pow(2, float64(runs-c.After)), float64(c.Max))
 	return time.Duration(d * (0.8 + 0.2*r))
 }
 
-// Subject is what a run was of: the same object and the same module as before,
-// or another.
+// Subject identifies the state of the object and the module that a run used.
 type Subject struct {
-	// Object stands for what the object asks for: its uid and its generation or
-	// content. Status, labels and annotations are no part of it.
+	// Object identifies the desired state of the object: its uid and its generation or content, excluding status, labels and annotations.
 	Object uint64
 	// Module is the revision of the module.
 	Module uint64
 }
 
-// Failure is how a harmful run ended.
+// Failure describes the end of a harmful run.
 type Failure struct {
 	Kind abi.FailureKind
-	// Text is the error, the guest's stack trace included.
+	// Text is the error, including the guest's stack trace.
 	Text string
 }
 
-// State is an object in quarantine.
+// State is the state of an object in quarantine.
 type State struct {
 	Key abi.Key
-	// Since is when it got in, Until when it is retried.
+	// Since is when it was quarantined; Until is when it is retried.
 	Since, Until time.Time
-	// Runs counts its harmful runs in a row.
+	// Runs is the number of consecutive harmful runs.
 	Runs int
-	// Failure is how the last of them ended.
+	// Failure describes the last of them.
 	Failure
 }
 
-// Table has the objects that are suspect or quarantined. It is not safe for
-// concurrent use.
+// Table holds the objects that are suspect or quarantined. It is not safe for concurrent use.
 type Table struct {
 	cfg         Config
 	rows        map[abi.Key]*row
@@ -117,19 +110,17 @@ type row struct {
 // New returns an empty table.
 func New(cfg Config) *Table { return &Table{cfg: cfg.withDefaults(), rows: map[abi.Key]*row{}} }
 
-// Len returns how many objects are suspect or quarantined.
+// Len returns the number of suspect and quarantined objects.
 func (t *Table) Len() int { return len(t.rows) }
 
-// Quarantined returns how many are quarantined.
+// Quarantined returns the number of quarantined objects.
 func (t *Table) Quarantined() int { return t.quarantined }
 
-// Known reports whether an object is suspect or quarantined: only then does
-// anybody need its Subject.
+// Known reports whether an object is suspect or quarantined. For other objects, the Subject is not needed.
 func (t *Table) Known(key abi.Key) bool { return t.rows[key] != nil }
 
-// Check returns how long the object stays quarantined from now on; 0 if it can
-// run. One that has changed, or whose module has, is healthy again; then freed
-// says whether it was quarantined.
+// Check returns how much longer the object stays quarantined; 0 if it can run. If the object or its module has changed, it is healthy
+// again; freed reports whether it was quarantined before.
 func (t *Table) Check(key abi.Key, s Subject, now time.Time) (wait time.Duration, freed bool) {
 	r := t.rows[key]
 	switch {
@@ -141,9 +132,8 @@ func (t *Table) Check(key abi.Key, s Subject, now time.Time) (wait time.Duration
 	return max(0, r.Until.Sub(now)), false
 }
 
-// Failed records a harmful run, and returns for how long the object is left
-// alone, 0 where it is suspect only. entered is true where it got into
-// quarantine by this run. random is in [0, 1).
+// Failed records a harmful run, and returns how long the object is quarantined, 0 if it is only suspect. entered reports whether this run
+// led to quarantine. random is in [0, 1).
 func (t *Table) Failed(key abi.Key, s Subject, p Failure, now time.Time, random float64) (wait time.Duration, entered bool) {
 	if t.cfg.After < 0 {
 		return 0, false
@@ -182,8 +172,7 @@ func (r *row) truncate(s string) string {
 	return strings.Clone(text.Truncate(s, n))
 }
 
-// makeRoom forgets an object if the table is full: one that is suspect only, if
-// one is found soon.
+// makeRoom removes an object if the table is full. It prefers one that is only suspect, if one is found quickly.
 func (t *Table) makeRoom() {
 	if len(t.rows) < maxRows {
 		return
@@ -200,8 +189,7 @@ func (t *Table) makeRoom() {
 	t.Forget(victim)
 }
 
-// Forget makes an object healthy: after a run that was not harmful, or when it
-// is gone. It reports whether the object was quarantined.
+// Forget makes an object healthy, after a run that was not harmful or when it is gone. It reports whether the object was quarantined.
 func (t *Table) Forget(key abi.Key) bool {
 	r := t.rows[key]
 	if r == nil {
@@ -218,7 +206,7 @@ func (t *Table) Forget(key abi.Key) bool {
 	return true
 }
 
-// Get returns the state of an object in quarantine, false for any other.
+// Get returns the state of an object in quarantine, or false for any other.
 func (t *Table) Get(key abi.Key) (State, bool) {
 	r := t.rows[key]
 	if r == nil || r.Since.IsZero() {
@@ -227,8 +215,7 @@ func (t *Table) Get(key abi.Key) (State, bool) {
 	return r.State, true
 }
 
-// List returns the objects in quarantine, those that have been there longest
-// first, at most so many.
+// List returns up to limit objects in quarantine, in the order in which they entered it.
 func (t *Table) List(limit int) []State {
 	if t.quarantined == 0 {
 		return nil
