@@ -17,15 +17,13 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
 
-// Cache is what the watches of one controller have brought. It is made before
-// the controller, so that the module's view of the cluster can be built on it,
-// and is empty until the controller has its watches. It is safe for concurrent
-// use.
+// Cache gives access to the objects that the watches of one controller have received. It is created before the controller, so that the
+// module's view of the cluster can use it, and is empty until the controller has its watches. It is safe for concurrent use.
 type Cache struct {
-	handles atomic.Pointer[[]*Handle] // never changed, but replaced; the first is that of Config.For
+	handles atomic.Pointer[[]*Handle] // replaced, never modified; the first is that of Config.For
 }
 
-// goneEvery is how often a store is asked whether an object is gone.
+// goneEvery is how often awaitGone checks whether an object is gone.
 const goneEvery = 5 * time.Millisecond
 
 // NewCache returns a Cache for one Controller.
@@ -35,7 +33,7 @@ func NewCache() *Cache {
 	return c
 }
 
-// CacheError says why a cache has no answer.
+// CacheError is the reason why a cache cannot answer.
 type CacheError struct {
 	status    abi.Status
 	message   string
@@ -45,14 +43,14 @@ type CacheError struct {
 // Error implements error.
 func (e *CacheError) Error() string { return e.message }
 
-// Status returns what a guest is answered.
+// Status returns the status to return to a guest.
 func (e *CacheError) Status() abi.Status { return e.status }
 
-// Elsewhere reports whether the objects are watched, but by other replicas.
+// Elsewhere reports whether the objects are watched by other replicas.
 func (e *CacheError) Elsewhere() bool { return e.elsewhere }
 
-// covering yields the subscriptions that watch a resource in a namespace; an
-// empty namespace is all of them, and then those of one namespace count too.
+// covering yields the subscriptions that include a resource in a namespace. An empty namespace means all namespaces, and then also matches
+// subscriptions of a single namespace.
 func (c *Cache) covering(gr schema.GroupResource, namespace string) iter.Seq2[*Handle, *watcher.Subscription] {
 	return func(yield func(*Handle, *watcher.Subscription) bool) {
 		for _, h := range *c.handles.Load() {
@@ -72,10 +70,9 @@ func (c *Cache) covering(gr schema.GroupResource, namespace string) iter.Seq2[*H
 	}
 }
 
-// stores returns the subscriptions that can answer for a resource, those with
-// whole objects first, or a *CacheError.
+// stores returns the subscriptions that can answer for a resource, those with complete objects first, or a *CacheError.
 func (c *Cache) stores(gvr schema.GroupVersionResource, namespace string) ([]*watcher.Subscription, error) {
-	var whole, heads []*watcher.Subscription
+	var full, partial []*watcher.Subscription
 	var other string
 	for h, s := range c.covering(gvr.GroupResource(), namespace) {
 		if h.watch.Resource.Version != gvr.Version {
@@ -86,18 +83,18 @@ func (c *Cache) stores(gvr schema.GroupVersionResource, namespace string) ([]*wa
 			return nil, &CacheError{status: abi.StatusNotSynced, message: fmt.Sprintf("the watch of %s has not listed yet: %s", s.Source(), s.State())}
 		}
 		if s.Source().Metadata {
-			heads = append(heads, s)
+			partial = append(partial, s)
 		} else {
-			whole = append(whole, s)
+			full = append(full, s)
 		}
 	}
 	if err := c.elsewhere(gvr, namespace); err != nil {
 		return nil, err
 	}
-	if len(whole)+len(heads) == 0 {
+	if len(full)+len(partial) == 0 {
 		return nil, notWatched(gvr, namespace, other)
 	}
-	return append(whole, heads...), nil
+	return append(full, partial...), nil
 }
 
 func notWatched(gvr schema.GroupVersionResource, namespace, other string) error {
@@ -121,8 +118,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// Get returns the msgpack of an object of a watched resource, or nil where the
-// cache has none. The error is a *CacheError.
+// Get returns the msgpack of an object of a watched resource, or nil if the cache does not have it. The error is a *CacheError.
 func (c *Cache) Get(gvr schema.GroupVersionResource, key abi.Key) ([]byte, error) {
 	subs, err := c.stores(gvr, key.Namespace)
 	if elsewhere, ok := errors.AsType[*CacheError](err); ok && elsewhere.elsewhere {
@@ -144,8 +140,7 @@ func (c *Cache) Get(gvr schema.GroupVersionResource, key abi.Key) ([]byte, error
 	return nil, nil
 }
 
-// Children yields the objects of owned kinds whose controller owner has this
-// uid, until yield returns false.
+// Children yields the objects of owned kinds whose controlling owner has this uid, until yield returns false.
 func (c *Cache) Children(_ abi.Key, uid string, yield func(gvr schema.GroupVersionResource, child abi.Key, uid, resourceVersion string) bool) {
 	for _, h := range *c.handles.Load() {
 		if !h.watch.Owned {
@@ -188,7 +183,7 @@ func (c *Cache) AwaitWrites(ctx context.Context, writes []abi.Write) (stale bool
 		w := &writes[i]
 		for h, s := range c.writtenTo(w) {
 			if !h.selects(w) && s.Store().Get(w.Key) == nil {
-				continue // the watch will never show it
+				continue // the watch never includes it
 			}
 			if w.Deleted && w.ResourceVersion == "" {
 				stale = !awaitGone(ctx, s.Store(), w)
@@ -203,9 +198,8 @@ func (c *Cache) AwaitWrites(ctx context.Context, writes []abi.Write) (stale bool
 	return false
 }
 
-// awaitGone waits until the store no longer has the object that w deleted: the
-// API server answers such a deletion without a version to wait for. It returns
-// false if ctx ends first.
+// awaitGone waits until the store no longer has the object that w deleted: the API server answers such a deletion without a version to wait
+// for. It returns false if ctx ends first.
 func awaitGone(ctx context.Context, store *reflector.Store, w *abi.Write) bool {
 	tick := time.NewTicker(goneEvery)
 	defer tick.Stop()
@@ -224,8 +218,7 @@ func awaitGone(ctx context.Context, store *reflector.Store, w *abi.Write) bool {
 	}
 }
 
-// writtenTo yields the subscriptions that a write can appear in, whatever
-// version of the resource it was made through.
+// writtenTo yields the subscriptions in which a write can appear, whatever version of the resource it used.
 func (c *Cache) writtenTo(w *abi.Write) iter.Seq2[*Handle, *watcher.Subscription] {
 	return func(yield func(*Handle, *watcher.Subscription) bool) {
 		for h, s := range c.covering(schema.GroupResource{Group: w.Group, Resource: w.Resource}, w.Key.Namespace) {
@@ -236,8 +229,7 @@ func (c *Cache) writtenTo(w *abi.Write) iter.Seq2[*Handle, *watcher.Subscription
 	}
 }
 
-// selects reports whether a watch shows an object with the labels of w. A field
-// selector cannot be evaluated: then the answer is no.
+// selects reports whether a watch selects an object with the labels of w. A field selector cannot be evaluated: the answer is then no.
 func (h *Handle) selects(w *abi.Write) bool {
 	return h.watch.FieldSelector == "" && h.selector.Matches(labels.Set(w.Labels))
 }

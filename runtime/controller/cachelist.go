@@ -11,12 +11,10 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
-// List returns up to limit objects of a watched resource whose key comes after
-// the given one, in the order of namespace and name, with the key of the last
-// of them; more says that there are further ones. An empty namespace is all
-// that are watched, and an empty owner any; else the objects have an owner of
-// that uid. With an index, objects that it knows not to have the value are left out.
-// The error is a *CacheError.
+// List returns up to limit objects of a watched resource whose key comes after the given one, ordered by namespace and name, with the key
+// of the last of them; more reports whether there are further ones. An empty namespace means all watched namespaces. If owner is not empty,
+// only objects with an owner of that uid are returned. With an index, objects that are known not to have the value are omitted. The error
+// is a *CacheError.
 func (c *Cache) List(
 	gvr schema.GroupVersionResource, namespace, owner string, index *abi.Index, matches func(l labels.Labels, object []byte) bool, after abi.Key, limit int,
 ) (objects [][]byte, more bool, last abi.Key, err error) {
@@ -32,7 +30,7 @@ func (c *Cache) List(
 				continue
 			}
 			found = append(found, o)
-			if n++; n > limit { // one more, to know that there is more
+			if n++; n > limit { // one more than the limit, to detect that there are more
 				break
 			}
 		}
@@ -50,7 +48,7 @@ func (c *Cache) List(
 	return objects, more, last, nil
 }
 
-// candidates yields the objects of a store that List has to look at.
+// candidates yields the objects of a store that List must check.
 func candidates(store *reflector.Store, namespace, owner string, index *abi.Index, after abi.Key) iter.Seq[*reflector.Object] {
 	switch {
 	case owner != "":
@@ -61,7 +59,7 @@ func candidates(store *reflector.Store, namespace, owner string, index *abi.Inde
 	return store.Scan(namespace, after)
 }
 
-// Learn tells an index of a watched resource the values of objects.
+// Learn adds the values of objects to an index of a watched resource.
 func (c *Cache) Learn(gvr schema.GroupVersionResource, index *abi.Index, entries []abi.IndexEntry) {
 	for h, s := range c.covering(gvr.GroupResource(), "") {
 		if h.watch.Resource == gvr {

@@ -1,6 +1,5 @@
-// Package controller wires one module to its watches: events become requests,
-// requests become reconciles, and what a reconcile asks for becomes requests
-// again.
+// Package controller connects one module to its watches: events become requests, requests become reconciles, and the results of a reconcile
+// become requests again.
 package controller
 
 import (
@@ -28,8 +27,8 @@ type Controller struct {
 	applier  *applier.Applier
 	runner   *runner.Runner[abi.Key, queue.Reasons]
 	requests chan []request
-	slots    *slotTable    // nil: all objects are this replica's
-	begun    chan struct{} // closed when the watches have begun
+	slots    *slotTable    // nil if this replica runs all objects
+	begun    chan struct{} // closed when the watches have started
 	decoded  watcher.Decoded
 
 	mu    sync.Mutex
@@ -37,8 +36,7 @@ type Controller struct {
 	cache *Cache        // its handles are replaced under mu
 }
 
-// New returns a Controller and takes its references to the watches. It starts
-// nothing; Run must be called, or Release.
+// New returns a Controller and takes its references to the watches. It starts nothing; the caller must call Run or Release.
 func New(cfg Config) (*Controller, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("controller[%s]: %w", cfg.Name, err)
@@ -98,19 +96,16 @@ func (c *Controller) build() error {
 // Name returns the controller's name.
 func (c *Controller) Name() string { return c.cfg.Name }
 
-// Release gives the references to the watches back if Run is not going to be
-// called.
+// Release releases the references to the watches if Run will not be called.
 func (c *Controller) Release() {
 	for _, h := range *c.cache.handles.Load() {
 		h.release()
 	}
 }
 
-// Run reconciles until ctx ends, and returns when everything it started has
-// ended. Then nothing new is started, and running reconciles have
-// Config.DrainTimeout; closing force interrupts them at once (rule 9). The
-// error wraps runner.ErrDrainTimeout or runner.ErrForced if some were
-// interrupted. A Controller runs once.
+// Run reconciles until ctx ends, and returns when everything it started has ended. After ctx has ended, no reconcile is started, and
+// running ones have Config.DrainTimeout to end; closing force interrupts them at once (rule 9). The error wraps runner.ErrDrainTimeout or
+// runner.ErrForced if reconciles were interrupted. A Controller can be run once.
 func (c *Controller) Run(ctx context.Context, force <-chan struct{}) error {
 	watching, cancel := context.WithCancel(ctx)
 	c.begin(watching)
@@ -141,20 +136,19 @@ func (c *Controller) begin(ctx context.Context) {
 	close(c.begun)
 }
 
-// end waits for the watches, whose context has ended, and lets no more in.
+// end waits for the watches, whose context has ended, and prevents new ones.
 func (c *Controller) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, h := range *c.cache.handles.Load() {
-		h.dropAll()
+		h.coolAll()
 		h.ended.Wait()
 	}
 }
 
-// AddWatch adds a watch while the controller runs; the others are not touched.
-// Wait for the Handle before relying on it. To change a watch, add the new one,
-// wait for it, and then remove the old one: no event is missed, and where both
-// have the same source they share it, so that nothing is listed again.
+// AddWatch adds a watch while the controller runs, without affecting the others. The caller must Wait for the Handle before relying on it.
+// To change a watch, add the new one, wait for it, and then remove the old one: no event is missed, and if both have the same source, they
+// share it, so that nothing is listed again.
 func (c *Controller) AddWatch(w Watch) (*Handle, error) {
 	if err := c.cfg.checkRelated("watch", &w); err != nil {
 		return nil, fmt.Errorf("controller[%s]: %w", c.cfg.Name, err)
@@ -176,8 +170,8 @@ func (c *Controller) AddWatch(w Watch) (*Handle, error) {
 	return h, nil
 }
 
-// RemoveWatch takes a watch out and returns when nothing of it runs any longer.
-// The watch of Config.For stays. A second time does nothing.
+// RemoveWatch removes a watch and returns when none of its goroutines is running. The watch of Config.For cannot be removed. A second call
+// has no effect.
 func (c *Controller) RemoveWatch(h *Handle) {
 	c.mu.Lock()
 	handles := slices.Clone(*c.cache.handles.Load())
@@ -191,7 +185,7 @@ func (c *Controller) RemoveWatch(h *Handle) {
 	running := c.start != nil
 	c.mu.Unlock()
 	close(h.stop)
-	h.dropAll()
+	h.coolAll()
 	if running {
 		h.ended.Wait()
 	} else {
@@ -199,10 +193,10 @@ func (c *Controller) RemoveWatch(h *Handle) {
 	}
 }
 
-// request hands requests to the runner, until ctx ends.
+// request passes requests to the runner, until ctx ends.
 func (c *Controller) request(ctx context.Context, requests []queue.Request) { c.send(ctx, requests) }
 
-// send is request, and reports whether the runner has taken them.
+// send is like request, and reports whether the runner has received them.
 func (c *Controller) send(ctx context.Context, requests []queue.Request) bool {
 	batch := make([]request, 0, len(requests))
 	for _, r := range requests {
@@ -218,7 +212,7 @@ func (c *Controller) send(ctx context.Context, requests []queue.Request) bool {
 	return len(batch) == 0 && ctx.Err() == nil || c.put(ctx, batch)
 }
 
-// put hands requests to the runner, and reports whether it has taken them.
+// put passes requests to the runner, and reports whether it has received them.
 func (c *Controller) put(ctx context.Context, batch []request) bool {
 	select {
 	case c.requests <- batch:
@@ -228,11 +222,10 @@ func (c *Controller) put(ctx context.Context, batch []request) bool {
 	}
 }
 
-// forHandle is the watch of the kind that is reconciled.
+// forHandle returns the watch of the reconciled kind.
 func (c *Controller) forHandle() *Handle { return (*c.cache.handles.Load())[0] }
 
-// Stored returns an object of the kind that is reconciled, as its watch has
-// brought it, or nil.
+// Stored returns an object of the reconciled kind in the state that its watch has received, or nil.
 func (c *Controller) Stored(key abi.Key) *reflector.Object {
 	for _, s := range c.forHandle().all() {
 		if ns := s.Source().Namespace; ns == "" || ns == key.Namespace {
@@ -244,7 +237,7 @@ func (c *Controller) Stored(key abi.Key) *reflector.Object {
 	return nil
 }
 
-// lookup returns the bytes of an object of the kind that is reconciled.
+// lookup returns an object of the reconciled kind if this replica runs it.
 func (c *Controller) lookup(key abi.Key) applier.Object {
 	if o := c.Stored(key); o != nil && (c.slots == nil || c.slots.runs(o)) {
 		return o
@@ -252,7 +245,7 @@ func (c *Controller) lookup(key abi.Key) applier.Object {
 	return nil
 }
 
-// objects returns how many objects of the kind there are.
+// objects returns the number of objects of the reconciled kind.
 func (c *Controller) objects() int {
 	n := 0
 	for _, s := range c.forHandle().all() {
@@ -267,7 +260,7 @@ func (c *Controller) reconcile(ctx context.Context, item scheduler.Item[abi.Key,
 	if c.slots != nil {
 		within, leave, ok := c.slots.enter(ctx, item.Key)
 		if !ok {
-			return scheduler.Next[queue.Reasons]{} // another replica has it now, and lists it
+			return scheduler.Next[queue.Reasons]{} // another replica runs it now, and lists it
 		}
 		defer func() { leave(out.Cost.Guest + out.HostTime()) }()
 		ctx = within
@@ -277,7 +270,7 @@ func (c *Controller) reconcile(ctx context.Context, item scheduler.Item[abi.Key,
 		Requeue: out.Action.Requeue, After: out.Action.After, Delay: out.Delay, Msg: queue.Reasons{First: abi.Reason{Type: abi.ReasonRequeue}},
 	}
 	if out.Failed() {
-		// Objects that fail while they are listed do not come before what changes.
+		// Objects that fail during the first listing must not overtake changes.
 		next.Msg.First.Type, next.Priority = abi.ReasonRetry, item.Priority
 	}
 	return next

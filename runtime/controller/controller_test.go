@@ -378,7 +378,7 @@ func TestController_DeletesAreReconciledOnRequest(t *testing.T) {
 
 func TestNew_NamesWhatIsMissing(t *testing.T) {
 	_, err := New(Config{Concurrency: -1, Related: []Watch{{}}})
-	for _, want := range []string{"name is needed", "module and watches", "for: resource", "related[0]: a mapper", "concurrency"} {
+	for _, want := range []string{"Name is required", "Module and Watches", "for: Resource", "related[0]: Map", "Concurrency"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in: %v", want, err)
 		}

@@ -17,12 +17,10 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
 
-// maxHandover bounds what a handover says of the failing and of the deleted objects of one
-// slot. The others are found again by running them.
+// maxHandover limits the number of failing and of deleted objects of one slot in a handover. The others are found again by running them.
 const maxHandover = 100
 
-// Open implements shard.Participant. All objects of the slot are reconciled: what the
-// owner before had queued is not told.
+// Open implements shard.Participant. All objects of the slot are reconciled, because the queue of the previous owner is not handed over.
 func (c *Controller) Open(ctx context.Context, slot int, since time.Time, left *shard.Handover) error {
 	if left == nil {
 		if err := c.fresh(ctx, slot, since); err != nil {
@@ -58,8 +56,7 @@ func (c *Controller) Open(ctx context.Context, slot int, since time.Time, left *
 	return nil
 }
 
-// fresh waits until the watches have all that was written before a time of the objects
-// of a slot.
+// fresh waits until the watches include everything that was written to the objects of a slot before the given time.
 func (c *Controller) fresh(ctx context.Context, slot int, before time.Time) error {
 	var wg sync.WaitGroup
 	for _, h := range *c.cache.handles.Load() {
@@ -68,7 +65,7 @@ func (c *Controller) fresh(ctx context.Context, slot int, before time.Time) erro
 		}
 		for _, s := range h.all() {
 			if watches(s, slot) {
-				wg.Go(func() { _ = s.Fresh(ctx, before) }) // fails only where ctx has ended
+				wg.Go(func() { _ = s.Fresh(ctx, before) }) // fails only if ctx has ended
 			}
 		}
 	}
@@ -76,7 +73,7 @@ func (c *Controller) fresh(ctx context.Context, slot int, before time.Time) erro
 	return context.Cause(ctx)
 }
 
-// watches reports whether a watch has objects of a slot.
+// watches reports whether a subscription includes objects of a slot.
 func watches(s *watcher.Subscription, slot int) bool {
 	part := s.Source().Shard
 	return part.N == 0 || part.Slot == slot
@@ -117,7 +114,7 @@ func (c *Controller) Close(ctx context.Context, slot int) shard.Handover {
 	return left
 }
 
-// failing yields the objects of a slot whose last run has failed.
+// failing yields the objects of a slot whose last run failed.
 func (c *Controller) failing(slot int) func(yield func(abi.Key, shard.Failing) bool) {
 	return func(yield func(abi.Key, shard.Failing) bool) {
 		n := 0
@@ -139,7 +136,7 @@ func (c *Controller) failing(slot int) func(yield func(abi.Key, shard.Failing) b
 	}
 }
 
-// deletedIn returns the objects of a slot that are gone, and wait for a run.
+// deletedIn returns the objects of a slot that are gone and wait for a run.
 func (c *Controller) deletedIn(ctx context.Context, slot int) (gone []abi.Key) {
 	keys, err := c.runner.Pending(ctx)
 	if err != nil {

@@ -11,33 +11,30 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
-// own knows the events of the finalizers that this controller adds. The run that
-// adds one goes on with the object as the API server answers it, so that the event
-// brings nothing new: it would only cut a back-off short.
+// own recognizes the events of finalizers that this controller has added. The run that adds one continues with the object that the API
+// server returned, so the event brings nothing new: it would only cut a back-off short.
 //
-// An event is the controller's own if it leads to the state that was answered. The
-// run was given that state, with all that others had changed before it; what they
-// change after it leads to another one. So nothing is lost.
+// An event is the controller's own if it leads to the state that was returned. The run has that state, with all earlier changes by others;
+// later changes by others lead to a different state. So nothing is lost.
 type own struct {
-	waiting atomic.Int64 // length of byKey: events take no lock where there is none
+	waiting atomic.Int64 // length of byKey, so that events take no lock while it is empty
 
 	mu    sync.Mutex
-	byKey map[abi.Key]*addition // guarded by mu; until the event has come
+	byKey map[abi.Key]*addition // guarded by mu; until the event has arrived
 }
 
-// addition is a finalizer that is being added, or whose event is still to come.
-// own.mu guards it.
+// addition is a finalizer that is being added, or whose event has not arrived yet. It is guarded by own.mu.
 type addition struct {
-	to string // the resourceVersion that was answered; empty before
+	to string // the returned resourceVersion; empty before the response
 
-	// The last event that came before the answer, and what hands it on.
+	// The last event that arrived before the response, and the function that delivers it.
 	early   string // the resourceVersion that it leads to
-	deliver func() // nil where there is none
+	deliver func() // nil if there is none
 }
 
 func newOwn() *own { return &own{byKey: map[abi.Key]*addition{}} }
 
-// begin notes that a finalizer is going to be added.
+// begin records that a finalizer is about to be added.
 func (o *own) begin(key abi.Key) *addition {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -46,13 +43,12 @@ func (o *own) begin(key abi.Key) *addition {
 	return a
 }
 
-// end takes in the answer: the resourceVersion with the finalizer, empty where none
-// was added.
+// end records the response: the resourceVersion with the finalizer, or empty if none was added.
 func (o *own) end(key abi.Key, a *addition, to string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.byKey[key] != a {
-		return // the object has gone meanwhile
+		return // the object was deleted meanwhile
 	}
 	if to != "" && a.early == to {
 		o.set(key, nil)
@@ -64,8 +60,8 @@ func (o *own) end(key abi.Key, a *addition, to string) {
 	}
 }
 
-// take reports whether an event is not to be handed on: it is this controller's
-// own, or may turn out to be, and deliver is kept for the case that it does not.
+// take reports whether an event must not be delivered now. Either it is this controller's own, or it may be: then deliver is stored, and
+// called if it turns out not to be.
 func (o *own) take(ev reflector.Event, deliver func()) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -74,13 +70,13 @@ func (o *own) take(ev reflector.Event, deliver func()) bool {
 	if a == nil {
 		return false
 	}
-	a.flush() // another one follows it, and nothing changes the order
+	a.flush() // preserve the order: this event follows it
 	if ev.Type == reflector.Deleted {
 		o.set(key, nil)
 		return false
 	}
 	version := ev.New.ResourceVersion()
-	if a.to == "" { // the object runs, so that nothing has to wait for the answer
+	if a.to == "" { // the object is running, so nothing needs to wait for the response
 		a.early, a.deliver = version, deliver
 		return true
 	}
@@ -90,7 +86,7 @@ func (o *own) take(ev reflector.Event, deliver func()) bool {
 	return version == a.to
 }
 
-// flush hands on the event that was kept; the caller holds mu.
+// flush delivers the stored event. The caller must hold mu.
 func (a *addition) flush() {
 	if a.deliver != nil {
 		a.deliver()
@@ -98,7 +94,7 @@ func (a *addition) flush() {
 	}
 }
 
-// set changes an entry; the caller holds mu.
+// set changes an entry. The caller must hold mu.
 func (o *own) set(key abi.Key, a *addition) {
 	if a == nil {
 		delete(o.byKey, key)
@@ -108,7 +104,7 @@ func (o *own) set(key abi.Key, a *addition) {
 	o.waiting.Store(int64(len(o.byKey)))
 }
 
-// finalizers is a Cluster whose added finalizers are known.
+// finalizers is a Cluster that records added finalizers in own.
 type finalizers struct {
 	applier.Cluster
 
@@ -131,7 +127,7 @@ func (f finalizers) AddFinalizer(ctx context.Context, object []byte, finalizer s
 	return updated, err
 }
 
-// stateOf returns what tells a state of a packed object from others.
+// stateOf returns the fields that identify a state of a packed object.
 func stateOf(object []byte) (key abi.Key, resourceVersion string) {
 	c := packed.At(packed.Find(object, "metadata"))
 	for range c.MapLen() {

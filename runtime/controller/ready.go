@@ -6,11 +6,10 @@ import (
 	"time"
 )
 
-// progressEvery is how often a controller that waits for its watches logs that.
+// progressEvery is how often a controller that waits for its watches logs this.
 const progressEvery = 5 * time.Second
 
-// waitUntilReady closes ready when every watch that is not optional has synced
-// and its first events have been taken by the runner (rule 10), and the
+// waitUntilReady closes ready when every watch that is not optional has synced, the runner has received its first events (rule 10), and the
 // controller is active.
 func (c *Controller) waitUntilReady(ctx context.Context, ready chan<- struct{}) {
 	begin := time.Now()
@@ -34,8 +33,7 @@ func (c *Controller) waitUntilReady(ctx context.Context, ready chan<- struct{}) 
 	c.cfg.Logger.Info("reconciling", "controller", c.cfg.Name)
 }
 
-// reportWaiting logs, every few seconds until stop is called, which watches are
-// waited for.
+// reportWaiting periodically logs the watches that have not synced, until stop is called.
 func (c *Controller) reportWaiting(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup

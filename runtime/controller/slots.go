@@ -13,54 +13,51 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/shard/slots"
 )
 
-// Slots says how the objects are split between replicas.
+// Slots configures how the objects are split between replicas.
 type Slots struct {
-	// Count returns how many slots there are. It does not change while this replica
-	// has one.
+	// Count returns the number of slots. It does not change while this replica has one.
 	Count func() int
-	// Served reports whether the API server selects objects by slots. The error is
-	// that of ctx.
+	// Served reports whether the API server can select objects by slot. The error is that of ctx.
 	Served func(ctx context.Context) (bool, error)
-	// Gone lets each replica that has known an object run it once it is gone, where
-	// nobody tells whose it was.
+	// Gone lets each replica that knew a deleted object run it, if the previous owner is unknown.
 	Gone bool
 }
 
-// SplitBy says what the objects are in a slot by, slots.UID or slots.Namespace. It is
-// called once, before the first slot is warm; until then no object is this replica's.
+// SplitBy sets the field that determines the slot of an object, slots.UID or slots.Namespace. It must be called once, before the first slot
+// is warm; until then, this replica runs no object.
 func (c *Controller) SplitBy(field string) { c.slots.field.Store(&field) }
 
-// errMoved is the cause of the end of a run whose object goes to another replica.
+// errMoved is the cause of the end of a run whose object moves to another replica.
 var errMoved = errors.New("another replica takes the object over")
 
-// slotTable says which slots are open, and what runs in them.
+// slotTable records which slots are open, and what runs in them.
 type slotTable struct {
 	c     *Controller
 	field atomic.Pointer[string] // see SplitBy
 
 	mu      sync.Mutex
 	slots   [slots.Max]slotState // guarded by mu
-	running map[abi.Key]int      // guarded by mu; the slot of each object that runs; none: it was gone
-	watched map[int]bool         // guarded by mu; the slots that are warm or get so, and whether the API server selects
+	running map[abi.Key]int      // guarded by mu; the slot of each running object, or none if it is gone
+	watched map[int]bool         // guarded by mu; the slots that are warm or warming up, and whether the API server selects their objects
 }
 
 const (
-	// none is the slot of an object that is gone: its run may be anywhere.
+	// none is the slot of an object that is gone: any replica may run it.
 	none = -1
-	// unknown is the slot where that is not known, and somebody would miss the run.
+	// unknown is the slot of an object if it cannot be determined and no other replica may be skipped.
 	unknown = -2
-	// everything is in the place of a slot where all objects are watched.
+	// everything is used in place of a slot if all objects are watched.
 	everything = -3
 )
 
-// slotState is what a controller knows of one slot.
+// slotState is the state of one slot.
 type slotState struct {
 	open   bool
 	runs   int
-	idle   chan struct{} // closed when runs is 0; nil unless somebody waits
+	idle   chan struct{} // closed when runs is 0; nil unless close is waiting
 	ctx    context.Context
-	cancel context.CancelCauseFunc // ends the runs
-	spent  time.Duration           // of computing, by runs
+	cancel context.CancelCauseFunc // interrupts the runs
+	spent  time.Duration           // computing time of the runs
 	wrote  []abi.Write             // the last write to each resource and namespace
 }
 
@@ -86,7 +83,7 @@ func (t *slotTable) of(key abi.Key) int {
 	return none
 }
 
-// by returns what objects are in a slot by; empty before that is known.
+// by returns the field that determines slots, or empty if it is not known yet.
 func (t *slotTable) by() string {
 	if field := t.field.Load(); field != nil {
 		return *field
@@ -94,7 +91,7 @@ func (t *slotTable) by() string {
 	return ""
 }
 
-// part is the range of a slot.
+// part returns the range of a slot.
 func (t *slotTable) part(slot int) slots.Range {
 	if slot == everything {
 		return slots.Range{}
@@ -102,7 +99,7 @@ func (t *slotTable) part(slot int) slots.Range {
 	return slots.Range{Field: t.by(), Slot: slot, N: t.c.cfg.Slots.Count()}
 }
 
-// warm notes that a slot is watched, and cool that it is not any longer.
+// warm records that a slot is watched, and cool that it is no longer watched.
 func (t *slotTable) warm(slot int, served bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -115,7 +112,7 @@ func (t *slotTable) cool(slot int) {
 	delete(t.watched, slot)
 }
 
-// watchToo watches the slots that are warm with a watch that was added.
+// watchToo starts the watches of all warm slots for a watch that was added.
 func (t *slotTable) watchToo(h *Handle) {
 	t.mu.Lock()
 	watched := maps.Clone(t.watched)
@@ -125,7 +122,7 @@ func (t *slotTable) watchToo(h *Handle) {
 	}
 }
 
-// admits reports whether an object is this replica's, or gone.
+// admits reports whether this replica may run an object: it is in an open slot, or gone.
 func (t *slotTable) admits(key abi.Key) bool {
 	slot := t.of(key)
 	if slot < 0 {
@@ -136,8 +133,8 @@ func (t *slotTable) admits(key abi.Key) bool {
 	return t.slots[slot].open
 }
 
-// enter begins a run: within is its context, and ends with the slot. leave takes how
-// long the run has computed. ok is false where the object is not this replica's.
+// enter begins a run. within is its context, which ends when the slot is closed. leave takes the computing time of the run. ok is false if
+// the object is not this replica's.
 func (t *slotTable) enter(ctx context.Context, key abi.Key) (within context.Context, leave func(spent time.Duration), ok bool) {
 	slot := t.of(key)
 	t.mu.Lock()
@@ -179,8 +176,8 @@ func (t *slotTable) leave(key abi.Key, slot int, spent time.Duration) {
 	}
 }
 
-// runs reports whether the run that asks for an object was let in for its slot: one
-// that was gone then, and has been created again, is not.
+// runs reports whether the current run of an object was admitted for its slot. It was not if the object was gone then, and has been created
+// again since.
 func (t *slotTable) runs(o *reflector.Object) bool {
 	if t.by() == slots.Namespace {
 		return true
@@ -191,7 +188,7 @@ func (t *slotTable) runs(o *reflector.Object) bool {
 	return !known || slot == slots.Of(o.UID(), t.c.cfg.Slots.Count())
 }
 
-// open lets runs of a slot begin.
+// open allows runs of a slot to begin.
 func (t *slotTable) open(slot int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -200,8 +197,7 @@ func (t *slotTable) open(slot int) {
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 }
 
-// close lets no more runs of a slot begin, and returns when the last has ended. Grace
-// is how long they may go on.
+// close prevents new runs of a slot, and returns when the last has ended. Runs may continue for grace, and are then interrupted.
 func (t *slotTable) close(ctx context.Context, slot int, grace time.Duration) []abi.Write {
 	t.mu.Lock()
 	s := &t.slots[slot]
@@ -221,7 +217,7 @@ func (t *slotTable) close(ctx context.Context, slot int, grace time.Duration) []
 		case <-idle:
 		case <-timer.C:
 			cancel(errMoved)
-			<-idle // a run that does not end keeps its slot
+			<-idle // a run that does not end blocks the slot
 		case <-ctx.Done():
 			cancel(errMoved)
 			<-idle
@@ -232,7 +228,7 @@ func (t *slotTable) close(ctx context.Context, slot int, grace time.Duration) []
 	return s.wrote
 }
 
-// wrote returns what notes the writes of runs, nil where nobody is to know them.
+// wrote returns the callback that records writes of runs, or nil without slots.
 func (c *Controller) wrote() func(of abi.Key, w *abi.Write) {
 	if c.slots == nil {
 		return nil
@@ -240,8 +236,7 @@ func (c *Controller) wrote() func(of abi.Key, w *abi.Write) {
 	return c.slots.note
 }
 
-// note keeps a write, which is the last to its resource and namespace: a watch brings
-// them in order.
+// note records the last write to each resource and namespace, which is sufficient because a watch delivers them in order.
 func (t *slotTable) note(of abi.Key, w *abi.Write) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -249,16 +244,16 @@ func (t *slotTable) note(of abi.Key, w *abi.Write) {
 	if !known || slot == none {
 		return
 	}
-	kept := *w
-	kept.Body = nil // valid for the time of the call only
+	stored := *w
+	stored.Body = nil // valid only during the call
 	list := t.slots[slot].wrote
 	for i := range list {
 		if o := &list[i]; o.Group == w.Group && o.Resource == w.Resource && o.Key.Namespace == w.Key.Namespace {
 			if !reflector.Older(w.ResourceVersion, o.ResourceVersion) {
-				list[i] = kept
+				list[i] = stored
 			}
 			return
 		}
 	}
-	t.slots[slot].wrote = append(list, kept)
+	t.slots[slot].wrote = append(list, stored)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
 
-// slotWatch is a sharded watch of one slot.
+// slotWatch is the part of a sharded watch for one slot.
 type slotWatch struct {
 	part  slots.Range
 	subs  []*watcher.Subscription
@@ -52,9 +52,8 @@ func (c *Controller) Warm(ctx context.Context, slot int) error {
 	return nil
 }
 
-// watchSlot starts the watch of a slot, where it may be sharded and does not run yet.
-// Where the API server does not select, and where children are not in the slot of
-// their owner, all objects are watched.
+// watchSlot starts the watch of a slot if the watch can be sharded and is not running yet. It watches all objects if the API server cannot
+// select by slot, or if children are not in the slot of their owner.
 func (c *Controller) watchSlot(h *Handle, isFor bool, slot int, served bool) {
 	if !h.sharded {
 		return
@@ -71,7 +70,7 @@ func (c *Controller) watchSlot(h *Handle, isFor bool, slot int, served bool) {
 	sources := h.watch.sources(w.part)
 	filters, err := c.filters(&h.watch, len(sources))
 	if err != nil {
-		panic(fmt.Sprintf("BUG: %v", err)) // newHandle has compiled them
+		panic(fmt.Sprintf("BUG: %v", err)) // newHandle has compiled them before
 	}
 	var ctx context.Context
 	ctx, w.stop = context.WithCancel(context.Background())
@@ -79,22 +78,22 @@ func (c *Controller) watchSlot(h *Handle, isFor bool, slot int, served bool) {
 		s := c.cfg.Watches.Acquire(source, c.handler(h, filters[i]))
 		s.Decoded = &c.decoded
 		w.subs = append(w.subs, s)
-		w.ended.Go(func() { _ = s.Run(ctx) }) // its error is only that it ran before
+		w.ended.Go(func() { _ = s.Run(ctx) }) // it fails only if it was called before
 	}
 	h.parts[slot] = w
 	all := append(slices.Clone(h.all()), w.subs...)
 	h.subs.Store(&all)
 }
 
-// Drop implements shard.Participant.
-func (c *Controller) Drop(slot int) {
+// Cool implements shard.Participant.
+func (c *Controller) Cool(slot int) {
 	c.slots.cool(slot)
 	for _, h := range *c.cache.handles.Load() {
-		h.dropSlot(slot)
+		h.coolSlot(slot)
 	}
 }
 
-func (h *Handle) dropSlot(slot int) {
+func (h *Handle) coolSlot(slot int) {
 	h.mu.Lock()
 	w := h.parts[slot]
 	if w == nil {
@@ -109,22 +108,21 @@ func (h *Handle) dropSlot(slot int) {
 	w.ended.Wait()
 }
 
-// dropAll ends the watches of all slots.
-func (h *Handle) dropAll() {
+// coolAll ends the watches of all slots.
+func (h *Handle) coolAll() {
 	for _, slot := range h.watched() {
-		h.dropSlot(slot)
+		h.coolSlot(slot)
 	}
 }
 
-// watched returns the slots that a sharded watch watches.
+// watched returns the slots of a sharded watch.
 func (h *Handle) watched() []int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Collect(maps.Keys(h.parts))
 }
 
-// covers reports whether all objects in a namespace are in slots that are watched
-// here; an empty namespace is all.
+// covers reports whether all objects in a namespace are in slots that are watched here. An empty namespace means all namespaces.
 func (h *Handle) covers(namespace string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -137,8 +135,7 @@ func (h *Handle) covers(namespace string) bool {
 	return false
 }
 
-// elsewhere returns an error where the objects of a resource in a namespace, or some
-// of them, are in slots that other replicas have.
+// elsewhere returns an error if objects of a resource in a namespace are in slots of other replicas.
 func (c *Cache) elsewhere(gvr schema.GroupVersionResource, namespace string) error {
 	for _, h := range *c.handles.Load() {
 		if !h.sharded || h.watch.Resource != gvr {

@@ -14,37 +14,34 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
 
-// Stats is what a controller has to do and did.
+// Stats is a snapshot of the state and counters of a controller.
 type Stats struct {
 	runner.Stats
-	// Paused says that no reconcile starts.
+	// Paused reports whether reconciles are prevented from starting.
 	Paused bool
 	// Failures counts failed runs by kind (rule 17).
 	Failures map[abi.FailureKind]uint64
-	// Reconciles counts the runs that were given to a guest, the objects that
-	// fail, and hot loops.
+	// Reconciles counts the runs that called a guest, the failing objects, and hot loops.
 	Reconciles applier.Stats
-	// Watches has the state of each watch; the first is that of Config.For.
+	// Watches is the state of each watch; the first is that of Config.For.
 	Watches []WatchState
-	// Decoded counts the bytes that were decoded for the controller in its watches,
-	// DecodedRate those of each second of about the last minute.
+	// Decoded counts the bytes that the controller's watches have decoded; DecodedRate is the rate per second over about the last minute.
 	Decoded     int64
 	DecodedRate float64
 }
 
 // WatchState is the state of one watch of a controller.
 type WatchState struct {
-	// Source is what is watched.
+	// Source is the source of the watch.
 	Source watcher.Source
-	// State is how that goes.
+	// State is its state.
 	State watcher.State
-	// Hook is how the guest's map and filter do; nil where they are not asked. Watches
-	// of one kind, in several namespaces or slots, have the same one.
+	// Hook is the state of the guest's map and filter; nil if they are not used. Watches of one kind, in several namespaces or slots, share
+	// it.
 	Hook *queue.HookState
 }
 
-// Stats returns the present figures. It may be called at any time and never
-// blocks.
+// Stats returns the current figures. It may be called at any time and never blocks.
 func (c *Controller) Stats() Stats {
 	st := Stats{Stats: c.runner.Stats(), Paused: c.runner.Paused(), Failures: c.applier.Failures(), Reconciles: c.applier.Stats()}
 	st.Decoded, st.DecodedRate = c.decoded.Read(time.Now())
@@ -61,17 +58,15 @@ func (c *Controller) Stats() Stats {
 	return st
 }
 
-// Quarantined returns the objects in quarantine, those that have been there
-// longest first, at most limit of them, and how many there are. It may be called
-// at any time.
+// Quarantined returns up to limit objects in quarantine, in the order in which they entered it, and their total number. It may be called at
+// any time.
 func (c *Controller) Quarantined(limit int) (list []quarantine.State, total int) {
 	return c.applier.Quarantined(limit)
 }
 
-// Unsynced says which watches keep reconciles from starting, and why: those
-// that are not optional and have not synced, and those for which the guest's
-// map has not been asked about all objects (rule 10). It is empty once the
-// controller is ready, and stays so. It never blocks.
+// Unsynced returns the watches that prevent reconciles from starting, with the reason: those that are not optional and have not synced, and
+// those for which the guest's map has not handled all objects (rule 10). It is empty once the controller is ready, and stays so. It never
+// blocks.
 func (c *Controller) Unsynced() []string {
 	var list []string
 	for _, h := range *c.cache.handles.Load() {
@@ -94,17 +89,16 @@ func (h *Handle) unsynced() (list []string) {
 	return []string{fmt.Sprintf("watch[%s]: the module's map has not handled all objects yet", h.watch.Resource.GroupResource())}
 }
 
-// Object is what a controller knows of one object besides its content.
+// Object is what a controller knows about an object, apart from its content.
 type Object struct {
-	// View says whether the object runs, and what its pending request waits for.
+	// View contains whether the object is running, and what its pending request waits for.
 	scheduler.View[queue.Reasons]
-	// ObjectState is what is kept from its past runs: failed ones, and holds.
+	// ObjectState is the state from past runs, such as failures and delays.
 	applier.ObjectState
 }
 
-// Object returns what is known of an object of Config.For; the zero value for
-// one that is well and that nothing is asked for. It asks the controller's
-// loop; the error is that of ctx, or runner.ErrNotRunning before and after Run.
+// Object returns the state of an object of Config.For; it is the zero value for a healthy object without a request. The controller's loop
+// answers; the error is that of ctx, or runner.ErrNotRunning before and after Run.
 func (c *Controller) Object(ctx context.Context, key abi.Key) (Object, error) {
 	view, err := c.runner.Lookup(ctx, key)
 	if err != nil {
@@ -113,8 +107,7 @@ func (c *Controller) Object(ctx context.Context, key abi.Key) (Object, error) {
 	return Object{View: view, ObjectState: c.applier.Object(key)}, nil
 }
 
-// Pause keeps reconciles from starting until Resume; those that run go on, and
-// what is asked for is kept.
+// Pause prevents reconciles from starting until Resume; running ones continue, and requests are collected.
 func (c *Controller) Pause() { c.runner.Pause() }
 
 // Resume undoes Pause.

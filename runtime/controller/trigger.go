@@ -9,12 +9,10 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/reflector"
 )
 
-// maxBatch is how many requests one message to the runner carries: a turn of
-// its loop takes about a microsecond for each.
+// maxBatch is the maximum number of requests in one message to the runner: a turn of its loop takes about a microsecond for each.
 const maxBatch = 1000
 
-// Trigger asks for reconciles, until ctx ends, and returns how many it has
-// asked for. A controller that does not run takes none.
+// Trigger requests reconciles, until ctx ends, and returns the number of requests. It requests none if the controller is not running.
 func (c *Controller) Trigger(ctx context.Context, t trigger.Trigger) int {
 	requests := c.expand(t)
 	sent := 0
@@ -29,7 +27,7 @@ func (c *Controller) Trigger(ctx context.Context, t trigger.Trigger) int {
 	return sent
 }
 
-// expand says which objects a trigger is about.
+// expand returns the requests of a trigger.
 func (c *Controller) expand(t trigger.Trigger) []queue.Request {
 	all := t.All
 	t.All = false
@@ -44,8 +42,7 @@ func (c *Controller) expand(t trigger.Trigger) []queue.Request {
 	return requests
 }
 
-// runTrigger runs one of Config.Triggers. One that fails is named in the log;
-// the others go on.
+// runTrigger runs one of Config.Triggers. If it fails, that is logged; the others continue.
 func (c *Controller) runTrigger(ctx context.Context, source trigger.Source) {
 	err := source.Run(ctx, func(ctx context.Context, t trigger.Trigger) { c.Trigger(ctx, t) })
 	if err != nil && ctx.Err() == nil {
@@ -53,13 +50,12 @@ func (c *Controller) runTrigger(ctx context.Context, source trigger.Source) {
 	}
 }
 
-// TriggerAll asks for all objects at low priority for a reason that is about
-// the controller as a whole.
+// TriggerAll requests all objects at low priority, for a reason that concerns the controller as a whole.
 func (c *Controller) TriggerAll(ctx context.Context, reason abi.ReasonType) int {
 	return c.Trigger(ctx, trigger.Trigger{All: true, Low: true, Reason: abi.Reason{Type: reason}})
 }
 
-// TriggerWhere is TriggerAll of the objects that are wanted.
+// TriggerWhere is like TriggerAll, for the wanted objects.
 func (c *Controller) TriggerWhere(ctx context.Context, reason abi.ReasonType, wanted func(*reflector.Object) bool) int {
 	t := trigger.Trigger{Low: true, Reason: abi.Reason{Type: reason}}
 	for _, o := range c.Objects() {
@@ -70,7 +66,7 @@ func (c *Controller) TriggerWhere(ctx context.Context, reason abi.ReasonType, wa
 	return c.Trigger(ctx, t)
 }
 
-// Objects returns the objects of the kind that is reconciled, as the cache has them.
+// Objects returns the objects of the reconciled kind in the cache.
 func (c *Controller) Objects() []*reflector.Object {
 	var all []*reflector.Object
 	for _, s := range c.forHandle().all() {

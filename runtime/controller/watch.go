@@ -18,37 +18,34 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/watcher"
 )
 
-// Watch is a kind, where it is watched, and whom its events concern.
+// Watch describes a watched kind, and the objects that are affected by its events.
 type Watch struct {
-	// Kind is what owner references and guests know it by.
+	// Kind is the kind in owner references and for guests.
 	Kind schema.GroupVersionKind
-	// Resource is what is listed and watched.
+	// Resource is the listed and watched resource.
 	Resource schema.GroupVersionResource
-	// ClusterScoped says that objects of the kind have no namespace.
+	// ClusterScoped means that objects of the kind have no namespace.
 	ClusterScoped bool
-	// Namespaces are watched one by one; none is all.
+	// Namespaces are watched individually; if empty, all namespaces are watched.
 	Namespaces []string
-	// LabelSelector and FieldSelector are in the API server's own syntax.
+	// LabelSelector and FieldSelector use the API server's syntax.
 	LabelSelector, FieldSelector string
-	// MetadataOnly keeps nothing but the objects' metadata.
+	// MetadataOnly stores only the objects' metadata.
 	MetadataOnly bool
 	// Optional lets reconciling start before the watch has synced (rule 10).
 	Optional bool
-	// Owned says that the module owns objects of the kind, so that it may prune
-	// them.
+	// Owned means that the module owns objects of the kind, and may prune them.
 	Owned bool
-	// Map says whom an event concerns; nil asks the guest. It is not read in
-	// Config.For, whose events concern their own object.
+	// Map returns the objects that are affected by an event; if nil, the guest's map does. It is ignored in Config.For, whose events affect
+	// their own object.
 	Map queue.Mapper
-	// Hooks are asked instead of Config.Hooks where not nil: for a watch that only
-	// the next revision of the module has.
+	// Hooks, if not nil, replaces Config.Hooks, for a watch that only the next revision of the module has.
 	Hooks queue.Module
-	// Predicates hide events that change nothing of interest (rule 23): see
-	// predicate.Parse.
+	// Predicates hide irrelevant events (rule 23): see predicate.Parse.
 	Predicates []string
 }
 
-// sources returns what is watched of a part of the objects: one source per namespace.
+// sources returns the sources for a part of the objects: one per namespace.
 func (w *Watch) sources(part slots.Range) []watcher.Source {
 	namespaces := w.Namespaces
 	if len(namespaces) == 0 {
@@ -74,20 +71,19 @@ func (w *Watch) sources(part slots.Range) []watcher.Source {
 type Handle struct {
 	watch    Watch
 	selector labels.Selector                         // of watch.LabelSelector
-	subs     atomic.Pointer[[]*watcher.Subscription] // never changed, but replaced
-	hook     *queue.Hook                             // nil where the guest is not asked
-	own      *own                                    // nil unless it is that of Config.For
+	subs     atomic.Pointer[[]*watcher.Subscription] // replaced, never modified
+	hook     *queue.Hook                             // nil if the guest is not called
+	own      *own                                    // nil unless the watch is that of Config.For
 
 	stop  chan struct{} // closed by RemoveWatch
 	ended sync.WaitGroup
 
-	sharded bool // it may be watched by slots: see Config.Slots
+	sharded bool // the watch can be split by slots: see Config.Slots
 	mu      sync.Mutex
-	parts   map[int]*slotWatch // guarded by mu; of a sharded watch, by slot or everything
+	parts   map[int]*slotWatch // guarded by mu; the parts of a sharded watch, by slot or everything
 }
 
-// all returns the subscriptions of the watch: where it is sharded, those of the slots
-// that are watched now.
+// all returns the subscriptions of the watch; if it is sharded, those of the current slots.
 func (h *Handle) all() []*watcher.Subscription { return *h.subs.Load() }
 
 // newHandle takes the references to a watch.
@@ -129,8 +125,7 @@ func (c *Controller) newHandle(w Watch, isFor bool) (*Handle, error) {
 	return h, nil
 }
 
-// filters compiles the predicates of a watch, once per subscription: a Filter
-// belongs to one goroutine.
+// filters compiles the predicates of a watch, once per subscription, because a Filter belongs to one goroutine.
 func (c *Controller) filters(w *Watch, n int) ([]*predicate.Filter, error) {
 	filters := make([]*predicate.Filter, n)
 	for i := range filters {
@@ -147,8 +142,7 @@ func (c *Controller) filters(w *Watch, n int) ([]*predicate.Filter, error) {
 	return filters, nil
 }
 
-// handler returns what takes the events of one subscription. It may wait for
-// the runner's loop, which never waits for a guest (rule 16).
+// handler returns the event handler of one subscription. It may wait for the runner's loop, which never waits for a guest (rule 16).
 func (c *Controller) handler(h *Handle, filter *predicate.Filter) watcher.Handler {
 	var mapped []queue.Request // reused: a subscription calls its handler one at a time
 	return func(ctx context.Context, ev reflector.Event) {
@@ -160,8 +154,7 @@ func (c *Controller) handler(h *Handle, filter *predicate.Filter) watcher.Handle
 	}
 }
 
-// pass hands an event on to the queue. It appends what the event asks for to mapped,
-// and returns that.
+// pass passes an event to the queue. It appends the resulting requests to mapped, and returns that.
 func (c *Controller) pass(ctx context.Context, h *Handle, ev reflector.Event, verdict predicate.Verdict, mapped []queue.Request) []queue.Request {
 	switch {
 	case verdict == predicate.Hide:
@@ -177,15 +170,14 @@ func (c *Controller) pass(ctx context.Context, h *Handle, ev reflector.Event, ve
 	return mapped
 }
 
-// reportRelated reports a change of a related object; what a list has found is
-// none.
+// reportRelated reports a change of a related object. Listed objects are not changes.
 func (c *Controller) reportRelated(h *Handle, ev reflector.Event) {
 	if c.cfg.OnRelated != nil && ev.Type != reflector.Listed && h.watch.Resource != c.cfg.For.Resource {
 		c.cfg.OnRelated(h.watch.Resource.GroupResource().String(), ev)
 	}
 }
 
-// run hands events on until ctx ends or the watch is removed.
+// run passes events on until ctx ends or the watch is removed.
 func (h *Handle) run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	h.ended.Go(func() {
@@ -196,22 +188,22 @@ func (h *Handle) run(ctx context.Context) {
 		cancel()
 	})
 	for _, s := range h.all() {
-		h.ended.Go(func() { _ = s.Run(ctx) }) // its error is only that it ran before
+		h.ended.Go(func() { _ = s.Run(ctx) }) // it fails only if it was called before
 	}
 	if h.hook != nil {
 		h.ended.Go(func() { _ = h.hook.Run(ctx) })
 	}
 }
 
-// release gives the references back of a watch that was not run.
+// release releases the references of a watch that was not run.
 func (h *Handle) release() {
 	for _, s := range h.all() {
 		s.Release()
 	}
 }
 
-// Wait returns when the watch has synced and its first events have been taken
-// by the runner (rule 10), or when ctx ends, with its error.
+// Wait returns when the watch has synced and the runner has received its first events (rule 10). If ctx ends first, it returns the error of
+// ctx.
 func (h *Handle) Wait(ctx context.Context) error {
 	wait := func(c <-chan struct{}) error {
 		select {

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// commit changes the record: gives closed slots away, and plans.
+// commit changes the record: it gives closed slots away, and plans.
 func (c *Core) commit(now time.Time, effects []Effect, again *time.Time) []Effect {
 	if c.busy[Commit] || !c.MayWrite(now) || is(c.stale, c.version) {
-		return effects // where the record has another version, that is going to be read
+		return effects // if the record has another version, it is about to be read
 	}
 	if now.Before(c.retry) {
 		*again = earlier(*again, c.retry)
@@ -28,7 +28,7 @@ func (c *Core) commit(now time.Time, effects []Effect, again *time.Time) []Effec
 			next.Keys[controller], gave = by, true
 		}
 	}
-	// A commit that may be on its way still is overtaken by one that changes nothing.
+	// If an earlier commit may still be in progress, commit a record without changes, so that the earlier one fails.
 	if planned := c.planned(next, now, again); !gave && !planned && !is(c.doubt, c.version) {
 		return effects
 	}
@@ -36,9 +36,8 @@ func (c *Core) commit(now time.Time, effects []Effect, again *time.Time) []Effec
 	return append(effects, Effect{Kind: Commit, Record: next, Version: c.version})
 }
 
-// next returns the record to change: a copy, or a new one where there is none, or
-// where nobody is left who has slots of it and their number is another. Nil says that
-// it is too early for that: others may come.
+// next returns the record to change: a copy or, if there is no record, or its number of slots is outdated and no living replica has slots
+// of it, a new one. It returns nil if it is too early for a new record, because other replicas may come.
 func (c *Core) next(now time.Time, again *time.Time) *Record {
 	if c.record != nil && len(c.record.Slots) == c.slots {
 		return c.record.clone()
@@ -63,14 +62,14 @@ func (c *Core) next(now time.Time, again *time.Time) *Record {
 	return fresh
 }
 
-// give gives away the slots that are closed, once the own lease says that they are.
+// give gives closed slots away, once the replica's own lease shows them as closed.
 func (c *Core) give(next *Record, now time.Time) (gave bool) {
 	for i := range next.Slots {
 		s := &next.Slots[i]
 		if s.Owner != c.id || i >= len(c.phases) {
 			continue
 		}
-		never := !c.takes() && c.phases[i] <= warm // it was not opened: what came with it goes on
+		never := !c.takes() && c.phases[i] <= warm // it was never opened, so its handover is passed on
 		if c.phases[i] != closed && !never || c.claims.Has(i) {
 			continue
 		}
@@ -84,7 +83,7 @@ func (c *Core) give(next *Record, now time.Time) (gave bool) {
 	return gave
 }
 
-// heir is who gets a slot; empty: nobody is there.
+// heir returns the replica that gets a slot, or "" if the slot becomes free.
 func (c *Core) heir(now time.Time, s *Slot) string {
 	for _, m := range c.live(now) {
 		if m.ID == s.Next && m.Takes && m.ID != c.id {
@@ -94,8 +93,8 @@ func (c *Core) heir(now time.Time, s *Slot) string {
 	return ""
 }
 
-// planned plans the slots of the record, if that is needed and it is this replica's
-// turn: the first by ID at once, and each other one later.
+// planned plans the slots of the record, if that is needed and it is this replica's turn: the first replica by ID plans at once, and each
+// further one later.
 func (c *Core) planned(next *Record, now time.Time, again *time.Time) bool {
 	members := c.live(now)
 	trial := next.clone()

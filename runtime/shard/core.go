@@ -1,13 +1,11 @@
-// Package shard shares objects between replicas of a process. The objects are split
-// into slots by a hash, and each slot has one replica that runs its objects, as a
-// Record says that all replicas share. Each replica has a Lease, whose end frees its
-// slots.
+// Package shard distributes objects over the replicas of a process. Objects are assigned to slots by a hash, and the objects of each slot are
+// run by one replica, as specified in a Record that all replicas share. Each replica has a Lease; when it ends, its slots become free.
 //
-//	Member    one replica: carries out what its Core decides
+//	Member    one replica: carries out the decisions of its Core
 //	Core      decides what one replica does; has no clock and does no I/O
-//	plan      decides which replica is to have which slot
+//	plan      decides which replica should have which slot
 //
-// docs/scale.md has the protocol.
+// docs/scale.md describes the protocol.
 package shard
 
 import (
@@ -18,53 +16,51 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/shard/slots"
 )
 
-// Timing says how long things last. All are measured by a replica's own clock.
+// Timing is a set of durations. All are measured by a replica's own clock.
 type Timing struct {
-	// Lease is how long the others wait for a replica that is silent.
+	// Lease is how long the others wait for a silent replica.
 	Lease time.Duration
 	// Renew is how often a replica renews its lease.
 	Renew time.Duration
-	// Settle is how long the first replica waits for others before it takes slots,
-	// and how long a replica that stops waits for the others to be warm.
+	// Settle is how long the first replica waits for others before it takes slots, and how long a stopping replica waits until others are
+	// warm.
 	Settle time.Duration
 }
 
-// validity is how long a replica may write after it has sent a renewal that
-// succeeded. The rest of the lease is for requests on their way, and for clocks that
-// run at different rates.
+// validity is how long a replica may write after it sent a renewal that succeeded. The rest of the lease allows for requests in flight, and
+// for clocks that run at different rates.
 func (t Timing) validity() time.Duration { return t.Lease * 9 / 10 }
 
-// phase is what a replica does with a slot.
+// phase is the phase of a slot in a replica.
 type phase uint8
 
 const (
-	idle     phase = iota // nothing
-	dropping              // its watches end
-	warming               // its watches sync
-	warm                  // they have synced
-	opening               // the cache catches up with the owner before
-	open                  // runs go on
-	closing               // runs end
-	closed                // none goes on; to be given away
+	idle    phase = iota // not watched
+	cooling              // its watches are ending
+	warming              // its watches are syncing
+	warm                 // its watches have synced
+	opening              // the cache is catching up with the previous owner
+	open                 // its objects are run
+	closing              // its runs are ending
+	closed               // no run is left; it is to be given away
 )
 
-// Kind is what an Effect asks for.
+// Kind is the kind of an Effect.
 type Kind uint8
 
-// The kinds of effects. One each of Renew, Commit, and Fence or Forget is carried out
-// at a time.
+// The kinds of effects. Of Renew, of Commit, and of Fence and Forget together, one is carried out at a time.
 const (
-	Renew  Kind = iota // write Lease.State to the own lease
-	Fence              // end the lease of another replica, if it still has this version
-	Commit             // write Record, if it still has this version
-	Forget             // delete the lease of a replica that has ended, if it still has this version
+	Renew  Kind = iota // write State to the replica's own lease
+	Fence              // end the lease of another replica, if it still has Version
+	Commit             // write Record, if the stored one still has Version
+	Forget             // delete the lease of a replica that has ended, if it still has Version
 	Warm               // start the watches of Slot, and wait until they have synced
-	Open               // wait until the cache has what Handover says, or all from before Since, then run Slot
+	Open               // wait until the cache includes Handover, or everything from before Since, then run Slot
 	Close              // let the runs of Slot end
-	Drop               // stop the watches of Slot
+	Cool               // stop the watches of Slot
 )
 
-// Effect is something to do outside of the core. Done takes in how it ended.
+// Effect is something to do outside of the core. Its result is passed to Done.
 type Effect struct {
 	Kind     Kind
 	Slot     int
@@ -73,80 +69,75 @@ type Effect struct {
 	State    State
 	Record   *Record
 	Handover map[string]Handover
-	Since    time.Time // when it was known that the slot is the replica's
+	Since    time.Time // when the replica learned that it owns the slot
 }
 
-// Result is how an effect ended.
+// Result is the result of an effect.
 type Result struct {
-	// Err says that nothing is known of the outcome, Lost that the version was not
-	// the one that was asked for.
+	// Err means that the outcome is unknown; Lost means that the version was not the expected one.
 	Err, Lost bool
 	Version   string              // after Commit
 	Handover  map[string]Handover // after Close
 }
 
-// seen is a lease and when it changed last, by the own clock.
+// seen is a lease, and when it last changed according to the local clock.
 type seen struct {
 	Lease
 	since time.Time
-	gone  bool // somebody has deleted it
+	gone  bool // the lease was deleted
 }
 
-// Core decides what one replica does. It has no clock and does no I/O: its owner
-// tells it what was read and what has ended, and carries out the effects. It belongs
-// to one goroutine.
+// Core decides what one replica does. It has no clock and does no I/O: its owner passes in what was read and which effects have ended, and
+// carries out new effects. It belongs to one goroutine.
 //
-// It is safe because of three things. Only the owner of a slot can give it away, and
-// only after its runs have ended. Who takes the slots of a dead replica has to end
-// its lease first, which fails where it was renewed meanwhile. And a replica stops
-// writing before its lease can be ended.
+// Its safety rests on three rules. Only the owner of a slot can give it away, and only after its runs have ended. A replica that takes the
+// slots of a dead one must first end the dead one's lease, which fails if the lease was renewed meanwhile. And a replica stops writing
+// before its lease can be ended.
 type Core struct {
 	id     string
 	timing Timing
 	begin  time.Time
 
 	slots   int     // of a new record
-	record  *Record // as read or written last; nil: there is none
+	record  *Record // as last read or written; nil if there is none
 	version string  // of the record
-	read    bool    // the record was there when Saw was called last
+	read    bool    // the record existed at the last call of Saw
 	moved   time.Time
 	members map[string]*seen
 
 	phases  []phase
-	left    []map[string]Handover // of slots that are closed
-	since   []time.Time           // when it was known that a slot is this replica's; an owner before wrote earlier
-	said    State                 // as written last
-	claims  slots.Set             // that the own lease may say are open
-	renewed time.Time             // when the last renewal was sent that succeeded
+	left    []map[string]Handover // of closed slots
+	since   []time.Time           // when this replica learned that it owns a slot; the previous owner wrote earlier
+	said    State                 // as last written
+	claims  slots.Set             // the slots that the replica's own lease may show as open
+	renewed time.Time             // when the last successful renewal was sent
 	tried   time.Time             // when the last renewal was sent
-	leaving time.Time             // zero unless the replica leaves
+	leaving time.Time             // zero unless the replica is leaving
 	load    map[int]int
 	summary Summary
 	keys    map[string]string // see Split
 	ready   bool
-	hurry   bool // it stops without waiting for others to be warm
+	hurry   bool // stop without waiting for others to be warm
 	lost    bool
 
-	busy     [Commit + 1]bool // what is on its way
-	saying   State            // what the renewal on its way writes
-	writing  *Record          // what the commit on its way writes
+	busy     [Commit + 1]bool // the effects in progress
+	saying   State            // the state in the renewal in progress
+	writing  *Record          // the record in the commit in progress
 	wantedAt time.Time        // since when the record needs a change
-	stale    *string          // a version that the record no longer has
-	doubt    *string          // a version that a commit may still replace
+	stale    *string          // a version that is no longer that of the record
+	doubt    *string          // a version that a commit in progress may still replace
 	retry    time.Time        // of a commit that failed
 }
 
-// NewCore returns the core of a replica that has no slots yet. The slots are those of
-// the record where there is one.
+// NewCore returns the core of a replica without slots. If there is a record, it determines the number of slots.
 func NewCore(id string, slots int, timing Timing, now time.Time) *Core {
 	return &Core{id: id, timing: timing, begin: now, slots: slots, members: map[string]*seen{}, phases: make([]phase, slots), left: make([]map[string]Handover, slots), since: make([]time.Time, slots)}
 }
 
-// Ready lets the replica be given slots.
+// Ready allows the replica to be given slots.
 func (c *Core) Ready() { c.ready = true }
 
-// Leave makes the replica give its slots away. With hurry it does not wait until
-// others are warm.
+// Leave makes the replica give its slots away. With hurry, it does not wait until others are warm.
 func (c *Core) Leave(now time.Time, hurry bool) {
 	if c.leaving.IsZero() {
 		c.leaving = now
@@ -154,7 +145,7 @@ func (c *Core) Leave(now time.Time, hurry bool) {
 	c.hurry = c.hurry || hurry
 }
 
-// Left reports whether the replica leaves and has no slot any longer.
+// Left reports whether the replica is leaving and has no slots left.
 func (c *Core) Left() bool {
 	return !c.leaving.IsZero() && !c.holds(opening) &&
 		(c.record == nil || !slices.ContainsFunc(c.record.Slots, func(s Slot) bool { return s.Owner == c.id }))
@@ -165,8 +156,7 @@ func (c *Core) MayWrite(now time.Time) bool {
 	return !c.lost && !c.renewed.IsZero() && now.Before(c.renewed.Add(c.timing.validity()))
 }
 
-// Split proposes what the objects of a controller are in a slot by. The record says
-// what it is.
+// Split proposes the field that determines the slot of a controller's objects. The record has the decision.
 func (c *Core) Split(controller, by string) {
 	if c.keys == nil {
 		c.keys = map[string]string{}
@@ -174,7 +164,7 @@ func (c *Core) Split(controller, by string) {
 	c.keys[controller] = by
 }
 
-// Lost reports whether the replica has lost its lease. It never gets it back.
+// Lost reports whether the replica has lost its lease. It can never regain it.
 func (c *Core) Lost(now time.Time) bool {
 	if !c.renewed.IsZero() && !c.MayWrite(now) {
 		c.lost = true
@@ -182,15 +172,14 @@ func (c *Core) Lost(now time.Time) bool {
 	return c.lost
 }
 
-// SetLoad notes what slots cost, in ms of computing a second.
+// SetLoad sets the load of the slots, in ms of computing per second.
 func (c *Core) SetLoad(load map[int]int) { c.load = load }
 
-// SetSummary notes how the controllers do.
+// SetSummary sets the summary of the controllers.
 func (c *Core) SetSummary(s Summary) { c.summary = s }
 
-// Saw takes in all leases and the record, of one moment, as a list or a watch has
-// them. A record that is older than the one known is not read; nil says that there
-// is none.
+// Saw passes in a consistent snapshot of all leases and the record, from a list or a watch. A record that is older than the known one is
+// ignored; nil means that there is none.
 func (c *Core) Saw(now time.Time, leases []Lease, record *Record, version string) {
 	here := make(map[string]bool, len(leases))
 	for _, l := range leases {
@@ -208,7 +197,7 @@ func (c *Core) Saw(now time.Time, leases []Lease, record *Record, version string
 		c.lost = true
 	}
 	switch {
-	case record == nil && c.read: // somebody has deleted it
+	case record == nil && c.read: // it was deleted
 		c.lost = c.lost || c.holds(opening)
 		c.record, c.version = nil, ""
 	case record != nil && (c.record == nil || record.Epoch >= c.record.Epoch):
@@ -217,12 +206,12 @@ func (c *Core) Saw(now time.Time, leases []Lease, record *Record, version string
 	c.read = record != nil
 }
 
-// holds reports whether a slot has come to a phase.
+// holds reports whether a slot has reached a phase.
 func (c *Core) holds(p phase) bool {
 	return slices.ContainsFunc(c.phases, func(q phase) bool { return q >= p })
 }
 
-// take takes in a record that was read or written.
+// take accepts a record that was read or written.
 func (c *Core) take(now time.Time, record *Record, version string) {
 	if c.record == nil || record.Epoch != c.record.Epoch {
 		c.moved = now
@@ -240,9 +229,8 @@ func (c *Core) take(now time.Time, record *Record, version string) {
 	}
 }
 
-// live returns the replicas whose lease is not over, ordered by ID; the own one is
-// among them. The others are dead once somebody has ended their lease, or where it
-// was deleted for as long as it would have lasted.
+// live returns the replicas whose lease is not over, ordered by ID, including this one. Another replica is dead once its lease was ended,
+// or was deleted for as long as it would have lasted.
 func (c *Core) live(now time.Time) []Replica {
 	var out []Replica
 	for id, s := range c.members {
@@ -266,8 +254,7 @@ func (c *Core) live(now time.Time) []Replica {
 
 func (c *Core) takes() bool { return c.ready && c.leaving.IsZero() }
 
-// Slots returns what the replica runs, and what of the others is known: for status
-// and metrics.
+// Slots returns the record, the leases of all replicas, and the state of this one, for status and metrics.
 func (c *Core) Slots(now time.Time) (record *Record, leases []Lease, own State) {
 	for _, id := range slices.Sorted(maps.Keys(c.members)) {
 		if s := c.members[id]; !s.Ended && !s.gone {

@@ -9,32 +9,32 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/shard/slots"
 )
 
-// SlotState says who runs a slot, as one replica sees it.
+// SlotState is the state of a slot, as seen by one replica.
 type SlotState string
 
 // The states of a slot.
 const (
 	Here      SlotState = "here"      // this replica runs it
-	Elsewhere SlotState = "elsewhere" // one other replica says that it runs it
-	Moving    SlotState = "moving"    // its owner lives, and does not run it yet
-	Unowned   SlotState = "unowned"   // no replica that lives owns it
-	Double    SlotState = "double"    // several replicas say that they run it
+	Elsewhere SlotState = "elsewhere" // one other replica reports that it runs it
+	Moving    SlotState = "moving"    // its owner is alive, and does not run it yet
+	Unowned   SlotState = "unowned"   // no living replica owns it
+	Double    SlotState = "double"    // several replicas report that they run it
 )
 
 // SlotStates are all states.
 var SlotStates = [...]SlotState{Here, Elsewhere, Moving, Unowned, Double}
 
-// Cover is what is known of one slot.
+// Cover describes which replicas run a slot.
 type Cover struct {
 	State SlotState
-	// By are the replicas that say that they run it, or, where none does, its owner.
+	// By are the replicas that report that they run the slot or, if there is none, its owner.
 	By []string
 }
 
-// Coverage says of each slot who runs it.
+// Coverage is the Cover of each slot.
 type Coverage []Cover
 
-// Coverage is what the replica knows of all slots.
+// Coverage returns what the replica knows about all slots.
 func (v *View) Coverage(now time.Time) Coverage {
 	out := make(Coverage, v.Slots)
 	for i := range out {
@@ -67,7 +67,7 @@ func (v *View) cover(slot int, now time.Time) Cover {
 	return c
 }
 
-// owner is who owns a slot by the record; empty: nobody does.
+// owner returns the owner of a slot in the record, or "" if there is none.
 func (v *View) owner(slot int) string {
 	if v.Record == nil || slot >= len(v.Record.Slots) {
 		return ""
@@ -75,21 +75,20 @@ func (v *View) owner(slot int) string {
 	return v.Record.Slots[slot].Owner
 }
 
-// lives reports whether a replica is known to live.
+// lives reports whether a replica is known to be alive.
 func (v *View) lives(id string, now time.Time) bool {
 	return id != "" && (id == v.ID || slices.ContainsFunc(v.Leases, func(l Lease) bool { return l.ID == id && l.Live(now) }))
 }
 
-// speaks reports whether the replica says for all what is wrong: it is the first one that
-// lives, by ID.
+// speaks reports whether this replica raises the alarm for all: it is the first living one by ID.
 func (v *View) speaks(now time.Time) bool {
 	return !slices.ContainsFunc(v.Leases, func(l Lease) bool { return l.ID < v.ID && l.Live(now) })
 }
 
-// Live reports whether the lease lasts.
+// Live reports whether the lease is valid.
 func (l *Lease) Live(now time.Time) bool { return !l.Ended && now.Sub(l.Heard) < l.Lasts }
 
-// Cost is what all slots of a replica cost, each second.
+// Cost is the load of all slots of a replica, per second.
 func (s *State) Cost() time.Duration {
 	sum := 0
 	for _, ms := range s.Load {
@@ -98,7 +97,7 @@ func (s *State) Cost() time.Duration {
 	return time.Duration(sum) * time.Millisecond
 }
 
-// Count returns how many slots are in a state.
+// Count returns the number of slots in a state.
 func (c Coverage) Count(state SlotState) int {
 	n := 0
 	for i := range c {
@@ -109,13 +108,13 @@ func (c Coverage) Count(state SlotState) int {
 	return n
 }
 
-// String says for people what is run and what is not.
+// String describes the coverage for people.
 func (c Coverage) String() string {
 	run := fmt.Sprintf("%d of %d slots are run by one replica each", c.Count(Here)+c.Count(Elsewhere), len(c))
 	return strings.Join(append([]string{run}, c.gaps(Unowned, Double, Moving)...), "; ")
 }
 
-// gaps says for people which slots are in these states.
+// gaps describes the slots in the given states for people.
 func (c Coverage) gaps(states ...SlotState) []string {
 	var out []string
 	for _, state := range states {
@@ -147,13 +146,12 @@ func gapText(state SlotState) (one, more string) {
 	return "", ""
 }
 
-// alarm notices slots that nobody runs, or that two do.
+// alarm detects slots that no replica runs, or that several do.
 type alarm struct {
 	since []time.Time // by slot: since when it has had no owner
 }
 
-// check returns what is wrong with the coverage. A slot may have no owner for as long as
-// patience.
+// check returns a description of the problems, or "". A slot may have no owner for up to patience.
 func (a *alarm) check(now time.Time, c Coverage, patience time.Duration) string {
 	if len(a.since) != len(c) {
 		a.since = make([]time.Time, len(c))
@@ -174,7 +172,7 @@ func (a *alarm) check(now time.Time, c Coverage, patience time.Duration) string 
 	return strings.Join(wrong.gaps(Unowned, Double), "; ")
 }
 
-// moves counts the slots that a replica has got or given away between two records.
+// moves counts the slots that a replica has received or given away between two records.
 func moves(id string, before, after *Record) (n uint64) {
 	had, has := before.OwnedBy(id), after.OwnedBy(id)
 	for slot := range slots.Max {
@@ -185,7 +183,7 @@ func moves(id string, before, after *Record) (n uint64) {
 	return n
 }
 
-// OwnedBy returns the slots of a replica; none where there is no record.
+// OwnedBy returns the slots of a replica; none if r is nil.
 func (r *Record) OwnedBy(id string) (owned slots.Set) {
 	if r != nil {
 		for i := range r.Slots {

@@ -14,41 +14,40 @@ import (
 	clientv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 )
 
-// What is kept in Leases. All of one group have the label, which a watch selects by.
+// The contents of Leases. All leases of a group have the label, by which a watch selects them.
 const (
 	groupLabel       = "wasmctl.dev/shards"
-	stateAnnotation  = "wasmctl.dev/replica" // of a replica's: State
-	recordAnnotation = "wasmctl.dev/record"  // of the group's: Record
+	stateAnnotation  = "wasmctl.dev/replica" // of the lease of a replica: State
+	recordAnnotation = "wasmctl.dev/record"  // of the lease of the group: Record
 )
 
-// leases reads and writes the Leases of a group. Its methods are called by one
-// goroutine at a time each.
+// leases reads and writes the Leases of a group. Each method may be called by only one goroutine at a time.
 type leases struct {
 	client clientv1.LeaseInterface
 	group  string
 	id     string // of this replica: the name of its Lease
 	lasts  time.Duration
 
-	mu      sync.Mutex // held while the own Lease is written
-	version string     // of the own Lease; empty before it is created; guarded by mu
-	left    bool       // it is not renewed any longer; guarded by mu
+	mu      sync.Mutex // held while the replica's own Lease is written
+	version string     // of the replica's own Lease; empty before it is created; guarded by mu
+	left    bool       // it is no longer renewed; guarded by mu
 }
 
 var errLeft = errors.New("the replica has left")
 
-// RecordName is the name of the Lease with the record of a group.
+// RecordName returns the name of the Lease that contains the record of a group.
 func RecordName(group string) string { return group + "-shards" }
 
 func (l *leases) recordName() string { return RecordName(l.group) }
 
-// meta is the head of a Lease of the group.
+// meta returns the metadata of a Lease of the group.
 func (l *leases) meta(name, version, annotation, text string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name: name, ResourceVersion: version, Labels: map[string]string{groupLabel: l.group}, Annotations: map[string]string{annotation: text},
 	}
 }
 
-// renew writes the own Lease. Lost says that somebody has ended it.
+// renew writes the replica's own Lease. lost means that it was ended.
 func (l *leases) renew(ctx context.Context, s State) (lost bool, err error) {
 	text, err := json.Marshal(s)
 	if err != nil {
@@ -80,8 +79,7 @@ func (l *leases) renew(ctx context.Context, s State) (lost bool, err error) {
 		case !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err):
 			return false, err
 		}
-		// The answer to a renewal was lost, somebody has changed a label, or the lease
-		// was ended.
+		// The response to an earlier renewal was lost, a label was changed, or the lease was ended.
 		current, failed := l.client.Get(ctx, l.id, metav1.GetOptions{})
 		if failed != nil {
 			return apierrors.IsNotFound(failed) && l.version != "", failed
@@ -94,29 +92,28 @@ func (l *leases) renew(ctx context.Context, s State) (lost bool, err error) {
 	return false, err
 }
 
-// ended reports whether the replica of a Lease was fenced off.
+// ended reports whether the replica of a Lease was fenced.
 func ended(lease *coordinationv1.Lease) bool {
 	return lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == ""
 }
 
-// end ends the Lease of a replica if it still has a version; lost says that it has
-// not.
+// end ends the Lease of a replica if it still has the given version; otherwise, lost is true.
 func (l *leases) end(ctx context.Context, name, version string) (lost bool, err error) {
-	var seconds int32 = 1 // a Lease must last
+	var seconds int32 = 1 // the duration must be positive
 	_, err = l.client.Update(ctx, &coordinationv1.Lease{
 		ObjectMeta: l.meta(name, version, stateAnnotation, "{}"), Spec: coordinationv1.LeaseSpec{LeaseDurationSeconds: &seconds},
 	}, metav1.UpdateOptions{})
 	return lostVersion(err)
 }
 
-// forget deletes the Lease of a replica if it still has a version.
+// forget deletes the Lease of a replica if it still has the given version.
 func (l *leases) forget(ctx context.Context, name, version string) (lost bool, err error) {
 	err = l.client.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &version}})
 	return lostVersion(err)
 }
 
-// leave deletes the own Lease, after a renewal that is under way: the API server would
-// create it again, as it does with Leases that are updated and not there.
+// leave deletes the replica's own Lease, after a renewal in progress has ended: otherwise, the API server would create the Lease again, as
+// it does for updates of Leases that do not exist.
 func (l *leases) leave(ctx context.Context, within time.Duration) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -139,7 +136,7 @@ func lostVersion(err error) (bool, error) {
 	return false, err
 }
 
-// commit writes the record if it still has a version; empty: if there is none.
+// commit writes the record if it still has version from; if from is empty, there must be no record.
 func (l *leases) commit(ctx context.Context, r *Record, from string) (version string, lost bool, err error) {
 	text, err := r.encode()
 	if err != nil {
@@ -155,7 +152,7 @@ func (l *leases) commit(ctx context.Context, r *Record, from string) (version st
 	} else {
 		answer, err = l.client.Update(ctx, lease, metav1.UpdateOptions{})
 	}
-	if apierrors.IsNotFound(err) { // somebody has deleted it
+	if apierrors.IsNotFound(err) { // it was deleted
 		return "", true, nil
 	}
 	if lost, err = lostVersion(err); lost || err != nil {
@@ -164,8 +161,8 @@ func (l *leases) commit(ctx context.Context, r *Record, from string) (version st
 	return answer.ResourceVersion, false, nil
 }
 
-// read makes what the core sees of the Leases of the group. An error is about the
-// record; the rest is read all the same.
+// read converts the Leases of the group to the core's representation. If the record is invalid, it returns an error in addition to the
+// leases.
 func (l *leases) read(list []*coordinationv1.Lease) (all []Lease, record *Record, version string, err error) {
 	for _, lease := range list {
 		if lease.Name == l.recordName() {

@@ -2,22 +2,20 @@ package shard
 
 import "time"
 
-// loadMemory is how fast a measured load follows: what is older than this counts for
-// a third.
+// loadMemory is the time constant of the measured load: older measurements together have a weight of about a third.
 const loadMemory = 30 * time.Second
 
-// load measures what slots cost. It belongs to one goroutine.
+// load measures the load of slots. It belongs to one goroutine.
 type load struct {
 	at     time.Time // of the last measurement
 	before map[int]time.Duration
-	rates  map[int]float64 // ms a second
+	rates  map[int]float64 // ms per second
 }
 
 // due reports whether to measure again.
 func (l *load) due(now time.Time, every time.Duration) bool { return now.Sub(l.at) >= every }
 
-// measure takes in what slots have cost until now, and returns what they cost, in ms
-// a second.
+// measure takes the total time spent on each slot so far, and returns the load, in ms per second.
 func (l *load) measure(now time.Time, spent map[int]time.Duration) map[int]int {
 	out, took := map[int]int{}, now.Sub(l.at).Seconds()
 	weight := min(1, took/loadMemory.Seconds())
@@ -35,7 +33,7 @@ func (l *load) measure(now time.Time, spent map[int]time.Duration) map[int]int {
 	return out
 }
 
-// spent is what each slot has cost, in all controllers.
+// spent returns the total time spent on each slot, in all controllers.
 func (m *Member) spent() map[int]time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()

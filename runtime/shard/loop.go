@@ -11,23 +11,23 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/leader"
 )
 
-// loop runs the core of a Member: it tells it what was read and what has ended, and
-// carries out what it asks for. Everything else of it belongs to one goroutine.
+// loop runs the core of a Member: it passes in what was read and which effects have ended, and carries out new effects. The fields below
+// belong to its goroutine, except where they are channels.
 type loop struct {
 	*Member
 
-	ctx     context.Context //nolint:containedctx // of all that the loop starts
+	ctx     context.Context // of everything that the loop starts
 	results chan func(*Core)
-	changed chan struct{} // has one element where the watch has brought something
+	changed chan struct{} // has one element if the watch has received something
 	wg      sync.WaitGroup
 	core    *Core
 	load    load
-	lists   chan struct{} // has an element for each slot whose objects are being listed
+	lists   chan struct{} // has one element for each slot that is being listed
 	alarm   alarm
-	failed  map[string]string // by what was done: why it failed, as was said last
+	failed  map[string]string // the last logged error of each operation
 }
 
-// watch keeps the leases of the group until ctx ends.
+// watch watches the leases of the group until ctx ends.
 func (l *loop) watch(ctx context.Context) {
 	note := func(any) {
 		select {
@@ -35,7 +35,7 @@ func (l *loop) watch(ctx context.Context) {
 		default:
 		}
 	}
-	_, _ = l.all.AddEventHandler(cache.ResourceEventHandlerFuncs{ // fails only where it has ended
+	_, _ = l.all.AddEventHandler(cache.ResourceEventHandlerFuncs{ // fails only if the informer has stopped
 		AddFunc: note, UpdateFunc: func(_, o any) { note(o) }, DeleteFunc: note,
 	})
 	l.all.RunWithContext(ctx)
@@ -75,7 +75,7 @@ func (l *loop) run(ctx context.Context) error {
 	}
 }
 
-// leave deletes the own lease, of which no slot is any longer.
+// leave deletes the replica's own lease, which has no slots left.
 func (l *loop) leave() error {
 	if err := l.leases.leave(l.ctx, l.cfg.Timing.Renew); err != nil {
 		l.cfg.Logger.Warn("cannot delete the lease; others do it when it is over", "lease", l.cfg.ID, "error", err.Error())
@@ -83,14 +83,14 @@ func (l *loop) leave() error {
 	return nil
 }
 
-// saw tells the core what the watch has.
+// saw passes the current state of the watch to the core.
 func (l *loop) saw() {
 	all, record, version, err := l.leases.read(l.sharedLeases())
 	l.report("read", err)
 	l.core.Saw(time.Now(), all, record, version)
 }
 
-// step carries out what the core asks for.
+// step carries out the effects of one step of the core.
 func (l *loop) step() (again time.Time) {
 	if l.load.due(time.Now(), l.cfg.Timing.Renew) {
 		l.core.SetLoad(l.load.measure(time.Now(), l.spent()))
@@ -100,12 +100,12 @@ func (l *loop) step() (again time.Time) {
 	for _, e := range effects {
 		l.start(e)
 	}
-	l.look(time.Now())
+	l.publish(time.Now())
 	return again
 }
 
-// look keeps what is known now for those who ask, and answers who waits for it.
-func (l *loop) look(now time.Time) {
+// publish stores the current View, and answers waiting calls of Split.
+func (l *loop) publish(now time.Time) {
 	record, leases, own := l.core.Slots(now)
 	if record != nil {
 		for controller, waits := range l.waits {
@@ -126,7 +126,7 @@ func (l *loop) look(now time.Time) {
 	}
 }
 
-// warn logs that slots are run by nobody, or by two replicas, or that this is over.
+// warn logs that slots are run by no replica, or by several, or that this is over.
 func (l *loop) warn(now time.Time, v *View) {
 	if v.speaks(now) {
 		l.cfg.Alarm(v.Wrong)
@@ -135,10 +135,10 @@ func (l *loop) warn(now time.Time, v *View) {
 		l.cfg.Logger.Info("shards: each slot is run by one replica again, or is on its way to one")
 		return
 	}
-	l.cfg.Logger.Warn("shards: "+v.Wrong, "next", "wasmctl status --all-replicas shows who runs what")
+	l.cfg.Logger.Warn("shards: "+v.Wrong, "next", "wasmctl status --all-replicas shows which replica runs each slot")
 }
 
-// start starts an effect, whose end the loop is told.
+// start carries out an effect. Its result is sent to the loop.
 func (l *loop) start(e Effect) {
 	var do func(context.Context) Result
 	switch e.Kind {
@@ -175,13 +175,13 @@ func (l *loop) start(e Effect) {
 		return
 	}
 	l.wg.Go(func() {
-		ctx, cancel := context.WithTimeout(l.ctx, l.cfg.Timing.Lease/6) // leaves time for others
+		ctx, cancel := context.WithTimeout(l.ctx, l.cfg.Timing.Lease/6) // leaves time for other replicas
 		defer cancel()
 		l.done(e, do(ctx))
 	})
 }
 
-// result is how a request ended, which the loop reports.
+// result converts the result of a request, and makes the loop report it.
 func (l *loop) result(what string, r Result, err error) Result {
 	r.Err = err != nil
 	l.command(l.ctx, func(*Core) { l.report(what, err) })
@@ -195,7 +195,7 @@ func (l *loop) done(e Effect, r Result) {
 	}
 }
 
-// report logs why something could not be done, once until that changes.
+// report logs why an operation failed, once until the error changes.
 func (l *loop) report(what string, err error) {
 	if err == nil {
 		delete(l.failed, what)

@@ -21,25 +21,23 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/shard/slots"
 )
 
-// Config says what a Member is a part of. RESTConfig, Namespace, Group and ID are
-// needed; the rest has defaults.
+// Config configures a Member. RESTConfig, Namespace, Group and ID are required; the other fields have defaults.
 type Config struct {
-	// RESTConfig reaches the API server.
+	// RESTConfig is the configuration of the API server's client.
 	RESTConfig *rest.Config
-	// Namespace is that of the Leases. Group names the replicas that share the
-	// objects, and ID this one: it is the name of its Lease.
+	// Namespace is the namespace of the Leases. Group identifies the replicas that share the objects, and ID identifies this one: it is the
+	// name of its Lease.
 	Namespace, Group, ID string
-	// Slots is how many parts the objects are split into, at most slots.Max.
+	// Slots is the number of parts that the objects are split into, at most slots.Max.
 	Slots int
 	// Timing has the defaults of a leader election.
 	Timing Timing
-	// Summary says how the controllers do; nil: nobody knows. It must not block.
+	// Summary, if not nil, returns the summary of the controllers. It must not block.
 	Summary func() Summary
-	// Alarm gets what is wrong where slots are run by nobody, or by several replicas,
-	// and "" when that is over. One replica speaks for all. nil: nobody is told. It
-	// must not block.
+	// Alarm, if not nil, is called with a description of the problem if slots are run by no replica, or by several, and with "" when that
+	// is over. Only one replica calls it. It must not block.
 	Alarm func(wrong string)
-	// Logger gets what moves; nil drops it.
+	// Logger logs moves of slots. If nil, nothing is logged.
 	Logger *slog.Logger
 }
 
@@ -65,30 +63,29 @@ type Member struct {
 	all    cache.SharedIndexInformer
 
 	commands chan func(*Core)
-	waits    map[string][]chan<- string // belongs to the loop; who waits for a key, by controller
+	waits    map[string][]chan<- string // belongs to the loop; waiting calls of Split, by controller
 	view     atomic.Pointer[View]
 	served   atomic.Pointer[bool] // see Served
 	started  atomic.Bool
 
 	mu    sync.Mutex
 	parts []*part // guarded by mu
-	want  []phase // guarded by mu; by slot: what the core wants of the parts
+	want  []phase // guarded by mu; by slot: the phase that the parts should reach
 }
 
-// View is what a replica knows of itself and of the others.
+// View is what a replica knows about itself and the others.
 type View struct {
 	ID     string
-	Record *Record // nil: there is none
-	// Leases are those of all replicas, ordered by ID.
+	Record *Record // nil if there is none
+	// Leases are the leases of all replicas, ordered by ID.
 	Leases []Lease
-	// Own is what the replica says of itself.
+	// Own is the state that the replica publishes.
 	Own State
-	// Slots is how many there are.
+	// Slots is the number of slots.
 	Slots int
-	// Moves counts the slots that the replica has got or given away.
+	// Moves counts the slots that the replica has received or given away.
 	Moves uint64
-	// Wrong says which slots are run by nobody for longer than a handover takes, or by
-	// several replicas; empty: none is.
+	// Wrong describes the slots that no replica runs for longer than a handover takes, or that several run. It is empty if there are none.
 	Wrong string
 }
 
@@ -96,10 +93,10 @@ type View struct {
 func New(cfg Config) (*Member, error) {
 	cfg = cfg.withDefaults()
 	if cfg.RESTConfig == nil || cfg.Namespace == "" || cfg.Group == "" || cfg.ID == "" {
-		return nil, errors.New("shards: rest config, namespace, group and ID are needed")
+		return nil, errors.New("shards: RESTConfig, Namespace, Group and ID are required")
 	}
 	if cfg.Slots < 1 || cfg.Slots > slots.Max {
-		return nil, fmt.Errorf("shards: %d, want 1 to %d", cfg.Slots, slots.Max)
+		return nil, fmt.Errorf("shards: %d slots, want 1 to %d", cfg.Slots, slots.Max)
 	}
 	if t := cfg.Timing; t.Lease%time.Second != 0 || t.Lease < 3*t.Renew {
 		return nil, fmt.Errorf("shards: a lease of %v, want whole seconds, and at least three times the retry period of %v", t.Lease, t.Renew)
@@ -119,31 +116,30 @@ func New(cfg Config) (*Member, error) {
 	return m, nil
 }
 
-// Gate says when this replica may write.
+// Gate returns the gate that is open while this replica may write.
 func (m *Member) Gate() *leader.Gate { return m.gate }
 
-// Notes are what the replicas share of modules.
+// Notes returns the notes about modules that the replicas share.
 func (m *Member) Notes() *leader.Notes {
 	return &leader.Notes{Leases: m.leases.client, Namespace: m.cfg.Namespace, Name: m.cfg.Group + "-notes", Gate: m.gate}
 }
 
-// View returns what the replica knows.
+// View returns the current view.
 func (m *Member) View() *View { return m.view.Load() }
 
-// Slots returns how many slots there are now.
+// Slots returns the current number of slots.
 func (m *Member) Slots() int { return m.View().Slots }
 
-// Ready lets the replica be given slots, once Run has been called.
+// Ready allows the replica to be given slots, once Run has been called.
 func (m *Member) Ready(ctx context.Context) { m.command(ctx, (*Core).Ready) }
 
-// Leave makes the replica give its slots away; Run then returns. With hurry it does
-// not wait for others to be warm.
+// Leave makes the replica give its slots away, after which Run returns. With hurry, it does not wait until others are warm.
 func (m *Member) Leave(ctx context.Context, hurry bool) {
 	m.command(ctx, func(c *Core) { c.Leave(time.Now(), hurry) })
 }
 
-// Split returns what the objects of a controller are in a slot by, in all replicas:
-// what was proposed by the first one. The error is that of ctx.
+// Split returns the field that determines the slot of a controller's objects, which is the same in all replicas: the first proposal wins.
+// The error is that of ctx.
 func (m *Member) Split(ctx context.Context, controller, propose string) (by string, err error) {
 	answer := make(chan string, 1)
 	m.command(ctx, func(c *Core) {
@@ -158,8 +154,7 @@ func (m *Member) Split(ctx context.Context, controller, propose string) (by stri
 	}
 }
 
-// Served reports whether the API server selects objects by slots. It asks until there
-// is an answer; the error is that of ctx.
+// Served reports whether the API server can select objects by slot. It retries until there is an answer; the error is that of ctx.
 func (m *Member) Served(ctx context.Context) (bool, error) {
 	for {
 		if known := m.served.Load(); known != nil {
@@ -189,9 +184,8 @@ func (m *Member) command(ctx context.Context, do func(*Core)) {
 	}
 }
 
-// Run takes part until Leave has given all slots away, or ctx ends: then everything
-// that writes must have ended, and what is left is given away at once. The error is
-// leader.ErrLost if the lease was lost. It runs once.
+// Run participates until Leave has given all slots away, or ctx ends. When ctx ends, everything that writes must have ended already, and
+// the remaining slots are given away at once. The error is leader.ErrLost if the lease was lost. Run can be called once.
 func (m *Member) Run(ctx context.Context) error {
 	if m.started.Swap(true) {
 		return errors.New("shards: Run was called before")
@@ -206,7 +200,7 @@ func (m *Member) Run(ctx context.Context) error {
 	return err
 }
 
-// sharedLeases returns the leases that the watch has.
+// sharedLeases returns the leases in the informer.
 func (m *Member) sharedLeases() []*coordinationv1.Lease {
 	items := m.all.GetStore().List()
 	out := make([]*coordinationv1.Lease, 0, len(items))

@@ -9,25 +9,24 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/shard/slots"
 )
 
-// Participant runs a part of its objects: a controller.
+// Participant runs a part of its objects. It is implemented by controllers.
 type Participant interface {
-	// Name is that of the controller, the same in all replicas.
+	// Name returns the name of the controller, the same in all replicas.
 	Name() string
 	// Warm starts the watches of a slot and returns when they have synced.
 	Warm(ctx context.Context, slot int) error
-	// Open waits until the cache has what the owner before has written, and lets the
-	// objects of the slot run. Nil: it is not known what that was; it was written before
-	// the time since.
+	// Open waits until the cache includes the writes of the previous owner, and then runs the objects of the slot. If left is nil, those
+	// writes are unknown, and were made before since.
 	Open(ctx context.Context, slot int, since time.Time, left *Handover) error
-	// Close lets no more runs of the slot begin and returns when the last has ended.
+	// Close prevents new runs of the slot, and returns when the last has ended.
 	Close(ctx context.Context, slot int) Handover
-	// Drop stops the watches of a slot.
-	Drop(slot int)
-	// Spent yields what the runs of each slot have cost until now.
+	// Cool stops the watches of a slot.
+	Cool(slot int)
+	// Spent yields the total computing time of the runs of each slot.
 	Spent(yield func(slot int, d time.Duration))
 }
 
-// part is a Participant and how far it is with each slot.
+// part is a Participant and its progress with each slot.
 type part struct {
 	Participant
 
@@ -38,8 +37,8 @@ type part struct {
 	}
 }
 
-// Join makes a controller take part, until leave is called, before which it must have
-// ended. What is open or warm already becomes so for it, too.
+// Join adds a controller. Slots that are already warm or open are warmed and opened for it, too. The controller must have ended before
+// leave is called.
 func (m *Member) Join(ctx context.Context, p Participant) (leave func()) {
 	added := &part{Participant: p, ctx: ctx}
 	m.mu.Lock()
@@ -59,14 +58,14 @@ func (m *Member) Join(ctx context.Context, p Participant) (leave func()) {
 	}
 }
 
-// wants returns what the core wants of the parts: idle, warm or open.
+// wants returns the phase that the parts should reach: idle, warm or open.
 func (m *Member) wants(slot int) phase {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.want[slot]
 }
 
-// catchUp brings a slot of a controller that came late to where the others are.
+// catchUp brings a slot of a controller that was added later to the phase of the others.
 func (p *part) catchUp(ctx context.Context, m *Member, slot int) {
 	p.slots[slot].Lock()
 	defer p.slots[slot].Unlock()
@@ -79,8 +78,7 @@ func (p *part) catchUp(ctx context.Context, m *Member, slot int) {
 	}
 }
 
-// warm makes a slot warm; the caller holds its mutex. An error is only that ctx has
-// ended.
+// warm makes a slot warm. The caller must hold its mutex. It fails only if ctx has ended.
 func (p *part) warm(ctx context.Context, slot int) {
 	if p.slots[slot].at == idle && p.Warm(ctx, slot) == nil {
 		p.slots[slot].at = warm
@@ -94,16 +92,16 @@ func (p *part) open(ctx context.Context, slot int, since time.Time, left *Handov
 	}
 }
 
-// done says for the log what was done with a slot.
-var done = map[Kind]string{Warm: "slot is warm", Open: "slot is open", Close: "slot is closed", Drop: "slot was dropped"}
+// done is the log text for each completed effect.
+var done = map[Kind]string{Warm: "slot is warm", Open: "slot is open", Close: "slot is closed", Cool: "slot is no longer watched"}
 
-// maxLists is how many slots are listed at a time. The API server looks at all objects
-// for each of them, and has to answer the renewals of leases, too.
+// maxLists is the maximum number of slots that are listed concurrently. For each, the API server must go through all objects, and it must
+// also answer the renewals of leases.
 const maxLists = 3
 
-// startSlot carries out an effect on a slot, with all parts at once.
+// startSlot carries out an effect on a slot, concurrently for all parts.
 func (l *loop) startSlot(e Effect) {
-	wants := map[Kind]phase{Warm: warm, Open: open, Close: warm, Drop: idle}
+	wants := map[Kind]phase{Warm: warm, Open: open, Close: warm, Cool: idle}
 	l.mu.Lock()
 	l.want[e.Slot] = wants[e.Kind]
 	parts := slices.Clone(l.parts)
@@ -141,7 +139,7 @@ func (l *loop) startSlot(e Effect) {
 	})
 }
 
-// carryOut carries out an effect; the caller holds the slot's mutex.
+// carryOut carries out an effect for one part. The caller must hold the slot's mutex.
 func (p *part) carryOut(loop context.Context, e Effect) *Handover {
 	ctx, cancel := context.WithCancel(p.ctx)
 	defer cancel()
@@ -162,12 +160,12 @@ func (p *part) carryOut(loop context.Context, e Effect) *Handover {
 			*at = warm
 			return &h
 		}
-	case Drop:
+	case Cool:
 		if *at == warm {
-			p.Drop(e.Slot)
+			p.Cool(e.Slot)
 			*at = idle
 		}
-	case Renew, Fence, Commit, Forget: // not of a slot
+	case Renew, Fence, Commit, Forget: // not effects on a slot
 	}
 	return nil
 }

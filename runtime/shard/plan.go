@@ -9,25 +9,21 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/shard/slots"
 )
 
-// Replica is a replica as the others see it.
+// Replica is a replica as seen by the others.
 type Replica struct {
 	ID string
-	// Takes says that it may be given slots.
+	// Takes reports whether it may be given slots.
 	Takes bool
-	// Open are the slots that it runs, and Load what these cost it, in ms of computing a
-	// second.
+	// Open are the slots that it runs, and Load is their load, in ms of computing per second.
 	Open slots.Set
 	Load map[int]int
 }
 
-// plan changes the record so that each slot has an owner that lives, or is to get
-// one. Members are those that live, ordered by ID. It reports whether anything has
-// changed. What it does follows from its arguments alone, so that it does not matter
-// which replica carries it out.
+// plan changes the record so that each slot has a living owner, or will get one. members are the living replicas, ordered by ID. It reports
+// whether anything has changed. The result depends only on the arguments, so that it does not matter which replica calls it.
 //
-// A slot goes to the replica with the highest rendezvous hash for it among those
-// that have room: at most the slots divided by the replicas, rounded up. A slot
-// whose owner lives stays where it is, unless the replicas have changed.
+// A slot goes to the replica with the highest rendezvous hash among those that have room: at most the number of slots divided by the number
+// of replicas, rounded up. A slot with a living owner stays where it is, unless the set of replicas has changed.
 func plan(r *Record, members []Replica, now time.Time) bool {
 	p := planner{r: r, now: now, counts: map[string]int{}, live: map[string]*Replica{}}
 	var names []string
@@ -61,12 +57,11 @@ type planner struct {
 	now     time.Time
 	live    map[string]*Replica
 	takers  []*Replica     // those that take slots
-	counts  map[string]int // of the slots that each has or is to get
+	counts  map[string]int // the number of slots that each has or will get
 	changed bool
 }
 
-// prune takes out owners that are dead, and plans for those that do not take any
-// longer, and counts the slots.
+// prune removes dead owners, and plans for replicas that no longer take slots, and counts the slots.
 func (p *planner) prune() {
 	for i := range p.r.Slots {
 		s := &p.r.Slots[i]
@@ -85,7 +80,7 @@ func (p *planner) prune() {
 
 func (p *planner) takes(id string) bool { m := p.live[id]; return m != nil && m.Takes }
 
-// target is the replica that has a slot in the end; empty: there is none yet.
+// target returns the replica that will finally have a slot, or "" if there is none yet.
 func (p *planner) target(i int) string {
 	s := &p.r.Slots[i]
 	if s.Next != "" {
@@ -97,7 +92,7 @@ func (p *planner) target(i int) string {
 	return ""
 }
 
-// best is the replica with room that a slot suits best.
+// best returns the replica with room that has the highest hash for a slot.
 func (p *planner) best(slot, most int) string {
 	var best string
 	var highest uint64
@@ -109,12 +104,12 @@ func (p *planner) best(slot, most int) string {
 	return best
 }
 
-// rendezvous is the hash that decides between replicas.
+// rendezvous is the hash for choosing a replica.
 func rendezvous(slot int, id string) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte{byte(slot)}) // never fails
 	_, _ = h.Write([]byte(id))
-	x := h.Sum64() // FNV does not spread its last bytes: finish as splitmix64 does
+	x := h.Sum64() // FNV does not mix its last bytes well, so finish like splitmix64
 	x ^= x >> 30
 	x *= 0xbf58476d1ce4e5b9
 	x ^= x >> 27
@@ -122,8 +117,7 @@ func rendezvous(slot int, id string) uint64 {
 	return x ^ x>>31
 }
 
-// move makes a replica the target of a slot. Where nobody runs the slot, it is the
-// owner at once.
+// move makes a replica the target of a slot. If the slot has no owner, the replica becomes its owner at once.
 func (p *planner) move(slot int, to string) {
 	s := &p.r.Slots[slot]
 	if before := p.target(slot); before != "" {
@@ -146,8 +140,8 @@ func (p *planner) move(slot int, to string) {
 	}
 }
 
-// runsElsewhere reports whether a replica says that it runs a slot that has no owner:
-// somebody has deleted the record. It ends when it notices.
+// runsElsewhere reports whether another replica runs a slot that has no owner, because the record was deleted. That replica ends when it
+// notices.
 func (p *planner) runsElsewhere(slot int, to string) bool {
 	for id, m := range p.live {
 		if id != to && m.Open.Has(slot) {
@@ -157,7 +151,7 @@ func (p *planner) runsElsewhere(slot int, to string) bool {
 	return false
 }
 
-// balance moves slots until no replica has more than one slot more than another.
+// balance moves slots until the numbers of slots of any two replicas differ by at most one.
 func (p *planner) balance() {
 	for {
 		from := slices.MaxFunc(p.takers, func(a, b *Replica) int { return p.counts[a.ID] - p.counts[b.ID] }).ID
@@ -175,9 +169,8 @@ func (p *planner) balance() {
 	}
 }
 
-// relieve moves one slot from the replica with the most load to the one with the
-// least, where that helps, and reports whether it has. Slots that are on the move
-// have to arrive first.
+// relieve moves one slot from the replica with the highest load to the one with the lowest if that helps, and reports whether it did. It
+// does nothing while other slots are moving.
 func relieve(r *Record, members []Replica) bool {
 	counts, loads := map[string]int{}, map[string]int{}
 	var takers []*Replica
@@ -203,11 +196,11 @@ func relieve(r *Record, members []Replica) bool {
 	hot := slices.MaxFunc(takers, func(a, b *Replica) int { return loads[a.ID] - loads[b.ID] })
 	cold := slices.MinFunc(takers, func(a, b *Replica) int { return loads[a.ID] - loads[b.ID] })
 	mean := total / len(takers)
-	// Not for little: a tenth of a CPU above, and a quarter more than the mean.
+	// Ignore small differences: less than a tenth of a CPU, or less than a quarter of the mean.
 	if loads[hot.ID] < mean+100 || loads[hot.ID]*4 < mean*5 {
 		return false
 	}
-	// Counts stay within a quarter of an equal part, for the sake of memory.
+	// The number of slots may exceed the mean by at most a quarter, to limit memory use.
 	if most := (5*len(r.Slots) + 4*len(takers) - 1) / (4 * len(takers)); counts[cold.ID] >= most {
 		return false
 	}

@@ -10,45 +10,44 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/shard/slots"
 )
 
-// Record says who runs which slot. All replicas share one, which is changed by
-// compare and swap alone.
+// Record specifies which replica runs each slot. All replicas share it, and change it only by compare-and-swap.
 type Record struct {
 	// Epoch counts the changes.
 	Epoch uint64 `json:"epoch"`
-	// Keys say what the objects of each controller are in a slot by: slots.UID or
-	// slots.Namespace. The first replica that runs a controller decides.
+	// Keys are the fields that determine the slots of each controller's objects: slots.UID or slots.Namespace. The first replica that runs
+	// a controller decides.
 	Keys map[string]string `json:"keys,omitempty"`
-	// Balanced names the replicas that the slots were spread over last.
+	// Balanced lists the replicas among which the slots were last balanced.
 	Balanced string `json:"balanced,omitempty"`
 	Slots    []Slot `json:"slots"`
 }
 
 // Slot is a part of the objects.
 type Slot struct {
-	// Owner is the replica that runs the objects; only itself can give them to
-	// another while its lease lasts. Empty: nobody does.
+	// Owner is the replica that runs the objects. While its lease lasts, only the owner can give the slot to another replica. Empty if
+	// there is none.
 	Owner string `json:"owner,omitempty"`
-	// Next is the replica that the owner is to give the slot to; empty: none.
+	// Next is the replica that should get the slot from the owner; empty if there is none.
 	Next string `json:"next,omitempty"`
-	// Epoch and Moved are of the last change of the owner. Moved is for people.
+	// Epoch and Moved are those of the last change of the owner. Moved is for people.
 	Epoch uint64    `json:"epoch,omitempty"`
 	Moved time.Time `json:"moved,omitzero"`
-	// Handover is what the owner before has left, by controller. Where it has nothing
-	// of a controller, what the owner before wrote last is not known: it died.
+	// Handover is the state that the previous owner left, by controller. If it has no entry for a controller, the last writes of the
+	// previous owner are unknown, because it died.
 	Handover map[string]Handover `json:"handover,omitempty"`
 }
 
-// Handover is what the owner of a slot leaves to the next one.
+// Handover is the state that the owner of a slot leaves to the next one.
 type Handover struct {
-	// Writes are the last ones: the next owner waits until its cache has them.
+	// Writes are the last writes: the next owner waits until its cache includes them.
 	Writes []Write `json:"writes,omitempty"`
-	// Failing are the objects whose last runs have failed.
+	// Failing are the objects whose last runs failed.
 	Failing []Failing `json:"failing,omitempty"`
-	// Deleted are objects that are gone, and whose deletion no run has seen yet.
+	// Deleted are objects that are gone, and whose deletion no run has handled yet.
 	Deleted []abi.Key `json:"deleted,omitempty"`
 }
 
-// Write is a write of a run, as far as a cache can show it.
+// Write is a write of a run, with the fields that a cache can show.
 type Write struct {
 	Group           string            `json:"group,omitempty"`
 	Resource        string            `json:"resource"`
@@ -59,7 +58,7 @@ type Write struct {
 	Deleted         bool              `json:"deleted,omitempty"`
 }
 
-// Failing is an object whose last runs have failed.
+// Failing is an object whose last runs failed.
 type Failing struct {
 	Key     abi.Key   `json:"key"`
 	UID     string    `json:"uid,omitempty"`
@@ -69,30 +68,30 @@ type Failing struct {
 	Retry time.Time `json:"retry,omitzero"`
 }
 
-// State is what a replica says of itself in its lease.
+// State is the state that a replica publishes in its lease.
 type State struct {
-	// Takes says that it may be given slots: it has started, and does not stop.
+	// Takes reports whether the replica may be given slots: it has started, and is not stopping.
 	Takes bool `json:"takes,omitempty"`
-	// Warm are the slots whose watches have synced, Open those that it runs.
+	// Warm are the slots whose watches have synced; Open are those that it runs.
 	Warm slots.Set `json:"warm,omitzero"`
 	Open slots.Set `json:"open,omitzero"`
-	// Load is what slots cost, in ms of computing a second.
+	// Load is the load of the slots, in ms of computing per second.
 	Load map[int]int `json:"load,omitempty"`
-	// Summary is for people. It alone is no reason to write the lease.
+	// Summary is for people. A change of only the summary is not written at once.
 	Summary Summary `json:"summary,omitzero"`
 }
 
-// Summary is how the controllers of a replica do.
+// Summary summarizes the controllers of a replica.
 type Summary struct {
-	// Controllers counts those that run.
+	// Controllers is the number of running controllers.
 	Controllers int `json:"controllers,omitempty"`
-	// Objects of their kinds are in the cache; Due of them wait for a worker, Running
-	// are reconciled, Failing have a last run that failed.
+	// Objects is the number of objects of their kinds in the cache; of these, Due wait for a worker, Running are being reconciled, and
+	// Failing had a failed last run.
 	Objects int `json:"objects,omitempty"`
 	Due     int `json:"due,omitempty"`
 	Running int `json:"running,omitempty"`
 	Failing int `json:"failing,omitempty"`
-	// Runs counts since the start.
+	// Runs is the number of runs since the start.
 	Runs uint64 `json:"runs,omitempty"`
 }
 
@@ -101,17 +100,16 @@ type Lease struct {
 	ID      string // of the replica
 	Version string // changes with each write
 	Lasts   time.Duration
-	Ended   bool // fenced off
+	Ended   bool // fenced
 	State   State
-	// Heard is when it changed last, by the own clock; in a View only.
+	// Heard is when the lease last changed, according to the local clock. It is set only in a View.
 	Heard time.Time
 }
 
-// maxRecord bounds a record in bytes. Annotations of an object may have 256 KiB.
+// maxRecord limits the size of a record in bytes. The annotations of an object may have 256 KiB.
 const maxRecord = 200 << 10
 
-// encode returns the record as text. Where it is too long, it leaves out what is only
-// useful: which objects were failing.
+// encode returns the record as text. If it is too long, it omits the failing objects, which are useful but not essential.
 func (r *Record) encode() (string, error) {
 	b, err := json.Marshal(r)
 	if err == nil && len(b) > maxRecord {
@@ -130,7 +128,7 @@ func (r *Record) encode() (string, error) {
 	return string(b), nil
 }
 
-// decodeRecord reads a record. The error says what is wrong with it.
+// decodeRecord parses and validates a record.
 func decodeRecord(text string) (*Record, error) {
 	r := &Record{}
 	if err := json.Unmarshal([]byte(text), r); err != nil {

@@ -319,7 +319,7 @@ func (r *replica) carryOut(e Effect) {
 	case Close:
 		r.stop(e.Slot)
 		r.drained(e)
-	case Drop:
+	case Cool:
 		w.after(w.within(20*time.Millisecond), func() { r.answered(func() { r.done(e, res) }) })
 	}
 }

@@ -6,19 +6,18 @@ import (
 	"time"
 )
 
-// Times between what replicas do.
+// Intervals between actions of replicas.
 const (
-	// rankDelay is how much later than the first replica the next one changes the
-	// record, so that one of them does.
+	// rankDelay is how much later than the previous replica each one changes the record, so that only one of them does.
 	rankDelay = 300 * time.Millisecond
-	// relieveEvery is how long the record rests before a slot moves because of load.
+	// relieveEvery is the minimum time between changes of the record because of load.
 	relieveEvery = time.Minute
-	// minGap is between two writes of the own lease.
+	// minGap is the minimum time between two writes of the replica's own lease.
 	minGap = 50 * time.Millisecond
 )
 
-// Step returns what is to be done now, and when to call it again at the latest. It
-// is called after everything that was read and has ended.
+// Step returns the effects to carry out now, and the latest time to call it again. It must be called after everything that was read and
+// every effect that has ended.
 func (c *Core) Step(now time.Time) (effects []Effect, again time.Time) {
 	if c.Lost(now) {
 		return nil, time.Time{}
@@ -35,7 +34,7 @@ func (c *Core) Step(now time.Time) (effects []Effect, again time.Time) {
 	return effects, again
 }
 
-// slot takes one slot a step further.
+// slot advances one slot by a step.
 func (c *Core) slot(now time.Time, i int, effects []Effect) []Effect {
 	s := &c.record.Slots[i]
 	mine := s.Owner == c.id
@@ -54,7 +53,7 @@ func (c *Core) slot(now time.Time, i int, effects []Effect) []Effect {
 		case mine && c.takes() && c.MayWrite(now):
 			do(opening, Effect{Kind: Open, Handover: s.Handover, Since: c.since[i]})
 		case !mine && s.Next != c.id:
-			do(dropping, Effect{Kind: Drop})
+			do(cooling, Effect{Kind: Cool})
 		}
 	case open:
 		if mine && c.gives(now, s, i) {
@@ -63,24 +62,24 @@ func (c *Core) slot(now time.Time, i int, effects []Effect) []Effect {
 	case closed:
 		switch {
 		case !mine:
-			do(dropping, Effect{Kind: Drop})
+			do(cooling, Effect{Kind: Cool})
 			c.left[i] = nil
-		case !c.gives(now, s, i) && !c.busy[Commit] && !is(c.doubt, c.version): // nobody is to have it any longer
+		case !c.gives(now, s, i) && !c.busy[Commit] && !is(c.doubt, c.version): // no replica wants it any more
 			do(opening, Effect{Kind: Open, Handover: c.left[i], Since: c.since[i]})
 			c.left[i] = nil
 		}
-	case dropping, warming, opening, closing: // until Done
+	case cooling, warming, opening, closing: // until Done
 	}
 	if p := c.phases[i]; !mine && p >= opening {
-		c.lost = true // somebody has changed the record who may not
+		c.lost = true // the record was changed by something other than the protocol
 	}
 	return effects
 }
 
-// is reports whether a version is this one.
+// is reports whether of is this version.
 func is(of *string, version string) bool { return of != nil && *of == version }
 
-// gives reports whether the replica is to close a slot that it owns, for another.
+// gives reports whether the replica should close a slot that it owns, for another replica.
 func (c *Core) gives(now time.Time, s *Slot, i int) bool {
 	if s.Next != "" && s.Next != c.id {
 		if to := c.members[s.Next]; to != nil && to.State.Warm.Has(i) && !to.gone && !to.Ended {
@@ -94,7 +93,7 @@ func (c *Core) gives(now time.Time, s *Slot, i int) bool {
 	return c.hurry || alone || now.Sub(c.leaving) > c.timing.Settle
 }
 
-// state is what the replica says of itself.
+// state returns the state to publish.
 func (c *Core) state() State {
 	s := State{Takes: c.takes(), Load: c.load, Summary: c.summary}
 	for i, p := range c.phases {
@@ -104,7 +103,7 @@ func (c *Core) state() State {
 	return s
 }
 
-// renew renews the lease, also when there is something new to say.
+// renew renews the lease, or updates it if the state has changed.
 func (c *Core) renew(now time.Time, effects []Effect, again *time.Time) []Effect {
 	s := c.state()
 	due := c.tried.Add(c.timing.Renew)
@@ -123,8 +122,7 @@ func (c *Core) renew(now time.Time, effects []Effect, again *time.Time) []Effect
 	return append(effects, Effect{Kind: Renew, State: s})
 }
 
-// fence ends the lease of one replica that was silent for as long as it lasts, or
-// forgets one that has ended.
+// fence ends the lease of one replica that has been silent for its whole duration, or deletes that of one that has ended.
 func (c *Core) fence(now time.Time, effects []Effect, again *time.Time) []Effect {
 	if c.busy[Fence] || !c.MayWrite(now) {
 		return effects
@@ -149,12 +147,12 @@ func (c *Core) fence(now time.Time, effects []Effect, again *time.Time) []Effect
 	return effects
 }
 
-// refersTo reports whether a replica has, or is to get, a slot.
+// refersTo reports whether a replica has a slot, or will get one.
 func (c *Core) refersTo(id string) bool {
 	return c.record == nil || slices.ContainsFunc(c.record.Slots, func(s Slot) bool { return s.Owner == id || s.Next == id })
 }
 
-// Done takes in how an effect ended.
+// Done passes in the result of an effect.
 func (c *Core) Done(now time.Time, e Effect, r Result) {
 	switch e.Kind {
 	case Renew:
@@ -177,7 +175,7 @@ func (c *Core) Done(now time.Time, e Effect, r Result) {
 			c.stale = &e.Version
 		case r.Err:
 			c.doubt, c.retry = &e.Version, now.Add(c.timing.Renew/4)
-		case c.record == nil || c.writing.Epoch > c.record.Epoch: // else it was read before it was answered
+		case c.record == nil || c.writing.Epoch > c.record.Epoch: // otherwise it was read before the response came
 			c.take(now, c.writing, r.Version)
 		}
 		c.writing = nil
@@ -187,7 +185,7 @@ func (c *Core) Done(now time.Time, e Effect, r Result) {
 		c.phases[e.Slot] = open
 	case Close:
 		c.phases[e.Slot], c.left[e.Slot] = closed, r.Handover
-	case Drop:
+	case Cool:
 		c.phases[e.Slot] = idle
 	}
 }
@@ -200,5 +198,5 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// wall is a time for people.
+// wall returns a time for people.
 func wall(now time.Time) time.Time { return now.UTC().Truncate(time.Millisecond) }

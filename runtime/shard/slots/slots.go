@@ -1,5 +1,4 @@
-// Package slots splits objects into parts by a hash: the same one as the API server's
-// sharded lists and watches (KEP-5866).
+// Package slots splits objects into parts by a hash, the same one as that of the API server's sharded lists and watches (KEP-5866).
 package slots
 
 import (
@@ -12,8 +11,8 @@ import (
 // Max is the largest number of slots that objects can be split into.
 const Max = 256
 
-// Of returns the slot of n that a uid or a namespace is in. The hash is FNV-1a, of 64
-// bits, and slots are equal ranges of it, so that a slot can be asked of the API server.
+// Of returns the slot, out of n, of a uid or a namespace. The hash is 64-bit FNV-1a, and slots are equal ranges of it, so that the API
+// server can select a slot.
 func Of(key string, n int) int {
 	var h uint64 = 0xcbf29ce484222325
 	for i := range len(key) {
@@ -23,13 +22,13 @@ func Of(key string, n int) int {
 	return int(slot)
 }
 
-// The fields of an object by which it is in a slot.
+// The fields that can determine the slot of an object.
 const (
 	UID       = "metadata.uid"
 	Namespace = "metadata.namespace"
 )
 
-// Range is one slot of N, by a field of the objects. The zero Range is everything.
+// Range is one slot of N, by a field of the objects. The zero Range includes everything.
 type Range struct {
 	Field   string // UID or Namespace
 	Slot, N int
@@ -46,7 +45,7 @@ func (r Range) Has(uid, namespace string) bool {
 	return true
 }
 
-// Selector returns the range as the API server's shardSelector; empty for everything.
+// Selector returns the range as the API server's shardSelector, or "" for everything.
 func (r Range) Selector() string {
 	if r.N == 0 {
 		return ""
@@ -54,7 +53,7 @@ func (r Range) Selector() string {
 	return fmt.Sprintf("shardRange(object.%s, '%s', '%s')", r.Field, bound(r.Slot, r.N), bound(r.Slot+1, r.N))
 }
 
-// bound is where a slot begins: the first hash h of which h*n/2^64 is the slot.
+// bound returns the start of a slot: the lowest hash h for which h*n/2^64 is the slot.
 func bound(slot, n int) string {
 	if slot == n {
 		return "0x10000000000000000"
@@ -72,7 +71,7 @@ type Set [Max / 64]uint64
 // Has reports whether a slot is in the set.
 func (s *Set) Has(slot int) bool { return s[slot/64]>>(slot%64)&1 == 1 }
 
-// Put adds a slot, or takes it out.
+// Put adds or removes a slot.
 func (s *Set) Put(slot int, in bool) {
 	if in {
 		s[slot/64] |= 1 << (slot % 64)
@@ -88,7 +87,7 @@ func (s *Set) Add(o Set) {
 	}
 }
 
-// Len returns how many slots are in the set.
+// Len returns the number of slots in the set.
 func (s *Set) Len() int {
 	n := 0
 	for _, w := range s {
@@ -97,7 +96,7 @@ func (s *Set) Len() int {
 	return n
 }
 
-// String returns the slots as ranges: "0-3,17".
+// String returns the slots as ranges, such as "0-3,17".
 func (s *Set) String() string {
 	var parts []string
 	for i := 0; i < Max; i++ {
