@@ -1,6 +1,5 @@
-// Package diff says in what two states of an object differ, field by field, and
-// writes that for people. wasmctl explain, dev, shadow and --dry-run all show what
-// it says.
+// Package diff finds the fields in which two states of an object differ, and formats the differences for people. wasmctl explain, dev, shadow
+// and --dry-run all use it.
 //
 //	changes, err := diff.Packed(before, after, diff.Bounds{})
 package diff
@@ -15,7 +14,7 @@ import (
 	"github.com/wasmctl/wasmctl/internal/packed"
 )
 
-// errPacked says that bytes are not what abi.AppendValue writes of an object.
+// errPacked means that the bytes are not in the format of abi.AppendValue for an object.
 var errPacked = errors.New("object: not the msgpack of a Kubernetes object")
 
 // Defaults of Bounds.
@@ -24,37 +23,33 @@ const (
 	MaxValue   = 120
 )
 
-// Bounds are those of a comparison. The zero value is the defaults.
+// Bounds limit the result of a comparison. The zero value means the defaults.
 type Bounds struct {
-	// Changes is how many changes are named; a last one says that there are more.
-	// Value is how many bytes of a value are shown.
+	// Changes is the maximum number of changes; if there are more, a final one says so. Value is the maximum number of bytes of a value.
 	Changes, Value int
 }
 
-// Change is one field that differs between two states of an object.
+// Change is a field that differs between two states of an object.
 type Change struct {
-	// Path names the field: "spec.containers[name=app].image", "spec.args[0]",
-	// "metadata.labels[app.kubernetes.io/name]". One that ends with Order is that of
-	// a list: the values are the names of its elements in their order.
+	// Path is the path of the field, such as "spec.containers[name=app].image", "spec.args[0]" or
+	// "metadata.labels[app.kubernetes.io/name]". A path that ends with Order is that of a list whose elements were reordered: the values
+	// are the names of its elements in order.
 	Path string `json:"path"`
-	// Before and After are the beginnings of the values, as JSON; empty where there
-	// was none. Of two long texts they are what follows where they part. A map or
-	// list above Bounds.Value bytes that has come or gone is told by its parts.
+	// Before and After are the beginnings of the values as JSON; empty if there is no value. If two long texts differ, they begin near the
+	// first difference. An added or removed map or list of more than Bounds.Value bytes is reported as separate changes of its parts.
 	Before string `json:"before,omitempty"`
 	After  string `json:"after,omitempty"`
 }
 
-// More is the Path of the change that stands for those that have no room.
+// More is the Path of a final change that represents those that did not fit.
 const More = "..."
 
-// Order ends the Path of a list whose elements have changed places.
+// Order is the suffix of the Path of a list whose elements were reordered.
 const Order = "[order]"
 
-// Packed compares two states of an object as the cache packs them: msgpack with
-// sorted keys. An empty state is that of no object. Elements of lists are
-// compared by their name, uid or type where each has one of its own, else by place. Fields that only repeat or
-// count other changes are skipped: resourceVersion, managedFields, and kubectl's
-// copy of what it applied. The error says that one is no such state.
+// Packed compares two states of an object in the format of the cache: msgpack with sorted keys. An empty state means no object. Elements of
+// lists are matched by name, uid or type if these are unique, and otherwise by position. Fields that only reflect other changes are
+// ignored: resourceVersion, managedFields, and kubectl's copy of the applied object. It is an error if a state has another format.
 func Packed(before, after []byte, bounds Bounds) ([]Change, error) {
 	d := differ{bounds: bounds}
 	d.bounds.Changes = cmp.Or(d.bounds.Changes, MaxChanges)
@@ -69,13 +64,13 @@ func Packed(before, after []byte, bounds Bounds) ([]Change, error) {
 	return d.changes, err
 }
 
-// passed are the fields that are passed over, by the map that they are in.
-var passed = map[string]map[string]bool{
+// ignored are the ignored fields, by the path of the map that contains them.
+var ignored = map[string]map[string]bool{
 	"metadata":             {"resourceVersion": true, "managedFields": true},
 	"metadata.annotations": {"kubectl.kubernetes.io/last-applied-configuration": true},
 }
 
-// differ walks two values side by side and decodes nothing but what differs.
+// differ walks two values in parallel and decodes only the differences.
 type differ struct {
 	bounds  Bounds
 	path    []byte
@@ -83,7 +78,7 @@ type differ struct {
 	changes []Change
 }
 
-// values compares two values, each of which is whole.
+// values compares two complete values.
 func (d *differ) values(before, after []byte) error {
 	if bytes.Equal(before, after) {
 		return nil
@@ -94,7 +89,7 @@ func (d *differ) values(before, after []byte) error {
 	return d.differs(before, after)
 }
 
-// walk compares two maps, or two arrays; nil is an empty one.
+// walk compares two maps or two arrays; nil counts as empty.
 func (d *differ) walk(before, after []byte) error {
 	if d.depth++; d.depth > abi.MaxDepth+1 {
 		return errPacked
@@ -107,7 +102,7 @@ func (d *differ) walk(before, after []byte) error {
 	return d.arrays(&b, &a)
 }
 
-// maps merges the keys of two maps, which are sorted.
+// maps merges the sorted keys of two maps.
 func (d *differ) maps(b, a *entries) error {
 	if !b.next() || !a.next() {
 		return errPacked
@@ -131,12 +126,12 @@ func (d *differ) maps(b, a *entries) error {
 	return nil
 }
 
-// entries are those of a map or an array that have not been read.
+// entries are the unread entries of a map or an array.
 type entries struct {
 	packed.Cursor
 	keyed      bool // of a map
 	left       int
-	some       bool // value is set, and key of a map
+	some       bool // value is set and, for a map, key
 	key, value []byte
 }
 
@@ -150,7 +145,7 @@ func entriesOf(b []byte) entries {
 	return e
 }
 
-// next reads the next entry, if there is one; false says that it cannot be read.
+// next reads the next entry, if there is one. It returns false if the entry is malformed.
 func (e *entries) next() bool {
 	e.value = nil
 	if e.some = e.left > 0; !e.some {
@@ -175,7 +170,7 @@ func compare(b, a *entries) int {
 }
 
 func (d *differ) entry(key, from, to []byte) error {
-	if passed[string(d.path)][string(key)] {
+	if ignored[string(d.path)][string(key)] {
 		return nil
 	}
 	length := len(d.path)
@@ -196,7 +191,7 @@ func appendKey(path []byte, key string) []byte {
 	return append(path, key...)
 }
 
-// either compares two values of which one may not be there.
+// either compares two values, one of which may be missing.
 func (d *differ) either(from, to []byte) error {
 	if from != nil && to != nil {
 		return d.values(from, to)
@@ -225,7 +220,7 @@ func (d *differ) differs(from, to []byte) error {
 	return nil
 }
 
-// add adds a change, or says once that there are more.
+// add adds a change or, once, the final change More.
 func (d *differ) add(before, after string) {
 	switch n := len(d.changes); {
 	case n > d.bounds.Changes:
@@ -237,15 +232,15 @@ func (d *differ) add(before, after string) {
 	}
 }
 
-// parts adds the changes of the parts of a map or list that has come or gone and
-// is too long to be shown whole. It reports whether it is such a one.
+// parts adds the changes of the parts of an added or removed map or list that is too long to be shown as one value. It reports whether it
+// did.
 func (d *differ) parts(from, to []byte) (bool, error) {
 	one := to
 	if to == nil {
 		one = from
 	}
 	if from != nil && to != nil || len(one) <= d.bounds.Value && string(d.path) != "metadata" {
-		return false, nil // of metadata some is passed over
+		return false, nil // metadata contains ignored fields
 	}
 	if form := packed.FormOf(one); form != packed.Map && form != packed.Array {
 		return false, nil

@@ -8,12 +8,10 @@ import (
 	"github.com/wasmctl/wasmctl/internal/packed"
 )
 
-// identities are the fields that tell the elements of a list apart, the first that
-// does so in both lists.
+// identities are the fields that may identify the elements of a list. The first field that does so in both lists is used.
 var identities = []string{"name", "uid", "type"}
 
-// maxIdentity is how many bytes an identity has at most: no name of Kubernetes has
-// more.
+// maxIdentity is the maximum length of an identity in bytes: no name in Kubernetes is longer.
 const maxIdentity = 253
 
 // arrays compares two lists, element by element.
@@ -36,7 +34,7 @@ func (d *differ) arrays(b, a *entries) error {
 	return nil
 }
 
-// all reads the elements that are left; false says that they cannot be read.
+// all reads the remaining elements. It returns false if they are malformed.
 func (e *entries) all() ([][]byte, bool) {
 	list := make([][]byte, 0, min(e.left, maxGrow))
 	for e.next() {
@@ -48,10 +46,10 @@ func (e *entries) all() ([][]byte, bool) {
 	return nil, false
 }
 
-// maxGrow bounds what is allocated at once for what bytes say of themselves.
+// maxGrow limits the allocation for an element count that was read from the input.
 const maxGrow = 64
 
-// at returns the element at a place; nil where there is none.
+// at returns an element, or nil if there is none at this position.
 func at(list [][]byte, i int) []byte {
 	if i >= len(list) {
 		return nil
@@ -59,8 +57,7 @@ func at(list [][]byte, i int) []byte {
 	return list[i]
 }
 
-// identify returns the place of each identity in a list; nil where an element has
-// none, or shares it with another.
+// identify returns the position of each identity in a list. It returns nil if an element has no identity, or if two have the same.
 func identify(list [][]byte, field string) map[string]int {
 	places := make(map[string]int, len(list))
 	for i, value := range list {
@@ -73,8 +70,7 @@ func identify(list [][]byte, field string) map[string]int {
 	return places
 }
 
-// identityOf returns what tells an element from others; "" where it has no such
-// text.
+// identityOf returns the identity of an element, or "" if it has none.
 func identityOf(value []byte, field string) string {
 	if packed.FormOf(value) != packed.Map {
 		return ""
@@ -90,10 +86,9 @@ func identityOf(value []byte, field string) string {
 	return ""
 }
 
-// named compares two lists whose elements have identities: those that are there
-// now in their order, then those that were.
+// named compares two lists whose elements have identities: first the current elements in order, then the removed ones.
 func (d *differ) named(field string, from, to [][]byte, ids, idsTo map[string]int) error {
-	var before, after []string // of those that both have
+	var before, after []string // the identities that are in both lists
 	for _, value := range to {
 		id := identityOf(value, field)
 		var was []byte
@@ -120,7 +115,7 @@ func (d *differ) named(field string, from, to [][]byte, ids, idsTo map[string]in
 	return d.order(before, after)
 }
 
-// bracket is the element of a path, as rights to fields write it.
+// bracket returns the path element for an identity, in the notation of field permissions.
 func bracket(field, id string) string {
 	if strings.ContainsAny(id, " \t\n.[]\"=*\\,") {
 		id = strconv.Quote(id)
@@ -128,7 +123,7 @@ func bracket(field, id string) string {
 	return "[" + field + "=" + id + "]"
 }
 
-// element compares an element of two lists, which one of them may not have.
+// element compares an element of two lists, which may be missing in one of them.
 func (d *differ) element(part string, from, to []byte) error {
 	length := len(d.path)
 	d.path = append(d.path, part...)
@@ -137,7 +132,7 @@ func (d *differ) element(part string, from, to []byte) error {
 	return err
 }
 
-// order adds the change of the places of elements.
+// order adds a change of the order of elements.
 func (d *differ) order(before, after []string) error {
 	from, err := asJSON(before)
 	if err != nil {

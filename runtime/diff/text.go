@@ -10,7 +10,7 @@ import (
 	"github.com/wasmctl/wasmctl/internal/text"
 )
 
-// String returns the change in a line: + is added, - removed, ~ changed.
+// String returns the change as a line: + means added, - removed, ~ changed.
 func (c *Change) String() string {
 	if c.Before == "" && c.After == "" {
 		return "  " + text.Line(c.Path)
@@ -18,8 +18,7 @@ func (c *Change) String() string {
 	return Line(c.Path, c.Before, c.After)
 }
 
-// Line is a line about something of which two sides have a value each; empty is
-// that of a side that has none.
+// Line formats two values as a line; an empty one is missing.
 func Line(what, before, after string) string {
 	what, before, after = text.Line(what), text.Line(before), text.Line(after)
 	switch {
@@ -31,10 +30,10 @@ func Line(what, before, after string) string {
 	return fmt.Sprintf("~ %s: %s -> %s", what, before, after)
 }
 
-// Join returns the path of the key of a map at a path: "metadata.labels[a.b/c]".
+// Join appends a map key to a path, such as "metadata.labels[a.b/c]".
 func Join(path, key string) string { return string(appendKey([]byte(path), key)) }
 
-// Values returns two values as Change has them, nil being none.
+// Values formats two values like those of a Change; nil means missing.
 func Values(before, after any, bounds Bounds) (from, to string) {
 	if bounds.Value == 0 {
 		bounds.Value = MaxValue
@@ -73,11 +72,10 @@ func show(value []byte) (string, error) {
 	return asJSON(v)
 }
 
-// lead is how much of what two texts have in common is shown where they part.
+// lead is the length of the common text to show before the first difference.
 const lead = 20
 
-// part returns at most about n bytes of two values. Where they are too long and
-// part late, it begins shortly before they do.
+// part returns at most about n bytes of two values. If they are long and differ late, it begins shortly before the difference.
 func part(before, after string, n int) (from, to string) {
 	same := 0
 	for same < min(len(before), len(after)) && before[same] == after[same] {
@@ -93,8 +91,7 @@ func part(before, after string, n int) (from, to string) {
 	return Clip(before, n), Clip(after, n)
 }
 
-// Clip returns at most about n bytes of a text, and says by "..." that there
-// are more. The rest of the text is not kept in memory.
+// Clip returns at most about n bytes of a text, followed by "..." if it is longer. It does not retain the remainder of the text.
 func Clip(s string, n int) string {
 	if len(s) <= n {
 		return s
