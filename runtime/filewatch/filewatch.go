@@ -1,6 +1,5 @@
-// Package filewatch tells when the content of a file has changed, however it
-// was changed: written in place, replaced by a rename, or behind a symbolic
-// link that was switched, as the volumes of ConfigMaps and Secrets do it.
+// Package filewatch detects changes of the content of a file, however they are made: written in place, replaced by a rename, or by
+// switching a symbolic link, as volumes of ConfigMaps and Secrets do.
 package filewatch
 
 import (
@@ -24,39 +23,33 @@ const (
 	DefaultPoll   = 10 * time.Second
 )
 
-// ErrTooLarge is told to File.OnError for a file beyond File.MaxSize.
+// ErrTooLarge is passed to File.OnError for a file larger than File.MaxSize.
 var ErrTooLarge = errors.New("the file is too large")
 
-// File is a file that is watched. Path and OnChange are needed.
+// File configures the watch of a file. Path and OnChange are required.
 type File struct {
 	Path string
-	// Content is what is known of the file: what equals it is no change.
+	// Content is the known content of the file: only a different content is a change.
 	Content []byte
-	// Sum, unless zero, stands for Content: the sha256 of what is too large to be
-	// kept.
+	// Sum, unless zero, replaces Content: it is the sha256 of a content that is too large to be retained.
 	Sum [sha256.Size]byte
-	// OnChange is given the new content, by the goroutine of Run. A missing file
-	// counts as unchanged.
+	// OnChange is called with the new content, on the goroutine of Run. A missing file counts as unchanged.
 	OnChange func(ctx context.Context, content []byte)
-	// OnError, if not nil, is notified why the file could not be read, by the
-	// goroutine of Run, once until that changes.
+	// OnError, if not nil, is called on the goroutine of Run when the file cannot be read, once until the error changes.
 	OnError func(error)
-	// OnPolling, if not nil, is told once why the operating system does not report
-	// changes, such as its limit of watches: the file is then read each Poll.
+	// OnPolling, if not nil, is called once if the operating system does not report changes, for example because of its limit of watches:
+	// the file is then read every Poll.
 	OnPolling func(error)
-	// Settle is how long the file must be quiet, and its new content stay the
-	// same, so that one that is being written is not read half; 0 is DefaultSettle.
-	// One that is touched all the time is read after ten times as long.
+	// Settle is how long the file must be quiet and its new content stay the same, so that a partially written file is not used; 0 means
+	// DefaultSettle. A file that changes continuously is read after ten times as long.
 	Settle time.Duration
-	// Poll is how often the file is read without an event: some file systems have
-	// none. 0 is DefaultPoll.
+	// Poll is how often the file is read without an event, because some file systems report none. 0 means DefaultPoll.
 	Poll time.Duration
-	// MaxSize is how many bytes are read; 0 is not bounded.
+	// MaxSize is the maximum file size in bytes; 0 means no limit.
 	MaxSize int64
 }
 
-// Run watches until ctx ends. Where the operating system cannot report changes,
-// it reads the file from time to time. The error is about that alone.
+// Run watches until ctx ends. If the operating system cannot report changes, Run polls the file.
 func (f File) Run(ctx context.Context) error {
 	f.Settle = cmp.Or(f.Settle, DefaultSettle)
 	f.Poll = cmp.Or(f.Poll, DefaultPoll)
@@ -73,20 +66,19 @@ func (f File) Run(ctx context.Context) error {
 	return l.run(ctx)
 }
 
-// watch is one Run.
+// watch is the state of one call of Run.
 type watch struct {
 	File
 
-	last   [sha256.Size]byte // of the content that OnChange was given, or Content
+	last   [sha256.Size]byte // of the last content passed to OnChange, or of Content
 	next   [sha256.Size]byte // of a new content that was seen once
-	failed string            // the last error that was told
-	stat   os.FileInfo       // of the file that was read last; nil where it could not be
-	again  bool              // the last look has seen a new content once
-	places []string          // that events are followed of
+	failed string            // the last reported error
+	stat   os.FileInfo       // of the file that was read last; nil if it could not be read
+	again  bool              // the last look saw a new content for the first time
+	places []string          // the paths whose events are relevant
 }
 
-// loop returns the loop that looks at the file, also at the start: it may have
-// changed before Run.
+// loop returns the loop that looks at the file. It also looks at the start, because the file may have changed before Run.
 func (w *watch) loop(ctx context.Context) *loop {
 	l := &loop{first: w.Settle, settle: w.Settle, poll: w.Poll}
 	l.concerns = func(path string) bool { return slices.Contains(w.places, filepath.Clean(path)) }
@@ -101,8 +93,7 @@ func (w *watch) loop(ctx context.Context) *loop {
 	return l
 }
 
-// follow asks for the events of the file, and of the links that lead to it: the
-// folders in which they are replaced.
+// follow subscribes to events of the file and of the links that lead to it, through their folders.
 func (w *watch) follow(l *loop) {
 	w.places = places(w.Path)
 	for _, path := range w.places {
@@ -117,10 +108,9 @@ func (w *watch) untouched() bool {
 	return err == nil && w.stat != nil && os.SameFile(now, w.stat) && now.Size() == w.stat.Size() && now.ModTime().Equal(w.stat.ModTime())
 }
 
-// look reads the file and reports a change that it has seen twice. It reports
-// whether it has to look again.
+// look reads the file and reports a change once it has seen it twice. It reports whether it must look again.
 func (w *watch) look(ctx context.Context) (again bool) {
-	h := sha256.New() // the content is of interest, and in memory, only once it is new
+	h := sha256.New() // untouched reports whether the file has the inode, size and time of the file that was read last.
 	err := w.read(h)
 	sum := [sha256.Size]byte(h.Sum(nil))
 	var content bytes.Buffer
@@ -129,7 +119,7 @@ func (w *watch) look(ctx context.Context) (again bool) {
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return false // on its way, most probably
+		return false // the file is probably being replaced
 	case err != nil:
 		w.complain(fmt.Errorf("file[%s]: %w", w.Path, err))
 		return false
@@ -171,7 +161,7 @@ func (w *watch) read(out io.Writer) error {
 	return err
 }
 
-// complain tells an error that was not the last one told.
+// complain reports an error unless it is the same as the last one.
 func (w *watch) complain(err error) {
 	if w.OnError != nil && err.Error() != w.failed {
 		w.OnError(err)

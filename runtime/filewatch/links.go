@@ -6,13 +6,10 @@ import (
 	"strings"
 )
 
-// maxLinks bounds how many symbolic links of a path are followed, as the kernel
-// does.
+// maxLinks is the maximum number of symbolic links to follow, like the kernel's.
 const maxLinks = 40
 
-// places returns what a path goes through: each symbolic link on its way, and the
-// file in the end, which need not exist. A change of one of them may change what
-// the path means.
+// places returns the paths that determine the target of a path: each symbolic link on the way, and the final file, which need not exist.
 func places(path string) []string {
 	var found []string
 	rest := strings.Split(filepath.Clean(path), string(filepath.Separator))

@@ -9,24 +9,21 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// loop looks when the operating system reports a change, and from time to time
-// without that.
+// loop looks when the operating system reports a change, and periodically.
 type loop struct {
 	first  time.Duration // until the first look
-	settle time.Duration // how long it must be quiet after an event; see pace
+	settle time.Duration // quiet time after an event; see pace
 	poll   time.Duration // between looks without an event
-	// concerns reports whether an event of this path is a reason to look. Others are
-	// ignored: they do not delay a look either.
+	// concerns reports whether an event of this path is relevant. Other events are ignored, and do not delay a look.
 	concerns func(path string) bool
-	// look is told whether it is such a look without an event, and reports whether
-	// it has to look again once it has been quiet. Its error ends the loop.
+	// look is told whether it is a periodic look, and reports whether it must be called again after a quiet time. Its error ends the loop.
 	look      func(polled bool) (again bool, err error)
-	onPolling func(error) // told once why changes are seen by polling only
+	onPolling func(error) // called once if changes are detected only by polling
 
-	events   <-chan fsnotify.Event // nil where there are none
+	events   <-chan fsnotify.Event // nil if there are none
 	errors   <-chan error
-	add      func(dir string) error // asks for the events of a folder; nil where there are none
-	reported bool                   // late was
+	add      func(dir string) error // subscribes to events of a folder; nil if there are none
+	reported bool                   // onPolling was called
 }
 
 // run looks until ctx ends.
@@ -41,7 +38,7 @@ func (l *loop) run(ctx context.Context) error {
 	return l.watch(ctx)
 }
 
-// watch is run, with the source of events.
+// watch implements run, with the source of events.
 func (l *loop) watch(ctx context.Context) error {
 	p := pace{settle: l.settle}
 	next := time.NewTimer(l.first)
@@ -59,7 +56,7 @@ func (l *loop) watch(ctx context.Context) error {
 				next.Reset(time.Until(p.at))
 			}
 			continue
-		case <-l.errors: //nolint:errcheck // events were lost: look
+		case <-l.errors: // events were lost: look
 			p.event(time.Now())
 			next.Reset(time.Until(p.at))
 			continue
@@ -79,7 +76,7 @@ func (l *loop) watch(ctx context.Context) error {
 	}
 }
 
-// follow asks for the events of a folder. To ask again does nothing.
+// follow subscribes to events of a folder. Repeated calls have no effect.
 func (l *loop) follow(dir string) {
 	if l.add == nil {
 		return

@@ -2,19 +2,18 @@ package filewatch
 
 import "time"
 
-// maxWait is how many settle times a look waits at most for it to become quiet.
+// maxWait is the maximum number of settle times before a look.
 const maxWait = 10
 
-// pace says when to look: once it has been quiet for the settle time after an
-// event, but no later than maxWait settle times after the first one that was not
-// looked at. So a file that is touched all the time is looked at too.
+// pace determines when to look: after a quiet time of settle since the last event, but at most maxWait settle times after the first event
+// since the last look. This way, a file that changes continuously is looked at too.
 type pace struct {
 	settle time.Duration
-	first  time.Time // of the events that were not looked at; zero for none
-	at     time.Time // the next look; zero for none
+	first  time.Time // of the events since the last look; zero if there are none
+	at     time.Time // the next look; zero if there is none
 }
 
-// event notes a change, or that a look has to be repeated.
+// event records a change, or that a look must be repeated.
 func (p *pace) event(now time.Time) {
 	if p.first.IsZero() {
 		p.first = now
@@ -25,5 +24,5 @@ func (p *pace) event(now time.Time) {
 	}
 }
 
-// looked notes that a look was taken.
+// looked records a look.
 func (p *pace) looked() { p.first, p.at = time.Time{}, time.Time{} }

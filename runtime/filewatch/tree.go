@@ -10,39 +10,38 @@ import (
 	"time"
 )
 
-// DefaultTreePoll is how often a Tree is looked through without an event.
+// DefaultTreePoll is how often a Tree is scanned without an event.
 const DefaultTreePoll = 2 * time.Second
 
-// Tree is a folder and all below it. Path and OnChange are needed.
+// Tree configures the watch of a folder and everything below it. Path and OnChange are required.
 type Tree struct {
 	Path string
-	// Skip, if not nil, leaves out a file, or a folder and all below it, by its name.
+	// Skip, if not nil, reports whether to ignore a file, or a folder and everything below it, by its name.
 	Skip func(name string) bool
-	// OnChange is notified that a file was changed, added or removed, by the
-	// goroutine of Run. Changes meanwhile are reported once, afterwards.
+	// OnChange is called on the goroutine of Run when a file was changed, added or removed. Changes during the call are reported once,
+	// afterwards.
 	OnChange func(ctx context.Context)
-	// OnError, if not nil, is notified why changes are seen late, once.
+	// OnError, if not nil, is called once if changes are detected only by polling.
 	OnError func(error)
-	// Settle is how long the files must be quiet; 0 is DefaultSettle. Poll is how
-	// often they are checked without an event; 0 is DefaultTreePoll.
+	// Settle is how long the files must be quiet; 0 means DefaultSettle. Poll is how often they are checked without an event; 0 means
+	// DefaultTreePoll.
 	Settle, Poll time.Duration
 }
 
-// Stamp is the state of all files of a tree: their names, sizes and times.
+// Stamp identifies the state of all files of a tree: a hash of their names, sizes and times.
 type Stamp [sha256.Size]byte
 
-// Stamp returns the present state. Files that vanish meanwhile are left out.
+// Stamp returns the current state. Files that disappear meanwhile are omitted.
 func (t Tree) Stamp() (Stamp, error) { return t.walk(func(string) {}) }
 
-// Run watches until ctx ends, and reports changes since a state. The error says
-// that the folder cannot be read.
+// Run watches until ctx ends, and reports changes since a state. It fails if the folder cannot be read.
 func (t Tree) Run(ctx context.Context, since Stamp) error {
 	t.Settle = cmp.Or(t.Settle, DefaultSettle)
 	t.Poll = cmp.Or(t.Poll, DefaultTreePoll)
-	l := &loop{settle: t.Settle, poll: t.Poll, onPolling: t.onPolling} // the first look at once: they may have changed before Run
+	l := &loop{settle: t.Settle, poll: t.Poll, onPolling: t.onPolling} // look at once, because the files may have changed before Run
 	l.concerns = func(path string) bool { return t.Skip == nil || !t.Skip(filepath.Base(path)) }
 	l.look = func(bool) (again bool, err error) {
-		now, err := t.walk(l.follow) // also folders that are new
+		now, err := t.walk(l.follow) // including new folders
 		if err != nil {
 			return false, err
 		}
@@ -61,13 +60,13 @@ func (t Tree) onPolling(err error) {
 	}
 }
 
-// walk checks each file, and reports each folder.
+// walk hashes each file, and calls folder for each folder.
 func (t Tree) walk(folder func(path string)) (Stamp, error) {
 	sum := sha256.New()
 	err := filepath.WalkDir(t.Path, func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil && path != t.Path:
-			return nil // it has vanished, or may not be read: the compiler will say so
+			return nil // it has disappeared, or is not readable: the compiler will report that
 		case err != nil:
 			return err
 		case path != t.Path && t.Skip != nil && t.Skip(entry.Name()):
