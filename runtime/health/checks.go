@@ -6,19 +6,17 @@ import (
 	"time"
 )
 
-// Watch is how a watch does.
+// Watch is the state of a watch for a health check.
 type Watch struct {
 	Name string
-	// Stalled says that it neither hears nor asks the API server any longer.
+	// Stalled means that it neither receives anything from the API server nor sends requests.
 	Stalled bool
-	// Progress is when it last heard something; zero for never.
+	// Progress is when it last received something; zero if never.
 	Progress time.Time
 }
 
-// Watches is the check that no watch has stalled (rule 14): a process with
-// stalled watches is not alive, even if it answers. A watch that is denied, or
-// cannot reach the API server, has not stalled: a restart of the process would
-// not help. watches must not wait.
+// Watches is the check that no watch has stalled (rule 14): a process with stalled watches is not alive, even if it answers. A watch that
+// is denied, or cannot reach the API server, has not stalled: a restart of the process would not help. watches must not block.
 func Watches(watches func() []Watch) Check {
 	return Check{Name: "watches", Do: func() error {
 		var stalled []string
@@ -36,8 +34,7 @@ func Watches(watches func() []Watch) Check {
 	}}
 }
 
-// Synced is the check that a controller's watches have synced; unsynced returns
-// what it waits for, and must not wait.
+// Synced is the check that a controller's watches have synced. unsynced returns the watches that have not, and must not block.
 func Synced(controller string, unsynced func() []string) Check {
 	return Check{Name: "synced-" + controller, Do: func() error { return failed("not synced", unsynced()) }}
 }

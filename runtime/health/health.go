@@ -1,13 +1,11 @@
-// Package health answers whether the process lives and is ready, in
-// kube-apiserver's format: /livez and /readyz for all checks, /livez/NAME for
-// one, ?verbose to see each and ?exclude=NAME to leave one out.
+// Package health serves the liveness and readiness of the process, in kube-apiserver's format: /livez and /readyz for all checks, /livez/NAME
+// for one, ?verbose to list all and ?exclude=NAME to exclude one.
 //
 //	live := health.New("livez")
 //	live.Add(health.Check{Name: "watches", Do: watching})
 //	live.Handle(mux)
 //
-// A check only reads what others have recorded. It must not wait for anything:
-// the question is answered although every guest hangs and every worker is busy.
+// A check only reads recorded state. It must not wait for anything, so that it answers even if every guest hangs and every worker is busy.
 package health
 
 import (
@@ -18,30 +16,29 @@ import (
 	"sync"
 )
 
-// Check is one thing that is asked.
+// Check is a single health check.
 type Check struct {
-	// Name is what the check is known by in paths: letters, digits, "-" and ".".
+	// Name is the name of the check in paths: letters, digits, "-" and ".".
 	Name string
-	// Do returns why all is not well, or nil. It is called by many goroutines at
-	// once, and must not wait.
+	// Do returns the problem, or nil. It is called concurrently, and must not block.
 	Do func() error
 }
 
 // Ping is the check that the process answers at all.
 var Ping = Check{Name: "ping", Do: func() error { return nil }}
 
-// Checks are those of one path. It is safe for concurrent use.
+// Checks are the checks of one path. It is safe for concurrent use.
 type Checks struct {
 	path string
 
 	mu   sync.Mutex
-	list []*Check // guarded by mu; in the order in which they are answered
+	list []*Check // guarded by mu; in the order of the response
 }
 
 // New returns the checks of a path such as "livez", with Ping as the first.
 func New(path string) *Checks { return &Checks{path: path, list: []*Check{&Ping}} }
 
-// Add adds a check, and returns what takes it out again.
+// Add adds a check, and returns a function that removes it.
 func (c *Checks) Add(check Check) (remove func()) {
 	added := &check
 	c.mu.Lock()
@@ -54,7 +51,7 @@ func (c *Checks) Add(check Check) (remove func()) {
 	}
 }
 
-// checks returns the present list, which is not changed any longer.
+// checks returns the current list, which is never modified.
 func (c *Checks) checks() []*Check {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -67,10 +64,10 @@ func (c *Checks) Handle(mux *http.ServeMux) {
 	mux.HandleFunc("GET /"+c.path+"/{name}", c.serveOne)
 }
 
-// serveAll answers for all checks.
+// serveAll serves the result of all checks.
 func (c *Checks) serveAll(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
-	excluded := map[string]bool{} // by name: whether there is such a check
+	excluded := map[string]bool{} // by name: whether the check exists
 	for _, name := range query["exclude"] {
 		excluded[name] = false
 	}
@@ -103,7 +100,7 @@ func (c *Checks) serveAll(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// warning names what was excluded and is not there.
+// warning lists excluded checks that do not exist.
 func warning(excluded map[string]bool) string {
 	var unknown []string
 	for name, known := range excluded {
@@ -118,7 +115,7 @@ func warning(excluded map[string]bool) string {
 	return fmt.Sprintf("warn: some health checks cannot be excluded: no matches for %s\n", strings.Join(unknown, ", "))
 }
 
-// serveOne answers for one check, and says why it fails.
+// serveOne serves the result of one check, including its error.
 func (c *Checks) serveOne(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
 	list := c.checks()
@@ -140,5 +137,5 @@ func answer(w http.ResponseWriter, code int, text string) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-cache, no-store, must-revalidate")
 	w.WriteHeader(code)
-	_, _ = w.Write([]byte(text)) // who does not listen does not learn it
+	_, _ = w.Write([]byte(text)) // the client may have disconnected
 }
