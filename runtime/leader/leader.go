@@ -1,9 +1,8 @@
 // Package leader elects one of several replicas of a process to write.
 //
-// The election is client-go's, on a Lease. In addition, this package ends
-// writes before the lease does: they stop when the process lets go of the
-// lease, and when it could not renew it in time, whatever else is stuck. And a
-// standby takes over as soon as the lease ends.
+// The election is client-go's, on a Lease. In addition, this package ensures that writes end before the lease does: they stop when the
+// process releases the lease, and when it could not renew the lease in time, whatever else is stuck. And a standby takes over as soon as
+// the lease ends.
 package leader
 
 import (
@@ -30,30 +29,28 @@ const (
 	DefaultRetryPeriod   = 2 * time.Second
 )
 
-// ErrLost is why writes are refused, and what Run returns, after the lease
-// could not be renewed in time or somebody else took it.
+// ErrLost is the reason for refusing writes, and the error of Run, after the lease could not be renewed in time or was taken by another
+// replica.
 var ErrLost = errors.New("lease lost: another replica can be the leader now")
 
-// ErrReleased is why writes are refused after an orderly stop.
+// ErrReleased is the reason for refusing writes after an orderly stop.
 var ErrReleased = errors.New("lease released")
 
-// Config says what is elected. RESTConfig, Namespace, Name and Identity are
-// needed; the rest has defaults.
+// Config configures an election. RESTConfig, Namespace, Name and Identity are required; the other fields have defaults.
 type Config struct {
-	// RESTConfig reaches the API server.
+	// RESTConfig is the configuration of the API server's client.
 	RESTConfig *rest.Config
-	// Namespace and Name are those of the Lease. It is created if it is not there.
+	// Namespace and Name are those of the Lease. It is created if it does not exist.
 	Namespace, Name string
-	// Identity tells this replica from all others, those before it included.
+	// Identity distinguishes this replica from all others, including earlier ones.
 	Identity string
-	// LeaseDuration is how long the others wait for a leader that is silent.
+	// LeaseDuration is how long the others wait for a silent leader.
 	LeaseDuration time.Duration
-	// RenewDeadline is how long the leader tries to renew before it gives up. It
-	// must be less than LeaseDuration.
+	// RenewDeadline is how long the leader tries to renew before it gives up. It must be less than LeaseDuration.
 	RenewDeadline time.Duration
-	// RetryPeriod is how often the lease is renewed or asked for.
+	// RetryPeriod is the interval of renewing or requesting the lease.
 	RetryPeriod time.Duration
-	// Logger is told who leads; nil drops it.
+	// Logger logs changes of the leader. If nil, nothing is logged.
 	Logger *slog.Logger
 }
 
@@ -65,23 +62,23 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Elector takes part in one election.
+// Elector participates in one election.
 type Elector struct {
 	cfg  Config
 	gate *Gate
 	*Notes
 	elector *leaderelection.LeaderElector
-	leader  atomic.Pointer[string] // its identity, as seen last
+	leader  atomic.Pointer[string] // its identity, as last seen
 }
 
 // New returns an Elector. It sends nothing; Run does.
 func New(cfg Config) (*Elector, error) {
 	cfg = cfg.withDefaults()
 	if cfg.RESTConfig == nil || cfg.Namespace == "" || cfg.Name == "" || cfg.Identity == "" {
-		return nil, errors.New("leader: rest config, namespace, name and identity are needed")
+		return nil, errors.New("leader: RESTConfig, Namespace, Name and Identity are required")
 	}
 	rc := rest.CopyConfig(cfg.RESTConfig)
-	rc.Timeout = cfg.RenewDeadline / 2 // a request that hangs leaves time for another
+	rc.Timeout = cfg.RenewDeadline / 2 // a request that hangs leaves time for another one
 	client, err := kubernetes.NewForConfig(rc)
 	if err != nil {
 		return nil, fmt.Errorf("leader[%s/%s]: %w", cfg.Namespace, cfg.Name, err)
@@ -101,14 +98,14 @@ func newElector(cfg Config, leases coordinationv1.LeaseInterface, on resourceloc
 	e.elector, err = leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Name:          cfg.Name,
 		LeaseDuration: cfg.LeaseDuration, RenewDeadline: cfg.RenewDeadline, RetryPeriod: cfg.RetryPeriod,
-		// The lease is given up in Run's order: see lock.Update.
+		// The lease is released in the order of Run: see lock.Update.
 		ReleaseOnCancel: true,
 		Lock: &lock{
 			Interface: on, gate: e.gate, standby: standby{period: cfg.RetryPeriod, lease: cfg.LeaseDuration},
 			leads: e.leads, log: cfg.Logger, failed: map[string]string{},
 		},
 		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(context.Context) {}, // the gate opens with the write of the lease
+			OnStartedLeading: func(context.Context) {}, // the gate opens when the lease is written
 			OnStoppedLeading: func() {},
 		},
 	})
@@ -118,7 +115,7 @@ func newElector(cfg Config, leases coordinationv1.LeaseInterface, on resourceloc
 	return e, nil
 }
 
-// leads takes in who holds the lease.
+// leads records the holder of the lease.
 func (e *Elector) leads(identity string) {
 	if before := e.leader.Swap(&identity); before != nil && *before == identity {
 		return
@@ -130,19 +127,18 @@ func (e *Elector) leads(identity string) {
 	e.cfg.Logger.Info("another replica leads; standby", "lease", e.cfg.Namespace+"/"+e.cfg.Name, "leader", identity)
 }
 
-// Gate says when this replica may write.
+// Gate returns the gate that is open while this replica may write.
 func (e *Elector) Gate() *Gate { return e.gate }
 
-// Run takes part in the election until ctx ends, and then gives the lease up if
-// this replica holds it: everything that writes must have ended before. The
-// error is ErrLost if the lease was lost while ctx went on. It runs once.
+// Run participates in the election until ctx ends, and then releases the lease if this replica holds it: everything that writes must have
+// ended before. The error is ErrLost if the lease was lost before ctx ended. It can be called once.
 func (e *Elector) Run(ctx context.Context) error {
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	defer context.AfterFunc(e.gate, cancel)() // a lease that ran out is not asked for again
+	defer context.AfterFunc(e.gate, cancel)() // do not try to acquire the lease again after it has expired
 	defer context.AfterFunc(ctx, func() { e.gate.Close(ErrReleased) })()
 	e.elector.Run(running)
-	e.gate.Close(ErrLost) // unless it is closed: by ctx, or for the same reason
+	e.gate.Close(ErrLost) // unless it is already closed, by ctx or for the same reason
 	if errors.Is(e.gate.Err(), ErrReleased) {
 		return nil
 	}

@@ -10,24 +10,22 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// lock tells the gate of each write of the lease, waits as a standby for the end of
-// another's, and says why the lease cannot be read or written. It belongs to the
-// goroutine of Elector.Run.
+// lock reports each write of the lease to the gate, waits as a standby for the end of the leader's lease, and logs why the lease cannot be
+// read or written. It belongs to the goroutine of Elector.Run.
 type lock struct {
 	resourcelock.Interface
 
 	gate     *Gate
 	standby  standby
 	acquired time.Time
-	leads    func(identity string) // is told who holds the lease
+	leads    func(identity string) // called with the holder of the lease
 	log      *slog.Logger
-	failed   map[string]string // by what was done: why it failed, as was said last
+	failed   map[string]string // the last logged error of each operation
 }
 
-// Get implements resourcelock.Interface. For a standby it returns when the lease of
-// the leader is over, to the moment; the record then has no holder, so that client-go
-// takes the lease at once. By itself client-go looks every one to 2.2 periods, and
-// counts the lease from such a look to another.
+// Get implements resourcelock.Interface. For a standby, it returns exactly when the leader's lease has expired; the record then has no
+// holder, so that client-go takes the lease at once. By itself, client-go would check every one to 2.2 periods, and measure the lease from
+// one check to another.
 func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	for {
 		r, raw, err := l.Interface.Get(ctx)
@@ -48,7 +46,7 @@ func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
-			return r, raw, nil // it is held
+			return r, raw, nil // the lease is held
 		}
 	}
 }
@@ -65,12 +63,11 @@ func (l *lock) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) 
 	return err
 }
 
-// Update implements resourcelock.Interface. A record without a holder gives the
-// lease up: from the moment it is sent another replica may write, so this one
-// must have stopped. (client-go calls OnStoppedLeading only afterwards.)
+// Update implements resourcelock.Interface. A record without a holder releases the lease: from the moment it is sent, another replica may
+// write, so this one must have stopped. (client-go calls OnStoppedLeading only afterwards.)
 func (l *lock) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
 	if r.HolderIdentity == "" {
-		l.gate.Close(ErrLost) // in an orderly stop it is closed already
+		l.gate.Close(ErrLost) // in an orderly stop, it is closed already
 	}
 	sent := l.stamp(&r)
 	err := l.Interface.Update(ctx, r)
@@ -82,7 +79,7 @@ func (l *lock) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) 
 	return err
 }
 
-// stamp gives a record the present time: client-go's is of before Get waited.
+// stamp sets the times of a record to now, because client-go's are from before Get waited.
 func (l *lock) stamp(r *resourcelock.LeaderElectionRecord) time.Time {
 	now := time.Now()
 	if !l.gate.Elected() {
@@ -94,9 +91,8 @@ func (l *lock) stamp(r *resourcelock.LeaderElectionRecord) time.Time {
 	return now
 }
 
-// report logs why something could not be done with the lease, once until that
-// changes; client-go says it to its own log only. Errors that are normal, such
-// as that another replica was faster, are part of an election.
+// report logs why an operation on the lease failed, once until the error changes; client-go logs it only to its own log. Normal errors,
+// such as another replica being faster, are not logged.
 func (l *lock) report(ctx context.Context, what string, err error, normal func(error) bool) {
 	switch {
 	case err == nil, normal(err):

@@ -14,24 +14,23 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// rights says what to do where the API server refuses requests for leases.
+// rights is advice for the case that the API server refuses requests for leases.
 const rights = "give this user get, create and update on leases.coordination.k8s.io in the namespace of the lease, as wasmctl rbac prints them with --leader-elect or --shards"
 
-// Notes are annotations of a Lease, which all replicas share. They are not copied once
-// they are in use.
+// Notes are annotations of a Lease that all replicas share. Notes must not be copied after first use.
 type Notes struct {
 	Leases          coordinationv1.LeaseInterface
 	Namespace, Name string
-	// Gate says whether this replica may write them.
+	// Gate controls whether this replica may write them.
 	Gate *Gate
 
-	writing sync.Mutex // held while one is written: the controllers of a process do not meet
+	writing sync.Mutex // held while one is written, so that the controllers of a process do not conflict
 }
 
-// noteBackoff is for replicas whose controllers all start at once.
+// noteBackoff allows for replicas whose controllers all start at the same time.
 var noteBackoff = wait.Backoff{Steps: 10, Duration: 10 * time.Millisecond, Factor: 1.5, Jitter: 1}
 
-// Note returns an annotation; empty where it is not there.
+// Note returns an annotation, or "" if it does not exist.
 func (n *Notes) Note(ctx context.Context, key string) (string, error) {
 	lease, err := n.Leases.Get(ctx, n.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -46,12 +45,12 @@ func (n *Notes) Note(ctx context.Context, key string) (string, error) {
 	return lease.Annotations[key], nil
 }
 
-// SetNote changes an annotation. Only a replica that leads does.
+// SetNote changes an annotation. It fails unless this replica leads.
 func (n *Notes) SetNote(ctx context.Context, key, value string) error {
 	n.writing.Lock()
 	defer n.writing.Unlock()
 	other := func(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
-	err := retry.OnError(noteBackoff, other, func() error { // others write it meanwhile
+	err := retry.OnError(noteBackoff, other, func() error { // other replicas may write it at the same time
 		lease, err := n.Leases.Get(ctx, n.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			lease, err = n.Leases.Create(ctx, &apiv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}, metav1.CreateOptions{})

@@ -6,24 +6,20 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// standby is what a replica that does not lead has seen of the lease. It goes by
-// its own clock alone, since those of two machines differ: the lease of another is
-// over when its record has not changed for as long as it lasts. It belongs to the
-// goroutine of Elector.Run.
+// standby is what a replica that does not lead knows about the lease. It uses only the local clock, because the clocks of machines differ:
+// the lease of another replica is over when its record has not changed for its whole duration. It belongs to the goroutine of Elector.Run.
 type standby struct {
-	period time.Duration // how often a leader renews
-	lease  time.Duration // how long a lease lasts, where its record does not say more
+	period time.Duration // renewal interval of a leader
+	lease  time.Duration // duration of a lease, unless its record has a longer one
 
-	record string    // as it was read last
-	since  time.Time // when a change of it was read
+	record string    // as last read
+	since  time.Time // when it was last seen to change
 }
 
-// see takes in what was read, and returns how long to wait before reading again;
-// zero says that the lease is over.
+// see records what was read, and returns how long to wait before reading again; zero means that the lease is over.
 //
-// A change is noticed within a tenth of the period: the next one is looked for
-// shortly before it is due, and then more often. A leader that is late is not
-// looked for as often, and the end of its lease is waited for exactly.
+// A change is noticed within a tenth of the period: the next change is expected shortly before it is due, and then checked for more often.
+// If the leader is late, the checks become less frequent, but the end of its lease is hit exactly.
 func (s *standby) see(now time.Time, r *resourcelock.LeaderElectionRecord, raw []byte) time.Duration {
 	if string(raw) != s.record {
 		s.record, s.since = string(raw), now
