@@ -10,8 +10,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// collector gathers what is described in all. It implements
-// prometheus.Collector.
+// collector collects the metrics in all. It implements prometheus.Collector.
 type collector struct{ registry *Registry }
 
 // Describe implements prometheus.Collector.
@@ -38,7 +37,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// gathering sends metrics on their way.
+// gathering sends metrics to Prometheus.
 type gathering struct{ out chan<- prometheus.Metric }
 
 func (g gathering) set(d *description, value float64, labels ...string) {
@@ -85,7 +84,7 @@ func (g gathering) process(p *Process) {
 	}
 }
 
-// watchSum is the watches of one resource.
+// watchSum sums up the watches of one resource.
 type watchSum struct {
 	states                     map[string]int
 	age                        time.Duration
@@ -94,8 +93,7 @@ type watchSum struct {
 	bytes, saved               int64
 }
 
-// watchStates are shown for each resource, also those that no watch is in, so
-// that an alert finds the end of what it is about.
+// watchStates are exported for each resource even if the value is 0, so that an alert resolves when its state ends.
 var watchStates = [...]string{"syncing", "ready", "denied", "absent", "failing"}
 
 func (g gathering) watches(list []Watch) {
@@ -149,9 +147,8 @@ func (g gathering) queue(c *Controller, st *Stats) {
 	g.set(activeWorkers, float64(st.Running), n)
 }
 
-// added returns how many requests became due: those that were started and those
-// that are due now. The two figures may be of different moments, so that the sum
-// could go back; a counter must not.
+// added returns how many requests became due: those that were started and those that are due now. The two figures may be of different
+// moments, so that their sum could decrease, but a counter must not.
 func (c *Controller) added(st *Stats) uint64 {
 	now := st.Started + uint64(max(0, st.Ready))
 	for {
@@ -186,7 +183,7 @@ func (g gathering) runs(c *Controller, st *Stats) {
 			g.set(reconcileTimeouts, count, n)
 		}
 	}
-	for _, limit := range abi.LimitNames { // zeros too: so an alert sees the first
+	for _, limit := range abi.LimitNames { // zeros too, so that an alert notices the first hit
 		g.set(limitHits, float64(st.Limits[limit]), n, string(limit))
 	}
 	g.set(limitHits, float64(st.Limits[abi.LimitMemoryBudget]), n, string(abi.LimitMemoryBudget))

@@ -8,7 +8,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// Results of a run, as controller-runtime names them, and of one that was skipped.
+// Results of a run, as named by controller-runtime, and "skipped".
 var results = [...]string{"success", "error", "requeue", "requeue_after", "skipped"}
 
 const (
@@ -25,10 +25,10 @@ var knownReasons = [...]abi.ReasonType{
 	abi.ReasonModuleSwapped, abi.ReasonTriggered, abi.ReasonResync, abi.ReasonConfigChanged, "Other",
 }
 
-// knownKinds are the ways in which runs and calls fail.
+// knownKinds are the kinds of failures of runs and calls.
 var knownKinds = [...]abi.FailureKind{abi.FailureError, abi.FailureTrap, abi.FailureTimeout, abi.FailureMemory, abi.FailureOutput, "other"}
 
-// knownHooks are the ways into a guest.
+// knownHooks are the exports of a guest that are called.
 var knownHooks = [...]string{
 	abi.ExportReconcile, abi.ExportErrorPolicy, abi.ExportFinalize, abi.ExportMap, abi.ExportFilter, abi.ExportConfigure,
 	abi.ExportDescribe, abi.ExportPrepare, abi.ExportInitialize, "other",
@@ -39,28 +39,27 @@ var swapResults = [...]string{
 	"swapped", "refused", "rollback", "rolled_back", "stuck", "canary", "promoted", "aborted", "failed", "replaced", "other",
 }
 
-// Run is one run, as far as it is counted.
+// Run describes one run for the metrics.
 type Run struct {
 	// ID is the id of the run, for exemplars; it may be empty.
 	ID string
-	// Reason is the first reason for it.
+	// Reason is the first reason of the run.
 	Reason abi.ReasonType
-	// Kind says how it failed; empty where it did not.
+	// Kind is the kind of failure; empty if the run did not fail.
 	Kind abi.FailureKind
-	// Permanent says that it failed permanently, until the object changes.
+	// Permanent means that it failed permanently, until the object changes.
 	Permanent bool
-	// Skipped says that no guest was called, since nothing has changed.
+	// Skipped means that no guest was called, because nothing has changed.
 	Skipped bool
-	// Requeue and After are the action.
+	// Requeue and After are those of the resulting action.
 	Requeue bool
 	After   time.Duration
-	// Took is how long it took.
+	// Took is the duration of the run.
 	Took time.Duration
 }
 
-// Controller counts what one controller does. Its methods may be called by any
-// number of goroutines, and cost some nanoseconds. Make one with NewController;
-// Registry.Add shows it.
+// Controller counts events of one controller. It is safe for concurrent use, and its methods take only a few nanoseconds. Make one with
+// NewController; Registry.Add exports it.
 type Controller struct {
 	name   string       // set by Registry.Add
 	source func() Stats // set by Registry.Add
@@ -73,7 +72,7 @@ type Controller struct {
 	time     *histogram
 	queued   *histogram
 	work     *histogram
-	adds     atomic.Uint64 // the maximum so far
+	adds     atomic.Uint64 // the highest value so far
 	calls    [len(knownHooks)]*histogram
 	failed   [len(knownHooks)][len(knownKinds)]atomic.Uint64
 
@@ -89,7 +88,7 @@ type hostCall struct {
 	status abi.Status
 }
 
-// NewController returns a Controller that has counted nothing and is not shown.
+// NewController returns a Controller with zero counts that is not exported yet.
 func NewController() *Controller {
 	c := &Controller{
 		time: newHistogram(reconcileBuckets).withExemplars(), queued: newHistogram(queueBuckets), work: newHistogram(queueBuckets),
@@ -101,10 +100,10 @@ func NewController() *Controller {
 	return c
 }
 
-// Started counts a run that starts after having been due for so long.
+// Started counts a run that starts, with the time that it had been due.
 func (c *Controller) Started(queued time.Duration) { c.queued.observe(queued) }
 
-// Ended counts a run whose worker is free again after so long.
+// Ended counts a completed run, with the time that its worker was busy.
 func (c *Controller) Ended(took time.Duration) { c.work.observe(took) }
 
 // Ran counts the result of a run.
@@ -131,8 +130,7 @@ func (c *Controller) Ran(r *Run) {
 	}
 }
 
-// Called counts a call into the guest: the export, how long it took, and how it
-// failed, empty where it did not.
+// Called counts a call of a guest's export, with its duration and kind of failure, which is empty if it did not fail.
 func (c *Controller) Called(hook string, took time.Duration, kind abi.FailureKind) {
 	i := indexOf(knownHooks[:], hook)
 	c.calls[i].observe(took)
@@ -144,7 +142,7 @@ func (c *Controller) Called(hook string, took time.Duration, kind abi.FailureKin
 // Swapped counts the result of a swap.
 func (c *Controller) Swapped(result string) { c.swaps[indexOf(swapResults[:], result)].Add(1) }
 
-// HostCall counts an operation; took is zero where no request was sent.
+// HostCall counts an operation. took is zero if no request was sent.
 func (c *Controller) HostCall(op abi.Op, status abi.Status, took time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -160,8 +158,7 @@ func (c *Controller) HostCall(op abi.Op, status abi.Status, took time.Duration) 
 	h.observe(took)
 }
 
-// indexOf returns the place of v, or the last: that for the rest. The lists are
-// short, and what is frequent comes first.
+// indexOf returns the index of v, or the last one, which is for all others. The lists are short, with the most frequent values first.
 func indexOf[T comparable](list []T, v T) int {
 	for i := range list {
 		if list[i] == v {

@@ -9,20 +9,19 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// CustomPrefix starts the names of what modules report.
+// CustomPrefix is the prefix of metrics that modules report.
 const CustomPrefix = "wasmctl_custom_"
 
-// customHelp is the same for all: one name may be of several controllers.
+// customHelp is the same for all, because several controllers may report the same name.
 const customHelp = "Reported by modules with the host function metric."
 
-// custom is what the module of a controller reports. Who reports bounds the number
-// of names.
+// custom holds the metrics that the module of a controller has reported. The caller limits the number of names.
 type custom struct {
 	mu     sync.Mutex
-	values map[string]float64 // by the name that is shown; guarded by mu
+	values map[string]float64 // by the exported name; guarded by mu
 }
 
-// CustomName is the name under which a metric of a module is shown.
+// CustomName returns the name under which a module's metric is exported.
 func CustomName(kind int32, name string) string {
 	if kind == abi.MetricCounter {
 		name = strings.TrimSuffix(name, abi.MetricTotal) + abi.MetricTotal
@@ -30,7 +29,7 @@ func CustomName(kind int32, name string) string {
 	return CustomPrefix + name
 }
 
-// Custom counts or sets what the module reports, by the host function metric.
+// Custom adds or sets a value that the module reports with the host function metric.
 func (c *Controller) Custom(kind int32, name string, value float64) {
 	name = CustomName(kind, name)
 	c.custom.mu.Lock()
@@ -44,8 +43,8 @@ func (c *Controller) Custom(kind int32, name string, value float64) {
 	c.custom.values[name] = value
 }
 
-// customs gathers what modules report. It implements prometheus.Collector, and
-// describes nothing: the names are known when they come.
+// customs collects the metrics reported by modules. It implements prometheus.Collector, and describes nothing, because the names are not
+// known in advance.
 type customs struct{ registry *Registry }
 
 // Describe implements prometheus.Collector.

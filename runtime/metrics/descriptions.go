@@ -7,24 +7,24 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Description is what is known of a metric before it has a value.
+// Description describes a metric.
 type Description struct {
-	// Name is the metric's name, Type counter, gauge or histogram.
+	// Name is the metric's name; Type is counter, gauge or histogram.
 	Name, Type string
 	// Labels are the names of its labels.
 	Labels []string
-	// Help says what it counts.
+	// Help describes the value.
 	Help string
 }
 
-// description is a Description as Prometheus wants it.
+// description is a Description with its Prometheus equivalents.
 type description struct {
 	Description
 	desc *prometheus.Desc
 	kind prometheus.ValueType
 }
 
-// all are the descriptions of what the collector gathers.
+// all are the descriptions of the metrics of the collector.
 var all []*description
 
 func describe(kind, name, help string, labels ...string) *description {
@@ -51,8 +51,7 @@ func duration(name, help string, labels ...string) *description {
 	return describe("histogram", name, help, labels...)
 }
 
-// Descriptions returns all metrics but those of the Go runtime and of the
-// operating system's process, by name.
+// Descriptions returns all metrics by name, except those of the Go runtime and of the operating system's process.
 func Descriptions() []Description {
 	list := slices.Clone(requestDescriptions)
 	for _, d := range all {

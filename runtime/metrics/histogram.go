@@ -8,8 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Buckets of controller-runtime and client-go, in seconds, so that the
-// dashboards that are made for them work.
+// Buckets of controller-runtime and client-go, in seconds, so that existing dashboards work.
 var (
 	reconcileBuckets = []float64{
 		0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0,
@@ -19,22 +18,20 @@ var (
 	callBuckets  = prometheus.ExponentialBuckets(1e-6, 4, 13) // 1 µs to 17 s
 )
 
-// histogram counts durations. Prometheus's own would take most of what one
-// reconcile may be slowed down by: this one is two atomic additions, and an
-// exemplar is made only for the first duration in a bucket after a scrape. It
-// is safe for concurrent use.
+// histogram counts durations. Prometheus's own histogram would use most of the overhead that one reconcile may have: this one needs two
+// atomic additions, and creates an exemplar only for the first duration in a bucket after a scrape. It is safe for concurrent use.
 type histogram struct {
 	bounds []float64 // upper bounds in seconds; shared between histograms
 	limits []int64   // the same in nanoseconds
 
-	counts []atomic.Uint64 // by bucket, not cumulative; the last is for what is longer
+	counts []atomic.Uint64 // by bucket, not cumulative; the last is for longer durations
 	sum    atomic.Int64    // nanoseconds
-	// exemplars has that of each bucket, nil where there was none since the last
-	// scrape; the slice is nil where none is wanted.
+	// exemplars has the exemplar of each bucket, or nil if there was none since the last scrape. The slice is nil if exemplars are
+	// disabled.
 	exemplars []atomic.Pointer[exemplar]
 }
 
-// exemplar is one duration and the run that took it.
+// exemplar is a duration and the run that it belongs to.
 type exemplar struct {
 	id   string
 	took time.Duration
@@ -49,7 +46,7 @@ func newHistogram(bounds []float64) *histogram {
 	return h
 }
 
-// withExemplars lets the histogram keep exemplars.
+// withExemplars enables exemplars.
 func (h *histogram) withExemplars() *histogram {
 	h.exemplars = make([]atomic.Pointer[exemplar], len(h.counts))
 	return h
@@ -58,8 +55,7 @@ func (h *histogram) withExemplars() *histogram {
 // observe counts one duration.
 func (h *histogram) observe(d time.Duration) { h.counts[h.add(d)].Add(1) }
 
-// add adds to the sum, and returns the bucket to count. Most durations are in
-// one of the first buckets.
+// add adds to the sum, and returns the index of the bucket. Most durations are in one of the first buckets.
 func (h *histogram) add(d time.Duration) int {
 	h.sum.Add(int64(d))
 	for i, limit := range h.limits {
@@ -70,7 +66,7 @@ func (h *histogram) add(d time.Duration) int {
 	return len(h.limits)
 }
 
-// observeRun counts the duration of a run that has an id.
+// observeRun counts the duration of a run, with its id.
 func (h *histogram) observeRun(d time.Duration, id string) {
 	i := h.add(d)
 	h.counts[i].Add(1)
@@ -89,8 +85,7 @@ func (h *histogram) used() bool {
 	return false
 }
 
-// metric returns the present figures. Each exemplar is given out once, so that
-// the next run in its bucket makes a new one.
+// metric returns the current figures. Each exemplar is returned once, so that the next run in its bucket creates a new one.
 func (h *histogram) metric(desc *prometheus.Desc, labels ...string) prometheus.Metric {
 	buckets := make(map[float64]uint64, len(h.bounds))
 	var total uint64

@@ -1,12 +1,9 @@
-// Package metrics is what Prometheus can ask this process for: controller-runtime's
-// and client-go's metrics under their own names and labels, so that dashboards
-// and alerts that are made for them work, and those of what only this process
-// has.
+// Package metrics exports this process's metrics to Prometheus: those of controller-runtime and client-go under their own names and labels,
+// so that existing dashboards and alerts work, and those that only this process has.
 //
-// Frequent events are counted in a Controller, by atomic additions. Everything else
-// is read from its owner at a scrape (Stats, Process), so that metrics cost next to
-// nothing without scrapes. The number of series is bounded: no label has the name
-// of an object, and watches are by resource.
+// Frequent events are counted in a Controller with atomic additions. Everything else is read from its owner at a scrape (Stats, Process),
+// so that metrics cost next to nothing without scrapes. The number of series is bounded: no label contains the name of an object, and
+// watches are grouped by resource.
 package metrics
 
 import (
@@ -24,20 +21,20 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// maxScrapes bounds how many scrapes are answered at a time.
+// maxScrapes is the maximum number of concurrent scrapes.
 const maxScrapes = 4
 
-// Config says what a Registry reports the process. The zero value works.
+// Config configures a Registry. The zero value works.
 type Config struct {
-	// Version is that of the program.
+	// Version is the version of the program.
 	Version string
-	// Process, if not nil, is asked at each scrape, by several goroutines at once.
+	// Process, if not nil, is called at each scrape, possibly concurrently.
 	Process func() Process
-	// Logger is notified why a scrape could not be answered; nil drops it.
+	// Logger logs failed scrapes. If nil, nothing is logged.
 	Logger *slog.Logger
 }
 
-// Registry has the metrics of one process. It is safe for concurrent use.
+// Registry holds the metrics of one process. It is safe for concurrent use.
 type Registry struct {
 	cfg      Config
 	registry *prometheus.Registry
@@ -46,8 +43,8 @@ type Registry struct {
 	controllers map[string]*Controller // guarded by mu
 }
 
-// New returns a Registry without controllers. From the first on, client-go
-// counts the requests of the process; all Registries show these.
+// New returns a Registry without controllers. The first call also makes client-go count the requests of the process, which all Registries
+// export.
 func New(cfg Config) *Registry {
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	r := &Registry{cfg: cfg, registry: prometheus.NewRegistry(), controllers: map[string]*Controller{}}
@@ -59,11 +56,11 @@ func New(cfg Config) *Registry {
 	return r
 }
 
-// ErrNameTaken is Add's error where a controller of that name is there.
+// ErrNameTaken is returned by Add if there is already a controller with that name.
 var ErrNameTaken = errors.New("metrics: another controller has this name")
 
-// Add makes the series of a controller appear. source is asked at each scrape,
-// by several goroutines at once; it must not block. A Controller is added once.
+// Add exports the series of a controller. source is called at each scrape, possibly concurrently; it must not block. A Controller may be
+// added only once.
 func (r *Registry) Add(name string, c *Controller, source func() Stats) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -75,15 +72,14 @@ func (r *Registry) Add(name string, c *Controller, source func() Stats) error {
 	return nil
 }
 
-// Controller returns a controller that is shown, or nil.
+// Controller returns an exported controller, or nil.
 func (r *Registry) Controller(name string) *Controller {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.controllers[name]
 }
 
-// Remove makes the series of a controller go. Its later counts are not shown. A
-// second time does nothing.
+// Remove removes the series of a controller. A second call has no effect.
 func (r *Registry) Remove(c *Controller) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -92,15 +88,14 @@ func (r *Registry) Remove(c *Controller) {
 	}
 }
 
-// list returns the controllers by name.
+// list returns the controllers, sorted by name.
 func (r *Registry) list() []*Controller {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.SortedFunc(maps.Values(r.controllers), func(a, b *Controller) int { return strings.Compare(a.name, b.name) })
 }
 
-// Handler answers scrapes: in the text format, or with exemplars in OpenMetrics
-// where that is asked for.
+// Handler serves scrapes, in the text format or, if requested, in OpenMetrics with exemplars.
 func (r *Registry) Handler() http.Handler {
 	return promhttp.HandlerFor(r.registry, promhttp.HandlerOpts{
 		EnableOpenMetrics: true, MaxRequestsInFlight: maxScrapes, ErrorLog: errorLog{r.cfg.Logger},

@@ -24,14 +24,13 @@ var requestDescriptions = []Description{
 	{"rest_client_request_retries_total", "counter", []string{"code", "verb", "host"}, "Retried requests, by the status of the answer."},
 }
 
-// requestMetrics are what client-go counts. It knows one for the process, so
-// there is one. It implements prometheus.Collector, by its parts.
+// requestMetrics are the metrics of client-go, of which a process has only one set. It implements prometheus.Collector.
 type requestMetrics struct {
 	total, retries             *prometheus.CounterVec
 	duration, sent, answerSize *prometheus.HistogramVec
 }
 
-// countRequests lets client-go count, and returns what it counts.
+// countRequests registers the metrics with client-go, and returns their collector.
 var countRequests = sync.OnceValue(func() prometheus.Collector {
 	m := &requestMetrics{
 		total: counterVec(0), duration: histogramVec(1, requestBuckets), sent: histogramVec(2, sizeBuckets),
@@ -81,8 +80,7 @@ func (m *requestMetrics) IncrementRetry(_ context.Context, code, method, host st
 	m.retries.WithLabelValues(code, method, host).Inc()
 }
 
-// latency implements clientmetrics.LatencyMetric. The URL would be a series for
-// each object.
+// latency implements clientmetrics.LatencyMetric. It ignores the URL, which would create a series per object.
 type latency struct{ *prometheus.HistogramVec }
 
 // Observe implements clientmetrics.LatencyMetric.

@@ -6,114 +6,110 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// Stats are the figures of a controller that it keeps itself, at one moment.
+// Stats is a snapshot of the figures of a controller that are not counted in Controller.
 type Stats struct {
-	// Ready requests are due; ReadyLow of them are of low priority. Waiting ones
-	// wait for a time, Running ones are being reconciled.
+	// Ready requests are due; ReadyLow is the part of them with low priority. Waiting requests are not due yet; Running ones are being
+	// reconciled.
 	Ready, ReadyLow, Waiting, Running int
-	// Concurrency is how many may run at a time.
+	// Concurrency is the maximum number of concurrent runs.
 	Concurrency int
 	// Started, Received and Requeued count runs, requests and requeues.
 	Started, Received, Requeued uint64
-	// OldestReady is how long the next request has been due. OldestRunning and
-	// Unfinished are the ages of the oldest run, and of all added up.
+	// OldestReady is how long the next request has been due. OldestRunning is the age of the oldest run, and Unfinished the sum of the ages
+	// of all runs.
 	OldestReady, OldestRunning, Unfinished time.Duration
 
-	// LogsDropped counts log lines that came too often.
+	// LogsDropped counts log lines that were dropped because they came too often.
 	LogsDropped uint64
-	// Synced and Paused are about the controller as a whole.
+	// Synced and Paused are the state of the controller as a whole.
 	Synced, Paused bool
 	// Failing, Quarantined, Unmapped and Hot count objects.
 	Failing, Quarantined, Unmapped, Hot int
 	// HotLoops and Stale count since the start.
 	HotLoops, Stale uint64
-	// Memo counts runs by what is remembered of them, Remembered the objects; nil
-	// where nothing is.
+	// Memo counts runs by what the memo did with them, and Remembered the objects; Memo is nil without a memo.
 	Memo       map[string]uint64
 	Remembered int
 
-	// Revision and Digest are those of the live module. States counts the
-	// revisions by state, Instances those of all.
+	// Revision and Digest identify the live module. States is the number of revisions by state, and Instances the number of instances of
+	// all of them.
 	Revision  uint64
 	Digest    string
 	States    map[string]int
 	Instances int
-	// Image says that instances start from an image, where there are several.
+	// Image reports whether instances start from an image.
 	Image bool
 	// Memory is the linear memory of all instances, in bytes.
 	Memory int64
-	// ProcessMemory is what is resident of the process that the instances are in,
-	// in bytes, where they have one of their own; else 0.
+	// ProcessMemory is the resident memory of the instances' process in bytes, or 0 if they have no process of their own.
 	ProcessMemory int64
-	// Guest is how long the module computed, Host how long the host did in runs.
+	// Guest is the computing time of the module, and Host that of the host in runs.
 	Guest, Host time.Duration
-	// Requests counts those of runs to the API server, Decoded the bytes of their
-	// answers, and of what was decoded for the controller in its watches.
+	// Requests counts requests of runs to the API server; Decoded counts the bytes decoded from their responses and in the controller's
+	// watches.
 	Requests, Decoded int64
 	// HostMemory is the host's own memory for operations of the module, in bytes.
 	HostMemory int64
 	// Fuel and UnknownKeys count since the start.
 	Fuel, UnknownKeys uint64
-	// Limits counts how often each limit was reached, Recycled the instances that
-	// were replaced, by reason, Events the events, by what became of them.
+	// Limits counts the hits of each limit, Recycled the replaced instances by reason, and Events the events by result.
 	Limits   map[abi.LimitName]uint64
 	Recycled map[string]uint64
 	Events   map[string]uint64
 }
 
-// Process are the figures of what the controllers share.
+// Process is a snapshot of the figures that the controllers share.
 type Process struct {
-	// Controllers counts them by phase: loading, waiting, running, failed.
+	// Controllers is their number by phase: loading, waiting, running, failed.
 	Controllers map[string]int
 	Watches     []Watch
 	Leader      *Leader  // nil without an election
 	Shards      *Shards  // nil unless replicas share the objects
-	Budget      *Budget  // nil without one
-	Workers     *Workers // nil without a bound of the process
-	// ForgedCode counts entries of the compilation cache that were ignored.
+	Budget      *Budget  // nil without a budget
+	Workers     *Workers // nil without a limit of the process
+	// ForgedCode counts ignored entries of the compilation cache.
 	ForgedCode uint64
 }
 
-// Watch is one watch.
+// Watch describes one watch.
 type Watch struct {
-	// Resource is as kubectl writes it, State its phase.
+	// Resource is the resource as kubectl writes it; State is the phase.
 	Resource, State string
-	// Age is how long ago it last made progress.
+	// Age is the time since its last progress.
 	Age time.Duration
 	// Failures counts failed requests since it was last ready.
 	Failures int
 	Stalled  bool
-	// Objects and Bytes are those of its store.
+	// Objects and Bytes describe its store.
 	Objects int
 	Bytes   int64
-	// Compressed is how many of these objects are compressed, and Saved how many bytes
-	// less they take by that.
+	// Compressed is the number of compressed objects, and Saved the number of bytes that this saves.
 	Compressed int
 	Saved      int64
 }
 
-// Leader is the part of this process in an election.
+// Leader is the state of this process in an election.
 type Leader struct {
-	// Name is that of the Lease.
+	// Name is the name of the Lease.
 	Name  string
 	Leads bool
 }
 
-// Shards is what this replica knows of the slots that the objects are split into.
+// Shards describes the slots, as seen by this replica.
 type Shards struct {
-	// States counts all slots by state; each state is in it.
+	// States is the number of slots in each state, including zeros.
 	States map[string]int
-	// Epoch is that of the record, Moves counts the slots that were taken or given.
+	// Epoch is the epoch of the record; Moves counts the slots that were received or given away.
 	Epoch, Moves uint64
-	// Load is how long the runs of this replica's slots take, in seconds a second.
+	// Load is the computing time of this replica's slots, in seconds per second.
 	Load float64
 }
 
-// Budget is the memory that all guests, and the host for them, share, in bytes.
+// Budget is the memory shared by all guests and their host operations, in bytes.
 type Budget struct {
 	Limit, Used int64
 	Refused     uint64
 }
 
-// Workers are those that all controllers share.
+// Workers are the workers that all controllers share.
 type Workers struct{ Limit, Running, Waiting int }
