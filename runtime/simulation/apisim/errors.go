@@ -17,7 +17,7 @@ func (t *table) conflict(key abi.Key, why string) error {
 	return apierrors.NewConflict(t.GroupResource(), key.Name, fmt.Errorf("%s", why))
 }
 
-// empty returns an object with nothing but its name.
+// empty returns an object that has only a type and a name.
 func (t *table) empty(key abi.Key) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{}}
 	o.SetAPIVersion(t.GroupVersion().String())

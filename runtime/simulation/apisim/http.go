@@ -20,10 +20,10 @@ import (
 	"github.com/wasmctl/wasmctl/internal/memapi"
 )
 
-// Transport is a Server as a client's transport.
+// Transport lets clients use a Server as their HTTP transport.
 type Transport struct {
 	Server *Server
-	// NoStreams refuses streamed lists, as API servers did before 1.32.
+	// NoStreams refuses streamed lists, like API servers before 1.32.
 	NoStreams bool
 
 	numbers map[string]int // guarded by Server.mu
@@ -59,7 +59,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.Server.watch(r, table, sc, q, &plan), nil
 }
 
-// parse reads "/apis/GROUP/VERSION/[namespaces/NAMESPACE/]RESOURCE".
+// parse parses "/apis/GROUP/VERSION/[namespaces/NAMESPACE/]RESOURCE".
 func (t *Transport) parse(path string, q url.Values) (*Request, *table, error) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	req := &Request{Verb: List, Selector: q.Get("labelSelector"), Version: q.Get("resourceVersion"), Continue: q.Get("continue") != ""}
@@ -88,7 +88,7 @@ func (t *Transport) parse(path string, q url.Values) (*Request, *table, error) {
 	return req, tb, nil
 }
 
-// pass waits, and reports that ctx has not ended.
+// pass waits, and reports whether ctx has not ended.
 func pass(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -100,7 +100,7 @@ func pass(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// planned returns the refusal of a plan.
+// planned returns the error response of a plan.
 func planned(r *http.Request, req *Request, t *table, plan *Plan) *http.Response {
 	var err error
 	switch plan.Code {
@@ -114,7 +114,7 @@ func planned(r *http.Request, req *Request, t *table, plan *Plan) *http.Response
 	return memapi.Refuse(r, err)
 }
 
-// list answers with a page, or with everything.
+// list responds with a page, or with the complete list.
 func (s *Server) list(r *http.Request, t *table, sc scope, q url.Values, plan *Plan) *http.Response {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,7 +131,7 @@ func (s *Server) list(r *http.Request, t *table, sc scope, q url.Values, plan *P
 	case q.Get("resourceVersion") == "0":
 		version = max(version-plan.Lag, min(s.compacted, version))
 	}
-	limit, _ := strconv.Atoi(q.Get("limit")) // none is 0
+	limit, _ := strconv.Atoi(q.Get("limit")) // 0 if there is none
 	if plan.PageSize > 0 && limit > 0 {
 		limit = min(limit, plan.PageSize)
 	}
@@ -140,8 +140,7 @@ func (s *Server) list(r *http.Request, t *table, sc scope, q url.Values, plan *P
 	return memapi.Respond(r, http.StatusOK, io.NopCloser(bytes.NewReader(page)))
 }
 
-// page encodes a list as of a version: what comes after a key, up to limit
-// objects; 0 is all. The caller holds Server.mu.
+// page encodes a list as of a version: up to limit objects after a key; 0 means all. The caller must hold Server.mu.
 func (t *table) page(sc scope, version int64, after abi.Key, limit int) (body []byte, more bool) {
 	states := slices.DeleteFunc(t.at(version), func(st *state) bool { return !sc.has(st) || st.key.Compare(after) <= 0 })
 	next := ""

@@ -2,57 +2,53 @@ package apisim
 
 import "time"
 
-// Verb is what a request asks for.
+// Verb is the kind of a request.
 type Verb string
 
 // The verbs.
 const (
 	List   Verb = "list"
-	Watch  Verb = "watch"  // from a resourceVersion on
+	Watch  Verb = "watch"  // from a resourceVersion
 	Stream Verb = "stream" // a watch that begins with the list
 )
 
-// Request is a request as a Plan is made for it.
+// Request describes a request for its Plan.
 type Request struct {
 	Verb Verb
-	// Resource is the name of the resource, "widgets".
+	// Resource is the name of the resource, such as "widgets".
 	Resource  string
 	Namespace string
-	// Selector is the label selector as it was sent.
+	// Selector is the label selector that was sent.
 	Selector string
-	// Version is the resourceVersion that was asked for.
+	// Version is the requested resourceVersion.
 	Version string
-	// Continue says that it asks for a further page.
+	// Continue means that it requests a further page.
 	Continue bool
-	// Number counts the requests with the same resource, namespace and selector,
-	// from 1.
+	// Number counts the requests with the same resource, namespace and selector, from 1.
 	Number int
 }
 
-// Plan is what becomes of one request. The zero value is a quick and true
-// answer.
+// Plan determines the response to one request. The zero value means a prompt and correct response.
 type Plan struct {
-	// Delay passes before the answer.
+	// Delay is the time before the response.
 	Delay time.Duration
-	// Err, if not nil, is what the client gets in place of an answer.
+	// Err, if not nil, is returned to the client instead of a response.
 	Err error
-	// Code, if not 0, is the HTTP status of a refusal: 403, 404, 410, 429, 500...
+	// Code, if not 0, is the HTTP status of an error response: 403, 404, 410, 429, 500...
 	Code int
-	// RetryAfter is what a refusal asks for, in whole seconds; 0 does not ask.
+	// RetryAfter is the Retry-After of an error response, in whole seconds; 0 means none.
 	RetryAfter int
 
-	// Lag is how many versions a list that may be of any age (resourceVersion 0)
-	// is behind.
+	// Lag is how many versions a list of any age (resourceVersion 0) is out of date.
 	Lag int64
-	// PageSize is how many objects a page has at most; 0 does as the client asks.
+	// PageSize is the maximum number of objects of a page; 0 means as requested.
 	PageSize int
 
-	// Latency is how late each event of a watch is.
+	// Latency is the delay of each event of a watch.
 	Latency time.Duration
-	// Twice sends every so manieth event a second time; 0 none.
+	// Twice makes every Twice-th event be sent a second time; 0 means none.
 	Twice int
-	// End says how a watch ends: after EndAfter, or after EndEvents events, if
-	// these are not 0.
+	// End is how a watch ends: after EndAfter, or after EndEvents events, if these are not 0.
 	End       End
 	EndAfter  time.Duration
 	EndEvents int
@@ -63,16 +59,16 @@ type End uint8
 
 // The ends of a watch.
 const (
-	// InOrder is the end of the answer.
+	// InOrder ends the response normally.
 	InOrder End = iota
-	// Reset is a connection that is reset.
+	// Reset resets the connection.
 	Reset
-	// Cut is the end in the middle of an event.
+	// Cut ends the response in the middle of an event.
 	Cut
-	// Expired is an event that says 410.
+	// Expired sends an event with status 410.
 	Expired
-	// Failed is an event that says 500.
+	// Failed sends an event with status 500.
 	Failed
-	// Stalled is no end: nothing comes any longer, whatever happens.
+	// Stalled does not end the watch, but sends nothing from then on.
 	Stalled
 )

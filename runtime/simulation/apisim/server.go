@@ -1,12 +1,9 @@
 // Package apisim is a small API server in memory, for tests in virtual time.
 //
-// Its reading side is HTTP, so that the real client and the real watches stand
-// on it: LIST in one piece and in pages, at the newest resourceVersion or an
-// older one, WATCH from any point of the history, streamed lists, bookmarks,
-// label selectors, 410 after a compaction. A Plan says for each request what
-// goes wrong with it. Its writing side is Go: Create, Update, Change and Delete
-// with uids, resourceVersions, generations, finalizers and owner references as
-// the API server has them. All resources share one counter of versions.
+// It is read through HTTP, so that the real client and the real watches can use it: LIST in one piece and in pages, at the newest
+// resourceVersion or an older one, WATCH from any point of the history, streamed lists, bookmarks, label selectors, and 410 after a
+// compaction. A Plan determines the faults of each request. It is written to with Go methods: Create, Update, Change and Delete maintain
+// uids, resourceVersions, generations, finalizers and owner references like the API server. All resources share one version counter.
 //
 // It starts no goroutine, and every wait ends with the request's context.
 package apisim
@@ -29,46 +26,43 @@ type Resource struct {
 	schema.GroupVersionResource
 	Kind          string
 	ClusterScoped bool
-	// Generations says that metadata.generation counts changes of anything but
-	// metadata and status.
+	// Generations means that metadata.generation counts changes outside of metadata and status.
 	Generations bool
 }
 
-// Server is the API server. It is safe for concurrent use.
+// Server is an API server. It is safe for concurrent use.
 type Server struct {
 	plan func(*Request) Plan
 
 	mu        sync.Mutex
 	version   int64             // guarded by mu; the newest resourceVersion
 	uids      int               // guarded by mu
-	compacted int64             // guarded by mu; what is older is forgotten
+	compacted int64             // guarded by mu; older versions are forgotten
 	tables    map[string]*table // by resource name; the map never changes
-	changed   chan struct{}     // guarded by mu; closed at the next change, or where streams have to look again
-	streams   []*stream         // guarded by mu; those that are open
-	listed    map[string]bool   // guarded by mu; scopes of which a whole list was sent
+	changed   chan struct{}     // guarded by mu; closed at the next change, or when streams must check again
+	streams   []*stream         // guarded by mu; open streams
+	listed    map[string]bool   // guarded by mu; scopes for which a complete list was sent
 }
 
-// table is what there is of one resource. It is guarded by Server.mu.
+// table holds one resource. It is guarded by Server.mu.
 type table struct {
 	Resource
 	objects map[abi.Key]*state
-	history []*state // every state there ever was, by version
+	history []*state // all states ever, by version
 }
 
-// state is an object from one resourceVersion to the next. It never changes,
-// but for json.
+// state is an object from one resourceVersion to the next. It is immutable, except for json.
 type state struct {
 	version int64
 	at      time.Time
 	key     abi.Key
 	object  *unstructured.Unstructured
 	gone    bool   // object is the final state
-	before  *state // nil where the object did not exist
-	json    []byte // of object; encoded when first asked for; guarded by Server.mu
+	before  *state // nil if the object did not exist
+	json    []byte // of object; encoded on first use; guarded by Server.mu
 }
 
-// New returns a Server. plan is asked about each request, by several goroutines
-// at once; nil plans nothing.
+// New returns a Server. plan is called for each request, possibly concurrently; nil means no faults.
 func New(plan func(*Request) Plan, resources ...Resource) *Server {
 	if plan == nil {
 		plan = func(*Request) Plan { return Plan{} }
@@ -107,9 +101,8 @@ func (s *Server) All(resource string) map[abi.Key]*unstructured.Unstructured {
 	return all
 }
 
-// Since returns the state in which an object of this key began to be as match
-// likes, the last time that it was, and whether that is over; nil where it never
-// was. It must not be changed.
+// Since finds the last period in which an object of this key matched. It returns the first state of that period, and whether the period is
+// over; nil if there was none. The state must not be changed.
 func (s *Server) Since(resource string, key abi.Key, match func(*unstructured.Unstructured) bool) (o *unstructured.Unstructured, over bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,7 +120,7 @@ func (s *Server) Since(resource string, key abi.Key, match func(*unstructured.Un
 	return nil, false
 }
 
-// Listed reports whether a whole list of this scope was ever sent.
+// Listed reports whether a complete list of this scope was ever sent.
 func (s *Server) Listed(resource, namespace, selector string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,8 +131,7 @@ func scopeID(resource, namespace, selector string) string {
 	return resource + "/" + namespace + "/" + selector
 }
 
-// DeletedAfter reports whether an object was deleted at a later version than
-// the given one.
+// DeletedAfter reports whether an object was deleted at a version later than the given one.
 func (s *Server) DeletedAfter(resource string, key abi.Key, version int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,7 +140,7 @@ func (s *Server) DeletedAfter(resource string, key abi.Key, version int64) bool 
 	})
 }
 
-// Compact forgets the history: watches and lists that start before now get 410.
+// Compact discards the history: watches and lists that start before now get 410.
 func (s *Server) Compact() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,8 +148,7 @@ func (s *Server) Compact() {
 	s.compacted = s.version
 }
 
-// at returns the states of a resource as of a version, by key. The caller holds
-// mu.
+// at returns the states of a resource as of a version, by key. The caller must hold mu.
 func (t *table) at(version int64) []*state {
 	last := map[abi.Key]*state{}
 	for _, st := range t.history {
@@ -177,7 +168,7 @@ func (t *table) at(version int64) []*state {
 	return all
 }
 
-// encoded returns the JSON of a state. The caller holds mu.
+// encoded returns the JSON of a state. The caller must hold mu.
 func (st *state) encoded() []byte {
 	if st.json == nil {
 		st.json = encode(st.object.Object)
@@ -193,7 +184,7 @@ func encode(v any) []byte {
 	return b
 }
 
-// scope is what a request is about of a resource.
+// scope is the part of a resource that a request selects.
 type scope struct {
 	id        string
 	namespace string

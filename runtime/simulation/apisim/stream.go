@@ -18,36 +18,35 @@ import (
 	"github.com/wasmctl/wasmctl/internal/memapi"
 )
 
-// bookmarkEvery is how often a watch on which nothing happens gets a bookmark.
+// bookmarkEvery is how often a quiet watch gets a bookmark.
 const bookmarkEvery = time.Minute
 
-// stream is the answer to one watch: its body. Its content is produced when it
-// is read, so that it needs no goroutine. All but the channels is guarded by
-// Server.mu.
+// stream is the response body of one watch. Its content is produced when it is read, so it needs no goroutine. Everything except the
+// channels is guarded by Server.mu.
 type stream struct {
 	s     *Server
 	t     *table
 	scope scope
 	plan  Plan
-	done  <-chan struct{} // the request was cancelled
+	done  <-chan struct{} // closed when the request is canceled
 	shut  chan struct{}   // closed by Close
 	once  sync.Once
 
 	buf       []byte
-	err       error     // what comes after buf; nil goes on
-	listing   []*state  // of a streamed list, what was not sent yet
-	initial   bool      // the bookmark that ends the list was not sent yet
+	err       error     // follows buf; nil if the stream continues
+	listing   []*state  // the unsent part of a streamed list
+	initial   bool      // the bookmark that ends the list has not been sent yet
 	next      int       // in the table's history
-	sent      int64     // the version that the client has got to
+	sent      int64     // the version that the client has reached
 	events    int       // sent
-	bookmarks bool      // are wanted
+	bookmarks bool      // bookmarks are requested
 	bookmark  time.Time // when the next is due
-	endAt     time.Time // by the plan; zero never
-	timeout   time.Time // that the client has asked for
+	endAt     time.Time // set by the plan; zero means never
+	timeout   time.Time // requested by the client
 	stalled   bool
 }
 
-// watch answers with a stream of events.
+// watch responds with a stream of events.
 func (s *Server) watch(r *http.Request, t *table, sc scope, q url.Values, plan *Plan) *http.Response {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,7 +61,7 @@ func (s *Server) watch(r *http.Request, t *table, sc scope, q url.Values, plan *
 	if plan.EndAfter > 0 {
 		w.endAt = now.Add(plan.EndAfter)
 	}
-	from, _ := strconv.ParseInt(q.Get("resourceVersion"), 10, 64) // none is 0
+	from, _ := strconv.ParseInt(q.Get("resourceVersion"), 10, 64) // 0 if there is none
 	switch {
 	case q.Get("sendInitialEvents") == "true":
 		w.initial, w.sent = true, s.version
@@ -103,13 +102,13 @@ func (w *stream) Read(p []byte) (int, error) {
 	}
 }
 
-// pause is what a stream that has nothing to say waits for.
+// pause is what an idle stream waits for.
 type pause struct {
 	changed <-chan struct{}
 	until   time.Time
 }
 
-// step says what there is to say.
+// step returns the available data, or what to wait for.
 func (w *stream) step(p []byte) (n int, wait pause, err error) {
 	w.s.mu.Lock()
 	defer w.s.mu.Unlock()
@@ -126,7 +125,7 @@ func (w *stream) step(p []byte) (n int, wait pause, err error) {
 	return n, wait, nil
 }
 
-// fill makes the next thing to say, or says what to wait for.
+// fill produces the next data, or returns what to wait for.
 func (w *stream) fill(now time.Time) pause {
 	wait := pause{w.s.changed, now.Add(time.Hour)}
 	if w.stalled {
@@ -168,7 +167,7 @@ func (w *stream) fill(now time.Time) pause {
 	return wait
 }
 
-// due ends the stream where its time or its events are up.
+// due ends the stream if its time or its number of events has been reached.
 func (w *stream) due(now time.Time) bool {
 	switch {
 	case !w.endAt.IsZero() && !w.endAt.After(now), w.plan.EndEvents > 0 && w.events >= w.plan.EndEvents:
@@ -200,8 +199,7 @@ func (w *stream) finish(how End) {
 	}
 }
 
-// change says what a state is for those who see only a part: an object that no
-// longer matches is deleted for them.
+// change sends a state to a client that sees only a part of the objects: an object that no longer matches is deleted for it.
 func (w *stream) change(st *state) {
 	had, has := st.before != nil && w.scope.has(st.before), w.scope.has(st)
 	switch {
@@ -260,7 +258,7 @@ func (s *Server) EndStreams(n int, how End) {
 	s.wake()
 }
 
-// Open returns how many watches are open.
+// Open returns the number of open watches.
 func (s *Server) Open() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

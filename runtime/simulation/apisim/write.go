@@ -26,8 +26,7 @@ func (s *Server) Create(resource string, o *unstructured.Unstructured) (*unstruc
 	})
 }
 
-// Update replaces an object. One with a resourceVersion that is not the newest
-// is a conflict.
+// Update replaces an object. It is a conflict if the object has a resourceVersion other than the newest.
 func (s *Server) Update(resource string, o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	return s.Change(resource, Key(o), false, func(now *unstructured.Unstructured) error {
 		if rv := o.GetResourceVersion(); rv != "" && rv != now.GetResourceVersion() {
@@ -38,9 +37,8 @@ func (s *Server) Update(resource string, o *unstructured.Unstructured) (*unstruc
 	})
 }
 
-// Change changes an object as it is now, and creates it where it does not
-// exist: change is then given one with nothing but its name, if create is set.
-// An error of change leaves it as it was, and is returned.
+// Change changes the current object. If it does not exist and create is set, change is called with an object that has only a name. If
+// change fails, the object is not changed, and the error is returned.
 func (s *Server) Change(resource string, key abi.Key, create bool, change func(*unstructured.Unstructured) error) (*unstructured.Unstructured, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,9 +60,8 @@ func (s *Server) Change(resource string, key abi.Key, create bool, change func(*
 	return s.update(t, now, next), nil
 }
 
-// Delete deletes an object, or asks for its deletion where it has finalizers,
-// and returns its last state. With a uid, another object of that name is a
-// conflict.
+// Delete deletes an object, or requests its deletion if it has finalizers, and returns its last state. If uid is set, another object of the
+// same name is a conflict.
 func (s *Server) Delete(resource string, key abi.Key, uid string) (*unstructured.Unstructured, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,7 +84,7 @@ func (s *Server) Delete(resource string, key abi.Key, uid string) (*unstructured
 	return s.update(t, now, next), nil
 }
 
-// create puts a new object in. The caller holds mu.
+// create adds a new object. The caller must hold mu.
 func (s *Server) create(t *table, o *unstructured.Unstructured) *unstructured.Unstructured {
 	s.uids++
 	o.SetUID(types.UID(fmt.Sprintf("uid-%d", s.uids)))
@@ -98,8 +95,7 @@ func (s *Server) create(t *table, o *unstructured.Unstructured) *unstructured.Un
 	return s.put(t, nil, o, false)
 }
 
-// update puts the next state of an object in, unless it is the same. The caller
-// holds mu.
+// update stores the next state of an object, unless it is the same. The caller must hold mu.
 func (s *Server) update(t *table, now *state, next *unstructured.Unstructured) *unstructured.Unstructured {
 	next.SetResourceVersion(now.object.GetResourceVersion())
 	next.SetUID(now.object.GetUID())
@@ -113,7 +109,7 @@ func (s *Server) update(t *table, now *state, next *unstructured.Unstructured) *
 	return s.put(t, now, next, deleting && len(next.GetFinalizers()) == 0)
 }
 
-// put writes a state. The caller holds mu.
+// put stores a state. The caller must hold mu.
 func (s *Server) put(t *table, before *state, o *unstructured.Unstructured, gone bool) *unstructured.Unstructured {
 	s.version++
 	o.SetResourceVersion(strconv.FormatInt(s.version, 10))
@@ -127,7 +123,7 @@ func (s *Server) put(t *table, before *state, o *unstructured.Unstructured, gone
 	return o.DeepCopy()
 }
 
-// wake makes all streams look at what there is. The caller holds mu.
+// wake makes all streams check for changes. The caller must hold mu.
 func (s *Server) wake() {
 	close(s.changed)
 	s.changed = make(chan struct{})
