@@ -8,10 +8,9 @@ import (
 	"slices"
 )
 
-// AppendValue appends the msgpack of a JSON-like value: what DecodeValue
-// returns, and the other integer widths, []string and map[string]string. Keys
-// are sorted and integers take the fewest bytes, so equal values give equal
-// bytes. Any other type, and a value that Check would refuse, is an error.
+// AppendValue appends the msgpack of a JSON-like value: the types that DecodeValue returns, the other integer widths, []string and
+// map[string]string. Keys are sorted and integers take the fewest bytes, so equal values give equal bytes. Any other type is an error, and
+// so is a value that Check would reject.
 func AppendValue(dst []byte, v any) ([]byte, error) { return appendValue(dst, v, 0) }
 
 func appendValue(dst []byte, v any, depth int) ([]byte, error) {
@@ -94,8 +93,7 @@ func appendFloat(dst []byte, f float64) ([]byte, error) {
 	return binary.BigEndian.AppendUint64(append(dst, 0xcb), math.Float64bits(f)), nil
 }
 
-// AppendInt appends an integer: a non-negative one in an unsigned form and a
-// negative one in a signed form, as msgpack libraries do that save space.
+// AppendInt appends an integer: a non-negative one in an unsigned form and a negative one in a signed form, like compact msgpack encoders.
 func AppendInt(dst []byte, v int64) []byte {
 	if v >= 0 {
 		switch u := uint64(v); {
@@ -128,7 +126,7 @@ func appendString(dst []byte, s string) []byte {
 	return append(AppendTextHead(dst, len(s)), s...)
 }
 
-// AppendTextHead appends the head of a string of n bytes, which are to follow.
+// AppendTextHead appends the head of a string of n bytes, which the caller must append.
 func AppendTextHead(dst []byte, n int) []byte {
 	switch {
 	case n <= 31:
@@ -141,11 +139,10 @@ func AppendTextHead(dst []byte, n int) []byte {
 	return binary.BigEndian.AppendUint32(append(dst, 0xdb), uint32(n)) //nolint:gosec // messages are shorter than 4 GiB
 }
 
-// AppendArrayHead appends the head of an array of n elements, which are to follow.
+// AppendArrayHead appends the head of an array of n elements, which the caller must append.
 func AppendArrayHead(dst []byte, n int) []byte { return appendHead(dst, n, 0x90, 0xdc) }
 
-// AppendMapHead appends the head of a map of n entries, which are to follow: each key
-// and its value.
+// AppendMapHead appends the head of a map of n entries, which the caller must append: each key and its value.
 func AppendMapHead(dst []byte, n int) []byte { return appendHead(dst, n, 0x80, 0xde) }
 
 func appendHead(dst []byte, n int, fixed, wide byte) []byte {

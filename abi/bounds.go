@@ -7,39 +7,36 @@ import (
 	"strings"
 )
 
-// Bound is how long a list, a map or a text of a manifest may be. A manifest is
-// read before anything bounds the module: what is longer is refused before it is
-// built.
+// Bound is the maximum length of a list, a map or a text of a manifest. A manifest is read before any other limit applies to the module, so
+// one that is too long is rejected before it is decoded.
 type Bound struct {
-	// Name is the path of keys, "capabilities.names", without indexes.
+	// Name is the path of keys without indexes, such as "capabilities.names".
 	Name string
 	Max  int
 }
 
-// Bounds of what a module says of itself, beside ManifestBounds.
+// Bounds of a manifest, in addition to ManifestBounds.
 const (
-	// MaxWatches is how many kinds a manifest may own and watch together: each is
-	// a connection to the API server, and a cache.
+	// MaxWatches is the maximum number of kinds that a manifest may own and watch together: each needs a connection to the API server, and
+	// a cache.
 	MaxWatches = 50
-	// MaxRights is how many single rights the capabilities of a manifest may name
-	// together: a verb on one namespace, name and subresource each.
+	// MaxRights is the maximum number of individual rights in all capabilities of a manifest: a verb on one namespace, name and subresource
+	// each.
 	MaxRights = 5_000
-	// MaxFields is how many patterns of fields all capabilities of a manifest may
-	// have together, MaxFieldText how long each may be, in bytes.
+	// MaxFields is the maximum number of field patterns in all capabilities of a manifest; MaxFieldText is the maximum length of each, in
+	// bytes.
 	MaxFields    = 500
 	MaxFieldText = 512
-	// MaxText is how long other texts may be, and MaxSetting a value of config, in
-	// bytes.
+	// MaxText is the maximum length of other texts, and MaxSetting that of a value of config, in bytes.
 	MaxText    = 4 << 10
 	MaxSetting = 64 << 10
-	// MaxFiles is how long the section of files may be, in bytes.
+	// MaxFiles is the maximum length of the section of files, in bytes.
 	MaxFiles = 1 << 20
-	// MaxConcurrency is the largest concurrency of a manifest. An operator may
-	// choose a higher one.
+	// MaxConcurrency is the highest concurrency that a manifest can request. An operator may choose a higher one.
 	MaxConcurrency = 64
 )
 
-// ManifestBounds has each list and map of a manifest.
+// ManifestBounds lists the bounds of all lists and maps of a manifest.
 var ManifestBounds = []Bound{
 	{"owns", MaxWatches},
 	{"watches", MaxWatches},
@@ -49,7 +46,7 @@ var ManifestBounds = []Bound{
 	{"for.predicates", maxWords},
 	{"owns.predicates", maxWords},
 	{"watches.predicates", maxWords},
-	{"capabilities", 500}, // an operator has three for each of its kinds, and each kind that it makes
+	{"capabilities", 500}, // an operator has three per kind that it reconciles, and one per kind that it creates
 	{"capabilities.subresources", maxWords},
 	{"capabilities.verbs", maxWords},
 	{"capabilities.namespaces", maxList},
@@ -63,13 +60,12 @@ var ManifestBounds = []Bound{
 
 const (
 	maxList  = 200 // of namespaces or names
-	maxWords = 20  // of a list of few words
-	maxKeys  = 100 // of a map, known or not
+	maxWords = 20  // of a list with few possible words
+	maxKeys  = 100 // of a map, whether known or not
 	maxKey   = 253 // bytes of a key
 )
 
-// BoundOf returns the bound of a list of a manifest, 0 where there is none of
-// this name.
+// BoundOf returns the bound of a list of a manifest, or 0 if there is no bound of this name.
 func BoundOf(name string) int {
 	for _, b := range ManifestBounds {
 		if b.Name == name {
@@ -79,17 +75,17 @@ func BoundOf(name string) int {
 	return 0
 }
 
-// checkBounds refuses a manifest with a longer list or text than it may have,
-// from its bytes alone. Lists of unknown keys are not built, and not looked into.
+// checkBounds rejects a manifest with a list or text that is too long, from its bytes alone. Lists of unknown keys are skipped, because
+// they are never decoded.
 func checkBounds(b []byte) error {
-	if err := Check(b); err != nil { // its depth too
+	if err := Check(b); err != nil { // includes the depth
 		return err
 	}
 	r := reader{b: b}
 	return r.bounded("", "")
 }
 
-// bounded reads one value. name is its path of keys, where the same with indexes.
+// bounded reads one value. name is its path of keys, and where the same with indexes.
 func (r *reader) bounded(name, where string) error {
 	k, err := r.peek()
 	switch {
@@ -139,7 +135,7 @@ func (r *reader) boundedList(name, where string) error {
 
 func join(path, key string) string { return strings.TrimPrefix(path+"."+key, ".") }
 
-// leadsToBound reports whether a value is a list with a bound, or has one in it.
+// leadsToBound reports whether a value is a list with a bound, or contains one.
 func leadsToBound(name string) bool {
 	return slices.ContainsFunc(ManifestBounds, func(b Bound) bool { return b.Name == name || strings.HasPrefix(b.Name, name+".") })
 }
@@ -163,8 +159,8 @@ func tooMany(where string, n, most int) error {
 	return fmt.Errorf("%s: has %d entries, the limit is %d", where, n, most)
 }
 
-// Count returns how many single rights a capability names: a verb on one
-// namespace, name and subresource each, a list that is absent counted as one.
+// Count returns the number of individual rights of a capability: a verb on one namespace, name and subresource each. An absent list counts
+// as one.
 func (c *Capability) Count() int {
 	n := max(1, len(c.Verbs))
 	if slices.Contains(c.Verbs, "*") {
@@ -176,8 +172,7 @@ func (c *Capability) Count() int {
 	return n
 }
 
-// CheckLists returns what of a capability is longer than it may be, in a manifest
-// as in a grant.
+// CheckLists returns an error for each list of a capability that is too long, in a manifest or in a grant.
 func (c *Capability) CheckLists() error {
 	var errs []error
 	for _, list := range []struct {
@@ -197,7 +192,7 @@ func (c *Capability) CheckLists() error {
 	return errors.Join(errs...)
 }
 
-// checkTotals checks what holds for the lists of a manifest together.
+// checkTotals checks the bounds that apply to several lists of a manifest together.
 func (m *Manifest) checkTotals() error {
 	var errs []error
 	if n := len(m.Owns) + len(m.Watches); n > MaxWatches {

@@ -2,8 +2,7 @@ package abi
 
 import "time"
 
-// Keys of the messages. The order of writing is fixed; the order of reading is
-// not.
+// Keys of the messages. They are written in a fixed order, and may be read in any order.
 const (
 	keyV           = "v"
 	keyID          = "id"
@@ -47,9 +46,8 @@ const (
 	actionRequeue = "requeue"
 )
 
-// AppendRequestHead appends everything of a request but the bytes of its
-// object, which must follow where r.Object is not nil. Written this way, an
-// object goes from the store into guest memory with one copy.
+// AppendRequestHead appends everything of a request except the bytes of its object, which the caller must append if r.Object is not nil.
+// This way, an object is copied only once from the store to guest memory.
 func AppendRequestHead(dst []byte, r *Request) []byte {
 	n := 8
 	n += count(r.Stale) + count(r.DryRun) + count(len(r.Caps) > 0) + count(r.Object != nil)
@@ -82,12 +80,12 @@ func AppendRequestHead(dst []byte, r *Request) []byte {
 	return dst
 }
 
-// AppendRequest appends the whole message.
+// AppendRequest appends the complete message.
 func AppendRequest(dst []byte, r *Request) []byte {
 	return append(AppendRequestHead(dst, r), r.Object...)
 }
 
-// AppendFailureHead is AppendRequestHead for the input of error_policy.
+// AppendFailureHead is like AppendRequestHead, for the input of error_policy.
 func AppendFailureHead(dst []byte, f *Failure) []byte {
 	dst = AppendMapHead(dst, 7+count(f.Object != nil))
 	dst = AppendInt(appendString(dst, keyV), Version)

@@ -5,14 +5,13 @@ import (
 	"fmt"
 )
 
-// Empty reports whether d asks for nothing: no children, no pruning and no
-// status. A nil Declared is empty.
+// Empty reports whether d declares nothing: no children, no pruning and no status. A nil Declared is empty.
 func (d *Declared) Empty() bool {
 	return d == nil || len(d.Apply) == 0 && !d.Prune && d.Status == nil
 }
 
-// declaredKey reads one of the keys of Declared. It copies what it keeps: the
-// message is in the guest's memory, which the next call overwrites.
+// declaredKey reads one of the keys of Declared. It copies the values, because the message is in the guest's memory, which the next call
+// overwrites.
 func (r *reader) declaredKey(key string, d *Declared) (known bool, err error) {
 	switch key {
 	case keyApply:
@@ -37,9 +36,9 @@ func (r *reader) declaredKey(key string, d *Declared) (known bool, err error) {
 	return false, nil
 }
 
-var errDeclaredWithError = errors.New("apply, prune and force cannot stand beside an error: only status can")
+var errDeclaredWithError = errors.New("apply, prune and force are not allowed in a result with an error: only status is")
 
-// setDeclared sets Declared to d where that asks for something.
+// setDeclared sets Declared to d if d declares something.
 func (res *Result) setDeclared(d *Declared) error {
 	if res.Error != nil && (len(d.Apply) > 0 || d.Prune || d.Force) {
 		return fmt.Errorf("%w: %w", ErrType, errDeclaredWithError)

@@ -10,14 +10,13 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 )
 
-// awaiting is {action: "await"} as SDKs write it: the map's size is what they know last.
+// awaiting is {action: "await"} as written by SDKs, which reserve a wide map head because they know the size last.
 const awaiting = "\xde\x00\x01\xa6action\xa5await"
 
-// DecodeResult decodes what reconcile, finalize or error_policy returned. An
-// empty message awaits a change.
+// DecodeResult decodes the output of reconcile, finalize or error_policy. An empty message means to wait for a change.
 func DecodeResult(b []byte) (Result, error) {
 	var res Result
-	if len(b) == 0 || string(b) == awaiting { // most answers; what the closure captures would be on the heap
+	if len(b) == 0 || string(b) == awaiting { // the most frequent results; returning early avoids heap allocations for the closure
 		return res, nil
 	}
 	var action string
@@ -46,7 +45,7 @@ func DecodeResult(b []byte) (Result, error) {
 
 func (res *Result) setAction(action string) error {
 	switch {
-	case res.Error != nil: // an error beats a requeue (rule 18)
+	case res.Error != nil: // an error takes precedence over a requeue (rule 18)
 		res.Action = Action{}
 	case action == actionRequeue:
 		res.Action.Requeue = true
@@ -87,9 +86,8 @@ func (r *reader) resultError(dst **ResultError) (bool, error) {
 	return true, err
 }
 
-// DecodeManifest decodes and validates a manifest. Unknown names its keys that
-// this host does not know, which were ignored. A list that is longer than it may
-// be is refused before it is built.
+// DecodeManifest decodes and validates a manifest. unknown lists keys that this host does not know and ignored. A list that is too long is
+// rejected before it is decoded.
 func DecodeManifest(b []byte) (m *Manifest, unknown []string, err error) {
 	m = &Manifest{}
 	if err = checkBounds(b); err != nil {
@@ -104,23 +102,21 @@ func DecodeManifest(b []byte) (m *Manifest, unknown []string, err error) {
 	return m, unknown, nil
 }
 
-// EncodeManifest is the inverse of DecodeManifest. Equal manifests give equal
-// bytes.
+// EncodeManifest is the inverse of DecodeManifest. Equal manifests give equal bytes.
 func EncodeManifest(m *Manifest) ([]byte, error) { return encode(m) }
 
-// DecodeRequest decodes the request of an operation: an APIRequest, a
-// ConfigRequest or an EventRequest. The server of the operation decides which
-// keys are required and how long texts can be.
+// DecodeRequest decodes the request of an operation: an APIRequest, a ConfigRequest or an EventRequest. The server of the operation decides
+// which keys are required and how long texts can be.
 func DecodeRequest[T any](b []byte) (req T, unknown []string, err error) {
 	unknown, err = decodeInto(b, &req)
 	return req, unknown, err
 }
 
-// Refuse returns an answer of the host's own: a negative status with its body.
+// Refuse returns a response of the host itself: a negative status with its body.
 func Refuse(s *StatusBody) Response {
 	b, err := encode(s)
 	if err != nil {
-		panic("BUG: status body: " + err.Error()) // it has no type that msgpack lacks
+		panic("BUG: status body: " + err.Error()) // all its types can be encoded
 	}
 	return Response{Status: s.Code, Body: b}
 }
@@ -155,7 +151,7 @@ func decodeInto(b []byte, v any) (unknown []string, err error) {
 	return unknown, msgpack.Unmarshal(b, v)
 }
 
-// fieldsOf has the answers of fields, by type.
+// fieldsOf caches the results of fields, by type.
 var fieldsOf sync.Map
 
 // fields lists the msgpack keys of a struct.

@@ -2,14 +2,14 @@ package abi
 
 import "fmt"
 
-// EventType says what happened to a watched object.
+// EventType is the kind of change of a watched object.
 type EventType string
 
 // The types of an event.
 const (
-	EventListed  EventType = "Listed"  // it was there when the watch started
-	EventUpdated EventType = "Updated" // it was created or has changed
-	EventDeleted EventType = "Deleted" // it is gone
+	EventListed  EventType = "Listed"  // it existed when the watch started
+	EventUpdated EventType = "Updated" // it was created or changed
+	EventDeleted EventType = "Deleted" // it was deleted
 )
 
 // Event is the input of map and filter: one change of one watched object.
@@ -18,16 +18,14 @@ type Event struct {
 	// Group, Version and Kind are those of the watch.
 	Group, Version, Kind string
 	Type                 EventType
-	// Key names the object.
+	// Key identifies the object.
 	Key Key
-	// Old and New are the object's msgpack before and after the change; nil where
-	// it was not known before, or is gone.
+	// Old and New are the object's msgpack before and after the change; nil if it was not known before, or is gone.
 	Old, New []byte
 }
 
-// AppendEventHead appends everything of an event but the bytes of its objects.
-// The message is head[:split], Old, head[split:], New, so that packed objects
-// go from the store into guest memory with one copy.
+// AppendEventHead appends everything of an event except the bytes of its objects. The message is head[:split], Old, head[split:], New, so
+// that objects are copied only once from the store to guest memory.
 func AppendEventHead(dst []byte, e *Event) (head []byte, split int) {
 	dst = AppendMapHead(dst, 5+count(e.Old != nil)+count(e.New != nil))
 	dst = AppendInt(appendString(dst, keyV), Version)
@@ -50,18 +48,18 @@ func AppendEventHead(dst []byte, e *Event) (head []byte, split int) {
 
 // MapResult is the output of map.
 type MapResult struct {
-	// Keys are the objects that the event concerns, at most MaxItems.
+	// Keys are the affected objects, at most MaxItems.
 	Keys []Key
-	// Error is not nil where the guest could not tell.
+	// Error is not nil if the guest failed to determine them.
 	Error *ResultError
 	// Unknown lists keys of the message that this host does not know.
 	Unknown []string
 }
 
-// maxName is the longest name that Kubernetes gives to an object, in bytes.
+// maxName is the maximum length of an object name in Kubernetes, in bytes.
 const maxName = 253
 
-// DecodeMapResult decodes what map returned. An empty message is no keys.
+// DecodeMapResult decodes the output of map. An empty message contains no keys.
 func DecodeMapResult(b []byte) (MapResult, error) {
 	var res MapResult
 	var err error

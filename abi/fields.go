@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// message is eachKey of a whole message; an empty one has no keys. It does not hand
-// the reader to f, which would move it to the heap.
+// message is like eachKey, for a complete message; an empty one has no keys. It does not pass the reader to f, which would move the reader
+// to the heap.
 func (r *reader) message(f func(key string) (known bool, err error)) (unknown []string, err error) {
 	if len(r.b) == 0 {
 		return nil, nil
@@ -22,9 +22,8 @@ func (r *reader) message(f func(key string) (known bool, err error)) (unknown []
 	return unknown, err
 }
 
-// eachKey reads a map and calls f with each key; f reads the value, or returns
-// false where it does not know the key, which is then skipped and returned. A
-// duplicate key is an error.
+// eachKey reads a map and calls f with each key. f reads the value, or returns false if it does not know the key, which is then skipped and
+// returned. A duplicate key is an error.
 func (r *reader) eachKey(f func(key string) (known bool, err error)) (unknown []string, err error) {
 	n, err := r.mapLen()
 	if err != nil {
@@ -52,8 +51,7 @@ func (r *reader) eachKey(f func(key string) (known bool, err error)) (unknown []
 	return unknown, nil
 }
 
-// keySet is a set that allocates nothing while it is small, and stays fast
-// where a hostile message has a million keys.
+// keySet is a set that does not allocate while it is small, and stays fast if a hostile message has a million keys.
 type keySet struct {
 	few  [8]string
 	n    int
@@ -78,8 +76,7 @@ func (s *keySet) add(key string) bool {
 	return !twice
 }
 
-// null reads over a nil and reports whether there was one: in a message it
-// stands for an absent key (section 3 of ABI.md).
+// null consumes a nil and reports whether there was one: in a message, nil is equivalent to an absent key (section 3 of ABI.md).
 func (r *reader) null() bool {
 	if r.pos < len(r.b) && r.b[r.pos] == 0xc0 {
 		r.pos++
@@ -88,7 +85,7 @@ func (r *reader) null() bool {
 	return false
 }
 
-// Each of these reads the value of a known key; nil leaves the zero value.
+// Each of the following methods reads the value of a known key. A nil leaves the zero value.
 
 func (r *reader) string(dst *string) (bool, error) {
 	if r.null() {
@@ -106,7 +103,7 @@ func (r *reader) flag(dst *bool) (known bool, err error) {
 	return true, err
 }
 
-// copied reads a map as a copy of its bytes, and checks all of it.
+// copied reads a map as a copy of its bytes, and validates all of it.
 func (r *reader) copied(dst *[]byte, depth int) (bool, error) {
 	if r.null() {
 		return true, nil
@@ -142,8 +139,7 @@ func (r *reader) list(f func() error) (bool, error) {
 	return true, nil
 }
 
-// millis reads a duration in milliseconds, which must not be negative; one
-// that is too long for a time.Duration is clamped.
+// millis reads a duration in milliseconds, which must not be negative; a duration that is too long for a time.Duration is clamped.
 func (r *reader) millis(dst *time.Duration) (bool, error) {
 	if r.null() {
 		return true, nil

@@ -7,14 +7,13 @@ import (
 	"strings"
 )
 
-// Manifest is what a module says of itself. It is read from ManifestSection,
-// or from describe where there is no section.
+// Manifest is a module's description of itself. It is read from ManifestSection or, if there is no such section, from the export describe.
 type Manifest struct {
 	Name    string `msgpack:"name,omitempty" json:"name,omitempty"`
 	Version string `msgpack:"version,omitempty" json:"version,omitempty"`
-	// ABI is the major version; 0 is read as Version.
+	// ABI is the major version; 0 means Version.
 	ABI int `msgpack:"abi,omitempty" json:"abi,omitempty"`
-	// SDK names the SDK and its version, for example "go/0.1.0".
+	// SDK is the name and version of the SDK, for example "go/0.1.0".
 	SDK string `msgpack:"sdk,omitempty" json:"sdk,omitempty"`
 
 	For     *Watch  `msgpack:"for,omitempty" json:"for,omitempty"`
@@ -23,30 +22,26 @@ type Manifest struct {
 
 	Capabilities []Capability `msgpack:"capabilities,omitempty" json:"capabilities,omitempty"`
 	Limits       *Limits      `msgpack:"limits,omitempty" json:"limits,omitempty"`
-	// Finalizer is the name, "domain/name", of the finalizer that the host keeps on
-	// the objects of For until the export finalize has succeeded for them. Custom
-	// resources can have one without a domain: see Warnings.
+	// Finalizer is the name, "domain/name", of the finalizer that the host maintains on the objects of For until the export finalize has
+	// succeeded for them. Custom resources can have one without a domain: see Warnings.
 	Finalizer string `msgpack:"finalizer,omitempty" json:"finalizer,omitempty"`
-	// Concurrency is the number of objects reconciled at a time; 0 leaves it to
-	// the host.
+	// Concurrency is the maximum number of concurrent reconciles; 0 means the host's default.
 	Concurrency int `msgpack:"concurrency,omitempty" json:"concurrency,omitempty"`
-	// Config holds the settings' defaults.
+	// Config contains the defaults of the settings.
 	Config map[string]string `msgpack:"config,omitempty" json:"config,omitempty"`
 
-	// Requires names host capabilities without which the module does not load;
-	// Wants names those it can do without.
+	// Requires lists host capabilities without which the module does not load; Wants lists optional ones.
 	Requires []string `msgpack:"requires,omitempty" json:"requires,omitempty"`
 	Wants    []string `msgpack:"wants,omitempty" json:"wants,omitempty"`
-	// Hooks names the optional exports that are real, for an SDK that always
-	// exports all of them. Nil means that each export is real, an empty list that
-	// none is.
+	// Hooks lists the optional exports that are implemented, for an SDK that always exports all of them. If nil, each export is
+	// implemented; if empty, none is.
 	Hooks HookNames `msgpack:"hooks,omitempty" json:"hooks,omitzero"`
 }
 
-// HookNames is a list whose being empty is not the same as its being absent.
+// HookNames is a list for which empty and absent have different meanings.
 type HookNames []string
 
-// IsZero reports whether the list is absent; encoders ask it.
+// IsZero reports whether the list is absent. It is called by encoders.
 func (h HookNames) IsZero() bool { return h == nil }
 
 // Watch is a kind that a module reconciles, owns or watches.
@@ -59,44 +54,36 @@ type Watch struct {
 	LabelSelector string   `msgpack:"labelSelector,omitempty" json:"labelSelector,omitempty"`
 	FieldSelector string   `msgpack:"fieldSelector,omitempty" json:"fieldSelector,omitempty"`
 	Predicates    []string `msgpack:"predicates,omitempty" json:"predicates,omitempty"`
-	// Deletes asks to be called, without an object, after an object is gone.
-	// Only read in Manifest.For.
+	// Deletes requests a call without an object after an object was deleted. It is used only in Manifest.For.
 	Deletes bool `msgpack:"deletes,omitempty" json:"deletes,omitempty"`
-	// Map says which objects an event concerns: MapOwner, MapFunc, or MapLabel or
-	// MapAnnotation followed by a key. Needed in Manifest.Watches, and only read
-	// there.
+	// Map determines which objects an event affects: MapOwner, MapFunc, or MapLabel or MapAnnotation followed by a key. It is required in
+	// Manifest.Watches, and used only there.
 	Map string `msgpack:"map,omitempty" json:"map,omitempty"`
-	// MetadataOnly keeps nothing but apiVersion, kind and metadata of the objects.
-	// Not read in Manifest.For.
+	// MetadataOnly stores only apiVersion, kind and metadata of the objects. It is ignored in Manifest.For.
 	MetadataOnly bool `msgpack:"metadataOnly,omitempty" json:"metadataOnly,omitempty"`
-	// ControllerOnly passes over owners that are not the object's controller.
-	// Only read in Manifest.Owns, and in Manifest.Watches with Map "owner".
+	// ControllerOnly ignores owners that are not the managing controller of the object. It is used only in Manifest.Owns, and in
+	// Manifest.Watches if Map is "owner".
 	ControllerOnly bool `msgpack:"controllerOnly,omitempty" json:"controllerOnly,omitempty"`
 	// Optional lets reconciling start before this watch has synced.
 	Optional bool `msgpack:"optional,omitempty" json:"optional,omitempty"`
 }
 
-// Capability is a right to use the API, as an RBAC rule of one resource. Empty
-// lists of namespaces and names mean all.
+// Capability is a permission to use the API, like an RBAC rule for one resource. Empty lists of namespaces and names mean all.
 type Capability struct {
 	Group    string `msgpack:"group" json:"group"`
 	Resource string `msgpack:"resource" json:"resource"`
-	// Subresources, where given, are what the rule is about, and not the
-	// resource itself.
+	// Subresources, if not empty, restricts the rule to these subresources, excluding the resource itself.
 	Subresources []string `msgpack:"subresources,omitempty" json:"subresources,omitempty"`
-	// Verbs are those of RBAC: get, list, watch, create, update, patch (which
-	// apply needs), delete, or "*".
+	// Verbs are those of RBAC: get, list, watch, create, update, patch (required for apply), delete, or "*".
 	Verbs      []string `msgpack:"verbs" json:"verbs"`
 	Namespaces []string `msgpack:"namespaces,omitempty" json:"namespaces,omitempty"`
 	Names      []string `msgpack:"names,omitempty" json:"names,omitempty"`
-	// Fields, where given, are all that create, update and patch may touch of an
-	// object, as patterns: "spec.replicas", "metadata.labels",
-	// "spec.containers[name=app].image". Other verbs are not limited by them.
+	// Fields, if not empty, are the only fields of an object that create, update and patch may change, as patterns: "spec.replicas",
+	// "metadata.labels", "spec.containers[name=app].image". Other verbs are not restricted.
 	Fields []string `msgpack:"fields,omitempty" json:"fields,omitempty"`
 }
 
-// Hook reports whether an optional export is real; exported says whether the
-// module has an export of that name.
+// Hook reports whether an optional export is implemented; exported reports whether the module has an export of that name.
 func (m *Manifest) Hook(name string, exported bool) bool {
 	if m == nil || m.Hooks == nil {
 		return exported
@@ -104,7 +91,7 @@ func (m *Manifest) Hook(name string, exported bool) bool {
 	return exported && slices.Contains(m.Hooks, name)
 }
 
-// Validate returns every reason why the manifest cannot be used, joined.
+// Validate returns all errors of the manifest, joined.
 func (m *Manifest) Validate() error {
 	var errs []error
 	if m.ABI != 0 && m.ABI != Version {
@@ -150,13 +137,12 @@ func (m *Manifest) checkFinalizer() error {
 	return nil
 }
 
-// finalizerLacksDomain reports whether the finalizer is one that custom resources
-// of old controllers have.
+// finalizerLacksDomain reports whether the finalizer has no domain, as in old controllers of custom resources.
 func (m *Manifest) finalizerLacksDomain() bool {
 	return m.Finalizer != "" && !strings.Contains(m.Finalizer, "/")
 }
 
-// Warnings returns what of a manifest that Validate accepts can lead to trouble.
+// Warnings returns potential problems of a manifest that Validate accepts.
 func (m *Manifest) Warnings() []string {
 	if !m.finalizerLacksDomain() {
 		return nil
@@ -165,13 +151,12 @@ func (m *Manifest) Warnings() []string {
 		"keep it only to take over objects that have it", m.Finalizer)}
 }
 
-// Values of Watch.Map. MapLabel and MapAnnotation are followed by a key, whose
-// value names the object that is concerned.
+// Values of Watch.Map. MapLabel and MapAnnotation are followed by a key, whose value names the affected object.
 const (
-	MapOwner      = "owner"       // the owners of the watched object, by its ownerReferences
-	MapFunc       = "func"        // what the export map returns
-	MapLabel      = "label:"      // the object that the value of this label names
-	MapAnnotation = "annotation:" // the object that the value of this annotation names
+	MapOwner      = "owner"       // the owners of the watched object, according to its ownerReferences
+	MapFunc       = "func"        // the objects that the export map returns
+	MapLabel      = "label:"      // the object named by the value of this label
+	MapAnnotation = "annotation:" // the object named by the value of this annotation
 )
 
 func (w *Watch) validateMap(where string) error {

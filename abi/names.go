@@ -1,9 +1,7 @@
-// Package abi says exactly what crosses the sandbox wall between the host and
-// a guest module: names, versions, message types and their encoding. ABI.md in
-// this folder is the normative text; this package is its Go form.
+// Package abi defines the interface between the host and a guest module: names, versions, message types and their encoding. ABI.md in this
+// folder is the normative text; this package implements it in Go.
 //
-// The package knows nothing of wazero and nothing of Kubernetes clients, so
-// that both halves of the host can share it.
+// The package depends neither on wazero nor on Kubernetes clients, so that both halves of the host can share it.
 package abi
 
 import (
@@ -12,32 +10,31 @@ import (
 	"strings"
 )
 
-// Version is the major version of the ABI that this package describes. It is
-// the number in the name of the marker export and of the import module.
+// Version is the major version of the ABI that this package describes. It is the number in the name of the marker export and of the import
+// module.
 const Version = 1
 
 // Names that are read from the binary without running it.
 const (
-	// MarkerPrefix, followed by the major version, is the name of an export of
-	// type () -> () that is never called: it declares the module's ABI.
+	// MarkerPrefix, followed by the major version, is the name of an export of type () -> () that is never called: it declares the module's
+	// ABI.
 	MarkerPrefix = "reconciler_abi_"
 	// ExportMarker is the marker of this version.
 	ExportMarker = MarkerPrefix + "1"
-	// ImportModule is the name of the module that host functions are imported
-	// from. Another major version has another name and can be exported as well.
+	// ImportModule is the name of the module from which host functions are imported. Another major version has another name, so a host can
+	// provide both.
 	ImportModule = "reconciler_v1"
-	// ManifestSection is the custom section that holds the Manifest.
+	// ManifestSection is the custom section that contains the Manifest.
 	ManifestSection = "reconciler.manifest"
-	// FilesSection is the custom section that holds the files that guests read.
+	// FilesSection is the custom section that contains the files for the guests.
 	FilesSection = "reconciler.files"
-	// ExportMemory is the name of the guest's one memory.
+	// ExportMemory is the name of the guest's only memory.
 	ExportMemory = "memory"
-	// ExportInitialize is WASI's reactor entry, called once per instance where
-	// it is exported.
+	// ExportInitialize is WASI's reactor entry point, which is called once per instance if it is exported.
 	ExportInitialize = "_initialize"
 )
 
-// Names of the functions a guest exports.
+// Names of the functions that a guest exports.
 const (
 	ExportBuffer      = "buffer"
 	ExportReconcile   = "reconcile"
@@ -50,8 +47,8 @@ const (
 	ExportPrepare     = "prepare_controllers"
 )
 
-// Words of Request.Caps and of a manifest's requires and wants, beside the
-// names of operations: abilities of the host that are no operation.
+// Words of Request.Caps and of a manifest's requires and wants, in addition to the names of operations: capabilities of the host that are
+// not operations.
 const (
 	CapDeclare   = "declare"  // apply, prune, force and status in results
 	CapFinalize  = "finalize" // the manifest's finalizer, and the export finalize

@@ -21,8 +21,7 @@ const (
 	OpConfigGet   Op = "config_get"
 )
 
-// Ops maps the number that FuncCall takes to its operation. Numbers are never
-// given to another operation.
+// Ops maps the number for FuncCall to its operation. A number is never reused for another operation.
 var Ops = map[int32]Op{
 	1: OpAPIGet, 2: OpAPIList, 3: OpAPICreate, 4: OpAPIUpdate, 5: OpAPIPatch, 6: OpAPIApply, 7: OpAPIDelete,
 	8: OpCacheGet, 9: OpCacheList, 10: OpEventRecord, 11: OpConfigGet,
@@ -48,13 +47,11 @@ const (
 	MetricGauge   int32 = 1 // the value replaces the last one
 )
 
-// MetricTotal is how the names of counters end where Prometheus reads them.
+// MetricTotal is the suffix of counters in Prometheus.
 const MetricTotal = "_total"
 
-// OpType is the type of every host function that returns data:
-// (req_ptr, req_len, dst_ptr, dst_cap) -> status<<32 | length. An import of
-// ImportModule that has this type and a name the host does not know is linked
-// to a stub that answers StatusUnsupported.
+// OpType is the type of every host function that returns data: (req_ptr, req_len, dst_ptr, dst_cap) -> status<<32 | length. An import of
+// ImportModule that has this type and an unknown name is linked to a stub that returns StatusUnsupported.
 var OpType = FuncType{Params: []ValType{I32, I32, I32, I32}, Results: []ValType{I64}}
 
 // HostFuncs maps the name of each host function to its type.
@@ -85,8 +82,7 @@ const (
 	LevelError int32 = 8
 )
 
-// Kinds of the budget host function. The answer is what is left, or -1 where
-// it is not bounded.
+// Kinds of the budget host function. It returns the remaining amount, or -1 if it is unlimited.
 const (
 	BudgetMilliseconds int32 = 0
 	BudgetHostCalls    int32 = 1
@@ -103,14 +99,14 @@ const (
 	PatchStrategic PatchType = "strategic"
 )
 
-// APIRequest is the request of every api_* operation. Keys mirror the names of
-// the Kubernetes API; ABI.md says which operation reads which key.
+// APIRequest is the request of every api_* operation. Keys mirror the names of the Kubernetes API; ABI.md specifies the keys of each
+// operation.
 type APIRequest struct {
 	APIVersion string `msgpack:"apiVersion,omitempty"`
 	Kind       string `msgpack:"kind,omitempty"`
 	Namespace  string `msgpack:"namespace,omitempty"`
 	Name       string `msgpack:"name,omitempty"`
-	// Subresource is, for example, "status" or "scale"; empty is the object.
+	// Subresource is, for example, "status" or "scale"; empty means the object itself.
 	Subresource string `msgpack:"subresource,omitempty"`
 
 	// Object is the body of create, update and apply.
@@ -130,7 +126,7 @@ type APIRequest struct {
 	LabelSelector        string       `msgpack:"labelSelector,omitempty"`
 	FieldSelector        string       `msgpack:"fieldSelector,omitempty"`
 	Owner                string       `msgpack:"owner,omitempty"` // the uid of an owner, for cache_list
-	Index                string       `msgpack:"index,omitempty"` // of cache_list: a name, the value to look for, and what is new of objects
+	Index                string       `msgpack:"index,omitempty"` // for cache_list: the name, the value to look up, and new values of objects
 	Value                string       `msgpack:"value,omitempty"`
 	Entries              []IndexEntry `msgpack:"entries,omitempty"`
 	Limit                int64        `msgpack:"limit,omitempty"`
@@ -139,8 +135,7 @@ type APIRequest struct {
 	ResourceVersionMatch string       `msgpack:"resourceVersionMatch,omitempty"`
 }
 
-// IndexEntry is what a module tells its host for an index: the values of one state of
-// an object.
+// IndexEntry is an entry that a module adds to an index: the values of one state of an object.
 type IndexEntry struct {
 	Namespace       string   `msgpack:"namespace,omitempty"`
 	Name            string   `msgpack:"name"`
@@ -149,35 +144,35 @@ type IndexEntry struct {
 	Values          []string `msgpack:"values,omitempty"`
 }
 
-// Preconditions must hold for a write to happen; else the status is 409.
+// Preconditions must hold for a write; otherwise, the status is 409.
 type Preconditions struct {
 	UID             string `msgpack:"uid,omitempty"`
 	ResourceVersion string `msgpack:"resourceVersion,omitempty"`
 }
 
-// ConfigRequest is the request of config_get. The answer is the value of Key
-// (nil where it is not set), or a map of all settings where Key is empty.
+// ConfigRequest is the request of config_get. The response is the value of Key (nil if it is not set) or, if Key is empty, a map of all
+// settings.
 type ConfigRequest struct {
 	Key string `msgpack:"key,omitempty"`
 }
 
 // EventRequest is the request of event_record.
 type EventRequest struct {
-	// Type is "Normal" or "Warning"; empty is Normal.
+	// Type is "Normal" or "Warning"; empty means Normal.
 	Type string `msgpack:"type,omitempty"`
-	// Reason is why: a CamelCase word, at most 128 bytes. It is needed.
+	// Reason is the reason as a CamelCase word of at most 128 bytes. It is required.
 	Reason string `msgpack:"reason"`
-	// Action is what was done or failed: a CamelCase word; empty is Reconcile.
+	// Action is the action that was taken or failed, as a CamelCase word; empty means Reconcile.
 	Action string `msgpack:"action,omitempty"`
-	// Note is for people, at most 1024 bytes; a longer one is cut.
+	// Note is a text for people, of at most 1024 bytes; a longer one is truncated.
 	Note string `msgpack:"note,omitempty"`
-	// Regarding is what the event is about; nil is the object that is reconciled.
+	// Regarding is the subject of the event; nil means the reconciled object.
 	Regarding *EventObject `msgpack:"regarding,omitempty"`
 	// Related is a second object, or nil.
 	Related *EventObject `msgpack:"related,omitempty"`
 }
 
-// EventObject names an object of an event.
+// EventObject identifies an object of an event.
 type EventObject struct {
 	APIVersion string `msgpack:"apiVersion"`
 	Kind       string `msgpack:"kind"`

@@ -17,9 +17,8 @@ var (
 	subdomain = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 )
 
-// isQualifiedName reports whether s may be the key of a label or annotation: a
-// name, or a DNS subdomain, a slash and a name. The rules are those of
-// apimachinery's validation.IsQualifiedName, which this package must not import.
+// isQualifiedName reports whether s may be the key of a label or annotation: a name, or a DNS subdomain, a slash and a name. The rules are
+// those of apimachinery's validation.IsQualifiedName, which this package must not import.
 func isQualifiedName(s string) bool {
 	domain, name, found := strings.Cut(s, "/")
 	if found && (len(domain) > maxSubdomain || !subdomain.MatchString(domain)) {
@@ -31,8 +30,8 @@ func isQualifiedName(s string) bool {
 	return len(name) <= maxNamePart && namePart.MatchString(name)
 }
 
-// Kubernetes' own finalizers: what has one protects something that is not the
-// module's. Those without a domain are for the garbage collector and namespaces.
+// Kubernetes' own finalizers, which protect something that does not belong to the module. Those without a domain are for the garbage
+// collector and namespaces.
 var (
 	reservedDomains    = []string{"kubernetes.io", "k8s.io"}
 	reservedFinalizers = []string{"foregroundDeletion", "orphan", "kubernetes"}
@@ -45,5 +44,5 @@ func isReserved(finalizer string) bool {
 		slices.ContainsFunc(reservedDomains, func(d string) bool { return domain == d || strings.HasSuffix(domain, "."+d) })
 }
 
-// isBuiltInGroup reports whether an API group can have no custom resources.
+// isBuiltInGroup reports whether an API group cannot contain custom resources.
 func isBuiltInGroup(group string) bool { return !strings.Contains(group, ".") }

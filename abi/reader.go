@@ -7,44 +7,39 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of what is decoded. They bound what a hostile guest can make the host
-// build, and keep Kubernetes' DeepCopyJSON from ever seeing a value that it
-// panics on.
+// Limits of decoding. They bound the memory that a hostile guest can make the host allocate, and keep out values on which Kubernetes'
+// DeepCopyJSON would panic.
 const (
-	// MaxDepth is how deep maps and arrays may nest.
+	// MaxDepth is the maximum nesting depth of maps and arrays.
 	MaxDepth = 128
-	// MaxBytes is how long one message may be: the API server's own limit on a
-	// request (3 MiB) and room for the rest of the message.
+	// MaxBytes is the maximum length of one message: the API server's own limit of a request (3 MiB), and room for the rest of the message.
 	MaxBytes = 4 << 20
-	// MaxItems is how many children one result may apply, and how many keys one
-	// call of map may return.
+	// MaxItems is the maximum number of children that one result may apply, and of keys that one call of map may return.
 	MaxItems = 10_000
 )
 
 // Errors of decoding; match them with errors.Is.
 var (
-	// ErrTruncated says that the message ends in the middle of a value.
+	// ErrTruncated means that the message ends in the middle of a value.
 	ErrTruncated = errors.New("msgpack ends too early")
-	// ErrTrailing says that bytes follow the value.
+	// ErrTrailing means that bytes follow the value.
 	ErrTrailing = errors.New("bytes after the msgpack value")
-	// ErrTooDeep says that maps and arrays nest deeper than MaxDepth.
+	// ErrTooDeep means that maps and arrays nest deeper than MaxDepth.
 	ErrTooDeep = fmt.Errorf("msgpack nests deeper than %d", MaxDepth)
-	// ErrTooLarge says that the message is longer than MaxBytes.
+	// ErrTooLarge means that the message is longer than MaxBytes.
 	ErrTooLarge = fmt.Errorf("message is longer than %d bytes", MaxBytes)
-	// ErrType says that a value is of a type that does not cross the sandbox
-	// boundary, or not of the type that belongs in its place.
+	// ErrType means that a value has a type that is not allowed in messages, or not in its place.
 	ErrType = errors.New("msgpack type is not allowed here")
 )
 
-// reader reads msgpack front to back. Its methods return errors for whatever a
-// guest may have written; they never panic and never allocate by a length that
-// the bytes do not back.
+// reader reads msgpack sequentially. Its methods return errors for all input that a guest may have written; they never panic, and never
+// allocate memory for a length that exceeds the available bytes.
 type reader struct {
 	b   []byte
 	pos int
 }
 
-// kind is the type of the next value, as far as this ABI tells types apart.
+// kind is the type of the next value, as far as this ABI distinguishes types.
 type kind byte
 
 const (
@@ -112,9 +107,8 @@ func (r *reader) uint(n int) (uint64, error) {
 	return v, err
 }
 
-// length reads the head of a string, array or map: a fixed form whose low bits
-// (mask) are the length, or a form of 8, 16 or 32 bits from code first on.
-// Each element takes at least min bytes, so a larger length is a lie.
+// length reads the head of a string, array or map: either a fixed form whose low bits (mask) are the length, or a form of 8, 16 or 32 bits,
+// with codes starting at first. Each element takes at least minBytes, so a larger length is invalid.
 func (r *reader) length(mask, first byte, minBytes int) (int, error) {
 	c := r.b[r.pos]
 	r.pos++
@@ -149,7 +143,7 @@ func (r *reader) arrayLen() (int, error) {
 	return r.length(0x0f, 0xdc, 1)
 }
 
-// str reads a string as a view of the message.
+// str reads a string as a slice of the message.
 func (r *reader) str() ([]byte, error) {
 	if err := r.expect(kindString, "a string"); err != nil {
 		return nil, err
@@ -174,8 +168,7 @@ func (r *reader) bool() (bool, error) {
 	return c == 0xc3, nil
 }
 
-// int reads an integer of any width; a uint64 over the largest int64 is an
-// error.
+// int reads an integer of any width; a uint64 larger than the largest int64 is an error.
 func (r *reader) int() (int64, error) {
 	if err := r.expect(kindInt, "an integer"); err != nil {
 		return 0, err
@@ -186,7 +179,7 @@ func (r *reader) int() (int64, error) {
 	case c <= 0x7f:
 		return int64(c), nil
 	case c >= 0xe0:
-		return int64(int8(c)), nil //nolint:gosec // the sign bit is wanted
+		return int64(int8(c)), nil // the sign bit is intended
 	case c <= 0xcf: // uint8 .. uint64
 		v, err := r.uint(1 << (c - 0xcc))
 		if err == nil && v > math.MaxInt64 {
@@ -200,8 +193,7 @@ func (r *reader) int() (int64, error) {
 	return int64(v<<shift) >> shift, err //nolint:gosec // sign extension
 }
 
-// float reads a float of either width. NaN and infinities are refused: JSON
-// cannot carry them to the API server.
+// float reads a float of either width. NaN and infinities are rejected, because JSON cannot represent them.
 func (r *reader) float() (float64, error) {
 	if err := r.expect(kindFloat, "a float"); err != nil {
 		return 0, err
@@ -222,7 +214,7 @@ func (r *reader) float() (float64, error) {
 	return f, nil
 }
 
-// skip reads over one value, checking all of it.
+// skip reads one value and validates all of it.
 func (r *reader) skip(depth int) error {
 	k, err := r.peek()
 	if err != nil {
@@ -267,7 +259,7 @@ func (r *reader) skipNested(k kind, depth int) error {
 	return err
 }
 
-// end returns ErrTrailing where something follows.
+// end returns ErrTrailing if bytes follow.
 func (r *reader) end() error {
 	if r.pos != len(r.b) {
 		return ErrTrailing

@@ -5,93 +5,83 @@ import (
 	"time"
 )
 
-// Run identifies the reconcile that is under way to both sides of the host
-// functions. It travels in the context that the runtime gives to Guest, and the
-// code that serves the guest's operations gets it back from there. It does not
-// change after it is created, but for Cost; Wrote and Read are its callbacks.
+// Run identifies the current reconcile to both sides of the host functions. It travels in the context that the runtime passes to Guest,
+// where the code that serves the guest's operations finds it. It is immutable, except for Cost; Wrote and Read are its callbacks.
 type Run struct {
-	// ID is the run's id, as the guest sees it.
+	// ID is the run's id, as seen by the guest.
 	ID string
-	// Key is the object that is reconciled.
+	// Key is the reconciled object.
 	Key Key
-	// Object is the msgpack of the object as the run sees it, or nil.
+	// Object is the msgpack of the object as seen by the run, or nil.
 	Object []byte
-	// Wrote, if not nil, is called after each write that the API server has
-	// accepted, by the goroutine of the run, before the answer is given.
+	// Wrote, if not nil, is called after each write that the API server has accepted, on the goroutine of the run, before the response is
+	// returned.
 	Wrote func(Write)
-	// Read, if not nil, is called for what the run gets from the host beside its
-	// input, by the goroutine of the run.
+	// Read, if not nil, is called on the goroutine of the run for all data that the run gets from the host in addition to its input.
 	Read func(Read)
-	// Cost, if not nil, is where the host adds up what the run costs. It belongs to
-	// the goroutine of the run.
+	// Cost, if not nil, accumulates the cost of the run. It belongs to the goroutine of the run.
 	Cost *Cost
 }
 
-// Cost is what a run has cost so far.
+// Cost is the cost of a run so far.
 type Cost struct {
-	// Guest is how long the guest computed, by the clock: what it waited for and the
-	// host's work for it are not in it.
+	// Guest is the elapsed time that the guest computed, excluding waits and the host's work.
 	Guest time.Duration
-	// Idle is how long the run waited: for the API server, for a time slice, for the
-	// rate limit of the module, asleep.
+	// Idle is how long the run waited: for the API server, for a time slice, for the rate limit of the module, or sleeping.
 	Idle time.Duration
-	// Answers is how many bytes the API server has answered, Requests how often.
+	// Answers is the number of bytes in responses of the API server; Requests is the number of requests.
 	Answers  int64
 	Requests int32
-	// Result is how many bytes the longest result of the guest had.
+	// Result is the length of the guest's longest result in bytes.
 	Result int32
 }
 
-// Read is something that a run has got from the host: the answer of an operation,
-// or, without Op, what nobody can compare later.
+// Read is something that a run got from the host: the response of an operation or, if Op is empty, data that cannot be compared later.
 type Read struct {
 	Op Op
-	// Request and Response are valid during the call only.
+	// Request and Response are valid only during the call.
 	Request  []byte
 	Response Response
 	Source   Source
 }
 
-// Source is a set of what differs each time that a guest asks.
+// Source is a set of inputs that differ for each call.
 type Source uint8
 
 // The sources.
 const (
-	SourceClock  Source = 1 << iota // the time, or how long it sleeps
+	SourceClock  Source = 1 << iota // the time, or the duration of a sleep
 	SourceRandom                    // random bytes
-	SourceLimit                     // what is left of a limit, and that it is reached
-	SourceMetric                    // none, but a metric that it reports is counted
+	SourceLimit                     // the remainder of a limit, or its being exceeded
+	SourceMetric                    // not an input: a reported metric, which must be counted
 )
 
-// Write is one write that the API server has accepted. A dry run is none.
+// Write is one write that the API server has accepted. Dry runs are not writes.
 type Write struct {
 	Op                       Op
 	Group, Version, Resource string
 	Subresource              string
 	Key                      Key
-	// UID, ResourceVersion and Labels are those of the answer. The last two are
-	// empty where a deletion answers with a Status.
+	// UID, ResourceVersion and Labels are those of the response. The last two are empty if a deletion returned a Status.
 	UID, ResourceVersion string
 	Labels               map[string]string
-	// Deleted says that the object is gone or waits for its finalizers.
+	// Deleted means that the object is gone or waits for its finalizers.
 	Deleted bool
-	// FieldManager is the name that the write was sent under.
+	// FieldManager is the field manager of the write.
 	FieldManager string
-	// Body is the answer as the API server sent it: JSON, metadata.managedFields
-	// included. It is valid during the call only.
+	// Body is the response of the API server: JSON, including metadata.managedFields. It is valid only during the call.
 	Body []byte
 }
 
-// Index is where a list of the cache looks for a value. Those of different scopes, and
-// those with and without Of, do not see each other.
+// Index is an index lookup for a list of the cache. Indexes of different scopes are independent, and so are those with and without Of.
 type Index struct {
 	Scope       any // comparable
 	Name, Value string
-	// Of returns the values of an object; nil: the module tells them.
+	// Of returns the values of an object. If nil, the module provides them.
 	Of func(object []byte) []string
 }
 
-// Idled adds up time in which the run waited. A nil run counts nothing.
+// Idled adds time that the run waited. A nil run is ignored.
 func (r *Run) Idled(wait time.Duration) {
 	if r != nil && r.Cost != nil {
 		r.Cost.Idle += wait
@@ -105,9 +95,9 @@ func WithRun(ctx context.Context, run *Run) context.Context {
 	return &RunContext{Context: ctx, Run: run}
 }
 
-// RunContext is the context that WithRun returns, for who has a place for it.
+// RunContext is the context that WithRun returns. It is exported for callers that embed it in a larger allocation.
 type RunContext struct {
-	context.Context //nolint:containedctx // it is one
+	context.Context // it is a context
 
 	Run *Run
 }

@@ -25,8 +25,8 @@ func AppendSettings(dst []byte, s *Settings) []byte {
 	return dst
 }
 
-// DecodeConfigureResult decodes what configure returned: refusal is nil where
-// the guest accepts the settings. An empty message accepts.
+// DecodeConfigureResult decodes the output of configure. refusal is nil if the guest accepts the settings, as it does with an empty
+// message.
 func DecodeConfigureResult(b []byte) (refusal *ResultError, unknown []string, err error) {
 	r := reader{b: b}
 	unknown, err = r.message(func(key string) (bool, error) {

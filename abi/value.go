@@ -2,10 +2,8 @@ package abi
 
 import "fmt"
 
-// Check reports whether b is one msgpack value that may cross the sandbox
-// boundary: within MaxBytes and MaxDepth, maps with string keys, no binary or
-// extension type, integers within an int64, finite floats, strings in UTF-8,
-// nothing after it.
+// Check returns an error unless b is exactly one msgpack value that is allowed in messages: within MaxBytes and MaxDepth, maps with string
+// keys, no binary or extension type, integers within an int64, finite floats, strings in UTF-8, no bytes after it.
 func Check(b []byte) error {
 	if len(b) > MaxBytes {
 		return ErrTooLarge
@@ -17,9 +15,8 @@ func Check(b []byte) error {
 	return r.end()
 }
 
-// DecodeValue decodes one value into the Go types that Kubernetes' dynamic
-// client and DeepCopyJSON know: nil, bool, int64, float64, string, []any and
-// map[string]any. It refuses what Check refuses, and maps with a key twice.
+// DecodeValue decodes one value into the Go types of Kubernetes' dynamic client and DeepCopyJSON: nil, bool, int64, float64, string, []any
+// and map[string]any. It rejects the same values as Check, and maps with a duplicate key.
 func DecodeValue(b []byte) (any, error) {
 	if len(b) > MaxBytes {
 		return nil, ErrTooLarge
@@ -32,7 +29,7 @@ func DecodeValue(b []byte) (any, error) {
 	return v, r.end()
 }
 
-// DecodeObject is DecodeValue for a value that must be a map.
+// DecodeObject is like DecodeValue, for a value that must be a map.
 func DecodeObject(b []byte) (map[string]any, error) {
 	v, err := DecodeValue(b)
 	if err != nil {
