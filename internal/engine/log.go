@@ -54,7 +54,7 @@ func (c *Controller) logOutcome(out *applier.Outcome) {
 	if !c.log.Enabled(ctx, level) {
 		return
 	}
-	if f := logging.FeedOf(c.log); f != nil && f.Drops(out.Started.Add(out.Duration), level, msg) {
+	if f := logging.FeedOf(c.log); f != nil && f.Limited(out.Started.Add(out.Duration), level, msg) {
 		return
 	}
 	var room [10]slog.Attr // for all of them

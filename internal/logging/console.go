@@ -13,15 +13,14 @@ import (
 	"unicode"
 )
 
-// console is a handler for people: time, level and message stand bare at the
-// front of the line, the attributes follow as key=value, as slog's TextHandler
-// writes them.
+// console is a handler for people: time, level and message are unquoted at the beginning of the line, and the attributes follow as
+// key=value, in the format of slog's TextHandler.
 type console struct {
 	attrs slog.Handler // writes the attributes of a record to out.line
 	out   *consoleOut
 }
 
-// consoleOut is what a console and the handlers made from it share.
+// consoleOut is shared by a console and the handlers derived from it.
 type consoleOut struct {
 	mu   sync.Mutex
 	line bytes.Buffer // guarded by mu
@@ -35,8 +34,7 @@ func NewConsole(w io.Writer, level slog.Leveler) slog.Handler {
 	return &console{slog.NewTextHandler(&out.line, opts), out}
 }
 
-// onlyAttributes leaves out what Handle has written already, and excess digits
-// of durations.
+// onlyAttributes omits what Handle has written already, and excess digits of durations.
 func onlyAttributes(groups []string, a slog.Attr) slog.Attr {
 	if _, ok := a.Value.Any().(slog.Level); ok && len(groups) == 0 && a.Key == slog.LevelKey {
 		return slog.Attr{}
@@ -66,7 +64,7 @@ func (c *console) Handle(ctx context.Context, r slog.Record) error {
 	defer c.out.mu.Unlock()
 	line := &c.out.line
 	line.Reset()
-	// The date is left out: a person reads along.
+	// The date is omitted, because a person reads the lines as they appear.
 	_, _ = fmt.Fprintf(line, "%s %-5s %s ", r.Time.Format("15:04:05.000"), r.Level, bareMessage(r.Message)) // to memory
 	if err := c.attrs.Handle(ctx, rest); err != nil {
 		return err
@@ -75,9 +73,8 @@ func (c *console) Handle(ctx context.Context, r slog.Record) error {
 	return err
 }
 
-// bareMessage quotes a message that could be mistaken for something else:
-// guests write messages too, and must not forge attributes, lines or terminal
-// codes.
+// bareMessage quotes a message that could be mistaken for something else: guests write messages too, and must not forge attributes, lines
+// or terminal codes.
 func bareMessage(msg string) string {
 	odd := func(r rune) bool { return r == '=' || r == '"' || r == unicode.ReplacementChar || !unicode.IsPrint(r) }
 	if msg == "" || strings.ContainsFunc(msg, odd) {

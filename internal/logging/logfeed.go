@@ -14,41 +14,40 @@ import (
 	"github.com/wasmctl/wasmctl/host/redact"
 )
 
-// Bounds of what is kept of a controller's log.
+// Bounds of the stored part of a controller's log.
 const (
 	maxFeedLines = 2000
 	maxFeedBytes = 512 << 10
 )
 
-// AllLevels is below every level: a handler with it leaves the choice to others.
+// AllLevels is below every level: a handler with it does not filter by level.
 const AllLevels = slog.Level(math.MinInt32)
 
-// Feed is the log of one controller: what of it is written, how often, and the
-// last lines, for clients.
+// Feed is the log of one controller: its level, its rate limits, and its last lines, for clients.
 type Feed struct {
 	Level   slog.LevelVar
 	limiter limiter
-	// Secrets are hidden in what is written; nil until the controller is loaded.
+	// Secrets are redacted from the lines; nil until the controller is loaded.
 	Secrets atomic.Pointer[redact.Values]
 
 	mu    sync.Mutex
 	lines []Line        // guarded by mu; the oldest first
 	size  int           // bytes of lines; guarded by mu
-	next  uint64        // the number of the next line; guarded by mu
-	more  chan struct{} // closed when there is a further line; guarded by mu
-	line  bytes.Buffer  // guarded by mu; where a line is written
+	next  uint64        // number of the next line; guarded by mu
+	more  chan struct{} // closed when another line is added; guarded by mu
+	line  bytes.Buffer  // guarded by mu; buffer for the current line
 }
 
-// Dropped counts the lines that came too often.
+// Dropped returns the number of lines that were dropped because of the rate limits.
 func (f *Feed) Dropped() uint64 { return f.limiter.dropped() }
 
-// Drops reports whether a line with this message would come too often, and counts it
-// then: it need not be made. A line that is not dropped is to be logged.
-func (f *Feed) Drops(now time.Time, level slog.Level, message string) bool {
-	return f.limiter.drops(now, level, message)
+// Limited reports whether a line with this message would exceed the rate limit now, and if so counts it as dropped, so that the caller need
+// not format it. If it returns false, the caller must log the line.
+func (f *Feed) Limited(now time.Time, level slog.Level, message string) bool {
+	return f.limiter.limited(now, level, message)
 }
 
-// Line is one line as JSON, with what it is chosen by.
+// Line is one line as JSON, with the values for selecting it.
 type Line struct {
 	number uint64
 	Time   time.Time
@@ -62,7 +61,7 @@ func newFeed(level slog.Level) *Feed {
 	return f
 }
 
-// add keeps a line that write writes as JSON.
+// add appends a line, which write writes as JSON.
 func (f *Feed) add(at time.Time, object string, write func() error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -73,19 +72,18 @@ func (f *Feed) add(at time.Time, object string, write func() error) error {
 	f.lines = append(f.lines, Line{f.next, at, object, bytes.Clone(f.line.Bytes())})
 	f.next++
 	f.size += f.line.Len()
-	drop := 0
-	for ; f.size > maxFeedBytes || len(f.lines)-drop > maxFeedLines; drop++ {
-		f.size -= len(f.lines[drop].Json)
-		f.lines[drop] = Line{}
+	excess := 0
+	for ; f.size > maxFeedBytes || len(f.lines)-excess > maxFeedLines; excess++ {
+		f.size -= len(f.lines[excess].Json)
+		f.lines[excess] = Line{}
 	}
-	f.lines = f.lines[drop:]
+	f.lines = f.lines[excess:]
 	close(f.more)
 	f.more = make(chan struct{})
 	return nil
 }
 
-// From returns the lines from a number on, the number of the next one, and what
-// is closed when that is there.
+// From returns the lines starting with a number, the number of the next line, and a channel that is closed when that line is added.
 func (f *Feed) From(number uint64) (lines []Line, next uint64, more <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -93,14 +91,13 @@ func (f *Feed) From(number uint64) (lines []Line, next uint64, more <-chan struc
 	return slices.Clone(f.lines[at:]), f.next, f.more
 }
 
-// feedHandler writes the log of one controller to the process's log and to a
-// feed.
+// feedHandler writes the log of one controller to the log of the process and to a feed.
 type feedHandler struct {
-	out     slog.Handler // the process's, of all levels
+	out     slog.Handler // of the process, for all levels
 	json    slog.Handler // writes to feed.line
 	feed    *Feed
-	object  string                          // of the attributes that were given before
-	traceID func(reconcileID string) string // nil where no traces are written
+	object  string                          // from attributes that were added earlier
+	traceID func(reconcileID string) string // nil if no traces are written
 }
 
 // Enabled implements slog.Handler.
@@ -140,21 +137,21 @@ func (h *feedHandler) Handle(ctx context.Context, r slog.Record) error {
 	return err
 }
 
-// said are the attributes that are wasmctl's own words and the names of what is
-// reconciled: a value of a Secret that is the same word is not hidden in them.
-var said = map[string]bool{
+// ownAttributes are the attributes that contain wasmctl's own words or the names of reconciled objects: in these, words that equal a value
+// of a Secret are not redacted.
+var ownAttributes = map[string]bool{
 	"controller": true, "module": true, "revision": true, "object": true, "reason": true, "reconcile_id": true, "action": true, "kind": true, "watch": true, "op": true,
 	"from": true,
 }
 
-// hideIn takes the values of Secrets out of a record.
+// hideIn redacts values of Secrets in a record.
 func hideIn(r slog.Record, secrets *redact.Values) slog.Record {
 	if secrets == nil {
 		return r
 	}
 	attrs, changed := make([]slog.Attr, 0, r.NumAttrs()), false
 	r.Attrs(func(a slog.Attr) bool {
-		if text, ok := textOf(a); ok && !said[a.Key] {
+		if text, ok := textOf(a); ok && !ownAttributes[a.Key] {
 			if hidden := secrets.Text(text); hidden != text {
 				a.Value, changed = slog.StringValue(hidden), true
 			}
@@ -171,7 +168,7 @@ func hideIn(r slog.Record, secrets *redact.Values) slog.Record {
 	return out
 }
 
-// textOf returns the text of an attribute that is one.
+// textOf returns the text of an attribute that is a string or an error.
 func textOf(a slog.Attr) (string, bool) {
 	if a.Value.Kind() == slog.KindString {
 		return a.Value.String(), true
@@ -201,7 +198,7 @@ func (h *feedHandler) WithGroup(name string) slog.Handler {
 	return &next
 }
 
-// leveled lets through what has a level.
+// leveled is a handler with a minimum level.
 type leveled struct {
 	slog.Handler
 
@@ -221,8 +218,7 @@ func (h leveled) WithGroup(name string) slog.Handler {
 	return leveled{h.Handler.WithGroup(name), h.level}
 }
 
-// FeedOf returns the feed that a controller's logger writes to, nil for another
-// logger.
+// FeedOf returns the feed that a controller's logger writes to, or nil for another logger.
 func FeedOf(log *slog.Logger) *Feed {
 	if h, ok := log.Handler().(*feedHandler); ok {
 		return h.feed
@@ -230,9 +226,8 @@ func FeedOf(log *slog.Logger) *Feed {
 	return nil
 }
 
-// ForController returns the logger of a new controller: that of the process with
-// a level, a rate limit and a memory of its own. TraceID, if not nil, gives the
-// trace of a run.
+// ForController returns the logger of a new controller: that of the process with its own level, rate limits and feed. traceID, if not nil,
+// returns the trace ID of a run.
 func ForController(process *slog.Logger, traceID func(reconcileID string) string) *slog.Logger {
 	out, level := process.Handler(), slog.LevelDebug
 	if h, ok := out.(leveled); ok {

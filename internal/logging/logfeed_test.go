@@ -102,7 +102,7 @@ func TestLimiter_DropsIsWhatAllowWouldSay(t *testing.T) {
 		text := fmt.Sprint(rand.IntN(3))
 		wantPass, wantDropped := plain.allow(now, slog.LevelInfo, text)
 		pass, dropped := false, uint64(0)
-		if !asked.drops(now, slog.LevelInfo, text) {
+		if !asked.limited(now, slog.LevelInfo, text) {
 			pass, dropped = asked.allow(now, slog.LevelInfo, text)
 		}
 		if pass != wantPass || dropped != wantDropped || asked.dropped() != plain.dropped() {

@@ -1,6 +1,5 @@
-// Package logging has the slog handlers of a process: the console for people, the
-// feed of each controller with its level, rate limit and last lines, and the
-// redaction of Secrets in what is logged. It sets no global handler.
+// Package logging provides the slog handlers of a process: the console for people, the feed of each controller with its level, rate limits
+// and last lines, and the redaction of Secrets. It sets no global handler.
 package logging
 
 import (
@@ -17,8 +16,7 @@ import (
 // Formats are the values of --log-format.
 var Formats = []string{"text", "json"}
 
-// New returns a logger that writes lines for a terminal or for a
-// collector.
+// New returns a logger that writes lines for a terminal or for a log collector.
 func New(w io.Writer, format string, verbosity int) (*slog.Logger, error) {
 	level := slog.LevelInfo
 	if verbosity > 0 {
@@ -33,15 +31,14 @@ func New(w io.Writer, format string, verbosity int) (*slog.Logger, error) {
 	return nil, fmt.Errorf("--log-format %q: want one of %v", format, Formats)
 }
 
-// Levels are the names of levels, the one that says most first.
+// Levels are the names of levels, the most verbose first.
 var Levels = []string{"debug", "info", "warn", "error"}
 
-// demoted is a handler that passes everything on at the debug level, and
-// nothing that is more detailed than that: from klog's V(5) on, client-go logs
-// requests, and at V(8) their bodies, Secrets included.
+// demoted is a handler that passes records on at the debug level, and discards more detailed ones: from klog's V(5) on, client-go logs
+// requests, and from V(8) on their bodies, including Secrets.
 type demoted struct{ next slog.Handler }
 
-// Demote returns a handler that passes records on to next as a demoted does.
+// Demote returns a demoted handler around next.
 func Demote(next slog.Handler) slog.Handler { return &demoted{next} }
 
 // Enabled implements slog.Handler.
@@ -49,8 +46,7 @@ func (d *demoted) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= slog.LevelDebug && d.next.Enabled(ctx, slog.LevelDebug)
 }
 
-// Handle implements slog.Handler. It asks again: klog hands errors over whether
-// or not they are wanted.
+// Handle implements slog.Handler. It checks the level again, because klog passes on errors even if the level is not enabled.
 func (d *demoted) Handle(ctx context.Context, r slog.Record) error {
 	if !d.next.Enabled(ctx, slog.LevelDebug) {
 		return nil
@@ -67,7 +63,7 @@ func (d *demoted) WithAttrs(attrs []slog.Attr) slog.Handler {
 // WithGroup implements slog.Handler.
 func (d *demoted) WithGroup(name string) slog.Handler { return &demoted{d.next.WithGroup(name)} }
 
-// LineWriter writes lines of JSON as they are, or as the console shows them.
+// LineWriter returns a function that writes lines of JSON, either unchanged or in the format of the console.
 func LineWriter(w io.Writer, format string) func([]byte) error {
 	if format == "json" {
 		return func(line []byte) error {
@@ -85,8 +81,7 @@ func LineWriter(w io.Writer, format string) func([]byte) error {
 	}
 }
 
-// parseRecord reads a line that slog's JSONHandler wrote, in the order of its
-// keys.
+// parseRecord parses a line written by slog's JSONHandler, preserving the order of its keys.
 func parseRecord(line []byte) (slog.Record, error) {
 	var head struct {
 		Time  time.Time  `json:"time"`
@@ -116,7 +111,7 @@ func parseRecord(line []byte) (slog.Record, error) {
 	return r, err
 }
 
-// valueOf is a value as the console shows it: texts bare, durations as such.
+// valueOf converts a value for the console: strings unquoted, durations with units.
 func valueOf(key string, js json.RawMessage) any {
 	var v any
 	if err := json.Unmarshal(js, &v); err != nil {
@@ -133,6 +128,5 @@ func valueOf(key string, js json.RawMessage) any {
 	return string(js)
 }
 
-// durationKeys are the attributes that are durations, which JSON has in
-// nanoseconds.
+// durationKeys are the attributes that are durations, which are nanoseconds in JSON.
 var durationKeys = []string{"duration", "took", "after", "hold", "timeout"}

@@ -6,44 +6,40 @@ import (
 	"time"
 )
 
-// Rate limits of a controller's log: of each message so many lines may come at
-// once, and so many a second.
+// Rate limits of a controller's log: the number of lines of each message in a burst, and per second.
 const (
 	logBurst = 500
 	logRate  = 100
-	// maxMessages bounds how many messages are distinguished; guests choose texts
-	// too. Those for which there is no room share one limit.
+	// maxMessages is the maximum number of messages with their own limit, because guests can choose texts too. All others share one limit.
 	maxMessages = 256
 )
 
-// limiter drops lines of a message that comes too often, and counts them. The
-// zero value works. It is safe for concurrent use.
+// limiter drops lines of a message that comes too often, and counts them. The zero value is ready to use. It is safe for concurrent use.
 type limiter struct {
 	mu      sync.Mutex
 	buckets map[message]*bucket // guarded by mu
 	total   uint64              // lines dropped so far; guarded by mu
 }
 
-// message tells lines apart.
+// message is the key by which lines are limited.
 type message struct {
 	level slog.Level
 	text  string
 }
 
-// bucket is how many lines of a message may come now.
+// bucket is the token bucket of a message.
 type bucket struct {
 	tokens  float64
 	at      time.Time
 	dropped uint64 // since the last line that passed
 }
 
-// allow reports whether a line may pass, and if so how many of its message were
-// dropped before it.
+// allow reports whether a line may pass and, if so, how many lines of its message were dropped before it.
 func (l *limiter) allow(now time.Time, level slog.Level, text string) (pass bool, dropped uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	b := l.bucket(now, message{level, text})
-	if l.drop(b, now) {
+	if l.exceeds(b, now) {
 		return false, 0
 	}
 	b.tokens--
@@ -51,16 +47,15 @@ func (l *limiter) allow(now time.Time, level slog.Level, text string) (pass bool
 	return true, dropped
 }
 
-// drops reports whether allow would drop a line now, and counts it then.
-func (l *limiter) drops(now time.Time, level slog.Level, text string) bool {
+// limited reports whether allow would drop a line now, and if so counts it.
+func (l *limiter) limited(now time.Time, level slog.Level, text string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.drop(l.bucket(now, message{level, text}), now)
+	return l.exceeds(l.bucket(now, message{level, text}), now)
 }
 
-// drop counts a line that there is no room for, and reports that. The caller holds
-// mu.
-func (l *limiter) drop(b *bucket, now time.Time) bool {
+// exceeds reports whether a line exceeds the limit, and if so counts it. The caller must hold mu.
+func (l *limiter) exceeds(b *bucket, now time.Time) bool {
 	if since := now.Sub(b.at); since > 0 {
 		b.tokens = min(logBurst, b.tokens+since.Seconds()*logRate)
 		b.at = now
@@ -73,7 +68,7 @@ func (l *limiter) drop(b *bucket, now time.Time) bool {
 	return true
 }
 
-// bucket returns that of a message. The caller holds mu.
+// bucket returns the bucket of a message. The caller must hold mu.
 func (l *limiter) bucket(now time.Time, m message) *bucket {
 	if b := l.buckets[m]; b != nil {
 		return b
@@ -95,8 +90,7 @@ func (l *limiter) bucket(now time.Time, m message) *bucket {
 	return b
 }
 
-// forget drops what is known of messages that may come as often as new ones.
-// The caller holds mu.
+// forget removes the buckets that are full, which are equivalent to new ones. The caller must hold mu.
 func (l *limiter) forget(now time.Time) {
 	for m, b := range l.buckets {
 		if b.dropped == 0 && b.tokens+now.Sub(b.at).Seconds()*logRate >= logBurst {
@@ -105,7 +99,7 @@ func (l *limiter) forget(now time.Time) {
 	}
 }
 
-// dropped returns how many lines were dropped so far.
+// dropped returns the number of lines dropped so far.
 func (l *limiter) dropped() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
