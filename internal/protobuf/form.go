@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// form is how a value is written.
+// form is the representation of a value.
 type form uint8
 
 const (
@@ -40,7 +40,7 @@ type value struct {
 	elem   *value   // of asList
 }
 
-// wire returns how protobuf frames values of the type.
+// wire returns the protobuf wire type of values.
 func (v *value) wire() protowire.Type {
 	switch v.form {
 	case asBool, asInt, asUint:
@@ -62,7 +62,7 @@ var special = map[reflect.Type]form{
 	reflect.TypeFor[metav1.FieldsV1]():      asJSON,
 }
 
-// unmarshaler is a type that has a message of its own in protobuf.
+// unmarshaler is implemented by types that have their own message in protobuf.
 type unmarshaler interface{ Unmarshal(b []byte) error }
 
 // implements reports whether a pointer to the type implements T.

@@ -1,6 +1,5 @@
-// Package protobuf turns the protobuf of built-in kinds into the msgpack of package
-// abi in one pass: what their JSON would become. Its tables are made of the Go types
-// of k8s.io/api, whose tags name a field in both forms.
+// Package protobuf turns the protobuf of built-in kinds into the msgpack of package abi in one pass, with the same result as for their
+// JSON. Its tables are derived from the Go types of k8s.io/api, whose tags name a field in both formats.
 package protobuf
 
 import (
@@ -18,16 +17,15 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// Message is the table of one Go type: the entries of its map, and where they are in
-// protobuf. It does not change once TableOf has returned it.
+// Message is the table of one Go type: the entries of its map, and their locations in protobuf. It is immutable once TableOf has returned
+// it.
 type Message struct {
-	entries []entry  // in the order of their keys
+	entries []entry  // ordered by key
 	numbers []number // by field number
-	managed int      // the index of managedFields in ObjectMeta, else -1
+	managed int      // the index of managedFields in ObjectMeta, otherwise -1
 }
 
-// number is what a field number stands for: an entry, or a struct whose fields are
-// entries of the same map.
+// number is the meaning of a field number: an entry, or a struct whose fields are entries of the same map.
 type number struct {
 	known    bool
 	entry    int
@@ -40,23 +38,23 @@ type entry struct {
 	name   string
 	key    []byte // the name in msgpack
 	number protowire.Number
-	*value // of each element, where there are many
+	*value // of each element, if there are several
 	list   bool
 	mapped bool
-	// pointer says that a value that is there is written, even if it is zero.
+	// pointer means that a value that is present is written, even if it is zero.
 	pointer bool
-	// omitEmpty and omitZero are those of the json tag.
+	// omitEmpty and omitZero are the options of the json tag.
 	omitEmpty, omitZero bool
 }
 
-// tables makes the tables.
+// tables caches the tables.
 var tables = struct {
 	sync.Mutex
 	of map[reflect.Type]*Message // guarded by Mutex
 }{of: map[reflect.Type]*Message{}}
 
-// TableOf returns the table of a kind, which t is the struct of. The error says what
-// of t has no table: objects of such a kind are to be read as JSON.
+// TableOf returns the table of a kind with the Go struct t. It fails if t contains something that the table cannot represent: objects of
+// such a kind must be read as JSON.
 func TableOf(t reflect.Type) (*Message, error) {
 	tables.Lock()
 	defer tables.Unlock()
@@ -72,11 +70,10 @@ func TableOf(t reflect.Type) (*Message, error) {
 	return m, nil
 }
 
-// builder makes the tables of one kind.
+// builder builds the tables of one kind.
 type builder struct{ made map[reflect.Type]*Message }
 
-// message returns the table of a struct; root says that it is a kind, whose
-// apiVersion and kind stand beside the protobuf of its fields.
+// message returns the table of a struct; root means that it is a kind, whose apiVersion and kind are outside of the protobuf of its fields.
 func (b *builder) message(t reflect.Type, root bool) (*Message, error) {
 	if m := b.made[t]; m != nil {
 		return m, nil
@@ -110,8 +107,7 @@ func (b *builder) message(t reflect.Type, root bool) (*Message, error) {
 	return m, nil
 }
 
-// typeEntry is the entry of what stands beside the protobuf of a kind. It has no
-// number.
+// typeEntry returns an entry for apiVersion or kind. It has no number.
 func typeEntry(name string) entry {
 	return entry{name: name, key: keyOf(name), value: &value{form: asText}, omitEmpty: true}
 }
@@ -121,7 +117,7 @@ func keyOf(name string) []byte {
 	return key
 }
 
-// move tells numbers that the entry i now is at places[i].
+// move updates numbers after entry i has moved to places[i].
 func move(numbers []number, places []int) {
 	for i := range numbers {
 		if numbers[i].isInline {
@@ -158,10 +154,10 @@ func (b *builder) fields(m *Message, t reflect.Type, root bool) ([]number, error
 	return numbers, nil
 }
 
-// maxNumber bounds the numbers of fields, which index a slice.
+// maxNumber is the maximum field number, because numbers index a slice.
 const maxNumber = 2048
 
-// fieldsOf yields the fields of a struct that are written.
+// fieldsOf yields the serialized fields of a struct.
 func fieldsOf(t reflect.Type) func(yield func(reflect.StructField) bool) {
 	return func(yield func(reflect.StructField) bool) {
 		for sf := range t.Fields() {

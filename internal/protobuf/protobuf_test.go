@@ -69,13 +69,13 @@ func byJSON(t testing.TB, gvk schema.GroupVersionKind, pb []byte, drop bool) ([]
 	if err != nil {
 		return nil, false
 	}
-	return (&transcode.Transcoder{DropManagedFields: drop}).Append(nil, js)
+	return (&transcode.Transcoder{OmitManagedFields: drop}).Append(nil, js)
 }
 
 func check(t testing.TB, gvk schema.GroupVersionKind, m *Message, pb []byte, drop bool) {
 	t.Helper()
 	want, valid := byJSON(t, gvk, pb, drop)
-	tr := Transcoder{DropManagedFields: drop}
+	tr := Transcoder{OmitManagedFields: drop}
 	got, ok := tr.Append(nil, m, gvk.GroupVersion().String(), gvk.Kind, pb)
 	if !valid || !ok || !bytes.Equal(got, want) {
 		t.Errorf("%s, without managed fields: %v: taken: %v, oracle: %v\n got %q\nwant %q", gvk, drop, ok, valid, got, want)
@@ -156,7 +156,7 @@ func FuzzTranscoder(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, i int, pb []byte) {
 		gvk := gvks[uint(i)%uint(len(gvks))] //nolint:gosec // any will do
-		tr := Transcoder{DropManagedFields: true}
+		tr := Transcoder{OmitManagedFields: true}
 		got, ok := tr.Append(nil, with[gvk], gvk.GroupVersion().String(), gvk.Kind, pb)
 		if !ok {
 			return

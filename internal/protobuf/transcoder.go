@@ -10,41 +10,37 @@ import (
 	"github.com/wasmctl/wasmctl/internal/transcode"
 )
 
-// maxDepth is how deep messages may nest. It is less than abi.MaxDepth and more than
-// any kind has.
+// maxDepth is the maximum nesting depth of messages. It is less than abi.MaxDepth and more than any kind has.
 const maxDepth = 48
 
-// Transcoder turns objects in protobuf into msgpack, byte for byte what a
-// transcode.Transcoder makes of their JSON. What it does not know or what is unusual
-// it does not take: fields of a later version of Kubernetes, text that is not UTF-8.
+// Transcoder turns objects in protobuf into msgpack, byte for byte as a transcode.Transcoder does for their JSON. It rejects unknown or
+// unusual input: fields of a later version of Kubernetes, or text that is not UTF-8.
 //
-// The zero value is ready. It keeps its buffers from call to call, and is not safe for
-// concurrent use.
+// The zero value is ready to use. It reuses its buffers between calls, and is not safe for concurrent use.
 type Transcoder struct {
-	// DropManagedFields leaves out metadata.managedFields.
-	DropManagedFields bool
+	// OmitManagedFields omits metadata.managedFields.
+	OmitManagedFields bool
 
 	json  transcode.Transcoder
 	out   []byte
-	found []found // of the messages around, the innermost last
-	pairs []pair  // likewise
+	found []found // of the enclosing messages, the innermost last
+	pairs []pair  // of the enclosing maps, the innermost last
 }
 
-// found is what a message has of one entry.
+// found is the content of a message for one entry.
 type found struct {
 	count int
-	num   uint64 // of a number
-	b     []byte // the value; where there may be many, the message from the first on
+	num   uint64 // for a number
+	b     []byte // the value; for a repeated field, the message from the first value on
 }
 
-// pair is an entry of a map: its key, and what its value is.
+// pair is an entry of a map.
 type pair struct {
 	key   []byte
 	value found
 }
 
-// Append appends the msgpack of an object, which is of kind m, to dst. False says that
-// it is not taken; dst is then what it was.
+// Append appends the msgpack of an object of kind m to dst. If it returns false, the input was rejected and dst is unchanged.
 func (t *Transcoder) Append(dst []byte, m *Message, apiVersion, kind string, object []byte) (out []byte, ok bool) {
 	t.out, t.found, t.pairs = dst, t.found[:0], t.pairs[:0]
 	ok = t.message(m, object, 0, apiVersion, kind)
@@ -57,7 +53,7 @@ func (t *Transcoder) Append(dst []byte, m *Message, apiVersion, kind string, obj
 	return out, true
 }
 
-// message writes a message as a map. The types are those of a kind.
+// message writes a message as a map. types are the apiVersion and kind of a root object.
 func (t *Transcoder) message(m *Message, b []byte, depth int, types ...string) bool {
 	if depth > maxDepth {
 		return false
@@ -71,7 +67,7 @@ func (t *Transcoder) message(m *Message, b []byte, depth int, types ...string) b
 	if len(types) > 0 {
 		t.setTypes(m, base, types)
 	}
-	if m.managed >= 0 && depth == 1 && t.DropManagedFields {
+	if m.managed >= 0 && depth == 1 && t.OmitManagedFields {
 		t.found[base+m.managed] = found{}
 	}
 	n := 0
@@ -95,7 +91,7 @@ func (t *Transcoder) message(m *Message, b []byte, depth int, types ...string) b
 	return true
 }
 
-// setTypes gives a kind its apiVersion and kind.
+// setTypes sets apiVersion and kind.
 func (t *Transcoder) setTypes(m *Message, base int, types []string) {
 	for i := range m.entries {
 		if m.entries[i].number == 0 {
@@ -105,7 +101,7 @@ func (t *Transcoder) setTypes(m *Message, base int, types []string) {
 	}
 }
 
-// scan notes where the values of the entries are in a message.
+// scan locates the values of the entries in a message.
 func (t *Transcoder) scan(m *Message, base int, numbers []number, b []byte) bool {
 	for len(b) > 0 {
 		num, wire, size := protowire.ConsumeTag(b)
@@ -141,7 +137,7 @@ func (t *Transcoder) scan(m *Message, base int, numbers []number, b []byte) bool
 	return true
 }
 
-// read reads one value, and returns its size; below 0 if there is none.
+// read reads one value, and returns its size, or a negative number if there is none.
 func (f *found) read(wire protowire.Type, b []byte) (n int) {
 	switch wire {
 	case protowire.VarintType:
@@ -156,13 +152,13 @@ func (f *found) read(wire protowire.Type, b []byte) (n int) {
 	return n
 }
 
-// written reports whether JSON has the entry.
+// written reports whether the JSON would contain the entry.
 func (e *entry) written(f *found) bool {
 	isZero := f.count == 0
 	switch {
 	case e.pointer || e.list || e.mapped:
 	case e.form == asMap:
-		return true // omitempty leaves out no struct
+		return true // omitempty never omits a struct
 	case e.form == asTime || e.form == asMicroTime:
 		return !e.omitZero || len(f.b) > 0
 	case e.form >= asDuration && e.form <= asJSON:
@@ -187,7 +183,7 @@ func (t *Transcoder) entry(e *entry, f *found, depth int) bool {
 	return t.value(e.value, f, depth)
 }
 
-// list writes the values of a repeated field, which b has from the first on.
+// list writes the values of a repeated field; b starts with the first one.
 func (t *Transcoder) list(v *value, number protowire.Number, n int, b []byte, depth int) bool {
 	t.out = abi.AppendArrayHead(t.out, n)
 	for range n {
@@ -200,8 +196,7 @@ func (t *Transcoder) list(v *value, number protowire.Number, n int, b []byte, de
 	return true
 }
 
-// next returns the next value of a field, and what follows it. False says that there is
-// none.
+// next returns the next value of a field, and the bytes after it, or false if there is none.
 func next(number protowire.Number, b []byte) (f found, rest []byte, ok bool) {
 	for {
 		num, wire, size := protowire.ConsumeTag(b)
@@ -238,7 +233,7 @@ func (t *Transcoder) pairsOf(e *entry, f *found, depth int) bool {
 	slices.SortFunc(list, func(x, y pair) int { return bytes.Compare(x.key, y.key) })
 	t.out = abi.AppendMapHead(t.out, len(list))
 	for i := range list {
-		p := list[i] // the values may grow t.pairs
+		p := list[i] // a copy, because writing the values may grow t.pairs
 		if i > 0 && bytes.Equal(p.key, list[i-1].key) || !t.text(p.key) || !t.value(e.value, &p.value, depth) {
 			return false
 		}

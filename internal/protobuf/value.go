@@ -14,7 +14,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// value writes one value as its JSON has it.
+// value writes one value as its JSON would be converted.
 func (t *Transcoder) value(v *value, f *found, depth int) bool {
 	switch v.form {
 	case asMap:
@@ -27,7 +27,7 @@ func (t *Transcoder) value(v *value, f *found, depth int) bool {
 		t.out = append(t.out, 0xc2|byte(f.num&1))
 		return f.num <= 1
 	case asInt:
-		t.out = abi.AppendInt(t.out, int64(f.num)) //nolint:gosec // a negative one has all 64 bits
+		t.out = abi.AppendInt(t.out, int64(f.num)) // a negative number uses all 64 bits
 	case asUint:
 		t.out = abi.AppendInt(t.out, int64(f.num)) //nolint:gosec // checked below
 		return f.num <= math.MaxInt64
@@ -45,7 +45,7 @@ func (t *Transcoder) value(v *value, f *found, depth int) bool {
 	return true
 }
 
-// special writes a value of a type that has a message and a JSON of its own.
+// special writes a value of a type with its own message and its own JSON.
 func (t *Transcoder) special(v *value, b []byte) bool {
 	var fields [4]found
 	if !read(fields[:], b, protowire.VarintType, protowire.BytesType, protowire.Fixed64Type) {
@@ -54,7 +54,7 @@ func (t *Transcoder) special(v *value, b []byte) bool {
 	one := &fields[1]
 	switch v.form {
 	case asDuration:
-		return t.text([]byte(time.Duration(one.num).String())) //nolint:gosec // a negative one has all 64 bits
+		return t.text([]byte(time.Duration(one.num).String())) // a negative number uses all 64 bits
 	case asQuantity:
 		if len(one.b) == 0 {
 			return t.text([]byte("0"))
@@ -79,8 +79,7 @@ func (t *Transcoder) special(v *value, b []byte) bool {
 	}
 }
 
-// read reads a small message: the last value of each field, by number. It has no other
-// fields, and no values that are framed in another way.
+// read reads a small message: the last value of each field, by number. It fails if there are other fields, or other wire types.
 func read(fields []found, b []byte, as ...protowire.Type) bool {
 	for len(b) > 0 {
 		num, wire, size := protowire.ConsumeTag(b)
@@ -97,7 +96,7 @@ func read(fields []found, b []byte, as ...protowire.Type) bool {
 	return true
 }
 
-// wrapped writes a list that has a message of its own.
+// wrapped writes a list that has its own message.
 func (t *Transcoder) wrapped(v *value, b []byte, depth int) bool {
 	n := 0
 	for rest := b; len(rest) > 0; n++ {
@@ -110,7 +109,7 @@ func (t *Transcoder) wrapped(v *value, b []byte, depth int) bool {
 	return t.list(v, 1, n, b, depth)
 }
 
-// time writes a time, which is seconds and nanoseconds since 1970; none is null.
+// time writes a time, which is encoded as seconds and nanoseconds since 1970; an empty one is null.
 func (t *Transcoder) time(b []byte, layout string) bool {
 	if len(b) == 0 {
 		t.out = append(t.out, 0xc0)
@@ -120,7 +119,7 @@ func (t *Transcoder) time(b []byte, layout string) bool {
 	if !read(fields[:], b, protowire.VarintType) {
 		return false
 	}
-	at := time.Unix(int64(fields[1].num), int64(fields[2].num)).UTC() //nolint:gosec // a negative one has all 64 bits
+	at := time.Unix(int64(fields[1].num), int64(fields[2].num)).UTC() // a negative number uses all 64 bits
 	if y := at.Year(); y < 0 || y > 9999 {
 		return false
 	}
@@ -128,7 +127,7 @@ func (t *Transcoder) time(b []byte, layout string) bool {
 	return t.text(at.AppendFormat(text[:0], layout))
 }
 
-// float writes a number: JSON does not tell 1.0 from 1.
+// float writes a number; as in JSON, 1.0 and 1 are the same.
 func (t *Transcoder) float(f float64) bool {
 	switch {
 	case math.IsNaN(f) || math.IsInf(f, 0):

@@ -83,7 +83,7 @@ func (r *Recorder) shownJSON(kind kinds.Kind, js []byte) []byte {
 		return nil
 	}
 	var t transcode.Transcoder
-	t.DropManagedFields = true
+	t.OmitManagedFields = true
 	packed, ok := t.Append(nil, js)
 	if !ok {
 		return nil

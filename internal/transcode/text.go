@@ -9,8 +9,7 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// number appends an integer, or a float where it has a fraction, an exponent
-// or too many digits.
+// number appends an integer, or a float if the number has a fraction. It rejects exponents and integers with too many digits.
 func (t *Transcoder) number() bool {
 	start := t.pos
 	if t.at('-') {
@@ -29,7 +28,7 @@ func (t *Transcoder) number() bool {
 		}
 	}
 	if t.at('e') || t.at('E') {
-		return false // nobody writes it
+		return false // API servers do not use exponents
 	}
 	text := string(t.js[start:t.pos])
 	if whole {
@@ -50,7 +49,7 @@ func (t *Transcoder) number() bool {
 
 func (t *Transcoder) at(c byte) bool { return t.pos < len(t.js) && t.js[t.pos] == c }
 
-// digits skips digits and returns how many there were.
+// digits skips digits and returns their number.
 func (t *Transcoder) digits() (n int) {
 	for ; t.pos < len(t.js) && t.js[t.pos]-'0' <= 9; t.pos++ {
 		n++
@@ -83,8 +82,7 @@ func (t *Transcoder) str() bool {
 	return t.text(t.spare)
 }
 
-// plain returns the end of the plain text at pos: a quote, a backslash, or a
-// byte that may not stand in a string.
+// plain returns the end of the plain text at pos: a quote, a backslash, or a byte that is not allowed in a string.
 func (t *Transcoder) plain() int {
 	for i := t.pos; i < len(t.js); i++ {
 		if c := t.js[i]; c == '"' || c == '\\' || c < ' ' {
@@ -94,7 +92,7 @@ func (t *Transcoder) plain() int {
 	return len(t.js)
 }
 
-// escape appends the character after a backslash to spare.
+// escape appends the character of an escape sequence to spare.
 func (t *Transcoder) escape() bool {
 	if t.pos >= len(t.js) {
 		return false
@@ -122,8 +120,7 @@ func (t *Transcoder) escape() bool {
 	return true
 }
 
-// unicode appends the character that four hexadecimal digits name. Those that
-// are halves of one are left to others.
+// unicode appends the character with the given four hexadecimal digits. It rejects halves of surrogate pairs.
 func (t *Transcoder) unicode() bool {
 	if len(t.js)-t.pos < 4 {
 		return false

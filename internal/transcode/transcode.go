@@ -1,5 +1,4 @@
-// Package transcode turns the JSON of API servers into the msgpack of package
-// abi in one pass.
+// Package transcode turns the JSON of API servers into the msgpack of package abi in one pass.
 package transcode
 
 import (
@@ -8,36 +7,30 @@ import (
 	"slices"
 )
 
-// maxJSONDepth is how deep the JSON that a Transcoder takes may nest. It is less
-// than abi.MaxDepth and more than any object has.
+// maxJSONDepth is the maximum nesting depth of the JSON. It is less than abi.MaxDepth and more than any object has.
 const maxJSONDepth = 64
 
-// Transcoder turns the JSON of objects into msgpack, byte for byte what decoding it
-// and abi.AppendValue make of it, without building a map of it. It takes what API
-// servers write. Anything else, be it wrong or only unusual (numbers with an
-// exponent, halves of a surrogate pair, a duplicate key), it leaves to the slower
-// decoding into a map, which handles it.
+// Transcoder turns the JSON of objects into msgpack, byte for byte like decoding it and calling abi.AppendValue, without building a map. It
+// accepts the JSON that API servers write. It rejects everything else, whether invalid or only unusual (numbers with an exponent, halves of
+// a surrogate pair, a duplicate key), which must then be decoded into a map.
 //
-// The zero value is ready. It keeps its buffers from call to call, and is not
-// safe for concurrent use.
+// The zero value is ready to use. It reuses its buffers between calls, and is not safe for concurrent use.
 type Transcoder struct {
-	// DropManagedFields leaves out metadata.managedFields.
-	DropManagedFields bool
+	// OmitManagedFields omits metadata.managedFields.
+	OmitManagedFields bool
 
 	js       []byte
 	pos      int
 	out      []byte
-	entries  []mapEntry // of the maps around pos, the innermost last
+	entries  []mapEntry // of the enclosing maps, the innermost last
 	spare    []byte
-	metadata bool // the map of depth 1 around pos is the value of metadata
+	metadata bool // the map of depth 1 that encloses pos is the value of metadata
 }
 
-// mapEntry is where an entry of a map lies in out: the key, its text, the value
-// and what follows that.
+// mapEntry is the location of a map entry in out: its key, the key's text, its value and its end.
 type mapEntry struct{ start, text, value, end int }
 
-// Append appends the msgpack of js, which is one JSON object, to dst. False says
-// that it is not taken; dst is then what it was.
+// Append appends the msgpack of js, which is one JSON object, to dst. If it returns false, the input was rejected and dst is unchanged.
 func (t *Transcoder) Append(dst, js []byte) (out []byte, ok bool) {
 	t.js, t.pos, t.out, t.entries = js, 0, dst, t.entries[:0]
 	ok = t.next() == '{' && t.value(0)
@@ -53,7 +46,7 @@ func (t *Transcoder) Append(dst, js []byte) (out []byte, ok bool) {
 	return out, true
 }
 
-// next skips white space and returns the byte there, 0 at the end.
+// next skips white space and returns the next byte, or 0 at the end.
 func (t *Transcoder) next() byte {
 	for ; t.pos < len(t.js); t.pos++ {
 		switch c := t.js[t.pos]; c {
@@ -65,7 +58,7 @@ func (t *Transcoder) next() byte {
 	return 0
 }
 
-// skip skips c, after white space.
+// skip skips white space and then c.
 func (t *Transcoder) skip(c byte) bool {
 	if t.next() != c {
 		return false
@@ -129,7 +122,7 @@ func (t *Transcoder) object(depth int) bool {
 		if !t.value(depth + 1) {
 			return false
 		}
-		if depth == 1 && t.metadata && t.DropManagedFields && string(t.out[e.text:e.value]) == "managedFields" {
+		if depth == 1 && t.metadata && t.OmitManagedFields && string(t.out[e.text:e.value]) == "managedFields" {
 			t.out = t.out[:e.start]
 			continue
 		}
@@ -144,7 +137,7 @@ func (t *Transcoder) object(depth int) bool {
 	return true
 }
 
-// headSize is the size of the head of a string that starts with c.
+// headSize returns the size of the head of a string that starts with c.
 func headSize(c byte) int {
 	switch c {
 	case 0xd9:
@@ -157,8 +150,7 @@ func headSize(c byte) int {
 	return 1
 }
 
-// sort puts the entries of a map, which lie in out from start on, in the order
-// of their keys; false if a key appears twice.
+// sort orders the entries of a map, which start at start in out, by key. It returns false if a key appears twice.
 func (t *Transcoder) sort(start int, entries []mapEntry) bool {
 	if t.ascends(entries) {
 		return true
@@ -179,7 +171,7 @@ func (t *Transcoder) compare(a, b mapEntry) int {
 	return bytes.Compare(t.out[a.text:a.value], t.out[b.text:b.value])
 }
 
-// ascends reports whether each key is greater than the one before.
+// ascends reports whether each key is greater than the previous one.
 func (t *Transcoder) ascends(entries []mapEntry) bool {
 	for i := 1; i < len(entries); i++ {
 		if t.compare(entries[i-1], entries[i]) >= 0 {
@@ -189,8 +181,7 @@ func (t *Transcoder) ascends(entries []mapEntry) bool {
 	return true
 }
 
-// open starts an array or a map, whose head is to be written at the place that
-// it returns.
+// open begins an array or a map, and returns the position of its head.
 func (t *Transcoder) open() (head int) {
 	t.pos++
 	t.out = append(t.out, 0)

@@ -89,7 +89,7 @@ func FuzzTranscoder(f *testing.F) {
 func sameBothWays(t *testing.T, js []byte) bool {
 	t.Helper()
 	var plain, drops Transcoder
-	drops.DropManagedFields = true
+	drops.OmitManagedFields = true
 	before := []byte("before")
 	got, ok := plain.Append(before, js)
 	dropped, also := drops.Append(before, js)
@@ -177,7 +177,7 @@ func BenchmarkTranscoder_Pod(b *testing.B) {
 	if err := json.Compact(&compact, text); err != nil {
 		b.Fatal(err)
 	}
-	tr := Transcoder{DropManagedFields: true}
+	tr := Transcoder{OmitManagedFields: true}
 	out := make([]byte, 0, 2*compact.Len())
 	b.SetBytes(int64(compact.Len()))
 	b.ReportAllocs()

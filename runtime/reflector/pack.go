@@ -51,7 +51,7 @@ func Pack(content map[string]any, opts Options) (*Object, error) {
 func PackJSON(js []byte, opts Options) (*Object, error) {
 	p := packers.Get().(*packer)
 	defer p.release()
-	p.json.DropManagedFields = !opts.ManagedFields
+	p.json.OmitManagedFields = !opts.ManagedFields
 	b, ok := p.json.Append(p.buf[:0], js)
 	if ok {
 		p.buf = b
@@ -72,7 +72,7 @@ var ErrNotRead = errors.New("protobuf with unknown fields")
 func PackProtobuf(m *protobuf.Message, apiVersion, kind string, pb []byte, opts Options) (*Object, error) {
 	p := packers.Get().(*packer)
 	defer p.release()
-	p.protobuf.DropManagedFields = !opts.ManagedFields
+	p.protobuf.OmitManagedFields = !opts.ManagedFields
 	b, ok := p.protobuf.Append(p.buf[:0], m, apiVersion, kind, pb)
 	if !ok {
 		return nil, ErrNotRead
