@@ -1,5 +1,5 @@
-// Package aside keeps bytes that are seldom read out of the memory of the process. On
-// the heap, Go's garbage collector would keep as much free memory beside them.
+// Package aside stores rarely read bytes outside of the memory of the process. On the heap, Go's garbage collector would also reserve the
+// same amount of free memory for them.
 package aside
 
 import (
@@ -8,19 +8,18 @@ import (
 	"os"
 )
 
-// minSize is the size in bytes from which on a file is worth it.
+// minSize is the minimum size in bytes for which a file is worthwhile.
 const minSize = 64 << 10
 
-// Bytes are bytes in a file without a name, which is closed once nobody has them any
-// longer; or in memory, where they are few or there is no room for such a file. They do
-// not change.
+// Bytes are immutable bytes in an unnamed file, which is closed once the Bytes are unreachable. They are in memory if they are small, or if
+// no file can be created.
 type Bytes struct {
-	file *os.File // nil: memory has them
+	file *os.File // nil if the bytes are in memory
 	size int
 	here []byte
 }
 
-// Put keeps b, which does not change.
+// Put stores b, which must not change.
 func Put(b []byte) *Bytes {
 	if len(b) >= minSize {
 		if file, err := write(b); err == nil {
@@ -30,20 +29,19 @@ func Put(b []byte) *Bytes {
 	return &Bytes{here: b}
 }
 
-// Get returns the bytes. The caller does not change them, and checks them where that
-// matters: a disk may fail.
+// Get returns the bytes. The caller must not change them, and should verify them if their integrity matters: a disk may fail.
 func (b *Bytes) Get() ([]byte, error) {
 	if b.file == nil {
 		return b.here, nil
 	}
 	out := make([]byte, b.size)
 	if _, err := b.file.ReadAt(out, 0); err != nil {
-		return nil, fmt.Errorf("read bytes that were kept in a file: %w", err)
+		return nil, fmt.Errorf("read bytes from a temporary file: %w", err)
 	}
 	return out, nil
 }
 
-// write writes b into a file in the directory of temporary files.
+// write writes b to a file in the directory for temporary files.
 func write(b []byte) (*os.File, error) {
 	f, err := Create("")
 	if err != nil {
@@ -55,8 +53,8 @@ func write(b []byte) (*os.File, error) {
 	return f, nil
 }
 
-// Create makes an empty file of this user alone, in a directory or, for "", in that of
-// temporary files. It has lost its name before anything is in it.
+// Create creates an empty file that only this user can access, in a directory or, if dir is "", in the directory for temporary files. The
+// file has no name any more when Create returns.
 func Create(dir string) (*os.File, error) {
 	f, err := os.CreateTemp(dir, "wasmctl-aside-")
 	if err != nil {

@@ -5,29 +5,28 @@ import (
 	"weak"
 )
 
-// Shared keeps bytes once for all who put the same. The zero Shared is ready for use, by
-// any number of goroutines.
+// Shared stores equal bytes only once. The zero Shared is ready to use. It is safe for concurrent use.
 type Shared struct {
 	mu    sync.Mutex
 	known map[string]weak.Pointer[Bytes] // by digest; guarded by mu
 }
 
-// Put keeps b, or returns what somebody still has of these bytes. The digest is theirs.
+// Put stores b, or returns the Bytes that are still in use for the same digest. The digest must be that of b.
 func (s *Shared) Put(digest string, b []byte) *Bytes {
-	s.mu.Lock() // while a file is written: another writer of it would wait for the disk, too
+	s.mu.Lock() // held while a file is written: a concurrent caller with the same bytes would have to wait for the disk, too
 	defer s.mu.Unlock()
-	if kept := s.known[digest].Value(); kept != nil {
-		return kept
+	if known := s.known[digest].Value(); known != nil {
+		return known
 	}
-	for other, kept := range s.known {
-		if kept.Value() == nil {
+	for other, known := range s.known {
+		if known.Value() == nil {
 			delete(s.known, other)
 		}
 	}
 	if s.known == nil {
 		s.known = map[string]weak.Pointer[Bytes]{}
 	}
-	kept := Put(b)
-	s.known[digest] = weak.Make(kept)
-	return kept
+	stored := Put(b)
+	s.known[digest] = weak.Make(stored)
+	return stored
 }

@@ -1,4 +1,4 @@
-// Package decay averages what happens over about the last minute, without a timer.
+// Package decay computes moving averages over about the last minute, without a timer.
 package decay
 
 import (
@@ -6,26 +6,25 @@ import (
 	"time"
 )
 
-// Time is the time over which an average is made: what is that long ago counts 1/e.
+// Time is the time constant of the averages: an event that long ago has a weight of 1/e.
 const Time = time.Minute
 
-// Left returns what is left of an average after so long.
+// Left returns the weight of an event after the given time.
 func Left(since time.Duration) float64 {
 	part := float64(since) / float64(Time)
 	if part > 1e-4 {
 		return math.Exp(-part)
 	}
-	return 1 - part // near enough for what is so short
+	return 1 - part // accurate enough for short times
 }
 
-// Rate is how much of something there has lately been, each second. The zero value
-// is nothing. It is not safe for concurrent use.
+// Rate is a moving average of an amount per second. The zero value is a rate of zero. It is not safe for concurrent use.
 type Rate struct {
 	at        time.Time
 	perSecond float64
 }
 
-// Add counts n that have come now.
+// Add adds an amount n at the time now.
 func (r *Rate) Add(now time.Time, n float64) {
 	r.perSecond = r.Read(now) + n/Time.Seconds()
 	if now.After(r.at) {
@@ -33,7 +32,7 @@ func (r *Rate) Add(now time.Time, n float64) {
 	}
 }
 
-// Read returns the rate as it is now.
+// Read returns the current rate.
 func (r *Rate) Read(now time.Time) float64 {
 	since := now.Sub(r.at)
 	if r.at.IsZero() || since <= 0 {

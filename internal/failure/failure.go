@@ -1,6 +1,5 @@
-// Package failure gives errors a class that says what a user can do about them.
-// The command turns classes into exit codes; the root package exports them as
-// its typed errors.
+// Package failure assigns errors to classes that determine what a user can do about them. The command maps classes to exit codes; the root
+// package exports them as its typed errors.
 package failure
 
 import "errors"
@@ -19,19 +18,17 @@ const (
 	Lost    Class = "lease lost"
 	Listen  Class = "cannot listen on the address"
 	Differs Class = "the modules differ"
-	// Registry is of a registry that does not answer; what it has may be fine.
+	// Registry means that a registry does not answer; its contents may be fine.
 	Registry Class = "registry unreachable"
 )
 
 // Error implements error.
 func (c Class) Error() string { return string(c) }
 
-// Wrap returns an error that matches the class and has the text of err. Nil
-// stays nil.
+// Wrap returns an error that matches the class and has the text of err. It returns nil if err is nil.
 func (c Class) Wrap(err error) error { return As(err, c) }
 
-// As returns an error that matches target and has the text of err. Nil stays
-// nil.
+// As returns an error that matches target and has the text of err. It returns nil if err is nil.
 func As(err, target error) error {
 	if err == nil {
 		return nil
@@ -39,8 +36,7 @@ func As(err, target error) error {
 	return &matching{err, target}
 }
 
-// Of returns the innermost class of err, which knows the cause best; "" where it
-// has none.
+// Of returns the innermost class of err, which is the most specific one, or "" if it has none.
 func Of(err error) Class {
 	var class Class
 	for m := (*matching)(nil); errors.As(err, &m); err = m.error {
@@ -51,13 +47,13 @@ func Of(err error) Class {
 	return class
 }
 
-// matching is an error that matches another, which its text does not have.
+// matching is an error that matches another error without including its text.
 type matching struct {
 	error
 
 	target error
 }
 
-// Is reports whether the target is what the error matches.
+// Is reports whether the error matches target.
 func (m *matching) Is(target error) bool { return target == m.target }
 func (m *matching) Unwrap() error        { return m.error }

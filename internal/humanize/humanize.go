@@ -1,4 +1,4 @@
-// Package humanize writes sizes, ages, counts and digests for people.
+// Package humanize formats sizes, ages, counts and digests for people.
 package humanize
 
 import (
@@ -7,11 +7,10 @@ import (
 	"time"
 )
 
-// Bytes is a number of bytes: a quantity such as 256Mi in text, a number in
-// JSON.
+// Bytes is a number of bytes. It is formatted as a quantity such as 256Mi in text, and as a number in JSON.
 type Bytes int64
 
-// String implements fmt.Stringer. One decimal at most is kept.
+// String implements fmt.Stringer. It uses at most one decimal.
 func (n Bytes) String() string {
 	for _, u := range []struct {
 		size int64
@@ -24,7 +23,7 @@ func (n Bytes) String() string {
 	return fmt.Sprint(int64(n))
 }
 
-// BytesExact writes a size as people read it, and exactly.
+// BytesExact formats a size both as a quantity and exactly.
 func BytesExact(n int64) string {
 	if n < 1<<10 {
 		return fmt.Sprintf("%d bytes", n)
@@ -32,7 +31,7 @@ func BytesExact(n int64) string {
 	return fmt.Sprintf("%v (%d bytes)", Bytes(n), n)
 }
 
-// Plural is a count with its noun: "1 object", "2 objects".
+// Plural formats a count with its noun, such as "1 object" or "2 objects".
 func Plural(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -40,16 +39,16 @@ func Plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// OneLine is a text with its lines behind one another, as for a log.
+// OneLine joins the lines of a text with spaces, as for a log.
 func OneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// FirstLine is a text up to its first line break.
+// FirstLine returns a text up to its first line break.
 func FirstLine(s string) string {
 	first, _, _ := strings.Cut(s, "\n")
 	return first
 }
 
-// Age is a duration with at most two units, as kubectl shows it.
+// Age formats a duration with at most two units, like kubectl.
 func Age(now, since time.Time) string {
 	if since.IsZero() {
 		return "-"
@@ -66,7 +65,7 @@ func Age(now, since time.Time) string {
 	}
 }
 
-// Digest is enough of a digest to tell modules apart.
+// Digest abbreviates a digest to a length that still distinguishes modules.
 func Digest(d string) string {
 	if len(d) > len("sha256:")+12 {
 		return d[:len("sha256:")+12]
@@ -74,7 +73,7 @@ func Digest(d string) string {
 	return d
 }
 
-// Count is a count with at most four digits.
+// Count formats a count with at most four digits.
 func Count(n float64) string {
 	for _, u := range []struct {
 		size float64

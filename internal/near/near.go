@@ -1,5 +1,4 @@
-// Package near finds the known word that was probably meant by an unknown one,
-// in a manifest, a file or a command.
+// Package near finds the known word that was probably meant by a misspelled one, in a manifest, a file or a command.
 package near
 
 import (
@@ -9,8 +8,7 @@ import (
 	"strings"
 )
 
-// Word returns the known word that is nearest to an unknown one, whatever the
-// case of their letters; "" where none is near enough for a slip of the finger.
+// Word returns the known word that is most similar to an unknown one, ignoring case; "" if none is similar enough to be a typo.
 func Word(unknown string, known []string) string {
 	unknown = strings.ToLower(unknown)
 	far := func(k string) int { return Distance(unknown, strings.ToLower(k)) }
@@ -24,8 +22,7 @@ func Word(unknown string, known []string) string {
 	return best
 }
 
-// Hint returns `; did you mean "word"?` for the known word that is nearest, as
-// the end of an error; "" where none is near.
+// Hint returns `; did you mean "word"?` for the most similar known word, as the end of an error; "" if none is similar.
 func Hint(unknown string, known []string) string {
 	if meant := Word(unknown, known); meant != "" {
 		return fmt.Sprintf("; did you mean %q?", meant)
@@ -33,14 +30,14 @@ func Hint(unknown string, known []string) string {
 	return ""
 }
 
-// Slips is how many slips of the finger a word of this length may have.
+// Slips is the maximum number of typos in a word of this length.
 func Slips(word string) int { return min(3, max(1, len(word)/4)) }
 
-// Distance counts the letters that must be put in, taken out, changed or
-// swapped with their neighbour to make b of a (optimal string alignment).
+// Distance counts the letters that must be inserted, deleted, changed or swapped with a neighbor to turn a into b (optimal string
+// alignment).
 func Distance(a, b string) int {
 	if abs := len(a) - len(b); abs > 3 || abs < -3 {
-		return max(len(a), len(b)) // further than any slip; saves the table
+		return max(len(a), len(b)) // more than any typo; avoids the table
 	}
 	var before, prev, cur []int
 	prev = make([]int, len(b)+1)

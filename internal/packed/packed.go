@@ -1,8 +1,7 @@
-// Package packed reads objects as abi.AppendValue packs them, front to back, as
-// views of their bytes: it decodes and allocates nothing.
+// Package packed reads objects in the format of abi.AppendValue sequentially, as slices of their bytes: it decodes and allocates nothing.
 package packed
 
-// Form is what a value is.
+// Form is the type of a value.
 type Form uint8
 
 // The forms.
@@ -13,18 +12,16 @@ const (
 	Map
 )
 
-// head is how a value begins: its form, how many elements or bytes of text it
-// has, and where they begin, which is where a scalar ends. Begin is 0 where there
-// is no value.
+// head describes the beginning of a value: its form, its number of elements or bytes of text, and their offset, which for a scalar is its
+// end. begin is 0 if there is no valid value.
 type head struct {
 	form   Form
-	digits uint8 // of the number that stands for n
+	digits uint8 // number of bytes that encode n
 	begin  int32
 	n      int
 }
 
-// heads has the head of a value by its first byte. Binary and extension values,
-// which an object never has, are none.
+// heads maps the first byte of a value to its head. Binary and extension values, which never occur in objects, are invalid.
 var heads = func() (t [256]head) {
 	for c := range t {
 		switch {
@@ -47,8 +44,7 @@ var heads = func() (t [256]head) {
 	return t
 }()
 
-// headOf reads the head of the value that b begins with. Where b is too short for
-// it there is none: each element takes a byte.
+// headOf reads the head of the value at the beginning of b. It is invalid if b is too short: each element takes at least a byte.
 func headOf(b []byte) head {
 	if len(b) == 0 {
 		return head{}
@@ -65,10 +61,10 @@ func headOf(b []byte) head {
 	return h
 }
 
-// FormOf returns the form of the value that b begins with; Scalar for none.
+// FormOf returns the form of the value at the beginning of b, or Scalar if there is none.
 func FormOf(b []byte) Form { return headOf(b).form }
 
-// IsNil reports whether a value is nil; no value is too.
+// IsNil reports whether a value is nil or missing.
 func IsNil(b []byte) bool { return len(b) == 0 || b[0] == 0xc0 }
 
 // Find returns the value of a key of a map, or nil. Keys are sorted.
@@ -86,8 +82,7 @@ func Find(b []byte, key string) []byte {
 	return nil
 }
 
-// Cursor reads one value after the other. What is not of the form that is asked
-// for is passed over. After bytes that are no value nothing is left to read.
+// Cursor reads one value after the other. A value of an unexpected form is skipped. After invalid bytes, nothing is left to read.
 type Cursor struct {
 	rest []byte
 	bad  bool
@@ -96,17 +91,16 @@ type Cursor struct {
 // At returns a Cursor at the beginning of b.
 func At(b []byte) Cursor { return Cursor{rest: b} }
 
-// OK reports whether all that was asked for was there. A nil stands for a text or
-// a map or array that is empty.
+// OK reports whether all values had the requested form. A nil counts as an empty text, map or array.
 func (c *Cursor) OK() bool { return !c.bad }
 
-// Rest returns what has not been read.
+// Rest returns the unread bytes.
 func (c *Cursor) Rest() []byte { return c.rest }
 
-// MapLen reads the head of a map, and returns how many keys and values follow.
+// MapLen reads the head of a map, and returns the number of its entries.
 func (c *Cursor) MapLen() int { return c.length(Map) }
 
-// ArrayLen reads the head of an array, and returns how many elements follow.
+// ArrayLen reads the head of an array, and returns the number of its elements.
 func (c *Cursor) ArrayLen() int { return c.length(Array) }
 
 func (c *Cursor) length(want Form) int {
@@ -119,9 +113,9 @@ func (c *Cursor) length(want Form) int {
 	return h.n
 }
 
-// Text reads a text; nil where there is none.
+// Text reads a text; it returns nil if there is none.
 func (c *Cursor) Text() []byte {
-	if b := c.rest; len(b) > 0 && b[0]&0xe0 == 0xa0 { // nearly always
+	if b := c.rest; len(b) > 0 && b[0]&0xe0 == 0xa0 { // the most frequent case
 		if end := 1 + int(b[0]&0x1f); end <= len(b) {
 			c.rest = b[end:]
 			return b[1:end]
@@ -137,13 +131,13 @@ func (c *Cursor) Text() []byte {
 	return text
 }
 
-// other passes over a value of another form.
+// other skips a value of another form.
 func (c *Cursor) other() {
 	c.bad = c.bad || len(c.rest) == 0 || c.rest[0] != 0xc0
 	c.Skip()
 }
 
-// Value reads one value, whatever it is; nil where there is none.
+// Value reads one value of any form; it returns nil if there is none.
 func (c *Cursor) Value() []byte {
 	from := c.rest
 	if c.Skip(); c.rest == nil {
@@ -152,11 +146,11 @@ func (c *Cursor) Value() []byte {
 	return from[:len(from)-len(c.rest)]
 }
 
-// Skip passes over one value.
+// Skip skips one value.
 func (c *Cursor) Skip() {
 	b := c.rest
 	for left := 1; left > 0; left-- {
-		if len(b) > 0 && b[0]&0xe0 == 0xa0 && int(b[0]&0x1f) < len(b) { // nearly always
+		if len(b) > 0 && b[0]&0xe0 == 0xa0 && int(b[0]&0x1f) < len(b) { // the most frequent case
 			b = b[1+int(b[0]&0x1f):]
 			continue
 		}

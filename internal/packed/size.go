@@ -1,7 +1,7 @@
 package packed
 
-// Sizes of Go's values, about: an interface, a string's bytes rounded up, an
-// empty map, and a map's slot for a key and a value at an average load.
+// Approximate sizes of Go values: an interface, a string with its bytes rounded up, an empty map, and a map slot for a key and a value at
+// an average load.
 const (
 	sizeValue  = 16
 	sizeText   = 24
@@ -10,9 +10,8 @@ const (
 	sizeOfSlot = 64
 )
 
-// Measure returns how many values and keys a value consists of, and about how
-// many bytes it takes once it is decoded into Go's maps and slices. After bytes
-// that are no value it stops.
+// Measure returns the number of values and keys in a value, and its approximate size in bytes when decoded into Go's maps and slices. It
+// stops at invalid bytes.
 func Measure(b []byte) (values int, decoded int64) {
 	for left := 1; left > 0; left-- {
 		h := headOf(b)
@@ -42,8 +41,8 @@ func Measure(b []byte) (values int, decoded int64) {
 	return values, decoded
 }
 
-// MeasureJSON is Measure for JSON: about how many bytes a text takes once it is
-// decoded. Texts in it are skipped, so that JSON within JSON is only a text.
+// MeasureJSON is like Measure for JSON: it returns the approximate size when decoded. It skips strings, so that JSON within JSON is only a
+// string.
 func MeasureJSON(js []byte) (decoded int64) {
 	decoded = int64(len(js))
 	for i := 0; i < len(js); i++ {
@@ -65,8 +64,7 @@ func MeasureJSON(js []byte) (decoded int64) {
 	return decoded
 }
 
-// textEnd returns where a text ends, counted from behind its first quote; that of
-// the whole where it does not.
+// textEnd returns the end of a string, relative to its first character; if it is not terminated, the end of js.
 func textEnd(js []byte) int {
 	for i := 0; i < len(js); i++ {
 		switch js[i] {

@@ -11,14 +11,14 @@ import (
 // playbackKey is the key of a *playback in the context of a shadow's run.
 type playbackKey struct{}
 
-// playback answers the operations of a shadow's run as those of the live one
-// were answered, where that asked for the same. The goroutine of the run has it.
+// playback answers the operations of a shadow's run with the responses of the live run, if that made the same requests. It belongs to the
+// goroutine of the run.
 type playback struct {
 	recorded []*exchange // of the live run
 	asked    []*exchange // by the shadow
 }
 
-// Player returns the API of a shadow's guests, over one that holds writes back.
+// Player returns the API for a shadow's guests. dry does not carry out writes.
 func Player(dry *kubeapi.API) host.API { return player{dry} }
 
 // player is the API of a shadow. It implements host.API.
@@ -26,14 +26,13 @@ type player struct {
 	dry *kubeapi.API
 }
 
-// Call implements host.API. A read is answered as the same one of the live run
-// was, the n-th as the n-th and then as the last; a write as the same one, and
-// else as one of the same object. Lists by an index, which is each module's own, and
-// requests that the live run did not make are read now, or sent to the API server with
-// dryRun=All. The policy is the shadow's own.
+// Call implements host.API. A read gets the response of the same read of the live run, the n-th that of the n-th, and then that of the last
+// one. A write gets the response of the same write or, if there is none, of one to the same object. Lists by an index, which is specific to
+// each module, and requests that the live run did not make are sent to the API server, writes with dryRun=All. The policy is that of the
+// shadow.
 func (p player) Call(ctx context.Context, op abi.Op, req []byte) abi.Response {
 	play, ok := ctx.Value(playbackKey{}).(*playback)
-	if !ok { // map, filter: nobody calls them
+	if !ok { // map or filter, which are not called for a shadow
 		return p.dry.Call(ctx, op, req)
 	}
 	e := newExchange(op, req, abi.Response{})
@@ -52,9 +51,9 @@ func (p player) Call(ctx context.Context, op abi.Op, req []byte) abi.Response {
 	return e.res
 }
 
-// find returns what answers an operation, or nil.
+// find returns the exchange that answers an operation, or nil.
 func (p *playback) find(e *exchange) *exchange {
-	var last, near *exchange
+	var last, sameObject *exchange
 	for _, r := range p.recorded {
 		switch {
 		case r.id == e.id && !r.used:
@@ -62,12 +61,12 @@ func (p *playback) find(e *exchange) *exchange {
 			return r
 		case r.id == e.id:
 			last = r
-		case r.to == e.to && e.writes() && near == nil:
-			near = r
+		case r.to == e.to && e.writes() && sameObject == nil:
+			sameObject = r
 		}
 	}
-	if last == nil && near != nil {
-		return near
+	if last == nil && sameObject != nil {
+		return sameObject
 	}
 	return last
 }

@@ -9,14 +9,12 @@ import (
 	"github.com/wasmctl/wasmctl/host"
 )
 
-// Recorder records the runs of the live module while a shadow compares them. The
-// zero value works. It is safe for concurrent use.
+// Recorder records the runs of the live module while a shadow compares them. The zero value is ready to use. It is safe for concurrent use.
 type Recorder struct {
-	shadow atomic.Pointer[shadowing] // nil without one
+	shadow atomic.Pointer[shadowing] // nil if there is no shadow
 }
 
-// Guest returns the guest of a run that is recorded, if it is, and its release.
-// Live is the revision whose runs are compared.
+// Guest returns a guest that records its run if there is a shadow, and its release. live is the revision whose runs are compared.
 func (r *Recorder) Guest(g abi.Guest, release func(), live uint64) (abi.Guest, func()) {
 	x := r.shadow.Load()
 	if x == nil || g.Revision() != live {
@@ -31,18 +29,17 @@ func (r *Recorder) Guest(g abi.Guest, release func(), live uint64) (abi.Guest, f
 	}
 }
 
-// API returns an API that notes the operations of runs that are recorded, and tells
-// runs what they read.
-func (r *Recorder) API(api host.API) host.API { return tap{api, r} }
+// API returns an API that records the operations of recorded runs, and reports to each run what it reads.
+func (r *Recorder) API(api host.API) host.API { return recordingAPI{api, r} }
 
-type tap struct {
+type recordingAPI struct {
 	host.API
 
 	recorder *Recorder
 }
 
 // Call implements host.API.
-func (t tap) Call(ctx context.Context, op abi.Op, req []byte) abi.Response {
+func (t recordingAPI) Call(ctx context.Context, op abi.Op, req []byte) abi.Response {
 	res := t.API.Call(ctx, op, req)
 	if run := abi.RunFrom(ctx); run != nil && run.Read != nil {
 		run.Read(abi.Read{Op: op, Request: req, Response: res})
@@ -56,7 +53,7 @@ func (t tap) Call(ctx context.Context, op abi.Op, req []byte) abi.Response {
 	return res
 }
 
-// recordedGuest is a guest whose run is to be compared. One goroutine uses it.
+// recordedGuest is a guest whose run will be compared. It belongs to one goroutine.
 type recordedGuest struct {
 	abi.Guest
 

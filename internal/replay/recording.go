@@ -13,19 +13,18 @@ import (
 	"github.com/wasmctl/wasmctl/internal/replay/shadow"
 )
 
-// maxExchanges bounds how many operations of one run are noted.
+// maxExchanges is the maximum number of recorded operations of one run.
 const maxExchanges = 1000
 
-// exchange is one operation of a run and its answer.
+// exchange is one operation of a run and its response.
 type exchange struct {
 	op   abi.Op
 	req  []byte
-	id   string // the request in one form, however it was encoded
-	to   string // what it is about, without what it says
+	id   string // the request in a canonical form, independent of its encoding
+	to   string // the subject of the request, without its content
 	res  abi.Response
-	used bool // it has answered the other module
-	// indexed says that it is a list by an index of the module: what that leaves out is
-	// what this module's function says.
+	used bool // it has already answered a request of the other module
+	// indexed marks a list by an index: its result depends on this module's index function.
 	indexed bool
 }
 
@@ -43,22 +42,21 @@ func newExchange(op abi.Op, req []byte, res abi.Response) *exchange {
 	return e
 }
 
-// mustJSON writes what was msgpack, its keys in order.
+// mustJSON encodes a decoded msgpack map as JSON, with sorted keys.
 func mustJSON(m map[string]any) string {
 	js, err := json.Marshal(m)
 	if err != nil {
-		return fmt.Sprint(m) // a number that JSON does not have
+		return fmt.Sprint(m) // a number that JSON cannot represent
 	}
 	return string(js)
 }
 
-// writes reports whether it asks for a change.
+// writes reports whether the operation may change something.
 func (e *exchange) writes() bool {
 	return !slices.Contains([]abi.Op{abi.OpAPIGet, abi.OpAPIList, abi.OpCacheGet, abi.OpCacheList}, e.op)
 }
 
-// recording is a run: its input, its requests and its result. The goroutine of
-// the run owns it, and then the comparison.
+// recording is a run: its input, its requests and its result. It belongs to the goroutine of the run, and later to the comparison.
 type recording struct {
 	req       abi.Request
 	finalize  bool
@@ -67,10 +65,10 @@ type recording struct {
 	exchanges []*exchange
 	result    abi.Result
 	err       error
-	policy    *abi.Result // of error_policy, where it was asked
+	policy    *abi.Result // of error_policy, if it was called
 }
 
-// run calls a guest as the run says.
+// run calls a guest with the input of the run.
 func (r *recording) run(ctx context.Context, g abi.Guest) {
 	call := g.Reconcile
 	if r.finalize {
@@ -93,12 +91,12 @@ func (r *recording) run(ctx context.Context, g abi.Guest) {
 	}
 }
 
-// errorText is what the run failed with, or "".
+// errorText returns the error of the run, or "".
 func (r *recording) errorText() string {
 	switch {
 	case r.err != nil:
 		if call, ok := errors.AsType[*abi.CallError](r.err); ok {
-			first, _, _ := strings.Cut(r.err.Error(), "\n") // then follows a stack, which no two builds have the same
+			first, _, _ := strings.Cut(r.err.Error(), "\n") // a stack trace follows, which differs between builds
 			return string(call.Kind) + ": " + first
 		}
 		return r.err.Error()
@@ -108,7 +106,7 @@ func (r *recording) errorText() string {
 	return ""
 }
 
-// outcome returns what is compared of a run. Values of Secrets are hidden.
+// outcome returns the part of a run that is compared. Values of Secrets are redacted.
 func (x *shadowing) outcome(r *recording) *shadow.Run {
 	out := &shadow.Run{Error: r.errorText(), Action: r.result.Action}
 	if out.Error != "" {
@@ -147,8 +145,7 @@ func (x *shadowing) outcome(r *recording) *shadow.Run {
 	return out
 }
 
-// interrupted reports whether the run was interrupted: such a run does not
-// count.
+// interrupted reports whether the run was interrupted: such a run is ignored.
 func (r *recording) interrupted() bool {
 	res, ok := errors.AsType[*abi.ResultError](r.err)
 	return ok && res.Reason == "ModuleSwapped" || errors.Is(r.err, context.Canceled)

@@ -1,5 +1,4 @@
-// Package replay records the runs of a module, answers another module from what
-// was recorded, and compares what both do.
+// Package replay records the runs of a module, runs another module with the recorded responses, and compares the two.
 package replay
 
 import (
@@ -15,60 +14,59 @@ import (
 	"github.com/wasmctl/wasmctl/internal/replay/shadow"
 )
 
-// Costs of a shadow: waiting runs, and how long one waits for the controller to
-// be idle.
+// Limits of a shadow: the number of waiting runs, and how long a run waits for the controller to be idle.
 const (
 	maxShadowed    = 64
 	shadowPatience = time.Second
 	shadowLook     = 5 * time.Millisecond
 )
 
-// ErrShadowed is the error of a second shadow of one controller.
+// ErrShadowed is returned for a second shadow of one controller.
 var ErrShadowed = errors.New("another shadow is already running for this controller: wait until it ends")
 
-// Limit says for how long runs are compared.
+// Limit determines for how long runs are compared.
 type Limit struct {
-	// For bounds the time, and Count the runs that are compared; 0 does not.
+	// For limits the time, and Count the number of compared runs; 0 means no limit.
 	For   time.Duration
 	Count int
 }
 
-// Config says what shadows the live module, and for how long.
+// Config configures a shadow of the live module.
 type Config struct {
 	Limit
 
 	Candidate *host.Candidate
-	// Dry is the API under the candidate's policy. It holds writes back.
+	// Dry is the API with the candidate's policy. It does not carry out writes.
 	Dry *kubeapi.API
-	// Begin is called when runs are recorded; nil: nothing is.
+	// Begin, if not nil, is called when recording starts.
 	Begin func()
-	// Idle reports whether the controller has nothing to do.
+	// Idle reports whether the controller is idle.
 	Idle func() bool
-	// Report is notified of each run that was compared.
+	// Report is called for each compared run.
 	Report func(Compared) error
 }
 
-// Compared is a run of the live module that was compared with the shadow's.
+// Compared is a run of the live module that was compared with that of the shadow.
 type Compared struct {
 	Object      abi.Key
 	ReconcileID string
 	Differences []shadow.Difference
 }
 
-// shadowing compares the runs of the live module with those of another.
+// shadowing compares the runs of the live module with those of another one.
 type shadowing struct {
-	runs   chan *recording // closed when no more come
-	values redact.Values   // of Secrets that the runs have seen
+	runs   chan *recording // closed at the end
+	values redact.Values   // of Secrets that the runs have read
 
 	mu      sync.Mutex
 	over    bool // runs is closed; guarded by mu
 	dropped int  // guarded by mu
 
 	candidate *host.Candidate
-	dry       *kubeapi.API // under the candidate's policy; holds writes back
+	dry       *kubeapi.API // with the candidate's policy; does not carry out writes
 }
 
-// offer hands over a run that has ended, unless too many wait.
+// offer passes on a completed run, unless too many are waiting.
 func (x *shadowing) offer(r *recording) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -82,7 +80,7 @@ func (x *shadowing) offer(r *recording) {
 	}
 }
 
-// end takes no more runs. Those that wait are compared still.
+// end stops accepting runs. Waiting runs are still compared.
 func (x *shadowing) end() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -92,8 +90,8 @@ func (x *shadowing) end() {
 	}
 }
 
-// Shadow runs a module on the input of the live one's runs, until the time or the
-// count is over. The error wraps ErrShadowed while another one does.
+// Shadow runs a module with the input of the live module's runs, until the limit is reached. The error wraps ErrShadowed if another shadow
+// is running.
 func (r *Recorder) Shadow(ctx context.Context, cfg Config) (sum shadow.Summary, err error) {
 	x := &shadowing{runs: make(chan *recording, maxShadowed), candidate: cfg.Candidate, dry: cfg.Dry}
 	if !r.shadow.CompareAndSwap(nil, x) {
@@ -136,8 +134,7 @@ func (r *Recorder) Shadow(ctx context.Context, cfg Config) (sum shadow.Summary, 
 	return sum, nil
 }
 
-// awaitIdle waits until the controller has nothing to do, or patience is over: a
-// shadow gets what time is left, and a little more.
+// awaitIdle waits until the controller is idle, or for shadowPatience, so that a shadow uses mostly spare time.
 func awaitIdle(ctx context.Context, idle func() bool) {
 	tick := time.NewTicker(shadowLook)
 	defer tick.Stop()
@@ -154,8 +151,7 @@ func awaitIdle(ctx context.Context, idle func() bool) {
 	}
 }
 
-// compare runs the other module as the live one ran, and says in what both
-// differ. The error is one of the host's.
+// compare runs the other module with the recorded run, and returns the differences. An error is a fault of the host.
 func (x *shadowing) compare(ctx context.Context, r *recording) ([]shadow.Difference, error) {
 	guest, release, err := x.candidate.AcquireExtra(ctx)
 	if err != nil {
@@ -183,8 +179,7 @@ func (x *shadowing) compare(ctx context.Context, r *recording) ([]shadow.Differe
 	return found, nil
 }
 
-// denied says what the other module's policy does not let it declare for an
-// object.
+// denied returns an error text if the other module's policy does not allow what it declares for an object.
 func (x *shadowing) denied(ctx context.Context, of abi.Key, d *abi.Declared) string {
 	if d == nil {
 		return ""
@@ -194,14 +189,14 @@ func (x *shadowing) denied(ctx context.Context, of abi.Key, d *abi.Declared) str
 		if err != nil {
 			return err.Error()
 		}
-		// A child has the namespace of its owner, unless it is cluster-scoped.
+		// A child is in the namespace of its owner, unless it is cluster-scoped.
 		for _, namespace := range []string{of.Namespace, ""} {
 			req, err := abi.AppendValue(nil, map[string]any{"object": o, "namespace": namespace})
 			if err != nil {
 				return err.Error()
 			}
 			if answer, ok := x.dry.Admits(ctx, abi.OpAPIApply, req); !ok && answer.Status == abi.StatusDenied {
-				return "declares objects without the right to: " + messageOf(answer)
+				return "declares objects without permission to: " + messageOf(answer)
 			}
 		}
 	}

@@ -8,8 +8,7 @@ import (
 	"github.com/wasmctl/wasmctl/internal/replay/shadow"
 )
 
-// writeOf says what a request of a guest asks for. Values of Secrets are
-// replaced by marks that differ where the values do.
+// writeOf describes a request of a guest. Values of Secrets are replaced by marks that differ if the values do.
 func writeOf(op abi.Op, req []byte) shadow.Write {
 	what := strings.TrimPrefix(string(op), "api_")
 	m, err := abi.DecodeObject(req)
@@ -42,7 +41,7 @@ func writeOf(op abi.Op, req []byte) shadow.Write {
 	return w
 }
 
-// declared says what a child that a result declares asks for.
+// declared describes a declared child.
 func declared(child []byte) shadow.Write {
 	o, err := abi.DecodeObject(child)
 	if err != nil {
@@ -53,7 +52,7 @@ func declared(child []byte) shadow.Write {
 	return w
 }
 
-// locate says what a write is about: the request's own words come first.
+// locate determines the object of a write: the request's fields take precedence over those of the object.
 func locate(what string, req, object map[string]any) shadow.Write {
 	word := func(key string) string {
 		for _, m := range []map[string]any{req, object} {
@@ -79,7 +78,7 @@ func locate(what string, req, object map[string]any) shadow.Write {
 	return w
 }
 
-// hidden is an object whose secret values cannot be read.
+// hidden returns an object with its secret values redacted.
 func hidden(kind string, object map[string]any) map[string]any {
 	if strings.HasPrefix(kind, "v1/Secret") {
 		return redact.Distinct("", "Secret", object)
@@ -87,7 +86,7 @@ func hidden(kind string, object map[string]any) map[string]any {
 	return redact.Distinct("", "", object)
 }
 
-// hiddenPatch is hidden for a patch, of which each value may be secret.
+// hiddenPatch is like hidden, for a patch, in which each value may be secret.
 func hiddenPatch(kind string, patch any) any {
 	list, ok := patch.([]any)
 	if m, isMap := patch.(map[string]any); isMap {

@@ -8,11 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// Printable returns s with an escape like \u001b in the place of each character
-// that a terminal could take for a command, or that hides or reorders others:
-// control characters, formatting such as bidi overrides, spaces of no or unusual
-// width. Ends of lines and tabs stay. The escapes are those of JSON, so that a JSON
-// text keeps its meaning.
+// Printable replaces characters that a terminal could interpret as a command, or that hide or reorder others, with escapes like \u001b:
+// control characters, formatting such as bidi overrides, and spaces of zero or unusual width. Line breaks and tabs are preserved. The
+// escapes are those of JSON, so that a JSON text keeps its meaning.
 func Printable(s string) string {
 	if !strings.ContainsFunc(s, unprintable) && utf8.ValidString(s) {
 		return s
@@ -20,21 +18,20 @@ func Printable(s string) string {
 	return string(AppendPrintable(nil, []byte(s)))
 }
 
-// Line is Printable for a text that has one line of ours: it escapes ends of lines
-// and tabs too.
+// Line is like Printable, for a text that must stay on one line: it also escapes line breaks and tabs.
 func Line(s string) string {
 	return Printable(lineBreaks.Replace(s))
 }
 
 var lineBreaks = strings.NewReplacer("\n", `\n`, "\r", `\r`, "\t", `\t`)
 
-// AppendPrintable is Printable for bytes.
+// AppendPrintable is like Printable, for bytes.
 func AppendPrintable(b, s []byte) []byte {
 	for len(s) > 0 {
 		r, n := utf8.DecodeRune(s)
 		switch {
 		case !unprintable(r):
-			b = utf8.AppendRune(b, r) // U+FFFD for what is no character
+			b = utf8.AppendRune(b, r) // U+FFFD for invalid UTF-8
 		case r > 0xffff:
 			high, low := utf16.EncodeRune(r)
 			b = appendEscape(appendEscape(b, high), low)
@@ -49,6 +46,6 @@ func AppendPrintable(b, s []byte) []byte {
 func unprintable(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsPrint(r) }
 
 func appendEscape(b []byte, r rune) []byte {
-	const bit16 = 1 << 16 // so that there are leading zeros
+	const bit16 = 1 << 16 // provides leading zeros
 	return append(append(b, `\u`...), strconv.FormatInt(int64(r)|bit16, 16)[1:]...)
 }

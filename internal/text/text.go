@@ -1,5 +1,4 @@
-// Package text bounds text that comes from others, a module or an API server,
-// before it is kept or shown.
+// Package text limits and sanitizes text from other sources, such as a module or an API server, before it is stored or shown.
 package text
 
 import (
@@ -7,8 +6,7 @@ import (
 	"strings"
 )
 
-// Truncate returns at most the first limit bytes of s, without half a character
-// at the end. The omitted text is not kept in memory.
+// Truncate returns at most the first limit bytes of s, without a partial character at the end. It does not retain the remainder in memory.
 func Truncate(s string, limit int) string {
 	if len(s) <= limit {
 		return s
@@ -16,7 +14,7 @@ func Truncate(s string, limit int) string {
 	return strings.ToValidUTF8(strings.Clone(s[:limit]), "")
 }
 
-// Shorten is Truncate that also says how long s is, where it is too long.
+// Shorten is like Truncate, and appends the length of s if it is too long.
 func Shorten(s string, limit int) string {
 	if len(s) <= limit {
 		return s

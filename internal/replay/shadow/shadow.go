@@ -1,6 +1,5 @@
-// Package shadow compares two runs of one object on the same input: that of the
-// module that is live, and that of another whose writes were held back. It is
-// pure.
+// Package shadow compares two runs of one object with the same input: one of the live module, and one of another module whose writes were not
+// carried out. It does no I/O.
 //
 //	diff := shadow.Compare(&live, &other, apart)
 package shadow
@@ -17,19 +16,18 @@ import (
 	"github.com/wasmctl/wasmctl/runtime/diff"
 )
 
-// Write is one thing that a run wanted to change.
+// Write is one requested change of a run.
 type Write struct {
-	// What is the verb, for people: "create", "apply", "declares".
+	// What is the verb, for people, such as "create", "apply" or "declare".
 	What string
-	// Kind is "v1/ConfigMap", with a subresource "v1/Pod/status".
+	// Kind is for example "v1/ConfigMap" or, with a subresource, "v1/Pod/status".
 	Kind string
 	Key  abi.Key
-	// Body is what was to be sent, as abi.DecodeValue gives it; nil where there is
-	// nothing.
+	// Body is the content of the write, as returned by abi.DecodeValue; nil if there is none.
 	Body any
 }
 
-// String names the write: "apply v1/ConfigMap shop/a".
+// String describes the write, such as "apply v1/ConfigMap shop/a".
 func (w *Write) String() string {
 	text := w.What
 	if w.Kind != "" {
@@ -43,9 +41,9 @@ func (w *Write) String() string {
 
 // Run is the result of a run.
 type Run struct {
-	// Writes are those that it asked for, in their order.
+	// Writes are the requested changes, in order.
 	Writes []Write
-	// Action is what it asked for next: for a run that failed, its error_policy.
+	// Action is the requested action; for a failed run, that of its error_policy.
 	Action abi.Action
 	// Error is empty for success.
 	Error string
@@ -58,27 +56,26 @@ const (
 	OfError  = "error"
 )
 
-// Difference is one thing in which two runs differ.
+// Difference is one difference between two runs.
 type Difference struct {
 	// Of is one of OfWrite, OfAction and OfError.
 	Of string `json:"of"`
-	// Write names the write, and Path the place in its body, "data.color"; empty
-	// where one of the two does not have the write.
+	// Write describes the write, and Path is the path in its body, such as "data.color"; Path is empty if one of the runs does not have the
+	// write.
 	Write string `json:"write,omitempty"`
 	Path  string `json:"path,omitempty"`
-	// Live and Shadow are what stands there in both; nil is nothing.
+	// Live and Shadow are the values in both runs; nil means none.
 	Live   any `json:"live,omitempty"`
 	Shadow any `json:"shadow,omitempty"`
 }
 
-// maxDifferences bounds those of one run.
+// maxDifferences is the maximum number of differences of one run.
 const maxDifferences = 100
 
-// Compare returns in what two runs differ, nil where in nothing. Times within
-// the writes that are as far apart as the runs, and delays that differ by a tenth
-// at most, are the same.
+// Compare returns the differences between two runs, or nil if there are none. Timestamps in writes that differ by no more than the times of
+// the runs count as equal, and so do delays that differ by at most a tenth.
 func Compare(live, other *Run, apart time.Duration) []Difference {
-	c := comparison{apart: apart.Abs() + 2*time.Second} // written with seconds, by two clocks
+	c := comparison{apart: apart.Abs() + 2*time.Second} // timestamps have a resolution of seconds, from two clocks
 	c.writes(live.Writes, other.Writes)
 	if live.Error != other.Error {
 		c.add(Difference{Of: OfError, Live: orNothing(live.Error), Shadow: orNothing(other.Error)})
@@ -103,7 +100,7 @@ func sameAction(a, b abi.Action) bool {
 	return !a.Requeue || math.Abs(float64(a.After-b.After)) <= 0.1*float64(max(a.After, b.After))
 }
 
-// comparison is one Compare.
+// comparison is the state of one call of Compare.
 type comparison struct {
 	apart time.Duration
 	found []Difference
@@ -115,8 +112,7 @@ func (c *comparison) add(d Difference) {
 	}
 }
 
-// identity tells which writes of two runs are to be compared: the n-th of the
-// same name.
+// identity matches the writes of two runs: the n-th of the same name.
 type identity struct {
 	name string
 	n    int
@@ -159,7 +155,7 @@ func (c *comparison) writes(live, other []Write) {
 	}
 }
 
-// orTrue is a body, so that what is there is told from what is not.
+// orTrue returns the body, or true if it is nil, so that an existing write differs from a missing one.
 func orTrue(body any) any {
 	if body == nil {
 		return true
@@ -174,7 +170,7 @@ func names(ids []identity) (out []any) {
 	return out
 }
 
-// values compares what stands at the path of d.
+// values compares two values at the path of d.
 func (c *comparison) values(d Difference, live, other any) {
 	switch a := live.(type) {
 	case map[string]any:
@@ -215,14 +211,13 @@ func (c *comparison) maps(d Difference, a, b map[string]any) {
 	}
 }
 
-// at returns the difference of a key of its map.
+// at returns a difference for a key of the map at d.
 func (d Difference) at(key string) Difference {
 	d.Path = diff.Join(d.Path, key)
 	return d
 }
 
-// sameText reports whether two texts are equal, or times as far apart as the
-// runs.
+// sameText reports whether two texts are equal, or are timestamps that differ by no more than the times of the runs.
 func (c *comparison) sameText(a, b string) bool {
 	if a == b {
 		return true
@@ -232,7 +227,7 @@ func (c *comparison) sameText(a, b string) bool {
 	return err == nil && err2 == nil && y.Sub(x).Abs() <= c.apart
 }
 
-// equal compares values of any type; 1 and 1.0 are one number, as in JSON.
+// equal compares values of any type; as in JSON, 1 and 1.0 are the same number.
 func equal(a, b any) bool {
 	x, ok := number(a)
 	y, ok2 := number(b)

@@ -7,24 +7,23 @@ import (
 	"github.com/wasmctl/wasmctl/abi"
 )
 
-// Summary counts what was compared.
+// Summary counts the results of comparisons.
 type Summary struct {
-	// Runs and Objects were compared; Different of the runs differ, and OfWrites,
-	// OfActions and OfErrors say in what.
+	// Runs and Objects were compared. Different is the number of runs that differ; OfWrites, OfActions and OfErrors count the kinds of
+	// differences.
 	Runs      int `json:"runs"`
 	Objects   int `json:"objects"`
 	Different int `json:"different"`
 	OfWrites  int `json:"ofWrites"`
 	OfActions int `json:"ofActions"`
 	OfErrors  int `json:"ofErrors"`
-	// Dropped runs were not compared, because the other module is slower than the
-	// live one, or the controller never idle.
+	// Dropped runs were not compared, because the other module is slower than the live one, or the controller was never idle.
 	Dropped int `json:"dropped"`
 
 	objects map[abi.Key]struct{}
 }
 
-// Add counts a run of an object that was compared.
+// Add counts a compared run of an object.
 func (s *Summary) Add(key abi.Key, found []Difference) {
 	if s.objects == nil {
 		s.objects = map[abi.Key]struct{}{}
@@ -42,7 +41,7 @@ func (s *Summary) Add(key abi.Key, found []Difference) {
 	}
 }
 
-// String returns the summary for people.
+// String formats the summary for people.
 func (s *Summary) String() string {
 	text := fmt.Sprintf("compared %d runs of %d objects: %d the same, %d differ", s.Runs, s.Objects, s.Runs-s.Different, s.Different)
 	if s.Different > 0 {
