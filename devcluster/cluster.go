@@ -14,30 +14,27 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// ErrInUse is the error of Start where another process serves on the data dir.
-// The text names the directory and the process.
+// ErrInUse is returned by Start if another process uses the data dir. The error text names the directory and the process.
 var ErrInUse = errors.New("devcluster: data dir in use")
 
-// Config says which control plane to start. The zero value is one on a free
-// port whose data vanishes when it stops.
+// Config configures a control plane. The zero value is one on a free port whose data is deleted when it stops.
 type Config struct {
-	// Binary is the devcluster program; empty means what Find finds.
+	// Binary is the devcluster program; if empty, the one that Find returns.
 	Binary string
-	// DataDir holds data, keys and log. Empty means a private directory, which the
-	// program removes when it stops; such a control plane cannot be restarted.
+	// DataDir contains data, keys and log. If empty, a private directory is used, which the program removes when it stops; such a control
+	// plane cannot be restarted.
 	DataDir string
-	// Kubeconfig is the file to write the admin kubeconfig to; empty means
-	// DataDir/kubeconfig.
+	// Kubeconfig is the file for the admin kubeconfig; if empty, DataDir/kubeconfig.
 	Kubeconfig string
 	// Port on 127.0.0.1; 0 means a free one.
 	Port int
-	// UnsafeNoFsync makes writes faster. Data outlives a killed process, but not a
-	// crash of the machine: right for tests.
+	// UnsafeNoFsync makes writes faster. Data survives if the process is killed, but not if the machine crashes, which is sufficient for
+	// tests.
 	UnsafeNoFsync bool
-	// APIServerFlags are further flags of kube-apiserver, as --name=value.
+	// APIServerFlags are additional flags of kube-apiserver, as --name=value.
 	APIServerFlags []string
-	// Stderr gets what the program prints for humans; nil drops it. An error's
-	// text carries the end of it in any case. Writes come from one goroutine.
+	// Stderr receives the program's messages for people; if nil, they are discarded. Error texts include the end of them in any case. It is
+	// written to by one goroutine.
 	Stderr io.Writer
 }
 
@@ -58,8 +55,7 @@ func (cfg Config) args() []string {
 	return args
 }
 
-// complete finds the program and makes the paths absolute: Restart must mean
-// the same ones, wherever the process is by then.
+// complete finds the program and makes the paths absolute, so that Restart uses the same paths even if the working directory has changed.
 func (cfg Config) complete() (_ Config, err error) {
 	if cfg.Binary == "" {
 		if cfg.Binary, err = Find(); err != nil {
@@ -77,27 +73,24 @@ func (cfg Config) complete() (_ Config, err error) {
 	return cfg, nil
 }
 
-// Cluster is a control plane. All methods may be called at the same time from
-// several goroutines; Stop, Kill and Restart then happen one after the other.
+// Cluster is a control plane. It is safe for concurrent use; Stop, Kill and Restart are serialized.
 type Cluster struct {
-	// Set when made, never changed.
-	cfg        Config // with the port that is served
+	// Set on creation, never changed.
+	cfg        Config // with the port in use
 	url        string
 	kubeconfig string
 	admin      *rest.Config
 	reused     bool
 
-	ops  sync.Mutex // held by Stop, Kill and Restart from begin to end
+	ops  sync.Mutex // held during Stop, Kill and Restart
 	mu   sync.Mutex
-	proc *process // the present run, or the last; nil if reused; guarded by mu
+	proc *process // the current or last run; nil if reused; guarded by mu
 }
 
-// Start starts a control plane as a child process and returns when it is ready,
-// which takes about three seconds. ctx bounds the start only. The caller must
-// call Stop; if the calling process dies instead, the child stops by itself.
+// Start starts a control plane as a child process and returns when it is ready, which takes about three seconds. ctx limits only the start.
+// The caller must call Stop; if the calling process dies, the child stops by itself.
 //
-// The error is ErrInUse where another process serves on the data dir, and
-// ErrNotFound where there is no program to run.
+// The error is ErrInUse if another process uses the data dir, and ErrNotFound if there is no devcluster program.
 func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	cfg, err := cfg.complete()
 	if err != nil {
@@ -118,7 +111,7 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	return c, nil
 }
 
-// newCluster returns the control plane that the kubeconfig names.
+// newCluster returns the control plane of a kubeconfig.
 func newCluster(kubeconfig string) (*Cluster, error) {
 	admin, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
@@ -140,9 +133,8 @@ func portOf(server string) (int, error) {
 	return port, nil
 }
 
-// Stop ends the control plane cleanly, which takes about a second, and returns
-// when it has exited. On one that has ended, or that is reused, it does
-// nothing.
+// Stop stops the control plane gracefully, which takes about a second, and returns when it has exited. If it has ended already, or is
+// reused, Stop does nothing.
 func (c *Cluster) Stop() error {
 	c.ops.Lock()
 	defer c.ops.Unlock()
@@ -152,9 +144,8 @@ func (c *Cluster) Stop() error {
 	return nil
 }
 
-// Kill ends the control plane at once, as kill -9 does, and returns when it is
-// gone. Its data stays. It is an error to kill one that is reused: it belongs to
-// someone else.
+// Kill ends the control plane at once, like kill -9, and returns when it is gone. Its data remains. It is an error to kill a reused control
+// plane, because it belongs to another process.
 func (c *Cluster) Kill() error {
 	c.ops.Lock()
 	defer c.ops.Unlock()
@@ -165,9 +156,8 @@ func (c *Cluster) Kill() error {
 	return nil
 }
 
-// Restart starts the control plane again on the same data and the same port,
-// after an ordered stop if it still runs, and returns when it is ready. Clients
-// that hold a RESTConfig or a kubeconfig go on.
+// Restart starts the control plane again with the same data and port, after a graceful stop if it is still running, and returns when it is
+// ready. Clients with a RESTConfig or a kubeconfig continue to work.
 func (c *Cluster) Restart(ctx context.Context) error {
 	c.ops.Lock()
 	defer c.ops.Unlock()
@@ -198,9 +188,8 @@ func (c *Cluster) process() *process {
 	return c.proc
 }
 
-// Done returns a channel that is closed when the present run of the control
-// plane has ended, for whatever reason; after a Restart there is another one.
-// The channel of a reused control plane is never closed.
+// Done returns a channel that is closed when the current run of the control plane has ended for any reason; after a Restart there is
+// another one. The channel of a reused control plane is never closed.
 func (c *Cluster) Done() <-chan struct{} {
 	if proc := c.process(); proc != nil {
 		return proc.done
@@ -208,8 +197,7 @@ func (c *Cluster) Done() <-chan struct{} {
 	return nil
 }
 
-// Err says why the control plane ended by itself. It is nil while it runs, after
-// Stop and Kill, and always for one that is reused.
+// Err returns why the control plane ended by itself. It is nil while it runs, after Stop and Kill, and always for a reused one.
 func (c *Cluster) Err() error {
 	proc := c.process()
 	if proc == nil || !proc.ended() || proc.asked.Load() {
@@ -218,8 +206,7 @@ func (c *Cluster) Err() error {
 	return fmt.Errorf("devcluster: %w", proc.failure())
 }
 
-// RESTConfig returns an admin's client configuration without a client-side rate
-// limit. The caller may change it.
+// RESTConfig returns a client configuration of an admin without a client-side rate limit. The caller may change it.
 func (c *Cluster) RESTConfig() *rest.Config { return rest.CopyConfig(c.admin) }
 
 // Kubeconfig returns the absolute path of the admin kubeconfig.
@@ -228,6 +215,5 @@ func (c *Cluster) Kubeconfig() string { return c.kubeconfig }
 // URL returns the API server's address, https://127.0.0.1:PORT.
 func (c *Cluster) URL() string { return c.url }
 
-// Reused says whether another process started the control plane. Stop then
-// leaves it running.
+// Reused reports whether another process started the control plane. Stop then leaves it running.
 func (c *Cluster) Reused() bool { return c.reused }

@@ -9,17 +9,16 @@ import (
 	"runtime"
 )
 
-// EnvBinary is the environment variable that names the devcluster program.
+// EnvBinary is the environment variable with the path of the devcluster program.
 const EnvBinary = "WASMCTL_DEVCLUSTER"
 
-// ErrNotFound is the error of Find, and of Start with an empty Config.Binary,
-// where there is no devcluster program. Its text says how to get one.
+// ErrNotFound is returned by Find, and by Start with an empty Config.Binary, if there is no devcluster program. Its text explains how to
+// get one.
 var ErrNotFound = errors.New("devcluster program not found: build it with 'make devcluster' " +
 	"and put it beside this program or on PATH, or set " + EnvBinary + " to its path")
 
-// Find returns the absolute path of the devcluster program: what
-// $WASMCTL_DEVCLUSTER names, else the one next to the running executable, else
-// the first on PATH. If the variable is set, the others are not tried.
+// Find returns the absolute path of the devcluster program: that in $WASMCTL_DEVCLUSTER, otherwise the one next to the running executable,
+// otherwise the first on PATH. If the variable is set, the others are not tried.
 func Find() (string, error) {
 	if path := os.Getenv(EnvBinary); path != "" {
 		if err := executable(path); err != nil {
@@ -48,7 +47,7 @@ func Find() (string, error) {
 	return "", ErrNotFound
 }
 
-// executable says why path is not a program, or nil.
+// executable returns why path is not a program, or nil.
 func executable(path string) error {
 	info, err := os.Stat(path)
 	switch {

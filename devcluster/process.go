@@ -15,16 +15,15 @@ import (
 )
 
 const (
-	// stopLimit is how long an ordered stop may take. It takes about a second.
+	// stopLimit is the time limit for a graceful stop, which takes about a second.
 	stopLimit = 30 * time.Second
-	// codeInUse is the program's exit code for a data dir that is in use.
+	// codeInUse is the program's exit code if the data dir is in use.
 	codeInUse = 3
-	// tailSize is how much of the program's stderr goes into an error.
+	// tailSize is the length of the end of the program's stderr to include in an error.
 	tailSize = 4 << 10
 )
 
-// announcement is what the program prints, and keeps in its lock file, once it
-// is ready. Its other half is cluster.Info of the server.
+// announcement is what the program prints once it is ready, and stores in its lock file. It corresponds to cluster.Info of the server.
 type announcement struct {
 	URL        string `json:"url"`
 	Kubeconfig string `json:"kubeconfig"`
@@ -35,21 +34,19 @@ type announcement struct {
 // process is one run of the program.
 type process struct {
 	cmd    *exec.Cmd
-	stdin  io.Closer // closing it asks for an ordered stop
+	stdin  io.Closer // closing it requests a graceful stop
 	stderr *tail
 	ready  chan announcement // has one value once the program is ready
-	asked  atomic.Bool       // the end was asked for
+	asked  atomic.Bool       // the end was requested
 	done   chan struct{}     // closed when the program has ended
-	err    error             // how it ended; set before done is closed
+	err    error             // the exit error; set before done is closed
 }
 
-// endsItself is the step of its start at which kube-apiserver ends where it takes
-// more than a minute (legacyProvider.PostStartHook of Kubernetes): it counts on the
-// kubelet, which starts it again.
+// endsItself is the step of the start in which kube-apiserver exits if it takes more than a minute (legacyProvider.PostStartHook of
+// Kubernetes): it relies on the kubelet to start it again.
 const endsItself = "start-service-ip-repair-controllers"
 
-// startProcess starts the program, as a kubelet does, and returns when it is ready.
-// Whenever there is an error, no process is left.
+// startProcess starts the program, restarting it like a kubelet, and returns when it is ready. If it returns an error, no process is left.
 func startProcess(ctx context.Context, cfg Config) (*process, announcement, error) {
 	for {
 		p, info, err := startOnce(ctx, cfg)
@@ -85,9 +82,8 @@ func spawn(cfg Config) (*process, error) {
 		done:   make(chan struct{}),
 	}
 	p.cmd.Stderr = p.stderr
-	// A group of its own: Ctrl-C in a terminal goes to the whole group, and the
-	// parent may still need the control plane to finish its work. Not Pdeathsig,
-	// which strikes when the thread that started the child ends, not the parent.
+	// It gets its own process group: Ctrl-C in a terminal goes to the whole group, and the parent may still need the control plane to
+	// finish its work. Pdeathsig is not suitable, because it is sent when the thread that started the child ends, not when the parent ends.
 	p.cmd.SysProcAttr = ownGroup()
 	stdin, err := p.cmd.StdinPipe()
 	if err != nil {
@@ -105,8 +101,7 @@ func spawn(cfg Config) (*process, error) {
 	return p, nil
 }
 
-// attend reads the announcement and waits for the end. It is the process's only
-// goroutine.
+// attend reads the announcement and waits for the end. It is the only goroutine of the process.
 func (p *process) attend(stdout io.Reader) {
 	defer close(p.done)
 	in := bufio.NewReader(stdout)
@@ -119,7 +114,7 @@ func (p *process) attend(stdout io.Reader) {
 	case err == nil && info.URL != "":
 		p.ready <- info
 	case len(line) > 0:
-		// Something else answers to the name, or a version that speaks otherwise.
+		// This is another program of the same name, or an incompatible version.
 		p.err = fmt.Errorf("unexpected output %.80q: is this the devcluster of this wasmctl version?", line)
 		_ = p.cmd.Process.Kill()
 	}
@@ -129,7 +124,7 @@ func (p *process) attend(stdout io.Reader) {
 	}
 }
 
-// stop asks for an ordered stop and waits for it; past stopLimit it kills.
+// stop requests a graceful stop and waits for it; after stopLimit, it kills the process.
 func (p *process) stop() error {
 	p.asked.Store(true)
 	_ = p.stdin.Close() // closed already if the program has ended
@@ -147,14 +142,14 @@ func (p *process) stop() error {
 	return nil
 }
 
-// kill ends the process at once (SIGKILL) and waits for it to be gone.
+// kill ends the process at once (SIGKILL) and waits until it is gone.
 func (p *process) kill() {
 	p.asked.Store(true)
 	_ = p.cmd.Process.Kill() // fails only if it has ended
 	<-p.done
 }
 
-// ended says whether the process is gone.
+// ended reports whether the process is gone.
 func (p *process) ended() bool {
 	select {
 	case <-p.done:
@@ -164,8 +159,7 @@ func (p *process) ended() bool {
 	}
 }
 
-// failure says why the process ended: what it printed last, or its exit status.
-// It must have ended.
+// failure returns why the process ended: its last output, or its exit status. It must have ended.
 func (p *process) failure() error {
 	text := strings.TrimPrefix(strings.TrimSpace(p.stderr.String()), "devcluster: ")
 	switch {
@@ -177,7 +171,7 @@ func (p *process) failure() error {
 	return fmt.Errorf("%s (%w)", text, p.err)
 }
 
-// tail passes on what is written to it and keeps the end.
+// tail forwards the data written to it and stores the end.
 type tail struct {
 	to   io.Writer // may be nil
 	mu   sync.Mutex

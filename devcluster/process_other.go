@@ -4,5 +4,5 @@ package devcluster
 
 import "syscall"
 
-// ownGroup does nothing where there are no process groups.
+// ownGroup does nothing on systems without process groups.
 func ownGroup() *syscall.SysProcAttr { return nil }

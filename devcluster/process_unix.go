@@ -4,5 +4,5 @@ package devcluster
 
 import "syscall"
 
-// ownGroup puts a child into a process group of its own.
+// ownGroup makes a child start its own process group.
 func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

@@ -12,19 +12,17 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// How long, and how often, StartOrReuse tries where the data dir's holder is
-// just starting or stopping.
+// How long, and how often, StartOrReuse retries if the process that uses the data dir is just starting or stopping.
 const (
 	reuseLimit = 90 * time.Second
 	reuseRetry = 200 * time.Millisecond
 )
 
-// EnvKubeconfig is the environment variable in which "devcluster -- COMMAND"
-// hands its admin kubeconfig to COMMAND.
+// EnvKubeconfig is the environment variable in which "devcluster -- COMMAND" passes its admin kubeconfig to COMMAND.
 const EnvKubeconfig = "DEVCLUSTER_KUBECONFIG"
 
-// Attach returns the control plane, started by another process, that the
-// kubeconfig names. It is an error if it does not answer.
+// Attach returns the control plane of a kubeconfig, which was started by another process. It is an error if the control plane does not
+// answer.
 func Attach(ctx context.Context, kubeconfig string) (*Cluster, error) {
 	kubeconfig, err := filepath.Abs(kubeconfig)
 	if err != nil {
@@ -45,9 +43,8 @@ func Attach(ctx context.Context, kubeconfig string) (*Cluster, error) {
 	return c, nil
 }
 
-// StartOrReuse starts a control plane on cfg.DataDir, or attaches to the one
-// that serves on it already: Reused tells which. Of a reused one, only DataDir is
-// what cfg says; it ends when its own starter ends it.
+// StartOrReuse starts a control plane on cfg.DataDir, or attaches to the one that is running on it already: Reused reports which. A reused
+// one shares only DataDir with cfg; it ends when the process that started it ends it.
 func StartOrReuse(ctx context.Context, cfg Config) (*Cluster, error) {
 	if cfg.DataDir == "" {
 		return nil, errors.New("devcluster: start or reuse: a DataDir is needed")
@@ -65,7 +62,7 @@ func StartOrReuse(ctx context.Context, cfg Config) (*Cluster, error) {
 		if attachErr == nil {
 			return c, nil
 		}
-		// The holder starts, and will be ready soon, or stops, and will be gone.
+		// The holder is either starting, and will be ready soon, or stopping, and will be gone.
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -74,14 +71,14 @@ func StartOrReuse(ctx context.Context, cfg Config) (*Cluster, error) {
 	}
 }
 
-// attachHolder attaches to the control plane whose lock file is in the data dir.
+// attachHolder attaches to the control plane that holds the lock file in the data dir.
 func attachHolder(ctx context.Context, dataDir string) (*Cluster, error) {
 	f, err := os.Open(filepath.Join(dataDir, "lock"))
 	if err != nil {
 		return nil, fmt.Errorf("data dir[%s]: %w", dataDir, err)
 	}
-	defer func() { _ = f.Close() }() // only read
-	// The first value only: a writer may be about to cut off an older text behind it.
+	defer func() { _ = f.Close() }() // it was only read
+	// Only the first value: a writer may be about to truncate an older text after it.
 	var info announcement
 	if err := json.NewDecoder(f).Decode(&info); err != nil {
 		return nil, fmt.Errorf("data dir[%s]: read lock: %w", dataDir, err)

@@ -25,26 +25,24 @@ import (
 // FieldManager owns the fields that Apply sets.
 const FieldManager = "devclustertest"
 
-// How long to wait for a kind to be in discovery, and for a new one to be served.
+// How long to wait for a kind to appear in discovery, and for a new one to be served.
 const (
 	mappingLimit = 5 * time.Second
 	servedLimit  = 2 * time.Minute
 )
 
-// Apply creates the objects of a YAML stream, or changes them to what it says,
-// by server-side apply, in its order; it returns them as the API server answered.
-// Objects of namespaced kinds that name no namespace go to "default": see ApplyIn.
+// Apply creates or updates the objects of a YAML stream by server-side apply, in order; it returns them as the API server responded.
+// Objects of namespaced kinds without a namespace are put into "default": see ApplyIn.
 //
-// After a CustomResourceDefinition it waits until its kind is established, in
-// discovery, and can be listed. The API server holds a create (not an apply) of
-// such a kind for two more seconds. Nothing is deleted when the test ends:
-// what is in a Namespace goes with it, and a CRD may be in use by others.
+// After a CustomResourceDefinition, it waits until its kind is established, in discovery, and can be listed. The API server delays creating
+// (not applying) an object of such a kind by two more seconds. Nothing is deleted when the test ends: objects in a Namespace are deleted
+// with it, and a CRD may be in use by others.
 func Apply(t testing.TB, c *devcluster.Cluster, manifest []byte) []*unstructured.Unstructured {
 	t.Helper()
 	return ApplyIn(t, c, metav1.NamespaceDefault, manifest)
 }
 
-// ApplyFile is Apply for what a file holds.
+// ApplyFile is like Apply, for the contents of a file.
 func ApplyFile(t testing.TB, c *devcluster.Cluster, path string) []*unstructured.Unstructured {
 	t.Helper()
 	manifest, err := os.ReadFile(path)
@@ -54,7 +52,7 @@ func ApplyFile(t testing.TB, c *devcluster.Cluster, path string) []*unstructured
 	return Apply(t, c, manifest)
 }
 
-// ApplyIn is Apply with another namespace for objects that name none.
+// ApplyIn is like Apply, with another default namespace.
 func ApplyIn(t testing.TB, c *devcluster.Cluster, namespace string, manifest []byte) []*unstructured.Unstructured {
 	t.Helper()
 	objects, err := decode(manifest)
@@ -77,8 +75,7 @@ func ApplyIn(t testing.TB, c *devcluster.Cluster, namespace string, manifest []b
 	return applied
 }
 
-// decode reads the objects of a YAML stream. Empty documents are left out, and
-// lists (kind List) opened.
+// decode parses the objects of a YAML stream. It skips empty documents, and expands lists (kind List).
 func decode(manifest []byte) ([]*unstructured.Unstructured, error) {
 	docs := utilyaml.NewYAMLToJSONDecoder(bytes.NewReader(manifest))
 	var objects []*unstructured.Unstructured
@@ -112,8 +109,8 @@ func decode(manifest []byte) ([]*unstructured.Unstructured, error) {
 type applier struct {
 	client    dynamic.Interface
 	discovery discovery.DiscoveryInterface
-	namespace string          // for objects that name none
-	mapper    meta.RESTMapper // nil: ask the API server which kinds it has
+	namespace string          // for objects without a namespace
+	mapper    meta.RESTMapper // nil if discovery must be read again
 }
 
 func (a *applier) apply(ctx context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
@@ -137,14 +134,13 @@ func (a *applier) apply(ctx context.Context, obj *unstructured.Unstructured) (*u
 		return nil, err
 	}
 	if mapping.GroupVersionKind.Kind == "CustomResourceDefinition" {
-		a.mapper = nil // there is a kind more
+		a.mapper = nil // a kind was added
 		return a.awaitServed(ctx, applied)
 	}
 	return applied, nil
 }
 
-// mapping finds the resource of the object's kind. Discovery may be behind for a
-// moment, so it asks again for a kind that it does not know.
+// mapping finds the resource of the object's kind. Discovery may lag behind, so it retries if the kind is unknown.
 func (a *applier) mapping(ctx context.Context, obj *unstructured.Unstructured) (mapping *meta.RESTMapping, err error) {
 	gvk := obj.GroupVersionKind()
 	err = poll(ctx, 100*time.Millisecond, mappingLimit, func(context.Context) error {

@@ -11,8 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// awaitServed waits until every version of the CRD that is to be served is, and
-// returns the CRD as it is then.
+// awaitServed waits until every version of the CRD that should be served is served, and returns the current CRD.
 func (a *applier) awaitServed(ctx context.Context, crd *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	name := crd.GetName()
 	crds := a.client.Resource(crd.GroupVersionKind().GroupVersion().WithResource("customresourcedefinitions"))
@@ -28,7 +27,7 @@ func (a *applier) awaitServed(ctx context.Context, crd *unstructured.Unstructure
 	return crd, nil
 }
 
-// served says why a client cannot use the CRD's kind yet, or nil.
+// served returns why a client cannot use the CRD's kind yet, or nil.
 func (a *applier) served(ctx context.Context, crd *unstructured.Unstructured) error {
 	conditions, _, err := unstructured.NestedSlice(crd.Object, "status", "conditions")
 	if err != nil {
@@ -61,7 +60,7 @@ func isEstablished(condition any) bool {
 	return ok && c["type"] == "Established" && c["status"] == "True"
 }
 
-// listed says why the resource is not in discovery or cannot be listed, or nil.
+// listed returns why the resource is not in discovery or cannot be listed, or nil.
 func (a *applier) listed(ctx context.Context, gvr schema.GroupVersionResource) error {
 	known, err := a.discovery.ServerResourcesForGroupVersion(gvr.GroupVersion().String())
 	if err != nil {

@@ -18,12 +18,11 @@ import (
 	"github.com/wasmctl/wasmctl/devcluster"
 )
 
-// ruleLimit bounds the wait for a new rule to be in force.
+// ruleLimit is the time limit for a new rule to take effect.
 const ruleLimit = 20 * time.Second
 
-// Limited returns a client configuration of a new service account that may do
-// what the rules say in the namespace, and nothing else, as RBAC enforces it.
-// Without rules it may do nothing. It returns once the rules are in force.
+// Limited returns a client configuration for a new service account with exactly the permissions of the rules in the namespace, enforced by
+// RBAC. Without rules, it has no permissions. Limited returns when the rules have taken effect.
 func Limited(t testing.TB, c *devcluster.Cluster, namespace string, rules ...rbacv1.PolicyRule) *rest.Config {
 	t.Helper()
 	a := newAccount(t, c, namespace)
@@ -39,13 +38,12 @@ func Limited(t testing.TB, c *devcluster.Cluster, namespace string, rules ...rba
 	return a.config(t, c, namespace, rules)
 }
 
-// LimitedClusterWide is Limited for the whole cluster: the rules hold in every
-// namespace, for cluster-scoped objects and for non-resource URLs. The service
-// account lives in a Namespace of the test.
+// LimitedClusterWide is like Limited, for the whole cluster: the rules apply in every namespace, to cluster-scoped objects and to
+// non-resource URLs. The service account is in a Namespace of the test.
 func LimitedClusterWide(t testing.TB, c *devcluster.Cluster, rules ...rbacv1.PolicyRule) *rest.Config {
 	t.Helper()
 	a := newAccount(t, c, Namespace(t, c))
-	meta := metav1.ObjectMeta{Name: a.namespace + ":" + a.name} // cluster-wide, so it must say whose it is
+	meta := metav1.ObjectMeta{Name: a.namespace + ":" + a.name} // cluster-wide, so the name must include the namespace
 	roles, bindings := a.client.RbacV1().ClusterRoles(), a.client.RbacV1().ClusterRoleBindings()
 	if _, err := roles.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules}, metav1.CreateOptions{}); err != nil {
 		t.Fatalf("limited client: cluster role: %v", err)
@@ -62,7 +60,7 @@ func LimitedClusterWide(t testing.TB, c *devcluster.Cluster, rules ...rbacv1.Pol
 
 // account is a new service account.
 type account struct {
-	client          kubernetes.Interface // an admin's
+	client          kubernetes.Interface // of an admin
 	namespace, name string
 }
 
@@ -86,8 +84,8 @@ func roleRef(kind, name string) rbacv1.RoleRef {
 	return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}
 }
 
-// config gets a token for the account and waits until it may do what the rules
-// say: the API server learns of new roles by a watch.
+// config gets a token for the account and waits until it has the permissions of the rules: the API server learns of new roles through a
+// watch.
 func (a account) config(t testing.TB, c *devcluster.Cluster, namespace string, rules []rbacv1.PolicyRule) *rest.Config {
 	t.Helper()
 	token, err := a.client.CoreV1().ServiceAccounts(a.namespace).CreateToken(t.Context(), a.name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
@@ -105,7 +103,7 @@ func (a account) config(t testing.TB, c *devcluster.Cluster, namespace string, r
 	return rc
 }
 
-// awaitAllowed returns when the client may do what the review asks.
+// awaitAllowed returns when the client has the permission of the review.
 func awaitAllowed(ctx context.Context, client kubernetes.Interface, spec authorizationv1.SelfSubjectAccessReviewSpec) error {
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: spec}
 	return poll(ctx, 10*time.Millisecond, ruleLimit, func(ctx context.Context) error {
@@ -120,8 +118,7 @@ func awaitAllowed(ctx context.Context, client kubernetes.Interface, spec authori
 	})
 }
 
-// reviewOf asks for the first thing that the rule allows. The rules of a role
-// come into force together, so one is enough.
+// reviewOf returns a review of the first permission of the rule. The rules of a role take effect together, so one is enough.
 func reviewOf(rule rbacv1.PolicyRule, namespace string) authorizationv1.SelfSubjectAccessReviewSpec {
 	verb := first(rule.Verbs)
 	if len(rule.NonResourceURLs) > 0 {

@@ -15,11 +15,10 @@ import (
 	"github.com/wasmctl/wasmctl/devcluster"
 )
 
-// Link is a TCP connection path to an API server that a test can break. It
-// passes bytes on without looking at them, so TLS reaches from end to end: the
-// certificate names 127.0.0.1, which the link has too.
+// Link is a TCP connection path to an API server that a test can break. It forwards bytes without interpreting them, so TLS is end to end:
+// the certificate is valid for 127.0.0.1, which is also the address of the link.
 //
-// All methods may be called at the same time from several goroutines.
+// It is safe for concurrent use.
 type Link struct {
 	t       testing.TB
 	admin   *rest.Config
@@ -30,17 +29,17 @@ type Link struct {
 	mu    sync.Mutex
 	ln    net.Listener           // nil while connections are refused; guarded by mu
 	open  chan struct{}          // closed unless stalled; guarded by mu
-	pairs map[*linkPair]struct{} // what is connected; guarded by mu
+	pairs map[*linkPair]struct{} // current connections; guarded by mu
 }
 
-// linkPair is one connection through the link: to the client and to the server.
+// linkPair is one connection through the link: its client side and its server side.
 type linkPair struct {
 	once  sync.Once
-	ended chan struct{} // closed when the pair is to end
-	reset bool          // how: by RST or in order; set before ended is closed
+	ended chan struct{} // closed when the pair should end
+	reset bool          // whether it ends by RST instead of gracefully; set before ended is closed
 }
 
-// end ends the pair; the first call decides how.
+// end ends the pair; the first call determines how.
 func (p *linkPair) end(reset bool) {
 	p.once.Do(func() {
 		p.reset = reset
@@ -48,17 +47,15 @@ func (p *linkPair) end(reset bool) {
 	})
 }
 
-// close closes one of its connections. A reset is one that the peer cannot take
-// for an orderly end, and it drops what is on its way.
+// close closes one side. A reset cannot be mistaken for a graceful end by the peer, and discards data in transit.
 func (p *linkPair) close(conn net.Conn) {
 	if tcp, ok := conn.(*net.TCPConn); ok && p.reset {
 		_ = tcp.SetLinger(0)
 	}
-	_ = conn.Close() // its peer may be gone
+	_ = conn.Close() // the peer may be gone
 }
 
-// Proxy opens a Link to the control plane; it is closed when the test ends. It
-// outlives a restart of the control plane.
+// Proxy opens a Link to the control plane; it is closed when the test ends. It survives a restart of the control plane.
 func Proxy(t testing.TB, c *devcluster.Cluster) *Link {
 	t.Helper()
 	u, err := url.Parse(c.URL())
@@ -83,18 +80,17 @@ func Proxy(t testing.TB, c *devcluster.Cluster) *Link {
 	return l
 }
 
-// RESTConfig returns an admin's client configuration that goes through the link.
+// RESTConfig returns a client configuration of an admin that uses the link.
 func (l *Link) RESTConfig() *rest.Config { return l.Through(l.admin) }
 
-// Through returns a copy of rc, a configuration for the same control plane, that
-// goes through the link.
+// Through returns a copy of rc, a configuration for the same control plane, that uses the link.
 func (l *Link) Through(rc *rest.Config) *rest.Config {
 	rc = rest.CopyConfig(rc)
 	rc.Host = "https://" + l.addr
 	return rc
 }
 
-// Cut ends every connection with a reset. New ones are taken as before.
+// Cut ends every connection with a reset. New ones are accepted as before.
 func (l *Link) Cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -103,20 +99,18 @@ func (l *Link) Cut() {
 	}
 }
 
-// Refuse closes the port: new connections are refused, as with a server that is
-// down. Those that exist go on; Cut ends them.
+// Refuse closes the port: new connections are refused, as with a server that is down. Existing ones continue; Cut ends them.
 func (l *Link) Refuse() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ln != nil {
-		_ = l.ln.Close() // ends the accept loop, whatever it says
+		_ = l.ln.Close() // ends the accept loop, even if it returns an error
 		l.ln = nil
 	}
 }
 
-// Stall stops passing bytes on, in both directions, and closes nothing, as with
-// a router that drops packets. New connections are taken, and stall too. Writes
-// in progress still arrive.
+// Stall stops forwarding bytes in both directions without closing anything, like a router that drops packets. New connections are accepted,
+// and stall too. Writes in progress still arrive.
 func (l *Link) Stall() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -125,7 +119,7 @@ func (l *Link) Stall() {
 	}
 }
 
-// Resume undoes Refuse and Stall. Bytes that were held up arrive now, none is lost.
+// Resume undoes Refuse and Stall. Delayed bytes arrive now; none are lost.
 func (l *Link) Resume() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -143,8 +137,7 @@ func (l *Link) Resume() {
 	l.serve(ln)
 }
 
-// listenAgain gets the port back; someone's outgoing connection may have it for
-// a moment.
+// listenAgain reopens the port, which may be in use by an outgoing connection of another process for a moment.
 func listenAgain(addr string) (net.Listener, error) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -171,8 +164,7 @@ func isClosed(c chan struct{}) bool {
 	}
 }
 
-// serve takes connections until ln is closed. The caller holds mu, or nobody
-// else knows the link yet.
+// serve accepts connections until ln is closed. The caller must hold mu, unless the link has not been published yet.
 func (l *Link) serve(ln net.Listener) {
 	l.ln = ln
 	l.wg.Go(func() {
@@ -183,7 +175,7 @@ func (l *Link) serve(ln net.Listener) {
 			}
 			p := &linkPair{ended: make(chan struct{})}
 			l.mu.Lock()
-			taken := l.ln == ln // otherwise Refuse came between
+			taken := l.ln == ln // otherwise Refuse was called in between
 			if taken {
 				l.pairs[p] = struct{}{}
 			}
@@ -197,8 +189,7 @@ func (l *Link) serve(ln net.Listener) {
 	})
 }
 
-// connect joins the client to the API server until one of them goes or Cut is
-// called.
+// connect connects the client to the API server until one of them ends or Cut is called.
 func (l *Link) connect(p *linkPair, client net.Conn) {
 	defer func() {
 		l.mu.Lock()
@@ -224,8 +215,7 @@ func (l *Link) connect(p *linkPair, client net.Conn) {
 	pumps.Wait()
 }
 
-// pump passes bytes on in one direction; when it ends, so does the pair, in the
-// way in which the sender ended.
+// pump forwards bytes in one direction; when it ends, so does the pair, in the same way as the sender.
 func (l *Link) pump(p *linkPair, to, from net.Conn) {
 	buf := make([]byte, 32<<10)
 	for {
@@ -246,7 +236,7 @@ func (l *Link) pump(p *linkPair, to, from net.Conn) {
 	}
 }
 
-// pass waits while the link is stalled; false means that the pair has ended.
+// pass waits while the link is stalled; it returns false if the pair has ended.
 func (l *Link) pass(p *linkPair) bool {
 	l.mu.Lock()
 	open := l.open

@@ -15,12 +15,11 @@ import (
 	"github.com/wasmctl/wasmctl/devcluster"
 )
 
-// cleanupLimit bounds what is done after a test, when its context has ended.
+// cleanupLimit is the time limit for a cleanup after a test, when its context has ended.
 const cleanupLimit = 10 * time.Second
 
-// Namespace makes a namespace for the test, named after it, and returns its
-// name. When the test ends it is deleted, without waiting for it to be empty:
-// that takes five seconds.
+// Namespace creates a namespace for the test, with a name derived from it, and returns the name. When the test ends, the namespace is
+// deleted without waiting for it to be empty, which takes five seconds.
 func Namespace(t testing.TB, c *devcluster.Cluster) string {
 	t.Helper()
 	namespaces := clientset(t, c.RESTConfig()).CoreV1().Namespaces()
@@ -36,8 +35,8 @@ func Namespace(t testing.TB, c *devcluster.Cluster) string {
 	return ns.Name
 }
 
-// cleanup runs undo when the test ends, unless the control plane has gone by
-// then; an error is only logged: what the test showed holds all the same.
+// cleanup runs undo when the test ends, unless the control plane is gone by then. Errors are only logged, because the result of the test is
+// still valid.
 func cleanup(t testing.TB, c *devcluster.Cluster, undo func(context.Context) error) {
 	t.Cleanup(func() {
 		select {
@@ -53,9 +52,8 @@ func cleanup(t testing.TB, c *devcluster.Cluster, undo func(context.Context) err
 	})
 }
 
-// namePrefix turns a test's name into the beginning of an object's name: RFC 1123
-// labels have lower case letters, digits and dashes, at most 63 of them, of
-// which the API server takes 5 for the random end.
+// namePrefix turns a test's name into a prefix for an object's name: RFC 1123 labels consist of lower case letters, digits and dashes, at
+// most 63, of which the API server uses 5 for the random suffix.
 func namePrefix(test string) string {
 	name := strings.Map(func(r rune) rune {
 		switch {

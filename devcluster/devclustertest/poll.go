@@ -9,8 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// poll calls check until it returns nil, at most for limit; the error then
-// carries check's last one.
+// poll calls check until it returns nil, for at most limit; otherwise the error includes check's last one.
 func poll(ctx context.Context, every, limit time.Duration, check func(context.Context) error) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, every, limit, true, func(ctx context.Context) (bool, error) {

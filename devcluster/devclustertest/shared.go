@@ -1,16 +1,14 @@
 // Package devclustertest gives tests a real Kubernetes control plane.
 //
-// Shared is one for the whole test run; a test takes a Namespace of its own in
-// it. Own is one for a single test, which may kill and restart it. Limited makes
-// clients with few rights, Proxy a connection that can be cut or stalled, and
-// Apply brings objects from YAML, CRDs included.
+// Shared returns one for the whole test run; each test uses its own Namespace in it. Own returns one for a single test, which may kill and
+// restart it. Limited creates clients with few permissions, Proxy a connection that can be cut or stalled, and Apply creates objects from
+// YAML, including CRDs.
 //
-// A package that uses Shared has
+// A package that uses Shared contains
 //
 //	func TestMain(m *testing.M) { devclustertest.Main(m) }
 //
-// Nothing is skipped where the devcluster program is missing: the test fails and
-// says how to build it.
+// Nothing is skipped if the devcluster program is missing: the test fails and explains how to build it.
 package devclustertest
 
 import (
@@ -28,21 +26,18 @@ import (
 	"github.com/wasmctl/wasmctl/devcluster"
 )
 
-// startLimit bounds the start of a control plane: 3 s on an idle machine.
+// startLimit is the time limit for the start of a control plane, which takes 3 s on an idle machine.
 const startLimit = 2 * time.Minute
 
-// shared is the control plane that Shared returns, started by the first call.
-// Main stops it if it was started.
+// shared is the control plane that Shared returns. The first call starts it, and Main stops it.
 var shared = struct {
 	mu      sync.Mutex
 	cluster *devcluster.Cluster // guarded by mu
 	err     error               // guarded by mu
 }{}
 
-// Shared returns the control plane of this test run: the one that
-// "devcluster -- go test ./..." put into DEVCLUSTER_KUBECONFIG, otherwise one
-// child per test binary, started by the first call. Others use it at the same
-// time: work in a Namespace, and do not kill it.
+// Shared returns the control plane of this test run: the one that "devcluster -- go test ./..." has put into DEVCLUSTER_KUBECONFIG,
+// otherwise one child per test binary, started by the first call. Others use it concurrently: work in a Namespace, and do not kill it.
 func Shared(t testing.TB) *devcluster.Cluster {
 	t.Helper()
 	cluster, err := Get()
@@ -52,7 +47,7 @@ func Shared(t testing.TB) *devcluster.Cluster {
 	return cluster
 }
 
-// Get is Shared for examples, which have no testing.TB.
+// Get is like Shared, for examples, which have no testing.TB.
 func Get() (*devcluster.Cluster, error) {
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
@@ -62,7 +57,7 @@ func Get() (*devcluster.Cluster, error) {
 	return shared.cluster, shared.err
 }
 
-// startShared does not use a test's context: the control plane outlives the test.
+// startShared does not use a test's context, because the control plane outlives the test.
 func startShared() (*devcluster.Cluster, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
 	defer cancel()
@@ -80,8 +75,8 @@ func startShared() (*devcluster.Cluster, error) {
 	return devcluster.Start(ctx, devcluster.Config{Binary: binary, UnsafeNoFsync: true})
 }
 
-// Main runs the tests, stops what Shared started, and exits. Without it the
-// control plane still stops when the test binary ends, only unobserved.
+// Main runs the tests, stops the shared control plane, and exits. Without Main, the control plane still stops when the test binary ends,
+// but errors are not reported.
 func Main(m *testing.M) {
 	code := m.Run()
 	shared.mu.Lock()
@@ -95,9 +90,8 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// Own starts a control plane for this test alone, on a fresh data dir; it is
-// stopped when the test ends. The test may Kill and Restart it. The flags are
-// further ones of kube-apiserver, as --name=value.
+// Own starts a control plane for this test only, on a new data dir; it is stopped when the test ends. The test may Kill and Restart it. The
+// flags are additional ones of kube-apiserver, as --name=value.
 func Own(t testing.TB, apiServerFlags ...string) *devcluster.Cluster {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
@@ -116,15 +110,14 @@ func Own(t testing.TB, apiServerFlags ...string) *devcluster.Cluster {
 	return c
 }
 
-// Admin returns an admin's client configuration for the Shared control plane.
+// Admin returns a client configuration of an admin for the Shared control plane.
 func Admin(t testing.TB) *rest.Config {
 	t.Helper()
 	return Shared(t).RESTConfig()
 }
 
-// Binary returns the path of the devcluster program: what WASMCTL_DEVCLUSTER
-// names, else bin/devcluster of this checkout, else what devcluster.Find finds.
-// The test fails where there is none.
+// Binary returns the path of the devcluster program: that in WASMCTL_DEVCLUSTER, otherwise bin/devcluster of this checkout, otherwise the
+// result of devcluster.Find. The test fails if there is none.
 func Binary(t testing.TB) string {
 	t.Helper()
 	path, err := findBinary()
@@ -151,8 +144,7 @@ func findBinary() (string, error) {
 	return path, err
 }
 
-// moduleRoot returns the directory of the go.mod above the working directory,
-// which in a test is the package's.
+// moduleRoot returns the directory of the go.mod above the working directory, which in a test is that of the package.
 func moduleRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {

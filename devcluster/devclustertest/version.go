@@ -9,8 +9,8 @@ import (
 	"github.com/wasmctl/wasmctl/devcluster"
 )
 
-// AtLeast reports whether the control plane is Kubernetes of a version, such as
-// "1.34", or a later one. Tests of what others do not have skip, or want less.
+// AtLeast reports whether the control plane has at least the given Kubernetes version, such as "1.34". Tests of newer features skip
+// otherwise, or expect less.
 func AtLeast(t testing.TB, c *devcluster.Cluster, least string) bool {
 	t.Helper()
 	client, err := discovery.NewDiscoveryClientForConfig(c.RESTConfig())

@@ -11,15 +11,14 @@ import (
 	"github.com/wasmctl/wasmctl/devcluster/server/cluster"
 )
 
-// plane is a control plane that runs beside a command.
+// plane is a control plane that runs next to a command.
 type plane struct {
 	stop context.CancelFunc
 	done chan struct{} // closed when Run has returned
-	err  error         // what Run returned; set before done is closed
+	err  error         // the result of Run; set before done is closed
 }
 
-// runCommand runs the control plane for as long as COMMAND runs, and returns
-// COMMAND's exit code.
+// runCommand runs the control plane while COMMAND runs, and returns COMMAND's exit code.
 func runCommand(opts options) int {
 	sigs := make(chan os.Signal, 4)
 	signal.Notify(sigs, stopSignals()...)
@@ -47,7 +46,7 @@ func runCommand(opts options) int {
 	}
 }
 
-// runBeside runs the command on the ready control plane and stops the latter.
+// runBeside runs the command on the ready control plane, and then stops the control plane.
 func (p *plane) runBeside(info cluster.Info, command []string, sigs <-chan os.Signal) int {
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
@@ -71,16 +70,15 @@ func (p *plane) runBeside(info cluster.Info, command []string, sigs <-chan os.Si
 	return code
 }
 
-// attend waits for the started command and returns its exit code. Meanwhile it
-// passes signals on: the second one as SIGKILL, and SIGINT not at all. When
-// lost is closed, the control plane is gone and the command is killed.
+// attend waits for the started command and returns its exit code. Meanwhile it forwards signals: the second one as SIGKILL, and SIGINT not
+// at all. When lost is closed, the control plane is gone and the command is killed.
 func attend(cmd *exec.Cmd, sigs <-chan os.Signal, lost <-chan struct{}) int {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = cmd.Wait() // the state says all
+		_ = cmd.Wait() // ProcessState contains everything
 	}()
-	// Signal and Kill fail only if the command has ended, which ended tells.
+	// Signal and Kill fail only if the command has ended.
 	for signals := 0; ; {
 		select {
 		case <-ended:
@@ -99,7 +97,7 @@ func attend(cmd *exec.Cmd, sigs <-chan os.Signal, lost <-chan struct{}) int {
 	}
 }
 
-// stateCode returns the exit code that a shell would give to the ended process.
+// stateCode returns the exit code that a shell would report for the ended process.
 func stateCode(state *os.ProcessState) int {
 	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 		return signalCode(ws.Signal())

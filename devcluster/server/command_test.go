@@ -115,7 +115,7 @@ func TestParse_RefusesWhatDoesNotGoTogether(t *testing.T) {
 		"version more":                         "unexpected argument",
 		"--":                                   "no COMMAND after --",
 		"x -- true":                            "unexpected argument",
-		"--exit-on-stdin-close -- true":        "--exit-on-stdin-close does not go with a COMMAND",
+		"--exit-on-stdin-close -- true":        "--exit-on-stdin-close cannot be used with a COMMAND",
 		"--data-dir d --port 65536":            "--port 65536",
 		"--data-dir d --port -1":               "--port -1",
 		"--data-dir d --v -1":                  "--v -1",

@@ -1,6 +1,5 @@
-// Command devcluster is a Kubernetes control plane for development and tests:
-// etcd, kube-apiserver and the controllers that matter, in one process, on one
-// port of 127.0.0.1. See README.md one folder up.
+// Command devcluster is a Kubernetes control plane for development and tests: etcd, kube-apiserver and the important controllers, in one
+// process, on one port of 127.0.0.1. See README.md in the parent directory.
 package main
 
 import (
@@ -15,15 +14,14 @@ import (
 	"github.com/wasmctl/wasmctl/devcluster/server/cluster"
 )
 
-// Exit codes. With a COMMAND, its own exit code is passed on, so ours are the
-// ones that env(1), timeout(1) and the shells use.
+// Exit codes. With a COMMAND, its own exit code is passed on, so the others are those of env(1), timeout(1) and shells.
 const (
 	exitOK        = 0
 	exitFailure   = 1 // could not start, run or stop
 	exitUsage     = 2 // bad flags
-	exitDataInUse = 3 // another process holds the data dir
+	exitDataInUse = 3 // another process uses the data dir
 
-	exitCommandNoCluster  = 125 // COMMAND was not run, or lost its control plane
+	exitCommandNoCluster  = 125 // COMMAND was not run, or its control plane ended
 	exitCommandCannotRun  = 126 // COMMAND was found but cannot be run
 	exitCommandNotFound   = 127
 	exitCommandSignalBase = 128 // plus the number of the signal that ended COMMAND
@@ -31,11 +29,10 @@ const (
 
 func main() { os.Exit(run(os.Args[1:])) }
 
-// run is the whole program; it returns the exit code.
+// run is the complete program; it returns the exit code.
 func run(args []string) int {
-	// A parent that dies closes our stdout and stderr. Without this the next
-	// line we print would kill us in the middle of an orderly stop. Notify, and
-	// not Ignore, because a COMMAND would inherit what is ignored.
+	// A parent that dies closes our stdout and stderr. Without this call, printing the next line would kill us in the middle of a graceful
+	// stop. Notify is used instead of Ignore because a COMMAND would inherit ignored signals.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 
 	opts, err := parse(args)
@@ -55,7 +52,7 @@ func run(args []string) int {
 	return serve(opts)
 }
 
-// say prints one line for a human.
+// say prints one line for people.
 func say(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "devcluster: "+format+"\n", args...)
 }

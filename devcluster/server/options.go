@@ -10,12 +10,12 @@ import (
 	"github.com/wasmctl/wasmctl/devcluster/server/cluster"
 )
 
-// options is what the command line says.
+// options are the parsed command line.
 type options struct {
 	cluster          cluster.Config
 	exitOnStdinClose bool
 	version          bool
-	command          []string // COMMAND ARGS...; empty: serve until told to stop
+	command          []string // COMMAND ARGS...; if empty, serve until stopped
 }
 
 const usageHead = `devcluster runs a Kubernetes control plane for development and tests: etcd,
@@ -61,9 +61,9 @@ With COMMAND, its own exit code, or:
 func newFlags(o *options) *pflag.FlagSet {
 	fs := pflag.NewFlagSet("devcluster", pflag.ContinueOnError)
 	fs.SortFlags = false
-	fs.Usage = func() {} // run prints what there is to print
+	fs.Usage = func() {} // run prints the usage
 	c := &o.cluster
-	fs.StringVar(&c.DataDir, "data-dir", "", "`directory` for etcd's data, keys and logs; made where missing. May be left out with COMMAND or --exit-on-stdin-close: then a temporary one, removed at the end")
+	fs.StringVar(&c.DataDir, "data-dir", "", "`directory` for etcd's data, keys and logs; created if missing. With COMMAND or --exit-on-stdin-close it is optional: the default is a temporary one, removed at the end")
 	fs.StringVar(&c.Kubeconfig, "kubeconfig", "", "`file` to write the admin kubeconfig to (default DATA-DIR/kubeconfig)")
 	fs.IntVar(&c.Port, "port", 0, "`port` on 127.0.0.1 (default a free one)")
 	fs.BoolVar(&c.UnsafeNoFsync, "unsafe-no-fsync", false, "etcd does not sync to disk: faster; data outlives the process but not a crash of the machine")
@@ -78,7 +78,7 @@ func helpText() string {
 	return usageHead + newFlags(new(options)).FlagUsagesWrapped(100) + usageTail
 }
 
-// parse reads the command line. The error is pflag.ErrHelp if help is wanted.
+// parse parses the command line. The error is pflag.ErrHelp if help is requested.
 func parse(args []string) (options, error) {
 	var o options
 	fs := newFlags(&o)
@@ -105,13 +105,13 @@ func parse(args []string) (options, error) {
 	return o, o.check()
 }
 
-// check finds what does not go together.
+// check finds invalid combinations.
 func (o *options) check() error {
 	switch {
 	case o.cluster.DataDir == "" && len(o.command) == 0 && !o.exitOnStdinClose:
 		return errors.New("--data-dir is required")
 	case o.exitOnStdinClose && len(o.command) > 0:
-		return errors.New("--exit-on-stdin-close does not go with a COMMAND, which owns stdin")
+		return errors.New("--exit-on-stdin-close cannot be used with a COMMAND, which owns stdin")
 	case o.cluster.Port < 0 || o.cluster.Port > 65535:
 		return fmt.Errorf("--port %d is not between 0 and 65535", o.cluster.Port)
 	case o.cluster.Verbosity < 0:

@@ -14,11 +14,11 @@ import (
 	"github.com/wasmctl/wasmctl/devcluster/server/cluster"
 )
 
-// orphanLimit is how long a child whose parent is gone may take to stop: more
-// than the sum of the parts' own limits. Nobody is left to kill it.
+// orphanLimit is how long a child whose parent is gone may take to stop: more than the sum of the parts' own limits. No other process would
+// kill it.
 const orphanLimit = 60 * time.Second
 
-// serve runs the control plane until a signal, or until stdin ends if asked to.
+// serve runs the control plane until a signal or, if requested, until stdin ends.
 func serve(opts options) int {
 	ctx, stop := signal.NotifyContext(context.Background(), stopSignals()...)
 	defer stop()
@@ -33,7 +33,7 @@ func serve(opts options) int {
 		}()
 	}
 	context.AfterFunc(ctx, func() {
-		stop() // from here on a signal does what it does by default: it ends the process
+		stop() // from now on, a signal has its default effect and ends the process
 		say("stopping")
 	})
 	start := time.Now()
@@ -49,7 +49,7 @@ func serve(opts options) int {
 	return exitOK
 }
 
-// announce prints the line that programs read.
+// announce prints the line for programs.
 func announce(info cluster.Info) {
 	line, err := json.Marshal(info)
 	if err != nil {
@@ -58,8 +58,7 @@ func announce(info cluster.Info) {
 	fmt.Println(string(line))
 }
 
-// exitCode says how serving ended. A stop that was asked for before the control
-// plane was ready is an ordered stop too.
+// exitCode returns the exit code after serving. A stop that was requested before the control plane was ready is a graceful stop too.
 func exitCode(ctx context.Context, err error) int {
 	var inUse *cluster.InUseError
 	switch {
@@ -71,8 +70,7 @@ func exitCode(ctx context.Context, err error) int {
 	return exitFailure
 }
 
-// stopSignals are the signals that ask for an ordered stop. A hangup is one of
-// them unless it is ignored, as under nohup(1).
+// stopSignals are the signals that request a graceful stop. SIGHUP is one of them unless it is ignored, as under nohup(1).
 func stopSignals() []os.Signal {
 	sigs := []os.Signal{syscall.SIGINT, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {

@@ -21,17 +21,17 @@ import (
 )
 
 const (
-	// listenLimit is how long Run tries to get a port that was asked for by number.
+	// listenLimit is how long Run tries to open a requested port.
 	listenLimit = 3 * time.Second
-	// connectionsLimit is how long the API server waits for its clients'
-	// connections when it stops. A client that hangs holds it up no longer.
+	// connectionsLimit is how long the API server waits for its clients' connections when it stops, so that a hanging client does not delay
+	// it further.
 	connectionsLimit = 3 * time.Second
-	// apiServerStopLimit is how long all of the API server may take to stop.
+	// apiServerStopLimit is the time limit for the API server to stop completely.
 	apiServerStopLimit = 30 * time.Second
 )
 
 func init() {
-	// A second server in one process would set the (global) log options again.
+	// A second server in one process would set the global log options again.
 	logsapi.ReapplyHandling = logsapi.ReapplyHandlingIgnoreUnchanged
 	restclient.SetDefaultWarningHandler(restclient.NoWarnings{})
 }
@@ -41,11 +41,11 @@ type apiServer struct {
 	url    string
 	cancel context.CancelFunc
 	done   chan struct{} // closed when the server has ended
-	err    error         // why it ended; set before done is closed
+	err    error         // the exit error; set before done is closed
 }
 
-// startAPIServer starts kube-apiserver and returns before it is ready. The
-// server ends by stop only, not by ctx: the controllers must go before it.
+// startAPIServer starts kube-apiserver and returns before it is ready. The server ends only by stop, not by ctx, because the controllers
+// must end before it.
 func startAPIServer(ctx context.Context, cfg Config, etcdURL string, keys *pki) (_ *apiServer, err error) {
 	ln, err := listen(ctx, cfg.Port)
 	if err != nil {
@@ -70,8 +70,8 @@ func startAPIServer(ctx context.Context, cfg Config, etcdURL string, keys *pki) 
 	return a, nil
 }
 
-// listen opens the port on 127.0.0.1. A port asked for by number may still be
-// held for a moment by the process that is being replaced, so it retries.
+// listen opens the port on 127.0.0.1. A requested port may still be in use for a moment by the process that is being replaced, so it
+// retries.
 func listen(ctx context.Context, port int) (net.Listener, error) {
 	ctx, cancel := context.WithTimeout(ctx, listenLimit)
 	defer cancel()
@@ -94,7 +94,7 @@ func listen(ctx context.Context, port int) (net.Listener, error) {
 	}
 }
 
-// apiServerFlags are the flags that every control plane of ours has.
+// apiServerFlags returns the flags that all our control planes have.
 func apiServerFlags(etcdURL string, keys *pki) []string {
 	return []string{
 		"--etcd-servers=" + etcdURL,
@@ -118,16 +118,14 @@ func apiServerFlags(etcdURL string, keys *pki) []string {
 		"--anonymous-auth=false",
 		"--endpoint-reconciler-type=none",
 		"--profiling=false",
-		// Without it a stop does not end open watches but waits a minute for them.
+		// Without this flag, a stop does not end open watches but waits a minute for them.
 		"--shutdown-watch-termination-grace-period=1s",
 	}
 }
 
-// apiServerOptions parses the flags. Each server gets a component registry of
-// its own, because the process-wide one can be set only once.
+// apiServerOptions parses the flags. Each server gets its own component registry, because the process-wide one can be set only once.
 func apiServerOptions(ln net.Listener, flags []string) (*options.ServerRunOptions, error) {
-	// Most of the server asks the process-wide gate, which is set here, and not by the
-	// registry.
+	// Most of the server uses the process-wide feature gate, which is set here and not by the registry.
 	for _, f := range flags {
 		if gates, ok := strings.CutPrefix(f, "--feature-gates="); ok {
 			if err := utilfeature.DefaultMutableFeatureGate.Set(gates); err != nil {
@@ -159,7 +157,7 @@ func apiServerOptions(ln net.Listener, flags []string) (*options.ServerRunOption
 	return opts, nil
 }
 
-// prepareAPIServer builds the chain of servers and returns what runs it.
+// prepareAPIServer builds the chain of servers and returns a function that runs it.
 func prepareAPIServer(ctx context.Context, opts *options.ServerRunOptions) (func(context.Context) error, error) {
 	completed, err := opts.Complete(ctx)
 	if err != nil {
@@ -188,12 +186,11 @@ func prepareAPIServer(ctx context.Context, opts *options.ServerRunOptions) (func
 	return prepared.Run, nil
 }
 
-// stop ends the server and waits for it. It may be called on one that has
-// ended by itself.
+// stop ends the server and waits for it. It may be called if the server has ended by itself.
 func (a *apiServer) stop() error {
 	select {
 	case <-a.done:
-		return nil // it ended by itself: who noticed has told why
+		return nil // it ended by itself, which has been reported
 	default:
 	}
 	a.cancel()

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// certYears is how long every certificate is valid: longer than any data dir lives.
+// certYears is the validity of every certificate: longer than any data dir exists.
 const certYears = 10
 
 // authority signs certificates.
@@ -22,7 +22,7 @@ type authority struct {
 	key  crypto.Signer
 }
 
-// newAuthority makes a self-signed authority and writes it to the two files.
+// newAuthority creates a self-signed authority and writes it to the two files.
 func (p *pki) newAuthority(name, certFile, keyFile string) (authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -52,8 +52,7 @@ func (p *pki) newAuthority(name, certFile, keyFile string) (authority, error) {
 	return authority{cert: cert, key: key}, p.writeKey(keyFile, key)
 }
 
-// newLeaf makes a key, has ca sign a certificate for it after tmpl, and writes
-// both to the two files.
+// newLeaf creates a key and a certificate from tmpl that is signed by ca, and writes both to the two files.
 func (p *pki) newLeaf(ca authority, certFile, keyFile string, tmpl *x509.Certificate) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -75,7 +74,7 @@ func (p *pki) newLeaf(ca authority, certFile, keyFile string, tmpl *x509.Certifi
 // newSerial returns 120 random bits: never 0, and short enough for RFC 5280 (4.1.2.2).
 func newSerial() *big.Int {
 	b := make([]byte, 15)
-	_, _ = rand.Read(b) // never fails: it ends the process instead
+	_, _ = rand.Read(b) // never returns an error
 	n := new(big.Int).SetBytes(b)
 	return n.Add(n, big.NewInt(1))
 }

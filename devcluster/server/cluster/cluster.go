@@ -1,14 +1,12 @@
-// Package cluster runs a Kubernetes control plane inside the calling process:
-// etcd, kube-apiserver, and those controllers of kube-controller-manager
-// without which nobody can develop a controller (garbage collection, namespace
-// deletion, service accounts, aggregated cluster roles, the root CA).
+// Package cluster runs a Kubernetes control plane inside the calling process: etcd, kube-apiserver, and the controllers of
+// kube-controller-manager that are required for developing controllers (garbage collection, namespace deletion, service accounts,
+// aggregated cluster roles, the root CA).
 //
-// There are no nodes and there is no scheduler: objects are stored, checked,
-// defaulted, watched, owned and collected as in any cluster, but pods never run.
+// There are no nodes and there is no scheduler: objects are stored, validated, defaulted, watched, owned and garbage-collected as in any
+// cluster, but pods never run.
 //
-// Feature gates, klog and the capabilities package are state of the whole
-// process, so one process should hold one control plane. Several at once work
-// as long as they are configured alike.
+// Feature gates, klog and the capabilities package are process-wide state, so a process should run only one control plane. Several at once
+// work as long as they have the same configuration.
 package cluster
 
 import (
@@ -25,59 +23,53 @@ import (
 	"k8s.io/component-base/version"
 )
 
-// How long the parts may take to start before Run gives up.
+// Time limits for the start of the parts.
 const (
 	etcdStartLimit = 30 * time.Second
 	readyLimit     = 60 * time.Second
 )
 
-// Config says what Run runs. The zero value is a control plane on a free port
-// whose data vanishes when it stops.
+// Config configures Run. The zero value is a control plane on a free port whose data is deleted when it stops.
 type Config struct {
-	// DataDir holds the etcd data, the keys and certificates, the lock and the
-	// servers' log. It is made where it is missing. Empty means a private
-	// directory that Run removes.
+	// DataDir contains the etcd data, the keys and certificates, the lock and the servers' log. It is created if it does not exist. If
+	// empty, a private directory is used, which Run removes.
 	DataDir string
-	// Kubeconfig is the file that the admin kubeconfig is written to.
-	// Empty means DataDir/kubeconfig.
+	// Kubeconfig is the file for the admin kubeconfig. If empty, it is DataDir/kubeconfig.
 	Kubeconfig string
 	// Port of the API server on 127.0.0.1; 0 means a free one.
 	Port int
-	// UnsafeNoFsync stops etcd from syncing its writes to the disk. Data then
-	// outlives the process, also after a kill -9, but not the machine.
+	// UnsafeNoFsync prevents etcd from syncing its writes to disk. Data then survives the process, even after a kill -9, but not a crash of
+	// the machine.
 	UnsafeNoFsync bool
 	// NoControllers runs etcd and kube-apiserver only.
 	NoControllers bool
-	// APIServerFlags are further flags of kube-apiserver, as --name=value. They
-	// come after Run's own, so that they win.
+	// APIServerFlags are additional flags of kube-apiserver, as --name=value. They come after Run's own, so they take precedence.
 	APIServerFlags []string
-	// Verbosity is klog's level on stderr. 0 keeps the servers quiet: their
-	// errors go to DataDir/server.log.
+	// Verbosity is klog's level on stderr. With 0, the servers' errors go only to DataDir/server.log.
 	Verbosity int
 }
 
-// Info is what a user of a ready control plane has to know. It is printed as
-// one line of JSON, and kept in the lock file for others to find.
+// Info is what a client of a ready control plane needs to know. It is printed as one line of JSON, and stored in the lock file for other
+// processes.
 type Info struct {
 	// URL of the API server, https://127.0.0.1:PORT.
 	URL string `json:"url,omitempty"`
 	// Kubeconfig is the absolute path of the admin kubeconfig.
 	Kubeconfig string `json:"kubeconfig,omitempty"`
-	// PID of the process that holds the control plane.
+	// PID is the process that runs the control plane.
 	PID int `json:"pid"`
 	// Version of Kubernetes, for example v1.36.3.
 	Version string `json:"version,omitempty"`
 }
 
-// Version returns the version of Kubernetes that Run serves.
+// Version returns the Kubernetes version that Run provides.
 func Version() string { return version.Get().GitVersion }
 
-// Run runs a control plane until ctx ends, and returns once all of it has
-// stopped: nil after an ordered stop, otherwise why it could not start, run or
-// stop. It calls ready once, when the API server's /readyz says ok, the
-// controllers have been started and the kubeconfig is written; ready must not block.
+// Run runs a control plane until ctx ends, and returns once everything has stopped: nil after a graceful stop, otherwise why it could not
+// start, run or stop. It calls ready once, when the API server's /readyz returns ok, the controllers have been started and the kubeconfig
+// is written; ready must not block.
 //
-// The error is an InUseError where another process holds the data dir.
+// The error is an InUseError if another process uses the data dir.
 func Run(ctx context.Context, cfg Config, ready func(Info)) (err error) {
 	private, err := newRunDir(runDirBase())
 	if err != nil {
@@ -110,8 +102,7 @@ func Run(ctx context.Context, cfg Config, ready func(Info)) (err error) {
 	return nil
 }
 
-// complete fills in the paths that follow from others and makes them absolute:
-// who reads them may be in another working directory.
+// complete sets the paths that depend on others and makes them absolute, because a reader may have another working directory.
 func (cfg Config) complete(private string) (_ Config, err error) {
 	if cfg.DataDir == "" {
 		cfg.DataDir = filepath.Join(private, "data")
@@ -128,8 +119,8 @@ func (cfg Config) complete(private string) (_ Config, err error) {
 	return cfg, nil
 }
 
-// runLocked starts the parts one after the other and stops them in the reverse
-// order: the API server needs etcd, and the controllers need the API server.
+// runLocked starts the parts one after the other and stops them in reverse order: the API server needs etcd, and the controllers need the
+// API server.
 func runLocked(ctx context.Context, cfg Config, sockDir string, ready func(Info) error) (err error) {
 	keys, err := ensurePKI(filepath.Join(cfg.DataDir, "pki"))
 	if err != nil {
@@ -172,7 +163,7 @@ func runLocked(ctx context.Context, cfg Config, sockDir string, ready func(Info)
 	}
 }
 
-// waitReady returns when the API server's /readyz says ok.
+// waitReady returns when the API server's /readyz returns ok.
 func waitReady(ctx context.Context, api *apiServer, rc *restclient.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, readyLimit)
 	defer cancel()
@@ -202,7 +193,7 @@ func waitReady(ctx context.Context, api *apiServer, rc *restclient.Config) error
 	}
 }
 
-// errorOr returns err, or an error that says text where err is nil.
+// errorOr returns err, or an error with the text if err is nil.
 func errorOr(err error, text string) error {
 	if err == nil {
 		return errors.New(text)

@@ -26,31 +26,28 @@ import (
 	"k8s.io/kubernetes/pkg/controller/serviceaccount"
 )
 
-// gcSyncPeriod is how often the garbage collector looks for new kinds of
-// objects. kube-controller-manager does so every 30 s; here an object of a CRD
-// that was made a moment ago should be collected soon.
+// gcSyncPeriod is how often the garbage collector looks for new kinds of objects. kube-controller-manager does so every 30 s; here, an
+// object of a new CRD should be collected soon.
 const gcSyncPeriod = 2 * time.Second
 
-// namespaceResync is how often every namespace is checked again, as in
-// kube-controller-manager.
+// namespaceResync is how often every namespace is checked again, as in kube-controller-manager.
 const namespaceResync = 5 * time.Minute
 
-// controllerSet is what the controllers are built from and share.
+// controllerSet holds the shared dependencies of the controllers.
 type controllerSet struct {
 	client   kubernetes.Interface
 	metadata metadata.Interface
 	mapper   *restmapper.DeferredDiscoveryRESTMapper
 	shared   informers.SharedInformerFactory
 	metaInf  metadatainformer.SharedInformerFactory
-	// informersStarted is closed once the informers run: the garbage collector
-	// waits for it before it starts more of them.
+	// informersStarted is closed once the informers run: the garbage collector waits for it before it starts further ones.
 	informersStarted chan struct{}
 	// loops are the functions to run until ctx ends.
 	loops []func(context.Context)
 }
 
-// startControllers starts the controllers and returns what stops them and waits
-// for them. They end by stop only, not by ctx: it comes before the API server's.
+// startControllers starts the controllers and returns a function that stops them and waits for them. They end only by stop, not by ctx,
+// because they must end before the API server.
 func startControllers(ctx context.Context, rc *restclient.Config, caPEM []byte) (stop func(), err error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	set, err := newControllerSet(rc)
@@ -98,7 +95,7 @@ func newControllerSet(rc *restclient.Config) (*controllerSet, error) {
 
 func (s *controllerSet) run(loop func(context.Context)) { s.loops = append(s.loops, loop) }
 
-// addAll builds every controller; none of them runs yet.
+// addAll builds every controller without running it.
 func (s *controllerSet) addAll(ctx context.Context, caPEM []byte) error {
 	if err := s.addGarbageCollector(ctx); err != nil {
 		return fmt.Errorf("garbage collector: %w", err)
@@ -114,7 +111,7 @@ func (s *controllerSet) addAll(ctx context.Context, caPEM []byte) error {
 	}
 	s.run(func(ctx context.Context) { accounts.Run(ctx, 1) })
 
-	// Without it the cluster roles admin, edit and view are empty.
+	// Without this controller, the cluster roles admin, edit and view are empty.
 	roles := clusterroleaggregation.NewClusterRoleAggregation(s.shared.Rbac().V1().ClusterRoles(), s.client.RbacV1())
 	s.run(func(ctx context.Context) { roles.Run(ctx, 2) })
 
@@ -126,8 +123,7 @@ func (s *controllerSet) addAll(ctx context.Context, caPEM []byte) error {
 	return nil
 }
 
-// serviceAccounts returns the controller of the default service accounts. Its
-// constructor in Kubernetes 1.33 takes no logger.
+// serviceAccounts returns the controller of the default service accounts. Its constructor in Kubernetes 1.33 takes no logger.
 func (s *controllerSet) serviceAccounts(ctx context.Context) (*serviceaccount.ServiceAccountsController, error) {
 	type (
 		accounts   = coreinformers.ServiceAccountInformer

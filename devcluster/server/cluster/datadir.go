@@ -9,15 +9,15 @@ import (
 	"syscall"
 )
 
-// InUseError says that another process holds the data dir.
+// InUseError means that another process uses the data dir.
 type InUseError struct {
-	// Dir is the data dir, absolute.
+	// Dir is the absolute path of the data dir.
 	Dir string
-	// PID of the holder; 0 where the holder has not written it yet.
+	// PID is the process ID of the holder; 0 if the holder has not written it yet.
 	PID int
 }
 
-// Error names the directory, its holder and what to do.
+// Error includes the directory, its holder and what to do.
 func (e *InUseError) Error() string {
 	holder := "another devcluster that is just starting"
 	if e.PID != 0 {
@@ -26,17 +26,16 @@ func (e *InUseError) Error() string {
 	return fmt.Sprintf("data dir[%s]: in use by the %s: stop that one or choose another --data-dir", e.Dir, holder)
 }
 
-// dataDir is a data dir that this process has for itself.
+// dataDir is a locked data dir.
 //
-// etcd waits forever, deaf to signals, for a data dir that another etcd holds.
-// So there is a lock of our own before it. The kernel frees it however the
-// process ends, so a kill -9 leaves no lock behind. The lock file's text is one
-// Info in JSON: without a URL while the control plane starts.
+// etcd would wait forever, ignoring signals, for a data dir that another etcd uses, so there is a separate lock. The kernel releases it
+// however the process ends, so a kill -9 leaves no lock behind. The lock file contains one Info in JSON, without a URL while the control
+// plane starts.
 type dataDir struct {
 	lock *os.File
 }
 
-// lockDataDir makes the directory where it is missing and locks it.
+// lockDataDir creates the directory if necessary and locks it.
 func lockDataDir(dir string) (*dataDir, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("data dir[%s]: make: %w", dir, err)
@@ -49,7 +48,7 @@ func lockDataDir(dir string) (*dataDir, error) {
 	case errors.Is(err, syscall.EWOULDBLOCK):
 		defer f.Close()
 		var holder Info
-		_ = json.NewDecoder(f).Decode(&holder) // unreadable: the pid stays 0, and the message says so
+		_ = json.NewDecoder(f).Decode(&holder) // if it is unreadable, the pid stays 0, and the message reflects that
 		return nil, &InUseError{Dir: dir, PID: holder.PID}
 	case err != nil:
 		f.Close()
@@ -63,9 +62,8 @@ func lockDataDir(dir string) (*dataDir, error) {
 	return d, nil
 }
 
-// record replaces the text of the lock file. A reader takes the first JSON value
-// of it, so it never sees a mixture: the new text is written over the old in one
-// write, and what is left of a longer old one is cut off afterwards.
+// record replaces the text of the lock file. A reader uses only the first JSON value, so it never sees a mixture: the new text overwrites
+// the old one in a single write, and the remainder of a longer old text is truncated afterwards.
 func (d *dataDir) record(info Info) error {
 	text, err := json.Marshal(info)
 	if err != nil {
@@ -81,8 +79,8 @@ func (d *dataDir) record(info Info) error {
 	return nil
 }
 
-// unlock gives the data dir back.
+// unlock releases the data dir.
 func (d *dataDir) unlock() {
-	_ = d.lock.Truncate(0) // a courtesy to who looks in: the lock is what counts
+	_ = d.lock.Truncate(0) // only for people who look at the file: the lock is what counts
 	d.lock.Close()
 }

@@ -11,7 +11,7 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
-// etcdServer is etcd, one member, reached over a unix socket.
+// etcdServer is an etcd with one member, which listens on a unix socket.
 type etcdServer struct {
 	url  string // for --etcd-servers
 	etcd *embed.Etcd
@@ -44,11 +44,10 @@ func etcdConfig(cfg Config, sock, sockDir string) *embed.Config {
 	ec.Name = "devcluster"
 	ec.Dir = filepath.Join(cfg.DataDir, "etcd")
 	ec.ListenClientUrls = []url.URL{{Scheme: "unix", Path: sock}}
-	// etcd listens for peers on the host of the URL alone: a path would leave it an
-	// abstract socket, which each user of the machine may connect to.
+	// etcd listens for peers only on the host of the URL: with a path, it would use an abstract socket, to which every user of the machine
+	// may connect.
 	ec.ListenPeerUrls = []url.URL{{Scheme: "unix", Host: filepath.Join(sockDir, "peer.sock")}}
-	// Nobody uses these: there is one member, and the API server's client does
-	// not ask for endpoints.
+	// These are unused: there is only one member, and the API server's client does not request endpoints.
 	ec.AdvertiseClientUrls = []url.URL{{Scheme: "http", Host: "127.0.0.111:0"}}
 	ec.AdvertisePeerUrls = []url.URL{{Scheme: "http", Host: "127.0.0.111:0"}}
 	ec.InitialCluster = ec.InitialClusterFromName(ec.Name)
@@ -57,12 +56,12 @@ func etcdConfig(cfg Config, sock, sockDir string) *embed.Config {
 	ec.UnsafeNoFsync = cfg.UnsafeNoFsync
 	ec.QuotaBackendBytes = 8 << 30
 	ec.AutoCompactionMode = "periodic"
-	ec.AutoCompactionRetention = "0"   // the API server compacts every 5 minutes by itself
+	ec.AutoCompactionRetention = "0"   // the API server compacts every 5 minutes
 	ec.TickMs, ec.ElectionMs = 50, 500 // the election of the only member is most of the start time
 	return ec
 }
 
-// failed reports the error of an etcd that ended by itself.
+// failed returns the channel for the error of an etcd that ended by itself.
 func (s *etcdServer) failed() <-chan error { return s.etcd.Err() }
 
 // stop stops etcd and returns when it has closed its files.

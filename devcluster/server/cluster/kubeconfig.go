@@ -10,8 +10,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// writeKubeconfig writes a kubeconfig for the client rc to file, replacing
-// what is there. Who waits for the file never reads half of it.
+// writeKubeconfig writes a kubeconfig for the client rc to file, replacing an existing one. A reader never sees a partial file.
 func writeKubeconfig(file string, rc *restclient.Config) error {
 	dir, base := filepath.Split(file)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -26,12 +25,12 @@ func writeKubeconfig(file string, rc *restclient.Config) error {
 	if err != nil {
 		return fmt.Errorf("kubeconfig[%s]: encode: %w", file, err)
 	}
-	// CreateTemp makes the file for this user only (0600), as it should be.
+	// CreateTemp creates the file with the right mode (0600).
 	tmp, err := os.CreateTemp(dir, base+".*")
 	if err != nil {
 		return fmt.Errorf("kubeconfig[%s]: %w", file, err)
 	}
-	defer os.Remove(tmp.Name()) // gone already if all went well
+	defer os.Remove(tmp.Name()) // it is gone already if all went well
 	_, err = tmp.Write(text)
 	if closeErr := tmp.Close(); err == nil {
 		err = closeErr

@@ -17,11 +17,11 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Bounds of the servers' log.
+// Limits of the servers' log.
 const (
-	logKeep = 1 << 20  // a log of this many bytes is truncated
-	logMax  = 16 << 20 // one run writes no more than this
-	logTail = 2 << 10  // this much of it goes into an error
+	logKeep = 1 << 20  // a log of this size is truncated
+	logMax  = 16 << 20 // maximum size of the log of one run
+	logTail = 2 << 10  // length of the end of the log to include in an error
 )
 
 // etcdClientLogger is the log of the etcd client inside kube-apiserver. It prints
@@ -32,17 +32,15 @@ const (
 //go:linkname etcdClientLogger k8s.io/apiserver/pkg/storage/storagebackend/factory.etcd3ClientLogger
 var etcdClientLogger *zap.Logger
 
-// serverLog is where kube-apiserver's and the controllers' errors go. They log
-// errors that are none at every start ("kube-system" not found, an empty
-// manifest), which would only frighten a user.
+// serverLog receives the errors of kube-apiserver and the controllers. They log harmless errors at every start ("kube-system" not found, an
+// empty manifest), which would only alarm a user.
 type serverLog struct {
-	file    *os.File // nil where klog writes to stderr
+	file    *os.File // nil if klog writes to stderr
 	start   int64    // where this run's lines begin
-	written int64    // bytes of this run; klog's own lock guards it
+	written int64    // bytes of this run; guarded by klog's own lock
 }
 
-// openServerLog directs klog to stderr or to DataDir/server.log. klog is one
-// per process: the last call decides.
+// openServerLog directs klog to stderr or to DataDir/server.log. klog is process-wide: the last call wins.
 func openServerLog(cfg Config) (*serverLog, error) {
 	setUpLoggers(cfg.Verbosity)
 	if cfg.Verbosity > 0 {
@@ -54,7 +52,7 @@ func openServerLog(cfg Config) (*serverLog, error) {
 		return nil, fmt.Errorf("server log[%s]: %w", path, err)
 	}
 	if info, err := f.Stat(); err == nil && info.Size() > logKeep {
-		_ = f.Truncate(0) // too long a log is no reason not to start
+		_ = f.Truncate(0) // an oversized log must not prevent the start
 	}
 	l := &serverLog{file: f}
 	if info, err := f.Stat(); err == nil {
@@ -64,8 +62,7 @@ func openServerLog(cfg Config) (*serverLog, error) {
 	return l, nil
 }
 
-// setUpLoggers sets klog's flags and the other loggers, once per process, since
-// nothing guards them.
+// setUpLoggers sets klog's flags and the other loggers, once per process, because they are not guarded.
 var setUpLoggers = func() func(int) {
 	var once sync.Once
 	return func(verbosity int) {
@@ -87,17 +84,16 @@ var setUpLoggers = func() func(int) {
 	}
 }()
 
-// setOutput sends klog's errors to w and drops the rest. Every severity needs
-// an output: for one without, klog makes log files in the temporary directory.
+// setOutput sends klog's errors to w and discards the rest. Every severity needs an output: otherwise, klog creates log files in the
+// temporary directory.
 func setOutput(w io.Writer) {
 	klog.SetOutputBySeverity("INFO", io.Discard)
 	klog.SetOutputBySeverity("WARNING", io.Discard)
 	klog.SetOutputBySeverity("ERROR", w)
-	klog.SetOutputBySeverity("FATAL", io.Discard) // stderr has it
+	klog.SetOutputBySeverity("FATAL", io.Discard) // also printed on stderr
 }
 
-// Write appends to the log up to its bound, and drops the rest: an error that
-// repeats for days must not fill the disk.
+// Write appends to the log up to its limit, and discards the rest: an error that repeats for days must not fill the disk.
 func (l *serverLog) Write(p []byte) (int, error) {
 	if l.written < logMax {
 		l.written += int64(len(p))
@@ -106,7 +102,7 @@ func (l *serverLog) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// explain adds to err what the servers logged in this run, at most logTail bytes of it.
+// explain adds the last lines that the servers logged in this run, at most logTail bytes, to err.
 func (l *serverLog) explain(err error) error {
 	var inUse *InUseError
 	if l.file == nil || errors.As(err, &inUse) {

@@ -14,8 +14,8 @@ import (
 	restclient "k8s.io/client-go/rest"
 )
 
-// The files of the key material, in DataDir/pki. doneMark is written last: without
-// it the others may be half there, and all are made again.
+// The files of the key material, in DataDir/pki. doneMark is written last: without it, the others may be incomplete, and all are created
+// again.
 const (
 	caCert      = "ca.crt"
 	caKey       = "ca.key"
@@ -32,11 +32,11 @@ const (
 	doneMark    = "done"
 )
 
-// proxyName is the name by which the API server knows the aggregation layer.
+// proxyName is the name of the aggregation layer for the API server.
 const proxyName = "front-proxy-client"
 
-// pki is the whole key material of one control plane. It lives as long as the
-// data dir, so that kubeconfigs and service account tokens outlive a restart.
+// pki is the key material of one control plane. It is stored in the data dir, so that kubeconfigs and service account tokens survive a
+// restart.
 type pki struct {
 	dir      string
 	caPEM    []byte
@@ -46,7 +46,7 @@ type pki struct {
 
 func (p *pki) file(name string) string { return filepath.Join(p.dir, name) }
 
-// ensurePKI reads the key material in dir, and makes it first where there is none.
+// ensurePKI reads the key material in dir, and creates it if it does not exist.
 func ensurePKI(dir string) (*pki, error) {
 	p := &pki{dir: dir}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -67,8 +67,7 @@ func ensurePKI(dir string) (*pki, error) {
 	return p, nil
 }
 
-// adminClient returns the configuration of an admin's client, without a rate
-// limit of its own.
+// adminClient returns the client configuration of an admin, without a rate limit.
 func (p *pki) adminClient(url string) *restclient.Config {
 	return &restclient.Config{
 		Host: url,
@@ -114,8 +113,7 @@ func (p *pki) generate() error {
 	return os.WriteFile(p.file(doneMark), nil, 0o600)
 }
 
-// newServiceAccountKey makes the key pair that service account tokens are
-// signed and checked with.
+// newServiceAccountKey creates the key pair for signing and verifying service account tokens.
 func (p *pki) newServiceAccountKey() error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -8,27 +8,23 @@ import (
 	"syscall"
 )
 
-// runDirPrefix is how every private directory's name starts.
+// runDirPrefix is the prefix of the names of private directories.
 const runDirPrefix = "devcluster-run-"
 
-// maxSocketDir is the longest directory that a unix socket in it can have: the
-// kernel takes 103 bytes on macOS (107 on Linux), "/etcd.sock" included.
+// maxSocketDir is the maximum length of a directory for a unix socket: the kernel allows 103 bytes on macOS (107 on Linux), including
+// "/etcd.sock".
 const maxSocketDir = 90
 
-// runDir is a private directory of one Run, for etcd's sockets and for data
-// that nobody wants to keep. A unix socket needs no port to race for, no other
-// user of the machine reaches it, and it cannot lie in the data dir, whose path
-// may be too long for a socket.
+// runDir is a private directory of one Run, for etcd's sockets and for temporary data. A unix socket needs no port, is not accessible to
+// other users of the machine, and cannot be in the data dir, whose path may be too long for a socket.
 //
-// The directory itself is locked while its Run lives. One that is not locked is
-// left from a kill -9; every Run removes such ones when it starts.
+// The directory is locked during its Run. An unlocked one is left over from a kill -9; every Run removes such directories when it starts.
 type runDir struct {
 	path string
 	lock *os.File // the directory, opened and locked
 }
 
-// runDirBase returns where private directories are made: the system's temporary
-// directory, or /tmp where that one's path is too long for sockets.
+// runDirBase returns the parent of private directories: the system's temporary directory, or /tmp if its path is too long for sockets.
 func runDirBase() string {
 	if base := os.TempDir(); len(base)+1+len(runDirPrefix)+10 <= maxSocketDir {
 		return base
@@ -36,7 +32,7 @@ func runDirBase() string {
 	return "/tmp"
 }
 
-// newRunDir removes the stale directories in base and makes a new one.
+// newRunDir removes the stale directories in base and creates a new one.
 func newRunDir(base string) (*runDir, error) {
 	removeStaleRunDirs(base)
 	for {
@@ -44,8 +40,8 @@ func newRunDir(base string) (*runDir, error) {
 		if err != nil {
 			return nil, fmt.Errorf("run dir: make: %w", err)
 		}
-		// Between the two steps another process may take the new directory for a
-		// stale one. Then it is gone, or soon will be: make another.
+		// Between the two steps, another process may consider the new directory stale. Then it is gone, or soon will be, so create another
+		// one.
 		lock, err := lockRunDir(path)
 		if err == nil {
 			return &runDir{path: path, lock: lock}, nil
@@ -57,8 +53,8 @@ func newRunDir(base string) (*runDir, error) {
 	}
 }
 
-// lockRunDir locks the directory at path. The error is os.ErrNotExist if the
-// path is not, or no longer, that directory, and EWOULDBLOCK if it is locked.
+// lockRunDir locks the directory at path. The error is os.ErrNotExist if the path is not, or no longer, that directory, and EWOULDBLOCK if
+// it is locked.
 func lockRunDir(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
 	if err != nil {
@@ -82,8 +78,8 @@ func lockRunDir(path string) (*os.File, error) {
 	return f, nil
 }
 
-// removeStaleRunDirs removes what killed processes of this user left in base.
-// Whatever cannot be locked or removed belongs to someone else.
+// removeStaleRunDirs removes directories in base that killed processes of this user have left. Those that cannot be locked or removed are
+// in use, or belong to others.
 func removeStaleRunDirs(base string) {
 	entries, _ := filepath.Glob(filepath.Join(base, runDirPrefix+"*"))
 	for _, path := range entries {
@@ -96,8 +92,7 @@ func removeStaleRunDirs(base string) {
 	}
 }
 
-// ownedByUs says whether path is a directory of this process's user: root could
-// remove anybody's.
+// ownedByUs reports whether path is a directory of this process's user, because root could remove those of others.
 func ownedByUs(path string) bool {
 	info, err := os.Lstat(path)
 	if err != nil || !info.IsDir() {
@@ -107,8 +102,8 @@ func ownedByUs(path string) bool {
 	return ok && int(st.Uid) == os.Getuid()
 }
 
-// remove removes the directory with all that is in it.
+// remove removes the directory and its contents.
 func (d *runDir) remove() {
-	_ = os.RemoveAll(d.path) // what stays is removed by the next start
+	_ = os.RemoveAll(d.path) // the rest is removed by the next start
 	d.lock.Close()
 }
