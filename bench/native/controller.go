@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// controller is the usual one: two informers, a queue, workers.
+// controller is a typical one: two informers, a queue and workers.
 type controller struct {
 	client  dynamic.Interface
 	factory dynamicinformer.DynamicSharedInformerFactory

@@ -29,7 +29,7 @@ var (
 func main() {
 	kubeconfig := flag.String("kubeconfig", "", "kubeconfig file")
 	namespace := flag.String("namespace", "", "namespace to work in")
-	workers := flag.Int("workers", 4, "objects reconciled at a time")
+	workers := flag.Int("workers", 4, "maximum number of concurrent reconciles")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -52,7 +52,7 @@ func fail(err error) {
 	os.Exit(1)
 }
 
-// reconcile makes the ConfigMap what gen asks for and says so in gen's status.
+// reconcile applies the ConfigMap that gen requests, and reports that in gen's status.
 func reconcile(ctx context.Context, client dynamic.Interface, gen *unstructured.Unstructured) (time.Duration, error) {
 	if gen.GetDeletionTimestamp() != nil {
 		return 0, nil

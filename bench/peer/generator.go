@@ -17,8 +17,8 @@ const (
 	fieldManager  = client.FieldOwner("peer")
 )
 
-// generate makes the ConfigMap what a generator asks for, and says so in its status: what
-// examples/configmapgenerator does, request for request.
+// generate applies the ConfigMap that a generator requests, and reports that in its status, with the same requests as
+// examples/configmapgenerator.
 func (r *reconciler) generate(ctx context.Context, gen client.Object) (ctrl.Result, error) {
 	if gen.GetDeletionTimestamp() != nil {
 		return ctrl.Result{}, nil
@@ -39,7 +39,7 @@ func (r *reconciler) generate(ctx context.Context, gen client.Object) (ctrl.Resu
 	return result, r.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(r.status(gen)), fieldManager, client.ForceOwnership)
 }
 
-// spec returns what a generator asks for, and what generation has a status.
+// spec returns the content that a generator requests, and the observed generation of its status.
 func spec(o client.Object) (content string, observed int64) {
 	switch o := o.(type) {
 	case *ConfigMapGenerator:

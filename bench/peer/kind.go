@@ -8,8 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// kind is a kind that can be reconciled: a built-in one, whose typed clients
-// speak protobuf, and a custom resource, which is JSON for everyone.
+// kind is a kind to reconcile: a built-in one, whose typed clients use protobuf, or a custom resource, which always uses JSON.
 type kind struct {
 	gvk    schema.GroupVersionKind
 	object func() client.Object
@@ -49,12 +48,12 @@ type ConfigMapGenerator struct {
 	Status Status `json:"status,omitzero"`
 }
 
-// Spec is what a ConfigMapGenerator asks for.
+// Spec is the specification of a ConfigMapGenerator.
 type Spec struct {
 	Content string `json:"content"`
 }
 
-// Status is what became of it.
+// Status is the status of a ConfigMapGenerator.
 type Status struct {
 	ObservedGeneration int64              `json:"observedGeneration,omitempty"`
 	Conditions         []metav1.Condition `json:"conditions,omitempty"`
@@ -73,7 +72,7 @@ func (g *ConfigMapGenerator) DeepCopyObject() runtime.Object {
 	return c
 }
 
-// ConfigMapGeneratorList is a list of them.
+// ConfigMapGeneratorList is a list of ConfigMapGenerators.
 type ConfigMapGeneratorList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata"`

@@ -1,10 +1,9 @@
-// Command peer is a controller on controller-runtime, which wasmctl is measured against.
-// It is built as its users build one, by manager and builder, with their defaults. For a
-// built-in kind its reconcile gets the object from the cache, as a module is handed it,
-// and reads three fields; for a ConfigMapGenerator it does what the example does.
+// Command peer is a controller on controller-runtime that wasmctl is compared with. It is built in the usual way, with manager and builder
+// and their defaults. For a built-in kind, its reconcile gets the object from the cache, as a module does, and reads three fields; for a
+// ConfigMapGenerator it does the same as the example.
 //
-// It writes the lines that the harness reads from wasmctl's log as well: one when its
-// cache has synced and, if asked to, one for each reconcile. SIGUSR1 asks for all objects.
+// It writes the same log lines that the harness reads from wasmctl: one when its cache has synced and, if requested, one for each
+// reconcile. SIGUSR1 requests all objects.
 package main
 
 import (
@@ -36,16 +35,16 @@ type options struct {
 
 func main() {
 	var o options
-	// A set of its own: controller-runtime puts flags into the global one.
+	// A separate set, because controller-runtime adds flags to the global one.
 	flags := flag.NewFlagSet("peer", flag.ExitOnError)
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file")
 	flags.StringVar(&o.namespace, "namespace", "", "namespace to work in")
 	flags.StringVar(&o.resource, "for", "configmaps", "configmaps, pods or configmapgenerators")
 	flags.StringVar(&o.cache, "cache", asTyped, "typed, unstructured or metadata")
-	flags.StringVar(&o.metrics, "metrics-address", "0", "serve metrics there")
+	flags.StringVar(&o.metrics, "metrics-address", "0", "address for serving metrics")
 	flags.BoolVar(&o.logRuns, "log-runs", false, "log each reconcile")
-	flags.IntVar(&o.workers, "workers", 4, "objects reconciled at a time by a controller")
-	flags.IntVar(&o.controllers, "controllers", 1, "how many controllers do the same")
+	flags.IntVar(&o.workers, "workers", 4, "maximum number of concurrent reconciles per controller")
+	flags.IntVar(&o.controllers, "controllers", 1, "number of identical controllers")
 	_ = flags.Parse(os.Args[1:]) // exits on an error
 	if err := run(ctrl.SetupSignalHandler(), &o, slog.New(slog.NewJSONHandler(os.Stderr, nil))); err != nil {
 		fmt.Fprintln(os.Stderr, "peer:", err)
@@ -75,7 +74,7 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 	if err := mgr.Start(ctx); ctx.Err() == nil {
 		return err
 	}
-	return nil // it was told to stop, and how long that takes is not measured
+	return nil // it was stopped; the duration of the stop is not measured
 }
 
 // add adds a controller.
@@ -98,7 +97,7 @@ func newManager(o *options) (manager.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	rc.QPS = -1 // as ctrl.GetConfig has it
+	rc.QPS = -1 // like ctrl.GetConfig
 	scheme, err := newScheme()
 	if err != nil {
 		return nil, err

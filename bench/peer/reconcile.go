@@ -91,8 +91,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 	return result, err
 }
 
-// label labels a pod whose node's name begins with "label-". With metadata only, there is
-// none.
+// label labels a pod whose node name begins with "label-". With metadata only, there is no node name.
 func (r *reconciler) label(ctx context.Context, o client.Object, read [3]string) error {
 	node := read[1]
 	if !strings.HasPrefix(node, "label-") || o.GetLabels()["node"] == node {
@@ -102,7 +101,7 @@ func (r *reconciler) label(ctx context.Context, o client.Object, read [3]string)
 	return r.client.Patch(ctx, o, patch)
 }
 
-// read reads three fields, as the module does.
+// read reads the same three fields as the module.
 func read(o client.Object) [3]string {
 	switch o := o.(type) {
 	case *corev1.Pod:

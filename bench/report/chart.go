@@ -11,9 +11,9 @@ var chartText string
 
 var chartTemplate = template.Must(template.New("chart").Parse(chartText))
 
-// Geometry of a chart, in its own units.
+// Dimensions of a chart in SVG units.
 const (
-	panelWidth  = labelWidth + barWidth + 60 // a value follows its bar
+	panelWidth  = labelWidth + barWidth + 60 // includes room for a value after its bar
 	panelGap    = 24
 	titleHeight = 30
 	rowHeight   = 20
@@ -22,21 +22,20 @@ const (
 	columns     = 2
 )
 
-// panel shows one metric, panels are side by side.
+// panel shows one metric; panels are next to each other.
 type panel struct {
 	X, Y  int
 	Title string
 	Bars  []bar
 }
 
-// bar shows the median of a contender's values, and a line their bounds.
+// bar shows the median of a contender's values, with a line for their range.
 type bar struct {
 	Class, Label, Value  string
 	Y, Width, Least, End int
 }
 
-// Chart returns the chart of a workload as SVG, which is readable on light and dark
-// pages.
+// Chart returns the chart of a workload as SVG, which is readable on light and dark pages.
 func (w *Workload) Chart() (string, error) {
 	chart := struct {
 		Title                string
@@ -58,7 +57,7 @@ func (w *Workload) Chart() (string, error) {
 	return s.String(), err
 }
 
-// panel has the bars of a metric. The longest bound fills its width.
+// panel returns the bars of a metric. The highest value has the full width.
 func (w *Workload) panel(m Metric) panel {
 	p := panel{Title: m.title()}
 	longest := 0.0

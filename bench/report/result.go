@@ -1,5 +1,5 @@
-// Package report turns what make bench-peers has measured into the tables and the
-// charts of docs/performance.md. The same result gives the same bytes.
+// Package report turns the measurements of make bench-peers into the tables and charts of docs/performance.md. The same result gives the
+// same bytes.
 package report
 
 import (
@@ -17,17 +17,17 @@ type Run struct {
 	Kubernetes string     `json:"kubernetes"`
 	Load       []string   `json:"load"` // load averages of the machine, before and after each workload
 	Rounds     int        `json:"rounds"`
-	Skipped    []string   `json:"skipped,omitempty"` // contenders that could not be built, and why
+	Skipped    []string   `json:"skipped,omitempty"` // contenders that could not be built, with the reason
 	Workloads  []Workload `json:"workloads"`
 }
 
-// Workload is what the contenders were given to do, and what was measured.
+// Workload is a task of the contenders, with the measurements.
 type Workload struct {
-	Name    string   `json:"name"` // of its chart's file
+	Name    string   `json:"name"` // the name of its chart's file
 	Title   string   `json:"title"`
 	About   string   `json:"about"`
 	Metrics []Metric `json:"metrics"`
-	Rows    []Row    `json:"rows"` // ratios are to the first
+	Rows    []Row    `json:"rows"` // ratios are relative to the first
 }
 
 // Metric is one figure.
@@ -37,13 +37,13 @@ type Metric struct {
 	Chart bool   `json:"chart,omitempty"`
 }
 
-// Row has the figures of a contender.
+// Row has the figures of one contender.
 type Row struct {
 	Contender string               `json:"contender"`
-	Values    map[string][]float64 `json:"values"` // by name of the metric: one for each round
+	Values    map[string][]float64 `json:"values"` // by name of the metric: one value per round
 }
 
-// Add adds the figures of a round.
+// Add adds the figures of one round.
 func (r *Row) Add(round map[string]float64) {
 	if r.Values == nil {
 		r.Values = map[string][]float64{}
@@ -72,21 +72,20 @@ func (r *Run) Save(path string) error {
 	if err != nil {
 		return fmt.Errorf("report[%s]: %w", path, err)
 	}
-	return os.WriteFile(path, append(data, '\n'), 0o644) //nolint:gosec // for everybody
+	return os.WriteFile(path, append(data, '\n'), 0o644) // world-readable
 }
 
-// spread is the middle of some values, and their bounds.
+// spread is the median and the range of some values.
 type spread struct{ median, least, most float64 }
 
-// spreadOf returns the spread of values; there is at least one.
+// spreadOf returns the spread of at least one value.
 func spreadOf(values []float64) spread {
 	sorted := slices.Sorted(slices.Values(values))
 	n := len(sorted)
 	return spread{(sorted[(n-1)/2] + sorted[n/2]) / 2, sorted[0], sorted[n-1]}
 }
 
-// ratios returns, for each round, how many times the other's value each is. None of the
-// others is 0.
+// ratios returns the ratio of each value to the other one of the same round. None of the others may be 0.
 func ratios(values, others []float64) []float64 {
 	found := make([]float64, min(len(values), len(others)))
 	for i := range found {

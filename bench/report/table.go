@@ -7,8 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Markdown returns the part of docs/performance.md that shows the run; charts is the
-// folder of its charts, as the page names it.
+// Markdown returns the part of docs/performance.md that shows the run; charts is the path of the charts' folder relative to the page.
 func (r *Run) Markdown(charts string) string {
 	var s strings.Builder
 	about := []string{
@@ -46,14 +45,13 @@ func wrap(text string) string {
 	return s.String() + "\n"
 }
 
-// date is the day of a time in RFC 3339.
+// date returns the day of a time in RFC 3339.
 func date(t string) string {
 	day, _, _ := strings.Cut(t, "T")
 	return day
 }
 
-// table has a row for each contender. Below the median of a figure is that of its
-// ratios to the first row, and how far they spread.
+// table has a row for each contender. Below the median of a figure is the median of its ratios to the first row, with their range.
 func (w *Workload) table() string {
 	var s strings.Builder
 	s.WriteString("| |")
@@ -82,21 +80,20 @@ func (m *Metric) title() string {
 	return m.Name + ", " + m.Unit
 }
 
-// cell shows a figure, and its ratio to those of the first row; without them, or where one
-// is 0, its own spread.
+// cell formats a figure with its ratio to the first row or, if that is missing or contains 0, with its own range.
 func cell(values, first []float64) string {
 	if len(values) == 0 {
 		return "-"
 	}
 	v := spreadOf(values)
-	if len(first) == 0 || slices.Min(first) == 0 { // there are no ratios to them
+	if len(first) == 0 || slices.Min(first) == 0 { // there are no ratios
 		return fmt.Sprintf("**%s**<br>%s-%s", number(v.median), number(v.least), number(v.most))
 	}
 	r := spreadOf(ratios(values, first))
 	return fmt.Sprintf("**%s**<br>×%.2f (%.2f-%.2f)", number(v.median), r.median, r.least, r.most)
 }
 
-// number shows three digits or all that are before the point, in groups.
+// number formats a number with three significant digits, or all digits before the point, in groups.
 func number(v float64) string {
 	switch {
 	case v < 10:

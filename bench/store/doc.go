@@ -1,4 +1,3 @@
-// Package store compares wasmctl's store with controller-runtime's cache, typed
-// and unstructured: what reading costs, and what an object takes of memory.
-// `make bench BENCH=Store` runs it.
+// Package store compares wasmctl's store with controller-runtime's cache, typed and unstructured: the cost of reading, and the memory per
+// object. `make bench BENCH=Store` runs it.
 package store
