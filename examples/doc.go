@@ -1,3 +1,3 @@
-// Package examples holds the test that is common to the examples, each of which
-// is a module in a folder of its own: see their README.md.
+// Package examples contains the common test of the examples. Each example is a module in its own
+// folder, with a README.md.
 package examples

@@ -1,10 +1,10 @@
-// The configmapgenerator module keeps a ConfigMap for each ConfigMapGenerator:
-// the example of kube-rs' Controller, as a module for wasmctl.
+// The configmapgenerator module maintains a ConfigMap for each ConfigMapGenerator: the example of
+// kube-rs' Controller, as a module for wasmctl.
 package main
 
 import wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
 
-// reconciler is what this module does; the tests run it too.
+// reconciler defines this module; the tests use it too.
 var reconciler = wasmctl.Reconciler{
 	Manifest: wasmctl.Manifest{
 		Name: "configmapgenerator", Version: "0.1.0",
@@ -20,5 +20,5 @@ var reconciler = wasmctl.Reconciler{
 
 func init() { wasmctl.Register(reconciler) }
 
-// main is not run in a module; the linker wants it.
+// main is never called in a module, but the linker requires it.
 func main() {}

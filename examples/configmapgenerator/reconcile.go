@@ -8,18 +8,18 @@ import (
 )
 
 const (
-	// resync is when an object is checked again although nothing changed.
+	// resync is the time after which an object is checked again although nothing has changed.
 	resync = 300 * time.Second
-	// retry is when an object whose run failed is retried.
+	// retry is the time after which a failed run is retried.
 	retry = 60 * time.Second
 )
 
-// reconcile makes the ConfigMap what the generator asks for, and says in the
-// generator's status how that went.
+// reconcile applies the ConfigMap that the generator requests, and reports the result in the
+// generator's status.
 func reconcile(ctx *wasmctl.Context, gen wasmctl.Object) (wasmctl.Action, error) {
 	if gen.IsDeleting() {
-		// The garbage collector takes the ConfigMap. Making it again would hold
-		// up a foreground deletion forever.
+		// The garbage collector deletes the ConfigMap. Creating it again would block a foreground
+		// deletion forever.
 		return wasmctl.AwaitChange(), nil
 	}
 	ready := condition{Status: "True", Reason: "Applied", Message: "the ConfigMap is up to date"}
@@ -28,21 +28,20 @@ func reconcile(ctx *wasmctl.Context, gen wasmctl.Object) (wasmctl.Action, error)
 		ready, failed = explain(ctx, gen, failed)
 	}
 	if err := writeStatus(ctx, gen, ready); err != nil {
-		// It counts even beside a permanent error: that would wait for a change, and
-		// the status would never say for which.
+		// This error takes precedence over a permanent one, which would wait for a change although
+		// the status does not show the reason.
 		failed = err
 	}
 	return wasmctl.Requeue(resync), failed
 }
 
-// errorPolicy retries after a fixed time. A permanent error waits for a change
-// all the same.
+// errorPolicy retries after a fixed time. A permanent error still waits for a change.
 func errorPolicy(_ *wasmctl.Context, _ wasmctl.Object, _ wasmctl.Failure) wasmctl.Action {
 	return wasmctl.Requeue(retry)
 }
 
-// configMap is the child of gen. The controller reference lets the garbage
-// collector delete it with gen, and lets the host reconcile gen when it changes.
+// configMap returns the child of gen. Because of the controller reference, the garbage collector
+// deletes it with gen, and the host reconciles gen when it changes.
 func configMap(gen wasmctl.Object) *wasmctl.Builder {
 	return wasmctl.BuildObject(configMapRef(gen)).
 		Controller(gen).
@@ -52,9 +51,9 @@ func configMap(gen wasmctl.Object) *wasmctl.Builder {
 
 func configMapRef(gen wasmctl.Object) wasmctl.ObjectRef { return gen.Key().Ref("v1", "ConfigMap") }
 
-// explain turns a failed apply into a condition and an error. The API server
-// lets an object have one controller, so a ConfigMap that is another one's is
-// refused as invalid and stays as it was: only then is it worth a look.
+// explain turns a failed apply into a condition and an error. An object can have only one
+// controller, so the API server rejects the apply as invalid if the ConfigMap belongs to another
+// one. Only in that case, read it.
 func explain(ctx *wasmctl.Context, gen wasmctl.Object, failed error) (condition, error) {
 	if wasmctl.IsInvalid(failed) {
 		cm, err := ctx.Client().Get(configMapRef(gen), wasmctl.GetOptions{})

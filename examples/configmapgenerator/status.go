@@ -6,14 +6,13 @@ import (
 	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
 )
 
-// condition is the Ready condition, as meta/v1 has conditions.
+// condition is the Ready condition, in the format of meta/v1.
 type condition struct {
 	Status, Reason, Message string
 }
 
-// writeStatus applies the status if it says something new. A write changes the
-// object, which reconciles it again: a status that is written in every run
-// would never let it rest.
+// writeStatus applies the status if it contains something new. A write changes the object, which is
+// then reconciled again: a status that is written in every run would cause an endless loop.
 func writeStatus(ctx *wasmctl.Context, gen wasmctl.Object, ready condition) error {
 	old := readyCondition(gen)
 	since := old.String("lastTransitionTime")

@@ -1,5 +1,5 @@
-// The dnsrecord module keeps an entry of a zone for each DNSRecord, and takes it
-// out before the record goes: a finalizer with external cleanup.
+// The dnsrecord module maintains a zone entry for each DNSRecord, and removes it before the record
+// is deleted: a finalizer with external cleanup.
 package main
 
 import wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
@@ -9,7 +9,7 @@ const (
 	kind       = "DNSRecord"
 )
 
-// reconciler is what this module does; the tests run it too.
+// reconciler defines this module; the tests use it too.
 var reconciler = wasmctl.Reconciler{
 	Manifest: wasmctl.Manifest{
 		Name: "dnsrecord", Version: "0.1.0",
@@ -26,5 +26,5 @@ var reconciler = wasmctl.Reconciler{
 
 func init() { wasmctl.Register(reconciler) }
 
-// main is not run in a module; the linker wants it.
+// main is never called in a module, but the linker requires it.
 func main() {}

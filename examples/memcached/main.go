@@ -1,6 +1,6 @@
-// The memcached module runs memcached in a namespace of the object's choice. The
-// Deployment there names its Memcached in annotations, where an owner reference
-// cannot: the example of kube-rs' Controller::watches, as a module for wasmctl.
+// The memcached module runs memcached in a namespace that the object specifies. The Deployment
+// there names its Memcached in annotations, because an owner reference cannot: the example of
+// kube-rs' Controller::watches, as a module for wasmctl.
 package main
 
 import wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
@@ -11,7 +11,7 @@ const (
 	kind       = "Memcached"
 )
 
-// reconciler is what this module does; the tests run it too.
+// reconciler defines this module; the tests use it too.
 var reconciler = wasmctl.Reconciler{
 	Manifest: wasmctl.Manifest{
 		Name: "memcached", Version: "0.1.0",
@@ -29,5 +29,5 @@ var reconciler = wasmctl.Reconciler{
 
 func init() { wasmctl.Register(reconciler) }
 
-// main is not run in a module; the linker wants it.
+// main is never called in a module, but the linker requires it.
 func main() {}

@@ -6,16 +6,15 @@ import (
 	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
 )
 
-// The annotations are those of the Operator SDK, for owners that an owner
-// reference cannot name: in another namespace, for example.
+// The annotations are those of the Operator SDK, for owners that an owner reference cannot name,
+// such as those in another namespace.
 const (
 	primaryType = "operator-sdk/primary-resource-type" // "Memcached.cache.example.com"
 	primaryName = "operator-sdk/primary-resource"      // "namespace/name"
 )
 
-// primaryOf maps a Deployment to the Memcached that its annotations name. Both
-// the state before and the one after count: a Deployment whose annotation is
-// edited concerns the one that it leaves and the one that it joins.
+// primaryOf maps a Deployment to the Memcached that its annotations name, both before and after the
+// change: if an annotation is edited, both the old and the new Memcached are affected.
 func primaryOf(_ *wasmctl.Context, event wasmctl.WatchEvent) ([]wasmctl.ObjectKey, error) {
 	keys := []wasmctl.ObjectKey{}
 	for _, deployment := range []wasmctl.Object{event.Old, event.New} {

@@ -7,9 +7,9 @@ import (
 	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
 )
 
-// reconcile makes the Deployment what the object asks for. The status names the
-// Deployment before there is one, so that a run that is interrupted, or an edit
-// of the spec, leaves none behind.
+// reconcile creates or updates the Deployment that the object requests. The status names the
+// Deployment before it is created, so that none is left behind if a run is interrupted or the spec
+// is edited.
 func reconcile(ctx *wasmctl.Context, mc wasmctl.Object) (wasmctl.Action, error) {
 	want, had := deploymentOf(mc), deployed(mc)
 	if want != had {
@@ -41,14 +41,14 @@ func reconcile(ctx *wasmctl.Context, mc wasmctl.Object) (wasmctl.Action, error) 
 	return wasmctl.AwaitChange().Force().Status(status(ctx, mc, want, made.Int("status", "readyReplicas"), ready)), nil
 }
 
-// finalize deletes the Deployment: the garbage collector does not know that it
-// belongs to the object.
+// finalize deletes the Deployment, because the garbage collector does not know that it belongs to
+// the object.
 func finalize(ctx *wasmctl.Context, mc wasmctl.Object) (wasmctl.Action, error) {
 	return wasmctl.AwaitChange(), remove(ctx, mc, deployed(mc))
 }
 
-// remove deletes a Deployment if it is there and is ours. It asks the API server
-// and not the cache: one that the cache does not have yet would stay forever.
+// remove deletes a Deployment if it exists and belongs to the object. It reads from the API server
+// instead of the cache: a Deployment that is not in the cache yet would remain forever.
 func remove(ctx *wasmctl.Context, mc wasmctl.Object, ref wasmctl.ObjectRef) error {
 	if ref.Name == "" {
 		return nil
@@ -69,14 +69,13 @@ func remove(ctx *wasmctl.Context, mc wasmctl.Object, ref wasmctl.ObjectRef) erro
 	return err
 }
 
-// deploymentOf names the Deployment that the spec asks for. Two objects of one
-// name in different namespaces may ask for the same namespace, so its name has
-// both.
+// deploymentOf returns the key of the Deployment that the spec requests. Objects of the same name
+// in different namespaces may request the same namespace, so the name contains both.
 func deploymentOf(mc wasmctl.Object) wasmctl.ObjectRef {
 	return deploymentIn(mc.String("spec", "namespace"), mc.Namespace()+"-"+mc.Name())
 }
 
-// deployed names the Deployment that there may be now, as the status has it.
+// deployed returns the key of the Deployment that may currently exist, according to the status.
 func deployed(mc wasmctl.Object) wasmctl.ObjectRef {
 	namespace, name, _ := strings.Cut(mc.String("status", "deployment"), "/")
 	return deploymentIn(namespace, name)

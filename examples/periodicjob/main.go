@@ -1,5 +1,5 @@
-// The periodicjob module starts a Job again and again: a reconciler that asks to
-// be called at a time.
+// The periodicjob module starts a Job periodically: a reconciler that requests to be called at a
+// given time.
 package main
 
 import wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
@@ -9,7 +9,7 @@ const (
 	kind       = "PeriodicJob"
 )
 
-// reconciler is what this module does; the tests run it too.
+// reconciler defines this module; the tests use it too.
 var reconciler = wasmctl.Reconciler{
 	Manifest: wasmctl.Manifest{
 		Name: "periodicjob", Version: "0.1.0",
@@ -26,5 +26,5 @@ var reconciler = wasmctl.Reconciler{
 
 func init() { wasmctl.Register(reconciler) }
 
-// main is not run in a module; the linker wants it.
+// main is never called in a module, but the linker requires it.
 func main() {}

@@ -12,11 +12,10 @@ import (
 
 var errPeriod = errors.New("spec.everySeconds: must be above 0")
 
-// reconcile starts the Job that is due, deletes old ones, and asks to be called
-// when the next one is due.
+// reconcile starts the Job that is due, deletes old ones, and requests a call for the next one.
 func reconcile(ctx *wasmctl.Context, pj wasmctl.Object) (wasmctl.Action, error) {
 	if pj.IsDeleting() {
-		return wasmctl.AwaitChange(), nil // the garbage collector takes the Jobs
+		return wasmctl.AwaitChange(), nil // the garbage collector deletes the Jobs
 	}
 	s, now := scheduleOf(pj), ctx.Now()
 	if s.period <= 0 {
@@ -37,9 +36,8 @@ func reconcile(ctx *wasmctl.Context, pj wasmctl.Object) (wasmctl.Action, error) 
 	return wasmctl.Requeue(s.next(now).Sub(now)).Status(status(ctx, pj, due, condition{wasmctl.ConditionTrue, "Scheduled", ""})), nil
 }
 
-// startJob makes the Job of a time. Its name says which time, so a run that was
-// interrupted before the status was written finds it there: two Jobs for one
-// time cannot be.
+// startJob creates the Job for a time. Its name contains the time, so a run after an interrupted
+// one finds the existing Job: there are never two Jobs for one time.
 func startJob(ctx *wasmctl.Context, pj wasmctl.Object, due time.Time) error {
 	job := wasmctl.BuildObject(wasmctl.ObjectRef{
 		APIVersion: "batch/v1", Kind: "Job", Namespace: pj.Namespace(), Name: pj.Name() + "-" + strconv.FormatInt(due.Unix(), 10),
@@ -49,7 +47,7 @@ func startJob(ctx *wasmctl.Context, pj wasmctl.Object, due time.Time) error {
 	case wasmctl.IsAlreadyExists(err):
 		return nil
 	case wasmctl.IsInvalid(err):
-		return wasmctl.WithReason(wasmctl.Permanent(err), "BadTemplate") // only another template helps
+		return wasmctl.WithReason(wasmctl.Permanent(err), "BadTemplate") // only another template can help
 	case err != nil:
 		return err
 	}
@@ -57,7 +55,7 @@ func startJob(ctx *wasmctl.Context, pj wasmctl.Object, due time.Time) error {
 	return nil
 }
 
-// deleteOld keeps the newest Jobs, and those that run.
+// deleteOld deletes all Jobs except the newest and the active ones.
 func deleteOld(ctx *wasmctl.Context, pj wasmctl.Object) error {
 	var done []wasmctl.Object
 	all := wasmctl.ObjectRef{APIVersion: "batch/v1", Kind: "Job", Namespace: pj.Namespace()}
@@ -87,7 +85,7 @@ func deleteOld(ctx *wasmctl.Context, pj wasmctl.Object) error {
 	return nil
 }
 
-// condition is what Ready is to be.
+// condition is the desired Ready condition.
 type condition struct{ status, reason, message string }
 
 func status(ctx *wasmctl.Context, pj wasmctl.Object, last time.Time, ready condition) *wasmctl.Builder {

@@ -6,7 +6,7 @@ import (
 	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
 )
 
-// schedule is when a PeriodicJob starts: its creation, and every period after it.
+// schedule determines when a PeriodicJob starts: at its creation, and after every period.
 type schedule struct {
 	begin  time.Time
 	period time.Duration
@@ -16,9 +16,9 @@ func scheduleOf(pj wasmctl.Object) schedule {
 	return schedule{begin: pj.CreationTimestamp(), period: time.Duration(pj.Int("spec", "everySeconds")) * time.Second}
 }
 
-// last returns the newest start that is not after now, and next the one that
-// follows it. Both depend on nothing but the object and the clock: a host that
-// was down for an hour starts one Job, not sixty, and two hosts agree.
+// last returns the latest start that is not after now, and next the one that follows it. Both
+// depend only on the object and the clock: a host that was down for an hour starts one Job, not
+// sixty, and two hosts agree.
 func (s schedule) last(now time.Time) time.Time {
 	if s.period <= 0 || now.Before(s.begin) {
 		return s.begin

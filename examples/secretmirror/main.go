@@ -1,5 +1,5 @@
-// The secretmirror module keeps copies of a Secret in the namespaces that a
-// label selector names: watches with a mapper, and a declared result.
+// The secretmirror module maintains copies of a Secret in the namespaces that a label selector
+// selects: watches with a mapper, and a declared result.
 package main
 
 import wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
@@ -9,14 +9,14 @@ const (
 	kind       = "SecretMirror"
 )
 
-// reconciler is what this module does; the tests run it too.
+// reconciler defines this module; the tests use it too.
 var reconciler = wasmctl.Reconciler{
 	Manifest: wasmctl.Manifest{
 		Name: "secretmirror", Version: "0.1.0",
 		For:  &wasmctl.Watch{Group: "examples.wasmctl.dev", Version: "v1", Kind: kind},
 		Owns: []wasmctl.Watch{{Version: "v1", Kind: "Secret", ControllerOnly: true}},
 		Watches: []wasmctl.Watch{
-			// The same watch as the one above: the host has one of them.
+			// The same watch as the one above: the host shares it.
 			{Version: "v1", Kind: "Secret", Mapper: mirrorsOfSecret},
 			{Version: "v1", Kind: "Namespace", MetadataOnly: true, Predicates: []string{"labels", "deletion"}, Mapper: allMirrors},
 		},
@@ -31,5 +31,5 @@ var reconciler = wasmctl.Reconciler{
 
 func init() { wasmctl.Register(reconciler) }
 
-// main is not run in a module; the linker wants it.
+// main is never called in a module, but the linker requires it.
 func main() {}

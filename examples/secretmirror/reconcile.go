@@ -7,13 +7,13 @@ import (
 	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
 )
 
-// reconcile says which copies there are to be. It writes nothing itself: the
-// host applies the copies, deletes the others and writes the status.
+// reconcile declares the desired copies. It writes nothing itself: the host applies the copies,
+// deletes the others and writes the status.
 func reconcile(ctx *wasmctl.Context, mirror wasmctl.Object) (wasmctl.Action, error) {
 	secret, err := ctx.Cache().Get(source(mirror))
 	if wasmctl.IsNotFound(err) {
-		// The copies stay: a user who recreates the Secret, with a delete and a
-		// create, does not want it to disappear everywhere in between.
+		// The copies remain: if a user deletes the Secret and creates it again, it should not
+		// disappear everywhere in between.
 		return wasmctl.AwaitChange().Status(status(ctx, mirror, -1, wasmctl.Condition{
 			Status: wasmctl.ConditionFalse, Reason: "SourceMissing", Message: source(mirror).String() + " does not exist; its copies stay",
 		})), nil
@@ -39,8 +39,8 @@ func reconcile(ctx *wasmctl.Context, mirror wasmctl.Object) (wasmctl.Action, err
 	return action.Status(status(ctx, mirror, len(namespaces), ready)), nil
 }
 
-// targets returns the namespaces that are to have a copy, and those where a
-// Secret of that name is not a copy of this mirror: it is left alone.
+// targets returns the namespaces that should have a copy, and those with a Secret of that name that
+// is not a copy of this mirror, which must not be changed.
 func targets(ctx *wasmctl.Context, mirror wasmctl.Object) (namespaces, taken []string, err error) {
 	all := wasmctl.ObjectRef{APIVersion: "v1", Kind: "Namespace"}
 	opts := wasmctl.CacheListOptions{LabelSelector: mirror.String("spec", "namespaces")}
@@ -49,7 +49,7 @@ func targets(ctx *wasmctl.Context, mirror wasmctl.Object) (namespaces, taken []s
 		case err != nil:
 			return nil, nil, err
 		case ns.IsDeleting() || ns.Name() == source(mirror).Namespace:
-			continue // nothing can be made in a namespace that goes
+			continue // nothing can be created in a namespace that is being deleted
 		}
 		there, err := ctx.Cache().Get(secretIn(ns.Name(), source(mirror).Name))
 		switch {
@@ -64,8 +64,8 @@ func targets(ctx *wasmctl.Context, mirror wasmctl.Object) (namespaces, taken []s
 	return namespaces, taken, nil
 }
 
-// copyOf is the child in a namespace. The host makes the mirror its controller,
-// which a cluster-scoped object may be of objects in every namespace.
+// copyOf returns the child in a namespace. The host makes the mirror its controller, which is
+// allowed because the mirror is cluster-scoped.
 func copyOf(secret wasmctl.Object, namespace string) *wasmctl.Builder {
 	return wasmctl.BuildObject(secretIn(namespace, secret.Name())).End().
 		Set("type", secret.String("type")).
@@ -80,8 +80,8 @@ func secretIn(namespace, name string) wasmctl.ObjectRef {
 	return wasmctl.ObjectRef{APIVersion: "v1", Kind: "Secret", Namespace: namespace, Name: name}
 }
 
-// status is the whole status, equal to the last one if nothing is new: then the
-// host writes nothing. copies is left as it was where it is below 0.
+// status returns the complete status. If nothing is new, it equals the last one, and the host
+// writes nothing. If copies is negative, the number of copies does not change.
 func status(ctx *wasmctl.Context, mirror wasmctl.Object, copies int, ready wasmctl.Condition) *wasmctl.Builder {
 	conditions := mirror.Conditions()
 	ready.Type, ready.ObservedGeneration = "Ready", mirror.Generation()

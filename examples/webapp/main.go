@@ -1,5 +1,5 @@
-// The webapp module keeps a Deployment and a Service for each WebApp, and says in
-// its status how the Deployment is: a declared result from a pure function.
+// The webapp module maintains a Deployment and a Service for each WebApp, and reports the state of
+// the Deployment in its status: a declared result from a pure function.
 package main
 
 import (
@@ -14,7 +14,7 @@ const (
 	kind       = "WebApp"
 )
 
-// reconciler is what this module does; the tests run it too.
+// reconciler defines this module; the tests use it too.
 var reconciler = wasmctl.Reconciler{
 	Manifest: wasmctl.Manifest{
 		Name: "webapp", Version: "0.1.0",
@@ -37,12 +37,12 @@ var reconciler = wasmctl.Reconciler{
 
 func init() { wasmctl.Register(reconciler) }
 
-// defaultReplicas is a setting. Configure sets it in each instance before its
-// first run, and again when it changes: it is no memory between runs.
+// defaultReplicas is a setting. configure sets it in each instance before the first run, and again
+// when it changes: it is not state that is kept between runs.
 var defaultReplicas int64 = 1
 
-// configure refuses what it cannot use, so that a mistake shows where it is made
-// and the last good settings stay.
+// configure rejects invalid settings, so that a mistake is reported where it is made and the last
+// good settings remain in use.
 func configure(_ *wasmctl.Context, settings map[string]string) error {
 	n, err := strconv.ParseInt(settings["defaultReplicas"], 10, 32)
 	if err != nil || n < 0 {
@@ -52,5 +52,5 @@ func configure(_ *wasmctl.Context, settings map[string]string) error {
 	return nil
 }
 
-// main is not run in a module; the linker wants it.
+// main is never called in a module, but the linker requires it.
 func main() {}

@@ -6,11 +6,11 @@ import (
 	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
 )
 
-// reconcile says what there is to be. It reads the Deployment that is there, for
-// the status, and writes nothing itself.
+// reconcile declares the desired objects. It reads the existing Deployment for the status, and
+// writes nothing itself.
 func reconcile(ctx *wasmctl.Context, app wasmctl.Object) (wasmctl.Action, error) {
 	if app.IsDeleting() {
-		return wasmctl.AwaitChange(), nil // the garbage collector takes the children
+		return wasmctl.AwaitChange(), nil // the garbage collector deletes the children
 	}
 	deployed, err := ctx.Cache().Get(app.Key().Ref("apps/v1", "Deployment"))
 	if err != nil && !wasmctl.IsNotFound(err) {
@@ -21,13 +21,13 @@ func reconcile(ctx *wasmctl.Context, app wasmctl.Object) (wasmctl.Action, error)
 	}
 	action := wasmctl.Apply(deployment(app)).Prune().Force()
 	if app.Exists("spec", "port") {
-		action = action.Apply(service(app)) // without it, Prune deletes the one there was
+		action = action.Apply(service(app)) // without it, Prune deletes an existing one
 	}
 	return action.Status(status(ctx, app, deployed)), nil
 }
 
-// refuse leaves a Deployment alone that is not this app's. The object waits for
-// a change; the status beside the error says why.
+// refuse does not touch a Deployment that belongs to something else. The object waits for a change;
+// the status next to the error explains why.
 func refuse(ctx *wasmctl.Context, app, deployed wasmctl.Object) (wasmctl.Action, error) {
 	who := "nobody controls it"
 	if c, ok := deployed.Controller(); ok {
@@ -41,8 +41,8 @@ func refuse(ctx *wasmctl.Context, app, deployed wasmctl.Object) (wasmctl.Action,
 
 func labels(app wasmctl.Object) wasmctl.Map { return wasmctl.Map{"app.kubernetes.io/name": app.Name()} }
 
-// deployment is written with a Builder: it goes straight into the message. A Map
-// would do as well, and be slower.
+// deployment is built with a Builder, which writes directly into the message. A Map would work as
+// well, but is slower.
 func deployment(app wasmctl.Object) *wasmctl.Builder {
 	replicas := defaultReplicas
 	if app.Exists("spec", "replicas") {
@@ -60,7 +60,7 @@ func deployment(app wasmctl.Object) *wasmctl.Builder {
 	if port := app.Int("spec", "port"); port != 0 {
 		b.List("ports").AddMap().SetInt("containerPort", port).End().End()
 	}
-	return b // what is open is closed where it is sent
+	return b // the open maps and lists are closed when the message is sent
 }
 
 func service(app wasmctl.Object) *wasmctl.Builder {

@@ -6,8 +6,8 @@ import (
 	wasmctl "github.com/wasmctl/wasmctl/guest-sdk/go"
 )
 
-// status says how the Deployment is. It does not exist in the first run; its
-// first change causes another one.
+// status reports the state of the Deployment, which does not exist in the first run; its first
+// change causes another run.
 func status(ctx *wasmctl.Context, app, deployed wasmctl.Object) *wasmctl.Builder {
 	want, have := deployed.Int("spec", "replicas"), deployed.Int("status", "availableReplicas")
 	message := strconv.FormatInt(have, 10) + " of " + strconv.FormatInt(want, 10) + " replicas are available"
@@ -23,8 +23,8 @@ func status(ctx *wasmctl.Context, app, deployed wasmctl.Object) *wasmctl.Builder
 	return newStatus(ctx, app, have, ready)
 }
 
-// newStatus is the whole status, equal to the last one if nothing is new: then
-// the host writes nothing, and the object rests.
+// newStatus returns the complete status. If nothing is new, it equals the last one, and the host
+// writes nothing, so there is no further run.
 func newStatus(ctx *wasmctl.Context, app wasmctl.Object, replicas int64, ready wasmctl.Condition) *wasmctl.Builder {
 	conditions := app.Conditions()
 	ready.ObservedGeneration = app.Generation()

@@ -1,13 +1,13 @@
-//! The configmapgenerator module keeps a ConfigMap for each ConfigMapGenerator: the
-//! example of kube-rs' Controller, as a module for wasmctl. It does what
-//! examples/configmapgenerator does in Go.
+//! The configmapgenerator module maintains a ConfigMap for each ConfigMapGenerator: the example of
+//! kube-rs' Controller, as a module for wasmctl. It does the same as examples/configmapgenerator in
+//! Go.
 
 mod reconcile;
 mod status;
 
 use wasmctl::{Capability, Manifest, Reconciler, Watch};
 
-/// What this module does; the tests run it too.
+/// The definition of this module; the tests use it too.
 pub fn reconciler() -> Reconciler {
     let manifest = Manifest {
         name: "configmapgenerator".into(),

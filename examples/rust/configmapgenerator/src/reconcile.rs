@@ -4,36 +4,36 @@ use wasmctl::{Action, ApiError, Builder, Condition, Context, Error, Failure, Obj
 
 use crate::status::write_status;
 
-/// When an object is looked at again although nothing changed.
+/// The time after which an object is checked again although nothing has changed.
 const RESYNC: Duration = Duration::from_secs(300);
-/// When an object whose run failed is tried again.
+/// The time after which a failed run is retried.
 const RETRY: Duration = Duration::from_secs(60);
 
-/// Makes the ConfigMap what the generator asks for, and says in the generator's status
-/// how that went.
+/// Applies the ConfigMap that the generator requests, and reports the result in the generator's
+/// status.
 pub fn reconcile(gen: &Object, ctx: &Context) -> Result<Action, Error> {
     if gen.is_deleting() {
-        // The garbage collector takes the ConfigMap. Making it again would hold up a
-        // foreground deletion for ever.
+        // The garbage collector deletes the ConfigMap. Creating it again would block a foreground
+        // deletion forever.
         return Ok(Action::await_change());
     }
     let (ready, failed) = match ctx.client().apply(&config_map(gen), &PatchParams::default().force()) {
         Ok(_) => (condition("True", "Applied", "the ConfigMap is up to date"), None),
         Err(e) => explain(ctx, gen, e),
     };
-    // An error of this write counts even beside a permanent one: that would wait for a
-    // change, and the status would never say for which.
+    // This error takes precedence over a permanent one, which would wait for a change although the
+    // status does not show the reason.
     write_status(ctx, gen, ready)?;
     failed.map_or(Ok(Action::requeue(RESYNC)), Err)
 }
 
-/// Tries again after a fixed time. A permanent error waits for a change all the same.
+/// Retries after a fixed time. A permanent error still waits for a change.
 pub fn error_policy(_: &Object, _: &Failure, _: &Context) -> Action {
     Action::requeue(RETRY)
 }
 
-/// The child of `gen`. The controller reference lets the garbage collector delete it
-/// with `gen`, and lets the host reconcile `gen` when it changes.
+/// Returns the child of `gen`. Because of the controller reference, the garbage collector deletes
+/// it with `gen`, and the host reconciles `gen` when it changes.
 fn config_map(gen: &Object) -> Builder {
     Builder::object(&config_map_ref(gen))
         .controller(gen)
@@ -46,9 +46,9 @@ fn config_map_ref(gen: &Object) -> ObjectRef {
     gen.key().to_ref("v1", "ConfigMap")
 }
 
-/// Turns a failed apply into a condition and an error. The API server lets an object
-/// have one controller, so a ConfigMap that is another one's is refused as invalid and
-/// stays as it was: only then is it worth a look.
+/// Turns a failed apply into a condition and an error. An object can have only one controller, so
+/// the API server rejects the apply as invalid if the ConfigMap belongs to another one. Only in
+/// that case, reads it.
 fn explain(ctx: &Context, gen: &Object, failed: ApiError) -> (Condition, Option<Error>) {
     if !failed.is_invalid() {
         return apply_failed(failed);

@@ -1,7 +1,7 @@
 use wasmctl::{json, ApiError, Condition, Context, Object, PatchParams};
 
-/// Applies the status if it says something new. A write changes the object, which
-/// reconciles it again: a status that is written in every run would never let it rest.
+/// Applies the status if it contains something new. A write changes the object, which is then
+/// reconciled again: a status that is written in every run would cause an endless loop.
 pub fn write_status(ctx: &Context, gen: &Object, ready: Condition) -> Result<(), ApiError> {
     let generation = gen.generation();
     let mut conditions = gen.conditions();

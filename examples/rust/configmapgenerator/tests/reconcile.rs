@@ -1,4 +1,4 @@
-//! The same cases as those of examples/configmapgenerator.
+//! The same cases as in examples/configmapgenerator.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ fn host_with(content: &str) -> Host {
     host
 }
 
-/// The Ready condition as status and reason, and when it changed.
+/// Returns the status and the reason of the Ready condition, and when it changed.
 fn ready(host: &Host) -> (String, Option<Time>) {
     let conditions = host.get(&generator_ref()).conditions();
     let c = conditions.get("Ready").expect("there is a Ready condition");
@@ -46,7 +46,7 @@ fn makes_the_config_map_and_owns_it() {
     assert_eq!(gen.int(&["status", "observedGeneration"]), 1);
 }
 
-/// A run that wrote would change the object, which would be reconciled again, for ever.
+/// A run that writes would change the object, which would be reconciled again, forever.
 #[test]
 fn a_run_without_a_change_writes_nothing() {
     let host = host_with("a");
@@ -137,7 +137,7 @@ fn a_failed_status_write_fails_the_run() {
     assert_eq!(host.get(&generator_ref()).int(&["status", "observedGeneration"]), 1);
 }
 
-/// A ConfigMap made again would hold up a foreground deletion of its owner.
+/// Creating the ConfigMap again would block a foreground deletion of its owner.
 #[test]
 fn does_not_work_against_a_deletion() {
     let host = Host::new();

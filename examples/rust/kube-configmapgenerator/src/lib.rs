@@ -1,5 +1,5 @@
-//! Keeps a ConfigMap for each ConfigMapGenerator, with the API of kube-rs. All but the last
-//! line and the capabilities would be the same in a program that is built on kube-rs.
+//! Maintains a ConfigMap for each ConfigMapGenerator, with the API of kube-rs. Everything except
+//! the last line and the capabilities would be the same in a program based on kube-rs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,15 +20,15 @@ use tracing::{info, warn};
 #[kube(group = "examples.wasmctl.dev", version = "v1", kind = "ConfigMapGenerator", namespaced)]
 #[kube(status = "ConfigMapGeneratorStatus", shortname = "cmg")]
 pub struct ConfigMapGeneratorSpec {
-    /// What the ConfigMap has under the key "content".
+    /// The value of the key "content" in the ConfigMap.
     pub content: String,
 }
 
-/// What the controller has seen.
+/// The state that the controller has observed.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigMapGeneratorStatus {
-    /// The generation that the ConfigMap is made from.
+    /// The generation from which the ConfigMap was made.
     pub observed_generation: Option<i64>,
 }
 
@@ -42,19 +42,19 @@ pub enum Error {
     Missing(&'static str),
 }
 
-/// What all runs share.
+/// The state shared by all runs.
 pub struct Data {
     client: Client,
 }
 
 const MANAGER: &str = "configmapgenerator";
 
-/// Makes the ConfigMap what the generator asks for.
+/// Applies the ConfigMap that the generator requests.
 pub async fn reconcile(generator: Arc<ConfigMapGenerator>, ctx: Arc<Data>) -> Result<Action, Error> {
     let namespace = generator.namespace().ok_or(Error::Missing("namespace"))?;
     let owner = generator.controller_owner_ref(&()).ok_or(Error::Missing("uid"))?;
     if generator.meta().deletion_timestamp.is_some() {
-        return Ok(Action::await_change()); // the garbage collector takes the ConfigMap
+        return Ok(Action::await_change()); // the garbage collector deletes the ConfigMap
     }
     let map = ConfigMap {
         metadata: ObjectMeta {
@@ -73,7 +73,7 @@ pub async fn reconcile(generator: Arc<ConfigMapGenerator>, ctx: Arc<Data>) -> Re
     Ok(Action::requeue(Duration::from_secs(300)))
 }
 
-/// Writes the status if it says something new: each write reconciles the generator again.
+/// Writes the status if it contains something new, because each write causes another run.
 async fn write_status(generator: &ConfigMapGenerator, namespace: &str, client: &Client) -> Result<(), Error> {
     let generation = generator.metadata.generation;
     if generator.status.as_ref().is_some_and(|s| s.observed_generation == generation) {
@@ -86,7 +86,7 @@ async fn write_status(generator: &ConfigMapGenerator, namespace: &str, client: &
     Ok(())
 }
 
-/// Tries again after a fixed time.
+/// Retries after a fixed time.
 pub fn error_policy(generator: Arc<ConfigMapGenerator>, error: &Error, _: Arc<Data>) -> Action {
     warn!(name = generator.name_any(), %error, "will try again");
     Action::requeue(Duration::from_secs(5))

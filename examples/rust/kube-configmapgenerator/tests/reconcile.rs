@@ -1,4 +1,4 @@
-//! The module on a host and a cluster in memory.
+//! Tests of the module with a host and a cluster in memory.
 
 use std::time::Duration;
 
@@ -62,7 +62,7 @@ fn the_next_run_recovers_from_a_call_that_fails() {
             "the log of tracing: {:?}",
             host.log()
         );
-        host.advance(Duration::from_secs(5)); // what the error policy says, also of a conflict
+        host.advance(Duration::from_secs(5)); // the result of the error policy, also for a conflict
         host.run(&module);
         assert_eq!(host.get(&generator()).int(&["status", "observedGeneration"]), 1, "after {op} has failed");
     }

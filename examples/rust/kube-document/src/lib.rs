@@ -1,6 +1,6 @@
-//! Publishes each Document as a ConfigMap in the namespace of its choice, with the API of
-//! kube-rs: a finalizer takes the ConfigMap back, because no owner reference reaches into
-//! another namespace, and events say what happened.
+//! Publishes each Document as a ConfigMap in a namespace of its choice, with the API of kube-rs. A
+//! finalizer deletes the ConfigMap, because an owner reference cannot refer to another namespace,
+//! and events report what happened.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub const FINALIZER: &str = "examples.wasmctl.dev/published";
 const MANAGER: &str = "documents";
 const OF: &str = "examples.wasmctl.dev/document";
 
-/// A text, and where it is published.
+/// A text and the namespace where it is published.
 #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[kube(group = "examples.wasmctl.dev", version = "v1", kind = "Document", namespaced)]
 #[kube(status = "DocumentStatus", shortname = "doc")]
@@ -33,15 +33,15 @@ pub struct DocumentSpec {
     pub text: String,
     /// The namespace of the ConfigMap.
     pub publish_in: String,
-    /// Whether the document is not to be seen.
+    /// Whether the document is hidden.
     #[serde(default)]
     pub hidden: bool,
 }
 
-/// What the controller has done.
+/// The state that the controller has reached.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct DocumentStatus {
-    /// Whether there is a ConfigMap.
+    /// Whether the ConfigMap exists.
     pub published: bool,
 }
 
@@ -49,7 +49,7 @@ pub struct DocumentStatus {
 pub enum Error {
     #[error("kube: {0}")]
     Kube(#[from] kube::Error),
-    // The box breaks a cycle: the error of the finalizer has an error of this type.
+    // The box breaks a cycle: the finalizer's error contains an error of this type.
     #[error("finalizer: {0}")]
     Finalizer(#[source] Box<kube::runtime::finalizer::Error<Error>>),
     #[error("document[{0}]: the text is forbidden")]
@@ -58,7 +58,7 @@ pub enum Error {
 
 type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What all runs share.
+/// The state shared by all runs.
 pub struct Context {
     client: Client,
     recorder: Recorder,
@@ -80,14 +80,14 @@ pub fn error_policy(doc: Arc<Document>, error: &Error, _: Arc<Context>) -> Actio
     warn!(name = doc.name_any(), %error, "not reconciled");
     match error {
         Error::Finalizer(e) if matches!(**e, kube::runtime::finalizer::Error::ApplyFailed(Error::Forbidden(_))) => {
-            Action::await_change() // the user has to change it
+            Action::await_change() // the user must change it
         }
         _ => Action::requeue(Duration::from_secs(5)),
     }
 }
 
 impl Document {
-    /// The name of the ConfigMap: two namespaces may have documents of one name.
+    /// Returns the name of the ConfigMap: two namespaces may have documents of the same name.
     fn published_name(&self) -> String {
         format!("{}.{}", self.namespace().unwrap_or_default(), self.name_any())
     }
@@ -134,7 +134,7 @@ impl Document {
         Ok(())
     }
 
-    /// Deletes the ConfigMap, if it is there.
+    /// Deletes the ConfigMap if it exists.
     async fn withdraw(&self, ctx: &Context) -> Result<()> {
         let maps: Api<ConfigMap> = Api::namespaced(ctx.client.clone(), &self.spec.publish_in);
         match maps.delete(&self.published_name(), &DeleteParams::default()).await {
@@ -164,7 +164,7 @@ impl Document {
     }
 }
 
-/// The document of a ConfigMap that somebody has changed.
+/// Returns the document of a ConfigMap that was changed.
 fn document_of(map: ConfigMap) -> Option<ObjectRef<Document>> {
     Some(ObjectRef::new(map.labels().get(OF)?).within(map.annotations().get(OF)?))
 }

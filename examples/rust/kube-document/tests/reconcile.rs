@@ -1,4 +1,4 @@
-//! The module on a host and a cluster in memory.
+//! Tests of the module with a host and a cluster in memory.
 
 use kube::testing::{json, ApiError, Host, Object, ObjectRef};
 use kube_document::{main, FINALIZER};
@@ -70,7 +70,7 @@ fn a_finalizer_list_that_somebody_changed_is_left_alone() {
     let (host, module) = (host(&[]), kube::module(main));
     host.run(&module);
     host.delete(&document());
-    // The run has seen the list; the patch meets another one.
+    // The run has read the list, but the patch applies to another one.
     host.fail_next("api_patch", ApiError::new(422, "Invalid", "the test failed"));
     host.reconcile(&module, &document());
     assert_eq!(host.get(&document()).finalizers(), [FINALIZER]);

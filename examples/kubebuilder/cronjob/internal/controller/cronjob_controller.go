@@ -1,4 +1,4 @@
-// Package controller has the controller of CronJobs.
+// Package controller contains the controller of CronJobs.
 package controller
 
 import (
@@ -22,9 +22,9 @@ type CronJobReconciler struct {
 	Clock
 }
 
-// Clock tells the time. Tests have one of their own.
+// Clock returns the current time. Tests use their own.
 type Clock interface {
-	// Now returns the time.
+	// Now returns the current time.
 	Now() time.Time
 }
 
@@ -39,8 +39,7 @@ func (realClock) Now() time.Time { return time.Now() }
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;create;update;patch;delete
 // +kubebuilder:rbac:groups=batch,resources=jobs/status,verbs=get
 
-// Reconcile starts the Job of a CronJob whose time has come, deletes old ones and
-// reports which run.
+// Reconcile starts the Job of a CronJob that is due, deletes old ones and reports the active ones.
 func (r *CronJobReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var cronJob batchv1.CronJob
 	if err := r.Get(ctx, req.NamespacedName, &cronJob); err != nil {
@@ -62,7 +61,7 @@ func (r *CronJobReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	if problem != nil {
 		return ctrl.Result{}, nil //nolint:nilerr // the status says it, and a change of the spec starts the next run
 	}
-	// The next time may have come meanwhile; a requeue after 0 would be none.
+	// The next time may have come already, and a requeue after 0 would be ignored.
 	later := ctrl.Result{RequeueAfter: max(next.Sub(r.Now()), time.Millisecond)}
 	if due.IsZero() {
 		return later, nil
@@ -70,12 +69,12 @@ func (r *CronJobReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	return later, r.start(ctx, &cronJob, jobs.active, due)
 }
 
-// start starts the Job for a time, as far as the concurrency policy lets it.
+// start starts the Job for a time, if the concurrency policy allows it.
 func (r *CronJobReconciler) start(ctx context.Context, cronJob *batchv1.CronJob, active []*kbatch.Job, due time.Time) error {
 	log := logf.FromContext(ctx).WithValues("due", due)
 	if cronJob.Spec.ConcurrencyPolicy == batchv1.ForbidConcurrent && len(active) > 0 {
 		log.V(1).Info("a Job still runs", "active", len(active))
-		return nil // its end starts the next run
+		return nil // the end of the active Job causes the next run
 	}
 	if cronJob.Spec.ConcurrencyPolicy == batchv1.ReplaceConcurrent {
 		for _, job := range active {
@@ -95,8 +94,8 @@ func (r *CronJobReconciler) start(ctx context.Context, cronJob *batchv1.CronJob,
 	return nil
 }
 
-// deleteOld deletes the oldest Jobs beyond a limit. What it cannot delete the next
-// run deletes.
+// deleteOld deletes the oldest Jobs beyond a limit. Those that it fails to delete are left to the
+// next run.
 func (r *CronJobReconciler) deleteOld(ctx context.Context, jobs []*kbatch.Job, limit *int32) {
 	if limit == nil {
 		return
@@ -127,7 +126,7 @@ func (r *CronJobReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// ownerOf is the index: the name of the CronJob that owns a Job.
+// ownerOf returns the index value: the name of the CronJob that owns a Job.
 func ownerOf(obj client.Object) []string {
 	owner := metav1.GetControllerOf(obj)
 	if owner == nil || owner.Kind != "CronJob" || owner.APIVersion != batchv1.GroupVersion.String() {

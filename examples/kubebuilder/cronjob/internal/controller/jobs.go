@@ -15,7 +15,7 @@ import (
 	batchv1 "example.dev/cronjob/api/v1"
 )
 
-// scheduledTimeAnnotation has the time that a Job was for.
+// scheduledTimeAnnotation contains the scheduled time of a Job.
 const scheduledTimeAnnotation = "batch.example.dev/scheduled-at"
 
 // sortedJobs are the Jobs of a CronJob, the oldest first.
@@ -41,7 +41,7 @@ func sortJobs(jobs []kbatch.Job) sortedJobs {
 	return s
 }
 
-// finished returns how a Job has ended; empty if it runs.
+// finished returns the condition with which a Job has ended, or "" if it is active.
 func finished(job *kbatch.Job) kbatch.JobConditionType {
 	for _, c := range job.Status.Conditions {
 		if (c.Type == kbatch.JobComplete || c.Type == kbatch.JobFailed) && c.Status == corev1.ConditionTrue {
@@ -58,8 +58,8 @@ func startOf(job *kbatch.Job) time.Time {
 	return job.Status.StartTime.Time
 }
 
-// lastTime returns the latest time that a Job was for, by the status or by the Jobs:
-// the status may be older than they are, and they may be deleted.
+// lastTime returns the latest scheduled time of a Job according to the status and the Jobs: the
+// status may be outdated, and Jobs may have been deleted.
 func lastTime(cronJob *batchv1.CronJob, jobs sortedJobs) *metav1.Time {
 	last := cronJob.Status.LastScheduleTime
 	for _, job := range slices.Concat(jobs.active, jobs.successful, jobs.failed) {
@@ -71,7 +71,7 @@ func lastTime(cronJob *batchv1.CronJob, jobs sortedJobs) *metav1.Time {
 	return last
 }
 
-// jobFor returns the Job for a time. There is one for each, by its name.
+// jobFor returns the Job for a time. The name depends on the time, so there is only one.
 func (r *CronJobReconciler) jobFor(cronJob *batchv1.CronJob, due time.Time) (*kbatch.Job, error) {
 	job := &kbatch.Job{
 		ObjectMeta: metav1.ObjectMeta{

@@ -10,15 +10,14 @@ import (
 	batchv1 "example.dev/cronjob/api/v1"
 )
 
-// maxMissed is how many missed times are counted. A schedule that has missed more,
-// for a clock that was wrong or a controller that was away for long, needs a
-// deadline.
+// maxMissed is the maximum number of missed times. A schedule that has missed more, because of a
+// wrong clock or a long absence of the controller, needs a deadline.
 const maxMissed = 100
 
 var errSuspended = errors.New("suspended")
 
-// times returns the last time that a Job is due for, if there is one, and the next
-// one. An error says why there are none.
+// times returns the last time for which a Job is due, if any, and the next one. The error explains
+// why there are none.
 func (r *CronJobReconciler) times(cronJob *batchv1.CronJob, jobs sortedJobs) (due, next time.Time, err error) {
 	schedule, err := cron.ParseStandard(cronJob.Spec.Schedule)
 	if err != nil {
@@ -40,8 +39,8 @@ func (r *CronJobReconciler) times(cronJob *batchv1.CronJob, jobs sortedJobs) (du
 	return missed(schedule, from, now)
 }
 
-// missed returns the last time of a schedule that is after from and not after now,
-// and the first one after now.
+// missed returns the last time of a schedule that is after from and not after now, and the first
+// one after now.
 func missed(schedule cron.Schedule, from, now time.Time) (due, next time.Time, err error) {
 	next = schedule.Next(from)
 	for n := 0; !next.IsZero() && !next.After(now); n++ {

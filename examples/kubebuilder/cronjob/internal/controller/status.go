@@ -12,11 +12,10 @@ import (
 	batchv1 "example.dev/cronjob/api/v1"
 )
 
-// conditionScheduled is the condition of a CronJob: whether its schedule is
-// followed.
+// conditionScheduled is the condition that reports whether the schedule of a CronJob is followed.
 const conditionScheduled = "Scheduled"
 
-// reportStatus writes what there is into the status.
+// reportStatus writes the current state to the status.
 func (r *CronJobReconciler) reportStatus(ctx context.Context, cronJob *batchv1.CronJob, jobs sortedJobs, problem error) error {
 	cronJob.Status.LastScheduleTime = lastTime(cronJob, jobs)
 	cronJob.Status.Active = nil

@@ -43,8 +43,8 @@ func (r *MemcachedReconciler) deploymentFor(memcached *cachev1alpha1.Memcached) 
 	return deployment, ctrl.SetControllerReference(memcached, deployment, r.Scheme)
 }
 
-// sizeOf is the number of servers. The API server sets the default, but an object may
-// be older than that.
+// sizeOf returns the number of servers. The API server sets a default, but an object may be older
+// than the default.
 func sizeOf(memcached *cachev1alpha1.Memcached) int32 { return ptr.Deref(memcached.Spec.Size, 1) }
 
 func container(image string, port int32) corev1.Container {

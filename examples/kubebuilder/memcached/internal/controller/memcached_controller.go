@@ -1,4 +1,4 @@
-// Package controller has the controller of Memcacheds.
+// Package controller contains the controller of Memcacheds.
 package controller
 
 import (
@@ -23,13 +23,13 @@ import (
 const memcachedFinalizer = "cache.example.dev/finalizer"
 
 const (
-	// typeAvailable says whether the Deployment is as the spec asks.
+	// typeAvailable reports whether the Deployment matches the spec.
 	typeAvailable = "Available"
-	// typeDegraded says whether the servers are being removed.
+	// typeDegraded reports whether the servers are being removed.
 	typeDegraded = "Degraded"
 )
 
-// MemcachedReconciler keeps a Deployment for each Memcached.
+// MemcachedReconciler maintains a Deployment for each Memcached.
 type MemcachedReconciler struct {
 	client.Client
 	Scheme   *runtime.Scheme
@@ -42,7 +42,7 @@ type MemcachedReconciler struct {
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;update;patch;delete
 
-// Reconcile makes the Deployment what the Memcached asks for.
+// Reconcile creates or updates the Deployment that the Memcached requests.
 func (r *MemcachedReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	memcached := &cachev1alpha1.Memcached{}
 	if err := r.Get(ctx, req.NamespacedName, memcached); err != nil {
@@ -73,7 +73,7 @@ func (r *MemcachedReconciler) Reconcile(ctx context.Context, req ctrl.Request) (
 	})
 }
 
-// finalize does what has to be done before a Memcached goes.
+// finalize cleans up before a Memcached is deleted.
 func (r *MemcachedReconciler) finalize(ctx context.Context, memcached *cachev1alpha1.Memcached) error {
 	if !controllerutil.ContainsFinalizer(memcached, memcachedFinalizer) {
 		return nil
@@ -89,7 +89,7 @@ func (r *MemcachedReconciler) finalize(ctx context.Context, memcached *cachev1al
 	return client.IgnoreNotFound(r.Update(ctx, memcached))
 }
 
-// create makes the Deployment.
+// create creates the Deployment.
 func (r *MemcachedReconciler) create(ctx context.Context, memcached *cachev1alpha1.Memcached) error {
 	deployment, err := r.deploymentFor(memcached)
 	if err != nil {

@@ -1,4 +1,4 @@
 package v1
 
-// Hub marks v1 as the version that the others convert to and from.
+// Hub marks v1 as the version through which the others are converted.
 func (*Backup) Hub() {}

@@ -10,7 +10,7 @@ import (
 	storagev1 "example.dev/multiversion/api/v1"
 )
 
-// ConvertTo writes this Backup as one of v1.
+// ConvertTo converts this Backup to v1.
 func (b *Backup) ConvertTo(hub conversion.Hub) error {
 	to, ok := hub.(*storagev1.Backup)
 	if !ok {
@@ -27,7 +27,7 @@ func (b *Backup) ConvertTo(hub conversion.Hub) error {
 	return nil
 }
 
-// ConvertFrom reads this Backup from one of v1.
+// ConvertFrom converts a Backup of v1 to this version.
 func (b *Backup) ConvertFrom(hub conversion.Hub) error {
 	from, ok := hub.(*storagev1.Backup)
 	if !ok {

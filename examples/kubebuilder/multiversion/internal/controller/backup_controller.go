@@ -1,4 +1,4 @@
-// Package controller has the controller of Backups.
+// Package controller contains the controller of Backups.
 package controller
 
 import (
@@ -17,8 +17,8 @@ import (
 	storagev1 "example.dev/multiversion/api/v1"
 )
 
-// BackupReconciler keeps a CronJob for each Backup. It knows v1 only: the API server
-// gives it every Backup as one.
+// BackupReconciler maintains a CronJob for each Backup. It uses only v1: the API server converts
+// every Backup to that version.
 type BackupReconciler struct {
 	client.Client
 	Scheme *runtime.Scheme
@@ -29,7 +29,7 @@ type BackupReconciler struct {
 // +kubebuilder:rbac:groups=storage.example.dev,resources=backups/finalizers,verbs=update
 // +kubebuilder:rbac:groups=batch,resources=cronjobs,verbs=get;list;watch;create;update;patch;delete
 
-// Reconcile makes the CronJob what the Backup asks for.
+// Reconcile creates or updates the CronJob that the Backup requests.
 func (r *BackupReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var backup storagev1.Backup
 	if err := r.Get(ctx, req.NamespacedName, &backup); err != nil {
@@ -60,7 +60,7 @@ func (r *BackupReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 	return ctrl.Result{}, r.Status().Patch(ctx, &backup, before)
 }
 
-// want sets what a Backup says about its CronJob, and leaves the rest as it is.
+// want sets the fields of the CronJob that the Backup determines, and does not change the others.
 func want(cronJob *batchv1.CronJobSpec, backup *storagev1.BackupSpec) {
 	cronJob.Schedule, cronJob.Suspend = backup.Schedule, &backup.Suspend
 	cronJob.ConcurrencyPolicy = batchv1.ForbidConcurrent

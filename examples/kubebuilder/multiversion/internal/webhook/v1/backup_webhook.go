@@ -1,4 +1,4 @@
-// Package v1 has the webhook that converts Backups between their versions.
+// Package v1 contains the webhook that converts Backups between their versions.
 package v1
 
 import (
@@ -7,8 +7,8 @@ import (
 	storagev1 "example.dev/multiversion/api/v1"
 )
 
-// SetupBackupWebhookWithManager registers the webhook. It serves what the types of
-// the scheme can convert.
+// SetupBackupWebhookWithManager registers the webhook. It serves the conversions of the scheme's
+// types.
 func SetupBackupWebhookWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewWebhookManagedBy(mgr, &storagev1.Backup{}).Complete()
 }
