@@ -88,10 +88,8 @@ func (t term) uses() Words {
 	return w
 }
 
-// eval returns the verdict on a change: passes are the predicates that let it
-// pass. Func is in neither set, so that Ask stands for "it depends": any-of
-// passes without asking where one passes, all-of hides without asking where one
-// hides.
+// eval returns the verdict on a change; passes are the predicates that let it pass. Func is never in that set, and gives Ask, which
+// means "undecided": any(...) passes without asking if one term passes, and all(...) hides without asking if one term hides.
 func (t term) eval(passes Words) Verdict {
 	switch {
 	case t.word == Func:
